@@ -1,0 +1,29 @@
+#include "ripieno/codec/wire.h"
+
+#include <array>
+#include <string>
+
+namespace ripieno {
+namespace {
+
+constexpr std::array table{
+    WireFormat{"auto", "as the numbers are in memory: exact", [](DType native) { return native; }},
+    WireFormat{"fp32", "IEEE 754 single precision, 4 bytes", [](DType) { return DType::fp32; }},
+    WireFormat{"fp16", "IEEE 754 half precision, 2 bytes: 11 bits of precision, up to 65504", [](DType) { return DType::fp16; }},
+    WireFormat{"bf16", "bfloat16, 2 bytes: 8 bits of precision, fp32's range", [](DType) { return DType::bf16; }},
+};
+
+}  // namespace
+
+std::span<const WireFormat> wire_formats() { return table; }
+
+const WireFormat& find_wire_format(std::string_view name) {
+  std::string known;
+  for (const WireFormat& format : table) {
+    if (format.name == name) return format;
+    known += (known.empty() ? "" : ", ") + std::string(format.name);
+  }
+  fail(ErrorKind::usage, "there is no wire format \"", name, "\"; the formats are ", known);
+}
+
+}  // namespace ripieno

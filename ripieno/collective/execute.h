@@ -1,0 +1,38 @@
+// The one executor that runs any schedule over any endpoint.
+//
+// For k = 0, 1, ..: encode and send this step's range, while the received range is decoded and added or put in place.
+// Before a range is first sent as final (Reduce::replace) its owner rounds its own copy to the wire's type, so that every
+// rank ends with the same bits. Empty ranges are not sent. An error on one side of a step revokes the endpoint: the other
+// side cannot complete.
+#pragma once
+
+#include "ripieno/collective/group.h"
+#include "ripieno/collective/schedule.h"
+
+namespace ripieno {
+
+struct ExecuteOptions {
+  DType wire = DType::fp32;              ///< type of the numbers on the wire
+  Purpose purpose = Purpose::exchange;
+  std::uint32_t channel = 0;             ///< distinct for what is in flight at once
+  /// Bytes of the buffer that go through the schedule as one; larger buffers are cut and their parts go through it side by
+  /// side, so that one part's sending hides another's adding. 0: never cut.
+  std::size_t segment_bytes = 0;
+};
+
+/// The most parts that a buffer is cut into.
+inline constexpr std::uint32_t max_segments = 64;
+
+/// The parts that a buffer of so many elements is cut into.
+std::vector<Range> segments(std::size_t elements, DType type, std::size_t segment_bytes);
+
+/// Every member calls it with as many numbers; all end with the sum.
+Task<> all_reduce(const Route& route, Group group, FloatSpan data, ExecuteOptions options);
+
+/// Sends `numbers` converted to message.type. `peer` is the endpoint's.
+Task<> send_numbers(Endpoint* endpoint, int peer, Message message, FloatSpan numbers);
+
+/// All end with member 0's numbers: the second half of reduce-broadcast.
+Task<> broadcast(Group group, FloatSpan data, ExecuteOptions options);
+
+}  // namespace ripieno

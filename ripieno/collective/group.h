@@ -1,0 +1,46 @@
+// Who takes part in a collective: a subset of the ranks behind an endpoint, renumbered from zero in the order given.
+#pragma once
+
+#include <algorithm>
+#include <memory>
+#include <numeric>
+#include <vector>
+
+#include "ripieno/transport/endpoint.h"
+
+namespace ripieno {
+
+class Group {
+ public:
+  /// All ranks.
+  explicit Group(std::shared_ptr<Endpoint> endpoint) : Group(endpoint, everyone(endpoint->size())) {}
+
+  /// `members` holds the endpoint's own rank; the same list on every member.
+  Group(std::shared_ptr<Endpoint> endpoint, std::vector<int> members)
+      : endpoint_(std::move(endpoint)), members_(std::move(members)) {
+    const auto me = std::find(members_.begin(), members_.end(), endpoint_->rank());
+    require(me != members_.end(), "rank ", endpoint_->rank(), " is not a member of its group");
+    rank_ = static_cast<int>(me - members_.begin());
+  }
+
+  int rank() const { return rank_; }
+  int size() const { return static_cast<int>(members_.size()); }
+  /// The endpoint's rank of member `i`.
+  int member(int i) const { return members_[i]; }
+  Endpoint& endpoint() const { return *endpoint_; }
+  const std::shared_ptr<Endpoint>& shared_endpoint() const { return endpoint_; }
+  Runtime& runtime() const { return endpoint_->runtime(); }
+
+ private:
+  static std::vector<int> everyone(int size) {
+    std::vector<int> all(size);
+    std::iota(all.begin(), all.end(), 0);
+    return all;
+  }
+
+  std::shared_ptr<Endpoint> endpoint_;
+  std::vector<int> members_;
+  int rank_ = 0;
+};
+
+}  // namespace ripieno

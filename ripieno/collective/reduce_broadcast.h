@@ -1,0 +1,19 @@
+// Reduce to rank 0, then broadcast from it, each along a binomial tree: what MPI_Reduce and MPI_Bcast do for a call each.
+// Few rounds, but each carries the whole buffer.
+//
+// 1. Reduce, j = 0 .. L-1 with L = ceil(log2 P): every rank r with r mod 2^(j+1) = 2^j sends its sum to r - 2^j.
+// 2. Broadcast, j = L-1 .. 0: the same edges, backwards.
+//
+// Rounds: 2 ceil(log2 P). Bytes sent for n bytes: rank 0 sends n ceil(log2 P), a leaf n. Time: 2 ceil(log2 P) (alpha + n beta).
+// Source: Thakur, Rabenseifner and Gropp, Optimization of collective communication operations in MPICH, IJHPCA 19(1), 2005.
+#pragma once
+
+#include "ripieno/collective/schedule.h"
+
+namespace ripieno::reduce_broadcast {
+
+int steps(int ranks);
+Step step(int rank, int ranks, std::size_t elements, int k);
+Duration time(int ranks, std::uint64_t bytes, LinkModel link);
+
+}  // namespace ripieno::reduce_broadcast

@@ -1,0 +1,67 @@
+// A schedule is an algorithm as data: a pure function (rank, ranks, elements, k) -> the k-th step of that rank. One
+// executor (execute.h) runs any schedule, a checker (check.h) proves that every rank ends with the sum of all, and a
+// walker (check.h) gives bytes and rounds; `ripieno explain` prints it. Steps are functions of an index and not lists: a
+// ring's lists for 4,096 ranks would take 1.9 GB.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "ripieno/transport/endpoint.h"
+#include "ripieno/transport/link.h"
+
+namespace ripieno {
+
+/// Elements [begin, end) of the buffer.
+struct Range {
+  std::size_t begin = 0, end = 0;
+  std::size_t size() const { return end - begin; }
+  bool operator==(const Range&) const = default;
+};
+
+/// Half of a message: both sides name the same range and what the receiver does with it. `replace` carries final values.
+struct Transfer {
+  int peer = 0;
+  Range range;
+  Reduce how = Reduce::add;
+};
+
+/// What one rank does at once: it may send and receive at the same time. Both ends of a transfer have it at the same k.
+struct Step {
+  std::optional<Transfer> send, receive;
+};
+
+/// A named all-reduce algorithm.
+struct Route {
+  std::string_view name;
+  std::string_view title;
+  std::string_view rounds;  ///< closed form, for people
+  std::string_view bytes;   ///< closed form of what the busiest rank sends, for n bytes
+  std::string_view source;
+  /// Steps a rank goes through, the same number for all ranks (some may be empty).
+  int (*steps)(int ranks);
+  Step (*step)(int rank, int ranks, std::size_t elements, int k);
+  /// Closed form of the time, in the alpha-beta model, of `bytes` bytes on equal links, with no more in flight unasked
+  /// than one message; exact where `ranks` divides the elements (and, for the trees, is a power of two).
+  Duration (*time)(int ranks, std::uint64_t bytes, LinkModel link);
+};
+
+/// The `i`-th of `parts` nearly equal parts of `elements`: no part differs from another by more than one element.
+inline Range chunk(std::size_t elements, int parts, int i) {
+  const auto cut = [&](int at) {
+    return static_cast<std::size_t>(static_cast<unsigned __int128>(elements) * static_cast<unsigned>(at) /
+                                    static_cast<unsigned>(parts));
+  };
+  return {cut(i), cut(i + 1)};
+}
+
+/// Every route, in one table.
+std::span<const Route> routes();
+
+/// Throws Error(usage) that lists the known routes.
+const Route& find_route(std::string_view name);
+
+}  // namespace ripieno

@@ -1,0 +1,52 @@
+#include "ripieno/core/async.h"
+
+namespace ripieno {
+namespace {
+
+/// Counts tasks down, keeps the first error.
+struct Join {
+  Join(Runtime& runtime, std::size_t count, std::function<void(std::exception_ptr)> on_error)
+      : done(runtime), left(count), on_error(std::move(on_error)) {}
+
+  void end(std::exception_ptr error) {
+    if (error && !first) {
+      first = error;
+      on_error(error);
+    }
+    if (--left == 0) done.set();
+  }
+
+  Event done;
+  std::size_t left;
+  std::function<void(std::exception_ptr)> on_error;
+  std::exception_ptr first;
+};
+
+}  // namespace
+
+Task<> all(Runtime& runtime, std::vector<Task<>> tasks, std::function<void(std::exception_ptr)> on_error) {
+  if (tasks.empty()) co_return;
+  auto join = std::make_shared<Join>(runtime, tasks.size(), std::move(on_error));
+  for (Task<>& task : tasks) {
+    asio::co_spawn(runtime.context(), std::move(task), [join](std::exception_ptr error) { join->end(error); });
+  }
+  co_await join->done.wait();
+  if (join->first) std::rethrow_exception(join->first);
+}
+
+Task<> both(Runtime& runtime, Task<> a, Task<> b, std::function<void(std::exception_ptr)> on_error) {
+  // Like all(), but b runs in the caller's own coroutine: one spawn less on the path of every step of every schedule.
+  auto join = std::make_shared<Join>(runtime, 2, std::move(on_error));
+  asio::co_spawn(runtime.context(), std::move(a), [join](std::exception_ptr error) { join->end(error); });
+  std::exception_ptr error;
+  try {
+    co_await std::move(b);
+  } catch (...) {
+    error = std::current_exception();
+  }
+  join->end(error);
+  co_await join->done.wait();
+  if (join->first) std::rethrow_exception(join->first);
+}
+
+}  // namespace ripieno

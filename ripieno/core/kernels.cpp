@@ -1,0 +1,221 @@
+#include "ripieno/core/kernels.h"
+
+#include <algorithm>
+#include <cstring>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ripieno/core/kernels.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace ripieno::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// The three shapes that every kernel here has: whole vectors, then what is left through a small padded buffer.
+template <class To, class From, class Body>
+HWY_INLINE void over(To* to, const From* from, std::size_t n, std::size_t lanes, Body body) {
+  std::size_t i = 0;
+  for (; i + lanes <= n; i += lanes) body(to + i, from + i);
+  if (i == n) return;
+  HWY_ALIGN To last_to[HWY_MAX_BYTES / 2] = {};
+  HWY_ALIGN From last_from[HWY_MAX_BYTES / 2] = {};
+  std::memcpy(last_to, to + i, (n - i) * sizeof(To));
+  std::memcpy(last_from, from + i, (n - i) * sizeof(From));
+  body(last_to, last_from);
+  std::memcpy(to + i, last_to, (n - i) * sizeof(To));
+}
+
+const hn::ScalableTag<float> f32;
+const hn::ScalableTag<double> f64;
+using U32 = hn::RebindToUnsigned<decltype(f32)>;
+const U32 u32;
+const hn::Rebind<std::uint16_t, decltype(f32)> u16;
+const hn::Rebind<hwy::float16_t, decltype(f32)> f16;
+
+HWY_INLINE auto load_bf16(const std::uint16_t* from) {
+  return hn::BitCast(f32, hn::ShiftLeft<16>(hn::PromoteTo(u32, hn::LoadU(u16, from))));
+}
+
+HWY_INLINE void store_bf16(std::uint16_t* to, hn::Vec<decltype(f32)> value) {
+  const auto bits = hn::BitCast(u32, value);
+  const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(u32, 1));
+  const auto rounded = hn::ShiftRight<16>(hn::Add(bits, hn::Add(odd, hn::Set(u32, 0x7FFF))));
+  const auto quiet = hn::Or(hn::ShiftRight<16>(bits), hn::Set(u32, 0x40));
+  const auto is_nan = hn::RebindMask(u32, hn::IsNaN(value));
+  hn::StoreU(hn::DemoteTo(u16, hn::BitCast(hn::RebindToSigned<U32>(), hn::IfThenElse(is_nan, quiet, rounded))), u16, to);
+}
+
+void AddFp32(float* to, const float* from, std::size_t n) {
+  over(to, from, n, hn::Lanes(f32), [](float* t, const float* f) HWY_ATTR {
+    hn::StoreU(hn::Add(hn::LoadU(f32, t), hn::LoadU(f32, f)), f32, t);
+  });
+}
+void AddFp64(double* to, const double* from, std::size_t n) {
+  over(to, from, n, hn::Lanes(f64), [](double* t, const double* f) HWY_ATTR {
+    hn::StoreU(hn::Add(hn::LoadU(f64, t), hn::LoadU(f64, f)), f64, t);
+  });
+}
+void AddFp16(float* to, const hwy::float16_t* from, std::size_t n) {
+  over(to, from, n, hn::Lanes(f32), [](float* t, const hwy::float16_t* f) HWY_ATTR {
+    hn::StoreU(hn::Add(hn::LoadU(f32, t), hn::PromoteTo(f32, hn::LoadU(f16, f))), f32, t);
+  });
+}
+void AddBf16(float* to, const std::uint16_t* from, std::size_t n) {
+  over(to, from, n, hn::Lanes(f32), [](float* t, const std::uint16_t* f) HWY_ATTR {
+    hn::StoreU(hn::Add(hn::LoadU(f32, t), load_bf16(f)), f32, t);
+  });
+}
+void Fp32FromFp16(float* to, const hwy::float16_t* from, std::size_t n) {
+  over(to, from, n, hn::Lanes(f32), [](float* t, const hwy::float16_t* f) HWY_ATTR {
+    hn::StoreU(hn::PromoteTo(f32, hn::LoadU(f16, f)), f32, t);
+  });
+}
+void Fp32FromBf16(float* to, const std::uint16_t* from, std::size_t n) {
+  over(to, from, n, hn::Lanes(f32), [](float* t, const std::uint16_t* f) HWY_ATTR { hn::StoreU(load_bf16(f), f32, t); });
+}
+void Fp16FromFp32(hwy::float16_t* to, const float* from, std::size_t n) {
+  over(to, from, n, hn::Lanes(f32), [](hwy::float16_t* t, const float* f) HWY_ATTR {
+    hn::StoreU(hn::DemoteTo(f16, hn::LoadU(f32, f)), f16, t);
+  });
+}
+void Bf16FromFp32(std::uint16_t* to, const float* from, std::size_t n) {
+  over(to, from, n, hn::Lanes(f32), [](std::uint16_t* t, const float* f) HWY_ATTR { store_bf16(t, hn::LoadU(f32, f)); });
+}
+void ScaleFp32(float* to, const float* from, std::size_t n, float factor) {
+  over(to, from, n, hn::Lanes(f32), [factor](float* t, const float* f) HWY_ATTR {
+    hn::StoreU(hn::Mul(hn::LoadU(f32, f), hn::Set(f32, factor)), f32, t);
+  });
+}
+void ScaleFp64(double* to, const double* from, std::size_t n, double factor) {
+  over(to, from, n, hn::Lanes(f64), [factor](double* t, const double* f) HWY_ATTR {
+    hn::StoreU(hn::Mul(hn::LoadU(f64, f), hn::Set(f64, factor)), f64, t);
+  });
+}
+
+}  // namespace ripieno::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace ripieno {
+
+HWY_EXPORT(AddFp32);
+HWY_EXPORT(AddFp64);
+HWY_EXPORT(AddFp16);
+HWY_EXPORT(AddBf16);
+HWY_EXPORT(Fp32FromFp16);
+HWY_EXPORT(Fp32FromBf16);
+HWY_EXPORT(Fp16FromFp32);
+HWY_EXPORT(Bf16FromFp32);
+HWY_EXPORT(ScaleFp32);
+HWY_EXPORT(ScaleFp64);
+
+namespace {
+
+float* f32(FloatSpan s) { return static_cast<float*>(s.data); }
+double* f64(FloatSpan s) { return static_cast<double*>(s.data); }
+hwy::float16_t* f16(FloatSpan s) { return static_cast<hwy::float16_t*>(s.data); }
+std::uint16_t* bf16(FloatSpan s) { return static_cast<std::uint16_t*>(s.data); }
+
+constexpr std::size_t block = 512;
+
+/// fp64 meets another type by way of fp32, a block at a time: rare (tests with a narrow wire), so simple.
+template <class Body>
+void by_way_of_fp32(FloatSpan wide, FloatSpan narrow, Body body) {
+  float middle[block];
+  for (std::size_t i = 0; i < wide.count; i += block) {
+    const std::size_t end = std::min(i + block, wide.count);
+    body(wide.slice(i, end), FloatSpan(std::span<float>(middle, end - i)), narrow.slice(i, end));
+  }
+}
+
+[[noreturn]] void unsupported(const char* what, FloatSpan into, FloatSpan from) {
+  fail(ErrorKind::internal, what, " has no kernel from ", name(from.type), " to ", name(into.type));
+}
+
+}  // namespace
+
+void add(FloatSpan into, FloatSpan from) {
+  require(into.count == from.count, "add of ", from.count, " elements into ", into.count);
+  if (!into.data || !from.data || into.count == 0) return;
+  if (into.type == DType::fp32 && from.type == DType::fp32) return HWY_DYNAMIC_DISPATCH(AddFp32)(f32(into), f32(from), into.count);
+  if (into.type == DType::fp64 && from.type == DType::fp64) return HWY_DYNAMIC_DISPATCH(AddFp64)(f64(into), f64(from), into.count);
+  if (into.type == DType::fp32 && from.type == DType::fp16) return HWY_DYNAMIC_DISPATCH(AddFp16)(f32(into), f16(from), into.count);
+  if (into.type == DType::fp32 && from.type == DType::bf16) return HWY_DYNAMIC_DISPATCH(AddBf16)(f32(into), bf16(from), into.count);
+  if (into.type != DType::fp64) unsupported("add", into, from);
+  by_way_of_fp32(into, from, [](FloatSpan wide, FloatSpan middle, FloatSpan narrow) {
+    convert(middle, narrow);
+    for (std::size_t i = 0; i < wide.count; ++i) f64(wide)[i] += f32(middle)[i];
+  });
+}
+
+void convert(FloatSpan into, FloatSpan from) {
+  require(into.count == from.count, "conversion of ", from.count, " elements into ", into.count);
+  if (!into.data || !from.data || into.count == 0) return;
+  if (into.type == from.type) {
+    std::memcpy(into.data, from.data, into.size_bytes());
+  } else if (into.type == DType::fp32 && from.type == DType::fp16) {
+    HWY_DYNAMIC_DISPATCH(Fp32FromFp16)(f32(into), f16(from), into.count);
+  } else if (into.type == DType::fp32 && from.type == DType::bf16) {
+    HWY_DYNAMIC_DISPATCH(Fp32FromBf16)(f32(into), bf16(from), into.count);
+  } else if (into.type == DType::fp16 && from.type == DType::fp32) {
+    HWY_DYNAMIC_DISPATCH(Fp16FromFp32)(f16(into), f32(from), into.count);
+  } else if (into.type == DType::bf16 && from.type == DType::fp32) {
+    HWY_DYNAMIC_DISPATCH(Bf16FromFp32)(bf16(into), f32(from), into.count);
+  } else if (into.type == DType::fp32 && from.type == DType::fp64) {
+    for (std::size_t i = 0; i < into.count; ++i) f32(into)[i] = static_cast<float>(f64(from)[i]);
+  } else if (into.type == DType::fp64 && from.type == DType::fp32) {
+    for (std::size_t i = 0; i < into.count; ++i) f64(into)[i] = f32(from)[i];
+  } else if (into.type == DType::fp64) {
+    by_way_of_fp32(into, from, [](FloatSpan wide, FloatSpan middle, FloatSpan narrow) {
+      convert(middle, narrow);
+      convert(wide, middle);
+    });
+  } else if (from.type == DType::fp64) {
+    by_way_of_fp32(from, into, [](FloatSpan wide, FloatSpan middle, FloatSpan narrow) {
+      convert(middle, wide);
+      convert(narrow, middle);
+    });
+  } else {
+    unsupported("conversion", into, from);
+  }
+}
+
+void scale(FloatSpan values, double factor) {
+  if (!values.data || values.count == 0 || factor == 1.0) return;
+  if (values.type == DType::fp32) {
+    HWY_DYNAMIC_DISPATCH(ScaleFp32)(f32(values), f32(values), values.count, static_cast<float>(factor));
+  } else if (values.type == DType::fp64) {
+    HWY_DYNAMIC_DISPATCH(ScaleFp64)(f64(values), f64(values), values.count, factor);
+  } else {
+    unsupported("scaling", values, values);
+  }
+}
+
+void round_through(FloatSpan values, DType type) {
+  if (!values.data || size_of(type) >= size_of(values.type)) return;
+  std::uint64_t memory[block];  // large enough, and aligned, for a block of any type
+  for (std::size_t i = 0; i < values.count; i += block) {
+    const FloatSpan part = values.slice(i, std::min(i + block, values.count));
+    const FloatSpan narrow(memory, part.count, type);
+    convert(narrow, part);
+    convert(part, narrow);
+  }
+}
+
+std::uint64_t hash(FloatSpan values) {
+  constexpr std::uint64_t prime = 0x100000001B3ull;
+  std::uint64_t digest = 0xCBF29CE484222325ull ^ values.count;
+  if (!values.data) return digest;
+  const auto bytes = values.bytes();
+  for (std::size_t i = 0; i < bytes.size(); i += 8) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, bytes.data() + i, std::min<std::size_t>(8, bytes.size() - i));
+    digest = (digest ^ word) * prime;
+    digest ^= digest >> 32;
+  }
+  return digest;
+}
+
+}  // namespace ripieno
+#endif  // HWY_ONCE

@@ -1,0 +1,151 @@
+#include "ripieno/core/runtime.h"
+
+#include <asio/co_spawn.hpp>
+#include <asio/executor_work_guard.hpp>
+#include <asio/steady_timer.hpp>
+#include <asio/thread_pool.hpp>
+#include <queue>
+
+#include "ripieno/core/error.h"
+
+namespace ripieno {
+
+Task<> Runtime::sleep(Duration d) {
+  auto start = [this, when = now() + d](Resume resume) {
+    call_at(when, [resume = std::move(resume)] { resume(nullptr); });
+  };
+  return suspend(start);
+}
+
+void Runtime::spawn(std::string name, Task<> task) {
+  const std::uint64_t id = next_id_++;
+  ++running_;
+  tasks_.emplace(id, std::move(name));
+  asio::co_spawn(context_, std::move(task), [this, id](std::exception_ptr error) {
+    --running_;
+    tasks_.erase(id);
+    if (error && !error_) error_ = error;
+    if (finished()) context_.stop();
+  });
+}
+
+void Runtime::run() {
+  error_ = nullptr;
+  loop();
+  if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
+}
+
+std::uint64_t Runtime::explain_stall(std::function<std::string()> waits) {
+  stalls_.emplace(next_id_, std::move(waits));
+  return next_id_++;
+}
+
+std::string Runtime::stalled() const {
+  std::string all;
+  for (const auto& [id, name] : tasks_) all += (all.empty() ? "" : ", ") + name;
+  for (const auto& [id, waits] : stalls_) {
+    const std::string line = waits();
+    if (!line.empty()) all += "; " + line;
+  }
+  return all;
+}
+
+namespace {
+
+class RealRuntime final : public Runtime {
+ public:
+  explicit RealRuntime(std::uint64_t seed) : Runtime(seed), start_(std::chrono::steady_clock::now()) {}
+  ~RealRuntime() override { thread_.join(); }
+
+  Duration now() const override { return std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - start_); }
+  bool is_virtual() const override { return false; }
+
+  Timer call_at(Duration when, Callback callback) override {
+    auto timer = std::make_unique<asio::steady_timer>(
+        context_, start_ + std::chrono::duration_cast<std::chrono::steady_clock::duration>(when));
+    const Timer id = next_timer_++;
+    timer->async_wait([this, id, callback = std::move(callback)](asio::error_code error) {
+      timers_.erase(id);
+      if (!error) callback();
+    });
+    timers_.emplace(id, std::move(timer));
+    return id;
+  }
+
+  void cancel(Timer timer) override {
+    if (auto found = timers_.find(timer); found != timers_.end()) found->second->cancel();
+  }
+
+ protected:
+  void loop() override {
+    auto keep_running = asio::make_work_guard(context_);
+    while (!finished()) {
+      context_.restart();
+      context_.run();
+    }
+  }
+  void post_to_thread(Callback work) override { asio::post(thread_, std::move(work)); }
+
+ private:
+  std::chrono::steady_clock::time_point start_;
+  std::map<Timer, std::unique_ptr<asio::steady_timer>> timers_;
+  Timer next_timer_ = 1;
+  asio::thread_pool thread_{1};
+};
+
+class VirtualRuntime final : public Runtime {
+ public:
+  using Runtime::Runtime;
+
+  Duration now() const override { return now_; }
+  bool is_virtual() const override { return true; }
+
+  Timer call_at(Duration when, Callback callback) override {
+    require(when >= now_, "a timer for ", when.count(), " ps is set at ", now_.count(), " ps: in the past");
+    const Timer id = next_timer_++;
+    queue_.emplace(std::pair(when, id), std::move(callback));
+    when_.emplace(id, when);
+    return id;
+  }
+
+  void cancel(Timer timer) override {
+    if (auto found = when_.find(timer); found != when_.end()) {
+      queue_.erase({found->second, timer});
+      when_.erase(found);
+    }
+  }
+
+ protected:
+  void loop() override {
+    while (!finished()) {
+      context_.restart();
+      context_.poll();
+      if (finished()) return;
+      if (queue_.empty()) {
+        fail(ErrorKind::internal, "virtual time stands still at ", now_.count(), " ps: nothing is ready, no timer is set, ",
+             "and these wait: ", stalled());
+      }
+      auto next = queue_.begin();
+      now_ = next->first.first;
+      Callback callback = std::move(next->second);
+      when_.erase(next->first.second);
+      queue_.erase(next);
+      callback();
+    }
+  }
+  void post_to_thread(Callback) override { fail(ErrorKind::internal, "virtual time has no threads"); }
+
+ private:
+  Duration now_{0};
+  // Ordered by (time, sequence): what was set first fires first.
+  std::map<std::pair<Duration, Timer>, Callback> queue_;
+  std::map<Timer, Duration> when_;
+  Timer next_timer_ = 1;
+};
+
+}  // namespace
+
+std::unique_ptr<Runtime> real_runtime(std::uint64_t seed) { return std::make_unique<RealRuntime>(seed); }
+std::unique_ptr<Runtime> virtual_runtime(std::uint64_t seed) { return std::make_unique<VirtualRuntime>(seed); }
+
+}  // namespace ripieno

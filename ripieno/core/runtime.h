@@ -1,0 +1,153 @@
+// Runtime: all that Ripieno has of time, waiting, randomness and blocking work, so that the same code runs against the
+// real clock or in virtual time. In virtual time, when nothing is ready the next timer fires at once and the clock jumps
+// to it, and offloaded work runs in line and is charged its stated cost: a cluster of thousands of workers is then one
+// deterministic thread. It holds only if nothing goes around it; tests/rooms/runtime_test.py greps for that.
+#pragma once
+
+#include <asio/any_io_executor.hpp>
+#include <asio/awaitable.hpp>
+#include <asio/io_context.hpp>
+#include <asio/post.hpp>
+#include <asio/use_awaitable.hpp>
+#include <chrono>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "ripieno/core/random.h"
+
+namespace ripieno {
+
+/// Picoseconds in 64 bits: exact sums in virtual time, and 106 days of range.
+using Duration = std::chrono::duration<std::int64_t, std::pico>;
+
+inline double seconds(Duration d) { return std::chrono::duration<double>(d).count(); }
+inline Duration from_seconds(double s) {
+  return std::chrono::duration_cast<Duration>(std::chrono::duration<double, std::pico>(s * 1e12));
+}
+
+/// A coroutine. Take parameters by value; name closures and braced values before a co_await uses them (g++ 12 destroys
+/// temporaries of a co_await expression twice); do not write `c ? co_await a() : co_await b()`.
+template <class T = void>
+using Task = asio::awaitable<T, asio::any_io_executor>;
+
+/// Continues a suspended coroutine, with an error or without. Call once, on the runtime's thread.
+using Resume = std::function<void(std::exception_ptr)>;
+
+/// Suspends the caller and hands `start` what continues it.
+template <class Start>
+Task<> suspend(Start start) {
+  auto initiate = [](auto handler, Start begin) {
+    auto shared = std::make_shared<decltype(handler)>(std::move(handler));
+    begin(Resume([shared](std::exception_ptr error) {
+      auto continuation = std::move(*shared);
+      std::move(continuation)(error);
+    }));
+  };
+  return asio::async_initiate<const asio::use_awaitable_t<>, void(std::exception_ptr)>(initiate, asio::use_awaitable,
+                                                                                        std::move(start));
+}
+
+class Runtime {
+ public:
+  using Callback = std::function<void()>;
+  using Timer = std::uint64_t;
+
+  explicit Runtime(std::uint64_t seed) : seed_(seed) {}
+  virtual ~Runtime() = default;
+  Runtime(const Runtime&) = delete;
+  Runtime& operator=(const Runtime&) = delete;
+
+  asio::io_context& context() { return context_; }
+
+  /// Time since the runtime was made.
+  virtual Duration now() const = 0;
+  virtual bool is_virtual() const = 0;
+
+  /// Calls back on the runtime's thread once `when` has come.
+  virtual Timer call_at(Duration when, Callback callback) = 0;
+  /// A timer that has fired already is no error.
+  virtual void cancel(Timer timer) = 0;
+
+  Task<> sleep(Duration d);
+  Random random(std::uint64_t stream) const { return Random(seed_, stream); }
+
+  /// Runs blocking `work` on the runtime's worker thread and awaits its result. In virtual time: runs it in line, then
+  /// lets `cost` pass.
+  template <class Work>
+  Task<std::invoke_result_t<Work>> offload(Duration cost, Work work);
+
+  /// Starts a task that run() waits for; its name appears in errors.
+  void spawn(std::string name, Task<> task);
+  /// Runs until every spawned task has ended. The first error of any of them ends all and is thrown.
+  void run();
+  /// Describes, for the error of a run in virtual time that stands still, what a component waits for ("" for nothing).
+  std::uint64_t explain_stall(std::function<std::string()> waits);
+  void forget_stall(std::uint64_t id) { stalls_.erase(id); }
+
+ protected:
+  /// Runs handlers until `finished()`.
+  virtual void loop() = 0;
+  virtual void post_to_thread(Callback work) = 0;
+  bool finished() const { return running_ == 0 || error_; }
+  std::string stalled() const;
+
+  asio::io_context context_;
+
+ private:
+  std::uint64_t seed_;
+  std::size_t running_ = 0;
+  std::map<std::uint64_t, std::string> tasks_;
+  std::map<std::uint64_t, std::function<std::string()>> stalls_;
+  std::uint64_t next_id_ = 0;
+  std::exception_ptr error_;
+};
+
+/// Against the steady clock; offloaded work runs on one thread of its own (so that LibTorch's and OpenMP's per-thread
+/// state stays where it is).
+std::unique_ptr<Runtime> real_runtime(std::uint64_t seed);
+
+/// In virtual time, starting at zero.
+std::unique_ptr<Runtime> virtual_runtime(std::uint64_t seed);
+
+template <class Work>
+Task<std::invoke_result_t<Work>> Runtime::offload(Duration cost, Work work) {
+  using Result = std::invoke_result_t<Work>;
+  using Slot = std::conditional_t<std::is_void_v<Result>, bool, std::optional<Result>>;
+  Slot slot{};
+  auto compute = [&slot, &work] {
+    if constexpr (std::is_void_v<Result>) {
+      work();
+      slot = true;
+    } else {
+      slot.emplace(work());
+    }
+  };
+  if (is_virtual()) {
+    compute();
+    co_await sleep(cost);
+  } else {
+    auto start = [this, &compute](Resume resume) {
+      post_to_thread([this, &compute, resume = std::move(resume)]() mutable {
+        std::exception_ptr error;
+        try {
+          compute();
+        } catch (...) {
+          error = std::current_exception();
+        }
+        asio::post(context_, [resume = std::move(resume), error] { resume(error); });
+      });
+    };
+    co_await suspend(start);
+  }
+  if constexpr (!std::is_void_v<Result>) co_return std::move(*slot);
+}
+
+}  // namespace ripieno

@@ -1,0 +1,20 @@
+// What a checkpoint needs: whoever keeps state across steps shows each piece, by name, to a visitor. The same walk
+// writes a checkpoint, reads one back, and measures its size.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "ripieno/core/span.h"
+
+namespace ripieno {
+
+class StateVisitor {
+ public:
+  virtual ~StateVisitor() = default;
+  /// Numbers that are read or overwritten in place. Names are unique within one walk, e.g. "optimiser.momentum".
+  virtual void span(std::string_view name, FloatSpan values) = 0;
+  virtual void number(std::string_view name, std::int64_t& value) = 0;
+};
+
+}  // namespace ripieno

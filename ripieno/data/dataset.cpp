@@ -1,0 +1,86 @@
+#include "ripieno/data/dataset.h"
+
+#include <algorithm>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "ripieno/core/error.h"
+#include "ripieno/data/cifar10.h"
+#include "ripieno/data/digits.h"
+#include "ripieno/data/mnist.h"
+#include "ripieno/data/shapes.h"
+
+namespace ripieno {
+namespace {
+
+// clang-format off
+constexpr DatasetInfo table[] = {
+    {"mnist", "MNIST, handwritten digits", mnist_shape, 10, 60000, 10000, false,
+     {{0.1307f}, {0.3081f}}, open_mnist},
+    {"cifar10", "CIFAR-10, tiny photographs", cifar10_shape, 10, 50000, 10000, false,
+     {{0.4914f, 0.4822f, 0.4465f}, {0.2023f, 0.1994f, 0.2010f}}, open_cifar10},
+    {"digits", "generated digits, drawn as strokes", digits_shape, 10, digits_train, digits_test, true,
+     {{0.205f}, {0.213f}}, open_digits},
+    {"shapes", "generated coloured shapes", shapes_shape, 10, shapes_train, shapes_test, true,
+     {{0.405f, 0.405f, 0.405f}, {0.255f, 0.255f, 0.255f}}, open_shapes},
+};
+// clang-format on
+
+/// Levenshtein's distance: insertions, deletions and replacements that make one word the other.
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    std::size_t diagonal = row[0]++;
+    for (std::size_t j = 0; j < b.size(); ++j) {
+      const std::size_t replaced = diagonal + (a[i] != b[j]);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({replaced, row[j] + 1, diagonal + 1});
+    }
+  }
+  return row.back();
+}
+
+}  // namespace
+
+const char* name(Split split) { return split == Split::train ? "train" : "test"; }
+
+void Dataset::require_sample(std::uint32_t index, std::span<const std::uint8_t> pixels) const {
+  require(index < size(), "sample ", index, " of a data set of ", size());
+  require(pixels.size() == shape().pixels(), "a buffer of ", pixels.size(), " bytes for an image of ",
+          shape().pixels());
+}
+
+std::span<const DatasetInfo> datasets() { return table; }
+
+const DatasetInfo& find_dataset(std::string_view name) {
+  const DatasetInfo* nearest = nullptr;
+  std::size_t distance = 4;  // a name further away than 3 edits is no misspelling
+  std::string known;
+  for (const DatasetInfo& info : table) {
+    if (info.name == name) return info;
+    known += text(known.empty() ? "" : ", ", info.name);
+    if (const std::size_t d = edit_distance(name, info.name); d < distance) {
+      distance = d;
+      nearest = &info;
+    }
+  }
+  const std::string hint = nearest ? text(" (did you mean \"", nearest->name, "\"?)") : "";
+  fail(ErrorKind::usage, "there is no data set \"", name, "\"", hint, "; known are ", known);
+}
+
+std::unique_ptr<Dataset> open_dataset(std::string_view name, Split split, const DataOptions& options) {
+  return find_dataset(name).open(split, options);
+}
+
+std::uint32_t limit_samples(const char* dataset, Split split, const DataOptions& options, std::uint32_t available) {
+  const std::uint32_t wanted = options.samples(split);
+  if (wanted > available) {
+    fail(ErrorKind::usage, dataset, ": ", name(split), "_samples asks for ", wanted, " samples, and there are ",
+         available, "; ask for fewer, or for 0 (all)");
+  }
+  return wanted == 0 ? available : wanted;
+}
+
+}  // namespace ripieno

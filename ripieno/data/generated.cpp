@@ -1,0 +1,40 @@
+#include "ripieno/data/generated.h"
+
+namespace ripieno {
+namespace {
+
+// What a seed is used for, so that no other use of it shares these random numbers.
+constexpr std::uint64_t for_images = 0x696D61676573;  // "images"
+
+class Generated final : public Dataset {
+ public:
+  Generated(const GeneratedSet& set, Split split, const DataOptions& options)
+      : set_(set), key_(Random(options.seed ^ for_images, split == Split::train ? 0 : 1).next()) {
+    const std::uint32_t usual = split == Split::train ? set.train : set.test;
+    size_ = options.samples(split) == 0 ? usual : options.samples(split);
+  }
+
+  ImageShape shape() const override { return set_.shape; }
+  int classes() const override { return set_.classes; }
+  std::uint32_t size() const override { return size_; }
+  std::uint64_t bytes_read() const override { return 0; }
+
+  int read(std::uint32_t index, std::span<std::uint8_t> pixels) override {
+    require_sample(index, pixels);
+    Random random(key_, index);
+    return set_.draw(random, pixels);
+  }
+
+ private:
+  GeneratedSet set_;
+  std::uint64_t key_;
+  std::uint32_t size_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Dataset> open_generated(const GeneratedSet& set, Split split, const DataOptions& options) {
+  return std::make_unique<Generated>(set, split, options);
+}
+
+}  // namespace ripieno

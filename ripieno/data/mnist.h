@@ -1,0 +1,19 @@
+// MNIST's four IDX files (LeCun, Cortes and Burges, 1998), and any set in their form: big-endian header, then 28 x 28
+// bytes an image, one byte a label.
+#pragma once
+
+#include <memory>
+
+#include "ripieno/data/dataset.h"
+
+namespace ripieno {
+
+inline constexpr ImageShape mnist_shape = {1, 28, 28};
+
+/// Looks in options.folder and its subfolder mnist for {train,t10k}-images-idx3-ubyte and
+/// {train,t10k}-labels-idx1-ubyte; where only a .gz is there, it is unpacked to options.cache. Reads 24 bytes of
+/// headers now, then 785 bytes a sample. Throws Error(data) for a missing file, a magic number, count or image size
+/// that is not MNIST's, a file whose size is not what its header says, and counts of images and labels that differ.
+std::unique_ptr<Dataset> open_mnist(Split split, const DataOptions& options);
+
+}  // namespace ripieno

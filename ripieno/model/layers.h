@@ -1,0 +1,35 @@
+// Shorthands for the layers that the families share. Internal to model/.
+#pragma once
+
+#include <torch/torch.h>
+
+namespace ripieno {
+
+/// A square convolution; by default of size 3 that keeps height and width.
+struct ConvShape {
+  std::int64_t in = 0, out = 0, size = 3, stride = 1, padding = 1;
+  bool bias = true;
+};
+inline torch::nn::Conv2d conv(const ConvShape& s) {
+  return torch::nn::Conv2d(
+      torch::nn::Conv2dOptions(s.in, s.out, s.size).stride(s.stride).padding(s.padding).bias(s.bias));
+}
+
+/// In place: its input is never needed again.
+inline torch::nn::ReLU relu() { return torch::nn::ReLU(torch::nn::ReLUOptions(true)); }
+
+/// 2 x 2, stride 2, rounding down.
+inline torch::nn::MaxPool2d max_pool() { return torch::nn::MaxPool2d(torch::nn::MaxPool2dOptions(2).stride(2)); }
+
+/// Starts convolutions as torchvision does for VGG and ResNet: normal weights whose variance keeps that of gradients
+/// through a ReLU (He et al., 2015), biases 0. For a model's constructor, when all its layers are registered.
+inline void start_kaiming(torch::nn::Module& model) {
+  for (const auto& layer : model.modules(/*include_self=*/false)) {
+    if (auto* convolution = layer->as<torch::nn::Conv2d>()) {
+      torch::nn::init::kaiming_normal_(convolution->weight, 0, torch::kFanOut, torch::kReLU);
+      if (convolution->bias.defined()) torch::nn::init::zeros_(convolution->bias);
+    }
+  }
+}
+
+}  // namespace ripieno

@@ -1,0 +1,49 @@
+#include "ripieno/observe/ledger.h"
+
+namespace ripieno {
+
+const char* name(Purpose purpose) {
+  switch (purpose) {
+    case Purpose::setup: return "setup";
+    case Purpose::exchange: return "exchange";
+    case Purpose::evaluate: return "evaluate";
+    case Purpose::control: return "control";
+  }
+  return "unknown";
+}
+
+Traffic& Traffic::operator+=(const Traffic& other) {
+  payload_sent += other.payload_sent;
+  payload_received += other.payload_received;
+  framing_sent += other.framing_sent;
+  framing_received += other.framing_received;
+  messages_sent += other.messages_sent;
+  messages_received += other.messages_received;
+  return *this;
+}
+
+Traffic Traffic::operator-(const Traffic& earlier) const {
+  return {payload_sent - earlier.payload_sent,   payload_received - earlier.payload_received,
+          framing_sent - earlier.framing_sent,   framing_received - earlier.framing_received,
+          messages_sent - earlier.messages_sent, messages_received - earlier.messages_received};
+}
+
+void Ledger::sent(int peer, Purpose purpose, std::uint64_t payload, std::uint64_t framing) {
+  const Traffic one{.payload_sent = payload, .framing_sent = framing, .messages_sent = 1};
+  totals_[static_cast<std::size_t>(purpose)] += one;
+  by_peer_[{peer, purpose}] += one;
+}
+
+void Ledger::received(int peer, Purpose purpose, std::uint64_t payload, std::uint64_t framing) {
+  const Traffic one{.payload_received = payload, .framing_received = framing, .messages_received = 1};
+  totals_[static_cast<std::size_t>(purpose)] += one;
+  by_peer_[{peer, purpose}] += one;
+}
+
+Traffic Ledger::total() const {
+  Traffic sum;
+  for (const Traffic& part : totals_) sum += part;
+  return sum;
+}
+
+}  // namespace ripieno

@@ -1,0 +1,96 @@
+#include "ripieno/observe/recorder.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+namespace ripieno {
+namespace {
+
+nlohmann::ordered_json stage_seconds(const StageTimes& times) {
+  nlohmann::ordered_json json;
+  for (const Stage stage : stages) {
+    const Duration time = times[static_cast<std::size_t>(stage)];
+    if (time.count() != 0) json[name(stage)] = seconds(time);
+  }
+  return json;
+}
+
+nlohmann::ordered_json bytes_json(const Traffic& traffic) {
+  return {{"payload_sent", traffic.payload_sent},
+          {"payload_received", traffic.payload_received},
+          {"framing_sent", traffic.framing_sent},
+          {"framing_received", traffic.framing_received}};
+}
+
+}  // namespace
+
+const char* name(Stage stage) {
+  switch (stage) {
+    case Stage::read: return "read";
+    case Stage::forward: return "forward";
+    case Stage::backward: return "backward";
+    case Stage::exchange: return "exchange";
+    case Stage::optimise: return "optimise";
+    case Stage::evaluate: return "evaluate";
+  }
+  return "unknown";
+}
+
+Recorder::Recorder(const Runtime& runtime, const Ledger* ledger, std::unique_ptr<LineFile> metrics)
+    : runtime_(runtime), ledger_(ledger), metrics_(std::move(metrics)), epoch_start_(runtime.now()) {}
+
+void Recorder::add(Stage stage, Duration time) {
+  pending_[static_cast<std::size_t>(stage)] += time;
+  totals_[static_cast<std::size_t>(stage)] += time;
+}
+
+void Recorder::step(const StepRecord& record) {
+  ++steps_;
+  samples_ += record.samples;
+  if (record.age) ++ages_[*record.age];
+  if (metrics_) {
+    const Traffic traffic = ledger_ ? ledger_->total(Purpose::exchange) : Traffic{};
+    nlohmann::ordered_json line{{"type", "step"},
+                                {"time", seconds(runtime_.now())},
+                                {"epoch", record.epoch},
+                                {"step", record.step},
+                                {"loss", record.loss},
+                                {"samples", record.samples},
+                                {"learning_rate", record.learning_rate},
+                                {"seconds", stage_seconds(pending_)},
+                                {"bytes", bytes_json(traffic - last_traffic_)}};
+    if (record.age) line["age"] = *record.age;
+    metrics_->append(line.dump());
+    last_traffic_ = traffic;
+  }
+  pending_ = {};
+  if (on_step) on_step(record);
+}
+
+void Recorder::epoch(const EpochRecord& record) {
+  const Duration now = runtime_.now();
+  epoch_times_.push_back(now - epoch_start_);
+  epoch_start_ = now;
+  epochs_.push_back(record);
+  if (metrics_) {
+    nlohmann::ordered_json line{{"type", "epoch"},
+                                {"time", seconds(now)},
+                                {"epoch", record.epoch},
+                                {"seconds", seconds(epoch_times_.back())}};
+    if (!std::isnan(record.accuracy)) {
+      line["test"] = {{"accuracy", record.accuracy}, {"loss", record.loss}};
+    }
+    line["stages"] = stage_seconds(pending_);  // since the last step: evaluation
+    line["parameters_hash"] = text(std::hex, record.parameters_hash);
+    metrics_->append(line.dump());
+    metrics_->flush();
+  }
+  pending_ = {};
+  if (on_epoch) on_epoch(record);
+}
+
+void Recorder::flush() {
+  if (metrics_) metrics_->flush();
+}
+
+}  // namespace ripieno

@@ -1,0 +1,98 @@
+// The recorder: where a rank's time and bytes are put down, a line of JSON each step and epoch in metrics-RANK.jsonl.
+// docs/runs.md gives the lines' fields. Time is measured at the learner and the strategy, bytes at the counted endpoint.
+#pragma once
+
+#include <array>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "ripieno/core/file.h"
+#include "ripieno/core/runtime.h"
+#include "ripieno/observe/ledger.h"
+
+namespace ripieno {
+
+/// What a worker's time goes into.
+enum class Stage : std::uint8_t { read, forward, backward, exchange, optimise, evaluate };
+inline constexpr std::array stages{Stage::read,     Stage::forward,  Stage::backward,
+                                   Stage::exchange, Stage::optimise, Stage::evaluate};
+/// "read", ...
+const char* name(Stage stage);
+
+using StageTimes = std::array<Duration, stages.size()>;
+
+/// One step of one rank.
+struct StepRecord {
+  std::uint32_t epoch = 0;  ///< from 0
+  std::uint64_t step = 0;   ///< from 0, over the whole run
+  double loss = 0;          ///< mean over this rank's samples
+  std::uint32_t samples = 0;
+  double learning_rate = 0;
+  std::optional<std::int64_t> age;  ///< asynchronous strategies: updates that the weights had seen since they were read
+};
+
+/// One epoch's end.
+struct EpochRecord {
+  std::uint32_t epoch = 0;
+  double accuracy = 0, loss = 0;  ///< of the consensus on the test set; NaN where it was not evaluated
+  std::uint64_t parameters_hash = 0;
+};
+
+class Recorder {
+ public:
+  /// Writes to `metrics` where given; keeps totals in any case. `ledger` may be null (nothing is sent).
+  Recorder(const Runtime& runtime, const Ledger* ledger, std::unique_ptr<LineFile> metrics);
+
+  /// Time spent since the last step's end. Called from the runtime's thread.
+  void add(Stage stage, Duration time);
+  void step(const StepRecord& record);
+  void epoch(const EpochRecord& record);
+  /// Bytes read from data files since the last call to this, for the step's line.
+  void read_bytes(std::uint64_t bytes) { bytes_read_ += bytes; }
+
+  /// Also told of each step or epoch (a progress bar, a test).
+  std::function<void(const StepRecord&)> on_step;
+  std::function<void(const EpochRecord&)> on_epoch;
+
+  const StageTimes& totals() const { return totals_; }
+  std::uint64_t steps() const { return steps_; }
+  std::uint64_t samples() const { return samples_; }
+  std::uint64_t bytes_read() const { return bytes_read_; }
+  const std::vector<Duration>& epoch_times() const { return epoch_times_; }
+  const std::vector<EpochRecord>& epochs() const { return epochs_; }
+  /// How many gradients had which age.
+  const std::map<std::int64_t, std::uint64_t>& ages() const { return ages_; }
+  void flush();
+
+ private:
+  const Runtime& runtime_;
+  const Ledger* ledger_;
+  std::unique_ptr<LineFile> metrics_;
+  StageTimes pending_{}, totals_{};
+  Traffic last_traffic_;
+  Duration epoch_start_;
+  std::uint64_t steps_ = 0, samples_ = 0, bytes_read_ = 0;
+  std::vector<Duration> epoch_times_;
+  std::vector<EpochRecord> epochs_;
+  std::map<std::int64_t, std::uint64_t> ages_;
+};
+
+/// Adds the time from its making to its end to a stage.
+class StageTimer {
+ public:
+  StageTimer(Recorder& recorder, const Runtime& runtime, Stage stage)
+      : recorder_(recorder), runtime_(runtime), stage_(stage), start_(runtime.now()) {}
+  ~StageTimer() { recorder_.add(stage_, runtime_.now() - start_); }
+  StageTimer(const StageTimer&) = delete;
+  StageTimer& operator=(const StageTimer&) = delete;
+
+ private:
+  Recorder& recorder_;
+  const Runtime& runtime_;
+  Stage stage_;
+  Duration start_;
+};
+
+}  // namespace ripieno

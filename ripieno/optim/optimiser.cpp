@@ -1,0 +1,65 @@
+#include "ripieno/optim/optimiser.h"
+
+#include <cmath>
+
+#include "ripieno/optim/adam.h"
+#include "ripieno/optim/sgd.h"
+
+namespace ripieno {
+namespace {
+
+using Made = std::unique_ptr<Optimiser>;
+
+struct Known {
+  const char* name;
+  Made (*make)(const OptimiserOptions&, std::size_t, DType);
+};
+
+constexpr Known known[] = {
+    {"sgd", [](const OptimiserOptions& o, std::size_t n, DType t) -> Made { return std::make_unique<Sgd>(o, n, t); }},
+    {"adam",
+     [](const OptimiserOptions& o, std::size_t n, DType t) -> Made {
+       return std::make_unique<Adam>(o, Adam::WeightDecay::l2, n, t);
+     }},
+    {"adamw",
+     [](const OptimiserOptions& o, std::size_t n, DType t) -> Made {
+       return std::make_unique<Adam>(o, Adam::WeightDecay::decoupled, n, t);
+     }},
+};
+
+// Both conditions are written so that NaN fails them.
+void check_not_negative(const char* option, double value) {
+  if (!(value >= 0 && std::isfinite(value))) {
+    fail(ErrorKind::usage, "optimiser: ", option, " = ", value, "; give a finite number of 0 or more");
+  }
+}
+
+void check_fraction(const char* option, double value) {
+  if (!(value >= 0 && value < 1)) {
+    fail(ErrorKind::usage, "optimiser: ", option, " = ", value, "; give a number from 0 to below 1");
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<Optimiser> make_optimiser(const OptimiserOptions& options, std::size_t elements, DType type) {
+  check_fraction("momentum", options.momentum);
+  check_fraction("beta1", options.beta1);
+  check_fraction("beta2", options.beta2);
+  check_not_negative("weight_decay", options.weight_decay);
+  check_not_negative("epsilon", options.epsilon);
+  if (options.nesterov && options.momentum == 0) {
+    fail(ErrorKind::usage, "optimiser: nesterov = true with momentum = 0; give a momentum above 0");
+  }
+  if (type != DType::fp32 && type != DType::fp64) {
+    fail(ErrorKind::usage, "optimiser: cannot step on weights in ", name(type), "; keep them in fp32 or fp64");
+  }
+  std::string names;
+  for (const Known& one : known) {
+    if (options.name == one.name) return one.make(options, elements, type);
+    names += text(names.empty() ? "" : ", ", one.name);
+  }
+  fail(ErrorKind::usage, "optimiser: name = \"", options.name, "\" is unknown; the known ones are ", names);
+}
+
+}  // namespace ripieno

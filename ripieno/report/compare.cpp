@@ -1,0 +1,214 @@
+#include "ripieno/report/compare.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "ripieno/core/error.h"
+#include "ripieno/report/format.h"
+#include "ripieno/report/statistics.h"
+#include "ripieno/report/table.h"
+
+namespace ripieno {
+namespace {
+
+constexpr std::size_t widest = 140;
+constexpr std::size_t shortest_name = 12;
+constexpr const char* nothing = "–";
+
+using Group = std::vector<const Summary*>;
+using Field = std::function<std::optional<double>(const Summary&)>;
+
+std::vector<Group> grouped(const std::vector<Summary>& summaries) {
+  std::vector<Group> groups;
+  std::map<std::string, std::size_t> index;
+  for (const Summary& one : summaries) {
+    const std::string key = text(one.name, '\n', one.strategy, '\n', one.model, '\n', one.dataset, '\n',
+                                 one.world_size, '\n', one.wire, '\n', one.kind);
+    const auto [at, is_new] = index.emplace(key, groups.size());
+    if (is_new) groups.emplace_back();
+    groups[at->second].push_back(&one);
+  }
+  return groups;
+}
+
+/// Of the runs that have the field.
+std::vector<double> values(const Group& group, const Field& field) {
+  std::vector<double> all;
+  for (const Summary* one : group) {
+    if (const auto value = field(*one)) all.push_back(*value);
+  }
+  return all;
+}
+
+/// A column of means: as many digits for all of its rows as its smallest mean needs to show `figures` figures, so that
+/// they can be compared at a glance.
+std::vector<std::string> means(const std::vector<Group>& groups, const Field& field, int figures, int most_digits) {
+  double smallest = INFINITY;
+  for (const Group& group : groups) {
+    const auto all = values(group, field);
+    if (all.empty()) continue;
+    if (const double m = std::abs(mean(all)); std::isfinite(m) && m > 0) smallest = std::min(smallest, m);
+  }
+  int digits = 0;
+  if (std::isfinite(smallest)) digits = figures - 1 - static_cast<int>(std::floor(std::log10(smallest)));
+  digits = std::clamp(digits, 0, most_digits);
+  const auto shown = [&](double x) { return digits == 0 ? format_count(x) : format_fixed(x, digits); };
+  std::vector<std::string> cells;
+  std::vector<std::string> halves;
+  std::size_t half_width = 0;
+  bool varies = false;
+  for (const Group& group : groups) {
+    const auto all = values(group, field);
+    cells.push_back(all.empty() ? nothing : shown(mean(all)));
+    halves.push_back(all.size() < 2 ? "" : shown(interval95(all)));
+    half_width = std::max(half_width, halves.back().size());
+    varies |= std::any_of(all.begin(), all.end(), [&](double x) { return x != all.front(); });
+  }
+  if (!varies) return cells;  // as bytes, which are the same for every seed
+  // The ± stand below each other, and a row without one keeps its place.
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    const std::size_t space = half_width - halves[i].size();
+    cells[i] += halves[i].empty() ? std::string(half_width + 3, ' ') : " ± " + std::string(space, ' ') + halves[i];
+  }
+  return cells;
+}
+
+/// Whole per cents.
+std::vector<std::string> shares(const std::vector<Group>& groups, double StageSeconds::*stage) {
+  const Field share = [stage](const Summary& one) -> std::optional<double> {
+    const double all = one.seconds.stages.steps();
+    if (!(all > 0)) return std::nullopt;
+    return 100 * (one.seconds.stages.*stage) / all;
+  };
+  std::vector<std::string> cells;
+  for (const Group& group : groups) {
+    const auto all = values(group, share);
+    const double middle = all.empty() ? 0 : mean(all);
+    cells.push_back(all.empty() ? nothing : middle > 0 && middle < 0.5 ? "<1" : format_fixed(middle, 0));
+  }
+  return cells;
+}
+
+struct Content {
+  std::string header;
+  Align align;
+  std::vector<std::string> cells;
+};
+
+double megabytes_a_worker(double bytes, const Summary& one) { return bytes / 1e6 / one.world_size; }
+
+std::vector<Content> contents(const std::vector<Group>& groups, const std::vector<std::string>& names) {
+  const Field accuracy = [](const Summary& one) -> std::optional<double> {
+    if (!one.test) return std::nullopt;
+    return 100 * one.test->accuracy;
+  };
+  const Field loss = [](const Summary& one) -> std::optional<double> {
+    if (!one.test) return std::nullopt;
+    return one.test->loss;
+  };
+  const Field epoch = [](const Summary& one) -> std::optional<double> {
+    if (one.seconds.epoch.empty()) return std::nullopt;
+    return mean(one.seconds.epoch);
+  };
+  const Field images = [](const Summary& one) -> std::optional<double> { return one.images_per_second; };
+  const Field sent = [](const Summary& one) -> std::optional<double> {
+    if (one.epochs == 0) return std::nullopt;
+    return megabytes_a_worker(static_cast<double>(one.exchange_payload_sent) / one.epochs, one);
+  };
+  const Field formula = [](const Summary& one) -> std::optional<double> {
+    if (!one.closed_form_payload_sent) return std::nullopt;
+    return megabytes_a_worker(static_cast<double>(*one.closed_form_payload_sent), one);
+  };
+
+  std::vector<Content> all{{"run", Align::left, names}, {"workers", Align::right, {}}};
+  Content seeds{"seeds", Align::right, {}};
+  bool several = false;
+  for (const Group& group : groups) {
+    all[1].cells.push_back(std::to_string(group[0]->world_size));
+    seeds.cells.push_back(std::to_string(group.size()));
+    several |= group.size() > 1;
+  }
+  if (several) all.push_back(seeds);
+  all.push_back({"accuracy\n%", Align::right, means(groups, accuracy, 4, 2)});
+  all.push_back({"loss", Align::right, means(groups, loss, 3, 3)});
+  all.push_back({"s per\nepoch", Align::right, means(groups, epoch, 2, 4)});
+  all.push_back({"images\nper s", Align::right, means(groups, images, 3, 1)});
+  all.push_back({"read\n%", Align::right, shares(groups, &StageSeconds::read)});
+  all.push_back({"fwd\n%", Align::right, shares(groups, &StageSeconds::forward)});
+  all.push_back({"bwd\n%", Align::right, shares(groups, &StageSeconds::backward)});
+  all.push_back({"exch.\n%", Align::right, shares(groups, &StageSeconds::exchange)});
+  all.push_back({"opt.\n%", Align::right, shares(groups, &StageSeconds::optimise)});
+  all.push_back({"sent\nMB", Align::right, means(groups, sent, 3, 3)});
+  all.push_back({"formula\nMB", Align::right, means(groups, formula, 3, 3)});
+  return all;
+}
+
+Table built(const std::vector<Content>& contents, std::size_t rows) {
+  Table table;
+  for (const Content& one : contents) table.column(one.header, one.align);
+  for (std::size_t i = 0; i < rows; ++i) {
+    std::vector<std::string> cells;
+    for (const Content& one : contents) cells.push_back(one.cells[i]);
+    table.row(std::move(cells));
+  }
+  return table;
+}
+
+/// The name, and a mark where the figures do not come from training.
+std::vector<std::string> marked_names(const std::vector<Group>& groups) {
+  std::vector<std::string> names;
+  for (const Group& group : groups) {
+    const std::string& kind = group[0]->kind;
+    names.push_back(group[0]->name + (kind == "simulated" ? " ~" : kind == "replayed" ? " =" : ""));
+  }
+  return names;
+}
+
+std::vector<std::string> notes(const std::vector<Group>& groups) {
+  std::vector<std::string> lines{
+      "read, forward, backward, exchange (as far as compute waited for it), optimise: % of the steps' time",
+      "sent: payload of the exchange, for each epoch and worker; formula: the same in closed form"};
+  const auto any = [&](auto condition) { return std::any_of(groups.begin(), groups.end(), condition); };
+  if (any([](const Group& g) { return g.size() > 1; })) {
+    lines.push_back("a ± b: mean over seeds, and the half-width of its 95 % interval (Student's t)");
+  }
+  if (any([](const Group& g) { return g[0]->kind == "simulated"; })) lines.push_back("~ simulated: in virtual time");
+  if (any([](const Group& g) { return g[0]->kind == "replayed"; })) {
+    lines.push_back("= replayed: measured compute times on a real network");
+  }
+  return lines;
+}
+
+}  // namespace
+
+std::string compare_table(const std::vector<Summary>& summaries) {
+  if (summaries.empty()) return "no runs to compare\n";
+  const std::vector<Group> groups = grouped(summaries);
+  std::vector<Content> all = contents(groups, marked_names(groups));
+  Table table = built(all, groups.size());
+  if (table.width() > widest) {
+    std::size_t name_width = 0;
+    for (const std::string& name : all[0].cells) name_width = std::max(name_width, display_width(name));
+    const std::size_t too_wide = table.width() - widest;
+    const std::size_t room = name_width > too_wide + shortest_name ? name_width - too_wide : shortest_name;
+    for (std::string& name : all[0].cells) name = shorten(name, room);
+    table = built(all, groups.size());
+  }
+  std::string out = table.str() + "\n";
+  for (const std::string& line : notes(groups)) out += line + "\n";
+  return out;
+}
+
+std::string compare_markdown(const std::vector<Summary>& summaries) {
+  if (summaries.empty()) return "No runs to compare.\n";
+  const std::vector<Group> groups = grouped(summaries);
+  std::string out = built(contents(groups, marked_names(groups)), groups.size()).markdown() + "\n";
+  for (const std::string& line : notes(groups)) out += "- " + line + "\n";
+  return out;
+}
+
+}  // namespace ripieno

@@ -1,0 +1,26 @@
+// Runs side by side, as a table: what each reached, how fast, where its time went and what it sent.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "ripieno/report/summary.h"
+
+namespace ripieno {
+
+/// One row a run; runs of the same name, strategy, model, data set, size, wire and kind are seeds of one row, in which
+/// "a ± b" is their mean and the half-width of its 95 % interval. Rows are in the order in which they first appear.
+///   workers       ranks
+///   accuracy      of the test set, per cent; loss: mean over its samples
+///   s per epoch   training, the mean over epochs
+///   images per s  of all workers together
+///   read .. opt.  per cent of the steps' time, over ranks
+///   sent          payload of the exchange, MB (10^6 bytes) an epoch and worker; formula: the same in closed form
+/// A column whose runs agree over all seeds has no "±". Names are shortened, to 12 columns at least, where the table
+/// would be wider than 140. Ends with notes on what the signs in it mean.
+std::string compare_table(const std::vector<Summary>& summaries);
+
+/// The same as Markdown, with full names.
+std::string compare_markdown(const std::vector<Summary>& summaries);
+
+}  // namespace ripieno

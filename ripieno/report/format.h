@@ -1,0 +1,27 @@
+// Numbers for people, to three figures. SI units: 1 kB = 10^3 bytes, 1 MB = 10^6 bytes. What is not a finite number is
+// printed as "nan" or "inf" without a unit's prefix.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace ripieno {
+
+/// With so many digits after the point: 0.1 -> "0.100".
+std::string format_fixed(double value, int digits);
+
+/// 999 -> "999 B", 1379000 -> "1.38 MB", 12.5e9 -> "12.5 GB". Negative numbers too.
+std::string format_bytes(double bytes);
+
+/// 4.5e-5 -> "45.0 µs", 0.85 -> "850 ms", 12.34 -> "12.3 s", 200 -> "3 min 20 s", 7500 -> "2 h 5 min".
+std::string format_seconds(double seconds);
+
+/// 1234567 -> "1,234,567".
+std::string format_count(std::int64_t count);
+/// Rounded to a whole number, halves away from zero.
+std::string format_count(double count);
+
+/// Of a fraction: 0.9812 -> "98.1 %" with one digit.
+std::string format_percent(double fraction, int digits = 1);
+
+}  // namespace ripieno

@@ -1,0 +1,197 @@
+#include "ripieno/report/summary.h"
+
+#include <charconv>
+#include <cstdio>
+#include <limits>
+
+#include "ripieno/core/file.h"
+#include "ripieno/report/json_field.h"
+
+namespace ripieno {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::uint64_t schema = 1;
+
+/// One row a stage, for both directions.
+struct Stage {
+  const char* name;
+  double StageSeconds::*seconds;
+};
+constexpr Stage stages[] = {{"read", &StageSeconds::read},         {"forward", &StageSeconds::forward},
+                            {"backward", &StageSeconds::backward}, {"exchange", &StageSeconds::exchange},
+                            {"optimise", &StageSeconds::optimise}, {"evaluate", &StageSeconds::evaluate}};
+struct Count {
+  const char* name;
+  std::uint64_t ByteCounts::*bytes;
+};
+constexpr Count counts[] = {{"payload_sent", &ByteCounts::payload_sent},
+                            {"payload_received", &ByteCounts::payload_received},
+                            {"framing_sent", &ByteCounts::framing_sent},
+                            {"framing_received", &ByteCounts::framing_received}};
+
+Json write(const std::optional<TestResult>& test) {
+  if (!test) return nullptr;
+  return {{"accuracy", test->accuracy}, {"loss", test->loss}};
+}
+
+Json write(const RunSeconds& seconds) {
+  Json split = Json::object();
+  for (const Stage& one : stages) split[one.name] = seconds.stages.*one.seconds;
+  return {{"total", seconds.total}, {"epoch", seconds.epoch}, {"stages", split}};
+}
+
+Json write(const ByteCounts& bytes) {
+  Json all = Json::object();
+  for (const Count& one : counts) all[one.name] = bytes.*one.bytes;
+  return all;
+}
+
+std::string hexadecimal(std::uint64_t hash) {
+  char digits[17];
+  std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(hash));
+  return digits;
+}
+
+Json write(const RankSummary& rank) {
+  Json all = {{"rank", rank.rank},
+              {"test", write(rank.test)},
+              {"seconds", write(rank.seconds)},
+              {"images_per_second", rank.images_per_second},
+              {"bytes", write(rank.bytes)},
+              {"bytes_read", rank.bytes_read},
+              {"parameters_hash", hexadecimal(rank.parameters_hash)}};
+  if (rank.staleness) {
+    all["staleness"] = Json::object();
+    for (const auto& [age, count] : *rank.staleness) all["staleness"][std::to_string(age)] = count;
+  }
+  return all;
+}
+
+std::optional<TestResult> read_test(const JsonField& field) {
+  if (field.is_null()) return std::nullopt;
+  const JsonField loss = field.at("loss");
+  const double accuracy = field.at("accuracy").number();
+  if (!(accuracy >= 0 && accuracy <= 1)) field.at("accuracy").refuse("from 0 to 1");
+  return TestResult{accuracy, loss.is_null() ? std::numeric_limits<double>::quiet_NaN() : loss.number()};
+}
+
+RunSeconds read_seconds(const JsonField& field) {
+  RunSeconds seconds;
+  seconds.total = field.at("total").number();
+  for (const JsonField& one : field.at("epoch").items()) seconds.epoch.push_back(one.number());
+  for (const Stage& one : stages) seconds.stages.*one.seconds = field.at("stages").at(one.name).number();
+  return seconds;
+}
+
+ByteCounts read_bytes(const JsonField& field) {
+  ByteCounts bytes;
+  for (const Count& one : counts) bytes.*one.bytes = field.at(one.name).count();
+  return bytes;
+}
+
+std::uint64_t read_hash(const JsonField& field) {
+  const std::string digits = field.string();
+  std::uint64_t hash = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), hash, 16);
+  if (error != std::errc() || digits.size() != 16 || end != digits.data() + 16) field.refuse("16 hexadecimal digits");
+  return hash;
+}
+
+RankSummary read_rank(const JsonField& field) {
+  RankSummary rank;
+  rank.rank = field.at("rank").small_count();
+  rank.test = read_test(field.at("test"));
+  rank.seconds = read_seconds(field.at("seconds"));
+  rank.images_per_second = field.at("images_per_second").number();
+  rank.bytes = read_bytes(field.at("bytes"));
+  rank.bytes_read = field.at("bytes_read").count();
+  rank.parameters_hash = read_hash(field.at("parameters_hash"));
+  if (!field.has("staleness")) return rank;
+  rank.staleness.emplace();
+  for (const auto& [age, count] : field.at("staleness").members()) {
+    std::int64_t number = 0;
+    const auto [end, error] = std::from_chars(age.data(), age.data() + age.size(), number);
+    if (error != std::errc() || end != age.data() + age.size()) {
+      field.at("staleness").refuse("an object whose keys are ages in steps");
+    }
+    (*rank.staleness)[number] = count.count();
+  }
+  return rank;
+}
+
+}  // namespace
+
+std::string to_json(const Summary& summary) {
+  Json ranks = Json::array();
+  for (const RankSummary& one : summary.ranks) ranks.push_back(write(one));
+  Json closed_form = nullptr;
+  if (summary.closed_form_payload_sent) closed_form = *summary.closed_form_payload_sent;
+  const Json all = {{"schema", schema},
+                    {"name", summary.name},
+                    {"kind", summary.kind},
+                    {"strategy", summary.strategy},
+                    {"wire", summary.wire},
+                    {"model", summary.model},
+                    {"dataset", summary.dataset},
+                    {"world_size", summary.world_size},
+                    {"parameters", summary.parameters},
+                    {"epochs", summary.epochs},
+                    {"steps", summary.steps},
+                    {"seed", summary.seed},
+                    {"test", write(summary.test)},
+                    {"seconds", write(summary.seconds)},
+                    {"images_per_second", summary.images_per_second},
+                    {"bytes", write(summary.bytes)},
+                    {"exchange", {{"payload_sent", summary.exchange_payload_sent}}},
+                    {"closed_form", {{"payload_sent", closed_form}}},
+                    {"ranks", ranks}};
+  // A name that is not UTF-8 must not cost a run its results.
+  return all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+Summary from_json(std::string_view json, const std::filesystem::path& file) {
+  nlohmann::json parsed;
+  try {
+    parsed = nlohmann::json::parse(json);
+  } catch (const nlohmann::json::exception& error) {
+    const std::string what = error.what();  // "[json.exception.parse_error.101] parse error at line 1, column 2: ..."
+    const std::size_t prefix = what.find("] ");
+    fail(ErrorKind::data, file.string(), ": not JSON: ", what.substr(prefix == what.npos ? 0 : prefix + 2));
+  }
+  const JsonField top(parsed, file);
+  if (const auto given = top.at("schema").count(); given != schema) {
+    fail(ErrorKind::data, file.string(), ": field schema is ", given, ", but this version of Ripieno reads ", schema,
+         ": read it with the version that wrote it");
+  }
+  Summary summary;
+  summary.name = top.at("name").string();
+  summary.kind = top.at("kind").string();
+  if (summary.kind != "computed" && summary.kind != "replayed" && summary.kind != "simulated") {
+    top.at("kind").refuse("computed, replayed or simulated");
+  }
+  summary.strategy = top.at("strategy").string();
+  summary.wire = top.at("wire").string();
+  summary.model = top.at("model").string();
+  summary.dataset = top.at("dataset").string();
+  summary.world_size = top.at("world_size").small_count();
+  if (summary.world_size == 0) top.at("world_size").refuse("1 or more");
+  summary.parameters = top.at("parameters").count();
+  summary.epochs = top.at("epochs").small_count();
+  summary.steps = top.at("steps").count();
+  summary.seed = top.at("seed").whole();
+  summary.test = read_test(top.at("test"));
+  summary.seconds = read_seconds(top.at("seconds"));
+  summary.images_per_second = top.at("images_per_second").number();
+  summary.bytes = read_bytes(top.at("bytes"));
+  summary.exchange_payload_sent = top.at("exchange").at("payload_sent").count();
+  const JsonField closed_form = top.at("closed_form").at("payload_sent");
+  if (!closed_form.is_null()) summary.closed_form_payload_sent = closed_form.count();
+  for (const JsonField& one : top.at("ranks").items()) summary.ranks.push_back(read_rank(one));
+  return summary;
+}
+
+Summary read_summary(const std::filesystem::path& file) { return from_json(read_file(file), file); }
+
+}  // namespace ripieno

@@ -1,0 +1,104 @@
+// A run's summary.json: what came out of a run, in numbers. Rank 0 writes it when the run ends; reports read it.
+//
+//   {
+//     "schema": 1,
+//     "name": "ring-fp16",             of the run; runs that differ in their seed alone share it
+//     "kind": "computed",              where its figures are from: "computed", "replayed" (a profile's times on a real
+//                                      network) or "simulated" (virtual time)
+//     "strategy": "ring", "wire": "fp16", "model": "mnist-cnn", "dataset": "digits",
+//     "world_size": 4,                 ranks
+//     "parameters": 431080,            numbers that are trained
+//     "epochs": 5, "steps": 1170,      done; a step is one exchange, of all workers together
+//     "seed": 0,
+//     "test": {"accuracy": 0.98, "loss": 0.06},   of consensus(), accuracy from 0 to 1; null: not evaluated. A loss
+//                                      that is not a finite number is null.
+//     "seconds": {"total": 61.5,       from start to end
+//                 "epoch": [12.1, ..], training of each epoch, on the slowest rank, without evaluation
+//                 "stages": {"read", "forward", "backward", "exchange", "optimise", "evaluate"}},
+//                                      in all, the mean over ranks; exchange: as far as compute had to wait for it
+//     "images_per_second": 24650.0,    trained by all ranks together, over the epochs' seconds
+//     "bytes": {"payload_sent", "payload_received", "framing_sent", "framing_received"},
+//                                      of the whole run, summed over ranks, for every purpose
+//     "exchange": {"payload_sent": 1}, of the whole run, summed over ranks, for the exchange alone
+//     "closed_form": {"payload_sent": 1},  what the formula says of the exchange for one whole epoch, summed over
+//                                      ranks; null where the bytes depend on data or timing
+//     "ranks": [{"rank": 0, "test": .., "seconds": .., "images_per_second": .., "bytes": ..,   as above, of this rank
+//                "bytes_read": 1,      from the data set's files
+//                "parameters_hash": "9f86d081884c7d65",   of its weights at the end, 16 hexadecimal digits
+//                "staleness": {"0": 12, "1": 3}}]         asynchronous strategies: age in steps -> how many updates
+//   }
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ripieno {
+
+struct TestResult {
+  double accuracy = 0;  ///< 0 .. 1
+  double loss = 0;      ///< mean over samples; NaN for any that is not finite
+};
+
+/// Seconds.
+struct StageSeconds {
+  double read = 0, forward = 0, backward = 0, exchange = 0, optimise = 0, evaluate = 0;
+  /// Without evaluation: what the steps took.
+  double steps() const { return read + forward + backward + exchange + optimise; }
+};
+
+struct RunSeconds {
+  double total = 0;
+  std::vector<double> epoch;
+  StageSeconds stages;
+};
+
+struct ByteCounts {
+  std::uint64_t payload_sent = 0, payload_received = 0, framing_sent = 0, framing_received = 0;
+};
+
+struct RankSummary {
+  int rank = 0;
+  std::optional<TestResult> test;
+  RunSeconds seconds;
+  double images_per_second = 0;
+  ByteCounts bytes;
+  std::uint64_t bytes_read = 0;
+  std::uint64_t parameters_hash = 0;
+  std::optional<std::map<std::int64_t, std::uint64_t>> staleness;
+};
+
+/// The fields are described above.
+struct Summary {
+  std::string name;
+  std::string kind = "computed";
+  std::string strategy, wire, model, dataset;
+  int world_size = 0;
+  std::uint64_t parameters = 0;
+  int epochs = 0;
+  std::uint64_t steps = 0;
+  std::int64_t seed = 0;
+  std::optional<TestResult> test;
+  RunSeconds seconds;
+  double images_per_second = 0;
+  ByteCounts bytes;
+  std::uint64_t exchange_payload_sent = 0;
+  std::optional<std::uint64_t> closed_form_payload_sent;
+  std::vector<RankSummary> ranks;
+};
+
+/// With line breaks, and one at the end.
+std::string to_json(const Summary& summary);
+
+/// Throws Error(data) that names `file`, the field ("ranks[2].seconds.epoch[0]"), what is wanted and what is there.
+/// Fields that are not known are passed over.
+Summary from_json(std::string_view json, const std::filesystem::path& file);
+
+/// Throws Error(io) when the file cannot be read, and what from_json() throws.
+Summary read_summary(const std::filesystem::path& file);
+
+}  // namespace ripieno

@@ -1,0 +1,83 @@
+// Learner: a strategy's view of a model and its data. Parameters, gradients and float buffers are flat spans; a pass over
+// a batch announces the buckets of the gradient one by one as they become ready. train/torch_learner.h computes for real
+// (in virtual time it charges a profile's time); tests have one without LibTorch.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ripieno/collective/schedule.h"
+#include "ripieno/core/runtime.h"
+#include "ripieno/core/span.h"
+#include "ripieno/core/state.h"
+
+namespace ripieno {
+
+/// How the flat buffers are made up.
+struct Layout {
+  struct Tensor {
+    std::string name;
+    std::vector<std::int64_t> shape;
+    Range range;  ///< in the flat parameters
+  };
+  DType type = DType::fp32;
+  std::vector<Tensor> tensors;  ///< the trainable parameters, each once
+  std::size_t parameters = 0;   ///< elements
+  std::size_t buffers = 0;      ///< elements of the float buffers (running means and variances)
+  std::vector<Range> buckets;   ///< a partition of the parameters, in the order in which gradients become ready
+};
+
+/// Which batch of this worker's to learn from; steps are counted within the epoch.
+struct BatchId {
+  std::uint32_t epoch = 0, step = 0;
+};
+
+struct PassResult {
+  double loss = 0;                   ///< mean over this worker's samples
+  std::uint32_t samples = 0;         ///< this worker's; may be 0 in an epoch's last, small batch: the gradient is then 0
+  std::uint32_t global_samples = 0;  ///< of all workers that share the batch
+};
+
+/// Sums over this worker's share of the test set.
+struct Evaluation {
+  double correct = 0, loss = 0, samples = 0;
+};
+
+/// Forward and backward over one batch, under way.
+class Pass {
+ public:
+  virtual ~Pass() = default;
+  /// The next bucket whose gradient is complete (an index into Layout::buckets), each exactly once; nothing at the end.
+  virtual Task<std::optional<std::size_t>> next_bucket() = 0;
+  /// Waits for the end of the pass. The gradients are then the mean over this worker's samples.
+  virtual Task<PassResult> finish() = 0;
+};
+
+class Learner {
+ public:
+  virtual ~Learner() = default;
+
+  virtual const Layout& layout() const = 0;
+  virtual FloatSpan parameters() = 0;
+  virtual FloatSpan gradients() = 0;
+  virtual FloatSpan buffers() = 0;
+
+  /// Steps of this worker in one epoch.
+  virtual std::uint32_t steps_per_epoch() const = 0;
+  /// Samples that this worker's epoch covers: of all workers where they share batches, its own shard's otherwise.
+  virtual std::uint32_t samples_per_epoch() const = 0;
+
+  /// Starts a pass; one at a time.
+  virtual Task<std::unique_ptr<Pass>> begin(BatchId batch) = 0;
+
+  /// Evaluates the current parameters and buffers on share `part` of `parts` of the test set.
+  virtual Task<Evaluation> evaluate(int part, int parts) = 0;
+
+  /// What a checkpoint needs besides parameters and buffers.
+  virtual void visit(StateVisitor&) {}
+};
+
+}  // namespace ripieno

@@ -1,0 +1,237 @@
+#include "ripieno/transport/simulated.h"
+
+#include <algorithm>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <tuple>
+
+#include "ripieno/core/async.h"
+#include "ripieno/core/kernels.h"
+
+namespace ripieno {
+namespace {
+
+/// A message from the call of send() until a receive has taken it.
+struct Parcel {
+  Message message;
+  std::size_t bytes;
+  ConstBytes payload;           // the sender's, until sending starts
+  std::vector<std::byte> data;  // the copy that travels (empty when the payload has no data)
+  bool started = false, delivered = false, unasked = false;
+  Event sent;
+};
+
+/// A receive that waits for its parcel.
+struct Posted {
+  Message message;
+  std::size_t bytes;
+  std::function<void(const Parcel&)> take;
+  Event done;
+};
+
+/// What is between one sender and one receiver on one channel, in order.
+struct Stream {
+  std::deque<std::shared_ptr<Parcel>> parcels;  // not yet taken
+  std::deque<std::shared_ptr<Posted>> posted;   // not yet served
+};
+
+using StreamKey = std::tuple<int, int, Channel>;  // sender, receiver, channel
+
+std::exception_ptr peer_lost(int rank, int peer) {
+  return std::make_exception_ptr(Error(ErrorKind::peer, text("rank ", rank, ": lost rank ", peer)));
+}
+
+}  // namespace
+
+struct SimulatedNetwork::State : std::enable_shared_from_this<State> {
+  State(Runtime& runtime, int ranks, SimulatedOptions options)
+      : runtime(runtime), ranks(ranks), options(options), card_out(ranks), card_in(ranks), revoked(ranks) {}
+
+  /// Starts what may start: in order, and only what was asked for or fits into the window.
+  void advance(StreamKey key) {
+    const auto [from, to, channel] = key;
+    Stream& stream = streams[key];
+    for (std::size_t i = 0; i < stream.parcels.size(); ++i) {
+      Parcel& parcel = *stream.parcels[i];
+      if (parcel.started) continue;
+      const bool asked = i < stream.posted.size();
+      std::size_t& unasked = unasked_bytes[{from, to}];
+      if (!asked && unasked + parcel.bytes > options.window_bytes) return;
+      if (!asked) {
+        parcel.unasked = true;
+        unasked += parcel.bytes;
+      }
+      start(key, stream.parcels[i]);
+    }
+  }
+
+  void start(StreamKey key, std::shared_ptr<Parcel> parcel) {
+    const int from = std::get<0>(key);
+    parcel->started = true;
+    if (parcel->payload.data()) parcel->data.assign(parcel->payload.begin(), parcel->payload.end());
+    const Duration wire = options.link.per_byte * static_cast<std::int64_t>(parcel->bytes + options.framing_bytes);
+    const Duration begin = std::max(runtime.now(), card_out[from]);
+    card_out[from] = begin + wire;
+    auto self = shared_from_this();
+    runtime.call_at(card_out[from], [parcel] { parcel->sent.set(); });
+    runtime.call_at(begin + options.link.latency, [self, key, parcel, wire] { self->arrive(key, parcel, wire); });
+  }
+
+  /// The head is here: the receiver's card takes the message when it is free.
+  void arrive(StreamKey key, std::shared_ptr<Parcel> parcel, Duration wire) {
+    const int to = std::get<1>(key);
+    card_in[to] = std::max(runtime.now(), card_in[to]) + wire;
+    auto self = shared_from_this();
+    runtime.call_at(card_in[to], [self, key, parcel] {
+      parcel->delivered = true;
+      self->match(key);
+    });
+  }
+
+  void match(StreamKey key) {
+    const auto [from, to, channel] = key;
+    Stream& stream = streams[key];
+    bool freed = false;
+    while (!stream.parcels.empty() && !stream.posted.empty() && stream.parcels.front()->delivered) {
+      auto parcel = stream.parcels.front();
+      auto posted = stream.posted.front();
+      stream.parcels.pop_front();
+      stream.posted.pop_front();
+      if (parcel->unasked) {
+        unasked_bytes[{from, to}] -= parcel->bytes;
+        freed = true;
+      }
+      const Message &sent = parcel->message, &expected = posted->message;
+      if (sent.operation != expected.operation || sent.type != expected.type || sent.count != expected.count ||
+          parcel->bytes != posted->bytes) {
+        posted->done.fail(std::make_exception_ptr(
+            Error(ErrorKind::mismatch, text("rank ", to, " expects ", describe(expected), " from rank ", from,
+                                            ", which sends ", describe(sent)))));
+        continue;
+      }
+      posted->take(*parcel);
+      posted->done.set();
+    }
+    if (!freed) return;
+    // Room in the window: what waits at this sender for this receiver may go.
+    const auto first = streams.lower_bound({from, to, Channel{Purpose{0}, 0}});
+    for (auto it = first; it != streams.end() && std::get<0>(it->first) == from && std::get<1>(it->first) == to; ++it) {
+      advance(it->first);
+    }
+  }
+
+  void check(int rank, int peer) const {
+    require(peer >= 0 && peer < ranks && peer != rank, "rank ", rank, " of ", ranks, " has no peer ", peer);
+    if (revoked[rank]) std::rethrow_exception(revoked[rank]);
+    if (revoked[peer]) std::rethrow_exception(peer_lost(rank, peer));
+  }
+
+  void revoke(int rank, std::exception_ptr error) {
+    if (revoked[rank]) return;
+    revoked[rank] = error;
+    for (auto& [key, stream] : streams) {
+      const auto [from, to, channel] = key;
+      if (from != rank && to != rank) continue;
+      for (auto& parcel : stream.parcels) parcel->sent.fail(from == rank ? error : peer_lost(from, rank));
+      for (auto& posted : stream.posted) posted->done.fail(to == rank ? error : peer_lost(to, rank));
+      stream.parcels.clear();
+      stream.posted.clear();
+    }
+  }
+
+  std::string stalled() const {
+    std::string all;
+    for (const auto& [key, stream] : streams) {
+      const auto [from, to, channel] = key;
+      for (const auto& posted : stream.posted) {
+        all += text(all.empty() ? "" : ", ", "rank ", to, " waits for ", describe(posted->message), " from rank ", from);
+      }
+      for (const auto& parcel : stream.parcels) {
+        if (!parcel->started) {
+          all += text(all.empty() ? "" : ", ", "rank ", from, " waits for rank ", to, " to take ",
+                      describe(parcel->message));
+        }
+      }
+    }
+    return all;
+  }
+
+  Runtime& runtime;
+  int ranks;
+  SimulatedOptions options;
+  std::vector<Duration> card_out, card_in;  // free from then on
+  std::vector<std::exception_ptr> revoked;
+  std::map<StreamKey, Stream> streams;
+  std::map<std::pair<int, int>, std::size_t> unasked_bytes;
+};
+
+class SimulatedNetwork::RankEndpoint final : public Endpoint {
+ public:
+  RankEndpoint(std::shared_ptr<State> state, int rank) : state_(std::move(state)), rank_(rank) {}
+
+  int rank() const override { return rank_; }
+  int size() const override { return state_->ranks; }
+  Runtime& runtime() override { return state_->runtime; }
+  std::size_t framing_bytes() const override { return state_->options.framing_bytes; }
+  void revoke(std::exception_ptr error) override { state_->revoke(rank_, error); }
+
+  Task<> send(int peer, Message message, ConstBytes payload) override {
+    state_->check(rank_, peer);
+    auto parcel = std::make_shared<Parcel>(Parcel{message, payload.size(), payload, {}, false, false, false,
+                                                  Event(state_->runtime)});
+    const StreamKey key{rank_, peer, message.channel};
+    state_->streams[key].parcels.push_back(parcel);
+    state_->advance(key);
+    co_await parcel->sent.wait();
+  }
+
+  Task<> receive(int peer, Message message, Bytes into) override {
+    auto take = [into](const Parcel& parcel) {
+      if (!parcel.data.empty() && into.data()) std::memcpy(into.data(), parcel.data.data(), into.size());
+    };
+    return take_next(peer, message, into.size(), take);
+  }
+
+  Task<> receive(int peer, Message message, FloatSpan into, Reduce how) override {
+    auto take = [into, message, how](const Parcel& parcel) {
+      if (parcel.data.empty()) return;
+      const FloatSpan arrived(const_cast<std::byte*>(parcel.data.data()), into.count, message.type);
+      if (how == Reduce::add) {
+        add(into, arrived);
+      } else {
+        convert(into, arrived);
+      }
+    };
+    return take_next(peer, message, into.count * size_of(message.type), take);
+  }
+
+ private:
+  Task<> take_next(int peer, Message message, std::size_t bytes, std::function<void(const Parcel&)> take) {
+    state_->check(rank_, peer);
+    auto posted = std::make_shared<Posted>(Posted{message, bytes, std::move(take), Event(state_->runtime)});
+    const StreamKey key{peer, rank_, message.channel};
+    state_->streams[key].posted.push_back(posted);
+    state_->advance(key);
+    state_->match(key);
+    co_await posted->done.wait();
+  }
+
+  std::shared_ptr<State> state_;
+  int rank_;
+};
+
+SimulatedNetwork::SimulatedNetwork(Runtime& runtime, int ranks, SimulatedOptions options)
+    : state_(std::make_shared<State>(runtime, ranks, options)) {
+  std::weak_ptr<State> weak = state_;
+  runtime.explain_stall([weak] {
+    auto state = weak.lock();
+    return state ? state->stalled() : std::string();
+  });
+}
+
+SimulatedNetwork::~SimulatedNetwork() = default;
+
+std::shared_ptr<Endpoint> SimulatedNetwork::endpoint(int rank) { return std::make_shared<RankEndpoint>(state_, rank); }
+
+}  // namespace ripieno

@@ -1,0 +1,136 @@
+#include "ripieno/core/kernels.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "ripieno/core/random.h"
+
+namespace ripieno {
+namespace {
+
+/// Reference: the nearest of all values of a 16-bit format, ties to the even pattern, by the definition of the format.
+double value_of(std::uint16_t bits, int exponent_bits, int fraction_bits) {
+  const int bias = (1 << (exponent_bits - 1)) - 1;
+  const int exponent = (bits >> fraction_bits) & ((1 << exponent_bits) - 1);
+  const int fraction = bits & ((1 << fraction_bits) - 1);
+  const double sign = bits & 0x8000 ? -1 : 1;
+  if (exponent == (1 << exponent_bits) - 1) return fraction ? NAN : sign * INFINITY;
+  if (exponent == 0) return sign * std::ldexp(fraction, 1 - bias - fraction_bits);
+  return sign * std::ldexp(fraction + (1 << fraction_bits), exponent - bias - fraction_bits);
+}
+
+template <DType type>
+double as_double(std::uint16_t bits) {
+  return type == DType::fp16 ? value_of(bits, 5, 10) : value_of(bits, 8, 7);
+}
+
+template <DType type>
+void every_value_survives() {
+  for (std::uint32_t bits = 0; bits < 0x10000; ++bits) {
+    std::uint16_t narrow = static_cast<std::uint16_t>(bits), back = 0;
+    float wide = 0;
+    convert(FloatSpan(&wide, 1, DType::fp32), FloatSpan(&narrow, 1, type));
+    const double expected = as_double<type>(narrow);
+    if (std::isnan(expected)) {
+      EXPECT_TRUE(std::isnan(wide)) << bits;
+      continue;
+    }
+    ASSERT_EQ(wide, expected) << bits;
+    convert(FloatSpan(&back, 1, type), FloatSpan(&wide, 1, DType::fp32));
+    ASSERT_EQ(back, narrow) << bits;
+  }
+}
+
+TEST(Kernels, EveryFp16Survives) { every_value_survives<DType::fp16>(); }
+TEST(Kernels, EveryBf16Survives) { every_value_survives<DType::bf16>(); }
+
+template <DType type>
+void rounds_to_nearest_even() {
+  // Halfway between each pair of neighbours goes to the even pattern; a nudge decides otherwise.
+  const std::uint16_t last = type == DType::fp16 ? 0x7BFE : 0x7F7E;
+  for (std::uint16_t bits = 0; bits < last; ++bits) {
+    const double low = as_double<type>(bits), high = as_double<type>(bits + 1);
+    const auto middle = static_cast<float>((low + high) / 2);
+    if (middle != (low + high) / 2) continue;  // fp32 cannot hold it (bf16's smallest)
+    const auto rounded = [&](float x) {
+      std::uint16_t out = 0;
+      convert(FloatSpan(&out, 1, type), FloatSpan(&x, 1, DType::fp32));
+      return out;
+    };
+    ASSERT_EQ(rounded(middle), bits + (bits & 1)) << bits;
+    ASSERT_EQ(rounded(std::nextafter(middle, INFINITY)), bits + 1) << bits;
+    ASSERT_EQ(rounded(std::nextafter(middle, -INFINITY)), bits) << bits;
+  }
+}
+
+TEST(Kernels, Fp16RoundsToNearestEven) { rounds_to_nearest_even<DType::fp16>(); }
+TEST(Kernels, Bf16RoundsToNearestEven) { rounds_to_nearest_even<DType::bf16>(); }
+
+TEST(Kernels, NanAndOverflow) {
+  float values[3] = {NAN, 1e6f, -1e6f};
+  std::uint16_t half[3], brain[3];
+  convert(FloatSpan(half, 3, DType::fp16), FloatSpan(values, 3, DType::fp32));
+  convert(FloatSpan(brain, 3, DType::bf16), FloatSpan(values, 3, DType::fp32));
+  EXPECT_TRUE(std::isnan(as_double<DType::fp16>(half[0])));
+  EXPECT_TRUE(std::isnan(as_double<DType::bf16>(brain[0])));
+  EXPECT_EQ(as_double<DType::fp16>(half[1]), INFINITY);
+  EXPECT_EQ(as_double<DType::fp16>(half[2]), -INFINITY);
+  EXPECT_NEAR(as_double<DType::bf16>(brain[1]), 1e6, 4e3);
+}
+
+TEST(Kernels, AddsConvertsAndScalesEveryPairAndLength) {
+  for (const std::size_t n : {0u, 1u, 3u, 8u, 17u, 1000u, 1537u}) {
+    for (const DType wide_type : {DType::fp32, DType::fp64}) {
+      for (const DType narrow_type : {DType::fp16, DType::bf16, DType::fp32, DType::fp64}) {
+        if (size_of(narrow_type) > size_of(wide_type)) continue;
+        Random random(n);
+        std::vector<double> source(n), memory(n, 0), narrow(n, 0), back(n, 0);
+        for (double& x : source) x = std::ldexp(static_cast<double>(random.below(64)), -3);  // exact in every type
+        const FloatSpan wide(memory.data(), n, wide_type), small(narrow.data(), n, narrow_type);
+        if (wide_type == DType::fp64) {
+          std::memcpy(memory.data(), source.data(), n * 8);
+        } else {
+          for (std::size_t i = 0; i < n; ++i) wide.as<float>()[i] = static_cast<float>(source[i]);
+        }
+        convert(small, wide);
+        add(wide, small);
+        scale(wide, 0.25);
+        for (std::size_t i = 0; i < n; ++i) {
+          const double got = wide_type == DType::fp64 ? wide.as<double>()[i] : wide.as<float>()[i];
+          ASSERT_EQ(got, source[i] / 2) << "n=" << n << " i=" << i << " " << name(wide_type) << " " << name(narrow_type);
+        }
+      }
+    }
+  }
+}
+
+TEST(Kernels, RoundThroughIsIdempotentAndMatchesTheWire) {
+  std::vector<float> values(1201);
+  Random random(5);
+  for (float& x : values) x = static_cast<float>(random.uniform(-3, 3));
+  std::vector<std::uint16_t> wire(values.size());
+  convert(FloatSpan(wire.data(), wire.size(), DType::bf16), FloatSpan(values));
+  round_through(FloatSpan(values), DType::bf16);
+  std::vector<float> arrived(values.size());
+  convert(FloatSpan(arrived), FloatSpan(wire.data(), wire.size(), DType::bf16));
+  EXPECT_EQ(values, arrived);
+  const std::uint64_t digest = hash(FloatSpan(values));
+  round_through(FloatSpan(values), DType::bf16);
+  EXPECT_EQ(digest, hash(FloatSpan(values)));
+  values[1200] += 1;
+  EXPECT_NE(digest, hash(FloatSpan(values)));
+}
+
+TEST(Kernels, SpansWithoutDataAreSkipped) {
+  const FloatSpan nothing(nullptr, 100, DType::fp32);
+  add(nothing, nothing);
+  convert(nothing, nothing);
+  scale(nothing, 2);
+  round_through(nothing, DType::fp16);
+}
+
+}  // namespace
+}  // namespace ripieno

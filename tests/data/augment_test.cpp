@@ -1,0 +1,114 @@
+#include "ripieno/data/augment.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+#include <vector>
+
+#include "ripieno/core/error.h"
+
+namespace ripieno {
+namespace {
+
+constexpr ImageShape shape = {3, 5, 7};
+constexpr Normalisation normalisation = {{0.5f, 0.25f, 0.125f}, {0.2f, 0.3f, 0.4f}};
+
+/// Bytes that are all different, and none is the padding's zero.
+std::vector<std::uint8_t> image() {
+  std::vector<std::uint8_t> pixels(shape.pixels());
+  for (std::size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<std::uint8_t>(i + 1);
+  return pixels;
+}
+
+float expected(int byte, int channel) {
+  const auto c = static_cast<std::size_t>(channel);
+  return (static_cast<float>(byte) / 255.0f - normalisation.mean[c]) / normalisation.std[c];
+}
+
+/// The definition: pad with zeros, cut a window, mirror it, normalise, pixel by pixel.
+std::vector<float> reference(int top, int left, bool flipped) {
+  const auto pixels = image();
+  std::vector<float> out;
+  for (int c = 0; c < shape.channels; ++c) {
+    for (int y = 0; y < shape.height; ++y) {
+      for (int x = 0; x < shape.width; ++x) {
+        const int from_y = y + top, from_x = (flipped ? shape.width - 1 - x : x) + left;
+        const bool in = from_y >= 0 && from_y < shape.height && from_x >= 0 && from_x < shape.width;
+        const int at = (c * shape.height + from_y) * shape.width + from_x;
+        out.push_back(expected(in ? pixels[static_cast<std::size_t>(at)] : 0, c));
+      }
+    }
+  }
+  return out;
+}
+
+std::vector<float> augmented(const AugmentOptions& options, Random& random) {
+  const auto pixels = image();
+  std::vector<float> out(pixels.size(), -99.0f);
+  augment(pixels, shape, options, normalisation, random, out);
+  return out;
+}
+
+TEST(Augment, NormalisesEachChannelByItsOwn) {
+  Random random(1);
+  EXPECT_EQ(augmented({}, random), reference(0, 0, false));
+  const auto pixels = image();
+  std::vector<float> out(pixels.size());
+  normalise(pixels, shape, normalisation, out);
+  EXPECT_EQ(out, reference(0, 0, false));
+}
+
+TEST(Augment, ScalesToOneWithoutNormalising) {
+  Random random(1);
+  const auto out = augmented({.normalise = false}, random);
+  for (std::size_t i = 0; i < out.size(); ++i) ASSERT_EQ(out[i], static_cast<float>(i + 1) / 255.0f);
+}
+
+TEST(Augment, EveryResultIsAWindowAndEveryWindowComesUpEquallyOften) {
+  // With padding 8, larger than the image, some windows hold nothing of it.
+  for (const int padding : {1, 2, 8}) {
+    std::map<std::vector<float>, double> share;
+    const double windows = 2.0 * (2 * padding + 1) * (2 * padding + 1);
+    for (int top = -padding; top <= padding; ++top) {
+      for (int left = -padding; left <= padding; ++left) {
+        for (const bool flipped : {false, true}) share[reference(top, left, flipped)] += 1 / windows;
+      }
+    }
+    std::map<std::vector<float>, int> seen;
+    Random random(7);
+    const int draws = 20000;
+    for (int i = 0; i < draws; ++i) ++seen[augmented({.crop_padding = padding, .flip = true}, random)];
+    for (const auto& [result, times] : seen) ASSERT_TRUE(share.contains(result)) << "no window, padding " << padding;
+    for (const auto& [result, part] : share) {
+      const double due = part * draws;
+      EXPECT_NEAR(seen[result], due, 6 * std::sqrt(due) + 1) << "padding " << padding;
+    }
+  }
+}
+
+TEST(Augment, FlipsHalfOfAll) {
+  Random random(3);
+  int flipped = 0;
+  for (int i = 0; i < 1000; ++i) {
+    const auto out = augmented({.flip = true}, random);
+    if (out == reference(0, 0, true)) {
+      ++flipped;
+    } else {
+      ASSERT_EQ(out, reference(0, 0, false));
+    }
+  }
+  EXPECT_NEAR(flipped, 500, 100);
+}
+
+TEST(Augment, RefusesWhatCannotBe) {
+  Random random(1);
+  EXPECT_THROW(augmented({.crop_padding = -1}, random), Error);
+  std::vector<std::uint8_t> pixels(8);
+  std::vector<float> out(8), less(7);
+  EXPECT_THROW(augment(pixels, {4, 2, 1}, {}, normalisation, random, out), Error);
+  EXPECT_THROW(augment(pixels, {2, 2, 2}, {}, normalisation, random, less), Error);
+}
+
+}  // namespace
+}  // namespace ripieno

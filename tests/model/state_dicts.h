@@ -1,0 +1,137 @@
+// The state dicts that the zoo's models must have, in torchvision's names and order; a test helper. One layer a line:
+//   conv NAME IN OUT SIZE      weight OUT x IN x SIZE x SIZE, bias OUT
+//   conv- NAME IN OUT SIZE     weight only
+//   bn NAME CHANNELS           weight, bias; buffers running_mean, running_var, num_batches_tracked
+//   linear NAME IN OUT         weight OUT x IN, bias OUT
+#pragma once
+
+#include <cstdint>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace ripieno {
+
+using NamedShapes = std::vector<std::pair<std::string, std::vector<std::int64_t>>>;
+
+struct StateDict {
+  NamedShapes parameters, buffers;
+};
+
+inline StateDict read_state_dict(const std::string& layers) {
+  StateDict result;
+  std::istringstream lines(layers);
+  std::string line;
+  while (std::getline(lines, line)) {
+    std::istringstream words(line);
+    std::string kind, name;
+    std::int64_t in = 0, out = 0, size = 0;
+    if (!(words >> kind >> name >> in)) continue;
+    words >> out >> size;
+    const auto parameter = [&](const char* what, std::vector<std::int64_t> shape) {
+      result.parameters.emplace_back(name + what, std::move(shape));
+    };
+    if (kind == "bn") {
+      parameter(".weight", {in});
+      parameter(".bias", {in});
+      result.buffers.emplace_back(name + ".running_mean", std::vector<std::int64_t>{in});
+      result.buffers.emplace_back(name + ".running_var", std::vector<std::int64_t>{in});
+      result.buffers.emplace_back(name + ".num_batches_tracked", std::vector<std::int64_t>{});
+      continue;
+    }
+    parameter(".weight", kind == "linear" ? std::vector{out, in} : std::vector{out, in, size, size});
+    if (kind != "conv-") parameter(".bias", {out});
+  }
+  return result;
+}
+
+inline const std::vector<std::pair<std::string, std::string>> expected_layers = {
+    {"mnist-cnn", R"(
+conv features.0 1 32 3
+conv features.3 32 128 3
+conv features.6 128 256 3
+linear classifier.1 256 1000
+linear classifier.3 1000 100
+linear classifier.5 100 10)"},
+    {"vgg11", R"(
+conv features.0 3 64 3
+conv features.3 64 128 3
+conv features.6 128 256 3
+conv features.8 256 256 3
+conv features.11 256 512 3
+conv features.13 512 512 3
+conv features.16 512 512 3
+conv features.18 512 512 3
+linear classifier 512 10)"},
+    {"vgg11-bn", R"(
+conv features.0 3 64 3
+bn features.1 64
+conv features.4 64 128 3
+bn features.5 128
+conv features.8 128 256 3
+bn features.9 256
+conv features.11 256 256 3
+bn features.12 256
+conv features.15 256 512 3
+bn features.16 512
+conv features.18 512 512 3
+bn features.19 512
+conv features.22 512 512 3
+bn features.23 512
+conv features.25 512 512 3
+bn features.26 512
+linear classifier 512 10)"},
+    {"resnet18", R"(
+conv- conv1 3 64 3
+bn bn1 64
+conv- layer1.0.conv1 64 64 3
+bn layer1.0.bn1 64
+conv- layer1.0.conv2 64 64 3
+bn layer1.0.bn2 64
+conv- layer1.1.conv1 64 64 3
+bn layer1.1.bn1 64
+conv- layer1.1.conv2 64 64 3
+bn layer1.1.bn2 64
+conv- layer2.0.conv1 64 128 3
+bn layer2.0.bn1 128
+conv- layer2.0.conv2 128 128 3
+bn layer2.0.bn2 128
+conv- layer2.0.downsample.0 64 128 1
+bn layer2.0.downsample.1 128
+conv- layer2.1.conv1 128 128 3
+bn layer2.1.bn1 128
+conv- layer2.1.conv2 128 128 3
+bn layer2.1.bn2 128
+conv- layer3.0.conv1 128 256 3
+bn layer3.0.bn1 256
+conv- layer3.0.conv2 256 256 3
+bn layer3.0.bn2 256
+conv- layer3.0.downsample.0 128 256 1
+bn layer3.0.downsample.1 256
+conv- layer3.1.conv1 256 256 3
+bn layer3.1.bn1 256
+conv- layer3.1.conv2 256 256 3
+bn layer3.1.bn2 256
+conv- layer4.0.conv1 256 512 3
+bn layer4.0.bn1 512
+conv- layer4.0.conv2 512 512 3
+bn layer4.0.bn2 512
+conv- layer4.0.downsample.0 256 512 1
+bn layer4.0.downsample.1 512
+conv- layer4.1.conv1 512 512 3
+bn layer4.1.bn1 512
+conv- layer4.1.conv2 512 512 3
+bn layer4.1.bn2 512
+linear fc 512 10)"},
+    {"alexnet", R"(
+conv features.0 3 64 3
+conv features.3 64 192 3
+conv features.6 192 384 3
+conv features.8 384 256 3
+conv features.10 256 256 3
+linear classifier.1 1024 4096
+linear classifier.4 4096 4096
+linear classifier.6 4096 10)"}};
+
+}  // namespace ripieno

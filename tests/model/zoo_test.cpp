@@ -1,0 +1,242 @@
+#include "ripieno/model/zoo.h"
+
+#include <ATen/autocast_mode.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "ripieno/core/error.h"
+#include "ripieno/model/families.h"
+#include "tests/model/state_dicts.h"
+
+namespace ripieno {
+namespace {
+
+torch::Tensor images(const ModelInfo& model, std::int64_t n) {
+  torch::manual_seed(11);
+  return torch::randn({n, model.channels, model.height, model.width});
+}
+
+std::shared_ptr<Classifier> make(const ModelInfo& model, std::uint64_t seed) {
+  torch::manual_seed(seed);
+  return model.make();
+}
+
+/// Parameters, then buffers.
+std::vector<torch::Tensor> state(const Classifier& model) {
+  std::vector<torch::Tensor> all = model.parameters();
+  for (const torch::Tensor& buffer : model.buffers()) all.push_back(buffer);
+  return all;
+}
+
+/// Tests over every model of the zoo, by its name.
+class ZooModel : public testing::TestWithParam<std::string> {
+ protected:
+  const Zoo zoo_ = zoo();
+  const ModelInfo& info_ = zoo_.find(GetParam());
+};
+
+TEST_P(ZooModel, HasTheParametersItStates) {
+  std::int64_t parameters = 0;
+  for (const torch::Tensor& p : make(info_, 1)->parameters()) {
+    EXPECT_TRUE(p.requires_grad());
+    parameters += p.numel();
+  }
+  EXPECT_EQ(parameters, info_.parameters);
+}
+
+TEST_P(ZooModel, HasTorchvisionsStateDict) {
+  const auto layers = std::find_if(expected_layers.begin(), expected_layers.end(),
+                                   [&](const auto& entry) { return entry.first == info_.name; });
+  ASSERT_NE(layers, expected_layers.end());
+  const StateDict expected = read_state_dict(layers->second);
+  const auto model = make(info_, 1);
+  const auto shapes = [](const auto& tensors) {
+    NamedShapes all;
+    for (const auto& item : tensors) all.emplace_back(item.key(), item.value().sizes().vec());
+    return all;
+  };
+  EXPECT_EQ(shapes(model->named_parameters()), expected.parameters);
+  EXPECT_EQ(shapes(model->named_buffers()), expected.buffers);
+}
+
+TEST_P(ZooModel, GivesLogitsForEveryBatchSize) {
+  const auto model = make(info_, 1);
+  model->eval();
+  torch::NoGradGuard no_grad;
+  for (std::int64_t n : {0, 1, 5}) {
+    const torch::Tensor logits = model->forward(images(info_, n));
+    EXPECT_EQ(logits.sizes().vec(), (std::vector<std::int64_t>{n, info_.classes}));
+    EXPECT_EQ(logits.scalar_type(), torch::kFloat);
+    EXPECT_TRUE(logits.isfinite().all().item<bool>());
+  }
+}
+
+TEST_P(ZooModel, StartsFromItsSeedAlone) {
+  const auto first = make(info_, 5), again = make(info_, 5), other = make(info_, 6);
+  const auto a = state(*first), b = state(*again);
+  ASSERT_EQ(a.size(), b.size());
+  for (std::size_t i = 0; i < a.size(); ++i) EXPECT_TRUE(torch::equal(a[i], b[i])) << i;
+  EXPECT_FALSE(torch::equal(a[0], other->parameters()[0]));
+}
+
+TEST_P(ZooModel, GivesEveryParameterAGradientInFp64) {
+  const auto model = make(info_, 1);
+  model->to(torch::kFloat64);
+  const torch::Tensor logits = model->forward(images(info_, 4).to(torch::kFloat64));
+  EXPECT_EQ(logits.scalar_type(), torch::kFloat64);
+  torch::nn::functional::cross_entropy(logits, torch::arange(4)).backward();
+  for (const auto& item : model->named_parameters()) {
+    ASSERT_TRUE(item.value().grad().defined()) << item.key();
+    EXPECT_EQ(item.value().grad().scalar_type(), torch::kFloat64);
+    if (item.key().ends_with(".bias")) continue;  // a batch normalisation takes away that of the layer before it
+    EXPECT_GT(item.value().grad().abs().max().item<double>(), 0) << item.key();
+  }
+}
+
+TEST_P(ZooModel, ComputesTheSameInChannelsLast) {
+  const auto run = [&](torch::MemoryFormat format) {
+    const auto model = make(info_, 1);
+    model->to(torch::kFloat64);
+    for (torch::Tensor& p : model->parameters()) {
+      if (p.dim() == 4) p.set_data(p.contiguous(format));
+    }
+    const torch::Tensor x = images(info_, 3).to(torch::kFloat64).contiguous(format);
+    EXPECT_TRUE(x.is_contiguous(format));
+    torch::manual_seed(3);  // dropout takes the same elements
+    const torch::Tensor logits = model->forward(x);
+    logits.square().sum().backward();
+    return std::pair{logits.detach(), model->parameters().front().grad().contiguous()};
+  };
+  const auto [logits, gradient] = run(torch::MemoryFormat::Contiguous);
+  const auto [logits_last, gradient_last] = run(torch::MemoryFormat::ChannelsLast);
+  EXPECT_TRUE(torch::allclose(logits, logits_last, 1e-9, 1e-11));
+  EXPECT_TRUE(torch::allclose(gradient, gradient_last, 1e-7, 1e-7 * gradient.abs().max().item<double>()));
+}
+
+/// Turns bf16 autocast on the CPU on, and on leaving as it was.
+struct Autocast {
+  bool was = at::autocast::is_autocast_enabled(at::kCPU);
+  at::ScalarType type = at::autocast::get_autocast_dtype(at::kCPU);
+  Autocast() {
+    at::autocast::set_autocast_enabled(at::kCPU, true);
+    at::autocast::set_autocast_dtype(at::kCPU, at::kBFloat16);
+  }
+  ~Autocast() {
+    at::autocast::clear_cache();
+    at::autocast::set_autocast_enabled(at::kCPU, was);
+    at::autocast::set_autocast_dtype(at::kCPU, type);
+  }
+};
+
+TEST_P(ZooModel, TrainsUnderAutocast) {
+  const auto model = make(info_, 1);
+  model->eval();  // so that dropout does not part the two
+  const torch::Tensor x = images(info_, 4);
+  const torch::Tensor exact = model->forward(x).detach();
+  torch::Tensor logits;
+  {
+    Autocast autocast;
+    logits = model->forward(x);
+  }
+  EXPECT_EQ(logits.scalar_type(), torch::kBFloat16);
+  const double error = (logits.to(torch::kFloat) - exact).norm().item<double>() / exact.norm().item<double>();
+  EXPECT_LT(error, 0.05);
+  logits.to(torch::kFloat).square().sum().backward();
+  for (const auto& item : model->named_parameters()) {
+    EXPECT_EQ(item.value().grad().scalar_type(), torch::kFloat) << item.key();
+    EXPECT_TRUE(item.value().grad().isfinite().all().item<bool>()) << item.key();
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, ZooModel, testing::Values("mnist-cnn", "vgg11", "vgg11-bn", "resnet18", "alexnet"),
+                         [](const auto& info) {
+                           std::string name = info.param;
+                           for (char& c : name) {
+                             if (c == '-') c = '_';
+                           }
+                           return name;
+                         });
+
+/// Standard deviation of a weight, and how far that of n samples may lie from it (five of its own deviations).
+void expect_normal(const torch::Tensor& weight, double deviation, const std::string& name) {
+  const double n = static_cast<double>(weight.numel());
+  EXPECT_NEAR(weight.std().item<double>(), deviation, 5 * deviation / std::sqrt(2 * n)) << name;
+  EXPECT_NEAR(weight.mean().item<double>(), 0, 5 * deviation / std::sqrt(n)) << name;
+}
+
+TEST(Zoo, VggAndResNetStartAsTorchvisions) {
+  const Zoo models = zoo();
+  for (const char* name : {"vgg11", "vgg11-bn", "resnet18"}) {
+    for (const auto& item : make(models.find(name), 1)->named_parameters()) {
+      const torch::Tensor& p = item.value();
+      const std::string where = std::string(name) + " " + item.key();
+      if (p.dim() == 4) {
+        const std::int64_t fan_out = p.size(0) * p.size(2) * p.size(3);
+        expect_normal(p, std::sqrt(2.0 / static_cast<double>(fan_out)), where);
+      }
+      if (item.key() == "classifier.weight") expect_normal(p, 0.01, where);
+      if (p.dim() == 1 && item.key() != "fc.bias") {  // batch normalisation's weight is 1, all biases 0
+        const bool bias = item.key().ends_with(".bias");
+        EXPECT_TRUE(torch::equal(p, bias ? torch::zeros_like(p) : torch::ones_like(p))) << where;
+      }
+    }
+  }
+}
+
+TEST(Zoo, HoldsTheModelsInOrder) {
+  const Zoo models = zoo();
+  ASSERT_EQ(models.all().size(), expected_layers.size());
+  for (std::size_t i = 0; i < expected_layers.size(); ++i) EXPECT_EQ(models.all()[i].name, expected_layers[i].first);
+}
+
+std::string usage_error(const std::function<void()>& f) {
+  try {
+    f();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::usage) << error.what();
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(Zoo, FindsWhatIsAddedAndNamesWhatItKnows) {
+  Zoo models;
+  models.add({"mine", "a test", 1, 28, 28, 10, 690'590, [] { return make_mnist_cnn(0); }});
+  EXPECT_EQ(models.find("mine").title, "a test");
+  EXPECT_EQ(usage_error([&] { models.find("vgg16"); }), "model \"vgg16\" is unknown; the known ones are mine");
+  EXPECT_NE(usage_error([] { zoo().find(""); }).find("mnist-cnn, vgg11, vgg11-bn, resnet18, alexnet"),
+            std::string::npos);
+}
+
+TEST(Zoo, RefusesModelsThatCannotBe) {
+  Zoo models = zoo();
+  const ModelInfo good = models.find("vgg11");
+  const auto refused = [&](auto change) {
+    ModelInfo model = good;
+    model.name = "mine";
+    change(model);
+    return usage_error([&] { models.add(model); });
+  };
+  EXPECT_NE(refused([](ModelInfo& m) { m.name = "vgg11"; }).find("\"vgg11\" already"), std::string::npos);
+  EXPECT_NE(refused([](ModelInfo& m) { m.name = ""; }).find("without a name"), std::string::npos);
+  EXPECT_NE(refused([](ModelInfo& m) { m.height = 0; }).find("3 x 0 x 32"), std::string::npos);
+  EXPECT_NE(refused([](ModelInfo& m) { m.make = nullptr; }).find("no function"), std::string::npos);
+  EXPECT_EQ(refused([](ModelInfo&) {}), "no error");
+}
+
+TEST(MnistCnn, TakesADropoutRate) {
+  const ModelInfo info = zoo().find("mnist-cnn");
+  const torch::Tensor x = images(info, 2);
+  const auto twice_alike = [&](double dropout) {
+    const auto model = make_mnist_cnn(dropout);
+    return torch::equal(model->forward(x), model->forward(x));
+  };
+  EXPECT_TRUE(twice_alike(0));
+  EXPECT_FALSE(twice_alike(0.5));
+  EXPECT_NE(usage_error([] { make_mnist_cnn(1); }).find("dropout = 1"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace ripieno

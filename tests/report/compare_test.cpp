@@ -1,0 +1,111 @@
+#include "ripieno/report/compare.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <sstream>
+
+#include "ripieno/report/table.h"
+
+namespace ripieno {
+namespace {
+
+Summary run(const std::string& name, int workers, double accuracy, double seconds, double exchange, double sent) {
+  Summary s;
+  s.name = name;
+  s.strategy = name.substr(0, name.find('-'));
+  s.wire = "fp32";
+  s.model = "mnist-cnn";
+  s.dataset = "digits";
+  s.world_size = workers;
+  s.epochs = 2;
+  s.test = TestResult{accuracy, 3 * (1 - accuracy)};
+  s.seconds.epoch = {seconds - 0.5, seconds + 0.5};
+  s.seconds.stages = {1, 30, 50, exchange, 2, 4};
+  s.images_per_second = 10000 / seconds;
+  s.exchange_payload_sent = static_cast<std::uint64_t>(sent * 1e6) * 2 * workers;
+  s.closed_form_payload_sent = s.exchange_payload_sent / 2;
+  return s;
+}
+
+std::vector<std::string> lines(const std::string& text) {
+  std::vector<std::string> all;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) all.push_back(line);
+  return all;
+}
+
+std::vector<Summary> several() {
+  std::vector<Summary> all{run("single", 1, 0.981, 12, 0, 0)};
+  for (int seed = 0; seed < 3; ++seed) {
+    all.push_back(run("ring-fp32", 4, 0.98 + 0.001 * seed, 4.1 + 0.1 * seed, 17, 80.829));
+    all.push_back(run("ring-fp16", 4, 0.978 + 0.002 * seed, 3.5 + 0.2 * seed, 9, 40.4145));
+    all.back().wire = "fp16";
+  }
+  all.push_back(run("ps-async", 4, 0.95, 3.2, 5, 100.25));
+  all.back().closed_form_payload_sent.reset();
+  all.push_back(run("ring-workers64", 64, 0.5, 0.512, 400, 106.7));
+  all.back().kind = "simulated";
+  all.back().test.reset();
+  return all;
+}
+
+TEST(Compare, OneRowANameWithItsInterval) {
+  const auto table = lines(compare_table(several()));
+  ASSERT_GE(table.size(), 8u);
+  // Two lines of header and the rule come first.
+  EXPECT_EQ(table[3].rfind("single ", 0), 0u);
+  EXPECT_EQ(table[4].rfind("ring-fp32 ", 0), 0u);
+  // 98.0, 98.1, 98.2: deviation 0.1, so 4.303 * 0.1 / sqrt(3) = 0.25.
+  EXPECT_NE(table[4].find(" 98.10 ± 0.25 "), std::string::npos) << table[4];
+  EXPECT_NE(table[4].find(" 4.20 ± 0.25 "), std::string::npos) << table[4];
+  // 1, 30, 50, 17, 2 of 100.
+  EXPECT_NE(table[4].find("  1   30   50     17     2 "), std::string::npos) << table[4];
+  // The same bytes for every seed: no interval.
+  EXPECT_EQ(table[4].substr(table[4].size() - 4), "80.8") << table[4];
+  EXPECT_EQ(table[6].rfind("ps-async ", 0), 0u);
+  EXPECT_EQ(table[6].substr(table[6].size() - std::string("–").size()), "–") << table[6];
+  EXPECT_EQ(table[7].rfind("ring-workers64 ~", 0), 0u);
+  EXPECT_NE(compare_table(several()).find("~ simulated"), std::string::npos);
+}
+
+TEST(Compare, UnlikeRunsOfOneNameStayApart) {
+  std::vector<Summary> runs{run("a", 2, 0.9, 1, 1, 1), run("a", 4, 0.9, 1, 1, 1)};
+  EXPECT_EQ(lines(compare_table(runs))[3].substr(0, 2), "a ");
+  EXPECT_EQ(lines(compare_table(runs))[4].substr(0, 2), "a ");
+  EXPECT_EQ(compare_table(runs).find("±"), std::string::npos);
+  EXPECT_EQ(compare_table(runs).find("seeds"), std::string::npos);
+}
+
+TEST(Compare, FitsIn140Columns) {
+  auto runs = several();
+  for (int seed = 0; seed < 2; ++seed) {
+    runs.push_back(run("hierarchical-workers4096-momentum0.9-one-cycle-powersgd-bf16-with-more", 4096, 0.1, 1234.567,
+                       3, 12345.678));
+    runs.back().images_per_second = 987654.3;
+  }
+  for (const std::string& line : lines(compare_table(runs))) EXPECT_LE(display_width(line), 140u) << line;
+  EXPECT_NE(compare_table(runs).find("…"), std::string::npos);
+  EXPECT_EQ(compare_markdown(runs).find("…"), std::string::npos);
+}
+
+TEST(Compare, BareRuns) {
+  EXPECT_EQ(compare_table({}), "no runs to compare\n");
+  Summary empty;
+  empty.name = "nothing";
+  empty.world_size = 1;
+  empty.test = TestResult{0.1, std::nan("")};
+  const std::string table = compare_table({empty});
+  EXPECT_NE(lines(table)[3].find("nan"), std::string::npos) << table;
+  EXPECT_NE(lines(table)[3].find("–"), std::string::npos) << table;
+}
+
+TEST(Compare, MarkdownHasTheSameRows) {
+  const auto table = lines(compare_markdown(several()));
+  ASSERT_GE(table.size(), 7u);
+  EXPECT_EQ(table[0].rfind("| run | workers | seeds | accuracy % |", 0), 0u) << table[0];
+  EXPECT_EQ(table[3].rfind("| ring-fp32 | 4 | 3 | 98.10 ± 0.25 |", 0), 0u) << table[3];
+}
+
+}  // namespace
+}  // namespace ripieno

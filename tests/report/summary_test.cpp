@@ -1,0 +1,140 @@
+#include "ripieno/report/summary.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "ripieno/core/error.h"
+#include "ripieno/core/file.h"
+
+namespace ripieno {
+namespace {
+
+Summary sample() {
+  Summary s;
+  s.name = "ps-async-\"2\"";
+  s.kind = "simulated";
+  s.strategy = "ps-async";
+  s.wire = "fp16";
+  s.model = "mnist-cnn";
+  s.dataset = "digits";
+  s.world_size = 2;
+  s.parameters = 431080;
+  s.epochs = 2;
+  s.steps = 40;
+  s.seed = 11;
+  s.test = TestResult{0.975, 0.0625};
+  s.seconds = {9.5, {4.25, 4.5}, {0.5, 1, 2, 3, 0.25, 0.75}};
+  s.images_per_second = 1234.5;
+  s.bytes = {(1ull << 62) + 1, 2, 3, 4};
+  s.exchange_payload_sent = 1000;
+  s.closed_form_payload_sent = 500;
+  RankSummary rank;
+  rank.seconds = s.seconds;
+  rank.images_per_second = 600;
+  rank.bytes = {5, 6, 7, 8};
+  rank.bytes_read = 99;
+  rank.parameters_hash = 0x00ab54a98ceb1f0aull;
+  s.ranks.push_back(rank);
+  rank.rank = 1;
+  rank.test = TestResult{0.5, std::nan("")};
+  rank.staleness = std::map<std::int64_t, std::uint64_t>{{0, 12}, {3, 1}, {12, 2}};
+  s.ranks.push_back(rank);
+  return s;
+}
+
+std::string refused(const std::string& json) {
+  try {
+    from_json(json, "runs/a/summary.json");
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::data);
+    EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos) << error.what();
+    return error.what();
+  }
+  return "nothing was refused";
+}
+
+/// The sample with one piece of its text replaced.
+std::string broken(const std::string& piece, const std::string& by) {
+  std::string json = to_json(sample());
+  const std::size_t at = json.find(piece);
+  EXPECT_NE(at, std::string::npos) << piece << " is not in " << json;
+  if (at != std::string::npos) json.replace(at, piece.size(), by);
+  return json;
+}
+
+TEST(Summary, RoundTrip) {
+  const Summary s = sample();
+  const std::string json = to_json(s);
+  const Summary again = from_json(json, "x");
+  EXPECT_EQ(to_json(again), json);
+  // Field by field where equal text would not prove it.
+  EXPECT_EQ(again.name, s.name);
+  EXPECT_EQ(again.bytes.payload_sent, s.bytes.payload_sent);
+  EXPECT_EQ(again.seconds.epoch, s.seconds.epoch);
+  EXPECT_EQ(again.seconds.stages.evaluate, 0.75);
+  EXPECT_EQ(again.seconds.stages.steps(), 6.75);
+  EXPECT_EQ(again.closed_form_payload_sent, 500u);
+  ASSERT_EQ(again.ranks.size(), 2u);
+  EXPECT_FALSE(again.ranks[0].test.has_value());
+  EXPECT_FALSE(again.ranks[0].staleness.has_value());
+  EXPECT_EQ(again.ranks[0].parameters_hash, s.ranks[0].parameters_hash);
+  EXPECT_TRUE(std::isnan(again.ranks[1].test->loss));
+  EXPECT_EQ(again.ranks[1].staleness, s.ranks[1].staleness);
+  EXPECT_NE(json.find("\"parameters_hash\": \"00ab54a98ceb1f0a\""), std::string::npos);
+  EXPECT_EQ(json.rfind("{\n  \"schema\": 1,", 0), 0u);
+}
+
+TEST(Summary, NullsAndUnknownFields) {
+  Summary s = sample();
+  s.test.reset();
+  s.closed_form_payload_sent.reset();
+  s.ranks.clear();
+  std::string json = to_json(s);
+  json.replace(json.find("{"), 1, "{\"later\": [1],");
+  const Summary again = from_json(json, "x");
+  EXPECT_FALSE(again.test.has_value());
+  EXPECT_FALSE(again.closed_form_payload_sent.has_value());
+  EXPECT_TRUE(again.ranks.empty());
+}
+
+TEST(Summary, ErrorsNameFileAndField) {
+  const std::string file = "runs/a/summary.json: ";
+  EXPECT_EQ(refused(broken("\"strategy\"", "\"s\"")), file + "field strategy is missing");
+  EXPECT_EQ(refused(broken("\"ps-async\"", "3")), file + "field strategy must be a string, not 3");
+  EXPECT_EQ(refused(broken("4.5", "\"x\"")), file + "field seconds.epoch[1] must be a number, not \"x\"");
+  EXPECT_EQ(refused(broken("\"world_size\": 2", "\"world_size\": 0")),
+            file + "field world_size must be 1 or more, not 0");
+  EXPECT_EQ(refused(broken("\"epochs\": 2", "\"epochs\": 2.5")),
+            file + "field epochs must be a whole number of 0 or more, not 2.5");
+  EXPECT_EQ(refused(broken("\"epochs\": 2", "\"epochs\": 4294967296")),
+            file + "field epochs must be a whole number below 2^31, not 4294967296");
+  EXPECT_EQ(refused(broken("\"steps\": 40", "\"steps\": -1")),
+            file + "field steps must be a whole number of 0 or more, not -1");
+  EXPECT_EQ(refused(broken("0.975", "1.5")), file + "field test.accuracy must be from 0 to 1, not 1.5");
+  EXPECT_EQ(refused(broken("simulated", "guessed")),
+            file + "field kind must be computed, replayed or simulated, not \"guessed\"");
+  EXPECT_EQ(refused(broken("00ab54a98ceb1f0a", "00ab")),
+            file + "field ranks[0].parameters_hash must be 16 hexadecimal digits, not \"00ab\"");
+  EXPECT_EQ(refused(broken("\"bytes_read\": 99", "\"bytes_read\": []")),
+            file + "field ranks[0].bytes_read must be a whole number of 0 or more, not an array");
+  EXPECT_EQ(refused(broken("\"12\": 2", "\"old\": 2")),
+            file + "field ranks[1].staleness must be an object whose keys are ages in steps, not an object");
+  EXPECT_NE(refused(broken("\"schema\": 1", "\"schema\": 2")).find("field schema is 2, but this version"),
+            std::string::npos);
+  EXPECT_EQ(refused("[]"), file + "the whole must be an object, not an array");
+  EXPECT_EQ(refused("").rfind(file + "not JSON: ", 0), 0u);
+  const std::string json = to_json(sample());
+  EXPECT_EQ(refused(json.substr(0, json.size() / 2)).rfind(file + "not JSON: ", 0), 0u);
+}
+
+TEST(Summary, ReadsItsFile) {
+  const auto path = std::filesystem::path(testing::TempDir()) / "ripieno_summary_test.json";
+  write_file(path, to_json(sample()));
+  EXPECT_EQ(to_json(read_summary(path)), to_json(sample()));
+  std::filesystem::remove(path);
+  EXPECT_THROW(read_summary(path), Error);
+}
+
+}  // namespace
+}  // namespace ripieno
