@@ -69,7 +69,7 @@ void Recorder::step(const StepRecord& record) {
 
 void Recorder::epoch(const EpochRecord& record) {
   const Duration now = runtime_.now();
-  epoch_times_.push_back(now - epoch_start_);
+  epoch_times_.push_back(now - epoch_start_ - pending_[static_cast<std::size_t>(Stage::evaluate)]);
   epoch_start_ = now;
   epochs_.push_back(record);
   if (metrics_) {

@@ -49,9 +49,6 @@ class Recorder {
   void add(Stage stage, Duration time);
   void step(const StepRecord& record);
   void epoch(const EpochRecord& record);
-  /// Bytes read from data files since the last call to this, for the step's line.
-  void read_bytes(std::uint64_t bytes) { bytes_read_ += bytes; }
-
   /// Also told of each step or epoch (a progress bar, a test).
   std::function<void(const StepRecord&)> on_step;
   std::function<void(const EpochRecord&)> on_epoch;
@@ -59,7 +56,7 @@ class Recorder {
   const StageTimes& totals() const { return totals_; }
   std::uint64_t steps() const { return steps_; }
   std::uint64_t samples() const { return samples_; }
-  std::uint64_t bytes_read() const { return bytes_read_; }
+  /// Of each epoch, without its evaluation.
   const std::vector<Duration>& epoch_times() const { return epoch_times_; }
   const std::vector<EpochRecord>& epochs() const { return epochs_; }
   /// How many gradients had which age.
@@ -73,7 +70,7 @@ class Recorder {
   StageTimes pending_{}, totals_{};
   Traffic last_traffic_;
   Duration epoch_start_;
-  std::uint64_t steps_ = 0, samples_ = 0, bytes_read_ = 0;
+  std::uint64_t steps_ = 0, samples_ = 0;
   std::vector<Duration> epoch_times_;
   std::vector<EpochRecord> epochs_;
   std::map<std::int64_t, std::uint64_t> ages_;

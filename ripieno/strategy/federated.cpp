@@ -98,7 +98,7 @@ std::unique_ptr<Strategy> make_federated(const StrategyInfo& info, const Plan& p
 }
 
 std::optional<std::uint64_t> federated_bytes_sent(const StrategyInfo& info, const Plan& plan, const Layout& layout,
-                                                  int rank, int ranks, std::uint32_t, std::uint32_t epochs) {
+                                                  int rank, int ranks, const std::vector<std::uint32_t>&, std::uint32_t epochs) {
   const std::uint64_t rounds = (epochs + plan.local_epochs - 1) / plan.local_epochs;
   const auto mean = averager(info, plan);
   return rounds * (mean->bytes_sent(rank, ranks, layout.parameters, layout.type) +

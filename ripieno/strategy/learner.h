@@ -64,6 +64,8 @@ class Learner {
   virtual FloatSpan parameters() = 0;
   virtual FloatSpan gradients() = 0;
   virtual FloatSpan buffers() = 0;
+  /// Parameters that are not trained, which all ranks must hold alike all the same.
+  virtual FloatSpan frozen() { return {}; }
 
   /// Steps of this worker in one epoch.
   virtual std::uint32_t steps_per_epoch() const = 0;

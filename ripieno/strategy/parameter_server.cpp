@@ -2,7 +2,7 @@
 
 #include <array>
 #include <cmath>
-#include <cstring>
+#include <numeric>
 
 #include "ripieno/codec/wire.h"
 #include "ripieno/collective/execute.h"
@@ -239,11 +239,12 @@ std::unique_ptr<Strategy> make_parameter_server(const StrategyInfo&, const Plan&
 }
 
 std::optional<std::uint64_t> parameter_server_bytes_sent(const StrategyInfo&, const Plan& plan, const Layout& layout,
-                                                         int rank, int ranks, std::uint32_t steps, std::uint32_t epochs) {
+                                                         int rank, int ranks, const std::vector<std::uint32_t>& steps, std::uint32_t epochs) {
   const std::uint64_t number = size_of(find_wire_format(plan.wire).type(layout.type));
   const std::uint64_t up = layout.parameters * number + layout.buffers * size_of(layout.type);
   const std::uint64_t down = layout.parameters * number;
-  return std::uint64_t{steps} * epochs * (rank == server ? down * (ranks - 1) : up);
+  if (rank != server) return up * steps[rank - 1] * epochs;
+  return down * std::accumulate(steps.begin(), steps.end(), std::uint64_t{0}) * epochs;
 }
 
 }  // namespace ripieno

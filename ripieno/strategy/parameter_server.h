@@ -20,7 +20,6 @@ std::unique_ptr<Strategy> make_parameter_server(const StrategyInfo& info, const 
 
 /// Without a step limit: every worker pushes once a step, whatever the timing.
 std::optional<std::uint64_t> parameter_server_bytes_sent(const StrategyInfo& info, const Plan& plan,
-                                                         const Layout& layout, int rank, int ranks, std::uint32_t steps,
-                                                         std::uint32_t epochs);
+                                                         const Layout& layout, int rank, int ranks, const std::vector<std::uint32_t>& steps, std::uint32_t epochs);
 
 }  // namespace ripieno

@@ -22,10 +22,10 @@ struct StrategyInfo {
   DataUse data;
   int servers;  ///< ranks 0 .. servers-1 that learn nothing, besides the workers
   std::unique_ptr<Strategy> (*make)(const StrategyInfo& info, const Plan& plan, Workplace workplace);
-  /// Payload bytes that `rank` of `ranks` sends for the exchange in `epochs` whole epochs of `steps` steps, in closed
-  /// form; nothing where they depend on timing.
+  /// Payload bytes that `rank` of `ranks` sends for the exchange in `epochs` whole epochs, in which worker w takes
+  /// steps[w] steps each, in closed form; nothing where they depend on data or timing.
   std::optional<std::uint64_t> (*bytes_sent)(const StrategyInfo& info, const Plan& plan, const Layout& layout, int rank,
-                                             int ranks, std::uint32_t steps, std::uint32_t epochs);
+                                             int ranks, const std::vector<std::uint32_t>& steps, std::uint32_t epochs);
 
   /// Ranks that `workers` workers need.
   int ranks(int workers) const { return workers + servers; }

@@ -92,12 +92,12 @@ std::unique_ptr<Strategy> make_synchronous(const StrategyInfo& info, const Plan&
 }
 
 std::optional<std::uint64_t> synchronous_bytes_sent(const StrategyInfo& info, const Plan& plan, const Layout& layout,
-                                                    int rank, int ranks, std::uint32_t steps, std::uint32_t epochs) {
+                                                    int rank, int ranks, const std::vector<std::uint32_t>& steps, std::uint32_t epochs) {
   std::uint64_t a_step = 0;
   for (const Range bucket : layout.buckets) {
     a_step += averager(info, plan)->bytes_sent(rank, ranks, bucket.size(), layout.type);
   }
-  return a_step * steps * epochs;
+  return a_step * steps[0] * epochs;
 }
 
 }  // namespace ripieno

@@ -18,6 +18,6 @@ namespace ripieno {
 std::unique_ptr<Strategy> make_synchronous(const StrategyInfo& info, const Plan& plan, Workplace workplace);
 
 std::optional<std::uint64_t> synchronous_bytes_sent(const StrategyInfo& info, const Plan& plan, const Layout& layout,
-                                                    int rank, int ranks, std::uint32_t steps, std::uint32_t epochs);
+                                                    int rank, int ranks, const std::vector<std::uint32_t>& steps, std::uint32_t epochs);
 
 }  // namespace ripieno

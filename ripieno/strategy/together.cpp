@@ -8,7 +8,7 @@
 namespace ripieno {
 
 Task<> start_alike(Group group, Learner& learner) {
-  for (const FloatSpan state : {learner.parameters(), learner.buffers()}) {
+  for (const FloatSpan state : {learner.parameters(), learner.frozen(), learner.buffers()}) {
     const ExecuteOptions options{state.type, Purpose::setup};
     co_await broadcast(group, state, options);
   }

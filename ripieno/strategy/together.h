@@ -6,7 +6,7 @@
 
 namespace ripieno {
 
-/// Gives every rank rank 0's parameters and buffers. Ranks with another model get Error(mismatch).
+/// Gives every rank rank 0's parameters, trained and frozen, and buffers. Ranks with another model get Error(mismatch).
 Task<> start_alike(Group group, Learner& learner);
 
 /// Replaces the buffers (batch norm's running statistics) by their mean over the ranks.

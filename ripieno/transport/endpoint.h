@@ -24,7 +24,7 @@ struct Channel {
 /// What both sides must agree on.
 struct Message {
   Channel channel;
-  std::string_view operation;  ///< at most 15 characters, outliving the call: "ring", "broadcast", ...
+  std::string_view operation;  ///< at most 23 characters, outliving the call: "ring", "broadcast", ...
   DType type = DType::fp32;    ///< of the elements on the wire
   std::uint64_t count = 0;     ///< elements (bytes, for messages that are not numbers)
 };

@@ -1,0 +1,197 @@
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "apps/ripieno/commands.h"
+#include "ripieno/codec/wire.h"
+#include "ripieno/collective/execute.h"
+#include "ripieno/core/kernels.h"
+#include "ripieno/launch/control.h"
+#include "ripieno/launch/join.h"
+#include "ripieno/launch/local.h"
+#include "ripieno/report/format.h"
+#include "ripieno/report/statistics.h"
+#include "ripieno/report/table.h"
+
+// The columns, units and correctness check are those of nccl-tests (doc/PERFORMANCE.md there): algbw = bytes / time,
+// busbw = algbw * 2(P-1)/P, #wrong = elements that differ from the expected sum. The spread is over the iterations.
+
+namespace ripieno {
+namespace {
+
+struct Arguments {
+  std::string operation;
+  std::string begin = "4K", end = "128M";
+  double factor = 2;
+  int ranks = 2, iterations = 20, warmup = 3;
+  std::vector<std::string> routes{"ring"};
+  std::string wire = "fp32";
+  std::size_t segment_kb = 0;
+};
+
+/// "4K", "128M", "1G", "512": powers of 1024, as nccl-tests reads them.
+std::size_t parse_size(const std::string& given) {
+  std::size_t end = 0;
+  double value = -1;
+  try {
+    value = std::stod(given, &end);
+  } catch (const std::exception&) {
+  }
+  const std::string unit = given.substr(std::min(end, given.size()));
+  const double scale = unit.empty() ? 1 : unit == "K" || unit == "k" ? 0x1p10 : unit == "M" || unit == "m" ? 0x1p20 : unit == "G" || unit == "g" ? 0x1p30 : 0;
+  if (!(value * scale >= 4) || value * scale > 0x1p36) {
+    fail(ErrorKind::usage, "\"", given, "\" is no size from 4 to 64G; write it as 512, 4K, 128M or 1G");
+  }
+  return static_cast<std::size_t>(value * scale);
+}
+
+std::vector<std::size_t> sizes(const Arguments& arguments) {
+  const std::size_t begin = parse_size(arguments.begin), end = parse_size(arguments.end);
+  if (begin > end) fail(ErrorKind::usage, "-b ", arguments.begin, " is more than -e ", arguments.end);
+  std::vector<std::size_t> all;
+  for (double size = static_cast<double>(begin); size <= static_cast<double>(end); size *= arguments.factor) {
+    all.push_back(static_cast<std::size_t>(size) / 4 * 4);
+  }
+  return all;
+}
+
+/// What rank r holds in element i: small whole numbers, whose sums are exact in every wire format.
+float element(int rank, std::size_t i) { return static_cast<float>((static_cast<std::size_t>(rank) * 7 + i) % 4); }
+
+struct Row {
+  std::string route;
+  std::size_t bytes = 0;
+  int ranks = 0;
+  std::vector<double> times_us;
+  std::uint64_t wrong = 0;
+
+  double algbw() const { return static_cast<double>(bytes) / mean(times_us) / 1e3; }
+  double busbw() const { return algbw() * 2 * (ranks - 1) / ranks; }
+
+  nlohmann::ordered_json json() const {
+    return {{"bytes", bytes},       {"elements", bytes / 4},  {"route", route}, {"ranks", ranks}, {"time_us", mean(times_us)},
+            {"algbw", algbw()},     {"busbw", busbw()},       {"wrong", wrong},
+            {"min_us", *std::min_element(times_us.begin(), times_us.end())},
+            {"max_us", *std::max_element(times_us.begin(), times_us.end())}};
+  }
+};
+
+Task<> measure(const Arguments* arguments, Group group, Row* row) {
+  const Route& route = find_route(row->route);
+  ExecuteOptions options{find_wire_format(arguments->wire).type(DType::fp32)};
+  options.segment_bytes = arguments->segment_kb << 10;
+  const ExecuteOptions control{DType::fp64, Purpose::control};
+  std::vector<float> buffer(row->bytes / 4);
+  for (int i = -arguments->warmup; i < arguments->iterations; ++i) {
+    for (std::size_t j = 0; j < buffer.size(); ++j) buffer[j] = element(group.rank(), j);
+    double together = 0;  // a barrier: all begin at about the same time
+    co_await all_reduce(find_route("reduce-broadcast"), group, FloatSpan(&together, 1, DType::fp64), control);
+    const Duration start = group.runtime().now();
+    co_await all_reduce(route, group, FloatSpan(buffer), options);
+    double mine = seconds(group.runtime().now() - start) * 1e6;
+    co_await all_reduce(find_route("reduce-broadcast"), group, FloatSpan(&mine, 1, DType::fp64), control);
+    if (i >= 0) row->times_us.push_back(mine / group.size());  // nccl-tests' default: the mean over ranks
+  }
+  double wrong = 0;
+  for (std::size_t j = 0; j < buffer.size(); ++j) {
+    float expected = 0;
+    for (int rank = 0; rank < group.size(); ++rank) expected += element(rank, j);
+    wrong += buffer[j] != expected;
+  }
+  co_await all_reduce(find_route("reduce-broadcast"), group, FloatSpan(&wrong, 1, DType::fp64), control);
+  row->wrong = static_cast<std::uint64_t>(wrong);
+}
+
+/// One rank of the benchmark.
+void run_rank(const Arguments& arguments) {
+  const Placement place = placement();
+  Control control(place.control_fd);
+  try {
+    Cluster cluster = join(place);
+    const Group group(cluster.endpoint);
+    for (const std::string& route : arguments.routes) {
+      for (const std::size_t bytes : sizes(arguments)) {
+        Row row{route, bytes, group.size(), {}, 0};
+        cluster.runtime->spawn("benchmark", measure(&arguments, group, &row));
+        cluster.runtime->run();
+        if (group.rank() == 0) {
+          control.send({{"type", "row"}, {"route", route}, {"bytes", bytes}, {"times_us", row.times_us}, {"wrong", row.wrong}});
+        }
+      }
+    }
+  } catch (const Error& error) {
+    control.failed(error);
+    throw;
+  }
+}
+
+std::vector<std::string> own_command(const Arguments& arguments) {
+  std::vector<std::string> command{std::filesystem::read_symlink("/proc/self/exe").string(), "bench", arguments.operation, "--rank",
+                                   "-b", arguments.begin, "-e", arguments.end, "-f", text(arguments.factor),
+                                   "-i", text(arguments.iterations), "-w", text(arguments.warmup),
+                                   "--wire", arguments.wire, "--segment-kb", text(arguments.segment_kb)};
+  for (const std::string& route : arguments.routes) command.insert(command.end(), {"--route", route});
+  return command;
+}
+
+void run(const Arguments& arguments, const CommandContext& context) {
+  sizes(arguments);  // what is wrong with them is said before anything starts
+  find_wire_format(arguments.wire);
+  for (const std::string& route : arguments.routes) find_route(route);
+
+  Table table;
+  table.column("size\n(B)", Align::right).column("count\n(elements)", Align::right).column("type").column("redop").column("route")
+      .column("time\n(us)", Align::right).column("algbw\n(GB/s)", Align::right).column("busbw\n(GB/s)", Align::right)
+      .column("#wrong", Align::right).column("min\n(us)", Align::right).column("max\n(us)", Align::right);
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  LocalJob job;
+  job.workers = arguments.ranks;
+  job.command = own_command(arguments);
+  job.on_message = [&](int, const nlohmann::json& message) {
+    if (message.value("type", "") != "row") return;
+    const Row row{message.at("route"), message.at("bytes"), arguments.ranks, message.at("times_us"), message.at("wrong")};
+    rows.push_back(row.json());
+    const auto& json = rows.back();
+    const auto us = [](double t) { return format_fixed(t, t < 100 ? 2 : t < 1000 ? 1 : 0); };
+    table.row({text(row.bytes), text(row.bytes / 4), "float", "sum", row.route, us(json.at("time_us")), format_fixed(row.algbw(), 2),
+               format_fixed(row.busbw(), 2), text(row.wrong), us(json.at("min_us")), us(json.at("max_us"))});
+  };
+  run_local(job);
+  if (context.format == "json") {
+    std::cout << rows.dump(2) << "\n";
+  } else {
+    std::cout << "# all-reduce on " << arguments.ranks << " processes over tcp, wire " << arguments.wire << ", " << arguments.warmup
+              << " warm-up and " << arguments.iterations << " timed iterations\n" << table.str();
+  }
+  for (const auto& row : rows) {
+    if (row.at("wrong") != 0) fail(ErrorKind::internal, "wrong sums: ", row.dump());
+  }
+}
+
+}  // namespace
+
+void add_bench(CLI::App& app, CommandContext& context) {
+  auto arguments = std::make_shared<Arguments>();
+  auto rank = std::make_shared<bool>(false);
+  CLI::App* command = app.add_subcommand("bench", "Time collectives between worker processes on this machine");
+  command->add_option("operation", arguments->operation, "what to time: all-reduce")->required()->check(CLI::IsMember({"all-reduce"}));
+  command->add_option("-b,--begin", arguments->begin, "smallest size, in bytes")->capture_default_str();
+  command->add_option("-e,--end", arguments->end, "largest size")->capture_default_str();
+  command->add_option("-f,--factor", arguments->factor, "from each size to the next")->check(CLI::Range(1.1, 1024.0))->capture_default_str();
+  command->add_option("-n,--ranks", arguments->ranks, "worker processes")->check(CLI::Range(1, 512))->capture_default_str();
+  command->add_option("-i,--iterations", arguments->iterations, "timed, of each size")->check(CLI::Range(1, 1000000))->capture_default_str();
+  command->add_option("-w,--warmup", arguments->warmup, "not timed, of each size")->check(CLI::Range(0, 1000000))->capture_default_str();
+  command->add_option("--route", arguments->routes, "may be given several times; see ripieno list routes")->allow_extra_args(false)->capture_default_str();
+  command->add_option("--wire", arguments->wire, "fp32, fp16 or bf16")->capture_default_str();
+  command->add_option("--segment-kb", arguments->segment_kb, "cut buffers into segments of so many KiB; 0: never")->capture_default_str();
+  command->add_flag("--rank", *rank, "this process is one of the ranks")->group("");
+  add_format(*command, context);
+  command->callback([arguments, rank, &context] {
+    context.chosen = [arguments, rank, &context] { *rank ? run_rank(*arguments) : run(*arguments, context); };
+  });
+}
+
+}  // namespace ripieno

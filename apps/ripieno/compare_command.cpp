@@ -1,0 +1,78 @@
+#include <algorithm>
+#include <iostream>
+#include <memory>
+
+#include "apps/ripieno/commands.h"
+#include "apps/ripieno/job.h"
+#include "apps/ripieno/recipe.h"
+#include "apps/ripieno/run_folder.h"
+#include "apps/ripieno/train.h"
+#include "ripieno/core/file.h"
+#include "ripieno/report/compare.h"
+
+namespace ripieno {
+namespace {
+
+/// The finished run of these very settings among the run folders, if there is one.
+std::optional<Summary> find_done(const Settings& settings) {
+  const std::filesystem::path runs = settings.get<std::string>("run.folder");
+  if (!std::filesystem::is_directory(runs)) return {};
+  const std::string wanted = settings.to_toml();
+  for (const auto& entry : std::filesystem::directory_iterator(runs)) {
+    const auto config = entry.path() / "config.toml", summary = entry.path() / "summary.json";
+    if (!std::filesystem::exists(config) || !std::filesystem::exists(summary)) continue;
+    if (read_file(config) == wanted) return read_summary(summary);
+  }
+  return {};
+}
+
+void run(const RecipeArguments& arguments, const CommandContext& context) {
+  Recipe recipe = load_recipe(arguments.recipe, arguments.sets);
+  for (Cell& cell : recipe.cells) {
+    find_data(cell.settings);
+    cell.settings.assign("run.name", cell.name, {"the grid"});
+  }
+  if (arguments.print_config) {
+    for (const Cell& cell : recipe.cells) std::cout << "# " << cell.name << "\n" << cell.settings.print() << "\n";
+    return;
+  }
+  for (const Cell& cell : recipe.cells) check_job(cell.settings, context.zoo);
+
+  if (!recipe.title.empty()) std::cerr << recipe.title << "\n";
+  ProgressBar progress = ProgressBar::automatic();
+  std::vector<Summary> summaries;
+  std::size_t number = 0;
+  for (const Cell& cell : recipe.cells) {
+    const std::string title = text(++number, "/", recipe.cells.size(), " ", cell.name);
+    progress.title(title);
+    if (const auto done = find_done(cell.settings)) {
+      std::cerr << title << ": done before\n";
+      summaries.push_back(*done);
+    } else {
+      summaries.push_back(train(cell.settings, "", context.zoo, progress).summary);
+    }
+  }
+  if (context.format == "json") {
+    std::cout << "[\n";
+    for (std::size_t i = 0; i < summaries.size(); ++i) {
+      std::string json = to_json(summaries[i]);
+      json.pop_back();  // the line break
+      std::cout << json << (i + 1 < summaries.size() ? ",\n" : "\n");
+    }
+    std::cout << "]\n";
+  } else {
+    std::cout << compare_table(summaries);
+  }
+}
+
+}  // namespace
+
+void add_compare(CLI::App& app, CommandContext& context) {
+  auto arguments = std::make_shared<RecipeArguments>();
+  CLI::App* command = app.add_subcommand("compare", "Run all cells of a recipe's [grid] and compare them; done cells are not run again");
+  add_recipe(*command, *arguments, true);
+  add_format(*command, context);
+  command->callback([arguments, &context] { context.chosen = [arguments, &context] { run(*arguments, context); }; });
+}
+
+}  // namespace ripieno

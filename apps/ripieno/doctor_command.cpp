@@ -1,0 +1,79 @@
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <sched.h>
+#include <torch/torch.h>
+
+#include <cstdlib>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "apps/ripieno/commands.h"
+#include "apps/ripieno/run_folder.h"
+#include "ripieno/launch/placement.h"
+
+namespace ripieno {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// Cores that this process may run on.
+int usable_cores() {
+  cpu_set_t set;
+  return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 0;
+}
+
+Json interfaces() {
+  std::set<std::string> names;
+  ifaddrs* first = nullptr;
+  if (getifaddrs(&first) == 0) {
+    for (const ifaddrs* one = first; one; one = one->ifa_next) {
+      if (one->ifa_flags & IFF_UP) names.insert(one->ifa_name);
+    }
+    freeifaddrs(first);
+  }
+  return Json(names);
+}
+
+Json examine() {
+  const Placement place = placement();
+  Json json = Json::parse(environment_json());
+  json["usable_cores"] = usable_cores();
+  json["vector_instructions"] = at::get_cpu_capability();
+  json["launcher"] = place.launcher;
+  json["rank"] = place.rank;
+  json["world_size"] = place.world_size;
+  json["interfaces"] = interfaces();
+  json["transports"] = {"tcp", "simulated"};
+  json["openmp"] = at::hasOpenMP();
+  json["onednn"] = at::hasMKLDNN();
+  json["data"] = std::getenv("RIPIENO_DATA") ? std::getenv("RIPIENO_DATA") : "RIPIENO_DATA is not set: only generated data is found by itself";
+  json["version"] = RIPIENO_VERSION;
+  return json;
+}
+
+}  // namespace
+
+void add_doctor(CLI::App& app, CommandContext& context) {
+  CLI::App* command = app.add_subcommand("doctor", "Show what Ripieno sees: launcher, cores, interfaces, features of the build");
+  add_format(*command, context);
+  command->callback([&context] {
+    context.chosen = [&context] {
+      const Json json = examine();
+      if (context.format == "json") {
+        std::cout << json.dump(2) << "\n";
+        return;
+      }
+      for (const auto& [key, value] : json.items()) {
+        std::string line = value.is_string() ? value.get<std::string>() : value.is_array() ? "" : value.dump();
+        if (value.is_array()) {
+          for (const auto& one : value) line += (line.empty() ? "" : ", ") + one.get<std::string>();
+        }
+        std::cout << key << std::string(key.size() < 22 ? 22 - key.size() : 1, ' ') << line << "\n";
+      }
+    };
+  });
+}
+
+}  // namespace ripieno

@@ -1,0 +1,143 @@
+#include <bit>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "apps/ripieno/commands.h"
+#include "ripieno/codec/wire.h"
+#include "ripieno/collective/check.h"
+#include "ripieno/report/format.h"
+#include "ripieno/report/table.h"
+
+namespace ripieno {
+namespace {
+
+struct Arguments {
+  std::string route, model, wire = "fp32";
+  int ranks = 4;
+  std::size_t elements = 0;
+  double latency_us = 50, gbit_s = 1;
+};
+
+/// Largest table of steps that is still read: more ranks get their costs only.
+constexpr int most_columns = 8;
+
+/// "all", or the chunks of P (or of the largest power of two in P) that a range covers: "c2", "c2-3".
+std::string print_range(Range range, int ranks, std::size_t elements) {
+  if (range == Range{0, elements}) return "all";
+  for (const int parts : {ranks, static_cast<int>(std::bit_floor(static_cast<unsigned>(ranks)))}) {
+    int first = -1, last = -1;
+    for (int i = 0; i < parts; ++i) {
+      if (chunk(elements, parts, i).begin == range.begin) first = i;
+      if (chunk(elements, parts, i).end == range.end) last = i;
+    }
+    if (first >= 0 && last >= first) return first == last ? text("c", first) : text("c", first, "-", last);
+  }
+  return text("[", range.begin, ",", range.end, ")");
+}
+
+std::string print_step(const Step& step, int ranks, std::size_t elements) {
+  std::string out;
+  if (step.send) out += text(print_range(step.send->range, ranks, elements), "→", step.send->peer);
+  if (step.send && step.receive) out += "  ";
+  if (step.receive) {
+    out += text(step.receive->peer, "→", step.receive->how == Reduce::add ? "+" : "=", print_range(step.receive->range, ranks, elements));
+  }
+  return out;
+}
+
+std::string print_steps(const Route& route, int ranks, std::size_t elements) {
+  Table table;
+  table.column("step", Align::right);
+  for (int rank = 0; rank < ranks; ++rank) table.column(text("rank ", rank));
+  for (int k = 0; k < route.steps(ranks); ++k) {
+    std::vector<std::string> row{text(k)};
+    for (int rank = 0; rank < ranks; ++rank) row.push_back(print_step(route.step(rank, ranks, elements, k), ranks, elements));
+    table.row(row);
+  }
+  return table.str();
+}
+
+nlohmann::ordered_json transfer_json(const Transfer& transfer) {
+  return {{"peer", transfer.peer}, {"begin", transfer.range.begin}, {"end", transfer.range.end},
+          {"how", transfer.how == Reduce::add ? "add" : "replace"}};
+}
+
+void run(const Arguments& arguments, const CommandContext& context) {
+  const Route& route = find_route(arguments.route);
+  const int ranks = arguments.ranks;
+  const std::size_t elements = arguments.elements > 0 ? arguments.elements
+                                                      : static_cast<std::size_t>(context.zoo.find(arguments.model.empty() ? "mnist-cnn" : arguments.model).parameters);
+  const std::size_t number = size_of(find_wire_format(arguments.wire).type(DType::fp32));
+  const LinkModel link{from_seconds(arguments.latency_us * 1e-6), from_seconds(8e-9 / arguments.gbit_s)};
+  const double time = seconds(route.time(ranks, elements * number, link));
+  check_schedule(route, ranks, elements);
+
+  std::uint64_t total = 0, most = 0;
+  std::vector<ScheduleCost> costs;
+  for (int rank = 0; rank < ranks; ++rank) {
+    costs.push_back(schedule_cost(route, rank, ranks, elements));
+    total += costs.back().elements_sent * number;
+    most = std::max<std::uint64_t>(most, costs.back().elements_sent * number);
+  }
+  const int rounds = schedule_rounds(route, ranks, elements);
+
+  if (context.format == "json") {
+    nlohmann::ordered_json json{{"route", route.name}, {"ranks", ranks}, {"elements", elements}, {"wire", arguments.wire},
+                                {"rounds", rounds}, {"bytes_sent", total}, {"seconds", time}};
+    json["per_rank"] = nlohmann::ordered_json::array();
+    for (int rank = 0; rank < ranks; ++rank) {
+      nlohmann::ordered_json own{{"rank", rank}, {"bytes_sent", costs[rank].elements_sent * number},
+                                 {"bytes_received", costs[rank].elements_received * number}, {"messages_sent", costs[rank].messages_sent}};
+      own["steps"] = nlohmann::ordered_json::array();
+      for (int k = 0; k < route.steps(ranks); ++k) {
+        const Step step = route.step(rank, ranks, elements, k);
+        nlohmann::ordered_json one{{"step", k}};
+        if (step.send) one["send"] = transfer_json(*step.send);
+        if (step.receive) one["receive"] = transfer_json(*step.receive);
+        own["steps"].push_back(one);
+      }
+      json["per_rank"].push_back(own);
+    }
+    std::cout << json.dump(2) << "\n";
+    return;
+  }
+
+  std::cout << route.name << ": " << route.title << " (" << route.source << ")\n"
+            << format_count(static_cast<std::int64_t>(elements)) << " numbers in " << arguments.wire << " ("
+            << format_bytes(static_cast<double>(elements * number)) << ") on " << ranks << " ranks; proved: every rank ends with the sum of all\n\n"
+            << "rounds                 " << rounds << "  = " << route.rounds << "\n"
+            << "sent by all, a time    " << format_bytes(static_cast<double>(total)) << "  = 2n(P-1)\n"
+            << "sent by the busiest    " << format_bytes(static_cast<double>(most)) << "  = " << route.bytes << "\n"
+            << "time on such links     " << format_seconds(time) << "  (" << arguments.latency_us << " us, " << arguments.gbit_s << " Gb/s)\n\n";
+  if (ranks <= most_columns) {
+    std::cout << print_steps(route, ranks, elements)
+              << "\nc2: chunk 2 of the buffer; c2→3: sent to rank 3; 1→+c2: added as it arrives from rank 1; 1→=c2: replaced\n";
+  } else {
+    Table table;
+    table.column("rank", Align::right).column("sends", Align::right).column("receives", Align::right).column("messages", Align::right);
+    for (int rank = 0; rank < ranks; ++rank) {
+      table.row({text(rank), format_bytes(static_cast<double>(costs[rank].elements_sent * number)),
+                 format_bytes(static_cast<double>(costs[rank].elements_received * number)), text(costs[rank].messages_sent)});
+    }
+    std::cout << table.str() << "\n(the steps are shown for up to " << most_columns << " ranks; --format json has them all)\n";
+  }
+}
+
+}  // namespace
+
+void add_explain(CLI::App& app, CommandContext& context) {
+  auto arguments = std::make_shared<Arguments>();
+  CLI::App* command = app.add_subcommand("explain", "Show a route's schedule, its rounds, bytes and time");
+  command->add_option("route", arguments->route, "see ripieno list routes")->required();
+  command->add_option("-n,--ranks", arguments->ranks, "how many ranks")->check(CLI::Range(1, 512))->capture_default_str();
+  auto* elements = command->add_option("--elements", arguments->elements, "how many numbers; default: the model's parameters");
+  command->add_option("--model", arguments->model, "whose parameters; default mnist-cnn")->excludes(elements);
+  command->add_option("--wire", arguments->wire, "fp32, fp16 or bf16")->capture_default_str();
+  command->add_option("--latency-us", arguments->latency_us, "of the links, for the time")->check(CLI::NonNegativeNumber)->capture_default_str();
+  command->add_option("--gbit-s", arguments->gbit_s, "rate of the links, for the time")->check(CLI::PositiveNumber)->capture_default_str();
+  add_format(*command, context);
+  command->callback([arguments, &context] { context.chosen = [arguments, &context] { run(*arguments, context); }; });
+}
+
+}  // namespace ripieno

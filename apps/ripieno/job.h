@@ -1,0 +1,36 @@
+// From settings to the plain structs of the library: what a job consists of, for any of its ranks.
+#pragma once
+
+#include <memory>
+
+#include "apps/ripieno/settings.h"
+#include "ripieno/model/zoo.h"
+#include "ripieno/strategy/registry.h"
+#include "ripieno/train/torch_learner.h"
+#include "ripieno/transport/simulated.h"
+
+namespace ripieno {
+
+const StrategyInfo& strategy_of(const Settings& settings);
+
+/// Ranks that the job needs: its workers and its strategy's servers.
+int ranks_of(const Settings& settings);
+
+Plan plan_of(const Settings& settings);
+
+SimulatedOptions simulated_of(const Settings& settings);
+
+/// Samples of a worker's step where the strategy uses shards, else of all workers' together.
+std::uint32_t batch_of(const Settings& settings);
+
+/// Steps that each worker takes an epoch.
+std::vector<std::uint32_t> steps_of(const Settings& settings, std::uint32_t train_samples);
+
+/// Model, data and compute of one rank. Throws Error(usage) when the model does not fit the data.
+std::unique_ptr<TorchLearner> make_learner(const Settings& settings, const Zoo& zoo, int rank, Runtime& runtime,
+                                           Recorder& recorder);
+
+/// Opens what the job names, so that what is wrong with it is said before anything starts. Unpacks data into the cache.
+void check_job(const Settings& settings, const Zoo& zoo);
+
+}  // namespace ripieno

@@ -1,0 +1,104 @@
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "apps/ripieno/commands.h"
+#include "ripieno/codec/wire.h"
+#include "ripieno/collective/schedule.h"
+#include "ripieno/data/dataset.h"
+#include "ripieno/report/format.h"
+#include "ripieno/report/table.h"
+#include "ripieno/strategy/registry.h"
+
+namespace ripieno {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string shape(int channels, int height, int width) { return text(channels, "x", height, "x", width); }
+
+Json models(const Zoo& zoo) {
+  Json rows = Json::array();
+  for (const ModelInfo& m : zoo.all()) {
+    rows.push_back({{"name", m.name}, {"images", shape(m.channels, m.height, m.width)}, {"classes", m.classes},
+                    {"parameters", m.parameters}, {"about", m.title}});
+  }
+  return rows;
+}
+
+Json data_sets() {
+  Json rows = Json::array();
+  for (const DatasetInfo& d : datasets()) {
+    rows.push_back({{"name", d.name}, {"images", shape(d.shape.channels, d.shape.height, d.shape.width)}, {"classes", d.classes},
+                    {"train", d.train}, {"test", d.test}, {"generated", d.generated}, {"about", d.title}});
+  }
+  return rows;
+}
+
+Json strategy_rows() {
+  Json rows = Json::array();
+  for (const StrategyInfo& s : strategies()) {
+    rows.push_back({{"name", s.name}, {"what", s.what}, {"when", s.when}, {"with whom", s.route}, {"exact", s.exact}, {"about", s.title}});
+  }
+  return rows;
+}
+
+Json route_rows() {
+  Json rows = Json::array();
+  for (const Route& r : routes()) {
+    rows.push_back({{"name", r.name}, {"rounds", r.rounds}, {"bytes of the busiest", r.bytes}, {"about", r.title}, {"source", r.source}});
+  }
+  return rows;
+}
+
+Json codecs() {
+  Json rows = Json::array();
+  for (const WireFormat& w : wire_formats()) {
+    rows.push_back({{"name", w.name}, {"bytes of an fp32", size_of(w.type(DType::fp32))}, {"about", w.title}});
+  }
+  return rows;
+}
+
+std::string cell(const Json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  if (value.is_boolean()) return value.get<bool>() ? "yes" : "no";
+  return format_count(value.get<std::int64_t>());
+}
+
+void print(const Json& rows) {
+  Table table;
+  for (const auto& [key, value] : rows.at(0).items()) table.column(key, value.is_number() ? Align::right : Align::left);
+  for (const auto& row : rows) {
+    std::vector<std::string> cells;
+    for (const auto& [key, value] : row.items()) cells.push_back(cell(value));
+    table.row(cells);
+  }
+  std::cout << table.str();
+}
+
+}  // namespace
+
+void add_list(CLI::App& app, CommandContext& context) {
+  auto what = std::make_shared<std::string>();
+  CLI::App* command = app.add_subcommand("list", "List models, data, strategies, routes or codecs");
+  command->add_option("what", *what, "models, data, strategies, routes or codecs")
+      ->required()
+      ->check(CLI::IsMember({"models", "data", "strategies", "routes", "codecs"}));
+  add_format(*command, context);
+  command->callback([what, &context] {
+    context.chosen = [what, &context] {
+      const Json rows = *what == "models"       ? models(context.zoo)
+                        : *what == "data"       ? data_sets()
+                        : *what == "strategies" ? strategy_rows()
+                        : *what == "routes"     ? route_rows()
+                                                : codecs();
+      if (context.format == "json") {
+        std::cout << rows.dump(2) << "\n";
+      } else {
+        print(rows);
+      }
+    };
+  });
+}
+
+}  // namespace ripieno

@@ -1,0 +1,75 @@
+#include "apps/ripieno/progress.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "ripieno/core/error.h"
+#include "ripieno/report/format.h"
+#include "ripieno/report/table.h"
+
+namespace ripieno {
+namespace {
+
+/// Eighths of a cell, so that it moves smoothly.
+std::string bar(double fraction, int cells) {
+  const char* part[] = {" ", "▏", "▎", "▍", "▌", "▋", "▊", "▉", "█"};
+  const int eighths = static_cast<int>(std::lround(std::clamp(fraction, 0.0, 1.0) * cells * 8));
+  std::string out;
+  for (int cell = 0; cell < cells; ++cell) out += part[std::clamp(eighths - cell * 8, 0, 8)];
+  return out;
+}
+
+/// "1:05"
+std::string clock_time(double s) {
+  const auto whole = static_cast<long>(std::lround(std::max(0.0, s)));
+  const std::string tail = text(whole % 60 < 10 ? "0" : "", whole % 60);
+  if (whole < 3600) return text(whole / 60, ":", tail);
+  return text(whole / 3600, ":", whole / 60 % 60 < 10 ? "0" : "", whole / 60 % 60, ":", tail);
+}
+
+int terminal_width() {
+  winsize size = {};
+  return ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+}
+
+}  // namespace
+
+ProgressBar ProgressBar::automatic() { return ProgressBar(::isatty(STDERR_FILENO) ? Kind::bar : Kind::lines); }
+
+void ProgressBar::message(int rank, const nlohmann::json& message) {
+  const std::string type = message.value("type", "");
+  if (type == "epoch") {
+    const double accuracy = message.value("accuracy", 0.0);
+    score_ = text("test ", format_percent(accuracy));
+    if (kind_ == Kind::lines) {
+      std::cerr << title_ << ": epoch " << message.value("epoch", 0) << "/" << message.value("epochs", 0) << ", "
+                << format_percent(accuracy, 2) << " of the test set, " << format_seconds(message.value("seconds", 0.0)) << "\n";
+    }
+    return;
+  }
+  if (type != "progress" || kind_ != Kind::bar) return;
+  if (message.at("loss").is_null()) return;  // a server: it has no loss of its own
+  if (rank > 1) return;
+  const double fraction = message.value("fraction", 0.0);
+  draw(text(title_, " ▕", bar(fraction, 20), "▏ epoch ", message.value("epoch", 0), "/", message.value("epochs", 0), "  ",
+            format_count(message.value("images_per_second", 0.0)), " images/s  ", clock_time(message.value("seconds_left", 0.0)),
+            " left  loss ", format_fixed(message.value("loss", 0.0), 3), score_.empty() ? "" : "  ", score_));
+}
+
+void ProgressBar::draw(const std::string& line) {
+  std::cerr << "\r\033[K" << shorten(line, static_cast<std::size_t>(terminal_width() - 1)) << std::flush;
+  drawn_ = true;
+}
+
+void ProgressBar::clear() {
+  if (drawn_) std::cerr << "\r\033[K" << std::flush;
+  drawn_ = false;
+  score_.clear();
+}
+
+}  // namespace ripieno

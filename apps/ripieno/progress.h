@@ -1,0 +1,33 @@
+// The progress of a job on the terminal: one line that is drawn over, a few times a second; where standard error is no
+// terminal, a line an epoch.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+namespace ripieno {
+
+class ProgressBar {
+ public:
+  enum class Kind { none, lines, bar };
+  explicit ProgressBar(Kind kind) : kind_(kind) {}
+  /// A bar on a terminal, lines elsewhere.
+  static ProgressBar automatic();
+
+  /// What is running: "2/5 ring".
+  void title(const std::string& title) { title_ = title; }
+  /// A worker's message (worker.h). Progress is the lowest learning rank's; epochs are of any rank that evaluates.
+  void message(int rank, const nlohmann::json& message);
+  /// Takes the bar off the terminal.
+  void clear();
+
+ private:
+  void draw(const std::string& line);
+
+  Kind kind_;
+  std::string title_;
+  std::string score_;  ///< of the last evaluated epoch
+  bool drawn_ = false;
+};
+
+}  // namespace ripieno

@@ -1,0 +1,207 @@
+#include "apps/ripieno/recipe.h"
+
+#include <algorithm>
+#include <cctype>
+#include <map>
+
+#include "apps/ripieno/toml_value.h"
+#include "ripieno/core/file.h"
+
+namespace ripieno {
+namespace {
+
+constexpr Bounds seeds_range{1, 1000};
+
+/// A key of the grid and the values that it takes.
+struct Axis {
+  std::string key;
+  std::vector<Value> values;
+  Origin origin;
+};
+
+std::vector<Axis> read_grid(const toml::table& grid, const std::string& name) {
+  std::vector<Axis> axes;
+  for (const Leaf& leaf : leaves(grid, name)) {
+    const Setting& setting = known_setting(leaf.key, leaf.origin);
+    const std::string place = leaf.origin.place();
+    const toml::array* array = leaf.node->as_array();
+    if (!array || array->empty()) {
+      fail(ErrorKind::usage, place, ": in [grid], ", leaf.key,
+           " must be an array of the values that it is to take, with one at least");
+    }
+    for (const Axis& other : axes) {
+      if (other.key != leaf.key) continue;
+      fail(ErrorKind::usage, place, ": ", leaf.key, " is in [grid] twice, first at ", other.origin.str());
+    }
+    Axis axis{leaf.key, {}, leaf.origin};
+    for (const toml::node& one : *array) {
+      const Value value = checked(setting, one, leaf.origin);
+      if (std::find(axis.values.begin(), axis.values.end(), value) != axis.values.end()) {
+        fail(ErrorKind::usage, place, ": in [grid], ", leaf.key, " takes ", to_toml(value),
+             " twice: the cells would be the same runs (seeds = N repeats a run with other seeds)");
+      }
+      axis.values.push_back(value);
+    }
+    axes.push_back(std::move(axis));
+  }
+  return axes;
+}
+
+int read_seeds(const toml::node& node, const Origin& origin) {
+  const auto* seeds = node.as_integer();
+  if (!seeds || !seeds_range.contains(static_cast<double>(seeds->get()))) {
+    fail(ErrorKind::usage, origin.place(), ": seeds must be a whole number, ", seeds_range.str(),
+         seeds ? text(", not ", seeds->get()) : "");
+  }
+  return static_cast<int>(seeds->get());
+}
+
+/// Takes seeds and the grid's keys out of what --set gives; the rest goes to `base`.
+void apply(const std::vector<std::string>& sets, Settings& base, std::vector<Axis>& axes, int& seeds) {
+  for (const std::string& assignment : sets) {
+    std::string key = assignment.substr(0, assignment.find('='));
+    key.erase(std::remove_if(key.begin(), key.end(), [](unsigned char c) { return std::isspace(c); }), key.end());
+    if (key == "seeds" && assignment.find('=') != assignment.npos) {
+      const toml::table parsed = parse_toml(assignment, "--set " + assignment);
+      seeds = read_seeds(*parsed.get("seeds"), {"--set"});
+      continue;
+    }
+    base.set(assignment);
+    std::erase_if(axes, [&](const Axis& axis) { return axis.key == key; });
+  }
+}
+
+std::string shown(const Value& value) {
+  const auto* word = std::get_if<std::string>(&value);
+  return word ? *word : to_toml(value);
+}
+
+/// "ring", "workers4", "flip", "no-flip", "slow1.0_2.0".
+std::string name_part(const std::string& key, const Value& value) {
+  const std::string last = key.substr(key.rfind('.') + 1);
+  std::string part;
+  if (const auto* yes = std::get_if<bool>(&value)) {
+    part = *yes ? last : "no-" + last;
+  } else if (const auto* word = std::get_if<std::string>(&value)) {
+    part = word->empty() ? "no-" + last : *word;
+  } else {
+    for (const char c : last + to_toml(value)) {
+      if (c == ',') part += '_';
+      if (std::string_view("[], ").find(c) == std::string_view::npos) part += c;
+    }
+  }
+  for (char& c : part) {
+    if (!std::isalnum(static_cast<unsigned char>(c)) && std::string_view("-_.+").find(c) == std::string_view::npos) {
+      c = '_';
+    }
+  }
+  if (part.front() == '.') part.front() = '_';  // no hidden folder, and not the one above
+  return part;
+}
+
+bool is_single(const Settings& settings) { return settings.get<std::string>("strategy") == "single"; }
+
+/// The cell at one combination of the grid's values, still with the recipe's own seed.
+Cell make_cell(const Settings& base, const std::vector<Axis>& axes, const std::vector<std::size_t>& choice) {
+  Cell cell;
+  cell.settings = base;
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    cell.settings.assign(axes[i].key, axes[i].values[choice[i]], axes[i].origin);
+  }
+  const bool single = is_single(cell.settings);
+  if (single && cell.settings.get<int>("workers") != 1) {
+    cell.settings.assign("workers", std::int64_t{1}, {"strategy single"});
+  }
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    const Value& value = axes[i].values[choice[i]];
+    if (axes[i].values.size() < 2 || (single && axes[i].key == "workers")) continue;
+    cell.varies.emplace_back(axes[i].key, shown(value));
+    if (!cell.name.empty()) cell.name += '-';
+    cell.name += name_part(axes[i].key, value);
+  }
+  if (cell.name.empty()) {
+    const char* key = cell.settings.get<std::string>("run.name").empty() ? "strategy" : "run.name";
+    cell.name = name_part(key, cell.settings.value(key));
+  }
+  return cell;
+}
+
+/// Moves on to the next combination, the last axis fastest; false after the last one.
+bool next_choice(const std::vector<Axis>& axes, std::vector<std::size_t>& choice) {
+  for (std::size_t i = axes.size(); i-- > 0;) {
+    if (++choice[i] < axes[i].values.size()) return true;
+    choice[i] = 0;
+  }
+  return false;
+}
+
+void check_cell(const Cell& cell, bool of_grid) {
+  try {
+    cell.settings.check();
+  } catch (const Error& error) {
+    if (!of_grid) throw;
+    fail(error.kind(), "cell ", cell.name, ": ", error.what());
+  }
+}
+
+}  // namespace
+
+Recipe load_recipe(const std::filesystem::path& path, const std::vector<std::string>& sets) {
+  std::string content;
+  try {
+    content = read_file(path);
+  } catch (const Error& error) {
+    fail(ErrorKind::usage, error.what(), "; give the path of a recipe");
+  }
+  return load_recipe_text(content, path.string(), sets);
+}
+
+Recipe load_recipe_text(std::string_view toml, const std::string& name, const std::vector<std::string>& sets) {
+  const toml::table table = parse_toml(toml, name);
+  const auto origin = [&](const toml::node& node) {
+    return Origin{name, node.source().begin.line, node.source().begin.column};
+  };
+  Recipe recipe;
+  if (const toml::node* title = table.get("title")) {
+    if (!title->is_string()) fail(ErrorKind::usage, origin(*title).place(), ": title must be a string");
+    recipe.title = title->as_string()->get();
+  }
+  if (const toml::node* seeds = table.get("seeds")) recipe.seeds = read_seeds(*seeds, origin(*seeds));
+  std::vector<Axis> axes;
+  if (const toml::node* grid = table.get("grid")) {
+    if (!grid->is_table()) fail(ErrorKind::usage, origin(*grid).place(), ": grid must be a table: write [grid]");
+    axes = read_grid(*grid->as_table(), name);
+  }
+  Settings base;
+  base.load_text(toml, name, {"title", "seeds", "grid"});
+  apply(sets, base, axes, recipe.seeds);
+
+  std::map<std::string, std::string> single_runs;  // config.toml -> cell
+  std::map<std::string, std::string> runs, names;  // config.toml -> cell, cell and seed -> config.toml
+  std::vector<std::size_t> choice(axes.size(), 0);
+  do {
+    const Cell cell = make_cell(base, axes, choice);
+    check_cell(cell, !axes.empty());
+    // One worker is the same run for every number of workers in the grid.
+    if (is_single(cell.settings) && !single_runs.emplace(cell.settings.to_toml(), cell.name).second) continue;
+    for (int i = 0; i < recipe.seeds; ++i) {
+      Cell& one = recipe.cells.emplace_back(cell);
+      one.seed_index = i;
+      const auto seed = cell.settings.get<std::int64_t>("seed");
+      if (i > 0) one.settings.assign("seed", seed + i, {"seeds"});
+      const std::string config = one.settings.to_toml();
+      const auto [same, is_new] = runs.emplace(config, cell.name);
+      if (!is_new) {
+        fail(ErrorKind::usage, name, ": cells ", same->second, " and ", cell.name, " are the same run with seed ",
+             seed + i, ": let either the grid or seeds vary the seed");
+      }
+      if (!names.emplace(text(cell.name, " ", i), config).second) {
+        fail(ErrorKind::usage, name, ": two cells of the grid would both be named ", cell.name,
+             ": change one of the values that their names are made from");
+      }
+    }
+  } while (next_choice(axes, choice));
+  return recipe;
+}
+
+}  // namespace ripieno

@@ -1,0 +1,45 @@
+// A recipe: one experiment as a TOML file. Beside the keys of settings.h it may hold
+//   title = "..."         what the experiment asks
+//   seeds = 3             repeat each cell with seed, seed + 1, seed + 2
+//   [grid]                keys with the values that they are to take in turn:
+//   strategy = ["single", "ring"]
+//   "exchange.wire" = ["fp32", "fp16"]
+// It is then a list of runs, its cells: the product of the grid's values in file order (the first key changes slowest),
+// with the seeds innermost.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "apps/ripieno/settings.h"
+
+namespace ripieno {
+
+struct Cell {
+  /// From the values that vary, fit for a folder's name: "ring-fp16", "ring-workers4". Cells that differ in their seed
+  /// alone share it. Where nothing varies: run.name, or else the strategy.
+  std::string name;
+  std::vector<std::pair<std::string, std::string>> varies;  ///< key and value of each grid key with several values
+  Settings settings;
+  int seed_index = 0;  ///< 0 .. seeds-1; the cell's `seed` is the recipe's plus this
+};
+
+struct Recipe {
+  std::string title;  ///< empty: none
+  std::vector<Cell> cells;
+  int seeds = 1;
+};
+
+/// Reads a recipe, applies `sets` (KEY=VALUE each, as Settings::set; a key of the grid is then no longer varied, and
+/// seeds=N is allowed too) and checks every cell.
+/// The strategy "single" is one worker: its cells get workers = 1 whatever the recipe says, and are not repeated for
+/// each number of workers in the grid. Throws Error(usage), as Settings does, also on a grid key that is unknown, given
+/// twice or without an array of values, and on two cells that would be the same run.
+Recipe load_recipe(const std::filesystem::path& path, const std::vector<std::string>& sets);
+
+/// The same from text; `name` stands for the file.
+Recipe load_recipe_text(std::string_view toml, const std::string& name, const std::vector<std::string>& sets);
+
+}  // namespace ripieno

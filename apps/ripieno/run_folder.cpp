@@ -1,0 +1,86 @@
+#include "apps/ripieno/run_folder.h"
+
+#include <sys/utsname.h>
+#include <torch/version.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <iomanip>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "ripieno/core/file.h"
+
+namespace ripieno {
+namespace {
+
+/// The value of the first "key : value" line of a /proc file.
+std::string proc_value(const std::string& file, const std::string& key) {
+  std::istringstream lines(read_file(file));
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t colon = line.find(':');
+    if (line.rfind(key, 0) != 0 || colon == std::string::npos) continue;
+    const std::size_t start = line.find_first_not_of(" \t", colon + 1);
+    return start == std::string::npos ? "" : line.substr(start);
+  }
+  return "";
+}
+
+std::string run_name(const Settings& settings) {
+  const std::string name = settings.get<std::string>("run.name");
+  return name.empty() ? text(settings.get<std::string>("strategy"), "-n", settings.get<int>("workers")) : name;
+}
+
+}  // namespace
+
+RunFolder RunFolder::open(const std::filesystem::path& path) {
+  RunFolder folder(path);
+  if (!std::filesystem::exists(folder.config())) fail(ErrorKind::data, path.string(), ": is no run folder: it has no config.toml");
+  return folder;
+}
+
+RunFolder RunFolder::create(const Settings& settings) {
+  const std::filesystem::path runs = settings.get<std::string>("run.folder");
+  create_folders(runs);
+  int last = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(runs)) {
+    const std::string name = entry.path().filename().string();
+    int number = 0;
+    if (std::from_chars(name.data(), name.data() + name.size(), number).ec == std::errc()) last = std::max(last, number);
+  }
+  for (;;) {  // mkdir decides between runs that start at the same time
+    std::ostringstream name;
+    name << std::setw(4) << std::setfill('0') << ++last << '-' << run_name(settings);
+    RunFolder folder(runs / name.str());
+    std::error_code error;
+    if (std::filesystem::create_directory(folder.path_, error)) {
+      write_file(folder.config(), settings.to_toml());
+      write_file(folder.path_ / "env.json", environment_json());
+      return folder;
+    }
+    if (error) fail(ErrorKind::io, folder.path_.string(), ": cannot create the folder: ", error.message());
+  }
+}
+
+std::filesystem::path RunFolder::metrics(int rank) const { return path_ / text("metrics-", rank, ".jsonl"); }
+std::filesystem::path RunFolder::state(int rank) const { return path_ / text("state-", rank, ".pt"); }
+
+std::string environment_json() {
+  utsname system = {};
+  ::uname(&system);
+  const nlohmann::ordered_json json{
+      {"host", system.nodename},
+      {"kernel", text(system.sysname, " ", system.release)},
+      {"processor", proc_value("/proc/cpuinfo", "model name")},
+      {"cores", std::thread::hardware_concurrency()},
+      {"memory", proc_value("/proc/meminfo", "MemTotal")},
+      {"compiler", text("g++ ", __VERSION__)},
+      {"libtorch", TORCH_VERSION},
+  };
+  return json.dump(2) + "\n";
+}
+
+}  // namespace ripieno

@@ -1,0 +1,34 @@
+// A run's folder: runs/0007-ring-n2/ with config.toml (every value that the run used), env.json (what it ran on), a
+// metrics-RANK.jsonl and a state-RANK.pt for each rank, model.pt, and at the end summary.json. docs/runs.md has their fields.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "apps/ripieno/settings.h"
+
+namespace ripieno {
+
+class RunFolder {
+ public:
+  /// One that exists. Throws Error(data) where there is no config.toml in it.
+  static RunFolder open(const std::filesystem::path& path);
+  /// A new one with the next free number, with config.toml and env.json. Throws Error(io).
+  static RunFolder create(const Settings& settings);
+
+  const std::filesystem::path& path() const { return path_; }
+  std::filesystem::path config() const { return path_ / "config.toml"; }
+  std::filesystem::path metrics(int rank) const;
+  std::filesystem::path state(int rank) const;
+  std::filesystem::path model() const { return path_ / "model.pt"; }
+  std::filesystem::path summary() const { return path_ / "summary.json"; }
+
+ private:
+  explicit RunFolder(std::filesystem::path path) : path_(std::move(path)) {}
+  std::filesystem::path path_;
+};
+
+/// What this machine and build are, as JSON: host, processor, cores, memory, kernel, compiler, LibTorch.
+std::string environment_json();
+
+}  // namespace ripieno

@@ -1,0 +1,116 @@
+// Every key of a recipe: its type, default, range and meaning in one table, and a set of values for all of them that
+// remembers where each came from. TOML is known here and in recipe.cpp only; below apps/ there are plain structs.
+//
+// Every function that takes input throws Error(usage), in one line that names the place (file:line:column or "--set"),
+// the key, what was given and what is allowed.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <variant>
+#include <vector>
+
+#include "ripieno/core/error.h"
+
+namespace ripieno {
+
+/// A whole number given for a number is one; nothing else is converted.
+using Value = std::variant<bool, std::int64_t, double, std::string, std::vector<double>>;
+
+/// As TOML writes it, with the fewest digits that read back as the same number: true, 5, 0.1, "ring", [1.0, 2.5].
+std::string to_toml(const Value& value);
+
+/// Finite numbers between two bounds, which belong to it or not.
+struct Bounds {
+  double low = -std::numeric_limits<double>::infinity();
+  double high = std::numeric_limits<double>::infinity();
+  bool without_low = false;
+  bool without_high = false;
+
+  bool contains(double x) const;
+  /// "from 0 to below 1", "at least 0".
+  std::string str() const;
+};
+
+struct Setting {
+  std::string key;                   ///< with its table: "learning_rate.base"
+  Value standard;                    ///< the default; its alternative is the key's type
+  std::string help;                  ///< one line, with the unit
+  std::vector<std::string> allowed;  ///< for words; empty: any
+  Bounds range;                       ///< for numbers, and for each of a list
+
+  /// "a whole number", "true or false", ...
+  std::string type() const;
+};
+
+/// The table, in the order in which it is printed.
+const std::vector<Setting>& all_settings();
+
+/// Where a value came from.
+struct Origin {
+  std::string name;  ///< "recipes/demo.toml", "--set"
+  unsigned line = 0;  ///< from 1; 0: not from a file
+  unsigned column = 0;
+
+  std::string str() const;    ///< "recipes/demo.toml:12"
+  std::string place() const;  ///< "recipes/demo.toml:12:5"
+};
+
+class Settings {
+ public:
+  /// All defaults, of origin "default".
+  Settings();
+
+  /// Takes the values of a file; other values stay. A file that is missing, bad TOML, a key that is unknown (named with
+  /// the nearest known one) or given twice, a wrong type and a value out of range are refused.
+  void load(const std::filesystem::path& toml);
+  /// The same from text; `name` stands for the file. `skip` names top-level keys that belong to somebody else.
+  void load_text(std::string_view toml, const std::string& name, const std::vector<std::string>& skip = {"title"});
+  /// "learning_rate.base=0.1", of origin "--set". The value is read as TOML; where a string is wanted, quotes are not.
+  void set(std::string_view assignment);
+  void assign(std::string_view key, Value value, const Origin& origin);
+
+  /// T is the key's type: bool, any integer, double, std::string or std::vector<double>; else Error(internal).
+  template <class T>
+  T get(std::string_view key) const;
+  const Value& value(std::string_view key) const;
+  /// Whether it was given, be it with its default value.
+  bool is_set(std::string_view key) const { return origin(key) != "default"; }
+  /// "default", "recipes/demo.toml:12", "--set" or the name that assign() was given.
+  const std::string& origin(std::string_view key) const;
+
+  /// What no key shows alone: one of batch.global and batch.per_worker is stated; Nesterov has a momentum; warm-up ends
+  /// before training; step_epochs rise, and are there for the step schedule.
+  void check() const;
+
+  /// Every value, in tables: a run's config.toml. Loading it gives the same values and the same text.
+  std::string to_toml() const;
+  /// The same with a comment on each line: where the value came from.
+  std::string print() const;
+  /// Of to_toml(), by FNV-1a (64 bits): equal for workers that are to do the same.
+  std::uint64_t digest() const;
+
+ private:
+  struct Entry {
+    Value value;
+    std::string origin;
+  };
+  std::string written(bool with_origins) const;
+
+  std::vector<Entry> entries_;  // in the order of all_settings()
+};
+
+template <class T>
+T Settings::get(std::string_view key) const {
+  constexpr bool whole = std::is_integral_v<T> && !std::is_same_v<T, bool>;
+  using Held = std::conditional_t<whole, std::int64_t, T>;
+  const auto* held = std::get_if<Held>(&value(key));
+  require(held, "setting ", key, " read as another type than its own");
+  return static_cast<T>(*held);
+}
+
+}  // namespace ripieno

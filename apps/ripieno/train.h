@@ -1,0 +1,28 @@
+// Runs one job to its end, from the launcher's side.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "apps/ripieno/progress.h"
+#include "apps/ripieno/settings.h"
+#include "ripieno/model/zoo.h"
+#include "ripieno/report/summary.h"
+
+namespace ripieno {
+
+struct TrainResult {
+  std::filesystem::path folder;
+  Summary summary;
+};
+
+/// Makes the run folder, starts the workers (or, with transport.kind = "simulated", runs all ranks here in virtual time),
+/// waits for them, and writes summary.json. `resume`: a run folder to go on from; empty: none. The job was checked before
+/// (check_job). On an error no summary.json is written.
+TrainResult train(const Settings& settings, const std::string& resume, const Zoo& zoo, ProgressBar& progress);
+
+/// The data folder where the settings leave it open: $RIPIENO_DATA; and the cache: $XDG_CACHE_HOME/ripieno or
+/// ~/.cache/ripieno.
+void find_data(Settings& settings);
+
+}  // namespace ripieno

@@ -1,0 +1,81 @@
+#include <iostream>
+#include <memory>
+
+#include "apps/ripieno/commands.h"
+#include "apps/ripieno/job.h"
+#include "apps/ripieno/recipe.h"
+#include "apps/ripieno/run_folder.h"
+#include "apps/ripieno/train.h"
+#include "apps/ripieno/worker.h"
+#include "ripieno/report/compare.h"
+
+namespace ripieno {
+namespace {
+
+struct Arguments {
+  RecipeArguments recipe;
+  int workers = 0;
+  std::string strategy, resume;
+};
+
+/// --resume takes the settings of the run that it goes on from; else they are a recipe's, or the defaults.
+Settings settings_of(const Arguments& arguments) {
+  std::vector<std::string> sets = arguments.recipe.sets;
+  if (arguments.workers > 0) sets.push_back(text("workers=", arguments.workers));
+  if (!arguments.strategy.empty()) sets.push_back("strategy=" + arguments.strategy);
+  if (!arguments.resume.empty()) {
+    if (!arguments.recipe.recipe.empty()) fail(ErrorKind::usage, "--resume takes its settings from the run folder; leave the recipe out");
+    return load_recipe(RunFolder::open(arguments.resume).config(), sets).cells.at(0).settings;
+  }
+  const Recipe recipe = arguments.recipe.recipe.empty() ? load_recipe_text("", "defaults", sets) : load_recipe(arguments.recipe.recipe, sets);
+  if (recipe.cells.size() != 1) {
+    fail(ErrorKind::usage, arguments.recipe.recipe, ": holds ", recipe.cells.size(), " runs; use ripieno compare, or fix its grid with --set");
+  }
+  return recipe.cells[0].settings;
+}
+
+void run(const Arguments& arguments, const CommandContext& context) {
+  Settings settings = settings_of(arguments);
+  find_data(settings);
+  if (arguments.recipe.print_config) {
+    std::cout << settings.print();
+    return;
+  }
+  check_job(settings, context.zoo);
+  ProgressBar progress = ProgressBar::automatic();
+  progress.title(settings.get<std::string>("strategy"));
+  const TrainResult result = train(settings, arguments.resume, context.zoo, progress);
+  if (context.format == "json") {
+    std::cout << to_json(result.summary);
+  } else {
+    std::cout << compare_table({result.summary}) << result.folder.string() << "\n";
+  }
+}
+
+}  // namespace
+
+void add_train(CLI::App& app, CommandContext& context) {
+  auto arguments = std::make_shared<Arguments>();
+  CLI::App* command = app.add_subcommand("train", "Train one model by one strategy");
+  add_recipe(*command, arguments->recipe, false);
+  command->add_option("-n,--workers", arguments->workers, "workers; same as --set workers=N")->check(CLI::PositiveNumber);
+  command->add_option("--strategy", arguments->strategy, "same as --set strategy=NAME; see ripieno list strategies");
+  command->add_option("--resume", arguments->resume, "go on from a run's folder, e.g. with --set train.epochs=10")->type_name("RUN");
+  add_format(*command, context);
+  command->callback([arguments, &context] { context.chosen = [arguments, &context] { run(*arguments, context); }; });
+}
+
+void add_worker(CLI::App& app, CommandContext& context) {
+  struct WorkerArguments {
+    std::string folder, resume;
+  };
+  auto arguments = std::make_shared<WorkerArguments>();
+  CLI::App* command = app.add_subcommand("worker", "One rank of a job that a launcher started")->group("");
+  command->add_option("folder", arguments->folder, "the run's folder")->required();
+  command->add_option("--resume", arguments->resume, "the run folder to go on from");
+  command->callback([arguments, &context] {
+    context.chosen = [arguments, &context] { run_worker(arguments->folder, arguments->resume, context.zoo); };
+  });
+}
+
+}  // namespace ripieno

@@ -1,0 +1,212 @@
+#include "apps/ripieno/worker.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "apps/ripieno/job.h"
+#include "ripieno/collective/execute.h"
+#include "ripieno/core/kernels.h"
+#include "ripieno/launch/control.h"
+#include "ripieno/launch/join.h"
+#include "ripieno/launch/placement.h"
+#include "ripieno/train/checkpoint.h"
+
+namespace ripieno {
+namespace {
+
+/// What a rank's checkpoint holds, in one walk for writing and reading.
+void visit_state(StateVisitor& visitor, Learner& learner, Strategy& strategy, std::int64_t& epochs_done) {
+  visitor.number("epochs_done", epochs_done);
+  visitor.span("parameters", learner.parameters());
+  visitor.span("buffers", learner.buffers());
+  learner.visit(visitor);
+  strategy.visit(visitor);
+}
+
+/// Messages for the progress bar, a few a second.
+class Progress {
+ public:
+  Progress(Recorder& recorder, const Runtime& runtime, const Plan& plan, std::uint64_t steps_per_epoch, int workers,
+           std::function<void(const nlohmann::json&)> report)
+      : runtime_(runtime), plan_(plan), steps_(steps_per_epoch), workers_(workers), report_(std::move(report)), start_(runtime.now()) {
+    recorder.on_step = [this](const StepRecord& record) { step(record); };
+    recorder.on_epoch = [this](const EpochRecord& record) { epoch(record); };
+  }
+
+ private:
+  void step(const StepRecord& record) {
+    images_ += static_cast<double>(record.samples) * workers_;
+    const Duration now = runtime_.now();
+    if (now - last_ < from_seconds(0.1) && !runtime_.is_virtual()) return;
+    last_ = now;
+    const double elapsed = seconds(now - start_);
+    const double all = static_cast<double>(steps_) * plan_.epochs;
+    const double total = plan_.max_steps > 0 ? std::min(all, static_cast<double>(plan_.max_steps)) : all;
+    const double first = static_cast<double>(steps_) * plan_.first_epoch;
+    const double done = static_cast<double>(record.step) + 1;
+    report_({{"type", "progress"},
+             {"epoch", record.epoch + 1},
+             {"epochs", plan_.epochs},
+             {"fraction", done / total},
+             {"images_per_second", images_ / elapsed},
+             {"seconds_left", elapsed * (total - done) / (done - first)},
+             {"loss", std::isfinite(record.loss) ? nlohmann::json(record.loss) : nlohmann::json()}});
+  }
+
+  void epoch(const EpochRecord& record) {
+    if (std::isnan(record.accuracy)) return;
+    report_({{"type", "epoch"},
+             {"epoch", record.epoch + 1},
+             {"epochs", plan_.epochs},
+             {"seconds", seconds(runtime_.now() - start_)},
+             {"accuracy", record.accuracy},
+             {"loss", std::isfinite(record.loss) ? nlohmann::json(record.loss) : nlohmann::json()}});
+  }
+
+  const Runtime& runtime_;
+  Plan plan_;
+  std::uint64_t steps_;
+  int workers_;
+  std::function<void(const nlohmann::json&)> report_;
+  Duration start_, last_{0};
+  double images_ = 0;
+};
+
+Summary summarise(const Settings& settings, const Plan& plan, int rank, const TorchLearner& learner, const Recorder& recorder,
+                  const Ledger& ledger, FloatSpan weights, double total_seconds) {
+  Summary run;
+  const StrategyInfo& info = strategy_of(settings);
+  run.name = settings.get<std::string>("run.name");
+  if (run.name.empty()) run.name = std::string(info.name);
+  run.kind = settings.get<std::string>("transport.kind") == "simulated" ? "simulated" : "computed";
+  run.strategy = std::string(info.name);
+  run.wire = plan.wire;
+  run.model = settings.get<std::string>("model");
+  run.dataset = settings.get<std::string>("data.name");
+  run.world_size = ranks_of(settings);
+  run.parameters = learner.layout().parameters;
+  run.epochs = static_cast<int>(plan.epochs);
+  run.steps = recorder.steps();
+  run.seed = settings.get<std::int64_t>("seed");
+  if (plan.max_steps == 0) {
+    const auto sent = info.bytes_sent(info, plan, learner.layout(), rank, run.world_size, steps_of(settings, learner.train_samples()), plan.epochs);
+    if (sent) run.closed_form_payload_sent = *sent / plan.epochs;
+  }
+  const auto& epochs = recorder.epochs();
+  if (!epochs.empty() && !std::isnan(epochs.back().accuracy)) run.test = TestResult{epochs.back().accuracy, epochs.back().loss};
+
+  RankSummary own;
+  own.rank = rank;
+  own.test = run.test;
+  own.seconds.total = total_seconds;
+  const bool learns = info.worker(rank) >= 0;
+  if (learns) {
+    for (const Duration epoch : recorder.epoch_times()) own.seconds.epoch.push_back(seconds(epoch));
+  }
+  const auto stage = [&recorder](Stage s) { return seconds(recorder.totals()[static_cast<std::size_t>(s)]); };
+  own.seconds.stages = {stage(Stage::read),     stage(Stage::forward),  stage(Stage::backward),
+                        stage(Stage::exchange), stage(Stage::optimise), stage(Stage::evaluate)};
+  double trained = 0;
+  for (const double epoch : own.seconds.epoch) trained += epoch;
+  if (trained > 0) own.images_per_second = static_cast<double>(recorder.samples()) / trained;
+  const Traffic all = ledger.total();
+  own.bytes = {all.payload_sent, all.payload_received, all.framing_sent, all.framing_received};
+  run.exchange_payload_sent = ledger.total(Purpose::exchange).payload_sent;
+  own.bytes_read = learner.bytes_read();
+  own.parameters_hash = hash(weights);
+  if (!recorder.ages().empty()) own.staleness = recorder.ages();
+  run.seconds = own.seconds;
+  run.bytes = own.bytes;
+  run.images_per_second = own.images_per_second;
+  run.ranks = {own};
+  return run;
+}
+
+}  // namespace
+
+Task<> run_rank(RankTask task, const Zoo* zoo, std::shared_ptr<CountedEndpoint> endpoint, Summary* summary) {
+  const int rank = endpoint->rank();
+  Runtime& runtime = endpoint->runtime();
+  const StrategyInfo& info = strategy_of(task.settings);
+  Plan plan = plan_of(task.settings);
+  const Duration start = runtime.now();
+  Recorder recorder(runtime, &endpoint->ledger(), std::make_unique<LineFile>(task.folder.metrics(rank)));
+  const auto learner = make_learner(task.settings, *zoo, rank, runtime, recorder);
+
+  std::int64_t epochs_done = 0;
+  std::optional<StateReader> saved;
+  if (task.resume) {
+    const auto file = RunFolder::open(*task.resume).state(rank);
+    saved.emplace(load_tensors(file), file);
+    saved->number("epochs_done", epochs_done);
+    if (epochs_done >= plan.epochs) {
+      fail(ErrorKind::usage, file.string(), ": has ", epochs_done, " epochs done, and train.epochs is ", plan.epochs,
+           "; raise it with --set train.epochs=N");
+    }
+    plan.first_epoch = static_cast<std::uint32_t>(epochs_done);
+  }
+
+  const Group group(endpoint);
+  Strategy* trainer = nullptr;
+  const int every = task.settings.get<int>("run.checkpoint_every");
+  const auto save_state = [&] {
+    StateWriter writer;
+    visit_state(writer, *learner, *trainer, epochs_done);
+    save_tensors(task.folder.state(rank), writer.tensors);
+  };
+  const auto checkpoint = [&](std::uint32_t epoch) {
+    epochs_done = epoch + 1;
+    if (every > 0 && epochs_done % every == 0) save_state();
+  };
+  const auto strategy = info.make(info, plan, {group, *learner, recorder, checkpoint});
+  trainer = strategy.get();
+  if (saved) visit_state(*saved, *learner, *strategy, epochs_done);
+  Progress progress(recorder, runtime, plan, learner->steps_per_epoch(), task.settings.get<int>("workers"), task.report);
+
+  co_await strategy->run();
+
+  convert(learner->parameters(), strategy->consensus());
+  epochs_done = plan.epochs;
+  save_state();
+  if (rank == 0) save_tensors(task.folder.model(), state_dict(learner->model()));
+  *summary = summarise(task.settings, plan, rank, *learner, recorder, endpoint->ledger(), learner->parameters(),
+                       seconds(runtime.now() - start));
+  recorder.flush();
+
+  // Nobody closes before all have what they were sent.
+  double nothing = 0;
+  const ExecuteOptions last{DType::fp64, Purpose::control};
+  co_await all_reduce(find_route("reduce-broadcast"), group, FloatSpan(&nothing, 1, DType::fp64), last);
+}
+
+void run_worker(const std::filesystem::path& path, const std::string& resume, const Zoo& zoo) {
+  const Placement place = placement();
+  Control control(place.control_fd);
+  try {
+    const RunFolder folder = RunFolder::open(path);
+    Settings settings;
+    settings.load(folder.config());
+    JoinOptions options;
+    options.digest = settings.digest();
+    options.seed = settings.get<std::uint64_t>("seed");
+    options.timeout = from_seconds(settings.get<double>("transport.timeout_s"));
+    Cluster cluster = join(place, options);
+    if (cluster.endpoint->size() != ranks_of(settings)) {
+      fail(ErrorKind::mismatch, "the job has ", cluster.endpoint->size(), " ranks; its recipe needs ", ranks_of(settings));
+    }
+    RankTask task{settings, folder, {}, [&](const nlohmann::json& message) { control.send(message); }};
+    if (!resume.empty()) task.resume = resume;
+    Summary summary;
+    cluster.runtime->spawn(text("rank ", place.rank), run_rank(task, &zoo, cluster.endpoint, &summary));
+    cluster.runtime->run();
+    control.send({{"type", "summary"}, {"summary", to_json(summary)}});
+  } catch (const Error& error) {
+    control.failed(error);
+    throw;
+  } catch (const std::exception& error) {
+    control.failed(Error(ErrorKind::internal, error.what()));
+    throw;
+  }
+}
+
+}  // namespace ripieno

@@ -1,0 +1,30 @@
+// One rank's part of a run, wherever it runs: in a process of its own over tcp, or beside the others in virtual time.
+#pragma once
+
+#include <functional>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+
+#include "apps/ripieno/run_folder.h"
+#include "ripieno/collective/group.h"
+#include "ripieno/model/zoo.h"
+#include "ripieno/report/summary.h"
+#include "ripieno/transport/counted.h"
+
+namespace ripieno {
+
+struct RankTask {
+  Settings settings;
+  RunFolder folder;
+  std::optional<std::filesystem::path> resume;  ///< the run folder to go on from
+  /// Told of progress: {"type": "progress" | "epoch", ...}.
+  std::function<void(const nlohmann::json&)> report;
+};
+
+/// Trains, writes this rank's files (rank 0 the model too) and puts its summary in `*summary`.
+Task<> run_rank(RankTask task, const Zoo* zoo, std::shared_ptr<CountedEndpoint> endpoint, Summary* summary);
+
+/// The `worker` command: this process is one rank of a job that a launcher started.
+void run_worker(const std::filesystem::path& folder, const std::string& resume, const Zoo& zoo);
+
+}  // namespace ripieno

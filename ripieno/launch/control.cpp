@@ -1,0 +1,83 @@
+#include "ripieno/launch/control.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <nlohmann/json.hpp>
+
+#include "ripieno/core/error.h"
+
+namespace ripieno {
+namespace {
+
+constexpr int patience_ms = 500;
+
+/// write() that answers EPIPE without raising SIGPIPE, whatever the process does with that signal elsewhere.
+ssize_t write_quietly(int fd, const char* data, std::size_t size) {
+  sigset_t pipe_signal, before, pending;
+  sigemptyset(&pipe_signal);
+  sigaddset(&pipe_signal, SIGPIPE);
+  sigpending(&pending);
+  const bool was_pending = sigismember(&pending, SIGPIPE);
+  pthread_sigmask(SIG_BLOCK, &pipe_signal, &before);
+  const ssize_t written = write(fd, data, size);
+  const int error = errno;
+  if (written < 0 && error == EPIPE && !was_pending) {
+    const timespec at_once{};
+    while (sigtimedwait(&pipe_signal, nullptr, &at_once) < 0 && errno == EINTR) {
+    }
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  errno = error;
+  return written;
+}
+
+}  // namespace
+
+Control::Control(int fd) : fd_(fd) {
+  if (fd_ < 0) return;
+  const int flags = fcntl(fd_, F_GETFL);
+  if (flags < 0) fail(ErrorKind::usage, "RIPIENO_CONTROL_FD is ", fd_, ", which is not an open descriptor");
+  fcntl(fd_, F_SETFL, flags | O_NONBLOCK);
+  fcntl(fd_, F_SETFD, FD_CLOEXEC);
+}
+
+Control::~Control() {
+  if (fd_ < 0) return;
+  flush();
+  if (fd_ >= 0) close(fd_);
+}
+
+void Control::send(const nlohmann::json& message) {
+  if (fd_ < 0) return;
+  flush();
+  if (fd_ < 0 || !unsent_.empty()) return;  // the launcher does not read: dropped
+  unsent_ = message.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  flush();
+}
+
+void Control::failed(const Error& error) {
+  send({{"type", "failed"}, {"kind", name(error.kind())}, {"message", error.what()}});
+}
+
+void Control::flush() {
+  while (!unsent_.empty()) {
+    const ssize_t written = write_quietly(fd_, unsent_.data(), unsent_.size());
+    if (written >= 0) {
+      unsent_.erase(0, static_cast<std::size_t>(written));
+    } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+      pollfd writable{fd_, POLLOUT, 0};
+      if (poll(&writable, 1, patience_ms) <= 0) return;
+    } else if (errno != EINTR) {  // the launcher has gone
+      close(fd_);
+      fd_ = -1;
+      unsent_.clear();
+    }
+  }
+}
+
+}  // namespace ripieno

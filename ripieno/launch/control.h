@@ -1,0 +1,33 @@
+// A worker's messages to its launcher: one JSON object a line over a pipe.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+namespace ripieno {
+
+class Error;
+
+/// Used by one thread at a time. A launcher that has gone, or that does not read, neither ends the worker nor holds it up
+/// for more than a second a message: what cannot be written by then is dropped, but never half a message.
+class Control {
+ public:
+  /// Owns the descriptor; -1 for a worker that nobody listens to.
+  explicit Control(int fd);
+  ~Control();
+  Control(const Control&) = delete;
+  Control& operator=(const Control&) = delete;
+
+  void send(const nlohmann::json& message);
+  /// {"type": "failed", "kind": ..., "message": ...}: what the launcher then reports as the job's failure.
+  void failed(const Error& error);
+
+ private:
+  /// Writes what it can of `unsent_` within half a second.
+  void flush();
+
+  int fd_;
+  std::string unsent_;
+};
+
+}  // namespace ripieno

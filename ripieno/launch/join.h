@@ -1,0 +1,20 @@
+// Joins the other workers of a job over tcp, as the environment says (placement.h); a process that nobody launched is a
+// job of one.
+#pragma once
+
+#include "ripieno/launch/placement.h"
+#include "ripieno/transport/cluster.h"
+
+namespace ripieno {
+
+struct JoinOptions {
+  std::uint64_t digest = 0;  ///< of what all workers must agree on, such as the recipe
+  std::uint64_t seed = 0;    ///< of the runtime's random numbers
+  Duration timeout = std::chrono::minutes(30);  ///< of any wait for a peer
+  Duration meeting = std::chrono::seconds(60);  ///< until all workers have come
+};
+
+/// Errors: those of meet() (membership/meet.h).
+Cluster join(const Placement& place = placement(), const JoinOptions& options = {});
+
+}  // namespace ripieno

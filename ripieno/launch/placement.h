@@ -1,0 +1,26 @@
+// What the environment tells a process about its place in a job. The only file of the library that reads the environment.
+//
+//   RIPIENO_RANK         0 .. world size - 1; set by `ripieno train`'s launcher, or by hand, one process a machine
+//   RIPIENO_WORLD_SIZE   number of workers
+//   RIPIENO_RENDEZVOUS   host:port where they find each other
+//   RIPIENO_TOKEN        the job's secret, 64 hexadecimal digits
+//   RIPIENO_CONTROL_FD   descriptor of the pipe to the launcher, if there is one
+#pragma once
+
+#include <string>
+
+namespace ripieno {
+
+struct Placement {
+  int rank = 0;
+  int world_size = 1;
+  int local_rank = 0;
+  std::string rendezvous, token;  ///< empty in a job of one process that nobody launched
+  std::string launcher = "none";  ///< "ripieno", "mpirun", "srun", "torchrun", "none": who seems to have started it
+  int control_fd = -1;
+};
+
+/// Error(usage) naming the variable and its value where one is malformed, or missing beside the others.
+Placement placement();
+
+}  // namespace ripieno

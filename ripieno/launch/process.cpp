@@ -1,0 +1,168 @@
+#include "ripieno/launch/process.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <system_error>
+
+#include "ripieno/core/error.h"
+
+namespace ripieno {
+namespace {
+
+std::string reason(int error) { return std::generic_category().message(error); }
+
+struct Pipe {
+  Pipe() {
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0) fail(ErrorKind::io, "cannot make a pipe to a worker: ", reason(errno));
+    read = Descriptor(ends[0]);
+    write = Descriptor(ends[1]);
+  }
+  Descriptor read, write;
+};
+
+/// What the child needs, made before the fork: after it, only calls that are safe in a signal handler are allowed.
+struct Plan {
+  char** arguments;
+  char** environment;
+  pid_t launcher;
+  int input, output, errors, control, status;
+};
+
+[[noreturn]] void give_up(int status) {
+  const int error = errno;
+  [[maybe_unused]] const ssize_t written = write(status, &error, sizeof error);
+  _exit(127);
+}
+
+void close_on_exec_from(int first) {
+#ifdef CLOSE_RANGE_CLOEXEC
+  if (close_range(first, ~0u, CLOSE_RANGE_CLOEXEC) == 0) return;
+#endif
+  rlimit limit{};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  const int last = static_cast<int>(std::min<rlim_t>(limit.rlim_cur, 1 << 16));
+  for (int fd = first; fd < last; ++fd) fcntl(fd, F_SETFD, FD_CLOEXEC);
+}
+
+[[noreturn]] void become(Plan plan) {
+  setpgid(0, 0);
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != plan.launcher) _exit(127);  // it ended before the line above
+  // The launcher's handlers would report to the launcher's event loop: none may run here.
+  for (int signal : {SIGINT, SIGTERM, SIGHUP, SIGCHLD, SIGPIPE}) ::signal(signal, SIG_DFL);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  for (int* fd : {&plan.status, &plan.input, &plan.output, &plan.errors, &plan.control}) {
+    if (*fd >= 0) *fd = fcntl(*fd, F_DUPFD_CLOEXEC, 10);  // out of the way of what is put at 0 to 3
+  }
+  if (dup2(plan.input, 0) < 0 || dup2(plan.errors, 2) < 0 || dup2(plan.control, control_descriptor) < 0) {
+    give_up(plan.status);
+  }
+  if (plan.output >= 0 && dup2(plan.output, 1) < 0) give_up(plan.status);
+  close_on_exec_from(control_descriptor + 1);
+  execvpe(plan.arguments[0], plan.arguments, plan.environment);
+  give_up(plan.status);
+}
+
+std::vector<std::string> environment_with(const std::vector<std::pair<std::string, std::string>>& variables) {
+  std::vector<std::string> all;
+  for (char** entry = environ; *entry; ++entry) {
+    const std::string line = *entry;
+    const std::string name = line.substr(0, line.find('='));
+    const bool replaced = std::any_of(variables.begin(), variables.end(), [&](const auto& v) { return v.first == name; });
+    if (!replaced) all.push_back(line);
+  }
+  for (const auto& [name, value] : variables) all.push_back(name + "=" + value);
+  return all;
+}
+
+std::vector<char*> pointers(std::vector<std::string>& strings) {
+  std::vector<char*> all;
+  for (std::string& s : strings) all.push_back(s.data());
+  all.push_back(nullptr);
+  return all;
+}
+
+}  // namespace
+
+Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
+  std::swap(fd_, other.fd_);
+  return *this;
+}
+
+Descriptor::~Descriptor() {
+  if (fd_ >= 0) close(fd_);
+}
+
+Process start_process(const std::vector<std::string>& command,
+                      const std::vector<std::pair<std::string, std::string>>& variables, bool share_output) {
+  if (command.empty() || command.front().empty()) fail(ErrorKind::usage, "there is no command for the workers to run");
+  std::vector<std::string> arguments = command, environment = environment_with(variables);
+  std::vector<char*> argv = pointers(arguments), envp = pointers(environment);
+  Pipe control, output, errors, status;
+  const Descriptor input(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  const Plan plan{argv.data(),
+                  envp.data(),
+                  getpid(),
+                  input.get(),
+                  share_output ? -1 : output.write.get(),
+                  errors.write.get(),
+                  control.write.get(),
+                  status.write.get()};
+  sigset_t every, before;
+  sigfillset(&every);
+  pthread_sigmask(SIG_SETMASK, &every, &before);
+  const pid_t pid = fork();
+  if (pid == 0) become(plan);
+  const int fork_error = errno;
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (pid < 0) fail(ErrorKind::io, "cannot start a worker: ", reason(fork_error));
+  setpgid(pid, pid);  // here too: whoever comes first
+
+  status.write = Descriptor();
+  int error = 0;
+  ssize_t got;
+  do {
+    got = read(status.read.get(), &error, sizeof error);  // ends with the exec, which closes the pipe
+  } while (got < 0 && errno == EINTR);
+  if (got == sizeof error) {
+    kill_and_reap(pid);
+    fail(ErrorKind::usage, "cannot run '", command.front(), "': ", reason(error));
+  }
+  Process process;
+  process.pid = pid;
+  process.control = std::move(control.read);
+  process.errors = std::move(errors.read);
+  if (!share_output) process.output = std::move(output.read);
+  return process;
+}
+
+std::optional<int> reap(pid_t pid) {
+  siginfo_t info{};
+  if (waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid != pid) {
+    return std::nullopt;
+  }
+  kill(-pid, SIGKILL);  // while the ended process still holds the group's number
+  int status = 0;
+  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  return status;
+}
+
+void kill_and_reap(pid_t pid) {
+  kill(-pid, SIGKILL);
+  kill(pid, SIGKILL);
+  while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+  }
+}
+
+}  // namespace ripieno

@@ -1,0 +1,49 @@
+// One child process of the launcher, in a process group of its own, that ends with the launcher however that ends.
+#pragma once
+
+#include <sys/types.h>
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace ripieno {
+
+/// Owns a file descriptor.
+class Descriptor {
+ public:
+  Descriptor() = default;
+  explicit Descriptor(int fd) : fd_(fd) {}
+  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Descriptor& operator=(Descriptor&& other) noexcept;
+  ~Descriptor();
+  int get() const { return fd_; }
+  int release() { return std::exchange(fd_, -1); }
+
+ private:
+  int fd_ = -1;
+};
+
+/// What the child's descriptor of control messages is called there.
+inline constexpr int control_descriptor = 3;
+
+struct Process {
+  pid_t pid = -1;
+  /// The launcher's ends of the child's pipes. `output` is empty where the child shares the launcher's standard output.
+  Descriptor control, output, errors;
+};
+
+/// Runs `command` (its program is looked up in PATH) with the caller's environment but for `variables`. Its standard input
+/// is empty; it has no other descriptors than 0 to 3. If the calling thread ends, the kernel kills the child.
+/// Error(usage) where the program cannot be run, Error(io) where the system has no process or descriptor left.
+Process start_process(const std::vector<std::string>& command,
+                      const std::vector<std::pair<std::string, std::string>>& variables, bool share_output);
+
+/// How the process ended, as waitpid() says it; nothing while it runs. What is left of its group is killed.
+std::optional<int> reap(pid_t pid);
+
+/// Kills process and group and waits for its end.
+void kill_and_reap(pid_t pid);
+
+}  // namespace ripieno

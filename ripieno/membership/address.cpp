@@ -1,0 +1,45 @@
+#include "ripieno/membership/address.h"
+
+#include <asio/io_context.hpp>
+#include <charconv>
+
+#include "ripieno/core/error.h"
+
+namespace ripieno {
+
+using asio::ip::tcp;
+
+Address parse_address(const std::string& address) {
+  const std::size_t colon = address.rfind(':');
+  Address parsed;
+  bool good = colon != std::string::npos && colon > 0;
+  if (good) {
+    const char *first = address.data() + colon + 1, *last = address.data() + address.size();
+    const auto [end, error] = std::from_chars(first, last, parsed.port);
+    parsed.host = address.substr(0, colon);
+    const bool brackets = parsed.host.size() > 2 && parsed.host.front() == '[' && parsed.host.back() == ']';
+    if (brackets) parsed.host = parsed.host.substr(1, parsed.host.size() - 2);
+    good = error == std::errc() && end == last && (brackets || parsed.host.find(':') == std::string::npos);
+  }
+  if (!good) {
+    fail(ErrorKind::usage, "'", address, "' is not an address: write host:port, with a port of 0 to 65535, for example ",
+         "127.0.0.1:0");
+  }
+  return parsed;
+}
+
+std::string to_string(const tcp::endpoint& endpoint) { return text(endpoint); }
+
+tcp::endpoint resolve(const std::string& address) {
+  const Address parsed = parse_address(address);
+  asio::error_code error;
+  const asio::ip::address number = asio::ip::make_address(parsed.host, error);
+  if (!error) return {number, parsed.port};
+  asio::io_context context;
+  tcp::resolver resolver(context);
+  const tcp::resolver::results_type found = resolver.resolve(parsed.host, std::to_string(parsed.port), error);
+  if (error || found.empty()) fail(ErrorKind::network, "the host of ", address, " cannot be found: ", error.message());
+  return found.begin()->endpoint();
+}
+
+}  // namespace ripieno

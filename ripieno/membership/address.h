@@ -1,0 +1,24 @@
+// "host:port", the way addresses are written in options, recipes and messages.
+#pragma once
+
+#include <asio/ip/tcp.hpp>
+#include <cstdint>
+#include <string>
+
+namespace ripieno {
+
+struct Address {
+  std::string host;  ///< a name or a number, IPv6 without its brackets
+  std::uint16_t port = 0;
+};
+
+/// "127.0.0.1:8000", "node7:8000", "[::1]:8000". Error(usage) where it is none.
+Address parse_address(const std::string& address);
+
+/// "127.0.0.1:8000", "[::1]:8000"
+std::string to_string(const asio::ip::tcp::endpoint& endpoint);
+
+/// The first endpoint that the name stands for; may wait for a name server. Error(network) naming it and the reason.
+asio::ip::tcp::endpoint resolve(const std::string& address);
+
+}  // namespace ripieno

@@ -1,0 +1,51 @@
+// The fixed-size message with which every connection of a job begins, so that nothing is allocated by what a stranger
+// says. Whoever does not know the job's token is a stranger.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string>
+
+#include "ripieno/core/runtime.h"
+
+namespace ripieno {
+
+/// The secret that a job's processes share, in binary.
+using Token = std::array<std::byte, 32>;
+
+/// 32 bytes of the kernel's randomness as 64 hexadecimal digits.
+std::string random_token();
+
+/// Error(usage) where `token` is not 64 hexadecimal digits; the text itself is not repeated.
+Token parse_token(const std::string& token);
+
+/// "host:port" with zeros behind it.
+using AddressField = std::array<char, 72>;
+/// Error(usage) where it does not fit.
+AddressField address_field(const std::string& address);
+/// Nothing where the field does not end with a zero.
+std::optional<std::string> address_of(const AddressField& field);
+
+struct Greeting {
+  static constexpr std::uint64_t expected_magic = 0x313030304E504952;  // "RIPN0001": name and version
+  std::uint64_t magic = expected_magic;
+  Token token{};
+  std::uint32_t rank = 0, world_size = 0;
+  std::uint64_t digest = 0;
+  AddressField address{};  ///< where the sender listens
+
+  /// Takes the same time wherever the tokens differ.
+  bool knows(const Token& token) const;
+};
+static_assert(sizeof(Greeting) == 128 && std::is_trivially_copyable_v<Greeting>);
+
+/// The answer: `status` 0 and `length` bytes of content, or an ErrorKind and as many bytes of message.
+struct Answer {
+  std::uint64_t magic = Greeting::expected_magic;
+  std::uint32_t status = 0;
+  std::uint32_t length = 0;
+};
+static_assert(sizeof(Answer) == 16 && std::is_trivially_copyable_v<Answer>);
+inline constexpr std::uint32_t longest_error = 4000;
+
+}  // namespace ripieno

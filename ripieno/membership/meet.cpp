@@ -1,0 +1,253 @@
+#include "ripieno/membership/meet.h"
+
+#include <asio/co_spawn.hpp>
+#include <asio/detached.hpp>
+#include <asio/read.hpp>
+#include <asio/redirect_error.hpp>
+#include <asio/write.hpp>
+#include <utility>
+
+#include "ripieno/core/async.h"
+#include "ripieno/core/error.h"
+#include "ripieno/membership/address.h"
+#include "ripieno/membership/door.h"
+
+namespace ripieno {
+namespace {
+
+using asio::ip::tcp;
+using Sockets = std::vector<std::optional<tcp::socket>>;
+
+/// The rendezvous names who is missing: its word is waited for a little longer than its own time.
+constexpr auto margin = std::chrono::seconds(5);
+constexpr auto between_attempts = std::chrono::milliseconds(100);
+
+tcp::endpoint any_port(const std::string& host) {
+  return resolve(host.find(':') == std::string::npos ? host + ":0" : "[" + host + "]:0");
+}
+
+struct Mesh {
+  Mesh(Runtime& runtime, const Meeting& meeting)
+      : runtime(runtime),
+        meeting(meeting),
+        token(parse_token(meeting.token)),
+        door(std::make_shared<Door>(runtime, any_port(meeting.listen), token)),
+        found(meeting.world_size),
+        complete(runtime) {}
+
+  std::string me() const { return text("rank ", meeting.rank, ": "); }
+
+  void place(int rank, Connection connection) {
+    found[rank] = connection;
+    if (++connected == meeting.world_size - 1) complete.set();
+  }
+
+  std::string missing() const {
+    std::string ranks;
+    for (int rank = 0; rank < meeting.world_size; ++rank) {
+      if (rank != meeting.rank && !found[rank]) ranks += text(ranks.empty() ? "" : ", ", rank);
+    }
+    return ranks;
+  }
+
+  /// Ends whatever is waited for; its error is this one.
+  void give_up(ErrorKind kind, const std::string& why) {
+    if (over) return;
+    over = std::make_exception_ptr(Error(kind, me() + why));
+    complete.fail(over);
+    if (dialled) hang_up(*dialled);
+  }
+
+  Runtime& runtime;
+  const Meeting meeting;
+  const Token token;
+  std::shared_ptr<Door> door;
+  std::vector<Connection> found;
+  int connected = 0;
+  Event complete;
+  bool told = false;   ///< where the others are
+  Connection dialled;  ///< what is being connected or asked now
+  std::exception_ptr over;
+};
+
+Greeting greeting(const Mesh& mesh, const std::string& address) {
+  Greeting greeting;
+  greeting.token = mesh.token;
+  greeting.rank = static_cast<std::uint32_t>(mesh.meeting.rank);
+  greeting.world_size = static_cast<std::uint32_t>(mesh.meeting.world_size);
+  greeting.digest = mesh.meeting.digest;
+  greeting.address = address_field(address);
+  return greeting;
+}
+
+/// A connection to `where`, with one attempt.
+Task<asio::error_code> dial(std::shared_ptr<Mesh> mesh, tcp::endpoint where) {
+  if (mesh->over) std::rethrow_exception(mesh->over);
+  mesh->dialled = std::make_shared<tcp::socket>(mesh->runtime.context());
+  asio::error_code error;
+  auto token = asio::redirect_error(asio::use_awaitable, error);
+  co_await mesh->dialled->async_connect(where, token);
+  if (mesh->over) std::rethrow_exception(mesh->over);
+  co_return error;
+}
+
+/// Sends the greeting and reads the head of the answer.
+Task<asio::error_code> ask(std::shared_ptr<Mesh> mesh, Greeting greeting, Answer* answer) {
+  asio::error_code error;
+  auto token = asio::redirect_error(asio::use_awaitable, error);
+  const asio::const_buffer out(&greeting, sizeof greeting);
+  const asio::mutable_buffer in(answer, sizeof *answer);
+  co_await asio::async_write(*mesh->dialled, out, token);
+  if (!error) co_await asio::async_read(*mesh->dialled, in, token);
+  if (mesh->over) std::rethrow_exception(mesh->over);
+  co_return error;
+}
+
+/// Goes to the rendezvous and returns where each rank listens.
+Task<std::vector<tcp::endpoint>> addresses(std::shared_ptr<Mesh> mesh) {
+  const Meeting& meeting = mesh->meeting;
+  const tcp::endpoint where = resolve(meeting.address);
+  const Duration deadline = mesh->runtime.now() + meeting.timeout;
+  for (;;) {  // it may start later than this worker
+    const asio::error_code error = co_await dial(mesh, where);
+    if (!error) break;
+    if (mesh->runtime.now() >= deadline) {
+      fail(ErrorKind::network, mesh->me(), "the rendezvous at ", meeting.address, " cannot be reached: ", error.message());
+    }
+    co_await mesh->runtime.sleep(between_attempts);
+  }
+  tcp::endpoint here = mesh->door->endpoint();
+  if (here.address().is_unspecified()) here.address(mesh->dialled->local_endpoint().address());
+  Answer answer;
+  const Greeting hello = greeting(*mesh, to_string(here));
+  asio::error_code error = co_await ask(mesh, hello, &answer);
+  if (error) {
+    fail(ErrorKind::network, mesh->me(), "the rendezvous at ", meeting.address, " gave no answer (", error.message(),
+         "): the token is not that of its job, or the launcher has ended");
+  }
+  const std::size_t table = mesh->found.size() * sizeof(AddressField);
+  const std::size_t most = answer.status == 0 ? table : longest_error;
+  if (answer.magic != Greeting::expected_magic || answer.status > static_cast<std::uint32_t>(ErrorKind::mismatch) ||
+      answer.length > most || (answer.status == 0 && answer.length != table)) {
+    fail(ErrorKind::network, mesh->me(), "what answers at ", meeting.address, " is not the rendezvous of this version");
+  }
+  std::string content(answer.length, '\0');
+  const asio::mutable_buffer buffer(content.data(), content.size());
+  auto token = asio::redirect_error(asio::use_awaitable, error);
+  co_await asio::async_read(*mesh->dialled, buffer, token);
+  if (mesh->over) std::rethrow_exception(mesh->over);
+  if (error) fail(ErrorKind::network, mesh->me(), "lost the rendezvous at ", meeting.address, ": ", error.message());
+  if (answer.status != 0) throw Error(static_cast<ErrorKind>(answer.status), content);
+  hang_up(*mesh->dialled);
+  std::vector<tcp::endpoint> endpoints;
+  for (std::size_t rank = 0; rank < mesh->found.size(); ++rank) {
+    AddressField field;
+    content.copy(field.data(), field.size(), rank * field.size());
+    endpoints.push_back(resolve(address_of(field).value_or("")));
+  }
+  co_return endpoints;
+}
+
+Task<> connect_to(std::shared_ptr<Mesh> mesh, int peer, tcp::endpoint where) {
+  Answer answer;
+  asio::error_code error = co_await dial(mesh, where);
+  const Greeting hello = greeting(*mesh, "");
+  if (!error) error = co_await ask(mesh, hello, &answer);
+  if (error) {
+    fail(ErrorKind::peer, mesh->me(), "cannot connect to rank ", peer, " at ", to_string(where), ": ", error.message());
+  }
+  if (answer.magic != Greeting::expected_magic || answer.length != static_cast<std::uint32_t>(peer)) {
+    fail(ErrorKind::peer, mesh->me(), "what answers at ", to_string(where), " is not rank ", peer, " any more");
+  }
+  mesh->place(peer, std::exchange(mesh->dialled, nullptr));
+}
+
+/// Answers a higher rank that has connected.
+Task<> admit(std::shared_ptr<Mesh> mesh, Connection connection, Greeting greeting) {
+  const Meeting& meeting = mesh->meeting;
+  const int rank = static_cast<int>(greeting.rank);
+  const bool fits = greeting.world_size == mesh->found.size() && greeting.digest == meeting.digest &&
+                    rank > meeting.rank && rank < meeting.world_size && !mesh->found[rank];
+  asio::error_code error;
+  if (fits) {
+    Answer answer;
+    answer.length = static_cast<std::uint32_t>(meeting.rank);
+    const asio::const_buffer buffer(&answer, sizeof answer);
+    auto token = asio::redirect_error(asio::use_awaitable, error);
+    co_await asio::async_write(*connection, buffer, token);
+  }
+  if (!fits || error || mesh->over || mesh->found[rank]) {
+    hang_up(*connection);
+  } else {
+    mesh->place(rank, connection);
+  }
+}
+
+Task<> assemble(std::shared_ptr<Mesh> mesh) {
+  Runtime& runtime = mesh->runtime;
+  const Meeting& meeting = mesh->meeting;
+  auto no_answer = [weak = std::weak_ptr<Mesh>(mesh)] {
+    if (auto m = weak.lock(); m && !m->told) {
+      m->give_up(ErrorKind::network, text("the rendezvous at ", m->meeting.address, " has not answered within ",
+                                          seconds(m->meeting.timeout), " s"));
+    }
+  };
+  const Runtime::Timer first = runtime.call_at(runtime.now() + meeting.timeout + margin, no_answer);
+  std::vector<tcp::endpoint> endpoints;
+  std::exception_ptr error;
+  try {
+    endpoints = co_await addresses(mesh);
+  } catch (...) {
+    error = std::current_exception();
+  }
+  mesh->told = true;
+  runtime.cancel(first);
+  if (error) std::rethrow_exception(error);
+
+  auto guest = [weak = std::weak_ptr<Mesh>(mesh)](Connection connection, const Greeting& greeting) {
+    if (auto m = weak.lock()) asio::co_spawn(m->runtime.context(), admit(m, connection, greeting), asio::detached);
+  };
+  mesh->door->open(guest);
+  auto incomplete = [weak = std::weak_ptr<Mesh>(mesh)] {
+    if (auto m = weak.lock(); m && !m->complete.is_set()) {
+      m->give_up(ErrorKind::peer, text("no connection within ", seconds(m->meeting.timeout), " s with rank ", m->missing()));
+    }
+  };
+  const Runtime::Timer second = runtime.call_at(runtime.now() + meeting.timeout, incomplete);
+  try {
+    for (int peer = 0; peer < meeting.rank; ++peer) co_await connect_to(mesh, peer, endpoints[peer]);
+    if (meeting.world_size > 1) co_await mesh->complete.wait();
+  } catch (...) {
+    error = std::current_exception();
+  }
+  runtime.cancel(second);
+  if (error) std::rethrow_exception(error);
+}
+
+}  // namespace
+
+Task<Sockets> meet(Runtime& runtime, Meeting meeting) {
+  if (meeting.rank < 0 || meeting.rank >= meeting.world_size) {
+    fail(ErrorKind::usage, "rank ", meeting.rank, " is not one of the ranks of a world of ", meeting.world_size);
+  }
+  auto mesh = std::make_shared<Mesh>(runtime, meeting);
+  std::exception_ptr error;
+  try {
+    co_await assemble(mesh);
+  } catch (...) {
+    error = std::current_exception();
+  }
+  mesh->door->close();
+  if (error) {
+    mesh->over = error;
+    if (mesh->dialled) hang_up(*mesh->dialled);
+    std::rethrow_exception(error);
+  }
+  Sockets sockets(meeting.world_size);
+  for (int rank = 0; rank < meeting.world_size; ++rank) {
+    if (mesh->found[rank]) sockets[rank].emplace(std::move(*mesh->found[rank]));
+  }
+  co_return sockets;
+}
+
+}  // namespace ripieno

@@ -1,0 +1,53 @@
+#include "ripieno/report/merge.h"
+
+#include <algorithm>
+
+#include "ripieno/core/error.h"
+
+namespace ripieno {
+
+Summary merge_ranks(std::vector<Summary> ranks) {
+  require(!ranks.empty(), "a run's summary of no ranks");
+  std::sort(ranks.begin(), ranks.end(), [](const Summary& a, const Summary& b) { return a.ranks[0].rank < b.ranks[0].rank; });
+  Summary run = ranks.front();
+  run.ranks.clear();
+  run.seconds = {};
+  run.bytes = {};
+  run.test.reset();
+  run.images_per_second = 0;
+  run.exchange_payload_sent = 0;
+  run.closed_form_payload_sent = 0;
+  for (const Summary& one : ranks) {
+    const RankSummary& rank = one.ranks.front();
+    run.ranks.push_back(rank);
+    if (!run.test) run.test = one.test;
+    run.steps = std::max(run.steps, one.steps);
+    run.images_per_second += rank.images_per_second;
+    run.bytes.payload_sent += rank.bytes.payload_sent;
+    run.bytes.payload_received += rank.bytes.payload_received;
+    run.bytes.framing_sent += rank.bytes.framing_sent;
+    run.bytes.framing_received += rank.bytes.framing_received;
+    run.exchange_payload_sent += one.exchange_payload_sent;
+    if (run.closed_form_payload_sent && one.closed_form_payload_sent) {
+      *run.closed_form_payload_sent += *one.closed_form_payload_sent;
+    } else {
+      run.closed_form_payload_sent.reset();
+    }
+    run.seconds.total = std::max(run.seconds.total, rank.seconds.total);
+    auto& epochs = run.seconds.epoch;
+    epochs.resize(std::max(epochs.size(), rank.seconds.epoch.size()));
+    for (std::size_t i = 0; i < rank.seconds.epoch.size(); ++i) epochs[i] = std::max(epochs[i], rank.seconds.epoch[i]);
+    const StageSeconds& own = rank.seconds.stages;
+    StageSeconds& mean = run.seconds.stages;
+    const double share = 1.0 / static_cast<double>(ranks.size());
+    mean.read += own.read * share;
+    mean.forward += own.forward * share;
+    mean.backward += own.backward * share;
+    mean.exchange += own.exchange * share;
+    mean.optimise += own.optimise * share;
+    mean.evaluate += own.evaluate * share;
+  }
+  return run;
+}
+
+}  // namespace ripieno

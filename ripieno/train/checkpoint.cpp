@@ -1,0 +1,125 @@
+#include "ripieno/train/checkpoint.h"
+
+#include <caffe2/serialize/inline_container.h>
+#include <torch/csrc/jit/serialization/pickle.h>
+#include <torch/csrc/jit/serialization/pickler.h>
+
+#include <map>
+#include <set>
+
+#include "ripieno/core/file.h"
+
+namespace ripieno {
+namespace {
+
+torch::ScalarType scalar_type(DType type) {
+  require(type == DType::fp32 || type == DType::fp64, "state of type ", name(type), " in a checkpoint");
+  return type == DType::fp64 ? torch::kFloat64 : torch::kFloat32;
+}
+
+}  // namespace
+
+void save_tensors(const std::filesystem::path& path, const NamedTensors& tensors) {
+  c10::Dict<std::string, torch::Tensor> dictionary;
+  // Views of flat memory would bring all of it along: each tensor gets a storage of its own.
+  for (const auto& [name, tensor] : tensors) dictionary.insert(name, tensor.detach().clone(torch::MemoryFormat::Contiguous));
+
+  std::string pickled;
+  const auto collect = [&pickled](const char* data, std::size_t size) { pickled.append(data, size); };
+  // Without type tags: they are TorchScript's, and torch.load refuses them.
+  torch::jit::Pickler pickler(collect, nullptr, nullptr, nullptr, nullptr, /*tag_aggregates=*/false);
+  pickler.protocol();
+  pickler.pushIValue(dictionary);
+  pickler.stop();
+
+  std::string archive;
+  {
+    caffe2::serialize::PyTorchStreamWriter writer([&archive](const void* data, std::size_t size) {
+      archive.append(static_cast<const char*>(data), size);
+      return size;
+    });
+    std::size_t index = 0;
+    for (const torch::Tensor& tensor : pickler.tensorData()) {
+      writer.writeRecord("data/" + std::to_string(index++), tensor.data_ptr(), tensor.nbytes());
+    }
+    writer.writeRecord("data.pkl", pickled.data(), pickled.size());
+    writer.writeEndOfFile();
+  }
+  write_file(path, archive);
+}
+
+NamedTensors load_tensors(const std::filesystem::path& path) {
+  if (!std::filesystem::is_regular_file(path)) fail(ErrorKind::data, path.string(), ": there is no such checkpoint");
+  const std::string content = read_file(path);
+  NamedTensors tensors;
+  try {
+    const auto value = torch::jit::pickle_load(std::vector<char>(content.begin(), content.end()));
+    for (const auto& item : value.toGenericDict()) tensors.emplace_back(item.key().toStringRef(), item.value().toTensor());
+  } catch (const std::exception& error) {
+    const std::string what = error.what();
+    fail(ErrorKind::data, path.string(), ": is no checkpoint, or a damaged one: ", what.substr(0, what.find('\n')));
+  }
+  return tensors;
+}
+
+NamedTensors state_dict(const torch::nn::Module& module) {
+  NamedTensors tensors;
+  // Module by module, parameters before buffers: the order of Python's state_dict().
+  const auto visit = [&tensors](const std::string& prefix, const torch::nn::Module& one) {
+    const std::string dot = prefix.empty() ? "" : prefix + ".";
+    for (const auto& item : one.named_parameters(/*recurse=*/false)) tensors.emplace_back(dot + item.key(), item.value());
+    for (const auto& item : one.named_buffers(/*recurse=*/false)) tensors.emplace_back(dot + item.key(), item.value());
+  };
+  visit("", module);
+  for (const auto& item : module.named_modules("", /*include_self=*/false)) visit(item.key(), *item.value());
+  return tensors;
+}
+
+void load_state_dict(torch::nn::Module& module, const NamedTensors& tensors, const std::filesystem::path& file) {
+  const torch::NoGradGuard no_grad;
+  std::map<std::string, torch::Tensor> found(tensors.begin(), tensors.end());
+  for (auto& [name, tensor] : state_dict(module)) {
+    const auto it = found.find(name);
+    if (it == found.end()) fail(ErrorKind::data, file.string(), ": has no tensor ", name, ", which the model has");
+    if (it->second.sizes() != tensor.sizes()) {
+      fail(ErrorKind::data, file.string(), ": tensor ", name, " is of shape ", it->second.sizes(), ", the model's of ", tensor.sizes());
+    }
+    tensor.copy_(it->second);
+    found.erase(it);
+  }
+  if (!found.empty()) fail(ErrorKind::data, file.string(), ": has a tensor ", found.begin()->first, ", which the model has not");
+}
+
+void StateWriter::span(std::string_view name, FloatSpan values) {
+  torch::Tensor tensor = torch::empty({static_cast<std::int64_t>(values.count)}, scalar_type(values.type));
+  if (values.count > 0) std::memcpy(tensor.data_ptr(), values.data, values.size_bytes());
+  tensors.emplace_back(name, tensor);
+}
+
+void StateWriter::number(std::string_view name, std::int64_t& value) {
+  tensors.emplace_back(name, torch::tensor({value}, torch::kInt64));
+}
+
+const torch::Tensor& StateReader::find(std::string_view name) const {
+  for (const auto& [known, tensor] : tensors_) {
+    if (known == name) return tensor;
+  }
+  fail(ErrorKind::data, file_.string(), ": has no ", name, "; it was written by a run with other settings");
+}
+
+void StateReader::span(std::string_view name, FloatSpan values) {
+  const torch::Tensor tensor = find(name);
+  if (static_cast<std::size_t>(tensor.numel()) != values.count || tensor.scalar_type() != scalar_type(values.type)) {
+    fail(ErrorKind::data, file_.string(), ": ", name, " has ", tensor.numel(), " numbers of type ", tensor.scalar_type(), ", this run's has ",
+         values.count, " of ", ripieno::name(values.type));
+  }
+  if (values.count > 0) std::memcpy(values.data, tensor.contiguous().data_ptr(), values.size_bytes());
+}
+
+void StateReader::number(std::string_view name, std::int64_t& value) {
+  const torch::Tensor tensor = find(name);
+  if (tensor.numel() != 1) fail(ErrorKind::data, file_.string(), ": ", name, " is not one number");
+  value = tensor.item<std::int64_t>();
+}
+
+}  // namespace ripieno

@@ -1,0 +1,49 @@
+// Checkpoints: dictionaries from names to tensors in files that Python's torch.load(path) opens, with weights_only too.
+#pragma once
+
+#include <torch/torch.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "ripieno/core/state.h"
+
+namespace ripieno {
+
+using NamedTensors = std::vector<std::pair<std::string, torch::Tensor>>;
+
+/// Replaces the file as a whole. Throws Error(io).
+void save_tensors(const std::filesystem::path& path, const NamedTensors& tensors);
+
+/// In the file's order. Throws Error(data) that names the file when it is missing, truncated or holds something else.
+NamedTensors load_tensors(const std::filesystem::path& path);
+
+/// Parameters and buffers under their names in the module, as Python's state_dict() has them.
+NamedTensors state_dict(const torch::nn::Module& module);
+
+/// Copies tensors into a module. Throws Error(data) that names a tensor which is missing, too much or of another shape.
+void load_state_dict(torch::nn::Module& module, const NamedTensors& tensors, const std::filesystem::path& file);
+
+/// Walks state (core/state.h) into tensors, in the order of the walk.
+class StateWriter final : public StateVisitor {
+ public:
+  void span(std::string_view name, FloatSpan values) override;
+  void number(std::string_view name, std::int64_t& value) override;
+  NamedTensors tensors;
+};
+
+/// Walks state and overwrites it from tensors. Throws Error(data) that names what is missing or of another size.
+class StateReader final : public StateVisitor {
+ public:
+  StateReader(NamedTensors tensors, std::filesystem::path file) : tensors_(std::move(tensors)), file_(std::move(file)) {}
+  void span(std::string_view name, FloatSpan values) override;
+  void number(std::string_view name, std::int64_t& value) override;
+
+ private:
+  const torch::Tensor& find(std::string_view name) const;
+  NamedTensors tensors_;
+  std::filesystem::path file_;
+};
+
+}  // namespace ripieno

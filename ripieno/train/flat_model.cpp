@@ -1,0 +1,161 @@
+#include "ripieno/train/flat_model.h"
+
+#include <torch/csrc/autograd/utils/lambda_post_hook.h>
+
+#include <unordered_set>
+
+namespace ripieno {
+
+/// What the autograd hooks share with the model: they may outlive it.
+struct FlatModel::Watch {
+  FlatModel* model;
+  std::vector<std::size_t> left;  // tensors of each bucket whose gradient is still to come
+  std::vector<bool> seen;         // of each tensor
+  std::vector<c10::intrusive_ptr<torch::autograd::Node>> accumulators;  // kept alive: a parameter holds its own weakly
+
+  void ready(std::size_t tensor) {
+    if (!model || !model->on_ready || seen[tensor]) return;
+    seen[tensor] = true;
+    const std::size_t bucket = model->bucket_of_[tensor];
+    if (--left[bucket] == 0) model->on_ready(bucket);
+  }
+};
+
+namespace {
+
+DType dtype_of(const torch::Tensor& tensor, const std::string& name) {
+  if (tensor.scalar_type() == torch::kFloat32) return DType::fp32;
+  if (tensor.scalar_type() == torch::kFloat64) return DType::fp64;
+  fail(ErrorKind::usage, "parameter ", name, " is of type ", tensor.scalar_type(), "; fp32 and fp64 can be trained");
+}
+
+/// `flat`'s elements from `offset` on as a tensor like `like`.
+torch::Tensor view_of(const torch::Tensor& flat, std::int64_t offset, const torch::Tensor& like, bool channels_last) {
+  const torch::Tensor part = flat.narrow(0, offset, like.numel());
+  if (!channels_last || like.dim() != 4) return part.view(like.sizes());
+  const auto s = like.sizes();
+  return part.view({s[0], s[2], s[3], s[1]}).permute({0, 3, 1, 2});
+}
+
+/// One flat tensor that the given ones become views of.
+torch::Tensor flatten(std::vector<torch::Tensor>& tensors, torch::ScalarType type, bool channels_last) {
+  std::int64_t elements = 0;
+  for (const auto& tensor : tensors) elements += tensor.numel();
+  torch::Tensor flat = torch::empty({elements}, type);
+  std::int64_t offset = 0;
+  for (auto& tensor : tensors) {
+    const torch::Tensor view = view_of(flat, offset, tensor, channels_last);
+    view.copy_(tensor.detach());
+    tensor.set_data(view);
+    offset += view.numel();
+  }
+  return flat;
+}
+
+FloatSpan span_of(const torch::Tensor& tensor, DType type) {
+  if (!tensor.defined() || tensor.numel() == 0) return FloatSpan(nullptr, 0, type);
+  return FloatSpan(tensor.data_ptr(), static_cast<std::size_t>(tensor.numel()), type);
+}
+
+}  // namespace
+
+FlatModel::FlatModel(std::shared_ptr<torch::nn::Module> module, FlatOptions options) : module_(std::move(module)) {
+  const torch::NoGradGuard no_grad;
+  std::unordered_set<const void*> known;
+  std::vector<torch::Tensor> frozen, buffers;
+  std::optional<DType> type;
+  for (auto& item : module_->named_parameters()) {
+    torch::Tensor& tensor = item.value();
+    if (!known.insert(tensor.unsafeGetTensorImpl()).second) continue;  // tied
+    if (!tensor.device().is_cpu()) fail(ErrorKind::usage, "parameter ", item.key(), " is on ", tensor.device(), ", not on the CPU");
+    const DType its_type = dtype_of(tensor, item.key());
+    if (type && *type != its_type) {
+      fail(ErrorKind::usage, "parameter ", item.key(), " is of type ", name(its_type), ", others are of ", name(*type));
+    }
+    type = its_type;
+    if (!tensor.requires_grad()) {
+      frozen.push_back(tensor);
+      continue;
+    }
+    const auto count = static_cast<std::size_t>(tensor.numel());
+    layout_.tensors.push_back({item.key(), tensor.sizes().vec(), {layout_.parameters, layout_.parameters + count}});
+    layout_.parameters += count;
+    trained_.push_back(tensor);
+  }
+  if (trained_.empty()) fail(ErrorKind::usage, "the model has no parameter that requires a gradient");
+  layout_.type = *type;
+  const auto scalar = *type == DType::fp64 ? torch::kFloat64 : torch::kFloat32;
+  for (auto& item : module_->named_buffers()) {
+    if (item.value().scalar_type() == scalar && known.insert(item.value().unsafeGetTensorImpl()).second) {
+      buffers.push_back(item.value());
+    }
+  }
+  parameters_ = flatten(trained_, scalar, options.channels_last);
+  frozen_ = flatten(frozen, scalar, options.channels_last);
+  buffers_ = flatten(buffers, scalar, false);
+  layout_.buffers = static_cast<std::size_t>(buffers_.numel());
+
+  gradients_ = torch::zeros_like(parameters_);
+  for (std::size_t i = 0; i < trained_.size(); ++i) {
+    gradient_views_.push_back(view_of(gradients_, static_cast<std::int64_t>(layout_.tensors[i].range.begin), trained_[i],
+                                      options.channels_last));
+    trained_[i].mutable_grad() = gradient_views_[i];
+  }
+
+  // Buckets from the last parameter to the first: the order in which backward makes gradients ready.
+  bucket_of_.resize(trained_.size());
+  std::size_t end = layout_.parameters, tensors = 0;
+  for (std::size_t i = trained_.size(); i-- > 0;) {
+    bucket_of_[i] = layout_.buckets.size();
+    ++tensors;
+    const std::size_t begin = layout_.tensors[i].range.begin;
+    if ((end - begin) * size_of(layout_.type) >= options.bucket_bytes || i == 0) {
+      layout_.buckets.push_back({begin, end});
+      tensors_in_.push_back(tensors);
+      end = begin;
+      tensors = 0;
+    }
+  }
+
+  watch_ = std::make_shared<Watch>(Watch{this, tensors_in_, std::vector<bool>(trained_.size()), {}});
+  for (std::size_t i = 0; i < trained_.size(); ++i) {
+    auto accumulator = torch::autograd::impl::grad_accumulator(trained_[i]);
+    std::weak_ptr<Watch> watch = watch_;  // the hook lives in the accumulator, which the watch keeps alive
+    accumulator->add_post_hook(std::make_unique<torch::autograd::utils::LambdaPostHook>(
+        [watch, i](const torch::autograd::variable_list& outputs, const torch::autograd::variable_list&) {
+          if (const auto alive = watch.lock()) alive->ready(i);
+          return outputs;
+        }));
+    watch_->accumulators.push_back(std::move(accumulator));
+  }
+}
+
+FlatModel::~FlatModel() { watch_->model = nullptr; }
+
+FloatSpan FlatModel::parameters() const { return span_of(parameters_, layout_.type); }
+FloatSpan FlatModel::gradients() const { return span_of(gradients_, layout_.type); }
+FloatSpan FlatModel::buffers() const { return span_of(buffers_, layout_.type); }
+FloatSpan FlatModel::frozen() const { return span_of(frozen_, layout_.type); }
+
+void FlatModel::zero_gradients() {
+  gradients_.zero_();
+  for (std::size_t i = 0; i < trained_.size(); ++i) trained_[i].mutable_grad() = gradient_views_[i];
+  watch_->left = tensors_in_;
+  watch_->seen.assign(trained_.size(), false);
+}
+
+void FlatModel::collect_gradients() {
+  const torch::NoGradGuard no_grad;
+  for (std::size_t i = 0; i < trained_.size(); ++i) {
+    const torch::Tensor gradient = trained_[i].grad();
+    if (gradient.defined() && gradient.data_ptr() == gradient_views_[i].data_ptr()) continue;
+    if (gradient.defined()) {
+      gradient_views_[i].copy_(gradient);
+    } else {
+      gradient_views_[i].zero_();
+    }
+    trained_[i].mutable_grad() = gradient_views_[i];
+  }
+}
+
+}  // namespace ripieno

@@ -1,0 +1,56 @@
+// A module whose parameters, gradients and float buffers lie in one flat span each, so that everything below train/ works
+// without tensors. The module keeps its tensors: they become views of the flat memory.
+//
+// A parameter that appears twice (tied weights) is one. One with requires_grad = false (frozen) is not trained and lies in
+// `frozen`. One that a pass does not use keeps a gradient of zero, so ranks may use different ones.
+#pragma once
+
+#include <torch/torch.h>
+
+#include <functional>
+#include <vector>
+
+#include "ripieno/strategy/learner.h"
+
+namespace ripieno {
+
+struct FlatOptions {
+  std::size_t bucket_bytes = 25 << 20;  ///< a bucket takes whole tensors until it has at least so many bytes
+  bool channels_last = false;           ///< the memory format of 4-dimensional parameters
+};
+
+class FlatModel {
+ public:
+  /// The module must be on the CPU, its parameters all of one floating-point type (fp32 or fp64).
+  /// Throws Error(usage) that names the parameter otherwise, or when nothing is trainable.
+  FlatModel(std::shared_ptr<torch::nn::Module> module, FlatOptions options);
+  ~FlatModel();
+  FlatModel(const FlatModel&) = delete;
+  FlatModel& operator=(const FlatModel&) = delete;
+
+  torch::nn::Module& module() { return *module_; }
+  const Layout& layout() const { return layout_; }
+  FloatSpan parameters() const;
+  FloatSpan gradients() const;
+  FloatSpan buffers() const;
+  FloatSpan frozen() const;
+
+  /// Zeroes the gradients, and starts to watch for ready buckets anew.
+  void zero_gradients();
+  /// Called, on the thread that runs backward(), once all gradients of a bucket have been accumulated.
+  std::function<void(std::size_t bucket)> on_ready;
+  /// Brings back gradients that the user's code has detached from the flat memory (zero_grad() sets them to none).
+  void collect_gradients();
+
+ private:
+  struct Watch;
+  std::shared_ptr<torch::nn::Module> module_;
+  Layout layout_;
+  std::vector<torch::Tensor> trained_, gradient_views_;
+  torch::Tensor parameters_, gradients_, buffers_, frozen_;
+  std::vector<std::size_t> bucket_of_;  // of each trained tensor
+  std::vector<std::size_t> tensors_in_;  // of each bucket
+  std::shared_ptr<Watch> watch_;
+};
+
+}  // namespace ripieno

@@ -1,0 +1,37 @@
+// An endpoint over TCP: one connection a pair of ranks. Header (tcp_frame.h) and payload leave in one gathered write;
+// a coroutine per peer reads headers and moves payloads straight to where a receive wants them, adding or converting
+// on the way in chunks that stay in the cache.
+//
+// Errors, each naming this rank, the peer and the message:
+// - mismatch: the peer sent another message than the one awaited (operation, type, count, size, epoch or sequence), or
+//   bytes that are no message. The connection ends: nothing on it could be trusted any more.
+// - peer: the connection was closed or reset, or the watchdog's time has passed. It is raised by the operations with that
+//   peer, pending and later; messages that had arrived whole can still be received. Nobody is told where nobody waits.
+//
+// Before ranks close their endpoints they should agree that all is received (a barrier): closing with unread bytes makes
+// the kernel reset the connection, which drops what the other side has not been given yet.
+// Destroy the endpoint before its runtime. A coroutine that is suspended in it should not own it: it would never end.
+#pragma once
+
+#include <asio/ip/tcp.hpp>
+#include <optional>
+
+#include "ripieno/transport/endpoint.h"
+
+namespace ripieno {
+
+struct TcpOptions {
+  /// Credit: bytes that one peer may send before they are asked for. Beyond it, reading from that peer pauses until a
+  /// receive makes room. A message larger than all of it is read once its receive is posted.
+  std::size_t unasked_bytes = 64 << 20;
+  /// Watchdog of every pending operation.
+  Duration timeout = std::chrono::minutes(30);
+  /// Of the membership view; both sides' must be the same.
+  std::uint32_t epoch = 0;
+};
+
+/// `peers[r]` is connected to rank r and made on `runtime`'s context; peers[rank] is empty.
+std::shared_ptr<Endpoint> tcp_endpoint(Runtime& runtime, int rank,
+                                       std::vector<std::optional<asio::ip::tcp::socket>> peers, TcpOptions options);
+
+}  // namespace ripieno

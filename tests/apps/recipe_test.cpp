@@ -1,0 +1,153 @@
+#include "apps/ripieno/recipe.h"
+
+#include <gtest/gtest.h>
+
+#include "ripieno/core/file.h"
+
+namespace ripieno {
+namespace {
+
+using Names = std::vector<std::string>;
+
+Recipe read(const std::string& toml, std::vector<std::string> sets = {}) {
+  return load_recipe_text(toml, "r.toml", sets);
+}
+
+Names names(const Recipe& recipe) {
+  Names all;
+  for (const Cell& cell : recipe.cells) all.push_back(cell.name);
+  return all;
+}
+
+/// What is thrown, which must be an Error(usage) of one line.
+std::string refused(const std::string& toml, std::vector<std::string> sets = {}) {
+  try {
+    read(toml, sets);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::usage) << error.what();
+    EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos) << error.what();
+    return error.what();
+  }
+  return "nothing was refused";
+}
+
+TEST(Recipe, WithoutGridIsOneCell) {
+  const Recipe recipe = read("title = 'One'\nworkers = 3\nbatch.global = 64\n", {"workers=5"});
+  EXPECT_EQ(recipe.title, "One");
+  EXPECT_EQ(recipe.seeds, 1);
+  ASSERT_EQ(recipe.cells.size(), 1u);
+  EXPECT_EQ(recipe.cells[0].name, "ring");
+  EXPECT_TRUE(recipe.cells[0].varies.empty());
+  EXPECT_EQ(recipe.cells[0].settings.get<int>("workers"), 5);
+  EXPECT_EQ(names(read("batch.global = 1\nrun.name = '../my run'")), Names{"_._my_run"});
+}
+
+TEST(Recipe, ProductInFileOrderSeedsInnermost) {
+  // File order is neither that of the alphabet nor that of the table.
+  const Recipe recipe = read(R"(
+seed = 7
+seeds = 2
+batch.per_worker = 8
+[grid]
+workers = [2, 4]
+strategy = ["tree", "ring"]
+model = ["vgg11"]
+[grid.exchange]
+wire = ["fp16", "fp32"]
+)");
+  EXPECT_EQ(recipe.seeds, 2);
+  EXPECT_EQ(names(recipe),
+            (Names{"workers2-tree-fp16", "workers2-tree-fp16", "workers2-tree-fp32", "workers2-tree-fp32",
+                   "workers2-ring-fp16", "workers2-ring-fp16", "workers2-ring-fp32", "workers2-ring-fp32",
+                   "workers4-tree-fp16", "workers4-tree-fp16", "workers4-tree-fp32", "workers4-tree-fp32",
+                   "workers4-ring-fp16", "workers4-ring-fp16", "workers4-ring-fp32", "workers4-ring-fp32"}));
+  const Cell& cell = recipe.cells[7];
+  EXPECT_EQ(cell.seed_index, 1);
+  EXPECT_EQ(cell.settings.get<int>("seed"), 8);
+  EXPECT_EQ(recipe.cells[6].settings.get<int>("seed"), 7);
+  EXPECT_EQ(cell.settings.get<std::string>("strategy"), "ring");
+  EXPECT_EQ(cell.settings.get<std::string>("exchange.wire"), "fp32");
+  EXPECT_EQ(cell.settings.get<std::string>("model"), "vgg11");
+  EXPECT_EQ(cell.settings.origin("exchange.wire"), "r.toml:10");
+  EXPECT_EQ(cell.settings.origin("seed"), "seeds");
+  const std::vector<std::pair<std::string, std::string>> varies{
+      {"workers", "2"}, {"strategy", "ring"}, {"exchange.wire", "fp32"}};
+  EXPECT_EQ(cell.varies, varies);
+}
+
+TEST(Recipe, NamesOfEveryType) {
+  EXPECT_EQ(names(read("batch.global = 8\n[grid]\n'data.flip' = [true, false]\nlearning_rate.base = [1, 0.05]")),
+            (Names{"flip-base1.0", "flip-base0.05", "no-flip-base1.0", "no-flip-base0.05"}));
+  EXPECT_EQ(names(read("batch.global = 8\n[grid]\nsimulated.slow = [[], [1, 2]]\nrun.folder = ['', 'a/b']")),
+            (Names{"slow-no-folder", "slow-a_b", "slow1.0_2.0-no-folder", "slow1.0_2.0-a_b"}));
+}
+
+TEST(Recipe, SingleIsOneWorker) {
+  const Recipe recipe = read("batch.per_worker = 16\n[grid]\nstrategy = ['single', 'ring']\nworkers = [2, 4]");
+  EXPECT_EQ(names(recipe), (Names{"single", "ring-workers2", "ring-workers4"}));
+  const Settings& single = recipe.cells[0].settings;
+  EXPECT_EQ(single.get<int>("workers"), 1);
+  EXPECT_EQ(single.get<int>("batch.per_worker"), 16);
+  EXPECT_EQ(single.origin("workers"), "strategy single");
+  EXPECT_EQ(read("batch.global = 1\nstrategy = 'single'\nworkers = 8").cells[0].settings.get<int>("workers"), 1);
+  EXPECT_EQ(names(read("seeds = 2\nbatch.global = 1\nstrategy = 'single'\n[grid]\nworkers = [1, 2]")),
+            (Names{"single", "single"}));
+}
+
+TEST(Recipe, SetFixesAKeyOfTheGrid) {
+  const std::string toml = "seeds = 3\nbatch.global = 8\n[grid]\nstrategy = ['tree', 'ring']\nworkers = [2, 4]";
+  const Recipe recipe = read(toml, {"strategy=direct", "seeds=1", "train.epochs=9"});
+  EXPECT_EQ(names(recipe), (Names{"workers2", "workers4"}));
+  EXPECT_EQ(recipe.cells[1].settings.get<std::string>("strategy"), "direct");
+  EXPECT_EQ(recipe.cells[1].settings.get<int>("train.epochs"), 9);
+  EXPECT_NE(refused(toml, {"seeds=0"}).find("seeds must be a whole number, from 1 to 1000"), std::string::npos);
+  EXPECT_NE(refused(toml, {"sedes=0"}).find("unknown key sedes"), std::string::npos);
+}
+
+TEST(Recipe, GridMistakesAreRefused) {
+  const std::string batch = "batch.global = 8\n[grid]\n";
+  EXPECT_EQ(refused(batch + "stratgy = ['ring']"), "r.toml:3:1: unknown key stratgy; did you mean strategy?");
+  EXPECT_EQ(refused(batch + "workers = 2").rfind("r.toml:3:1: in [grid], workers must be an array", 0), 0u);
+  EXPECT_EQ(refused(batch + "workers = []").rfind("r.toml:3:1: in [grid], workers must be an array", 0), 0u);
+  EXPECT_EQ(refused(batch + "workers = [2, 'x']"),
+            "r.toml:3:1: workers must be a whole number, not the string \"x\"");
+  EXPECT_EQ(refused(batch + "workers = [2, 0]"),
+            "r.toml:3:1: workers = 0 is out of range: it must be from 1 to 4096");
+  EXPECT_EQ(refused(batch + "exchange.wire = ['fp16']\n'exchange.wire' = ['fp32']"),
+            "r.toml:4:1: exchange.wire is in [grid] twice, first at r.toml:3");
+  EXPECT_EQ(refused("grid = 3\nbatch.global = 8"), "r.toml:1:8: grid must be a table: write [grid]");
+  EXPECT_EQ(refused("seeds = 'x'\nbatch.global = 8"),
+            "r.toml:1:9: seeds must be a whole number, from 1 to 1000");
+  EXPECT_EQ(refused("title = 3\nbatch.global = 8"), "r.toml:1:9: title must be a string");
+}
+
+TEST(Recipe, EqualCellsAreRefused) {
+  EXPECT_EQ(refused("batch.global = 8\n[grid]\nstrategy = ['ring', 'tree', 'ring']")
+                .rfind("r.toml:3:1: in [grid], strategy takes \"ring\" twice", 0), 0u);
+  EXPECT_EQ(refused("batch.global = 8\n[grid]\noptimiser.momentum = [0, 0.0]")
+                .rfind("r.toml:3:11: in [grid], optimiser.momentum takes 0.0 twice", 0), 0u);
+  EXPECT_EQ(refused("seeds = 2\nbatch.global = 8\n[grid]\nseed = [0, 1]"),
+            "r.toml: cells seed0 and seed1 are the same run with seed 1: let either the grid or seeds vary the seed");
+  EXPECT_EQ(refused("batch.global = 8\n[grid]\nrun.name = ['a/b', 'a:b']")
+                .rfind("r.toml: two cells of the grid would both be named a_b", 0), 0u);
+}
+
+TEST(Recipe, EveryCellIsChecked) {
+  EXPECT_EQ(refused("batch.global = 8\noptimiser.nesterov = true\n[grid]\noptimiser.momentum = [0.9, 0]"),
+            "cell momentum0.0: optimiser.nesterov = true (r.toml:2) needs a momentum above 0, but "
+            "optimiser.momentum = 0.0 (r.toml:4)");
+  EXPECT_EQ(refused("workers = 2").rfind("no batch size", 0), 0u);
+}
+
+TEST(Recipe, ReadsAFile) {
+  const auto path = std::filesystem::path(testing::TempDir()) / "ripieno_recipe_test.toml";
+  write_file(path, "batch.global = 8\n[grid]\nstrategy = ['ring', 'tree']\n");
+  const Recipe recipe = load_recipe(path, {});
+  std::filesystem::remove(path);
+  EXPECT_EQ(names(recipe), (Names{"ring", "tree"}));
+  EXPECT_EQ(recipe.cells[1].settings.origin("strategy"), path.string() + ":3");
+  EXPECT_THROW(load_recipe(path, {}), Error);
+}
+
+}  // namespace
+}  // namespace ripieno

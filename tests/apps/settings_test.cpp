@@ -1,0 +1,249 @@
+#include "apps/ripieno/settings.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "ripieno/core/file.h"
+
+namespace ripieno {
+namespace {
+
+using Numbers = std::vector<double>;
+
+/// What the call throws, which must be an Error(usage) of one line.
+template <class Call>
+std::string refusal(Call call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::usage) << error.what();
+    EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos) << error.what();
+    return error.what();
+  }
+  return "nothing was refused";
+}
+
+std::string refused_text(const std::string& toml) {
+  return refusal([&] { Settings().load_text(toml, "r.toml"); });
+}
+
+std::string refused_set(const std::string& assignment) {
+  return refusal([&] { Settings().set(assignment); });
+}
+
+TEST(Settings, TableIsSound) {
+  std::set<std::string> keys;
+  for (const Setting& one : all_settings()) {
+    EXPECT_TRUE(keys.insert(one.key).second) << one.key;
+    EXPECT_FALSE(one.help.empty()) << one.key;
+    // A default that its own range or list would refuse could not be reloaded from config.toml.
+    Settings settings;
+    EXPECT_NO_THROW(settings.assign(one.key, one.standard, {"test"})) << one.key;
+    EXPECT_EQ(settings.origin(one.key), "test");
+  }
+}
+
+TEST(Settings, DefaultsAndGetters) {
+  const Settings settings;
+  EXPECT_EQ(settings.get<std::string>("model"), "mnist-cnn");
+  EXPECT_EQ(settings.get<int>("workers"), 2);
+  EXPECT_EQ(settings.get<std::int64_t>("simulated.window_kb"), 256);
+  EXPECT_TRUE(settings.get<bool>("data.normalise"));
+  EXPECT_EQ(settings.get<double>("optimiser.epsilon"), 1e-8);
+  EXPECT_EQ(settings.get<Numbers>("simulated.slow"), Numbers());
+  EXPECT_FALSE(settings.is_set("workers"));
+  EXPECT_EQ(settings.origin("workers"), "default");
+  for (const char* wrong : {"worker", "data"}) {
+    EXPECT_THROW(settings.get<int>(wrong), Error) << wrong;
+  }
+  EXPECT_THROW(settings.get<double>("workers"), Error);
+}
+
+TEST(Settings, LoadsAndRemembersOrigins) {
+  Settings settings;
+  settings.load_text(R"(title = "A demonstration"
+workers = 4
+"exchange.wire" = "fp16"   # a quoted dotted key
+optimiser.momentum = 0.9
+
+[learning_rate]
+base = 1                   # a whole number is a number
+step_epochs = [10, 20.5]
+[data]
+)", "recipes/demo.toml");
+  EXPECT_EQ(settings.get<int>("workers"), 4);
+  EXPECT_EQ(settings.origin("workers"), "recipes/demo.toml:2");
+  EXPECT_EQ(settings.get<std::string>("exchange.wire"), "fp16");
+  EXPECT_EQ(settings.origin("exchange.wire"), "recipes/demo.toml:3");
+  EXPECT_EQ(settings.get<double>("optimiser.momentum"), 0.9);
+  EXPECT_EQ(settings.get<double>("learning_rate.base"), 1.0);
+  EXPECT_EQ(settings.get<Numbers>("learning_rate.step_epochs"), (Numbers{10, 20.5}));
+  EXPECT_EQ(settings.origin("learning_rate.step_epochs"), "recipes/demo.toml:8");
+  EXPECT_FALSE(settings.is_set("seed"));
+}
+
+TEST(Settings, SetParsesToml) {
+  Settings settings;
+  settings.set("learning_rate.base=0.25");
+  settings.set(" learning_rate.step_epochs = [1, 2]");
+  settings.set("data.flip=true");
+  settings.set("strategy=ps-async");
+  settings.set("run.name=2024");  // a string is wanted: no quotes are needed
+  settings.set("transport.listen=10.0.0.1:5000");
+  settings.set("data.folder=\"/a b\\\\c\"");
+  settings.set("data.cache=");
+  EXPECT_EQ(settings.get<double>("learning_rate.base"), 0.25);
+  EXPECT_EQ(settings.get<Numbers>("learning_rate.step_epochs"), (Numbers{1, 2}));
+  EXPECT_TRUE(settings.get<bool>("data.flip"));
+  EXPECT_EQ(settings.get<std::string>("strategy"), "ps-async");
+  EXPECT_EQ(settings.get<std::string>("run.name"), "2024");
+  EXPECT_EQ(settings.get<std::string>("transport.listen"), "10.0.0.1:5000");
+  EXPECT_EQ(settings.get<std::string>("data.folder"), "/a b\\c");
+  EXPECT_EQ(settings.get<std::string>("data.cache"), "");
+  EXPECT_EQ(settings.origin("data.cache"), "--set");
+}
+
+TEST(Settings, UnknownKeysNameTheNearest) {
+  EXPECT_EQ(refused_text("\n\n  worker = 2"), "r.toml:3:3: unknown key worker; did you mean workers?");
+  EXPECT_EQ(refused_text("[optimizer]\nname = 'sgd'"),
+            "r.toml:2:1: unknown key optimizer.name; did you mean optimiser.name?");
+  EXPECT_EQ(refused_text("epochs = 3"), "r.toml:1:1: unknown key epochs; did you mean train.epochs?");
+  EXPECT_EQ(refused_text("[learning_rate]\nbsae = 1"),
+            "r.toml:2:1: unknown key learning_rate.bsae; did you mean learning_rate.base?");
+  EXPECT_EQ(refused_text("zzzzzzzz = 1"), "r.toml:1:1: unknown key zzzzzzzz; --print-config lists all keys");
+  EXPECT_EQ(refused_text("[nonsense_here]"),
+            "r.toml:1:2: unknown key nonsense_here; --print-config lists all keys");
+  EXPECT_EQ(refused_set("wrokers=2"), "--set: unknown key wrokers; did you mean workers?");
+  EXPECT_EQ(refused_text("data = 3"),
+            "r.toml:1:1: data is a table of keys, not a value: write [data], or data.KEY = ...");
+  // The first in the file is reported, though toml++ sorts by name.
+  EXPECT_NE(refused_text("zz = 1\naa = 1").find("r.toml:1:1"), std::string::npos);
+}
+
+TEST(Settings, WrongTypesNameBoth) {
+  EXPECT_EQ(refused_text("workers = 'two'"), "r.toml:1:1: workers must be a whole number, not the string \"two\"");
+  EXPECT_EQ(refused_text("workers = 2.0"), "r.toml:1:1: workers must be a whole number, not 2.0");
+  EXPECT_EQ(refused_text("[data]\nflip = 1"), "r.toml:2:1: data.flip must be true or false, not 1");
+  EXPECT_EQ(refused_text("model = true"), "r.toml:1:1: model must be a string, not true");
+  EXPECT_EQ(refused_text("model = 1979-05-27"), "r.toml:1:1: model must be a string, not a date or time");
+  EXPECT_EQ(refused_text("simulated.slow = ['a']"),
+            "r.toml:1:11: simulated.slow must be an array of numbers, not an array of other things");
+  EXPECT_EQ(refused_text("simulated.slow = 2"), "r.toml:1:11: simulated.slow must be an array of numbers, not 2");
+  EXPECT_EQ(refused_set("workers=two"), "--set: workers must be a whole number, not the string \"two\"");
+  EXPECT_EQ(refused_set("workers=[2]"), "--set: workers must be a whole number, not [2.0]");
+}
+
+TEST(Settings, RangesAreHeld) {
+  EXPECT_EQ(refused_text("workers = 0"), "r.toml:1:1: workers = 0 is out of range: it must be from 1 to 4096");
+  EXPECT_EQ(refused_set("optimiser.momentum=1"),
+            "--set: optimiser.momentum = 1.0 is out of range: it must be from 0 to below 1");
+  EXPECT_EQ(refused_set("learning_rate.base=0"),
+            "--set: learning_rate.base = 0.0 is out of range: it must be above 0 to 1000");
+  EXPECT_EQ(refused_set("transport.timeout_s=-1"),
+            "--set: transport.timeout_s = -1.0 is out of range: it must be above 0");
+  EXPECT_EQ(refused_set("simulated.slow=[1,0]"),
+            "--set: simulated.slow = [1.0, 0.0] is out of range: each number must be above 0");
+  for (const char* odd : {"train.label_smoothing=nan", "simulated.image_us=inf", "simulated.image_us=-inf"}) {
+    EXPECT_NE(refused_set(odd).find("out of range"), std::string::npos) << odd;
+  }
+  for (const char* edge : {"workers=1", "workers=4096", "optimiser.momentum=0", "learning_rate.base=1000",
+                           "optimiser.weight_decay=1", "data.crop_padding=16"}) {
+    Settings settings;
+    EXPECT_NO_THROW(settings.set(edge)) << edge;
+  }
+}
+
+TEST(Settings, WordsAreFromTheirList) {
+  EXPECT_EQ(refused_text("exchange.wire = 'pf16'"),
+            "r.toml:1:10: exchange.wire = \"pf16\" is not one of auto, fp32, fp16, bf16; did you mean fp16?");
+  EXPECT_EQ(refused_set("transport.kind=carrier-pigeon"),
+            "--set: transport.kind = \"carrier-pigeon\" is not one of tcp, simulated");
+}
+
+TEST(Settings, BadFilesAreNamed) {
+  EXPECT_EQ(refused_text("model = 'a'\nworkers = = 2").rfind("r.toml:2:11: ", 0), 0u);
+  EXPECT_EQ(refused_text("workers = 2\nworkers = 3").rfind("r.toml:2:", 0), 0u);
+  EXPECT_EQ(refused_text("exchange.wire = 'fp16'\n'exchange.wire' = 'fp32'"),
+            "r.toml:2:1: exchange.wire is given twice, first at r.toml:1");
+  EXPECT_NE(refused_text("seeds = 2").find("more than one run"), std::string::npos);
+  EXPECT_NE(refused_text("[grid]\nworkers = [1]").find("more than one run"), std::string::npos);
+  EXPECT_EQ(refused_set("workers").rfind("--set workers: write KEY=VALUE", 0), 0u);
+  EXPECT_EQ(refused_set("=3").rfind("--set =3: write KEY=VALUE", 0), 0u);
+  const std::string missing = refusal([] { Settings().load("no/such/recipe.toml"); });
+  EXPECT_EQ(missing.rfind("no/such/recipe.toml: cannot open", 0), 0u) << missing;
+}
+
+TEST(Settings, CheckAcrossKeys) {
+  const auto check = [](std::vector<std::string> sets) {
+    return refusal([&] {
+      Settings settings;
+      for (const auto& set : sets) settings.set(set);
+      settings.check();
+    });
+  };
+  const std::string fine = "nothing was refused";
+  EXPECT_EQ(check({}).rfind("no batch size: state batch.global", 0), 0u);
+  EXPECT_EQ(check({"batch.global=1", "workers=8"}), fine);
+  EXPECT_EQ(check({"batch.per_worker=64"}), fine);
+  EXPECT_EQ(check({"batch.global=8", "batch.per_worker=4"}).rfind(
+                "batch.global = 8 (--set) and batch.per_worker = 4 (--set) are both stated", 0), 0u);
+  EXPECT_EQ(check({"batch.global=8", "batch.global=0", "batch.per_worker=4"}), fine);
+  EXPECT_EQ(check({"batch.global=8", "optimiser.nesterov=true"}),
+            "optimiser.nesterov = true (--set) needs a momentum above 0, but optimiser.momentum = 0.0 (default)");
+  EXPECT_EQ(check({"batch.global=8", "optimiser.nesterov=true", "optimiser.momentum=0.9"}), fine);
+  EXPECT_NE(check({"batch.global=8", "learning_rate.warmup_epochs=1"}), fine);
+  EXPECT_EQ(check({"batch.global=8", "learning_rate.warmup_epochs=1", "train.epochs=2"}), fine);
+  EXPECT_NE(check({"batch.global=8", "learning_rate.step_epochs=[2,2]"}), fine);
+  EXPECT_NE(check({"batch.global=8", "learning_rate.schedule=step"}), fine);
+  EXPECT_EQ(check({"batch.global=8", "learning_rate.schedule=step", "learning_rate.step_epochs=[1,2]"}), fine);
+}
+
+TEST(Settings, TomlRoundTrip) {
+  Settings settings;
+  settings.set("learning_rate.base=0.1");
+  settings.set("optimiser.epsilon=1e-8");
+  settings.set("optimiser.weight_decay=0.00030000000000000003");
+  settings.set("exchange.bucket_mb=1000");
+  settings.set("simulated.slow=[1, 2.5, 1e300]");
+  settings.assign("run.name", "a \"quoted\" \\ name\n\twith \x01 and \xc3\xa9", {"test"});
+  const std::string toml = settings.to_toml();
+  Settings again;
+  again.load_text(toml, "config.toml");
+  EXPECT_EQ(again.to_toml(), toml);
+  EXPECT_EQ(again.digest(), settings.digest());
+  for (const Setting& one : all_settings()) {
+    EXPECT_EQ(again.value(one.key), settings.value(one.key)) << one.key;
+    EXPECT_TRUE(again.is_set(one.key)) << one.key;
+  }
+  again.set("seed=1");
+  EXPECT_NE(again.digest(), settings.digest());
+}
+
+TEST(Settings, LoadsItsOwnFile) {
+  const auto path = std::filesystem::path(testing::TempDir()) / "ripieno_settings_test.toml";
+  Settings settings;
+  settings.set("workers=7");
+  write_file(path, settings.to_toml());
+  Settings again;
+  again.load(path);
+  EXPECT_EQ(again.to_toml(), settings.to_toml());
+  EXPECT_EQ(again.origin("workers"), path.string() + ":3");
+  std::filesystem::remove(path);
+}
+
+TEST(Settings, PrintSaysWhereFrom) {
+  Settings settings;
+  settings.load_text("[train]\nepochs = 5\n", "recipes/demo.toml");
+  settings.set("strategy=tree");
+  const std::string printed = settings.print();
+  EXPECT_NE(printed.find("strategy = \"tree\"  # --set\n"), std::string::npos) << printed;
+  EXPECT_NE(printed.find("workers = 2  # default\n"), std::string::npos);
+  EXPECT_NE(printed.find("\n[train]\nepochs = 5  # recipes/demo.toml:2\n"), std::string::npos);
+  Settings again;
+  again.load_text(printed, "printed");
+  EXPECT_EQ(again.to_toml(), settings.to_toml());
+}
+
+}  // namespace
+}  // namespace ripieno

@@ -1,0 +1,288 @@
+// Workers are small shell scripts, or this program itself run as `launch_test worker WHAT`.
+#include "ripieno/launch/local.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "ripieno/launch/control.h"
+#include "ripieno/launch/placement.h"
+#include "ripieno/membership/meet.h"
+#include "ripieno/transport/tcp.h"
+
+namespace ripieno {
+namespace {
+
+/// What a run of run_local() gave.
+struct Result {
+  std::string error;
+  std::optional<ErrorKind> kind;
+  std::map<int, std::vector<nlohmann::json>> messages;
+  std::map<int, std::vector<std::string>> lines;
+};
+
+Result run(LocalJob job) {
+  Result result;
+  auto on_message = std::exchange(job.on_message, nullptr);
+  job.on_message = [&](int rank, const nlohmann::json& message) {
+    result.messages[rank].push_back(message);
+    if (on_message) on_message(rank, message);
+  };
+  job.on_output = [&](int rank, const std::string& line) { result.lines[rank].push_back(line); };
+  try {
+    run_local(job);
+  } catch (const Error& error) {
+    result.error = error.what();
+    result.kind = error.kind();
+  }
+  return result;
+}
+
+LocalJob shell(int workers, const std::string& script) {
+  LocalJob job;
+  job.workers = workers;
+  job.command = {"/bin/sh", "-c", script};
+  return job;
+}
+
+LocalJob self(int workers, const std::string& what) {
+  LocalJob job;
+  job.workers = workers;
+  job.command = {"/proc/self/exe", "worker", what};
+  return job;
+}
+
+std::size_t open_descriptors() {
+  const std::filesystem::directory_iterator all("/proc/self/fd");
+  return static_cast<std::size_t>(std::distance(begin(all), end(all)));
+}
+
+/// This process has no child, dead or alive.
+void expect_no_children() {
+  EXPECT_EQ(waitpid(-1, nullptr, WNOHANG), -1);
+  EXPECT_EQ(errno, ECHILD);
+}
+
+TEST(Local, AllSucceedAndMessagesAreRelayed) {
+  const std::size_t before = open_descriptors();
+  for (const int workers : {1, 3}) {
+    const Result result = run(shell(workers, "echo '{\"type\": \"hello\", \"rank\": '$RIPIENO_RANK'}' >&3;"
+                                             "echo no json >&3; echo to stderr $RIPIENO_WORLD_SIZE >&2"));
+    EXPECT_EQ(result.error, "");
+    for (int rank = 0; rank < workers; ++rank) {
+      const std::vector<nlohmann::json> expected{{{"type", "hello"}, {"rank", rank}}};
+      EXPECT_EQ(result.messages.at(rank), expected);
+      const auto& lines = result.lines.at(rank);
+      EXPECT_EQ(std::count(lines.begin(), lines.end(), text("to stderr ", workers)), 1);
+      EXPECT_EQ(lines.size(), 2u);  // and the line that was no message
+    }
+  }
+  expect_no_children();
+  EXPECT_EQ(open_descriptors(), before);
+}
+
+TEST(Local, ALineWithoutItsEndIsNotLost) {
+  const Result result = run(shell(1, "printf '{\"a\": 1}' >&3; printf end >&2"));
+  EXPECT_EQ(result.messages.at(0).at(0), (nlohmann::json{{"a", 1}}));
+  EXPECT_EQ(result.lines.at(0), std::vector<std::string>{"end"});
+}
+
+TEST(Local, TheSecretIsNotInTheArgumentsAndNoDescriptorIsInherited) {
+  const Result result = run(shell(1, "tr '\\0' ' ' </proc/$$/cmdline | grep -c -- $RIPIENO_TOKEN >&2;"
+                                     "echo ${#RIPIENO_TOKEN} >&2; exec ls /proc/self/fd >&2"));
+  EXPECT_EQ(result.error, "");
+  EXPECT_EQ(result.lines.at(0), (std::vector<std::string>{"0", "64", "0", "1", "2", "3", "4"}));  // 4: ls reads the folder
+}
+
+TEST(Local, AFailureIsTheWorkersOwnAndEndsTheOthers) {
+  // The others would sleep for 100 s; the test's own time limit is below that.
+  const Result result =
+      run(shell(3, "if [ $RIPIENO_RANK = 1 ]; then"
+                   "  echo '{\"type\": \"failed\", \"kind\": \"data\", \"message\": \"no such data set\"}' >&3; exit 3;"
+                   "fi; sleep 100"));
+  EXPECT_EQ(result.error, "rank 1: no such data set");
+  EXPECT_EQ(result.kind, ErrorKind::data);
+  expect_no_children();
+}
+
+TEST(Local, AWorkerThatEndsWithoutAWordIsNamedWithItsLastLines) {
+  const Result result = run(shell(2, "if [ $RIPIENO_RANK = 1 ]; then echo one >&2; echo two >&2; exit 3; fi; sleep 100"));
+  EXPECT_EQ(result.error, "rank 1 exited with code 3; its last lines on standard error:\n  one\n  two");
+  EXPECT_EQ(result.kind, ErrorKind::peer);
+}
+
+TEST(Local, AKilledWorkerIsTheCauseEvenIfOthersReportItFirst) {
+  LocalJob job = shell(3, "if [ $RIPIENO_RANK = 2 ]; then sleep 0.3; kill -9 $$; fi;"
+                          "echo '{\"type\": \"failed\", \"kind\": \"peer\", \"message\": \"lost rank 2\"}' >&3; exit 6");
+  const Result result = run(job);
+  EXPECT_EQ(result.error, "rank 2 was killed by signal 9 (Killed)");
+  expect_no_children();
+}
+
+TEST(Local, ALostPeerIsTheFailureWhereNothingElseFailed) {
+  LocalJob job = shell(2, "if [ $RIPIENO_RANK = 1 ]; then"
+                          "  echo '{\"type\": \"failed\", \"kind\": \"peer\", \"message\": \"rank 1: lost rank 0\"}' >&3; exit 6;"
+                          "fi; sleep 100");
+  job.grace = std::chrono::milliseconds(100);
+  const Result result = run(job);
+  EXPECT_EQ(result.error, "rank 1: lost rank 0");
+  EXPECT_EQ(result.kind, ErrorKind::peer);
+}
+
+TEST(Local, WorkersThatWillNotEndAreKilledWithAllThatTheyStarted) {
+  // `sleep` is a child of the shell that ignores SIGTERM like it, and holds its pipes.
+  LocalJob job = shell(2, "if [ $RIPIENO_RANK = 1 ]; then sleep 0.2; exit 4; fi; trap '' TERM; sleep 100; sleep 100");
+  job.grace = std::chrono::milliseconds(200);
+  EXPECT_EQ(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
+  const Result result = run(job);
+  EXPECT_EQ(result.error, "rank 1 exited with code 4");
+  int status = 0;
+  while (waitpid(-1, &status, 0) > 0) EXPECT_TRUE(WIFSIGNALED(status));  // the orphaned sleep
+  EXPECT_EQ(prctl(PR_SET_CHILD_SUBREAPER, 0), 0);
+}
+
+TEST(Local, AProgramThatIsNotThereIsNamed) {
+  LocalJob job;
+  job.workers = 2;
+  job.command = {"/no/such/program"};
+  const Result result = run(job);
+  EXPECT_EQ(result.error, "cannot run '/no/such/program': No such file or directory");
+  EXPECT_EQ(result.kind, ErrorKind::usage);
+  expect_no_children();
+}
+
+TEST(Local, AnAddressThatCannotBeHadIsNamed) {
+  LocalJob job = shell(1, "exit 0");
+  job.listen = "192.0.2.1:0";  // of nobody (RFC 5737)
+  const Result result = run(job);
+  EXPECT_EQ(result.kind, ErrorKind::network);
+  EXPECT_NE(result.error.find("192.0.2.1"), std::string::npos) << result.error;
+}
+
+TEST(Local, AnInterruptedLauncherEndsItsWorkers) {
+  LocalJob job = shell(2, "echo '{}' >&3; sleep 100");
+  job.on_message = [&](int rank, const nlohmann::json&) {
+    if (rank == 1) kill(getpid(), SIGTERM);
+  };
+  try {
+    run_local(job);
+    FAIL() << "was not interrupted";
+  } catch (const Interrupted& interrupted) {
+    EXPECT_EQ(interrupted.signal(), SIGTERM);
+  }
+  expect_no_children();
+}
+
+TEST(Local, AnErrorOfTheListenerEndsTheWorkers) {
+  LocalJob job = shell(2, "echo '{}' >&3; sleep 100");
+  job.on_message = [](int, const nlohmann::json&) { fail(ErrorKind::io, "the disk is full"); };
+  EXPECT_EQ(run(job).error, "the disk is full");
+  expect_no_children();
+}
+
+TEST(Local, AKilledLauncherLeavesNoWorker) {
+  ASSERT_EQ(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);  // so that the orphans become this process's children
+  int pipe_ends[2];
+  ASSERT_EQ(pipe(pipe_ends), 0);
+  const pid_t launcher = fork();
+  if (launcher == 0) {
+    LocalJob job = shell(2, "echo '{\"pid\": '$$'}' >&3; exec sleep 100");
+    job.on_message = [&](int, const nlohmann::json& message) {
+      const pid_t pid = message.at("pid").get<pid_t>();
+      if (write(pipe_ends[1], &pid, sizeof pid) != sizeof pid) _exit(1);
+    };
+    run_local(job);
+    _exit(0);
+  }
+  pid_t workers[2];
+  for (pid_t& worker : workers) ASSERT_EQ(read(pipe_ends[0], &worker, sizeof worker), static_cast<ssize_t>(sizeof worker));
+  kill(launcher, SIGKILL);
+  ASSERT_EQ(waitpid(launcher, nullptr, 0), launcher);
+  for (const pid_t worker : workers) {
+    int status = 0;
+    ASSERT_EQ(waitpid(worker, &status, 0), worker);
+    EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+  }
+  close(pipe_ends[0]);
+  close(pipe_ends[1]);
+  EXPECT_EQ(prctl(PR_SET_CHILD_SUBREAPER, 0), 0);
+}
+
+TEST(Local, RealWorkersMeetAndAddUp) {
+  const Result result = run(self(4, "sum"));
+  EXPECT_EQ(result.error, "");
+  for (int rank = 0; rank < 4; ++rank) EXPECT_EQ(result.messages.at(rank).at(0).at("sum"), 0 + 1 + 2 + 3);
+}
+
+TEST(Local, WorkersWithDifferentRecipesAreAMismatch) {
+  const Result result = run(self(3, "mismatch"));
+  EXPECT_EQ(result.kind, ErrorKind::mismatch);
+  EXPECT_NE(result.error.find("another recipe"), std::string::npos) << result.error;
+}
+
+TEST(Local, TheLostWorkerIsNamedNotThoseWhoLostIt) {
+  EXPECT_EQ(run(self(3, "lost")).error, "rank 2 was killed by signal 9 (Killed)");
+  const Result data = run(self(3, "data"));
+  EXPECT_EQ(data.error, "rank 2: broken data");
+  EXPECT_EQ(data.kind, ErrorKind::data);
+}
+
+/// The worker: sends its rank to all others and adds theirs to its own.
+Task<> work(Runtime* runtime, Placement place, std::string what, Control* control) {
+  Meeting meeting;
+  meeting.address = place.rendezvous;
+  meeting.token = place.token;
+  meeting.rank = place.rank;
+  meeting.world_size = place.world_size;
+  meeting.digest = what == "mismatch" ? place.rank : 0;
+  std::vector<std::optional<asio::ip::tcp::socket>> sockets = co_await meet(*runtime, meeting);
+  const std::shared_ptr<Endpoint> endpoint = tcp_endpoint(*runtime, place.rank, std::move(sockets), {});
+  if (what == "lost" && place.rank == 2) raise(SIGKILL);
+  if (what == "data" && place.rank == 2) {
+    // The others notice that the connection is closed before the cause is told.
+    endpoint->revoke(std::make_exception_ptr(Error(ErrorKind::data, "broken data")));
+    co_await runtime->sleep(std::chrono::milliseconds(200));
+    fail(ErrorKind::data, "broken data");
+  }
+  float mine = static_cast<float>(place.rank), sum = mine;
+  const Message message{{}, "sum", DType::fp32, 1};
+  for (int peer = 0; peer < place.world_size; ++peer) {
+    const ConstBytes bytes = std::as_bytes(std::span(&mine, 1));
+    if (peer != place.rank) co_await endpoint->send(peer, message, bytes);
+  }
+  for (int peer = 0; peer < place.world_size; ++peer) {
+    const FloatSpan into(std::span(&sum, 1));
+    if (peer != place.rank) co_await endpoint->receive(peer, message, into, Reduce::add);
+  }
+  control->send({{"type", "sum"}, {"sum", sum}});
+}
+
+int worker(const std::string& what) {
+  const Placement place = placement();
+  Control control(place.control_fd);
+  try {
+    const std::unique_ptr<Runtime> runtime = real_runtime(1);
+    runtime->spawn("worker", work(runtime.get(), place, what, &control));
+    runtime->run();
+    return 0;
+  } catch (const Error& error) {
+    control.failed(error);
+    return static_cast<int>(error.kind());
+  }
+}
+
+}  // namespace
+}  // namespace ripieno
+
+int main(int argc, char** argv) {
+  if (argc == 3 && std::string(argv[1]) == "worker") return ripieno::worker(argv[2]);
+  testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}

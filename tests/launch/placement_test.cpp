@@ -1,0 +1,81 @@
+#include "ripieno/launch/placement.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <map>
+#include <vector>
+
+#include "ripieno/core/error.h"
+
+namespace ripieno {
+namespace {
+
+const char* const variables[] = {"RIPIENO_RANK",  "RIPIENO_WORLD_SIZE", "RIPIENO_RENDEZVOUS", "RIPIENO_TOKEN",
+                                 "RIPIENO_CONTROL_FD", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID", "TORCHELASTIC_RUN_ID",
+                                 "RANK", "MASTER_ADDR"};
+
+Placement placement_in(const std::map<std::string, std::string>& environment) {
+  for (const char* name : variables) unsetenv(name);
+  for (const auto& [name, value] : environment) setenv(name.c_str(), value.c_str(), 1);
+  return placement();
+}
+
+const std::map<std::string, std::string> good{{"RIPIENO_RANK", "2"},
+                                              {"RIPIENO_WORLD_SIZE", "4"},
+                                              {"RIPIENO_RENDEZVOUS", "127.0.0.1:8000"},
+                                              {"RIPIENO_TOKEN", "secret"},
+                                              {"RIPIENO_CONTROL_FD", "3"}};
+
+TEST(Placement, IsRead) {
+  const Placement place = placement_in(good);
+  EXPECT_EQ(place.rank, 2);
+  EXPECT_EQ(place.local_rank, 2);
+  EXPECT_EQ(place.world_size, 4);
+  EXPECT_EQ(place.rendezvous, "127.0.0.1:8000");
+  EXPECT_EQ(place.token, "secret");
+  EXPECT_EQ(place.control_fd, 3);
+  EXPECT_EQ(place.launcher, "ripieno");
+}
+
+TEST(Placement, OfAProcessThatNobodyLaunched) {
+  const Placement place = placement_in({});
+  EXPECT_EQ(place.rank, 0);
+  EXPECT_EQ(place.world_size, 1);
+  EXPECT_EQ(place.control_fd, -1);
+  EXPECT_EQ(place.launcher, "none");
+}
+
+TEST(Placement, OtherLaunchersAreRecognised) {
+  EXPECT_EQ(placement_in({{"OMPI_COMM_WORLD_RANK", "1"}}).launcher, "mpirun");
+  EXPECT_EQ(placement_in({{"SLURM_PROCID", "1"}}).launcher, "srun");
+  EXPECT_EQ(placement_in({{"TORCHELASTIC_RUN_ID", "x"}}).launcher, "torchrun");
+  EXPECT_EQ(placement_in({{"RANK", "1"}, {"MASTER_ADDR", "x"}}).launcher, "torchrun");
+  EXPECT_EQ(placement_in({{"RANK", "1"}}).launcher, "none");
+}
+
+TEST(Placement, WhatIsMalformedIsNamed) {
+  const std::vector<std::pair<std::string, std::string>> wrong{
+      {"RIPIENO_RANK", "-1"},      {"RIPIENO_RANK", "two"},      {"RIPIENO_RANK", "4"}, {"RIPIENO_RANK", ""},
+      {"RIPIENO_WORLD_SIZE", "0"}, {"RIPIENO_WORLD_SIZE", "4x"}, {"RIPIENO_CONTROL_FD", "-3"}};
+  for (const auto& [name, value] : wrong) {
+    auto environment = good;
+    environment[name] = value;
+    try {
+      placement_in(environment);
+      ADD_FAILURE() << name << "=" << value << " is accepted";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::usage);
+      EXPECT_NE(std::string(error.what()).find(name), std::string::npos) << error.what();
+      EXPECT_NE(std::string(error.what()).find(value), std::string::npos) << error.what();
+    }
+  }
+  for (const char* missing : {"RIPIENO_WORLD_SIZE", "RIPIENO_RENDEZVOUS", "RIPIENO_TOKEN"}) {
+    auto environment = good;
+    environment.erase(missing);
+    EXPECT_THROW(placement_in(environment), Error) << missing;
+  }
+}
+
+}  // namespace
+}  // namespace ripieno
