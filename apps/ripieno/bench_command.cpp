@@ -6,10 +6,10 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/ripieno/commands.h"
+#include "apps/ripieno/worker.h"
 #include "ripieno/codec/wire.h"
 #include "ripieno/collective/execute.h"
 #include "ripieno/core/kernels.h"
-#include "ripieno/launch/control.h"
 #include "ripieno/launch/join.h"
 #include "ripieno/launch/local.h"
 #include "ripieno/report/format.h"
@@ -109,7 +109,7 @@ Task<> measure(const Arguments* arguments, Group group, Row* row) {
 void run_rank(const Arguments& arguments) {
   const Placement place = placement();
   Control control(place.control_fd);
-  try {
+  run_part(place, control, [&] {
     Cluster cluster = join(place);
     const Group group(cluster.endpoint);
     for (const std::string& route : arguments.routes) {
@@ -122,10 +122,7 @@ void run_rank(const Arguments& arguments) {
         }
       }
     }
-  } catch (const Error& error) {
-    control.failed(error);
-    throw;
-  }
+  });
 }
 
 std::vector<std::string> own_command(const Arguments& arguments) {

@@ -105,12 +105,14 @@ void run(const Arguments& arguments, const CommandContext& context) {
 
   std::cout << route.name << ": " << route.title << " (" << route.source << ")\n"
             << format_count(static_cast<std::int64_t>(elements)) << " numbers in " << arguments.wire << " ("
-            << format_bytes(static_cast<double>(elements * number)) << ") on " << ranks << " ranks; proved: every rank ends with the sum of all\n\n"
+            << format_bytes(static_cast<double>(elements * number)) << ") on " << ranks << (ranks == 1 ? " rank" : " ranks") << "; proved: every rank ends with the sum of all\n\n"
             << "rounds                 " << rounds << "  = " << route.rounds << "\n"
-            << "sent by all, a time    " << format_bytes(static_cast<double>(total)) << "  = 2n(P-1)\n"
+            << "sent by all together   " << format_bytes(static_cast<double>(total)) << "  = 2n(P-1)\n"
             << "sent by the busiest    " << format_bytes(static_cast<double>(most)) << "  = " << route.bytes << "\n"
             << "time on such links     " << format_seconds(time) << "  (" << arguments.latency_us << " us, " << arguments.gbit_s << " Gb/s)\n\n";
-  if (ranks <= most_columns) {
+  if (ranks == 1) {
+    std::cout << "(one rank has nothing to send)\n";
+  } else if (ranks <= most_columns) {
     std::cout << print_steps(route, ranks, elements)
               << "\nc2: chunk 2 of the buffer; c2→3: sent to rank 3; 1→+c2: added as it arrives from rank 1; 1→=c2: replaced\n";
   } else {
@@ -131,7 +133,7 @@ void add_explain(CLI::App& app, CommandContext& context) {
   CLI::App* command = app.add_subcommand("explain", "Show a route's schedule, its rounds, bytes and time");
   command->add_option("route", arguments->route, "see ripieno list routes")->required();
   command->add_option("-n,--ranks", arguments->ranks, "how many ranks")->check(CLI::Range(1, 512))->capture_default_str();
-  auto* elements = command->add_option("--elements", arguments->elements, "how many numbers; default: the model's parameters");
+  auto* elements = command->add_option("--elements", arguments->elements, "how many numbers; default: the model's parameters")->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40));
   command->add_option("--model", arguments->model, "whose parameters; default mnist-cnn")->excludes(elements);
   command->add_option("--wire", arguments->wire, "fp32, fp16 or bf16")->capture_default_str();
   command->add_option("--latency-us", arguments->latency_us, "of the links, for the time")->check(CLI::NonNegativeNumber)->capture_default_str();

@@ -4,9 +4,38 @@
 
 #include "apps/ripieno/commands.h"
 #include "ripieno/core/error.h"
+#include "apps/ripieno/worker.h"
 #include "ripieno/launch/local.h"
 
 namespace ripieno {
+
+namespace {
+
+/// "-n,--ranks N", with the default after the description: CLI11 would print "INT:INT in [1 - 512]=4".
+class HelpFormat : public CLI::Formatter {
+ public:
+  HelpFormat() { column_width(24); }
+
+  std::string make_option_opts(const CLI::Option* option) const override {
+    const std::string type = option->get_type_name();
+    if (type.empty() || option->get_positional()) return "";
+    const std::string plain = type.substr(0, type.find(':'));
+    return " " + (plain == "INT" || plain == "UINT" || plain == "FLOAT" ? "N" : plain);
+  }
+  std::string make_option_desc(const CLI::Option* option) const override {
+    const std::string standard = option->get_default_str();
+    return option->get_description() + (standard.empty() ? "" : " (" + standard + ")");
+  }
+};
+
+/// What the command line names where a command should be; empty: it names one, or nothing.
+std::string unknown_command(const CLI::App& app, int argc, char** argv) {
+  if (argc < 2 || argv[1][0] == '-') return "";
+  const auto named = [&](const CLI::App* command) { return command->get_name() == argv[1]; };
+  return app.get_subcommands(named).empty() ? argv[1] : "";
+}
+
+}  // namespace
 
 void add_format(CLI::App& command, CommandContext& context) {
   command.add_option("--format", context.format, "text, or json for programs")->check(CLI::IsMember({"text", "json"}));
@@ -23,7 +52,7 @@ int run_program(int argc, char** argv, const Zoo& zoo) {
   CLI::App app("Ripieno trains a network on many workers and makes the way in which they agree a value that you swap,\n"
                "measure and predict. Start with: ripieno compare recipes/demo.toml", "ripieno");
   app.require_subcommand(1);
-  app.get_formatter()->column_width(34);
+  app.formatter(std::make_shared<HelpFormat>());
   app.set_version_flag("--version", std::string(RIPIENO_VERSION));
   CommandContext context{zoo, "text", {}};
   add_train(app, context);
@@ -34,6 +63,10 @@ int run_program(int argc, char** argv, const Zoo& zoo) {
   add_doctor(app, context);
   add_launch(app, context);
   add_worker(app, context);
+  if (const std::string unknown = unknown_command(app, argc, argv); !unknown.empty()) {
+    std::cerr << "ripieno: there is no command \"" << unknown << "\" (see ripieno --help)\n";
+    return static_cast<int>(ErrorKind::usage);
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -45,6 +78,8 @@ int run_program(int argc, char** argv, const Zoo& zoo) {
   try {
     context.chosen();
     return 0;
+  } catch (const Reported& reported) {
+    return static_cast<int>(reported.kind);
   } catch (const Interrupted& interrupted) {
     std::cerr << "ripieno: " << interrupted.what() << "\n";
     return 128 + interrupted.signal();

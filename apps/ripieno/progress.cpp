@@ -44,10 +44,13 @@ ProgressBar ProgressBar::automatic() { return ProgressBar(::isatty(STDERR_FILENO
 void ProgressBar::message(int rank, const nlohmann::json& message) {
   const std::string type = message.value("type", "");
   if (type == "epoch") {
+    const int epoch = message.value("epoch", 0);
+    if (epoch <= epoch_) return;
+    epoch_ = epoch;
     const double accuracy = message.value("accuracy", 0.0);
     score_ = text("test ", format_percent(accuracy));
     if (kind_ == Kind::lines) {
-      std::cerr << title_ << ": epoch " << message.value("epoch", 0) << "/" << message.value("epochs", 0) << ", "
+      std::cerr << title_ << ": epoch " << epoch << "/" << message.value("epochs", 0) << ", "
                 << format_percent(accuracy, 2) << " of the test set, " << format_seconds(message.value("seconds", 0.0)) << "\n";
     }
     return;
@@ -70,6 +73,7 @@ void ProgressBar::clear() {
   if (drawn_) std::cerr << "\r\033[K" << std::flush;
   drawn_ = false;
   score_.clear();
+  epoch_ = 0;
 }
 
 }  // namespace ripieno

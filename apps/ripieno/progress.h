@@ -16,7 +16,7 @@ class ProgressBar {
 
   /// What is running: "2/5 ring".
   void title(const std::string& title) { title_ = title; }
-  /// A worker's message (worker.h). Progress is the lowest learning rank's; epochs are of any rank that evaluates.
+  /// A worker's message (worker.h). Ranks that evaluate together report the same epochs: the first counts.
   void message(int rank, const nlohmann::json& message);
   /// Takes the bar off the terminal.
   void clear();
@@ -27,6 +27,7 @@ class ProgressBar {
   Kind kind_;
   std::string title_;
   std::string score_;  ///< of the last evaluated epoch
+  int epoch_ = 0;      ///< the last that was told of
   bool drawn_ = false;
 };
 

@@ -31,6 +31,10 @@ std::string proc_value(const std::string& file, const std::string& key) {
 
 std::string run_name(const Settings& settings) {
   const std::string name = settings.get<std::string>("run.name");
+  if (name.find('/') != name.npos) {
+    fail(ErrorKind::usage, "run.name = ", to_toml(settings.value("run.name")), " holds a /: it is part of the name of one ",
+         "folder; run.folder says where that is made");
+  }
   return name.empty() ? text(settings.get<std::string>("strategy"), "-n", settings.get<int>("workers")) : name;
 }
 
@@ -44,6 +48,7 @@ RunFolder RunFolder::open(const std::filesystem::path& path) {
 
 RunFolder RunFolder::create(const Settings& settings) {
   const std::filesystem::path runs = settings.get<std::string>("run.folder");
+  const std::string tail = run_name(settings);
   create_folders(runs);
   int last = 0;
   for (const auto& entry : std::filesystem::directory_iterator(runs)) {
@@ -53,7 +58,7 @@ RunFolder RunFolder::create(const Settings& settings) {
   }
   for (;;) {  // mkdir decides between runs that start at the same time
     std::ostringstream name;
-    name << std::setw(4) << std::setfill('0') << ++last << '-' << run_name(settings);
+    name << std::setw(4) << std::setfill('0') << ++last << '-' << tail;
     RunFolder folder(runs / name.str());
     std::error_code error;
     if (std::filesystem::create_directory(folder.path_, error)) {

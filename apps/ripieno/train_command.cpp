@@ -58,7 +58,7 @@ void add_train(CLI::App& app, CommandContext& context) {
   auto arguments = std::make_shared<Arguments>();
   CLI::App* command = app.add_subcommand("train", "Train one model by one strategy");
   add_recipe(*command, arguments->recipe, false);
-  command->add_option("-n,--workers", arguments->workers, "workers; same as --set workers=N")->check(CLI::PositiveNumber);
+  command->add_option("-n,--workers", arguments->workers, "workers; same as --set workers=N")->check(CLI::Range(1, 4096));
   command->add_option("--strategy", arguments->strategy, "same as --set strategy=NAME; see ripieno list strategies");
   command->add_option("--resume", arguments->resume, "go on from a run's folder, e.g. with --set train.epochs=10")->type_name("RUN");
   add_format(*command, context);

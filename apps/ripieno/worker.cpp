@@ -6,9 +6,7 @@
 #include "apps/ripieno/job.h"
 #include "ripieno/collective/execute.h"
 #include "ripieno/core/kernels.h"
-#include "ripieno/launch/control.h"
 #include "ripieno/launch/join.h"
-#include "ripieno/launch/placement.h"
 #include "ripieno/train/checkpoint.h"
 
 namespace ripieno {
@@ -179,10 +177,26 @@ Task<> run_rank(RankTask task, const Zoo* zoo, std::shared_ptr<CountedEndpoint> 
   co_await all_reduce(find_route("reduce-broadcast"), group, FloatSpan(&nothing, 1, DType::fp64), last);
 }
 
+void run_part(const Placement& place, Control& control, const std::function<void()>& part) {
+  const auto report = [&](const Error& error) {
+    control.failed(error);
+    if (place.control_fd >= 0) throw Reported{error.kind()};
+  };
+  try {
+    part();
+  } catch (const Error& error) {
+    report(error);
+    throw;
+  } catch (const std::exception& error) {
+    report(Error(ErrorKind::internal, error.what()));
+    throw;
+  }
+}
+
 void run_worker(const std::filesystem::path& path, const std::string& resume, const Zoo& zoo) {
   const Placement place = placement();
   Control control(place.control_fd);
-  try {
+  run_part(place, control, [&] {
     const RunFolder folder = RunFolder::open(path);
     Settings settings;
     settings.load(folder.config());
@@ -200,13 +214,7 @@ void run_worker(const std::filesystem::path& path, const std::string& resume, co
     cluster.runtime->spawn(text("rank ", place.rank), run_rank(task, &zoo, cluster.endpoint, &summary));
     cluster.runtime->run();
     control.send({{"type", "summary"}, {"summary", to_json(summary)}});
-  } catch (const Error& error) {
-    control.failed(error);
-    throw;
-  } catch (const std::exception& error) {
-    control.failed(Error(ErrorKind::internal, error.what()));
-    throw;
-  }
+  });
 }
 
 }  // namespace ripieno

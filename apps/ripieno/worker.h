@@ -7,6 +7,8 @@
 
 #include "apps/ripieno/run_folder.h"
 #include "ripieno/collective/group.h"
+#include "ripieno/launch/control.h"
+#include "ripieno/launch/placement.h"
 #include "ripieno/model/zoo.h"
 #include "ripieno/report/summary.h"
 #include "ripieno/transport/counted.h"
@@ -23,6 +25,15 @@ struct RankTask {
 
 /// Trains, writes this rank's files (rank 0 the model too) and puts its summary in `*summary`.
 Task<> run_rank(RankTask task, const Zoo* zoo, std::shared_ptr<CountedEndpoint> endpoint, Summary* summary);
+
+/// Thrown by a rank in place of an error that its launcher was told of and reports, so that it is printed once.
+struct Reported {
+  ErrorKind kind;
+};
+
+/// Calls `part`, a rank's part of a job; tells the launcher why it fails. Throws Reported where a launcher listens, else
+/// the error itself.
+void run_part(const Placement& place, Control& control, const std::function<void()>& part);
 
 /// The `worker` command: this process is one rank of a job that a launcher started.
 void run_worker(const std::filesystem::path& folder, const std::string& resume, const Zoo& zoo);

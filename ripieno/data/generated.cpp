@@ -6,12 +6,18 @@ namespace {
 // What a seed is used for, so that no other use of it shares these random numbers.
 constexpr std::uint64_t for_images = 0x696D61676573;  // "images"
 
+// An epoch's order of so many takes 40 MB a worker; more is a slip of the hand.
+constexpr std::uint32_t most_samples = 10'000'000;
+
 class Generated final : public Dataset {
  public:
   Generated(const GeneratedSet& set, Split split, const DataOptions& options)
       : set_(set), key_(Random(options.seed ^ for_images, split == Split::train ? 0 : 1).next()) {
     const std::uint32_t usual = split == Split::train ? set.train : set.test;
     size_ = options.samples(split) == 0 ? usual : options.samples(split);
+    if (size_ > most_samples) {
+      fail(ErrorKind::usage, name(split), "_samples asks for ", size_, " generated samples; ask for at most ", most_samples);
+    }
   }
 
   ImageShape shape() const override { return set_.shape; }

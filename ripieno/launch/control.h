@@ -8,8 +8,8 @@ namespace ripieno {
 
 class Error;
 
-/// Used by one thread at a time. A launcher that has gone, or that does not read, neither ends the worker nor holds it up
-/// for more than a second a message: what cannot be written by then is dropped, but never half a message.
+/// Used by one thread at a time. A launcher that has gone, or that does not read, neither ends the worker nor holds it
+/// up for more than a second a message: what cannot be written by then is dropped, but never half a message.
 class Control {
  public:
   /// Owns the descriptor; -1 for a worker that nobody listens to.

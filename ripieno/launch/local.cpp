@@ -20,7 +20,7 @@
 namespace ripieno {
 namespace {
 
-constexpr std::size_t kept_lines = 20;        // of a worker's standard error, for the error that it may end with
+constexpr std::size_t kept_lines = 20;         // of a worker's standard error, for the error that it may end with
 constexpr std::size_t longest_line = 1 << 20;  // bytes; a longer one is cut in pieces
 
 ErrorKind kind_named(const std::string& kind) {
@@ -149,8 +149,9 @@ class LocalRun {
     if (word("type") == "failed") {
       worker.told = true;
       const std::string said = word("message");
-      failed(Error(kind_named(word("kind")), said.rfind("rank ", 0) == 0 ? said : text("rank ", worker.rank, ": ", said)),
-             word("kind") == name(ErrorKind::peer));
+      failed(
+          Error(kind_named(word("kind")), said.rfind("rank ", 0) == 0 ? said : text("rank ", worker.rank, ": ", said)),
+          word("kind") == name(ErrorKind::peer));
     }
     if (job_.on_message) job_.on_message(worker.rank, message);
   }

@@ -1,4 +1,4 @@
-// Starts the workers of a job on this machine, serves their rendezvous, relays their messages and ends them all together.
+// Starts the workers of a job on this machine, serves their rendezvous, relays their messages and ends them together.
 #pragma once
 
 #include <functional>
@@ -14,11 +14,11 @@ namespace ripieno {
 
 struct LocalJob {
   int workers = 1;
-  std::vector<std::string> command;         ///< every worker's; the job's secret is passed in the environment, not here
-  std::string listen = "127.0.0.1:0";       ///< of the rendezvous
+  std::vector<std::string> command;    ///< every worker's; the job's secret is passed in the environment, not here
+  std::string listen = "127.0.0.1:0";  ///< of the rendezvous
   Duration meeting = std::chrono::seconds(60);  ///< from the first worker at the rendezvous until the last
-  /// From asking workers to end until they are killed; also how long those who lost a peer are given to end by themselves,
-  /// so that the lost one can say why.
+  /// From asking workers to end until they are killed; also how long those who lost a peer are given to end by
+  /// themselves, so that the lost one can say why.
   Duration grace = std::chrono::seconds(5);
   /// Every message of a worker (control.h), also {"type": "failed"}.
   std::function<void(int rank, const nlohmann::json& message)> on_message;
@@ -37,11 +37,11 @@ class Interrupted : public std::runtime_error {
   int signal_;
 };
 
-/// Returns when all workers have ended well. When one fails, the others are ended (SIGTERM, after `grace` SIGKILL) and the
-/// cause is thrown: the first failure that is not itself the loss of a peer, with the kind that the worker gave it; a
-/// worker that ended without a word gives Error(peer) with its signal or exit code and its last lines. No process, zombie
-/// or descriptor is left, and should the launcher be killed, the kernel kills the workers. Call it from a thread that
-/// lives as long. While it runs it handles SIGINT, SIGTERM, SIGHUP and SIGCHLD.
+/// Returns when all workers have ended well. When one fails, the others are ended (SIGTERM, after `grace` SIGKILL) and
+/// the cause is thrown: the first failure that is not itself the loss of a peer, with the kind that the worker gave it;
+/// a worker that ended without a word gives Error(peer) with its signal or exit code and its last lines. No process,
+/// zombie or descriptor is left, and should the launcher be killed, the kernel kills the workers. Call it from a thread
+/// that lives as long. While it runs it handles SIGINT, SIGTERM, SIGHUP and SIGCHLD.
 void run_local(const LocalJob& job);
 
 }  // namespace ripieno

@@ -1,4 +1,4 @@
-// What the environment tells a process about its place in a job. The only file of the library that reads the environment.
+// What the environment tells a process about its place in a job. No other file of the library asks the environment.
 //
 //   RIPIENO_RANK         0 .. world size - 1; set by `ripieno train`'s launcher, or by hand, one process a machine
 //   RIPIENO_WORLD_SIZE   number of workers

@@ -78,7 +78,8 @@ std::vector<std::string> environment_with(const std::vector<std::pair<std::strin
   for (char** entry = environ; *entry; ++entry) {
     const std::string line = *entry;
     const std::string name = line.substr(0, line.find('='));
-    const bool replaced = std::any_of(variables.begin(), variables.end(), [&](const auto& v) { return v.first == name; });
+    const bool replaced =
+        std::any_of(variables.begin(), variables.end(), [&](const auto& v) { return v.first == name; });
     if (!replaced) all.push_back(line);
   }
   for (const auto& [name, value] : variables) all.push_back(name + "=" + value);
@@ -110,14 +111,9 @@ Process start_process(const std::vector<std::string>& command,
   std::vector<char*> argv = pointers(arguments), envp = pointers(environment);
   Pipe control, output, errors, status;
   const Descriptor input(open("/dev/null", O_RDONLY | O_CLOEXEC));
-  const Plan plan{argv.data(),
-                  envp.data(),
-                  getpid(),
-                  input.get(),
-                  share_output ? -1 : output.write.get(),
-                  errors.write.get(),
-                  control.write.get(),
-                  status.write.get()};
+  const Plan plan{
+      argv.data(),        envp.data(),         getpid(),          input.get(), share_output ? -1 : output.write.get(),
+      errors.write.get(), control.write.get(), status.write.get()};
   sigset_t every, before;
   sigfillset(&every);
   pthread_sigmask(SIG_SETMASK, &every, &before);

@@ -34,8 +34,8 @@ struct Process {
   Descriptor control, output, errors;
 };
 
-/// Runs `command` (its program is looked up in PATH) with the caller's environment but for `variables`. Its standard input
-/// is empty; it has no other descriptors than 0 to 3. If the calling thread ends, the kernel kills the child.
+/// Runs `command` (its program is looked up in PATH) with the caller's environment but for `variables`. Its standard
+/// input is empty; it has no other descriptors than 0 to 3. If the calling thread ends, the kernel kills the child.
 /// Error(usage) where the program cannot be run, Error(io) where the system has no process or descriptor left.
 Process start_process(const std::vector<std::string>& command,
                       const std::vector<std::pair<std::string, std::string>>& variables, bool share_output);

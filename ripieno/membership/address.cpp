@@ -22,8 +22,8 @@ Address parse_address(const std::string& address) {
     good = error == std::errc() && end == last && (brackets || parsed.host.find(':') == std::string::npos);
   }
   if (!good) {
-    fail(ErrorKind::usage, "'", address, "' is not an address: write host:port, with a port of 0 to 65535, for example ",
-         "127.0.0.1:0");
+    fail(ErrorKind::usage, "'", address,
+         "' is not an address: write host:port, with a port of 0 to 65535, for example ", "127.0.0.1:0");
   }
   return parsed;
 }

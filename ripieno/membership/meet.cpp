@@ -112,7 +112,8 @@ Task<std::vector<tcp::endpoint>> addresses(std::shared_ptr<Mesh> mesh) {
     const asio::error_code error = co_await dial(mesh, where);
     if (!error) break;
     if (mesh->runtime.now() >= deadline) {
-      fail(ErrorKind::network, mesh->me(), "the rendezvous at ", meeting.address, " cannot be reached: ", error.message());
+      fail(ErrorKind::network, mesh->me(), "the rendezvous at ", meeting.address,
+           " cannot be reached: ", error.message());
     }
     co_await mesh->runtime.sleep(between_attempts);
   }
@@ -210,7 +211,8 @@ Task<> assemble(std::shared_ptr<Mesh> mesh) {
   mesh->door->open(guest);
   auto incomplete = [weak = std::weak_ptr<Mesh>(mesh)] {
     if (auto m = weak.lock(); m && !m->complete.is_set()) {
-      m->give_up(ErrorKind::peer, text("no connection within ", seconds(m->meeting.timeout), " s with rank ", m->missing()));
+      m->give_up(ErrorKind::peer,
+                 text("no connection within ", seconds(m->meeting.timeout), " s with rank ", m->missing()));
     }
   };
   const Runtime::Timer second = runtime.call_at(runtime.now() + meeting.timeout, incomplete);

@@ -75,16 +75,16 @@ void Rendezvous::State::come(Connection connection, const Greeting& greeting) {
 
 std::string Rendezvous::State::unfit(const Greeting& greeting) const {
   if (greeting.world_size != static_cast<std::uint32_t>(world_size)) {
-    return text("rank ", greeting.rank, " was started for a world of ", greeting.world_size, ", but this job's world size is ",
-                world_size);
+    return text("rank ", greeting.rank, " was started for a world of ", greeting.world_size,
+                ", but this job's world size is ", world_size);
   }
   if (greeting.rank >= greeting.world_size) {
     return text("a worker came as rank ", greeting.rank, ", but this job has ranks 0 to ", world_size - 1);
   }
   if (seats.count(static_cast<int>(greeting.rank))) return text("two workers came as rank ", greeting.rank);
   if (!seats.empty() && seats.begin()->second.greeting.digest != greeting.digest) {
-    return text("rank ", greeting.rank, " was started with another recipe than rank ", seats.begin()->first, " (digests ",
-                std::hex, greeting.digest, " and ", seats.begin()->second.greeting.digest,
+    return text("rank ", greeting.rank, " was started with another recipe than rank ", seats.begin()->first,
+                " (digests ", std::hex, greeting.digest, " and ", seats.begin()->second.greeting.digest,
                 "): give all workers the same recipe and options");
   }
   if (const auto address = address_of(greeting.address); !address || address->empty()) {
@@ -108,8 +108,9 @@ void Rendezvous::State::expire() {
     if (count <= 16) missing += text(count > 1 ? ", " : "", rank);
   }
   if (count > 16) missing += text(" and ", count - 16, " more");
-  end(ErrorKind::peer, text(count > 1 ? "ranks " : "rank ", missing, " of ", world_size, count > 1 ? " have" : " has",
-                            " not come to the rendezvous at ", to_string(door->endpoint()), " within ", seconds(timeout), " s"));
+  end(ErrorKind::peer,
+      text(count > 1 ? "ranks " : "rank ", missing, " of ", world_size, count > 1 ? " have" : " has",
+           " not come to the rendezvous at ", to_string(door->endpoint()), " within ", seconds(timeout), " s"));
 }
 
 std::vector<std::byte> Rendezvous::State::answer() const {
@@ -154,8 +155,8 @@ Task<> Rendezvous::watch(std::shared_ptr<State> state, int rank) {
   asio::error_code error;
   auto token = asio::redirect_error(asio::use_awaitable, error);
   co_await asio::async_read(*connection, buffer, token);
-  state->end(ErrorKind::peer, text("rank ", rank, " was lost before all ", state->world_size,
-                                   " workers had come to the rendezvous"));
+  state->end(ErrorKind::peer,
+             text("rank ", rank, " was lost before all ", state->world_size, " workers had come to the rendezvous"));
 }
 
 Task<> Rendezvous::serve(std::shared_ptr<State> state) {

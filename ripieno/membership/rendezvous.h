@@ -13,8 +13,8 @@ namespace ripieno {
 
 class Rendezvous {
  public:
-  /// Listens at once. `listen` is host:port, port 0 for one that the kernel picks; `token` is a random_token(). Error(network)
-  /// where the address cannot be had.
+  /// Listens at once. `listen` is host:port, port 0 for one that the kernel picks; `token` is a random_token().
+  /// Error(network) where the address cannot be had.
   Rendezvous(Runtime& runtime, const std::string& listen, const std::string& token, int world_size,
              Duration timeout = std::chrono::seconds(60));
   ~Rendezvous();
@@ -24,9 +24,9 @@ class Rendezvous {
   /// "127.0.0.1:41873"
   std::string address() const;
 
-  /// Ends when every worker has been told where the others are, or after close().
+  /// Ends when every worker has been told where the others are, or after close(); waits for the first without limit.
   /// Error(mismatch): a worker has another world size or recipe (digest), a rank out of range, or one that is taken.
-  /// Error(peer): a worker was lost before all had come, or some have not come within `timeout` of the first: names them.
+  /// Error(peer): a worker was lost before all had come, or some have not come within `timeout` of the first.
   Task<> serve();
 
   /// Gives up, without an error.

@@ -42,16 +42,14 @@ class Synchronous final : public Strategy {
     Learner& learner = place_.learner;
     Runtime& runtime = place_.group.runtime();
     const auto pass = co_await learner.begin(batch);  // 2
-    std::vector<std::size_t> ready;
-    while (const auto bucket = co_await pass->next_bucket()) ready.push_back(*bucket);
     const PassResult result = co_await pass->finish();
     {
       const StageTimer timer(place_.recorder, runtime, Stage::exchange);
       const double weight = static_cast<double>(result.samples) / result.global_samples;
-      for (const std::size_t bucket : ready) {  // 3
-        const Range range = learner.layout().buckets[bucket];
-        const FloatSpan gradient = learner.gradients().slice(range.begin, range.end);
-        co_await averager_->average(place_.group, gradient, weight, static_cast<std::uint32_t>(bucket));
+      std::uint32_t channel = 0;
+      for (const Range bucket : learner.layout().buckets) {  // 3: in the same order on all ranks
+        const FloatSpan gradient = learner.gradients().slice(bucket.begin, bucket.end);
+        co_await averager_->average(place_.group, gradient, weight, channel++);
       }
     }
     const StageTimer timer(place_.recorder, runtime, Stage::optimise);

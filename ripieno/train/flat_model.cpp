@@ -97,8 +97,10 @@ FlatModel::FlatModel(std::shared_ptr<torch::nn::Module> module, FlatOptions opti
 
   gradients_ = torch::zeros_like(parameters_);
   for (std::size_t i = 0; i < trained_.size(); ++i) {
-    gradient_views_.push_back(view_of(gradients_, static_cast<std::int64_t>(layout_.tensors[i].range.begin), trained_[i],
-                                      options.channels_last));
+    // Not a view in autograd's sense: an optimiser's zero_grad() may detach it in place.
+    const torch::Tensor view = view_of(gradients_, static_cast<std::int64_t>(layout_.tensors[i].range.begin), trained_[i],
+                                       options.channels_last);
+    gradient_views_.push_back(torch::from_blob(view.data_ptr(), view.sizes(), view.strides(), gradients_.options()));
     trained_[i].mutable_grad() = gradient_views_[i];
   }
 

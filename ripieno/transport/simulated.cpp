@@ -230,7 +230,10 @@ SimulatedNetwork::SimulatedNetwork(Runtime& runtime, int ranks, SimulatedOptions
   });
 }
 
-SimulatedNetwork::~SimulatedNetwork() = default;
+SimulatedNetwork::~SimulatedNetwork() {
+  // Where a run ended early: whoever still waits in here owns the endpoint, which owns this state.
+  for (auto& [key, stream] : std::exchange(state_->streams, {})) stream = {};
+}
 
 std::shared_ptr<Endpoint> SimulatedNetwork::endpoint(int rank) { return std::make_shared<RankEndpoint>(state_, rank); }
 

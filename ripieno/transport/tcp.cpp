@@ -46,7 +46,8 @@ class TcpEndpoint final : public Endpoint {
 
  private:
   std::shared_ptr<TcpLink> link(int peer) const {
-    require(peer >= 0 && peer < size() && links_[peer], "rank ", rank_, " has no connection to rank ", peer, " of ", size());
+    require(peer >= 0 && peer < size() && links_[peer], "rank ", rank_, " has no connection to rank ", peer, " of ",
+            size());
     return links_[peer];
   }
 

@@ -5,11 +5,12 @@
 // Errors, each naming this rank, the peer and the message:
 // - mismatch: the peer sent another message than the one awaited (operation, type, count, size, epoch or sequence), or
 //   bytes that are no message. The connection ends: nothing on it could be trusted any more.
-// - peer: the connection was closed or reset, or the watchdog's time has passed. It is raised by the operations with that
-//   peer, pending and later; messages that had arrived whole can still be received. Nobody is told where nobody waits.
+// - peer: the connection was closed or reset, or the watchdog's time has passed. It is raised by the operations with
+//   that peer, pending and later; messages that had arrived whole can still be received. Nobody is told where nobody
+//   waits.
 //
-// Before ranks close their endpoints they should agree that all is received (a barrier): closing with unread bytes makes
-// the kernel reset the connection, which drops what the other side has not been given yet.
+// Before ranks close their endpoints they should agree that all is received (a barrier): closing with unread bytes
+// makes the kernel reset the connection, which drops what the other side has not been given yet.
 // Destroy the endpoint before its runtime. A coroutine that is suspended in it should not own it: it would never end.
 #pragma once
 

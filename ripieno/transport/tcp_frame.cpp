@@ -9,8 +9,8 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "frames are written as they lie in memory");
 
-constexpr std::uint32_t magic = 0x4E504952;             // "RIPN"
-constexpr std::uint64_t most_payload = 1ull << 48;      // no message is larger: catches a stream out of step
+constexpr std::uint32_t magic = 0x4E504952;         // "RIPN"
+constexpr std::uint64_t most_payload = 1ull << 48;  // no message is larger: catches a stream out of step
 
 template <class T>
 void put(FrameBytes& bytes, std::size_t at, const T& value) {
@@ -61,8 +61,7 @@ std::optional<Frame> decode(const FrameBytes& bytes) {
   const bool printable = std::all_of(frame.operation.begin(), frame.operation.end(),
                                      [](char c) { return c == 0 || (c >= 32 && c < 127); });
   if (get<std::uint32_t>(bytes, 0) != magic || purpose >= purposes.size() || type > static_cast<int>(DType::bf16) ||
-      get<std::uint16_t>(bytes, 38) != 0 || frame.operation.back() != 0 ||
-      !printable || frame.payload > most_payload) {
+      get<std::uint16_t>(bytes, 38) != 0 || frame.operation.back() != 0 || !printable || frame.payload > most_payload) {
     return std::nullopt;
   }
   frame.channel.purpose = static_cast<Purpose>(purpose);

@@ -1,6 +1,7 @@
 // The 64 bytes that precede every payload on a TCP connection, little-endian:
 //    0 magic u32      8 sequence u64    24 payload bytes u64   36 purpose u8    38 zero u16
-//    4 epoch u32     16 count u64       32 channel id u32      37 type u8       40 operation, 24 characters, ends with zeros
+//    4 epoch u32     16 count u64       32 channel id u32      37 type u8       40 operation, 24 characters
+// The operation ends with zeros.
 #pragma once
 
 #include <array>

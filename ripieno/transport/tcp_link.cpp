@@ -78,9 +78,7 @@ TcpLink::TcpLink(Runtime& runtime, int rank, int peer, asio::ip::tcp::socket soc
   if (error) lose(error.message());
 }
 
-void TcpLink::start() {
-  asio::co_spawn(runtime_.context(), pump(shared_from_this()), asio::detached);
-}
+void TcpLink::start() { asio::co_spawn(runtime_.context(), pump(shared_from_this()), asio::detached); }
 
 Task<> TcpLink::send(std::shared_ptr<TcpLink> link, Message message, ConstBytes payload) {
   const std::uint64_t id = link->next_send_++;
@@ -97,8 +95,9 @@ Task<> TcpLink::send(std::shared_ptr<TcpLink> link, Message message, ConstBytes 
     link->sending_.erase(id);
     if (!error && !link->error_) co_return;
     // The pump learns by itself that the peer is gone, after it has read what the peer still had to say.
-    if (!link->ended()) fail(ErrorKind::peer, "rank ", link->rank_, ": lost rank ", link->peer_, " (", error.message(),
-                             ") while sending ", describe(message));
+    if (!link->ended())
+      fail(ErrorKind::peer, "rank ", link->rank_, ": lost rank ", link->peer_, " (", error.message(),
+           ") while sending ", describe(message));
   }
   link->sending_.erase(id);
   std::rethrow_exception(link->failure("sending", message));
@@ -142,8 +141,8 @@ Task<bool> TcpLink::pump_one() {
   if (!co_await read(buffer)) co_return false;
   const std::optional<Frame> decoded = decode(bytes);
   if (!decoded) {
-    fail(ErrorKind::mismatch, "rank ", rank_, ": rank ", peer_, " sent bytes that are not a message's header. Do all ranks ",
-         "run the same version?");
+    fail(ErrorKind::mismatch, "rank ", rank_, ": rank ", peer_,
+         " sent bytes that are not a message's header. Do all ranks ", "run the same version?");
   }
   const Frame frame = *decoded;
   if (frame.epoch != options_.epoch) {
@@ -261,9 +260,9 @@ std::exception_ptr TcpLink::mismatch(const Frame& frame, const Message& expected
       sent.count == expected.count && frame.payload == payload) {
     return nullptr;
   }
-  return std::make_exception_ptr(
-      Error(ErrorKind::mismatch, text("rank ", rank_, " waits for ", describe(expected, payload), ", but rank ", peer_,
-                                      " sent ", describe(sent, frame.payload), ": the ranks do not run the same recipe")));
+  return std::make_exception_ptr(Error(
+      ErrorKind::mismatch, text("rank ", rank_, " waits for ", describe(expected, payload), ", but rank ", peer_,
+                                " sent ", describe(sent, frame.payload), ": the ranks do not run the same recipe")));
 }
 
 /// What a kept message costs of the credit: with its bookkeeping, so that empty messages are not for nothing.

@@ -91,7 +91,7 @@ TEST(Kernels, AddsConvertsAndScalesEveryPairAndLength) {
         for (double& x : source) x = std::ldexp(static_cast<double>(random.below(64)), -3);  // exact in every type
         const FloatSpan wide(memory.data(), n, wide_type), small(narrow.data(), n, narrow_type);
         if (wide_type == DType::fp64) {
-          std::memcpy(memory.data(), source.data(), n * 8);
+          std::copy(source.begin(), source.end(), memory.begin());
         } else {
           for (std::size_t i = 0; i < n; ++i) wide.as<float>()[i] = static_cast<float>(source[i]);
         }

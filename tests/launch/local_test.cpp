@@ -73,8 +73,9 @@ void expect_no_children() {
 TEST(Local, AllSucceedAndMessagesAreRelayed) {
   const std::size_t before = open_descriptors();
   for (const int workers : {1, 3}) {
-    const Result result = run(shell(workers, "echo '{\"type\": \"hello\", \"rank\": '$RIPIENO_RANK'}' >&3;"
-                                             "echo no json >&3; echo to stderr $RIPIENO_WORLD_SIZE >&2"));
+    const Result result = run(shell(workers,
+                                    "echo '{\"type\": \"hello\", \"rank\": '$RIPIENO_RANK'}' >&3;"
+                                    "echo no json >&3; echo to stderr $RIPIENO_WORLD_SIZE >&2"));
     EXPECT_EQ(result.error, "");
     for (int rank = 0; rank < workers; ++rank) {
       const std::vector<nlohmann::json> expected{{{"type", "hello"}, {"rank", rank}}};
@@ -95,41 +96,47 @@ TEST(Local, ALineWithoutItsEndIsNotLost) {
 }
 
 TEST(Local, TheSecretIsNotInTheArgumentsAndNoDescriptorIsInherited) {
-  const Result result = run(shell(1, "tr '\\0' ' ' </proc/$$/cmdline | grep -c -- $RIPIENO_TOKEN >&2;"
-                                     "echo ${#RIPIENO_TOKEN} >&2; exec ls /proc/self/fd >&2"));
+  const Result result = run(shell(1,
+                                  "tr '\\0' ' ' </proc/$$/cmdline | grep -c -- $RIPIENO_TOKEN >&2;"
+                                  "echo ${#RIPIENO_TOKEN} >&2; exec ls /proc/self/fd >&2"));
   EXPECT_EQ(result.error, "");
-  EXPECT_EQ(result.lines.at(0), (std::vector<std::string>{"0", "64", "0", "1", "2", "3", "4"}));  // 4: ls reads the folder
+  EXPECT_EQ(result.lines.at(0), (std::vector<std::string>{"0", "64", "0", "1", "2", "3", "4"}));  // ls reads by 4
 }
 
 TEST(Local, AFailureIsTheWorkersOwnAndEndsTheOthers) {
   // The others would sleep for 100 s; the test's own time limit is below that.
   const Result result =
-      run(shell(3, "if [ $RIPIENO_RANK = 1 ]; then"
-                   "  echo '{\"type\": \"failed\", \"kind\": \"data\", \"message\": \"no such data set\"}' >&3; exit 3;"
-                   "fi; sleep 100"));
+      run(shell(3,
+                "if [ $RIPIENO_RANK = 1 ]; then"
+                "  echo '{\"type\": \"failed\", \"kind\": \"data\", \"message\": \"no such data set\"}' >&3; exit 3;"
+                "fi; sleep 100"));
   EXPECT_EQ(result.error, "rank 1: no such data set");
   EXPECT_EQ(result.kind, ErrorKind::data);
   expect_no_children();
 }
 
 TEST(Local, AWorkerThatEndsWithoutAWordIsNamedWithItsLastLines) {
-  const Result result = run(shell(2, "if [ $RIPIENO_RANK = 1 ]; then echo one >&2; echo two >&2; exit 3; fi; sleep 100"));
+  const Result result =
+      run(shell(2, "if [ $RIPIENO_RANK = 1 ]; then echo one >&2; echo two >&2; exit 3; fi; sleep 100"));
   EXPECT_EQ(result.error, "rank 1 exited with code 3; its last lines on standard error:\n  one\n  two");
   EXPECT_EQ(result.kind, ErrorKind::peer);
 }
 
 TEST(Local, AKilledWorkerIsTheCauseEvenIfOthersReportItFirst) {
-  LocalJob job = shell(3, "if [ $RIPIENO_RANK = 2 ]; then sleep 0.3; kill -9 $$; fi;"
-                          "echo '{\"type\": \"failed\", \"kind\": \"peer\", \"message\": \"lost rank 2\"}' >&3; exit 6");
+  LocalJob job = shell(3,
+                       "if [ $RIPIENO_RANK = 2 ]; then sleep 0.3; kill -9 $$; fi;"
+                       "echo '{\"type\": \"failed\", \"kind\": \"peer\", \"message\": \"lost rank 2\"}' >&3; exit 6");
   const Result result = run(job);
   EXPECT_EQ(result.error, "rank 2 was killed by signal 9 (Killed)");
   expect_no_children();
 }
 
 TEST(Local, ALostPeerIsTheFailureWhereNothingElseFailed) {
-  LocalJob job = shell(2, "if [ $RIPIENO_RANK = 1 ]; then"
-                          "  echo '{\"type\": \"failed\", \"kind\": \"peer\", \"message\": \"rank 1: lost rank 0\"}' >&3; exit 6;"
-                          "fi; sleep 100");
+  LocalJob job =
+      shell(2,
+            "if [ $RIPIENO_RANK = 1 ]; then"
+            "  echo '{\"type\": \"failed\", \"kind\": \"peer\", \"message\": \"rank 1: lost rank 0\"}' >&3; exit 6;"
+            "fi; sleep 100");
   job.grace = std::chrono::milliseconds(100);
   const Result result = run(job);
   EXPECT_EQ(result.error, "rank 1: lost rank 0");
@@ -202,7 +209,8 @@ TEST(Local, AKilledLauncherLeavesNoWorker) {
     _exit(0);
   }
   pid_t workers[2];
-  for (pid_t& worker : workers) ASSERT_EQ(read(pipe_ends[0], &worker, sizeof worker), static_cast<ssize_t>(sizeof worker));
+  for (pid_t& worker : workers)
+    ASSERT_EQ(read(pipe_ends[0], &worker, sizeof worker), static_cast<ssize_t>(sizeof worker));
   kill(launcher, SIGKILL);
   ASSERT_EQ(waitpid(launcher, nullptr, 0), launcher);
   for (const pid_t worker : workers) {

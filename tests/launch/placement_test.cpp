@@ -11,9 +11,9 @@
 namespace ripieno {
 namespace {
 
-const char* const variables[] = {"RIPIENO_RANK",  "RIPIENO_WORLD_SIZE", "RIPIENO_RENDEZVOUS", "RIPIENO_TOKEN",
-                                 "RIPIENO_CONTROL_FD", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID", "TORCHELASTIC_RUN_ID",
-                                 "RANK", "MASTER_ADDR"};
+const char* const variables[] = {
+    "RIPIENO_RANK",         "RIPIENO_WORLD_SIZE", "RIPIENO_RENDEZVOUS",  "RIPIENO_TOKEN", "RIPIENO_CONTROL_FD",
+    "OMPI_COMM_WORLD_RANK", "SLURM_PROCID",       "TORCHELASTIC_RUN_ID", "RANK",          "MASTER_ADDR"};
 
 Placement placement_in(const std::map<std::string, std::string>& environment) {
   for (const char* name : variables) unsetenv(name);
@@ -56,7 +56,7 @@ TEST(Placement, OtherLaunchersAreRecognised) {
 
 TEST(Placement, WhatIsMalformedIsNamed) {
   const std::vector<std::pair<std::string, std::string>> wrong{
-      {"RIPIENO_RANK", "-1"},      {"RIPIENO_RANK", "two"},      {"RIPIENO_RANK", "4"}, {"RIPIENO_RANK", ""},
+      {"RIPIENO_RANK", "-1"},      {"RIPIENO_RANK", "two"},      {"RIPIENO_RANK", "4"},       {"RIPIENO_RANK", ""},
       {"RIPIENO_WORLD_SIZE", "0"}, {"RIPIENO_WORLD_SIZE", "4x"}, {"RIPIENO_CONTROL_FD", "-3"}};
   for (const auto& [name, value] : wrong) {
     auto environment = good;

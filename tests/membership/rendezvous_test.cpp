@@ -1,12 +1,12 @@
 // Workers and rendezvous are coroutines of one real runtime, over loopback.
 #include "ripieno/membership/rendezvous.h"
 
+#include <gtest/gtest.h>
+
 #include <asio/ip/tcp.hpp>
 #include <asio/read.hpp>
 #include <asio/redirect_error.hpp>
 #include <asio/write.hpp>
-#include <gtest/gtest.h>
-
 #include <cstring>
 
 #include "ripieno/core/async.h"
@@ -139,8 +139,10 @@ TEST(Rendezvous, StrangersArePutOutAndDisturbNobody) {
   wrong_magic.magic ^= 1;
   bool out[4] = {};
   const std::vector<std::byte> garbage(100'000, std::byte{'x'}), nothing;
-  job.runtime->spawn("wrong token", intrude(job.runtime.get(), job.rendezvous.address(), bytes_of(wrong_token), &out[0]));
-  job.runtime->spawn("wrong magic", intrude(job.runtime.get(), job.rendezvous.address(), bytes_of(wrong_magic), &out[1]));
+  job.runtime->spawn("wrong token",
+                     intrude(job.runtime.get(), job.rendezvous.address(), bytes_of(wrong_token), &out[0]));
+  job.runtime->spawn("wrong magic",
+                     intrude(job.runtime.get(), job.rendezvous.address(), bytes_of(wrong_magic), &out[1]));
   job.runtime->spawn("garbage", intrude(job.runtime.get(), job.rendezvous.address(), garbage, &out[2]));
   job.runtime->spawn("silence", intrude(job.runtime.get(), job.rendezvous.address(), nothing, &out[3]));
   job.run();

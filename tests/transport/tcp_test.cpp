@@ -1,96 +1,17 @@
-// Ranks are threads over loopback, each with a real runtime of its own.
 #include "ripieno/transport/tcp.h"
 
-#include <asio/detached.hpp>
-#include <asio/write.hpp>
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <thread>
 
 #include "ripieno/core/async.h"
 #include "ripieno/core/kernels.h"
-#include "ripieno/transport/tcp_frame.h"
+#include "tests/transport/tcp_ranks.h"
 
 namespace ripieno {
 namespace {
 
-using asio::ip::tcp;
-using Sockets = std::vector<std::optional<tcp::socket>>;
-
-/// Connected pairs of file descriptors: [i][j] is i's way to j.
-std::vector<std::vector<int>> connect_all(int ranks) {
-  std::vector<std::vector<int>> fds(ranks, std::vector<int>(ranks, -1));
-  asio::io_context context;
-  tcp::acceptor acceptor(context, tcp::endpoint(asio::ip::address_v4::loopback(), 0));
-  for (int i = 0; i < ranks; ++i) {
-    for (int j = 0; j < i; ++j) {
-      tcp::socket there(context), here(context);
-      there.connect(acceptor.local_endpoint());
-      acceptor.accept(here);
-      fds[i][j] = there.release();
-      fds[j][i] = here.release();
-    }
-  }
-  return fds;
-}
-
-Sockets sockets_of(Runtime& runtime, const std::vector<int>& fds) {
-  Sockets sockets(fds.size());
-  for (std::size_t i = 0; i < fds.size(); ++i) {
-    if (fds[i] >= 0) sockets[i].emplace(runtime.context(), tcp::v4(), fds[i]);
-  }
-  return sockets;
-}
-
-using Body = Task<> (*)(Endpoint*);
-
-struct Outcome {
-  std::string error;  // empty where all went well
-  std::optional<ErrorKind> kind;
-};
-
-/// Runs body(endpoint) on every rank, in a thread each, and returns how each ended. No endpoint is closed before all
-/// are through, unless `leave` says so.
-std::vector<Outcome> run_ranks(std::vector<Body> bodies, TcpOptions options = {}, bool leave = false) {
-  const int ranks = static_cast<int>(bodies.size());
-  const auto fds = connect_all(ranks);
-  std::vector<Outcome> outcomes(ranks);
-  std::vector<std::unique_ptr<Runtime>> runtimes(ranks);
-  std::vector<std::shared_ptr<Endpoint>> endpoints(ranks);
-  for (int rank = 0; rank < ranks; ++rank) {
-    runtimes[rank] = real_runtime(rank);
-    endpoints[rank] = tcp_endpoint(*runtimes[rank], rank, sockets_of(*runtimes[rank], fds[rank]), options);
-  }
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < ranks; ++rank) {
-    threads.emplace_back([&, rank] {
-      try {
-        runtimes[rank]->spawn(text("rank ", rank), bodies[rank](endpoints[rank].get()));
-        runtimes[rank]->run();
-      } catch (const Error& e) {
-        outcomes[rank] = {e.what(), e.kind()};
-      }
-      if (leave) endpoints[rank].reset();
-    });
-  }
-  for (auto& thread : threads) thread.join();
-  return outcomes;
-}
-
-void expect_no_errors(const std::vector<Outcome>& outcomes) {
-  for (std::size_t rank = 0; rank < outcomes.size(); ++rank) EXPECT_EQ(outcomes[rank].error, "") << "rank " << rank;
-}
-
-Message message(std::uint64_t count, std::uint32_t channel = 0, std::string_view operation = "test",
-                DType type = DType::fp32) {
-  return {{Purpose::exchange, channel}, operation, type, count};
-}
-
-ConstBytes const_bytes(const std::vector<float>& v) { return std::as_bytes(std::span(v)); }
-Bytes bytes(std::vector<float>& v) { return std::as_writable_bytes(std::span(v)); }
-
-void revoke_on_error(std::exception_ptr) {}
+using namespace ripieno::testing;
 
 TEST(Tcp, PingPong) {
   auto ping = [](Endpoint* e) -> Task<> {
@@ -360,74 +281,6 @@ TEST(Tcp, TheWatchdogNamesWhatItWaitedFor) {
   EXPECT_EQ(outcomes[1].kind, ErrorKind::peer);
   EXPECT_EQ(outcomes[1].error,
             "rank 1: gave up on rank 0 after 0.05 s of waiting for test of 10 fp32 on exchange channel 2");
-}
-
-/// Rank 0, whose one peer sends `raw`; returns how its receive ends.
-Outcome receive_from(const std::vector<std::byte>& raw, TcpOptions options = {}) {
-  const auto fds = connect_all(2);
-  auto runtime = real_runtime(0);
-  tcp::socket stranger(runtime->context(), tcp::v4(), fds[1][0]);
-  asio::write(stranger, asio::buffer(raw));
-  auto endpoint = tcp_endpoint(*runtime, 0, sockets_of(*runtime, fds[0]), options);
-  auto body = [](Endpoint* e) -> Task<> {
-    std::vector<float> in(10);
-    co_await e->receive(1, message(10), bytes(in));
-  };
-  runtime->spawn("rank 0", body(endpoint.get()));
-  try {
-    runtime->run();
-  } catch (const Error& e) {
-    return {e.what(), e.kind()};
-  }
-  return {};
-}
-
-TEST(Tcp, GarbageIsANamedError) {
-  std::vector<std::byte> garbage(1000, std::byte{'G'});
-  const Outcome outcome = receive_from(garbage);
-  EXPECT_EQ(outcome.kind, ErrorKind::mismatch);
-  EXPECT_NE(outcome.error.find("rank 0: rank 1 sent bytes that are not a message's header"), std::string::npos)
-      << outcome.error;
-}
-
-TEST(Tcp, HeadersAreCheckedBeforeAnythingIsAllocated) {
-  const Frame good = make_frame(message(10), 0, 0, 40);
-  auto raw = [](const Frame& frame) {
-    const FrameBytes bytes = encode(frame);
-    return std::vector<std::byte>(bytes.begin(), bytes.end());
-  };
-  Frame huge = good, late = good, other_epoch = good;
-  huge.payload = ~0ull >> 1;
-  late.sequence = 5;
-  other_epoch.epoch = 7;
-  EXPECT_EQ(receive_from(raw(huge)).kind, ErrorKind::mismatch);
-  EXPECT_NE(receive_from(raw(late)).error.find("sent message 5"), std::string::npos);
-  EXPECT_NE(receive_from(raw(other_epoch)).error.find("epoch 7"), std::string::npos);
-  // Every byte of a header that is flipped leaves either another valid header or none; decode() never lets through
-  // what encode() would not have written.
-  const FrameBytes bytes = encode(good);
-  for (std::size_t i = 0; i < bytes.size(); ++i) {
-    FrameBytes flipped = bytes;
-    flipped[i] ^= std::byte{0xFF};
-    if (const auto frame = decode(flipped)) {
-      EXPECT_EQ(encode(*frame), flipped) << "byte " << i;
-    }
-  }
-}
-
-TEST(Tcp, AnEndpointMayGoWhileOthersWaitOnIt) {
-  const auto fds = connect_all(2);
-  auto runtime = real_runtime(0);
-  tcp::socket silent(runtime->context(), tcp::v4(), fds[1][0]);
-  auto endpoint = tcp_endpoint(*runtime, 0, sockets_of(*runtime, fds[0]), {});
-  auto body = [](Endpoint* e) -> Task<> {
-    std::vector<float> in(10);
-    co_await e->receive(1, message(10), bytes(in));
-  };
-  runtime->spawn("waits", body(endpoint.get()));
-  auto destroy = [&endpoint] { endpoint.reset(); };
-  asio::post(runtime->context(), destroy);
-  EXPECT_THROW(runtime->run(), Error);
 }
 
 TEST(Tcp, ThreeRanksExchangeWithEachOther) {

@@ -1,0 +1,20 @@
+# `cmake --install`: headers, libraries and a package that find_package(Ripieno) finds (targets Ripieno::core, ...,
+# Ripieno::train, Ripieno::launch, Ripieno::program), and the program.
+include(CMakePackageConfigHelpers)
+set(package_folder "${CMAKE_INSTALL_LIBDIR}/cmake/Ripieno")
+
+get_property(rooms GLOBAL PROPERTY RIPIENO_ROOMS)
+install(TARGETS ${rooms} EXPORT RipienoTargets ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/ripieno" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" FILES_MATCHING PATTERN "*.h")
+if(RIPIENO_TORCH)
+  install(TARGETS ripieno_program EXPORT RipienoTargets ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+  install(TARGETS ripieno RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+  install(FILES "${PROJECT_SOURCE_DIR}/apps/ripieno/program.h" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/apps/ripieno")
+endif()
+
+install(EXPORT RipienoTargets NAMESPACE Ripieno:: DESTINATION "${package_folder}")
+configure_package_config_file("${CMAKE_CURRENT_LIST_DIR}/RipienoConfig.cmake.in" "${CMAKE_BINARY_DIR}/RipienoConfig.cmake"
+                              INSTALL_DESTINATION "${package_folder}")
+write_basic_package_version_file("${CMAKE_BINARY_DIR}/RipienoConfigVersion.cmake" COMPATIBILITY SameMinorVersion)
+install(FILES "${CMAKE_BINARY_DIR}/RipienoConfig.cmake" "${CMAKE_BINARY_DIR}/RipienoConfigVersion.cmake"
+        DESTINATION "${package_folder}")

@@ -1,0 +1,172 @@
+"""The commands beside train: compare, explain, bench, list, doctor, and every command's help."""
+
+import unittest
+
+from program import USAGE, ProgramTest
+
+GRID = """title = "two ways to agree"
+workers = 2
+seeds = 2
+
+[batch]
+per_worker = 64
+
+[data]
+train_samples = 128
+test_samples = 50
+
+[grid]
+strategy = ["ring", "fedavg"]
+"""
+COMMANDS = ["train", "compare", "explain", "bench", "list", "doctor", "launch"]
+LISTS = {"models": "mnist-cnn", "data": "digits", "strategies": "fedavg", "routes": "ring", "codecs": "bf16"}
+
+
+class CompareTest(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        (self.folder / "grid.toml").write_text(GRID)
+
+    def test_a_grid(self):
+        first = self.ripieno("compare", "grid.toml")
+        self.assertEqual(first.code, 0, first.err)
+        self.assertEqual([line.split()[0] for line in first.out.splitlines()[3:5]], ["ring", "fedavg"])
+        self.assertIn("accuracy", first.out)
+        self.assertIn("±", first.out)
+        self.assertEqual(first.err.splitlines()[0], "two ways to agree")
+        self.assertEqual([line.split(":")[0] for line in first.err.splitlines()[1:]],
+                         ["1/4 ring", "2/4 ring", "3/4 fedavg", "4/4 fedavg"])
+        runs = self.runs()
+        self.assertEqual(len(runs), 4)
+
+        second = self.ripieno("compare", "grid.toml")
+        self.assertEqual(second.code, 0, second.err)
+        self.assertEqual(second.err.count("done before"), 4, second.err)
+        self.assertEqual(second.out, first.out)
+        self.assertEqual(self.runs(), runs)
+
+        summaries = self.json("compare", "grid.toml")
+        self.assertEqual([(one["name"], one["seed"]) for one in summaries],
+                         [("ring", 0), ("ring", 1), ("fedavg", 0), ("fedavg", 1)])
+        self.assertEqual(self.runs(), runs)
+
+        # A run that did not end is done again, and that one alone.
+        (runs[2] / "summary.json").unlink()
+        third = self.ripieno("compare", "grid.toml")
+        self.assertEqual(third.err.count("done before"), 3, third.err)
+        self.assertEqual(len(self.runs()), 5)
+
+        # Other settings are other runs.
+        fourth = self.ripieno("compare", "grid.toml", "--set", "strategy=ring", "--set", "seeds=1",
+                              "--set", "learning_rate.base=0.01")
+        self.assertNotIn("done before", fourth.err)
+        self.assertEqual(len(self.runs()), 6)
+
+    def test_train_takes_no_grid(self):
+        result = self.ripieno("train", "grid.toml")
+        self.assertEqual(result.code, USAGE)
+        self.assert_one_line(result.err, "grid.toml", "holds 4 runs", "ripieno compare")
+        self.assertEqual(self.runs(), [])
+
+    def test_train_takes_one_cell(self):
+        self.good("train", "grid.toml", "--set", "strategy=ring", "--set", "seeds=1")
+        self.assertEqual(len(self.runs()), 1)
+
+    def test_print_config(self):
+        cells = self.good("compare", "grid.toml", "--print-config")
+        self.assertEqual([line for line in cells.splitlines() if line.startswith("# ")],
+                         ["# ring", "# ring", "# fedavg", "# fedavg"])
+        one = self.good("train", "grid.toml", "--set", "strategy=ring", "--set", "seeds=1", "--set", "train.epochs=7",
+                        "--print-config")
+        for line in ("workers = 2  # grid.toml:2", "epochs = 7  # --set", 'strategy = "ring"  # --set',
+                     "threads = 1  # default"):
+            self.assertIn(line, one.splitlines())
+        self.assertEqual(self.runs(), [])
+        # What is printed is a recipe, of the same values.
+        (self.folder / "printed.toml").write_text(one)
+        values = [line.split("  # ")[0] for line in one.splitlines()]
+        again = self.good("train", "printed.toml", "--print-config")
+        self.assertEqual([line.split("  # ")[0] for line in again.splitlines()], values)
+
+
+class ExplainTest(ProgramTest):
+    def test_every_route(self):
+        elements = 1001
+        for route in (one["name"] for one in self.json("list", "routes")):
+            for ranks in range(1, 6):
+                with self.subTest(route, ranks=ranks):
+                    plan = self.json("explain", route, "-n", ranks, "--elements", elements)
+                    self.assertEqual((plan["route"], plan["ranks"], plan["elements"]), (route, ranks, elements))
+                    self.assertEqual(plan["bytes_sent"], 2 * elements * (ranks - 1) * 4)
+                    sent = [rank["bytes_sent"] for rank in plan["per_rank"]]
+                    received = [rank["bytes_received"] for rank in plan["per_rank"]]
+                    self.assertEqual((len(sent), sum(sent), sum(received)), (ranks, plan["bytes_sent"], sum(sent)))
+                    for rank in plan["per_rank"]:
+                        moved = sum(step["send"]["end"] - step["send"]["begin"]
+                                    for step in rank["steps"] if "send" in step)
+                        self.assertEqual(4 * moved, rank["bytes_sent"])
+            text = self.good("explain", route, "-n", 3, "--elements", elements)
+            self.assertIn("proved: every rank ends with the sum of all", text)
+            self.assertIn("rank 2", text)
+
+    def test_half_precision_takes_half_the_bytes(self):
+        plan = self.json("explain", "ring", "-n", 3, "--elements", 300, "--wire", "fp16")
+        self.assertEqual(plan["bytes_sent"], 2 * 300 * 2 * 2)
+
+    def test_many_ranks(self):
+        self.assertIn("--format json has them all", self.good("explain", "ring", "-n", 20, "--elements", 100))
+
+
+class BenchTest(ProgramTest):
+    def test_every_route(self):
+        sizes = [1024, 2048, 4096, 8192, 16384]
+        routes = [one["name"] for one in self.json("list", "routes")]
+        chosen = [argument for route in routes for argument in ("--route", route)]
+        rows = self.json("bench", "all-reduce", "-b", "1K", "-e", "16K", "-n", "3", "-i", "5", *chosen)
+        self.assertEqual([(row["route"], row["bytes"]) for row in rows],
+                         [(route, size) for route in routes for size in sizes])
+        for row in rows:
+            self.assertEqual((row["elements"], row["ranks"], row["wrong"]), (row["bytes"] // 4, 3, 0))
+            self.assertTrue(0 < row["min_us"] <= row["time_us"] <= row["max_us"], row)
+            self.assertAlmostEqual(row["algbw"], row["bytes"] / row["time_us"] / 1e3)
+            self.assertAlmostEqual(row["busbw"], row["algbw"] * 2 * 2 / 3)
+        self.assert_nobody_left()
+
+    def test_wire_segments_and_one_rank(self):
+        for arguments in (("--wire", "fp16"), ("--wire", "bf16"), ("--segment-kb", "1"), ("-n", "1")):
+            with self.subTest(arguments):
+                text = self.good("bench", "all-reduce", "-b", "4K", "-e", "4K", "-i", "2", *arguments)
+                self.assertEqual(text.splitlines()[-1].split()[:2], ["4096", "1024"])
+
+
+class OtherCommandsTest(ProgramTest):
+    def test_lists(self):
+        for what, name in LISTS.items():
+            with self.subTest(what):
+                rows = self.json("list", what)
+                self.assertIn(name, [row["name"] for row in rows])
+                text = self.good("list", what).splitlines()
+                self.assertEqual(len(text), len(rows) + 2)
+                self.assertEqual([line.split()[0] for line in text[2:]], [row["name"] for row in rows])
+
+    def test_doctor(self):
+        seen = self.json("doctor")
+        for key in ("cores", "usable_cores", "launcher", "interfaces", "transports", "libtorch", "version"):
+            self.assertIn(key, seen)
+        self.assertGreaterEqual(seen["usable_cores"], 1)
+        self.assertIn("usable_cores", self.good("doctor"))
+
+    def test_help(self):
+        overview = self.good("--help")
+        for command in COMMANDS:
+            with self.subTest(command):
+                self.assertIn(f"\n  {command} ", overview)
+                text = self.good(command, "--help")
+                self.assertIn(f"Usage: ripieno {command}", text)
+                self.assertNotIn("INT:", text)
+        self.assertNotRegex(overview, r"(?m)^\s+worker\b", "the workers' command is not for users")
+        self.assertRegex(self.good("--version"), r"^\d+\.\d+\.\d+\n$")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,162 @@
+"""Bad input of every kind: one line that names it, the exit code of its kind, and nothing left behind."""
+
+import socket
+import struct
+import unittest
+
+from program import DATA, IO, NETWORK, USAGE, ProgramTest, sets, SMALL
+
+B = "batch.per_worker=8"
+
+# Arguments, exit code, words of the line. Nothing of this starts a worker.
+LINES = [
+    # the command line
+    ((), USAGE, ["see ripieno --help"]),
+    (("trian",), USAGE, ['no command "trian"', "ripieno --help"]),
+    (("train", "--fast"), USAGE, ["--fast", "ripieno train --help"]),
+    (("train", "--workers", "x"), USAGE, ["--workers", "x", "1 to 4096"]),
+    (("train", "-n", "-1"), USAGE, ["--workers", "-1", "1 to 4096"]),
+    (("list", "colours"), USAGE, ["colours", "strategies"]),
+    (("compare",), USAGE, ["recipe is required"]),
+    (("launch", "-n", "2"), USAGE, ["command is required"]),
+    # settings
+    (("train", "--set", "learning_rat.base=1"), USAGE, ["learning_rat.base", "did you mean learning_rate.base?"]),
+    (("train", "--set", "momentum=1"), USAGE, ["momentum", "did you mean optimiser.momentum?"]),
+    (("train", "--set", "workers"), USAGE, ["--set workers", "KEY=VALUE"]),
+    (("train", "--set", "train.epochs=many"), USAGE, ["train.epochs", "whole number", '"many"']),
+    (("train", "--set", "train.epochs=1e300"), USAGE, ["train.epochs", "whole number"]),
+    (("train", "--set", "learning_rate.base=nan"), USAGE, ["learning_rate.base", "nan", "above 0"]),
+    (("train", "--set", B, "--set", "batch.global=8"), USAGE, ["batch.global", "batch.per_worker", "state one"]),
+    (("train",), USAGE, ["no batch size", "batch.global", "batch.per_worker"]),
+    (("train", "--set", B, "--set", "optimiser.nesterov=true"), USAGE, ["nesterov", "momentum"]),
+    # sizes that make no sense
+    (("train", "--set", "workers=0"), USAGE, ["workers = 0", "1 to 4096"]),
+    (("train", "--set", "workers=1000000000"), USAGE, ["workers = 1000000000", "1 to 4096"]),
+    (("train", "--set", "batch.per_worker=99999999999"), USAGE, ["batch.per_worker", "99999999999"]),
+    (("train", "--set", "data.train_samples=-1"), USAGE, ["data.train_samples = -1"]),
+    (("explain", "ring", "-n", "0"), USAGE, ["--ranks", "1 to 512"]),
+    (("explain", "ring", "--elements", "-1"), USAGE, ["--elements", "-1"]),
+    (("explain", "ring", "--elements", "99999999999999999999"), USAGE, ["--elements", "99999999999999999999"]),
+    (("bench", "all-reduce", "-b", "3"), USAGE, ['"3" is no size', "4K"]),
+    (("bench", "all-reduce", "-b", "big"), USAGE, ['"big" is no size']),
+    (("bench", "all-reduce", "-b", "1M", "-e", "1K"), USAGE, ["-b 1M is more than -e 1K"]),
+    (("bench", "all-reduce", "-e", "1000G"), USAGE, ['"1000G" is no size', "64G"]),
+    (("bench", "all-reduce", "-n", "0"), USAGE, ["--ranks", "1 to 512"]),
+    (("bench", "all-reduce", "-i", "0"), USAGE, ["--iterations"]),
+    # names
+    (("train", "--set", B, "--strategy", "rign"), USAGE, ['strategy "rign"', "ring", "ps-async"]),
+    (("train", "--set", B, "--set", "model=mnist-cn"), USAGE, ['model "mnist-cn"', "mnist-cnn"]),
+    (("train", "--set", B, "--set", "data.name=digit"), USAGE, ['data set "digit"', 'did you mean "digits"?']),
+    (("train", "--set", B, "--set", "exchange.wire=fp23"), USAGE, ["exchange.wire", '"fp23"', "bf16"]),
+    (("explain", "rign"), USAGE, ['route "rign"', "halving-doubling"]),
+    (("explain", "ring", "--wire", "fp23"), USAGE, ['"fp23"', "bf16"]),
+    (("bench", "all-reduce", "--route", "rign"), USAGE, ['route "rign"', "ring"]),
+    (("bench", "all-reduce", "--wire", "fp23"), USAGE, ['"fp23"', "bf16"]),
+    (("bench", "all-gather"), USAGE, ["all-gather", "all-reduce"]),
+    (("train", "--set", B, "--set", "model=alexnet"), USAGE, ["alexnet", "3x32x32", "digits", "1x28x28"]),
+    # files
+    (("train", "missing.toml"), USAGE, ["missing.toml", "No such file"]),
+    (("train", "binary.toml"), USAGE, ["binary.toml:1:1"]),
+    (("train", "broken.toml"), USAGE, ["broken.toml:2:"]),
+    (("train", "unknown.toml"), USAGE, ["unknown.toml:2:", "train.epoch;", "did you mean train.epochs?"]),
+    (("compare", "missing.toml"), USAGE, ["missing.toml", "No such file"]),
+    (("train", "--resume", "."), DATA, ["is no run folder", "config.toml"]),
+    (("train", "--resume", "missing"), DATA, ["missing", "is no run folder"]),
+    (("train", "--set", B, "--set", "run.folder=binary.toml/runs"), IO, ["binary.toml/runs", "Not a directory"]),
+    (("train", "--set", B, "--set", "run.name=a/b"), USAGE, ['run.name = "a/b"', "run.folder"]),
+    (("train", "--set", B, "--set", "data.name=mnist", "--set", "data.folder=nowhere"), DATA,
+     ["train-images-idx3-ubyte", "nowhere", "digits"]),
+    (("train", "--set", B, "--set", "data.name=cifar10", "--set", "data.folder=nowhere"), DATA, ["nowhere"]),
+    # addresses
+    (("train", "--set", B, "--set", "transport.listen=here"), USAGE, ["here", "host:port"]),
+    (("train", "--set", B, "--set", "transport.listen=127.0.0.1:99999"), USAGE, ["127.0.0.1:99999", "65535"]),
+    (("train", "--set", B, "--set", "transport.listen=203.0.113.1:0"), NETWORK, ["203.0.113.1:0"]),
+]
+
+
+def write_mnist(folder, count=100):
+    for name in ("train", "t10k"):
+        (folder / f"{name}-images-idx3-ubyte").write_bytes(
+            struct.pack(">IIII", 0x803, count, 28, 28) + bytes(count * 784))
+        (folder / f"{name}-labels-idx1-ubyte").write_bytes(struct.pack(">II", 0x801, count) + bytes(count))
+
+
+class ErrorsTest(ProgramTest):
+    def check(self, result, code, words):
+        self.assertEqual(result.code, code, result.err)
+        self.assertEqual(result.out, "")
+        self.assert_one_line(result.err, *words)
+        self.assert_no_summary()
+        self.assert_nobody_left()
+
+    def test_lines(self):
+        (self.folder / "binary.toml").write_bytes(bytes(range(128, 256)))
+        (self.folder / "broken.toml").write_text('model = "mnist-cnn"\nworkers = \n')
+        (self.folder / "unknown.toml").write_text("[train]\nepoch = 3\n")
+        for arguments, code, words in LINES:
+            with self.subTest(" ".join(arguments)):
+                self.check(self.ripieno(*arguments), code, words)
+
+    def test_a_port_in_use(self):
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+            address = "127.0.0.1:%d" % taken.getsockname()[1]
+            result = self.ripieno("train", *sets(SMALL | {"transport.listen": address}))
+        self.check(result, NETWORK, [address, "in use"])
+
+    def mnist(self, **settings):
+        settings = {"data.name": "mnist", "data.folder": self.folder, "batch.per_worker": 8} | settings
+        return self.ripieno("train", *sets(settings))
+
+    def test_a_truncated_image_file(self):
+        write_mnist(self.folder)
+        images = self.folder / "train-images-idx3-ubyte"
+        images.write_bytes(images.read_bytes()[:-100])
+        self.check(self.mnist(), DATA, [str(images), "offset 4", "78416 bytes", "78316", "truncated"])
+
+    def test_another_kind_of_file(self):
+        write_mnist(self.folder)
+        labels = self.folder / "t10k-labels-idx1-ubyte"
+        labels.write_bytes(b"\x7fELF" + labels.read_bytes()[4:])
+        self.check(self.mnist(), DATA, [str(labels), "magic number at offset 0", "0x7f454c46", "0x00000801"])
+
+    def test_fewer_labels_than_images(self):
+        write_mnist(self.folder)
+        (self.folder / "train-labels-idx1-ubyte").write_bytes(struct.pack(">II", 0x801, 99) + bytes(99))
+        self.check(self.mnist(), DATA, ["100 images", "99 labels"])
+
+    def test_a_label_that_is_none_ends_training(self):
+        """Both over tcp, where it is a worker that finds it, and in virtual time."""
+        write_mnist(self.folder)
+        labels = self.folder / "train-labels-idx1-ubyte"
+        content = bytearray(labels.read_bytes())
+        content[8 + 77] = 12
+        labels.write_bytes(content)
+        for kind in ("tcp", "simulated"):
+            with self.subTest(kind):
+                result = self.mnist(**{"transport.kind": kind})
+                self.check(result, DATA, [str(labels), "label at offset 85 is 12", "0 to 9"])
+
+    def test_a_damaged_checkpoint(self):
+        run = self.train()
+        state = run.folder / "state-1.pt"
+        (run.folder / "summary.json").unlink()
+        for content, word in ((state.read_bytes()[:1000], "state-1.pt"), (b"", "state-1.pt"), (None, "state-1.pt")):
+            with self.subTest(content=content and len(content)):
+                state.unlink() if content is None else state.write_bytes(content)
+                result = self.ripieno("train", "--resume", run.folder, "--set", "train.epochs=2")
+                self.assertIn(result.code, (DATA, IO))
+                self.check(result, result.code, [word])
+
+    def test_a_checkpoint_of_another_model(self):
+        run = self.train()
+        (run.folder / "summary.json").unlink()
+        result = self.ripieno("train", "--resume", run.folder, *sets(
+            {"train.epochs": 2, "model": "alexnet", "data.name": "shapes"}))
+        self.assertNotIn(result.code, (0, 1))
+        self.check(result, result.code, ["state-", "parameters"])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,183 @@
+"""Workers that are killed, a launcher that is killed or interrupted, strangers on its ports: jobs end with a reason that
+names who was lost, nobody is left, and what does not belong to a job does not disturb it."""
+
+import os
+import pathlib
+import random
+import signal
+import socket
+import threading
+import unittest
+
+from program import PEER, SMALL, WATCHDOG, ProgramTest, Run, children, free_port, sets
+
+LONG = SMALL | {"run.folder": "runs", "train.epochs": 100000, "data.train_samples": 128, "data.test_samples": 10,
+                "batch.per_worker": 32}
+SOCKET_STATE_LISTEN = "0A"  # in /proc/net/tcp
+
+
+def listening_ports(pids):
+    """TCP ports that these processes listen on."""
+    inodes = set()
+    for pid in pids:
+        try:
+            for descriptor in os.listdir(f"/proc/{pid}/fd"):
+                target = os.readlink(f"/proc/{pid}/fd/{descriptor}")
+                if target.startswith("socket:["):
+                    inodes.add(target[8:-1])
+        except OSError:
+            continue  # it has ended since
+    ports = set()
+    for line in pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]:
+        fields = line.split()
+        if fields[3] == SOCKET_STATE_LISTEN and fields[9] in inodes:
+            ports.add(int(fields[1].split(":")[1], 16))
+    return ports
+
+
+class Strangers:
+    """Connect to every port of a job, again and again, and send garbage; some stay, some leave at once."""
+
+    def __init__(self, pids):
+        self.pids = pids
+        self.hit = set()  # ports that took a connection
+        self.sent = 0
+        self.random = random.Random(7)
+        self.open = []
+        self.ended = threading.Event()
+        self.thread = threading.Thread(target=self.run)
+        self.thread.start()
+
+    def run(self):
+        while not self.ended.wait(0.003):
+            for port in listening_ports(self.pids()):
+                self.visit(port)
+
+    def visit(self, port):
+        stranger = socket.socket()
+        stranger.settimeout(1)
+        try:
+            stranger.connect(("127.0.0.1", port))
+            self.hit.add(port)
+            stranger.sendall(self.random.randbytes(self.random.choice([0, 1, 7, 64, 5000])))
+            self.sent += 1
+        except OSError:
+            pass  # put out, or the port is closed since
+        self.open.append(stranger)
+        if len(self.open) > 20:
+            self.open.pop(0).close()
+
+    def end(self):
+        self.ended.set()
+        self.thread.join(WATCHDOG)
+        for stranger in self.open:
+            stranger.close()
+
+
+class FailureTest(ProgramTest):
+    def started(self, settings=None, *arguments):
+        """A long run of 2 workers after its first epoch: launcher, and the workers' process ids in order of rank."""
+        launcher = self.start("train", *sets(LONG | (settings or {})), *arguments)
+        first = launcher.stderr.readline()
+        self.assertIn("epoch 1/", first)
+        workers = sorted(children(launcher.pid))
+        self.assertEqual(len(workers), 2)
+        # Ranks are started in order, but process ids may wrap around.
+        by_rank = sorted(workers, key=self.rank_of)
+        return launcher, by_rank
+
+    def rank_of(self, pid):
+        for variable in pathlib.Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
+            if variable.startswith(b"RIPIENO_RANK="):
+                return int(variable[13:])
+        self.fail(f"process {pid} has no rank")
+
+    def finish(self, launcher):
+        out, err = launcher.communicate(timeout=WATCHDOG)
+        return out, err
+
+    def test_a_killed_worker(self):
+        for rank in (0, 1):
+            with self.subTest(rank=rank):
+                launcher, workers = self.started()
+                os.kill(workers[rank], signal.SIGKILL)
+                out, err = self.finish(launcher)
+                self.assertEqual(launcher.returncode, PEER, err)
+                self.assertEqual(out, "")
+                self.assert_one_line(err, f"rank {rank} was killed by signal 9 (Killed)")
+                self.assert_no_summary()
+                self.assert_nobody_left()
+
+    def test_a_killed_launcher(self):
+        launcher, _ = self.started()
+        launcher.kill()
+        launcher.wait(WATCHDOG)
+        self.wait_until("workers end after their launcher", lambda: not self.processes())
+        self.assert_no_summary()
+
+    def test_an_interrupted_launcher(self):
+        for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
+            with self.subTest(number.name):
+                launcher, _ = self.started()
+                launcher.send_signal(number)
+                out, err = self.finish(launcher)
+                self.assertEqual(launcher.returncode, code, err)
+                self.assertEqual(out, "")
+                self.assert_one_line(err, "interrupted by signal", str(int(number)))
+                self.assert_no_summary()
+                self.assert_nobody_left()
+
+    def test_an_interrupted_group(self):
+        """Ctrl-C at a terminal reaches the launcher and whoever is in its process group."""
+        launcher, _ = self.started()
+        os.killpg(launcher.pid, signal.SIGINT)
+        _, err = self.finish(launcher)
+        self.assertEqual(launcher.returncode, 130, err)
+        self.assert_one_line(err, "interrupted by signal 2")
+        self.assert_nobody_left()
+
+    def test_strangers_do_not_disturb_a_run(self):
+        settings = {"strategy": "ring", "workers": 3, "train.epochs": 3}
+        undisturbed = self.train(settings)
+        port = free_port()
+        launcher = self.start("train", *sets(SMALL | {"run.folder": "disturbed"} | settings |
+                                             {"transport.listen": f"127.0.0.1:{port}"}))
+        strangers = Strangers(lambda: [launcher.pid, *children(launcher.pid)])
+        try:
+            out, err = self.finish(launcher)
+        finally:
+            strangers.end()
+        self.assertEqual(launcher.returncode, 0, err)
+        self.assertIn(port, strangers.hit, "nobody came to the rendezvous")
+        self.assertGreater(strangers.sent, 0)
+        (folder,) = (self.folder / "disturbed").iterdir()
+        disturbed = Run(folder)
+        self.assertEqual(disturbed.hashes, undisturbed.hashes)
+        self.assertEqual(disturbed.summary["bytes"]["payload_sent"], undisturbed.summary["bytes"]["payload_sent"])
+        self.assert_nobody_left()
+
+
+class LaunchTest(ProgramTest):
+    """`ripieno launch`: any program as the workers."""
+
+    def test_ranks_and_output(self):
+        script = 'echo "out $RIPIENO_RANK of $RIPIENO_WORLD_SIZE"'
+        result = self.ripieno("launch", "-n", "3", "--", "sh", "-c", script)
+        self.assertEqual(result.code, 0, result.err)
+        self.assertEqual(result.out, "out 0 of 3\n")  # rank 0 shares the launcher's standard output
+        self.assertEqual(sorted(result.err.splitlines()), ["[rank 1] out 1 of 3", "[rank 2] out 2 of 3"])
+
+    def test_a_program_that_fails(self):
+        result = self.ripieno("launch", "-n", "2", "--", "sh", "-c", '[ "$RIPIENO_RANK" = 1 ] && exit 9; sleep 600')
+        self.assertEqual(result.code, PEER, result.err)
+        self.assert_one_line(result.err, "rank 1 exited with code 9")
+        self.assert_nobody_left()
+
+    def test_a_program_that_is_missing(self):
+        result = self.ripieno("launch", "-n", "2", "--", "./missing")
+        self.assertNotEqual(result.code, 0)
+        self.assert_one_line(result.err, "./missing", "No such file")
+
+
+if __name__ == "__main__":
+    unittest.main()

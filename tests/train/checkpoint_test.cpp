@@ -1,0 +1,75 @@
+#include "ripieno/train/checkpoint.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "ripieno/core/file.h"
+#include "ripieno/model/zoo.h"
+
+namespace ripieno {
+namespace {
+
+std::filesystem::path scratch(const char* name) {
+  return std::filesystem::temp_directory_path() / text("ripieno-checkpoint-", ::getpid(), "-", name);
+}
+
+TEST(Checkpoint, ComesBackAsItWas) {
+  const auto path = scratch("state.pt");
+  const auto model = zoo().find("vgg11-bn").make();
+  const NamedTensors saved = state_dict(*model);
+  save_tensors(path, saved);
+  const NamedTensors loaded = load_tensors(path);
+  ASSERT_EQ(loaded.size(), saved.size());
+  for (std::size_t i = 0; i < saved.size(); ++i) {
+    EXPECT_EQ(loaded[i].first, saved[i].first);
+    EXPECT_TRUE(torch::equal(loaded[i].second, saved[i].second)) << saved[i].first;
+  }
+  const auto other = zoo().find("vgg11-bn").make();
+  load_state_dict(*other, loaded, path);
+  EXPECT_TRUE(torch::equal(other->parameters()[0], model->parameters()[0]));
+  std::filesystem::remove(path);
+}
+
+TEST(Checkpoint, IsNoLargerThanItsTensors) {
+  const auto path = scratch("views.pt");
+  const auto flat = torch::zeros({1000000});
+  save_tensors(path, {{"part", flat.narrow(0, 5, 10)}});
+  EXPECT_LT(std::filesystem::file_size(path), 4000u);
+  std::filesystem::remove(path);
+}
+
+TEST(Checkpoint, DamageAndStrangersAreNamed) {
+  const auto path = scratch("damaged.pt");
+  const auto expect = [&](ErrorKind kind, const char* part, const auto& act) {
+    try {
+      act();
+      ADD_FAILURE() << "expected an error with: " << part;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), kind);
+      EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
+      EXPECT_NE(std::string(error.what()).find(path.string()), std::string::npos) << error.what();
+    }
+  };
+  expect(ErrorKind::data, "no such checkpoint", [&] { load_tensors(path); });
+  save_tensors(path, {{"weight", torch::ones({4, 4})}});
+  const std::string good = read_file(path);
+  for (const std::size_t length : {std::size_t{0}, std::size_t{10}, good.size() / 2, good.size() - 1}) {
+    write_file(path, good.substr(0, length));
+    expect(ErrorKind::data, "damaged", [&] { load_tensors(path); });
+  }
+  write_file(path, good);
+  torch::nn::Linear linear(4, 4);
+  expect(ErrorKind::data, "bias", [&] { load_state_dict(*linear, load_tensors(path), path); });
+  torch::nn::Linear wide(torch::nn::LinearOptions(4, 5).bias(false));
+  expect(ErrorKind::data, "weight is of shape", [&] { load_state_dict(*wide, load_tensors(path), path); });
+  StateReader reader(load_tensors(path), path);
+  std::vector<float> span(3);
+  std::int64_t number = 0;
+  expect(ErrorKind::data, "has no momentum", [&] { reader.span("momentum", FloatSpan(span)); });
+  expect(ErrorKind::data, "16 numbers", [&] { reader.span("weight", FloatSpan(span)); });
+  expect(ErrorKind::data, "not one number", [&] { reader.number("weight", number); });
+  std::filesystem::remove(path);
+}
+
+}  // namespace
+}  // namespace ripieno

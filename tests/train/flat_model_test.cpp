@@ -1,0 +1,123 @@
+#include "ripieno/train/flat_model.h"
+
+#include <gtest/gtest.h>
+
+#include "ripieno/core/kernels.h"
+#include "ripieno/model/zoo.h"
+
+namespace ripieno {
+namespace {
+
+/// Weights that are tied, frozen and unused.
+struct Odd : torch::nn::Module {
+  Odd() {
+    first = register_module("first", torch::nn::Linear(4, 4));
+    tied = register_parameter("tied", first->weight);
+    frozen = register_module("frozen", torch::nn::Linear(4, 4));
+    for (auto& p : frozen->parameters()) p.requires_grad_(false);
+    unused = register_module("unused", torch::nn::Linear(4, 2));
+    last = register_module("last", torch::nn::Linear(4, 3));
+  }
+  torch::Tensor forward(torch::Tensor x) {
+    return last(frozen(torch::nn::functional::linear(torch::relu(first(x)), tied)));
+  }
+  torch::Tensor tied;
+  torch::nn::Linear first{nullptr}, frozen{nullptr}, unused{nullptr}, last{nullptr};
+};
+
+TEST(FlatModel, TiedIsOneFrozenIsApartUnusedIsZero) {
+  torch::manual_seed(3);
+  auto module = std::make_shared<Odd>();
+  const auto x = torch::randn({7, 4});
+  const auto before = module->forward(x).detach().clone();
+  FlatModel flat(module, {.bucket_bytes = 1});
+  EXPECT_TRUE(torch::equal(before, module->forward(x))) << "flattening changed what the model computes";
+  EXPECT_EQ(flat.layout().parameters, 16u + 4 + 8 + 2 + 12 + 3);  // first, unused, last
+  EXPECT_EQ(flat.frozen().count, 20u);
+
+  std::vector<int> ready(flat.layout().buckets.size());
+  flat.zero_gradients();
+  flat.on_ready = [&](std::size_t bucket) { ++ready[bucket]; };
+  module->forward(x).sum().backward();
+  int unready = 0;
+  for (const int times : ready) {
+    EXPECT_LE(times, 1);
+    unready += times == 0;
+  }
+  EXPECT_EQ(unready, 2) << "the unused layer's weight and bias";
+  for (const auto& tensor : flat.layout().tensors) {
+    double sum = 0;
+    for (const float g : flat.gradients().slice(tensor.range.begin, tensor.range.end).as<float>()) sum += std::abs(g);
+    EXPECT_EQ(sum == 0, tensor.name.rfind("unused", 0) == 0) << tensor.name;
+  }
+  // Twice through the tied weight, one gradient: as autograd gives it to a model that is not flat.
+  auto other = std::make_shared<Odd>();
+  for (const auto& item : other->named_parameters()) {
+    torch::NoGradGuard no_grad;
+    item.value().copy_(module->named_parameters()[item.key()]);
+  }
+  other->forward(x).sum().backward();
+  EXPECT_TRUE(torch::allclose(other->first->weight.grad(), module->first->weight.grad()));
+}
+
+TEST(FlatModel, BucketsPartitionTheParametersFromTheEnd) {
+  for (const std::size_t bytes : {std::size_t{1}, std::size_t{1} << 20, std::size_t{25} << 20, std::size_t{1} << 40}) {
+    FlatModel flat(zoo().find("mnist-cnn").make(), {.bucket_bytes = bytes});
+    std::size_t end = flat.layout().parameters;
+    EXPECT_EQ(end, 690590u);
+    for (const Range bucket : flat.layout().buckets) {
+      EXPECT_EQ(bucket.end, end);
+      EXPECT_LT(bucket.begin, bucket.end);
+      end = bucket.begin;
+    }
+    EXPECT_EQ(end, 0u);
+  }
+}
+
+TEST(FlatModel, ChannelsLastComputesTheSame) {
+  torch::manual_seed(5);
+  auto plain = zoo().find("vgg11").make(), last = zoo().find("vgg11").make();
+  for (const auto& item : last->named_parameters()) {
+    torch::NoGradGuard no_grad;
+    item.value().copy_(plain->named_parameters()[item.key()]);
+  }
+  FlatModel a(plain, {}), b(last, {.channels_last = true});
+  const auto x = torch::randn({4, 3, 32, 32});
+  const auto y = plain->forward(x), z = last->forward(x.contiguous(torch::MemoryFormat::ChannelsLast));
+  EXPECT_TRUE(torch::allclose(y, z, 1e-3, 1e-4)) << (y - z).abs().max();
+  a.zero_gradients();
+  b.zero_gradients();
+  y.sum().backward();
+  z.sum().backward();
+  for (const auto& item : last->named_parameters()) {
+    const auto expected = plain->named_parameters()[item.key()].grad();
+    EXPECT_TRUE(torch::allclose(item.value().grad(), expected, 1e-2, 1e-3 * expected.abs().max().item<double>())) << item.key();
+    EXPECT_TRUE(item.value().dim() != 4 || item.value().is_contiguous(torch::MemoryFormat::ChannelsLast)) << item.key();
+  }
+}
+
+TEST(FlatModel, CollectsGradientsThatTheUserDetached) {
+  auto module = std::make_shared<torch::nn::LinearImpl>(3, 2);
+  FlatModel flat(module, {});
+  torch::optim::SGD optimiser(module->parameters(), 0.1);
+  flat.zero_gradients();
+  optimiser.zero_grad();  // sets them to none: the next backward makes new ones
+  module->forward(torch::ones({1, 3})).sum().backward();
+  flat.collect_gradients();
+  for (const float g : flat.gradients().as<float>()) EXPECT_EQ(g, 1.0f);
+  EXPECT_EQ(module->weight.grad().data_ptr(), flat.gradients().data);
+}
+
+TEST(FlatModel, RefusesWhatItCannotTrain) {
+  auto half = std::make_shared<torch::nn::LinearImpl>(3, 2);
+  half->to(torch::kBFloat16);
+  EXPECT_THROW(FlatModel(half, {}), Error);
+  auto mixed = std::make_shared<torch::nn::SequentialImpl>(torch::nn::Linear(2, 2), torch::nn::Linear(2, 2));
+  mixed->children()[0]->to(torch::kFloat64);
+  EXPECT_THROW(FlatModel(mixed, {}), Error);
+  auto nothing = std::make_shared<torch::nn::ReLUImpl>();
+  EXPECT_THROW(FlatModel(nothing, {}), Error);
+}
+
+}  // namespace
+}  // namespace ripieno

@@ -1,0 +1,70 @@
+// A small net without batch norm and dropout, and jobs that train it in virtual time with computing done for real.
+#pragma once
+
+#include <memory>
+
+#include "ripieno/strategy/registry.h"
+#include "ripieno/train/torch_learner.h"
+#include "tests/support/cluster.h"
+
+namespace ripieno::testing {
+
+struct SmallNet : Classifier {
+  SmallNet() {
+    convolution = register_module("convolution", torch::nn::Conv2d(torch::nn::Conv2dOptions(1, 4, 5).stride(3)));
+    linear = register_module("linear", torch::nn::Linear(4 * 8 * 8, 10));
+  }
+  torch::Tensor forward(torch::Tensor images) override { return linear(torch::relu(convolution(images)).flatten(1)); }
+  torch::nn::Conv2d convolution{nullptr};
+  torch::nn::Linear linear{nullptr};
+};
+
+struct TorchJob {
+  TorchJob(std::string_view strategy, int workers, Plan plan, TorchOptions options = {}, std::uint32_t global_batch = 30,
+           std::uint32_t samples = 600, int slow_rank = -1)
+      : info(find_strategy(strategy)), plan(plan), options(options), cluster(info.ranks(workers)) {
+    torch::set_num_threads(1);
+    DataOptions data;
+    data.train_samples = samples;
+    data.test_samples = 200;
+    for (int rank = 0; rank < cluster.size(); ++rank) {
+      std::shared_ptr<Dataset> train = open_dataset("digits", Split::train, data), test = open_dataset("digits", Split::test, data);
+      const bool shards = info.data == DataUse::shards;
+      SamplerOptions sampling;
+      sampling.worker = std::max(0, info.worker(rank));
+      sampling.workers = workers;
+      sampling.partition = shards ? Partition::shards : Partition::global_batches;
+      sampling.batch = shards ? global_batch / workers : global_batch;
+      const Normalisation normalisation = find_dataset("digits").normalisation;
+      TorchOptions own = options;
+      own.worker = sampling.worker;
+      if (rank == slow_rank) own.image_cost *= 4;
+      recorders.push_back(std::make_unique<Recorder>(cluster.runtime(), &cluster.ledger(rank), nullptr));
+      torch::manual_seed(1);
+      learners.push_back(std::make_unique<TorchLearner>(
+          cluster.runtime(), *recorders[rank], std::make_shared<SmallNet>(), Loader(train, Sampler(train->size(), sampling), {}, normalisation, 0),
+          Loader(test, Sampler(test->size(), {.batch = 1}), {}, normalisation, 0), own));
+    }
+  }
+
+  void run() {
+    for (int rank = 0; rank < cluster.size(); ++rank) {
+      if (on_step) recorders[rank]->on_step = [this, rank](const StepRecord& record) { on_step(rank, record); };
+      strategies.push_back(info.make(info, plan, {cluster.group(rank), *learners[rank], *recorders[rank], nullptr}));
+    }
+    cluster.run([this](Group group) { return strategies[group.rank()]->run(); });
+  }
+
+  FloatSpan weights() { return strategies[0]->consensus(); }
+
+  const StrategyInfo& info;
+  Plan plan;
+  TorchOptions options;
+  VirtualCluster cluster;
+  std::vector<std::unique_ptr<Recorder>> recorders;
+  std::vector<std::unique_ptr<TorchLearner>> learners;
+  std::vector<std::unique_ptr<Strategy>> strategies;
+  std::function<void(int rank, const StepRecord&)> on_step;
+};
+
+}  // namespace ripieno::testing

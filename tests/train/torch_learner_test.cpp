@@ -1,0 +1,252 @@
+#include "ripieno/train/torch_learner.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+
+#include "ripieno/core/kernels.h"
+#include "tests/train/small_net.h"
+
+namespace ripieno {
+namespace {
+
+using testing::SmallNet;
+using testing::TorchJob;
+
+Plan twenty_steps() {
+  Plan plan;
+  plan.epochs = 3;
+  plan.max_steps = 20;
+  plan.optimiser.momentum = 0.9;
+  plan.optimiser.weight_decay = 1e-3;
+  plan.learning_rate.base = 0.05;
+  return plan;
+}
+
+TorchOptions fp64() {
+  TorchOptions options;
+  options.precision = Precision::fp64;
+  options.flat.bucket_bytes = 2000;
+  return options;
+}
+
+std::vector<double> copy(FloatSpan span) {
+  const auto values = span.as<double>();
+  return {values.begin(), values.end()};
+}
+
+double norm(const std::vector<double>& a, const std::vector<double>& b) {
+  double square = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) square += (a[i] - b[i]) * (a[i] - b[i]);
+  return std::sqrt(square);
+}
+
+struct Reference {
+  std::vector<double> start, end;
+};
+
+/// One worker's twenty steps with a batch of `batch`.
+Reference one_worker(std::uint32_t batch) {
+  TorchJob job("single", 1, twenty_steps(), fp64(), batch);
+  Reference reference{copy(job.learners[0]->parameters()), {}};
+  job.run();
+  reference.end = copy(job.weights());
+  return reference;
+}
+
+// The mother of all tests: a P-fold batch on one worker, or a batch on each of P workers.
+TEST(Exactness, PWorkersTakeTheStepsOfOneWithThePFoldBatch) {
+  for (const int workers : {2, 3, 5}) {
+    const Reference one = one_worker(8 * workers);
+    for (const StrategyInfo& info : strategies()) {
+      if (!info.exact) continue;
+      TorchJob job(info.name, workers, twenty_steps(), fp64(), 8 * workers);
+      job.run();
+      EXPECT_LE(norm(copy(job.weights()), one.end) / norm(one.end, one.start), 1e-10) << info.name << " P=" << workers;
+      EXPECT_EQ(job.recorders[0]->steps(), 20u);
+    }
+  }
+}
+
+/// A learner whose gradient is lost before it is exchanged.
+class Forgetful final : public Learner {
+ public:
+  explicit Forgetful(Learner& inner) : inner_(inner) {}
+  const Layout& layout() const override { return inner_.layout(); }
+  FloatSpan parameters() override { return inner_.parameters(); }
+  FloatSpan gradients() override { return inner_.gradients(); }
+  FloatSpan buffers() override { return inner_.buffers(); }
+  std::uint32_t steps_per_epoch() const override { return inner_.steps_per_epoch(); }
+  std::uint32_t samples_per_epoch() const override { return inner_.samples_per_epoch(); }
+  Task<Evaluation> evaluate(int part, int parts) override { return inner_.evaluate(part, parts); }
+  Task<std::unique_ptr<Pass>> begin(BatchId batch) override {
+    auto pass = co_await inner_.begin(batch);
+    while (co_await pass->next_bucket()) {
+    }
+    const PassResult result = co_await pass->finish();
+    scale(inner_.gradients(), 0);
+    co_return std::make_unique<Done>(inner_.layout().buckets.size(), result);
+  }
+
+ private:
+  struct Done final : Pass {
+    Done(std::size_t buckets, PassResult result) : left(buckets), result(result) {}
+    Task<std::optional<std::size_t>> next_bucket() override {
+      if (left == 0) co_return std::nullopt;
+      co_return --left;
+    }
+    Task<PassResult> finish() override { co_return result; }
+    std::size_t left;
+    PassResult result;
+  };
+  Learner& inner_;
+};
+
+TEST(Exactness, IsLostWhenOneRanksGradientIsLeftOut) {
+  const Reference one = one_worker(24);
+  for (const StrategyInfo& info : strategies()) {
+    if (!info.exact) continue;
+    TorchJob job(info.name, 3, twenty_steps(), fp64(), 24);
+    Forgetful forgetful(*job.learners[1]);
+    for (int rank = 0; rank < 3; ++rank) {
+      Learner& learner = rank == 1 ? static_cast<Learner&>(forgetful) : *job.learners[rank];
+      job.strategies.push_back(info.make(info, job.plan, {job.cluster.group(rank), learner, *job.recorders[rank], nullptr}));
+    }
+    job.cluster.run([&](Group group) { return job.strategies[group.rank()]->run(); });
+    EXPECT_GT(norm(copy(job.weights()), one.end) / norm(one.end, one.start), 1e-3) << info.name;
+  }
+}
+
+TEST(Exactness, AccumulationGivesTheWholeBatchsGradient) {
+  const Reference one = one_worker(24);
+  TorchOptions options = fp64();
+  options.accumulate = 5;  // parts of 4 and 5 samples
+  TorchJob job("ring", 1, twenty_steps(), options, 24);
+  job.run();
+  EXPECT_LE(norm(copy(job.weights()), one.end) / norm(one.end, one.start), 1e-10);
+}
+
+TEST(Agreement, AllRanksHashAlikeAfterEveryStepWithEveryWire) {
+  for (const char* wire : {"auto", "fp16", "bf16"}) {
+    for (const StrategyInfo& info : strategies()) {
+      if (!info.exact) continue;
+      Plan plan = twenty_steps();
+      plan.max_steps = 5;
+      plan.wire = wire;
+      TorchJob job(info.name, 3, plan);
+      std::map<std::uint64_t, std::vector<std::uint64_t>> hashes;
+      job.on_step = [&](int rank, const StepRecord& record) { hashes[record.step].push_back(hash(job.learners[rank]->parameters())); };
+      job.run();
+      EXPECT_EQ(hashes.size(), 5u);
+      for (const auto& [step, all] : hashes) EXPECT_EQ(all, std::vector<std::uint64_t>(3, all[0])) << info.name << " " << wire << " " << step;
+    }
+  }
+}
+
+TEST(EveryStrategy, RepeatsBitForBit) {
+  for (const StrategyInfo& info : strategies()) {
+    TorchOptions options;
+    options.image_cost = Duration(1'000'000'000);
+    std::vector<std::uint64_t> hashes;
+    for (int run = 0; run < 2; ++run) {
+      TorchJob job(info.name, 3, twenty_steps(), options);
+      job.run();
+      hashes.push_back(hash(job.weights()));
+    }
+    EXPECT_EQ(hashes[0], hashes[1]) << info.name;
+  }
+}
+
+TEST(ParameterServer, ComputesForRealWhileASlowWorkerHoldsUpNobody) {
+  const auto run = [](int slow_rank) {
+    Plan plan;
+    plan.epochs = 2;
+    plan.learning_rate.base = 0.05;
+    TorchOptions options;
+    options.image_cost = Duration(1'000'000'000);
+    auto job = std::make_unique<TorchJob>("ps-async", 4, plan, options, 40, 800, slow_rank);
+    job->run();
+    return job;
+  };
+  const auto even = run(-1), uneven = run(4), again = run(4);
+  for (int rank = 1; rank <= 3; ++rank) {
+    const auto took = [rank](const TorchJob& job) {
+      double sum = 0;
+      for (const Duration epoch : job.recorders[rank]->epoch_times()) sum += seconds(epoch);
+      return sum;
+    };
+    EXPECT_NEAR(took(*uneven) / took(*even), 1, 0.02) << "worker " << rank << " waited";
+  }
+  std::uint64_t gradients = 0;
+  for (const auto& [age, count] : uneven->recorders[0]->ages()) gradients += count;
+  EXPECT_EQ(gradients, 4 * 2 * 20u);
+  EXPECT_GE(uneven->recorders[4]->ages().rbegin()->first, 9);
+  EXPECT_EQ(hash(uneven->weights()), hash(again->weights()));
+  EXPECT_EQ(uneven->recorders[0]->ages(), again->recorders[0]->ages());
+  EXPECT_GT(uneven->recorders[0]->epochs().back().accuracy, 0.3);
+}
+
+TEST(Federated, LearnsWithRealCompute) {
+  Plan plan;
+  plan.epochs = 5;
+  plan.learning_rate.base = 0.1;
+  TorchJob job("fedavg", 4, plan, {}, 40, 2000);
+  job.run();
+  EXPECT_EQ(job.recorders[0]->epochs().size(), 5u);
+  EXPECT_GT(job.recorders[0]->epochs().back().accuracy, 0.5);
+}
+
+TEST(Precision, Bf16AndChannelsLastLearnLikeFp32) {
+  std::vector<double> accuracies;
+  for (const Precision precision : {Precision::fp32, Precision::bf16}) {
+    for (const bool channels_last : {false, true}) {
+      Plan plan;
+      plan.epochs = 3;
+      plan.optimiser.momentum = 0.9;
+      plan.learning_rate.base = 0.05;
+      TorchOptions options;
+      options.precision = precision;
+      options.flat.channels_last = channels_last;
+      TorchJob job("ring", 2, plan, options, 40, 2000);
+      job.run();
+      accuracies.push_back(job.recorders[0]->epochs().back().accuracy);
+      EXPECT_EQ(job.learners[0]->parameters().type, DType::fp32);
+    }
+  }
+  for (const double accuracy : accuracies) EXPECT_NEAR(accuracy, accuracies[0], 0.12);
+  EXPECT_GT(accuracies[0], 0.5);
+}
+
+TEST(Precision, UnknownNamesAreRefused) { EXPECT_THROW(find_precision("fp8"), Error); }
+
+Task<> one_pass(Learner* learner, std::vector<std::size_t>* buckets, PassResult* result) {
+  const BatchId batch{0, 0};
+  const auto pass = co_await learner->begin(batch);
+  while (const auto bucket = co_await pass->next_bucket()) buckets->push_back(*bucket);
+  *result = co_await pass->finish();
+}
+
+TEST(TorchLearner, AnnouncesEveryBucketOnceInBothTimes) {
+  for (const auto make : {real_runtime, virtual_runtime}) {
+    const auto runtime = make(0);
+    Recorder recorder(*runtime, nullptr, nullptr);
+    std::shared_ptr<Dataset> digits = open_dataset("digits", Split::train, {.train_samples = 100});
+    TorchOptions options;
+    options.flat.bucket_bytes = 100;
+    TorchLearner learner(*runtime, recorder, std::make_shared<SmallNet>(), Loader(digits, Sampler(100, {.batch = 20}), {}, {}, 0),
+                         Loader(digits, Sampler(100, {.batch = 20}), {}, {}, 0), options);
+    std::vector<std::size_t> buckets;
+    PassResult result;
+    runtime->spawn("pass", one_pass(&learner, &buckets, &result));
+    runtime->run();
+    ASSERT_EQ(learner.layout().buckets.size(), 2u);  // a layer's bias alone is below 100 bytes
+    std::sort(buckets.begin(), buckets.end());
+    EXPECT_EQ(buckets, (std::vector<std::size_t>{0, 1}));
+    EXPECT_EQ(result.samples, 20u);
+    EXPECT_NEAR(result.loss, std::log(10), 0.5);
+  }
+}
+
+}  // namespace
+}  // namespace ripieno

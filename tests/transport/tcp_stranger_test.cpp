@@ -1,0 +1,84 @@
+// What a connection may bring besides messages: garbage, forged headers, and the end of the endpoint itself.
+#include <gtest/gtest.h>
+
+#include <asio/write.hpp>
+
+#include "ripieno/transport/tcp.h"
+#include "ripieno/transport/tcp_frame.h"
+#include "tests/transport/tcp_ranks.h"
+
+namespace ripieno {
+namespace {
+
+using namespace ripieno::testing;
+
+/// Rank 0, whose one peer sends `raw`; returns how its receive ends.
+Outcome receive_from(const std::vector<std::byte>& raw, TcpOptions options = {}) {
+  const auto fds = connect_all(2);
+  auto runtime = real_runtime(0);
+  tcp::socket stranger(runtime->context(), tcp::v4(), fds[1][0]);
+  asio::write(stranger, asio::buffer(raw));
+  auto endpoint = tcp_endpoint(*runtime, 0, sockets_of(*runtime, fds[0]), options);
+  auto body = [](Endpoint* e) -> Task<> {
+    std::vector<float> in(10);
+    co_await e->receive(1, message(10), bytes(in));
+  };
+  runtime->spawn("rank 0", body(endpoint.get()));
+  try {
+    runtime->run();
+  } catch (const Error& e) {
+    return {e.what(), e.kind()};
+  }
+  return {};
+}
+
+TEST(TcpStranger, GarbageIsANamedError) {
+  std::vector<std::byte> garbage(1000, std::byte{'G'});
+  const Outcome outcome = receive_from(garbage);
+  EXPECT_EQ(outcome.kind, ErrorKind::mismatch);
+  EXPECT_NE(outcome.error.find("rank 0: rank 1 sent bytes that are not a message's header"), std::string::npos)
+      << outcome.error;
+}
+
+TEST(TcpStranger, HeadersAreCheckedBeforeAnythingIsAllocated) {
+  const Frame good = make_frame(message(10), 0, 0, 40);
+  auto raw = [](const Frame& frame) {
+    const FrameBytes bytes = encode(frame);
+    return std::vector<std::byte>(bytes.begin(), bytes.end());
+  };
+  Frame huge = good, late = good, other_epoch = good;
+  huge.payload = ~0ull >> 1;
+  late.sequence = 5;
+  other_epoch.epoch = 7;
+  EXPECT_EQ(receive_from(raw(huge)).kind, ErrorKind::mismatch);
+  EXPECT_NE(receive_from(raw(late)).error.find("sent message 5"), std::string::npos);
+  EXPECT_NE(receive_from(raw(other_epoch)).error.find("epoch 7"), std::string::npos);
+  // Every byte of a header that is flipped leaves either another valid header or none; decode() never lets through
+  // what encode() would not have written.
+  const FrameBytes bytes = encode(good);
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    FrameBytes flipped = bytes;
+    flipped[i] ^= std::byte{0xFF};
+    if (const auto frame = decode(flipped)) {
+      EXPECT_EQ(encode(*frame), flipped) << "byte " << i;
+    }
+  }
+}
+
+TEST(TcpStranger, AnEndpointMayGoWhileOthersWaitOnIt) {
+  const auto fds = connect_all(2);
+  auto runtime = real_runtime(0);
+  tcp::socket silent(runtime->context(), tcp::v4(), fds[1][0]);
+  auto endpoint = tcp_endpoint(*runtime, 0, sockets_of(*runtime, fds[0]), {});
+  auto body = [](Endpoint* e) -> Task<> {
+    std::vector<float> in(10);
+    co_await e->receive(1, message(10), bytes(in));
+  };
+  runtime->spawn("waits", body(endpoint.get()));
+  auto destroy = [&endpoint] { endpoint.reset(); };
+  asio::post(runtime->context(), destroy);
+  EXPECT_THROW(runtime->run(), Error);
+}
+
+}  // namespace
+}  // namespace ripieno
