@@ -1,5 +1,7 @@
 #include "ripieno/data/generated.h"
 
+#include "ripieno/core/error.h"
+
 namespace ripieno {
 namespace {
 

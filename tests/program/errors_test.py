@@ -126,6 +126,10 @@ class ErrorsTest(ProgramTest):
         (self.folder / "train-labels-idx1-ubyte").write_bytes(struct.pack(">II", 0x801, 99) + bytes(99))
         self.check(self.mnist(), DATA, ["100 images", "99 labels"])
 
+    def test_more_samples_than_there_are(self):
+        write_mnist(self.folder)
+        self.check(self.mnist(**{"data.train_samples": 101}), USAGE, ["101", "there are 100"])
+
     def test_a_label_that_is_none_ends_training(self):
         """Both over tcp, where it is a worker that finds it, and in virtual time."""
         write_mnist(self.folder)
