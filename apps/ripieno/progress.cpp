@@ -57,7 +57,8 @@ void ProgressBar::message(int rank, const nlohmann::json& message) {
   }
   if (type != "progress" || kind_ != Kind::bar) return;
   if (message.at("loss").is_null()) return;  // a server: it has no loss of its own
-  if (rank > 1) return;
+  if (rank_ < 0) rank_ = rank;
+  if (rank != rank_) return;
   const double fraction = message.value("fraction", 0.0);
   draw(text(title_, " ▕", bar(fraction, 20), "▏ epoch ", message.value("epoch", 0), "/", message.value("epochs", 0), "  ",
             format_count(message.value("images_per_second", 0.0)), " images/s  ", clock_time(message.value("seconds_left", 0.0)),
@@ -74,6 +75,7 @@ void ProgressBar::clear() {
   drawn_ = false;
   score_.clear();
   epoch_ = 0;
+  rank_ = -1;
 }
 
 }  // namespace ripieno

@@ -28,6 +28,7 @@ class ProgressBar {
   std::string title_;
   std::string score_;  ///< of the last evaluated epoch
   int epoch_ = 0;      ///< the last that was told of
+  int rank_ = -1;      ///< whose progress is shown: the first worker's that reports
   bool drawn_ = false;
 };
 

@@ -49,7 +49,6 @@ void Recorder::step(const StepRecord& record) {
   samples_ += record.samples;
   if (record.age) ++ages_[*record.age];
   if (metrics_) {
-    const Traffic traffic = ledger_ ? ledger_->total(Purpose::exchange) : Traffic{};
     nlohmann::ordered_json line{{"type", "step"},
                                 {"time", seconds(runtime_.now())},
                                 {"epoch", record.epoch},
@@ -58,10 +57,9 @@ void Recorder::step(const StepRecord& record) {
                                 {"samples", record.samples},
                                 {"learning_rate", record.learning_rate},
                                 {"seconds", stage_seconds(pending_)},
-                                {"bytes", bytes_json(traffic - last_traffic_)}};
+                                {"bytes", bytes_json(traffic_since())}};
     if (record.age) line["age"] = *record.age;
     metrics_->append(line.dump());
-    last_traffic_ = traffic;
   }
   pending_ = {};
   if (on_step) on_step(record);
@@ -80,7 +78,8 @@ void Recorder::epoch(const EpochRecord& record) {
     if (!std::isnan(record.accuracy)) {
       line["test"] = {{"accuracy", record.accuracy}, {"loss", record.loss}};
     }
-    line["stages"] = stage_seconds(pending_);  // since the last step: evaluation
+    line["stages"] = stage_seconds(pending_);  // since the last step: evaluation, and a round's exchange
+    line["bytes"] = bytes_json(traffic_since());
     line["parameters_hash"] = text(std::hex, record.parameters_hash);
     metrics_->append(line.dump());
     metrics_->flush();
@@ -89,8 +88,15 @@ void Recorder::epoch(const EpochRecord& record) {
   if (on_epoch) on_epoch(record);
 }
 
-void Recorder::flush() {
-  if (metrics_) metrics_->flush();
+void Recorder::end() {
+  if (!metrics_) return;
+  metrics_->append(nlohmann::ordered_json{{"type", "end"}, {"time", seconds(runtime_.now())}, {"bytes", bytes_json(traffic_since())}}.dump());
+  metrics_->flush();
+}
+
+Traffic Recorder::traffic_since() {
+  const Traffic now = ledger_ ? ledger_->total(Purpose::exchange) : Traffic{};
+  return now - std::exchange(last_traffic_, now);
 }
 
 }  // namespace ripieno

@@ -1,4 +1,5 @@
-// The recorder: where a rank's time and bytes are put down, a line of JSON each step and epoch in metrics-RANK.jsonl.
+// The recorder: where a rank's time and bytes are put down, a line of JSON each step and epoch in metrics-RANK.jsonl; the
+// lines' bytes add up to the exchange's total.
 // docs/runs.md gives the lines' fields. Time is measured at the learner and the strategy, bytes at the counted endpoint.
 #pragma once
 
@@ -61,9 +62,13 @@ class Recorder {
   const std::vector<EpochRecord>& epochs() const { return epochs_; }
   /// How many gradients had which age.
   const std::map<std::int64_t, std::uint64_t>& ages() const { return ages_; }
-  void flush();
+  /// The last line: what was sent since the last epoch's.
+  void end();
 
  private:
+  /// The exchange's, since the last line.
+  Traffic traffic_since();
+
   const Runtime& runtime_;
   const Ledger* ledger_;
   std::unique_ptr<LineFile> metrics_;

@@ -124,7 +124,7 @@ std::vector<Content> contents(const std::vector<Group>& groups, const std::vecto
     return megabytes_a_worker(static_cast<double>(*one.closed_form_payload_sent), one);
   };
 
-  std::vector<Content> all{{"run", Align::left, names}, {"workers", Align::right, {}}};
+  std::vector<Content> all{{"run", Align::left, names}, {"ranks", Align::right, {}}};
   Content seeds{"seeds", Align::right, {}};
   bool several = false;
   for (const Group& group : groups) {

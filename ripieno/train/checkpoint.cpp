@@ -57,7 +57,7 @@ NamedTensors load_tensors(const std::filesystem::path& path) {
     for (const auto& item : value.toGenericDict()) tensors.emplace_back(item.key().toStringRef(), item.value().toTensor());
   } catch (const std::exception& error) {
     const std::string what = error.what();
-    fail(ErrorKind::data, path.string(), ": is no checkpoint, or a damaged one: ", what.substr(0, what.find('\n')));
+    fail(ErrorKind::data, path.string(), ": is no checkpoint, or a damaged one (", what.substr(0, what.find_first_of("\n.:(")), ")");
   }
   return tensors;
 }

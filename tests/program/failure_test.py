@@ -1,5 +1,5 @@
-"""Workers that are killed, a launcher that is killed or interrupted, strangers on its ports: jobs end with a reason that
-names who was lost, nobody is left, and what does not belong to a job does not disturb it."""
+"""Workers that are killed, a launcher that is killed or interrupted, strangers on its ports: jobs end with a reason
+that names who was lost, nobody is left, and what does not belong to a job does not disturb it."""
 
 import os
 import pathlib

@@ -75,8 +75,7 @@ def sets(settings):
     """--set arguments."""
     arguments = []
     for key, value in settings.items():
-        text = {True: "true", False: "false"}.get(value, str(value)) if isinstance(value, bool) else str(value)
-        arguments += ["--set", f"{key}={text}"]
+        arguments += ["--set", f"{key}={value}"]
     return arguments
 
 

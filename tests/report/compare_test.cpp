@@ -103,7 +103,7 @@ TEST(Compare, BareRuns) {
 TEST(Compare, MarkdownHasTheSameRows) {
   const auto table = lines(compare_markdown(several()));
   ASSERT_GE(table.size(), 7u);
-  EXPECT_EQ(table[0].rfind("| run | workers | seeds | accuracy % |", 0), 0u) << table[0];
+  EXPECT_EQ(table[0].rfind("| run | ranks | seeds | accuracy % |", 0), 0u) << table[0];
   EXPECT_EQ(table[3].rfind("| ring-fp32 | 4 | 3 | 98.10 ± 0.25 |", 0), 0u) << table[3];
 }
 
