@@ -21,6 +21,7 @@ std::optional<Summary> find_done(const Settings& settings) {
   for (const auto& entry : std::filesystem::directory_iterator(runs)) {
     const auto config = entry.path() / "config.toml", summary = entry.path() / "summary.json";
     if (!std::filesystem::exists(config) || !std::filesystem::exists(summary)) continue;
+    if (std::filesystem::exists(entry.path() / "resumed_from")) continue;  // a part of a run
     if (read_file(config) == wanted) return read_summary(summary);
   }
   return {};

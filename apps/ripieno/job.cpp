@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <thread>
 
+#include "ripieno/transport/tcp_frame.h"
+
 namespace ripieno {
 namespace {
 
@@ -62,6 +64,7 @@ Plan plan_of(const Settings& settings) {
   plan.learning_rate.start_fraction = settings.get<double>("learning_rate.start_fraction");
   plan.rate_scale = settings.get<std::string>("learning_rate.scale") == "linear" ? settings.get<int>("workers") : 1;
   plan.wire = settings.get<std::string>("exchange.wire");
+  plan.segment_bytes = settings.get<std::size_t>("exchange.segment_kb") << 10;
   plan.local_epochs = settings.get<std::uint32_t>("fedavg.local_epochs");
   return plan;
 }
@@ -70,6 +73,7 @@ SimulatedOptions simulated_of(const Settings& settings) {
   SimulatedOptions options;
   options.link.latency = from_seconds(settings.get<double>("simulated.latency_us") * 1e-6);
   options.link.per_byte = from_seconds(8e-9 / settings.get<double>("simulated.gbit_s"));
+  options.framing_bytes = frame_bytes;  // as tcp has
   options.window_bytes = settings.get<std::size_t>("simulated.window_kb") << 10;
   return options;
 }
@@ -136,7 +140,10 @@ std::unique_ptr<TorchLearner> make_learner(const Settings& settings, const Zoo& 
 
 void check_job(const Settings& settings, const Zoo& zoo) {
   settings.check();
-  strategy_of(settings);
+  if (strategy_of(settings).servers > 0 && settings.get<int>("run.checkpoint_every") > 0) {
+    fail(ErrorKind::usage, "run.checkpoint_every = ", settings.get<int>("run.checkpoint_every"), ": ", strategy_of(settings).name,
+         " is saved at its end only, as its workers are never at the same step; leave it at 0");
+  }
   const ModelInfo& model = zoo.find(settings.get<std::string>("model"));
   for (const Split split : {Split::train, Split::test}) {
     check_fit(model, *open(settings, split), settings.get<std::string>("data.name"));

@@ -72,6 +72,7 @@ void find_data(Settings& settings) {
 
 TrainResult train(const Settings& settings, const std::string& resume, const Zoo& zoo, ProgressBar& progress) {
   const RunFolder folder = RunFolder::create(settings);
+  if (!resume.empty()) write_file(folder.path() / "resumed_from", resume + "\n");
   const bool simulated = settings.get<std::string>("transport.kind") == "simulated";
   std::vector<Summary> ranks = simulated ? run_virtually(settings, folder, resume, zoo, progress)
                                          : run_processes(settings, folder, resume, progress);

@@ -83,12 +83,12 @@ Summary summarise(const Settings& settings, const Plan& plan, int rank, const To
   run.dataset = settings.get<std::string>("data.name");
   run.world_size = ranks_of(settings);
   run.parameters = learner.layout().parameters;
-  run.epochs = static_cast<int>(plan.epochs);
+  run.epochs = static_cast<int>(plan.epochs - plan.first_epoch);
   run.steps = recorder.steps();
   run.seed = settings.get<std::int64_t>("seed");
   if (plan.max_steps == 0) {
-    const auto sent = info.bytes_sent(info, plan, learner.layout(), rank, run.world_size, steps_of(settings, learner.train_samples()), plan.epochs);
-    if (sent) run.closed_form_payload_sent = *sent / plan.epochs;
+    const auto sent = info.bytes_sent(info, plan, learner.layout(), rank, run.world_size, steps_of(settings, learner.train_samples()), static_cast<std::uint32_t>(run.epochs));
+    if (sent) run.closed_form_payload_sent = *sent / static_cast<std::uint64_t>(run.epochs);
   }
   const auto& epochs = recorder.epochs();
   if (!epochs.empty() && !std::isnan(epochs.back().accuracy)) run.test = TestResult{epochs.back().accuracy, epochs.back().loss};
@@ -153,19 +153,29 @@ Task<> run_rank(RankTask task, const Zoo* zoo, std::shared_ptr<CountedEndpoint> 
     save_tensors(task.folder.state(rank), writer.tensors);
   };
   const auto checkpoint = [&](std::uint32_t epoch) {
-    epochs_done = epoch + 1;
-    if (every > 0 && epochs_done % every == 0) save_state();
+    const std::int64_t before = std::exchange(epochs_done, epoch + 1);
+    if (every > 0 && epochs_done / every > before / every) save_state();
   };
   const auto strategy = info.make(info, plan, {group, *learner, recorder, checkpoint});
   trainer = strategy.get();
   if (saved) visit_state(*saved, *learner, *strategy, epochs_done);
   Progress progress(recorder, runtime, plan, learner->steps_per_epoch(), task.settings.get<int>("workers"), task.report);
 
+  if (saved) {  // a job that was killed may have left states of different epochs
+    double first = static_cast<double>(epochs_done);
+    const ExecuteOptions control{DType::fp64, Purpose::control, 1};
+    co_await broadcast(group, FloatSpan(&first, 1, DType::fp64), control);
+    if (first != static_cast<double>(epochs_done)) {
+      fail(ErrorKind::mismatch, task.resume->string(), ": the state of rank ", rank, " has ", epochs_done, " epochs done, rank 0's ", first);
+    }
+  }
   co_await strategy->run();
 
   convert(learner->parameters(), strategy->consensus());
-  epochs_done = plan.epochs;
-  save_state();
+  if (plan.max_steps == 0) {  // a run that was cut within an epoch cannot be resumed
+    epochs_done = plan.epochs;
+    save_state();
+  }
   if (rank == 0) save_tensors(task.folder.model(), state_dict(learner->model()));
   *summary = summarise(task.settings, plan, rank, *learner, recorder, endpoint->ledger(), learner->parameters(),
                        seconds(runtime.now() - start));

@@ -151,7 +151,7 @@ void add(FloatSpan into, FloatSpan from) {
 
 void convert(FloatSpan into, FloatSpan from) {
   require(into.count == from.count, "conversion of ", from.count, " elements into ", into.count);
-  if (!into.data || !from.data || into.count == 0) return;
+  if (!into.data || !from.data || into.count == 0 || into.data == from.data) return;
   if (into.type == from.type) {
     std::memcpy(into.data, from.data, into.size_bytes());
   } else if (into.type == DType::fp32 && from.type == DType::fp16) {

@@ -35,15 +35,10 @@ void Runtime::run() {
   if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
 }
 
-std::uint64_t Runtime::explain_stall(std::function<std::string()> waits) {
-  stalls_.emplace(next_id_, std::move(waits));
-  return next_id_++;
-}
-
 std::string Runtime::stalled() const {
   std::string all;
   for (const auto& [id, name] : tasks_) all += (all.empty() ? "" : ", ") + name;
-  for (const auto& [id, waits] : stalls_) {
+  for (const auto& waits : stalls_) {
     const std::string line = waits();
     if (!line.empty()) all += "; " + line;
   }

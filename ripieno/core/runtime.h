@@ -8,8 +8,10 @@
 #include <asio/awaitable.hpp>
 #include <asio/io_context.hpp>
 #include <asio/post.hpp>
+#include <algorithm>
 #include <asio/use_awaitable.hpp>
 #include <chrono>
+#include <cmath>
 #include <cstdint>
 #include <exception>
 #include <functional>
@@ -29,9 +31,8 @@ namespace ripieno {
 using Duration = std::chrono::duration<std::int64_t, std::pico>;
 
 inline double seconds(Duration d) { return std::chrono::duration<double>(d).count(); }
-inline Duration from_seconds(double s) {
-  return std::chrono::duration_cast<Duration>(std::chrono::duration<double, std::pico>(s * 1e12));
-}
+/// To the nearest picosecond; what is beyond 100 days is 100 days.
+inline Duration from_seconds(double s) { return Duration(std::llround(std::clamp(s, -8.64e6, 8.64e6) * 1e12)); }
 
 /// A coroutine. Take parameters by value; name closures and braced values before a co_await uses them (g++ 12 destroys
 /// temporaries of a co_await expression twice); do not write `c ? co_await a() : co_await b()`.
@@ -89,8 +90,7 @@ class Runtime {
   /// Runs until every spawned task has ended. The first error of any of them ends all and is thrown.
   void run();
   /// Describes, for the error of a run in virtual time that stands still, what a component waits for ("" for nothing).
-  std::uint64_t explain_stall(std::function<std::string()> waits);
-  void forget_stall(std::uint64_t id) { stalls_.erase(id); }
+  void explain_stall(std::function<std::string()> waits) { stalls_.push_back(std::move(waits)); }
 
  protected:
   /// Runs handlers until `finished()`.
@@ -105,7 +105,7 @@ class Runtime {
   std::uint64_t seed_;
   std::size_t running_ = 0;
   std::map<std::uint64_t, std::string> tasks_;
-  std::map<std::uint64_t, std::function<std::string()>> stalls_;
+  std::vector<std::function<std::string()>> stalls_;
   std::uint64_t next_id_ = 0;
   std::exception_ptr error_;
 };

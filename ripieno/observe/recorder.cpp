@@ -1,6 +1,7 @@
 #include "ripieno/observe/recorder.h"
 
 #include <cmath>
+#include <iomanip>
 #include <nlohmann/json.hpp>
 
 namespace ripieno {
@@ -80,7 +81,7 @@ void Recorder::epoch(const EpochRecord& record) {
     }
     line["stages"] = stage_seconds(pending_);  // since the last step: evaluation, and a round's exchange
     line["bytes"] = bytes_json(traffic_since());
-    line["parameters_hash"] = text(std::hex, record.parameters_hash);
+    line["parameters_hash"] = text(std::hex, std::setw(16), std::setfill('0'), record.parameters_hash);
     metrics_->append(line.dump());
     metrics_->flush();
   }

@@ -46,6 +46,8 @@ class Recorder {
   /// Writes to `metrics` where given; keeps totals in any case. `ledger` may be null (nothing is sent).
   Recorder(const Runtime& runtime, const Ledger* ledger, std::unique_ptr<LineFile> metrics);
 
+  /// Training begins now: what went before belongs to no epoch.
+  void begin() { epoch_start_ = runtime_.now(); }
   /// Time spent since the last step's end. Called from the runtime's thread.
   void add(Stage stage, Duration time);
   void step(const StepRecord& record);

@@ -12,15 +12,17 @@ namespace {
 
 class Federated final : public Strategy {
  public:
-  Federated(std::unique_ptr<Averager> averager, const Plan& plan, Workplace workplace)
+  Federated(std::unique_ptr<Averager> averager, std::unique_ptr<Averager> exact, const Plan& plan, Workplace workplace)
       : plan_(plan),
         place_(std::move(workplace)),
         averager_(std::move(averager)),
+        exact_(std::move(exact)),
         optimiser_(make_optimiser(plan.optimiser, place_.learner.layout().parameters, place_.learner.layout().type)),
         learning_rate_(plan.learning_rate, plan.epochs, plan.rate_scale) {}
 
   Task<> run() override {
     co_await start_alike(place_.group, place_.learner);  // 1
+    place_.recorder.begin();
     weight_ = co_await share_of_samples();
     const std::uint32_t steps = place_.learner.steps_per_epoch();
     std::uint64_t step = std::uint64_t{plan_.first_epoch} * steps;
@@ -29,9 +31,13 @@ class Federated final : public Strategy {
       for (std::uint32_t k = 0; k < steps && (plan_.max_steps == 0 || step < plan_.max_steps); ++k, ++step) {
         co_await local_step(epoch, k, step);
       }
-      if (epoch + 1 < plan_.epochs && (epoch + 1) % plan_.local_epochs != 0) continue;
+      if (epoch + 1 < plan_.epochs && (epoch + 1) % plan_.local_epochs != 0) {
+        place_.recorder.epoch({epoch, NAN, NAN, hash(place_.learner.parameters())});
+        continue;
+      }
       co_await average();  // 3
       co_await end_round(epoch);
+      if (place_.checkpoint && plan_.max_steps == 0) place_.checkpoint(epoch);
     }
   }
 
@@ -64,45 +70,44 @@ class Federated final : public Strategy {
   Task<> average() {
     const StageTimer timer(place_.recorder, place_.group.runtime(), Stage::exchange);
     co_await averager_->average(place_.group, place_.learner.parameters(), weight_, 0);
-    co_await averager_->average(place_.group, place_.learner.buffers(), weight_, 1);
+    co_await exact_->average(place_.group, place_.learner.buffers(), weight_, 1);
   }
 
   Task<> end_round(std::uint32_t epoch) {
     EpochRecord record{epoch, NAN, NAN, hash(place_.learner.parameters())};
-    {
+    if (epoch + 1 == plan_.epochs || (epoch + 1) % plan_.evaluate_every == 0) {
       const StageTimer timer(place_.recorder, place_.group.runtime(), Stage::evaluate);
       const Score score = co_await evaluate_together(place_.group, place_.learner);
       record.accuracy = score.accuracy;
       record.loss = score.loss;
     }
     place_.recorder.epoch(record);
-    if (place_.checkpoint) place_.checkpoint(epoch);
   }
 
   Plan plan_;
   Workplace place_;
-  std::unique_ptr<Averager> averager_;
+  std::unique_ptr<Averager> averager_;  // of the parameters
+  std::unique_ptr<Averager> exact_;     // of the buffers: variances do not fit into fp16
   std::unique_ptr<Optimiser> optimiser_;
   LearningRate learning_rate_;
   double weight_ = 0;
 };
 
-std::unique_ptr<Averager> averager(const StrategyInfo& info, const Plan& plan) {
-  return make_averager({std::string(info.route), plan.wire, plan.segment_bytes});
+std::unique_ptr<Averager> averager(const StrategyInfo& info, const Plan& plan, const std::string& wire) {
+  return make_averager({std::string(info.route), wire, plan.segment_bytes});
 }
 
 }  // namespace
 
 std::unique_ptr<Strategy> make_federated(const StrategyInfo& info, const Plan& plan, Workplace workplace) {
-  return std::make_unique<Federated>(averager(info, plan), plan, std::move(workplace));
+  return std::make_unique<Federated>(averager(info, plan, plan.wire), averager(info, plan, "auto"), plan, std::move(workplace));
 }
 
 std::optional<std::uint64_t> federated_bytes_sent(const StrategyInfo& info, const Plan& plan, const Layout& layout,
                                                   int rank, int ranks, const std::vector<std::uint32_t>&, std::uint32_t epochs) {
   const std::uint64_t rounds = (epochs + plan.local_epochs - 1) / plan.local_epochs;
-  const auto mean = averager(info, plan);
-  return rounds * (mean->bytes_sent(rank, ranks, layout.parameters, layout.type) +
-                   mean->bytes_sent(rank, ranks, layout.buffers, layout.type));
+  return rounds * (averager(info, plan, plan.wire)->bytes_sent(rank, ranks, layout.parameters, layout.type) +
+                   averager(info, plan, "auto")->bytes_sent(rank, ranks, layout.buffers, layout.type));
 }
 
 }  // namespace ripieno

@@ -36,7 +36,7 @@ struct BatchId {
 };
 
 struct PassResult {
-  double loss = 0;                   ///< mean over this worker's samples
+  double loss = 0;                   ///< mean over this worker's samples; NaN where it has none
   std::uint32_t samples = 0;         ///< this worker's; may be 0 in an epoch's last, small batch: the gradient is then 0
   std::uint32_t global_samples = 0;  ///< of all workers that share the batch
 };

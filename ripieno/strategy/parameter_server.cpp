@@ -72,6 +72,9 @@ class ParameterServer final : public Strategy {
     const ExecuteOptions options{DType::fp64, Purpose::setup};
     co_await all_reduce(find_route("reduce-broadcast"), place_.group, FloatSpan(std::span<double>(samples)), options);
     samples_per_epoch_ = samples[0];
+    samples_done_ = plan_.first_epoch * samples_per_epoch_;
+    epochs_seen_ = plan_.first_epoch;
+    place_.recorder.begin();
     if (is_server()) {
       co_await serve();
     } else {
@@ -136,7 +139,10 @@ class ParameterServer final : public Strategy {
     for (int worker = 1; worker < place_.group.size(); ++worker) tasks.push_back(serve_worker(worker));
     tasks.push_back(evaluate_epochs());
     Endpoint* endpoint = &place_.group.endpoint();
-    auto revoke = [endpoint](std::exception_ptr error) { endpoint->revoke(error); };
+    auto revoke = [this, endpoint](std::exception_ptr error) {
+      endpoint->revoke(error);
+      evaluations_.push({0, nullptr, nullptr});  // the evaluation waits for no endpoint
+    };
     Task<> together = all(place_.group.runtime(), std::move(tasks), revoke);
     co_await std::move(together);
   }
@@ -144,14 +150,15 @@ class ParameterServer final : public Strategy {
   Task<> serve_worker(int worker) {
     Endpoint& endpoint = place_.group.endpoint();
     const int peer = place_.group.member(worker);
-    const Numbers arrived(layout_.parameters, layout_.type);
+    const Numbers arrived(layout_.parameters, layout_.type), statistics_arrived(layout_.buffers, layout_.type);
     std::int64_t pulled = version_;
     for (;;) {
       Push push;
       co_await endpoint.receive(peer, control("push"), writable(push));
       if (push.done) break;
       co_await endpoint.receive(peer, gradient(), arrived.span(), Reduce::replace);
-      co_await endpoint.receive(peer, statistics(), buffers_->span(), Reduce::replace);
+      co_await endpoint.receive(peer, statistics(), statistics_arrived.span(), Reduce::replace);
+      convert(buffers_->span(), statistics_arrived.span());
       const Reply reply = apply(arrived.span(), push, pulled);
       pulled = reply.version;
       convert(arrived.span(), weights_->span());  // a snapshot: others' updates go on while it is sent
@@ -186,6 +193,7 @@ class ParameterServer final : public Strategy {
   };
 
   void snapshot(std::uint32_t epoch) {
+    if (epoch + 1 != plan_.epochs && (epoch + 1) % plan_.evaluate_every != 0) return;
     const auto copy = [](FloatSpan from) {
       auto numbers = std::make_shared<Numbers>(from.count, from.type);
       convert(numbers->span(), from);
@@ -195,7 +203,7 @@ class ParameterServer final : public Strategy {
   }
 
   void finish_epochs() {
-    if (epochs_seen_ == 0 || samples_done_ > epochs_seen_ * samples_per_epoch_) snapshot(epochs_seen_);
+    if (epochs_seen_ < plan_.epochs) snapshot(plan_.epochs - 1);  // a step limit cut training short
     evaluations_.push({0, nullptr, nullptr});
   }
 

@@ -20,17 +20,20 @@ class Synchronous final : public Strategy {
   Task<> run() override {
     Learner& learner = place_.learner;
     co_await start_alike(place_.group, learner);  // 1
+    place_.recorder.begin();
     const std::uint32_t steps = learner.steps_per_epoch();
     std::uint64_t step = std::uint64_t{plan_.first_epoch} * steps;
     bool ended = false;
     for (std::uint32_t epoch = plan_.first_epoch; epoch < plan_.epochs && !ended; ++epoch) {
       for (std::uint32_t k = 0; k < steps && !ended; ++k, ++step) {
         const double rate = learning_rate_.at(epoch + static_cast<double>(k) / steps);
-        const PassResult result = co_await take_step({epoch, k}, rate);
+        const BatchId batch{epoch, k};
+        const PassResult result = co_await take_step(batch, rate);
         place_.recorder.step({epoch, step, result.loss, result.samples, rate, {}});
         ended = plan_.max_steps > 0 && step + 1 >= plan_.max_steps;
       }
       co_await end_epoch(epoch, ended || epoch + 1 == plan_.epochs);
+      if (place_.checkpoint && !ended) place_.checkpoint(epoch);
     }
   }
 
@@ -60,16 +63,15 @@ class Synchronous final : public Strategy {
 
   Task<> end_epoch(std::uint32_t epoch, bool last) {
     EpochRecord record{epoch, NAN, NAN, 0};
+    co_await average_buffers(place_.group, place_.learner);
     if (last || (plan_.evaluate_every > 0 && (epoch + 1) % plan_.evaluate_every == 0)) {
       const StageTimer timer(place_.recorder, place_.group.runtime(), Stage::evaluate);
-      co_await average_buffers(place_.group, place_.learner);
       const Score score = co_await evaluate_together(place_.group, place_.learner);
       record.accuracy = score.accuracy;
       record.loss = score.loss;
     }
     record.parameters_hash = hash(place_.learner.parameters());
     place_.recorder.epoch(record);
-    if (place_.checkpoint) place_.checkpoint(epoch);
   }
 
   Plan plan_;

@@ -8,7 +8,8 @@
 namespace ripieno {
 
 Task<> start_alike(Group group, Learner& learner) {
-  for (const FloatSpan state : {learner.parameters(), learner.frozen(), learner.buffers()}) {
+  const std::array all{learner.parameters(), learner.frozen(), learner.buffers()};
+  for (const FloatSpan state : all) {
     const ExecuteOptions options{state.type, Purpose::setup};
     co_await broadcast(group, state, options);
   }

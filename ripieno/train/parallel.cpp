@@ -36,13 +36,10 @@ torch::Tensor Parallel::step(const std::function<torch::Tensor()>& closure, std:
   model_->zero_gradients();
   const torch::Tensor loss = closure();
   model_->collect_gradients();
-  double weight = 1.0 / workers();
-  if (samples != every_worker_alike) {
-    const double all = sum(static_cast<double>(samples));
-    if (!(all > 0)) fail(ErrorKind::usage, "a step over ", all, " samples of all workers together");
-    weight = static_cast<double>(samples) / all;
-  }
-  run(average(weight));
+  const double mine = samples == every_worker_alike ? 1 : static_cast<double>(samples);
+  const double all = sum(mine);
+  if (!(mine >= 0 && all > 0)) fail(ErrorKind::usage, "a step over ", samples, " samples here, ", all, " of all workers together");
+  run(average(mine / all));
   optimiser_.step();
   return loss;
 }
@@ -60,7 +57,8 @@ void Parallel::run(Task<> task) {
 
 Task<> Parallel::start() {
   const Group group(cluster_.endpoint);
-  for (const FloatSpan state : {model_->parameters(), model_->frozen(), model_->buffers()}) {
+  const std::array all{model_->parameters(), model_->frozen(), model_->buffers()};
+  for (const FloatSpan state : all) {
     const ExecuteOptions options{state.type, Purpose::setup};
     co_await broadcast(group, state, options);
   }

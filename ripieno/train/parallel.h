@@ -41,7 +41,7 @@ class Parallel {
   /// One step on all workers: zeroes the gradients, runs `closure` (which computes the loss of this worker's part of the
   /// batch, as a mean over its samples, calls backward() on it, and returns it), averages the gradients over the workers,
   /// and runs the optimiser. `samples` weighs this worker's mean where the parts differ in size; 0 is allowed (the
-  /// closure then leaves the gradients alone); by default all count the same. Either all workers give it or none.
+  /// closure then leaves the gradients alone); by default all count the same (as one sample each).
   /// Returns the closure's loss. Throws as the constructor.
   torch::Tensor step(const std::function<torch::Tensor()>& closure, std::int64_t samples = every_worker_alike);
   static constexpr std::int64_t every_worker_alike = -1;

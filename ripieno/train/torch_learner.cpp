@@ -5,6 +5,7 @@
 #include <asio/co_spawn.hpp>
 #include <asio/detached.hpp>
 #include <chrono>
+#include <cmath>
 
 #include "ripieno/core/async.h"
 
@@ -98,7 +99,7 @@ struct TorchLearner::State {
     torch::manual_seed(random.next());
     model->train();
     flat->zero_gradients();
-    PassResult result{0, static_cast<std::uint32_t>(batch.size()), batch.global_count};
+    PassResult result{batch.size() > 0 ? 0.0 : NAN, static_cast<std::uint32_t>(batch.size()), batch.global_count};
     const std::size_t parts = std::min<std::size_t>(options.accumulate, batch.size());
     for (std::size_t part = 0; part < parts; ++part) {
       start = Clock::now();
@@ -238,6 +239,17 @@ Task<Evaluation> TorchLearner::evaluate(int part, int parts) {
   auto work = [state = state_, begin = begin, end = end] { return state->evaluate(begin, end); };
   const Duration cost = state_->options.image_cost * static_cast<std::int64_t>(end - begin) / 3;
   co_return co_await state_->runtime.offload(cost, work);
+}
+
+void TorchLearner::visit(StateVisitor& visitor) {
+  visitor.span("frozen", frozen());
+  for (auto& item : state_->model->named_buffers()) {  // the float ones are buffers()
+    torch::Tensor& buffer = item.value();
+    if (buffer.scalar_type() != torch::kInt64 || buffer.numel() != 1) continue;
+    std::int64_t value = buffer.item<std::int64_t>();
+    visitor.number(item.key(), value);
+    buffer.fill_(value);
+  }
 }
 
 std::uint32_t TorchLearner::train_samples() const { return state_->train.sampler().total(); }

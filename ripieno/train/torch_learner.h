@@ -50,6 +50,7 @@ class TorchLearner final : public Learner {
   std::uint32_t samples_per_epoch() const override;
   Task<std::unique_ptr<Pass>> begin(BatchId batch) override;
   Task<Evaluation> evaluate(int part, int parts) override;
+  void visit(StateVisitor& visitor) override;
 
   /// Samples of the whole training set.
   std::uint32_t train_samples() const;
