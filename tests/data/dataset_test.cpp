@@ -57,14 +57,15 @@ TEST_P(EachGenerated, HasTheTablesSizeUnlessAnotherIsAskedFor) {
   const DatasetInfo& info = find_dataset(GetParam());
   EXPECT_EQ(open_dataset(info.name, Split::train, {})->size(), info.train);
   EXPECT_EQ(open_dataset(info.name, Split::test, {})->size(), info.test);
-  const auto large = open_dataset(info.name, Split::train, {.train_samples = 4'000'000'000u, .test_samples = 3});
-  EXPECT_EQ(large->size(), 4'000'000'000u);
+  const auto large = open_dataset(info.name, Split::train, {.train_samples = 10'000'000u, .test_samples = 3});
+  EXPECT_EQ(large->size(), 10'000'000u);
   EXPECT_EQ(open_dataset(info.name, Split::test, {.test_samples = 3})->size(), 3u);
+  EXPECT_THROW(open_dataset(info.name, Split::train, {.train_samples = 10'000'001u}), Error) << "absurd";
   EXPECT_EQ(large->shape(), info.shape);
   EXPECT_EQ(large->classes(), info.classes);
   // A sample does not depend on how many there are, nor on what was read before.
   std::vector<std::uint8_t> a(info.shape.pixels()), b(info.shape.pixels());
-  const int label = large->read(3'999'999'999u, a);
+  const int label = large->read(9'999'999u, a);
   EXPECT_GE(label, 0);
   large->read(17, a);
   EXPECT_EQ(open_dataset(info.name, Split::train, {})->read(17, b), large->read(17, a));
