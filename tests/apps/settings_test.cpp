@@ -141,9 +141,9 @@ TEST(Settings, RangesAreHeld) {
   EXPECT_EQ(refused_set("learning_rate.base=0"),
             "--set: learning_rate.base = 0.0 is out of range: it must be above 0 to 1000");
   EXPECT_EQ(refused_set("transport.timeout_s=-1"),
-            "--set: transport.timeout_s = -1.0 is out of range: it must be above 0");
+            "--set: transport.timeout_s = -1.0 is out of range: it must be above 0 to 1000000");
   EXPECT_EQ(refused_set("simulated.slow=[1,0]"),
-            "--set: simulated.slow = [1.0, 0.0] is out of range: each number must be above 0");
+            "--set: simulated.slow = [1.0, 0.0] is out of range: each number must be above 0 to 10000");
   for (const char* odd : {"train.label_smoothing=nan", "simulated.image_us=inf", "simulated.image_us=-inf"}) {
     EXPECT_NE(refused_set(odd).find("out of range"), std::string::npos) << odd;
   }
@@ -205,7 +205,7 @@ TEST(Settings, TomlRoundTrip) {
   settings.set("optimiser.epsilon=1e-8");
   settings.set("optimiser.weight_decay=0.00030000000000000003");
   settings.set("exchange.bucket_mb=1000");
-  settings.set("simulated.slow=[1, 2.5, 1e300]");
+  settings.set("simulated.slow=[1, 2.5, 1e-300]");
   settings.assign("run.name", "a \"quoted\" \\ name\n\twith \x01 and \xc3\xa9", {"test"});
   const std::string toml = settings.to_toml();
   Settings again;
