@@ -4,28 +4,33 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/ripieno/commands.h"
+#include "apps/ripieno/explain_strategy.h"
+#include "apps/ripieno/recipe.h"
 #include "ripieno/codec/wire.h"
 #include "ripieno/collective/check.h"
 #include "ripieno/report/format.h"
 #include "ripieno/report/table.h"
+#include "ripieno/strategy/registry.h"
 
 namespace ripieno {
 namespace {
 
 struct Arguments {
-  std::string route, model, wire = "fp32";
-  int ranks = 4;
+  std::string what, recipe, model, wire = "fp32";
+  std::vector<std::string> sets;
+  int ranks = 4, per_node = 1;
   std::size_t elements = 0;
+  bool ranks_given = false;
   double latency_us = 50, gbit_s = 1;
 };
 
 /// Largest table of steps that is still read: more ranks get their costs only.
 constexpr int most_columns = 8;
 
-/// "all", or the chunks of P (or of the largest power of two in P) that a range covers: "c2", "c2-3".
-std::string print_range(Range range, int ranks, std::size_t elements) {
+/// "all", or the chunks of P (or of the nodes, or of the largest power of two in P) that a range covers: "c2", "c2-3".
+std::string print_range(Range range, World world, std::size_t elements) {
   if (range == Range{0, elements}) return "all";
-  for (const int parts : {ranks, static_cast<int>(std::bit_floor(static_cast<unsigned>(ranks)))}) {
+  for (const int parts : {world.ranks, world.nodes(), static_cast<int>(std::bit_floor(static_cast<unsigned>(world.ranks)))}) {
     int first = -1, last = -1;
     for (int i = 0; i < parts; ++i) {
       if (chunk(elements, parts, i).begin == range.begin) first = i;
@@ -36,23 +41,23 @@ std::string print_range(Range range, int ranks, std::size_t elements) {
   return text("[", range.begin, ",", range.end, ")");
 }
 
-std::string print_step(const Step& step, int ranks, std::size_t elements) {
+std::string print_step(const Step& step, World world, std::size_t elements) {
   std::string out;
-  if (step.send) out += text(print_range(step.send->range, ranks, elements), "→", step.send->peer);
+  if (step.send) out += text(print_range(step.send->range, world, elements), "→", step.send->peer);
   if (step.send && step.receive) out += "  ";
   if (step.receive) {
-    out += text(step.receive->peer, "→", step.receive->how == Reduce::add ? "+" : "=", print_range(step.receive->range, ranks, elements));
+    out += text(step.receive->peer, "→", step.receive->how == Reduce::add ? "+" : "=", print_range(step.receive->range, world, elements));
   }
   return out;
 }
 
-std::string print_steps(const Route& route, int ranks, std::size_t elements) {
+std::string print_steps(const Route& route, World world, std::size_t elements) {
   Table table;
   table.column("step", Align::right);
-  for (int rank = 0; rank < ranks; ++rank) table.column(text("rank ", rank));
-  for (int k = 0; k < route.steps(ranks); ++k) {
+  for (int rank = 0; rank < world.ranks; ++rank) table.column(text("rank ", rank));
+  for (int k = 0; k < route.steps(world); ++k) {
     std::vector<std::string> row{text(k)};
-    for (int rank = 0; rank < ranks; ++rank) row.push_back(print_step(route.step(rank, ranks, elements, k), ranks, elements));
+    for (int rank = 0; rank < world.ranks; ++rank) row.push_back(print_step(route.step(rank, world, elements, k), world, elements));
     table.row(row);
   }
   return table.str();
@@ -63,35 +68,61 @@ nlohmann::ordered_json transfer_json(const Transfer& transfer) {
           {"how", transfer.how == Reduce::add ? "add" : "replace"}};
 }
 
+bool is_route(const std::string& name) {
+  return std::any_of(routes().begin(), routes().end(), [&](const Route& route) { return route.name == name; });
+}
+
+bool is_strategy(const std::string& name) {
+  return std::any_of(strategies().begin(), strategies().end(), [&](const StrategyInfo& info) { return info.name == name; });
+}
+
+/// Some names are a route's and a strategy's: what only a job has makes it the strategy.
+void run_strategy(const Arguments& arguments, const CommandContext& context) {
+  std::vector<std::string> sets = arguments.sets;
+  sets.push_back("strategy=" + arguments.what);
+  if (arguments.ranks_given) sets.push_back(text("workers=", arguments.ranks));
+  if (!arguments.model.empty()) sets.push_back("model=" + arguments.model);
+  const Recipe recipe = arguments.recipe.empty() ? load_recipe_text("", "defaults", sets) : load_recipe(arguments.recipe, sets);
+  if (recipe.cells.size() != 1) fail(ErrorKind::usage, arguments.recipe, ": holds ", recipe.cells.size(), " runs; fix its grid with --set");
+  std::cout << explain_strategy(recipe.cells[0].settings, context.zoo, context.format == "json");
+}
+
 void run(const Arguments& arguments, const CommandContext& context) {
-  const Route& route = find_route(arguments.route);
+  if (!is_route(arguments.what) && !is_strategy(arguments.what)) {
+    std::string known;
+    for (const StrategyInfo& info : strategies()) known += (known.empty() ? "" : ", ") + std::string(info.name);
+    fail(ErrorKind::usage, "there is no route or strategy \"", arguments.what, "\"; they are ", known);
+  }
+  if (!arguments.sets.empty() || !arguments.recipe.empty() || !is_route(arguments.what)) return run_strategy(arguments, context);
+  const Route& route = find_route(arguments.what);
   const int ranks = arguments.ranks;
+  const World world{ranks, arguments.per_node};
   const std::size_t elements = arguments.elements > 0 ? arguments.elements
                                                       : static_cast<std::size_t>(context.zoo.find(arguments.model.empty() ? "mnist-cnn" : arguments.model).parameters);
   const std::size_t number = size_of(find_wire_format(arguments.wire).type(DType::fp32));
   const LinkModel link{from_seconds(arguments.latency_us * 1e-6), from_seconds(8e-9 / arguments.gbit_s)};
-  const double time = seconds(route.time(ranks, elements * number, link));
-  check_schedule(route, ranks, elements);
+  const double time = seconds(route.time(world, elements * number, link));
+  check_schedule(route, world, elements);
 
   std::uint64_t total = 0, most = 0;
   std::vector<ScheduleCost> costs;
   for (int rank = 0; rank < ranks; ++rank) {
-    costs.push_back(schedule_cost(route, rank, ranks, elements));
+    costs.push_back(schedule_cost(route, rank, world, elements));
     total += costs.back().elements_sent * number;
     most = std::max<std::uint64_t>(most, costs.back().elements_sent * number);
   }
-  const int rounds = schedule_rounds(route, ranks, elements);
+  const int rounds = schedule_rounds(route, world, elements);
 
   if (context.format == "json") {
-    nlohmann::ordered_json json{{"route", route.name}, {"ranks", ranks}, {"elements", elements}, {"wire", arguments.wire},
+    nlohmann::ordered_json json{{"route", route.name}, {"ranks", ranks}, {"per_node", world.per_node}, {"elements", elements}, {"wire", arguments.wire},
                                 {"rounds", rounds}, {"bytes_sent", total}, {"seconds", time}};
     json["per_rank"] = nlohmann::ordered_json::array();
     for (int rank = 0; rank < ranks; ++rank) {
       nlohmann::ordered_json own{{"rank", rank}, {"bytes_sent", costs[rank].elements_sent * number},
                                  {"bytes_received", costs[rank].elements_received * number}, {"messages_sent", costs[rank].messages_sent}};
       own["steps"] = nlohmann::ordered_json::array();
-      for (int k = 0; k < route.steps(ranks); ++k) {
-        const Step step = route.step(rank, ranks, elements, k);
+      for (int k = 0; k < route.steps(world); ++k) {
+        const Step step = route.step(rank, world, elements, k);
         nlohmann::ordered_json one{{"step", k}};
         if (step.send) one["send"] = transfer_json(*step.send);
         if (step.receive) one["receive"] = transfer_json(*step.receive);
@@ -105,15 +136,16 @@ void run(const Arguments& arguments, const CommandContext& context) {
 
   std::cout << route.name << ": " << route.title << " (" << route.source << ")\n"
             << format_count(static_cast<std::int64_t>(elements)) << " numbers in " << arguments.wire << " ("
-            << format_bytes(static_cast<double>(elements * number)) << ") on " << ranks << (ranks == 1 ? " rank" : " ranks") << "; proved: every rank ends with the sum of all\n\n"
+            << format_bytes(static_cast<double>(elements * number)) << ") on " << ranks << (ranks == 1 ? " rank" : " ranks") << (world.per_node > 1 ? text(", ", world.per_node, " a node") : "") << "; proved: every rank ends with the sum of all\n\n"
             << "rounds                 " << rounds << "  = " << route.rounds << "\n"
-            << "sent by all together   " << format_bytes(static_cast<double>(total)) << "  = 2n(P-1)\n"
+            << "sent by all together   " << format_bytes(static_cast<double>(total)) << (route.at_once ? "  = nP(P-1)\n" : "  = 2n(P-1)\n")
             << "sent by the busiest    " << format_bytes(static_cast<double>(most)) << "  = " << route.bytes << "\n"
             << "time on such links     " << format_seconds(time) << "  (" << arguments.latency_us << " us, " << arguments.gbit_s << " Gb/s)\n\n";
   if (ranks == 1) {
     std::cout << "(one rank has nothing to send)\n";
   } else if (ranks <= most_columns) {
-    std::cout << print_steps(route, ranks, elements)
+    std::cout << print_steps(route, world, elements)
+              << (route.at_once ? "\nall steps are one round: each sends what the buffer held before it, and the sums are made in the order of ranks" : "")
               << "\nc2: chunk 2 of the buffer; c2→3: sent to rank 3; 1→+c2: added as it arrives from rank 1; 1→=c2: replaced\n";
   } else {
     Table table;
@@ -130,16 +162,22 @@ void run(const Arguments& arguments, const CommandContext& context) {
 
 void add_explain(CLI::App& app, CommandContext& context) {
   auto arguments = std::make_shared<Arguments>();
-  CLI::App* command = app.add_subcommand("explain", "Show a route's schedule, its rounds, bytes and time");
-  command->add_option("route", arguments->route, "see ripieno list routes")->required();
-  command->add_option("-n,--ranks", arguments->ranks, "how many ranks")->check(CLI::Range(1, 512))->capture_default_str();
+  CLI::App* command = app.add_subcommand("explain", "Show a route's schedule, its rounds, bytes and time; or what a strategy exchanges in a job");
+  command->add_option("what", arguments->what, "a route or a strategy: see ripieno list; one that is both is a route without --set or --recipe")->required();
+  command->add_option("--set", arguments->sets, "KEY=VALUE: of the strategy's job")->type_name("KEY=VALUE")->allow_extra_args(false);
+  command->add_option("--recipe", arguments->recipe, "the strategy's job")->type_name("FILE");
+  auto* ranks = command->add_option("-n,--ranks", arguments->ranks, "how many ranks, or workers of the strategy")->check(CLI::Range(1, 512))->capture_default_str();
+  command->add_option("--per-node", arguments->per_node, "ranks on each node, for the routes that look at it")->check(CLI::Range(1, 512))->capture_default_str();
   auto* elements = command->add_option("--elements", arguments->elements, "how many numbers; default: the model's parameters")->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40));
   command->add_option("--model", arguments->model, "whose parameters; default mnist-cnn")->excludes(elements);
   command->add_option("--wire", arguments->wire, "fp32, fp16 or bf16")->capture_default_str();
   command->add_option("--latency-us", arguments->latency_us, "of the links, for the time")->check(CLI::NonNegativeNumber)->capture_default_str();
   command->add_option("--gbit-s", arguments->gbit_s, "rate of the links, for the time")->check(CLI::PositiveNumber)->capture_default_str();
   add_format(*command, context);
-  command->callback([arguments, &context] { context.chosen = [arguments, &context] { run(*arguments, context); }; });
+  command->callback([arguments, ranks, &context] {
+    arguments->ranks_given = ranks->count() > 0;
+    context.chosen = [arguments, &context] { run(*arguments, context); };
+  });
 }
 
 }  // namespace ripieno

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <thread>
 
+#include "ripieno/data/partition.h"
+#include "ripieno/strategy/refusals.h"
 #include "ripieno/transport/tcp_frame.h"
 
 namespace ripieno {
@@ -40,7 +42,7 @@ int compute_threads(const Settings& settings) {
 
 const StrategyInfo& strategy_of(const Settings& settings) { return find_strategy(settings.get<std::string>("strategy")); }
 
-int ranks_of(const Settings& settings) { return strategy_of(settings).ranks(settings.get<int>("workers")); }
+int ranks_of(const Settings& settings) { return strategy_of(settings).ranks(plan_of(settings), settings.get<int>("workers")); }
 
 Plan plan_of(const Settings& settings) {
   Plan plan;
@@ -63,10 +65,49 @@ Plan plan_of(const Settings& settings) {
   plan.learning_rate.peak_at = settings.get<double>("learning_rate.peak_at");
   plan.learning_rate.start_fraction = settings.get<double>("learning_rate.start_fraction");
   plan.rate_scale = settings.get<std::string>("learning_rate.scale") == "linear" ? settings.get<int>("workers") : 1;
-  plan.wire = settings.get<std::string>("exchange.wire");
-  plan.segment_bytes = settings.get<std::size_t>("exchange.segment_kb") << 10;
-  plan.local_epochs = settings.get<std::uint32_t>("fedavg.local_epochs");
+  plan.seed = settings.get<std::uint64_t>("seed");
+  plan.passes = settings.get<int>("passes");
+  plan.exchange.route = settings.get<std::string>("exchange.route");
+  plan.exchange.codec.name = settings.get<std::string>("exchange.codec");
+  plan.exchange.codec.error_feedback = settings.get<bool>("codec.error_feedback");
+  plan.exchange.codec.block = settings.get<std::size_t>("codec.block");
+  plan.exchange.codec.bits = settings.get<int>("codec.bits");
+  plan.exchange.codec.fraction = settings.get<double>("codec.fraction");
+  plan.exchange.codec.rank = settings.get<int>("codec.rank");
+  plan.exchange.segment_bytes = settings.get<std::size_t>("exchange.segment_kb") << 10;
+  plan.exchange.in_flight = settings.get<int>("exchange.in_flight");
+  plan.exchange.forward = settings.get<std::string>("exchange.overlap") == "forward";
+  plan.servers.count = settings.get<int>("ps.servers");
+  plan.servers.beside = settings.get<std::string>("ps.placement") == "beside";
+  plan.servers.staleness = settings.get<int>("ps.staleness");
+  plan.federated.local_epochs = settings.get<std::uint32_t>("fedavg.local_epochs");
+  plan.federated.fraction = settings.get<double>("fedavg.fraction");
+  plan.federated.deltas = settings.get<std::string>("fedavg.exchange") == "deltas";
+  const std::string statistics = settings.get<std::string>("fedavg.batch_norm");
+  plan.federated.statistics = statistics == "rank0" ? Statistics::rank0 : statistics == "mean" ? Statistics::mean : Statistics::local;
+  plan.local.steps = settings.get<std::uint32_t>("local.steps");
+  plan.local.fragments = settings.get<std::uint32_t>("local.fragments");
+  plan.local.delay = settings.get<std::uint32_t>("local.delay");
+  plan.outer.learning_rate = settings.get<double>("outer.learning_rate");
+  plan.outer.momentum = settings.get<double>("outer.momentum");
+  plan.outer.beta1 = settings.get<double>("outer.beta1");
+  plan.outer.beta2 = settings.get<double>("outer.beta2");
+  plan.outer.epsilon = settings.get<double>("outer.epsilon");
   return plan;
+}
+
+Group group_of(const Settings& settings, std::shared_ptr<Endpoint> endpoint) {
+  return Group(std::move(endpoint)).on_nodes(settings.get<int>("exchange.per_node"));
+}
+
+std::vector<double> deaths_of(const Settings& settings) {
+  std::vector<double> deaths = settings.get<std::vector<double>>("simulated.deaths_s");
+  const int ranks = ranks_of(settings);
+  if (deaths.size() > static_cast<std::size_t>(ranks)) {
+    fail(ErrorKind::usage, "simulated.deaths_s names ", deaths.size(), " ranks; there are ", ranks);
+  }
+  deaths.resize(ranks);
+  return deaths;
 }
 
 SimulatedOptions simulated_of(const Settings& settings) {
@@ -85,16 +126,26 @@ std::uint32_t batch_of(const Settings& settings) {
   return per_worker > 0 ? per_worker : std::max(1u, global / workers);
 }
 
-std::vector<std::uint32_t> steps_of(const Settings& settings, std::uint32_t train_samples) {
-  const int workers = settings.get<int>("workers");
-  const std::uint32_t batch = batch_of(settings);
-  std::vector<std::uint32_t> steps;
-  for (int worker = 0; worker < workers; ++worker) {
-    const auto [begin, end] = share(train_samples, worker, workers);
-    const std::uint32_t samples = strategy_of(settings).data == DataUse::shards ? end - begin : train_samples;
-    steps.push_back((samples + batch - 1) / batch);
+SamplerOptions sampling_of(const Settings& settings, int worker) {
+  SamplerOptions sampling;
+  sampling.seed = settings.get<std::uint64_t>("seed");
+  sampling.worker = worker;
+  sampling.workers = settings.get<int>("workers");
+  sampling.batch = batch_of(settings);
+  sampling.shares = settings.get<std::vector<double>>("batch.shares");
+  sampling.sharing = settings.get<std::string>("data.partition");
+  sampling.shards_per_worker = settings.get<std::uint32_t>("data.shards_per_worker");
+  sampling.alpha = settings.get<double>("data.alpha");
+  switch (strategy_of(settings).data) {
+    case DataUse::global_batches: sampling.partition = Partition::global_batches; break;
+    case DataUse::shards: sampling.partition = Partition::shards; break;
+    case DataUse::shards_in_step: sampling.partition = Partition::shards_in_step; break;
   }
-  return steps;
+  return sampling;
+}
+
+Workload workload_of(const Settings& settings, std::vector<std::uint32_t> steps, std::uint32_t epochs) {
+  return {World(ranks_of(settings), settings.get<int>("exchange.per_node")), std::move(steps), epochs};
 }
 
 std::unique_ptr<TorchLearner> make_learner(const Settings& settings, const Zoo& zoo, int rank, Runtime& runtime,
@@ -106,18 +157,15 @@ std::unique_ptr<TorchLearner> make_learner(const Settings& settings, const Zoo& 
   std::shared_ptr<Dataset> train = open(settings, Split::train), test = open(settings, Split::test);
   check_fit(info, *train, data_name);
 
-  SamplerOptions sampling;
-  sampling.seed = seed;
-  sampling.worker = std::max(0, strategy.worker(rank));
-  sampling.workers = settings.get<int>("workers");
-  sampling.batch = batch_of(settings);
-  sampling.partition = strategy.data == DataUse::shards ? Partition::shards : Partition::global_batches;
+  const SamplerOptions sampling = sampling_of(settings, std::max(0, strategy.worker(plan_of(settings), rank)));
+  std::vector<std::uint8_t> labels;  // read apart: a worker's count of bytes read is of its own samples
+  if (sampling.sharing != "even" && sampling.partition != Partition::global_batches) labels = labels_of(*open(settings, Split::train));
   AugmentOptions augmentation;
   augmentation.crop_padding = settings.get<int>("data.crop_padding");
   augmentation.flip = settings.get<bool>("data.flip");
   augmentation.normalise = settings.get<bool>("data.normalise");
   const Normalisation normalisation = find_dataset(data_name).normalisation;
-  Loader train_loader(train, Sampler(train->size(), sampling), augmentation, normalisation, seed);
+  Loader train_loader(train, Sampler(train->size(), sampling, labels), augmentation, normalisation, seed);
   Loader test_loader(test, Sampler(test->size(), {.batch = 1}), augmentation, normalisation, seed);
 
   TorchOptions options;
@@ -140,15 +188,25 @@ std::unique_ptr<TorchLearner> make_learner(const Settings& settings, const Zoo& 
 
 void check_job(const Settings& settings, const Zoo& zoo) {
   settings.check();
-  if (strategy_of(settings).servers > 0 && settings.get<int>("run.checkpoint_every") > 0) {
-    fail(ErrorKind::usage, "run.checkpoint_every = ", settings.get<int>("run.checkpoint_every"), ": ", strategy_of(settings).name,
-         " is saved at its end only, as its workers are never at the same step; leave it at 0");
+  const StrategyInfo& strategy = strategy_of(settings);
+  const Plan plan = plan_of(settings);
+  const bool simulated = settings.get<std::string>("transport.kind") == "simulated";
+  const std::vector<double> deaths = deaths_of(settings);
+  Choice choice{strategy, plan, settings.get<int>("workers")};
+  choice.loss_scale = settings.get<std::string>("train.precision") == "fp16";
+  choice.uneven_data = settings.get<std::string>("data.partition") != "even";
+  choice.saves_on_the_way = settings.get<int>("run.checkpoint_every") > 0;
+  choice.deaths = std::any_of(deaths.begin(), deaths.end(), [](double time) { return time > 0; });
+  refuse(choice);
+  if (choice.deaths && (!simulated || deaths[0] > 0)) {
+    fail(ErrorKind::usage, "simulated.deaths_s: ", simulated ? "rank 0 writes the run's results and cannot die" : "ranks die with transport.kind = simulated only");
   }
+  check_codec(plan.exchange.codec);
+  check_shares(settings.get<std::vector<double>>("batch.shares"), settings.get<int>("workers"));
   const ModelInfo& model = zoo.find(settings.get<std::string>("model"));
   for (const Split split : {Split::train, Split::test}) {
     check_fit(model, *open(settings, split), settings.get<std::string>("data.name"));
   }
-  const Plan plan = plan_of(settings);
   make_optimiser(plan.optimiser, 1, DType::fp32);
   LearningRate(plan.learning_rate, plan.epochs, plan.rate_scale);
 }

@@ -18,13 +18,22 @@ int ranks_of(const Settings& settings);
 
 Plan plan_of(const Settings& settings);
 
+/// A group of all ranks, on nodes as the settings say.
+Group group_of(const Settings& settings, std::shared_ptr<Endpoint> endpoint);
+
 SimulatedOptions simulated_of(const Settings& settings);
 
 /// Samples of a worker's step where the strategy uses shards, else of all workers' together.
 std::uint32_t batch_of(const Settings& settings);
 
-/// Steps that each worker takes an epoch.
-std::vector<std::uint32_t> steps_of(const Settings& settings, std::uint32_t train_samples);
+/// How a worker takes its samples.
+SamplerOptions sampling_of(const Settings& settings, int worker);
+
+/// What closed forms go by. `steps`: of each worker, as a sampler knows them.
+Workload workload_of(const Settings& settings, std::vector<std::uint32_t> steps, std::uint32_t epochs);
+
+/// Virtual times at which ranks die; 0: never.
+std::vector<double> deaths_of(const Settings& settings);
 
 /// Model, data and compute of one rank. Throws Error(usage) when the model does not fit the data.
 std::unique_ptr<TorchLearner> make_learner(const Settings& settings, const Zoo& zoo, int rank, Runtime& runtime,

@@ -3,12 +3,12 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/ripieno/commands.h"
-#include "ripieno/codec/wire.h"
+#include "ripieno/codec/codec.h"
 #include "ripieno/collective/schedule.h"
 #include "ripieno/data/dataset.h"
 #include "ripieno/report/format.h"
 #include "ripieno/report/table.h"
-#include "ripieno/strategy/registry.h"
+#include "ripieno/strategy/refusals.h"
 
 namespace ripieno {
 namespace {
@@ -38,7 +38,7 @@ Json data_sets() {
 Json strategy_rows() {
   Json rows = Json::array();
   for (const StrategyInfo& s : strategies()) {
-    rows.push_back({{"name", s.name}, {"what", s.what}, {"when", s.when}, {"with whom", s.route}, {"exact", s.exact}, {"about", s.title}});
+    rows.push_back({{"name", s.name}, {"what", s.what}, {"when", s.when}, {"with whom", s.route}, {"exact", s.exact}, {"agrees", s.agrees}, {"about", s.title}});
   }
   return rows;
 }
@@ -51,11 +51,27 @@ Json route_rows() {
   return rows;
 }
 
-Json codecs() {
-  Json rows = Json::array();
-  for (const WireFormat& w : wire_formats()) {
-    rows.push_back({{"name", w.name}, {"bytes of an fp32", size_of(w.type(DType::fp32))}, {"about", w.title}});
+const char* name(CodecKind kind) {
+  switch (kind) {
+    case CodecKind::wire: return "wire";
+    case CodecKind::block: return "block";
+    case CodecKind::gathered: return "gathered";
+    case CodecKind::low_rank: return "low-rank";
   }
+  return "";
+}
+
+Json codec_rows() {
+  Json rows = Json::array();
+  for (const CodecInfo& c : codecs()) {
+    rows.push_back({{"name", c.name}, {"kind", name(c.kind)}, {"lossless", c.lossless}, {"bytes of n numbers", c.bytes}, {"about", c.title}, {"source", c.source}});
+  }
+  return rows;
+}
+
+Json refusal_rows() {
+  Json rows = Json::array();
+  for (const Refusal& r : refusals()) rows.push_back({{"refused", r.what}, {"because", r.reason}, {"instead", r.instead}});
   return rows;
 }
 
@@ -80,10 +96,10 @@ void print(const Json& rows) {
 
 void add_list(CLI::App& app, CommandContext& context) {
   auto what = std::make_shared<std::string>();
-  CLI::App* command = app.add_subcommand("list", "List models, data, strategies, routes or codecs");
-  command->add_option("what", *what, "models, data, strategies, routes or codecs")
+  CLI::App* command = app.add_subcommand("list", "List models, data, strategies, routes, codecs, or what is refused");
+  command->add_option("what", *what, "models, data, strategies, routes, codecs or refusals")
       ->required()
-      ->check(CLI::IsMember({"models", "data", "strategies", "routes", "codecs"}));
+      ->check(CLI::IsMember({"models", "data", "strategies", "routes", "codecs", "refusals"}));
   add_format(*command, context);
   command->callback([what, &context] {
     context.chosen = [what, &context] {
@@ -91,7 +107,8 @@ void add_list(CLI::App& app, CommandContext& context) {
                         : *what == "data"       ? data_sets()
                         : *what == "strategies" ? strategy_rows()
                         : *what == "routes"     ? route_rows()
-                                                : codecs();
+                        : *what == "codecs"     ? codec_rows()
+                                                : refusal_rows();
       if (context.format == "json") {
         std::cout << rows.dump(2) << "\n";
       } else {

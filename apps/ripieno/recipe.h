@@ -3,7 +3,7 @@
 //   seeds = 3             repeat each cell with seed, seed + 1, seed + 2
 //   [grid]                keys with the values that they are to take in turn:
 //   strategy = ["single", "ring"]
-//   "exchange.wire" = ["fp32", "fp16"]
+//   "exchange.codec" = ["fp32", "fp16"]
 // It is then a list of runs, its cells: the product of the grid's values in file order (the first key changes slowest),
 // with the seeds innermost.
 #pragma once

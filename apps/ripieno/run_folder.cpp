@@ -71,6 +71,7 @@ RunFolder RunFolder::create(const Settings& settings) {
 }
 
 std::filesystem::path RunFolder::metrics(int rank) const { return path_ / text("metrics-", rank, ".jsonl"); }
+std::filesystem::path RunFolder::trace(int rank) const { return path_ / text("trace-", rank, ".json"); }
 std::filesystem::path RunFolder::state(int rank) const { return path_ / text("state-", rank, ".pt"); }
 
 std::string environment_json() {

@@ -19,6 +19,7 @@ class RunFolder {
   const std::filesystem::path& path() const { return path_; }
   std::filesystem::path config() const { return path_ / "config.toml"; }
   std::filesystem::path metrics(int rank) const;
+  std::filesystem::path trace(int rank) const;
   std::filesystem::path state(int rank) const;
   std::filesystem::path model() const { return path_ / "model.pt"; }
   std::filesystem::path summary() const { return path_ / "summary.json"; }

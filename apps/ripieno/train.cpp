@@ -39,19 +39,32 @@ std::vector<Summary> run_processes(const Settings& settings, const RunFolder& fo
   return ranks;
 }
 
+/// A rank that dies ends quietly, with the first of its operations that fails.
+Task<> until_death(SimulatedNetwork* network, int rank, Task<> work) {
+  try {
+    co_await std::move(work);
+  } catch (const Error& error) {
+    if (!network->dead(rank) || error.kind() != ErrorKind::peer) throw;
+  }
+}
+
 std::vector<Summary> run_virtually(const Settings& settings, const RunFolder& folder, const std::string& resume,
                                    const Zoo& zoo, ProgressBar& progress) {
   const int size = ranks_of(settings);
   const auto runtime = virtual_runtime(settings.get<std::uint64_t>("seed"));
   SimulatedNetwork network(*runtime, size, simulated_of(settings));
   std::vector<Summary> ranks(static_cast<std::size_t>(size));
+  const std::vector<double> deaths = deaths_of(settings);
   for (int rank = 0; rank < size; ++rank) {
     RankTask task{settings, folder, {}, [&progress, rank](const nlohmann::json& message) { progress.message(rank, message); }};
     if (!resume.empty()) task.resume = resume;
     auto endpoint = std::make_shared<CountedEndpoint>(network.endpoint(rank));
-    runtime->spawn(text("rank ", rank), run_rank(std::move(task), &zoo, endpoint, &ranks[rank]));
+    Task<> work = until_death(&network, rank, run_rank(std::move(task), &zoo, endpoint, &ranks[rank]));
+    runtime->spawn(text("rank ", rank), std::move(work));
+    if (deaths[rank] > 0) runtime->call_at(from_seconds(deaths[rank]), [&network, rank] { network.kill(rank); });
   }
   runtime->run();
+  std::erase_if(ranks, [](const Summary& summary) { return summary.ranks.empty(); });  // of ranks that died
   return ranks;
 }
 

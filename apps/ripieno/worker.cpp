@@ -78,7 +78,7 @@ Summary summarise(const Settings& settings, const Plan& plan, int rank, const To
   if (run.name.empty()) run.name = std::string(info.name);
   run.kind = settings.get<std::string>("transport.kind") == "simulated" ? "simulated" : "computed";
   run.strategy = std::string(info.name);
-  run.wire = plan.wire;
+  run.codec = plan.exchange.codec.name;
   run.model = settings.get<std::string>("model");
   run.dataset = settings.get<std::string>("data.name");
   run.world_size = ranks_of(settings);
@@ -87,7 +87,8 @@ Summary summarise(const Settings& settings, const Plan& plan, int rank, const To
   run.steps = recorder.steps();
   run.seed = settings.get<std::int64_t>("seed");
   if (plan.max_steps == 0) {
-    const auto sent = info.bytes_sent(info, plan, learner.layout(), rank, run.world_size, steps_of(settings, learner.train_samples()), static_cast<std::uint32_t>(run.epochs));
+    const Workload work = workload_of(settings, learner.sampler().steps_of_all(), static_cast<std::uint32_t>(run.epochs));
+    const auto sent = info.bytes_sent(info, plan, learner.layout(), work, rank);
     if (sent) run.closed_form_payload_sent = *sent / static_cast<std::uint64_t>(run.epochs);
   }
   const auto& epochs = recorder.epochs();
@@ -97,19 +98,21 @@ Summary summarise(const Settings& settings, const Plan& plan, int rank, const To
   own.rank = rank;
   own.test = run.test;
   own.seconds.total = total_seconds;
-  const bool learns = info.worker(rank) >= 0;
+  const bool learns = info.worker(plan, rank) >= 0;
   if (learns) {
     for (const Duration epoch : recorder.epoch_times()) own.seconds.epoch.push_back(seconds(epoch));
   }
   const auto stage = [&recorder](Stage s) { return seconds(recorder.totals()[static_cast<std::size_t>(s)]); };
   own.seconds.stages = {stage(Stage::read),     stage(Stage::forward),  stage(Stage::backward),
-                        stage(Stage::exchange), stage(Stage::optimise), stage(Stage::evaluate)};
+                        stage(Stage::exchange), stage(Stage::optimise), stage(Stage::evaluate), stage(Stage::hidden)};
   double trained = 0;
   for (const double epoch : own.seconds.epoch) trained += epoch;
   if (trained > 0) own.images_per_second = static_cast<double>(recorder.samples()) / trained;
   const Traffic all = ledger.total();
   own.bytes = {all.payload_sent, all.payload_received, all.framing_sent, all.framing_received};
   run.exchange_payload_sent = ledger.total(Purpose::exchange).payload_sent;
+  own.exchange_payload_sent = run.exchange_payload_sent;
+  if (!epochs.empty() && !std::isnan(epochs.back().own_accuracy)) own.own_accuracy = epochs.back().own_accuracy;
   own.bytes_read = learner.bytes_read();
   own.parameters_hash = hash(weights);
   if (!recorder.ages().empty()) own.staleness = recorder.ages();
@@ -144,7 +147,8 @@ Task<> run_rank(RankTask task, const Zoo* zoo, std::shared_ptr<CountedEndpoint> 
     plan.first_epoch = static_cast<std::uint32_t>(epochs_done);
   }
 
-  const Group group(endpoint);
+  const Group group = group_of(task.settings, endpoint);
+  if (task.settings.get<bool>("run.trace")) recorder.trace_to(std::make_unique<LineFile>(task.folder.trace(rank)), rank);
   Strategy* trainer = nullptr;
   const int every = task.settings.get<int>("run.checkpoint_every");
   const auto save_state = [&] {
@@ -156,7 +160,7 @@ Task<> run_rank(RankTask task, const Zoo* zoo, std::shared_ptr<CountedEndpoint> 
     const std::int64_t before = std::exchange(epochs_done, epoch + 1);
     if (every > 0 && epochs_done / every > before / every) save_state();
   };
-  const auto strategy = info.make(info, plan, {group, *learner, recorder, checkpoint});
+  const auto strategy = make_strategy(info, plan, {group, *learner, recorder, checkpoint});
   trainer = strategy.get();
   if (saved) visit_state(*saved, *learner, *strategy, epochs_done);
   Progress progress(recorder, runtime, plan, learner->steps_per_epoch(), task.settings.get<int>("workers"), task.report);
@@ -171,11 +175,11 @@ Task<> run_rank(RankTask task, const Zoo* zoo, std::shared_ptr<CountedEndpoint> 
   }
   co_await strategy->run();
 
-  convert(learner->parameters(), strategy->consensus());
   if (plan.max_steps == 0) {  // a run that was cut within an epoch cannot be resumed
     epochs_done = plan.epochs;
-    save_state();
+    save_state();  // before the consensus: where workers' parameters differ, each goes on from its own
   }
+  convert(learner->parameters(), strategy->consensus());
   if (rank == 0) save_tensors(task.folder.model(), state_dict(learner->model()));
   *summary = summarise(task.settings, plan, rank, *learner, recorder, endpoint->ledger(), learner->parameters(),
                        seconds(runtime.now() - start));

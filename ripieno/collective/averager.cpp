@@ -2,7 +2,10 @@
 
 #include "ripieno/codec/wire.h"
 #include "ripieno/collective/check.h"
+#include "ripieno/collective/coded.h"
 #include "ripieno/collective/execute.h"
+#include "ripieno/collective/gathered.h"
+#include "ripieno/collective/powersgd.h"
 #include "ripieno/core/kernels.h"
 
 namespace ripieno {
@@ -10,33 +13,69 @@ namespace {
 
 class ScheduledAverager final : public Averager {
  public:
-  explicit ScheduledAverager(const AveragerOptions& options)
-      : route_(find_route(options.route)), wire_(find_wire_format(options.wire)), segment_bytes_(options.segment_bytes) {}
+  ScheduledAverager(const AveragerOptions& options, std::vector<Slot> slots, DType type)
+      : route_(find_route(options.route)), wire_(find_wire_format(options.codec.name).type(type)),
+        segment_bytes_(options.segment_bytes), first_channel_(options.first_channel), slots_(std::move(slots)),
+        type_(type) {}
 
-  Task<> average(Group group, FloatSpan bucket, double weight, std::uint32_t channel) override {
-    scale(bucket, weight);
-    const ExecuteOptions options{wire_.type(bucket.type), Purpose::exchange, channel, segment_bytes_};
-    return all_reduce(route_, group, bucket, options);
+  Task<> average(Group group, std::size_t slot, FloatSpan numbers, double weight) override {
+    require(numbers.count == slots_.at(slot).elements && numbers.type == type_, "slot ", slot, " of ",
+            slots_[slot].elements, " ", name(type_), " is averaged with ", numbers.count, " ", name(numbers.type));
+    scale(numbers, weight);
+    const std::uint32_t channel = first_channel_ + static_cast<std::uint32_t>(slot);
+    const ExecuteOptions options{wire_, Purpose::exchange, channel, segment_bytes_};
+    return all_reduce(route_, group, numbers, options);
   }
 
-  std::uint64_t bytes_sent(int rank, int ranks, std::size_t elements, DType native) const override {
+  std::optional<std::uint64_t> bytes_sent(int rank, World world, std::size_t slot) const override {
     std::uint64_t sent = 0;
-    for (const Range part : segments(elements, native, segment_bytes_)) {
-      sent += schedule_cost(route_, rank, ranks, part.size()).elements_sent;
+    for (const Range part : segments(slots_.at(slot).elements, type_, segment_bytes_)) {
+      sent += schedule_cost(route_, rank, world, part.size()).elements_sent;
     }
-    return sent * size_of(wire_.type(native));
+    return sent * size_of(wire_);
   }
+
+  void visit(StateVisitor&) override {}  // nothing is carried from one call to the next
 
  private:
   const Route& route_;
-  const WireFormat& wire_;
-  std::size_t segment_bytes_;
+  const DType wire_;
+  const std::size_t segment_bytes_;
+  const std::uint32_t first_channel_;
+  const std::vector<Slot> slots_;
+  const DType type_;
 };
 
 }  // namespace
 
-std::unique_ptr<Averager> make_averager(const AveragerOptions& options) {
-  return std::make_unique<ScheduledAverager>(options);
+std::unique_ptr<Averager> make_averager(const AveragerOptions& options, std::vector<Slot> slots, DType type) {
+  require(type == DType::fp32 || type == DType::fp64, "numbers are averaged in fp32 or fp64, not in ", name(type));
+  const CodecInfo& codec = find_codec(options.codec.name);
+  const Route& route = find_route(options.route);
+  check_codec(options.codec);
+  if (!averages_over(codec.name, route.name)) {
+    std::string able;
+    for (const Route& other : routes()) {
+      if (averages_over(codec.name, other.name)) able += text(able.empty() ? "" : " or ", other.name);
+    }
+    fail(ErrorKind::usage, "codec ", codec.name, " cannot be averaged along route ", route.name,
+         ": sums of its encodings do not fit into its bytes, so every rank needs all of them; use route ", able);
+  }
+  switch (codec.kind) {
+    case CodecKind::wire: return std::make_unique<ScheduledAverager>(options, std::move(slots), type);
+    case CodecKind::block:
+      if (!route.at_once) return make_coded(options, std::move(slots), type);
+      [[fallthrough]];
+    case CodecKind::gathered: return make_gathered(options, std::move(slots), type);
+    case CodecKind::low_rank:
+      return make_powersgd(options, {options.codec.rank, options.codec.error_feedback}, std::move(slots), type);
+  }
+  fail(ErrorKind::internal, "codec ", codec.name, " is of no kind");
+}
+
+bool averages_over(std::string_view codec, std::string_view route) {
+  const Route& along = find_route(route);
+  return find_codec(codec).kind != CodecKind::gathered || gathers(along);
 }
 
 }  // namespace ripieno

@@ -1,33 +1,67 @@
-// Averager: a route and an encoding made one operation. After average() every member holds the same bits.
+// Averager: a route and a codec made one operation. After average() every member holds the same bits. The kind of the codec
+// (codec/codec.h) decides how the two go together:
+//
+//   scheduled  a wire format, converted at every hop of the route (execute.h)
+//   coded      a block codec, decoded, added and encoded anew at every hop of the route, with a residual per hop (coded.h)
+//   gathered   any other codec, and any on `direct`: every member gets all members' encodings and adds them up itself, in the
+//              order of ranks (gathered.h)
+//   PowerSGD   two averages of small factors along the route (powersgd.h)
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
+#include "ripieno/codec/codec.h"
 #include "ripieno/collective/group.h"
 #include "ripieno/collective/schedule.h"
+#include "ripieno/core/state.h"
 
 namespace ripieno {
 
+/// rows x columns numbers of a slot, row after row.
+struct Matrix {
+  Range range;
+  std::size_t rows = 0, columns = 0;
+};
+
+/// Numbers that are averaged as one: a bucket of gradients, a fragment of the model.
+struct Slot {
+  std::size_t elements = 0;
+  std::vector<Matrix> matrices = {};  ///< ascending and apart from each other; PowerSGD leaves what is in none as it is
+};
+
 struct AveragerOptions {
   std::string route = "ring";
-  std::string wire = "auto";      ///< a wire format's name (codec/wire.h)
-  std::size_t segment_bytes = 0;  ///< see ExecuteOptions
+  CodecOptions codec = {};
+  std::size_t segment_bytes = 0;    ///< see ExecuteOptions; wire formats only
+  std::uint64_t seed = 0;           ///< of random rounding and of PowerSGD's first factors
+  std::uint32_t first_channel = 0;  ///< slot i uses channel first_channel + i: distinct for what is in flight at once
 };
 
 class Averager {
  public:
   virtual ~Averager() = default;
 
-  /// Replaces `bucket` by the sum over members of weight * bucket; the members' weights add up to 1 for an average.
-  /// `channel` is distinct for what is in flight at once, and the same on every member.
-  virtual Task<> average(Group group, FloatSpan bucket, double weight, std::uint32_t channel) = 0;
+  /// Replaces `numbers`, as many as slot `slot` has, by the sum over members of weight * numbers; the members' weights add
+  /// up to 1 for an average. Slots may be in flight at the same time, each once. The group has at least the members that
+  /// earlier calls for the slot had, or the residuals of other routes' chunks would go astray.
+  virtual Task<> average(Group group, std::size_t slot, FloatSpan numbers, double weight) = 0;
 
-  /// Payload bytes that `rank` of `ranks` sends in one average() of `elements` numbers of type `native`, in closed form.
-  virtual std::uint64_t bytes_sent(int rank, int ranks, std::size_t elements, DType native) const = 0;
+  /// Payload bytes that `rank` sends in one average() of a slot, in closed form; nothing where that depends on the numbers.
+  virtual std::optional<std::uint64_t> bytes_sent(int rank, World world, std::size_t slot) const = 0;
+
+  /// What a resumed run needs: residuals, warm starts, random draws. Names begin with "averager.".
+  virtual void visit(StateVisitor& visitor) = 0;
 };
 
-/// A schedule with a wire format. Throws Error(usage) on unknown names.
-std::unique_ptr<Averager> make_averager(const AveragerOptions& options);
+/// For slots of numbers of `type` in memory. Throws Error(usage) on unknown names, options out of range, and a codec that
+/// the route cannot carry (averages_over).
+std::unique_ptr<Averager> make_averager(const AveragerOptions& options, std::vector<Slot> slots, DType type);
+
+/// Whether averages with the codec can be taken along the route: gathered codecs need an all-gather, which `ring` and
+/// `direct` have. Throws Error(usage) on unknown names.
+bool averages_over(std::string_view codec, std::string_view route);
 
 }  // namespace ripieno

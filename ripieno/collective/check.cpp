@@ -32,11 +32,11 @@ std::string print(const Transfer& t) {
 }
 
 /// All elements between two neighbouring cuts are treated alike by every step.
-std::vector<std::size_t> cuts(const Route& route, int ranks, std::size_t elements) {
+std::vector<std::size_t> cuts(const Route& route, World world, std::size_t elements) {
   std::set<std::size_t> at{0, elements};
-  for (int rank = 0; rank < ranks; ++rank) {
-    for (int k = 0; k < route.steps(ranks); ++k) {
-      const Step step = route.step(rank, ranks, elements, k);
+  for (int rank = 0; rank < world.ranks; ++rank) {
+    for (int k = 0; k < route.steps(world); ++k) {
+      const Step step = route.step(rank, world, elements, k);
       for (const auto& transfer : {step.send, step.receive}) {
         if (transfer) at.insert({transfer->range.begin, transfer->range.end});
       }
@@ -47,11 +47,13 @@ std::vector<std::size_t> cuts(const Route& route, int ranks, std::size_t element
 
 }  // namespace
 
-void check_schedule(const Route& route, int ranks, std::size_t elements) {
+void check_schedule(const Route& route, World world, std::size_t elements) {
+  const int ranks = world.ranks;
   const auto wrong = [&](int k, const auto&... what) {
-    fail(ErrorKind::internal, route.name, " for ", ranks, " ranks and ", elements, " elements, step ", k, ": ", what...);
+    fail(ErrorKind::internal, route.name, " for ", ranks, " ranks, ", world.per_node, " a node, and ", elements,
+         " elements, step ", k, ": ", what...);
   };
-  const std::vector<std::size_t> cut = cuts(route, ranks, elements);
+  const std::vector<std::size_t> cut = cuts(route, world, elements);
   require(cut.back() == elements, route.name, " reaches element ", cut.back(), " of ", elements);
   const std::size_t cells = cut.size() - 1;
   const auto cells_of = [&](Range range) {
@@ -63,10 +65,12 @@ void check_schedule(const Route& route, int ranks, std::size_t elements) {
 
   std::vector<std::vector<Contributions>> held(ranks);
   for (int rank = 0; rank < ranks; ++rank) held[rank].assign(cells, of(rank, ranks));
+  const auto before = held;
+  const auto& carried = route.at_once ? before : held;  // what sends read
 
-  for (int k = 0; k < route.steps(ranks); ++k) {
+  for (int k = 0; k < route.steps(world); ++k) {
     std::vector<Step> step;
-    for (int rank = 0; rank < ranks; ++rank) step.push_back(route.step(rank, ranks, elements, k));
+    for (int rank = 0; rank < ranks; ++rank) step.push_back(route.step(rank, world, elements, k));
     auto after = held;
     for (int rank = 0; rank < ranks; ++rank) {
       const auto& [send, receive] = step[rank];
@@ -86,12 +90,13 @@ void check_schedule(const Route& route, int ranks, std::size_t elements) {
       if (other->range != receive->range || other->how != receive->how) {
         wrong(k, "rank ", receive->peer, " sends ", print(*other), ", rank ", rank, " receives ", print(*receive));
       }
-      if (send && send->range.begin < receive->range.end && receive->range.begin < send->range.end) {
+      if (route.at_once && receive->how != Reduce::add) wrong(k, "rank ", rank, " receives ", print(*receive), " at once");
+      if (!route.at_once && send && send->range.begin < receive->range.end && receive->range.begin < send->range.end) {
         wrong(k, "rank ", rank, " receives ", print(*receive), " into what it sends, ", print(*send));
       }
       const auto [first, last] = cells_of(receive->range);
       for (auto cell = first; cell < last; ++cell) {
-        const Contributions& arriving = held[receive->peer][cell];
+        const Contributions& arriving = carried[receive->peer][cell];
         if (receive->how == Reduce::replace) {
           if (arriving != everyone) wrong(k, "rank ", receive->peer, " sends element ", cut[cell], " as final, and it is not");
           after[rank][cell] = arriving;
@@ -108,15 +113,15 @@ void check_schedule(const Route& route, int ranks, std::size_t elements) {
       if (held[rank][cell] == everyone) continue;
       int missing = 0;
       while (meets(held[rank][cell], of(missing, ranks))) ++missing;
-      wrong(route.steps(ranks), "rank ", rank, " ends without rank ", missing, "'s contribution at element ", cut[cell]);
+      wrong(route.steps(world), "rank ", rank, " ends without rank ", missing, "'s contribution at element ", cut[cell]);
     }
   }
 }
 
-ScheduleCost schedule_cost(const Route& route, int rank, int ranks, std::size_t elements) {
+ScheduleCost schedule_cost(const Route& route, int rank, World world, std::size_t elements) {
   ScheduleCost cost;
-  for (int k = 0; k < route.steps(ranks); ++k) {
-    const Step step = route.step(rank, ranks, elements, k);
+  for (int k = 0; k < route.steps(world); ++k) {
+    const Step step = route.step(rank, world, elements, k);
     if (step.send && step.send->range.size() > 0) {
       cost.elements_sent += step.send->range.size();
       ++cost.messages_sent;
@@ -129,17 +134,17 @@ ScheduleCost schedule_cost(const Route& route, int rank, int ranks, std::size_t 
   return cost;
 }
 
-int schedule_rounds(const Route& route, int ranks, std::size_t elements) {
+int schedule_rounds(const Route& route, World world, std::size_t elements) {
   int rounds = 0;
-  for (int k = 0; k < route.steps(ranks); ++k) {
+  for (int k = 0; k < route.steps(world); ++k) {
     bool moves = false;
-    for (int rank = 0; rank < ranks && !moves; ++rank) {
-      const Step step = route.step(rank, ranks, elements, k);
+    for (int rank = 0; rank < world.ranks && !moves; ++rank) {
+      const Step step = route.step(rank, world, elements, k);
       moves = step.send && step.send->range.size() > 0;
     }
     rounds += moves;
   }
-  return rounds;
+  return route.at_once ? std::min(rounds, 1) : rounds;
 }
 
 }  // namespace ripieno

@@ -12,7 +12,7 @@ Task<> run_steps(const Route* route, Group group, FloatSpan data, Message messag
   Endpoint& endpoint = group.endpoint();
   auto revoke = [&endpoint](std::exception_ptr error) { endpoint.revoke(error); };
   for (int k = first; k < last; ++k) {
-    Step step = route->step(group.rank(), group.size(), data.count, k);
+    Step step = route->step(group.rank(), group.world(), data.count, k);
     if (step.send && step.send->range.size() == 0) step.send.reset();
     if (step.receive && step.receive->range.size() == 0) step.receive.reset();
 
@@ -41,6 +41,51 @@ Task<> run_steps(const Route* route, Group group, FloatSpan data, Message messag
   }
 }
 
+/// Every send of an at_once route, in the order of its steps: the card would send one after the other anyway, and so the
+/// ranks' k-th sends, which all go to different ranks, do not meet at a receiver.
+Task<> send_in_turn(const Route* route, Group group, FloatSpan own, Message message) {
+  for (int k = 0; k < route->steps(group.world()); ++k) {
+    const Step step = route->step(group.rank(), group.world(), own.count, k);
+    if (!step.send || step.send->range.size() == 0) continue;
+    message.count = step.send->range.size();
+    const FloatSpan part = own.slice(step.send->range.begin, step.send->range.end);
+    co_await send_numbers(&group.endpoint(), group.member(step.send->peer), message, part);
+  }
+}
+
+/// An at_once route over one buffer.
+Task<> run_at_once(const Route* route, Group group, FloatSpan data, Message message) {
+  if (group.size() == 1) co_return;
+  // 1. Room for each member's numbers as they are on the wire, this one's among them.
+  const std::size_t bytes = data.data ? data.count * size_of(message.type) : 0;
+  const auto memory = std::make_unique_for_overwrite<std::byte[]>(bytes * static_cast<std::size_t>(group.size()));
+  std::vector<FloatSpan> of;
+  for (int i = 0; i < group.size(); ++i) {
+    of.emplace_back(data.data ? memory.get() + bytes * static_cast<std::size_t>(i) : nullptr, data.count, message.type);
+  }
+  convert(of[group.rank()], data);
+
+  // 2. All receives are asked for, while the sends follow each other.
+  Endpoint* endpoint = &group.endpoint();
+  std::vector<Task<>> transfers;
+  for (int k = 0; k < route->steps(group.world()); ++k) {
+    const Step step = route->step(group.rank(), group.world(), data.count, k);
+    if (!step.receive || step.receive->range.size() == 0) continue;
+    const auto& [peer, range, how] = *step.receive;
+    message.count = range.size();
+    transfers.push_back(
+        endpoint->receive(group.member(peer), message, of[peer].slice(range.begin, range.end), Reduce::replace));
+  }
+  transfers.push_back(send_in_turn(route, group, of[group.rank()], message));
+  auto revoke = [endpoint](std::exception_ptr error) { endpoint->revoke(error); };
+  Task<> together = all(group.runtime(), std::move(transfers), revoke);
+  co_await std::move(together);
+
+  // 3. The sum in the order of the ranks, which is the same everywhere: so are its bits.
+  convert(data, of[0]);
+  for (int i = 1; i < group.size(); ++i) add(data, of[i]);
+}
+
 }  // namespace
 
 Task<> send_numbers(Endpoint* endpoint, int peer, Message message, FloatSpan numbers) {
@@ -64,12 +109,17 @@ std::vector<Range> segments(std::size_t elements, DType type, std::size_t segmen
 }
 
 Task<> all_reduce(const Route& route, Group group, FloatSpan data, ExecuteOptions options) {
-  const int steps = route.steps(group.size());
+  const int steps = route.steps(group.world());
   std::vector<Task<>> parts;
   for (const Range range : segments(data.count, data.type, options.segment_bytes)) {
     const auto id = options.channel * max_segments + static_cast<std::uint32_t>(parts.size());
     const Message message{{options.purpose, id}, route.name, options.wire, 0};
-    parts.push_back(run_steps(&route, group, data.slice(range.begin, range.end), message, 0, steps));
+    const FloatSpan part = data.slice(range.begin, range.end);
+    if (route.at_once) {
+      parts.push_back(run_at_once(&route, group, part, message));
+    } else {
+      parts.push_back(run_steps(&route, group, part, message, 0, steps));
+    }
   }
   if (parts.size() == 1) {
     co_await std::move(parts.front());

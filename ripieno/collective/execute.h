@@ -4,6 +4,10 @@
 // Before a range is first sent as final (Reduce::replace) its owner rounds its own copy to the wire's type, so that every
 // rank ends with the same bits. Empty ranges are not sent. An error on one side of a step revokes the endpoint: the other
 // side cannot complete.
+//
+// A route whose steps are one round (Route::at_once) has them all in flight together. What arrives is kept apart, P times
+// the buffer in the wire's type, and added up in the order of the ranks, this rank's own numbers in their place and rounded
+// to the wire's type like all others: every rank adds the same numbers in the same order.
 #pragma once
 
 #include "ripieno/collective/group.h"

@@ -2,9 +2,10 @@
 
 namespace ripieno::gather_scatter {
 
-int steps(int ranks) { return 2 * (ranks - 1); }
+int steps(World world) { return 2 * (world.ranks - 1); }
 
-Step step(int rank, int ranks, std::size_t elements, int k) {
+Step step(int rank, World world, std::size_t elements, int k) {
+  const int ranks = world.ranks;
   const Range whole{0, elements};
   const bool gathering = k < ranks - 1;
   const int worker = (gathering ? k : k - (ranks - 1)) + 1;
@@ -16,7 +17,8 @@ Step step(int rank, int ranks, std::size_t elements, int k) {
   return {.send = {}, .receive = transfer};
 }
 
-Duration time(int ranks, std::uint64_t bytes, LinkModel link) {
+Duration time(World world, std::uint64_t bytes, LinkModel link) {
+  const int ranks = world.ranks;
   if (ranks == 1) return Duration{0};
   return ranks * link.latency + 2 * (ranks - 1) * link.per_byte * static_cast<std::int64_t>(bytes);
 }

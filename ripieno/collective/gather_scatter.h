@@ -13,8 +13,8 @@
 
 namespace ripieno::gather_scatter {
 
-int steps(int ranks);
-Step step(int rank, int ranks, std::size_t elements, int k);
-Duration time(int ranks, std::uint64_t bytes, LinkModel link);
+int steps(World world);
+Step step(int rank, World world, std::size_t elements, int k);
+Duration time(World world, std::uint64_t bytes, LinkModel link);
 
 }  // namespace ripieno::gather_scatter

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <vector>
 
+#include "ripieno/collective/schedule.h"
 #include "ripieno/transport/endpoint.h"
 
 namespace ripieno {
@@ -15,9 +16,11 @@ class Group {
   /// All ranks.
   explicit Group(std::shared_ptr<Endpoint> endpoint) : Group(endpoint, everyone(endpoint->size())) {}
 
-  /// `members` holds the endpoint's own rank; the same list on every member.
-  Group(std::shared_ptr<Endpoint> endpoint, std::vector<int> members)
-      : endpoint_(std::move(endpoint)), members_(std::move(members)) {
+  /// `members` holds the endpoint's own rank; the same list on every member. `per_node` of them after each other share a
+  /// node.
+  Group(std::shared_ptr<Endpoint> endpoint, std::vector<int> members, int per_node = 1)
+      : endpoint_(std::move(endpoint)), members_(std::move(members)), per_node_(per_node) {
+    require(per_node >= 1, "a group with ", per_node, " members a node: at least 1");
     const auto me = std::find(members_.begin(), members_.end(), endpoint_->rank());
     require(me != members_.end(), "rank ", endpoint_->rank(), " is not a member of its group");
     rank_ = static_cast<int>(me - members_.begin());
@@ -25,6 +28,9 @@ class Group {
 
   int rank() const { return rank_; }
   int size() const { return static_cast<int>(members_.size()); }
+  World world() const { return {size(), per_node_}; }
+  /// The same members, `per_node` of them after each other on a node.
+  Group on_nodes(int per_node) const { return Group(endpoint_, members_, per_node); }
   /// The endpoint's rank of member `i`.
   int member(int i) const { return members_[i]; }
   Endpoint& endpoint() const { return *endpoint_; }
@@ -41,6 +47,7 @@ class Group {
   std::shared_ptr<Endpoint> endpoint_;
   std::vector<int> members_;
   int rank_ = 0;
+  int per_node_ = 1;
 };
 
 }  // namespace ripieno

@@ -22,12 +22,14 @@ Step fold(int rank, int ranks, int q, std::size_t elements, bool unfold) {
 
 }  // namespace
 
-int steps(int ranks) {
+int steps(World world) {
+  const int ranks = world.ranks;
   const int q = static_cast<int>(std::bit_floor(static_cast<unsigned>(ranks)));
   return 2 * std::countr_zero(static_cast<unsigned>(q)) + (q == ranks ? 0 : 2);
 }
 
-Step step(int rank, int ranks, std::size_t elements, int k) {
+Step step(int rank, World world, std::size_t elements, int k) {
+  const int ranks = world.ranks;
   const int q = static_cast<int>(std::bit_floor(static_cast<unsigned>(ranks)));
   const int levels = std::countr_zero(static_cast<unsigned>(q));
   if (q != ranks) {
@@ -50,7 +52,8 @@ Step step(int rank, int ranks, std::size_t elements, int k) {
   return {.send = Transfer{peer, mine_range, Reduce::replace}, .receive = Transfer{peer, other_range, Reduce::replace}};
 }
 
-Duration time(int ranks, std::uint64_t bytes, LinkModel link) {
+Duration time(World world, std::uint64_t bytes, LinkModel link) {
+  const int ranks = world.ranks;
   const int q = static_cast<int>(std::bit_floor(static_cast<unsigned>(ranks)));
   const int levels = std::countr_zero(static_cast<unsigned>(q));
   const Duration whole = link.latency + link.per_byte * static_cast<std::int64_t>(bytes);

@@ -10,9 +10,10 @@ int levels(int ranks) { return std::bit_width(static_cast<unsigned>(ranks - 1));
 
 }  // namespace
 
-int steps(int ranks) { return 2 * levels(ranks); }
+int steps(World world) { return 2 * levels(world.ranks); }
 
-Step step(int rank, int ranks, std::size_t elements, int k) {
+Step step(int rank, World world, std::size_t elements, int k) {
+  const int ranks = world.ranks;
   const Range whole{0, elements};
   const bool reducing = k < levels(ranks);
   const int distance = 1 << (reducing ? k : 2 * levels(ranks) - 1 - k);
@@ -31,7 +32,8 @@ Step step(int rank, int ranks, std::size_t elements, int k) {
   return {};
 }
 
-Duration time(int ranks, std::uint64_t bytes, LinkModel link) {
+Duration time(World world, std::uint64_t bytes, LinkModel link) {
+  const int ranks = world.ranks;
   return 2 * levels(ranks) * (link.latency + link.per_byte * static_cast<std::int64_t>(bytes));
 }
 

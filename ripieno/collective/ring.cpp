@@ -2,9 +2,10 @@
 
 namespace ripieno::ring {
 
-int steps(int ranks) { return 2 * (ranks - 1); }
+int steps(World world) { return 2 * (world.ranks - 1); }
 
-Step step(int rank, int ranks, std::size_t elements, int k) {
+Step step(int rank, World world, std::size_t elements, int k) {
+  const int ranks = world.ranks;
   const auto mod = [ranks](int x) { return ((x % ranks) + ranks) % ranks; };
   const auto part = [&](int i) { return chunk(elements, ranks, mod(i)); };
   const int next = mod(rank + 1), previous = mod(rank - 1);
@@ -17,7 +18,8 @@ Step step(int rank, int ranks, std::size_t elements, int k) {
           .receive = Transfer{previous, part(rank - k), Reduce::replace}};
 }
 
-Duration time(int ranks, std::uint64_t bytes, LinkModel link) {
+Duration time(World world, std::uint64_t bytes, LinkModel link) {
+  const int ranks = world.ranks;
   return 2 * (ranks - 1) * (link.latency + link.per_byte * static_cast<std::int64_t>(bytes / ranks));
 }
 

@@ -1,7 +1,11 @@
 #include <array>
 
+#include "ripieno/collective/direct.h"
+#include "ripieno/collective/double_binary_tree.h"
 #include "ripieno/collective/gather_scatter.h"
 #include "ripieno/collective/halving_doubling.h"
+#include "ripieno/collective/hierarchical.h"
+#include "ripieno/collective/leader_ring.h"
 #include "ripieno/collective/reduce_broadcast.h"
 #include "ripieno/collective/ring.h"
 
@@ -18,6 +22,16 @@ constexpr std::array table{
           "Patarasuk and Yuan, JPDC 2009", ring::steps, ring::step, ring::time},
     Route{"halving-doubling", "recursive halving, then recursive doubling", "2 log2 P (+2)", "2n(P-1)/P (+n)",
           "Thakur et al., IJHPCA 2005", halving_doubling::steps, halving_doubling::step, halving_doubling::time},
+    Route{"direct", "every buffer to every rank, at once", "1", "n(P-1)", "Shah et al., arXiv:2504.09014, 2025", direct::steps,
+          direct::step, direct::time, true},
+    Route{"hierarchical", "reduce inside each node of M, ring among their first ranks, broadcast inside",
+          "2 ceil(log2 M) + 2(P/M-1)", "n ceil(log2 M) + 2n(P/M-1)/(P/M)", "Jia et al., arXiv:1807.11205, 2018",
+          hierarchical::steps, hierarchical::step, hierarchical::time},
+    Route{"double-binary-tree", "reduce, then broadcast, each half along a tree of its own", "4 floor(log2 P) (-2)", "2n",
+          "Sanders, Speck and Traeff, Parallel Computing 2009", double_binary_tree::steps, double_binary_tree::step,
+          double_binary_tree::time},
+    Route{"leader-ring", "partial sums around a ring to the leader, then the sum around it", "2(P-1)", "2n",
+          "Chundury, NCSU CSC591, 2022", leader_ring::steps, leader_ring::step, leader_ring::time},
 };
 
 }  // namespace

@@ -1,7 +1,7 @@
-// A schedule is an algorithm as data: a pure function (rank, ranks, elements, k) -> the k-th step of that rank. One
+// A schedule is an algorithm as data: a pure function (rank, world, elements, k) -> the k-th step of that rank. One
 // executor (execute.h) runs any schedule, a checker (check.h) proves that every rank ends with the sum of all, and a
-// walker (check.h) gives bytes and rounds; `ripieno explain` prints it. Steps are functions of an index and not lists: a
-// ring's lists for 4,096 ranks would take 1.9 GB.
+// walker (check.h) gives bytes and rounds; `ripieno explain` prints it. Steps are functions of an index and not lists:
+// a ring's lists for 4,096 ranks would take 1.9 GB.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,8 @@ struct Range {
   bool operator==(const Range&) const = default;
 };
 
-/// Half of a message: both sides name the same range and what the receiver does with it. `replace` carries final values.
+/// Half of a message: both sides name the same range and what the receiver does with it. `replace` carries final
+/// values.
 struct Transfer {
   int peer = 0;
   Range range;
@@ -34,6 +35,17 @@ struct Step {
   std::optional<Transfer> send, receive;
 };
 
+/// The ranks and how they lie on nodes: ranks 0 .. per_node-1 are on the first node, and so on; the last node may have
+/// fewer. A number of ranks alone is a world of one rank a node.
+struct World {
+  int ranks = 1;
+  int per_node = 1;
+
+  World(int ranks, int per_node = 1) : ranks(ranks), per_node(per_node) {}  // NOLINT: implicit from a number of ranks
+  int nodes() const { return (ranks + per_node - 1) / per_node; }
+  bool operator==(const World&) const = default;
+};
+
 /// A named all-reduce algorithm.
 struct Route {
   std::string_view name;
@@ -42,11 +54,15 @@ struct Route {
   std::string_view bytes;   ///< closed form of what the busiest rank sends, for n bytes
   std::string_view source;
   /// Steps a rank goes through, the same number for all ranks (some may be empty).
-  int (*steps)(int ranks);
-  Step (*step)(int rank, int ranks, std::size_t elements, int k);
+  int (*steps)(World world);
+  Step (*step)(int rank, World world, std::size_t elements, int k);
   /// Closed form of the time, in the alpha-beta model, of `bytes` bytes on equal links, with no more in flight unasked
-  /// than one message; exact where `ranks` divides the elements (and, for the trees, is a power of two).
-  Duration (*time)(int ranks, std::uint64_t bytes, LinkModel link);
+  /// than one message; exact where `ranks` divides the elements (and, for the trees, is a power of two;
+  /// for hierarchical, where `per_node` is one too and divides `ranks`).
+  Duration (*time)(World world, std::uint64_t bytes, LinkModel link);
+  /// All steps are one round: they are in flight together, every send carries what the buffer held before the first of
+  /// them, and every receive adds.
+  bool at_once = false;
 };
 
 /// The `i`-th of `parts` nearly equal parts of `elements`: no part differs from another by more than one element.

@@ -24,6 +24,16 @@ struct Join {
 
 }  // namespace
 
+Flight::Flight(Runtime& runtime, Task<> task) : landed_(std::make_shared<Event>(runtime)) {
+  asio::co_spawn(runtime.context(), std::move(task), [event = landed_](std::exception_ptr error) {
+    if (error) {
+      event->fail(error);
+    } else {
+      event->set();
+    }
+  });
+}
+
 Task<> all(Runtime& runtime, std::vector<Task<>> tasks, std::function<void(std::exception_ptr)> on_error) {
   if (tasks.empty()) co_return;
   auto join = std::make_shared<Join>(runtime, tasks.size(), std::move(on_error));

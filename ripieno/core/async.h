@@ -120,6 +120,21 @@ class Queue {
   Resume reader_;
 };
 
+/// A task under way beside the one that started it. Await landed() before what it works on goes away, also after an error:
+/// an owner that ends early makes its flights end (Endpoint::revoke) and awaits them.
+class Flight {
+ public:
+  Flight(Runtime& runtime, Task<> task);
+
+  bool has_landed() const { return landed_->is_set(); }
+  /// Waits for the task's end and throws its error.
+  Task<> landed() { return wait(landed_); }
+
+ private:
+  static Task<> wait(std::shared_ptr<Event> event) { co_await event->wait(); }
+  std::shared_ptr<Event> landed_;
+};
+
 /// Runs all tasks at once and returns when every one has ended. The first error is passed to `on_error` (which should
 /// make the others end) and is thrown at the end: the cause, not what followed from it.
 Task<> all(Runtime& runtime, std::vector<Task<>> tasks, std::function<void(std::exception_ptr)> on_error);

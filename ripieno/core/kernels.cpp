@@ -93,6 +93,19 @@ void ScaleFp64(double* to, const double* from, std::size_t n, double factor) {
   });
 }
 
+// x * 0 is 0 for finite x and NaN for all others.
+template <class D, class T>
+HWY_INLINE bool finite(D d, const T* from, std::size_t n) {
+  auto zeros = hn::Zero(d);
+  std::size_t i = 0;
+  for (; i + hn::Lanes(d) <= n; i += hn::Lanes(d)) zeros = hn::MulAdd(hn::LoadU(d, from + i), hn::Zero(d), zeros);
+  T rest = 0;
+  for (; i < n; ++i) rest += from[i] * 0;
+  return rest == 0 && hn::AllTrue(d, hn::Eq(zeros, hn::Zero(d)));
+}
+bool FiniteFp32(const float* from, std::size_t n) { return finite(f32, from, n); }
+bool FiniteFp64(const double* from, std::size_t n) { return finite(f64, from, n); }
+
 }  // namespace ripieno::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -109,6 +122,8 @@ HWY_EXPORT(Fp16FromFp32);
 HWY_EXPORT(Bf16FromFp32);
 HWY_EXPORT(ScaleFp32);
 HWY_EXPORT(ScaleFp64);
+HWY_EXPORT(FiniteFp32);
+HWY_EXPORT(FiniteFp64);
 
 namespace {
 
@@ -142,6 +157,10 @@ void add(FloatSpan into, FloatSpan from) {
   if (into.type == DType::fp64 && from.type == DType::fp64) return HWY_DYNAMIC_DISPATCH(AddFp64)(f64(into), f64(from), into.count);
   if (into.type == DType::fp32 && from.type == DType::fp16) return HWY_DYNAMIC_DISPATCH(AddFp16)(f32(into), f16(from), into.count);
   if (into.type == DType::fp32 && from.type == DType::bf16) return HWY_DYNAMIC_DISPATCH(AddBf16)(f32(into), bf16(from), into.count);
+  if (into.type == DType::fp32 && from.type == DType::fp64) {
+    for (std::size_t i = 0; i < into.count; ++i) f32(into)[i] = static_cast<float>(f32(into)[i] + f64(from)[i]);
+    return;
+  }
   if (into.type != DType::fp64) unsupported("add", into, from);
   by_way_of_fp32(into, from, [](FloatSpan wide, FloatSpan middle, FloatSpan narrow) {
     convert(middle, narrow);
@@ -201,6 +220,13 @@ void round_through(FloatSpan values, DType type) {
     convert(narrow, part);
     convert(part, narrow);
   }
+}
+
+bool all_finite(FloatSpan values) {
+  if (!values.data || values.count == 0) return true;
+  if (values.type == DType::fp32) return HWY_DYNAMIC_DISPATCH(FiniteFp32)(f32(values), values.count);
+  if (values.type == DType::fp64) return HWY_DYNAMIC_DISPATCH(FiniteFp64)(f64(values), values.count);
+  unsupported("a look for infinities", values, values);
 }
 
 std::uint64_t hash(FloatSpan values) {

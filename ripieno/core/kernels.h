@@ -7,7 +7,8 @@
 
 namespace ripieno {
 
-/// into[i] += from[i]; `from` may be of a narrower type and is converted on the way.
+/// into[i] += from[i]; `from` may be of another type and is converted on the way. Into fp32 from fp64, the sum is rounded
+/// once.
 void add(FloatSpan into, FloatSpan from);
 
 /// into[i] = from[i], converted to into's type.
@@ -18,6 +19,8 @@ void scale(FloatSpan values, double factor);
 
 /// values[i] = values[i] rounded to what `type` can hold.
 void round_through(FloatSpan values, DType type);
+
+bool all_finite(FloatSpan values);  ///< no infinity and no NaN; fp32 and fp64
 
 /// A 64-bit digest of the bits (FNV-1a over 64-bit words). Equal on all ranks exactly where the bits are.
 std::uint64_t hash(FloatSpan values);

@@ -50,7 +50,11 @@ namespace {
 class RealRuntime final : public Runtime {
  public:
   explicit RealRuntime(std::uint64_t seed) : Runtime(seed), start_(std::chrono::steady_clock::now()) {}
-  ~RealRuntime() override { thread_.join(); }
+  ~RealRuntime() override {
+    thread_.join();
+    timers_.clear();
+    destroy_waiting();
+  }
 
   Duration now() const override { return std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - start_); }
   bool is_virtual() const override { return false; }
@@ -91,6 +95,10 @@ class RealRuntime final : public Runtime {
 class VirtualRuntime final : public Runtime {
  public:
   using Runtime::Runtime;
+  ~VirtualRuntime() override {
+    std::exchange(queue_, {}).clear();
+    destroy_waiting();
+  }
 
   Duration now() const override { return now_; }
   bool is_virtual() const override { return true; }

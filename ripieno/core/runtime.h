@@ -99,7 +99,13 @@ class Runtime {
   bool finished() const { return running_ == 0 || error_; }
   std::string stalled() const;
 
-  asio::io_context context_;
+  /// Destroys the coroutines that still wait, while now() can still be asked: called by every derived destructor.
+  void destroy_waiting() { context_.destroy_waiting(); }
+
+  struct Context : asio::io_context {
+    void destroy_waiting() { shutdown(); }
+  };
+  Context context_;
 
  private:
   std::uint64_t seed_;

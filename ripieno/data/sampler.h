@@ -4,27 +4,35 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
-namespace ripieno {
+#include "ripieno/data/partition.h"
 
-/// [begin, end) of the `worker`-th of `workers` contiguous parts of 0 .. n-1; parts differ by at most one, and some are
-/// empty when n < workers. Throws Error(internal) unless 0 <= worker < workers.
-std::pair<std::uint32_t, std::uint32_t> share(std::uint32_t n, int worker, int workers);
+namespace ripieno {
 
 enum class Partition {
   global_batches,  ///< each step's batch is drawn from all samples, then shared: any number of workers does the same
                    ///< work
-  shards,          ///< each worker keeps a fixed part of the samples: what federated and local training have
+  shards,          ///< each worker keeps a fixed part of the samples, at its own pace: what federated and local
+                   ///< training have
+  shards_in_step,  ///< as shards, but all workers take equally many steps an epoch, so that they can meet in each
 };
 
 struct SamplerOptions {
   std::uint64_t seed = 0;
   int worker = 0, workers = 1;
-  std::uint32_t batch = 0;  ///< samples a step: of all workers together (global_batches), or of this one (shards); >= 1
+  /// Samples a step: of all workers together (global_batches), or of one worker of average share (shards); >= 1.
+  std::uint32_t batch = 0;
   Partition partition = Partition::global_batches;
   bool shuffle = true;  ///< false: in the data set's order, every epoch
+  /// The workers' relative sizes, for batches and shards in proportion: one positive number a worker; none: all alike.
+  std::vector<double> shares = {};
+  std::string sharing = "even";         ///< which samples a shard has: PartitionOptions::name
+  std::uint32_t shards_per_worker = 2;  ///< as PartitionOptions has it
+  double alpha = 0.5;                   ///< as PartitionOptions has it
 };
 
 struct SampleBatch {
@@ -35,27 +43,43 @@ struct SampleBatch {
 
 class Sampler {
  public:
-  /// Over a data set of `samples`. Throws Error(usage) for a batch of 0.
-  Sampler(std::uint32_t samples, SamplerOptions options);
+  /// Over a data set of `samples`, whose labels all sharing but "even" needs. Throws Error(usage) for a batch of 0, and
+  /// what check_shares() and, with shards, share_out() throw.
+  Sampler(std::uint32_t samples, SamplerOptions options, std::span<const std::uint8_t> labels = {});
 
   const SamplerOptions& options() const { return options_; }
   /// Samples of the whole data set.
   std::uint32_t total() const { return total_; }
-  /// Steps an epoch: samples() / batch, rounded up. Shards' sizes differ by at most one sample, so their steps by one.
-  std::uint32_t steps() const;
+  /// Steps an epoch, rounded up. global_batches: total() / batch. shards: this worker's samples / its batch. Shares
+  /// scale both (a batch is the nearest whole number, at least 1), so with "even" sharing the workers' steps are nearly
+  /// equal, and without shares they differ by at most one. shards_in_step: the most of any worker's.
+  std::uint32_t steps() const { return steps_[static_cast<std::size_t>(options_.worker)]; }
   /// Samples an epoch: all (global_batches), or this worker's (shards).
-  std::uint32_t samples() const { return samples_; }
+  std::uint32_t samples() const;
+  /// Each worker's steps an epoch, by worker.
+  const std::vector<std::uint32_t>& steps_of_all() const { return steps_; }
+  /// Each worker's own samples an epoch, by worker: together total().
+  std::vector<std::uint32_t> samples_of_all() const;
+  /// Each worker's own samples in a step of any epoch, by worker; 0 where its epoch is over already.
+  std::vector<std::uint32_t> counts_of_all(std::uint32_t step) const;
   /// global_batches: a fresh permutation each epoch; step s is its [s B, (s+1) B), cut short at the end, of which this
-  /// worker takes its share(). Every sample once an epoch, nothing padded or dropped, and the workers' parts one after
-  /// the other are what one worker would get. shards: one permutation for good, this worker's share() of it, reshuffled
-  /// each epoch and cut into batches. Throws Error(internal) unless step < steps().
+  /// worker takes its proportional() part. Every sample once an epoch, nothing padded or dropped, and the workers'
+  /// parts one after the other are what one worker would get. shards: this worker's shard for good, reshuffled each
+  /// epoch and cut into batches. shards_in_step: likewise, but step s of S takes [n s / S, n (s+1) / S) of its n
+  /// samples, which may be none. Throws Error(internal) unless step < steps().
   SampleBatch batch(std::uint32_t epoch, std::uint32_t step);
 
  private:
+  /// global_batches: a step's batch in the order of all samples, [first, last).
+  std::pair<std::uint32_t, std::uint32_t> global_range(std::uint32_t step) const;
+  /// Shards: what a worker takes of its shard in a step of its own.
+  std::pair<std::uint32_t, std::uint32_t> shard_range(std::size_t worker, std::uint32_t step) const;
   const std::vector<std::uint32_t>& order(std::uint32_t epoch);
 
   SamplerOptions options_;
-  std::uint32_t total_, samples_;
+  std::uint32_t total_;
+  std::vector<std::uint32_t> steps_;            // an epoch, by worker
+  std::vector<std::uint32_t> sizes_, batches_;  // shards: samples of each, and its batch, by worker
   std::vector<std::uint32_t> shard_;    // shards: this worker's samples
   std::optional<std::uint32_t> epoch_;  // whose order is kept
   std::vector<std::uint32_t> order_;

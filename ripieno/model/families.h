@@ -14,6 +14,9 @@ namespace ripieno {
 /// 1 x 28 x 28 -> 10 logits, 690,590 parameters. `dropout`: the rate before the first linear layer, 0 <= rate < 1.
 std::shared_ptr<Classifier> make_mnist_cnn(double dropout = 0.5);
 
+/// 1 x 28 x 28 -> 10 logits, 61,130 parameters.
+std::shared_ptr<Classifier> make_mnist_3conv();
+
 enum class VggNorm { none, batch };
 /// 3 x 32 x 32 -> 10 logits; 9,225,610 parameters, with batch normalisation 9,231,114.
 std::shared_ptr<Classifier> make_vgg11(VggNorm norm);

@@ -11,6 +11,8 @@ Zoo zoo() {
   Zoo zoo;
   zoo.add({"mnist-cnn", "three convolutions and three linear layers, after LeCun et al., 1998", 1, 28, 28, 10, 690'590,
            [] { return make_mnist_cnn(); }});
+  zoo.add({"mnist-3conv", "three strided convolutions and two linear layers, small and quick", 1, 28, 28, 10, 61'130,
+           [] { return make_mnist_3conv(); }});
   zoo.add({"vgg11", "VGG-11 (A) with one linear classifier, Simonyan and Zisserman, 2015", 3, 32, 32, 10, 9'225'610,
            [] { return make_vgg11(VggNorm::none); }});
   zoo.add({"vgg11-bn", "VGG-11 with batch normalisation, Simonyan and Zisserman, 2015", 3, 32, 32, 10, 9'231'114,

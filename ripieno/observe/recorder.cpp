@@ -33,6 +33,7 @@ const char* name(Stage stage) {
     case Stage::exchange: return "exchange";
     case Stage::optimise: return "optimise";
     case Stage::evaluate: return "evaluate";
+    case Stage::hidden: return "exchange_hidden";
   }
   return "unknown";
 }
@@ -79,6 +80,7 @@ void Recorder::epoch(const EpochRecord& record) {
     if (!std::isnan(record.accuracy)) {
       line["test"] = {{"accuracy", record.accuracy}, {"loss", record.loss}};
     }
+    if (!std::isnan(record.own_accuracy)) line["own_accuracy"] = record.own_accuracy;
     line["stages"] = stage_seconds(pending_);  // since the last step: evaluation, and a round's exchange
     line["bytes"] = bytes_json(traffic_since());
     line["parameters_hash"] = text(std::hex, std::setw(16), std::setfill('0'), record.parameters_hash);
@@ -89,7 +91,27 @@ void Recorder::epoch(const EpochRecord& record) {
   if (on_epoch) on_epoch(record);
 }
 
+void Recorder::trace_to(std::unique_ptr<LineFile> trace, int rank) {
+  trace_ = std::move(trace);
+  trace_rank_ = rank;
+  trace_->append("[");  // the format lets the closing bracket be missing
+}
+
+void Recorder::span(const Span& span) {
+  if (on_span) on_span(span);
+  if (!trace_) return;
+  const nlohmann::ordered_json event{{"name", text(span.what, " ", span.index)},
+                                     {"cat", span.what},
+                                     {"ph", "X"},
+                                     {"pid", trace_rank_},
+                                     {"tid", span.what},
+                                     {"ts", seconds(span.begin) * 1e6},
+                                     {"dur", seconds(span.end - span.begin) * 1e6}};
+  trace_->append(event.dump() + ",");
+}
+
 void Recorder::end() {
+  if (trace_) trace_->flush();
   if (!metrics_) return;
   metrics_->append(nlohmann::ordered_json{{"type", "end"}, {"time", seconds(runtime_.now())}, {"bytes", bytes_json(traffic_since())}}.dump());
   metrics_->flush();

@@ -15,10 +15,11 @@
 
 namespace ripieno {
 
-/// What a worker's time goes into.
-enum class Stage : std::uint8_t { read, forward, backward, exchange, optimise, evaluate };
-inline constexpr std::array stages{Stage::read,     Stage::forward,  Stage::backward,
-                                   Stage::exchange, Stage::optimise, Stage::evaluate};
+/// What a worker's time goes into. `exchange` is what compute had to wait for; `hidden` is exchange that went on beside the
+/// other stages, and is no part of a step's time.
+enum class Stage : std::uint8_t { read, forward, backward, exchange, optimise, evaluate, hidden };
+inline constexpr std::array stages{Stage::read,     Stage::forward,  Stage::backward, Stage::exchange,
+                                   Stage::optimise, Stage::evaluate, Stage::hidden};
 /// "read", ...
 const char* name(Stage stage);
 
@@ -39,6 +40,14 @@ struct EpochRecord {
   std::uint32_t epoch = 0;
   double accuracy = 0, loss = 0;  ///< of the consensus on the test set; NaN where it was not evaluated
   std::uint64_t parameters_hash = 0;
+  double own_accuracy = 0;  ///< of this rank's own weights, where they differ from the consensus; else NaN
+};
+
+/// Something that took a while: what a trace shows.
+struct Span {
+  const char* what;   ///< "exchange", "forward", ...: outlives the recorder
+  std::size_t index;  ///< of the bucket, or of the step
+  Duration begin, end;
 };
 
 class Recorder {
@@ -52,6 +61,11 @@ class Recorder {
   void add(Stage stage, Duration time);
   void step(const StepRecord& record);
   void epoch(const EpochRecord& record);
+  /// Writes a line of the trace, where one is kept.
+  void span(const Span& span);
+  /// Keeps a trace: a file of events in the Chrome trace format, a line each.
+  void trace_to(std::unique_ptr<LineFile> trace, int rank);
+  std::function<void(const Span&)> on_span;
   /// Also told of each step or epoch (a progress bar, a test).
   std::function<void(const StepRecord&)> on_step;
   std::function<void(const EpochRecord&)> on_epoch;
@@ -73,7 +87,8 @@ class Recorder {
 
   const Runtime& runtime_;
   const Ledger* ledger_;
-  std::unique_ptr<LineFile> metrics_;
+  std::unique_ptr<LineFile> metrics_, trace_;
+  int trace_rank_ = 0;
   StageTimes pending_{}, totals_{};
   Traffic last_traffic_;
   Duration epoch_start_;
@@ -81,19 +96,26 @@ class Recorder {
   std::vector<Duration> epoch_times_;
   std::vector<EpochRecord> epochs_;
   std::map<std::int64_t, std::uint64_t> ages_;
+
+  friend class StageTimer;
+  std::shared_ptr<const bool> alive_ = std::make_shared<const bool>(true);
 };
 
-/// Adds the time from its making to its end to a stage.
+/// Adds the time from its making to its end to a stage. It may outlive the recorder, in a coroutine that is destroyed where it
+/// waited.
 class StageTimer {
  public:
   StageTimer(Recorder& recorder, const Runtime& runtime, Stage stage)
-      : recorder_(recorder), runtime_(runtime), stage_(stage), start_(runtime.now()) {}
-  ~StageTimer() { recorder_.add(stage_, runtime_.now() - start_); }
+      : recorder_(recorder), alive_(recorder.alive_), runtime_(runtime), stage_(stage), start_(runtime.now()) {}
+  ~StageTimer() {
+    if (!alive_.expired()) recorder_.add(stage_, runtime_.now() - start_);
+  }
   StageTimer(const StageTimer&) = delete;
   StageTimer& operator=(const StageTimer&) = delete;
 
  private:
   Recorder& recorder_;
+  std::weak_ptr<const bool> alive_;
   const Runtime& runtime_;
   Stage stage_;
   Duration start_;

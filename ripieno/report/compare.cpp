@@ -27,7 +27,7 @@ std::vector<Group> grouped(const std::vector<Summary>& summaries) {
   std::map<std::string, std::size_t> index;
   for (const Summary& one : summaries) {
     const std::string key = text(one.name, '\n', one.strategy, '\n', one.model, '\n', one.dataset, '\n',
-                                 one.world_size, '\n', one.wire, '\n', one.kind);
+                                 one.world_size, '\n', one.codec, '\n', one.kind);
     const auto [at, is_new] = index.emplace(key, groups.size());
     if (is_new) groups.emplace_back();
     groups[at->second].push_back(&one);
@@ -142,6 +142,10 @@ std::vector<Content> contents(const std::vector<Group>& groups, const std::vecto
   all.push_back({"bwd\n%", Align::right, shares(groups, &StageSeconds::backward)});
   all.push_back({"exch.\n%", Align::right, shares(groups, &StageSeconds::exchange)});
   all.push_back({"opt.\n%", Align::right, shares(groups, &StageSeconds::optimise)});
+  const auto hides = [](const Group& group) { return group[0]->seconds.stages.exchange_hidden > 0; };
+  if (std::any_of(groups.begin(), groups.end(), hides)) {
+    all.push_back({"hidden\n%", Align::right, shares(groups, &StageSeconds::exchange_hidden)});
+  }
   all.push_back({"sent\nMB", Align::right, means(groups, sent, 3, 3)});
   all.push_back({"formula\nMB", Align::right, means(groups, formula, 3, 3)});
   return all;

@@ -8,7 +8,7 @@
 
 namespace ripieno {
 
-/// One row a run; runs of the same name, strategy, model, data set, size, wire and kind are seeds of one row, in which
+/// One row a run; runs of the same name, strategy, model, data set, size, codec and kind are seeds of one row, in which
 /// "a ± b" is their mean and the half-width of its 95 % interval. Rows are in the order in which they first appear.
 ///   workers       ranks
 ///   accuracy      of the test set, per cent; loss: mean over its samples

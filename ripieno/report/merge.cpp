@@ -46,6 +46,7 @@ Summary merge_ranks(std::vector<Summary> ranks) {
     mean.exchange += own.exchange * share;
     mean.optimise += own.optimise * share;
     mean.evaluate += own.evaluate * share;
+    mean.exchange_hidden += own.exchange_hidden * share;
   }
   return run;
 }

@@ -12,7 +12,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::uint64_t schema = 1;
+constexpr std::uint64_t schema = 2;
 
 /// One row a stage, for both directions.
 struct Stage {
@@ -21,7 +21,8 @@ struct Stage {
 };
 constexpr Stage stages[] = {{"read", &StageSeconds::read},         {"forward", &StageSeconds::forward},
                             {"backward", &StageSeconds::backward}, {"exchange", &StageSeconds::exchange},
-                            {"optimise", &StageSeconds::optimise}, {"evaluate", &StageSeconds::evaluate}};
+                            {"optimise", &StageSeconds::optimise}, {"evaluate", &StageSeconds::evaluate},
+                            {"exchange_hidden", &StageSeconds::exchange_hidden}};
 struct Count {
   const char* name;
   std::uint64_t ByteCounts::*bytes;
@@ -60,6 +61,8 @@ Json write(const RankSummary& rank) {
               {"seconds", write(rank.seconds)},
               {"images_per_second", rank.images_per_second},
               {"bytes", write(rank.bytes)},
+              {"exchange", {{"payload_sent", rank.exchange_payload_sent}}},
+              {"own_accuracy", rank.own_accuracy ? Json(*rank.own_accuracy) : Json(nullptr)},
               {"bytes_read", rank.bytes_read},
               {"parameters_hash", hexadecimal(rank.parameters_hash)}};
   if (rank.staleness) {
@@ -106,6 +109,8 @@ RankSummary read_rank(const JsonField& field) {
   rank.seconds = read_seconds(field.at("seconds"));
   rank.images_per_second = field.at("images_per_second").number();
   rank.bytes = read_bytes(field.at("bytes"));
+  rank.exchange_payload_sent = field.at("exchange").at("payload_sent").count();
+  if (!field.at("own_accuracy").is_null()) rank.own_accuracy = field.at("own_accuracy").number();
   rank.bytes_read = field.at("bytes_read").count();
   rank.parameters_hash = read_hash(field.at("parameters_hash"));
   if (!field.has("staleness")) return rank;
@@ -132,7 +137,7 @@ std::string to_json(const Summary& summary) {
                     {"name", summary.name},
                     {"kind", summary.kind},
                     {"strategy", summary.strategy},
-                    {"wire", summary.wire},
+                    {"codec", summary.codec},
                     {"model", summary.model},
                     {"dataset", summary.dataset},
                     {"world_size", summary.world_size},
@@ -172,7 +177,7 @@ Summary from_json(std::string_view json, const std::filesystem::path& file) {
     top.at("kind").refuse("computed, replayed or simulated");
   }
   summary.strategy = top.at("strategy").string();
-  summary.wire = top.at("wire").string();
+  summary.codec = top.at("codec").string();
   summary.model = top.at("model").string();
   summary.dataset = top.at("dataset").string();
   summary.world_size = top.at("world_size").small_count();

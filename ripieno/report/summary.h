@@ -1,11 +1,11 @@
 // A run's summary.json: what came out of a run, in numbers. Rank 0 writes it when the run ends; reports read it.
 //
 //   {
-//     "schema": 1,
+//     "schema": 2,
 //     "name": "ring-fp16",             of the run; runs that differ in their seed alone share it
 //     "kind": "computed",              where its figures are from: "computed", "replayed" (a profile's times on a real
 //                                      network) or "simulated" (virtual time)
-//     "strategy": "ring", "wire": "fp16", "model": "mnist-cnn", "dataset": "digits",
+//     "strategy": "ring", "codec": "fp16", "model": "mnist-cnn", "dataset": "digits",
 //     "world_size": 4,                 ranks
 //     "parameters": 431080,            numbers that are trained
 //     "epochs": 5, "steps": 1170,      done; a step is one exchange, of all workers together
@@ -14,8 +14,10 @@
 //                                      that is not a finite number is null.
 //     "seconds": {"total": 61.5,       from start to end
 //                 "epoch": [12.1, ..], training of each epoch, on the slowest rank, without evaluation
-//                 "stages": {"read", "forward", "backward", "exchange", "optimise", "evaluate"}},
-//                                      in all, the mean over ranks; exchange: as far as compute had to wait for it
+//                 "stages": {"read", "forward", "backward", "exchange", "optimise", "evaluate",
+//                             "exchange_hidden"}},
+//                                      in all, the mean over ranks; exchange: as far as compute had to wait for it,
+//                                      exchange_hidden: what went on beside the others
 //     "images_per_second": 24650.0,    trained by all ranks together, over the epochs' seconds
 //     "bytes": {"payload_sent", "payload_received", "framing_sent", "framing_received"},
 //                                      of the whole run, summed over ranks, for every purpose
@@ -23,6 +25,9 @@
 //     "closed_form": {"payload_sent": 1},  what the formula says of the exchange for one whole epoch, summed over
 //                                      ranks; null where the bytes depend on data or timing
 //     "ranks": [{"rank": 0, "test": .., "seconds": .., "images_per_second": .., "bytes": ..,   as above, of this rank
+//                "exchange": {"payload_sent": 1},   of this rank, for the exchange alone. A worker's upload to a server or
+//                                      cloud is what the report by Cheng (2020) counts: rounds x model size
+//                "own_accuracy": 0.97, of its own weights, where they are not the consensus; else null
 //                "bytes_read": 1,      from the data set's files
 //                "parameters_hash": "9f86d081884c7d65",   of its weights at the end, 16 hexadecimal digits
 //                "staleness": {"0": 12, "1": 3}}]         asynchronous strategies: age in steps -> how many updates
@@ -46,8 +51,8 @@ struct TestResult {
 
 /// Seconds.
 struct StageSeconds {
-  double read = 0, forward = 0, backward = 0, exchange = 0, optimise = 0, evaluate = 0;
-  /// Without evaluation: what the steps took.
+  double read = 0, forward = 0, backward = 0, exchange = 0, optimise = 0, evaluate = 0, exchange_hidden = 0;
+  /// Without evaluation and what was hidden: what the steps took.
   double steps() const { return read + forward + backward + exchange + optimise; }
 };
 
@@ -67,6 +72,8 @@ struct RankSummary {
   RunSeconds seconds;
   double images_per_second = 0;
   ByteCounts bytes;
+  std::uint64_t exchange_payload_sent = 0;
+  std::optional<double> own_accuracy;
   std::uint64_t bytes_read = 0;
   std::uint64_t parameters_hash = 0;
   std::optional<std::map<std::int64_t, std::uint64_t>> staleness;
@@ -76,7 +83,7 @@ struct RankSummary {
 struct Summary {
   std::string name;
   std::string kind = "computed";
-  std::string strategy, wire, model, dataset;
+  std::string strategy, codec, model, dataset;
   int world_size = 0;
   std::uint64_t parameters = 0;
   int epochs = 0;

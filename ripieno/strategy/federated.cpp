@@ -1,113 +1,312 @@
 #include "ripieno/strategy/federated.h"
 
-#include <array>
+#include <algorithm>
 #include <cmath>
 
+#include "ripieno/codec/wire.h"
+#include "ripieno/collective/encoded.h"
 #include "ripieno/collective/execute.h"
-#include "ripieno/core/kernels.h"
+#include "ripieno/core/numbers.h"
+#include "ripieno/core/random.h"
+#include "ripieno/strategy/outer.h"
 #include "ripieno/strategy/together.h"
 
 namespace ripieno {
 namespace {
 
+constexpr int cloud = 0;
+constexpr Channel channel{Purpose::exchange, 0};
+
+struct Round {
+  std::uint32_t first_epoch, end_epoch;
+  std::vector<int> clients;
+  bool has(int rank) const { return std::binary_search(clients.begin(), clients.end(), rank); }
+};
+
+/// From the plan's first epoch on. Rounds begin at multiples of local_epochs; a resumed run may begin within one.
+std::vector<Round> rounds_between(const Plan& plan, std::uint32_t end, int workers) {
+  const std::uint32_t length = plan.federated.local_epochs;
+  require(length >= 1, "federated averaging with ", length, " local epochs: at least 1");
+  std::vector<Round> rounds;
+  for (std::uint32_t t = plan.first_epoch / length; t * length < end; ++t) {
+    const std::uint32_t first = std::max(t * length, plan.first_epoch), last = std::min((t + 1) * length, end);
+    rounds.push_back({first, last, clients_of(plan, t, workers)});
+  }
+  return rounds;
+}
+
+CodecOptions upload_codec(const Plan& plan) {
+  CodecOptions codec = plan.exchange.codec;
+  codec.error_feedback = codec.error_feedback && plan.federated.deltas;
+  return codec;
+}
+
+DType download_type(const Plan& plan, DType native) {
+  const std::string& codec = plan.exchange.codec.name;
+  return find_codec(codec).kind == CodecKind::wire ? find_wire_format(codec).type(native) : native;
+}
+
+/// from - what, in place.
+void subtract(FloatSpan from, FloatSpan what) {
+  scale(from, -1);
+  add(from, what);
+  scale(from, -1);
+}
+
+double whole(BatchSize) { return 1; }
+
 class Federated final : public Strategy {
  public:
-  Federated(std::unique_ptr<Averager> averager, std::unique_ptr<Averager> exact, const Plan& plan, Workplace workplace)
+  Federated(const StrategyInfo& info, const Plan& plan, Workplace workplace)
       : plan_(plan),
         place_(std::move(workplace)),
-        averager_(std::move(averager)),
-        exact_(std::move(exact)),
-        optimiser_(make_optimiser(plan.optimiser, place_.learner.layout().parameters, place_.learner.layout().type)),
-        learning_rate_(plan.learning_rate, plan.epochs, plan.rate_scale) {}
+        layout_(place_.learner.layout()),
+        optimiser_(make_optimiser(plan.optimiser, layout_.parameters, layout_.type)),
+        learning_rate_(plan.learning_rate, plan.epochs, plan.rate_scale),
+        outer_(make_outer(info.name, plan.outer, layout_.parameters, layout_.type)),
+        outer_rate_(outer_rate(info.name, plan.outer)),
+        global_(layout_.parameters, layout_.type),
+        upload_(upload_codec(plan), layout_.parameters, layout_.type, Random(~plan.seed, place_.group.rank()).next()) {}
 
   Task<> run() override {
-    co_await start_alike(place_.group, place_.learner);  // 1
+    Learner& learner = place_.learner;
+    const auto own_statistics = copy_of(learner.buffers());
+    co_await start_alike(place_.group, learner);
+    if (plan_.first_epoch > 0 && statistics_are(Statistics::local)) convert(learner.buffers(), own_statistics->span());
+    convert(global_.span(), learner.parameters());
+    const std::vector<std::uint32_t> steps = co_await tell_sizes();
     place_.recorder.begin();
-    weight_ = co_await share_of_samples();
-    const std::uint32_t steps = place_.learner.steps_per_epoch();
-    std::uint64_t step = std::uint64_t{plan_.first_epoch} * steps;
-    for (std::uint32_t epoch = plan_.first_epoch; epoch < plan_.epochs; ++epoch) {
-      // 2. Clients may differ in their steps, never in their rounds: the limit ends the steps, not the rounds.
-      for (std::uint32_t k = 0; k < steps && (plan_.max_steps == 0 || step < plan_.max_steps); ++k, ++step) {
-        co_await local_step(epoch, k, step);
+    const std::uint32_t end = federated_end(plan_, steps);
+    const std::vector<Round> rounds = rounds_between(plan_, end, place_.group.size());  // 1
+    for (const Round& round : rounds) {
+      const bool last = round.end_epoch == end;
+      const bool takes_part = round.has(rank());
+      if (takes_part || is_cloud()) co_await download(&round);
+      for (std::uint32_t epoch = round.first_epoch; epoch < round.end_epoch; ++epoch) {
+        if (takes_part) co_await train(epoch);
+        if (epoch + 1 < round.end_epoch) place_.recorder.epoch({epoch, NAN, NAN, hash(learner.parameters()), NAN});
       }
-      if (epoch + 1 < plan_.epochs && (epoch + 1) % plan_.local_epochs != 0) {
-        place_.recorder.epoch({epoch, NAN, NAN, hash(place_.learner.parameters())});
-        continue;
-      }
-      co_await average();  // 3
-      co_await end_round(epoch);
-      if (place_.checkpoint && plan_.max_steps == 0) place_.checkpoint(epoch);
+      if (takes_part && !is_cloud()) co_await upload();
+      if (is_cloud()) co_await average(&round);
+      co_await end_round(&round, last);
+      const bool cut = last && plan_.max_steps > 0;
+      if (place_.checkpoint && !cut) place_.checkpoint(round.end_epoch - 1);
     }
   }
 
-  FloatSpan consensus() override { return place_.learner.parameters(); }
-  void visit(StateVisitor& visitor) override { optimiser_->visit(visitor); }
+  FloatSpan consensus() override { return global_.span(); }
+
+  void visit(StateVisitor& visitor) override {
+    optimiser_->visit(visitor);
+    if (is_cloud()) {
+      visit_outer(*outer_, visitor);
+    } else {
+      upload_.visit(visitor, "federated.upload");
+    }
+  }
 
  private:
-  /// This client's samples over all clients'.
-  Task<double> share_of_samples() {
-    std::array<double, 1> all{static_cast<double>(place_.learner.samples_per_epoch())};
+  int rank() const { return place_.group.rank(); }
+  bool is_cloud() const { return rank() == cloud; }
+  Endpoint* endpoint() const { return &place_.group.endpoint(); }
+  bool statistics_are(Statistics which) const { return plan_.federated.statistics == which; }
+
+  Message model() const { return {channel, "download", download_type(plan_, layout_.type), layout_.parameters}; }
+  Message statistics() const { return {channel, "statistics", layout_.type, layout_.buffers}; }
+
+  /// All get to know each client's samples, which weigh it, and its steps an epoch.
+  Task<std::vector<std::uint32_t>> tell_sizes() {
+    const auto workers = static_cast<std::size_t>(place_.group.size());
+    std::vector<double> sizes(2 * workers, 0);
+    sizes[rank()] = place_.learner.samples_per_epoch();
+    sizes[workers + rank()] = place_.learner.steps_per_epoch();
     const ExecuteOptions options{DType::fp64, Purpose::setup};
-    co_await all_reduce(find_route("reduce-broadcast"), place_.group, FloatSpan(std::span<double>(all)), options);
-    co_return place_.learner.samples_per_epoch() / all[0];
+    co_await all_reduce(find_route("reduce-broadcast"), place_.group, FloatSpan(sizes), options);
+    samples_.assign(sizes.begin(), sizes.begin() + static_cast<std::ptrdiff_t>(workers));
+    co_return std::vector<std::uint32_t>(sizes.begin() + static_cast<std::ptrdiff_t>(workers), sizes.end());
   }
 
-  Task<> local_step(std::uint32_t epoch, std::uint32_t k, std::uint64_t step) {
-    Learner& learner = place_.learner;
-    const double rate = learning_rate_.at(epoch + static_cast<double>(k) / learner.steps_per_epoch());
-    const BatchId batch{epoch, k};
-    const auto pass = co_await learner.begin(batch);
-    const PassResult result = co_await pass->finish();
-    {
-      const StageTimer timer(place_.recorder, place_.group.runtime(), Stage::optimise);
-      optimiser_->begin_step();
-      optimiser_->update(0, learner.parameters(), learner.gradients(), rate);
-    }
-    place_.recorder.step({epoch, step, result.loss, result.samples, rate, {}});
-  }
-
-  Task<> average() {
+  /// 2
+  Task<> download(const Round* round) {
     const StageTimer timer(place_.recorder, place_.group.runtime(), Stage::exchange);
-    co_await averager_->average(place_.group, place_.learner.parameters(), weight_, 0);
-    co_await exact_->average(place_.group, place_.learner.buffers(), weight_, 1);
+    const FloatSpan buffers = place_.learner.buffers();
+    const bool with_statistics = buffers.count > 0 && !statistics_are(Statistics::local);
+    if (!is_cloud()) {
+      const int from = place_.group.member(cloud);
+      co_await endpoint()->receive(from, model(), global_.span(), Reduce::replace);
+      convert(place_.learner.parameters(), global_.span());
+      if (with_statistics) co_await endpoint()->receive(from, statistics(), buffers, Reduce::replace);
+      co_return;
+    }
+    for (const int client : round->clients) {
+      if (client == cloud) continue;
+      co_await send_numbers(endpoint(), place_.group.member(client), model(), global_.span());
+      if (with_statistics) co_await send_numbers(endpoint(), place_.group.member(client), statistics(), buffers);
+    }
   }
 
-  Task<> end_round(std::uint32_t epoch) {
-    EpochRecord record{epoch, NAN, NAN, hash(place_.learner.parameters())};
-    if (epoch + 1 == plan_.epochs || (epoch + 1) % plan_.evaluate_every == 0) {
+  /// 3: one epoch over this client's shard.
+  Task<> train(std::uint32_t epoch) {
+    const std::uint32_t steps = place_.learner.steps_per_epoch();
+    std::uint64_t step = std::uint64_t{epoch} * steps;
+    for (std::uint32_t k = 0; k < steps && (plan_.max_steps == 0 || step < plan_.max_steps); ++k, ++step) {
+      const double rate = learning_rate_.at(epoch + static_cast<double>(k) / steps);
+      const BatchId batch{epoch, k};
+      const PassResult result = co_await local_step(&place_, optimiser_.get(), batch, rate, whole);
+      place_.recorder.step({epoch, step, result.loss, result.samples, rate, {}});
+    }
+  }
+
+  /// What this client has to say: its parameters, or what it changed of them.
+  std::unique_ptr<Numbers> news() {
+    auto numbers = copy_of(place_.learner.parameters());
+    if (plan_.federated.deltas) subtract(numbers->span(), global_.span());
+    return numbers;
+  }
+
+  /// 4
+  Task<> upload() {
+    const StageTimer timer(place_.recorder, place_.group.runtime(), Stage::exchange);
+    const auto numbers = news();
+    co_await upload_.send(endpoint(), place_.group.member(cloud), channel, "upload", numbers->span());
+    const FloatSpan buffers = place_.learner.buffers();
+    if (buffers.count == 0 || !statistics_are(Statistics::mean)) co_return;
+    co_await send_numbers(endpoint(), place_.group.member(cloud), statistics(), buffers);
+  }
+
+  /// 5
+  Task<> average(const Round* round) {
+    const StageTimer timer(place_.recorder, place_.group.runtime(), Stage::exchange);
+    double samples = 0;
+    for (const int client : round->clients) samples += samples_[client];
+    Numbers sum(layout_.parameters, layout_.type);
+    auto buffers_sum = std::make_unique<Numbers>(layout_.buffers, layout_.type);
+    for (const int client : round->clients) {  // one after the other: one buffer is enough, and sums repeat bit for bit
+      const double weight = samples > 0 ? samples_[client] / samples : 0;
+      std::unique_ptr<Numbers> numbers, buffers;
+      if (client == cloud) {
+        numbers = news();
+        buffers = copy_of(place_.learner.buffers());
+      } else {
+        numbers = std::make_unique<Numbers>(layout_.parameters, layout_.type);
+        buffers = std::make_unique<Numbers>(layout_.buffers, layout_.type);
+        co_await upload_.receive(endpoint(), place_.group.member(client), channel, "upload", numbers->span());
+        if (layout_.buffers > 0 && statistics_are(Statistics::mean)) {
+          co_await endpoint()->receive(place_.group.member(client), statistics(), buffers->span(), Reduce::replace);
+        }
+      }
+      scale(numbers->span(), weight);
+      add(sum.span(), numbers->span());
+      scale(buffers->span(), weight);
+      add(buffers_sum->span(), buffers->span());
+    }
+    if (samples == 0) co_return;
+    const FloatSpan gradient = sum.span();  // -d, or w - (weighted mean of the w_i), which is the same
+    scale(gradient, -1);
+    if (!plan_.federated.deltas) add(gradient, global_.span());
+    outer_->begin_step();
+    outer_->update(0, global_.span(), gradient, outer_rate_);
+    if (statistics_are(Statistics::mean)) mean_statistics_ = std::move(buffers_sum);
+  }
+
+  /// 6
+  Task<> end_round(const Round* round, bool last) {
+    Learner& learner = place_.learner;
+    bool evaluates = false;
+    for (std::uint32_t epoch = round->first_epoch; epoch < round->end_epoch; ++epoch) {
+      evaluates = evaluates || evaluates_after(plan_, epoch, last);
+    }
+    EpochRecord record{round->end_epoch - 1, NAN, NAN, 0, NAN};
+    if (evaluates && round->has(rank())) {
       const StageTimer timer(place_.recorder, place_.group.runtime(), Stage::evaluate);
-      const Score score = co_await evaluate_together(place_.group, place_.learner);
+      const Evaluation own = co_await learner.evaluate(0, 1);
+      record.own_accuracy = own.correct / own.samples;
+    }
+    if (is_cloud()) {
+      convert(learner.parameters(), global_.span());
+      if (mean_statistics_) convert(learner.buffers(), mean_statistics_->span());
+      mean_statistics_.reset();
+    }
+    if (evaluates) {
+      const Score score = co_await evaluate_global();
       record.accuracy = score.accuracy;
       record.loss = score.loss;
     }
+    record.parameters_hash = hash(learner.parameters());
     place_.recorder.epoch(record);
   }
 
-  Plan plan_;
+  Task<Score> evaluate_global() {
+    Learner& learner = place_.learner;
+    const StageTimer timer(place_.recorder, place_.group.runtime(), Stage::evaluate);
+    const auto own_statistics = copy_of(learner.buffers());
+    const ExecuteOptions options{layout_.type, Purpose::evaluate};
+    co_await broadcast(place_.group, learner.parameters(), options);
+    co_await broadcast(place_.group, learner.buffers(), options);
+    convert(global_.span(), learner.parameters());
+    const Score score = co_await evaluate_together(place_.group, learner);
+    if (statistics_are(Statistics::local)) convert(learner.buffers(), own_statistics->span());
+    co_return score;
+  }
+
+  const Plan plan_;
   Workplace place_;
-  std::unique_ptr<Averager> averager_;  // of the parameters
-  std::unique_ptr<Averager> exact_;     // of the buffers: variances do not fit into fp16
+  const Layout layout_;
   std::unique_ptr<Optimiser> optimiser_;
   LearningRate learning_rate_;
-  double weight_ = 0;
+  std::unique_ptr<Optimiser> outer_;  // takes no memory before its first step, which only rank 0 takes
+  double outer_rate_;
+  Numbers global_;  // w: at rank 0 the model, elsewhere what was last received of it
+  EncodedStream upload_;
+  std::vector<double> samples_;  // of each client's shard
+  std::unique_ptr<Numbers> mean_statistics_;  // where a round has changed them
 };
-
-std::unique_ptr<Averager> averager(const StrategyInfo& info, const Plan& plan, const std::string& wire) {
-  return make_averager({std::string(info.route), wire, plan.segment_bytes});
-}
 
 }  // namespace
 
-std::unique_ptr<Strategy> make_federated(const StrategyInfo& info, const Plan& plan, Workplace workplace) {
-  return std::make_unique<Federated>(averager(info, plan, plan.wire), averager(info, plan, "auto"), plan, std::move(workplace));
+std::vector<int> clients_of(const Plan& plan, std::uint32_t round, int workers) {
+  const auto wanted = static_cast<int>(std::ceil(plan.federated.fraction * workers - 1e-9));  // 0.3 * 10 is above 3
+  const auto order = Random(plan.seed, round).permutation(static_cast<std::uint32_t>(workers));
+  std::vector<int> clients(order.begin(), order.begin() + std::clamp(wanted, 1, workers));
+  std::sort(clients.begin(), clients.end());
+  return clients;
 }
 
-std::optional<std::uint64_t> federated_bytes_sent(const StrategyInfo& info, const Plan& plan, const Layout& layout,
-                                                  int rank, int ranks, const std::vector<std::uint32_t>&, std::uint32_t epochs) {
-  const std::uint64_t rounds = (epochs + plan.local_epochs - 1) / plan.local_epochs;
-  return rounds * (averager(info, plan, plan.wire)->bytes_sent(rank, ranks, layout.parameters, layout.type) +
-                   averager(info, plan, "auto")->bytes_sent(rank, ranks, layout.buffers, layout.type));
+std::uint32_t federated_end(const Plan& plan, const std::vector<std::uint32_t>& steps) {
+  const std::uint64_t most = steps.empty() ? 0 : *std::max_element(steps.begin(), steps.end());
+  if (plan.max_steps == 0 || most == 0) return plan.epochs;
+  const std::uint64_t enough = (plan.max_steps + most - 1) / most;
+  // A run that is resumed past the limit still has a round.
+  const std::uint64_t next = std::uint64_t{plan.first_epoch} + 1;
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(plan.epochs, std::max(enough, next)));
 }
+
+std::unique_ptr<Strategy> make_federated(const StrategyInfo& info, const Plan& plan, Workplace workplace) {
+  return std::make_unique<Federated>(info, plan, std::move(workplace));
+}
+
+std::optional<std::uint64_t> federated_bytes_sent(const StrategyInfo&, const Plan& plan, const Layout& layout,
+                                                  const Workload& work, int rank) {
+  Plan whole_plan = plan;
+  whole_plan.epochs = plan.first_epoch + work.epochs;
+  const std::uint64_t buffers = layout.buffers * size_of(layout.type);
+  const Statistics statistics = plan.federated.statistics;
+  const std::uint64_t model = layout.parameters * size_of(download_type(plan, layout.type));
+  const std::uint64_t down = model + (statistics != Statistics::local ? buffers : 0);
+  std::uint64_t messages = 0;
+  for (const Round& round : rounds_between(whole_plan, federated_end(whole_plan, work.steps), work.world.ranks)) {
+    if (rank != cloud) {
+      messages += round.has(rank);
+    } else {
+      messages += round.clients.size() - round.has(cloud);
+    }
+  }
+  if (rank == cloud) return messages * down;
+  const auto up = EncodedStream(upload_codec(plan), layout.parameters, layout.type, 0).bytes();
+  if (!up) return std::nullopt;
+  return messages * (*up + (statistics == Statistics::mean ? buffers : 0));
+}
+
+double federated_rounds(const Plan& plan, double) { return 1.0 / plan.federated.local_epochs; }
 
 }  // namespace ripieno

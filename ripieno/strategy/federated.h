@@ -1,23 +1,57 @@
-// Federated averaging: every client trains on data of its own for some epochs; then all take the mean of their parameters,
-// weighted by samples. Bytes a round do not depend on the number of steps in it.
+// Federated averaging: rank 0 holds the global model and is one of the clients as well; every client trains on data of
+// its own for some epochs, and the model follows the clients' average, weighted by samples. Bytes a round do not depend
+// on the number of steps in it.
 //
-// 1. All clients start from rank 0's weights.
-// 2. Every client takes the steps of `local_epochs` epochs over its shard, with its own optimiser.
-// 3. The clients' parameters and buffers are averaged at rank 0, weighted by the samples of their shards, and handed back.
-// 4. Go to 2, until the plan's epochs are done.
+// All ranks start from rank 0's weights. Each round t = 0, 1, ..:
+// 1. A fraction C of the K clients is drawn, max(1, ceil(C K)) of them: on all ranks alike, from the seed and t.
+// 2. Rank 0 sends the global model w to the drawn clients: in the codec's format if it is a wire format, else in full.
+// 3. Each of them takes the steps of `local_epochs` epochs over its shard, with an optimiser whose state stays with the
+//    client from round to round. Clients that were not drawn idle.
+// 4. Each sends its parameters w_i through the codec, or with `deltas` what it changed, d_i = w_i - w, with error
+//    feedback at the client. (Parameters go without: what was lost of the last model has nothing to do with this one.)
+// 5. Rank 0 averages over the drawn clients, n_i being the samples of client i's shard:
+//    d = sum_i n_i d_i / sum_i n_i, where d_i = w_i - w if parameters came.
+//    The outer optimiser steps on the gradient -d (outer.h): fedavg w <- w + d, which is the weighted mean of the w_i;
+//    fedavgm with momentum; fedadam with Adam. Where no drawn client has samples there is no step.
+// 6. Where the plan wants an evaluation, all ranks get w and evaluate it together; drawn clients also score their w_i.
+// Rank 0 sends itself nothing, and as a client loses nothing to the codec. Uploads are added up in the order of ranks.
 //
-// Bytes a round for n bytes of parameters and buffers: each client n up, n down.
-// Commits: a round commits when its average is back; a client lost before that fails the round on all.
-// Source: McMahan et al., Communication-efficient learning of deep networks from decentralized data, AISTATS 2017.
+// Batch norm's statistics travel in full, whatever the codec:
+//   rank0  down with w; only rank 0's local steps change the model's. They stay while rank 0 is not drawn
+//   mean   down with w, up with the parameters, and averaged like them
+//   local  every client keeps its own; rank 0's serve the evaluation
+//
+// Epochs are a client's: a round is `local_epochs` of them (the last may be shorter), drawn or not. max_steps counts
+// the steps that the client with the most has had time for; the round in which that limit is reached is the last for
+// all, and ends with the epoch.
+//
+// Bytes a round for n bytes of parameters as downloaded, u as uploaded, b of statistics: rank 0 sends n + b (local: n)
+// to each drawn client but itself; each of those sends u (mean: u + b).
+// Commits: a round commits when rank 0 has all uploads; a client lost before that fails the round on all.
+// State: the client's optimiser and residual; at rank 0 the outer optimiser's. The global model is rank 0's parameters.
+// Sources: McMahan et al., Communication-efficient learning of deep networks from decentralized data, AISTATS 2017; Hsu
+// et al., Measuring the effects of non-identical data distribution for federated visual classification, 2019 (fedavgm);
+// Reddi et al., Adaptive federated optimization, ICLR 2021 (fedadam); Li et al., FedBN, ICLR 2021 (local statistics).
 #pragma once
 
 #include "ripieno/strategy/registry.h"
 
 namespace ripieno {
 
+/// The clients of round `round`, ascending: a pure function, so that nobody has to be told.
+std::vector<int> clients_of(const Plan& plan, std::uint32_t round, int workers);
+
+/// The epoch before which training ends: the plan's epochs, or fewer where max_steps ends it. `steps` are each worker's
+/// in an epoch.
+std::uint32_t federated_end(const Plan& plan, const std::vector<std::uint32_t>& steps);
+
+/// `info.name` is fedavg, fedavgm or fedadam. Throws Error(usage) where the codec cannot be sent (powersgd).
 std::unique_ptr<Strategy> make_federated(const StrategyInfo& info, const Plan& plan, Workplace workplace);
 
 std::optional<std::uint64_t> federated_bytes_sent(const StrategyInfo& info, const Plan& plan, const Layout& layout,
-                                                  int rank, int ranks, const std::vector<std::uint32_t>& steps, std::uint32_t epochs);
+                                                  const Workload& work, int rank);
+
+/// Of a client that is drawn every time.
+double federated_rounds(const Plan& plan, double steps);
 
 }  // namespace ripieno

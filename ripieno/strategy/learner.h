@@ -10,9 +10,11 @@
 #include <vector>
 
 #include "ripieno/collective/schedule.h"
+#include "ripieno/core/gates.h"
 #include "ripieno/core/runtime.h"
 #include "ripieno/core/span.h"
 #include "ripieno/core/state.h"
+#include "ripieno/optim/loss_scale.h"
 
 namespace ripieno {
 
@@ -35,10 +37,17 @@ struct BatchId {
   std::uint32_t epoch = 0, step = 0;
 };
 
-struct PassResult {
-  double loss = 0;                   ///< mean over this worker's samples; NaN where it has none
-  std::uint32_t samples = 0;         ///< this worker's; may be 0 in an epoch's last, small batch: the gradient is then 0
-  std::uint32_t global_samples = 0;  ///< of all workers that share the batch
+/// The samples of one batch.
+struct BatchSize {
+  std::uint32_t samples = 0;         ///< this worker's; may be 0 in a small batch: the gradient is then 0
+  std::uint32_t global_samples = 0;  ///< of all workers in this step; of this one where each goes at its own pace
+  /// This worker's part of the whole.
+  double share() const { return static_cast<double>(samples) / global_samples; }
+};
+
+struct PassResult : BatchSize {
+  double loss = 0;       ///< mean over this worker's samples; NaN where it has none
+  Duration waited{0};    ///< at gates, during the forward pass
 };
 
 /// Sums over this worker's share of the test set.
@@ -52,7 +61,9 @@ class Pass {
   virtual ~Pass() = default;
   /// The next bucket whose gradient is complete (an index into Layout::buckets), each exactly once; nothing at the end.
   virtual Task<std::optional<std::size_t>> next_bucket() = 0;
-  /// Waits for the end of the pass. The gradients are then the mean over this worker's samples.
+  /// Valid once a bucket has been announced.
+  virtual BatchSize size() const = 0;
+  /// Waits for the end of the pass. The gradients are then the mean over this worker's samples, times the loss scale.
   virtual Task<PassResult> finish() = 0;
 };
 
@@ -69,11 +80,19 @@ class Learner {
 
   /// Steps of this worker in one epoch.
   virtual std::uint32_t steps_per_epoch() const = 0;
-  /// Samples that this worker's epoch covers: of all workers where they share batches, its own shard's otherwise.
+  /// Samples that this worker's epoch covers: of all workers where they take steps together, its own shard's otherwise.
   virtual std::uint32_t samples_per_epoch() const = 0;
 
-  /// Starts a pass; one at a time.
+  /// Starts a pass; one at a time. It goes on by itself, announcing buckets as they become ready.
   virtual Task<std::unique_ptr<Pass>> begin(BatchId batch) = 0;
+
+  /// A pass waits, before it uses a bucket's parameters, while the bucket's gate is closed; and it changes no gradient
+  /// before all gates are open.
+  virtual Gates& gates() = 0;
+
+  /// Where gradients are computed times a scale, the scale: divide by its value, and tell it of each step whether the
+  /// gradients were finite. Null elsewhere.
+  virtual LossScale* loss_scale() { return nullptr; }
 
   /// Evaluates the current parameters and buffers on share `part` of `parts` of the test set.
   virtual Task<Evaluation> evaluate(int part, int parts) = 0;

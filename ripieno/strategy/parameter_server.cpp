@@ -1,258 +1,294 @@
 #include "ripieno/strategy/parameter_server.h"
 
-#include <array>
 #include <cmath>
 #include <numeric>
 
-#include "ripieno/codec/wire.h"
 #include "ripieno/collective/execute.h"
-#include "ripieno/core/async.h"
 #include "ripieno/core/kernels.h"
+#include "ripieno/strategy/key_shards.h"
+#include "ripieno/strategy/shard_link.h"
+#include "ripieno/strategy/shard_snapshots.h"
+#include "ripieno/strategy/steps.h"
 #include "ripieno/strategy/together.h"
 
 namespace ripieno {
 namespace {
 
-constexpr int server = 0;
-
-/// What goes with a gradient, and comes back with the weights.
-struct Push {
-  std::uint64_t done = 0;  ///< 1: the worker has ended, nothing follows
-  std::uint64_t samples = 0;
-};
-struct Reply {
-  std::int64_t age = 0;
-  std::int64_t version = 0;
-};
-
-Message control(std::string_view operation) { return {{Purpose::control, 0}, operation, DType::fp32, 16}; }
-
-template <class Record>
-ConstBytes read_only(const Record& record) {
-  static_assert(sizeof(Record) == 16);
-  return std::as_bytes(std::span(&record, 1));
+LinkOptions link_options(const Plan& plan, const Layout& layout, const KeyShards& shards, int worker, int shard) {
+  const std::size_t buffers = shard == 0 ? layout.buffers : 0;
+  return {plan.exchange.codec, plan.seed, worker, shard, shards.size(shard), buffers, layout.type};
 }
-template <class Record>
-Bytes writable(Record& record) {
-  static_assert(sizeof(Record) == 16);
-  return std::as_writable_bytes(std::span(&record, 1));
-}
-
-/// Numbers that a strategy owns.
-class Numbers {
- public:
-  Numbers(std::size_t count, DType type) : memory_(count * size_of(type)), span_(memory_.data(), count, type) {}
-  Numbers(Numbers&&) = default;
-  FloatSpan span() const { return span_; }
-
- private:
-  std::vector<std::byte> memory_;
-  FloatSpan span_;
-};
 
 class ParameterServer final : public Strategy {
  public:
-  ParameterServer(const Plan& plan, Workplace workplace)
-      : plan_(plan),
+  ParameterServer(Pace pace, const StrategyInfo& info, const Plan& plan, Workplace workplace)
+      : pace_(pace),
+        plan_(plan),
         place_(std::move(workplace)),
         layout_(place_.learner.layout()),
-        wire_(find_wire_format(plan.wire).type(layout_.type)),
+        servers_(info.servers(plan)),
+        worker_(info.worker(plan, place_.group.rank())),
+        keys_(layout_, plan.servers.count),
         learning_rate_(plan.learning_rate, plan.epochs, plan.rate_scale),
-        evaluations_(place_.group.runtime()) {
-    if (is_server()) {
-      weights_ = std::make_unique<Numbers>(layout_.parameters, layout_.type);
-      buffers_ = std::make_unique<Numbers>(layout_.buffers, layout_.type);
-      optimiser_ = make_optimiser(plan.optimiser, layout_.parameters, layout_.type);
+        learner_free_(place_.group.runtime()) {
+    check(info);
+    const int rank = place_.group.rank();
+    if (rank < keys_.count()) {
+      const std::size_t buffers = rank == 0 ? layout_.buffers : 0;
+      shard_ = std::make_unique<ServerShard>(plan, pace, keys_.size(rank), buffers, layout_.type, place_);
+      snapshots_ = std::make_unique<ShardSnapshots>(place_.group, keys_, layout_.parameters, layout_.type, *shard_);
+    }
+    for (int s = 0; s < keys_.count() && worker_ >= 0; ++s) {
+      ServerShard* const local = s == rank ? shard_.get() : nullptr;
+      const LinkOptions options = link_options(plan_, layout_, keys_, worker_, s);
+      links_.emplace_back(options, &place_.group.endpoint(), place_.group.member(s), local);
     }
   }
 
   Task<> run() override {
-    co_await start_alike(place_.group, place_.learner);  // 1
-    std::array<double, 1> samples{is_server() ? 0.0 : place_.learner.samples_per_epoch()};
-    const ExecuteOptions options{DType::fp64, Purpose::setup};
-    co_await all_reduce(find_route("reduce-broadcast"), place_.group, FloatSpan(std::span<double>(samples)), options);
-    samples_per_epoch_ = samples[0];
-    samples_done_ = plan_.first_epoch * samples_per_epoch_;
-    epochs_seen_ = plan_.first_epoch;
-    place_.recorder.begin();
-    if (is_server()) {
-      co_await serve();
-    } else {
-      co_await work();
+    co_await start();
+    std::vector<Task<>> tasks;
+    if (shard_) {
+      for (int w = 0; w < workers(); ++w) {
+        if (servers_ + w != place_.group.rank()) tasks.push_back(serve(w));
+      }
+      for (Task<>& task : snapshots_->tasks()) tasks.push_back(std::move(task));
     }
+    if (place_.group.rank() == 0) tasks.push_back(evaluate_epochs());
+    if (worker_ >= 0) tasks.push_back(work());
+    auto on_error = [this](std::exception_ptr error) { give_up(error); };
+    Task<> together = all(place_.group.runtime(), std::move(tasks), on_error);
+    co_await std::move(together);
+    co_await share_consensus();
   }
 
-  FloatSpan consensus() override { return is_server() ? weights_->span() : place_.learner.parameters(); }
+  FloatSpan consensus() override { return place_.learner.parameters(); }
 
   void visit(StateVisitor& visitor) override {
-    if (!is_server()) return;
-    optimiser_->visit(visitor);
-    visitor.number("parameter_server.version", version_);
+    if (shard_) shard_->visit(visitor);
+    for (ShardLink& link : links_) link.visit(visitor);
   }
 
  private:
-  bool is_server() const { return place_.group.rank() == server; }
-  Message gradient() const { return {{Purpose::exchange, 0}, "push", wire_, layout_.parameters}; }
-  Message statistics() const { return {{Purpose::exchange, 0}, "push buffers", layout_.type, layout_.buffers}; }
-  Message weights() const { return {{Purpose::exchange, 0}, "pull", wire_, layout_.parameters}; }
+  int workers() const { return place_.group.size() - servers_; }
+  bool resumed() const { return plan_.first_epoch > 0; }
+  /// Shard 0 and a worker on one rank: they share its learner and its recorder.
+  bool beside_shard_0() const { return place_.group.rank() == 0 && worker_ >= 0; }
+
+  void check(const StrategyInfo& info) const {
+    if (workers() < 1) {
+      fail(ErrorKind::usage, info.name, " with ", servers_, " servers on ", place_.group.size(),
+           " ranks has no worker; lower ps.servers");
+    }
+    if (plan_.servers.beside && keys_.count() > workers()) {
+      fail(ErrorKind::usage, info.name, " with ", keys_.count(), " servers beside ", workers(),
+           " workers; lower ps.servers to ", workers(), " at most, or give them ranks of their own");
+    }
+  }
+
+  /// Whatever this rank waits for ends with the error.
+  void give_up(std::exception_ptr error) {
+    place_.group.endpoint().revoke(error);
+    if (!shard_) return;
+    shard_->give_up(error);
+    snapshots_->give_up();
+  }
+
+  /// 1
+  Task<> start() {
+    const int rank = place_.group.rank();
+    if (resumed() && rank == 0) convert(place_.learner.buffers(), shard_->buffers());
+    co_await start_alike(place_.group, place_.learner);
+
+    std::vector<double> work(static_cast<std::size_t>(2 * workers()), 0.0);  // of each worker: samples, steps
+    if (worker_ >= 0) {
+      work[2 * worker_] = place_.learner.samples_per_epoch();
+      work[2 * worker_ + 1] = place_.learner.steps_per_epoch();
+    }
+    const ExecuteOptions options{DType::fp64, Purpose::setup};
+    co_await all_reduce(find_route("reduce-broadcast"), place_.group, FloatSpan(work), options);
+    for (std::size_t i = 0; i < work.size(); i += 2) {
+      work_.samples.push_back(work[i]);
+      work_.steps.push_back(static_cast<std::uint32_t>(work[i + 1]));
+    }
+
+    place_.recorder.begin();
+    if (!shard_) co_return;
+    if (!resumed()) {  // else they are those of the checkpoint
+      keys_.gather(rank, shard_->weights(), place_.learner.parameters());
+      if (rank == 0) convert(shard_->buffers(), place_.learner.buffers());
+    }
+    if (pace_ == Pace::together && worker_ < 0 && place_.checkpoint) {
+      shard_->on_epoch = [this](std::uint32_t epoch) {
+        const bool early = plan_.max_steps > 0 && (epoch + 1) * std::uint64_t{work_.steps[0]} >= plan_.max_steps;
+        if (!early) place_.checkpoint(epoch);
+      };
+    }
+    shard_->begin(work_, rank == 0 && worker_ < 0);
+  }
+
+  Task<> serve(int worker) {
+    const LinkOptions options = link_options(plan_, layout_, keys_, worker, place_.group.rank());
+    return serve_worker(options, &place_.group.endpoint(), place_.group.member(servers_ + worker), shard_.get(),
+                        steps_in_all(plan_, work_.steps[worker]));
+  }
 
   Task<> work() {
-    Learner& learner = place_.learner;
-    const std::uint32_t steps = learner.steps_per_epoch();
-    std::uint64_t step = std::uint64_t{plan_.first_epoch} * steps;
-    bool ended = false;
-    for (std::uint32_t epoch = plan_.first_epoch; epoch < plan_.epochs && !ended; ++epoch) {
-      for (std::uint32_t k = 0; k < steps && !ended; ++k, ++step) {
-        const BatchId batch{epoch, k};
-        const auto pass = co_await learner.begin(batch);  // 2
-        const PassResult result = co_await pass->finish();
-        const Reply reply = co_await push_and_pull(result);  // 3, 4
-        const double rate = learning_rate_.at(epoch + static_cast<double>(k) / steps);
-        place_.recorder.step({epoch, step, result.loss, result.samples, rate, reply.age});
-        ended = plan_.max_steps > 0 && step + 1 >= plan_.max_steps;
-      }
-      place_.recorder.epoch({epoch, NAN, NAN, hash(learner.parameters())});
-    }
-    const Push goodbye{.done = 1};
-    co_await place_.group.endpoint().send(place_.group.member(server), control("push"), read_only(goodbye));
-  }
-
-  Task<Reply> push_and_pull(PassResult result) {
-    const StageTimer timer(place_.recorder, place_.group.runtime(), Stage::exchange);
-    Endpoint& endpoint = place_.group.endpoint();
-    const int to = place_.group.member(server);
-    const Push push{.samples = result.samples};
-    Reply reply;
-    co_await endpoint.send(to, control("push"), read_only(push));
-    co_await send_numbers(&endpoint, to, gradient(), place_.learner.gradients());
-    co_await send_numbers(&endpoint, to, statistics(), place_.learner.buffers());
-    co_await endpoint.receive(to, control("pull"), writable(reply));
-    co_await endpoint.receive(to, weights(), place_.learner.parameters(), Reduce::replace);
-    co_return reply;
-  }
-
-  Task<> serve() {
-    convert(weights_->span(), place_.learner.parameters());
-    convert(buffers_->span(), place_.learner.buffers());
-    workers_left_ = place_.group.size() - 1;
-    std::vector<Task<>> tasks;
-    for (int worker = 1; worker < place_.group.size(); ++worker) tasks.push_back(serve_worker(worker));
-    tasks.push_back(evaluate_epochs());
-    Endpoint* endpoint = &place_.group.endpoint();
-    auto revoke = [this, endpoint](std::exception_ptr error) {
-      endpoint->revoke(error);
-      evaluations_.push({0, nullptr, nullptr});  // the evaluation waits for no endpoint
-    };
-    Task<> together = all(place_.group.runtime(), std::move(tasks), revoke);
-    co_await std::move(together);
-  }
-
-  Task<> serve_worker(int worker) {
-    Endpoint& endpoint = place_.group.endpoint();
-    const int peer = place_.group.member(worker);
-    const Numbers arrived(layout_.parameters, layout_.type), statistics_arrived(layout_.buffers, layout_.type);
-    std::int64_t pulled = version_;
-    for (;;) {
-      Push push;
-      co_await endpoint.receive(peer, control("push"), writable(push));
-      if (push.done) break;
-      co_await endpoint.receive(peer, gradient(), arrived.span(), Reduce::replace);
-      co_await endpoint.receive(peer, statistics(), statistics_arrived.span(), Reduce::replace);
-      convert(buffers_->span(), statistics_arrived.span());
-      const Reply reply = apply(arrived.span(), push, pulled);
-      pulled = reply.version;
-      convert(arrived.span(), weights_->span());  // a snapshot: others' updates go on while it is sent
-      co_await endpoint.send(peer, control("pull"), read_only(reply));
-      co_await send_numbers(&endpoint, peer, weights(), arrived.span());
-    }
-    if (--workers_left_ == 0) finish_epochs();
-  }
-
-  /// 3: one update; nothing else runs meanwhile.
-  Reply apply(FloatSpan gradient, const Push& push, std::int64_t pulled) {
-    const Reply reply{.age = version_ - pulled, .version = version_ + 1};
-    const double epochs_done = samples_done_ / samples_per_epoch_;
-    const double rate = learning_rate_.at(epochs_done);
     {
-      const StageTimer timer(place_.recorder, place_.group.runtime(), Stage::optimise);
-      optimiser_->begin_step();
-      optimiser_->update(0, weights_->span(), gradient, rate);
+      const auto lock = co_await learner_free_.lock();
+      for (ShardLink& link : links_) co_await link.pull_first();
+      take_weights();
     }
-    const auto epoch = static_cast<std::uint32_t>(epochs_done);
-    place_.recorder.step({epoch, static_cast<std::uint64_t>(version_), NAN, static_cast<std::uint32_t>(push.samples), rate, reply.age});
-    ++version_;
-    samples_done_ += static_cast<double>(push.samples);
-    while (samples_done_ >= (epochs_seen_ + 1) * samples_per_epoch_) snapshot(epochs_seen_++);
-    return reply;
+    if (steps_in_all(plan_, work_.steps[worker_]) == 0) co_return;
+    for (Steps at(plan_, work_.steps[worker_]); at.more(); at.next()) co_await step(at);
   }
 
-  /// 5: what is evaluated is a copy, so that nobody waits for it.
-  struct Snapshot {
-    std::uint32_t epoch;
-    std::shared_ptr<Numbers> weights, buffers;  ///< null: no more epochs
-  };
+  Task<> step(Steps at) {
+    const auto lock = co_await learner_free_.lock();
+    Learner& learner = place_.learner;
+    const auto pass = co_await learner.begin(at.batch());  // 2
+    const PassResult result = co_await pass->finish();
+    LossScale* const loss_scale = learner.loss_scale();
+    scale(learner.gradients(), weight(result) / (loss_scale ? loss_scale->value() : 1));
+    const Push push{result.loss, result.samples, loss_scale == nullptr || stays_finite(learner.gradients())};
+    const Answer answer = co_await push_and_pull(push);  // 3, 5
+    if (loss_scale) loss_scale->update(answer.applied != 0);
 
-  void snapshot(std::uint32_t epoch) {
-    if (epoch + 1 != plan_.epochs && (epoch + 1) % plan_.evaluate_every != 0) return;
-    const auto copy = [](FloatSpan from) {
-      auto numbers = std::make_shared<Numbers>(from.count, from.type);
-      convert(numbers->span(), from);
-      return numbers;
-    };
-    evaluations_.push({epoch, copy(weights_->span()), copy(buffers_->span())});
+    StepRecord record{at.epoch(), at.step(), result.loss, result.samples, learning_rate_.at(at.epochs_done()), {}};
+    if (pace_ != Pace::together) record.age = answer.age;
+    place_.recorder.step(record);
+    if (!at.ends_epoch()) co_return;
+    if (!beside_shard_0()) place_.recorder.epoch({at.epoch(), NAN, NAN, hash(learner.parameters()), NAN});
+    if (pace_ == Pace::together && place_.checkpoint && !at.ends_early()) place_.checkpoint(at.epoch());
   }
 
-  void finish_epochs() {
-    if (epochs_seen_ < plan_.epochs) snapshot(plan_.epochs - 1);  // a step limit cut training short
-    evaluations_.push({0, nullptr, nullptr});
+  double weight(BatchSize size) const {
+    if (pace_ == Pace::together) return size.share();
+    const double samples = std::accumulate(work_.samples.begin(), work_.samples.end(), 0.0);
+    const double steps = std::accumulate(work_.steps.begin(), work_.steps.end(), 0.0);
+    return size.samples / (samples / steps);
   }
 
+  /// Also on a narrower wire.
+  bool stays_finite(FloatSpan gradients) const {
+    round_through(gradients, pull_type(plan_.exchange.codec, layout_.type));
+    return all_finite(gradients);
+  }
+
+  Task<Answer> push_and_pull(Push push) {
+    const StageTimer timer(place_.recorder, place_.group.runtime(), Stage::exchange);
+    std::vector<Answer> answers(links_.size());
+    std::vector<Task<>> exchanges;
+    for (std::size_t s = 0; s < links_.size(); ++s) {
+      keys_.gather(static_cast<int>(s), links_[s].numbers(), place_.learner.gradients());
+      exchanges.push_back(exchange(s, push, &answers[s]));
+    }
+    auto on_error = [this](std::exception_ptr error) { give_up(error); };
+    Task<> together = all(place_.group.runtime(), std::move(exchanges), on_error);
+    co_await std::move(together);
+    take_weights();
+    Answer whole;
+    for (const Answer& answer : answers) {
+      whole.age = std::max(whole.age, answer.age);
+      whole.applied &= answer.applied;  // all shards decide alike
+    }
+    co_return whole;
+  }
+
+  Task<> exchange(std::size_t shard, Push push, Answer* answer) {
+    *answer = co_await links_[shard].exchange(push, place_.learner.buffers());
+  }
+
+  void take_weights() {
+    for (std::size_t s = 0; s < links_.size(); ++s) {
+      keys_.scatter(static_cast<int>(s), place_.learner.parameters(), links_[s].numbers());
+    }
+  }
+
+  /// 6, on rank 0. What is evaluated is a copy, so that no worker waits for it but the one on this rank.
   Task<> evaluate_epochs() {
     for (;;) {
-      const Snapshot now = co_await evaluations_.pop();
+      const Snapshot now = co_await snapshots_->next();
       if (!now.weights) co_return;
-      convert(place_.learner.parameters(), now.weights->span());
-      convert(place_.learner.buffers(), now.buffers->span());
-      EpochRecord record{now.epoch, NAN, NAN, hash(now.weights->span())};
-      {
-        const StageTimer timer(place_.recorder, place_.group.runtime(), Stage::evaluate);
-        const Evaluation whole = co_await place_.learner.evaluate(0, 1);
-        record.accuracy = whole.correct / whole.samples;
-        record.loss = whole.loss / whole.samples;
-      }
-      place_.recorder.epoch(record);
+      consensus_ = now;
+      co_await evaluate(now.epoch);
     }
   }
 
+  Task<> evaluate(std::uint32_t epoch) {
+    const auto lock = co_await learner_free_.lock();
+    Learner& learner = place_.learner;
+    const auto parameters = copy_of(learner.parameters()), buffers = copy_of(learner.buffers());
+    convert(learner.parameters(), consensus_.weights->span());
+    convert(learner.buffers(), consensus_.buffers->span());
+    EpochRecord record{epoch, NAN, NAN, hash(consensus_.weights->span()), NAN};
+    {
+      const StageTimer timer(place_.recorder, place_.group.runtime(), Stage::evaluate);
+      const Evaluation whole = co_await learner.evaluate(0, 1);
+      record.accuracy = whole.correct / whole.samples;
+      record.loss = whole.loss / whole.samples;
+    }
+    convert(learner.parameters(), parameters->span());
+    convert(learner.buffers(), buffers->span());
+    place_.recorder.epoch(record);
+  }
+
+  /// 6, the end
+  Task<> share_consensus() {
+    if (place_.group.rank() == 0) {
+      convert(place_.learner.parameters(), consensus_.weights->span());
+      convert(place_.learner.buffers(), consensus_.buffers->span());
+    }
+    const ExecuteOptions options{layout_.type, Purpose::evaluate};
+    co_await broadcast(place_.group, place_.learner.parameters(), options);
+    co_await broadcast(place_.group, place_.learner.buffers(), options);
+  }
+
+  Pace pace_;
   Plan plan_;
   Workplace place_;
   const Layout& layout_;
-  DType wire_;
+  int servers_, worker_;  // ranks of servers alone; this worker's index, -1 for such a rank
+  KeyShards keys_;
   LearningRate learning_rate_;
-  double samples_per_epoch_ = 0;
-  // The server's:
-  std::unique_ptr<Numbers> weights_, buffers_;
-  std::unique_ptr<Optimiser> optimiser_;
-  std::int64_t version_ = 0;
-  double samples_done_ = 0;
-  std::uint32_t epochs_seen_ = 0;
-  int workers_left_ = 0;
-  Queue<Snapshot> evaluations_;
+  Mutex learner_free_;  // rank 0's learner trains or evaluates
+  WorkersWork work_;
+  std::unique_ptr<ServerShard> shard_;  // on the ranks that have one
+  std::unique_ptr<ShardSnapshots> snapshots_;
+  std::vector<ShardLink> links_;        // of a worker: one to each shard
+  Snapshot consensus_;                  // on rank 0: the last one
 };
 
 }  // namespace
 
-std::unique_ptr<Strategy> make_parameter_server(const StrategyInfo&, const Plan& plan, Workplace workplace) {
-  return std::make_unique<ParameterServer>(plan, std::move(workplace));
+std::unique_ptr<Strategy> make_ps_sync(const StrategyInfo& info, const Plan& plan, Workplace workplace) {
+  return std::make_unique<ParameterServer>(Pace::together, info, plan, std::move(workplace));
+}
+std::unique_ptr<Strategy> make_ps_async(const StrategyInfo& info, const Plan& plan, Workplace workplace) {
+  return std::make_unique<ParameterServer>(Pace::own, info, plan, std::move(workplace));
+}
+std::unique_ptr<Strategy> make_ps_ssp(const StrategyInfo& info, const Plan& plan, Workplace workplace) {
+  return std::make_unique<ParameterServer>(Pace::bounded, info, plan, std::move(workplace));
 }
 
-std::optional<std::uint64_t> parameter_server_bytes_sent(const StrategyInfo&, const Plan& plan, const Layout& layout,
-                                                         int rank, int ranks, const std::vector<std::uint32_t>& steps, std::uint32_t epochs) {
-  const std::uint64_t number = size_of(find_wire_format(plan.wire).type(layout.type));
-  const std::uint64_t up = layout.parameters * number + layout.buffers * size_of(layout.type);
-  const std::uint64_t down = layout.parameters * number;
-  if (rank != server) return up * steps[rank - 1] * epochs;
-  return down * std::accumulate(steps.begin(), steps.end(), std::uint64_t{0}) * epochs;
+std::optional<std::uint64_t> ps_bytes_sent(const StrategyInfo& info, const Plan& plan, const Layout& layout,
+                                           const Workload& work, int rank) {
+  const KeyShards keys(layout, plan.servers.count);
+  const int worker = info.worker(plan, rank);
+  std::uint64_t bytes = 0;
+  for (int s = 0; s < keys.count() && worker >= 0; ++s) {  // as a worker, to the shards on other ranks
+    if (s == rank) continue;
+    const auto push = push_bytes(link_options(plan, layout, keys, worker, s));
+    if (!push) return std::nullopt;
+    bytes += *push * work.steps[worker];
+  }
+  if (rank < keys.count()) {  // as a shard, to the workers on other ranks
+    const std::uint64_t pull = pull_bytes(link_options(plan, layout, keys, 0, rank));
+    for (std::size_t w = 0; w < work.steps.size(); ++w) {
+      if (static_cast<int>(w) != worker) bytes += pull * work.steps[w];
+    }
+  }
+  return bytes * work.epochs;
 }
 
 }  // namespace ripieno

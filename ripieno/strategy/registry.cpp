@@ -2,16 +2,39 @@
 
 #include <array>
 
+#include "ripieno/strategy/ddp.h"
 #include "ripieno/strategy/federated.h"
+#include "ripieno/strategy/gossip.h"
+#include "ripieno/strategy/leader_ring.h"
+#include "ripieno/strategy/local_sgd.h"
 #include "ripieno/strategy/parameter_server.h"
+#include "ripieno/strategy/refusals.h"
+#include "ripieno/strategy/ring_passes.h"
 #include "ripieno/strategy/synchronous.h"
 
 namespace ripieno {
 namespace {
 
+constexpr bool exact = true, agrees = true, servers = true;
+
 constexpr StrategyInfo synchronous(std::string_view name, std::string_view title, std::string_view route) {
-  return {name, title, "gradients", "every step", route, true, DataUse::global_batches, 0, make_synchronous,
-          synchronous_bytes_sent};
+  return {name, title, "gradients", "every step", route, exact, agrees, DataUse::global_batches, !servers,
+          make_synchronous, synchronous_bytes_sent, synchronous_rounds};
+}
+
+constexpr StrategyInfo federated(std::string_view name, std::string_view title) {
+  return {name, title, "parameters or deltas", "after local epochs", "clients and cloud", !exact, !agrees, DataUse::shards, !servers,
+          make_federated, federated_bytes_sent, federated_rounds};
+}
+
+constexpr StrategyInfo gossip(std::string_view name, std::string_view title, std::string_view route) {
+  return {name, title, "parameters", "every step", route, !exact, !agrees, DataUse::shards_in_step, !servers,
+          make_gossip, gossip_bytes_sent, synchronous_rounds};
+}
+
+constexpr StrategyInfo local(std::string_view name, std::string_view title) {
+  return {name, title, "deltas", "after local steps", "any", !exact, !agrees, DataUse::shards_in_step, !servers,
+          make_local_sgd, local_sgd_bytes_sent, local_sgd_rounds};
 }
 
 constexpr std::array table{
@@ -20,10 +43,30 @@ constexpr std::array table{
     synchronous("reduce-broadcast", "MPI's reduce, then its broadcast, of the gradients", "reduce-broadcast"),
     synchronous("ring", "ring all-reduce of the gradients", "ring"),
     synchronous("halving-doubling", "recursive halving-doubling all-reduce of the gradients", "halving-doubling"),
-    StrategyInfo{"ps-async", "asynchronous parameter server on rank 0: each worker at its own pace", "gradients", "asynchronously",
-                 "server", false, DataUse::shards, 1, make_parameter_server, parameter_server_bytes_sent},
-    StrategyInfo{"fedavg", "federated averaging: local epochs, then the mean of the parameters", "parameters",
-                 "after local epochs", "gather-scatter", false, DataUse::shards, 0, make_federated, federated_bytes_sent},
+    synchronous("direct", "everybody's gradients to everybody, in one round", "direct"),
+    synchronous("hierarchical", "inside each node, then a ring across nodes", "hierarchical"),
+    synchronous("double-binary-tree", "two trees, each for half of the gradients", "double-binary-tree"),
+    StrategyInfo{"leader-ring", "around a ring to an elected leader, and around again", "gradients", "every step", "leader-ring",
+                 exact, agrees, DataUse::global_batches, !servers, make_leader_ring, leader_ring_bytes_sent, synchronous_rounds},
+    StrategyInfo{"ddp", "buckets averaged while backward (or the next forward) runs", "gradients", "as buckets become ready", "any",
+                 exact, agrees, DataUse::global_batches, !servers, make_ddp, synchronous_bytes_sent, synchronous_rounds},
+    StrategyInfo{"accumulate", "several batches' gradients summed up before an exchange", "gradients", "after several batches", "any",
+                 exact, agrees, DataUse::global_batches, !servers, make_synchronous, accumulate_bytes_sent, accumulate_rounds},
+    StrategyInfo{"ps-sync", "parameter servers that wait for all workers", "gradients", "every step", "servers",
+                 exact, agrees, DataUse::global_batches, servers, make_ps_sync, ps_bytes_sent, synchronous_rounds},
+    StrategyInfo{"ps-async", "parameter servers, each worker at its own pace", "gradients", "asynchronously", "servers",
+                 !exact, !agrees, DataUse::shards, servers, make_ps_async, ps_bytes_sent, synchronous_rounds},
+    StrategyInfo{"ps-ssp", "parameter servers, no worker more than some steps ahead", "gradients", "asynchronously, bounded", "servers",
+                 !exact, !agrees, DataUse::shards_in_step, servers, make_ps_ssp, ps_bytes_sent, synchronous_rounds},
+    federated("fedavg", "federated averaging: local epochs, then the mean"),
+    federated("fedavgm", "federated averaging with momentum at the cloud"),
+    federated("fedadam", "federated averaging with Adam at the cloud"),
+    local("local-sgd", "local steps, then the mean of the parameters"),
+    local("diloco", "local steps, then Nesterov's step on the mean difference"),
+    StrategyInfo{"ring-passes", "parameters averaged with some predecessors on a ring", "parameters", "every step", "predecessors",
+                 !exact, !agrees, DataUse::shards_in_step, !servers, make_ring_passes, ring_passes_bytes_sent, synchronous_rounds},
+    gossip("gossip-pairs", "parameters averaged in random pairs", "random pairs"),
+    gossip("gossip-exponential", "parameters averaged with one peer, 1, 2, 4, .. ranks away", "exponential graph"),
 };
 
 }  // namespace
@@ -37,6 +80,12 @@ const StrategyInfo& find_strategy(std::string_view name) {
     known += (known.empty() ? "" : ", ") + std::string(info.name);
   }
   fail(ErrorKind::usage, "there is no strategy \"", name, "\"; the strategies are ", known);
+}
+
+std::unique_ptr<Strategy> make_strategy(const StrategyInfo& info, const Plan& plan, Workplace workplace) {
+  const int workers = workplace.group.size() - info.servers(plan);
+  refuse({info, plan, workers, workplace.learner.loss_scale() != nullptr});
+  return info.make(info, plan, std::move(workplace));
 }
 
 }  // namespace ripieno

@@ -12,30 +12,50 @@ namespace ripieno {
 /// How the data set is shared out.
 enum class DataUse : std::uint8_t {
   global_batches,  ///< every batch is divided among the workers
-  shards,          ///< every worker has a part of the data set of its own, and its own batches
+  shards,          ///< every worker has a part of the data set of its own, and takes its steps at its own pace
+  shards_in_step,  ///< every worker has a part of its own, and all take as many steps an epoch
+};
+
+/// How much a job does, for closed forms.
+struct Workload {
+  World world;                       ///< all ranks, servers included
+  std::vector<std::uint32_t> steps;  ///< of each worker in an epoch
+  std::uint32_t epochs = 1;          ///< whole ones, from the plan's first on
 };
 
 struct StrategyInfo {
   std::string_view name, title;
-  std::string_view what, when, route;  ///< three of the four axes; the fourth, the encoding, is the plan's wire
-  bool exact;                          ///< takes the step of one worker with the P-fold batch
+  std::string_view what, when, route;  ///< three of the four axes; the fourth is the plan's codec. Route "any": the plan's
+  bool exact;        ///< with a lossless codec, takes the steps of one worker with the P-fold batch
+  bool agrees;       ///< all workers hold the same parameters after every exchange
   DataUse data;
-  int servers;  ///< ranks 0 .. servers-1 that learn nothing, besides the workers
+  bool has_servers;  ///< ranks or parts of ranks that hold the model (Plan::servers)
   std::unique_ptr<Strategy> (*make)(const StrategyInfo& info, const Plan& plan, Workplace workplace);
-  /// Payload bytes that `rank` of `ranks` sends for the exchange in `epochs` whole epochs, in which worker w takes
-  /// steps[w] steps each, in closed form; nothing where they depend on data or timing.
-  std::optional<std::uint64_t> (*bytes_sent)(const StrategyInfo& info, const Plan& plan, const Layout& layout, int rank,
-                                             int ranks, const std::vector<std::uint32_t>& steps, std::uint32_t epochs);
+  /// Payload bytes that a rank sends for the exchange, in closed form; nothing where they depend on numbers or timing.
+  std::optional<std::uint64_t> (*bytes_sent)(const StrategyInfo& info, const Plan& plan, const Layout& layout,
+                                             const Workload& work, int rank);
+  /// Exchanges that a worker takes part in, in an epoch of so many steps.
+  double (*rounds)(const Plan& plan, double steps);
 
+  /// Ranks 0 .. servers()-1 learn nothing.
+  int servers(const Plan& plan) const { return has_servers && !plan.servers.beside ? plan.servers.count : 0; }
   /// Ranks that `workers` workers need.
-  int ranks(int workers) const { return workers + servers; }
+  int ranks(const Plan& plan, int workers) const { return workers + servers(plan); }
   /// The index of a rank among the workers; -1 for a server.
-  int worker(int rank) const { return rank < servers ? -1 : rank - servers; }
+  int worker(const Plan& plan, int rank) const { return rank < servers(plan) ? -1 : rank - servers(plan); }
+  /// The route that the exchange takes.
+  std::string_view route_of(const Plan& plan) const {
+    if (route != "any") return route;
+    return plan.exchange.route == "auto" ? std::string_view("ring") : std::string_view(plan.exchange.route);
+  }
 };
 
 std::span<const StrategyInfo> strategies();
 
 /// Throws Error(usage) that lists the known strategies.
 const StrategyInfo& find_strategy(std::string_view name);
+
+/// Refuses what cannot be (strategy/refusals.h), then makes the strategy. Throws Error(usage).
+std::unique_ptr<Strategy> make_strategy(const StrategyInfo& info, const Plan& plan, Workplace workplace);
 
 }  // namespace ripieno

@@ -1,8 +1,8 @@
 #include "ripieno/strategy/synchronous.h"
 
-#include <cmath>
-
 #include "ripieno/core/kernels.h"
+#include "ripieno/core/numbers.h"
+#include "ripieno/strategy/steps.h"
 #include "ripieno/strategy/together.h"
 
 namespace ripieno {
@@ -10,94 +10,117 @@ namespace {
 
 class Synchronous final : public Strategy {
  public:
-  Synchronous(std::unique_ptr<Averager> averager, const Plan& plan, Workplace workplace)
+  Synchronous(const StrategyInfo& info, const Plan& plan, int passes, Workplace workplace)
       : plan_(plan),
+        passes_(passes),
         place_(std::move(workplace)),
-        averager_(std::move(averager)),
-        optimiser_(make_optimiser(plan.optimiser, place_.learner.layout().parameters, place_.learner.layout().type)),
-        learning_rate_(plan.learning_rate, plan.epochs, plan.rate_scale) {}
+        layout_(place_.learner.layout()),
+        averager_(averager_of(info, plan, slots_of(layout_, layout_.buckets), layout_.type)),
+        optimiser_(make_optimiser(plan.optimiser, layout_.parameters, layout_.type)),
+        learning_rate_(plan.learning_rate, plan.epochs, plan.rate_scale) {
+    if (passes_ > 1) sum_ = std::make_unique<Numbers>(layout_.parameters, layout_.type);
+  }
 
   Task<> run() override {
-    Learner& learner = place_.learner;
-    co_await start_alike(place_.group, learner);  // 1
+    co_await start_alike(place_.group, place_.learner);  // 1
     place_.recorder.begin();
-    const std::uint32_t steps = learner.steps_per_epoch();
-    std::uint64_t step = std::uint64_t{plan_.first_epoch} * steps;
-    bool ended = false;
-    for (std::uint32_t epoch = plan_.first_epoch; epoch < plan_.epochs && !ended; ++epoch) {
-      for (std::uint32_t k = 0; k < steps && !ended; ++k, ++step) {
-        const double rate = learning_rate_.at(epoch + static_cast<double>(k) / steps);
-        const BatchId batch{epoch, k};
-        const PassResult result = co_await take_step(batch, rate);
-        place_.recorder.step({epoch, step, result.loss, result.samples, rate, {}});
-        ended = plan_.max_steps > 0 && step + 1 >= plan_.max_steps;
+    int passes = 0;
+    double samples = 0;
+    for (Steps at(plan_, place_.learner.steps_per_epoch()); at.more(); at.next()) {
+      const double rate = learning_rate_.at(at.epochs_done());
+      const PassResult result = co_await compute(at.batch());  // 2
+      samples += result.global_samples;
+      if (++passes == passes_ || at.ends_epoch()) {
+        co_await exchange(result.samples, samples);  // 3
+        step_if_finite(place_, *optimiser_, rate);  // 4
+        passes = 0;
+        samples = 0;
       }
-      co_await end_epoch(epoch, ended || epoch + 1 == plan_.epochs);
-      if (place_.checkpoint && !ended) place_.checkpoint(epoch);
+      place_.recorder.step({at.epoch(), at.step(), result.loss, result.samples, rate, {}});
+      if (!at.ends_epoch()) continue;
+      co_await end_epoch_alike(&place_, &plan_, at.epoch(), at.ends());
+      if (place_.checkpoint && !at.ends_early()) place_.checkpoint(at.epoch());
     }
   }
 
   FloatSpan consensus() override { return place_.learner.parameters(); }
-  void visit(StateVisitor& visitor) override { optimiser_->visit(visitor); }
+  void visit(StateVisitor& visitor) override {
+    optimiser_->visit(visitor);
+    averager_->visit(visitor);
+  }
 
  private:
-  Task<PassResult> take_step(BatchId batch, double rate) {
+  /// Over several passes, the gradients' sums over samples are summed up.
+  Task<PassResult> compute(BatchId batch) {
     Learner& learner = place_.learner;
-    Runtime& runtime = place_.group.runtime();
-    const auto pass = co_await learner.begin(batch);  // 2
+    const auto pass = co_await learner.begin(batch);
     const PassResult result = co_await pass->finish();
-    {
-      const StageTimer timer(place_.recorder, runtime, Stage::exchange);
-      const double weight = static_cast<double>(result.samples) / result.global_samples;
-      std::uint32_t channel = 0;
-      for (const Range bucket : learner.layout().buckets) {  // 3: in the same order on all ranks
-        const FloatSpan gradient = learner.gradients().slice(bucket.begin, bucket.end);
-        co_await averager_->average(place_.group, gradient, weight, channel++);
-      }
+    if (sum_) {
+      scale(learner.gradients(), result.samples);
+      add(sum_->span(), learner.gradients());
     }
-    const StageTimer timer(place_.recorder, runtime, Stage::optimise);
-    optimiser_->begin_step();
-    optimiser_->update(0, learner.parameters(), learner.gradients(), rate);  // 4
     co_return result;
   }
 
-  Task<> end_epoch(std::uint32_t epoch, bool last) {
-    EpochRecord record{epoch, NAN, NAN, 0};
-    co_await average_buffers(place_.group, place_.learner);
-    if (last || (plan_.evaluate_every > 0 && (epoch + 1) % plan_.evaluate_every == 0)) {
-      const StageTimer timer(place_.recorder, place_.group.runtime(), Stage::evaluate);
-      const Score score = co_await evaluate_together(place_.group, place_.learner);
-      record.accuracy = score.accuracy;
-      record.loss = score.loss;
+  /// `own` of the `all` samples since the last exchange are this rank's.
+  Task<> exchange(double own, double all) {
+    const StageTimer timer(place_.recorder, place_.group.runtime(), Stage::exchange);
+    const FloatSpan gradients = place_.learner.gradients();
+    const double loss_scale = place_.learner.loss_scale() ? place_.learner.loss_scale()->value() : 1;
+    const double weight = (sum_ ? 1 : own) / all / loss_scale;
+    if (sum_) {
+      convert(gradients, sum_->span());
+      *sum_ = Numbers(layout_.parameters, layout_.type);
     }
-    record.parameters_hash = hash(place_.learner.parameters());
-    place_.recorder.epoch(record);
+    for (std::size_t i = 0; i < layout_.buckets.size(); ++i) {  // in the same order on all ranks
+      const Range bucket = layout_.buckets[i];
+      co_await averager_->average(place_.group, i, gradients.slice(bucket.begin, bucket.end), weight);
+    }
   }
 
   Plan plan_;
+  int passes_;
   Workplace place_;
+  const Layout& layout_;
   std::unique_ptr<Averager> averager_;
   std::unique_ptr<Optimiser> optimiser_;
   LearningRate learning_rate_;
+  std::unique_ptr<Numbers> sum_;  // accumulate: of the gradients since the last exchange
 };
 
-std::unique_ptr<Averager> averager(const StrategyInfo& info, const Plan& plan) {
-  return make_averager({std::string(info.route), plan.wire, plan.segment_bytes});
+std::optional<std::uint64_t> bytes_of(const StrategyInfo& info, const Plan& plan, const Layout& layout, const Workload& work,
+                                      int rank, std::uint64_t exchanges) {
+  const auto averager = averager_of(info, plan, slots_of(layout, layout.buckets), layout.type);
+  std::uint64_t one = 0;
+  for (std::size_t i = 0; i < layout.buckets.size(); ++i) {
+    const auto bytes = averager->bytes_sent(rank, work.world, i);
+    if (!bytes) return std::nullopt;
+    one += *bytes;
+  }
+  return one * exchanges * work.epochs;
 }
+
+/// Exchanges an epoch: what is left at its end is exchanged too.
+std::uint64_t exchanges(std::uint64_t steps, int passes) { return (steps + passes - 1) / passes; }
 
 }  // namespace
 
 std::unique_ptr<Strategy> make_synchronous(const StrategyInfo& info, const Plan& plan, Workplace workplace) {
-  return std::make_unique<Synchronous>(averager(info, plan), plan, std::move(workplace));
+  return std::make_unique<Synchronous>(info, plan, info.name == "accumulate" ? plan.passes : 1, std::move(workplace));
 }
 
 std::optional<std::uint64_t> synchronous_bytes_sent(const StrategyInfo& info, const Plan& plan, const Layout& layout,
-                                                    int rank, int ranks, const std::vector<std::uint32_t>& steps, std::uint32_t epochs) {
-  std::uint64_t a_step = 0;
-  for (const Range bucket : layout.buckets) {
-    a_step += averager(info, plan)->bytes_sent(rank, ranks, bucket.size(), layout.type);
-  }
-  return a_step * steps[0] * epochs;
+                                                    const Workload& work, int rank) {
+  return bytes_of(info, plan, layout, work, rank, work.steps[0]);
 }
+
+double synchronous_rounds(const Plan&, double steps) { return steps; }
+
+std::optional<std::uint64_t> accumulate_bytes_sent(const StrategyInfo& info, const Plan& plan, const Layout& layout,
+                                                   const Workload& work, int rank) {
+  return bytes_of(info, plan, layout, work, rank, exchanges(work.steps[0], plan.passes));
+}
+
+double accumulate_rounds(const Plan& plan, double steps) { return steps / plan.passes; }
 
 }  // namespace ripieno

@@ -6,9 +6,13 @@
 // 3. The gradients are averaged, weighted by each part's samples, bucket by bucket, along the strategy's route.
 // 4. Every rank's optimiser takes the same step on the same gradient.
 //
-// Bytes: one averaging of all parameters a step, whatever the buckets (collective/averager.h).
+// `accumulate` does 2 for `passes` batches, sums the gradients up locally, and then does 3 and 4 once: the step of one worker
+// with the (P * passes)-fold batch, for 1/passes of the bytes (Horovod's backward_passes_per_step).
+//
+// Bytes: one averaging of all parameters a step (accumulate: an exchange), whatever the buckets (collective/averager.h).
 // Commits: a step commits when its last bucket is averaged; a rank lost before that fails the step on all.
-// Source: Goyal et al., Accurate, large minibatch SGD, arXiv:1706.02677, 2017.
+// Source: Goyal et al., Accurate, large minibatch SGD, arXiv:1706.02677, 2017; Sergeev and Del Balso, Horovod,
+// arXiv:1802.05799, 2018.
 #pragma once
 
 #include "ripieno/strategy/registry.h"
@@ -18,6 +22,11 @@ namespace ripieno {
 std::unique_ptr<Strategy> make_synchronous(const StrategyInfo& info, const Plan& plan, Workplace workplace);
 
 std::optional<std::uint64_t> synchronous_bytes_sent(const StrategyInfo& info, const Plan& plan, const Layout& layout,
-                                                    int rank, int ranks, const std::vector<std::uint32_t>& steps, std::uint32_t epochs);
+                                                    const Workload& work, int rank);
+double synchronous_rounds(const Plan& plan, double steps);
+
+std::optional<std::uint64_t> accumulate_bytes_sent(const StrategyInfo& info, const Plan& plan, const Layout& layout,
+                                                   const Workload& work, int rank);
+double accumulate_rounds(const Plan& plan, double steps);
 
 }  // namespace ripieno

@@ -1,11 +1,23 @@
 #include "ripieno/strategy/together.h"
 
 #include <array>
+#include <cmath>
+#include <numeric>
 
 #include "ripieno/collective/execute.h"
 #include "ripieno/core/kernels.h"
+#include "ripieno/core/numbers.h"
+#include "ripieno/strategy/registry.h"
 
 namespace ripieno {
+namespace {
+
+Task<> sum_up(Group group, FloatSpan numbers) {
+  const ExecuteOptions options{numbers.type, Purpose::evaluate};
+  co_await all_reduce(find_route("reduce-broadcast"), group, numbers, options);
+}
+
+}  // namespace
 
 Task<> start_alike(Group group, Learner& learner) {
   const std::array all{learner.parameters(), learner.frozen(), learner.buffers()};
@@ -15,20 +27,103 @@ Task<> start_alike(Group group, Learner& learner) {
   }
 }
 
+void step_if_finite(Workplace& place, Optimiser& optimiser, double rate) {
+  Learner& learner = place.learner;
+  const StageTimer timer(place.recorder, place.group.runtime(), Stage::optimise);
+  LossScale* const loss_scale = learner.loss_scale();
+  const bool finite = !loss_scale || all_finite(learner.gradients());
+  if (loss_scale) loss_scale->update(finite);
+  if (!finite) return;
+  optimiser.begin_step();
+  optimiser.update(0, learner.parameters(), learner.gradients(), rate);
+}
+
+Task<PassResult> local_step(Workplace* place, Optimiser* optimiser, BatchId batch, double rate, double (*weight)(BatchSize)) {
+  Learner& learner = place->learner;
+  const auto pass = co_await learner.begin(batch);
+  const PassResult result = co_await pass->finish();
+  const double loss_scale = learner.loss_scale() ? learner.loss_scale()->value() : 1;
+  const double factor = weight(result) / loss_scale;
+  if (factor != 1) scale(learner.gradients(), factor);
+  step_if_finite(*place, *optimiser, rate);
+  co_return result;
+}
+
 Task<> average_buffers(Group group, Learner& learner) {
   const FloatSpan buffers = learner.buffers();
   if (group.size() == 1 || buffers.count == 0) co_return;
   scale(buffers, 1.0 / group.size());
-  const ExecuteOptions options{buffers.type, Purpose::evaluate};
-  co_await all_reduce(find_route("reduce-broadcast"), group, buffers, options);
+  co_await sum_up(group, buffers);
 }
 
 Task<Score> evaluate_together(Group group, Learner& learner) {
   const Evaluation mine = co_await learner.evaluate(group.rank(), group.size());
   std::array<double, 3> sums{mine.correct, mine.loss, mine.samples};
-  const ExecuteOptions options{DType::fp64, Purpose::evaluate};
-  co_await all_reduce(find_route("reduce-broadcast"), group, FloatSpan(std::span<double>(sums)), options);
+  co_await sum_up(group, FloatSpan(std::span<double>(sums)));
   co_return Score{sums[0] / sums[2], sums[1] / sums[2]};
+}
+
+bool evaluates_after(const Plan& plan, std::uint32_t epoch, bool last) {
+  return last || (plan.evaluate_every > 0 && (epoch + 1) % plan.evaluate_every == 0);
+}
+
+Task<> end_epoch_alike(Workplace* place, const Plan* plan, std::uint32_t epoch, bool last) {
+  EpochRecord record{epoch, NAN, NAN, 0, NAN};
+  co_await average_buffers(place->group, place->learner);
+  if (evaluates_after(*plan, epoch, last)) {
+    const StageTimer timer(place->recorder, place->group.runtime(), Stage::evaluate);
+    const Score score = co_await evaluate_together(place->group, place->learner);
+    record.accuracy = score.accuracy;
+    record.loss = score.loss;
+  }
+  record.parameters_hash = hash(place->learner.parameters());
+  place->recorder.epoch(record);
+}
+
+Task<> end_epoch_apart(Workplace* place, const Plan* plan, std::uint32_t epoch, bool last, FloatSpan consensus) {
+  Learner& learner = place->learner;
+  EpochRecord record{epoch, NAN, NAN, hash(learner.parameters()), NAN};
+  if (evaluates_after(*plan, epoch, last)) {
+    const StageTimer timer(place->recorder, place->group.runtime(), Stage::evaluate);
+    const Evaluation own = co_await learner.evaluate(0, 1);
+    record.own_accuracy = own.correct / own.samples;
+    const auto buffers = copy_of(learner.buffers());
+    const auto parameters = copy_of(learner.parameters());
+    co_await average_buffers(place->group, learner);
+    scale(learner.parameters(), 1.0 / place->group.size());
+    co_await sum_up(place->group, learner.parameters());
+    convert(consensus, learner.parameters());
+    const Score score = co_await evaluate_together(place->group, learner);
+    record.accuracy = score.accuracy;
+    record.loss = score.loss;
+    convert(learner.parameters(), parameters->span());
+    if (!last) convert(learner.buffers(), buffers->span());
+  }
+  place->recorder.epoch(record);
+}
+
+std::vector<Slot> slots_of(const Layout& layout, const std::vector<Range>& ranges) {
+  std::vector<Slot> slots;
+  for (const Range range : ranges) {
+    Slot slot{range.size()};
+    for (const Layout::Tensor& tensor : layout.tensors) {
+      const bool inside = range.begin <= tensor.range.begin && tensor.range.end <= range.end;
+      if (!inside || tensor.shape.size() < 2 || tensor.range.size() == 0) continue;
+      const auto rows = static_cast<std::size_t>(tensor.shape[0]);
+      slot.matrices.push_back({{tensor.range.begin - range.begin, tensor.range.end - range.begin}, rows, tensor.range.size() / rows});
+    }
+    slots.push_back(std::move(slot));
+  }
+  return slots;
+}
+
+std::unique_ptr<Averager> averager_of(const StrategyInfo& info, const Plan& plan, std::vector<Slot> slots, DType type) {
+  AveragerOptions options;
+  options.route = info.route_of(plan);
+  options.codec = plan.exchange.codec;
+  options.segment_bytes = plan.exchange.segment_bytes;
+  options.seed = plan.seed;
+  return make_averager(options, std::move(slots), type);
 }
 
 }  // namespace ripieno

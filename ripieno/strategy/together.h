@@ -1,13 +1,20 @@
-// What every strategy does with the whole group besides its exchange: starting from the same weights, and evaluating.
+// What strategies do besides their exchange, each in one place: starting from the same weights, a worker's own step,
+// evaluating, ending an epoch.
 #pragma once
 
-#include "ripieno/collective/group.h"
-#include "ripieno/strategy/learner.h"
+#include "ripieno/strategy/strategy.h"
 
 namespace ripieno {
 
 /// Gives every rank rank 0's parameters, trained and frozen, and buffers. Ranks with another model get Error(mismatch).
 Task<> start_alike(Group group, Learner& learner);
+
+/// The optimiser's step on the learner's gradients; not taken where they overflowed under a loss scale, which is told.
+/// Gradients that are alike on all ranks make all ranks decide alike.
+void step_if_finite(Workplace& place, Optimiser& optimiser, double rate);
+
+/// One pass over a batch and the optimiser's step on its gradients, times `weight(size of the batch)`.
+Task<PassResult> local_step(Workplace* place, Optimiser* optimiser, BatchId batch, double rate, double (*weight)(BatchSize));
 
 /// Replaces the buffers (batch norm's running statistics) by their mean over the ranks.
 Task<> average_buffers(Group group, Learner& learner);
@@ -19,5 +26,22 @@ struct Score {
 
 /// Every rank evaluates its parameters on its share of the test set; all get the score over the whole.
 Task<Score> evaluate_together(Group group, Learner& learner);
+
+/// Whether the plan wants an evaluation after this epoch.
+bool evaluates_after(const Plan& plan, std::uint32_t epoch, bool last);
+
+/// Where all ranks hold the same parameters: averages the buffers, evaluates where the plan says so, records the epoch.
+Task<> end_epoch_alike(Workplace* place, const Plan* plan, std::uint32_t epoch, bool last);
+
+/// Where ranks differ: the mean of their parameters is the consensus. Evaluates it (and each rank's own on the whole test
+/// set) where the plan says so, records the epoch, and gives each rank its own parameters back. `consensus` gets the mean.
+Task<> end_epoch_apart(Workplace* place, const Plan* plan, std::uint32_t epoch, bool last, FloatSpan consensus);
+
+/// What an averager works on: the given ranges of the parameters, with the matrices that lie in each as a whole.
+std::vector<Slot> slots_of(const Layout& layout, const std::vector<Range>& ranges);
+
+/// An averager of such slots along the strategy's route with the plan's codec.
+struct StrategyInfo;
+std::unique_ptr<Averager> averager_of(const StrategyInfo& info, const Plan& plan, std::vector<Slot> slots, DType type);
 
 }  // namespace ripieno

@@ -147,17 +147,25 @@ void FlatModel::zero_gradients() {
 }
 
 void FlatModel::collect_gradients() {
-  const torch::NoGradGuard no_grad;
+  for (std::size_t i = 0; i < trained_.size(); ++i) collect_gradient(i);
+}
+
+void FlatModel::collect_gradients(std::size_t bucket) {
   for (std::size_t i = 0; i < trained_.size(); ++i) {
-    const torch::Tensor gradient = trained_[i].grad();
-    if (gradient.defined() && gradient.data_ptr() == gradient_views_[i].data_ptr()) continue;
-    if (gradient.defined()) {
-      gradient_views_[i].copy_(gradient);
-    } else {
-      gradient_views_[i].zero_();
-    }
-    trained_[i].mutable_grad() = gradient_views_[i];
+    if (bucket_of_[i] == bucket) collect_gradient(i);
   }
+}
+
+void FlatModel::collect_gradient(std::size_t i) {
+  const torch::NoGradGuard no_grad;
+  const torch::Tensor gradient = trained_[i].grad();
+  if (gradient.defined() && gradient.data_ptr() == gradient_views_[i].data_ptr()) return;
+  if (gradient.defined()) {
+    gradient_views_[i].copy_(gradient);
+  } else {
+    gradient_views_[i].zero_();
+  }
+  trained_[i].mutable_grad() = gradient_views_[i];
 }
 
 }  // namespace ripieno

@@ -41,8 +41,12 @@ class FlatModel {
   std::function<void(std::size_t bucket)> on_ready;
   /// Brings back gradients that the user's code has detached from the flat memory (zero_grad() sets them to none).
   void collect_gradients();
+  /// The same for one bucket: within on_ready.
+  void collect_gradients(std::size_t bucket);
 
  private:
+  void collect_gradient(std::size_t tensor);
+
   struct Watch;
   std::shared_ptr<torch::nn::Module> module_;
   Layout layout_;

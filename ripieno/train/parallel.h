@@ -15,6 +15,7 @@
 #include <string>
 
 #include "ripieno/collective/averager.h"
+#include "ripieno/core/async.h"
 #include "ripieno/train/flat_model.h"
 #include "ripieno/transport/cluster.h"
 
@@ -22,9 +23,15 @@ namespace ripieno {
 
 struct ParallelOptions {
   std::string route = "ring";   ///< see collective/schedule.h
-  std::string wire = "auto";    ///< see codec/wire.h
+  CodecOptions codec = {};      ///< see codec/codec.h
   double bucket_mb = 25;        ///< gradients that travel together, 10^6 bytes
   bool channels_last = false;   ///< memory format of 4-dimensional parameters
+  /// Averages buckets while the closure's backward pass still runs, on a thread of its own (with torch's settings of threads
+  /// and autograd as they are on a new thread, so set what you need within the closure). The closure calls backward() once.
+  bool overlap = false;
+  /// Above 1: local SGD. Each worker's optimiser steps on its own gradients, and after so many steps all take the mean of
+  /// their parameters, weighted by samples.
+  int local_steps = 1;
 };
 
 class Parallel {
@@ -55,12 +62,18 @@ class Parallel {
  private:
   void run(Task<> task);
   Task<> start();
-  Task<> average(double weight);
+  Task<> average(FloatSpan numbers, double weight);
+  Task<> compute_and_average(const std::function<torch::Tensor()>* closure, double weight, torch::Tensor* loss);
+  Task<> await_and_average(std::size_t bucket, Event* ready, double weight);
+  torch::Tensor local_step(const std::function<torch::Tensor()>& closure, double samples);
 
   std::unique_ptr<FlatModel> model_;
   torch::optim::Optimizer& optimiser_;
   Cluster& cluster_;
+  ParallelOptions options_;
   std::unique_ptr<Averager> averager_;
+  int steps_since_average_ = 0;      // local SGD
+  double samples_since_average_ = 0;
 };
 
 Parallel parallel(std::shared_ptr<torch::nn::Module> model, torch::optim::Optimizer& optimiser, Cluster& cluster,

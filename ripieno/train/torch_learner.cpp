@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "ripieno/core/async.h"
+#include "ripieno/train/gate_watch.h"
 
 namespace ripieno {
 namespace {
@@ -16,12 +17,13 @@ using Clock = std::chrono::steady_clock;  // on the compute thread; virtual time
 
 Duration since(Clock::time_point start) { return std::chrono::duration_cast<Duration>(Clock::now() - start); }
 
-/// Casts what is worth casting to bf16 as long as it lives; the casts of weights are kept until its end.
+/// Casts what is worth casting to bf16 or fp16 as long as it lives; the casts of weights are kept until its end.
 class Autocast {
  public:
-  explicit Autocast(bool on) : on_(on), before_(at::autocast::is_autocast_enabled(at::kCPU)) {
+  explicit Autocast(Precision precision)
+      : on_(precision == Precision::bf16 || precision == Precision::fp16), before_(at::autocast::is_autocast_enabled(at::kCPU)) {
     if (!on_) return;
-    at::autocast::set_autocast_dtype(at::kCPU, at::kBFloat16);
+    at::autocast::set_autocast_dtype(at::kCPU, precision == Precision::bf16 ? at::kBFloat16 : at::kHalf);
     at::autocast::set_autocast_enabled(at::kCPU, true);
   }
   ~Autocast() {
@@ -37,7 +39,7 @@ class Autocast {
 };
 
 struct PassTimes {
-  Duration read{0}, forward{0}, backward{0};
+  Duration read{0}, forward{0}, backward{0}, waited{0};
 };
 
 }  // namespace
@@ -46,7 +48,8 @@ Precision find_precision(const std::string& name) {
   if (name == "fp32") return Precision::fp32;
   if (name == "fp64") return Precision::fp64;
   if (name == "bf16") return Precision::bf16;
-  fail(ErrorKind::usage, "there is no precision \"", name, "\"; the precisions are fp32, fp64, bf16");
+  if (name == "fp16") return Precision::fp16;
+  fail(ErrorKind::usage, "there is no precision \"", name, "\"; the precisions are fp32, fp64, bf16, fp16");
 }
 
 /// Shared with passes under way.
@@ -62,6 +65,8 @@ struct TorchLearner::State {
         type(options.precision == Precision::fp64 ? torch::kFloat64 : torch::kFloat32) {
     this->model->to(type);
     flat = std::make_unique<FlatModel>(this->model, options.flat);
+    gates = std::make_unique<Gates>(runtime, flat->layout().buckets.size());
+    if (options.precision == Precision::fp16) loss_scale.emplace();
   }
 
   torch::Tensor images(Batch& batch, std::size_t begin, std::size_t end) const {
@@ -80,7 +85,7 @@ struct TorchLearner::State {
 
   /// Forward, then the logits in at least fp32.
   torch::Tensor logits(const torch::Tensor& images) const {
-    const Autocast autocast(options.precision == Precision::bf16);
+    const Autocast autocast(options.precision);
     return model->forward(images).to(type);
   }
 
@@ -88,8 +93,9 @@ struct TorchLearner::State {
     if (options.threads > 0 && torch::get_num_threads() != options.threads) torch::set_num_threads(options.threads);
   }
 
-  /// Forward and backward over one batch, on the compute thread. `announce` is called with each ready bucket.
-  PassResult compute(BatchId id, PassTimes& times, const std::function<void(std::size_t)>& announce) {
+  /// Forward and backward over one batch, on the compute thread. `result`'s sizes are set before `announce` is first called
+  /// with a ready bucket.
+  void compute(BatchId id, PassResult& result, PassTimes& times, const std::function<void(std::size_t)>& announce) {
     prepare_thread();
     auto start = Clock::now();
     Batch batch = train.load(id.epoch, id.step);
@@ -98,26 +104,40 @@ struct TorchLearner::State {
     Random random(options.seed, (std::uint64_t{id.epoch} << 40) ^ (std::uint64_t{id.step} << 12) ^ static_cast<std::uint64_t>(options.worker));
     torch::manual_seed(random.next());
     model->train();
-    flat->zero_gradients();
-    PassResult result{batch.size() > 0 ? 0.0 : NAN, static_cast<std::uint32_t>(batch.size()), batch.global_count};
+    result.loss = batch.size() > 0 ? 0.0 : NAN;
+    result.samples = static_cast<std::uint32_t>(batch.size());
+    result.global_samples = batch.global_count;
+    std::optional<GateWatch> watch;
+    if (gates->any_closed()) watch.emplace(flat->parameters(), flat->layout().buckets, *gates);
+    const double loss_factor = loss_scale ? loss_scale->value() : 1;
     const std::size_t parts = std::min<std::size_t>(options.accumulate, batch.size());
+    if (parts == 0) {
+      if (watch) watch->wait_for_all();
+      flat->zero_gradients();
+    }
     for (std::size_t part = 0; part < parts; ++part) {
       start = Clock::now();
       const std::size_t begin = batch.size() * part / parts, end = batch.size() * (part + 1) / parts;
       const torch::Tensor loss = torch::nn::functional::cross_entropy(
           logits(images(batch, begin, end)), labels(batch, begin, end),
           torch::nn::functional::CrossEntropyFuncOptions().label_smoothing(options.label_smoothing));
-      const torch::Tensor weighted = parts == 1 ? loss : loss * (static_cast<double>(end - begin) / batch.size());
-      result.loss += weighted.item<double>();
+      const double weight = parts == 1 ? 1 : static_cast<double>(end - begin) / batch.size();
+      result.loss += loss.item<double>() * weight;
+      if (watch) {
+        watch->wait_for_all();
+        times.waited = watch->waited();
+        watch.reset();
+      }
       times.forward += since(start);
       start = Clock::now();
+      if (part == 0) flat->zero_gradients();  // after the gates: until then they belong to the last step
       if (part + 1 == parts) flat->on_ready = announce;
-      weighted.backward();
+      (weight * loss_factor == 1 ? loss : loss * (weight * loss_factor)).backward();
       times.backward += since(start);
     }
+    times.forward -= times.waited;
     flat->on_ready = nullptr;
     flat->collect_gradients();
-    return result;
   }
 
   Evaluation evaluate(std::uint32_t begin, std::uint32_t end) {
@@ -145,6 +165,8 @@ struct TorchLearner::State {
   TorchOptions options;
   torch::ScalarType type;
   std::unique_ptr<FlatModel> flat;
+  std::unique_ptr<Gates> gates;
+  std::optional<LossScale> loss_scale;
 };
 
 class TorchLearner::TorchPass final : public Pass {
@@ -164,6 +186,8 @@ class TorchLearner::TorchPass final : public Pass {
     recorder.add(Stage::backward, now.times.backward);
     co_return now.result;
   }
+
+  BatchSize size() const override { return shared_->result; }
 
  private:
   struct Shared {
@@ -187,30 +211,59 @@ class TorchLearner::TorchPass final : public Pass {
   };
 
   static Task<> compute(std::shared_ptr<Shared> shared) {
-    Runtime& runtime = shared->state->runtime;
-    auto work = [shared] {
-      State& state = *shared->state;
-      std::function<void(std::size_t)> announce;  // in virtual time all buckets are ready when the cost has passed
-      if (!state.runtime.is_virtual()) {
-        announce = [shared](std::size_t bucket) {
-          asio::post(shared->state->runtime.context(), [shared, bucket] { shared->announce(bucket); });
-        };
-      }
-      return state.compute(shared->batch, shared->times, announce);
-    };
+    std::exception_ptr error;
     try {
-      shared->result = co_await runtime.offload(Duration(0), work);
-      if (runtime.is_virtual()) {
-        const Duration cost = shared->state->options.image_cost * static_cast<std::int64_t>(shared->result.samples);
-        shared->times = {Duration{0}, cost / 3, cost - cost / 3};
-        co_await runtime.sleep(cost);
+      if (shared->state->runtime.is_virtual()) {
+        co_await compute_in_virtual_time(shared);
+      } else {
+        co_await compute_on_thread(shared);
       }
       for (std::size_t bucket = 0; bucket < shared->announced.size(); ++bucket) shared->announce(bucket);  // unused ones
-      shared->ready.push(std::nullopt);
-      shared->done.set();
     } catch (...) {
-      shared->ready.push(std::nullopt);
-      shared->done.fail(std::current_exception());
+      error = std::current_exception();
+    }
+    shared->ready.push(std::nullopt);
+    if (error) {
+      shared->done.fail(error);
+    } else {
+      shared->done.set();
+    }
+  }
+
+  static Task<> compute_on_thread(std::shared_ptr<Shared> shared) {
+    auto work = [shared] {
+      const auto announce = [shared](std::size_t bucket) {
+        asio::post(shared->state->runtime.context(), [shared, bucket] { shared->announce(bucket); });
+      };
+      shared->state->compute(shared->batch, shared->result, shared->times, announce);
+    };
+    co_await shared->state->runtime.offload(Duration(0), work);
+    shared->result.waited = shared->times.waited;
+  }
+
+  /// The work is done in line at the end of the time that the forward pass is charged, bucket by bucket from the first
+  /// parameters to the last; the backward pass announces a bucket with each part of its own time.
+  static Task<> compute_in_virtual_time(std::shared_ptr<Shared> shared) {
+    State& state = *shared->state;
+    const auto buckets = static_cast<std::int64_t>(shared->announced.size());
+    const auto images = static_cast<std::int64_t>(state.train.sampler().counts_of_all(shared->batch.step)[state.train.sampler().options().worker]);
+    const Duration cost = state.options.image_cost * images, forward = cost / 3 / buckets;
+    for (std::int64_t bucket = buckets; bucket-- > 0;) {
+      const Duration asked = state.runtime.now();
+      co_await state.gates->passed(static_cast<std::size_t>(bucket));
+      shared->result.waited += state.runtime.now() - asked;
+      co_await state.runtime.sleep(forward);
+    }
+    const Duration waited = shared->result.waited;
+    state.compute(shared->batch, shared->result, shared->times, {});
+    shared->result.waited = waited;
+    shared->times = {Duration{0}, forward * buckets, cost - forward * buckets, Duration{0}};
+    Duration left = shared->times.backward;
+    for (std::int64_t bucket = 0; bucket < buckets; ++bucket) {
+      const Duration part = left / (buckets - bucket);
+      left -= part;
+      co_await state.runtime.sleep(part);
+      shared->announce(static_cast<std::size_t>(bucket));
     }
   }
 
@@ -232,6 +285,9 @@ FloatSpan TorchLearner::frozen() { return state_->flat->frozen(); }
 std::uint32_t TorchLearner::steps_per_epoch() const { return state_->train.steps(); }
 std::uint32_t TorchLearner::samples_per_epoch() const { return state_->train.sampler().samples(); }
 
+Gates& TorchLearner::gates() { return *state_->gates; }
+LossScale* TorchLearner::loss_scale() { return state_->loss_scale ? &*state_->loss_scale : nullptr; }
+
 Task<std::unique_ptr<Pass>> TorchLearner::begin(BatchId batch) { co_return std::make_unique<TorchPass>(state_, batch); }
 
 Task<Evaluation> TorchLearner::evaluate(int part, int parts) {
@@ -243,6 +299,7 @@ Task<Evaluation> TorchLearner::evaluate(int part, int parts) {
 
 void TorchLearner::visit(StateVisitor& visitor) {
   visitor.span("frozen", frozen());
+  if (state_->loss_scale) state_->loss_scale->visit(visitor);
   for (auto& item : state_->model->named_buffers()) {  // the float ones are buffers()
     torch::Tensor& buffer = item.value();
     if (buffer.scalar_type() != torch::kInt64 || buffer.numel() != 1) continue;
@@ -252,7 +309,7 @@ void TorchLearner::visit(StateVisitor& visitor) {
   }
 }
 
-std::uint32_t TorchLearner::train_samples() const { return state_->train.sampler().total(); }
+const Sampler& TorchLearner::sampler() const { return state_->train.sampler(); }
 
 std::uint64_t TorchLearner::bytes_read() const {
   return state_->train.dataset().bytes_read() + state_->test.dataset().bytes_read();

@@ -16,6 +16,7 @@ enum class Precision : std::uint8_t {
   fp32,
   fp64,  ///< for tests of exactness
   bf16,  ///< forward and backward under autocast; parameters, gradients and optimiser in fp32
+  fp16,  ///< the same, with a loss scale
 };
 
 /// Throws Error(usage) on an unknown name.
@@ -30,7 +31,7 @@ struct TorchOptions {
   std::uint64_t seed = 0;        ///< of dropout
   int worker = 0;                ///< dropout differs between workers
   std::uint32_t evaluation_batch = 250;
-  Duration image_cost{0};        ///< virtual time only: charged for each image of a pass (a third of it in evaluation)
+  Duration image_cost{0};        ///< virtual time only: charged for each image of a pass, a third of it forward (and in evaluation)
 };
 
 class TorchLearner final : public Learner {
@@ -49,11 +50,13 @@ class TorchLearner final : public Learner {
   std::uint32_t steps_per_epoch() const override;
   std::uint32_t samples_per_epoch() const override;
   Task<std::unique_ptr<Pass>> begin(BatchId batch) override;
+  Gates& gates() override;
+  LossScale* loss_scale() override;
   Task<Evaluation> evaluate(int part, int parts) override;
   void visit(StateVisitor& visitor) override;
 
-  /// Samples of the whole training set.
-  std::uint32_t train_samples() const;
+  /// Who takes which samples of the training set.
+  const Sampler& sampler() const;
   /// Bytes read from the data's files so far.
   std::uint64_t bytes_read() const;
 

@@ -19,6 +19,7 @@ class CountedEndpoint final : public Endpoint {
   Runtime& runtime() override { return inner_->runtime(); }
   std::size_t framing_bytes() const override { return inner_->framing_bytes(); }
   void revoke(std::exception_ptr error) override { inner_->revoke(error); }
+  std::vector<int> survivors() override { return inner_->survivors(); }
 
   Task<> send(int peer, Message message, ConstBytes payload) override {
     co_await inner_->send(peer, message, payload);

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "ripieno/core/runtime.h"
 #include "ripieno/core/span.h"
@@ -52,8 +53,16 @@ class Endpoint {
   /// Adds the numbers (of message.type on the wire) to `into`, or replaces them, converted to into's type.
   virtual Task<> receive(int peer, Message message, FloatSpan into, Reduce how) = 0;
 
-  /// Fails every operation, pending and to come, with `error`: for when the job cannot go on.
+  /// Fails every operation, pending and to come, with `error`: for when the job cannot go on. Does nothing where a loss
+  /// fails them already (see survivors()) and `error` is an Error(peer) too: what the loss broke does not end the job.
   virtual void revoke(std::exception_ptr error) = 0;
+
+  /// Goes on without the ranks that were lost so far: returns the ranks that are alive, own rank included, ascending,
+  /// and begins a new epoch on this rank. Until it is called, every operation after a loss fails with Error(peer) that
+  /// names the lost rank. Call it once all of this rank's coroutines that used the endpoint have had their error.
+  /// Without a loss it returns all and changes nothing. Error(peer): this transport ends the job with a lost rank, or
+  /// this rank itself is the lost one; after revoke(): its error.
+  virtual std::vector<int> survivors() = 0;
 
   /// Framing bytes that each message costs besides its payload.
   virtual std::size_t framing_bytes() const = 0;

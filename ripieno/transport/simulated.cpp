@@ -18,7 +18,7 @@ struct Parcel {
   std::size_t bytes;
   ConstBytes payload;           // the sender's, until sending starts
   std::vector<std::byte> data;  // the copy that travels (empty when the payload has no data)
-  bool started = false, delivered = false, unasked = false;
+  bool started = false, delivered = false, unasked = false, dropped = false;
   Event sent;
 };
 
@@ -42,11 +42,24 @@ std::exception_ptr peer_lost(int rank, int peer) {
   return std::make_exception_ptr(Error(ErrorKind::peer, text("rank ", rank, ": lost rank ", peer)));
 }
 
+bool is_peer_error(std::exception_ptr error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const Error& known) {
+    return known.kind() == ErrorKind::peer;
+  } catch (...) {
+    return false;
+  }
+}
+
 }  // namespace
 
 struct SimulatedNetwork::State : std::enable_shared_from_this<State> {
   State(Runtime& runtime, int ranks, SimulatedOptions options)
-      : runtime(runtime), ranks(ranks), options(options), card_out(ranks), card_in(ranks), revoked(ranks) {}
+      : runtime(runtime), ranks(ranks), options(options), card_out(ranks), card_in(ranks), revoked(ranks),
+        killed(ranks), epoch(ranks) {
+    require(options.detection >= Duration(0), "a failure detector that takes ", options.detection.count(), " ps");
+  }
 
   /// Starts what may start: in order, and only what was asked for or fits into the window.
   void advance(StreamKey key) {
@@ -80,10 +93,12 @@ struct SimulatedNetwork::State : std::enable_shared_from_this<State> {
 
   /// The head is here: the receiver's card takes the message when it is free.
   void arrive(StreamKey key, std::shared_ptr<Parcel> parcel, Duration wire) {
+    if (parcel->dropped) return;
     const int to = std::get<1>(key);
     card_in[to] = std::max(runtime.now(), card_in[to]) + wire;
     auto self = shared_from_this();
     runtime.call_at(card_in[to], [self, key, parcel] {
+      if (parcel->dropped) return;
       parcel->delivered = true;
       self->match(key);
     });
@@ -121,14 +136,22 @@ struct SimulatedNetwork::State : std::enable_shared_from_this<State> {
     }
   }
 
+  /// Throws what keeps `rank` from doing anything at all: its own end.
+  void check_alive(int rank) const {
+    if (killed[rank]) std::rethrow_exception(killed[rank]);
+    if (revoked[rank]) std::rethrow_exception(revoked[rank]);
+  }
+
   void check(int rank, int peer) const {
     require(peer >= 0 && peer < ranks && peer != rank, "rank ", rank, " of ", ranks, " has no peer ", peer);
-    if (revoked[rank]) std::rethrow_exception(revoked[rank]);
+    check_alive(rank);
+    if (behind(rank)) std::rethrow_exception(peer_lost(rank, lost[epoch[rank]]));
+    if (is_lost(peer)) std::rethrow_exception(peer_lost(rank, peer));
     if (revoked[peer]) std::rethrow_exception(peer_lost(rank, peer));
   }
 
   void revoke(int rank, std::exception_ptr error) {
-    if (revoked[rank]) return;
+    if (killed[rank] || revoked[rank] || (behind(rank) && is_peer_error(error))) return;
     revoked[rank] = error;
     for (auto& [key, stream] : streams) {
       const auto [from, to, channel] = key;
@@ -138,6 +161,58 @@ struct SimulatedNetwork::State : std::enable_shared_from_this<State> {
       stream.parcels.clear();
       stream.posted.clear();
     }
+  }
+
+  bool is_lost(int rank) const { return std::find(lost.begin(), lost.end(), rank) != lost.end(); }
+  /// Whether there is a loss that `rank` has not acknowledged.
+  bool behind(int rank) const { return epoch[rank] < lost.size(); }
+
+  void kill(int rank) {
+    if (killed[rank]) return;
+    killed[rank] = std::make_exception_ptr(Error(ErrorKind::peer, text("rank ", rank, " was killed")));
+    for (auto& [key, stream] : streams) {
+      const auto [from, to, channel] = key;
+      if (to == rank) {
+        for (auto& posted : stream.posted) posted->done.fail(killed[rank]);
+        stream.posted.clear();
+      }
+      if (from == rank) {
+        for (auto& parcel : stream.parcels) {
+          parcel->sent.fail(killed[rank]);
+          parcel->dropped = !parcel->delivered;
+        }
+        std::erase_if(stream.parcels, [](const auto& parcel) { return parcel->dropped; });
+      }
+    }
+    auto self = shared_from_this();
+    runtime.call_at(runtime.now() + options.detection, [self, rank] { self->lose(rank); });
+  }
+
+  /// All who live learn of the death of `rank`; nothing of the epochs before goes on.
+  void lose(int rank) {
+    lost.push_back(rank);
+    for (auto& [key, stream] : streams) {
+      const auto [from, to, channel] = key;
+      for (auto& parcel : stream.parcels) {
+        parcel->sent.fail(peer_lost(from, rank));
+        parcel->dropped = true;
+      }
+      for (auto& posted : stream.posted) posted->done.fail(peer_lost(to, rank));
+    }
+    streams.clear();
+    unasked_bytes.clear();
+    std::fill(card_out.begin(), card_out.end(), runtime.now());
+    std::fill(card_in.begin(), card_in.end(), runtime.now());
+  }
+
+  std::vector<int> survivors(int rank) {
+    check_alive(rank);
+    epoch[rank] = lost.size();
+    std::vector<int> alive;
+    for (int other = 0; other < ranks; ++other) {
+      if (!is_lost(other)) alive.push_back(other);
+    }
+    return alive;
   }
 
   std::string stalled() const {
@@ -162,6 +237,9 @@ struct SimulatedNetwork::State : std::enable_shared_from_this<State> {
   SimulatedOptions options;
   std::vector<Duration> card_out, card_in;  // free from then on
   std::vector<std::exception_ptr> revoked;
+  std::vector<std::exception_ptr> killed;  // set from its death on
+  std::vector<int> lost;                   // the dead of whom all know, in the order of their losses
+  std::vector<std::size_t> epoch;          // of each rank: how many of the lost it has acknowledged
   std::map<StreamKey, Stream> streams;
   std::map<std::pair<int, int>, std::size_t> unasked_bytes;
 };
@@ -175,10 +253,11 @@ class SimulatedNetwork::RankEndpoint final : public Endpoint {
   Runtime& runtime() override { return state_->runtime; }
   std::size_t framing_bytes() const override { return state_->options.framing_bytes; }
   void revoke(std::exception_ptr error) override { state_->revoke(rank_, error); }
+  std::vector<int> survivors() override { return state_->survivors(rank_); }
 
   Task<> send(int peer, Message message, ConstBytes payload) override {
     state_->check(rank_, peer);
-    auto parcel = std::make_shared<Parcel>(Parcel{message, payload.size(), payload, {}, false, false, false,
+    auto parcel = std::make_shared<Parcel>(Parcel{message, payload.size(), payload, {}, false, false, false, false,
                                                   Event(state_->runtime)});
     const StreamKey key{rank_, peer, message.channel};
     state_->streams[key].parcels.push_back(parcel);
@@ -231,10 +310,22 @@ SimulatedNetwork::SimulatedNetwork(Runtime& runtime, int ranks, SimulatedOptions
 }
 
 SimulatedNetwork::~SimulatedNetwork() {
-  // Where a run ended early: whoever still waits in here owns the endpoint, which owns this state.
-  for (auto& [key, stream] : std::exchange(state_->streams, {})) stream = {};
+  // Where a run ended early: whoever waits in here owns what it waits for and the endpoint, which owns this state.
+  // Failing them hands them to the runtime, which destroys them unresumed.
+  const auto closed = std::make_exception_ptr(Error(ErrorKind::internal, "the simulated network was destroyed"));
+  for (auto& [key, stream] : std::exchange(state_->streams, {})) {
+    for (auto& parcel : stream.parcels) parcel->sent.fail(closed);
+    for (auto& posted : stream.posted) posted->done.fail(closed);
+  }
 }
 
 std::shared_ptr<Endpoint> SimulatedNetwork::endpoint(int rank) { return std::make_shared<RankEndpoint>(state_, rank); }
+
+void SimulatedNetwork::kill(int rank) {
+  require(rank >= 0 && rank < state_->ranks, "kills rank ", rank, " of ", state_->ranks);
+  state_->kill(rank);
+}
+
+bool SimulatedNetwork::dead(int rank) const { return state_->killed.at(rank) != nullptr; }
 
 }  // namespace ripieno

@@ -2,6 +2,19 @@
 // message after the other, so that many senders to one receiver queue (incast costs what it costs). A message of b bytes
 // whose sending starts at t occupies the sender's card until t + b*beta; its head arrives at t + alpha and occupies the
 // receiver's card, once that is free, for b*beta.
+//
+// Ranks can die (kill()), in three steps:
+// 1. Death. The rank's own operations, pending and to come, fail with Error(peer) "rank 3 was killed". What it had sent
+//    and had arrived can still be received; what it had under way is lost. Nobody notices: who waits for it waits on.
+// 2. Loss, `detection` later. A failure detector tells all live ranks at the same moment; it makes no mistakes. Every
+//    pending operation of every live rank fails with Error(peer) "rank 0: lost rank 3", every later one likewise until
+//    that rank has called survivors(). All messages that were not received by then are dropped, from whomever, and the
+//    cards are free. A send that had completed stays completed (and counted) although its message is dropped.
+// 3. Survival. survivors() begins a new epoch on its rank. An epoch is the number of losses acknowledged: as all ranks
+//    learn of all losses in the same order, equal epochs have equal survivors. A loss drops all that was under way and
+//    a rank that has not acknowledged it can send nothing, so messages of two epochs never meet. A rank that is ahead
+//    may send to one that is not: the message waits for it, within the window.
+// Ranks may die at any time, during another's detection or before survivors() too; each loss fails the operations anew.
 #pragma once
 
 #include <memory>
@@ -17,6 +30,8 @@ struct SimulatedOptions {
   /// window. Without this bound a deadlock of "all send first" would stay hidden.
   std::size_t window_bytes = 256 << 10;
   std::size_t framing_bytes = 0;  ///< added to each message's bytes
+  /// From a rank's death until all others know of it: what a failure detector takes. At least 0.
+  Duration detection = std::chrono::milliseconds(10);
 };
 
 class SimulatedNetwork {
@@ -25,6 +40,11 @@ class SimulatedNetwork {
   ~SimulatedNetwork();
 
   std::shared_ptr<Endpoint> endpoint(int rank);
+
+  /// `rank` dies now; a second death is none. Its coroutine goes on until its next operation fails.
+  void kill(int rank);
+  /// From kill() on, before others know of it.
+  bool dead(int rank) const;
 
  private:
   struct State;

@@ -44,6 +44,10 @@ class TcpEndpoint final : public Endpoint {
     }
   }
 
+  std::vector<int> survivors() override {
+    fail(ErrorKind::peer, "rank ", rank_, ": over tcp a lost rank ends the job");
+  }
+
  private:
   std::shared_ptr<TcpLink> link(int peer) const {
     require(peer >= 0 && peer < size() && links_[peer], "rank ", rank_, " has no connection to rank ", peer, " of ",

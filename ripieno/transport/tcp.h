@@ -7,7 +7,7 @@
 //   bytes that are no message. The connection ends: nothing on it could be trusted any more.
 // - peer: the connection was closed or reset, or the watchdog's time has passed. It is raised by the operations with
 //   that peer, pending and later; messages that had arrived whole can still be received. Nobody is told where nobody
-//   waits.
+//   waits. A lost rank ends the job: survivors() always fails.
 //
 // Before ranks close their endpoints they should agree that all is received (a barrier): closing with unread bytes
 // makes the kernel reset the connection, which drops what the other side has not been given yet.

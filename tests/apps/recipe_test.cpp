@@ -53,7 +53,7 @@ workers = [2, 4]
 strategy = ["tree", "ring"]
 model = ["vgg11"]
 [grid.exchange]
-wire = ["fp16", "fp32"]
+codec = ["fp16", "fp32"]
 )");
   EXPECT_EQ(recipe.seeds, 2);
   EXPECT_EQ(names(recipe),
@@ -66,12 +66,12 @@ wire = ["fp16", "fp32"]
   EXPECT_EQ(cell.settings.get<int>("seed"), 8);
   EXPECT_EQ(recipe.cells[6].settings.get<int>("seed"), 7);
   EXPECT_EQ(cell.settings.get<std::string>("strategy"), "ring");
-  EXPECT_EQ(cell.settings.get<std::string>("exchange.wire"), "fp32");
+  EXPECT_EQ(cell.settings.get<std::string>("exchange.codec"), "fp32");
   EXPECT_EQ(cell.settings.get<std::string>("model"), "vgg11");
-  EXPECT_EQ(cell.settings.origin("exchange.wire"), "r.toml:10");
+  EXPECT_EQ(cell.settings.origin("exchange.codec"), "r.toml:10");
   EXPECT_EQ(cell.settings.origin("seed"), "seeds");
   const std::vector<std::pair<std::string, std::string>> varies{
-      {"workers", "2"}, {"strategy", "ring"}, {"exchange.wire", "fp32"}};
+      {"workers", "2"}, {"strategy", "ring"}, {"exchange.codec", "fp32"}};
   EXPECT_EQ(cell.varies, varies);
 }
 
@@ -113,8 +113,8 @@ TEST(Recipe, GridMistakesAreRefused) {
             "r.toml:3:1: workers must be a whole number, not the string \"x\"");
   EXPECT_EQ(refused(batch + "workers = [2, 0]"),
             "r.toml:3:1: workers = 0 is out of range: it must be from 1 to 4096");
-  EXPECT_EQ(refused(batch + "exchange.wire = ['fp16']\n'exchange.wire' = ['fp32']"),
-            "r.toml:4:1: exchange.wire is in [grid] twice, first at r.toml:3");
+  EXPECT_EQ(refused(batch + "exchange.codec = ['fp16']\n'exchange.codec' = ['fp32']"),
+            "r.toml:4:1: exchange.codec is in [grid] twice, first at r.toml:3");
   EXPECT_EQ(refused("grid = 3\nbatch.global = 8"), "r.toml:1:8: grid must be a table: write [grid]");
   EXPECT_EQ(refused("seeds = 'x'\nbatch.global = 8"),
             "r.toml:1:9: seeds must be a whole number, from 1 to 1000");

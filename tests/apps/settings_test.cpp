@@ -64,7 +64,7 @@ TEST(Settings, LoadsAndRemembersOrigins) {
   Settings settings;
   settings.load_text(R"(title = "A demonstration"
 workers = 4
-"exchange.wire" = "fp16"   # a quoted dotted key
+"exchange.codec" = "fp16"   # a quoted dotted key
 optimiser.momentum = 0.9
 
 [learning_rate]
@@ -74,8 +74,8 @@ step_epochs = [10, 20.5]
 )", "recipes/demo.toml");
   EXPECT_EQ(settings.get<int>("workers"), 4);
   EXPECT_EQ(settings.origin("workers"), "recipes/demo.toml:2");
-  EXPECT_EQ(settings.get<std::string>("exchange.wire"), "fp16");
-  EXPECT_EQ(settings.origin("exchange.wire"), "recipes/demo.toml:3");
+  EXPECT_EQ(settings.get<std::string>("exchange.codec"), "fp16");
+  EXPECT_EQ(settings.origin("exchange.codec"), "recipes/demo.toml:3");
   EXPECT_EQ(settings.get<double>("optimiser.momentum"), 0.9);
   EXPECT_EQ(settings.get<double>("learning_rate.base"), 1.0);
   EXPECT_EQ(settings.get<Numbers>("learning_rate.step_epochs"), (Numbers{10, 20.5}));
@@ -155,8 +155,8 @@ TEST(Settings, RangesAreHeld) {
 }
 
 TEST(Settings, WordsAreFromTheirList) {
-  EXPECT_EQ(refused_text("exchange.wire = 'pf16'"),
-            "r.toml:1:10: exchange.wire = \"pf16\" is not one of auto, fp32, fp16, bf16; did you mean fp16?");
+  EXPECT_EQ(refused_text("exchange.codec = 'pf16'"),
+            "r.toml:1:10: exchange.codec = \"pf16\" is not one of auto, fp32, fp16, bf16, int8, qsgd, sign, topk, topk-sampled, powersgd; did you mean fp16?");
   EXPECT_EQ(refused_set("transport.kind=carrier-pigeon"),
             "--set: transport.kind = \"carrier-pigeon\" is not one of tcp, simulated");
 }
@@ -164,8 +164,8 @@ TEST(Settings, WordsAreFromTheirList) {
 TEST(Settings, BadFilesAreNamed) {
   EXPECT_EQ(refused_text("model = 'a'\nworkers = = 2").rfind("r.toml:2:11: ", 0), 0u);
   EXPECT_EQ(refused_text("workers = 2\nworkers = 3").rfind("r.toml:2:", 0), 0u);
-  EXPECT_EQ(refused_text("exchange.wire = 'fp16'\n'exchange.wire' = 'fp32'"),
-            "r.toml:2:1: exchange.wire is given twice, first at r.toml:1");
+  EXPECT_EQ(refused_text("exchange.codec = 'fp16'\n'exchange.codec' = 'fp32'"),
+            "r.toml:2:1: exchange.codec is given twice, first at r.toml:1");
   EXPECT_NE(refused_text("seeds = 2").find("more than one run"), std::string::npos);
   EXPECT_NE(refused_text("[grid]\nworkers = [1]").find("more than one run"), std::string::npos);
   EXPECT_EQ(refused_set("workers").rfind("--set workers: write KEY=VALUE", 0), 0u);

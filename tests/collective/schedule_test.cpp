@@ -1,27 +1,39 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <bit>
+
 #include "ripieno/collective/check.h"
+#include "ripieno/collective/direct.h"
+#include "ripieno/collective/double_binary_tree.h"
+#include "ripieno/collective/hierarchical.h"
 #include "ripieno/collective/ring.h"
 #include "ripieno/core/error.h"
+#include "tests/collective/worlds.h"
 
 namespace ripieno {
 namespace {
+
+using testing::worlds;
 
 TEST(Schedules, SumEveryRankOnceForEveryWorldSizeAndLength) {
   for (const Route& route : routes()) {
     for (int ranks = 1; ranks <= 64; ++ranks) {
       for (const std::size_t elements : {std::size_t{0}, std::size_t{1}, std::size_t(ranks - 1), std::size_t(ranks),
                                          std::size_t{1000003}}) {
-        ASSERT_NO_THROW(check_schedule(route, ranks, elements)) << route.name << " " << ranks << " " << elements;
+        for (const World world : worlds(route, ranks)) {
+          ASSERT_NO_THROW(check_schedule(route, world, elements))
+              << route.name << " " << ranks << " (" << world.per_node << " a node) " << elements;
+        }
       }
     }
   }
 }
 
-void expect_rejected(const Route& route, int ranks, const char* why) {
+void expect_rejected(const Route& route, World world, const char* why) {
   try {
-    check_schedule(route, ranks, 1000003);
-    ADD_FAILURE() << "the checker accepts " << route.name;
+    check_schedule(route, world, 1000003);
+    ADD_FAILURE() << "the checker accepts " << route.name << " for " << world.ranks << " ranks";
   } catch (const Error& error) {
     EXPECT_NE(std::string(error.what()).find(why), std::string::npos) << error.what();
   }
@@ -30,8 +42,8 @@ void expect_rejected(const Route& route, int ranks, const char* why) {
 TEST(Schedules, CheckerRejectsAStepThatAddsTwice) {
   Route faulty = find_route("ring");
   faulty.name = "ring that starts over";
-  faulty.step = [](int rank, int ranks, std::size_t elements, int k) {
-    return ring::step(rank, ranks, elements, k == ranks - 2 ? 0 : k);  // the last reduce step repeats the first
+  faulty.step = [](int rank, World world, std::size_t elements, int k) {
+    return ring::step(rank, world, elements, k == world.ranks - 2 ? 0 : k);  // the last reduce step repeats the first
   };
   for (int ranks = 3; ranks <= 9; ++ranks) expect_rejected(faulty, ranks, "twice");
 }
@@ -39,33 +51,99 @@ TEST(Schedules, CheckerRejectsAStepThatAddsTwice) {
 TEST(Schedules, CheckerRejectsAForgottenStep) {
   Route faulty = find_route("halving-doubling");
   faulty.name = "halving-doubling without its last step";
-  faulty.steps = [](int ranks) { return find_route("halving-doubling").steps(ranks) - 1; };
+  faulty.steps = [](World world) { return find_route("halving-doubling").steps(world) - 1; };
   for (int ranks = 2; ranks <= 9; ++ranks) expect_rejected(faulty, ranks, "ends without rank");
 }
 
 TEST(Schedules, CheckerRejectsEndsThatDisagree) {
   Route faulty = find_route("ring");
-  faulty.step = [](int rank, int ranks, std::size_t elements, int k) {
-    Step step = ring::step(rank, ranks, elements, k);
+  faulty.step = [](int rank, World world, std::size_t elements, int k) {
+    Step step = ring::step(rank, world, elements, k);
     if (rank == 1 && k == 0) step.receive->range.begin += 1;
     return step;
   };
   expect_rejected(faulty, 4, "receives [");
 }
 
+TEST(Schedules, CheckerKnowsThatAtOnceSendsWhatWasThereBefore) {
+  Route faulty = find_route("direct");
+  faulty.at_once = false;  // one after the other: a rank's second send would carry the first sum too
+  for (int ranks = 3; ranks <= 9; ++ranks) expect_rejected(faulty, ranks, "receives");
+  faulty = find_route("leader-ring");
+  faulty.at_once = true;
+  for (int ranks = 2; ranks <= 9; ++ranks) expect_rejected(faulty, ranks, "at once");
+  faulty.steps = [](World world) { return world.ranks - 1; };  // the first cycle: the leader gets one buffer
+  for (int ranks = 3; ranks <= 9; ++ranks) expect_rejected(faulty, ranks, "rank 0 ends without rank 1's");
+}
+
+TEST(Schedules, CheckerRejectsADirectExchangeThatForgetsOrRepeatsARank) {
+  Route faulty = find_route("direct");
+  faulty.steps = [](World world) { return world.ranks - 2; };
+  for (int ranks = 2; ranks <= 9; ++ranks) expect_rejected(faulty, ranks, "ends without rank");
+  faulty.steps = direct::steps;
+  faulty.step = [](int rank, World world, std::size_t elements, int k) {
+    return direct::step(rank, world, elements, k == 1 ? 0 : k);
+  };
+  for (int ranks = 3; ranks <= 9; ++ranks) expect_rejected(faulty, ranks, "twice");
+}
+
+TEST(Schedules, CheckerRejectsAHierarchyThatMistakesItsNodes) {
+  Route faulty = find_route("hierarchical");
+  faulty.step = [](int rank, World world, std::size_t elements, int k) {
+    return hierarchical::step(rank, {world.ranks, rank == 4 ? 3 : 2}, elements, k);
+  };
+  expect_rejected(faulty, {6, 2}, "which does not");
+  faulty.step = [](int rank, World world, std::size_t elements, int k) {
+    Step step = hierarchical::step(rank, world, elements, k);
+    if (rank >= 4) step = {};  // the last, smaller node keeps out
+    return step;
+  };
+  expect_rejected(faulty, {5, 2}, "which does not");
+}
+
+TEST(Schedules, CheckerRejectsATreeWithoutItsLastLevel) {
+  Route faulty = find_route("double-binary-tree");
+  faulty.steps = [](World world) { return double_binary_tree::steps(world) - 2; };
+  for (int ranks = 2; ranks <= 9; ++ranks) expect_rejected(faulty, ranks, "ends without rank");
+}
+
+TEST(DoubleBinaryTree, NoRankIsInteriorInBothTreesAndBothAreBinary) {
+  const Route& route = find_route("double-binary-tree");
+  constexpr std::size_t elements = 1000;
+  for (int ranks = 1; ranks <= 300; ++ranks) {
+    std::size_t roots = 0;
+    for (int rank = 0; rank < ranks; ++rank) {
+      int children[2] = {0, 0}, parents[2] = {0, 0};
+      for (int k = 0; k < route.steps(ranks); ++k) {
+        const Step step = route.step(rank, ranks, elements, k);
+        if (step.receive && step.receive->how == Reduce::add) ++children[step.receive->range.begin > 0];
+        if (step.send && step.send->how == Reduce::add) ++parents[step.send->range.begin > 0];
+      }
+      EXPECT_TRUE(children[0] == 0 || children[1] == 0) << "P=" << ranks << " rank " << rank;
+      EXPECT_LE(children[0] + children[1], 2) << "P=" << ranks << " rank " << rank;
+      EXPECT_LE(std::max(parents[0], parents[1]), 1);
+      roots += (parents[0] == 0) + (parents[1] == 0);
+    }
+    EXPECT_EQ(roots, 2u) << "P=" << ranks;
+  }
+}
+
 TEST(Schedules, CostsMatchTheClosedForms) {
   for (const Route& route : routes()) {
     for (int ranks = 1; ranks <= 64; ++ranks) {
       for (const std::size_t elements : {std::size_t{0}, std::size_t{1}, std::size_t(ranks), std::size_t{1000003}}) {
-        std::uint64_t sent = 0, received = 0;
-        for (int rank = 0; rank < ranks; ++rank) {
-          const ScheduleCost cost = schedule_cost(route, rank, ranks, elements);
-          sent += cost.elements_sent;
-          received += cost.elements_received;
+        for (const World world : worlds(route, ranks)) {
+          std::uint64_t sent = 0, received = 0;
+          for (int rank = 0; rank < ranks; ++rank) {
+            const ScheduleCost cost = schedule_cost(route, rank, world, elements);
+            sent += cost.elements_sent;
+            received += cost.elements_received;
+          }
+          // Each of P-1 buffers travels once to be added, and the sum once to each of P-1 ranks; in one round, each of
+          // P buffers goes to P-1 ranks.
+          EXPECT_EQ(sent, (route.at_once ? ranks : 2) * (ranks - 1) * elements) << route.name << " " << ranks;
+          EXPECT_EQ(received, sent);
         }
-        // Whatever the route, each of P-1 buffers travels once to be added, and the sum once to each of P-1 ranks.
-        EXPECT_EQ(sent, 2 * (ranks - 1) * elements) << route.name << " " << ranks;
-        EXPECT_EQ(received, sent);
       }
     }
   }
@@ -79,6 +157,42 @@ TEST(Schedules, CostsMatchTheClosedForms) {
   EXPECT_EQ(schedule_rounds(find_route("halving-doubling"), 9, 800), 8);
   EXPECT_EQ(schedule_rounds(find_route("reduce-broadcast"), 9, 800), 8);
   EXPECT_EQ(schedule_rounds(find_route("gather-scatter"), 9, 800), 16);
+  EXPECT_EQ(schedule_rounds(find_route("leader-ring"), 9, 800), 16);
+}
+
+TEST(Schedules, CostsOfTheNewerRoutesMatchTheirs) {
+  for (int ranks = 2; ranks <= 64; ++ranks) {
+    const unsigned p = static_cast<unsigned>(ranks);
+    EXPECT_EQ(schedule_rounds(find_route("direct"), ranks, 800), 1);
+    EXPECT_EQ(schedule_rounds(find_route("direct"), ranks, 0), 0);
+    EXPECT_EQ(schedule_rounds(find_route("double-binary-tree"), ranks, 800),
+              2 * (std::bit_width(p) - 1 + std::bit_width(p - 1) - 1));
+    for (int rank = 0; rank < ranks; ++rank) {
+      EXPECT_EQ(schedule_cost(find_route("direct"), rank, ranks, 800),
+                (ScheduleCost{800u * (p - 1), 800u * (p - 1), p - 1, p - 1}));
+      EXPECT_EQ(schedule_cost(find_route("leader-ring"), rank, ranks, 800).elements_sent,
+                ranks == 2 || rank == 0 || rank == ranks - 1 ? 800u : 1600u);
+      EXPECT_LE(schedule_cost(find_route("double-binary-tree"), rank, ranks, 800).elements_sent, 1600u);
+    }
+    for (const World world : worlds(find_route("hierarchical"), ranks)) {
+      const Route& route = find_route("hierarchical");
+      const unsigned nodes = static_cast<unsigned>(world.nodes());
+      const int fullest = std::min(world.per_node, ranks);
+      const int levels = std::bit_width(static_cast<unsigned>(fullest - 1));
+      EXPECT_EQ(schedule_rounds(route, world, 6400 * nodes), 2 * levels + 2 * (world.nodes() - 1));
+      EXPECT_EQ(schedule_cost(route, 0, world, 6400 * nodes).elements_sent,
+                6400u * (nodes * static_cast<unsigned>(levels) + 2 * (nodes - 1)));
+      std::uint64_t between = 0;  // what leaves its node
+      for (int rank = 0; rank < ranks; ++rank) {
+        for (int k = 0; k < route.steps(world); ++k) {
+          const Step step = route.step(rank, world, 6400 * nodes, k);
+          if (!step.send || step.send->peer / world.per_node == rank / world.per_node) continue;
+          between += step.send->range.size();
+        }
+      }
+      EXPECT_EQ(between, 2 * 6400 * nodes * (nodes - 1)) << ranks << " ranks, " << world.per_node << " a node";
+    }
+  }
 }
 
 TEST(Schedules, UnknownRouteListsTheKnown) {

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <utility>
 
 #include "ripieno/core/random.h"
 
@@ -124,12 +125,42 @@ TEST(Kernels, RoundThroughIsIdempotentAndMatchesTheWire) {
   EXPECT_NE(digest, hash(FloatSpan(values)));
 }
 
+TEST(Kernels, Fp64IsAddedToFp32AndRoundedOnce) {
+  // 1 + (2^-24 + 2^-50) lies above the middle of 1 and the next fp32; 2^-24 + 2^-50 by itself rounds to 2^-24, and
+  // 1 + 2^-24 lies in the middle and rounds to even, which is 1.
+  std::vector<float> into(19, 1.0f);
+  std::vector<double> from(19, 0x1p-24 + 0x1p-50);
+  add(into, from);
+  for (const float x : into) ASSERT_EQ(x, 1.0f + 0x1p-23f);
+}
+
+template <class T>
+void finds_what_is_not_finite() {
+  using limits = std::numeric_limits<T>;
+  for (const std::size_t n : {0u, 1u, 2u, 7u, 8u, 16u, 33u, 130u}) {
+    std::vector<T> values(n);
+    for (std::size_t i = 0; i < n; ++i) values[i] = i % 3 ? (i % 2 ? limits::max() : limits::lowest()) : limits::denorm_min();
+    EXPECT_TRUE(all_finite(FloatSpan(values))) << n;
+    for (std::size_t i = 0; i < n; ++i) {
+      for (const T bad : {limits::infinity(), -limits::infinity(), limits::quiet_NaN()}) {
+        const T good = std::exchange(values[i], bad);
+        ASSERT_FALSE(all_finite(FloatSpan(values))) << bad << " at " << i << " of " << n;
+        values[i] = good;
+      }
+    }
+  }
+}
+
+TEST(Kernels, FindsWhatIsNotFiniteInFp32) { finds_what_is_not_finite<float>(); }
+TEST(Kernels, FindsWhatIsNotFiniteInFp64) { finds_what_is_not_finite<double>(); }
+
 TEST(Kernels, SpansWithoutDataAreSkipped) {
   const FloatSpan nothing(nullptr, 100, DType::fp32);
   add(nothing, nothing);
   convert(nothing, nothing);
   scale(nothing, 2);
   round_through(nothing, DType::fp16);
+  EXPECT_TRUE(all_finite(nothing));
 }
 
 }  // namespace

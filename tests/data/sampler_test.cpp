@@ -6,7 +6,7 @@
 #include <numeric>
 #include <set>
 
-#include "ripieno/core/error.h"
+#include "files.h"
 
 namespace ripieno {
 namespace {
@@ -41,26 +41,6 @@ Indices epoch_of(Sampler& sampler, std::uint32_t epoch) {
     all.insert(all.end(), part.begin(), part.end());
   }
   return all;
-}
-
-TEST(Share, CutsIntoContiguousPartsThatDifferByAtMostOne) {
-  for (const std::uint32_t n : {0u, 1u, 2u, 5u, 64u, 1000u, 0xFFFFFFFFu}) {
-    for (const int workers : {1, 2, 3, 5, 8, 1000}) {
-      std::uint32_t next = 0, least = n, most = 0;
-      for (int w = 0; w < workers; ++w) {
-        const auto [begin, end] = share(n, w, workers);
-        ASSERT_EQ(begin, next);
-        ASSERT_LE(begin, end);
-        next = end;
-        least = std::min(least, end - begin);
-        most = std::max(most, end - begin);
-      }
-      EXPECT_EQ(next, n);
-      EXPECT_LE(most - least, 1u) << n << " over " << workers;
-    }
-  }
-  EXPECT_THROW(share(5, 3, 3), Error);
-  EXPECT_THROW(share(5, -1, 3), Error);
 }
 
 TEST(Sampler, GlobalBatchesAreTheSameForEveryNumberOfWorkers) {
@@ -173,6 +153,190 @@ TEST(Sampler, RefusesABatchOfNothingAndAStepTooFar) {
   EXPECT_THROW(Sampler(10, {.batch = 0}), Error);
   Sampler one(10, {.batch = 4});
   EXPECT_THROW(one.batch(0, 3), Error);
+}
+
+
+// Workers that differ.
+
+/// One sampler a worker.
+std::vector<Sampler> all_workers(std::uint32_t n, SamplerOptions options, int workers,
+                                 const std::vector<std::uint8_t>& labels = {}) {
+  std::vector<Sampler> all;
+  options.workers = workers;
+  for (int w = 0; w < workers; ++w) {
+    options.worker = w;
+    all.emplace_back(n, options, labels);
+  }
+  return all;
+}
+
+std::vector<std::uint8_t> some_labels(std::uint32_t n) {
+  std::vector<std::uint8_t> labels(n);
+  for (std::uint32_t i = 0; i < n; ++i) labels[i] = static_cast<std::uint8_t>(i * i % 7);
+  return labels;
+}
+
+std::vector<double> some_shares(int workers) {
+  std::vector<double> shares;
+  for (int w = 0; w < workers; ++w) shares.push_back(0.3 + (w * 5) % 7);
+  return shares;
+}
+
+/// All ways to take batches and to share samples out, with and without shares.
+std::vector<SamplerOptions> all_ways(int workers, std::uint32_t batch) {
+  std::vector<SamplerOptions> ways;
+  for (const auto partition : {Partition::global_batches, Partition::shards, Partition::shards_in_step}) {
+    for (const char* sharing : {"even", "labels", "dirichlet"}) {
+      for (const bool uneven : {false, true}) {
+        ways.push_back({.seed = 8, .batch = batch, .partition = partition, .sharing = sharing});
+        if (uneven) ways.back().shares = some_shares(workers);
+      }
+    }
+  }
+  return ways;
+}
+
+TEST(Sampler, GlobalBatchesInProportionAreStillWhatOneWorkerGets) {
+  for (const std::uint32_t n : counts) {
+    for (const std::uint32_t batch : batches) {
+      Sampler one = sampler(n, batch, 0, 1, Partition::global_batches);
+      for (const int workers : world_sizes) {
+        const auto shares = some_shares(workers);
+        const double sum = std::accumulate(shares.begin(), shares.end(), 0.0);
+        auto all = all_workers(n, {.seed = 5, .batch = batch, .shares = shares}, workers);
+        for (std::uint32_t step = 0; step < one.steps(); ++step) {
+          const SampleBatch whole = one.batch(3, step);
+          Indices joined;
+          for (std::size_t w = 0; w < all.size(); ++w) {
+            ASSERT_EQ(all[w].steps(), one.steps());
+            const SampleBatch part = all[w].batch(3, step);
+            EXPECT_EQ(part.global_count, whole.indices.size());
+            EXPECT_NEAR(static_cast<double>(part.indices.size()), whole.global_count * shares[w] / sum, 1 + 1e-9);
+            joined.insert(joined.end(), part.indices.begin(), part.indices.end());
+          }
+          ASSERT_EQ(joined, whole.indices) << n << " samples, batch " << batch << ", " << workers << " workers";
+        }
+      }
+    }
+  }
+}
+
+TEST(Sampler, EveryWayTakesEverySampleOnceAnEpochAndStatesItsCounts) {
+  for (const std::uint32_t n : {29u, 100u, 257u}) {
+    const auto labels = some_labels(n);
+    for (const int workers : {1, 2, 3, 5, 13}) {
+      for (const SamplerOptions& way : all_ways(workers, 8)) {
+        SCOPED_TRACE(text(n, " samples, ", workers, " workers, partition ", static_cast<int>(way.partition), ", ",
+                          way.sharing, ", shares ", way.shares.size()));
+        auto all = all_workers(n, way, workers, labels);
+        const auto steps = all[0].steps_of_all(), samples = all[0].samples_of_all();
+        for (std::uint32_t epoch : {0u, 1u, 6u}) {
+          Indices joined;
+          for (std::size_t w = 0; w < all.size(); ++w) {
+            const Indices own = epoch_of(all[w], epoch);
+            EXPECT_EQ(own.size(), samples[w]);
+            joined.insert(joined.end(), own.begin(), own.end());
+          }
+          ASSERT_EQ(sorted(joined), all_of(n));
+        }
+        for (std::size_t w = 0; w < all.size(); ++w) {
+          EXPECT_EQ(all[w].steps(), steps[w]);
+          EXPECT_EQ(all[w].steps_of_all(), steps);
+          EXPECT_EQ(all[w].samples_of_all(), samples);
+          EXPECT_EQ(all[w].samples(), way.partition == Partition::global_batches ? n : samples[w]);
+          for (std::uint32_t step = 0; step < steps[w] + 2; ++step) {
+            const std::uint32_t stated = all[0].counts_of_all(step)[w];
+            EXPECT_EQ(stated, step < steps[w] ? all[w].batch(2, step).indices.size() : 0);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Sampler, ShardsInStepAgreeOnStepsAndCounts) {
+  for (const std::uint32_t n : {1u, 29u, 257u}) {
+    for (const int workers : world_sizes) {
+      for (SamplerOptions way : all_ways(workers, 8)) {
+        if (way.partition != Partition::shards_in_step || way.sharing != "even") continue;
+        auto all = all_workers(n, way, workers);
+        way.partition = Partition::shards;
+        auto own_pace = all_workers(n, way, workers);
+        std::uint32_t most = 0;
+        for (std::size_t w = 0; w < all.size(); ++w) {
+          most = std::max(most, own_pace[w].steps());
+          // The same shard, in the same order, in more and smaller batches.
+          EXPECT_EQ(epoch_of(all[w], 4), epoch_of(own_pace[w], 4));
+        }
+        for (std::uint32_t step = 0; step < most; ++step) {
+          std::uint32_t taken = 0;
+          for (Sampler& worker : all) {
+            ASSERT_EQ(worker.steps(), most);
+            const SampleBatch batch = worker.batch(4, step);
+            taken += static_cast<std::uint32_t>(batch.indices.size());
+            EXPECT_EQ(batch.global_count, all[0].batch(4, step).global_count);
+            const std::uint32_t mine = worker.samples();
+            EXPECT_NEAR(static_cast<double>(batch.indices.size()), static_cast<double>(mine) / most, 1);
+          }
+          EXPECT_EQ(all[0].batch(4, step).global_count, taken);
+        }
+      }
+    }
+  }
+}
+
+TEST(Sampler, AShardInStepMayHaveNothingInAStep) {
+  // Shards of 1, 1 and 2 of 4 samples: two steps, in one of which the small ones have nothing.
+  auto all = all_workers(4, {.batch = 1, .partition = Partition::shards_in_step}, 3);
+  EXPECT_EQ(all[0].steps_of_all(), (Indices{2, 2, 2}));
+  EXPECT_EQ(all[0].samples_of_all(), (Indices{1, 1, 2}));
+  EXPECT_EQ(all[0].counts_of_all(0), (Indices{0, 0, 1}));
+  EXPECT_EQ(all[0].counts_of_all(1), (Indices{1, 1, 1}));
+  EXPECT_TRUE(all[0].batch(0, 0).indices.empty());
+  EXPECT_EQ(all[0].batch(0, 0).global_count, 1u);
+}
+
+TEST(Sampler, ShardsAndBatchesInProportionTakeEquallyManySteps) {
+  for (const auto partition : {Partition::shards, Partition::shards_in_step}) {
+    const Sampler one(700, {.workers = 3, .batch = 20, .partition = partition, .shares = {1, 2, 4}});
+    EXPECT_EQ(one.samples_of_all(), (Indices{100, 200, 400}));
+    // Batches of 60 / 7, 120 / 7 and 240 / 7, rounded: 9, 17 and 34.
+    EXPECT_EQ(one.steps_of_all(), (Indices{12, 12, 12}));
+    if (partition == Partition::shards) {
+      EXPECT_EQ(one.counts_of_all(0), (Indices{9, 17, 34}));
+    }
+  }
+  const Sampler tiny(70, {.workers = 2, .batch = 1, .partition = Partition::shards, .shares = {1, 9}});
+  EXPECT_EQ(tiny.counts_of_all(0), (Indices{1, 2})) << "a batch of a fraction of a sample";
+}
+
+TEST(Sampler, SharesThatAreEqualChangeNothing) {
+  for (const auto partition : {Partition::global_batches, Partition::shards, Partition::shards_in_step}) {
+    auto plain = all_workers(103, {.batch = 10, .partition = partition}, 10);
+    auto equal = all_workers(103, {.batch = 10, .partition = partition, .shares = std::vector<double>(10, 0.1)}, 10);
+    for (std::size_t w = 0; w < plain.size(); ++w) {
+      ASSERT_EQ(plain[w].steps(), equal[w].steps());
+      for (std::uint32_t step = 0; step < plain[w].steps(); ++step) {
+        EXPECT_EQ(plain[w].batch(1, step).indices, equal[w].batch(1, step).indices);
+      }
+    }
+  }
+}
+
+TEST(Sampler, RefusesSharesAndSharingsThatCannotBe) {
+  expect_error(ErrorKind::usage, {"shares", "3 numbers", "2 workers"},
+               [] { Sampler(10, {.workers = 2, .batch = 4, .shares = {1, 2, 3}}); });
+  for (const auto partition : {Partition::global_batches, Partition::shards}) {
+    expect_error(ErrorKind::usage, {"shares", "-0.5", "worker 1"},
+                 [&] { Sampler(10, {.workers = 2, .batch = 4, .partition = partition, .shares = {1, -0.5}}); });
+    expect_error(ErrorKind::usage, {"shares", "0 for worker 0"},
+                 [&] { Sampler(10, {.workers = 2, .batch = 4, .partition = partition, .shares = {0, 1}}); });
+  }
+  const SamplerOptions halves = {.batch = 4, .partition = Partition::shards, .sharing = "halves"};
+  expect_error(ErrorKind::usage, {"partition", "\"halves\"", "even, labels, dirichlet"}, [&] { Sampler(10, halves); });
+  const SamplerOptions labels = {.batch = 4, .partition = Partition::shards_in_step, .sharing = "labels"};
+  expect_error(ErrorKind::usage, {"\"labels\"", "10 samples", "has 0"}, [&] { Sampler(10, labels); });
+  expect_error(ErrorKind::internal, {"worker 2 of 2"}, [] { Sampler(10, {.worker = 2, .workers = 2, .batch = 4}); });
 }
 
 }  // namespace

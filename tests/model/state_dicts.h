@@ -54,6 +54,12 @@ conv features.6 128 256 3
 linear classifier.1 256 1000
 linear classifier.3 1000 100
 linear classifier.5 100 10)"},
+    {"mnist-3conv", R"(
+conv features.0 1 16 5
+conv features.2 16 32 3
+conv features.4 32 64 3
+linear classifier.0 576 64
+linear classifier.2 64 10)"},
     {"vgg11", R"(
 conv features.0 3 64 3
 conv features.3 64 128 3

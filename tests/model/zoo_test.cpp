@@ -150,7 +150,8 @@ TEST_P(ZooModel, TrainsUnderAutocast) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, ZooModel, testing::Values("mnist-cnn", "vgg11", "vgg11-bn", "resnet18", "alexnet"),
+INSTANTIATE_TEST_SUITE_P(All, ZooModel,
+                         testing::Values("mnist-cnn", "mnist-3conv", "vgg11", "vgg11-bn", "resnet18", "alexnet"),
                          [](const auto& info) {
                            std::string name = info.param;
                            for (char& c : name) {
@@ -206,7 +207,7 @@ TEST(Zoo, FindsWhatIsAddedAndNamesWhatItKnows) {
   models.add({"mine", "a test", 1, 28, 28, 10, 690'590, [] { return make_mnist_cnn(0); }});
   EXPECT_EQ(models.find("mine").title, "a test");
   EXPECT_EQ(usage_error([&] { models.find("vgg16"); }), "model \"vgg16\" is unknown; the known ones are mine");
-  EXPECT_NE(usage_error([] { zoo().find(""); }).find("mnist-cnn, vgg11, vgg11-bn, resnet18, alexnet"),
+  EXPECT_NE(usage_error([] { zoo().find(""); }).find("mnist-cnn, mnist-3conv, vgg11, vgg11-bn, resnet18, alexnet"),
             std::string::npos);
 }
 

@@ -14,7 +14,7 @@ Summary run(const std::string& name, int workers, double accuracy, double second
   Summary s;
   s.name = name;
   s.strategy = name.substr(0, name.find('-'));
-  s.wire = "fp32";
+  s.codec = "fp32";
   s.model = "mnist-cnn";
   s.dataset = "digits";
   s.world_size = workers;
@@ -40,7 +40,7 @@ std::vector<Summary> several() {
   for (int seed = 0; seed < 3; ++seed) {
     all.push_back(run("ring-fp32", 4, 0.98 + 0.001 * seed, 4.1 + 0.1 * seed, 17, 80.829));
     all.push_back(run("ring-fp16", 4, 0.978 + 0.002 * seed, 3.5 + 0.2 * seed, 9, 40.4145));
-    all.back().wire = "fp16";
+    all.back().codec = "fp16";
   }
   all.push_back(run("ps-async", 4, 0.95, 3.2, 5, 100.25));
   all.back().closed_form_payload_sent.reset();

@@ -15,7 +15,7 @@ Summary sample() {
   s.name = "ps-async-\"2\"";
   s.kind = "simulated";
   s.strategy = "ps-async";
-  s.wire = "fp16";
+  s.codec = "fp16";
   s.model = "mnist-cnn";
   s.dataset = "digits";
   s.world_size = 2;
@@ -82,7 +82,7 @@ TEST(Summary, RoundTrip) {
   EXPECT_TRUE(std::isnan(again.ranks[1].test->loss));
   EXPECT_EQ(again.ranks[1].staleness, s.ranks[1].staleness);
   EXPECT_NE(json.find("\"parameters_hash\": \"00ab54a98ceb1f0a\""), std::string::npos);
-  EXPECT_EQ(json.rfind("{\n  \"schema\": 1,", 0), 0u);
+  EXPECT_EQ(json.rfind("{\n  \"schema\": 2,", 0), 0u);
 }
 
 TEST(Summary, NullsAndUnknownFields) {
@@ -120,7 +120,7 @@ TEST(Summary, ErrorsNameFileAndField) {
             file + "field ranks[0].bytes_read must be a whole number of 0 or more, not an array");
   EXPECT_EQ(refused(broken("\"12\": 2", "\"old\": 2")),
             file + "field ranks[1].staleness must be an object whose keys are ages in steps, not an object");
-  EXPECT_NE(refused(broken("\"schema\": 1", "\"schema\": 2")).find("field schema is 2, but this version"),
+  EXPECT_NE(refused(broken("\"schema\": 2", "\"schema\": 3")).find("field schema is 3, but this version"),
             std::string::npos);
   EXPECT_EQ(refused("[]"), file + "the whole must be an object, not an array");
   EXPECT_EQ(refused("").rfind(file + "not JSON: ", 0), 0u);

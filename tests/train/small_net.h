@@ -22,19 +22,20 @@ struct SmallNet : Classifier {
 struct TorchJob {
   TorchJob(std::string_view strategy, int workers, Plan plan, TorchOptions options = {}, std::uint32_t global_batch = 30,
            std::uint32_t samples = 600, int slow_rank = -1)
-      : info(find_strategy(strategy)), plan(plan), options(options), cluster(info.ranks(workers)) {
+      : info(find_strategy(strategy)), plan(plan), options(options), cluster(info.ranks(plan, workers)) {
     torch::set_num_threads(1);
     DataOptions data;
     data.train_samples = samples;
     data.test_samples = 200;
     for (int rank = 0; rank < cluster.size(); ++rank) {
       std::shared_ptr<Dataset> train = open_dataset("digits", Split::train, data), test = open_dataset("digits", Split::test, data);
-      const bool shards = info.data == DataUse::shards;
       SamplerOptions sampling;
-      sampling.worker = std::max(0, info.worker(rank));
+      sampling.worker = std::max(0, info.worker(plan, rank));
       sampling.workers = workers;
-      sampling.partition = shards ? Partition::shards : Partition::global_batches;
-      sampling.batch = shards ? global_batch / workers : global_batch;
+      sampling.partition = info.data == DataUse::global_batches ? Partition::global_batches
+                           : info.data == DataUse::shards       ? Partition::shards
+                                                                : Partition::shards_in_step;
+      sampling.batch = info.data == DataUse::global_batches ? global_batch : global_batch / workers;
       const Normalisation normalisation = find_dataset("digits").normalisation;
       TorchOptions own = options;
       own.worker = sampling.worker;
@@ -50,7 +51,7 @@ struct TorchJob {
   void run() {
     for (int rank = 0; rank < cluster.size(); ++rank) {
       if (on_step) recorders[rank]->on_step = [this, rank](const StepRecord& record) { on_step(rank, record); };
-      strategies.push_back(info.make(info, plan, {cluster.group(rank), *learners[rank], *recorders[rank], nullptr}));
+      strategies.push_back(make_strategy(info, plan, {cluster.group(rank), *learners[rank], *recorders[rank], nullptr}));
     }
     cluster.run([this](Group group) { return strategies[group.rank()]->run(); });
   }

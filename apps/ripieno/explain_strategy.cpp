@@ -1,0 +1,95 @@
+#include "apps/ripieno/explain_strategy.h"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "apps/ripieno/job.h"
+#include "ripieno/data/dataset.h"
+#include "ripieno/report/format.h"
+#include "ripieno/train/flat_model.h"
+
+namespace ripieno {
+namespace {
+
+/// How Cheng ("Performance comparison of distributed machine learning with different communication overheads", 2020) counts: one
+/// model of whole megabytes a round, and fractions of rounds; whatever the route sends, and to how many.
+double as_seed_000_counts(double rounds, double parameters, std::size_t number) {
+  return rounds * std::floor(parameters * static_cast<double>(number) / 1e6) * 1e6;
+}
+
+}  // namespace
+
+std::string explain_strategy(const Settings& settings, const Zoo& zoo, bool json) {
+  const StrategyInfo& info = strategy_of(settings);
+  const Plan plan = plan_of(settings);
+  const DatasetInfo& data = find_dataset(settings.get<std::string>("data.name"));
+  const ModelInfo& model = zoo.find(settings.get<std::string>("model"));
+  const auto limit = settings.get<std::uint32_t>("data.train_samples");
+  const std::uint32_t samples = limit > 0 ? limit : data.train;
+  if (settings.get<std::string>("data.partition") != "even") {
+    fail(ErrorKind::usage, "data.partition = ", settings.get<std::string>("data.partition"),
+         ": how many samples a worker has is known when the labels are read; explain counts for data.partition = even");
+  }
+  FlatOptions flat;
+  flat.bucket_bytes = static_cast<std::size_t>(settings.get<double>("exchange.bucket_mb") * 1e6);
+  const FlatModel shape(model.make(), flat);
+  const Sampler sampler(samples, sampling_of(settings, 0));
+
+  // Over a whole number of rounds.
+  const bool federated = info.name.starts_with("fed");
+  const std::uint32_t epochs = federated ? plan.federated.local_epochs : 1;
+  Plan counted = plan;
+  counted.epochs = epochs;
+  const Workload work = workload_of(settings, sampler.steps_of_all(), epochs);
+  std::optional<double> all = 0.0, busiest = 0.0;
+  int busiest_rank = 0;
+  for (int rank = 0; rank < work.world.ranks; ++rank) {
+    const auto sent = info.bytes_sent(info, counted, shape.layout(), work, rank);
+    if (!sent) all.reset();
+    if (!all) break;
+    const double an_epoch = static_cast<double>(*sent) / epochs;
+    *all += an_epoch;
+    if (an_epoch > *busiest) {
+      busiest = an_epoch;
+      busiest_rank = rank;
+    }
+  }
+  const double steps = work.steps[0], exact_steps = static_cast<double>(samples) / sampler.options().batch;
+  const bool whole_batches = info.data == DataUse::global_batches;
+  const double rounds = info.rounds(plan, steps);
+  const auto parameters = static_cast<double>(shape.layout().parameters);
+  const CodecInfo& codec = find_codec(plan.exchange.codec.name);
+  const auto number = codec.kind == CodecKind::wire ? make_codec(plan.exchange.codec, DType::fp32)->bytes(1) : std::nullopt;
+  std::optional<double> seed;
+  if (number) seed = as_seed_000_counts(info.rounds(plan, whole_batches ? exact_steps : steps), parameters, *number);
+
+  if (json) {
+    nlohmann::ordered_json out{{"strategy", info.name}, {"what", info.what}, {"when", info.when}, {"with whom", info.route_of(plan)},
+                               {"how", codec.name}, {"exact", info.exact}, {"agrees", info.agrees},
+                               {"workers", settings.get<int>("workers")}, {"ranks", work.world.ranks}, {"model", model.name},
+                               {"parameters", shape.layout().parameters}, {"samples", samples}, {"batch", sampler.options().batch},
+                               {"steps", work.steps[0]}, {"rounds", rounds}};
+    out["bytes_sent"] = all ? nlohmann::ordered_json(*all) : nlohmann::ordered_json();
+    out["bytes_of_the_busiest"] = all ? nlohmann::ordered_json(*busiest) : nlohmann::ordered_json();
+    out["as_cheng_2020_counts"] = seed ? nlohmann::ordered_json(*seed) : nlohmann::ordered_json();
+    return out.dump(2) + "\n";
+  }
+  const std::string unknown = "depends on the numbers\n";
+  std::string out = text(info.name, ": ", info.title, "\n", info.what, " · ", info.when, " · ", info.route_of(plan), " · ", codec.name, "; ",
+                         info.exact && codec.lossless ? "takes the steps of one worker with the whole batch"
+                         : info.agrees                ? "all workers hold the same parameters"
+                                                      : "workers' parameters differ between exchanges", "\n\n",
+                         settings.get<int>("workers"), " workers on ", work.world.ranks, " ranks, ", model.name, " of ",
+                         format_count(static_cast<std::int64_t>(parameters)), " parameters, ", format_count(static_cast<std::int64_t>(samples)), " samples of ", data.name, "\n\n");
+  out += text("steps of a worker an epoch   ", work.steps[0], whole_batches ? " of " : " of its own ", sampler.options().batch, " samples\n");
+  out += text("exchanges an epoch           ", format_fixed(rounds, rounds == std::floor(rounds) ? 0 : 2), "\n");
+  out += text("sent by all an epoch         ", all ? format_bytes(all.value()) + "  (payload, closed form)\n" : unknown);
+  if (all) out += text("sent by the busiest          ", format_bytes(*busiest), "  (rank ", busiest_rank, ")\n");
+  if (seed) {
+    out += text("one model a round            ", format_bytes(*seed), "  (as Cheng 2020 counts: samples/batch rounds, the model in whole MB)\n");
+  }
+  return out;
+}
+
+}  // namespace ripieno

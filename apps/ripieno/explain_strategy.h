@@ -1,0 +1,14 @@
+// What a strategy exchanges in a job, before it runs: its place on the four axes and its bytes in closed form.
+#pragma once
+
+#include <string>
+
+#include "apps/ripieno/settings.h"
+#include "ripieno/model/zoo.h"
+
+namespace ripieno {
+
+/// For people, or as JSON.
+std::string explain_strategy(const Settings& settings, const Zoo& zoo, bool json);
+
+}  // namespace ripieno

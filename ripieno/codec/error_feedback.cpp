@@ -1,0 +1,72 @@
+#include "ripieno/codec/error_feedback.h"
+
+#include <algorithm>
+
+#include "ripieno/codec/numbers.h"
+#include "ripieno/core/kernels.h"
+
+namespace ripieno {
+namespace {
+
+/// What is decoded at a time: small enough to stay in the cache.
+constexpr std::size_t piece_elements = 4096;
+
+/// e = x - d, x = d. A number that overflowed leaves its residual as it was: the step is lost on all ranks, and a residual
+/// that is not finite would spoil all that follow.
+template <class T>
+void keep_what_was_lost(T* x, const T* decoded, T* residual, std::size_t n) {
+  for (std::size_t i = 0; i < n; ++i) {
+    const T lost = x[i] - decoded[i];
+    const bool finite = lost - lost == T{0};
+    residual[i] = finite ? lost : residual[i];
+    x[i] = decoded[i];
+  }
+}
+
+}  // namespace
+
+ErrorFeedback::ErrorFeedback(std::size_t elements, DType type, bool on) : elements_(elements), type_(type), on_(on) {}
+
+void ErrorFeedback::encode(const Codec& codec, std::size_t offset, FloatSpan numbers, Random& random,
+                           std::vector<std::byte>& into) {
+  require(numbers.type == type_, "error feedback made for ", name(type_), ", given ", name(numbers.type));
+  require(offset <= elements_ && numbers.count <= elements_ - offset, "error feedback of ", elements_,
+          " elements: the part at ", offset, " of ", numbers.count, " leaves it");
+  into.clear();
+  if (!numbers.data) return;
+  if (!on_) {
+    codec.encode(numbers, random, into);
+    codec.decode(into, numbers);
+    return;
+  }
+  if (residual_.empty()) residual_.resize(elements_ * size_of(type_));
+  const FloatSpan kept = residual().slice(offset, offset + numbers.count);
+
+  // 1. x <- x + e
+  add(numbers, kept);
+  // 2. send C(x)
+  codec.encode(numbers, random, into);
+  // 3. e <- x - D(C(x)), in pieces where the bytes of whole blocks can be decoded apart
+  const std::size_t block = codec.block();
+  const std::size_t whole = std::max<std::size_t>(numbers.count, 1);
+  const std::size_t piece = block ? (piece_elements + block - 1) / block * block : whole;
+  const auto memory = std::make_unique_for_overwrite<double[]>(std::min(piece, numbers.count));
+  for (std::size_t begin = 0; begin < numbers.count; begin += piece) {
+    const std::size_t end = std::min(begin + piece, numbers.count);
+    const FloatSpan x = numbers.slice(begin, end), e = kept.slice(begin, end);
+    const FloatSpan decoded(memory.get(), x.count, type_);
+    const ConstBytes all(into);
+    codec.decode(block ? all.subspan(*codec.bytes(begin), *codec.bytes(x.count)) : all, decoded);
+    with_numbers(x, [&]<class T>(std::span<T> values) {
+      keep_what_was_lost(values.data(), decoded.as<T>().data(), e.as<T>().data(), values.size());
+    });
+  }
+}
+
+void ErrorFeedback::visit(StateVisitor& visitor, const std::string& name) {
+  if (!on_) return;
+  if (residual_.empty()) residual_.resize(elements_ * size_of(type_));  // a checkpoint may be about to fill it
+  visitor.span(name, residual());
+}
+
+}  // namespace ripieno

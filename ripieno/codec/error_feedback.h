@@ -1,0 +1,39 @@
+// Error feedback: what an encoding loses is kept and added to the numbers that are encoded next, so that in the long run
+// nothing is lost: after T rounds, the sum of what was decoded plus the residual is the sum of what was to be sent.
+//
+// 1. x <- x + e
+// 2. send C(x)
+// 3. e <- x - D(C(x))
+//
+// Source: Karimireddy et al., Error feedback fixes SignSGD and other gradient compression schemes, ICML 2019.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "ripieno/codec/codec.h"
+#include "ripieno/core/state.h"
+
+namespace ripieno {
+
+class ErrorFeedback {
+ public:
+  /// Of `elements` numbers, all of them without error at first. Switched off, it encodes and keeps nothing.
+  ErrorFeedback(std::size_t elements, DType type, bool on);
+
+  /// Encodes `numbers`, which are those from element `offset` on, and replaces them by what their receivers will decode:
+  /// D(C(x)). Elsewhere the residual stays as it is. Numbers without data (simulation) are counted: `into` is left empty.
+  void encode(const Codec& codec, std::size_t offset, FloatSpan numbers, Random& random, std::vector<std::byte>& into);
+
+  FloatSpan residual() { return FloatSpan(residual_.data(), on_ ? elements_ : 0, type_); }
+  /// Shows the residual under the name, where it is kept at all.
+  void visit(StateVisitor& visitor, const std::string& name);
+
+ private:
+  std::size_t elements_;
+  DType type_;
+  bool on_;
+  std::vector<std::byte> residual_;  // taken at the first use
+};
+
+}  // namespace ripieno

@@ -1,0 +1,115 @@
+#include "ripieno/codec/qsgd.h"
+
+#include <cmath>
+
+#include "ripieno/codec/block_codec.h"
+
+namespace ripieno {
+namespace {
+
+constexpr std::size_t together = 8;  // numbers whose codes fill whole bytes, whatever their width
+constexpr std::size_t piece = 256;   // numbers whose codes are worked out before they are packed
+
+struct Qsgd {
+  static constexpr const char* name = "qsgd";
+  int bits;
+  bool contraction;
+
+  int levels() const { return (1 << (bits - 1)) - 1; }
+
+  std::size_t bytes(std::size_t m) const { return (m * static_cast<std::size_t>(bits) + 7) / 8; }
+
+  template <class T>
+  float encode(const T* x, std::size_t m, Random& random, std::byte* to) const {
+    // 1. norm = ||x||_2, rounded up
+    const float norm = norm_of(x, m);
+    if (!(norm > 0)) {
+      std::fill_n(to, bytes(m), std::byte{0});
+      return norm;
+    }
+    for (std::size_t i = 0; i < m; i += piece) {
+      const std::size_t n = std::min(piece, m - i);
+      float uniform[piece];
+      std::uint8_t codes[piece] = {};
+      draw(uniform, n, random);
+      // 2. r_i and l_i, 3. with the sign above
+      for (std::size_t j = 0; j < n; ++j) {
+        const T r = std::abs(x[i + j]) / T(norm) * T(levels());
+        const int low = static_cast<int>(r);
+        const int level = std::min(low + (uniform[j] < r - T(low) ? 1 : 0), levels());
+        codes[j] = static_cast<std::uint8_t>(level | (x[i + j] < 0 ? 1 << (bits - 1) : 0));
+      }
+      pack(codes, n, to + i / 8 * static_cast<std::size_t>(bits));
+    }
+    return norm;
+  }
+
+  template <bool adds, class T>
+  void decode(float norm, const std::byte* from, T* y, std::size_t m) const {
+    // 4. D_i = norm sign l_i / s, 5. / (1 + omega)
+    const double d = static_cast<double>(m), s = levels();
+    const double omega = contraction ? std::min(d / (s * s), std::sqrt(d) / s) : 0;
+    const T unit = static_cast<T>(norm / s / (1 + omega));
+    const int most = levels();
+    for (std::size_t i = 0; i < m; i += together) {
+      const std::size_t n = std::min(together, m - i);
+      std::uint64_t word = 0;
+      const std::size_t at = i / 8 * static_cast<std::size_t>(bits), left = bytes(m) - at;
+      if (left >= sizeof word) {
+        std::memcpy(&word, from + at, sizeof word);  // a fixed size is fast; the codes after these are not looked at
+      } else {
+        std::memcpy(&word, from + at, left);
+      }
+      for (std::size_t j = 0; j < n; ++j) {
+        const int code = static_cast<int>(word >> (j * static_cast<std::size_t>(bits)));
+        const int level = code & most, negative = code >> (bits - 1) & 1;
+        put<adds>(y[i + j], T((level ^ -negative) + negative) * unit);  // signs are random: no branch
+      }
+    }
+  }
+
+ private:
+  template <class T>
+  static float norm_of(const T* x, std::size_t m) {
+    double sums[together] = {};  // side by side, so that they vectorise
+    for (std::size_t i = 0; i < m; i += together) {
+      const std::size_t n = std::min(together, m - i);
+      for (std::size_t j = 0; j < n; ++j) sums[j] += static_cast<double>(x[i + j]) * static_cast<double>(x[i + j]);
+    }
+    double square = 0;
+    for (const double sum : sums) square += sum;
+    const double exact = std::sqrt(square);
+    auto norm = static_cast<float>(exact);
+    if (norm < exact) norm = std::nextafter(norm, std::numeric_limits<float>::infinity());
+    if (!std::isfinite(norm)) return no_scale;
+    return norm < std::numeric_limits<float>::min() ? 0.0f : norm;
+  }
+
+  /// Uniform over [0, 1), multiples of 2^-24, two from each draw.
+  static void draw(float* uniform, std::size_t n, Random& random) {
+    for (std::size_t j = 0; j < n; j += 2) {
+      const std::uint64_t draws = random.next();
+      uniform[j] = static_cast<float>(draws >> 40) * 0x1p-24f;
+      if (j + 1 < n) uniform[j + 1] = static_cast<float>(draws & 0xFFFFFF) * 0x1p-24f;
+    }
+  }
+
+  /// The codes' bits one after the other; `codes` is padded with zeros to a multiple of 8.
+  void pack(const std::uint8_t* codes, std::size_t n, std::byte* to) const {
+    for (std::size_t j = 0; j < n; j += together) {
+      std::uint64_t word = 0;
+      for (std::size_t k = 0; k < together; ++k) {
+        word |= std::uint64_t{codes[j + k]} << (k * static_cast<std::size_t>(bits));
+      }
+      std::memcpy(to + j / 8 * static_cast<std::size_t>(bits), &word, bytes(std::min(together, n - j)));
+    }
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Codec> make_qsgd(std::size_t block, int bits, bool contraction) {
+  return std::make_unique<BlockCodec<Qsgd>>(block, Qsgd{bits, contraction});
+}
+
+}  // namespace ripieno

@@ -1,0 +1,41 @@
+#include "ripieno/codec/wire_codec.h"
+
+#include "ripieno/core/kernels.h"
+
+namespace ripieno {
+namespace {
+
+class WireCodec final : public Codec {
+ public:
+  explicit WireCodec(DType type) : type_(type) {}
+
+  std::size_t block() const override { return 1; }
+
+  std::optional<std::size_t> bytes(std::size_t count) const override { return count * size_of(type_); }
+
+  void encode(FloatSpan numbers, Random&, std::vector<std::byte>& into) const override {
+    into.resize(numbers.count * size_of(type_));
+    convert(FloatSpan(into.data(), numbers.count, type_), numbers);
+  }
+
+  void decode(ConstBytes bytes, FloatSpan numbers) const override { convert(numbers, checked(bytes, numbers.count)); }
+
+  void add(ConstBytes bytes, FloatSpan numbers) const override { ripieno::add(numbers, checked(bytes, numbers.count)); }
+
+ private:
+  FloatSpan checked(ConstBytes bytes, std::size_t count) const {
+    if (bytes.size() != count * size_of(type_)) {
+      fail(ErrorKind::mismatch, count, " numbers in ", name(type_), " take ", count * size_of(type_), " bytes, ",
+           bytes.size(), " came: do all ranks run the same recipe?");
+    }
+    return FloatSpan(const_cast<std::byte*>(bytes.data()), count, type_);  // only read from
+  }
+
+  DType type_;
+};
+
+}  // namespace
+
+std::unique_ptr<Codec> make_wire(DType type) { return std::make_unique<WireCodec>(type); }
+
+}  // namespace ripieno

@@ -1,0 +1,202 @@
+#include "ripieno/collective/coded.h"
+
+#include <algorithm>
+
+#include "ripieno/codec/error_feedback.h"
+#include "ripieno/collective/execute.h"
+#include "ripieno/core/async.h"
+#include "ripieno/core/kernels.h"
+
+namespace ripieno {
+namespace {
+
+/// A slot's numbers seen as blocks, of which the last may be short.
+struct Cut {
+  std::size_t elements, block;
+
+  std::size_t blocks() const { return (elements + block - 1) / block; }
+  Range numbers(Range of) const { return {std::min(of.begin * block, elements), std::min(of.end * block, elements)}; }
+};
+
+/// One slot on its way along a route: its numbers, and an image of the encoded final sums.
+class Journey {
+ public:
+  Journey(const Codec& codec, ErrorFeedback& feedback, FloatSpan numbers, Random random)
+      : codec_(codec), feedback_(feedback), numbers_(numbers), random_(random), cut_{numbers.count, codec.block()},
+        state_(cut_.blocks(), State::partial), image_(numbers.data ? bytes({0, cut_.blocks()}) : 0) {}
+
+  std::size_t blocks() const { return cut_.blocks(); }
+
+  /// The bytes to send; valid until the next call.
+  ConstBytes encode(const Transfer& transfer) {
+    const Range range = transfer.range;
+    if (transfer.how == Reduce::add) {
+      advance(range, State::partial, State::spent);
+      outgoing_.clear();
+      feedback_.encode(codec_, cut_.numbers(range).begin, part(range), random_, outgoing_);
+      return {numbers_.data ? outgoing_.data() : nullptr, bytes(range)};
+    }
+    for (std::size_t begin = range.begin; begin < range.end;) {  // runs of blocks of which this rank is the owner
+      std::size_t end = begin;
+      while (end < range.end && state_[end] == State::partial) ++end;
+      if (end > begin) finish({begin, end});
+      begin = std::max(end, begin + 1);
+    }
+    advance(range, State::final, State::final);
+    return image(range);
+  }
+
+  /// Where the bytes that arrive go; valid until arrived().
+  Bytes room(const Transfer& transfer) {
+    if (transfer.how == Reduce::replace) return image(transfer.range);
+    incoming_.resize(numbers_.data ? bytes(transfer.range) : 0);
+    return {numbers_.data ? incoming_.data() : nullptr, bytes(transfer.range)};
+  }
+
+  void arrived(const Transfer& transfer) {
+    const Range range = transfer.range;
+    if (transfer.how == Reduce::add) {
+      advance(range, State::partial, State::partial);
+      if (numbers_.data) codec_.add(incoming_, part(range));
+    } else {
+      for (std::size_t i = range.begin; i < range.end; ++i) {
+        require(state_[i] != State::final, "block ", i, " arrives as final a second time");
+        state_[i] = State::final;
+      }
+      if (numbers_.data) codec_.decode(image(range), part(range));
+    }
+  }
+
+  void check_final() { advance({0, blocks()}, State::final, State::final); }
+
+ private:
+  /// Of a block: a sum that grows; a sum that was sent on; the sum of all.
+  enum class State : std::uint8_t { partial, spent, final };
+
+  void finish(Range owned) {
+    feedback_.encode(codec_, cut_.numbers(owned).begin, part(owned), random_, outgoing_);
+    if (numbers_.data) std::copy(outgoing_.begin(), outgoing_.end(), image(owned).begin());
+    advance(owned, State::partial, State::final);
+  }
+
+  /// Each block is encoded once: it must be in the state that its step presumes.
+  void advance(Range range, State from, State to) {
+    for (std::size_t i = range.begin; i < range.end; ++i) {
+      require(state_[i] == from, "block ", i, " is in state ", static_cast<int>(state_[i]), " instead of ",
+              static_cast<int>(from), " of a coded average");
+      state_[i] = to;
+    }
+  }
+
+  std::size_t bytes(Range range) const { return *codec_.bytes(cut_.numbers(range).size()); }
+  FloatSpan part(Range range) const { return numbers_.slice(cut_.numbers(range).begin, cut_.numbers(range).end); }
+  Bytes image(Range range) {
+    return {numbers_.data ? image_.data() + range.begin * *codec_.bytes(cut_.block) : nullptr, bytes(range)};
+  }
+
+  const Codec& codec_;
+  ErrorFeedback& feedback_;
+  FloatSpan numbers_;
+  Random random_;
+  Cut cut_;
+  std::vector<State> state_;
+  std::vector<std::byte> image_, outgoing_, incoming_;
+};
+
+/// The steps of a route, as execute.cpp has them, over blocks.
+Task<> run_steps(const Route* route, Group group, Journey* journey, Message message) {
+  Endpoint& endpoint = group.endpoint();
+  auto revoke = [&endpoint](std::exception_ptr error) { endpoint.revoke(error); };
+  for (int k = 0; k < route->steps(group.world()); ++k) {
+    Step step = route->step(group.rank(), group.world(), journey->blocks(), k);
+    if (step.send && step.send->range.size() == 0) step.send.reset();
+    if (step.receive && step.receive->range.size() == 0) step.receive.reset();
+
+    ConstBytes payload;
+    Bytes room;
+    Message out = message, in = message;
+    if (step.send) payload = journey->encode(*step.send);
+    if (step.receive) room = journey->room(*step.receive);
+    out.count = payload.size();
+    in.count = room.size();
+    if (step.send && step.receive) {
+      Task<> sending = endpoint.send(group.member(step.send->peer), out, payload);
+      Task<> receiving = endpoint.receive(group.member(step.receive->peer), in, room);
+      Task<> together = both(endpoint.runtime(), std::move(sending), std::move(receiving), revoke);
+      co_await std::move(together);
+    } else if (step.send) {
+      co_await endpoint.send(group.member(step.send->peer), out, payload);
+    } else if (step.receive) {
+      co_await endpoint.receive(group.member(step.receive->peer), in, room);
+    }
+    if (step.receive) journey->arrived(*step.receive);
+  }
+  journey->check_final();
+}
+
+class CodedAverager final : public Averager {
+ public:
+  CodedAverager(const AveragerOptions& options, std::vector<Slot> slots, DType type)
+      : options_(options), route_(find_route(options.route)), codec_(make_codec(options.codec, type)),
+        slots_(std::move(slots)), type_(type), calls_(slots_.size()) {
+    require(codec_->block() > 0 && !route_.at_once, "codec ", options.codec.name, " along route ", route_.name,
+            " is no coded average");
+    const bool feedback = options.codec.error_feedback && !find_codec(options.codec.name).lossless;
+    for (const Slot& slot : slots_) feedback_.emplace_back(slot.elements, type, feedback);
+  }
+
+  Task<> average(Group group, std::size_t slot, FloatSpan numbers, double weight) override {
+    require(numbers.count == slots_.at(slot).elements && numbers.type == type_, "slot ", slot, " of ",
+            slots_[slot].elements, " ", name(type_), " is averaged with ", numbers.count, " ", name(numbers.type));
+    scale(numbers, weight);  // 1.
+    if (group.size() == 1) co_return;
+    const std::uint32_t channel = options_.first_channel + static_cast<std::uint32_t>(slot);
+    const Random random = rounding_draws(options_.seed, group.endpoint().rank(), channel, calls_[slot]++);
+    Journey journey(*codec_, feedback_[slot], numbers, random);
+    Message message;
+    message.channel = {Purpose::exchange, channel * max_segments};
+    message.operation = route_.name;
+    co_await run_steps(&route_, group, &journey, message);  // 2., 3.
+  }
+
+  std::optional<std::uint64_t> bytes_sent(int rank, World world, std::size_t slot) const override {
+    const Cut cut{slots_.at(slot).elements, codec_->block()};
+    std::uint64_t sent = 0;
+    for (int k = 0; k < route_.steps(world); ++k) {
+      const Step step = route_.step(rank, world, cut.blocks(), k);
+      if (step.send) sent += *codec_->bytes(cut.numbers(step.send->range).size());
+    }
+    return sent;
+  }
+
+  void visit(StateVisitor& visitor) override {
+    for (std::size_t slot = 0; slot < slots_.size(); ++slot) {
+      const std::string name = text("averager.slot", options_.first_channel + slot);
+      feedback_[slot].visit(visitor, name + ".residual");
+      visitor.number(name + ".calls", calls_[slot]);
+    }
+  }
+
+ private:
+  const AveragerOptions options_;
+  const Route& route_;
+  const std::unique_ptr<Codec> codec_;
+  const std::vector<Slot> slots_;
+  const DType type_;
+  std::vector<ErrorFeedback> feedback_;  // a slot
+  std::vector<std::int64_t> calls_;      // a slot
+};
+
+}  // namespace
+
+Random rounding_draws(std::uint64_t seed, int rank, std::uint32_t channel, std::int64_t call) {
+  const std::uint64_t of_rank = Random(seed, static_cast<std::uint64_t>(rank)).next();
+  const std::uint64_t of_channel = Random(of_rank, channel).next();
+  return Random(of_channel, static_cast<std::uint64_t>(call));
+}
+
+std::unique_ptr<Averager> make_coded(const AveragerOptions& options, std::vector<Slot> slots, DType type) {
+  return std::make_unique<CodedAverager>(options, std::move(slots), type);
+}
+
+}  // namespace ripieno

@@ -1,0 +1,185 @@
+#include "ripieno/collective/gathered.h"
+
+#include <array>
+#include <cstring>
+
+#include "ripieno/codec/error_feedback.h"
+#include "ripieno/collective/coded.h"
+#include "ripieno/collective/execute.h"
+#include "ripieno/core/async.h"
+#include "ripieno/core/kernels.h"
+
+namespace ripieno {
+namespace {
+
+using SizeBytes = std::array<std::byte, 8>;  // little-endian
+
+SizeBytes to_bytes(std::uint64_t size) {
+  SizeBytes bytes;
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(size >> (8 * i));
+  return bytes;
+}
+
+std::uint64_t from_bytes(const SizeBytes& bytes) {
+  std::uint64_t size = 0;
+  for (std::size_t i = 0; i < bytes.size(); ++i) size |= static_cast<std::uint64_t>(bytes[i]) << (8 * i);
+  return size;
+}
+
+/// One member's encoding. In a simulation without data it has a size alone.
+struct Encoding {
+  std::vector<std::byte> data;
+  std::size_t size = 0;
+
+  Bytes bytes() { return {data.empty() ? nullptr : data.data(), size}; }
+};
+
+/// What all transfers of one all-gather share.
+struct Gathering {
+  Group group;
+  Message message;
+  bool sized;     ///< sizes depend on the numbers, so they are sent too
+  bool has_data;  ///< or it is simulated
+  std::vector<Encoding> of;  ///< by member
+};
+
+Task<> send_one(Gathering* all, int to, int whose) {
+  Endpoint& endpoint = all->group.endpoint();
+  const int peer = all->group.member(to);
+  const Bytes encoding = all->of[whose].bytes();
+  Message message = all->message;
+  if (all->sized) {
+    const SizeBytes size = to_bytes(encoding.size());
+    const ConstBytes payload(size);
+    message.count = payload.size();
+    co_await endpoint.send(peer, message, payload);
+  }
+  if (encoding.empty()) co_return;
+  message.count = encoding.size();
+  co_await endpoint.send(peer, message, encoding);
+}
+
+Task<> receive_one(Gathering* all, int from, int whose) {
+  Endpoint& endpoint = all->group.endpoint();
+  const int peer = all->group.member(from);
+  Encoding& encoding = all->of[whose];
+  Message message = all->message;
+  if (all->sized) {
+    SizeBytes size{};
+    const Bytes room(size);
+    message.count = room.size();
+    co_await endpoint.receive(peer, message, room);
+    encoding.size = from_bytes(size);
+  }
+  if (encoding.size == 0) co_return;
+  if (all->has_data) encoding.data.resize(encoding.size);
+  message.count = encoding.size;
+  const Bytes room = encoding.bytes();
+  co_await endpoint.receive(peer, message, room);
+}
+
+/// Step k: to the next member goes what came from the previous one at step k-1.
+Task<> around_the_ring(Gathering* all) {
+  Endpoint& endpoint = all->group.endpoint();
+  auto revoke = [&endpoint](std::exception_ptr error) { endpoint.revoke(error); };
+  const int ranks = all->group.size(), rank = all->group.rank();
+  const auto mod = [ranks](int x) { return (x % ranks + ranks) % ranks; };
+  for (int k = 0; k < ranks - 1; ++k) {
+    Task<> sending = send_one(all, mod(rank + 1), mod(rank - k));
+    Task<> receiving = receive_one(all, mod(rank - 1), mod(rank - k - 1));
+    Task<> together = both(endpoint.runtime(), std::move(sending), std::move(receiving), revoke);
+    co_await std::move(together);
+  }
+}
+
+/// Everybody's to everybody, in an order in which no two ranks begin with the same receiver.
+Task<> at_once(Gathering* all_of) {
+  Endpoint& endpoint = all_of->group.endpoint();
+  auto revoke = [&endpoint](std::exception_ptr error) { endpoint.revoke(error); };
+  const int ranks = all_of->group.size(), rank = all_of->group.rank();
+  std::vector<Task<>> transfers;
+  for (int k = 1; k < ranks; ++k) {
+    transfers.push_back(send_one(all_of, (rank + k) % ranks, rank));
+    transfers.push_back(receive_one(all_of, (rank - k + ranks) % ranks, (rank - k + ranks) % ranks));
+  }
+  Task<> together = all(endpoint.runtime(), std::move(transfers), revoke);
+  co_await std::move(together);
+}
+
+class GatheredAverager final : public Averager {
+ public:
+  GatheredAverager(const AveragerOptions& options, std::vector<Slot> slots, DType type)
+      : options_(options), route_(find_route(options.route)), codec_(make_codec(options.codec, type)),
+        slots_(std::move(slots)), type_(type), calls_(slots_.size()) {
+    require(gathers(route_), "route ", route_.name, " has no all-gather");
+    const bool feedback = options.codec.error_feedback && !find_codec(options.codec.name).lossless;
+    for (const Slot& slot : slots_) feedback_.emplace_back(slot.elements, type, feedback);
+  }
+
+  Task<> average(Group group, std::size_t slot, FloatSpan numbers, double weight) override {
+    require(numbers.count == slots_.at(slot).elements && numbers.type == type_, "slot ", slot, " of ",
+            slots_[slot].elements, " ", name(type_), " is averaged with ", numbers.count, " ", name(numbers.type));
+    const std::optional<std::size_t> bytes = codec_->bytes(numbers.count);
+    const bool has_data = numbers.data || numbers.count == 0;
+    if (!bytes && !has_data) {
+      fail(ErrorKind::usage, "the bytes of codec ", options_.codec.name,
+           " depend on the numbers, which a simulation without data has not: choose a codec of fixed bytes");
+    }
+    scale(numbers, weight);  // 1.
+    if (group.size() == 1) co_return;
+
+    const std::uint32_t channel = options_.first_channel + static_cast<std::uint32_t>(slot);
+    Gathering gathering{group, {}, !bytes, has_data, std::vector<Encoding>(group.size())};
+    gathering.message.channel = {Purpose::exchange, channel * max_segments};
+    gathering.message.operation = route_.name;
+    for (Encoding& encoding : gathering.of) encoding.size = bytes.value_or(0);
+
+    Encoding& own = gathering.of[group.rank()];  // 2.
+    Random random = rounding_draws(options_.seed, group.endpoint().rank(), channel, calls_[slot]++);
+    feedback_[slot].encode(*codec_, 0, numbers, random, own.data);
+    if (has_data) own.size = own.data.size();
+    require(!bytes || own.size == *bytes, "codec ", options_.codec.name, " made ", own.size, " bytes of ",
+            numbers.count, " numbers instead of ", bytes.value_or(0));
+
+    Task<> gathered = route_.at_once ? at_once(&gathering) : around_the_ring(&gathering);  // 3.
+    co_await std::move(gathered);
+
+    if (!numbers.data) co_return;  // 4.
+    std::memset(numbers.data, 0, numbers.size_bytes());
+    for (const Encoding& encoding : gathering.of) codec_->add(encoding.data, numbers);
+  }
+
+  std::optional<std::uint64_t> bytes_sent(int, World world, std::size_t slot) const override {
+    if (world.ranks == 1) return 0;
+    const std::optional<std::size_t> bytes = codec_->bytes(slots_.at(slot).elements);
+    if (!bytes) return std::nullopt;
+    return static_cast<std::uint64_t>(world.ranks - 1) * *bytes;
+  }
+
+  void visit(StateVisitor& visitor) override {
+    for (std::size_t slot = 0; slot < slots_.size(); ++slot) {
+      const std::string name = text("averager.slot", options_.first_channel + slot);
+      feedback_[slot].visit(visitor, name + ".residual");
+      visitor.number(name + ".calls", calls_[slot]);
+    }
+  }
+
+ private:
+  const AveragerOptions options_;
+  const Route& route_;
+  const std::unique_ptr<Codec> codec_;
+  const std::vector<Slot> slots_;
+  const DType type_;
+  std::vector<ErrorFeedback> feedback_;  // a slot
+  std::vector<std::int64_t> calls_;      // a slot
+};
+
+}  // namespace
+
+bool gathers(const Route& route) { return route.at_once || route.name == "ring"; }
+
+std::unique_ptr<Averager> make_gathered(const AveragerOptions& options, std::vector<Slot> slots, DType type) {
+  return std::make_unique<GatheredAverager>(options, std::move(slots), type);
+}
+
+}  // namespace ripieno

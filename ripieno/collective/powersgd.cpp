@@ -1,0 +1,231 @@
+#include "ripieno/collective/powersgd.h"
+
+#include <Eigen/Core>
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "ripieno/collective/check.h"
+#include "ripieno/collective/execute.h"
+#include "ripieno/core/kernels.h"
+
+namespace ripieno {
+namespace {
+
+template <class T>
+using Rows = Eigen::Map<Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>>;
+template <class T>
+using Columns = Eigen::Map<Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic>>;
+
+/// Where a matrix and its factors lie: in the slot's numbers, and in the packed P and Q of all its matrices.
+struct Factored {
+  Range range;
+  std::size_t rows, columns, rank;
+  std::size_t p, q;
+};
+
+/// A slot's numbers, apart by how they are averaged.
+struct Plan {
+  std::size_t elements = 0;
+  std::vector<Factored> matrices;
+  std::vector<Range> rest;                  ///< what is averaged as it is
+  std::size_t p = 0, q = 0, rest_size = 0;  ///< numbers in all P, in all Q, and in `rest`
+};
+
+Plan make_plan(const Slot& slot, PowerSgdOptions options) {
+  Plan plan;
+  plan.elements = slot.elements;
+  std::size_t checked = 0, done = 0;
+  const auto keep = [&](std::size_t end) {
+    if (end > done) plan.rest.push_back({done, end});
+    plan.rest_size += end - done;
+  };
+  for (const auto& [range, rows, columns] : slot.matrices) {
+    const bool inside = checked <= range.begin && range.begin <= range.end && range.end <= slot.elements;
+    if (!inside || range.size() != rows * columns) {
+      fail(ErrorKind::usage, "a matrix of ", rows, " x ", columns, " at [", range.begin, ", ", range.end,
+           ") of a slot of ", slot.elements, " numbers: matrices ascend, do not overlap and have rows x columns numbers");
+    }
+    checked = range.end;
+    const std::size_t rank = std::min({static_cast<std::size_t>(options.rank), rows, columns});
+    const bool smaller = (rows + columns) * rank < rows * columns;
+    if (rank == 0 || (!smaller && !options.factor_all)) continue;
+    keep(range.begin);
+    done = range.end;
+    plan.matrices.push_back({range, rows, columns, rank, plan.p, plan.q});
+    plan.p += rows * rank;
+    plan.q += columns * rank;
+  }
+  keep(slot.elements);
+  return plan;
+}
+
+/// The unit vector that is furthest from columns [0, j) of P. They are orthonormal, so e_k leaves 1 - |k-th row|^2 of
+/// itself.
+template <class T>
+Eigen::Index furthest_axis(const Columns<T>& p, Eigen::Index j) {
+  Eigen::Index best = 0;
+  if (j > 0) p.leftCols(j).rowwise().squaredNorm().minCoeff(&best);
+  return best;
+}
+
+/// Modified Gram-Schmidt. P has no more columns than rows, and numbers that are finite.
+template <class T>
+void orthogonalise(Columns<T> p) {
+  const auto project = [&p](Eigen::Index j) {
+    for (Eigen::Index i = 0; i < j; ++i) p.col(j) -= p.col(i).dot(p.col(j)) * p.col(i);
+  };
+  const T dependent = std::sqrt(std::numeric_limits<T>::epsilon()) * T(0.01);
+  for (Eigen::Index j = 0; j < p.cols(); ++j) {
+    const T size = p.col(j).cwiseAbs().maxCoeff();
+    if (size > 0) p.col(j) /= size;  // squares neither overflow nor vanish
+    const T before = p.col(j).norm();
+    project(j);
+    if (!(p.col(j).norm() > dependent * before)) {
+      const Eigen::Index axis = furthest_axis<T>(p, j);
+      p.col(j).setZero();
+      p(axis, j) = 1;
+      project(j);
+    }
+    p.col(j) /= p.col(j).norm();
+    project(j);  // once more: what rounding left
+    p.col(j) /= p.col(j).norm();
+  }
+}
+
+template <class T>
+class PowerSgdAverager final : public Averager {
+ public:
+  PowerSgdAverager(const AveragerOptions& options, PowerSgdOptions powersgd, const std::vector<Slot>& slots, DType type)
+      : route_(find_route(options.route)), seed_(options.seed), first_channel_(options.first_channel),
+        error_feedback_(powersgd.error_feedback), type_(type), memory_(slots.size()) {
+    for (const Slot& slot : slots) plans_.push_back(make_plan(slot, powersgd));
+  }
+
+  Task<> average(Group group, std::size_t slot, FloatSpan numbers, double weight) override {
+    const Plan& plan = plans_.at(slot);
+    require(numbers.count == plan.elements && numbers.type == type_, "slot ", slot, " of ", plan.elements, " ",
+            name(type_), " is averaged with ", numbers.count, " ", name(numbers.type));
+    scale(numbers, weight);
+    if (group.size() == 1) co_return;
+    const std::uint32_t channel = first_channel_ + static_cast<std::uint32_t>(slot);
+    const ExecuteOptions options{type_, Purpose::exchange, channel, 0};
+    if (!numbers.data) {
+      const FloatSpan first(nullptr, plan.p + plan.rest_size, type_), second(nullptr, plan.q, type_);
+      co_await all_reduce(route_, group, first, options);
+      co_await all_reduce(route_, group, second, options);
+      co_return;
+    }
+
+    Memory& memory = ready(slot);
+    std::vector<T> first(plan.p + plan.rest_size), second(plan.q);
+    for (const Factored& f : plan.matrices) {
+      if (error_feedback_) add(numbers.slice(f.range.begin, f.range.end), error(memory, f));  // 1.
+      p(first, f).noalias() = m(numbers, f) * q(memory.q, f);                                 // 2.
+    }
+    copy_rest(plan, numbers, first, true);
+    const FloatSpan first_numbers(first), second_numbers(second);
+    co_await all_reduce(route_, group, first_numbers, options);  // 3.
+
+    // What all decide alike: the sums' bits are the same everywhere.
+    bool finite = all_finite(first);
+    for (const Factored& f : plan.matrices) {
+      if (p(first, f).allFinite()) {
+        orthogonalise<T>(p(first, f));  // 4.
+      } else {
+        p(first, f).setConstant(std::numeric_limits<T>::quiet_NaN());
+      }
+      q(second, f).noalias() = m(numbers, f).transpose() * p(first, f);   // 5.
+      m(numbers, f).noalias() -= p(first, f) * q(second, f).transpose();  // 6.
+    }
+    co_await all_reduce(route_, group, second_numbers, options);  // 7.
+
+    finite = finite && all_finite(second);
+    for (const Factored& f : plan.matrices) {
+      if (finite && error_feedback_) convert(error(memory, f), numbers.slice(f.range.begin, f.range.end));
+      m(numbers, f).noalias() = p(first, f) * q(second, f).transpose();  // 8.
+    }
+    copy_rest(plan, numbers, first, false);
+    if (finite) memory.q = std::move(second);
+  }
+
+  std::optional<std::uint64_t> bytes_sent(int rank, World world, std::size_t slot) const override {
+    const Plan& plan = plans_.at(slot);
+    const auto sent = [&](std::size_t elements) { return schedule_cost(route_, rank, world, elements).elements_sent; };
+    return (sent(plan.p + plan.rest_size) + sent(plan.q)) * sizeof(T);
+  }
+
+  void visit(StateVisitor& visitor) override {
+    for (std::size_t slot = 0; slot < plans_.size(); ++slot) {
+      if (plans_[slot].matrices.empty()) continue;
+      Memory& memory = ready(slot);
+      const std::string name = text("averager.slot", first_channel_ + slot);
+      if (error_feedback_) visitor.span(name + ".residual", FloatSpan(memory.error));
+      visitor.span(name + ".q", FloatSpan(memory.q));
+    }
+  }
+
+ private:
+  /// Of a slot; taken at the first use.
+  struct Memory {
+    std::vector<T> error;  ///< as long as the slot, 0 outside matrices
+    std::vector<T> q;
+  };
+
+  Memory& ready(std::size_t slot) {
+    const Plan& plan = plans_[slot];
+    Memory& memory = memory_[slot];
+    if (plan.matrices.empty() || !memory.q.empty()) return memory;
+    if (error_feedback_) memory.error.resize(plan.elements);
+    memory.q.resize(plan.q);
+    Random random(seed_, first_channel_ + slot);
+    for (T& x : memory.q) x = static_cast<T>(random.uniform(-1, 1));
+    return memory;
+  }
+
+  static Rows<T> m(FloatSpan numbers, const Factored& f) {
+    return Rows<T>(numbers.as<T>().data() + f.range.begin, static_cast<Eigen::Index>(f.rows),
+                   static_cast<Eigen::Index>(f.columns));
+  }
+  static Columns<T> p(std::vector<T>& packed, const Factored& f) {
+    return Columns<T>(packed.data() + f.p, static_cast<Eigen::Index>(f.rows), static_cast<Eigen::Index>(f.rank));
+  }
+  static Columns<T> q(std::vector<T>& packed, const Factored& f) {
+    return Columns<T>(packed.data() + f.q, static_cast<Eigen::Index>(f.columns), static_cast<Eigen::Index>(f.rank));
+  }
+  static FloatSpan error(Memory& memory, const Factored& f) {
+    return FloatSpan(memory.error).slice(f.range.begin, f.range.end);
+  }
+  static bool all_finite(const std::vector<T>& values) {
+    return std::all_of(values.begin(), values.end(), [](T x) { return std::isfinite(x); });
+  }
+
+  /// The rest lies behind P in `packed`.
+  static void copy_rest(const Plan& plan, FloatSpan numbers, std::vector<T>& packed, bool pack) {
+    std::size_t at = plan.p;
+    for (const Range range : plan.rest) {
+      const FloatSpan here = numbers.slice(range.begin, range.end);
+      const FloatSpan there = FloatSpan(packed).slice(at, at + range.size());
+      convert(pack ? there : here, pack ? here : there);
+      at += range.size();
+    }
+  }
+
+  const Route& route_;
+  const std::uint64_t seed_;
+  const std::uint32_t first_channel_;
+  const bool error_feedback_;
+  const DType type_;
+  std::vector<Plan> plans_;
+  std::vector<Memory> memory_;
+};
+
+}  // namespace
+
+std::unique_ptr<Averager> make_powersgd(const AveragerOptions& options, PowerSgdOptions powersgd,
+                                        std::vector<Slot> slots, DType type) {
+  if (type == DType::fp64) return std::make_unique<PowerSgdAverager<double>>(options, powersgd, slots, type);
+  return std::make_unique<PowerSgdAverager<float>>(options, powersgd, slots, type);
+}
+
+}  // namespace ripieno

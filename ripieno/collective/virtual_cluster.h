@@ -1,0 +1,70 @@
+// Ranks on one simulated network, in virtual time: P coroutines, each with a counted endpoint. What runs on it is
+// deterministic, and an exchange that would hang ends with an error that says who waits for what.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "ripieno/collective/group.h"
+#include "ripieno/core/runtime.h"
+#include "ripieno/transport/counted.h"
+#include "ripieno/transport/simulated.h"
+
+namespace ripieno {
+
+class VirtualCluster {
+ public:
+  explicit VirtualCluster(int ranks, SimulatedOptions options = {}, std::uint64_t seed = 0)
+      : runtime_(virtual_runtime(seed)), network_(*runtime_, ranks, options) {
+    for (int rank = 0; rank < ranks; ++rank) {
+      endpoints_.push_back(std::make_shared<CountedEndpoint>(network_.endpoint(rank)));
+    }
+  }
+
+  int size() const { return static_cast<int>(endpoints_.size()); }
+  Runtime& runtime() { return *runtime_; }
+  CountedEndpoint& endpoint(int rank) { return *endpoints_[rank]; }
+  Group group(int rank) { return Group(endpoints_[rank]); }
+  const Ledger& ledger(int rank) const { return endpoints_[rank]->ledger(); }
+  SimulatedNetwork& network() { return network_; }
+
+  /// Kills `rank` at that virtual time, during run().
+  void kill_at(Duration when, int rank) {
+    runtime_->call_at(when, [this, rank] { network_.kill(rank); });
+  }
+
+  /// Runs `body(group of rank r)` for every rank; returns the virtual time that it took. Throws the first rank's error;
+  /// Error(internal) where all that is left waits for ever.
+  Duration run(const std::function<Task<>(Group)>& body) {
+    const Duration start = runtime_->now();
+    for (int rank = 0; rank < size(); ++rank) runtime_->spawn("rank " + std::to_string(rank), body(group(rank)));
+    runtime_->run();
+    return runtime_->now() - start;
+  }
+
+  /// Like run(), but a rank may die: it then ends quietly with its first operation that fails for it.
+  Duration run_mortal(const std::function<Task<>(Group)>& body) {
+    const Duration start = runtime_->now();
+    for (int rank = 0; rank < size(); ++rank) {
+      runtime_->spawn("rank " + std::to_string(rank), until_death(&network_, rank, body(group(rank))));
+    }
+    runtime_->run();
+    return runtime_->now() - start;
+  }
+
+ private:
+  static Task<> until_death(SimulatedNetwork* network, int rank, Task<> task) {
+    try {
+      co_await std::move(task);
+    } catch (const Error& error) {
+      if (!network->dead(rank) || error.kind() != ErrorKind::peer) throw;
+    }
+  }
+
+  std::unique_ptr<Runtime> runtime_;  // first: it outlives all that holds its handlers
+  SimulatedNetwork network_;
+  std::vector<std::shared_ptr<CountedEndpoint>> endpoints_;
+};
+
+}  // namespace ripieno

@@ -1,0 +1,42 @@
+// Gates between those who replace parameters and those who use them: one gate for each bucket. Who uses a bucket waits
+// while its gate is closed, as a coroutine or, blocking, on a thread that computes.
+#pragma once
+
+#include <condition_variable>
+#include <mutex>
+#include <vector>
+
+#include "ripieno/core/async.h"
+
+namespace ripieno {
+
+class Gates {
+ public:
+  /// All open.
+  Gates(Runtime& runtime, std::size_t count) : runtime_(runtime), events_(count), closed_(count) {}
+
+  std::size_t size() const { return closed_.size(); }
+
+  /// From the runtime's thread. Closing a closed gate or opening an open one changes nothing.
+  void close(std::size_t gate);
+  void open(std::size_t gate);
+  /// Opens all gates for good: nobody waits any more. For when the job cannot go on.
+  void give_up();
+
+  /// Returns once the gate is open. From the runtime's thread.
+  Task<> passed(std::size_t gate);
+  /// The same, blocking. From any other thread.
+  void wait(std::size_t gate);
+  /// From any thread.
+  bool any_closed();
+
+ private:
+  Runtime& runtime_;
+  std::vector<std::shared_ptr<Event>> events_;  // of the gates that are closed
+  std::mutex mutex_;                            // guards what follows
+  std::condition_variable opened_;
+  std::vector<bool> closed_;
+  bool given_up_ = false;
+};
+
+}  // namespace ripieno

@@ -1,0 +1,48 @@
+// Dynamic loss scaling for fp16 compute: the loss is multiplied by a scale so that small gradients do not vanish in fp16.
+// A step whose gradients overflow is not taken and the scale halved; after 2,000 good steps it is doubled.
+// Source: Micikevicius et al., Mixed precision training, ICLR 2018; the numbers are those of torch.amp.GradScaler.
+#pragma once
+
+#include <cstdint>
+
+#include "ripieno/core/state.h"
+
+namespace ripieno {
+
+struct LossScaleOptions {
+  double initial = 65536;     ///< > 0
+  double growth = 2;          ///< >= 1
+  double backoff = 0.5;       ///< in (0, 1)
+  std::int64_t interval = 2000;  ///< good steps in a row before it grows, >= 1
+};
+
+class LossScale {
+ public:
+  explicit LossScale(LossScaleOptions options = {}) : options_(options), value_(options.initial) {}
+
+  /// What the loss, and so every gradient, is multiplied by.
+  double value() const { return value_; }
+
+  /// To be told after every step, alike on all ranks that must agree.
+  void update(bool finite) {
+    if (!finite) {
+      value_ *= options_.backoff;
+      good_ = 0;
+    } else if (++good_ == options_.interval) {
+      value_ *= options_.growth;
+      good_ = 0;
+    }
+  }
+
+  void visit(StateVisitor& visitor) {
+    visitor.span("loss_scale.value", FloatSpan(&value_, 1, DType::fp64));
+    visitor.number("loss_scale.good_steps", good_);
+  }
+
+ private:
+  LossScaleOptions options_;
+  double value_;
+  std::int64_t good_ = 0;
+};
+
+}  // namespace ripieno

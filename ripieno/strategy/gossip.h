@@ -1,0 +1,51 @@
+// Gossip: after every step of its own each worker averages its parameters with one partner, another one every time.
+// News reach everybody in O(log P) steps, and a step costs what two workers cost, however many there are.
+//
+//   gossip-pairs        a random perfect matching of the workers, drawn anew for every step from the plan's seed; both
+//                       send to each other. Of an odd number one idles, drawn as well.
+//   gossip-exponential  the one-peer exponential graph: in step t worker r sends to r + h and receives from r - h,
+//                       mod P, with h = 2^(t mod ceil(log2 P)). Where P is a power of two, log2 P such means in a row,
+//                       without steps between them, are the mean of all.
+//
+// 1. All workers start from rank 0's parameters w.
+// 2. Each takes its optimiser's step on its gradient times samples P / samples of all workers in this step.
+// 3. Each sends q, its w as the wire format holds it, and gets its partner's q':  w <- (w - q) + (q + q') / 2.
+// 4. Go to 2, until the plan's epochs are done.
+//
+// Why the weights in 2, and why w - q is kept: strategy/mixing.h. The mean over the workers is the consensus, and 3
+// keeps it. With pairs both partners end with the same bits, unless the wire format is narrower than the numbers in
+// memory: then they differ by what it lost of each.
+//
+// Rounds: one a step. Bytes sent a step for n bytes on the wire: n by each worker; 0 by the one that idles, and by one
+// worker alone.
+// Commits: a step commits on a worker when its partner's parameters are in. A lost worker ends the job on all.
+// Sources: Boyd, Ghosh, Prabhakar, Shah, Randomized gossip algorithms, IEEE Trans. Information Theory 52 (6), 2006;
+// Jin, Yuan, Iandola, Keutzer, How to scale distributed deep learning?, 2016 (gossiping SGD); Lian, Zhang, Zhang, Liu,
+// Asynchronous decentralized parallel stochastic gradient descent, ICML 2018; Assran, Loizou, Ballas, Rabbat,
+// Stochastic gradient push for distributed deep learning, ICML 2019, and Ying, Yuan, Chen, Hu, Pan, Yin, Exponential
+// graph is provably efficient for decentralized deep training, NeurIPS 2021 (the one-peer exponential graph).
+#pragma once
+
+#include "ripieno/strategy/registry.h"
+
+namespace ripieno {
+
+/// The members whom a worker sends to and receives from; itself where it idles.
+struct Partners {
+  int to = 0, from = 0;
+  bool operator==(const Partners&) const = default;
+};
+
+/// gossip-pairs: the same draw on all ranks, whoever asks.
+Partners random_partners(int rank, int ranks, std::uint64_t seed, std::uint64_t step);
+
+/// gossip-exponential; the seed has no effect.
+Partners exponential_partners(int rank, int ranks, std::uint64_t seed, std::uint64_t step);
+
+/// info.name is gossip-pairs or gossip-exponential. The plan's codec is a wire format: else Error(usage).
+std::unique_ptr<Strategy> make_gossip(const StrategyInfo& info, const Plan& plan, Workplace workplace);
+
+std::optional<std::uint64_t> gossip_bytes_sent(const StrategyInfo& info, const Plan& plan, const Layout& layout,
+                                               const Workload& work, int rank);
+
+}  // namespace ripieno

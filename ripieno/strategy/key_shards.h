@@ -1,0 +1,39 @@
+// Which parameter server holds which numbers. The keys are the model's tensors; one that is larger than a server's even
+// share is cut, so that no server gets much more than its part of the bytes and of the work.
+//
+// 1. Cut every tensor of more than E = ceil(N / k) numbers into ceil(size / E) nearly equal pieces; halve the
+//    largest until there are k.
+// 2. Give the pieces, the largest first, each to the shard that holds the fewest numbers by then (Graham's rule).
+//
+// The largest shard holds at most N / k numbers and the largest piece, which has at most E.
+// Source: Li et al., Scaling distributed machine learning with the parameter server, OSDI 2014; Graham, Bounds on
+// multiprocessing timing anomalies, SIAM J. Appl. Math. 17, 1969.
+#pragma once
+
+#include <vector>
+
+#include "ripieno/strategy/learner.h"
+
+namespace ripieno {
+
+class KeyShards {
+ public:
+  /// `keys` are a partition of [0, elements), in any order. Throws Error(usage) for more shards than numbers.
+  KeyShards(const std::vector<Range>& keys, std::size_t elements, int shards);
+  explicit KeyShards(const Layout& layout, int shards);
+
+  int count() const { return static_cast<int>(shards_.size()); }
+  /// What a shard holds: ascending ranges of the flat parameters, apart from each other, not empty.
+  const std::vector<Range>& ranges(int shard) const { return shards_.at(static_cast<std::size_t>(shard)); }
+  /// Numbers that a shard holds, >= 1.
+  std::size_t size(int shard) const;
+
+  /// A shard numbers what it holds from 0, in the order of ranges(): `compact` is all of it, `flat` the whole model.
+  void gather(int shard, FloatSpan compact, FloatSpan flat) const;
+  void scatter(int shard, FloatSpan flat, FloatSpan compact) const;
+
+ private:
+  std::vector<std::vector<Range>> shards_;
+};
+
+}  // namespace ripieno

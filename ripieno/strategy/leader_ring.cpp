@@ -1,0 +1,179 @@
+#include "ripieno/strategy/leader_ring.h"
+
+#include <cmath>
+#include <numeric>
+
+#include "ripieno/collective/execute.h"
+#include "ripieno/core/numbers.h"
+#include "ripieno/membership/election.h"
+#include "ripieno/strategy/steps.h"
+#include "ripieno/strategy/synchronous.h"
+#include "ripieno/strategy/together.h"
+
+namespace ripieno {
+namespace {
+
+/// The members of a group, from its member `first` on and around.
+Group rotated(const Group& group, int first) {
+  std::vector<int> members;
+  for (int i = 0; i < group.size(); ++i) members.push_back(group.member((first + i) % group.size()));
+  return Group(group.shared_endpoint(), members);
+}
+
+class LeaderRing final : public Strategy {
+ public:
+  LeaderRing(const StrategyInfo& info, const Plan& plan, Workplace workplace)
+      : plan_(plan),
+        place_(std::move(workplace)),
+        everyone_(place_.group.size()),
+        ring_(place_.group),
+        layout_(place_.learner.layout()),
+        averager_(averager_of(info, plan, slots_of(layout_, layout_.buckets), layout_.type)),
+        optimiser_(make_optimiser(plan.optimiser, layout_.parameters, layout_.type)),
+        learning_rate_(plan.learning_rate, plan.epochs, plan.rate_scale),
+        average_(layout_.parameters, layout_.type) {}
+
+  Task<> run() override {
+    co_await start_alike(place_.group, place_.learner);  // 1
+    co_await elect_leader();
+    place_.recorder.begin();
+    std::int64_t item = 0;  // steps and epochs' ends, in the order in which every rank comes to them
+    for (Steps at(plan_, place_.learner.steps_per_epoch()); at.more(); at.next()) {
+      const double rate = learning_rate_.at(at.epochs_done());
+      PassResult result;
+      for (++item; done_ < item;) co_await survive(take_step(at.batch(), item, &result));
+      step_if_finite(place_, *optimiser_, rate);  // 4
+      place_.recorder.step({at.epoch(), at.step(), result.loss, result.samples, rate, {}});
+      if (!at.ends_epoch()) continue;
+      const bool evaluates = evaluates_after(plan_, at.epoch(), at.ends());
+      for (++item; done_ < item;) co_await survive(end_epoch(evaluates, item));
+      place_.recorder.epoch({at.epoch(), score_.accuracy, score_.loss, hash(place_.learner.parameters()), NAN});
+      if (place_.checkpoint && !at.ends_early()) place_.checkpoint(at.epoch());
+    }
+  }
+
+  FloatSpan consensus() override { return place_.learner.parameters(); }
+  void visit(StateVisitor& visitor) override {
+    optimiser_->visit(visitor);
+    averager_->visit(visitor);
+  }
+
+ private:
+  Task<> elect_leader() {
+    std::vector<int> alive;
+    for (int i = 0; i < place_.group.size(); ++i) alive.push_back(place_.group.member(i));
+    std::sort(alive.begin(), alive.end());
+    const auto round = static_cast<std::uint32_t>(everyone_ - place_.group.size());  // once for each set of survivors
+    const int leader = co_await elect(place_.group.shared_endpoint(), alive, round);
+    const auto at = std::find(alive.begin(), alive.end(), leader);
+    ring_ = rotated(Group(place_.group.shared_endpoint(), alive), static_cast<int>(at - alive.begin()));
+  }
+
+  /// 2 and 3. The gradients become the average.
+  Task<> take_step(BatchId batch, std::int64_t item, PassResult* result) {
+    Learner& learner = place_.learner;
+    const auto pass = co_await learner.begin(batch);  // 2
+    *result = co_await pass->finish();
+    double samples = result->global_samples;
+    if (place_.group.size() < everyone_) samples = co_await sum(result->samples);
+    const StageTimer timer(place_.recorder, place_.group.runtime(), Stage::exchange);
+    const double loss_scale = learner.loss_scale() ? learner.loss_scale()->value() : 1;
+    const double weight = samples > 0 ? result->samples / samples / loss_scale : 0;
+    for (std::size_t i = 0; i < layout_.buckets.size(); ++i) {  // 3
+      const Range bucket = layout_.buckets[i];
+      co_await averager_->average(ring_, i, learner.gradients().slice(bucket.begin, bucket.end), weight);
+    }
+    convert(average_.span(), learner.gradients());
+    done_ = item;
+  }
+
+  Task<> end_epoch(bool evaluates, std::int64_t item) {
+    co_await average_buffers(place_.group, place_.learner);
+    Score score{NAN, NAN};
+    if (evaluates) {
+      const StageTimer timer(place_.recorder, place_.group.runtime(), Stage::evaluate);
+      score = co_await evaluate_together(place_.group, place_.learner);
+    }
+    score_ = score;
+    done_ = item;
+  }
+
+  /// Runs work that ends early when a rank dies; then the survivors get together again.
+  Task<> survive(Task<> work) {
+    std::exception_ptr loss = co_await lost_in(std::move(work));
+    while (loss) {
+      std::vector<int> alive;
+      try {
+        alive = place_.group.endpoint().survivors();
+      } catch (const Error&) {  // this rank is the one that died, or the transport cannot go on
+        std::rethrow_exception(loss);
+      }
+      place_.group = Group(place_.group.shared_endpoint(), alive);
+      loss = co_await lost_in(get_together());
+    }
+  }
+
+  static Task<std::exception_ptr> lost_in(Task<> work) {
+    std::exception_ptr loss;
+    try {
+      co_await std::move(work);
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::peer) throw;
+      loss = std::current_exception();
+    }
+    co_return loss;
+  }
+
+  /// 5. Who has come further than another hands over what that one misses: the last average, the last score.
+  Task<> get_together() {
+    co_await elect_leader();
+    Group group = place_.group;
+    std::vector<double> progress(group.size());
+    progress[group.rank()] = static_cast<double>(done_);
+    const ExecuteOptions control{DType::fp64, Purpose::control};
+    co_await all_reduce(find_route("reduce-broadcast"), group, FloatSpan(progress), control);
+    const auto furthest = std::max_element(progress.begin(), progress.end());
+    if (*std::min_element(progress.begin(), progress.end()) == *furthest) co_return;
+
+    const Group from_furthest = rotated(group, static_cast<int>(furthest - progress.begin()));
+    std::array<double, 2> score{score_.accuracy, score_.loss};
+    co_await broadcast(from_furthest, FloatSpan(std::span<double>(score)), control);
+    const ExecuteOptions exchange{layout_.type, Purpose::exchange};
+    co_await broadcast(from_furthest, average_.span(), exchange);
+    score_ = {score[0], score[1]};
+    convert(place_.learner.gradients(), average_.span());
+    done_ = static_cast<std::int64_t>(*furthest);
+  }
+
+  Task<double> sum(double value) {
+    const ExecuteOptions control{DType::fp64, Purpose::control};
+    co_await all_reduce(find_route("reduce-broadcast"), place_.group, FloatSpan(&value, 1, DType::fp64), control);
+    co_return value;
+  }
+
+  Plan plan_;
+  Workplace place_;  // its group: the ranks that are alive
+  int everyone_;     // ranks at the start
+  Group ring_;       // the same, from the leader on
+  const Layout& layout_;
+  std::unique_ptr<Averager> averager_;
+  std::unique_ptr<Optimiser> optimiser_;
+  LearningRate learning_rate_;
+  std::int64_t done_ = 0;  // items that this rank has the outcome of
+  Numbers average_;        // the last step's
+  Score score_{NAN, NAN};  // the last epoch's
+};
+
+}  // namespace
+
+std::unique_ptr<Strategy> make_leader_ring(const StrategyInfo& info, const Plan& plan, Workplace workplace) {
+  return std::make_unique<LeaderRing>(info, plan, std::move(workplace));
+}
+
+std::optional<std::uint64_t> leader_ring_bytes_sent(const StrategyInfo& info, const Plan& plan, const Layout& layout,
+                                                    const Workload& work, int rank) {
+  const int leader = work.world.ranks - 1;
+  return synchronous_bytes_sent(info, plan, layout, work, (rank - leader + work.world.ranks) % work.world.ranks);
+}
+
+}  // namespace ripieno

@@ -1,0 +1,28 @@
+// Leader ring: synchronous SGD whose gradients are averaged by one of the workers, the leader, in two cycles around a ring.
+// The leader is chosen by the bully algorithm, and chosen again when it dies; the others go on without a worker that died.
+//
+// 1. All ranks start from rank 0's weights and elect the leader, the highest rank (membership/election.h).
+// 2. Every rank computes the mean gradient over its part of the global batch.
+// 3. First cycle: partial sums travel around the ring to the leader. Second cycle: the average travels from the leader around
+//    the ring (collective/leader_ring.h).
+// 4. Every rank's optimiser takes the same step on the same gradient.
+// 5. When a rank dies: the survivors elect a leader among themselves; whoever already has the last average hands it to those
+//    who do not; then all take the next step. The dead rank's part of each batch is lost, and the others' weigh more.
+//
+// Bytes a step for n bytes: n by the leader and the rank before it, 2n by the others.
+// Commits: a step commits as soon as one survivor has its average. Over tcp a lost rank ends the job for now.
+// Source: Chundury, Distributed learning using iterative pair-wise averaging, NCSU CSC591, 2022, section 2.2; Garcia-Molina,
+// Elections in a distributed computing system, IEEE Transactions on Computers C-31(1), 1982.
+#pragma once
+
+#include "ripieno/strategy/registry.h"
+
+namespace ripieno {
+
+std::unique_ptr<Strategy> make_leader_ring(const StrategyInfo& info, const Plan& plan, Workplace workplace);
+
+/// While nobody dies.
+std::optional<std::uint64_t> leader_ring_bytes_sent(const StrategyInfo& info, const Plan& plan, const Layout& layout,
+                                                    const Workload& work, int rank);
+
+}  // namespace ripieno

@@ -1,0 +1,72 @@
+// A learner without LibTorch: linear regression in double precision on made-up data, y = sum of x_j (j - 3). Exact enough
+// to compare the weights of P workers with those of one, quick enough for thousands of steps in virtual time; over a real
+// clock it computes as well.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "ripieno/data/sampler.h"
+#include "ripieno/strategy/learner.h"
+
+namespace ripieno {
+
+struct LinearOptions {
+  std::uint32_t samples = 103;
+  std::size_t features = 13;
+  std::size_t buffers = 0;          ///< they begin as 1 + the worker's index, and no pass changes them
+  std::size_t bucket_elements = 5;
+  double first_weight = 0;          ///< what every weight begins as
+  SamplerOptions sampler;
+  Duration sample_cost{0};          ///< charged for each sample of a pass
+  std::function<Duration(BatchId)> cost = {};  ///< charged for a pass besides
+  bool loss_scale = false;          ///< computes in a format that overflows, under a loss scale
+  bool leave_out = false;           ///< plant a fault: this worker's gradient is dropped
+};
+
+class LinearLearner final : public Learner {
+ public:
+  LinearLearner(Runtime& runtime, LinearOptions options);
+
+  const Layout& layout() const override { return layout_; }
+  FloatSpan parameters() override { return FloatSpan(weights_); }
+  FloatSpan gradients() override { return FloatSpan(gradients_); }
+  FloatSpan buffers() override { return FloatSpan(buffers_); }
+  std::uint32_t steps_per_epoch() const override { return sampler_.steps(); }
+  std::uint32_t samples_per_epoch() const override { return sampler_.samples(); }
+  Gates& gates() override { return gates_; }
+  LossScale* loss_scale() override { return loss_scale_ ? &*loss_scale_ : nullptr; }
+  Task<std::unique_ptr<Pass>> begin(BatchId id) override;
+  /// A sample is right where its value is missed by less than 0.5.
+  Task<Evaluation> evaluate(int part, int parts) override;
+  void visit(StateVisitor& visitor) override {
+    if (loss_scale_) loss_scale_->visit(visitor);
+  }
+
+  const Sampler& sampler() const { return sampler_; }
+  /// The made-up sample: its features and its value.
+  std::pair<std::vector<double>, double> sample(std::uint32_t i) const;
+  /// The weights that miss no value.
+  std::vector<double> truth() const;
+
+ private:
+  struct Shared;
+  class LinearPass;
+
+  Task<> compute_pass(BatchId id, std::shared_ptr<Shared> shared);
+  /// The sample's value as the weights have it, less what it is.
+  double error(const std::vector<double>& x, double y) const;
+
+  Runtime& runtime_;
+  LinearOptions options_;
+  Sampler sampler_;
+  Layout layout_;
+  Gates gates_;
+  std::optional<LossScale> loss_scale_;
+  std::vector<double> weights_, gradients_, buffers_;
+};
+
+}  // namespace ripieno

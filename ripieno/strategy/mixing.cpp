@@ -1,0 +1,87 @@
+#include "ripieno/strategy/mixing.h"
+
+#include "ripieno/codec/wire.h"
+#include "ripieno/core/async.h"
+#include "ripieno/strategy/apart.h"
+#include "ripieno/strategy/steps.h"
+#include "ripieno/strategy/together.h"
+
+namespace ripieno {
+
+DType wire_type(const Plan& plan, DType native) { return find_wire_format(plan.exchange.codec.name).type(native); }
+
+Mixing::Mixing(const Plan& plan, Workplace workplace, int set)
+    : plan_(plan),
+      place_(std::move(workplace)),
+      optimiser_(make_optimiser(plan.optimiser, place_.learner.layout().parameters, place_.learner.layout().type)),
+      learning_rate_(plan.learning_rate, plan.epochs, plan.rate_scale),
+      mean_(place_.learner.layout().parameters, place_.learner.layout().type),
+      lost_(place_.learner.layout().parameters, place_.learner.layout().type),
+      consensus_(place_.learner.layout().parameters, place_.learner.layout().type) {
+  const Layout& layout = place_.learner.layout();
+  for (int i = 0; i < set; ++i) {
+    set_.push_back(std::make_unique<Numbers>(layout.parameters, wire_type(plan, layout.type)));
+  }
+}
+
+Task<> Mixing::run() {
+  Runtime& runtime = place_.group.runtime();
+  co_await start_apart(place_.group, &place_.learner, plan_.first_epoch > 0);  // 1
+  started();
+  convert(consensus_.span(), place_.learner.parameters());
+  place_.recorder.begin();
+  for (Steps at(plan_, place_.learner.steps_per_epoch()); at.more(); at.next()) {
+    const double rate = learning_rate_.at(at.epochs_done());
+    const BatchId batch = at.batch();
+    const PassResult result = co_await step(batch, rate);  // 2
+    {
+      const StageTimer timer(place_.recorder, runtime, Stage::exchange);
+      const Duration begin = runtime.now();
+      if (place_.group.size() > 1) co_await mix(at.step());  // 3
+      place_.recorder.span({"exchange", 0, begin, runtime.now()});
+    }
+    place_.recorder.step({at.epoch(), at.step(), result.loss, result.samples, rate, {}});
+    if (at.ends_epoch()) {
+      const FloatSpan consensus = consensus_.span();
+      co_await end_epoch_apart(&place_, &plan_, at.epoch(), at.ends(), consensus);
+      if (place_.checkpoint && !at.ends_early()) place_.checkpoint(at.epoch());
+    }
+  }
+}
+
+Task<PassResult> Mixing::step(BatchId batch, double rate) {
+  Learner& learner = place_.learner;
+  const auto pass = co_await learner.begin(batch);
+  const PassResult result = co_await pass->finish();
+  const double loss_scale = learner.loss_scale() ? learner.loss_scale()->value() : 1;
+  scale(learner.gradients(), result.share() * place_.group.size() / loss_scale);
+  step_if_finite(place_, *optimiser_, rate);
+  co_return result;
+}
+
+Task<> Mixing::pass_on(const char* operation, int to, FloatSpan numbers, int from, FloatSpan into) {
+  if (numbers.count == 0) co_return;
+  Endpoint* endpoint = &place_.group.endpoint();
+  const Message message{{Purpose::exchange, 0}, operation, numbers.type, numbers.count};
+  Task<> sending = endpoint->send(place_.group.member(to), message, numbers.bytes());
+  Task<> receiving = endpoint->receive(place_.group.member(from), message, into, Reduce::replace);
+  auto revoke = [endpoint](std::exception_ptr error) { endpoint->revoke(error); };
+  Task<> together = both(endpoint->runtime(), std::move(sending), std::move(receiving), revoke);
+  co_await std::move(together);
+}
+
+void Mixing::take_mean(const std::vector<FloatSpan>& set) {
+  const FloatSpan parameters = place_.learner.parameters(), mean = mean_.span(), lost = lost_.span(), own = of_set(0);
+  convert(mean, set[0]);
+  for (std::size_t i = 1; i < set.size(); ++i) add(mean, set[i]);
+  scale(mean, 1.0 / static_cast<double>(set.size()));
+  if (own.type != parameters.type) {
+    convert(lost, own);
+    scale(lost, -1);
+    add(lost, parameters);
+    add(mean, lost);
+  }
+  convert(parameters, mean);
+}
+
+}  // namespace ripieno

@@ -1,0 +1,64 @@
+// Mixing: what gossip and ring-passes have in common. After every step of its own a worker replaces its parameters by a
+// mean of a few workers'; nobody waits for all, and the workers' parameters differ.
+//
+// 1. All workers start from rank 0's parameters w.
+// 2. Worker r takes its optimiser's step on its gradient times samples_r P / samples of all P workers in this step.
+// 3. With q_r, its parameters as the wire format holds them, it sends q_r and gets the q_s of a set S of m workers,
+//    itself among them:  w_r <- (w_r - q_r) + sum of q_s / m.
+// 4. Go to 2, until the plan's epochs are done.
+//
+// The mean over all workers is what is trained, and it is the consensus. Every worker is in m sets, so 3 keeps the mean
+// exactly, with a narrow wire format too: what the wire loses of q_r stays in w_r. And by the weights in 2 the mean
+// moves by -rate times the mean gradient over all samples, however unevenly these are shared out (with an optimiser
+// that is linear in the gradient). With a wire format that loses nothing, workers with the same set end with the same
+// bits; else they differ by what the wire lost.
+//
+// Commits: a step commits on a worker when its mean is taken. A lost worker ends the job on all.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "ripieno/core/numbers.h"
+#include "ripieno/strategy/strategy.h"
+
+namespace ripieno {
+
+class Mixing : public Strategy {
+ public:
+  Task<> run() override;
+  FloatSpan consensus() override { return consensus_.span(); }
+  void visit(StateVisitor& visitor) override { optimiser_->visit(visitor); }
+
+ protected:
+  /// For sets of at most `set` workers. The plan's codec is a wire format; anything else is Error(usage).
+  Mixing(const Plan& plan, Workplace workplace, int set);
+
+  /// Called before the first step, with the parameters that training starts or goes on from.
+  virtual void started() {}
+  /// 3.
+  virtual Task<> mix(std::uint64_t step) = 0;
+
+  /// Room for the `i`-th q of the set, in the wire's type; the 0th is this worker's own.
+  FloatSpan of_set(std::size_t i) { return set_[i]->span(); }
+  /// Sends numbers in the wire's type to member `to` while as many come in from member `from`.
+  Task<> pass_on(const char* operation, int to, FloatSpan numbers, int from, FloatSpan into);
+  /// The second half of 3. Sums in the order given.
+  void take_mean(const std::vector<FloatSpan>& set);
+
+  Plan plan_;
+  Workplace place_;
+
+ private:
+  Task<PassResult> step(BatchId batch, double rate);
+
+  std::unique_ptr<Optimiser> optimiser_;
+  LearningRate learning_rate_;
+  std::vector<std::unique_ptr<Numbers>> set_;
+  Numbers mean_, lost_, consensus_;
+};
+
+/// The type of a model's numbers on the wire. Throws Error(usage) where the plan's codec is no wire format.
+DType wire_type(const Plan& plan, DType native);
+
+}  // namespace ripieno

@@ -1,0 +1,35 @@
+// What cannot be, and why: one table of all combinations that are refused, from which they are refused at once and the
+// documentation is printed (`ripieno list refusals`).
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "ripieno/strategy/registry.h"
+
+namespace ripieno {
+
+/// Everything that a refusal may depend on.
+struct Choice {
+  const StrategyInfo& info;
+  const Plan& plan;
+  int workers = 1;
+  bool loss_scale = false;       ///< compute in fp16
+  bool uneven_data = false;      ///< data shared out by label or by Dirichlet's distribution
+  bool saves_on_the_way = false; ///< a checkpoint every so many epochs
+  bool deaths = false;           ///< ranks are to die (simulated)
+};
+
+struct Refusal {
+  std::string_view what;    ///< the combination, in the recipe's words
+  std::string_view reason;
+  std::string_view instead;
+  bool (*applies)(const Choice& choice);
+};
+
+std::span<const Refusal> refusals();
+
+/// Throws Error(usage), with the combination, its reason and what to do, if a refusal applies.
+void refuse(const Choice& choice);
+
+}  // namespace ripieno

@@ -1,0 +1,88 @@
+#include "ripieno/strategy/ring_passes.h"
+
+#include <map>
+
+#include "ripieno/strategy/mixing.h"
+#include "ripieno/strategy/together.h"
+
+namespace ripieno {
+namespace {
+
+class RingPasses final : public Mixing {
+ public:
+  RingPasses(const Plan& plan, Workplace workplace) : Mixing(plan, std::move(workplace), plan.passes + 1) {}
+
+ private:
+  Task<> mix(std::uint64_t) override {
+    const int workers = place_.group.size(), me = place_.group.rank();
+    const int next = (me + 1) % workers, previous = (me - 1 + workers) % workers;
+    convert(of_set(0), place_.learner.parameters());
+    std::map<int, FloatSpan> by_rank{{me, of_set(0)}};
+    for (int j = 1; j <= plan_.passes; ++j) {
+      const FloatSpan newest = of_set(j - 1), into = of_set(j);
+      co_await pass_on("ring-passes", next, newest, previous, into);
+      by_rank[(me - j + workers) % workers] = into;
+    }
+    std::vector<FloatSpan> set;
+    for (const auto& [rank, numbers] : by_rank) set.push_back(numbers);
+    take_mean(set);
+  }
+};
+
+std::unique_ptr<Averager> full_ring(const Plan& plan, const Layout& layout) {
+  AveragerOptions options;
+  options.route = "leader-ring";
+  options.codec = plan.exchange.codec;
+  options.segment_bytes = plan.exchange.segment_bytes;
+  return make_averager(options, slots_of(layout, {{0, layout.parameters}}), layout.type);
+}
+
+/// p = W.
+class FullRing final : public Mixing {
+ public:
+  FullRing(const Plan& plan, Workplace workplace)
+      : Mixing(plan, std::move(workplace), 0),
+        averager_(full_ring(plan, place_.learner.layout())),
+        before_(place_.learner.layout().parameters, place_.learner.layout().type) {}
+
+ private:
+  void started() override { convert(before_.span(), place_.learner.parameters()); }
+
+  Task<> mix(std::uint64_t) override {
+    const FloatSpan parameters = place_.learner.parameters(), before = before_.span();
+    scale(before, -1);
+    add(parameters, before);
+    co_await averager_->average(place_.group, 0, parameters, 1.0 / place_.group.size());
+    scale(before, -1);
+    add(before, parameters);
+    convert(parameters, before);
+  }
+
+  std::unique_ptr<Averager> averager_;
+  Numbers before_;
+};
+
+void check(const Plan& plan, int workers) {
+  if (plan.passes >= 1 && plan.passes <= workers) return;
+  fail(ErrorKind::usage, "passes = ", plan.passes, " with ", workers, " workers: ring-passes takes 1 .. ", workers,
+       ", the number of workers (which is the full leader ring)");
+}
+
+}  // namespace
+
+std::unique_ptr<Strategy> make_ring_passes(const StrategyInfo&, const Plan& plan, Workplace workplace) {
+  check(plan, workplace.group.size());
+  wire_type(plan, workplace.learner.layout().type);  // refuses other codecs
+  if (plan.passes == workplace.group.size()) return std::make_unique<FullRing>(plan, std::move(workplace));
+  return std::make_unique<RingPasses>(plan, std::move(workplace));
+}
+
+std::optional<std::uint64_t> ring_passes_bytes_sent(const StrategyInfo&, const Plan& plan, const Layout& layout,
+                                                    const Workload& work, int rank) {
+  check(plan, work.world.ranks);
+  const std::uint64_t steps = std::uint64_t{work.steps.at(0)} * work.epochs;
+  if (plan.passes == work.world.ranks) return steps * full_ring(plan, layout)->bytes_sent(rank, work.world, 0).value();
+  return steps * static_cast<unsigned>(plan.passes) * layout.parameters * size_of(wire_type(plan, layout.type));
+}
+
+}  // namespace ripieno

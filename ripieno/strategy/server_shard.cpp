@@ -1,0 +1,187 @@
+#include "ripieno/strategy/server_shard.h"
+
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "ripieno/strategy/together.h"
+
+namespace ripieno {
+
+std::int64_t steps_in_all(const Plan& plan, std::uint32_t per_epoch) {
+  const auto first = static_cast<std::int64_t>(plan.first_epoch) * per_epoch;
+  auto end = static_cast<std::int64_t>(plan.epochs) * per_epoch;
+  if (plan.max_steps > 0) end = static_cast<std::int64_t>(std::min(static_cast<std::uint64_t>(end), plan.max_steps));
+  return std::max<std::int64_t>(0, end - first);
+}
+
+ServerShard::ServerShard(const Plan& plan, Pace pace, std::size_t numbers, std::size_t buffers, DType type,
+                         Workplace& place)
+    : plan_(plan),
+      pace_(pace),
+      runtime_(place.group.runtime()),
+      recorder_(place.recorder),
+      weights_(numbers, type),
+      buffers_(buffers, type),
+      optimiser_(make_optimiser(plan.optimiser, numbers, type)),
+      learning_rate_(plan.learning_rate, plan.epochs, plan.rate_scale),
+      sum_(pace == Pace::together ? numbers : 0, type),
+      round_(std::make_shared<Event>(runtime_)),
+      snapshots_(runtime_) {}
+
+void ServerShard::begin(const WorkersWork& work, bool records) {
+  records_ = records;
+  const std::size_t workers = work.steps.size();
+  for (const std::uint32_t steps : work.steps) totals_.push_back(steps_in_all(plan_, steps));
+  clocks_.assign(workers, 0);
+  pulled_.assign(workers, pace_ == Pace::own ? version_ : 0);
+  waiting_.resize(workers);
+  arrived_.resize(workers);
+  per_epoch_ = pace_ == Pace::together ? work.steps[0] : std::accumulate(work.samples.begin(), work.samples.end(), 0.0);
+  require(per_epoch_ > 0, "a parameter server whose workers have nothing to learn from");
+  done_ = plan_.first_epoch * per_epoch_;
+  epochs_seen_ = plan_.first_epoch;
+  end_where_all_have();
+}
+
+Task<Answer> ServerShard::exchange(int worker, Push push, FloatSpan gradient, FloatSpan buffers, FloatSpan weights) {
+  const Arrival arrival{push, gradient, buffers};
+  Answer answer;
+  if (pace_ == Pace::together) {
+    answer.applied = co_await meet(worker, arrival);
+  } else {
+    answer = apply(worker, arrival);
+    co_await wait_turn(worker);
+    pulled_[worker] = pace_ == Pace::own ? version_ : lead(worker);
+  }
+  convert(weights, weights_.span());
+  co_return answer;
+}
+
+/// The round's update is made by the worker that comes last; until all have pushed anew, nothing changes any more.
+Task<std::uint64_t> ServerShard::meet(int worker, Arrival arrival) {
+  if (error_) std::rethrow_exception(error_);
+  arrived_[worker] = arrival;
+  ++clocks_[worker];
+  if (++arrivals_ < static_cast<int>(arrived_.size())) {
+    const auto round = round_;
+    co_await round->wait();
+  } else {
+    arrivals_ = 0;
+    average_arrivals();
+    std::exchange(round_, std::make_shared<Event>(runtime_))->set();
+  }
+  co_return round_applied_;
+}
+
+void ServerShard::average_arrivals() {
+  Push all{.loss = 0, .samples = 0, .finite = 1};
+  for (const Arrival& one : arrived_) {
+    all.samples += one.push.samples;
+    all.finite &= one.push.finite;
+    if (one.push.samples > 0) all.loss += one.push.loss * static_cast<double>(one.push.samples);
+  }
+  all.loss /= static_cast<double>(all.samples);
+  for (std::size_t i = 0; i < arrived_.size(); ++i) {  // in the order of workers: the same bits every time
+    (i == 0 ? convert : add)(sum_.span(), arrived_[i].gradient);
+    (i == 0 ? convert : add)(buffers_.span(), arrived_[i].buffers);
+  }
+  if (arrived_.size() > 1) scale(buffers_.span(), 1.0 / static_cast<double>(arrived_.size()));
+  round_applied_ = all.finite;
+  const double rate = update(sum_.span(), all.finite != 0);
+  record(all, rate, {});
+  advance(1);
+  end_where_all_have();
+}
+
+/// One update; nothing else runs meanwhile.
+Answer ServerShard::apply(int worker, const Arrival& arrival) {
+  const Answer answer{pace_ == Pace::own ? version_ - pulled_[worker] : pulled_[worker], arrival.push.finite};
+  convert(buffers_.span(), arrival.buffers);
+  const double rate = update(arrival.gradient, arrival.push.finite != 0);
+  record(arrival.push, rate, answer.age);
+  ++clocks_[worker];
+  advance(static_cast<double>(arrival.push.samples));
+  end_where_all_have();
+  for (std::size_t other = 0; other < waiting_.size(); ++other) {
+    if (waiting_[other] && lead(static_cast<int>(other)) <= plan_.servers.staleness) {
+      std::exchange(waiting_[other], nullptr)->set();
+    }
+  }
+  return answer;
+}
+
+Task<> ServerShard::wait_turn(int worker) {
+  if (pace_ != Pace::bounded || has_ended(worker) || lead(worker) <= plan_.servers.staleness) co_return;
+  if (error_) std::rethrow_exception(error_);
+  const auto event = std::make_shared<Event>(runtime_);
+  waiting_[worker] = event;
+  co_await event->wait();
+}
+
+/// Clocks by which a worker is ahead of the slowest other one that still goes on; 0 for the slowest.
+std::int64_t ServerShard::lead(int worker) const {
+  std::int64_t slowest = clocks_[worker];
+  for (std::size_t other = 0; other < clocks_.size(); ++other) {
+    if (!has_ended(static_cast<int>(other))) slowest = std::min(slowest, clocks_[other]);
+  }
+  return clocks_[worker] - slowest;
+}
+
+double ServerShard::update(FloatSpan gradient, bool finite) {
+  const double rate = learning_rate_.at(done_ / per_epoch_);
+  if (!finite) return rate;
+  const StageTimer timer(recorder_, runtime_, Stage::optimise);
+  optimiser_->begin_step();
+  optimiser_->update(0, weights_.span(), gradient, rate);
+  ++version_;
+  return rate;
+}
+
+void ServerShard::record(const Push& push, double rate, std::optional<std::int64_t> age) {
+  const auto step = static_cast<std::uint64_t>(steps_++);
+  if (!records_) return;
+  const auto epoch = static_cast<std::uint32_t>(done_ / per_epoch_);
+  recorder_.step({epoch, step, push.loss, static_cast<std::uint32_t>(push.samples), rate, age});
+}
+
+void ServerShard::advance(double by) {
+  done_ += by;
+  while (done_ >= (epochs_seen_ + 1) * per_epoch_) {
+    const std::uint32_t epoch = epochs_seen_++;
+    if (evaluates_after(plan_, epoch, epoch + 1 == plan_.epochs)) snapshot(epoch);
+    if (on_epoch) on_epoch(epoch);
+  }
+}
+
+void ServerShard::snapshot(std::uint32_t epoch) {
+  snapshots_.push({epoch, copy_of(weights_.span()), copy_of(buffers_.span())});
+  snapshot_at_ = done_;
+}
+
+void ServerShard::end_where_all_have() {
+  if (clocks_ != totals_) return;
+  const double epochs = std::ceil(done_ / per_epoch_);  // begun
+  // The end is always evaluated.
+  if (snapshot_at_ != done_) snapshot(epochs > 0 ? static_cast<std::uint32_t>(epochs) - 1 : 0);
+  snapshots_.push({});
+}
+
+void ServerShard::give_up(std::exception_ptr error) {
+  error_ = error;
+  round_->fail(error);
+  for (const auto& event : waiting_) {
+    if (event) event->fail(error);
+  }
+  snapshots_.push({});
+}
+
+void ServerShard::visit(StateVisitor& visitor) {
+  visitor.span("ps.weights", weights_.span());
+  if (buffers_.span().count > 0) visitor.span("ps.buffers", buffers_.span());
+  visitor.number("ps.version", version_);
+  visitor.number("ps.steps", steps_);
+  optimiser_->visit(visitor);
+}
+
+}  // namespace ripieno

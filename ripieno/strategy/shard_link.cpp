@@ -1,0 +1,106 @@
+#include "ripieno/strategy/shard_link.h"
+
+#include "ripieno/codec/wire.h"
+#include "ripieno/collective/execute.h"
+
+namespace ripieno {
+namespace {
+
+/// Two ranks may each hold a shard and a worker: the two ways between them do not share a channel.
+constexpr std::uint32_t up = 0, down = 1;
+
+template <class Record>
+Message control(std::string_view operation, std::uint32_t way) {
+  return {{Purpose::control, way}, operation, DType::fp32, sizeof(Record)};
+}
+
+Message weights_message(const LinkOptions& options, Purpose purpose) {
+  return {{purpose, down}, "pull", pull_type(options.codec, options.type), options.numbers};
+}
+
+Message buffers_message(const LinkOptions& options) {
+  return {{Purpose::exchange, up}, "push buffers", options.type, options.buffers};
+}
+
+/// Distinct for every worker and shard.
+EncodedStream stream_of(const LinkOptions& options) {
+  const auto sender = static_cast<std::uint64_t>(options.worker) << 32 | static_cast<std::uint64_t>(options.shard);
+  return EncodedStream(options.codec, options.numbers, options.type, Random(options.seed, sender).next());
+}
+
+constexpr Channel gradients{Purpose::exchange, up};
+
+}  // namespace
+
+DType pull_type(const CodecOptions& codec, DType type) {
+  return find_codec(codec.name).kind == CodecKind::wire ? find_wire_format(codec.name).type(type) : type;
+}
+
+std::optional<std::uint64_t> push_bytes(const LinkOptions& options) {
+  const auto gradient = stream_of(options).bytes();
+  if (!gradient) return std::nullopt;
+  return *gradient + options.buffers * size_of(options.type);
+}
+
+std::uint64_t pull_bytes(const LinkOptions& options) {
+  return options.numbers * size_of(pull_type(options.codec, options.type));
+}
+
+ShardLink::ShardLink(const LinkOptions& options, Endpoint* endpoint, int server, ServerShard* local)
+    : options_(options), endpoint_(endpoint), server_(server), local_(local), numbers_(options.numbers, options.type),
+      stream_(stream_of(options)) {}
+
+Task<> ShardLink::pull_first() {
+  if (local_) {
+    convert(numbers(), local_->weights());
+    round_through(numbers(), pull_type(options_.codec, options_.type));
+    co_return;
+  }
+  co_await endpoint_->receive(server_, weights_message(options_, Purpose::setup), numbers(), Reduce::replace);
+}
+
+Task<Answer> ShardLink::exchange(Push push, FloatSpan buffers) {
+  const FloatSpan kept = buffers.slice(0, options_.buffers);
+  if (local_) {
+    const Answer answer = co_await local_->exchange(options_.worker, push, numbers(), kept, numbers());
+    round_through(numbers(), pull_type(options_.codec, options_.type));
+    co_return answer;
+  }
+  const ConstBytes header = std::as_bytes(std::span(&push, 1));
+  co_await endpoint_->send(server_, control<Push>("push", up), header);
+  co_await stream_.send(endpoint_, server_, gradients, "push", numbers());
+  if (options_.buffers > 0) co_await send_numbers(endpoint_, server_, buffers_message(options_), kept);
+
+  Answer answer;
+  const Bytes reply = std::as_writable_bytes(std::span(&answer, 1));
+  co_await endpoint_->receive(server_, control<Answer>("pull", down), reply);
+  co_await endpoint_->receive(server_, weights_message(options_, Purpose::exchange), numbers(), Reduce::replace);
+  co_return answer;
+}
+
+void ShardLink::visit(StateVisitor& visitor) {
+  if (!local_) stream_.visit(visitor, text("ps.push.", options_.shard));
+}
+
+Task<> serve_worker(LinkOptions options, Endpoint* endpoint, int peer, ServerShard* shard, std::int64_t pushes) {
+  Numbers numbers(options.numbers, options.type), buffers(options.buffers, options.type);
+  EncodedStream stream = stream_of(options);
+  convert(numbers.span(), shard->weights());  // a copy: others' updates go on while it is sent
+  co_await send_numbers(endpoint, peer, weights_message(options, Purpose::setup), numbers.span());
+  for (std::int64_t i = 0; i < pushes; ++i) {
+    Push push;
+    const Bytes header = std::as_writable_bytes(std::span(&push, 1));
+    co_await endpoint->receive(peer, control<Push>("push", up), header);
+    co_await stream.receive(endpoint, peer, gradients, "push", numbers.span());
+    if (options.buffers > 0) {
+      co_await endpoint->receive(peer, buffers_message(options), buffers.span(), Reduce::replace);
+    }
+    const FloatSpan all = numbers.span();
+    const Answer answer = co_await shard->exchange(options.worker, push, all, buffers.span(), all);
+    const ConstBytes reply = std::as_bytes(std::span(&answer, 1));
+    co_await endpoint->send(peer, control<Answer>("pull", down), reply);
+    co_await send_numbers(endpoint, peer, weights_message(options, Purpose::exchange), numbers.span());
+  }
+}
+
+}  // namespace ripieno

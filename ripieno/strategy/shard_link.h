@@ -1,0 +1,62 @@
+// How a worker and a shard of the model talk: the worker pushes a gradient through the plan's codec, with error
+// feedback, and pulls weights. With the shard on its own rank it exchanges by memory: in full, and without a byte.
+//
+//   worker -> shard   Push (control), gradient (codec), buffers (to the shard that keeps them, as they are in memory)
+//   shard -> worker   Answer (control), weights (in the codec's type where it is a wire format, else as they are in
+//                     memory)
+//
+// Every worker's weights are alike after a pull of the same version: those taken by memory are rounded as on the wire.
+#pragma once
+
+#include "ripieno/collective/encoded.h"
+#include "ripieno/core/numbers.h"
+#include "ripieno/strategy/server_shard.h"
+
+namespace ripieno {
+
+/// What both ends know.
+struct LinkOptions {
+  CodecOptions codec;
+  std::uint64_t seed = 0;  ///< of the plan
+  int worker = 0, shard = 0;
+  std::size_t numbers = 0, buffers = 0;  ///< of the shard
+  DType type = DType::fp32;              ///< in memory
+};
+
+/// The type in which weights are pulled.
+DType pull_type(const CodecOptions& codec, DType type);
+
+/// Payload bytes of a push; nothing where that depends on the numbers.
+std::optional<std::uint64_t> push_bytes(const LinkOptions& options);
+std::uint64_t pull_bytes(const LinkOptions& options);
+
+/// A worker's end.
+class ShardLink {
+ public:
+  /// `server` is the endpoint's rank; `local` the shard where it is this very rank, else null. Throws Error(usage) as
+  /// EncodedStream.
+  ShardLink(const LinkOptions& options, Endpoint* endpoint, int server, ServerShard* local);
+
+  /// The shard's numbers: the gradient before exchange(), the weights after.
+  FloatSpan numbers() { return numbers_.span(); }
+
+  /// The weights that the worker starts from.
+  Task<> pull_first();
+  Task<Answer> exchange(Push push, FloatSpan buffers);
+
+  /// What the codec still owes the shard.
+  void visit(StateVisitor& visitor);
+
+ private:
+  LinkOptions options_;
+  Endpoint* endpoint_;
+  int server_;
+  ServerShard* local_;
+  Numbers numbers_;
+  EncodedStream stream_;
+};
+
+/// The shard's end, for `pushes` pushes of a worker on another rank, the endpoint's `peer`.
+Task<> serve_worker(LinkOptions options, Endpoint* endpoint, int peer, ServerShard* shard, std::int64_t pushes);
+
+}  // namespace ripieno

@@ -1,0 +1,66 @@
+#include "ripieno/train/gate_watch.h"
+
+#include <ATen/record_function.h>
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <chrono>
+
+namespace ripieno {
+namespace {
+
+// The callback is a plain function: this is how it finds the watch of its thread.
+thread_local GateWatch* watch_of_thread = nullptr;
+
+void look_at(const at::Tensor& tensor) {
+  if (tensor.defined() && tensor.has_storage()) watch_of_thread->wait_for(tensor.const_data_ptr());
+}
+
+std::unique_ptr<at::ObserverContext> before_operator(const at::RecordFunction& operation) {
+  if (!watch_of_thread) return nullptr;
+  for (const c10::IValue& input : operation.inputs()) {
+    if (input.isTensor()) look_at(input.toTensor());
+    if (input.isTensorList()) {
+      for (const at::Tensor& tensor : input.toTensorList()) look_at(tensor);
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+GateWatch::GateWatch(FloatSpan parameters, const std::vector<Range>& buckets, Gates& gates)
+    : parameters_(parameters), gates_(gates) {
+  for (std::size_t i = 0; i < buckets.size(); ++i) starts_.emplace_back(buckets[i].begin, i);
+  std::sort(starts_.begin(), starts_.end());
+  require(!watch_of_thread, "two gate watches on one thread");
+  watch_of_thread = this;
+  callback_ = at::addThreadLocalCallback(
+      at::RecordFunctionCallback(before_operator).needsInputs(true).scopes({at::RecordScope::FUNCTION}));
+}
+
+GateWatch::~GateWatch() {
+  at::removeCallback(callback_);
+  watch_of_thread = nullptr;
+}
+
+void GateWatch::wait_for(const void* address) {
+  const auto* begin = static_cast<const std::byte*>(parameters_.data);
+  const auto* at = static_cast<const std::byte*>(address);
+  if (at < begin || at >= begin + parameters_.size_bytes()) return;
+  const auto element = static_cast<std::size_t>(at - begin) / size_of(parameters_.type);
+  const auto after = std::upper_bound(starts_.begin(), starts_.end(), std::pair(element, gates_.size()));
+  wait(std::prev(after)->second);
+}
+
+void GateWatch::wait_for_all() {
+  for (std::size_t gate = 0; gate < gates_.size(); ++gate) wait(gate);
+}
+
+void GateWatch::wait(std::size_t gate) {
+  const auto start = std::chrono::steady_clock::now();
+  gates_.wait(gate);
+  waited_ += std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - start);
+}
+
+}  // namespace ripieno

@@ -1,0 +1,38 @@
+// Makes the thread that runs a forward pass wait at gates: before any operator that takes a parameter whose bucket's gate is
+// closed. Works for any module, for it sees operators, not layers.
+#pragma once
+
+#include <vector>
+
+#include "ripieno/collective/schedule.h"
+#include "ripieno/core/gates.h"
+#include "ripieno/core/span.h"
+
+namespace ripieno {
+
+/// Watches the calling thread from its making to its end, both on that thread; one at a time.
+class GateWatch {
+ public:
+  /// `buckets` partition the flat `parameters`; gate i is bucket i's.
+  GateWatch(FloatSpan parameters, const std::vector<Range>& buckets, Gates& gates);
+  ~GateWatch();
+  GateWatch(const GateWatch&) = delete;
+  GateWatch& operator=(const GateWatch&) = delete;
+
+  /// Waits for the bucket that the address lies in, if it is one of the parameters'.
+  void wait_for(const void* address);
+  void wait_for_all();
+  /// Time spent waiting so far.
+  Duration waited() const { return waited_; }
+
+ private:
+  void wait(std::size_t gate);
+
+  FloatSpan parameters_;
+  std::vector<std::pair<std::size_t, std::size_t>> starts_;  // of each bucket: its first element, its gate; ascending
+  Gates& gates_;
+  Duration waited_{0};
+  std::uint64_t callback_;
+};
+
+}  // namespace ripieno

@@ -1,0 +1,209 @@
+#include "ripieno/collective/powersgd.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/collective/averagers.h"
+
+namespace ripieno {
+namespace {
+
+using testing::Averagers;
+using testing::Numbers;
+using testing::Saved;
+using testing::weight_of;
+
+Averagers make(int ranks, std::vector<Slot> slots, PowerSgdOptions powersgd) {
+  return Averagers(ranks, slots, [&] {
+    AveragerOptions options;
+    options.seed = 9;
+    return make_powersgd(options, powersgd, slots, DType::fp64);
+  });
+}
+
+/// Row after row.
+struct Dense {
+  std::size_t rows, columns;
+  std::vector<double> x = std::vector<double>(rows * columns);
+  double& operator()(std::size_t i, std::size_t j) { return x[i * columns + j]; }
+};
+
+Dense times(Dense a, Dense b) {
+  Dense c{a.rows, b.columns};
+  for (std::size_t i = 0; i < a.rows; ++i) {
+    for (std::size_t j = 0; j < b.columns; ++j) {
+      for (std::size_t k = 0; k < a.columns; ++k) c(i, j) += a(i, k) * b(k, j);
+    }
+  }
+  return c;
+}
+
+Dense transposed(Dense a) {
+  Dense t{a.columns, a.rows};
+  for (std::size_t i = 0; i < a.rows; ++i) {
+    for (std::size_t j = 0; j < a.columns; ++j) t(j, i) = a(i, j);
+  }
+  return t;
+}
+
+void gram_schmidt(Dense& p) {
+  for (std::size_t j = 0; j < p.columns; ++j) {
+    double square = 0;
+    for (std::size_t i = 0; i < j; ++i) {
+      double dot = 0;
+      for (std::size_t k = 0; k < p.rows; ++k) dot += p(k, i) * p(k, j);
+      for (std::size_t k = 0; k < p.rows; ++k) p(k, j) -= dot * p(k, i);
+    }
+    for (std::size_t k = 0; k < p.rows; ++k) square += p(k, j) * p(k, j);
+    for (std::size_t k = 0; k < p.rows; ++k) p(k, j) /= std::sqrt(square);
+  }
+}
+
+double norm(const std::vector<double>& x) {
+  double square = 0;
+  for (const double v : x) square += v * v;
+  return std::sqrt(square);
+}
+
+TEST(PowerSgd, IsThePapersIterationOnOneMatrix) {
+  const std::size_t rows = 14, columns = 11, rank = 3;
+  const int ranks = 4;
+  Averagers averagers = make(ranks, {{rows * columns, {{{0, rows * columns}, rows, columns}}}}, {3});
+  // The sum of all M_i is all that the results depend on: its error is that of one worker who has it all.
+  Dense q{rank, columns, Saved(*averagers.of[0]).fp64("averager.slot0.q")};  // column after column: transposed
+  Dense error{rows, columns};
+  for (int round = 0; round < 4; ++round) {
+    std::vector<Numbers> numbers = averagers.inputs(round);
+    Numbers truth = averagers.zeros();
+    averagers.add_truth(numbers, truth);
+    Dense m{rows, columns, truth[0]};
+    for (std::size_t i = 0; i < m.x.size(); ++i) m.x[i] += error.x[i];
+    Dense p = times(m, transposed(q));
+    gram_schmidt(p);
+    q = times(transposed(p), m);
+    const Dense result = times(p, q);
+    for (std::size_t i = 0; i < m.x.size(); ++i) error.x[i] = m.x[i] - result.x[i];
+
+    averagers.average(numbers);
+    for (std::size_t i = 0; i < m.x.size(); ++i) ASSERT_NEAR(numbers[2][0][i], result.x[i], 1e-10) << "round " << round;
+  }
+}
+
+TEST(PowerSgd, IsExactAtFullRank) {
+  const Slot slot{45 + 45 + 10, {{{0, 45}, 5, 9}, {{50, 95}, 9, 5}}};
+  for (int ranks = 1; ranks <= 9; ++ranks) {
+    Averagers averagers = make(ranks, {slot}, {.rank = 64, .factor_all = true});
+    for (int round = 0; round < 3; ++round) {
+      std::vector<Numbers> numbers = averagers.inputs(round);
+      Numbers truth = averagers.zeros();
+      averagers.add_truth(numbers, truth);
+      averagers.average(numbers);
+      for (int rank = 0; rank < ranks; ++rank) {
+        for (std::size_t i = 0; i < slot.elements; ++i) ASSERT_NEAR(numbers[rank][0][i], truth[0][i], 1e-12);
+      }
+    }
+    // Both matrices went as factors: (5 + 9) + (9 + 5) times the rank 5, and 10 numbers as they are.
+    std::uint64_t sent = 0;
+    for (int rank = 0; rank < ranks; ++rank) sent += *averagers.of[rank]->bytes_sent(rank, ranks, 0);
+    EXPECT_EQ(sent, 2u * (ranks - 1) * (28 * 5 + 10) * 8);
+  }
+}
+
+TEST(PowerSgd, AveragesAsTheyAreWhatFactorsWouldNotMakeSmaller) {
+  const Slot slot{3 * 3 + 20 * 20 + 6, {{{0, 9}, 3, 3}, {{12, 412}, 20, 20}}};
+  Averagers averagers = make(3, {slot}, {2});
+  std::vector<Numbers> numbers = averagers.inputs(0);
+  Numbers truth = averagers.zeros();
+  averagers.add_truth(numbers, truth);
+  averagers.average(numbers);
+  double lost = 0;
+  for (std::size_t i = 0; i < slot.elements; ++i) {
+    const double off = std::abs(numbers[1][0][i] - truth[0][i]);
+    if (i < 12 || i >= 412) {
+      EXPECT_LT(off, 1e-15);
+    }
+    lost += off;
+  }
+  EXPECT_GT(lost, 1);
+}
+
+/// A matrix of rank 2 and a hundredth of noise: what its best approximation of rank 2 leaves is less than the noise.
+TEST(PowerSgd, AWarmStartFindsTheBestFactors) {
+  const std::size_t rows = 30, columns = 40;
+  Random random(4);
+  Dense left{rows, 2}, right{2, columns}, noise{rows, columns};
+  for (auto* part : {&left, &right, &noise}) {
+    for (double& x : part->x) x = random.uniform(-1, 1);
+  }
+  Dense m = times(left, right);
+  for (double& x : noise.x) x *= 0.2;
+  for (std::size_t i = 0; i < m.x.size(); ++i) m.x[i] += noise.x[i];
+
+  Averagers averagers = make(3, {{m.x.size(), {{{0, m.x.size()}, rows, columns}}}}, {2, false});
+  std::vector<double> left_over;
+  for (int round = 0; round < 6; ++round) {
+    std::vector<Numbers> numbers(3, Numbers{m.x});
+    averagers.average(numbers);
+    for (std::size_t i = 0; i < m.x.size(); ++i) numbers[0][0][i] -= m.x[i];
+    left_over.push_back(norm(numbers[0][0]));
+  }
+  EXPECT_LT(left_over[1], left_over[0]);
+  EXPECT_LT(left_over.back(), norm(noise.x));
+  EXPECT_GT(left_over.front(), norm(noise.x));
+}
+
+TEST(PowerSgd, RecoversFromEmptyMatricesAndDependentColumns) {
+  const std::size_t rows = 12, columns = 9;
+  Averagers averagers = make(2, {{rows * columns, {{{0, rows * columns}, rows, columns}}}}, {3});
+  Dense m{rows, columns};  // of rank 1: two of three columns of P depend on the first
+  for (std::size_t i = 0; i < rows; ++i) {
+    for (std::size_t j = 0; j < columns; ++j) m(i, j) = (i + 1.0) * (j % 2 ? 1.0 : -2.0);
+  }
+  for (int round = 0; round < 6; ++round) {
+    std::vector<Numbers> numbers(2, Numbers{round < 2 ? std::vector<double>(m.x.size()) : m.x});
+    averagers.average(numbers);
+    for (std::size_t i = 0; i < m.x.size(); ++i) {
+      ASSERT_TRUE(std::isfinite(numbers[0][0][i]));
+      if (round < 2) {
+        ASSERT_EQ(numbers[0][0][i], 0);
+      } else if (round >= 4) {
+        ASSERT_NEAR(numbers[0][0][i], m.x[i], 1e-9) << "round " << round;
+      }
+    }
+  }
+}
+
+TEST(PowerSgd, LeavesItsStateAloneWhereNumbersOverflow) {
+  const Slot slot{12 * 9 + 4, {{{0, 108}, 12, 9}}};
+  for (const std::size_t place : {std::size_t{50}, std::size_t{110}}) {  // in the matrix, and beside it
+    Averagers averagers = make(3, {slot}, {2});
+    std::vector<Numbers> numbers = averagers.inputs(0);
+    averagers.average(numbers);
+    std::vector<Saved> before;
+    for (auto& one : averagers.of) before.emplace_back(*one);
+    numbers = averagers.inputs(1);
+    numbers[2][0][place] = std::numeric_limits<double>::infinity();
+    averagers.average(numbers);
+    for (int rank = 0; rank < 3; ++rank) {
+      EXPECT_FALSE(std::isfinite(numbers[rank][0][place]));
+      EXPECT_EQ(Saved(*averagers.of[rank]).spans, before[rank].spans);
+    }
+  }
+}
+
+TEST(PowerSgd, RefusesMatricesThatAreNotTheSlots) {
+  const Matrix another_size{Range{0, 13}, 3, 4}, beyond{Range{90, 102}, 3, 4};
+  const Matrix one{Range{0, 12}, 3, 4}, across{Range{6, 18}, 3, 4};
+  std::vector<std::vector<Matrix>> wrong(3);
+  wrong[0].push_back(another_size);
+  wrong[1].push_back(beyond);
+  wrong[2] = {one, across};
+  for (const auto& matrices : wrong) {
+    const std::vector<Slot> slots(1, Slot{100, matrices});
+    EXPECT_THROW(make_powersgd({}, {}, slots, DType::fp32), Error);
+  }
+}
+
+}  // namespace
+}  // namespace ripieno

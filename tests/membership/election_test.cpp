@@ -1,0 +1,161 @@
+#include "ripieno/membership/election.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/cluster.h"
+
+namespace ripieno {
+namespace {
+
+using testing::VirtualCluster;
+
+constexpr Duration us(std::int64_t n) { return Duration(n * 1'000'000); }
+
+SimulatedOptions network(std::size_t window) {
+  return {.link = {us(50), Duration(8'000)}, .window_bytes = window};
+}
+
+Task<> elect_once(Group group, std::uint32_t round, std::vector<int>* leaders) {
+  const std::vector<int> alive = group.endpoint().survivors();
+  (*leaders)[group.rank()] = co_await elect(group.shared_endpoint(), alive, round);
+}
+
+/// After all of `dead` are lost.
+Task<> elect_after(Group group, Duration when, std::vector<int>* leaders) {
+  co_await group.runtime().sleep(when);
+  co_await elect_once(group, 0, leaders);
+}
+
+TEST(Election, HighestOfAnySubsetLeadsWithTheStatedMessages) {
+  for (int ranks = 1; ranks <= 9; ++ranks) {
+    for (unsigned dead = 0; dead + 1 < 1u << ranks; ++dead) {
+      VirtualCluster cluster(ranks, network(dead % 2 ? 0 : 4096));  // without a window too: the order alone must hold
+      std::vector<int> alive, leaders(ranks, -1);
+      for (int rank = 0; rank < ranks; ++rank) {
+        if (dead >> rank & 1) {
+          cluster.network().kill(rank);
+        } else {
+          alive.push_back(rank);
+        }
+      }
+      cluster.run_mortal([&](Group group) { return elect_after(group, us(20'000), &leaders); });
+      const std::uint64_t m = alive.size();
+      std::uint64_t all = 0;
+      for (int rank = 0; rank < ranks; ++rank) {
+        const Traffic traffic = cluster.ledger(rank).total(Purpose::control);
+        all += traffic.messages_sent;
+        EXPECT_EQ(traffic, cluster.ledger(rank).total());
+        EXPECT_EQ(traffic.payload_sent, 4 * traffic.messages_sent);
+        if (dead >> rank & 1) {
+          EXPECT_EQ(leaders[rank], -1);
+          EXPECT_EQ(traffic, Traffic());
+          continue;
+        }
+        const bool leads = rank == alive.back();
+        EXPECT_EQ(leaders[rank], alive.back()) << "rank " << rank << " of " << ranks << " without " << dead;
+        EXPECT_EQ(traffic.messages_sent, leads ? 2 * (m - 1) : m - 1);
+        EXPECT_EQ(traffic.messages_received, leads ? m - 1 : m);
+      }
+      EXPECT_EQ(all, m * m - 1);
+    }
+  }
+}
+
+/// Elects until an election's end outlasts every death: then the leader hears from all and answers.
+Task<> elect_until_settled(Group group, Duration settled, std::vector<int>* leaders, std::vector<std::string>* log) {
+  Endpoint& endpoint = group.endpoint();
+  const Message confirm{{Purpose::control, 5}, "confirm", DType::fp32, 0};
+  for (;;) {
+    try {
+      const std::vector<int> alive = endpoint.survivors();
+      const auto losses = static_cast<std::uint32_t>(group.size() - alive.size());
+      const int leader = co_await elect(group.shared_endpoint(), alive, losses);
+      log->push_back(text(group.runtime().now().count(), ": rank ", group.rank(), " follows ", leader));
+      if (group.runtime().now() < settled) co_await group.runtime().sleep(settled - group.runtime().now());
+      for (const int peer : alive) {
+        if (peer == group.rank()) continue;
+        if (group.rank() == leader) co_await endpoint.receive(peer, confirm, Bytes());
+        if (peer == leader) co_await endpoint.send(leader, confirm, ConstBytes());
+      }
+      (*leaders)[group.rank()] = leader;
+      co_return;
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::peer) throw;
+      log->push_back(text(group.runtime().now().count(), ": ", error.what()));
+      if (std::string(error.what()).find("was killed") != std::string::npos) co_return;
+    }
+  }
+}
+
+struct Settled {
+  std::vector<int> leaders;
+  std::vector<std::string> log;
+  bool operator==(const Settled&) const = default;
+};
+
+Settled settle(int ranks, const std::vector<std::pair<Duration, int>>& deaths) {
+  VirtualCluster cluster(ranks, network(4096));
+  Settled result{std::vector<int>(ranks, -1), {}};
+  for (const auto& [when, rank] : deaths) cluster.kill_at(when, rank);
+  cluster.run([&](Group group) { return elect_until_settled(group, us(100'000), &result.leaders, &result.log); });
+  return result;
+}
+
+TEST(Election, TheLeaderDiesAtAnyTimeBeforeOrWhileElecting) {
+  int unheard = 0, heard = 0;  // elections that the leader's death broke, and that ended before its death was known
+  for (Duration when{0}; when < us(400); when += us(2)) {
+    const Settled result = settle(5, {{when, 4}});
+    EXPECT_EQ(result.leaders, (std::vector<int>{3, 3, 3, 3, -1})) << "killed at " << when.count() << " ps";
+    const auto follows = [](const std::string& line) { return line.ends_with("follows 4"); };
+    ++(std::any_of(result.log.begin(), result.log.end(), follows) ? heard : unheard);
+    EXPECT_EQ(result, settle(5, {{when, 4}}));
+  }
+  EXPECT_GT(heard, 0);  // the times above cover both
+  EXPECT_GT(unheard, 0);
+}
+
+TEST(Election, LeadersDieOneAfterTheOtherAlsoWhileTheNextIsElected) {
+  for (Duration gap{0}; gap < us(12'000); gap += us(71)) {
+    const Settled result = settle(6, {{us(30), 5}, {us(30) + gap, 4}, {us(60) + 2 * gap, 2}});
+    EXPECT_EQ(result.leaders, (std::vector<int>{3, 3, -1, 3, -1, -1})) << "gap " << gap.count() << " ps";
+  }
+}
+
+TEST(Election, TheLastOneLeadsItself) {
+  const Settled result = settle(3, {{us(10), 2}, {us(10'100), 1}});
+  EXPECT_EQ(result.leaders, (std::vector<int>{0, -1, -1}));
+}
+
+Task<> elect_twice(Group group, std::vector<int>* leaders) {
+  co_await elect_once(group, 0, leaders);
+  co_await elect_once(group, 1, leaders);
+}
+
+TEST(Election, TakesTwoLatenciesAndRoundsDoNotMix) {
+  VirtualCluster once(4, {.link = {us(50), Duration(0)}}), twice(4, {.link = {us(50), Duration(0)}});
+  std::vector<int> leaders(4, -1);
+  EXPECT_EQ(once.run([&](Group group) { return elect_once(group, 0, &leaders); }), us(100));
+  EXPECT_EQ(leaders, (std::vector<int>{3, 3, 3, 3}));
+  twice.run([&](Group group) { return elect_twice(group, &leaders); });
+  EXPECT_EQ(leaders, (std::vector<int>{3, 3, 3, 3}));
+  EXPECT_EQ(twice.ledger(0).total().messages_sent, 2 * once.ledger(0).total().messages_sent);
+}
+
+Task<> elect_among(Group group, std::vector<int> alive, std::uint32_t round) {
+  co_await elect(group.shared_endpoint(), alive, round);
+}
+
+TEST(Election, RefusesAListThatCannotBe) {
+  const std::vector<std::vector<int>> lists{{}, {1}, {1, 0}, {0, 0, 1}, {0, 1, 2}, {-1, 0}};
+  for (const auto& alive : lists) {
+    VirtualCluster cluster(2);
+    cluster.runtime().spawn("rank 0", elect_among(cluster.group(0), alive, 0));
+    EXPECT_THROW(cluster.runtime().run(), Error);
+  }
+  VirtualCluster cluster(1);
+  cluster.runtime().spawn("rank 0", elect_among(cluster.group(0), {0}, 1u << 31));
+  EXPECT_THROW(cluster.runtime().run(), Error);
+}
+
+}  // namespace
+}  // namespace ripieno

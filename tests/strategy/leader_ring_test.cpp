@@ -1,0 +1,91 @@
+#include <gtest/gtest.h>
+
+#include "ripieno/core/kernels.h"
+#include "tests/support/job.h"
+
+namespace ripieno {
+namespace {
+
+using testing::distance;
+using testing::Job;
+using testing::LinearOptions;
+using testing::sgd;
+
+LinearOptions timed() { return {.samples = 96, .sample_cost = Duration(100'000'000)}; }
+
+TEST(LeaderRing, GoesOnWithoutWorkersThatDied) {
+  // The leader, rank 3, dies at many different times; then the next leader, rank 2.
+  Job whole("leader-ring", 4, sgd(6), timed());
+  whole.run();
+  const double all = seconds(whole.took);
+  for (int i = 1; i < 40; ++i) {
+    Job job("leader-ring", 4, sgd(6), timed());
+    job.cluster.kill_at(from_seconds(all * i / 60), 3);
+    job.cluster.kill_at(from_seconds(all * i / 60 + all / 4), 2);
+    job.run();
+    EXPECT_TRUE(job.cluster.network().dead(3));
+    EXPECT_EQ(job.weights(0), job.weights(1)) << i;
+    EXPECT_EQ(job.recorders[0]->steps(), 36u) << i;
+    EXPECT_EQ(job.recorders[1]->steps(), 36u) << i;
+    ASSERT_EQ(job.recorders[0]->epochs().size(), 6u) << i;
+    EXPECT_GT(job.recorders[0]->epochs().back().accuracy, 0.15) << i;
+    EXPECT_EQ(job.recorders[0]->epochs().back().accuracy, job.recorders[1]->epochs().back().accuracy) << i;
+  }
+}
+
+TEST(LeaderRing, SurvivorsTakeTheStepsOfTheirOwnSamples) {
+  // Rank 3 dies in its first pass: from then on, the other three are one worker with three parts of each batch.
+  Job job("leader-ring", 4, sgd(2), {.samples = 96, .sample_cost = Duration(10'000'000'000)});
+  job.cluster.kill_at(Duration(20'000'000'000), 3);
+  job.run();
+
+  // The same by hand: batches of 16 in four parts of 4, of which the last is lost.
+  Job alone("single", 1, sgd(2), timed());
+  alone.make();
+  Sampler batches(96, alone.options[0].sampler);
+  std::vector<double> w(13), momentum(13);
+  bool first = true;
+  for (std::uint32_t epoch = 0; epoch < 2; ++epoch) {
+    for (std::uint32_t k = 0; k < 6; ++k) {
+      const auto batch = batches.batch(epoch, k).indices;
+      std::vector<double> gradient(13);
+      for (std::size_t i = 0; i < 12; ++i) {
+        const auto [x, y] = alone.learners[0]->sample(batch[i]);
+        double error = -y;
+        for (std::size_t j = 0; j < 13; ++j) error += w[j] * x[j];
+        for (std::size_t j = 0; j < 13; ++j) gradient[j] += error * x[j] / 12;
+      }
+      for (std::size_t j = 0; j < 13; ++j) {
+        momentum[j] = first ? gradient[j] : 0.9 * momentum[j] + gradient[j];
+        w[j] -= 0.1 * momentum[j];
+      }
+      first = false;
+    }
+  }
+  EXPECT_LE(distance(job.weights(), w), 1e-12);
+}
+
+TEST(LeaderRing, TheDeathOfAnotherRankIsSurvivedToo) {
+  for (int dead = 0; dead < 5; ++dead) {
+    Job job("leader-ring", 5, sgd(3), timed());
+    job.cluster.kill_at(Duration(4'000'000'000), dead);
+    job.run();
+    const int alive = dead == 0 ? 1 : 0;
+    for (int rank = 0; rank < 5; ++rank) {
+      if (rank != dead) {
+        EXPECT_EQ(job.weights(rank), job.weights(alive));
+      }
+    }
+  }
+}
+
+TEST(LeaderRing, TheLastWorkerGoesOnAlone) {
+  Job job("leader-ring", 3, sgd(4), timed());
+  job.cluster.kill_at(Duration(2'000'000'000), 2);
+  job.cluster.kill_at(Duration(3'000'000'000), 1);
+  job.run();
+  EXPECT_EQ(job.recorders[0]->steps(), 24u);
+}
+
+}  // namespace
+}  // namespace ripieno

@@ -1,0 +1,34 @@
+// A job in virtual time: one strategy of the registry, some workers, one linear learner each.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "ripieno/strategy/trial.h"
+#include "tests/support/cluster.h"
+#include "tests/support/linear_learner.h"
+
+namespace ripieno::testing {
+
+using ripieno::distance;
+
+struct Job : Trial {
+  Job(std::string_view strategy, int workers, Plan plan, LinearOptions learner = {}, std::uint32_t global_batch = 16,
+      SimulatedOptions network = {})
+      : Trial(find_strategy(strategy), workers, plan, learner, global_batch, network) {}
+};
+
+inline Plan sgd(std::uint32_t epochs, double rate = 0.1, double momentum = 0.9) {
+  Plan plan;
+  plan.epochs = epochs;
+  plan.optimiser.momentum = momentum;
+  plan.learning_rate.base = rate;
+  return plan;
+}
+
+/// What one worker alone ends with.
+inline std::vector<double> single(const Plan& plan, LinearOptions learner = {}, std::uint32_t batch = 16) {
+  return train_alone(plan, learner, batch);
+}
+
+}  // namespace ripieno::testing
