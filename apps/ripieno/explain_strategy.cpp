@@ -84,7 +84,7 @@ std::string explain_strategy(const Settings& settings, const Zoo& zoo, bool json
                          format_count(static_cast<std::int64_t>(parameters)), " parameters, ", format_count(static_cast<std::int64_t>(samples)), " samples of ", data.name, "\n\n");
   out += text("steps of a worker an epoch   ", work.steps[0], whole_batches ? " of " : " of its own ", sampler.options().batch, " samples\n");
   out += text("exchanges an epoch           ", format_fixed(rounds, rounds == std::floor(rounds) ? 0 : 2), "\n");
-  out += text("sent by all an epoch         ", all ? format_bytes(all.value()) + "  (payload, closed form)\n" : unknown);
+  out += text("sent by all an epoch         ", all ? format_bytes(*all) + "  (payload, closed form)\n" : unknown);
   if (all) out += text("sent by the busiest          ", format_bytes(*busiest), "  (rank ", busiest_rank, ")\n");
   if (seed) {
     out += text("one model a round            ", format_bytes(*seed), "  (as Cheng 2020 counts: samples/batch rounds, the model in whole MB)\n");

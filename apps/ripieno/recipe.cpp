@@ -19,8 +19,10 @@ struct Axis {
   Origin origin;
 };
 
-std::vector<Axis> read_grid(const toml::table& grid, const std::string& name) {
-  std::vector<Axis> axes;
+using Grid = std::vector<Axis>;
+
+Grid read_grid(const toml::table& grid, const std::string& name) {
+  Grid axes;
   for (const Leaf& leaf : leaves(grid, name)) {
     const Setting& setting = known_setting(leaf.key, leaf.origin);
     const std::string place = leaf.origin.place();
@@ -47,6 +49,19 @@ std::vector<Axis> read_grid(const toml::table& grid, const std::string& name) {
   return axes;
 }
 
+/// One grid, or several: always one at least, if only an empty one.
+std::vector<Grid> read_grids(const toml::node* node, const std::string& name) {
+  std::vector<Grid> grids;
+  if (!node) return {Grid()};
+  if (node->is_table()) return {read_grid(*node->as_table(), name)};
+  if (!node->is_array_of_tables()) {
+    fail(ErrorKind::usage, Origin{name, node->source().begin.line, node->source().begin.column}.place(),
+         ": grid must be a table: write [grid], or [[grid]] for each of several");
+  }
+  for (const toml::node& one : *node->as_array()) grids.push_back(read_grid(*one.as_table(), name));
+  return grids;
+}
+
 int read_seeds(const toml::node& node, const Origin& origin) {
   const auto* seeds = node.as_integer();
   if (!seeds || !seeds_range.contains(static_cast<double>(seeds->get()))) {
@@ -56,8 +71,8 @@ int read_seeds(const toml::node& node, const Origin& origin) {
   return static_cast<int>(seeds->get());
 }
 
-/// Takes seeds and the grid's keys out of what --set gives; the rest goes to `base`.
-void apply(const std::vector<std::string>& sets, Settings& base, std::vector<Axis>& axes, int& seeds) {
+/// Takes seeds and the grids' keys out of what --set gives; the rest goes to `base`.
+void apply(const std::vector<std::string>& sets, Settings& base, std::vector<Grid>& grids, int& seeds) {
   for (const std::string& assignment : sets) {
     std::string key = assignment.substr(0, assignment.find('='));
     key.erase(std::remove_if(key.begin(), key.end(), [](unsigned char c) { return std::isspace(c); }), key.end());
@@ -67,8 +82,28 @@ void apply(const std::vector<std::string>& sets, Settings& base, std::vector<Axi
       continue;
     }
     base.set(assignment);
-    std::erase_if(axes, [&](const Axis& axis) { return axis.key == key; });
+    for (Grid& grid : grids) std::erase_if(grid, [&](const Axis& axis) { return axis.key == key; });
   }
+}
+
+/// The keys of the grids that take several values over all cells, in file order.
+std::vector<std::string> varying(const std::vector<Grid>& grids, const Settings& base) {
+  std::vector<std::string> keys;
+  for (const Grid& grid : grids) {
+    for (const Axis& axis : grid) {
+      if (std::find(keys.begin(), keys.end(), axis.key) == keys.end()) keys.push_back(axis.key);
+    }
+  }
+  std::erase_if(keys, [&](const std::string& key) {
+    std::vector<Value> values;
+    for (const Grid& grid : grids) {
+      const auto axis = std::find_if(grid.begin(), grid.end(), [&](const Axis& one) { return one.key == key; });
+      const std::vector<Value> here = axis == grid.end() ? std::vector<Value>{base.value(key)} : axis->values;
+      values.insert(values.end(), here.begin(), here.end());
+    }
+    return std::all_of(values.begin(), values.end(), [&](const Value& value) { return value == values[0]; });
+  });
+  return keys;
 }
 
 std::string shown(const Value& value) {
@@ -101,23 +136,23 @@ std::string name_part(const std::string& key, const Value& value) {
 
 bool is_single(const Settings& settings) { return settings.get<std::string>("strategy") == "single"; }
 
-/// The cell at one combination of the grid's values, still with the recipe's own seed.
-Cell make_cell(const Settings& base, const std::vector<Axis>& axes, const std::vector<std::size_t>& choice) {
+/// The cell at one combination of a grid's values, still with the recipe's own seed.
+Cell make_cell(const Settings& base, const Grid& grid, const std::vector<std::size_t>& choice, const std::vector<std::string>& varying) {
   Cell cell;
   cell.settings = base;
-  for (std::size_t i = 0; i < axes.size(); ++i) {
-    cell.settings.assign(axes[i].key, axes[i].values[choice[i]], axes[i].origin);
+  for (std::size_t i = 0; i < grid.size(); ++i) {
+    cell.settings.assign(grid[i].key, grid[i].values[choice[i]], grid[i].origin);
   }
   const bool single = is_single(cell.settings);
   if (single && cell.settings.get<int>("workers") != 1) {
     cell.settings.assign("workers", std::int64_t{1}, {"strategy single"});
   }
-  for (std::size_t i = 0; i < axes.size(); ++i) {
-    const Value& value = axes[i].values[choice[i]];
-    if (axes[i].values.size() < 2 || (single && axes[i].key == "workers")) continue;
-    cell.varies.emplace_back(axes[i].key, shown(value));
+  for (const std::string& key : varying) {
+    if (single && key == "workers") continue;
+    const Value value = cell.settings.value(key);
+    cell.varies.emplace_back(key, shown(value));
     if (!cell.name.empty()) cell.name += '-';
-    cell.name += name_part(axes[i].key, value);
+    cell.name += name_part(key, value);
   }
   if (cell.name.empty()) {
     const char* key = cell.settings.get<std::string>("run.name").empty() ? "strategy" : "run.name";
@@ -127,9 +162,9 @@ Cell make_cell(const Settings& base, const std::vector<Axis>& axes, const std::v
 }
 
 /// Moves on to the next combination, the last axis fastest; false after the last one.
-bool next_choice(const std::vector<Axis>& axes, std::vector<std::size_t>& choice) {
-  for (std::size_t i = axes.size(); i-- > 0;) {
-    if (++choice[i] < axes[i].values.size()) return true;
+bool next_choice(const Grid& grid, std::vector<std::size_t>& choice) {
+  for (std::size_t i = grid.size(); i-- > 0;) {
+    if (++choice[i] < grid[i].values.size()) return true;
     choice[i] = 0;
   }
   return false;
@@ -167,40 +202,39 @@ Recipe load_recipe_text(std::string_view toml, const std::string& name, const st
     recipe.title = title->as_string()->get();
   }
   if (const toml::node* seeds = table.get("seeds")) recipe.seeds = read_seeds(*seeds, origin(*seeds));
-  std::vector<Axis> axes;
-  if (const toml::node* grid = table.get("grid")) {
-    if (!grid->is_table()) fail(ErrorKind::usage, origin(*grid).place(), ": grid must be a table: write [grid]");
-    axes = read_grid(*grid->as_table(), name);
-  }
+  std::vector<Grid> grids = read_grids(table.get("grid"), name);
   Settings base;
   base.load_text(toml, name, {"title", "seeds", "grid"});
-  apply(sets, base, axes, recipe.seeds);
+  apply(sets, base, grids, recipe.seeds);
+  const std::vector<std::string> varies = varying(grids, base);
 
   std::map<std::string, std::string> single_runs;  // config.toml -> cell
   std::map<std::string, std::string> runs, names;  // config.toml -> cell, cell and seed -> config.toml
-  std::vector<std::size_t> choice(axes.size(), 0);
-  do {
-    const Cell cell = make_cell(base, axes, choice);
-    check_cell(cell, !axes.empty());
-    // One worker is the same run for every number of workers in the grid.
-    if (is_single(cell.settings) && !single_runs.emplace(cell.settings.to_toml(), cell.name).second) continue;
-    for (int i = 0; i < recipe.seeds; ++i) {
-      Cell& one = recipe.cells.emplace_back(cell);
-      one.seed_index = i;
-      const auto seed = cell.settings.get<std::int64_t>("seed");
-      if (i > 0) one.settings.assign("seed", seed + i, {"seeds"});
-      const std::string config = one.settings.to_toml();
-      const auto [same, is_new] = runs.emplace(config, cell.name);
-      if (!is_new) {
-        fail(ErrorKind::usage, name, ": cells ", same->second, " and ", cell.name, " are the same run with seed ",
-             seed + i, ": let either the grid or seeds vary the seed");
+  for (const Grid& grid : grids) {
+    std::vector<std::size_t> choice(grid.size(), 0);
+    do {
+      const Cell cell = make_cell(base, grid, choice, varies);
+      check_cell(cell, !varies.empty());
+      // One worker is the same run for every number of workers in the grid.
+      if (is_single(cell.settings) && !single_runs.emplace(cell.settings.to_toml(), cell.name).second) continue;
+      for (int i = 0; i < recipe.seeds; ++i) {
+        Cell& one = recipe.cells.emplace_back(cell);
+        one.seed_index = i;
+        const auto seed = cell.settings.get<std::int64_t>("seed");
+        if (i > 0) one.settings.assign("seed", seed + i, {"seeds"});
+        const std::string config = one.settings.to_toml();
+        const auto [same, is_new] = runs.emplace(config, cell.name);
+        if (!is_new) {
+          fail(ErrorKind::usage, name, ": cells ", same->second, " and ", cell.name, " are the same run with seed ",
+               seed + i, ": let either the grid or seeds vary the seed");
+        }
+        if (!names.emplace(text(cell.name, " ", i), config).second) {
+          fail(ErrorKind::usage, name, ": two cells of the grid would both be named ", cell.name,
+               ": change one of the values that their names are made from");
+        }
       }
-      if (!names.emplace(text(cell.name, " ", i), config).second) {
-        fail(ErrorKind::usage, name, ": two cells of the grid would both be named ", cell.name,
-             ": change one of the values that their names are made from");
-      }
-    }
-  } while (next_choice(axes, choice));
+    } while (next_choice(grid, choice));
+  }
   return recipe;
 }
 

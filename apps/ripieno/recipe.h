@@ -5,7 +5,7 @@
 //   strategy = ["single", "ring"]
 //   "exchange.codec" = ["fp32", "fp16"]
 // It is then a list of runs, its cells: the product of the grid's values in file order (the first key changes slowest),
-// with the seeds innermost.
+// with the seeds innermost. Several grids, [[grid]] each, are run one after the other; what one leaves out is as above them.
 #pragma once
 
 #include <filesystem>

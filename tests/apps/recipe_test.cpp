@@ -104,6 +104,19 @@ TEST(Recipe, SetFixesAKeyOfTheGrid) {
   EXPECT_NE(refused(toml, {"sedes=0"}).find("unknown key sedes"), std::string::npos);
 }
 
+TEST(Recipe, SeveralGridsOneAfterTheOther) {
+  const std::string toml =
+      "batch.global = 8\nexchange.codec = 'fp32'\n[[grid]]\nstrategy = ['single', 'ring']\nworkers = [2]\n"
+      "[[grid]]\nworkers = [2]\n'exchange.codec' = ['int8', 'sign']\nstrategy = ['ring', 'ddp']";
+  const Recipe recipe = read(toml);
+  // Named after what differs between any two cells of any grid; what a grid leaves out is the recipe's.
+  EXPECT_EQ(names(recipe), (Names{"single-fp32", "ring-fp32", "ring-int8", "ddp-int8", "ring-sign", "ddp-sign"}));
+  EXPECT_EQ(recipe.cells[1].settings.get<std::string>("exchange.codec"), "fp32");
+  EXPECT_EQ(names(read(toml, {"strategy=ring"})), (Names{"fp32", "int8", "sign"}));
+  EXPECT_NE(refused(toml, {"exchange.codec=bf16"}).find("are the same run"), std::string::npos);
+  EXPECT_EQ(refused("batch.global = 8\ngrid = ['ring']"), "r.toml:2:8: grid must be a table: write [grid], or [[grid]] for each of several");
+}
+
 TEST(Recipe, GridMistakesAreRefused) {
   const std::string batch = "batch.global = 8\n[grid]\n";
   EXPECT_EQ(refused(batch + "stratgy = ['ring']"), "r.toml:3:1: unknown key stratgy; did you mean strategy?");
@@ -115,7 +128,7 @@ TEST(Recipe, GridMistakesAreRefused) {
             "r.toml:3:1: workers = 0 is out of range: it must be from 1 to 4096");
   EXPECT_EQ(refused(batch + "exchange.codec = ['fp16']\n'exchange.codec' = ['fp32']"),
             "r.toml:4:1: exchange.codec is in [grid] twice, first at r.toml:3");
-  EXPECT_EQ(refused("grid = 3\nbatch.global = 8"), "r.toml:1:8: grid must be a table: write [grid]");
+  EXPECT_EQ(refused("grid = 3\nbatch.global = 8"), "r.toml:1:8: grid must be a table: write [grid], or [[grid]] for each of several");
   EXPECT_EQ(refused("seeds = 'x'\nbatch.global = 8"),
             "r.toml:1:9: seeds must be a whole number, from 1 to 1000");
   EXPECT_EQ(refused("title = 3\nbatch.global = 8"), "r.toml:1:9: title must be a string");
