@@ -27,8 +27,26 @@ std::optional<Summary> find_done(const Settings& settings) {
   return {};
 }
 
-void run(const RecipeArguments& arguments, const CommandContext& context) {
+/// Leaves only the cells of these names. Throws Error(usage) that lists the names where there is no such cell.
+void keep(const std::vector<std::string>& names, const std::string& path, Recipe& recipe) {
+  std::string known;
+  for (const Cell& cell : recipe.cells) {
+    if (cell.seed_index == 0) known += (known.empty() ? "" : ", ") + cell.name;
+  }
+  for (const std::string& name : names) {
+    const bool is_there = std::any_of(recipe.cells.begin(), recipe.cells.end(), [&](const Cell& cell) { return cell.name == name; });
+    if (!is_there) fail(ErrorKind::usage, "--only ", name, ": ", path, " has no such cell; its cells are ", known);
+  }
+  std::erase_if(recipe.cells, [&](const Cell& cell) { return std::find(names.begin(), names.end(), cell.name) == names.end(); });
+}
+
+struct CompareArguments : RecipeArguments {
+  std::vector<std::string> only;
+};
+
+void run(const CompareArguments& arguments, const CommandContext& context) {
   Recipe recipe = load_recipe(arguments.recipe, arguments.sets);
+  if (!arguments.only.empty()) keep(arguments.only, arguments.recipe, recipe);
   for (Cell& cell : recipe.cells) {
     find_data(cell.settings);
     cell.settings.assign("run.name", cell.name, {"the grid"});
@@ -69,9 +87,10 @@ void run(const RecipeArguments& arguments, const CommandContext& context) {
 }  // namespace
 
 void add_compare(CLI::App& app, CommandContext& context) {
-  auto arguments = std::make_shared<RecipeArguments>();
+  auto arguments = std::make_shared<CompareArguments>();
   CLI::App* command = app.add_subcommand("compare", "Run all cells of a recipe's [grid] and compare them; done cells are not run again");
   add_recipe(*command, *arguments, true);
+  command->add_option("--only", arguments->only, "run these cells alone, e.g. --only ring-int8,ddp-int8")->type_name("CELL,..")->delimiter(',')->allow_extra_args(false);
   add_format(*command, context);
   command->callback([arguments, &context] { context.chosen = [arguments, &context] { run(*arguments, context); }; });
 }

@@ -36,21 +36,24 @@ std::string explain_strategy(const Settings& settings, const Zoo& zoo, bool json
   const FlatModel shape(model.make(), flat);
   const Sampler sampler(samples, sampling_of(settings, 0));
 
-  // Over a whole number of rounds.
-  const bool federated = info.name.starts_with("fed");
-  const std::uint32_t epochs = federated ? plan.federated.local_epochs : 1;
+  // The mean over the job's epochs, for they may differ (clients are drawn, partners too), and over whole rounds.
+  const std::uint32_t round = info.name.starts_with("fed") ? plan.federated.local_epochs : 1;
+  const std::uint32_t epochs = (std::max(plan.epochs, 1u) + round - 1) / round * round;
   Plan counted = plan;
+  counted.first_epoch = 0;
   counted.epochs = epochs;
+  counted.max_steps = 0;
   const Workload work = workload_of(settings, sampler.steps_of_all(), epochs);
-  std::optional<double> all = 0.0, busiest = 0.0;
+  double all = 0, busiest = 0;
   int busiest_rank = 0;
+  bool known = true;  // not where the bytes depend on the numbers
   for (int rank = 0; rank < work.world.ranks; ++rank) {
     const auto sent = info.bytes_sent(info, counted, shape.layout(), work, rank);
-    if (!sent) all.reset();
-    if (!all) break;
+    known = sent.has_value();
+    if (!known) break;
     const double an_epoch = static_cast<double>(*sent) / epochs;
-    *all += an_epoch;
-    if (an_epoch > *busiest) {
+    all += an_epoch;
+    if (an_epoch > busiest) {
       busiest = an_epoch;
       busiest_rank = rank;
     }
@@ -62,7 +65,7 @@ std::string explain_strategy(const Settings& settings, const Zoo& zoo, bool json
   const CodecInfo& codec = find_codec(plan.exchange.codec.name);
   const auto number = codec.kind == CodecKind::wire ? make_codec(plan.exchange.codec, DType::fp32)->bytes(1) : std::nullopt;
   std::optional<double> seed;
-  if (number) seed = as_seed_000_counts(info.rounds(plan, whole_batches ? exact_steps : steps), parameters, *number);
+  if (number && work.world.ranks > 1) seed = as_seed_000_counts(info.rounds(plan, whole_batches ? exact_steps : steps), parameters, *number);
 
   if (json) {
     nlohmann::ordered_json out{{"strategy", info.name}, {"what", info.what}, {"when", info.when}, {"with whom", info.route_of(plan)},
@@ -70,12 +73,11 @@ std::string explain_strategy(const Settings& settings, const Zoo& zoo, bool json
                                {"workers", settings.get<int>("workers")}, {"ranks", work.world.ranks}, {"model", model.name},
                                {"parameters", shape.layout().parameters}, {"samples", samples}, {"batch", sampler.options().batch},
                                {"steps", work.steps[0]}, {"rounds", rounds}};
-    out["bytes_sent"] = all ? nlohmann::ordered_json(*all) : nlohmann::ordered_json();
-    out["bytes_of_the_busiest"] = all ? nlohmann::ordered_json(*busiest) : nlohmann::ordered_json();
+    out["bytes_sent"] = known ? nlohmann::ordered_json(all) : nlohmann::ordered_json();
+    out["bytes_of_the_busiest"] = known ? nlohmann::ordered_json(busiest) : nlohmann::ordered_json();
     out["as_cheng_2020_counts"] = seed ? nlohmann::ordered_json(*seed) : nlohmann::ordered_json();
     return out.dump(2) + "\n";
   }
-  const std::string unknown = "depends on the numbers\n";
   std::string out = text(info.name, ": ", info.title, "\n", info.what, " · ", info.when, " · ", info.route_of(plan), " · ", codec.name, "; ",
                          info.exact && codec.lossless ? "takes the steps of one worker with the whole batch"
                          : info.agrees                ? "all workers hold the same parameters"
@@ -84,8 +86,8 @@ std::string explain_strategy(const Settings& settings, const Zoo& zoo, bool json
                          format_count(static_cast<std::int64_t>(parameters)), " parameters, ", format_count(static_cast<std::int64_t>(samples)), " samples of ", data.name, "\n\n");
   out += text("steps of a worker an epoch   ", work.steps[0], whole_batches ? " of " : " of its own ", sampler.options().batch, " samples\n");
   out += text("exchanges an epoch           ", format_fixed(rounds, rounds == std::floor(rounds) ? 0 : 2), "\n");
-  out += text("sent by all an epoch         ", all ? format_bytes(*all) + "  (payload, closed form)\n" : unknown);
-  if (all) out += text("sent by the busiest          ", format_bytes(*busiest), "  (rank ", busiest_rank, ")\n");
+  out += text("sent by all an epoch         ", known ? format_bytes(all) + "  (payload, closed form)\n" : "depends on the numbers\n");
+  if (known) out += text("sent by the busiest          ", format_bytes(busiest), "  (rank ", busiest_rank, ")\n");
   if (seed) {
     out += text("one model a round            ", format_bytes(*seed), "  (as Cheng 2020 counts: samples/batch rounds, the model in whole MB)\n");
   }

@@ -81,7 +81,9 @@ std::string cell(const Json& value) {
   return format_count(value.get<std::int64_t>());
 }
 
-void print(const Json& rows) {
+/// Sources are left to docs/strategies.md and to --format json: lines are long enough.
+void print_table(Json rows) {
+  for (auto& row : rows) row.erase("source");
   Table table;
   for (const auto& [key, value] : rows.at(0).items()) table.column(key, value.is_number() ? Align::right : Align::left);
   for (const auto& row : rows) {
@@ -90,6 +92,13 @@ void print(const Json& rows) {
     table.row(cells);
   }
   std::cout << table.str();
+}
+
+/// For rows of whole sentences: the first value on a line of its own, the others below it.
+void print_paragraphs(const Json& rows) {
+  for (const auto& row : rows) {
+    for (const auto& [key, value] : row.items()) std::cout << (value == row.front() ? "" : "    " + key + ": ") << cell(value) << "\n";
+  }
 }
 
 }  // namespace
@@ -111,8 +120,10 @@ void add_list(CLI::App& app, CommandContext& context) {
                                                 : refusal_rows();
       if (context.format == "json") {
         std::cout << rows.dump(2) << "\n";
+      } else if (*what == "refusals") {
+        print_paragraphs(rows);
       } else {
-        print(rows);
+        print_table(rows);
       }
     };
   });

@@ -55,6 +55,11 @@ void ProgressBar::message(int rank, const nlohmann::json& message) {
     }
     return;
   }
+  if (type == "died") {
+    clear();
+    if (kind_ != Kind::none) std::cerr << title_ << ": rank " << rank << " died, the others go on\n";
+    return;
+  }
   if (type != "progress" || kind_ != Kind::bar) return;
   if (message.at("loss").is_null()) return;  // a server: it has no loss of its own
   if (rank_ < 0) rank_ = rank;

@@ -125,7 +125,7 @@ std::vector<Setting> table() {
       word("run.folder", "runs", "where run folders are made"),
       word("run.name", "", "of the run's folder; empty: made from what runs"),
       whole("run.checkpoint_every", 0, count, "epochs; 0: only at the end"),
-      flag("run.trace", false, "write trace-RANK.json: every exchange, for Perfetto or chrome://tracing"),
+      flag("run.trace", false, "write trace-RANK.json: every pass and exchange, for Perfetto or chrome://tracing"),
   };
 }
 

@@ -40,11 +40,12 @@ std::vector<Summary> run_processes(const Settings& settings, const RunFolder& fo
 }
 
 /// A rank that dies ends quietly, with the first of its operations that fails.
-Task<> until_death(SimulatedNetwork* network, int rank, Task<> work) {
+Task<> until_death(SimulatedNetwork* network, int rank, Task<> work, ProgressBar* progress) {
   try {
     co_await std::move(work);
   } catch (const Error& error) {
     if (!network->dead(rank) || error.kind() != ErrorKind::peer) throw;
+    progress->message(rank, {{"type", "died"}});
   }
 }
 
@@ -59,7 +60,7 @@ std::vector<Summary> run_virtually(const Settings& settings, const RunFolder& fo
     RankTask task{settings, folder, {}, [&progress, rank](const nlohmann::json& message) { progress.message(rank, message); }};
     if (!resume.empty()) task.resume = resume;
     auto endpoint = std::make_shared<CountedEndpoint>(network.endpoint(rank));
-    Task<> work = until_death(&network, rank, run_rank(std::move(task), &zoo, endpoint, &ranks[rank]));
+    Task<> work = until_death(&network, rank, run_rank(std::move(task), &zoo, endpoint, &ranks[rank]), &progress);
     runtime->spawn(text("rank ", rank), std::move(work));
     if (deaths[rank] > 0) runtime->call_at(from_seconds(deaths[rank]), [&network, rank] { network.kill(rank); });
   }

@@ -1,4 +1,4 @@
-// Codec: numbers as bytes, smaller than they are in memory. Three kinds, by how an average can be taken through them:
+// Codec: numbers as bytes, smaller than they are in memory. Four kinds, by how an average can be taken through them:
 //
 //   wire      a narrower floating-point type (codec/wire.h): converted at every hop of any route
 //   block     each block of numbers takes the same bytes, whatever they are (int8, QSGD, sign): ranges of whole blocks are
@@ -43,6 +43,8 @@ class Codec {
 
   /// Bytes of `count` numbers; nothing where that depends on the numbers.
   virtual std::optional<std::size_t> bytes(std::size_t count) const = 0;
+  /// The most bytes that `count` numbers can take: what a receiver holds an announced size against.
+  virtual std::size_t most_bytes(std::size_t count) const { return bytes(count).value(); }
 
   /// Replaces `into` by the encoded numbers. Infinity and NaN come out as numbers that are not finite either.
   virtual void encode(FloatSpan numbers, Random& random, std::vector<std::byte>& into) const = 0;

@@ -50,7 +50,7 @@ void ErrorFeedback::encode(const Codec& codec, std::size_t offset, FloatSpan num
   const std::size_t block = codec.block();
   const std::size_t whole = std::max<std::size_t>(numbers.count, 1);
   const std::size_t piece = block ? (piece_elements + block - 1) / block * block : whole;
-  const auto memory = std::make_unique_for_overwrite<double[]>(std::min(piece, numbers.count));
+  const auto memory = std::make_unique_for_overwrite<std::byte[]>(std::min(piece, numbers.count) * size_of(type_));
   for (std::size_t begin = 0; begin < numbers.count; begin += piece) {
     const std::size_t end = std::min(begin + piece, numbers.count);
     const FloatSpan x = numbers.slice(begin, end), e = kept.slice(begin, end);

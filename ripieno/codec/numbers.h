@@ -36,6 +36,8 @@ inline void put(T& y, T value) {
   }
 }
 
+static_assert(std::endian::native == std::endian::little, "codecs write numbers as they lie in memory");
+
 template <class T>
 T load(const std::byte* from) {
   T value;

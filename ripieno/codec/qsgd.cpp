@@ -9,6 +9,7 @@ namespace {
 
 constexpr std::size_t together = 8;  // numbers whose codes fill whole bytes, whatever their width
 constexpr std::size_t piece = 256;   // numbers whose codes are worked out before they are packed
+constexpr std::size_t lanes = 32;    // sums side by side, so that they vectorise and need not wait for each other
 
 struct Qsgd {
   static constexpr const char* name = "qsgd";
@@ -21,35 +22,39 @@ struct Qsgd {
 
   template <class T>
   float encode(const T* x, std::size_t m, Random& random, std::byte* to) const {
-    // 1. norm = ||x||_2, rounded up
-    const float norm = norm_of(x, m);
-    if (!(norm > 0)) {
+    // 1. M = max |x_i|, rounded up
+    const float largest = largest_of(x, m);
+    if (!(largest > 0)) {
       std::fill_n(to, bytes(m), std::byte{0});
-      return norm;
+      return largest;
     }
+    Sums sums;
     for (std::size_t i = 0; i < m; i += piece) {
       const std::size_t n = std::min(piece, m - i);
+      T r[piece] = {};
       float uniform[piece];
       std::uint8_t codes[piece] = {};
       draw(uniform, n, random);
       // 2. r_i and l_i, 3. with the sign above
       for (std::size_t j = 0; j < n; ++j) {
-        const T r = std::abs(x[i + j]) / T(norm) * T(levels());
-        const int low = static_cast<int>(r);
-        const int level = std::min(low + (uniform[j] < r - T(low) ? 1 : 0), levels());
+        r[j] = std::abs(x[i + j]) / T(largest) * T(levels());
+        const int low = static_cast<int>(r[j]);
+        const int level = std::min(low + (uniform[j] < r[j] - T(low) ? 1 : 0), levels());
         codes[j] = static_cast<std::uint8_t>(level | (x[i + j] < 0 ? 1 << (bits - 1) : 0));
       }
       pack(codes, n, to + i / 8 * static_cast<std::size_t>(bits));
+      if (contraction) sums.add(r, n);
     }
-    return norm;
+    // 5. M / (1 + omega)
+    return contraction ? static_cast<float>(largest / (1 + sums.omega())) : largest;
   }
 
   template <bool adds, class T>
-  void decode(float norm, const std::byte* from, T* y, std::size_t m) const {
-    // 4. D_i = norm sign l_i / s, 5. / (1 + omega)
-    const double d = static_cast<double>(m), s = levels();
-    const double omega = contraction ? std::min(d / (s * s), std::sqrt(d) / s) : 0;
-    const T unit = static_cast<T>(norm / s / (1 + omega));
+  void decode(float scale, const std::byte* from, T* y, std::size_t m) const {
+    // 4. D_i = M sign l_i / s
+    T unit = static_cast<T>(static_cast<double>(scale) / levels());
+    // rounded down, so that the largest level stays in fp32's range
+    if (double{unit} * levels() > double{scale}) unit = std::nextafter(unit, T(0));
     const int most = levels();
     for (std::size_t i = 0; i < m; i += together) {
       const std::size_t n = std::min(together, m - i);
@@ -69,20 +74,40 @@ struct Qsgd {
   }
 
  private:
-  template <class T>
-  static float norm_of(const T* x, std::size_t m) {
-    double sums[together] = {};  // side by side, so that they vectorise
-    for (std::size_t i = 0; i < m; i += together) {
-      const std::size_t n = std::min(together, m - i);
-      for (std::size_t j = 0; j < n; ++j) sums[j] += static_cast<double>(x[i + j]) * static_cast<double>(x[i + j]);
+  /// Sums over a block, for its omega.
+  struct Sums {
+    double lost = 0, all = 0;  // of p (1 - p), of r^2
+
+    /// `r` is padded with zeros to a multiple of `lanes`.
+    template <class T>
+    void add(const T* r, std::size_t n) {
+      T losts[lanes] = {}, alls[lanes] = {};
+      for (std::size_t j = 0; j < n; j += lanes) {
+        for (std::size_t k = 0; k < lanes; ++k) {
+          const T p = r[j + k] - T(static_cast<int>(r[j + k]));
+          losts[k] += p * (1 - p);
+          alls[k] += r[j + k] * r[j + k];
+        }
+      }
+      for (std::size_t k = 0; k < lanes; ++k) {
+        lost += losts[k];
+        all += alls[k];
+      }
     }
-    double square = 0;
-    for (const double sum : sums) square += sum;
-    const double exact = std::sqrt(square);
-    auto norm = static_cast<float>(exact);
-    if (norm < exact) norm = std::nextafter(norm, std::numeric_limits<float>::infinity());
-    if (!std::isfinite(norm)) return no_scale;
-    return norm < std::numeric_limits<float>::min() ? 0.0f : norm;
+
+    double omega() const { return lost / all; }
+  };
+
+  /// 0 if too small for an fp32 of full precision.
+  template <class T>
+  static float largest_of(const T* x, std::size_t m) {
+    SignedBits<T> most = 0;  // as bits: integers' maximum vectorises, and NaN is above all
+    for (std::size_t i = 0; i < m; ++i) most = std::max(most, magnitude(x[i]));
+    const T exact = std::bit_cast<T>(most);
+    auto largest = static_cast<float>(exact);
+    if (largest < exact) largest = std::nextafter(largest, std::numeric_limits<float>::infinity());
+    if (!std::isfinite(largest)) return no_scale;
+    return largest < std::numeric_limits<float>::min() ? 0.0f : largest;
   }
 
   /// Uniform over [0, 1), multiples of 2^-24, two from each draw.

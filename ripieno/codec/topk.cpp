@@ -28,7 +28,7 @@ Key kth_largest(std::vector<Key>& keys, std::size_t k) {
 template <class T>
 SignedBits<T> kth_largest_magnitude(std::span<const T> x, std::size_t k) {
   constexpr int leading = 12, shift = sizeof(T) * 8 - 1 - leading;  // fp32: exponent and 4 bits
-  std::vector<std::uint32_t> counts(std::size_t{1} << leading);
+  std::vector<std::size_t> counts(std::size_t{1} << leading);
   for (const T number : x) ++counts[static_cast<std::size_t>(magnitude(number) >> shift)];
   std::size_t bin = counts.size() - 1, above = 0;
   while (above + counts[bin] < k) above += counts[bin--];
@@ -100,9 +100,7 @@ class PairCodec : public Codec {
   }
 
   void check(ConstBytes bytes, std::size_t count) const {
-    const std::optional<std::size_t> exactly = this->bytes(count);
-    const std::size_t most = exactly.value_or(sizeof(Pair) * std::min(2 * k(count), count));
-    const std::size_t least = exactly.value_or(count ? sizeof(Pair) : 0);
+    const std::size_t most = most_bytes(count), least = this->bytes(count).value_or(count ? sizeof(Pair) : 0);
     if (bytes.size() < least || bytes.size() > most || bytes.size() % sizeof(Pair) != 0) {
       fail(ErrorKind::mismatch, count, " numbers in ", name(), " take ",
            least == most ? text(most) : text(least, " to ", most, " (a multiple of ", sizeof(Pair), ")"), " bytes, ",
@@ -145,6 +143,7 @@ class TopKSampled final : public PairCodec {
   using PairCodec::PairCodec;
 
   std::optional<std::size_t> bytes(std::size_t) const override { return std::nullopt; }
+  std::size_t most_bytes(std::size_t count) const override { return sizeof(Pair) * std::min(2 * k(count), count); }
 
   void encode(FloatSpan numbers, Random& random, std::vector<std::byte>& into) const override {
     check_count(numbers.count);

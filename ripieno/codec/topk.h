@@ -11,7 +11,7 @@
 //    of all numbers where they are no more than that
 // 2. all i with |x_i| >= t; if these are more than 2 k, the k largest as above
 // 3. as above
-// Bytes: 8 times the numbers sent, which depends on the numbers and the draws: 8 .. 16 k.
+// Bytes: 8 times the numbers sent, which depends on the numbers and the draws: between 8 and 16 k.
 //
 // NaN counts as larger than infinity, and that as larger than all numbers: what is not finite is sent first. Contractions
 // with delta = k / n (exact) and 1 / n (sampled: the largest is always sent), but for the rounding of fp64 values to fp32.

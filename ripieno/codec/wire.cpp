@@ -7,10 +7,10 @@ namespace ripieno {
 namespace {
 
 constexpr std::array table{
-    WireFormat{"auto", "as the numbers are in memory: exact", [](DType native) { return native; }},
-    WireFormat{"fp32", "IEEE 754 single precision, 4 bytes", [](DType) { return DType::fp32; }},
-    WireFormat{"fp16", "IEEE 754 half precision, 2 bytes: 11 bits of precision, up to 65504", [](DType) { return DType::fp16; }},
-    WireFormat{"bf16", "bfloat16, 2 bytes: 8 bits of precision, fp32's range", [](DType) { return DType::bf16; }},
+    WireFormat{"auto", [](DType native) { return native; }},
+    WireFormat{"fp32", [](DType) { return DType::fp32; }},
+    WireFormat{"fp16", [](DType) { return DType::fp16; }},
+    WireFormat{"bf16", [](DType) { return DType::bf16; }},
 };
 
 }  // namespace

@@ -11,7 +11,6 @@ namespace ripieno {
 
 struct WireFormat {
   std::string_view name;
-  std::string_view title;
   /// The type on the wire for numbers that are `native` in memory.
   DType (*type)(DType native);
 };

@@ -24,7 +24,7 @@ class ScheduledAverager final : public Averager {
     scale(numbers, weight);
     const std::uint32_t channel = first_channel_ + static_cast<std::uint32_t>(slot);
     const ExecuteOptions options{wire_, Purpose::exchange, channel, segment_bytes_};
-    return all_reduce(route_, group, numbers, options);
+    co_await all_reduce(route_, group, numbers, options);
   }
 
   std::optional<std::uint64_t> bytes_sent(int rank, World world, std::size_t slot) const override {

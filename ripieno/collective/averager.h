@@ -1,10 +1,10 @@
 // Averager: a route and a codec made one operation. After average() every member holds the same bits. The kind of the codec
 // (codec/codec.h) decides how the two go together:
 //
-//   scheduled  a wire format, converted at every hop of the route (execute.h)
+//   scheduled  a wire format, converted at every hop of the route, `direct` too (execute.h)
 //   coded      a block codec, decoded, added and encoded anew at every hop of the route, with a residual per hop (coded.h)
-//   gathered   any other codec, and any on `direct`: every member gets all members' encodings and adds them up itself, in the
-//              order of ranks (gathered.h)
+//   gathered   a codec whose sums do not fit into its bytes, and a block codec on `direct`: every member gets all members'
+//              encodings and adds them up itself, in the order of the members (gathered.h)
 //   PowerSGD   two averages of small factors along the route (powersgd.h)
 #pragma once
 
@@ -45,8 +45,8 @@ class Averager {
   virtual ~Averager() = default;
 
   /// Replaces `numbers`, as many as slot `slot` has, by the sum over members of weight * numbers; the members' weights add
-  /// up to 1 for an average. Slots may be in flight at the same time, each once. The group has at least the members that
-  /// earlier calls for the slot had, or the residuals of other routes' chunks would go astray.
+  /// up to 1 for an average. Slots may be in flight at the same time, each once. What members of earlier calls
+  /// have kept as residuals is lost where they are no longer in the group.
   virtual Task<> average(Group group, std::size_t slot, FloatSpan numbers, double weight) = 0;
 
   /// Payload bytes that `rank` sends in one average() of a slot, in closed form; nothing where that depends on the numbers.

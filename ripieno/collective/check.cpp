@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <tuple>
 
 namespace ripieno {
 namespace {
@@ -71,7 +72,7 @@ void check_schedule(const Route& route, World world, std::size_t elements) {
   for (int k = 0; k < route.steps(world); ++k) {
     std::vector<Step> step;
     for (int rank = 0; rank < ranks; ++rank) step.push_back(route.step(rank, world, elements, k));
-    auto after = held;
+    std::vector<std::tuple<int, std::size_t, Contributions>> after;  // what changes: rank, cell, what it then holds
     for (int rank = 0; rank < ranks; ++rank) {
       const auto& [send, receive] = step[rank];
       if (send) {
@@ -99,14 +100,14 @@ void check_schedule(const Route& route, World world, std::size_t elements) {
         const Contributions& arriving = carried[receive->peer][cell];
         if (receive->how == Reduce::replace) {
           if (arriving != everyone) wrong(k, "rank ", receive->peer, " sends element ", cut[cell], " as final, and it is not");
-          after[rank][cell] = arriving;
+          after.emplace_back(rank, cell, arriving);
         } else {
           if (meets(held[rank][cell], arriving)) wrong(k, "rank ", rank, " adds a contribution twice at element ", cut[cell]);
-          after[rank][cell] = united(held[rank][cell], arriving);
+          after.emplace_back(rank, cell, united(held[rank][cell], arriving));
         }
       }
     }
-    held = std::move(after);
+    for (auto& [rank, cell, contributions] : after) held[rank][cell] = std::move(contributions);
   }
   for (int rank = 0; rank < ranks; ++rank) {
     for (std::size_t cell = 0; cell < cells; ++cell) {

@@ -141,8 +141,7 @@ class CodedAverager final : public Averager {
         slots_(std::move(slots)), type_(type), calls_(slots_.size()) {
     require(codec_->block() > 0 && !route_.at_once, "codec ", options.codec.name, " along route ", route_.name,
             " is no coded average");
-    const bool feedback = options.codec.error_feedback && !find_codec(options.codec.name).lossless;
-    for (const Slot& slot : slots_) feedback_.emplace_back(slot.elements, type, feedback);
+    for (const Slot& slot : slots_) feedback_.emplace_back(slot.elements, type, options.codec.error_feedback);
   }
 
   Task<> average(Group group, std::size_t slot, FloatSpan numbers, double weight) override {

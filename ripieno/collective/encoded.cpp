@@ -1,16 +1,18 @@
 #include "ripieno/collective/encoded.h"
 
 #include <array>
+#include <bit>
 
 namespace ripieno {
 namespace {
 
-/// Before a message whose size depends on the numbers: its size.
-constexpr std::size_t size_bytes = 8;
+static_assert(std::endian::native == std::endian::little, "sizes are sent as they lie in memory");
+using Size = std::array<std::uint64_t, 1>;
 
 std::unique_ptr<Codec> sendable(const CodecOptions& options, DType type) {
   if (find_codec(options.name).kind == CodecKind::low_rank) {
-    fail(ErrorKind::usage, "codec ", options.name, " averages factors among all workers; it cannot be sent to one: take another codec");
+    fail(ErrorKind::usage, "codec ", options.name,
+         " averages factors among all workers; it cannot be sent to one: take another codec");
   }
   return make_codec(options, type);
 }
@@ -21,39 +23,72 @@ bool keeps_residual(const CodecOptions& options) {
 
 }  // namespace
 
+Encoding encode(std::string_view name, const Codec& codec, ErrorFeedback& feedback, FloatSpan numbers, Random& random) {
+  const std::optional<std::size_t> bytes = codec.bytes(numbers.count);
+  const bool has_data = numbers.data || numbers.count == 0;
+  if (!bytes && !has_data) {
+    fail(ErrorKind::usage, "the bytes of codec ", name,
+         " depend on the numbers, which a simulation without data has not: choose a codec of fixed bytes");
+  }
+  Encoding encoding;
+  feedback.encode(codec, 0, numbers, random, encoding.data);
+  encoding.size = has_data ? encoding.data.size() : *bytes;
+  require(!bytes || encoding.size == *bytes, "codec ", name, " made ", encoding.size, " bytes of ", numbers.count,
+          " numbers instead of ", bytes.value_or(0));
+  return encoding;
+}
+
+Task<> send_encoding(Endpoint* endpoint, int peer, Message message, const Codec* codec, FloatSpan numbers,
+                     Encoding* encoding) {
+  if (!codec->bytes(numbers.count)) {
+    const Size size{encoding->size};
+    const ConstBytes announced = std::as_bytes(std::span(size));
+    message.count = announced.size();
+    co_await endpoint->send(peer, message, announced);
+  }
+  if (encoding->size == 0) co_return;
+  message.count = encoding->size;
+  const ConstBytes payload = encoding->bytes();
+  co_await endpoint->send(peer, message, payload);
+}
+
+Task<> receive_encoding(Endpoint* endpoint, int peer, Message message, const Codec* codec, FloatSpan numbers,
+                        Encoding* encoding) {
+  const std::size_t most = codec->most_bytes(numbers.count);
+  Size size{most};
+  if (!codec->bytes(numbers.count)) {
+    const Bytes announced = std::as_writable_bytes(std::span(size));
+    message.count = announced.size();
+    co_await endpoint->receive(peer, message, announced);
+    if (size[0] > most) {
+      fail(ErrorKind::mismatch, message.operation, " from rank ", peer, " announces ", size[0], " bytes; ",
+           numbers.count, " numbers take ", most, " at most: do all ranks run the same recipe?");
+    }
+  }
+  encoding->size = size[0];
+  if (encoding->size == 0) co_return;
+  if (numbers.data) encoding->data.resize(encoding->size);
+  message.count = encoding->size;
+  const Bytes room = encoding->bytes();
+  co_await endpoint->receive(peer, message, room);
+}
+
 EncodedStream::EncodedStream(const CodecOptions& options, std::size_t elements, DType type, std::uint64_t seed)
-    : elements_(elements), type_(type), seed_(seed), codec_(sendable(options, type)),
+    : codec_name_(options.name), elements_(elements), seed_(seed), codec_(sendable(options, type)),
       feedback_(elements, type, keeps_residual(options)) {}
 
 Task<> EncodedStream::send(Endpoint* endpoint, int peer, Channel channel, std::string_view operation, FloatSpan numbers) {
   Random random(seed_, static_cast<std::uint64_t>(draws_++));
-  std::vector<std::byte> encoded;
-  feedback_.encode(*codec_, 0, numbers, random, encoded);
-  const std::size_t size = codec_->bytes(numbers.count).value_or(encoded.size());
-  if (!codec_->bytes(numbers.count)) {
-    const std::array<std::uint64_t, 1> prefix{size};
-    const Message message{channel, operation, DType::fp32, size_bytes};
-    co_await endpoint->send(peer, message, std::as_bytes(std::span(prefix)));
-  }
-  const Message message{channel, operation, DType::fp32, size};
-  const ConstBytes payload(numbers.data ? encoded.data() : nullptr, size);
-  co_await endpoint->send(peer, message, payload);
+  Encoding encoding = encode(codec_name_, *codec_, feedback_, numbers, random);
+  const Message message{channel, operation};
+  co_await send_encoding(endpoint, peer, message, codec_.get(), numbers, &encoding);
 }
 
 Task<> EncodedStream::receive(Endpoint* endpoint, int peer, Channel channel, std::string_view operation, FloatSpan numbers) {
-  std::array<std::uint64_t, 1> size{codec_->bytes(numbers.count).value_or(0)};
-  if (!codec_->bytes(numbers.count)) {
-    const Message message{channel, operation, DType::fp32, size_bytes};
-    co_await endpoint->receive(peer, message, std::as_writable_bytes(std::span(size)));
-    const std::size_t most = numbers.count * (size_of(type_) + 4) + size_bytes;
-    if (size[0] > most) {
-      fail(ErrorKind::mismatch, operation, " from rank ", peer, " announces ", size[0], " bytes; ", numbers.count, " numbers take ", most, " at most");
-    }
-  }
-  std::vector<std::byte> encoded(size[0]);
-  const Message message{channel, operation, DType::fp32, size[0]};
-  co_await endpoint->receive(peer, message, Bytes(encoded));
-  if (numbers.data) codec_->decode(encoded, numbers);
+  Encoding encoding;
+  const Message message{channel, operation};
+  co_await receive_encoding(endpoint, peer, message, codec_.get(), numbers, &encoding);
+  if (numbers.data) codec_->decode(encoding.data, numbers);
 }
 
 std::optional<std::uint64_t> EncodedStream::bytes() const { return codec_->bytes(elements_); }

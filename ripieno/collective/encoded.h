@@ -1,10 +1,12 @@
-// Numbers sent from one rank to another through a codec, with error feedback at the sender: what is not an average among
-// equals goes this way (a push to a parameter server, a client's upload).
+// Numbers sent from one rank to another through a codec. An encoding is one message of Codec::bytes(n) bytes; where these
+// depend on the numbers it follows a message of 8 bytes, its size (little-endian). No bytes are no message.
 #pragma once
 
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "ripieno/codec/error_feedback.h"
 #include "ripieno/core/state.h"
@@ -12,7 +14,27 @@
 
 namespace ripieno {
 
-/// One rank's end of such a stream, for sending or for receiving.
+/// Numbers as a codec made them. In a simulation without data they have a size alone.
+struct Encoding {
+  std::vector<std::byte> data;
+  std::size_t size = 0;
+
+  Bytes bytes() { return {data.empty() ? nullptr : data.data(), size}; }
+};
+
+/// Encodes `numbers` with error feedback and replaces them by what receivers decode. Throws Error(usage), with the codec's
+/// name, in a simulation without data where the codec's bytes depend on the numbers.
+Encoding encode(std::string_view name, const Codec& codec, ErrorFeedback& feedback, FloatSpan numbers, Random& random);
+
+/// The message gives channel and operation; of `numbers`, how many they are and whether they have data. Receiving throws
+/// Error(mismatch) where more bytes are announced than so many numbers can take.
+Task<> send_encoding(Endpoint* endpoint, int peer, Message message, const Codec* codec, FloatSpan numbers,
+                     Encoding* encoding);
+Task<> receive_encoding(Endpoint* endpoint, int peer, Message message, const Codec* codec, FloatSpan numbers,
+                        Encoding* encoding);
+
+/// One rank's end of a stream of encodings, for sending or for receiving, with error feedback at the sender: what is not an
+/// average among equals goes this way (a push to a parameter server, a client's upload).
 class EncodedStream {
  public:
   /// Of messages of `elements` numbers of `type`. `seed` is of random rounding; distinct for each sender. Throws Error(usage)
@@ -21,7 +43,7 @@ class EncodedStream {
 
   /// Sends `numbers` and replaces them by what the receiver decodes. The operation names the message (endpoint.h).
   Task<> send(Endpoint* endpoint, int peer, Channel channel, std::string_view operation, FloatSpan numbers);
-  /// Fills `numbers` by what the peer sent.
+  /// Fills `numbers` with what the peer sent.
   Task<> receive(Endpoint* endpoint, int peer, Channel channel, std::string_view operation, FloatSpan numbers);
 
   /// Payload bytes of one message; nothing where that depends on the numbers.
@@ -31,8 +53,8 @@ class EncodedStream {
   void visit(StateVisitor& visitor, const std::string& name);
 
  private:
+  std::string codec_name_;
   std::size_t elements_;
-  DType type_;
   std::uint64_t seed_;
   std::unique_ptr<Codec> codec_;
   ErrorFeedback feedback_;

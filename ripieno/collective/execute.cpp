@@ -1,6 +1,5 @@
 #include "ripieno/collective/execute.h"
 
-#include "ripieno/collective/reduce_broadcast.h"
 #include "ripieno/core/async.h"
 #include "ripieno/core/kernels.h"
 

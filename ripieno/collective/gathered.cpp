@@ -1,10 +1,10 @@
 #include "ripieno/collective/gathered.h"
 
-#include <array>
 #include <cstring>
 
 #include "ripieno/codec/error_feedback.h"
 #include "ripieno/collective/coded.h"
+#include "ripieno/collective/encoded.h"
 #include "ripieno/collective/execute.h"
 #include "ripieno/core/async.h"
 #include "ripieno/core/kernels.h"
@@ -12,70 +12,23 @@
 namespace ripieno {
 namespace {
 
-using SizeBytes = std::array<std::byte, 8>;  // little-endian
-
-SizeBytes to_bytes(std::uint64_t size) {
-  SizeBytes bytes;
-  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(size >> (8 * i));
-  return bytes;
-}
-
-std::uint64_t from_bytes(const SizeBytes& bytes) {
-  std::uint64_t size = 0;
-  for (std::size_t i = 0; i < bytes.size(); ++i) size |= static_cast<std::uint64_t>(bytes[i]) << (8 * i);
-  return size;
-}
-
-/// One member's encoding. In a simulation without data it has a size alone.
-struct Encoding {
-  std::vector<std::byte> data;
-  std::size_t size = 0;
-
-  Bytes bytes() { return {data.empty() ? nullptr : data.data(), size}; }
-};
-
 /// What all transfers of one all-gather share.
 struct Gathering {
   Group group;
   Message message;
-  bool sized;     ///< sizes depend on the numbers, so they are sent too
-  bool has_data;  ///< or it is simulated
+  const Codec* codec;
+  FloatSpan numbers;
   std::vector<Encoding> of;  ///< by member
 };
 
 Task<> send_one(Gathering* all, int to, int whose) {
-  Endpoint& endpoint = all->group.endpoint();
-  const int peer = all->group.member(to);
-  const Bytes encoding = all->of[whose].bytes();
-  Message message = all->message;
-  if (all->sized) {
-    const SizeBytes size = to_bytes(encoding.size());
-    const ConstBytes payload(size);
-    message.count = payload.size();
-    co_await endpoint.send(peer, message, payload);
-  }
-  if (encoding.empty()) co_return;
-  message.count = encoding.size();
-  co_await endpoint.send(peer, message, encoding);
+  return send_encoding(&all->group.endpoint(), all->group.member(to), all->message, all->codec, all->numbers,
+                       &all->of[whose]);
 }
 
 Task<> receive_one(Gathering* all, int from, int whose) {
-  Endpoint& endpoint = all->group.endpoint();
-  const int peer = all->group.member(from);
-  Encoding& encoding = all->of[whose];
-  Message message = all->message;
-  if (all->sized) {
-    SizeBytes size{};
-    const Bytes room(size);
-    message.count = room.size();
-    co_await endpoint.receive(peer, message, room);
-    encoding.size = from_bytes(size);
-  }
-  if (encoding.size == 0) co_return;
-  if (all->has_data) encoding.data.resize(encoding.size);
-  message.count = encoding.size;
-  const Bytes room = encoding.bytes();
-  co_await endpoint.receive(peer, message, room);
+  return receive_encoding(&all->group.endpoint(), all->group.member(from), all->message, all->codec, all->numbers,
+                          &all->of[whose]);
 }
 
 /// Step k: to the next member goes what came from the previous one at step k-1.
@@ -112,34 +65,21 @@ class GatheredAverager final : public Averager {
       : options_(options), route_(find_route(options.route)), codec_(make_codec(options.codec, type)),
         slots_(std::move(slots)), type_(type), calls_(slots_.size()) {
     require(gathers(route_), "route ", route_.name, " has no all-gather");
-    const bool feedback = options.codec.error_feedback && !find_codec(options.codec.name).lossless;
-    for (const Slot& slot : slots_) feedback_.emplace_back(slot.elements, type, feedback);
+    for (const Slot& slot : slots_) feedback_.emplace_back(slot.elements, type, options.codec.error_feedback);
   }
 
   Task<> average(Group group, std::size_t slot, FloatSpan numbers, double weight) override {
     require(numbers.count == slots_.at(slot).elements && numbers.type == type_, "slot ", slot, " of ",
             slots_[slot].elements, " ", name(type_), " is averaged with ", numbers.count, " ", name(numbers.type));
-    const std::optional<std::size_t> bytes = codec_->bytes(numbers.count);
-    const bool has_data = numbers.data || numbers.count == 0;
-    if (!bytes && !has_data) {
-      fail(ErrorKind::usage, "the bytes of codec ", options_.codec.name,
-           " depend on the numbers, which a simulation without data has not: choose a codec of fixed bytes");
-    }
     scale(numbers, weight);  // 1.
     if (group.size() == 1) co_return;
 
     const std::uint32_t channel = options_.first_channel + static_cast<std::uint32_t>(slot);
-    Gathering gathering{group, {}, !bytes, has_data, std::vector<Encoding>(group.size())};
+    Gathering gathering{group, {}, codec_.get(), numbers, std::vector<Encoding>(group.size())};
     gathering.message.channel = {Purpose::exchange, channel * max_segments};
     gathering.message.operation = route_.name;
-    for (Encoding& encoding : gathering.of) encoding.size = bytes.value_or(0);
-
-    Encoding& own = gathering.of[group.rank()];  // 2.
     Random random = rounding_draws(options_.seed, group.endpoint().rank(), channel, calls_[slot]++);
-    feedback_[slot].encode(*codec_, 0, numbers, random, own.data);
-    if (has_data) own.size = own.data.size();
-    require(!bytes || own.size == *bytes, "codec ", options_.codec.name, " made ", own.size, " bytes of ",
-            numbers.count, " numbers instead of ", bytes.value_or(0));
+    gathering.of[group.rank()] = encode(options_.codec.name, *codec_, feedback_[slot], numbers, random);  // 2.
 
     Task<> gathered = route_.at_once ? at_once(&gathering) : around_the_ring(&gathering);  // 3.
     co_await std::move(gathered);

@@ -94,24 +94,30 @@ void Recorder::epoch(const EpochRecord& record) {
 void Recorder::trace_to(std::unique_ptr<LineFile> trace, int rank) {
   trace_ = std::move(trace);
   trace_rank_ = rank;
-  trace_->append("[");  // the format lets the closing bracket be missing
+  const nlohmann::ordered_json named{{"name", "process_name"}, {"ph", "M"}, {"pid", rank}, {"args", {{"name", text("rank ", rank)}}}};
+  trace_->append("[" + named.dump());
 }
 
 void Recorder::span(const Span& span) {
   if (on_span) on_span(span);
   if (!trace_) return;
-  const nlohmann::ordered_json event{{"name", text(span.what, " ", span.index)},
-                                     {"cat", span.what},
+  const std::string name = text(span.what, " ", span.index), what = span.what;
+  // Events of one thread must nest: what computes does, exchanges go on side by side.
+  const nlohmann::ordered_json event{{"name", name},
+                                     {"cat", what},
                                      {"ph", "X"},
                                      {"pid", trace_rank_},
-                                     {"tid", span.what},
+                                     {"tid", what == "exchange" ? name : "compute"},
                                      {"ts", seconds(span.begin) * 1e6},
                                      {"dur", seconds(span.end - span.begin) * 1e6}};
-  trace_->append(event.dump() + ",");
+  trace_->append("," + event.dump());
 }
 
 void Recorder::end() {
-  if (trace_) trace_->flush();
+  if (trace_) {
+    trace_->append("]");
+    trace_->flush();
+  }
   if (!metrics_) return;
   metrics_->append(nlohmann::ordered_json{{"type", "end"}, {"time", seconds(runtime_.now())}, {"bytes", bytes_json(traffic_since())}}.dump());
   metrics_->flush();

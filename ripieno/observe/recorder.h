@@ -45,8 +45,8 @@ struct EpochRecord {
 
 /// Something that took a while: what a trace shows.
 struct Span {
-  const char* what;   ///< "exchange", "forward", ...: outlives the recorder
-  std::size_t index;  ///< of the bucket, or of the step
+  const char* what;   ///< "exchange", "wait" (for a gate), "forward", ...: outlives the recorder
+  std::size_t index;  ///< of the bucket or fragment that is exchanged or waited for; else of the step
   Duration begin, end;
 };
 
@@ -63,7 +63,7 @@ class Recorder {
   void epoch(const EpochRecord& record);
   /// Writes a line of the trace, where one is kept.
   void span(const Span& span);
-  /// Keeps a trace: a file of events in the Chrome trace format, a line each.
+  /// Keeps a trace: a file of events in the Chrome trace format, a line each; JSON once end() was called.
   void trace_to(std::unique_ptr<LineFile> trace, int rank);
   std::function<void(const Span&)> on_span;
   /// Also told of each step or epoch (a progress bar, a test).
@@ -78,7 +78,7 @@ class Recorder {
   const std::vector<EpochRecord>& epochs() const { return epochs_; }
   /// How many gradients had which age.
   const std::map<std::int64_t, std::uint64_t>& ages() const { return ages_; }
-  /// The last line: what was sent since the last epoch's.
+  /// The last lines: what was sent since the last epoch's; the trace's end.
   void end();
 
  private:
@@ -101,14 +101,17 @@ class Recorder {
   std::shared_ptr<const bool> alive_ = std::make_shared<const bool>(true);
 };
 
-/// Adds the time from its making to its end to a stage. It may outlive the recorder, in a coroutine that is destroyed where it
-/// waited.
+/// Adds the time from its making to its end to a stage, and with `shown_as` puts a span of that index into the trace. It may
+/// outlive the recorder, in a coroutine that is destroyed where it waited.
 class StageTimer {
  public:
-  StageTimer(Recorder& recorder, const Runtime& runtime, Stage stage)
-      : recorder_(recorder), alive_(recorder.alive_), runtime_(runtime), stage_(stage), start_(runtime.now()) {}
+  StageTimer(Recorder& recorder, const Runtime& runtime, Stage stage, std::optional<std::size_t> shown_as = {})
+      : recorder_(recorder), alive_(recorder.alive_), runtime_(runtime), stage_(stage), shown_as_(shown_as), start_(runtime.now()) {}
   ~StageTimer() {
-    if (!alive_.expired()) recorder_.add(stage_, runtime_.now() - start_);
+    if (alive_.expired()) return;
+    const Duration end = runtime_.now();
+    recorder_.add(stage_, end - start_);
+    if (shown_as_) recorder_.span({name(stage_), *shown_as_, start_, end});
   }
   StageTimer(const StageTimer&) = delete;
   StageTimer& operator=(const StageTimer&) = delete;
@@ -118,6 +121,7 @@ class StageTimer {
   std::weak_ptr<const bool> alive_;
   const Runtime& runtime_;
   Stage stage_;
+  std::optional<std::size_t> shown_as_;
   Duration start_;
 };
 

@@ -99,7 +99,7 @@ struct Content {
   std::vector<std::string> cells;
 };
 
-double megabytes_a_worker(double bytes, const Summary& one) { return bytes / 1e6 / one.world_size; }
+double megabytes_a_rank(double bytes, const Summary& one) { return bytes / 1e6 / one.world_size; }
 
 std::vector<Content> contents(const std::vector<Group>& groups, const std::vector<std::string>& names) {
   const Field accuracy = [](const Summary& one) -> std::optional<double> {
@@ -117,11 +117,11 @@ std::vector<Content> contents(const std::vector<Group>& groups, const std::vecto
   const Field images = [](const Summary& one) -> std::optional<double> { return one.images_per_second; };
   const Field sent = [](const Summary& one) -> std::optional<double> {
     if (one.epochs == 0) return std::nullopt;
-    return megabytes_a_worker(static_cast<double>(one.exchange_payload_sent) / one.epochs, one);
+    return megabytes_a_rank(static_cast<double>(one.exchange_payload_sent) / one.epochs, one);
   };
   const Field formula = [](const Summary& one) -> std::optional<double> {
     if (!one.closed_form_payload_sent) return std::nullopt;
-    return megabytes_a_worker(static_cast<double>(*one.closed_form_payload_sent), one);
+    return megabytes_a_rank(static_cast<double>(*one.closed_form_payload_sent), one);
   };
 
   std::vector<Content> all{{"run", Align::left, names}, {"ranks", Align::right, {}}};
@@ -175,7 +175,7 @@ std::vector<std::string> marked_names(const std::vector<Group>& groups) {
 std::vector<std::string> notes(const std::vector<Group>& groups) {
   std::vector<std::string> lines{
       "read, forward, backward, exchange (as far as compute waited for it), optimise: % of the steps' time",
-      "sent: payload of the exchange, for each epoch and worker; formula: the same in closed form"};
+      "sent: payload of the exchange, for each epoch and rank; formula: the same in closed form"};
   const auto any = [&](auto condition) { return std::any_of(groups.begin(), groups.end(), condition); };
   if (any([](const Group& g) { return g.size() > 1; })) {
     lines.push_back("a ± b: mean over seeds, and the half-width of its 95 % interval (Student's t)");

@@ -10,12 +10,12 @@ namespace ripieno {
 
 /// One row a run; runs of the same name, strategy, model, data set, size, codec and kind are seeds of one row, in which
 /// "a ± b" is their mean and the half-width of its 95 % interval. Rows are in the order in which they first appear.
-///   workers       ranks
+///   ranks         workers, and servers on ranks of their own
 ///   accuracy      of the test set, per cent; loss: mean over its samples
 ///   s per epoch   training, the mean over epochs
-///   images per s  of all workers together
+///   images per s  of all ranks together
 ///   read .. opt.  per cent of the steps' time, over ranks
-///   sent          payload of the exchange, MB (10^6 bytes) an epoch and worker; formula: the same in closed form
+///   sent          payload of the exchange, MB (10^6 bytes) an epoch and rank; formula: the same in closed form
 /// A column whose runs agree over all seeds has no "±". Names are shortened, to 12 columns at least, where the table
 /// would be wider than 140. Ends with notes on what the signs in it mean.
 std::string compare_table(const std::vector<Summary>& summaries);

@@ -5,11 +5,11 @@
 #include <cmath>
 #include <iomanip>
 #include <map>
-#include <set>
 #include <sstream>
 
 #include "ripieno/core/kernels.h"
 #include "ripieno/strategy/refusals.h"
+#include "ripieno/strategy/saved_state.h"
 #include "ripieno/strategy/trial.h"
 
 namespace ripieno {
@@ -77,8 +77,9 @@ void needs_exact(const Subject& of) {
 
 /// How far the trial ends from one worker with the P-fold batch, over the way that this one went.
 double off(const Subject& of, Trial& trial) {
-  const double exchanges = of.info.rounds ? of.info.rounds(trial.plan, 1) : 1;  // a step: fewer where gradients accumulate
-  const auto fold = static_cast<std::uint32_t>(std::lround(1 / exchanges));
+  constexpr double steps = 1000;  // of which several may be one exchange, where gradients accumulate
+  const double exchanges = of.info.rounds ? of.info.rounds(trial.plan, steps) : steps;
+  const auto fold = static_cast<std::uint32_t>(std::lround(steps / exchanges));
   const Weights one = train_alone(trial.plan, {}, 16 * fold);
   trial.run();
   return distance(trial.weights(), one) / distance(one, Weights(one.size()));
@@ -284,40 +285,6 @@ std::string mismatch(const Subject& of) {
 }
 
 // resume
-
-/// State by name: saves, or writes back what another walk saved.
-class SavedState final : public StateVisitor {
- public:
-  void begin(bool restoring) {
-    restoring_ = restoring;
-    seen_.clear();
-  }
-  void span(std::string_view name, FloatSpan values) override {
-    std::vector<std::byte>& saved = entry(spans_, name);
-    const Bytes all = values.bytes();
-    if (!restoring_) saved.assign(all.begin(), all.end());
-    expect(saved.size() == all.size(), "state ", name, " was saved with ", saved.size(), " bytes and has ", all.size(), " when resumed");
-    std::copy(saved.begin(), saved.end(), all.begin());
-  }
-  void number(std::string_view name, std::int64_t& value) override {
-    std::int64_t& saved = entry(numbers_, name);
-    (restoring_ ? value : saved) = restoring_ ? saved : value;
-  }
-
- private:
-  template <class T>
-  T& entry(std::map<std::string, T, std::less<>>& all, std::string_view name) {
-    expect(seen_.insert(std::string(name)).second, "visit() shows two things by the name ", name);
-    const auto found = all.find(name);
-    expect(!restoring_ || found != all.end(), "state ", name, " was not saved, and is there when resumed");
-    return found != all.end() ? found->second : all[std::string(name)];
-  }
-
-  bool restoring_ = false;
-  std::set<std::string> seen_;
-  std::map<std::string, std::vector<std::byte>, std::less<>> spans_;
-  std::map<std::string, std::int64_t, std::less<>> numbers_;
-};
 
 void walk(Trial& trial, int rank, SavedState& state, bool restoring) {
   state.begin(restoring);

@@ -53,8 +53,6 @@ void subtract(FloatSpan from, FloatSpan what) {
   scale(from, -1);
 }
 
-double whole(BatchSize) { return 1; }
-
 class Federated final : public Strategy {
  public:
   Federated(const StrategyInfo& info, const Plan& plan, Workplace workplace)
@@ -128,7 +126,7 @@ class Federated final : public Strategy {
 
   /// 2
   Task<> download(const Round* round) {
-    const StageTimer timer(place_.recorder, place_.group.runtime(), Stage::exchange);
+    const StageTimer timer(place_.recorder, place_.group.runtime(), Stage::exchange, 0);
     const FloatSpan buffers = place_.learner.buffers();
     const bool with_statistics = buffers.count > 0 && !statistics_are(Statistics::local);
     if (!is_cloud()) {
@@ -152,7 +150,7 @@ class Federated final : public Strategy {
     for (std::uint32_t k = 0; k < steps && (plan_.max_steps == 0 || step < plan_.max_steps); ++k, ++step) {
       const double rate = learning_rate_.at(epoch + static_cast<double>(k) / steps);
       const BatchId batch{epoch, k};
-      const PassResult result = co_await local_step(&place_, optimiser_.get(), batch, rate, whole);
+      const PassResult result = co_await local_step(&place_, optimiser_.get(), batch, rate);
       place_.recorder.step({epoch, step, result.loss, result.samples, rate, {}});
     }
   }
@@ -166,7 +164,7 @@ class Federated final : public Strategy {
 
   /// 4
   Task<> upload() {
-    const StageTimer timer(place_.recorder, place_.group.runtime(), Stage::exchange);
+    const StageTimer timer(place_.recorder, place_.group.runtime(), Stage::exchange, 0);
     const auto numbers = news();
     co_await upload_.send(endpoint(), place_.group.member(cloud), channel, "upload", numbers->span());
     const FloatSpan buffers = place_.learner.buffers();
@@ -176,7 +174,7 @@ class Federated final : public Strategy {
 
   /// 5
   Task<> average(const Round* round) {
-    const StageTimer timer(place_.recorder, place_.group.runtime(), Stage::exchange);
+    const StageTimer timer(place_.recorder, place_.group.runtime(), Stage::exchange, 0);
     double samples = 0;
     for (const int client : round->clients) samples += samples_[client];
     Numbers sum(layout_.parameters, layout_.type);

@@ -31,7 +31,8 @@ class LeaderRing final : public Strategy {
         averager_(averager_of(info, plan, slots_of(layout_, layout_.buckets), layout_.type)),
         optimiser_(make_optimiser(plan.optimiser, layout_.parameters, layout_.type)),
         learning_rate_(plan.learning_rate, plan.epochs, plan.rate_scale),
-        average_(layout_.parameters, layout_.type) {}
+        average_(layout_.parameters, layout_.type),
+        buffers_(layout_.buffers, layout_.type) {}
 
   Task<> run() override {
     co_await start_alike(place_.group, place_.learner);  // 1
@@ -46,7 +47,9 @@ class LeaderRing final : public Strategy {
       place_.recorder.step({at.epoch(), at.step(), result.loss, result.samples, rate, {}});
       if (!at.ends_epoch()) continue;
       const bool evaluates = evaluates_after(plan_, at.epoch(), at.ends());
+      ending_ = true;
       for (++item; done_ < item;) co_await survive(end_epoch(evaluates, item));
+      ending_ = false;
       place_.recorder.epoch({at.epoch(), score_.accuracy, score_.loss, hash(place_.learner.parameters()), NAN});
       if (place_.checkpoint && !at.ends_early()) place_.checkpoint(at.epoch());
     }
@@ -76,10 +79,10 @@ class LeaderRing final : public Strategy {
     *result = co_await pass->finish();
     double samples = result->global_samples;
     if (place_.group.size() < everyone_) samples = co_await sum(result->samples);
-    const StageTimer timer(place_.recorder, place_.group.runtime(), Stage::exchange);
     const double loss_scale = learner.loss_scale() ? learner.loss_scale()->value() : 1;
     const double weight = samples > 0 ? result->samples / samples / loss_scale : 0;
     for (std::size_t i = 0; i < layout_.buckets.size(); ++i) {  // 3
+      const StageTimer timer(place_.recorder, place_.group.runtime(), Stage::exchange, i);
       const Range bucket = layout_.buckets[i];
       co_await averager_->average(ring_, i, learner.gradients().slice(bucket.begin, bucket.end), weight);
     }
@@ -87,7 +90,20 @@ class LeaderRing final : public Strategy {
     done_ = item;
   }
 
+  /// An average that a death breaks off leaves parts of sums behind: it is taken anew from what the buffers were.
   Task<> end_epoch(bool evaluates, std::int64_t item) {
+    const auto before = copy_of(place_.learner.buffers());
+    try {
+      co_await average_and_evaluate(evaluates);
+    } catch (...) {
+      convert(place_.learner.buffers(), before->span());
+      throw;
+    }
+    convert(buffers_.span(), place_.learner.buffers());
+    done_ = item;
+  }
+
+  Task<> average_and_evaluate(bool evaluates) {
     co_await average_buffers(place_.group, place_.learner);
     Score score{NAN, NAN};
     if (evaluates) {
@@ -95,7 +111,6 @@ class LeaderRing final : public Strategy {
       score = co_await evaluate_together(place_.group, place_.learner);
     }
     score_ = score;
-    done_ = item;
   }
 
   /// Runs work that ends early when a rank dies; then the survivors get together again.
@@ -124,7 +139,7 @@ class LeaderRing final : public Strategy {
     co_return loss;
   }
 
-  /// 5. Who has come further than another hands over what that one misses: the last average, the last score.
+  /// 5. Who has come further than another hands over what that one misses: the last average, or an epoch's score and buffers.
   Task<> get_together() {
     co_await elect_leader();
     Group group = place_.group;
@@ -135,13 +150,16 @@ class LeaderRing final : public Strategy {
     const auto furthest = std::max_element(progress.begin(), progress.end());
     if (*std::min_element(progress.begin(), progress.end()) == *furthest) co_return;
 
+    const bool missed = static_cast<double>(done_) < *furthest;
     const Group from_furthest = rotated(group, static_cast<int>(furthest - progress.begin()));
     std::array<double, 2> score{score_.accuracy, score_.loss};
     co_await broadcast(from_furthest, FloatSpan(std::span<double>(score)), control);
     const ExecuteOptions exchange{layout_.type, Purpose::exchange};
     co_await broadcast(from_furthest, average_.span(), exchange);
+    co_await broadcast(from_furthest, buffers_.span(), exchange);
     score_ = {score[0], score[1]};
     convert(place_.learner.gradients(), average_.span());
+    if (ending_ && missed) convert(place_.learner.buffers(), buffers_.span());
     done_ = static_cast<std::int64_t>(*furthest);
   }
 
@@ -160,7 +178,9 @@ class LeaderRing final : public Strategy {
   std::unique_ptr<Optimiser> optimiser_;
   LearningRate learning_rate_;
   std::int64_t done_ = 0;  // items that this rank has the outcome of
+  bool ending_ = false;    // the next one is an epoch's end
   Numbers average_;        // the last step's
+  Numbers buffers_;        // the last epoch's mean
   Score score_{NAN, NAN};  // the last epoch's
 };
 

@@ -20,8 +20,6 @@ void subtract(FloatSpan into, FloatSpan numbers, FloatSpan spare) {
   add(into, spare);
 }
 
-double unweighted(BatchSize) { return 1; }
-
 class LocalSgd final : public Strategy {
  public:
   LocalSgd(const StrategyInfo& info, const Plan& plan, Workplace workplace, std::vector<Range> fragments)
@@ -88,7 +86,7 @@ class LocalSgd final : public Strategy {
     for (Steps at(plan_, learner.steps_per_epoch()); at.more(); at.next()) {
       const double rate = learning_rate_.at(at.epochs_done());
       const BatchId batch = at.batch();
-      const PassResult result = co_await local_step(&place_, optimiser_.get(), batch, rate, unweighted);  // 2
+      const PassResult result = co_await local_step(&place_, optimiser_.get(), batch, rate);  // 2
       for (Learnt& learnt : learnt_) {
         learnt.samples += result.samples;
         learnt.global_samples += result.global_samples;

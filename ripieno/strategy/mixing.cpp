@@ -25,7 +25,6 @@ Mixing::Mixing(const Plan& plan, Workplace workplace, int set)
 }
 
 Task<> Mixing::run() {
-  Runtime& runtime = place_.group.runtime();
   co_await start_apart(place_.group, &place_.learner, plan_.first_epoch > 0);  // 1
   started();
   convert(consensus_.span(), place_.learner.parameters());
@@ -35,10 +34,8 @@ Task<> Mixing::run() {
     const BatchId batch = at.batch();
     const PassResult result = co_await step(batch, rate);  // 2
     {
-      const StageTimer timer(place_.recorder, runtime, Stage::exchange);
-      const Duration begin = runtime.now();
+      const StageTimer timer(place_.recorder, place_.group.runtime(), Stage::exchange, 0);
       if (place_.group.size() > 1) co_await mix(at.step());  // 3
-      place_.recorder.span({"exchange", 0, begin, runtime.now()});
     }
     place_.recorder.step({at.epoch(), at.step(), result.loss, result.samples, rate, {}});
     if (at.ends_epoch()) {

@@ -1,5 +1,6 @@
 #include "ripieno/strategy/outer.h"
 
+#include <cmath>
 #include <string>
 
 namespace ripieno {
@@ -52,6 +53,10 @@ std::unique_ptr<Optimiser> make_outer(std::string_view strategy, const OuterOpti
 
 double outer_rate(std::string_view strategy, const OuterOptions& options) {
   const double own = find_outer(strategy).rate;
+  if (!(options.learning_rate >= 0 && std::isfinite(options.learning_rate))) {
+    fail(ErrorKind::usage, "outer.learning_rate = ", options.learning_rate, "; give a finite number of 0 or more (0: ", own,
+         ", which is ", strategy, "'s own)");
+  }
   return options.learning_rate > 0 ? options.learning_rate : own;
 }
 

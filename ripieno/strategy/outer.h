@@ -24,7 +24,7 @@ namespace ripieno {
 std::unique_ptr<Optimiser> make_outer(std::string_view strategy, const OuterOptions& options, std::size_t elements,
                                       DType type);
 
-/// The rate of its steps: options.learning_rate where that is above 0, else the strategy's own. Throws as make_outer().
+/// The rate of its steps: options.learning_rate, or where that is 0 the strategy's own. Throws as make_outer().
 double outer_rate(std::string_view strategy, const OuterOptions& options);
 
 /// Shows its state with "outer." before the names ("outer.optimiser.step"), apart from a worker's own optimiser's.

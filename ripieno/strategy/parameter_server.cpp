@@ -176,7 +176,7 @@ class ParameterServer final : public Strategy {
   }
 
   Task<Answer> push_and_pull(Push push) {
-    const StageTimer timer(place_.recorder, place_.group.runtime(), Stage::exchange);
+    const StageTimer timer(place_.recorder, place_.group.runtime(), Stage::exchange, 0);
     std::vector<Answer> answers(links_.size());
     std::vector<Task<>> exchanges;
     for (std::size_t s = 0; s < links_.size(); ++s) {

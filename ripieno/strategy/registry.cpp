@@ -69,13 +69,25 @@ constexpr std::array table{
     gossip("gossip-exponential", "parameters averaged with one peer, 1, 2, 4, .. ranks away", "exponential graph"),
 };
 
+std::vector<StrategyInfo>& all() {
+  static std::vector<StrategyInfo> all(std::begin(table), std::end(table));
+  return all;
+}
+
 }  // namespace
 
-std::span<const StrategyInfo> strategies() { return table; }
+std::span<const StrategyInfo> strategies() { return all(); }
+
+void add_strategy(const StrategyInfo& info) {
+  for (const StrategyInfo& other : all()) {
+    if (other.name == info.name) fail(ErrorKind::usage, "strategy ", info.name, " exists already: choose another name");
+  }
+  all().push_back(info);
+}
 
 const StrategyInfo& find_strategy(std::string_view name) {
   std::string known;
-  for (const StrategyInfo& info : table) {
+  for (const StrategyInfo& info : all()) {
     if (info.name == name) return info;
     known += (known.empty() ? "" : ", ") + std::string(info.name);
   }

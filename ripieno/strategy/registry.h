@@ -50,7 +50,12 @@ struct StrategyInfo {
   }
 };
 
+/// Ripieno's, then those that were added.
 std::span<const StrategyInfo> strategies();
+
+/// Adds one of your own, for this process: to be called before anything else asks for strategies, for what was returned of
+/// them does not outlive it. Throws Error(usage) where the name is taken.
+void add_strategy(const StrategyInfo& info);
 
 /// Throws Error(usage) that lists the known strategies.
 const StrategyInfo& find_strategy(std::string_view name);

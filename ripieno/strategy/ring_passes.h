@@ -1,7 +1,7 @@
 // Passes around a ring: after every step of its own each worker averages its parameters with those of the p workers
 // before it on the ring (p = Plan::passes). p = 1 averages between every two neighbours (iterative pair-wise
-// averaging); p = W, the number of workers, is the full leader ring, whose average is everybody's; in between, p trades
-// agreement for bytes.
+// averaging); p = W, the number of workers, is the full leader ring, whose average is everybody's. For p < W more passes
+// agree more and send more; but for W > 2 only p = 1 sends less than p = W does.
 //
 // 1. All workers start from rank 0's parameters w.
 // 2. Each takes its optimiser's step on its gradient times samples W / samples of all workers in this step.
@@ -15,7 +15,8 @@
 //
 // Why the weights in 2, and why w - q is kept: strategy/mixing.h. The mean over the workers is the consensus; 3 keeps
 // it (p = W: but for what a narrow wire format rounds off the mean of the changes).
-// p = W - 1 gives the same mean as p = W in half as many rounds, for (W - 1) n instead of at most 2n bytes a worker.
+// p = W - 1 gives the same mean as p = W in half as many rounds. All workers together send p W n bytes a step, or
+// 2(W - 1) n where p = W: so p = 1 is the one that gives up agreement for bytes, and p = 2 .. W - 2 give up both.
 //
 // Rounds a step: p; p = W: 2(W-1). Bytes sent a step for n bytes on the wire: p n by each worker; p = W: n by ranks 0
 // and W-1, 2n by the others (W = 2: n by both, W = 1: 0). Memory: p + 1 copies of the parameters in the wire's type.

@@ -1,5 +1,7 @@
 #include "ripieno/strategy/synchronous.h"
 
+#include <cmath>
+
 #include "ripieno/core/kernels.h"
 #include "ripieno/core/numbers.h"
 #include "ripieno/strategy/steps.h"
@@ -64,7 +66,6 @@ class Synchronous final : public Strategy {
 
   /// `own` of the `all` samples since the last exchange are this rank's.
   Task<> exchange(double own, double all) {
-    const StageTimer timer(place_.recorder, place_.group.runtime(), Stage::exchange);
     const FloatSpan gradients = place_.learner.gradients();
     const double loss_scale = place_.learner.loss_scale() ? place_.learner.loss_scale()->value() : 1;
     const double weight = (sum_ ? 1 : own) / all / loss_scale;
@@ -73,6 +74,7 @@ class Synchronous final : public Strategy {
       *sum_ = Numbers(layout_.parameters, layout_.type);
     }
     for (std::size_t i = 0; i < layout_.buckets.size(); ++i) {  // in the same order on all ranks
+      const StageTimer timer(place_.recorder, place_.group.runtime(), Stage::exchange, i);
       const Range bucket = layout_.buckets[i];
       co_await averager_->average(place_.group, i, gradients.slice(bucket.begin, bucket.end), weight);
     }
@@ -121,6 +123,6 @@ std::optional<std::uint64_t> accumulate_bytes_sent(const StrategyInfo& info, con
   return bytes_of(info, plan, layout, work, rank, exchanges(work.steps[0], plan.passes));
 }
 
-double accumulate_rounds(const Plan& plan, double steps) { return steps / plan.passes; }
+double accumulate_rounds(const Plan& plan, double steps) { return std::ceil(steps / plan.passes); }
 
 }  // namespace ripieno

@@ -43,7 +43,7 @@ Task<PassResult> local_step(Workplace* place, Optimiser* optimiser, BatchId batc
   const auto pass = co_await learner.begin(batch);
   const PassResult result = co_await pass->finish();
   const double loss_scale = learner.loss_scale() ? learner.loss_scale()->value() : 1;
-  const double factor = weight(result) / loss_scale;
+  const double factor = (weight ? weight(result) : 1) / loss_scale;
   if (factor != 1) scale(learner.gradients(), factor);
   step_if_finite(*place, *optimiser, rate);
   co_return result;

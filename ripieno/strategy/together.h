@@ -6,6 +6,8 @@
 
 namespace ripieno {
 
+struct StrategyInfo;
+
 /// Gives every rank rank 0's parameters, trained and frozen, and buffers. Ranks with another model get Error(mismatch).
 Task<> start_alike(Group group, Learner& learner);
 
@@ -13,8 +15,9 @@ Task<> start_alike(Group group, Learner& learner);
 /// Gradients that are alike on all ranks make all ranks decide alike.
 void step_if_finite(Workplace& place, Optimiser& optimiser, double rate);
 
-/// One pass over a batch and the optimiser's step on its gradients, times `weight(size of the batch)`.
-Task<PassResult> local_step(Workplace* place, Optimiser* optimiser, BatchId batch, double rate, double (*weight)(BatchSize));
+/// One pass over a batch and the optimiser's step on its gradients; where a weight is given, times `weight(size of the batch)`.
+Task<PassResult> local_step(Workplace* place, Optimiser* optimiser, BatchId batch, double rate,
+                            double (*weight)(BatchSize) = nullptr);
 
 /// Replaces the buffers (batch norm's running statistics) by their mean over the ranks.
 Task<> average_buffers(Group group, Learner& learner);
@@ -41,7 +44,6 @@ Task<> end_epoch_apart(Workplace* place, const Plan* plan, std::uint32_t epoch, 
 std::vector<Slot> slots_of(const Layout& layout, const std::vector<Range>& ranges);
 
 /// An averager of such slots along the strategy's route with the plan's codec.
-struct StrategyInfo;
 std::unique_ptr<Averager> averager_of(const StrategyInfo& info, const Plan& plan, std::vector<Slot> slots, DType type);
 
 }  // namespace ripieno

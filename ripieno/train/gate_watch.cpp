@@ -30,7 +30,7 @@ std::unique_ptr<at::ObserverContext> before_operator(const at::RecordFunction& o
 }  // namespace
 
 GateWatch::GateWatch(FloatSpan parameters, const std::vector<Range>& buckets, Gates& gates)
-    : parameters_(parameters), gates_(gates) {
+    : parameters_(parameters), gates_(gates), passed_(gates.size()) {
   for (std::size_t i = 0; i < buckets.size(); ++i) starts_.emplace_back(buckets[i].begin, i);
   std::sort(starts_.begin(), starts_.end());
   require(!watch_of_thread, "two gate watches on one thread");
@@ -58,9 +58,13 @@ void GateWatch::wait_for_all() {
 }
 
 void GateWatch::wait(std::size_t gate) {
+  if (passed_[gate]) return;
   const auto start = std::chrono::steady_clock::now();
   gates_.wait(gate);
-  waited_ += std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - start);
+  passed_[gate] = true;
+  const auto took = std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - start);
+  waited_ += took;
+  if (on_wait && took > std::chrono::microseconds(1)) on_wait(gate, took);  // less: it was open
 }
 
 }  // namespace ripieno

@@ -2,6 +2,7 @@
 // closed. Works for any module, for it sees operators, not layers.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "ripieno/collective/schedule.h"
@@ -22,6 +23,8 @@ class GateWatch {
   /// Waits for the bucket that the address lies in, if it is one of the parameters'.
   void wait_for(const void* address);
   void wait_for_all();
+  /// Told of each wait, once it is over.
+  std::function<void(std::size_t gate, Duration took)> on_wait;
   /// Time spent waiting so far.
   Duration waited() const { return waited_; }
 
@@ -31,6 +34,7 @@ class GateWatch {
   FloatSpan parameters_;
   std::vector<std::pair<std::size_t, std::size_t>> starts_;  // of each bucket: its first element, its gate; ascending
   Gates& gates_;
+  std::vector<bool> passed_;                                 // gates that this watch has waited for: they stay open
   Duration waited_{0};
   std::uint64_t callback_;
 };

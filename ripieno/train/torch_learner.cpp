@@ -40,6 +40,8 @@ class Autocast {
 
 struct PassTimes {
   Duration read{0}, forward{0}, backward{0}, waited{0};
+  /// For a trace: forward and backward of each part, by their step, and within forward the waits at gates, by their bucket.
+  std::vector<Span> spans;
 };
 
 }  // namespace
@@ -108,7 +110,13 @@ struct TorchLearner::State {
     result.samples = static_cast<std::uint32_t>(batch.size());
     result.global_samples = batch.global_count;
     std::optional<GateWatch> watch;
-    if (gates->any_closed()) watch.emplace(flat->parameters(), flat->layout().buckets, *gates);
+    if (gates->any_closed()) {
+      watch.emplace(flat->parameters(), flat->layout().buckets, *gates);
+      watch->on_wait = [&](std::size_t gate, Duration took) {
+        const Duration end = runtime.now();
+        times.spans.push_back({"wait", gate, end - took, end});
+      };
+    }
     const double loss_factor = loss_scale ? loss_scale->value() : 1;
     const std::size_t parts = std::min<std::size_t>(options.accumulate, batch.size());
     if (parts == 0) {
@@ -117,6 +125,7 @@ struct TorchLearner::State {
     }
     for (std::size_t part = 0; part < parts; ++part) {
       start = Clock::now();
+      Duration span_start = runtime.now();
       const std::size_t begin = batch.size() * part / parts, end = batch.size() * (part + 1) / parts;
       const torch::Tensor loss = torch::nn::functional::cross_entropy(
           logits(images(batch, begin, end)), labels(batch, begin, end),
@@ -129,11 +138,14 @@ struct TorchLearner::State {
         watch.reset();
       }
       times.forward += since(start);
+      times.spans.push_back({"forward", id.step, span_start, runtime.now()});
       start = Clock::now();
+      span_start = runtime.now();
       if (part == 0) flat->zero_gradients();  // after the gates: until then they belong to the last step
       if (part + 1 == parts) flat->on_ready = announce;
       (weight * loss_factor == 1 ? loss : loss * (weight * loss_factor)).backward();
       times.backward += since(start);
+      times.spans.push_back({"backward", id.step, span_start, runtime.now()});
     }
     times.forward -= times.waited;
     flat->on_ready = nullptr;
@@ -184,6 +196,7 @@ class TorchLearner::TorchPass final : public Pass {
     recorder.add(Stage::read, now.times.read);
     recorder.add(Stage::forward, now.times.forward);
     recorder.add(Stage::backward, now.times.backward);
+    for (const Span& span : now.times.spans) recorder.span(span);
     co_return now.result;
   }
 
@@ -248,16 +261,21 @@ class TorchLearner::TorchPass final : public Pass {
     const auto buckets = static_cast<std::int64_t>(shared->announced.size());
     const auto images = static_cast<std::int64_t>(state.train.sampler().counts_of_all(shared->batch.step)[state.train.sampler().options().worker]);
     const Duration cost = state.options.image_cost * images, forward = cost / 3 / buckets;
+    const Duration start = state.runtime.now();
+    std::vector<Span> spans;
     for (std::int64_t bucket = buckets; bucket-- > 0;) {
       const Duration asked = state.runtime.now();
       co_await state.gates->passed(static_cast<std::size_t>(bucket));
-      shared->result.waited += state.runtime.now() - asked;
+      const Duration passed = state.runtime.now();
+      shared->result.waited += passed - asked;
+      if (passed > asked) spans.push_back({"wait", static_cast<std::size_t>(bucket), asked, passed});
       co_await state.runtime.sleep(forward);
     }
-    const Duration waited = shared->result.waited;
+    const Duration waited = shared->result.waited, turn = state.runtime.now();
+    spans.push_back({"forward", shared->batch.step, start, turn});
     state.compute(shared->batch, shared->result, shared->times, {});
     shared->result.waited = waited;
-    shared->times = {Duration{0}, forward * buckets, cost - forward * buckets, Duration{0}};
+    shared->times = {Duration{0}, forward * buckets, cost - forward * buckets, Duration{0}, {}};
     Duration left = shared->times.backward;
     for (std::int64_t bucket = 0; bucket < buckets; ++bucket) {
       const Duration part = left / (buckets - bucket);
@@ -265,6 +283,8 @@ class TorchLearner::TorchPass final : public Pass {
       co_await state.runtime.sleep(part);
       shared->announce(static_cast<std::size_t>(bucket));
     }
+    spans.push_back({"backward", shared->batch.step, turn, state.runtime.now()});
+    shared->times.spans = std::move(spans);
   }
 
   std::shared_ptr<Shared> shared_;

@@ -150,12 +150,20 @@ TEST(Averager, StaysWithinTheCodecsError) {
 
 TEST(Averager, OneRankOnlyScales) {
   for_each_pair([](const CodecInfo& codec, const Route& route) {
-    Averagers averagers(1, slots(), options_of(codec, route));
-    std::vector<Numbers> numbers = averagers.inputs(0);
-    const Numbers before = numbers[0];
-    averagers.average(numbers);
-    EXPECT_EQ(numbers[0], before) << codec.name << " on " << route.name;
-    for (const auto& [name, bytes] : Saved(*averagers.of[0]).spans) {
+    SCOPED_TRACE(text(codec.name, " on ", route.name));
+    testing::VirtualCluster cluster(1);
+    const auto averager = make_averager(options_of(codec, route), slots(), DType::fp64);
+    const std::vector<double> before = testing::random_numbers(slots(), 0, 0)[0];
+    std::vector<double> numbers = before, quarter = before;
+    for (double& x : quarter) x /= 4;
+    {
+      const Task<> never_awaited = averager->average(cluster.group(0), 0, FloatSpan(numbers), 0.25);
+      EXPECT_EQ(numbers, before) << "an average begins when it is awaited";
+    }
+    cluster.run([&](Group group) { return averager->average(group, 0, FloatSpan(numbers), 0.25); });
+    EXPECT_EQ(numbers, quarter);
+    EXPECT_EQ(cluster.ledger(0).total(), Traffic());
+    for (const auto& [name, bytes] : Saved(*averager).spans) {
       if (!name.ends_with(".residual")) continue;
       EXPECT_EQ(bytes, std::vector<std::byte>(bytes.size())) << name;
     }

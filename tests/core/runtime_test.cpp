@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <thread>
+
 #include "ripieno/core/async.h"
 #include "ripieno/core/error.h"
 
@@ -35,12 +37,24 @@ TEST(VirtualRuntime, ChargesOffloadedWork) {
   EXPECT_EQ(runtime->now().count(), 1000);
 }
 
-TEST(RealRuntime, OffloadsToAnotherThread) {
+Task<> where_work_runs(Runtime* runtime, std::vector<std::thread::id>* threads) {
+  auto here = [] { return std::this_thread::get_id(); };
+  for (int i = 0; i < 3; ++i) threads->push_back(co_await runtime->offload(Duration(0), here));
+  threads->push_back(std::this_thread::get_id());
+}
+
+TEST(RealRuntime, OffloadsToOneOtherThread) {
   auto runtime = real_runtime(0);
   int result = 0;
+  std::vector<std::thread::id> threads;
   runtime->spawn("compute", compute(runtime.get(), &result));
+  runtime->spawn("where", where_work_runs(runtime.get(), &threads));
   runtime->run();
   EXPECT_EQ(result, 42);
+  const std::thread::id here = std::this_thread::get_id();
+  ASSERT_EQ(threads.size(), 4u);
+  EXPECT_NE(threads[0], here);
+  EXPECT_EQ(threads, (std::vector<std::thread::id>{threads[0], threads[0], threads[0], here}));
 }
 
 Task<> offload_error(Runtime* runtime) {
@@ -61,13 +75,14 @@ Task<> wait_for(Event* event) { co_await event->wait(); }
 TEST(VirtualRuntime, StandingStillIsAnErrorThatNamesTheTask) {
   auto runtime = virtual_runtime(0);
   Event never(*runtime);
-  runtime->spawn("rank 3", wait_for(&never));
+  runtime->spawn("the task of rank 3", wait_for(&never));
   runtime->explain_stall([] { return std::string("rank 3 waits for the moon"); });
   try {
     runtime->run();
     FAIL() << "expected an error";
   } catch (const Error& error) {
     EXPECT_NE(std::string(error.what()).find("rank 3 waits for the moon"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("the task of rank 3"), std::string::npos) << error.what();
   }
 }
 

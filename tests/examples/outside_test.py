@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Installs Ripieno into a fresh folder, builds examples/ against it outside the tree, and runs them as a user would.
 Usage: outside_test.py BUILD_FOLDER TORCH_CMAKE_FOLDER"""
+import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -48,6 +50,30 @@ class Outside(unittest.TestCase):
                   "--set", "data.train_samples=640", "--set", "data.test_samples=200", cwd=self.folder.name)
         self.assertIn("ring", out)
         self.assertTrue(os.path.exists(f"{self.folder.name}/runs/0001-ring-n2/model.pt"))
+
+    def test_own_strategy_keeps_what_it_promises(self):
+        out = run(self.examples / "own_strategy")  # exit status 0: every check passed
+        verdicts = {check: verdict for verdict, check in re.findall(r"^(ok|FAILED|-) +(\w+) ", out, re.M)}
+        self.assertEqual(verdicts, {"exact": "-", "noticed": "-", "uneven": "-", "agrees": "-",  # not promised
+                                    "repeats": "ok", "learns": "ok", "bytes": "ok", "overflow": "ok", "start": "ok",
+                                    "mismatch": "ok", "resume": "ok"})
+        trained = {name: (float(accuracy), int(sent)) for name, accuracy, sent in
+                   re.findall(r"^(\w+) +accuracy +([\d.]+) %, +(\d+) bytes", out, re.M)}
+        self.assertEqual(trained["ring"][1], 2 * 16 * 8 * 3 // 4 * 80)  # 2n(P-1)/P for 16 doubles, in each of 80 steps
+        self.assertEqual(trained["easgd"][1], trained["ring"][1] // 4)  # in every fourth
+        self.assertGreater(trained["easgd"][0], 95)
+
+    def test_own_strategy_is_one_more_in_the_program(self):
+        program = self.examples / "own_strategy"
+        self.assertIn("easgd", run(program, "list", "strategies"))
+        run(program, "train", "-n", "2", "--strategy", "easgd", "--set", "local.steps=5", "--set", "run.folder=own",
+            "--set", "train.epochs=2", "--set", "batch.per_worker=32", "--set", "data.train_samples=640",
+            "--set", "data.test_samples=200", cwd=self.folder.name)
+        summary = json.loads((Path(self.folder.name) / "own/0001-easgd-n2/summary.json").read_text())
+        sent = summary["exchange"]["payload_sent"]  # 20 steps, so 4 exchanges, in each of which a rank sends all once
+        self.assertEqual(sent, 4 * 2 * 4 * summary["parameters"])
+        self.assertEqual(sent, 2 * summary["closed_form"]["payload_sent"])
+        self.assertEqual(len({rank["parameters_hash"] for rank in summary["ranks"]}), 1)  # the centre's
 
 
 if __name__ == "__main__":

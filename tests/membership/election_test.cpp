@@ -145,16 +145,28 @@ Task<> elect_among(Group group, std::vector<int> alive, std::uint32_t round) {
   co_await elect(group.shared_endpoint(), alive, round);
 }
 
-TEST(Election, RefusesAListThatCannotBe) {
-  const std::vector<std::vector<int>> lists{{}, {1}, {1, 0}, {0, 0, 1}, {0, 1, 2}, {-1, 0}};
-  for (const auto& alive : lists) {
-    VirtualCluster cluster(2);
-    cluster.runtime().spawn("rank 0", elect_among(cluster.group(0), alive, 0));
-    EXPECT_THROW(cluster.runtime().run(), Error);
+std::string refusal(int ranks, std::vector<int> alive, std::uint32_t round) {
+  VirtualCluster cluster(ranks);
+  cluster.runtime().spawn("rank 0", elect_among(cluster.group(0), std::move(alive), round));
+  try {
+    cluster.runtime().run();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::internal);
+    return error.what();
   }
-  VirtualCluster cluster(1);
-  cluster.runtime().spawn("rank 0", elect_among(cluster.group(0), {0}, 1u << 31));
-  EXPECT_THROW(cluster.runtime().run(), Error);
+  return "nothing was thrown";
+}
+
+TEST(Election, RefusesAListThatCannotBe) {
+  const std::vector<std::pair<std::vector<int>, const char*>> lists{
+      {{}, "without being in the list"},  {{1}, "without being in the list"}, {{0, 0, 1}, "not ascending"},
+      {{0, 1, 1}, "not ascending"},       {{0, 1, 2}, "among ranks 0 to 2 of 2"}, {{-1, 0}, "among ranks -1 to 0 of 2"}};
+  for (const auto& [alive, why] : lists) {
+    const std::string message = refusal(2, alive, 0);
+    EXPECT_NE(message.find(why), std::string::npos) << message;
+  }
+  const std::string message = refusal(1, {0}, 1u << 31);
+  EXPECT_NE(message.find("election 2147483648"), std::string::npos) << message;
 }
 
 }  // namespace

@@ -50,6 +50,13 @@ class CompareTest(ProgramTest):
                          [("ring", 0), ("ring", 1), ("fedavg", 0), ("fedavg", 1)])
         self.assertEqual(self.runs(), runs)
 
+        one = self.json("compare", "grid.toml", "--only", "fedavg")
+        self.assertEqual(one, summaries[2:])
+        unknown = self.ripieno("compare", "grid.toml", "--only", "fedavg,rign")
+        self.assertEqual(unknown.code, 2)
+        self.assert_one_line(unknown.err, "--only rign", "ring, fedavg")
+        self.assertEqual(self.runs(), runs)
+
         # A run that did not end is done again, and that one alone.
         (runs[2] / "summary.json").unlink()
         third = self.ripieno("compare", "grid.toml")

@@ -1,5 +1,6 @@
-"""Alistarh et al., NeurIPS 2017: s levels of a block's norm, rounded by the given draws, and shrunk by 1 + omega so
-that what is kept stays bounded (Beznosikov et al., 2020). The norm is fp32, rounded up."""
+"""Alistarh et al., NeurIPS 2017, as in their experiments: s levels of a block's maximum, rounded by the given draws,
+and shrunk by 1 + omega, omega this block's expected error (Beznosikov et al., 2020). The maximum is fp32, rounded up;
+what is sent of it is the nearest fp32."""
 import numpy as np
 
 
@@ -13,12 +14,12 @@ def reference(job):
             for (begin, end), draws in zip(job.buckets, job.draws[k][t]):
                 for at in range(begin, end, job.block):
                     x = error[k][at:min(at + job.block, end)]
-                    norm = np.float32(np.linalg.norm(x))
-                    norm = norm if norm >= np.linalg.norm(x) else np.nextafter(norm, np.float32(np.inf))
-                    ratio = s * abs(x) / np.float64(norm)
-                    level = np.floor(ratio) + (np.array(draws[at - begin:][:x.size]) < ratio - np.floor(ratio))
-                    omega = min(x.size / s**2, np.sqrt(x.size) / s)
-                    sent = np.float64(norm) * np.sign(x) * level / s / (1 + omega)
+                    most = np.float32(abs(x).max())
+                    most = np.float64(most if most >= abs(x).max() else np.nextafter(most, np.float32(np.inf)))
+                    up = s * abs(x) / most % 1
+                    level = np.rint(s * abs(x) / most - up) + (np.array(draws[at - begin:][:x.size]) < up)
+                    omega = (most / s)**2 * sum(up * (1 - up)) / sum(x**2)
+                    sent = np.float32(most / (1 + omega)) * np.sign(x) * level / s
                     total[at:at + x.size] += sent
                     x -= sent
         momentum = job.momentum * momentum + total

@@ -79,6 +79,43 @@ TEST(LeaderRing, TheDeathOfAnotherRankIsSurvivedToo) {
   }
 }
 
+TEST(LeaderRing, ADeathAmidTheAverageOfBuffersSpoilsNone) {
+  // At the first epoch's end rank r's buffers are r + 1; averaging them takes longer than the epoch's only step.
+  std::vector<Duration> ends;  // of rank 0's steps
+  const auto run = [&ends](int dead, Duration when) {
+    const LinearOptions learner{.samples = 16, .buffers = 4000, .sample_cost = Duration(10'000'000)};
+    auto job = std::make_unique<Job>("leader-ring", 4, sgd(2), learner);
+    ends.clear();
+    job->on_step = [&ends, made = job.get()](int rank, const StepRecord& record) {
+      const auto buffers = made->learners[rank]->buffers().as<double>();
+      if (record.step == 0) std::fill(buffers.begin(), buffers.end(), rank + 1.0);
+      if (rank == 0) ends.push_back(made->cluster.runtime().now());
+    };
+    if (dead > 0) job->cluster.kill_at(when, dead);
+    job->run();
+    return job;
+  };
+  run(0, {});
+  const Duration begin = ends.at(0), end = ends.at(1);
+  int of_four = 0, of_three = 0;
+  for (int i = 0; i < 120; ++i) {
+    const int dead = 1 + i % 3;
+    const auto job = run(dead, begin + (end - begin) * i / 120);
+    const auto first = job->learners[0]->buffers().as<double>();
+    const double with = 2.5, without = (10 - (dead + 1)) / 3.0;  // the mean, had the rank a part in it or not
+    const bool four = std::abs(first[0] - with) < 1e-12;
+    ++(four ? of_four : of_three);
+    for (int rank = 0; rank < 4; ++rank) {
+      if (rank == dead) continue;
+      for (const double x : job->learners[rank]->buffers().as<double>()) {
+        ASSERT_NEAR(x, four ? with : without, 1e-12) << i << " rank " << rank;
+      }
+    }
+  }
+  EXPECT_GE(of_four, 10);
+  EXPECT_GE(of_three, 10);
+}
+
 TEST(LeaderRing, TheLastWorkerGoesOnAlone) {
   Job job("leader-ring", 3, sgd(4), timed());
   job.cluster.kill_at(Duration(2'000'000'000), 2);

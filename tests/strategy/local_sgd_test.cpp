@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <deque>
 #include <set>
 
+#include "ripieno/strategy/refusals.h"
 #include "tests/support/apart_job.h"
 
 namespace ripieno {
@@ -286,6 +288,21 @@ TEST(LocalSgd, RefusesMoreFragmentsThanTensors) {
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::usage);
     EXPECT_NE(std::string(error.what()).find("local.fragments = 2"), std::string::npos) << error.what();
+  }
+  EXPECT_THROW(ApartJob("diloco", 2, local(4, 0)).run(), Error);
+}
+
+TEST(LocalSgd, RefusesADelayInWhichTheNextExchangeWouldFall) {
+  for (const auto& [steps, fragments, longest] : {std::array{4u, 1u, 4u}, {7u, 2u, 3u}, {8u, 3u, 2u}}) {
+    for (const std::uint32_t delay : {longest, longest + 1}) {
+      const Plan plan = local(steps, fragments, delay);
+      const auto check = [&plan] { refuse({find_strategy("diloco"), plan, 2}); };
+      if (delay == longest) {
+        EXPECT_NO_THROW(check()) << steps << " " << fragments;
+      } else {
+        EXPECT_THROW(check(), Error) << steps << " " << fragments;
+      }
+    }
   }
 }
 

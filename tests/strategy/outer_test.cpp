@@ -59,6 +59,8 @@ TEST(OuterOptimiser, EachStrategyHasItsOwn) {
     EXPECT_EQ(outer_rate(name, {.learning_rate = 0.3}), 0.3) << name;
   }
   EXPECT_THROW(outer_rate("ddp", {}), Error);
+  EXPECT_THROW(outer_rate("fedadam", {.learning_rate = -0.1}), Error);
+  EXPECT_THROW(outer_rate("fedadam", {.learning_rate = NAN}), Error);
   EXPECT_THROW(make_outer("ddp", {}, 3, DType::fp64), Error);
   // DiLoCo's: Nesterov momentum, g + mu m with m = mu m + g.
   const auto outer = make_outer("diloco", options, 1, DType::fp64);

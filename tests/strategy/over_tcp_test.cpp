@@ -59,7 +59,8 @@ class OverTcp : public ::testing::TestWithParam<std::string_view> {};
 TEST_P(OverTcp, SendsTheClosedFormsBytesAndEndsAsInVirtualTime) {
   const StrategyInfo& info = find_strategy(GetParam());
   const bool timing_decides = info.name == "ps-async" || info.name == "ps-ssp";
-  for (const std::string_view codec : {"auto", "fp16", "int8", "topk", "topk-sampled", "powersgd"}) {
+  for (const CodecInfo& info_of_codec : codecs()) {
+    const std::string_view codec = info_of_codec.name;
     for (const int workers : {2, 3, 5}) {
       Plan plan = conformance_plan();
       plan.epochs = 2;

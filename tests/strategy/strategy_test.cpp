@@ -53,6 +53,22 @@ TEST(Exact, MoreWorkersThanABatchHasSamplesTakeTheStepsOfOne) {
   EXPECT_GE(compared, 20);
 }
 
+TEST(Accumulate, ExchangesWhatIsLeftAtAnEpochsEnd) {
+  const StrategyInfo& info = find_strategy("accumulate");
+  Plan plan = sgd(1);
+  plan.passes = 3;
+  Job job("accumulate", 4, plan);
+  job.make();
+  const auto bytes = [&](std::uint32_t steps) {
+    return info.bytes_sent(info, plan, job.learners[0]->layout(), {World(4), std::vector<std::uint32_t>(4, steps), 1}, 0).value();
+  };
+  EXPECT_GT(bytes(1), 0u);
+  for (const auto& [steps, exchanges] : {std::pair(1u, 1u), {2u, 1u}, {3u, 1u}, {4u, 2u}, {7u, 3u}, {9u, 3u}, {10u, 4u}}) {
+    EXPECT_EQ(info.rounds(plan, steps), exchanges) << steps << " steps";
+    EXPECT_EQ(bytes(steps), exchanges * bytes(1)) << steps << " steps";
+  }
+}
+
 TEST(EveryStrategy, HasAClosedFormOfItsBytesButWhereNumbersDecide) {
   int compared = 0;
   for (const CodecInfo& codec : codecs()) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 
 #include "ripieno/strategy/registry.h"
 #include "ripieno/train/torch_learner.h"
@@ -22,30 +23,38 @@ struct SmallNet : Classifier {
 struct TorchJob {
   TorchJob(std::string_view strategy, int workers, Plan plan, TorchOptions options = {}, std::uint32_t global_batch = 30,
            std::uint32_t samples = 600, int slow_rank = -1)
-      : info(find_strategy(strategy)), plan(plan), options(options), cluster(info.ranks(plan, workers)) {
+      : info(find_strategy(strategy)), workers(workers), plan(plan), options(options), global_batch(global_batch), samples(samples),
+        slow_rank(slow_rank), cluster(info.ranks(plan, workers)) {
     torch::set_num_threads(1);
+    for (int rank = 0; rank < cluster.size(); ++rank) {
+      recorders.push_back(std::make_unique<Recorder>(cluster.runtime(), &cluster.ledger(rank), nullptr));
+      learners.push_back(make_learner(cluster.runtime(), *recorders[rank], rank));
+    }
+  }
+
+  /// A rank's learner, on any runtime. The same weights for all; may be called on several threads at once.
+  std::unique_ptr<TorchLearner> make_learner(Runtime& runtime, Recorder& recorder, int rank) const {
     DataOptions data;
     data.train_samples = samples;
     data.test_samples = 200;
-    for (int rank = 0; rank < cluster.size(); ++rank) {
-      std::shared_ptr<Dataset> train = open_dataset("digits", Split::train, data), test = open_dataset("digits", Split::test, data);
-      SamplerOptions sampling;
-      sampling.worker = std::max(0, info.worker(plan, rank));
-      sampling.workers = workers;
-      sampling.partition = info.data == DataUse::global_batches ? Partition::global_batches
-                           : info.data == DataUse::shards       ? Partition::shards
-                                                                : Partition::shards_in_step;
-      sampling.batch = info.data == DataUse::global_batches ? global_batch : global_batch / workers;
-      const Normalisation normalisation = find_dataset("digits").normalisation;
-      TorchOptions own = options;
-      own.worker = sampling.worker;
-      if (rank == slow_rank) own.image_cost *= 4;
-      recorders.push_back(std::make_unique<Recorder>(cluster.runtime(), &cluster.ledger(rank), nullptr));
-      torch::manual_seed(1);
-      learners.push_back(std::make_unique<TorchLearner>(
-          cluster.runtime(), *recorders[rank], std::make_shared<SmallNet>(), Loader(train, Sampler(train->size(), sampling), {}, normalisation, 0),
-          Loader(test, Sampler(test->size(), {.batch = 1}), {}, normalisation, 0), own));
-    }
+    std::shared_ptr<Dataset> train = open_dataset("digits", Split::train, data), test = open_dataset("digits", Split::test, data);
+    SamplerOptions sampling;
+    sampling.worker = std::max(0, info.worker(plan, rank));
+    sampling.workers = workers;
+    sampling.partition = info.data == DataUse::global_batches ? Partition::global_batches
+                         : info.data == DataUse::shards       ? Partition::shards
+                                                              : Partition::shards_in_step;
+    sampling.batch = info.data == DataUse::global_batches ? global_batch : global_batch / workers;
+    const Normalisation normalisation = find_dataset("digits").normalisation;
+    TorchOptions own = options;
+    own.worker = sampling.worker;
+    if (rank == slow_rank) own.image_cost *= 4;
+    static std::mutex seeding;  // torch's generator is everybody's
+    const std::lock_guard lock(seeding);
+    torch::manual_seed(1);
+    return std::make_unique<TorchLearner>(runtime, recorder, std::make_shared<SmallNet>(),
+                                          Loader(train, Sampler(train->size(), sampling), {}, normalisation, 0),
+                                          Loader(test, Sampler(test->size(), {.batch = 1}), {}, normalisation, 0), own);
   }
 
   void run() {
@@ -59,8 +68,11 @@ struct TorchJob {
   FloatSpan weights() { return strategies[0]->consensus(); }
 
   const StrategyInfo& info;
+  int workers;
   Plan plan;
   TorchOptions options;
+  std::uint32_t global_batch, samples;
+  int slow_rank;
   VirtualCluster cluster;
   std::vector<std::unique_ptr<Recorder>> recorders;
   std::vector<std::unique_ptr<TorchLearner>> learners;

@@ -1,0 +1,112 @@
+#include "own_strategy.h"
+
+#include "ripieno/core/numbers.h"
+#include "ripieno/strategy/apart.h"
+#include "ripieno/strategy/steps.h"
+#include "ripieno/strategy/together.h"
+
+namespace own {
+namespace {
+
+using namespace ripieno;
+
+constexpr double beta = 0.9;
+
+double unweighted(BatchSize) { return 1; }
+
+/// Of all parameters as one.
+std::unique_ptr<Averager> averager(const StrategyInfo& info, const Plan& plan, const Layout& layout) {
+  return averager_of(info, plan, slots_of(layout, {{0, layout.parameters}}), layout.type);
+}
+
+class Easgd final : public Strategy {
+ public:
+  Easgd(const StrategyInfo& info, const Plan& plan, Workplace workplace, const Layout& layout)
+      : plan_(plan), place_(std::move(workplace)), averager_(averager(info, plan, layout)),
+        optimiser_(make_optimiser(plan.optimiser, layout.parameters, layout.type)),
+        learning_rate_(plan.learning_rate, plan.epochs, plan.rate_scale),
+        centre_(layout.parameters, layout.type), force_(layout.parameters, layout.type) {}
+
+  Task<> run() override {
+    co_await start_apart(place_.group, &place_.learner, plan_.first_epoch > 0);  // 1
+    if (plan_.first_epoch == 0) convert(centre_.span(), place_.learner.parameters());
+    place_.recorder.begin();
+    for (Steps at(plan_, place_.learner.steps_per_epoch()); at.more(); at.next()) {
+      const double rate = learning_rate_.at(at.epochs_done());
+      const BatchId batch = at.batch();
+      const bool elastic = (at.step() + 1) % plan_.local.steps == 0;
+      if (elastic) stretch();
+      const PassResult result = co_await local_step(&place_, optimiser_.get(), batch, rate, unweighted);  // 2
+      if (elastic) co_await pull(beta * result.share());  // 3
+      place_.recorder.step({at.epoch(), at.step(), result.loss, result.samples, rate, {}});
+      if (!at.ends_epoch()) continue;
+      co_await end_epoch(at.epoch(), at.ends());
+      if (place_.checkpoint && !at.ends_early()) place_.checkpoint(at.epoch());
+    }
+  }
+
+  FloatSpan consensus() override { return centre_.span(); }
+  void visit(StateVisitor& visitor) override {
+    optimiser_->visit(visitor);
+    averager_->visit(visitor);
+    visitor.span("easgd.centre", centre_.span());
+  }
+
+ private:
+  /// force <- c - x_r
+  void stretch() {
+    convert(force_.span(), place_.learner.parameters());
+    scale(force_.span(), -1);
+    add(force_.span(), centre_.span());
+  }
+
+  Task<> pull(double alpha) {
+    const StageTimer timer(place_.recorder, place_.group.runtime(), Stage::exchange);
+    const FloatSpan force = force_.span();
+    scale(force, alpha);
+    add(place_.learner.parameters(), force);
+    co_await averager_->average(place_.group, 0, force, -1);  // the sum of what pulls at the centre
+    add(centre_.span(), force);
+  }
+
+  /// It is the centre that is evaluated.
+  Task<> end_epoch(std::uint32_t epoch, bool last) {
+    const FloatSpan parameters = place_.learner.parameters();
+    const auto own = copy_of(parameters);
+    convert(parameters, centre_.span());
+    co_await end_epoch_alike(&place_, &plan_, epoch, last);
+    convert(parameters, own->span());
+  }
+
+  Plan plan_;
+  Workplace place_;
+  std::unique_ptr<Averager> averager_;
+  std::unique_ptr<Optimiser> optimiser_;
+  LearningRate learning_rate_;
+  Numbers centre_, force_;
+};
+
+std::unique_ptr<Strategy> make(const StrategyInfo& info, const Plan& plan, Workplace workplace) {
+  const Layout& layout = workplace.learner.layout();
+  return std::make_unique<Easgd>(info, plan, std::move(workplace), layout);
+}
+
+std::optional<std::uint64_t> bytes_sent(const StrategyInfo& info, const Plan& plan, const Layout& layout,
+                                        const Workload& work, int rank) {
+  const auto once = averager(info, plan, layout)->bytes_sent(rank, work.world, 0);
+  const std::uint64_t steps = work.steps.at(0), first = plan.first_epoch * steps, last = first + work.epochs * steps;
+  return once ? std::optional(*once * (last / plan.local.steps - first / plan.local.steps)) : std::nullopt;
+}
+
+double rounds(const Plan& plan, double steps) { return steps / plan.local.steps; }
+
+}  // namespace
+
+StrategyInfo easgd() {
+  return {.name = "easgd", .title = "local steps, held together by elastic forces to a centre",
+          .what = "differences from a centre", .when = "after local steps", .route = "any",
+          .exact = false, .agrees = false, .data = DataUse::shards_in_step, .has_servers = false,
+          .make = make, .bytes_sent = bytes_sent, .rounds = rounds};
+}
+
+}  // namespace own

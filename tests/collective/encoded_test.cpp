@@ -1,0 +1,165 @@
+#include "ripieno/collective/encoded.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cmath>
+
+#include "ripieno/collective/averager.h"
+#include "tests/collective/averagers.h"
+#include "tests/support/cluster.h"
+
+namespace ripieno {
+namespace {
+
+using testing::VirtualCluster;
+
+constexpr Channel channel{Purpose::exchange, 7};
+constexpr std::size_t elements = 1003;
+
+std::vector<CodecOptions> sendable() {
+  std::vector<CodecOptions> all;
+  for (const CodecInfo& info : codecs()) {
+    if (info.kind == CodecKind::low_rank) continue;
+    all.push_back({.name = std::string(info.name), .block = 64, .fraction = 0.05});
+  }
+  return all;
+}
+
+/// Two ends of one stream: rank 0 sends, rank 1 receives. The sender's numbers end as what was decoded.
+struct Ends {
+  explicit Ends(const CodecOptions& options, std::size_t count = elements)
+      : cluster(2), out(options, count, DType::fp32, 3), in(options, count, DType::fp32, 3) {}
+
+  void carry(FloatSpan sent, FloatSpan received) {
+    cluster.run([&](Group group) {
+      return group.rank() == 0 ? out.send(&group.endpoint(), 1, channel, "numbers", sent)
+                               : in.receive(&group.endpoint(), 0, channel, "numbers", received);
+    });
+  }
+
+  VirtualCluster cluster;
+  EncodedStream out, in;
+};
+
+std::vector<float> some_numbers(int round) {
+  Random random(1, static_cast<std::uint64_t>(round));
+  std::vector<float> x(elements);
+  for (float& value : x) value = static_cast<float>(random.uniform(-1, 1));
+  return x;
+}
+
+TEST(EncodedStream, TheReceiverHasWhatTheSenderKnowsItDecodes) {
+  for (const CodecOptions& options : sendable()) {
+    SCOPED_TRACE(options.name);
+    Ends ends(options);
+    std::vector<double> lost(elements);  // all rounds together
+    double largest = 0;
+    for (int round = 0; round < 20; ++round) {
+      std::vector<float> given = some_numbers(round), sent = given, received(elements, 5.0f);
+      ends.carry(FloatSpan(sent), FloatSpan(received));
+      ASSERT_EQ(received, sent);
+      for (std::size_t i = 0; i < elements; ++i) lost[i] += given[i] - received[i];
+    }
+    for (const double x : lost) largest = std::max(largest, std::abs(x));
+    const Traffic traffic = ends.cluster.ledger(0).total();
+    if (const auto bytes = ends.out.bytes()) {
+      EXPECT_EQ(traffic.payload_sent, 20 * *bytes);
+      EXPECT_EQ(traffic.messages_sent, 20u);
+    } else {
+      EXPECT_EQ(traffic.messages_sent, 40u);  // each with its size before it
+      EXPECT_LE(traffic.payload_sent, 20u * (8 + 16 * 51));
+    }
+    // Error feedback: what the rounds lost is one residual, and does not add up.
+    const bool exact = find_codec(options.name).lossless;
+    EXPECT_EQ(largest == 0, exact);
+    EXPECT_LT(largest, options.name.starts_with("topk") ? 20.0 : 2.5);
+  }
+}
+
+TEST(EncodedStream, WithoutDataTheSameBytesMove) {
+  for (const CodecOptions& options : sendable()) {
+    SCOPED_TRACE(options.name);
+    Ends real(options), simulated(options);
+    const FloatSpan nothing(nullptr, elements, DType::fp32);
+    if (!real.out.bytes()) {
+      try {
+        simulated.carry(nothing, nothing);
+        ADD_FAILURE() << "no error";
+      } catch (const Error& error) {
+        EXPECT_EQ(error.kind(), ErrorKind::usage);
+        EXPECT_NE(std::string(error.what()).find(options.name), std::string::npos) << error.what();
+      }
+      continue;
+    }
+    std::vector<float> sent = some_numbers(0), received(elements);
+    real.carry(FloatSpan(sent), FloatSpan(received));
+    simulated.carry(nothing, nothing);
+    EXPECT_EQ(simulated.cluster.ledger(0).total(), real.cluster.ledger(0).total());
+  }
+}
+
+TEST(EncodedStream, NoNumbersAreNoMessageButTheirSize) {
+  for (const CodecOptions& options : sendable()) {
+    Ends ends(options, 0);
+    std::vector<float> none;
+    ends.carry(FloatSpan(none), FloatSpan(none));
+    EXPECT_EQ(ends.cluster.ledger(0).total().payload_sent, ends.out.bytes() ? 0u : 8u) << options.name;
+    EXPECT_EQ(ends.cluster.ledger(0).total().messages_sent, ends.out.bytes() ? 0u : 1u) << options.name;
+  }
+}
+
+TEST(EncodedStream, PowerSgdCannotBeSent) {
+  try {
+    EncodedStream({.name = "powersgd"}, 10, DType::fp32, 0);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::usage);
+    EXPECT_NE(std::string(error.what()).find("powersgd"), std::string::npos);
+  }
+}
+
+/// A peer that announces another size than an encoding of so many numbers can have.
+Task<> announce(Group group, Channel on, std::string_view operation, std::uint64_t size) {
+  const std::array<std::uint64_t, 1> announced{size};
+  const Message message{on, operation, DType::fp32, sizeof announced};
+  const ConstBytes payload = std::as_bytes(std::span(announced));
+  co_await group.endpoint().send(1, message, payload);
+}
+
+template <class Receive>
+void expect_refused(Channel on, std::string_view operation, std::uint64_t size, Receive receive) {
+  VirtualCluster cluster(2);
+  try {
+    cluster.run([&](Group group) { return group.rank() == 0 ? announce(group, on, operation, size) : receive(group); });
+    ADD_FAILURE() << "a size of " << size << " was accepted";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::mismatch) << error.what();
+    EXPECT_NE(std::string(error.what()).find(text("announces ", size, " bytes")), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("take 80 at most"), std::string::npos) << error.what();
+  }
+}
+
+TEST(Encoding, ASizeThatCannotBeIsRefusedBeforeMemoryIsTaken) {
+  const CodecOptions options{.name = "topk-sampled", .fraction = 0.05};  // of 100: 2 * 5 pairs of 8 bytes at most
+  std::vector<float> numbers(100, 1.0f);
+  for (const std::uint64_t size : {std::uint64_t{81}, std::uint64_t{1} << 62, ~std::uint64_t{0}}) {
+    EncodedStream stream(options, 100, DType::fp32, 0);
+    expect_refused(channel, "numbers", size, [&](Group group) {
+      return stream.receive(&group.endpoint(), 0, channel, "numbers", FloatSpan(numbers));
+    });
+    for (const char* route : {"ring", "direct"}) {
+      AveragerOptions averaging;
+      averaging.route = route;
+      averaging.codec = options;
+      const auto averager = make_averager(averaging, {Slot{100}}, DType::fp32);
+      const Channel exchange{Purpose::exchange, 0};
+      expect_refused(exchange, find_route(route).name, size, [&](Group group) {
+        return averager->average(group, 0, FloatSpan(numbers), 0.5);
+      });
+    }
+  }
+}
+
+}  // namespace
+}  // namespace ripieno
