@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "ripieno/codec/error_feedback.h"
 #include "ripieno/collective/execute.h"
+#include "ripieno/collective/slot_memory.h"
 #include "ripieno/core/async.h"
 #include "ripieno/core/kernels.h"
 
@@ -138,10 +138,9 @@ class CodedAverager final : public Averager {
  public:
   CodedAverager(const AveragerOptions& options, std::vector<Slot> slots, DType type)
       : options_(options), route_(find_route(options.route)), codec_(make_codec(options.codec, type)),
-        slots_(std::move(slots)), type_(type), calls_(slots_.size()) {
+        slots_(std::move(slots)), type_(type), memory_(options, slots_, type) {
     require(codec_->block() > 0 && !route_.at_once, "codec ", options.codec.name, " along route ", route_.name,
             " is no coded average");
-    for (const Slot& slot : slots_) feedback_.emplace_back(slot.elements, type, options.codec.error_feedback);
   }
 
   Task<> average(Group group, std::size_t slot, FloatSpan numbers, double weight) override {
@@ -150,8 +149,8 @@ class CodedAverager final : public Averager {
     scale(numbers, weight);  // 1.
     if (group.size() == 1) co_return;
     const std::uint32_t channel = options_.first_channel + static_cast<std::uint32_t>(slot);
-    const Random random = rounding_draws(options_.seed, group.endpoint().rank(), channel, calls_[slot]++);
-    Journey journey(*codec_, feedback_[slot], numbers, random);
+    const Random random = memory_.next_draws(group.endpoint().rank(), slot);
+    Journey journey(*codec_, memory_.feedback(slot), numbers, random);
     Message message;
     message.channel = {Purpose::exchange, channel * max_segments};
     message.operation = route_.name;
@@ -168,13 +167,7 @@ class CodedAverager final : public Averager {
     return sent;
   }
 
-  void visit(StateVisitor& visitor) override {
-    for (std::size_t slot = 0; slot < slots_.size(); ++slot) {
-      const std::string name = text("averager.slot", options_.first_channel + slot);
-      feedback_[slot].visit(visitor, name + ".residual");
-      visitor.number(name + ".calls", calls_[slot]);
-    }
-  }
+  void visit(StateVisitor& visitor) override { memory_.visit(visitor); }
 
  private:
   const AveragerOptions options_;
@@ -182,17 +175,10 @@ class CodedAverager final : public Averager {
   const std::unique_ptr<Codec> codec_;
   const std::vector<Slot> slots_;
   const DType type_;
-  std::vector<ErrorFeedback> feedback_;  // a slot
-  std::vector<std::int64_t> calls_;      // a slot
+  SlotMemory memory_;
 };
 
 }  // namespace
-
-Random rounding_draws(std::uint64_t seed, int rank, std::uint32_t channel, std::int64_t call) {
-  const std::uint64_t of_rank = Random(seed, static_cast<std::uint64_t>(rank)).next();
-  const std::uint64_t of_channel = Random(of_rank, channel).next();
-  return Random(of_channel, static_cast<std::uint64_t>(call));
-}
 
 std::unique_ptr<Averager> make_coded(const AveragerOptions& options, std::vector<Slot> slots, DType type) {
   return std::make_unique<CodedAverager>(options, std::move(slots), type);

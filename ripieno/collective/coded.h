@@ -23,7 +23,4 @@ namespace ripieno {
 /// The codec is a block codec, the route not at_once.
 std::unique_ptr<Averager> make_coded(const AveragerOptions& options, std::vector<Slot> slots, DType type);
 
-/// What random rounding draws from: a stream of its own for every rank, channel and call.
-Random rounding_draws(std::uint64_t seed, int rank, std::uint32_t channel, std::int64_t call);
-
 }  // namespace ripieno

@@ -2,10 +2,9 @@
 
 #include <cstring>
 
-#include "ripieno/codec/error_feedback.h"
-#include "ripieno/collective/coded.h"
 #include "ripieno/collective/encoded.h"
 #include "ripieno/collective/execute.h"
+#include "ripieno/collective/slot_memory.h"
 #include "ripieno/core/async.h"
 #include "ripieno/core/kernels.h"
 
@@ -63,9 +62,8 @@ class GatheredAverager final : public Averager {
  public:
   GatheredAverager(const AveragerOptions& options, std::vector<Slot> slots, DType type)
       : options_(options), route_(find_route(options.route)), codec_(make_codec(options.codec, type)),
-        slots_(std::move(slots)), type_(type), calls_(slots_.size()) {
+        slots_(std::move(slots)), type_(type), memory_(options, slots_, type) {
     require(gathers(route_), "route ", route_.name, " has no all-gather");
-    for (const Slot& slot : slots_) feedback_.emplace_back(slot.elements, type, options.codec.error_feedback);
   }
 
   Task<> average(Group group, std::size_t slot, FloatSpan numbers, double weight) override {
@@ -78,8 +76,8 @@ class GatheredAverager final : public Averager {
     Gathering gathering{group, {}, codec_.get(), numbers, std::vector<Encoding>(group.size())};
     gathering.message.channel = {Purpose::exchange, channel * max_segments};
     gathering.message.operation = route_.name;
-    Random random = rounding_draws(options_.seed, group.endpoint().rank(), channel, calls_[slot]++);
-    gathering.of[group.rank()] = encode(options_.codec.name, *codec_, feedback_[slot], numbers, random);  // 2.
+    Random random = memory_.next_draws(group.endpoint().rank(), slot);
+    gathering.of[group.rank()] = encode(options_.codec.name, *codec_, memory_.feedback(slot), numbers, random);  // 2.
 
     Task<> gathered = route_.at_once ? at_once(&gathering) : around_the_ring(&gathering);  // 3.
     co_await std::move(gathered);
@@ -96,13 +94,7 @@ class GatheredAverager final : public Averager {
     return static_cast<std::uint64_t>(world.ranks - 1) * *bytes;
   }
 
-  void visit(StateVisitor& visitor) override {
-    for (std::size_t slot = 0; slot < slots_.size(); ++slot) {
-      const std::string name = text("averager.slot", options_.first_channel + slot);
-      feedback_[slot].visit(visitor, name + ".residual");
-      visitor.number(name + ".calls", calls_[slot]);
-    }
-  }
+  void visit(StateVisitor& visitor) override { memory_.visit(visitor); }
 
  private:
   const AveragerOptions options_;
@@ -110,8 +102,7 @@ class GatheredAverager final : public Averager {
   const std::unique_ptr<Codec> codec_;
   const std::vector<Slot> slots_;
   const DType type_;
-  std::vector<ErrorFeedback> feedback_;  // a slot
-  std::vector<std::int64_t> calls_;      // a slot
+  SlotMemory memory_;
 };
 
 }  // namespace

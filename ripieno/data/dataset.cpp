@@ -1,10 +1,10 @@
 #include "ripieno/data/dataset.h"
 
 #include <algorithm>
-#include <numeric>
 #include <string>
 #include <vector>
 
+#include "ripieno/core/edit_distance.h"
 #include "ripieno/core/error.h"
 #include "ripieno/data/cifar10.h"
 #include "ripieno/data/digits.h"
@@ -26,21 +26,6 @@ constexpr DatasetInfo table[] = {
      {{0.405f, 0.405f, 0.405f}, {0.255f, 0.255f, 0.255f}}, open_shapes},
 };
 // clang-format on
-
-/// Levenshtein's distance: insertions, deletions and replacements that make one word the other.
-std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    std::size_t diagonal = row[0]++;
-    for (std::size_t j = 0; j < b.size(); ++j) {
-      const std::size_t replaced = diagonal + (a[i] != b[j]);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({replaced, row[j] + 1, diagonal + 1});
-    }
-  }
-  return row.back();
-}
 
 }  // namespace
 

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "ripieno/collective/coded.h"
+#include "ripieno/collective/slot_memory.h"
 #include "ripieno/core/kernels.h"
 #include "tests/collective/averagers.h"
 #include "tests/collective/worlds.h"

@@ -11,7 +11,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "ripieno/collective/coded.h"
+#include "ripieno/collective/slot_memory.h"
 #include "ripieno/strategy/federated.h"
 #include "ripieno/strategy/gossip.h"
 #include "ripieno/strategy/local_sgd.h"

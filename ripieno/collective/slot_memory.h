@@ -1,0 +1,35 @@
+// What an averager that encodes keeps of each slot from one call to the next: residuals, and where its random rounding is.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "ripieno/codec/error_feedback.h"
+#include "ripieno/collective/averager.h"
+#include "ripieno/core/random.h"
+
+namespace ripieno {
+
+/// What random rounding draws from: a stream of its own for every rank, channel and call.
+Random rounding_draws(std::uint64_t seed, int rank, std::uint32_t channel, std::int64_t call);
+
+class SlotMemory {
+ public:
+  SlotMemory(const AveragerOptions& options, const std::vector<Slot>& slots, DType type);
+
+  ErrorFeedback& feedback(std::size_t slot) { return feedback_[slot]; }
+
+  /// rounding_draws() of a slot's next call.
+  Random next_draws(int rank, std::size_t slot);
+
+  /// As averager.slotCHANNEL.residual and .calls.
+  void visit(StateVisitor& visitor);
+
+ private:
+  std::uint64_t seed_;
+  std::uint32_t first_channel_;
+  std::vector<ErrorFeedback> feedback_;  // a slot
+  std::vector<std::int64_t> calls_;      // a slot
+};
+
+}  // namespace ripieno
