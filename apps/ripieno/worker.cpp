@@ -180,6 +180,7 @@ Task<> run_rank(RankTask task, const Zoo* zoo, std::shared_ptr<CountedEndpoint> 
     save_state();  // before the consensus: where workers' parameters differ, each goes on from its own
   }
   convert(learner->parameters(), strategy->consensus());
+  if (strategy->consensus_buffers().count > 0) convert(learner->buffers(), strategy->consensus_buffers());
   if (rank == 0) save_tensors(task.folder.model(), state_dict(learner->model()));
   *summary = summarise(task.settings, plan, rank, *learner, recorder, endpoint->ledger(), learner->parameters(),
                        seconds(runtime.now() - start));

@@ -32,7 +32,7 @@ class LocalSgd final : public Strategy {
         outer_rate_(outer_rate(info.name, plan.outer)),
         learning_rate_(plan.learning_rate, plan.epochs, plan.rate_scale),
         agreed_(layout().parameters, layout().type),
-        consensus_(layout().parameters, layout().type),
+        consensus_(layout()),
         learnt_(fragments_.size()) {}
 
   Task<> run() override {
@@ -48,7 +48,8 @@ class LocalSgd final : public Strategy {
     std::rethrow_exception(error);
   }
 
-  FloatSpan consensus() override { return consensus_.span(); }
+  FloatSpan consensus() override { return consensus_.parameters.span(); }
+  FloatSpan consensus_buffers() override { return consensus_.buffers.span(); }
 
   void visit(StateVisitor& visitor) override {
     optimiser_->visit(visitor);
@@ -81,7 +82,8 @@ class LocalSgd final : public Strategy {
     Learner& learner = place_.learner;
     co_await start_apart(place_.group, &learner, plan_.first_epoch > 0);  // 1
     if (plan_.first_epoch == 0) convert(agreed_.span(), learner.parameters());
-    convert(consensus_.span(), learner.parameters());
+    convert(consensus_.parameters.span(), learner.parameters());
+    convert(consensus_.buffers.span(), learner.buffers());
     place_.recorder.begin();
     for (Steps at(plan_, learner.steps_per_epoch()); at.more(); at.next()) {
       const double rate = learning_rate_.at(at.epochs_done());
@@ -98,8 +100,7 @@ class LocalSgd final : public Strategy {
       co_await apply_due(at.ends_epoch() ? UINT64_MAX : at.step());  // 4
       place_.recorder.step({at.epoch(), at.step(), result.loss, result.samples, rate, {}});
       if (at.ends_epoch()) {
-        const FloatSpan consensus = consensus_.span();
-        co_await end_epoch_apart(&place_, &plan_, at.epoch(), at.ends(), consensus);
+        co_await end_epoch_apart(&place_, &plan_, at.epoch(), at.ends(), &consensus_);
         if (place_.checkpoint && !at.ends_early()) place_.checkpoint(at.epoch());
       }
     }
@@ -185,7 +186,8 @@ class LocalSgd final : public Strategy {
   std::unique_ptr<Optimiser> optimiser_, outer_;
   double outer_rate_;
   LearningRate learning_rate_;
-  Numbers agreed_, consensus_;  // v; the mean of all w
+  Numbers agreed_;       // v
+  Consensus consensus_;  // the mean of all w
   std::vector<Learnt> learnt_;
   std::deque<std::shared_ptr<Exchange>> under_way_;
 };

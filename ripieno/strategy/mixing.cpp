@@ -17,7 +17,7 @@ Mixing::Mixing(const Plan& plan, Workplace workplace, int set)
       learning_rate_(plan.learning_rate, plan.epochs, plan.rate_scale),
       mean_(place_.learner.layout().parameters, place_.learner.layout().type),
       lost_(place_.learner.layout().parameters, place_.learner.layout().type),
-      consensus_(place_.learner.layout().parameters, place_.learner.layout().type) {
+      consensus_(place_.learner.layout()) {
   const Layout& layout = place_.learner.layout();
   for (int i = 0; i < set; ++i) {
     set_.push_back(std::make_unique<Numbers>(layout.parameters, wire_type(plan, layout.type)));
@@ -27,7 +27,8 @@ Mixing::Mixing(const Plan& plan, Workplace workplace, int set)
 Task<> Mixing::run() {
   co_await start_apart(place_.group, &place_.learner, plan_.first_epoch > 0);  // 1
   started();
-  convert(consensus_.span(), place_.learner.parameters());
+  convert(consensus_.parameters.span(), place_.learner.parameters());
+  convert(consensus_.buffers.span(), place_.learner.buffers());
   place_.recorder.begin();
   for (Steps at(plan_, place_.learner.steps_per_epoch()); at.more(); at.next()) {
     const double rate = learning_rate_.at(at.epochs_done());
@@ -39,8 +40,7 @@ Task<> Mixing::run() {
     }
     place_.recorder.step({at.epoch(), at.step(), result.loss, result.samples, rate, {}});
     if (at.ends_epoch()) {
-      const FloatSpan consensus = consensus_.span();
-      co_await end_epoch_apart(&place_, &plan_, at.epoch(), at.ends(), consensus);
+      co_await end_epoch_apart(&place_, &plan_, at.epoch(), at.ends(), &consensus_);
       if (place_.checkpoint && !at.ends_early()) place_.checkpoint(at.epoch());
     }
   }

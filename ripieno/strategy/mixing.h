@@ -21,13 +21,15 @@
 
 #include "ripieno/core/numbers.h"
 #include "ripieno/strategy/strategy.h"
+#include "ripieno/strategy/together.h"
 
 namespace ripieno {
 
 class Mixing : public Strategy {
  public:
   Task<> run() override;
-  FloatSpan consensus() override { return consensus_.span(); }
+  FloatSpan consensus() override { return consensus_.parameters.span(); }
+  FloatSpan consensus_buffers() override { return consensus_.buffers.span(); }
   void visit(StateVisitor& visitor) override { optimiser_->visit(visitor); }
 
  protected:
@@ -55,7 +57,8 @@ class Mixing : public Strategy {
   std::unique_ptr<Optimiser> optimiser_;
   LearningRate learning_rate_;
   std::vector<std::unique_ptr<Numbers>> set_;
-  Numbers mean_, lost_, consensus_;
+  Numbers mean_, lost_;
+  Consensus consensus_;
 };
 
 /// The type of a model's numbers on the wire. Throws Error(usage) where the plan's codec is no wire format.

@@ -90,6 +90,8 @@ class Strategy {
 
   /// The weights that are evaluated and saved. Valid after run() on the ranks that hold them (rank 0 always does).
   virtual FloatSpan consensus() = 0;
+  /// The float buffers (batch norm's statistics) that go with them. Empty: the learner's own.
+  virtual FloatSpan consensus_buffers() { return {}; }
 
   /// State that a resumed run needs: optimiser, residuals, versions.
   virtual void visit(StateVisitor& visitor) = 0;

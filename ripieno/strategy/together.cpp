@@ -80,7 +80,7 @@ Task<> end_epoch_alike(Workplace* place, const Plan* plan, std::uint32_t epoch, 
   place->recorder.epoch(record);
 }
 
-Task<> end_epoch_apart(Workplace* place, const Plan* plan, std::uint32_t epoch, bool last, FloatSpan consensus) {
+Task<> end_epoch_apart(Workplace* place, const Plan* plan, std::uint32_t epoch, bool last, Consensus* consensus) {
   Learner& learner = place->learner;
   EpochRecord record{epoch, NAN, NAN, hash(learner.parameters()), NAN};
   if (evaluates_after(*plan, epoch, last)) {
@@ -92,12 +92,13 @@ Task<> end_epoch_apart(Workplace* place, const Plan* plan, std::uint32_t epoch, 
     co_await average_buffers(place->group, learner);
     scale(learner.parameters(), 1.0 / place->group.size());
     co_await sum_up(place->group, learner.parameters());
-    convert(consensus, learner.parameters());
+    convert(consensus->parameters.span(), learner.parameters());
+    convert(consensus->buffers.span(), learner.buffers());
     const Score score = co_await evaluate_together(place->group, learner);
     record.accuracy = score.accuracy;
     record.loss = score.loss;
     convert(learner.parameters(), parameters->span());
-    if (!last) convert(learner.buffers(), buffers->span());
+    convert(learner.buffers(), buffers->span());
   }
   place->recorder.epoch(record);
 }

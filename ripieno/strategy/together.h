@@ -2,6 +2,7 @@
 // evaluating, ending an epoch.
 #pragma once
 
+#include "ripieno/core/numbers.h"
 #include "ripieno/strategy/strategy.h"
 
 namespace ripieno {
@@ -36,9 +37,15 @@ bool evaluates_after(const Plan& plan, std::uint32_t epoch, bool last);
 /// Where all ranks hold the same parameters: averages the buffers, evaluates where the plan says so, records the epoch.
 Task<> end_epoch_alike(Workplace* place, const Plan* plan, std::uint32_t epoch, bool last);
 
-/// Where ranks differ: the mean of their parameters is the consensus. Evaluates it (and each rank's own on the whole test
-/// set) where the plan says so, records the epoch, and gives each rank its own parameters back. `consensus` gets the mean.
-Task<> end_epoch_apart(Workplace* place, const Plan* plan, std::uint32_t epoch, bool last, FloatSpan consensus);
+/// The mean of ranks that differ.
+struct Consensus {
+  explicit Consensus(const Layout& layout) : parameters(layout.parameters, layout.type), buffers(layout.buffers, layout.type) {}
+  Numbers parameters, buffers;
+};
+
+/// Where ranks differ: evaluates the mean of all (and each rank's own on the whole test set) where the plan says so, records
+/// the epoch, and leaves each rank with what is its own.
+Task<> end_epoch_apart(Workplace* place, const Plan* plan, std::uint32_t epoch, bool last, Consensus* consensus);
 
 /// What an averager works on: the given ranges of the parameters, with the matrices that lie in each as a whole.
 std::vector<Slot> slots_of(const Layout& layout, const std::vector<Range>& ranges);

@@ -2,10 +2,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
 
 #include "ripieno/core/kernels.h"
 #include "ripieno/strategy/conformance.h"
 #include "ripieno/strategy/refusals.h"
+#include "ripieno/strategy/trial.h"
 #include "tests/support/job.h"
 
 namespace ripieno {
@@ -66,6 +68,28 @@ TEST(Accumulate, ExchangesWhatIsLeftAtAnEpochsEnd) {
   for (const auto& [steps, exchanges] : {std::pair(1u, 1u), {2u, 1u}, {3u, 1u}, {4u, 2u}, {7u, 3u}, {9u, 3u}, {10u, 4u}}) {
     EXPECT_EQ(info.rounds(plan, steps), exchanges) << steps << " steps";
     EXPECT_EQ(bytes(steps), exchanges * bytes(1)) << steps << " steps";
+  }
+}
+
+TEST(Apart, EndsWithItsOwnBuffersAndAConsensusOfAll) {
+  for (const char* name : {"gossip-pairs", "gossip-exponential", "ring-passes", "local-sgd", "diloco"}) {
+    Trial trial(find_strategy(name), 3, sgd(2), {.samples = 55, .buffers = 3});
+    trial.on_step = [&](int rank, const StepRecord&) {  // as batch norm's statistics would be
+      for (double& number : trial.learners[rank]->buffers().as<double>()) number += rank + 1;
+    };
+    trial.run();
+    std::vector<double> sum(3);
+    std::set<double> own;
+    for (int rank = 0; rank < 3; ++rank) {
+      const auto buffers = trial.learners[rank]->buffers().as<double>();
+      for (std::size_t i = 0; i < 3; ++i) sum[i] += buffers[i];
+      own.insert(buffers[0]);
+    }
+    EXPECT_EQ(own.size(), 3u) << name << ": their own, to go on from";
+    for (int rank = 0; rank < 3; ++rank) {
+      const auto consensus = trial.strategies[rank]->consensus_buffers().as<double>();
+      for (std::size_t i = 0; i < 3; ++i) EXPECT_NEAR(consensus[i], sum[i] / 3, 1e-12) << name;
+    }
   }
 }
 
