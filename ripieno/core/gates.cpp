@@ -41,9 +41,11 @@ Task<> Gates::passed(std::size_t gate) {
   }
 }
 
-void Gates::wait(std::size_t gate) {
+bool Gates::wait(std::size_t gate) {
   std::unique_lock lock(mutex_);
-  opened_.wait(lock, [&] { return !closed_.at(gate); });
+  const bool was_closed = closed_.at(gate);
+  opened_.wait(lock, [&] { return !closed_[gate]; });
+  return was_closed;
 }
 
 bool Gates::any_closed() {

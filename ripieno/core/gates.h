@@ -25,8 +25,8 @@ class Gates {
 
   /// Returns once the gate is open. From the runtime's thread.
   Task<> passed(std::size_t gate);
-  /// The same, blocking. From any other thread.
-  void wait(std::size_t gate);
+  /// The same, blocking; whether it was closed. From any other thread.
+  bool wait(std::size_t gate);
   /// From any thread.
   bool any_closed();
 

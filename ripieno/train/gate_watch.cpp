@@ -60,11 +60,12 @@ void GateWatch::wait_for_all() {
 void GateWatch::wait(std::size_t gate) {
   if (passed_[gate]) return;
   const auto start = std::chrono::steady_clock::now();
-  gates_.wait(gate);
+  const bool was_closed = gates_.wait(gate);
   passed_[gate] = true;
+  if (!was_closed) return;
   const auto took = std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - start);
   waited_ += took;
-  if (on_wait && took > std::chrono::microseconds(1)) on_wait(gate, took);  // less: it was open
+  if (on_wait) on_wait(gate, took);
 }
 
 }  // namespace ripieno
