@@ -14,7 +14,7 @@ namespace {
 
 /// How Cheng ("Performance comparison of distributed machine learning with different communication overheads", 2020) counts: one
 /// model of whole megabytes a round, and fractions of rounds; whatever the route sends, and to how many.
-double as_seed_000_counts(double rounds, double parameters, std::size_t number) {
+double as_cheng_counts(double rounds, double parameters, std::size_t number) {
   return rounds * std::floor(parameters * static_cast<double>(number) / 1e6) * 1e6;
 }
 
@@ -64,8 +64,8 @@ std::string explain_strategy(const Settings& settings, const Zoo& zoo, bool json
   const auto parameters = static_cast<double>(shape.layout().parameters);
   const CodecInfo& codec = find_codec(plan.exchange.codec.name);
   const auto number = codec.kind == CodecKind::wire ? make_codec(plan.exchange.codec, DType::fp32)->bytes(1) : std::nullopt;
-  std::optional<double> seed;
-  if (number && work.world.ranks > 1) seed = as_seed_000_counts(info.rounds(plan, whole_batches ? exact_steps : steps), parameters, *number);
+  std::optional<double> cheng;
+  if (number && work.world.ranks > 1) cheng = as_cheng_counts(info.rounds(plan, whole_batches ? exact_steps : steps), parameters, *number);
 
   if (json) {
     nlohmann::ordered_json out{{"strategy", info.name}, {"what", info.what}, {"when", info.when}, {"with whom", info.route_of(plan)},
@@ -75,7 +75,7 @@ std::string explain_strategy(const Settings& settings, const Zoo& zoo, bool json
                                {"steps", work.steps[0]}, {"rounds", rounds}};
     out["bytes_sent"] = known ? nlohmann::ordered_json(all) : nlohmann::ordered_json();
     out["bytes_of_the_busiest"] = known ? nlohmann::ordered_json(busiest) : nlohmann::ordered_json();
-    out["as_cheng_2020_counts"] = seed ? nlohmann::ordered_json(*seed) : nlohmann::ordered_json();
+    out["as_cheng_2020_counts"] = cheng ? nlohmann::ordered_json(*cheng) : nlohmann::ordered_json();
     return out.dump(2) + "\n";
   }
   std::string out = text(info.name, ": ", info.title, "\n", info.what, " · ", info.when, " · ", info.route_of(plan), " · ", codec.name, "; ",
@@ -88,8 +88,8 @@ std::string explain_strategy(const Settings& settings, const Zoo& zoo, bool json
   out += text("exchanges an epoch           ", format_fixed(rounds, rounds == std::floor(rounds) ? 0 : 2), "\n");
   out += text("sent by all an epoch         ", known ? format_bytes(all) + "  (payload, closed form)\n" : "depends on the numbers\n");
   if (known) out += text("sent by the busiest          ", format_bytes(busiest), "  (rank ", busiest_rank, ")\n");
-  if (seed) {
-    out += text("one model a round            ", format_bytes(*seed), "  (as Cheng 2020 counts: samples/batch rounds, the model in whole MB)\n");
+  if (cheng) {
+    out += text("one model a round            ", format_bytes(*cheng), "  (as Cheng 2020 counts: samples/batch rounds, the model in whole MB)\n");
   }
   return out;
 }
