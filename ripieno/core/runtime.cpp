@@ -4,7 +4,7 @@
 #include <asio/executor_work_guard.hpp>
 #include <asio/steady_timer.hpp>
 #include <asio/thread_pool.hpp>
-#include <queue>
+#include <atomic>
 
 #include "ripieno/core/error.h"
 
@@ -33,6 +33,21 @@ void Runtime::run() {
   error_ = nullptr;
   loop();
   if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
+}
+
+void Runtime::add_poller(std::weak_ptr<Poller> poller) {
+  require(!is_virtual(), "virtual time has nobody outside to poll for");
+  pollers_.push_back(std::move(poller));
+  context_.stop();  // a loop that is under way begins anew and finds it
+}
+
+std::vector<std::shared_ptr<Poller>> Runtime::pollers() {
+  std::vector<std::shared_ptr<Poller>> alive;
+  std::erase_if(pollers_, [&alive](const std::weak_ptr<Poller>& weak) {
+    if (auto poller = weak.lock()) alive.push_back(std::move(poller));
+    return weak.expired();
+  });
+  return alive;
 }
 
 std::string Runtime::stalled() const {
@@ -80,12 +95,95 @@ class RealRuntime final : public Runtime {
     auto keep_running = asio::make_work_guard(context_);
     while (!finished()) {
       context_.restart();
-      context_.run();
+      if (has_pollers()) {
+        look_around();
+      } else {
+        context_.run();
+      }
     }
   }
-  void post_to_thread(Callback work) override { asio::post(thread_, std::move(work)); }
+  void post_to_thread(Callback work) override {
+    offloaded_.fetch_add(1, std::memory_order_relaxed);
+    asio::post(thread_, [this, work = std::move(work)] {
+      work();
+      offloaded_.fetch_sub(1, std::memory_order_relaxed);
+    });
+  }
 
  private:
+  static constexpr int handlers_between_looks = 32;
+  static constexpr int looks_between_handlers = 32;
+  static constexpr auto spin_time = std::chrono::microseconds(50);
+  static constexpr int most_unspun = 1024;
+
+  /// Runs what is ready, polls, and where there is nothing spins for a moment and then blocks.
+  void look_around() {
+    bool active = run_ready();
+    if (finished()) return;
+    const auto present = pollers();
+    for (const auto& poller : present) active |= poller->poll();
+    if (active) return;
+    const bool spun = may_spin(present);
+    if (spun && spin(present)) return;
+    if (finished()) return;
+    bool quiet = true;
+    for (const auto& poller : present) quiet = poller->sleep() && quiet;
+    const auto asleep = std::chrono::steady_clock::now();
+    if (quiet) context_.run_one();
+    for (const auto& poller : present) poller->wake();
+    // What spinning has not brought came at once when this thread slept: whoever brought it needed this core. The next
+    // waits do without spinning, the more of them the oftener this happens.
+    if (spun && quiet && std::chrono::steady_clock::now() - asleep < spin_time) {
+      unspun_next_ = std::min(most_unspun, 2 * unspun_next_ + 8);
+      unspun_ = unspun_next_;
+    }
+  }
+
+  /// Never beside offloaded work: it may share the core, and computes what is waited for.
+  bool may_spin(const std::vector<std::shared_ptr<Poller>>& pollers) {
+    for (const auto& poller : pollers) {
+      if (!poller->may_spin()) return false;
+    }
+    if (pollers.empty() || offloaded_.load(std::memory_order_relaxed) > 0) return false;
+    if (unspun_ > 0) return --unspun_, false;
+    return true;
+  }
+
+  /// A few at a time, so that handlers that post each other do not keep the pollers from their turn.
+  bool run_ready() {
+    int ran = 0;
+    while (ran < handlers_between_looks && context_.poll_one() > 0) ++ran;
+    return ran > 0;
+  }
+
+  /// Whether anything came.
+  bool spin(const std::vector<std::shared_ptr<Poller>>& pollers) {
+    const auto end = std::chrono::steady_clock::now() + spin_time;
+    while (offloaded_.load(std::memory_order_relaxed) == 0 && std::chrono::steady_clock::now() < end) {
+      bool active = false;
+      for (int i = 0; i < looks_between_handlers && !active; ++i) {
+        for (const auto& poller : pollers) active |= poller->poll();
+        pause();
+      }
+      if (active || run_ready()) {
+        unspun_next_ /= 2;
+        return true;
+      }
+    }
+    return false;
+  }
+
+  static void pause() {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    asm volatile("yield");
+#endif
+  }
+
+  std::atomic<int> offloaded_{0};
+  int unspun_ = 0;       // waits that do without spinning
+  int unspun_next_ = 0;  // how many, the next time that spinning is in vain
   std::chrono::steady_clock::time_point start_;
   std::map<Timer, std::unique_ptr<asio::steady_timer>> timers_;
   Timer next_timer_ = 1;

@@ -56,6 +56,22 @@ Task<> suspend(Start start) {
                                                                                         std::move(start));
 }
 
+/// What a runtime's thread looks at besides timers, sockets and posted work: memory that other processes write to. All
+/// calls are made on the runtime's thread.
+class Poller {
+ public:
+  virtual ~Poller() = default;
+  /// Does what there is to do; coroutines continue by what it posts to the runtime's context. Whether there was anything.
+  virtual bool poll() = 0;
+  /// Whether it is worth looking again for a moment before the thread blocks.
+  virtual bool may_spin() const = 0;
+  /// Announces that the thread is about to block: whoever brings something from now on wakes it, through a descriptor that
+  /// the context watches. False where something has come meanwhile.
+  virtual bool sleep() = 0;
+  /// The thread looks again by itself. Follows every sleep().
+  virtual void wake() = 0;
+};
+
 class Runtime {
  public:
   using Callback = std::function<void()>;
@@ -89,6 +105,8 @@ class Runtime {
   void spawn(std::string name, Task<> task);
   /// Runs until every spawned task has ended. The first error of any of them ends all and is thrown.
   void run();
+  /// Has `poller` asked for as long as it lives. In real time only; what it polls must not outlive the runtime.
+  void add_poller(std::weak_ptr<Poller> poller);
   /// Describes, for the error of a run in virtual time that stands still, what a component waits for ("" for nothing).
   void explain_stall(std::function<std::string()> waits) { stalls_.push_back(std::move(waits)); }
 
@@ -98,6 +116,9 @@ class Runtime {
   virtual void post_to_thread(Callback work) = 0;
   bool finished() const { return running_ == 0 || error_; }
   std::string stalled() const;
+  /// The pollers that still live.
+  std::vector<std::shared_ptr<Poller>> pollers();
+  bool has_pollers() const { return !pollers_.empty(); }
 
   /// Destroys the coroutines that still wait, while now() can still be asked: called by every derived destructor.
   void destroy_waiting() { context_.destroy_waiting(); }
@@ -112,6 +133,7 @@ class Runtime {
   std::size_t running_ = 0;
   std::map<std::uint64_t, std::string> tasks_;
   std::vector<std::function<std::string()>> stalls_;
+  std::vector<std::weak_ptr<Poller>> pollers_;
   std::uint64_t next_id_ = 0;
   std::exception_ptr error_;
 };

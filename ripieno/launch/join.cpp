@@ -1,7 +1,7 @@
 #include "ripieno/launch/join.h"
 
 #include "ripieno/membership/meet.h"
-#include "ripieno/transport/tcp.h"
+#include "ripieno/transport/shared_endpoint.h"
 
 namespace ripieno {
 namespace {
@@ -9,6 +9,11 @@ namespace {
 using Sockets = std::vector<std::optional<asio::ip::tcp::socket>>;
 
 Task<> meet_others(Runtime* runtime, Meeting meeting, Sockets* sockets) { *sockets = co_await meet(*runtime, meeting); }
+
+Task<> choose_ways(Runtime* runtime, int rank, Sockets sockets, SharedOptions options, std::shared_ptr<Endpoint>* made) {
+  Task<std::shared_ptr<Endpoint>> making = shared_endpoint(*runtime, rank, std::move(sockets), options);
+  *made = co_await std::move(making);
+}
 
 }  // namespace
 
@@ -27,9 +32,17 @@ Cluster join(const Placement& place, const JoinOptions& options) {
     cluster.runtime->spawn(text("rank ", place.rank, "'s meeting"), meet_others(cluster.runtime.get(), meeting, &sockets));
     cluster.runtime->run();
   }
-  TcpOptions tcp;
-  tcp.timeout = options.timeout;
-  cluster.endpoint = std::make_shared<CountedEndpoint>(tcp_endpoint(*cluster.runtime, place.rank, std::move(sockets), tcp));
+  SharedOptions ways;
+  ways.tcp.timeout = options.timeout;
+  std::shared_ptr<Endpoint> endpoint;
+  if (options.shared_memory && place.world_size > 1) {
+    cluster.runtime->spawn(text("rank ", place.rank, "'s choice of ways"),
+                           choose_ways(cluster.runtime.get(), place.rank, std::move(sockets), ways, &endpoint));
+    cluster.runtime->run();
+  } else {
+    endpoint = tcp_endpoint(*cluster.runtime, place.rank, std::move(sockets), ways.tcp);
+  }
+  cluster.endpoint = std::make_shared<CountedEndpoint>(std::move(endpoint));
   return cluster;
 }
 

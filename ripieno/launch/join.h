@@ -1,5 +1,5 @@
-// Joins the other workers of a job over tcp, as the environment says (placement.h); a process that nobody launched is a
-// job of one.
+// Joins the other workers of a job, as the environment says (placement.h), through shared memory to those of the same host
+// and over tcp to the others (transport/shared_endpoint.h); a process that nobody launched is a job of one.
 #pragma once
 
 #include "ripieno/launch/placement.h"
@@ -11,10 +11,12 @@ struct JoinOptions {
   std::uint64_t digest = 0;  ///< of what all workers must agree on, such as the recipe
   std::uint64_t seed = 0;    ///< of the runtime's random numbers
   Duration timeout = std::chrono::minutes(30);  ///< of any wait for a peer
+  /// Between workers that can, instead of tcp. The same on all workers.
+  bool shared_memory = true;
   Duration meeting = std::chrono::seconds(60);  ///< until all workers have come
 };
 
-/// Errors: those of meet() (membership/meet.h).
+/// Errors: those of meet() (membership/meet.h) and of shared_endpoint().
 Cluster join(const Placement& place = placement(), const JoinOptions& options = {});
 
 }  // namespace ripieno

@@ -18,6 +18,8 @@ class CountedEndpoint final : public Endpoint {
   int size() const override { return inner_->size(); }
   Runtime& runtime() override { return inner_->runtime(); }
   std::size_t framing_bytes() const override { return inner_->framing_bytes(); }
+  std::shared_ptr<std::byte> memory(std::size_t bytes) override { return inner_->memory(bytes); }
+  std::string way(int peer) const override { return inner_->way(peer); }
   void revoke(std::exception_ptr error) override { inner_->revoke(error); }
   std::vector<int> survivors() override { return inner_->survivors(); }
 

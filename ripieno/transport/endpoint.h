@@ -64,6 +64,13 @@ class Endpoint {
   /// this rank itself is the lost one; after revoke(): its error.
   virtual std::vector<int> survivors() = 0;
 
+  /// `bytes` zeros, aligned to 64 bytes, that this endpoint's peers can read where they lie if the transport can do that:
+  /// what is sent from there is then not copied. Owned by whoever holds it, also after the endpoint has gone.
+  virtual std::shared_ptr<std::byte> memory(std::size_t bytes);
+
+  /// How messages get to `peer`, for people: "tcp", "shared memory", "tcp (another host)".
+  virtual std::string way(int peer) const = 0;
+
   /// Framing bytes that each message costs besides its payload.
   virtual std::size_t framing_bytes() const = 0;
 };

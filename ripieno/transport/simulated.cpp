@@ -252,6 +252,7 @@ class SimulatedNetwork::RankEndpoint final : public Endpoint {
   int size() const override { return state_->ranks; }
   Runtime& runtime() override { return state_->runtime; }
   std::size_t framing_bytes() const override { return state_->options.framing_bytes; }
+  std::string way(int) const override { return "simulated network"; }
   void revoke(std::exception_ptr error) override { state_->revoke(rank_, error); }
   std::vector<int> survivors() override { return state_->survivors(rank_); }
 

@@ -5,7 +5,7 @@
 
 #include "ripieno/transport/tcp.h"
 #include "ripieno/transport/tcp_frame.h"
-#include "tests/transport/tcp_ranks.h"
+#include "tests/transport/ranks.h"
 
 namespace ripieno {
 namespace {

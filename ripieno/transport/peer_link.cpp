@@ -1,0 +1,144 @@
+#include "ripieno/transport/peer_link.h"
+
+#include <algorithm>
+
+namespace ripieno {
+
+Task<> PeerLink::receive(std::shared_ptr<PeerLink> link, Message message, Sink sink) {
+  if (link->error_) std::rethrow_exception(link->error_);
+  Lane& lane = link->lanes_[message.channel];
+  if (lane.posted.empty() && !lane.arrived.empty()) {
+    const Arrived arrived = std::move(lane.arrived.front());
+    lane.arrived.pop_front();
+    link->unasked_ -= arrived.cost();
+    link->asked();
+    if (auto wrong = link->mismatch(arrived.frame, message, sink.payload())) {
+      link->revoke(wrong);
+      std::rethrow_exception(wrong);
+    }
+    link->give(arrived, sink);
+    co_return;
+  }
+  if (link->ended()) std::rethrow_exception(link->failure("waiting for", message));
+  auto posted = std::make_shared<Posted>(link->runtime_, message, sink);
+  lane.posted.push_back(posted);
+  link->asked();
+  if (posted->filled) co_return;
+  link->watch();
+  co_await posted->done.wait();
+}
+
+void PeerLink::give(const Arrived& arrived, const Sink& sink) {
+  sink.take(0, ConstBytes(arrived.payload.get(), arrived.frame.payload));
+}
+
+PeerLink::Lane& PeerLink::admit(const Frame& frame) {
+  if (frame.epoch != options_.epoch) {
+    fail(ErrorKind::mismatch, "rank ", rank_, " is in epoch ", options_.epoch, ", but rank ", peer_, " sent ",
+         describe(frame.message(), frame.payload), " in epoch ", frame.epoch);
+  }
+  Lane& lane = lanes_[frame.channel];
+  if (frame.sequence != lane.next_received) {
+    fail(ErrorKind::mismatch, "rank ", rank_, ": rank ", peer_, " sent message ", frame.sequence, " of its channel, ",
+         describe(frame.message(), frame.payload), ", where message ", lane.next_received, " was due");
+  }
+  ++lane.next_received;
+  return lane;
+}
+
+void PeerLink::serve(Lane& lane) {
+  const std::shared_ptr<Posted> posted = std::move(lane.posted.front());
+  lane.posted.pop_front();
+  posted->filled = true;
+  posted->done.set();
+}
+
+void PeerLink::lose(const std::string& why) {
+  if (ended()) return;
+  lost_ = why;
+  close();
+}
+
+void PeerLink::revoke(std::exception_ptr error) {
+  if (error_) return;
+  error_ = error;
+  close();
+}
+
+void PeerLink::close() {
+  hang_up();
+  if (watchdog_) runtime_.cancel(*std::exchange(watchdog_, std::nullopt));
+  for (auto& [channel, lane] : lanes_) {
+    for (auto& posted : std::exchange(lane.posted, {})) posted->done.fail(failure("waiting for", posted->message));
+    if (error_) lane.arrived.clear();
+  }
+  asked();
+}
+
+bool PeerLink::waits() const {
+  return !sending_.empty() ||
+         std::any_of(lanes_.begin(), lanes_.end(), [](const auto& entry) { return !entry.second.posted.empty(); });
+}
+
+std::exception_ptr PeerLink::failure(const char* doing, const Message& message) const {
+  if (error_) return error_;
+  return std::make_exception_ptr(Error(ErrorKind::peer, text("rank ", rank_, ": lost rank ", peer_, " (", lost_,
+                                                             ") while ", doing, " ", describe(message))));
+}
+
+std::exception_ptr PeerLink::mismatch(const Frame& frame, const Message& expected, std::uint64_t payload) const {
+  const Message sent = frame.message();
+  if (expected.operation == sent.operation && sent.type == expected.type && sent.count == expected.count &&
+      frame.payload == payload) {
+    return nullptr;
+  }
+  return std::make_exception_ptr(Error(
+      ErrorKind::mismatch, text("rank ", rank_, " waits for ", describe(expected, payload), ", but rank ", peer_,
+                                " sent ", describe(sent, frame.payload), ": the ranks do not run the same recipe")));
+}
+
+std::uint64_t PeerLink::begin_send(const Message& message) {
+  const std::uint64_t id = next_send_++;
+  sending_[id] = Sending{message, runtime_.now()};
+  watch();
+  return id;
+}
+
+/// One timer for all operations, set anew where it finds none that is overdue: cheaper than one each.
+void PeerLink::watch() {
+  if (watchdog_ || ended()) return;
+  auto expired = [weak = weak_from_this()] {
+    if (auto link = weak.lock()) link->expire();
+  };
+  Duration oldest = runtime_.now();
+  for (const auto& [id, sending] : sending_) oldest = std::min(oldest, sending.since);
+  for (const auto& [channel, lane] : lanes_) {
+    if (!lane.posted.empty()) oldest = std::min(oldest, lane.posted.front()->since);
+  }
+  watchdog_ = runtime_.call_at(oldest + options_.timeout, expired);
+}
+
+void PeerLink::expire() {
+  watchdog_.reset();
+  if (ended()) return;
+  const Duration limit = runtime_.now() - options_.timeout;
+  auto give_up = [this](const char* doing, const Sending& overdue) {
+    revoke(std::make_exception_ptr(
+        Error(ErrorKind::peer, text("rank ", rank_, ": gave up on rank ", peer_, " after ", seconds(options_.timeout),
+                                    " s of ", doing, " ", describe(overdue.message)))));
+  };
+  bool busy = false;
+  for (const auto& [id, sending] : sending_) {
+    if (sending.since <= limit) return give_up("sending", sending);
+    busy = true;
+  }
+  for (const auto& [channel, lane] : lanes_) {
+    if (lane.posted.empty()) continue;
+    const Posted& first = *lane.posted.front();
+    if (first.since <= limit) return give_up("waiting for", {first.message, first.since});
+    busy = true;
+  }
+  if (busy) watch();
+}
+
+}  // namespace ripieno

@@ -1,0 +1,108 @@
+// What every way to one peer has in common, whatever carries the bytes: receives that wait and messages that nobody has
+// asked for yet, paired in order on each channel; the peer's credit; how it ends; and the watchdog.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+
+#include "ripieno/core/async.h"
+#include "ripieno/transport/sink.h"
+#include "ripieno/transport/tcp.h"
+#include "ripieno/transport/tcp_frame.h"
+
+namespace ripieno {
+
+/// Held by its coroutines, so that it outlives the endpoint that ends it. All on the runtime's thread.
+class PeerLink : public std::enable_shared_from_this<PeerLink> {
+ public:
+  PeerLink(Runtime& runtime, int rank, int peer, TcpOptions options)
+      : runtime_(runtime), rank_(rank), peer_(peer), options_(options) {}
+  virtual ~PeerLink() = default;
+
+  virtual Task<> send(Message message, ConstBytes payload) = 0;
+  Task<> receive(Message message, Sink sink) { return receive(shared_from_this(), message, sink); }
+  /// Ends the connection: every operation, pending and to come, fails with `error`.
+  void revoke(std::exception_ptr error);
+  /// See Endpoint::way().
+  virtual std::string way() const = 0;
+  /// Whether an operation of this rank waits for the peer.
+  bool waits() const;
+
+ protected:
+  /// A receive that waits for its message.
+  struct Posted {
+    Posted(Runtime& runtime, Message message, Sink sink)
+        : message(message), sink(sink), since(runtime.now()), done(runtime) {}
+    Message message;
+    Sink sink;
+    Duration since;
+    bool filled = false;  ///< nothing to wait for any more
+    Event done;
+  };
+  /// A message that nobody has asked for yet: kept here, or lying in memory of the sender, who waits for its ticket.
+  struct Arrived {
+    Frame frame;
+    std::unique_ptr<std::byte[]> payload;
+    const std::byte* lies = nullptr;
+    std::uint64_t ticket = 0;
+
+    /// What it costs of the credit: with its bookkeeping, so that empty messages are not for nothing.
+    std::uint64_t cost() const { return (lies ? 0 : frame.payload) + sizeof(Arrived); }
+  };
+  /// One channel.
+  struct Lane {
+    std::uint64_t next_sent = 0, next_received = 0;
+    std::deque<std::shared_ptr<Posted>> posted;
+    std::deque<Arrived> arrived;
+  };
+
+  /// A receive has been posted, or credit has come free.
+  virtual void asked() = 0;
+  /// Closes what carries the bytes; failure() is known by then.
+  virtual void hang_up() = 0;
+  /// Gives an arrived message to the receive that it is for.
+  virtual void give(const Arrived& arrived, const Sink& sink);
+
+  /// The lane of a message that begins to arrive. Error(mismatch): another epoch or sequence than was due.
+  Lane& admit(const Frame& frame);
+  /// The first receive of the lane has its payload.
+  static void serve(Lane& lane);
+
+  bool ended() const { return error_ || !lost_.empty(); }
+  /// Ends the connection because of what happened to it; each operation's error says what it was doing.
+  void lose(const std::string& why);
+  std::exception_ptr failure(const char* doing, const Message& message) const;
+  /// Why the frame is not what was expected; null where it is.
+  std::exception_ptr mismatch(const Frame& frame, const Message& expected, std::uint64_t payload) const;
+
+  /// For the watchdog; end_send() takes what begin_send() returned.
+  std::uint64_t begin_send(const Message& message);
+  void end_send(std::uint64_t id) { sending_.erase(id); }
+
+  Runtime& runtime_;
+  const int rank_, peer_;
+  const TcpOptions options_;
+  std::map<Channel, Lane> lanes_;
+  std::uint64_t unasked_ = 0;  ///< of the credit
+  std::string lost_;
+  std::exception_ptr error_;
+
+ private:
+  struct Sending {
+    Message message;
+    Duration since;
+  };
+
+  static Task<> receive(std::shared_ptr<PeerLink> link, Message message, Sink sink);
+  void close();
+  void watch();
+  void expire();
+
+  std::map<std::uint64_t, Sending> sending_;
+  std::uint64_t next_send_ = 0;
+  std::optional<Runtime::Timer> watchdog_;
+};
+
+}  // namespace ripieno

@@ -1,0 +1,152 @@
+#include "ripieno/transport/shared_endpoint.h"
+
+#include <asio/read.hpp>
+#include <asio/redirect_error.hpp>
+#include <asio/write.hpp>
+
+#include "ripieno/transport/linked_endpoint.h"
+#include "ripieno/transport/shared_hello.h"
+#include "ripieno/transport/tcp_link.h"
+
+namespace ripieno {
+namespace {
+
+using Sockets = std::vector<std::optional<asio::ip::tcp::socket>>;
+
+class SharedEndpoint final : public LinkedEndpoint {
+ public:
+  SharedEndpoint(Runtime& runtime, int rank, std::vector<std::shared_ptr<PeerLink>> links,
+                 std::shared_ptr<SharedHub> hub)
+      : LinkedEndpoint(runtime, rank, std::move(links)), hub_(std::move(hub)) {}
+  ~SharedEndpoint() override {
+    if (hub_) hub_->close();
+  }
+
+  std::shared_ptr<std::byte> memory(std::size_t bytes) override {
+    auto shared = hub_ ? hub_->own()->arena->take(bytes) : nullptr;
+    return shared ? shared : Endpoint::memory(bytes);
+  }
+
+ private:
+  std::shared_ptr<SharedHub> hub_;
+};
+
+/// The ranks' talk before they decide. Closes all connections when its time is over.
+struct Talk {
+  Talk(Runtime& runtime, int rank, Sockets sockets, Duration timeout)
+      : runtime(runtime), rank(rank), timeout(timeout), sockets(std::move(sockets)) {
+    watchdog = runtime.call_at(runtime.now() + timeout, [this] {
+      late = true;
+      asio::error_code ignored;
+      for (auto& socket : this->sockets) {
+        if (socket) socket->close(ignored);
+      }
+    });
+  }
+  ~Talk() { runtime.cancel(watchdog); }
+
+  Task<> tell(int peer, const void* data, std::size_t bytes) {
+    asio::error_code error;
+    auto token = asio::redirect_error(asio::use_awaitable, error);
+    const asio::const_buffer buffer(data, bytes);
+    co_await asio::async_write(*sockets[peer], buffer, token);
+    check(peer, error);
+  }
+  Task<> hear(int peer, void* data, std::size_t bytes) {
+    asio::error_code error;
+    auto token = asio::redirect_error(asio::use_awaitable, error);
+    const asio::mutable_buffer buffer(data, bytes);
+    co_await asio::async_read(*sockets[peer], buffer, token);
+    check(peer, error);
+  }
+  void check(int peer, asio::error_code error) const {
+    if (late) {
+      fail(ErrorKind::peer, "rank ", rank, ": gave up on rank ", peer, " after ", seconds(timeout),
+           " s of agreeing on how to reach it");
+    }
+    if (error) {
+      const std::string why = error == asio::error::eof ? "connection closed" : error.message();
+      fail(ErrorKind::peer, "rank ", rank, ": lost rank ", peer, " (", why, ") while agreeing on how to reach it");
+    }
+  }
+
+  Runtime& runtime;
+  const int rank;
+  const Duration timeout;
+  Sockets sockets;
+  Runtime::Timer watchdog{};
+  bool late = false;
+};
+
+std::shared_ptr<SharedHub> make_hub(Runtime& runtime, int ranks, const SharedOptions& options, std::uint64_t word) {
+  try {
+    return std::make_shared<SharedHub>(runtime, ranks, options.ring_bytes, options.placed_bytes, word);
+  } catch (const Error&) {
+    return nullptr;  // this host has no shared memory: way() says so
+  }
+}
+
+}  // namespace
+
+Task<std::shared_ptr<Endpoint>> shared_endpoint(Runtime& runtime, int rank, Sockets peers, SharedOptions options) {
+  require(options.ring_bytes >= 4 * line_bytes && options.ring_bytes % line_bytes == 0, "a ring of ",
+          options.ring_bytes, " bytes");
+  const int ranks = static_cast<int>(peers.size());
+  std::vector<int> others;
+  for (int peer = 0; peer < ranks; ++peer) {
+    if (peers[peer]) others.push_back(peer);
+  }
+  Talk talk(runtime, rank, std::move(peers), options.tcp.timeout);
+
+  // 1. Everyone tells everyone what it shows. So few bytes never wait for their reader.
+  const std::uint64_t word = check_word();
+  std::shared_ptr<SharedHub> hub = make_hub(runtime, ranks, options, word);
+  const SharedHello mine = shared_hello(hub.get(), word, options.ring_bytes);
+  for (const int peer : others) co_await talk.tell(peer, &mine, sizeof mine);
+  std::vector<SharedHello> theirs(ranks);
+  for (const int peer : others) co_await talk.hear(peer, &theirs[peer], sizeof mine);
+
+  // 2. Each opens what it is shown, and says whether it could: a pair shares memory where both can.
+  std::vector<std::optional<SharedPeer>> opened(ranks);
+  std::vector<std::string> why(ranks);
+  for (const int peer : others) {
+    if (theirs[peer].magic != SharedHello::expected_magic) {
+      fail(ErrorKind::mismatch, "rank ", rank, ": rank ", peer, " sent bytes that do not say how to reach it. Do all ",
+           "ranks run the same version?");
+    }
+    opened[peer] = open_peer(mine, theirs[peer], rank, &why[peer]);
+    const char could = opened[peer] ? 1 : 0;
+    co_await talk.tell(peer, &could, 1);
+  }
+  for (const int peer : others) {
+    char could = 0;
+    co_await talk.hear(peer, &could, 1);
+    if (could == 1) continue;
+    if (opened[peer]) why[peer] = "the peer cannot open this rank's memory";
+    opened[peer].reset();
+  }
+
+  // 3. The links.
+  std::vector<std::shared_ptr<PeerLink>> links(ranks);
+  std::vector<std::shared_ptr<SharedLink>> shared;
+  std::vector<SharedHello> beside;
+  for (const int peer : others) {
+    asio::ip::tcp::socket& socket = *talk.sockets[peer];
+    beside.push_back(theirs[peer]);
+    if (opened[peer]) {
+      shared.push_back(std::make_shared<SharedLink>(runtime, rank, peer, std::move(socket), options.tcp, hub->own(),
+                                                    std::move(*opened[peer])));
+      links[peer] = shared.back();
+    } else {
+      auto link = std::make_shared<TcpLink>(runtime, rank, peer, std::move(socket), options.tcp, why[peer]);
+      link->start();
+      links[peer] = link;
+    }
+  }
+  if (hub) hub->start(std::move(shared), links, cores_for_all(mine, beside));
+  std::shared_ptr<Endpoint> endpoint =
+      std::make_shared<SharedEndpoint>(runtime, rank, std::move(links), std::move(hub));
+  co_return endpoint;
+}
+
+}  // namespace ripieno

@@ -1,0 +1,108 @@
+#include "ripieno/transport/shared_memory.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+namespace ripieno {
+namespace {
+
+constexpr std::size_t worth_a_call = 1 << 20;  // bytes; fewer are quicker overwritten than given back
+
+[[noreturn]] void refuse(const std::string& what) {
+  const int why = errno;
+  fail(ErrorKind::network, what, ": ", std::strerror(why));
+}
+
+std::byte* map(int fd, std::size_t offset, std::size_t bytes, int protection) {
+  void* data = ::mmap(nullptr, bytes, protection, MAP_SHARED, fd, static_cast<off_t>(offset));
+  if (data == MAP_FAILED) refuse(text("cannot map ", bytes, " bytes of shared memory"));
+  return static_cast<std::byte*>(data);
+}
+
+}  // namespace
+
+FileDescriptor::FileDescriptor(FileDescriptor&& other) noexcept : fd_(other.release()) {}
+
+FileDescriptor& FileDescriptor::operator=(FileDescriptor&& other) noexcept {
+  std::swap(fd_, other.fd_);
+  return *this;
+}
+
+FileDescriptor::~FileDescriptor() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+int FileDescriptor::release() { return std::exchange(fd_, -1); }
+
+FileDescriptor open_of(pid_t pid, int fd, int flags) {
+  const std::string path = text("/proc/", pid, "/fd/", fd);
+  FileDescriptor opened(::open(path.c_str(), flags | O_CLOEXEC));
+  if (opened.get() < 0) refuse(path);
+  return opened;
+}
+
+SharedMemory::SharedMemory(SharedMemory&& other) noexcept
+    : file_(std::move(other.file_)), data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+
+SharedMemory& SharedMemory::operator=(SharedMemory&& other) noexcept {
+  std::swap(file_, other.file_);
+  std::swap(data_, other.data_);
+  std::swap(size_, other.size_);
+  return *this;
+}
+
+SharedMemory::~SharedMemory() {
+  if (data_) ::munmap(data_, size_);
+}
+
+SharedMemory SharedMemory::make(std::size_t bytes) {
+  SharedMemory memory;
+  const std::size_t size = round_up(bytes, page_bytes);
+  memory.file_ = FileDescriptor(::memfd_create("ripieno", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (memory.file_.get() < 0 || ::ftruncate(memory.file_.get(), static_cast<off_t>(size)) != 0 ||
+      ::fcntl(memory.file_.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
+    refuse(text("cannot make ", size, " bytes of shared memory"));
+  }
+  memory.data_ = map(memory.file_.get(), 0, size, PROT_READ | PROT_WRITE);
+  memory.size_ = size;
+  return memory;
+}
+
+SharedMemory SharedMemory::open(pid_t pid, int fd, std::size_t offset, std::size_t bytes, Access access) {
+  const bool write = access == Access::write;
+  const FileDescriptor file = open_of(pid, fd, write ? O_RDWR : O_RDONLY);
+  struct stat status {};
+  if (::fstat(file.get(), &status) != 0) refuse("cannot ask for the size of a peer's memory");
+  const int seals = ::fcntl(file.get(), F_GET_SEALS);
+  const auto size = static_cast<std::uint64_t>(status.st_size);
+  if (seals < 0 || !(seals & F_SEAL_SHRINK) || offset > size || bytes > size - offset) {
+    fail(ErrorKind::network, "/proc/", pid, "/fd/", fd, " is not ", bytes, " bytes of sealed shared memory from ",
+         offset, " on");
+  }
+  SharedMemory memory;
+  memory.data_ = map(file.get(), offset, bytes, write ? PROT_READ | PROT_WRITE : PROT_READ);
+  memory.size_ = bytes;
+  return memory;
+}
+
+void SharedMemory::clear(std::byte* data, std::size_t bytes) {
+  const auto begin = static_cast<std::size_t>(data - data_), end = begin + bytes;
+  const std::size_t first = round_up(begin, page_bytes), last = end / page_bytes * page_bytes;
+  if (bytes >= worth_a_call && first < last &&
+      ::fallocate(file_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(first),
+                  static_cast<off_t>(last - first)) == 0) {
+    std::memset(data, 0, first - begin);
+    std::memset(data_ + last, 0, end - last);
+  } else {
+    std::memset(data, 0, bytes);
+  }
+}
+
+}  // namespace ripieno

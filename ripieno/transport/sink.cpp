@@ -1,0 +1,36 @@
+#include "ripieno/transport/sink.h"
+
+#include <cstring>
+
+#include "ripieno/core/kernels.h"
+
+namespace ripieno {
+
+Sink::Sink(FloatSpan into, DType wire, Reduce how) : into_(into), wire_(wire), how_(how) {
+  convert_ = how == Reduce::add || wire != into.type;
+  if (!convert_) straight_ = into.bytes();
+}
+
+std::uint64_t Sink::payload() const { return convert_ ? into_.count * size_of(wire_) : straight_.size(); }
+
+std::optional<Bytes> Sink::straight() const {
+  if (convert_ || !straight_.data()) return std::nullopt;
+  return straight_;
+}
+
+void Sink::take(std::uint64_t offset, ConstBytes part) const {
+  if (!convert_) {
+    if (straight_.data() && !part.empty()) std::memcpy(straight_.data() + offset, part.data(), part.size());
+    return;
+  }
+  const std::size_t first = offset / size_of(wire_), count = part.size() / size_of(wire_);
+  const FloatSpan from(const_cast<std::byte*>(part.data()), count, wire_);  // only read
+  const FloatSpan into = into_.slice(first, first + count);
+  if (how_ == Reduce::add) {
+    add(into, from);
+  } else {
+    convert(into, from);
+  }
+}
+
+}  // namespace ripieno

@@ -1,0 +1,83 @@
+// The executor over real endpoints: through shared memory every route gives the bits and the ledger that it gives over tcp.
+#include <gtest/gtest.h>
+
+#include "ripieno/collective/execute.h"
+#include "ripieno/core/kernels.h"
+#include "ripieno/transport/counted.h"
+#include "tests/transport/ranks.h"
+
+namespace ripieno {
+namespace {
+
+using namespace ripieno::testing;
+
+/// What one rank has at the end.
+struct Reduced {
+  std::vector<std::uint64_t> hashes;  ///< after every all-reduce
+  Traffic traffic;
+};
+
+enum class Where : std::uint8_t { registered, plain };
+
+Task<> reduce_all(std::shared_ptr<CountedEndpoint> endpoint, Where where, std::size_t elements,
+                  std::vector<std::uint64_t>* hashes) {
+  const auto memory = endpoint->memory(elements * 4);
+  std::vector<float> own(elements);
+  const std::span<float> values =
+      where == Where::plain ? std::span(own) : std::span(reinterpret_cast<float*>(memory.get()), elements);
+  const Group group(endpoint);
+  for (const Route& route : routes()) {
+    for (const DType wire : {DType::fp32, DType::bf16}) {
+      for (const std::size_t segment_bytes : {std::size_t{0}, std::size_t{16'000}}) {
+        Random random(5, static_cast<std::uint64_t>(endpoint->rank()));
+        for (float& x : values) x = static_cast<float>(random.uniform(-1, 1));
+        ExecuteOptions options{wire};
+        options.segment_bytes = segment_bytes;
+        co_await all_reduce(route, group, FloatSpan(values), options);
+        hashes->push_back(hash(FloatSpan(values)));
+      }
+    }
+  }
+  // Nobody leaves while others still need what it sends.
+  std::vector<float> nothing(1);
+  co_await all_reduce(find_route("ring"), group, FloatSpan(nothing), {});
+}
+
+std::vector<Reduced> run(Way way, Where where, int ranks, std::size_t elements) {
+  const auto fds = connect_all(ranks);
+  std::vector<Reduced> reduced(ranks);
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < ranks; ++rank) {
+    threads.emplace_back([&, rank] {
+      auto runtime = real_runtime(rank);
+      SharedOptions options;
+      options.ring_bytes = 8 << 10;
+      options.placed_bytes = 1 << 10;
+      auto endpoint = std::make_shared<CountedEndpoint>(make_endpoint(way, *runtime, rank, fds[rank], options));
+      runtime->spawn(text("rank ", rank), reduce_all(endpoint, where, elements, &reduced[rank].hashes));
+      EXPECT_NO_THROW(runtime->run());
+      reduced[rank].traffic = endpoint->ledger().total();
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  return reduced;
+}
+
+TEST(OverSharedMemory, EveryRouteHasTheBitsAndTheLedgerOfTcp) {
+  for (const int ranks : {2, 3, 4, 7}) {
+    for (const std::size_t elements : {std::size_t{0}, std::size_t{3}, std::size_t{20'011}}) {
+      const auto tcp = run(Way::tcp, Where::plain, ranks, elements);
+      EXPECT_FALSE(tcp[0].hashes.empty());
+      for (const Where where : {Where::plain, Where::registered}) {
+        const auto shared = run(Way::shared, where, ranks, elements);
+        for (int rank = 0; rank < ranks; ++rank) {
+          EXPECT_EQ(shared[rank].hashes, tcp[0].hashes) << "P=" << ranks << " n=" << elements << " rank " << rank;
+          EXPECT_EQ(shared[rank].traffic, tcp[rank].traffic) << "P=" << ranks << " n=" << elements << " rank " << rank;
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace ripieno

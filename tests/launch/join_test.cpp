@@ -1,0 +1,67 @@
+#include "ripieno/launch/join.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+#include <vector>
+
+#include "ripieno/core/async.h"
+#include "ripieno/membership/rendezvous.h"
+
+namespace ripieno {
+namespace {
+
+/// Sends `rank` round the ring and keeps what comes.
+Task<> pass_on(Endpoint* e, float* got) {
+  const int next = (e->rank() + 1) % e->size(), last = (e->rank() + e->size() - 1) % e->size();
+  const Message message{{}, "test", DType::fp32, 1};
+  const float own = static_cast<float>(e->rank());
+  Task<> sending = e->send(next, message, std::as_bytes(std::span(&own, 1)));
+  Task<> receiving = e->receive(last, message, std::as_writable_bytes(std::span(got, 1)));
+  auto revoke = [e](std::exception_ptr error) { e->revoke(error); };
+  co_await both(e->runtime(), std::move(sending), std::move(receiving), revoke);
+}
+
+/// How the ranks of a job of `ranks` reach the next one.
+std::vector<std::string> ways(int ranks, const JoinOptions& options) {
+  auto runtime = real_runtime(0);
+  const std::string token = random_token();
+  Rendezvous rendezvous(*runtime, "127.0.0.1:0", token, ranks);
+  runtime->spawn("rendezvous", rendezvous.serve());
+  std::vector<std::string> ways(ranks);
+  std::vector<std::thread> workers;
+  for (int rank = 0; rank < ranks; ++rank) {
+    workers.emplace_back([&, rank] {
+      Placement place;
+      place.rank = rank;
+      place.world_size = ranks;
+      place.rendezvous = rendezvous.address();
+      place.token = token;
+      const Cluster cluster = join(place, options);
+      ways[rank] = cluster.endpoint->way((rank + 1) % ranks);
+      float got = -1;
+      cluster.runtime->spawn("passes on", pass_on(cluster.endpoint.get(), &got));
+      cluster.runtime->run();
+      EXPECT_EQ(got, static_cast<float>((rank + ranks - 1) % ranks));
+    });
+  }
+  runtime->run();
+  for (auto& worker : workers) worker.join();
+  return ways;
+}
+
+TEST(Join, WorkersOfOneHostShareMemoryUnlessTold) {
+  EXPECT_EQ(ways(3, {}), std::vector<std::string>(3, "shared memory"));
+  JoinOptions over_tcp;
+  over_tcp.shared_memory = false;
+  EXPECT_EQ(ways(2, over_tcp), std::vector<std::string>(2, "tcp"));
+}
+
+TEST(Join, AProcessThatNobodyLaunchedIsAJobOfOne) {
+  const Cluster cluster = join(Placement{});
+  EXPECT_EQ(cluster.endpoint->size(), 1);
+  EXPECT_NE(cluster.endpoint->memory(100), nullptr);
+}
+
+}  // namespace
+}  // namespace ripieno

@@ -1,0 +1,113 @@
+// Ranks over loopback for the tests of what links them: a thread each, with a real runtime of its own.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "ripieno/transport/shared_endpoint.h"
+
+namespace ripieno::testing {
+
+using asio::ip::tcp;
+using Sockets = std::vector<std::optional<tcp::socket>>;
+
+/// Connected pairs of file descriptors: [i][j] is i's way to j.
+inline std::vector<std::vector<int>> connect_all(int ranks) {
+  std::vector<std::vector<int>> fds(ranks, std::vector<int>(ranks, -1));
+  asio::io_context context;
+  tcp::acceptor acceptor(context, tcp::endpoint(asio::ip::address_v4::loopback(), 0));
+  for (int i = 0; i < ranks; ++i) {
+    for (int j = 0; j < i; ++j) {
+      tcp::socket there(context), here(context);
+      there.connect(acceptor.local_endpoint());
+      acceptor.accept(here);
+      fds[i][j] = there.release();
+      fds[j][i] = here.release();
+    }
+  }
+  return fds;
+}
+
+inline Sockets sockets_of(Runtime& runtime, const std::vector<int>& fds) {
+  Sockets sockets(fds.size());
+  for (std::size_t i = 0; i < fds.size(); ++i) {
+    if (fds[i] >= 0) sockets[i].emplace(runtime.context(), tcp::v4(), fds[i]);
+  }
+  return sockets;
+}
+
+enum class Way : std::uint8_t { tcp, shared };
+
+inline Task<> make_shared_endpoint(Runtime* runtime, int rank, std::vector<int> fds, SharedOptions options,
+                                   std::shared_ptr<Endpoint>* endpoint) {
+  Sockets sockets = sockets_of(*runtime, fds);
+  Task<std::shared_ptr<Endpoint>> making = shared_endpoint(*runtime, rank, std::move(sockets), options);
+  *endpoint = co_await std::move(making);
+}
+
+inline std::shared_ptr<Endpoint> make_endpoint(Way way, Runtime& runtime, int rank, const std::vector<int>& fds,
+                                               SharedOptions options) {
+  if (way == Way::tcp) return tcp_endpoint(runtime, rank, sockets_of(runtime, fds), options.tcp);
+  std::shared_ptr<Endpoint> endpoint;
+  runtime.spawn("making an endpoint", make_shared_endpoint(&runtime, rank, fds, options, &endpoint));
+  runtime.run();
+  return endpoint;
+}
+
+using Body = std::function<Task<>(Endpoint*)>;
+
+struct Outcome {
+  std::string error;  // empty where all went well
+  std::optional<ErrorKind> kind;
+};
+
+/// Runs body(endpoint) on every rank, in a thread each, and returns how each ended. No endpoint is closed before all
+/// are through, unless `leave` says so.
+inline std::vector<Outcome> run_ranks(Way way, std::vector<Body> bodies, SharedOptions options = {},
+                                      bool leave = false) {
+  const int ranks = static_cast<int>(bodies.size());
+  const auto fds = connect_all(ranks);
+  std::vector<Outcome> outcomes(ranks);
+  std::vector<std::unique_ptr<Runtime>> runtimes(ranks);
+  std::vector<std::shared_ptr<Endpoint>> endpoints(ranks);
+  for (int rank = 0; rank < ranks; ++rank) {
+    runtimes[rank] = real_runtime(rank);
+  }
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < ranks; ++rank) {
+    threads.emplace_back([&, rank] {
+      try {
+        endpoints[rank] = make_endpoint(way, *runtimes[rank], rank, fds[rank], options);
+        runtimes[rank]->spawn(text("rank ", rank), bodies[rank](endpoints[rank].get()));
+        runtimes[rank]->run();
+      } catch (const Error& e) {
+        outcomes[rank] = {e.what(), e.kind()};
+      }
+      if (leave) endpoints[rank].reset();
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  return outcomes;
+}
+
+inline void expect_no_errors(const std::vector<Outcome>& outcomes) {
+  for (std::size_t rank = 0; rank < outcomes.size(); ++rank) EXPECT_EQ(outcomes[rank].error, "") << "rank " << rank;
+}
+
+inline Message message(std::uint64_t count, std::uint32_t channel = 0, std::string_view operation = "test",
+                       DType type = DType::fp32) {
+  return {{Purpose::exchange, channel}, operation, type, count};
+}
+
+inline ConstBytes const_bytes(const std::vector<float>& v) { return std::as_bytes(std::span(v)); }
+inline Bytes bytes(std::vector<float>& v) { return std::as_writable_bytes(std::span(v)); }
+
+inline void revoke_on_error(std::exception_ptr) {}
+
+}  // namespace ripieno::testing
