@@ -1,0 +1,79 @@
+"""What every comparison takes from the command line, and how it is run."""
+
+import argparse
+import json
+import os
+import sys
+from pathlib import Path
+
+from . import machine, processes, table
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILT = ROOT / "build/bench"  # what scripts/bench makes
+
+
+def parser(doc):
+    found = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    found.add_argument("-r", "--repetitions", type=int, default=5, help="rounds in which each side has its turn, at least 5")
+    found.add_argument("--quick", action="store_true", help="tiny sizes, two rounds: shows that all runs, measures nothing")
+    found.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a further setting of Ripieno's")
+    found.add_argument("--route", action="append", default=[], help="of Ripieno's all-reduces; without: its own choice")
+    return found
+
+
+class Options:
+    def __init__(self, arguments):
+        self.quick, self.repetitions = arguments.quick, 2 if arguments.quick else arguments.repetitions
+        if self.repetitions < 5 and not self.quick:
+            raise processes.Failed("at least 5 repetitions: with fewer there is no interval of 95 %")
+        self.sets = dict(each.split("=", 1) for each in arguments.set)
+        self.routes = [part for route in arguments.route for part in ("--route", route)]
+        self.cores = machine.cores()
+        if machine.load() > 0.5:
+            print(f"the machine is busy (load {machine.load():.1f}): what is measured now is not worth keeping", file=sys.stderr)
+
+
+def data_folder():
+    """RIPIENO_DATA where it has both sets in files that both sides read, else generated files."""
+    named = os.environ.get("RIPIENO_DATA")
+    if named and (Path(named) / "cifar-10-batches-bin/test_batch.bin").exists() and any((Path(named) / "mnist").glob("train-images*")):
+        return named
+    processes.run([sys.executable, "-c", "import sys, data; data.write(sys.argv[1])", BUILT / "data"],
+                  {"PYTHONPATH": str(ROOT / "bench/peers")})
+    return str(BUILT / "data")
+
+
+def say(text):
+    print(text, file=sys.stderr, flush=True)
+
+
+def guarded(work):
+    """Runs work() so that nothing that it starts outlives it."""
+    processes.own_orphans()
+    processes.raise_on_signals()
+    try:
+        return work()
+    finally:
+        processes.end_children()
+
+
+def keep(name, rounds):
+    """What was measured, for who wants to look closer."""
+    BUILT.mkdir(parents=True, exist_ok=True)
+    (BUILT / f"{name}.json").write_text(json.dumps({"machine": machine.name(), "date": machine.date(), "rounds": rounds}, indent=1))
+
+
+def shown(options, rows):
+    """What a quick run finds meets nothing."""
+    return [row._replace(wanted=None) for row in rows] if options.quick else rows
+
+
+def main(rows, doc):
+    """One comparison by itself: prints its table and writes nothing."""
+    arguments = parser(doc).parse_args()
+    try:
+        options = Options(arguments)
+        found = guarded(lambda: rows(options))
+    except processes.Failed as failed:
+        sys.exit(f"bench: {failed}")
+    print(f"{machine.name()}, {machine.date()}\n" + table.text(shown(options, found)))

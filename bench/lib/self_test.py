@@ -1,0 +1,115 @@
+#!/usr/bin/env python3
+"""The harness: statistics, the table, and that nothing outlives a comparison. python3 -m unittest lib.self_test, in bench/."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+from lib import processes, table
+from lib.alternate import alternate, geometric_mean, ratio
+
+
+class Ratios(unittest.TestCase):
+    def test_sides_take_turns(self):
+        order = []
+        sides = {name: (lambda name=name: order.append(name) or {"x": len(order)}) for name in "AB"}
+        rounds = alternate(sides, 3, say=lambda _: None)
+        self.assertEqual("".join(order), "ABABAB")
+        self.assertEqual(rounds[2]["B"]["x"], 6)
+
+    def test_of_medians_with_the_noise_of_a_round_in_both(self):
+        slow = [1.0, 3.0, 1.1, 2.0, 1.2]
+        both = ratio([2 * x for x in slow], slow)
+        self.assertEqual((both.value, both.low, both.high), (2, 2, 2))
+        self.assertEqual(ratio([4, 6, 5], [1, 1, 1]).value, 5)
+
+    def test_five_rounds_reach_from_least_to_greatest(self):
+        found = ratio([1, 2, 3, 4, 5], [1] * 5)
+        self.assertEqual((found.low, found.high), (1, 5))
+        self.assertFalse(found.reaches(2))
+        self.assertTrue(found.reaches(1))
+        self.assertFalse(found.stays_below(4))
+
+    def test_interval_holds_the_truth_about_as_often_as_it_says(self):
+        draw, held = random.Random(5), 0
+        for _ in range(40):
+            a, b = ([draw.lognormvariate(0, 0.1) for _ in range(11)] for _ in range(2))
+            found = ratio(a, b)
+            held += found.low <= 1 <= found.high
+        self.assertGreaterEqual(held, 34)
+
+    def test_geometric_mean(self):
+        found = geometric_mean([([2.0] * 5, [1.0] * 5), ([8.0] * 5, [1.0] * 5)])
+        self.assertAlmostEqual(found.value, 4)
+        self.assertAlmostEqual(found.low, 4)
+
+
+class Table(unittest.TestCase):
+    def test_other_comparisons_and_text_stay(self):
+        with tempfile.TemporaryDirectory() as folder:
+            page = Path(folder) / "performance.md"
+            row = table.Row("links", "x", "raw", ratio([2.0] * 5, [1.0] * 5), "ms", 5, 0.97)
+            table.write(page, [row])
+            page.write_text(page.read_text() + "\nMissed: nothing.\n")
+            table.write(page, [row._replace(comparison="step", wanted=3)])
+            table.write(page, [row._replace(comparison="step", wanted=2.5)])
+            text = page.read_text()
+            self.assertEqual(text.count("| links |"), 1)
+            self.assertEqual(text.count("| step |"), 1)
+            self.assertIn("| ≥ 2.5 | NO |", text)
+            self.assertIn("| ≥ 0.97 | yes |", text)
+            self.assertTrue(text.endswith("Missed: nothing.\n"))
+            page.write_text(text.replace("Machine: ", "Machine: another, "))
+            table.write(page, [row])
+            self.assertNotIn("| step |", page.read_text(), "of another machine")
+
+    def test_a_bound_is_met_from_below(self):
+        row = table.Row("x", "y", "bound", ratio([1.0] * 5, [1.0] * 5), "ms", 5, 1.05, below=True)
+        self.assertEqual(row.met, "yes")
+        self.assertEqual(row._replace(wanted=0.9).met, "NO")
+
+
+def alive(pid):
+    return processes.running(pid)
+
+
+class Endings(unittest.TestCase):
+    def test_when_one_fails_the_others_end(self):
+        with tempfile.TemporaryDirectory() as folder:
+            sleeper = [sys.executable, "-c", f"import os, time; open('{folder}/pid', 'w').write(str(os.getpid())); time.sleep(100)"]
+            failing = [sys.executable, "-c", f"import os, time, sys\nwhile not os.path.exists('{folder}/pid'): time.sleep(0.01)\n"
+                                             "time.sleep(0.2); sys.exit('out of tune')"]
+            with self.assertRaisesRegex(processes.Failed, r"(?s)rank 1.*out of tune"):
+                processes.run_all([sleeper, failing], [{}, {}])
+            self.assertFalse(alive(int(Path(folder, "pid").read_text())))
+
+    def test_all_end_with_a_harness_that_is_killed(self):
+        script = ("from lib import processes\n"
+                  f"processes.run([{sys.executable!r}, '-c', 'import subprocess, sys; subprocess.run([sys.executable, \"-c\", "
+                  "\"import os, sys, time; print(os.getpid(), file=sys.stderr, flush=True); time.sleep(100)\"])'])")
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            code = f"from lib import comparison\ncomparison.guarded(lambda: exec({script!r}))"
+            harness = subprocess.Popen([sys.executable, "-c", code], cwd=Path(__file__).parents[1])
+            while not (found := processes.descendants(harness.pid)) or len(found) < 2:
+                time.sleep(0.02)
+            harness.send_signal(number)
+            harness.wait(20)
+            deadline = time.monotonic() + 20
+            first = found[:1] if number == signal.SIGKILL else found  # the kernel kills children; who else is theirs to end
+            while any(map(alive, first)) and time.monotonic() < deadline:
+                time.sleep(0.02)
+            left = [pid for pid in first if alive(pid)]
+            for pid in found:
+                if alive(pid):
+                    os.kill(pid, signal.SIGKILL)
+            self.assertEqual(left, [], f"after signal {number}")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,82 @@
+"""The table of ratios: on the terminal, and in docs/performance.md, between two markers. What stands outside of the
+markers is left as it is; rows of comparisons that were not run now stay, unless they are of another machine."""
+
+from pathlib import Path
+from typing import NamedTuple, Optional
+
+from . import machine
+from .alternate import Ratio
+
+MARKERS = ("<!-- ratios -->", "<!-- /ratios -->")
+HEADER = ["comparison", "what", "against", "theirs", "Ripieno's", "ratio", "95 % interval", "wanted", "met", "rounds", "date"]
+
+
+class Row(NamedTuple):
+    comparison: str           # the file in bench/ that makes it
+    what: str
+    against: str
+    ratio: Ratio              # first: theirs, second: Ripieno's, unless `below`: then the other way round
+    unit: str                 # of first and second
+    rounds: int
+    wanted: Optional[float] = None
+    below: bool = False       # the ratio must stay at or below what is wanted (Ripieno's over a bound)
+
+    @property
+    def met(self):
+        if self.wanted is None:
+            return ""
+        good = self.ratio.stays_below(self.wanted) if self.below else self.ratio.reaches(self.wanted)
+        return "yes" if good else "NO"
+
+    def cells(self):
+        first, second = self.ratio.first, self.ratio.second
+        theirs, ours = (second, first) if self.below else (first, second)
+        wanted = "" if self.wanted is None else f"{'≤' if self.below else '≥'} {self.wanted:g}"
+        digits = 3 if self.ratio.value < 10 else 1
+        return [self.comparison, self.what, self.against, f"{figure(theirs)} {self.unit}", f"{figure(ours)} {self.unit}",
+                f"{self.ratio.value:.{digits}f}", f"{self.ratio.low:.{digits}f} – {self.ratio.high:.{digits}f}", wanted,
+                self.met, str(self.rounds), machine.date()]
+
+
+def figure(value):
+    return f"{value:.0f}" if value >= 1000 else f"{value:.3g}"
+
+
+def text(rows):
+    """For a terminal."""
+    return aligned([HEADER, *[row.cells() for row in rows]])
+
+
+def aligned(lines):
+    widths = [max(len(line[i]) for line in lines) for i in range(len(HEADER))]
+    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip() for line in lines) + "\n"
+
+
+def markdown(line):
+    return "| " + " | ".join(line) + " |"
+
+
+def write(path: Path, rows):
+    content = path.read_text() if path.exists() else PAGE
+    before, found, rest = content.partition(MARKERS[0])
+    old, closed, after = rest.partition(MARKERS[1])
+    if not found or not closed:
+        raise ValueError(f"{path}: the markers {MARKERS[0]} and {MARKERS[1]} are not there")
+    where = f"Machine: {machine.name()}."
+    now = {row.comparison for row in rows}
+    kept = [line for line in old.splitlines() if where in old and line.startswith("| ")
+            and line.split(" | ")[0][2:] not in now | {HEADER[0]} and not line.startswith("|--")]
+    lines = [where, "", markdown(HEADER), "|" + "---|" * len(HEADER), *kept, *[markdown(row.cells()) for row in rows]]
+    path.write_text(before + MARKERS[0] + "\n" + "\n".join(lines) + "\n" + MARKERS[1] + after)
+
+
+PAGE = f"""# Performance
+
+Ratios of medians, written by `scripts/bench`: Ripieno and what a user would take in its place did the same work on one
+machine in one run, taking turns, a core to each worker. "theirs / Ripieno's" is how many times faster Ripieno is; where at
+most something is wanted, the ratio is Ripieno's over the bound. A figure is met only where the whole interval clears it.
+A row "A/A" is Ripieno against itself: the noise. How the interval is made stands in `bench/lib/alternate.py`.
+
+{MARKERS[0]}
+{MARKERS[1]}
+"""

@@ -1,0 +1,41 @@
+"""Runs comparisons and prints one table of ratios; scripts/bench calls it.
+
+all_reduce   between processes of one host, against Gloo and Open MPI
+links        over rate-limited links, against raw TCP streams (root)
+step         a lone worker's training step, against PyTorch
+two_workers  training steps of two workers, against DDP and a bound (root)"""
+
+import importlib
+import sys
+
+from lib import comparison, machine, processes, table
+
+NAMES = ("all_reduce", "links", "step", "two_workers")
+
+
+def main():
+    parser = comparison.parser(__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(NAMES)}; without: all")
+    parser.add_argument("--no-write", action="store_true", help="leave docs/performance.md as it is")
+    arguments = parser.parse_args()
+    unknown = set(arguments.names) - set(NAMES)
+    if unknown:
+        parser.error(f"there is no comparison {', '.join(sorted(unknown))}; there are {', '.join(NAMES)}")
+
+    def work():
+        options, rows = comparison.Options(arguments), []
+        for name in arguments.names or NAMES:
+            found = importlib.import_module(name).rows(options)
+            if not (options.quick or arguments.no_write):
+                table.write(comparison.ROOT / "docs/performance.md", found)
+            rows += found
+        return comparison.shown(options, rows)
+
+    try:
+        print(f"{machine.name()}, {machine.date()}\n" + table.text(comparison.guarded(work)))
+    except processes.Failed as failed:
+        sys.exit(f"bench: {failed}")
+
+
+if __name__ == "__main__":
+    main()
