@@ -107,17 +107,20 @@ std::vector<Range> segments(std::size_t elements, DType type, std::size_t segmen
   return parts;
 }
 
-Task<> all_reduce(const Route& route, Group group, FloatSpan data, ExecuteOptions options) {
-  const int steps = route.steps(group.world());
+namespace {
+
+/// By the route's steps.
+Task<> run_route(const Route* route, Group group, FloatSpan data, ExecuteOptions options) {
+  const int steps = route->steps(group.world());
   std::vector<Task<>> parts;
   for (const Range range : segments(data.count, data.type, options.segment_bytes)) {
     const auto id = options.channel * max_segments + static_cast<std::uint32_t>(parts.size());
-    const Message message{{options.purpose, id}, route.name, options.wire, 0};
+    const Message message{{options.purpose, id}, route->name, options.wire, 0};
     const FloatSpan part = data.slice(range.begin, range.end);
-    if (route.at_once) {
-      parts.push_back(run_at_once(&route, group, part, message));
+    if (route->at_once) {
+      parts.push_back(run_at_once(route, group, part, message));
     } else {
-      parts.push_back(run_steps(&route, group, part, message, 0, steps));
+      parts.push_back(run_steps(route, group, part, message, 0, steps));
     }
   }
   if (parts.size() == 1) {
@@ -128,6 +131,28 @@ Task<> all_reduce(const Route& route, Group group, FloatSpan data, ExecuteOption
   auto revoke = [endpoint](std::exception_ptr error) { endpoint->revoke(error); };
   Task<> together = all(group.runtime(), std::move(parts), revoke);
   co_await std::move(together);
+}
+
+/// Every part of a buffer after the other, by what the endpoint has of its own.
+Task<> run_engine(Endpoint* endpoint, FloatSpan data, Message message, std::size_t segment_bytes) {
+  const std::vector<Range> parts = segments(data.count, data.type, segment_bytes);
+  for (std::uint32_t i = 0; i < parts.size(); ++i) {
+    Message one = message;
+    one.channel.id += i;
+    one.count = parts[i].size();
+    co_await endpoint->all_reduce(one, data.slice(parts[i].begin, parts[i].end));
+  }
+}
+
+}  // namespace
+
+Task<> all_reduce(const Route& route, Group group, FloatSpan data, ExecuteOptions options) {
+  const Message whole{{options.purpose, options.channel * max_segments}, route.name, options.wire, data.count};
+  if (route.engine && group.is_everyone() && group.endpoint().has_all_reduce(whole)) {
+    if (options.segment_bytes == 0) return group.endpoint().all_reduce(whole, data);
+    return run_engine(&group.endpoint(), data, whole, options.segment_bytes);
+  }
+  return run_route(&route, group, data, options);
 }
 
 Task<> broadcast(Group group, FloatSpan data, ExecuteOptions options) {

@@ -24,6 +24,7 @@ class Group {
     const auto me = std::find(members_.begin(), members_.end(), endpoint_->rank());
     require(me != members_.end(), "rank ", endpoint_->rank(), " is not a member of its group");
     rank_ = static_cast<int>(me - members_.begin());
+    everyone_ = members_ == everyone(endpoint_->size());
   }
 
   int rank() const { return rank_; }
@@ -31,6 +32,8 @@ class Group {
   World world() const { return {size(), per_node_}; }
   /// The same members, `per_node` of them after each other on a node.
   Group on_nodes(int per_node) const { return Group(endpoint_, members_, per_node); }
+  /// Whether these are all ranks behind the endpoint, by their own numbers.
+  bool is_everyone() const { return everyone_; }
   /// The endpoint's rank of member `i`.
   int member(int i) const { return members_[i]; }
   Endpoint& endpoint() const { return *endpoint_; }
@@ -48,6 +51,7 @@ class Group {
   std::vector<int> members_;
   int rank_ = 0;
   int per_node_ = 1;
+  bool everyone_ = false;
 };
 
 }  // namespace ripieno

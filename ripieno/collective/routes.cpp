@@ -8,6 +8,7 @@
 #include "ripieno/collective/leader_ring.h"
 #include "ripieno/collective/reduce_broadcast.h"
 #include "ripieno/collective/ring.h"
+#include "ripieno/collective/two_phase.h"
 
 namespace ripieno {
 namespace {
@@ -24,6 +25,8 @@ constexpr std::array table{
           "Thakur et al., IJHPCA 2005", halving_doubling::steps, halving_doubling::step, halving_doubling::time},
     Route{"direct", "every buffer to every rank, at once", "1", "n(P-1)", "Shah et al., arXiv:2504.09014, 2025", direct::steps,
           direct::step, direct::time, true},
+    Route{"two-phase", "each rank sums up a chunk from all and hands it to all; in place through shared memory", "2(P-1)", "2n(P-1)/P",
+          "Shah et al., arXiv:2504.09014, 2025", two_phase::steps, two_phase::step, two_phase::time, false, true},
     Route{"hierarchical", "reduce inside each node of M, ring among their first ranks, broadcast inside",
           "2 ceil(log2 M) + 2(P/M-1)", "n ceil(log2 M) + 2n(P/M-1)/(P/M)", "Jia et al., arXiv:1807.11205, 2018",
           hierarchical::steps, hierarchical::step, hierarchical::time},

@@ -10,17 +10,11 @@
 #include <string>
 #include <string_view>
 
+#include "ripieno/core/range.h"
 #include "ripieno/transport/endpoint.h"
 #include "ripieno/transport/link.h"
 
 namespace ripieno {
-
-/// Elements [begin, end) of the buffer.
-struct Range {
-  std::size_t begin = 0, end = 0;
-  std::size_t size() const { return end - begin; }
-  bool operator==(const Range&) const = default;
-};
 
 /// Half of a message: both sides name the same range and what the receiver does with it. `replace` carries final
 /// values.
@@ -63,16 +57,9 @@ struct Route {
   /// All steps are one round: they are in flight together, every send carries what the buffer held before the first of
   /// them, and every receive adds.
   bool at_once = false;
+  /// It is what Endpoint::all_reduce() does, which is taken where the endpoint has it.
+  bool engine = false;
 };
-
-/// The `i`-th of `parts` nearly equal parts of `elements`: no part differs from another by more than one element.
-inline Range chunk(std::size_t elements, int parts, int i) {
-  const auto cut = [&](int at) {
-    return static_cast<std::size_t>(static_cast<unsigned __int128>(elements) * static_cast<unsigned>(at) /
-                                    static_cast<unsigned>(parts));
-  };
-  return {cut(i), cut(i + 1)};
-}
 
 /// Every route, in one table.
 std::span<const Route> routes();

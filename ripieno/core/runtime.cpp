@@ -7,8 +7,14 @@
 #include <atomic>
 
 #include "ripieno/core/error.h"
+#include "ripieno/core/pause.h"
 
 namespace ripieno {
+
+Task<> Runtime::yield() {
+  auto start = [this](Resume resume) { asio::post(context_, [resume = std::move(resume)] { resume(nullptr); }); };
+  return suspend(start);
+}
 
 Task<> Runtime::sleep(Duration d) {
   auto start = [this, when = now() + d](Resume resume) {
@@ -73,6 +79,7 @@ class RealRuntime final : public Runtime {
 
   Duration now() const override { return std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - start_); }
   bool is_virtual() const override { return false; }
+  bool is_computing() const override { return offloaded_.load(std::memory_order_relaxed) > 0; }
 
   Timer call_at(Duration when, Callback callback) override {
     auto timer = std::make_unique<asio::steady_timer>(
@@ -144,7 +151,7 @@ class RealRuntime final : public Runtime {
     for (const auto& poller : pollers) {
       if (!poller->may_spin()) return false;
     }
-    if (pollers.empty() || offloaded_.load(std::memory_order_relaxed) > 0) return false;
+    if (pollers.empty() || is_computing()) return false;
     if (unspun_ > 0) return --unspun_, false;
     return true;
   }
@@ -159,11 +166,11 @@ class RealRuntime final : public Runtime {
   /// Whether anything came.
   bool spin(const std::vector<std::shared_ptr<Poller>>& pollers) {
     const auto end = std::chrono::steady_clock::now() + spin_time;
-    while (offloaded_.load(std::memory_order_relaxed) == 0 && std::chrono::steady_clock::now() < end) {
+    while (!is_computing() && std::chrono::steady_clock::now() < end) {
       bool active = false;
       for (int i = 0; i < looks_between_handlers && !active; ++i) {
         for (const auto& poller : pollers) active |= poller->poll();
-        pause();
+        pause_briefly();
       }
       if (active || run_ready()) {
         unspun_next_ /= 2;
@@ -171,14 +178,6 @@ class RealRuntime final : public Runtime {
       }
     }
     return false;
-  }
-
-  static void pause() {
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    asm volatile("yield");
-#endif
   }
 
   std::atomic<int> offloaded_{0};

@@ -87,6 +87,8 @@ class Runtime {
   /// Time since the runtime was made.
   virtual Duration now() const = 0;
   virtual bool is_virtual() const = 0;
+  /// Whether offloaded work goes on beside the runtime's thread, and may need its core.
+  virtual bool is_computing() const { return false; }
 
   /// Calls back on the runtime's thread once `when` has come.
   virtual Timer call_at(Duration when, Callback callback) = 0;
@@ -94,6 +96,8 @@ class Runtime {
   virtual void cancel(Timer timer) = 0;
 
   Task<> sleep(Duration d);
+  /// Lets what else is ready go first.
+  Task<> yield();
   Random random(std::uint64_t stream) const { return Random(seed_, stream); }
 
   /// Runs blocking `work` on the runtime's worker thread and awaits its result. In virtual time: runs it in line, then

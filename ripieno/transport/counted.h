@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "ripieno/core/range.h"
 #include "ripieno/observe/ledger.h"
 #include "ripieno/transport/endpoint.h"
 
@@ -20,6 +21,7 @@ class CountedEndpoint final : public Endpoint {
   std::size_t framing_bytes() const override { return inner_->framing_bytes(); }
   std::shared_ptr<std::byte> memory(std::size_t bytes) override { return inner_->memory(bytes); }
   std::string way(int peer) const override { return inner_->way(peer); }
+  bool has_all_reduce(const Message& message) const override { return inner_->has_all_reduce(message); }
   void revoke(std::exception_ptr error) override { inner_->revoke(error); }
   std::vector<int> survivors() override { return inner_->survivors(); }
 
@@ -34,6 +36,22 @@ class CountedEndpoint final : public Endpoint {
   Task<> receive(int peer, Message message, FloatSpan into, Reduce how) override {
     co_await inner_->receive(peer, message, into, how);
     ledger_.received(peer, message.channel.purpose, into.count * size_of(message.type), inner_->framing_bytes());
+  }
+  /// Booked as the messages of the route two-phase.
+  Task<> all_reduce(Message message, FloatSpan numbers) override {
+    co_await inner_->all_reduce(message, numbers);
+    const auto bytes = [&](int owner) { return chunk(message.count, size(), owner).size() * size_of(message.type); };
+    const auto own = bytes(rank());
+    const Purpose purpose = message.channel.purpose;
+    for (int peer = 0; peer < size(); ++peer) {
+      if (peer == rank()) continue;
+      const auto its = bytes(peer);
+      for (int phase = 0; phase < 2; ++phase) {
+        const auto out = phase == 0 ? its : own, in = phase == 0 ? own : its;
+        if (out > 0) ledger_.sent(peer, purpose, out, inner_->framing_bytes());
+        if (in > 0) ledger_.received(peer, purpose, in, inner_->framing_bytes());
+      }
+    }
   }
 
  private:

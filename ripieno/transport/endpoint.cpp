@@ -11,6 +11,12 @@ std::string describe(const Message& message) {
               " channel ", message.channel.id);
 }
 
+bool Endpoint::has_all_reduce(const Message&) const { return false; }
+
+Task<> Endpoint::all_reduce(Message message, FloatSpan) {
+  fail(ErrorKind::internal, describe(message), ": this endpoint has no all-reduce of its own");
+}
+
 std::shared_ptr<std::byte> Endpoint::memory(std::size_t bytes) {
   constexpr std::align_val_t line{64};
   auto* data = static_cast<std::byte*>(::operator new(std::max<std::size_t>(bytes, 1), line));

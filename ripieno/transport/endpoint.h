@@ -68,6 +68,14 @@ class Endpoint {
   /// what is sent from there is then not copied. Owned by whoever holds it, also after the endpoint has gone.
   virtual std::shared_ptr<std::byte> memory(std::size_t bytes);
 
+  /// Whether all_reduce() is there for such a message: the same on all ranks. Over a network it is not.
+  virtual bool has_all_reduce(const Message& message) const;
+
+  /// The engine's own all-reduce, where it has one: every rank calls it with as many numbers, and all end with the sum. Bits
+  /// and bytes counted are those of the route two-phase (collective/two_phase.h) whose messages are `message`s. One at a time
+  /// on a channel. Errors: as of receive().
+  virtual Task<> all_reduce(Message message, FloatSpan numbers);
+
   /// How messages get to `peer`, for people: "tcp", "shared memory", "tcp (another host)".
   virtual std::string way(int peer) const = 0;
 

@@ -14,8 +14,7 @@ class LinkedEndpoint : public Endpoint {
     require(!links_[rank], "rank ", rank, " is connected to itself");
   }
   ~LinkedEndpoint() override {
-    LinkedEndpoint::revoke(
-        std::make_exception_ptr(Error(ErrorKind::peer, text("rank ", rank_, ": its endpoint was closed"))));
+    LinkedEndpoint::revoke(closed());
   }
 
   int rank() const override { return rank_; }
@@ -42,6 +41,11 @@ class LinkedEndpoint : public Endpoint {
 
   std::vector<int> survivors() override {
     fail(ErrorKind::peer, "rank ", rank_, ": over tcp a lost rank ends the job");
+  }
+
+ protected:
+  std::exception_ptr closed() const {
+    return std::make_exception_ptr(Error(ErrorKind::peer, text("rank ", rank_, ": its endpoint was closed")));
   }
 
  private:

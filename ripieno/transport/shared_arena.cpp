@@ -86,14 +86,14 @@ std::optional<Place> SharedArena::find(ConstBytes bytes) const {
   return std::nullopt;
 }
 
-const std::byte* PeerRegions::at(Place place, std::uint64_t bytes) {
+std::byte* PeerRegions::at(Place place, std::uint64_t bytes) {
   const std::uint32_t there = std::min<std::uint32_t>(head_->regions.load(std::memory_order_acquire), max_regions);
   if (place.region >= there) {
     fail(ErrorKind::mismatch, "shared memory: bytes in region ", place.region, " of ", there);
   }
   while (regions_.size() <= place.region) {
     const ControlHead::Region region = head_->region[regions_.size()];
-    SharedMemory memory = SharedMemory::open(pid_, region.fd, 0, region.bytes, SharedMemory::Access::read);
+    SharedMemory memory = SharedMemory::open(pid_, region.fd, 0, region.bytes, SharedMemory::Access::write);
     if (region.bytes < line_bytes || std::memcmp(memory.data(), &head_->word, sizeof head_->word) != 0) {
       fail(ErrorKind::mismatch, "shared memory: region ", regions_.size(), " is not the peer's");
     }

@@ -44,14 +44,14 @@ class SharedArena : public std::enable_shared_from_this<SharedArena> {
   std::vector<Region> regions_;
 };
 
-/// A peer's registered memory, mapped when first spoken of.
+/// A peer's registered memory, mapped when first spoken of; to be written to in an all-reduce, otherwise read.
 class PeerRegions {
  public:
   PeerRegions() = default;
   PeerRegions(pid_t pid, const ControlHead* head) : pid_(pid), head_(head) {}
 
   /// Error(mismatch): that is not registered memory. Error(network): it cannot be mapped.
-  const std::byte* at(Place place, std::uint64_t bytes);
+  std::byte* at(Place place, std::uint64_t bytes);
 
  private:
   pid_t pid_ = 0;

@@ -16,9 +16,10 @@ using Sockets = std::vector<std::optional<asio::ip::tcp::socket>>;
 class SharedEndpoint final : public LinkedEndpoint {
  public:
   SharedEndpoint(Runtime& runtime, int rank, std::vector<std::shared_ptr<PeerLink>> links,
-                 std::shared_ptr<SharedHub> hub)
-      : LinkedEndpoint(runtime, rank, std::move(links)), hub_(std::move(hub)) {}
+                 std::shared_ptr<SharedHub> hub, std::shared_ptr<SharedAllReduce> all_reduce)
+      : LinkedEndpoint(runtime, rank, std::move(links)), hub_(std::move(hub)), all_reduce_(std::move(all_reduce)) {}
   ~SharedEndpoint() override {
+    SharedEndpoint::revoke(closed());
     if (hub_) hub_->close();
   }
 
@@ -27,8 +28,20 @@ class SharedEndpoint final : public LinkedEndpoint {
     return shared ? shared : Endpoint::memory(bytes);
   }
 
+  bool has_all_reduce(const Message& message) const override { return all_reduce_ && SharedAllReduce::has(message); }
+  Task<> all_reduce(Message message, FloatSpan numbers) override {
+    require(has_all_reduce(message), "an all-reduce that is not there");
+    return all_reduce_->run(message, numbers);
+  }
+
+  void revoke(std::exception_ptr error) override {
+    if (all_reduce_) all_reduce_->revoke(error);
+    LinkedEndpoint::revoke(error);
+  }
+
  private:
   std::shared_ptr<SharedHub> hub_;
+  std::shared_ptr<SharedAllReduce> all_reduce_;  ///< null where not all ranks share memory
 };
 
 /// The ranks' talk before they decide. Closes all connections when its time is over.
@@ -126,26 +139,43 @@ Task<std::shared_ptr<Endpoint>> shared_endpoint(Runtime& runtime, int rank, Sock
     opened[peer].reset();
   }
 
-  // 3. The links.
+  // 3. Whether all of them share memory, as every rank sees it: then they have an all-reduce of their own.
+  const auto alone = [&](int peer) { return !opened[peer]; };
+  const char every = hub && !others.empty() && std::none_of(others.begin(), others.end(), alone) ? 1 : 0;
+  for (const int peer : others) co_await talk.tell(peer, &every, 1);
+  bool all_share = every == 1;
+  for (const int peer : others) {
+    char its = 0;
+    co_await talk.hear(peer, &its, 1);
+    all_share = all_share && its == 1;
+  }
+
+  // 4. The links.
   std::vector<std::shared_ptr<PeerLink>> links(ranks);
-  std::vector<std::shared_ptr<SharedLink>> shared;
+  std::vector<std::shared_ptr<SharedLink>> shared(ranks);
   std::vector<SharedHello> beside;
   for (const int peer : others) {
     asio::ip::tcp::socket& socket = *talk.sockets[peer];
     beside.push_back(theirs[peer]);
     if (opened[peer]) {
-      shared.push_back(std::make_shared<SharedLink>(runtime, rank, peer, std::move(socket), options.tcp, hub->own(),
-                                                    std::move(*opened[peer])));
-      links[peer] = shared.back();
+      shared[peer] = std::make_shared<SharedLink>(runtime, rank, peer, std::move(socket), options.tcp, hub->own(),
+                                                  std::move(*opened[peer]));
+      links[peer] = shared[peer];
     } else {
       auto link = std::make_shared<TcpLink>(runtime, rank, peer, std::move(socket), options.tcp, why[peer]);
       link->start();
       links[peer] = link;
     }
   }
-  if (hub) hub->start(std::move(shared), links, cores_for_all(mine, beside));
+  const bool may_spin = cores_for_all(mine, beside);
+  std::shared_ptr<SharedAllReduce> all_reduce;
+  if (all_share) {
+    all_reduce = std::make_shared<SharedAllReduce>(runtime, rank, shared, options.tcp, hub->own(), may_spin);
+  }
+  std::erase(shared, nullptr);
+  if (hub) hub->start(std::move(shared), links, all_reduce, may_spin);
   std::shared_ptr<Endpoint> endpoint =
-      std::make_shared<SharedEndpoint>(runtime, rank, std::move(links), std::move(hub));
+      std::make_shared<SharedEndpoint>(runtime, rank, std::move(links), std::move(hub), std::move(all_reduce));
   co_return endpoint;
 }
 

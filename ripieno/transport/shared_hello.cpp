@@ -61,6 +61,7 @@ std::optional<SharedPeer> open_peer(const SharedHello& mine, const SharedHello& 
       peer.head = reinterpret_cast<ControlHead*>(peer.head_memory.data());
       peer.ring = RingReader(reinterpret_cast<RingState*>(peer.ring_memory.data()), mine.ring_bytes);
       peer.regions = PeerRegions(theirs.pid, peer.head);
+      peer.regions.at(all_reduce_place, all_reduce_bytes);
       // For reading too: a pipe that has a reader raises no signal when the peer has gone.
       peer.bell = open_of(theirs.pid, theirs.bell_fd, O_RDWR | O_NONBLOCK);
       if (peer.head->word == theirs.word) return peer;

@@ -12,6 +12,10 @@ SharedHub::SharedHub(Runtime& runtime, int ranks, std::size_t ring_bytes, std::s
   own_->control = std::make_shared<SharedControl>(ranks, ring_bytes, word);
   own_->arena = std::make_shared<SharedArena>(own_->control);
   own_->placed_bytes = placed_bytes;
+  own_->all_reduces = own_->arena->take(all_reduce_bytes);
+  if (!own_->all_reduces) fail(ErrorKind::network, "there is no shared memory");
+  const Place place = own_->arena->find({own_->all_reduces.get(), all_reduce_bytes}).value();
+  require(place.region == all_reduce_place.region && place.offset == all_reduce_place.offset, "slots elsewhere");
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_NONBLOCK | O_CLOEXEC) != 0) fail(ErrorKind::network, "cannot make a pipe");
   bell_out_ = FileDescriptor(ends[1]);
@@ -19,8 +23,9 @@ SharedHub::SharedHub(Runtime& runtime, int ranks, std::size_t ring_bytes, std::s
 }
 
 void SharedHub::start(std::vector<std::shared_ptr<SharedLink>> shared, std::vector<std::shared_ptr<PeerLink>> all,
-                      bool may_spin) {
+                      std::shared_ptr<SharedAllReduce> all_reduce, bool may_spin) {
   shared_ = std::move(shared);
+  all_reduce_ = std::move(all_reduce);
   all_ = std::move(all);
   may_spin_ = may_spin;
   if (shared_.empty()) return;  // nothing to poll for: the runtime blocks as it does over tcp alone
@@ -34,6 +39,7 @@ void SharedHub::close() {
   bell_.close(ignored);
   shared_.clear();
   all_.clear();
+  all_reduce_.reset();
 }
 
 /// Only wakes the thread: what the bell was rung for, poll() finds.
@@ -48,20 +54,24 @@ void SharedHub::listen() {
 bool SharedHub::poll() {
   bool any = false;
   for (const auto& link : shared_) any |= link->progress();
+  if (all_reduce_) any |= all_reduce_->poll();
   return any;
 }
 
 bool SharedHub::sleep() {
   // What lies with a peer unasked is taken in where this rank waits itself: the peer may wait for that before it comes
   // to what this rank waits for.
-  const bool waits = std::any_of(all_.begin(), all_.end(), [](const auto& link) { return link && link->waits(); });
+  const bool waits = (all_reduce_ && all_reduce_->waits()) ||
+                     std::any_of(all_.begin(), all_.end(), [](const auto& link) { return link && link->waits(); });
   if (waits) {
     bool any = false;
     for (const auto& link : shared_) any |= link->take_in();
     if (any) return false;
   }
-  own_->control->head().sleeping.store(1, std::memory_order_seq_cst);
-  return std::none_of(shared_.begin(), shared_.end(), [](const auto& link) { return link->has_work(); });
+  own_->control->head().sleeping.store(ControlHead::asleep | (waits ? ControlHead::waiting : 0), std::memory_order_seq_cst);
+  if (all_reduce_ && waits) all_reduce_->find_mismatches();
+  return !(all_reduce_ && all_reduce_->has_work()) &&
+         std::none_of(shared_.begin(), shared_.end(), [](const auto& link) { return link->has_work(); });
 }
 
 }  // namespace ripieno

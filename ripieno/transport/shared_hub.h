@@ -4,7 +4,7 @@
 #include <asio/posix/stream_descriptor.hpp>
 #include <vector>
 
-#include "ripieno/transport/shared_link.h"
+#include "ripieno/transport/shared_all_reduce.h"
 
 namespace ripieno {
 
@@ -17,9 +17,10 @@ class SharedHub final : public Poller, public std::enable_shared_from_this<Share
   /// The pipe's end that peers open.
   int bell_fd() const { return bell_out_.get(); }
 
-  /// Begins to drive `shared`. `all` links of the endpoint, through whatever, tell whether this rank waits.
+  /// Begins to drive `shared`, and `all_reduce` if there is one. `all` links of the endpoint, through whatever, tell whether
+  /// this rank waits.
   void start(std::vector<std::shared_ptr<SharedLink>> shared, std::vector<std::shared_ptr<PeerLink>> all,
-             bool may_spin);
+             std::shared_ptr<SharedAllReduce> all_reduce, bool may_spin);
   /// Lets go of the links.
   void close();
 
@@ -38,6 +39,7 @@ class SharedHub final : public Poller, public std::enable_shared_from_this<Share
   std::array<char, 64> rung_{};
   std::vector<std::shared_ptr<SharedLink>> shared_;
   std::vector<std::shared_ptr<PeerLink>> all_;
+  std::shared_ptr<SharedAllReduce> all_reduce_;
   bool may_spin_ = false;
 };
 

@@ -19,12 +19,17 @@ struct SharedPeer {
 
   /// Wakes the peer if it sleeps. Follows the store of what it is woken for.
   void ring_bell();
+  /// The same if it also waits for a peer.
+  void wake_if_waiting() {
+    if (head->sleeping.load(std::memory_order_seq_cst) & ControlHead::waiting) ring_bell();
+  }
 };
 
 /// This rank's side, shared by its links.
 struct SharedOwn {
   std::shared_ptr<SharedControl> control;
   std::shared_ptr<SharedArena> arena;
+  std::shared_ptr<std::byte> all_reduces;  ///< slots (shared_all_reduce.h)
   std::size_t placed_bytes = 0;  ///< from this size on a payload in registered memory stays where it is
 };
 
@@ -44,6 +49,18 @@ class SharedLink final : public PeerLink {
   /// Copies what nobody has asked for out of the peer's memory, within the credit, so that the peer can go on: for when
   /// this rank is about to wait itself. Whether there was anything.
   bool take_in();
+
+  // For all-reduces beside the messages (shared_all_reduce.h).
+  SharedPeer& other() { return other_; }
+  /// Whether the peer is gone, and why an operation failed for that.
+  bool has_ended() const { return ended() || !gone_.empty(); }
+  std::exception_ptr end_of(const Message& waiting) const;
+  /// The first message that has come on a channel unasked.
+  std::optional<Frame> unasked(Channel channel) const;
+  /// The messages that receives wait for.
+  std::vector<Message> posted() const;
+  /// Whether there is nothing left to read of what the peer has sent.
+  bool has_read_all() const { return !incoming_ && !ended() && other_.ring.readable() == 0; }
 
  private:
   /// A send that is not through.

@@ -1,0 +1,14 @@
+// What a loop does between two looks at memory that another core writes to.
+#pragma once
+
+namespace ripieno {
+
+inline void pause_briefly() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+}  // namespace ripieno

@@ -1,0 +1,260 @@
+#include "ripieno/transport/shared_all_reduce.h"
+
+#include "ripieno/core/kernels.h"
+#include "ripieno/core/pause.h"
+
+namespace ripieno {
+namespace {
+
+constexpr std::size_t piece_bytes = 64 << 10;  // stays in the cache while P-1 peers' numbers are added to it
+constexpr int pieces_in_a_row = 16;            // then others have their turn
+constexpr std::size_t kept_bytes = 1 << 20;    // of a copy of numbers that peers cannot read
+constexpr auto spin_time = std::chrono::microseconds(20);
+constexpr int looks_between_clocks = 32;
+
+std::size_t slot_of(Channel channel) {
+  return static_cast<std::size_t>(channel.purpose) * all_reduce_channels + channel.id;
+}
+
+}  // namespace
+
+SharedAllReduce::SharedAllReduce(Runtime& runtime, int rank, const std::vector<std::shared_ptr<SharedLink>>& links,
+                                 TcpOptions options, std::shared_ptr<const SharedOwn> own, bool may_spin)
+    : runtime_(runtime), rank_(rank), ranks_(static_cast<int>(links.size())), options_(options), own_(std::move(own)),
+      slots_(reinterpret_cast<AllReduceSlot*>(own_->all_reduces.get())), may_spin_(may_spin) {
+  for (int k = 1; k < ranks_; ++k) {
+    const int peer = (rank + ranks_ - k) % ranks_;
+    const std::byte* slots = links[peer]->other().regions.at(all_reduce_place, all_reduce_bytes);
+    peers_.push_back({peer, links[peer], reinterpret_cast<const AllReduceSlot*>(slots)});
+  }
+}
+
+Task<> SharedAllReduce::run(std::shared_ptr<SharedAllReduce> self, Message message, FloatSpan numbers) {
+  if (numbers.count == 0 || self->peers_.empty()) co_return;
+  if (self->error_) std::rethrow_exception(self->error_);
+  const std::size_t slot = slot_of(message.channel);
+  const std::uint64_t before = self->slots_[slot].progress.load(std::memory_order_relaxed);
+  if (before % 2 == 1) fail(ErrorKind::internal, describe(message), " while another is under way on its channel");
+
+  // 1. Where this rank's numbers lie; and, when all have said so, where the others'.
+  std::shared_ptr<std::byte> copy;
+  const FloatSpan own = self->registered(numbers, slot, &copy);
+  self->post(message, own, slot, before + 1);
+  if (!self->spin(slot, before + 1)) co_await wait(self.get(), message, slot, before + 1);
+  std::vector<FloatSpan> peers = self->numbers_of_peers(message, own, slot);
+
+  // 2. The sum of this rank's chunk, at all of them.
+  const Range mine = chunk(own.count, self->ranks_, self->rank_);
+  const std::size_t piece = piece_bytes / size_of(own.type);
+  int in_a_row = 0;
+  for (std::size_t begin = mine.begin; begin < mine.end; begin += piece) {
+    self->reduce(own, peers, {begin, std::min(mine.end, begin + piece)}, message.type);
+    if (++in_a_row % pieces_in_a_row == 0) {
+      co_await self->runtime_.yield();
+      if (self->error_) std::rethrow_exception(self->error_);
+    }
+  }
+
+  // 3. Until all have been put here.
+  self->announce(slot, before + 2);
+  if (!self->spin(slot, before + 2)) co_await wait(self.get(), message, slot, before + 2);
+  if (copy) std::memcpy(numbers.data, own.data, numbers.size_bytes());
+}
+
+FloatSpan SharedAllReduce::registered(FloatSpan numbers, std::size_t slot, std::shared_ptr<std::byte>* copy) {
+  if (own_->arena->find(numbers.bytes())) return numbers;
+  const std::size_t bytes = numbers.size_bytes();
+  if (Spare& spare = spare_[slot]; spare.bytes >= bytes) {
+    *copy = spare.memory;
+  } else {
+    *copy = own_->arena->take(bytes);
+    if (!*copy) fail(ErrorKind::network, "rank ", rank_, ": there are no ", bytes, " bytes of shared memory");
+    if (bytes <= kept_bytes) spare = {*copy, bytes};
+  }
+  std::memcpy(copy->get(), numbers.data, bytes);
+  return FloatSpan(copy->get(), numbers.count, numbers.type);
+}
+
+void SharedAllReduce::post(const Message& message, FloatSpan numbers, std::size_t slot, std::uint64_t progress) {
+  AllReduceSlot& own = slots_[slot];
+  own.count = message.count;
+  own.place = own_->arena->find(numbers.bytes()).value();
+  own.epoch = options_.epoch;
+  own.type = numbers.type;
+  own.wire = message.type;
+  own.operation.fill(0);
+  message.operation.copy(own.operation.data(), own.operation.size() - 1);
+  announce(slot, progress);
+}
+
+/// Whoever sleeps and waits for this rank is woken. No wake-up is lost: see shared_ring.h.
+void SharedAllReduce::announce(std::size_t slot, std::uint64_t progress) {
+  slots_[slot].progress.store(progress, std::memory_order_seq_cst);
+  for (Peer& peer : peers_) peer.link->other().wake_if_waiting();
+}
+
+bool SharedAllReduce::all_reached(std::size_t slot, std::uint64_t target) const {
+  for (const Peer& peer : peers_) {
+    if (!reached(peer, slot, target)) return false;
+  }
+  return true;
+}
+
+bool SharedAllReduce::spin(std::size_t slot, std::uint64_t target) const {
+  if (all_reached(slot, target)) return true;
+  if (!may_spin_ || runtime_.is_computing()) return false;
+  const Duration end = runtime_.now() + spin_time;
+  do {
+    for (int i = 0; i < looks_between_clocks; ++i) {
+      pause_briefly();
+      if (all_reached(slot, target)) return true;
+    }
+  } while (runtime_.now() < end);
+  return false;
+}
+
+Task<> SharedAllReduce::wait(SharedAllReduce* self, Message message, std::size_t slot, std::uint64_t target) {
+  if (self->error_) std::rethrow_exception(self->error_);
+  const auto waiting = std::make_shared<Waiting>(self->runtime_, message, slot, target);
+  self->waiting_.push_back(waiting);
+  self->watch();
+  co_await waiting->done.wait();
+}
+
+std::vector<FloatSpan> SharedAllReduce::numbers_of_peers(const Message& message, FloatSpan own, std::size_t slot) {
+  std::vector<FloatSpan> numbers;
+  for (const Peer& peer : peers_) {
+    const AllReduceSlot& its = peer.slots[slot];
+    const Message other = its.message(message.channel);
+    if (its.epoch != options_.epoch || other.operation != message.operation || its.wire != message.type ||
+        its.count != message.count || its.type != own.type) {
+      const auto wrong = std::make_exception_ptr(Error(ErrorKind::mismatch, text(
+          "rank ", rank_, " takes part in ", describe(message), ", ", name(own.type), " in memory, epoch ", options_.epoch,
+          ", but rank ", peer.rank, " in ", describe(other), ", ", name(its.type), " in memory, epoch ", its.epoch,
+          ": the ranks do not run the same recipe")));
+      give_up(wrong);
+      std::rethrow_exception(wrong);
+    }
+    try {
+      std::byte* lies = peer.link->other().regions.at(its.place, own.size_bytes());
+      numbers.emplace_back(lies, own.count, own.type);
+    } catch (const Error& error) {
+      const auto kind = error.kind() == ErrorKind::mismatch ? ErrorKind::mismatch : ErrorKind::peer;
+      const auto wrong = std::make_exception_ptr(Error(kind, text("rank ", rank_, ": lost rank ", peer.rank, " (",
+                                                                  error.what(), ") in ", describe(message))));
+      give_up(wrong);
+      std::rethrow_exception(wrong);
+    }
+  }
+  return numbers;
+}
+
+void SharedAllReduce::reduce(FloatSpan own, const std::vector<FloatSpan>& peers, Range piece, DType wire) {
+  const FloatSpan sum = own.slice(piece.begin, piece.end);
+  for (const FloatSpan& peer : peers) {
+    FloatSpan other = peer.slice(piece.begin, piece.end);
+    if (wire != own.type) {
+      rounded_.resize(piece_bytes);
+      const FloatSpan narrow(rounded_.data(), other.count, wire);
+      convert(narrow, other);
+      other = narrow;
+    }
+    add(sum, other);
+  }
+  if (wire != own.type) round_through(sum, wire);
+  for (const FloatSpan& peer : peers) {
+    std::memcpy(peer.slice(piece.begin, piece.end).data, sum.data, sum.size_bytes());
+  }
+}
+
+bool SharedAllReduce::poll() {
+  bool any = false;
+  for (auto at = waiting_.begin(); at != waiting_.end();) {
+    Waiting& waiting = **at;
+    std::exception_ptr lost;
+    for (const Peer& peer : peers_) {
+      // What a rank did before it ended is seen once its end is.
+      if (!reached(peer, waiting.slot, waiting.target) && peer.link->has_ended() &&
+          !reached(peer, waiting.slot, waiting.target)) {
+        lost = peer.link->end_of(waiting.message);
+      }
+    }
+    if (!lost && !all_reached(waiting.slot, waiting.target)) {
+      ++at;
+      continue;
+    }
+    any = true;
+    lost ? waiting.done.fail(lost) : waiting.done.set();
+    at = waiting_.erase(at);
+  }
+  return any;
+}
+
+bool SharedAllReduce::has_work() const {
+  for (const auto& waiting : waiting_) {
+    if (all_reached(waiting->slot, waiting->target)) return true;
+  }
+  return false;
+}
+
+void SharedAllReduce::find_mismatches() {
+  std::exception_ptr wrong;
+  const auto found = [&](const Peer& peer, const Message& own, const Message& other) {
+    wrong = std::make_exception_ptr(Error(ErrorKind::mismatch, text(
+        "rank ", rank_, " waits for ", describe(own), ", but rank ", peer.rank, " takes part in ", describe(other),
+        ": the ranks do not run the same recipe")));
+  };
+  for (const Peer& peer : peers_) {
+    // Messages where this rank is in an all-reduce. Who has sent one later than its part in it has made progress before.
+    for (const auto& waiting : waiting_) {
+      const auto other = peer.link->unasked(waiting->message.channel);
+      if (other && !reached(peer, waiting->slot, waiting->target)) found(peer, waiting->message, other->message());
+    }
+    // An all-reduce where this rank waits for a message. One that was sent before it is there to be read.
+    for (const Message& message : peer.link->posted()) {
+      if (!has(message)) continue;
+      const std::size_t slot = slot_of(message.channel);
+      const auto own = slots_[slot].progress.load(std::memory_order_relaxed);
+      if (reached(peer, slot, own + 1) && peer.link->has_read_all()) {
+        found(peer, message, peer.slots[slot].message(message.channel));
+      }
+    }
+  }
+  if (wrong) give_up(wrong);
+}
+
+void SharedAllReduce::give_up(std::exception_ptr error) {
+  revoke(error);
+  for (Peer& peer : peers_) peer.link->revoke(error);
+}
+
+void SharedAllReduce::revoke(std::exception_ptr error) {
+  if (error_) return;
+  error_ = error;
+  if (watchdog_) runtime_.cancel(*std::exchange(watchdog_, std::nullopt));
+  for (auto& waiting : std::exchange(waiting_, {})) waiting->done.fail(error);
+}
+
+/// One timer for all, set anew where it finds none that is overdue.
+void SharedAllReduce::watch() {
+  if (watchdog_ || waiting_.empty()) return;
+  auto expired = [weak = weak_from_this()] {
+    if (auto self = weak.lock()) self->expire();
+  };
+  watchdog_ = runtime_.call_at(waiting_.front()->since + options_.timeout, expired);
+}
+
+void SharedAllReduce::expire() {
+  watchdog_.reset();
+  poll();
+  if (waiting_.empty()) return;
+  const Waiting& oldest = *waiting_.front();
+  if (runtime_.now() < oldest.since + options_.timeout) return watch();
+  const auto late = std::find_if(peers_.begin(), peers_.end(),
+                                 [&](const Peer& peer) { return !reached(peer, oldest.slot, oldest.target); });
+  give_up(std::make_exception_ptr(
+      Error(ErrorKind::peer, text("rank ", rank_, ": gave up on rank ", late->rank, " after ", seconds(options_.timeout),
+                                  " s of waiting for ", describe(oldest.message)))));
+}
+
+}  // namespace ripieno
