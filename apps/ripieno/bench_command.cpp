@@ -4,6 +4,7 @@
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "apps/ripieno/commands.h"
 #include "apps/ripieno/worker.h"
@@ -15,6 +16,7 @@
 #include "ripieno/report/format.h"
 #include "ripieno/report/statistics.h"
 #include "ripieno/report/table.h"
+#include "ripieno/strategy/registry.h"
 
 // The columns, units and correctness check are those of nccl-tests (doc/PERFORMANCE.md there): algbw = bytes / time,
 // busbw = algbw * 2(P-1)/P, #wrong = elements that differ from the expected sum. The spread is over the iterations.
@@ -27,7 +29,7 @@ struct Arguments {
   std::string begin = "4K", end = "128M";
   double factor = 2;
   int ranks = 2, iterations = 20, warmup = 3;
-  std::vector<std::string> routes{"ring"};
+  std::vector<std::string> routes{"auto"};
   std::string wire = "fp32";
   std::size_t segment_kb = 0;
 };
@@ -79,16 +81,26 @@ struct Row {
   }
 };
 
+/// What a strategy would take.
+const Route& chosen_route(const std::string& name, const Group& group) {
+  Plan plan;
+  plan.exchange.route = name;
+  return find_route(settled(find_strategy("ddp"), plan, group).exchange.route);
+}
+
 Task<> measure(const Arguments* arguments, Group group, Row* row) {
-  const Route& route = find_route(row->route);
+  const Route &route = chosen_route(row->route, group), &quickest = chosen_route("auto", group);
+  row->route = route.name;
   ExecuteOptions options{find_wire_format(arguments->wire).type(DType::fp32)};
   options.segment_bytes = arguments->segment_kb << 10;
   const ExecuteOptions control{DType::fp64, Purpose::control};
-  std::vector<float> buffer(row->bytes / 4);
+  const std::size_t count = row->bytes / 4;
+  const auto memory = group.endpoint().memory(row->bytes);  // as a strategy's gradients lie
+  const std::span<float> buffer(reinterpret_cast<float*>(memory.get()), count);
   for (int i = -arguments->warmup; i < arguments->iterations; ++i) {
     for (std::size_t j = 0; j < buffer.size(); ++j) buffer[j] = element(group.rank(), j);
     double together = 0;  // a barrier: all begin at about the same time
-    co_await all_reduce(find_route("reduce-broadcast"), group, FloatSpan(&together, 1, DType::fp64), control);
+    co_await all_reduce(quickest, group, FloatSpan(&together, 1, DType::fp64), control);
     const Duration start = group.runtime().now();
     co_await all_reduce(route, group, FloatSpan(buffer), options);
     double mine = seconds(group.runtime().now() - start) * 1e6;
@@ -105,6 +117,17 @@ Task<> measure(const Arguments* arguments, Group group, Row* row) {
   row->wrong = static_cast<std::uint64_t>(wrong);
 }
 
+/// How rank 0 reaches the others.
+std::string way(const Endpoint& endpoint) {
+  std::set<std::string> ways;
+  for (int peer = 0; peer < endpoint.size(); ++peer) {
+    if (peer != endpoint.rank()) ways.insert(endpoint.way(peer));
+  }
+  std::string all;
+  for (const std::string& one : ways) all += (all.empty() ? "" : ", ") + one;
+  return all.empty() ? "alone" : all;
+}
+
 /// One rank of the benchmark.
 void run_rank(const Arguments& arguments) {
   const Placement place = placement();
@@ -118,7 +141,7 @@ void run_rank(const Arguments& arguments) {
         cluster.runtime->spawn("benchmark", measure(&arguments, group, &row));
         cluster.runtime->run();
         if (group.rank() == 0) {
-          control.send({{"type", "row"}, {"route", route}, {"bytes", bytes}, {"times_us", row.times_us}, {"wrong", row.wrong}});
+          control.send({{"type", "row"}, {"route", row.route}, {"bytes", bytes}, {"way", way(*cluster.endpoint)}, {"times_us", row.times_us}, {"wrong", row.wrong}});
         }
       }
     }
@@ -137,18 +160,22 @@ std::vector<std::string> own_command(const Arguments& arguments) {
 void run(const Arguments& arguments, const CommandContext& context) {
   sizes(arguments);  // what is wrong with them is said before anything starts
   find_wire_format(arguments.wire);
-  for (const std::string& route : arguments.routes) find_route(route);
+  for (const std::string& route : arguments.routes) {
+    if (route != "auto") find_route(route);
+  }
 
   Table table;
   table.column("size\n(B)", Align::right).column("count\n(elements)", Align::right).column("type").column("redop").column("route")
       .column("time\n(us)", Align::right).column("algbw\n(GB/s)", Align::right).column("busbw\n(GB/s)", Align::right)
       .column("#wrong", Align::right).column("min\n(us)", Align::right).column("max\n(us)", Align::right);
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  std::string way;
   LocalJob job;
   job.workers = arguments.ranks;
   job.command = own_command(arguments);
   job.on_message = [&](int, const nlohmann::json& message) {
     if (message.value("type", "") != "row") return;
+    way = message.at("way");
     const Row row{message.at("route"), message.at("bytes"), arguments.ranks, message.at("times_us"), message.at("wrong")};
     rows.push_back(row.json());
     const auto& json = rows.back();
@@ -160,7 +187,7 @@ void run(const Arguments& arguments, const CommandContext& context) {
   if (context.format == "json") {
     std::cout << rows.dump(2) << "\n";
   } else {
-    std::cout << "# all-reduce on " << arguments.ranks << " processes over tcp, wire " << arguments.wire << ", " << arguments.warmup
+    std::cout << "# all-reduce on " << arguments.ranks << " processes, " << way << ", wire " << arguments.wire << ", " << arguments.warmup
               << " warm-up and " << arguments.iterations << " timed iterations\n" << table.str();
   }
   for (const auto& row : rows) {
@@ -181,7 +208,7 @@ void add_bench(CLI::App& app, CommandContext& context) {
   command->add_option("-n,--ranks", arguments->ranks, "worker processes")->check(CLI::Range(1, 512))->capture_default_str();
   command->add_option("-i,--iterations", arguments->iterations, "timed, of each size")->check(CLI::Range(1, 1000000))->capture_default_str();
   command->add_option("-w,--warmup", arguments->warmup, "not timed, of each size")->check(CLI::Range(0, 1000000))->capture_default_str();
-  command->add_option("--route", arguments->routes, "may be given several times; see ripieno list routes")->allow_extra_args(false)->capture_default_str();
+  command->add_option("--route", arguments->routes, "may be given several times; auto or see ripieno list routes")->allow_extra_args(false)->capture_default_str();
   command->add_option("--wire", arguments->wire, "fp32, fp16 or bf16")->capture_default_str();
   command->add_option("--segment-kb", arguments->segment_kb, "cut buffers into segments of so many KiB; 0: never")->capture_default_str();
   command->add_flag("--rank", *rank, "this process is one of the ranks")->group("");

@@ -1,6 +1,7 @@
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <sched.h>
+#include <unistd.h>
 #include <torch/torch.h>
 
 #include <cstdlib>
@@ -12,6 +13,7 @@
 #include "apps/ripieno/commands.h"
 #include "apps/ripieno/run_folder.h"
 #include "ripieno/launch/placement.h"
+#include "ripieno/transport/shared_memory.h"
 
 namespace ripieno {
 namespace {
@@ -36,6 +38,17 @@ Json interfaces() {
   return Json(names);
 }
 
+std::string shared_memory(const Placement& place) {
+  if (!place.shared_memory) return "off: RIPIENO_SHARED_MEMORY says so";
+  try {
+    const SharedMemory tried = SharedMemory::make(page_bytes);
+    SharedMemory::open(::getpid(), tried.fd(), 0, page_bytes, SharedMemory::Access::write);
+    return "on: between workers of this host";
+  } catch (const Error& error) {
+    return text("off: ", error.what());
+  }
+}
+
 Json examine() {
   const Placement place = placement();
   Json json = Json::parse(environment_json());
@@ -45,7 +58,9 @@ Json examine() {
   json["rank"] = place.rank;
   json["world_size"] = place.world_size;
   json["interfaces"] = interfaces();
-  json["transports"] = {"tcp", "simulated"};
+  json["transports"] = {"shared memory", "tcp", "simulated"};
+  json["shared_memory"] = shared_memory(place);
+  json["listens_on"] = place.listen;
   json["openmp"] = at::hasOpenMP();
   json["onednn"] = at::hasMKLDNN();
   json["data"] = std::getenv("RIPIENO_DATA") ? std::getenv("RIPIENO_DATA") : "RIPIENO_DATA is not set: only generated data is found by itself";

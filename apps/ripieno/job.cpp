@@ -149,7 +149,7 @@ Workload workload_of(const Settings& settings, std::vector<std::uint32_t> steps,
 }
 
 std::unique_ptr<TorchLearner> make_learner(const Settings& settings, const Zoo& zoo, int rank, Runtime& runtime,
-                                           Recorder& recorder) {
+                                           Recorder& recorder, Memory memory) {
   const StrategyInfo& strategy = strategy_of(settings);
   const std::string data_name = settings.get<std::string>("data.name");
   const ModelInfo& info = zoo.find(settings.get<std::string>("model"));
@@ -172,6 +172,7 @@ std::unique_ptr<TorchLearner> make_learner(const Settings& settings, const Zoo& 
   options.precision = find_precision(settings.get<std::string>("train.precision"));
   options.flat.bucket_bytes = static_cast<std::size_t>(settings.get<double>("exchange.bucket_mb") * 1e6);
   options.flat.channels_last = settings.get<bool>("train.channels_last");
+  options.flat.memory = std::move(memory);
   options.label_smoothing = settings.get<double>("train.label_smoothing");
   options.accumulate = settings.get<std::uint32_t>("train.accumulate");
   options.threads = compute_threads(settings);

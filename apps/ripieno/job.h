@@ -35,9 +35,9 @@ Workload workload_of(const Settings& settings, std::vector<std::uint32_t> steps,
 /// Virtual times at which ranks die; 0: never.
 std::vector<double> deaths_of(const Settings& settings);
 
-/// Model, data and compute of one rank. Throws Error(usage) when the model does not fit the data.
+/// Model, data and compute of one rank; what is exchanged lies in `memory`. Throws Error(usage) when the model does not fit the data.
 std::unique_ptr<TorchLearner> make_learner(const Settings& settings, const Zoo& zoo, int rank, Runtime& runtime,
-                                           Recorder& recorder);
+                                           Recorder& recorder, Memory memory);
 
 /// Opens what the job names, so that what is wrong with it is said before anything starts. Unpacks data into the cache.
 void check_job(const Settings& settings, const Zoo& zoo);

@@ -78,7 +78,7 @@ std::vector<Setting> table() {
       number("learning_rate.final_fraction", 0, fraction, "cosine, one-cycle: the last rate over the full one"),
       number("learning_rate.peak_at", 0.3, inside, "one-cycle: fraction of training"),
       number("learning_rate.start_fraction", 0.04, fraction, "one-cycle: the first rate over the full one"),
-      word("exchange.route", "auto", "of strategies whose route is any (ripieno list strategies); auto: ring", names_in(routes(), {"auto"})),
+      word("exchange.route", "auto", "of strategies whose route is any (ripieno list strategies); auto: two-phase between workers that share memory, else ring", names_in(routes(), {"auto"})),
       word("exchange.codec", "auto", "how numbers are encoded; auto: as they are in memory", names_in(codecs())),
       number("exchange.bucket_mb", 25, {0.001, 4096}, "gradients that travel together, 10^6 bytes"),
       whole("exchange.segment_kb", 0, {0, 1048576}, "1024 bytes of a bucket that go through a route as one; 0: never cut"),

@@ -78,6 +78,7 @@ Summary summarise(const Settings& settings, const Plan& plan, int rank, const To
   if (run.name.empty()) run.name = std::string(info.name);
   run.kind = settings.get<std::string>("transport.kind") == "simulated" ? "simulated" : "computed";
   run.strategy = std::string(info.name);
+  run.route = info.route_of(plan);
   run.codec = plan.exchange.codec.name;
   run.model = settings.get<std::string>("model");
   run.dataset = settings.get<std::string>("data.name");
@@ -132,7 +133,9 @@ Task<> run_rank(RankTask task, const Zoo* zoo, std::shared_ptr<CountedEndpoint> 
   Plan plan = plan_of(task.settings);
   const Duration start = runtime.now();
   Recorder recorder(runtime, &endpoint->ledger(), std::make_unique<LineFile>(task.folder.metrics(rank)));
-  const auto learner = make_learner(task.settings, *zoo, rank, runtime, recorder);
+  const Group group = group_of(task.settings, endpoint);
+  plan = settled(info, plan, group);
+  const auto learner = make_learner(task.settings, *zoo, rank, runtime, recorder, group.memory());
 
   std::int64_t epochs_done = 0;
   std::optional<StateReader> saved;
@@ -147,7 +150,6 @@ Task<> run_rank(RankTask task, const Zoo* zoo, std::shared_ptr<CountedEndpoint> 
     plan.first_epoch = static_cast<std::uint32_t>(epochs_done);
   }
 
-  const Group group = group_of(task.settings, endpoint);
   if (task.settings.get<bool>("run.trace")) recorder.trace_to(std::make_unique<LineFile>(task.folder.trace(rank)), rank);
   Strategy* trainer = nullptr;
   const int every = task.settings.get<int>("run.checkpoint_every");
@@ -184,6 +186,9 @@ Task<> run_rank(RankTask task, const Zoo* zoo, std::shared_ptr<CountedEndpoint> 
   if (rank == 0) save_tensors(task.folder.model(), state_dict(learner->model()));
   *summary = summarise(task.settings, plan, rank, *learner, recorder, endpoint->ledger(), learner->parameters(),
                        seconds(runtime.now() - start));
+  for (int peer = 0; peer < endpoint->size(); ++peer) {
+    summary->ranks[0].ways.push_back(peer == rank ? "" : endpoint->way(peer));
+  }
   recorder.end();
 
   // Nobody closes before all have what they were sent; in virtual time nobody closes, and some may have died.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ripieno/collective/schedule.h"
+#include "ripieno/core/memory.h"
 #include "ripieno/transport/endpoint.h"
 
 namespace ripieno {
@@ -39,6 +40,10 @@ class Group {
   Endpoint& endpoint() const { return *endpoint_; }
   const std::shared_ptr<Endpoint>& shared_endpoint() const { return endpoint_; }
   Runtime& runtime() const { return endpoint_->runtime(); }
+  /// What is exchanged lies there best (Endpoint::memory).
+  Memory memory() const {
+    return [endpoint = endpoint_](std::size_t bytes) { return endpoint->memory(bytes); };
+  }
 
  private:
   static std::vector<int> everyone(int size) {

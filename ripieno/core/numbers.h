@@ -2,26 +2,29 @@
 #pragma once
 
 #include <memory>
-#include <vector>
 
 #include "ripieno/core/kernels.h"
+#include "ripieno/core/memory.h"
 
 namespace ripieno {
 
 class Numbers {
  public:
-  /// Zeros.
-  Numbers(std::size_t count, DType type) : bytes_(count * size_of(type)), count_(count), type_(type) {}
-  FloatSpan span() { return FloatSpan(count_ > 0 ? bytes_.data() : nullptr, count_, type_); }
+  /// Zeros, in memory of their own or from `memory`.
+  Numbers(std::size_t count, DType type, const Memory& memory = own_memory)
+      : memory_(memory(count * size_of(type))), count_(count), type_(type) {}
+  Numbers(Numbers&&) = default;
+  Numbers& operator=(Numbers&&) = default;
+  FloatSpan span() { return FloatSpan(count_ > 0 ? memory_.get() : nullptr, count_, type_); }
 
  private:
-  std::vector<std::byte> bytes_;
+  std::shared_ptr<std::byte> memory_;
   std::size_t count_;
   DType type_;
 };
 
-inline std::unique_ptr<Numbers> copy_of(FloatSpan from) {
-  auto numbers = std::make_unique<Numbers>(from.count, from.type);
+inline std::unique_ptr<Numbers> copy_of(FloatSpan from, const Memory& memory = own_memory) {
+  auto numbers = std::make_unique<Numbers>(from.count, from.type, memory);
   convert(numbers->span(), from);
   return numbers;
 }

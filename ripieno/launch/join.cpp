@@ -29,19 +29,17 @@ Cluster join(const Placement& place, const JoinOptions& options) {
     meeting.world_size = place.world_size;
     meeting.digest = options.digest;
     meeting.timeout = options.meeting;
+    meeting.listen = place.listen;
     cluster.runtime->spawn(text("rank ", place.rank, "'s meeting"), meet_others(cluster.runtime.get(), meeting, &sockets));
     cluster.runtime->run();
   }
   SharedOptions ways;
   ways.tcp.timeout = options.timeout;
+  ways.shares = options.shared_memory && place.shared_memory;
   std::shared_ptr<Endpoint> endpoint;
-  if (options.shared_memory && place.world_size > 1) {
-    cluster.runtime->spawn(text("rank ", place.rank, "'s choice of ways"),
-                           choose_ways(cluster.runtime.get(), place.rank, std::move(sockets), ways, &endpoint));
-    cluster.runtime->run();
-  } else {
-    endpoint = tcp_endpoint(*cluster.runtime, place.rank, std::move(sockets), ways.tcp);
-  }
+  cluster.runtime->spawn(text("rank ", place.rank, "'s choice of ways"),
+                         choose_ways(cluster.runtime.get(), place.rank, std::move(sockets), ways, &endpoint));
+  cluster.runtime->run();
   cluster.endpoint = std::make_shared<CountedEndpoint>(std::move(endpoint));
   return cluster;
 }

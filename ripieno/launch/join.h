@@ -11,12 +11,13 @@ struct JoinOptions {
   std::uint64_t digest = 0;  ///< of what all workers must agree on, such as the recipe
   std::uint64_t seed = 0;    ///< of the runtime's random numbers
   Duration timeout = std::chrono::minutes(30);  ///< of any wait for a peer
-  /// Between workers that can, instead of tcp. The same on all workers.
+  /// Between workers that can, instead of tcp, where Placement allows it too. The same on all workers.
   bool shared_memory = true;
   Duration meeting = std::chrono::seconds(60);  ///< until all workers have come
 };
 
-/// Errors: those of meet() (membership/meet.h) and of shared_endpoint().
+/// Errors: those of meet() (membership/meet.h) and of shared_endpoint(); Error(mismatch) where workers do not agree on whether
+/// they share memory.
 Cluster join(const Placement& place = placement(), const JoinOptions& options = {});
 
 }  // namespace ripieno

@@ -38,10 +38,22 @@ std::string foreign_launcher() {
   return "none";
 }
 
+bool switched(const char* name, bool otherwise) {
+  const auto value = variable(name);
+  if (!value) return otherwise;
+  if (*value != "on" && *value != "off") fail(ErrorKind::usage, name, " is '", *value, "', but must be on or off");
+  return *value == "on";
+}
+
 }  // namespace
 
 Placement placement() {
   Placement place;
+  place.shared_memory = switched("RIPIENO_SHARED_MEMORY", place.shared_memory);
+  if (const auto address = variable("RIPIENO_LISTEN")) {
+    if (address->empty()) fail(ErrorKind::usage, "RIPIENO_LISTEN is empty, but must be an address of this machine");
+    place.listen = *address;
+  }
   const auto rank = variable("RIPIENO_RANK");
   if (!rank) {
     place.launcher = foreign_launcher();

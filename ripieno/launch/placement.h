@@ -5,6 +5,8 @@
 //   RIPIENO_RENDEZVOUS   host:port where they find each other
 //   RIPIENO_TOKEN        the job's secret, 64 hexadecimal digits
 //   RIPIENO_CONTROL_FD   descriptor of the pipe to the launcher, if there is one
+//   RIPIENO_LISTEN       address that this worker listens on for the others; 127.0.0.1 where it is not set
+//   RIPIENO_SHARED_MEMORY  off: over tcp also to workers of the same host; the same on all workers. on where it is not set
 #pragma once
 
 #include <string>
@@ -18,6 +20,8 @@ struct Placement {
   std::string rendezvous, token;  ///< empty in a job of one process that nobody launched
   std::string launcher = "none";  ///< "ripieno", "mpirun", "srun", "torchrun", "none": who seems to have started it
   int control_fd = -1;
+  std::string listen = "127.0.0.1";
+  bool shared_memory = true;
 };
 
 /// Error(usage) naming the variable and its value where one is malformed, or missing beside the others.

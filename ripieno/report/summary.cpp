@@ -65,6 +65,7 @@ Json write(const RankSummary& rank) {
               {"own_accuracy", rank.own_accuracy ? Json(*rank.own_accuracy) : Json(nullptr)},
               {"bytes_read", rank.bytes_read},
               {"parameters_hash", hexadecimal(rank.parameters_hash)}};
+  if (!rank.ways.empty()) all["ways"] = rank.ways;
   if (rank.staleness) {
     all["staleness"] = Json::object();
     for (const auto& [age, count] : *rank.staleness) all["staleness"][std::to_string(age)] = count;
@@ -113,6 +114,9 @@ RankSummary read_rank(const JsonField& field) {
   if (!field.at("own_accuracy").is_null()) rank.own_accuracy = field.at("own_accuracy").number();
   rank.bytes_read = field.at("bytes_read").count();
   rank.parameters_hash = read_hash(field.at("parameters_hash"));
+  if (field.has("ways")) {
+    for (const JsonField& way : field.at("ways").items()) rank.ways.push_back(way.string());
+  }
   if (!field.has("staleness")) return rank;
   rank.staleness.emplace();
   for (const auto& [age, count] : field.at("staleness").members()) {
@@ -137,6 +141,7 @@ std::string to_json(const Summary& summary) {
                     {"name", summary.name},
                     {"kind", summary.kind},
                     {"strategy", summary.strategy},
+                    {"route", summary.route},
                     {"codec", summary.codec},
                     {"model", summary.model},
                     {"dataset", summary.dataset},
@@ -177,6 +182,7 @@ Summary from_json(std::string_view json, const std::filesystem::path& file) {
     top.at("kind").refuse("computed, replayed or simulated");
   }
   summary.strategy = top.at("strategy").string();
+  if (top.has("route")) summary.route = top.at("route").string();
   summary.codec = top.at("codec").string();
   summary.model = top.at("model").string();
   summary.dataset = top.at("dataset").string();

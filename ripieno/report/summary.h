@@ -5,6 +5,7 @@
 //     "name": "ring-fp16",             of the run; runs that differ in their seed alone share it
 //     "kind": "computed",              where its figures are from: "computed", "replayed" (a profile's times on a real
 //                                      network) or "simulated" (virtual time)
+//     "route": "two-phase",            that the exchange took: what "auto" came to, too
 //     "strategy": "ring", "codec": "fp16", "model": "mnist-cnn", "dataset": "digits",
 //     "world_size": 4,                 ranks
 //     "parameters": 431080,            numbers that are trained
@@ -30,6 +31,7 @@
 //                "own_accuracy": 0.97, of its own weights, where they are not the consensus; else null
 //                "bytes_read": 1,      from the data set's files
 //                "parameters_hash": "9f86d081884c7d65",   of its weights at the end, 16 hexadecimal digits
+//                "ways": ["", "shared memory", "tcp (another host)"],   how it reached each rank
 //                "staleness": {"0": 12, "1": 3}}]         asynchronous strategies: age in steps -> how many updates
 //   }
 #pragma once
@@ -77,13 +79,14 @@ struct RankSummary {
   std::uint64_t bytes_read = 0;
   std::uint64_t parameters_hash = 0;
   std::optional<std::map<std::int64_t, std::uint64_t>> staleness;
+  std::vector<std::string> ways;
 };
 
 /// The fields are described above.
 struct Summary {
   std::string name;
   std::string kind = "computed";
-  std::string strategy, codec, model, dataset;
+  std::string strategy, route, codec, model, dataset;
   int world_size = 0;
   std::uint64_t parameters = 0;
   int epochs = 0;

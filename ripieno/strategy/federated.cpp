@@ -63,7 +63,7 @@ class Federated final : public Strategy {
         learning_rate_(plan.learning_rate, plan.epochs, plan.rate_scale),
         outer_(make_outer(info.name, plan.outer, layout_.parameters, layout_.type)),
         outer_rate_(outer_rate(info.name, plan.outer)),
-        global_(layout_.parameters, layout_.type),
+        global_(layout_.parameters, layout_.type, place_.group.memory()),
         upload_(upload_codec(plan), layout_.parameters, layout_.type, Random(~plan.seed, place_.group.rank()).next()) {}
 
   Task<> run() override {
@@ -157,7 +157,7 @@ class Federated final : public Strategy {
 
   /// What this client has to say: its parameters, or what it changed of them.
   std::unique_ptr<Numbers> news() {
-    auto numbers = copy_of(place_.learner.parameters());
+    auto numbers = copy_of(place_.learner.parameters(), place_.group.memory());
     if (plan_.federated.deltas) subtract(numbers->span(), global_.span());
     return numbers;
   }

@@ -111,7 +111,7 @@ class LocalSgd final : public Strategy {
     auto exchange = std::make_shared<Exchange>();
     exchange->fragment = fragment;
     exchange->due = step + plan_.local.delay;
-    exchange->change = copy_of(own);
+    exchange->change = copy_of(own, place_.group.memory());
     scale(exchange->change->span(), -1);
     add(exchange->change->span(), part(agreed_.span(), fragment));
     if (plan_.local.delay > 0) exchange->then = copy_of(own);

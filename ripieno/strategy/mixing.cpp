@@ -20,7 +20,7 @@ Mixing::Mixing(const Plan& plan, Workplace workplace, int set)
       consensus_(place_.learner.layout()) {
   const Layout& layout = place_.learner.layout();
   for (int i = 0; i < set; ++i) {
-    set_.push_back(std::make_unique<Numbers>(layout.parameters, wire_type(plan, layout.type)));
+    set_.push_back(std::make_unique<Numbers>(layout.parameters, wire_type(plan, layout.type), place_.group.memory()));
   }
 }
 

@@ -94,6 +94,15 @@ const StrategyInfo& find_strategy(std::string_view name) {
   fail(ErrorKind::usage, "there is no strategy \"", name, "\"; the strategies are ", known);
 }
 
+Plan settled(const StrategyInfo& info, Plan plan, const Group& group) {
+  if (info.route != "any" || plan.exchange.route != "auto") return plan;
+  const CodecKind kind = find_codec(plan.exchange.codec.name).kind;
+  const bool averages_numbers = kind == CodecKind::wire || kind == CodecKind::low_rank;
+  const bool in_place = group.is_everyone() && group.endpoint().has_all_reduce({});
+  plan.exchange.route = averages_numbers && in_place ? "two-phase" : "ring";
+  return plan;
+}
+
 std::unique_ptr<Strategy> make_strategy(const StrategyInfo& info, const Plan& plan, Workplace workplace) {
   const int workers = workplace.group.size() - info.servers(plan);
   refuse({info, plan, workers, workplace.learner.loss_scale() != nullptr});

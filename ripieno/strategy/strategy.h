@@ -15,7 +15,7 @@ namespace ripieno {
 
 /// With whom and how, for the strategies that leave it open.
 struct ExchangeOptions {
-  std::string route = "auto";     ///< of strategies whose registry line says "any" (collective/schedule.h); auto: ring
+  std::string route = "auto";     ///< of strategies whose registry line says "any" (collective/schedule.h); auto: see settled()
   CodecOptions codec = {};        ///< codec/codec.h
   std::size_t segment_bytes = 0;  ///< collective/execute.h
   int in_flight = 4;              ///< ddp: buckets that are averaged at once, >= 1

@@ -37,11 +37,18 @@ torch::Tensor view_of(const torch::Tensor& flat, std::int64_t offset, const torc
   return part.view({s[0], s[2], s[3], s[1]}).permute({0, 3, 1, 2});
 }
 
+/// So many zeros.
+torch::Tensor flat_tensor(std::int64_t elements, torch::ScalarType type, const Memory& memory) {
+  auto lies = memory(static_cast<std::size_t>(elements) * c10::elementSize(type));
+  void* const data = lies.get();
+  return torch::from_blob(data, {elements}, [lies = std::move(lies)](void*) mutable { lies.reset(); }, type);
+}
+
 /// One flat tensor that the given ones become views of.
-torch::Tensor flatten(std::vector<torch::Tensor>& tensors, torch::ScalarType type, bool channels_last) {
+torch::Tensor flatten(std::vector<torch::Tensor>& tensors, torch::ScalarType type, const FlatOptions& options, bool channels_last) {
   std::int64_t elements = 0;
   for (const auto& tensor : tensors) elements += tensor.numel();
-  torch::Tensor flat = torch::empty({elements}, type);
+  torch::Tensor flat = flat_tensor(elements, type, options.memory);
   std::int64_t offset = 0;
   for (auto& tensor : tensors) {
     const torch::Tensor view = view_of(flat, offset, tensor, channels_last);
@@ -90,12 +97,12 @@ FlatModel::FlatModel(std::shared_ptr<torch::nn::Module> module, FlatOptions opti
       buffers.push_back(item.value());
     }
   }
-  parameters_ = flatten(trained_, scalar, options.channels_last);
-  frozen_ = flatten(frozen, scalar, options.channels_last);
-  buffers_ = flatten(buffers, scalar, false);
+  parameters_ = flatten(trained_, scalar, options, options.channels_last);
+  frozen_ = flatten(frozen, scalar, options, options.channels_last);
+  buffers_ = flatten(buffers, scalar, options, false);
   layout_.buffers = static_cast<std::size_t>(buffers_.numel());
 
-  gradients_ = torch::zeros_like(parameters_);
+  gradients_ = flat_tensor(parameters_.numel(), scalar, options.memory);
   for (std::size_t i = 0; i < trained_.size(); ++i) {
     // Not a view in autograd's sense: an optimiser's zero_grad() may detach it in place.
     const torch::Tensor view = view_of(gradients_, static_cast<std::int64_t>(layout_.tensors[i].range.begin), trained_[i],

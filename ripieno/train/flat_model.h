@@ -10,6 +10,7 @@
 #include <functional>
 #include <vector>
 
+#include "ripieno/core/memory.h"
 #include "ripieno/strategy/learner.h"
 
 namespace ripieno {
@@ -17,6 +18,7 @@ namespace ripieno {
 struct FlatOptions {
   std::size_t bucket_bytes = 25 << 20;  ///< a bucket takes whole tensors until it has at least so many bytes
   bool channels_last = false;           ///< the memory format of 4-dimensional parameters
+  Memory memory = own_memory;           ///< of parameters, gradients and buffers, which are what is exchanged
 };
 
 class FlatModel {

@@ -3,14 +3,15 @@
 #include <array>
 
 #include "ripieno/collective/execute.h"
+#include "ripieno/strategy/registry.h"
 #include "ripieno/strategy/together.h"
 
 namespace ripieno {
 namespace {
 
-FlatOptions flat_options(const ParallelOptions& options) {
+FlatOptions flat_options(const ParallelOptions& options, const Cluster& cluster) {
   if (!(options.bucket_mb > 0)) fail(ErrorKind::usage, "bucket_mb is ", options.bucket_mb, "; it must be above 0");
-  return {static_cast<std::size_t>(options.bucket_mb * 1e6), options.channels_last};
+  return {static_cast<std::size_t>(options.bucket_mb * 1e6), options.channels_last, Group(cluster.endpoint).memory()};
 }
 
 Task<> sum_of(Group group, FloatSpan value) {
@@ -22,7 +23,7 @@ Task<> sum_of(Group group, FloatSpan value) {
 
 Parallel::Parallel(std::shared_ptr<torch::nn::Module> model, torch::optim::Optimizer& optimiser, Cluster& cluster,
                    ParallelOptions options)
-    : model_(std::make_unique<FlatModel>(std::move(model), flat_options(options))),
+    : model_(std::make_unique<FlatModel>(std::move(model), flat_options(options, cluster))),
       optimiser_(optimiser),
       cluster_(cluster),
       options_(options) {
@@ -32,7 +33,11 @@ Parallel::Parallel(std::shared_ptr<torch::nn::Module> model, torch::optim::Optim
          ": parameters are averaged then, of which it loses too much; take fp16 or bf16");
   }
   const Layout& layout = model_->layout();
-  averager_ = make_averager({options.route, options.codec}, slots_of(layout, layout.buckets), layout.type);
+  Plan plan;
+  plan.exchange.route = options.route;
+  plan.exchange.codec = options.codec;
+  const std::string route = settled(find_strategy("ddp"), plan, Group(cluster.endpoint)).exchange.route;
+  averager_ = make_averager({route, options.codec}, slots_of(layout, layout.buckets), layout.type);
   const std::array all{model_->parameters(), model_->frozen(), model_->buffers()};
   for (const FloatSpan state : all) run(broadcast(Group(cluster_.endpoint), state, {state.type, Purpose::setup}));
 }

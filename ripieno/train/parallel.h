@@ -1,7 +1,7 @@
 // The library's face: your own module, optimiser and loop, made data-parallel.
 //
 //   auto workers = ripieno::join();                      // the workers that `ripieno launch -n 4 -- ./mine` started
-//   auto dp = ripieno::parallel(model, optimiser, workers, {.route = "ring"});
+//   auto dp = ripieno::parallel(model, optimiser, workers);
 //   for (...) dp.step([&] { auto loss = ...; loss.backward(); return loss; });
 //
 // Every worker runs the same program on its own share of the data. step() takes the mean of the workers' gradients before
@@ -22,7 +22,7 @@
 namespace ripieno {
 
 struct ParallelOptions {
-  std::string route = "ring";   ///< see collective/schedule.h
+  std::string route = "auto";   ///< see collective/schedule.h; auto: what settled() chooses (strategy/registry.h)
   CodecOptions codec = {};      ///< see codec/codec.h
   double bucket_mb = 25;        ///< gradients that travel together, 10^6 bytes
   bool channels_last = false;   ///< memory format of 4-dimensional parameters

@@ -113,8 +113,9 @@ Task<std::shared_ptr<Endpoint>> shared_endpoint(Runtime& runtime, int rank, Sock
 
   // 1. Everyone tells everyone what it shows. So few bytes never wait for their reader.
   const std::uint64_t word = check_word();
-  std::shared_ptr<SharedHub> hub = make_hub(runtime, ranks, options, word);
-  const SharedHello mine = shared_hello(hub.get(), word, options.ring_bytes);
+  std::shared_ptr<SharedHub> hub = options.shares && !others.empty() ? make_hub(runtime, ranks, options, word) : nullptr;
+  SharedHello mine = shared_hello(hub.get(), word, options.ring_bytes);
+  mine.shares = options.shares;
   for (const int peer : others) co_await talk.tell(peer, &mine, sizeof mine);
   std::vector<SharedHello> theirs(ranks);
   for (const int peer : others) co_await talk.hear(peer, &theirs[peer], sizeof mine);
@@ -127,11 +128,18 @@ Task<std::shared_ptr<Endpoint>> shared_endpoint(Runtime& runtime, int rank, Sock
       fail(ErrorKind::mismatch, "rank ", rank, ": rank ", peer, " sent bytes that do not say how to reach it. Do all ",
            "ranks run the same version?");
     }
+    if (theirs[peer].shares != mine.shares) {
+      const auto is = [](const SharedHello& hello) { return hello.shares != 0 ? "on" : "off"; };
+      fail(ErrorKind::mismatch, "shared memory is ", is(mine), " on rank ", rank, " and ", is(theirs[peer]), " on rank ", peer,
+           ": set RIPIENO_SHARED_MEMORY to the same on all workers");
+    }
+    if (!options.shares) continue;
     opened[peer] = open_peer(mine, theirs[peer], rank, &why[peer]);
     const char could = opened[peer] ? 1 : 0;
     co_await talk.tell(peer, &could, 1);
   }
   for (const int peer : others) {
+    if (!options.shares) break;
     char could = 0;
     co_await talk.hear(peer, &could, 1);
     if (could == 1) continue;
@@ -142,8 +150,8 @@ Task<std::shared_ptr<Endpoint>> shared_endpoint(Runtime& runtime, int rank, Sock
   // 3. Whether all of them share memory, as every rank sees it: then they have an all-reduce of their own.
   const auto alone = [&](int peer) { return !opened[peer]; };
   const char every = hub && !others.empty() && std::none_of(others.begin(), others.end(), alone) ? 1 : 0;
-  for (const int peer : others) co_await talk.tell(peer, &every, 1);
   bool all_share = every == 1;
+  for (const int peer : others) co_await talk.tell(peer, &every, 1);
   for (const int peer : others) {
     char its = 0;
     co_await talk.hear(peer, &its, 1);

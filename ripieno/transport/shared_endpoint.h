@@ -18,13 +18,15 @@ namespace ripieno {
 
 struct SharedOptions {
   TcpOptions tcp;  ///< credit, watchdog and epoch on both ways
+  bool shares = true;  ///< false: everything goes over TCP. The same on all ranks
   /// Bytes a pair and direction, a multiple of 64; the same on all ranks.
   std::size_t ring_bytes = 256 << 10;
   std::size_t placed_bytes = 16 << 10;  ///< below it, copying costs less than the ticket's way back
 };
 
 /// Agrees with every peer and returns the endpoint; all ranks call it. `peers` as for tcp_endpoint().
-/// Error(peer): a peer was lost meanwhile. Error(mismatch): what it sent is not an answer of this version.
+/// Error(peer): a peer was lost meanwhile. Error(mismatch): what it sent is not an answer of this version, or one rank is to
+/// share memory and another not.
 Task<std::shared_ptr<Endpoint>> shared_endpoint(Runtime& runtime, int rank,
                                                 std::vector<std::optional<asio::ip::tcp::socket>> peers,
                                                 SharedOptions options);

@@ -19,7 +19,7 @@ struct SharedHello {
   std::int32_t pid = 0;          ///< 0: has nothing to show
   std::int32_t control_fd = -1;
   std::int32_t bell_fd = -1;
-  std::int32_t zero = 0;
+  std::int32_t shares = 1;  ///< 0: is to use TCP
   std::array<char, 112> host{};  ///< boot and process namespace
   cpu_set_t cpus{};              ///< that it may run on
 };

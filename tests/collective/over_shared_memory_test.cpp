@@ -27,7 +27,7 @@ Task<> reduce_all(std::shared_ptr<CountedEndpoint> endpoint, Where where, std::s
       where == Where::plain ? std::span(own) : std::span(reinterpret_cast<float*>(memory.get()), elements);
   const Group group(endpoint);
   for (const Route& route : routes()) {
-    for (const DType wire : {DType::fp32, DType::bf16}) {
+    for (const DType wire : {DType::fp32, DType::fp16, DType::bf16}) {
       for (const std::size_t segment_bytes : {std::size_t{0}, std::size_t{16'000}}) {
         Random random(5, static_cast<std::uint64_t>(endpoint->rank()));
         for (float& x : values) x = static_cast<float>(random.uniform(-1, 1));
@@ -64,7 +64,7 @@ std::vector<Reduced> run(Way way, Where where, int ranks, std::size_t elements) 
 }
 
 TEST(OverSharedMemory, EveryRouteHasTheBitsAndTheLedgerOfTcp) {
-  for (const int ranks : {2, 3, 4, 7}) {
+  for (const int ranks : {2, 3, 4, 5, 7}) {
     for (const std::size_t elements : {std::size_t{0}, std::size_t{3}, std::size_t{20'011}}) {
       const auto tcp = run(Way::tcp, Where::plain, ranks, elements);
       EXPECT_FALSE(tcp[0].hashes.empty());

@@ -57,6 +57,35 @@ TEST(Join, WorkersOfOneHostShareMemoryUnlessTold) {
   EXPECT_EQ(ways(2, over_tcp), std::vector<std::string>(2, "tcp"));
 }
 
+TEST(Join, WorkersThatDoNotAgreeOnSharingMemorySaySo) {
+  auto runtime = real_runtime(0);
+  const std::string token = random_token();
+  Rendezvous rendezvous(*runtime, "127.0.0.1:0", token, 3);
+  runtime->spawn("rendezvous", rendezvous.serve());
+  std::vector<std::string> errors(3);
+  std::vector<std::thread> workers;
+  for (int rank = 0; rank < 3; ++rank) {
+    workers.emplace_back([&, rank] {
+      Placement place;
+      place.rank = rank;
+      place.world_size = 3;
+      place.rendezvous = rendezvous.address();
+      place.token = token;
+      place.shared_memory = rank != 1;
+      try {
+        join(place, {});
+      } catch (const Error& error) {
+        EXPECT_TRUE(error.kind() == ErrorKind::mismatch || error.kind() == ErrorKind::peer);
+        errors[rank] = error.what();
+      }
+    });
+  }
+  runtime->run();
+  for (auto& worker : workers) worker.join();
+  EXPECT_EQ(errors[1], "shared memory is off on rank 1 and on on rank 0: set RIPIENO_SHARED_MEMORY to the same on all workers");
+  for (const int rank : {0, 2}) EXPECT_NE(errors[rank], "");
+}
+
 TEST(Join, AProcessThatNobodyLaunchedIsAJobOfOne) {
   const Cluster cluster = join(Placement{});
   EXPECT_EQ(cluster.endpoint->size(), 1);

@@ -13,6 +13,7 @@ namespace {
 
 const char* const variables[] = {
     "RIPIENO_RANK",         "RIPIENO_WORLD_SIZE", "RIPIENO_RENDEZVOUS",  "RIPIENO_TOKEN", "RIPIENO_CONTROL_FD",
+    "RIPIENO_LISTEN",       "RIPIENO_SHARED_MEMORY",
     "OMPI_COMM_WORLD_RANK", "SLURM_PROCID",       "TORCHELASTIC_RUN_ID", "RANK",          "MASTER_ADDR"};
 
 Placement placement_in(const std::map<std::string, std::string>& environment) {
@@ -46,6 +47,18 @@ TEST(Placement, OfAProcessThatNobodyLaunched) {
   EXPECT_EQ(place.launcher, "none");
 }
 
+TEST(Placement, SaysHowWorkersAreReached) {
+  EXPECT_EQ(placement_in(good).listen, "127.0.0.1");
+  EXPECT_TRUE(placement_in(good).shared_memory);
+  auto told = good;
+  told["RIPIENO_LISTEN"] = "10.0.0.7";
+  told["RIPIENO_SHARED_MEMORY"] = "off";
+  EXPECT_EQ(placement_in(told).listen, "10.0.0.7");
+  EXPECT_FALSE(placement_in(told).shared_memory);
+  told["RIPIENO_SHARED_MEMORY"] = "on";
+  EXPECT_TRUE(placement_in(told).shared_memory);
+}
+
 TEST(Placement, OtherLaunchersAreRecognised) {
   EXPECT_EQ(placement_in({{"OMPI_COMM_WORLD_RANK", "1"}}).launcher, "mpirun");
   EXPECT_EQ(placement_in({{"SLURM_PROCID", "1"}}).launcher, "srun");
@@ -57,7 +70,8 @@ TEST(Placement, OtherLaunchersAreRecognised) {
 TEST(Placement, WhatIsMalformedIsNamed) {
   const std::vector<std::pair<std::string, std::string>> wrong{
       {"RIPIENO_RANK", "-1"},      {"RIPIENO_RANK", "two"},      {"RIPIENO_RANK", "4"},       {"RIPIENO_RANK", ""},
-      {"RIPIENO_WORLD_SIZE", "0"}, {"RIPIENO_WORLD_SIZE", "4x"}, {"RIPIENO_CONTROL_FD", "-3"}};
+      {"RIPIENO_WORLD_SIZE", "0"}, {"RIPIENO_WORLD_SIZE", "4x"}, {"RIPIENO_CONTROL_FD", "-3"},
+      {"RIPIENO_LISTEN", ""},      {"RIPIENO_SHARED_MEMORY", "no"}, {"RIPIENO_SHARED_MEMORY", ""}};
   for (const auto& [name, value] : wrong) {
     auto environment = good;
     environment[name] = value;

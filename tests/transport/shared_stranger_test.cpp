@@ -57,6 +57,9 @@ Outcome receive_after(const std::function<void(SharedControl&, SharedArena&, Sha
   asio::read(socket, asio::buffer(&theirs, sizeof theirs));
   asio::read(socket, asio::buffer(&answer, 1));
   EXPECT_EQ(answer, 1);
+  const char all_share = 0;  // so there are messages alone
+  asio::write(socket, asio::buffer(&all_share, 1));
+  asio::read(socket, asio::buffer(&answer, 1));
   std::string why;
   auto peer = open_peer(hello, theirs, 1, &why);
   EXPECT_TRUE(peer) << why;
@@ -196,8 +199,23 @@ Task<> exchange_for_ever(Endpoint* e, int ready) {
   }
 }
 
+/// The same with all-reduces in place, large and small.
+Task<> all_reduce_for_ever(Endpoint* e, int ready) {
+  const auto lies = e->memory(1 << 20);
+  for (int i = 0;; ++i) {
+    const FloatSpan numbers(lies.get(), i % 2 ? 1 << 18 : 16, DType::fp32);
+    co_await e->all_reduce(message(numbers.count), numbers);
+    if (i == 100 && e->rank() == 1) {
+      const char going = 1;
+      if (::write(ready, &going, 1) != 1) ::_exit(99);
+    }
+  }
+}
+
+using Exchange = Task<> (*)(Endpoint* e, int ready);
+
 /// A rank as a process; its exit code is the kind of the error that it met.
-int run_rank(int rank, const std::vector<std::vector<int>>& fds, int ready) {
+int run_rank(int rank, const std::vector<std::vector<int>>& fds, int ready, Exchange exchange) {
   for (std::size_t other = 0; other < fds.size(); ++other) {
     for (const int fd : fds[other]) {
       if (static_cast<int>(other) != rank && fd >= 0) ::close(fd);
@@ -207,7 +225,7 @@ int run_rank(int rank, const std::vector<std::vector<int>>& fds, int ready) {
   auto runtime = real_runtime(rank);
   auto endpoint = make_endpoint(Way::shared, *runtime, rank, fds[rank], {});
   if (endpoint->way(1 - std::min(rank, 1)) != "shared memory") return 98;
-  runtime->spawn(text("rank ", rank), exchange_for_ever(endpoint.get(), ready));
+  runtime->spawn(text("rank ", rank), exchange(endpoint.get(), ready));
   try {
     runtime->run();
   } catch (const Error& error) {
@@ -224,7 +242,7 @@ std::size_t names_of_shared_memory() {
   return static_cast<std::size_t>(std::distance(begin(names), end(names)));
 }
 
-TEST(SharedStranger, AKilledProcessIsLostAndLeavesNothing) {
+void expect_a_killed_process_is_lost(Exchange exchange) {
   const std::size_t before = names_of_shared_memory();
   const auto fds = connect_all(3);
   std::array<int, 2> ready{};
@@ -233,7 +251,7 @@ TEST(SharedStranger, AKilledProcessIsLostAndLeavesNothing) {
   for (int rank = 0; rank < 3; ++rank) {
     const pid_t pid = ::fork();
     ASSERT_GE(pid, 0);
-    if (pid == 0) ::_exit(run_rank(rank, fds, ready[1]));
+    if (pid == 0) ::_exit(run_rank(rank, fds, ready[1], exchange));
     processes.push_back(pid);
   }
   for (const auto& row : fds) {
@@ -257,6 +275,12 @@ TEST(SharedStranger, AKilledProcessIsLostAndLeavesNothing) {
   }
   ::close(ready[0]);
   EXPECT_EQ(names_of_shared_memory(), before);
+}
+
+TEST(SharedStranger, AKilledProcessIsLostAndLeavesNothing) { expect_a_killed_process_is_lost(exchange_for_ever); }
+
+TEST(SharedStranger, AProcessKilledInAnAllReduceIsLostAndLeavesNothing) {
+  expect_a_killed_process_is_lost(all_reduce_for_ever);
 }
 
 }  // namespace
