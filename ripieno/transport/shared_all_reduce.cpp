@@ -37,9 +37,9 @@ Task<> SharedAllReduce::run(std::shared_ptr<SharedAllReduce> self, Message messa
   if (before % 2 == 1) fail(ErrorKind::internal, describe(message), " while another is under way on its channel");
 
   // 1. Where this rank's numbers lie; and, when all have said so, where the others'.
-  std::shared_ptr<std::byte> copy;
-  const FloatSpan own = self->registered(numbers, slot, &copy);
-  self->post(message, own, slot, before + 1);
+  const Lying lying = self->registered(numbers, slot);
+  const FloatSpan own = lying.numbers;
+  self->post(message, lying, slot, before + 1);
   if (!self->spin(slot, before + 1)) co_await wait(self.get(), message, slot, before + 1);
   std::vector<FloatSpan> peers = self->numbers_of_peers(message, own, slot);
 
@@ -58,29 +58,31 @@ Task<> SharedAllReduce::run(std::shared_ptr<SharedAllReduce> self, Message messa
   // 3. Until all have been put here.
   self->announce(slot, before + 2);
   if (!self->spin(slot, before + 2)) co_await wait(self.get(), message, slot, before + 2);
-  if (copy) std::memcpy(numbers.data, own.data, numbers.size_bytes());
+  if (lying.copy) std::memcpy(numbers.data, own.data, numbers.size_bytes());
 }
 
-FloatSpan SharedAllReduce::registered(FloatSpan numbers, std::size_t slot, std::shared_ptr<std::byte>* copy) {
-  if (own_->arena->find(numbers.bytes())) return numbers;
+SharedAllReduce::Lying SharedAllReduce::registered(FloatSpan numbers, std::size_t slot) {
+  if (const auto place = own_->arena->find(numbers.bytes())) return {numbers, *place, nullptr};
+  std::shared_ptr<std::byte> copy;
   const std::size_t bytes = numbers.size_bytes();
   if (Spare& spare = spare_[slot]; spare.bytes >= bytes) {
-    *copy = spare.memory;
+    copy = spare.memory;
   } else {
-    *copy = own_->arena->take(bytes);
-    if (!*copy) fail(ErrorKind::network, "rank ", rank_, ": there are no ", bytes, " bytes of shared memory");
-    if (bytes <= kept_bytes) spare = {*copy, bytes};
+    copy = own_->arena->take(bytes);
+    if (!copy) fail(ErrorKind::network, "rank ", rank_, ": there are no ", bytes, " bytes of shared memory");
+    if (bytes <= kept_bytes) spare = {copy, bytes};
   }
-  std::memcpy(copy->get(), numbers.data, bytes);
-  return FloatSpan(copy->get(), numbers.count, numbers.type);
+  std::memcpy(copy.get(), numbers.data, bytes);
+  const FloatSpan there(copy.get(), numbers.count, numbers.type);
+  return {there, own_->arena->find(there.bytes()).value(), copy};
 }
 
-void SharedAllReduce::post(const Message& message, FloatSpan numbers, std::size_t slot, std::uint64_t progress) {
+void SharedAllReduce::post(const Message& message, const Lying& lying, std::size_t slot, std::uint64_t progress) {
   AllReduceSlot& own = slots_[slot];
   own.count = message.count;
-  own.place = own_->arena->find(numbers.bytes()).value();
+  own.place = lying.place;
   own.epoch = options_.epoch;
-  own.type = numbers.type;
+  own.type = lying.numbers.type;
   own.wire = message.type;
   own.operation.fill(0);
   message.operation.copy(own.operation.data(), own.operation.size() - 1);

@@ -82,9 +82,14 @@ class SharedAllReduce : public std::enable_shared_from_this<SharedAllReduce> {
   static Task<> run(std::shared_ptr<SharedAllReduce> self, Message message, FloatSpan numbers);
   static Task<> wait(SharedAllReduce* self, Message message, std::size_t slot, std::uint64_t target);
 
-  /// The same numbers where peers can read them: there, or copied to memory that is kept for the slot while it is small.
-  FloatSpan registered(FloatSpan numbers, std::size_t slot, std::shared_ptr<std::byte>* copy);
-  void post(const Message& message, FloatSpan numbers, std::size_t slot, std::uint64_t progress);
+  /// Numbers where peers can read them.
+  struct Lying {
+    FloatSpan numbers;
+    Place place;
+    std::shared_ptr<std::byte> copy;  ///< of numbers that lie elsewhere; kept for the slot while it is small
+  };
+  Lying registered(FloatSpan numbers, std::size_t slot);
+  void post(const Message& message, const Lying& own, std::size_t slot, std::uint64_t progress);
   void announce(std::size_t slot, std::uint64_t progress);
   bool reached(const Peer& peer, std::size_t slot, std::uint64_t target) const {
     return peer.slots[slot].progress.load(std::memory_order_seq_cst) >= target;

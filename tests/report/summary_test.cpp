@@ -15,6 +15,7 @@ Summary sample() {
   s.name = "ps-async-\"2\"";
   s.kind = "simulated";
   s.strategy = "ps-async";
+  s.route = "servers";
   s.codec = "fp16";
   s.model = "mnist-cnn";
   s.dataset = "digits";
@@ -37,6 +38,7 @@ Summary sample() {
   rank.parameters_hash = 0x00ab54a98ceb1f0aull;
   s.ranks.push_back(rank);
   rank.rank = 1;
+  rank.ways = {"shared memory", ""};
   rank.test = TestResult{0.5, std::nan("")};
   rank.staleness = std::map<std::int64_t, std::uint64_t>{{0, 12}, {3, 1}, {12, 2}};
   s.ranks.push_back(rank);
