@@ -141,7 +141,8 @@ void run_rank(const Arguments& arguments) {
         cluster.runtime->spawn("benchmark", measure(&arguments, group, &row));
         cluster.runtime->run();
         if (group.rank() == 0) {
-          control.send({{"type", "row"}, {"route", row.route}, {"bytes", bytes}, {"way", way(*cluster.endpoint)}, {"times_us", row.times_us}, {"wrong", row.wrong}});
+          control.send({{"type", "row"}, {"route", row.route}, {"bytes", bytes}, {"way", way(*cluster.endpoint)},
+                        {"times_us", row.times_us}, {"wrong", row.wrong}});
         }
       }
     }

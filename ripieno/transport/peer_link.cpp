@@ -80,9 +80,20 @@ bool PeerLink::waits() const {
          std::any_of(lanes_.begin(), lanes_.end(), [](const auto& entry) { return !entry.second.posted.empty(); });
 }
 
+std::vector<Message> PeerLink::posted() const {
+  std::vector<Message> messages;
+  for (const auto& [channel, lane] : lanes_) {
+    if (!lane.posted.empty()) messages.push_back(lane.posted.front()->message);
+  }
+  return messages;
+}
+
 std::exception_ptr PeerLink::failure(const char* doing, const Message& message) const {
-  if (error_) return error_;
-  return std::make_exception_ptr(Error(ErrorKind::peer, text("rank ", rank_, ": lost rank ", peer_, " (", lost_,
+  return error_ ? error_ : loss(lost_, doing, message);
+}
+
+std::exception_ptr PeerLink::loss(const std::string& why, const char* doing, const Message& message) const {
+  return std::make_exception_ptr(Error(ErrorKind::peer, text("rank ", rank_, ": lost rank ", peer_, " (", why,
                                                              ") while ", doing, " ", describe(message))));
 }
 

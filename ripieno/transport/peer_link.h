@@ -29,6 +29,8 @@ class PeerLink : public std::enable_shared_from_this<PeerLink> {
   virtual std::string way() const = 0;
   /// Whether an operation of this rank waits for the peer.
   bool waits() const;
+  /// The messages that receives wait for.
+  std::vector<Message> posted() const;
 
  protected:
   /// A receive that waits for its message.
@@ -74,6 +76,8 @@ class PeerLink : public std::enable_shared_from_this<PeerLink> {
   /// Ends the connection because of what happened to it; each operation's error says what it was doing.
   void lose(const std::string& why);
   std::exception_ptr failure(const char* doing, const Message& message) const;
+  /// The error of an operation that the loss of the peer ended.
+  std::exception_ptr loss(const std::string& why, const char* doing, const Message& message) const;
   /// Why the frame is not what was expected; null where it is.
   std::exception_ptr mismatch(const Frame& frame, const Message& expected, std::uint64_t payload) const;
 

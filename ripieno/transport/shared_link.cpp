@@ -378,17 +378,10 @@ void SharedLink::end_if_drained() {
 
 void SharedLink::fail_sends(const std::string& why) {
   auto fail_one = [&](Outgoing& outgoing) {
-    outgoing.done.fail(error_ ? error_ : std::make_exception_ptr(Error(ErrorKind::peer, text(
-        "rank ", rank_, ": lost rank ", peer_, " (", why, ") while sending ", describe(outgoing.message)))));
+    outgoing.done.fail(error_ ? error_ : loss(why, "sending", outgoing.message));
   };
   for (auto& outgoing : std::exchange(outgoing_, {})) fail_one(*outgoing);
   for (auto& [ticket, outgoing] : std::exchange(placed_out_, {})) fail_one(*outgoing);
-}
-
-std::exception_ptr SharedLink::end_of(const Message& waiting) const {
-  if (ended()) return failure("waiting for", waiting);
-  return std::make_exception_ptr(Error(ErrorKind::peer, text("rank ", rank_, ": lost rank ", peer_, " (", gone_,
-                                                             ") while waiting for ", describe(waiting))));
 }
 
 std::optional<Frame> SharedLink::unasked(Channel channel) const {
@@ -396,14 +389,6 @@ std::optional<Frame> SharedLink::unasked(Channel channel) const {
   if (lane != lanes_.end() && !lane->second.arrived.empty()) return lane->second.arrived.front().frame;
   if (incoming_ && !incoming_->posted && incoming_->frame.channel == channel) return incoming_->frame;
   return std::nullopt;
-}
-
-std::vector<Message> SharedLink::posted() const {
-  std::vector<Message> messages;
-  for (const auto& [channel, lane] : lanes_) {
-    if (!lane.posted.empty()) messages.push_back(lane.posted.front()->message);
-  }
-  return messages;
 }
 
 void SharedLink::hang_up() {

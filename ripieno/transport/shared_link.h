@@ -54,11 +54,11 @@ class SharedLink final : public PeerLink {
   SharedPeer& other() { return other_; }
   /// Whether the peer is gone, and why an operation failed for that.
   bool has_ended() const { return ended() || !gone_.empty(); }
-  std::exception_ptr end_of(const Message& waiting) const;
+  std::exception_ptr end_of(const Message& waiting) const {
+    return ended() ? failure("waiting for", waiting) : loss(gone_, "waiting for", waiting);
+  }
   /// The first message that has come on a channel unasked.
   std::optional<Frame> unasked(Channel channel) const;
-  /// The messages that receives wait for.
-  std::vector<Message> posted() const;
   /// Whether there is nothing left to read of what the peer has sent.
   bool has_read_all() const { return !incoming_ && !ended() && other_.ring.readable() == 0; }
 

@@ -163,6 +163,10 @@ class OtherCommandsTest(ProgramTest):
             self.assertIn(key, seen)
         self.assertGreaterEqual(seen["usable_cores"], 1)
         self.assertIn("usable_cores", self.good("doctor"))
+        self.assertEqual((seen["shared_memory"], seen["listens_on"]), ("on: between workers of this host", "127.0.0.1"))
+        self.variables = {"RIPIENO_SHARED_MEMORY": "off", "RIPIENO_LISTEN": "0.0.0.0"}
+        seen = self.json("doctor")
+        self.assertEqual((seen["shared_memory"], seen["listens_on"]), ("off: RIPIENO_SHARED_MEMORY says so", "0.0.0.0"))
 
     def test_help(self):
         overview = self.good("--help")

@@ -95,13 +95,15 @@ def children(pid):
 class ProgramTest(unittest.TestCase):
     """Each test has a folder of its own, is run in it, and leaves no process behind."""
 
+    variables = {}  # of the environment, for the commands that follow
+
     def setUp(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="ripieno-program-"))
         self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
 
     def environment(self):
         kept = {key: value for key, value in os.environ.items() if not key.startswith(("RIPIENO_", "OMPI_", "SLURM_"))}
-        return kept | {"XDG_CACHE_HOME": str(self.folder / "cache"), "LC_ALL": "C.UTF-8"}
+        return kept | {"XDG_CACHE_HOME": str(self.folder / "cache"), "LC_ALL": "C.UTF-8"} | self.variables
 
     def ripieno(self, *arguments):
         """Runs a command in the test's folder."""

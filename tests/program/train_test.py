@@ -6,7 +6,7 @@ from program import ProgramTest, Run
 
 STAGES = {"read", "forward", "backward", "exchange", "optimise", "evaluate", "exchange_hidden"}
 BYTES = {"payload_sent", "payload_received", "framing_sent", "framing_received"}
-SUMMARY = {"schema", "name", "kind", "strategy", "codec", "model", "dataset", "world_size", "parameters", "epochs",
+SUMMARY = {"schema", "name", "kind", "strategy", "route", "codec", "model", "dataset", "world_size", "parameters", "epochs",
            "steps", "seed", "test", "seconds", "images_per_second", "bytes", "exchange", "closed_form", "ranks"}
 PARAMETERS = 690590  # of mnist-cnn
 SERVERS = {"ps-sync": 1, "ps-async": 1, "ps-ssp": 1}
@@ -129,6 +129,24 @@ class RepeatTest(ProgramTest):
                 self.assertEqual(simulated.hashes, real.hashes)
                 self.assertEqual(simulated.summary["exchange"], real.summary["exchange"])
                 self.assertEqual(simulated.summary["test"], real.summary["test"])
+
+    def test_shared_memory_and_tcp_give_the_same_weights_and_bytes(self):
+        settings = {"strategy": "ddp", "workers": 3, "exchange.route": "two-phase"}
+        shared = self.train(settings)
+        self.variables = {"RIPIENO_SHARED_MEMORY": "off"}
+        tcp = self.train(settings)
+        for run, way in ((shared, "shared memory"), (tcp, "tcp")):
+            self.assertEqual([rank["ways"] for rank in run.summary["ranks"]],
+                             [["" if other == rank else way for other in range(3)] for rank in range(3)])
+        self.assertEqual(shared.hashes, tcp.hashes)
+        for key in ("exchange", "bytes", "closed_form", "route"):
+            self.assertEqual(shared.summary[key], tcp.summary[key])
+
+    def test_the_route_that_is_left_open(self):
+        self.assertEqual(self.train({"strategy": "ddp", "workers": 2}).summary["route"], "two-phase")
+        self.assertEqual(self.train({"strategy": "ddp", "workers": 2, "exchange.codec": "topk"}).summary["route"], "ring")
+        self.variables = {"RIPIENO_SHARED_MEMORY": "off"}
+        self.assertEqual(self.train({"strategy": "ddp", "workers": 2}).summary["route"], "ring")
 
     def test_the_simulated_asynchronous_server_repeats_bit_for_bit(self):
         settings = {"strategy": "ps-async", "workers": 2, "train.epochs": 2, "transport.kind": "simulated",
