@@ -86,11 +86,6 @@ bool SharedLink::write_now(const Message& message, ConstBytes payload) {
   return true;
 }
 
-void SharedLink::complete(Outgoing& outgoing) {
-  outgoing.sent = true;
-  outgoing.done.set();
-}
-
 void SharedLink::publish() {
   if (ring_.published()) return;
   ring_.publish();
@@ -377,9 +372,7 @@ void SharedLink::end_if_drained() {
 }
 
 void SharedLink::fail_sends(const std::string& why) {
-  auto fail_one = [&](Outgoing& outgoing) {
-    outgoing.done.fail(error_ ? error_ : loss(why, "sending", outgoing.message));
-  };
+  auto fail_one = [&](Outgoing& outgoing) { outgoing.done.fail(error_ ? error_ : loss(why, "sending", outgoing.message)); };
   for (auto& outgoing : std::exchange(outgoing_, {})) fail_one(*outgoing);
   for (auto& [ticket, outgoing] : std::exchange(placed_out_, {})) fail_one(*outgoing);
 }

@@ -91,7 +91,10 @@ class SharedLink final : public PeerLink {
   bool write_now(const Message& message, ConstBytes payload);
   void write_header(const Message& message, std::uint64_t payload, std::optional<Place> place);
   void publish();
-  static void complete(Outgoing& outgoing);
+  static void complete(Outgoing& outgoing) {
+    outgoing.sent = true;
+    outgoing.done.set();
+  }
 
   bool take_tickets();
   bool write();
