@@ -3,35 +3,20 @@
 #include <algorithm>
 #include <array>
 #include <asio/detached.hpp>
-#include <asio/read.hpp>
 #include <asio/redirect_error.hpp>
-#include <asio/write.hpp>
-#include <limits>
 
 namespace ripieno {
 namespace {
 
 constexpr std::size_t scratch_bytes = 256 << 10;  // a chunk that stays in the second-level cache until it is added
-
-/// Asio moves at most 64 KiB per system call unless told otherwise.
-std::size_t all_at_once(const asio::error_code& error, std::size_t) {
-  return error ? 0 : std::numeric_limits<std::size_t>::max();
-}
+constexpr std::size_t stage_bytes = 16 << 10;
+constexpr std::size_t most_wake_bytes = 256 << 10;
+constexpr std::size_t most_gathered = 64;  // Asio passes no more buffers to the kernel
 
 /// What a payload without data looks like on the wire.
 const std::array<std::byte, 64 << 10> zeros{};
 
-std::vector<asio::const_buffer> gather(const FrameBytes& header, ConstBytes payload) {
-  std::vector<asio::const_buffer> buffers{asio::buffer(header)};
-  if (payload.data()) {
-    buffers.emplace_back(payload.data(), payload.size());
-  } else {
-    for (std::size_t left = payload.size(); left > 0; left -= std::min(left, zeros.size())) {
-      buffers.emplace_back(zeros.data(), std::min(left, zeros.size()));
-    }
-  }
-  return buffers;
-}
+using LowWater = asio::detail::socket_option::integer<SOL_SOCKET, SO_RCVLOWAT>;
 
 }  // namespace
 
@@ -40,34 +25,100 @@ TcpLink::TcpLink(Runtime& runtime, int rank, int peer, asio::ip::tcp::socket soc
     : PeerLink(runtime, rank, peer, options),
       why_(std::move(why)),
       socket_(std::move(socket)),
-      writing_(runtime),
-      scratch_(new std::byte[scratch_bytes]) {
+      scratch_(new std::byte[scratch_bytes]),
+      stage_(new std::byte[stage_bytes]) {
   asio::error_code error;
   socket_.set_option(asio::ip::tcp::no_delay(true), error);
+  if (!error) socket_.non_blocking(true, error);
   if (error) lose(error.message());
 }
 
 void TcpLink::start() { asio::co_spawn(runtime_.context(), pump(self()), asio::detached); }
 
 Task<> TcpLink::send(std::shared_ptr<TcpLink> link, Message message, ConstBytes payload) {
+  if (link->ended()) std::rethrow_exception(link->failure("sending", message));
+  if (!link->unwritable_.empty()) std::rethrow_exception(link->broken("sending", message));
+  const std::uint64_t sequence = link->lanes_[message.channel].next_sent++;
+  const FrameBytes header = encode(make_frame(message, link->options_.epoch, sequence, payload.size()));
+  const auto outgoing = std::make_shared<Outgoing>(link->runtime_, header, payload);
+  link->outgoing_.push_back(outgoing);
+  if (!link->writing_rest_) link->write();
+  if (outgoing->sent) co_return;
   const std::uint64_t id = link->begin_send(message);
-  Mutex::Lock lock = co_await link->writing_.lock();
-  if (!link->ended()) {
-    const std::uint64_t sequence = link->lanes_[message.channel].next_sent++;
-    const FrameBytes header = encode(make_frame(message, link->options_.epoch, sequence, payload.size()));
-    const std::vector<asio::const_buffer> buffers = gather(header, payload);
-    asio::error_code error;
-    auto token = asio::redirect_error(asio::use_awaitable, error);
-    co_await asio::async_write(link->socket_, buffers, all_at_once, token);
-    link->end_send(id);
-    if (!error && !link->error_) co_return;
-    // The pump learns by itself that the peer is gone, after it has read what the peer still had to say.
-    if (!link->ended())
-      fail(ErrorKind::peer, "rank ", link->rank_, ": lost rank ", link->peer_, " (", error.message(),
-           ") while sending ", describe(message));
+  std::exception_ptr error;
+  try {
+    co_await outgoing->done.wait();
+  } catch (...) {
+    error = std::current_exception();
   }
   link->end_send(id);
-  std::rethrow_exception(link->failure("sending", message));
+  if (!error) co_return;
+  std::rethrow_exception(link->ended() ? link->failure("sending", message) : link->broken("sending", message));
+}
+
+/// Writes what the connection takes now; the rest is written when it takes more.
+void TcpLink::write() {
+  asio::error_code error;
+  while (!outgoing_.empty() && !error) {
+    std::uint64_t written = write_some(error);
+    while (!outgoing_.empty()) {
+      Outgoing& first = *outgoing_.front();
+      const std::uint64_t left = first.header.size() + first.payload.size() - first.written;
+      if (written < left) {
+        first.written += written;
+        break;
+      }
+      written -= left;
+      first.sent = true;
+      first.done.set();
+      outgoing_.pop_front();
+    }
+  }
+  if (!error) return;
+  if (error != asio::error::would_block) {
+    // The pump learns by itself that the peer is gone, after it has read what the peer still had to say.
+    unwritable_ = error.message();
+    for (auto& outgoing : std::exchange(outgoing_, {})) outgoing->done.fail(std::make_exception_ptr(asio::system_error(error)));
+  } else if (!writing_rest_) {
+    writing_rest_ = true;
+    asio::co_spawn(runtime_.context(), write_rest(self()), asio::detached);
+  }
+}
+
+/// One system call for as many messages as it can hold.
+std::size_t TcpLink::write_some(asio::error_code& error) {
+  gathered_.clear();
+  for (const auto& outgoing : outgoing_) {
+    if (gathered_.size() + 2 > most_gathered) break;
+    std::uint64_t skip = outgoing->written;
+    if (skip < frame_bytes) gathered_.push_back(asio::buffer(outgoing->header) + skip);
+    skip -= std::min<std::uint64_t>(skip, frame_bytes);
+    std::uint64_t left = outgoing->payload.size() - skip;
+    if (outgoing->payload.data()) {
+      if (left > 0) gathered_.emplace_back(outgoing->payload.data() + skip, left);
+      continue;
+    }
+    for (; left > 0 && gathered_.size() < most_gathered; left -= std::min(left, zeros.size())) {
+      gathered_.emplace_back(zeros.data(), std::min(left, zeros.size()));
+    }
+    if (left > 0) break;
+  }
+  return socket_.write_some(gathered_, error);
+}
+
+Task<> TcpLink::write_rest(std::shared_ptr<TcpLink> link) {
+  while (!link->ended() && !link->outgoing_.empty()) {
+    asio::error_code error;
+    auto token = asio::redirect_error(asio::use_awaitable, error);
+    co_await link->socket_.async_wait(asio::ip::tcp::socket::wait_write, token);
+    if (!link->ended()) link->write();
+  }
+  link->writing_rest_ = false;
+}
+
+std::exception_ptr TcpLink::broken(const char* doing, const Message& message) const {
+  return std::make_exception_ptr(Error(ErrorKind::peer, text("rank ", rank_, ": lost rank ", peer_, " (", unwritable_,
+                                                             ") while ", doing, " ", describe(message))));
 }
 
 Task<> TcpLink::pump(std::shared_ptr<TcpLink> link) {
@@ -81,8 +132,8 @@ Task<> TcpLink::pump(std::shared_ptr<TcpLink> link) {
 
 Task<bool> TcpLink::pump_one() {
   FrameBytes bytes;
-  const asio::mutable_buffer buffer(bytes.data(), bytes.size());
-  if (!co_await read(buffer)) co_return false;
+  const Bytes header(bytes);
+  if (!co_await read(header)) co_return false;
   const std::optional<Frame> decoded = decode(bytes);
   if (!decoded) {
     fail(ErrorKind::mismatch, "rank ", rank_, ": rank ", peer_,
@@ -103,26 +154,64 @@ Task<bool> TcpLink::pump_one() {
   co_return true;
 }
 
-/// False: the connection has ended.
-Task<bool> TcpLink::read(asio::mutable_buffer into) {
+/// Fills `into`. False: the connection has ended, and `into` may be gone.
+Task<bool> TcpLink::read(Bytes into) {
+  for (;;) {
+    const std::size_t ready = std::min(ahead_.size(), into.size());
+    std::copy_n(ahead_.begin(), ready, into.begin());
+    ahead_ = ahead_.subspan(ready);
+    into = into.subspan(ready);
+    if (into.empty()) co_return true;
+    if (into.size() >= stage_bytes) {
+      const std::size_t got = co_await read_some(into, into.size());
+      if (ended()) co_return false;
+      into = into.subspan(got);
+    } else {
+      const Bytes stage(stage_.get(), stage_bytes);
+      const std::size_t got = co_await read_some(stage, into.size());
+      if (ended()) co_return false;
+      ahead_ = stage.first(got);
+    }
+  }
+}
+
+/// What has come, which need not be all that is wanted; nothing once the connection has ended.
+Task<std::size_t> TcpLink::read_some(Bytes into, std::size_t wanted) {
+  wake_for(wanted);
   asio::error_code error;
   auto token = asio::redirect_error(asio::use_awaitable, error);
-  co_await asio::async_read(socket_, into, all_at_once, token);
+  const asio::mutable_buffer buffer(into.data(), into.size());
+  const std::size_t got = co_await socket_.async_read_some(buffer, token);
   if (error) lose(error == asio::error::eof ? "connection closed" : error.message());
-  co_return !ended();
+  co_return got;
+}
+
+/// Has the kernel wake this thread when that much has come, or a quarter of what it can hold: the sender must not wait.
+void TcpLink::wake_for(std::size_t bytes) {
+  asio::error_code ignored;  // it wakes more often then
+  if (bytes < stage_bytes) {
+    bytes = 1;
+  } else {
+    bytes = std::min(bytes, most_wake_bytes);
+    if (bytes == wakes_for_) return;
+    asio::socket_base::receive_buffer_size room;
+    socket_.get_option(room, ignored);
+    bytes = std::clamp<std::size_t>(static_cast<std::size_t>(room.value()) / 4, 1, bytes);
+  }
+  if (bytes == wakes_for_) return;
+  socket_.set_option(LowWater(static_cast<int>(bytes)), ignored);
+  wakes_for_ = bytes;
 }
 
 /// Reads a payload to the receive that waits for it.
 Task<bool> TcpLink::fill(Frame frame, std::shared_ptr<Posted> posted) {
   if (auto wrong = mismatch(frame, posted->message, posted->sink.payload())) std::rethrow_exception(wrong);
   if (const std::optional<Bytes> straight = posted->sink.straight()) {
-    const asio::mutable_buffer buffer(straight->data(), straight->size());
-    co_return co_await read(buffer);
+    co_return co_await read(*straight);
   }
   for (std::uint64_t offset = 0; offset < frame.payload; offset += scratch_bytes) {
     const Bytes part(scratch_.get(), std::min<std::uint64_t>(frame.payload - offset, scratch_bytes));
-    const asio::mutable_buffer buffer(part.data(), part.size());
-    if (!co_await read(buffer)) co_return false;  // the receiver may be gone: its memory is not touched any more
+    if (!co_await read(part)) co_return false;  // the receiver may be gone: its memory is not touched any more
     posted->sink.take(offset, part);
   }
   co_return true;
@@ -132,8 +221,8 @@ Task<bool> TcpLink::fill(Frame frame, std::shared_ptr<Posted> posted) {
 Task<bool> TcpLink::keep(Frame frame, Lane* lane) {
   Arrived arrived{frame, std::make_unique_for_overwrite<std::byte[]>(frame.payload)};
   unasked_ += arrived.cost();
-  const asio::mutable_buffer buffer(arrived.payload.get(), frame.payload);
-  if (!co_await read(buffer)) co_return false;
+  const Bytes payload(arrived.payload.get(), frame.payload);
+  if (!co_await read(payload)) co_return false;
   if (lane->posted.empty()) {
     lane->arrived.push_back(std::move(arrived));
     co_return true;
@@ -160,6 +249,9 @@ void TcpLink::hang_up() {
   asio::error_code ignored;
   socket_.shutdown(asio::ip::tcp::socket::shutdown_both, ignored);
   socket_.close(ignored);
+  for (auto& outgoing : std::exchange(outgoing_, {})) {
+    outgoing->done.fail(std::make_exception_ptr(asio::system_error(asio::error::operation_aborted)));
+  }
 }
 
 }  // namespace ripieno

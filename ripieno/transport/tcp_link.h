@@ -1,5 +1,7 @@
-// One TCP connection to one peer: sends in turn, and one coroutine (the pump) that reads whatever comes and hands it to
-// the receive that waits for it, or keeps it within the peer's credit.
+// One TCP connection to one peer: what is sent waits in one queue, of which each system call takes as much as it can; and
+// one coroutine (the pump) reads whatever comes and hands it to the receive that waits for it, or keeps it within the
+// peer's credit. Large payloads are read straight to where they belong, and the kernel is asked to wake this thread for
+// large pieces only (SO_RCVLOWAT): on a thin wire it shares its core with compute.
 #pragma once
 
 #include "ripieno/transport/peer_link.h"
@@ -16,11 +18,27 @@ class TcpLink final : public PeerLink {
   Task<> send(Message message, ConstBytes payload) override { return send(self(), message, payload); }
 
  private:
+  /// A message that has not been written to its end.
+  struct Outgoing {
+    Outgoing(Runtime& runtime, FrameBytes header, ConstBytes payload) : header(header), payload(payload), done(runtime) {}
+    FrameBytes header;
+    ConstBytes payload;
+    std::uint64_t written = 0;  ///< bytes of header and payload
+    bool sent = false;
+    Event done;
+  };
+
   std::shared_ptr<TcpLink> self() { return std::static_pointer_cast<TcpLink>(shared_from_this()); }
   static Task<> send(std::shared_ptr<TcpLink> link, Message message, ConstBytes payload);
+  void write();
+  std::size_t write_some(asio::error_code& error);
+  static Task<> write_rest(std::shared_ptr<TcpLink> link);
+  std::exception_ptr broken(const char* doing, const Message& message) const;
   static Task<> pump(std::shared_ptr<TcpLink> link);
   Task<bool> pump_one();
-  Task<bool> read(asio::mutable_buffer into);
+  Task<bool> read(Bytes into);
+  Task<std::size_t> read_some(Bytes into, std::size_t wanted);
+  void wake_for(std::size_t bytes);
   Task<bool> fill(Frame frame, std::shared_ptr<Posted> posted);
   Task<bool> keep(Frame frame, Lane* lane);
   Task<> changed();
@@ -29,9 +47,15 @@ class TcpLink final : public PeerLink {
 
   const std::string why_;
   asio::ip::tcp::socket socket_;
-  Mutex writing_;
-  Resume paused_;  ///< continues the pump
+  std::deque<std::shared_ptr<Outgoing>> outgoing_;
+  std::vector<asio::const_buffer> gathered_;  ///< write_some()'s
+  bool writing_rest_ = false;
+  std::string unwritable_;  ///< why nothing can be sent any more
+  Resume paused_;           ///< continues the pump
   std::unique_ptr<std::byte[]> scratch_;
+  std::unique_ptr<std::byte[]> stage_;  ///< what is small is read into here, with what follows it
+  ConstBytes ahead_;                    ///< of the stage, what has not been asked for yet
+  std::size_t wakes_for_ = 1;           ///< bytes
 };
 
 }  // namespace ripieno
