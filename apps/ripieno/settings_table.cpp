@@ -82,7 +82,7 @@ std::vector<Setting> table() {
       word("exchange.codec", "auto", "how numbers are encoded; auto: as they are in memory", names_in(codecs())),
       number("exchange.bucket_mb", 25, {0.001, 4096}, "gradients that travel together, 10^6 bytes"),
       whole("exchange.segment_kb", 0, {0, 1048576}, "1024 bytes of a bucket that go through a route as one; 0: never cut"),
-      whole("exchange.in_flight", 4, {1, 256}, "ddp: buckets that are averaged at once"),
+      whole("exchange.in_flight", 0, {0, 256}, "ddp: buckets that are averaged at once; 0: all"),
       word("exchange.overlap", "backward", "ddp: what the exchange goes on under; forward: the next forward pass too",
            {"backward", "forward"}),
       whole("exchange.per_node", 1, {1, 4096}, "hierarchical: ranks that are on one node"),

@@ -15,15 +15,16 @@ class ScheduledAverager final : public Averager {
  public:
   ScheduledAverager(const AveragerOptions& options, std::vector<Slot> slots, DType type)
       : route_(find_route(options.route)), wire_(find_wire_format(options.codec.name).type(type)),
-        segment_bytes_(options.segment_bytes), first_channel_(options.first_channel), slots_(std::move(slots)),
-        type_(type) {}
+        segment_bytes_(options.segment_bytes), last_first_(options.last_first), first_channel_(options.first_channel),
+        slots_(std::move(slots)), type_(type) {}
 
   Task<> average(Group group, std::size_t slot, FloatSpan numbers, double weight) override {
     require(numbers.count == slots_.at(slot).elements && numbers.type == type_, "slot ", slot, " of ",
             slots_[slot].elements, " ", name(type_), " is averaged with ", numbers.count, " ", name(numbers.type));
     scale(numbers, weight);
     const std::uint32_t channel = first_channel_ + static_cast<std::uint32_t>(slot);
-    const ExecuteOptions options{wire_, Purpose::exchange, channel, segment_bytes_};
+    const int urgency = last_first_ ? static_cast<int>(slot) + 1 : 0;
+    const ExecuteOptions options{wire_, Purpose::exchange, channel, segment_bytes_, urgency};
     co_await all_reduce(route_, group, numbers, options);
   }
 
@@ -41,6 +42,7 @@ class ScheduledAverager final : public Averager {
   const Route& route_;
   const DType wire_;
   const std::size_t segment_bytes_;
+  const bool last_first_;
   const std::uint32_t first_channel_;
   const std::vector<Slot> slots_;
   const DType type_;

@@ -37,6 +37,7 @@ struct AveragerOptions {
   CodecOptions codec = {};
   std::size_t segment_bytes = 0;    ///< see ExecuteOptions; wire formats only
   std::uint64_t seed = 0;           ///< of random rounding and of PowerSGD's first factors
+  bool last_first = false;          ///< of slots in flight at once, the later's messages go first; wire formats only
   std::uint32_t first_channel = 0;  ///< slot i uses channel first_channel + i: distinct for what is in flight at once
 };
 

@@ -115,7 +115,7 @@ Task<> run_route(const Route* route, Group group, FloatSpan data, ExecuteOptions
   std::vector<Task<>> parts;
   for (const Range range : segments(data.count, data.type, options.segment_bytes)) {
     const auto id = options.channel * max_segments + static_cast<std::uint32_t>(parts.size());
-    const Message message{{options.purpose, id}, route->name, options.wire, 0};
+    const Message message{{options.purpose, id}, route->name, options.wire, 0, options.urgency};
     const FloatSpan part = data.slice(range.begin, range.end);
     if (route->at_once) {
       parts.push_back(run_at_once(route, group, part, message));

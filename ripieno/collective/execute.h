@@ -22,6 +22,7 @@ struct ExecuteOptions {
   /// Bytes of the buffer that go through the schedule as one; larger buffers are cut and their parts go through it side by
   /// side, so that one part's sending hides another's adding. 0: never cut.
   std::size_t segment_bytes = 0;
+  int urgency = 0;  ///< see Message
 };
 
 /// The most parts that a buffer is cut into.

@@ -117,11 +117,33 @@ class Ddp final : public Strategy {
     }
     const PassResult result = co_await pass->finish();
     if (learning_ > 0) --learning_;
-    if (!plan_.exchange.forward) {
-      co_await land_all();
-      step_if_finite(place_, *optimiser_, rate);  // 4
-    }
+    if (!plan_.exchange.forward) co_await land_and_step(rate);  // 4
     co_return result;
+  }
+
+  /// Under a loss scale one bucket that overflowed calls the step off, so all must be there first.
+  Task<> land_and_step(double rate) {
+    if (place_.learner.loss_scale()) {
+      co_await land_all();
+      step_if_finite(place_, *optimiser_, rate);
+      co_return;
+    }
+    optimiser_->begin_step();
+    for (const std::size_t bucket : order_) {
+      const Duration start = place_.group.runtime().now();
+      co_await flights_[bucket]->landed();
+      waited_ += place_.group.runtime().now() - start;
+      step_on(bucket, rate);
+    }
+    in_the_air_.clear();
+  }
+
+  void step_on(std::size_t bucket, double rate) {
+    const StageTimer timer(place_.recorder, place_.group.runtime(), Stage::optimise);
+    Learner& learner = place_.learner;
+    const Range range = layout_.buckets[bucket];
+    optimiser_->update(range.begin, learner.parameters().slice(range.begin, range.end),
+                       learner.gradients().slice(range.begin, range.end), rate);
   }
 
   static Task<> collect(std::shared_ptr<Pass> pass, std::shared_ptr<Progress> progress) {
@@ -182,13 +204,13 @@ class Ddp final : public Strategy {
     air_.end(runtime.now());
     place_.recorder.span({"exchange", bucket, start, runtime.now()});
     if (!plan_.exchange.forward) co_return;
-    const StageTimer timer(place_.recorder, runtime, Stage::optimise);  // 4'
-    optimiser_->update(range.begin, learner.parameters().slice(range.begin, range.end), gradient, rate);
+    step_on(bucket, rate);  // 4'
     learner.gates().open(bucket);
   }
 
   /// Waits while as many buckets as may be are in the air: for the one that was started first.
   Task<> room_for_one_more() {
+    if (plan_.exchange.in_flight == 0) co_return;
     while (in_the_air_.size() >= static_cast<std::size_t>(plan_.exchange.in_flight)) {
       const std::size_t first = in_the_air_.front();
       in_the_air_.pop_front();

@@ -3,13 +3,13 @@
 //
 // 1. All ranks start from rank 0's weights.
 // 2. The backward pass announces each bucket of gradients as it becomes ready, the last layers' first.
-// 3. Ready buckets are averaged beside it, up to `in_flight` at once. All ranks start them in rank 0's order, which it announces
+// 3. Ready buckets are averaged beside it, all or up to `in_flight` at once. All ranks start them in rank 0's order, which it announces
 //    bucket by bucket in the first three steps and which then stays: of those that are ready there, the first that became so.
 //    A rank whose bucket is not ready yet waits with it.
-// 4. When all are averaged, every rank's optimiser takes the step.
+// 4. After the pass, every rank's optimiser steps on each bucket as soon as it is averaged; under a loss scale, when all are.
 // 4'. With `forward`: each bucket is stepped on as soon as it is averaged, and its gate opens. The next forward pass begins at
 //    once and waits at the gates of the layers that are not there yet. Rank 0's order is then: of those that are ready, the
-//    bucket that the next forward pass needs first.
+//    bucket that the next forward pass needs first; and of those that are in flight, its messages go first (Message::urgency).
 //
 // Bytes: as synchronous SGD; the order's are of Purpose::control.
 // Commits: a step commits when its last bucket is averaged; a rank lost before that fails the step on all. With `forward`, the

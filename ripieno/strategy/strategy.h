@@ -18,7 +18,7 @@ struct ExchangeOptions {
   std::string route = "auto";     ///< of strategies whose registry line says "any" (collective/schedule.h); auto: see settled()
   CodecOptions codec = {};        ///< codec/codec.h
   std::size_t segment_bytes = 0;  ///< collective/execute.h
-  int in_flight = 4;              ///< ddp: buckets that are averaged at once, >= 1
+  int in_flight = 0;              ///< ddp: buckets that are averaged at once; 0: all
   bool forward = false;           ///< ddp: the exchange may go on under the next forward pass
 };
 

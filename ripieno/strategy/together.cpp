@@ -123,6 +123,7 @@ std::unique_ptr<Averager> averager_of(const StrategyInfo& info, const Plan& plan
   options.route = info.route_of(plan);
   options.codec = plan.exchange.codec;
   options.segment_bytes = plan.exchange.segment_bytes;
+  options.last_first = plan.exchange.forward;
   options.seed = plan.seed;
   return make_averager(options, std::move(slots), type);
 }

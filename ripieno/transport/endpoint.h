@@ -28,6 +28,9 @@ struct Message {
   std::string_view operation;  ///< at most 23 characters, outliving the call: "ring", "broadcast", ...
   DType type = DType::fp32;    ///< of the elements on the wire
   std::uint64_t count = 0;     ///< elements (bytes, for messages that are not numbers)
+  /// The sender's own affair: of the messages that wait for the connection to a peer, those with more go first (tcp). The
+  /// same for all messages of a channel that are under way at once.
+  int urgency = 0;
 };
 
 /// "ring of 1024 fp32 on exchange channel 0"

@@ -11,11 +11,13 @@ namespace {
 constexpr std::size_t scratch_bytes = 256 << 10;  // a chunk that stays in the second-level cache until it is added
 constexpr std::size_t stage_bytes = 16 << 10;
 constexpr std::size_t most_wake_bytes = 256 << 10;
+constexpr int most_unsent = 512 << 10;  // in the kernel: what lies there is not overtaken by what is more urgent
 constexpr std::size_t most_gathered = 64;  // Asio passes no more buffers to the kernel
 
 /// What a payload without data looks like on the wire.
 const std::array<std::byte, 64 << 10> zeros{};
 
+using UnsentLowWater = asio::detail::socket_option::integer<IPPROTO_TCP, TCP_NOTSENT_LOWAT>;
 using LowWater = asio::detail::socket_option::integer<SOL_SOCKET, SO_RCVLOWAT>;
 
 }  // namespace
@@ -29,6 +31,7 @@ TcpLink::TcpLink(Runtime& runtime, int rank, int peer, asio::ip::tcp::socket soc
       stage_(new std::byte[stage_bytes]) {
   asio::error_code error;
   socket_.set_option(asio::ip::tcp::no_delay(true), error);
+  if (!error) socket_.set_option(UnsentLowWater(most_unsent), error);
   if (!error) socket_.non_blocking(true, error);
   if (error) lose(error.message());
 }
@@ -40,8 +43,8 @@ Task<> TcpLink::send(std::shared_ptr<TcpLink> link, Message message, ConstBytes 
   if (!link->unwritable_.empty()) std::rethrow_exception(link->broken("sending", message));
   const std::uint64_t sequence = link->lanes_[message.channel].next_sent++;
   const FrameBytes header = encode(make_frame(message, link->options_.epoch, sequence, payload.size()));
-  const auto outgoing = std::make_shared<Outgoing>(link->runtime_, header, payload);
-  link->outgoing_.push_back(outgoing);
+  const auto outgoing = std::make_shared<Outgoing>(link->runtime_, header, payload, message.urgency);
+  link->queue(outgoing);
   if (!link->writing_rest_) link->write();
   if (outgoing->sent) co_return;
   const std::uint64_t id = link->begin_send(message);
@@ -54,6 +57,17 @@ Task<> TcpLink::send(std::shared_ptr<TcpLink> link, Message message, ConstBytes 
   link->end_send(id);
   if (!error) co_return;
   std::rethrow_exception(link->ended() ? link->failure("sending", message) : link->broken("sending", message));
+}
+
+/// Behind all that is as urgent, and behind what has begun.
+void TcpLink::queue(std::shared_ptr<Outgoing> outgoing) {
+  auto at = outgoing_.end();
+  while (at != outgoing_.begin()) {
+    const Outgoing& before = **std::prev(at);
+    if (before.urgency >= outgoing->urgency || before.written > 0) break;
+    --at;
+  }
+  outgoing_.insert(at, std::move(outgoing));
 }
 
 /// Writes what the connection takes now; the rest is written when it takes more.

@@ -20,9 +20,11 @@ class TcpLink final : public PeerLink {
  private:
   /// A message that has not been written to its end.
   struct Outgoing {
-    Outgoing(Runtime& runtime, FrameBytes header, ConstBytes payload) : header(header), payload(payload), done(runtime) {}
+    Outgoing(Runtime& runtime, FrameBytes header, ConstBytes payload, int urgency)
+        : header(header), payload(payload), urgency(urgency), done(runtime) {}
     FrameBytes header;
     ConstBytes payload;
+    int urgency;
     std::uint64_t written = 0;  ///< bytes of header and payload
     bool sent = false;
     Event done;
@@ -30,6 +32,7 @@ class TcpLink final : public PeerLink {
 
   std::shared_ptr<TcpLink> self() { return std::static_pointer_cast<TcpLink>(shared_from_this()); }
   static Task<> send(std::shared_ptr<TcpLink> link, Message message, ConstBytes payload);
+  void queue(std::shared_ptr<Outgoing> outgoing);
   void write();
   std::size_t write_some(asio::error_code& error);
   static Task<> write_rest(std::shared_ptr<TcpLink> link);
