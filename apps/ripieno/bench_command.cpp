@@ -10,6 +10,7 @@
 #include "apps/ripieno/worker.h"
 #include "ripieno/codec/wire.h"
 #include "ripieno/collective/execute.h"
+#include "ripieno/core/async.h"
 #include "ripieno/core/kernels.h"
 #include "ripieno/launch/join.h"
 #include "ripieno/launch/local.h"
@@ -31,7 +32,8 @@ struct Arguments {
   int ranks = 2, iterations = 20, warmup = 3;
   std::vector<std::string> routes{"auto"};
   std::string wire = "fp32";
-  std::size_t segment_kb = 0;
+  std::size_t segment_kb = 256;
+  std::size_t drain = 0;  // bytes
 };
 
 /// "4K", "128M", "1G", "512": powers of 1024, as nccl-tests reads them.
@@ -88,19 +90,33 @@ const Route& chosen_route(const std::string& name, const Group& group) {
   return find_route(settled(find_strategy("ddp"), plan, group).exchange.route);
 }
 
+/// Bytes to the next rank and from the one before, so that a link's burst is spent and what follows flows at its rate.
+Task<> drain(Group group, std::vector<std::byte>* out, std::vector<std::byte>* in) {
+  const Message message{{Purpose::control, 1}, "drain", DType::fp32, out->size() / 4};
+  const int next = (group.rank() + 1) % group.size(), previous = (group.rank() + group.size() - 1) % group.size();
+  Endpoint* endpoint = &group.endpoint();
+  Task<> sending = endpoint->send(next, message, ConstBytes(*out));
+  Task<> receiving = endpoint->receive(previous, message, Bytes(*in));
+  auto revoke = [endpoint](std::exception_ptr error) { endpoint->revoke(error); };
+  Task<> together = both(group.runtime(), std::move(sending), std::move(receiving), revoke);
+  co_await std::move(together);
+}
+
 Task<> measure(const Arguments* arguments, Group group, Row* row) {
   const Route &route = chosen_route(row->route, group), &quickest = chosen_route("auto", group);
   row->route = route.name;
   ExecuteOptions options{find_wire_format(arguments->wire).type(DType::fp32)};
-  options.segment_bytes = arguments->segment_kb << 10;
+  options.segment_bytes = route.engine ? 0 : arguments->segment_kb << 10;
   const ExecuteOptions control{DType::fp64, Purpose::control};
   const std::size_t count = row->bytes / 4;
   const auto memory = group.endpoint().memory(row->bytes);  // as a strategy's gradients lie
   const std::span<float> buffer(reinterpret_cast<float*>(memory.get()), count);
+  std::vector<std::byte> out(arguments->drain / 4 * 4), in(out.size());
   for (int i = -arguments->warmup; i < arguments->iterations; ++i) {
     for (std::size_t j = 0; j < buffer.size(); ++j) buffer[j] = element(group.rank(), j);
     double together = 0;  // a barrier: all begin at about the same time
     co_await all_reduce(quickest, group, FloatSpan(&together, 1, DType::fp64), control);
+    if (!out.empty() && group.size() > 1) co_await drain(group, &out, &in);
     const Duration start = group.runtime().now();
     co_await all_reduce(route, group, FloatSpan(buffer), options);
     double mine = seconds(group.runtime().now() - start) * 1e6;
@@ -153,7 +169,7 @@ std::vector<std::string> own_command(const Arguments& arguments) {
   std::vector<std::string> command{std::filesystem::read_symlink("/proc/self/exe").string(), "bench", arguments.operation, "--rank",
                                    "-b", arguments.begin, "-e", arguments.end, "-f", text(arguments.factor),
                                    "-i", text(arguments.iterations), "-w", text(arguments.warmup),
-                                   "--wire", arguments.wire, "--segment-kb", text(arguments.segment_kb)};
+                                   "--wire", arguments.wire, "--segment-kb", text(arguments.segment_kb), "--drain", text(arguments.drain)};
   for (const std::string& route : arguments.routes) command.insert(command.end(), {"--route", route});
   return command;
 }
@@ -211,7 +227,9 @@ void add_bench(CLI::App& app, CommandContext& context) {
   command->add_option("-w,--warmup", arguments->warmup, "not timed, of each size")->check(CLI::Range(0, 1000000))->capture_default_str();
   command->add_option("--route", arguments->routes, "may be given several times; auto or see ripieno list routes")->allow_extra_args(false)->capture_default_str();
   command->add_option("--wire", arguments->wire, "fp32, fp16 or bf16")->capture_default_str();
-  command->add_option("--segment-kb", arguments->segment_kb, "cut buffers into segments of so many KiB; 0: never")->capture_default_str();
+  command->add_option("--segment-kb", arguments->segment_kb, "cut buffers into segments of so many KiB; 0: never, as two-phase always is")->capture_default_str();
+  command->add_option("--drain", arguments->drain, "before each timing, send so many bytes to the next rank: where a link takes a burst, "
+                      "what it does in the long run is then what is timed")->check(CLI::Range(0, 1 << 30))->capture_default_str();
   command->add_flag("--rank", *rank, "this process is one of the ranks")->group("");
   add_format(*command, context);
   command->callback([arguments, rank, &context] {

@@ -68,6 +68,8 @@ Plan plan_of(const Settings& settings) {
   plan.seed = settings.get<std::uint64_t>("seed");
   plan.passes = settings.get<int>("passes");
   plan.exchange.route = settings.get<std::string>("exchange.route");
+  plan.exchange.small_route = settings.get<std::string>("exchange.small_route");
+  plan.exchange.small_bytes = settings.get<std::size_t>("exchange.small_kb") << 10;
   plan.exchange.codec.name = settings.get<std::string>("exchange.codec");
   plan.exchange.codec.error_feedback = settings.get<bool>("codec.error_feedback");
   plan.exchange.codec.block = settings.get<std::size_t>("codec.block");

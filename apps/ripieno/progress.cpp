@@ -55,6 +55,11 @@ void ProgressBar::message(int rank, const nlohmann::json& message) {
     }
     return;
   }
+  if (type == "chosen") {
+    clear();
+    if (kind_ != Kind::none) std::cerr << title_ << ": " << message.value("text", "") << "\n";
+    return;
+  }
   if (type == "died") {
     clear();
     if (kind_ != Kind::none) std::cerr << title_ << ": rank " << rank << " died, the others go on\n";

@@ -3,8 +3,10 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "apps/ripieno/choose_exchange.h"
 #include "apps/ripieno/job.h"
 #include "ripieno/collective/execute.h"
+#include "ripieno/core/file.h"
 #include "ripieno/core/kernels.h"
 #include "ripieno/launch/join.h"
 #include "ripieno/train/checkpoint.h"
@@ -130,11 +132,17 @@ Task<> run_rank(RankTask task, const Zoo* zoo, std::shared_ptr<CountedEndpoint> 
   const int rank = endpoint->rank();
   Runtime& runtime = endpoint->runtime();
   const StrategyInfo& info = strategy_of(task.settings);
-  Plan plan = plan_of(task.settings);
   const Duration start = runtime.now();
-  Recorder recorder(runtime, &endpoint->ledger(), std::make_unique<LineFile>(task.folder.metrics(rank)));
   const Group group = group_of(task.settings, endpoint);
-  plan = settled(info, plan, group);
+  if (task.settings.get<bool>("exchange.measure")) {
+    const std::string chosen = co_await choose_exchange(&task.settings, zoo, group);
+    if (rank == 0) {
+      write_file(task.folder.config(), task.settings.to_toml());
+      task.report({{"type", "chosen"}, {"text", chosen}});
+    }
+  }
+  Plan plan = settled(info, plan_of(task.settings), group);
+  Recorder recorder(runtime, &endpoint->ledger(), std::make_unique<LineFile>(task.folder.metrics(rank)));
   const auto learner = make_learner(task.settings, *zoo, rank, runtime, recorder, group.memory());
 
   std::int64_t epochs_done = 0;

@@ -14,7 +14,9 @@ namespace {
 class ScheduledAverager final : public Averager {
  public:
   ScheduledAverager(const AveragerOptions& options, std::vector<Slot> slots, DType type)
-      : route_(find_route(options.route)), wire_(find_wire_format(options.codec.name).type(type)),
+      : large_(find_route(options.route)),
+        small_(options.small_route == "auto" ? large_ : find_route(options.small_route)), small_bytes_(options.small_bytes),
+        wire_(find_wire_format(options.codec.name).type(type)),
         segment_bytes_(options.segment_bytes), last_first_(options.last_first), first_channel_(options.first_channel),
         slots_(std::move(slots)), type_(type) {}
 
@@ -25,13 +27,13 @@ class ScheduledAverager final : public Averager {
     const std::uint32_t channel = first_channel_ + static_cast<std::uint32_t>(slot);
     const int urgency = last_first_ ? static_cast<int>(slot) + 1 : 0;
     const ExecuteOptions options{wire_, Purpose::exchange, channel, segment_bytes_, urgency};
-    co_await all_reduce(route_, group, numbers, options);
+    co_await all_reduce(route_of(slot), group, numbers, options);
   }
 
   std::optional<std::uint64_t> bytes_sent(int rank, World world, std::size_t slot) const override {
     std::uint64_t sent = 0;
     for (const Range part : segments(slots_.at(slot).elements, type_, segment_bytes_)) {
-      sent += schedule_cost(route_, rank, world, part.size()).elements_sent;
+      sent += schedule_cost(route_of(slot), rank, world, part.size()).elements_sent;
     }
     return sent * size_of(wire_);
   }
@@ -39,7 +41,13 @@ class ScheduledAverager final : public Averager {
   void visit(StateVisitor&) override {}  // nothing is carried from one call to the next
 
  private:
-  const Route& route_;
+  const Route& route_of(std::size_t slot) const {
+    return slots_.at(slot).elements * size_of(type_) <= small_bytes_ ? small_ : large_;
+  }
+
+  const Route& large_;
+  const Route& small_;
+  const std::size_t small_bytes_;
   const DType wire_;
   const std::size_t segment_bytes_;
   const bool last_first_;

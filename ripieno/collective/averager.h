@@ -34,6 +34,8 @@ struct Slot {
 
 struct AveragerOptions {
   std::string route = "ring";
+  std::string small_route = "auto";  ///< of slots of up to small_bytes bytes in memory; auto: as all. Wire formats only
+  std::size_t small_bytes = 0;
   CodecOptions codec = {};
   std::size_t segment_bytes = 0;    ///< see ExecuteOptions; wire formats only
   std::uint64_t seed = 0;           ///< of random rounding and of PowerSGD's first factors

@@ -16,6 +16,8 @@ namespace ripieno {
 /// With whom and how, for the strategies that leave it open.
 struct ExchangeOptions {
   std::string route = "auto";     ///< of strategies whose registry line says "any" (collective/schedule.h); auto: see settled()
+  std::string small_route = "auto";  ///< the same, of buckets of up to small_bytes; auto: as all
+  std::size_t small_bytes = 0;
   CodecOptions codec = {};        ///< codec/codec.h
   std::size_t segment_bytes = 0;  ///< collective/execute.h
   int in_flight = 0;              ///< ddp: buckets that are averaged at once; 0: all

@@ -121,6 +121,10 @@ std::vector<Slot> slots_of(const Layout& layout, const std::vector<Range>& range
 std::unique_ptr<Averager> averager_of(const StrategyInfo& info, const Plan& plan, std::vector<Slot> slots, DType type) {
   AveragerOptions options;
   options.route = info.route_of(plan);
+  if (info.route == "any") {
+    options.small_route = plan.exchange.small_route;
+    options.small_bytes = plan.exchange.small_bytes;
+  }
   options.codec = plan.exchange.codec;
   options.segment_bytes = plan.exchange.segment_bytes;
   options.last_first = plan.exchange.forward;

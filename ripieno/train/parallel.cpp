@@ -37,7 +37,7 @@ Parallel::Parallel(std::shared_ptr<torch::nn::Module> model, torch::optim::Optim
   plan.exchange.route = options.route;
   plan.exchange.codec = options.codec;
   const std::string route = settled(find_strategy("ddp"), plan, Group(cluster.endpoint)).exchange.route;
-  averager_ = make_averager({route, options.codec}, slots_of(layout, layout.buckets), layout.type);
+  averager_ = make_averager({.route = route, .codec = options.codec}, slots_of(layout, layout.buckets), layout.type);
   const std::array all{model_->parameters(), model_->frozen(), model_->buffers()};
   for (const FloatSpan state : all) run(broadcast(Group(cluster_.endpoint), state, {state.type, Purpose::setup}));
 }

@@ -1,0 +1,41 @@
+#include "apps/ripieno/choose_exchange.h"
+
+#include <cmath>
+
+#include "apps/ripieno/job.h"
+#include "ripieno/codec/codec.h"
+#include "ripieno/collective/tune.h"
+#include "ripieno/report/format.h"
+
+namespace ripieno {
+
+Task<std::string> choose_exchange(Settings* settings, const Zoo* zoo, Group group) {
+  const LinkModel link = co_await measure_links(group);
+  const StrategyInfo& strategy = strategy_of(*settings);
+  const bool open = strategy.route == "any" && settings->get<std::string>("exchange.route") == "auto";
+  const Plan plan = settled(strategy, plan_of(*settings), group);
+  const auto numbers = static_cast<std::uint64_t>(zoo->find(settings->get<std::string>("model")).parameters);
+  const Tuning tuning = tune(group.world(), numbers * sizeof(float), link);
+  const Origin origin{"exchange.measure"};
+  const auto assign = [&](std::string_view key, Value value) { settings->assign(key, std::move(value), origin); };
+
+  const double bucket_mb = std::max(0.001, std::round(static_cast<double>(tuning.bucket_bytes) * 1e-3) * 1e-3);
+  assign("exchange.measure", false);
+  assign("exchange.bucket_mb", bucket_mb);
+  std::string chosen = text("links of ", format_fixed(seconds(link.latency) * 1e6, 0), " us and ",
+                            format_fixed(8e-6 / seconds(link.per_byte), 0), " Mb/s: buckets of ", format_fixed(bucket_mb, 3), " MB");
+  if (open) {
+    assign("exchange.route", plan.exchange.route);
+    chosen += text(", ", plan.exchange.route);
+  }
+  const bool in_place = open && find_route(plan.exchange.route).engine;  // which cuts by itself
+  if (in_place || find_codec(plan.exchange.codec.name).kind != CodecKind::wire) co_return chosen;
+  assign("exchange.segment_kb", static_cast<std::int64_t>(tuning.segment_bytes >> 10));
+  chosen += text(" in segments of ", tuning.segment_bytes >> 10, " KiB");
+  if (!open || tuning.small_bytes < 1024) co_return chosen;
+  assign("exchange.small_route", tuning.small_route);
+  assign("exchange.small_kb", static_cast<std::int64_t>(tuning.small_bytes >> 10));
+  co_return text(chosen, "; up to ", tuning.small_bytes >> 10, " KiB along ", tuning.small_route);
+}
+
+}  // namespace ripieno

@@ -1,0 +1,88 @@
+#include "ripieno/collective/tune.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <vector>
+
+#include "ripieno/collective/execute.h"
+#include "ripieno/core/async.h"
+
+namespace ripieno {
+namespace {
+
+constexpr Channel channel{Purpose::control, 2};
+constexpr int pings = 21;
+constexpr std::size_t first_bytes = 64 << 10, most_bytes = 16 << 20;
+constexpr Duration long_enough = std::chrono::milliseconds(20);
+constexpr Duration segment_time = std::chrono::milliseconds(2);
+constexpr std::size_t least_segment = 64 << 10, most_segment = 1 << 20, least_bucket = 4 << 10;
+/// Those that need nothing to be known of nodes.
+constexpr std::array small_routes{"direct", "halving-doubling", "double-binary-tree", "reduce-broadcast"};
+
+/// Bytes to the next rank and from the one before, kept nowhere; the mean of the time over the ranks.
+Task<Duration> shift(Group group, std::size_t bytes) {
+  Endpoint& endpoint = group.endpoint();
+  const int next = group.member((group.rank() + 1) % group.size());
+  const int previous = group.member((group.rank() + group.size() - 1) % group.size());
+  const Message message{channel, "measure links", DType::fp32, bytes / 4};
+  auto revoke = [&endpoint](std::exception_ptr error) { endpoint.revoke(error); };
+  const Duration start = group.runtime().now();
+  Task<> sending = endpoint.send(next, message, ConstBytes(static_cast<const std::byte*>(nullptr), bytes));
+  Task<> receiving = endpoint.receive(previous, message, Bytes(static_cast<std::byte*>(nullptr), bytes));
+  Task<> together = both(group.runtime(), std::move(sending), std::move(receiving), revoke);
+  co_await std::move(together);
+  double took = seconds(group.runtime().now() - start) / group.size();
+  const ExecuteOptions control{DType::fp64, Purpose::control, channel.id + 1};
+  co_await all_reduce(find_route("reduce-broadcast"), group, FloatSpan(&took, 1, DType::fp64), control);
+  co_return from_seconds(took);
+}
+
+}  // namespace
+
+Task<LinkModel> measure_links(Group group) {
+  LinkModel link;
+  if (group.size() == 1) co_return link;
+  std::vector<Duration> times;  // 1
+  for (int i = 0; i < pings; ++i) {
+    const Duration took = co_await shift(group, 4);
+    times.push_back(took);
+  }
+  std::nth_element(times.begin(), times.begin() + pings / 2, times.end());
+  link.latency = times[pings / 2];
+  Duration took{0};  // 2
+  for (std::size_t bytes = first_bytes; took < long_enough && bytes <= most_bytes; bytes *= 2) {
+    took = co_await shift(group, bytes);
+    link.per_byte = std::max(Duration(1), (took - link.latency) / static_cast<std::int64_t>(bytes));
+  }
+  co_return link;
+}
+
+Tuning tune(World world, std::uint64_t bytes, LinkModel link) {
+  require(bytes > 0, "nothing is averaged: there is nothing to tune");
+  Tuning tuning;
+  const double beta = seconds(std::max(Duration(1), link.per_byte));
+  tuning.segment_bytes = std::clamp(static_cast<std::size_t>(seconds(segment_time) / beta), least_segment, most_segment);
+
+  const Route& ring = find_route("ring");
+  const double start = seconds(ring.time(world, 0, link));
+  const double per_byte = 2.0 * (world.ranks - 1) / world.ranks * beta;
+  const double bucket = world.ranks == 1 ? static_cast<double>(bytes) : std::sqrt(static_cast<double>(bytes) * start / per_byte);
+  const auto least = std::min<std::uint64_t>(least_bucket, bytes);
+  tuning.bucket_bytes = std::clamp<std::uint64_t>(static_cast<std::uint64_t>(std::min(bucket, 1e18)), least, bytes);
+
+  for (std::uint64_t size = 1; size <= bytes && world.ranks > 1; size *= 2) {
+    Duration best = ring.time(world, size, link) / 10 * 9;
+    for (const char* name : small_routes) {
+      const Duration time = find_route(name).time(world, size, link);
+      if (time >= best) continue;
+      best = time;
+      tuning.small_route = name;
+      tuning.small_bytes = size;
+    }
+    if (tuning.small_bytes != size) break;
+  }
+  return tuning;
+}
+
+}  // namespace ripieno

@@ -1,0 +1,113 @@
+#include "ripieno/collective/tune.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "ripieno/collective/averager.h"
+#include "tests/support/cluster.h"
+
+namespace ripieno {
+namespace {
+
+using testing::VirtualCluster;
+
+LinkModel link_of(double latency_us, double mbit_s) { return {from_seconds(latency_us * 1e-6), from_seconds(8e-6 / mbit_s)}; }
+
+/// What each rank finds in a network of such links.
+std::vector<LinkModel> measured(int ranks, LinkModel link) {
+  VirtualCluster cluster(ranks, {.link = link});
+  std::vector<LinkModel> found(ranks);
+  auto measure = [](Group group, LinkModel* own) -> Task<> { *own = co_await measure_links(group); };
+  cluster.run([&](Group group) { return measure(group, &found[group.rank()]); });
+  return found;
+}
+
+TEST(MeasureLinks, FindsWhatTheLinksAre) {
+  for (const int ranks : {2, 3, 5, 8}) {
+    for (const auto& [latency_us, mbit_s] : {std::pair(50.0, 1000.0), {500.0, 100.0}, {5.0, 40'000.0}}) {
+      const LinkModel link = link_of(latency_us, mbit_s);
+      const std::string where = text(ranks, " ranks, ", latency_us, " us, ", mbit_s, " Mb/s");
+      const auto found = measured(ranks, link);
+      // Beside alpha, a message of 4 bytes takes 4 beta.
+      EXPECT_NEAR(seconds(found[0].latency), seconds(link.latency + 4 * link.per_byte), 1e-9) << where;
+      EXPECT_NEAR(seconds(found[0].per_byte) / seconds(link.per_byte), 1, 0.01) << where;
+      for (const LinkModel& other : found) {
+        EXPECT_EQ(other.latency, found[0].latency) << where;
+        EXPECT_EQ(other.per_byte, found[0].per_byte) << where;
+      }
+    }
+  }
+}
+
+TEST(MeasureLinks, AloneThereIsNothingToMeasure) {
+  const auto found = measured(1, link_of(7, 70));
+  EXPECT_EQ(found[0].latency, LinkModel{}.latency);
+  EXPECT_EQ(found[0].per_byte, LinkModel{}.per_byte);
+}
+
+TEST(Tune, ASegmentIsWhatALinkCarriesInTwoMilliseconds) {
+  EXPECT_EQ(tune(2, 40'000'000, link_of(50, 1000)).segment_bytes, 250'000u);
+  EXPECT_EQ(tune(2, 40'000'000, link_of(50, 10)).segment_bytes, 64u << 10);
+  EXPECT_EQ(tune(2, 40'000'000, link_of(5, 100'000)).segment_bytes, 1u << 20);
+}
+
+TEST(Tune, NoOtherBucketsCostLess) {
+  // What buckets of b bytes cost beside the bytes themselves: a start each, and the last one's bytes.
+  for (const int ranks : {2, 4, 7}) {
+    const LinkModel link = link_of(100, 1000);
+    const double bytes = 37e6, start = 2 * (ranks - 1) * seconds(link.latency);
+    const double per_byte = 2.0 * (ranks - 1) / ranks * seconds(link.per_byte);
+    const auto cost = [&](double bucket) { return bytes / bucket * start + bucket * per_byte; };
+    const auto chosen = static_cast<double>(tune(ranks, 37'000'000, link).bucket_bytes);
+    for (const double other : {chosen * 0.9, chosen * 1.1}) EXPECT_LT(cost(chosen), cost(other)) << ranks;
+  }
+}
+
+TEST(Tune, BucketsAreNoLargerThanWhatThereIs) {
+  EXPECT_EQ(tune(2, 100, link_of(50, 1000)).bucket_bytes, 100u);
+  EXPECT_EQ(tune(2, 10'000, link_of(5000, 1000)).bucket_bytes, 10'000u);
+  EXPECT_EQ(tune(1, 10'000, link_of(50, 1000)).bucket_bytes, 10'000u);
+  EXPECT_EQ(tune(2, 1'000'000, link_of(0, 1000)).bucket_bytes, 4096u);
+}
+
+TEST(Tune, WhatIsSmallGoesTheFasterWayAndWhatIsLargeTheRing) {
+  for (const int ranks : {2, 3, 4, 7, 16}) {
+    const LinkModel link = link_of(50, 1000);
+    const Tuning tuning = tune(ranks, 64 << 20, link);
+    ASSERT_GT(tuning.small_bytes, 0u) << ranks;
+    ASSERT_LT(tuning.small_bytes, 64u << 20) << ranks;
+    const auto time = [&](std::string_view route, std::size_t bytes) { return seconds(find_route(route).time(ranks, bytes, link)); };
+    EXPECT_LT(time(tuning.small_route, tuning.small_bytes), 0.9 * time("ring", tuning.small_bytes)) << ranks;
+    for (const Route& route : routes()) {
+      if (route.name == "hierarchical") continue;  // it needs nodes
+      EXPECT_GE(time(route.name, 2 * tuning.small_bytes), 0.899 * time("ring", 2 * tuning.small_bytes)) << ranks << route.name;
+    }
+  }
+  const Tuning alone = tune(1, 1000, link_of(50, 1000));
+  EXPECT_EQ(alone.small_bytes, 0u);
+}
+
+TEST(Tune, TheChoiceIsFasterInVirtualTimeThanTheRing) {
+  // One small slot of the chosen size, and one of eight times that: the first takes what the small route takes.
+  const int ranks = 4;
+  const LinkModel link = link_of(50, 1000);
+  const Tuning tuning = tune(ranks, 64 << 20, link);
+  const std::size_t few = tuning.small_bytes / sizeof(float), many = 8 * few;
+  AveragerOptions plain, chosen;
+  chosen.small_route = tuning.small_route;
+  chosen.small_bytes = tuning.small_bytes;
+  const auto took = [&](AveragerOptions options, std::size_t slot) {
+    VirtualCluster cluster(ranks, {.link = link, .window_bytes = 1 << 30});
+    std::vector<std::unique_ptr<Averager>> averagers;
+    for (int rank = 0; rank < ranks; ++rank) averagers.push_back(make_averager(options, {{few}, {many}}, DType::fp32));
+    return cluster.run([&](Group group) {
+      return averagers[group.rank()]->average(group, slot, FloatSpan(nullptr, slot == 0 ? few : many, DType::fp32), 1);
+    });
+  };
+  EXPECT_LT(seconds(took(chosen, 0)), 0.95 * seconds(took(plain, 0)));
+  EXPECT_EQ(took(chosen, 1), took(plain, 1));
+}
+
+}  // namespace
+}  // namespace ripieno
