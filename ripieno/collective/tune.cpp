@@ -15,8 +15,8 @@ constexpr Channel channel{Purpose::control, 2};
 constexpr int pings = 21;
 constexpr std::size_t first_bytes = 64 << 10, most_bytes = 16 << 20;
 constexpr Duration long_enough = std::chrono::milliseconds(20);
-constexpr Duration segment_time = std::chrono::milliseconds(2);
-constexpr std::size_t least_segment = 64 << 10, most_segment = 1 << 20, least_bucket = 4 << 10;
+constexpr Duration message_time = std::chrono::milliseconds(2);
+constexpr std::size_t least_message = 64 << 10, most_message = 1 << 20, least_bucket = 4 << 10;
 /// Those that need nothing to be known of nodes.
 constexpr std::array small_routes{"direct", "halving-doubling", "double-binary-tree", "reduce-broadcast"};
 
@@ -62,7 +62,8 @@ Tuning tune(World world, std::uint64_t bytes, LinkModel link) {
   require(bytes > 0, "nothing is averaged: there is nothing to tune");
   Tuning tuning;
   const double beta = seconds(std::max(Duration(1), link.per_byte));
-  tuning.segment_bytes = std::clamp(static_cast<std::size_t>(seconds(segment_time) / beta), least_segment, most_segment);
+  const auto message = std::clamp(static_cast<std::size_t>(std::llround(seconds(message_time) / beta)), least_message, most_message);
+  tuning.segment_bytes = message * static_cast<std::size_t>(world.ranks);
 
   const Route& ring = find_route("ring");
   const double start = seconds(ring.time(world, 0, link));

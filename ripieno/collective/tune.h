@@ -8,8 +8,9 @@
 //      flatters little; (T - alpha) / b of the last.
 //   Both are the mean over the ranks. It takes about 0.1 s.
 // The choice, for n bytes of gradients:
-//   - a segment is what a link carries in 2 ms, from 64 KiB to 1 MiB: the work that each message costs is then small beside
-//     its time on the wire, one segment's adding is hidden by the next one's sending, and what is urgent waits for little;
+//   - a segment is P messages of what a link carries in 2 ms, each of 64 KiB to 1 MiB (a ring sends a P-th of it at a time):
+//     the work that a message costs is then small beside its time on the wire, one segment's adding is hidden by the next
+//     one's sending, and what is urgent waits for little;
 //   - a bucket is of sqrt(n T0 / beta') bytes, where an all-reduce of b bytes takes T0 + b beta' (T0: the rounds' alphas):
 //     n / b starts cost as much as the last bucket's bytes, which nothing hides. The least sum of the two (Shi, Chu and Li,
 //     MG-WFBP: Efficient data communication for distributed synchronous SGD algorithms, INFOCOM 2019);

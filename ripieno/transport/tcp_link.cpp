@@ -207,10 +207,12 @@ void TcpLink::wake_for(std::size_t bytes) {
     bytes = 1;
   } else {
     bytes = std::min(bytes, most_wake_bytes);
-    if (bytes == wakes_for_) return;
-    asio::socket_base::receive_buffer_size room;
-    socket_.get_option(room, ignored);
-    bytes = std::clamp<std::size_t>(static_cast<std::size_t>(room.value()) / 4, 1, bytes);
+    if (bytes > most_wake_) {  // the room grows with what flows
+      asio::socket_base::receive_buffer_size room;
+      socket_.get_option(room, ignored);
+      most_wake_ = std::max<std::size_t>(static_cast<std::size_t>(room.value()) / 4, 1);
+    }
+    bytes = std::min(bytes, most_wake_);
   }
   if (bytes == wakes_for_) return;
   socket_.set_option(LowWater(static_cast<int>(bytes)), ignored);

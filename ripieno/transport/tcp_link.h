@@ -59,6 +59,7 @@ class TcpLink final : public PeerLink {
   std::unique_ptr<std::byte[]> stage_;  ///< what is small is read into here, with what follows it
   ConstBytes ahead_;                    ///< of the stage, what has not been asked for yet
   std::size_t wakes_for_ = 1;           ///< bytes
+  std::size_t most_wake_ = 0;           ///< what the kernel had room for when it was last asked
 };
 
 }  // namespace ripieno

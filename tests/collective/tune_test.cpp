@@ -46,10 +46,10 @@ TEST(MeasureLinks, AloneThereIsNothingToMeasure) {
   EXPECT_EQ(found[0].per_byte, LinkModel{}.per_byte);
 }
 
-TEST(Tune, ASegmentIsWhatALinkCarriesInTwoMilliseconds) {
-  EXPECT_EQ(tune(2, 40'000'000, link_of(50, 1000)).segment_bytes, 250'000u);
-  EXPECT_EQ(tune(2, 40'000'000, link_of(50, 10)).segment_bytes, 64u << 10);
-  EXPECT_EQ(tune(2, 40'000'000, link_of(5, 100'000)).segment_bytes, 1u << 20);
+TEST(Tune, AMessageIsWhatALinkCarriesInTwoMilliseconds) {
+  EXPECT_EQ(tune(2, 40'000'000, link_of(50, 1000)).segment_bytes, 2 * 250'000u);
+  EXPECT_EQ(tune(2, 40'000'000, link_of(50, 10)).segment_bytes, 2 * (64u << 10));
+  EXPECT_EQ(tune(7, 40'000'000, link_of(5, 100'000)).segment_bytes, 7u << 20);
 }
 
 TEST(Tune, NoOtherBucketsCostLess) {
