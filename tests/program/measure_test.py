@@ -1,0 +1,47 @@
+"""exchange.measure: what is chosen at the start is printed, written down and repeated."""
+
+import unittest
+
+from program import SMALL, ProgramTest, Run, sets
+
+
+class MeasureTest(ProgramTest):
+    SETTINGS = {"model": "mnist-3conv", "workers": 3, "strategy": "ddp", "exchange.bucket_mb": 7, "exchange.measure": "true"}
+
+    def run_once(self, *arguments):
+        before = set(self.runs())
+        result = self.ripieno("train", *arguments)
+        self.assertEqual(result.code, 0, result.err)
+        (new,) = set(self.runs()) - before
+        return Run(new), result.err
+
+    def test_a_rerun_obeys_and_does_not_measure(self):
+        for kind in ("simulated", "tcp"):
+            with self.subTest(kind):
+                settings = SMALL | {"run.folder": self.folder / "runs"} | self.SETTINGS | {"transport.kind": kind}
+                first, said = self.run_once(*sets(settings))
+                self.assertIn("links of ", said)
+                chosen = first.config["exchange"]
+                self.assertIs(chosen["measure"], False)
+                self.assertNotEqual(chosen["bucket_mb"], 7)
+                self.assertGreater(chosen["segment_kb"], 0)
+                again, said = self.run_once(first.folder / "config.toml")
+                self.assertNotIn("links of ", said)
+                self.assertEqual(again.config, first.config)
+                self.assertEqual(again.hashes, first.hashes)
+
+    def test_in_virtual_time_the_choice_follows_from_the_link(self):
+        link = {"simulated.latency_us": 50, "simulated.gbit_s": 1, "transport.kind": "simulated"}
+        chosen = self.train(self.SETTINGS | link).config["exchange"]
+        # 61,130 numbers; 4 rounds of 50 us against 4/3 of 8 ns for each byte: the root of 244,520 x 200 us / 10.67 ns.
+        self.assertAlmostEqual(chosen["bucket_mb"], 0.068, delta=0.002)
+        self.assertAlmostEqual(chosen["segment_kb"], 3 * 250000 / 1024, delta=8)
+
+    def test_a_codec_of_no_floating_point_type_is_not_cut(self):
+        chosen = self.train(self.SETTINGS | {"transport.kind": "simulated", "exchange.codec": "int8"}).config["exchange"]
+        self.assertEqual((chosen["segment_kb"], chosen["small_kb"]), (0, 0))
+        self.assertNotEqual(chosen["bucket_mb"], 7)
+
+
+if __name__ == "__main__":
+    unittest.main()
