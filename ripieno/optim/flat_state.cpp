@@ -2,8 +2,8 @@
 
 namespace ripieno {
 
-FlatState::FlatState(std::size_t elements, DType type, const std::vector<const char*>& names)
-    : elements_(elements), type_(type) {
+FlatState::FlatState(std::size_t elements, DType type, const std::vector<const char*>& names, const char* step_name)
+    : elements_(elements), type_(type), step_name_(step_name) {
   for (const char* name : names) buffers_.push_back({name, {}});
 }
 
@@ -19,7 +19,7 @@ bool FlatState::accepts(std::size_t offset, const FloatSpan& weights, const Floa
 }
 
 void FlatState::visit(StateVisitor& visitor) {
-  visitor.number("optimiser.step", step_);
+  visitor.number(step_name_, step_);
   for (std::size_t i = 0; i < buffers_.size(); ++i) visitor.span(buffers_[i].name, whole(i));
 }
 

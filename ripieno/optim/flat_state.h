@@ -15,7 +15,8 @@ class FlatState {
  public:
   /// One buffer of `elements` zeros for each name ("optimiser.momentum"). Memory is taken at the first use, so that a
   /// simulation, which never updates, needs none.
-  FlatState(std::size_t elements, DType type, const std::vector<const char*>& names);
+  FlatState(std::size_t elements, DType type, const std::vector<const char*>& names,
+            const char* step_name = "optimiser.step");
 
   void begin_step() { ++step_; }
   /// 1 in the first step.
@@ -42,6 +43,7 @@ class FlatState {
 
   std::size_t elements_;
   DType type_;
+  const char* step_name_;
   std::int64_t step_ = 0;
   std::vector<Buffer> buffers_;
 };

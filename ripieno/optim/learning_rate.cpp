@@ -32,11 +32,17 @@ double one_cycle(const Options& o, double, double progress) {
   return half_cosine(1, o.final_fraction, (progress - o.peak_at) / (1 - o.peak_at));
 }
 
+double triangular(const Options& o, double, double progress) {
+  if (progress < o.peak_at) return std::lerp(o.start_fraction, 1, progress / o.peak_at);
+  return std::lerp(1, o.final_fraction, (progress - o.peak_at) / (1 - o.peak_at));
+}
+
 struct Known {
   const char* name;
   double (*fraction)(const Options&, double, double);
 };
-constexpr Known known[] = {{"constant", constant}, {"step", step}, {"cosine", cosine}, {"one-cycle", one_cycle}};
+constexpr Known known[] = {{"constant", constant}, {"step", step}, {"cosine", cosine}, {"one-cycle", one_cycle},
+                           {"triangular", triangular}};
 
 /// Conditions are written so that NaN fails them.
 void check(bool good, const char* option, double value, const char* allowed) {
@@ -67,7 +73,7 @@ LearningRate::LearningRate(LearningRateOptions options, double total_epochs, dou
   }
   check(o.step_factor > 0, "step_factor", o.step_factor, "a number above 0");
   check_fraction("final_fraction", o.final_fraction);
-  check(o.peak_at > 0 && o.peak_at < 1, "peak_at", o.peak_at, "a number above 0 and below 1");
+  check(o.peak_at >= 0 && o.peak_at < 1, "peak_at", o.peak_at, "a number from 0 to below 1");
   check_fraction("start_fraction", o.start_fraction);
 
   std::string names;

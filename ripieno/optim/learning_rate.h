@@ -6,7 +6,8 @@
 //   cosine     half a cosine from the full rate to final_fraction of it (Loshchilov and Hutter, "SGDR", 2017)
 //   one-cycle  half a cosine up from start_fraction to the full rate, another down to final_fraction (Smith and Topin,
 //              "Super-convergence", 2018; the cosine form is that of torch.optim.lr_scheduler.OneCycleLR)
-// Cosine and one-cycle span what remains of training after the warm-up.
+//   triangular the same in straight lines (Smith, "Cyclical learning rates", 2017); with peak_at 0 down only
+// Cosine, one-cycle and triangular span what remains of training after the warm-up.
 #pragma once
 
 #include <string>
@@ -21,9 +22,9 @@ struct LearningRateOptions {
   double warmup_fraction = 0.1;          ///< of `base` (not scaled), in [0, 1]: where warm-up starts; 1: Goyal et al.
   std::vector<double> step_epochs = {};  ///< step: rising, each > 0; those past the end have no effect
   double step_factor = 0.1;              ///< step: > 0
-  double final_fraction = 0;             ///< cosine, one-cycle: the last rate, a fraction of the full one in [0, 1]
-  double peak_at = 0.3;                  ///< one-cycle: where in the cycle the full rate is reached, in (0, 1)
-  double start_fraction = 0.04;          ///< one-cycle: the first rate, a fraction of the full one in [0, 1]
+  double final_fraction = 0;             ///< cosine, one-cycle, triangular: the last rate, a fraction of the full one in [0, 1]
+  double peak_at = 0.3;                  ///< one-cycle, triangular: where in the cycle the full rate is reached, in [0, 1)
+  double start_fraction = 0.04;          ///< one-cycle, triangular: the first rate, a fraction of the full one in [0, 1]
 };
 
 class LearningRate {

@@ -1,8 +1,12 @@
 #include "ripieno/optim/optimiser.h"
 
 #include <cmath>
+#include <utility>
 
 #include "ripieno/optim/adam.h"
+#include "ripieno/optim/by_group.h"
+#include "ripieno/optim/lookahead.h"
+#include "ripieno/optim/muon.h"
 #include "ripieno/optim/sgd.h"
 
 namespace ripieno {
@@ -25,12 +29,29 @@ constexpr Known known[] = {
      [](const OptimiserOptions& o, std::size_t n, DType t) -> Made {
        return std::make_unique<Adam>(o, Adam::WeightDecay::decoupled, n, t);
      }},
+    {"muon", [](const OptimiserOptions& o, std::size_t n, DType t) -> Made { return std::make_unique<Muon>(o, n, t); }},
 };
+
+/// The named rule, for all numbers.
+Made make_rule(const OptimiserOptions& options, std::size_t elements, DType type) {
+  std::string names;
+  for (const Known& one : known) {
+    if (options.name == one.name) return one.make(options, elements, type);
+    names += text(names.empty() ? "" : ", ", one.name);
+  }
+  fail(ErrorKind::usage, "optimiser: name = \"", options.name, "\" is unknown; the known ones are ", names);
+}
 
 // Both conditions are written so that NaN fails them.
 void check_not_negative(const char* option, double value) {
   if (!(value >= 0 && std::isfinite(value))) {
     fail(ErrorKind::usage, "optimiser: ", option, " = ", value, "; give a finite number of 0 or more");
+  }
+}
+
+void check_positive(const char* option, double value) {
+  if (!(value > 0 && std::isfinite(value))) {
+    fail(ErrorKind::usage, "optimiser: ", option, " = ", value, "; give a finite number above 0");
   }
 }
 
@@ -48,18 +69,24 @@ std::unique_ptr<Optimiser> make_optimiser(const OptimiserOptions& options, std::
   check_fraction("beta2", options.beta2);
   check_not_negative("weight_decay", options.weight_decay);
   check_not_negative("epsilon", options.epsilon);
+  check_fraction("sgd_momentum", options.sgd_momentum);
+  check_positive("newton_schulz", options.newton_schulz);
+  check_positive("vector_factor", options.vector_factor);
+  check_positive("head_factor", options.head_factor);
+  check_not_negative("first_layer_steps", static_cast<double>(options.first_layer_steps));
+  check_not_negative("lookahead_every", static_cast<double>(options.lookahead_every));
+  check_fraction("lookahead_decay", options.lookahead_decay);
+  check_not_negative("lookahead_power", options.lookahead_power);
+  check_positive("total_steps", static_cast<double>(options.total_steps));
   if (options.nesterov && options.momentum == 0) {
     fail(ErrorKind::usage, "optimiser: nesterov = true with momentum = 0; give a momentum above 0");
   }
   if (type != DType::fp32 && type != DType::fp64) {
     fail(ErrorKind::usage, "optimiser: cannot step on weights in ", name(type), "; keep them in fp32 or fp64");
   }
-  std::string names;
-  for (const Known& one : known) {
-    if (options.name == one.name) return one.make(options, elements, type);
-    names += text(names.empty() ? "" : ", ", one.name);
-  }
-  fail(ErrorKind::usage, "optimiser: name = \"", options.name, "\" is unknown; the known ones are ", names);
+  Made made = has_groups(options) ? std::make_unique<ByGroup>(options, elements, type, make_rule) : make_rule(options, elements, type);
+  if (options.lookahead_every == 0) return made;
+  return std::make_unique<Lookahead>(std::move(made), options, elements, type);
 }
 
 }  // namespace ripieno

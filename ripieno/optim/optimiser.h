@@ -4,8 +4,10 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "ripieno/core/span.h"
 #include "ripieno/core/state.h"
@@ -22,26 +24,50 @@ class Optimiser {
   virtual void begin_step() = 0;
 
   /// Updates weights[i] from gradients[i] for the part of the flat parameters that starts at element `offset` of the
-  /// whole; the gradients are not changed. Any partition of the whole gives the same bits. Spans without data
-  /// (simulation) are checked and left. Throws Error(internal) on a part outside the whole, on spans of unlike size or
+  /// whole; the gradients are not changed. Any partition of the whole gives the same bits (muon: into whole matrices).
+  /// Spans without data (simulation) are checked and left. Throws Error(internal) on a part outside the whole, on spans of unlike size or
   /// type, and before the first begin_step().
   virtual void update(std::size_t offset, FloatSpan weights, FloatSpan gradients, double learning_rate) = 0;
 
   /// Shows "optimiser.step" (steps begun) and, at their full size even before the first step, the flat state: for sgd
-  /// with momentum "optimiser.momentum", for adam and adamw "optimiser.mean" and "optimiser.square". A walk that
-  /// overwrites them resumes exactly.
+  /// with momentum and muon "optimiser.momentum", for adam and adamw "optimiser.mean" and "optimiser.square" (by_group.h
+  /// and lookahead.h say theirs). A walk that overwrites them resumes exactly.
   virtual void visit(StateVisitor&) = 0;
+};
+
+/// A tensor of the parameters, for optimisers that do not treat all numbers alike: elements [begin, end).
+struct TensorShape {
+  std::size_t begin = 0, end = 0;
+  std::size_t rows = 0;      ///< of the matrix that it is, its first dimension; 0: a vector, of at most one dimension
+  bool first_layer = false;  ///< of the layer that sees the data
 };
 
 /// Values out of range are refused whatever the name; those that the named optimiser does not use have no effect.
 struct OptimiserOptions {
-  std::string name = "sgd";  ///< sgd, adam (weight decay as L2), adamw (decoupled weight decay)
-  double momentum = 0;       ///< sgd: 0 <= momentum < 1
+  std::string name = "sgd";  ///< sgd, adam (weight decay as L2), adamw (decoupled weight decay), muon
+  double momentum = 0;       ///< sgd, muon: 0 <= momentum < 1
   double weight_decay = 0;   ///< >= 0
-  bool nesterov = false;     ///< sgd: needs momentum > 0
+  bool nesterov = false;     ///< sgd, muon: needs momentum > 0
   double beta1 = 0.9;        ///< adam, adamw: 0 <= beta1 < 1
   double beta2 = 0.999;      ///< adam, adamw: 0 <= beta2 < 1
   double epsilon = 1e-8;     ///< adam, adamw: >= 0
+
+  // muon.h: hidden layers' matrices; sgd steps on the others
+  int newton_schulz = 5;     ///< iterations, >= 1
+  bool normalise = false;    ///< each matrix is kept at the norm sqrt(rows)
+  double sgd_momentum = 0;   ///< of the others: 0 <= momentum < 1
+
+  // by_group.h
+  double vector_factor = 1;             ///< times the learning rate, of vectors: > 0
+  double head_factor = 1;               ///< times the learning rate, of the last matrix: > 0
+  std::int64_t first_layer_steps = 0;   ///< after which the first layer rests; 0: never
+  std::vector<TensorShape> tensors = {};  ///< one after the other, all of the parameters: needed by muon and the three above
+
+  // lookahead.h
+  std::int64_t lookahead_every = 0;  ///< steps between two averages; 0: none
+  double lookahead_decay = 0.5;      ///< of what was averaged so far, 0 <= decay < 1
+  double lookahead_power = 0;        ///< of the fraction of training, times the decay: >= 0
+  std::int64_t total_steps = 1;      ///< of training, >= 1
 };
 
 /// An optimiser of `elements` parameters of `type`, fp32 or fp64. Throws Error(usage), with the option and its value,

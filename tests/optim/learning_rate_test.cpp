@@ -48,6 +48,19 @@ TEST(LearningRate, OneCycleRisesToItsPeakAndFalls) {
   EXPECT_DOUBLE_EQ(rate.at(20), 0.01);
 }
 
+TEST(LearningRate, TriangularGoesInStraightLines) {
+  const LearningRate rate({.schedule = "triangular", .base = 2, .final_fraction = 0.07, .peak_at = 0.25, .start_fraction = 0.2}, 8, 1);
+  EXPECT_DOUBLE_EQ(rate.at(0), 0.4);
+  EXPECT_DOUBLE_EQ(rate.at(1), 1.2);
+  EXPECT_DOUBLE_EQ(rate.at(2), 2);
+  EXPECT_DOUBLE_EQ(rate.at(5), 1.07);
+  EXPECT_DOUBLE_EQ(rate.at(8), 0.14);
+  const LearningRate down({.schedule = "triangular", .base = 2, .peak_at = 0}, 8, 1);
+  EXPECT_DOUBLE_EQ(down.at(0), 2);
+  EXPECT_DOUBLE_EQ(down.at(2), 1.5);
+  EXPECT_DOUBLE_EQ(down.at(8), 0);
+}
+
 // torch.optim.lr_scheduler.OneCycleLR(max_lr=0.4, total_steps=11, pct_start=0.4): its peak is at 0.4 * 11 - 1.
 TEST(LearningRate, OneCycleIsPyTorchs) {
   const std::vector<double> torch = {0.016000000000000014, 0.09229414981518275, 0.2605432940938398,  0.3870346680456363,

@@ -146,6 +146,28 @@ constexpr std::array cases{
            s.shapes = {{6, 4}};
            s.learner.bucket_elements = 24;
          }},
+    Case{"muon", "ring", 3, 2,
+         [](Setup& s) {
+           s.shapes = {{3, 5}, {4, 2}, {2, 2, 1}, {3}};
+           s.learner.features = s.learner.bucket_elements = 30;
+           OptimiserOptions& o = s.plan.optimiser;
+           o.name = "muon";
+           o.nesterov = o.normalise = true;
+           o.newton_schulz = 3;
+           o.sgd_momentum = 0.7;
+           o.vector_factor = 2;
+           o.head_factor = 0.5;
+           o.weight_decay = 0.1;
+           o.tensors = {{0, 15, 3}, {15, 23, 4}, {23, 27, 2}, {27, 30, 0}};
+         }},
+    Case{"lookahead", "ring", 3, 2,
+         [](Setup& s) {
+           OptimiserOptions& o = s.plan.optimiser;
+           o.lookahead_every = 3;
+           o.lookahead_decay = 0.6;
+           o.lookahead_power = 2;
+           o.total_steps = 14;
+         }},
 };
 
 }  // namespace ripieno::testing

@@ -58,6 +58,8 @@ CASES = {
     "int8-hops": ("int8_hops", {"momentum": 0.8}),
     "qsgd": ("qsgd", {"momentum": 0.8, "bits": 5}),
     "powersgd-1": ("powersgd", {"momentum": 0.8, "factors": [[1, 0, 0, 0, 0]]}),
+    "muon": ("muon", {"momentum": 0.8, "sgd_momentum": 0.8, "newton_schulz": 4, "vector_factor": 1, "head_factor": 1, "weight_decay": 0.2}),
+    "lookahead": ("lookahead", {"momentum": 0.8, "lookahead_every": 4, "lookahead_decay": 0.5, "lookahead_power": 1, "total_steps": 15}),
     "powersgd-2": ("powersgd", {"momentum": 0.8, "factors": [[1, 0, 0, 0, 0, 1, 0, 0]]}),
 }
 
