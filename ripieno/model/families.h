@@ -27,4 +27,7 @@ std::shared_ptr<Classifier> make_resnet18();
 /// 3 x 32 x 32 -> 10 logits, 23,272,266 parameters.
 std::shared_ptr<Classifier> make_alexnet();
 
+/// 3 x 32 x 32 -> 10 logits, 1,971,352 trained parameters; prepare() sets the 288 frozen ones of its first layer.
+std::shared_ptr<Classifier> make_airbench();
+
 }  // namespace ripieno

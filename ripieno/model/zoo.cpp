@@ -21,6 +21,8 @@ Zoo zoo() {
            [] { return make_resnet18(); }});
   zoo.add({"alexnet", "AlexNet for small images, Krizhevsky et al., 2012", 3, 32, 32, 10, 23'272'266,
            [] { return make_alexnet(); }});
+  zoo.add({"airbench", "the small network of airbench94, with a whitened first layer, Jordan, 2024", 3, 32, 32, 10, 1'971'352,
+           [] { return make_airbench(); }});
   return zoo;
 }
 

@@ -3,6 +3,7 @@
 //   conv- NAME IN OUT SIZE     weight only
 //   bn NAME CHANNELS           weight, bias; buffers running_mean, running_var, num_batches_tracked
 //   linear NAME IN OUT         weight OUT x IN, bias OUT
+//   linear- NAME IN OUT        weight only
 #pragma once
 
 #include <cstdint>
@@ -40,8 +41,8 @@ inline StateDict read_state_dict(const std::string& layers) {
       result.buffers.emplace_back(name + ".num_batches_tracked", std::vector<std::int64_t>{});
       continue;
     }
-    parameter(".weight", kind == "linear" ? std::vector{out, in} : std::vector{out, in, size, size});
-    if (kind != "conv-") parameter(".bias", {out});
+    parameter(".weight", kind.starts_with("linear") ? std::vector{out, in} : std::vector{out, in, size, size});
+    if (!kind.ends_with('-')) parameter(".bias", {out});
   }
   return result;
 }
@@ -138,6 +139,21 @@ conv features.8 384 256 3
 conv features.10 256 256 3
 linear classifier.1 1024 4096
 linear classifier.4 4096 4096
-linear classifier.6 4096 10)"}};
+linear classifier.6 4096 10)"},
+    {"airbench", R"(
+conv whiten 3 24 2
+conv- block1.conv1 24 64 3
+bn block1.norm1 64
+conv- block1.conv2 64 64 3
+bn block1.norm2 64
+conv- block2.conv1 64 256 3
+bn block2.norm1 256
+conv- block2.conv2 256 256 3
+bn block2.norm2 256
+conv- block3.conv1 256 256 3
+bn block3.norm1 256
+conv- block3.conv2 256 256 3
+bn block3.norm2 256
+linear- head 256 10)"}};
 
 }  // namespace ripieno
