@@ -49,6 +49,12 @@ constexpr std::array table{
     Refusal{"exchange.overlap = forward with train.precision = fp16",
             "whether a step overflowed, and is not taken, is known when its last bucket is averaged: too late for the first",
             "take bf16, or exchange.overlap = backward", [](const Choice& c) { return c.plan.exchange.forward && c.loss_scale; }},
+    Refusal{"optimiser muon, learning_rate.vector_factor or head_factor, or train.first_layer_epochs with a parameter server",
+            "a server has parts of the model whose tensors it does not know", "take a strategy that averages, such as ddp",
+            [](const Choice& c) {
+              const OptimiserOptions& o = c.plan.optimiser;
+              return c.info.has_servers && (o.name == "muon" || o.vector_factor != 1 || o.head_factor != 1 || o.first_layer_steps > 0);
+            }},
     Refusal{"ps.placement = beside, ps.servers > workers", "every shard lives beside a worker of its own",
             "lower ps.servers, or set ps.placement = own",
             [](const Choice& c) { return c.info.has_servers && c.plan.servers.beside && c.plan.servers.count > c.workers; }},

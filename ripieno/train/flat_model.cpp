@@ -111,6 +111,12 @@ FlatModel::FlatModel(std::shared_ptr<torch::nn::Module> module, FlatOptions opti
     trained_[i].mutable_grad() = gradient_views_[i];
   }
 
+  const auto layer_of = [&](std::size_t i) {
+    const std::string& name = layout_.tensors[i].name;
+    return name.substr(0, name.rfind('.'));
+  };
+  while (first_layer_ < trained_.size() && layer_of(first_layer_) == layer_of(0)) ++first_layer_;
+
   // Buckets from the last parameter to the first: the order in which backward makes gradients ready.
   bucket_of_.resize(trained_.size());
   std::size_t end = layout_.parameters, tensors = 0;
@@ -151,6 +157,11 @@ void FlatModel::zero_gradients() {
   for (std::size_t i = 0; i < trained_.size(); ++i) trained_[i].mutable_grad() = gradient_views_[i];
   watch_->left = tensors_in_;
   watch_->seen.assign(trained_.size(), false);
+  for (std::size_t i = 0; i < first_layer_ && !trained_[i].requires_grad(); ++i) --watch_->left[bucket_of_[i]];
+}
+
+void FlatModel::train_first_layer(bool on) {
+  for (std::size_t i = 0; i < first_layer_; ++i) trained_[i].set_requires_grad(on);
 }
 
 void FlatModel::collect_gradients() {

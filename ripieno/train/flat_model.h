@@ -32,11 +32,16 @@ class FlatModel {
 
   torch::nn::Module& module() { return *module_; }
   const Layout& layout() const { return layout_; }
+  /// How many of the layout's first tensors are the first layer's.
+  std::size_t first_layer() const { return first_layer_; }
   FloatSpan parameters() const;
   FloatSpan gradients() const;
   FloatSpan buffers() const;
   FloatSpan frozen() const;
 
+  /// Whether the parameters of the first layer (those whose names begin as the first trained one's) get gradients: the next
+  /// passes then leave theirs at zero and save the work.
+  void train_first_layer(bool on);
   /// Zeroes the gradients, and starts to watch for ready buckets anew.
   void zero_gradients();
   /// Called, on the thread that runs backward(), once all gradients of a bucket have been accumulated.
@@ -54,6 +59,7 @@ class FlatModel {
   Layout layout_;
   std::vector<torch::Tensor> trained_, gradient_views_;
   torch::Tensor parameters_, gradients_, buffers_, frozen_;
+  std::size_t first_layer_ = 0;         // trained tensors of the first layer
   std::vector<std::size_t> bucket_of_;  // of each trained tensor
   std::vector<std::size_t> tensors_in_;  // of each bucket
   std::shared_ptr<Watch> watch_;

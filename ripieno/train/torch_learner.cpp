@@ -106,6 +106,7 @@ struct TorchLearner::State {
     Random random(options.seed, (std::uint64_t{id.epoch} << 40) ^ (std::uint64_t{id.step} << 12) ^ static_cast<std::uint64_t>(options.worker));
     torch::manual_seed(random.next());
     model->train();
+    flat->train_first_layer(options.first_layer_epochs == 0 || id.epoch < options.first_layer_epochs);
     result.loss = batch.size() > 0 ? 0.0 : NAN;
     result.samples = static_cast<std::uint32_t>(batch.size());
     result.global_samples = batch.global_count;
@@ -159,7 +160,8 @@ struct TorchLearner::State {
     Evaluation sums;
     for (std::uint32_t at = begin; at < end; at += options.evaluation_batch) {
       Batch batch = test.load_range(at, std::min(end, at + options.evaluation_batch));
-      const torch::Tensor output = logits(images(batch, 0, batch.size()));
+      const torch::Tensor output = logits_of_views(options.test_views, images(batch, 0, batch.size()),
+                                                   [this](const torch::Tensor& view) { return logits(view); });
       const torch::Tensor target = labels(batch, 0, batch.size());
       sums.loss += torch::nn::functional::cross_entropy(
                        output, target, torch::nn::functional::CrossEntropyFuncOptions().reduction(torch::kSum))
@@ -329,6 +331,7 @@ void TorchLearner::visit(StateVisitor& visitor) {
   }
 }
 
+std::size_t TorchLearner::first_layer() const { return state_->flat->first_layer(); }
 const Sampler& TorchLearner::sampler() const { return state_->train.sampler(); }
 
 std::uint64_t TorchLearner::bytes_read() const {

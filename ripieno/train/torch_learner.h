@@ -1,6 +1,7 @@
 // A learner that computes with LibTorch: a classifier, its training and test data, and the precision it computes in.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -22,10 +23,26 @@ enum class Precision : std::uint8_t {
 /// Throws Error(usage) on an unknown name.
 Precision find_precision(const std::string& name);
 
+/// Of each image in evaluation, whose logits are averaged (Jordan, arXiv:2404.00498, 2024).
+enum class TestViews : std::uint8_t {
+  one,
+  flipped,          ///< it and its mirror image
+  flipped_shifted,  ///< both, half of the weight; and both moved by a pixel down and right, and up and left, a quarter each
+};
+
+/// "none", "flip", "flip-shift". Throws Error(usage) on another.
+TestViews find_test_views(const std::string& name);
+
+/// Sum of weight * logits(view) over the views of N x C x H x W images.
+torch::Tensor logits_of_views(TestViews views, const torch::Tensor& images,
+                              const std::function<torch::Tensor(const torch::Tensor&)>& logits);
+
 struct TorchOptions {
   Precision precision = Precision::fp32;
   FlatOptions flat;
   double label_smoothing = 0;
+  std::uint32_t first_layer_epochs = 0;  ///< after which the first layer's parameters get no gradient; 0: never
+  TestViews test_views = TestViews::one;
   std::uint32_t accumulate = 1;  ///< parts that a batch is cut into, whose gradients are added up
   int threads = 1;               ///< compute threads
   std::uint64_t seed = 0;        ///< of dropout
@@ -55,6 +72,8 @@ class TorchLearner final : public Learner {
   Task<Evaluation> evaluate(int part, int parts) override;
   void visit(StateVisitor& visitor) override;
 
+  /// How many of the layout's first tensors are the first layer's.
+  std::size_t first_layer() const;
   /// Who takes which samples of the training set.
   const Sampler& sampler() const;
   /// Bytes read from the data's files so far.
