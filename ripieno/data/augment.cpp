@@ -18,7 +18,18 @@ void normalise_run(const std::uint8_t* from, std::size_t n, float mean, float st
   for (std::size_t i = 0; i < n; ++i) to[i] = (static_cast<float>(from[i]) / 255.0f - mean) / std;
 }
 
+constexpr std::uint64_t for_first_flip = 0x666C6970;  // "flip"
+
+/// The pixel that lies at `i` when 0 .. n-1 is mirrored at 0 and n-1; within n-1 of them.
+int reflected(int i, int n) { return i < 0 ? -i : i >= n ? 2 * (n - 1) - i : i; }
+
 }  // namespace
+
+std::optional<bool> decided_flip(const AugmentOptions& options, std::uint64_t seed, std::uint32_t epoch, std::uint32_t sample) {
+  if (!options.flip || !options.alternate) return std::nullopt;
+  const bool first = Random(seed ^ for_first_flip, sample).next() >> 63;
+  return first != (epoch % 2 == 1);
+}
 
 void normalise(std::span<const std::uint8_t> pixels, ImageShape shape, const Normalisation& normalisation,
                std::span<float> out) {
@@ -30,10 +41,15 @@ void normalise(std::span<const std::uint8_t> pixels, ImageShape shape, const Nor
 }
 
 void augment(std::span<const std::uint8_t> pixels, ImageShape shape, const AugmentOptions& options,
-             const Normalisation& normalisation, Random& random, std::span<float> out) {
+             const Normalisation& normalisation, Random& random, std::span<float> out, std::optional<bool> flipped_as) {
   check(pixels, shape, out);
   const int padding = options.crop_padding;
   if (padding < 0) fail(ErrorKind::usage, "crop_padding is ", padding, " where 0 or more is needed");
+  const bool reflects = options.border == Border::reflected;
+  if (reflects && padding >= std::min(shape.height, shape.width)) {
+    fail(ErrorKind::usage, "crop_padding is ", padding, " where an image of ", shape.height, " x ", shape.width,
+         " is reflected; give less than its smaller side");
+  }
   const Normalisation used = options.normalise ? normalisation : Normalisation{};
 
   // The window's corner relative to the image's: -padding .. padding.
@@ -42,7 +58,7 @@ void augment(std::span<const std::uint8_t> pixels, ImageShape shape, const Augme
   };
   const int top = padding > 0 ? offset() : 0;
   const int left = padding > 0 ? offset() : 0;
-  const bool flipped = options.flip && random.next() >> 63;
+  const bool flipped = flipped_as ? *flipped_as : options.flip && random.next() >> 63;
   if (top == 0 && left == 0 && !flipped) return normalise(pixels, shape, used, out);
 
   // Columns [begin, end) of the window lie in the image.
@@ -55,7 +71,7 @@ void augment(std::span<const std::uint8_t> pixels, ImageShape shape, const Augme
     normalise_run(&black, 1, mean, std, &outside);
     for (int y = 0; y < shape.height; ++y) {
       float* const row = out.data() + (static_cast<std::ptrdiff_t>(c) * shape.height + y) * shape.width;
-      const int source = y + top;
+      const int source = reflects ? reflected(y + top, shape.height) : y + top;
       if (source < 0 || source >= shape.height || begin == end) {
         std::fill_n(row, shape.width, outside);
         continue;
@@ -64,6 +80,11 @@ void augment(std::span<const std::uint8_t> pixels, ImageShape shape, const Augme
       std::fill(row, row + begin, outside);
       normalise_run(pixels.data() + from, static_cast<std::size_t>(end - begin), mean, std, row + begin);
       std::fill(row + end, row + shape.width, outside);
+      if (reflects) {
+        const std::uint8_t* const line = pixels.data() + (static_cast<std::ptrdiff_t>(c) * shape.height + source) * shape.width;
+        for (int x = 0; x < begin; ++x) normalise_run(line + reflected(x + left, shape.width), 1, mean, std, row + x);
+        for (int x = end; x < shape.width; ++x) normalise_run(line + reflected(x + left, shape.width), 1, mean, std, row + x);
+      }
       if (flipped) std::reverse(row, row + shape.width);
     }
   }

@@ -40,7 +40,8 @@ Batch Loader::load(std::uint32_t epoch, std::uint32_t step) {
     batch.labels[i] = dataset_->read(chosen.indices[i], image_);
     Random random(key, chosen.indices[i]);
     augment(image_, shape, augmentation_, normalisation_, random,
-            std::span(batch.pixels).subspan(i * image_.size(), image_.size()));
+            std::span(batch.pixels).subspan(i * image_.size(), image_.size()),
+            decided_flip(augmentation_, seed_, epoch, chosen.indices[i]));
   }
   return batch;
 }

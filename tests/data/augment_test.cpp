@@ -101,6 +101,64 @@ TEST(Augment, FlipsHalfOfAll) {
   EXPECT_NEAR(flipped, 500, 100);
 }
 
+/// The definition of a reflected border, with the image's pixels unfolded one by one.
+std::vector<float> reflected(int top, int left) {
+  const auto pixels = image();
+  const auto fold = [](int i, int n) {
+    while (i < 0 || i >= n) i = i < 0 ? -i : 2 * n - 2 - i;
+    return i;
+  };
+  std::vector<float> out;
+  for (int c = 0; c < shape.channels; ++c) {
+    for (int y = 0; y < shape.height; ++y) {
+      for (int x = 0; x < shape.width; ++x) {
+        const int at = (c * shape.height + fold(y + top, shape.height)) * shape.width + fold(x + left, shape.width);
+        out.push_back(expected(pixels[static_cast<std::size_t>(at)], c));
+      }
+    }
+  }
+  return out;
+}
+
+TEST(Augment, ReflectsAtTheBorder) {
+  for (const int padding : {1, 2, 4}) {
+    std::map<std::vector<float>, int> seen;
+    Random random(7);
+    for (int i = 0; i < 5000; ++i) ++seen[augmented({.crop_padding = padding, .border = Border::reflected}, random)];
+    std::map<std::vector<float>, int> due;
+    for (int top = -padding; top <= padding; ++top) {
+      for (int left = -padding; left <= padding; ++left) ++due[reflected(top, left)];
+    }
+    EXPECT_EQ(seen.size(), due.size()) << "padding " << padding;
+    for (const auto& [result, times] : seen) EXPECT_TRUE(due.contains(result)) << "no window, padding " << padding;
+  }
+  Random random(1);
+  EXPECT_THROW(augmented({.crop_padding = 5, .border = Border::reflected}, random), Error);
+}
+
+TEST(Augment, AlternatesFlipsByEpoch) {
+  const AugmentOptions alternate{.flip = true, .alternate = true};
+  int first = 0;
+  for (std::uint32_t sample = 0; sample < 1000; ++sample) {
+    const bool in_first = decided_flip(alternate, 5, 0, sample).value();
+    first += in_first;
+    for (std::uint32_t epoch = 1; epoch < 5; ++epoch) {
+      ASSERT_EQ(decided_flip(alternate, 5, epoch, sample).value(), in_first == (epoch % 2 == 0)) << sample;
+    }
+  }
+  EXPECT_NEAR(first, 500, 100);
+  EXPECT_FALSE(decided_flip({.flip = true}, 5, 0, 1).has_value());
+  EXPECT_FALSE(decided_flip({.alternate = true}, 5, 0, 1).has_value());
+
+  const auto pixels = image();
+  std::vector<float> out(pixels.size());
+  for (const bool flipped : {false, true}) {
+    Random random(1);
+    augment(pixels, shape, alternate, normalisation, random, out, flipped);
+    EXPECT_EQ(out, reference(0, 0, flipped));
+  }
+}
+
 TEST(Augment, RefusesWhatCannotBe) {
   Random random(1);
   EXPECT_THROW(augmented({.crop_padding = -1}, random), Error);
