@@ -32,6 +32,15 @@ void check_fit(const ModelInfo& model, const Dataset& data, const std::string& d
        data.classes());
 }
 
+/// Gives a model that asks for them the first training images.
+void prepare(Classifier& model, Loader& train) {
+  const std::uint32_t count = std::min(model.images_to_prepare(), train.dataset().size());
+  if (count == 0) return;
+  Batch batch = train.load_range(0, count);
+  const ImageShape shape = train.dataset().shape();
+  model.prepare(torch::from_blob(batch.pixels.data(), {count, shape.channels, shape.height, shape.width}, torch::kFloat32));
+}
+
 int compute_threads(const Settings& settings) {
   const int threads = settings.get<int>("train.threads");
   if (threads > 0) return threads;
@@ -56,6 +65,15 @@ Plan plan_of(const Settings& settings) {
   plan.optimiser.beta1 = settings.get<double>("optimiser.beta1");
   plan.optimiser.beta2 = settings.get<double>("optimiser.beta2");
   plan.optimiser.epsilon = settings.get<double>("optimiser.epsilon");
+  plan.optimiser.first_layer_steps = settings.get<std::int64_t>("train.first_layer_epochs");  // in epochs until know_model()
+  plan.optimiser.newton_schulz = settings.get<int>("optimiser.newton_schulz");
+  plan.optimiser.normalise = settings.get<bool>("optimiser.normalise");
+  plan.optimiser.sgd_momentum = settings.get<double>("optimiser.sgd_momentum");
+  plan.optimiser.vector_factor = settings.get<double>("learning_rate.vector_factor");
+  plan.optimiser.head_factor = settings.get<double>("learning_rate.head_factor");
+  plan.optimiser.lookahead_every = settings.get<std::int64_t>("optimiser.lookahead_every");
+  plan.optimiser.lookahead_decay = settings.get<double>("optimiser.lookahead_decay");
+  plan.optimiser.lookahead_power = settings.get<double>("optimiser.lookahead_power");
   plan.learning_rate.schedule = settings.get<std::string>("learning_rate.schedule");
   plan.learning_rate.base = settings.get<double>("learning_rate.base");
   plan.learning_rate.warmup_epochs = settings.get<double>("learning_rate.warmup_epochs");
@@ -96,6 +114,20 @@ Plan plan_of(const Settings& settings) {
   plan.outer.beta2 = settings.get<double>("outer.beta2");
   plan.outer.epsilon = settings.get<double>("outer.epsilon");
   return plan;
+}
+
+void know_model(Plan* plan, const Settings& settings, TorchLearner& learner) {
+  const Layout& layout = learner.layout();
+  OptimiserOptions& optimiser = plan->optimiser;
+  optimiser.tensors.clear();
+  for (const Layout::Tensor& tensor : layout.tensors) {
+    const auto rows = tensor.shape.size() < 2 ? std::size_t{0} : static_cast<std::size_t>(tensor.shape[0]);
+    optimiser.tensors.push_back({tensor.range.begin, tensor.range.end, rows, optimiser.tensors.size() < learner.first_layer()});
+  }
+  const std::uint32_t batches = learner.steps_per_epoch(), passes = settings.get<std::string>("strategy") == "accumulate" ? plan->passes : 1;
+  const std::int64_t steps = (batches + passes - 1) / passes;
+  optimiser.first_layer_steps = settings.get<std::int64_t>("train.first_layer_epochs") * steps;
+  optimiser.total_steps = std::max<std::int64_t>(1, steps * plan->epochs);
 }
 
 Group group_of(const Settings& settings, std::shared_ptr<Endpoint> endpoint) {
@@ -164,7 +196,9 @@ std::unique_ptr<TorchLearner> make_learner(const Settings& settings, const Zoo& 
   if (sampling.sharing != "even" && sampling.partition != Partition::global_batches) labels = labels_of(*open(settings, Split::train));
   AugmentOptions augmentation;
   augmentation.crop_padding = settings.get<int>("data.crop_padding");
+  augmentation.border = settings.get<std::string>("data.crop_border") == "black" ? Border::black : Border::reflected;
   augmentation.flip = settings.get<bool>("data.flip");
+  augmentation.alternate = settings.get<bool>("data.flip_alternate");
   augmentation.normalise = settings.get<bool>("data.normalise");
   const Normalisation normalisation = find_dataset(data_name).normalisation;
   Loader train_loader(train, Sampler(train->size(), sampling, labels), augmentation, normalisation, seed);
@@ -176,6 +210,9 @@ std::unique_ptr<TorchLearner> make_learner(const Settings& settings, const Zoo& 
   options.flat.channels_last = settings.get<bool>("train.channels_last");
   options.flat.memory = std::move(memory);
   options.label_smoothing = settings.get<double>("train.label_smoothing");
+  options.first_layer_epochs = settings.get<std::uint32_t>("train.first_layer_epochs");
+  options.test_views = find_test_views(settings.get<std::string>("evaluate.tta"));
+  options.evaluation_batch = settings.get<std::uint32_t>("evaluate.batch");
   options.accumulate = settings.get<std::uint32_t>("train.accumulate");
   options.threads = compute_threads(settings);
   options.seed = seed;
@@ -185,7 +222,9 @@ std::unique_ptr<TorchLearner> make_learner(const Settings& settings, const Zoo& 
   options.image_cost = from_seconds(settings.get<double>("simulated.image_us") * 1e-6 * factor);
 
   torch::manual_seed(seed);
-  return std::make_unique<TorchLearner>(runtime, recorder, info.make(), std::move(train_loader), std::move(test_loader),
+  std::shared_ptr<Classifier> model = info.make();
+  prepare(*model, train_loader);
+  return std::make_unique<TorchLearner>(runtime, recorder, std::move(model), std::move(train_loader), std::move(test_loader),
                                         options);
 }
 
@@ -210,7 +249,9 @@ void check_job(const Settings& settings, const Zoo& zoo) {
   for (const Split split : {Split::train, Split::test}) {
     check_fit(model, *open(settings, split), settings.get<std::string>("data.name"));
   }
-  make_optimiser(plan.optimiser, 1, DType::fp32);
+  OptimiserOptions tried = plan.optimiser;
+  tried.tensors = {{0, 1, 1}};
+  make_optimiser(tried, 1, DType::fp32);
   LearningRate(plan.learning_rate, plan.epochs, plan.rate_scale);
 }
 

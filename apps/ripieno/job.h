@@ -39,6 +39,9 @@ std::vector<double> deaths_of(const Settings& settings);
 std::unique_ptr<TorchLearner> make_learner(const Settings& settings, const Zoo& zoo, int rank, Runtime& runtime,
                                            Recorder& recorder, Memory memory);
 
+/// Tells a plan what the optimiser must know of the model: its tensors, and how many steps there will be.
+void know_model(Plan* plan, const Settings& settings, TorchLearner& learner);
+
 /// Opens what the job names, so that what is wrong with it is said before anything starts. Unpacks data into the cache.
 void check_job(const Settings& settings, const Zoo& zoo);
 

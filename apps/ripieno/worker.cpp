@@ -144,6 +144,7 @@ Task<> run_rank(RankTask task, const Zoo* zoo, std::shared_ptr<CountedEndpoint> 
   Plan plan = settled(info, plan_of(task.settings), group);
   Recorder recorder(runtime, &endpoint->ledger(), std::make_unique<LineFile>(task.folder.metrics(rank)));
   const auto learner = make_learner(task.settings, *zoo, rank, runtime, recorder, group.memory());
+  know_model(&plan, task.settings, *learner);
 
   std::int64_t epochs_done = 0;
   std::optional<StateReader> saved;
