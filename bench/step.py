@@ -46,7 +46,7 @@ def rows(options):
                 return ripieno_settings(model, precision, batch, count, data, layout, options.sets)
 
             command = ["taskset", "-c", core, ranks.PYTHON, comparison.ROOT / "bench/peers/step.py", "--model", model, "--precision",
-                       precision, "--batch", batch, "--data", data, "--seed", 1, "--serve"]
+                       precision, "--batch", batch, "--data", data, "--seed", 1, "--serve", *["--keep-memory"] * options.peer_keeps_memory]
             with processes.Served(command, ranks.ONE_THREAD) as peer:
                 agree(model, precision, train(settings(LOSS_STEPS, False), core, 1)[1], peer.ask(f"losses {LOSS_STEPS}")["losses"])
                 chosen = peer.ask(f"choose {tries}")

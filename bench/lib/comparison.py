@@ -17,6 +17,8 @@ def parser(doc):
     found.add_argument("-r", "--repetitions", type=int, default=5, help="rounds in which each side has its turn, at least 5")
     found.add_argument("--quick", action="store_true", help="tiny sizes, two rounds: shows that all runs, measures nothing")
     found.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a further setting of Ripieno's")
+    found.add_argument("--peer-keeps-memory", action="store_true",
+                       help="step: have PyTorch's malloc keep freed memory as Ripieno's does; without: as PyTorch comes")
     found.add_argument("--route", action="append", default=[], help="of Ripieno's all-reduces; without: its own choice")
     return found
 
@@ -26,6 +28,7 @@ class Options:
         self.quick, self.repetitions = arguments.quick, 2 if arguments.quick else arguments.repetitions
         if self.repetitions < 5 and not self.quick:
             raise processes.Failed("at least 5 repetitions: with fewer there is no interval of 95 %")
+        self.peer_keeps_memory = arguments.peer_keeps_memory
         self.sets = dict(each.split("=", 1) for each in arguments.set)
         self.routes = [part for route in arguments.route for part in ("--route", route)]
         self.cores = machine.cores()

@@ -51,7 +51,10 @@ def main():
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--warmup", type=int, default=3)
     parser.add_argument("--serve", action="store_true")
+    parser.add_argument("--keep-memory", action="store_true", help="have malloc keep freed memory, as Ripieno's program does")
     arguments = parser.parse_args()
+    if arguments.keep_memory:
+        training.keep_freed_memory()
     torch.set_num_threads(1)
     peer = Peer(arguments)
     if not arguments.serve:

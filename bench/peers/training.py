@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import ctypes
 import os
 import resource
 import time
@@ -107,6 +108,13 @@ class Trainer:
             self.step()
             times.append(time.perf_counter() - start)
         return times
+
+
+def keep_freed_memory():
+    """What ripieno/core/memory.cpp does: not PyTorch's default, but within a user's reach."""
+    libc = ctypes.CDLL(None)
+    for option, value in ((-8, 1), (-4, 0), (-1, -1), (-2, 16 << 20)):  # M_ARENA_MAX, M_MMAP_MAX, M_TRIM_THRESHOLD, M_TOP_PAD
+        libc.mallopt(option, value)
 
 
 def cpu_seconds():
