@@ -1,0 +1,41 @@
+// What networks do to images whose channels lie together (N x H x W x C) besides convolutions: ReLU with 2 x 2 pooling and
+// batch normalisation with ReLU, in as few passes over memory as there can be, vectorised for the processor that is found at
+// run time (Highway). fp32 and bf16, computed in fp32; NaN stays NaN.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "ripieno/core/span.h"
+
+namespace ripieno {
+
+struct Images {
+  std::size_t count = 0, height = 0, width = 0, channels = 0;
+  std::size_t elements() const { return count * height * width * channels; }
+  /// After 2 x 2 pooling of stride 2, rounding down.
+  Images pooled() const { return {count, height / 2, width / 2, channels}; }
+};
+
+/// out = max(0, the largest of each 2 x 2 window); `chosen` (an entry an output): which of the window it was, counted
+/// 0 1 / 2 3, the first of equal ones, or 4 where the output is 0. `shape` is the input's.
+void relu_max_pool(FloatSpan out, std::uint8_t* chosen, FloatSpan in, Images shape);
+
+/// Every element of `in`, the gradient by relu_max_pool's input: `out`'s gradient where it was chosen, else 0.
+void relu_max_pool_gradient(FloatSpan in, FloatSpan out, const std::uint8_t* chosen, Images shape);
+
+/// Of each channel, over all pixels: the mean, and the mean square distance from it.
+void moments(FloatSpan in, std::size_t channels, float* mean, float* variance);
+
+/// out = in * scale + offset, a factor and a summand a channel; `more` (unless without data) is added, and then negative
+/// numbers become 0 where `relu`. `out` may be `in`.
+void scale_channels(FloatSpan out, FloatSpan in, std::size_t channels, const float* scale, const float* offset, FloatSpan more, bool relu);
+
+/// `gradient` is set to 0 where `result` (unless without data) is not above 0. Then, of each channel over all pixels:
+/// sum = that of the gradient, product = that of gradient * (in - mean).
+void gradient_moments(FloatSpan gradient, FloatSpan result, FloatSpan in, const float* mean, std::size_t channels, float* sum, float* product);
+
+/// out = gradient * a + in * b + c, three numbers a channel. `out` may be `gradient`.
+void combine_channels(FloatSpan out, FloatSpan gradient, FloatSpan in, const float* a, const float* b, const float* c, std::size_t channels);
+
+}  // namespace ripieno
