@@ -57,7 +57,7 @@ std::vector<Setting> table() {
       whole("train.epochs", 1, {1, 100000}, "passes over the data"),
       word("train.precision", "fp32", "of compute; bf16, fp16: autocast over fp32 weights, fp16 with a loss scale",
            {"fp32", "fp64", "bf16", "fp16"}),
-      flag("train.channels_last", false, "store images as N x H x W x C"),
+      flag("train.channels_last", true, "store images as N x H x W x C, which the fused layers need"),
       number("train.label_smoothing", 0, below_1, "share of a label given to all classes"),
       whole("train.accumulate", 1, {1, 1024}, "parts that a worker's batch is computed in, whose gradients are added up"),
       whole("train.threads", 1, {0, 4096}, "compute threads a worker; 0: all cores / workers"),

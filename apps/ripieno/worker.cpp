@@ -8,6 +8,7 @@
 #include "ripieno/collective/execute.h"
 #include "ripieno/core/file.h"
 #include "ripieno/core/kernels.h"
+#include "ripieno/core/usage.h"
 #include "ripieno/launch/join.h"
 #include "ripieno/train/checkpoint.h"
 
@@ -117,6 +118,10 @@ Summary summarise(const Settings& settings, const Plan& plan, int rank, const To
   own.exchange_payload_sent = run.exchange_payload_sent;
   if (!epochs.empty() && !std::isnan(epochs.back().own_accuracy)) own.own_accuracy = epochs.back().own_accuracy;
   own.bytes_read = learner.bytes_read();
+  if (run.kind == "computed") {
+    const CpuSeconds cpu = cpu_seconds();
+    own.process = ProcessUse{cpu.user, cpu.system, proportional_memory(), peak_resident_memory()};
+  }
   own.parameters_hash = hash(weights);
   if (!recorder.ages().empty()) own.staleness = recorder.ages();
   run.seconds = own.seconds;

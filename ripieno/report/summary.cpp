@@ -66,6 +66,12 @@ Json write(const RankSummary& rank) {
               {"bytes_read", rank.bytes_read},
               {"parameters_hash", hexadecimal(rank.parameters_hash)}};
   if (!rank.ways.empty()) all["ways"] = rank.ways;
+  if (const auto& used = rank.process) {
+    all["process"] = {{"cpu_user_s", used->cpu_user_s},
+                      {"cpu_system_s", used->cpu_system_s},
+                      {"proportional_bytes", used->proportional_bytes},
+                      {"peak_resident_bytes", used->peak_resident_bytes}};
+  }
   if (rank.staleness) {
     all["staleness"] = Json::object();
     for (const auto& [age, count] : *rank.staleness) all["staleness"][std::to_string(age)] = count;
@@ -116,6 +122,11 @@ RankSummary read_rank(const JsonField& field) {
   rank.parameters_hash = read_hash(field.at("parameters_hash"));
   if (field.has("ways")) {
     for (const JsonField& way : field.at("ways").items()) rank.ways.push_back(way.string());
+  }
+  if (field.has("process")) {
+    const JsonField used = field.at("process");
+    rank.process = ProcessUse{used.at("cpu_user_s").number(), used.at("cpu_system_s").number(),
+                              used.at("proportional_bytes").count(), used.at("peak_resident_bytes").count()};
   }
   if (!field.has("staleness")) return rank;
   rank.staleness.emplace();

@@ -30,6 +30,9 @@
 //                                      cloud is what the report by Cheng (2020) counts: rounds x model size
 //                "own_accuracy": 0.97, of its own weights, where they are not the consensus; else null
 //                "bytes_read": 1,      from the data set's files
+//                "process": {"cpu_user_s": 58.1, "cpu_system_s": 0.4,   of its process, from start to end; not in
+//                            "proportional_bytes": 1, "peak_resident_bytes": 1},   simulated runs. Memory: at the end,
+//                                      pages that processes share counted as shares; the most at once, counted in full
 //                "parameters_hash": "9f86d081884c7d65",   of its weights at the end, 16 hexadecimal digits
 //                "ways": ["", "shared memory", "tcp (another host)"],   how it reached each rank
 //                "staleness": {"0": 12, "1": 3}}]         asynchronous strategies: age in steps -> how many updates
@@ -68,6 +71,12 @@ struct ByteCounts {
   std::uint64_t payload_sent = 0, payload_received = 0, framing_sent = 0, framing_received = 0;
 };
 
+/// What a rank's process took.
+struct ProcessUse {
+  double cpu_user_s = 0, cpu_system_s = 0;
+  std::uint64_t proportional_bytes = 0, peak_resident_bytes = 0;  ///< 0 where the system does not tell
+};
+
 struct RankSummary {
   int rank = 0;
   std::optional<TestResult> test;
@@ -77,6 +86,7 @@ struct RankSummary {
   std::uint64_t exchange_payload_sent = 0;
   std::optional<double> own_accuracy;
   std::uint64_t bytes_read = 0;
+  std::optional<ProcessUse> process;
   std::uint64_t parameters_hash = 0;
   std::optional<std::map<std::int64_t, std::uint64_t>> staleness;
   std::vector<std::string> ways;

@@ -39,6 +39,7 @@ Summary sample() {
   s.ranks.push_back(rank);
   rank.rank = 1;
   rank.ways = {"shared memory", ""};
+  rank.process = ProcessUse{58.5, 0.25, 1ull << 33, 12345};
   rank.test = TestResult{0.5, std::nan("")};
   rank.staleness = std::map<std::int64_t, std::uint64_t>{{0, 12}, {3, 1}, {12, 2}};
   s.ranks.push_back(rank);
