@@ -2,6 +2,7 @@
 // as torchvision has it (the one-tower form of Krizhevsky, 2014), with a first convolution and poolings small enough
 // for 32 x 32 images: 32 -> 16 -> 8 -> 4 -> 2 pixels.
 #include "ripieno/model/families.h"
+#include "ripieno/model/fused.h"
 #include "ripieno/model/layers.h"
 
 namespace ripieno {
@@ -35,7 +36,7 @@ class AlexNet : public Classifier {
   }
 
   torch::Tensor forward(torch::Tensor images) override {
-    return classifier_->forward(torch::flatten(features_->forward(images), 1));
+    return forward_fused(classifier_, torch::flatten(forward_fused(features_, images), 1));
   }
 
  private:

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "ripieno/model/families.h"
+#include "ripieno/model/fused.h"
 #include "ripieno/model/layers.h"
 
 namespace ripieno {
@@ -23,10 +24,8 @@ struct BasicBlockImpl : torch::nn::Module {
   }
 
   torch::Tensor forward(torch::Tensor x) {
-    torch::Tensor y = bn1->forward(conv1->forward(x)).relu_();
-    y = bn2->forward(conv2->forward(y));
-    y += downsample.is_empty() ? x : downsample->forward(x);
-    return y.relu_();
+    const torch::Tensor y = forward_fused(conv2, forward_fused(bn1, forward_fused(conv1, x)));
+    return forward_fused(bn2, y, downsample.is_empty() ? x : forward_fused(downsample, x));
   }
 
   torch::nn::Conv2d conv1{nullptr}, conv2{nullptr};
@@ -55,7 +54,7 @@ class ResNet : public Classifier {
   }
 
   torch::Tensor forward(torch::Tensor images) override {
-    torch::Tensor x = bn1_->forward(conv1_->forward(images)).relu_();
+    torch::Tensor x = forward_fused(bn1_, forward_fused(conv1_, images));
     for (auto& stage : stages_) x = stage->forward(x);
     return fc_->forward(torch::flatten(torch::adaptive_avg_pool2d(x, {1, 1}), 1));
   }

@@ -1,6 +1,7 @@
 // VGG, configuration A (Simonyan and Zisserman, "Very deep convolutional networks for large-scale image recognition",
 // 2015) for 32 x 32 images: torchvision's `features`, which five poolings end at one pixel, and one linear layer.
 #include "ripieno/model/families.h"
+#include "ripieno/model/fused.h"
 #include "ripieno/model/layers.h"
 
 namespace ripieno {
@@ -28,7 +29,7 @@ class Vgg : public Classifier {
   }
 
   torch::Tensor forward(torch::Tensor images) override {
-    return classifier_->forward(torch::flatten(features_->forward(images), 1));
+    return classifier_->forward(torch::flatten(forward_fused(features_, images), 1));
   }
 
   static constexpr int pool = 0;  // in place of a number of channels

@@ -1,0 +1,20 @@
+// Runs a chain of layers with what belongs together done together, forward and backward: convolution, ReLU and 2 x 2
+// maximum pooling; batch normalisation, in training, and ReLU (and pooling); linear layer and ReLU. The result is that of
+// the layers one by one, up to the order in which sums are taken. Gradients of parameters go to where they are wanted
+// (model/gradient_places.h); under autocast the same operations run in 16 bits, and gradients of parameters are fp32.
+//
+// What is not of a known form runs as it is: other layers, types other than fp32, and convolutions whose weights are not
+// stored channels-last.
+#pragma once
+
+#include <torch/torch.h>
+
+namespace ripieno {
+
+torch::Tensor forward_fused(torch::nn::Sequential& layers, torch::Tensor x);
+/// relu(layer(x) + more); `more` may be undefined.
+torch::Tensor forward_fused(torch::nn::BatchNorm2d& layer, torch::Tensor x, torch::Tensor more = {});
+/// A convolution by itself.
+torch::Tensor forward_fused(torch::nn::Conv2d& layer, torch::Tensor x);
+
+}  // namespace ripieno

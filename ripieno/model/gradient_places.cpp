@@ -1,0 +1,23 @@
+#include "ripieno/model/gradient_places.h"
+
+namespace ripieno {
+namespace {
+
+// An operation's backward is called by autograd, which passes nothing on: this is how it finds the lender of its thread.
+thread_local GradientPlaces* places_of_thread = nullptr;
+
+}  // namespace
+
+LendGradientPlaces::LendGradientPlaces(GradientPlaces& places) : before_(std::exchange(places_of_thread, &places)) {}
+
+LendGradientPlaces::~LendGradientPlaces() { places_of_thread = before_; }
+
+torch::Tensor place_for_gradient(const torch::Tensor& parameter) {
+  if (places_of_thread) {
+    torch::Tensor place = places_of_thread->take(parameter);
+    if (place.defined()) return place;
+  }
+  return torch::empty_like(parameter);
+}
+
+}  // namespace ripieno

@@ -1,0 +1,32 @@
+// Where the fused operations of this room write the gradients of parameters: memory that someone lends them, so that a
+// gradient is computed to where it is wanted and never copied. Without a lender they allocate.
+#pragma once
+
+#include <torch/torch.h>
+
+namespace ripieno {
+
+class GradientPlaces {
+ public:
+  virtual ~GradientPlaces() = default;
+  /// Memory of the parameter's type, shape and strides, whose whole is going to be written, and that nobody else is given
+  /// in this pass; undefined where there is none. `parameter` is known by its address.
+  virtual torch::Tensor take(const torch::Tensor& parameter) = 0;
+};
+
+/// Lends to the operations that run on this thread, as long as it lives.
+class LendGradientPlaces {
+ public:
+  explicit LendGradientPlaces(GradientPlaces& places);
+  ~LendGradientPlaces();
+  LendGradientPlaces(const LendGradientPlaces&) = delete;
+  LendGradientPlaces& operator=(const LendGradientPlaces&) = delete;
+
+ private:
+  GradientPlaces* before_;
+};
+
+/// A tensor like the parameter to write its gradient into: a lent one, or a new one.
+torch::Tensor place_for_gradient(const torch::Tensor& parameter);
+
+}  // namespace ripieno

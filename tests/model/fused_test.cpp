@@ -1,0 +1,151 @@
+#include "ripieno/model/fused.h"
+
+#include <ATen/autocast_mode.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "ripieno/model/gradient_places.h"
+#include "ripieno/model/zoo.h"
+
+namespace ripieno {
+namespace {
+
+constexpr auto channels_last = torch::MemoryFormat::ChannelsLast;
+
+torch::nn::Sequential chain(std::int64_t in, std::int64_t middle, std::int64_t padding) {
+  torch::manual_seed(11);
+  torch::nn::Sequential layers;
+  layers->push_back(torch::nn::Conv2d(torch::nn::Conv2dOptions(in, middle, 3).padding(padding)));
+  layers->push_back(torch::nn::ReLU(torch::nn::ReLUOptions(true)));
+  layers->push_back(torch::nn::MaxPool2d(torch::nn::MaxPool2dOptions(2).stride(2)));
+  layers->push_back(torch::nn::Conv2d(torch::nn::Conv2dOptions(middle, 5, 3).padding(1)));
+  layers->push_back(torch::nn::ReLU(torch::nn::ReLUOptions(true)));
+  layers->push_back(torch::nn::Conv2d(torch::nn::Conv2dOptions(5, 20, 3).padding(1).stride(2).bias(false)));
+  layers->push_back(torch::nn::BatchNorm2d(20));
+  layers->push_back(torch::nn::Flatten());
+  for (auto& parameter : layers->parameters()) {
+    if (parameter.dim() == 4) parameter.set_data(parameter.detach().contiguous(channels_last));
+  }
+  return layers;
+}
+
+std::vector<torch::Tensor> gradients(torch::nn::Sequential& layers, torch::Tensor x, bool fused) {
+  layers->zero_grad();
+  x.mutable_grad() = torch::Tensor();
+  torch::Tensor y = fused ? forward_fused(layers, x) : layers->forward(x);
+  (y.to(torch::kFloat32) * torch::linspace(-1, 1, y.numel()).view_as(y)).sum().backward();
+  std::vector<torch::Tensor> all{y.detach().to(torch::kFloat32), x.grad()};
+  for (const auto& parameter : layers->parameters()) all.push_back(parameter.grad());
+  return all;
+}
+
+void expect_close(const std::vector<torch::Tensor>& found, const std::vector<torch::Tensor>& expected, double tolerance) {
+  ASSERT_EQ(found.size(), expected.size());
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const double scale = expected[i].abs().max().item<double>();
+    EXPECT_LE((found[i] - expected[i]).abs().max().item<double>(), tolerance * scale) << "tensor " << i << " of scale " << scale;
+    EXPECT_GT(scale, 0) << "tensor " << i;
+  }
+}
+
+TEST(Fused, EqualsTheLayersOneByOne) {
+  for (const std::int64_t size : {2, 3, 5, 8, 11}) {
+    for (const std::int64_t channels : {1, 3, 16}) {
+      for (const std::int64_t padding : {0, 1}) {
+        if (size < 4 && padding == 0) continue;  // no pixel would be left
+        SCOPED_TRACE(testing::Message() << size << " pixels, " << channels << " channels, padding " << padding);
+        auto layers = chain(channels, 19, padding);
+        const auto x = torch::randn({3, channels, size, size}).contiguous(channels_last).requires_grad_();
+        expect_close(gradients(layers, x, true), gradients(layers, x, false), 2e-5);
+      }
+    }
+  }
+}
+
+TEST(Fused, UnderAutocastGradientsOfParametersAreFp32AndEqualAutocasts) {
+  auto layers = chain(3, 32, 1);
+  const auto x = torch::randn({8, 3, 8, 8}).contiguous(channels_last).requires_grad_();
+  const auto run = [&](bool fused) {
+    at::autocast::set_autocast_dtype(at::kCPU, at::kBFloat16);
+    at::autocast::set_autocast_enabled(at::kCPU, true);
+    auto found = gradients(layers, x, fused);
+    at::autocast::set_autocast_enabled(at::kCPU, false);
+    at::autocast::clear_cache();
+    return found;
+  };
+  const auto found = run(true);
+  for (const auto& tensor : found) EXPECT_EQ(tensor.scalar_type(), torch::kFloat32);
+  expect_close(found, run(false), 2e-2);  // bf16 has 8 bits; sums in another order
+}
+
+TEST(Fused, TiesAndNaNGoWhereTheLayersSendThem) {
+  auto layers = chain(1, 19, 1);
+  auto x = torch::zeros({1, 1, 8, 8});
+  x.index_put_({0, 0, 0, 0}, NAN);
+  x = x.contiguous(channels_last).requires_grad_();
+  const auto found = gradients(layers, x, true), expected = gradients(layers, x, false);
+  for (std::size_t i = 0; i < found.size(); ++i) EXPECT_TRUE(torch::equal(found[i].isnan(), expected[i].isnan())) << i;
+}
+
+TEST(Fused, LinearLayers) {
+  torch::manual_seed(12);
+  torch::nn::Sequential layers(torch::nn::Linear(33, 17), torch::nn::ReLU(torch::nn::ReLUOptions(true)), torch::nn::Linear(17, 5));
+  const auto x = torch::randn({7, 33}).requires_grad_();
+  expect_close(gradients(layers, x, true), gradients(layers, x, false), 1e-6);
+}
+
+/// Lends memory, each place once.
+struct Places : GradientPlaces {
+  torch::Tensor take(const torch::Tensor& parameter) override {
+    if (!lent.insert(parameter.data_ptr()).second) return {};
+    memory.push_back(torch::full_like(parameter, NAN));
+    return memory.back().detach();
+  }
+  std::set<void*> lent;
+  std::vector<torch::Tensor> memory;
+};
+
+TEST(Fused, WritesGradientsToTheirPlaces) {
+  auto layers = chain(3, 16, 1);
+  const auto x = torch::randn({2, 3, 8, 8}).contiguous(channels_last);
+  Places places;
+  {
+    const LendGradientPlaces lend(places);
+    forward_fused(layers, x).sum().backward();
+  }
+  EXPECT_EQ(places.memory.size(), 5u) << "three convolutions, two with a bias";
+  std::set<void*> memory;
+  for (const auto& each : places.memory) memory.insert(each.data_ptr());
+  std::size_t there = 0;
+  for (const auto& parameter : layers->parameters()) {
+    EXPECT_FALSE(parameter.grad().isnan().any().item<bool>());
+    there += memory.count(parameter.grad().data_ptr());
+  }
+  EXPECT_EQ(there, 5u) << "autograd took them without a copy";
+}
+
+TEST(Fused, EveryModelOfTheZooTrainsAlikeInBothLayouts) {
+  for (const ModelInfo& info : zoo().all()) {
+    std::vector<std::vector<torch::Tensor>> found;
+    for (const bool last : {false, true}) {
+      torch::manual_seed(5);
+      auto model = info.make();
+      const auto format = last ? channels_last : torch::MemoryFormat::Contiguous;
+      for (auto& parameter : model->parameters()) {
+        if (parameter.dim() == 4) parameter.set_data(parameter.detach().contiguous(format));
+      }
+      const auto x = torch::randn({6, info.channels, info.height, info.width}).contiguous(format);
+      torch::manual_seed(6);
+      const auto y = model->forward(x);
+      y.log_softmax(1).select(1, 3).mean().backward();
+      found.push_back({y.detach()});
+      for (const auto& parameter : model->parameters()) found.back().push_back(parameter.grad());
+    }
+    SCOPED_TRACE(info.name);
+    expect_close(found[1], found[0], 2e-3);
+  }
+}
+
+}  // namespace
+}  // namespace ripieno
