@@ -23,16 +23,15 @@ Loader::Loader(std::shared_ptr<Dataset> dataset, Sampler sampler, AugmentOptions
           dataset_->size());
 }
 
-Batch Loader::empty_batch(std::size_t samples) const {
-  Batch batch;
-  batch.pixels.resize(samples * image_.size());
-  batch.labels.resize(samples);
-  return batch;
+Batch Loader::empty_batch(std::size_t samples, Batch memory) const {
+  memory.pixels.resize(samples * image_.size());
+  memory.labels.resize(samples);
+  return memory;
 }
 
-Batch Loader::load(std::uint32_t epoch, std::uint32_t step) {
+Batch Loader::load(std::uint32_t epoch, std::uint32_t step, Batch memory) {
   const SampleBatch chosen = sampler_.batch(epoch, step);
-  Batch batch = empty_batch(chosen.indices.size());
+  Batch batch = empty_batch(chosen.indices.size(), std::move(memory));
   batch.global_count = chosen.global_count;
   const ImageShape shape = dataset_->shape();
   const std::uint64_t key = Random(seed_ ^ for_augmentation, epoch).next();

@@ -31,13 +31,14 @@ class Loader {
   /// Steps an epoch.
   std::uint32_t steps() const { return sampler_.steps(); }
   /// This worker's part of a step's batch. A sample's augmentation depends on (seed, epoch, sample) only, so any number
-  /// of workers sees the same pixels. Throws what Dataset::read throws.
-  Batch load(std::uint32_t epoch, std::uint32_t step);
+  /// of workers sees the same pixels. `memory`: a batch that is done with, whose memory is used again. Throws what
+  /// Dataset::read throws.
+  Batch load(std::uint32_t epoch, std::uint32_t step, Batch memory = {});
   /// Samples [begin, end) in the data set's order, without crop or flip: for evaluation, with share().
   Batch load_range(std::uint32_t begin, std::uint32_t end);
 
  private:
-  Batch empty_batch(std::size_t samples) const;
+  Batch empty_batch(std::size_t samples, Batch memory = {}) const;
 
   std::shared_ptr<Dataset> dataset_;
   Sampler sampler_;

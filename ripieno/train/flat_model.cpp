@@ -2,6 +2,7 @@
 
 #include <torch/csrc/autograd/utils/lambda_post_hook.h>
 
+#include <algorithm>
 #include <unordered_set>
 
 namespace ripieno {
@@ -14,7 +15,9 @@ struct FlatModel::Watch {
   std::vector<c10::intrusive_ptr<torch::autograd::Node>> accumulators;  // kept alive: a parameter holds its own weakly
 
   void ready(std::size_t tensor) {
-    if (!model || !model->on_ready || seen[tensor]) return;
+    if (!model) return;
+    if (model->renewing_) model->collect_gradient(tensor);
+    if (!model->on_ready || seen[tensor]) return;
     seen[tensor] = true;
     const std::size_t bucket = model->bucket_of_[tensor];
     if (--left[bucket] == 0) model->on_ready(bucket);
@@ -155,6 +158,18 @@ FloatSpan FlatModel::frozen() const { return span_of(frozen_, layout_.type); }
 void FlatModel::zero_gradients() {
   gradients_.zero_();
   for (std::size_t i = 0; i < trained_.size(); ++i) trained_[i].mutable_grad() = gradient_views_[i];
+  renewing_ = false;
+  watch_anew();
+}
+
+void FlatModel::renew_gradients() {
+  for (torch::Tensor& tensor : trained_) tensor.mutable_grad() = torch::Tensor();
+  renewing_ = true;
+  taken_.assign(trained_.size(), false);
+  watch_anew();
+}
+
+void FlatModel::watch_anew() {
   watch_->left = tensors_in_;
   watch_->seen.assign(trained_.size(), false);
   for (std::size_t i = 0; i < first_layer_ && !trained_[i].requires_grad(); ++i) --watch_->left[bucket_of_[i]];
@@ -164,8 +179,24 @@ void FlatModel::train_first_layer(bool on) {
   for (std::size_t i = 0; i < first_layer_; ++i) trained_[i].set_requires_grad(on);
 }
 
+torch::Tensor FlatModel::take(const torch::Tensor& parameter) {
+  const FloatSpan all = parameters();
+  const auto* begin = static_cast<const std::byte*>(all.data);
+  const auto* address = static_cast<const std::byte*>(parameter.const_data_ptr());
+  if (!renewing_ || address < begin || address >= begin + all.size_bytes()) return {};
+  const std::size_t element = static_cast<std::size_t>(address - begin) / size_of(all.type);
+  const auto after = std::upper_bound(layout_.tensors.begin(), layout_.tensors.end(), element,
+                                      [](std::size_t at, const Layout::Tensor& tensor) { return at < tensor.range.begin; });
+  const auto i = static_cast<std::size_t>(after - layout_.tensors.begin()) - 1;
+  const bool whole = layout_.tensors[i].range.begin == element && parameter.sizes() == trained_[i].sizes();
+  if (!whole || taken_[i] || trained_[i].grad().defined()) return {};
+  taken_[i] = true;
+  return gradient_views_[i].detach();
+}
+
 void FlatModel::collect_gradients() {
   for (std::size_t i = 0; i < trained_.size(); ++i) collect_gradient(i);
+  renewing_ = false;
 }
 
 void FlatModel::collect_gradients(std::size_t bucket) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "ripieno/core/memory.h"
+#include "ripieno/model/gradient_places.h"
 #include "ripieno/strategy/learner.h"
 
 namespace ripieno {
@@ -21,12 +22,12 @@ struct FlatOptions {
   Memory memory = own_memory;           ///< of parameters, gradients and buffers, which are what is exchanged
 };
 
-class FlatModel {
+class FlatModel : public GradientPlaces {
  public:
   /// The module must be on the CPU, its parameters all of one floating-point type (fp32 or fp64).
   /// Throws Error(usage) that names the parameter otherwise, or when nothing is trainable.
   FlatModel(std::shared_ptr<torch::nn::Module> module, FlatOptions options);
-  ~FlatModel();
+  ~FlatModel() override;
   FlatModel(const FlatModel&) = delete;
   FlatModel& operator=(const FlatModel&) = delete;
 
@@ -44,6 +45,10 @@ class FlatModel {
   void train_first_layer(bool on);
   /// Zeroes the gradients, and starts to watch for ready buckets anew.
   void zero_gradients();
+  /// The same without a pass over the memory: until collect_gradients(), the first gradient that a parameter gets replaces
+  /// what was there, and operations that know GradientPlaces write it there themselves.
+  void renew_gradients();
+  torch::Tensor take(const torch::Tensor& parameter) override;
   /// Called, on the thread that runs backward(), once all gradients of a bucket have been accumulated.
   std::function<void(std::size_t bucket)> on_ready;
   /// Brings back gradients that the user's code has detached from the flat memory (zero_grad() sets them to none).
@@ -52,6 +57,7 @@ class FlatModel {
   void collect_gradients(std::size_t bucket);
 
  private:
+  void watch_anew();
   void collect_gradient(std::size_t tensor);
 
   struct Watch;
@@ -63,6 +69,8 @@ class FlatModel {
   std::vector<std::size_t> bucket_of_;  // of each trained tensor
   std::vector<std::size_t> tensors_in_;  // of each bucket
   std::shared_ptr<Watch> watch_;
+  bool renewing_ = false;
+  std::vector<bool> taken_;  // while renewing: places that were given away
 };
 
 }  // namespace ripieno

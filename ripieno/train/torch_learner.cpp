@@ -9,6 +9,7 @@
 
 #include "ripieno/core/async.h"
 #include "ripieno/train/gate_watch.h"
+#include "ripieno/train/prefetch.h"
 
 namespace ripieno {
 namespace {
@@ -69,6 +70,7 @@ struct TorchLearner::State {
     flat = std::make_unique<FlatModel>(this->model, options.flat);
     gates = std::make_unique<Gates>(runtime, flat->layout().buckets.size());
     if (options.precision == Precision::fp16) loss_scale.emplace();
+    if (!runtime.is_virtual()) prefetch.emplace(this->train);
   }
 
   torch::Tensor images(Batch& batch, std::size_t begin, std::size_t end) const {
@@ -100,7 +102,7 @@ struct TorchLearner::State {
   void compute(BatchId id, PassResult& result, PassTimes& times, const std::function<void(std::size_t)>& announce) {
     prepare_thread();
     auto start = Clock::now();
-    Batch batch = train.load(id.epoch, id.step);
+    Batch batch = prefetch ? prefetch->take(id) : train.load(id.epoch, id.step);
     times.read += since(start);
 
     Random random(options.seed, (std::uint64_t{id.epoch} << 40) ^ (std::uint64_t{id.step} << 12) ^ static_cast<std::uint64_t>(options.worker));
@@ -142,8 +144,9 @@ struct TorchLearner::State {
       times.spans.push_back({"forward", id.step, span_start, runtime.now()});
       start = Clock::now();
       span_start = runtime.now();
-      if (part == 0) flat->zero_gradients();  // after the gates: until then they belong to the last step
+      if (part == 0) flat->renew_gradients();  // after the gates: until then they belong to the last step
       if (part + 1 == parts) flat->on_ready = announce;
+      const LendGradientPlaces lend(*flat);
       (weight * loss_factor == 1 ? loss : loss * (weight * loss_factor)).backward();
       times.backward += since(start);
       times.spans.push_back({"backward", id.step, span_start, runtime.now()});
@@ -151,6 +154,7 @@ struct TorchLearner::State {
     times.forward -= times.waited;
     flat->on_ready = nullptr;
     flat->collect_gradients();
+    if (prefetch) prefetch->give_back(std::move(batch));
   }
 
   Evaluation evaluate(std::uint32_t begin, std::uint32_t end) {
@@ -181,6 +185,7 @@ struct TorchLearner::State {
   std::unique_ptr<FlatModel> flat;
   std::unique_ptr<Gates> gates;
   std::optional<LossScale> loss_scale;
+  std::optional<Prefetch> prefetch;  // not in virtual time
 };
 
 class TorchLearner::TorchPass final : public Pass {
@@ -335,7 +340,8 @@ std::size_t TorchLearner::first_layer() const { return state_->flat->first_layer
 const Sampler& TorchLearner::sampler() const { return state_->train.sampler(); }
 
 std::uint64_t TorchLearner::bytes_read() const {
-  return state_->train.dataset().bytes_read() + state_->test.dataset().bytes_read();
+  const std::uint64_t train = state_->prefetch ? state_->prefetch->bytes_read() : state_->train.dataset().bytes_read();
+  return train + state_->test.dataset().bytes_read();
 }
 
 }  // namespace ripieno

@@ -60,6 +60,43 @@ TEST(FlatModel, TiedIsOneFrozenIsApartUnusedIsZero) {
   EXPECT_TRUE(torch::allclose(other->first->weight.grad(), module->first->weight.grad()));
 }
 
+TEST(FlatModel, RenewedGradientsReplaceTheLastOnes) {
+  torch::manual_seed(3);
+  auto module = std::make_shared<Odd>();
+  FlatModel flat(module, {.bucket_bytes = 1});
+  const auto x = torch::randn({7, 4}), y = torch::randn({7, 4});
+  const auto pass = [&](bool renew, int parts) {  // over x, then over y: the sum of both
+    renew ? flat.renew_gradients() : flat.zero_gradients();
+    const LendGradientPlaces lend(flat);
+    for (int part = 0; part < parts; ++part) module->forward(part == 0 ? x : y).sum().backward();
+    flat.collect_gradients();
+    const auto all = flat.gradients().as<float>();
+    return std::vector<float>(all.begin(), all.end());
+  };
+  for (const int parts : {1, 2}) {
+    const auto expected = pass(false, parts);
+    for (float& g : flat.gradients().as<float>()) g = NAN;  // unused ones must not stay either
+    EXPECT_EQ(pass(true, parts), expected);
+    for (auto& parameter : module->parameters()) {
+      if (parameter.requires_grad()) EXPECT_TRUE(parameter.grad().defined());
+    }
+  }
+}
+
+TEST(FlatModel, LendsEachPlaceOnceAPassAndOnlyToWholeParameters) {
+  auto module = std::make_shared<torch::nn::LinearImpl>(3, 2);
+  FlatModel flat(module, {});
+  EXPECT_FALSE(flat.take(module->weight).defined()) << "no pass is under way";
+  flat.renew_gradients();
+  EXPECT_FALSE(flat.take(torch::ones({2, 3})).defined()) << "not a parameter";
+  EXPECT_FALSE(flat.take(module->weight.detach().narrow(0, 0, 1)).defined());
+  EXPECT_EQ(flat.take(module->weight).data_ptr(), flat.gradients().data);
+  EXPECT_FALSE(flat.take(module->weight).defined());
+  EXPECT_TRUE(flat.take(module->bias).defined());
+  flat.renew_gradients();
+  EXPECT_TRUE(flat.take(module->weight).defined());
+}
+
 TEST(FlatModel, BucketsPartitionTheParametersFromTheEnd) {
   for (const std::size_t bytes : {std::size_t{1}, std::size_t{1} << 20, std::size_t{25} << 20, std::size_t{1} << 40}) {
     FlatModel flat(zoo().find("mnist-cnn").make(), {.bucket_bytes = bytes});
