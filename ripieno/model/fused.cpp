@@ -14,6 +14,7 @@ namespace {
 using torch::Tensor;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
+using MaybeTensor = std::optional<Tensor>;  // autograd takes no undefined tensor as an operation's input
 
 constexpr auto channels_last = torch::MemoryFormat::ChannelsLast;
 
@@ -74,11 +75,12 @@ struct ConvolutionForm {
 
 /// pool(relu(convolution(x) + bias)), the latter two where asked for; pool only after relu.
 struct Convolution : torch::autograd::Function<Convolution> {
-  static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& weight, const Tensor& bias, ConvolutionForm form) {
+  static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& weight, const MaybeTensor& bias,
+                        ConvolutionForm form) {
     const torch::ScalarType type = compute_type();
     const NoAutocast no_autocast;
     const Tensor input = x.to(type), used = weight.to(type);
-    Tensor y = at::conv2d(input, used, bias.defined() ? bias.to(type) : bias, form.stride, form.padding);
+    Tensor y = at::conv2d(input, used, bias ? bias->to(type) : Tensor(), form.stride, form.padding);
     Tensor chosen;
     const auto sizes = y.sizes().vec();
     if (form.pool) {
@@ -90,8 +92,8 @@ struct Convolution : torch::autograd::Function<Convolution> {
     }
     context->save_for_backward({input, used, weight, form.relu && !form.pool ? y : Tensor(), chosen});
     context->saved_data["sizes"] = sizes;
-    context->saved_data["form"] = std::vector<std::int64_t>{form.stride, form.padding, form.relu, bias.defined()};
-    context->saved_data["bias"] = bias;
+    context->saved_data["form"] = std::vector<std::int64_t>{form.stride, form.padding, form.relu, bias.has_value()};
+    if (bias) context->saved_data["bias"] = *bias;
     return y;
   }
 
@@ -99,14 +101,14 @@ struct Convolution : torch::autograd::Function<Convolution> {
     const auto saved = context->get_saved_variables();
     const Tensor &input = saved[0], &used = saved[1], &weight = saved[2], &y = saved[3], &chosen = saved[4];
     const auto form = context->saved_data["form"].toIntVector();
-    const Tensor bias = context->saved_data["bias"].toTensor();
     Tensor gradient = std::move(gradients[0]);
     if (chosen.defined()) {
       gradient = before_pooling(gradient, chosen, context->saved_data["sizes"].toIntVector());
     } else if (form[2]) {
       gradient = before_relu(std::move(gradient), y);
     }
-    const Tensor weight_place = place_for_gradient(weight), bias_place = form[3] ? place_for_gradient(bias) : Tensor();
+    const Tensor weight_place = place_for_gradient(weight);
+    const Tensor bias_place = form[3] ? place_for_gradient(context->saved_data["bias"].toTensor()) : Tensor();
     const Tensor input_gradient = convolution_gradient(
         ConvolutionPass{gradient, input, used, form[0], form[1], context->needs_input_grad(0)}, weight_place, bias_place);
     return {input_gradient, weight_place, bias_place, Tensor()};
@@ -135,10 +137,10 @@ struct NormForm {
 /// relu(batch_norm(x) + more), the latter two where asked for, by the statistics of the batch (Ioffe and Szegedy, Batch
 /// normalization, 2015).
 struct BatchNorm : torch::autograd::Function<BatchNorm> {
-  static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& more,
+  static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& weight, const Tensor& bias, const MaybeTensor& more,
                         const NormForm& form) {
     const NoAutocast no_autocast;
-    const Tensor in = x.contiguous(channels_last), other = more.defined() ? more.to(in.scalar_type()).contiguous(channels_last) : more;
+    const Tensor in = x.contiguous(channels_last), other = more ? more->to(in.scalar_type()).contiguous(channels_last) : Tensor();
     const auto channels = static_cast<std::size_t>(in.size(1));
     const auto pixels = static_cast<double>(in.numel()) / static_cast<double>(channels);
     const Tensor mean = at::empty_like(weight), spread = at::empty_like(weight);  // 1 / standard deviation
@@ -160,7 +162,7 @@ struct BatchNorm : torch::autograd::Function<BatchNorm> {
     scale_channels(span_of(y), span_of(in), channels, scale.data(), offset.data(), span_of(other), form.relu);
     context->save_for_backward({in, weight, mean, spread, form.relu ? y : Tensor()});
     context->saved_data["bias"] = bias;
-    context->saved_data["more"] = more.defined();
+    context->saved_data["more"] = more.has_value();
     return y;
   }
 
@@ -262,13 +264,14 @@ bool is_known(const Tensor& x) {
 Tensor convolve(torch::nn::Conv2dImpl& layer, const Tensor& x, bool relu, bool pool) {
   const auto& o = layer.options;
   const std::int64_t padding = (*std::get<torch::ExpandingArray<2>>(o.padding()))[0];
-  return Convolution::apply(x, layer.weight, layer.bias, ConvolutionForm{(*o.stride())[0], padding, relu, pool});
+  const MaybeTensor bias = layer.bias.defined() ? MaybeTensor(layer.bias) : std::nullopt;
+  return Convolution::apply(x, layer.weight, bias, ConvolutionForm{(*o.stride())[0], padding, relu, pool});
 }
 
 Tensor normalise(torch::nn::BatchNorm2dImpl& layer, const Tensor& x, const Tensor& more, bool relu) {
   *layer.num_batches_tracked.data_ptr<std::int64_t>() += 1;
   const NormForm form{layer.running_mean, layer.running_var, *layer.options.momentum(), layer.options.eps(), relu};
-  return BatchNorm::apply(x, layer.weight, layer.bias, more, form);
+  return BatchNorm::apply(x, layer.weight, layer.bias, more.defined() ? MaybeTensor(more) : std::nullopt, form);
 }
 
 }  // namespace

@@ -78,7 +78,7 @@ TEST(FlatModel, RenewedGradientsReplaceTheLastOnes) {
     for (float& g : flat.gradients().as<float>()) g = NAN;  // unused ones must not stay either
     EXPECT_EQ(pass(true, parts), expected);
     for (auto& parameter : module->parameters()) {
-      if (parameter.requires_grad()) EXPECT_TRUE(parameter.grad().defined());
+      EXPECT_EQ(parameter.requires_grad(), parameter.grad().defined());
     }
   }
 }
