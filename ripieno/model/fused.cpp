@@ -269,7 +269,11 @@ Tensor convolve(torch::nn::Conv2dImpl& layer, const Tensor& x, bool relu, bool p
 }
 
 Tensor normalise(torch::nn::BatchNorm2dImpl& layer, const Tensor& x, const Tensor& more, bool relu) {
-  *layer.num_batches_tracked.data_ptr<std::int64_t>() += 1;
+  if (layer.num_batches_tracked.scalar_type() == torch::kInt64) {
+    *layer.num_batches_tracked.data_ptr<std::int64_t>() += 1;  // an operation would cost more than all else here
+  } else {  // Module::to(dtype) converts it too
+    layer.num_batches_tracked.add_(1);
+  }
   const NormForm form{layer.running_mean, layer.running_var, *layer.options.momentum(), layer.options.eps(), relu};
   return BatchNorm::apply(x, layer.weight, layer.bias, more.defined() ? MaybeTensor(more) : std::nullopt, form);
 }

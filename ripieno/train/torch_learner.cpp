@@ -39,6 +39,14 @@ class Autocast {
   bool on_, before_;
 };
 
+/// As Python's Module.to(dtype); LibTorch's converts whole numbers too, such as the batches that batch norm counts.
+void compute_in(torch::nn::Module& model, torch::ScalarType type) {
+  for (torch::Tensor& tensor : model.parameters()) tensor.set_data(tensor.to(type));
+  for (torch::Tensor& tensor : model.buffers()) {
+    if (tensor.is_floating_point()) tensor.set_data(tensor.to(type));
+  }
+}
+
 struct PassTimes {
   Duration read{0}, forward{0}, backward{0}, waited{0};
   /// For a trace: forward and backward of each part, by their step, and within forward the waits at gates, by their bucket.
@@ -66,7 +74,7 @@ struct TorchLearner::State {
         test(std::move(test)),
         options(options),
         type(options.precision == Precision::fp64 ? torch::kFloat64 : torch::kFloat32) {
-    this->model->to(type);
+    compute_in(*this->model, type);
     flat = std::make_unique<FlatModel>(this->model, options.flat);
     gates = std::make_unique<Gates>(runtime, flat->layout().buckets.size());
     if (options.precision == Precision::fp16) loss_scale.emplace();

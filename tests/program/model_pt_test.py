@@ -78,7 +78,8 @@ class ModelFileTest(ProgramTest):
         self.assertAlmostEqual(torch.nn.functional.cross_entropy(outputs.double(), targets).item(), test["loss"], 5)
 
         checkpoint = torch.load(run.folder / "state-0.pt")
-        flat = torch.cat([tensor.flatten() for tensor in state.values()])
+        as_stored = [tensor.permute(0, 2, 3, 1) if tensor.dim() == 4 else tensor for tensor in state.values()]  # channels-last
+        flat = torch.cat([tensor.flatten() for tensor in as_stored])
         self.assertTrue(torch.equal(checkpoint["parameters"].flatten(), flat))
         self.assertEqual(int(checkpoint["epochs_done"]), 2)
         other = torch.load(run.folder / "state-1.pt")
