@@ -2,7 +2,7 @@
 
 import unittest
 
-from program import USAGE, ProgramTest
+from program import ROOT, USAGE, ProgramTest
 
 GRID = """title = "two ways to agree"
 workers = 2
@@ -178,6 +178,17 @@ class OtherCommandsTest(ProgramTest):
                 self.assertNotIn("INT:", text)
         self.assertNotRegex(overview, r"(?m)^\s+worker\b", "the workers' command is not for users")
         self.assertRegex(self.good("--version"), r"^\d+\.\d+\.\d+\n$")
+
+
+class RecipesTest(ProgramTest):
+    def test_every_recipe_can_be_read(self):
+        recipes = sorted((ROOT / "recipes").glob("*.toml"))
+        self.assertGreater(len(recipes), 5)
+        for recipe in recipes:
+            with self.subTest(recipe.name):
+                result = self.ripieno("train", recipe, "--print-config")
+                if result.code != 0:  # a grid
+                    self.assertRegex(result.err, r"holds \d+ runs; use ripieno compare")
 
 
 if __name__ == "__main__":

@@ -31,6 +31,9 @@ REFUSED = {
     "exchange.overlap = forward with a strategy other than ddp": [{"strategy": "ring", "exchange.overlap": "forward"}],
     "exchange.overlap = forward with train.precision = fp16": [
         {"strategy": "ddp", "exchange.overlap": "forward", "train.precision": "fp16"}],
+    "optimiser muon, learning_rate.vector_factor or head_factor, or train.first_layer_epochs with a parameter server": [
+        {"strategy": "ps-sync", "optimiser.name": "muon"}, {"strategy": "ps-async", "learning_rate.vector_factor": 2},
+        {"strategy": "ps-ssp", "learning_rate.head_factor": 2}, {"strategy": "ps-sync", "train.first_layer_epochs": 1}],
     "ps.placement = beside, ps.servers > workers": [
         {"strategy": "ps-sync", "ps.placement": "beside", "ps.servers": 3, "workers": 2}],
     "run.checkpoint_every with ps-async or ps-ssp": [
