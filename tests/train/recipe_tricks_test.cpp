@@ -8,6 +8,8 @@
 namespace ripieno {
 namespace {
 
+using testing::copy;
+using testing::norm;
 using testing::TorchJob;
 
 TorchOptions fp64() {
@@ -35,17 +37,6 @@ Plan plan_of(const TorchLearner& learner) {
   o.lookahead_every = 4;
   o.total_steps = 3 * learner.steps_per_epoch();
   return plan;
-}
-
-std::vector<double> copy(FloatSpan span) {
-  const auto values = span.as<double>();
-  return {values.begin(), values.end()};
-}
-
-double norm(const std::vector<double>& a, const std::vector<double>& b) {
-  double square = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) square += (a[i] - b[i]) * (a[i] - b[i]);
-  return std::sqrt(square);
 }
 
 struct Ran {

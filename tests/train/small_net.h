@@ -1,6 +1,7 @@
 // A small net without batch norm and dropout, and jobs that train it in virtual time with computing done for real.
 #pragma once
 
+#include <cmath>
 #include <memory>
 #include <mutex>
 
@@ -79,5 +80,17 @@ struct TorchJob {
   std::vector<std::unique_ptr<Strategy>> strategies;
   std::function<void(int rank, const StepRecord&)> on_step;
 };
+
+inline std::vector<double> copy(FloatSpan span) {
+  const auto values = span.as<double>();
+  return {values.begin(), values.end()};
+}
+
+/// Of the difference.
+inline double norm(const std::vector<double>& a, const std::vector<double>& b) {
+  double square = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) square += (a[i] - b[i]) * (a[i] - b[i]);
+  return std::sqrt(square);
+}
 
 }  // namespace ripieno::testing

@@ -12,6 +12,8 @@ namespace ripieno {
 namespace {
 
 using testing::SmallNet;
+using testing::copy;
+using testing::norm;
 using testing::TorchJob;
 
 Plan twenty_steps() {
@@ -29,17 +31,6 @@ TorchOptions fp64() {
   options.precision = Precision::fp64;
   options.flat.bucket_bytes = 2000;
   return options;
-}
-
-std::vector<double> copy(FloatSpan span) {
-  const auto values = span.as<double>();
-  return {values.begin(), values.end()};
-}
-
-double norm(const std::vector<double>& a, const std::vector<double>& b) {
-  double square = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) square += (a[i] - b[i]) * (a[i] - b[i]);
-  return std::sqrt(square);
 }
 
 struct Reference {
