@@ -1,6 +1,7 @@
 """A training step of one worker on one core: Ripieno against the best of PyTorch's eager and torch.compile, with and
 without channels-last and fused optimisers, same precision, weights, samples and batch. Each side's layout is chosen by a
-short measurement first. The losses of both sides' first steps must agree."""
+short measurement first. The losses of both sides' first steps must agree, in both of Ripieno's layouts, as well as allowed, or
+twice as well as PyTorch's own two layouts agree with each other: batch norm makes much of a rounding within a few steps."""
 
 from lib import comparison, processes, ranks, ripieno
 from lib.alternate import alternate, geometric_mean, ratio, values
@@ -26,11 +27,17 @@ def train(settings, core, warmup):
         return {"step_s": done.step_seconds(warmup)}, done.losses()
 
 
+def farthest(ours, theirs):
+    return max(abs(a - b) / abs(b) for a, b in zip(ours, theirs, strict=True))
+
+
 def agree(model, precision, ours, theirs):
-    far = max(abs(a - b) / abs(b) for a, b in zip(ours, theirs, strict=True))
-    comparison.say(f"  losses of {LOSS_STEPS} steps agree within {far:.1e} (allowed {TOLERANCE[precision]:g})")
-    if far > TOLERANCE[precision]:
-        raise processes.Failed(f"{model} in {precision}: the losses differ by {far:.1e}: {ours} and {theirs}")
+    """Losses of both sides, a list for each layout."""
+    far = max(farthest(each, theirs[0]) for each in ours)
+    allowed = max(TOLERANCE[precision], 2 * farthest(theirs[1], theirs[0]))
+    comparison.say(f"  losses of {LOSS_STEPS} steps agree within {far:.1e} (allowed {allowed:.1e})")
+    if far > allowed:
+        raise processes.Failed(f"{model} in {precision}: the losses differ by {far:.1e}, at most {allowed:.1e} are allowed: {ours} and {theirs}")
 
 
 def rows(options):
@@ -48,7 +55,8 @@ def rows(options):
             command = ["taskset", "-c", core, ranks.PYTHON, comparison.ROOT / "bench/peers/step.py", "--model", model, "--precision",
                        precision, "--batch", batch, "--data", data, "--seed", 1, "--serve", *["--keep-memory"] * options.peer_keeps_memory]
             with processes.Served(command, ranks.ONE_THREAD) as peer:
-                agree(model, precision, train(settings(LOSS_STEPS, False), core, 1)[1], peer.ask(f"losses {LOSS_STEPS}")["losses"])
+                agree(model, precision, [train(settings(LOSS_STEPS, layout), core, 1)[1] for layout in (False, True)],
+                      peer.ask(f"losses {LOSS_STEPS}")["losses"])
                 chosen = peer.ask(f"choose {tries}")
                 layout = min((False, True), key=lambda each: train(settings(tries + warmup, each), core, warmup - 1)[0]["step_s"])
                 comparison.say(f"  PyTorch's best is {chosen['best']}, Ripieno's layout is {'channels-last' if layout else 'plain'}")

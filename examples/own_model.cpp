@@ -4,6 +4,7 @@
 #include <torch/torch.h>
 
 #include "apps/ripieno/program.h"
+#include "ripieno/model/classifier.h"
 
 namespace {
 

@@ -6,6 +6,7 @@
 
 #include "apps/ripieno/job.h"
 #include "ripieno/data/dataset.h"
+#include "ripieno/model/classifier.h"
 #include "ripieno/report/format.h"
 #include "ripieno/train/flat_model.h"
 

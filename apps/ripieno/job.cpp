@@ -5,6 +5,7 @@
 
 #include "ripieno/data/partition.h"
 #include "ripieno/strategy/refusals.h"
+#include "ripieno/train/torch_learner.h"
 #include "ripieno/transport/tcp_frame.h"
 
 namespace ripieno {

@@ -4,12 +4,14 @@
 #include <memory>
 
 #include "apps/ripieno/settings.h"
+#include "ripieno/data/sampler.h"
 #include "ripieno/model/zoo.h"
 #include "ripieno/strategy/registry.h"
-#include "ripieno/train/torch_learner.h"
 #include "ripieno/transport/simulated.h"
 
 namespace ripieno {
+
+class TorchLearner;
 
 const StrategyInfo& strategy_of(const Settings& settings);
 

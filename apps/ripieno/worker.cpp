@@ -11,6 +11,7 @@
 #include "ripieno/core/usage.h"
 #include "ripieno/launch/join.h"
 #include "ripieno/train/checkpoint.h"
+#include "ripieno/train/torch_learner.h"
 
 namespace ripieno {
 namespace {

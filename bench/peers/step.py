@@ -4,7 +4,7 @@ and a fused optimiser. Prints JSON: every variant's step, and the best.
     python bench/peers/step.py --model vgg11 --precision bf16 --data FOLDER
 
 With --serve it reads commands, one a line, and answers each with a line of JSON: "choose STEPS" tries all variants and
-keeps the best; "run STEPS" times more steps of that one; "losses STEPS" trains afresh, eagerly, with Ripieno's dropout."""
+keeps the best; "run STEPS" times more steps of that one; "losses STEPS" trains afresh, eagerly, with Ripieno's dropout, in both layouts."""
 
 import argparse
 import json
@@ -41,8 +41,11 @@ class Peer:
         return {"step_s": statistics.median(self.best.timed(steps)), "variant": str(self.best.variant)}
 
     def losses(self, steps):
-        trainer = self.trainer(training.Variant("eager", False, False))
-        return {"losses": [trainer.step(same_dropout=True).item() for _ in range(steps)]}
+        found = []
+        for channels_last in (False, True):
+            trainer = self.trainer(training.Variant("eager", channels_last, False))
+            found.append([trainer.step(same_dropout=True).item() for _ in range(steps)])
+        return {"losses": found}
 
 
 def main():

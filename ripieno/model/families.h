@@ -7,6 +7,7 @@
 
 #include <memory>
 
+#include "ripieno/model/classifier.h"
 #include "ripieno/model/zoo.h"
 
 namespace ripieno {

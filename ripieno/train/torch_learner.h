@@ -6,7 +6,7 @@
 #include <string>
 
 #include "ripieno/data/loader.h"
-#include "ripieno/model/zoo.h"
+#include "ripieno/model/classifier.h"
 #include "ripieno/observe/recorder.h"
 #include "ripieno/strategy/learner.h"
 #include "ripieno/train/flat_model.h"

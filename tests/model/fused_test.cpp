@@ -5,6 +5,7 @@
 
 #include <set>
 
+#include "ripieno/model/classifier.h"
 #include "ripieno/model/gradient_places.h"
 #include "ripieno/model/zoo.h"
 

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "ripieno/core/file.h"
+#include "ripieno/model/classifier.h"
 #include "ripieno/model/zoo.h"
 
 namespace ripieno {

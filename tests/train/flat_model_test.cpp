@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "ripieno/core/kernels.h"
+#include "ripieno/model/classifier.h"
 #include "ripieno/model/zoo.h"
 
 namespace ripieno {

@@ -12,7 +12,7 @@ using testing::copy;
 using testing::norm;
 using testing::TorchJob;
 
-TorchOptions fp64() {
+TorchOptions smoothed_fp64() {
   TorchOptions options;
   options.precision = Precision::fp64;
   options.flat.bucket_bytes = 2000;
@@ -44,7 +44,7 @@ struct Ran {
 };
 
 Ran run(std::string_view strategy, int workers, std::uint32_t batch, bool forward = false) {
-  TorchOptions options = fp64();
+  TorchOptions options = smoothed_fp64();
   options.first_layer_epochs = 1;
   const TorchJob shape("single", 1, {}, options, batch, 120);
   Plan plan = plan_of(*shape.learners[0]);
@@ -70,7 +70,7 @@ TEST(RecipeTricks, PWorkersTakeTheStepsOfOne) {
 }
 
 TEST(RecipeTricks, AFrozenFirstLayerStaysAndItsBucketsAreAnnounced) {
-  TorchOptions options = fp64();
+  TorchOptions options = smoothed_fp64();
   options.first_layer_epochs = 1;
   const TorchJob shape("single", 1, {}, options, 24, 120);
   TorchJob job("ddp", 2, plan_of(*shape.learners[0]), options, 24, 120);
