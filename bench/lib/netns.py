@@ -1,5 +1,6 @@
 """Rate-limited links on one machine: a network namespace for each rank, joined by a bridge in one more. Each rank's veth
-is limited by a token bucket (tc tbf) in both directions, as a cable to a switch is. Needs root.
+is limited by a token bucket (tc tbf) in both directions, as a cable to a switch is. TCP's congestion control is cubic, Linux's
+default, whatever this machine prefers. Needs root.
 
     with Network(ranks=3, mbit=1000) as net:
         net.namespaces, net.addresses          # by rank; the interface is called INTERFACE in each
@@ -70,6 +71,7 @@ class Network:
             ip("netns", "add", namespace)
             ip("-n", self.hub, "link", "add", port, "type", "veth", "peer", "name", INTERFACE, "netns", namespace)
             ip("-n", namespace, "addr", "add", f"{address}/24", "dev", INTERFACE)
+            processes.run(["ip", "netns", "exec", namespace, "sysctl", "-qw", "net.ipv4.tcp_congestion_control=cubic"])
             for device in ("lo", INTERFACE):
                 ip("-n", namespace, "link", "set", "dev", device, "up")
             ip("-n", self.hub, "link", "set", "dev", port, "master", "bridge", "up")

@@ -16,6 +16,7 @@ constexpr int pings = 21;
 constexpr std::size_t first_bytes = 64 << 10, most_bytes = 16 << 20;
 constexpr Duration long_enough = std::chrono::milliseconds(20);
 constexpr Duration message_time = std::chrono::milliseconds(2);
+constexpr std::size_t in_the_way = 256 << 10;
 constexpr std::size_t least_message = 64 << 10, most_message = 1 << 20, least_bucket = 4 << 10;
 /// Those that need nothing to be known of nodes.
 constexpr std::array small_routes{"direct", "halving-doubling", "double-binary-tree", "reduce-broadcast"};
@@ -38,6 +39,15 @@ Task<Duration> shift(Group group, std::size_t bytes) {
   co_return from_seconds(took);
 }
 
+/// Of the time that the ring takes.
+double share_of_ring(const Route& route, World world, std::uint64_t bytes, LinkModel link) {
+  const Route& ring = find_route("ring");
+  const LinkModel bytes_alone{Duration{0}, link.per_byte};
+  const bool sends_no_more = route.time(world, bytes, bytes_alone) <= ring.time(world, bytes, bytes_alone);
+  const LinkModel judged = sends_no_more ? busy(link) : link;
+  return seconds(route.time(world, bytes, judged)) / seconds(ring.time(world, bytes, judged));
+}
+
 }  // namespace
 
 Task<LinkModel> measure_links(Group group) {
@@ -58,6 +68,11 @@ Task<LinkModel> measure_links(Group group) {
   co_return link;
 }
 
+LinkModel busy(LinkModel link) {
+  link.latency += link.per_byte * static_cast<std::int64_t>(in_the_way);
+  return link;
+}
+
 Tuning tune(World world, std::uint64_t bytes, LinkModel link) {
   require(bytes > 0, "nothing is averaged: there is nothing to tune");
   Tuning tuning;
@@ -73,11 +88,11 @@ Tuning tune(World world, std::uint64_t bytes, LinkModel link) {
   tuning.bucket_bytes = std::clamp<std::uint64_t>(static_cast<std::uint64_t>(std::min(bucket, 1e18)), least, bytes);
 
   for (std::uint64_t size = 1; size <= bytes && world.ranks > 1; size *= 2) {
-    Duration best = ring.time(world, size, link) / 10 * 9;
+    double best = 0.9;
     for (const char* name : small_routes) {
-      const Duration time = find_route(name).time(world, size, link);
-      if (time >= best) continue;
-      best = time;
+      const double share = share_of_ring(find_route(name), world, size, link);
+      if (share >= best) continue;
+      best = share;
       tuning.small_route = name;
       tuning.small_bytes = size;
     }

@@ -15,8 +15,10 @@
 //     n / b starts cost as much as the last bucket's bytes, which nothing hides. The least sum of the two (Shi, Chu and Li,
 //     MG-WFBP: Efficient data communication for distributed synchronous SGD algorithms, INFOCOM 2019);
 //   - the ring carries what is large. What is small (a bucket whose T0 counts) goes another way where that, by the closed
-//     forms of Route::time, is at least a tenth faster than the ring: small_bytes is the largest power of two for which one
-//     is, small_route the fastest for so many bytes.
+//     forms of Route::time, is at least a tenth faster than the ring. A route that sends no more than the ring is judged on
+//     busy links: each of its fewer rounds waits behind what other buckets have there. One that sends more is judged on idle
+//     ones, as it would take from the others what it gains. small_bytes is the largest power of two for which one is faster,
+//     small_route the one that gains most for so many bytes.
 #pragma once
 
 #include <string>
@@ -27,6 +29,10 @@ namespace ripieno {
 
 /// Every member calls it, and all get the same. A group of one: LinkModel's defaults, at once.
 Task<LinkModel> measure_links(Group group);
+
+/// The same link where other messages are always under way: each message waits for 256 KiB of theirs (tcp_link.cpp leaves 128
+/// KiB unsent in the kernel, which has about as much on the wire).
+LinkModel busy(LinkModel link);
 
 struct Tuning {
   std::size_t segment_bytes = 0;     ///< ExecuteOptions::segment_bytes
