@@ -89,7 +89,7 @@ def over_link(work, net, name, kept):
     layout = {"train.precision": precision, "train.channels_last": dict(chosen)["train.channels_last"]}
 
     def bound():
-        raw = streams(net, PARAMETERS * width, tries, options.cores)
+        raw = streams(net, PARAMETERS * width, tries, options.cores[:2], beside_work=True)
         wire, cpu = (statistics.median(one[key] for one in raw) for key in ("time_s", "cpu_s"))
         alone = work.alone(layout)["step_s"]
         return {"step_s": max(alone + cpu, wire), "alone_s": alone, "stream_cpu_s": cpu, "wire_s": wire}

@@ -10,6 +10,7 @@ Everything is removed when the `with` ends, however it ends; what a killed proce
 
 import contextlib
 import ctypes
+import hashlib
 import os
 import re
 import resource
@@ -162,11 +163,60 @@ class _Meeting:
                 raise TimeoutError
 
 
-def streams(net, bytes_each, repetitions, cores=None, timeout=300):
+class _Work:
+    """A process on each core that computes without pause and counts what it does. What it could not do beside a stream is what
+    the stream costs: accounts of the stream's process lack the interrupts, in which a network does much of its work."""
+
+    BLOCK = bytes(16 << 10)
+
+    def __init__(self, cores):
+        self.cores, self.pids = cores, []
+        self.done = (ctypes.c_uint64 * len(cores)).from_buffer(mmap(-1, 4096))
+
+    def __enter__(self):
+        for slot, core in enumerate(self.cores):
+            pid = os.fork()
+            if pid == 0:
+                processes.with_parent()
+                os.sched_setaffinity(0, {core})
+                while True:
+                    hashlib.sha256(self.BLOCK).digest()
+                    self.done[slot] += 1
+            self.pids.append(pid)
+        time.sleep(0.2)
+        before, start = list(self.done), time.monotonic()
+        time.sleep(1)
+        took = time.monotonic() - start
+        self.speed = [(now - then) / took for now, then in zip(self.done, before)]
+        return self
+
+    def __exit__(self, *_):
+        _end(self.pids)
+
+    def seconds(self, rank):
+        """Of computing that was done on a rank's core so far, at the speed that it has alone."""
+        slot = rank % len(self.cores)
+        return self.done[slot] / self.speed[slot]
+
+
+def _end(pids):
+    for pid in pids:
+        processes.kill_tree(pid)
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(pid, 0)
+
+
+def streams(net, bytes_each, repetitions, cores=None, timeout=300, beside_work=False):
     """Rank r sends bytes_each to rank r + 1, all at once, over connections that stay. Each timing begins within a stream
     that already flows, when twice the links' burst has come through: buckets are empty, windows open. Returns for each
     repetition {"time_s": until a rank has received all, the mean over ranks; "cpu_s": processor time of a rank in that
-    time, the mean over ranks}."""
+    time, the mean over ranks: of its process, or, with beside_work, what computing on its core lost}."""
+    with contextlib.ExitStack() as stack:
+        work = stack.enter_context(_Work(cores)) if beside_work else None
+        return _streams(net, bytes_each, repetitions, cores, timeout, work)
+
+
+def _streams(net, bytes_each, repetitions, cores, timeout, work):
     if net.ranks < 2:
         raise ValueError("a stream needs two ranks")
     meeting = _Meeting(net.ranks)
@@ -183,7 +233,7 @@ def streams(net, bytes_each, repetitions, cores=None, timeout=300):
                     processes.with_parent()
                     if cores:
                         os.sched_setaffinity(0, {cores[rank % len(cores)]})
-                    own = _stream(net, rank, bytes_each, repetitions, meeting, deadline)
+                    own = _stream(net, rank, bytes_each, repetitions, meeting, deadline, work)
                     table[2 * repetitions * rank:2 * repetitions * (rank + 1)] = own
                     code = 0
                 except BaseException as error:
@@ -202,10 +252,7 @@ def streams(net, bytes_each, repetitions, cores=None, timeout=300):
         if bad:
             raise processes.Failed("raw streams: a rank failed")
     finally:
-        for pid in pids:
-            processes.kill_tree(pid)
-            with contextlib.suppress(ChildProcessError):
-                os.waitpid(pid, 0)
+        _end(pids)
     found = []
     for i in range(repetitions):
         times = [table[2 * (repetitions * rank + i)] for rank in range(net.ranks)]
@@ -214,7 +261,7 @@ def streams(net, bytes_each, repetitions, cores=None, timeout=300):
     return found
 
 
-def _stream(net, rank, bytes_each, repetitions, meeting, deadline):
+def _stream(net, rank, bytes_each, repetitions, meeting, deadline, work):
     enter_namespace(net.namespaces[rank])
     door = socket.create_server((net.addresses[rank], PORT))
     meeting.meet(rank, deadline)
@@ -234,6 +281,8 @@ def _stream(net, rank, bytes_each, repetitions, meeting, deadline):
             count -= got
 
     def cpu():
+        if work:
+            return time.monotonic() - work.seconds(rank)
         used = resource.getrusage(resource.RUSAGE_SELF)
         return used.ru_utime + used.ru_stime
 
