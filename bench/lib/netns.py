@@ -177,11 +177,14 @@ class _Work:
         for slot, core in enumerate(self.cores):
             pid = os.fork()
             if pid == 0:
-                processes.with_parent()
-                os.sched_setaffinity(0, {core})
-                while True:
-                    hashlib.sha256(self.BLOCK).digest()
-                    self.done[slot] += 1
+                try:
+                    processes.with_parent()
+                    os.sched_setaffinity(0, {core})
+                    while True:
+                        hashlib.sha256(self.BLOCK).digest()
+                        self.done[slot] += 1
+                finally:
+                    os._exit(1)
             self.pids.append(pid)
         time.sleep(0.2)
         before, start = list(self.done), time.monotonic()

@@ -30,7 +30,7 @@ namespace ripieno {
 /// Every member calls it, and all get the same. A group of one: LinkModel's defaults, at once.
 Task<LinkModel> measure_links(Group group);
 
-/// The same link where other messages are always under way: each message waits for 256 KiB of theirs (tcp_link.cpp leaves 128
+/// The same link where other messages are always under way: each message waits for 256 KiB of theirs (tcp_link.cpp leaves 256
 /// KiB unsent in the kernel, which has about as much on the wire).
 LinkModel busy(LinkModel link);
 

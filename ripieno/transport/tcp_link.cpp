@@ -11,7 +11,7 @@ namespace {
 constexpr std::size_t scratch_bytes = 256 << 10;  // a chunk that stays in the second-level cache until it is added
 constexpr std::size_t stage_bytes = 16 << 10;
 constexpr std::size_t most_wake_bytes = 256 << 10;
-constexpr int most_unsent = 128 << 10;  // in the kernel: what lies there is not overtaken by what is more urgent
+constexpr int most_unsent = 256 << 10;  // in the kernel: what lies there is not overtaken by what is more urgent
 constexpr std::size_t most_gathered = 64;  // Asio passes no more buffers to the kernel
 
 /// What a payload without data looks like on the wire.
