@@ -46,13 +46,15 @@ void small_weight_gradient(const ConvolutionPass& pass, Tensor& weight_gradient)
 
 }  // namespace
 
-Tensor convolution_gradient(const ConvolutionPass& pass, Tensor weight_gradient, Tensor bias_gradient) {
+Tensor convolution_gradient(const ConvolutionPass& pass, Tensor weight_gradient, Tensor bias_gradient,
+                            const std::function<void()>& written) {
   const bool by_products = pass.stride == 1 && pass.weight.size(2) > 1 && pass.gradient.size(2) <= small && pass.gradient.size(3) <= small;
   const bool bias = bias_gradient.defined();
   Tensor input_gradient;
   if (by_products) {
     small_weight_gradient(pass, weight_gradient);
     if (bias) bias_gradient.copy_(at::sum(pass.gradient, {0, 2, 3}));
+    written();
     if (!pass.needs_input) return input_gradient;
   }
   const std::vector<std::int64_t> bias_sizes{pass.weight.size(0)};
@@ -62,6 +64,7 @@ Tensor convolution_gradient(const ConvolutionPass& pass, Tensor weight_gradient,
   if (!by_products) {
     weight_gradient.copy_(std::get<1>(found));
     if (bias) bias_gradient.copy_(std::get<2>(found));
+    written();
   }
   return std::get<0>(found);
 }

@@ -5,6 +5,8 @@
 
 #include <torch/torch.h>
 
+#include <functional>
+
 namespace ripieno {
 
 struct ConvolutionPass {
@@ -15,8 +17,9 @@ struct ConvolutionPass {
   bool needs_input = true;
 };
 
-/// Writes the weight's and, where it is defined, the bias's gradient into tensors of any type; returns the gradient by the
-/// input, or undefined where it is not needed.
-torch::Tensor convolution_gradient(const ConvolutionPass& pass, torch::Tensor weight_gradient, torch::Tensor bias_gradient);
+/// Writes the weight's and, where it is defined, the bias's gradient into tensors of any type, and calls `written`; returns the
+/// gradient by the input, or undefined where it is not needed.
+torch::Tensor convolution_gradient(const ConvolutionPass& pass, torch::Tensor weight_gradient, torch::Tensor bias_gradient,
+                                   const std::function<void()>& written);
 
 }  // namespace ripieno

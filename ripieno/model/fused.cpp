@@ -108,9 +108,14 @@ struct Convolution : torch::autograd::Function<Convolution> {
       gradient = before_relu(std::move(gradient), y);
     }
     const Tensor weight_place = place_for_gradient(weight);
-    const Tensor bias_place = form[3] ? place_for_gradient(context->saved_data["bias"].toTensor()) : Tensor();
+    const Tensor bias = form[3] ? context->saved_data["bias"].toTensor() : Tensor();
+    const Tensor bias_place = form[3] ? place_for_gradient(bias) : Tensor();
+    const auto written = [&] {
+      gradient_written(weight);
+      if (bias.defined()) gradient_written(bias);
+    };
     const Tensor input_gradient = convolution_gradient(
-        ConvolutionPass{gradient, input, used, form[0], form[1], context->needs_input_grad(0)}, weight_place, bias_place);
+        ConvolutionPass{gradient, input, used, form[0], form[1], context->needs_input_grad(0)}, weight_place, bias_place, written);
     return {input_gradient, weight_place, bias_place, Tensor()};
   }
 };
@@ -211,7 +216,8 @@ struct Linear : torch::autograd::Function<Linear> {
     const Tensor &input = saved[0], &used = saved[1], &weight = saved[2], &y = saved[3];
     Tensor gradient = std::move(gradients[0]);
     if (y.defined()) gradient = before_relu(std::move(gradient), y);
-    Tensor weight_place = place_for_gradient(weight), bias_place = place_for_gradient(context->saved_data["bias"].toTensor());
+    const Tensor bias = context->saved_data["bias"].toTensor();
+    Tensor weight_place = place_for_gradient(weight), bias_place = place_for_gradient(bias);
     if (gradient.scalar_type() == weight_place.scalar_type()) {
       at::mm_out(weight_place, gradient.t(), input);
       at::sum_out(bias_place, gradient, 0);
@@ -219,6 +225,8 @@ struct Linear : torch::autograd::Function<Linear> {
       weight_place.copy_(at::mm(gradient.t(), input));
       bias_place.copy_(at::sum(gradient, 0));
     }
+    gradient_written(weight);
+    gradient_written(bias);
     const Tensor input_gradient = context->needs_input_grad(0) ? at::mm(gradient, used) : Tensor();
     return {input_gradient, weight_place, bias_place, Tensor()};
   }

@@ -20,4 +20,8 @@ torch::Tensor place_for_gradient(const torch::Tensor& parameter) {
   return torch::empty_like(parameter);
 }
 
+void gradient_written(const torch::Tensor& parameter) {
+  if (places_of_thread) places_of_thread->written(parameter);
+}
+
 }  // namespace ripieno

@@ -12,6 +12,9 @@ class GradientPlaces {
   /// Memory of the parameter's type, shape and strides, whose whole is going to be written, and that nobody else is given
   /// in this pass; undefined where there is none. `parameter` is known by its address.
   virtual torch::Tensor take(const torch::Tensor& parameter) = 0;
+  /// The gradient stands in the place that was taken for it, and the operation will not look at it again, though it has not
+  /// ended yet.
+  virtual void written(const torch::Tensor& parameter) = 0;
 };
 
 /// Lends to the operations that run on this thread, as long as it lives.
@@ -28,5 +31,9 @@ class LendGradientPlaces {
 
 /// A tensor like the parameter to write its gradient into: a lent one, or a new one.
 torch::Tensor place_for_gradient(const torch::Tensor& parameter);
+
+/// Tells the lender, if there is one. An operation that computes its parameters' gradients first and then that of its input
+/// lets their exchange begin so much earlier.
+void gradient_written(const torch::Tensor& parameter);
 
 }  // namespace ripieno

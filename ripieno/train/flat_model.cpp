@@ -3,6 +3,7 @@
 #include <torch/csrc/autograd/utils/lambda_post_hook.h>
 
 #include <algorithm>
+#include <unordered_map>
 #include <unordered_set>
 
 namespace ripieno {
@@ -16,7 +17,11 @@ struct FlatModel::Watch {
 
   void ready(std::size_t tensor) {
     if (!model) return;
-    if (model->renewing_) model->collect_gradient(tensor);
+    if (model->renewing_) model->accumulated(tensor);
+    count(tensor);
+  }
+
+  void count(std::size_t tensor) {
     if (!model->on_ready || seen[tensor]) return;
     seen[tensor] = true;
     const std::size_t bucket = model->bucket_of_[tensor];
@@ -45,6 +50,24 @@ torch::Tensor flat_tensor(std::int64_t elements, torch::ScalarType type, const M
   auto lies = memory(static_cast<std::size_t>(elements) * c10::elementSize(type));
   void* const data = lies.get();
   return torch::from_blob(data, {elements}, [lies = std::move(lies)](void*) mutable { lies.reset(); }, type);
+}
+
+/// How often a loss comes by each of these nodes.
+std::vector<std::size_t> edges_to(const std::vector<c10::intrusive_ptr<torch::autograd::Node>>& nodes, const torch::Tensor& loss) {
+  std::unordered_map<const torch::autograd::Node*, std::size_t> index;
+  for (std::size_t i = 0; i < nodes.size(); ++i) index.emplace(nodes[i].get(), i);
+  std::vector<std::size_t> found(nodes.size());
+  std::vector<const torch::autograd::Node*> to_visit{loss.grad_fn().get()};
+  std::unordered_set<const torch::autograd::Node*> known{to_visit[0]};
+  while (!to_visit.empty()) {
+    const auto* node = to_visit.back();
+    to_visit.pop_back();
+    for (const auto& edge : node->next_edges()) {
+      if (const auto at = index.find(edge.function.get()); at != index.end()) ++found[at->second];
+      if (edge.function && known.insert(edge.function.get()).second) to_visit.push_back(edge.function.get());
+    }
+  }
+  return found;
 }
 
 /// One flat tensor that the given ones become views of.
@@ -162,10 +185,12 @@ void FlatModel::zero_gradients() {
   watch_anew();
 }
 
-void FlatModel::renew_gradients() {
+void FlatModel::renew_gradients(const torch::Tensor& loss) {
   for (torch::Tensor& tensor : trained_) tensor.mutable_grad() = torch::Tensor();
   renewing_ = true;
   taken_.assign(trained_.size(), false);
+  early_.assign(trained_.size(), false);
+  uses_ = loss.defined() && loss.grad_fn() ? edges_to(watch_->accumulators, loss) : std::vector<std::size_t>(trained_.size());
   watch_anew();
 }
 
@@ -179,22 +204,35 @@ void FlatModel::train_first_layer(bool on) {
   for (std::size_t i = 0; i < first_layer_; ++i) trained_[i].set_requires_grad(on);
 }
 
-torch::Tensor FlatModel::take(const torch::Tensor& parameter) {
+std::optional<std::size_t> FlatModel::index_of(const torch::Tensor& parameter) const {
   const FloatSpan all = parameters();
   const auto* begin = static_cast<const std::byte*>(all.data);
   const auto* address = static_cast<const std::byte*>(parameter.const_data_ptr());
-  if (!renewing_ || address < begin || address >= begin + all.size_bytes()) return {};
+  if (address < begin || address >= begin + all.size_bytes()) return std::nullopt;
   const std::size_t element = static_cast<std::size_t>(address - begin) / size_of(all.type);
   const auto after = std::upper_bound(layout_.tensors.begin(), layout_.tensors.end(), element,
                                       [](std::size_t at, const Layout::Tensor& tensor) { return at < tensor.range.begin; });
   const auto i = static_cast<std::size_t>(after - layout_.tensors.begin()) - 1;
-  const bool whole = layout_.tensors[i].range.begin == element && parameter.sizes() == trained_[i].sizes();
-  if (!whole || taken_[i] || trained_[i].grad().defined()) return {};
-  taken_[i] = true;
-  return gradient_views_[i].detach();
+  if (layout_.tensors[i].range.begin != element || parameter.sizes() != trained_[i].sizes()) return std::nullopt;
+  return i;
+}
+
+torch::Tensor FlatModel::take(const torch::Tensor& parameter) {
+  const auto i = renewing_ ? index_of(parameter) : std::nullopt;
+  if (!i || taken_[*i] || trained_[*i].grad().defined()) return {};
+  taken_[*i] = true;
+  return gradient_views_[*i].detach();
+}
+
+void FlatModel::written(const torch::Tensor& parameter) {
+  const auto i = renewing_ && on_ready ? index_of(parameter) : std::nullopt;
+  if (!i || !taken_[*i] || uses_[*i] != 1) return;
+  early_[*i] = true;
+  watch_->count(*i);
 }
 
 void FlatModel::collect_gradients() {
+  early_.clear();
   for (std::size_t i = 0; i < trained_.size(); ++i) collect_gradient(i);
   renewing_ = false;
 }
@@ -205,7 +243,14 @@ void FlatModel::collect_gradients(std::size_t bucket) {
   }
 }
 
+void FlatModel::accumulated(std::size_t i) {
+  if (!early_[i]) return collect_gradient(i);
+  early_[i] = false;
+  trained_[i].mutable_grad() = gradient_views_[i];  // whatever autograd made of it: who was told may have changed it by now
+}
+
 void FlatModel::collect_gradient(std::size_t i) {
+  if (!early_.empty() && early_[i]) return;
   const torch::NoGradGuard no_grad;
   const torch::Tensor gradient = trained_[i].grad();
   if (gradient.defined() && gradient.data_ptr() == gradient_views_[i].data_ptr()) return;

@@ -8,6 +8,7 @@
 #include <torch/torch.h>
 
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "ripieno/core/memory.h"
@@ -46,10 +47,12 @@ class FlatModel : public GradientPlaces {
   /// Zeroes the gradients, and starts to watch for ready buckets anew.
   void zero_gradients();
   /// The same without a pass over the memory: until collect_gradients(), the first gradient that a parameter gets replaces
-  /// what was there, and operations that know GradientPlaces write it there themselves.
-  void renew_gradients();
+  /// what was there, and operations that know GradientPlaces write it there themselves. With the loss whose backward() comes
+  /// next, the gradient of a parameter that is used once counts from the moment at which it is written, not only accumulated.
+  void renew_gradients(const torch::Tensor& loss = {});
   torch::Tensor take(const torch::Tensor& parameter) override;
-  /// Called, on the thread that runs backward(), once all gradients of a bucket have been accumulated.
+  void written(const torch::Tensor& parameter) override;
+  /// Called, on the thread that runs backward(), once all gradients of a bucket stand in the flat memory.
   std::function<void(std::size_t bucket)> on_ready;
   /// Brings back gradients that the user's code has detached from the flat memory (zero_grad() sets them to none).
   void collect_gradients();
@@ -58,6 +61,9 @@ class FlatModel : public GradientPlaces {
 
  private:
   void watch_anew();
+  /// Of the trained tensor that this one is, the whole of it.
+  std::optional<std::size_t> index_of(const torch::Tensor& parameter) const;
+  void accumulated(std::size_t tensor);
   void collect_gradient(std::size_t tensor);
 
   struct Watch;
@@ -71,6 +77,8 @@ class FlatModel : public GradientPlaces {
   std::shared_ptr<Watch> watch_;
   bool renewing_ = false;
   std::vector<bool> taken_;  // while renewing: places that were given away
+  std::vector<bool> early_;  // of those, written and counted, but not accumulated yet: their gradient must stay undefined
+  std::vector<std::size_t> uses_;  // of each trained tensor by the loss that was given; 0: not known
 };
 
 }  // namespace ripieno

@@ -152,7 +152,7 @@ struct TorchLearner::State {
       times.spans.push_back({"forward", id.step, span_start, runtime.now()});
       start = Clock::now();
       span_start = runtime.now();
-      if (part == 0) flat->renew_gradients();  // after the gates: until then they belong to the last step
+      if (part == 0) flat->renew_gradients(parts == 1 ? loss : torch::Tensor());  // after the gates: until then they belong to the last step
       if (part + 1 == parts) flat->on_ready = announce;
       const LendGradientPlaces lend(*flat);
       (weight * loss_factor == 1 ? loss : loss * (weight * loss_factor)).backward();

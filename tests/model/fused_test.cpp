@@ -134,6 +134,12 @@ struct Places : GradientPlaces {
     memory.push_back(torch::full_like(parameter, NAN));
     return memory.back().detach();
   }
+  void written(const torch::Tensor& parameter) override {
+    ++told;
+    EXPECT_EQ(lent.count(parameter.data_ptr()), 1u);
+    for (const auto& each : memory) unwritten += each.sizes() == parameter.sizes() && each.isnan().any().item<bool>();
+  }
+  int told = 0, unwritten = 0;
   std::set<void*> lent;
   std::vector<torch::Tensor> memory;
 };
@@ -155,6 +161,8 @@ TEST(Fused, WritesGradientsToTheirPlaces) {
     there += memory.count(parameter.grad().data_ptr());
   }
   EXPECT_EQ(there, 7u) << "autograd took them without a copy";
+  EXPECT_EQ(places.told, 5) << "the convolutions' weights and biases";
+  EXPECT_EQ(places.unwritten, 0);
 }
 
 /// Output and gradients of one batch; fp64 and the usual layout know no fused layers.

@@ -4,6 +4,7 @@
 
 #include "ripieno/core/kernels.h"
 #include "ripieno/model/classifier.h"
+#include "ripieno/model/fused.h"
 #include "ripieno/model/zoo.h"
 
 namespace ripieno {
@@ -59,6 +60,60 @@ TEST(FlatModel, TiedIsOneFrozenIsApartUnusedIsZero) {
   }
   other->forward(x).sum().backward();
   EXPECT_TRUE(torch::allclose(other->first->weight.grad(), module->first->weight.grad()));
+}
+
+/// Two convolutions, and one linear layer that is used `uses` times.
+struct Chain : torch::nn::Module {
+  explicit Chain(int uses) : uses(uses) {
+    register_module("layers", layers);
+    register_module("linear", linear);
+    for (auto& p : layers->parameters()) {
+      if (p.dim() == 4) p.set_data(p.contiguous(torch::MemoryFormat::ChannelsLast));
+    }
+  }
+  torch::Tensor forward(torch::Tensor x) {
+    torch::Tensor y = forward_fused(layers, x.contiguous(torch::MemoryFormat::ChannelsLast)).flatten(1);
+    torch::nn::Sequential last(linear);
+    for (int i = 0; i < uses; ++i) y = forward_fused(last, y);
+    return y;
+  }
+  const int uses;
+  torch::nn::Sequential layers{torch::nn::Conv2d(torch::nn::Conv2dOptions(3, 8, 3).padding(1)), torch::nn::ReLU(),
+                               torch::nn::Conv2d(torch::nn::Conv2dOptions(8, 4, 3).padding(1)), torch::nn::ReLU()};
+  torch::nn::Linear linear{64, 64};
+};
+
+TEST(FlatModel, AGradientCountsFromWhenItIsWrittenWhereItsParameterIsUsedOnce) {
+  for (const int uses : {1, 2}) {
+    torch::manual_seed(4);
+    const auto module = std::make_shared<Chain>(uses);
+    FlatModel flat(module, {.bucket_bytes = 1, .channels_last = true});
+    const auto x = torch::randn({5, 3, 4, 4});
+    flat.zero_gradients();
+    module->forward(x).sum().backward();
+    const auto all = flat.gradients().as<float>();
+    const std::vector<float> expected(all.begin(), all.end());
+
+    for (float& g : all) g = NAN;
+    std::vector<bool> before_autograd(flat.layout().buckets.size());  // each of one tensor: the last parameters first
+    const torch::Tensor loss = module->forward(x).sum();
+    flat.renew_gradients(loss);
+    flat.on_ready = [&](std::size_t bucket) {  // as an exchange does, which works on what is ready from then on
+      const Range range = flat.layout().buckets[bucket];
+      scale(flat.gradients().slice(range.begin, range.end), 10);
+      const auto parameters = module->parameters();
+      before_autograd[bucket] = !parameters[parameters.size() - 1 - bucket].grad().defined();
+    };
+    {
+      const LendGradientPlaces lend(flat);
+      loss.backward();
+    }
+    flat.on_ready = nullptr;
+    flat.collect_gradients();
+    for (std::size_t i = 0; i < expected.size(); ++i) ASSERT_NEAR(all[i], 10 * expected[i], 1e-4 * std::abs(expected[i]) + 1e-5) << i;
+
+    EXPECT_EQ(before_autograd, std::vector<bool>({uses == 1, uses == 1, true, true, true, true})) << uses;
+  }
 }
 
 TEST(FlatModel, RenewedGradientsReplaceTheLastOnes) {
