@@ -225,6 +225,11 @@ std::unique_ptr<TorchLearner> make_learner(const Settings& settings, const Zoo& 
   torch::manual_seed(seed);
   std::shared_ptr<Classifier> model = info.make();
   prepare(*model, train_loader);
+  if (const double dropout = settings.get<double>("train.dropout"); dropout >= 0) {
+    for (const auto& layer : model->modules()) {
+      if (auto* its = layer->as<torch::nn::DropoutImpl>()) its->options.p(dropout);
+    }
+  }
   return std::make_unique<TorchLearner>(runtime, recorder, std::move(model), std::move(train_loader), std::move(test_loader),
                                         options);
 }
@@ -243,6 +248,9 @@ void check_job(const Settings& settings, const Zoo& zoo) {
   refuse(choice);
   if (choice.deaths && (!simulated || deaths[0] > 0)) {
     fail(ErrorKind::usage, "simulated.deaths_s: ", simulated ? "rank 0 writes the run's results and cannot die" : "ranks die with transport.kind = simulated only");
+  }
+  if (const double dropout = settings.get<double>("train.dropout"); dropout < 0 && dropout != -1) {
+    fail(ErrorKind::usage, "train.dropout = ", dropout, "; give a rate from 0 to below 1, or -1 for each layer's own");
   }
   check_codec(plan.exchange.codec);
   check_shares(settings.get<std::vector<double>>("batch.shares"), settings.get<int>("workers"));

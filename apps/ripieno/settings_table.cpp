@@ -59,6 +59,7 @@ std::vector<Setting> table() {
            {"fp32", "fp64", "bf16", "fp16"}),
       flag("train.channels_last", true, "store images as N x H x W x C, which the fused layers need"),
       number("train.label_smoothing", 0, below_1, "share of a label given to all classes"),
+      number("train.dropout", -1, {-1, 1, false, true}, "of all the model's dropout layers; -1: each its own"),
       whole("train.accumulate", 1, {1, 1024}, "parts that a worker's batch is computed in, whose gradients are added up"),
       whole("train.threads", 1, {0, 4096}, "compute threads a worker; 0: all cores / workers"),
       whole("train.max_steps", 0, count, "stop after so many steps in all (such a run cannot be resumed); 0: no limit"),

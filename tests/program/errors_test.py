@@ -33,6 +33,7 @@ LINES = [
     (("train", "--set", "workers=0"), USAGE, ["workers = 0", "1 to 4096"]),
     (("train", "--set", "workers=1000000000"), USAGE, ["workers = 1000000000", "1 to 4096"]),
     (("train", "--set", "batch.per_worker=99999999999"), USAGE, ["batch.per_worker", "99999999999"]),
+    (("train", "--set", B, "--set", "train.dropout=-0.5"), USAGE, ["train.dropout = -0.5", "0 to below 1"]),
     (("train", "--set", "data.train_samples=-1"), USAGE, ["data.train_samples = -1"]),
     (("explain", "ring", "-n", "0"), USAGE, ["--ranks", "1 to 512"]),
     (("explain", "ring", "--elements", "-1"), USAGE, ["--elements", "-1"]),

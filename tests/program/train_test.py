@@ -142,6 +142,12 @@ class RepeatTest(ProgramTest):
         for key in ("exchange", "bytes", "closed_form", "route"):
             self.assertEqual(shared.summary[key], tcp.summary[key])
 
+    def test_a_rate_for_all_dropout_layers(self):
+        one = {"strategy": "single", "workers": 1, "train.max_steps": 1}
+        own, half, none = (self.train(one | {"train.dropout": rate}).hashes for rate in (-1, 0.5, 0))
+        self.assertEqual(own, half)  # mnist-cnn's own rate
+        self.assertNotEqual(own, none)
+
     def test_the_route_that_is_left_open(self):
         self.assertEqual(self.train({"strategy": "ddp", "workers": 2}).summary["route"], "two-phase")
         self.assertEqual(self.train({"strategy": "ddp", "workers": 2, "exchange.codec": "topk"}).summary["route"], "ring")
