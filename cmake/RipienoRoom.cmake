@@ -6,6 +6,9 @@ target_compile_options(ripieno_flags INTERFACE -Wall -Wextra -Wno-unused-paramet
 if(RIPIENO_SANITIZE)
   target_compile_options(ripieno_flags INTERFACE -fsanitize=${RIPIENO_SANITIZE} -fno-omit-frame-pointer -g1)
   target_link_options(ripieno_flags INTERFACE -fsanitize=${RIPIENO_SANITIZE})
+  if(RIPIENO_SANITIZE STREQUAL "thread")
+    target_compile_options(ripieno_flags INTERFACE -Wno-tsan)  # Asio's fences, which it cannot see and does not need
+  endif()
 endif()
 
 function(ripieno_room NAME)
