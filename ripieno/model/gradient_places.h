@@ -12,8 +12,8 @@ class GradientPlaces {
   /// Memory of the parameter's type, shape and strides, whose whole is going to be written, and that nobody else is given
   /// in this pass; undefined where there is none. `parameter` is known by its address.
   virtual torch::Tensor take(const torch::Tensor& parameter) = 0;
-  /// The gradient stands in the place that was taken for it, and the operation will not look at it again, though it has not
-  /// ended yet.
+  /// The gradient stands in the place that was taken for it, and the operation looks neither at it nor at the parameter again,
+  /// though it has not ended yet: both may change from now on.
   virtual void written(const torch::Tensor& parameter) = 0;
 };
 
