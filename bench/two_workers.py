@@ -65,7 +65,7 @@ def fastest(candidates, measure):
 def our_candidates(precision, codec, options):
     layouts, overlaps = ((True,), ("backward",)) if options.quick else ((False, True), ("backward", "forward"))
     return [(("train.precision", precision), ("exchange.codec", codec), ("train.channels_last", layout), ("exchange.overlap", overlap),
-             ("exchange.measure", True))
+             ("exchange.measure", "on"))
             for layout, overlap in itertools.product(layouts, overlaps)]
 
 

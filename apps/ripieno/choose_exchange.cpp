@@ -9,18 +9,31 @@
 
 namespace ripieno {
 
+void settle_measure(Settings* settings) {
+  if (settings->get<std::string>("exchange.measure") != "auto") return;
+  bool given = false;
+  for (const auto key : {"exchange.bucket_mb", "exchange.segment_kb", "exchange.small_route", "exchange.small_kb"}) {
+    given = given || settings->is_set(key);
+  }
+  const bool virtual_time = settings->get<std::string>("transport.kind") == "simulated";
+  if (given || virtual_time || strategy_of(*settings).name != "ddp") settings->assign("exchange.measure", "off", {"exchange.measure"});
+}
+
 Task<std::string> choose_exchange(Settings* settings, const Zoo* zoo, Group group) {
+  const auto measure = settings->get<std::string>("exchange.measure");
+  const Origin origin{"exchange.measure"};
+  settings->assign("exchange.measure", "off", origin);
+  const bool in_memory = group.size() == 1 || (group.is_everyone() && group.endpoint().has_all_reduce({}));
+  if (measure == "off" || (measure == "auto" && in_memory)) co_return "";
   const LinkModel link = co_await measure_links(group);
   const StrategyInfo& strategy = strategy_of(*settings);
   const bool open = strategy.route == "any" && settings->get<std::string>("exchange.route") == "auto";
   const Plan plan = settled(strategy, plan_of(*settings), group);
   const auto numbers = static_cast<std::uint64_t>(zoo->find(settings->get<std::string>("model")).parameters);
   const Tuning tuning = tune(group.world(), numbers * sizeof(float), link);
-  const Origin origin{"exchange.measure"};
   const auto assign = [&](std::string_view key, Value value) { settings->assign(key, std::move(value), origin); };
 
   const double bucket_mb = std::max(0.001, std::round(static_cast<double>(tuning.bucket_bytes) * 1e-3) * 1e-3);
-  assign("exchange.measure", false);
   assign("exchange.bucket_mb", bucket_mb);
   std::string chosen = text("links of ", format_fixed(seconds(link.latency) * 1e6, 0), " us and ",
                             format_fixed(8e-6 / seconds(link.per_byte), 0), " Mb/s: buckets of ", format_fixed(bucket_mb, 3), " MB");

@@ -1,4 +1,4 @@
-// What exchange.measure = true does at a run's start: measures the links and chooses (collective/tune.h).
+// exchange.measure: at a run's start the links are measured and what the recipe leaves open is chosen (collective/tune.h).
 #pragma once
 
 #include "apps/ripieno/settings.h"
@@ -7,9 +7,13 @@
 
 namespace ripieno {
 
-/// Every rank calls it, and all choose the same. Replaces exchange.bucket_mb and, where the codec and the strategy leave them
-/// open, route, segment_kb, small_route and small_kb; exchange.measure becomes false, so that a run with these settings repeats the
-/// choice and does not measure. Returns what was found and chosen, in one line.
+/// Whoever starts a job calls it before it writes the settings for the workers, where all keys look given: auto becomes off where
+/// a key that would be chosen was given, in virtual time, and with a strategy that exchanges nothing while it computes.
+void settle_measure(Settings* settings);
+
+/// Every rank calls it, and all choose the same. On, or auto where not all ranks share memory: replaces exchange.bucket_mb and,
+/// where the codec and the strategy leave them open, route, segment_kb, small_route and small_kb; returns what was found and chosen,
+/// in one line. exchange.measure becomes off, so that a run with these settings repeats the choice and does not measure. Off: empty.
 Task<std::string> choose_exchange(Settings* settings, const Zoo* zoo, Group group);
 
 }  // namespace ripieno

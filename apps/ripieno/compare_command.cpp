@@ -2,6 +2,7 @@
 #include <iostream>
 #include <memory>
 
+#include "apps/ripieno/choose_exchange.h"
 #include "apps/ripieno/commands.h"
 #include "apps/ripieno/job.h"
 #include "apps/ripieno/recipe.h"
@@ -49,6 +50,7 @@ void run(const CompareArguments& arguments, const CommandContext& context) {
   if (!arguments.only.empty()) keep(arguments.only, arguments.recipe, recipe);
   for (Cell& cell : recipe.cells) {
     find_data(cell.settings);
+    settle_measure(&cell.settings);
     cell.settings.assign("run.name", cell.name, {"the grid"});
   }
   if (arguments.print_config) {

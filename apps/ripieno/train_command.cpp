@@ -1,6 +1,7 @@
 #include <iostream>
 #include <memory>
 
+#include "apps/ripieno/choose_exchange.h"
 #include "apps/ripieno/commands.h"
 #include "apps/ripieno/job.h"
 #include "apps/ripieno/recipe.h"
@@ -37,6 +38,7 @@ Settings settings_of(const Arguments& arguments) {
 void run(const Arguments& arguments, const CommandContext& context) {
   Settings settings = settings_of(arguments);
   find_data(settings);
+  settle_measure(&settings);
   if (arguments.recipe.print_config) {
     std::cout << settings.print();
     return;

@@ -46,6 +46,19 @@ def data_folder():
     return str(BUILT / "data")
 
 
+def real_data_folder(options):
+    """The same; real data, unless the run is a quick one."""
+    data = data_folder()
+    if not options.quick and data != os.environ.get("RIPIENO_DATA"):
+        raise processes.Failed("an accuracy of made-up data says nothing: set RIPIENO_DATA to a folder with MNIST and CIFAR-10")
+    return data
+
+
+def whole_runs(options):
+    """Rounds of comparisons whose sides train to the end, hundreds of steps: each has a seed of its own."""
+    return 1 if options.quick else 3
+
+
 def say(text):
     print(text, file=sys.stderr, flush=True)
 

@@ -38,6 +38,11 @@ class Row(NamedTuple):
                 self.met, str(self.rounds), machine.date()]
 
 
+def stated(comparison, what, wanted, found, unit, rounds):
+    """The row of a figure that is wanted as such and has no interval: a mean, a count, a difference."""
+    return Row(comparison, what, "wanted", Ratio(wanted, found, found, found, found), unit, rounds, wanted)
+
+
 def figure(value):
     return f"{value:.0f}" if value >= 1000 else f"{value:.3g}"
 

@@ -12,18 +12,38 @@
 namespace ripieno {
 namespace {
 
-Task<> sum_up(Group group, FloatSpan numbers) {
-  const ExecuteOptions options{numbers.type, Purpose::evaluate};
+Task<> sum_up(Group group, FloatSpan numbers, Purpose purpose = Purpose::evaluate) {
+  const ExecuteOptions options{numbers.type, purpose};
   co_await all_reduce(find_route("reduce-broadcast"), group, numbers, options);
+}
+
+/// Of each of some numbers, whether all ranks hold the same bits, told by their hashes. The same answer on all ranks.
+Task<std::vector<bool>> are_alike(Group group, std::vector<FloatSpan> states, Purpose purpose) {
+  std::vector<bool> alike(states.size(), true);
+  if (group.size() == 1) co_return alike;
+  std::vector<double> hashes;  // in halves, which are exact
+  for (const FloatSpan state : states) {
+    const std::uint64_t own = hash(state);
+    hashes.insert(hashes.end(), {static_cast<double>(own >> 32), static_cast<double>(own & 0xffffffff)});
+  }
+  std::vector<double> first = hashes, others(states.size());
+  const ExecuteOptions options{DType::fp64, purpose};
+  co_await broadcast(group, FloatSpan(std::span(first)), options);
+  for (std::size_t i = 0; i < hashes.size(); ++i) others[i / 2] += hashes[i] == first[i] ? 0 : 1;
+  co_await sum_up(group, FloatSpan(std::span(others)), purpose);
+  for (std::size_t i = 0; i < alike.size(); ++i) alike[i] = others[i] == 0;
+  co_return alike;
 }
 
 }  // namespace
 
 Task<> start_alike(Group group, Learner& learner) {
-  const std::array all{learner.parameters(), learner.frozen(), learner.buffers()};
-  for (const FloatSpan state : all) {
-    const ExecuteOptions options{state.type, Purpose::setup};
-    co_await broadcast(group, state, options);
+  const std::vector<FloatSpan> all{learner.parameters(), learner.frozen(), learner.buffers()};
+  const std::vector<bool> alike = co_await are_alike(group, all, Purpose::setup);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (alike[i]) continue;
+    const ExecuteOptions options{all[i].type, Purpose::setup};
+    co_await broadcast(group, all[i], options);
   }
 }
 
@@ -85,13 +105,17 @@ Task<> end_epoch_apart(Workplace* place, const Plan* plan, std::uint32_t epoch, 
   EpochRecord record{epoch, NAN, NAN, hash(learner.parameters()), NAN};
   if (evaluates_after(*plan, epoch, last)) {
     const StageTimer timer(place->recorder, place->group.runtime(), Stage::evaluate);
-    const Evaluation own = co_await learner.evaluate(0, 1);
-    record.own_accuracy = own.correct / own.samples;
+    const Evaluation lone = co_await learner.evaluate(0, 1);
+    record.own_accuracy = lone.correct / lone.samples;
     const auto buffers = copy_of(learner.buffers());
     const auto parameters = copy_of(learner.parameters());
     co_await average_buffers(place->group, learner);
-    scale(learner.parameters(), 1.0 / place->group.size());
-    co_await sum_up(place->group, learner.parameters());
+    const std::vector<FloatSpan> own{learner.parameters()};
+    const std::vector<bool> alike = co_await are_alike(place->group, own, Purpose::evaluate);
+    if (!alike[0]) {
+      scale(learner.parameters(), 1.0 / place->group.size());
+      co_await sum_up(place->group, learner.parameters());
+    }
     convert(consensus->parameters.span(), learner.parameters());
     convert(consensus->buffers.span(), learner.buffers());
     const Score score = co_await evaluate_together(place->group, learner);

@@ -9,7 +9,8 @@ namespace ripieno {
 
 struct StrategyInfo;
 
-/// Gives every rank rank 0's parameters, trained and frozen, and buffers. Ranks with another model get Error(mismatch).
+/// Gives every rank rank 0's parameters, trained and frozen, and buffers, of which nothing is sent where all ranks hold the same
+/// bits already (made from one seed). Ranks with another model get Error(mismatch).
 Task<> start_alike(Group group, Learner& learner);
 
 /// The optimiser's step on the learner's gradients; not taken where they overflowed under a loss scale, which is told.

@@ -6,7 +6,7 @@ from program import SMALL, ProgramTest, Run, sets
 
 
 class MeasureTest(ProgramTest):
-    SETTINGS = {"model": "mnist-3conv", "workers": 3, "strategy": "ddp", "exchange.bucket_mb": 7, "exchange.measure": "true"}
+    SETTINGS = {"model": "mnist-3conv", "workers": 3, "strategy": "ddp", "exchange.bucket_mb": 7, "exchange.measure": "on"}
 
     def run_once(self, *arguments):
         before = set(self.runs())
@@ -22,7 +22,7 @@ class MeasureTest(ProgramTest):
                 first, said = self.run_once(*sets(settings))
                 self.assertIn("links of ", said)
                 chosen = first.config["exchange"]
-                self.assertIs(chosen["measure"], False)
+                self.assertEqual(chosen["measure"], "off")
                 self.assertNotEqual(chosen["bucket_mb"], 7)
                 # what shares memory is never cut
                 self.assertEqual((chosen["route"], chosen["segment_kb"] > 0),
@@ -31,6 +31,19 @@ class MeasureTest(ProgramTest):
                 self.assertNotIn("links of ", said)
                 self.assertEqual(again.config, first.config)
                 self.assertEqual(again.hashes, first.hashes)
+
+    def test_auto_measures_what_is_left_open_where_memory_is_not_shared(self):
+        open_keys = {"model": "mnist-3conv", "workers": 3, "strategy": "ddp"}
+        measured = []
+        for memory in ("on", "off"):
+            self.variables = {"RIPIENO_SHARED_MEMORY": memory}
+            for more in ({}, {"exchange.bucket_mb": 25}, {"strategy": "ring"}, {"exchange.measure": "off"}):
+                settings = SMALL | {"run.folder": self.folder / "runs"} | open_keys | more
+                run, said = self.run_once(*sets(settings))
+                self.assertEqual(run.config["exchange"]["measure"], "off")
+                measured.append("links of " in said)
+                self.assertEqual(run.config["exchange"]["bucket_mb"] != 25, measured[-1])
+        self.assertEqual(measured, [False] * 4 + [True] + [False] * 3)
 
     def test_in_virtual_time_the_choice_follows_from_the_link(self):
         link = {"simulated.latency_us": 50, "simulated.gbit_s": 1, "transport.kind": "simulated"}
