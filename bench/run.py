@@ -4,14 +4,16 @@ all_reduce   between processes of one host, against Gloo and Open MPI
 links        over rate-limited links, against raw TCP streams (root)
 step         a lone worker's training step, against PyTorch
 two_workers  training steps of two workers, against DDP and a bound (root)
-time_to_accuracy  whole runs of the fast recipes, against the same in PyTorch (hours; real data)"""
+time_to_accuracy  whole runs of the fast recipes, against the same in PyTorch (hours; real data)
+thin_link    seconds to an accuracy over 100 Mb/s, against DDP with each of its hooks (root; real data)
+bytes_to_accuracy  bytes of a whole run, against fp32 gradients around a ring (hours; real data)"""
 
 import importlib
 import sys
 
 from lib import comparison, machine, processes, table
 
-NAMES = ("all_reduce", "links", "step", "two_workers", "time_to_accuracy")
+NAMES = ("all_reduce", "links", "step", "two_workers", "time_to_accuracy", "thin_link", "bytes_to_accuracy")
 
 
 def main():

@@ -119,6 +119,11 @@ class Training:
             medians.append(statistics.median(b - a for a, b in zip(times, times[1:])))
         return statistics.fmean(medians)
 
+    def mean_step_seconds(self, warmup):
+        """The mean over steps, for strategies that exchange in some of them only."""
+        times = [(steps[-1]["time"] - steps[warmup - 1]["time"]) / (len(steps) - warmup) for steps in self.steps]
+        return statistics.fmean(times)
+
     def losses(self):
         """Of each step, the mean over ranks."""
         return [statistics.fmean(step["loss"] for step in steps) for steps in zip(*self.steps)]

@@ -22,7 +22,7 @@ void encode(benchmark::State& state, std::string name) {
   const auto codec = make_codec({.name = name}, DType::fp32);
   auto numbers = gradients();
   Random random(1, 2);
-  std::vector<std::byte> bytes;
+  ByteVector bytes;
   for (auto _ : state) {
     codec->encode(numbers, random, bytes);
     benchmark::DoNotOptimize(bytes.data());
@@ -35,7 +35,7 @@ void decode(benchmark::State& state, std::string name) {
   const auto codec = make_codec({.name = name}, DType::fp32);
   auto numbers = gradients();
   Random random(1, 2);
-  std::vector<std::byte> bytes;
+  ByteVector bytes;
   codec->encode(numbers, random, bytes);
   for (auto _ : state) {
     codec->add(bytes, numbers);

@@ -28,7 +28,7 @@ class BlockCodec final : public Codec {
 
   std::optional<std::size_t> bytes(std::size_t count) const override { return size(count); }
 
-  void encode(FloatSpan numbers, Random& random, std::vector<std::byte>& into) const override {
+  void encode(FloatSpan numbers, Random& random, ByteVector& into) const override {
     into.resize(size(numbers.count));
     with_numbers(numbers, [&](auto x) {
       std::byte* to = into.data();

@@ -28,7 +28,7 @@ void keep_what_was_lost(T* x, const T* decoded, T* residual, std::size_t n) {
 ErrorFeedback::ErrorFeedback(std::size_t elements, DType type, bool on) : elements_(elements), type_(type), on_(on) {}
 
 void ErrorFeedback::encode(const Codec& codec, std::size_t offset, FloatSpan numbers, Random& random,
-                           std::vector<std::byte>& into) {
+                           ByteVector& into) {
   require(numbers.type == type_, "error feedback made for ", name(type_), ", given ", name(numbers.type));
   require(offset <= elements_ && numbers.count <= elements_ - offset, "error feedback of ", elements_,
           " elements: the part at ", offset, " of ", numbers.count, " leaves it");
@@ -50,7 +50,7 @@ void ErrorFeedback::encode(const Codec& codec, std::size_t offset, FloatSpan num
   const std::size_t block = codec.block();
   const std::size_t whole = std::max<std::size_t>(numbers.count, 1);
   const std::size_t piece = block ? (piece_elements + block - 1) / block * block : whole;
-  const auto memory = std::make_unique_for_overwrite<std::byte[]>(std::min(piece, numbers.count) * size_of(type_));
+  const Scratch memory = scratch(std::min(piece, numbers.count) * size_of(type_));
   for (std::size_t begin = 0; begin < numbers.count; begin += piece) {
     const std::size_t end = std::min(begin + piece, numbers.count);
     const FloatSpan x = numbers.slice(begin, end), e = kept.slice(begin, end);

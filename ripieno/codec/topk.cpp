@@ -17,7 +17,7 @@ static_assert(sizeof(Pair) == 8);
 
 /// The k-th largest of the magnitudes' bits; reorders them.
 template <class Key>
-Key kth_largest(std::vector<Key>& keys, std::size_t k) {
+Key kth_largest(RecycledVector<Key>& keys, std::size_t k) {
   const auto kth = keys.begin() + static_cast<std::ptrdiff_t>(k - 1);
   std::nth_element(keys.begin(), kth, keys.end(), std::greater<>());
   return *kth;
@@ -33,7 +33,7 @@ SignedBits<T> kth_largest_magnitude(std::span<const T> x, std::size_t k) {
   std::size_t bin = counts.size() - 1, above = 0;
   while (above + counts[bin] < k) above += counts[bin--];
 
-  std::vector<SignedBits<T>> keys;
+  RecycledVector<SignedBits<T>> keys;
   keys.reserve(counts[bin]);
   for (const T number : x) {
     if (static_cast<std::size_t>(magnitude(number) >> shift) == bin) keys.push_back(magnitude(number));
@@ -42,7 +42,7 @@ SignedBits<T> kth_largest_magnitude(std::span<const T> x, std::size_t k) {
 }
 
 template <class T>
-void append(std::vector<std::byte>& into, std::size_t& size, std::size_t index, T value) {
+void append(ByteVector& into, std::size_t& size, std::size_t index, T value) {
   if (size + sizeof(Pair) > into.size()) into.resize(std::max(size + sizeof(Pair), 2 * into.size()));
   store(into.data() + size, Pair{static_cast<std::uint32_t>(index), static_cast<float>(value)});
   size += sizeof(Pair);
@@ -50,7 +50,7 @@ void append(std::vector<std::byte>& into, std::size_t& size, std::size_t index, 
 
 /// Steps 2 and 3 of the exact codec.
 template <class T>
-void encode_largest(std::span<const T> x, std::size_t k, std::vector<std::byte>& into) {
+void encode_largest(std::span<const T> x, std::size_t k, ByteVector& into) {
   const SignedBits<T> t = kth_largest_magnitude(x, k);
   std::size_t larger = 0;
   for (const T number : x) larger += magnitude(number) > t;
@@ -127,7 +127,7 @@ class TopK final : public PairCodec {
 
   std::optional<std::size_t> bytes(std::size_t count) const override { return sizeof(Pair) * k(count); }
 
-  void encode(FloatSpan numbers, Random&, std::vector<std::byte>& into) const override {
+  void encode(FloatSpan numbers, Random&, ByteVector& into) const override {
     check_count(numbers.count);
     into.clear();
     if (numbers.count == 0) return;
@@ -145,7 +145,7 @@ class TopKSampled final : public PairCodec {
   std::optional<std::size_t> bytes(std::size_t) const override { return std::nullopt; }
   std::size_t most_bytes(std::size_t count) const override { return sizeof(Pair) * std::min(2 * k(count), count); }
 
-  void encode(FloatSpan numbers, Random& random, std::vector<std::byte>& into) const override {
+  void encode(FloatSpan numbers, Random& random, ByteVector& into) const override {
     check_count(numbers.count);
     into.clear();
     if (numbers.count == 0) return;
@@ -156,10 +156,10 @@ class TopKSampled final : public PairCodec {
   const char* name() const override { return "topk-sampled"; }
 
   template <class T>
-  void encode_sampled(std::span<const T> x, Random& random, std::vector<std::byte>& into) const {
+  void encode_sampled(std::span<const T> x, Random& random, ByteVector& into) const {
     const std::size_t n = x.size(), sampled = std::min(n, std::max<std::size_t>(1024, n / 100));
     // 1. t = the sample's ceil(fraction m)-th largest
-    std::vector<SignedBits<T>> sample(sampled);
+    RecycledVector<SignedBits<T>> sample(sampled);
     for (std::size_t i = 0; i < sampled; ++i) sample[i] = magnitude(x[sampled == n ? i : random.below(n)]);
     const SignedBits<T> t = kth_largest(sample, k(sampled));
 

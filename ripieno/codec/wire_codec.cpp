@@ -13,7 +13,7 @@ class WireCodec final : public Codec {
 
   std::optional<std::size_t> bytes(std::size_t count) const override { return count * size_of(type_); }
 
-  void encode(FloatSpan numbers, Random&, std::vector<std::byte>& into) const override {
+  void encode(FloatSpan numbers, Random&, ByteVector& into) const override {
     into.resize(numbers.count * size_of(type_));
     convert(FloatSpan(into.data(), numbers.count, type_), numbers);
   }

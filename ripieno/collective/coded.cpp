@@ -100,7 +100,7 @@ class Journey {
   Random random_;
   Cut cut_;
   std::vector<State> state_;
-  std::vector<std::byte> image_, outgoing_, incoming_;
+  ByteVector image_, outgoing_, incoming_;
 };
 
 /// The steps of a route, as execute.cpp has them, over blocks.

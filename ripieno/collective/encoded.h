@@ -16,7 +16,7 @@ namespace ripieno {
 
 /// Numbers as a codec made them. In a simulation without data they have a size alone.
 struct Encoding {
-  std::vector<std::byte> data;
+  ByteVector data;
   std::size_t size = 0;
 
   Bytes bytes() { return {data.empty() ? nullptr : data.data(), size}; }

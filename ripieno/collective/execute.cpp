@@ -57,7 +57,7 @@ Task<> run_at_once(const Route* route, Group group, FloatSpan data, Message mess
   if (group.size() == 1) co_return;
   // 1. Room for each member's numbers as they are on the wire, this one's among them.
   const std::size_t bytes = data.data ? data.count * size_of(message.type) : 0;
-  const auto memory = std::make_unique_for_overwrite<std::byte[]>(bytes * static_cast<std::size_t>(group.size()));
+  const Scratch memory = scratch(bytes * static_cast<std::size_t>(group.size()));
   std::vector<FloatSpan> of;
   for (int i = 0; i < group.size(); ++i) {
     of.emplace_back(data.data ? memory.get() + bytes * static_cast<std::size_t>(i) : nullptr, data.count, message.type);
@@ -92,9 +92,9 @@ Task<> send_numbers(Endpoint* endpoint, int peer, Message message, FloatSpan num
     co_await endpoint->send(peer, message, numbers.bytes());
     co_return;
   }
-  std::vector<std::byte> encoded(numbers.data ? numbers.count * size_of(message.type) : 0);
-  convert(FloatSpan(numbers.data ? encoded.data() : nullptr, numbers.count, message.type), numbers);
-  const ConstBytes payload(numbers.data ? encoded.data() : nullptr, numbers.count * size_of(message.type));
+  const Scratch encoded = scratch(numbers.data ? numbers.count * size_of(message.type) : 0);
+  convert(FloatSpan(numbers.data ? encoded.get() : nullptr, numbers.count, message.type), numbers);
+  const ConstBytes payload(numbers.data ? encoded.get() : nullptr, numbers.count * size_of(message.type));
   co_await endpoint->send(peer, message, payload);
 }
 

@@ -1,9 +1,10 @@
-// Where numbers that travel may lie.
+// Where numbers that travel may lie, and bytes that every step needs for a moment.
 #pragma once
 
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <vector>
 
 namespace ripieno {
 
@@ -13,5 +14,36 @@ using Memory = std::function<std::shared_ptr<std::byte>(std::size_t bytes)>;
 
 /// The process's own, as Memory gives it.
 std::shared_ptr<std::byte> own_memory(std::size_t bytes);
+
+/// A block of at least so many bytes, of no stated content, aligned to 64: one that this thread gave back before, if there is one.
+/// After the first steps, those that do alike take nothing new. A thread keeps its blocks until it ends.
+void* take_block(std::size_t bytes);
+void give_back_block(void* block, std::size_t bytes) noexcept;
+
+/// take_block() for containers.
+template <class T>
+struct RecyclingAllocator {
+  using value_type = T;
+
+  RecyclingAllocator() = default;
+  template <class U>
+  RecyclingAllocator(const RecyclingAllocator<U>&) {}
+  T* allocate(std::size_t count) { return static_cast<T*>(take_block(count * sizeof(T))); }
+  void deallocate(T* block, std::size_t count) noexcept { give_back_block(block, count * sizeof(T)); }
+  bool operator==(const RecyclingAllocator&) const { return true; }
+};
+
+template <class T>
+using RecycledVector = std::vector<T, RecyclingAllocator<T>>;
+using ByteVector = RecycledVector<std::byte>;
+
+struct GiveBack {
+  std::size_t bytes = 0;
+  void operator()(std::byte* block) const noexcept { give_back_block(block, bytes); }
+};
+
+/// take_block() that gives itself back.
+using Scratch = std::unique_ptr<std::byte[], GiveBack>;
+inline Scratch scratch(std::size_t bytes) { return Scratch(static_cast<std::byte*>(take_block(bytes)), GiveBack{bytes}); }
 
 }  // namespace ripieno

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "ripieno/core/async.h"
+#include "ripieno/core/memory.h"
 #include "ripieno/transport/sink.h"
 #include "ripieno/transport/tcp.h"
 #include "ripieno/transport/tcp_frame.h"
@@ -46,7 +47,7 @@ class PeerLink : public std::enable_shared_from_this<PeerLink> {
   /// A message that nobody has asked for yet: kept here, or lying in memory of the sender, who waits for its ticket.
   struct Arrived {
     Frame frame;
-    std::unique_ptr<std::byte[]> payload;
+    Scratch payload;
     const std::byte* lies = nullptr;
     std::uint64_t ticket = 0;
 

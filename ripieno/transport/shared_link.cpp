@@ -214,7 +214,7 @@ bool SharedLink::decide() {
   Arrived arrived{in.frame, nullptr, in.lies, in.ticket};
   if (unasked_ + arrived.cost() > options_.unasked_bytes) return false;
   unasked_ += arrived.cost();
-  if (!in.lies) arrived.payload = std::make_unique_for_overwrite<std::byte[]>(in.frame.payload);
+  if (!in.lies) arrived.payload = scratch(in.frame.payload);
   in.arrived = std::move(arrived);
   return true;
 }
@@ -295,7 +295,7 @@ bool SharedLink::take_in() {
     for (Arrived& arrived : lane.arrived) {
       const std::uint64_t bytes = arrived.frame.payload;
       if (!arrived.lies || unasked_ + bytes > options_.unasked_bytes) continue;
-      auto payload = std::make_unique_for_overwrite<std::byte[]>(bytes);
+      Scratch payload = scratch(bytes);
       const Sink sink{Bytes(payload.get(), bytes)};
       if (!take_placed(arrived.lies, bytes, arrived.ticket, sink)) {
         withdrawn();

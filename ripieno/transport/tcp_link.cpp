@@ -235,7 +235,7 @@ Task<bool> TcpLink::fill(Frame frame, std::shared_ptr<Posted> posted) {
 
 /// Reads a payload that nobody has asked for yet; its size is within the credit.
 Task<bool> TcpLink::keep(Frame frame, Lane* lane) {
-  Arrived arrived{frame, std::make_unique_for_overwrite<std::byte[]>(frame.payload)};
+  Arrived arrived{frame, scratch(frame.payload)};
   unasked_ += arrived.cost();
   const Bytes payload(arrived.payload.get(), frame.payload);
   if (!co_await read(payload)) co_return false;

@@ -53,14 +53,14 @@ std::vector<T> numbers(std::size_t n, Random& random) {
 }
 
 template <class T>
-std::vector<std::byte> encoded(const Codec& codec, std::vector<T> x, Random& random) {
-  std::vector<std::byte> bytes;
+ByteVector encoded(const Codec& codec, std::vector<T> x, Random& random) {
+  ByteVector bytes;
   codec.encode(FloatSpan(x), random, bytes);
   return bytes;
 }
 
 template <class T>
-std::vector<T> decoded(const Codec& codec, const std::vector<std::byte>& bytes, std::size_t n) {
+std::vector<T> decoded(const Codec& codec, const ByteVector& bytes, std::size_t n) {
   std::vector<T> y(n, T(123.25));  // whatever was there must not matter
   codec.decode(bytes, FloatSpan(y));
   return y;
@@ -82,8 +82,8 @@ double square(const std::vector<T>& x, const std::vector<T>& y = {}) {
   return sum;
 }
 
-inline std::vector<std::byte> bytes_of(std::initializer_list<int> values) {
-  std::vector<std::byte> bytes;
+inline ByteVector bytes_of(std::initializer_list<int> values) {
+  ByteVector bytes;
   for (const int value : values) bytes.push_back(static_cast<std::byte>(value));
   return bytes;
 }

@@ -94,7 +94,7 @@ void sizes_are_the_closed_form() {
     Random random(3);
     for (std::size_t n = 0; n <= 2 * options.block + 3; ++n) {
       const auto x = numbers<T>(n, random);
-      const std::vector<std::byte> bytes = encoded(*codec, x, random);
+      const ByteVector bytes = encoded(*codec, x, random);
       ASSERT_EQ(codec->bytes(n), expected_bytes(options, n, sizeof(T))) << describe(options) << " n=" << n;
       if (const auto size = codec->bytes(n)) {
         ASSERT_EQ(bytes.size(), *size) << describe(options) << " n=" << n;
@@ -120,7 +120,7 @@ TEST(Codec, BlocksJoinedAreTheWhole) {
     auto x = numbers<float>(7 * block + 3, source);
     Random one(9), other(9);
     const auto whole = encoded(*codec, x, one);
-    std::vector<std::byte> joined, part;
+    ByteVector joined, part;
     const std::pair<std::size_t, std::size_t> ranges[] = {{0, 2}, {2, 3}, {3, 7}};  // blocks, and the last one's rest
     for (const auto& [first, last] : ranges) {
       const std::size_t begin = first * block, end = last == 7 ? x.size() : last * block;

@@ -16,7 +16,7 @@ TEST(ErrorFeedback, ByHand) {
   ErrorFeedback feedback(2, DType::fp32, true);
   const auto codec = make_codec({.name = "topk", .fraction = 0.5}, DType::fp32);
   Random random(1);
-  std::vector<std::byte> bytes;
+  ByteVector bytes;
   std::vector<float> x = {3, 2};
   feedback.encode(*codec, 0, x, random, bytes);
   EXPECT_EQ(x, (std::vector<float>{3, 0}));
@@ -47,7 +47,7 @@ void the_sums_telescope(double tolerance) {
         for (const auto& [begin, end] : {std::pair{first, second}, {second, n}}) {
           auto x = numbers<T>(end - begin, random);
           const auto before = x;
-          std::vector<std::byte> bytes;
+          ByteVector bytes;
           feedback.encode(*codec, begin, FloatSpan(x), random, bytes);
           const auto arrived = decoded<T>(*codec, bytes, x.size());
           ASSERT_TRUE(x.empty() || std::memcmp(x.data(), arrived.data(), x.size() * sizeof(T)) == 0) << describe(options);
@@ -78,7 +78,7 @@ TEST(ErrorFeedback, ResidualsStayBounded) {
     const auto codec = make_codec(options, DType::fp32);
     ErrorFeedback feedback(n, DType::fp32, true);
     Random random(3);
-    std::vector<std::byte> bytes;
+    ByteVector bytes;
     double largest = 0, early = 0;
     for (int round = 0; round < 600; ++round) {
       std::vector<float> x(n);
@@ -101,7 +101,7 @@ TEST(ErrorFeedback, SwitchedOffItOnlyRounds) {
   const auto codec = make_codec({.name = "int8", .block = 8}, DType::fp32);
   Random random(4);
   const auto source = numbers<float>(100, random);
-  std::vector<std::byte> bytes;
+  ByteVector bytes;
   for (int round = 0; round < 3; ++round) {
     auto x = source;
     feedback.encode(*codec, 0, x, random, bytes);
@@ -117,7 +117,7 @@ TEST(ErrorFeedback, AnOverflowIsSentAndNotKept) {
     const auto codec = make_codec(options, DType::fp32);
     ErrorFeedback feedback(300, DType::fp32, true);
     Random random(5);
-    std::vector<std::byte> bytes;
+    ByteVector bytes;
     auto x = numbers<float>(300, random);
     feedback.encode(*codec, 0, x, random, bytes);
     const float kept = feedback.residual().as<float>()[17];
@@ -139,7 +139,7 @@ TEST(ErrorFeedback, NumbersWithoutDataAreCountedOnly) {
   ErrorFeedback feedback(1000, DType::fp32, true);
   const auto codec = make_codec({.name = "int8"}, DType::fp32);
   Random random(6);
-  std::vector<std::byte> bytes(3);
+  ByteVector bytes(3);
   feedback.encode(*codec, 0, FloatSpan(nullptr, 1000, DType::fp32), random, bytes);
   EXPECT_TRUE(bytes.empty());
   EXPECT_EQ(feedback.residual().data, nullptr) << "no memory for what nobody has";
@@ -149,7 +149,7 @@ TEST(ErrorFeedback, WhatLeavesTheWholeIsABug) {
   ErrorFeedback feedback(100, DType::fp32, true);
   const auto codec = make_codec({.name = "sign"}, DType::fp32);
   Random random(7);
-  std::vector<std::byte> bytes;
+  ByteVector bytes;
   std::vector<float> x(51);
   std::vector<double> wide(10);
   EXPECT_THROW(feedback.encode(*codec, 50, x, random, bytes), Error);
@@ -159,7 +159,7 @@ TEST(ErrorFeedback, WhatLeavesTheWholeIsABug) {
 
 struct Copy : StateVisitor {
   std::vector<std::string> names;
-  std::vector<std::byte> values;
+  ByteVector values;
   bool writes = false;  ///< what was read before
   void span(std::string_view name, FloatSpan span) override {
     names.emplace_back(name);
@@ -176,7 +176,7 @@ TEST(ErrorFeedback, GoesOnFromACheckpoint) {
   const auto codec = make_codec({.name = "sign", .block = 8}, DType::fp64);
   ErrorFeedback one(50, DType::fp64, true), other(50, DType::fp64, true), off(50, DType::fp64, false);
   Random random(8);
-  std::vector<std::byte> bytes, again;
+  ByteVector bytes, again;
   auto x = numbers<double>(50, random);
   one.encode(*codec, 0, x, random, bytes);
   Copy copy;

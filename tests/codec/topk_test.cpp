@@ -115,7 +115,7 @@ TEST(TopK, SampledFallsBackToTheExactWhereTheSampleMisleads) {
 }
 
 TEST(TopK, IndicesThatCannotBeAreRefused) {
-  const auto refusal = [](const std::vector<std::byte>& bytes) -> std::string {
+  const auto refusal = [](const ByteVector& bytes) -> std::string {
     std::string message;
     for (const auto& make : {make_topk, make_topk_sampled}) {
       std::vector<float> y(6, 7.0f);
@@ -133,7 +133,7 @@ TEST(TopK, IndicesThatCannotBeAreRefused) {
     return message;
   };
   const auto names = [&](int first, std::initializer_list<int> second, const std::string& what) {
-    std::vector<std::byte> bytes = bytes_of({first, 0, 0, 0, 0, 0, 0, 0});
+    ByteVector bytes = bytes_of({first, 0, 0, 0, 0, 0, 0, 0});
     for (const std::byte byte : bytes_of(second)) bytes.push_back(byte);
     bytes.resize(16);
     const std::string message = refusal(bytes);

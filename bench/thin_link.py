@@ -1,0 +1,115 @@
+"""Time to accuracy over a link of 100 Mb/s, two workers with a core each: Ripieno's choice (the sides' settings stand in TASKS)
+against DistributedDataParallel with Gloo as it comes, with each of its hooks, and against one lone worker that takes the whole
+batch and needs no link.
+
+All sides take the same recipe, that is the same model, precision, batches, rates and number of epochs. Time is the number of
+steps of the recipe times what a step takes over the link, the mean over whole periods of local steps. That Ripieno's choice
+reaches the accuracy is shown by whole runs, each with a seed of its own (on one host: what is computed does not depend on
+the link); that the other sides do is taken for granted, to their favour. Needs real data in RIPIENO_DATA."""
+
+import json
+import statistics
+import tempfile
+from pathlib import Path
+
+from lib import comparison, processes, ranks, ripieno
+from lib.alternate import alternate, ratio, values
+from lib.netns import Network
+from lib.table import Row, stated
+
+NAME, MBIT, DDP = "thin_link", 100, comparison.ROOT / "bench/peers/ddp.py"
+WANTED_DEFAULT, WANTED_BEST = 10, 1.5
+PERIOD = 16  # local steps of both sides that have some
+
+
+class Task:
+    def __init__(self, data, model, samples, wanted, batch, epochs, seeds, rate, recipe, thin, parameters):
+        self.data, self.model, self.samples, self.wanted, self.batch, self.epochs = data, model, samples, wanted, batch, epochs
+        self.seeds, self.rate, self.recipe, self.thin, self.parameters = seeds, rate, recipe, thin, parameters
+        self.steps = -(-samples // (2 * batch)) * epochs
+
+    def settings(self, folder, more):
+        return {"model": self.model, "data.name": self.data, "data.folder": folder, "batch.global": 2 * self.batch,
+                "train.epochs": self.epochs, "train.precision": "bf16", "learning_rate.base": self.rate,
+                "learning_rate.schedule": "one-cycle", "optimiser.momentum": 0.9} | self.recipe | more
+
+
+THIN = {"strategy": "local-sgd", "local.steps": PERIOD, "exchange.codec": "int8", "local.delay": 4}
+TASKS = (
+    Task("mnist", "mnist-cnn", 60000, 98.5, batch=32, epochs=1, seeds=3, rate=0.1, recipe={}, thin=THIN, parameters=690590),
+    Task("cifar10", "vgg11-bn", 50000, 90.0, batch=64, epochs=15, seeds=1, rate=0.1, thin=THIN, parameters=9231114,
+         recipe={"data.crop_padding": 4, "data.flip": True, "optimiser.nesterov": True, "optimiser.weight_decay": 5e-4,
+                 "train.label_smoothing": 0.1}),
+)
+
+# DDP's hooks, as their documentation has them, but starting as early as they can (PowerSGD's default are 1,000 plain steps).
+HOOKS = {"fp16 hook": ("--hook", "fp16"), "PowerSGD hook": ("--hook", "powersgd", "--rank", 1, "--hook-start", 2),
+         "post-local SGD hook": ("--hook", "post-local-sgd", "--hook-start", 2, "--local-steps", PERIOD)}
+DEFAULT = ("--layout", "plain", "--optimiser-kind", "plain")
+BEST = ("--layout", "channels-last", "--optimiser-kind", "fused")
+
+
+class Sides:
+    def __init__(self, task, options, net, data):
+        self.task, self.options, self.net, self.data = task, options, net, data
+        self.periods, self.warmup = (1, PERIOD) if options.quick else (3, PERIOD)
+
+    def ours(self):
+        count = self.periods * PERIOD
+        more = {"train.max_steps": count + self.warmup, "data.test_samples": 10, "seed": 1} | self.task.thin | self.options.sets
+        carried = self.net.must_carry(self.task.parameters * self.periods)  # int8, at least
+        with carried, ripieno.training(self.task.settings(self.data, more), 2, self.net, self.options.cores) as done:
+            return {"step_s": done.mean_step_seconds(self.warmup)}
+
+    def lone(self):
+        more = {"train.max_steps": 8 + self.warmup // 2, "data.test_samples": 10, "seed": 1, "strategy": "single"}
+        (run,) = ripieno.alone(self.task.settings(self.data, more), self.options.cores[:1])
+        return {"step_s": run.mean_step_seconds(self.warmup // 2)}
+
+    def ddp(self, arguments, steps):
+        command = ["--model", self.task.model, "--data", self.data, "--batch", self.task.batch, "--seed", 1, "--precision", "bf16",
+                   "--steps", steps, "--warmup", self.warmup if steps == self.periods * PERIOD else 4, *arguments]
+        result = ranks.python_ranks(DDP, command, 2, self.net, self.options.cores)
+        return {"step_s": statistics.fmean(map(statistics.fmean, result["times_s"]))}
+
+    def all(self):
+        found = {"Ripieno": self.ours, "lone worker": self.lone, "DDP, default": lambda: self.ddp(DEFAULT, 4 if self.options.quick else 10)}
+        for name, hook in HOOKS.items():
+            for layout, kind in (("", DEFAULT), (", channels-last", BEST)):
+                found[f"DDP, {name}{layout}"] = lambda hook=hook, kind=kind: self.ddp((*hook, *kind), self.periods * PERIOD)
+        return found | {"A/A": self.ours}
+
+
+def accuracy(task, seed, data, more):
+    with tempfile.TemporaryDirectory(prefix="ripieno-bench-") as folder:
+        sets = task.settings(data, {"workers": 2, "seed": seed, "run.folder": folder, "train.evaluate_every": 1000} | task.thin | more)
+        processes.run([ripieno.binary(), "train", *ripieno.settings(sets)], timeout=7200)
+        return 100 * json.loads(next(Path(folder).glob("*/summary.json")).read_text())["test"]["accuracy"]
+
+
+def rows(options):
+    data, found, kept = comparison.real_data_folder(options), [], {}
+    small = {"data.train_samples": 500, "data.test_samples": 100, "train.epochs": 1} if options.quick else {}
+    for task in TASKS:
+        what = f"two workers, {task.model}, {MBIT} Mb/s, {task.wanted:g} % of {task.data}"
+        comparison.say(what)
+        reached = [accuracy(task, seed, data, small | options.sets) for seed in range(1, 2 if options.quick else 1 + task.seeds)]
+        comparison.say(f"  accuracies {reached}")
+        with Network(2, MBIT) as net:
+            sides = Sides(task, options, net, data).all()
+            rounds = alternate(sides, options.repetitions)
+        kept[task.model] = {"accuracy": reached, "rounds": rounds}
+        own = values(rounds, "Ripieno", "step_s")
+        others = [name for name in sides if name not in ("Ripieno", "A/A", "DDP, default")]
+        best = min(others, key=lambda name: statistics.median(values(rounds, name, "step_s")))
+        for name in ("DDP, default", *others, "A/A"):
+            wanted = WANTED_DEFAULT if name == "DDP, default" else WANTED_BEST if name == best else None
+            found.append(Row(NAME, what, name + (", the best" if name == best else ""),
+                             ratio(values(rounds, name, "step_s"), own).times(task.steps), "s", options.repetitions, wanted))
+        found.append(stated(NAME, f"{what}, least of {len(reached)} runs", task.wanted, min(reached), "%", 1))
+    comparison.keep(NAME, kept)
+    return found
+
+
+if __name__ == "__main__":
+    comparison.main(rows, __doc__)
