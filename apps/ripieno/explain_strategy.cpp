@@ -6,6 +6,7 @@
 
 #include "apps/ripieno/job.h"
 #include "ripieno/data/dataset.h"
+#include "ripieno/data/partition.h"
 #include "ripieno/model/classifier.h"
 #include "ripieno/report/format.h"
 #include "ripieno/train/flat_model.h"
@@ -28,9 +29,9 @@ std::string explain_strategy(const Settings& settings, const Zoo& zoo, bool json
   const ModelInfo& model = zoo.find(settings.get<std::string>("model"));
   const auto limit = settings.get<std::uint32_t>("data.train_samples");
   const std::uint32_t samples = limit > 0 ? limit : data.train;
-  if (settings.get<std::string>("data.partition") != "even") {
+  if (needs_labels(settings.get<std::string>("data.partition"))) {
     fail(ErrorKind::usage, "data.partition = ", settings.get<std::string>("data.partition"),
-         ": how many samples a worker has is known when the labels are read; explain counts for data.partition = even");
+         ": how many samples a worker has is known when the labels are read; explain counts for data.partition = even or reshuffled");
   }
   FlatOptions flat;
   flat.bucket_bytes = static_cast<std::size_t>(settings.get<double>("exchange.bucket_mb") * 1e6);

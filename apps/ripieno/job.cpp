@@ -194,7 +194,7 @@ std::unique_ptr<TorchLearner> make_learner(const Settings& settings, const Zoo& 
 
   const SamplerOptions sampling = sampling_of(settings, std::max(0, strategy.worker(plan_of(settings), rank)));
   std::vector<std::uint8_t> labels;  // read apart: a worker's count of bytes read is of its own samples
-  if (sampling.sharing != "even" && sampling.partition != Partition::global_batches) labels = labels_of(*open(settings, Split::train));
+  if (needs_labels(sampling.sharing) && sampling.partition != Partition::global_batches) labels = labels_of(*open(settings, Split::train));
   AugmentOptions augmentation;
   augmentation.crop_padding = settings.get<int>("data.crop_padding");
   augmentation.border = settings.get<std::string>("data.crop_border") == "black" ? Border::black : Border::reflected;
@@ -242,7 +242,7 @@ void check_job(const Settings& settings, const Zoo& zoo) {
   const std::vector<double> deaths = deaths_of(settings);
   Choice choice{strategy, plan, settings.get<int>("workers")};
   choice.loss_scale = settings.get<std::string>("train.precision") == "fp16";
-  choice.uneven_data = settings.get<std::string>("data.partition") != "even";
+  choice.uneven_data = needs_labels(settings.get<std::string>("data.partition"));
   choice.saves_on_the_way = settings.get<int>("run.checkpoint_every") > 0;
   choice.deaths = std::any_of(deaths.begin(), deaths.end(), [](double time) { return time > 0; });
   refuse(choice);

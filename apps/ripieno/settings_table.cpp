@@ -4,6 +4,7 @@
 #include "apps/ripieno/settings.h"
 #include "ripieno/codec/codec.h"
 #include "ripieno/collective/schedule.h"
+#include "ripieno/data/partition.h"
 
 namespace ripieno {
 namespace {
@@ -42,8 +43,8 @@ std::vector<Setting> table() {
       word("data.cache", "", "a folder for what is unpacked once; empty: none"),
       whole("data.train_samples", 0, count, "train on the first so many; 0: all"),
       whole("data.test_samples", 0, count, "evaluate on the first so many; 0: all"),
-      word("data.partition", "even", "what a worker with data of its own has of it: alike for all, or skewed by label",
-           {"even", "labels", "dirichlet"}),
+      word("data.partition", "even", "what a worker with data of its own has of it: alike for all, for good or dealt out anew each epoch, or skewed by label",
+           {partition_names().begin(), partition_names().end()}),
       whole("data.shards_per_worker", 2, {1, 10000}, "labels: pieces of the data sorted by label that a worker gets"),
       number("data.alpha", 0.5, {0, 1e6, true, false}, "dirichlet: small is skewed, large is even"),
       whole("data.crop_padding", 0, {0, 16}, "pixels of padding around a random crop; 0: no crop"),

@@ -11,7 +11,7 @@ namespace {
 
 using Shards = std::vector<std::vector<std::uint32_t>>;
 
-constexpr const char* names[] = {"even", "labels", "dirichlet"};
+constexpr const char* names[] = {"even", "reshuffled", "labels", "dirichlet"};
 constexpr std::uint64_t for_shards = 0x736861726473;  // "shards": what the seed is used for
 // Streams of it. Class c has the stream for_classes + c.
 constexpr std::uint64_t for_order = 0, for_pieces = 1, for_classes = 2;
@@ -147,6 +147,8 @@ std::vector<std::uint32_t> proportional(std::uint32_t n, int workers, std::span<
 
 std::span<const char* const> partition_names() { return names; }
 
+bool needs_labels(std::string_view name) { return name == "labels" || name == "dirichlet"; }
+
 Shards share_out(const PartitionOptions& options, std::uint32_t samples, std::span<const std::uint8_t> labels,
                  int workers) {
   if (std::find(std::begin(names), std::end(names), options.name) == std::end(names)) {
@@ -156,7 +158,7 @@ Shards share_out(const PartitionOptions& options, std::uint32_t samples, std::sp
   }
   require(workers > 0, "samples shared out to ", workers, " workers");
   check_shares(options.shares, workers);
-  if (options.name != "even" && labels.size() != samples) {
+  if (needs_labels(options.name) && labels.size() != samples) {
     fail(ErrorKind::usage, "partition = \"", options.name, "\" needs the labels of all ", samples, " samples, and has ",
          labels.size(), "; give labels_of(the data set)");
   }

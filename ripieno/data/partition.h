@@ -1,4 +1,4 @@
-// How samples are shared out among workers for good: evenly, by label or by Dirichlet's distribution, in proportion to
+// How samples are shared out among workers: evenly, by label or by Dirichlet's distribution, in proportion to
 // the workers' shares. Pure functions of their arguments, so no worker asks another.
 //
 // Sources: McMahan et al., "Communication-efficient learning of deep networks from decentralized data", 2017 (labels);
@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -32,7 +33,7 @@ void check_shares(std::span<const double> shares, int workers);
 std::vector<std::uint32_t> proportional(std::uint32_t n, int workers, std::span<const double> shares);
 
 struct PartitionOptions {
-  std::string name = "even";            ///< even, labels or dirichlet: see share_out
+  std::string name = "even";            ///< even, reshuffled, labels or dirichlet: see share_out
   std::uint32_t shards_per_worker = 2;  ///< labels: pieces a worker, >= 1
   double alpha = 0.5;                   ///< dirichlet: 1e-6 (each class at one worker) .. 1e6 (all alike)
   std::uint64_t seed = 0;
@@ -43,18 +44,21 @@ struct PartitionOptions {
 /// The names that PartitionOptions takes.
 std::span<const char* const> partition_names();
 
+/// Whether it goes by the samples' labels.
+bool needs_labels(std::string_view name);
+
 /// Each worker's samples, every one of 0 .. samples-1 at exactly one worker.
 ///
 ///   1. Put all samples in a random order.
-///   2. even: cut it into one part a worker.
+///   2. even: cut it into one part a worker. reshuffled: the same; whoever takes the samples deals them anew each epoch.
 ///      labels: sort it by label, deal workers x shards_per_worker pieces to the workers at random, shards_per_worker
 ///      to each, and cut it into these pieces.
 ///      dirichlet: for each class, draw the workers' proportions from Dirichlet(alpha) and cut the class's samples so.
 ///   3. dirichlet: a worker that got nothing takes one sample of the largest shard.
 ///
 /// Sizes are in proportion to the shares: within one sample for even, within shards_per_worker for labels, on average
-/// for dirichlet, whose parameters are alpha x workers x share / (sum of shares). `labels` has one label a sample; even
-/// needs none. All but dirichlet are the same on every machine; dirichlet takes logarithms, so it is where the C
+/// for dirichlet, whose parameters are alpha x workers x share / (sum of shares). `labels` has one label a sample where
+/// needs_labels(). All but dirichlet are the same on every machine; dirichlet takes logarithms, so it is where the C
 /// libraries' agree to about 12 digits.
 /// Throws Error(usage) for another name, for options and shares out of range, for labels of another length, and when
 /// there are fewer samples than pieces (labels) or workers (dirichlet).

@@ -113,13 +113,17 @@ std::pair<std::uint32_t, std::uint32_t> Sampler::shard_range(std::size_t worker,
 
 const std::vector<std::uint32_t>& Sampler::order(std::uint32_t epoch) {
   if (epoch_ == epoch) return order_;
-  // Shards draw for the worker too; global batches must be the same for all.
-  const bool shards = options_.partition != Partition::global_batches;
+  // Shards that are kept draw for the worker too; what is dealt out anew must be the same for all.
+  const bool shards = options_.partition != Partition::global_batches && options_.sharing != "reshuffled";
   const auto who = shards ? static_cast<std::uint64_t>(options_.worker) + 1 : 0;
-  order_ = options_.shuffle ? Random(options_.seed ^ for_epochs, who << 32 | epoch).permutation(samples())
-                            : ascending(samples());
+  const std::uint32_t count = shards ? samples() : total_;
+  order_ = options_.shuffle ? Random(options_.seed ^ for_epochs, who << 32 | epoch).permutation(count) : ascending(count);
   if (shards) {
     for (std::uint32_t& index : order_) index = shard_[index];
+  } else if (options_.partition != Partition::global_batches) {
+    const auto worker = static_cast<std::size_t>(options_.worker);
+    const auto bounds = proportional(total_, options_.workers, options_.shares);
+    order_ = {order_.begin() + bounds[worker], order_.begin() + bounds[worker + 1]};
   }
   epoch_ = epoch;
   return order_;

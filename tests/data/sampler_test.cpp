@@ -186,7 +186,7 @@ std::vector<double> some_shares(int workers) {
 std::vector<SamplerOptions> all_ways(int workers, std::uint32_t batch) {
   std::vector<SamplerOptions> ways;
   for (const auto partition : {Partition::global_batches, Partition::shards, Partition::shards_in_step}) {
-    for (const char* sharing : {"even", "labels", "dirichlet"}) {
+    for (const char* sharing : {"even", "reshuffled", "labels", "dirichlet"}) {
       for (const bool uneven : {false, true}) {
         ways.push_back({.seed = 8, .batch = batch, .partition = partition, .sharing = sharing});
         if (uneven) ways.back().shares = some_shares(workers);
@@ -217,6 +217,20 @@ TEST(Sampler, GlobalBatchesInProportionAreStillWhatOneWorkerGets) {
           ASSERT_EQ(joined, whole.indices) << n << " samples, batch " << batch << ", " << workers << " workers";
         }
       }
+    }
+  }
+}
+
+TEST(Sampler, ReshuffledShardsAreOthersEachEpochAndPartsOfTheGlobalOrder) {
+  for (const Partition partition : {Partition::shards, Partition::shards_in_step}) {
+    const SamplerOptions way{.seed = 8, .batch = 10, .partition = partition, .shares = {1, 2}, .sharing = "reshuffled"};
+    auto workers = all_workers(200, way, 2);
+    Sampler global(200, {.seed = 8, .batch = 10});
+    for (std::uint32_t epoch = 0; epoch < 3; ++epoch) {
+      Indices joined = epoch_of(workers[0], epoch), second = epoch_of(workers[1], epoch);
+      EXPECT_NE(sorted(joined), sorted(epoch_of(workers[0], epoch + 1)));
+      joined.insert(joined.end(), second.begin(), second.end());
+      EXPECT_EQ(joined, epoch_of(global, epoch));
     }
   }
 }
@@ -333,7 +347,7 @@ TEST(Sampler, RefusesSharesAndSharingsThatCannotBe) {
                  [&] { Sampler(10, {.workers = 2, .batch = 4, .partition = partition, .shares = {0, 1}}); });
   }
   const SamplerOptions halves = {.batch = 4, .partition = Partition::shards, .sharing = "halves"};
-  expect_error(ErrorKind::usage, {"partition", "\"halves\"", "even, labels, dirichlet"}, [&] { Sampler(10, halves); });
+  expect_error(ErrorKind::usage, {"partition", "\"halves\"", "even, reshuffled, labels, dirichlet"}, [&] { Sampler(10, halves); });
   const SamplerOptions labels = {.batch = 4, .partition = Partition::shards_in_step, .sharing = "labels"};
   expect_error(ErrorKind::usage, {"\"labels\"", "10 samples", "has 0"}, [&] { Sampler(10, labels); });
   expect_error(ErrorKind::internal, {"worker 2 of 2"}, [] { Sampler(10, {.worker = 2, .workers = 2, .batch = 4}); });
