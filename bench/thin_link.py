@@ -52,33 +52,38 @@ BEST = ("--layout", "channels-last", "--optimiser-kind", "fused")
 
 
 class Sides:
+    """What takes turns. Local steps are timed over whole periods, after one; steps that are all alike, over a few."""
+
     def __init__(self, task, options, net, data):
         self.task, self.options, self.net, self.data = task, options, net, data
-        self.periods, self.warmup = (1, PERIOD) if options.quick else (3, PERIOD)
+        self.local = (PERIOD if options.quick else 3 * PERIOD, PERIOD)  # timed, and before them
+        self.alike = (4, 2) if options.quick else (10, 4)
 
     def ours(self):
-        count = self.periods * PERIOD
-        more = {"train.max_steps": count + self.warmup, "data.test_samples": 10, "seed": 1} | self.task.thin | self.options.sets
-        carried = self.net.must_carry(self.task.parameters * self.periods)  # int8, at least
+        steps, warmup = self.local
+        more = {"train.max_steps": warmup + steps, "data.test_samples": 10, "seed": 1} | self.task.thin | self.options.sets
+        carried = self.net.must_carry(self.task.parameters * steps // PERIOD)  # int8, at least
         with carried, ripieno.training(self.task.settings(self.data, more), 2, self.net, self.options.cores) as done:
-            return {"step_s": done.mean_step_seconds(self.warmup)}
+            return {"step_s": done.mean_step_seconds(warmup)}
 
     def lone(self):
-        more = {"train.max_steps": 8 + self.warmup // 2, "data.test_samples": 10, "seed": 1, "strategy": "single"}
+        steps, warmup = self.alike
+        more = {"train.max_steps": warmup + steps, "data.test_samples": 10, "seed": 1, "strategy": "single"}
         (run,) = ripieno.alone(self.task.settings(self.data, more), self.options.cores[:1])
-        return {"step_s": run.mean_step_seconds(self.warmup // 2)}
+        return {"step_s": run.mean_step_seconds(warmup)}
 
-    def ddp(self, arguments, steps):
+    def ddp(self, hook, kind):
+        steps, warmup = self.local if "--local-steps" in hook else self.alike
         command = ["--model", self.task.model, "--data", self.data, "--batch", self.task.batch, "--seed", 1, "--precision", "bf16",
-                   "--optimiser", self.task.optimiser, "--steps", steps, "--warmup", self.warmup if steps == self.periods * PERIOD else 4, *arguments]
+                   "--optimiser", self.task.optimiser, "--steps", steps, "--warmup", warmup, *hook, *kind]
         result = ranks.python_ranks(DDP, command, 2, self.net, self.options.cores)
         return {"step_s": statistics.fmean(map(statistics.fmean, result["times_s"]))}
 
     def all(self):
-        found = {"Ripieno": self.ours, "lone worker": self.lone, "DDP, default": lambda: self.ddp(DEFAULT, 4 if self.options.quick else 10)}
+        found = {"Ripieno": self.ours, "lone worker": self.lone, "DDP, default": lambda: self.ddp((), DEFAULT)}
         for name, hook in HOOKS.items():
             for layout, kind in (("", DEFAULT), (", channels-last", BEST)):
-                found[f"DDP, {name}{layout}"] = lambda hook=hook, kind=kind: self.ddp((*hook, *kind), self.periods * PERIOD)
+                found[f"DDP, {name}{layout}"] = lambda hook=hook, kind=kind: self.ddp(hook, kind)
         return found | {"A/A": self.ours}
 
 

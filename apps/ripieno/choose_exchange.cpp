@@ -21,8 +21,6 @@ void settle_measure(Settings* settings) {
 
 Task<std::string> choose_exchange(Settings* settings, const Zoo* zoo, Group group) {
   const auto measure = settings->get<std::string>("exchange.measure");
-  const Origin origin{"exchange.measure"};
-  settings->assign("exchange.measure", "off", origin);
   const bool in_memory = group.size() == 1 || (group.is_everyone() && group.endpoint().has_all_reduce({}));
   if (measure == "off" || (measure == "auto" && in_memory)) co_return "";
   const LinkModel link = co_await measure_links(group);
@@ -31,8 +29,9 @@ Task<std::string> choose_exchange(Settings* settings, const Zoo* zoo, Group grou
   const Plan plan = settled(strategy, plan_of(*settings), group);
   const auto numbers = static_cast<std::uint64_t>(zoo->find(settings->get<std::string>("model")).parameters);
   const Tuning tuning = tune(group.world(), numbers * sizeof(float), link);
-  const auto assign = [&](std::string_view key, Value value) { settings->assign(key, std::move(value), origin); };
+  const auto assign = [&](std::string_view key, Value value) { settings->assign(key, std::move(value), {"exchange.measure"}); };
 
+  assign("exchange.measure", "off");
   const double bucket_mb = std::max(0.001, std::round(static_cast<double>(tuning.bucket_bytes) * 1e-3) * 1e-3);
   assign("exchange.bucket_mb", bucket_mb);
   std::string chosen = text("links of ", format_fixed(seconds(link.latency) * 1e6, 0), " us and ",

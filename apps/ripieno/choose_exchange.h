@@ -13,7 +13,8 @@ void settle_measure(Settings* settings);
 
 /// Every rank calls it, and all choose the same. On, or auto where not all ranks share memory: replaces exchange.bucket_mb and,
 /// where the codec and the strategy leave them open, route, segment_kb, small_route and small_kb; returns what was found and chosen,
-/// in one line. exchange.measure becomes off, so that a run with these settings repeats the choice and does not measure. Off: empty.
+/// in one line. exchange.measure becomes off, so that a run with these settings repeats the choice and does not measure.
+/// Where nothing is measured, nothing is replaced and the line is empty.
 Task<std::string> choose_exchange(Settings* settings, const Zoo* zoo, Group group);
 
 }  // namespace ripieno

@@ -14,16 +14,18 @@
 namespace ripieno {
 namespace {
 
-/// The finished run of these very settings among the run folders, if there is one.
+/// The finished run that was asked for with these very settings among the run folders, if there is one.
 std::optional<Summary> find_done(const Settings& settings) {
   const std::filesystem::path runs = settings.get<std::string>("run.folder");
   if (!std::filesystem::is_directory(runs)) return {};
   const std::string wanted = settings.to_toml();
   for (const auto& entry : std::filesystem::directory_iterator(runs)) {
-    const auto config = entry.path() / "config.toml", summary = entry.path() / "summary.json";
-    if (!std::filesystem::exists(config) || !std::filesystem::exists(summary)) continue;
-    if (std::filesystem::exists(entry.path() / "resumed_from")) continue;  // a part of a run
-    if (read_file(config) == wanted) return read_summary(summary);
+    if (!std::filesystem::exists(entry.path() / "config.toml")) continue;
+    const RunFolder run = RunFolder::open(entry.path());
+    if (!std::filesystem::exists(run.summary())) continue;
+    if (std::filesystem::exists(run.path() / "resumed_from")) continue;  // a part of a run
+    const bool chose = std::filesystem::exists(run.asked());
+    if (read_file(chose ? run.asked() : run.config()) == wanted) return read_summary(run.summary());
   }
   return {};
 }

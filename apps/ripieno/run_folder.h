@@ -1,5 +1,6 @@
-// A run's folder: runs/0007-ring-n2/ with config.toml (every value that the run used), env.json (what it ran on), a
-// metrics-RANK.jsonl and a state-RANK.pt for each rank, model.pt, and at the end summary.json. docs/runs.md has their fields.
+// A run's folder: runs/0007-ring-n2/ with config.toml (every value that the run used), asked.toml (those it was asked for, where
+// it chose others), env.json (what it ran on), a metrics-RANK.jsonl and a state-RANK.pt for each rank, model.pt, and at the end
+// summary.json. docs/runs.md has their fields.
 #pragma once
 
 #include <filesystem>
@@ -18,6 +19,7 @@ class RunFolder {
 
   const std::filesystem::path& path() const { return path_; }
   std::filesystem::path config() const { return path_ / "config.toml"; }
+  std::filesystem::path asked() const { return path_ / "asked.toml"; }
   std::filesystem::path metrics(int rank) const;
   std::filesystem::path trace(int rank) const;
   std::filesystem::path state(int rank) const;

@@ -101,7 +101,7 @@ std::vector<Setting> table() {
       number("exchange.bucket_mb", 25, {0.001, 4096}, "gradients that travel together, 10^6 bytes"),
       whole("exchange.segment_kb", 0, {0, 1048576}, "1024 bytes of a bucket that go through a route as one; 0: never cut"),
       word("exchange.measure", "auto",
-           "on: choose bucket_mb, segment_kb, small_route and small_kb at the start by what the links are found to be; config.toml then has them; auto: ddp does where none of them is given and not all workers share memory",
+           "on: choose bucket_mb, segment_kb and small_* by measuring the links at the start; auto: ddp does where none is given and not all workers share memory",
            {"auto", "on", "off"}),
       whole("exchange.in_flight", 0, {0, 256}, "ddp: buckets that are averaged at once; 0: all"),
       word("exchange.overlap", "backward", "ddp: what the exchange goes on under; forward: the next forward pass too",

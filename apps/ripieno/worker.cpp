@@ -141,9 +141,13 @@ Task<> run_rank(RankTask task, const Zoo* zoo, std::shared_ptr<CountedEndpoint> 
   const Duration start = runtime.now();
   const Group group = group_of(task.settings, endpoint);
   if (task.settings.get<std::string>("exchange.measure") != "off") {
+    const std::string asked = task.settings.to_toml();
     const std::string chosen = co_await choose_exchange(&task.settings, zoo, group);
-    if (rank == 0) write_file(task.folder.config(), task.settings.to_toml());
-    if (rank == 0 && !chosen.empty()) task.report({{"type", "chosen"}, {"text", chosen}});
+    if (rank == 0 && !chosen.empty()) {
+      write_file(task.folder.asked(), asked);
+      write_file(task.folder.config(), task.settings.to_toml());
+      task.report({{"type", "chosen"}, {"text", chosen}});
+    }
   }
   Plan plan = settled(info, plan_of(task.settings), group);
   Recorder recorder(runtime, &endpoint->ledger(), std::make_unique<LineFile>(task.folder.metrics(rank)));

@@ -1,5 +1,5 @@
-"""The table of ratios: on the terminal, and in docs/performance.md, between two markers. What stands outside of the
-markers is left as it is; rows of comparisons that were not run now stay, unless they are of another machine."""
+"""The table of ratios: on the terminal, and in docs/performance.md, between two markers, a section a comparison with the machine
+and the date. What stands outside of the markers is left as it is, and so are comparisons that were not run now."""
 
 from pathlib import Path
 from typing import NamedTuple, Optional
@@ -8,7 +8,8 @@ from . import machine
 from .alternate import Ratio
 
 MARKERS = ("<!-- ratios -->", "<!-- /ratios -->")
-HEADER = ["comparison", "what", "against", "theirs", "Ripieno's", "ratio", "95 % interval", "wanted", "met", "rounds", "date"]
+HEADER = ["comparison", "what", "against", "theirs", "Ripieno's", "ratio", "95 % interval", "wanted", "met", "rounds"]
+SECTION = "### "
 
 
 class Row(NamedTuple):
@@ -35,7 +36,7 @@ class Row(NamedTuple):
         digits = 3 if self.ratio.value < 10 else 1
         return [self.comparison, self.what, self.against, f"{figure(theirs)} {self.unit}", f"{figure(ours)} {self.unit}",
                 f"{self.ratio.value:.{digits}f}", f"{self.ratio.low:.{digits}f} – {self.ratio.high:.{digits}f}", wanted,
-                self.met, str(self.rounds), machine.date()]
+                self.met, str(self.rounds)]
 
 
 def stated(comparison, what, wanted, found, unit, rounds):
@@ -61,18 +62,21 @@ def markdown(line):
     return "| " + " | ".join(line) + " |"
 
 
+def section(name, rows):
+    lines = [markdown(HEADER[1:]), "|" + "---|" * len(HEADER[1:]), *[markdown(row.cells()[1:]) for row in rows]]
+    return f"{SECTION}{name}\n{machine.name()}, {machine.date()}.\n\n" + "\n".join(lines) + "\n"
+
+
 def write(path: Path, rows):
     content = path.read_text() if path.exists() else PAGE
     before, found, rest = content.partition(MARKERS[0])
     old, closed, after = rest.partition(MARKERS[1])
     if not found or not closed:
         raise ValueError(f"{path}: the markers {MARKERS[0]} and {MARKERS[1]} are not there")
-    where = f"Machine: {machine.name()}."
-    now = {row.comparison for row in rows}
-    kept = [line for line in old.splitlines() if where in old and line.startswith("| ")
-            and line.split(" | ")[0][2:] not in now | {HEADER[0]} and not line.startswith("|--")]
-    lines = [where, "", markdown(HEADER), "|" + "---|" * len(HEADER), *kept, *[markdown(row.cells()) for row in rows]]
-    path.write_text(before + MARKERS[0] + "\n" + "\n".join(lines) + "\n" + MARKERS[1] + after)
+    sections = {text.split("\n", 1)[0]: SECTION + text.strip() + "\n" for text in ("\n" + old).split("\n" + SECTION)[1:]}
+    for name in dict.fromkeys(row.comparison for row in rows):
+        sections[name] = section(name, [row for row in rows if row.comparison == name])
+    path.write_text(before + MARKERS[0] + "\n" + "\n".join(sections.values()) + MARKERS[1] + after)
 
 
 PAGE = f"""# Performance
@@ -80,7 +84,7 @@ PAGE = f"""# Performance
 Ratios of medians, written by `scripts/bench`: Ripieno and what a user would take in its place did the same work on one
 machine in one run, taking turns, a core to each worker. "theirs / Ripieno's" is how many times faster Ripieno is; where at
 most something is wanted, the ratio is Ripieno's over the bound. A figure is met only where the whole interval clears it.
-A row "A/A" is Ripieno against itself: the noise. How the interval is made stands in `bench/lib/alternate.py`.
+A row "A/A" is Ripieno against itself: the noise. Each section names its machine and day. How the interval is made stands in `bench/lib/alternate.py`.
 
 {MARKERS[0]}
 {MARKERS[1]}

@@ -43,7 +43,7 @@ struct SampleBatch {
 
 class Sampler {
  public:
-  /// Over a data set of `samples`, whose labels sharing by "labels" and "dirichlet" needs. Throws Error(usage) for a batch of 0, and
+  /// Over a data set of `samples`, whose labels sharing by "labels" and "dirichlet" needs. Throws Error(usage) for a batch of 0,
   /// what check_shares() and, with shards, share_out() throw.
   Sampler(std::uint32_t samples, SamplerOptions options, std::span<const std::uint8_t> labels = {});
 
@@ -65,8 +65,8 @@ class Sampler {
   /// global_batches: a fresh permutation each epoch; step s is its [s B, (s+1) B), cut short at the end, of which this
   /// worker takes its proportional() part. Every sample once an epoch, nothing padded or dropped, and the workers'
   /// parts one after the other are what one worker would get. shards: this worker's shard, reshuffled each epoch (with
-  /// sharing "reshuffled", its part of a fresh permutation of all) and cut into batches. shards_in_step: likewise, but step s of S takes [n s / S, n (s+1) / S) of its n
-  /// samples, which may be none. Throws Error(internal) unless step < steps().
+  /// sharing "reshuffled", its part of a fresh permutation of all) and cut into batches. shards_in_step: likewise, but step
+  /// s of S takes [n s / S, n (s+1) / S) of its n samples, which may be none. Throws Error(internal) unless step < steps().
   SampleBatch batch(std::uint32_t epoch, std::uint32_t step);
 
  private:

@@ -40,10 +40,19 @@ class MeasureTest(ProgramTest):
             for more in ({}, {"exchange.bucket_mb": 25}, {"strategy": "ring"}, {"exchange.measure": "off"}):
                 settings = SMALL | {"run.folder": self.folder / "runs"} | open_keys | more
                 run, said = self.run_once(*sets(settings))
-                self.assertEqual(run.config["exchange"]["measure"], "off")
                 measured.append("links of " in said)
                 self.assertEqual(run.config["exchange"]["bucket_mb"] != 25, measured[-1])
         self.assertEqual(measured, [False] * 4 + [True] + [False] * 3)
+
+    def test_a_measured_cell_is_known_again(self):
+        (self.folder / "grid.toml").write_text('workers = 2\nstrategy = "ddp"\n[grid]\n"train.epochs" = [1, 2]\n')
+        self.variables = {"RIPIENO_SHARED_MEMORY": "off"}
+        asked = ["compare", "grid.toml", *sets(SMALL | {"model": "mnist-3conv"})]
+        first, second = self.ripieno(*asked), self.ripieno(*asked)
+        self.assertEqual(first.code, 0, first.err)
+        self.assertEqual(first.err.count("links of "), 2, first.err)
+        self.assertEqual(second.err.count("done before"), 2, second.err)
+        self.assertEqual((second.out, len(self.runs())), (first.out, 2))
 
     def test_in_virtual_time_the_choice_follows_from_the_link(self):
         link = {"simulated.latency_us": 50, "simulated.gbit_s": 1, "transport.kind": "simulated"}
