@@ -2,17 +2,18 @@
 against DistributedDataParallel with Gloo as it comes, with each of its hooks, and against one lone worker that takes the whole
 batch and needs no link.
 
-All sides take the same recipe, that is the same model, precision, batches, rates and number of epochs. Time is the number of
-steps of the recipe times what a step takes over the link, the mean over whole periods of local steps. That Ripieno's choice
-reaches the accuracy is shown by whole runs, each with a seed of its own (on one host: what is computed does not depend on
-the link); that the other sides do is taken for granted, to their favour. Needs real data in RIPIENO_DATA."""
+All sides take the same recipe, that is the same model, precision (bf16 where the processor has it), batches, rates and number
+of epochs. Time is the number of steps of the recipe times what a step takes over the link, the mean over whole periods of
+local steps. That Ripieno's choice reaches the accuracy is shown by whole runs, each with a seed of its own (on one host: what is
+computed does not depend on the link); that the other sides do is taken for granted, to their favour. Needs real data in
+RIPIENO_DATA."""
 
 import json
 import statistics
 import tempfile
 from pathlib import Path
 
-from lib import comparison, processes, ranks, ripieno
+from lib import comparison, machine, processes, ranks, ripieno
 from lib.alternate import alternate, ratio, values
 from lib.netns import Network
 from lib.table import Row, stated
@@ -32,7 +33,7 @@ class Task:
 
     def settings(self, folder, more):
         return {"model": self.model, "data.name": self.data, "data.folder": folder, "batch.global": 2 * self.batch,
-                "train.epochs": self.epochs, "train.precision": "bf16", "learning_rate.base": self.rate,
+                "train.epochs": self.epochs, "train.precision": machine.precision(), "learning_rate.base": self.rate,
                 "learning_rate.schedule": "one-cycle", "optimiser.name": self.optimiser} | self.recipe | more
 
 
@@ -74,7 +75,7 @@ class Sides:
 
     def ddp(self, hook, kind):
         steps, warmup = self.local if "--local-steps" in hook else self.alike
-        command = ["--model", self.task.model, "--data", self.data, "--batch", self.task.batch, "--seed", 1, "--precision", "bf16",
+        command = ["--model", self.task.model, "--data", self.data, "--batch", self.task.batch, "--seed", 1, "--precision", machine.precision(),
                    "--optimiser", self.task.optimiser, "--steps", steps, "--warmup", warmup, *hook, *kind]
         result = ranks.python_ranks(DDP, command, 2, self.net, self.options.cores)
         return {"step_s": statistics.fmean(map(statistics.fmean, result["times_s"]))}

@@ -13,6 +13,7 @@
 #include "apps/ripieno/commands.h"
 #include "apps/ripieno/run_folder.h"
 #include "ripieno/launch/placement.h"
+#include "ripieno/train/torch_learner.h"
 #include "ripieno/transport/shared_memory.h"
 
 namespace ripieno {
@@ -54,6 +55,9 @@ Json examine() {
   Json json = Json::parse(environment_json());
   json["usable_cores"] = usable_cores();
   json["vector_instructions"] = at::get_cpu_capability();
+  for (const std::string precision : {"bf16", "fp16"}) {
+    json[precision] = has_instructions(find_precision(precision)) ? "in hardware" : "by way of fp32, and slower than it";
+  }
   json["launcher"] = place.launcher;
   json["rank"] = place.rank;
   json["world_size"] = place.world_size;

@@ -55,7 +55,7 @@ void ProgressBar::message(int rank, const nlohmann::json& message) {
     }
     return;
   }
-  if (type == "chosen") {
+  if (type == "note") {
     clear();
     if (kind_ != Kind::none) std::cerr << title_ << ": " << message.value("text", "") << "\n";
     return;

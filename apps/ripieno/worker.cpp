@@ -146,8 +146,12 @@ Task<> run_rank(RankTask task, const Zoo* zoo, std::shared_ptr<CountedEndpoint> 
     if (rank == 0 && !chosen.empty()) {
       write_file(task.folder.asked(), asked);
       write_file(task.folder.config(), task.settings.to_toml());
-      task.report({{"type", "chosen"}, {"text", chosen}});
+      task.report({{"type", "note"}, {"text", chosen}});
     }
+  }
+  const auto precision = task.settings.get<std::string>("train.precision");
+  if (rank == 0 && !has_instructions(find_precision(precision))) {
+    task.report({{"type", "note"}, {"text", "this processor has no instructions for " + precision + ": train.precision = fp32 is faster here"}});
   }
   Plan plan = settled(info, plan_of(task.settings), group);
   Recorder recorder(runtime, &endpoint->ledger(), std::make_unique<LineFile>(task.folder.metrics(rank)));

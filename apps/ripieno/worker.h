@@ -19,7 +19,7 @@ struct RankTask {
   Settings settings;
   RunFolder folder;
   std::optional<std::filesystem::path> resume;  ///< the run folder to go on from
-  /// Told of progress: {"type": "progress" | "epoch" | "chosen", ...}.
+  /// Told of progress: {"type": "progress" | "epoch" | "note", ...}.
   std::function<void(const nlohmann::json&)> report;
 };
 

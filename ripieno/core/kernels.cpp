@@ -56,6 +56,18 @@ void AddFp64(double* to, const double* from, std::size_t n) {
     hn::StoreU(hn::Add(hn::LoadU(f64, t), hn::LoadU(f64, f)), f64, t);
   });
 }
+template <class D, class T>
+HWY_INLINE void add_to_both(D d, T* a, T* b, std::size_t n) {
+  std::size_t i = 0;
+  for (; i + hn::Lanes(d) <= n; i += hn::Lanes(d)) {
+    const auto sum = hn::Add(hn::LoadU(d, a + i), hn::LoadU(d, b + i));
+    hn::StoreU(sum, d, a + i);
+    hn::StoreU(sum, d, b + i);
+  }
+  for (; i < n; ++i) a[i] = b[i] = a[i] + b[i];
+}
+void AddToBothFp32(float* a, float* b, std::size_t n) { add_to_both(f32, a, b, n); }
+void AddToBothFp64(double* a, double* b, std::size_t n) { add_to_both(f64, a, b, n); }
 void AddFp16(float* to, const hwy::float16_t* from, std::size_t n) {
   over(to, from, n, hn::Lanes(f32), [](float* t, const hwy::float16_t* f) HWY_ATTR {
     hn::StoreU(hn::Add(hn::LoadU(f32, t), hn::PromoteTo(f32, hn::LoadU(f16, f))), f32, t);
@@ -114,6 +126,8 @@ namespace ripieno {
 
 HWY_EXPORT(AddFp32);
 HWY_EXPORT(AddFp64);
+HWY_EXPORT(AddToBothFp32);
+HWY_EXPORT(AddToBothFp64);
 HWY_EXPORT(AddFp16);
 HWY_EXPORT(AddBf16);
 HWY_EXPORT(Fp32FromFp16);
@@ -166,6 +180,18 @@ void add(FloatSpan into, FloatSpan from) {
     convert(middle, narrow);
     for (std::size_t i = 0; i < wide.count; ++i) f64(wide)[i] += f32(middle)[i];
   });
+}
+
+void add_to_both(FloatSpan a, FloatSpan b) {
+  require(a.count == b.count, "add of ", b.count, " elements into ", a.count);
+  if (!a.data || !b.data || a.count == 0) return;
+  if (a.type == DType::fp32 && b.type == DType::fp32) {
+    HWY_DYNAMIC_DISPATCH(AddToBothFp32)(f32(a), f32(b), a.count);
+  } else if (a.type == DType::fp64 && b.type == DType::fp64) {
+    HWY_DYNAMIC_DISPATCH(AddToBothFp64)(f64(a), f64(b), a.count);
+  } else {
+    unsupported("add to both", a, b);
+  }
 }
 
 void convert(FloatSpan into, FloatSpan from) {

@@ -11,6 +11,9 @@ namespace ripieno {
 /// once.
 void add(FloatSpan into, FloatSpan from);
 
+/// a[i] = b[i] = a[i] + b[i]; both fp32, or both fp64. One pass: where another core has b, its lines come and go once.
+void add_to_both(FloatSpan a, FloatSpan b);
+
 /// into[i] = from[i], converted to into's type.
 void convert(FloatSpan into, FloatSpan from);
 

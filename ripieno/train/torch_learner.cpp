@@ -1,6 +1,7 @@
 #include "ripieno/train/torch_learner.h"
 
 #include <ATen/autocast_mode.h>
+#include <ATen/cpu/Utils.h>
 
 #include <asio/co_spawn.hpp>
 #include <asio/detached.hpp>
@@ -61,6 +62,14 @@ Precision find_precision(const std::string& name) {
   if (name == "bf16") return Precision::bf16;
   if (name == "fp16") return Precision::fp16;
   fail(ErrorKind::usage, "there is no precision \"", name, "\"; the precisions are fp32, fp64, bf16, fp16");
+}
+
+bool has_instructions(Precision precision) {
+  if (precision != Precision::bf16 && precision != Precision::fp16) return true;
+  const auto found = at::cpu::get_cpu_capabilities();
+  const auto has = [&](const char* name) { return found.contains(name) && found.at(name).isBool() && found.at(name).toBool(); };
+  if (!found.contains("avx2")) return true;  // no x86: not known
+  return precision == Precision::bf16 ? has("avx512_bf16") || has("amx_bf16") : has("avx512_fp16") || has("amx_fp16");
 }
 
 /// Shared with passes under way.

@@ -23,6 +23,10 @@ enum class Precision : std::uint8_t {
 /// Throws Error(usage) on an unknown name.
 Precision find_precision(const std::string& name);
 
+/// False where this processor is known to have no instructions for it: LibTorch then computes by way of fp32, which takes longer
+/// than fp32 itself.
+bool has_instructions(Precision precision);
+
 /// Of each image in evaluation, whose logits are averaged (Jordan, arXiv:2404.00498, 2024).
 enum class TestViews : std::uint8_t {
   one,

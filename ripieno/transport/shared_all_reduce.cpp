@@ -153,19 +153,24 @@ std::vector<FloatSpan> SharedAllReduce::numbers_of_peers(const Message& message,
 
 void SharedAllReduce::reduce(FloatSpan own, const std::vector<FloatSpan>& peers, Range piece, DType wire) {
   const FloatSpan sum = own.slice(piece.begin, piece.end);
+  std::size_t to_be_told = peers.size();
   for (const FloatSpan& peer : peers) {
-    FloatSpan other = peer.slice(piece.begin, piece.end);
+    const FloatSpan other = peer.slice(piece.begin, piece.end);
     if (wire != own.type) {
       rounded_.resize(piece_bytes);
       const FloatSpan narrow(rounded_.data(), other.count, wire);
       convert(narrow, other);
-      other = narrow;
+      add(sum, narrow);
+    } else if (&peer != &peers.back()) {
+      add(sum, other);
+    } else {
+      add_to_both(sum, other);  // the last addition is the sum
+      --to_be_told;
     }
-    add(sum, other);
   }
   if (wire != own.type) round_through(sum, wire);
-  for (const FloatSpan& peer : peers) {
-    std::memcpy(peer.slice(piece.begin, piece.end).data, sum.data, sum.size_bytes());
+  for (std::size_t i = 0; i < to_be_told; ++i) {
+    std::memcpy(peers[i].slice(piece.begin, piece.end).data, sum.data, sum.size_bytes());
   }
 }
 

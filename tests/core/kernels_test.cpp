@@ -108,6 +108,30 @@ TEST(Kernels, AddsConvertsAndScalesEveryPairAndLength) {
   }
 }
 
+template <class T>
+void adds_to_both(DType type) {
+  for (const std::size_t n : {0u, 1u, 3u, 8u, 17u, 1000u, 1537u}) {
+    std::vector<T> a(n + 1, 7), b(n + 1, 7);
+    for (std::size_t i = 0; i < n; ++i) {
+      a[i] = static_cast<T>(i) / 3;
+      b[i] = 1 - static_cast<T>(i) / 7;
+    }
+    std::vector<T> sum = a;
+    for (std::size_t i = 0; i < n; ++i) sum[i] += b[i];
+    add_to_both(FloatSpan(a.data(), n, type), FloatSpan(b.data(), n, type));
+    EXPECT_EQ(a, sum) << n;
+    EXPECT_EQ(b, sum) << n;
+  }
+}
+
+TEST(Kernels, AddsToBoth) {
+  adds_to_both<float>(DType::fp32);
+  adds_to_both<double>(DType::fp64);
+  float wide = 1;
+  std::uint16_t narrow = 0;
+  EXPECT_THROW(add_to_both(FloatSpan(&wide, 1, DType::fp32), FloatSpan(&narrow, 1, DType::bf16)), Error);
+}
+
 TEST(Kernels, RoundThroughIsIdempotentAndMatchesTheWire) {
   std::vector<float> values(1201);
   Random random(5);
@@ -157,6 +181,7 @@ TEST(Kernels, FindsWhatIsNotFiniteInFp64) { finds_what_is_not_finite<double>(); 
 TEST(Kernels, SpansWithoutDataAreSkipped) {
   const FloatSpan nothing(nullptr, 100, DType::fp32);
   add(nothing, nothing);
+  add_to_both(nothing, nothing);
   convert(nothing, nothing);
   scale(nothing, 2);
   round_through(nothing, DType::fp16);

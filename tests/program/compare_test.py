@@ -2,7 +2,7 @@
 
 import unittest
 
-from program import ROOT, USAGE, ProgramTest
+from program import ROOT, SMALL, USAGE, ProgramTest, sets
 
 GRID = """title = "two ways to agree"
 workers = 2
@@ -159,7 +159,7 @@ class OtherCommandsTest(ProgramTest):
 
     def test_doctor(self):
         seen = self.json("doctor")
-        for key in ("cores", "usable_cores", "launcher", "interfaces", "transports", "libtorch", "version"):
+        for key in ("cores", "usable_cores", "launcher", "interfaces", "transports", "bf16", "fp16", "libtorch", "version"):
             self.assertIn(key, seen)
         self.assertGreaterEqual(seen["usable_cores"], 1)
         self.assertIn("usable_cores", self.good("doctor"))
@@ -167,6 +167,13 @@ class OtherCommandsTest(ProgramTest):
         self.variables = {"RIPIENO_SHARED_MEMORY": "off", "RIPIENO_LISTEN": "0.0.0.0"}
         seen = self.json("doctor")
         self.assertEqual((seen["shared_memory"], seen["listens_on"]), ("off: RIPIENO_SHARED_MEMORY says so", "0.0.0.0"))
+
+    def test_a_precision_that_the_processor_lacks_is_said_so(self):
+        seen = self.json("doctor")
+        for precision in ("fp32", "bf16", "fp16"):
+            result = self.ripieno("train", *sets(SMALL | {"model": "mnist-3conv", "train.precision": precision}))
+            self.assertEqual(result.code, 0, result.err)
+            self.assertEqual("no instructions for " + precision in result.err, seen.get(precision, "in hardware") != "in hardware")
 
     def test_help(self):
         overview = self.good("--help")
