@@ -1,6 +1,6 @@
 """Rate-limited links on one machine: a network namespace for each rank, joined by a bridge in one more. Each rank's veth
 is limited by a token bucket (tc tbf) in both directions, as a cable to a switch is. TCP's congestion control is cubic, Linux's
-default, whatever this machine prefers. Needs root.
+default, whatever this machine prefers; Reno where it allows its namespaces no cubic. Needs root.
 
     with Network(ranks=3, mbit=1000) as net:
         net.namespaces, net.addresses          # by rank; the interface is called INTERFACE in each
@@ -33,6 +33,11 @@ def default_burst(mbit):
     """Bytes that an idle link may send at once: what it carries in 2 ms, or a late timer costs throughput; at least one
     packet of 64 KiB, or tbf cuts every one of them, which costs processor time that a network card would not."""
     return max(66000, int(mbit * 1e6 / 8 * 0.002))
+
+
+def congestion_control():
+    allowed = Path("/proc/sys/net/ipv4/tcp_allowed_congestion_control").read_text().split()
+    return "cubic" if "cubic" in allowed else "reno"
 
 
 class Network:
@@ -72,7 +77,8 @@ class Network:
             ip("netns", "add", namespace)
             ip("-n", self.hub, "link", "add", port, "type", "veth", "peer", "name", INTERFACE, "netns", namespace)
             ip("-n", namespace, "addr", "add", f"{address}/24", "dev", INTERFACE)
-            processes.run(["ip", "netns", "exec", namespace, "sysctl", "-qw", "net.ipv4.tcp_congestion_control=cubic"])
+            processes.run(["ip", "netns", "exec", namespace, "sysctl", "-qw",
+                           f"net.ipv4.tcp_congestion_control={congestion_control()}"])
             for device in ("lo", INTERFACE):
                 ip("-n", namespace, "link", "set", "dev", device, "up")
             ip("-n", self.hub, "link", "set", "dev", port, "master", "bridge", "up")
