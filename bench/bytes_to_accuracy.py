@@ -8,7 +8,7 @@ import statistics
 import tempfile
 from pathlib import Path
 
-from lib import comparison, machine, processes, ripieno
+from lib import comparison, processes, ripieno
 from lib.alternate import alternate, ratio, values
 from lib.table import Row, stated
 
@@ -19,7 +19,7 @@ WANTED_FEWER, WANTED_BASELINE, WANTED_WITHIN = 100, 93.0, -0.5
 
 def trained(seed, data, more):
     with tempfile.TemporaryDirectory(prefix="ripieno-bench-") as folder:
-        sets = {"data.folder": data, "run.folder": folder, "seed": seed, "workers": 2, "train.precision": machine.precision()} | more
+        sets = {"data.folder": data, "run.folder": folder, "seed": seed, "workers": 2, "train.precision": ripieno.precision()} | more
         processes.run([ripieno.binary(), "train", comparison.ROOT / "recipes/cifar10-fast.toml", *ripieno.settings(sets)],
                       {"RIPIENO_SHARED_MEMORY": "off"}, timeout=7200)
         found = json.loads(next(Path(folder).glob("*/summary.json")).read_text())

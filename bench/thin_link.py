@@ -13,7 +13,7 @@ import statistics
 import tempfile
 from pathlib import Path
 
-from lib import comparison, machine, processes, ranks, ripieno
+from lib import comparison, processes, ranks, ripieno
 from lib.alternate import alternate, ratio, values
 from lib.netns import Network
 from lib.table import Row, stated
@@ -33,7 +33,7 @@ class Task:
 
     def settings(self, folder, more):
         return {"model": self.model, "data.name": self.data, "data.folder": folder, "batch.global": 2 * self.batch,
-                "train.epochs": self.epochs, "train.precision": machine.precision(), "learning_rate.base": self.rate,
+                "train.epochs": self.epochs, "train.precision": ripieno.precision(), "learning_rate.base": self.rate,
                 "learning_rate.schedule": "one-cycle", "optimiser.name": self.optimiser} | self.recipe | more
 
 
@@ -75,7 +75,7 @@ class Sides:
 
     def ddp(self, hook, kind):
         steps, warmup = self.local if "--local-steps" in hook else self.alike
-        command = ["--model", self.task.model, "--data", self.data, "--batch", self.task.batch, "--seed", 1, "--precision", machine.precision(),
+        command = ["--model", self.task.model, "--data", self.data, "--batch", self.task.batch, "--seed", 1, "--precision", ripieno.precision(),
                    "--optimiser", self.task.optimiser, "--steps", steps, "--warmup", warmup, *hook, *kind]
         result = ranks.python_ranks(DDP, command, 2, self.net, self.options.cores)
         return {"step_s": statistics.fmean(map(statistics.fmean, result["times_s"]))}

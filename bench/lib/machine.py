@@ -21,13 +21,6 @@ def cpu():
     return model + family
 
 
-def precision():
-    """What compute is fastest in: bf16 where the processor has instructions for it."""
-    with open("/proc/cpuinfo") as file:
-        flags = set(file.read().split())
-    return "bf16" if flags & {"avx512_bf16", "amx_bf16", "bf16"} else "fp32"
-
-
 def name():
     """"AMD EPYC (family 25, model 17), 2 cores, Linux 6.1.0" """
     return f"{cpu()}, {len(cores())} cores, {platform.system()} {platform.release()}"
