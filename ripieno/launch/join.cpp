@@ -35,6 +35,7 @@ Cluster join(const Placement& place, const JoinOptions& options) {
   }
   SharedOptions ways;
   ways.tcp.timeout = options.timeout;
+  ways.agreement = options.meeting;
   ways.shares = options.shared_memory && place.shared_memory;
   std::shared_ptr<Endpoint> endpoint;
   cluster.runtime->spawn(text("rank ", place.rank, "'s choice of ways"),

@@ -109,7 +109,7 @@ Task<std::shared_ptr<Endpoint>> shared_endpoint(Runtime& runtime, int rank, Sock
   for (int peer = 0; peer < ranks; ++peer) {
     if (peers[peer]) others.push_back(peer);
   }
-  Talk talk(runtime, rank, std::move(peers), options.tcp.timeout);
+  Talk talk(runtime, rank, std::move(peers), options.agreement);
 
   // 1. Everyone tells everyone what it shows. So few bytes never wait for their reader.
   const std::uint64_t word = check_word();

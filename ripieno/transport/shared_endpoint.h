@@ -18,6 +18,7 @@ namespace ripieno {
 
 struct SharedOptions {
   TcpOptions tcp;  ///< credit, watchdog and epoch on both ways
+  Duration agreement = std::chrono::minutes(30);  ///< for the answers of all peers on which way they take
   bool shares = true;  ///< false: everything goes over TCP. The same on all ranks
   /// Bytes a pair and direction, a multiple of 64; the same on all ranks.
   std::size_t ring_bytes = 256 << 10;
@@ -25,7 +26,7 @@ struct SharedOptions {
 };
 
 /// Agrees with every peer and returns the endpoint; all ranks call it. `peers` as for tcp_endpoint().
-/// Error(peer): a peer was lost meanwhile. Error(mismatch): what it sent is not an answer of this version, or one rank is to
+/// Error(peer): a peer was lost meanwhile, or did not answer within `agreement`. Error(mismatch): what it sent is not an answer of this version, or one rank is to
 /// share memory and another not.
 Task<std::shared_ptr<Endpoint>> shared_endpoint(Runtime& runtime, int rank,
                                                 std::vector<std::optional<asio::ip::tcp::socket>> peers,

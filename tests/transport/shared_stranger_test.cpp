@@ -173,7 +173,7 @@ TEST(SharedStranger, APeerThatNeverAnswersIsGivenUp) {
   auto runtime = real_runtime(0);
   tcp::socket silent(runtime->context(), tcp::v4(), fds[1][0]);
   SharedOptions options;
-  options.tcp.timeout = std::chrono::milliseconds(20);
+  options.agreement = std::chrono::milliseconds(20);
   try {
     make_endpoint(Way::shared, *runtime, 0, fds[0], options);
     ADD_FAILURE();
