@@ -1,6 +1,6 @@
 """A training step of one worker on one core: Ripieno against the best of PyTorch's eager and torch.compile, with and
 without channels-last and fused optimisers, same precision, weights, samples and batch. Each side's layout is chosen by a
-short measurement first. The losses of both sides' first steps must agree, in both of Ripieno's layouts, as well as allowed, or
+short measurement first; bf16 only where the processor has instructions for it. The losses of both sides' first steps must agree, in both of Ripieno's layouts, as well as allowed, or
 twice as well as PyTorch's own two layouts agree with each other: batch norm makes much of a rounding within a few steps."""
 
 from lib import comparison, processes, ranks, ripieno
@@ -10,7 +10,6 @@ from lib.table import Row
 MODELS = {"mnist-cnn": 128, "vgg11": 64, "vgg11-bn": 64, "resnet18": 64, "alexnet": 64}  # batch
 WANTED = {"mnist-cnn": 1.3}  # else 1.0
 WANTED_MEAN = 1.1
-PRECISIONS = ("fp32", "bf16")
 LOSS_STEPS = 8
 TOLERANCE = {"fp32": 1e-3, "bf16": 2e-2}  # of a loss, relative, over LOSS_STEPS steps
 
@@ -46,7 +45,7 @@ def rows(options):
     data, core = comparison.data_folder(), options.cores[-1]
     found, pairs, kept = [], [], {}
     for model, batch in models.items():
-        for precision in PRECISIONS:
+        for precision in dict.fromkeys(("fp32", ripieno.precision())):
             comparison.say(f"{model}, batch {batch}, {precision}")
 
             def settings(count, layout):

@@ -5,7 +5,7 @@ batch and needs no link.
 All sides take the same recipe, that is the same model, precision (bf16 where the processor has it), batches, rates and number
 of epochs. Time is the number of steps of the recipe times what a step takes over the link, the mean over whole periods of
 local steps. That Ripieno's choice reaches the accuracy is shown by whole runs, each with a seed of its own (on one host: what is
-computed does not depend on the link); that the other sides do is taken for granted, to their favour. Needs real data in
+computed does not depend on the link; kept, see lib/kept.py); that the other sides do is taken for granted, to their favour. Needs real data in
 RIPIENO_DATA."""
 
 import json
@@ -13,7 +13,7 @@ import statistics
 import tempfile
 from pathlib import Path
 
-from lib import comparison, processes, ranks, ripieno
+from lib import comparison, kept, processes, ranks, ripieno
 from lib.alternate import alternate, ratio, values
 from lib.netns import Network
 from lib.table import Row, stated
@@ -96,17 +96,20 @@ def accuracy(task, seed, data, more):
 
 
 def rows(options):
-    data, found, kept = comparison.real_data_folder(options), [], {}
+    data, found, raw = comparison.real_data_folder(options), [], {}
     small = {"data.train_samples": 500, "data.test_samples": 100, "train.epochs": 1} if options.quick else {}
     for task in TASKS:
         what = f"two workers, {task.model}, {MBIT} Mb/s, {task.wanted:g} % of {task.data}"
         comparison.say(what)
-        reached = [accuracy(task, seed, data, small | options.sets) for seed in range(1, 2 if options.quick else 1 + task.seeds)]
+        asked = task.settings("", {"workers": 2} | task.thin | small | options.sets)
+        seeds = kept.rounds(f"{NAME}-{task.model}", options, 1 if options.quick else task.seeds, asked,
+                            {"Ripieno": lambda seed: {"accuracy": accuracy(task, seed, data, small | options.sets)}})
+        reached = kept.values(seeds, "Ripieno", "accuracy")
         comparison.say(f"  accuracies {reached}")
         with Network(2, MBIT) as net:
             sides = Sides(task, options, net, data).all()
             rounds = alternate(sides, options.repetitions)
-        kept[task.model] = {"accuracy": reached, "rounds": rounds}
+        raw[task.model] = {"accuracy": reached, "rounds": rounds}
         own = values(rounds, "Ripieno", "step_s")
         others = [name for name in sides if name not in ("Ripieno", "A/A", "DDP, default")]
         best = min(others, key=lambda name: statistics.median(values(rounds, name, "step_s")))
@@ -114,8 +117,9 @@ def rows(options):
             wanted = WANTED_DEFAULT if name == "DDP, default" else WANTED_BEST if name == best else None
             found.append(Row(NAME, what, name + (", the best" if name == best else ""),
                              ratio(values(rounds, name, "step_s"), own).times(task.steps), "s", options.repetitions, wanted))
-        found.append(stated(NAME, f"{what}, least of {len(reached)} runs", task.wanted, min(reached), "%", 1))
-    comparison.keep(NAME, kept)
+        found.append(stated(NAME, f"{what}, least of {len(reached)} runs", task.wanted, min(reached), "%", 1,
+                            kept.places(seeds)))
+    comparison.keep(NAME, raw)
     return found
 
 

@@ -15,6 +15,7 @@ BUILT = ROOT / "build/bench"  # what scripts/bench makes
 def parser(doc):
     found = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     found.add_argument("-r", "--repetitions", type=int, default=5, help="rounds in which each side has its turn, at least 5")
+    found.add_argument("--runs", type=int, default=3, help="seeds of whole runs, which are kept in bench/kept (lib/kept.py)")
     found.add_argument("--quick", action="store_true", help="tiny sizes, two rounds: shows that all runs, measures nothing")
     found.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a further setting of Ripieno's")
     found.add_argument("--peer-keeps-memory", action="store_true",
@@ -28,6 +29,7 @@ class Options:
         self.quick, self.repetitions = arguments.quick, 2 if arguments.quick else arguments.repetitions
         if self.repetitions < 5 and not self.quick:
             raise processes.Failed("at least 5 repetitions: with fewer there is no interval of 95 %")
+        self.runs = 1 if self.quick else arguments.runs
         self.peer_keeps_memory = arguments.peer_keeps_memory
         self.sets = dict(each.split("=", 1) for each in arguments.set)
         self.routes = [part for route in arguments.route for part in ("--route", route)]
@@ -54,11 +56,6 @@ def real_data_folder(options):
     return data
 
 
-def whole_runs(options):
-    """Rounds of comparisons whose sides train to the end, hundreds of steps: each has a seed of its own."""
-    return 1 if options.quick else 3
-
-
 def say(text):
     print(text, file=sys.stderr, flush=True)
 
@@ -81,7 +78,16 @@ def keep(name, rounds):
 
 def shown(options, rows):
     """What a quick run finds meets nothing."""
-    return [row._replace(wanted=None) for row in rows] if options.quick else rows
+    return judged_by_nothing(rows) if options.quick else rows
+
+
+def of_whole_runs(options, rows):
+    """Nor does what fewer seeds than asked for find."""
+    return rows if options.runs >= 3 else judged_by_nothing(rows)
+
+
+def judged_by_nothing(rows):
+    return [row._replace(wanted=None) for row in rows]
 
 
 def main(rows, doc):

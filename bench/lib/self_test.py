@@ -11,7 +11,7 @@ import time
 import unittest
 from pathlib import Path
 
-from lib import machine, processes, table
+from lib import comparison, kept, machine, processes, table
 from lib.alternate import alternate, geometric_mean, ratio
 
 
@@ -76,6 +76,29 @@ class Table(unittest.TestCase):
         row = table.Row("x", "y", "bound", ratio([1.0] * 5, [1.0] * 5), "ms", 5, 1.05, below=True)
         self.assertEqual(row.met, "yes")
         self.assertEqual(row._replace(wanted=0.9).met, "NO")
+
+
+class Kept(unittest.TestCase):
+    def test_a_seed_is_run_once_as_long_as_the_same_is_asked_for(self):
+        runs = []
+        sides = {name: (lambda seed, name=name: runs.append((name, seed)) or {"x": seed}) for name in "AB"}
+        options = comparison.Options(comparison.parser("").parse_args([]))
+        with tempfile.TemporaryDirectory() as folder:
+            def rounds(seeds, asked):
+                return kept.rounds("whole", options, seeds, asked, sides, Path(folder) / "kept")
+            rounds(1, {"bits": 4})
+            found = rounds(2, {"bits": 4})
+            self.assertEqual(runs, [("A", 1), ("B", 1), ("A", 2), ("B", 2)])
+            self.assertEqual(kept.values(found, "B", "x"), [1, 2])
+            self.assertEqual(kept.places(found), f"{machine.name()}, {machine.date()}")
+            rounds(1, {"bits": 6})
+            self.assertEqual(len(runs), 6)
+            options.quick = True
+            rounds(1, {"bits": 4})
+            self.assertEqual(len(runs), 8)
+            options.quick = False
+            rounds(2, {"bits": 4})
+            self.assertEqual(len(runs), 8)
 
 
 def alive(pid):

@@ -21,6 +21,7 @@ class Row(NamedTuple):
     rounds: int
     wanted: Optional[float] = None
     below: bool = False       # the ratio must stay at or below what is wanted (Ripieno's over a bound)
+    where: str = ""           # machines and days, where not this one and today: see kept.py
 
     @property
     def met(self):
@@ -39,9 +40,9 @@ class Row(NamedTuple):
                 self.met, str(self.rounds)]
 
 
-def stated(comparison, what, wanted, found, unit, rounds):
+def stated(comparison, what, wanted, found, unit, rounds, where=""):
     """The row of a figure that is wanted as such and has no interval: a mean, a count, a difference."""
-    return Row(comparison, what, "wanted", Ratio(wanted, found, found, found, found), unit, rounds, wanted)
+    return Row(comparison, what, "wanted", Ratio(wanted, found, found, found, found), unit, rounds, wanted, where=where)
 
 
 def figure(value):
@@ -64,7 +65,8 @@ def markdown(line):
 
 def section(name, rows):
     lines = [markdown(HEADER[1:]), "|" + "---|" * len(HEADER[1:]), *[markdown(row.cells()[1:]) for row in rows]]
-    return f"{SECTION}{name}\n{machine.name()}, {machine.date()}.\n\n" + "\n".join(lines) + "\n"
+    where = dict.fromkeys(row.where or f"{machine.name()}, {machine.date()}" for row in rows)
+    return f"{SECTION}{name}\n{'; '.join(where)}.\n\n" + "\n".join(lines) + "\n"
 
 
 def write(path: Path, rows):
