@@ -32,7 +32,7 @@ struct Arguments {
   int ranks = 2, iterations = 20, warmup = 3;
   std::vector<std::string> routes{"auto"};
   std::string wire = "fp32";
-  std::int64_t segment_kb = -1;  // 256 for each rank
+  std::int64_t segment_kb = -1;  // see segment_bytes()
   std::size_t drain = 0;  // bytes
 };
 
@@ -102,12 +102,17 @@ Task<> drain(Group group, std::vector<std::byte>* out, std::vector<std::byte>* i
   co_await std::move(together);
 }
 
+/// Where none is asked for, three, so that one's messages are on their way while another's are added; of 32 to 256 KiB for each rank.
+std::size_t segment_bytes(const Arguments& arguments, std::size_t bytes, std::size_t ranks) {
+  if (arguments.segment_kb >= 0) return static_cast<std::size_t>(arguments.segment_kb) << 10;
+  return std::clamp(bytes / 3, (32 << 10) * ranks, (256 << 10) * ranks);
+}
+
 Task<> measure(const Arguments* arguments, Group group, Row* row) {
   const Route &route = chosen_route(row->route, group), &quickest = chosen_route("auto", group);
   row->route = route.name;
   ExecuteOptions options{find_wire_format(arguments->wire).type(DType::fp32)};
-  const std::int64_t segment_kb = arguments->segment_kb < 0 ? 256 * group.size() : arguments->segment_kb;
-  options.segment_bytes = route.engine ? 0 : static_cast<std::size_t>(segment_kb) << 10;
+  options.segment_bytes = route.engine ? 0 : segment_bytes(*arguments, row->bytes, static_cast<std::size_t>(group.size()));
   const ExecuteOptions control{DType::fp64, Purpose::control};
   const std::size_t count = row->bytes / 4;
   const auto memory = group.endpoint().memory(row->bytes);  // as a strategy's gradients lie
@@ -228,7 +233,7 @@ void add_bench(CLI::App& app, CommandContext& context) {
   command->add_option("-w,--warmup", arguments->warmup, "not timed, of each size")->check(CLI::Range(0, 1000000))->capture_default_str();
   command->add_option("--route", arguments->routes, "may be given several times; auto or see ripieno list routes")->allow_extra_args(false)->capture_default_str();
   command->add_option("--wire", arguments->wire, "fp32, fp16 or bf16")->capture_default_str();
-  command->add_option("--segment-kb", arguments->segment_kb, "cut buffers into segments of so many KiB; 0: never; -1: 256 for each rank, and two-phase never")->check(CLI::Range(-1, 1048576))->capture_default_str();
+  command->add_option("--segment-kb", arguments->segment_kb, "cut buffers into segments of so many KiB; 0: never; -1: a third of them, 32 to 256 for each rank, and two-phase never")->check(CLI::Range(-1, 1048576))->capture_default_str();
   command->add_option("--drain", arguments->drain, "before each timing, send so many bytes to the next rank: where a link takes a burst, "
                       "what it does in the long run is then what is timed")->check(CLI::Range(0, 1 << 30))->capture_default_str();
   command->add_flag("--rank", *rank, "this process is one of the ranks")->group("");
