@@ -10,6 +10,10 @@ pkg_check_modules(HWY REQUIRED IMPORTED_TARGET libhwy)
 
 find_path(ASIO_INCLUDE_DIR asio.hpp REQUIRED)
 
+# Built into the program, for reports: from the venv that scripts/setup made, unless the caller says where it lies.
+file(GLOB plotly_folders "${PROJECT_SOURCE_DIR}/.venv/lib/python3*/site-packages/plotly/package_data")
+find_file(RIPIENO_PLOTLY plotly.min.js PATHS ${plotly_folders} DOC "plotly.min.js, of the Python package plotly" REQUIRED)
+
 if(RIPIENO_TORCH AND NOT Torch_FOUND)
   # The venv that scripts/setup made, unless the caller points elsewhere with CMAKE_PREFIX_PATH.
   if(EXISTS "${PROJECT_SOURCE_DIR}/.venv/bin/python" AND NOT DEFINED Torch_DIR)

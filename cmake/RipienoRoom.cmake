@@ -38,26 +38,46 @@ function(ripieno_room NAME)
     if(sources)
       ripieno_torch_header(${target})
     endif()
+  elseif(sources AND NOT NAME MATCHES "^(codec|optim|data|report)$")
+    ripieno_asio_header(${target})
   endif()
   set_property(GLOBAL APPEND PROPERTY RIPIENO_ROOMS ${target})
 endfunction()
 
-# LibTorch's headers take 20 s to read: one precompiled header serves every target that includes them. Even so each file
-# takes 8 s for what they leave to its end, so a few are compiled as one.
+# What is precompiled once and serves many targets; all of them, executables too, are compiled as it was.
+function(ripieno_precompiled NAME)
+  file(WRITE "${CMAKE_BINARY_DIR}/${NAME}.cpp" "")
+  add_library(${NAME} STATIC "${CMAKE_BINARY_DIR}/${NAME}.cpp")
+  target_link_libraries(${NAME} PRIVATE ripieno_flags)
+  target_include_directories(${NAME} PRIVATE "${ASIO_INCLUDE_DIR}")
+  target_compile_definitions(${NAME} PRIVATE ASIO_DISABLE_STD_ALIGNED_ALLOC)
+  target_compile_options(${NAME} PRIVATE -fpch-preprocess -fPIC)
+  target_precompile_headers(${NAME} PRIVATE ${ARGN})
+endfunction()
+
+function(ripieno_take_precompiled TARGET NAME)
+  target_compile_options(${TARGET} PRIVATE -fpch-preprocess -fPIC)
+  target_precompile_headers(${TARGET} REUSE_FROM ${NAME})
+endfunction()
+
+# Asio's headers take 2 s to read.
+function(ripieno_asio_header TARGET)
+  if(NOT TARGET ripieno_asio_pch)
+    ripieno_precompiled(ripieno_asio_pch <asio/awaitable.hpp> <asio/co_spawn.hpp> <asio/io_context.hpp> <asio/ip/tcp.hpp> <asio/post.hpp>
+                        <asio/read.hpp> <asio/redirect_error.hpp> <asio/use_awaitable.hpp> <asio/write.hpp> <functional> <map> <string>
+                        <vector>)
+  endif()
+  ripieno_take_precompiled(${TARGET} ripieno_asio_pch)
+endfunction()
+
+# LibTorch's headers take 20 s to read. Even precompiled each file takes 8 s for what they leave to its end, so a few are
+# compiled as one.
 function(ripieno_torch_header TARGET)
   if(NOT TARGET ripieno_torch_pch)
-    file(WRITE "${CMAKE_BINARY_DIR}/torch_pch.cpp" "")
-    add_library(ripieno_torch_pch STATIC "${CMAKE_BINARY_DIR}/torch_pch.cpp")
-    set_target_properties(ripieno_torch_pch PROPERTIES POSITION_INDEPENDENT_CODE ON)
-    target_link_libraries(ripieno_torch_pch PRIVATE ripieno_flags ${TORCH_LIBRARIES})
-    target_include_directories(ripieno_torch_pch PRIVATE ${ASIO_INCLUDE_DIR})
-    target_compile_options(ripieno_torch_pch PRIVATE -fpch-preprocess)
-    target_precompile_headers(ripieno_torch_pch PRIVATE <torch/torch.h>)
+    ripieno_precompiled(ripieno_torch_pch <torch/torch.h> <asio/awaitable.hpp> <asio/io_context.hpp> <asio/use_awaitable.hpp>)
+    target_link_libraries(ripieno_torch_pch PRIVATE ${TORCH_LIBRARIES})
   endif()
-  target_compile_options(${TARGET} PRIVATE -fpch-preprocess)
-  set_target_properties(${TARGET} PROPERTIES POSITION_INDEPENDENT_CODE ON)
-  target_compile_options(${TARGET} PRIVATE -fPIC)  # executables too: the header was compiled so
-  target_precompile_headers(${TARGET} REUSE_FROM ripieno_torch_pch)
+  ripieno_take_precompiled(${TARGET} ripieno_torch_pch)
   set_target_properties(${TARGET} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 4)
   target_compile_options(${TARGET} PRIVATE -Wno-subobject-linkage)  # it takes files that are compiled as one for headers
 endfunction()

@@ -20,9 +20,9 @@ struct CommandContext {
 
 /// `--format text|json`
 void add_format(CLI::App& command, CommandContext& context);
-/// `[RECIPE] --set KEY=VALUE ... --print-config`
+/// `[RECIPE] --scale NAME --set KEY=VALUE ... --print-config`
 struct RecipeArguments {
-  std::string recipe;
+  std::string recipe, scale;
   std::vector<std::string> sets;
   bool print_config = false;
 };
@@ -31,10 +31,13 @@ void add_recipe(CLI::App& command, RecipeArguments& arguments, bool required);
 void add_train(CLI::App& app, CommandContext& context);
 void add_compare(CLI::App& app, CommandContext& context);
 void add_explain(CLI::App& app, CommandContext& context);
+void add_report(CLI::App& app, CommandContext& context);
+void add_watch(CLI::App& app, CommandContext& context);
 void add_bench(CLI::App& app, CommandContext& context);
 void add_list(CLI::App& app, CommandContext& context);
 void add_doctor(CLI::App& app, CommandContext& context);
 void add_launch(CLI::App& app, CommandContext& context);
+void add_lab(CLI::App& app, CommandContext& context);
 /// Hidden: what the launcher starts.
 void add_worker(CLI::App& app, CommandContext& context);
 

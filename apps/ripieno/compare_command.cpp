@@ -48,7 +48,7 @@ struct CompareArguments : RecipeArguments {
 };
 
 void run(const CompareArguments& arguments, const CommandContext& context) {
-  Recipe recipe = load_recipe(arguments.recipe, arguments.sets);
+  Recipe recipe = load_recipe(arguments.recipe, arguments.sets, arguments.scale);
   if (!arguments.only.empty()) keep(arguments.only, arguments.recipe, recipe);
   for (Cell& cell : recipe.cells) {
     find_data(cell.settings);

@@ -28,6 +28,7 @@ std::unique_ptr<Dataset> open(const Settings& settings, Split split) {
 void check_fit(const ModelInfo& model, const Dataset& data, const std::string& data_name) {
   const ImageShape shape = data.shape();
   if (shape == ImageShape{model.channels, model.height, model.width} && data.classes() == model.classes) return;
+  if (model.resizes && shape.channels == model.channels && data.classes() <= model.classes) return;
   fail(ErrorKind::usage, "model ", model.name, " takes images of ", model.channels, "x", model.height, "x", model.width, " in ",
        model.classes, " classes; data set ", data_name, " has ", shape.channels, "x", shape.height, "x", shape.width, " in ",
        data.classes());
@@ -184,7 +185,7 @@ Workload workload_of(const Settings& settings, std::vector<std::uint32_t> steps,
 }
 
 std::unique_ptr<TorchLearner> make_learner(const Settings& settings, const Zoo& zoo, int rank, Runtime& runtime,
-                                           Recorder& recorder, Memory memory) {
+                                           Recorder& recorder, Memory memory, std::optional<ComputeProfile> replay) {
   const StrategyInfo& strategy = strategy_of(settings);
   const std::string data_name = settings.get<std::string>("data.name");
   const ModelInfo& info = zoo.find(settings.get<std::string>("model"));
@@ -218,6 +219,7 @@ std::unique_ptr<TorchLearner> make_learner(const Settings& settings, const Zoo& 
   options.threads = compute_threads(settings);
   options.seed = seed;
   options.worker = sampling.worker;
+  options.replay = std::move(replay);
   const auto slow = settings.get<std::vector<double>>("simulated.slow");
   const double factor = static_cast<std::size_t>(rank) < slow.size() ? slow[rank] : 1;
   options.image_cost = from_seconds(settings.get<double>("simulated.image_us") * 1e-6 * factor);
@@ -251,6 +253,9 @@ void check_job(const Settings& settings, const Zoo& zoo) {
   }
   if (const double dropout = settings.get<double>("train.dropout"); dropout < 0 && dropout != -1) {
     fail(ErrorKind::usage, "train.dropout = ", dropout, "; give a rate from 0 to below 1, or -1 for each layer's own");
+  }
+  if (simulated && settings.get<std::string>("train.compute") == "replay") {
+    fail(ErrorKind::usage, "train.compute = replay: times are measured on this machine, and transport.kind = simulated has a time of its own; leave one of them out");
   }
   check_codec(plan.exchange.codec);
   check_shares(settings.get<std::vector<double>>("batch.shares"), settings.get<int>("workers"));

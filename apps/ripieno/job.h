@@ -6,6 +6,7 @@
 #include "apps/ripieno/settings.h"
 #include "ripieno/data/sampler.h"
 #include "ripieno/model/zoo.h"
+#include "ripieno/strategy/compute_profile.h"
 #include "ripieno/strategy/registry.h"
 #include "ripieno/transport/simulated.h"
 
@@ -38,8 +39,9 @@ Workload workload_of(const Settings& settings, std::vector<std::uint32_t> steps,
 std::vector<double> deaths_of(const Settings& settings);
 
 /// Model, data and compute of one rank; what is exchanged lies in `memory`. Throws Error(usage) when the model does not fit the data.
+/// `replay`: times to wait for in place of computing.
 std::unique_ptr<TorchLearner> make_learner(const Settings& settings, const Zoo& zoo, int rank, Runtime& runtime,
-                                           Recorder& recorder, Memory memory);
+                                           Recorder& recorder, Memory memory, std::optional<ComputeProfile> replay = {});
 
 /// Tells a plan what the optimiser must know of the model: its tensors, and how many steps there will be.
 void know_model(Plan* plan, const Settings& settings, TorchLearner& learner);

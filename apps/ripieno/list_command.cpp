@@ -1,3 +1,4 @@
+#include <cmath>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -17,11 +18,19 @@ using Json = nlohmann::ordered_json;
 
 std::string shape(int channels, int height, int width) { return text(channels, "x", height, "x", width); }
 
+double rounded(double value, int digits) {
+  const double unit = std::pow(10, digits);
+  return std::round(value * unit) / unit;
+}
+
+/// MiB: of all its fp32 numbers; GFLOPs: multiply-adds of one image forward; as papers state them.
 Json models(const Zoo& zoo) {
   Json rows = Json::array();
   for (const ModelInfo& m : zoo.all()) {
+    const Json layers = m.layers > 0 ? Json(m.layers) : Json(), gflops = m.multiply_adds > 0 ? Json(rounded(m.multiply_adds * 1e-9, 3)) : Json();
     rows.push_back({{"name", m.name}, {"images", shape(m.channels, m.height, m.width)}, {"classes", m.classes},
-                    {"parameters", m.parameters}, {"about", m.title}});
+                    {"parameters", m.parameters}, {"MiB", rounded(static_cast<double>(m.parameters + m.untrained) * 4 / (1 << 20), 1)},
+                    {"GFLOPs", gflops}, {"layers", layers}, {"about", m.title}});
   }
   return rows;
 }
@@ -78,6 +87,8 @@ Json refusal_rows() {
 std::string cell(const Json& value) {
   if (value.is_string()) return value.get<std::string>();
   if (value.is_boolean()) return value.get<bool>() ? "yes" : "no";
+  if (value.is_null()) return "";
+  if (value.is_number_float()) return text(value.get<double>());
   return format_count(value.get<std::int64_t>());
 }
 

@@ -44,6 +44,7 @@ void add_format(CLI::App& command, CommandContext& context) {
 void add_recipe(CLI::App& command, RecipeArguments& arguments, bool required) {
   auto* recipe = command.add_option("recipe", arguments.recipe, "a recipe, a TOML file; see recipes/");
   if (required) recipe->required();
+  command.add_option("--scale", arguments.scale, "one of the recipe's scales, e.g. quick")->type_name("NAME");
   command.add_option("--set", arguments.sets, "override a key, e.g. --set train.epochs=5")->type_name("KEY=VALUE")->allow_extra_args(false);
   command.add_flag("--print-config", arguments.print_config, "print every value and where it came from, and do nothing");
 }
@@ -58,10 +59,13 @@ int run_program(int argc, char** argv, const Zoo& zoo) {
   add_train(app, context);
   add_compare(app, context);
   add_explain(app, context);
+  add_watch(app, context);
+  add_report(app, context);
   add_bench(app, context);
   add_list(app, context);
   add_doctor(app, context);
   add_launch(app, context);
+  add_lab(app, context);
   add_worker(app, context);
   if (const std::string unknown = unknown_command(app, argc, argv); !unknown.empty()) {
     std::cerr << "ripieno: there is no command \"" << unknown << "\" (see ripieno --help)\n";

@@ -1,43 +1,16 @@
 #include "apps/ripieno/progress.h"
 
-#include <sys/ioctl.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <cmath>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "apps/ripieno/terminal.h"
 #include "ripieno/core/error.h"
 #include "ripieno/report/format.h"
 #include "ripieno/report/table.h"
 
 namespace ripieno {
-namespace {
-
-/// Eighths of a cell, so that it moves smoothly.
-std::string bar(double fraction, int cells) {
-  const char* part[] = {" ", "▏", "▎", "▍", "▌", "▋", "▊", "▉", "█"};
-  const int eighths = static_cast<int>(std::lround(std::clamp(fraction, 0.0, 1.0) * cells * 8));
-  std::string out;
-  for (int cell = 0; cell < cells; ++cell) out += part[std::clamp(eighths - cell * 8, 0, 8)];
-  return out;
-}
-
-/// "1:05"
-std::string clock_time(double s) {
-  const auto whole = static_cast<long>(std::lround(std::max(0.0, s)));
-  const std::string tail = text(whole % 60 < 10 ? "0" : "", whole % 60);
-  if (whole < 3600) return text(whole / 60, ":", tail);
-  return text(whole / 3600, ":", whole / 60 % 60 < 10 ? "0" : "", whole / 60 % 60, ":", tail);
-}
-
-int terminal_width() {
-  winsize size = {};
-  return ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
-}
-
-}  // namespace
 
 ProgressBar ProgressBar::automatic() { return ProgressBar(::isatty(STDERR_FILENO) ? Kind::bar : Kind::lines); }
 
@@ -76,7 +49,7 @@ void ProgressBar::message(int rank, const nlohmann::json& message) {
 }
 
 void ProgressBar::draw(const std::string& line) {
-  std::cerr << "\r\033[K" << shorten(line, static_cast<std::size_t>(terminal_width() - 1)) << std::flush;
+  std::cerr << "\r\033[K" << shorten(line, static_cast<std::size_t>(terminal_width(STDERR_FILENO) - 1)) << std::flush;
   drawn_ = true;
 }
 

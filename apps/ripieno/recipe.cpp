@@ -86,6 +86,30 @@ void apply(const std::vector<std::string>& sets, Settings& base, std::vector<Gri
   }
 }
 
+/// The table [scale.NAME], which must be there.
+const toml::table& scale_of(const toml::table& recipe, const std::string& scale, const std::string& name) {
+  std::string known;
+  if (const toml::table* scales = recipe["scale"].as_table()) {
+    if (const toml::table* found = (*scales)[scale].as_table()) return *found;
+    for (const auto& [key, value] : *scales) known += text(known.empty() ? "" : ", ", key.str());
+  }
+  fail(ErrorKind::usage, name, ": has no [scale.", scale, "]; ", known.empty() ? "it has no scales" : "its scales are " + known);
+}
+
+/// Its settings go before the recipe's, and its grids take the place of the recipe's.
+void take_scale(const toml::table& scale, const std::string& name, Settings& base, std::vector<Grid>& grids, int& seeds) {
+  if (const toml::node* grid = scale.get("grid")) grids = read_grids(grid, name);
+  if (const toml::node* own = scale.get("seeds")) seeds = read_seeds(*own, {name, own->source().begin.line, own->source().begin.column});
+  toml::table settings = scale;
+  settings.erase("grid");
+  settings.erase("seeds");
+  for (const Leaf& leaf : leaves(settings, name)) {
+    base.assign(leaf.key, checked(known_setting(leaf.key, leaf.origin), *leaf.node, leaf.origin), leaf.origin);
+    if (scale.contains("grid")) continue;
+    for (Grid& grid : grids) std::erase_if(grid, [&](const Axis& axis) { return axis.key == leaf.key; });
+  }
+}
+
 /// The keys of the grids that take several values over all cells, in file order.
 std::vector<std::string> varying(const std::vector<Grid>& grids, const Settings& base) {
   std::vector<std::string> keys;
@@ -181,17 +205,17 @@ void check_cell(const Cell& cell, bool of_grid) {
 
 }  // namespace
 
-Recipe load_recipe(const std::filesystem::path& path, const std::vector<std::string>& sets) {
+Recipe load_recipe(const std::filesystem::path& path, const std::vector<std::string>& sets, const std::string& scale) {
   std::string content;
   try {
     content = read_file(path);
   } catch (const Error& error) {
     fail(ErrorKind::usage, error.what(), "; give the path of a recipe");
   }
-  return load_recipe_text(content, path.string(), sets);
+  return load_recipe_text(content, path.string(), sets, scale);
 }
 
-Recipe load_recipe_text(std::string_view toml, const std::string& name, const std::vector<std::string>& sets) {
+Recipe load_recipe_text(std::string_view toml, const std::string& name, const std::vector<std::string>& sets, const std::string& scale) {
   const toml::table table = parse_toml(toml, name);
   const auto origin = [&](const toml::node& node) {
     return Origin{name, node.source().begin.line, node.source().begin.column};
@@ -204,7 +228,16 @@ Recipe load_recipe_text(std::string_view toml, const std::string& name, const st
   if (const toml::node* seeds = table.get("seeds")) recipe.seeds = read_seeds(*seeds, origin(*seeds));
   std::vector<Grid> grids = read_grids(table.get("grid"), name);
   Settings base;
-  base.load_text(toml, name, {"title", "seeds", "grid"});
+  base.load_text(toml, name, {"title", "seeds", "grid", "scale"});
+  if (const toml::table* scales = table["scale"].as_table()) {
+    for (const auto& [key, one] : *scales) {  // also those that nobody asks for must be right
+      Settings tried = base;
+      std::vector<Grid> tried_grids = grids;
+      int tried_seeds = 1;
+      if (const toml::table* its = one.as_table()) take_scale(*its, name, tried, tried_grids, tried_seeds);
+    }
+  }
+  if (!scale.empty()) take_scale(scale_of(table, scale, name), name, base, grids, recipe.seeds);
   apply(sets, base, grids, recipe.seeds);
   const std::vector<std::string> varies = varying(grids, base);
 

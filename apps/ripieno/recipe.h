@@ -4,6 +4,8 @@
 //   [grid]                keys with the values that they are to take in turn:
 //   strategy = ["single", "ring"]
 //   "exchange.codec" = ["fp32", "fp16"]
+//   [scale.quick]         settings in place of the recipe's, where --scale quick asks for it; also seeds and grids:
+//   train.epochs = 1      a key that a scale sets is no longer varied by the recipe's grids, and a scale's grids replace them
 // It is then a list of runs, its cells: the product of the grid's values in file order (the first key changes slowest),
 // with the seeds innermost. Several grids, [[grid]] each, are run one after the other; what one leaves out is as above them.
 #pragma once
@@ -32,14 +34,14 @@ struct Recipe {
   int seeds = 1;
 };
 
-/// Reads a recipe, applies `sets` (KEY=VALUE each, as Settings::set; a key of the grid is then no longer varied, and
+/// Reads a recipe, takes a `scale` of its where one is asked for, applies `sets` (KEY=VALUE each, as Settings::set; a key of the grid is then no longer varied, and
 /// seeds=N is allowed too) and checks every cell.
 /// The strategy "single" is one worker: its cells get workers = 1 whatever the recipe says, and are not repeated for
 /// each number of workers in the grid. Throws Error(usage), as Settings does, also on a grid key that is unknown, given
-/// twice or without an array of values, and on two cells that would be the same run.
-Recipe load_recipe(const std::filesystem::path& path, const std::vector<std::string>& sets);
+/// twice or without an array of values, on two cells that would be the same run, and on a scale that the recipe has not.
+Recipe load_recipe(const std::filesystem::path& path, const std::vector<std::string>& sets, const std::string& scale = "");
 
 /// The same from text; `name` stands for the file.
-Recipe load_recipe_text(std::string_view toml, const std::string& name, const std::vector<std::string>& sets);
+Recipe load_recipe_text(std::string_view toml, const std::string& name, const std::vector<std::string>& sets, const std::string& scale = "");
 
 }  // namespace ripieno

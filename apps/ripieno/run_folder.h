@@ -22,6 +22,7 @@ class RunFolder {
   std::filesystem::path asked() const { return path_ / "asked.toml"; }
   std::filesystem::path metrics(int rank) const;
   std::filesystem::path trace(int rank) const;
+  std::filesystem::path trace() const { return path_ / "trace.json"; }
   std::filesystem::path state(int rank) const;
   std::filesystem::path model() const { return path_ / "model.pt"; }
   std::filesystem::path summary() const { return path_ / "summary.json"; }

@@ -58,6 +58,7 @@ std::vector<Setting> table() {
       whole("train.epochs", 1, {1, 100000}, "passes over the data"),
       word("train.precision", "fp32", "of compute; bf16, fp16: autocast over fp32 weights, fp16 with a loss scale",
            {"fp32", "fp64", "bf16", "fp16"}),
+      word("train.compute", "real", "replay: wait for times that were measured once on this machine, without others beside it, instead of computing; exchanges are real, nothing is learnt", {"real", "replay"}),
       flag("train.channels_last", true, "store images as N x H x W x C, which the fused layers need"),
       number("train.label_smoothing", 0, below_1, "share of a label given to all classes"),
       number("train.dropout", -1, {-1, 1, false, true}, "of all the model's dropout layers; -1: each its own"),
@@ -130,6 +131,11 @@ std::vector<Setting> table() {
       word("transport.kind", "tcp", "simulated: virtual time", {"tcp", "simulated"}),
       word("transport.listen", "127.0.0.1:0", "address:port where the workers meet; port 0: any"),
       number("transport.timeout_s", 1800, {0, 1e6, true, false}, "seconds of silence after which a peer is lost"),
+      number("transport.delay_ms", 0, {0, 1e5}, "tcp: milliseconds that every message takes longer, to see what a slow network would do"),
+      number("transport.mbit_s", 0, {0, 1e6}, "tcp: 10^6 bits a second that a rank can send at most, for the same; 0: no limit"),
+      whole("lab.nodes", 0, {0, 200}, "an emulated cluster: so many nodes on this machine, workers spread over them in order; network namespaces where the user is root, else rates in user space; 0: none"),
+      number("lab.mbit_s", 0, {0, 1e6}, "10^6 bits a second of a node's link, each way; 0: no limit"),
+      number("lab.cpu", 0, {0, 4096}, "cores' worth of CPU time that a node has, where control groups are writable; 0: no limit"),
       number("simulated.latency_us", 50, {0, 1e9}, "microseconds, one way"),
       number("simulated.gbit_s", 1, {1e-6, 8000}, "10^9 bits a second, each way of each worker"),
       number("simulated.image_us", 100, {0, 1e9}, "microseconds of compute charged for each image and step"),
@@ -139,6 +145,7 @@ std::vector<Setting> table() {
       word("run.folder", "runs", "where run folders are made"),
       word("run.name", "", "of the run's folder; empty: made from what runs"),
       whole("run.checkpoint_every", 0, count, "epochs; 0: only at the end"),
+      number("run.sample_s", 0.5, {0, 3600}, "seconds from one sample of CPU, memory and network to the next; 0: none"),
       flag("run.trace", false, "write trace-RANK.json: every pass and exchange, for Perfetto or chrome://tracing"),
   };
 }

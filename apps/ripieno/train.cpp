@@ -6,6 +6,7 @@
 #include "apps/ripieno/job.h"
 #include "apps/ripieno/worker.h"
 #include "ripieno/core/file.h"
+#include "ripieno/launch/lab.h"
 #include "ripieno/launch/local.h"
 #include "ripieno/report/merge.h"
 
@@ -20,14 +21,42 @@ std::string own_program() {
   return path.string();
 }
 
+void note(ProgressBar& progress, const std::string& what) { progress.message(0, {{"type", "note"}, {"text", what}}); }
+
+/// The nodes that the settings ask for, where there can be any.
+std::unique_ptr<Lab> lab_of(const Settings& settings, LocalJob* job, ProgressBar& progress) {
+  const int nodes = settings.get<int>("lab.nodes");
+  if (nodes == 0 || !Lab::impossible().empty()) return nullptr;
+  auto lab = std::make_unique<Lab>(LabOptions{nodes, settings.get<double>("lab.mbit_s"), settings.get<double>("lab.cpu")});
+  if (!lab->without_cpu().empty()) note(progress, "the lab's nodes have no part of the CPU of their own: " + lab->without_cpu());
+  job->network = lab->network();
+  job->listen = lab->address() + ":0";
+  job->place = [lab = lab.get(), nodes, ranks = job->workers](int rank) {
+    const LabNode& node = lab->node(static_cast<int>(std::int64_t{rank} * nodes / ranks));
+    return WorkerPlace{{node.network, node.groups}, node.address};
+  };
+  return lab;
+}
+
+/// A lab without namespaces: the workers' own endpoints are as slow as its links.
+Settings without_namespaces(Settings settings, ProgressBar& progress) {
+  if (settings.get<int>("lab.nodes") == 0 || settings.get<std::string>("transport.kind") == "simulated") return settings;
+  const std::string why = Lab::impossible();
+  if (why.empty()) return settings;
+  note(progress, "the lab has no network namespaces (" + why + "): rates are kept in user space, packets are not counted, CPU is not shared out");
+  if (!settings.is_set("transport.mbit_s")) settings.assign("transport.mbit_s", settings.get<double>("lab.mbit_s"), {"lab.mbit_s"});
+  return settings;
+}
+
 std::vector<Summary> run_processes(const Settings& settings, const RunFolder& folder, const std::string& resume,
                                    ProgressBar& progress) {
   std::vector<Summary> ranks;
   LocalJob job;
   job.workers = ranks_of(settings);
+  job.listen = settings.get<std::string>("transport.listen");
+  const std::unique_ptr<Lab> lab = lab_of(settings, &job, progress);
   job.command = {own_program(), "worker", folder.path().string()};
   if (!resume.empty()) job.command.insert(job.command.end(), {"--resume", resume});
-  job.listen = settings.get<std::string>("transport.listen");
   job.on_message = [&](int rank, const nlohmann::json& message) {
     if (message.value("type", "") == "summary") {
       ranks.push_back(from_json(message.at("summary").get<std::string>(), folder.summary()));
@@ -69,6 +98,19 @@ std::vector<Summary> run_virtually(const Settings& settings, const RunFolder& fo
   return ranks;
 }
 
+/// One trace of all ranks: each rank's file is an array of events, whose clocks agree.
+void merge_traces(const RunFolder& folder, int ranks) {
+  std::string all;
+  for (int rank = 0; rank < ranks; ++rank) {
+    if (!std::filesystem::exists(folder.trace(rank))) continue;  // it died in virtual time
+    std::string events = read_file(folder.trace(rank));
+    events.erase(0, events.find('[') + 1);
+    events.erase(std::min(events.size(), events.rfind(']')));
+    all += (all.empty() ? "[" : ",") + events;
+  }
+  write_file(folder.trace(), all + "]\n");
+}
+
 }  // namespace
 
 void find_data(Settings& settings) {
@@ -84,7 +126,8 @@ void find_data(Settings& settings) {
   }
 }
 
-TrainResult train(const Settings& settings, const std::string& resume, const Zoo& zoo, ProgressBar& progress) {
+TrainResult train(const Settings& asked, const std::string& resume, const Zoo& zoo, ProgressBar& progress) {
+  const Settings settings = without_namespaces(asked, progress);
   const RunFolder folder = RunFolder::create(settings);
   if (!resume.empty()) write_file(folder.path() / "resumed_from", resume + "\n");
   const bool simulated = settings.get<std::string>("transport.kind") == "simulated";
@@ -92,6 +135,7 @@ TrainResult train(const Settings& settings, const std::string& resume, const Zoo
                                          : run_processes(settings, folder, resume, progress);
   progress.clear();
   TrainResult result{folder.path(), merge_ranks(std::move(ranks))};
+  if (settings.get<bool>("run.trace")) merge_traces(folder, ranks_of(settings));
   write_file(folder.summary(), to_json(result.summary));
   return result;
 }

@@ -16,19 +16,20 @@ namespace {
 struct Arguments {
   RecipeArguments recipe;
   int workers = 0;
-  std::string strategy, resume;
+  std::string strategy, resume, compute;
 };
 
 /// --resume takes the settings of the run that it goes on from; else they are a recipe's, or the defaults.
 Settings settings_of(const Arguments& arguments) {
   std::vector<std::string> sets = arguments.recipe.sets;
   if (arguments.workers > 0) sets.push_back(text("workers=", arguments.workers));
+  if (!arguments.compute.empty()) sets.push_back("train.compute=" + arguments.compute);
   if (!arguments.strategy.empty()) sets.push_back("strategy=" + arguments.strategy);
   if (!arguments.resume.empty()) {
     if (!arguments.recipe.recipe.empty()) fail(ErrorKind::usage, "--resume takes its settings from the run folder; leave the recipe out");
     return load_recipe(RunFolder::open(arguments.resume).config(), sets).cells.at(0).settings;
   }
-  const Recipe recipe = arguments.recipe.recipe.empty() ? load_recipe_text("", "defaults", sets) : load_recipe(arguments.recipe.recipe, sets);
+  const Recipe recipe = arguments.recipe.recipe.empty() ? load_recipe_text("", "defaults", sets) : load_recipe(arguments.recipe.recipe, sets, arguments.recipe.scale);
   if (recipe.cells.size() != 1) {
     fail(ErrorKind::usage, arguments.recipe.recipe, ": holds ", recipe.cells.size(), " runs; use ripieno compare, or fix its grid with --set");
   }
@@ -62,6 +63,7 @@ void add_train(CLI::App& app, CommandContext& context) {
   add_recipe(*command, arguments->recipe, false);
   command->add_option("-n,--workers", arguments->workers, "workers; same as --set workers=N")->check(CLI::Range(1, 4096));
   command->add_option("--strategy", arguments->strategy, "same as --set strategy=NAME; see ripieno list strategies");
+  command->add_option("--compute", arguments->compute, "real; replay: wait for times measured once; same as --set train.compute=KIND")->check(CLI::IsMember({"real", "replay"}));
   command->add_option("--resume", arguments->resume, "go on from a run's folder, e.g. with --set train.epochs=10")->type_name("RUN");
   add_format(*command, context);
   command->callback([arguments, &context] { context.chosen = [arguments, &context] { run(*arguments, context); }; });

@@ -1,15 +1,19 @@
 #include "apps/ripieno/worker.h"
 
+#include <asio/ip/host_name.hpp>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "apps/ripieno/choose_exchange.h"
 #include "apps/ripieno/job.h"
+#include "apps/ripieno/replay.h"
 #include "ripieno/collective/execute.h"
 #include "ripieno/core/file.h"
 #include "ripieno/core/kernels.h"
 #include "ripieno/core/usage.h"
 #include "ripieno/launch/join.h"
+#include "ripieno/membership/clocks.h"
+#include "ripieno/observe/usage_sampler.h"
 #include "ripieno/train/checkpoint.h"
 #include "ripieno/train/torch_learner.h"
 
@@ -24,6 +28,20 @@ void visit_state(StateVisitor& visitor, Learner& learner, Strategy& strategy, st
   learner.visit(visitor);
   strategy.visit(visitor);
 }
+
+/// Has an endpoint's messages traced as long as it lives.
+class MessageTrace {
+ public:
+  MessageTrace(CountedEndpoint& endpoint, Recorder& recorder) : endpoint_(endpoint) {
+    endpoint.on_message = [&recorder](const CarriedMessage& message) { recorder.message(message); };
+  }
+  ~MessageTrace() { endpoint_.on_message = {}; }
+  MessageTrace(const MessageTrace&) = delete;
+  MessageTrace& operator=(const MessageTrace&) = delete;
+
+ private:
+  CountedEndpoint& endpoint_;
+};
 
 /// Messages for the progress bar, a few a second.
 class Progress {
@@ -80,7 +98,9 @@ Summary summarise(const Settings& settings, const Plan& plan, int rank, const To
   const StrategyInfo& info = strategy_of(settings);
   run.name = settings.get<std::string>("run.name");
   if (run.name.empty()) run.name = std::string(info.name);
-  run.kind = settings.get<std::string>("transport.kind") == "simulated" ? "simulated" : "computed";
+  run.kind = settings.get<std::string>("transport.kind") == "simulated"  ? "simulated"
+             : settings.get<std::string>("train.compute") == "replay" ? "replayed"
+                                                                      : "computed";
   run.strategy = std::string(info.name);
   run.route = info.route_of(plan);
   run.codec = plan.exchange.codec.name;
@@ -119,7 +139,7 @@ Summary summarise(const Settings& settings, const Plan& plan, int rank, const To
   own.exchange_payload_sent = run.exchange_payload_sent;
   if (!epochs.empty() && !std::isnan(epochs.back().own_accuracy)) own.own_accuracy = epochs.back().own_accuracy;
   own.bytes_read = learner.bytes_read();
-  if (run.kind == "computed") {
+  if (run.kind != "simulated") {
     const CpuSeconds cpu = cpu_seconds();
     own.process = ProcessUse{cpu.user, cpu.system, proportional_memory(), peak_resident_memory()};
   }
@@ -155,7 +175,9 @@ Task<> run_rank(RankTask task, const Zoo* zoo, std::shared_ptr<CountedEndpoint> 
   }
   Plan plan = settled(info, plan_of(task.settings), group);
   Recorder recorder(runtime, &endpoint->ledger(), std::make_unique<LineFile>(task.folder.metrics(rank)));
-  const auto learner = make_learner(task.settings, *zoo, rank, runtime, recorder, group.memory());
+  std::optional<ComputeProfile> replay;
+  if (task.settings.get<std::string>("train.compute") == "replay") replay = co_await common_profile(task.settings, zoo, group);
+  const auto learner = make_learner(task.settings, *zoo, rank, runtime, recorder, group.memory(), replay);
   know_model(&plan, task.settings, *learner);
 
   std::int64_t epochs_done = 0;
@@ -171,7 +193,12 @@ Task<> run_rank(RankTask task, const Zoo* zoo, std::shared_ptr<CountedEndpoint> 
     plan.first_epoch = static_cast<std::uint32_t>(epochs_done);
   }
 
-  if (task.settings.get<bool>("run.trace")) recorder.trace_to(std::make_unique<LineFile>(task.folder.trace(rank)), rank);
+  std::optional<MessageTrace> messages;
+  if (task.settings.get<bool>("run.trace")) {
+    const Duration ahead = co_await ahead_of_clock(endpoint);
+    recorder.trace_to(std::make_unique<LineFile>(task.folder.trace(rank)), rank, ahead);
+    messages.emplace(*endpoint, recorder);
+  }
   Strategy* trainer = nullptr;
   const int every = task.settings.get<int>("run.checkpoint_every");
   const auto save_state = [&] {
@@ -196,7 +223,14 @@ Task<> run_rank(RankTask task, const Zoo* zoo, std::shared_ptr<CountedEndpoint> 
       fail(ErrorKind::mismatch, task.resume->string(), ": the state of rank ", rank, " has ", epochs_done, " epochs done, rank 0's ", first);
     }
   }
+  recorder.start({rank, endpoint->size(), asio::ip::host_name(), plan.first_epoch, plan.epochs, learner->steps_per_epoch(),
+                  runtime.is_virtual() ? std::optional<double>() : unix_time()});
+  std::optional<UsageSampler> sampler;
+  const Duration between = from_seconds(task.settings.get<double>("run.sample_s"));
+  if (between.count() > 0 && !runtime.is_virtual()) sampler.emplace(runtime, recorder, between);
   co_await strategy->run();
+  const auto busy = sampler ? std::optional(sampler->machine_busy()) : std::nullopt;
+  sampler.reset();
 
   if (plan.max_steps == 0) {  // a run that was cut within an epoch cannot be resumed
     epochs_done = plan.epochs;
@@ -207,9 +241,11 @@ Task<> run_rank(RankTask task, const Zoo* zoo, std::shared_ptr<CountedEndpoint> 
   if (rank == 0) save_tensors(task.folder.model(), state_dict(learner->model()));
   *summary = summarise(task.settings, plan, rank, *learner, recorder, endpoint->ledger(), learner->parameters(),
                        seconds(runtime.now() - start));
+  summary->ranks[0].machine_busy = busy;
   for (int peer = 0; peer < endpoint->size(); ++peer) {
     summary->ranks[0].ways.push_back(peer == rank ? "" : endpoint->way(peer));
   }
+  messages.reset();
   recorder.end();
 
   // Nobody closes before all have what they were sent; in virtual time nobody closes, and some may have died.
@@ -246,6 +282,7 @@ void run_worker(const std::filesystem::path& path, const std::string& resume, co
     options.digest = settings.digest();
     options.seed = settings.get<std::uint64_t>("seed");
     options.timeout = from_seconds(settings.get<double>("transport.timeout_s"));
+    options.shape = {from_seconds(settings.get<double>("transport.delay_ms") * 1e-3), settings.get<double>("transport.mbit_s")};
     Cluster cluster = join(place, options);
     if (cluster.endpoint->size() != ranks_of(settings)) {
       fail(ErrorKind::mismatch, "the job has ", cluster.endpoint->size(), " ranks; its recipe needs ", ranks_of(settings));

@@ -67,6 +67,12 @@ void write_file(const std::filesystem::path& path, std::string_view content) {
   }
 }
 
+void write_value(const std::filesystem::path& path, std::string_view value) {
+  Descriptor file{::open(path.c_str(), O_WRONLY | O_CLOEXEC)};
+  if (file.fd < 0) fail_io(path, "open");
+  write_all(file.fd, value, path);
+}
+
 void create_folders(const std::filesystem::path& path) {
   std::error_code error;
   std::filesystem::create_directories(path, error);

@@ -17,6 +17,9 @@ std::string read_file(const std::filesystem::path& path);
 /// Replaces the file as a whole: readers see the old or the new content, never half. Throws Error(io).
 void write_file(const std::filesystem::path& path, std::string_view content);
 
+/// Writes into a file that is there and stays what it is, as those of the kernel. Throws Error(io).
+void write_value(const std::filesystem::path& path, std::string_view value);
+
 /// Creates the folder and its parents. Throws Error(io).
 void create_folders(const std::filesystem::path& path);
 

@@ -41,6 +41,7 @@ Cluster join(const Placement& place, const JoinOptions& options) {
   cluster.runtime->spawn(text("rank ", place.rank, "'s choice of ways"),
                          choose_ways(cluster.runtime.get(), place.rank, std::move(sockets), ways, &endpoint));
   cluster.runtime->run();
+  if (options.shape.delay.count() > 0 || options.shape.mbit_s > 0) endpoint = shaped(std::move(endpoint), options.shape);
   cluster.endpoint = std::make_shared<CountedEndpoint>(std::move(endpoint));
   return cluster;
 }

@@ -4,6 +4,7 @@
 
 #include "ripieno/launch/placement.h"
 #include "ripieno/transport/cluster.h"
+#include "ripieno/transport/shaped.h"
 
 namespace ripieno {
 
@@ -14,6 +15,7 @@ struct JoinOptions {
   /// Between workers that can, instead of tcp, where Placement allows it too. The same on all workers.
   bool shared_memory = true;
   Duration meeting = std::chrono::seconds(60);  ///< until all workers have come
+  Shape shape;  ///< of what this worker sends, where it is slower than its way is
 };
 
 /// Errors: those of meet() (membership/meet.h) and of shared_endpoint(); Error(mismatch) where workers do not agree on whether

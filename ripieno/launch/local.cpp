@@ -61,7 +61,7 @@ class LocalRun {
       : runtime_(runtime),
         job_(job),
         token_(random_token()),
-        rendezvous_(runtime, job.listen, token_, job.workers, job.meeting),
+        rendezvous_(rendezvous_in(job.network, runtime, job, token_)),
         signals_(runtime.context(), SIGINT, SIGTERM, SIGHUP) {
     signals_.add(SIGCHLD);
   }
@@ -83,14 +83,21 @@ class LocalRun {
   }
 
  private:
+  static Rendezvous rendezvous_in(const std::string& network, Runtime& runtime, const LocalJob& job, const std::string& token) {
+    const InNetwork there(network);
+    return Rendezvous(runtime, job.listen, token, job.workers, job.meeting);
+  }
+
   void start(int rank) {
-    const std::vector<std::pair<std::string, std::string>> variables{
+    const WorkerPlace place = job_.place ? job_.place(rank) : WorkerPlace();
+    std::vector<std::pair<std::string, std::string>> variables{
         {"RIPIENO_RANK", std::to_string(rank)},
         {"RIPIENO_WORLD_SIZE", std::to_string(job_.workers)},
         {"RIPIENO_RENDEZVOUS", rendezvous_.address()},
         {"RIPIENO_TOKEN", token_},
         {"RIPIENO_CONTROL_FD", std::to_string(control_descriptor)}};
-    Process process = start_process(job_.command, variables, rank == 0);
+    if (!place.listen.empty()) variables.emplace_back("RIPIENO_LISTEN", place.listen);
+    Process process = start_process(job_.command, variables, rank == 0, place.process);
     workers_.push_back(std::make_unique<Worker>(runtime_, rank, std::move(process)));
     Worker* worker = workers_.back().get();
     listen(worker, &worker->control, [this, worker](const std::string& line) { message(*worker, line); });

@@ -9,13 +9,22 @@
 
 #include "ripieno/core/error.h"
 #include "ripieno/core/runtime.h"
+#include "ripieno/launch/process.h"
 
 namespace ripieno {
+
+/// Where a worker runs, and what it listens on for the others; empty: where and what the environment says.
+struct WorkerPlace {
+  ProcessPlace process;
+  std::string listen;
+};
 
 struct LocalJob {
   int workers = 1;
   std::vector<std::string> command;    ///< every worker's; the job's secret is passed in the environment, not here
   std::string listen = "127.0.0.1:0";  ///< of the rendezvous
+  std::string network;                 ///< in which it listens: a network namespace; "": the launcher's
+  std::function<WorkerPlace(int rank)> place;  ///< may be empty
   Duration meeting = std::chrono::seconds(60);  ///< from the first worker at the rendezvous until the last
   /// From asking workers to end until they are killed; also how long those who lost a peer are given to end by
   /// themselves, so that the lost one can say why.

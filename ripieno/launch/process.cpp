@@ -1,6 +1,8 @@
 #include "ripieno/launch/process.h"
 
 #include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -8,15 +10,25 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <system_error>
 
 #include "ripieno/core/error.h"
+#include "ripieno/core/file.h"
 
 namespace ripieno {
 namespace {
 
 std::string reason(int error) { return std::generic_category().message(error); }
+
+/// Of a network namespace; none for "".
+Descriptor open_network(const std::string& name) {
+  if (name.empty()) return {};
+  Descriptor found(open(("/run/netns/" + name).c_str(), O_RDONLY | O_CLOEXEC));
+  if (found.get() < 0) fail(ErrorKind::io, "there is no network namespace ", name, ": ", reason(errno));
+  return found;
+}
 
 struct Pipe {
   Pipe() {
@@ -34,6 +46,7 @@ struct Plan {
   char** environment;
   pid_t launcher;
   int input, output, errors, control, status;
+  int network;  // -1: the launcher's
 };
 
 [[noreturn]] void give_up(int status) {
@@ -61,6 +74,7 @@ void close_on_exec_from(int first) {
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
+  if (plan.network >= 0 && setns(plan.network, CLONE_NEWNET) != 0) give_up(plan.status);
   for (int* fd : {&plan.status, &plan.input, &plan.output, &plan.errors, &plan.control}) {
     if (*fd >= 0) *fd = fcntl(*fd, F_DUPFD_CLOEXEC, 10);  // out of the way of what is put at 0 to 3
   }
@@ -105,15 +119,16 @@ Descriptor::~Descriptor() {
 }
 
 Process start_process(const std::vector<std::string>& command,
-                      const std::vector<std::pair<std::string, std::string>>& variables, bool share_output) {
+                      const std::vector<std::pair<std::string, std::string>>& variables, bool share_output, const ProcessPlace& place) {
   if (command.empty() || command.front().empty()) fail(ErrorKind::usage, "there is no command for the workers to run");
   std::vector<std::string> arguments = command, environment = environment_with(variables);
   std::vector<char*> argv = pointers(arguments), envp = pointers(environment);
+  const Descriptor network = open_network(place.network);
   Pipe control, output, errors, status;
   const Descriptor input(open("/dev/null", O_RDONLY | O_CLOEXEC));
   const Plan plan{
       argv.data(),        envp.data(),         getpid(),          input.get(), share_output ? -1 : output.write.get(),
-      errors.write.get(), control.write.get(), status.write.get()};
+      errors.write.get(), control.write.get(), status.write.get(), network.get()};
   sigset_t every, before;
   sigfillset(&every);
   pthread_sigmask(SIG_SETMASK, &every, &before);
@@ -134,12 +149,55 @@ Process start_process(const std::vector<std::string>& command,
     kill_and_reap(pid);
     fail(ErrorKind::usage, "cannot run '", command.front(), "': ", reason(error));
   }
+  try {
+    for (const auto& group : place.groups) write_value(group / "cgroup.procs", std::to_string(pid));
+  } catch (...) {
+    kill_and_reap(pid);
+    throw;
+  }
   Process process;
   process.pid = pid;
   process.control = std::move(control.read);
   process.errors = std::move(errors.read);
   if (!share_output) process.output = std::move(output.read);
   return process;
+}
+
+std::string run_tool(const std::vector<std::string>& command) {
+  const Process process = start_process(command, {}, false);
+  // Both pipes are read until the child has closed them, whichever it fills first.
+  std::string output, errors;
+  std::array<std::pair<const Descriptor*, std::string*>, 2> pipes{{{&process.output, &output}, {&process.errors, &errors}}};
+  std::array<pollfd, 2> waits{{{process.output.get(), POLLIN, 0}, {process.errors.get(), POLLIN, 0}}};
+  while (waits[0].fd >= 0 || waits[1].fd >= 0) {
+    if (poll(waits.data(), waits.size(), -1) < 0 && errno != EINTR) break;
+    for (std::size_t i = 0; i < pipes.size(); ++i) {
+      if (waits[i].fd < 0 || waits[i].revents == 0) continue;
+      std::array<char, 4096> chunk;
+      const ssize_t got = read(pipes[i].first->get(), chunk.data(), chunk.size());
+      if (got > 0) pipes[i].second->append(chunk.data(), static_cast<std::size_t>(got));
+      if (got == 0 || (got < 0 && errno != EINTR)) waits[i].fd = -1;
+    }
+  }
+  int status = 0;
+  while (waitpid(process.pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return output;
+  std::string words;
+  for (const std::string& word : command) words += (words.empty() ? "" : " ") + word;
+  std::replace(errors.begin(), errors.end(), '\n', ' ');
+  fail(ErrorKind::io, words, ": ", errors.empty() ? "failed" : errors);
+}
+
+InNetwork::InNetwork(const std::string& network) {
+  if (network.empty()) return;
+  const Descriptor there = open_network(network);
+  before_ = Descriptor(open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC));
+  if (before_.get() < 0 || setns(there.get(), CLONE_NEWNET) != 0) fail(ErrorKind::io, "cannot enter network namespace ", network, ": ", reason(errno));
+}
+
+InNetwork::~InNetwork() {
+  if (before_.get() >= 0) setns(before_.get(), CLONE_NEWNET);
 }
 
 std::optional<int> reap(pid_t pid) {

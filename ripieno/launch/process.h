@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <utility>
@@ -34,11 +35,35 @@ struct Process {
   Descriptor control, output, errors;
 };
 
+/// Where on this machine a child runs; empty: where its launcher does.
+struct ProcessPlace {
+  std::string network;                         ///< a network namespace, as `ip netns` names it
+  std::vector<std::filesystem::path> groups;   ///< control groups that it joins
+};
+
 /// Runs `command` (its program is looked up in PATH) with the caller's environment but for `variables`. Its standard
 /// input is empty; it has no other descriptors than 0 to 3. If the calling thread ends, the kernel kills the child.
 /// Error(usage) where the program cannot be run, Error(io) where the system has no process or descriptor left.
 Process start_process(const std::vector<std::string>& command,
-                      const std::vector<std::pair<std::string, std::string>>& variables, bool share_output);
+                      const std::vector<std::pair<std::string, std::string>>& variables, bool share_output,
+                      const ProcessPlace& place = {});
+
+/// Runs a tool to its end and returns what it said on standard output. Error(io) with what it said on standard error where it ends with
+/// another code than 0; else as start_process().
+std::string run_tool(const std::vector<std::string>& command);
+
+/// The calling thread is in a network namespace, as `ip netns` names it, as long as this lives; sockets stay where they were made. ""
+/// changes nothing. Error(io) where there is no such namespace, or this process may not enter it.
+class InNetwork {
+ public:
+  explicit InNetwork(const std::string& network);
+  ~InNetwork();
+  InNetwork(const InNetwork&) = delete;
+  InNetwork& operator=(const InNetwork&) = delete;
+
+ private:
+  Descriptor before_;
+};
 
 /// How the process ended, as waitpid() says it; nothing while it runs. What is left of its group is killed.
 std::optional<int> reap(pid_t pid);

@@ -1,6 +1,6 @@
 // AlexNet (Krizhevsky, Sutskever and Hinton, "ImageNet classification with deep convolutional neural networks", 2012)
-// as torchvision has it (the one-tower form of Krizhevsky, 2014), with a first convolution and poolings small enough
-// for 32 x 32 images: 32 -> 16 -> 8 -> 4 -> 2 pixels.
+// as torchvision has it (the one-tower form of Krizhevsky, 2014). For 32 x 32 images its first convolution and its poolings are
+// smaller: 32 -> 16 -> 8 -> 4 -> 2 pixels, where the published form has 224 -> 55 -> 27 -> 13 -> 6.
 #include "ripieno/model/families.h"
 #include "ripieno/model/fused.h"
 #include "ripieno/model/layers.h"
@@ -10,41 +10,47 @@ namespace {
 
 class AlexNet : public Classifier {
  public:
-  AlexNet() {
+  explicit AlexNet(Form form) : form_(form) {
+    const bool small = form == Form::small;
     const auto convolution = [&](const ConvShape& shape) {
       features_->push_back(conv(shape));
       features_->push_back(relu());
     };
-    convolution({.in = 3, .out = 64, .stride = 2});
-    features_->push_back(max_pool());
-    convolution({.in = 64, .out = 192});
-    features_->push_back(max_pool());
+    const auto pool = [&] { features_->push_back(small ? max_pool() : overlapping_max_pool()); };
+    convolution(small ? ConvShape{.in = 3, .out = 64, .stride = 2}
+                      : ConvShape{.in = 3, .out = 64, .size = 11, .stride = 4, .padding = 2});
+    pool();
+    convolution(small ? ConvShape{.in = 64, .out = 192} : ConvShape{.in = 64, .out = 192, .size = 5, .padding = 2});
+    pool();
     convolution({.in = 192, .out = 384});
     convolution({.in = 384, .out = 256});
     convolution({.in = 256, .out = 256});
-    features_->push_back(max_pool());
+    pool();
 
+    const int side = small ? 2 : 6;
     classifier_->push_back(torch::nn::Dropout(0.5));
-    classifier_->push_back(torch::nn::Linear(256 * 2 * 2, 4096));
+    classifier_->push_back(torch::nn::Linear(256 * side * side, 4096));
     classifier_->push_back(relu());
     classifier_->push_back(torch::nn::Dropout(0.5));
     classifier_->push_back(torch::nn::Linear(4096, 4096));
     classifier_->push_back(relu());
-    classifier_->push_back(torch::nn::Linear(4096, 10));
+    classifier_->push_back(torch::nn::Linear(4096, small ? 10 : published_classes));
     register_module("features", features_);
     register_module("classifier", classifier_);
   }
 
   torch::Tensor forward(torch::Tensor images) override {
+    if (form_ == Form::published) images = at_published_size(images);
     return forward_fused(classifier_, torch::flatten(forward_fused(features_, images), 1));
   }
 
  private:
+  Form form_;
   torch::nn::Sequential features_, classifier_;
 };
 
 }  // namespace
 
-std::shared_ptr<Classifier> make_alexnet() { return std::make_shared<AlexNet>(); }
+std::shared_ptr<Classifier> make_alexnet(Form form) { return std::make_shared<AlexNet>(form); }
 
 }  // namespace ripieno

@@ -21,6 +21,20 @@ inline torch::nn::ReLU relu() { return torch::nn::ReLU(torch::nn::ReLUOptions(tr
 /// 2 x 2, stride 2, rounding down.
 inline torch::nn::MaxPool2d max_pool() { return torch::nn::MaxPool2d(torch::nn::MaxPool2dOptions(2).stride(2)); }
 
+/// 3 x 3, stride 2: the published networks' poolings overlap.
+inline torch::nn::MaxPool2d overlapping_max_pool(std::int64_t padding = 0) {
+  return torch::nn::MaxPool2d(torch::nn::MaxPool2dOptions(3).stride(2).padding(padding));
+}
+
+inline constexpr std::int64_t published_side = 224, published_classes = 1000;  // of a network in its published form
+
+/// Images as a network in its published form takes them: 224 x 224, bilinearly.
+inline torch::Tensor at_published_size(const torch::Tensor& images) {
+  if (images.size(2) == published_side && images.size(3) == published_side) return images;
+  if (images.size(0) == 0) return images.new_empty({0, images.size(1), published_side, published_side});
+  return torch::upsample_bilinear2d(images, {published_side, published_side}, /*align_corners=*/false);
+}
+
 /// Starts convolutions as torchvision does for VGG and ResNet: normal weights whose variance keeps that of gradients
 /// through a ReLU (He et al., 2015), biases 0. For a model's constructor, when all its layers are registered.
 inline void start_kaiming(torch::nn::Module& model) {

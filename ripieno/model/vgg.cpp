@@ -1,5 +1,7 @@
-// VGG, configuration A (Simonyan and Zisserman, "Very deep convolutional networks for large-scale image recognition",
-// 2015) for 32 x 32 images: torchvision's `features`, which five poolings end at one pixel, and one linear layer.
+// VGG (Simonyan and Zisserman, "Very deep convolutional networks for large-scale image recognition", 2015), configurations A,
+// D and E, with torchvision's `features`. For 32 x 32 images, which their five poolings end at one pixel, one linear layer
+// follows; in the published form three.
+#include "ripieno/core/error.h"
 #include "ripieno/model/families.h"
 #include "ripieno/model/fused.h"
 #include "ripieno/model/layers.h"
@@ -7,9 +9,21 @@
 namespace ripieno {
 namespace {
 
+constexpr int pool = 0;  // in place of a number of channels
+
+std::vector<int> channels_of(int depth) {
+  switch (depth) {
+    case 11: return {64, pool, 128, pool, 256, 256, pool, 512, 512, pool, 512, 512, pool};
+    case 16: return {64, 64, pool, 128, 128, pool, 256, 256, 256, pool, 512, 512, 512, pool, 512, 512, 512, pool};
+    case 19: return {64,  64,  pool, 128, 128, pool, 256, 256,  256, 256, pool,
+                     512, 512, 512,  512, pool, 512, 512, 512, 512, pool};
+    default: fail(ErrorKind::usage, "VGG of ", depth, " layers: 11, 16 or 19");
+  }
+}
+
 class Vgg : public Classifier {
  public:
-  Vgg(const std::vector<int>& channels, VggNorm norm) {
+  Vgg(const std::vector<int>& channels, VggNorm norm, Form form) : form_(form) {
     int in = 3;
     for (const int out : channels) {
       if (out == pool) {
@@ -22,29 +36,45 @@ class Vgg : public Classifier {
       in = out;
     }
     register_module("features", features_);
-    classifier_ = register_module("classifier", torch::nn::Linear(in, 10));
+    form == Form::small ? end_small(in) : end_published(in);
     start_kaiming(*this);
-    torch::nn::init::normal_(classifier_->weight, 0, 0.01);
-    torch::nn::init::zeros_(classifier_->bias);
+    for (const auto& layer : modules(/*include_self=*/false)) {
+      if (auto* linear = layer->as<torch::nn::Linear>()) {
+        torch::nn::init::normal_(linear->weight, 0, 0.01);
+        torch::nn::init::zeros_(linear->bias);
+      }
+    }
   }
 
   torch::Tensor forward(torch::Tensor images) override {
-    return classifier_->forward(torch::flatten(forward_fused(features_, images), 1));
+    if (form_ == Form::small) return linear_->forward(torch::flatten(forward_fused(features_, images), 1));
+    return forward_fused(classifier_, torch::flatten(forward_fused(features_, at_published_size(images)), 1));
   }
 
-  static constexpr int pool = 0;  // in place of a number of channels
-
  private:
-  torch::nn::Sequential features_;
-  torch::nn::Linear classifier_{nullptr};
+  void end_small(int channels) { linear_ = register_module("classifier", torch::nn::Linear(channels, 10)); }
+
+  void end_published(int channels) {
+    constexpr int pixels = 7 * 7, width = 4096;
+    classifier_->push_back(torch::nn::Linear(channels * pixels, width));
+    classifier_->push_back(relu());
+    classifier_->push_back(torch::nn::Dropout(0.5));
+    classifier_->push_back(torch::nn::Linear(width, width));
+    classifier_->push_back(relu());
+    classifier_->push_back(torch::nn::Dropout(0.5));
+    classifier_->push_back(torch::nn::Linear(width, published_classes));
+    register_module("classifier", classifier_);
+  }
+
+  Form form_;
+  torch::nn::Sequential features_, classifier_;
+  torch::nn::Linear linear_{nullptr};
 };
 
 }  // namespace
 
-std::shared_ptr<Classifier> make_vgg11(VggNorm norm) {
-  constexpr int pool = Vgg::pool;
-  return std::make_shared<Vgg>(
-      std::vector<int>{64, pool, 128, pool, 256, 256, pool, 512, 512, pool, 512, 512, pool}, norm);
+std::shared_ptr<Classifier> make_vgg(int depth, VggNorm norm, Form form) {
+  return std::make_shared<Vgg>(channels_of(depth), norm, form);
 }
 
 }  // namespace ripieno

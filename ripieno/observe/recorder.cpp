@@ -41,6 +41,16 @@ const char* name(Stage stage) {
 Recorder::Recorder(const Runtime& runtime, const Ledger* ledger, std::unique_ptr<LineFile> metrics)
     : runtime_(runtime), ledger_(ledger), metrics_(std::move(metrics)), epoch_start_(runtime.now()) {}
 
+void Recorder::start(const StartRecord& record) {
+  if (!metrics_) return;
+  nlohmann::ordered_json line{{"type", "start"}, {"schema", metrics_schema}, {"time", seconds(runtime_.now())},
+                                    {"rank", record.rank}, {"ranks", record.ranks}, {"host", record.host},
+                                    {"first_epoch", record.first_epoch}, {"epochs", record.epochs}, {"steps_per_epoch", record.steps_per_epoch}};
+  if (record.unix_time) line["unix_time"] = *record.unix_time - seconds(runtime_.now());  // at time 0
+  metrics_->append(line.dump());
+  metrics_->flush();
+}
+
 void Recorder::add(Stage stage, Duration time) {
   pending_[static_cast<std::size_t>(stage)] += time;
   totals_[static_cast<std::size_t>(stage)] += time;
@@ -87,15 +97,39 @@ void Recorder::epoch(const EpochRecord& record) {
     metrics_->append(line.dump());
     metrics_->flush();
   }
+  mark(text("end of epoch ", record.epoch + 1));
   pending_ = {};
   if (on_epoch) on_epoch(record);
 }
 
-void Recorder::trace_to(std::unique_ptr<LineFile> trace, int rank) {
+void Recorder::sample(const SampleRecord& record) {
+  if (!metrics_) return;
+  const auto interface = [](const InterfaceUsage& used) {
+    return nlohmann::ordered_json{{"bytes_sent", used.bytes_sent}, {"bytes_received", used.bytes_received},
+                                  {"packets_sent", used.packets_sent}, {"packets_received", used.packets_received}};
+  };
+  const ProcessUsage& process = record.process;
+  const MachineUsage& machine = record.machine;
+  const nlohmann::ordered_json line{
+      {"type", "sample"},
+      {"time", seconds(runtime_.now())},
+      {"seconds", seconds(record.span)},
+      {"process", {{"cpu_user", process.cpu.user}, {"cpu_system", process.cpu.system}, {"resident", process.resident_bytes},
+                   {"switches_waiting", process.switches_waiting}, {"switches_forced", process.switches_forced}}},
+      {"machine", {{"cpu_user", machine.user}, {"cpu_system", machine.system}, {"cpu_idle", machine.idle}, {"cpu_stolen", machine.stolen}}},
+      {"network", interface(record.network.network)},
+      {"loopback", interface(record.network.loopback)},
+      {"retransmits", record.network.retransmits}};
+  metrics_->append(line.dump());
+  metrics_->flush();  // who watches the run reads it now
+}
+
+void Recorder::trace_to(std::unique_ptr<LineFile> trace, int rank, Duration ahead) {
   trace_ = std::move(trace);
   trace_rank_ = rank;
+  trace_ahead_ = ahead;
   const nlohmann::ordered_json named{{"name", "process_name"}, {"ph", "M"}, {"pid", rank}, {"args", {{"name", text("rank ", rank)}}}};
-  trace_->append("[" + named.dump());
+  trace_->append(text("[", named.dump()));
 }
 
 void Recorder::span(const Span& span) {
@@ -108,9 +142,30 @@ void Recorder::span(const Span& span) {
                                      {"ph", "X"},
                                      {"pid", trace_rank_},
                                      {"tid", what == "exchange" ? name : "compute"},
-                                     {"ts", seconds(span.begin) * 1e6},
+                                     {"ts", trace_time(span.begin)},
                                      {"dur", seconds(span.end - span.begin) * 1e6}};
-  trace_->append("," + event.dump());
+  trace_->append(text(",", event.dump()));
+}
+
+/// Messages overlap: a pair of events each, by an id of its own, which viewers put on tracks of their own.
+void Recorder::message(const CarriedMessage& message) {
+  if (!trace_) return;
+  const std::string name = message.peer < 0 ? text(message.how, " by all") : text(message.how, message.how[0] == 's' ? " to " : " from ", message.peer);
+  nlohmann::ordered_json event{{"name", name}, {"cat", "message"}, {"ph", "b"}, {"pid", trace_rank_}, {"tid", "messages"},
+                               {"id", text(trace_rank_, ".", traced_messages_++)}, {"ts", trace_time(message.begin)},
+                               {"args", {{"bytes", message.bytes}, {"operation", message.operation}, {"for", ripieno::name(message.purpose)},
+                                         {"channel", message.channel}}}};
+  trace_->append(text(",", event.dump()));
+  event["ph"] = "e";
+  event["ts"] = trace_time(message.end);
+  event.erase("args");
+  trace_->append(text(",", event.dump()));
+}
+
+void Recorder::mark(const std::string& what) {
+  if (!trace_) return;
+  const nlohmann::ordered_json event{{"name", what}, {"cat", "mark"}, {"ph", "i"}, {"s", "p"}, {"pid", trace_rank_}, {"tid", "compute"}, {"ts", trace_time(runtime_.now())}};
+  trace_->append(text(",", event.dump()));
 }
 
 void Recorder::end() {

@@ -1,6 +1,6 @@
 // The recorder: where a rank's time and bytes are put down, a line of JSON each step and epoch in metrics-RANK.jsonl; the
 // lines' bytes add up to the exchange's total.
-// docs/runs.md gives the lines' fields. Time is measured at the learner and the strategy, bytes at the counted endpoint.
+// docs/runs.md gives the lines' fields, of schema `metrics_schema`. Time is measured at the learner and the strategy, bytes at the counted endpoint.
 #pragma once
 
 #include <array>
@@ -8,12 +8,17 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "ripieno/core/file.h"
 #include "ripieno/core/runtime.h"
+#include "ripieno/core/usage.h"
 #include "ripieno/observe/ledger.h"
 
 namespace ripieno {
+
+/// Raised when a line's field changes its meaning or goes; new fields and types of lines leave it as it is.
+inline constexpr int metrics_schema = 1;
 
 /// What a worker's time goes into. `exchange` is what compute had to wait for; `hidden` is exchange that went on beside the
 /// other stages, and is no part of a step's time.
@@ -24,6 +29,15 @@ inline constexpr std::array stages{Stage::read,     Stage::forward,  Stage::back
 const char* name(Stage stage);
 
 using StageTimes = std::array<Duration, stages.size()>;
+
+/// What a rank's metrics begin with.
+struct StartRecord {
+  int rank = 0, ranks = 1;
+  std::string host;
+  std::uint32_t first_epoch = 0, epochs = 0;  ///< from 0, and where the last one ends
+  std::uint64_t steps_per_epoch = 0;
+  std::optional<double> unix_time;  ///< now, in seconds since 1970; none in virtual time
+};
 
 /// One step of one rank.
 struct StepRecord {
@@ -43,10 +57,29 @@ struct EpochRecord {
   double own_accuracy = 0;  ///< of this rank's own weights, where they differ from the consensus; else NaN
 };
 
+/// What was used since the last sample; memory: now.
+struct SampleRecord {
+  Duration span;
+  ProcessUsage process;
+  MachineUsage machine;
+  NetworkUsage network;
+};
+
 /// Something that took a while: what a trace shows.
 struct Span {
   const char* what;   ///< "exchange", "wait" (for a gate), "forward", ...: outlives the recorder
   std::size_t index;  ///< of the bucket or fragment that is exchanged or waited for; else of the step
+  Duration begin, end;
+};
+
+/// A message that has come to its end on this rank.
+struct CarriedMessage {
+  const char* how;             ///< "send", "receive"; "all-reduce", of all peers at once
+  int peer;                    ///< -1: all
+  Purpose purpose;
+  std::uint32_t channel;       ///< of an exchange: the bucket
+  std::string_view operation;  ///< "ring"
+  std::uint64_t bytes;         ///< of payload; of an all-reduce: of the numbers
   Duration begin, end;
 };
 
@@ -55,16 +88,22 @@ class Recorder {
   /// Writes to `metrics` where given; keeps totals in any case. `ledger` may be null (nothing is sent).
   Recorder(const Runtime& runtime, const Ledger* ledger, std::unique_ptr<LineFile> metrics);
 
+  /// The first line.
+  void start(const StartRecord& record);
   /// Training begins now: what went before belongs to no epoch.
   void begin() { epoch_start_ = runtime_.now(); }
   /// Time spent since the last step's end. Called from the runtime's thread.
   void add(Stage stage, Duration time);
   void step(const StepRecord& record);
   void epoch(const EpochRecord& record);
+  void sample(const SampleRecord& record);
   /// Writes a line of the trace, where one is kept.
   void span(const Span& span);
-  /// Keeps a trace: a file of events in the Chrome trace format, a line each; JSON once end() was called.
-  void trace_to(std::unique_ptr<LineFile> trace, int rank);
+  /// The same, of a message.
+  void message(const CarriedMessage& message);
+  /// Keeps a trace: a file of events in the Chrome trace format, a line each; JSON once end() was called. Its times are this rank's
+  /// plus `ahead`: those of a clock that all ranks share (membership/clocks.h).
+  void trace_to(std::unique_ptr<LineFile> trace, int rank, Duration ahead = Duration{0});
   std::function<void(const Span&)> on_span;
   /// Also told of each step or epoch (a progress bar, a test).
   std::function<void(const StepRecord&)> on_step;
@@ -82,6 +121,9 @@ class Recorder {
   void end();
 
  private:
+  /// A line of the trace: a moment, such as an epoch's end.
+  void mark(const std::string& what);
+  double trace_time(Duration time) const { return seconds(time + trace_ahead_) * 1e6; }
   /// The exchange's, since the last line.
   Traffic traffic_since();
 
@@ -89,6 +131,8 @@ class Recorder {
   const Ledger* ledger_;
   std::unique_ptr<LineFile> metrics_, trace_;
   int trace_rank_ = 0;
+  Duration trace_ahead_{0};
+  std::uint64_t traced_messages_ = 0;
   StageTimes pending_{}, totals_{};
   Traffic last_traffic_;
   Duration epoch_start_;

@@ -26,9 +26,7 @@ std::vector<Group> grouped(const std::vector<Summary>& summaries) {
   std::vector<Group> groups;
   std::map<std::string, std::size_t> index;
   for (const Summary& one : summaries) {
-    const std::string key = text(one.name, '\n', one.strategy, '\n', one.model, '\n', one.dataset, '\n',
-                                 one.world_size, '\n', one.codec, '\n', one.kind);
-    const auto [at, is_new] = index.emplace(key, groups.size());
+    const auto [at, is_new] = index.emplace(cell_of(one), groups.size());
     if (is_new) groups.emplace_back();
     groups[at->second].push_back(&one);
   }
@@ -167,7 +165,8 @@ std::vector<std::string> marked_names(const std::vector<Group>& groups) {
   std::vector<std::string> names;
   for (const Group& group : groups) {
     const std::string& kind = group[0]->kind;
-    names.push_back(group[0]->name + (kind == "simulated" ? " ~" : kind == "replayed" ? " =" : ""));
+    const bool crowded = kind == "replayed" && std::any_of(group.begin(), group.end(), [](const Summary* one) { return one->is_crowded(); });
+    names.push_back(group[0]->name + (kind == "simulated" ? " ~" : crowded ? " =!" : kind == "replayed" ? " =" : ""));
   }
   return names;
 }
@@ -183,6 +182,9 @@ std::vector<std::string> notes(const std::vector<Group>& groups) {
   if (any([](const Group& g) { return g[0]->kind == "simulated"; })) lines.push_back("~ simulated: in virtual time");
   if (any([](const Group& g) { return g[0]->kind == "replayed"; })) {
     lines.push_back("= replayed: measured compute times on a real network");
+  }
+  if (any([](const Group& g) { return g[0]->kind == "replayed" && std::any_of(g.begin(), g.end(), [](const Summary* one) { return one->is_crowded(); }); })) {
+    lines.push_back("! the machine's CPU was above 80 %: the exchange had too little of it for replayed times to hold");
   }
   return lines;
 }

@@ -1,5 +1,6 @@
 #include "ripieno/report/summary.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdio>
 #include <limits>
@@ -72,6 +73,7 @@ Json write(const RankSummary& rank) {
                       {"proportional_bytes", used->proportional_bytes},
                       {"peak_resident_bytes", used->peak_resident_bytes}};
   }
+  if (rank.machine_busy) all["machine_busy"] = *rank.machine_busy;
   if (rank.staleness) {
     all["staleness"] = Json::object();
     for (const auto& [age, count] : *rank.staleness) all["staleness"][std::to_string(age)] = count;
@@ -128,6 +130,7 @@ RankSummary read_rank(const JsonField& field) {
     rank.process = ProcessUse{used.at("cpu_user_s").number(), used.at("cpu_system_s").number(),
                               used.at("proportional_bytes").count(), used.at("peak_resident_bytes").count()};
   }
+  if (field.has("machine_busy")) rank.machine_busy = field.at("machine_busy").number();
   if (!field.has("staleness")) return rank;
   rank.staleness.emplace();
   for (const auto& [age, count] : field.at("staleness").members()) {
@@ -142,6 +145,14 @@ RankSummary read_rank(const JsonField& field) {
 }
 
 }  // namespace
+
+bool Summary::is_crowded() const {
+  return std::any_of(ranks.begin(), ranks.end(), [](const RankSummary& rank) { return rank.machine_busy.value_or(0) > 0.8; });
+}
+
+std::string cell_of(const Summary& s) {
+  return text(s.name, '\n', s.strategy, '\n', s.model, '\n', s.dataset, '\n', s.world_size, '\n', s.codec, '\n', s.kind);
+}
 
 std::string to_json(const Summary& summary) {
   Json ranks = Json::array();

@@ -33,6 +33,8 @@
 //                "process": {"cpu_user_s": 58.1, "cpu_system_s": 0.4,   of its process, from start to end; not in
 //                            "proportional_bytes": 1, "peak_resident_bytes": 1},   simulated runs. Memory: at the end,
 //                                      pages that processes share counted as shares; the most at once, counted in full
+//                "machine_busy": 0.97, of its machine's CPU time while it trained, what was used by anybody; not in simulated runs
+//                                      nor without samples
 //                "parameters_hash": "9f86d081884c7d65",   of its weights at the end, 16 hexadecimal digits
 //                "ways": ["", "shared memory", "tcp (another host)"],   how it reached each rank
 //                "staleness": {"0": 12, "1": 3}}]         asynchronous strategies: age in steps -> how many updates
@@ -87,6 +89,7 @@ struct RankSummary {
   std::optional<double> own_accuracy;
   std::uint64_t bytes_read = 0;
   std::optional<ProcessUse> process;
+  std::optional<double> machine_busy;
   std::uint64_t parameters_hash = 0;
   std::optional<std::map<std::int64_t, std::uint64_t>> staleness;
   std::vector<std::string> ways;
@@ -94,6 +97,9 @@ struct RankSummary {
 
 /// The fields are described above.
 struct Summary {
+  /// Whether some rank's machine was so busy that a replay's waits, which take no CPU of their own, cannot have held.
+  bool is_crowded() const;
+
   std::string name;
   std::string kind = "computed";
   std::string strategy, route, codec, model, dataset;
@@ -111,7 +117,10 @@ struct Summary {
   std::vector<RankSummary> ranks;
 };
 
-/// With line breaks, and one at the end.
+/// What runs that differ in their seed alone have in common: name, strategy, model, data, ranks, codec, kind.
+std::string cell_of(const Summary& summary);
+
+/// With line breaks, indented by two spaces a level, and a line break at the end.
 std::string to_json(const Summary& summary);
 
 /// Throws Error(data) that names `file`, the field ("ranks[2].seconds.epoch[0]"), what is wanted and what is there.

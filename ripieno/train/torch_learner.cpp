@@ -7,6 +7,7 @@
 #include <asio/detached.hpp>
 #include <chrono>
 #include <cmath>
+#include <numeric>
 
 #include "ripieno/core/async.h"
 #include "ripieno/train/gate_watch.h"
@@ -87,7 +88,13 @@ struct TorchLearner::State {
     flat = std::make_unique<FlatModel>(this->model, options.flat);
     gates = std::make_unique<Gates>(runtime, flat->layout().buckets.size());
     if (options.precision == Precision::fp16) loss_scale.emplace();
-    if (!runtime.is_virtual()) prefetch.emplace(this->train);
+    if (this->options.replay) {
+      require(this->options.replay->ready.size() == flat->layout().buckets.size(), "a profile of ", this->options.replay->ready.size(),
+              " buckets for a layout of ", flat->layout().buckets.size());
+      flat->zero_gradients();
+    } else if (!runtime.is_virtual()) {
+      prefetch.emplace(this->train);
+    }
   }
 
   torch::Tensor images(Batch& batch, std::size_t begin, std::size_t end) const {
@@ -174,6 +181,40 @@ struct TorchLearner::State {
     if (prefetch) prefetch->give_back(std::move(batch));
   }
 
+  /// What a pass takes where it is not computed on a thread of its own.
+  struct ChargedTimes {
+    Duration read{0}, forward{0}, backward{0};
+    std::vector<Duration> ready;  // of each bucket, from the beginning of backward
+  };
+  ChargedTimes charged(BatchSize size) const {
+    const std::size_t buckets = flat->layout().buckets.size();
+    if (const auto& profile = options.replay) {
+      ChargedTimes times{profile->scaled(profile->read, size.samples), profile->scaled(profile->forward, size.samples), profile->scaled(profile->backward, size.samples), {}};
+      for (const Duration time : profile->ready) times.ready.push_back(profile->scaled(time, size.samples));
+      return times;
+    }
+    // A third of it forward, the same part for each bucket, and each with its own part of backward.
+    const auto parts = static_cast<std::int64_t>(buckets);
+    const Duration cost = options.image_cost * std::int64_t{size.samples}, forward = cost / 3 / parts * parts;
+    ChargedTimes times{Duration{0}, forward, cost - forward, {}};
+    Duration left = times.backward;
+    for (std::int64_t bucket = 0; bucket < parts; ++bucket) {
+      left -= left / (parts - bucket);
+      times.ready.push_back(times.backward - left);
+    }
+    return times;
+  }
+
+  /// Of a step, of this worker and of all.
+  BatchSize size_of(std::uint32_t step) const {
+    const auto counts = train.sampler().counts_of_all(step);
+    const SamplerOptions& sampling = train.sampler().options();
+    BatchSize size;
+    size.samples = size.global_samples = counts[static_cast<std::size_t>(sampling.worker)];
+    if (sampling.partition != Partition::shards) size.global_samples = std::accumulate(counts.begin(), counts.end(), 0u);
+    return size;
+  }
+
   Evaluation evaluate(std::uint32_t begin, std::uint32_t end) {
     prepare_thread();
     const torch::NoGradGuard no_grad;
@@ -250,8 +291,8 @@ class TorchLearner::TorchPass final : public Pass {
   static Task<> compute(std::shared_ptr<Shared> shared) {
     std::exception_ptr error;
     try {
-      if (shared->state->runtime.is_virtual()) {
-        co_await compute_in_virtual_time(shared);
+      if (shared->state->runtime.is_virtual() || shared->state->options.replay) {
+        co_await compute_by_charge(shared);
       } else {
         co_await compute_on_thread(shared);
       }
@@ -278,37 +319,57 @@ class TorchLearner::TorchPass final : public Pass {
     shared->result.waited = shared->times.waited;
   }
 
-  /// The work is done in line at the end of the time that the forward pass is charged, bucket by bucket from the first
-  /// parameters to the last; the backward pass announces a bucket with each part of its own time.
-  static Task<> compute_in_virtual_time(std::shared_ptr<Shared> shared) {
+  /// In virtual time the work is done in line at the end of the time that the forward pass is charged, bucket by bucket from the first
+  /// parameters to the last; a replay does none. The backward pass announces each bucket when it is ready.
+  static Task<> compute_by_charge(std::shared_ptr<Shared> shared) {
     State& state = *shared->state;
+    Runtime& runtime = state.runtime;
     const auto buckets = static_cast<std::int64_t>(shared->announced.size());
-    const auto images = static_cast<std::int64_t>(state.train.sampler().counts_of_all(shared->batch.step)[state.train.sampler().options().worker]);
-    const Duration cost = state.options.image_cost * images, forward = cost / 3 / buckets;
-    const Duration start = state.runtime.now();
+    const BatchSize size = state.size_of(shared->batch.step);
+    const auto charged = state.charged(size);
+    const Duration negligible = runtime.is_virtual() ? Duration(0) : std::chrono::microseconds(10);  // an open gate is passed in less
+    Duration at = runtime.now() + charged.read;  // when what is charged so far is over
+    co_await pause_until(&runtime, at);
+    const Duration start = runtime.now();
     std::vector<Span> spans;
     for (std::int64_t bucket = buckets; bucket-- > 0;) {
-      const Duration asked = state.runtime.now();
+      const Duration asked = runtime.now();
       co_await state.gates->passed(static_cast<std::size_t>(bucket));
-      const Duration passed = state.runtime.now();
-      shared->result.waited += passed - asked;
-      if (passed > asked) spans.push_back({"wait", static_cast<std::size_t>(bucket), asked, passed});
-      co_await state.runtime.sleep(forward);
+      const Duration passed = runtime.now();
+      if (passed - asked > negligible) {
+        spans.push_back({"wait", static_cast<std::size_t>(bucket), asked, passed});
+        shared->result.waited += passed - asked;
+        at = passed;
+      }
+      at += charged.forward / buckets;
+      co_await pause_until(&runtime, at);
     }
-    const Duration waited = shared->result.waited, turn = state.runtime.now();
+    const Duration waited = shared->result.waited, turn = runtime.now();
     spans.push_back({"forward", shared->batch.step, start, turn});
-    state.compute(shared->batch, shared->result, shared->times, {});
-    shared->result.waited = waited;
-    shared->times = {Duration{0}, forward * buckets, cost - forward * buckets, Duration{0}, {}};
-    Duration left = shared->times.backward;
-    for (std::int64_t bucket = 0; bucket < buckets; ++bucket) {
-      const Duration part = left / (buckets - bucket);
-      left -= part;
-      co_await state.runtime.sleep(part);
-      shared->announce(static_cast<std::size_t>(bucket));
+    if (state.options.replay) {
+      static_cast<BatchSize&>(shared->result) = size;
+      shared->result.loss = NAN;
+    } else {
+      state.compute(shared->batch, shared->result, shared->times, {});
     }
-    spans.push_back({"backward", shared->batch.step, turn, state.runtime.now()});
+    shared->result.waited = waited;
+    at = turn;
+    std::vector<std::size_t> order(shared->announced.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return charged.ready[a] < charged.ready[b]; });
+    for (const std::size_t bucket : order) {
+      co_await pause_until(&runtime, at + charged.ready[bucket]);
+      shared->announce(bucket);
+    }
+    co_await pause_until(&runtime, at + charged.backward);
+    spans.push_back({"backward", shared->batch.step, turn, runtime.now()});
+    shared->times = {charged.read, turn - start - waited, runtime.now() - turn, waited, {}};
     shared->times.spans = std::move(spans);
+  }
+
+  static Task<> pause_until(Runtime* runtime, Duration when) {
+    const Duration left = when - runtime->now();
+    if (left.count() > 0) co_await runtime->sleep(left);
   }
 
   std::shared_ptr<Shared> shared_;
@@ -335,6 +396,7 @@ LossScale* TorchLearner::loss_scale() { return state_->loss_scale ? &*state_->lo
 Task<std::unique_ptr<Pass>> TorchLearner::begin(BatchId batch) { co_return std::make_unique<TorchPass>(state_, batch); }
 
 Task<Evaluation> TorchLearner::evaluate(int part, int parts) {
+  if (state_->options.replay) co_return Evaluation{};
   const auto [begin, end] = share(state_->test.dataset().size(), part, parts);
   auto work = [state = state_, begin = begin, end = end] { return state->evaluate(begin, end); };
   const Duration cost = state_->options.image_cost * static_cast<std::int64_t>(end - begin) / 3;

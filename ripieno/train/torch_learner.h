@@ -8,6 +8,7 @@
 #include "ripieno/data/loader.h"
 #include "ripieno/model/classifier.h"
 #include "ripieno/observe/recorder.h"
+#include "ripieno/strategy/compute_profile.h"
 #include "ripieno/strategy/learner.h"
 #include "ripieno/train/flat_model.h"
 
@@ -52,6 +53,9 @@ struct TorchOptions {
   std::uint64_t seed = 0;        ///< of dropout
   int worker = 0;                ///< dropout differs between workers
   std::uint32_t evaluation_batch = 250;
+  /// Waits for these times in place of computing: gradients are 0, losses NaN, nothing is evaluated. Layout, gates and what is exchanged
+  /// are real.
+  std::optional<ComputeProfile> replay;
   Duration image_cost{0};        ///< virtual time only: charged for each image of a pass, a third of it forward (and in evaluation)
 };
 

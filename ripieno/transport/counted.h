@@ -1,10 +1,13 @@
-// Decorates any endpoint: books every completed message in a ledger. The one seam at which bytes are counted.
+// Decorates any endpoint: books every completed message in a ledger, and tells who watches. The one seam at which bytes are
+// counted.
 #pragma once
 
+#include <functional>
 #include <memory>
 
 #include "ripieno/core/range.h"
 #include "ripieno/observe/ledger.h"
+#include "ripieno/observe/recorder.h"
 #include "ripieno/transport/endpoint.h"
 
 namespace ripieno {
@@ -14,6 +17,8 @@ class CountedEndpoint final : public Endpoint {
   explicit CountedEndpoint(std::shared_ptr<Endpoint> inner) : inner_(std::move(inner)) {}
 
   const Ledger& ledger() const { return ledger_; }
+  /// Is told of every completed message, on the runtime's thread.
+  std::function<void(const CarriedMessage&)> on_message;
 
   int rank() const override { return inner_->rank(); }
   int size() const override { return inner_->size(); }
@@ -26,20 +31,28 @@ class CountedEndpoint final : public Endpoint {
   std::vector<int> survivors() override { return inner_->survivors(); }
 
   Task<> send(int peer, Message message, ConstBytes payload) override {
+    const Duration begin = runtime().now();
     co_await inner_->send(peer, message, payload);
     ledger_.sent(peer, message.channel.purpose, payload.size(), inner_->framing_bytes());
+    tell("send", peer, message, payload.size(), begin);
   }
   Task<> receive(int peer, Message message, Bytes into) override {
+    const Duration begin = runtime().now();
     co_await inner_->receive(peer, message, into);
     ledger_.received(peer, message.channel.purpose, into.size(), inner_->framing_bytes());
+    tell("receive", peer, message, into.size(), begin);
   }
   Task<> receive(int peer, Message message, FloatSpan into, Reduce how) override {
+    const Duration begin = runtime().now();
     co_await inner_->receive(peer, message, into, how);
     ledger_.received(peer, message.channel.purpose, into.count * size_of(message.type), inner_->framing_bytes());
+    tell("receive", peer, message, into.count * size_of(message.type), begin);
   }
   /// Booked as the messages of the route two-phase.
   Task<> all_reduce(Message message, FloatSpan numbers) override {
+    const Duration begin = runtime().now();
     co_await inner_->all_reduce(message, numbers);
+    tell("all-reduce", -1, message, numbers.count * size_of(message.type), begin);
     const auto bytes = [&](int owner) { return chunk(message.count, size(), owner).size() * size_of(message.type); };
     const auto own = bytes(rank());
     const Purpose purpose = message.channel.purpose;
@@ -55,6 +68,10 @@ class CountedEndpoint final : public Endpoint {
   }
 
  private:
+  void tell(const char* how, int peer, const Message& message, std::uint64_t bytes, Duration begin) const {
+    if (on_message) on_message({how, peer, message.channel.purpose, message.channel.id, message.operation, bytes, begin, inner_->runtime().now()});
+  }
+
   std::shared_ptr<Endpoint> inner_;
   Ledger ledger_;
 };

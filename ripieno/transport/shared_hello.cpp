@@ -10,14 +10,19 @@
 namespace ripieno {
 namespace {
 
+/// The kernel's boot and this process's namespaces, of processes and of the network: nodes of an emulated cluster differ in the latter.
 /// Empty where this kernel does not tell.
 std::string host() {
   std::string boot;
   std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
-  std::array<char, 64> space{};
-  const auto length = ::readlink("/proc/self/ns/pid", space.data(), space.size());
-  if (boot.empty() || length <= 0) return "";
-  return boot + " " + std::string(space.data(), static_cast<std::size_t>(length));
+  std::string here = boot;
+  for (const char* kind : {"/proc/self/ns/pid", "/proc/self/ns/net"}) {
+    std::array<char, 64> space{};
+    const auto length = ::readlink(kind, space.data(), space.size());
+    if (boot.empty() || length <= 0) return "";
+    here += text(" ", std::string_view(space.data(), static_cast<std::size_t>(length)));
+  }
+  return here;
 }
 
 bool same_host(const SharedHello& a, const SharedHello& b) { return a.host == b.host && a.host[0] != 0; }

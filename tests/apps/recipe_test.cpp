@@ -75,6 +75,45 @@ codec = ["fp16", "fp32"]
   EXPECT_EQ(cell.varies, varies);
 }
 
+TEST(Recipe, AScaleGoesBeforeTheRecipeAndAfterSet) {
+  const std::string toml = R"(
+seed = 7
+seeds = 3
+batch.per_worker = 8
+train.epochs = 100
+[grid]
+workers = [2, 4]
+strategy = ["tree", "ring"]
+[scale.quick]
+seeds = 1
+workers = 2
+train.epochs = 1
+data.train_samples = 1000
+[scale.gpu]
+batch.per_worker = 512
+[[scale.gpu.grid]]
+strategy = ["ddp"]
+workers = [8, 16]
+)";
+  const auto scaled = [&](const std::string& scale, std::vector<std::string> sets = {}) { return load_recipe_text(toml, "r.toml", sets, scale); };
+  EXPECT_EQ(scaled("").cells.size(), 12u);
+  EXPECT_EQ(scaled("").cells[0].settings.get<int>("train.epochs"), 100);
+  const Recipe quick = scaled("quick", {"data.train_samples=64"});
+  EXPECT_EQ(names(quick), (Names{"tree", "ring"}));
+  EXPECT_EQ(quick.cells[0].settings.get<int>("train.epochs"), 1);
+  EXPECT_EQ(quick.cells[0].settings.get<int>("data.train_samples"), 64);
+  EXPECT_EQ(quick.cells[0].settings.get<int>("batch.per_worker"), 8);
+  EXPECT_EQ(quick.cells[0].settings.origin("train.epochs"), "r.toml:12");
+  EXPECT_EQ(names(scaled("gpu")), (Names{"workers8", "workers8", "workers8", "workers16", "workers16", "workers16"}));
+  try {
+    scaled("huge");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "r.toml: has no [scale.huge]; its scales are gpu, quick");
+  }
+  EXPECT_NE(refused("batch.global = 8\n[scale.quick]\ntrian.epochs = 1\n").find("r.toml:3:"), std::string::npos);  // though nobody asked for it
+}
+
 TEST(Recipe, NamesOfEveryType) {
   EXPECT_EQ(names(read("batch.global = 8\n[grid]\n'data.flip' = [true, false]\nlearning_rate.base = [1, 0.05]")),
             (Names{"flip-base1.0", "flip-base0.05", "no-flip-base1.0", "no-flip-base0.05"}));

@@ -47,6 +47,41 @@ inline StateDict read_state_dict(const std::string& layers) {
   return result;
 }
 
+/// A VGG's convolutions, a number of channels each, 0 for a pooling; a ReLU follows each.
+inline std::string vgg_features(const std::vector<int>& channels) {
+  std::ostringstream lines;
+  int layer = 0, in = 3;
+  for (const int out : channels) {
+    if (out > 0) lines << "conv features." << layer << " " << std::exchange(in, out) << " " << out << " 3\n";
+    layer += out > 0 ? 2 : 1;
+  }
+  return lines.str();
+}
+inline const std::vector<int> vgg16_channels = {64, 64, 0, 128, 128, 0, 256, 256, 256, 0, 512, 512, 512, 0, 512, 512, 512, 0};
+inline const std::vector<int> vgg19_channels = {64,  64,  0,   128, 128, 0, 256, 256, 256, 256, 0,
+                                                512, 512, 512, 512, 0, 512, 512, 512, 512, 0};
+inline const std::string published_vgg_end = "linear classifier.0 25088 4096\nlinear classifier.3 4096 4096\nlinear classifier.6 4096 1000";
+
+/// A ResNet of bottlenecks; first: the size of its first convolution.
+inline std::string bottlenecks(int first, const std::vector<int>& blocks, int classes) {
+  std::ostringstream lines;
+  lines << "conv- conv1 3 64 " << first << "\nbn bn1 64\n";
+  int in = 64;
+  for (std::size_t stage = 0; stage < blocks.size(); ++stage) {
+    const int width = 64 << stage, out = 4 * width;
+    for (int block = 0; block < blocks[stage]; ++block) {
+      const std::string name = "layer" + std::to_string(stage + 1) + "." + std::to_string(block) + ".";
+      lines << "conv- " << name << "conv1 " << in << " " << width << " 1\nbn " << name << "bn1 " << width << "\n";
+      lines << "conv- " << name << "conv2 " << width << " " << width << " 3\nbn " << name << "bn2 " << width << "\n";
+      lines << "conv- " << name << "conv3 " << width << " " << out << " 1\nbn " << name << "bn3 " << out << "\n";
+      if (block == 0) lines << "conv- " << name << "downsample.0 " << in << " " << out << " 1\nbn " << name << "downsample.1 " << out << "\n";
+      in = out;
+    }
+  }
+  lines << "linear fc " << in << " " << classes;
+  return lines.str();
+}
+
 inline const std::vector<std::pair<std::string, std::string>> expected_layers = {
     {"mnist-cnn", R"(
 conv features.0 1 32 3
@@ -89,6 +124,10 @@ bn features.23 512
 conv features.25 512 512 3
 bn features.26 512
 linear classifier 512 10)"},
+    {"vgg16", vgg_features(vgg16_channels) + "linear classifier 512 10"},
+    {"vgg16-imagenet", vgg_features(vgg16_channels) + published_vgg_end},
+    {"vgg19", vgg_features(vgg19_channels) + "linear classifier 512 10"},
+    {"vgg19-imagenet", vgg_features(vgg19_channels) + published_vgg_end},
     {"resnet18", R"(
 conv- conv1 3 64 3
 bn bn1 64
@@ -131,6 +170,10 @@ bn layer4.1.bn1 512
 conv- layer4.1.conv2 512 512 3
 bn layer4.1.bn2 512
 linear fc 512 10)"},
+    {"resnet50", bottlenecks(3, {3, 4, 6, 3}, 10)},
+    {"resnet50-imagenet", bottlenecks(7, {3, 4, 6, 3}, 1000)},
+    {"resnet152", bottlenecks(3, {3, 8, 36, 3}, 10)},
+    {"resnet152-imagenet", bottlenecks(7, {3, 8, 36, 3}, 1000)},
     {"alexnet", R"(
 conv features.0 3 64 3
 conv features.3 64 192 3
@@ -140,6 +183,15 @@ conv features.10 256 256 3
 linear classifier.1 1024 4096
 linear classifier.4 4096 4096
 linear classifier.6 4096 10)"},
+    {"alexnet-imagenet", R"(
+conv features.0 3 64 11
+conv features.3 64 192 5
+conv features.6 192 384 3
+conv features.8 384 256 3
+conv features.10 256 256 3
+linear classifier.1 9216 4096
+linear classifier.4 4096 4096
+linear classifier.6 4096 1000)"},
     {"airbench", R"(
 conv whiten 3 24 2
 conv- block1.conv1 24 64 3

@@ -1,6 +1,7 @@
 #include "ripieno/model/zoo.h"
 
 #include <ATen/autocast_mode.h>
+#include <ATen/record_function.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -38,28 +39,77 @@ class ZooModel : public testing::TestWithParam<std::string> {
   const ModelInfo& info_ = zoo_.find(GetParam());
 };
 
-TEST_P(ZooModel, HasTheParametersItStates) {
+std::int64_t trained_parameters(const Classifier& model) {
   std::int64_t parameters = 0;
-  for (const torch::Tensor& p : make(info_, 1)->parameters()) {
+  for (const torch::Tensor& p : model.parameters()) {
     if (p.requires_grad()) parameters += p.numel();
   }
-  EXPECT_EQ(parameters, info_.parameters);
+  return parameters;
 }
 
-TEST_P(ZooModel, HasTorchvisionsStateDict) {
+std::int64_t numbers(const Classifier& model) {
+  std::int64_t all = 0;
+  for (const torch::Tensor& p : model.parameters()) all += p.numel();
+  for (const torch::Tensor& b : model.buffers()) all += b.is_floating_point() ? b.numel() : 0;
+  return all;
+}
+
+void expect_torchvisions_state_dict(const Classifier& model, const std::string& name) {
   const auto layers = std::find_if(expected_layers.begin(), expected_layers.end(),
-                                   [&](const auto& entry) { return entry.first == info_.name; });
+                                   [&](const auto& entry) { return entry.first == name; });
   ASSERT_NE(layers, expected_layers.end());
   const StateDict expected = read_state_dict(layers->second);
-  const auto model = make(info_, 1);
   const auto shapes = [](const auto& tensors) {
     NamedShapes all;
     for (const auto& item : tensors) all.emplace_back(item.key(), item.value().sizes().vec());
     return all;
   };
-  EXPECT_EQ(shapes(model->named_parameters()), expected.parameters);
-  EXPECT_EQ(shapes(model->named_buffers()), expected.buffers);
+  EXPECT_EQ(shapes(model.named_parameters()), expected.parameters);
+  EXPECT_EQ(shapes(model.named_buffers()), expected.buffers);
 }
+
+/// Of a convolution or a product of matrices, each number of whose result is a sum of so many products.
+struct Inner : at::ObserverContext {
+  std::int64_t size = 0;
+};
+
+/// What convolutions and linear layers multiply, as the operators are called.
+std::int64_t multiply_adds_of(Classifier& model, const torch::Tensor& x) {
+  static thread_local std::int64_t counted;
+  counted = 0;
+  const auto begin = [](const at::RecordFunction& f) -> std::unique_ptr<at::ObserverContext> {
+    auto inner = std::make_unique<Inner>();
+    const std::string_view name = f.name();
+    if (name == "aten::convolution") {
+      const torch::Tensor weight = f.inputs()[1].toTensor();
+      inner->size = weight.numel() / weight.size(0);
+    }
+    if (name == "aten::addmm") inner->size = f.inputs()[1].toTensor().size(1);
+    if (name == "aten::mm") inner->size = f.inputs()[0].toTensor().size(1);
+    return inner;
+  };
+  const auto end = [](const at::RecordFunction& f, at::ObserverContext* context) {
+    const std::int64_t size = static_cast<const Inner*>(context)->size;
+    if (size > 0) counted += size * f.outputs()[0].toTensor().numel();
+  };
+  const auto handle = at::addThreadLocalCallback(at::RecordFunctionCallback(begin, end).needsInputs(true).needsOutputs(true));
+  {
+    torch::NoGradGuard no_grad;
+    model.eval();
+    model.forward(x);
+  }
+  at::removeCallback(handle);
+  return counted;
+}
+
+TEST_P(ZooModel, HasTheSizesItStates) {
+  const auto model = make(info_, 1);
+  EXPECT_EQ(trained_parameters(*model), info_.parameters);
+  EXPECT_EQ(numbers(*model), info_.parameters + info_.untrained);
+  EXPECT_EQ(multiply_adds_of(*model, images(info_, 1)), info_.multiply_adds);
+}
+
+TEST_P(ZooModel, HasTorchvisionsStateDict) { expect_torchvisions_state_dict(*make(info_, 1), info_.name); }
 
 TEST_P(ZooModel, GivesLogitsForEveryBatchSize) {
   const auto model = make(info_, 1);
@@ -156,7 +206,8 @@ TEST_P(ZooModel, TrainsUnderAutocast) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, ZooModel,
-                         testing::Values("mnist-cnn", "mnist-3conv", "vgg11", "vgg11-bn", "resnet18", "alexnet", "airbench"),
+                         testing::Values("mnist-cnn", "mnist-3conv", "vgg11", "vgg11-bn", "vgg16", "vgg19", "resnet18", "resnet50",
+                                         "resnet152", "alexnet", "airbench"),
                          [](const auto& info) {
                            std::string name = info.param;
                            for (char& c : name) {
@@ -164,6 +215,44 @@ INSTANTIATE_TEST_SUITE_P(All, ZooModel,
                            }
                            return name;
                          });
+
+/// The networks in the form published for ImageNet. Sizes: Table 3.1 of the report on parameter servers and rings that this
+/// project began with: MiB of fp32 numbers, 10^9 multiply-adds.
+struct PublishedSize {
+  std::string name;
+  double mib, gflops;
+  int layers;
+};
+void PrintTo(const PublishedSize& size, std::ostream* out) { *out << size.name; }
+
+class PublishedModel : public testing::TestWithParam<PublishedSize> {};
+
+TEST_P(PublishedModel, HasThePublishedSizesAndTakesImagesOfAnySize) {
+  const Zoo models = zoo();
+  const ModelInfo& info = models.find(GetParam().name);
+  const auto model = make(info, 1);
+  expect_torchvisions_state_dict(*model, info.name);
+  EXPECT_EQ(trained_parameters(*model), info.parameters);
+  EXPECT_EQ(numbers(*model), info.parameters + info.untrained);
+  EXPECT_EQ(std::round(static_cast<double>(numbers(*model)) * 4 / (1 << 20)), GetParam().mib);
+  EXPECT_EQ(std::round(static_cast<double>(info.multiply_adds) * 1e-8) / 10, GetParam().gflops);
+  EXPECT_EQ(info.layers, GetParam().layers);
+  const torch::Tensor small = torch::randn({1, 3, 32, 32});
+  EXPECT_EQ(multiply_adds_of(*model, small), info.multiply_adds);
+  torch::NoGradGuard no_grad;
+  const torch::Tensor logits = model->forward(small);
+  const torch::Tensor resized = torch::upsample_bilinear2d(small, {224, 224}, false);
+  EXPECT_EQ(logits.sizes().vec(), (std::vector<std::int64_t>{1, 1000}));
+  EXPECT_TRUE(logits.isfinite().all().item<bool>());
+  EXPECT_TRUE(torch::equal(logits, model->forward(resized)));
+  EXPECT_EQ(model->forward(torch::empty({0, 3, 32, 32})).size(0), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Table31, PublishedModel,
+                         testing::Values(PublishedSize{"alexnet-imagenet", 233, 0.7, 8}, PublishedSize{"vgg16-imagenet", 528, 15.5, 16},
+                                         PublishedSize{"vgg19-imagenet", 548, 19.6, 19}, PublishedSize{"resnet50-imagenet", 98, 3.9, 50},
+                                         PublishedSize{"resnet152-imagenet", 230, 11.3, 152}),
+                         [](const auto& info) { return info.param.name.substr(0, info.param.name.find('-')); });
 
 /// Standard deviation of a weight, and how far that of n samples may lie from it (five of its own deviations).
 void expect_normal(const torch::Tensor& weight, double deviation, const std::string& name) {
@@ -174,7 +263,7 @@ void expect_normal(const torch::Tensor& weight, double deviation, const std::str
 
 TEST(Zoo, VggAndResNetStartAsTorchvisions) {
   const Zoo models = zoo();
-  for (const char* name : {"vgg11", "vgg11-bn", "resnet18"}) {
+  for (const char* name : {"vgg11", "vgg11-bn", "resnet18", "resnet50"}) {
     for (const auto& item : make(models.find(name), 1)->named_parameters()) {
       const torch::Tensor& p = item.value();
       const std::string where = std::string(name) + " " + item.key();
@@ -211,8 +300,8 @@ TEST(Zoo, FindsWhatIsAddedAndNamesWhatItKnows) {
   Zoo models;
   models.add({"mine", "a test", 1, 28, 28, 10, 690'590, [] { return make_mnist_cnn(0); }});
   EXPECT_EQ(models.find("mine").title, "a test");
-  EXPECT_EQ(usage_error([&] { models.find("vgg16"); }), "model \"vgg16\" is unknown; the known ones are mine");
-  EXPECT_NE(usage_error([] { zoo().find(""); }).find("mnist-cnn, mnist-3conv, vgg11, vgg11-bn, resnet18, alexnet"),
+  EXPECT_EQ(usage_error([&] { models.find("vgg13"); }), "model \"vgg13\" is unknown; the known ones are mine");
+  EXPECT_NE(usage_error([] { zoo().find(""); }).find("mnist-cnn, mnist-3conv, vgg11, vgg11-bn, vgg16, vgg16-imagenet"),
             std::string::npos);
 }
 

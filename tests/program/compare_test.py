@@ -18,7 +18,7 @@ test_samples = 50
 [grid]
 strategy = ["ring", "fedavg"]
 """
-COMMANDS = ["train", "compare", "explain", "bench", "list", "doctor", "launch"]
+COMMANDS = ["train", "compare", "explain", "watch", "report", "bench", "list", "doctor", "launch", "lab"]
 LISTS = {"models": "mnist-cnn", "data": "digits", "strategies": "fedavg", "routes": "ring", "codecs": "bf16"}
 
 

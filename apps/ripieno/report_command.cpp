@@ -1,0 +1,140 @@
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <iostream>
+#include <memory>
+#include <thread>
+
+#include "apps/ripieno/commands.h"
+#include "ripieno/core/file.h"
+#include "ripieno/launch/process.h"
+#include "ripieno/report/report.h"
+#include "ripieno/report/tensorboard.h"
+
+namespace ripieno {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Arguments {
+  std::vector<std::string> runs;
+  std::string format = "html", output, title = "Runs";
+};
+
+/// The folders themselves, or the finished runs in them, in order.
+std::vector<Run> read_runs(const std::vector<std::string>& paths) {
+  std::vector<Run> runs;
+  for (const std::string& path : paths) {
+    if (!fs::is_directory(path)) fail(ErrorKind::usage, path, ": there is no such folder; give a run's folder, or one that holds runs");
+    std::vector<fs::path> inside;
+    for (const auto& entry : fs::directory_iterator(path)) {
+      if (fs::exists(entry.path() / "summary.json")) inside.push_back(entry.path());
+    }
+    std::sort(inside.begin(), inside.end());
+    if (inside.empty() || fs::exists(fs::path(path) / "summary.json")) inside = {path};
+    for (const fs::path& folder : inside) runs.push_back(read_run(folder));
+  }
+  return runs;
+}
+
+/// Takes what a process has said so far out of its pipe, so that it can go on.
+void drain(const Descriptor& pipe, std::string* said) {
+  fcntl(pipe.get(), F_SETFL, O_NONBLOCK);
+  char chunk[4096];
+  for (ssize_t got; (got = read(pipe.get(), chunk, sizeof chunk)) > 0;) said->append(chunk, static_cast<std::size_t>(got));
+}
+
+/// Draws a figure of the page with Chromium.
+void draw(const fs::path& page, const std::string& figure, const fs::path& png) {
+  // 1. Started as for a server without a screen. It does not run as root with its sandbox; the page is our own.
+  const std::vector<std::string> command{"chromium", "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--force-device-scale-factor=2",
+                                         "--window-size=1000,560", "--virtual-time-budget=4000", "--screenshot=" + fs::absolute(png).string(),
+                                         "file://" + fs::absolute(page).string() + "#only=" + figure};
+  Process chromium;
+  try {
+    chromium = start_process(command, {}, false);
+  } catch (const Error& error) {
+    fail(ErrorKind::usage, "--format png draws with Chromium, which cannot be run (", error.what(), "): install it (apt-get install chromium), or take --format html");
+  }
+  // 2. It ends by itself.
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  std::string output, errors;
+  while (!reap(chromium.pid)) {
+    drain(chromium.output, &output);
+    drain(chromium.errors, &errors);
+    if (std::chrono::steady_clock::now() > deadline) {
+      kill_and_reap(chromium.pid);
+      fail(ErrorKind::io, png.string(), ": Chromium did not draw it within a minute");
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  drain(chromium.errors, &errors);
+  if (!fs::exists(png)) fail(ErrorKind::io, png.string(), ": Chromium drew nothing; it said: ", errors.empty() ? "nothing" : errors);
+}
+
+void write_pngs(const Report& report, const fs::path& folder) {
+  create_folders(folder);
+  const fs::path page = folder / "report.html";
+  write_file(page, html_page(report, folder));
+  for (const Figure& figure : report.figures) {
+    const fs::path png = folder / (figure.id + ".png");
+    fs::remove(png);
+    draw(page, figure.id, png);
+    std::cerr << png.string() << "\n";
+  }
+}
+
+/// A folder for each rank of each run, as TensorBoard wants it.
+void write_events(const std::vector<Run>& runs, const fs::path& folder) {
+  for (const Run& run : runs) {
+    for (std::size_t rank = 0; rank < run.ranks.size(); ++rank) {
+      const fs::path place = folder / fs::absolute(run.folder).lexically_normal().filename() / text("rank-", rank);
+      create_folders(place);
+      write_file(place / "events.out.tfevents.0.ripieno", tensorboard_events(run.ranks[rank]));
+    }
+  }
+  std::cerr << folder.string() << ": tensorboard --logdir " << folder.string() << "\n";
+}
+
+void run(const Arguments& arguments) {
+  if (arguments.format == "tensorboard") return write_events(read_runs(arguments.runs), arguments.output.empty() ? "tensorboard" : arguments.output);
+  const Report report = report_of(read_runs(arguments.runs), arguments.title);
+  const auto write = [&](const std::string& content) {
+    if (arguments.output.empty()) {
+      std::cout << content;
+    } else {
+      write_file(arguments.output, content);
+      std::cerr << arguments.output << "\n";
+    }
+  };
+  if (arguments.format == "html") {
+    const fs::path file = arguments.output.empty() ? "report.html" : arguments.output;
+    write_file(file, html_page(report, file.parent_path()));
+    std::cerr << file.string() << ": open it in a browser\n";
+  } else if (arguments.format == "png") {
+    write_pngs(report, arguments.output.empty() ? "report" : arguments.output);
+  } else if (arguments.format == "md") {
+    write(report_markdown(report));
+  } else if (arguments.format == "csv") {
+    write(report_csv(report));
+  } else {
+    write(report_json(report));
+  }
+}
+
+}  // namespace
+
+void add_report(CLI::App& app, CommandContext& context) {
+  auto arguments = std::make_shared<Arguments>();
+  CLI::App* command = app.add_subcommand("report", "Show finished runs: one HTML page with tables and figures; or Markdown, CSV, JSON, PNG");
+  command->add_option("runs", arguments->runs, "runs' folders, or folders that hold runs")->required()->type_name("RUN ...");
+  command->add_option("--format", arguments->format, "html, md, csv, json; png: a file a figure, drawn by Chromium; tensorboard: event files")
+      ->check(CLI::IsMember({"html", "md", "csv", "json", "png", "tensorboard"}))->capture_default_str();
+  command->add_option("-o,--output", arguments->output, "the file, for png and tensorboard the folder; default: report.html, report/, tensorboard/, or standard output")->type_name("PATH");
+  command->add_option("--title", arguments->title, "of the page")->type_name("TEXT")->capture_default_str();
+  command->callback([arguments, &context] { context.chosen = [arguments] { run(*arguments); }; });
+}
+
+}  // namespace ripieno

@@ -1,0 +1,17 @@
+// What the progress bar and the view of a running job have in common.
+#pragma once
+
+#include <string>
+
+namespace ripieno {
+
+/// A bar of so many cells, in eighths of a cell so that it moves smoothly; `fraction` from 0 to 1.
+std::string bar(double fraction, int cells);
+
+/// "1:05", "2:01:05"
+std::string clock_time(double seconds);
+
+/// Columns of the terminal at this descriptor; 80 where it is none.
+int terminal_width(int descriptor);
+
+}  // namespace ripieno

@@ -1,0 +1,175 @@
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <iostream>
+#include <memory>
+#include <thread>
+
+#include "apps/ripieno/commands.h"
+#include "apps/ripieno/terminal.h"
+#include "ripieno/core/error.h"
+#include "ripieno/report/format.h"
+#include "ripieno/report/live.h"
+#include "ripieno/report/table.h"
+
+namespace ripieno {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr auto between_looks = std::chrono::milliseconds(500);
+constexpr int bar_cells = 30;
+
+/// A step's stages, in the order in which they are drawn; colours of the terminal.
+struct Part {
+  const char* name;
+  double StageSeconds::*seconds;
+  int colour;
+};
+constexpr Part parts[] = {{"read", &StageSeconds::read, 37},
+                          {"forward", &StageSeconds::forward, 34},
+                          {"backward", &StageSeconds::backward, 36},
+                          {"exchange", &StageSeconds::exchange, 31},
+                          {"optimise", &StageSeconds::optimise, 33}};
+
+volatile sig_atomic_t interrupted = 0;
+
+struct Arguments {
+  std::string run, runs = "runs";
+  bool once = false;
+};
+
+/// The newest of the folder's runs.
+fs::path newest(const fs::path& runs) {
+  fs::path found;
+  if (fs::is_directory(runs)) {
+    for (const auto& entry : fs::directory_iterator(runs)) {
+      if (fs::exists(entry.path() / "config.toml") && entry.path() > found) found = entry.path();
+    }
+  }
+  if (found.empty()) fail(ErrorKind::usage, runs.string(), ": there is no run in it; name a run's folder, or start one with ripieno train");
+  return found;
+}
+
+class Watch {
+ public:
+  explicit Watch(fs::path run) : run_(std::move(run)) {
+    if (!fs::exists(run_ / "config.toml")) fail(ErrorKind::usage, run_.string(), ": is not a run's folder: it has no config.toml");
+  }
+
+  bool ended() const { return fs::exists(run_ / "summary.json"); }
+
+  std::string look(bool colours) {
+    while (fs::exists(run_ / text("metrics-", readers_.size(), ".jsonl"))) {
+      readers_.push_back(std::make_unique<MetricsReader>(run_ / text("metrics-", readers_.size(), ".jsonl")));
+    }
+    std::vector<const Metrics*> metrics;
+    for (const auto& reader : readers_) metrics.push_back(&reader->read());
+    const RunNow now = run_now(metrics);
+    return head(now) + (now.ranks.empty() ? "" : ranks(now, colours));
+  }
+
+ private:
+  std::string head(const RunNow& now) const {
+    const std::string name = run_.filename().empty() ? run_.parent_path().filename().string() : run_.filename().string();
+    if (now.ranks.empty()) return name + ": its workers have not begun yet\n";
+    std::uint32_t epoch = 0;
+    for (const RankNow& rank : now.ranks) epoch = std::max(epoch, rank.epoch);
+    std::string line = text(name, " ▕", bar(now.fraction, 20), "▏ ", format_percent(now.fraction, 0), "  epoch ", epoch + 1, "/", now.epochs, "  ",
+                            format_count(now.images_per_second), " images/s");
+    if (ended()) {
+      line += "  ended";
+    } else if (now.seconds_left) {
+      line += "  " + clock_time(*now.seconds_left) + " left";
+    }
+    if (now.accuracy) line += "  test " + format_percent(*now.accuracy);
+    return line + "\n\n";
+  }
+
+  static std::string ranks(const RunNow& now, bool colours) {
+    Table table;
+    for (const char* title : {"rank", "step", "images/s", "loss", "CPU", "memory", "network"}) table.column(title, Align::right);
+    table.column("a step's time");
+    for (const RankNow& rank : now.ranks) {
+      table.row({std::to_string(rank.rank), format_count(static_cast<std::int64_t>(rank.steps)), format_count(rank.images_per_second),
+                 rank.loss ? format_fixed(*rank.loss, 3) : "–", rank.cpu ? format_percent(*rank.cpu, 0) : "–",
+                 rank.resident > 0 ? format_bytes(rank.resident) : "–", format_bytes(rank.bytes_per_second) + "/s", stages(rank.stages, colours)});
+    }
+    std::string legend = "\nCPU: of a core. ";
+    for (const Part& part : parts) legend += text(shade(part, 1, colours), " ", part.name, "  ");
+    return table.str() + legend + "\n";
+  }
+
+  static std::string shade(const Part& part, int cells, bool colours) {
+    std::string out;
+    for (int i = 0; i < cells; ++i) out += colours ? "█" : std::string(1, part.name[0]);
+    return colours && cells > 0 ? text("\033[", part.colour, "m", out, "\033[0m") : out;
+  }
+
+  /// As long as the bar is, without gaps: each part ends where the sum so far does.
+  static std::string stages(const StageSeconds& seconds, bool colours) {
+    const double all = seconds.steps();
+    if (all <= 0) return "";
+    std::string out;
+    double sum = 0;
+    int drawn = 0;
+    for (const Part& part : parts) {
+      sum += seconds.*part.seconds;
+      const int until = static_cast<int>(std::lround(sum / all * bar_cells));
+      out += shade(part, until - drawn, colours);
+      drawn = until;
+    }
+    return out;
+  }
+
+  fs::path run_;
+  std::vector<std::unique_ptr<MetricsReader>> readers_;
+};
+
+/// Lines cut at the terminal's width would wrap and leave their ends behind: drawn without wrapping.
+void draw(const std::string& view) {
+  std::string out = "\033[H\033[?7l";
+  for (const char c : view) out += c == '\n' ? std::string("\033[K\n") : std::string(1, c);
+  std::cout << out << "\033[J\033[?7h" << std::flush;
+}
+
+void run(const Arguments& arguments) {
+  Watch watch(arguments.run.empty() ? newest(arguments.runs) : fs::path(arguments.run));
+  if (arguments.once || !::isatty(STDOUT_FILENO)) {
+    std::cout << watch.look(false);
+    return;
+  }
+  struct sigaction stop = {}, before = {};
+  stop.sa_handler = [](int) { interrupted = 1; };
+  sigaction(SIGINT, &stop, &before);
+  struct Screen {  // a screen of its own, and what was there before comes back
+    Screen() { std::cout << "\033[?1049h\033[?25l"; }
+    ~Screen() { std::cout << "\033[?25h\033[?1049l" << std::flush; }
+  };
+  std::string view;
+  {
+    const Screen screen;
+    while (!interrupted) {
+      const bool last = watch.ended();
+      draw(view = watch.look(true));
+      if (last) break;
+      std::this_thread::sleep_for(between_looks);
+    }
+  }
+  sigaction(SIGINT, &before, nullptr);
+  std::cout << view;
+}
+
+}  // namespace
+
+void add_watch(CLI::App& app, CommandContext& context) {
+  auto arguments = std::make_shared<Arguments>();
+  CLI::App* command = app.add_subcommand("watch", "Watch a running job: its ranks, speed, stages, CPU, network, loss and time left");
+  command->add_option("run", arguments->run, "its folder; default: the newest in runs/");
+  command->add_flag("--once", arguments->once, "print it once, without colours; so where standard output is no terminal");
+  command->callback([arguments, &context] { context.chosen = [arguments] { run(*arguments); }; });
+}
+
+}  // namespace ripieno

@@ -1,0 +1,58 @@
+#include "ripieno/observe/usage_sampler.h"
+
+namespace ripieno {
+namespace {
+
+/// An interface that was taken away takes what it counted with it.
+std::uint64_t grown(std::uint64_t now, std::uint64_t before) { return now > before ? now - before : 0; }
+
+InterfaceUsage operator-(const InterfaceUsage& now, const InterfaceUsage& before) {
+  return {grown(now.bytes_sent, before.bytes_sent), grown(now.bytes_received, before.bytes_received),
+          grown(now.packets_sent, before.packets_sent), grown(now.packets_received, before.packets_received)};
+}
+
+}  // namespace
+
+UsageSampler::UsageSampler(Runtime& runtime, Recorder& recorder, Duration every)
+    : runtime_(runtime), recorder_(recorder), every_(every), first_(counts()), last_(first_) {
+  wait();
+}
+
+UsageSampler::~UsageSampler() {
+  runtime_.cancel(timer_);
+  sample();
+}
+
+double UsageSampler::machine_busy() const {
+  const MachineUsage now = machine_usage(), &before = first_.machine;
+  const double used = now.user + now.system + now.stolen - before.user - before.system - before.stolen, all = used + now.idle - before.idle;
+  return all > 0 ? used / all : 0;
+}
+
+UsageSampler::Counts UsageSampler::counts() const { return {runtime_.now(), process_usage(), machine_usage(), network_usage()}; }
+
+void UsageSampler::sample() {
+  const Counts now = counts(), before = std::exchange(last_, now);
+  SampleRecord record;
+  record.span = now.time - before.time;
+  record.process = now.process;
+  record.process.cpu.user -= before.process.cpu.user;
+  record.process.cpu.system -= before.process.cpu.system;
+  record.process.switches_waiting -= before.process.switches_waiting;
+  record.process.switches_forced -= before.process.switches_forced;
+  record.machine = {now.machine.user - before.machine.user, now.machine.system - before.machine.system,
+                    now.machine.idle - before.machine.idle, now.machine.stolen - before.machine.stolen};
+  record.network = {now.network.network - before.network.network, now.network.loopback - before.network.loopback,
+                    now.network.retransmits - before.network.retransmits};
+  recorder_.sample(record);
+}
+
+void UsageSampler::wait() {
+  auto again = [this] {
+    sample();
+    wait();
+  };
+  timer_ = runtime_.call_at(runtime_.now() + every_, again);
+}
+
+}  // namespace ripieno

@@ -1,0 +1,13 @@
+// What is built into the program for reports: the page's parts, and Plotly (assets.cpp.in).
+#pragma once
+
+#include <string_view>
+
+namespace ripieno {
+
+struct PageAssets {
+  std::string_view html, style, script, plotly;
+};
+PageAssets page_assets();
+
+}  // namespace ripieno

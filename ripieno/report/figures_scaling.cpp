@@ -1,0 +1,78 @@
+// How training scales with workers.
+#include <algorithm>
+#include <map>
+
+#include "ripieno/core/error.h"
+#include "ripieno/report/figures.h"
+#include "ripieno/report/statistics.h"
+
+namespace ripieno {
+namespace {
+
+struct Point {
+  std::size_t workers = 0;
+  double images_a_second = 0;
+  std::vector<double> seeds;  ///< of images_a_second
+  Source source;
+};
+
+/// Cells that differ in their workers alone, by name of what is alike in them; each with at least two numbers of workers.
+std::map<std::string, std::vector<Point>> scalings(const std::vector<Cell>& cells) {
+  std::map<std::string, std::vector<Point>> strong, weak, kept;
+  for (const Cell& cell : cells) {
+    const Run& run = *cell[0];
+    const Summary& one = run.summary;
+    Point point;
+    point.workers = run.workers().size();
+    point.source = run.source({"images_per_second"});
+    for (const Run* seed : cell) point.seeds.push_back(seed->summary.images_per_second);
+    point.images_a_second = mean(point.seeds);
+    if (point.workers == 0 || point.images_a_second <= 0) continue;
+    // One worker is the beginning of every line of its model, whatever its strategy is called.
+    const bool plain = one.strategy == "single" || one.codec == "fp32" || one.codec == "auto";
+    const std::string what = text(one.strategy == "single" ? "" : one.strategy, plain ? "" : " " + one.codec, ", ", one.model);
+    strong[text(what, ", batch ", run.batch())].push_back(point);
+    weak[text(what, ", batch ", run.batch() / point.workers, " a worker")].push_back(point);
+  }
+  for (auto* group : {&strong, &weak}) {
+    for (auto& [name, points] : *group) {
+      if (name.starts_with(",")) continue;
+      const auto lone = group->find(name.substr(name.find(',')));
+      if (lone != group->end()) points.insert(points.end(), lone->second.begin(), lone->second.end());
+      std::stable_sort(points.begin(), points.end(), [](const Point& a, const Point& b) { return a.workers < b.workers; });
+      points.erase(std::unique(points.begin(), points.end(), [](const Point& a, const Point& b) { return a.workers == b.workers; }), points.end());
+      if (points.size() > 1) kept[name + (group == &strong ? " (strong)" : " (weak)")] = points;
+    }
+  }
+  return kept;
+}
+
+Figure scaling(const std::vector<Cell>& cells, bool efficiency) {
+  Figure figure{efficiency ? "efficiency" : "speedup", efficiency ? "Efficiency" : "Speed-up",
+                text(efficiency ? "Speed-up over workers." : "Images a second over those of the fewest workers, times how many these are.",
+                     " Strong: the batch of all workers together stays; weak: that of each does."),
+                Form::lines, {"workers"}, efficiency ? "%" : "times", {}, {}};
+  for (const auto& [name, points] : scalings(cells)) {
+    Series series{name, {{}}, {}, {}, {}, {}};
+    const double unit = points[0].images_a_second / static_cast<double>(points[0].workers);
+    for (const Point& point : points) {
+      const auto workers = static_cast<double>(point.workers);
+      const double factor = (efficiency ? 100 / workers : 1) / unit;
+      series.x[0].push_back(workers);
+      series.y.push_back(point.images_a_second * factor);
+      if (point.seeds.size() > 1) series.spread.push_back(interval95(point.seeds) * factor);
+      series.sources.push_back(point.source);
+    }
+    if (series.spread.size() != series.y.size()) series.spread.clear();
+    figure.series.push_back(std::move(series));
+  }
+  return figure;
+}
+
+}  // namespace
+
+Figure speedup_figure(const std::vector<Cell>& cells) { return scaling(cells, false); }
+
+Figure efficiency_figure(const std::vector<Cell>& cells) { return scaling(cells, true); }
+
+}  // namespace ripieno

@@ -1,0 +1,176 @@
+// What training came to: accuracy, loss, bytes, staleness.
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+
+#include "ripieno/report/figures.h"
+#include "ripieno/report/statistics.h"
+
+namespace ripieno {
+namespace {
+
+const std::vector<std::string> over{"epochs", "seconds", "MB sent, by all ranks together"};
+
+/// One seed's y at the ends of its epochs.
+struct Curve {
+  std::vector<double> epochs, seconds, megabytes, y;
+  std::vector<Source> sources;
+};
+
+using Value = std::function<std::optional<double>(const Run&, std::size_t epoch)>;
+
+/// Of the epochs that have a value, in rank 0's order. The exchange's bytes: of all ranks, up to the epoch's end.
+Curve curve(const Run& run, const Value& value) {
+  Curve found;
+  std::vector<std::size_t> at(run.ranks.size(), 0);
+  double bytes = 0;
+  const auto& epochs = run.ranks.at(0).epochs;
+  for (std::size_t i = 0; i < epochs.size(); ++i) {
+    for (const Metrics& rank : run.ranks) {
+      const std::uint64_t until = i < rank.epochs.size() ? rank.epochs[i].line : 0, from = i > 0 && i - 1 < rank.epochs.size() ? rank.epochs[i - 1].line : 0;
+      std::size_t& step = at[static_cast<std::size_t>(&rank - run.ranks.data())];
+      for (; step < rank.steps.size() && rank.steps[step].line < until; ++step) bytes += static_cast<double>(rank.steps[step].bytes.payload_sent);
+      if (until > from) bytes += static_cast<double>(rank.epochs[i].bytes.payload_sent);
+    }
+    const auto y = value(run, i);
+    if (!y || !std::isfinite(*y)) continue;
+    found.epochs.push_back(epochs[i].epoch + 1.0);
+    found.seconds.push_back(epochs[i].time);
+    found.megabytes.push_back(bytes * 1e-6);
+    found.y.push_back(*y);
+    found.sources.push_back({run.ranks[0].file, epochs[i].line});
+  }
+  return found;
+}
+
+/// The mean over seeds, point by point, as far as all have come.
+Series mean_curve(const std::string& name, const Cell& cell, const Value& value) {
+  std::vector<Curve> seeds;
+  std::size_t points = SIZE_MAX;
+  for (const Run* run : cell) {
+    seeds.push_back(curve(*run, value));
+    points = std::min(points, seeds.back().y.size());
+  }
+  Series series{name, std::vector<std::vector<double>>(over.size()), {}, {}, {}, {}};
+  for (std::size_t i = 0; i < points; ++i) {
+    const auto all = [&](std::vector<double> Curve::*part) {
+      std::vector<double> values;
+      for (const Curve& seed : seeds) values.push_back((seed.*part)[i]);
+      return values;
+    };
+    series.x[0].push_back(mean(all(&Curve::epochs)));
+    series.x[1].push_back(mean(all(&Curve::seconds)));
+    series.x[2].push_back(mean(all(&Curve::megabytes)));
+    series.y.push_back(mean(all(&Curve::y)));
+    if (seeds.size() > 1) series.spread.push_back(interval95(all(&Curve::y)));
+    series.sources.push_back(seeds[0].sources[i]);
+  }
+  return series;
+}
+
+std::vector<Series> mean_curves(const std::vector<Cell>& cells, const Value& value) {
+  std::vector<Series> found;
+  const auto names = cell_names(cells);
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    Series series = mean_curve(names[i], cells[i], value);
+    if (!series.y.empty()) found.push_back(std::move(series));
+  }
+  return found;
+}
+
+}  // namespace
+
+Figure accuracy_figure(const std::vector<Cell>& cells) {
+  const Value value = [](const Run& run, std::size_t epoch) -> std::optional<double> {
+    const auto& test = run.ranks[0].epochs[epoch].test;
+    if (!test) return std::nullopt;
+    return 100 * test->accuracy;
+  };
+  return {"accuracy", "Accuracy",
+          "Of the consensus on the test set, at the end of each epoch. Over bytes: the exchange's payload, evaluation and set-up apart.",
+          Form::lines, over, "% of the test set", {}, mean_curves(cells, value)};
+}
+
+Figure loss_figure(const std::vector<Cell>& cells) {
+  const Value value = [](const Run& run, std::size_t epoch) -> std::optional<double> {
+    double sum = 0, samples = 0;
+    for (const Metrics& rank : run.ranks) {
+      for (const StepLine& step : rank.steps) {
+        if (step.epoch != run.ranks[0].epochs[epoch].epoch || step.samples == 0) continue;
+        sum += step.loss * step.samples;
+        samples += step.samples;
+      }
+    }
+    if (samples == 0) return std::nullopt;
+    return sum / samples;
+  };
+  return {"loss", "Training loss", "The mean over all samples of an epoch, each as it was when its step was computed.",
+          Form::lines, over, "cross-entropy", {}, mean_curves(cells, value)};
+}
+
+Figure bytes_figure(const std::vector<Cell>& cells) {
+  Figure figure{"bytes", "Bytes against accuracy",
+                "A point a cell, mean over seeds. On the line: cells that no other beats in both, fewer bytes and higher accuracy (the Pareto front).",
+                Form::points, {"MB sent by all ranks together, whole run"}, "% of the test set", {}, {}};
+  const auto names = cell_names(cells);
+  struct Point {
+    double megabytes, accuracy;
+  };
+  std::vector<Point> points;
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    std::vector<double> accuracies, megabytes;
+    for (const Run* run : cells[i]) {
+      if (!run->summary.test) continue;
+      accuracies.push_back(100 * run->summary.test->accuracy);
+      megabytes.push_back(static_cast<double>(run->summary.exchange_payload_sent) * 1e-6);
+    }
+    if (accuracies.empty()) continue;
+    points.push_back({mean(megabytes), mean(accuracies)});
+    Series series{names[i], {{points.back().megabytes}}, {points.back().accuracy}, {}, {names[i]}, {cells[i][0]->source({"test", "accuracy"})}};
+    if (accuracies.size() > 1) series.spread = {interval95(accuracies)};
+    figure.series.push_back(std::move(series));
+  }
+  if (points.size() < 2) return figure;
+  std::sort(points.begin(), points.end(), [](const Point& a, const Point& b) { return a.megabytes != b.megabytes ? a.megabytes < b.megabytes : a.accuracy > b.accuracy; });
+  Series front{"Pareto front", {{}}, {}, {}, {}, {}};
+  for (const Point& point : points) {
+    if (!front.y.empty() && point.accuracy <= front.y.back()) continue;
+    front.x[0].push_back(point.megabytes);
+    front.y.push_back(point.accuracy);
+  }
+  figure.series.push_back(std::move(front));
+  return figure;
+}
+
+Figure staleness_figure(const std::vector<Cell>& cells) {
+  Figure figure{"staleness", "Staleness", "How many updates others had made between a worker's pull and its push.", Form::bars,
+                {"age of a gradient, updates"}, "% of gradients", {}, {}};
+  std::int64_t oldest = -1;
+  std::vector<std::map<std::int64_t, double>> counts(cells.size());
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    for (const Run* run : cells[i]) {
+      for (const RankSummary& rank : run->summary.ranks) {
+        for (const auto& [age, count] : rank.staleness.value_or(std::map<std::int64_t, std::uint64_t>{})) {
+          counts[i][age] += static_cast<double>(count);
+          oldest = std::max(oldest, age);
+        }
+      }
+    }
+  }
+  for (std::int64_t age = 0; age <= oldest; ++age) figure.categories.push_back(std::to_string(age));
+  const auto names = cell_names(cells);
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    double all = 0;
+    for (const auto& [age, count] : counts[i]) all += count;
+    if (all == 0) continue;
+    Series series{names[i], {}, {}, {}, {}, {}};
+    for (std::int64_t age = 0; age <= oldest; ++age) series.y.push_back(100 * counts[i][age] / all);
+    figure.series.push_back(std::move(series));
+  }
+  return figure;
+}
+
+}  // namespace ripieno

@@ -1,0 +1,90 @@
+#include "ripieno/report/live.h"
+
+#include <algorithm>
+
+namespace ripieno {
+namespace {
+
+StageSeconds& operator+=(StageSeconds& sum, const StageSeconds& more) {
+  sum.read += more.read;
+  sum.forward += more.forward;
+  sum.backward += more.backward;
+  sum.exchange += more.exchange;
+  sum.optimise += more.optimise;
+  sum.evaluate += more.evaluate;
+  sum.exchange_hidden += more.exchange_hidden;
+  return sum;
+}
+
+/// The lines of the last `window` seconds, the newest last; at least two where there are two.
+template <class Line>
+std::vector<const Line*> last(const std::vector<Line>& lines, double window) {
+  std::vector<const Line*> found;
+  for (auto line = lines.rbegin(); line != lines.rend(); ++line) {
+    if (found.size() >= 2 && line->time < lines.back().time - window) break;
+    found.push_back(&*line);
+  }
+  std::reverse(found.begin(), found.end());
+  return found;
+}
+
+RankNow rank_now(const Metrics& metrics, double window) {
+  RankNow now;
+  now.rank = metrics.start->rank;
+  now.steps = metrics.steps.size();
+  const auto steps = last(metrics.steps, window);
+  double samples = 0, loss = 0;
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    now.epoch = steps[i]->epoch;
+    now.stages += steps[i]->seconds;
+    loss += steps[i]->loss * steps[i]->samples;
+    samples += steps[i]->samples;
+  }
+  if (samples > 0) now.loss = loss / samples;
+  if (steps.size() > 1) {  // from the end of the first to the end of the last
+    now.images_per_second = (samples - steps.front()->samples) / std::max(1e-9, steps.back()->time - steps.front()->time);
+  }
+  double cpu = 0, spans = 0, network = 0, loopback = 0;
+  for (const SampleLine* sample : last(metrics.samples, window)) {
+    cpu += sample->cpu_user + sample->cpu_system;
+    spans += sample->seconds;
+    network += sample->bytes_sent + sample->bytes_received;
+    loopback += sample->loopback_bytes;
+    now.resident = sample->resident;
+  }
+  if (spans > 0) {
+    now.cpu = cpu / spans;
+    now.bytes_per_second = (network > 0 ? network : loopback) / spans;
+  }
+  return now;
+}
+
+}  // namespace
+
+RunNow run_now(const std::vector<const Metrics*>& ranks, double window) {
+  RunNow now;
+  double done = 1, planned = 0, took = 0, first = 0;
+  for (const Metrics* metrics : ranks) {
+    if (!metrics->start) continue;
+    now.ranks.push_back(rank_now(*metrics, window));
+    now.images_per_second += now.ranks.back().images_per_second;
+    const StartLine& start = *metrics->start;
+    now.epochs = start.epochs;
+    if (!metrics->epochs.empty() && metrics->epochs.back().test) now.accuracy = metrics->epochs.back().test->accuracy;
+    if (metrics->steps.empty() || metrics->steps.back().samples == 0) continue;
+    // The slowest worker says how far the run is.
+    const double all = static_cast<double>(start.steps_per_epoch) * start.epochs;
+    const double fraction = all > 0 ? (static_cast<double>(metrics->steps.back().step) + 1) / all : 0;
+    if (fraction > done) continue;
+    done = fraction;
+    planned = all;
+    first = static_cast<double>(start.steps_per_epoch) * start.first_epoch / all;
+    took = metrics->steps.back().time - (metrics->steps.front().time - metrics->steps.front().seconds.steps());
+  }
+  if (planned == 0) return now;
+  now.fraction = std::clamp(done, 0.0, 1.0);
+  if (done > first) now.seconds_left = took * (1 - now.fraction) / (done - first);
+  return now;
+}
+
+}  // namespace ripieno

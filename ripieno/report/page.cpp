@@ -1,0 +1,114 @@
+// The report as one HTML file: page/page.html with its parts filled in.
+#include <nlohmann/json.hpp>
+
+#include "ripieno/core/error.h"
+#include "ripieno/report/assets.h"
+#include "ripieno/report/report.h"
+#include "ripieno/report/report_json.h"
+
+namespace ripieno {
+namespace {
+
+constexpr std::size_t most_numbers = 400;  // in the table below a figure
+
+std::string escaped(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    switch (c) {
+      case '&': out += "&amp;"; break;
+      case '<': out += "&lt;"; break;
+      case '>': out += "&gt;"; break;
+      case '"': out += "&quot;"; break;
+      default: out += c;
+    }
+  }
+  return out;
+}
+
+std::string replaced(std::string_view html, const std::vector<std::pair<std::string_view, std::string_view>>& parts) {
+  std::string out;
+  while (true) {
+    const auto begin = html.find("{{"), end = html.find("}}");
+    if (begin == std::string_view::npos) return out += html;
+    const std::string_view key = html.substr(begin + 2, end - begin - 2);
+    out += html.substr(0, begin);
+    html.remove_prefix(end + 2);
+    for (const auto& [name, value] : parts) {
+      if (name == key) out += value;
+    }
+  }
+}
+
+/// `file` as it is reached from a page in `folder`.
+std::string address(const std::filesystem::path& file, const std::filesystem::path& folder) {
+  const auto absolute = std::filesystem::absolute(file).lexically_normal();
+  const auto from = std::filesystem::absolute(folder.empty() ? "." : folder).lexically_normal();
+  return absolute.lexically_proximate(from).generic_string();
+}
+
+std::string name(const Source& source, const std::filesystem::path& folder) {
+  return text(address(source.file, folder), ", line ", source.line);
+}
+
+std::string cell(const ReportCell& cell, bool is_text, const std::filesystem::path& folder) {
+  std::string inside = escaped(cell.text);
+  if (cell.source) {
+    inside = text("<a href=\"", escaped(address(cell.source->file, folder)), "#L", cell.source->line, "\" title=\"",
+                  escaped(name(*cell.source, folder)), "\">", inside, "</a>");
+  }
+  return text(is_text ? "<td class=\"text\">" : "<td>", inside, "</td>");
+}
+
+std::string table(const ReportTable& table, const std::filesystem::path& folder) {
+  std::string out = "<div class=\"wide\"><table><thead><tr>";
+  for (const auto& column : table.columns) out += text(column.is_text ? "<th class=\"text\">" : "<th>", escaped(column.title), "</th>");
+  out += "</tr></thead><tbody>\n";
+  for (const auto& row : table.rows) {
+    out += "<tr>";
+    for (std::size_t i = 0; i < row.size(); ++i) out += cell(row[i], table.columns[i].is_text, folder);
+    out += "</tr>\n";
+  }
+  return out + "</tbody></table></div>\n";
+}
+
+std::string section(const ReportTable& one, const std::filesystem::path& folder) {
+  return text("<section id=\"", one.id, "\">\n<h2>", escaped(one.title), "</h2>\n<p class=\"caption\">", escaped(one.caption), "</p>\n",
+              table(one, folder), "</section>\n");
+}
+
+std::string section(const Figure& figure, const std::filesystem::path& folder) {
+  ReportTable numbers = numbers_of(figure);
+  const std::size_t count = numbers.rows.size();
+  numbers.rows.resize(std::min(count, most_numbers));
+  std::string out = text("<section id=\"", figure.id, "\">\n<h2>", escaped(figure.title), "</h2>\n<p class=\"caption\">", escaped(figure.caption), "</p>\n");
+  if (figure.x_titles.size() > 1) out += text("<div class=\"axes\" id=\"axes-", figure.id, "\"></div>\n");
+  out += text("<div class=\"plot\" id=\"plot-", figure.id, "\"></div>\n<details><summary>Numbers</summary>", table(numbers, folder));
+  if (count > most_numbers) out += text("<p>The first ", most_numbers, " of ", count, "; all: <code>ripieno report --format csv</code></p>");
+  return out + "</details>\n</section>\n";
+}
+
+}  // namespace
+
+std::string html_page(const Report& report, const std::filesystem::path& folder) {
+  std::string contents, body;
+  const auto entry = [&](const auto& part) { contents += text("<a href=\"#", part.id, "\">", escaped(part.title), "</a> "); };
+  for (const ReportTable& one : report.tables) {
+    entry(one);
+    body += section(one, folder);
+  }
+  for (const Figure& one : report.figures) {
+    entry(one);
+    body += section(one, folder);
+  }
+  auto figures = nlohmann::ordered_json::array();
+  for (const Figure& figure : report.figures) figures.push_back(figure_json(figure, [&](const Source& source) { return name(source, folder); }));
+  std::string json = figures.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  for (std::size_t at = 0; (at = json.find("</", at)) != std::string::npos;) json.insert(at + 1, 1, '\\');  // ends no script
+  const PageAssets assets = page_assets();
+  const std::string title = escaped(report.title), lead = escaped(report.lead);
+  const std::string footer = "Made by ripieno report. A number links to the line of the run's file that it is from.";
+  return replaced(assets.html, {{"title", title}, {"style", assets.style}, {"plotly", assets.plotly}, {"lead", lead}, {"contents", contents},
+                                {"body", body}, {"footer", footer}, {"figures", json}, {"script", assets.script}});
+}
+
+}  // namespace ripieno

@@ -1,0 +1,160 @@
+// The report for other programs and for documents: JSON, CSV and Markdown.
+#include <charconv>
+#include <cmath>
+
+#include "ripieno/core/error.h"
+#include "ripieno/report/report_json.h"
+#include "ripieno/report/table.h"
+
+namespace ripieno {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::size_t most_rows = 40;  // of a figure's numbers in Markdown
+
+std::string name(Form form) {
+  switch (form) {
+    case Form::lines: return "lines";
+    case Form::points: return "points";
+    case Form::bars: return "bars";
+    case Form::stacked_bars: return "stacked_bars";
+  }
+  return "";
+}
+
+std::string plain(const Source& source) { return text(source.file.generic_string(), ":", source.line); }
+
+/// As short as it can be read back from.
+std::string exact(double value) {
+  if (!std::isfinite(value)) return "";
+  char digits[32];
+  const auto end = std::to_chars(digits, digits + sizeof digits, value).ptr;
+  return {digits, end};
+}
+
+/// To five figures, for people.
+std::string figure_of(double value) {
+  if (!std::isfinite(value)) return "–";
+  char digits[32];
+  const auto end = std::to_chars(digits, digits + sizeof digits, value, std::chars_format::general, 5).ptr;
+  return {digits, end};
+}
+
+std::string quoted(const std::string& field) {
+  if (field.find_first_of(",\"\n\r") == std::string::npos) return field;
+  std::string out = "\"";
+  for (const char c : field) out += c == '"' ? "\"\"" : std::string(1, c);
+  return out + "\"";
+}
+
+Json table_json(const ReportTable& table) {
+  Json columns = Json::array(), rows = Json::array();
+  for (const auto& column : table.columns) columns.push_back(column.title);
+  for (const auto& row : table.rows) {
+    Json cells = Json::array();
+    for (const ReportCell& cell : row) cells.push_back(cell.source ? Json{{"text", cell.text}, {"source", plain(*cell.source)}} : Json{{"text", cell.text}});
+    rows.push_back(cells);
+  }
+  return {{"id", table.id}, {"title", table.title}, {"columns", columns}, {"rows", rows}};
+}
+
+std::string markdown(const ReportTable& table, std::size_t most) {
+  Table out;
+  for (const auto& column : table.columns) out.column(column.title, column.is_text ? Align::left : Align::right);
+  for (std::size_t i = 0; i < std::min(most, table.rows.size()); ++i) {
+    std::vector<std::string> cells;
+    for (const ReportCell& cell : table.rows[i]) cells.push_back(cell.text);
+    out.row(cells);
+  }
+  return out.markdown() + (table.rows.size() > most ? text("\nThe first ", most, " of ", table.rows.size(), " rows.\n") : "");
+}
+
+}  // namespace
+
+Json figure_json(const Figure& figure, const std::function<std::string(const Source&)>& source_name) {
+  Json series = Json::array();
+  for (const Series& one : figure.series) {
+    Json made{{"name", one.name}};
+    if (!one.x.empty()) made["x"] = one.x;
+    made["y"] = one.y;
+    if (!one.spread.empty()) made["spread"] = one.spread;
+    if (!one.labels.empty()) made["labels"] = one.labels;
+    if (!one.sources.empty()) {
+      Json names = Json::array();
+      for (const Source& source : one.sources) names.push_back(source_name(source));
+      made["sources"] = names;
+    }
+    series.push_back(made);
+  }
+  Json made{{"id", figure.id}, {"title", figure.title}, {"caption", figure.caption}, {"form", name(figure.form)}, {"x_titles", figure.x_titles}, {"y_title", figure.y_title}};
+  if (!figure.categories.empty()) made["categories"] = figure.categories;
+  made["series"] = series;
+  return made;
+}
+
+ReportTable numbers_of(const Figure& figure) {
+  ReportTable table{figure.id, figure.title, figure.caption, {{"series", true}}, {}};
+  const bool bars = !figure.categories.empty();
+  bool spreads = false;
+  for (const Series& series : figure.series) spreads |= !series.spread.empty();
+  for (const std::string& title : figure.x_titles) table.columns.push_back({title, bars});
+  table.columns.push_back({figure.y_title});
+  if (spreads) table.columns.push_back({"±"});
+  for (const Series& series : figure.series) {
+    for (std::size_t i = 0; i < series.y.size(); ++i) {
+      std::vector<ReportCell> row{{series.name, {}}};
+      if (bars) row.push_back({figure.categories[i], {}});
+      for (const auto& x : series.x) row.push_back({figure_of(x[i]), {}});
+      row.push_back({figure_of(series.y[i]), series.sources.empty() ? std::optional<Source>() : series.sources[i]});
+      if (spreads) row.push_back({series.spread.empty() ? "" : figure_of(series.spread[i]), {}});
+      table.rows.push_back(std::move(row));
+    }
+  }
+  return table;
+}
+
+std::string report_markdown(const Report& report) {
+  std::string out = text("# ", report.title, "\n\n", report.lead, "\n");
+  for (const ReportTable& table : report.tables) out += text("\n## ", table.title, "\n\n", table.caption, "\n\n", markdown(table, SIZE_MAX));
+  for (const Figure& figure : report.figures) {
+    out += text("\n## ", figure.title, "\n\n", figure.caption, "\n\n", markdown(numbers_of(figure), most_rows));
+  }
+  return out;
+}
+
+std::string report_csv(const Report& report) {
+  std::string out = "part,series,axis,x,y,spread,source\n";
+  const auto line = [&](const std::vector<std::string>& fields) {
+    for (std::size_t i = 0; i < fields.size(); ++i) out += text(i ? "," : "", quoted(fields[i]));
+    out += "\n";
+  };
+  for (const ReportTable& table : report.tables) {
+    for (const auto& row : table.rows) {
+      for (std::size_t i = 1; i < row.size(); ++i) {
+        line({table.id, row[0].text, table.columns[i].title, "", row[i].text, "", row[i].source ? plain(*row[i].source) : ""});
+      }
+    }
+  }
+  for (const Figure& figure : report.figures) {
+    for (const Series& series : figure.series) {
+      for (std::size_t i = 0; i < series.y.size(); ++i) {
+        const std::string spread = series.spread.empty() ? "" : exact(series.spread[i]), source = series.sources.empty() ? "" : plain(series.sources[i]);
+        if (!figure.categories.empty()) line({figure.id, series.name, figure.x_titles[0], figure.categories[i], exact(series.y[i]), spread, source});
+        for (std::size_t axis = 0; axis < series.x.size(); ++axis) {
+          line({figure.id, series.name, figure.x_titles[axis], exact(series.x[axis][i]), exact(series.y[i]), spread, source});
+        }
+      }
+    }
+  }
+  return out;
+}
+
+std::string report_json(const Report& report) {
+  Json tables = Json::array(), figures = Json::array();
+  for (const ReportTable& table : report.tables) tables.push_back(table_json(table));
+  for (const Figure& figure : report.figures) figures.push_back(figure_json(figure, plain));
+  return Json{{"title", report.title}, {"lead", report.lead}, {"tables", tables}, {"figures", figures}}.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace ripieno

@@ -1,0 +1,75 @@
+#include "ripieno/report/run.h"
+
+#include <algorithm>
+#include <map>
+
+#include "ripieno/core/error.h"
+#include "ripieno/core/file.h"
+
+namespace ripieno {
+
+std::vector<int> Run::workers() const {
+  std::vector<int> found;
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+    for (const StepLine& step : ranks[rank].steps) {
+      if (step.seconds.forward <= 0) continue;
+      found.push_back(static_cast<int>(rank));
+      break;
+    }
+  }
+  return found;
+}
+
+std::uint64_t Run::batch() const {
+  std::uint64_t samples = 0;
+  for (const Metrics& rank : ranks) samples += rank.steps.empty() ? 0 : rank.steps.front().samples;
+  return samples;
+}
+
+/// summary.json is indented by two spaces a level, which a member's level can be told by.
+Source Run::source(const std::vector<std::string>& field) const {
+  std::size_t at = 0;
+  for (std::size_t level = 0; level < field.size(); ++level) {
+    at = summary_text.find(text('\n', std::string(2 * (level + 1), ' '), '"', field[level], "\":"), at);
+    if (at == std::string::npos) return {summary_file(), 1};
+  }
+  if (field.empty()) return {summary_file(), 1};
+  return {summary_file(), 2 + static_cast<std::size_t>(std::count(summary_text.begin(), summary_text.begin() + static_cast<std::ptrdiff_t>(at), '\n'))};
+}
+
+Run read_run(const std::filesystem::path& folder) {
+  Run run;
+  run.folder = folder;
+  if (!std::filesystem::exists(run.summary_file())) {
+    const bool is_run = std::filesystem::exists(folder / "config.toml");
+    fail(ErrorKind::data, folder.string(), is_run ? ": the run has not ended: it has no summary.json" : ": is not a run's folder: it has no summary.json");
+  }
+  run.summary_text = read_file(run.summary_file());
+  run.summary = from_json(run.summary_text, run.summary_file());
+  for (int rank = 0; rank < run.summary.world_size; ++rank) run.ranks.push_back(read_metrics(folder / text("metrics-", rank, ".jsonl")));
+  return run;
+}
+
+std::vector<Cell> cells(const std::vector<Run>& runs) {
+  std::vector<Cell> found;
+  std::map<std::string, std::size_t> index;
+  for (const Run& run : runs) {
+    const auto [at, is_new] = index.emplace(cell_of(run.summary), found.size());
+    if (is_new) found.emplace_back();
+    found[at->second].push_back(&run);
+  }
+  return found;
+}
+
+std::vector<std::string> cell_names(const std::vector<Cell>& cells) {
+  std::map<std::string, int> count;
+  for (const Cell& cell : cells) ++count[cell[0]->summary.name];
+  std::vector<std::string> names;
+  for (const Cell& cell : cells) {
+    const Summary& one = cell[0]->summary;
+    names.push_back(count[one.name] == 1 ? one.name : text(one.name, ", ", one.model, ", ", one.world_size, one.world_size == 1 ? " rank" : " ranks"));
+  }
+  return names;
+}
+
+}  // namespace ripieno

@@ -1,0 +1,29 @@
+// What a pass takes on this machine, measured once: times that a learner can wait for in place of computing, so that more workers than
+// cores behave as on machines of their own.
+#pragma once
+
+#include <vector>
+
+#include "ripieno/observe/recorder.h"
+#include "ripieno/strategy/learner.h"
+
+namespace ripieno {
+
+struct ComputeProfile {
+  std::uint32_t images = 0;      ///< of a pass that was measured; times of others are taken to be in proportion
+  Duration read{0}, forward{0}, backward{0};
+  std::vector<Duration> ready;   ///< for each bucket: from the beginning of backward until its gradient was there
+
+  /// `time` for a pass of so many images.
+  Duration scaled(Duration time, std::uint32_t of) const { return time * std::int64_t{of} / std::max<std::int64_t>(1, images); }
+};
+
+/// Medians over `steps` passes (at least 1) of the first epoch's first batches, after `warmup` others. `recorder`: the learner's own, which
+/// nobody else uses meanwhile. Throws Error(usage) where an epoch has no batch of this worker's.
+Task<ComputeProfile> measure_profile(Learner* learner, Recorder* recorder, Runtime* runtime, int warmup, int steps);
+
+/// As numbers, and back: to be sent or kept.
+std::vector<double> numbers_of(const ComputeProfile& profile);
+ComputeProfile profile_of(const std::vector<double>& numbers);
+
+}  // namespace ripieno

@@ -1,0 +1,106 @@
+#include "ripieno/transport/shaped.h"
+
+#include <asio/co_spawn.hpp>
+#include <asio/detached.hpp>
+#include <deque>
+#include <map>
+#include <utility>
+
+#include "ripieno/core/async.h"
+
+namespace ripieno {
+namespace {
+
+class ShapedEndpoint final : public Endpoint, public std::enable_shared_from_this<ShapedEndpoint> {
+ public:
+  ShapedEndpoint(std::shared_ptr<Endpoint> inner, Shape shape) : inner_(std::move(inner)), shape_(shape) {}
+
+  int rank() const override { return inner_->rank(); }
+  int size() const override { return inner_->size(); }
+  Runtime& runtime() override { return inner_->runtime(); }
+  std::size_t framing_bytes() const override { return inner_->framing_bytes(); }
+  std::shared_ptr<std::byte> memory(std::size_t bytes) override { return inner_->memory(bytes); }
+  void revoke(std::exception_ptr error) override { inner_->revoke(error); }
+  std::vector<int> survivors() override { return inner_->survivors(); }
+  std::string way(int peer) const override {
+    std::string how = inner_->way(peer) + ", shaped to";
+    if (shape_.mbit_s > 0) how += text(" ", shape_.mbit_s, " Mb/s");
+    if (shape_.delay.count() > 0) how += text(" ", seconds(shape_.delay) * 1e3, " ms");
+    return how;
+  }
+
+  Task<> send(int peer, Message message, ConstBytes payload) override {
+    // 1. The card sends it after those before it.
+    Runtime& clock = runtime();
+    const double bytes = static_cast<double>(payload.size() + framing_bytes());
+    const Duration on_card = shape_.mbit_s > 0 ? from_seconds(8e-6 * bytes / shape_.mbit_s) : Duration(0);
+    card_free_ = std::max(card_free_, clock.now()) + on_card;
+    const Duration sent = card_free_;
+    // 2. It is on its way by itself, behind those to the same peer.
+    auto parcel = std::make_shared<Parcel>(clock, message, payload, sent + shape_.delay);
+    Wire& wire = wires_[peer];
+    wire.parcels.push_back(parcel);
+    if (!std::exchange(wire.under_way, true)) asio::co_spawn(clock.context(), carry(inner_, peer, &wire, shared_from_this()), asio::detached);
+    // 3. Its sender goes on when it has left; that of a control message when it has arrived, for it may be the last before this rank ends.
+    if (message.channel.purpose == Purpose::control) co_await parcel->handed_over.wait();
+    if (const Duration left = sent - clock.now(); left.count() > 0) co_await clock.sleep(left);
+    if (parcel->error) std::rethrow_exception(parcel->error);
+  }
+  Task<> receive(int peer, Message message, Bytes into) override { co_await inner_->receive(peer, message, into); }
+  Task<> receive(int peer, Message message, FloatSpan into, Reduce how) override { co_await inner_->receive(peer, message, into, how); }
+
+ private:
+  struct Parcel {
+    Parcel(Runtime& runtime, const Message& message, ConstBytes payload, Duration arrives)
+        : message(message), bytes(payload.data() ? std::vector<std::byte>(payload.begin(), payload.end()) : std::vector<std::byte>()),
+          payload(payload.data() ? ConstBytes(bytes) : payload), arrives(arrives), handed_over(runtime) {}
+    const Message message;
+    const std::vector<std::byte> bytes;
+    const ConstBytes payload;  // without data where there was none
+    const Duration arrives;
+    Event handed_over;
+    std::exception_ptr error;
+  };
+
+  /// To one peer.
+  struct Wire {
+    std::deque<std::shared_ptr<Parcel>> parcels;
+    bool under_way = false;
+  };
+
+  /// Hands parcels over in their order, each when it arrives; none waits for another's receiver.
+  static Task<> carry(std::shared_ptr<Endpoint> inner, int peer, Wire* wire, std::shared_ptr<ShapedEndpoint> owner) {
+    Runtime& clock = inner->runtime();
+    while (!wire->parcels.empty()) {
+      const std::shared_ptr<Parcel> parcel = wire->parcels.front();
+      if (const Duration left = parcel->arrives - clock.now(); left.count() > 0) co_await clock.sleep(left);
+      wire->parcels.pop_front();
+      asio::co_spawn(clock.context(), hand_over(inner, peer, parcel), asio::detached);
+    }
+    wire->under_way = false;
+  }
+
+  static Task<> hand_over(std::shared_ptr<Endpoint> inner, int peer, std::shared_ptr<Parcel> parcel) {
+    try {
+      co_await inner->send(peer, parcel->message, parcel->payload);
+    } catch (...) {
+      parcel->error = std::current_exception();
+    }
+    parcel->handed_over.set();
+    if (parcel->error) inner->revoke(parcel->error);  // its sender may have gone on
+  }
+
+  std::shared_ptr<Endpoint> inner_;
+  Shape shape_;
+  Duration card_free_{0};
+  std::map<int, Wire> wires_;
+};
+
+}  // namespace
+
+std::shared_ptr<Endpoint> shaped(std::shared_ptr<Endpoint> inner, Shape shape) {
+  require(shape.delay.count() >= 0 && shape.mbit_s >= 0, "a link of ", shape.mbit_s, " Mb/s and ", seconds(shape.delay), " s of delay");
+  return std::make_shared<ShapedEndpoint>(std::move(inner), shape);
+}
+
+}  // namespace ripieno

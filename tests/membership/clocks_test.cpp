@@ -1,0 +1,56 @@
+#include "ripieno/membership/clocks.h"
+
+#include <gtest/gtest.h>
+
+#include "ripieno/transport/simulated.h"
+#include "tests/transport/ranks.h"
+
+namespace ripieno {
+namespace {
+
+using testing::run_ranks;
+using testing::Way;
+
+Task<> ask(std::shared_ptr<Endpoint> endpoint, Duration* ahead) { *ahead = co_await ahead_of_clock(endpoint); }
+
+/// In virtual time all ranks have the same clock, and every way takes as long there as back.
+TEST(Clocks, OfOneClockAreNotApart) {
+  const auto runtime = virtual_runtime(0);
+  SimulatedNetwork network(*runtime, 5, {});
+  std::vector<Duration> ahead(5, Duration(1));
+  for (int rank = 0; rank < 5; ++rank) runtime->spawn(text("rank ", rank), ask(network.endpoint(rank), &ahead[static_cast<std::size_t>(rank)]));
+  runtime->run();
+  for (const Duration one : ahead) EXPECT_LE(std::abs(one.count()), 1);
+}
+
+/// Threads of this process: the steady clock tells what is true. What rank 0 is asked lies between asking and hearing.
+TEST(Clocks, AreFoundWithinARoundTrip) {
+  struct Seen {
+    Duration ahead{0}, asking{0};
+    Duration before{0}, after{0};               // this rank's time
+    std::chrono::steady_clock::time_point now;  // between them
+  };
+  std::vector<Seen> seen(3);
+  const auto asks = [&seen](Endpoint* e) -> Task<> {
+    Seen& mine = seen[static_cast<std::size_t>(e->rank())];
+    const Duration late = std::chrono::milliseconds(7 * e->rank());
+    co_await e->runtime().sleep(late);
+    const Duration start = e->runtime().now();
+    const std::shared_ptr<Endpoint> endpoint(std::shared_ptr<void>(), e);
+    mine.ahead = co_await ahead_of_clock(endpoint);
+    mine.asking = e->runtime().now() - start;
+    mine.before = e->runtime().now();
+    mine.now = std::chrono::steady_clock::now();
+    mine.after = e->runtime().now();
+  };
+  testing::expect_no_errors(run_ranks(Way::tcp, {asks, asks, asks}));
+  EXPECT_EQ(seen[0].ahead.count(), 0);
+  for (std::size_t rank = 1; rank < 3; ++rank) {
+    const Seen &zero = seen[0], &mine = seen[rank];
+    const double truth = seconds(zero.before) - seconds(mine.before) - std::chrono::duration<double>(zero.now - mine.now).count();
+    EXPECT_NEAR(seconds(mine.ahead), truth, seconds(mine.asking + (zero.after - zero.before) + (mine.after - mine.before)));
+  }
+}
+
+}  // namespace
+}  // namespace ripieno

@@ -1,0 +1,59 @@
+"""Replayed compute: times that were measured once are waited for, exchanges are real, and every output says so."""
+
+import json
+import sys
+import unittest
+
+from program import SMALL, USAGE, ProgramTest, sets
+
+
+class ReplayTest(ProgramTest):
+    def test_replay_exchanges_and_learns_nothing(self):
+        settings = {"strategy": "ddp", "workers": 3, "train.epochs": 2, "run.sample_s": 0.1}
+        real, replayed = self.train(settings), self.train(settings, "--compute", "replay")
+        summary = replayed.summary
+        self.assertEqual((real.summary["kind"], summary["kind"]), ("computed", "replayed"))
+        self.assertEqual(summary["exchange"], real.summary["exchange"])
+        self.assertEqual(summary["closed_form"], real.summary["closed_form"])
+        self.assertIsNone(summary["test"])
+        self.assertTrue(all(line["loss"] is None for line in replayed.metrics(0) if line["type"] == "step"))
+        self.assertGreater(summary["seconds"]["stages"]["backward"], 0)
+        self.assertEqual(len(set(replayed.hashes)), 1)
+        self.assertTrue(all(0 <= rank["machine_busy"] <= 1 for rank in summary["ranks"]))
+        out = self.good("train", *sets(SMALL | settings), "--compute", "replay")
+        self.assertRegex(out, r"ddp =!? ")
+        self.assertIn("= replayed: measured compute times on a real network", out)
+        self.assertIn("some replayed", json.loads(self.good("report", replayed.folder, "--format", "json"))["lead"])
+
+    def test_a_profile_is_measured_once(self):
+        settings = {"strategy": "ring", "workers": 2}
+        self.train(settings, "--compute", "replay")
+        (profile,) = (self.folder / "cache/ripieno/profiles").glob("*.json")
+        kept = json.loads(profile.read_text())
+        images, read, forward, backward, *ready = kept["numbers"]
+        self.assertEqual(images, 64)
+        self.assertEqual(max(ready), min(backward, max(ready)))
+        kept["numbers"] = [images, 0, 0.05, 0.1] + [0.1 for _ in ready]
+        profile.write_text(json.dumps(kept))
+        run = self.train(settings, "--compute", "replay")
+        self.assertEqual(json.loads(profile.read_text()), kept)
+        for rank in range(2):
+            first = next(line for line in run.metrics(rank) if line["type"] == "step")
+            self.assertEqual(first["samples"], 64)
+            self.assertGreaterEqual(first["seconds"]["forward"], 0.05)
+            self.assertGreaterEqual(first["seconds"]["backward"], 0.1)
+        last = [line for line in run.metrics(0) if line["type"] == "step"][-1]
+        self.assertLess(last["samples"], 64)  # a smaller batch takes a smaller part of the time
+        self.assertGreaterEqual(last["seconds"]["forward"], 0.05 * last["samples"] / 64)
+        (self.folder / "cache/ripieno/profiles" / profile.name).write_text("{")
+        self.train(settings, "--compute", "replay")
+        self.assertEqual(json.loads(profile.read_text())["of"], kept["of"])
+
+    def test_virtual_time_has_its_own(self):
+        result = self.ripieno("train", *sets(SMALL | {"transport.kind": "simulated"}), "--compute", "replay")
+        self.assertEqual(result.code, USAGE)
+        self.assert_one_line(result.err, "train.compute = replay", "simulated")
+
+
+if __name__ == "__main__":
+    sys.exit(unittest.main())

@@ -1,0 +1,210 @@
+"""Reports and samples as a user meets them: the page in a real browser, its other forms, what is in the metrics."""
+
+import csv
+import io
+import json
+import os
+import re
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import unittest
+from pathlib import Path
+
+from program import DATA, SMALL, USAGE, ProgramTest, sets
+
+GRID = """title = "ways to agree"
+workers = 2
+seeds = 2
+
+[batch]
+per_worker = 32
+
+[data]
+train_samples = 640
+test_samples = 100
+
+[train]
+epochs = 2
+
+[learning_rate]
+base = 0.02
+
+[run]
+sample_s = 0.05
+
+[grid]
+strategy = ["ring", "fedavg", "ps-async"]
+"""
+
+# Asks a page, in a frame of a window as wide as a small laptop's, what cannot be seen from its text.
+PROBE = """<!doctype html><iframe id="f" style="border:0;width:1280px;height:900px"></iframe><pre id="found"></pre><script>
+const frame = document.getElementById("f");
+frame.onload = () => {
+  const page = frame.contentDocument, root = page.documentElement, box = (e) => e.getBoundingClientRect();
+  const plots = [...page.querySelectorAll(".plot")];
+  document.getElementById("found").textContent = JSON.stringify({
+    theme: root.dataset.theme, wide: root.scrollWidth, plots: plots.length, drawn: plots.filter((p) => p.querySelector(".main-svg")).length,
+    small: [...page.querySelectorAll("h1,h2,p,td,th,text")].filter((e) => parseFloat(frame.contentWindow.getComputedStyle(e).fontSize) < 11).length,
+    outside: plots.filter((p) => [...p.querySelectorAll("text")].some((t) => box(t).right > box(p).right + 1 || box(t).left < box(p).left - 1)).map((p) => p.id),
+    ground: frame.contentWindow.getComputedStyle(page.body).backgroundColor, ink: frame.contentWindow.getComputedStyle(page.body).color,
+  });
+};
+frame.src = "report.html#theme=THEME";
+</script>"""
+
+
+def chromium(folder, *arguments):
+    """Its standard output; its complaints, but for those about the machine it is on."""
+    done = subprocess.run(["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--allow-file-access-from-files",
+                           f"--user-data-dir={folder}/chromium", "--enable-logging=stderr", "--window-size=1320,1000", "--virtual-time-budget=20000",
+                           *arguments], capture_output=True, text=True, timeout=120)
+    return done.stdout, [line for line in done.stderr.splitlines() if "CONSOLE" in line]
+
+
+def crc32c(data):
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+    return crc ^ 0xFFFFFFFF
+
+
+def brightness(colour):
+    return sum(map(int, re.findall(r"\d+", colour)[:3]))
+
+
+class ReportTest(ProgramTest):
+    @classmethod
+    def setUpClass(cls):
+        if not shutil.which("chromium"):
+            raise RuntimeError("there is no chromium: scripts/setup tests installs it")
+
+    def grid(self):
+        (self.folder / "grid.toml").write_text(GRID)
+        self.good("compare", "grid.toml")
+
+    def test_a_grid_in_a_browser(self):
+        self.grid()
+        result = self.ripieno("report", "runs", "--title", "Ways to agree")
+        self.assertEqual((result.code, result.out), (0, ""), result.err)
+        self.assertIn("report.html", result.err)
+        for theme in ("light", "dark"):
+            with self.subTest(theme):
+                (self.folder / "probe.html").write_text(PROBE.replace("THEME", theme))
+                dom, complaints = chromium(self.folder, "--dump-dom", f"file://{self.folder}/probe.html")
+                self.assertEqual(complaints, [])
+                found = json.loads(re.search(r'<pre id="found">(.*?)</pre>', dom, re.S).group(1))
+                self.assertEqual(found["theme"], theme)
+                self.assertGreater(found["plots"], 10)
+                self.assertEqual(found["drawn"], found["plots"])
+                self.assertLessEqual(found["wide"], 1280)
+                self.assertEqual(found["small"], 0, "texts below 11 pixels")
+                self.assertEqual(found["outside"], [], "texts that stick out of their figure")
+                bright, dim = ("ground", "ink") if theme == "light" else ("ink", "ground")
+                self.assertGreater(brightness(found[bright]), brightness(found[dim]) + 400)
+                shot = self.folder / f"{theme}.png"
+                _, complaints = chromium(self.folder, f"--screenshot={shot}", f"file://{self.folder}/report.html#theme={theme}")
+                self.assertEqual(complaints, [])
+                self.assertGreater(shot.stat().st_size, 20_000)
+                if kept := os.environ.get("RIPIENO_SCREENSHOTS"):
+                    shutil.copy(shot, kept)
+
+    def test_numbers_link_to_their_lines(self):
+        self.grid()
+        self.good("report", "runs")
+        page = (self.folder / "report.html").read_text()
+        rows = re.findall(r"<tr>(<td.*?)</tr>", page)[:6]
+        self.assertEqual(len(rows), 6)
+        for run, row in zip(self.runs(), rows, strict=True):
+            summary = json.loads((run / "summary.json").read_text())
+            cells = re.findall(r'<td.*?><a href="(.*?)#L(\d+)".*?>(.*?)</a>', row)
+            self.assertEqual(cells[0][2], run.name)
+            lines = (self.folder / cells[4][0]).read_text().splitlines()
+            self.assertIn(f'"accuracy": {summary["test"]["accuracy"]}', lines[int(cells[4][1]) - 1])
+            self.assertEqual(cells[4][2], f'{100 * summary["test"]["accuracy"]:.2f}')
+
+    def test_other_forms(self):
+        run = self.train({"train.epochs": 2, "run.sample_s": 0.05})
+        table = list(csv.DictReader(io.StringIO(self.good("report", run.folder, "--format", "csv"))))
+        losses = [row for row in table if row["part"] == "loss" and row["axis"] == "epochs"]
+        self.assertEqual([row["x"] for row in losses], ["1", "2"])
+        steps = [line for rank in range(2) for line in run.metrics(rank) if line["type"] == "step" and line["epoch"] == 0]
+        mean = sum(step["loss"] * step["samples"] for step in steps) / sum(step["samples"] for step in steps)
+        self.assertAlmostEqual(float(losses[0]["y"]), mean)
+        file, line = losses[1]["source"].rsplit(":", 1)
+        self.assertEqual(json.loads(Path(file).read_text().splitlines()[int(line) - 1])["type"], "epoch")
+
+        figures = {figure["id"]: figure for figure in json.loads(self.good("report", run.folder, "--format", "json"))["figures"]}
+        self.assertLessEqual({"accuracy", "loss", "stages", "blocks-1", "cpu-1", "network-1", "cpu-means"}, figures.keys())
+        self.assertIn("## Accuracy", self.good("report", run.folder, "--format", "md"))
+        self.good("report", run.folder, "--format", "md", "-o", "out.md")
+        self.assertTrue((self.folder / "out.md").read_text().startswith("# Runs"))
+
+        self.good("report", run.folder, "--format", "png", "-o", "plots")
+        for figure in figures:
+            self.assertEqual((self.folder / f"plots/{figure}.png").read_bytes()[:4], b"\x89PNG")
+        self.variables = {"PATH": "/nowhere"}
+        missing = self.ripieno("report", run.folder, "--format", "png")
+        self.assertEqual(missing.code, USAGE)
+        self.assert_one_line(missing.err, "Chromium", "apt-get install chromium")
+
+    def test_tensorboard(self):
+        run = self.train({"train.epochs": 2})
+        self.good("report", run.folder, "--format", "tensorboard")
+        data = (self.folder / f"tensorboard/{run.folder.name}/rank-1/events.out.tfevents.0.ripieno").read_bytes()
+        found, at = [], 0
+        while at < len(data):
+            (length,) = struct.unpack_from("<Q", data, at)
+            found.append(data[at + 12:at + 12 + length])
+            at += 16 + length
+        self.assertEqual(at, len(data))
+        self.assertEqual(crc32c(b"123456789"), 0xE3069283)
+        crc = crc32c(found[0])
+        self.assertEqual(struct.unpack_from("<I", data, 12 + len(found[0]))[0], ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF)
+        self.assertIn(b"brain.Event:2", found[0])
+        losses = [struct.unpack_from("<f", event, event.index(b"train/loss") + 11)[0] for event in found if b"train/loss" in event]
+        self.assertEqual(losses, [struct.unpack("<f", struct.pack("<f", line["loss"]))[0] for line in run.metrics(1) if line["type"] == "step"])
+        self.assertEqual(sum(b"test/accuracy" in event for event in found), 2)
+
+    def test_watching(self):
+        self.assert_one_line(self.ripieno("watch").err, "there is no run in it")
+        job = self.start("train", *sets(SMALL | {"run.sample_s": 0.05, "train.epochs": 1000}))
+        view = lambda: self.ripieno("watch").out
+        self.wait_until("both ranks", lambda: re.search(r"epoch \d+/1,000|epoch \d+/1000", view()) and "left" in view() and len(re.findall(r"^ +[01]  ", view(), re.M)) == 2)
+        self.assertRegex(view(), r"images/s .*\n\nrank +step +images/s +loss +CPU +memory +network +a step's time")
+        job.send_signal(signal.SIGINT)
+        job.wait(60)
+        done = self.train({"train.epochs": 1})
+        self.assertIn("ended", self.good("watch", done.folder, "--once"))
+        self.assertIn("100 %", self.good("watch", "--once"))
+        self.assert_one_line(self.ripieno("watch", self.folder).err, "no config.toml")
+
+    def test_samples_are_on_the_clock_of_the_steps(self):
+        run = self.train({"train.epochs": 3, "run.sample_s": 0.1})
+        for rank in range(2):
+            start, *lines = run.metrics(rank)
+            self.assertEqual((start["type"], start["schema"], start["rank"], start["ranks"], start["epochs"]), ("start", 1, rank, 2, 3))
+            times = [line["time"] for line in lines]
+            self.assertEqual(times, sorted(times))
+            samples = [line for line in lines if line["type"] == "sample"]
+            self.assertGreater(len(samples), 0)
+            self.assertGreater(sum(one["process"]["cpu_user"] for one in samples), 0)
+            self.assertGreater(samples[-1]["process"]["resident"], 10_000_000)
+        without = self.train({"run.sample_s": 0})
+        self.assertNotIn("sample", {line["type"] for line in without.metrics(0)})
+
+    def test_what_is_no_run_is_named(self):
+        (self.folder / "empty").mkdir()
+        for path, code, words in (("nowhere", USAGE, ["nowhere", "no such folder"]), ("empty", DATA, ["empty", "no summary.json"])):
+            result = self.ripieno("report", path)
+            self.assertEqual(result.code, code)
+            self.assert_one_line(result.err, *words)
+        self.assertEqual(list(self.folder.glob("*.html")), [])
+
+
+if __name__ == "__main__":
+    sys.exit(unittest.main())

@@ -1,0 +1,137 @@
+#include "ripieno/report/figures.h"
+
+#include <gtest/gtest.h>
+
+#include "ripieno/report/statistics.h"
+#include "tests/report/runs.h"
+
+namespace ripieno {
+namespace {
+
+using testing::made_run;
+using Numbers = std::vector<double>;
+
+const Series& named(const Figure& figure, const std::string& name) {
+  for (const Series& series : figure.series) {
+    if (series.name == name) return series;
+  }
+  throw std::logic_error(figure.id + " has no series " + name);
+}
+
+TEST(Figures, AccuracyIsTheMeanOverSeedsOverEpochsSecondsAndBytes) {
+  const std::vector<ripieno::Run> runs{made_run("ring", 2, 0), made_run("ring", 2, 2), made_run("fedavg", 2, 0)};
+  const Figure figure = accuracy_figure(cells(runs));
+  ASSERT_EQ(figure.series.size(), 2u);
+  const Series& ring = named(figure, "ring");
+  EXPECT_EQ(ring.x, (std::vector<Numbers>{{1, 2}, {100, 200}, {60, 120}}));  // 3 and 6 steps of 10 MB on each of 2 ranks
+  EXPECT_EQ(ring.y, (Numbers{50, 91}));
+  ASSERT_EQ(ring.spread.size(), 2u);
+  EXPECT_EQ(ring.spread[0], 0);
+  EXPECT_DOUBLE_EQ(ring.spread[1], interval95({90, 92}));
+  EXPECT_EQ(ring.sources[1].line, 10u);  // after a start, three steps, an epoch, a sample and three steps
+  EXPECT_EQ(ring.sources[1].file, runs[0].ranks[0].file);
+  EXPECT_TRUE(named(figure, "fedavg").spread.empty());
+}
+
+TEST(Figures, AnEpochThatWasNotEvaluatedIsNoPoint) {
+  std::vector<ripieno::Run> runs{made_run("ring", 2, 0)};
+  for (Metrics& rank : runs[0].ranks) rank.epochs[0].test.reset();
+  const Series series = accuracy_figure(cells(runs)).series.at(0);
+  EXPECT_EQ(series.y, (Numbers{90}));
+  EXPECT_EQ(series.x[2], (Numbers{120}));
+  for (Metrics& rank : runs[0].ranks) rank.epochs[1].test.reset();
+  EXPECT_TRUE(accuracy_figure(cells(runs)).series.empty());
+}
+
+TEST(Figures, LossIsThatOfAllSamples) {
+  std::vector<ripieno::Run> runs{made_run("ring", 2, 0)};
+  for (StepLine& step : runs[0].ranks[1].steps) {
+    step.samples *= 3;
+    step.loss += 1;
+  }
+  EXPECT_EQ(loss_figure(cells(runs)).series.at(0).y, (Numbers{2.75, 1.75}));
+}
+
+TEST(Figures, StagesAreMeansOfAWorkersStep) {
+  std::vector<ripieno::Run> runs{made_run("ring", 2, 0)};
+  runs[0].ranks.emplace_back();  // a server trains nothing
+  const Figure figure = stages_figure(cells(runs));
+  EXPECT_EQ(figure.categories, (std::vector<std::string>{"ring"}));
+  const Numbers milliseconds{1, 2, 3, 4, 0};
+  ASSERT_EQ(figure.series.size(), milliseconds.size());
+  for (std::size_t i = 0; i < milliseconds.size(); ++i) EXPECT_DOUBLE_EQ(figure.series[i].y.at(0), milliseconds[i]) << figure.series[i].name;
+  const Figure exchange = exchange_figure(cells(runs));
+  EXPECT_DOUBLE_EQ(named(exchange, "exposed").y.at(0), 4);
+  EXPECT_DOUBLE_EQ(named(exchange, "hidden").y.at(0), 5);
+}
+
+TEST(Figures, BlocksAddUpTheirSteps) {
+  const ripieno::Run run = made_run("ring", 2, 0);
+  const Figure figure = blocks_figure(run, 4);
+  EXPECT_EQ(figure.categories, (std::vector<std::string>{"0 – 3", "4 – 5"}));
+  EXPECT_DOUBLE_EQ(named(figure, "backward").y[0], 0.012);
+  EXPECT_DOUBLE_EQ(named(figure, "backward").y[1], 0.006);
+  EXPECT_EQ(named(figure, "backward").sources[1].line, run.ranks[1].steps[4].line);
+}
+
+TEST(Figures, TheParetoFrontIsOfCellsThatNoOtherBeats) {
+  std::vector<ripieno::Run> runs{made_run("much", 2, 3), made_run("little", 2, 0), made_run("worse", 2, 1)};
+  runs[1].summary.exchange_payload_sent = 1'000'000;
+  runs[2].summary.exchange_payload_sent = 500'000'000;
+  const Figure figure = bytes_figure(cells(runs));
+  ASSERT_EQ(figure.series.size(), 4u);
+  const Series& front = named(figure, "Pareto front");
+  EXPECT_EQ(front.x[0], (Numbers{1, 120}));
+  EXPECT_EQ(front.y, (Numbers{90, 93}));
+}
+
+TEST(Figures, ScalingBeginsAtTheFewestWorkers) {
+  std::vector<ripieno::Run> runs{made_run("single", 1, 0), made_run("ring", 2, 0), made_run("ring", 4, 0)};
+  runs[2].summary.images_per_second = 300;
+  const Figure speedup = speedup_figure(cells(runs)), efficiency = efficiency_figure(cells(runs));
+  const Series& strong = named(speedup, "ring, mnist-cnn, batch 64 (strong)");
+  EXPECT_EQ(strong.x[0], (Numbers{1, 2, 4}));
+  EXPECT_EQ(strong.y, (Numbers{1, 2, 3}));
+  EXPECT_EQ(named(efficiency, "ring, mnist-cnn, batch 64 (strong)").y, (Numbers{100, 100, 75}));
+  EXPECT_EQ(speedup.series.size(), 1u);  // batches of a worker are 64, 32 and 16
+
+  const std::vector<ripieno::Run> weak{made_run("ring", 2, 0, 64), made_run("ring", 4, 0, 128)};
+  EXPECT_EQ(speedup_figure(cells(weak)).series.at(0).name, "ring, mnist-cnn, batch 32 a worker (weak)");
+}
+
+TEST(Figures, CpuAndNetworkAreRates) {
+  const std::vector<ripieno::Run> runs{made_run("ring", 2, 0)};
+  const Figure cpu = cpu_figure(runs[0]), network = network_figure(runs[0]);
+  ASSERT_EQ(cpu.series.size(), 2u);
+  EXPECT_EQ(cpu.series[1].y, (Numbers{87.5, 87.5}));
+  EXPECT_EQ(network.series[0].y, (Numbers{2, 2}));
+  EXPECT_NE(network.caption.find("loopback"), std::string::npos);
+  EXPECT_EQ(named(cpu_means_figure(cells(runs)), "user").y, (Numbers{75}));
+  EXPECT_EQ(network_means_figure(cells(runs)).series.at(0).y, (Numbers{2}));
+
+  ripieno::Run apart = runs[0];
+  for (Metrics& rank : apart.ranks) {
+    for (SampleLine& sample : rank.samples) sample.bytes_sent = sample.bytes_received = 5e6;
+  }
+  EXPECT_EQ(network_figure(apart).series[0].y, (Numbers{5, 5}));
+}
+
+TEST(Figures, StalenessIsAShareOfGradients) {
+  std::vector<ripieno::Run> runs{made_run("ps-async", 2, 0), made_run("ring", 2, 0)};
+  runs[0].summary.ranks[0].staleness = std::map<std::int64_t, std::uint64_t>{{0, 1}, {2, 3}};
+  const Figure figure = staleness_figure(cells(runs));
+  EXPECT_EQ(figure.categories, (std::vector<std::string>{"0", "1", "2"}));
+  ASSERT_EQ(figure.series.size(), 1u);
+  EXPECT_EQ(figure.series[0].y, (Numbers{25, 0, 75}));
+}
+
+TEST(Cells, OfOneNameAreToldApart) {
+  const std::vector<ripieno::Run> runs{made_run("ring", 2, 0), made_run("ring", 2, 1), made_run("ring", 4, 0), made_run("ddp", 2, 0)};
+  const auto all = cells(runs);
+  ASSERT_EQ(all.size(), 3u);
+  EXPECT_EQ(all[0].size(), 2u);
+  EXPECT_EQ(cell_names(all), (std::vector<std::string>{"ring, mnist-cnn, 2 ranks", "ring, mnist-cnn, 4 ranks", "ddp"}));
+}
+
+}  // namespace
+}  // namespace ripieno

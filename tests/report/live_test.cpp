@@ -1,0 +1,62 @@
+#include "ripieno/report/live.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/report/runs.h"
+
+namespace ripieno {
+namespace {
+
+using testing::made_run;
+
+RunNow now_of(const ripieno::Run& run, double window = 5) {
+  std::vector<const Metrics*> ranks;
+  for (const Metrics& rank : run.ranks) ranks.push_back(&rank);
+  return run_now(ranks, window);
+}
+
+TEST(RunNow, RatesAreOfTheWindow) {
+  ripieno::Run run = made_run("ring", 2, 0);  // steps of 32 samples a rank end every 30 s
+  run.ranks[0].steps.pop_back();
+  const RunNow now = now_of(run, 40);
+  ASSERT_EQ(now.ranks.size(), 2u);
+  EXPECT_EQ(now.ranks[0].steps, 5u);
+  EXPECT_DOUBLE_EQ(now.ranks[0].images_per_second, 32.0 / 30);
+  EXPECT_DOUBLE_EQ(now.images_per_second, 64.0 / 30);
+  EXPECT_EQ(now.ranks[0].loss, 1);
+  EXPECT_DOUBLE_EQ(now.ranks[0].stages.backward, 0.006);
+  EXPECT_DOUBLE_EQ(*now.ranks[0].cpu, 0.875);
+  EXPECT_DOUBLE_EQ(now.ranks[0].bytes_per_second, 2e6);
+  EXPECT_EQ(now.accuracy, 0.9);
+  // Rank 0 is the slowest: 5 of 6 steps, the last at 160 s, the first begun 10 ms before its end at 30.
+  EXPECT_DOUBLE_EQ(now.fraction, 5.0 / 6);
+  EXPECT_NEAR(*now.seconds_left, 130.01 / 5, 1e-9);
+}
+
+TEST(RunNow, HasNoRatesBeforeTheFirstSteps) {
+  ripieno::Run run = made_run("ring", 2, 0);
+  for (Metrics& rank : run.ranks) {
+    rank.steps.clear();
+    rank.epochs.clear();
+    rank.samples.clear();
+  }
+  run.ranks[1].start.reset();
+  const RunNow now = now_of(run);
+  ASSERT_EQ(now.ranks.size(), 1u);
+  EXPECT_EQ(now.ranks[0].images_per_second, 0);
+  EXPECT_FALSE(now.ranks[0].loss || now.ranks[0].cpu || now.seconds_left || now.accuracy);
+  EXPECT_EQ(now.fraction, 0);
+}
+
+TEST(RunNow, AResumedRunCountsWhatItDidItself) {
+  ripieno::Run run = made_run("ring", 1, 0);
+  run.ranks[0].start->first_epoch = 1;
+  run.ranks[0].steps.erase(run.ranks[0].steps.begin(), run.ranks[0].steps.begin() + 3);  // of the epoch before
+  run.ranks[0].steps.resize(1);                                                            // ends at 130 s
+  const RunNow now = now_of(run);
+  EXPECT_DOUBLE_EQ(now.fraction, 4.0 / 6);
+  EXPECT_NEAR(*now.seconds_left, 0.01 * 2, 1e-9);
+}
+
+}  // namespace
+}  // namespace ripieno

@@ -1,0 +1,143 @@
+#include "ripieno/report/report.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <regex>
+
+#include "ripieno/core/error.h"
+#include "ripieno/core/file.h"
+#include "tests/report/runs.h"
+
+namespace ripieno {
+namespace {
+
+using Json = nlohmann::json;
+using testing::made_run;
+
+Report report() { return report_of({made_run("ring", 2, 0), made_run("ring", 2, 1), made_run("fedavg", 2, 0)}, "a <title> & \"more\""); }
+
+std::string line_of(const std::string& text, std::size_t number) {
+  std::istringstream lines(text);
+  std::string line;
+  for (std::size_t i = 0; i < number; ++i) std::getline(lines, line);
+  return line;
+}
+
+TEST(Report, NumbersSayTheLineThatTheyAreFrom) {
+  const ripieno::Run run = made_run("ring", 2, 3);
+  const ReportTable runs = report_of({run}, "").tables.at(0);
+  const std::map<std::string, std::string> fields{{"accuracy, %", "\"accuracy\": 0.93"}, {"seed", "\"seed\": 3"}, {"ranks", "\"world_size\": 2"},
+                                                  {"backward, %", "\"backward\": 3"}, {"MB sent", "\"payload_sent\": 120000000"},
+                                                  {"by formula, MB", "\"payload_sent\": 60000000"}};
+  std::size_t found = 0;
+  for (std::size_t i = 0; i < runs.columns.size(); ++i) {
+    const auto field = fields.find(runs.columns[i].title);
+    if (field == fields.end()) continue;
+    ++found;
+    EXPECT_NE(line_of(run.summary_text, runs.rows[0][i].source->line).find(field->second), std::string::npos)
+        << field->first << ": " << line_of(run.summary_text, runs.rows[0][i].source->line);
+  }
+  EXPECT_EQ(found, fields.size());
+}
+
+TEST(Report, ThePageHoldsAllAndNothingFromElsewhere) {
+  const Report made = report();
+  const std::string page = html_page(made, "out");
+  EXPECT_NE(page.find("<title>a &lt;title&gt; &amp; &quot;more&quot;</title>"), std::string::npos);
+  EXPECT_EQ(page.find("{{"), page.find("{{", page.find("plotly.js")));  // all that stands in braces is Plotly's own
+  EXPECT_NE(page.find("href=\"../runs/ring0/summary.json#L"), std::string::npos);
+  for (const Figure& figure : made.figures) EXPECT_NE(page.find("id=\"plot-" + figure.id + "\""), std::string::npos) << figure.id;
+  const std::string head = page.substr(0, page.find("plotly.js"));
+  EXPECT_EQ(head.find("src="), std::string::npos);
+  EXPECT_EQ(head.find("http"), std::string::npos);
+  const auto begin = page.find("id=\"figures\">") + 13;
+  const Json figures = Json::parse(page.substr(begin, page.find("</script>", begin) - begin));
+  EXPECT_EQ(figures.size(), made.figures.size());
+  EXPECT_EQ(figures[0]["series"][0]["sources"][0], "../runs/ring0/metrics-0.jsonl, line 5");
+}
+
+TEST(Report, ATextThatLooksLikeMarkupEndsNothing) {
+  ripieno::Run run = made_run("</script><b>", 2, 0);
+  const std::string page = html_page(report_of({run}, "t"), "");
+  EXPECT_EQ(page.find("</script><b>"), std::string::npos);
+}
+
+TEST(Report, FormsHaveTheSameNumbers) {
+  const Report made = report();
+  const Json json = Json::parse(report_json(made));
+  EXPECT_EQ(json["figures"][0]["series"][0]["y"], (std::vector<double>{50, 90.5}));
+  const Json columns = json["tables"][0]["columns"];  // without model, data and codec, which all runs have alike
+  EXPECT_EQ(columns, (std::vector<std::string>{"run", "strategy", "ranks", "seed", "accuracy, %", "loss", "s an epoch", "images/s", "read, %", "forward, %",
+                                               "backward, %", "exchange, %", "optimise, %", "MB sent", "by formula, MB"}));
+  EXPECT_NE(json["lead"].get<std::string>().find("model mnist-cnn"), std::string::npos);
+  EXPECT_EQ(json["tables"][0]["rows"][0][4]["source"], "runs/ring0/summary.json:16");
+  const std::string csv = report_csv(made);
+  EXPECT_NE(csv.find("accuracy,ring,seconds,200,90.5,"), std::string::npos) << csv.substr(0, 3000);
+  EXPECT_NE(csv.find("\naccuracy,ring,\"MB sent, by all ranks together\",120,90.5,"), std::string::npos);
+  EXPECT_NE(csv.find(",runs/ring0/metrics-0.jsonl:10\n"), std::string::npos);
+  const std::string markdown = report_markdown(made);
+  EXPECT_NE(markdown.find("## Accuracy"), std::string::npos);
+  EXPECT_NE(markdown.find("| 90.5 "), std::string::npos);
+}
+
+class MetricsFile : public ::testing::Test {
+ protected:
+  const std::filesystem::path file_ = std::filesystem::path(::testing::TempDir()) / "metrics_test.jsonl";
+  Metrics read(const std::string& content) {
+    write_file(file_, content);
+    return read_metrics(file_);
+  }
+  std::string refused(const std::string& content) {
+    try {
+      read(content);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::data);
+      return error.what();
+    }
+    return "nothing was refused";
+  }
+  void TearDown() override { std::filesystem::remove(file_); }
+};
+
+constexpr const char* bytes = R"({"payload_sent":7,"payload_received":1,"framing_sent":2,"framing_received":3})";
+
+TEST_F(MetricsFile, IsReadBack) {
+  const Metrics metrics = read(text(
+      R"({"type":"start","schema":1,"time":0.1,"rank":1,"ranks":2,"host":"a","first_epoch":0,"epochs":3,"steps_per_epoch":9})", "\n",
+      R"({"type":"step","time":1.5,"epoch":0,"step":4,"loss":null,"samples":8,"learning_rate":0.1,"seconds":{"forward":0.25},"bytes":)", bytes, ",\"age\":3}\n",
+      R"({"type":"to come","what":1})", "\n",
+      R"({"type":"epoch","time":2,"epoch":0,"seconds":1.25,"test":{"accuracy":0.5,"loss":1},"stages":{},"bytes":)", bytes, "}\n",
+      R"({"type":"step","time":)"));
+  ASSERT_EQ(metrics.steps.size(), 1u);
+  EXPECT_EQ(metrics.start->steps_per_epoch, 9u);
+  EXPECT_EQ(metrics.steps[0].line, 2u);
+  EXPECT_TRUE(std::isnan(metrics.steps[0].loss));
+  EXPECT_EQ(metrics.steps[0].seconds.forward, 0.25);
+  EXPECT_EQ(metrics.steps[0].bytes.payload_sent, 7u);
+  EXPECT_EQ(metrics.steps[0].age, 3);
+  ASSERT_EQ(metrics.epochs.size(), 1u);
+  EXPECT_EQ(metrics.epochs[0].line, 4u);
+  EXPECT_EQ(metrics.epochs[0].test->accuracy, 0.5);
+  EXPECT_TRUE(read("").steps.empty());
+}
+
+TEST_F(MetricsFile, NamesTheLineThatIsWrong) {
+  EXPECT_EQ(refused("{\"type\":\"end\"}\nnonsense\n"), file_.string() + " line 2: not JSON");
+  EXPECT_EQ(refused("{\"type\":\"step\",\"time\":1}\n"), file_.string() + " line 1: field epoch is missing");
+  EXPECT_NE(refused("{\"type\":\"start\",\"schema\":2}\n").find("field schema must be 1: the run was made by a later version"), std::string::npos);
+  EXPECT_NE(refused("[]\n").find("must be an object"), std::string::npos);
+}
+
+TEST(Run, AFolderWithoutASummaryIsNamed) {
+  try {
+    read_run("no/such/run");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "no/such/run: is not a run's folder: it has no summary.json");
+  }
+}
+
+}  // namespace
+}  // namespace ripieno

@@ -1,0 +1,110 @@
+#include "ripieno/transport/shaped.h"
+
+#include <gtest/gtest.h>
+
+#include "ripieno/core/async.h"
+#include "ripieno/transport/simulated.h"
+#include "tests/transport/ranks.h"
+
+namespace ripieno {
+namespace {
+
+using testing::bytes;
+using testing::const_bytes;
+using testing::message;
+using testing::revoke_on_error;
+
+/// Two ranks in virtual time, over links that take no time of their own.
+struct Pair {
+  explicit Pair(Shape shape) {
+    for (int rank = 0; rank < 2; ++rank) endpoints.push_back(shaped(network.endpoint(rank), shape));
+  }
+  std::unique_ptr<Runtime> runtime = virtual_runtime(0);
+  SimulatedNetwork network{*runtime, 2, SimulatedOptions{.link = {Duration(0), Duration(0)}}};
+  std::vector<std::shared_ptr<Endpoint>> endpoints;
+};
+
+Task<> send_all(Endpoint* endpoint, int count, std::vector<Duration>* sent) {
+  for (int i = 0; i < count; ++i) {
+    std::vector<float> values(250, static_cast<float>(i));  // 1,000 bytes
+    co_await endpoint->send(1, message(250, static_cast<std::uint32_t>(i % 2)), const_bytes(values));
+    sent->push_back(endpoint->runtime().now());
+  }
+}
+
+Task<> receive_all(Endpoint* endpoint, int count, std::vector<Duration>* received) {
+  for (int i = 0; i < count; ++i) {
+    std::vector<float> values(250);
+    co_await endpoint->receive(0, message(250, static_cast<std::uint32_t>(i % 2)), bytes(values));
+    EXPECT_EQ(values[100], static_cast<float>(i));
+    received->push_back(endpoint->runtime().now());
+  }
+}
+
+TEST(Shaped, MessagesQueueAtTheCardAndArriveADelayLater) {
+  Pair pair({std::chrono::milliseconds(10), 1});  // 1,000 bytes take 8 ms
+  std::vector<Duration> sent, received;
+  pair.runtime->spawn("sender", send_all(pair.endpoints[0].get(), 4, &sent));
+  pair.runtime->spawn("receiver", receive_all(pair.endpoints[1].get(), 4, &received));
+  pair.runtime->run();
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_DOUBLE_EQ(seconds(sent[static_cast<std::size_t>(i)]), 0.008 * (i + 1));
+    EXPECT_DOUBLE_EQ(seconds(received[static_cast<std::size_t>(i)]), 0.008 * (i + 1) + 0.010);
+  }
+}
+
+TEST(Shaped, WithoutARateADelayHoldsNobodyUp) {
+  Pair pair({std::chrono::milliseconds(10), 0});
+  std::vector<Duration> sent, received;
+  pair.runtime->spawn("sender", send_all(pair.endpoints[0].get(), 3, &sent));
+  pair.runtime->spawn("receiver", receive_all(pair.endpoints[1].get(), 3, &received));
+  pair.runtime->run();
+  for (const Duration time : sent) EXPECT_EQ(time.count(), 0);
+  for (const Duration time : received) EXPECT_DOUBLE_EQ(seconds(time), 0.010);
+}
+
+TEST(Shaped, AReceiverThatDoesNotTakeOneMessageHoldsUpNoOther) {
+  auto sends = [](Endpoint* e) -> Task<> {
+    const auto endpoint = shaped(std::shared_ptr<Endpoint>(std::shared_ptr<void>(), e), {std::chrono::milliseconds(1), 0});
+    std::vector<float> big(1 << 20, 1), small(10, 2);
+    Task<> first = endpoint->send(1, message(big.size(), 0), const_bytes(big));
+    Task<> second = endpoint->send(1, message(10, 1), const_bytes(small));
+    co_await both(e->runtime(), std::move(first), std::move(second), revoke_on_error);
+    std::vector<float> done(1);
+    co_await endpoint->receive(1, message(1, 2), bytes(done));
+  };
+  auto takes = [](Endpoint* e) -> Task<> {
+    std::vector<float> big(1 << 20), small(10), done(1);
+    co_await e->receive(0, message(10, 1), bytes(small));
+    EXPECT_EQ(small[9], 2);
+    co_await e->receive(0, message(big.size(), 0), bytes(big));
+    EXPECT_EQ(big.back(), 1);
+    co_await e->send(0, message(1, 2), const_bytes(done));
+  };
+  testing::expect_no_errors(testing::run_ranks(testing::Way::tcp, {sends, takes}));
+}
+
+TEST(Shaped, AnErrorOnTheWayEndsWhoWaits) {
+  auto sends = [](Endpoint* e) -> Task<> {
+    const auto endpoint = shaped(std::shared_ptr<Endpoint>(std::shared_ptr<void>(), e), {std::chrono::milliseconds(1), 0});
+    std::vector<float> values(10);
+    co_await endpoint->send(1, message(10, 0, "one"), const_bytes(values));
+    co_await endpoint->receive(1, message(10, 3), bytes(values));
+  };
+  auto disagrees = [](Endpoint* e) -> Task<> {
+    std::vector<float> values(10);
+    co_await e->receive(0, message(10, 0, "another"), bytes(values));
+  };
+  const auto outcomes = testing::run_ranks(testing::Way::tcp, {sends, disagrees});
+  EXPECT_EQ(outcomes[0].kind, ErrorKind::peer);
+  EXPECT_EQ(outcomes[1].kind, ErrorKind::mismatch);
+}
+
+TEST(Shaped, SaysWhatItIs) {
+  Pair pair({std::chrono::milliseconds(5), 100});
+  EXPECT_NE(pair.endpoints[0]->way(1).find(", shaped to 100 Mb/s 5 ms"), std::string::npos) << pair.endpoints[0]->way(1);
+  EXPECT_FALSE(pair.endpoints[0]->has_all_reduce(message(1)));
+}
+
+}  // namespace
+}  // namespace ripieno
