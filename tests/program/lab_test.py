@@ -67,8 +67,7 @@ class LabTest(ProgramTest):
 
 class LabWithoutRootTest(ProgramTest):
     def test_rates_are_kept_in_user_space(self):
-        self.folder.chmod(0o777)
-        command = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] if os.geteuid() == 0 else []
+        command = ["unshare", "--user"] if os.geteuid() == 0 else []  # nobody, who owns root's files
         done = subprocess.run([*command, BINARY, "train", *sets(SMALL | {"workers": 2, "lab.nodes": 2, "lab.mbit_s": 500})], cwd=self.folder,
                               env=self.environment(), capture_output=True, text=True, timeout=120)
         self.assertEqual(done.returncode, 0, done.stderr)
