@@ -1,11 +1,6 @@
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <chrono>
 #include <iostream>
 #include <memory>
-#include <thread>
 
 #include "apps/ripieno/commands.h"
 #include "ripieno/core/file.h"
@@ -39,39 +34,19 @@ std::vector<Run> read_runs(const std::vector<std::string>& paths) {
   return runs;
 }
 
-/// Takes what a process has said so far out of its pipe, so that it can go on.
-void drain(const Descriptor& pipe, std::string* said) {
-  fcntl(pipe.get(), F_SETFL, O_NONBLOCK);
-  char chunk[4096];
-  for (ssize_t got; (got = read(pipe.get(), chunk, sizeof chunk)) > 0;) said->append(chunk, static_cast<std::size_t>(got));
-}
-
-/// Draws a figure of the page with Chromium.
+/// Draws a figure of the page with Chromium, started as for a server without a screen. It does not run as root with its sandbox; the page
+/// is our own.
 void draw(const fs::path& page, const std::string& figure, const fs::path& png) {
-  // 1. Started as for a server without a screen. It does not run as root with its sandbox; the page is our own.
   const std::vector<std::string> command{"chromium", "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--force-device-scale-factor=2",
                                          "--window-size=1000,560", "--virtual-time-budget=4000", "--screenshot=" + fs::absolute(png).string(),
                                          "file://" + fs::absolute(page).string() + "#only=" + figure};
-  Process chromium;
   try {
-    chromium = start_process(command, {}, false);
+    run_tool(command);
   } catch (const Error& error) {
+    if (error.kind() != ErrorKind::usage) throw;
     fail(ErrorKind::usage, "--format png draws with Chromium, which cannot be run (", error.what(), "): install it (apt-get install chromium), or take --format html");
   }
-  // 2. It ends by itself.
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);
-  std::string output, errors;
-  while (!reap(chromium.pid)) {
-    drain(chromium.output, &output);
-    drain(chromium.errors, &errors);
-    if (std::chrono::steady_clock::now() > deadline) {
-      kill_and_reap(chromium.pid);
-      fail(ErrorKind::io, png.string(), ": Chromium did not draw it within a minute");
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  }
-  drain(chromium.errors, &errors);
-  if (!fs::exists(png)) fail(ErrorKind::io, png.string(), ": Chromium drew nothing; it said: ", errors.empty() ? "nothing" : errors);
+  if (!fs::exists(png)) fail(ErrorKind::io, png.string(), ": Chromium drew nothing");
 }
 
 void write_pngs(const Report& report, const fs::path& folder) {
@@ -90,7 +65,7 @@ void write_pngs(const Report& report, const fs::path& folder) {
 void write_events(const std::vector<Run>& runs, const fs::path& folder) {
   for (const Run& run : runs) {
     for (std::size_t rank = 0; rank < run.ranks.size(); ++rank) {
-      const fs::path place = folder / fs::absolute(run.folder).lexically_normal().filename() / text("rank-", rank);
+      const fs::path place = folder / folder_name(run.folder) / text("rank-", rank);
       create_folders(place);
       write_file(place / "events.out.tfevents.0.ripieno", tensorboard_events(run.ranks[rank]));
     }

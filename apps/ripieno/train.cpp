@@ -129,6 +129,7 @@ void find_data(Settings& settings) {
 TrainResult train(const Settings& asked, const std::string& resume, const Zoo& zoo, ProgressBar& progress) {
   const Settings settings = without_namespaces(asked, progress);
   const RunFolder folder = RunFolder::create(settings);
+  if (settings.to_toml() != asked.to_toml()) write_file(folder.asked(), asked.to_toml());
   if (!resume.empty()) write_file(folder.path() / "resumed_from", resume + "\n");
   const bool simulated = settings.get<std::string>("transport.kind") == "simulated";
   std::vector<Summary> ranks = simulated ? run_virtually(settings, folder, resume, zoo, progress)

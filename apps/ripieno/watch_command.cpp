@@ -12,6 +12,7 @@
 #include "ripieno/core/error.h"
 #include "ripieno/report/format.h"
 #include "ripieno/report/live.h"
+#include "ripieno/report/run.h"
 #include "ripieno/report/table.h"
 
 namespace ripieno {
@@ -73,7 +74,7 @@ class Watch {
 
  private:
   std::string head(const RunNow& now) const {
-    const std::string name = run_.filename().empty() ? run_.parent_path().filename().string() : run_.filename().string();
+    const std::string name = folder_name(run_);
     if (now.ranks.empty()) return name + ": its workers have not begun yet\n";
     std::uint32_t epoch = 0;
     for (const RankNow& rank : now.ranks) epoch = std::max(epoch, rank.epoch);

@@ -164,7 +164,7 @@ Task<> run_rank(RankTask task, const Zoo* zoo, std::shared_ptr<CountedEndpoint> 
     const std::string asked = task.settings.to_toml();
     const std::string chosen = co_await choose_exchange(&task.settings, zoo, group);
     if (rank == 0 && !chosen.empty()) {
-      write_file(task.folder.asked(), asked);
+      if (!std::filesystem::exists(task.folder.asked())) write_file(task.folder.asked(), asked);
       write_file(task.folder.config(), task.settings.to_toml());
       task.report({{"type", "note"}, {"text", chosen}});
     }

@@ -20,6 +20,8 @@
 namespace ripieno {
 namespace {
 
+constexpr int longest_silence_ms = 60'000;  // of a tool
+
 std::string reason(int error) { return std::generic_category().message(error); }
 
 /// Of a network namespace; none for "".
@@ -169,8 +171,12 @@ std::string run_tool(const std::vector<std::string>& command) {
   std::string output, errors;
   std::array<std::pair<const Descriptor*, std::string*>, 2> pipes{{{&process.output, &output}, {&process.errors, &errors}}};
   std::array<pollfd, 2> waits{{{process.output.get(), POLLIN, 0}, {process.errors.get(), POLLIN, 0}}};
-  while (waits[0].fd >= 0 || waits[1].fd >= 0) {
-    if (poll(waits.data(), waits.size(), -1) < 0 && errno != EINTR) break;
+  bool silent = false;
+  while (!silent && (waits[0].fd >= 0 || waits[1].fd >= 0)) {
+    const int ready = poll(waits.data(), waits.size(), longest_silence_ms);
+    if (ready < 0 && errno != EINTR) break;
+    silent = ready == 0;
+    if (ready <= 0) continue;
     for (std::size_t i = 0; i < pipes.size(); ++i) {
       if (waits[i].fd < 0 || waits[i].revents == 0) continue;
       std::array<char, 4096> chunk;
@@ -179,6 +185,7 @@ std::string run_tool(const std::vector<std::string>& command) {
       if (got == 0 || (got < 0 && errno != EINTR)) waits[i].fd = -1;
     }
   }
+  if (silent) kill(-process.pid, SIGKILL);
   int status = 0;
   while (waitpid(process.pid, &status, 0) < 0 && errno == EINTR) {
   }
@@ -186,7 +193,7 @@ std::string run_tool(const std::vector<std::string>& command) {
   std::string words;
   for (const std::string& word : command) words += (words.empty() ? "" : " ") + word;
   std::replace(errors.begin(), errors.end(), '\n', ' ');
-  fail(ErrorKind::io, words, ": ", errors.empty() ? "failed" : errors);
+  fail(ErrorKind::io, words, ": ", silent ? "killed, as it said nothing for a minute; before: " : "", errors.empty() ? "failed" : errors);
 }
 
 InNetwork::InNetwork(const std::string& network) {

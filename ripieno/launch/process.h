@@ -49,7 +49,7 @@ Process start_process(const std::vector<std::string>& command,
                       const ProcessPlace& place = {});
 
 /// Runs a tool to its end and returns what it said on standard output. Error(io) with what it said on standard error where it ends with
-/// another code than 0; else as start_process().
+/// another code than 0, or is killed because it says nothing for a minute; else as start_process().
 std::string run_tool(const std::vector<std::string>& command);
 
 /// The calling thread is in a network namespace, as `ip netns` names it, as long as this lives; sockets stay where they were made. ""

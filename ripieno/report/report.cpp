@@ -12,8 +12,6 @@
 namespace ripieno {
 namespace {
 
-std::string link_name(const Run& run) { return run.folder.filename().empty() ? run.folder.parent_path().filename().string() : run.folder.filename().string(); }
-
 /// To four figures.
 std::string number(double value) {
   if (!std::isfinite(value)) return "–";
@@ -46,7 +44,7 @@ ReportTable runs_table(const std::vector<Run>& runs) {
     const Summary& one = run.summary;
     std::vector<ReportCell> row;
     const auto add = [&](const std::string& text, const std::vector<std::string>& field) { row.push_back({text, run.source(field)}); };
-    add(link_name(run), {"name"});
+    add(folder_name(run.folder), {"name"});
     add(one.strategy, {"strategy"});
     add(one.model, {"model"});
     add(one.dataset, {"dataset"});

@@ -8,6 +8,11 @@
 
 namespace ripieno {
 
+std::string folder_name(const std::filesystem::path& folder) {
+  const auto whole = std::filesystem::absolute(folder).lexically_normal();
+  return (whole.has_filename() ? whole : whole.parent_path()).filename().string();
+}
+
 std::vector<int> Run::workers() const {
   std::vector<int> found;
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {

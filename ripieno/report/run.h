@@ -11,6 +11,9 @@
 
 namespace ripieno {
 
+/// "0007-ring-n2", also of "runs/0007-ring-n2/" and of "." in it.
+std::string folder_name(const std::filesystem::path& folder);
+
 struct Run {
   std::filesystem::path folder;
   Summary summary;

@@ -11,22 +11,9 @@
 #include "ripieno/strategy/compute_profile.h"
 #include "ripieno/strategy/learner.h"
 #include "ripieno/train/flat_model.h"
+#include "ripieno/train/precision.h"
 
 namespace ripieno {
-
-enum class Precision : std::uint8_t {
-  fp32,
-  fp64,  ///< for tests of exactness
-  bf16,  ///< forward and backward under autocast; parameters, gradients and optimiser in fp32
-  fp16,  ///< the same, with a loss scale
-};
-
-/// Throws Error(usage) on an unknown name.
-Precision find_precision(const std::string& name);
-
-/// False where this processor is known to have no instructions for it: LibTorch then computes by way of fp32, which takes longer
-/// than fp32 itself.
-bool has_instructions(Precision precision);
 
 /// Of each image in evaluation, whose logits are averaged (Jordan, arXiv:2404.00498, 2024).
 enum class TestViews : std::uint8_t {

@@ -75,6 +75,15 @@ class LabWithoutRootTest(ProgramTest):
         summary = (next(self.folder.glob("runs/*")) / "summary.json").read_text()
         self.assertIn("shaped to 500 Mb/s", summary)
 
+    def test_its_cells_are_known_again(self):
+        (self.folder / "cell.toml").write_text('strategy = "ring"\nworkers = 2\nbatch.per_worker = 64\ndata.train_samples = 250\ndata.test_samples = 50\n'
+                                               'lab.nodes = 2\nlab.mbit_s = 500\n')
+        command = ["unshare", "--user"] if os.geteuid() == 0 else []
+        for expected in (0, 1):
+            done = subprocess.run([*command, BINARY, "compare", "cell.toml"], cwd=self.folder, env=self.environment(), capture_output=True, text=True, timeout=120)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(done.stderr.count("done before"), expected)
+
 
 if __name__ == "__main__":
     sys.exit(unittest.main())

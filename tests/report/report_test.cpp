@@ -130,6 +130,10 @@ TEST_F(MetricsFile, NamesTheLineThatIsWrong) {
   EXPECT_NE(refused("[]\n").find("must be an object"), std::string::npos);
 }
 
+TEST(Run, AFolderHasANameHoweverItIsGiven) {
+  for (const char* path : {"runs/0007-ring", "runs/0007-ring/", "/tmp/0007-ring/.", "./0007-ring"}) EXPECT_EQ(folder_name(path), "0007-ring") << path;
+}
+
 TEST(Run, AFolderWithoutASummaryIsNamed) {
   try {
     read_run("no/such/run");

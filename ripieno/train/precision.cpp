@@ -1,0 +1,46 @@
+#include "ripieno/train/precision.h"
+
+#include <ATen/autocast_mode.h>
+#include <ATen/cpu/Utils.h>
+
+#include "ripieno/core/error.h"
+
+namespace ripieno {
+
+Precision find_precision(const std::string& name) {
+  if (name == "fp32") return Precision::fp32;
+  if (name == "fp64") return Precision::fp64;
+  if (name == "bf16") return Precision::bf16;
+  if (name == "fp16") return Precision::fp16;
+  fail(ErrorKind::usage, "there is no precision \"", name, "\"; the precisions are fp32, fp64, bf16, fp16");
+}
+
+bool has_instructions(Precision precision) {
+  if (precision != Precision::bf16 && precision != Precision::fp16) return true;
+  const auto found = at::cpu::get_cpu_capabilities();
+  const auto has = [&](const char* name) { return found.contains(name) && found.at(name).isBool() && found.at(name).toBool(); };
+  if (!found.contains("avx2")) return true;  // no x86: not known
+  return precision == Precision::bf16 ? has("avx512_bf16") || has("amx_bf16") : has("avx512_fp16") || has("amx_fp16");
+}
+
+Autocast::Autocast(Precision precision)
+    : on_(precision == Precision::bf16 || precision == Precision::fp16), before_(at::autocast::is_autocast_enabled(at::kCPU)) {
+  if (!on_) return;
+  at::autocast::set_autocast_dtype(at::kCPU, precision == Precision::bf16 ? at::kBFloat16 : at::kHalf);
+  at::autocast::set_autocast_enabled(at::kCPU, true);
+}
+
+Autocast::~Autocast() {
+  if (!on_) return;
+  at::autocast::set_autocast_enabled(at::kCPU, before_);
+  at::autocast::clear_cache();
+}
+
+void compute_in(torch::nn::Module& model, torch::ScalarType type) {
+  for (torch::Tensor& tensor : model.parameters()) tensor.set_data(tensor.to(type));
+  for (torch::Tensor& tensor : model.buffers()) {
+    if (tensor.is_floating_point()) tensor.set_data(tensor.to(type));
+  }
+}
+
+}  // namespace ripieno
