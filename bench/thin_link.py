@@ -31,6 +31,9 @@ class Task:
         self.batch, self.epochs, self.rate, self.optimiser, self.recipe, self.thin = batch, epochs, rate, optimiser, recipe, thin
         self.steps = -(-samples // (2 * batch)) * epochs
 
+    def what(self):
+        return f"two workers, {self.model}, {MBIT} Mb/s, {self.wanted:g} % of {self.data}"
+
     def settings(self, folder, more):
         return {"model": self.model, "data.name": self.data, "data.folder": folder, "batch.global": 2 * self.batch,
                 "train.epochs": self.epochs, "train.precision": ripieno.precision(), "learning_rate.base": self.rate,
@@ -98,14 +101,16 @@ def accuracy(task, seed, data, more):
 def rows(options):
     data, found, raw = comparison.real_data_folder(options), [], {}
     small = {"data.train_samples": 500, "data.test_samples": 100, "train.epochs": 1} if options.quick else {}
+    # The long runs first, which are kept: what is timed wants a quiet machine, and can begin again.
+    seeds = {}
     for task in TASKS:
-        what = f"two workers, {task.model}, {MBIT} Mb/s, {task.wanted:g} % of {task.data}"
-        comparison.say(what)
+        comparison.say(task.what())
         asked = task.settings("", {"workers": 2} | task.thin | small | options.sets)
-        seeds = kept.rounds(f"{NAME}-{task.model}", options, 1 if options.quick else task.seeds, asked,
-                            {"Ripieno": lambda seed: {"accuracy": accuracy(task, seed, data, small | options.sets)}})
-        reached = kept.values(seeds, "Ripieno", "accuracy")
-        comparison.say(f"  accuracies {reached}")
+        seeds[task] = kept.rounds(f"{NAME}-{task.model}", options, 1 if options.quick else task.seeds, asked,
+                                  {"Ripieno": lambda seed: {"accuracy": accuracy(task, seed, data, small | options.sets)}})
+    for task in TASKS:
+        reached = kept.values(seeds[task], "Ripieno", "accuracy")
+        comparison.say(f"{task.what()}: reached {reached}; a step's time, side by side")
         with Network(2, MBIT) as net:
             sides = Sides(task, options, net, data).all()
             rounds = alternate(sides, options.repetitions)
@@ -115,10 +120,10 @@ def rows(options):
         best = min(others, key=lambda name: statistics.median(values(rounds, name, "step_s")))
         for name in ("DDP, default", *others, "A/A"):
             wanted = WANTED_DEFAULT if name == "DDP, default" else WANTED_BEST if name == best else None
-            found.append(Row(NAME, what, name + (", the best" if name == best else ""),
+            found.append(Row(NAME, task.what(), name + (", the best" if name == best else ""),
                              ratio(values(rounds, name, "step_s"), own).times(task.steps), "s", options.repetitions, wanted))
-        found.append(stated(NAME, f"{what}, least of {len(reached)} runs", task.wanted, min(reached), "%", 1,
-                            kept.places(seeds)))
+        found.append(stated(NAME, f"{task.what()}, least of {len(reached)} runs", task.wanted, min(reached), "%", 1,
+                            kept.places(seeds[task])))
     comparison.keep(NAME, raw)
     return found
 

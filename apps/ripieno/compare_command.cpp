@@ -10,12 +10,14 @@
 #include "apps/ripieno/train.h"
 #include "ripieno/core/file.h"
 #include "ripieno/report/compare.h"
+#include "ripieno/report/published.h"
+#include "ripieno/report/table.h"
 
 namespace ripieno {
 namespace {
 
 /// The finished run that was asked for with these very settings among the run folders, if there is one.
-std::optional<Summary> find_done(const Settings& settings) {
+std::optional<TrainResult> find_done(const Settings& settings) {
   const std::filesystem::path runs = settings.get<std::string>("run.folder");
   if (!std::filesystem::is_directory(runs)) return {};
   const std::string wanted = settings.to_toml();
@@ -25,7 +27,7 @@ std::optional<Summary> find_done(const Settings& settings) {
     if (!std::filesystem::exists(run.summary())) continue;
     if (std::filesystem::exists(run.path() / "resumed_from")) continue;  // a part of a run
     const bool chose = std::filesystem::exists(run.asked());
-    if (read_file(chose ? run.asked() : run.config()) == wanted) return read_summary(run.summary());
+    if (read_file(chose ? run.asked() : run.config()) == wanted) return TrainResult{run.path(), read_summary(run.summary())};
   }
   return {};
 }
@@ -33,14 +35,30 @@ std::optional<Summary> find_done(const Settings& settings) {
 /// Leaves only the cells of these names. Throws Error(usage) that lists the names where there is no such cell.
 void keep(const std::vector<std::string>& names, const std::string& path, Recipe& recipe) {
   std::string known;
-  for (const Cell& cell : recipe.cells) {
+  for (const RecipeCell& cell : recipe.cells) {
     if (cell.seed_index == 0) known += (known.empty() ? "" : ", ") + cell.name;
   }
   for (const std::string& name : names) {
-    const bool is_there = std::any_of(recipe.cells.begin(), recipe.cells.end(), [&](const Cell& cell) { return cell.name == name; });
+    const bool is_there = std::any_of(recipe.cells.begin(), recipe.cells.end(), [&](const RecipeCell& cell) { return cell.name == name; });
     if (!is_there) fail(ErrorKind::usage, "--only ", name, ": ", path, " has no such cell; its cells are ", known);
   }
-  std::erase_if(recipe.cells, [&](const Cell& cell) { return std::find(names.begin(), names.end(), cell.name) == names.end(); });
+  std::erase_if(recipe.cells, [&](const RecipeCell& cell) { return std::find(names.begin(), names.end(), cell.name) == names.end(); });
+}
+
+void print_published(const std::vector<Published>& published, const std::vector<std::filesystem::path>& folders) {
+  std::vector<Run> runs;
+  for (const auto& folder : folders) runs.push_back(read_run(folder));
+  for (const Published& one : published) {
+    const ReportTable found = published_table(one, runs, "published");
+    Table table;
+    for (const auto& column : found.columns) table.column(column.title, column.is_text ? Align::left : Align::right);
+    for (const auto& row : found.rows) {
+      std::vector<std::string> cells;
+      for (const ReportCell& cell : row) cells.push_back(cell.text);
+      table.row(std::move(cells));
+    }
+    std::cout << "\n" << one.title << "\n" << table.str() << (one.note.empty() ? "" : one.note + "\n");
+  }
 }
 
 struct CompareArguments : RecipeArguments {
@@ -50,30 +68,30 @@ struct CompareArguments : RecipeArguments {
 void run(const CompareArguments& arguments, const CommandContext& context) {
   Recipe recipe = load_recipe(arguments.recipe, arguments.sets, arguments.scale);
   if (!arguments.only.empty()) keep(arguments.only, arguments.recipe, recipe);
-  for (Cell& cell : recipe.cells) {
+  for (RecipeCell& cell : recipe.cells) {
     find_data(cell.settings);
     settle_measure(&cell.settings);
     cell.settings.assign("run.name", cell.name, {"the grid"});
   }
   if (arguments.print_config) {
-    for (const Cell& cell : recipe.cells) std::cout << "# " << cell.name << "\n" << cell.settings.print() << "\n";
+    for (const RecipeCell& cell : recipe.cells) std::cout << "# " << cell.name << "\n" << cell.settings.print() << "\n";
     return;
   }
-  for (const Cell& cell : recipe.cells) check_job(cell.settings, context.zoo);
+  for (const RecipeCell& cell : recipe.cells) check_job(cell.settings, context.zoo);
 
   if (!recipe.title.empty()) std::cerr << recipe.title << "\n";
   ProgressBar progress = ProgressBar::automatic();
   std::vector<Summary> summaries;
+  std::vector<std::filesystem::path> folders;
   std::size_t number = 0;
-  for (const Cell& cell : recipe.cells) {
+  for (const RecipeCell& cell : recipe.cells) {
     const std::string title = text(++number, "/", recipe.cells.size(), " ", cell.name);
     progress.title(title);
-    if (const auto done = find_done(cell.settings)) {
-      std::cerr << title << ": done before\n";
-      summaries.push_back(*done);
-    } else {
-      summaries.push_back(train(cell.settings, "", context.zoo, progress).summary);
-    }
+    std::optional<TrainResult> done = find_done(cell.settings);
+    if (done) std::cerr << title << ": done before\n";
+    if (!done) done = train(cell.settings, "", context.zoo, progress);
+    summaries.push_back(done->summary);
+    folders.push_back(done->folder);
   }
   if (context.format == "json") {
     std::cout << "[\n";
@@ -85,6 +103,7 @@ void run(const CompareArguments& arguments, const CommandContext& context) {
     std::cout << "]\n";
   } else {
     std::cout << compare_table(summaries);
+    if (!recipe.published.empty()) print_published(recipe.published, folders);
   }
 }
 

@@ -155,6 +155,8 @@ SimulatedOptions simulated_of(const Settings& settings) {
   return options;
 }
 
+bool is_replayed(const Settings& settings) { return settings.get<std::string>("train.compute") == "replay"; }
+
 std::uint32_t batch_of(const Settings& settings) {
   const auto workers = settings.get<std::uint32_t>("workers");
   const auto global = settings.get<std::uint32_t>("batch.global"), per_worker = settings.get<std::uint32_t>("batch.per_worker");
@@ -219,9 +221,9 @@ std::unique_ptr<TorchLearner> make_learner(const Settings& settings, const Zoo& 
   options.threads = compute_threads(settings);
   options.seed = seed;
   options.worker = sampling.worker;
-  options.replay = std::move(replay);
   const auto slow = settings.get<std::vector<double>>("simulated.slow");
   const double factor = static_cast<std::size_t>(rank) < slow.size() ? slow[rank] : 1;
+  if (replay) options.replay = slowed(std::move(*replay), runtime.is_virtual() ? factor : 1);
   options.image_cost = from_seconds(settings.get<double>("simulated.image_us") * 1e-6 * factor);
 
   torch::manual_seed(seed);
@@ -254,8 +256,9 @@ void check_job(const Settings& settings, const Zoo& zoo) {
   if (const double dropout = settings.get<double>("train.dropout"); dropout < 0 && dropout != -1) {
     fail(ErrorKind::usage, "train.dropout = ", dropout, "; give a rate from 0 to below 1, or -1 for each layer's own");
   }
-  if (simulated && settings.get<std::string>("train.compute") == "replay") {
-    fail(ErrorKind::usage, "train.compute = replay: times are measured on this machine, and transport.kind = simulated has a time of its own; leave one of them out");
+  if (simulated && is_replayed(settings) && settings.is_set("simulated.image_us")) {
+    fail(ErrorKind::usage, "train.compute = replay and simulated.image_us = ", settings.get<double>("simulated.image_us"),
+         ": computing is charged what was measured here, or what is stated; leave one of them out");
   }
   check_codec(plan.exchange.codec);
   check_shares(settings.get<std::vector<double>>("batch.shares"), settings.get<int>("workers"));

@@ -21,6 +21,9 @@ int ranks_of(const Settings& settings);
 
 Plan plan_of(const Settings& settings);
 
+/// Whether measured times are waited for, or charged, in place of computing.
+bool is_replayed(const Settings& settings);
+
 /// A group of all ranks, on nodes as the settings say.
 Group group_of(const Settings& settings, std::shared_ptr<Endpoint> endpoint);
 

@@ -6,6 +6,7 @@
 
 #include "apps/ripieno/toml_value.h"
 #include "ripieno/core/file.h"
+#include "ripieno/report/measures.h"
 
 namespace ripieno {
 namespace {
@@ -161,8 +162,8 @@ std::string name_part(const std::string& key, const Value& value) {
 bool is_single(const Settings& settings) { return settings.get<std::string>("strategy") == "single"; }
 
 /// The cell at one combination of a grid's values, still with the recipe's own seed.
-Cell make_cell(const Settings& base, const Grid& grid, const std::vector<std::size_t>& choice, const std::vector<std::string>& varying) {
-  Cell cell;
+RecipeCell make_cell(const Settings& base, const Grid& grid, const std::vector<std::size_t>& choice, const std::vector<std::string>& varying) {
+  RecipeCell cell;
   cell.settings = base;
   for (std::size_t i = 0; i < grid.size(); ++i) {
     cell.settings.assign(grid[i].key, grid[i].values[choice[i]], grid[i].origin);
@@ -177,6 +178,9 @@ Cell make_cell(const Settings& base, const Grid& grid, const std::vector<std::si
     cell.varies.emplace_back(key, shown(value));
     if (!cell.name.empty()) cell.name += '-';
     cell.name += name_part(key, value);
+  }
+  if (std::any_of(grid.begin(), grid.end(), [](const Axis& axis) { return axis.key == "run.name"; })) {
+    cell.name = name_part("run.name", cell.settings.value("run.name"));
   }
   if (cell.name.empty()) {
     const char* key = cell.settings.get<std::string>("run.name").empty() ? "strategy" : "run.name";
@@ -194,7 +198,57 @@ bool next_choice(const Grid& grid, std::vector<std::size_t>& choice) {
   return false;
 }
 
-void check_cell(const Cell& cell, bool of_grid) {
+std::string read_word(const toml::table& table, const char* key, const std::string& name, const std::string& otherwise) {
+  const toml::node* node = table.get(key);
+  if (!node) return otherwise;
+  if (!node->is_string()) fail(ErrorKind::usage, Origin{name, node->source().begin.line, node->source().begin.column}.place(), ": ", key, " must be a string");
+  return node->as_string()->get();
+}
+
+/// A number, or an array of numbers.
+std::vector<double> read_numbers(const Leaf& leaf) {
+  if (leaf.node->is_number()) return {*leaf.node->value<double>()};
+  const auto value = to_value(*leaf.node);
+  const auto* numbers = value ? std::get_if<std::vector<double>>(&*value) : nullptr;
+  if (!numbers) fail(ErrorKind::usage, leaf.origin.place(), ": ", leaf.key, " must be numbers, one for each of measures");
+  return *numbers;
+}
+
+Published read_published(const toml::table& table, const std::string& name) {
+  const std::string place = Origin{name, table.source().begin.line, table.source().begin.column}.place();
+  for (const auto& [key, node] : table) {
+    if (key != "title" && key != "note" && key != "measures" && key != "rows") {
+      fail(ErrorKind::usage, Origin{name, key.source().begin.line, key.source().begin.column}.place(), ": in [[published]], there is no ", key.str(),
+           "; it may have title, note, measures and rows");
+    }
+  }
+  Published found;
+  found.title = read_word(table, "title", name, "published");
+  found.note = read_word(table, "note", name, "");
+  const toml::array* its_measures = table["measures"].as_array();
+  const toml::table* rows = table["rows"].as_table();
+  if (!its_measures || its_measures->empty() || !rows || rows->empty()) {
+    fail(ErrorKind::usage, place, ": [[published]] needs measures, an array of names, and rows: a cell's name = its numbers");
+  }
+  for (const toml::node& one : *its_measures) {
+    try {
+      found.measures.emplace_back(find_measure(one.value_or(std::string())).name);
+    } catch (const Error& error) {
+      fail(error.kind(), place, ": ", error.what());
+    }
+  }
+  for (const Leaf& leaf : leaves(*rows, name)) {
+    found.rows.emplace_back(leaf.key, read_numbers(leaf));
+    const std::size_t count = found.rows.back().second.size();
+    if (count != found.measures.size()) {
+      fail(ErrorKind::usage, leaf.origin.place(), ": ", leaf.key, " has ", count, count == 1 ? " number" : " numbers", " for ", found.measures.size(),
+           " measures; write nan for what was not published");
+    }
+  }
+  return found;
+}
+
+void check_cell(const RecipeCell& cell, bool of_grid) {
   try {
     cell.settings.check();
   } catch (const Error& error) {
@@ -227,8 +281,12 @@ Recipe load_recipe_text(std::string_view toml, const std::string& name, const st
   }
   if (const toml::node* seeds = table.get("seeds")) recipe.seeds = read_seeds(*seeds, origin(*seeds));
   std::vector<Grid> grids = read_grids(table.get("grid"), name);
+  if (const toml::node* published = table.get("published")) {
+    if (!published->is_array_of_tables()) fail(ErrorKind::usage, origin(*published).place(), ": published must be tables: write [[published]]");
+    for (const toml::node& one : *published->as_array()) recipe.published.push_back(read_published(*one.as_table(), name));
+  }
   Settings base;
-  base.load_text(toml, name, {"title", "seeds", "grid", "scale"});
+  base.load_text(toml, name, {"title", "seeds", "grid", "scale", "published"});
   if (const toml::table* scales = table["scale"].as_table()) {
     for (const auto& [key, one] : *scales) {  // also those that nobody asks for must be right
       Settings tried = base;
@@ -246,12 +304,12 @@ Recipe load_recipe_text(std::string_view toml, const std::string& name, const st
   for (const Grid& grid : grids) {
     std::vector<std::size_t> choice(grid.size(), 0);
     do {
-      const Cell cell = make_cell(base, grid, choice, varies);
+      const RecipeCell cell = make_cell(base, grid, choice, varies);
       check_cell(cell, !varies.empty());
       // One worker is the same run for every number of workers in the grid.
       if (is_single(cell.settings) && !single_runs.emplace(cell.settings.to_toml(), cell.name).second) continue;
       for (int i = 0; i < recipe.seeds; ++i) {
-        Cell& one = recipe.cells.emplace_back(cell);
+        RecipeCell& one = recipe.cells.emplace_back(cell);
         one.seed_index = i;
         const auto seed = cell.settings.get<std::int64_t>("seed");
         if (i > 0) one.settings.assign("seed", seed + i, {"seeds"});

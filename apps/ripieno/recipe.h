@@ -6,8 +6,11 @@
 //   "exchange.codec" = ["fp32", "fp16"]
 //   [scale.quick]         settings in place of the recipe's, where --scale quick asks for it; also seeds and grids:
 //   train.epochs = 1      a key that a scale sets is no longer varied by the recipe's grids, and a scale's grids replace them
+//   [[published]]         what others have published of it, for `compare` and `report` to show beside:
+//   title = "...", note = "...", measures = ["s_epoch", "accuracy"]   names of ripieno/report/measures.h
+//   rows.ring = [1.5, 98.2]   a cell's name, and a number a measure (nan: none)
 // It is then a list of runs, its cells: the product of the grid's values in file order (the first key changes slowest),
-// with the seeds innermost. Several grids, [[grid]] each, are run one after the other; what one leaves out is as above them.
+// with the seeds innermost. A grid that has run.name gives its cells that name. Several grids, [[grid]] each, are run one after the other; what one leaves out is as above them.
 #pragma once
 
 #include <filesystem>
@@ -16,10 +19,11 @@
 #include <vector>
 
 #include "apps/ripieno/settings.h"
+#include "ripieno/report/published.h"
 
 namespace ripieno {
 
-struct Cell {
+struct RecipeCell {
   /// From the values that vary, fit for a folder's name: "ring-fp16", "ring-workers4". Cells that differ in their seed
   /// alone share it. Where nothing varies: run.name, or else the strategy.
   std::string name;
@@ -30,8 +34,9 @@ struct Cell {
 
 struct Recipe {
   std::string title;  ///< empty: none
-  std::vector<Cell> cells;
+  std::vector<RecipeCell> cells;
   int seeds = 1;
+  std::vector<Published> published;
 };
 
 /// Reads a recipe, takes a `scale` of its where one is asked for, applies `sets` (KEY=VALUE each, as Settings::set; a key of the grid is then no longer varied, and

@@ -21,9 +21,13 @@ using Json = nlohmann::json;
 /// All that a pass's time and its buckets depend on.
 std::string what_is_measured(const Settings& s) {
   const std::string processor = Json::parse(environment_json()).value("processor", "");
-  return text(processor, ", model ", s.get<std::string>("model"), ", data ", s.get<std::string>("data.name"), ", batch ", batch_of(s), " of ", s.get<int>("workers"),
-              " workers by ", s.get<std::string>("strategy"), ", ", s.get<std::string>("train.precision"), ", channels last ", s.get<bool>("train.channels_last"), ", threads ",
-              s.get<int>("train.threads"), ", in ", s.get<int>("train.accumulate"), " parts, buckets of ", s.get<double>("exchange.bucket_mb"), " MB");
+  const auto workers = s.get<std::uint32_t>("workers");
+  const bool shared = strategy_of(s).data == DataUse::global_batches;
+  std::string images = std::to_string(shared ? (batch_of(s) + workers - 1) / workers : batch_of(s));
+  for (const double share : s.get<std::vector<double>>("batch.shares")) images += text(" : ", share);
+  return text(processor, ", model ", s.get<std::string>("model"), ", data ", s.get<std::string>("data.name"), ", images ", images, ", ", s.get<std::string>("train.precision"),
+              ", channels last ", s.get<bool>("train.channels_last"), ", threads ", s.get<int>("train.threads"), ", in ", s.get<int>("train.accumulate"), " parts, buckets of ",
+              s.get<double>("exchange.bucket_mb"), " MB");
 }
 
 /// Where it is kept; "" where nothing is.
@@ -47,22 +51,36 @@ Task<ComputeProfile> measured(Settings settings, const Zoo* zoo, Runtime* runtim
   co_return co_await std::move(measuring);
 }
 
+/// Kept from before, or measured now and kept. `runtime`: of the real clock.
+Task<ComputeProfile> known_profile(Settings settings, const Zoo* zoo, Runtime* runtime) {
+  const std::string what = what_is_measured(settings);
+  const std::filesystem::path place = place_of(what, settings);
+  if (const auto before = kept(place, what)) co_return *before;
+  const ComputeProfile profile = co_await measured(settings, zoo, runtime);
+  if (!place.empty()) {
+    create_folders(place.parent_path());
+    write_file(place, Json{{"of", what}, {"numbers", numbers_of(profile)}}.dump(1) + "\n");
+  }
+  co_return profile;
+}
+
+Task<> put(Task<ComputeProfile> making, ComputeProfile* profile) { *profile = co_await std::move(making); }
+
 }  // namespace
+
+ComputeProfile profile_here(const Settings& settings, const Zoo& zoo) {
+  const auto runtime = real_runtime(settings.get<std::uint64_t>("seed"));
+  ComputeProfile profile;
+  runtime->spawn("a profile", put(known_profile(settings, &zoo, runtime.get()), &profile));
+  runtime->run();
+  return profile;
+}
 
 Task<ComputeProfile> common_profile(Settings settings, const Zoo* zoo, Group group) {
   std::vector<double> numbers;
   if (group.rank() == 0) {
-    const std::string what = what_is_measured(settings);
-    const std::filesystem::path place = place_of(what, settings);
-    std::optional<ComputeProfile> profile = kept(place, what);
-    if (!profile) {
-      profile = co_await measured(settings, zoo, &group.runtime());
-      if (!place.empty()) {
-        create_folders(place.parent_path());
-        write_file(place, Json{{"of", what}, {"numbers", numbers_of(*profile)}}.dump(1) + "\n");
-      }
-    }
-    numbers = numbers_of(*profile);
+    const ComputeProfile profile = co_await known_profile(settings, zoo, &group.runtime());
+    numbers = numbers_of(profile);
     require(numbers.size() <= most_numbers, "a profile of ", numbers.size(), " numbers");
   }
   const ExecuteOptions options{DType::fp64, Purpose::control};

@@ -8,8 +8,11 @@
 
 namespace ripieno {
 
-/// The same on all ranks, which call it together: rank 0's. It computes a few passes while the others wait, unless data.cache has a profile
-/// of the same model, batch, precision, threads and processor; what it measured it keeps there.
+/// A few passes computed now, unless data.cache has a profile of the same model, images a pass, precision, threads and processor; what was
+/// measured is kept there.
+ComputeProfile profile_here(const Settings& settings, const Zoo& zoo);
+
+/// The same on all ranks, which call it together: rank 0's, which it makes as above while the others wait.
 Task<ComputeProfile> common_profile(Settings settings, const Zoo* zoo, Group group);
 
 }  // namespace ripieno

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "apps/ripieno/commands.h"
+#include "apps/ripieno/recipe.h"
 #include "ripieno/core/file.h"
 #include "ripieno/launch/process.h"
 #include "ripieno/report/report.h"
@@ -15,7 +16,7 @@ namespace fs = std::filesystem;
 
 struct Arguments {
   std::vector<std::string> runs;
-  std::string format = "html", output, title = "Runs";
+  std::string format = "html", output, title = "Runs", beside;
 };
 
 /// The folders themselves, or the finished runs in them, in order.
@@ -61,6 +62,14 @@ void write_pngs(const Report& report, const fs::path& folder) {
   }
 }
 
+/// What the recipe's runs are of, and what was published of them.
+void show_published(const Recipe& recipe, const std::vector<Run>& runs, Report* report) {
+  if (!recipe.title.empty()) report->lead = recipe.title + ". " + report->lead;
+  std::vector<ReportTable> tables;
+  for (const Published& one : recipe.published) tables.push_back(published_table(one, runs, text("published-", tables.size() + 1)));
+  report->tables.insert(report->tables.begin(), tables.begin(), tables.end());
+}
+
 /// A folder for each rank of each run, as TensorBoard wants it.
 void write_events(const std::vector<Run>& runs, const fs::path& folder) {
   for (const Run& run : runs) {
@@ -75,7 +84,9 @@ void write_events(const std::vector<Run>& runs, const fs::path& folder) {
 
 void run(const Arguments& arguments) {
   if (arguments.format == "tensorboard") return write_events(read_runs(arguments.runs), arguments.output.empty() ? "tensorboard" : arguments.output);
-  const Report report = report_of(read_runs(arguments.runs), arguments.title);
+  const std::vector<Run> runs = read_runs(arguments.runs);
+  Report report = report_of(runs, arguments.title);
+  if (!arguments.beside.empty()) show_published(load_recipe(arguments.beside, {}), runs, &report);
   const auto write = [&](const std::string& content) {
     if (arguments.output.empty()) {
       std::cout << content;
@@ -108,6 +119,7 @@ void add_report(CLI::App& app, CommandContext& context) {
   command->add_option("--format", arguments->format, "html, md, csv, json; png: a file a figure, drawn by Chromium; tensorboard: event files")
       ->check(CLI::IsMember({"html", "md", "csv", "json", "png", "tensorboard"}))->capture_default_str();
   command->add_option("-o,--output", arguments->output, "the file, for png and tensorboard the folder; default: report.html, report/, tensorboard/, or standard output")->type_name("PATH");
+  command->add_option("--beside", arguments->beside, "a recipe, whose published numbers are shown beside those of its runs")->type_name("RECIPE");
   command->add_option("--title", arguments->title, "of the page")->type_name("TEXT")->capture_default_str();
   command->callback([arguments, &context] { context.chosen = [arguments] { run(*arguments); }; });
 }

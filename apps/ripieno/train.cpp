@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/ripieno/job.h"
+#include "apps/ripieno/replay.h"
 #include "apps/ripieno/worker.h"
 #include "ripieno/core/file.h"
 #include "ripieno/launch/lab.h"
@@ -85,8 +86,10 @@ std::vector<Summary> run_virtually(const Settings& settings, const RunFolder& fo
   SimulatedNetwork network(*runtime, size, simulated_of(settings));
   std::vector<Summary> ranks(static_cast<std::size_t>(size));
   const std::vector<double> deaths = deaths_of(settings);
+  std::optional<ComputeProfile> replay;
+  if (is_replayed(settings)) replay = profile_here(settings, zoo);
   for (int rank = 0; rank < size; ++rank) {
-    RankTask task{settings, folder, {}, [&progress, rank](const nlohmann::json& message) { progress.message(rank, message); }};
+    RankTask task{settings, folder, {}, [&progress, rank](const nlohmann::json& message) { progress.message(rank, message); }, replay};
     if (!resume.empty()) task.resume = resume;
     auto endpoint = std::make_shared<CountedEndpoint>(network.endpoint(rank));
     Task<> work = until_death(&network, rank, run_rank(std::move(task), &zoo, endpoint, &ranks[rank]), &progress);

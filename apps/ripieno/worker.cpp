@@ -98,9 +98,8 @@ Summary summarise(const Settings& settings, const Plan& plan, int rank, const To
   const StrategyInfo& info = strategy_of(settings);
   run.name = settings.get<std::string>("run.name");
   if (run.name.empty()) run.name = std::string(info.name);
-  run.kind = settings.get<std::string>("transport.kind") == "simulated"  ? "simulated"
-             : settings.get<std::string>("train.compute") == "replay" ? "replayed"
-                                                                      : "computed";
+  const bool replayed = is_replayed(settings), simulated = settings.get<std::string>("transport.kind") == "simulated";
+  run.kind = simulated ? (replayed ? "projected" : "simulated") : replayed ? "replayed" : "computed";
   run.strategy = std::string(info.name);
   run.route = info.route_of(plan);
   run.codec = plan.exchange.codec.name;
@@ -139,7 +138,7 @@ Summary summarise(const Settings& settings, const Plan& plan, int rank, const To
   own.exchange_payload_sent = run.exchange_payload_sent;
   if (!epochs.empty() && !std::isnan(epochs.back().own_accuracy)) own.own_accuracy = epochs.back().own_accuracy;
   own.bytes_read = learner.bytes_read();
-  if (run.kind != "simulated") {
+  if (!simulated) {
     const CpuSeconds cpu = cpu_seconds();
     own.process = ProcessUse{cpu.user, cpu.system, proportional_memory(), peak_resident_memory()};
   }
@@ -175,8 +174,8 @@ Task<> run_rank(RankTask task, const Zoo* zoo, std::shared_ptr<CountedEndpoint> 
   }
   Plan plan = settled(info, plan_of(task.settings), group);
   Recorder recorder(runtime, &endpoint->ledger(), std::make_unique<LineFile>(task.folder.metrics(rank)));
-  std::optional<ComputeProfile> replay;
-  if (task.settings.get<std::string>("train.compute") == "replay") replay = co_await common_profile(task.settings, zoo, group);
+  std::optional<ComputeProfile> replay = task.replay;
+  if (!replay && is_replayed(task.settings)) replay = co_await common_profile(task.settings, zoo, group);
   const auto learner = make_learner(task.settings, *zoo, rank, runtime, recorder, group.memory(), replay);
   know_model(&plan, task.settings, *learner);
 

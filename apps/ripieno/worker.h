@@ -11,6 +11,7 @@
 #include "ripieno/launch/placement.h"
 #include "ripieno/model/zoo.h"
 #include "ripieno/report/summary.h"
+#include "ripieno/strategy/compute_profile.h"
 #include "ripieno/transport/counted.h"
 
 namespace ripieno {
@@ -21,6 +22,7 @@ struct RankTask {
   std::optional<std::filesystem::path> resume;  ///< the run folder to go on from
   /// Told of progress: {"type": "progress" | "epoch" | "note", ...}.
   std::function<void(const nlohmann::json&)> report;
+  std::optional<ComputeProfile> replay = {};  ///< what compute is charged; where train.compute asks for one and there is none, ranks make it
 };
 
 /// Trains, writes this rank's files (rank 0 the model too) and puts its summary in `*summary`.

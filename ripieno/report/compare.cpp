@@ -166,7 +166,7 @@ std::vector<std::string> marked_names(const std::vector<Group>& groups) {
   for (const Group& group : groups) {
     const std::string& kind = group[0]->kind;
     const bool crowded = kind == "replayed" && std::any_of(group.begin(), group.end(), [](const Summary* one) { return one->is_crowded(); });
-    names.push_back(group[0]->name + (kind == "simulated" ? " ~" : crowded ? " =!" : kind == "replayed" ? " =" : ""));
+    names.push_back(group[0]->name + (kind == "simulated" ? " ~" : kind == "projected" ? " ~=" : crowded ? " =!" : kind == "replayed" ? " =" : ""));
   }
   return names;
 }
@@ -180,6 +180,7 @@ std::vector<std::string> notes(const std::vector<Group>& groups) {
     lines.push_back("a ± b: mean over seeds, and the half-width of its 95 % interval (Student's t)");
   }
   if (any([](const Group& g) { return g[0]->kind == "simulated"; })) lines.push_back("~ simulated: in virtual time");
+  if (any([](const Group& g) { return g[0]->kind == "projected"; })) lines.push_back("~= projected: compute times measured once here, in virtual time; nothing is learnt");
   if (any([](const Group& g) { return g[0]->kind == "replayed"; })) {
     lines.push_back("= replayed: measured compute times on a real network");
   }

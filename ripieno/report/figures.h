@@ -13,6 +13,9 @@ Figure loss_figure(const std::vector<Cell>& cells);
 /// What each cell sent in all against the accuracy that it reached, and the Pareto front: who sends less reaches less.
 Figure bytes_figure(const std::vector<Cell>& cells);
 
+/// A measure of each cell, as a bar.
+Figure measure_figure(const std::vector<Cell>& cells, const std::string& measure, const std::string& title);
+
 /// A step of each cell, by stage: mean over steps, workers and seeds.
 Figure stages_figure(const std::vector<Cell>& cells);
 /// The same of one run over time, a bar for each block of steps.
@@ -26,10 +29,12 @@ Figure speedup_figure(const std::vector<Cell>& cells);
 /// Speed-up over workers.
 Figure efficiency_figure(const std::vector<Cell>& cells);
 
-/// CPU of each rank of a run over time: per cent of a core, user and system together.
+/// CPU of each rank of a run over time, and of each host's whole: per cent of a core, user and system together.
 Figure cpu_figure(const Run& run);
 /// Bytes that each rank's interfaces carried over time; those of the loopback where there are no others.
 Figure network_figure(const Run& run);
+/// What the ranks of each run sent together, all runs one after the other on one line of time.
+Figure network_timeline_figure(const std::vector<Cell>& cells);
 /// Means of both over whole runs.
 Figure cpu_means_figure(const std::vector<Cell>& cells);
 Figure network_means_figure(const std::vector<Cell>& cells);

@@ -2,9 +2,11 @@
 #include <algorithm>
 #include <functional>
 #include <iterator>
+#include <set>
 
 #include "ripieno/core/error.h"
 #include "ripieno/report/figures.h"
+#include "ripieno/report/measures.h"
 #include "ripieno/report/statistics.h"
 
 namespace ripieno {
@@ -20,17 +22,8 @@ constexpr Stage step_stages[] = {{"read", &StageSeconds::read},
                                  {"exchange, waited for", &StageSeconds::exchange},
                                  {"optimise", &StageSeconds::optimise}};
 
-/// Milliseconds a step, the mean over the workers' steps of a run.
-double a_step(const Run& run, double StageSeconds::*stage) {
-  double sum = 0, steps = 0;
-  for (const int rank : run.workers()) {
-    for (const StepLine& step : run.ranks[static_cast<std::size_t>(rank)].steps) {
-      sum += step.seconds.*stage;
-      steps += 1;
-    }
-  }
-  return steps > 0 ? 1e3 * sum / steps : 0;
-}
+/// Milliseconds a step.
+double a_step(const Run& run, double StageSeconds::*stage) { return 1e3 * mean_step(run, stage).value_or(0); }
 
 double mean_of(const Cell& cell, const std::function<double(const Run&)>& value) {
   std::vector<double> all;
@@ -65,31 +58,39 @@ bool has_samples(const Run& run) {
 
 bool have_samples(const Cell& cell) { return std::any_of(cell.begin(), cell.end(), [](const Run* run) { return has_samples(*run); }); }
 
-std::vector<Series> over_time(const Run& run, const std::function<double(const SampleLine&)>& value) {
+Series over_time(const std::string& name, const Metrics& rank, const std::function<double(const SampleLine&)>& value) {
+  Series series{name, {{}}, {}, {}, {}, {}};
+  for (const SampleLine& sample : rank.samples) {
+    if (sample.seconds <= 0) continue;
+    series.x[0].push_back(sample.time);
+    series.y.push_back(value(sample));
+    series.sources.push_back({rank.file, sample.line});
+  }
+  return series;
+}
+
+/// A line a rank; who does not train is a server.
+std::vector<Series> by_rank(const Run& run, const std::function<double(const SampleLine&)>& value) {
   std::vector<Series> found;
+  const auto workers = run.workers();
   for (std::size_t rank = 0; rank < run.ranks.size(); ++rank) {
-    Series series{text("rank ", rank), {{}}, {}, {}, {}, {}};
-    for (const SampleLine& sample : run.ranks[rank].samples) {
-      if (sample.seconds <= 0) continue;
-      series.x[0].push_back(sample.time);
-      series.y.push_back(value(sample));
-      series.sources.push_back({run.ranks[rank].file, sample.line});
-    }
+    const bool trains = std::find(workers.begin(), workers.end(), static_cast<int>(rank)) != workers.end();
+    Series series = over_time(text("rank ", rank, trains ? "" : ", server"), run.ranks[rank], value);
     if (!series.y.empty()) found.push_back(std::move(series));
   }
   return found;
 }
 
-/// A sum over all samples of a run's ranks, a second of a rank.
-double a_second(const Run& run, const std::function<double(const SampleLine&)>& amount) {
-  double sum = 0, seconds = 0;
+/// A line a host, as its first rank saw it.
+std::vector<Series> by_host(const Run& run, const std::function<double(const SampleLine&)>& value) {
+  std::vector<Series> found;
+  std::set<std::string> seen;
   for (const Metrics& rank : run.ranks) {
-    for (const SampleLine& sample : rank.samples) {
-      sum += amount(sample);
-      seconds += sample.seconds;
-    }
+    if (!rank.start || !seen.insert(rank.start->host).second) continue;
+    Series series = over_time(text("all of ", rank.start->host), rank, value);
+    if (!series.y.empty()) found.push_back(std::move(series));
   }
-  return seconds > 0 ? sum / seconds : 0;
+  return found;
 }
 
 Series bar(const std::string& name, const std::vector<Cell>& cells, const std::function<double(const Run&)>& value) {
@@ -102,6 +103,29 @@ Series bar(const std::string& name, const std::vector<Cell>& cells, const std::f
 }
 
 }  // namespace
+
+Figure measure_figure(const std::vector<Cell>& all, const std::string& name, const std::string& title) {
+  const Measure& measure = find_measure(name);
+  const auto has = [&](const Cell& cell) { return std::any_of(cell.begin(), cell.end(), [&](const Run* run) { return measure.of(*run).has_value(); }); };
+  const auto cells = those(all, has);
+  Figure figure{"cells-" + std::string(measure.name), title, "Mean over seeds.", Form::bars, {"cell"}, measure.title, cell_names(cells), {}};
+  if (cells.empty()) return figure;
+  Series series{measure.title, {}, {}, {}, {}, {}};
+  bool several = false;
+  for (const Cell& cell : cells) {
+    std::vector<double> seeds;
+    for (const Run* run : cell) {
+      if (const auto value = measure.of(*run)) seeds.push_back(*value);
+    }
+    several |= seeds.size() > 1;
+    series.y.push_back(mean(seeds));
+    series.spread.push_back(interval95(seeds));
+    series.sources.push_back(cell[0]->source(measure.field));
+  }
+  if (!several) series.spread.clear();
+  figure.series.push_back(std::move(series));
+  return figure;
+}
 
 Figure stages_figure(const std::vector<Cell>& all) {
   const auto cells = those(all, has_steps);
@@ -155,9 +179,11 @@ Figure exchange_figure(const std::vector<Cell>& all) {
 }
 
 Figure cpu_figure(const Run& run) {
-  return {"cpu", "CPU over time: " + run.summary.name, "Of each rank's process, user and system together; 100 % is one core.", Form::lines,
-          {"seconds"}, "% of a core", {},
-          over_time(run, [](const SampleLine& s) { return 100 * (s.cpu_user + s.cpu_system) / s.seconds; })};
+  Figure figure{"cpu", "CPU over time: " + run.summary.name,
+                "Of each rank's process, and of all that ran on each host, user and system together; 100 % is one core.", Form::lines, {"seconds"}, "% of a core", {},
+                by_rank(run, [](const SampleLine& s) { return 100 * (s.cpu_user + s.cpu_system) / s.seconds; })};
+  for (Series& host : by_host(run, [](const SampleLine& s) { return 100 * (s.machine_user + s.machine_system) / s.seconds; })) figure.series.push_back(std::move(host));
+  return figure;
 }
 
 Figure network_figure(const Run& run) {
@@ -166,7 +192,33 @@ Figure network_figure(const Run& run) {
           network ? "What the interfaces of each rank's network namespace sent and received, the loopback apart, headers included."
                   : "What the machine's loopback carried, as each rank saw it: ranks of one host see the same. Shared memory does not count.",
           Form::lines, {"seconds"}, "MB a second", {},
-          over_time(run, [network](const SampleLine& s) { return 1e-6 * (network ? s.bytes_sent + s.bytes_received : s.loopback_bytes) / s.seconds; })};
+          by_rank(run, [network](const SampleLine& s) { return 1e-6 * (network ? s.bytes_sent + s.bytes_received : s.loopback_bytes) / s.seconds; })};
+}
+
+Figure network_timeline_figure(const std::vector<Cell>& all) {
+  Figure figure{"network-timeline", "Network, all runs on one line of time", "What all ranks of a cell's first run sent together, over the network or the loopback; each run begins where the one before ended.",
+                Form::lines, {"seconds"}, "MB a second", {}, {}};
+  const auto cells = those(all, have_samples);
+  const auto names = cell_names(cells);
+  double begin = 0;
+  for (std::size_t i = 0; i < cells.size() && cells.size() > 1; ++i) {
+    const Run& run = *cells[i][0];
+    const bool network = is_on_network(run);
+    // Ranks sample at times of their own: what they sent since the sample before is counted in slots of a second.
+    std::vector<double> sent;
+    for (const Metrics& rank : run.ranks) {
+      for (const SampleLine& sample : rank.samples) {
+        const auto slot = static_cast<std::size_t>(std::max(0.0, sample.time));
+        if (sent.size() <= slot) sent.resize(slot + 1);
+        sent[slot] += 1e-6 * (network ? sample.bytes_sent : sample.loopback_bytes / static_cast<double>(run.ranks.size()));
+      }
+    }
+    Series series{names[i], {{}}, sent, {}, {}, {}};
+    for (std::size_t slot = 0; slot < sent.size(); ++slot) series.x[0].push_back(begin + static_cast<double>(slot));
+    begin += static_cast<double>(sent.size());
+    figure.series.push_back(std::move(series));
+  }
+  return figure;
 }
 
 Figure cpu_means_figure(const std::vector<Cell>& all) {
@@ -175,7 +227,7 @@ Figure cpu_means_figure(const std::vector<Cell>& all) {
                 {"cell"}, "% of a core", cell_names(cells), {}};
   if (cells.empty()) return figure;
   const auto share = [](double SampleLine::*seconds) {
-    return [seconds](const Run& run) { return 100 * a_second(run, [seconds](const SampleLine& s) { return s.*seconds; }); };
+    return [seconds](const Run& run) { return 100 * mean_second(run, seconds).value_or(0); };
   };
   figure.series.push_back(bar("user", cells, share(&SampleLine::cpu_user)));
   figure.series.push_back(bar("system", cells, share(&SampleLine::cpu_system)));
@@ -189,7 +241,7 @@ Figure network_means_figure(const std::vector<Cell>& all) {
   if (cells.empty()) return figure;
   figure.series.push_back(bar("sent", cells, [](const Run& run) {
     const bool network = is_on_network(run);
-    return 1e-6 * a_second(run, [network](const SampleLine& s) { return network ? s.bytes_sent : s.loopback_bytes; });
+    return 1e-6 * mean_second(run, network ? &SampleLine::bytes_sent : &SampleLine::loopback_bytes).value_or(0);
   }));
   return figure;
 }

@@ -1,5 +1,6 @@
 #include "ripieno/report/format.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdio>
@@ -32,6 +33,13 @@ std::string format_fixed(double value, int digits) {
   std::snprintf(out.data(), out.size(), "%.*f", digits, value);
   out.pop_back();
   return out;
+}
+
+std::string format_figures(double value) {
+  if (!std::isfinite(value)) return "–";
+  const double size = std::abs(value);
+  if (size >= 1000 || value == 0) return format_count(value);
+  return format_fixed(value, std::clamp(3 - static_cast<int>(std::floor(std::log10(size))), 0, 6));
 }
 
 std::string format_bytes(double bytes) {

@@ -4,7 +4,7 @@
 #include "ripieno/core/error.h"
 #include "ripieno/report/assets.h"
 #include "ripieno/report/report.h"
-#include "ripieno/report/report_json.h"
+#include "ripieno/report/figure_forms.h"
 
 namespace ripieno {
 namespace {

@@ -12,14 +12,6 @@
 namespace ripieno {
 namespace {
 
-/// To four figures.
-std::string number(double value) {
-  if (!std::isfinite(value)) return "–";
-  const double size = std::abs(value);
-  if (size >= 1000 || value == 0) return format_count(value);
-  return format_fixed(value, std::clamp(3 - static_cast<int>(std::floor(std::log10(size))), 0, 6));
-}
-
 /// What several runs have all alike needs no column: it is said once.
 void say_once(ReportTable& table, std::string& lead) {
   for (std::size_t column = table.columns.size(); table.rows.size() > 1 && column-- > 1;) {
@@ -52,9 +44,9 @@ ReportTable runs_table(const std::vector<Run>& runs) {
     add(one.codec, {"codec"});
     add(std::to_string(one.seed), {"seed"});
     add(one.test ? format_fixed(100 * one.test->accuracy, 2) : "–", {"test", "accuracy"});
-    add(one.test ? number(one.test->loss) : "–", {"test", "loss"});
-    add(one.seconds.epoch.empty() ? "–" : number(mean(one.seconds.epoch)), {"seconds", "epoch"});
-    add(number(one.images_per_second), {"images_per_second"});
+    add(one.test ? format_figures(one.test->loss) : "–", {"test", "loss"});
+    add(one.seconds.epoch.empty() ? "–" : format_figures(mean(one.seconds.epoch)), {"seconds", "epoch"});
+    add(format_figures(one.images_per_second), {"images_per_second"});
     const double step = one.seconds.stages.steps();
     const std::pair<const char*, double> parts[] = {{"read", one.seconds.stages.read},
                                                     {"forward", one.seconds.stages.forward},
@@ -62,9 +54,9 @@ ReportTable runs_table(const std::vector<Run>& runs) {
                                                     {"exchange", one.seconds.stages.exchange},
                                                     {"optimise", one.seconds.stages.optimise}};
     for (const auto& [name, seconds] : parts) add(step > 0 ? format_fixed(100 * seconds / step, 1) : "–", {"seconds", "stages", name});
-    add(number(static_cast<double>(one.exchange_payload_sent) * 1e-6), {"exchange", "payload_sent"});
+    add(format_figures(static_cast<double>(one.exchange_payload_sent) * 1e-6), {"exchange", "payload_sent"});
     const auto& formula = one.closed_form_payload_sent;
-    add(formula ? number(static_cast<double>(*formula) * one.epochs * 1e-6) : "–", {"closed_form", "payload_sent"});
+    add(formula ? format_figures(static_cast<double>(*formula) * one.epochs * 1e-6) : "–", {"closed_form", "payload_sent"});
     add(one.kind, {"kind"});
     table.rows.push_back(std::move(row));
   }
@@ -78,8 +70,8 @@ ReportCell mean_cell(const Cell& cell, const std::vector<std::string>& field, co
     if (const auto one = value(run->summary)) all.push_back(*one);
   }
   if (all.empty()) return {"–", {}};
-  const std::string middle = number(mean(all));
-  return {all.size() > 1 ? middle + " ± " + number(interval95(all)) : middle, cell[0]->source(field)};
+  const std::string middle = format_figures(mean(all));
+  return {all.size() > 1 ? middle + " ± " + format_figures(interval95(all)) : middle, cell[0]->source(field)};
 }
 
 ReportTable cells_table(const std::vector<Cell>& cells) {
@@ -107,11 +99,12 @@ Report report_of(const std::vector<Run>& runs, const std::string& title) {
   Report report;
   report.title = title;
   report.lead = text(runs.size(), runs.size() == 1 ? " run" : " runs", " in ", all.size(), all.size() == 1 ? " cell" : " cells");
-  for (const Run& run : runs) {
-    if (run.summary.kind == "computed") continue;
-    report.lead += run.summary.kind == "replayed" ? "; some replayed: compute times measured once and waited for, exchanges real, nothing learnt"
-                                                  : "; some simulated: their times are virtual";
-    break;
+  const std::pair<const char*, const char*> kinds[] = {
+      {"replayed", "; some replayed: compute times measured once and waited for, exchanges real, nothing learnt"},
+      {"simulated", "; some simulated: their times are virtual"},
+      {"projected", "; some projected: compute times measured once, all else in virtual time, nothing learnt"}};
+  for (const auto& [kind, what] : kinds) {
+    if (std::any_of(runs.begin(), runs.end(), [kind = kind](const Run& run) { return run.summary.kind == kind; })) report.lead += what;
   }
   for (const Run& run : runs) {
     if (run.summary.kind != "replayed" || !run.summary.is_crowded()) continue;
@@ -127,6 +120,11 @@ Report report_of(const std::vector<Run>& runs, const std::string& title) {
   add(accuracy_figure(all));
   add(loss_figure(all));
   add(bytes_figure(all));
+  if (all.size() > 1) {
+    add(measure_figure(all, "accuracy", "Accuracy at the end"));
+    add(measure_figure(all, "s_epoch", "Time of an epoch"));
+    add(measure_figure(all, "mb_sent", "Sent in all"));
+  }
   add(stages_figure(all));
   add(exchange_figure(all));
   add(speedup_figure(all));
@@ -134,6 +132,7 @@ Report report_of(const std::vector<Run>& runs, const std::string& title) {
   add(staleness_figure(all));
   add(cpu_means_figure(all));
   add(network_means_figure(all));
+  add(network_timeline_figure(all));
   for (std::size_t i = 0; i < all.size(); ++i) {
     for (Figure figure : {blocks_figure(*all[i][0]), cpu_figure(*all[i][0]), network_figure(*all[i][0])}) {
       figure.id += text("-", i + 1);

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "ripieno/core/error.h"
-#include "ripieno/report/report_json.h"
+#include "ripieno/report/figure_forms.h"
 #include "ripieno/report/table.h"
 
 namespace ripieno {

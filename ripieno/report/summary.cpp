@@ -200,8 +200,8 @@ Summary from_json(std::string_view json, const std::filesystem::path& file) {
   Summary summary;
   summary.name = top.at("name").string();
   summary.kind = top.at("kind").string();
-  if (summary.kind != "computed" && summary.kind != "replayed" && summary.kind != "simulated") {
-    top.at("kind").refuse("computed, replayed or simulated");
+  if (summary.kind != "computed" && summary.kind != "replayed" && summary.kind != "simulated" && summary.kind != "projected") {
+    top.at("kind").refuse("computed, replayed, simulated or projected");
   }
   summary.strategy = top.at("strategy").string();
   if (top.has("route")) summary.route = top.at("route").string();

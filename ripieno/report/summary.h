@@ -4,7 +4,8 @@
 //     "schema": 2,
 //     "name": "ring-fp16",             of the run; runs that differ in their seed alone share it
 //     "kind": "computed",              where its figures are from: "computed", "replayed" (a profile's times on a real
-//                                      network) or "simulated" (virtual time)
+//                                      network), "simulated" (virtual time) or "projected" (a
+//                                      profile's times in virtual time). Replayed and projected runs learn nothing
 //     "route": "two-phase",            that the exchange took: what "auto" came to, too
 //     "strategy": "ring", "codec": "fp16", "model": "mnist-cnn", "dataset": "digits",
 //     "world_size": 4,                 ranks

@@ -52,6 +52,12 @@ Task<ComputeProfile> measure_profile(Learner* learner, Recorder* recorder, Runti
   co_return profile;
 }
 
+ComputeProfile slowed(ComputeProfile profile, double factor) {
+  for (Duration* time : {&profile.read, &profile.forward, &profile.backward}) *time = from_seconds(seconds(*time) * factor);
+  for (Duration& time : profile.ready) time = from_seconds(seconds(time) * factor);
+  return profile;
+}
+
 std::vector<double> numbers_of(const ComputeProfile& profile) {
   std::vector<double> numbers{static_cast<double>(profile.images), seconds(profile.read), seconds(profile.forward), seconds(profile.backward)};
   for (const Duration time : profile.ready) numbers.push_back(seconds(time));

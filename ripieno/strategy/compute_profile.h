@@ -22,6 +22,9 @@ struct ComputeProfile {
 /// nobody else uses meanwhile. Throws Error(usage) where an epoch has no batch of this worker's.
 Task<ComputeProfile> measure_profile(Learner* learner, Recorder* recorder, Runtime* runtime, int warmup, int steps);
 
+/// As a machine that takes `factor` times as long would have it.
+ComputeProfile slowed(ComputeProfile profile, double factor);
+
 /// As numbers, and back: to be sent or kept.
 std::vector<double> numbers_of(const ComputeProfile& profile);
 ComputeProfile profile_of(const std::vector<double>& numbers);

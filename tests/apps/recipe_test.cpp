@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "ripieno/core/file.h"
 
 namespace ripieno {
@@ -15,7 +17,7 @@ Recipe read(const std::string& toml, std::vector<std::string> sets = {}) {
 
 Names names(const Recipe& recipe) {
   Names all;
-  for (const Cell& cell : recipe.cells) all.push_back(cell.name);
+  for (const RecipeCell& cell : recipe.cells) all.push_back(cell.name);
   return all;
 }
 
@@ -61,7 +63,7 @@ codec = ["fp16", "fp32"]
                    "workers2-ring-fp16", "workers2-ring-fp16", "workers2-ring-fp32", "workers2-ring-fp32",
                    "workers4-tree-fp16", "workers4-tree-fp16", "workers4-tree-fp32", "workers4-tree-fp32",
                    "workers4-ring-fp16", "workers4-ring-fp16", "workers4-ring-fp32", "workers4-ring-fp32"}));
-  const Cell& cell = recipe.cells[7];
+  const RecipeCell& cell = recipe.cells[7];
   EXPECT_EQ(cell.seed_index, 1);
   EXPECT_EQ(cell.settings.get<int>("seed"), 8);
   EXPECT_EQ(recipe.cells[6].settings.get<int>("seed"), 7);
@@ -171,6 +173,33 @@ TEST(Recipe, GridMistakesAreRefused) {
   EXPECT_EQ(refused("seeds = 'x'\nbatch.global = 8"),
             "r.toml:1:9: seeds must be a whole number, from 1 to 1000");
   EXPECT_EQ(refused("title = 3\nbatch.global = 8"), "r.toml:1:9: title must be a string");
+}
+
+TEST(Recipe, AGridMayNameItsCells) {
+  const Recipe recipe = read("batch.global = 8\n[[grid]]\nrun.name = ['task 1']\nstrategy = ['single']\n[[grid]]\nrun.name = ['2b']\nstrategy = ['ring']\nworkers = [4]\n");
+  EXPECT_EQ(names(recipe), (Names{"task_1", "2b"}));
+}
+
+TEST(Recipe, WhatWasPublished) {
+  const std::string grid = "batch.global = 8\n[grid]\nstrategy = ['ring', 'ddp']\n[[published]]\n";
+  const Recipe recipe = read(grid + "title = 'T'\nnote = 'N'\nmeasures = ['s_epoch', 'loss']\nrows.ring = [1, 2.5]\nrows.ddp = [nan, 3]\n");
+  ASSERT_EQ(recipe.published.size(), 1u);
+  const Published& one = recipe.published[0];
+  EXPECT_EQ(one.title, "T");
+  EXPECT_EQ(one.note, "N");
+  EXPECT_EQ(one.measures, (Names{"s_epoch", "loss"}));
+  ASSERT_EQ(one.rows.size(), 2u);
+  EXPECT_EQ(one.rows[0].first, "ring");
+  EXPECT_EQ(one.rows[0].second, (std::vector<double>{1, 2.5}));
+  EXPECT_TRUE(std::isnan(one.rows[1].second[0]));
+  EXPECT_EQ(read(grid + "measures = ['loss']\nrows.ring = 7\n").published[0].rows[0].second, std::vector<double>{7});
+  EXPECT_EQ(refused(grid + "measures = ['loss']\nrows.ring = [7, 8]\n"),
+            "r.toml:6:6: ring has 2 numbers for 1 measures; write nan for what was not published");
+  EXPECT_EQ(refused(grid + "measures = ['lsos']\nrows.ring = 7\n").rfind("r.toml:4:1: there is no measure \"lsos\" (did you mean \"loss\"?)", 0), 0u);
+  EXPECT_EQ(refused(grid + "rows.ring = 7\n").rfind("r.toml:4:1: [[published]] needs measures", 0), 0u);
+  EXPECT_EQ(refused(grid + "measures = ['loss']\nrows.ring = 'x'\n"), "r.toml:6:6: ring must be numbers, one for each of measures");
+  EXPECT_EQ(refused(grid + "colour = 3\n"), "r.toml:5:1: in [[published]], there is no colour; it may have title, note, measures and rows");
+  EXPECT_EQ(refused("batch.global = 8\npublished = 3\n"), "r.toml:2:13: published must be tables: write [[published]]");
 }
 
 TEST(Recipe, EqualCellsAreRefused) {

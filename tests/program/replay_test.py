@@ -49,10 +49,29 @@ class ReplayTest(ProgramTest):
         self.train(settings, "--compute", "replay")
         self.assertEqual(json.loads(profile.read_text())["of"], kept["of"])
 
-    def test_virtual_time_has_its_own(self):
-        result = self.ripieno("train", *sets(SMALL | {"transport.kind": "simulated"}), "--compute", "replay")
+    def test_in_virtual_time_it_is_charged(self):
+        settings = {"strategy": "ring", "workers": 3, "transport.kind": "simulated"}
+        run = self.train(settings, "--compute", "replay")
+        self.assertEqual((run.summary["kind"], run.summary["test"]), ("projected", None))
+        (profile,) = (self.folder / "cache/ripieno/profiles").glob("*.json")
+        images, _, forward, backward, *_ = json.loads(profile.read_text())["numbers"]
+        for rank in range(3):
+            first = next(line for line in run.metrics(rank) if line["type"] == "step")
+            for stage, whole in (("forward", forward), ("backward", backward)):
+                self.assertAlmostEqual(first["seconds"][stage], whole * first["samples"] / images, delta=1e-6)
+            self.assertIsNone(first["loss"])
+        self.assertEqual(run.summary["exchange"], self.train(settings).summary["exchange"])
+        slow = self.train(settings | {"simulated.slow": "[1, 3]"}, "--compute", "replay")
+        waited = [next(line for line in slow.metrics(rank) if line["type"] == "step")["seconds"] for rank in (0, 1)]
+        self.assertAlmostEqual(waited[1]["backward"], 3 * waited[0]["backward"], delta=1e-6)
+        out = self.good("train", *sets(SMALL | settings), "--compute", "replay")
+        self.assertRegex(out, r"ring ~= ")
+        self.assertIn("some projected", json.loads(self.good("report", run.folder, "--format", "json"))["lead"])
+
+    def test_in_virtual_time_a_stated_time_is_refused(self):
+        result = self.ripieno("train", *sets(SMALL | {"transport.kind": "simulated", "simulated.image_us": 7}), "--compute", "replay")
         self.assertEqual(result.code, USAGE)
-        self.assert_one_line(result.err, "train.compute = replay", "simulated")
+        self.assert_one_line(result.err, "train.compute = replay", "simulated.image_us = 7")
 
 
 if __name__ == "__main__":

@@ -100,10 +100,13 @@ TEST(Figures, ScalingBeginsAtTheFewestWorkers) {
 }
 
 TEST(Figures, CpuAndNetworkAreRates) {
-  const std::vector<ripieno::Run> runs{made_run("ring", 2, 0)};
+  std::vector<ripieno::Run> runs{made_run("ring", 2, 0)};
+  for (SampleLine& sample : runs[0].ranks[0].samples) sample.machine_user = 3, sample.machine_system = 0.5;
   const Figure cpu = cpu_figure(runs[0]), network = network_figure(runs[0]);
-  ASSERT_EQ(cpu.series.size(), 2u);
+  ASSERT_EQ(cpu.series.size(), 3u);
   EXPECT_EQ(cpu.series[1].y, (Numbers{87.5, 87.5}));
+  EXPECT_EQ(cpu.series[2].name, "all of host");
+  EXPECT_EQ(cpu.series[2].y, (Numbers{175, 175}));
   EXPECT_EQ(network.series[0].y, (Numbers{2, 2}));
   EXPECT_NE(network.caption.find("loopback"), std::string::npos);
   EXPECT_EQ(named(cpu_means_figure(cells(runs)), "user").y, (Numbers{75}));
@@ -114,6 +117,31 @@ TEST(Figures, CpuAndNetworkAreRates) {
     for (SampleLine& sample : rank.samples) sample.bytes_sent = sample.bytes_received = 5e6;
   }
   EXPECT_EQ(network_figure(apart).series[0].y, (Numbers{5, 5}));
+}
+
+TEST(Figures, WhoDoesNotTrainIsAServer) {
+  ripieno::Run run = made_run("ps-sync", 3, 0);
+  for (StepLine& step : run.ranks[0].steps) step.seconds.forward = 0;
+  EXPECT_EQ(network_figure(run).series[0].name, "rank 0, server");
+  EXPECT_EQ(network_figure(run).series[1].name, "rank 1");
+}
+
+TEST(Figures, ATimelineOfAllRuns) {
+  const std::vector<ripieno::Run> runs{made_run("ring", 2, 0), made_run("ring", 2, 1), made_run("ddp", 4, 0)};
+  const Figure figure = network_timeline_figure(cells(runs));
+  ASSERT_EQ(figure.series.size(), 2u);
+  EXPECT_EQ(figure.series[0].y.at(100), 4);  // 4 MB of the loopback in all, which each rank saw
+  EXPECT_EQ(figure.series[0].y.at(99), 0);
+  EXPECT_EQ(figure.series[1].x[0].front(), 201);
+  EXPECT_EQ(figure.series[1].y.at(200), 4);
+}
+
+TEST(Figures, AMeasureOfEachCell) {
+  const std::vector<ripieno::Run> runs{made_run("ring", 2, 0), made_run("ring", 2, 1), made_run("ddp", 4, 0)};
+  const Figure figure = measure_figure(cells(runs), "mb_sent", "Sent");
+  EXPECT_EQ(figure.categories, (std::vector<std::string>{"ring", "ddp"}));
+  EXPECT_EQ(figure.series.at(0).y, (Numbers{120, 240}));
+  EXPECT_EQ(figure.series[0].spread, (Numbers{0, 0}));
 }
 
 TEST(Figures, StalenessIsAShareOfGradients) {

@@ -8,6 +8,8 @@
 
 #include "ripieno/core/error.h"
 #include "ripieno/core/file.h"
+#include "ripieno/report/measures.h"
+#include "ripieno/report/published.h"
 #include "tests/report/runs.h"
 
 namespace ripieno {
@@ -56,6 +58,36 @@ TEST(Report, ThePageHoldsAllAndNothingFromElsewhere) {
   const Json figures = Json::parse(page.substr(begin, page.find("</script>", begin) - begin));
   EXPECT_EQ(figures.size(), made.figures.size());
   EXPECT_EQ(figures[0]["series"][0]["sources"][0], "../runs/ring0/metrics-0.jsonl, line 5");
+}
+
+TEST(Report, WhatWasPublishedStandsBeside) {
+  const Published table{"Somebody (2020), table 1", "Their machine was another.", {"s_epoch"}, {{"ring", {50}}, {"fedavg", {25}}, {"gone", {NAN}}}};
+  const ReportTable found = published_table(table, {made_run("ring", 2, 0), made_run("ring", 2, 1), made_run("fedavg", 4, 0)}, "published-1");
+  const auto row = [&](std::size_t i) {
+    std::vector<std::string> texts;
+    for (const ReportCell& cell : found.rows.at(i)) texts.push_back(cell.text);
+    return texts;
+  };
+  using Texts = std::vector<std::string>;
+  EXPECT_EQ(row(0), (Texts{"ring", "98.50 ± 0", "50.00", "1.000", "1.000"}));
+  EXPECT_EQ(row(1), (Texts{"fedavg", "98.50", "25.00", "1.000", "0.5000"}));
+  EXPECT_EQ(row(2), (Texts{"gone", "–", "–", "–", "–"}));
+  EXPECT_EQ(found.rows[0][1].source->file.filename(), "summary.json");
+}
+
+TEST(Report, MeasuresSayWhatTheyAreOf) {
+  const ripieno::Run run = made_run("ring", 2, 3);
+  const std::map<std::string, double> wanted{{"accuracy", 93}, {"loss", 0.25}, {"s_total", 210}, {"s_epoch", 98.5}, {"s_step", 0.010}, {"s_read", 0.001}, {"s_gradient", 0.005},
+                                             {"s_exchange", 0.004}, {"images_s", 200}, {"cpu_user", 75}, {"cpu_system", 12.5}, {"mb_s_sent", 0}, {"mb_sent", 120},
+                                             {"mb_upload", 0}, {"mb_read", 0}};
+  ASSERT_EQ(measures().size(), wanted.size());
+  for (const auto& [name, value] : wanted) EXPECT_NEAR(*find_measure(name).of(run), value, 1e-9) << name;
+  try {
+    find_measure("s_epich");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("did you mean \"s_epoch\""), std::string::npos) << error.what();
+  }
 }
 
 TEST(Report, ATextThatLooksLikeMarkupEndsNothing) {

@@ -116,7 +116,7 @@ TEST(Summary, ErrorsNameFileAndField) {
             file + "field steps must be a whole number of 0 or more, not -1");
   EXPECT_EQ(refused(broken("0.975", "1.5")), file + "field test.accuracy must be from 0 to 1, not 1.5");
   EXPECT_EQ(refused(broken("simulated", "guessed")),
-            file + "field kind must be computed, replayed or simulated, not \"guessed\"");
+            file + "field kind must be computed, replayed, simulated or projected, not \"guessed\"");
   EXPECT_EQ(refused(broken("00ab54a98ceb1f0a", "00ab")),
             file + "field ranks[0].parameters_hash must be 16 hexadecimal digits, not \"00ab\"");
   EXPECT_EQ(refused(broken("\"bytes_read\": 99", "\"bytes_read\": []")),

@@ -1,0 +1,86 @@
+#include "ripieno/report/measures.h"
+
+#include "ripieno/core/edit_distance.h"
+#include "ripieno/core/error.h"
+#include "ripieno/report/statistics.h"
+
+namespace ripieno {
+namespace {
+
+using Value = std::optional<double>;
+
+/// The mean over workers.
+Value a_worker(const Run& run, const std::function<double(const RankSummary&)>& value) {
+  std::vector<double> all;
+  for (const int rank : run.workers()) {
+    for (const RankSummary& one : run.summary.ranks) {
+      if (one.rank == rank) all.push_back(value(one));
+    }
+  }
+  return all.empty() ? Value() : Value(mean(all));
+}
+
+const Measure table[] = {
+    {"accuracy", "accuracy, %", [](const Run& run) { return run.summary.test ? Value(100 * run.summary.test->accuracy) : Value(); }, {"test", "accuracy"}},
+    {"loss", "loss", [](const Run& run) { return run.summary.test ? Value(run.summary.test->loss) : Value(); }, {"test", "loss"}},
+    {"s_total", "s in all", [](const Run& run) { return Value(run.summary.seconds.total); }, {"seconds", "total"}},
+    {"s_epoch", "s an epoch", [](const Run& run) { return run.summary.seconds.epoch.empty() ? Value() : Value(mean(run.summary.seconds.epoch)); }, {"seconds", "epoch"}},
+    {"s_step", "s a step", [](const Run& run) { return mean_step(run, &StageSeconds::steps); }},
+    {"s_read", "s of reading a step", [](const Run& run) { return mean_step(run, &StageSeconds::read); }},
+    {"s_gradient", "s forward and backward a step", [](const Run& run) { return mean_step(run, [](const StageSeconds& s) { return s.forward + s.backward; }); }},
+    {"s_exchange", "s of exchange a step, waited for", [](const Run& run) { return mean_step(run, &StageSeconds::exchange); }},
+    {"images_s", "images/s", [](const Run& run) { return run.summary.images_per_second > 0 ? Value(run.summary.images_per_second) : Value(); }, {"images_per_second"}},
+    {"cpu_user", "CPU, user, % of a core", [](const Run& run) { return mean_second(run, [](const SampleLine& s) { return 100 * s.cpu_user; }); }},
+    {"cpu_system", "CPU, system, % of a core", [](const Run& run) { return mean_second(run, [](const SampleLine& s) { return 100 * s.cpu_system; }); }},
+    {"mb_s_sent", "MB/s sent, a rank", [](const Run& run) { return mean_second(run, [](const SampleLine& s) { return 1e-6 * s.bytes_sent; }); }},
+    {"mb_sent", "MB sent in all", [](const Run& run) { return Value(1e-6 * static_cast<double>(run.summary.exchange_payload_sent)); }, {"exchange", "payload_sent"}},
+    {"mb_upload", "MB a worker sends an epoch",
+     [](const Run& run) {
+       const int epochs = run.summary.epochs;
+       return epochs > 0 ? a_worker(run, [epochs](const RankSummary& rank) { return 1e-6 * static_cast<double>(rank.exchange_payload_sent) / epochs; }) : Value();
+     }},
+    {"mb_read", "MB a worker reads", [](const Run& run) { return a_worker(run, [](const RankSummary& rank) { return 1e-6 * static_cast<double>(rank.bytes_read); }); }},
+};
+
+}  // namespace
+
+std::optional<double> mean_step(const Run& run, const std::function<double(const StageSeconds&)>& part) {
+  double sum = 0, steps = 0;
+  for (const int rank : run.workers()) {
+    for (const StepLine& step : run.ranks[static_cast<std::size_t>(rank)].steps) {
+      sum += part(step.seconds);
+      steps += 1;
+    }
+  }
+  return steps > 0 ? Value(sum / steps) : Value();
+}
+
+std::optional<double> mean_second(const Run& run, const std::function<double(const SampleLine&)>& amount) {
+  double sum = 0, seconds = 0;
+  for (const Metrics& rank : run.ranks) {
+    for (const SampleLine& sample : rank.samples) {
+      sum += amount(sample);
+      seconds += sample.seconds;
+    }
+  }
+  return seconds > 0 ? Value(sum / seconds) : Value();
+}
+
+std::span<const Measure> measures() { return table; }
+
+const Measure& find_measure(std::string_view name) {
+  const Measure* nearest = nullptr;
+  std::size_t distance = 4;  // a name further away than 3 edits is no misspelling
+  std::string known;
+  for (const Measure& measure : table) {
+    if (measure.name == name) return measure;
+    known += text(known.empty() ? "" : ", ", measure.name);
+    if (const std::size_t d = edit_distance(name, measure.name); d < distance) {
+      distance = d;
+      nearest = &measure;
+    }
+  }
+  fail(ErrorKind::usage, "there is no measure \"", name, "\"", nearest ? text(" (did you mean \"", nearest->name, "\"?)") : "", "; known are ", known);
+}
+
+}  // namespace ripieno
