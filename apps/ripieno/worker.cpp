@@ -227,7 +227,12 @@ Task<> run_rank(RankTask task, const Zoo* zoo, std::shared_ptr<CountedEndpoint> 
   std::optional<UsageSampler> sampler;
   const Duration between = from_seconds(task.settings.get<double>("run.sample_s"));
   if (between.count() > 0 && !runtime.is_virtual()) sampler.emplace(runtime, recorder, between);
-  co_await strategy->run();
+  try {
+    co_await strategy->run();
+  } catch (const Error& error) {
+    recorder.failed(error.what());
+    throw;
+  }
   const auto busy = sampler ? std::optional(sampler->machine_busy()) : std::nullopt;
   sampler.reset();
 

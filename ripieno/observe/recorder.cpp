@@ -168,6 +168,13 @@ void Recorder::mark(const std::string& what) {
   trace_->append(text(",", event.dump()));
 }
 
+void Recorder::failed(const std::string& what) {
+  if (!trace_) return;
+  mark("error: " + what);
+  trace_->append("]");
+  trace_->flush();
+}
+
 void Recorder::end() {
   if (trace_) {
     trace_->append("]");

@@ -99,6 +99,10 @@ class Recorder {
   void sample(const SampleRecord& record);
   /// Writes a line of the trace, where one is kept.
   void span(const Span& span);
+  /// The same, of a time in which compute waited for an exchange, beside the exchanges themselves.
+  void exposed(Duration begin, Duration end) {
+    if (end > begin) span({"exposed", steps_, begin, end});
+  }
   /// The same, of a message.
   void message(const CarriedMessage& message);
   /// Keeps a trace: a file of events in the Chrome trace format, a line each; JSON once end() was called. Its times are this rank's
@@ -117,6 +121,8 @@ class Recorder {
   const std::vector<EpochRecord>& epochs() const { return epochs_; }
   /// How many gradients had which age.
   const std::map<std::int64_t, std::uint64_t>& ages() const { return ages_; }
+  /// An error ends training: a mark in the trace, which ends with it.
+  void failed(const std::string& what);
   /// The last lines: what was sent since the last epoch's; the trace's end.
   void end();
 
@@ -156,6 +162,7 @@ class StageTimer {
     const Duration end = runtime_.now();
     recorder_.add(stage_, end - start_);
     if (shown_as_) recorder_.span({name(stage_), *shown_as_, start_, end});
+    if (stage_ == Stage::exchange) recorder_.exposed(start_, end);
   }
   StageTimer(const StageTimer&) = delete;
   StageTimer& operator=(const StageTimer&) = delete;

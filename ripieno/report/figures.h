@@ -23,8 +23,10 @@ Figure blocks_figure(const Run& run, std::size_t steps_a_block = 20);
 /// Exchange that compute waited for, and that went on beside it.
 Figure exchange_figure(const std::vector<Cell>& cells);
 
-/// Images a second over workers, against the fewest workers that were run; all cells of a strategy, codec and model whose batch is the
+/// Images a second over workers; all cells of a strategy, codec and model whose batch is the
 /// same in all (strong scaling) or the same for each worker (weak).
+Figure throughput_figure(const std::vector<Cell>& cells);
+/// The same against the fewest workers that were run.
 Figure speedup_figure(const std::vector<Cell>& cells);
 /// Speed-up over workers.
 Figure efficiency_figure(const std::vector<Cell>& cells);
@@ -33,6 +35,8 @@ Figure efficiency_figure(const std::vector<Cell>& cells);
 Figure cpu_figure(const Run& run);
 /// Bytes that each rank's interfaces carried over time; those of the loopback where there are no others.
 Figure network_figure(const Run& run);
+/// The packets that they carried; none over the loopback.
+Figure packets_figure(const Run& run);
 /// What the ranks of each run sent together, all runs one after the other on one line of time.
 Figure network_timeline_figure(const std::vector<Cell>& cells);
 /// Means of both over whole runs.

@@ -1,5 +1,6 @@
 // How training scales with workers.
 #include <algorithm>
+#include <functional>
 #include <map>
 
 #include "ripieno/core/error.h"
@@ -8,6 +9,8 @@
 
 namespace ripieno {
 namespace {
+
+constexpr const char* strong_and_weak = "Strong: the batch of all workers together stays; weak: that of each does.";
 
 struct Point {
   std::size_t workers = 0;
@@ -47,17 +50,14 @@ std::map<std::string, std::vector<Point>> scalings(const std::vector<Cell>& cell
   return kept;
 }
 
-Figure scaling(const std::vector<Cell>& cells, bool efficiency) {
-  Figure figure{efficiency ? "efficiency" : "speedup", efficiency ? "Efficiency" : "Speed-up",
-                text(efficiency ? "Speed-up over workers." : "Images a second over those of the fewest workers, times how many these are.",
-                     " Strong: the batch of all workers together stays; weak: that of each does."),
-                Form::lines, {"workers"}, efficiency ? "%" : "times", {}, {}};
+/// A line a scaling, its y images a second times what `factor` says of the workers and of what one of the fewest does.
+Figure scaling(const std::vector<Cell>& cells, Figure figure, const std::function<double(double workers, double unit)>& factor_of) {
   for (const auto& [name, points] : scalings(cells)) {
     Series series{name, {{}}, {}, {}, {}, {}};
     const double unit = points[0].images_a_second / static_cast<double>(points[0].workers);
     for (const Point& point : points) {
       const auto workers = static_cast<double>(point.workers);
-      const double factor = (efficiency ? 100 / workers : 1) / unit;
+      const double factor = factor_of(workers, unit);
       series.x[0].push_back(workers);
       series.y.push_back(point.images_a_second * factor);
       if (point.seeds.size() > 1) series.spread.push_back(interval95(point.seeds) * factor);
@@ -71,8 +71,19 @@ Figure scaling(const std::vector<Cell>& cells, bool efficiency) {
 
 }  // namespace
 
-Figure speedup_figure(const std::vector<Cell>& cells) { return scaling(cells, false); }
+Figure throughput_figure(const std::vector<Cell>& cells) {
+  return scaling(cells, {"throughput", "Images a second", text("Of all workers together. ", strong_and_weak), Form::lines, {"workers"}, "images/s", {}, {}},
+                 [](double, double) { return 1.0; });
+}
 
-Figure efficiency_figure(const std::vector<Cell>& cells) { return scaling(cells, true); }
+Figure speedup_figure(const std::vector<Cell>& cells) {
+  return scaling(cells, {"speedup", "Speed-up", text("Images a second over those of the fewest workers, times how many these are. ", strong_and_weak), Form::lines, {"workers"}, "times", {}, {}},
+                 [](double, double unit) { return 1 / unit; });
+}
+
+Figure efficiency_figure(const std::vector<Cell>& cells) {
+  return scaling(cells, {"efficiency", "Efficiency", text("Speed-up over workers. ", strong_and_weak), Form::lines, {"workers"}, "%", {}, {}},
+                 [](double workers, double unit) { return 100 / workers / unit; });
+}
 
 }  // namespace ripieno

@@ -195,6 +195,12 @@ Figure network_figure(const Run& run) {
           by_rank(run, [network](const SampleLine& s) { return 1e-6 * (network ? s.bytes_sent + s.bytes_received : s.loopback_bytes) / s.seconds; })};
 }
 
+Figure packets_figure(const Run& run) {
+  Figure figure{"packets", "Packets over time: " + run.summary.name, "Sent and received by the interfaces of each rank's network namespace, the loopback apart.", Form::lines, {"seconds"}, "packets a second", {}, {}};
+  if (is_on_network(run)) figure.series = by_rank(run, [](const SampleLine& s) { return (s.packets_sent + s.packets_received) / s.seconds; });
+  return figure;
+}
+
 Figure network_timeline_figure(const std::vector<Cell>& all) {
   Figure figure{"network-timeline", "Network, all runs on one line of time", "What all ranks of a cell's first run sent together, over the network or the loopback; each run begins where the one before ended.",
                 Form::lines, {"seconds"}, "MB a second", {}, {}};

@@ -127,6 +127,7 @@ Report report_of(const std::vector<Run>& runs, const std::string& title) {
   }
   add(stages_figure(all));
   add(exchange_figure(all));
+  add(throughput_figure(all));
   add(speedup_figure(all));
   add(efficiency_figure(all));
   add(staleness_figure(all));
@@ -134,7 +135,9 @@ Report report_of(const std::vector<Run>& runs, const std::string& title) {
   add(network_means_figure(all));
   add(network_timeline_figure(all));
   for (std::size_t i = 0; i < all.size(); ++i) {
-    for (Figure figure : {blocks_figure(*all[i][0]), cpu_figure(*all[i][0]), network_figure(*all[i][0])}) {
+    const Run& run = *all[i][0];
+    const bool is_virtual = run.summary.kind == "simulated" || run.summary.kind == "projected";  // a step is like the other
+    for (Figure figure : {is_virtual ? Figure() : blocks_figure(run), cpu_figure(run), network_figure(run), packets_figure(run)}) {
       figure.id += text("-", i + 1);
       add(std::move(figure));
     }

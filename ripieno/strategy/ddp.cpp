@@ -132,7 +132,9 @@ class Ddp final : public Strategy {
     for (const std::size_t bucket : order_) {
       const Duration start = place_.group.runtime().now();
       co_await flights_[bucket]->landed();
-      waited_ += place_.group.runtime().now() - start;
+      const Duration end = place_.group.runtime().now();
+    waited_ += end - start;
+    place_.recorder.exposed(start, end);
       step_on(bucket, rate);
     }
     in_the_air_.clear();

@@ -1,5 +1,7 @@
 """The commands beside train: compare, explain, bench, list, doctor, and every command's help."""
 
+import re
+import tomllib
 import unittest
 
 from program import ROOT, SMALL, USAGE, ProgramTest, sets
@@ -196,6 +198,31 @@ class RecipesTest(ProgramTest):
                 result = self.ripieno("train", recipe, "--print-config")
                 if result.code != 0:  # a grid
                     self.assertRegex(result.err, r"holds \d+ runs; use ripieno compare")
+
+    def test_published_rows_are_cells_of_some_scale(self):
+        for recipe in sorted((ROOT / "recipes").glob("seed-*.toml")):
+            read = tomllib.loads(recipe.read_text())
+            self.assertLessEqual({"quick", "full"}, set(read["scale"]), recipe.name)
+            cells = set()
+            for scale in read["scale"]:
+                shown = self.good("compare", recipe, "--scale", scale, "--print-config")
+                cells |= set(re.findall(r"(?m)^# (\S+)$", shown))
+            for table in read.get("published", []):
+                with self.subTest(table["title"]):
+                    self.assertEqual(set(table["rows"]) - cells, set())
+
+    def test_published_numbers_stand_beside(self):
+        published = '[[published]]\ntitle = "Somebody, table 1"\nnote = "On another machine."\nmeasures = ["mb_sent", "accuracy"]\nrows.ring = [7, nan]\n'
+        (self.folder / "beside.toml").write_text(GRID.replace("seeds = 2", "seeds = 1") + published)
+        out = self.good("compare", "beside.toml")
+        self.assertIn("\nSomebody, table 1\n", out)
+        self.assertTrue(out.endswith("On another machine.\n"), out)
+        row = next(line for line in reversed(out.splitlines()) if line.startswith("ring"))
+        cells = row.split()
+        self.assertEqual((cells[2], cells[4]), ("7.000", "–"))
+        page = self.good("report", "runs", "--format", "md", "--beside", "beside.toml")
+        self.assertIn("two ways to agree", page)
+        self.assertIn("## Somebody, table 1", page)
 
 
 if __name__ == "__main__":

@@ -148,6 +148,15 @@ class TraceTest(ProgramTest):
                     self.assertEqual(exchanged, summary["exchange"]["payload_sent"])
                     self.assertIn("ring", {args["operation"] for args in sent})
 
+    def test_what_compute_waited_for_is_told_apart(self):
+        for strategy in ("ddp", "ring", "fedavg", "local-sgd"):
+            with self.subTest(strategy):
+                run = self.train(self.SLOW_NET | {"strategy": strategy, "workers": 2, "local.steps": 1})
+                for rank, trace in enumerate(self.traces(run, len(run.summary["ranks"]))):
+                    exposed = sum(end - begin for _, begin, end in self.spans(trace, "exposed"))
+                    self.assertGreater(exposed, 0)
+                    self.assertAlmostEqual(exposed * 1e-6, run.summary["ranks"][rank]["seconds"]["stages"]["exchange"], places=6)
+
     def test_a_bucket_is_on_the_wire_during_anothers_backward(self):
         run = self.train(self.SLOW_NET)
         self.assertGreater(run.summary["seconds"]["stages"]["exchange_hidden"], 0)

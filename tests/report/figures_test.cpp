@@ -88,6 +88,7 @@ TEST(Figures, TheParetoFrontIsOfCellsThatNoOtherBeats) {
 TEST(Figures, ScalingBeginsAtTheFewestWorkers) {
   std::vector<ripieno::Run> runs{made_run("single", 1, 0), made_run("ring", 2, 0), made_run("ring", 4, 0)};
   runs[2].summary.images_per_second = 300;
+  EXPECT_EQ(throughput_figure(cells(runs)).series.at(0).y, (Numbers{100, 200, 300}));
   const Figure speedup = speedup_figure(cells(runs)), efficiency = efficiency_figure(cells(runs));
   const Series& strong = named(speedup, "ring, mnist-cnn, batch 64 (strong)");
   EXPECT_EQ(strong.x[0], (Numbers{1, 2, 4}));
@@ -117,6 +118,15 @@ TEST(Figures, CpuAndNetworkAreRates) {
     for (SampleLine& sample : rank.samples) sample.bytes_sent = sample.bytes_received = 5e6;
   }
   EXPECT_EQ(network_figure(apart).series[0].y, (Numbers{5, 5}));
+}
+
+TEST(Figures, PacketsAreOfANetwork) {
+  ripieno::Run run = made_run("ring", 2, 0);
+  EXPECT_TRUE(packets_figure(run).series.empty());
+  for (Metrics& rank : run.ranks) {
+    for (SampleLine& sample : rank.samples) sample.bytes_sent = 1e6, sample.packets_sent = 600, sample.packets_received = 400;
+  }
+  EXPECT_EQ(packets_figure(run).series.at(1).y, (Numbers{500, 500}));
 }
 
 TEST(Figures, WhoDoesNotTrainIsAServer) {
