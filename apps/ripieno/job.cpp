@@ -43,12 +43,6 @@ void prepare(Classifier& model, Loader& train) {
   model.prepare(torch::from_blob(batch.pixels.data(), {count, shape.channels, shape.height, shape.width}, torch::kFloat32));
 }
 
-int compute_threads(const Settings& settings) {
-  const int threads = settings.get<int>("train.threads");
-  if (threads > 0) return threads;
-  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / settings.get<int>("workers"));
-}
-
 }  // namespace
 
 const StrategyInfo& strategy_of(const Settings& settings) { return find_strategy(settings.get<std::string>("strategy")); }
@@ -155,6 +149,12 @@ SimulatedOptions simulated_of(const Settings& settings) {
   return options;
 }
 
+int compute_threads(const Settings& settings) {
+  const int threads = settings.get<int>("train.threads");
+  if (threads > 0) return threads;
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / settings.get<int>("workers"));
+}
+
 bool is_replayed(const Settings& settings) { return settings.get<std::string>("train.compute") == "replay"; }
 
 std::uint32_t batch_of(const Settings& settings) {
@@ -255,10 +255,6 @@ void check_job(const Settings& settings, const Zoo& zoo) {
   }
   if (const double dropout = settings.get<double>("train.dropout"); dropout < 0 && dropout != -1) {
     fail(ErrorKind::usage, "train.dropout = ", dropout, "; give a rate from 0 to below 1, or -1 for each layer's own");
-  }
-  if (simulated && is_replayed(settings) && settings.is_set("simulated.image_us")) {
-    fail(ErrorKind::usage, "train.compute = replay and simulated.image_us = ", settings.get<double>("simulated.image_us"),
-         ": computing is charged what was measured here, or what is stated; leave one of them out");
   }
   check_codec(plan.exchange.codec);
   check_shares(settings.get<std::vector<double>>("batch.shares"), settings.get<int>("workers"));

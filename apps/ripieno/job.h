@@ -29,6 +29,9 @@ Group group_of(const Settings& settings, std::shared_ptr<Endpoint> endpoint);
 
 SimulatedOptions simulated_of(const Settings& settings);
 
+/// Of each worker: train.threads, or the cores over the workers.
+int compute_threads(const Settings& settings);
+
 /// Samples of a worker's step where the strategy uses shards, else of all workers' together.
 std::uint32_t batch_of(const Settings& settings);
 

@@ -9,6 +9,7 @@
 #include "ripieno/data/dataset.h"
 #include "ripieno/report/format.h"
 #include "ripieno/report/table.h"
+#include "ripieno/report/measures.h"
 #include "ripieno/strategy/refusals.h"
 
 namespace ripieno {
@@ -84,6 +85,12 @@ Json refusal_rows() {
   return rows;
 }
 
+Json measure_rows() {
+  Json rows = Json::array();
+  for (const Measure& m : measures()) rows.push_back({{"name", m.name}, {"about", m.title}});
+  return rows;
+}
+
 std::string cell(const Json& value) {
   if (value.is_string()) return value.get<std::string>();
   if (value.is_boolean()) return value.get<bool>() ? "yes" : "no";
@@ -116,10 +123,10 @@ void print_paragraphs(const Json& rows) {
 
 void add_list(CLI::App& app, CommandContext& context) {
   auto what = std::make_shared<std::string>();
-  CLI::App* command = app.add_subcommand("list", "List models, data, strategies, routes, codecs, or what is refused");
-  command->add_option("what", *what, "models, data, strategies, routes, codecs or refusals")
+  CLI::App* command = app.add_subcommand("list", "List models, data, strategies, routes, codecs, measures of runs, or what is refused");
+  command->add_option("what", *what, "models, data, strategies, routes, codecs, measures or refusals")
       ->required()
-      ->check(CLI::IsMember({"models", "data", "strategies", "routes", "codecs", "refusals"}));
+      ->check(CLI::IsMember({"models", "data", "strategies", "routes", "codecs", "measures", "refusals"}));
   add_format(*command, context);
   command->callback([what, &context] {
     context.chosen = [what, &context] {
@@ -128,6 +135,7 @@ void add_list(CLI::App& app, CommandContext& context) {
                         : *what == "strategies" ? strategy_rows()
                         : *what == "routes"     ? route_rows()
                         : *what == "codecs"     ? codec_rows()
+                        : *what == "measures"   ? measure_rows()
                                                 : refusal_rows();
       if (context.format == "json") {
         std::cout << rows.dump(2) << "\n";

@@ -111,9 +111,14 @@ void take_scale(const toml::table& scale, const std::string& name, Settings& bas
   }
 }
 
-/// The keys of the grids that take several values over all cells, in file order.
-std::vector<std::string> varying(const std::vector<Grid>& grids, const Settings& base) {
+bool names_its_cells(const Grid& grid) {
+  return std::any_of(grid.begin(), grid.end(), [](const Axis& axis) { return axis.key == "run.name"; });
+}
+
+/// The keys that take several values over all cells, of the grids that do not name theirs, in file order.
+std::vector<std::string> varying(std::vector<Grid> grids, const Settings& base) {
   std::vector<std::string> keys;
+  std::erase_if(grids, names_its_cells);
   for (const Grid& grid : grids) {
     for (const Axis& axis : grid) {
       if (std::find(keys.begin(), keys.end(), axis.key) == keys.end()) keys.push_back(axis.key);
@@ -179,7 +184,7 @@ RecipeCell make_cell(const Settings& base, const Grid& grid, const std::vector<s
     if (!cell.name.empty()) cell.name += '-';
     cell.name += name_part(key, value);
   }
-  if (std::any_of(grid.begin(), grid.end(), [](const Axis& axis) { return axis.key == "run.name"; })) {
+  if (names_its_cells(grid)) {
     cell.name = name_part("run.name", cell.settings.value("run.name"));
   }
   if (cell.name.empty()) {

@@ -7,7 +7,7 @@
 //   [scale.quick]         settings in place of the recipe's, where --scale quick asks for it; also seeds and grids:
 //   train.epochs = 1      a key that a scale sets is no longer varied by the recipe's grids, and a scale's grids replace them
 //   [[published]]         what others have published of it, for `compare` and `report` to show beside:
-//   title = "...", note = "...", measures = ["s_epoch", "accuracy"]   names of ripieno/report/measures.h
+//   title = "...", note = "...", measures = ["s_epoch", "accuracy"]   names that `list measures` has
 //   rows.ring = [1.5, 98.2]   a cell's name, and a number a measure (nan: none)
 // It is then a list of runs, its cells: the product of the grid's values in file order (the first key changes slowest),
 // with the seeds innermost. A grid that has run.name gives its cells that name. Several grids, [[grid]] each, are run one after the other; what one leaves out is as above them.

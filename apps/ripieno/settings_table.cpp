@@ -138,7 +138,7 @@ std::vector<Setting> table() {
       number("lab.cpu", 0, {0, 4096}, "cores' worth of CPU time that a node has, where control groups are writable; 0: no limit"),
       number("simulated.latency_us", 50, {0, 1e9}, "microseconds, one way"),
       number("simulated.gbit_s", 1, {1e-6, 8000}, "10^9 bits a second, each way of each worker"),
-      number("simulated.image_us", 100, {0, 1e9}, "microseconds of compute charged for each image and step"),
+      number("simulated.image_us", 100, {0, 1e9}, "microseconds of compute charged for each image and step; a replay charges what was measured"),
       list("simulated.slow", {0, 1e4, true, false}, "for each rank: times that compute takes; missing: 1"),
       list("simulated.deaths_s", from_0, "for each rank: virtual seconds after which it dies; 0 or missing: never"),
       whole("simulated.window_kb", 256, {1, 1048576}, "1024 bytes that may be under way before a send waits"),

@@ -86,10 +86,13 @@ std::vector<Summary> run_virtually(const Settings& settings, const RunFolder& fo
   SimulatedNetwork network(*runtime, size, simulated_of(settings));
   std::vector<Summary> ranks(static_cast<std::size_t>(size));
   const std::vector<double> deaths = deaths_of(settings);
-  std::optional<ComputeProfile> replay;
-  if (is_replayed(settings)) replay = profile_here(settings, zoo);
+  std::optional<ComputeProfile> profile;  // all ranks have come to the same settings by the time they ask
+  const auto common = [&profile, &zoo](const Settings& its) {
+    if (!profile) profile = profile_here(its, zoo);
+    return *profile;
+  };
   for (int rank = 0; rank < size; ++rank) {
-    RankTask task{settings, folder, {}, [&progress, rank](const nlohmann::json& message) { progress.message(rank, message); }, replay};
+    RankTask task{settings, folder, {}, [&progress, rank](const nlohmann::json& message) { progress.message(rank, message); }, common};
     if (!resume.empty()) task.resume = resume;
     auto endpoint = std::make_shared<CountedEndpoint>(network.endpoint(rank));
     Task<> work = until_death(&network, rank, run_rank(std::move(task), &zoo, endpoint, &ranks[rank]), &progress);

@@ -174,8 +174,12 @@ Task<> run_rank(RankTask task, const Zoo* zoo, std::shared_ptr<CountedEndpoint> 
   }
   Plan plan = settled(info, plan_of(task.settings), group);
   Recorder recorder(runtime, &endpoint->ledger(), std::make_unique<LineFile>(task.folder.metrics(rank)));
-  std::optional<ComputeProfile> replay = task.replay;
-  if (!replay && is_replayed(task.settings)) replay = co_await common_profile(task.settings, zoo, group);
+  std::optional<ComputeProfile> replay;
+  if (is_replayed(task.settings) && task.profile) {
+    replay = task.profile(task.settings);
+  } else if (is_replayed(task.settings)) {
+    replay = co_await common_profile(task.settings, zoo, group);
+  }
   const auto learner = make_learner(task.settings, *zoo, rank, runtime, recorder, group.memory(), replay);
   know_model(&plan, task.settings, *learner);
 
@@ -222,14 +226,14 @@ Task<> run_rank(RankTask task, const Zoo* zoo, std::shared_ptr<CountedEndpoint> 
       fail(ErrorKind::mismatch, task.resume->string(), ": the state of rank ", rank, " has ", epochs_done, " epochs done, rank 0's ", first);
     }
   }
-  recorder.start({rank, endpoint->size(), asio::ip::host_name(), plan.first_epoch, plan.epochs, learner->steps_per_epoch(),
+  recorder.start({rank, endpoint->size(), asio::ip::host_name(), network_namespace(), plan.first_epoch, plan.epochs, learner->steps_per_epoch(),
                   runtime.is_virtual() ? std::optional<double>() : unix_time()});
   std::optional<UsageSampler> sampler;
   const Duration between = from_seconds(task.settings.get<double>("run.sample_s"));
   if (between.count() > 0 && !runtime.is_virtual()) sampler.emplace(runtime, recorder, between);
   try {
     co_await strategy->run();
-  } catch (const Error& error) {
+  } catch (const std::exception& error) {
     recorder.failed(error.what());
     throw;
   }

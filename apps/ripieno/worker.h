@@ -22,7 +22,8 @@ struct RankTask {
   std::optional<std::filesystem::path> resume;  ///< the run folder to go on from
   /// Told of progress: {"type": "progress" | "epoch" | "note", ...}.
   std::function<void(const nlohmann::json&)> report;
-  std::optional<ComputeProfile> replay = {};  ///< what compute is charged; where train.compute asks for one and there is none, ranks make it
+  /// In virtual time: makes the profile that a replay charges, by the real clock. Else ranks make it together.
+  std::function<ComputeProfile(const Settings&)> profile = {};
 };
 
 /// Trains, writes this rank's files (rank 0 the model too) and puts its summary in `*summary`.

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
@@ -90,6 +91,11 @@ MachineUsage machine_usage(std::string_view proc_stat, double ticks_a_second) {
   line >> name >> user >> nice >> system >> idle >> waiting >> interrupts >> soft_interrupts >> stolen;
   return {(user + nice) / ticks_a_second, (system + interrupts + soft_interrupts) / ticks_a_second, (idle + waiting) / ticks_a_second,
           stolen / ticks_a_second};
+}
+
+std::string network_namespace() {
+  std::error_code error;
+  return std::filesystem::read_symlink("/proc/self/ns/net", error).string();
 }
 
 NetworkUsage network_usage() { return network_usage(text_of("/proc/self/net/dev"), text_of("/proc/self/net/snmp")); }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 namespace ripieno {
@@ -54,6 +55,8 @@ struct NetworkUsage {
   std::uint64_t retransmits = 0;  ///< TCP segments sent again, of all processes
 };
 NetworkUsage network_usage();
+/// Which network namespace that is, "net:[4026531840]"; "" where the system does not tell.
+std::string network_namespace();
 /// Of the texts of /proc/net/dev and /proc/net/snmp.
 NetworkUsage network_usage(std::string_view proc_net_dev, std::string_view proc_net_snmp);
 

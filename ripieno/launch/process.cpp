@@ -193,7 +193,7 @@ std::string run_tool(const std::vector<std::string>& command) {
   std::string words;
   for (const std::string& word : command) words += (words.empty() ? "" : " ") + word;
   std::replace(errors.begin(), errors.end(), '\n', ' ');
-  fail(ErrorKind::io, words, ": ", silent ? "killed, as it said nothing for a minute; before: " : "", errors.empty() ? "failed" : errors);
+  fail(ErrorKind::io, words, ": ", silent ? "said nothing for a minute and was killed; before: " : "", !errors.empty() ? errors : silent ? "nothing" : "failed");
 }
 
 InNetwork::InNetwork(const std::string& network) {

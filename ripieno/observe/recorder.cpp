@@ -44,7 +44,7 @@ Recorder::Recorder(const Runtime& runtime, const Ledger* ledger, std::unique_ptr
 void Recorder::start(const StartRecord& record) {
   if (!metrics_) return;
   nlohmann::ordered_json line{{"type", "start"}, {"schema", metrics_schema}, {"time", seconds(runtime_.now())},
-                                    {"rank", record.rank}, {"ranks", record.ranks}, {"host", record.host},
+                                    {"rank", record.rank}, {"ranks", record.ranks}, {"host", record.host}, {"network", record.network},
                                     {"first_epoch", record.first_epoch}, {"epochs", record.epochs}, {"steps_per_epoch", record.steps_per_epoch}};
   if (record.unix_time) line["unix_time"] = *record.unix_time - seconds(runtime_.now());  // at time 0
   metrics_->append(line.dump());

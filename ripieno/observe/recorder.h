@@ -33,7 +33,7 @@ using StageTimes = std::array<Duration, stages.size()>;
 /// What a rank's metrics begin with.
 struct StartRecord {
   int rank = 0, ranks = 1;
-  std::string host;
+  std::string host, network;  ///< the machine's name, and its network namespace's
   std::uint32_t first_epoch = 0, epochs = 0;  ///< from 0, and where the last one ends
   std::uint64_t steps_per_epoch = 0;
   std::optional<double> unix_time;  ///< now, in seconds since 1970; none in virtual time

@@ -164,9 +164,7 @@ Table built(const std::vector<Content>& contents, std::size_t rows) {
 std::vector<std::string> marked_names(const std::vector<Group>& groups) {
   std::vector<std::string> names;
   for (const Group& group : groups) {
-    const std::string& kind = group[0]->kind;
-    const bool crowded = kind == "replayed" && std::any_of(group.begin(), group.end(), [](const Summary* one) { return one->is_crowded(); });
-    names.push_back(group[0]->name + (kind == "simulated" ? " ~" : kind == "projected" ? " ~=" : crowded ? " =!" : kind == "replayed" ? " =" : ""));
+    names.push_back(group[0]->name + mark_of(group));
   }
   return names;
 }

@@ -19,9 +19,16 @@ struct Point {
   Source source;
 };
 
-/// Cells that differ in their workers alone, by name of what is alike in them; each with at least two numbers of workers.
+/// What is alike along a line: how workers agree and where they are; and all else.
+struct Line {
+  std::string strategy, rest;
+  auto operator<=>(const Line&) const = default;
+};
+
+/// Cells that differ in their workers alone, by the line's name; each with at least two numbers of workers.
 std::map<std::string, std::vector<Point>> scalings(const std::vector<Cell>& cells) {
-  std::map<std::string, std::vector<Point>> strong, weak, kept;
+  std::map<Line, std::vector<Point>> strong, weak;
+  std::map<std::string, std::vector<Point>> kept;
   for (const Cell& cell : cells) {
     const Run& run = *cell[0];
     const Summary& one = run.summary;
@@ -31,20 +38,23 @@ std::map<std::string, std::vector<Point>> scalings(const std::vector<Cell>& cell
     for (const Run* seed : cell) point.seeds.push_back(seed->summary.images_per_second);
     point.images_a_second = mean(point.seeds);
     if (point.workers == 0 || point.images_a_second <= 0) continue;
-    // One worker is the beginning of every line of its model, whatever its strategy is called.
-    const bool plain = one.strategy == "single" || one.codec == "fp32" || one.codec == "auto";
-    const std::string what = text(one.strategy == "single" ? "" : one.strategy, plain ? "" : " " + one.codec, ", ", one.model);
-    strong[text(what, ", batch ", run.batch())].push_back(point);
-    weak[text(what, ", batch ", run.batch() / point.workers, " a worker")].push_back(point);
+    // One rank alone is the beginning of every line, whatever its strategy is called.
+    const std::size_t nodes = run.nodes().size();
+    const std::string codec = one.codec == "fp32" || one.codec == "auto" ? "" : " " + one.codec;
+    const std::string place = nodes == 1 ? "" : nodes >= point.workers ? ", a node each" : text(", ", nodes, " nodes");
+    const std::string strategy = one.world_size == 1 ? "" : one.strategy + codec + place;
+    const std::string rest = text(", ", one.model, one.kind == "computed" ? "" : ", " + one.kind);
+    strong[{strategy, text(rest, ", batch ", run.batch())}].push_back(point);
+    weak[{strategy, text(rest, ", batch ", run.batch() / point.workers, " a worker")}].push_back(point);
   }
-  for (auto* group : {&strong, &weak}) {
-    for (auto& [name, points] : *group) {
-      if (name.starts_with(",")) continue;
-      const auto lone = group->find(name.substr(name.find(',')));
-      if (lone != group->end()) points.insert(points.end(), lone->second.begin(), lone->second.end());
+  for (auto* lines : {&strong, &weak}) {
+    for (auto& [line, points] : *lines) {
+      if (line.strategy.empty()) continue;
+      const auto lone = lines->find({"", line.rest});
+      if (lone != lines->end()) points.insert(points.end(), lone->second.begin(), lone->second.end());
       std::stable_sort(points.begin(), points.end(), [](const Point& a, const Point& b) { return a.workers < b.workers; });
       points.erase(std::unique(points.begin(), points.end(), [](const Point& a, const Point& b) { return a.workers == b.workers; }), points.end());
-      if (points.size() > 1) kept[name + (group == &strong ? " (strong)" : " (weak)")] = points;
+      if (points.size() > 1) kept[line.strategy + line.rest + (lines == &strong ? " (strong)" : " (weak)")] = points;
     }
   }
   return kept;

@@ -42,16 +42,6 @@ std::vector<Cell> those(const std::vector<Cell>& cells, const std::function<bool
   return kept;
 }
 
-/// Where there is a network beside the loopback, what goes over that; else over the loopback.
-bool is_on_network(const Run& run) {
-  for (const Metrics& rank : run.ranks) {
-    for (const SampleLine& sample : rank.samples) {
-      if (sample.bytes_sent > 0) return true;
-    }
-  }
-  return false;
-}
-
 bool has_samples(const Run& run) {
   return std::any_of(run.ranks.begin(), run.ranks.end(), [](const Metrics& rank) { return !rank.samples.empty(); });
 }
@@ -187,7 +177,7 @@ Figure cpu_figure(const Run& run) {
 }
 
 Figure network_figure(const Run& run) {
-  const bool network = is_on_network(run);
+  const bool network = run.is_on_network();
   return {"network", "Network over time: " + run.summary.name,
           network ? "What the interfaces of each rank's network namespace sent and received, the loopback apart, headers included."
                   : "What the machine's loopback carried, as each rank saw it: ranks of one host see the same. Shared memory does not count.",
@@ -197,7 +187,7 @@ Figure network_figure(const Run& run) {
 
 Figure packets_figure(const Run& run) {
   Figure figure{"packets", "Packets over time: " + run.summary.name, "Sent and received by the interfaces of each rank's network namespace, the loopback apart.", Form::lines, {"seconds"}, "packets a second", {}, {}};
-  if (is_on_network(run)) figure.series = by_rank(run, [](const SampleLine& s) { return (s.packets_sent + s.packets_received) / s.seconds; });
+  if (run.is_on_network()) figure.series = by_rank(run, [](const SampleLine& s) { return (s.packets_sent + s.packets_received) / s.seconds; });
   return figure;
 }
 
@@ -209,14 +199,17 @@ Figure network_timeline_figure(const std::vector<Cell>& all) {
   double begin = 0;
   for (std::size_t i = 0; i < cells.size() && cells.size() > 1; ++i) {
     const Run& run = *cells[i][0];
-    const bool network = is_on_network(run);
-    // Ranks sample at times of their own: what they sent since the sample before is counted in slots of a second.
-    std::vector<double> sent;
-    for (const Metrics& rank : run.ranks) {
-      for (const SampleLine& sample : rank.samples) {
-        const auto slot = static_cast<std::size_t>(std::max(0.0, sample.time));
-        if (sent.size() <= slot) sent.resize(slot + 1);
-        sent[slot] += 1e-6 * (network ? sample.bytes_sent : sample.loopback_bytes / static_cast<double>(run.ranks.size()));
+    const bool network = run.is_on_network();
+    std::vector<double> sent;  // in each second
+    for (const Metrics* node : run.nodes()) {
+      for (const SampleLine& sample : node->samples) {
+        const double megabytes = 1e-6 * (network ? sample.bytes_sent : sample.loopback_bytes), first = std::max(0.0, sample.time - sample.seconds);
+        if (sent.size() <= static_cast<std::size_t>(sample.time)) sent.resize(static_cast<std::size_t>(sample.time) + 1);
+        for (auto second = static_cast<std::size_t>(first); second < sent.size() && sample.time > first; ++second) {
+          const auto begin = static_cast<double>(second);
+          const double within = std::min(sample.time, begin + 1) - std::max(first, begin);
+          sent[second] += megabytes * std::max(0.0, within) / (sample.time - first);
+        }
       }
     }
     Series series{names[i], {{}}, sent, {}, {}, {}};
@@ -233,7 +226,7 @@ Figure cpu_means_figure(const std::vector<Cell>& all) {
                 {"cell"}, "% of a core", cell_names(cells), {}};
   if (cells.empty()) return figure;
   const auto share = [](double SampleLine::*seconds) {
-    return [seconds](const Run& run) { return 100 * mean_second(run, seconds).value_or(0); };
+    return [seconds](const Run& run) { return 100 * mean_second(run.all(), seconds).value_or(0); };
   };
   figure.series.push_back(bar("user", cells, share(&SampleLine::cpu_user)));
   figure.series.push_back(bar("system", cells, share(&SampleLine::cpu_system)));
@@ -242,12 +235,12 @@ Figure cpu_means_figure(const std::vector<Cell>& all) {
 
 Figure network_means_figure(const std::vector<Cell>& all) {
   const auto cells = those(all, have_samples);
-  Figure figure{"network-means", "Network, means", "Mean over a run, its ranks and seeds: what went over the network, or over the loopback where all ranks are on one host.",
-                Form::bars, {"cell"}, "MB a second and rank", cell_names(cells), {}};
+  Figure figure{"network-means", "Network, means", "Mean over a run, its nodes and seeds: what went over the network, or over the loopback where all ranks are on one host.",
+                Form::bars, {"cell"}, "MB a second and node", cell_names(cells), {}};
   if (cells.empty()) return figure;
   figure.series.push_back(bar("sent", cells, [](const Run& run) {
-    const bool network = is_on_network(run);
-    return 1e-6 * mean_second(run, network ? &SampleLine::bytes_sent : &SampleLine::loopback_bytes).value_or(0);
+    const bool network = run.is_on_network();
+    return 1e-6 * mean_second(run.nodes(), network ? &SampleLine::bytes_sent : &SampleLine::loopback_bytes).value_or(0);
   }));
   return figure;
 }

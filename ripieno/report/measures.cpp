@@ -9,7 +9,7 @@ namespace {
 
 using Value = std::optional<double>;
 
-/// The mean over workers.
+/// Of the middle one of the workers: a root or a cloud among them does not stand for the rest.
 Value a_worker(const Run& run, const std::function<double(const RankSummary&)>& value) {
   std::vector<double> all;
   for (const int rank : run.workers()) {
@@ -17,7 +17,7 @@ Value a_worker(const Run& run, const std::function<double(const RankSummary&)>& 
       if (one.rank == rank) all.push_back(value(one));
     }
   }
-  return all.empty() ? Value() : Value(mean(all));
+  return all.empty() ? Value() : Value(median(all));
 }
 
 const Measure table[] = {
@@ -30,9 +30,10 @@ const Measure table[] = {
     {"s_gradient", "s forward and backward a step", [](const Run& run) { return mean_step(run, [](const StageSeconds& s) { return s.forward + s.backward; }); }},
     {"s_exchange", "s of exchange a step, waited for", [](const Run& run) { return mean_step(run, &StageSeconds::exchange); }},
     {"images_s", "images/s", [](const Run& run) { return run.summary.images_per_second > 0 ? Value(run.summary.images_per_second) : Value(); }, {"images_per_second"}},
-    {"cpu_user", "CPU, user, % of a core", [](const Run& run) { return mean_second(run, [](const SampleLine& s) { return 100 * s.cpu_user; }); }},
-    {"cpu_system", "CPU, system, % of a core", [](const Run& run) { return mean_second(run, [](const SampleLine& s) { return 100 * s.cpu_system; }); }},
-    {"mb_s_sent", "MB/s sent, a rank", [](const Run& run) { return mean_second(run, [](const SampleLine& s) { return 1e-6 * s.bytes_sent; }); }},
+    {"cpu_user", "CPU, user, % of a core", [](const Run& run) { return mean_second(run.all(), [](const SampleLine& s) { return 100 * s.cpu_user; }); }},
+    {"cpu_system", "CPU, system, % of a core", [](const Run& run) { return mean_second(run.all(), [](const SampleLine& s) { return 100 * s.cpu_system; }); }},
+    {"mb_s_sent", "MB/s sent, a node",
+     [](const Run& run) { return run.is_on_network() ? mean_second(run.nodes(), [](const SampleLine& s) { return 1e-6 * s.bytes_sent; }) : Value(); }},
     {"mb_sent", "MB sent in all", [](const Run& run) { return Value(1e-6 * static_cast<double>(run.summary.exchange_payload_sent)); }, {"exchange", "payload_sent"}},
     {"mb_upload", "MB a worker sends an epoch",
      [](const Run& run) {
@@ -55,10 +56,10 @@ std::optional<double> mean_step(const Run& run, const std::function<double(const
   return steps > 0 ? Value(sum / steps) : Value();
 }
 
-std::optional<double> mean_second(const Run& run, const std::function<double(const SampleLine&)>& amount) {
+std::optional<double> mean_second(const std::vector<const Metrics*>& ranks, const std::function<double(const SampleLine&)>& amount) {
   double sum = 0, seconds = 0;
-  for (const Metrics& rank : run.ranks) {
-    for (const SampleLine& sample : rank.samples) {
+  for (const Metrics* rank : ranks) {
+    for (const SampleLine& sample : rank->samples) {
       sum += amount(sample);
       seconds += sample.seconds;
     }

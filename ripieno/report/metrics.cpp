@@ -26,7 +26,7 @@ StartLine start(const JsonField& line, std::size_t number) {
   if (line.at("schema").count() > metrics_schema) {
     line.at("schema").refuse(text(metrics_schema, ": the run was made by a later version of Ripieno"));
   }
-  return {number, line.at("rank").small_count(), line.at("ranks").small_count(), line.at("host").string(),
+  return {number, line.at("rank").small_count(), line.at("ranks").small_count(), line.at("host").string(), line.has("network") ? line.at("network").string() : "",
           static_cast<std::uint32_t>(line.at("first_epoch").small_count()), static_cast<std::uint32_t>(line.at("epochs").small_count()),
           line.at("steps_per_epoch").count(), number_of(line, "unix_time")};
 }

@@ -48,7 +48,7 @@ struct SampleLine {
 struct StartLine {
   std::size_t line = 0;
   int rank = 0, ranks = 1;
-  std::string host;
+  std::string host, network;  ///< network: "" in files of before it was written
   std::uint32_t first_epoch = 0, epochs = 0;
   std::uint64_t steps_per_epoch = 0;
   double unix_time = 0;  ///< at time 0, in seconds since 1970; 0: not said (virtual time)

@@ -12,6 +12,7 @@ namespace {
 
 struct Ours {
   std::vector<double> seeds;
+  std::vector<const Summary*> runs;
   std::optional<Source> source;
 };
 
@@ -23,6 +24,7 @@ Ours ours(const Measure& measure, const std::string& cell, const std::vector<Run
     const auto value = measure.of(run);
     if (!value) continue;
     found.seeds.push_back(*value);
+    found.runs.push_back(&run.summary);
     if (!found.source) found.source = run.source(measure.field);
   }
   return found;
@@ -30,8 +32,8 @@ Ours ours(const Measure& measure, const std::string& cell, const std::vector<Run
 
 std::string shown(const Ours& here) {
   if (here.seeds.empty()) return "–";
-  const std::string middle = format_figures(mean(here.seeds));
-  return here.seeds.size() > 1 ? middle + " ± " + format_figures(interval95(here.seeds)) : middle;
+  const std::string middle = format_figures(mean(here.seeds)), mark = mark_of(here.runs);
+  return (here.seeds.size() > 1 ? middle + " ± " + format_figures(interval95(here.seeds)) : middle) + mark;
 }
 
 }  // namespace
@@ -57,8 +59,10 @@ ReportTable published_table(const Published& published, const std::vector<Run>& 
       row.push_back({format_figures(values[i]), {}});
       if (!relative) continue;
       const double middle = here.seeds.empty() ? NAN : mean(here.seeds);
-      if (std::isnan(first_here) && middle != 0) first_here = middle;
-      if (std::isnan(first_there) && values[i] != 0) first_there = values[i];
+      if (std::isnan(first_here) && std::isfinite(middle) && std::isfinite(values[i]) && middle != 0 && values[i] != 0) {
+        first_here = middle;
+        first_there = values[i];
+      }
       row.push_back({format_figures(middle / first_here), {}});
       row.push_back({format_figures(values[i] / first_there), {}});
     }

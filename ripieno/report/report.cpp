@@ -100,15 +100,15 @@ Report report_of(const std::vector<Run>& runs, const std::string& title) {
   report.title = title;
   report.lead = text(runs.size(), runs.size() == 1 ? " run" : " runs", " in ", all.size(), all.size() == 1 ? " cell" : " cells");
   const std::pair<const char*, const char*> kinds[] = {
-      {"replayed", "; some replayed: compute times measured once and waited for, exchanges real, nothing learnt"},
-      {"simulated", "; some simulated: their times are virtual"},
-      {"projected", "; some projected: compute times measured once, all else in virtual time, nothing learnt"}};
+      {"replayed", "; some replayed (=): compute times measured once and waited for, exchanges real, nothing learnt"},
+      {"simulated", "; some simulated (~): their times are virtual"},
+      {"projected", "; some projected (~=): compute times measured once, all else in virtual time, nothing learnt"}};
   for (const auto& [kind, what] : kinds) {
     if (std::any_of(runs.begin(), runs.end(), [kind = kind](const Run& run) { return run.summary.kind == kind; })) report.lead += what;
   }
   for (const Run& run : runs) {
     if (run.summary.kind != "replayed" || !run.summary.is_crowded()) continue;
-    report.lead += "; the machine's CPU was above 80 % in replayed runs, whose times do not hold then";
+    report.lead += "; the machine's CPU was above 80 % in replayed runs (!), whose times do not hold then";
     break;
   }
   report.tables.push_back(runs_table(runs));

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
+#include <utility>
 
 #include "ripieno/core/error.h"
 #include "ripieno/core/file.h"
@@ -21,6 +23,31 @@ std::vector<int> Run::workers() const {
       found.push_back(static_cast<int>(rank));
       break;
     }
+  }
+  return found;
+}
+
+std::vector<const Metrics*> Run::all() const {
+  std::vector<const Metrics*> found;
+  for (const Metrics& rank : ranks) found.push_back(&rank);
+  return found;
+}
+
+bool Run::is_on_network() const {
+  for (const Metrics& rank : ranks) {
+    for (const SampleLine& sample : rank.samples) {
+      if (sample.bytes_sent > 0) return true;
+    }
+  }
+  return false;
+}
+
+std::vector<const Metrics*> Run::nodes() const {
+  std::vector<const Metrics*> found;
+  std::set<std::pair<std::string, std::string>> seen;
+  for (const Metrics& rank : ranks) {
+    const bool named = rank.start && !rank.start->network.empty();
+    if (!named || seen.emplace(rank.start->host, rank.start->network).second) found.push_back(&rank);
   }
   return found;
 }
@@ -72,7 +99,10 @@ std::vector<std::string> cell_names(const std::vector<Cell>& cells) {
   std::vector<std::string> names;
   for (const Cell& cell : cells) {
     const Summary& one = cell[0]->summary;
-    names.push_back(count[one.name] == 1 ? one.name : text(one.name, ", ", one.model, ", ", one.world_size, one.world_size == 1 ? " rank" : " ranks"));
+    std::vector<const Summary*> seeds;
+    for (const Run* run : cell) seeds.push_back(&run->summary);
+    const std::string name = count[one.name] == 1 ? one.name : text(one.name, ", ", one.model, ", ", one.world_size, one.world_size == 1 ? " rank" : " ranks");
+    names.push_back(name + mark_of(seeds));
   }
   return names;
 }

@@ -25,6 +25,11 @@ struct Run {
   Source source(const std::vector<std::string>& field = {}) const;
   /// Ranks that train: who takes time forward. A parameter server of its own does not.
   std::vector<int> workers() const;
+  std::vector<const Metrics*> all() const;
+  /// Whether anything went over a network beside the loopback.
+  bool is_on_network() const;
+  /// A rank for each network namespace: its samples are those of all ranks there. All ranks, where a file does not name them.
+  std::vector<const Metrics*> nodes() const;
   /// Samples of all workers' first step together; 0 where there is none.
   std::uint64_t batch() const;
 };
@@ -36,7 +41,7 @@ Run read_run(const std::filesystem::path& folder);
 using Cell = std::vector<const Run*>;
 /// In the order in which their first runs are given.
 std::vector<Cell> cells(const std::vector<Run>& runs);
-/// "ring-fp16", and where several cells have that name, what they differ in: "ring-fp16, 4 ranks".
+/// "ring-fp16", and where several cells have that name, what they differ in: "ring-fp16, 4 ranks"; with the mark of its kind.
 std::vector<std::string> cell_names(const std::vector<Cell>& cells);
 
 }  // namespace ripieno

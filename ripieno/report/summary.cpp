@@ -150,6 +150,14 @@ bool Summary::is_crowded() const {
   return std::any_of(ranks.begin(), ranks.end(), [](const RankSummary& rank) { return rank.machine_busy.value_or(0) > 0.8; });
 }
 
+std::string mark_of(const std::vector<const Summary*>& seeds) {
+  const std::string& kind = seeds.at(0)->kind;
+  if (kind == "simulated") return " ~";
+  if (kind == "projected") return " ~=";
+  if (kind != "replayed") return "";
+  return std::any_of(seeds.begin(), seeds.end(), [](const Summary* one) { return one->is_crowded(); }) ? " =!" : " =";
+}
+
 std::string cell_of(const Summary& s) {
   return text(s.name, '\n', s.strategy, '\n', s.model, '\n', s.dataset, '\n', s.world_size, '\n', s.codec, '\n', s.kind);
 }

@@ -118,6 +118,10 @@ struct Summary {
   std::vector<RankSummary> ranks;
 };
 
+/// What follows a cell's name where its figures do not come from training: " ~" simulated, " =" replayed, " =!" replayed on a crowded
+/// machine, " ~=" projected; "" else.
+std::string mark_of(const std::vector<const Summary*>& seeds);
+
 /// What runs that differ in their seed alone have in common: name, strategy, model, data, ranks, codec, kind.
 std::string cell_of(const Summary& summary);
 

@@ -132,9 +132,7 @@ class Ddp final : public Strategy {
     for (const std::size_t bucket : order_) {
       const Duration start = place_.group.runtime().now();
       co_await flights_[bucket]->landed();
-      const Duration end = place_.group.runtime().now();
-    waited_ += end - start;
-    place_.recorder.exposed(start, end);
+      was_waited_for(start);
       step_on(bucket, rate);
     }
     in_the_air_.clear();
@@ -227,7 +225,13 @@ class Ddp final : public Strategy {
       in_the_air_.pop_front();
       co_await flights_[first]->landed();
     }
-    waited_ += place_.group.runtime().now() - start;
+    was_waited_for(start);
+  }
+
+  void was_waited_for(Duration start) {
+    const Duration end = place_.group.runtime().now();
+    waited_ += end - start;
+    place_.recorder.exposed(start, end);
   }
 
   /// The exchange that compute waited for, at the step's end or at gates, and the rest, which it hid.

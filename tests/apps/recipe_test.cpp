@@ -178,6 +178,8 @@ TEST(Recipe, GridMistakesAreRefused) {
 TEST(Recipe, AGridMayNameItsCells) {
   const Recipe recipe = read("batch.global = 8\n[[grid]]\nrun.name = ['task 1']\nstrategy = ['single']\n[[grid]]\nrun.name = ['2b']\nstrategy = ['ring']\nworkers = [4]\n");
   EXPECT_EQ(names(recipe), (Names{"task_1", "2b"}));
+  const std::string beside = "[[grid]]\nstrategy = ['ring', 'ddp']\n[[grid]]\nrun.name = ['x']\nworkers = [4]\ndata.flip = [true]\n";
+  EXPECT_EQ(names(read("batch.global = 8\n" + beside)), (Names{"ring", "ddp", "x"}));
 }
 
 TEST(Recipe, WhatWasPublished) {

@@ -21,7 +21,7 @@ test_samples = 50
 strategy = ["ring", "fedavg"]
 """
 COMMANDS = ["train", "compare", "explain", "watch", "report", "bench", "list", "doctor", "launch", "lab"]
-LISTS = {"models": "mnist-cnn", "data": "digits", "strategies": "fedavg", "routes": "ring", "codecs": "bf16"}
+LISTS = {"models": "mnist-cnn", "data": "digits", "strategies": "fedavg", "routes": "ring", "codecs": "bf16", "measures": "s_epoch"}
 
 
 class CompareTest(ProgramTest):

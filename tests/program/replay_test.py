@@ -4,7 +4,7 @@ import json
 import sys
 import unittest
 
-from program import SMALL, USAGE, ProgramTest, sets
+from program import SMALL, ProgramTest, sets
 
 
 class ReplayTest(ProgramTest):
@@ -67,11 +67,10 @@ class ReplayTest(ProgramTest):
         out = self.good("train", *sets(SMALL | settings), "--compute", "replay")
         self.assertRegex(out, r"ring ~= ")
         self.assertIn("some projected", json.loads(self.good("report", run.folder, "--format", "json"))["lead"])
-
-    def test_in_virtual_time_a_stated_time_is_refused(self):
-        result = self.ripieno("train", *sets(SMALL | {"transport.kind": "simulated", "simulated.image_us": 7}), "--compute", "replay")
-        self.assertEqual(result.code, USAGE)
-        self.assert_one_line(result.err, "train.compute = replay", "simulated.image_us = 7")
+        again = self.good("train", run.folder / "config.toml")
+        self.assertIn("~= projected", again)
+        measured = self.train(settings | {"strategy": "ddp", "exchange.measure": "on"}, "--compute", "replay")
+        self.assertEqual(measured.summary["kind"], "projected")
 
 
 if __name__ == "__main__":

@@ -129,6 +129,17 @@ TEST(Figures, PacketsAreOfANetwork) {
   EXPECT_EQ(packets_figure(run).series.at(1).y, (Numbers{500, 500}));
 }
 
+TEST(Figures, ScalingTellsNodesAndKindsApart) {
+  std::vector<ripieno::Run> runs{made_run("ring", 1, 0), made_run("ring", 2, 0), made_run("ring", 4, 0), made_run("two", 4, 0)};
+  for (ripieno::Run& run : runs) run.summary.strategy = "ring";
+  for (std::size_t rank = 0; rank < 4; ++rank) runs[3].ranks[rank].start->network = text("net:", rank / 2);
+  runs[3].summary.images_per_second = 200;
+  EXPECT_EQ(named(speedup_figure(cells(runs)), "ring, mnist-cnn, batch 64 (strong)").y, (Numbers{1, 2, 4}));
+  EXPECT_EQ(named(speedup_figure(cells(runs)), "ring, 2 nodes, mnist-cnn, batch 64 (strong)").y, (Numbers{1, 2}));
+  for (std::size_t i : {1, 2}) runs[i].summary.kind = "projected";
+  EXPECT_EQ(named(speedup_figure(cells(runs)), "ring, mnist-cnn, projected, batch 64 (strong)").y, (Numbers{2, 4}));
+}
+
 TEST(Figures, WhoDoesNotTrainIsAServer) {
   ripieno::Run run = made_run("ps-sync", 3, 0);
   for (StepLine& step : run.ranks[0].steps) step.seconds.forward = 0;
@@ -137,13 +148,17 @@ TEST(Figures, WhoDoesNotTrainIsAServer) {
 }
 
 TEST(Figures, ATimelineOfAllRuns) {
-  const std::vector<ripieno::Run> runs{made_run("ring", 2, 0), made_run("ring", 2, 1), made_run("ddp", 4, 0)};
-  const Figure figure = network_timeline_figure(cells(runs));
+  std::vector<ripieno::Run> runs{made_run("ring", 2, 0), made_run("ring", 2, 1), made_run("ddp", 4, 0)};
+  const Figure figure = network_timeline_figure(cells(runs));  // all ranks see the same 4 MB in 2 s
   ASSERT_EQ(figure.series.size(), 2u);
-  EXPECT_EQ(figure.series[0].y.at(100), 4);  // 4 MB of the loopback in all, which each rank saw
-  EXPECT_EQ(figure.series[0].y.at(99), 0);
+  EXPECT_EQ(figure.series[0].y.at(97), 0);
+  EXPECT_EQ(figure.series[0].y.at(98), 2);
+  EXPECT_EQ(figure.series[0].y.at(99), 2);
+  EXPECT_EQ(figure.series[0].y.at(100), 0);
   EXPECT_EQ(figure.series[1].x[0].front(), 201);
-  EXPECT_EQ(figure.series[1].y.at(200), 4);
+  EXPECT_EQ(figure.series[1].y.at(199), 2);
+  for (std::size_t rank = 0; rank < 4; ++rank) runs[2].ranks[rank].start->network = text("net:", rank / 2);
+  EXPECT_EQ(network_timeline_figure(cells(runs)).series[1].y.at(199), 4);  // two nodes
 }
 
 TEST(Figures, AMeasureOfEachCell) {

@@ -28,7 +28,7 @@ inline Run made_run(const std::string& name, int workers, std::int64_t seed, std
   for (int rank = 0; rank < workers; ++rank) {
     Metrics metrics;
     metrics.file = run.folder / text("metrics-", rank, ".jsonl");
-    metrics.start = StartLine{1, rank, workers, "host", 0, 2, 3};
+    metrics.start = StartLine{1, rank, workers, "host", "net:1", 0, 2, 3};
     std::size_t line = 1;
     for (std::uint32_t epoch = 0; epoch < 2; ++epoch) {
       for (std::uint32_t step = 0; step < 3; ++step) {

@@ -23,7 +23,7 @@ SimulatedOptions thin() { return {.link = {Duration(5'000'000), Duration(16'000)
 SimulatedOptions thinner() { return {.link = {Duration(5'000'000), Duration(64'000)}}; }
 
 struct Timed {
-  std::vector<std::vector<Span>> spans;  // by rank
+  std::vector<std::vector<Span>> spans;  // of exchanges, by rank
   Duration took{0}, exposed{0}, hidden{0};
   std::vector<double> weights;
 };
@@ -34,7 +34,9 @@ Timed run(std::string_view strategy, Plan plan, SimulatedOptions network = thin(
   Timed timed;
   timed.spans.resize(workers);
   for (int rank = 0; rank < workers; ++rank) {
-    job.recorders[rank]->on_span = [&timed, rank](const Span& span) { timed.spans[rank].push_back(span); };
+    job.recorders[rank]->on_span = [&timed, rank](const Span& span) {
+      if (span.what == std::string_view("exchange")) timed.spans[rank].push_back(span);
+    };
   }
   job.run();
   timed.took = job.took;
