@@ -246,7 +246,9 @@ TEST(LocalSgd, ShowsEachExchangeInTheTrace) {
   five_tensors(job);
   std::map<std::size_t, int> spans;
   job.on_step = [&](int rank, const StepRecord&) {
-    job.recorders[rank]->on_span = [&spans, rank](const Span& span) { spans[span.index] += rank == 0 && span.what == std::string_view("exchange"); };
+    job.recorders[rank]->on_span = [&spans, rank](const Span& span) {
+      if (rank == 0 && span.what == std::string_view("exchange")) ++spans[span.index];
+    };
   };
   job.run();
   EXPECT_EQ(spans, (std::map<std::size_t, int>{{0, 1}, {1, 2}}));  // of 7 steps: after 3, and after 1 and 5
