@@ -54,7 +54,7 @@ std::vector<const Metrics*> Run::nodes() const {
 
 std::uint64_t Run::batch() const {
   std::uint64_t samples = 0;
-  for (const Metrics& rank : ranks) samples += rank.steps.empty() ? 0 : rank.steps.front().samples;
+  for (const int rank : workers()) samples += ranks[static_cast<std::size_t>(rank)].steps.front().samples;  // a server's line repeats its workers'
   return samples;
 }
 
