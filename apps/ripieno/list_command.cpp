@@ -8,8 +8,8 @@
 #include "ripieno/collective/schedule.h"
 #include "ripieno/data/dataset.h"
 #include "ripieno/report/format.h"
-#include "ripieno/report/table.h"
 #include "ripieno/report/measures.h"
+#include "ripieno/report/table.h"
 #include "ripieno/strategy/refusals.h"
 
 namespace ripieno {

@@ -39,21 +39,7 @@ void Dataset::require_sample(std::uint32_t index, std::span<const std::uint8_t> 
 
 std::span<const DatasetInfo> datasets() { return table; }
 
-const DatasetInfo& find_dataset(std::string_view name) {
-  const DatasetInfo* nearest = nullptr;
-  std::size_t distance = 4;  // a name further away than 3 edits is no misspelling
-  std::string known;
-  for (const DatasetInfo& info : table) {
-    if (info.name == name) return info;
-    known += text(known.empty() ? "" : ", ", info.name);
-    if (const std::size_t d = edit_distance(name, info.name); d < distance) {
-      distance = d;
-      nearest = &info;
-    }
-  }
-  const std::string hint = nearest ? text(" (did you mean \"", nearest->name, "\"?)") : "";
-  fail(ErrorKind::usage, "there is no data set \"", name, "\"", hint, "; known are ", known);
-}
+const DatasetInfo& find_dataset(std::string_view name) { return find_named(table, name, "data set"); }
 
 std::unique_ptr<Dataset> open_dataset(std::string_view name, Split split, const DataOptions& options) {
   return find_dataset(name).open(split, options);

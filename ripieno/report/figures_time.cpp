@@ -226,7 +226,7 @@ Figure cpu_means_figure(const std::vector<Cell>& all) {
                 {"cell"}, "% of a core", cell_names(cells), {}};
   if (cells.empty()) return figure;
   const auto share = [](double SampleLine::*seconds) {
-    return [seconds](const Run& run) { return 100 * mean_second(run.all(), seconds).value_or(0); };
+    return [seconds](const Run& run) { return 100 * mean_second(run.all_ranks(), seconds).value_or(0); };
   };
   figure.series.push_back(bar("user", cells, share(&SampleLine::cpu_user)));
   figure.series.push_back(bar("system", cells, share(&SampleLine::cpu_system)));

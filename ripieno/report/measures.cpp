@@ -30,8 +30,8 @@ const Measure table[] = {
     {"s_gradient", "s forward and backward a step", [](const Run& run) { return mean_step(run, [](const StageSeconds& s) { return s.forward + s.backward; }); }},
     {"s_exchange", "s of exchange a step, waited for", [](const Run& run) { return mean_step(run, &StageSeconds::exchange); }},
     {"images_s", "images/s", [](const Run& run) { return run.summary.images_per_second > 0 ? Value(run.summary.images_per_second) : Value(); }, {"images_per_second"}},
-    {"cpu_user", "CPU, user, % of a core", [](const Run& run) { return mean_second(run.all(), [](const SampleLine& s) { return 100 * s.cpu_user; }); }},
-    {"cpu_system", "CPU, system, % of a core", [](const Run& run) { return mean_second(run.all(), [](const SampleLine& s) { return 100 * s.cpu_system; }); }},
+    {"cpu_user", "CPU, user, % of a core", [](const Run& run) { return mean_second(run.all_ranks(), [](const SampleLine& s) { return 100 * s.cpu_user; }); }},
+    {"cpu_system", "CPU, system, % of a core", [](const Run& run) { return mean_second(run.all_ranks(), [](const SampleLine& s) { return 100 * s.cpu_system; }); }},
     {"mb_s_sent", "MB/s sent, a node",
      [](const Run& run) { return run.is_on_network() ? mean_second(run.nodes(), [](const SampleLine& s) { return 1e-6 * s.bytes_sent; }) : Value(); }},
     {"mb_sent", "MB sent in all", [](const Run& run) { return Value(1e-6 * static_cast<double>(run.summary.exchange_payload_sent)); }, {"exchange", "payload_sent"}},
@@ -69,19 +69,6 @@ std::optional<double> mean_second(const std::vector<const Metrics*>& ranks, cons
 
 std::span<const Measure> measures() { return table; }
 
-const Measure& find_measure(std::string_view name) {
-  const Measure* nearest = nullptr;
-  std::size_t distance = 4;  // a name further away than 3 edits is no misspelling
-  std::string known;
-  for (const Measure& measure : table) {
-    if (measure.name == name) return measure;
-    known += text(known.empty() ? "" : ", ", measure.name);
-    if (const std::size_t d = edit_distance(name, measure.name); d < distance) {
-      distance = d;
-      nearest = &measure;
-    }
-  }
-  fail(ErrorKind::usage, "there is no measure \"", name, "\"", nearest ? text(" (did you mean \"", nearest->name, "\"?)") : "", "; known are ", known);
-}
+const Measure& find_measure(std::string_view name) { return find_named(table, name, "measure"); }
 
 }  // namespace ripieno

@@ -27,7 +27,7 @@ std::vector<int> Run::workers() const {
   return found;
 }
 
-std::vector<const Metrics*> Run::all() const {
+std::vector<const Metrics*> Run::all_ranks() const {
   std::vector<const Metrics*> found;
   for (const Metrics& rank : ranks) found.push_back(&rank);
   return found;

@@ -25,7 +25,7 @@ struct Run {
   Source source(const std::vector<std::string>& field = {}) const;
   /// Ranks that train: who takes time forward. A parameter server of its own does not.
   std::vector<int> workers() const;
-  std::vector<const Metrics*> all() const;
+  std::vector<const Metrics*> all_ranks() const;
   /// Whether anything went over a network beside the loopback.
   bool is_on_network() const;
   /// A rank for each network namespace: its samples are those of all ranks there. All ranks, where a file does not name them.
