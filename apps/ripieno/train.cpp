@@ -104,17 +104,17 @@ std::vector<Summary> run_virtually(const Settings& settings, const RunFolder& fo
   return ranks;
 }
 
-/// One trace of all ranks: each rank's file is an array of events, whose clocks agree.
+/// One trace of all ranks, whose clocks agree. Each rank's file has an event a line after "[" or ","; a rank that was killed left no end.
 void merge_traces(const RunFolder& folder, int ranks) {
   std::string all;
   for (int rank = 0; rank < ranks; ++rank) {
     if (!std::filesystem::exists(folder.trace(rank))) continue;  // it died in virtual time
-    std::string events = read_file(folder.trace(rank));
-    events.erase(0, events.find('[') + 1);
-    events.erase(std::min(events.size(), events.rfind(']')));
-    all += (all.empty() ? "[" : ",") + events;
+    const std::string events = read_file(folder.trace(rank));
+    for (std::size_t begin = 0, end; (end = events.find('\n', begin)) != std::string::npos; begin = end + 1) {
+      if (events[begin] != ']') all += text(all.empty() ? "[" : ",", std::string_view(events).substr(begin + 1, end - begin));
+    }
   }
-  write_file(folder.trace(), all + "]\n");
+  write_file(folder.trace(), (all.empty() ? "[" : all) + "]\n");
 }
 
 }  // namespace
@@ -138,11 +138,19 @@ TrainResult train(const Settings& asked, const std::string& resume, const Zoo& z
   if (settings.to_toml() != asked.to_toml()) write_file(folder.asked(), asked.to_toml());
   if (!resume.empty()) write_file(folder.path() / "resumed_from", resume + "\n");
   const bool simulated = settings.get<std::string>("transport.kind") == "simulated";
-  std::vector<Summary> ranks = simulated ? run_virtually(settings, folder, resume, zoo, progress)
-                                         : run_processes(settings, folder, resume, progress);
+  const auto merge = [&] {
+    if (settings.get<bool>("run.trace")) merge_traces(folder, ranks_of(settings));
+  };
+  std::vector<Summary> ranks;
+  try {
+    ranks = simulated ? run_virtually(settings, folder, resume, zoo, progress) : run_processes(settings, folder, resume, progress);
+  } catch (...) {
+    merge();  // to see what went before
+    throw;
+  }
   progress.clear();
   TrainResult result{folder.path(), merge_ranks(std::move(ranks))};
-  if (settings.get<bool>("run.trace")) merge_traces(folder, ranks_of(settings));
+  merge();
   write_file(folder.summary(), to_json(result.summary));
   return result;
 }

@@ -98,6 +98,7 @@ void Recorder::epoch(const EpochRecord& record) {
     metrics_->flush();
   }
   mark(text("end of epoch ", record.epoch + 1));
+  if (trace_) trace_->flush();
   pending_ = {};
   if (on_epoch) on_epoch(record);
 }

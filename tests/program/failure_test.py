@@ -1,6 +1,7 @@
 """Workers that are killed, a launcher that is killed or interrupted, strangers on its ports: jobs end with a reason
 that names who was lost, nobody is left, and what does not belong to a job does not disturb it."""
 
+import json
 import os
 import pathlib
 import random
@@ -99,7 +100,7 @@ class FailureTest(ProgramTest):
     def test_a_killed_worker(self):
         for rank in (0, 1):
             with self.subTest(rank=rank):
-                launcher, workers = self.started()
+                launcher, workers = self.started({"run.trace": "true", "run.folder": f"runs/{rank}"})
                 os.kill(workers[rank], signal.SIGKILL)
                 out, err = self.finish(launcher)
                 self.assertEqual(launcher.returncode, PEER, err)
@@ -107,6 +108,9 @@ class FailureTest(ProgramTest):
                 self.assert_one_line(err, f"rank {rank} was killed by signal 9 (Killed)")
                 self.assert_no_summary()
                 self.assert_nobody_left()
+                (trace,) = self.folder.glob(f"runs/{rank}/*/trace.json")
+                marks = [(event["pid"], event["name"]) for event in json.loads(trace.read_text()) if event["ph"] == "i"]
+                self.assertIn((0, "end of epoch 1"), marks)
 
     def test_a_killed_launcher(self):
         launcher, _ = self.started()

@@ -19,6 +19,8 @@ class ReplayTest(ProgramTest):
         self.assertTrue(all(line["loss"] is None for line in replayed.metrics(0) if line["type"] == "step"))
         self.assertGreater(summary["seconds"]["stages"]["backward"], 0)
         self.assertEqual(len(set(replayed.hashes)), 1)
+        self.assertEqual(list(replayed.folder.glob("*.pt")), [])
+        self.assertIn("runs that were replayed", self.ripieno("train", "--resume", replayed.folder, "--set", "train.epochs=3").err)
         self.assertTrue(all(0 <= rank["machine_busy"] <= 1 for rank in summary["ranks"]))
         out = self.good("train", *sets(SMALL | settings), "--compute", "replay")
         self.assertRegex(out, r"ddp =!? ")

@@ -37,8 +37,9 @@ function traces(figure) {
     const x = series.x[axis[figure.id] || 0];
     const front = figure.form === "points" && !series.labels;
     if (series.spread && figure.form === "lines") made.push(band(series, x, colour));
+    const dash = ["solid", "dash", "dot", "dashdot"][Math.floor(i / 10) % 4];  // where colours come round again
     const line = { ...shown, x, type: "scatter", mode: figure.form === "points" && !front ? "markers" : series.y.length > 60 || front ? "lines" : "lines+markers",
-                   line: front ? { color: colours[theme()][7], dash: "dot", width: 1.5 } : { color: colour, width: 2 },
+                   line: front ? { color: colours[theme()][7], dash: "dot", width: 1.5 } : { color: colour, width: 2, dash },
                    marker: { color: colour, size: figure.form === "points" ? 11 : 5 },
                    hovertemplate: "%{fullData.name}<br>%{x:.4g}, %{y:.4g}" + where + "<extra></extra>" };
     if (series.spread && figure.form === "points") line.error_y = { array: series.spread, color: colour };
