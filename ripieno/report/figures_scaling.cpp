@@ -1,5 +1,6 @@
 // How training scales with workers.
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <map>
 
@@ -19,16 +20,12 @@ struct Point {
   Source source;
 };
 
-/// What is alike along a line: how workers agree and where they are; and all else.
-struct Line {
-  std::string strategy, rest;
-  auto operator<=>(const Line&) const = default;
-};
+/// What is alike along a line: how workers agree and where they are; the model; what kind of run; the batch.
+using Parts = std::array<std::string, 4>;
 
-/// Cells that differ in their workers alone, by the line's name; each with at least two numbers of workers.
-std::map<std::string, std::vector<Point>> scalings(const std::vector<Cell>& cells) {
-  std::map<Line, std::vector<Point>> strong, weak;
-  std::map<std::string, std::vector<Point>> kept;
+/// Cells that differ in their workers alone; each line with at least two numbers of workers.
+std::map<Parts, std::vector<Point>> scalings(const std::vector<Cell>& cells) {
+  std::map<Parts, std::vector<Point>> strong, weak, kept;
   for (const Cell& cell : cells) {
     const Run& run = *cell[0];
     const Summary& one = run.summary;
@@ -43,27 +40,42 @@ std::map<std::string, std::vector<Point>> scalings(const std::vector<Cell>& cell
     const std::string codec = one.codec == "fp32" || one.codec == "auto" ? "" : " " + one.codec;
     const std::string place = nodes == 1 ? "" : nodes >= point.workers ? ", a node each" : text(", ", nodes, " nodes");
     const std::string strategy = one.world_size == 1 ? "" : one.strategy + codec + place;
-    const std::string rest = text(", ", one.model, one.kind == "computed" ? "" : ", " + one.kind);
-    strong[{strategy, text(rest, ", batch ", run.batch())}].push_back(point);
-    weak[{strategy, text(rest, ", batch ", run.batch() / point.workers, " a worker")}].push_back(point);
+    const std::string kind = one.kind == "computed" ? "" : one.kind;
+    strong[{strategy, one.model, kind, text("batch ", run.batch(), " (strong)")}].push_back(point);
+    weak[{strategy, one.model, kind, text("batch ", run.batch() / point.workers, " a worker (weak)")}].push_back(point);
   }
   for (auto* lines : {&strong, &weak}) {
     for (auto& [line, points] : *lines) {
-      if (line.strategy.empty()) continue;
-      const auto lone = lines->find({"", line.rest});
+      if (line[0].empty()) continue;
+      const auto lone = lines->find({"", line[1], line[2], line[3]});
       if (lone != lines->end()) points.insert(points.end(), lone->second.begin(), lone->second.end());
       std::stable_sort(points.begin(), points.end(), [](const Point& a, const Point& b) { return a.workers < b.workers; });
       points.erase(std::unique(points.begin(), points.end(), [](const Point& a, const Point& b) { return a.workers == b.workers; }), points.end());
-      if (points.size() > 1) kept[line.strategy + line.rest + (lines == &strong ? " (strong)" : " (weak)")] = points;
+      if (points.size() > 1) kept[line] = points;
     }
   }
   return kept;
 }
 
+/// The parts of a line's name that are `common` to all, or those that are not.
+std::string name_of(const Parts& line, const std::array<bool, 4>& common, bool wanted) {
+  std::string name;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    if (common[i] == wanted && !line[i].empty()) name += text(name.empty() ? "" : ", ", line[i]);
+  }
+  return name;
+}
+
 /// A line a scaling, its y images a second times what `factor` says of the workers and of what one of the fewest does.
 Figure scaling(const std::vector<Cell>& cells, Figure figure, const std::function<double(double workers, double unit)>& factor_of) {
-  for (const auto& [name, points] : scalings(cells)) {
-    Series series{name, {{}}, {}, {}, {}, {}};
+  const auto lines = scalings(cells);
+  std::array<bool, 4> common{};  // of several lines: said once, below the title
+  for (std::size_t i = 0; i < common.size(); ++i) {
+    common[i] = lines.size() > 1 && std::all_of(lines.begin(), lines.end(), [&](const auto& line) { return line.first[i] == lines.begin()->first[i]; });
+  }
+  if (const std::string shared = lines.empty() ? "" : name_of(lines.begin()->first, common, true); !shared.empty()) figure.caption += text(" All: ", shared, ".");
+  for (const auto& [line, points] : lines) {
+    Series series{name_of(line, common, false), {{}}, {}, {}, {}, {}};
     const double unit = points[0].images_a_second / static_cast<double>(points[0].workers);
     for (const Point& point : points) {
       const auto workers = static_cast<double>(point.workers);
