@@ -37,10 +37,10 @@ std::vector<Run> read_runs(const std::vector<std::string>& paths) {
 
 /// Draws a figure of the page with Chromium, started as for a server without a screen. It does not run as root with its sandbox; the page
 /// is our own.
-void draw(const fs::path& page, const std::string& figure, const fs::path& png) {
+void draw(const fs::path& page, const Figure& figure, const fs::path& png) {
   const std::vector<std::string> command{"chromium", "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--force-device-scale-factor=2",
-                                         "--window-size=1000,560", "--virtual-time-budget=4000", "--screenshot=" + fs::absolute(png).string(),
-                                         "file://" + fs::absolute(page).string() + "#only=" + figure};
+                                         text("--window-size=1000,", drawn_height(figure) + 160), "--virtual-time-budget=4000", "--screenshot=" + fs::absolute(png).string(),
+                                         "file://" + fs::absolute(page).string() + "#only=" + figure.id};
   try {
     run_tool(command);
   } catch (const Error& error) {
@@ -57,7 +57,7 @@ void write_pngs(const Report& report, const fs::path& folder) {
   for (const Figure& figure : report.figures) {
     const fs::path png = folder / (figure.id + ".png");
     fs::remove(png);
-    draw(page, figure.id, png);
+    draw(page, figure, png);
     std::cerr << png.string() << "\n";
   }
 }

@@ -1,4 +1,6 @@
 // The report as one HTML file: page/page.html with its parts filled in.
+#include <algorithm>
+
 #include <nlohmann/json.hpp>
 
 #include "ripieno/core/error.h"
@@ -10,6 +12,9 @@ namespace ripieno {
 namespace {
 
 constexpr std::size_t most_numbers = 400;  // in the table below a figure
+constexpr std::size_t most_columns = 16;   // more bars are drawn from left to right, below each other: their names would not fit side by side
+
+bool is_horizontal(const Figure& figure) { return figure.categories.size() > most_columns; }
 
 std::string escaped(std::string_view text) {
   std::string out;
@@ -82,12 +87,23 @@ std::string section(const Figure& figure, const std::filesystem::path& folder) {
   numbers.rows.resize(std::min(count, most_numbers));
   std::string out = text("<section id=\"", figure.id, "\">\n<h2>", escaped(figure.title), "</h2>\n<p class=\"caption\">", escaped(figure.caption), "</p>\n");
   if (figure.x_titles.size() > 1) out += text("<div class=\"axes\" id=\"axes-", figure.id, "\"></div>\n");
-  out += text("<div class=\"plot\" id=\"plot-", figure.id, "\"></div>\n<details><summary>Numbers</summary>", table(numbers, folder));
+  out += text("<div class=\"plot\" id=\"plot-", figure.id, "\" style=\"height: ", drawn_height(figure), "px\"></div>\n<details><summary>Numbers</summary>", table(numbers, folder));
   if (count > most_numbers) out += text("<p>The first ", most_numbers, " of ", count, "; all: <code>ripieno report --format csv</code></p>");
   return out + "</details>\n</section>\n";
 }
 
 }  // namespace
+
+int drawn_height(const Figure& figure) {
+  if (is_horizontal(figure)) {
+    const std::size_t bars = figure.form == Form::stacked_bars ? 1 : figure.series.size();
+    return static_cast<int>(100 + figure.categories.size() * (8 + 12 * bars));
+  }
+  std::size_t legend = 0;
+  for (const Series& series : figure.series) legend += 60 + 7 * series.name.size();
+  const int rows = static_cast<int>((legend + 899) / 900);
+  return 400 + std::max(0, rows - 2) * 44;  // Plotly gives a legend half of it
+}
 
 std::string html_page(const Report& report, const std::filesystem::path& folder) {
   std::string contents, body;
@@ -101,7 +117,10 @@ std::string html_page(const Report& report, const std::filesystem::path& folder)
     body += section(one, folder);
   }
   auto figures = nlohmann::ordered_json::array();
-  for (const Figure& figure : report.figures) figures.push_back(figure_json(figure, [&](const Source& source) { return name(source, folder); }));
+  for (const Figure& figure : report.figures) {
+    figures.push_back(figure_json(figure, [&](const Source& source) { return name(source, folder); }));
+    figures.back()["horizontal"] = is_horizontal(figure);
+  }
   std::string json = figures.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   for (std::size_t at = 0; (at = json.find("</", at)) != std::string::npos;) json.insert(at + 1, 1, '\\');  // ends no script
   const PageAssets assets = page_assets();

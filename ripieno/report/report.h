@@ -39,6 +39,8 @@ Report report_of(const std::vector<Run>& runs, const std::string& title);
 
 /// One HTML file that needs nothing else: Plotly is inside it. Sources are linked as seen from `folder`, where it will lie.
 std::string html_page(const Report& report, const std::filesystem::path& folder);
+/// How high the page draws a figure, in pixels: more where it has many bars or a long legend.
+int drawn_height(const Figure& figure);
 /// Tables, and below each figure's title its numbers as a table.
 std::string report_markdown(const Report& report);
 /// A line a number: figure,series,x axis,x,y,spread,source; tables the same way, with row and column.

@@ -60,6 +60,24 @@ TEST(Report, ThePageHoldsAllAndNothingFromElsewhere) {
   EXPECT_EQ(figures[0]["series"][0]["sources"][0], "../runs/ring0/metrics-0.jsonl, line 5");
 }
 
+TEST(Report, ManyBarsAndLongLegendsGetRoom) {
+  Figure bars{"bars", "Bars", "", Form::bars, {"cell"}, "s", {}, {{"time", {}, {}, {}, {}, {}}}}, lines{"lines", "Lines", "", Form::lines, {"epochs"}, "%", {}, {}};
+  for (int i = 0; i < 17; ++i) {
+    bars.categories.push_back(text("cell ", i));
+    bars.series[0].y.push_back(i);
+    lines.series.push_back({text("a line with a long name, ", i), {{0}}, {1.0}, {}, {}, {}});
+  }
+  EXPECT_EQ(drawn_height(bars), 100 + 17 * 20);
+  EXPECT_GT(drawn_height(lines), 400);
+  const std::string page = html_page({"t", "", {}, {bars, lines}}, "");
+  EXPECT_NE(page.find(text("id=\"plot-bars\" style=\"height: ", drawn_height(bars), "px\"")), std::string::npos);
+  EXPECT_NE(page.find("\"horizontal\":true"), std::string::npos);
+  bars.categories.pop_back();
+  bars.series[0].y.pop_back();
+  EXPECT_EQ(drawn_height(bars), 400);
+  EXPECT_EQ(html_page({"t", "", {}, {bars}}, "").find("\"horizontal\":true"), std::string::npos);
+}
+
 TEST(Report, WhatWasPublishedStandsBeside) {
   const Published table{"Somebody (2020), table 1", "Their machine was another.", {"s_epoch"}, {{"ring", {50}}, {"fedavg", {25}}, {"gone", {NAN}}}};
   const ReportTable found = published_table(table, {made_run("ring", 2, 0), made_run("ring", 2, 1), made_run("fedavg", 4, 0)}, "published-1");  // of "gone" there is no run

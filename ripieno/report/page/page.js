@@ -8,17 +8,6 @@ const colours = {
 const root = document.documentElement;
 const axis = {};  // of a figure: which of its x axes is shown
 
-/** Whether bars lie, below each other: names of many would not fit side by side. */
-function lies(figure) { return figure.categories && figure.categories.length > 16; }
-
-/** In pixels: what bars need that lie, and the rows of a long legend. */
-function height(figure) {
-  const bars = figure.form === "stacked_bars" ? 1 : figure.series.length;
-  if (lies(figure)) return 100 + figure.categories.length * (8 + 12 * bars);
-  const rows = Math.ceil(figure.series.reduce((width, series) => width + 60 + 7 * series.name.length, 0) / 900);
-  return 400 + Math.max(0, rows - 2) * 44;  // a legend gets half of it
-}
-
 function theme() { return root.dataset.theme; }
 
 function tint(colour, opacity) {
@@ -41,11 +30,11 @@ function traces(figure) {
     if (figure.categories) {
       const bars = { ...shown, type: "bar", x: figure.categories, marker: { color: colour },
                      hovertemplate: "%{x}<br>%{fullData.name}: %{y:.4g}" + where + "<extra></extra>" };
-      if (lies(figure)) {
+      if (figure.horizontal) {
         Object.assign(bars, { orientation: "h", x: bars.y, y: bars.x, hovertemplate: "%{y}<br>%{fullData.name}: %{x:.4g}" + where + "<extra></extra>" });
       }
       const spread = { array: series.spread, color: getComputedStyle(root).getPropertyValue("--soft") };
-      if (series.spread) bars[lies(figure) ? "error_x" : "error_y"] = spread;
+      if (series.spread) bars[figure.horizontal ? "error_x" : "error_y"] = spread;
       made.push(bars);
       return;
     }
@@ -74,17 +63,16 @@ function layout(figure) {
     Object.assign(x, { dtick: Math.max(1, Math.ceil(last / 12)), tick0: 0 });
   }
   const y = { ...lines, title: { text: figure.y_title, standoff: 8 }, rangemode: figure.form === "lines" || figure.form === "points" ? "normal" : "tozero" };
-  const across = { ...lines, type: "category", autorange: "reversed", dtick: 1 };
+  const names = { ...lines, type: "category", autorange: "reversed", dtick: 1 };
   return { paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", font: { color: ink, size: 13, family: "system-ui, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif" },
            margin: { l: 64, r: 12, t: 10, b: 48 }, hovermode: "closest", barmode: figure.form === "stacked_bars" ? "stack" : "group", bargap: 0.3,
-           xaxis: lies(figure) ? y : x, yaxis: lies(figure) ? across : y,
+           xaxis: figure.horizontal ? y : x, yaxis: figure.horizontal ? names : y,
            modebar: { bgcolor: "rgba(0,0,0,0)", color: grid, activecolor: ink },
            legend: { orientation: "h", y: 1.02, yanchor: "bottom", x: 0, font: { size: 13 } }, showlegend: figure.series.length > 1 };
 }
 
 function draw(figure) {
   const at = document.getElementById("plot-" + figure.id);
-  if (!wish.has("only")) at.style.height = height(figure) + "px";
   Plotly.react(at, traces(figure), layout(figure), { displaylogo: false, responsive: true, modeBarButtonsToRemove: ["lasso2d", "select2d", "autoScale2d"] });
 }
 
