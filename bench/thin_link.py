@@ -5,7 +5,7 @@ batch and needs no link.
 All sides take the same recipe, that is the same model, precision (bf16 where the processor has it), batches, rates and number
 of epochs. Time is the number of steps of the recipe times what a step takes over the link, the mean over whole periods of
 local steps. That Ripieno's choice reaches the accuracy is shown by whole runs, each with a seed of its own (on one host: what is
-computed does not depend on the link; kept, see lib/kept.py); that the other sides do is taken for granted, to their favour. Needs real data in
+computed does not depend on the link; kept, see lib/kept.py; "mirrored and moved": test images are seen so too, and their logits averaged); that the other sides do is taken for granted, to their favour. Needs real data in
 RIPIENO_DATA."""
 
 import json
@@ -32,7 +32,8 @@ class Task:
         self.steps = -(-samples // (2 * batch)) * epochs
 
     def what(self):
-        return f"two workers, {self.model}, {MBIT} Mb/s, {self.wanted:g} % of {self.data}"
+        views = {"flip": ", mirrored", "flip-shift": ", mirrored and moved"}.get(self.recipe.get("evaluate.tta"), "")
+        return f"two workers, {self.model}, {MBIT} Mb/s, {self.wanted:g} % of {self.data}{views}"
 
     def settings(self, folder, more):
         return {"model": self.model, "data.name": self.data, "data.folder": folder, "batch.global": 2 * self.batch,

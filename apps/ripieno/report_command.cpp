@@ -39,7 +39,7 @@ std::vector<Run> read_runs(const std::vector<std::string>& paths) {
 /// is our own.
 void draw(const fs::path& page, const Figure& figure, const fs::path& png) {
   const std::vector<std::string> command{"chromium", "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--force-device-scale-factor=2",
-                                         text("--window-size=1000,", drawn_height(figure) + 160), "--virtual-time-budget=4000", "--screenshot=" + fs::absolute(png).string(),
+                                         text("--window-size=1000,", drawn_height(figure) + 60), "--virtual-time-budget=4000", "--screenshot=" + fs::absolute(png).string(),
                                          "file://" + fs::absolute(page).string() + "#only=" + figure.id};
   try {
     run_tool(command);

@@ -108,7 +108,7 @@ std::vector<Summary> run_virtually(const Settings& settings, const RunFolder& fo
 void merge_traces(const RunFolder& folder, int ranks) {
   std::string all;
   for (int rank = 0; rank < ranks; ++rank) {
-    if (!std::filesystem::exists(folder.trace(rank))) continue;  // it died in virtual time
+    if (!std::filesystem::exists(folder.trace(rank))) continue;  // it died before its trace began, or in virtual time
     const std::string events = read_file(folder.trace(rank));
     for (std::size_t begin = 0, end; (end = events.find('\n', begin)) != std::string::npos; begin = end + 1) {
       if (events[begin] != ']') all += text(all.empty() ? "[" : ",", std::string_view(events).substr(begin + 1, end - begin));
@@ -145,7 +145,10 @@ TrainResult train(const Settings& asked, const std::string& resume, const Zoo& z
   try {
     ranks = simulated ? run_virtually(settings, folder, resume, zoo, progress) : run_processes(settings, folder, resume, progress);
   } catch (...) {
-    merge();  // to see what went before
+    try {
+      merge();  // to see what went before
+    } catch (const std::exception&) {  // what ended the job is said
+    }
     throw;
   }
   progress.clear();

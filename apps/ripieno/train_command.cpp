@@ -31,7 +31,7 @@ Settings settings_of(const Arguments& arguments) {
   }
   const Recipe recipe = arguments.recipe.recipe.empty() ? load_recipe_text("", "defaults", sets) : load_recipe(arguments.recipe.recipe, sets, arguments.recipe.scale);
   if (recipe.cells.size() != 1) {
-    fail(ErrorKind::usage, arguments.recipe.recipe, ": holds ", recipe.cells.size(), " runs; use ripieno compare (one of them: --only ", recipe.cells[0].name, "), or fix its grid with --set");
+    fail(ErrorKind::usage, arguments.recipe.recipe, ": holds ", recipe.cells.size(), " runs; use ripieno compare (one cell: --only ", recipe.cells[0].name, "), or fix its grid with --set");
   }
   return recipe.cells[0].settings;
 }

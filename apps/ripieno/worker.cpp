@@ -188,7 +188,7 @@ Task<> run_rank(RankTask task, const Zoo* zoo, std::shared_ptr<CountedEndpoint> 
   if (task.resume) {
     const auto file = RunFolder::open(*task.resume).state(rank);
     if (!std::filesystem::exists(file)) {
-      fail(ErrorKind::data, file.string(), ": there is no such file to go on from; runs that were replayed, or ended by train.max_steps, leave none");
+      fail(ErrorKind::data, file.string(), ": there is no such file to go on from; it is written at the end (run.checkpoint_every: also on the way), but not of a replay, nor where train.max_steps ended the run");
     }
     saved.emplace(load_tensors(file), file);
     saved->number("epochs_done", epochs_done);
@@ -206,8 +206,8 @@ Task<> run_rank(RankTask task, const Zoo* zoo, std::shared_ptr<CountedEndpoint> 
     messages.emplace(*endpoint, recorder);
   }
   Strategy* trainer = nullptr;
-  const bool learns = !is_replayed(task.settings);  // else there is nothing to keep
-  const int every = learns ? task.settings.get<int>("run.checkpoint_every") : 0;
+  const bool keeps_weights = !is_replayed(task.settings);  // else there is nothing to keep
+  const int every = keeps_weights ? task.settings.get<int>("run.checkpoint_every") : 0;
   const auto save_state = [&] {
     StateWriter writer;
     visit_state(writer, *learner, *trainer, epochs_done);
@@ -244,13 +244,13 @@ Task<> run_rank(RankTask task, const Zoo* zoo, std::shared_ptr<CountedEndpoint> 
   const auto busy = sampler ? std::optional(sampler->machine_busy()) : std::nullopt;
   sampler.reset();
 
-  if (learns && plan.max_steps == 0) {  // a run that was cut within an epoch cannot be resumed
+  if (keeps_weights && plan.max_steps == 0) {  // a run that was cut within an epoch cannot be resumed
     epochs_done = plan.epochs;
     save_state();  // before the consensus: where workers' parameters differ, each goes on from its own
   }
   convert(learner->parameters(), strategy->consensus());
   if (strategy->consensus_buffers().count > 0) convert(learner->buffers(), strategy->consensus_buffers());
-  if (learns && rank == 0) save_tensors(task.folder.model(), state_dict(learner->model()));
+  if (keeps_weights && rank == 0) save_tensors(task.folder.model(), state_dict(learner->model()));
   *summary = summarise(task.settings, plan, rank, *learner, recorder, endpoint->ledger(), learner->parameters(),
                        seconds(runtime.now() - start));
   summary->ranks[0].machine_busy = busy;

@@ -1,4 +1,4 @@
-// How far two words are apart: for "did you mean ..?".
+// How far two words are apart, and rows found by their names: for "did you mean ..?".
 #pragma once
 
 #include <cstddef>

@@ -40,9 +40,8 @@ std::map<Parts, std::vector<Point>> scalings(const std::vector<Cell>& cells) {
     const std::string codec = one.codec == "fp32" || one.codec == "auto" ? "" : " " + one.codec;
     const std::string place = nodes == 1 ? "" : nodes >= point.workers ? ", a node each" : text(", ", nodes, " nodes");
     const std::string strategy = one.world_size == 1 ? "" : one.strategy + codec + place;
-    const std::string kind = one.kind == "computed" ? "" : one.kind;
-    strong[{strategy, one.model, kind, text("batch ", run.batch(), " (strong)")}].push_back(point);
-    weak[{strategy, one.model, kind, text("batch ", run.batch() / point.workers, " a worker (weak)")}].push_back(point);
+    strong[{strategy, one.model, one.kind, text("batch ", run.batch(), " (strong)")}].push_back(point);
+    weak[{strategy, one.model, one.kind, text("batch ", run.batch() / point.workers, " a worker (weak)")}].push_back(point);
   }
   for (auto* lines : {&strong, &weak}) {
     for (auto& [line, points] : *lines) {
@@ -57,25 +56,27 @@ std::map<Parts, std::vector<Point>> scalings(const std::vector<Cell>& cells) {
   return kept;
 }
 
-/// The parts of a line's name that are `common` to all, or those that are not.
-std::string name_of(const Parts& line, const std::array<bool, 4>& common, bool wanted) {
-  std::string name;
-  for (std::size_t i = 0; i < line.size(); ++i) {
-    if (common[i] == wanted && !line[i].empty()) name += text(name.empty() ? "" : ", ", line[i]);
-  }
-  return name;
-}
-
 /// A line a scaling, its y images a second times what `factor` says of the workers and of what one of the fewest does.
 Figure scaling(const std::vector<Cell>& cells, Figure figure, const std::function<double(double workers, double unit)>& factor_of) {
   const auto lines = scalings(cells);
-  std::array<bool, 4> common{};  // of several lines: said once, below the title
-  for (std::size_t i = 0; i < common.size(); ++i) {
-    common[i] = lines.size() > 1 && std::all_of(lines.begin(), lines.end(), [&](const auto& line) { return line.first[i] == lines.begin()->first[i]; });
+  std::array<bool, 4> alike{};
+  for (std::size_t i = 0; i < alike.size(); ++i) {
+    alike[i] = std::all_of(lines.begin(), lines.end(), [&](const auto& line) { return line.first[i] == lines.begin()->first[i]; });
   }
-  if (const std::string shared = lines.empty() ? "" : name_of(lines.begin()->first, common, true); !shared.empty()) figure.caption += text(" All: ", shared, ".");
+  // What several lines have in common is said once, below the title; that runs are computed, only where some are not.
+  const auto name_of = [&](const Parts& line, bool common) {
+    std::string name;
+    for (std::size_t i = 0; i < line.size(); ++i) {
+      if (alike[i] && line[i] == "computed") continue;
+      if ((alike[i] && lines.size() > 1) == common) name += text(name.empty() ? "" : ", ", line[i]);
+    }
+    return name;
+  };
+  if (lines.size() > 1) {
+    if (const std::string common = name_of(lines.begin()->first, true); !common.empty()) figure.caption += text(" All: ", common, ".");
+  }
   for (const auto& [line, points] : lines) {
-    Series series{name_of(line, common, false), {{}}, {}, {}, {}, {}};
+    Series series{name_of(line, false), {{}}, {}, {}, {}, {}};
     const double unit = points[0].images_a_second / static_cast<double>(points[0].workers);
     for (const Point& point : points) {
       const auto workers = static_cast<double>(point.workers);

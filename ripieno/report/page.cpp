@@ -12,9 +12,11 @@ namespace ripieno {
 namespace {
 
 constexpr std::size_t most_numbers = 400;  // in the table below a figure
-constexpr std::size_t most_columns = 16;   // more bars are drawn from left to right, below each other: their names would not fit side by side
+constexpr std::size_t most_columns = 16;   // of cells: more are drawn as horizontal bars, since their names would not fit side by side
 
-bool is_horizontal(const Figure& figure) { return figure.categories.size() > most_columns; }
+bool is_horizontal(const Figure& figure) {
+  return figure.categories.size() > most_columns && figure.x_titles == std::vector<std::string>{"cell"};  // time goes to the right
+}
 
 std::string escaped(std::string_view text) {
   std::string out;

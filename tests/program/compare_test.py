@@ -197,7 +197,7 @@ class RecipesTest(ProgramTest):
             with self.subTest(recipe.name):
                 result = self.ripieno("train", recipe, "--print-config")
                 if result.code != 0:  # a grid
-                    self.assertRegex(result.err, r"holds \d+ runs; use ripieno compare \(one of them: --only [^)]+\)")
+                    self.assertRegex(result.err, r"holds \d+ runs; use ripieno compare \(one cell: --only [^)]+\)")
 
     def test_published_rows_are_cells_of_some_scale(self):
         for recipe in sorted((ROOT / "recipes").glob("seed-*.toml")):

@@ -20,7 +20,7 @@ class ReplayTest(ProgramTest):
         self.assertGreater(summary["seconds"]["stages"]["backward"], 0)
         self.assertEqual(len(set(replayed.hashes)), 1)
         self.assertEqual(list(replayed.folder.glob("*.pt")), [])
-        self.assertIn("runs that were replayed", self.ripieno("train", "--resume", replayed.folder, "--set", "train.epochs=3").err)
+        self.assertIn("not of a replay", self.ripieno("train", "--resume", replayed.folder, "--set", "train.epochs=3").err)
         self.assertTrue(all(0 <= rank["machine_busy"] <= 1 for rank in summary["ranks"]))
         out = self.good("train", *sets(SMALL | settings), "--compute", "replay")
         self.assertRegex(out, r"ddp =!? ")

@@ -140,6 +140,15 @@ TEST(Figures, ScalingTellsNodesAndKindsApart) {
   EXPECT_TRUE(nodes.caption.ends_with(" All: mnist-cnn, batch 64 (strong).")) << nodes.caption;
   for (std::size_t i : {1, 2}) runs[i].summary.kind = "projected";
   EXPECT_EQ(named(speedup_figure(cells(runs)), "ring, projected").y, (Numbers{2, 4}));
+  EXPECT_EQ(named(speedup_figure(cells(runs)), "ring, 2 nodes, computed").y, (Numbers{1, 2}));
+
+  std::vector<ripieno::Run> kinds{made_run("ring", 2, 0), made_run("ring", 4, 0), made_run("two", 2, 0), made_run("two", 4, 0)};
+  for (ripieno::Run& run : kinds) run.summary.strategy = "ring";
+  for (std::size_t i : {2, 3}) kinds[i].summary.kind = "projected";
+  const Figure apart = speedup_figure(cells(kinds));
+  ASSERT_EQ(apart.series.size(), 2u);
+  EXPECT_EQ(apart.series[0].name, "computed");
+  EXPECT_EQ(apart.series[1].name, "projected");
 }
 
 TEST(Figures, WhoDoesNotTrainIsAServer) {

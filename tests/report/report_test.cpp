@@ -72,6 +72,9 @@ TEST(Report, ManyBarsAndLongLegendsGetRoom) {
   const std::string page = html_page({"t", "", {}, {bars, lines}}, "");
   EXPECT_NE(page.find(text("id=\"plot-bars\" style=\"height: ", drawn_height(bars), "px\"")), std::string::npos);
   EXPECT_NE(page.find("\"horizontal\":true"), std::string::npos);
+  bars.x_titles = {"steps"};
+  EXPECT_EQ(drawn_height(bars), 400);
+  bars.x_titles = {"cell"};
   bars.categories.pop_back();
   bars.series[0].y.pop_back();
   EXPECT_EQ(drawn_height(bars), 400);
