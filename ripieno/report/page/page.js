@@ -73,7 +73,7 @@ function layout(figure) {
 
 function draw(figure) {
   const at = document.getElementById("plot-" + figure.id);
-  Plotly.react(at, traces(figure), layout(figure), { displaylogo: false, responsive: true, modeBarButtonsToRemove: ["lasso2d", "select2d", "autoScale2d"] });
+  Plotly.react(at, traces(figure), layout(figure), { displaylogo: false, displayModeBar: wish.has("only") ? false : "hover", responsive: true, modeBarButtonsToRemove: ["lasso2d", "select2d", "autoScale2d"] });
 }
 
 function add_axes(figure) {
