@@ -13,7 +13,8 @@
 #include "apps/ripieno/commands.h"
 #include "apps/ripieno/run_folder.h"
 #include "ripieno/launch/placement.h"
-#include "ripieno/train/torch_learner.h"
+#include "ripieno/train/device.h"
+#include "ripieno/train/precision.h"
 #include "ripieno/transport/shared_memory.h"
 
 namespace ripieno {
@@ -58,6 +59,7 @@ Json examine() {
   for (const std::string precision : {"bf16", "fp16"}) {
     json[precision] = has_instructions(find_precision(precision)) ? "in hardware" : "by way of fp32, and slower than it";
   }
+  json["gpus"] = gpus();
   json["launcher"] = place.launcher;
   json["rank"] = place.rank;
   json["world_size"] = place.world_size;

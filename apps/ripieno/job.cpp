@@ -5,6 +5,7 @@
 
 #include "ripieno/data/partition.h"
 #include "ripieno/strategy/refusals.h"
+#include "ripieno/train/device.h"
 #include "ripieno/train/torch_learner.h"
 #include "ripieno/transport/tcp_frame.h"
 
@@ -209,6 +210,7 @@ std::unique_ptr<TorchLearner> make_learner(const Settings& settings, const Zoo& 
   Loader test_loader(test, Sampler(test->size(), {.batch = 1}), augmentation, normalisation, seed);
 
   TorchOptions options;
+  options.device = find_device(settings.get<std::string>("train.device"), sampling.worker);
   options.precision = find_precision(settings.get<std::string>("train.precision"));
   options.flat.bucket_bytes = static_cast<std::size_t>(settings.get<double>("exchange.bucket_mb") * 1e6);
   options.flat.channels_last = settings.get<bool>("train.channels_last");
@@ -256,6 +258,7 @@ void check_job(const Settings& settings, const Zoo& zoo) {
   if (const double dropout = settings.get<double>("train.dropout"); dropout < 0 && dropout != -1) {
     fail(ErrorKind::usage, "train.dropout = ", dropout, "; give a rate from 0 to below 1, or -1 for each layer's own");
   }
+  find_device(settings.get<std::string>("train.device"), 0);
   check_codec(plan.exchange.codec);
   check_shares(settings.get<std::vector<double>>("batch.shares"), settings.get<int>("workers"));
   const ModelInfo& model = zoo.find(settings.get<std::string>("model"));

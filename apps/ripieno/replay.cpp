@@ -25,7 +25,7 @@ std::string what_is_measured(const Settings& s) {
   const bool shared = strategy_of(s).data == DataUse::global_batches;
   std::string images = std::to_string(shared ? (batch_of(s) + workers - 1) / workers : batch_of(s));
   for (const double share : s.get<std::vector<double>>("batch.shares")) images += text(" : ", share);
-  return text(processor, ", model ", s.get<std::string>("model"), ", data ", s.get<std::string>("data.name"), ", images ", images, ", ", s.get<std::string>("train.precision"),
+  return text(processor, ", model ", s.get<std::string>("model"), ", data ", s.get<std::string>("data.name"), ", images ", images, ", ", s.get<std::string>("train.precision"), " on ", s.get<std::string>("train.device"),
               ", channels last ", s.get<bool>("train.channels_last"), ", threads ", compute_threads(s), ", crops ", s.get<int>("data.crop_padding"), ", flips ", s.get<bool>("data.flip"), ", in ", s.get<int>("train.accumulate"), " parts, buckets of ",
               s.get<double>("exchange.bucket_mb"), " MB");
 }

@@ -58,6 +58,7 @@ std::vector<Setting> table() {
       whole("train.epochs", 1, {1, 100000}, "passes over the data"),
       word("train.precision", "fp32", "of compute; bf16, fp16: autocast over fp32 weights, fp16 with a loss scale",
            {"fp32", "fp64", "bf16", "fp16"}),
+      word("train.device", "cpu", "where models are computed; cuda: worker i on the i-th GPU that it sees, counted round", {"cpu", "cuda"}),
       word("train.compute", "real", "replay: wait for times that were measured once on this machine, without others beside it, instead of computing; exchanges are real, nothing is learnt. In virtual time they are charged", {"real", "replay"}),
       flag("train.channels_last", true, "store images as N x H x W x C, which the fused layers need"),
       number("train.label_smoothing", 0, below_1, "share of a label given to all classes"),

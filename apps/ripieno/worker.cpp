@@ -169,7 +169,7 @@ Task<> run_rank(RankTask task, const Zoo* zoo, std::shared_ptr<CountedEndpoint> 
     }
   }
   const auto precision = task.settings.get<std::string>("train.precision");
-  if (rank == 0 && !has_instructions(find_precision(precision))) {
+  if (rank == 0 && task.settings.get<std::string>("train.device") == "cpu" && !has_instructions(find_precision(precision))) {
     task.report({{"type", "note"}, {"text", "this processor has no instructions for " + precision + ": train.precision = fp32 is faster here"}});
   }
   Plan plan = settled(info, plan_of(task.settings), group);

@@ -268,7 +268,7 @@ bool is_channels_last(const Tensor& x) { return x.dim() == 4 && x.suggest_memory
 /// Whether the computation that x is in the midst of is one that the kernels here are for.
 bool is_known(const Tensor& x) {
   const auto type = compute_type();
-  return (type == torch::kFloat32 || type == torch::kBFloat16) && (x.scalar_type() == torch::kFloat32 || x.scalar_type() == torch::kBFloat16);
+  return x.is_cpu() && (type == torch::kFloat32 || type == torch::kBFloat16) && (x.scalar_type() == torch::kFloat32 || x.scalar_type() == torch::kBFloat16);
 }
 
 Tensor convolve(torch::nn::Conv2dImpl& layer, const Tensor& x, bool relu, bool pool) {

@@ -3,8 +3,8 @@
 // the layers one by one, up to the order in which sums are taken. Gradients of parameters go to where they are wanted
 // (model/gradient_places.h); under autocast the same operations run in 16 bits, and gradients of parameters are fp32.
 //
-// What is not of a known form runs as it is: other layers, types other than fp32, and convolutions whose weights are not
-// stored channels-last.
+// What is not of a known form runs as it is: other layers, types other than fp32, convolutions whose weights are not stored
+// channels-last, and all that is not on the CPU.
 #pragma once
 
 #include <torch/torch.h>

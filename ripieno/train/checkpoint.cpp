@@ -22,7 +22,7 @@ torch::ScalarType scalar_type(DType type) {
 void save_tensors(const std::filesystem::path& path, const NamedTensors& tensors) {
   c10::Dict<std::string, torch::Tensor> dictionary;
   // Views of flat memory would bring all of it along: each tensor gets a storage of its own.
-  for (const auto& [name, tensor] : tensors) dictionary.insert(name, tensor.detach().clone(torch::MemoryFormat::Contiguous));
+  for (const auto& [name, tensor] : tensors) dictionary.insert(name, tensor.detach().cpu().clone(torch::MemoryFormat::Contiguous));
 
   std::string pickled;
   const auto collect = [&pickled](const char* data, std::size_t size) { pickled.append(data, size); };

@@ -25,7 +25,9 @@ struct FlatModel::Watch {
     if (!model->on_ready || seen[tensor]) return;
     seen[tensor] = true;
     const std::size_t bucket = model->bucket_of_[tensor];
-    if (--left[bucket] == 0) model->on_ready(bucket);
+    if (--left[bucket] > 0) return;
+    model->collect_gradients(bucket);
+    model->on_ready(bucket);
   }
 };
 
@@ -37,6 +39,13 @@ DType dtype_of(const torch::Tensor& tensor, const std::string& name) {
   fail(ErrorKind::usage, "parameter ", name, " is of type ", tensor.scalar_type(), "; fp32 and fp64 can be trained");
 }
 
+void check_like(const torch::TensorOptions& kind, const char* what, const std::string& name, const torch::Tensor& tensor) {
+  if (tensor.device() != kind.device()) fail(ErrorKind::usage, what, " ", name, " is on ", tensor.device(), ", others are on ", kind.device());
+  if (tensor.dtype() != kind.dtype()) {
+    fail(ErrorKind::usage, what, " ", name, " is of type ", tensor.scalar_type(), ", others are of ", c10::typeMetaToScalarType(kind.dtype()));
+  }
+}
+
 /// `flat`'s elements from `offset` on as a tensor like `like`.
 torch::Tensor view_of(const torch::Tensor& flat, std::int64_t offset, const torch::Tensor& like, bool channels_last) {
   const torch::Tensor part = flat.narrow(0, offset, like.numel());
@@ -45,11 +54,12 @@ torch::Tensor view_of(const torch::Tensor& flat, std::int64_t offset, const torc
   return part.view({s[0], s[2], s[3], s[1]}).permute({0, 3, 1, 2});
 }
 
-/// So many zeros.
-torch::Tensor flat_tensor(std::int64_t elements, torch::ScalarType type, const Memory& memory) {
-  auto lies = memory(static_cast<std::size_t>(elements) * c10::elementSize(type));
+/// So many zeros; on the CPU in memory that may be exchanged.
+torch::Tensor flat_tensor(std::int64_t elements, const torch::TensorOptions& kind, const Memory& memory) {
+  if (!kind.device().is_cpu()) return torch::zeros({elements}, kind);
+  auto lies = memory(static_cast<std::size_t>(elements) * kind.dtype().itemsize());
   void* const data = lies.get();
-  return torch::from_blob(data, {elements}, [lies = std::move(lies)](void*) mutable { lies.reset(); }, type);
+  return torch::from_blob(data, {elements}, [lies = std::move(lies)](void*) mutable { lies.reset(); }, kind);
 }
 
 /// How often a loss comes by each of these nodes.
@@ -71,10 +81,10 @@ std::vector<std::size_t> edges_to(const std::vector<c10::intrusive_ptr<torch::au
 }
 
 /// One flat tensor that the given ones become views of.
-torch::Tensor flatten(std::vector<torch::Tensor>& tensors, torch::ScalarType type, const FlatOptions& options, bool channels_last) {
+torch::Tensor flatten(std::vector<torch::Tensor>& tensors, const torch::TensorOptions& kind, const FlatOptions& options, bool channels_last) {
   std::int64_t elements = 0;
   for (const auto& tensor : tensors) elements += tensor.numel();
-  torch::Tensor flat = flat_tensor(elements, type, options.memory);
+  torch::Tensor flat = flat_tensor(elements, kind, options.memory);
   std::int64_t offset = 0;
   for (auto& tensor : tensors) {
     const torch::Tensor view = view_of(flat, offset, tensor, channels_last);
@@ -96,16 +106,13 @@ FlatModel::FlatModel(std::shared_ptr<torch::nn::Module> module, FlatOptions opti
   const torch::NoGradGuard no_grad;
   std::unordered_set<const void*> known;
   std::vector<torch::Tensor> frozen, buffers;
-  std::optional<DType> type;
+  std::optional<torch::TensorOptions> kind;
   for (auto& item : module_->named_parameters()) {
     torch::Tensor& tensor = item.value();
     if (!known.insert(tensor.unsafeGetTensorImpl()).second) continue;  // tied
-    if (!tensor.device().is_cpu()) fail(ErrorKind::usage, "parameter ", item.key(), " is on ", tensor.device(), ", not on the CPU");
-    const DType its_type = dtype_of(tensor, item.key());
-    if (type && *type != its_type) {
-      fail(ErrorKind::usage, "parameter ", item.key(), " is of type ", name(its_type), ", others are of ", name(*type));
-    }
-    type = its_type;
+    layout_.type = dtype_of(tensor, item.key());
+    if (!kind) kind = torch::TensorOptions(tensor.device()).dtype(tensor.scalar_type());
+    check_like(*kind, "parameter", item.key(), tensor);
     if (!tensor.requires_grad()) {
       frozen.push_back(tensor);
       continue;
@@ -116,24 +123,23 @@ FlatModel::FlatModel(std::shared_ptr<torch::nn::Module> module, FlatOptions opti
     trained_.push_back(tensor);
   }
   if (trained_.empty()) fail(ErrorKind::usage, "the model has no parameter that requires a gradient");
-  layout_.type = *type;
-  const auto scalar = *type == DType::fp64 ? torch::kFloat64 : torch::kFloat32;
   for (auto& item : module_->named_buffers()) {
-    if (item.value().scalar_type() == scalar && known.insert(item.value().unsafeGetTensorImpl()).second) {
-      buffers.push_back(item.value());
-    }
+    const torch::Tensor& tensor = item.value();
+    if (tensor.scalar_type() != c10::typeMetaToScalarType(kind->dtype()) || !known.insert(tensor.unsafeGetTensorImpl()).second) continue;
+    check_like(*kind, "buffer", item.key(), tensor);
+    buffers.push_back(tensor);
   }
-  parameters_ = flatten(trained_, scalar, options, options.channels_last);
-  frozen_ = flatten(frozen, scalar, options, options.channels_last);
-  buffers_ = flatten(buffers, scalar, options, false);
-  layout_.buffers = static_cast<std::size_t>(buffers_.numel());
+  device_.parameters = flatten(trained_, *kind, options, options.channels_last);
+  device_.frozen = flatten(frozen, *kind, options, options.channels_last);
+  device_.buffers = flatten(buffers, *kind, options, false);
+  device_.gradients = flat_tensor(device_.parameters.numel(), *kind, options.memory);
+  layout_.buffers = static_cast<std::size_t>(device_.buffers.numel());
 
-  gradients_ = flat_tensor(parameters_.numel(), scalar, options.memory);
   for (std::size_t i = 0; i < trained_.size(); ++i) {
     // Not a view in autograd's sense: an optimiser's zero_grad() may detach it in place.
-    const torch::Tensor view = view_of(gradients_, static_cast<std::int64_t>(layout_.tensors[i].range.begin), trained_[i],
+    const torch::Tensor view = view_of(device_.gradients, static_cast<std::int64_t>(layout_.tensors[i].range.begin), trained_[i],
                                        options.channels_last);
-    gradient_views_.push_back(torch::from_blob(view.data_ptr(), view.sizes(), view.strides(), gradients_.options()));
+    gradient_views_.push_back(torch::empty({0}, *kind).set_(view.storage(), view.storage_offset(), view.sizes(), view.strides()));
     trained_[i].mutable_grad() = gradient_views_[i];
   }
 
@@ -158,6 +164,9 @@ FlatModel::FlatModel(std::shared_ptr<torch::nn::Module> module, FlatOptions opti
     }
   }
 
+  host_ = device_;
+  if (!kind->device().is_cpu()) lie_on_host_too(options.memory);
+
   watch_ = std::make_shared<Watch>(Watch{this, tensors_in_, std::vector<bool>(trained_.size()), {}});
   for (std::size_t i = 0; i < trained_.size(); ++i) {
     auto accumulator = torch::autograd::impl::grad_accumulator(trained_[i]);
@@ -173,13 +182,55 @@ FlatModel::FlatModel(std::shared_ptr<torch::nn::Module> module, FlatOptions opti
 
 FlatModel::~FlatModel() { watch_->model = nullptr; }
 
-FloatSpan FlatModel::parameters() const { return span_of(parameters_, layout_.type); }
-FloatSpan FlatModel::gradients() const { return span_of(gradients_, layout_.type); }
-FloatSpan FlatModel::buffers() const { return span_of(buffers_, layout_.type); }
-FloatSpan FlatModel::frozen() const { return span_of(frozen_, layout_.type); }
+/// What is exchanged of a module on another device.
+void FlatModel::lie_on_host_too(const Memory& memory) {
+  for (const auto part : {&Flat::parameters, &Flat::gradients, &Flat::buffers, &Flat::frozen}) {
+    const torch::Tensor& there = device_.*part;
+    host_.*part = flat_tensor(there.numel(), there.options().device(torch::kCPU), memory);
+    (host_.*part).copy_(there);
+  }
+  const auto cut = [](const Flat& flat, const Range& range) {
+    const auto of = [&](const torch::Tensor& all) {
+      return all.narrow(0, static_cast<std::int64_t>(range.begin), static_cast<std::int64_t>(range.end - range.begin));
+    };
+    return Flat{of(flat.parameters), of(flat.gradients), {}, {}};
+  };
+  for (const Range& bucket : layout_.buckets) {
+    device_buckets_.push_back(cut(device_, bucket));
+    host_buckets_.push_back(cut(host_, bucket));
+  }
+}
+
+FloatSpan FlatModel::parameters() const { return span_of(host_.parameters, layout_.type); }
+FloatSpan FlatModel::gradients() const { return span_of(host_.gradients, layout_.type); }
+FloatSpan FlatModel::buffers() const { return span_of(host_.buffers, layout_.type); }
+FloatSpan FlatModel::frozen() const { return span_of(host_.frozen, layout_.type); }
+FloatSpan FlatModel::computed_parameters() const { return span_of(device_.parameters, layout_.type); }
+
+void FlatModel::cross(const torch::Tensor& to, const torch::Tensor& from) {
+  if (on_host()) return;
+  const torch::NoGradGuard no_grad;
+  torch::Tensor(to).copy_(from);
+}
+
+void FlatModel::parameters_to_device(std::size_t bucket) {
+  if (!on_host()) cross(device_buckets_[bucket].parameters, host_buckets_[bucket].parameters);
+}
+void FlatModel::parameters_to_device() { cross(device_.parameters, host_.parameters); }
+void FlatModel::gradients_to_device() { cross(device_.gradients, host_.gradients); }
+void FlatModel::buffers_to_device() {
+  cross(device_.frozen, host_.frozen);
+  cross(device_.buffers, host_.buffers);
+}
+void FlatModel::state_to_device() {
+  parameters_to_device();
+  buffers_to_device();
+}
+void FlatModel::parameters_to_host() { cross(host_.parameters, device_.parameters); }
+void FlatModel::buffers_to_host() { cross(host_.buffers, device_.buffers); }
 
 void FlatModel::zero_gradients() {
-  gradients_.zero_();
+  device_.gradients.zero_();
   for (std::size_t i = 0; i < trained_.size(); ++i) trained_[i].mutable_grad() = gradient_views_[i];
   renewing_ = false;
   watch_anew();
@@ -197,6 +248,7 @@ void FlatModel::renew_gradients(const torch::Tensor& loss) {
 void FlatModel::watch_anew() {
   watch_->left = tensors_in_;
   watch_->seen.assign(trained_.size(), false);
+  crossed_.assign(layout_.buckets.size(), false);
   for (std::size_t i = 0; i < first_layer_ && !trained_[i].requires_grad(); ++i) --watch_->left[bucket_of_[i]];
 }
 
@@ -205,7 +257,7 @@ void FlatModel::train_first_layer(bool on) {
 }
 
 std::optional<std::size_t> FlatModel::index_of(const torch::Tensor& parameter) const {
-  const FloatSpan all = parameters();
+  const FloatSpan all = computed_parameters();
   const auto* begin = static_cast<const std::byte*>(all.data);
   const auto* address = static_cast<const std::byte*>(parameter.const_data_ptr());
   if (address < begin || address >= begin + all.size_bytes()) return std::nullopt;
@@ -234,6 +286,7 @@ void FlatModel::written(const torch::Tensor& parameter) {
 void FlatModel::collect_gradients() {
   early_.clear();
   for (std::size_t i = 0; i < trained_.size(); ++i) collect_gradient(i);
+  for (std::size_t bucket = 0; bucket < layout_.buckets.size(); ++bucket) gradients_to_host(bucket);
   renewing_ = false;
 }
 
@@ -241,6 +294,13 @@ void FlatModel::collect_gradients(std::size_t bucket) {
   for (std::size_t i = 0; i < trained_.size(); ++i) {
     if (bucket_of_[i] == bucket) collect_gradient(i);
   }
+  gradients_to_host(bucket);
+}
+
+void FlatModel::gradients_to_host(std::size_t bucket) {
+  if (on_host() || crossed_[bucket]) return;
+  cross(host_buckets_[bucket].gradients, device_buckets_[bucket].gradients);
+  crossed_[bucket] = true;
 }
 
 void FlatModel::accumulated(std::size_t i) {

@@ -3,6 +3,9 @@
 //
 // A parameter that appears twice (tied weights) is one. One with requires_grad = false (frozen) is not trained and lies in
 // `frozen`. One that a pass does not use keeps a gradient of zero, so ranks may use different ones.
+//
+// The spans lie on the host, where they are exchanged. A module on another device computes on flat memory there, and numbers cross
+// where this header says so; on the CPU the two are one, and nothing crosses.
 #pragma once
 
 #include <torch/torch.h>
@@ -25,8 +28,8 @@ struct FlatOptions {
 
 class FlatModel : public GradientPlaces {
  public:
-  /// The module must be on the CPU, its parameters all of one floating-point type (fp32 or fp64).
-  /// Throws Error(usage) that names the parameter otherwise, or when nothing is trainable.
+  /// The module's parameters must all be of one floating-point type (fp32 or fp64) and on one device, as its float buffers are.
+  /// Throws Error(usage) that names the tensor otherwise, or when nothing is trainable.
   FlatModel(std::shared_ptr<torch::nn::Module> module, FlatOptions options);
   ~FlatModel() override;
   FlatModel(const FlatModel&) = delete;
@@ -41,6 +44,18 @@ class FlatModel : public GradientPlaces {
   FloatSpan buffers() const;
   FloatSpan frozen() const;
 
+  /// The parameters that the module computes with: their addresses, which the host may not be able to read.
+  FloatSpan computed_parameters() const;
+  /// Brings the host's numbers to where the module computes: trained parameters, frozen ones and buffers, both, or gradients.
+  void parameters_to_device();
+  void parameters_to_device(std::size_t bucket);
+  void buffers_to_device();
+  void state_to_device();
+  void gradients_to_device();
+  /// And back. Gradients come by themselves, before on_ready and in collect_gradients().
+  void parameters_to_host();
+  void buffers_to_host();
+
   /// Whether the parameters of the first layer (those whose names begin as the first trained one's) get gradients: the next
   /// passes then leave theirs at zero and save the work.
   void train_first_layer(bool on);
@@ -54,12 +69,17 @@ class FlatModel : public GradientPlaces {
   void written(const torch::Tensor& parameter) override;
   /// Called, on the thread that runs backward(), once all gradients of a bucket stand in the flat memory.
   std::function<void(std::size_t bucket)> on_ready;
-  /// Brings back gradients that the user's code has detached from the flat memory (zero_grad() sets them to none).
+  /// Brings gradients to the host, and back those that the user's code has detached from the flat memory (zero_grad() sets them to
+  /// none).
   void collect_gradients();
-  /// The same for one bucket: within on_ready.
+  /// The same for one bucket.
   void collect_gradients(std::size_t bucket);
 
  private:
+  bool on_host() const { return host_buckets_.empty(); }
+  void lie_on_host_too(const Memory& memory);
+  void cross(const torch::Tensor& to, const torch::Tensor& from);
+  void gradients_to_host(std::size_t bucket);
   void watch_anew();
   /// Of the trained tensor that this one is, the whole of it.
   std::optional<std::size_t> index_of(const torch::Tensor& parameter) const;
@@ -67,10 +87,15 @@ class FlatModel : public GradientPlaces {
   void collect_gradient(std::size_t tensor);
 
   struct Watch;
+  struct Flat {
+    torch::Tensor parameters, gradients, buffers, frozen;
+  };
   std::shared_ptr<torch::nn::Module> module_;
   Layout layout_;
   std::vector<torch::Tensor> trained_, gradient_views_;
-  torch::Tensor parameters_, gradients_, buffers_, frozen_;
+  Flat device_, host_;                   // the same tensors on the CPU
+  std::vector<Flat> device_buckets_, host_buckets_;  // parameters and gradients of each; none on the CPU
+  std::vector<bool> crossed_;            // of each bucket: its gradients have come to the host
   std::size_t first_layer_ = 0;         // trained tensors of the first layer
   std::vector<std::size_t> bucket_of_;  // of each trained tensor
   std::vector<std::size_t> tensors_in_;  // of each bucket

@@ -62,10 +62,12 @@ void GateWatch::wait(std::size_t gate) {
   const auto start = std::chrono::steady_clock::now();
   const bool was_closed = gates_.wait(gate);
   passed_[gate] = true;
-  if (!was_closed) return;
-  const auto took = std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - start);
-  waited_ += took;
-  if (on_wait) on_wait(gate, took);
+  if (was_closed) {
+    const auto took = std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - start);
+    waited_ += took;
+    if (on_wait) on_wait(gate, took);
+  }
+  if (on_passed) on_passed(gate);
 }
 
 }  // namespace ripieno

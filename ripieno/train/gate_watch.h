@@ -23,8 +23,9 @@ class GateWatch {
   /// Waits for the bucket that the address lies in, if it is one of the parameters'.
   void wait_for(const void* address);
   void wait_for_all();
-  /// Told of each wait, once it is over.
+  /// Told of each gate that was closed, once the wait is over, and of each gate before anything uses what is behind it.
   std::function<void(std::size_t gate, Duration took)> on_wait;
+  std::function<void(std::size_t gate)> on_passed;
   /// Time spent waiting so far.
   Duration waited() const { return waited_; }
 

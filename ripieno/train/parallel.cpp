@@ -40,6 +40,7 @@ Parallel::Parallel(std::shared_ptr<torch::nn::Module> model, torch::optim::Optim
   averager_ = make_averager({.route = route, .codec = options.codec}, slots_of(layout, layout.buckets), layout.type);
   const std::array all{model_->parameters(), model_->frozen(), model_->buffers()};
   for (const FloatSpan state : all) run(broadcast(Group(cluster_.endpoint), state, {state.type, Purpose::setup}));
+  model_->state_to_device();
 }
 
 int Parallel::rank() const { return cluster_.endpoint->rank(); }
@@ -60,6 +61,7 @@ torch::Tensor Parallel::step(const std::function<torch::Tensor()>& closure, std:
     model_->collect_gradients();
     run(average(model_->gradients(), mine / all));
   }
+  model_->gradients_to_device();
   optimiser_.step();
   return loss;
 }
@@ -72,7 +74,9 @@ torch::Tensor Parallel::local_step(const std::function<torch::Tensor()>& closure
   if (++steps_since_average_ < options_.local_steps) return loss;
   const double all = sum(samples_since_average_);
   if (!(samples_since_average_ >= 0 && all > 0)) fail(ErrorKind::usage, samples_since_average_, " samples since the last average here, ", all, " of all workers together");
+  model_->parameters_to_host();
   run(average(model_->parameters(), samples_since_average_ / all));
+  model_->parameters_to_device();
   steps_since_average_ = 0;
   samples_since_average_ = 0;
   return loss;
@@ -107,8 +111,7 @@ Task<> Parallel::compute_and_average(const std::function<torch::Tensor()>* closu
     tasks.push_back(await_and_average(i, ready.back().get(), weight));
   }
   auto compute = [this, closure, loss, &ready, &runtime] {
-    model_->on_ready = [this, &ready, &runtime](std::size_t bucket) {
-      model_->collect_gradients(bucket);
+    model_->on_ready = [&ready, &runtime](std::size_t bucket) {
       asio::post(runtime.context(), [event = ready[bucket].get()] { event->set(); });
     };
     *loss = (*closure)();

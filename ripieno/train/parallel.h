@@ -36,8 +36,8 @@ struct ParallelOptions {
 
 class Parallel {
  public:
-  /// Gives every worker rank 0's parameters and buffers. The module must be on the CPU, in fp32 or fp64; its parameters
-  /// become views of one flat buffer (flat_model.h). `cluster` must outlive this object.
+  /// Gives every worker rank 0's parameters and buffers. The module must be on one device, in fp32 or fp64; its parameters
+  /// become views of one flat buffer there (flat_model.h). What is exchanged crosses by the host. `cluster` must outlive this object.
   /// Throws Error(usage) on unknown names, Error(mismatch) when a worker has another model, Error(peer) when one is lost.
   Parallel(std::shared_ptr<torch::nn::Module> model, torch::optim::Optimizer& optimiser, Cluster& cluster,
            ParallelOptions options);

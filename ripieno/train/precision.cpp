@@ -23,16 +23,16 @@ bool has_instructions(Precision precision) {
   return precision == Precision::bf16 ? has("avx512_bf16") || has("amx_bf16") : has("avx512_fp16") || has("amx_fp16");
 }
 
-Autocast::Autocast(Precision precision)
-    : on_(precision == Precision::bf16 || precision == Precision::fp16), before_(at::autocast::is_autocast_enabled(at::kCPU)) {
+Autocast::Autocast(Precision precision, torch::DeviceType device)
+    : device_(device), on_(precision == Precision::bf16 || precision == Precision::fp16), before_(at::autocast::is_autocast_enabled(device)) {
   if (!on_) return;
-  at::autocast::set_autocast_dtype(at::kCPU, precision == Precision::bf16 ? at::kBFloat16 : at::kHalf);
-  at::autocast::set_autocast_enabled(at::kCPU, true);
+  at::autocast::set_autocast_dtype(device_, precision == Precision::bf16 ? at::kBFloat16 : at::kHalf);
+  at::autocast::set_autocast_enabled(device_, true);
 }
 
 Autocast::~Autocast() {
   if (!on_) return;
-  at::autocast::set_autocast_enabled(at::kCPU, before_);
+  at::autocast::set_autocast_enabled(device_, before_);
   at::autocast::clear_cache();
 }
 

@@ -18,19 +18,20 @@ enum class Precision : std::uint8_t {
 /// Throws Error(usage) on an unknown name.
 Precision find_precision(const std::string& name);
 
-/// False where this processor is known to have no instructions for it: LibTorch then computes by way of fp32, which takes longer
+/// Of the CPU. False where this processor is known to have no instructions for it: LibTorch then computes by way of fp32, which takes longer
 /// than fp32 itself.
 bool has_instructions(Precision precision);
 
 /// Casts what is worth casting to bf16 or fp16 as long as it lives; the casts of weights are kept until its end.
 class Autocast {
  public:
-  explicit Autocast(Precision precision);
+  Autocast(Precision precision, torch::DeviceType device);
   ~Autocast();
   Autocast(const Autocast&) = delete;
   Autocast& operator=(const Autocast&) = delete;
 
  private:
+  torch::DeviceType device_;
   bool on_, before_;
 };
 

@@ -37,6 +37,8 @@ struct TorchLearner::State {
         options(options),
         type(options.precision == Precision::fp64 ? torch::kFloat64 : torch::kFloat32) {
     compute_in(*this->model, type);
+    if (!this->options.device.is_cpu()) this->model->to(this->options.device);
+    if (this->options.device.is_cuda()) at::globalContext().setDeterministicCuDNN(true);  // a rerun repeats a run
     flat = std::make_unique<FlatModel>(this->model, options.flat);
     gates = std::make_unique<Gates>(runtime, flat->layout().buckets.size());
     if (options.precision == Precision::fp16) loss_scale.emplace();
@@ -55,17 +57,17 @@ struct TorchLearner::State {
     const torch::Tensor pixels =
         torch::from_blob(batch.pixels.data() + begin * shape.pixels(),
                          {static_cast<std::int64_t>(count), shape.channels, shape.height, shape.width}, torch::kFloat32);
-    return pixels.to(type).contiguous(options.flat.channels_last ? torch::MemoryFormat::ChannelsLast
-                                                                 : torch::MemoryFormat::Contiguous);
+    return pixels.to(options.device, type)
+        .contiguous(options.flat.channels_last ? torch::MemoryFormat::ChannelsLast : torch::MemoryFormat::Contiguous);
   }
 
   torch::Tensor labels(Batch& batch, std::size_t begin, std::size_t end) const {
-    return torch::from_blob(batch.labels.data() + begin, {static_cast<std::int64_t>(end - begin)}, torch::kInt64);
+    return torch::from_blob(batch.labels.data() + begin, {static_cast<std::int64_t>(end - begin)}, torch::kInt64).to(options.device);
   }
 
   /// Forward, then the logits in at least fp32.
   torch::Tensor logits(const torch::Tensor& images) const {
-    const Autocast autocast(options.precision);
+    const Autocast autocast(options.precision, options.device.type());
     return model->forward(images).to(type);
   }
 
@@ -88,13 +90,17 @@ struct TorchLearner::State {
     result.loss = batch.size() > 0 ? 0.0 : NAN;
     result.samples = static_cast<std::uint32_t>(batch.size());
     result.global_samples = batch.global_count;
+    flat->buffers_to_device();
     std::optional<GateWatch> watch;
     if (gates->any_closed()) {
-      watch.emplace(flat->parameters(), flat->layout().buckets, *gates);
+      watch.emplace(flat->computed_parameters(), flat->layout().buckets, *gates);
+      watch->on_passed = [&](std::size_t gate) { flat->parameters_to_device(gate); };
       watch->on_wait = [&](std::size_t gate, Duration took) {
         const Duration end = runtime.now();
         times.spans.push_back({"wait", gate, end - took, end});
       };
+    } else {
+      flat->parameters_to_device();
     }
     const double loss_factor = loss_scale ? loss_scale->value() : 1;
     const std::size_t parts = std::min<std::size_t>(options.accumulate, batch.size());
@@ -130,6 +136,7 @@ struct TorchLearner::State {
     times.forward -= times.waited;
     flat->on_ready = nullptr;
     flat->collect_gradients();
+    flat->buffers_to_host();
     if (prefetch) prefetch->give_back(std::move(batch));
   }
 
@@ -171,6 +178,7 @@ struct TorchLearner::State {
     prepare_thread();
     const torch::NoGradGuard no_grad;
     model->eval();
+    flat->state_to_device();
     Evaluation sums;
     for (std::uint32_t at = begin; at < end; at += options.evaluation_batch) {
       Batch batch = test.load_range(at, std::min(end, at + options.evaluation_batch));
@@ -333,7 +341,10 @@ TorchLearner::TorchLearner(Runtime& runtime, Recorder& recorder, std::shared_ptr
 
 TorchLearner::~TorchLearner() = default;
 
-Classifier& TorchLearner::model() { return *state_->model; }
+Classifier& TorchLearner::model() {
+  state_->flat->state_to_device();
+  return *state_->model;
+}
 const Layout& TorchLearner::layout() const { return state_->flat->layout(); }
 FloatSpan TorchLearner::parameters() { return state_->flat->parameters(); }
 FloatSpan TorchLearner::gradients() { return state_->flat->gradients(); }

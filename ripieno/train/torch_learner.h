@@ -30,6 +30,7 @@ torch::Tensor logits_of_views(TestViews views, const torch::Tensor& images,
                               const std::function<torch::Tensor(const torch::Tensor&)>& logits);
 
 struct TorchOptions {
+  torch::Device device = torch::kCPU;  ///< where the model is computed
   Precision precision = Precision::fp32;
   FlatOptions flat;
   double label_smoothing = 0;
@@ -52,6 +53,7 @@ class TorchLearner final : public Learner {
                TorchOptions options);
   ~TorchLearner() override;
 
+  /// With the current parameters and buffers.
   Classifier& model();
 
   const Layout& layout() const override;
