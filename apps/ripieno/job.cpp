@@ -258,7 +258,7 @@ void check_job(const Settings& settings, const Zoo& zoo) {
   if (const double dropout = settings.get<double>("train.dropout"); dropout < 0 && dropout != -1) {
     fail(ErrorKind::usage, "train.dropout = ", dropout, "; give a rate from 0 to below 1, or -1 for each layer's own");
   }
-  find_device(settings.get<std::string>("train.device"), 0);
+  find_device(settings.get<std::string>("train.device"), 0);  // now, not in every worker
   check_codec(plan.exchange.codec);
   check_shares(settings.get<std::vector<double>>("batch.shares"), settings.get<int>("workers"));
   const ModelInfo& model = zoo.find(settings.get<std::string>("model"));

@@ -93,9 +93,9 @@ class FlatModel : public GradientPlaces {
   std::shared_ptr<torch::nn::Module> module_;
   Layout layout_;
   std::vector<torch::Tensor> trained_, gradient_views_;
-  Flat device_, host_;                   // the same tensors on the CPU
+  Flat device_, host_;         // the same tensors on the CPU
   std::vector<Flat> device_buckets_, host_buckets_;  // parameters and gradients of each; none on the CPU
-  std::vector<bool> crossed_;            // of each bucket: its gradients have come to the host
+  std::vector<bool> crossed_;  // of each bucket: its gradients have come to the host
   std::size_t first_layer_ = 0;         // trained tensors of the first layer
   std::vector<std::size_t> bucket_of_;  // of each trained tensor
   std::vector<std::size_t> tensors_in_;  // of each bucket

@@ -90,6 +90,7 @@ struct TorchLearner::State {
     result.loss = batch.size() > 0 ? 0.0 : NAN;
     result.samples = static_cast<std::uint32_t>(batch.size());
     result.global_samples = batch.global_count;
+    start = Clock::now();
     flat->buffers_to_device();
     std::optional<GateWatch> watch;
     if (gates->any_closed()) {
@@ -102,6 +103,7 @@ struct TorchLearner::State {
     } else {
       flat->parameters_to_device();
     }
+    times.forward += since(start);
     const double loss_factor = loss_scale ? loss_scale->value() : 1;
     const std::size_t parts = std::min<std::size_t>(options.accumulate, batch.size());
     if (parts == 0) {
@@ -135,8 +137,10 @@ struct TorchLearner::State {
     }
     times.forward -= times.waited;
     flat->on_ready = nullptr;
+    start = Clock::now();
     flat->collect_gradients();
     flat->buffers_to_host();
+    times.backward += since(start);
     if (prefetch) prefetch->give_back(std::move(batch));
   }
 
