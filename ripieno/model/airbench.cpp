@@ -5,6 +5,7 @@
 //   @misc{jordan2024airbench, title = {94\% on {CIFAR-10} in 3.29 Seconds on a Single {GPU}}, author = {Keller Jordan},
 //         year = {2024}, eprint = {2404.00498}, archivePrefix = {arXiv}}
 #include "ripieno/model/families.h"
+#include "ripieno/model/fused.h"
 #include "ripieno/model/layers.h"
 #include "ripieno/model/whitening.h"
 
@@ -36,8 +37,8 @@ struct BlockImpl : torch::nn::Module {
   }
 
   torch::Tensor forward(const torch::Tensor& x) {
-    const torch::Tensor y = torch::gelu(norm1->forward(torch::max_pool2d(conv1->forward(x), 2)));
-    return torch::gelu(norm2->forward(conv2->forward(y)));
+    const torch::Tensor y = torch::gelu(norm1->forward(torch::max_pool2d(forward_fused(conv1, x), 2)));
+    return torch::gelu(norm2->forward(forward_fused(conv2, y)));
   }
 
   torch::nn::Conv2d conv1{nullptr}, conv2{nullptr};

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "ripieno/core/image_kernels.h"
-#include "ripieno/model/convolution_gradient.h"
+#include "ripieno/model/convolution.h"
 #include "ripieno/model/gradient_places.h"
 
 namespace ripieno {
@@ -70,19 +70,20 @@ Tensor before_pooling(const Tensor& gradient, const Tensor& chosen, torch::IntAr
   return in;
 }
 
-struct ConvolutionForm {
-  std::int64_t stride = 1, padding = 0;
-  bool relu = false, pool = false;
-};
-
 /// pool(relu(convolution(x) + bias)), the latter two where asked for; pool only after relu.
-struct Convolution : torch::autograd::Function<Convolution> {
-  static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& weight, const MaybeTensor& bias,
-                        ConvolutionForm form) {
+struct ConvolutionLayer : torch::autograd::Function<ConvolutionLayer> {
+  struct Form {
+    std::int64_t stride = 1, padding = 0;
+    bool relu = false, pool = false;
+  };
+
+  static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& weight, const MaybeTensor& bias, Form form) {
     const torch::ScalarType type = compute_type();
     const NoAutocast no_autocast;
     const Tensor input = x.to(type), used = weight.to(type);
-    Tensor y = at::conv2d(input, used, bias ? bias->to(type) : Tensor(), form.stride, form.padding);
+    const Convolution convolution{input.sizes().vec(), used.sizes().vec(), form.stride, form.padding, type};
+    const Tensor read = weight_for(convolution, used);
+    Tensor y = convolve(convolution, {input, read}, bias ? bias->to(type) : Tensor());
     Tensor chosen;
     const auto sizes = y.sizes().vec();
     if (form.pool) {
@@ -92,7 +93,7 @@ struct Convolution : torch::autograd::Function<Convolution> {
     } else if (form.relu) {
       y = at::relu_(y);
     }
-    context->save_for_backward({input, used, weight, form.relu && !form.pool ? y : Tensor(), chosen});
+    context->save_for_backward({input, read, weight, form.relu && !form.pool ? y : Tensor(), chosen});
     context->saved_data["sizes"] = sizes;
     context->saved_data["form"] = std::vector<std::int64_t>{form.stride, form.padding, form.relu, bias.has_value()};
     if (bias) context->saved_data["bias"] = *bias;
@@ -101,7 +102,7 @@ struct Convolution : torch::autograd::Function<Convolution> {
 
   static variable_list backward(AutogradContext* context, variable_list& gradients) {
     const auto saved = context->get_saved_variables();
-    const Tensor &input = saved[0], &used = saved[1], &weight = saved[2], &y = saved[3], &chosen = saved[4];
+    const Tensor &input = saved[0], &read = saved[1], &weight = saved[2], &y = saved[3], &chosen = saved[4];
     const auto form = context->saved_data["form"].toIntVector();
     Tensor gradient = std::move(gradients[0]);
     if (chosen.defined()) {
@@ -109,16 +110,14 @@ struct Convolution : torch::autograd::Function<Convolution> {
     } else if (form[2]) {
       gradient = before_relu(std::move(gradient), y);
     }
-    const Tensor weight_place = place_for_gradient(weight);
     const Tensor bias = form[3] ? context->saved_data["bias"].toTensor() : Tensor();
-    const Tensor bias_place = form[3] ? place_for_gradient(bias) : Tensor();
-    const auto written = [&] {
-      if (!is_same_memory(used, weight)) gradient_written(weight);  // else the input's gradient is still computed with it
+    const ConvolutionGradients places{place_for_gradient(weight), form[3] ? place_for_gradient(bias) : Tensor(), [&] {
+      if (!is_same_memory(read, weight)) gradient_written(weight);  // else the input's gradient is still computed with it
       if (bias.defined()) gradient_written(bias);
-    };
-    const Tensor input_gradient = convolution_gradient(
-        ConvolutionPass{gradient, input, used, form[0], form[1], context->needs_input_grad(0)}, weight_place, bias_place, written);
-    return {input_gradient, weight_place, bias_place, Tensor()};
+    }};
+    const Convolution convolution{input.sizes().vec(), weight.sizes().vec(), form[0], form[1], input.scalar_type()};
+    const Tensor input_gradient = ripieno::backward(convolution, {input, read}, gradient, places, context->needs_input_grad(0));
+    return {input_gradient, places.weight, places.bias, Tensor()};
   }
 };
 
@@ -239,7 +238,7 @@ Kind* as(const std::vector<std::shared_ptr<torch::nn::Module>>& layers, std::siz
   return i < layers.size() ? layers[i]->as<Kind>() : nullptr;
 }
 
-/// A convolution as Convolution computes it.
+/// A convolution as ConvolutionLayer computes it.
 bool is_known(const torch::nn::Conv2dImpl& layer) {
   const auto& o = layer.options;
   const auto* padding = std::get_if<torch::ExpandingArray<2>>(&o.padding());
@@ -271,11 +270,11 @@ bool is_known(const Tensor& x) {
   return x.is_cpu() && (type == torch::kFloat32 || type == torch::kBFloat16) && (x.scalar_type() == torch::kFloat32 || x.scalar_type() == torch::kBFloat16);
 }
 
-Tensor convolve(torch::nn::Conv2dImpl& layer, const Tensor& x, bool relu, bool pool) {
+Tensor convolve_fused(torch::nn::Conv2dImpl& layer, const Tensor& x, bool relu, bool pool) {
   const auto& o = layer.options;
   const std::int64_t padding = (*std::get<torch::ExpandingArray<2>>(o.padding()))[0];
   const MaybeTensor bias = layer.bias.defined() ? MaybeTensor(layer.bias) : std::nullopt;
-  return Convolution::apply(x, layer.weight, bias, ConvolutionForm{(*o.stride())[0], padding, relu, pool});
+  return ConvolutionLayer::apply(x, layer.weight, bias, ConvolutionLayer::Form{(*o.stride())[0], padding, relu, pool});
 }
 
 Tensor normalise(torch::nn::BatchNorm2dImpl& layer, const Tensor& x, const Tensor& more, bool relu) {
@@ -298,7 +297,7 @@ Tensor forward_fused(torch::nn::BatchNorm2d& layer, Tensor x, Tensor more) {
 }
 
 Tensor forward_fused(torch::nn::Conv2d& layer, Tensor x) {
-  return is_known(x) && x.dim() == 4 && is_known(*layer) ? convolve(*layer, x, false, false) : layer->forward(x);
+  return is_known(x) && x.dim() == 4 && is_known(*layer) ? convolve_fused(*layer, x, false, false) : layer->forward(x);
 }
 
 Tensor forward_fused(torch::nn::Sequential& sequence, Tensor x) {
@@ -311,7 +310,7 @@ Tensor forward_fused(torch::nn::Sequential& sequence, Tensor x) {
     if (auto* convolution = as<torch::nn::Conv2dImpl>(layers, at); convolution && x.dim() == 4 && is_known(*convolution)) {
       const auto* pooling = relu ? as<torch::nn::MaxPool2dImpl>(layers, at + 2) : nullptr;
       const bool pool = pooling && is_known(*pooling);
-      x = convolve(*convolution, x, relu, pool);
+      x = convolve_fused(*convolution, x, relu, pool);
       taken += relu + pool;
     } else if (auto* norm = as<torch::nn::BatchNorm2dImpl>(layers, at); norm && is_channels_last(x) && is_known(*norm)) {
       const auto* pooling = relu ? as<torch::nn::MaxPool2dImpl>(layers, at + 2) : nullptr;

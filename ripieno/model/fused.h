@@ -1,6 +1,6 @@
 // Runs a chain of layers with what belongs together done together, forward and backward: convolution, ReLU and 2 x 2
 // maximum pooling; batch normalisation, in training, and ReLU (and pooling); linear layer and ReLU. The result is that of
-// the layers one by one, up to the order in which sums are taken. Gradients of parameters go to where they are wanted
+// the layers one by one, up to rounding (model/convolution.h). Gradients of parameters go to where they are wanted
 // (model/gradient_places.h); under autocast the same operations run in 16 bits, and gradients of parameters are fp32.
 //
 // What is not of a known form runs as it is: other layers, types other than fp32, convolutions whose weights are not stored

@@ -1,0 +1,43 @@
+// 3 x 3 convolutions of stride 1 by Winograd's minimal filtering (core/winograd_kernels.h), forward and backward: the transforms
+// there, and a matrix product at each point. They need a quarter to a half of the multiplications. fp32 alone: rounding errors are
+// two to three times those of the direct sums, too much for 16 bits.
+#pragma once
+
+#include <torch/torch.h>
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "ripieno/core/winograd_kernels.h"
+
+namespace ripieno {
+
+/// One convolution of N x I x H x W by O x I x 3 x 3, to N x O x H' x W'. All tensors are fp32, on the CPU, channels-last. Batches are
+/// done in parts whose numbers at the points stay in the cache.
+class Winograd {
+ public:
+  /// None where the direct sums are as fast, by the number of operations: few channels, pixels or images, or another form.
+  static std::optional<Winograd> of(torch::IntArrayRef input, torch::IntArrayRef weight, std::int64_t stride, std::int64_t padding);
+
+  /// The weights at the points, for both passes.
+  torch::Tensor at_points(const torch::Tensor& weight) const;
+  /// `bias` may be undefined.
+  torch::Tensor forward(const torch::Tensor& input, const torch::Tensor& weight_points, const torch::Tensor& bias) const;
+  /// `gradient`: by the result. Writes the gradient by the weight to a tensor like it and calls `written`, before all of the gradient
+  /// by the input is computed, which is returned, or undefined where it is not needed.
+  torch::Tensor backward(const torch::Tensor& gradient, const torch::Tensor& input, const torch::Tensor& weight_points,
+                         torch::Tensor weight_gradient, const std::function<void()>& written, bool needs_input) const;
+
+ private:
+  Tiling input_tiles(std::int64_t images) const;
+  Tiling result_tiles(std::int64_t images) const;
+  Tiling weight_tiles() const;
+  std::int64_t images_a_part() const;
+
+  WinogradTile tile_ = WinogradTile::two;
+  std::int64_t padding_ = 0, rows_ = 0, columns_ = 0;  // of tiles an image
+  std::vector<std::int64_t> input_, weight_, result_;  // sizes
+};
+
+}  // namespace ripieno
