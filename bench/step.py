@@ -1,7 +1,8 @@
 """A training step of one worker on one core: Ripieno against the best of PyTorch's eager and torch.compile, with and
 without channels-last and fused optimisers, same precision, weights, samples and batch. Each side's layout is chosen by a
 short measurement first; bf16 only where the processor has instructions for it. The losses of both sides' first steps must agree, in both of Ripieno's layouts, as well as allowed, or
-twice as well as PyTorch's own two layouts agree with each other: batch norm makes much of a rounding within a few steps."""
+a quarter as well as PyTorch's own two layouts agree with each other: batch norm makes much of a rounding within a few steps, and
+Winograd's filtering rounds three times as much as direct sums."""
 
 from lib import comparison, processes, ranks, ripieno
 from lib.alternate import alternate, geometric_mean, ratio, values
@@ -33,7 +34,7 @@ def farthest(ours, theirs):
 def agree(model, precision, ours, theirs):
     """Losses of both sides, a list for each layout."""
     far = max(farthest(each, theirs[0]) for each in ours)
-    allowed = max(TOLERANCE[precision], 2 * farthest(theirs[1], theirs[0]))
+    allowed = max(TOLERANCE[precision], 4 * farthest(theirs[1], theirs[0]))
     comparison.say(f"  losses of {LOSS_STEPS} steps agree within {far:.1e} (allowed {allowed:.1e})")
     if far > allowed:
         raise processes.Failed(f"{model} in {precision}: the losses differ by {far:.1e}, at most {allowed:.1e} are allowed: {ours} and {theirs}")
