@@ -53,10 +53,13 @@ void transform_back(float* images, const Tensor& points, const Tiling& tiling, W
   over_images(tiling, [&](std::size_t begin, std::size_t end) { from_points(images, span_of(points), tiling, m, map, bias, begin, end); });
 }
 
-/// Calls body(first, count) for parts of a batch.
+/// Calls body(first, end), part by part, with the images of ranges of parts: one range, or one for each thread where there are
+/// as many parts, so that they need not wait for each other within them.
 template <class Body>
-void over_parts(std::int64_t images, std::int64_t part, Body body) {
-  for (std::int64_t n = 0; n < images; n += part) body(n, std::min(part, images - n));
+void over_ranges(std::int64_t images, std::int64_t part, Body body) {
+  const std::int64_t parts = (images + part - 1) / part;
+  if (parts < at::get_num_threads()) return body(0, images);
+  at::parallel_for(0, parts, 1, [&](std::int64_t begin, std::int64_t end) { body(begin * part, std::min(images, end * part)); });
 }
 
 }  // namespace
@@ -115,14 +118,18 @@ Tensor Winograd::forward(const Tensor& input, const Tensor& weight_points, const
   const Tensor in = input.contiguous(channels_last);
   Tensor result = at::empty(result_, in.options().memory_format(channels_last));
   const std::int64_t part = images_a_part();
-  const Points inputs(tile_, input_tiles(part)), results(tile_, result_tiles(part));
   const float* added = bias.defined() ? bias.const_data_ptr<float>() : nullptr;
-  over_parts(input_[0], part, [&](std::int64_t n, std::int64_t count) {
-    const Tensor x = inputs.of(input_tiles(count));
-    Tensor y = results.of(result_tiles(count));
-    transform(x, image(in, n), input_tiles(count), tile_, WinogradMap::input);
-    at::bmm_out(y, x, weight_points.transpose(1, 2));
-    transform_back(image(result, n), y, result_tiles(count), tile_, WinogradMap::result, added);
+  over_ranges(input_[0], part, [&](std::int64_t first, std::int64_t end) {
+    const torch::NoGradGuard no_grad;
+    const Points inputs(tile_, input_tiles(part)), results(tile_, result_tiles(part));
+    for (std::int64_t n = first; n < end; n += part) {
+      const std::int64_t count = std::min(part, end - n);
+      const Tensor x = inputs.of(input_tiles(count));
+      Tensor y = results.of(result_tiles(count));
+      transform(x, image(in, n), input_tiles(count), tile_, WinogradMap::input);
+      at::bmm_out(y, x, weight_points.transpose(1, 2));
+      transform_back(image(result, n), y, result_tiles(count), tile_, WinogradMap::result, added);
+    }
   });
   return result;
 }
@@ -132,22 +139,34 @@ Tensor Winograd::backward(const Tensor& gradient, const Tensor& input, const Ten
   const Tensor by_result = gradient.contiguous(channels_last), in = input.contiguous(channels_last);
   Tensor by_input = needs_input ? at::empty(input_, in.options().memory_format(channels_last)) : Tensor();
   const std::int64_t part = images_a_part();
-  const Points inputs(tile_, input_tiles(part)), results(tile_, result_tiles(part));
-  Tensor by_weight = at::empty_like(weight_points);
-  over_parts(input_[0], part, [&](std::int64_t n, std::int64_t count) {
-    Tensor x = inputs.of(input_tiles(count));
-    const Tensor g = results.of(result_tiles(count));
-    transform(x, image(in, n), input_tiles(count), tile_, WinogradMap::input);
-    transform(g, image(by_result, n), result_tiles(count), tile_, WinogradMap::result);
-    n == 0 ? at::bmm_out(by_weight, g.transpose(1, 2), x) : by_weight.baddbmm_(g.transpose(1, 2), x);
-    if (n + count == input_[0]) {
-      transform_back(weight_gradient.data_ptr<float>(), by_weight, weight_tiles(), tile_, WinogradMap::weight);
-      written();
+  std::vector<Tensor> by_weight(static_cast<std::size_t>(at::get_num_threads()));  // sums of each thread
+  const auto finish = [&] {
+    for (std::size_t i = 1; i < by_weight.size(); ++i) {
+      if (by_weight[i].defined()) by_weight[0].add_(by_weight[i]);
     }
-    if (!needs_input) return;
-    at::bmm_out(x, g, weight_points);
-    transform_back(image(by_input, n), x, input_tiles(count), tile_, WinogradMap::input);
+    transform_back(weight_gradient.data_ptr<float>(), by_weight[0], weight_tiles(), tile_, WinogradMap::weight);
+    written();
+  };
+  const bool alone = part >= input_[0];
+  over_ranges(input_[0], part, [&](std::int64_t first, std::int64_t end) {
+    const torch::NoGradGuard no_grad;
+    const Points inputs(tile_, input_tiles(part)), results(tile_, result_tiles(part));
+    Tensor& sum = by_weight[static_cast<std::size_t>(at::get_thread_num())];
+    sum = at::empty_like(weight_points);
+    for (std::int64_t n = first; n < end; n += part) {
+      const std::int64_t count = std::min(part, end - n);
+      Tensor x = inputs.of(input_tiles(count));
+      const Tensor g = results.of(result_tiles(count));
+      transform(x, image(in, n), input_tiles(count), tile_, WinogradMap::input);
+      transform(g, image(by_result, n), result_tiles(count), tile_, WinogradMap::result);
+      n == first ? at::bmm_out(sum, g.transpose(1, 2), x) : sum.baddbmm_(g.transpose(1, 2), x);
+      if (alone) finish();
+      if (!needs_input) continue;
+      at::bmm_out(x, g, weight_points);
+      transform_back(image(by_input, n), x, input_tiles(count), tile_, WinogradMap::input);
+    }
   });
+  if (!alone) finish();
   return by_input;
 }
 

@@ -14,7 +14,7 @@
 namespace ripieno {
 
 /// One convolution of N x I x H x W by O x I x 3 x 3, to N x O x H' x W'. All tensors are fp32, on the CPU, channels-last. Batches are
-/// done in parts whose numbers at the points stay in the cache.
+/// done in parts whose numbers at the points stay in the cache, by each thread its own.
 class Winograd {
  public:
   /// None where the direct sums are as fast, by the number of operations: few channels, pixels or images, or another form.
@@ -24,8 +24,8 @@ class Winograd {
   torch::Tensor at_points(const torch::Tensor& weight) const;
   /// `bias` may be undefined.
   torch::Tensor forward(const torch::Tensor& input, const torch::Tensor& weight_points, const torch::Tensor& bias) const;
-  /// `gradient`: by the result. Writes the gradient by the weight to a tensor like it and calls `written`, before all of the gradient
-  /// by the input is computed, which is returned, or undefined where it is not needed.
+  /// `gradient`: by the result. Writes the gradient by the weight to a tensor like it and calls `written`, before the gradient by
+  /// the input is computed where that is not done in parts; returns the latter, or undefined where it is not needed.
   torch::Tensor backward(const torch::Tensor& gradient, const torch::Tensor& input, const torch::Tensor& weight_points,
                          torch::Tensor weight_gradient, const std::function<void()>& written, bool needs_input) const;
 
