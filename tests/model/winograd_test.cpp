@@ -49,7 +49,14 @@ TEST(Winograd, EqualsTheDirectSums) {
   }
 }
 
-TEST(Winograd, LargeBatchesAreDoneInParts) { expect_as_exact({.images = 130, .in = 32, .out = 64, .height = 16, .width = 16, .padding = 1}); }
+TEST(Winograd, LargeBatchesAreDoneInPartsByOneThreadOrMore) {
+  const int before = at::get_num_threads();
+  for (const int threads : {1, 2, 3}) {
+    at::set_num_threads(threads);
+    expect_as_exact({.images = 130, .in = 32, .out = 64, .height = 16, .width = 16, .padding = 1});
+  }
+  at::set_num_threads(before);
+}
 
 TEST(Winograd, IsForManyChannelsAndPixelsOfItsFormAlone) {
   const std::vector<std::int64_t> images{64, 64, 16, 16}, weight{64, 64, 3, 3};
