@@ -1,8 +1,8 @@
 """A training step of one worker on one core: Ripieno against the best of PyTorch's eager and torch.compile, with and
 without channels-last and fused optimisers, same precision, weights, samples and batch. Each side's layout is chosen by a
-short measurement first; bf16 only where the processor has instructions for it. The losses of both sides' first steps must agree, in both of Ripieno's layouts, as well as allowed, or
-a quarter as well as PyTorch's own two layouts agree with each other: batch norm makes much of a rounding within a few steps, and
-Winograd's filtering rounds three times as much as direct sums."""
+short measurement first; bf16 only where the processor has instructions for it. The losses of both sides' first steps must agree,
+in both of Ripieno's layouts, within TOLERANCE or four times the difference between PyTorch's own two layouts: batch norm makes
+much of a rounding within a few steps, and Winograd's filtering rounds three times as much as direct sums."""
 
 from lib import comparison, processes, ranks, ripieno
 from lib.alternate import alternate, geometric_mean, ratio, values

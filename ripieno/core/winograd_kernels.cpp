@@ -1,6 +1,5 @@
 #include "ripieno/core/winograd_kernels.h"
 
-#include <algorithm>
 #include <array>
 #include <cstring>
 #include <utility>

@@ -62,15 +62,18 @@ Tensor convolve(const Convolution& form, const ConvolutionOperands& operands, co
 
 Tensor backward(const Convolution& form, const ConvolutionOperands& operands, const Tensor& gradient, const ConvolutionGradients& places,
                 bool needs_input) {
+  const bool bias = places.bias.defined();
+  const auto sum_bias = [&] {
+    if (bias) places.bias.copy_(at::sum(gradient, {0, 2, 3}));
+  };
   if (const auto winograd = form.winograd()) {
-    if (places.bias.defined()) places.bias.copy_(at::sum(gradient, {0, 2, 3}));
+    sum_bias();
     return winograd->backward(gradient, operands.input, operands.weight, places.weight, places.written, needs_input);
   }
   const bool by_products = form.stride == 1 && form.weight[2] > 1 && gradient.size(2) <= small && gradient.size(3) <= small;
-  const bool bias = places.bias.defined();
   if (by_products) {
     small_weight_gradient(form, gradient, operands.input, places.weight);
-    if (bias) places.bias.copy_(at::sum(gradient, {0, 2, 3}));
+    sum_bias();
     places.written();
     if (!needs_input) return Tensor();
   }

@@ -109,8 +109,8 @@ std::int64_t Winograd::images_a_part() const {
 }
 
 Tensor Winograd::at_points(const Tensor& weight) const {
-  const Tensor made = Points(tile_, weight_tiles()).of(weight_tiles());
-  transform(made, weight.const_data_ptr<float>(), weight_tiles(), tile_, WinogradMap::weight);
+  const Tensor in = weight.contiguous(channels_last), made = Points(tile_, weight_tiles()).of(weight_tiles());
+  transform(made, in.const_data_ptr<float>(), weight_tiles(), tile_, WinogradMap::weight);
   return made;
 }
 
