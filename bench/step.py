@@ -1,12 +1,12 @@
 """A training step of one worker on one core: Ripieno against the best of PyTorch's eager and torch.compile, with and
 without channels-last and fused optimisers, same precision, weights, samples and batch. Each side's layout is chosen by a
-short measurement first; bf16 only where the processor has instructions for it. The losses of both sides' first steps must agree,
+short measurement first; bf16, a section of its own, only where the processor has instructions for it. The losses of both sides' first steps must agree,
 in both of Ripieno's layouts, within TOLERANCE or four times the difference between PyTorch's own two layouts: batch norm makes
 much of a rounding within a few steps, and Winograd's filtering rounds three times as much as direct sums."""
 
 from lib import comparison, processes, ranks, ripieno
 from lib.alternate import alternate, geometric_mean, ratio, values
-from lib.table import Row
+from lib.table import Row, section_of
 
 MODELS = {"mnist-cnn": 128, "vgg11": 64, "vgg11-bn": 64, "resnet18": 64, "alexnet": 64}  # batch
 WANTED = {"mnist-cnn": 1.3}  # else 1.0
@@ -44,9 +44,10 @@ def rows(options):
     models = {"mnist-cnn": 8, "vgg11": 2} if options.quick else MODELS
     steps, warmup, tries = (4, 1, 1) if options.quick else (30, 5, 5)
     data, core = comparison.data_folder(), options.cores[-1]
-    found, pairs, kept = [], [], {}
-    for model, batch in models.items():
-        for precision in dict.fromkeys(("fp32", ripieno.precision())):
+    found, kept = [], {}
+    for precision in dict.fromkeys(("fp32", ripieno.precision())):
+        section, pairs = section_of("step", precision), []
+        for model, batch in models.items():
             comparison.say(f"{model}, batch {batch}, {precision}")
 
             def settings(count, layout):
@@ -71,11 +72,11 @@ def rows(options):
             own, other = values(rounds, "Ripieno", "step_s"), values(rounds, "PyTorch", "step_s")
             pairs.append((other, own))
             what = f"step, {model}, batch {batch}, {precision}"
-            found.append(Row("step", what, f"PyTorch, {chosen['best']}", ratio(other, own).times(1e3), "ms", options.repetitions,
+            found.append(Row(section, what, f"PyTorch, {chosen['best']}", ratio(other, own).times(1e3), "ms", options.repetitions,
                              WANTED.get(model, 1.0)))
-            found.append(Row("step", what, "A/A", ratio(values(rounds, "A/A", "step_s"), own).times(1e3), "ms", options.repetitions))
-    found.append(Row("step", "step, geometric mean of the above", "PyTorch, best of each", geometric_mean(pairs).times(1e3), "ms",
-                     options.repetitions, WANTED_MEAN))
+            found.append(Row(section, what, "A/A", ratio(values(rounds, "A/A", "step_s"), own).times(1e3), "ms", options.repetitions))
+        found.append(Row(section, "step, geometric mean of the above", "PyTorch, best of each", geometric_mean(pairs).times(1e3), "ms",
+                         options.repetitions, WANTED_MEAN))
     comparison.keep("step", kept)
     return found
 

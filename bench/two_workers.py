@@ -3,7 +3,8 @@ DistributedDataParallel with Gloo and against the bound max(compute alone + the 
 bytes, those streams alone); on one host, against two lone workers that go at the same time; and a worker's memory.
 
 "default" is DDP as it is; "best" is the fastest of bucket sizes, layouts and optimisers in a short measurement before.
-broadcast_buffers is on, which costs nothing here: VGG-11 has no buffers."""
+broadcast_buffers is on, which costs nothing here: VGG-11 has no buffers. bf16 compute, a section of its own, only where the
+processor has instructions for it."""
 
 import contextlib
 import itertools
@@ -12,7 +13,7 @@ import statistics
 from lib import comparison, processes, ranks, ripieno
 from lib.alternate import alternate, ratio, values
 from lib.netns import Network, streams
-from lib.table import Row
+from lib.table import Row, section_of
 
 DDP = comparison.ROOT / "bench/peers/ddp.py"
 PARAMETERS = 9225610  # of VGG-11
@@ -22,6 +23,7 @@ DEFAULT = ("--layout", "plain", "--optimiser-kind", "plain")
 
 # name -> compute, Ripieno's codec, DDP's hook, bytes a number on the wire, wanted: over the default, over the best
 KINDS = {"fp32": ("fp32", "auto", "none", 4, 1.2, 1.05),
+         "fp32, 16 bits on the wire": ("fp32", "fp16", "fp16", 2, None, 1.08),
          "bf16 compute": ("bf16", "auto", "none", 4, 1.4, 1.2),
          "bf16 compute, 16 bits on the wire": ("bf16", "fp16", "fp16", 2, None, 1.08)}
 WANTED_BOUND, WANTED_HOST = 1.05, 0.95
@@ -100,13 +102,13 @@ def over_link(work, net, name, kept):
     sides |= {"DDP, best": lambda: work.ddp((*theirs, *best), net), "bound": bound, "A/A": sides["Ripieno"]}
     rounds = kept[name] = alternate(sides, options.repetitions)
     own = values(rounds, "Ripieno", "step_s")
-    what = f"two workers, {MODEL}, batch {work.batch}, {MBIT:,} Mb/s, {name}"
-    found = [Row("two_workers", what, "the bound", ratio(own, values(rounds, "bound", "step_s")).times(1e3), "ms",
+    section, what = section_of("two_workers", precision), f"two workers, {MODEL}, batch {work.batch}, {MBIT:,} Mb/s, {name}"
+    found = [Row(section, what, "the bound", ratio(own, values(rounds, "bound", "step_s")).times(1e3), "ms",
                  options.repetitions, WANTED_BOUND, below=True)]
     for side, wanted in (("DDP, default", over_default), ("DDP, best", over_best), ("A/A", None)):
         if side in sides:
             against = side + (f", {hook} hook" if hook != "none" and side != "A/A" else "")
-            found.append(Row("two_workers", what, against, ratio(values(rounds, side, "step_s"), own).times(1e3), "ms",
+            found.append(Row(section, what, against, ratio(values(rounds, side, "step_s"), own).times(1e3), "ms",
                              options.repetitions, wanted))
     return found
 
@@ -142,8 +144,9 @@ def memory(work, kept):
 
 def rows(options):
     work, kept, found = Work(options), {}, []
+    kinds = [name for name, kind in KINDS.items() if options.quick or kind[0] in ("fp32", ripieno.precision())]
     with Network(2, MBIT) as net:
-        for name in list(KINDS)[::2] if options.quick else KINDS:
+        for name in kinds[::3] if options.quick else kinds:
             found += over_link(work, net, name, kept)
     found += on_one_host(work, kept)
     found += memory(work, kept)

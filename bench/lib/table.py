@@ -13,7 +13,7 @@ SECTION = "### "
 
 
 class Row(NamedTuple):
-    comparison: str           # the file in bench/ that makes it
+    comparison: str           # its section: the file in bench/ that makes it, and more where that makes several
     what: str
     against: str
     ratio: Ratio              # first: theirs, second: Ripieno's, unless `below`: then the other way round
@@ -38,6 +38,11 @@ class Row(NamedTuple):
         return [self.comparison, self.what, self.against, f"{figure(theirs)} {self.unit}", f"{figure(ours)} {self.unit}",
                 f"{self.ratio.value:.{digits}f}", f"{self.ratio.low:.{digits}f} – {self.ratio.high:.{digits}f}", wanted,
                 self.met, str(self.rounds)]
+
+
+def section_of(comparison, precision):
+    """The section of rows in a precision: what a processor without bf16 measures leaves another's rows in bf16 as they are."""
+    return comparison if precision == "fp32" else f"{comparison}, {precision}"
 
 
 def stated(comparison, what, wanted, found, unit, rounds, where=""):

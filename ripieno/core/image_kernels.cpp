@@ -1,10 +1,7 @@
 #include "ripieno/core/image_kernels.h"
 
-#include <algorithm>
 #include <cstring>
-#include <vector>
-
-#include "ripieno/core/kernels.h"
+#include <initializer_list>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ripieno/core/image_kernels.cpp"
@@ -186,10 +183,9 @@ HWY_INLINE void sum_over_pixels(std::size_t pixels, std::size_t channels, double
 using V = hn::Vec<decltype(f32)>;
 
 template <class T>
-HWY_INLINE void find_moments(const T* in, std::size_t pixels, std::size_t channels, double* sum, double* square) {
-  // About the first pixel, so that little is lost where the mean is far from 0.
+HWY_INLINE void find_moment_sums(const T* in, const float* about, std::size_t pixels, std::size_t channels, double* sum, double* square) {
   sum_over_pixels(pixels, channels, sum, square, [&](std::size_t p, std::size_t c, std::size_t n, V& a, V& b) HWY_ATTR {
-    const auto distance = hn::Sub(load_some(in + p * channels + c, n), load_some(in + c, n));
+    const auto distance = hn::Sub(load_some(in + p * channels + c, n), load_some(about + c, n));
     a = hn::Add(a, distance);
     b = hn::MulAdd(distance, distance, b);
   });
@@ -210,7 +206,7 @@ HWY_INLINE void scale_all(T* out, const T* in, std::size_t pixels, std::size_t c
 }
 
 template <class T>
-HWY_INLINE void find_gradient_moments(T* gradient, const T* result, const T* in, const float* mean, std::size_t pixels,
+HWY_INLINE void find_gradient_sums(T* gradient, const T* result, const T* in, const float* mean, std::size_t pixels,
                                       std::size_t channels, double* sum, double* product) {
   sum_over_pixels(pixels, channels, sum, product, [&](std::size_t p, std::size_t c, std::size_t n, V& a, V& b) HWY_ATTR {
     const std::size_t at = p * channels + c;
@@ -236,11 +232,11 @@ HWY_INLINE void combine_all(T* out, const T* gradient, const T* in, std::size_t 
   }
 }
 
-void MomentsFp32(const float* in, std::size_t pixels, std::size_t channels, double* sum, double* square) {
-  find_moments(in, pixels, channels, sum, square);
+void MomentSumsFp32(const float* in, const float* about, std::size_t pixels, std::size_t channels, double* sum, double* square) {
+  find_moment_sums(in, about, pixels, channels, sum, square);
 }
-void MomentsBf16(const std::uint16_t* in, std::size_t pixels, std::size_t channels, double* sum, double* square) {
-  find_moments(in, pixels, channels, sum, square);
+void MomentSumsBf16(const std::uint16_t* in, const float* about, std::size_t pixels, std::size_t channels, double* sum, double* square) {
+  find_moment_sums(in, about, pixels, channels, sum, square);
 }
 void ScaleChannelsFp32(float* out, const float* in, std::size_t pixels, std::size_t channels, const float* scale, const float* offset,
                        const float* more, bool relu) {
@@ -250,13 +246,13 @@ void ScaleChannelsBf16(std::uint16_t* out, const std::uint16_t* in, std::size_t 
                        const float* offset, const std::uint16_t* more, bool relu) {
   scale_all(out, in, pixels, channels, scale, offset, more, relu);
 }
-void GradientMomentsFp32(float* gradient, const float* result, const float* in, const float* mean, std::size_t pixels,
+void GradientSumsFp32(float* gradient, const float* result, const float* in, const float* mean, std::size_t pixels,
                          std::size_t channels, double* sum, double* product) {
-  find_gradient_moments(gradient, result, in, mean, pixels, channels, sum, product);
+  find_gradient_sums(gradient, result, in, mean, pixels, channels, sum, product);
 }
-void GradientMomentsBf16(std::uint16_t* gradient, const std::uint16_t* result, const std::uint16_t* in, const float* mean,
+void GradientSumsBf16(std::uint16_t* gradient, const std::uint16_t* result, const std::uint16_t* in, const float* mean,
                          std::size_t pixels, std::size_t channels, double* sum, double* product) {
-  find_gradient_moments(gradient, result, in, mean, pixels, channels, sum, product);
+  find_gradient_sums(gradient, result, in, mean, pixels, channels, sum, product);
 }
 void CombineFp32(float* out, const float* gradient, const float* in, std::size_t pixels, std::size_t channels, const float* a,
                  const float* b, const float* c) {
@@ -284,12 +280,12 @@ HWY_EXPORT(ForwardFp32);
 HWY_EXPORT(ForwardBf16);
 HWY_EXPORT(BackwardFp32);
 HWY_EXPORT(BackwardBf16);
-HWY_EXPORT(MomentsFp32);
-HWY_EXPORT(MomentsBf16);
+HWY_EXPORT(MomentSumsFp32);
+HWY_EXPORT(MomentSumsBf16);
 HWY_EXPORT(ScaleChannelsFp32);
 HWY_EXPORT(ScaleChannelsBf16);
-HWY_EXPORT(GradientMomentsFp32);
-HWY_EXPORT(GradientMomentsBf16);
+HWY_EXPORT(GradientSumsFp32);
+HWY_EXPORT(GradientSumsBf16);
 HWY_EXPORT(CombineFp32);
 HWY_EXPORT(CombineBf16);
 
@@ -337,21 +333,12 @@ std::size_t pixels_of(FloatSpan in, std::size_t channels, std::initializer_list<
 
 }  // namespace
 
-void moments(FloatSpan in, std::size_t channels, float* mean, float* variance) {
+void moment_sums(FloatSpan in, std::size_t channels, const float* about, double* sum, double* square) {
   const std::size_t pixels = pixels_of(in, channels, {});
-  std::vector<double> sum(channels), square(channels);
-  std::vector<float> first(channels);
-  convert(FloatSpan(first), in.slice(0, channels));
   if (in.type == DType::fp32) {
-    HWY_DYNAMIC_DISPATCH(MomentsFp32)(fp32(in), pixels, channels, sum.data(), square.data());
+    HWY_DYNAMIC_DISPATCH(MomentSumsFp32)(fp32(in), about, pixels, channels, sum, square);
   } else {
-    HWY_DYNAMIC_DISPATCH(MomentsBf16)(bf16(in), pixels, channels, sum.data(), square.data());
-  }
-  const auto n = static_cast<double>(pixels);
-  for (std::size_t c = 0; c < channels; ++c) {
-    const double distance = sum[c] / n;
-    mean[c] = static_cast<float>(first[c] + distance);
-    variance[c] = static_cast<float>(std::max(0.0, square[c] / n - distance * distance));
+    HWY_DYNAMIC_DISPATCH(MomentSumsBf16)(bf16(in), about, pixels, channels, sum, square);
   }
 }
 
@@ -364,17 +351,12 @@ void scale_channels(FloatSpan out, FloatSpan in, std::size_t channels, const flo
   }
 }
 
-void gradient_moments(FloatSpan gradient, FloatSpan result, FloatSpan in, const float* mean, std::size_t channels, float* sum, float* product) {
+void gradient_sums(FloatSpan gradient, FloatSpan result, FloatSpan in, const float* mean, std::size_t channels, double* sum, double* product) {
   const std::size_t pixels = pixels_of(in, channels, {gradient, result});
-  std::vector<double> first(channels), second(channels);
   if (in.type == DType::fp32) {
-    HWY_DYNAMIC_DISPATCH(GradientMomentsFp32)(fp32(gradient), fp32(result), fp32(in), mean, pixels, channels, first.data(), second.data());
+    HWY_DYNAMIC_DISPATCH(GradientSumsFp32)(fp32(gradient), fp32(result), fp32(in), mean, pixels, channels, sum, product);
   } else {
-    HWY_DYNAMIC_DISPATCH(GradientMomentsBf16)(bf16(gradient), bf16(result), bf16(in), mean, pixels, channels, first.data(), second.data());
-  }
-  for (std::size_t c = 0; c < channels; ++c) {
-    sum[c] = static_cast<float>(first[c]);
-    product[c] = static_cast<float>(second[c]);
+    HWY_DYNAMIC_DISPATCH(GradientSumsBf16)(bf16(gradient), bf16(result), bf16(in), mean, pixels, channels, sum, product);
   }
 }
 

@@ -24,8 +24,9 @@ void relu_max_pool(FloatSpan out, std::uint8_t* chosen, FloatSpan in, Images sha
 /// Every element of `in`, the gradient by relu_max_pool's input: `out`'s gradient where it was chosen, else 0.
 void relu_max_pool_gradient(FloatSpan in, FloatSpan out, const std::uint8_t* chosen, Images shape);
 
-/// Of each channel, over all pixels: the mean, and the mean square distance from it.
-void moments(FloatSpan in, std::size_t channels, float* mean, float* variance);
+/// Of each channel, over all pixels: sum = that of in - about, square = that of its square. Of parts of an image they add up to the
+/// whole's; `about` is best near the mean, since little is lost then.
+void moment_sums(FloatSpan in, std::size_t channels, const float* about, double* sum, double* square);
 
 /// out = in * scale + offset, a factor and a summand a channel; `more` (unless without data) is added, and then negative
 /// numbers become 0 where `relu`. `out` may be `in`.
@@ -33,7 +34,7 @@ void scale_channels(FloatSpan out, FloatSpan in, std::size_t channels, const flo
 
 /// `gradient` is set to 0 where `result` (unless without data) is not above 0. Then, of each channel over all pixels:
 /// sum = that of the gradient, product = that of gradient * (in - mean).
-void gradient_moments(FloatSpan gradient, FloatSpan result, FloatSpan in, const float* mean, std::size_t channels, float* sum, float* product);
+void gradient_sums(FloatSpan gradient, FloatSpan result, FloatSpan in, const float* mean, std::size_t channels, double* sum, double* product);
 
 /// out = gradient * a + in * b + c, three numbers a channel. `out` may be `gradient`.
 void combine_channels(FloatSpan out, FloatSpan gradient, FloatSpan in, const float* a, const float* b, const float* c, std::size_t channels);

@@ -4,9 +4,10 @@
 
 #include <cmath>
 
-#include "ripieno/core/image_kernels.h"
+#include "ripieno/core/kernels.h"
 #include "ripieno/model/convolution.h"
 #include "ripieno/model/gradient_places.h"
+#include "ripieno/model/image_parts.h"
 
 namespace ripieno {
 namespace {
@@ -29,10 +30,12 @@ struct NoAutocast {
 };
 
 FloatSpan span_of(const Tensor& tensor) {
-  if (!tensor.defined()) return {};
   const DType type = tensor.scalar_type() == torch::kBFloat16 ? DType::bf16 : DType::fp32;
   return FloatSpan(tensor.data_ptr(), static_cast<std::size_t>(tensor.numel()), type);
 }
+
+/// Elements of a range, or nothing of an undefined tensor.
+FloatSpan part_of(const Tensor& tensor, Range range) { return tensor.defined() ? span_of(tensor).slice(range.begin, range.end) : FloatSpan(); }
 
 Images images_of(torch::IntArrayRef sizes) {
   const auto size = [&](std::size_t i) { return static_cast<std::size_t>(sizes[i]); };
@@ -58,7 +61,10 @@ Pooled relu_and_pool(const Tensor& x) {
   const std::vector<std::int64_t> halved{in.size(0), in.size(1), in.size(2) / 2, in.size(3) / 2};
   Pooled made{at::empty(halved, in.options().memory_format(channels_last)),
               at::empty(halved, in.options().dtype(torch::kUInt8).memory_format(channels_last))};
-  relu_max_pool(span_of(made.y), made.chosen.data_ptr<std::uint8_t>(), span_of(in), images_of(in.sizes()));
+  over_images(images_of(in.sizes()), [&](const ImagePart& some) {
+    std::uint8_t* const chosen = made.chosen.data_ptr<std::uint8_t>() + some.pooled().begin;
+    relu_max_pool(part_of(made.y, some.pooled()), chosen, part_of(in, some.elements()), some.images);
+  });
   return made;
 }
 
@@ -66,7 +72,10 @@ Pooled relu_and_pool(const Tensor& x) {
 Tensor before_pooling(const Tensor& gradient, const Tensor& chosen, torch::IntArrayRef sizes) {
   const Tensor out = gradient.contiguous(channels_last);
   Tensor in = at::empty(sizes, out.options().memory_format(channels_last));
-  relu_max_pool_gradient(span_of(in), span_of(out), chosen.data_ptr<std::uint8_t>(), images_of(sizes));
+  over_images(images_of(sizes), [&](const ImagePart& some) {
+    const std::uint8_t* const which = chosen.data_ptr<std::uint8_t>() + some.pooled().begin;
+    relu_max_pool_gradient(part_of(in, some.elements()), part_of(out, some.pooled()), which, some.images);
+  });
   return in;
 }
 
@@ -147,25 +156,34 @@ struct BatchNorm : torch::autograd::Function<BatchNorm> {
                         const NormForm& form) {
     const NoAutocast no_autocast;
     const Tensor in = x.contiguous(channels_last), other = more ? more->to(in.scalar_type()).contiguous(channels_last) : Tensor();
-    const auto channels = static_cast<std::size_t>(in.size(1));
-    const auto pixels = static_cast<double>(in.numel()) / static_cast<double>(channels);
+    const Images images = images_of(in.sizes());
+    const std::size_t channels = images.channels;
+    const auto pixels = static_cast<double>(images.elements() / channels);
     const Tensor mean = at::empty_like(weight), spread = at::empty_like(weight);  // 1 / standard deviation
-    std::vector<float> variance(channels), scale(channels), offset(channels);
-    moments(span_of(in), channels, mean.data_ptr<float>(), variance.data());
+    std::vector<float> about(channels), scale(channels), offset(channels);
+    convert(FloatSpan(about), span_of(in).slice(0, channels));
+    const ChannelSums sums = sum_over_pixels(images, [&](Range some, double* sum, double* square) {
+      moment_sums(part_of(in, some), channels, about.data(), sum, square);
+    });
     // Parameters are taken by way of an operator, so that who watches operators (train/gate_watch.h) sees it.
     const Tensor factor = weight.detach(), summand = bias.detach();
-    const float *m = mean.data_ptr<float>(), *w = factor.data_ptr<float>(), *b = summand.data_ptr<float>();
-    float *s = spread.data_ptr<float>(), *running_mean = form.running_mean.data_ptr<float>(), *running_variance = form.running_variance.data_ptr<float>();
+    const float *w = factor.data_ptr<float>(), *b = summand.data_ptr<float>();
+    float *m = mean.data_ptr<float>(), *s = spread.data_ptr<float>(), *running_mean = form.running_mean.data_ptr<float>(), *running_variance = form.running_variance.data_ptr<float>();
     const auto momentum = static_cast<float>(form.momentum), unbiased = static_cast<float>(pixels / std::max(1.0, pixels - 1));
     for (std::size_t c = 0; c < channels; ++c) {
-      s[c] = static_cast<float>(1 / std::sqrt(variance[c] + form.epsilon));
+      const double distance = sums.first[c] / pixels;
+      const auto variance = static_cast<float>(std::max(0.0, sums.second[c] / pixels - distance * distance));
+      m[c] = static_cast<float>(about[c] + distance);
+      s[c] = static_cast<float>(1 / std::sqrt(variance + form.epsilon));
       scale[c] = w[c] * s[c];
       offset[c] = b[c] - m[c] * scale[c];
       running_mean[c] = (1 - momentum) * running_mean[c] + momentum * m[c];
-      running_variance[c] = (1 - momentum) * running_variance[c] + momentum * variance[c] * unbiased;
+      running_variance[c] = (1 - momentum) * running_variance[c] + momentum * variance * unbiased;
     }
     const Tensor y = at::empty_like(in);
-    scale_channels(span_of(y), span_of(in), channels, scale.data(), offset.data(), span_of(other), form.relu);
+    over_pixels(images, [&](Range some) {
+      scale_channels(part_of(y, some), part_of(in, some), channels, scale.data(), offset.data(), part_of(other, some), form.relu);
+    });
     context->save_for_backward({in, weight, mean, spread, form.relu ? y : Tensor()});
     context->saved_data["bias"] = bias;
     context->saved_data["more"] = more.has_value();
@@ -180,21 +198,27 @@ struct BatchNorm : torch::autograd::Function<BatchNorm> {
     gradient = gradient.contiguous(channels_last);
     bool shared = is_shared(gradient);
     if (y.defined() && std::exchange(shared, false)) gradient = gradient.clone(channels_last);
-    const auto channels = static_cast<std::size_t>(in.size(1));
-    const auto pixels = static_cast<float>(in.numel()) / static_cast<float>(channels);
-    std::vector<float> sum(channels), product(channels), a(channels), b(channels), c(channels);
+    const Images images = images_of(in.sizes());
+    const std::size_t channels = images.channels;
+    const auto pixels = static_cast<float>(images.elements() / channels);
+    std::vector<float> a(channels), b(channels), c(channels);
     const float *m = mean.data_ptr<float>(), *s = spread.data_ptr<float>(), *w = weight.data_ptr<float>();
-    gradient_moments(span_of(gradient), span_of(y), span_of(in), m, channels, sum.data(), product.data());
+    const ChannelSums sums = sum_over_pixels(images, [&](Range some, double* sum, double* product) {
+      gradient_sums(part_of(gradient, some), part_of(y, some), part_of(in, some), m, channels, sum, product);
+    });
     const Tensor weight_place = place_for_gradient(weight), bias_place = place_for_gradient(context->saved_data["bias"].toTensor());
     for (std::size_t k = 0; k < channels; ++k) {
-      weight_place.data_ptr<float>()[k] = product[k] * s[k];
-      bias_place.data_ptr<float>()[k] = sum[k];
+      const auto sum = static_cast<float>(sums.first[k]), product = static_cast<float>(sums.second[k]);
+      weight_place.data_ptr<float>()[k] = product * s[k];
+      bias_place.data_ptr<float>()[k] = sum;
       a[k] = w[k] * s[k];
-      b[k] = -a[k] * s[k] * s[k] * product[k] / pixels;
-      c[k] = -a[k] * sum[k] / pixels - b[k] * m[k];
+      b[k] = -a[k] * s[k] * s[k] * product / pixels;
+      c[k] = -a[k] * sum / pixels - b[k] * m[k];
     }
     const Tensor input_gradient = shared || more ? at::empty_like(gradient) : gradient;
-    combine_channels(span_of(input_gradient), span_of(gradient), span_of(in), a.data(), b.data(), c.data(), channels);
+    over_pixels(images, [&](Range some) {
+      combine_channels(part_of(input_gradient, some), part_of(gradient, some), part_of(in, some), a.data(), b.data(), c.data(), channels);
+    });
     return {input_gradient, weight_place, bias_place, more ? gradient : Tensor(), Tensor()};
   }
 };

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "ripieno/model/threads.h"
+
 namespace ripieno {
 namespace {
 
@@ -41,8 +43,8 @@ float* image(Tensor& images, std::int64_t n) { return images.data_ptr<float>() +
 
 template <class Body>
 void over_images(const Tiling& tiling, Body body) {
-  at::parallel_for(0, static_cast<std::int64_t>(tiling.images.count), 1,
-                   [&](std::int64_t begin, std::int64_t end) { body(static_cast<std::size_t>(begin), static_cast<std::size_t>(end)); });
+  over_threads(static_cast<std::int64_t>(tiling.images.count), 1,
+               [&](std::int64_t begin, std::int64_t end) { body(static_cast<std::size_t>(begin), static_cast<std::size_t>(end)); });
 }
 
 void transform(const Tensor& points, const float* images, const Tiling& tiling, WinogradTile m, WinogradMap map) {
@@ -59,7 +61,7 @@ template <class Body>
 void over_ranges(std::int64_t images, std::int64_t part, Body body) {
   const std::int64_t parts = (images + part - 1) / part;
   if (parts < at::get_num_threads()) return body(0, images);
-  at::parallel_for(0, parts, 1, [&](std::int64_t begin, std::int64_t end) { body(begin * part, std::min(images, end * part)); });
+  over_threads(parts, 1, [&](std::int64_t begin, std::int64_t end) { body(begin * part, std::min(images, end * part)); });
 }
 
 }  // namespace

@@ -70,19 +70,25 @@ TEST(ImageKernels, PoolingAndItsGradientEqualPlainLoops) {
   }
 }
 
-TEST(ImageKernels, MomentsAreTakenAboutTheMean) {
+TEST(ImageKernels, SumsOfPartsAddUpToTheMoments) {
   for (const std::size_t channels : {1u, 16u, 37u, 600u}) {
     const std::size_t pixels = 1000;
     auto values = drawn(pixels * channels, 5);
     for (std::size_t i = 0; i < values.size(); ++i) values[i] += 1000.0f * static_cast<float>(i % channels + 1);
-    std::vector<float> mean(channels), variance(channels);
-    moments(FloatSpan(values), channels, mean.data(), variance.data());
+    std::vector<double> sums[2][2];  // of both parts
+    const std::vector<float> about(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(channels));
+    const std::size_t cut[] = {0, 300 * channels, values.size()};
+    for (int part = 0; part < 2; ++part) {
+      for (auto& each : sums[part]) each.assign(channels, 77);
+      moment_sums(FloatSpan(values).slice(cut[part], cut[part + 1]), channels, about.data(), sums[part][0].data(), sums[part][1].data());
+    }
     for (std::size_t c = 0; c < channels; ++c) {
       double sum = 0, square = 0;
       for (std::size_t p = 0; p < pixels; ++p) sum += values[p * channels + c];
       for (std::size_t p = 0; p < pixels; ++p) square += std::pow(values[p * channels + c] - sum / pixels, 2);
-      EXPECT_NEAR(mean[c], sum / pixels, 1e-6 * std::abs(sum / pixels)) << channels << " channels, " << c;
-      EXPECT_NEAR(variance[c], square / pixels, 1e-4 * square / pixels) << channels << " channels, " << c;
+      const double distance = (sums[0][0][c] + sums[1][0][c]) / pixels, squares = (sums[0][1][c] + sums[1][1][c]) / pixels;
+      EXPECT_NEAR(about[c] + distance, sum / pixels, 1e-6 * std::abs(sum / pixels)) << channels << " channels, " << c;
+      EXPECT_NEAR(squares - distance * distance, square / pixels, 1e-4 * square / pixels) << channels << " channels, " << c;
     }
   }
 }
@@ -92,7 +98,8 @@ TEST(ImageKernels, WorkAChannelEqualsPlainLoops) {
     for (const std::size_t channels : {16u, 21u}) {
       const std::size_t n = channels * 300;
       Typed in(drawn(n, 6), type), more(drawn(n, 7), type), out(std::vector<float>(n), type), gradient(drawn(n, 8), type);
-      std::vector<float> a(channels), b(channels), c(channels), sum(channels), product(channels);
+      std::vector<float> a(channels), b(channels), c(channels);
+      std::vector<double> sum(channels), product(channels);
       for (std::size_t k = 0; k < channels; ++k) {
         a[k] = 0.5f * static_cast<float>(k % 3);
         b[k] = 1 - 0.25f * static_cast<float>(k % 5);
@@ -103,7 +110,7 @@ TEST(ImageKernels, WorkAChannelEqualsPlainLoops) {
       const auto y = out.values();
       for (std::size_t i = 0; i < n; ++i) EXPECT_EQ(y[i], std::max(0.0f, x[i] * a[i % channels] + b[i % channels] + m[i]));
 
-      gradient_moments(gradient.numbers.span(), out.numbers.span(), in.numbers.span(), b.data(), channels, sum.data(), product.data());
+      gradient_sums(gradient.numbers.span(), out.numbers.span(), in.numbers.span(), b.data(), channels, sum.data(), product.data());
       const auto masked = gradient.values();
       std::vector<double> sums(channels), products(channels);
       for (std::size_t i = 0; i < n; ++i) {

@@ -111,6 +111,32 @@ TEST(Fused, BatchNormWithReluAndASummand) {
   }
 }
 
+TEST(Fused, TheNumberOfThreadsChangesNothing) {
+  torch::manual_seed(14);
+  const auto x = torch::randn({9, 16, 65, 67}).contiguous(channels_last).requires_grad_();
+  const int before = torch::get_num_threads();
+  const auto run = [&](int threads) {
+    torch::set_num_threads(threads);
+    torch::nn::Sequential layers(torch::nn::BatchNorm2d(16), torch::nn::ReLU(torch::nn::ReLUOptions(true)),
+                                 torch::nn::MaxPool2d(torch::nn::MaxPool2dOptions(2).stride(2)));
+    auto found = gradients(layers, x, true);
+    found.push_back(layers->buffers()[0].clone());
+    torch::set_num_threads(before);
+    return found;
+  };
+  const auto alone = run(1), plain = [&] {
+    torch::nn::Sequential layers(torch::nn::BatchNorm2d(16), torch::nn::ReLU(), torch::nn::MaxPool2d(2));
+    auto found = gradients(layers, x, false);
+    found.push_back(layers->buffers()[0].clone());
+    return found;
+  }();
+  expect_close(alone, plain, 1e-4);
+  for (const int threads : {2, 5}) {
+    const auto together = run(threads);
+    for (std::size_t i = 0; i < alone.size(); ++i) EXPECT_TRUE(torch::equal(together[i], alone[i])) << threads << " threads, tensor " << i;
+  }
+}
+
 TEST(Fused, TiesAndNaNGoWhereTheLayersSendThem) {
   auto layers = chain(1, 19, 1);
   auto x = torch::zeros({1, 1, 8, 8});
