@@ -39,11 +39,16 @@ def by_size(rows):
     return {f"{row['ranks']} x {row['bytes']}": statistics.median(row["times_us"]) * 1e-6 for row in rows}
 
 
+def what(count, size):
+    return f"all-reduce, one host, {count} ranks, {size:,} bytes"
+
+
 def rows(options):
     wanted = QUICK if options.quick else WANTED
     found, kept = [], {}
-    for count in sorted({count for count, _ in wanted}):
-        sizes = [size for ranks_, size in wanted if ranks_ == count]
+    pairs = [pair for pair in wanted if options.takes(what(*pair))]
+    for count in sorted({count for count, _ in pairs}):
+        sizes = [size for each, size in pairs if each == count]
         iterations = [5 if options.quick else ITERATIONS[size] for size in sizes]
 
         def ours():
@@ -62,7 +67,7 @@ def rows(options):
             key = f"{count} x {size}"
             own = values(rounds, "Ripieno", key)
             for against, target in zip(("Gloo", "Open MPI", "A/A"), (*wanted[count, size], None)):
-                found.append(Row("all_reduce", f"all-reduce, one host, {count} ranks, {size:,} bytes", against,
+                found.append(Row("all_reduce", what(count, size), against,
                                  ratio(values(rounds, against, key), own).times(1e6), "µs", options.repetitions, target))
     comparison.keep("all_reduce", kept)
     return found

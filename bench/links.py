@@ -23,6 +23,9 @@ def rows(options):
     for mbit in rates:
         for count in worlds:
             for size in sizes:
+                what = f"all-reduce, {mbit:,} Mb/s, {count} ranks, {size:,} bytes"
+                if not options.takes(what):
+                    continue
                 with Network(count, mbit) as net:
                     extra = [*options.routes, *(["--drain", 2 * net.burst] if can_drain else [])]
                     each = 2 * (count - 1) * size // count
@@ -35,7 +38,6 @@ def rows(options):
                     def raw():
                         return {"seconds": statistics.median(one["time_s"] for one in streams(net, each, iterations, options.cores))}
 
-                    what = f"all-reduce, {mbit:,} Mb/s, {count} ranks, {size:,} bytes"
                     comparison.say(what)
                     rounds = kept[what] = alternate({"Ripieno": ours, "raw": raw, "A/A": ours}, options.repetitions)
                 own = values(rounds, "Ripieno", "seconds")

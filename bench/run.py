@@ -25,12 +25,16 @@ def main():
     if unknown:
         parser.error(f"there is no comparison {', '.join(sorted(unknown))}; there are {', '.join(NAMES)}")
 
+    whole = [name for name in arguments.names or NAMES if name.endswith("_to_accuracy")]
+    if arguments.only and whole:
+        parser.error(f"--only: {', '.join(whole)} is measured as a whole")
+
     def work():
         options, rows = comparison.Options(arguments), []
         for name in arguments.names or NAMES:
             found = importlib.import_module(name).rows(options)
             if not (options.quick or arguments.no_write):
-                table.write(comparison.ROOT / "docs/performance.md", found)
+                table.write(comparison.ROOT / "docs/performance.md", found, bool(options.only))
             rows += found
         return comparison.shown(options, rows)
 

@@ -48,7 +48,10 @@ def rows(options):
     for precision in dict.fromkeys(("fp32", ripieno.precision())):
         section, pairs = section_of("step", precision), []
         for model, batch in models.items():
-            comparison.say(f"{model}, batch {batch}, {precision}")
+            what = f"step, {model}, batch {batch}, {precision}"
+            if not options.takes(what):
+                continue
+            comparison.say(what)
 
             def settings(count, layout):
                 return ripieno_settings(model, precision, batch, count, data, layout, options.sets)
@@ -71,12 +74,12 @@ def rows(options):
                 rounds = kept[f"{model} {precision}"] = alternate({"Ripieno": ours, "PyTorch": theirs, "A/A": ours}, options.repetitions)
             own, other = values(rounds, "Ripieno", "step_s"), values(rounds, "PyTorch", "step_s")
             pairs.append((other, own))
-            what = f"step, {model}, batch {batch}, {precision}"
             found.append(Row(section, what, f"PyTorch, {chosen['best']}", ratio(other, own).times(1e3), "ms", options.repetitions,
                              WANTED.get(model, 1.0)))
             found.append(Row(section, what, "A/A", ratio(values(rounds, "A/A", "step_s"), own).times(1e3), "ms", options.repetitions))
-        found.append(Row(section, "step, geometric mean of the above", "PyTorch, best of each", geometric_mean(pairs).times(1e3), "ms",
-                         options.repetitions, WANTED_MEAN))
+        if not options.only:
+            found.append(Row(section, "step, geometric mean of the above", "PyTorch, best of each", geometric_mean(pairs).times(1e3), "ms",
+                             options.repetitions, WANTED_MEAN))
     comparison.keep("step", kept)
     return found
 

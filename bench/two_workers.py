@@ -27,6 +27,7 @@ KINDS = {"fp32": ("fp32", "auto", "none", 4, 1.2, 1.05),
          "bf16 compute": ("bf16", "auto", "none", 4, 1.4, 1.2),
          "bf16 compute, 16 bits on the wire": ("bf16", "fp16", "fp16", 2, None, 1.08)}
 WANTED_BOUND, WANTED_HOST = 1.05, 0.95
+ON_ONE_HOST, MEMORY = "one host, fp32", "peak memory of each (PSS), fp32"
 
 
 class Work:
@@ -36,6 +37,9 @@ class Work:
         self.options, self.data = options, comparison.data_folder()
         self.batch = 2 if options.quick else 64
         self.steps, self.warmup = (4, 3) if options.quick else (30, 6)
+
+    def what(self, where):
+        return f"two workers, {MODEL}, batch {self.batch}, {where}"
 
     def settings(self, more, steps=None):
         count = (steps or self.steps) + self.warmup
@@ -79,7 +83,7 @@ def ddp_candidates(options):
     return [DEFAULT, *found]
 
 
-def over_link(work, net, name, kept):
+def over_link(work, name, net, kept):
     options = work.options
     precision, codec, hook, width, over_default, over_best = KINDS[name]
     tries = 2 if options.quick else 8
@@ -102,7 +106,7 @@ def over_link(work, net, name, kept):
     sides |= {"DDP, best": lambda: work.ddp((*theirs, *best), net), "bound": bound, "A/A": sides["Ripieno"]}
     rounds = kept[name] = alternate(sides, options.repetitions)
     own = values(rounds, "Ripieno", "step_s")
-    section, what = section_of("two_workers", precision), f"two workers, {MODEL}, batch {work.batch}, {MBIT:,} Mb/s, {name}"
+    section, what = section_of("two_workers", precision), work.what(f"{MBIT:,} Mb/s, {name}")
     found = [Row(section, what, "the bound", ratio(own, values(rounds, "bound", "step_s")).times(1e3), "ms",
                  options.repetitions, WANTED_BOUND, below=True)]
     for side, wanted in (("DDP, default", over_default), ("DDP, best", over_best), ("A/A", None)):
@@ -120,7 +124,7 @@ def on_one_host(work, kept):
     rounds = kept["one host"] = alternate({"Ripieno": lambda: work.ours(layout), "alone": lambda: work.alone(layout),
                                            "A/A": lambda: work.ours(layout)}, options.repetitions)
     own = values(rounds, "Ripieno", "step_s")
-    what = f"two workers, {MODEL}, batch {work.batch}, one host, fp32"
+    what = work.what(ON_ONE_HOST)
     return [Row("two_workers", what, against, ratio(values(rounds, side, "step_s"), own).times(1e3), "ms", options.repetitions, wanted)
             for side, against, wanted in (("alone", "two lone workers at once", WANTED_HOST), ("A/A", "A/A", None))]
 
@@ -137,7 +141,7 @@ def memory(work, kept):
     rounds = kept["memory"] = alternate(
         {"Ripieno": lambda: peak("ripieno\0worker", lambda: work.ours({"train.precision": "fp32"})),
          "DDP": lambda: peak("peers/ddp.py", lambda: work.ddp(DEFAULT))}, options.repetitions)
-    return [Row("two_workers", f"peak memory of a worker (PSS), {MODEL}, batch {work.batch}, fp32", "DDP, default",
+    return [Row("two_workers", work.what(MEMORY), "DDP, default",
                 ratio(values(rounds, "Ripieno", "bytes"), values(rounds, "DDP", "bytes")).times(1e-6), "MB",
                 options.repetitions, 1.0, below=True)]
 
@@ -145,11 +149,13 @@ def memory(work, kept):
 def rows(options):
     work, kept, found = Work(options), {}, []
     kinds = [name for name, kind in KINDS.items() if options.quick or kind[0] in ("fp32", ripieno.precision())]
+    kinds = [name for name in (kinds[::3] if options.quick else kinds) if options.takes(work.what(f"{MBIT:,} Mb/s, {name}"))]
     with Network(2, MBIT) as net:
-        for name in kinds[::3] if options.quick else kinds:
-            found += over_link(work, net, name, kept)
-    found += on_one_host(work, kept)
-    found += memory(work, kept)
+        for name in kinds:
+            found += over_link(work, name, net, kept)
+    for where, measure in ((ON_ONE_HOST, on_one_host), (MEMORY, memory)):
+        if options.takes(work.what(where)):
+            found += measure(work, kept)
     comparison.keep("two_workers", kept)
     return found
 

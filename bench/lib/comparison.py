@@ -16,6 +16,8 @@ def parser(doc):
     found = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     found.add_argument("-r", "--repetitions", type=int, default=5, help="rounds in which each side has its turn, at least 5")
     found.add_argument("--runs", type=int, default=3, help="seeds of whole runs, which are kept in bench/kept (lib/kept.py)")
+    found.add_argument("--only", default="", metavar="TEXT",
+                       help="of a comparison's rows those that say this, as 'resnet18' or '7 ranks'; its other rows stay in docs/performance.md as they are")
     found.add_argument("--quick", action="store_true", help="tiny sizes, two rounds: shows that all runs, measures nothing")
     found.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a further setting of Ripieno's")
     found.add_argument("--peer-keeps-memory", action="store_true",
@@ -29,6 +31,7 @@ class Options:
         self.quick, self.repetitions = arguments.quick, 2 if arguments.quick else arguments.repetitions
         if self.repetitions < 5 and not self.quick:
             raise processes.Failed("at least 5 repetitions: with fewer there is no interval of 95 %")
+        self.only = arguments.only
         self.runs = 1 if self.quick else arguments.runs
         self.peer_keeps_memory = arguments.peer_keeps_memory
         self.sets = dict(each.split("=", 1) for each in arguments.set)
@@ -36,6 +39,9 @@ class Options:
         self.cores = machine.cores()
         if machine.load() > 0.5:
             print(f"the machine is busy (load {machine.load():.1f}): what is measured now is not worth keeping", file=sys.stderr)
+
+    def takes(self, what):
+        return self.only in what
 
 
 def data_folder():

@@ -68,13 +68,23 @@ def markdown(line):
     return "| " + " | ".join(line) + " |"
 
 
-def section(name, rows):
-    lines = [markdown(HEADER[1:]), "|" + "---|" * len(HEADER[1:]), *[markdown(row.cells()[1:]) for row in rows]]
-    where = dict.fromkeys(row.where or f"{machine.name()}, {machine.date()}" for row in rows)
-    return f"{SECTION}{name}\n{'; '.join(where)}.\n\n" + "\n".join(lines) + "\n"
+def section(name, rows, old=""):
+    """old: the section as it is, whose other rows stay, and the machines and days that they are of."""
+    where, lines = [], []
+    if old:
+        where = old.split("\n")[1].rstrip(".").split("; ")
+        lines = [line for line in old.split("\n") if line.startswith("| ")][1:]
+    new, measured = [markdown(row.cells()[1:]) for row in rows], {row.what for row in rows}
+    replaced = [i for i, line in enumerate(lines) if line.split(" | ")[0].removeprefix("| ") in measured]
+    at = replaced[0] if replaced else len(lines)
+    lines[:] = lines[:at] + new + [line for i, line in enumerate(lines) if i >= at and i not in replaced]
+    where += [each for row in rows for each in (row.where or f"{machine.name()}, {machine.date()}").split("; ")]
+    head = [markdown(HEADER[1:]), "|" + "---|" * len(HEADER[1:])]
+    return f"{SECTION}{name}\n{'; '.join(dict.fromkeys(where))}.\n\n" + "\n".join(head + lines) + "\n"
 
 
-def write(path: Path, rows):
+def write(path: Path, rows, some=False):
+    """some: rows are not all of their comparisons, whose others stay."""
     content = path.read_text() if path.exists() else PAGE
     before, found, rest = content.partition(MARKERS[0])
     old, closed, after = rest.partition(MARKERS[1])
@@ -82,7 +92,7 @@ def write(path: Path, rows):
         raise ValueError(f"{path}: the markers {MARKERS[0]} and {MARKERS[1]} are not there")
     sections = {text.split("\n", 1)[0]: SECTION + text.strip() + "\n" for text in ("\n" + old).split("\n" + SECTION)[1:]}
     for name in dict.fromkeys(row.comparison for row in rows):
-        sections[name] = section(name, [row for row in rows if row.comparison == name])
+        sections[name] = section(name, [row for row in rows if row.comparison == name], sections.get(name, "") if some else "")
     path.write_text(before + MARKERS[0] + "\n" + "\n".join(sections.values()) + MARKERS[1] + after)
 
 

@@ -1,14 +1,16 @@
 // A convolution and its gradients, each in the fastest way that its form allows:
 //   3 x 3, stride 1, fp32, many channels: Winograd's minimal filtering (model/winograd.h);
-//   the weights' gradient of small images (4 x 4 and less): one matrix product for each of the kernel's places, over those pixels
-//   alone that it meets in the image (of a 2 x 2 image padded for a 3 x 3 kernel less than half of the work);
+//   small images (4 x 4 and less): products of pixels (model/pixel_products.h), in fp32 where they are fewer than Winograd's, and for
+//   the weights' gradient in bf16 too;
 //   all else: LibTorch's.
 #pragma once
 
 #include <torch/torch.h>
 
 #include <functional>
+#include <variant>
 
+#include "ripieno/model/pixel_products.h"
 #include "ripieno/model/winograd.h"
 
 namespace ripieno {
@@ -17,12 +19,9 @@ struct Convolution {
   std::vector<std::int64_t> input, weight;  ///< sizes: N x I x H x W, O x I x K x K
   std::int64_t stride = 1, padding = 0;
   torch::ScalarType type = torch::kFloat32;
-  /// Whether, and how, by Winograd's filtering: by the sizes, so that both passes do the same.
-  std::optional<Winograd> winograd() const;
+  /// How, if not LibTorch's: by the sizes alone, so that both passes do the same.
+  std::variant<std::monostate, PixelProducts, Winograd> way() const;
 };
-
-/// The weight as both passes read it: as it is, or at Winograd's points.
-torch::Tensor weight_for(const Convolution& form, const torch::Tensor& weight);
 
 struct ConvolutionOperands {
   const torch::Tensor& input;

@@ -78,15 +78,15 @@ std::optional<Winograd> Winograd::of(torch::IntArrayRef input, torch::IntArrayRe
   // much as `transform` products, and a weight as much as `weight_transform` (measured, on processors with 512 bits a vector).
   constexpr double transform = 25, weight_transform = 16;
   const auto inputs = static_cast<double>(weight[1]), outputs = static_cast<double>(weight[0]);
-  double least = 9 * static_cast<double>(input[0] * made.result_[2] * made.result_[3]) * inputs * outputs;
+  made.operations_ = 9 * static_cast<double>(input[0] * made.result_[2] * made.result_[3]) * inputs * outputs;
   bool wins = false;
   for (const WinogradTile m : {WinogradTile::two, WinogradTile::four}) {
     const auto side = static_cast<std::int64_t>(m);
     const std::int64_t rows = (made.result_[2] + side - 1) / side, columns = (made.result_[3] + side - 1) / side;
     const double tiles = static_cast<double>(input[0] * rows * columns), weights = inputs * outputs;
     const double cost = static_cast<double>(points_of(m)) * (tiles * (weights + transform * (inputs + outputs)) + weight_transform * weights);
-    if (cost >= least) continue;
-    least = cost;
+    if (cost >= made.operations_) continue;
+    made.operations_ = cost;
     wins = true;
     made.tile_ = m;
     made.rows_ = rows;

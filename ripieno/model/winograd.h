@@ -20,6 +20,8 @@ class Winograd {
   /// None where the direct sums are as fast, by the number of operations: few channels, pixels or images, or another form.
   static std::optional<Winograd> of(torch::IntArrayRef input, torch::IntArrayRef weight, std::int64_t stride, std::int64_t padding);
 
+  /// What each pass costs, in products of two numbers.
+  double operations() const { return operations_; }
   /// The weights at the points, for both passes.
   torch::Tensor at_points(const torch::Tensor& weight) const;
   /// `bias` may be undefined.
@@ -36,6 +38,7 @@ class Winograd {
   std::int64_t images_a_part() const;
 
   WinogradTile tile_ = WinogradTile::two;
+  double operations_ = 0;
   std::int64_t padding_ = 0, rows_ = 0, columns_ = 0;  // of tiles an image
   std::vector<std::int64_t> input_, weight_, result_;  // sizes
 };
