@@ -139,7 +139,7 @@ def memory(work, kept):
 
     comparison.say("a worker's memory")
     rounds = kept["memory"] = alternate(
-        {"Ripieno": lambda: peak("ripieno\0worker", lambda: work.ours({"train.precision": "fp32"})),
+        {"Ripieno": lambda: peak(f"{ripieno.binary().name}\0worker", lambda: work.ours({"train.precision": "fp32"})),
          "DDP": lambda: peak("peers/ddp.py", lambda: work.ddp(DEFAULT))}, options.repetitions)
     return [Row("two_workers", work.what(MEMORY), "DDP, default",
                 ratio(values(rounds, "Ripieno", "bytes"), values(rounds, "DDP", "bytes")).times(1e-6), "MB",

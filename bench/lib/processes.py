@@ -186,9 +186,11 @@ class PeakMemory:
         self.thread.start()
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, error, *_):
         self.ended.set()
         self.thread.join()
+        if not self.peak and not error:
+            raise Failed(f"no process with {self.word.decode()!r} in its command line was seen: whose memory?")
 
     def _watch(self):
         while not self.ended.wait(0.1):
