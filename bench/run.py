@@ -36,6 +36,8 @@ def main():
             if not (options.quick or arguments.no_write):
                 table.write(comparison.ROOT / "docs/performance.md", found, bool(options.only))
             rows += found
+        if not rows:
+            raise processes.Failed(f"--only {options.only!r}: no row says that")
         return comparison.shown(options, rows)
 
     try:

@@ -77,7 +77,7 @@ def section(name, rows, old=""):
     new, measured = [markdown(row.cells()[1:]) for row in rows], {row.what for row in rows}
     replaced = [i for i, line in enumerate(lines) if line.split(" | ")[0].removeprefix("| ") in measured]
     at = replaced[0] if replaced else len(lines)
-    lines[:] = lines[:at] + new + [line for i, line in enumerate(lines) if i >= at and i not in replaced]
+    lines = lines[:at] + new + [line for i, line in enumerate(lines) if i >= at and i not in replaced]
     where += [each for row in rows for each in (row.where or f"{machine.name()}, {machine.date()}").split("; ")]
     head = [markdown(HEADER[1:]), "|" + "---|" * len(HEADER[1:])]
     return f"{SECTION}{name}\n{'; '.join(dict.fromkeys(where))}.\n\n" + "\n".join(head + lines) + "\n"

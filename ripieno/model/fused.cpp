@@ -162,6 +162,7 @@ struct BatchNorm : torch::autograd::Function<BatchNorm> {
     const Tensor mean = at::empty_like(weight), spread = at::empty_like(weight);  // 1 / standard deviation
     std::vector<float> about(channels), scale(channels), offset(channels);
     convert(FloatSpan(about), span_of(in).slice(0, channels));
+    // About the first pixel, so that little is lost where the mean is far from 0.
     const ChannelSums sums = sum_over_pixels(images, [&](Range some, double* sum, double* square) {
       moment_sums(part_of(in, some), channels, about.data(), sum, square);
     });
