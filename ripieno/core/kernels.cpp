@@ -68,6 +68,25 @@ HWY_INLINE void add_to_both(D d, T* a, T* b, std::size_t n) {
 }
 void AddToBothFp32(float* a, float* b, std::size_t n) { add_to_both(f32, a, b, n); }
 void AddToBothFp64(double* a, double* b, std::size_t n) { add_to_both(f64, a, b, n); }
+template <class D, class T>
+HWY_INLINE void subtract(D d, T* into, const T* a, const T* b, std::size_t n) {
+  std::size_t i = 0;
+  for (; i + hn::Lanes(d) <= n; i += hn::Lanes(d)) hn::StoreU(hn::Sub(hn::LoadU(d, a + i), hn::LoadU(d, b + i)), d, into + i);
+  for (; i < n; ++i) into[i] = a[i] - b[i];
+}
+void SubtractFp32(float* into, const float* a, const float* b, std::size_t n) { subtract(f32, into, a, b, n); }
+void SubtractFp64(double* into, const double* a, const double* b, std::size_t n) { subtract(f64, into, a, b, n); }
+template <class D, class T>
+HWY_INLINE void carry_over(D d, T* into, const T* from, const T* to, std::size_t n) {
+  std::size_t i = 0;
+  for (; i + hn::Lanes(d) <= n; i += hn::Lanes(d)) {
+    const auto beyond = hn::Sub(hn::LoadU(d, into + i), hn::LoadU(d, from + i));
+    hn::StoreU(hn::Add(beyond, hn::LoadU(d, to + i)), d, into + i);
+  }
+  for (; i < n; ++i) into[i] = (into[i] - from[i]) + to[i];
+}
+void CarryOverFp32(float* into, const float* from, const float* to, std::size_t n) { carry_over(f32, into, from, to, n); }
+void CarryOverFp64(double* into, const double* from, const double* to, std::size_t n) { carry_over(f64, into, from, to, n); }
 void AddFp16(float* to, const hwy::float16_t* from, std::size_t n) {
   over(to, from, n, hn::Lanes(f32), [](float* t, const hwy::float16_t* f) HWY_ATTR {
     hn::StoreU(hn::Add(hn::LoadU(f32, t), hn::PromoteTo(f32, hn::LoadU(f16, f))), f32, t);
@@ -128,6 +147,10 @@ HWY_EXPORT(AddFp32);
 HWY_EXPORT(AddFp64);
 HWY_EXPORT(AddToBothFp32);
 HWY_EXPORT(AddToBothFp64);
+HWY_EXPORT(SubtractFp32);
+HWY_EXPORT(SubtractFp64);
+HWY_EXPORT(CarryOverFp32);
+HWY_EXPORT(CarryOverFp64);
 HWY_EXPORT(AddFp16);
 HWY_EXPORT(AddBf16);
 HWY_EXPORT(Fp32FromFp16);
@@ -191,6 +214,32 @@ void add_to_both(FloatSpan a, FloatSpan b) {
     HWY_DYNAMIC_DISPATCH(AddToBothFp64)(f64(a), f64(b), a.count);
   } else {
     unsupported("add to both", a, b);
+  }
+}
+
+void subtract(FloatSpan into, FloatSpan a, FloatSpan b) {
+  require(into.count == a.count && into.count == b.count, "subtraction of ", b.count, " elements from ", a.count, " into ",
+          into.count);
+  if (!into.data || !a.data || !b.data || into.count == 0) return;
+  if (into.type == DType::fp32 && a.type == DType::fp32 && b.type == DType::fp32) {
+    HWY_DYNAMIC_DISPATCH(SubtractFp32)(f32(into), f32(a), f32(b), into.count);
+  } else if (into.type == DType::fp64 && a.type == DType::fp64 && b.type == DType::fp64) {
+    HWY_DYNAMIC_DISPATCH(SubtractFp64)(f64(into), f64(a), f64(b), into.count);
+  } else {
+    unsupported("subtraction", into, a.type == into.type ? b : a);
+  }
+}
+
+void carry_over(FloatSpan into, FloatSpan from, FloatSpan to) {
+  require(into.count == from.count && into.count == to.count, "carrying ", into.count, " elements over from ", from.count,
+          " to ", to.count);
+  if (!into.data || !from.data || !to.data || into.count == 0) return;
+  if (into.type == DType::fp32 && from.type == DType::fp32 && to.type == DType::fp32) {
+    HWY_DYNAMIC_DISPATCH(CarryOverFp32)(f32(into), f32(from), f32(to), into.count);
+  } else if (into.type == DType::fp64 && from.type == DType::fp64 && to.type == DType::fp64) {
+    HWY_DYNAMIC_DISPATCH(CarryOverFp64)(f64(into), f64(from), f64(to), into.count);
+  } else {
+    unsupported("carrying over", into, from.type == into.type ? to : from);
   }
 }
 

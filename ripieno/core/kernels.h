@@ -14,6 +14,12 @@ void add(FloatSpan into, FloatSpan from);
 /// a[i] = b[i] = a[i] + b[i]; both fp32, or both fp64. One pass: where another core has b, its lines come and go once.
 void add_to_both(FloatSpan a, FloatSpan b);
 
+/// into[i] = a[i] - b[i]; all fp32, or all fp64.
+void subtract(FloatSpan into, FloatSpan a, FloatSpan b);
+
+/// into[i] = (into[i] - from[i]) + to[i]; all fp32, or all fp64: what `into` has beyond `from` is carried over to `to`.
+void carry_over(FloatSpan into, FloatSpan from, FloatSpan to);
+
 /// into[i] = from[i], converted to into's type.
 void convert(FloatSpan into, FloatSpan from);
 

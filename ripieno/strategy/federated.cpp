@@ -46,13 +46,6 @@ DType download_type(const Plan& plan, DType native) {
   return find_codec(codec).kind == CodecKind::wire ? find_wire_format(codec).type(native) : native;
 }
 
-/// from - what, in place.
-void subtract(FloatSpan from, FloatSpan what) {
-  scale(from, -1);
-  add(from, what);
-  scale(from, -1);
-}
-
 class Federated final : public Strategy {
  public:
   Federated(const StrategyInfo& info, const Plan& plan, Workplace workplace)
@@ -158,7 +151,7 @@ class Federated final : public Strategy {
   /// What this client has to say: its parameters, or what it changed of them.
   std::unique_ptr<Numbers> news() {
     auto numbers = copy_of(place_.learner.parameters(), place_.group.memory());
-    if (plan_.federated.deltas) subtract(numbers->span(), global_.span());
+    if (plan_.federated.deltas) subtract(numbers->span(), numbers->span(), global_.span());
     return numbers;
   }
 
@@ -200,8 +193,11 @@ class Federated final : public Strategy {
     }
     if (samples == 0) co_return;
     const FloatSpan gradient = sum.span();  // -d, or w - (weighted mean of the w_i), which is the same
-    scale(gradient, -1);
-    if (!plan_.federated.deltas) add(gradient, global_.span());
+    if (plan_.federated.deltas) {
+      scale(gradient, -1);
+    } else {
+      subtract(gradient, global_.span(), gradient);
+    }
     outer_->begin_step();
     outer_->update(0, global_.span(), gradient, outer_rate_);
     if (statistics_are(Statistics::mean)) mean_statistics_ = std::move(buffers_sum);

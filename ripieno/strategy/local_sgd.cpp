@@ -13,13 +13,6 @@
 namespace ripieno {
 namespace {
 
-/// into -= numbers, by way of `spare`.
-void subtract(FloatSpan into, FloatSpan numbers, FloatSpan spare) {
-  convert(spare, numbers);
-  scale(spare, -1);
-  add(into, spare);
-}
-
 class LocalSgd final : public Strategy {
  public:
   LocalSgd(const StrategyInfo& info, const Plan& plan, Workplace workplace, std::vector<Range> fragments)
@@ -33,7 +26,12 @@ class LocalSgd final : public Strategy {
         learning_rate_(plan.learning_rate, plan.epochs, plan.rate_scale),
         agreed_(layout().parameters, layout().type),
         consensus_(layout()),
-        learnt_(fragments_.size()) {}
+        learnt_(fragments_.size()) {
+    for (const Range& fragment : fragments_) {
+      changes_.emplace_back(fragment.size(), layout().type, place_.group.memory());
+      thens_.emplace_back(plan.local.delay > 0 ? fragment.size() : 0, layout().type);
+    }
+  }
 
   Task<> run() override {
     std::exception_ptr error;
@@ -72,7 +70,6 @@ class LocalSgd final : public Strategy {
   struct Exchange {
     std::size_t fragment;
     std::uint64_t due;  // the step after which its mean is applied
-    std::unique_ptr<Numbers> change, then;  // v - w; w when it set out, with a delay
     double weight;
     Duration begin, end{0};
     std::optional<Flight> flight = {};
@@ -111,19 +108,17 @@ class LocalSgd final : public Strategy {
     auto exchange = std::make_shared<Exchange>();
     exchange->fragment = fragment;
     exchange->due = step + plan_.local.delay;
-    exchange->change = copy_of(own, place_.group.memory());
-    scale(exchange->change->span(), -1);
-    add(exchange->change->span(), part(agreed_.span(), fragment));
-    if (plan_.local.delay > 0) exchange->then = copy_of(own);
+    subtract(changes_[fragment].span(), part(agreed_.span(), fragment), own);
+    if (plan_.local.delay > 0) convert(thens_[fragment].span(), own);
     const auto [samples, global_samples] = std::exchange(learnt_[fragment], {});
     exchange->weight = static_cast<double>(samples) / static_cast<double>(global_samples);
     exchange->begin = place_.group.runtime().now();
-    exchange->flight.emplace(place_.group.runtime(), average(averager_.get(), place_.group, exchange));
+    exchange->flight.emplace(place_.group.runtime(),
+                             average(averager_.get(), place_.group, changes_[fragment].span(), exchange));
     under_way_.push_back(exchange);
   }
 
-  static Task<> average(Averager* averager, Group group, std::shared_ptr<Exchange> exchange) {
-    const FloatSpan change = exchange->change->span();
+  static Task<> average(Averager* averager, Group group, FloatSpan change, std::shared_ptr<Exchange> exchange) {
     co_await averager->average(group, exchange->fragment, change, exchange->weight);
     exchange->end = group.runtime().now();
   }
@@ -134,7 +129,7 @@ class LocalSgd final : public Strategy {
       const std::shared_ptr<Exchange> exchange = under_way_.front();
       co_await arrival(exchange);
       under_way_.pop_front();
-      apply(*exchange);
+      apply(exchange->fragment);
     }
   }
 
@@ -151,16 +146,13 @@ class LocalSgd final : public Strategy {
     place_.recorder.span({"exchange", exchange->fragment, exchange->begin, exchange->end});
   }
 
-  void apply(Exchange& exchange) {
+  void apply(std::size_t fragment) {
     const StageTimer timer(place_.recorder, place_.group.runtime(), Stage::optimise);
-    const Range range = fragments_[exchange.fragment];
-    const FloatSpan agreed = part(agreed_.span(), exchange.fragment), change = exchange.change->span();
-    const FloatSpan own = part(place_.learner.parameters(), exchange.fragment);
+    const FloatSpan own = part(place_.learner.parameters(), fragment), agreed = part(agreed_.span(), fragment);
     outer_->begin_step();
-    outer_->update(range.begin, agreed, change, outer_rate_);
-    if (exchange.then) {
-      subtract(own, exchange.then->span(), change);  // what was learnt meanwhile
-      add(own, agreed);
+    outer_->update(fragments_[fragment].begin, agreed, changes_[fragment].span(), outer_rate_);
+    if (plan_.local.delay > 0) {
+      carry_over(own, thens_[fragment].span(), agreed);  // what was learnt meanwhile
     } else {
       convert(own, agreed);
     }
@@ -189,6 +181,7 @@ class LocalSgd final : public Strategy {
   Numbers agreed_;       // v
   Consensus consensus_;  // the mean of all w
   std::vector<Learnt> learnt_;
+  std::vector<Numbers> changes_, thens_;  // of each fragment: d = v - w; w when that set out, with a delay
   std::deque<std::shared_ptr<Exchange>> under_way_;
 };
 

@@ -27,7 +27,7 @@
 // With k = 1, F = 1, no delay and plain SGD, local-sgd takes the steps of one worker with the whole batch.
 // Rounds: F in k steps. Bytes sent: what one average of each fragment takes on the route with the codec (Averager), as
 // often as its steps come: in k steps that of the whole model.
-// Memory: v and the outer momentum, as large as the model each; of fragments under way, d and with a delay w at step t.
+// Memory: v, d, the outer momentum and, with a delay, w at step t: as large as the model each.
 // Commits: a fragment's exchange commits on a worker with 4. A lost worker ends the job on all.
 // Errors: Error(usage) where there are more fragments than tensors, and on options that cannot be (make_averager,
 // make_outer).

@@ -74,11 +74,10 @@ void Mixing::take_mean(const std::vector<FloatSpan>& set) {
   scale(mean, 1.0 / static_cast<double>(set.size()));
   if (own.type != parameters.type) {
     convert(lost, own);
-    scale(lost, -1);
-    add(lost, parameters);
-    add(mean, lost);
+    carry_over(parameters, lost, mean);
+  } else {
+    convert(parameters, mean);
   }
-  convert(parameters, mean);
 }
 
 }  // namespace ripieno

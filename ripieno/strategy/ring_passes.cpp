@@ -50,12 +50,10 @@ class FullRing final : public Mixing {
 
   Task<> mix(std::uint64_t) override {
     const FloatSpan parameters = place_.learner.parameters(), before = before_.span();
-    scale(before, -1);
-    add(parameters, before);
+    subtract(parameters, parameters, before);
     co_await averager_->average(place_.group, 0, parameters, 1.0 / place_.group.size());
-    scale(before, -1);
-    add(before, parameters);
-    convert(parameters, before);
+    add(parameters, before);
+    convert(before, parameters);
   }
 
   std::unique_ptr<Averager> averager_;

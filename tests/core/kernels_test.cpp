@@ -132,6 +132,39 @@ TEST(Kernels, AddsToBoth) {
   EXPECT_THROW(add_to_both(FloatSpan(&wide, 1, DType::fp32), FloatSpan(&narrow, 1, DType::bf16)), Error);
 }
 
+template <class T>
+void subtracts_and_carries_over(DType type) {
+  for (const std::size_t n : {0u, 1u, 3u, 8u, 17u, 1000u, 1537u}) {
+    std::vector<T> into(n + 1, 7), a(n + 1, 5), b(n + 1, 3), difference(n + 1, 7), carried(n + 1, 7);
+    for (std::size_t i = 0; i < n; ++i) {
+      into[i] = static_cast<T>(i) / 5;
+      a[i] = static_cast<T>(i) / 3;
+      b[i] = 1 - static_cast<T>(i) / 7;
+      difference[i] = a[i] - b[i];
+      carried[i] = (into[i] - a[i]) + b[i];
+    }
+    const auto span = [&](std::vector<T>& numbers) { return FloatSpan(numbers.data(), n, type); };
+    carry_over(span(into), span(a), span(b));
+    EXPECT_EQ(into, carried) << n;
+    subtract(span(into), span(a), span(b));
+    EXPECT_EQ(into, difference) << n;
+    a.back() = 7;
+    subtract(span(a), span(a), span(b));  // in place
+    EXPECT_EQ(a, difference) << n;
+  }
+}
+
+TEST(Kernels, SubtractsAndCarriesOver) {
+  subtracts_and_carries_over<float>(DType::fp32);
+  subtracts_and_carries_over<double>(DType::fp64);
+  float one = 1;
+  double wide = 1;
+  const FloatSpan narrow(&one, 1, DType::fp32), other(&wide, 1, DType::fp64);
+  EXPECT_THROW(subtract(narrow, narrow, other), Error);
+  EXPECT_THROW(carry_over(narrow, other, narrow), Error);
+  EXPECT_THROW(subtract(narrow, narrow, FloatSpan(&one, 0, DType::fp32)), Error);
+}
+
 TEST(Kernels, RoundThroughIsIdempotentAndMatchesTheWire) {
   std::vector<float> values(1201);
   Random random(5);
@@ -182,6 +215,8 @@ TEST(Kernels, SpansWithoutDataAreSkipped) {
   const FloatSpan nothing(nullptr, 100, DType::fp32);
   add(nothing, nothing);
   add_to_both(nothing, nothing);
+  subtract(nothing, nothing, nothing);
+  carry_over(nothing, nothing, nothing);
   convert(nothing, nothing);
   scale(nothing, 2);
   round_through(nothing, DType::fp16);
