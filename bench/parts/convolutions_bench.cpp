@@ -9,7 +9,7 @@ namespace {
 
 /// Channels, channels, pixels a side, images.
 void layers(benchmark::internal::Benchmark* benchmark) {
-  for (const auto& [in, out, size] : {std::tuple{64, 64, 32}, {64, 128, 16}, {256, 256, 8}, {512, 512, 4}, {512, 512, 2}}) {
+  for (const auto& [in, out, size] : {std::tuple{64, 64, 32}, {64, 128, 16}, {256, 256, 8}, {256, 512, 4}, {512, 512, 4}, {512, 512, 2}}) {
     for (const int images : {32, 64}) benchmark->Args({in, out, size, images});
   }
 }
@@ -38,7 +38,7 @@ void convolution_winograd(benchmark::State& state) {
   if (!winograd) return state.SkipWithError("not computed so");
   const torch::Tensor by_weight = torch::empty_like(layer.weight);
   for (auto _ : state) {
-    const torch::Tensor points = winograd->at_points(layer.weight);
+    const torch::Tensor points = winograd->prepared(layer.weight);
     benchmark::DoNotOptimize(winograd->forward(layer.input, points, {}));
     benchmark::DoNotOptimize(winograd->backward(layer.gradient, layer.input, points, by_weight, [] {}, true));
   }

@@ -132,7 +132,7 @@ HWY_INLINE void transform(Load load, Store store) {
 /// `outside`.
 template <std::size_t side, class T, class Body>
 HWY_INLINE void over_tiles(T* image, std::size_t n, const Tiling& tiling, T* outside, Body body) {
-  const auto [count, height, width, channels] = tiling.images;
+  const std::size_t height = tiling.images.height, width = tiling.images.width;
   T* pixels[side * side];
   std::size_t tile = n * tiling.rows * tiling.columns;
   for (std::size_t r = 0; r < tiling.rows; ++r) {
@@ -142,7 +142,7 @@ HWY_INLINE void over_tiles(T* image, std::size_t n, const Tiling& tiling, T* out
       for (std::size_t i = 0; i < side; ++i) {
         for (std::size_t j = 0; j < side; ++j) {
           const auto y = static_cast<std::size_t>(top + static_cast<std::ptrdiff_t>(i)), x = static_cast<std::size_t>(left + static_cast<std::ptrdiff_t>(j));
-          pixels[i * side + j] = y < height && x < width ? image + (y * width + x) * channels : outside;
+          pixels[i * side + j] = y < height && x < width ? image + (y * width + x) * tiling.pitch : outside;
         }
       }
       body(tile, pixels);
@@ -177,10 +177,12 @@ HWY_INLINE void over_channels(std::size_t channels, Body body) {
   body(c, LoadSome{rest}, StoreSome{rest});
 }
 
+HWY_INLINE std::size_t pixels_of(const Tiling& tiling) { return tiling.images.height * tiling.images.width; }
+
 template <const auto& matrix>
 HWY_INLINE void tiles_to_points(WinogradPoints points, const float* images, const Tiling& tiling, std::size_t begin, std::size_t end) {
   using M = std::decay_t<decltype(matrix)>;
-  const std::size_t channels = tiling.images.channels, size = tiling.images.elements() / tiling.images.count;
+  const std::size_t channels = tiling.images.channels, size = pixels_of(tiling) * tiling.pitch;
   const std::vector<float> outside(channels);
   for (std::size_t n = begin; n < end; ++n) {
     over_tiles<M::columns>(images + n * size, n, tiling, outside.data(), [&](std::size_t tile, const float* const* pixels) HWY_ATTR {
@@ -197,12 +199,14 @@ HWY_INLINE void tiles_to_points(WinogradPoints points, const float* images, cons
 template <const auto& matrix, bool overlap>
 HWY_INLINE void points_to_tiles(float* images, WinogradPoints points, const Tiling& tiling, const float* bias, std::size_t begin, std::size_t end) {
   using M = std::decay_t<decltype(matrix)>;
-  const std::size_t channels = tiling.images.channels, size = tiling.images.elements() / tiling.images.count;
+  const std::size_t channels = tiling.images.channels, size = pixels_of(tiling) * tiling.pitch;
   std::vector<float> outside(channels);
   const std::vector<float> none(bias ? 0 : channels);
   if (!bias) bias = none.data();
   for (std::size_t n = begin; n < end; ++n) {
-    if (overlap) std::memset(images + n * size, 0, size * sizeof(float));
+    for (std::size_t pixel = 0; overlap && pixel < pixels_of(tiling); ++pixel) {
+      std::memset(images + n * size + pixel * tiling.pitch, 0, channels * sizeof(float));
+    }
     over_tiles<M::rows>(images + n * size, n, tiling, outside.data(), [&](std::size_t tile, float* const* pixels) HWY_ATTR {
       over_channels(channels, [&](std::size_t c, auto load, auto store) HWY_ATTR {
         const float* const from = points.data + tile * channels + c;

@@ -29,12 +29,20 @@ enum class WinogradTile : std::uint8_t { two = 2, four = 4 };
 constexpr std::size_t points_of(WinogradTile m) { return (static_cast<std::size_t>(m) + 2) * (static_cast<std::size_t>(m) + 2); }
 
 /// Where the tiles of an image lie: rows x columns of them, `step` pixels apart, the first one's corner at (first, first). Pixels outside
-/// of the image read 0 and are not written.
+/// of the image read 0 and are not written. The channels may be some of those that the images have in memory, which a pixel is
+/// `pitch` elements from the next then.
 struct Tiling {
   Images images;
   std::size_t rows = 1, columns = 1, step = 0;
   std::ptrdiff_t first = 0;
+  std::size_t pitch = images.channels;
   std::size_t tiles() const { return images.count * rows * columns; }
+  /// That many channels of the images, from any on.
+  Tiling some(std::size_t channels) const {
+    Tiling found = *this;
+    found.images.channels = channels;
+    return found;
+  }
 };
 
 /// Numbers at points: points_of(m) planes, `pitch` elements from one to the next, each tiles x channels.

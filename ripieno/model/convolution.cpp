@@ -26,7 +26,7 @@ std::variant<std::monostate, PixelProducts, Winograd> Convolution::way() const {
 Tensor weight_for(const Convolution& form, const Tensor& weight) {
   const auto way = form.way();
   const auto* winograd = std::get_if<Winograd>(&way);
-  return winograd ? winograd->at_points(weight) : weight;
+  return winograd ? winograd->prepared(weight) : weight;
 }
 
 Tensor convolve(const Convolution& form, const ConvolutionOperands& operands, const Tensor& bias) {

@@ -12,6 +12,7 @@ namespace {
 using torch::Tensor;
 
 constexpr auto channels_last = torch::MemoryFormat::ChannelsLast;
+constexpr std::int64_t cache = 1'000'000 / sizeof(float);  // numbers that stay in the second cache
 
 Images images_of(torch::IntArrayRef sizes, std::int64_t count) {
   const auto size = [&](std::size_t i) { return static_cast<std::size_t>(sizes[i]); };
@@ -53,6 +54,17 @@ void transform(const Tensor& points, const float* images, const Tiling& tiling, 
 
 void transform_back(float* images, const Tensor& points, const Tiling& tiling, WinogradTile m, WinogradMap map, const float* bias = nullptr) {
   over_images(tiling, [&](std::size_t begin, std::size_t end) { from_points(images, span_of(points), tiling, m, map, bias, begin, end); });
+}
+
+/// Calls body(first, count) with parts of so many channels.
+template <class Body>
+void over_channels(std::int64_t channels, std::int64_t part, Body body) {
+  over_threads((channels + part - 1) / part, 1, [&](std::int64_t begin, std::int64_t end) {
+    const torch::NoGradGuard no_grad;
+    for (std::int64_t first = begin * part; first < std::min(channels, end * part); first += part) {
+      body(first, std::min(part, channels - first));
+    }
+  });
 }
 
 /// Calls body(first, end), part by part, with the images of ranges of parts: one range, or one for each thread where there are
@@ -101,22 +113,46 @@ Tiling Winograd::input_tiles(std::int64_t images) const {
 Tiling Winograd::result_tiles(std::int64_t images) const {
   return {images_of(result_, images), static_cast<std::size_t>(rows_), static_cast<std::size_t>(columns_), static_cast<std::size_t>(tile_), 0};
 }
-Tiling Winograd::weight_tiles() const { return {.images = images_of(weight_, weight_[0])}; }
+Tiling Winograd::weight_tiles(std::int64_t outputs) const { return {.images = images_of(weight_, outputs)}; }
+
+std::int64_t Winograd::numbers_an_image() const {
+  return static_cast<std::int64_t>(points_of(tile_)) * rows_ * columns_ * (weight_[0] + weight_[1]);
+}
+std::int64_t Winograd::numbers_of_weights() const { return static_cast<std::int64_t>(points_of(tile_)) * weight_[0] * weight_[1]; }
+
+bool Winograd::by_channels() const { return numbers_of_weights() > std::max(cache, input_[0] * numbers_an_image()); }
 
 /// As many as make the numbers at the points fit the second cache, or be as many as the weights there, which every part reads.
 std::int64_t Winograd::images_a_part() const {
-  constexpr std::int64_t cache = 1'000'000 / sizeof(float);
-  const std::int64_t points = static_cast<std::int64_t>(points_of(tile_)), an_image = points * rows_ * columns_ * (weight_[0] + weight_[1]);
-  return std::clamp<std::int64_t>(std::max(cache, points * weight_[0] * weight_[1]) / an_image, 1, input_[0]);
+  return std::clamp<std::int64_t>(std::max(cache, numbers_of_weights()) / numbers_an_image(), 1, input_[0]);
 }
 
-Tensor Winograd::at_points(const Tensor& weight) const {
-  const Tensor in = weight.contiguous(channels_last), made = Points(tile_, weight_tiles()).of(weight_tiles());
-  transform(made, in.const_data_ptr<float>(), weight_tiles(), tile_, WinogradMap::weight);
+/// So many that a part of the weights at the points, with all `others`, takes 5 MB: smaller parts make smaller matrix products,
+/// which are slower than what the cache spares; larger ones leave it (measured with 512 KB of second and 32 MB of third cache).
+std::int64_t Winograd::channels_a_part(std::int64_t others) const {
+  constexpr std::int64_t fast = 32, part = 5 * cache;
+  return std::max<std::int64_t>(part / (static_cast<std::int64_t>(points_of(tile_)) * others) / fast, 1) * fast;
+}
+
+Tensor Winograd::prepared(const Tensor& weight) const {
+  const Tensor in = weight.contiguous(channels_last);
+  if (by_channels()) return in;
+  const Tensor made = Points(tile_, weight_tiles(weight_[0])).of(weight_tiles(weight_[0]));
+  transform(made, in.const_data_ptr<float>(), weight_tiles(weight_[0]), tile_, WinogradMap::weight);
   return made;
 }
 
-Tensor Winograd::forward(const Tensor& input, const Tensor& weight_points, const Tensor& bias) const {
+Tensor Winograd::forward(const Tensor& input, const Tensor& weight, const Tensor& bias) const {
+  return by_channels() ? forward_by_channels(input, weight, bias) : forward_by_images(input, weight, bias);
+}
+
+Tensor Winograd::backward(const Tensor& gradient, const Tensor& input, const Tensor& weight, Tensor weight_gradient,
+                          const std::function<void()>& written, bool needs_input) const {
+  return by_channels() ? backward_by_channels(gradient, input, weight, weight_gradient, written, needs_input)
+                       : backward_by_images(gradient, input, weight, weight_gradient, written, needs_input);
+}
+
+Tensor Winograd::forward_by_images(const Tensor& input, const Tensor& weight_points, const Tensor& bias) const {
   const Tensor in = input.contiguous(channels_last);
   Tensor result = at::empty(result_, in.options().memory_format(channels_last));
   const std::int64_t part = images_a_part();
@@ -136,8 +172,54 @@ Tensor Winograd::forward(const Tensor& input, const Tensor& weight_points, const
   return result;
 }
 
-Tensor Winograd::backward(const Tensor& gradient, const Tensor& input, const Tensor& weight_points, Tensor weight_gradient,
-                          const std::function<void()>& written, bool needs_input) const {
+Tensor Winograd::forward_by_channels(const Tensor& input, const Tensor& weight, const Tensor& bias) const {
+  const Tensor in = input.contiguous(channels_last);
+  Tensor result = at::empty(result_, in.options().memory_format(channels_last));
+  const Tiling in_tiles = input_tiles(input_[0]), out_tiles = result_tiles(input_[0]);
+  const Tensor x = Points(tile_, in_tiles).of(in_tiles);
+  transform(x, in.const_data_ptr<float>(), in_tiles, tile_, WinogradMap::input);
+  const std::int64_t part = channels_a_part(weight_[1]);
+  over_channels(weight_[0], part, [&](std::int64_t first, std::int64_t count) {
+    const Tiling some_weights = weight_tiles(count), some_results = out_tiles.some(static_cast<std::size_t>(count));
+    const Tensor w = Points(tile_, some_weights).of(some_weights);
+    Tensor y = Points(tile_, some_results).of(some_results);
+    transform(w, image(weight, first), some_weights, tile_, WinogradMap::weight);
+    at::bmm_out(y, x, w.transpose(1, 2));
+    transform_back(result.data_ptr<float>() + first, y, some_results, tile_, WinogradMap::result,
+                   bias.defined() ? bias.const_data_ptr<float>() + first : nullptr);
+  });
+  return result;
+}
+
+Tensor Winograd::backward_by_channels(const Tensor& gradient, const Tensor& input, const Tensor& weight, Tensor weight_gradient,
+                                      const std::function<void()>& written, bool needs_input) const {
+  const Tensor by_result = gradient.contiguous(channels_last), in = input.contiguous(channels_last);
+  const Tiling in_tiles = input_tiles(input_[0]), out_tiles = result_tiles(input_[0]), all_weights = weight_tiles(weight_[0]);
+  const Tensor x = Points(tile_, in_tiles).of(in_tiles), g = Points(tile_, out_tiles).of(out_tiles);
+  transform(x, in.const_data_ptr<float>(), in_tiles, tile_, WinogradMap::input);
+  transform(g, by_result.const_data_ptr<float>(), out_tiles, tile_, WinogradMap::result);
+  over_channels(weight_[0], channels_a_part(weight_[1]), [&](std::int64_t first, std::int64_t count) {
+    const Tiling some_weights = weight_tiles(count);
+    Tensor w = Points(tile_, some_weights).of(some_weights);
+    at::bmm_out(w, g.narrow(2, first, count).transpose(1, 2), x);
+    transform_back(image(weight_gradient, first), w, some_weights, tile_, WinogradMap::weight);
+  });
+  written();
+  if (!needs_input) return Tensor();
+  Tensor by_input = at::empty(input_, in.options().memory_format(channels_last));
+  over_channels(weight_[1], channels_a_part(weight_[0]), [&](std::int64_t first, std::int64_t count) {
+    const Tiling some_weights = all_weights.some(static_cast<std::size_t>(count)), some_inputs = in_tiles.some(static_cast<std::size_t>(count));
+    const Tensor w = Points(tile_, some_weights).of(some_weights);
+    Tensor y = Points(tile_, some_inputs).of(some_inputs);
+    transform(w, weight.const_data_ptr<float>() + first, some_weights, tile_, WinogradMap::weight);
+    at::bmm_out(y, g, w);
+    transform_back(by_input.data_ptr<float>() + first, y, some_inputs, tile_, WinogradMap::input);
+  });
+  return by_input;
+}
+
+Tensor Winograd::backward_by_images(const Tensor& gradient, const Tensor& input, const Tensor& weight_points, Tensor weight_gradient,
+                                    const std::function<void()>& written, bool needs_input) const {
   const Tensor by_result = gradient.contiguous(channels_last), in = input.contiguous(channels_last);
   Tensor by_input = needs_input ? at::empty(input_, in.options().memory_format(channels_last)) : Tensor();
   const std::int64_t part = images_a_part();
@@ -146,7 +228,7 @@ Tensor Winograd::backward(const Tensor& gradient, const Tensor& input, const Ten
     for (std::size_t i = 1; i < by_weight.size(); ++i) {
       if (by_weight[i].defined()) by_weight[0].add_(by_weight[i]);
     }
-    transform_back(weight_gradient.data_ptr<float>(), by_weight[0], weight_tiles(), tile_, WinogradMap::weight);
+    transform_back(weight_gradient.data_ptr<float>(), by_weight[0], weight_tiles(weight_[0]), tile_, WinogradMap::weight);
     written();
   };
   const bool alone = part >= input_[0];

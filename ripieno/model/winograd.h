@@ -13,8 +13,9 @@
 
 namespace ripieno {
 
-/// One convolution of N x I x H x W by O x I x 3 x 3, to N x O x H' x W'. All tensors are fp32, on the CPU, channels-last. Batches are
-/// done in parts whose numbers at the points stay in the cache, by each thread its own.
+/// One convolution of N x I x H x W by O x I x 3 x 3, to N x O x H' x W'. All tensors are fp32, on the CPU, channels-last. Numbers at
+/// the points are many times those of images and weights, so that the work is done in parts of which they stay in the cache, by each
+/// thread its own: of the batch, with all weights at the points, or, where the weights are more, of the channels, with all images.
 class Winograd {
  public:
   /// None where the direct sums are as fast, by the number of operations: few channels, pixels or images, or another form.
@@ -22,20 +23,30 @@ class Winograd {
 
   /// What each pass costs, in products of two numbers.
   double operations() const { return operations_; }
-  /// The weights at the points, for both passes.
-  torch::Tensor at_points(const torch::Tensor& weight) const;
-  /// `bias` may be undefined.
-  torch::Tensor forward(const torch::Tensor& input, const torch::Tensor& weight_points, const torch::Tensor& bias) const;
+  /// The weights as both passes take them: at the points, or as they are where parts of them are transformed in each pass.
+  torch::Tensor prepared(const torch::Tensor& weight) const;
+  /// `weight` is prepared, `bias` may be undefined.
+  torch::Tensor forward(const torch::Tensor& input, const torch::Tensor& weight, const torch::Tensor& bias) const;
   /// `gradient`: by the result. Writes the gradient by the weight to a tensor like it and calls `written`, before the gradient by
-  /// the input is computed where that is not done in parts; returns the latter, or undefined where it is not needed.
-  torch::Tensor backward(const torch::Tensor& gradient, const torch::Tensor& input, const torch::Tensor& weight_points,
+  /// the input is computed where the batch is not in parts; returns the latter, or undefined where it is not needed.
+  torch::Tensor backward(const torch::Tensor& gradient, const torch::Tensor& input, const torch::Tensor& weight,
                          torch::Tensor weight_gradient, const std::function<void()>& written, bool needs_input) const;
 
  private:
+  torch::Tensor forward_by_images(const torch::Tensor& input, const torch::Tensor& weight_points, const torch::Tensor& bias) const;
+  torch::Tensor forward_by_channels(const torch::Tensor& input, const torch::Tensor& weight, const torch::Tensor& bias) const;
+  torch::Tensor backward_by_images(const torch::Tensor& gradient, const torch::Tensor& input, const torch::Tensor& weight_points,
+                                   torch::Tensor weight_gradient, const std::function<void()>& written, bool needs_input) const;
+  torch::Tensor backward_by_channels(const torch::Tensor& gradient, const torch::Tensor& input, const torch::Tensor& weight,
+                                     torch::Tensor weight_gradient, const std::function<void()>& written, bool needs_input) const;
   Tiling input_tiles(std::int64_t images) const;
   Tiling result_tiles(std::int64_t images) const;
-  Tiling weight_tiles() const;
+  Tiling weight_tiles(std::int64_t outputs) const;
+  std::int64_t numbers_an_image() const;
+  std::int64_t numbers_of_weights() const;
+  bool by_channels() const;
   std::int64_t images_a_part() const;
+  std::int64_t channels_a_part(std::int64_t others) const;
 
   WinogradTile tile_ = WinogradTile::two;
   double operations_ = 0;
