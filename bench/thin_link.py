@@ -20,7 +20,7 @@ from lib.table import Row, stated
 
 NAME, MBIT, DDP = "thin_link", 100, comparison.ROOT / "bench/peers/ddp.py"
 WANTED_DEFAULT, WANTED_BEST = 10, 1.5
-PERIOD = 16  # local steps of both sides that have some
+PERIOD = 16  # local steps of DDP's hook
 
 
 class Task:
@@ -30,6 +30,7 @@ class Task:
         self.data, self.model, self.parameters, self.wanted, self.seeds = data, model, parameters, wanted, seeds
         self.batch, self.epochs, self.rate, self.optimiser, self.recipe, self.thin = batch, epochs, rate, optimiser, recipe, thin
         self.steps = -(-samples // (2 * batch)) * epochs
+        self.period = thin["local.steps"]
 
     def what(self):
         views = {"flip": ", mirrored", "flip-shift": ", mirrored and moved"}.get(self.recipe.get("evaluate.tta"), "")
@@ -41,10 +42,14 @@ class Task:
                 "learning_rate.schedule": "one-cycle", "optimiser.name": self.optimiser} | self.recipe | more
 
 
-THIN = {"strategy": "local-sgd", "local.steps": PERIOD, "exchange.codec": "int8", "local.delay": 8}
+def thin(steps, delay):
+    """Local steps, whose changes are on the way under the first `delay` of the next ones."""
+    return {"strategy": "local-sgd", "local.steps": steps, "exchange.codec": "int8", "local.delay": delay}
+
+
 TASKS = (
-    Task("mnist", "mnist-cnn", 60000, 690590, wanted=98.5, seeds=3, batch=48, epochs=2, rate=0.003, optimiser="adam", recipe={}, thin=THIN),
-    Task("cifar10", "vgg11-bn", 50000, 9231114, wanted=90.0, seeds=1, batch=32, epochs=13, rate=0.05, optimiser="sgd", thin=THIN,
+    Task("mnist", "mnist-cnn", 60000, 690590, wanted=98.5, seeds=3, batch=36, epochs=2, rate=0.003, optimiser="adam", recipe={}, thin=thin(32, 4)),
+    Task("cifar10", "vgg11-bn", 50000, 9231114, wanted=90.0, seeds=1, batch=32, epochs=13, rate=0.05, optimiser="sgd", thin=thin(16, 8),
          recipe={"data.crop_padding": 2, "data.crop_border": "reflected", "data.flip": True, "data.flip_alternate": True, "evaluate.tta": "flip-shift",
                  "optimiser.momentum": 0.9, "optimiser.nesterov": True, "optimiser.weight_decay": 5e-4, "train.label_smoothing": 0.1}),
 )
@@ -61,13 +66,13 @@ class Sides:
 
     def __init__(self, task, options, net, data):
         self.task, self.options, self.net, self.data = task, options, net, data
-        self.local = (PERIOD if options.quick else 3 * PERIOD, PERIOD)  # timed, and before them
+        self.periods = 1 if options.quick else 3  # of local steps that are timed, after one
         self.alike = (4, 2) if options.quick else (10, 4)
 
     def ours(self):
-        steps, warmup = self.local
+        steps, warmup = self.periods * self.task.period, self.task.period
         more = {"train.max_steps": warmup + steps, "data.test_samples": 10, "seed": 1} | self.task.thin | self.options.sets
-        carried = self.net.must_carry(self.task.parameters * steps // PERIOD)  # int8, at least
+        carried = self.net.must_carry(self.task.parameters * self.periods)  # int8, at least
         with carried, ripieno.training(self.task.settings(self.data, more), 2, self.net, self.options.cores) as done:
             return {"step_s": done.mean_step_seconds(warmup)}
 
@@ -78,7 +83,7 @@ class Sides:
         return {"step_s": run.mean_step_seconds(warmup)}
 
     def ddp(self, hook, kind):
-        steps, warmup = self.local if "--local-steps" in hook else self.alike
+        steps, warmup = (self.periods * PERIOD, PERIOD) if "--local-steps" in hook else self.alike
         command = ["--model", self.task.model, "--data", self.data, "--batch", self.task.batch, "--seed", 1, "--precision", ripieno.precision(),
                    "--optimiser", self.task.optimiser, "--steps", steps, "--warmup", warmup, *hook, *kind]
         result = ranks.python_ranks(DDP, command, 2, self.net, self.options.cores)
