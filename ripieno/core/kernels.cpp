@@ -185,6 +185,17 @@ void by_way_of_fp32(FloatSpan wide, FloatSpan narrow, Body body) {
   fail(ErrorKind::internal, what, " has no kernel from ", name(from.type), " to ", name(into.type));
 }
 
+/// The kernel for numbers that are all fp32, or all fp64.
+void of_one_type(const char* what, FloatSpan into, FloatSpan a, FloatSpan b, void (&fp32)(float*, const float*, const float*, std::size_t),
+                 void (&fp64)(double*, const double*, const double*, std::size_t)) {
+  require(into.count == a.count && into.count == b.count, what, " of ", a.count, " and ", b.count, " elements into ", into.count);
+  if (!into.data || !a.data || !b.data || into.count == 0) return;
+  if (a.type != into.type || b.type != into.type) unsupported(what, into, a.type == into.type ? b : a);
+  if (into.type == DType::fp32) return fp32(f32(into), f32(a), f32(b), into.count);
+  if (into.type == DType::fp64) return fp64(f64(into), f64(a), f64(b), into.count);
+  unsupported(what, into, a);
+}
+
 }  // namespace
 
 void add(FloatSpan into, FloatSpan from) {
@@ -218,29 +229,11 @@ void add_to_both(FloatSpan a, FloatSpan b) {
 }
 
 void subtract(FloatSpan into, FloatSpan a, FloatSpan b) {
-  require(into.count == a.count && into.count == b.count, "subtraction of ", b.count, " elements from ", a.count, " into ",
-          into.count);
-  if (!into.data || !a.data || !b.data || into.count == 0) return;
-  if (into.type == DType::fp32 && a.type == DType::fp32 && b.type == DType::fp32) {
-    HWY_DYNAMIC_DISPATCH(SubtractFp32)(f32(into), f32(a), f32(b), into.count);
-  } else if (into.type == DType::fp64 && a.type == DType::fp64 && b.type == DType::fp64) {
-    HWY_DYNAMIC_DISPATCH(SubtractFp64)(f64(into), f64(a), f64(b), into.count);
-  } else {
-    unsupported("subtraction", into, a.type == into.type ? b : a);
-  }
+  of_one_type("subtraction", into, a, b, HWY_DYNAMIC_DISPATCH(SubtractFp32), HWY_DYNAMIC_DISPATCH(SubtractFp64));
 }
 
 void carry_over(FloatSpan into, FloatSpan from, FloatSpan to) {
-  require(into.count == from.count && into.count == to.count, "carrying ", into.count, " elements over from ", from.count,
-          " to ", to.count);
-  if (!into.data || !from.data || !to.data || into.count == 0) return;
-  if (into.type == DType::fp32 && from.type == DType::fp32 && to.type == DType::fp32) {
-    HWY_DYNAMIC_DISPATCH(CarryOverFp32)(f32(into), f32(from), f32(to), into.count);
-  } else if (into.type == DType::fp64 && from.type == DType::fp64 && to.type == DType::fp64) {
-    HWY_DYNAMIC_DISPATCH(CarryOverFp64)(f64(into), f64(from), f64(to), into.count);
-  } else {
-    unsupported("carrying over", into, from.type == into.type ? to : from);
-  }
+  of_one_type("carrying over", into, from, to, HWY_DYNAMIC_DISPATCH(CarryOverFp32), HWY_DYNAMIC_DISPATCH(CarryOverFp64));
 }
 
 void convert(FloatSpan into, FloatSpan from) {

@@ -178,8 +178,7 @@ Tensor Winograd::forward_by_channels(const Tensor& input, const Tensor& weight, 
   const Tiling in_tiles = input_tiles(input_[0]), out_tiles = result_tiles(input_[0]);
   const Tensor x = Points(tile_, in_tiles).of(in_tiles);
   transform(x, in.const_data_ptr<float>(), in_tiles, tile_, WinogradMap::input);
-  const std::int64_t part = channels_a_part(weight_[1]);
-  over_channels(weight_[0], part, [&](std::int64_t first, std::int64_t count) {
+  over_channels(weight_[0], channels_a_part(weight_[1]), [&](std::int64_t first, std::int64_t count) {
     const Tiling some_weights = weight_tiles(count), some_results = out_tiles.some(static_cast<std::size_t>(count));
     const Tensor w = Points(tile_, some_weights).of(some_weights);
     Tensor y = Points(tile_, some_results).of(some_results);
