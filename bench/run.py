@@ -18,6 +18,7 @@ NAMES = ("all_reduce", "links", "step", "two_workers", "time_to_accuracy", "thin
 
 def main():
     parser = comparison.parser(__doc__)
+    parser.prog = "scripts/bench"
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(NAMES)}; without: all")
     parser.add_argument("--no-write", action="store_true", help="leave docs/performance.md as it is")
     arguments = parser.parse_args()
