@@ -101,6 +101,9 @@ class FailureTest(ProgramTest):
         for rank in (0, 1):
             with self.subTest(rank=rank):
                 launcher, workers = self.started({"run.trace": "true", "run.folder": f"runs/{rank}"})
+                # The epoch is told of by whichever rank ends it first.
+                (own,) = self.folder.glob(f"runs/{rank}/*/trace-0.json")
+                self.wait_until("rank 0 ends its epoch", lambda: "end of epoch 1" in own.read_text())
                 os.kill(workers[rank], signal.SIGKILL)
                 out, err = self.finish(launcher)
                 self.assertEqual(launcher.returncode, PEER, err)
