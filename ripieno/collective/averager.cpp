@@ -6,7 +6,6 @@
 #include "ripieno/collective/execute.h"
 #include "ripieno/collective/gathered.h"
 #include "ripieno/collective/powersgd.h"
-#include "ripieno/core/kernels.h"
 
 namespace ripieno {
 namespace {
@@ -21,12 +20,15 @@ class ScheduledAverager final : public Averager {
         slots_(std::move(slots)), type_(type) {}
 
   Task<> average(Group group, std::size_t slot, FloatSpan numbers, double weight) override {
+    return average_by_parts(group, slot, numbers, weight, nullptr);
+  }
+
+  Task<> average_by_parts(Group group, std::size_t slot, FloatSpan numbers, double weight, std::function<void(Range)> averaged) override {
     require(numbers.count == slots_.at(slot).elements && numbers.type == type_, "slot ", slot, " of ",
             slots_[slot].elements, " ", name(type_), " is averaged with ", numbers.count, " ", name(numbers.type));
-    scale(numbers, weight);
     const std::uint32_t channel = first_channel_ + static_cast<std::uint32_t>(slot);
     const int urgency = last_first_ ? static_cast<int>(slot) + 1 : 0;
-    const ExecuteOptions options{wire_, Purpose::exchange, channel, segment_bytes_, urgency};
+    const ExecuteOptions options{wire_, Purpose::exchange, channel, segment_bytes_, urgency, weight, std::move(averaged)};
     co_await all_reduce(route_of(slot), group, numbers, options);
   }
 
@@ -57,6 +59,11 @@ class ScheduledAverager final : public Averager {
 };
 
 }  // namespace
+
+Task<> Averager::average_by_parts(Group group, std::size_t slot, FloatSpan numbers, double weight, std::function<void(Range)> averaged) {
+  co_await average(group, slot, numbers, weight);
+  if (averaged) averaged({0, numbers.count});
+}
 
 std::unique_ptr<Averager> make_averager(const AveragerOptions& options, std::vector<Slot> slots, DType type) {
   require(type == DType::fp32 || type == DType::fp64, "numbers are averaged in fp32 or fp64, not in ", name(type));

@@ -8,6 +8,7 @@
 //   PowerSGD   two averages of small factors along the route (powersgd.h)
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -51,6 +52,10 @@ class Averager {
   /// up to 1 for an average. Slots may be in flight at the same time, each once. What members of earlier calls
   /// have kept as residuals is lost where they are no longer in the group.
   virtual Task<> average(Group group, std::size_t slot, FloatSpan numbers, double weight) = 0;
+
+  /// average() that tells of each part of the slot as soon as it is averaged and not looked at any more: with wire formats of its
+  /// segments, in any order; else of the whole.
+  virtual Task<> average_by_parts(Group group, std::size_t slot, FloatSpan numbers, double weight, std::function<void(Range)> averaged);
 
   /// Payload bytes that `rank` sends in one average() of a slot, in closed form; nothing where that depends on the numbers.
   virtual std::optional<std::uint64_t> bytes_sent(int rank, World world, std::size_t slot) const = 0;

@@ -109,19 +109,25 @@ std::vector<Range> segments(std::size_t elements, DType type, std::size_t segmen
 
 namespace {
 
-/// By the route's steps.
+/// One part of a buffer, by the route's steps.
+Task<> run_part(const Route* route, Group group, FloatSpan data, Range range, Message message, ExecuteOptions options) {
+  const FloatSpan part = data.slice(range.begin, range.end);
+  if (options.weight != 1) scale(part, options.weight);
+  if (route->at_once) {
+    co_await run_at_once(route, group, part, message);
+  } else {
+    co_await run_steps(route, group, part, message, 0, route->steps(group.world()));
+  }
+  if (options.done) options.done(range);
+}
+
+/// All parts side by side.
 Task<> run_route(const Route* route, Group group, FloatSpan data, ExecuteOptions options) {
-  const int steps = route->steps(group.world());
   std::vector<Task<>> parts;
   for (const Range range : segments(data.count, data.type, options.segment_bytes)) {
     const auto id = options.channel * max_segments + static_cast<std::uint32_t>(parts.size());
     const Message message{{options.purpose, id}, route->name, options.wire, 0, options.urgency};
-    const FloatSpan part = data.slice(range.begin, range.end);
-    if (route->at_once) {
-      parts.push_back(run_at_once(route, group, part, message));
-    } else {
-      parts.push_back(run_steps(route, group, part, message, 0, steps));
-    }
+    parts.push_back(run_part(route, group, data, range, message, options));
   }
   if (parts.size() == 1) {
     co_await std::move(parts.front());
@@ -134,13 +140,16 @@ Task<> run_route(const Route* route, Group group, FloatSpan data, ExecuteOptions
 }
 
 /// Every part of a buffer after the other, by what the endpoint has of its own.
-Task<> run_engine(Endpoint* endpoint, FloatSpan data, Message message, std::size_t segment_bytes) {
-  const std::vector<Range> parts = segments(data.count, data.type, segment_bytes);
+Task<> run_engine(Endpoint* endpoint, FloatSpan data, Message message, ExecuteOptions options) {
+  const std::vector<Range> parts = segments(data.count, data.type, options.segment_bytes);
   for (std::uint32_t i = 0; i < parts.size(); ++i) {
+    const FloatSpan part = data.slice(parts[i].begin, parts[i].end);
     Message one = message;
     one.channel.id += i;
-    one.count = parts[i].size();
-    co_await endpoint->all_reduce(one, data.slice(parts[i].begin, parts[i].end));
+    one.count = part.count;
+    if (options.weight != 1) scale(part, options.weight);
+    co_await endpoint->all_reduce(one, part);
+    if (options.done) options.done(parts[i]);
   }
 }
 
@@ -149,10 +158,10 @@ Task<> run_engine(Endpoint* endpoint, FloatSpan data, Message message, std::size
 Task<> all_reduce(const Route& route, Group group, FloatSpan data, ExecuteOptions options) {
   const Message whole{{options.purpose, options.channel * max_segments}, route.name, options.wire, data.count};
   if (route.engine && group.is_everyone() && group.endpoint().has_all_reduce(whole)) {
-    if (options.segment_bytes == 0) return group.endpoint().all_reduce(whole, data);
-    return run_engine(&group.endpoint(), data, whole, options.segment_bytes);
+    if (options.segment_bytes == 0 && options.weight == 1 && !options.done) return group.endpoint().all_reduce(whole, data);
+    return run_engine(&group.endpoint(), data, whole, std::move(options));
   }
-  return run_route(&route, group, data, options);
+  return run_route(&route, group, data, std::move(options));
 }
 
 Task<> broadcast(Group group, FloatSpan data, ExecuteOptions options) {

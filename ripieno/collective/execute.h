@@ -10,6 +10,8 @@
 // to the wire's type like all others: every rank adds the same numbers in the same order.
 #pragma once
 
+#include <functional>
+
 #include "ripieno/collective/group.h"
 #include "ripieno/collective/schedule.h"
 
@@ -23,6 +25,11 @@ struct ExecuteOptions {
   /// side, so that one part's sending hides another's adding. 0: never cut.
   std::size_t segment_bytes = 0;
   int urgency = 0;  ///< see Message
+  /// Of all_reduce(): each part's numbers are taken times `weight` right before they go out, so that the first is on its way while
+  /// the others wait for that; and `done`, if there is one, is told of each part of the buffer once it holds the sum and this
+  /// call will not look at it again.
+  double weight = 1;
+  std::function<void(Range)> done = {};
 };
 
 /// The most parts that a buffer is cut into.
@@ -31,7 +38,7 @@ inline constexpr std::uint32_t max_segments = 64;
 /// The parts that a buffer of so many elements is cut into.
 std::vector<Range> segments(std::size_t elements, DType type, std::size_t segment_bytes);
 
-/// Every member calls it with as many numbers; all end with the sum.
+/// Every member calls it with as many numbers; all end with the sum of all members' weight * numbers.
 Task<> all_reduce(const Route& route, Group group, FloatSpan data, ExecuteOptions options);
 
 /// Sends `numbers` converted to message.type. `peer` is the endpoint's.

@@ -19,6 +19,7 @@ class Lookahead : public Optimiser {
   Lookahead(std::unique_ptr<Optimiser> inner, const OptimiserOptions& options, std::size_t elements, DType type);
   void begin_step() override;
   void update(std::size_t offset, FloatSpan weights, FloatSpan gradients, double learning_rate) override;
+  bool by_matrices() const override { return inner_->by_matrices(); }
   /// The inner optimiser's, then "lookahead.step" and "lookahead.slow".
   void visit(StateVisitor& visitor) override;
 

@@ -29,6 +29,7 @@ class Muon : public Optimiser {
   Muon(const OptimiserOptions& options, std::size_t elements, DType type);
   void begin_step() override { state_.begin_step(); }
   void update(std::size_t offset, FloatSpan weights, FloatSpan gradients, double learning_rate) override;
+  bool by_matrices() const override { return true; }
   void visit(StateVisitor& visitor) override { state_.visit(visitor); }
 
  private:

@@ -24,10 +24,13 @@ class Optimiser {
   virtual void begin_step() = 0;
 
   /// Updates weights[i] from gradients[i] for the part of the flat parameters that starts at element `offset` of the
-  /// whole; the gradients are not changed. Any partition of the whole gives the same bits (muon: into whole matrices).
+  /// whole; the gradients are not changed. Any partition of the whole (by_matrices(): into whole matrices) gives the same bits.
   /// Spans without data (simulation) are checked and left. Throws Error(internal) on a part outside the whole, on spans of unlike size or
   /// type, and before the first begin_step().
   virtual void update(std::size_t offset, FloatSpan weights, FloatSpan gradients, double learning_rate) = 0;
+
+  /// Whether a part that is updated must hold each matrix as a whole or not at all.
+  virtual bool by_matrices() const { return false; }
 
   /// Shows "optimiser.step" (steps begun) and, at their full size even before the first step, the flat state: for sgd
   /// with momentum and muon "optimiser.momentum", for adam and adamw "optimiser.mean" and "optimiser.square" (by_group.h

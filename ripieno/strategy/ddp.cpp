@@ -133,15 +133,14 @@ class Ddp final : public Strategy {
       const Duration start = place_.group.runtime().now();
       co_await flights_[bucket]->landed();
       was_waited_for(start);
-      step_on(bucket, rate);
+      step_on(layout_.buckets[bucket], rate);
     }
     in_the_air_.clear();
   }
 
-  void step_on(std::size_t bucket, double rate) {
+  void step_on(Range range, double rate) {
     const StageTimer timer(place_.recorder, place_.group.runtime(), Stage::optimise);
     Learner& learner = place_.learner;
-    const Range range = layout_.buckets[bucket];
     optimiser_->update(range.begin, learner.parameters().slice(range.begin, range.end),
                        learner.gradients().slice(range.begin, range.end), rate);
   }
@@ -200,11 +199,18 @@ class Ddp final : public Strategy {
     const Duration start = runtime.now();
     air_.start(start);
     const double loss_scale = learner.loss_scale() ? learner.loss_scale()->value() : 1;
-    co_await averager_->average(place_.group, bucket, gradient, size.share() / loss_scale);
+    const double weight = size.share() / loss_scale;
+    const bool steps_on_parts = plan_.exchange.forward && !optimiser_->by_matrices();
+    const std::function<void(Range)> step_on_part = [&](Range part) { step_on({range.begin + part.begin, range.begin + part.end}, rate); };
+    if (steps_on_parts) {
+      co_await averager_->average_by_parts(place_.group, bucket, gradient, weight, step_on_part);  // 4'
+    } else {
+      co_await averager_->average(place_.group, bucket, gradient, weight);
+    }
     air_.end(runtime.now());
     place_.recorder.span({"exchange", bucket, start, runtime.now()});
     if (!plan_.exchange.forward) co_return;
-    step_on(bucket, rate);  // 4'
+    if (!steps_on_parts) step_on(range, rate);
     learner.gates().open(bucket);
   }
 

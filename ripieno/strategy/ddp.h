@@ -7,8 +7,8 @@
 //    bucket by bucket in the first three steps and which then stays: of those that are ready there, the first that became so.
 //    A rank whose bucket is not ready yet waits with it.
 // 4. After the pass, every rank's optimiser steps on each bucket as soon as it is averaged; under a loss scale, when all are.
-// 4'. With `forward`: each bucket is stepped on as soon as it is averaged, and its gate opens. The next forward pass begins at
-//    once and waits at the gates of the layers that are not there yet. Rank 0's order is then: of those that are ready, the
+// 4'. With `forward`: each bucket is stepped on part by part, as soon as it is averaged; with the last its gate opens. The next forward
+//    pass begins at once and waits at the gates of the layers that are not there yet. Rank 0's order is then: of those that are ready, the
 //    bucket that the next forward pass needs first; and of those that are in flight, its messages go first (Message::urgency).
 //
 // Bytes: as synchronous SGD; the order's are of Purpose::control.

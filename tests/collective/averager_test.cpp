@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 
 #include "ripieno/collective/slot_memory.h"
@@ -80,6 +81,36 @@ TEST(Averager, AllRanksHoldTheSameBitsAndBookTheClosedForm) {
           EXPECT_EQ(averagers.cluster.ledger(rank).total(), averagers.cluster.ledger(rank).total(Purpose::exchange));
         }
       }
+    }
+  });
+}
+
+TEST(Averager, TellsOfEveryPartOnceWhenItHasItsLastBits) {
+  for_each_pair([](const CodecInfo& codec, const Route& route) {
+    SCOPED_TRACE(text(codec.name, " on ", route.name));
+    const int ranks = 4;
+    AveragerOptions options = options_of(codec, route);
+    options.segment_bytes = 1024;
+    const World world = worlds(route, ranks).front();
+    Averagers whole(world, slots(), options), by_parts(world, slots(), options);
+    std::vector<Numbers> expected = whole.inputs(0), numbers = expected;
+    whole.average(expected);
+    std::vector<int> parts(ranks);
+    by_parts.cluster.run([&](Group group) {
+      const int rank = group.rank();
+      std::vector<double>& own = numbers[rank][0];
+      const auto averaged = [&, rank](Range part) {
+        ++parts[rank];
+        for (std::size_t i = part.begin; i < part.end; ++i) {
+          EXPECT_EQ(std::bit_cast<std::uint64_t>(own[i]), std::bit_cast<std::uint64_t>(expected[rank][0][i])) << "element " << i;
+          own[i] = NAN;  // nobody looks at it any more
+        }
+      };
+      return by_parts.of[rank]->average_by_parts(group.on_nodes(world.per_node), 0, FloatSpan(own), weight_of(rank, ranks), averaged);
+    });
+    for (int rank = 0; rank < ranks; ++rank) {
+      for (const double one : numbers[rank][0]) EXPECT_TRUE(std::isnan(one)) << "rank " << rank;
+      EXPECT_EQ(parts[rank], codec.kind == CodecKind::wire ? 8 : 1) << "rank " << rank;
     }
   });
 }

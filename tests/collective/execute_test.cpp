@@ -141,6 +141,29 @@ TEST(AllReduce, SegmentsGiveTheSameSum) {
   }
 }
 
+TEST(AllReduce, EveryPartIsWeightedAndToldOfOnceWhenItHoldsTheSum) {
+  for (const Route& route : routes()) {
+    for (const std::size_t segment_bytes : {0, 1024}) {
+      VirtualCluster cluster(5);
+      auto values = inputs(5, 4099);
+      std::vector<float> sum(4099);
+      for (const auto& one : values) {
+        for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += one[i] / 2;
+      }
+      std::vector<std::vector<int>> told(5, std::vector<int>(4099));
+      cluster.run([&](Group group) {
+        ExecuteOptions options{.segment_bytes = segment_bytes, .weight = 0.5};
+        options.done = [&, rank = group.rank()](Range part) {
+          for (std::size_t i = part.begin; i < part.end; ++i) told[rank][i] += values[rank][i] == sum[i] ? 1 : 1000;
+        };
+        return all_reduce(route, group, FloatSpan(values[group.rank()]), options);
+      });
+      for (const auto& one : values) EXPECT_EQ(one, sum) << route.name;
+      for (const auto& one : told) EXPECT_EQ(one, std::vector<int>(4099, 1)) << route.name;
+    }
+  }
+}
+
 void same_bits(const Route& route, World world, DType wire) {
   VirtualCluster cluster(world.ranks);
   std::vector<std::vector<float>> values(world.ranks, std::vector<float>(997));
