@@ -72,6 +72,18 @@ class Table(unittest.TestCase):
             self.assertNotIn("another machine", page.read_text())
             self.assertEqual(len(page.read_text().splitlines()), len(text.splitlines()))
 
+    def test_some_rows_of_a_section(self):
+        with tempfile.TemporaryDirectory() as folder:
+            page = Path(folder) / "performance.md"
+            row = table.Row("step", "x", "raw", ratio([2.0] * 5, [1.0] * 5), "ms", 5, where="another machine, a day")
+            table.write(page, [row, row._replace(what="y"), row._replace(comparison="links")])
+            table.write(page, [row._replace(where=""), row._replace(comparison="step, bf16")], some=True)
+            step, bf16, links = page.read_text().split("\n### ")[1:]
+            self.assertTrue(step.startswith(f"step\nanother machine, a day; {machine.name()}, "), step)
+            self.assertTrue(bf16.startswith("step, bf16\n") and links.startswith("links\n"), page.read_text())
+            table.write(page, [row._replace(where=""), row._replace(what="y", where="")], some=True)
+            self.assertNotIn("another machine", page.read_text().split("\n### ")[1])
+
     def test_a_bound_is_met_from_below(self):
         row = table.Row("x", "y", "bound", ratio([1.0] * 5, [1.0] * 5), "ms", 5, 1.05, below=True)
         self.assertEqual(row.met, "yes")

@@ -76,6 +76,7 @@ def section(name, rows, old=""):
         lines = [line for line in old.split("\n") if line.startswith("| ")][1:]
     new, measured = [markdown(row.cells()[1:]) for row in rows], {row.what for row in rows}
     replaced = [i for i, line in enumerate(lines) if line.split(" | ")[0].removeprefix("| ") in measured]
+    where = where if len(replaced) < len(lines) else []
     at = replaced[0] if replaced else len(lines)
     lines = lines[:at] + new + [line for i, line in enumerate(lines) if i >= at and i not in replaced]
     where += [each for row in rows for each in (row.where or f"{machine.name()}, {machine.date()}").split("; ")]
@@ -93,7 +94,9 @@ def write(path: Path, rows, some=False):
     sections = {text.split("\n", 1)[0]: SECTION + text.strip() + "\n" for text in ("\n" + old).split("\n" + SECTION)[1:]}
     for name in dict.fromkeys(row.comparison for row in rows):
         sections[name] = section(name, [row for row in rows if row.comparison == name], sections.get(name, "") if some else "")
-    path.write_text(before + MARKERS[0] + "\n" + "\n".join(sections.values()) + MARKERS[1] + after)
+    comparisons = [name.split(",")[0] for name in sections]  # a comparison's sections stay together
+    ordered = sorted(sections, key=lambda name: comparisons.index(name.split(",")[0]))
+    path.write_text(before + MARKERS[0] + "\n" + "\n".join(sections[name] for name in ordered) + MARKERS[1] + after)
 
 
 PAGE = f"""# Performance
