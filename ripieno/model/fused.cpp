@@ -42,8 +42,6 @@ Images images_of(torch::IntArrayRef sizes) {
   return {size(0), size(2), size(3), size(1)};
 }
 
-bool is_same_memory(const Tensor& a, const Tensor& b) { return a.const_data_ptr() == b.const_data_ptr(); }
-
 bool is_shared(const Tensor& tensor) { return tensor.use_count() > 1 || tensor.storage().use_count() > 1; }
 
 /// The gradient before a ReLU whose result is `y`; in place where nobody else sees it.
@@ -121,7 +119,7 @@ struct ConvolutionLayer : torch::autograd::Function<ConvolutionLayer> {
     }
     const Tensor bias = form[3] ? context->saved_data["bias"].toTensor() : Tensor();
     const ConvolutionGradients places{place_for_gradient(weight), form[3] ? place_for_gradient(bias) : Tensor(), [&] {
-      if (!is_same_memory(read, weight)) gradient_written(weight);  // else the input's gradient is still computed with it
+      gradient_written(weight);
       if (bias.defined()) gradient_written(bias);
     }};
     const Convolution convolution{input.sizes().vec(), weight.sizes().vec(), form[0], form[1], input.scalar_type()};
@@ -251,7 +249,7 @@ struct Linear : torch::autograd::Function<Linear> {
       weight_place.copy_(at::mm(gradient.t(), input));
       bias_place.copy_(at::sum(gradient, 0));
     }
-    if (!is_same_memory(used, weight)) gradient_written(weight);
+    gradient_written(weight);
     gradient_written(bias);
     const Tensor input_gradient = context->needs_input_grad(0) ? at::mm(gradient, used) : Tensor();
     return {input_gradient, weight_place, bias_place, Tensor()};

@@ -12,8 +12,8 @@ class GradientPlaces {
   /// Memory of the parameter's type, shape and strides, whose whole is going to be written, and that nobody else is given
   /// in this pass; undefined where there is none. `parameter` is known by its address.
   virtual torch::Tensor take(const torch::Tensor& parameter) = 0;
-  /// The gradient stands in the place that was taken for it, and the operation looks neither at it nor at the parameter again,
-  /// though it has not ended yet: both may change from now on.
+  /// The gradient stands in the place that was taken for it, and may change from now on. The operation has not ended yet, and may
+  /// still read the parameter.
   virtual void written(const torch::Tensor& parameter) = 0;
 };
 

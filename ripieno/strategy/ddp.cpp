@@ -112,7 +112,7 @@ class Ddp final : public Strategy {
       }
       progress->started[bucket] = true;
       if (plan_.exchange.forward) learner.gates().close(bucket);
-      flights_[bucket].emplace(place_.group.runtime(), fly(bucket, pass->size(), rate));
+      flights_[bucket].emplace(place_.group.runtime(), fly(bucket, pass, rate));
       in_the_air_.push_back(bucket);
     }
     const PassResult result = co_await pass->finish();
@@ -179,10 +179,10 @@ class Ddp final : public Strategy {
   }
 
   /// One bucket, from its readiness until it is averaged (and, with `forward`, stepped on).
-  Task<> fly(std::size_t bucket, BatchSize size, double rate) {
+  Task<> fly(std::size_t bucket, std::shared_ptr<Pass> pass, double rate) {
     std::exception_ptr error;
     try {
-      co_await average_and_step(bucket, size, rate);
+      co_await average_and_step(bucket, pass, rate);
     } catch (...) {
       error = std::current_exception();
     }
@@ -191,7 +191,7 @@ class Ddp final : public Strategy {
     std::rethrow_exception(error);
   }
 
-  Task<> average_and_step(std::size_t bucket, BatchSize size, double rate) {
+  Task<> average_and_step(std::size_t bucket, std::shared_ptr<Pass> pass, double rate) {
     Learner& learner = place_.learner;
     Runtime& runtime = place_.group.runtime();
     const Range range = layout_.buckets[bucket];
@@ -199,18 +199,25 @@ class Ddp final : public Strategy {
     const Duration start = runtime.now();
     air_.start(start);
     const double loss_scale = learner.loss_scale() ? learner.loss_scale()->value() : 1;
-    const double weight = size.share() / loss_scale;
+    const double weight = pass->size().share() / loss_scale;
     const bool steps_on_parts = plan_.exchange.forward && !optimiser_->by_matrices();
-    const std::function<void(Range)> step_on_part = [&](Range part) { step_on({range.begin + part.begin, range.begin + part.end}, rate); };
+    std::vector<Range> averaged;  // and not stepped on: backward still needs the parameters for the gradient by a layer's input
+    const std::function<void(Range)> take_part = [&](Range part) {
+      averaged.push_back({range.begin + part.begin, range.begin + part.end});
+      if (pass->reads(bucket)) return;
+      for (const Range& each : std::exchange(averaged, {})) step_on(each, rate);
+    };
     if (steps_on_parts) {
-      co_await averager_->average_by_parts(place_.group, bucket, gradient, weight, step_on_part);  // 4'
+      co_await averager_->average_by_parts(place_.group, bucket, gradient, weight, take_part);  // 4'
     } else {
       co_await averager_->average(place_.group, bucket, gradient, weight);
     }
     air_.end(runtime.now());
     place_.recorder.span({"exchange", bucket, start, runtime.now()});
     if (!plan_.exchange.forward) co_return;
-    if (!steps_on_parts) step_on(range, rate);
+    if (!steps_on_parts) averaged = {range};
+    co_await pass->released(bucket);
+    for (const Range& each : averaged) step_on(each, rate);
     learner.gates().open(bucket);
   }
 

@@ -61,6 +61,10 @@ class Pass {
   virtual ~Pass() = default;
   /// The next bucket whose gradient is complete (an index into Layout::buckets), each exactly once; nothing at the end.
   virtual Task<std::optional<std::size_t>> next_bucket() = 0;
+  /// Whether the pass may still read the parameters of a bucket that was announced.
+  virtual bool reads(std::size_t) const { return false; }
+  /// Waits until it does not; throws if it fails before.
+  virtual Task<> released(std::size_t) { co_return; }
   /// Valid once a bucket has been announced.
   virtual BatchSize size() const = 0;
   /// Waits for the end of the pass. The gradients are then the mean over this worker's samples, times the loss scale.

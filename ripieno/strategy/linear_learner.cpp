@@ -4,6 +4,7 @@
 #include <asio/co_spawn.hpp>
 #include <asio/detached.hpp>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "ripieno/core/async.h"
@@ -25,8 +26,9 @@ std::vector<std::uint8_t> labels(std::uint32_t samples) {
 
 /// What a pass and the coroutine that computes it share.
 struct LinearLearner::Shared {
-  explicit Shared(Runtime& runtime) : ready(runtime), done(runtime) {}
+  Shared(Runtime& runtime, std::size_t buckets) : ready(runtime), released(buckets, Event(runtime)), done(runtime) {}
   Queue<std::optional<std::size_t>> ready;
+  std::vector<Event> released;
   Event done;
   PassResult result;
 };
@@ -35,6 +37,8 @@ class LinearLearner::LinearPass final : public Pass {
  public:
   explicit LinearPass(std::shared_ptr<Shared> shared) : shared_(std::move(shared)) {}
   Task<std::optional<std::size_t>> next_bucket() override { return shared_->ready.pop(); }
+  bool reads(std::size_t bucket) const override { return !shared_->released[bucket].is_set(); }
+  Task<> released(std::size_t bucket) override { return shared_->released[bucket].wait(); }
   BatchSize size() const override { return shared_->result; }
   Task<PassResult> finish() override {
     co_await shared_->done.wait();
@@ -89,7 +93,7 @@ double LinearLearner::error(const std::vector<double>& x, double y) const {
 }
 
 Task<std::unique_ptr<Pass>> LinearLearner::begin(BatchId id) {
-  const auto shared = std::make_shared<Shared>(runtime_);
+  const auto shared = std::make_shared<Shared>(runtime_, layout_.buckets.size());
   asio::co_spawn(runtime_.context(), compute_pass(id, shared), asio::detached);
   co_return std::make_unique<LinearPass>(shared);
 }
@@ -107,8 +111,22 @@ Task<Evaluation> LinearLearner::evaluate(int part, int parts) {
   co_return sums;
 }
 
-/// A third of the time goes into the forward pass, from the first parameters to the last, the rest into the backward pass.
 Task<> LinearLearner::compute_pass(BatchId id, std::shared_ptr<Shared> shared) {
+  std::exception_ptr error;
+  try {
+    co_await compute(id, shared);
+  } catch (...) {
+    error = std::current_exception();
+  }
+  shared->ready.push(std::nullopt);
+  const auto end = [error](Event& event) { error ? event.fail(error) : event.set(); };
+  for (Event& released : shared->released) end(released);
+  end(shared->done);
+}
+
+/// A third of the time goes into the forward pass, from the first parameters to the last, the rest into the backward pass. What
+/// belongs to a bucket is read until the next one is ready.
+Task<> LinearLearner::compute(BatchId id, std::shared_ptr<Shared> shared) {
   const SampleBatch batch = sampler_.batch(id.epoch, id.step);
   PassResult& result = shared->result;
   result.samples = static_cast<std::uint32_t>(batch.indices.size());
@@ -134,15 +152,23 @@ Task<> LinearLearner::compute_pass(BatchId id, std::shared_ptr<Shared> shared) {
       if (std::abs(gradient) > largest_number) gradient = std::numeric_limits<double>::infinity();
     }
   }
+  const std::vector<double> read = weights_;
+  const auto release = [&](std::size_t bucket) {
+    const Range range = layout_.buckets[bucket];
+    const bool same = std::memcmp(&weights_[range.begin], &read[range.begin], range.size() * sizeof(double)) == 0;
+    require(same, "parameters of bucket ", bucket, " changed while a pass read them");
+    shared->released[bucket].set();
+  };
   Duration left = cost - cost / 3 / buckets * buckets;
   for (std::int64_t bucket = 0; bucket < buckets; ++bucket) {
     const Duration part = left / (buckets - bucket);
     left -= part;
     co_await runtime_.sleep(part);
+    if (bucket > 0) release(static_cast<std::size_t>(bucket - 1));
     shared->ready.push(static_cast<std::size_t>(bucket));
   }
-  shared->ready.push(std::nullopt);
-  shared->done.set();
+  co_await runtime_.sleep(Duration{0});
+  release(layout_.buckets.size() - 1);
 }
 
 }  // namespace ripieno

@@ -57,6 +57,7 @@ class LinearLearner final : public Learner {
   class LinearPass;
 
   Task<> compute_pass(BatchId id, std::shared_ptr<Shared> shared);
+  Task<> compute(BatchId id, std::shared_ptr<Shared> shared);
   /// The sample's value as the weights have it, less what it is.
   double error(const std::vector<double>& x, double y) const;
 

@@ -10,22 +10,34 @@ namespace ripieno {
 
 /// What the autograd hooks share with the model: they may outlive it.
 struct FlatModel::Watch {
+  /// What is still to come of each bucket's tensors.
+  struct Tally {
+    std::vector<std::size_t> left;
+    std::vector<bool> seen;  // of each tensor
+
+    /// Whether this was the bucket's last.
+    bool completes(std::size_t tensor, std::size_t bucket) {
+      if (seen[tensor]) return false;
+      seen[tensor] = true;
+      return --left[bucket] == 0;
+    }
+  };
   FlatModel* model;
-  std::vector<std::size_t> left;  // tensors of each bucket whose gradient is still to come
-  std::vector<bool> seen;         // of each tensor
+  Tally gradients, uses;
   std::vector<c10::intrusive_ptr<torch::autograd::Node>> accumulators;  // kept alive: a parameter holds its own weakly
 
-  void ready(std::size_t tensor) {
+  /// What computed a tensor's gradient has ended.
+  void accumulated(std::size_t tensor) {
     if (!model) return;
     if (model->renewing_) model->accumulated(tensor);
-    count(tensor);
+    written(tensor);
+    const std::size_t bucket = model->bucket_of_[tensor];
+    if (model->on_released && uses.completes(tensor, bucket)) model->on_released(bucket);
   }
 
-  void count(std::size_t tensor) {
-    if (!model->on_ready || seen[tensor]) return;
-    seen[tensor] = true;
+  void written(std::size_t tensor) {
     const std::size_t bucket = model->bucket_of_[tensor];
-    if (--left[bucket] > 0) return;
+    if (!model->on_ready || !gradients.completes(tensor, bucket)) return;
     model->collect_gradients(bucket);
     model->on_ready(bucket);
   }
@@ -167,13 +179,14 @@ FlatModel::FlatModel(std::shared_ptr<torch::nn::Module> module, FlatOptions opti
   host_ = device_;
   if (!kind->device().is_cpu()) lie_on_host_too(options.memory);
 
-  watch_ = std::make_shared<Watch>(Watch{this, tensors_in_, std::vector<bool>(trained_.size()), {}});
+  watch_ = std::make_shared<Watch>(Watch{this, {}, {}, {}});
+  watch_anew();
   for (std::size_t i = 0; i < trained_.size(); ++i) {
     auto accumulator = torch::autograd::impl::grad_accumulator(trained_[i]);
     std::weak_ptr<Watch> watch = watch_;  // the hook lives in the accumulator, which the watch keeps alive
     accumulator->add_post_hook(std::make_unique<torch::autograd::utils::LambdaPostHook>(
         [watch, i](const torch::autograd::variable_list& outputs, const torch::autograd::variable_list&) {
-          if (const auto alive = watch.lock()) alive->ready(i);
+          if (const auto alive = watch.lock()) alive->accumulated(i);
           return outputs;
         }));
     watch_->accumulators.push_back(std::move(accumulator));
@@ -246,10 +259,10 @@ void FlatModel::renew_gradients(const torch::Tensor& loss) {
 }
 
 void FlatModel::watch_anew() {
-  watch_->left = tensors_in_;
-  watch_->seen.assign(trained_.size(), false);
+  Watch::Tally tally{tensors_in_, std::vector<bool>(trained_.size())};
+  for (std::size_t i = 0; i < first_layer_ && !trained_[i].requires_grad(); ++i) --tally.left[bucket_of_[i]];
+  watch_->gradients = watch_->uses = std::move(tally);
   crossed_.assign(layout_.buckets.size(), false);
-  for (std::size_t i = 0; i < first_layer_ && !trained_[i].requires_grad(); ++i) --watch_->left[bucket_of_[i]];
 }
 
 void FlatModel::train_first_layer(bool on) {
@@ -280,7 +293,7 @@ void FlatModel::written(const torch::Tensor& parameter) {
   const auto i = renewing_ && on_ready ? index_of(parameter) : std::nullopt;
   if (!i || !taken_[*i] || uses_[*i] != 1) return;
   early_[*i] = true;
-  watch_->count(*i);
+  watch_->written(*i);
 }
 
 void FlatModel::collect_gradients() {

@@ -67,8 +67,11 @@ class FlatModel : public GradientPlaces {
   void renew_gradients(const torch::Tensor& loss = {});
   torch::Tensor take(const torch::Tensor& parameter) override;
   void written(const torch::Tensor& parameter) override;
-  /// Called, on the thread that runs backward(), once all gradients of a bucket stand in the flat memory.
+  /// Called, on the thread that runs backward(), once all gradients of a bucket stand in the flat memory. Its parameters may still
+  /// be read.
   std::function<void(std::size_t bucket)> on_ready;
+  /// The same, once backward() does not read a bucket's parameters any more.
+  std::function<void(std::size_t bucket)> on_released;
   /// Brings gradients to the host, and back those that the user's code has detached from the flat memory (zero_grad() sets them to
   /// none).
   void collect_gradients();

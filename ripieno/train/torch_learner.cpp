@@ -76,8 +76,9 @@ struct TorchLearner::State {
   }
 
   /// Forward and backward over one batch, on the compute thread. `result`'s sizes are set before `announce` is first called
-  /// with a ready bucket.
-  void compute(BatchId id, PassResult& result, PassTimes& times, const std::function<void(std::size_t)>& announce) {
+  /// with a ready bucket, and `release` with one whose parameters are not read any more.
+  void compute(BatchId id, PassResult& result, PassTimes& times, const std::function<void(std::size_t)>& announce,
+               const std::function<void(std::size_t)>& release) {
     prepare_thread();
     auto start = Clock::now();
     Batch batch = prefetch ? prefetch->take(id) : train.load(id.epoch, id.step);
@@ -129,14 +130,17 @@ struct TorchLearner::State {
       start = Clock::now();
       span_start = runtime.now();
       if (part == 0) flat->renew_gradients(parts == 1 ? loss : torch::Tensor());  // after the gates: until then they belong to the last step
-      if (part + 1 == parts) flat->on_ready = announce;
+      if (part + 1 == parts) {
+        flat->on_ready = announce;
+        flat->on_released = release;
+      }
       const LendGradientPlaces lend(*flat);
       (weight * loss_factor == 1 ? loss : loss * (weight * loss_factor)).backward();
       times.backward += since(start);
       times.spans.push_back({"backward", id.step, span_start, runtime.now()});
     }
     times.forward -= times.waited;
-    flat->on_ready = nullptr;
+    flat->on_ready = flat->on_released = nullptr;
     start = Clock::now();
     flat->collect_gradients();
     flat->buffers_to_host();
@@ -217,6 +221,8 @@ class TorchLearner::TorchPass final : public Pass {
   }
 
   Task<std::optional<std::size_t>> next_bucket() override { return shared_->ready.pop(); }
+  bool reads(std::size_t bucket) const override { return !shared_->released[bucket].is_set(); }
+  Task<> released(std::size_t bucket) override { return shared_->released[bucket].wait(); }
 
   Task<PassResult> finish() override {
     co_await shared_->done.wait();
@@ -235,7 +241,7 @@ class TorchLearner::TorchPass final : public Pass {
   struct Shared {
     Shared(std::shared_ptr<State> state, BatchId batch)
         : state(std::move(state)), batch(batch), ready(this->state->runtime), done(this->state->runtime),
-          announced(this->state->flat->layout().buckets.size()) {}
+          announced(this->state->flat->layout().buckets.size()), released(announced.size(), Event(this->state->runtime)) {}
 
     void announce(std::size_t bucket) {
       if (announced[bucket]) return;
@@ -248,6 +254,7 @@ class TorchLearner::TorchPass final : public Pass {
     Queue<std::optional<std::size_t>> ready;
     Event done;
     std::vector<bool> announced;
+    std::vector<Event> released;
     PassTimes times;
     PassResult result;
   };
@@ -265,11 +272,9 @@ class TorchLearner::TorchPass final : public Pass {
       error = std::current_exception();
     }
     shared->ready.push(std::nullopt);
-    if (error) {
-      shared->done.fail(error);
-    } else {
-      shared->done.set();
-    }
+    const auto end = [error](Event& event) { error ? event.fail(error) : event.set(); };
+    for (Event& released : shared->released) end(released);
+    end(shared->done);
   }
 
   static Task<> compute_on_thread(std::shared_ptr<Shared> shared) {
@@ -277,7 +282,10 @@ class TorchLearner::TorchPass final : public Pass {
       const auto announce = [shared](std::size_t bucket) {
         asio::post(shared->state->runtime.context(), [shared, bucket] { shared->announce(bucket); });
       };
-      shared->state->compute(shared->batch, shared->result, shared->times, announce);
+      const auto release = [shared](std::size_t bucket) {
+        asio::post(shared->state->runtime.context(), [shared, bucket] { shared->released[bucket].set(); });
+      };
+      shared->state->compute(shared->batch, shared->result, shared->times, announce, release);
     };
     co_await shared->state->runtime.offload(Duration(0), work);
     shared->result.waited = shared->times.waited;
@@ -314,9 +322,10 @@ class TorchLearner::TorchPass final : public Pass {
       static_cast<BatchSize&>(shared->result) = size;
       shared->result.loss = NAN;
     } else {
-      state.compute(shared->batch, shared->result, shared->times, {});
+      state.compute(shared->batch, shared->result, shared->times, {}, {});
     }
     shared->result.waited = waited;
+    for (Event& released : shared->released) released.set();
     at = turn;
     std::vector<std::size_t> order(shared->announced.size());
     std::iota(order.begin(), order.end(), std::size_t{0});

@@ -187,7 +187,7 @@ TEST(Fused, WritesGradientsToTheirPlaces) {
     there += memory.count(parameter.grad().data_ptr());
   }
   EXPECT_EQ(there, 7u) << "autograd took them without a copy";
-  EXPECT_EQ(places.told, 2) << "the convolutions' biases: with fp32 weights their inputs' gradients are still to be computed";
+  EXPECT_EQ(places.told, 5) << "three convolutions, two with a bias";
   EXPECT_EQ(places.unwritten, 0);
 }
 
