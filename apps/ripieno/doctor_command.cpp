@@ -13,6 +13,7 @@
 #include "apps/ripieno/commands.h"
 #include "apps/ripieno/run_folder.h"
 #include "ripieno/launch/placement.h"
+#include "ripieno/model/mkl_kernels.h"
 #include "ripieno/train/device.h"
 #include "ripieno/train/precision.h"
 #include "ripieno/transport/shared_memory.h"
@@ -69,6 +70,7 @@ Json examine() {
   json["listens_on"] = place.listen;
   json["openmp"] = at::hasOpenMP();
   json["onednn"] = at::hasMKLDNN();
+  json["matrix_products"] = !at::hasMKL() ? "without MKL" : ripieno_mkl_takes_avx512() ? "MKL, with AVX-512" : "MKL";
   json["data"] = std::getenv("RIPIENO_DATA") ? std::getenv("RIPIENO_DATA") : "RIPIENO_DATA is not set: only generated data is found by itself";
   json["version"] = RIPIENO_VERSION;
   return json;
