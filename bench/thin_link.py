@@ -2,7 +2,7 @@
 against DistributedDataParallel with Gloo as it comes, with each of its hooks, and against one lone worker that takes the whole
 batch and needs no link.
 
-All sides take the same recipe, that is the same model, precision (bf16 where the processor has it), batches, rates and number
+All sides take the same recipe, that is the same model, precision (bf16 where the processor has it, or --precision), batches, rates and number
 of epochs. Time is the number of steps of the recipe times what a step takes over the link, the mean over whole periods of
 local steps. That Ripieno's choice reaches the accuracy is shown by whole runs, each with a seed of its own (on one host: what is
 computed does not depend on the link; kept, see lib/kept.py; "mirrored and moved": test images are seen so too, and their logits averaged); that the other sides do is taken for granted, to their favour. Needs real data in
@@ -36,9 +36,9 @@ class Task:
         views = {"flip": ", mirrored", "flip-shift": ", mirrored and moved"}.get(self.recipe.get("evaluate.tta"), "")
         return f"two workers, {self.model}, {MBIT} Mb/s, {self.wanted:g} % of {self.data}{views}"
 
-    def settings(self, folder, more):
+    def settings(self, folder, precision, more):
         return {"model": self.model, "data.name": self.data, "data.folder": folder, "batch.global": 2 * self.batch,
-                "train.epochs": self.epochs, "train.precision": ripieno.precision(), "learning_rate.base": self.rate,
+                "train.epochs": self.epochs, "train.precision": precision, "learning_rate.base": self.rate,
                 "learning_rate.schedule": "one-cycle", "optimiser.name": self.optimiser} | self.recipe | more
 
 
@@ -61,11 +61,15 @@ DEFAULT = ("--layout", "plain", "--optimiser-kind", "plain")
 BEST = ("--layout", "channels-last", "--optimiser-kind", "fused")
 
 
+def precision(options):
+    return options.precision or ripieno.precision()
+
+
 class Sides:
     """What takes turns. Local steps are timed over whole periods, after one; steps that are all alike, over a few."""
 
     def __init__(self, task, options, net, data):
-        self.task, self.options, self.net, self.data = task, options, net, data
+        self.task, self.options, self.net, self.data, self.precision = task, options, net, data, precision(options)
         self.periods = 1 if options.quick else 3  # of local steps that are timed, after one
         self.alike = (4, 2) if options.quick else (10, 4)
 
@@ -73,18 +77,18 @@ class Sides:
         steps, warmup = self.periods * self.task.period, self.task.period
         more = {"train.max_steps": warmup + steps, "data.test_samples": 10, "seed": 1} | self.task.thin | self.options.sets
         carried = self.net.must_carry(self.task.parameters * self.periods)  # int8, at least
-        with carried, ripieno.training(self.task.settings(self.data, more), 2, self.net, self.options.cores) as done:
+        with carried, ripieno.training(self.task.settings(self.data, self.precision, more), 2, self.net, self.options.cores) as done:
             return {"step_s": done.mean_step_seconds(warmup)}
 
     def lone(self):
         steps, warmup = self.alike
         more = {"train.max_steps": warmup + steps, "data.test_samples": 10, "seed": 1, "strategy": "single"}
-        (run,) = ripieno.alone(self.task.settings(self.data, more), self.options.cores[:1])
+        (run,) = ripieno.alone(self.task.settings(self.data, self.precision, more), self.options.cores[:1])
         return {"step_s": run.mean_step_seconds(warmup)}
 
     def ddp(self, hook, kind):
         steps, warmup = (self.periods * PERIOD, PERIOD) if "--local-steps" in hook else self.alike
-        command = ["--model", self.task.model, "--data", self.data, "--batch", self.task.batch, "--seed", 1, "--precision", ripieno.precision(),
+        command = ["--model", self.task.model, "--data", self.data, "--batch", self.task.batch, "--seed", 1, "--precision", self.precision,
                    "--optimiser", self.task.optimiser, "--steps", steps, "--warmup", warmup, *hook, *kind]
         result = ranks.python_ranks(DDP, command, 2, self.net, self.options.cores)
         return {"step_s": statistics.fmean(map(statistics.fmean, result["times_s"]))}
@@ -97,9 +101,9 @@ class Sides:
         return found | {"A/A": self.ours}
 
 
-def accuracy(task, seed, data, more):
+def accuracy(task, seed, data, precision, more):
     with tempfile.TemporaryDirectory(prefix="ripieno-bench-") as folder:
-        sets = task.settings(data, {"workers": 2, "seed": seed, "run.folder": folder, "train.evaluate_every": 1000} | task.thin | more)
+        sets = task.settings(data, precision, {"workers": 2, "seed": seed, "run.folder": folder, "train.evaluate_every": 1000} | task.thin | more)
         processes.run([ripieno.binary(), "train", *ripieno.settings(sets)], timeout=7200)
         return 100 * json.loads(next(Path(folder).glob("*/summary.json")).read_text())["test"]["accuracy"]
 
@@ -111,9 +115,9 @@ def rows(options):
     seeds, tasks = {}, [task for task in TASKS if options.takes(task.what())]
     for task in tasks:
         comparison.say(task.what())
-        asked = task.settings("", {"workers": 2} | task.thin | small | options.sets)
+        asked = task.settings("", precision(options), {"workers": 2} | task.thin | small | options.sets)
         seeds[task] = kept.rounds(f"{NAME}-{task.model}", options, 1 if options.quick else task.seeds, asked,
-                                  {"Ripieno": lambda seed: {"accuracy": accuracy(task, seed, data, small | options.sets)}})
+                                  {"Ripieno": lambda seed: {"accuracy": accuracy(task, seed, data, precision(options), small | options.sets)}})
     for task in tasks:
         reached = kept.values(seeds[task], "Ripieno", "accuracy")
         comparison.say(f"{task.what()}: reached {reached}; a step's time, side by side")

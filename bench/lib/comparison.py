@@ -20,6 +20,8 @@ def parser(doc):
                        help="of a comparison's rows those that say this, as 'resnet18' or '7 ranks'; its other rows stay in docs/performance.md as they are")
     found.add_argument("--quick", action="store_true", help="tiny sizes, two rounds: shows that all runs, measures nothing")
     found.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a further setting of Ripieno's")
+    found.add_argument("--precision", choices=("fp32", "bf16"),
+                       help="thin_link: what all sides compute in; without: bf16 where the processor has instructions for it")
     found.add_argument("--peer-keeps-memory", action="store_true",
                        help="step: have PyTorch's malloc keep freed memory as Ripieno's does; without: as PyTorch comes")
     found.add_argument("--route", action="append", default=[], help="of Ripieno's all-reduces; without: its own choice")
@@ -33,7 +35,7 @@ class Options:
             raise processes.Failed("at least 5 repetitions: with fewer there is no interval of 95 %")
         self.only = arguments.only
         self.runs = 1 if self.quick else arguments.runs
-        self.peer_keeps_memory = arguments.peer_keeps_memory
+        self.peer_keeps_memory, self.precision = arguments.peer_keeps_memory, arguments.precision
         self.sets = dict(each.split("=", 1) for each in arguments.set)
         self.routes = [part for route in arguments.route for part in ("--route", route)]
         self.cores = machine.cores()
