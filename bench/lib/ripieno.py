@@ -125,10 +125,18 @@ class Training:
             medians.append(statistics.median(b - a for a, b in zip(times, times[1:])))
         return statistics.fmean(medians)
 
-    def mean_step_seconds(self, warmup):
-        """The mean over steps, for strategies that exchange in some of them only."""
-        times = [(steps[-1]["time"] - steps[warmup - 1]["time"]) / (len(steps) - warmup) for steps in self.steps]
-        return statistics.fmean(times)
+    def mean_step_seconds(self, warmup, end=None):
+        """The mean over steps up to number `end`, for strategies that exchange in some of them only."""
+        end = end or len(self.steps[0])
+        return statistics.fmean((steps[end - 1]["time"] - steps[warmup - 1]["time"]) / (end - warmup) for steps in self.steps)
+
+    def end_seconds(self):
+        """What the last step took beyond a usual one, on the slowest rank: an epoch's end waits for what is under way."""
+        beyond = []
+        for steps in self.steps:
+            times = [b["time"] - a["time"] for a, b in zip(steps, steps[1:])]
+            beyond.append(times[-1] - statistics.median(times))
+        return max(0, *beyond)
 
     def losses(self):
         """Of each step, the mean over ranks."""
