@@ -51,7 +51,7 @@ def thin(steps, delay, codec):
 
 
 TASKS = (
-    Task("mnist", "mnist-cnn", 60000, 690590, wanted=98.5, seeds=3, batch=36, epochs=2, rate=0.003, optimiser="adam", recipe={}, thin=thin(32, 4, INT8)),
+    Task("mnist", "mnist-cnn", 60000, 690590, wanted=98.5, seeds=3, batch=48, epochs=2, rate=0.003, optimiser="adam", recipe={}, thin=thin(32, 4, INT8)),
     Task("cifar10", "vgg11-bn", 50000, 9231114, wanted=90.0, seeds=1, batch=32, epochs=13, rate=0.05, optimiser="sgd", thin=thin(32, 16, FOUR_BITS),
          recipe={"data.crop_padding": 2, "data.crop_border": "reflected", "data.flip": True, "data.flip_alternate": True, "evaluate.tta": "flip-shift",
                  "optimiser.momentum": 0.9, "optimiser.nesterov": True, "optimiser.weight_decay": 5e-4, "train.label_smoothing": 0.1}),
