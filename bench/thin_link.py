@@ -2,10 +2,12 @@
 against DistributedDataParallel with Gloo as it comes, with each of its hooks, and against one lone worker that takes the whole
 batch and needs no link.
 
-All sides take the same recipe, that is the same model, precision (bf16 where the processor has it, or --precision), batches, rates and number
-of epochs. Time is the number of steps of the recipe times what a step takes over the link, the mean over whole periods of
-local steps, and the number of epochs times what an epoch's end waits for an exchange that has just begun. That Ripieno's choice reaches the accuracy is shown by whole runs, each with a seed of its own (on one host: what is
-computed does not depend on the link; kept, see lib/kept.py; "mirrored and moved": test images are seen so too, and their logits averaged); that the other sides do is taken for granted, to their favour. Needs real data in
+All sides take the same recipe, that is the same model, precision (bf16 where the processor has it, or --precision), batches, rates
+and number of epochs. Time is the number of steps of the recipe times what a step takes over the link, the mean over whole periods
+of local steps, and the number of epochs times what an epoch's end waits for an exchange that has just begun. That Ripieno's choice
+reaches the accuracy is shown by whole runs, each with a seed of its own (on one host: what is computed does not depend on the link;
+kept, see lib/kept.py; "mirrored and moved": test images are seen so too, and their logits averaged); that the other sides do is
+taken for granted, to their favour. Needs real data in
 RIPIENO_DATA."""
 
 import json
