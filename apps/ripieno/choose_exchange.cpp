@@ -4,6 +4,7 @@
 
 #include "apps/ripieno/job.h"
 #include "ripieno/codec/codec.h"
+#include "ripieno/codec/wire.h"
 #include "ripieno/collective/tune.h"
 #include "ripieno/report/format.h"
 
@@ -42,8 +43,10 @@ Task<std::string> choose_exchange(Settings* settings, const Zoo* zoo, Group grou
   }
   const bool in_place = open && find_route(plan.exchange.route).engine;  // which cuts by itself
   if (in_place || find_codec(plan.exchange.codec.name).kind != CodecKind::wire) co_return chosen;
-  assign("exchange.segment_kb", static_cast<std::int64_t>(tuning.segment_bytes >> 10));
-  chosen += text(" in segments of ", tuning.segment_bytes >> 10, " KiB");
+  // A segment counts in numbers as they are here; tune() means what is on the wire.
+  const std::size_t segment_bytes = tuning.segment_bytes * sizeof(float) / size_of(find_wire_format(plan.exchange.codec.name).type(DType::fp32));
+  assign("exchange.segment_kb", static_cast<std::int64_t>(segment_bytes >> 10));
+  chosen += text(" in segments of ", segment_bytes >> 10, " KiB");
   if (!open || tuning.small_bytes < 1024) co_return chosen;
   assign("exchange.small_route", tuning.small_route);
   assign("exchange.small_kb", static_cast<std::int64_t>(tuning.small_bytes >> 10));

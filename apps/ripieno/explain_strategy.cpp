@@ -33,9 +33,7 @@ std::string explain_strategy(const Settings& settings, const Zoo& zoo, bool json
     fail(ErrorKind::usage, "data.partition = ", settings.get<std::string>("data.partition"),
          ": how many samples a worker has is known when the labels are read; explain counts for data.partition = even or reshuffled");
   }
-  FlatOptions flat;
-  flat.bucket_bytes = static_cast<std::size_t>(settings.get<double>("exchange.bucket_mb") * 1e6);
-  const FlatModel shape(model.make(), flat);
+  const FlatModel shape(model.make(), layout_of(settings));
   const Sampler sampler(samples, sampling_of(settings, 0));
 
   // The mean over the job's epochs, for they may differ (clients are drawn, partners too), and over whole rounds.

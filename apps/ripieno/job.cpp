@@ -183,6 +183,15 @@ SamplerOptions sampling_of(const Settings& settings, int worker) {
   return sampling;
 }
 
+FlatOptions layout_of(const Settings& settings) {
+  FlatOptions options;
+  options.bucket_bytes = static_cast<std::size_t>(settings.get<double>("exchange.bucket_mb") * 1e6);
+  options.channels_last = settings.get<bool>("train.channels_last");
+  const bool by_matrices = settings.get<std::string>("optimiser.name") == "muon" || settings.get<std::string>("exchange.codec") == "powersgd";
+  options.divide = strategy_of(settings).name == "ddp" && !by_matrices;
+  return options;
+}
+
 Workload workload_of(const Settings& settings, std::vector<std::uint32_t> steps, std::uint32_t epochs) {
   return {World(ranks_of(settings), settings.get<int>("exchange.per_node")), std::move(steps), epochs};
 }
@@ -212,8 +221,7 @@ std::unique_ptr<TorchLearner> make_learner(const Settings& settings, const Zoo& 
   TorchOptions options;
   options.device = find_device(settings.get<std::string>("train.device"), sampling.worker);
   options.precision = find_precision(settings.get<std::string>("train.precision"));
-  options.flat.bucket_bytes = static_cast<std::size_t>(settings.get<double>("exchange.bucket_mb") * 1e6);
-  options.flat.channels_last = settings.get<bool>("train.channels_last");
+  options.flat = layout_of(settings);
   options.flat.memory = std::move(memory);
   options.label_smoothing = settings.get<double>("train.label_smoothing");
   options.first_layer_epochs = settings.get<std::uint32_t>("train.first_layer_epochs");

@@ -12,6 +12,7 @@
 
 namespace ripieno {
 
+struct FlatOptions;
 class TorchLearner;
 
 const StrategyInfo& strategy_of(const Settings& settings);
@@ -37,6 +38,9 @@ std::uint32_t batch_of(const Settings& settings);
 
 /// How a worker takes its samples.
 SamplerOptions sampling_of(const Settings& settings, int worker);
+
+/// How the model's numbers are laid out; in memory of its own.
+FlatOptions layout_of(const Settings& settings);
 
 /// What closed forms go by. `steps`: of each worker, as a sampler knows them.
 Workload workload_of(const Settings& settings, std::vector<std::uint32_t> steps, std::uint32_t epochs);

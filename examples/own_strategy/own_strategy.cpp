@@ -12,8 +12,6 @@ using namespace ripieno;
 
 constexpr double beta = 0.9;
 
-double unweighted(BatchSize) { return 1; }
-
 /// Of all parameters as one.
 std::unique_ptr<Averager> averager(const StrategyInfo& info, const Plan& plan, const Layout& layout) {
   return averager_of(info, plan, slots_of(layout, {{0, layout.parameters}}), layout.type);

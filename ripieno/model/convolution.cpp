@@ -23,6 +23,8 @@ std::variant<std::monostate, PixelProducts, Winograd> Convolution::way() const {
   return {};
 }
 
+bool Convolution::divides() const { return PixelProducts::of(input, weight, stride, padding) && !std::holds_alternative<Winograd>(way()); }
+
 Tensor weight_for(const Convolution& form, const Tensor& weight) {
   const auto way = form.way();
   const auto* winograd = std::get_if<Winograd>(&way);
@@ -49,9 +51,19 @@ Tensor backward(const Convolution& form, const ConvolutionOperands& operands, co
   }
   const auto small = PixelProducts::of(form.input, form.weight, form.stride, form.padding);
   if (small) {
-    small->weight_gradient(gradient, operands.input, places.weight);
-    sum_bias();
-    places.written();
+    std::int64_t end = form.weight[0];
+    for (std::size_t part = places.rows.size(); part-- > 0;) {
+      if (end == form.weight[0]) sum_bias();
+      const std::int64_t count = places.rows[part];
+      end -= count;
+      small->weight_gradient(gradient.narrow(1, end, count), operands.input, places.weight.narrow(0, end, count));
+      places.part_written(part);
+    }
+    if (places.rows.empty()) {
+      small->weight_gradient(gradient, operands.input, places.weight);
+      sum_bias();
+      places.written();
+    }
     if (!needs_input) return Tensor();
     if (std::holds_alternative<PixelProducts>(way)) return small->input_gradient(gradient, operands.weight);
   }

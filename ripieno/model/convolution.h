@@ -21,6 +21,8 @@ struct Convolution {
   torch::ScalarType type = torch::kFloat32;
   /// How, if not LibTorch's: by the sizes alone, so that both passes do the same.
   std::variant<std::monostate, PixelProducts, Winograd> way() const;
+  /// Whether a few output channels after the others cost about as much as all at once.
+  bool divides() const;
 };
 
 struct ConvolutionOperands {
@@ -36,6 +38,10 @@ struct ConvolutionGradients {
   torch::Tensor weight;           ///< of any type, channels-last
   torch::Tensor bias;             ///< of any type, or undefined
   std::function<void()> written;  ///< called once they are; before the input's gradient is computed, where that can be
+  /// Where the weight has parts (of a convolution that divides()), their rows. Each part's gradient is written, and told in place of
+  /// `written`, for itself: the last one's first, and the bias's before it.
+  std::vector<std::int64_t> rows = {};
+  std::function<void(std::size_t part)> part_written = {};
 };
 
 /// `gradient`: by the result, of the operands' type. Returns the gradient by the input, or undefined where it is not needed.

@@ -24,4 +24,13 @@ void gradient_written(const torch::Tensor& parameter) {
   if (places_of_thread) places_of_thread->written(parameter);
 }
 
+std::vector<torch::Tensor> parts_of(const torch::Tensor& parameter) {
+  if (!places_of_thread) return {};
+  return places_of_thread->parts(parameter);
+}
+
+void gradient_part_written(const torch::Tensor& parameter, std::size_t part) {
+  if (places_of_thread) places_of_thread->part_written(parameter, part);
+}
+
 }  // namespace ripieno

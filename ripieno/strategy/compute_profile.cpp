@@ -31,7 +31,7 @@ Task<ComputeProfile> measure_profile(Learner* learner, Recorder* recorder, Runti
     };
     const Duration read_before = recorder->totals()[static_cast<std::size_t>(Stage::read)];
     const BatchId batch{0, static_cast<std::uint32_t>(i + warmup) % learner->steps_per_epoch()};
-    const std::unique_ptr<Pass> pass = co_await learner->begin(batch);
+    const std::unique_ptr<Pass> pass = co_await learner->begin(batch, unweighted);
     std::vector<Duration> at(buckets);
     while (const auto bucket = co_await pass->next_bucket()) at[*bucket] = runtime->now();
     const PassResult result = co_await pass->finish();

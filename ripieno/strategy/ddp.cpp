@@ -97,7 +97,8 @@ class Ddp final : public Strategy {
 
   Task<PassResult> take_step(BatchId batch, double rate) {
     Learner& learner = place_.learner;
-    const std::shared_ptr<Pass> pass = co_await learner.begin(batch);
+    const Weighting by_share = &BatchSize::share;
+    const std::shared_ptr<Pass> pass = co_await learner.begin(batch, by_share);
     const auto progress = std::make_shared<Progress>(place_.group.runtime(), order_.size());
     Flight collecting(place_.group.runtime(), collect(pass, progress));  // 2
     for (std::size_t n = 0; n < order_.size(); ++n) {                    // 3
@@ -198,8 +199,7 @@ class Ddp final : public Strategy {
     const FloatSpan gradient = learner.gradients().slice(range.begin, range.end);
     const Duration start = runtime.now();
     air_.start(start);
-    const double loss_scale = learner.loss_scale() ? learner.loss_scale()->value() : 1;
-    const double weight = pass->size().share() / loss_scale;
+    const double weight = learner.loss_scale() ? 1 / learner.loss_scale()->value() : 1;
     const bool steps_on_parts = plan_.exchange.forward && !optimiser_->by_matrices();
     std::vector<Range> averaged;  // and not stepped on: backward still needs the parameters for the gradient by a layer's input
     const std::function<void(Range)> take_part = [&](Range part) {

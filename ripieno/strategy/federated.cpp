@@ -143,7 +143,7 @@ class Federated final : public Strategy {
     for (std::uint32_t k = 0; k < steps && (plan_.max_steps == 0 || step < plan_.max_steps); ++k, ++step) {
       const double rate = learning_rate_.at(epoch + static_cast<double>(k) / steps);
       const BatchId batch{epoch, k};
-      const PassResult result = co_await local_step(&place_, optimiser_.get(), batch, rate);
+      const PassResult result = co_await local_step(&place_, optimiser_.get(), batch, rate, unweighted);
       place_.recorder.step({epoch, step, result.loss, result.samples, rate, {}});
     }
   }

@@ -75,7 +75,7 @@ class LeaderRing final : public Strategy {
   /// 2 and 3. The gradients become the average.
   Task<> take_step(BatchId batch, std::int64_t item, PassResult* result) {
     Learner& learner = place_.learner;
-    const auto pass = co_await learner.begin(batch);  // 2
+    const auto pass = co_await learner.begin(batch, unweighted);  // 2
     *result = co_await pass->finish();
     double samples = result->global_samples;
     if (place_.group.size() < everyone_) samples = co_await sum(result->samples);

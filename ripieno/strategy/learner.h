@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -45,6 +46,11 @@ struct BatchSize {
   double share() const { return static_cast<double>(samples) / global_samples; }
 };
 
+/// What the mean gradient of a batch is multiplied by. A pass weights its loss with it, which costs nothing, where another pass over the
+/// gradients would. With &BatchSize::share, all workers' gradients add up to the mean over all samples.
+using Weighting = std::function<double(BatchSize)>;
+inline const Weighting unweighted = [](BatchSize) { return 1.0; };
+
 struct PassResult : BatchSize {
   double loss = 0;       ///< mean over this worker's samples; NaN where it has none
   Duration waited{0};    ///< at gates, during the forward pass
@@ -67,7 +73,7 @@ class Pass {
   virtual Task<> released(std::size_t) { co_return; }
   /// Valid once a bucket has been announced.
   virtual BatchSize size() const = 0;
-  /// Waits for the end of the pass. The gradients are then the mean over this worker's samples, times the loss scale.
+  /// Waits for the end of the pass. The gradients are then the mean over this worker's samples, weighted, and times the loss scale.
   virtual Task<PassResult> finish() = 0;
 };
 
@@ -88,7 +94,7 @@ class Learner {
   virtual std::uint32_t samples_per_epoch() const = 0;
 
   /// Starts a pass; one at a time. It goes on by itself, announcing buckets as they become ready.
-  virtual Task<std::unique_ptr<Pass>> begin(BatchId batch) = 0;
+  virtual Task<std::unique_ptr<Pass>> begin(BatchId batch, Weighting weighting) = 0;
 
   /// A pass waits, before it uses a bucket's parameters, while the bucket's gate is closed; and it changes no gradient
   /// before all gates are open.

@@ -92,9 +92,9 @@ double LinearLearner::error(const std::vector<double>& x, double y) const {
   return error;
 }
 
-Task<std::unique_ptr<Pass>> LinearLearner::begin(BatchId id) {
+Task<std::unique_ptr<Pass>> LinearLearner::begin(BatchId id, Weighting weighting) {
   const auto shared = std::make_shared<Shared>(runtime_, layout_.buckets.size());
-  asio::co_spawn(runtime_.context(), compute_pass(id, shared), asio::detached);
+  asio::co_spawn(runtime_.context(), compute_pass(id, std::move(weighting), shared), asio::detached);
   co_return std::make_unique<LinearPass>(shared);
 }
 
@@ -111,10 +111,10 @@ Task<Evaluation> LinearLearner::evaluate(int part, int parts) {
   co_return sums;
 }
 
-Task<> LinearLearner::compute_pass(BatchId id, std::shared_ptr<Shared> shared) {
+Task<> LinearLearner::compute_pass(BatchId id, Weighting weighting, std::shared_ptr<Shared> shared) {
   std::exception_ptr error;
   try {
-    co_await compute(id, shared);
+    co_await compute(id, std::move(weighting), shared);
   } catch (...) {
     error = std::current_exception();
   }
@@ -126,7 +126,7 @@ Task<> LinearLearner::compute_pass(BatchId id, std::shared_ptr<Shared> shared) {
 
 /// A third of the time goes into the forward pass, from the first parameters to the last, the rest into the backward pass. What
 /// belongs to a bucket is read until the next one is ready.
-Task<> LinearLearner::compute(BatchId id, std::shared_ptr<Shared> shared) {
+Task<> LinearLearner::compute(BatchId id, Weighting weighting, std::shared_ptr<Shared> shared) {
   const SampleBatch batch = sampler_.batch(id.epoch, id.step);
   PassResult& result = shared->result;
   result.samples = static_cast<std::uint32_t>(batch.indices.size());
@@ -140,11 +140,12 @@ Task<> LinearLearner::compute(BatchId id, std::shared_ptr<Shared> shared) {
     co_await runtime_.sleep(cost / 3 / buckets);
   }
   std::fill(gradients_.begin(), gradients_.end(), 0.0);
+  const double weight = weighting(result);
   for (const std::uint32_t i : batch.indices) {
     const auto [x, y] = sample(i);
     const double missed = error(x, y);
     result.loss += missed * missed / 2 / result.samples;
-    for (std::size_t j = 0; j < x.size() && !options_.leave_out; ++j) gradients_[j] += missed * x[j] / result.samples;
+    for (std::size_t j = 0; j < x.size() && !options_.leave_out; ++j) gradients_[j] += weight * missed * x[j] / result.samples;
   }
   if (loss_scale_) {
     for (double& gradient : gradients_) {

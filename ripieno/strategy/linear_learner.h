@@ -39,7 +39,7 @@ class LinearLearner final : public Learner {
   std::uint32_t samples_per_epoch() const override { return sampler_.samples(); }
   Gates& gates() override { return gates_; }
   LossScale* loss_scale() override { return loss_scale_ ? &*loss_scale_ : nullptr; }
-  Task<std::unique_ptr<Pass>> begin(BatchId id) override;
+  Task<std::unique_ptr<Pass>> begin(BatchId id, Weighting weighting) override;
   /// A sample is right where its value is missed by less than 0.5.
   Task<Evaluation> evaluate(int part, int parts) override;
   void visit(StateVisitor& visitor) override {
@@ -56,8 +56,8 @@ class LinearLearner final : public Learner {
   struct Shared;
   class LinearPass;
 
-  Task<> compute_pass(BatchId id, std::shared_ptr<Shared> shared);
-  Task<> compute(BatchId id, std::shared_ptr<Shared> shared);
+  Task<> compute_pass(BatchId id, Weighting weighting, std::shared_ptr<Shared> shared);
+  Task<> compute(BatchId id, Weighting weighting, std::shared_ptr<Shared> shared);
   /// The sample's value as the weights have it, less what it is.
   double error(const std::vector<double>& x, double y) const;
 

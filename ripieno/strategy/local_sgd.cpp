@@ -85,7 +85,7 @@ class LocalSgd final : public Strategy {
     for (Steps at(plan_, learner.steps_per_epoch()); at.more(); at.next()) {
       const double rate = learning_rate_.at(at.epochs_done());
       const BatchId batch = at.batch();
-      const PassResult result = co_await local_step(&place_, optimiser_.get(), batch, rate);  // 2
+      const PassResult result = co_await local_step(&place_, optimiser_.get(), batch, rate, unweighted);  // 2
       for (Learnt& learnt : learnt_) {
         learnt.samples += result.samples;
         learnt.global_samples += result.global_samples;

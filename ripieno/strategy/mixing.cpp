@@ -47,13 +47,9 @@ Task<> Mixing::run() {
 }
 
 Task<PassResult> Mixing::step(BatchId batch, double rate) {
-  Learner& learner = place_.learner;
-  const auto pass = co_await learner.begin(batch);
-  const PassResult result = co_await pass->finish();
-  const double loss_scale = learner.loss_scale() ? learner.loss_scale()->value() : 1;
-  scale(learner.gradients(), result.share() * place_.group.size() / loss_scale);
-  step_if_finite(place_, *optimiser_, rate);
-  co_return result;
+  const double workers = place_.group.size();
+  const Weighting weighting = [workers](BatchSize size) { return size.share() * workers; };
+  return local_step(&place_, optimiser_.get(), batch, rate, weighting);
 }
 
 Task<> Mixing::pass_on(const char* operation, int to, FloatSpan numbers, int from, FloatSpan into) {

@@ -146,10 +146,11 @@ class ParameterServer final : public Strategy {
   Task<> step(Steps at) {
     const auto lock = co_await learner_free_.lock();
     Learner& learner = place_.learner;
-    const auto pass = co_await learner.begin(at.batch());  // 2
+    const Weighting weighting = [this](BatchSize size) { return weight(size); };
+    const auto pass = co_await learner.begin(at.batch(), weighting);  // 2
     const PassResult result = co_await pass->finish();
     LossScale* const loss_scale = learner.loss_scale();
-    scale(learner.gradients(), weight(result) / (loss_scale ? loss_scale->value() : 1));
+    divide_by_loss_scale(learner);
     const Push push{result.loss, result.samples, loss_scale == nullptr || stays_finite(learner.gradients())};
     const Answer answer = co_await push_and_pull(push);  // 3, 5
     if (loss_scale) loss_scale->update(answer.applied != 0);

@@ -33,7 +33,7 @@ class Synchronous final : public Strategy {
       const PassResult result = co_await compute(at.batch());  // 2
       samples += result.global_samples;
       if (++passes == passes_ || at.ends_epoch()) {
-        co_await exchange(result.samples, samples);  // 3
+        co_await exchange(samples);  // 3
         step_if_finite(place_, *optimiser_, rate);  // 4
         passes = 0;
         samples = 0;
@@ -55,20 +55,18 @@ class Synchronous final : public Strategy {
   /// Over several passes, the gradients' sums over samples are summed up.
   Task<PassResult> compute(BatchId batch) {
     Learner& learner = place_.learner;
-    const auto pass = co_await learner.begin(batch);
+    const Weighting weighting = sum_ ? Weighting(&BatchSize::samples) : Weighting(&BatchSize::share);
+    const auto pass = co_await learner.begin(batch, weighting);
     const PassResult result = co_await pass->finish();
-    if (sum_) {
-      scale(learner.gradients(), result.samples);
-      add(sum_->span(), learner.gradients());
-    }
+    if (sum_) add(sum_->span(), learner.gradients());
     co_return result;
   }
 
-  /// `own` of the `all` samples since the last exchange are this rank's.
-  Task<> exchange(double own, double all) {
+  /// `samples`: of all workers, since the last exchange.
+  Task<> exchange(double samples) {
     const FloatSpan gradients = place_.learner.gradients();
     const double loss_scale = place_.learner.loss_scale() ? place_.learner.loss_scale()->value() : 1;
-    const double weight = (sum_ ? 1 : own) / all / loss_scale;
+    const double weight = (sum_ ? 1 / samples : 1) / loss_scale;
     if (sum_) {
       convert(gradients, sum_->span());
       *sum_ = Numbers(layout_.parameters, layout_.type);

@@ -47,6 +47,10 @@ Task<> start_alike(Group group, Learner& learner) {
   }
 }
 
+void divide_by_loss_scale(Learner& learner) {
+  if (learner.loss_scale()) scale(learner.gradients(), 1 / learner.loss_scale()->value());
+}
+
 void step_if_finite(Workplace& place, Optimiser& optimiser, double rate) {
   Learner& learner = place.learner;
   const StageTimer timer(place.recorder, place.group.runtime(), Stage::optimise);
@@ -58,13 +62,11 @@ void step_if_finite(Workplace& place, Optimiser& optimiser, double rate) {
   optimiser.update(0, learner.parameters(), learner.gradients(), rate);
 }
 
-Task<PassResult> local_step(Workplace* place, Optimiser* optimiser, BatchId batch, double rate, double (*weight)(BatchSize)) {
+Task<PassResult> local_step(Workplace* place, Optimiser* optimiser, BatchId batch, double rate, Weighting weighting) {
   Learner& learner = place->learner;
-  const auto pass = co_await learner.begin(batch);
+  const auto pass = co_await learner.begin(batch, std::move(weighting));
   const PassResult result = co_await pass->finish();
-  const double loss_scale = learner.loss_scale() ? learner.loss_scale()->value() : 1;
-  const double factor = (weight ? weight(result) : 1) / loss_scale;
-  if (factor != 1) scale(learner.gradients(), factor);
+  divide_by_loss_scale(learner);
   step_if_finite(*place, *optimiser, rate);
   co_return result;
 }

@@ -13,13 +13,15 @@ struct StrategyInfo;
 /// bits already (made from one seed). Ranks with another model get Error(mismatch).
 Task<> start_alike(Group group, Learner& learner);
 
+/// The gradients become what they are without a loss scale.
+void divide_by_loss_scale(Learner& learner);
+
 /// The optimiser's step on the learner's gradients; not taken where they overflowed under a loss scale, which is told.
 /// Gradients that are alike on all ranks make all ranks decide alike.
 void step_if_finite(Workplace& place, Optimiser& optimiser, double rate);
 
-/// One pass over a batch and the optimiser's step on its gradients; where a weight is given, times `weight(size of the batch)`.
-Task<PassResult> local_step(Workplace* place, Optimiser* optimiser, BatchId batch, double rate,
-                            double (*weight)(BatchSize) = nullptr);
+/// One pass over a batch and the optimiser's step on its weighted gradients.
+Task<PassResult> local_step(Workplace* place, Optimiser* optimiser, BatchId batch, double rate, Weighting weighting);
 
 /// Replaces the buffers (batch norm's running statistics) by their mean over the ranks.
 Task<> average_buffers(Group group, Learner& learner);

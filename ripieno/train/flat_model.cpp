@@ -10,15 +10,15 @@ namespace ripieno {
 
 /// What the autograd hooks share with the model: they may outlive it.
 struct FlatModel::Watch {
-  /// What is still to come of each bucket's tensors.
+  /// What is still to come of each bucket's pieces.
   struct Tally {
     std::vector<std::size_t> left;
-    std::vector<bool> seen;  // of each tensor
+    std::vector<std::vector<bool>> seen;  // of each tensor's pieces
 
     /// Whether this was the bucket's last.
-    bool completes(std::size_t tensor, std::size_t bucket) {
-      if (seen[tensor]) return false;
-      seen[tensor] = true;
+    bool completes(std::size_t tensor, std::size_t piece, std::size_t bucket) {
+      if (seen[tensor][piece]) return false;
+      seen[tensor][piece] = true;
       return --left[bucket] == 0;
     }
   };
@@ -31,19 +31,29 @@ struct FlatModel::Watch {
     if (!model) return;
     if (model->renewing_) model->accumulated(tensor);
     written(tensor);
-    const std::size_t bucket = model->bucket_of_[tensor];
-    if (model->on_released && uses.completes(tensor, bucket)) model->on_released(bucket);
+    const auto& buckets = model->buckets_of_[tensor];
+    for (std::size_t piece = buckets.size(); piece-- > 0;) {
+      if (model->on_released && uses.completes(tensor, piece, buckets[piece])) model->on_released(buckets[piece]);
+    }
   }
 
   void written(std::size_t tensor) {
-    const std::size_t bucket = model->bucket_of_[tensor];
-    if (!model->on_ready || !gradients.completes(tensor, bucket)) return;
+    for (std::size_t piece = model->buckets_of_[tensor].size(); piece-- > 0;) written(tensor, piece);
+  }
+
+  void written(std::size_t tensor, std::size_t piece) {
+    const std::size_t bucket = model->buckets_of_[tensor][piece];
+    if (!model->on_ready || !gradients.completes(tensor, piece, bucket)) return;
     model->collect_gradients(bucket);
     model->on_ready(bucket);
   }
 };
 
 namespace {
+
+torch::Tensor rows_of(const torch::Tensor& tensor, Range rows) {
+  return tensor.narrow(0, static_cast<std::int64_t>(rows.begin), static_cast<std::int64_t>(rows.size()));
+}
 
 DType dtype_of(const torch::Tensor& tensor, const std::string& name) {
   if (tensor.scalar_type() == torch::kFloat32) return DType::fp32;
@@ -161,21 +171,7 @@ FlatModel::FlatModel(std::shared_ptr<torch::nn::Module> module, FlatOptions opti
   };
   while (first_layer_ < trained_.size() && layer_of(first_layer_) == layer_of(0)) ++first_layer_;
 
-  // Buckets from the last parameter to the first: the order in which backward makes gradients ready.
-  bucket_of_.resize(trained_.size());
-  std::size_t end = layout_.parameters, tensors = 0;
-  for (std::size_t i = trained_.size(); i-- > 0;) {
-    bucket_of_[i] = layout_.buckets.size();
-    ++tensors;
-    const std::size_t begin = layout_.tensors[i].range.begin;
-    if ((end - begin) * size_of(layout_.type) >= options.bucket_bytes || i == 0) {
-      layout_.buckets.push_back({begin, end});
-      tensors_in_.push_back(tensors);
-      end = begin;
-      tensors = 0;
-    }
-  }
-
+  make_buckets(options);
   host_ = device_;
   if (!kind->device().is_cpu()) lie_on_host_too(options.memory);
 
@@ -194,6 +190,33 @@ FlatModel::FlatModel(std::shared_ptr<torch::nn::Module> module, FlatOptions opti
 }
 
 FlatModel::~FlatModel() { watch_->model = nullptr; }
+
+/// From the last parameter to the first: the order in which backward makes gradients ready.
+void FlatModel::make_buckets(const FlatOptions& options) {
+  buckets_of_.resize(trained_.size());
+  std::size_t end = layout_.parameters, pieces = 0;
+  for (std::size_t i = trained_.size(); i-- > 0;) {
+    const Layout::Tensor& tensor = layout_.tensors[i];
+    const std::size_t rows = tensor.shape.empty() ? 1 : std::max<std::size_t>(1, static_cast<std::size_t>(tensor.shape[0]));
+    const bool in_halves = options.divide && layout_.buckets.empty() && rows > 1 &&
+                           tensor.range.size() * size_of(layout_.type) >= 2 * options.bucket_bytes;
+    const int parts = in_halves ? 2 : 1;  // in four, products of matrices get slower than what is gained
+    for (int part = parts; part-- > 0;) {
+      const Range some = chunk(rows, parts, part);
+      buckets_of_[i].insert(buckets_of_[i].begin(), layout_.buckets.size());
+      if (in_halves) {
+        divided_ = i;
+        divided_parts_.insert(divided_parts_.begin(), rows_of(trained_[i].detach(), some));
+      }
+      ++pieces;
+      const std::size_t begin = tensor.range.begin + some.begin * (tensor.range.size() / rows);
+      if (part == 0 && i > 0 && (end - begin) * size_of(layout_.type) < options.bucket_bytes) continue;
+      layout_.buckets.push_back({begin, end});
+      pieces_in_.push_back(std::exchange(pieces, 0));
+      end = begin;
+    }
+  }
+}
 
 /// What is exchanged of a module on another device.
 void FlatModel::lie_on_host_too(const Memory& memory) {
@@ -259,8 +282,12 @@ void FlatModel::renew_gradients(const torch::Tensor& loss) {
 }
 
 void FlatModel::watch_anew() {
-  Watch::Tally tally{tensors_in_, std::vector<bool>(trained_.size())};
-  for (std::size_t i = 0; i < first_layer_ && !trained_[i].requires_grad(); ++i) --tally.left[bucket_of_[i]];
+  Watch::Tally tally{pieces_in_, {}};
+  for (std::size_t i = 0; i < trained_.size(); ++i) {
+    tally.seen.emplace_back(buckets_of_[i].size());
+    if (trained_[i].requires_grad()) continue;
+    for (const std::size_t bucket : buckets_of_[i]) --tally.left[bucket];
+  }
   watch_->gradients = watch_->uses = std::move(tally);
   crossed_.assign(layout_.buckets.size(), false);
 }
@@ -289,11 +316,24 @@ torch::Tensor FlatModel::take(const torch::Tensor& parameter) {
   return gradient_views_[*i].detach();
 }
 
-void FlatModel::written(const torch::Tensor& parameter) {
+std::optional<std::size_t> FlatModel::written_early(const torch::Tensor& parameter) {
   const auto i = renewing_ && on_ready ? index_of(parameter) : std::nullopt;
-  if (!i || !taken_[*i] || uses_[*i] != 1) return;
+  if (!i || !taken_[*i] || uses_[*i] != 1) return std::nullopt;
   early_[*i] = true;
-  watch_->written(*i);
+  return i;
+}
+
+void FlatModel::written(const torch::Tensor& parameter) {
+  if (const auto i = written_early(parameter)) watch_->written(*i);
+}
+
+std::vector<torch::Tensor> FlatModel::parts(const torch::Tensor& parameter) {
+  if (divided_parts_.empty() || index_of(parameter) != divided_) return {};
+  return divided_parts_;
+}
+
+void FlatModel::part_written(const torch::Tensor& parameter, std::size_t part) {
+  if (const auto i = written_early(parameter)) watch_->written(*i, part);
 }
 
 void FlatModel::collect_gradients() {
@@ -305,7 +345,7 @@ void FlatModel::collect_gradients() {
 
 void FlatModel::collect_gradients(std::size_t bucket) {
   for (std::size_t i = 0; i < trained_.size(); ++i) {
-    if (bucket_of_[i] == bucket) collect_gradient(i);
+    if (std::find(buckets_of_[i].begin(), buckets_of_[i].end(), bucket) != buckets_of_[i].end()) collect_gradient(i);
   }
   gradients_to_host(bucket);
 }

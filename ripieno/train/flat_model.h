@@ -10,6 +10,7 @@
 
 #include <torch/torch.h>
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <vector>
@@ -23,6 +24,10 @@ namespace ripieno {
 struct FlatOptions {
   std::size_t bucket_bytes = 25 << 20;  ///< a bucket takes whole tensors until it has at least so many bytes
   bool channels_last = false;           ///< the memory format of 4-dimensional parameters
+  /// Whether the tensor that ends the first bucket, where it has two bucket_bytes or more, lies in two buckets, each of half of its rows
+  /// (its first dimension): the last layer that counts can then go forward, and its gradient be exchanged, by halves. For whoever
+  /// treats all numbers of a tensor alike.
+  bool divide = false;
   Memory memory = own_memory;           ///< of parameters, gradients and buffers, which are what is exchanged
 };
 
@@ -67,6 +72,8 @@ class FlatModel : public GradientPlaces {
   void renew_gradients(const torch::Tensor& loss = {});
   torch::Tensor take(const torch::Tensor& parameter) override;
   void written(const torch::Tensor& parameter) override;
+  std::vector<torch::Tensor> parts(const torch::Tensor& parameter) override;
+  void part_written(const torch::Tensor& parameter, std::size_t part) override;
   /// Called, on the thread that runs backward(), once all gradients of a bucket stand in the flat memory. Its parameters may still
   /// be read.
   std::function<void(std::size_t bucket)> on_ready;
@@ -79,6 +86,7 @@ class FlatModel : public GradientPlaces {
   void collect_gradients(std::size_t bucket);
 
  private:
+  void make_buckets(const FlatOptions& options);
   bool on_host() const { return host_buckets_.empty(); }
   void lie_on_host_too(const Memory& memory);
   void cross(const torch::Tensor& to, const torch::Tensor& from);
@@ -86,6 +94,8 @@ class FlatModel : public GradientPlaces {
   void watch_anew();
   /// Of the trained tensor that this one is, the whole of it.
   std::optional<std::size_t> index_of(const torch::Tensor& parameter) const;
+  /// Where its gradient counts as soon as it is written.
+  std::optional<std::size_t> written_early(const torch::Tensor& parameter);
   void accumulated(std::size_t tensor);
   void collect_gradient(std::size_t tensor);
 
@@ -100,8 +110,10 @@ class FlatModel : public GradientPlaces {
   std::vector<Flat> device_buckets_, host_buckets_;  // parameters and gradients of each; none on the CPU
   std::vector<bool> crossed_;  // of each bucket: its gradients have come to the host
   std::size_t first_layer_ = 0;         // trained tensors of the first layer
-  std::vector<std::size_t> bucket_of_;  // of each trained tensor
-  std::vector<std::size_t> tensors_in_;  // of each bucket
+  std::vector<std::vector<std::size_t>> buckets_of_;  // of each trained tensor, by its rows: one, or of the divided tensor two
+  std::vector<std::size_t> pieces_in_;                // of each bucket: tensors, or parts of one
+  std::size_t divided_ = SIZE_MAX;                    // the tensor that lies in two buckets
+  std::vector<torch::Tensor> divided_parts_;
   std::shared_ptr<Watch> watch_;
   bool renewing_ = false;
   std::vector<bool> taken_;  // while renewing: places that were given away

@@ -13,7 +13,11 @@ namespace {
 thread_local GateWatch* watch_of_thread = nullptr;
 
 void look_at(const at::Tensor& tensor) {
-  if (tensor.defined() && tensor.has_storage()) watch_of_thread->wait_for(tensor.const_data_ptr());
+  if (!tensor.defined() || !tensor.has_storage() || tensor.numel() == 0) return;
+  std::int64_t last = 0;  // element, from the first
+  for (std::int64_t i = 0; i < tensor.dim(); ++i) last += (tensor.size(i) - 1) * tensor.stride(i);
+  const auto bytes = (static_cast<std::size_t>(last) + 1) * tensor.element_size();
+  watch_of_thread->wait_for({static_cast<const std::byte*>(tensor.const_data_ptr()), bytes});
 }
 
 std::unique_ptr<at::ObserverContext> before_operator(const at::RecordFunction& operation) {
@@ -44,13 +48,13 @@ GateWatch::~GateWatch() {
   watch_of_thread = nullptr;
 }
 
-void GateWatch::wait_for(const void* address) {
+void GateWatch::wait_for(ConstBytes bytes) {
   const auto* begin = static_cast<const std::byte*>(parameters_.data);
-  const auto* at = static_cast<const std::byte*>(address);
-  if (at < begin || at >= begin + parameters_.size_bytes()) return;
-  const auto element = static_cast<std::size_t>(at - begin) / size_of(parameters_.type);
-  const auto after = std::upper_bound(starts_.begin(), starts_.end(), std::pair(element, gates_.size()));
-  wait(std::prev(after)->second);
+  if (bytes.data() < begin || bytes.data() >= begin + parameters_.size_bytes()) return;
+  const auto first = static_cast<std::size_t>(bytes.data() - begin) / size_of(parameters_.type);
+  const std::size_t end = first + bytes.size() / size_of(parameters_.type);
+  auto at = std::prev(std::upper_bound(starts_.begin(), starts_.end(), std::pair(first, gates_.size())));
+  for (; at != starts_.end() && at->first < end; ++at) wait(at->second);
 }
 
 void GateWatch::wait_for_all() {

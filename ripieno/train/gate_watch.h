@@ -1,4 +1,4 @@
-// Makes the thread that runs a forward pass wait at gates: before any operator that takes a parameter whose bucket's gate is
+// Makes the thread that runs a forward pass wait at gates: before any operator that takes memory of a bucket whose gate is
 // closed. Works for any module, for it sees operators, not layers.
 #pragma once
 
@@ -20,8 +20,8 @@ class GateWatch {
   GateWatch(const GateWatch&) = delete;
   GateWatch& operator=(const GateWatch&) = delete;
 
-  /// Waits for the bucket that the address lies in, if it is one of the parameters'.
-  void wait_for(const void* address);
+  /// Waits for the buckets that these bytes lie in, if they are the parameters'.
+  void wait_for(ConstBytes bytes);
   void wait_for_all();
   /// Told of each gate that was closed, once the wait is over, and of each gate before anything uses what is behind it.
   std::function<void(std::size_t gate, Duration took)> on_wait;

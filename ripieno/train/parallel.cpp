@@ -11,7 +11,9 @@ namespace {
 
 FlatOptions flat_options(const ParallelOptions& options, const Cluster& cluster) {
   if (!(options.bucket_mb > 0)) fail(ErrorKind::usage, "bucket_mb is ", options.bucket_mb, "; it must be above 0");
-  return {static_cast<std::size_t>(options.bucket_mb * 1e6), options.channels_last, Group(cluster.endpoint).memory()};
+  return {.bucket_bytes = static_cast<std::size_t>(options.bucket_mb * 1e6),
+          .channels_last = options.channels_last,
+          .memory = Group(cluster.endpoint).memory()};
 }
 
 Task<> sum_of(Group group, FloatSpan value) {

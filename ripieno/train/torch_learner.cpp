@@ -77,7 +77,7 @@ struct TorchLearner::State {
 
   /// Forward and backward over one batch, on the compute thread. `result`'s sizes are set before `announce` is first called
   /// with a ready bucket, and `release` with one whose parameters are not read any more.
-  void compute(BatchId id, PassResult& result, PassTimes& times, const std::function<void(std::size_t)>& announce,
+  void compute(BatchId id, const Weighting& weighting, PassResult& result, PassTimes& times, const std::function<void(std::size_t)>& announce,
                const std::function<void(std::size_t)>& release) {
     prepare_thread();
     auto start = Clock::now();
@@ -105,12 +105,13 @@ struct TorchLearner::State {
       flat->parameters_to_device();
     }
     times.forward += since(start);
-    const double loss_factor = loss_scale ? loss_scale->value() : 1;
+    const double loss_factor = weighting(result) * (loss_scale ? loss_scale->value() : 1);
     const std::size_t parts = std::min<std::size_t>(options.accumulate, batch.size());
     if (parts == 0) {
       if (watch) watch->wait_for_all();
       flat->zero_gradients();
     }
+    const LendGradientPlaces lend(*flat);
     for (std::size_t part = 0; part < parts; ++part) {
       start = Clock::now();
       Duration span_start = runtime.now();
@@ -134,7 +135,6 @@ struct TorchLearner::State {
         flat->on_ready = announce;
         flat->on_released = release;
       }
-      const LendGradientPlaces lend(*flat);
       (weight * loss_factor == 1 ? loss : loss * (weight * loss_factor)).backward();
       times.backward += since(start);
       times.spans.push_back({"backward", id.step, span_start, runtime.now()});
@@ -216,7 +216,8 @@ struct TorchLearner::State {
 
 class TorchLearner::TorchPass final : public Pass {
  public:
-  TorchPass(std::shared_ptr<State> state, BatchId batch) : shared_(std::make_shared<Shared>(std::move(state), batch)) {
+  TorchPass(std::shared_ptr<State> state, BatchId batch, Weighting weighting)
+      : shared_(std::make_shared<Shared>(std::move(state), batch, std::move(weighting))) {
     asio::co_spawn(shared_->state->runtime.context(), compute(shared_), asio::detached);
   }
 
@@ -239,8 +240,8 @@ class TorchLearner::TorchPass final : public Pass {
 
  private:
   struct Shared {
-    Shared(std::shared_ptr<State> state, BatchId batch)
-        : state(std::move(state)), batch(batch), ready(this->state->runtime), done(this->state->runtime),
+    Shared(std::shared_ptr<State> state, BatchId batch, Weighting weighting)
+        : state(std::move(state)), batch(batch), weighting(std::move(weighting)), ready(this->state->runtime), done(this->state->runtime),
           announced(this->state->flat->layout().buckets.size()), released(announced.size(), Event(this->state->runtime)) {}
 
     void announce(std::size_t bucket) {
@@ -251,6 +252,7 @@ class TorchLearner::TorchPass final : public Pass {
 
     std::shared_ptr<State> state;
     BatchId batch;
+    Weighting weighting;
     Queue<std::optional<std::size_t>> ready;
     Event done;
     std::vector<bool> announced;
@@ -285,7 +287,7 @@ class TorchLearner::TorchPass final : public Pass {
       const auto release = [shared](std::size_t bucket) {
         asio::post(shared->state->runtime.context(), [shared, bucket] { shared->released[bucket].set(); });
       };
-      shared->state->compute(shared->batch, shared->result, shared->times, announce, release);
+      shared->state->compute(shared->batch, shared->weighting, shared->result, shared->times, announce, release);
     };
     co_await shared->state->runtime.offload(Duration(0), work);
     shared->result.waited = shared->times.waited;
@@ -322,7 +324,7 @@ class TorchLearner::TorchPass final : public Pass {
       static_cast<BatchSize&>(shared->result) = size;
       shared->result.loss = NAN;
     } else {
-      state.compute(shared->batch, shared->result, shared->times, {}, {});
+      state.compute(shared->batch, shared->weighting, shared->result, shared->times, {}, {});
     }
     shared->result.waited = waited;
     for (Event& released : shared->released) released.set();
@@ -369,7 +371,9 @@ std::uint32_t TorchLearner::samples_per_epoch() const { return state_->train.sam
 Gates& TorchLearner::gates() { return *state_->gates; }
 LossScale* TorchLearner::loss_scale() { return state_->loss_scale ? &*state_->loss_scale : nullptr; }
 
-Task<std::unique_ptr<Pass>> TorchLearner::begin(BatchId batch) { co_return std::make_unique<TorchPass>(state_, batch); }
+Task<std::unique_ptr<Pass>> TorchLearner::begin(BatchId batch, Weighting weighting) {
+  co_return std::make_unique<TorchPass>(state_, batch, std::move(weighting));
+}
 
 Task<Evaluation> TorchLearner::evaluate(int part, int parts) {
   if (state_->options.replay) co_return Evaluation{};

@@ -63,7 +63,7 @@ class TorchLearner final : public Learner {
   FloatSpan frozen() override;
   std::uint32_t steps_per_epoch() const override;
   std::uint32_t samples_per_epoch() const override;
-  Task<std::unique_ptr<Pass>> begin(BatchId batch) override;
+  Task<std::unique_ptr<Pass>> begin(BatchId batch, Weighting weighting) override;
   Gates& gates() override;
   LossScale* loss_scale() override;
   Task<Evaluation> evaluate(int part, int parts) override;

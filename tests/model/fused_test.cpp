@@ -165,10 +165,63 @@ struct Places : GradientPlaces {
     EXPECT_EQ(lent.count(parameter.data_ptr()), 1u);
     for (const auto& each : memory) unwritten += each.sizes() == parameter.sizes() && each.isnan().any().item<bool>();
   }
+  std::vector<torch::Tensor> parts(const torch::Tensor&) override { return {}; }
+  void part_written(const torch::Tensor&, std::size_t) override { ADD_FAILURE() << "no parameter has parts"; }
   int told = 0, unwritten = 0;
   std::set<void*> lent;
   std::vector<torch::Tensor> memory;
 };
+
+/// Lends nothing, but says that matrices and filters come in three parts, and notes what it is told.
+struct InParts : GradientPlaces {
+  torch::Tensor take(const torch::Tensor&) override { return {}; }
+  void written(const torch::Tensor& parameter) override { told.push_back({parameter.data_ptr(), 9}); }
+  std::vector<torch::Tensor> parts(const torch::Tensor& parameter) override {
+    if (parameter.dim() == 1) return {};
+    const std::int64_t rows = parameter.size(0), a = rows / 4, b = rows / 2;
+    const torch::Tensor whole = parameter.detach();
+    return {whole.narrow(0, 0, a), whole.narrow(0, a, b - a), whole.narrow(0, b, rows - b)};
+  }
+  void part_written(const torch::Tensor& parameter, std::size_t part) override { told.push_back({parameter.data_ptr(), part}); }
+  std::vector<std::pair<void*, std::size_t>> told;
+};
+
+TEST(Fused, InPartsIsTheSame) {
+  const auto last = [](std::int64_t channels, bool bias) { return torch::nn::Conv2d(torch::nn::Conv2dOptions(channels, 37, 3).padding(1).bias(bias)); };
+  for (const bool bf16 : {false, true}) {
+    for (const std::int64_t channels : {8, 160}) {  // few, which LibTorch convolves, and many
+      for (const bool bias : {false, true}) {
+        SCOPED_TRACE(testing::Message() << (bf16 ? "bf16, " : "fp32, ") << channels << " channels" << (bias ? ", with a bias" : ""));
+        torch::manual_seed(13);
+        torch::nn::Sequential layers(last(channels, bias), torch::nn::ReLU(), torch::nn::MaxPool2d(torch::nn::MaxPool2dOptions(2).stride(2)),
+                                     torch::nn::Flatten(), torch::nn::Linear(37, 22), torch::nn::ReLU(), torch::nn::Linear(22, 10));
+        layers[0]->as<torch::nn::Conv2d>()->weight.set_data(layers[0]->as<torch::nn::Conv2d>()->weight.detach().contiguous(channels_last));
+        const auto x = torch::randn({6, channels, 2, 2}).contiguous(channels_last).requires_grad_();
+        const auto compute = [&] {
+          at::autocast::set_autocast_dtype(at::kCPU, at::kBFloat16);
+          at::autocast::set_autocast_enabled(at::kCPU, bf16);
+          const auto found = gradients(layers, x, true);
+          at::autocast::set_autocast_enabled(at::kCPU, false);
+          return found;
+        };
+        const auto whole = compute();
+        InParts places;
+        const LendGradientPlaces lend(places);
+        expect_close(compute(), whole, bf16 ? 0.02 : 1e-5);
+        std::vector<std::pair<void*, std::size_t>> expected;
+        const auto parameters = layers->parameters();
+        for (std::size_t i = parameters.size(); i-- > 0;) {  // the last rows first, the bias before them
+          if (parameters[i].dim() == 1) {
+            expected.push_back({parameters[i].data_ptr(), 9});
+          } else {
+            for (const std::size_t part : {2, 1, 0}) expected.push_back({parameters[i].data_ptr(), part});
+          }
+        }
+        EXPECT_EQ(places.told, expected);
+      }
+    }
+  }
+}
 
 TEST(Fused, WritesGradientsToTheirPlaces) {
   auto layers = chain(3, 16, 1);

@@ -60,6 +60,8 @@ class MeasureTest(ProgramTest):
         # 61,130 numbers; 4 rounds of 50 us against 4/3 of 8 ns for each byte: the root of 244,520 x 200 us / 10.67 ns.
         self.assertAlmostEqual(chosen["bucket_mb"], 0.068, delta=0.002)
         self.assertAlmostEqual(chosen["segment_kb"], 3 * 250000 / 1024, delta=8)
+        narrow = self.train(self.SETTINGS | link | {"exchange.codec": "fp16"}).config["exchange"]
+        self.assertAlmostEqual(narrow["segment_kb"], 2 * 3 * 250000 / 1024, delta=16)
 
     def test_a_codec_of_no_floating_point_type_is_not_cut(self):
         chosen = self.train(self.SETTINGS | {"transport.kind": "simulated", "exchange.codec": "int8"}).config["exchange"]

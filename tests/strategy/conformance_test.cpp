@@ -90,7 +90,7 @@ class Faulty final : public Strategy {
     if (fault != Fault::starts_apart) co_await start_alike(group, learner);
     const double rate = fault == Fault::stands_still ? 0 : plan_.learning_rate.base;
     for (Steps at(plan_, learner.steps_per_epoch()); at.more(); at.next()) {
-      const auto pass = co_await learner.begin(at.batch());
+      const auto pass = co_await learner.begin(at.batch(), unweighted);
       const PassResult result = co_await pass->finish();
       LossScale* const loss_scale = learner.loss_scale();
       scale(learner.gradients(), fault == Fault::counts_heads ? 1.0 : result.samples);

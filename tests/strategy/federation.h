@@ -48,7 +48,7 @@ class ToyLearner final : public Learner {
   std::uint32_t samples_per_epoch() const override { return client_.samples; }
   Gates& gates() override { return gates_; }
 
-  Task<std::unique_ptr<Pass>> begin(BatchId batch) override {
+  Task<std::unique_ptr<Pass>> begin(BatchId batch, Weighting) override {
     for (std::size_t j = 0; j < weights_.size(); ++j) gradients_[j] = weights_[j] - target(id_, batch, j);
     for (double& statistic : buffers_) statistic = drift(statistic, id_);
     co_return std::make_unique<ToyPass>();

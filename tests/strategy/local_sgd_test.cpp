@@ -39,7 +39,9 @@ class FiveTensors final : public Learner {
   FloatSpan buffers() override { return inner_.buffers(); }
   std::uint32_t steps_per_epoch() const override { return inner_.steps_per_epoch(); }
   std::uint32_t samples_per_epoch() const override { return inner_.samples_per_epoch(); }
-  Task<std::unique_ptr<Pass>> begin(BatchId batch) override { return inner_.begin(batch); }
+  Task<std::unique_ptr<Pass>> begin(BatchId batch, Weighting weighting) override {
+    return inner_.begin(batch, std::move(weighting));
+  }
   Gates& gates() override { return inner_.gates(); }
   Task<Evaluation> evaluate(int part, int parts) override { return inner_.evaluate(part, parts); }
 

@@ -139,6 +139,65 @@ TEST(FlatModel, AGradientCountsFromWhenItIsWrittenWhereItsParameterIsUsedOnce) {
   }
 }
 
+/// Of a pass over five images: all gradients; buckets in the order in which they were announced, and released.
+struct Announced {
+  std::vector<float> gradients;
+  std::vector<std::size_t> ready, released;
+};
+
+Announced announced(FlatModel& flat, Chain& chain, bool lend) {
+  Announced found;
+  torch::manual_seed(5);
+  const auto x = torch::randn({5, 3, 4, 4});
+  std::optional<LendGradientPlaces> lent;
+  if (lend) lent.emplace(flat);
+  const torch::Tensor loss = chain.forward(x).square().sum();
+  flat.renew_gradients(loss);
+  flat.on_ready = [&](std::size_t bucket) { found.ready.push_back(bucket); };
+  flat.on_released = [&](std::size_t bucket) { found.released.push_back(bucket); };
+  loss.backward();
+  flat.on_ready = flat.on_released = nullptr;
+  flat.collect_gradients();
+  const auto all = flat.gradients().as<float>();
+  found.gradients.assign(all.begin(), all.end());
+  return found;
+}
+
+TEST(FlatModel, TheLastLargeTensorLiesInTwoBuckets) {
+  torch::manual_seed(6);
+  const auto module = std::make_shared<Chain>(1), same = std::make_shared<Chain>(1);
+  for (const auto& item : same->named_parameters()) {
+    const torch::NoGradGuard no_grad;
+    item.value().copy_(module->named_parameters()[item.key()]);
+  }
+  const std::size_t linear = 64 * 64, rest = 8 * 27 + 8 + 4 * 72 + 4;
+  FlatModel whole(same, {.bucket_bytes = 5000, .channels_last = true});
+  FlatModel flat(module, {.bucket_bytes = 5000, .channels_last = true, .divide = true});
+  const std::size_t middle = rest + linear / 2, end = rest + linear + 64;
+  EXPECT_EQ(whole.layout().buckets, (std::vector<Range>{{rest, end}, {0, rest}}));
+  EXPECT_EQ(flat.layout().buckets, (std::vector<Range>{{middle, end}, {rest, middle}, {0, rest}}));
+  const auto parts = flat.parts(module->linear->weight);
+  ASSERT_EQ(parts.size(), 2u);
+  EXPECT_TRUE(torch::equal(torch::cat(parts), module->linear->weight));
+  EXPECT_EQ(parts[1].data_ptr(), static_cast<float*>(flat.parameters().data) + middle) << "views of what is trained";
+  EXPECT_TRUE(flat.parts(module->linear->bias).empty());
+  EXPECT_TRUE(flat.parts(same->linear->weight).empty());
+
+  const Announced expected = announced(whole, *same, true);
+  for (const bool lend : {true, false}) {  // as an operation that knows of parts, and as one that does not
+    const Announced found = announced(flat, *module, lend);
+    for (std::size_t i = 0; i < found.gradients.size(); ++i) {
+      ASSERT_NEAR(found.gradients[i], expected.gradients[i], 1e-4 * std::abs(expected.gradients[i]) + 1e-4) << i;
+    }
+    const std::vector<std::size_t> by_autograd{1, 0, 2};  // the weight before the bias, which lies in bucket 0
+    EXPECT_EQ(found.ready, lend ? std::vector<std::size_t>({0, 1, 2}) : by_autograd);
+    EXPECT_EQ(found.released, by_autograd);
+  }
+
+  FlatModel coarse(std::make_shared<Chain>(1), {.bucket_bytes = linear * 4, .divide = true});
+  EXPECT_EQ(coarse.layout().buckets, (std::vector<Range>{{rest, end}, {0, rest}})) << "parts would be too small";
+}
+
 TEST(FlatModel, RenewedGradientsReplaceTheLastOnes) {
   torch::manual_seed(3);
   auto module = std::make_shared<Odd>();

@@ -90,8 +90,8 @@ class Overflowing final : public Learner {
   Task<Evaluation> evaluate(int part, int parts) override { return inner_.evaluate(part, parts); }
   Gates& gates() override { return inner_.gates(); }
   LossScale* loss_scale() override { return inner_.loss_scale(); }
-  Task<std::unique_ptr<Pass>> begin(BatchId batch) override {
-    auto pass = co_await inner_.begin(batch);
+  Task<std::unique_ptr<Pass>> begin(BatchId batch, Weighting weighting) override {
+    auto pass = co_await inner_.begin(batch, std::move(weighting));
     if (batch.step != step_) co_return pass;
     while (co_await pass->next_bucket()) {
     }

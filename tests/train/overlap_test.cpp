@@ -149,7 +149,7 @@ bool is_zero(FloatSpan span) {
 /// The first bucket's readiness lets backward go on; were it told at backward's end, nobody would.
 Task<> let_backward_on(Held* held, std::vector<std::size_t>* buckets, Duration* first_ready) {
   const BatchId batch{0, 0};
-  const auto pass = co_await held->learner->begin(batch);
+  const auto pass = co_await held->learner->begin(batch, unweighted);
   while (const auto bucket = co_await pass->next_bucket()) {
     if (buckets->empty()) {
       *first_ready = held->runtime->now();
@@ -188,7 +188,7 @@ Task<> open_one_by_one(Held* held, Event* here, std::vector<std::string>* steps,
   gates.close(0);
   gates.close(1);
   const BatchId batch{0, 0};
-  const auto pass = co_await held->learner->begin(batch);
+  const auto pass = co_await held->learner->begin(batch, unweighted);
   for (const std::size_t bucket : {std::size_t{1}, std::size_t{0}}) {
     const Range range = layout.buckets[bucket];
     scale(held->learner->parameters().slice(range.begin, range.end), 0);
@@ -220,6 +220,23 @@ TEST(GateWatch, HoldsAForwardPassAtTheLayerWhoseGateIsClosed) {
   EXPECT_TRUE(features_are_zero) << "the convolution did not wait for its weights";
   // Without weights the last layer finds every digit as likely: had it not waited, it would have used others.
   EXPECT_NEAR(loss, std::log(10), 1e-6);
+}
+
+TEST(GateWatch, WaitsForEveryGateOfWhatAnOperatorTakes) {
+  const auto runtime = real_runtime(0);
+  const torch::Tensor flat = torch::ones(12);
+  const torch::Tensor middle = flat.slice(0, 2, 6), every_fifth = flat.slice(0, 1, 12, 5);
+  const std::vector<Range> buckets{{8, 12}, {4, 8}, {0, 4}};
+  Gates gates(*runtime, 3);
+  gates.close(0);
+  std::vector<std::size_t> passed;
+  GateWatch watch(FloatSpan(flat.data_ptr<float>(), 12, DType::fp32), buckets, gates);
+  watch.on_passed = [&](std::size_t gate) { passed.push_back(gate); };
+  EXPECT_EQ(middle.sum().item<float>(), 4);
+  EXPECT_EQ(passed, (std::vector<std::size_t>{2, 1}));
+  gates.open(0);
+  EXPECT_EQ(every_fifth.sum().item<float>(), 3);
+  EXPECT_EQ(passed, (std::vector<std::size_t>{2, 1, 0}));
 }
 
 TEST(GateWatch, WaitsForTheGateOfWhatAnOperatorTakes) {

@@ -72,8 +72,8 @@ class Forgetful final : public Learner {
   std::uint32_t samples_per_epoch() const override { return inner_.samples_per_epoch(); }
   Task<Evaluation> evaluate(int part, int parts) override { return inner_.evaluate(part, parts); }
   Gates& gates() override { return inner_.gates(); }
-  Task<std::unique_ptr<Pass>> begin(BatchId batch) override {
-    auto pass = co_await inner_.begin(batch);
+  Task<std::unique_ptr<Pass>> begin(BatchId batch, Weighting weighting) override {
+    auto pass = co_await inner_.begin(batch, std::move(weighting));
     while (co_await pass->next_bucket()) {
     }
     const PassResult result = co_await pass->finish();
@@ -216,7 +216,7 @@ TEST(Precision, UnknownNamesAreRefused) { EXPECT_THROW(find_precision("fp8"), Er
 
 Task<> one_pass(Learner* learner, std::vector<std::size_t>* buckets, PassResult* result) {
   const BatchId batch{0, 0};
-  const auto pass = co_await learner->begin(batch);
+  const auto pass = co_await learner->begin(batch, unweighted);
   while (const auto bucket = co_await pass->next_bucket()) buckets->push_back(*bucket);
   *result = co_await pass->finish();
 }
