@@ -214,9 +214,9 @@ TEST(Precision, Bf16AndChannelsLastLearnLikeFp32) {
 
 TEST(Precision, UnknownNamesAreRefused) { EXPECT_THROW(find_precision("fp8"), Error); }
 
-Task<> one_pass(Learner* learner, std::vector<std::size_t>* buckets, PassResult* result) {
+Task<> one_pass(Learner* learner, Weighting weighting, std::vector<std::size_t>* buckets, PassResult* result) {
   const BatchId batch{0, 0};
-  const auto pass = co_await learner->begin(batch, unweighted);
+  const auto pass = co_await learner->begin(batch, std::move(weighting));
   while (const auto bucket = co_await pass->next_bucket()) buckets->push_back(*bucket);
   *result = co_await pass->finish();
 }
@@ -232,13 +232,42 @@ TEST(TorchLearner, AnnouncesEveryBucketOnceInBothTimes) {
                          Loader(digits, Sampler(100, {.batch = 20}), {}, {}, 0), options);
     std::vector<std::size_t> buckets;
     PassResult result;
-    runtime->spawn("pass", one_pass(&learner, &buckets, &result));
+    runtime->spawn("pass", one_pass(&learner, unweighted, &buckets, &result));
     runtime->run();
     ASSERT_EQ(learner.layout().buckets.size(), 2u);  // a layer's bias alone is below 100 bytes
     std::sort(buckets.begin(), buckets.end());
     EXPECT_EQ(buckets, (std::vector<std::size_t>{0, 1}));
     EXPECT_EQ(result.samples, 20u);
     EXPECT_NEAR(result.loss, std::log(10), 0.5);
+  }
+}
+
+TEST(TorchLearner, WeightsTheGradientsAndNotTheLoss) {
+  std::shared_ptr<Dataset> digits = open_dataset("digits", Split::train, {.train_samples = 100});
+  const Loader second_of_three(digits, Sampler(100, {.worker = 1, .workers = 3, .batch = 20}), {}, {}, 0);
+  for (const std::uint32_t parts : {1, 3}) {
+    std::vector<std::vector<double>> gradients;
+    std::vector<PassResult> results;
+    for (const Weighting& weighting : {unweighted, Weighting(&BatchSize::share), Weighting(&BatchSize::samples)}) {
+      const auto runtime = virtual_runtime(0);
+      Recorder recorder(*runtime, nullptr, nullptr);
+      torch::manual_seed(8);
+      TorchOptions options = fp64();
+      options.accumulate = parts;
+      TorchLearner learner(*runtime, recorder, std::make_shared<SmallNet>(), second_of_three, second_of_three, options);
+      std::vector<std::size_t> buckets;
+      runtime->spawn("pass", one_pass(&learner, weighting, &buckets, &results.emplace_back()));
+      runtime->run();
+      gradients.push_back(copy(learner.gradients()));
+    }
+    ASSERT_EQ(results[0].samples, 7u);
+    ASSERT_EQ(results[0].global_samples, 20u);
+    EXPECT_EQ(results[1].loss, results[0].loss);
+    for (std::size_t i = 0; i < gradients[0].size(); ++i) {
+      EXPECT_NEAR(gradients[1][i], gradients[0][i] * 7 / 20, 1e-15);
+      EXPECT_NEAR(gradients[2][i], gradients[0][i] * 7, 1e-13);
+    }
+    EXPECT_GT(norm(gradients[0], std::vector<double>(gradients[0].size())), 1e-3);
   }
 }
 
