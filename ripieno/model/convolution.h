@@ -25,9 +25,12 @@ struct Convolution {
   bool divides() const;
 };
 
+/// A weight as convolve() and backward() read it.
+torch::Tensor weight_for(const Convolution& form, const torch::Tensor& weight);
+
 struct ConvolutionOperands {
   const torch::Tensor& input;
-  const torch::Tensor& weight;  ///< weight_for
+  const torch::Tensor& weight;  ///< as weight_for() gives it
 };
 
 /// N x O x H' x W'; `bias` may be undefined.
