@@ -29,7 +29,9 @@ std::byte* SharedArena::cut(Region& region, std::size_t bytes) {
   const auto [offset, size] = *hole;
   region.free.erase(hole);
   if (size > bytes) region.free.emplace(offset + bytes, size - bytes);
-  return region.memory.data() + offset;
+  std::byte* const data = region.memory.data() + offset;
+  if (bytes >= large_page_bytes) region.memory.use_large_pages(data, bytes);
+  return data;
 }
 
 bool SharedArena::grow(std::size_t bytes) {

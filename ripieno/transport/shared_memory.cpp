@@ -13,6 +13,7 @@
 namespace ripieno {
 namespace {
 
+constexpr int madv_collapse = 25;              // MADV_COLLAPSE of Linux 6.1 and later, which glibc 2.36 does not name
 constexpr std::size_t worth_a_call = 1 << 20;  // bytes; fewer are quicker overwritten than given back
 
 [[noreturn]] void refuse(const std::string& what) {
@@ -20,8 +21,17 @@ constexpr std::size_t worth_a_call = 1 << 20;  // bytes; fewer are quicker overw
   fail(ErrorKind::network, what, ": ", std::strerror(why));
 }
 
+/// Addresses that are free now, from the beginning of a large page on; null where there are none.
+void* aligned_place(std::size_t bytes) {
+  void* const room = ::mmap(nullptr, bytes + large_page_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (room == MAP_FAILED) return nullptr;
+  ::munmap(room, bytes + large_page_bytes);
+  return reinterpret_cast<void*>(round_up(reinterpret_cast<std::uintptr_t>(room), large_page_bytes));
+}
+
 std::byte* map(int fd, std::size_t offset, std::size_t bytes, int protection) {
-  void* data = ::mmap(nullptr, bytes, protection, MAP_SHARED, fd, static_cast<off_t>(offset));
+  void* const wanted = bytes < large_page_bytes ? nullptr : aligned_place(bytes);  // elsewhere its pages are small ones
+  void* data = ::mmap(wanted, bytes, protection, MAP_SHARED, fd, static_cast<off_t>(offset));
   if (data == MAP_FAILED) refuse(text("cannot map ", bytes, " bytes of shared memory"));
   return static_cast<std::byte*>(data);
 }
@@ -90,6 +100,17 @@ SharedMemory SharedMemory::open(pid_t pid, int fd, std::size_t offset, std::size
   memory.data_ = map(file.get(), offset, bytes, write ? PROT_READ | PROT_WRITE : PROT_READ);
   memory.size_ = bytes;
   return memory;
+}
+
+void SharedMemory::use_large_pages(std::byte* data, std::size_t bytes) {
+  const auto begin = static_cast<std::size_t>(data - data_);
+  const std::size_t first = begin / large_page_bytes * large_page_bytes;
+  const std::size_t last = std::min(round_up(begin + bytes, large_page_bytes), size_ / large_page_bytes * large_page_bytes);
+  if (first >= last) return;
+  for (std::size_t at = first; at < last; at += large_page_bytes) {
+    ::madvise(data_ + at, page_bytes, MADV_POPULATE_READ);  // what nobody has touched would be passed over
+  }
+  ::madvise(data_ + first, last - first, madv_collapse);  // an older kernel says no
 }
 
 void SharedMemory::clear(std::byte* data, std::size_t bytes) {

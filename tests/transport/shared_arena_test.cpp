@@ -45,11 +45,33 @@ TEST(SharedArena, HandsOutAlignedZerosAndTakesThemBack) {
   EXPECT_EQ(shown->head().regions, 1u);
 }
 
+TEST(SharedArena, NeighboursOfLargeBlocksKeepTheirNumbers) {
+  const auto arena = std::make_shared<SharedArena>(control());
+  constexpr std::size_t bytes = 5'000'000;  // pages of 2 MiB belong to two of them
+  const auto filled = [](const std::byte* data, std::byte value) {
+    return std::all_of(data, data + bytes, [value](std::byte byte) { return byte == value; });
+  };
+  auto first = arena->take(bytes), second = arena->take(bytes), third = arena->take(bytes);
+  std::fill_n(first.get(), bytes, std::byte{1});
+  std::fill_n(second.get(), bytes, std::byte{2});
+  std::fill_n(third.get(), bytes, std::byte{3});
+  for (int round = 0; round < 2; ++round) {
+    const std::byte* const place = second.get();
+    second.reset();
+    second = arena->take(bytes);
+    EXPECT_EQ(second.get(), place);
+    EXPECT_TRUE(zeros(second.get(), bytes));
+    EXPECT_TRUE(filled(first.get(), std::byte{1}));
+    EXPECT_TRUE(filled(third.get(), std::byte{3}));
+    std::fill_n(second.get(), bytes, std::byte{2});
+  }
+}
+
 TEST(SharedArena, GrowsAndKnowsItsOwn) {
   const auto shown = control();
   const auto arena = std::make_shared<SharedArena>(shown);
   const auto small = arena->take(100);
-  const auto large = arena->take(200 << 20);  // more than a region has: one of its own, of which nothing is touched
+  const auto large = arena->take(200 << 20);  // more than a region has: one of its own
   EXPECT_EQ(shown->head().regions, 2u);
   const auto place = arena->find(ConstBytes(large.get() + 64, 1000));
   ASSERT_TRUE(place);
