@@ -44,11 +44,11 @@ PROBE = """<!doctype html><iframe id="f" style="border:0;width:1280px;height:900
 const frame = document.getElementById("f");
 frame.onload = () => {
   const page = frame.contentDocument, root = page.documentElement, box = (e) => e.getBoundingClientRect();
-  const plots = [...page.querySelectorAll(".plot")];
+  const plots = [...page.querySelectorAll(".plot")], drawn = (e) => e.getClientRects().length > 0;  // Plotly hides a label that finds no room
   document.getElementById("found").textContent = JSON.stringify({
     theme: root.dataset.theme, wide: root.scrollWidth, plots: plots.length, drawn: plots.filter((p) => p.querySelector(".main-svg")).length,
     small: [...page.querySelectorAll("h1,h2,p,td,th,text")].filter((e) => parseFloat(frame.contentWindow.getComputedStyle(e).fontSize) < 11).length,
-    outside: plots.filter((p) => [...p.querySelectorAll("text")].some((t) => box(t).right > box(p).right + 1 || box(t).left < box(p).left - 1)).map((p) => p.id),
+    outside: plots.filter((p) => [...p.querySelectorAll("text")].some((t) => drawn(t) && (box(t).right > box(p).right + 1 || box(t).left < box(p).left - 1))).map((p) => p.id),
     ground: frame.contentWindow.getComputedStyle(page.body).backgroundColor, ink: frame.contentWindow.getComputedStyle(page.body).color,
   });
 };
