@@ -8,35 +8,16 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "ripieno/core/vectors-inl.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace ripieno::HWY_NAMESPACE {
-namespace hn = hwy::HWY_NAMESPACE;
-
-const hn::ScalableTag<float> f32;
-using U32 = hn::RebindToUnsigned<decltype(f32)>;
-const U32 u32;
-const hn::Rebind<std::uint16_t, decltype(f32)> u16;
 const hn::Rebind<std::uint8_t, decltype(f32)> u8;
 
 constexpr std::size_t window = 4;
 
-HWY_INLINE auto load(const float* from) { return hn::LoadU(f32, from); }
-HWY_INLINE auto load(const std::uint16_t* from) {
-  return hn::BitCast(f32, hn::ShiftLeft<16>(hn::PromoteTo(u32, hn::LoadU(u16, from))));
-}
-HWY_INLINE void store(float* to, hn::Vec<decltype(f32)> value) { hn::StoreU(value, f32, to); }
-/// To the nearest, ties to even; a NaN stays one.
-HWY_INLINE void store(std::uint16_t* to, hn::Vec<decltype(f32)> value) {
-  const auto bits = hn::BitCast(u32, value);
-  const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(u32, 1));
-  const auto rounded = hn::ShiftRight<16>(hn::Add(bits, hn::Add(odd, hn::Set(u32, 0x7FFF))));
-  const auto quiet = hn::Or(hn::ShiftRight<16>(bits), hn::Set(u32, 0x40));
-  const auto found = hn::IfThenElse(hn::RebindMask(u32, hn::IsNaN(value)), quiet, rounded);
-  hn::StoreU(hn::DemoteTo(u16, hn::BitCast(hn::RebindToSigned<U32>(), found)), u16, to);
-}
-
 /// One vector of channels of one window.
-template <class T>
+template <bool relu, class T>
 HWY_INLINE void choose(T* out, std::uint8_t* chosen, const T* const in[window]) {
   auto largest = load(in[0]);
   auto which = hn::Zero(u32);
@@ -46,9 +27,12 @@ HWY_INLINE void choose(T* out, std::uint8_t* chosen, const T* const in[window]) 
     largest = hn::IfThenElse(better, value, largest);
     which = hn::IfThenElse(hn::RebindMask(u32, better), hn::Set(u32, k), which);
   }
-  const auto off = hn::Le(largest, hn::Zero(f32));
-  store(out, hn::IfThenZeroElse(off, largest));
-  which = hn::IfThenElse(hn::RebindMask(u32, off), hn::Set(u32, window), which);
+  if constexpr (relu) {
+    const auto off = hn::Le(largest, hn::Zero(f32));
+    largest = hn::IfThenZeroElse(off, largest);
+    which = hn::IfThenElse(hn::RebindMask(u32, off), hn::Set(u32, window), which);
+  }
+  store(out, largest);
   hn::StoreU(hn::DemoteTo(u8, hn::BitCast(hn::RebindToSigned<U32>(), which)), u8, chosen);
 }
 
@@ -69,7 +53,7 @@ HWY_INLINE void offsets(Images shape, std::size_t (&found)[window]) {
   found[3] = found[2] + shape.channels;
 }
 
-template <class T>
+template <bool relu, class T>
 HWY_INLINE void forward(T* out, std::uint8_t* chosen, const T* in, Images shape) {
   const std::size_t lanes = hn::Lanes(f32), whole = shape.channels / lanes * lanes;
   std::size_t corner[window];
@@ -84,11 +68,11 @@ HWY_INLINE void forward(T* out, std::uint8_t* chosen, const T* in, Images shape)
       for (std::size_t x = 0; x < shape.width / 2; ++x, first += 2 * shape.channels) {
         for (std::size_t c = 0; c < whole; c += lanes) {
           const T* const at[window] = {first + c, first + corner[1] + c, first + corner[2] + c, first + corner[3] + c};
-          choose(out + c, chosen + c, at);
+          choose<relu>(out + c, chosen + c, at);
         }
         if (const std::size_t rest = shape.channels - whole) {
           for (std::size_t k = 0; k < window; ++k) std::memcpy(last_in[k], first + corner[k] + whole, rest * sizeof(T));
-          choose(last_out, last_chosen, last);
+          choose<relu>(last_out, last_chosen, last);
           std::memcpy(out + whole, last_out, rest * sizeof(T));
           std::memcpy(chosen + whole, last_chosen, rest);
         }
@@ -141,22 +125,6 @@ HWY_INLINE void over_channels(std::size_t channels, Body body) {
   for (std::size_t c = 0; c < channels; c += lanes) body(c, channels - c < lanes ? channels - c : lanes);
 }
 
-/// n of a vector's lanes; the others are 0.
-template <class T>
-HWY_INLINE hn::Vec<decltype(f32)> load_some(const T* from, std::size_t n) {
-  if (n == hn::Lanes(f32)) return load(from);
-  HWY_ALIGN T last[HWY_MAX_BYTES / sizeof(float)] = {};
-  std::memcpy(last, from, n * sizeof(T));
-  return load(last);
-}
-template <class T>
-HWY_INLINE void store_some(T* to, hn::Vec<decltype(f32)> value, std::size_t n) {
-  if (n == hn::Lanes(f32)) return store(to, value);
-  HWY_ALIGN T last[HWY_MAX_BYTES / sizeof(float)];
-  store(last, value);
-  std::memcpy(to, last, n * sizeof(T));
-}
-
 /// first[c], second[c] = sums over all pixels of what body(pixel, c, n) gives, a pair of vectors. Sums of a block stay in
 /// registers in fp32; blocks are summed up in fp64. A block fits the first cache, whose lines are read in order.
 template <class Body>
@@ -179,8 +147,6 @@ HWY_INLINE void sum_over_pixels(std::size_t pixels, std::size_t channels, double
     });
   }
 }
-
-using V = hn::Vec<decltype(f32)>;
 
 template <class T>
 HWY_INLINE void find_moment_sums(const T* in, const float* about, std::size_t pixels, std::size_t channels, double* sum, double* square) {
@@ -263,8 +229,12 @@ void CombineBf16(std::uint16_t* out, const std::uint16_t* gradient, const std::u
   combine_all(out, gradient, in, pixels, channels, a, b, c);
 }
 
-void ForwardFp32(float* out, std::uint8_t* chosen, const float* in, Images shape) { forward(out, chosen, in, shape); }
-void ForwardBf16(std::uint16_t* out, std::uint8_t* chosen, const std::uint16_t* in, Images shape) { forward(out, chosen, in, shape); }
+void ForwardFp32(float* out, std::uint8_t* chosen, const float* in, Images shape, bool relu) {
+  relu ? forward<true>(out, chosen, in, shape) : forward<false>(out, chosen, in, shape);
+}
+void ForwardBf16(std::uint16_t* out, std::uint8_t* chosen, const std::uint16_t* in, Images shape, bool relu) {
+  relu ? forward<true>(out, chosen, in, shape) : forward<false>(out, chosen, in, shape);
+}
 void BackwardFp32(float* in, const float* out, const std::uint8_t* chosen, Images shape) { backward(in, out, chosen, shape); }
 void BackwardBf16(std::uint16_t* in, const std::uint16_t* out, const std::uint8_t* chosen, Images shape) {
   backward(in, out, chosen, shape);
@@ -298,16 +268,16 @@ void check(FloatSpan out, FloatSpan in, Images shape) {
 
 }  // namespace
 
-void relu_max_pool(FloatSpan out, std::uint8_t* chosen, FloatSpan in, Images shape) {
+void max_pool(FloatSpan out, std::uint8_t* chosen, FloatSpan in, Images shape, bool relu) {
   check(out, in, shape);
   if (in.type == DType::fp32) {
-    HWY_DYNAMIC_DISPATCH(ForwardFp32)(static_cast<float*>(out.data), chosen, static_cast<const float*>(in.data), shape);
+    HWY_DYNAMIC_DISPATCH(ForwardFp32)(static_cast<float*>(out.data), chosen, static_cast<const float*>(in.data), shape, relu);
   } else {
-    HWY_DYNAMIC_DISPATCH(ForwardBf16)(static_cast<std::uint16_t*>(out.data), chosen, static_cast<const std::uint16_t*>(in.data), shape);
+    HWY_DYNAMIC_DISPATCH(ForwardBf16)(static_cast<std::uint16_t*>(out.data), chosen, static_cast<const std::uint16_t*>(in.data), shape, relu);
   }
 }
 
-void relu_max_pool_gradient(FloatSpan in, FloatSpan out, const std::uint8_t* chosen, Images shape) {
+void max_pool_gradient(FloatSpan in, FloatSpan out, const std::uint8_t* chosen, Images shape) {
   check(out, in, shape);
   if (in.type == DType::fp32) {
     HWY_DYNAMIC_DISPATCH(BackwardFp32)(static_cast<float*>(in.data), static_cast<const float*>(out.data), chosen, shape);

@@ -1,4 +1,4 @@
-// What networks do to images whose channels lie together (N x H x W x C) besides convolutions: ReLU with 2 x 2 pooling and
+// What networks do to images whose channels lie together (N x H x W x C) besides convolutions: 2 x 2 pooling, with ReLU or without, and
 // batch normalisation with ReLU, in as few passes over memory as there can be, vectorised for the processor that is found at
 // run time (Highway). fp32 and bf16, computed in fp32; NaN stays NaN.
 #pragma once
@@ -17,12 +17,12 @@ struct Images {
   Images pooled() const { return {count, height / 2, width / 2, channels}; }
 };
 
-/// out = max(0, the largest of each 2 x 2 window); `chosen` (an entry an output): which of the window it was, counted
-/// 0 1 / 2 3, the first of equal ones, or 4 where the output is 0. `shape` is the input's.
-void relu_max_pool(FloatSpan out, std::uint8_t* chosen, FloatSpan in, Images shape);
+/// out = the largest of each 2 x 2 window, or 0 where `relu` and it is below; `chosen` (an entry an output): which of the window it was,
+/// counted 0 1 / 2 3, the first of equal ones, or 4 where ReLU let none pass. `shape` is the input's.
+void max_pool(FloatSpan out, std::uint8_t* chosen, FloatSpan in, Images shape, bool relu);
 
-/// Every element of `in`, the gradient by relu_max_pool's input: `out`'s gradient where it was chosen, else 0.
-void relu_max_pool_gradient(FloatSpan in, FloatSpan out, const std::uint8_t* chosen, Images shape);
+/// Every element of `in`, the gradient by max_pool's input: `out`'s gradient where it was chosen, else 0.
+void max_pool_gradient(FloatSpan in, FloatSpan out, const std::uint8_t* chosen, Images shape);
 
 /// Of each channel, over all pixels: sum = that of in - about, square = that of its square. Of parts of an image they add up to the
 /// whole's; `about` is best near the mean, since little is lost then.

@@ -8,10 +8,10 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "ripieno/core/vectors-inl.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace ripieno::HWY_NAMESPACE {
-namespace hn = hwy::HWY_NAMESPACE;
-
 // The three shapes that every kernel here has: whole vectors, then what is left through a small padded buffer.
 template <class To, class From, class Body>
 HWY_INLINE void over(To* to, const From* from, std::size_t n, std::size_t lanes, Body body) {
@@ -26,25 +26,8 @@ HWY_INLINE void over(To* to, const From* from, std::size_t n, std::size_t lanes,
   std::memcpy(to + i, last_to, (n - i) * sizeof(To));
 }
 
-const hn::ScalableTag<float> f32;
 const hn::ScalableTag<double> f64;
-using U32 = hn::RebindToUnsigned<decltype(f32)>;
-const U32 u32;
-const hn::Rebind<std::uint16_t, decltype(f32)> u16;
 const hn::Rebind<hwy::float16_t, decltype(f32)> f16;
-
-HWY_INLINE auto load_bf16(const std::uint16_t* from) {
-  return hn::BitCast(f32, hn::ShiftLeft<16>(hn::PromoteTo(u32, hn::LoadU(u16, from))));
-}
-
-HWY_INLINE void store_bf16(std::uint16_t* to, hn::Vec<decltype(f32)> value) {
-  const auto bits = hn::BitCast(u32, value);
-  const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(u32, 1));
-  const auto rounded = hn::ShiftRight<16>(hn::Add(bits, hn::Add(odd, hn::Set(u32, 0x7FFF))));
-  const auto quiet = hn::Or(hn::ShiftRight<16>(bits), hn::Set(u32, 0x40));
-  const auto is_nan = hn::RebindMask(u32, hn::IsNaN(value));
-  hn::StoreU(hn::DemoteTo(u16, hn::BitCast(hn::RebindToSigned<U32>(), hn::IfThenElse(is_nan, quiet, rounded))), u16, to);
-}
 
 void AddFp32(float* to, const float* from, std::size_t n) {
   over(to, from, n, hn::Lanes(f32), [](float* t, const float* f) HWY_ATTR {
@@ -94,7 +77,7 @@ void AddFp16(float* to, const hwy::float16_t* from, std::size_t n) {
 }
 void AddBf16(float* to, const std::uint16_t* from, std::size_t n) {
   over(to, from, n, hn::Lanes(f32), [](float* t, const std::uint16_t* f) HWY_ATTR {
-    hn::StoreU(hn::Add(hn::LoadU(f32, t), load_bf16(f)), f32, t);
+    hn::StoreU(hn::Add(hn::LoadU(f32, t), load(f)), f32, t);
   });
 }
 void Fp32FromFp16(float* to, const hwy::float16_t* from, std::size_t n) {
@@ -103,7 +86,7 @@ void Fp32FromFp16(float* to, const hwy::float16_t* from, std::size_t n) {
   });
 }
 void Fp32FromBf16(float* to, const std::uint16_t* from, std::size_t n) {
-  over(to, from, n, hn::Lanes(f32), [](float* t, const std::uint16_t* f) HWY_ATTR { hn::StoreU(load_bf16(f), f32, t); });
+  over(to, from, n, hn::Lanes(f32), [](float* t, const std::uint16_t* f) HWY_ATTR { hn::StoreU(load(f), f32, t); });
 }
 void Fp16FromFp32(hwy::float16_t* to, const float* from, std::size_t n) {
   over(to, from, n, hn::Lanes(f32), [](hwy::float16_t* t, const float* f) HWY_ATTR {
@@ -111,7 +94,7 @@ void Fp16FromFp32(hwy::float16_t* to, const float* from, std::size_t n) {
   });
 }
 void Bf16FromFp32(std::uint16_t* to, const float* from, std::size_t n) {
-  over(to, from, n, hn::Lanes(f32), [](std::uint16_t* t, const float* f) HWY_ATTR { store_bf16(t, hn::LoadU(f32, f)); });
+  over(to, from, n, hn::Lanes(f32), [](std::uint16_t* t, const float* f) HWY_ATTR { store(t, hn::LoadU(f32, f)); });
 }
 void ScaleFp32(float* to, const float* from, std::size_t n, float factor) {
   over(to, from, n, hn::Lanes(f32), [factor](float* t, const float* f) HWY_ATTR {

@@ -10,13 +10,10 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "ripieno/core/vectors-inl.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace ripieno::HWY_NAMESPACE {
-namespace hn = hwy::HWY_NAMESPACE;
-
-const hn::ScalableTag<float> f32;
-using V = hn::Vec<decltype(f32)>;
-
 template <std::size_t Rows, std::size_t Columns>
 struct Matrix {
   static constexpr std::size_t rows = Rows, columns = Columns;
@@ -151,19 +148,23 @@ HWY_INLINE void over_tiles(T* image, std::size_t n, const Tiling& tiling, T* out
 }
 
 struct LoadAll {
-  HWY_INLINE V operator()(const float* from) const { return hn::LoadU(f32, from); }
+  template <class T>
+  HWY_INLINE V operator()(const T* from) const { return load(from); }
 };
 struct StoreAll {
-  HWY_INLINE void operator()(float* to, V value) const { hn::StoreU(value, f32, to); }
+  template <class T>
+  HWY_INLINE void operator()(T* to, V value) const { store(to, value); }
 };
 /// The first lanes of a vector; the others are 0.
 struct LoadSome {
-  hn::Mask<decltype(f32)> wanted;
-  HWY_INLINE V operator()(const float* from) const { return hn::MaskedLoad(wanted, f32, from); }
+  std::size_t count;
+  template <class T>
+  HWY_INLINE V operator()(const T* from) const { return load_some(from, count); }
 };
 struct StoreSome {
-  hn::Mask<decltype(f32)> wanted;
-  HWY_INLINE void operator()(float* to, V value) const { hn::BlendedStore(value, wanted, f32, to); }
+  std::size_t count;
+  template <class T>
+  HWY_INLINE void operator()(T* to, V value) const { store_some(to, value, count); }
 };
 
 /// Calls body(c, load, store) for every vector of channels; load(from), store(to, value) touch no more than there are.
@@ -173,19 +174,18 @@ HWY_INLINE void over_channels(std::size_t channels, Body body) {
   std::size_t c = 0;
   for (; c + lanes <= channels; c += lanes) body(c, LoadAll(), StoreAll());
   if (c == channels) return;
-  const auto rest = hn::FirstN(f32, channels - c);
-  body(c, LoadSome{rest}, StoreSome{rest});
+  body(c, LoadSome{channels - c}, StoreSome{channels - c});
 }
 
 HWY_INLINE std::size_t pixels_of(const Tiling& tiling) { return tiling.images.height * tiling.images.width; }
 
-template <const auto& matrix>
-HWY_INLINE void tiles_to_points(WinogradPoints points, const float* images, const Tiling& tiling, std::size_t begin, std::size_t end) {
+template <const auto& matrix, class T>
+HWY_INLINE void tiles_to_points(WinogradPoints points, const T* images, const Tiling& tiling, std::size_t begin, std::size_t end) {
   using M = std::decay_t<decltype(matrix)>;
   const std::size_t channels = tiling.images.channels, size = pixels_of(tiling) * tiling.pitch;
-  const std::vector<float> outside(channels);
+  const std::vector<T> outside(channels);
   for (std::size_t n = begin; n < end; ++n) {
-    over_tiles<M::columns>(images + n * size, n, tiling, outside.data(), [&](std::size_t tile, const float* const* pixels) HWY_ATTR {
+    over_tiles<M::columns>(images + n * size, n, tiling, outside.data(), [&](std::size_t tile, const T* const* pixels) HWY_ATTR {
       over_channels(channels, [&](std::size_t c, auto load, auto store) HWY_ATTR {
         float* const to = points.data + tile * channels + c;
         transform<matrix>([&](std::size_t i, std::size_t j) HWY_ATTR { return load(pixels[i * M::columns + j] + c); },
@@ -195,34 +195,50 @@ HWY_INLINE void tiles_to_points(WinogradPoints points, const float* images, cons
   }
 }
 
-/// Does what `overlap` says with what stands in a pixel: adds to it, or not.
-template <const auto& matrix, bool overlap>
-HWY_INLINE void points_to_tiles(float* images, WinogradPoints points, const Tiling& tiling, const float* bias, std::size_t begin, std::size_t end) {
+/// Image n. Does what `overlap` says with what stands in a pixel: adds to it, or not. `outside` takes what is beside the image.
+template <const auto& matrix, bool overlap, class T>
+HWY_INLINE void points_to_tiles(T* image, std::size_t n, WinogradPoints points, const Tiling& tiling, const float* bias, T* outside) {
   using M = std::decay_t<decltype(matrix)>;
+  const std::size_t channels = tiling.images.channels;
+  for (std::size_t pixel = 0; overlap && pixel < pixels_of(tiling); ++pixel) std::memset(image + pixel * tiling.pitch, 0, channels * sizeof(T));
+  over_tiles<M::rows>(image, n, tiling, outside, [&](std::size_t tile, T* const* pixels) HWY_ATTR {
+    over_channels(channels, [&](std::size_t c, auto load, auto store) HWY_ATTR {
+      const float* const from = points.data + tile * channels + c;
+      const V more = load(bias + c);
+      transform<matrix>([&](std::size_t i, std::size_t j) HWY_ATTR { return load(from + (i * M::columns + j) * points.pitch); },
+                        [&](std::size_t i, std::size_t j, V value) HWY_ATTR {
+                          T* const to = pixels[i * M::rows + j] + c;
+                          store(to, hn::Add(value, overlap ? load(to) : more));
+                        });
+    });
+  });
+}
+
+template <const auto& matrix, bool overlap, class T>
+HWY_INLINE void points_to_images(T* images, WinogradPoints points, const Tiling& tiling, const float* bias, std::size_t begin, std::size_t end) {
   const std::size_t channels = tiling.images.channels, size = pixels_of(tiling) * tiling.pitch;
-  std::vector<float> outside(channels);
   const std::vector<float> none(bias ? 0 : channels);
   if (!bias) bias = none.data();
-  for (std::size_t n = begin; n < end; ++n) {
-    for (std::size_t pixel = 0; overlap && pixel < pixels_of(tiling); ++pixel) {
-      std::memset(images + n * size + pixel * tiling.pitch, 0, channels * sizeof(float));
+  if constexpr (overlap && sizeof(T) < sizeof(float)) {  // sums are fp32 until they are whole
+    std::vector<float> image(pixels_of(tiling) * channels), outside(channels);
+    Tiling apart = tiling;
+    apart.pitch = channels;
+    for (std::size_t n = begin; n < end; ++n) {
+      points_to_tiles<matrix, overlap>(image.data(), n, points, apart, bias, outside.data());
+      for (std::size_t pixel = 0; pixel < pixels_of(tiling); ++pixel) {
+        over_channels(channels, [&](std::size_t c, auto load, auto store) HWY_ATTR {
+          store(images + n * size + pixel * tiling.pitch + c, load(image.data() + pixel * channels + c));
+        });
+      }
     }
-    over_tiles<M::rows>(images + n * size, n, tiling, outside.data(), [&](std::size_t tile, float* const* pixels) HWY_ATTR {
-      over_channels(channels, [&](std::size_t c, auto load, auto store) HWY_ATTR {
-        const float* const from = points.data + tile * channels + c;
-        const V more = load(bias + c);
-        transform<matrix>([&](std::size_t i, std::size_t j) HWY_ATTR { return load(from + (i * M::columns + j) * points.pitch); },
-                          [&](std::size_t i, std::size_t j, V value) HWY_ATTR {
-                            float* const to = pixels[i * M::rows + j] + c;
-                            store(to, hn::Add(value, overlap ? load(to) : more));
-                          });
-      });
-    });
+  } else {
+    std::vector<T> outside(channels);
+    for (std::size_t n = begin; n < end; ++n) points_to_tiles<matrix, overlap>(images + n * size, n, points, tiling, bias, outside.data());
   }
 }
 
-template <std::size_t m>
-HWY_INLINE void to(WinogradPoints points, const float* images, const Tiling& tiling, WinogradMap map, std::size_t begin, std::size_t end) {
+template <std::size_t m, class T>
+HWY_INLINE void to(WinogradPoints points, const T* images, const Tiling& tiling, WinogradMap map, std::size_t begin, std::size_t end) {
   switch (map) {
     case WinogradMap::input: return tiles_to_points<Matrices<m>::input>(points, images, tiling, begin, end);
     case WinogradMap::weight: return tiles_to_points<Matrices<m>::weight>(points, images, tiling, begin, end);
@@ -230,25 +246,31 @@ HWY_INLINE void to(WinogradPoints points, const float* images, const Tiling& til
   }
 }
 
-template <std::size_t m>
-HWY_INLINE void from(float* images, WinogradPoints points, const Tiling& tiling, WinogradMap map, const float* bias, std::size_t begin,
+template <std::size_t m, class T>
+HWY_INLINE void from(T* images, WinogradPoints points, const Tiling& tiling, WinogradMap map, const float* bias, std::size_t begin,
                      std::size_t end) {
   switch (map) {
-    case WinogradMap::input: return points_to_tiles<Matrices<m>::input_back, true>(images, points, tiling, bias, begin, end);
-    case WinogradMap::weight: return points_to_tiles<Matrices<m>::weight_back, false>(images, points, tiling, bias, begin, end);
-    case WinogradMap::result: return points_to_tiles<Matrices<m>::result, false>(images, points, tiling, bias, begin, end);
+    case WinogradMap::input: return points_to_images<Matrices<m>::input_back, true>(images, points, tiling, bias, begin, end);
+    case WinogradMap::weight: return points_to_images<Matrices<m>::weight_back, false>(images, points, tiling, bias, begin, end);
+    case WinogradMap::result: return points_to_images<Matrices<m>::result, false>(images, points, tiling, bias, begin, end);
   }
 }
 
-void ToPoints(WinogradPoints points, const float* images, const Tiling& tiling, WinogradTile m, WinogradMap map, std::size_t begin,
-              std::size_t end) {
-  m == WinogradTile::two ? to<2>(points, images, tiling, map, begin, end)
-                         : to<4>(points, images, tiling, map, begin, end);
+void ToPointsFp32(WinogradPoints points, const float* images, const Tiling& tiling, WinogradTile m, WinogradMap map, std::size_t begin,
+                  std::size_t end) {
+  m == WinogradTile::two ? to<2>(points, images, tiling, map, begin, end) : to<4>(points, images, tiling, map, begin, end);
 }
-void FromPoints(float* images, WinogradPoints points, const Tiling& tiling, WinogradTile m, WinogradMap map, const float* bias,
-                std::size_t begin, std::size_t end) {
-  m == WinogradTile::two ? from<2>(images, points, tiling, map, bias, begin, end)
-                         : from<4>(images, points, tiling, map, bias, begin, end);
+void ToPointsBf16(WinogradPoints points, const std::uint16_t* images, const Tiling& tiling, WinogradTile m, WinogradMap map, std::size_t begin,
+                  std::size_t end) {
+  m == WinogradTile::two ? to<2>(points, images, tiling, map, begin, end) : to<4>(points, images, tiling, map, begin, end);
+}
+void FromPointsFp32(float* images, WinogradPoints points, const Tiling& tiling, WinogradTile m, WinogradMap map, const float* bias,
+                    std::size_t begin, std::size_t end) {
+  m == WinogradTile::two ? from<2>(images, points, tiling, map, bias, begin, end) : from<4>(images, points, tiling, map, bias, begin, end);
+}
+void FromPointsBf16(std::uint16_t* images, WinogradPoints points, const Tiling& tiling, WinogradTile m, WinogradMap map, const float* bias,
+                    std::size_t begin, std::size_t end) {
+  m == WinogradTile::two ? from<2>(images, points, tiling, map, bias, begin, end) : from<4>(images, points, tiling, map, bias, begin, end);
 }
 
 }  // namespace ripieno::HWY_NAMESPACE
@@ -257,17 +279,27 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace ripieno {
 
-HWY_EXPORT(ToPoints);
-HWY_EXPORT(FromPoints);
+HWY_EXPORT(ToPointsFp32);
+HWY_EXPORT(ToPointsBf16);
+HWY_EXPORT(FromPointsFp32);
+HWY_EXPORT(FromPointsBf16);
 
 void to_points(WinogradPoints points, const float* images, const Tiling& tiling, WinogradTile m, WinogradMap map, std::size_t begin,
                std::size_t end) {
-  HWY_DYNAMIC_DISPATCH(ToPoints)(points, images, tiling, m, map, begin, end);
+  HWY_DYNAMIC_DISPATCH(ToPointsFp32)(points, images, tiling, m, map, begin, end);
+}
+void to_points(WinogradPoints points, const std::uint16_t* images, const Tiling& tiling, WinogradTile m, WinogradMap map, std::size_t begin,
+               std::size_t end) {
+  HWY_DYNAMIC_DISPATCH(ToPointsBf16)(points, images, tiling, m, map, begin, end);
 }
 
 void from_points(float* images, WinogradPoints points, const Tiling& tiling, WinogradTile m, WinogradMap map, const float* bias,
                  std::size_t begin, std::size_t end) {
-  HWY_DYNAMIC_DISPATCH(FromPoints)(images, points, tiling, m, map, bias, begin, end);
+  HWY_DYNAMIC_DISPATCH(FromPointsFp32)(images, points, tiling, m, map, bias, begin, end);
+}
+void from_points(std::uint16_t* images, WinogradPoints points, const Tiling& tiling, WinogradTile m, WinogradMap map, const float* bias,
+                 std::size_t begin, std::size_t end) {
+  HWY_DYNAMIC_DISPATCH(FromPointsBf16)(images, points, tiling, m, map, bias, begin, end);
 }
 
 }  // namespace ripieno

@@ -1,6 +1,7 @@
 // The transforms of Winograd's minimal filtering for 3 x 3 convolutions of stride 1 (Lavin and Gray, "Fast algorithms for
-// convolutional neural networks", CVPR 2016), for images whose channels lie together (N x H x W x C), fp32, vectorised over
-// channels, of which there are a multiple of 8, for the processor that is found at run time (Highway).
+// convolutional neural networks", CVPR 2016), for images whose channels lie together (N x H x W x C), vectorised over
+// channels, of which there are a multiple of 8, for the processor that is found at run time (Highway). Images are fp32, or bf16 (as
+// std::uint16_t, the upper half of an fp32); numbers at points are fp32, and so is all that is computed.
 //
 // m x m results of a convolution, a tile, come from (m + 2) x (m + 2) pixels. With the paper's matrices A, B and G, and a tile's
 // pixels d and a kernel g of one pair of channels, the results are A' [(G g G') * (B' d B)] A, where * multiplies number by number:
@@ -54,10 +55,14 @@ struct WinogradPoints {
 /// Transforms images [begin, end): their input, weights, or results' gradients.
 void to_points(WinogradPoints points, const float* images, const Tiling& tiling, WinogradTile m, WinogradMap map, std::size_t begin,
                std::size_t end);
+void to_points(WinogradPoints points, const std::uint16_t* images, const Tiling& tiling, WinogradTile m, WinogradMap map, std::size_t begin,
+               std::size_t end);
 
 /// Transforms back to images [begin, end), all of whose pixels are written: results, to which `bias` (a number a channel; null: none) is
-/// added, or the input's or the weights' gradients. Where tiles overlap their numbers are summed.
+/// added, or the input's or the weights' gradients. Where tiles overlap their numbers are summed, and the sum is rounded once.
 void from_points(float* images, WinogradPoints points, const Tiling& tiling, WinogradTile m, WinogradMap map, const float* bias,
+                 std::size_t begin, std::size_t end);
+void from_points(std::uint16_t* images, WinogradPoints points, const Tiling& tiling, WinogradTile m, WinogradMap map, const float* bias,
                  std::size_t begin, std::size_t end);
 
 }  // namespace ripieno

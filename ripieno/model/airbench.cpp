@@ -37,7 +37,7 @@ struct BlockImpl : torch::nn::Module {
   }
 
   torch::Tensor forward(const torch::Tensor& x) {
-    const torch::Tensor y = torch::gelu(norm1->forward(torch::max_pool2d(forward_fused(conv1, x), 2)));
+    const torch::Tensor y = torch::gelu(norm1->forward(forward_fused(conv1, x, true)));
     return torch::gelu(norm2->forward(forward_fused(conv2, y)));
   }
 

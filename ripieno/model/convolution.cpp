@@ -2,6 +2,8 @@
 
 #include <array>
 
+#include "ripieno/model/processor.h"
+
 namespace ripieno {
 namespace {
 
@@ -10,12 +12,20 @@ using torch::Tensor;
 /// Channels times channels: with fewer, products of pixels are too small to be fast.
 constexpr std::int64_t worthwhile = 4096;
 
+/// What a product of two bf16 numbers costs, where one of fp32 costs 1.
+double bf16_product() {
+  const auto matrices = processor_has("amx_bf16"), vectors = processor_has("avx512_bf16");
+  if (!matrices || !vectors) return 0;
+  return *matrices ? 1. / 8 : *vectors ? 1. / 2 : 1;
+}
+
 }  // namespace
 
 std::variant<std::monostate, PixelProducts, Winograd> Convolution::way() const {
-  if (type != torch::kFloat32) return {};
-  const auto winograd = Winograd::of(input, weight, stride, padding);
-  if (weight[0] * weight[1] >= worthwhile) {
+  if (type != torch::kFloat32 && type != torch::kBFloat16) return {};
+  const bool bf16 = type == torch::kBFloat16;
+  const auto winograd = Winograd::of(input, weight, stride, padding, bf16 ? bf16_product() : 1);
+  if (!bf16 && weight[0] * weight[1] >= worthwhile) {
     const auto products = PixelProducts::of(input, weight, stride, padding);
     if (products && (!winograd || products->operations() <= winograd->operations())) return *products;
   }
@@ -28,12 +38,14 @@ bool Convolution::divides() const { return PixelProducts::of(input, weight, stri
 Tensor weight_for(const Convolution& form, const Tensor& weight) {
   const auto way = form.way();
   const auto* winograd = std::get_if<Winograd>(&way);
-  return winograd ? winograd->prepared(weight) : weight;
+  return winograd ? winograd->prepared(weight) : weight.to(form.type);
 }
 
 Tensor convolve(const Convolution& form, const ConvolutionOperands& operands, const Tensor& bias) {
   const auto way = form.way();
-  if (const auto* winograd = std::get_if<Winograd>(&way)) return winograd->forward(operands.input, operands.weight, bias);
+  if (const auto* winograd = std::get_if<Winograd>(&way)) {
+    return winograd->forward(operands.input, operands.weight, bias.defined() ? bias.to(torch::kFloat32) : bias);
+  }
   if (const auto* products = std::get_if<PixelProducts>(&way)) return products->forward(operands.input, operands.weight, bias);
   return at::conv2d(operands.input, operands.weight, bias, form.stride, form.padding);
 }

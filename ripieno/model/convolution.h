@@ -1,5 +1,6 @@
 // A convolution and its gradients, each in the fastest way that its form allows:
-//   3 x 3, stride 1, fp32, many channels: Winograd's minimal filtering (model/winograd.h);
+//   3 x 3, stride 1, many channels: Winograd's minimal filtering (model/winograd.h), in bf16 too where the processor's products of bf16
+//   are not much faster than those of fp32;
 //   small images (4 x 4 and less): products of pixels (model/pixel_products.h), in fp32 where they are fewer than Winograd's, and for
 //   the weights' gradient in bf16 too;
 //   all else: LibTorch's.
@@ -19,13 +20,13 @@ struct Convolution {
   std::vector<std::int64_t> input, weight;  ///< sizes: N x I x H x W, O x I x K x K
   std::int64_t stride = 1, padding = 0;
   torch::ScalarType type = torch::kFloat32;
-  /// How, if not LibTorch's: by the sizes alone, so that both passes do the same.
+  /// How, if not LibTorch's: by the sizes and the processor alone, so that both passes do the same.
   std::variant<std::monostate, PixelProducts, Winograd> way() const;
   /// Whether a few output channels after the others cost about as much as all at once.
   bool divides() const;
 };
 
-/// A weight as convolve() and backward() read it.
+/// A weight, of any type, as convolve() and backward() read it.
 torch::Tensor weight_for(const Convolution& form, const torch::Tensor& weight);
 
 struct ConvolutionOperands {

@@ -72,8 +72,10 @@ Tensor forward_fused(torch::nn::BatchNorm2d& layer, Tensor x, Tensor more) {
   return y.relu_();
 }
 
-Tensor forward_fused(torch::nn::Conv2d& layer, Tensor x) {
-  return is_known(x) && x.dim() == 4 && is_known(*layer) ? convolve_fused(*layer, x, false, false) : layer->forward(x);
+Tensor forward_fused(torch::nn::Conv2d& layer, Tensor x, bool pool) {
+  if (is_known(x) && x.dim() == 4 && is_known(*layer)) return convolve_fused(*layer, x, false, pool);
+  const Tensor y = layer->forward(x);
+  return pool ? torch::max_pool2d(y, 2) : y;
 }
 
 Tensor forward_fused(torch::nn::Sequential& sequence, Tensor x) {

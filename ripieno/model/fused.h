@@ -14,7 +14,7 @@ namespace ripieno {
 torch::Tensor forward_fused(torch::nn::Sequential& layers, torch::Tensor x);
 /// relu(layer(x) + more); `more` may be undefined.
 torch::Tensor forward_fused(torch::nn::BatchNorm2d& layer, torch::Tensor x, torch::Tensor more = {});
-/// A convolution by itself.
-torch::Tensor forward_fused(torch::nn::Conv2d& layer, torch::Tensor x);
+/// layer(x), and the largest of each 2 x 2 of it where asked for.
+torch::Tensor forward_fused(torch::nn::Conv2d& layer, torch::Tensor x, bool pool = false);
 
 }  // namespace ripieno

@@ -103,7 +103,7 @@ struct BatchNormOperation : torch::autograd::Function<BatchNormOperation> {
 
 struct ReluMaxPoolOperation : torch::autograd::Function<ReluMaxPoolOperation> {
   static Tensor forward(AutogradContext* context, const Tensor& x) {
-    const Pooled made = relu_and_pool(x);
+    const Pooled made = pooled(x, true);
     context->save_for_backward({made.chosen});
     context->saved_data["sizes"] = x.sizes().vec();
     return made.y;
@@ -117,14 +117,14 @@ struct ReluMaxPoolOperation : torch::autograd::Function<ReluMaxPoolOperation> {
 
 bool is_shared(const Tensor& gradient) { return gradient.use_count() > 1 || gradient.storage().use_count() > 1; }
 
-Pooled relu_and_pool(const Tensor& x) {
+Pooled pooled(const Tensor& x, bool relu) {
   const Tensor in = x.contiguous(channels_last);
   const std::vector<std::int64_t> halved{in.size(0), in.size(1), in.size(2) / 2, in.size(3) / 2};
   Pooled made{at::empty(halved, in.options().memory_format(channels_last)),
               at::empty(halved, in.options().dtype(torch::kUInt8).memory_format(channels_last))};
   over_images(images_of(in.sizes()), [&](const ImagePart& some) {
     std::uint8_t* const chosen = made.chosen.data_ptr<std::uint8_t>() + some.pooled().begin;
-    relu_max_pool(part_of(made.y, some.pooled()), chosen, part_of(in, some.elements()), some.images);
+    max_pool(part_of(made.y, some.pooled()), chosen, part_of(in, some.elements()), some.images, relu);
   });
   return made;
 }
@@ -134,7 +134,7 @@ Tensor before_pooling(const Tensor& gradient, const Tensor& chosen, torch::IntAr
   Tensor in = at::empty(sizes, out.options().memory_format(channels_last));
   over_images(images_of(sizes), [&](const ImagePart& some) {
     const std::uint8_t* const which = chosen.data_ptr<std::uint8_t>() + some.pooled().begin;
-    relu_max_pool_gradient(part_of(in, some.elements()), part_of(out, some.pooled()), which, some.images);
+    max_pool_gradient(part_of(in, some.elements()), part_of(out, some.pooled()), which, some.images);
   });
   return in;
 }

@@ -19,7 +19,7 @@ struct ConvolutionForm {
   bool relu = false, pool = false;
 };
 
-/// pool(relu(convolution(x) + bias)), the latter two where asked for; pool, of 2 x 2, only after relu. `weight` is stored channels-last.
+/// pool(relu(convolution(x) + bias)), the latter three where asked for; pool of 2 x 2. `weight` is stored channels-last.
 torch::Tensor convolution_operation(const torch::Tensor& x, const torch::Tensor& weight, const MaybeTensor& bias, ConvolutionForm form);
 
 /// relu(x * weight^T + bias), relu where asked for. x: N x inputs; weight: outputs x inputs.
@@ -53,8 +53,8 @@ bool is_shared(const torch::Tensor& gradient);
 struct Pooled {
   torch::Tensor y, chosen;
 };
-Pooled relu_and_pool(const torch::Tensor& x);
-/// The gradient before ReLU and pooling; `sizes`: of what was pooled.
+Pooled pooled(const torch::Tensor& x, bool relu);
+/// The gradient before pooling, and ReLU; `sizes`: of what was pooled.
 torch::Tensor before_pooling(const torch::Tensor& gradient, const torch::Tensor& chosen, torch::IntArrayRef sizes);
 
 }  // namespace ripieno

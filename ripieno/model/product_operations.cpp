@@ -56,14 +56,14 @@ struct ConvolutionOperation : torch::autograd::Function<ConvolutionOperation> {
       y = at::cat(found, 1);
       if (bias) y.add_(bias->to(type).view({1, -1, 1, 1}));
     } else {
-      read = weight_for(convolution, weight.to(type));
+      read = weight_for(convolution, weight);
       y = convolve(convolution, {input, read}, bias ? bias->to(type) : Tensor());
     }
     const auto sizes = y.sizes().vec();
     if (form.pool) {
-      Pooled pooled = relu_and_pool(y);
-      y = std::move(pooled.y);
-      chosen = std::move(pooled.chosen);
+      Pooled found = pooled(y, form.relu);
+      y = std::move(found.y);
+      chosen = std::move(found.chosen);
     } else if (form.relu) {
       y = at::relu_(y);
     }

@@ -38,9 +38,12 @@ class Points {
 
 WinogradPoints span_of(const Tensor& points) { return {points.data_ptr<float>(), static_cast<std::size_t>(points.stride(0))}; }
 
-/// The first number of image n.
-const float* image(const Tensor& images, std::int64_t n) { return images.const_data_ptr<float>() + n * images.stride(0); }
-float* image(Tensor& images, std::int64_t n) { return images.data_ptr<float>() + n * images.stride(0); }
+/// body(the first number of these images), as the kernels take them.
+template <class Body>
+void with_numbers(const Tensor& images, Body body) {
+  if (images.scalar_type() == torch::kBFloat16) return body(reinterpret_cast<std::uint16_t*>(images.data_ptr<at::BFloat16>()));
+  body(images.data_ptr<float>());
+}
 
 template <class Body>
 void over_images(const Tiling& tiling, Body body) {
@@ -48,12 +51,16 @@ void over_images(const Tiling& tiling, Body body) {
                [&](std::int64_t begin, std::int64_t end) { body(static_cast<std::size_t>(begin), static_cast<std::size_t>(end)); });
 }
 
-void transform(const Tensor& points, const float* images, const Tiling& tiling, WinogradTile m, WinogradMap map) {
-  over_images(tiling, [&](std::size_t begin, std::size_t end) { to_points(span_of(points), images, tiling, m, map, begin, end); });
+void transform(const Tensor& points, const Tensor& images, const Tiling& tiling, WinogradTile m, WinogradMap map) {
+  with_numbers(images, [&](const auto* numbers) {
+    over_images(tiling, [&](std::size_t begin, std::size_t end) { to_points(span_of(points), numbers, tiling, m, map, begin, end); });
+  });
 }
 
-void transform_back(float* images, const Tensor& points, const Tiling& tiling, WinogradTile m, WinogradMap map, const float* bias = nullptr) {
-  over_images(tiling, [&](std::size_t begin, std::size_t end) { from_points(images, span_of(points), tiling, m, map, bias, begin, end); });
+void transform_back(const Tensor& images, const Tensor& points, const Tiling& tiling, WinogradTile m, WinogradMap map, const float* bias = nullptr) {
+  with_numbers(images, [&](auto* numbers) {
+    over_images(tiling, [&](std::size_t begin, std::size_t end) { from_points(numbers, span_of(points), tiling, m, map, bias, begin, end); });
+  });
 }
 
 /// Calls body(first, count) with parts of so many channels.
@@ -78,7 +85,8 @@ void over_ranges(std::int64_t images, std::int64_t part, Body body) {
 
 }  // namespace
 
-std::optional<Winograd> Winograd::of(torch::IntArrayRef input, torch::IntArrayRef weight, std::int64_t stride, std::int64_t padding) {
+std::optional<Winograd> Winograd::of(torch::IntArrayRef input, torch::IntArrayRef weight, std::int64_t stride, std::int64_t padding,
+                                     double direct) {
   if (stride != 1 || weight[2] != 3 || weight[3] != 3 || padding > 2 || weight[0] % 8 != 0 || weight[1] % 8 != 0) return std::nullopt;
   Winograd made;
   made.padding_ = padding;
@@ -90,7 +98,7 @@ std::optional<Winograd> Winograd::of(torch::IntArrayRef input, torch::IntArrayRe
   // much as `transform` products, and a weight as much as `weight_transform` (measured, on processors with 512 bits a vector).
   constexpr double transform = 25, weight_transform = 16;
   const auto inputs = static_cast<double>(weight[1]), outputs = static_cast<double>(weight[0]);
-  made.operations_ = 9 * static_cast<double>(input[0] * made.result_[2] * made.result_[3]) * inputs * outputs;
+  made.operations_ = direct * 9 * static_cast<double>(input[0] * made.result_[2] * made.result_[3]) * inputs * outputs;
   bool wins = false;
   for (const WinogradTile m : {WinogradTile::two, WinogradTile::four}) {
     const auto side = static_cast<std::int64_t>(m);
@@ -138,7 +146,7 @@ Tensor Winograd::prepared(const Tensor& weight) const {
   const Tensor in = weight.contiguous(channels_last);
   if (by_channels()) return in;
   const Tensor made = Points(tile_, weight_tiles(weight_[0])).of(weight_tiles(weight_[0]));
-  transform(made, in.const_data_ptr<float>(), weight_tiles(weight_[0]), tile_, WinogradMap::weight);
+  transform(made, in, weight_tiles(weight_[0]), tile_, WinogradMap::weight);
   return made;
 }
 
@@ -164,9 +172,9 @@ Tensor Winograd::forward_by_images(const Tensor& input, const Tensor& weight_poi
       const std::int64_t count = std::min(part, end - n);
       const Tensor x = inputs.of(input_tiles(count));
       Tensor y = results.of(result_tiles(count));
-      transform(x, image(in, n), input_tiles(count), tile_, WinogradMap::input);
+      transform(x, in.narrow(0, n, count), input_tiles(count), tile_, WinogradMap::input);
       at::bmm_out(y, x, weight_points.transpose(1, 2));
-      transform_back(image(result, n), y, result_tiles(count), tile_, WinogradMap::result, added);
+      transform_back(result.narrow(0, n, count), y, result_tiles(count), tile_, WinogradMap::result, added);
     }
   });
   return result;
@@ -177,14 +185,14 @@ Tensor Winograd::forward_by_channels(const Tensor& input, const Tensor& weight, 
   Tensor result = at::empty(result_, in.options().memory_format(channels_last));
   const Tiling in_tiles = input_tiles(input_[0]), out_tiles = result_tiles(input_[0]);
   const Tensor x = Points(tile_, in_tiles).of(in_tiles);
-  transform(x, in.const_data_ptr<float>(), in_tiles, tile_, WinogradMap::input);
+  transform(x, in, in_tiles, tile_, WinogradMap::input);
   over_channels(weight_[0], channels_a_part(weight_[1]), [&](std::int64_t first, std::int64_t count) {
     const Tiling some_weights = weight_tiles(count), some_results = out_tiles.some(static_cast<std::size_t>(count));
     const Tensor w = Points(tile_, some_weights).of(some_weights);
     Tensor y = Points(tile_, some_results).of(some_results);
-    transform(w, image(weight, first), some_weights, tile_, WinogradMap::weight);
+    transform(w, weight.narrow(0, first, count), some_weights, tile_, WinogradMap::weight);
     at::bmm_out(y, x, w.transpose(1, 2));
-    transform_back(result.data_ptr<float>() + first, y, some_results, tile_, WinogradMap::result,
+    transform_back(result.narrow(1, first, count), y, some_results, tile_, WinogradMap::result,
                    bias.defined() ? bias.const_data_ptr<float>() + first : nullptr);
   });
   return result;
@@ -195,13 +203,13 @@ Tensor Winograd::backward_by_channels(const Tensor& gradient, const Tensor& inpu
   const Tensor by_result = gradient.contiguous(channels_last), in = input.contiguous(channels_last);
   const Tiling in_tiles = input_tiles(input_[0]), out_tiles = result_tiles(input_[0]), all_weights = weight_tiles(weight_[0]);
   const Tensor x = Points(tile_, in_tiles).of(in_tiles), g = Points(tile_, out_tiles).of(out_tiles);
-  transform(x, in.const_data_ptr<float>(), in_tiles, tile_, WinogradMap::input);
-  transform(g, by_result.const_data_ptr<float>(), out_tiles, tile_, WinogradMap::result);
+  transform(x, in, in_tiles, tile_, WinogradMap::input);
+  transform(g, by_result, out_tiles, tile_, WinogradMap::result);
   over_channels(weight_[0], channels_a_part(weight_[1]), [&](std::int64_t first, std::int64_t count) {
     const Tiling some_weights = weight_tiles(count);
     Tensor w = Points(tile_, some_weights).of(some_weights);
     at::bmm_out(w, g.narrow(2, first, count).transpose(1, 2), x);
-    transform_back(image(weight_gradient, first), w, some_weights, tile_, WinogradMap::weight);
+    transform_back(weight_gradient.narrow(0, first, count), w, some_weights, tile_, WinogradMap::weight);
   });
   written();
   if (!needs_input) return Tensor();
@@ -210,9 +218,9 @@ Tensor Winograd::backward_by_channels(const Tensor& gradient, const Tensor& inpu
     const Tiling some_weights = all_weights.some(static_cast<std::size_t>(count)), some_inputs = in_tiles.some(static_cast<std::size_t>(count));
     const Tensor w = Points(tile_, some_weights).of(some_weights);
     Tensor y = Points(tile_, some_inputs).of(some_inputs);
-    transform(w, weight.const_data_ptr<float>() + first, some_weights, tile_, WinogradMap::weight);
+    transform(w, weight.narrow(1, first, count), some_weights, tile_, WinogradMap::weight);
     at::bmm_out(y, g, w);
-    transform_back(by_input.data_ptr<float>() + first, y, some_inputs, tile_, WinogradMap::input);
+    transform_back(by_input.narrow(1, first, count), y, some_inputs, tile_, WinogradMap::input);
   });
   return by_input;
 }
@@ -227,7 +235,7 @@ Tensor Winograd::backward_by_images(const Tensor& gradient, const Tensor& input,
     for (std::size_t i = 1; i < by_weight.size(); ++i) {
       if (by_weight[i].defined()) by_weight[0].add_(by_weight[i]);
     }
-    transform_back(weight_gradient.data_ptr<float>(), by_weight[0], weight_tiles(weight_[0]), tile_, WinogradMap::weight);
+    transform_back(weight_gradient, by_weight[0], weight_tiles(weight_[0]), tile_, WinogradMap::weight);
     written();
   };
   const bool alone = part >= input_[0];
@@ -240,13 +248,13 @@ Tensor Winograd::backward_by_images(const Tensor& gradient, const Tensor& input,
       const std::int64_t count = std::min(part, end - n);
       Tensor x = inputs.of(input_tiles(count));
       const Tensor g = results.of(result_tiles(count));
-      transform(x, image(in, n), input_tiles(count), tile_, WinogradMap::input);
-      transform(g, image(by_result, n), result_tiles(count), tile_, WinogradMap::result);
+      transform(x, in.narrow(0, n, count), input_tiles(count), tile_, WinogradMap::input);
+      transform(g, by_result.narrow(0, n, count), result_tiles(count), tile_, WinogradMap::result);
       n == first ? at::bmm_out(sum, g.transpose(1, 2), x) : sum.baddbmm_(g.transpose(1, 2), x);
       if (alone) finish();
       if (!needs_input) continue;
       at::bmm_out(x, g, weight_points);
-      transform_back(image(by_input, n), x, input_tiles(count), tile_, WinogradMap::input);
+      transform_back(by_input.narrow(0, n, count), x, input_tiles(count), tile_, WinogradMap::input);
     }
   });
   if (!alone) finish();

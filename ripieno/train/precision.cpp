@@ -1,9 +1,9 @@
 #include "ripieno/train/precision.h"
 
 #include <ATen/autocast_mode.h>
-#include <ATen/cpu/Utils.h>
 
 #include "ripieno/core/error.h"
+#include "ripieno/model/processor.h"
 
 namespace ripieno {
 
@@ -17,10 +17,8 @@ Precision find_precision(const std::string& name) {
 
 bool has_instructions(Precision precision) {
   if (precision != Precision::bf16 && precision != Precision::fp16) return true;
-  const auto found = at::cpu::get_cpu_capabilities();
-  const auto has = [&](const char* name) { return found.contains(name) && found.at(name).isBool() && found.at(name).toBool(); };
-  if (!found.contains("avx2")) return true;  // no x86: not known
-  return precision == Precision::bf16 ? has("avx512_bf16") || has("amx_bf16") : has("avx512_fp16") || has("amx_fp16");
+  const auto may_have = [](const char* instructions) { return processor_has(instructions).value_or(true); };
+  return precision == Precision::bf16 ? may_have("avx512_bf16") || may_have("amx_bf16") : may_have("avx512_fp16") || may_have("amx_fp16");
 }
 
 Autocast::Autocast(Precision precision, torch::DeviceType device)

@@ -33,13 +33,13 @@ struct Typed {
 };
 
 TEST(ImageKernels, PoolingAndItsGradientEqualPlainLoops) {
-  for (const DType type : {DType::fp32, DType::bf16}) {
+  for (const auto& [type, relu] : {std::pair{DType::fp32, true}, {DType::bf16, true}, {DType::fp32, false}, {DType::bf16, false}}) {
     for (const Images shape : {Images{2, 4, 6, 16}, Images{1, 5, 3, 7}, Images{3, 2, 2, 37}, Images{2, 3, 4, 1}, Images{1, 1, 1, 4}}) {
       Typed in(drawn(shape.elements(), 3), type), out(std::vector<float>(shape.pooled().elements(), 9), type);
       std::vector<std::uint8_t> chosen(shape.pooled().elements(), 77);
-      relu_max_pool(out.numbers.span(), chosen.data(), in.numbers.span(), shape);
+      max_pool(out.numbers.span(), chosen.data(), in.numbers.span(), shape, relu);
       Typed gradient(drawn(chosen.size(), 4), type), found(std::vector<float>(shape.elements(), 9), type);
-      relu_max_pool_gradient(found.numbers.span(), gradient.numbers.span(), chosen.data(), shape);
+      max_pool_gradient(found.numbers.span(), gradient.numbers.span(), chosen.data(), shape);
 
       const auto x = in.values(), g = gradient.values(), y = out.values();
       std::vector<float> expected(shape.elements());
@@ -58,9 +58,10 @@ TEST(ImageKernels, PoolingAndItsGradientEqualPlainLoops) {
                   which = k;
                 }
               }
-              EXPECT_EQ(y[i], std::max(0.0f, x[best]));
-              EXPECT_EQ(chosen[i], x[best] > 0 ? which : 4);
-              if (x[best] > 0) expected[best] = g[i];
+              const bool passes = !relu || x[best] > 0;
+              EXPECT_EQ(y[i], passes ? x[best] : 0);
+              EXPECT_EQ(chosen[i], passes ? which : 4);
+              if (passes) expected[best] = g[i];
             }
           }
         }

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <vector>
 
+#include "ripieno/core/kernels.h"
 #include "ripieno/core/random.h"
 
 namespace ripieno {
@@ -84,6 +85,32 @@ TEST(WinogradKernels, TransformsBackAreTheTransposedOnes) {
         for (std::size_t i = 0; i < points.size(); ++i) scale += std::abs(static_cast<double>(there[i]) * points[i]);
         for (std::size_t i = 0; i < images.size(); ++i) second += static_cast<double>(images[i]) * back[i];
         EXPECT_NEAR(first, second, 1e-5 * scale) << "m " << static_cast<int>(m) << ", map " << static_cast<int>(map);
+      }
+    }
+  }
+}
+
+TEST(WinogradKernels, ImagesOfBf16AreReadAsTheyAreAndWrittenRoundedOnce) {
+  const auto numbers = [](std::vector<std::uint16_t>& half) { return FloatSpan(half.data(), half.size(), DType::bf16); };
+  for (const WinogradTile m : tile_sizes) {
+    for (const WinogradMap map : maps) {
+      for (const Images shape : {Images{2, 8, 8, 16}, Images{3, 5, 7, 24}, Images{1, 1, 1, 8}}) {
+        const Tiling tiling = tiling_of(shape, m, map);
+        const std::size_t pitch = tiling.tiles() * tiling.images.channels;
+        auto images = drawn(tiling.images.elements(), 7), points = drawn(points_of(m) * pitch, 8), bias = drawn(tiling.images.channels, 9);
+        std::vector<std::uint16_t> half(images.size());
+        convert(numbers(half), images);
+        convert(images, numbers(half));
+
+        std::vector<float> there(points.size(), NAN);
+        to_points({there.data(), pitch}, half.data(), tiling, m, map, 0, tiling.images.count);
+        EXPECT_EQ(there, at_points(images, tiling, m, map));
+
+        auto whole = from(points, tiling, m, map, bias.data());
+        std::vector<std::uint16_t> back(images.size()), rounded(images.size());
+        from_points(back.data(), {points.data(), pitch}, tiling, m, map, bias.data(), 0, tiling.images.count);
+        convert(numbers(rounded), whole);
+        EXPECT_EQ(back, rounded) << "m " << static_cast<int>(m) << ", map " << static_cast<int>(map);
       }
     }
   }

@@ -83,6 +83,24 @@ TEST(Fused, UnderAutocastGradientsOfParametersAreFp32AndEqualAutocasts) {
   }
 }
 
+TEST(Fused, AConvolutionByItselfAndPooled) {
+  torch::manual_seed(12);
+  torch::nn::Conv2d layer(torch::nn::Conv2dOptions(7, 21, 3).padding(1));
+  layer->weight.set_data(layer->weight.detach().contiguous(channels_last));
+  const auto x = torch::randn({3, 7, 9, 6}).contiguous(channels_last).requires_grad_();
+  for (const bool pool : {false, true}) {
+    const auto run = [&](bool fused) {
+      layer->zero_grad();
+      x.mutable_grad() = torch::Tensor();
+      const torch::Tensor plain = fused ? torch::Tensor() : layer->forward(x);
+      const torch::Tensor y = fused ? forward_fused(layer, x, pool) : pool ? torch::max_pool2d(plain, 2) : plain;
+      (y * torch::linspace(-1, 1, y.numel()).view_as(y)).sum().backward();
+      return std::vector<torch::Tensor>{y.detach(), x.grad(), layer->weight.grad(), layer->bias.grad()};
+    };
+    expect_close(run(true), run(false), 1e-5);
+  }
+}
+
 TEST(Fused, BatchNormWithReluAndASummand) {
   torch::manual_seed(13);
   for (const std::int64_t channels : {16, 21}) {
