@@ -38,7 +38,8 @@ bool Convolution::divides() const { return PixelProducts::of(input, weight, stri
 Tensor weight_for(const Convolution& form, const Tensor& weight) {
   const auto way = form.way();
   const auto* winograd = std::get_if<Winograd>(&way);
-  return winograd ? winograd->prepared(weight) : weight.to(form.type);
+  // Taken by way of an operator in any case, so that who watches operators (train/gate_watch.h) sees it.
+  return winograd ? winograd->prepared(weight.detach()) : weight.to(form.type);
 }
 
 Tensor convolve(const Convolution& form, const ConvolutionOperands& operands, const Tensor& bias) {

@@ -6,7 +6,9 @@
 #include <map>
 
 #include "ripieno/core/kernels.h"
+#include "ripieno/model/fused.h"
 #include "ripieno/train/gate_watch.h"
+#include "ripieno/train/precision.h"
 #include "tests/train/tcp_learners.h"
 
 namespace ripieno {
@@ -237,6 +239,27 @@ TEST(GateWatch, WaitsForEveryGateOfWhatAnOperatorTakes) {
   gates.open(0);
   EXPECT_EQ(every_fifth.sum().item<float>(), 3);
   EXPECT_EQ(passed, (std::vector<std::size_t>{2, 1, 0}));
+}
+
+// However a convolution is computed (model/convolution.h), its weight is taken by an operator.
+TEST(GateWatch, SeesTheWeightsOfConvolutions) {
+  const auto runtime = real_runtime(0);
+  for (const auto& [channels, size, images] : {std::tuple{8, 8, 2}, {64, 16, 8}, {256, 8, 16}, {512, 4, 16}, {64, 2, 4}}) {
+    for (const auto type : {torch::kFloat32, torch::kBFloat16}) {
+      SCOPED_TRACE(::testing::Message() << images << " images of " << size << " x " << size << ", " << channels << " channels, " << type);
+      const torch::Tensor flat = torch::randn(channels * channels * 9);
+      torch::nn::Conv2d layer(torch::nn::Conv2dOptions(channels, channels, 3).padding(1).bias(false));
+      layer->weight.set_data(flat.view({channels, 3, 3, channels}).permute({0, 3, 1, 2}));
+      const torch::Tensor x = torch::randn({images, channels, size, size}).contiguous(torch::MemoryFormat::ChannelsLast);
+      Gates gates(*runtime, 1);
+      std::vector<std::size_t> passed;
+      GateWatch watch(FloatSpan(flat.data_ptr<float>(), static_cast<std::size_t>(flat.numel()), DType::fp32), {{0, static_cast<std::size_t>(flat.numel())}}, gates);
+      watch.on_passed = [&](std::size_t gate) { passed.push_back(gate); };
+      const Autocast autocast(type == torch::kBFloat16 ? Precision::bf16 : Precision::fp32, torch::kCPU);
+      forward_fused(layer, x);
+      EXPECT_EQ(passed, std::vector<std::size_t>{0});
+    }
+  }
 }
 
 TEST(GateWatch, WaitsForTheGateOfWhatAnOperatorTakes) {
