@@ -6,9 +6,14 @@ target_compile_options(ripieno_flags INTERFACE -Wall -Wextra -Wno-unused-paramet
 if(RIPIENO_SANITIZE)
   target_compile_options(ripieno_flags INTERFACE -fsanitize=${RIPIENO_SANITIZE} -fno-omit-frame-pointer -g1)
   target_link_options(ripieno_flags INTERFACE -fsanitize=${RIPIENO_SANITIZE})
+  if(RIPIENO_SANITIZE_EXCEPT)
+    target_compile_options(ripieno_flags INTERFACE -fno-sanitize=${RIPIENO_SANITIZE_EXCEPT})
+  endif()
   if(RIPIENO_SANITIZE STREQUAL "thread")
     target_compile_options(ripieno_flags INTERFACE -Wno-tsan)  # Asio's fences, which it cannot see and does not need
   endif()
+  # g++ 12 warns of frames of coroutines that Asio allocates, wherever it takes that into the coroutine itself.
+  target_compile_options(ripieno_flags INTERFACE -Wno-mismatched-new-delete)
 endif()
 
 function(ripieno_room NAME)
@@ -38,10 +43,30 @@ function(ripieno_room NAME)
     if(sources)
       ripieno_torch_header(${target})
     endif()
-  elseif(sources AND NOT NAME MATCHES "^(codec|optim|data|report)$")
-    ripieno_asio_header(${target})
+  elseif(sources)
+    ripieno_together(${target} 12)
+    if(NOT NAME MATCHES "^(codec|optim|data|report)$")
+      ripieno_asio_header(${target})
+    endif()
   endif()
   set_property(GLOBAL APPEND PROPERTY RIPIENO_ROOMS ${target})
+endfunction()
+
+# Files of one target compiled as one, up to MOST at a time: nearly all of a file's time goes into the headers that it reads
+# and the templates that it makes of them. Not those that Highway has read once for each instruction set.
+function(ripieno_together TARGET MOST)
+  if(NOT RIPIENO_TOGETHER)
+    return()
+  endif()
+  set_target_properties(${TARGET} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${MOST})
+  get_target_property(sources ${TARGET} SOURCES)
+  foreach(source IN LISTS sources)
+    file(STRINGS "${source}" per_instruction_set REGEX "foreach_target" LIMIT_COUNT 1)
+    if(per_instruction_set)
+      set_source_files_properties("${source}" PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+    endif()
+  endforeach()
+  target_compile_options(${TARGET} PRIVATE -Wno-subobject-linkage)  # it takes files that are compiled as one for headers
 endfunction()
 
 # What is precompiled once and serves many targets; all of them, executables too, are compiled as it was.
@@ -70,14 +95,22 @@ function(ripieno_asio_header TARGET)
   ripieno_take_precompiled(${TARGET} ripieno_asio_pch)
 endfunction()
 
-# LibTorch's headers take 20 s to read. Even precompiled each file takes 8 s for what they leave to its end, so a few are
-# compiled as one.
+# What tests read, most of it GoogleTest's and Asio's.
+function(ripieno_test_header TARGET)
+  if(NOT TARGET ripieno_test_pch)
+    ripieno_precompiled(ripieno_test_pch <gtest/gtest.h> <asio/awaitable.hpp> <asio/co_spawn.hpp> <asio/io_context.hpp> <asio/ip/tcp.hpp>
+                        <asio/post.hpp> <asio/read.hpp> <asio/redirect_error.hpp> <asio/use_awaitable.hpp> <asio/write.hpp>)
+    target_link_libraries(ripieno_test_pch PRIVATE GTest::gtest)
+  endif()
+  ripieno_take_precompiled(${TARGET} ripieno_test_pch)
+endfunction()
+
+# LibTorch's headers take 20 s to read. Even precompiled each file takes 8 s for what they leave to its end.
 function(ripieno_torch_header TARGET)
   if(NOT TARGET ripieno_torch_pch)
     ripieno_precompiled(ripieno_torch_pch <torch/torch.h> <asio/awaitable.hpp> <asio/io_context.hpp> <asio/use_awaitable.hpp>)
     target_link_libraries(ripieno_torch_pch PRIVATE ${TORCH_LIBRARIES})
   endif()
   ripieno_take_precompiled(${TARGET} ripieno_torch_pch)
-  set_target_properties(${TARGET} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 4)
-  target_compile_options(${TARGET} PRIVATE -Wno-subobject-linkage)  # it takes files that are compiled as one for headers
+  ripieno_together(${TARGET} 9)
 endfunction()

@@ -25,7 +25,7 @@
 namespace ripieno {
 namespace {
 
-struct Arguments {
+struct BenchArguments {
   std::string operation;
   std::string begin = "4K", end = "128M";
   double factor = 2;
@@ -52,7 +52,7 @@ std::size_t parse_size(const std::string& given) {
   return static_cast<std::size_t>(value * scale);
 }
 
-std::vector<std::size_t> sizes(const Arguments& arguments) {
+std::vector<std::size_t> sizes(const BenchArguments& arguments) {
   const std::size_t begin = parse_size(arguments.begin), end = parse_size(arguments.end);
   if (begin > end) fail(ErrorKind::usage, "-b ", arguments.begin, " is more than -e ", arguments.end);
   std::vector<std::size_t> all;
@@ -103,12 +103,12 @@ Task<> drain(Group group, std::vector<std::byte>* out, std::vector<std::byte>* i
 }
 
 /// Where none is asked for, three, so that one's messages are on their way while another's are added; of 32 to 256 KiB for each rank.
-std::size_t segment_bytes(const Arguments& arguments, std::size_t bytes, std::size_t ranks) {
+std::size_t segment_bytes(const BenchArguments& arguments, std::size_t bytes, std::size_t ranks) {
   if (arguments.segment_kb >= 0) return static_cast<std::size_t>(arguments.segment_kb) << 10;
   return std::clamp(bytes / 3, (32 << 10) * ranks, (256 << 10) * ranks);
 }
 
-Task<> measure(const Arguments* arguments, Group group, Row* row) {
+Task<> measure(const BenchArguments* arguments, Group group, Row* row) {
   const Route &route = chosen_route(row->route, group), &quickest = chosen_route("auto", group);
   row->route = route.name;
   ExecuteOptions options{find_wire_format(arguments->wire).type(DType::fp32)};
@@ -151,7 +151,7 @@ std::string way(const Endpoint& endpoint) {
 }
 
 /// One rank of the benchmark.
-void run_rank(const Arguments& arguments) {
+void run_rank(const BenchArguments& arguments) {
   const Placement place = placement();
   Control control(place.control_fd);
   run_part(place, control, [&] {
@@ -171,7 +171,7 @@ void run_rank(const Arguments& arguments) {
   });
 }
 
-std::vector<std::string> own_command(const Arguments& arguments) {
+std::vector<std::string> own_command(const BenchArguments& arguments) {
   std::vector<std::string> command{std::filesystem::read_symlink("/proc/self/exe").string(), "bench", arguments.operation, "--rank",
                                    "-b", arguments.begin, "-e", arguments.end, "-f", text(arguments.factor),
                                    "-i", text(arguments.iterations), "-w", text(arguments.warmup),
@@ -180,7 +180,7 @@ std::vector<std::string> own_command(const Arguments& arguments) {
   return command;
 }
 
-void run(const Arguments& arguments, const CommandContext& context) {
+void run_bench(const BenchArguments& arguments, const CommandContext& context) {
   sizes(arguments);  // what is wrong with them is said before anything starts
   find_wire_format(arguments.wire);
   for (const std::string& route : arguments.routes) {
@@ -221,7 +221,7 @@ void run(const Arguments& arguments, const CommandContext& context) {
 }  // namespace
 
 void add_bench(CLI::App& app, CommandContext& context) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<BenchArguments>();
   auto rank = std::make_shared<bool>(false);
   CLI::App* command = app.add_subcommand("bench", "Time collectives between worker processes on this machine");
   command->add_option("operation", arguments->operation, "what to time: all-reduce")->required()->check(CLI::IsMember({"all-reduce"}));
@@ -239,7 +239,7 @@ void add_bench(CLI::App& app, CommandContext& context) {
   command->add_flag("--rank", *rank, "this process is one of the ranks")->group("");
   add_format(*command, context);
   command->callback([arguments, rank, &context] {
-    context.chosen = [arguments, rank, &context] { *rank ? run_rank(*arguments) : run(*arguments, context); };
+    context.chosen = [arguments, rank, &context] { *rank ? run_rank(*arguments) : run_bench(*arguments, context); };
   });
 }
 

@@ -65,7 +65,7 @@ struct CompareArguments : RecipeArguments {
   std::vector<std::string> only;
 };
 
-void run(const CompareArguments& arguments, const CommandContext& context) {
+void run_compare(const CompareArguments& arguments, const CommandContext& context) {
   Recipe recipe = load_recipe(arguments.recipe, arguments.sets, arguments.scale);
   if (!arguments.only.empty()) keep(arguments.only, arguments.recipe, recipe);
   for (RecipeCell& cell : recipe.cells) {
@@ -115,7 +115,7 @@ void add_compare(CLI::App& app, CommandContext& context) {
   add_recipe(*command, *arguments, true);
   command->add_option("--only", arguments->only, "run these cells alone, e.g. --only ring-int8,ddp-int8")->type_name("CELL,..")->delimiter(',')->allow_extra_args(false);
   add_format(*command, context);
-  command->callback([arguments, &context] { context.chosen = [arguments, &context] { run(*arguments, context); }; });
+  command->callback([arguments, &context] { context.chosen = [arguments, &context] { run_compare(*arguments, context); }; });
 }
 
 }  // namespace ripieno

@@ -15,7 +15,7 @@
 namespace ripieno {
 namespace {
 
-struct Arguments {
+struct ExplainArguments {
   std::string what, recipe, model, wire = "fp32";
   std::vector<std::string> sets;
   int ranks = 4, per_node = 1;
@@ -77,7 +77,7 @@ bool is_strategy(const std::string& name) {
 }
 
 /// Some names are a route's and a strategy's: what only a job has makes it the strategy.
-void run_strategy(const Arguments& arguments, const CommandContext& context) {
+void run_strategy(const ExplainArguments& arguments, const CommandContext& context) {
   std::vector<std::string> sets = arguments.sets;
   sets.push_back("strategy=" + arguments.what);
   if (arguments.ranks_given) sets.push_back(text("workers=", arguments.ranks));
@@ -87,7 +87,7 @@ void run_strategy(const Arguments& arguments, const CommandContext& context) {
   std::cout << explain_strategy(recipe.cells[0].settings, context.zoo, context.format == "json");
 }
 
-void run(const Arguments& arguments, const CommandContext& context) {
+void run_explain(const ExplainArguments& arguments, const CommandContext& context) {
   if (!is_route(arguments.what) && !is_strategy(arguments.what)) {
     std::string known;
     for (const StrategyInfo& info : strategies()) known += (known.empty() ? "" : ", ") + std::string(info.name);
@@ -161,7 +161,7 @@ void run(const Arguments& arguments, const CommandContext& context) {
 }  // namespace
 
 void add_explain(CLI::App& app, CommandContext& context) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<ExplainArguments>();
   CLI::App* command = app.add_subcommand("explain", "Show a route's schedule, its rounds, bytes and time; or what a strategy exchanges in a job");
   command->add_option("what", arguments->what, "a route or a strategy: see ripieno list; one that is both is a route without --set or --recipe")->required();
   command->add_option("--set", arguments->sets, "KEY=VALUE: of the strategy's job")->type_name("KEY=VALUE")->allow_extra_args(false);
@@ -176,7 +176,7 @@ void add_explain(CLI::App& app, CommandContext& context) {
   add_format(*command, context);
   command->callback([arguments, ranks, &context] {
     arguments->ranks_given = ranks->count() > 0;
-    context.chosen = [arguments, &context] { run(*arguments, context); };
+    context.chosen = [arguments, &context] { run_explain(*arguments, context); };
   });
 }
 

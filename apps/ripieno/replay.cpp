@@ -16,11 +16,9 @@ namespace {
 constexpr int warmup = 3, steps = 7;
 constexpr std::size_t most_numbers = 1 << 16;  // of a profile
 
-using Json = nlohmann::json;
-
 /// All that a pass's time and its buckets depend on.
 std::string what_is_measured(const Settings& s) {
-  const std::string processor = Json::parse(environment_json()).value("processor", "");
+  const std::string processor = nlohmann::json::parse(environment_json()).value("processor", "");
   const auto workers = s.get<std::uint32_t>("workers");
   const bool shared = strategy_of(s).data == DataUse::global_batches;
   std::string images = std::to_string(shared ? (batch_of(s) + workers - 1) / workers : batch_of(s));
@@ -39,7 +37,7 @@ std::filesystem::path place_of(const std::string& what, const Settings& settings
 
 std::optional<ComputeProfile> kept(const std::filesystem::path& place, const std::string& what) {
   if (place.empty() || !std::filesystem::exists(place)) return {};
-  const Json json = Json::parse(read_file(place), nullptr, /*allow_exceptions=*/false);
+  const nlohmann::json json = nlohmann::json::parse(read_file(place), nullptr, /*allow_exceptions=*/false);
   if (!json.is_object() || json.value("of", "") != what || !json.contains("numbers")) return {};
   return profile_of(json["numbers"].get<std::vector<double>>());
 }
@@ -59,7 +57,7 @@ Task<ComputeProfile> known_profile(Settings settings, const Zoo* zoo, Runtime* r
   const ComputeProfile profile = co_await measured(settings, zoo, runtime);
   if (!place.empty()) {
     create_folders(place.parent_path());
-    write_file(place, Json{{"of", what}, {"numbers", numbers_of(profile)}}.dump(1) + "\n");
+    write_file(place, nlohmann::json{{"of", what}, {"numbers", numbers_of(profile)}}.dump(1) + "\n");
   }
   co_return profile;
 }

@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Arguments {
+struct ReportArguments {
   std::vector<std::string> runs;
   std::string format = "html", output, title = "Runs", beside;
 };
@@ -82,7 +82,7 @@ void write_events(const std::vector<Run>& runs, const fs::path& folder) {
   std::cerr << folder.string() << ": tensorboard --logdir " << folder.string() << "\n";
 }
 
-void run(const Arguments& arguments) {
+void run_report(const ReportArguments& arguments) {
   if (arguments.format == "tensorboard") return write_events(read_runs(arguments.runs), arguments.output.empty() ? "tensorboard" : arguments.output);
   const std::vector<Run> runs = read_runs(arguments.runs);
   Report report = report_of(runs, arguments.title);
@@ -113,7 +113,7 @@ void run(const Arguments& arguments) {
 }  // namespace
 
 void add_report(CLI::App& app, CommandContext& context) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<ReportArguments>();
   CLI::App* command = app.add_subcommand("report", "Show finished runs: one HTML page with tables and figures; or Markdown, CSV, JSON, PNG");
   command->add_option("runs", arguments->runs, "runs' folders, or folders that hold runs")->required()->type_name("RUN ...");
   command->add_option("--format", arguments->format, "html, md, csv, json; png: a file a figure, drawn by Chromium; tensorboard: event files")
@@ -121,7 +121,7 @@ void add_report(CLI::App& app, CommandContext& context) {
   command->add_option("-o,--output", arguments->output, "the file, for png and tensorboard the folder; default: report.html, report/, tensorboard/, or standard output")->type_name("PATH");
   command->add_option("--beside", arguments->beside, "a recipe, whose published numbers are shown beside those of its runs")->type_name("RECIPE");
   command->add_option("--title", arguments->title, "of the page")->type_name("TEXT")->capture_default_str();
-  command->callback([arguments, &context] { context.chosen = [arguments] { run(*arguments); }; });
+  command->callback([arguments, &context] { context.chosen = [arguments] { run_report(*arguments); }; });
 }
 
 }  // namespace ripieno

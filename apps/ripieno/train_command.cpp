@@ -13,14 +13,14 @@
 namespace ripieno {
 namespace {
 
-struct Arguments {
+struct TrainArguments {
   RecipeArguments recipe;
   int workers = 0;
   std::string strategy, resume, compute;
 };
 
 /// --resume takes the settings of the run that it goes on from; else they are a recipe's, or the defaults.
-Settings settings_of(const Arguments& arguments) {
+Settings settings_of(const TrainArguments& arguments) {
   std::vector<std::string> sets = arguments.recipe.sets;
   if (arguments.workers > 0) sets.push_back(text("workers=", arguments.workers));
   if (!arguments.compute.empty()) sets.push_back("train.compute=" + arguments.compute);
@@ -36,7 +36,7 @@ Settings settings_of(const Arguments& arguments) {
   return recipe.cells[0].settings;
 }
 
-void run(const Arguments& arguments, const CommandContext& context) {
+void run_train(const TrainArguments& arguments, const CommandContext& context) {
   Settings settings = settings_of(arguments);
   find_data(settings);
   settle_measure(&settings);
@@ -58,7 +58,7 @@ void run(const Arguments& arguments, const CommandContext& context) {
 }  // namespace
 
 void add_train(CLI::App& app, CommandContext& context) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<TrainArguments>();
   CLI::App* command = app.add_subcommand("train", "Train one model by one strategy");
   add_recipe(*command, arguments->recipe, false);
   command->add_option("-n,--workers", arguments->workers, "workers; same as --set workers=N")->check(CLI::Range(1, 4096));
@@ -66,7 +66,7 @@ void add_train(CLI::App& app, CommandContext& context) {
   command->add_option("--compute", arguments->compute, "real; replay: wait for times measured once; same as --set train.compute=KIND")->check(CLI::IsMember({"real", "replay"}));
   command->add_option("--resume", arguments->resume, "go on from a run's folder, e.g. with --set train.epochs=10")->type_name("RUN");
   add_format(*command, context);
-  command->callback([arguments, &context] { context.chosen = [arguments, &context] { run(*arguments, context); }; });
+  command->callback([arguments, &context] { context.chosen = [arguments, &context] { run_train(*arguments, context); }; });
 }
 
 void add_worker(CLI::App& app, CommandContext& context) {

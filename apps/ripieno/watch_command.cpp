@@ -37,7 +37,7 @@ constexpr Part parts[] = {{"read", &StageSeconds::read, 37},
 
 volatile sig_atomic_t interrupted = 0;
 
-struct Arguments {
+struct WatchArguments {
   std::string run, runs = "runs";
   bool once = false;
 };
@@ -136,7 +136,7 @@ void draw(const std::string& view) {
   std::cout << out << "\033[J\033[?7h" << std::flush;
 }
 
-void run(const Arguments& arguments) {
+void run_watch(const WatchArguments& arguments) {
   Watch watch(arguments.run.empty() ? newest(arguments.runs) : fs::path(arguments.run));
   if (arguments.once || !::isatty(STDOUT_FILENO)) {
     std::cout << watch.look(false);
@@ -166,11 +166,11 @@ void run(const Arguments& arguments) {
 }  // namespace
 
 void add_watch(CLI::App& app, CommandContext& context) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<WatchArguments>();
   CLI::App* command = app.add_subcommand("watch", "Watch a running job: its ranks, speed, stages, CPU, network, loss and time left");
   command->add_option("run", arguments->run, "its folder; default: the newest in runs/");
   command->add_flag("--once", arguments->once, "print it once, without colours; so where standard output is no terminal");
-  command->callback([arguments, &context] { context.chosen = [arguments] { run(*arguments); }; });
+  command->callback([arguments, &context] { context.chosen = [arguments] { run_watch(*arguments); }; });
 }
 
 }  // namespace ripieno

@@ -32,7 +32,7 @@ Made powersgd(const Options&, DType) {
 
 constexpr CodecKind as_wire = CodecKind::wire, as_block = CodecKind::block, as_gathered = CodecKind::gathered;
 
-constexpr std::array table{
+constexpr std::array built_in{
     Entry{{"auto", "as the numbers are in memory: exact", as_wire, true, "4 n (fp64 in memory: 8 n)", ""}, wire},
     Entry{{"fp32", "IEEE 754 single precision", as_wire, true, "4 n", "IEEE 754"}, wire},
     Entry{{"fp16", "IEEE 754 half precision: 11 bits of precision, up to 65504", as_wire, false, "2 n", "IEEE 754"},
@@ -53,8 +53,8 @@ constexpr std::array table{
 };
 
 constexpr auto infos = [] {
-  std::array<CodecInfo, table.size()> all{};
-  for (std::size_t i = 0; i < table.size(); ++i) all[i] = table[i].info;
+  std::array<CodecInfo, built_in.size()> all{};
+  for (std::size_t i = 0; i < built_in.size(); ++i) all[i] = built_in[i].info;
   return all;
 }();
 
@@ -78,7 +78,7 @@ const CodecInfo& find_codec(std::string_view name) {
 
 std::unique_ptr<Codec> make_codec(const CodecOptions& options, DType native) {
   check_codec(options);
-  return table[static_cast<std::size_t>(&find_codec(options.name) - infos.data())].make(options, native);
+  return built_in[static_cast<std::size_t>(&find_codec(options.name) - infos.data())].make(options, native);
 }
 
 void check_codec(const CodecOptions& options) {

@@ -6,7 +6,7 @@
 namespace ripieno {
 namespace {
 
-constexpr std::array table{
+constexpr std::array formats{
     WireFormat{"auto", [](DType native) { return native; }},
     WireFormat{"fp32", [](DType) { return DType::fp32; }},
     WireFormat{"fp16", [](DType) { return DType::fp16; }},
@@ -15,11 +15,11 @@ constexpr std::array table{
 
 }  // namespace
 
-std::span<const WireFormat> wire_formats() { return table; }
+std::span<const WireFormat> wire_formats() { return formats; }
 
 const WireFormat& find_wire_format(std::string_view name) {
   std::string known;
-  for (const WireFormat& format : table) {
+  for (const WireFormat& format : formats) {
     if (format.name == name) return format;
     known += (known.empty() ? "" : ", ") + std::string(format.name);
   }

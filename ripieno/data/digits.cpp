@@ -10,7 +10,7 @@
 namespace ripieno {
 namespace {
 
-constexpr int side = 28;
+constexpr int digit_side = 28;
 
 struct Point {
   int x = 0, y = 0;
@@ -74,7 +74,7 @@ class Canvas {
   void segment(Point a, Point b, int reach) {
     const std::int64_t dx = b.x - a.x, dy = b.y - a.y, length2 = dx * dx + dy * dy;
     const auto first = [&](int p, int q) { return std::max(0, (std::min(p, q) - reach) >> 8); };
-    const auto last = [&](int p, int q) { return std::min(side - 1, (std::max(p, q) + reach) >> 8); };
+    const auto last = [&](int p, int q) { return std::min(digit_side - 1, (std::max(p, q) + reach) >> 8); };
     for (int y = first(a.y, b.y); y <= last(a.y, b.y); ++y) {
       for (int x = first(a.x, b.x); x <= last(a.x, b.x); ++x) {
         const std::int64_t px = x * 256 + 128 - a.x, py = y * 256 + 128 - a.y;
@@ -87,14 +87,14 @@ class Canvas {
         } else {
           d2 = across * across / length2;  // below 2^58: everything is within a few canvases
         }
-        std::int64_t& nearest = distance_[static_cast<std::size_t>(y * side + x)];
+        std::int64_t& nearest = distance_[static_cast<std::size_t>(y * digit_side + x)];
         nearest = std::min(nearest, d2);
       }
     }
   }
 
   /// Adds ink where the strokes are: all of it within radius - soft/2, none beyond radius + soft/2 (1/256 pixel).
-  void ink(int radius, int soft, int strength, std::array<int, side * side>& image) const {
+  void ink(int radius, int soft, int strength, std::array<int, digit_side * digit_side>& image) const {
     const int outer = radius + soft / 2;
     for (std::size_t i = 0; i < image.size(); ++i) {
       if (distance_[i] >= std::int64_t{outer} * outer) continue;
@@ -105,7 +105,7 @@ class Canvas {
 
  private:
   static constexpr std::int64_t far = std::numeric_limits<std::int64_t>::max();
-  std::array<std::int64_t, side * side> distance_;
+  std::array<std::int64_t, digit_side * digit_side> distance_;
 };
 
 /// Corners cut at a quarter and three quarters of each edge, twice (Chaikin, 1974): a quadratic B-spline in the limit.
@@ -148,15 +148,15 @@ class Path {
 };
 
 /// A random scaling, slant, rotation and shift from glyph units to 1/256 pixel.
-class Placement {
+class DigitPlacement {
  public:
-  explicit Placement(Random& random)
+  explicit DigitPlacement(Random& random)
       : wide_(range(random, 120, 210)),
         high_(range(random, 130, 205)),
         slant_(range(random, -90, 90)),
         turn_(rotation(range(random, -3200, 3200))),  // 22 degrees either way
-        x_(side * 128 + range(random, -900, 900)),
-        y_(side * 128 + range(random, -750, 750)) {}
+        x_(digit_side * 128 + range(random, -900, 900)),
+        y_(digit_side * 128 + range(random, -750, 750)) {}
 
   Point operator()(Point p) const {
     const std::int64_t x = p.x * wide_ - (p.y * high_ * slant_ >> 8), y = p.y * high_;
@@ -171,8 +171,8 @@ class Placement {
   int x_, y_;
 };
 
-void draw_glyph(Random& random, const Glyph& glyph, std::array<int, side * side>& image) {
-  const Placement place(random);
+void draw_glyph(Random& random, const Glyph& glyph, std::array<int, digit_side * digit_side>& image) {
+  const DigitPlacement place(random);
   const int radius = range(random, 150, 420), soft = range(random, 150, 420);
   const int reach = radius + soft;
   const int jitter = 360;  // over a pixel: no two sevens are alike
@@ -192,8 +192,8 @@ void draw_glyph(Random& random, const Glyph& glyph, std::array<int, side * side>
 }
 
 /// A short stray stroke, fainter than most digits, anywhere.
-void draw_distractor(Random& random, std::array<int, side * side>& image) {
-  const Point a = {range(random, 0, side * 256), range(random, 0, side * 256)};
+void draw_distractor(Random& random, std::array<int, digit_side * digit_side>& image) {
+  const Point a = {range(random, 0, digit_side * 256), range(random, 0, digit_side * 256)};
   const Point b = {a.x + range(random, -1500, 1500), a.y + range(random, -1500, 1500)};
   const int radius = range(random, 100, 250), soft = 256;
   Canvas canvas;
@@ -208,7 +208,7 @@ int draw_digit(Random& random, std::span<std::uint8_t> pixels) {
   const auto variants = static_cast<int>(std::count_if(first, std::end(glyphs), is_digit));
   const Glyph& glyph = first[range(random, 0, variants - 1)];
 
-  std::array<int, side * side> image;
+  std::array<int, digit_side * digit_side> image;
   image.fill(range(random, 0, 60));
   draw_glyph(random, glyph, image);
   for (int left = range(random, 0, 4); left > 0; --left) draw_distractor(random, image);

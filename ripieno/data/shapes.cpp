@@ -10,7 +10,7 @@
 namespace ripieno {
 namespace {
 
-constexpr int side = 32;
+constexpr int shape_side = 32;
 constexpr int grid = 3;  // grid x grid points a pixel are tested against the shape
 
 // A shape is a test of a point in its own coordinates, where it fills the square -1000 .. 1000.
@@ -84,18 +84,18 @@ struct Background {
   }
 
   int at(std::size_t channel, int x, int y) const {
-    const int part = 128 + (2 * x - side) * along_x / 2 + (2 * y - side) * along_y / 2;  // 0 .. 256 of `to`
+    const int part = 128 + (2 * x - shape_side) * along_x / 2 + (2 * y - shape_side) * along_y / 2;  // 0 .. 256 of `to`
     return from[channel] + (to[channel] - from[channel]) * part / 256;
   }
 };
 
 /// Where, how large and how turned the shape is.
-class Placement {
+class ShapePlacement {
  public:
-  explicit Placement(Random& random) {
+  explicit ShapePlacement(Random& random) {
     radius_ = range(random, 8 * 16, 13 * 16);
-    x_ = side * 8 + range(random, -4 * 16, 4 * 16);
-    y_ = side * 8 + range(random, -4 * 16, 4 * 16);
+    x_ = shape_side * 8 + range(random, -4 * 16, 4 * 16);
+    y_ = shape_side * 8 + range(random, -4 * 16, 4 * 16);
     const Rotation turn = rotation(range(random, -4390, 4390));  // 30 degrees either way
     cos_ = turn.cos * 1000 / radius_;
     sin_ = turn.sin * 1000 / radius_;
@@ -121,16 +121,16 @@ class Placement {
   std::int64_t cos_, sin_;  // times 2^14 thousandths of the shape in 1/16 pixel
 };
 
-using Cover = std::array<int, side * side>;
+using Cover = std::array<int, shape_side * shape_side>;
 
 template <Inside inside>
-void cover_all(const Placement& place, Cover& cover) {
-  for (int y = 0; y < side; ++y) {
-    for (int x = 0; x < side; ++x) cover[static_cast<std::size_t>(y * side + x)] = place.cover<inside>(x, y);
+void cover_all(const ShapePlacement& place, Cover& cover) {
+  for (int y = 0; y < shape_side; ++y) {
+    for (int x = 0; x < shape_side; ++x) cover[static_cast<std::size_t>(y * shape_side + x)] = place.cover<inside>(x, y);
   }
 }
 
-using CoverAll = void (*)(const Placement&, Cover&);
+using CoverAll = void (*)(const ShapePlacement&, Cover&);
 constexpr CoverAll classes[] = {cover_all<disc>,    cover_all<square>, cover_all<triangle>, cover_all<star>,
                                 cover_all<cross>,   cover_all<ring>,   cover_all<crescent>, cover_all<heart>,
                                 cover_all<stripes>, cover_all<checks>};
@@ -144,8 +144,8 @@ struct Occluder {
   explicit Occluder(Random& random) : present(range(random, 0, 1) == 1), colour(any_colour(random, 255)) {
     const bool upright = range(random, 0, 1) == 1;
     const int thick = range(random, 3, 5), length = range(random, 8, 20);
-    left = range(random, 0, side - 4);
-    top = range(random, 0, side - 4);
+    left = range(random, 0, shape_side - 4);
+    top = range(random, 0, shape_side - 4);
     right = left + (upright ? thick : length);
     bottom = top + (upright ? length : thick);
   }
@@ -157,15 +157,15 @@ int draw_shape(Random& random, std::span<std::uint8_t> pixels) {
   const int label = range(random, 0, 9);
   const Background background(random);
   const Colour colour = contrast(random, background.from);
-  const Placement place(random);
+  const ShapePlacement place(random);
   const Occluder occluder(random);
   const int noise = range(random, 10, 80);
   Cover cover;
   classes[label](place, cover);
 
-  for (int y = 0; y < side; ++y) {
-    for (int x = 0; x < side; ++x) {
-      const auto at = static_cast<std::size_t>(y * side + x);
+  for (int y = 0; y < shape_side; ++y) {
+    for (int x = 0; x < shape_side; ++x) {
+      const auto at = static_cast<std::size_t>(y * shape_side + x);
       std::uint64_t bits = random.next();
       for (std::size_t c = 0; c < 3; ++c) {
         const int behind = background.at(c, x, y);
@@ -174,7 +174,7 @@ int draw_shape(Random& random, std::span<std::uint8_t> pixels) {
         // The difference of two uniform bytes: a triangle, -255 .. 255.
         const int shake = static_cast<int>(bits & 255) - static_cast<int>(bits >> 8 & 255);
         bits >>= 16;
-        pixels[c * side * side + at] = static_cast<std::uint8_t>(std::clamp(value + (shake * noise >> 8), 0, 255));
+        pixels[c * shape_side * shape_side + at] = static_cast<std::uint8_t>(std::clamp(value + (shake * noise >> 8), 0, 255));
       }
     }
   }

@@ -1,13 +1,12 @@
 #include "ripieno/model/fused.h"
 
+#include "ripieno/model/memory_format.h"
 #include "ripieno/model/operations.h"
 
 namespace ripieno {
 namespace {
 
 using torch::Tensor;
-
-constexpr auto channels_last = torch::MemoryFormat::ChannelsLast;
 
 template <class Kind>
 Kind* as(const std::vector<std::shared_ptr<torch::nn::Module>>& layers, std::size_t i) {

@@ -4,6 +4,7 @@
 #include "ripieno/core/kernels.h"
 #include "ripieno/model/gradient_places.h"
 #include "ripieno/model/image_parts.h"
+#include "ripieno/model/memory_format.h"
 #include "ripieno/model/operations.h"
 
 namespace ripieno {
@@ -12,8 +13,6 @@ namespace {
 using torch::Tensor;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
-
-constexpr auto channels_last = torch::MemoryFormat::ChannelsLast;
 
 FloatSpan span_of(const Tensor& tensor) {
   const DType type = tensor.scalar_type() == torch::kBFloat16 ? DType::bf16 : DType::fp32;

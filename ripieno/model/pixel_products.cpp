@@ -2,12 +2,13 @@
 
 #include <algorithm>
 
+#include "ripieno/model/memory_format.h"
+
 namespace ripieno {
 namespace {
 
 using torch::Tensor;
 
-constexpr auto channels_last = torch::MemoryFormat::ChannelsLast;
 constexpr std::int64_t largest = 4;  // pixels a side; above, the places beside the image are too few
 
 /// What the kernel's place `place` meets along one axis: pixels [begin, end) of the result, and those of the image `offset` further.

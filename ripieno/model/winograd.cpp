@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "ripieno/model/memory_format.h"
 #include "ripieno/model/threads.h"
 
 namespace ripieno {
@@ -11,7 +12,6 @@ namespace {
 
 using torch::Tensor;
 
-constexpr auto channels_last = torch::MemoryFormat::ChannelsLast;
 constexpr std::int64_t cache = 1'000'000 / sizeof(float);  // numbers that stay in the second cache
 
 Images images_of(torch::IntArrayRef sizes, std::int64_t count) {

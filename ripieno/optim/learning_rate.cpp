@@ -37,11 +37,11 @@ double triangular(const Options& o, double, double progress) {
   return std::lerp(1, o.final_fraction, (progress - o.peak_at) / (1 - o.peak_at));
 }
 
-struct Known {
+struct Schedule {
   const char* name;
   double (*fraction)(const Options&, double, double);
 };
-constexpr Known known[] = {{"constant", constant}, {"step", step}, {"cosine", cosine}, {"one-cycle", one_cycle},
+constexpr Schedule schedules[] = {{"constant", constant}, {"step", step}, {"cosine", cosine}, {"one-cycle", one_cycle},
                            {"triangular", triangular}};
 
 /// Conditions are written so that NaN fails them.
@@ -50,7 +50,7 @@ void check(bool good, const char* option, double value, const char* allowed) {
   fail(ErrorKind::usage, "learning rate: ", option, " = ", value, "; give ", allowed);
 }
 
-void check_fraction(const char* option, double value) {
+void check_up_to_1(const char* option, double value) {
   check(value >= 0 && value <= 1, option, value, "a number from 0 to 1");
 }
 
@@ -64,7 +64,7 @@ LearningRate::LearningRate(LearningRateOptions options, double total_epochs, dou
   check(o.base >= 0, "base", o.base, "a number of 0 or more");
   check(o.warmup_epochs >= 0 && o.warmup_epochs < total_epochs, "warmup_epochs", o.warmup_epochs,
         text("a number from 0 to below the ", total_epochs, " epochs of training").c_str());
-  check_fraction("warmup_fraction", o.warmup_fraction);
+  check_up_to_1("warmup_fraction", o.warmup_fraction);
   double previous = 0;
   for (const double epoch : o.step_epochs) {
     check(epoch > previous, "a number of step_epochs", epoch,
@@ -72,12 +72,12 @@ LearningRate::LearningRate(LearningRateOptions options, double total_epochs, dou
     previous = epoch;
   }
   check(o.step_factor > 0, "step_factor", o.step_factor, "a number above 0");
-  check_fraction("final_fraction", o.final_fraction);
+  check_up_to_1("final_fraction", o.final_fraction);
   check(o.peak_at >= 0 && o.peak_at < 1, "peak_at", o.peak_at, "a number from 0 to below 1");
-  check_fraction("start_fraction", o.start_fraction);
+  check_up_to_1("start_fraction", o.start_fraction);
 
   std::string names;
-  for (const Known& one : known) {
+  for (const Schedule& one : schedules) {
     if (o.schedule == one.name) fraction_ = one.fraction;
     names += text(names.empty() ? "" : ", ", one.name);
   }

@@ -14,12 +14,12 @@ namespace {
 
 using Made = std::unique_ptr<Optimiser>;
 
-struct Known {
+struct Rule {
   const char* name;
   Made (*make)(const OptimiserOptions&, std::size_t, DType);
 };
 
-constexpr Known known[] = {
+constexpr Rule rules[] = {
     {"sgd", [](const OptimiserOptions& o, std::size_t n, DType t) -> Made { return std::make_unique<Sgd>(o, n, t); }},
     {"adam",
      [](const OptimiserOptions& o, std::size_t n, DType t) -> Made {
@@ -35,7 +35,7 @@ constexpr Known known[] = {
 /// The named rule, for all numbers.
 Made make_rule(const OptimiserOptions& options, std::size_t elements, DType type) {
   std::string names;
-  for (const Known& one : known) {
+  for (const Rule& one : rules) {
     if (options.name == one.name) return one.make(options, elements, type);
     names += text(names.empty() ? "" : ", ", one.name);
   }

@@ -12,11 +12,11 @@
 namespace ripieno {
 namespace {
 
-struct Stage {
+struct StepStage {
   const char* name;
   double StageSeconds::*seconds;
 };
-constexpr Stage step_stages[] = {{"read", &StageSeconds::read},
+constexpr StepStage step_stages[] = {{"read", &StageSeconds::read},
                                  {"forward", &StageSeconds::forward},
                                  {"backward", &StageSeconds::backward},
                                  {"exchange, waited for", &StageSeconds::exchange},
@@ -122,7 +122,7 @@ Figure stages_figure(const std::vector<Cell>& all) {
   Figure figure{"stages", "A step by stage", "Mean over steps, workers and seeds. Exchange: as far as compute waited for it.", Form::stacked_bars,
                 {"cell"}, "ms a step", cell_names(cells), {}};
   if (cells.empty()) return figure;
-  for (const Stage& stage : step_stages) {
+  for (const StepStage& stage : step_stages) {
     figure.series.push_back(bar(stage.name, cells, [&](const Run& run) { return a_step(run, stage.seconds); }));
   }
   return figure;
@@ -139,7 +139,7 @@ Figure blocks_figure(const Run& run, std::size_t steps_a_block) {
   for (std::size_t block = 0; block < blocks; ++block) {
     figure.categories.push_back(text(block * steps_a_block, " – ", std::min(steps, (block + 1) * steps_a_block) - 1));
   }
-  for (const Stage& stage : step_stages) {
+  for (const StepStage& stage : step_stages) {
     Series series{stage.name, {}, std::vector<double>(blocks), {}, {}, std::vector<Source>(blocks)};
     for (const int rank : workers) {
       const Metrics& metrics = run.ranks[static_cast<std::size_t>(rank)];

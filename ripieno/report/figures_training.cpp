@@ -20,10 +20,10 @@ struct Curve {
   std::vector<Source> sources;
 };
 
-using Value = std::function<std::optional<double>(const Run&, std::size_t epoch)>;
+using OfEpoch = std::function<std::optional<double>(const Run&, std::size_t epoch)>;
 
 /// Of the epochs that have a value, in rank 0's order. The exchange's bytes: of all ranks, up to the epoch's end.
-Curve curve(const Run& run, const Value& value) {
+Curve curve(const Run& run, const OfEpoch& value) {
   Curve found;
   std::vector<std::size_t> at(run.ranks.size(), 0);
   double bytes = 0;
@@ -47,7 +47,7 @@ Curve curve(const Run& run, const Value& value) {
 }
 
 /// The mean over seeds, point by point, as far as all have come.
-Series mean_curve(const std::string& name, const Cell& cell, const Value& value) {
+Series mean_curve(const std::string& name, const Cell& cell, const OfEpoch& value) {
   std::vector<Curve> seeds;
   std::size_t points = SIZE_MAX;
   for (const Run* run : cell) {
@@ -71,7 +71,7 @@ Series mean_curve(const std::string& name, const Cell& cell, const Value& value)
   return series;
 }
 
-std::vector<Series> mean_curves(const std::vector<Cell>& cells, const Value& value) {
+std::vector<Series> mean_curves(const std::vector<Cell>& cells, const OfEpoch& value) {
   std::vector<Series> found;
   const auto names = cell_names(cells);
   for (std::size_t i = 0; i < cells.size(); ++i) {
@@ -84,7 +84,7 @@ std::vector<Series> mean_curves(const std::vector<Cell>& cells, const Value& val
 }  // namespace
 
 Figure accuracy_figure(const std::vector<Cell>& cells) {
-  const Value value = [](const Run& run, std::size_t epoch) -> std::optional<double> {
+  const OfEpoch value = [](const Run& run, std::size_t epoch) -> std::optional<double> {
     const auto& test = run.ranks[0].epochs[epoch].test;
     if (!test) return std::nullopt;
     return 100 * test->accuracy;
@@ -95,7 +95,7 @@ Figure accuracy_figure(const std::vector<Cell>& cells) {
 }
 
 Figure loss_figure(const std::vector<Cell>& cells) {
-  const Value value = [](const Run& run, std::size_t epoch) -> std::optional<double> {
+  const OfEpoch value = [](const Run& run, std::size_t epoch) -> std::optional<double> {
     double sum = 0, samples = 0;
     for (const Metrics& rank : run.ranks) {
       for (const StepLine& step : rank.steps) {

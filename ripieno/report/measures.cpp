@@ -7,38 +7,38 @@
 namespace ripieno {
 namespace {
 
-using Value = std::optional<double>;
+using Number = std::optional<double>;
 
 /// Of the middle one of the workers: a root or a cloud among them does not stand for the rest.
-Value a_worker(const Run& run, const std::function<double(const RankSummary&)>& value) {
+Number a_worker(const Run& run, const std::function<double(const RankSummary&)>& value) {
   std::vector<double> all;
   for (const int rank : run.workers()) {
     for (const RankSummary& one : run.summary.ranks) {
       if (one.rank == rank) all.push_back(value(one));
     }
   }
-  return all.empty() ? Value() : Value(median(all));
+  return all.empty() ? Number() : Number(median(all));
 }
 
-const Measure table[] = {
-    {"accuracy", "accuracy, %", [](const Run& run) { return run.summary.test ? Value(100 * run.summary.test->accuracy) : Value(); }, {"test", "accuracy"}},
-    {"loss", "loss", [](const Run& run) { return run.summary.test ? Value(run.summary.test->loss) : Value(); }, {"test", "loss"}},
-    {"s_total", "s in all", [](const Run& run) { return Value(run.summary.seconds.total); }, {"seconds", "total"}},
-    {"s_epoch", "s an epoch", [](const Run& run) { return run.summary.seconds.epoch.empty() ? Value() : Value(mean(run.summary.seconds.epoch)); }, {"seconds", "epoch"}},
+const Measure known_measures[] = {
+    {"accuracy", "accuracy, %", [](const Run& run) { return run.summary.test ? Number(100 * run.summary.test->accuracy) : Number(); }, {"test", "accuracy"}},
+    {"loss", "loss", [](const Run& run) { return run.summary.test ? Number(run.summary.test->loss) : Number(); }, {"test", "loss"}},
+    {"s_total", "s in all", [](const Run& run) { return Number(run.summary.seconds.total); }, {"seconds", "total"}},
+    {"s_epoch", "s an epoch", [](const Run& run) { return run.summary.seconds.epoch.empty() ? Number() : Number(mean(run.summary.seconds.epoch)); }, {"seconds", "epoch"}},
     {"s_step", "s a step", [](const Run& run) { return mean_step(run, &StageSeconds::steps); }},
     {"s_read", "s of reading a step", [](const Run& run) { return mean_step(run, &StageSeconds::read); }},
     {"s_gradient", "s forward and backward a step", [](const Run& run) { return mean_step(run, [](const StageSeconds& s) { return s.forward + s.backward; }); }},
     {"s_exchange", "s of exchange a step, waited for", [](const Run& run) { return mean_step(run, &StageSeconds::exchange); }},
-    {"images_s", "images/s", [](const Run& run) { return run.summary.images_per_second > 0 ? Value(run.summary.images_per_second) : Value(); }, {"images_per_second"}},
+    {"images_s", "images/s", [](const Run& run) { return run.summary.images_per_second > 0 ? Number(run.summary.images_per_second) : Number(); }, {"images_per_second"}},
     {"cpu_user", "CPU, user, % of a core", [](const Run& run) { return mean_second(run.all_ranks(), [](const SampleLine& s) { return 100 * s.cpu_user; }); }},
     {"cpu_system", "CPU, system, % of a core", [](const Run& run) { return mean_second(run.all_ranks(), [](const SampleLine& s) { return 100 * s.cpu_system; }); }},
     {"mb_s_sent", "MB/s sent, a node",
-     [](const Run& run) { return run.is_on_network() ? mean_second(run.nodes(), [](const SampleLine& s) { return 1e-6 * s.bytes_sent; }) : Value(); }},
-    {"mb_sent", "MB sent in all", [](const Run& run) { return Value(1e-6 * static_cast<double>(run.summary.exchange_payload_sent)); }, {"exchange", "payload_sent"}},
+     [](const Run& run) { return run.is_on_network() ? mean_second(run.nodes(), [](const SampleLine& s) { return 1e-6 * s.bytes_sent; }) : Number(); }},
+    {"mb_sent", "MB sent in all", [](const Run& run) { return Number(1e-6 * static_cast<double>(run.summary.exchange_payload_sent)); }, {"exchange", "payload_sent"}},
     {"mb_upload", "MB a worker sends an epoch",
      [](const Run& run) {
        const int epochs = run.summary.epochs;
-       return epochs > 0 ? a_worker(run, [epochs](const RankSummary& rank) { return 1e-6 * static_cast<double>(rank.exchange_payload_sent) / epochs; }) : Value();
+       return epochs > 0 ? a_worker(run, [epochs](const RankSummary& rank) { return 1e-6 * static_cast<double>(rank.exchange_payload_sent) / epochs; }) : Number();
      }},
     {"mb_read", "MB a worker reads", [](const Run& run) { return a_worker(run, [](const RankSummary& rank) { return 1e-6 * static_cast<double>(rank.bytes_read); }); }},
 };
@@ -53,7 +53,7 @@ std::optional<double> mean_step(const Run& run, const std::function<double(const
       steps += 1;
     }
   }
-  return steps > 0 ? Value(sum / steps) : Value();
+  return steps > 0 ? Number(sum / steps) : Number();
 }
 
 std::optional<double> mean_second(const std::vector<const Metrics*>& ranks, const std::function<double(const SampleLine&)>& amount) {
@@ -64,11 +64,11 @@ std::optional<double> mean_second(const std::vector<const Metrics*>& ranks, cons
       seconds += sample.seconds;
     }
   }
-  return seconds > 0 ? Value(sum / seconds) : Value();
+  return seconds > 0 ? Number(sum / seconds) : Number();
 }
 
-std::span<const Measure> measures() { return table; }
+std::span<const Measure> measures() { return known_measures; }
 
-const Measure& find_measure(std::string_view name) { return find_named(table, name, "measure"); }
+const Measure& find_measure(std::string_view name) { return find_named(known_measures, name, "measure"); }
 
 }  // namespace ripieno

@@ -66,7 +66,7 @@ std::string cell(const ReportCell& cell, bool is_text, const std::filesystem::pa
   return text(is_text ? "<td class=\"text\">" : "<td>", inside, "</td>");
 }
 
-std::string table(const ReportTable& table, const std::filesystem::path& folder) {
+std::string table_html(const ReportTable& table, const std::filesystem::path& folder) {
   std::string out = "<div class=\"wide\"><table><thead><tr>";
   for (const auto& column : table.columns) out += text(column.is_text ? "<th class=\"text\">" : "<th>", escaped(column.title), "</th>");
   out += "</tr></thead><tbody>\n";
@@ -80,7 +80,7 @@ std::string table(const ReportTable& table, const std::filesystem::path& folder)
 
 std::string section(const ReportTable& one, const std::filesystem::path& folder) {
   return text("<section id=\"", one.id, "\">\n<h2>", escaped(one.title), "</h2>\n<p class=\"caption\">", escaped(one.caption), "</p>\n",
-              table(one, folder), "</section>\n");
+              table_html(one, folder), "</section>\n");
 }
 
 std::string section(const Figure& figure, const std::filesystem::path& folder) {
@@ -89,7 +89,7 @@ std::string section(const Figure& figure, const std::filesystem::path& folder) {
   numbers.rows.resize(std::min(count, most_numbers));
   std::string out = text("<section id=\"", figure.id, "\">\n<h2>", escaped(figure.title), "</h2>\n<p class=\"caption\">", escaped(figure.caption), "</p>\n");
   if (figure.x_titles.size() > 1) out += text("<div class=\"axes\" id=\"axes-", figure.id, "\"></div>\n");
-  out += text("<div class=\"plot\" id=\"plot-", figure.id, "\" style=\"height: ", drawn_height(figure), "px\"></div>\n<details><summary>Numbers</summary>", table(numbers, folder));
+  out += text("<div class=\"plot\" id=\"plot-", figure.id, "\" style=\"height: ", drawn_height(figure), "px\"></div>\n<details><summary>Numbers</summary>", table_html(numbers, folder));
   if (count > most_numbers) out += text("<p>The first ", most_numbers, " of ", count, "; all: <code>ripieno report --format csv</code></p>");
   return out + "</details>\n</section>\n";
 }

@@ -16,11 +16,11 @@ using Json = nlohmann::ordered_json;
 constexpr std::uint64_t schema = 2;
 
 /// One row a stage, for both directions.
-struct Stage {
+struct SummaryStage {
   const char* name;
   double StageSeconds::*seconds;
 };
-constexpr Stage stages[] = {{"read", &StageSeconds::read},         {"forward", &StageSeconds::forward},
+constexpr SummaryStage summary_stages[] = {{"read", &StageSeconds::read},         {"forward", &StageSeconds::forward},
                             {"backward", &StageSeconds::backward}, {"exchange", &StageSeconds::exchange},
                             {"optimise", &StageSeconds::optimise}, {"evaluate", &StageSeconds::evaluate},
                             {"exchange_hidden", &StageSeconds::exchange_hidden}};
@@ -40,7 +40,7 @@ Json write(const std::optional<TestResult>& test) {
 
 Json write(const RunSeconds& seconds) {
   Json split = Json::object();
-  for (const Stage& one : stages) split[one.name] = seconds.stages.*one.seconds;
+  for (const SummaryStage& one : summary_stages) split[one.name] = seconds.stages.*one.seconds;
   return {{"total", seconds.total}, {"epoch", seconds.epoch}, {"stages", split}};
 }
 
@@ -93,7 +93,7 @@ RunSeconds read_seconds(const JsonField& field) {
   RunSeconds seconds;
   seconds.total = field.at("total").number();
   for (const JsonField& one : field.at("epoch").items()) seconds.epoch.push_back(one.number());
-  for (const Stage& one : stages) seconds.stages.*one.seconds = field.at("stages").at(one.name).number();
+  for (const SummaryStage& one : summary_stages) seconds.stages.*one.seconds = field.at("stages").at(one.name).number();
   return seconds;
 }
 

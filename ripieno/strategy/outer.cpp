@@ -13,13 +13,13 @@ struct Outer {
   bool momentum, nesterov;
 };
 
-constexpr Outer table[] = {
+constexpr Outer outers[] = {
     {"fedavg", "sgd", 1, false, false},  {"local-sgd", "sgd", 1, false, false}, {"fedavgm", "sgd", 1, true, false},
     {"fedadam", "adam", 0.01, false, false}, {"diloco", "sgd", 0.7, true, true},
 };
 
 const Outer& find_outer(std::string_view strategy) {
-  for (const Outer& outer : table) {
+  for (const Outer& outer : outers) {
     if (outer.strategy == strategy) return outer;
   }
   fail(ErrorKind::internal, "strategy ", strategy, " has no outer optimiser");

@@ -16,7 +16,7 @@ bool averages(const Choice& choice) {
   return !mixes_parameters(choice) && !choice.info.has_servers && !starts(choice, "fed") && !is(choice, "single");
 }
 
-constexpr std::array table{
+constexpr std::array all_refusals{
     Refusal{"strategy single, workers > 1", "it is one worker alone", "take ring, or workers = 1",
             [](const Choice& c) { return is(c, "single") && c.workers > 1; }},
     Refusal{"exchange.route with a strategy that has its own", "which route it takes is what it is named for",
@@ -78,10 +78,10 @@ constexpr std::array table{
 
 }  // namespace
 
-std::span<const Refusal> refusals() { return table; }
+std::span<const Refusal> refusals() { return all_refusals; }
 
 void refuse(const Choice& choice) {
-  for (const Refusal& refusal : table) {
+  for (const Refusal& refusal : all_refusals) {
     if (!refusal.applies(choice)) continue;
     fail(ErrorKind::usage, "strategy ", choice.info.name, " (", choice.workers, choice.workers == 1 ? " worker" : " workers", ", route ",
          choice.info.route_of(choice.plan), ", codec ", choice.plan.exchange.codec.name, ") cannot be: ", refusal.what, ": ",

@@ -37,7 +37,7 @@ constexpr StrategyInfo local(std::string_view name, std::string_view title) {
           make_local_sgd, local_sgd_bytes_sent, local_sgd_rounds};
 }
 
-constexpr std::array table{
+constexpr std::array built_in{
     synchronous("single", "one worker: the baseline", "ring"),
     synchronous("gather-scatter", "gradients to rank 0, their mean back to all", "gather-scatter"),
     synchronous("reduce-broadcast", "MPI's reduce, then its broadcast, of the gradients", "reduce-broadcast"),
@@ -70,7 +70,7 @@ constexpr std::array table{
 };
 
 std::vector<StrategyInfo>& all() {
-  static std::vector<StrategyInfo> all(std::begin(table), std::end(table));
+  static std::vector<StrategyInfo> all(std::begin(built_in), std::end(built_in));
   return all;
 }
 

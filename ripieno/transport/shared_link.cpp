@@ -7,7 +7,7 @@
 namespace ripieno {
 namespace {
 
-constexpr std::size_t piece_bytes = 32 << 10;  // shown at once, so that it is read while the next is written
+constexpr std::size_t shown_bytes = 32 << 10;  // shown at once, so that it is read while the next is written
 constexpr std::size_t placed_mark = 38;        // the header's byte that says: a place follows, no payload
 
 /// The line that follows the header of what lies in registered memory.
@@ -114,7 +114,7 @@ bool SharedLink::write_one(Outgoing& outgoing) {
     if (outgoing.place) return true;
   }
   while (outgoing.offset < size) {
-    const Bytes into = ring_.space(std::min<std::uint64_t>(size - outgoing.offset, piece_bytes));
+    const Bytes into = ring_.space(std::min<std::uint64_t>(size - outgoing.offset, shown_bytes));
     if (into.empty()) return false;
     if (outgoing.payload.data()) {
       std::memcpy(into.data(), outgoing.payload.data() + outgoing.offset, into.size());
@@ -123,7 +123,7 @@ bool SharedLink::write_one(Outgoing& outgoing) {
     }
     ring_.advance(into.size());
     outgoing.offset += into.size();
-    if (into.size() == piece_bytes) publish();
+    if (into.size() == shown_bytes) publish();
   }
   return true;
 }

@@ -13,7 +13,7 @@ namespace ripieno {
 namespace {
 
 template <class T>
-void by_hand() {
+void qsgd_by_hand() {
   // 3 bits: s = 3. The maximum of (3, -1, 2) is 3 (fp32 0x40400000), so r = 3, 1, 2 and nothing is left to chance.
   // Codes 011, 101 (sign and 1) and 010 from the lowest bit on: 3 + 5 * 8 + 2 * 64 = 0xAB; the other five are 0.
   const std::vector<T> x = {3, -1, 2, 0, 0, 0, 0, 0};
@@ -39,8 +39,8 @@ void by_hand() {
   EXPECT_TRUE(down && up);
 }
 
-TEST(Qsgd, ByHandFp32) { by_hand<float>(); }
-TEST(Qsgd, ByHandFp64) { by_hand<double>(); }
+TEST(Qsgd, ByHandFp32) { qsgd_by_hand<float>(); }
+TEST(Qsgd, ByHandFp64) { qsgd_by_hand<double>(); }
 
 double levels(int bits) { return (1 << (bits - 1)) - 1; }
 

@@ -8,7 +8,7 @@ namespace ripieno {
 namespace {
 
 template <class T>
-void by_hand() {
+void sign_by_hand() {
   // First block: magnitudes add up to 16, their mean is 2 (fp32 0x40000000); numbers 1 and 3 are negative: 2 + 8 = 0x0A.
   // Second block: 5 (fp32 0x40A00000), negative.
   const std::vector<T> x = {1, -2, 3, -4, 0, 0, 0, 6, -5};
@@ -19,8 +19,8 @@ void by_hand() {
   EXPECT_EQ(decoded<T>(*codec, bytes, 9), (std::vector<T>{2, -2, 2, -2, 2, 2, 2, 2, -5}));
 }
 
-TEST(Sign, ByHandFp32) { by_hand<float>(); }
-TEST(Sign, ByHandFp64) { by_hand<double>(); }
+TEST(Sign, ByHandFp32) { sign_by_hand<float>(); }
+TEST(Sign, ByHandFp64) { sign_by_hand<double>(); }
 
 template <class T>
 void contracts_as_promised() {

@@ -22,7 +22,7 @@ TEST(TopK, HowMany) {
 }
 
 template <class T>
-void by_hand() {
+void topk_by_hand() {
   // A half of six is three: -5, and both of magnitude 3. 0.3 of six, rounded up, is two: -5 (fp32 0xC0A00000), and of the
   // two of magnitude 3 the first (0x40400000).
   const std::vector<T> x = {1, -5, 3, 0, -3, 2};
@@ -37,8 +37,8 @@ void by_hand() {
   EXPECT_EQ(decoded<T>(*two, bytes, 6), (std::vector<T>{0, -5, 3, 0, 0, 0}));
 }
 
-TEST(TopK, ByHandFp32) { by_hand<float>(); }
-TEST(TopK, ByHandFp64) { by_hand<double>(); }
+TEST(TopK, ByHandFp32) { topk_by_hand<float>(); }
+TEST(TopK, ByHandFp64) { topk_by_hand<double>(); }
 
 /// Reference: sort all indices by magnitude, ties by index.
 template <class T>

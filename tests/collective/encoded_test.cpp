@@ -15,7 +15,7 @@ namespace {
 using testing::VirtualCluster;
 
 constexpr Channel channel{Purpose::exchange, 7};
-constexpr std::size_t elements = 1003;
+constexpr std::size_t encoded_elements = 1003;
 
 std::vector<CodecOptions> sendable() {
   std::vector<CodecOptions> all;
@@ -28,7 +28,7 @@ std::vector<CodecOptions> sendable() {
 
 /// Two ends of one stream: rank 0 sends, rank 1 receives. The sender's numbers end as what was decoded.
 struct Ends {
-  explicit Ends(const CodecOptions& options, std::size_t count = elements)
+  explicit Ends(const CodecOptions& options, std::size_t count = encoded_elements)
       : cluster(2), out(options, count, DType::fp32, 3), in(options, count, DType::fp32, 3) {}
 
   void carry(FloatSpan sent, FloatSpan received) {
@@ -44,7 +44,7 @@ struct Ends {
 
 std::vector<float> some_numbers(int round) {
   Random random(1, static_cast<std::uint64_t>(round));
-  std::vector<float> x(elements);
+  std::vector<float> x(encoded_elements);
   for (float& value : x) value = static_cast<float>(random.uniform(-1, 1));
   return x;
 }
@@ -53,13 +53,13 @@ TEST(EncodedStream, TheReceiverHasWhatTheSenderKnowsItDecodes) {
   for (const CodecOptions& options : sendable()) {
     SCOPED_TRACE(options.name);
     Ends ends(options);
-    std::vector<double> lost(elements);  // all rounds together
+    std::vector<double> lost(encoded_elements);  // all rounds together
     double largest = 0;
     for (int round = 0; round < 20; ++round) {
-      std::vector<float> given = some_numbers(round), sent = given, received(elements, 5.0f);
+      std::vector<float> given = some_numbers(round), sent = given, received(encoded_elements, 5.0f);
       ends.carry(FloatSpan(sent), FloatSpan(received));
       ASSERT_EQ(received, sent);
-      for (std::size_t i = 0; i < elements; ++i) lost[i] += given[i] - received[i];
+      for (std::size_t i = 0; i < encoded_elements; ++i) lost[i] += given[i] - received[i];
     }
     for (const double x : lost) largest = std::max(largest, std::abs(x));
     const Traffic traffic = ends.cluster.ledger(0).total();
@@ -81,7 +81,7 @@ TEST(EncodedStream, WithoutDataTheSameBytesMove) {
   for (const CodecOptions& options : sendable()) {
     SCOPED_TRACE(options.name);
     Ends real(options), simulated(options);
-    const FloatSpan nothing(nullptr, elements, DType::fp32);
+    const FloatSpan nothing(nullptr, encoded_elements, DType::fp32);
     if (!real.out.bytes()) {
       try {
         simulated.carry(nothing, nothing);
@@ -92,7 +92,7 @@ TEST(EncodedStream, WithoutDataTheSameBytesMove) {
       }
       continue;
     }
-    std::vector<float> sent = some_numbers(0), received(elements);
+    std::vector<float> sent = some_numbers(0), received(encoded_elements);
     real.carry(FloatSpan(sent), FloatSpan(received));
     simulated.carry(nothing, nothing);
     EXPECT_EQ(simulated.cluster.ledger(0).total(), real.cluster.ledger(0).total());

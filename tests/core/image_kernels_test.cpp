@@ -14,7 +14,7 @@ namespace ripieno {
 namespace {
 
 /// Numbers that bf16 holds exactly, many alike, as after a ReLU.
-std::vector<float> drawn(std::size_t n, std::uint64_t seed) {
+std::vector<float> drawn_coarsely(std::size_t n, std::uint64_t seed) {
   Random random(seed);
   std::vector<float> all(n);
   for (float& each : all) each = static_cast<float>(static_cast<int>(random.below(17)) - 8) / 4;
@@ -35,10 +35,10 @@ struct Typed {
 TEST(ImageKernels, PoolingAndItsGradientEqualPlainLoops) {
   for (const auto& [type, relu] : {std::pair{DType::fp32, true}, {DType::bf16, true}, {DType::fp32, false}, {DType::bf16, false}}) {
     for (const Images shape : {Images{2, 4, 6, 16}, Images{1, 5, 3, 7}, Images{3, 2, 2, 37}, Images{2, 3, 4, 1}, Images{1, 1, 1, 4}}) {
-      Typed in(drawn(shape.elements(), 3), type), out(std::vector<float>(shape.pooled().elements(), 9), type);
+      Typed in(drawn_coarsely(shape.elements(), 3), type), out(std::vector<float>(shape.pooled().elements(), 9), type);
       std::vector<std::uint8_t> chosen(shape.pooled().elements(), 77);
       max_pool(out.numbers.span(), chosen.data(), in.numbers.span(), shape, relu);
-      Typed gradient(drawn(chosen.size(), 4), type), found(std::vector<float>(shape.elements(), 9), type);
+      Typed gradient(drawn_coarsely(chosen.size(), 4), type), found(std::vector<float>(shape.elements(), 9), type);
       max_pool_gradient(found.numbers.span(), gradient.numbers.span(), chosen.data(), shape);
 
       const auto x = in.values(), g = gradient.values(), y = out.values();
@@ -74,7 +74,7 @@ TEST(ImageKernels, PoolingAndItsGradientEqualPlainLoops) {
 TEST(ImageKernels, SumsOfPartsAddUpToTheMoments) {
   for (const std::size_t channels : {1u, 16u, 37u, 600u}) {
     const std::size_t pixels = 1000;
-    auto values = drawn(pixels * channels, 5);
+    auto values = drawn_coarsely(pixels * channels, 5);
     for (std::size_t i = 0; i < values.size(); ++i) values[i] += 1000.0f * static_cast<float>(i % channels + 1);
     std::vector<double> sums[2][2];  // of both parts
     const std::vector<float> about(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(channels));
@@ -98,7 +98,7 @@ TEST(ImageKernels, WorkAChannelEqualsPlainLoops) {
   for (const DType type : {DType::fp32, DType::bf16}) {
     for (const std::size_t channels : {16u, 21u}) {
       const std::size_t n = channels * 300;
-      Typed in(drawn(n, 6), type), more(drawn(n, 7), type), out(std::vector<float>(n), type), gradient(drawn(n, 8), type);
+      Typed in(drawn_coarsely(n, 6), type), more(drawn_coarsely(n, 7), type), out(std::vector<float>(n), type), gradient(drawn_coarsely(n, 8), type);
       std::vector<float> a(channels), b(channels), c(channels);
       std::vector<double> sum(channels), product(channels);
       for (std::size_t k = 0; k < channels; ++k) {

@@ -14,7 +14,7 @@ namespace {
 constexpr WinogradTile tile_sizes[] = {WinogradTile::two, WinogradTile::four};
 constexpr WinogradMap maps[] = {WinogradMap::input, WinogradMap::weight, WinogradMap::result};
 
-std::vector<float> drawn(std::size_t n, std::uint64_t seed) {
+std::vector<float> drawn_uniformly(std::size_t n, std::uint64_t seed) {
   Random random(seed);
   std::vector<float> all(n);
   for (float& each : all) each = static_cast<float>(random.uniform()) - 0.5F;
@@ -52,7 +52,7 @@ std::vector<float> times(const std::vector<float>& tiles, const std::vector<floa
 TEST(WinogradKernels, ResultsAreThoseOfTheConvolutionOfEachChannel) {
   for (const WinogradTile m : tile_sizes) {
     for (const Images shape : {Images{2, 8, 8, 16}, Images{1, 5, 7, 8}, Images{3, 1, 2, 24}, Images{2, 4, 3, 40}}) {
-      const auto images = drawn(shape.elements(), 1), kernel = drawn(9 * shape.channels, 2), bias = drawn(shape.channels, 3);
+      const auto images = drawn_uniformly(shape.elements(), 1), kernel = drawn_uniformly(9 * shape.channels, 2), bias = drawn_uniformly(shape.channels, 3);
       const Images one{1, 3, 3, shape.channels};
       const auto points = times(at_points(images, tiling_of(shape, m, WinogradMap::input), m, WinogradMap::input),
                                 at_points(kernel, tiling_of(one, m, WinogradMap::weight), m, WinogradMap::weight), shape.channels);
@@ -78,8 +78,8 @@ TEST(WinogradKernels, TransformsBackAreTheTransposedOnes) {
     for (const WinogradMap map : maps) {
       for (const Images shape : {Images{2, 8, 8, 16}, Images{3, 5, 7, 24}, Images{1, 1, 1, 8}}) {
         const Tiling tiling = tiling_of(shape, m, map);
-        const auto images = drawn(tiling.images.elements(), 4), there = at_points(images, tiling, m, map);
-        const auto points = drawn(there.size(), 5), back = from(points, tiling, m, map);
+        const auto images = drawn_uniformly(tiling.images.elements(), 4), there = at_points(images, tiling, m, map);
+        const auto points = drawn_uniformly(there.size(), 5), back = from(points, tiling, m, map);
         double first = 0, second = 0, scale = 0;
         for (std::size_t i = 0; i < points.size(); ++i) first += static_cast<double>(there[i]) * points[i];
         for (std::size_t i = 0; i < points.size(); ++i) scale += std::abs(static_cast<double>(there[i]) * points[i]);
@@ -97,7 +97,7 @@ TEST(WinogradKernels, ImagesOfBf16AreReadAsTheyAreAndWrittenRoundedOnce) {
       for (const Images shape : {Images{2, 8, 8, 16}, Images{3, 5, 7, 24}, Images{1, 1, 1, 8}}) {
         const Tiling tiling = tiling_of(shape, m, map);
         const std::size_t pitch = tiling.tiles() * tiling.images.channels;
-        auto images = drawn(tiling.images.elements(), 7), points = drawn(points_of(m) * pitch, 8), bias = drawn(tiling.images.channels, 9);
+        auto images = drawn_uniformly(tiling.images.elements(), 7), points = drawn_uniformly(points_of(m) * pitch, 8), bias = drawn_uniformly(tiling.images.channels, 9);
         std::vector<std::uint16_t> half(images.size());
         convert(numbers(half), images);
         convert(images, numbers(half));
@@ -120,7 +120,7 @@ TEST(WinogradKernels, ImagesCanBeDoneInParts) {
   const Images shape{5, 6, 6, 16};
   const Tiling tiling = tiling_of(shape, WinogradTile::four, WinogradMap::input);
   const std::size_t pitch = tiling.tiles() * shape.channels;
-  const auto images = drawn(shape.elements(), 6), whole = at_points(images, tiling, WinogradTile::four, WinogradMap::input);
+  const auto images = drawn_uniformly(shape.elements(), 6), whole = at_points(images, tiling, WinogradTile::four, WinogradMap::input);
   std::vector<float> parts(whole.size(), NAN);
   to_points({parts.data(), pitch}, images.data(), tiling, WinogradTile::four, WinogradMap::input, 3, 5);
   to_points({parts.data(), pitch}, images.data(), tiling, WinogradTile::four, WinogradMap::input, 0, 3);

@@ -7,13 +7,13 @@
 namespace ripieno {
 namespace {
 
-const Normalisation normalisation = find_dataset("shapes").normalisation;
+const Normalisation shapes_normalisation = find_dataset("shapes").normalisation;
 
 Loader loader(std::uint32_t samples, std::uint32_t batch, int worker, int workers, AugmentOptions augmentation,
               std::uint64_t seed = 11) {
   std::shared_ptr<Dataset> set = open_dataset("shapes", Split::train, {.train_samples = samples});
   Sampler sampler(samples, {.seed = 4, .worker = worker, .workers = workers, .batch = batch});
-  return {set, sampler, augmentation, normalisation, seed};
+  return {set, sampler, augmentation, shapes_normalisation, seed};
 }
 
 TEST(Loader, WorkersTogetherSeeThePixelsThatOneWouldSee) {
@@ -47,7 +47,7 @@ TEST(Loader, AugmentsAnewEachEpochAndBySeed) {
   // The whole set is one batch in the data set's order, so that only augmentation differs.
   const auto batch = [&](std::uint64_t seed, std::uint32_t epoch) {
     std::shared_ptr<Dataset> set = open_dataset("shapes", Split::train, {.train_samples = 20});
-    return Loader(set, Sampler(20, {.batch = 20, .shuffle = false}), crop, normalisation, seed).load(epoch, 0).pixels;
+    return Loader(set, Sampler(20, {.batch = 20, .shuffle = false}), crop, shapes_normalisation, seed).load(epoch, 0).pixels;
   };
   EXPECT_TRUE(batch(1, 0) == batch(1, 0));
   EXPECT_FALSE(batch(1, 0) == batch(1, 1));
@@ -64,7 +64,7 @@ TEST(Loader, RangesAreOnlyNormalised) {
   std::vector<float> expected(3072);
   for (std::uint32_t i = 0; i < 4; ++i) {
     EXPECT_EQ(batch.labels[i], set->read(5 + i, image));
-    normalise(image, set->shape(), normalisation, expected);
+    normalise(image, set->shape(), shapes_normalisation, expected);
     EXPECT_TRUE(std::equal(expected.begin(), expected.end(), batch.pixels.begin() + 3072 * i));
   }
   EXPECT_EQ(augmenting.load_range(20, 20).size(), 0u);
@@ -77,7 +77,7 @@ TEST(Loader, AWorkerReadsOnlyItsOwnSamples) {
   std::uint64_t all = 0;
   for (int w = 0; w < 3; ++w) {
     std::shared_ptr<Dataset> set = open_dataset("cifar10", Split::train, {.folder = folder.path()});
-    Loader worker(set, Sampler(25, {.worker = w, .workers = 3, .batch = 9}), {}, normalisation, 1);
+    Loader worker(set, Sampler(25, {.worker = w, .workers = 3, .batch = 9}), {}, shapes_normalisation, 1);
     std::uint64_t samples = 0;
     for (std::uint32_t step = 0; step < worker.steps(); ++step) samples += worker.load(0, step).size();
     EXPECT_EQ(worker.dataset().bytes_read(), samples * 3073);
@@ -89,7 +89,7 @@ TEST(Loader, AWorkerReadsOnlyItsOwnSamples) {
 TEST(Loader, RefusesASamplerOverMoreSamplesThanThereAre) {
   std::shared_ptr<Dataset> set = open_dataset("shapes", Split::train, {.train_samples = 20});
   expect_error(ErrorKind::internal, {"21", "20"},
-               [&] { Loader(set, Sampler(21, {.batch = 4}), {}, normalisation, 1); });
+               [&] { Loader(set, Sampler(21, {.batch = 4}), {}, shapes_normalisation, 1); });
 }
 
 }  // namespace

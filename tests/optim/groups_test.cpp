@@ -108,7 +108,7 @@ TEST(Groups, TheFirstLayerSlowsDownAndThenRests) {
 }
 
 /// What the optimisers of this file have in common with all: options that use every part of them.
-std::vector<OptimiserOptions> option_sets() {
+std::vector<OptimiserOptions> grouped_options() {
   OptimiserOptions all = muon();
   all.vector_factor = 3;
   all.head_factor = 2;
@@ -123,7 +123,7 @@ std::vector<OptimiserOptions> option_sets() {
 }
 
 TEST(Groups, AnyPartitionIntoTensorsGivesTheSameBits) {
-  for (const OptimiserOptions& options : option_sets()) {
+  for (const OptimiserOptions& options : grouped_options()) {
     const auto whole = make_optimiser(options, n, DType::fp64), parts = make_optimiser(options, n, DType::fp64);
     std::vector<double> expected = random_numbers(n, 0), weights = expected;
     for (std::uint64_t s = 0; s < 8; ++s) {
@@ -138,7 +138,7 @@ TEST(Groups, AnyPartitionIntoTensorsGivesTheSameBits) {
   }
 }
 
-struct Saver : StateVisitor {
+struct SavesAndRestores : StateVisitor {
   std::map<std::string, std::vector<std::byte>> spans;
   std::map<std::string, std::int64_t> numbers;
   bool restoring = false;
@@ -155,12 +155,12 @@ struct Saver : StateVisitor {
 };
 
 TEST(Groups, ResumesToTheBit) {
-  for (const OptimiserOptions& options : option_sets()) {
+  for (const OptimiserOptions& options : grouped_options()) {
     const auto first = make_optimiser(options, n, DType::fp64), second = make_optimiser(options, n, DType::fp64);
     std::vector<double> expected = random_numbers(n, 0);
     for (std::uint64_t s = 0; s < 3; ++s) step(*first, expected, s);
     std::vector<double> weights = expected;
-    Saver saver;
+    SavesAndRestores saver;
     first->visit(saver);
     saver.restoring = true;
     second->visit(saver);
@@ -173,8 +173,8 @@ TEST(Groups, ResumesToTheBit) {
 }
 
 TEST(Groups, StateIsCalledByItsGroup) {
-  const auto optimiser = make_optimiser(option_sets()[1], n, DType::fp64);
-  Saver saver;
+  const auto optimiser = make_optimiser(grouped_options()[1], n, DType::fp64);
+  SavesAndRestores saver;
   optimiser->visit(saver);
   std::string spans;
   for (const auto& [name, bytes] : saver.spans) spans += name + " ";

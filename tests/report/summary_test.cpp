@@ -132,7 +132,7 @@ TEST(Summary, ErrorsNameFileAndField) {
 }
 
 TEST(Summary, ReadsItsFile) {
-  const auto path = std::filesystem::path(testing::TempDir()) / "ripieno_summary_test.json";
+  const auto path = std::filesystem::path(::testing::TempDir()) / "ripieno_summary_test.json";
   write_file(path, to_json(sample()));
   EXPECT_EQ(to_json(read_summary(path)), to_json(sample()));
   std::filesystem::remove(path);

@@ -48,7 +48,7 @@ def body(code: str, at: int) -> str:
 
 def table(code: str) -> str:
     code = re.sub(r"^\s*//.*$", "", code, flags=re.M)
-    return body(code, code.index("{", code.index("constexpr std::array table")))
+    return body(code, code.index("{", code.index("constexpr std::array ")))
 
 
 def entries(code: str, name: str) -> list[list[str]]:

@@ -18,7 +18,7 @@ using testing::uneven;
 using testing::Vector;
 using testing::worst_step_of_the_mean;
 
-const std::array names{"gossip-pairs", "gossip-exponential"};
+const std::array gossips{"gossip-pairs", "gossip-exponential"};
 
 TEST(GossipPairs, AreAPerfectMatchingAndEveryPairComes) {
   for (int ranks = 1; ranks <= 9; ++ranks) {
@@ -69,7 +69,7 @@ TEST(GossipExponential, LogPMeansInARowAreTheMeanOfAllWherePIsAPowerOfTwo) {
 }
 
 TEST(Gossip, TakesTheStepsOfThePlainComputation) {
-  for (const char* name : names) {
+  for (const char* name : gossips) {
     for (int workers = 1; workers <= 5; ++workers) {
       Plan plan = sgd(2, 0.05);
       plan.seed = 3;
@@ -97,7 +97,7 @@ TEST(Gossip, TakesTheStepsOfThePlainComputation) {
 }
 
 TEST(Gossip, TheMeanTakesTheStepOfAllSamplesWithUnevenBatchesAndEveryWire) {
-  for (const char* name : names) {
+  for (const char* name : gossips) {
     for (const char* wire : {"auto", "fp32", "fp16", "bf16"}) {
       for (int workers = 1; workers <= 6; ++workers) {
         Plan plan = sgd(2, 0.05, 0);
@@ -136,7 +136,7 @@ TEST(Gossip, PartnersEndWithTheSameBitsWhereTheWireLosesNothing) {
 }
 
 TEST(Gossip, SendsTheBytesOfItsClosedForm) {
-  for (const char* name : names) {
+  for (const char* name : gossips) {
     for (const char* wire : {"auto", "fp16"}) {
       for (int workers = 1; workers <= 9; ++workers) {
         Plan plan = sgd(3);
@@ -156,7 +156,7 @@ TEST(Gossip, SendsTheBytesOfItsClosedForm) {
 }
 
 TEST(Gossip, ResumesBitForBit) {
-  for (const char* name : names) EXPECT_TRUE(resumes_bit_for_bit(name, 5, sgd(4, 0.05), 2)) << name;
+  for (const char* name : gossips) EXPECT_TRUE(resumes_bit_for_bit(name, 5, sgd(4, 0.05), 2)) << name;
 }
 
 TEST(Gossip, RefusesACodecThatIsNoWireFormat) {

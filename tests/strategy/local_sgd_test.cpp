@@ -18,7 +18,6 @@ using testing::LinearLearner;
 using testing::Reference;
 using testing::resumes_bit_for_bit;
 using testing::sgd;
-using testing::uneven;
 using testing::Vector;
 
 /// The linear learner's weights as tensors of 4, 1, 3, 1 and 4 numbers.
@@ -161,7 +160,7 @@ TEST(LocalSgd, TakesTheStepsOfThePlainComputation) {
       for (int workers = 1; workers <= 5; ++workers) {
         ApartJob job(name, workers, local(steps, fragments, delay));
         five_tensors(job);
-        uneven(job);
+        testing::uneven(job);
         for (auto& options : job.options) {
           options.sampler.partition = Partition::shards_in_step;
           options.sampler.batch = 8;

@@ -102,7 +102,7 @@ TEST_P(OverTcp, SendsTheClosedFormsBytesAndEndsAsInVirtualTime) {
   }
 }
 
-std::vector<std::string_view> names() {
+std::vector<std::string_view> strategies_over_tcp() {
   std::vector<std::string_view> names;
   for (const StrategyInfo& info : strategies()) {
     if (info.name != "single") names.push_back(info.name);
@@ -110,13 +110,13 @@ std::vector<std::string_view> names() {
   return names;
 }
 
-std::string test_name(const ::testing::TestParamInfo<std::string_view>& name) {
+std::string over_tcp_name(const ::testing::TestParamInfo<std::string_view>& name) {
   std::string valid(name.param);
   std::replace(valid.begin(), valid.end(), '-', '_');
   return valid;
 }
 
-INSTANTIATE_TEST_SUITE_P(Every, OverTcp, ::testing::ValuesIn(names()), test_name);
+INSTANTIATE_TEST_SUITE_P(Every, OverTcp, ::testing::ValuesIn(strategies_over_tcp()), over_tcp_name);
 
 }  // namespace
 }  // namespace ripieno

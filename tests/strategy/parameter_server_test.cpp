@@ -23,7 +23,7 @@ using testing::placements;
 using testing::sgd;
 using testing::single;
 
-constexpr std::array names{"ps-sync", "ps-async", "ps-ssp"};
+constexpr std::array server_names{"ps-sync", "ps-async", "ps-ssp"};
 
 TEST(PsSync, TakesTheStepsOfOneWorkerOnAnyNumberOfShards) {
   Plan plan = sgd(3);
@@ -62,7 +62,7 @@ TEST(PsSync, WorkersAgreeAfterEveryStepWithEveryCodec) {
 }
 
 TEST(ParameterServers, SendTheBytesOfTheirClosedForm) {
-  for (const char* name : names) {
+  for (const char* name : server_names) {
     for (int workers = 1; workers <= 9; ++workers) {
       for (const ServerOptions& servers : placements(workers)) {
         for (const char* codec : {"auto", "fp16", "int8", "qsgd", "sign"}) {
@@ -98,7 +98,7 @@ TEST(ParameterServers, SayWhereBytesDependOnTheNumbersAndThatMemoryCostsNone) {
 }
 
 TEST(ParameterServers, LearnWithLossyCodecsAndRepeatBitForBit) {
-  for (const char* name : names) {
+  for (const char* name : server_names) {
     for (const char* codec : {"auto", "int8", "topk"}) {
       for (const ServerOptions& servers : placements(4, 2)) {
         Plan plan = sgd(60, 0.05, 0);
@@ -126,7 +126,7 @@ TEST(ParameterServers, LearnWithLossyCodecsAndRepeatBitForBit) {
 }
 
 TEST(ParameterServers, NoShardUsesAGradientThatOverflowed) {
-  for (const char* name : names) {
+  for (const char* name : server_names) {
     for (const ServerOptions& servers : placements(3, 2)) {
       Plan plan = sgd(40, 0.05);
       plan.servers = servers;
@@ -211,7 +211,7 @@ TEST(PsSync, GoesOnBitForBitFromACheckpoint) {
 }
 
 TEST(ParameterServers, GoOnFromTheWeightsThatTheirShardsEndedWith) {
-  for (const char* name : names) {
+  for (const char* name : server_names) {
     for (const ServerOptions& servers : placements(3, 2)) {
       Plan plan = sgd(2);
       plan.servers = servers;
@@ -237,7 +237,7 @@ TEST(ParameterServers, GoOnFromTheWeightsThatTheirShardsEndedWith) {
   }
 }
 
-Task<> run_and_catch(Strategy* strategy, std::string* what) {
+Task<> run_and_keep_error(Strategy* strategy, std::string* what) {
   try {
     co_await strategy->run();
   } catch (const Error& error) {
@@ -246,7 +246,7 @@ Task<> run_and_catch(Strategy* strategy, std::string* what) {
 }
 
 TEST(ParameterServers, ALostWorkerEndsTheJobOnEveryRank) {
-  for (const char* name : names) {
+  for (const char* name : server_names) {
     for (const ServerOptions& servers : placements(4, 2)) {
       Plan plan = sgd(20);
       plan.servers = servers;
@@ -257,7 +257,7 @@ TEST(ParameterServers, ALostWorkerEndsTheJobOnEveryRank) {
       job.cluster.kill_at(ms(50), last);
       std::vector<std::string> what(job.cluster.size());
       job.cluster.run([&](Group group) {
-        return run_and_catch(job.strategies[group.rank()].get(), &what[group.rank()]);
+        return run_and_keep_error(job.strategies[group.rank()].get(), &what[group.rank()]);
       });
       for (int rank = 0; rank < last; ++rank) {
         EXPECT_NE(what[rank].find("lost rank"), std::string::npos)
@@ -287,7 +287,7 @@ TEST(ParameterServers, RefuseWhatCannotBe) {
 }
 
 TEST(ParameterServers, AStepLimitEndsThemWithAnEvaluation) {
-  for (const char* name : names) {
+  for (const char* name : server_names) {
     for (const ServerOptions& servers : placements(2, 2)) {
       Plan plan = sgd(5);
       plan.servers = servers;

@@ -29,12 +29,12 @@ TorchOptions computing_in(Precision precision) {
   return options;
 }
 
-std::vector<double> copy(FloatSpan span) {
+std::vector<double> in_fp64(FloatSpan span) {
   const auto values = span.as<float>();
   return {values.begin(), values.end()};
 }
 
-double distance(const std::vector<double>& a, const std::vector<double>& b) {
+double distance_in_fp64(const std::vector<double>& a, const std::vector<double>& b) {
   double square = 0;
   for (std::size_t i = 0; i < a.size(); ++i) square += (a[i] - b[i]) * (a[i] - b[i]);
   return std::sqrt(square);
@@ -50,18 +50,18 @@ TEST(MixedPrecision, EachHalfIsToBeHadAlone) {
     Plan plan = steps(20);
     plan.exchange.codec.name = wire;
     TorchJob job("ring", 3, plan, computing_in(compute));
-    start = copy(job.learners[0]->parameters());
+    start = in_fp64(job.learners[0]->parameters());
     job.run();
-    Outcome outcome{copy(job.weights()), 0};
+    Outcome outcome{in_fp64(job.weights()), 0};
     for (int rank = 0; rank < 3; ++rank) {
       EXPECT_EQ(job.learners[rank]->parameters().type, DType::fp32) << "master weights";
-      EXPECT_EQ(copy(job.learners[rank]->parameters()), outcome.weights) << "rank " << rank;
+      EXPECT_EQ(in_fp64(job.learners[rank]->parameters()), outcome.weights) << "rank " << rank;
       outcome.bytes += job.cluster.ledger(rank).total(Purpose::exchange).payload_sent;
     }
     return outcome;
   };
   const Outcome exact = run(Precision::fp32, "auto");
-  const double way = distance(exact.weights, start);
+  const double way = distance_in_fp64(exact.weights, start);
   std::map<std::vector<double>, std::string> seen{{exact.weights, "fp32 auto"}};
   for (const Precision compute : {Precision::fp32, Precision::fp16, Precision::bf16}) {
     for (const char* wire : {"fp32", "fp16", "bf16"}) {
@@ -70,7 +70,7 @@ TEST(MixedPrecision, EachHalfIsToBeHadAlone) {
       const Outcome outcome = run(compute, wire);
       EXPECT_EQ(outcome.bytes, wire == std::string_view("fp32") ? exact.bytes : exact.bytes / 2) << here;
       const bool coarse = compute == Precision::bf16 || wire == std::string_view("bf16");
-      EXPECT_LT(distance(outcome.weights, exact.weights) / way, coarse ? 0.1 : 0.02) << here;
+      EXPECT_LT(distance_in_fp64(outcome.weights, exact.weights) / way, coarse ? 0.1 : 0.02) << here;
       const auto [same, is_new] = seen.emplace(outcome.weights, here);
       EXPECT_TRUE(is_new) << here << " is the same as " << same->second << ": one of them does not round";
     }

@@ -19,8 +19,8 @@ using testing::RealRank;
 using testing::train_over_tcp;
 
 /// With batch norm's statistics, and a layer that no pass uses.
-struct Net : torch::nn::Module {
-  Net() {
+struct OnDevice : torch::nn::Module {
+  OnDevice() {
     torch::manual_seed(5);
     layers->push_back(torch::nn::Conv2d(torch::nn::Conv2dOptions(2, 6, 3)));
     layers->push_back(torch::nn::BatchNorm2d(6));
@@ -53,7 +53,7 @@ TEST(OtherDevice, IsNotTheHosts) {
 }
 
 TEST(OtherDevice, GradientsAndBuffersComeToTheHostAndParametersGoThere) {
-  const auto here = std::make_shared<Net>(), elsewhere = std::make_shared<Net>();
+  const auto here = std::make_shared<OnDevice>(), elsewhere = std::make_shared<OnDevice>();
   elsewhere->to(other_device());
   FlatModel near(here, {.bucket_bytes = 64}), far(elsewhere, {.bucket_bytes = 64});
   ASSERT_EQ(far.parameters().count, near.parameters().count);
@@ -95,7 +95,7 @@ TEST(OtherDevice, GradientsAndBuffersComeToTheHostAndParametersGoThere) {
 }
 
 TEST(OtherDevice, AModelOfTwoDevicesIsRefused) {
-  const auto net = std::make_shared<Net>();
+  const auto net = std::make_shared<OnDevice>();
   net->head->to(other_device());
   try {
     FlatModel(net, {});
@@ -168,7 +168,7 @@ TEST(OtherDevice, AUsersOwnLoopStaysTogether) {
         const int rank = cluster.endpoint->rank();
         const auto net = [&] {
           const std::lock_guard lock(making);
-          return std::make_shared<Net>();
+          return std::make_shared<OnDevice>();
         }();
         const torch::Device device = far ? other_device() : torch::Device(torch::kCPU);
         net->to(device);

@@ -15,7 +15,7 @@ using namespace ripieno::testing;
 
 Message reduction(std::uint64_t count, std::uint32_t channel = 0) { return message(count, channel, "two-phase"); }
 
-void expect_all(std::span<const float> values, float expected) {
+void expect_every(std::span<const float> values, float expected) {
   EXPECT_EQ(std::count(values.begin(), values.end(), expected), static_cast<std::ptrdiff_t>(values.size()));
 }
 
@@ -29,7 +29,7 @@ TEST(SharedAllReduce, SumsManyTimesOnMoreRanksThanCores) {
       const auto values = whole.first(i % 2 ? 10'000 : i % 4 ? 5 : 300);
       std::fill(values.begin(), values.end(), static_cast<float>(e->rank() + i));
       co_await e->all_reduce(reduction(values.size()), FloatSpan(values));
-      expect_all(values, static_cast<float>(ranks * (ranks - 1) / 2 + ranks * i));
+      expect_every(values, static_cast<float>(ranks * (ranks - 1) / 2 + ranks * i));
     }
   };
   const auto ranks = 2 * std::max(std::thread::hardware_concurrency(), 2u) + 1;
@@ -60,7 +60,7 @@ TEST(SharedAllReduce, WaitsForALateRankAndComputesMeanwhile) {
     const Duration a_while = std::chrono::milliseconds(30);
     co_await e->runtime().sleep(a_while);
     co_await e->all_reduce(reduction(3000), FloatSpan(values));
-    expect_all(values, 3);
+    expect_every(values, 3);
   };
   auto computes = [](Endpoint* e) -> Task<> {
     std::vector<float> values(3000, 1);
@@ -70,7 +70,7 @@ TEST(SharedAllReduce, WaitsForALateRankAndComputesMeanwhile) {
     };
     Flight computing(e->runtime(), e->runtime().offload(Duration(0), work));
     co_await e->all_reduce(reduction(3000), FloatSpan(values));
-    expect_all(values, 3);
+    expect_every(values, 3);
     co_await computing.landed();
   };
   expect_no_errors(run_ranks(Way::shared, {late, computes, computes}));
@@ -93,7 +93,7 @@ TEST(SharedAllReduce, ChannelsDoNotWaitForEachOther) {
       under_way.push_back(e->all_reduce(reduction(values[channel].size(), channel), FloatSpan(values[channel])));
     }
     co_await all(e->runtime(), std::move(under_way), revoke_on_error);
-    for (std::uint32_t channel = 0; channel < channels; ++channel) expect_all(values[channel], 3.0f * channel);
+    for (std::uint32_t channel = 0; channel < channels; ++channel) expect_every(values[channel], 3.0f * channel);
   };
   expect_no_errors(run_ranks(Way::shared, {body, body, body}));
 }
@@ -151,11 +151,11 @@ TEST(SharedAllReduce, MessagesMayFollowAndPrecedeOnTheSameChannel) {
     for (int i = 0; i < 300; ++i) {
       std::fill(values.begin(), values.end(), 1.0f);
       co_await e->all_reduce(reduction(500), FloatSpan(values));
-      expect_all(values, 3);
+      expect_every(values, 3);
       Task<> sending = e->send(next, message(500), const_bytes(values));
       Task<> receiving = e->receive(last, message(500), bytes(in));
       co_await both(e->runtime(), std::move(sending), std::move(receiving), revoke_on_error);
-      expect_all(in, 3);
+      expect_every(in, 3);
     }
   };
   expect_no_errors(run_ranks(Way::shared, {body, body, body}));

@@ -8,18 +8,18 @@
 namespace ripieno {
 namespace {
 
-constexpr std::size_t ring_bytes = 512;
+constexpr std::size_t small_ring = 512;
 
 /// A ring in memory of this process, where a sanitizer sees both sides.
 struct Ring {
-  Ring() : memory(new (std::align_val_t{line_bytes}) std::byte[ring_section(ring_bytes)]) {
+  Ring() : memory(new (std::align_val_t{line_bytes}) std::byte[ring_section(small_ring)]) {
     state = new (memory) RingState;
   }
   ~Ring() { ::operator delete[](memory, std::align_val_t{line_bytes}); }
   std::byte* memory;
   RingState* state;
-  RingWriter writer() { return RingWriter(state, ring_bytes); }
-  RingReader reader() { return RingReader(state, ring_bytes); }
+  RingWriter writer() { return RingWriter(state, small_ring); }
+  RingReader reader() { return RingReader(state, small_ring); }
 };
 
 TEST(SharedRing, BytesOfEverySizeGoRound) {
@@ -69,11 +69,11 @@ TEST(SharedRing, NothingIsSeenBeforeItIsPublished) {
   writer.advance(writer.space(10).size());
   EXPECT_FALSE(writer.published());
   EXPECT_EQ(reader.readable(), 0u);
-  EXPECT_EQ(writer.room(), ring_bytes - line_bytes);
+  EXPECT_EQ(writer.room(), small_ring - line_bytes);
   writer.publish();
   EXPECT_EQ(reader.readable(), line_bytes);
   EXPECT_FALSE(reader.advance(10));
-  EXPECT_EQ(writer.room(), ring_bytes);
+  EXPECT_EQ(writer.room(), small_ring);
   writer.want_room(true);
   writer.advance(line_bytes);
   writer.publish();
@@ -98,7 +98,7 @@ TEST(SharedRing, TicketsComeBackInOrder) {
 }
 
 TEST(SharedRing, CountsThatCannotBeAreRefused) {
-  for (const std::uint64_t written : {ring_bytes + 64, std::size_t{1} << 60}) {
+  for (const std::uint64_t written : {small_ring + 64, std::size_t{1} << 60}) {
     Ring ring;
     ring.state->written = written;
     EXPECT_THROW((void)ring.reader().readable(), Error);

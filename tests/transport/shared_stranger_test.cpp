@@ -18,7 +18,7 @@ namespace {
 
 using namespace ripieno::testing;
 
-constexpr std::size_t ring_bytes = 4096;
+constexpr std::size_t stranger_ring = 4096;
 
 Task<> receive_ten(Endpoint* e) {
   std::vector<float> in(10);
@@ -33,7 +33,7 @@ Outcome receive_after(const std::function<void(SharedControl&, SharedArena&, Sha
   std::thread honest([&] {
     auto runtime = real_runtime(0);
     SharedOptions options;
-    options.ring_bytes = ring_bytes;
+    options.ring_bytes = stranger_ring;
     options.tcp.timeout = std::chrono::seconds(60);
     try {
       auto endpoint = make_endpoint(Way::shared, *runtime, 0, fds[0], options);
@@ -47,8 +47,8 @@ Outcome receive_after(const std::function<void(SharedControl&, SharedArena&, Sha
   auto runtime = real_runtime(1);
   tcp::socket socket(runtime->context(), tcp::v4(), fds[1][0]);
   const std::uint64_t word = check_word();
-  auto hub = std::make_shared<SharedHub>(*runtime, 2, ring_bytes, 0, word);
-  const SharedHello hello = shared_hello(hub.get(), word, ring_bytes);
+  auto hub = std::make_shared<SharedHub>(*runtime, 2, stranger_ring, 0, word);
+  const SharedHello hello = shared_hello(hub.get(), word, stranger_ring);
   const char could = 1;
   asio::write(socket, asio::buffer(&hello, sizeof hello));
   asio::write(socket, asio::buffer(&could, 1));
@@ -124,7 +124,7 @@ TEST(SharedStranger, HeadersAreChecked) {
 TEST(SharedStranger, CountsAndTicketsThatCannotBeAreNamed) {
   const Outcome counts = receive_after([](SharedControl& control, SharedArena&, SharedPeer&) {
     RingWriter ring = control.ring_to(0);
-    for (int i = 0; i < 2; ++i) ring.advance(ring_bytes);  // more than there is
+    for (int i = 0; i < 2; ++i) ring.advance(stranger_ring);  // more than there is
     ring.publish();
   });
   EXPECT_EQ(counts.kind, ErrorKind::mismatch);

@@ -1,0 +1,10 @@
+// How images and convolutions' weights are stored: channels last, N x H x W x C in memory.
+#pragma once
+
+#include <torch/types.h>
+
+namespace ripieno {
+
+inline constexpr auto channels_last = torch::MemoryFormat::ChannelsLast;
+
+}  // namespace ripieno
