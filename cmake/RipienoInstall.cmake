@@ -1,5 +1,5 @@
 # `cmake --install`: headers, libraries and a package that find_package(Ripieno) finds (targets Ripieno::core, ...,
-# Ripieno::train, Ripieno::launch, Ripieno::program), and the program.
+# Ripieno::ripieno, which is what an own loop needs, and Ripieno::program), and the program.
 include(CMakePackageConfigHelpers)
 set(package_folder "${CMAKE_INSTALL_LIBDIR}/cmake/Ripieno")
 

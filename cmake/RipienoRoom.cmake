@@ -52,19 +52,39 @@ function(ripieno_room NAME)
   set_property(GLOBAL APPEND PROPERTY RIPIENO_ROOMS ${target})
 endfunction()
 
-# Files of one target compiled as one, up to MOST at a time: nearly all of a file's time goes into the headers that it reads
-# and the templates that it makes of them. Not those that Highway has read once for each instruction set.
+# A library that only TARGET's own sources see. Who links an installed Ripieno links NAME, and looks for nothing at configure time.
+function(ripieno_hidden TARGET LIBRARY NAME)
+  target_link_libraries(${TARGET} PRIVATE $<BUILD_INTERFACE:${LIBRARY}> $<INSTALL_INTERFACE:${NAME}>)
+endfunction()
+
+# Files of TARGET compiled as one, up to MOST at a time: nearly all of a file's time goes into the headers that it reads and the
+# templates that it makes of them. Not those that Highway has read once for each instruction set, nor those with options of their own.
+# Not CMake's unity build: that names files by their whole path, by which ccache does not know them again in another folder.
 function(ripieno_together TARGET MOST)
   if(NOT RIPIENO_TOGETHER)
     return()
   endif()
-  set_target_properties(${TARGET} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${MOST})
   get_target_property(sources ${TARGET} SOURCES)
+  set(parts 0)
+  set(count 0)
   foreach(source IN LISTS sources)
+    file(REAL_PATH "${source}" source)
     file(STRINGS "${source}" per_instruction_set REGEX "foreach_target" LIMIT_COUNT 1)
-    if(per_instruction_set)
-      set_source_files_properties("${source}" PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+    get_source_file_property(options "${source}" COMPILE_OPTIONS)
+    if(per_instruction_set OR options)
+      continue()
     endif()
+    file(RELATIVE_PATH name "${PROJECT_SOURCE_DIR}" "${source}")
+    math(EXPR part "${count} / ${MOST}")
+    math(EXPR count "${count} + 1")
+    string(APPEND includes_${part} "#include \"${name}\"\n")
+    set(parts ${part})
+    set_source_files_properties("${source}" PROPERTIES HEADER_FILE_ONLY ON)
+  endforeach()
+  foreach(part RANGE ${parts})
+    set(together "${CMAKE_BINARY_DIR}/together/${TARGET}_${part}.cpp")
+    file(GENERATE OUTPUT "${together}" CONTENT "${includes_${part}}")
+    target_sources(${TARGET} PRIVATE "${together}")
   endforeach()
   target_compile_options(${TARGET} PRIVATE -Wno-subobject-linkage)  # it takes files that are compiled as one for headers
 endfunction()
