@@ -18,6 +18,8 @@ class Control {
   Control(const Control&) = delete;
   Control& operator=(const Control&) = delete;
 
+  /// Whether there is a launcher that hears.
+  bool has_listener() const { return fd_ >= 0; }
   void send(const nlohmann::json& message);
   /// {"type": "failed", "kind": ..., "message": ...}: what the launcher then reports as the job's failure.
   void failed(const Error& error);

@@ -1,5 +1,6 @@
 #include "ripieno/launch/join.h"
 
+#include "ripieno/launch/descriptors.h"
 #include "ripieno/membership/meet.h"
 #include "ripieno/transport/shared_endpoint.h"
 
@@ -18,10 +19,12 @@ Task<> choose_ways(Runtime* runtime, int rank, Sockets sockets, SharedOptions op
 }  // namespace
 
 Cluster join(const Placement& place, const JoinOptions& options) {
+  refuse_foreign_world(place);
+  make_room_for_descriptors(2 * static_cast<std::size_t>(place.world_size) + 16, text("rank ", place.rank, " of ", place.world_size));
   Cluster cluster;
   cluster.runtime = real_runtime(options.seed);
   Sockets sockets(static_cast<std::size_t>(place.world_size));
-  if (!place.rendezvous.empty()) {
+  if (place.world_size > 1) {
     Meeting meeting;
     meeting.address = place.rendezvous;
     meeting.token = place.token;

@@ -1,5 +1,5 @@
 // Joins the other workers of a job, as the environment says (placement.h), through shared memory to those of the same host
-// and over tcp to the others (transport/shared_endpoint.h); a process that nobody launched is a job of one.
+// and over tcp to the others (transport/shared_endpoint.h); a process that nobody launched is a job of one, which needs no network.
 #pragma once
 
 #include "ripieno/launch/placement.h"
@@ -18,7 +18,8 @@ struct JoinOptions {
   Shape shape;  ///< of what this worker sends, where it is slower than its way is
 };
 
-/// Errors: those of meet() (membership/meet.h) and of shared_endpoint(); Error(mismatch) where workers do not agree on whether
+/// Errors: those of meet() (membership/meet.h), of shared_endpoint(), refuse_foreign_world() (placement.h) and
+/// make_room_for_descriptors() (descriptors.h); Error(mismatch) where workers do not agree on whether
 /// they share memory.
 Cluster join(const Placement& place = placement(), const JoinOptions& options = {});
 

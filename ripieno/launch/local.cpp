@@ -14,7 +14,10 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "ripieno/launch/descriptors.h"
+#include "ripieno/launch/failure.h"
 #include "ripieno/launch/process.h"
+#include "ripieno/membership/address.h"
 #include "ripieno/membership/rendezvous.h"
 
 namespace ripieno {
@@ -61,9 +64,13 @@ class LocalRun {
       : runtime_(runtime),
         job_(job),
         token_(random_token()),
-        rendezvous_(rendezvous_in(job.network, runtime, job, token_)),
         signals_(runtime.context(), SIGINT, SIGTERM, SIGHUP) {
     signals_.add(SIGCHLD);
+    parse_address(job.listen);
+    if (job.workers == 1) return;  // nobody to meet
+    const InNetwork there(job.network);
+    rendezvous_.emplace(runtime, job.listen, token_, job.workers, job.meeting);
+    check_route_to(rendezvous_->address());
   }
 
   ~LocalRun() {
@@ -75,27 +82,24 @@ class LocalRun {
   void run() {
     for (int rank = 0; rank < job_.workers; ++rank) start(rank);
     runtime_.spawn("signals", watch_signals());
-    runtime_.spawn("rendezvous", serve());
+    if (rendezvous_) runtime_.spawn("rendezvous", serve());
     runtime_.run();
     if (interrupted_) throw Interrupted(*interrupted_);
-    if (cause_) throw *cause_;
-    if (consequence_) throw *consequence_;
+    if (failures_.empty()) return;
+    const Failure& cause = cause_of(failures_);
+    if (cause.code) throw WorkerExited(cause.error, *cause.code);
+    throw cause.error;
   }
 
  private:
-  static Rendezvous rendezvous_in(const std::string& network, Runtime& runtime, const LocalJob& job, const std::string& token) {
-    const InNetwork there(network);
-    return Rendezvous(runtime, job.listen, token, job.workers, job.meeting);
-  }
-
   void start(int rank) {
     const WorkerPlace place = job_.place ? job_.place(rank) : WorkerPlace();
-    std::vector<std::pair<std::string, std::string>> variables{
-        {"RIPIENO_RANK", std::to_string(rank)},
-        {"RIPIENO_WORLD_SIZE", std::to_string(job_.workers)},
-        {"RIPIENO_RENDEZVOUS", rendezvous_.address()},
-        {"RIPIENO_TOKEN", token_},
-        {"RIPIENO_CONTROL_FD", std::to_string(control_descriptor)}};
+    std::vector<std::pair<std::string, std::string>> variables = job_.variables;
+    variables.insert(variables.end(), {{"RIPIENO_RANK", std::to_string(rank)},
+                                       {"RIPIENO_WORLD_SIZE", std::to_string(job_.workers)},
+                                       {"RIPIENO_RENDEZVOUS", rendezvous_ ? rendezvous_->address() : ""},
+                                       {"RIPIENO_TOKEN", token_},
+                                       {"RIPIENO_CONTROL_FD", std::to_string(control_descriptor)}});
     if (!place.listen.empty()) variables.emplace_back("RIPIENO_LISTEN", place.listen);
     Process process = start_process(job_.command, variables, rank == 0, place.process);
     workers_.push_back(std::make_unique<Worker>(runtime_, rank, std::move(process)));
@@ -156,9 +160,8 @@ class LocalRun {
     if (word("type") == "failed") {
       worker.told = true;
       const std::string said = word("message");
-      failed(
-          Error(kind_named(word("kind")), said.rfind("rank ", 0) == 0 ? said : text("rank ", worker.rank, ": ", said)),
-          word("kind") == name(ErrorKind::peer));
+      const std::string line = said.rfind("rank ", 0) == 0 ? said : text("rank ", worker.rank, ": ", said);
+      failed({worker.rank, Error(kind_named(word("kind")), line), word("kind") == name(ErrorKind::peer), std::nullopt});
     }
     if (job_.on_message) job_.on_message(worker.rank, message);
   }
@@ -182,9 +185,9 @@ class LocalRun {
 
   Task<> serve() {
     try {
-      co_await rendezvous_.serve();
+      co_await rendezvous_->serve();
     } catch (const Error& error) {
-      failed(error, error.kind() == ErrorKind::peer);
+      failed({-1, error, error.kind() == ErrorKind::peer, std::nullopt});
     }
   }
 
@@ -204,33 +207,32 @@ class LocalRun {
     if (WIFSIGNALED(status)) {
       const int signal = WTERMSIG(status);
       const bool by_us = (signal == SIGTERM && terminated_) || (signal == SIGKILL && killed_);
-      if (!by_us) lost(worker, text("was killed by signal ", signal, " (", strsignal(signal), ")"), false);
+      if (!by_us) lost(worker, text("was killed by signal ", signal, " (", strsignal(signal), ")"), std::nullopt, signal == SIGABRT);
     } else if (WEXITSTATUS(status) != 0 && !worker.told && !terminated_) {
-      const int code = WEXITSTATUS(status);
-      lost(worker, text("exited with code ", code), code == static_cast<int>(ErrorKind::peer));
+      lost(worker, text("exited with code ", WEXITSTATUS(status)), WEXITSTATUS(status), true);
     }
     if (++settled_ == job_.workers) {
       asio::error_code ignored;
       signals_.cancel(ignored);
-      rendezvous_.close();
+      if (rendezvous_) rendezvous_->close();
     }
   }
 
-  void lost(const Worker& worker, std::string how, bool is_consequence) {
+  /// A worker that ended without a word. Where it may have ended by itself, its last lines may say that an error of ours ended it.
+  void lost(const Worker& worker, std::string how, std::optional<int> code, bool by_itself) {
     if (!worker.last.empty()) how += "; its last lines on standard error:";
     for (const std::string& line : worker.last) how += "\n  " + line;
-    failed(Error(ErrorKind::peer, text("rank ", worker.rank, " ", how)), is_consequence);
+    const auto blame = blame_in(how);
+    const bool follows = code == static_cast<int>(ErrorKind::peer) || (by_itself && blame && blame->rank != worker.rank);
+    failed({worker.rank, Error(ErrorKind::peer, text("rank ", worker.rank, " ", how)), follows, code});
   }
 
-  void failed(const Error& error, bool is_consequence) {
-    if (is_consequence) {
-      if (!consequence_) consequence_ = error;
-      if (!ending_) runtime_.call_at(runtime_.now() + job_.grace, [this] { terminate(); });
-      ending_ = true;
-    } else {
-      if (!cause_) cause_ = error;
-      terminate();
-    }
+  void failed(Failure failure) {
+    const bool follows = failure.follows;
+    failures_.push_back(std::move(failure));
+    if (!follows) return terminate();
+    if (!ending_) runtime_.call_at(runtime_.now() + job_.grace, [this] { terminate(); });
+    ending_ = true;
   }
 
   /// Asks all to end, but for those who are about to: they have said why.
@@ -253,13 +255,13 @@ class LocalRun {
   Runtime& runtime_;
   const LocalJob& job_;
   const std::string token_;
-  Rendezvous rendezvous_;
+  std::optional<Rendezvous> rendezvous_;  ///< where there is more than one worker
   asio::signal_set signals_;
   std::vector<std::unique_ptr<Worker>> workers_;
   int settled_ = 0;
   bool ending_ = false, terminated_ = false, killed_ = false;
   std::optional<int> interrupted_;
-  std::optional<Error> cause_, consequence_;
+  std::vector<Failure> failures_;  ///< as they were heard of
 };
 
 }  // namespace
@@ -269,6 +271,8 @@ Interrupted::Interrupted(int signal)
 
 void run_local(const LocalJob& job) {
   if (job.workers < 1) fail(ErrorKind::usage, "a job has at least 1 worker, not ", job.workers);
+  const auto workers = static_cast<std::size_t>(job.workers);  // three pipes and a visit to the rendezvous each
+  make_room_for_descriptors(4 * workers + 20, text(workers, workers == 1 ? " worker" : " workers"));
   const std::unique_ptr<Runtime> runtime = real_runtime(0);
   LocalRun run(*runtime, job);
   run.run();

@@ -3,6 +3,7 @@
 #include <charconv>
 #include <cstdlib>
 #include <optional>
+#include <string_view>
 
 #include "ripieno/core/error.h"
 
@@ -31,11 +32,40 @@ std::string needed(const char* name) {
   return *value;
 }
 
-std::string foreign_launcher() {
-  if (variable("OMPI_COMM_WORLD_RANK")) return "mpirun";
-  if (variable("TORCHELASTIC_RUN_ID") || (variable("RANK") && variable("MASTER_ADDR"))) return "torchrun";
-  if (variable("SLURM_PROCID")) return "srun";
-  return "none";
+/// What another launcher tells each of its processes.
+struct ForeignLauncher {
+  const char* name;
+  const char* rank;
+  const char* size;
+};
+
+/// srun's comes behind those that it may start. A shell of sbatch or salloc has SLURM_PROCID too, but is one task of its step.
+constexpr ForeignLauncher foreign_launchers[]{{"torchrun", "RANK", "WORLD_SIZE"},
+                                              {"mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+                                              {"mpirun", "MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE"},
+                                              {"jsrun", "JSM_NAMESPACE_RANK", "JSM_NAMESPACE_SIZE"},
+                                              {"flux", "FLUX_TASK_RANK", "FLUX_JOB_SIZE"},
+                                              {"srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS"},
+                                              {"mpiexec", "PMI_RANK", "PMI_SIZE"}};
+
+/// RANK alone may be anybody's.
+bool has_started_this(const ForeignLauncher& launcher) {
+  if (!variable(launcher.rank)) return false;
+  return std::string_view(launcher.name) != "torchrun" || variable("TORCHELASTIC_RUN_ID") || variable("MASTER_ADDR");
+}
+
+void find_foreign_launcher(Placement* place) {
+  if (variable("TORCHELASTIC_RUN_ID")) place->launcher = "torchrun";
+  for (const ForeignLauncher& launcher : foreign_launchers) {
+    if (!has_started_this(launcher)) continue;
+    if (place->launcher == "none") place->launcher = launcher.name;
+    const std::string size = variable(launcher.size).value_or("");
+    int processes = 0;
+    std::from_chars(size.data(), size.data() + size.size(), processes);
+    if (processes < 2 || !place->foreign_world.empty()) continue;
+    place->foreign_world = text(launcher.name, " has started ", processes, " of this process (", launcher.rank, " is '",
+                                *variable(launcher.rank), "', ", launcher.size, " is '", size, "')");
+  }
 }
 
 bool switched(const char* name, bool otherwise) {
@@ -45,18 +75,24 @@ bool switched(const char* name, bool otherwise) {
   return *value == "on";
 }
 
-}  // namespace
-
-Placement placement() {
+/// What a worker has from its launcher's environment as it is.
+Placement ways_to_peers() {
   Placement place;
   place.shared_memory = switched("RIPIENO_SHARED_MEMORY", place.shared_memory);
   if (const auto address = variable("RIPIENO_LISTEN")) {
     if (address->empty()) fail(ErrorKind::usage, "RIPIENO_LISTEN is empty, but must be an address of this machine");
     place.listen = *address;
   }
+  return place;
+}
+
+}  // namespace
+
+Placement placement() {
+  Placement place = ways_to_peers();
   const auto rank = variable("RIPIENO_RANK");
   if (!rank) {
-    place.launcher = foreign_launcher();
+    find_foreign_launcher(&place);
     return place;
   }
   place.launcher = "ripieno";
@@ -67,10 +103,31 @@ Placement placement() {
          place.world_size);
   }
   place.local_rank = place.rank;
-  place.rendezvous = needed("RIPIENO_RENDEZVOUS");
-  place.token = needed("RIPIENO_TOKEN");
+  if (place.world_size > 1) {
+    place.rendezvous = needed("RIPIENO_RENDEZVOUS");
+    place.token = needed("RIPIENO_TOKEN");
+  }
   if (const auto fd = variable("RIPIENO_CONTROL_FD")) place.control_fd = number("RIPIENO_CONTROL_FD", *fd, 0);
   return place;
+}
+
+int control_descriptor_of_environment() {
+  const std::string value = variable("RIPIENO_RANK") ? variable("RIPIENO_CONTROL_FD").value_or("") : "";
+  int fd = -1;
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), fd);
+  return error == std::errc() && end == value.data() + value.size() && fd >= 0 ? fd : -1;
+}
+
+void refuse_foreign_world(const Placement& place) {
+  if (place.foreign_world.empty()) return;
+  fail(ErrorKind::usage, place.foreign_world, ", and each would be a job of its own: start it once, without that launcher, with ",
+       "`ripieno train -n N` or `ripieno launch -n N -- PROGRAM`, which start the workers themselves");
+}
+
+void check_environment() {
+  Placement place = ways_to_peers();
+  if (!variable("RIPIENO_RANK")) find_foreign_launcher(&place);
+  refuse_foreign_world(place);
 }
 
 }  // namespace ripieno

@@ -78,7 +78,10 @@ void close_on_exec_from(int first) {
   sigprocmask(SIG_SETMASK, &none, nullptr);
   if (plan.network >= 0 && setns(plan.network, CLONE_NEWNET) != 0) give_up(plan.status);
   for (int* fd : {&plan.status, &plan.input, &plan.output, &plan.errors, &plan.control}) {
-    if (*fd >= 0) *fd = fcntl(*fd, F_DUPFD_CLOEXEC, 10);  // out of the way of what is put at 0 to 3
+    if (*fd < 0) continue;
+    const int moved = fcntl(*fd, F_DUPFD_CLOEXEC, 10);  // out of the way of what is put at 0 to 3
+    if (moved < 0) give_up(plan.status);
+    *fd = moved;
   }
   if (dup2(plan.input, 0) < 0 || dup2(plan.errors, 2) < 0 || dup2(plan.control, control_descriptor) < 0) {
     give_up(plan.status);
@@ -149,7 +152,7 @@ Process start_process(const std::vector<std::string>& command,
   } while (got < 0 && errno == EINTR);
   if (got == sizeof error) {
     kill_and_reap(pid);
-    fail(ErrorKind::usage, "cannot run '", command.front(), "': ", reason(error));
+    fail(error == EMFILE ? ErrorKind::io : ErrorKind::usage, "cannot run '", command.front(), "': ", reason(error));
   }
   try {
     for (const auto& group : place.groups) write_value(group / "cgroup.procs", std::to_string(pid));

@@ -1,6 +1,7 @@
 #include "ripieno/membership/address.h"
 
 #include <asio/io_context.hpp>
+#include <asio/ip/udp.hpp>
 #include <charconv>
 
 #include "ripieno/core/error.h"
@@ -40,6 +41,17 @@ tcp::endpoint resolve(const std::string& address) {
   const tcp::resolver::results_type found = resolver.resolve(parsed.host, std::to_string(parsed.port), error);
   if (error || found.empty()) fail(ErrorKind::network, "the host of ", address, " cannot be found: ", error.message());
   return found.begin()->endpoint();
+}
+
+void check_route_to(const std::string& address) {
+  const tcp::endpoint where = resolve(address);
+  asio::io_context context;
+  asio::ip::udp::socket probe(context);
+  asio::error_code error;
+  probe.connect({where.address(), where.port()}, error);
+  if (!error) return;
+  fail(ErrorKind::network, "workers cannot meet at ", address, ": ", error.message(), ". ",
+       where.address().is_loopback() ? "Is the loopback interface up? (ip link set lo up)" : "Is the network up?");
 }
 
 }  // namespace ripieno

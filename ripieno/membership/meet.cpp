@@ -21,6 +21,7 @@ using Sockets = std::vector<std::optional<tcp::socket>>;
 /// The rendezvous names who is missing: its word is waited for a little longer than its own time.
 constexpr auto margin = std::chrono::seconds(5);
 constexpr auto between_attempts = std::chrono::milliseconds(100);
+constexpr auto without_a_way = std::chrono::seconds(3);  // a network may come up, but one that does not is said soon
 
 tcp::endpoint any_port(const std::string& host) {
   return resolve(host.find(':') == std::string::npos ? host + ":0" : "[" + host + "]:0");
@@ -107,11 +108,12 @@ Task<asio::error_code> ask(std::shared_ptr<Mesh> mesh, Greeting greeting, Answer
 Task<std::vector<tcp::endpoint>> addresses(std::shared_ptr<Mesh> mesh) {
   const Meeting& meeting = mesh->meeting;
   const tcp::endpoint where = resolve(meeting.address);
-  const Duration deadline = mesh->runtime.now() + meeting.timeout;
+  const Duration start = mesh->runtime.now(), deadline = start + meeting.timeout;
   for (;;) {  // it may start later than this worker
     const asio::error_code error = co_await dial(mesh, where);
     if (!error) break;
-    if (mesh->runtime.now() >= deadline) {
+    const bool no_way = error == asio::error::network_unreachable && mesh->runtime.now() >= start + without_a_way;
+    if (no_way || mesh->runtime.now() >= deadline) {
       fail(ErrorKind::network, mesh->me(), "the rendezvous at ", meeting.address,
            " cannot be reached: ", error.message());
     }

@@ -27,6 +27,8 @@ class CountedEndpoint final : public Endpoint {
   std::shared_ptr<std::byte> memory(std::size_t bytes) override { return inner_->memory(bytes); }
   std::string way(int peer) const override { return inner_->way(peer); }
   bool has_all_reduce(const Message& message) const override { return inner_->has_all_reduce(message); }
+  bool has_flushed() const override { return inner_->has_flushed(); }
+  Task<> flush() override { return inner_->flush(); }
   void revoke(std::exception_ptr error) override { inner_->revoke(error); }
   std::vector<int> survivors() override { return inner_->survivors(); }
 

@@ -9,6 +9,8 @@ std::string describe(const Message& message) {
               " channel ", message.channel.id);
 }
 
+Task<> Endpoint::flush() { co_return; }
+
 bool Endpoint::has_all_reduce(const Message&) const { return false; }
 
 Task<> Endpoint::all_reduce(Message message, FloatSpan) {

@@ -67,6 +67,11 @@ class Endpoint {
   /// this rank itself is the lost one; after revoke(): its error.
   virtual std::vector<int> survivors() = 0;
 
+  /// Whether all that was sent can be received whatever this rank does next. False only where sends return before that
+  /// (shaped.h): then flush() is to be awaited before the endpoint goes. It throws nothing; what was lost is not waited for.
+  virtual bool has_flushed() const { return true; }
+  virtual Task<> flush();
+
   /// `bytes` zeros, aligned to 64 bytes, that this endpoint's peers can read where they lie if the transport can do that:
   /// what is sent from there is then not copied. Owned by whoever holds it, also after the endpoint has gone.
   virtual std::shared_ptr<std::byte> memory(std::size_t bytes);

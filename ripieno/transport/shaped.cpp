@@ -40,12 +40,15 @@ class ShapedEndpoint final : public Endpoint, public std::enable_shared_from_thi
     auto parcel = std::make_shared<Parcel>(clock, message, payload, sent + shape_.delay);
     Wire& wire = wires_[peer];
     wire.parcels.push_back(parcel);
+    ++under_way_;
     if (!std::exchange(wire.under_way, true)) asio::co_spawn(clock.context(), carry(inner_, peer, &wire, shared_from_this()), asio::detached);
     // 3. Its sender goes on when it has left; that of a control message when it has arrived, for it may be the last before this rank ends.
     if (message.channel.purpose == Purpose::control) co_await parcel->handed_over.wait();
     if (const Duration left = sent - clock.now(); left.count() > 0) co_await clock.sleep(left);
     if (parcel->error) std::rethrow_exception(parcel->error);
   }
+  bool has_flushed() const override { return under_way_ == 0 && inner_->has_flushed(); }
+  Task<> flush() override { return flush(shared_from_this()); }
   Task<> receive(int peer, Message message, Bytes into) override { co_await inner_->receive(peer, message, into); }
   Task<> receive(int peer, Message message, FloatSpan into, Reduce how) override { co_await inner_->receive(peer, message, into, how); }
 
@@ -75,12 +78,13 @@ class ShapedEndpoint final : public Endpoint, public std::enable_shared_from_thi
       const std::shared_ptr<Parcel> parcel = wire->parcels.front();
       if (const Duration left = parcel->arrives - clock.now(); left.count() > 0) co_await clock.sleep(left);
       wire->parcels.pop_front();
-      asio::co_spawn(clock.context(), hand_over(inner, peer, parcel), asio::detached);
+      asio::co_spawn(clock.context(), hand_over(inner, peer, parcel, owner), asio::detached);
     }
     wire->under_way = false;
   }
 
-  static Task<> hand_over(std::shared_ptr<Endpoint> inner, int peer, std::shared_ptr<Parcel> parcel) {
+  static Task<> hand_over(std::shared_ptr<Endpoint> inner, int peer, std::shared_ptr<Parcel> parcel,
+                          std::shared_ptr<ShapedEndpoint> owner) {
     try {
       co_await inner->send(peer, parcel->message, parcel->payload);
     } catch (...) {
@@ -88,12 +92,26 @@ class ShapedEndpoint final : public Endpoint, public std::enable_shared_from_thi
     }
     parcel->handed_over.set();
     if (parcel->error) inner->revoke(parcel->error);  // its sender may have gone on
+    if (--owner->under_way_ == 0 && owner->all_arrived_) owner->all_arrived_->set();
+  }
+
+  static Task<> flush(std::shared_ptr<ShapedEndpoint> endpoint) {
+    while (endpoint->under_way_ > 0) {
+      if (!endpoint->all_arrived_ || endpoint->all_arrived_->is_set()) {
+        endpoint->all_arrived_ = std::make_shared<Event>(endpoint->runtime());
+      }
+      const std::shared_ptr<Event> all_arrived = endpoint->all_arrived_;
+      co_await all_arrived->wait();
+    }
+    co_await endpoint->inner_->flush();
   }
 
   std::shared_ptr<Endpoint> inner_;
   Shape shape_;
   Duration card_free_{0};
   std::map<int, Wire> wires_;
+  std::size_t under_way_ = 0;  ///< parcels that are not handed over
+  std::shared_ptr<Event> all_arrived_;
 };
 
 }  // namespace

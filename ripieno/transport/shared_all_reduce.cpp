@@ -21,7 +21,7 @@ std::size_t slot_of(Channel channel) {
 SharedAllReduce::SharedAllReduce(Runtime& runtime, int rank, const std::vector<std::shared_ptr<SharedLink>>& links,
                                  TcpOptions options, std::shared_ptr<const SharedOwn> own, bool may_spin)
     : runtime_(runtime), rank_(rank), ranks_(static_cast<int>(links.size())), options_(options), own_(std::move(own)),
-      slots_(reinterpret_cast<AllReduceSlot*>(own_->all_reduces.get())), may_spin_(may_spin) {
+      slots_(reinterpret_cast<AllReduceSlot*>(own_->all_reduces)), may_spin_(may_spin) {
   for (int k = 1; k < ranks_; ++k) {
     const int peer = (rank + ranks_ - k) % ranks_;
     const std::byte* slots = links[peer]->other().regions.at(all_reduce_place, all_reduce_bytes);

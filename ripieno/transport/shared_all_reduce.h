@@ -3,7 +3,8 @@
 // 1. Each rank posts where its numbers lie, in a slot of the channel that its peers can read.
 // 2. When all have posted, each sums up its own chunk, a cache-sized piece at a time, reading the peers' numbers where they
 //    lie in the route's order and rounding them to the wire's type on the way, and puts the sum in place at every peer.
-// 3. When all are done, the numbers may be used again.
+// 3. When all are done, the numbers may be used again, and a rank may end: its slots stay readable for those who have not
+//    looked yet.
 //
 // Bits and bytes counted are those of the route's messages, whatever the transport. Numbers that do not lie in registered
 // memory go through some that does. Waiting is a short spin, where the ranks have a core each and nothing is computed here,

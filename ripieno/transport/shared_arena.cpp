@@ -7,18 +7,25 @@ namespace {
 
 constexpr std::size_t least_region = 64 << 20;  // bytes; what is not touched costs nothing
 
+std::size_t whole_lines(std::size_t bytes) { return round_up(std::max<std::size_t>(bytes, 1), line_bytes); }
+
 }  // namespace
 
 std::shared_ptr<std::byte> SharedArena::take(std::size_t bytes) {
-  const std::size_t size = round_up(std::max<std::size_t>(bytes, 1), line_bytes);
-  const std::lock_guard lock(mutex_);
-  std::byte* data = nullptr;
-  for (Region& region : regions_) {
-    if (data = cut(region, size); data) break;
-  }
-  if (!data && grow(size)) data = cut(regions_.back(), size);
+  const std::size_t size = whole_lines(bytes);
+  std::byte* const data = cut(size);
   if (!data) return nullptr;
   return {data, [arena = shared_from_this(), size](std::byte* taken) { arena->free(taken, size); }};
+}
+
+std::byte* SharedArena::keep(std::size_t bytes) { return cut(whole_lines(bytes)); }
+
+std::byte* SharedArena::cut(std::size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  for (Region& region : regions_) {
+    if (std::byte* const data = cut(region, bytes)) return data;
+  }
+  return grow(bytes) ? cut(regions_.back(), bytes) : nullptr;
 }
 
 /// The first hole that is large enough; null where there is none.

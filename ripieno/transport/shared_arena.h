@@ -26,6 +26,9 @@ class SharedArena : public std::enable_shared_from_this<SharedArena> {
   /// `bytes` zeros, aligned to 64 bytes; free again when the last owner lets go, who may outlive everything else. Null
   /// where there is no more memory to share.
   std::shared_ptr<std::byte> take(std::size_t bytes);
+  /// The same for good: never free again, so that peers who have it mapped read what was last written there also after
+  /// this rank has ended. Valid as long as this object.
+  std::byte* keep(std::size_t bytes);
   /// Nothing where not all of `bytes` is registered memory.
   std::optional<Place> find(ConstBytes bytes) const;
 
@@ -35,6 +38,7 @@ class SharedArena : public std::enable_shared_from_this<SharedArena> {
     std::map<std::size_t, std::size_t> free;  ///< offset -> bytes; neighbours are one
   };
 
+  std::byte* cut(std::size_t bytes);
   std::byte* cut(Region& region, std::size_t bytes);
   bool grow(std::size_t bytes);
   void free(std::byte* data, std::size_t bytes);

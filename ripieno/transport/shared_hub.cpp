@@ -12,9 +12,9 @@ SharedHub::SharedHub(Runtime& runtime, int ranks, std::size_t ring_bytes, std::s
   own_->control = std::make_shared<SharedControl>(ranks, ring_bytes, word);
   own_->arena = std::make_shared<SharedArena>(own_->control);
   own_->placed_bytes = placed_bytes;
-  own_->all_reduces = own_->arena->take(all_reduce_bytes);
+  own_->all_reduces = own_->arena->keep(all_reduce_bytes);
   if (!own_->all_reduces) fail(ErrorKind::network, "there is no shared memory");
-  const Place place = own_->arena->find({own_->all_reduces.get(), all_reduce_bytes}).value();
+  const Place place = own_->arena->find({own_->all_reduces, all_reduce_bytes}).value();
   require(place.region == all_reduce_place.region && place.offset == all_reduce_place.offset, "slots elsewhere");
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_NONBLOCK | O_CLOEXEC) != 0) fail(ErrorKind::network, "cannot make a pipe");

@@ -29,7 +29,8 @@ struct SharedPeer {
 struct SharedOwn {
   std::shared_ptr<SharedControl> control;
   std::shared_ptr<SharedArena> arena;
-  std::shared_ptr<std::byte> all_reduces;  ///< slots (shared_all_reduce.h)
+  /// Slots (shared_all_reduce.h), the arena's for good: a peer that is slower looks there for what this rank did last.
+  std::byte* all_reduces = nullptr;
   std::size_t placed_bytes = 0;  ///< from this size on a payload in registered memory stays where it is
 };
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <thread>
 #include <vector>
 
@@ -22,31 +23,36 @@ Task<> pass_on(Endpoint* e, float* got) {
   co_await both(e->runtime(), std::move(sending), std::move(receiving), revoke);
 }
 
-/// How the ranks of a job of `ranks` reach the next one.
-std::vector<std::string> ways(int ranks, const JoinOptions& options) {
+/// Runs worker(place) for every rank of a job, in a thread each.
+void run_workers(int ranks, const std::function<void(Placement)>& worker) {
   auto runtime = real_runtime(0);
   const std::string token = random_token();
   Rendezvous rendezvous(*runtime, "127.0.0.1:0", token, ranks);
   runtime->spawn("rendezvous", rendezvous.serve());
-  std::vector<std::string> ways(ranks);
   std::vector<std::thread> workers;
   for (int rank = 0; rank < ranks; ++rank) {
-    workers.emplace_back([&, rank] {
-      Placement place;
-      place.rank = rank;
-      place.world_size = ranks;
-      place.rendezvous = rendezvous.address();
-      place.token = token;
-      const Cluster cluster = join(place, options);
-      ways[rank] = cluster.endpoint->way((rank + 1) % ranks);
-      float got = -1;
-      cluster.runtime->spawn("passes on", pass_on(cluster.endpoint.get(), &got));
-      cluster.runtime->run();
-      EXPECT_EQ(got, static_cast<float>((rank + ranks - 1) % ranks));
-    });
+    Placement place;
+    place.rank = rank;
+    place.world_size = ranks;
+    place.rendezvous = rendezvous.address();
+    place.token = token;
+    workers.emplace_back([&worker, place] { worker(place); });
   }
   runtime->run();
-  for (auto& worker : workers) worker.join();
+  for (auto& thread : workers) thread.join();
+}
+
+/// How the ranks of a job of `ranks` reach the next one.
+std::vector<std::string> ways(int ranks, const JoinOptions& options) {
+  std::vector<std::string> ways(ranks);
+  run_workers(ranks, [&](const Placement& place) {
+    const Cluster cluster = join(place, options);
+    ways[place.rank] = cluster.endpoint->way((place.rank + 1) % ranks);
+    float got = -1;
+    cluster.runtime->spawn("passes on", pass_on(cluster.endpoint.get(), &got));
+    cluster.runtime->run();
+    EXPECT_EQ(got, static_cast<float>((place.rank + ranks - 1) % ranks));
+  });
   return ways;
 }
 
@@ -58,32 +64,39 @@ TEST(Join, WorkersOfOneHostShareMemoryUnlessTold) {
 }
 
 TEST(Join, WorkersThatDoNotAgreeOnSharingMemorySaySo) {
-  auto runtime = real_runtime(0);
-  const std::string token = random_token();
-  Rendezvous rendezvous(*runtime, "127.0.0.1:0", token, 3);
-  runtime->spawn("rendezvous", rendezvous.serve());
   std::vector<std::string> errors(3);
-  std::vector<std::thread> workers;
-  for (int rank = 0; rank < 3; ++rank) {
-    workers.emplace_back([&, rank] {
-      Placement place;
-      place.rank = rank;
-      place.world_size = 3;
-      place.rendezvous = rendezvous.address();
-      place.token = token;
-      place.shared_memory = rank != 1;
-      try {
-        join(place, {});
-      } catch (const Error& error) {
-        EXPECT_TRUE(error.kind() == ErrorKind::mismatch || error.kind() == ErrorKind::peer);
-        errors[rank] = error.what();
-      }
-    });
-  }
-  runtime->run();
-  for (auto& worker : workers) worker.join();
+  run_workers(3, [&errors](Placement place) {
+    place.shared_memory = place.rank != 1;
+    try {
+      join(place, {});
+    } catch (const Error& error) {
+      EXPECT_TRUE(error.kind() == ErrorKind::mismatch || error.kind() == ErrorKind::peer);
+      errors[place.rank] = error.what();
+    }
+  });
   EXPECT_EQ(errors[1], "shared memory is off on rank 1 and on on rank 0: set RIPIENO_SHARED_MEMORY to the same on all workers");
   for (const int rank : {0, 2}) EXPECT_NE(errors[rank], "");
+}
+
+Task<> send_or_receive(Endpoint* e, float* value) {
+  const Message message{{}, "test", DType::fp32, 1};
+  if (e->rank() == 0) {
+    co_await e->send(1, message, std::as_bytes(std::span(value, 1)));
+  } else {
+    co_await e->receive(0, message, std::as_writable_bytes(std::span(value, 1)));
+  }
+}
+
+TEST(Join, WhatIsOnItsWayArrivesAlsoWhenItsSenderHasLeft) {
+  JoinOptions far_away;
+  far_away.shape.delay = std::chrono::milliseconds(30);
+  run_workers(2, [&far_away](const Placement& place) {
+    float value = place.rank == 0 ? 7 : 0;
+    const Cluster cluster = join(place, far_away);
+    cluster.runtime->spawn("last message", send_or_receive(cluster.endpoint.get(), &value));
+    EXPECT_NO_THROW(cluster.runtime->run());
+    EXPECT_EQ(value, 7);
+  });
 }
 
 TEST(Join, AProcessThatNobodyLaunchedIsAJobOfOne) {

@@ -4,15 +4,18 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "ripieno/launch/control.h"
+#include "ripieno/launch/join.h"
 #include "ripieno/launch/placement.h"
 #include "ripieno/membership/meet.h"
 #include "ripieno/transport/tcp.h"
@@ -166,11 +169,73 @@ TEST(Local, AProgramThatIsNotThereIsNamed) {
 }
 
 TEST(Local, AnAddressThatCannotBeHadIsNamed) {
-  LocalJob job = shell(1, "exit 0");
+  LocalJob job = shell(2, "exit 0");
   job.listen = "192.0.2.1:0";  // of nobody (RFC 5737)
   const Result result = run(job);
   EXPECT_EQ(result.kind, ErrorKind::network);
   EXPECT_NE(result.error.find("192.0.2.1"), std::string::npos) << result.error;
+}
+
+TEST(Local, OneWorkerAloneNeedsNoNetwork) {
+  LocalJob job = self(1, "steps");
+  job.listen = "192.0.2.1:0";
+  EXPECT_EQ(run(job).error, "");
+  EXPECT_EQ(run(shell(1, "[ -z \"$RIPIENO_RENDEZVOUS\" ]")).error, "");
+}
+
+TEST(Local, AnExitCodeOfAWorkersOwnIsPassedOn) {
+  // Rank 0, which lost it, may well be seen to end first, in whatever way its program ends then.
+  for (const std::string end : {"exit 1", "kill -ABRT $$"}) {
+    LocalJob job = shell(2, "if [ $RIPIENO_RANK = 1 ]; then sleep 0.05; exit 42; fi;"
+                            "echo 'what():  rank 0: lost rank 1 (connection closed) while waiting for ring' >&2; " + end);
+    job.on_output = [](int, const std::string&) {};
+    try {
+      run_local(job);
+      ADD_FAILURE() << "went well";
+    } catch (const WorkerExited& exited) {
+      EXPECT_EQ(exited.code(), 42);
+      EXPECT_EQ(exited.kind(), ErrorKind::peer);
+      EXPECT_STREQ(exited.what(), "rank 1 exited with code 42");
+    }
+  }
+}
+
+TEST(Local, WhoWaitedInVainNamesWhoDidNotCome) {
+  // Rank 2 does not come; rank 0, a server, gives up on it; rank 1 hears first that rank 0 ends.
+  LocalJob job = shell(3, R"(
+    case $RIPIENO_RANK in
+      0) sleep 0.05; echo '{"type": "failed", "kind": "peer", "message": "rank 0: gave up on rank 2 after 1 s of waiting for push"}' >&3;;
+      1) echo '{"type": "failed", "kind": "peer", "message": "rank 1: lost rank 0 (connection closed) while waiting for pull"}' >&3;;
+      2) exec sleep 100;;
+    esac
+    exit 6)");
+  job.grace = std::chrono::milliseconds(300);
+  EXPECT_EQ(run(job).error, "rank 0: gave up on rank 2 after 1 s of waiting for push");
+}
+
+TEST(Local, SoManyWorkersAsThereAreDescriptorsFor) {
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit low{40, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &low), 0);
+  EXPECT_EQ(run(shell(16, "exit 0")).error, "");  // the soft limit is raised
+  const pid_t strict = fork();
+  if (strict == 0) {  // a hard limit stays
+    const rlimit hard{64, 64};
+    setrlimit(RLIMIT_NOFILE, &hard);
+    const Result result = run(shell(16, "exit 0"));
+    _exit(result.kind == ErrorKind::io && result.error.find("16 workers") == 0 && result.error.find("limit is 64") != std::string::npos ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(strict, &status, 0), strict);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+}
+
+TEST(Local, WorkersHaveTheJobsVariables) {
+  LocalJob job = shell(1, "echo $OMP_NUM_THREADS >&2");
+  job.variables = {{"OMP_NUM_THREADS", "3"}};
+  EXPECT_EQ(run(job).lines.at(0), std::vector<std::string>{"3"});
 }
 
 TEST(Local, AnInterruptedLauncherEndsItsWorkers) {
@@ -242,6 +307,35 @@ TEST(Local, TheLostWorkerIsNamedNotThoseWhoLostIt) {
   EXPECT_EQ(data.kind, ErrorKind::data);
 }
 
+TEST(Local, WhoIsDoneWithItsStepsMayLeaveAtOnce) {
+  for (int job = 0; job < 20; ++job) {
+    EXPECT_EQ(run(self(std::array{2, 6, 8}[job % 3], job % 5 ? "steps" : "steps over tcp")).error, "") << "job " << job;
+  }
+}
+
+/// Four steps of an own loop: a number goes to rank 0 and back to all, and many are added up. Nothing is waited for at the end.
+Task<> steps(Endpoint* endpoint) {
+  std::vector<float> numbers(10, 1);
+  float one = 1;
+  const Message star{{Purpose::control, 0}, "sum", DType::fp32, 1}, all{{}, "two-phase", DType::fp32, 10};
+  const ConstBytes out = std::as_bytes(std::span(&one, 1));
+  const Bytes in = std::as_writable_bytes(std::span(&one, 1));
+  for (int step = 0; step < 4; ++step) {
+    for (int peer = 1; peer < endpoint->size() && endpoint->rank() == 0; ++peer) co_await endpoint->receive(peer, star, in);
+    for (int peer = 1; peer < endpoint->size() && endpoint->rank() == 0; ++peer) co_await endpoint->send(peer, star, out);
+    if (endpoint->rank() > 0) co_await endpoint->send(0, star, out);
+    if (endpoint->rank() > 0) co_await endpoint->receive(0, star, in);
+    if (endpoint->has_all_reduce(all)) co_await endpoint->all_reduce(all, FloatSpan(numbers));
+  }
+}
+
+void run_steps(Placement place, bool shared_memory) {
+  place.shared_memory = shared_memory;
+  const Cluster cluster = join(place);
+  cluster.runtime->spawn("steps", steps(cluster.endpoint.get()));
+  cluster.runtime->run();
+}
+
 /// The worker: sends its rank to all others and adds theirs to its own.
 Task<> work(Runtime* runtime, Placement place, std::string what, Control* control) {
   Meeting meeting;
@@ -276,6 +370,10 @@ int worker(const std::string& what) {
   const Placement place = placement();
   Control control(place.control_fd);
   try {
+    if (what.rfind("steps", 0) == 0) {
+      run_steps(place, what == "steps");
+      return 0;
+    }
     const std::unique_ptr<Runtime> runtime = real_runtime(1);
     runtime->spawn("worker", work(runtime.get(), place, what, &control));
     runtime->run();

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <functional>
 #include <map>
 #include <vector>
 
@@ -14,7 +15,8 @@ namespace {
 const char* const variables[] = {
     "RIPIENO_RANK",         "RIPIENO_WORLD_SIZE", "RIPIENO_RENDEZVOUS",  "RIPIENO_TOKEN", "RIPIENO_CONTROL_FD",
     "RIPIENO_LISTEN",       "RIPIENO_SHARED_MEMORY",
-    "OMPI_COMM_WORLD_RANK", "SLURM_PROCID",       "TORCHELASTIC_RUN_ID", "RANK",          "MASTER_ADDR"};
+    "OMPI_COMM_WORLD_RANK", "SLURM_PROCID",       "TORCHELASTIC_RUN_ID", "RANK",          "MASTER_ADDR",
+    "OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS", "WORLD_SIZE",        "PMI_RANK",      "PMI_SIZE"};
 
 Placement placement_in(const std::map<std::string, std::string>& environment) {
   for (const char* name : variables) unsetenv(name);
@@ -65,6 +67,69 @@ TEST(Placement, OtherLaunchersAreRecognised) {
   EXPECT_EQ(placement_in({{"TORCHELASTIC_RUN_ID", "x"}}).launcher, "torchrun");
   EXPECT_EQ(placement_in({{"RANK", "1"}, {"MASTER_ADDR", "x"}}).launcher, "torchrun");
   EXPECT_EQ(placement_in({{"RANK", "1"}}).launcher, "none");
+}
+
+using Environment = std::map<std::string, std::string>;
+
+TEST(Placement, OneOfSeveralProcessesOfAnotherLauncherIsRefused) {
+  const std::vector<Environment> worlds{
+      {{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "127.0.0.1"}},
+      {{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"TORCHELASTIC_RUN_ID", "none"}},
+      {{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "4"}},
+      {{"PMI_RANK", "3"}, {"PMI_SIZE", "4"}},
+      {{"SLURM_PROCID", "0"}, {"SLURM_STEP_NUM_TASKS", "2"}},
+      {{"SLURM_PROCID", "0"}, {"SLURM_STEP_NUM_TASKS", "1"}, {"RANK", "1"}, {"WORLD_SIZE", "3"}, {"MASTER_ADDR", "x"}}};
+  for (const Environment& world : worlds) {
+    const Placement place = placement_in(world);
+    EXPECT_EQ(place.world_size, 1);
+    for (const auto& check : std::vector<std::function<void()>>{[&] { refuse_foreign_world(place); }, check_environment}) {
+      try {
+        check();
+        ADD_FAILURE() << world.begin()->first << " is not noticed";
+      } catch (const Error& error) {
+        EXPECT_EQ(error.kind(), ErrorKind::usage);
+        EXPECT_NE(std::string(error.what()).find("ripieno launch"), std::string::npos) << error.what();
+        const bool names_both = std::string(error.what()).find("is '" + world.rbegin()->second + "'") != std::string::npos ||
+                                world.count("MASTER_ADDR") || world.count("TORCHELASTIC_RUN_ID");
+        EXPECT_TRUE(names_both) << error.what();
+      }
+    }
+  }
+}
+
+TEST(Placement, OneProcessAloneIsAJobOfOneWhereverItIs) {
+  const std::vector<Environment> alone{{},
+                                       {{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}},  // a shell of sbatch or salloc
+                                       {{"SLURM_PROCID", "0"}, {"SLURM_STEP_NUM_TASKS", "1"}},
+                                       {{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "1"}},
+                                       {{"RANK", "0"}, {"WORLD_SIZE", "1"}, {"MASTER_ADDR", "x"}},
+                                       {{"RANK", "0"}, {"WORLD_SIZE", "2"}},  // anybody's
+                                       {{"PMI_RANK", "0"}, {"PMI_SIZE", "many"}}};
+  for (const Environment& environment : alone) {
+    EXPECT_EQ(placement_in(environment).foreign_world, "");
+    EXPECT_NO_THROW(check_environment());
+  }
+  auto wrapped = good;  // a script under mpirun that has set what Ripieno needs
+  wrapped["OMPI_COMM_WORLD_RANK"] = "2";
+  wrapped["OMPI_COMM_WORLD_SIZE"] = "4";
+  EXPECT_EQ(placement_in(wrapped).foreign_world, "");
+  EXPECT_NO_THROW(check_environment());
+}
+
+TEST(Placement, WhatWorkersWouldNotTakeIsSaidBeforeAnyIsStarted) {
+  for (const auto& [name, value] : Environment{{"RIPIENO_SHARED_MEMORY", "0"}, {"RIPIENO_LISTEN", ""}}) {
+    EXPECT_THROW(placement_in({{name, value}}), Error);
+    EXPECT_THROW(check_environment(), Error) << name;
+  }
+}
+
+TEST(Placement, TheControlPipeIsKnownWhateverElseIsWrong) {
+  auto broken = good;
+  broken["RIPIENO_WORLD_SIZE"] = "none";
+  EXPECT_THROW(placement_in(broken), Error);
+  EXPECT_EQ(control_descriptor_of_environment(), 3);
+  EXPECT_THROW(placement_in({{"RIPIENO_SHARED_MEMORY", "0"}, {"RIPIENO_CONTROL_FD", "3"}}), Error);
+  EXPECT_EQ(control_descriptor_of_environment(), -1);  // nobody launched this
 }
 
 TEST(Placement, WhatIsMalformedIsNamed) {

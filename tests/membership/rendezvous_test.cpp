@@ -317,5 +317,16 @@ TEST(Address, IsParsed) {
   EXPECT_THROW(resolve("no-such-host.invalid:1"), Error);
 }
 
+TEST(Rendezvous, APlaceToMeetWithoutAWayToItIsNamed) {
+  try {
+    check_route_to("255.255.255.255:80");
+    FAIL() << "there is a way to everybody";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::network);
+    EXPECT_NE(std::string(error.what()).find("cannot meet at 255.255.255.255:80"), std::string::npos) << error.what();
+  }
+  EXPECT_NO_THROW(check_route_to("127.0.0.1:80"));
+}
+
 }  // namespace
 }  // namespace ripieno

@@ -100,6 +100,26 @@ TEST(Shaped, AnErrorOnTheWayEndsWhoWaits) {
   EXPECT_EQ(outcomes[1].kind, ErrorKind::mismatch);
 }
 
+Task<> send_and_flush(Endpoint* endpoint, Duration* flushed) {
+  std::vector<Duration> sent;
+  EXPECT_TRUE(endpoint->has_flushed());
+  co_await send_all(endpoint, 3, &sent);
+  EXPECT_FALSE(endpoint->has_flushed());
+  co_await endpoint->flush();
+  EXPECT_TRUE(endpoint->has_flushed());
+  *flushed = endpoint->runtime().now();
+}
+
+TEST(Shaped, IsFlushedWhenTheLastMessageHasArrived) {
+  Pair pair({std::chrono::milliseconds(10), 0});
+  std::vector<Duration> received;
+  Duration flushed{0};
+  pair.runtime->spawn("sender", send_and_flush(pair.endpoints[0].get(), &flushed));
+  pair.runtime->spawn("receiver", receive_all(pair.endpoints[1].get(), 3, &received));
+  pair.runtime->run();
+  EXPECT_DOUBLE_EQ(seconds(flushed), 0.010);
+}
+
 TEST(Shaped, SaysWhatItIs) {
   Pair pair({std::chrono::milliseconds(5), 100});
   EXPECT_NE(pair.endpoints[0]->way(1).find(", shaped to 100 Mb/s 5 ms"), std::string::npos) << pair.endpoints[0]->way(1);

@@ -1,6 +1,8 @@
 // The engine's own all-reduce between ranks that share memory; its bits and ledger: tests/collective/over_shared_memory_test.cpp.
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <future>
 #include <numeric>
 
 #include "ripieno/core/async.h"
@@ -184,6 +186,53 @@ TEST(SharedAllReduce, ALostRankIsNamed) {
   const auto outcomes = run_ranks(Way::shared, {reduces(100), leaves}, {}, true);
   EXPECT_EQ(outcomes[0].kind, ErrorKind::peer);
   EXPECT_EQ(outcomes[0].error, "rank 0: lost rank 1 (connection closed) while waiting for two-phase of 100 fp32 on exchange channel 0");
+}
+
+Task<> begin_and(Endpoint* e, std::function<void()> then) {
+  std::vector<float> values(10, 1);
+  Flight reducing(e->runtime(), e->all_reduce(reduction(10), FloatSpan(values)));
+  for (int i = 0; i < 10; ++i) co_await e->runtime().yield();  // by now it waits for the other rank
+  then();
+  co_await reducing.landed();
+  expect_every(values, 2);
+}
+
+TEST(SharedAllReduce, WhoHasNotLookedYetIsDoneAlsoWhenTheOtherHasLeft) {
+  const auto fds = connect_all(2);
+  std::promise<void> one_waits, zero_waits, one_has_left;
+  std::string error;
+  std::thread zero([&] {
+    const auto runtime = real_runtime(0);
+    const auto endpoint = make_endpoint(Way::shared, *runtime, 0, fds[0], {});
+    one_waits.get_future().wait();
+    // All but the end is done at once; rank 1 finds that, and its way out, while this rank does not look.
+    auto look_away = [&] {
+      zero_waits.set_value();
+      one_has_left.get_future().wait();
+    };
+    runtime->spawn("rank 0", begin_and(endpoint.get(), look_away));
+    try {
+      runtime->run();
+    } catch (const Error& lost) {
+      error = lost.what();
+    }
+  });
+  std::thread one([&] {
+    auto runtime = real_runtime(1);
+    auto endpoint = make_endpoint(Way::shared, *runtime, 1, fds[1], {});
+    auto let_the_other_come = [&] {
+      one_waits.set_value();
+      zero_waits.get_future().wait();
+    };
+    runtime->spawn("rank 1", begin_and(endpoint.get(), let_the_other_come));
+    runtime->run();
+    endpoint.reset();
+    runtime.reset();  // with it goes what its handlers still held
+    one_has_left.set_value();
+  });
+  zero.join();
+  one.join();
+  EXPECT_EQ(error, "");
 }
 
 TEST(SharedAllReduce, WhoIsDoneMayLeaveAtOnce) {

@@ -1,0 +1,49 @@
+#include "ripieno/launch/failure.h"
+
+#include <algorithm>
+#include <charconv>
+#include <set>
+#include <string_view>
+
+namespace ripieno {
+namespace {
+
+std::optional<int> rank_behind(const std::string& words, std::string_view phrase) {
+  const std::size_t at = words.find(phrase);
+  if (at == std::string::npos) return std::nullopt;
+  int rank = 0;
+  const auto error = std::from_chars(words.data() + at + phrase.size(), words.data() + words.size(), rank).ec;
+  return error == std::errc() ? std::optional(rank) : std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Blame> blame_in(const std::string& words) {
+  if (const auto rank = rank_behind(words, "gave up on rank ")) return Blame{*rank, true};
+  if (const auto rank = rank_behind(words, "lost rank ")) return Blame{*rank, false};
+  return std::nullopt;
+}
+
+const Failure& cause_of(const std::vector<Failure>& failures) {
+  const auto own = std::find_if(failures.begin(), failures.end(), [](const Failure& one) { return !one.follows; });
+  if (own != failures.end()) return *own;
+  const auto waited = [](const Failure& one) {
+    const auto blame = blame_in(one.error.what());
+    return blame && blame->waited;
+  };
+  const bool some_waited = std::any_of(failures.begin(), failures.end(), waited);
+  const auto first = some_waited ? std::find_if(failures.begin(), failures.end(), waited) : failures.begin();
+  std::set<int> passed;
+  for (auto at = first; passed.insert(at->rank).second;) {
+    const auto blame = blame_in(at->error.what());
+    if (!blame) return *at;
+    const auto next = std::find_if(failures.begin(), failures.end(), [&](const Failure& one) {
+      return one.rank == blame->rank && (!some_waited || waited(one));
+    });
+    if (next == failures.end()) return *at;
+    at = next;
+  }
+  return *first;  // they blame each other
+}
+
+}  // namespace ripieno
