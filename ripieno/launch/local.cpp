@@ -52,6 +52,7 @@ struct Worker {
   int readers = 0;
   std::optional<int> status;  ///< once it has ended
   bool told = false;          ///< it has said why it fails
+  bool bereft = false;        ///< it has said that it lost a peer
   std::deque<std::string> last;
 };
 
@@ -160,6 +161,7 @@ class LocalRun {
           Error(kind_named(word("kind")), said.rfind("rank ", 0) == 0 ? said : text("rank ", worker.rank, ": ", said)),
           word("kind") == name(ErrorKind::peer));
     }
+    if (word("type") == "bereft") worker.bereft = true;
     if (job_.on_message) job_.on_message(worker.rank, message);
   }
 
@@ -204,10 +206,10 @@ class LocalRun {
     if (WIFSIGNALED(status)) {
       const int signal = WTERMSIG(status);
       const bool by_us = (signal == SIGTERM && terminated_) || (signal == SIGKILL && killed_);
-      if (!by_us) lost(worker, text("was killed by signal ", signal, " (", strsignal(signal), ")"), false);
+      if (!by_us) lost(worker, text("was killed by signal ", signal, " (", strsignal(signal), ")"), worker.bereft);
     } else if (WEXITSTATUS(status) != 0 && !worker.told && !terminated_) {
       const int code = WEXITSTATUS(status);
-      lost(worker, text("exited with code ", code), code == static_cast<int>(ErrorKind::peer));
+      lost(worker, text("exited with code ", code), worker.bereft || code == static_cast<int>(ErrorKind::peer));
     }
     if (++settled_ == job_.workers) {
       asio::error_code ignored;
