@@ -1,5 +1,8 @@
 #include "ripieno/launch/join.h"
 
+#include <nlohmann/json.hpp>
+
+#include "ripieno/launch/control.h"
 #include "ripieno/launch/descriptors.h"
 #include "ripieno/membership/meet.h"
 #include "ripieno/transport/shared_endpoint.h"
@@ -14,6 +17,12 @@ Task<> meet_others(Runtime* runtime, Meeting meeting, Sockets* sockets) { *socke
 Task<> choose_ways(Runtime* runtime, int rank, Sockets sockets, SharedOptions options, std::shared_ptr<Endpoint>* made) {
   Task<std::shared_ptr<Endpoint>> making = shared_endpoint(*runtime, rank, std::move(sockets), options);
   *made = co_await std::move(making);
+}
+
+/// Tells the launcher that this worker has lost a peer: should it end now, it is not the cause.
+void tell_launcher(int control_fd, std::shared_ptr<Control>& control) {
+  if (!control) control = std::make_shared<Control>(control_fd);
+  control->send({{"type", "bereft"}});
 }
 
 }  // namespace
@@ -46,6 +55,9 @@ Cluster join(const Placement& place, const JoinOptions& options) {
   cluster.runtime->run();
   if (options.shape.delay.count() > 0 || options.shape.mbit_s > 0) endpoint = shaped(std::move(endpoint), options.shape);
   cluster.endpoint = std::make_shared<CountedEndpoint>(std::move(endpoint));
+  cluster.on_peer_error = [fd = place.control_fd, control = std::shared_ptr<Control>()](const Error&) mutable {
+    tell_launcher(fd, control);
+  };
   return cluster;
 }
 

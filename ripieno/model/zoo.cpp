@@ -72,6 +72,11 @@ void Zoo::add(ModelInfo model) {
          " parameters; each must be 1 or more");
   }
   if (!model.make) fail(ErrorKind::usage, "zoo: model \"", model.name, "\" has no function that makes it");
+  model.make = [name = model.name, make = std::move(model.make)] {
+    std::shared_ptr<Classifier> made = make();
+    if (!made) fail(ErrorKind::usage, "zoo: the function that makes model \"", name, "\" returned null");
+    return made;
+  };
   models_.push_back(std::move(model));
 }
 

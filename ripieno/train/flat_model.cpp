@@ -43,7 +43,9 @@ struct FlatModel::Watch {
 
   void written(std::size_t tensor, std::size_t piece) {
     const std::size_t bucket = model->buckets_of_[tensor][piece];
-    if (!model->on_ready || !gradients.completes(tensor, piece, bucket)) return;
+    if (!model->on_ready) return;
+    if (gradients.left[bucket] == 0) model->added_too_late_ = true;
+    if (!gradients.completes(tensor, piece, bucket)) return;
     model->collect_gradients(bucket);
     model->on_ready(bucket);
   }
@@ -125,6 +127,7 @@ FloatSpan span_of(const torch::Tensor& tensor, DType type) {
 }  // namespace
 
 FlatModel::FlatModel(std::shared_ptr<torch::nn::Module> module, FlatOptions options) : module_(std::move(module)) {
+  if (!module_) fail(ErrorKind::usage, "there is no model: the pointer to it is null");
   const torch::NoGradGuard no_grad;
   std::unordered_set<const void*> known;
   std::vector<torch::Tensor> frozen, buffers;
@@ -156,6 +159,11 @@ FlatModel::FlatModel(std::shared_ptr<torch::nn::Module> module, FlatOptions opti
   device_.buffers = flatten(buffers, *kind, options, false);
   device_.gradients = flat_tensor(device_.parameters.numel(), *kind, options.memory);
   layout_.buffers = static_cast<std::size_t>(device_.buffers.numel());
+  for (const auto& item : module_->named_parameters()) settle(item.key(), item.value());
+  for (const auto& item : module_->named_buffers()) {
+    if (item.value().scalar_type() == c10::typeMetaToScalarType(kind->dtype())) settle(item.key(), item.value());
+  }
+  choose_sample();
 
   for (std::size_t i = 0; i < trained_.size(); ++i) {
     // Not a view in autograd's sense: an optimiser's zero_grad() may detach it in place.
@@ -242,6 +250,7 @@ FloatSpan FlatModel::gradients() const { return span_of(host_.gradients, layout_
 FloatSpan FlatModel::buffers() const { return span_of(host_.buffers, layout_.type); }
 FloatSpan FlatModel::frozen() const { return span_of(host_.frozen, layout_.type); }
 FloatSpan FlatModel::computed_parameters() const { return span_of(device_.parameters, layout_.type); }
+FloatSpan FlatModel::computed_gradients() const { return span_of(device_.gradients, layout_.type); }
 
 void FlatModel::cross(const torch::Tensor& to, const torch::Tensor& from) {
   if (on_host()) return;
@@ -290,6 +299,7 @@ void FlatModel::watch_anew() {
   }
   watch_->gradients = watch_->uses = std::move(tally);
   crossed_.assign(layout_.buckets.size(), false);
+  added_too_late_ = false;
 }
 
 void FlatModel::train_first_layer(bool on) {

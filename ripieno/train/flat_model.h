@@ -49,8 +49,9 @@ class FlatModel : public GradientPlaces {
   FloatSpan buffers() const;
   FloatSpan frozen() const;
 
-  /// The parameters that the module computes with: their addresses, which the host may not be able to read.
+  /// The parameters and gradients that the module computes with: their addresses, which the host may not be able to read.
   FloatSpan computed_parameters() const;
+  FloatSpan computed_gradients() const;
   /// Brings the host's numbers to where the module computes: trained parameters, frozen ones and buffers, both, or gradients.
   void parameters_to_device();
   void parameters_to_device(std::size_t bucket);
@@ -60,6 +61,19 @@ class FlatModel : public GradientPlaces {
   /// And back. Gradients come by themselves, before on_ready and in collect_gradients().
   void parameters_to_host();
   void buffers_to_host();
+
+  /// Whether every tensor still lies in the flat memory. Loading into the module, or to(), makes it lie elsewhere.
+  bool is_in_place() const;
+  /// Copies what lies elsewhere into the flat memory and makes it lie there again; whether there was anything. Throws Error(usage)
+  /// that names the tensor where one has another type, shape or device than it had, or a frozen one requires a gradient now.
+  bool bring_back();
+  /// Some of the numbers of each trained parameter, the same places each time.
+  std::vector<double> sample() const;
+  /// A line for each parameter: name, shape, type, and whether it is frozen.
+  std::vector<std::string> lines() const;
+  torch::Device device() const { return device_.parameters.device(); }
+  /// Whether this is one of the trained parameters, or a frozen one.
+  bool knows(const torch::Tensor& parameter) const;
 
   /// Whether the parameters of the first layer (those whose names begin as the first trained one's) get gradients: the next
   /// passes then leave theirs at zero and save the work.
@@ -84,6 +98,8 @@ class FlatModel : public GradientPlaces {
   void collect_gradients();
   /// The same for one bucket.
   void collect_gradients(std::size_t bucket);
+  /// Whether, since zero_gradients(), a gradient was added to in a bucket that had been announced.
+  bool added_too_late() const { return added_too_late_; }
 
  private:
   void make_buckets(const FlatOptions& options);
@@ -98,14 +114,27 @@ class FlatModel : public GradientPlaces {
   std::optional<std::size_t> written_early(const torch::Tensor& parameter);
   void accumulated(std::size_t tensor);
   void collect_gradient(std::size_t tensor);
+  /// Remembers where a tensor lies in the flat memory.
+  void settle(const std::string& name, const torch::Tensor& tensor);
+  void choose_sample();
 
   struct Watch;
+  /// A tensor of the module and where it lies in the flat memory.
+  struct Home {
+    std::string name;
+    torch::Tensor tensor, place;
+    bool frozen;
+  };
   struct Flat {
     torch::Tensor parameters, gradients, buffers, frozen;
   };
   std::shared_ptr<torch::nn::Module> module_;
   Layout layout_;
   std::vector<torch::Tensor> trained_, gradient_views_;
+  std::vector<Home> homes_;  // of parameters, trained and frozen, and buffers
+  std::vector<std::size_t> sampled_;  // elements of the flat parameters
+  torch::Tensor sampled_there_;       // the same, on a device that is not the CPU
+  bool added_too_late_ = false;
   Flat device_, host_;         // the same tensors on the CPU
   std::vector<Flat> device_buckets_, host_buckets_;  // parameters and gradients of each; none on the CPU
   std::vector<bool> crossed_;  // of each bucket: its gradients have come to the host

@@ -1,10 +1,14 @@
 #include "ripieno/train/parallel.h"
 
 #include <array>
+#include <cstring>
+#include <optional>
 
 #include "ripieno/collective/execute.h"
 #include "ripieno/strategy/registry.h"
 #include "ripieno/strategy/together.h"
+#include "ripieno/train/gradient_watch.h"
+#include "ripieno/train/thread_settings.h"
 
 namespace ripieno {
 namespace {
@@ -16,83 +20,216 @@ FlatOptions flat_options(const ParallelOptions& options, const Cluster& cluster)
           .memory = Group(cluster.endpoint).memory()};
 }
 
-Task<> sum_of(Group group, FloatSpan value) {
-  const ExecuteOptions options{DType::fp64, Purpose::control};
-  return all_reduce(find_route("reduce-broadcast"), group, value, options);
+/// What all workers must have alike, besides the model.
+std::vector<std::string> lines_of(const ParallelOptions& options) {
+  const std::array<const char*, 3> names{"rank0", "mean", "own"};
+  const CodecOptions& codec = options.codec;
+  return {text("route ", options.route), text("codec ", codec.name, ", error_feedback ", codec.error_feedback, ", block ", codec.block,
+               ", bits ", codec.bits, ", fraction ", codec.fraction, ", rank ", codec.rank),
+          text("bucket_mb ", options.bucket_mb),
+          text("channels_last ", options.channels_last), text("overlap ", options.overlap), text("local_steps ", options.local_steps),
+          text("buffers ", names.at(static_cast<std::size_t>(options.buffers)))};
+}
+
+Task<> meeting(Group group, const Attendance* mine, double* sum) {
+  Task<double> met = meet(group, *mine);
+  *sum = co_await std::move(met);
 }
 
 }  // namespace
 
 Parallel::Parallel(std::shared_ptr<torch::nn::Module> model, torch::optim::Optimizer& optimiser, Cluster& cluster,
                    ParallelOptions options)
-    : model_(std::make_unique<FlatModel>(std::move(model), flat_options(options, cluster))),
-      optimiser_(optimiser),
-      cluster_(cluster),
-      options_(options) {
-  if (options.local_steps < 1) fail(ErrorKind::usage, "local_steps is ", options.local_steps, "; it must be at least 1");
-  if (options.local_steps > 1 && find_codec(options.codec.name).kind != CodecKind::wire) {
-    fail(ErrorKind::usage, "codec ", options.codec.name, " with local_steps = ", options.local_steps,
+    : optimiser_(optimiser), cluster_(cluster), options_(std::move(options)) {
+  if (!cluster.endpoint || !cluster.runtime) fail(ErrorKind::usage, "the cluster is empty: take it from join(), and keep it");
+  if (++cluster.models > 1) which_ = text(" of model ", cluster.models);
+  Attendance mine{text("parallel()", which_)};
+  try {
+    prepare(std::move(model));
+  } catch (...) {
+    mine.trouble = std::current_exception();
+  }
+  meet_all(std::move(mine));
+
+  const Group group(cluster_.endpoint);
+  std::vector<std::string> alike = lines_of(options_);
+  for (const auto& lines : {model_->lines(), buffers_->lines()}) alike.insert(alike.end(), lines.begin(), lines.end());
+  run(compare_lines(group, std::move(alike)));
+  for (const FloatSpan state : {model_->parameters(), model_->frozen()}) run(broadcast(group, state, {state.type, Purpose::setup}));
+  model_->state_to_device();
+  run(buffers_->give_first(group));
+}
+
+void Parallel::prepare(std::shared_ptr<torch::nn::Module> model) {
+  if (options_.local_steps < 1) fail(ErrorKind::usage, "local_steps is ", options_.local_steps, "; it must be at least 1");
+  if (options_.local_steps > 1 && find_codec(options_.codec.name).kind != CodecKind::wire) {
+    fail(ErrorKind::usage, "codec ", options_.codec.name, " with local_steps = ", options_.local_steps,
          ": parameters are averaged then, of which it loses too much; take fp16 or bf16");
   }
+  model_ = std::make_unique<FlatModel>(std::move(model), flat_options(options_, cluster_));
+  buffers_ = std::make_unique<ModuleBuffers>(model_->module(), Group(cluster_.endpoint).memory());
+  check_optimiser();
   const Layout& layout = model_->layout();
   Plan plan;
-  plan.exchange.route = options.route;
-  plan.exchange.codec = options.codec;
-  const std::string route = settled(find_strategy("ddp"), plan, Group(cluster.endpoint)).exchange.route;
-  averager_ = make_averager({.route = route, .codec = options.codec}, slots_of(layout, layout.buckets), layout.type);
-  const std::array all{model_->parameters(), model_->frozen(), model_->buffers()};
-  for (const FloatSpan state : all) run(broadcast(Group(cluster_.endpoint), state, {state.type, Purpose::setup}));
-  model_->state_to_device();
+  plan.exchange.route = options_.route;
+  plan.exchange.codec = options_.codec;
+  const std::string route = settled(find_strategy("ddp"), plan, Group(cluster_.endpoint)).exchange.route;
+  averager_ = make_averager({.route = route, .codec = options_.codec}, slots_of(layout, layout.buckets), layout.type);
+}
+
+/// Whether what the optimiser steps on is what is averaged. Looks at it once, and again where its number has changed.
+void Parallel::check_optimiser() {
+  std::size_t parameters = 0, known = 0;
+  for (const auto& group : optimiser_.param_groups()) parameters += group.params().size();
+  if (parameters == optimised_) return;
+  std::optional<torch::Tensor> unknown;
+  for (const auto& group : optimiser_.param_groups()) {
+    for (const torch::Tensor& parameter : group.params()) {
+      if (model_->knows(parameter)) {
+        ++known;
+      } else if (parameter.requires_grad() && !unknown) {
+        unknown = parameter;
+      }
+    }
+  }
+  if (known == 0) fail(ErrorKind::usage, "the optimiser has none of the model's parameters: was it made for another model, or a clone?");
+  if (unknown) {
+    fail(ErrorKind::usage, "the optimiser has a parameter of shape ", unknown->sizes(), " that the model did not have at parallel(): ",
+         "its gradients would not be averaged. Add layers before parallel()");
+  }
+  optimised_ = parameters;
 }
 
 int Parallel::rank() const { return cluster_.endpoint->rank(); }
 int Parallel::workers() const { return cluster_.endpoint->size(); }
 const Ledger& Parallel::ledger() const { return cluster_.endpoint->ledger(); }
+std::string Parallel::this_step() const { return text("step() number ", steps_, which_); }
 
 torch::Tensor Parallel::step(const std::function<torch::Tensor()>& closure, std::int64_t samples) {
-  model_->zero_gradients();
-  const double mine = samples == every_worker_alike ? 1 : static_cast<double>(samples);
-  if (options_.local_steps > 1) return local_step(closure, mine);
-  const double all = sum(mine);
-  if (!(mine >= 0 && all > 0)) fail(ErrorKind::usage, "a step over ", samples, " samples here, ", all, " of all workers together");
-  torch::Tensor loss;
+  if (in_closure_) fail(ErrorKind::usage, "step() within the closure of a step");
+  ++steps_;
+  Pass pass = begin(closure, samples);
+  if (options_.local_steps > 1) return local_step(std::move(pass));
+  if (!options_.overlap) compute(pass);
+  const double share = share_of(pass.samples, meet_all({this_step(), pass.samples, pass.trouble, pass.replaced, pass.before}));
   if (options_.overlap) {
-    run(compute_and_average(&closure, mine / all, &loss));
+    run(compute_and_average(&pass, share));
+    meet_all({this_step(), 0, pass.trouble});
   } else {
-    loss = closure();
-    model_->collect_gradients();
-    run(average(model_->gradients(), mine / all));
+    run(average(model_->gradients(), share));
   }
   model_->gradients_to_device();
+  exchange_buffers(share);
   optimiser_.step();
-  return loss;
+  return pass.loss;
 }
 
-torch::Tensor Parallel::local_step(const std::function<torch::Tensor()>& closure, double samples) {
-  const torch::Tensor loss = closure();
-  model_->collect_gradients();
-  optimiser_.step();
-  samples_since_average_ += samples;
-  if (++steps_since_average_ < options_.local_steps) return loss;
-  const double all = sum(samples_since_average_);
-  if (!(samples_since_average_ >= 0 && all > 0)) fail(ErrorKind::usage, samples_since_average_, " samples since the last average here, ", all, " of all workers together");
+/// Makes ready for the closure. What is wrong with this worker is for all to know, so it is kept until they meet.
+Parallel::Pass Parallel::begin(const std::function<torch::Tensor()>& closure, std::int64_t samples) {
+  Pass pass{&closure, samples == every_worker_alike ? 1. : static_cast<double>(samples)};
+  try {
+    if (!closure) fail(ErrorKind::usage, "step() was given an empty closure");
+    if (pass.samples < 0) fail(ErrorKind::usage, "step() over ", samples, " samples: 0 or more");
+    pass.replaced = model_->bring_back();
+    buffers_->check();
+    check_optimiser();
+    model_->zero_gradients();
+    pass.before = model_->sample();
+  } catch (...) {
+    pass.trouble = std::current_exception();
+    pass.samples = 0;
+    pass.before.clear();
+  }
+  return pass;
+}
+
+/// Runs the closure, and looks at what it did.
+void Parallel::compute(Pass& pass) {
+  if (pass.trouble) return;
+  try {
+    in_closure_ = true;
+    pass.loss = (*pass.closure)();
+    in_closure_ = false;
+    const std::vector<double> after = model_->sample();
+    if (!model_->is_in_place() || std::memcmp(after.data(), pass.before.data(), after.size() * sizeof(double)) != 0) {
+      fail(ErrorKind::usage, "the closure of ", this_step(), " changed the model's parameters: leave optimiser.step() and loading ",
+           "out of it; step() runs the optimiser itself, on the averaged gradients");
+    }
+    if (model_->added_too_late()) {
+      fail(ErrorKind::usage, "the closure of ", this_step(), " called backward() again after gradients were on their way: ",
+           "with overlap call it once, on the sum of the losses, or take overlap = false");
+    }
+    if (!options_.overlap || options_.local_steps > 1) model_->collect_gradients();
+  } catch (...) {
+    pass.trouble = std::current_exception();
+  }
+  in_closure_ = false;
+}
+
+double Parallel::share_of(double samples, double all) const {
+  if (!(all > 0)) fail(ErrorKind::usage, this_step(), ": all workers together have ", all, " samples");
+  return samples / all;
+}
+
+/// What goes wrong here is noticed by the others at the next average. A step that fails counts, so that all come to that together.
+torch::Tensor Parallel::local_step(Pass pass) {
+  compute(pass);
+  try {
+    if (!pass.trouble) optimiser_.step();
+  } catch (...) {
+    pass.trouble = std::current_exception();
+  }
+  if (!pass.trouble) samples_since_average_ += pass.samples;
+  replaced_since_average_ = replaced_since_average_ || pass.replaced;
+  if (++steps_since_average_ < options_.local_steps) {
+    if (pass.trouble) std::rethrow_exception(pass.trouble);
+    return pass.loss;
+  }
+  const double all = meet_all({this_step(), samples_since_average_, pass.trouble, replaced_since_average_});
+  const double share = share_of(samples_since_average_, all);
   model_->parameters_to_host();
-  run(average(model_->parameters(), samples_since_average_ / all));
+  run(average(model_->parameters(), share));
   model_->parameters_to_device();
+  exchange_buffers(share);
   steps_since_average_ = 0;
   samples_since_average_ = 0;
-  return loss;
+  replaced_since_average_ = false;
+  return pass.loss;
+}
+
+void Parallel::exchange_buffers(double weight) {
+  if (buffers_->empty() || options_.buffers == Buffers::own) return;
+  const Group group(cluster_.endpoint);
+  run(options_.buffers == Buffers::rank0 ? buffers_->give_first(group) : buffers_->average(group, weight));
 }
 
 double Parallel::sum(double value) {
-  run(sum_of(Group(cluster_.endpoint), FloatSpan(&value, 1, DType::fp64)));
-  return value;
+  if (in_closure_ && options_.overlap && options_.local_steps == 1) {
+    fail(ErrorKind::usage, "sum() within a closure that runs beside the exchange: call it outside, or take overlap = false");
+  }
+  return meet_all({text("sum() after ", steps_, " steps", which_), value});
 }
 
-/// The caller's thread drives the exchange.
+double Parallel::meet_all(Attendance mine) {
+  double sum = 0;
+  try {
+    run(meeting(Group(cluster_.endpoint), &mine, &sum));
+  } catch (const Error& error) {
+    if (mine.trouble || error.kind() != ErrorKind::peer || std::string(error.what()).find(mine.doing) != std::string::npos) throw;
+    fail(error.kind(), error.what(), ", in ", mine.doing);  // a peer was lost
+  }
+  return sum;
+}
+
+/// The caller's thread drives the exchange. Who launched this worker is told where it fails because of another.
 void Parallel::run(Task<> task) {
-  cluster_.runtime->spawn(text("rank ", rank()), std::move(task));
-  cluster_.runtime->run();
+  try {
+    cluster_.runtime->spawn(text("rank ", rank()), std::move(task));
+    cluster_.runtime->run();
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::peer && cluster_.on_peer_error) cluster_.on_peer_error(error);
+    throw;
+  }
 }
 
 Task<> Parallel::average(FloatSpan numbers, double weight) {
@@ -103,8 +240,9 @@ Task<> Parallel::average(FloatSpan numbers, double weight) {
   }
 }
 
-/// The closure runs on the runtime's worker thread; buckets are averaged beside it, in the same order on all workers.
-Task<> Parallel::compute_and_average(const std::function<torch::Tensor()>* closure, double weight, torch::Tensor* loss) {
+/// The closure runs on the runtime's worker thread; buckets are averaged beside it, in the same order on all workers. Where it
+/// fails, the rest of its buckets are zeros: the others need not wait, and all throw their sum away when they meet.
+Task<> Parallel::compute_and_average(Pass* pass, double weight) {
   Runtime& runtime = *cluster_.runtime;
   std::vector<std::unique_ptr<Event>> ready;
   std::vector<Task<>> tasks;
@@ -112,25 +250,30 @@ Task<> Parallel::compute_and_average(const std::function<torch::Tensor()>* closu
     ready.push_back(std::make_unique<Event>(runtime));
     tasks.push_back(await_and_average(i, ready.back().get(), weight));
   }
-  auto compute = [this, closure, loss, &ready, &runtime] {
-    model_->on_ready = [&ready, &runtime](std::size_t bucket) {
-      asio::post(runtime.context(), [event = ready[bucket].get()] { event->set(); });
-    };
-    *loss = (*closure)();
+  const ThreadSettings settings(model_->device());
+  auto work = [this, pass, &settings, &ready, &runtime] {
+    try {
+      const ThreadSettings::Here here(settings);
+      GradientWatch watch(model_->computed_gradients(), model_->layout().buckets);
+      model_->on_ready = [&watch, &ready, &runtime](std::size_t bucket) {
+        watch.announced(bucket);
+        asio::post(runtime.context(), [event = ready[bucket].get()] { event->set(); });
+      };
+      compute(*pass);
+      if (watch.was_used() && !pass->trouble) {
+        fail(ErrorKind::usage, "the closure of ", this_step(), " used gradients that were on their way already (clipping, norms?): ",
+             "with overlap leave them alone after backward(), or take overlap = false");
+      }
+    } catch (...) {
+      pass->trouble = std::current_exception();
+    }
     model_->on_ready = nullptr;
   };
   auto revoke = [this](std::exception_ptr error) { cluster_.endpoint->revoke(error); };
   Flight averaging(runtime, all(runtime, std::move(tasks), revoke));
-  std::exception_ptr error;
-  try {
-    co_await runtime.offload(Duration(0), compute);
-  } catch (...) {
-    error = std::current_exception();
-    revoke(error);
-  }
-  model_->on_ready = nullptr;
+  co_await runtime.offload(Duration(0), work);
   for (std::size_t i = 0; i < ready.size(); ++i) {  // buckets that the closure did not use as a whole
-    if (!error && !ready[i]->is_set()) model_->collect_gradients(i);
+    if (!ready[i]->is_set()) complete_bucket(pass, i);
     ready[i]->set();
   }
   std::exception_ptr exchange_error;
@@ -139,8 +282,19 @@ Task<> Parallel::compute_and_average(const std::function<torch::Tensor()>* closu
   } catch (...) {
     exchange_error = std::current_exception();
   }
-  if (error) std::rethrow_exception(error);
+  if (exchange_error && pass->trouble) std::rethrow_exception(pass->trouble);
   if (exchange_error) std::rethrow_exception(exchange_error);
+}
+
+void Parallel::complete_bucket(Pass* pass, std::size_t bucket) {
+  try {
+    if (!pass->trouble) return model_->collect_gradients(bucket);
+  } catch (...) {
+    pass->trouble = std::current_exception();
+  }
+  const Range range = model_->layout().buckets[bucket];
+  const FloatSpan zeros = model_->gradients().slice(range.begin, range.end);
+  std::memset(zeros.data, 0, zeros.size_bytes());
 }
 
 Task<> Parallel::await_and_average(std::size_t bucket, Event* ready, double weight) {

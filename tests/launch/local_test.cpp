@@ -106,6 +106,15 @@ TEST(Local, TheSecretIsNotInTheArgumentsAndNoDescriptorIsInherited) {
   EXPECT_EQ(result.lines.at(0), (std::vector<std::string>{"0", "64", "0", "1", "2", "3", "4"}));  // ls reads by 4
 }
 
+TEST(Local, AWorkerThatLostAPeerIsNotTheCauseHoweverItEnds) {
+  for (const char* end : {"kill -ABRT $$", "exit 1"}) {
+    const Result result = run(shell(2, text("if [ $RIPIENO_RANK = 0 ]; then echo '{\"type\": \"bereft\"}' >&3; ", end,
+                                            "; fi; sleep 0.3; echo no such batch >&2; ", end)));
+    EXPECT_EQ(result.error.rfind("rank 1 ", 0), 0u) << result.error;
+    EXPECT_NE(result.error.find("no such batch"), std::string::npos) << result.error;
+  }
+}
+
 TEST(Local, AFailureIsTheWorkersOwnAndEndsTheOthers) {
   // The others would sleep for 100 s; the test's own time limit is below that.
   const Result result =

@@ -321,6 +321,12 @@ TEST(Zoo, RefusesModelsThatCannotBe) {
   EXPECT_EQ(refused([](ModelInfo&) {}), "no error");
 }
 
+TEST(Zoo, NamesTheModelWhoseFunctionReturnsNull) {
+  Zoo models;
+  models.add({"mine", "a test", 1, 28, 28, 10, 1, [] { return std::shared_ptr<Classifier>(); }});
+  EXPECT_EQ(usage_error([&] { models.find("mine").make(); }), "zoo: the function that makes model \"mine\" returned null");
+}
+
 TEST(MnistCnn, TakesADropoutRate) {
   const ModelInfo info = zoo().find("mnist-cnn");
   const torch::Tensor x = images(info, 2);

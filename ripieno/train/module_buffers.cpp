@@ -1,0 +1,101 @@
+#include "ripieno/train/module_buffers.h"
+
+#include <unordered_set>
+
+#include "ripieno/collective/execute.h"
+
+namespace ripieno {
+namespace {
+
+constexpr std::size_t alignment = 16;  // of a buffer in the packed memory, bytes
+const ExecuteOptions as_words{DType::fp32, Purpose::control, 1};  // a channel of their own
+const ExecuteOptions as_numbers{DType::fp64, Purpose::control, 1};
+
+}  // namespace
+
+ModuleBuffers::ModuleBuffers(torch::nn::Module& module, const Memory& memory) {
+  std::unordered_set<const void*> known;
+  std::vector<std::size_t> offsets;
+  std::size_t bytes = 0;
+  for (const auto& item : module.named_buffers()) {
+    const torch::Tensor& buffer = item.value();
+    if (!buffer.defined() || !known.insert(buffer.unsafeGetTensorImpl()).second) continue;
+    if (buffer.layout() != torch::kStrided) {
+      fail(ErrorKind::usage, "buffer ", item.key(), " is ", buffer.layout(), "; dense ones can be given to all ranks");
+    }
+    names_.push_back(item.key());
+    buffers_.push_back(buffer);
+    offsets.push_back(bytes);
+    bytes += (buffer.nbytes() + alignment - 1) / alignment * alignment;
+    if (buffer.is_floating_point()) numbers_ += buffer.numel();
+  }
+  auto lies = memory(bytes);
+  std::byte* const data = lies.get();
+  const auto words = static_cast<std::int64_t>(bytes / 4);
+  memory_ = torch::from_blob(data, {words}, [lies = std::move(lies)](void*) mutable { lies.reset(); }, torch::kFloat32);
+  for (std::size_t i = 0; i < buffers_.size(); ++i) {
+    packed_.push_back(torch::from_blob(data + offsets[i], buffers_[i].sizes(), buffers_[i].scalar_type()));
+  }
+}
+
+std::vector<std::string> ModuleBuffers::lines() const {
+  std::vector<std::string> all;
+  for (std::size_t i = 0; i < buffers_.size(); ++i) {
+    all.push_back(text("buffer ", names_[i], " of shape ", packed_[i].sizes(), " and type ", packed_[i].scalar_type()));
+  }
+  return all;
+}
+
+void ModuleBuffers::check() const {
+  for (std::size_t i = 0; i < buffers_.size(); ++i) {
+    const torch::Tensor& now = buffers_[i];
+    if (now.sizes() == packed_[i].sizes() && now.scalar_type() == packed_[i].scalar_type()) continue;
+    fail(ErrorKind::usage, "buffer ", names_[i], " is of shape ", now.sizes(), " and type ", now.scalar_type(), ", and was of ",
+         packed_[i].sizes(), " and ", packed_[i].scalar_type(), " at parallel(): change it before");
+  }
+}
+
+Task<> ModuleBuffers::give_first(Group group) {
+  if (empty() || group.size() == 1) co_return;
+  if (group.rank() == 0) {
+    const torch::NoGradGuard no_grad;
+    for (std::size_t i = 0; i < buffers_.size(); ++i) packed_[i].copy_(buffers_[i]);
+  }
+  co_await broadcast(group, FloatSpan(memory_.data_ptr(), static_cast<std::size_t>(memory_.numel()), DType::fp32), as_words);
+  if (group.rank() != 0) {
+    const torch::NoGradGuard no_grad;
+    for (std::size_t i = 0; i < buffers_.size(); ++i) buffers_[i].copy_(packed_[i]);
+  }
+}
+
+torch::Tensor ModuleBuffers::numbers() const {
+  std::vector<torch::Tensor> parts{torch::empty({0}, torch::kFloat64)};
+  for (const torch::Tensor& buffer : buffers_) {
+    if (buffer.is_floating_point()) parts.push_back(buffer.detach().to(torch::kCPU, torch::kFloat64).reshape({-1}));
+  }
+  return torch::cat(parts);
+}
+
+Task<> ModuleBuffers::average(Group group, double weight) {
+  if (group.size() == 1) co_return;
+  if (numbers_ == 0) {
+    co_await give_first(group);
+    co_return;
+  }
+  const torch::Tensor own = numbers();
+  co_await give_first(group);
+  const torch::Tensor first = numbers();
+  const torch::Tensor off = torch::where(own == first, torch::zeros_like(own), (own - first) * weight).contiguous();
+  const FloatSpan numbers_off(off.data_ptr(), static_cast<std::size_t>(off.numel()), DType::fp64);
+  co_await all_reduce(find_route("reduce-broadcast"), group, numbers_off, as_numbers);
+  const torch::NoGradGuard no_grad;
+  std::int64_t offset = 0;
+  for (torch::Tensor& buffer : buffers_) {
+    if (!buffer.is_floating_point()) continue;
+    const torch::Tensor mean = (first + off).narrow(0, offset, buffer.numel());
+    buffer.copy_(mean.view(buffer.sizes()));
+    offset += buffer.numel();
+  }
+}
+
+}  // namespace ripieno
