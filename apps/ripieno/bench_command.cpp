@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -172,7 +171,7 @@ void run_rank(const BenchArguments& arguments) {
 }
 
 std::vector<std::string> own_command(const BenchArguments& arguments) {
-  std::vector<std::string> command{std::filesystem::read_symlink("/proc/self/exe").string(), "bench", arguments.operation, "--rank",
+  std::vector<std::string> command{own_program(), "bench", arguments.operation, "--rank",
                                    "-b", arguments.begin, "-e", arguments.end, "-f", text(arguments.factor),
                                    "-i", text(arguments.iterations), "-w", text(arguments.warmup),
                                    "--wire", arguments.wire, "--segment-kb", text(arguments.segment_kb), "--drain", text(arguments.drain)};

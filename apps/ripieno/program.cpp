@@ -1,10 +1,19 @@
 #include "apps/ripieno/program.h"
 
+#include <signal.h>
+#include <stdio.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <climits>
+#include <cstring>
 #include <iostream>
 
 #include "apps/ripieno/commands.h"
-#include "ripieno/core/error.h"
+#include "apps/ripieno/standard_output.h"
 #include "apps/ripieno/worker.h"
+#include "ripieno/core/error.h"
 #include "ripieno/launch/local.h"
 
 namespace ripieno {
@@ -49,7 +58,19 @@ void add_recipe(CLI::App& command, RecipeArguments& arguments, bool required) {
   command.add_flag("--print-config", arguments.print_config, "print every value and where it came from, and do nothing");
 }
 
-int run_program(int argc, char** argv, const Zoo& zoo) {
+namespace {
+
+/// LibTorch's MKL looks for itself from the working folder while it is loaded, and ends the program where that is gone. This runs
+/// before, when nothing but the C library can be used.
+[[gnu::no_sanitize("address")]] void check_working_folder() {
+  static char here[PATH_MAX];
+  if (::syscall(SYS_getcwd, here, sizeof here) > 0 || errno == ERANGE) return;
+  ::dprintf(STDERR_FILENO, "ripieno: the working folder cannot be used (%s): it was deleted, or may not be read; cd to another one\n", std::strerror(errno));
+  ::_exit(static_cast<int>(ErrorKind::io));
+}
+[[gnu::section(".preinit_array"), gnu::used]] void (*const before_libraries)() = check_working_folder;
+
+int run_command_line(int argc, char** argv, const Zoo& zoo) {
   CLI::App app("Ripieno trains a network on many workers and makes the way in which they agree a value that you swap,\n"
                "measure and predict. Start with: ripieno compare recipes/demo.toml", "ripieno");
   app.require_subcommand(1);
@@ -94,6 +115,23 @@ int run_program(int argc, char** argv, const Zoo& zoo) {
     const std::string what = error.what();
     std::cerr << "ripieno: internal error: " << what.substr(0, what.find('\n')) << "\n";
     return static_cast<int>(ErrorKind::internal);
+  }
+}
+
+}  // namespace
+
+int run_program(int argc, char** argv, const Zoo& zoo) {
+  ::signal(SIGXFSZ, SIG_IGN);  // a limit on the size of files is an error of the file that meets it
+  open_standard_descriptors();
+  StandardOutput output;
+  const int code = run_command_line(argc, argv, zoo);
+  try {
+    output.finish();
+    return code;
+  } catch (const Error& error) {
+    if (code != 0) return code;
+    std::cerr << "ripieno: " << error.what() << "\n";
+    return static_cast<int>(error.kind());
   }
 }
 

@@ -48,6 +48,7 @@ void draw(const fs::path& page, const Figure& figure, const fs::path& png) {
     fail(ErrorKind::usage, "--format png draws with Chromium, which cannot be run (", error.what(), "): install it (apt-get install chromium), or take --format html");
   }
   if (!fs::exists(png)) fail(ErrorKind::io, png.string(), ": Chromium drew nothing");
+  if (!read_file(png).ends_with("IEND\xAE\x42\x60\x82")) fail(ErrorKind::io, png.string(), ": Chromium wrote a part of it; is the disk full?");
 }
 
 void write_pngs(const Report& report, const fs::path& folder) {

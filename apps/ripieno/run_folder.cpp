@@ -48,6 +48,7 @@ RunFolder RunFolder::open(const std::filesystem::path& path) {
 
 RunFolder RunFolder::create(const Settings& settings) {
   const std::filesystem::path runs = settings.get<std::string>("run.folder");
+  if (runs.empty()) fail(ErrorKind::usage, "run.folder is empty: name the folder in which run folders are made (by default runs; . is this folder)");
   const std::string tail = run_name(settings);
   create_folders(runs);
   int last = 0;
@@ -73,6 +74,9 @@ RunFolder RunFolder::create(const Settings& settings) {
 std::filesystem::path RunFolder::metrics(int rank) const { return path_ / text("metrics-", rank, ".jsonl"); }
 std::filesystem::path RunFolder::trace(int rank) const { return path_ / text("trace-", rank, ".json"); }
 std::filesystem::path RunFolder::state(int rank) const { return path_ / text("state-", rank, ".pt"); }
+std::filesystem::path RunFolder::state(int rank, std::int64_t epochs_done) const {
+  return path_ / text("state-", rank, ".epoch-", epochs_done, ".pt");
+}
 
 std::string environment_json() {
   utsname system = {};

@@ -3,6 +3,7 @@
 // summary.json. docs/runs.md has their fields.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 
@@ -24,6 +25,8 @@ class RunFolder {
   std::filesystem::path trace(int rank) const;
   std::filesystem::path trace() const { return path_ / "trace.json"; }
   std::filesystem::path state(int rank) const;
+  /// An older one, kept until all ranks have a newer one.
+  std::filesystem::path state(int rank, std::int64_t epochs_done) const;
   std::filesystem::path model() const { return path_ / "model.pt"; }
   std::filesystem::path summary() const { return path_ / "summary.json"; }
 

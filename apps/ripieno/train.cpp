@@ -14,14 +14,6 @@
 namespace ripieno {
 namespace {
 
-/// This program's own file: workers are further processes of it.
-std::string own_program() {
-  std::error_code error;
-  const auto path = std::filesystem::read_symlink("/proc/self/exe", error);
-  if (error) fail(ErrorKind::io, "/proc/self/exe: ", error.message());
-  return path.string();
-}
-
 void note(ProgressBar& progress, const std::string& what) { progress.message(0, {{"type", "note"}, {"text", what}}); }
 
 /// The nodes that the settings ask for, where there can be any.
@@ -134,6 +126,7 @@ void find_data(Settings& settings) {
 
 TrainResult train(const Settings& asked, const std::string& resume, const Zoo& zoo, ProgressBar& progress) {
   const Settings settings = without_namespaces(asked, progress);
+  if (!resume.empty()) remove_unfinished(resume);
   const RunFolder folder = RunFolder::create(settings);
   if (settings.to_toml() != asked.to_toml()) write_file(folder.asked(), asked.to_toml());
   if (!resume.empty()) write_file(folder.path() / "resumed_from", resume + "\n");

@@ -7,6 +7,7 @@
 #include "apps/ripieno/choose_exchange.h"
 #include "apps/ripieno/job.h"
 #include "apps/ripieno/replay.h"
+#include "apps/ripieno/saved_states.h"
 #include "ripieno/collective/execute.h"
 #include "ripieno/core/file.h"
 #include "ripieno/core/kernels.h"
@@ -20,7 +21,7 @@
 namespace ripieno {
 namespace {
 
-/// What a rank's checkpoint holds, in one walk for writing and reading.
+/// What a rank's checkpoint holds, in one walk for writing and reading; epochs_done first, as saved_states.h needs it.
 void visit_state(StateVisitor& visitor, Learner& learner, Strategy& strategy, std::int64_t& epochs_done) {
   visitor.number("epochs_done", epochs_done);
   visitor.span("parameters", learner.parameters());
@@ -186,10 +187,7 @@ Task<> run_rank(RankTask task, const Zoo* zoo, std::shared_ptr<CountedEndpoint> 
   std::int64_t epochs_done = 0;
   std::optional<StateReader> saved;
   if (task.resume) {
-    const auto file = RunFolder::open(*task.resume).state(rank);
-    if (!std::filesystem::exists(file)) {
-      fail(ErrorKind::data, file.string(), ": there is no such file to go on from; it is written at the end (run.checkpoint_every: also on the way), but not of a replay, nor where train.max_steps ended the run");
-    }
+    const auto file = SavedStates(RunFolder::open(*task.resume), endpoint->size()).newest_of(rank);
     saved.emplace(load_tensors(file), file);
     saved->number("epochs_done", epochs_done);
     if (epochs_done >= plan.epochs) {
@@ -208,21 +206,23 @@ Task<> run_rank(RankTask task, const Zoo* zoo, std::shared_ptr<CountedEndpoint> 
   Strategy* trainer = nullptr;
   const bool keeps_weights = !is_replayed(task.settings);  // else there is nothing to keep
   const int every = keeps_weights ? task.settings.get<int>("run.checkpoint_every") : 0;
+  SavedStates states(task.folder, endpoint->size());
   const auto save_state = [&] {
     StateWriter writer;
     visit_state(writer, *learner, *trainer, epochs_done);
-    save_tensors(task.folder.state(rank), writer.tensors);
+    states.save(rank, epochs_done, writer.tensors);
   };
   const auto checkpoint = [&](std::uint32_t epoch) {
     const std::int64_t before = std::exchange(epochs_done, epoch + 1);
-    if (every > 0 && epochs_done / every > before / every) save_state();
+    const bool at_end = epochs_done == plan.epochs && plan.max_steps == 0;  // it is saved then
+    if (every > 0 && epochs_done / every > before / every && !at_end) save_state();
   };
   const auto strategy = make_strategy(info, plan, {group, *learner, recorder, checkpoint});
   trainer = strategy.get();
   if (saved) visit_state(*saved, *learner, *strategy, epochs_done);
   Progress progress(recorder, runtime, plan, learner->steps_per_epoch(), task.settings.get<int>("workers"), task.report);
 
-  if (saved) {  // a job that was killed may have left states of different epochs
+  if (saved) {  // a job that still runs may have saved in between
     double first = static_cast<double>(epochs_done);
     const ExecuteOptions control{DType::fp64, Purpose::control, 1};
     co_await broadcast(group, FloatSpan(&first, 1, DType::fp64), control);
@@ -286,6 +286,7 @@ void run_part(const Placement& place, Control& control, const std::function<void
 void run_worker(const std::filesystem::path& path, const std::string& resume, const Zoo& zoo) {
   const Placement place = placement();
   Control control(place.control_fd);
+  std::optional<Cluster> cluster;  // is taken down once the launcher knows why
   run_part(place, control, [&] {
     const RunFolder folder = RunFolder::open(path);
     Settings settings;
@@ -295,15 +296,15 @@ void run_worker(const std::filesystem::path& path, const std::string& resume, co
     options.seed = settings.get<std::uint64_t>("seed");
     options.timeout = from_seconds(settings.get<double>("transport.timeout_s"));
     options.shape = {from_seconds(settings.get<double>("transport.delay_ms") * 1e-3), settings.get<double>("transport.mbit_s")};
-    Cluster cluster = join(place, options);
-    if (cluster.endpoint->size() != ranks_of(settings)) {
-      fail(ErrorKind::mismatch, "the job has ", cluster.endpoint->size(), " ranks; its recipe needs ", ranks_of(settings));
+    cluster.emplace(join(place, options));
+    if (cluster->endpoint->size() != ranks_of(settings)) {
+      fail(ErrorKind::mismatch, "the job has ", cluster->endpoint->size(), " ranks; its recipe needs ", ranks_of(settings));
     }
     RankTask task{settings, folder, {}, [&](const nlohmann::json& message) { control.send(message); }};
     if (!resume.empty()) task.resume = resume;
     Summary summary;
-    cluster.runtime->spawn(text("rank ", place.rank), run_rank(task, &zoo, cluster.endpoint, &summary));
-    cluster.runtime->run();
+    cluster->runtime->spawn(text("rank ", place.rank), run_rank(task, &zoo, cluster->endpoint, &summary));
+    cluster->runtime->run();
     control.send({{"type", "summary"}, {"summary", to_json(summary)}});
   });
 }

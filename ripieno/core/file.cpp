@@ -1,6 +1,7 @@
 #include "ripieno/core/file.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -8,20 +9,13 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "ripieno/core/error.h"
+
 namespace ripieno {
 namespace {
 
 [[noreturn]] void fail_io(const std::filesystem::path& path, const char* doing) {
   fail(ErrorKind::io, path.string(), ": cannot ", doing, ": ", std::strerror(errno));
-}
-
-void write_all(int fd, std::string_view content, const std::filesystem::path& path) {
-  while (!content.empty()) {
-    const ssize_t n = ::write(fd, content.data(), content.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) fail_io(path, "write");
-    content.remove_prefix(static_cast<std::size_t>(n));
-  }
 }
 
 /// Closes on every way out.
@@ -32,7 +26,72 @@ struct Descriptor {
   }
 };
 
+constexpr std::string_view unfinished = ".unfinished-";
+constexpr std::size_t unfinished_digits = 6;  // that follow it
+
+/// A file that takes its place once it is complete. Until then it has no name, where the file system can do that: whoever
+/// is killed leaves nothing. Else its name says what it is, and it is locked as long as its writer lives.
+class NewFile {
+ public:
+  explicit NewFile(const std::filesystem::path& path) : path_(path) {
+    const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
+    file_.fd = ::open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0644);
+    if (file_.fd < 0) {
+      // mkstemp's pattern: unique among threads, processes and hosts.
+      std::string name = text(path.string(), unfinished, std::string(unfinished_digits, 'X'));
+      file_.fd = ::mkostemp(name.data(), O_CLOEXEC);
+      if (file_.fd < 0) fail_io(path, "create");
+      name_ = name;
+    }
+    ::flock(file_.fd, LOCK_EX | LOCK_NB);
+  }
+  ~NewFile() {
+    if (!name_.empty()) ::unlink(name_.c_str());
+  }
+  NewFile(const NewFile&) = delete;
+  NewFile& operator=(const NewFile&) = delete;
+
+  void write(std::string_view content) {
+    write_all(file_.fd, content, path_);
+    if (!name_.empty() && ::fsync(file_.fd) != 0) fail_io(path_, "write");  // a network's file system says only now that it is full
+    if (::fchmod(file_.fd, 0644) != 0) fail_io(path_, "set the permissions of");
+  }
+
+  void take_place() {
+    if (name_.empty() && link(path_)) return;
+    for (int n = ::getpid(); name_.empty(); ++n) {
+      const std::string number = std::to_string(n), zeros(unfinished_digits, '0');
+      const std::string name = text(path_.string(), unfinished, (zeros + number).substr(number.size()));
+      if (link(name)) name_ = name;
+    }
+    if (::rename(name_.c_str(), path_.c_str()) != 0) fail_io(path_, "replace");
+    name_.clear();
+  }
+
+ private:
+  /// Gives it a name; false where there is such a file already.
+  bool link(const std::filesystem::path& name) {
+    const std::string here = text("/proc/self/fd/", file_.fd);
+    if (::linkat(AT_FDCWD, here.c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW) == 0) return true;
+    if (errno != EEXIST) fail_io(path_, "create");
+    return false;
+  }
+
+  std::filesystem::path path_;
+  Descriptor file_{-1};
+  std::string name_;  ///< while it has one that is not its own
+};
+
 }  // namespace
+
+void write_all(int descriptor, std::string_view content, const std::filesystem::path& name) {
+  while (!content.empty()) {
+    const ssize_t n = ::write(descriptor, content.data(), content.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) fail_io(name, "write");
+    content.remove_prefix(static_cast<std::size_t>(n));
+  }
+}
 
 std::string read_file(const std::filesystem::path& path) {
   Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
@@ -49,21 +108,24 @@ std::string read_file(const std::filesystem::path& path) {
 }
 
 void write_file(const std::filesystem::path& path, std::string_view content) {
-  std::string temporary = path.string() + ".XXXXXX";  // mkstemp's pattern: unique among threads, processes and hosts
-  {
-    Descriptor file{::mkostemp(temporary.data(), O_CLOEXEC)};
-    if (file.fd < 0) fail_io(path, "create");
-    try {
-      write_all(file.fd, content, path);
-      if (::fchmod(file.fd, 0644) != 0) fail_io(path, "set the permissions of");
-    } catch (...) {
-      ::unlink(temporary.c_str());
-      throw;
-    }
-  }
-  if (::rename(temporary.c_str(), path.c_str()) != 0) {
-    ::unlink(temporary.c_str());
-    fail_io(path, "replace");
+  struct stat status = {};
+  const bool exists = ::stat(path.c_str(), &status) == 0;
+  const bool keeps_content = S_ISREG(status.st_mode) || S_ISDIR(status.st_mode);
+  if (exists && !keeps_content) return write_value(path, content);  // e.g. /dev/stdout
+  std::error_code error;
+  NewFile file(exists && std::filesystem::is_symlink(path, error) ? std::filesystem::canonical(path) : path);
+  file.write(content);
+  file.take_place();
+}
+
+void remove_unfinished(const std::filesystem::path& folder) {
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    const std::string name = entry.path().filename().string();
+    const std::size_t at = name.rfind(unfinished);
+    if (at == std::string::npos || at + unfinished.size() + unfinished_digits != name.size()) continue;
+    const Descriptor file{::open(entry.path().c_str(), O_RDONLY | O_CLOEXEC)};
+    if (file.fd >= 0 && ::flock(file.fd, LOCK_EX | LOCK_NB) == 0) ::unlink(entry.path().c_str());
   }
 }
 
@@ -83,7 +145,8 @@ RandomAccessFile::RandomAccessFile(std::filesystem::path path)
     : path_(std::move(path)), fd_(::open(path_.c_str(), O_RDONLY | O_CLOEXEC)) {
   struct stat status = {};
   if (fd_ < 0 || ::fstat(fd_, &status) != 0) {
-    fail(ErrorKind::data, path_.string(), ": cannot open: ", std::strerror(errno));
+    const int error = errno;
+    fail(error == ENOENT ? ErrorKind::data : ErrorKind::io, path_.string(), ": cannot open: ", std::strerror(error));
   }
   size_ = static_cast<std::uint64_t>(status.st_size);
 }
@@ -126,15 +189,22 @@ LineFile::~LineFile() {
 }
 
 void LineFile::append(std::string_view line) {
+  if (error_) std::rethrow_exception(error_);
   pending_.append(line);
   pending_.push_back('\n');
   if (pending_.size() >= (1u << 16)) flush();
 }
 
 void LineFile::flush() {
+  if (error_) std::rethrow_exception(error_);
   std::string lines;
   lines.swap(pending_);
-  write_all(fd_, lines, path_);
+  try {
+    write_all(fd_, lines, path_);
+  } catch (...) {
+    error_ = std::current_exception();
+    throw;
+  }
 }
 
 }  // namespace ripieno

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -14,8 +15,15 @@ namespace ripieno {
 /// The whole file. Throws Error(io) that names the path and the system's reason.
 std::string read_file(const std::filesystem::path& path);
 
-/// Replaces the file as a whole: readers see the old or the new content, never half. Throws Error(io).
+/// Replaces the file as a whole: readers see the old or the new content, never half, and a writer that is killed leaves
+/// nothing, but for what remove_unfinished() removes. What is no file but a device or a pipe is written to. Throws Error(io).
 void write_file(const std::filesystem::path& path, std::string_view content);
+
+/// Removes what writers that were killed left in the folder, where its file system knows no files without a name.
+void remove_unfinished(const std::filesystem::path& folder);
+
+/// Writes all of it to an open descriptor, which errors call by this name. Throws Error(io).
+void write_all(int descriptor, std::string_view content, const std::filesystem::path& name);
 
 /// Writes into a file that is there and stays what it is, as those of the kernel. Throws Error(io).
 void write_value(const std::filesystem::path& path, std::string_view value);
@@ -26,7 +34,7 @@ void create_folders(const std::filesystem::path& path);
 /// A file open for reading at any offset, which counts what it reads.
 class RandomAccessFile {
  public:
-  /// Throws Error(data) that names the path when it cannot be opened.
+  /// Throws Error(data) that names the path where there is none, Error(io) where it cannot be opened.
   explicit RandomAccessFile(std::filesystem::path path);
   ~RandomAccessFile();
   RandomAccessFile(RandomAccessFile&&) noexcept;
@@ -46,7 +54,8 @@ class RandomAccessFile {
   std::uint64_t bytes_read_ = 0;
 };
 
-/// Appends whole lines to a file, created anew. Each line is complete in the file once flush() has returned.
+/// Appends whole lines to a file, created anew. Each line is complete in the file once flush() has returned. All throw
+/// Error(io); after an error nothing more is written, and every further call throws it again.
 class LineFile {
  public:
   explicit LineFile(std::filesystem::path path);
@@ -60,6 +69,7 @@ class LineFile {
   std::filesystem::path path_;
   int fd_ = -1;
   std::string pending_;
+  std::exception_ptr error_;
 };
 
 }  // namespace ripieno

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ripieno/core/file.h"
+#include "ripieno/data/gunzip.h"
 #include "ripieno/data/locate.h"
 
 namespace ripieno {
@@ -15,26 +16,42 @@ namespace {
 constexpr int cifar10_classes = 10;
 constexpr std::uint64_t record = 3073;
 
-std::filesystem::path find(const std::string& file, const DataOptions& options) {
-  const std::filesystem::path folders[] = {options.folder, options.folder / "cifar-10-batches-bin"};
-  if (const auto found = locate(folders, file)) return *found;
-  const auto archive = locate(folders, "cifar-10-binary.tar.gz");
-  fail(ErrorKind::data, "cifar10: there is no ", file, " in ", list(folders), "; ",
-       archive ? text("unpack ", archive->string(), " there with tar -xf")
-               : "set the data folder to one that holds CIFAR-10's binary version",
-       ", or use the generated set \"shapes\"");
+/// What to do where a file is missing: the archive may be there, or the version for Python.
+std::string advice(const std::vector<std::filesystem::path>& folders) {
+  const std::string archive = "cifar-10-binary.tar.gz";
+  for (const auto& folder : folders) {
+    std::error_code error;
+    if (std::filesystem::exists(folder / archive, error)) return text("unpack ", (folder / archive).string(), " there with tar -xf");
+    for (const char* other : {"cifar-10-python.tar.gz", "cifar-10-batches-py"}) {
+      if (!std::filesystem::exists(folder / other, error)) continue;
+      return text((folder / other).string(), " is the version for Python; fetch the binary version, ", archive);
+    }
+  }
+  return "set the data folder to one that holds CIFAR-10's binary version";
+}
+
+Unpacked find(const std::string& file, const DataOptions& options) {
+  const std::vector<std::filesystem::path> folders{options.folder, options.folder / "cifar-10-batches-bin"};
+  const std::string word = file.substr(0, file.find('.'));
+  const std::string or_else = ", or use the generated set \"shapes\"";
+  return plain_file(locate({"cifar10", folders, {file}, {word}, advice(folders) + or_else}), options.cache);
 }
 
 class Cifar10 final : public Dataset {
  public:
-  Cifar10(std::vector<RandomAccessFile> files, Split split, const DataOptions& options) : files_(std::move(files)) {
+  Cifar10(const std::vector<Unpacked>& files, Split split, const DataOptions& options) {
+    for (const Unpacked& file : files) {
+      files_.emplace_back(file.path);
+      unpacking_ += file.bytes_read;
+    }
     std::uint64_t samples = 0;
     for (const RandomAccessFile& file : files_) {
       if (file.size() == 0 || file.size() % record != 0) {
+        const std::string kind = kind_of(first_bytes(file.path()));
         fail(ErrorKind::data, file.path().string(), ": has ", file.size(), " bytes, ", file.size() % record,
              " more than a whole number of records of ", record, " bytes",
              file.size() < record ? " (and at least one is needed)" : "",
-             "; it is truncated or no file of CIFAR-10's binary version, fetch it again");
+             "; it is ", kind.empty() ? "truncated or no file of CIFAR-10's binary version" : kind, ", fetch it again");
       }
       samples += file.size() / record;
       if (samples > std::numeric_limits<std::uint32_t>::max()) {
@@ -49,7 +66,7 @@ class Cifar10 final : public Dataset {
   int classes() const override { return cifar10_classes; }
   std::uint32_t size() const override { return size_; }
   std::uint64_t bytes_read() const override {
-    std::uint64_t sum = 0;
+    std::uint64_t sum = unpacking_;
     for (const RandomAccessFile& file : files_) sum += file.bytes_read();
     return sum;
   }
@@ -72,19 +89,20 @@ class Cifar10 final : public Dataset {
  private:
   std::vector<RandomAccessFile> files_;
   std::vector<std::uint32_t> ends_;  // samples up to the end of each file
+  std::uint64_t unpacking_ = 0;
   std::uint32_t size_ = 0;
 };
 
 }  // namespace
 
 std::unique_ptr<Dataset> open_cifar10(Split split, const DataOptions& options) {
-  std::vector<RandomAccessFile> files;
+  std::vector<Unpacked> files;
   if (split == Split::test) {
-    files.emplace_back(find("test_batch.bin", options));
+    files.push_back(find("test_batch.bin", options));
   } else {
-    for (int i = 1; i <= 5; ++i) files.emplace_back(find(text("data_batch_", i, ".bin"), options));
+    for (int i = 1; i <= 5; ++i) files.push_back(find(text("data_batch_", i, ".bin"), options));
   }
-  return std::make_unique<Cifar10>(std::move(files), split, options);
+  return std::make_unique<Cifar10>(files, split, options);
 }
 
 }  // namespace ripieno

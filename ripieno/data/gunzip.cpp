@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "ripieno/core/file.h"
+#include "ripieno/data/locate.h"
 
 namespace ripieno {
 namespace {
@@ -61,6 +62,15 @@ bool is_unpacked(const std::filesystem::path& path, std::uint64_t size) {
 }
 
 }  // namespace
+
+Unpacked plain_file(const std::filesystem::path& file, const std::filesystem::path& cache) {
+  const std::string first = first_bytes(file);
+  if (first.rfind("\x1F\x8B", 0) == 0) return unpack_gzip(file, cache);
+  if (const std::string kind = kind_of(first); file.extension() == ".gz" && !kind.empty()) {
+    fail(ErrorKind::data, file.string(), ": is not packed with gzip, but ", kind, "; it is no file of data, fetch it again");
+  }
+  return {file, 0};
+}
 
 Unpacked unpack_gzip(const std::filesystem::path& packed, const std::filesystem::path& cache) {
   if (cache.empty()) {

@@ -34,8 +34,9 @@ class IdxFile {
     };
     const std::uint32_t magic = 0x0801 + static_cast<std::uint32_t>(dimensions.size());
     if (number(0) != magic) {
+      const std::string kind = kind_of(first_bytes(file_.path()));
       fail(ErrorKind::data, name(), ": the magic number at offset 0 is ", hex(number(0)), " where an IDX file of ",
-           what, " has ", hex(magic), "; it is another kind of file, or corrupt");
+           what, " has ", hex(magic), "; it is ", kind.empty() ? "another kind of file, or corrupt" : kind + ", fetch it again");
     }
     for (std::size_t i = 0; i < dimensions.size(); ++i) {
       const std::size_t offset = 8 + 4 * i;
@@ -105,12 +106,15 @@ class Mnist final : public Dataset {
   std::uint32_t size_ = 0;
 };
 
-Unpacked find_plain(const std::string& file, const DataOptions& options) {
-  const std::filesystem::path folders[] = {options.folder, options.folder / "mnist"};
-  if (const auto plain = locate(folders, file)) return {*plain, 0};
-  if (const auto packed = locate(folders, file + ".gz")) return unpack_gzip(*packed, options.cache);
-  fail(ErrorKind::data, "mnist: there is no ", file, " (nor ", file, ".gz) in ", list(folders),
-       "; set the data folder to one that holds MNIST's four IDX files, or use the generated set \"digits\"");
+/// E.g. train-images-idx3-ubyte, which some write with a dot for the second dash.
+Unpacked find_plain(const std::string& split, const std::string& items, const std::string& idx, const DataOptions& options) {
+  const std::string stem = split + "-" + items;
+  return plain_file(locate({"mnist",
+                            {options.folder, options.folder / "mnist", options.folder / "MNIST" / "raw"},
+                            {stem + "-" + idx + "-ubyte", stem + "." + idx + "-ubyte"},
+                            {split, items},
+                            "set the data folder to one that holds MNIST's four IDX files, or use the generated set \"digits\""}),
+                    options.cache);
 }
 
 }  // namespace
@@ -118,8 +122,8 @@ Unpacked find_plain(const std::string& file, const DataOptions& options) {
 std::unique_ptr<Dataset> open_mnist(Split split, const DataOptions& options) {
   const std::string prefix = split == Split::train ? "train" : "t10k";
   const std::uint32_t dimensions[] = {28, 28};
-  IdxFile images(find_plain(prefix + "-images-idx3-ubyte", options), "images", dimensions);
-  IdxFile labels(find_plain(prefix + "-labels-idx1-ubyte", options), "labels", {});
+  IdxFile images(find_plain(prefix, "images", "idx3", options), "images", dimensions);
+  IdxFile labels(find_plain(prefix, "labels", "idx1", options), "labels", {});
   return std::make_unique<Mnist>(std::move(images), std::move(labels), split, options);
 }
 

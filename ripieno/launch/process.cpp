@@ -72,7 +72,7 @@ void close_on_exec_from(int first) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != plan.launcher) _exit(127);  // it ended before the line above
   // The launcher's handlers would report to the launcher's event loop: none may run here.
-  for (int signal : {SIGINT, SIGTERM, SIGHUP, SIGCHLD, SIGPIPE}) ::signal(signal, SIG_DFL);
+  for (int signal : {SIGINT, SIGTERM, SIGHUP, SIGCHLD, SIGPIPE, SIGXFSZ}) ::signal(signal, SIG_DFL);
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -166,6 +166,15 @@ Process start_process(const std::vector<std::string>& command,
   process.errors = std::move(errors.read);
   if (!share_output) process.output = std::move(output.read);
   return process;
+}
+
+std::string own_program() {
+  const char* self = "/proc/self/exe";
+  std::error_code error;
+  const auto path = std::filesystem::read_symlink(self, error);
+  if (error) fail(ErrorKind::io, self, ": ", error.message());
+  // A child that has not run anything yet is still this program, whatever lies in its place now.
+  return std::filesystem::equivalent(path, self, error) ? path.string() : self;
 }
 
 std::string run_tool(const std::vector<std::string>& command) {

@@ -48,6 +48,10 @@ Process start_process(const std::vector<std::string>& command,
                       const std::vector<std::pair<std::string, std::string>>& variables, bool share_output,
                       const ProcessPlace& place = {});
 
+/// This program's own file, to start further processes of it, also where it was deleted or replaced while it runs. Error(io)
+/// where the system does not say.
+std::string own_program();
+
 /// Runs a tool to its end and returns what it said on standard output. Error(io) with what it said on standard error where it ends with
 /// another code than 0, or is killed because it says nothing for a minute; else as start_process().
 std::string run_tool(const std::vector<std::string>& command);

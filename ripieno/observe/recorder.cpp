@@ -57,6 +57,7 @@ void Recorder::add(Stage stage, Duration time) {
 }
 
 void Recorder::step(const StepRecord& record) {
+  throw_later();
   ++steps_;
   samples_ += record.samples;
   if (record.age) ++ages_[*record.age];
@@ -78,6 +79,7 @@ void Recorder::step(const StepRecord& record) {
 }
 
 void Recorder::epoch(const EpochRecord& record) {
+  throw_later();
   const Duration now = runtime_.now();
   epoch_times_.push_back(now - epoch_start_ - pending_[static_cast<std::size_t>(Stage::evaluate)]);
   epoch_start_ = now;
@@ -145,7 +147,7 @@ void Recorder::span(const Span& span) {
                                      {"tid", what == "exchange" ? name : "compute"},
                                      {"ts", trace_time(span.begin)},
                                      {"dur", seconds(span.end - span.begin) * 1e6}};
-  trace_->append(text(",", event.dump()));
+  trace_line(text(",", event.dump()));
 }
 
 /// Messages overlap: a pair of events each, by an id of its own, which viewers put on tracks of their own.
@@ -156,27 +158,39 @@ void Recorder::message(const CarriedMessage& message) {
                                {"id", text(trace_rank_, ".", traced_messages_++)}, {"ts", trace_time(message.begin)},
                                {"args", {{"bytes", message.bytes}, {"operation", message.operation}, {"for", ripieno::name(message.purpose)},
                                          {"channel", message.channel}}}};
-  trace_->append(text(",", event.dump()));
+  trace_line(text(",", event.dump()));
   event["ph"] = "e";
   event["ts"] = trace_time(message.end);
   event.erase("args");
-  trace_->append(text(",", event.dump()));
+  trace_line(text(",", event.dump()));
 }
 
 void Recorder::mark(const std::string& what) {
   if (!trace_) return;
   const nlohmann::ordered_json event{{"name", what}, {"cat", "mark"}, {"ph", "i"}, {"s", "p"}, {"pid", trace_rank_}, {"tid", "compute"}, {"ts", trace_time(runtime_.now())}};
-  trace_->append(text(",", event.dump()));
+  trace_line(text(",", event.dump()));
 }
 
-void Recorder::failed(const std::string& what) {
-  if (!trace_) return;
-  mark("error: " + what);
-  trace_->append("]");
-  trace_->flush();
+void Recorder::trace_line(const std::string& line) noexcept {
+  try {
+    trace_->append(line);
+  } catch (...) {
+    later(std::current_exception());
+  }
+}
+
+void Recorder::failed(const std::string& what) noexcept {
+  try {
+    if (!trace_) return;
+    mark("error: " + what);
+    trace_->append("]");
+    trace_->flush();
+  } catch (...) {  // what ends training is said
+  }
 }
 
 void Recorder::end() {
+  throw_later();
   if (trace_) {
     trace_->append("]");
     trace_->flush();

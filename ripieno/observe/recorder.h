@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -90,14 +91,19 @@ class Recorder {
 
   /// The first line.
   void start(const StartRecord& record);
+  /// An error where none can be thrown, in a timer, a callback or a destructor: the next step, epoch or end throws it.
+  void later(std::exception_ptr error) noexcept {
+    if (!later_) later_ = std::move(error);
+  }
   /// Training begins now: what went before belongs to no epoch.
   void begin() { epoch_start_ = runtime_.now(); }
   /// Time spent since the last step's end. Called from the runtime's thread.
   void add(Stage stage, Duration time);
+  /// These and end() throw Error(io) where a line cannot be written, now or before.
   void step(const StepRecord& record);
   void epoch(const EpochRecord& record);
   void sample(const SampleRecord& record);
-  /// Writes a line of the trace, where one is kept.
+  /// Writes a line of the trace, where one is kept; where it cannot, the next step says so.
   void span(const Span& span);
   /// The same, of a time in which compute waited for an exchange, beside the exchanges themselves.
   void exposed(Duration begin, Duration end) {
@@ -121,14 +127,18 @@ class Recorder {
   const std::vector<EpochRecord>& epochs() const { return epochs_; }
   /// How many gradients had which age.
   const std::map<std::int64_t, std::uint64_t>& ages() const { return ages_; }
-  /// An error ends training: a mark in the trace, which ends with it.
-  void failed(const std::string& what);
+  /// An error ends training: a mark in the trace, which ends with it. Throws nothing that would stand before it.
+  void failed(const std::string& what) noexcept;
   /// The last lines: what was sent since the last epoch's; the trace's end.
   void end();
 
  private:
   /// A line of the trace: a moment, such as an epoch's end.
   void mark(const std::string& what);
+  void trace_line(const std::string& line) noexcept;
+  void throw_later() const {
+    if (later_) std::rethrow_exception(later_);
+  }
   double trace_time(Duration time) const { return seconds(time + trace_ahead_) * 1e6; }
   /// The exchange's, since the last line.
   Traffic traffic_since();
@@ -146,6 +156,7 @@ class Recorder {
   std::vector<Duration> epoch_times_;
   std::vector<EpochRecord> epochs_;
   std::map<std::int64_t, std::uint64_t> ages_;
+  std::exception_ptr later_;
 
   friend class StageTimer;
   std::shared_ptr<const bool> alive_ = std::make_shared<const bool>(true);

@@ -31,20 +31,28 @@ double UsageSampler::machine_busy() const {
 
 UsageSampler::Counts UsageSampler::counts() const { return {runtime_.now(), process_usage(), machine_usage(), network_usage()}; }
 
-void UsageSampler::sample() {
+void UsageSampler::sample() noexcept {
+  try {
+    record();
+  } catch (...) {  // neither a timer nor a destructor has anybody to tell
+    recorder_.later(std::current_exception());
+  }
+}
+
+void UsageSampler::record() {
   const Counts now = counts(), before = std::exchange(last_, now);
-  SampleRecord record;
-  record.span = now.time - before.time;
-  record.process = now.process;
-  record.process.cpu.user -= before.process.cpu.user;
-  record.process.cpu.system -= before.process.cpu.system;
-  record.process.switches_waiting -= before.process.switches_waiting;
-  record.process.switches_forced -= before.process.switches_forced;
-  record.machine = {now.machine.user - before.machine.user, now.machine.system - before.machine.system,
+  SampleRecord used;
+  used.span = now.time - before.time;
+  used.process = now.process;
+  used.process.cpu.user -= before.process.cpu.user;
+  used.process.cpu.system -= before.process.cpu.system;
+  used.process.switches_waiting -= before.process.switches_waiting;
+  used.process.switches_forced -= before.process.switches_forced;
+  used.machine = {now.machine.user - before.machine.user, now.machine.system - before.machine.system,
                     now.machine.idle - before.machine.idle, now.machine.stolen - before.machine.stolen};
-  record.network = {now.network.network - before.network.network, now.network.loopback - before.network.loopback,
+  used.network = {now.network.network - before.network.network, now.network.loopback - before.network.loopback,
                     now.network.retransmits - before.network.retransmits};
-  recorder_.sample(record);
+  recorder_.sample(used);
 }
 
 void UsageSampler::wait() {

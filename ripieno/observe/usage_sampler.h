@@ -31,7 +31,8 @@ class UsageSampler {
     NetworkUsage network;
   };
   Counts counts() const;
-  void sample();
+  void sample() noexcept;
+  void record();
   void wait();
 
   Runtime& runtime_;

@@ -4,6 +4,7 @@
 #include <torch/csrc/jit/serialization/pickle.h>
 #include <torch/csrc/jit/serialization/pickler.h>
 
+#include <cstring>
 #include <map>
 #include <set>
 
@@ -15,6 +16,11 @@ namespace {
 torch::ScalarType scalar_type(DType type) {
   require(type == DType::fp32 || type == DType::fp64, "state of type ", name(type), " in a checkpoint");
   return type == DType::fp64 ? torch::kFloat64 : torch::kFloat32;
+}
+
+[[noreturn]] void fail_damaged(const std::filesystem::path& path, const std::exception& error) {
+  const std::string what = error.what();
+  fail(ErrorKind::data, path.string(), ": is no checkpoint, or a damaged one (", what.substr(0, what.find_first_of("\n.:(")), ")");
 }
 
 }  // namespace
@@ -56,10 +62,22 @@ NamedTensors load_tensors(const std::filesystem::path& path) {
     const auto value = torch::jit::pickle_load(std::vector<char>(content.begin(), content.end()));
     for (const auto& item : value.toGenericDict()) tensors.emplace_back(item.key().toStringRef(), item.value().toTensor());
   } catch (const std::exception& error) {
-    const std::string what = error.what();
-    fail(ErrorKind::data, path.string(), ": is no checkpoint, or a damaged one (", what.substr(0, what.find_first_of("\n.:(")), ")");
+    fail_damaged(path, error);
   }
   return tensors;
+}
+
+std::int64_t load_first_number(const std::filesystem::path& path) {
+  try {
+    caffe2::serialize::PyTorchStreamReader reader(path.string());
+    const auto [data, bytes] = reader.getRecord("data/0");
+    std::int64_t number = 0;
+    if (bytes != sizeof number) fail(ErrorKind::data, "its first tensor has ", bytes, " bytes");
+    std::memcpy(&number, data.get(), sizeof number);
+    return number;
+  } catch (const std::exception& error) {
+    fail_damaged(path, error);
+  }
 }
 
 NamedTensors state_dict(const torch::nn::Module& module) {

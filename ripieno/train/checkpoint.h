@@ -19,6 +19,9 @@ void save_tensors(const std::filesystem::path& path, const NamedTensors& tensors
 /// In the file's order. Throws Error(data) that names the file when it is missing, truncated or holds something else.
 NamedTensors load_tensors(const std::filesystem::path& path);
 
+/// The file's first tensor, which is one whole number, without reading the others. Throws as load_tensors().
+std::int64_t load_first_number(const std::filesystem::path& path);
+
 /// Parameters and buffers under their names in the module, as Python's state_dict() has them.
 NamedTensors state_dict(const torch::nn::Module& module);
 

@@ -70,6 +70,24 @@ TEST(Runtime, OffloadedErrorsArriveInBothTimes) {
   }
 }
 
+TEST(Runtime, ErrorsOfTimersAndPostedCallsEndTheRun) {
+  for (auto make : {real_runtime, virtual_runtime}) {
+    for (const bool posted : {false, true}) {
+      auto runtime = make(0);
+      Event never(*runtime);
+      auto work = [&never]() -> Task<> { co_await never.wait(); };
+      runtime->spawn("waits", work());
+      auto bad = [] { fail(ErrorKind::io, "disk full"); };
+      if (posted) {
+        asio::post(runtime->context(), bad);
+      } else {
+        runtime->call_at(runtime->now(), bad);
+      }
+      EXPECT_THROW(runtime->run(), Error);
+    }
+  }
+}
+
 Task<> wait_for(Event* event) { co_await event->wait(); }
 
 TEST(VirtualRuntime, StandingStillIsAnErrorThatNamesTheTask) {

@@ -1,6 +1,7 @@
 #include "ripieno/data/cifar10.h"
 
 #include "files.h"
+#include "ripieno/core/file.h"
 
 namespace ripieno {
 namespace {
@@ -86,6 +87,22 @@ TEST(Cifar10, RefusesALabelOutOfRangeWhenItIsRead) {
   EXPECT_EQ(set->read(7, pixels), label_of(7));
   expect_error(ErrorKind::data, {(folder.path() / batch_name(4)).string(), "offset 6146", "200", "0 to 9"},
                [&] { set->read(8, pixels); });
+}
+
+TEST(Cifar10, SaysWhatItHasInItsPlace) {
+  TemporaryFolder folder;
+  write_train(folder.path());
+  const auto batch = folder.path() / batch_name(2);
+  const DataOptions options = {.folder = folder.path(), .cache = folder.path() / "cache"};
+  const auto open = [&] { return open_dataset("cifar10", Split::train, options); };
+  const std::string records = read_file(batch);
+  write(batch, gzip(records));
+  EXPECT_EQ(open()->size(), 11u);
+  write(batch, "<html><body>moved</body></html>");
+  expect_error(ErrorKind::data, {batch.string(), "a web page (HTML)", "fetch it again"}, open);
+  std::filesystem::remove(batch);
+  write(folder.path() / "cifar-10-batches-py" / "data_batch_2", "pickled");
+  expect_error(ErrorKind::data, {batch_name(2), "cifar-10-batches-py", "is the version for Python", "cifar-10-binary.tar.gz"}, open);
 }
 
 }  // namespace

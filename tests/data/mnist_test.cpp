@@ -162,5 +162,78 @@ TEST(Mnist, ChecksTheHeaderOfPackedFilesToo) {
   });
 }
 
+TEST(Mnist, IsFoundUnderTheNamesAndInTheFoldersThatPackagersUse) {
+  TemporaryFolder folder;
+  const auto in = folder.path() / "in";
+  const DataOptions options = {.folder = in, .cache = folder.path() / "cache"};
+  const auto open = [&] { return open_dataset("mnist", Split::train, options); };
+  const auto expect_found = [&](const char* images, const char* labels) {
+    std::filesystem::remove_all(in);
+    const auto packed = [](const char* name, const std::string& bytes) { return std::filesystem::path(name).extension() == ".gz" ? gzip(bytes) : bytes; };
+    write(in / images, packed(images, idx_images(3)));
+    write(in / labels, packed(labels, idx_labels(3)));
+    expect_samples(*open());
+  };
+  expect_found("train-images.idx3-ubyte", "train-labels.idx1-ubyte");
+  expect_found("mnist/train-images.idx3-ubyte.gz", "train-labels-idx1-ubyte.gz");
+  expect_found("MNIST/raw/train-images-idx3-ubyte", "MNIST/raw/train-labels-idx1-ubyte");
+  expect_found("train-images-idx3-ubyte/train-images-idx3-ubyte", "train-labels.idx1-ubyte");
+  // What is not known in its form is named.
+  std::filesystem::remove_all(in);
+  write(in / "Train_Images.npy", "x");
+  expect_error(ErrorKind::data, {train_images, (in / "Train_Images.npy").string(), "not known in this form"}, open);
+  std::filesystem::remove_all(in);
+  expect_error(ErrorKind::data, {train_images, "there is no folder " + in.string()}, open);
+  write(in, "x");
+  expect_error(ErrorKind::data, {train_images, in.string(), "is no folder"}, open);
+}
+
+TEST(Mnist, IsPackedWhereItsContentSaysSo) {
+  TemporaryFolder folder;
+  const auto plain = folder.path() / train_images, packed = folder.path() / (std::string(train_images) + ".gz");
+  write(folder.path() / train_labels, idx_labels(3));
+  const DataOptions options = {.folder = folder.path(), .cache = folder.path() / "cache"};
+  const auto open = [&] { return open_dataset("mnist", Split::train, options); };
+  write(packed, idx_images(3));  // unpacked already, by who fetched it
+  expect_samples(*open());
+  const std::string page = "\n<!DOCTYPE html>\n<html><head><title>404 Not Found</title></head></html>";
+  for (const auto& [content, kind] : {std::pair{page, "a web page (HTML)"}, {"<?xml version=\"1.0\"?><Error>", "an XML document"},
+                                      {"version https://git-lfs.github.com/spec/v1\noid", "Git LFS"},
+                                      {"PK\3\4and what else is in it", "a zip archive"}, {"Not found, sorry", "\"Not found, sorry\""}}) {
+    write(packed, content);
+    expect_error(ErrorKind::data, {packed.string(), "not packed with gzip", kind, "fetch it again"}, open);
+  }
+  write(plain, gzip(idx_images(3)));
+  expect_samples(*open());
+  write(plain, page);
+  expect_error(ErrorKind::data, {plain.string(), "offset 0", "a web page (HTML)", "fetch it again"}, open);
+}
+
+/// Another user, for whom permissions hold, where the tests are run by root.
+class Nobody {
+ public:
+  Nobody() : is_root_(::geteuid() == 0) { EXPECT_EQ(is_root_ ? ::seteuid(65534) : 0, 0); }
+  ~Nobody() { EXPECT_EQ(is_root_ ? ::seteuid(0) : 0, 0); }
+
+ private:
+  bool is_root_;
+};
+
+TEST(Mnist, SaysWhatMayNotBeRead) {
+  TemporaryFolder folder;
+  const auto in = folder.path() / "in";
+  write_train(in, 3);
+  const auto open = [&] {
+    const Nobody nobody;
+    open_dataset("mnist", Split::train, {.folder = in});
+  };
+  open();
+  std::filesystem::permissions(in / train_images, std::filesystem::perms::none);
+  expect_error(ErrorKind::io, {(in / train_images).string(), "cannot open", "Permission denied"}, open);
+  std::filesystem::permissions(in, std::filesystem::perms::none);
+  expect_error(ErrorKind::io, {"cannot look for", train_images, in.string(), "Permission denied"}, open);
+  std::filesystem::permissions(in, std::filesystem::perms::owner_all);
+}
+
 }  // namespace
 }  // namespace ripieno

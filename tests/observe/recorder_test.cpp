@@ -29,5 +29,20 @@ TEST(Recorder, AnErrorEndsTheTrace) {
   EXPECT_EQ(events[2]["pid"], 3);
 }
 
+/// A trace's lines are written from destructors and callbacks, which cannot throw.
+TEST(Recorder, ATraceOnAFullDiskEndsTheTraining) {
+  const auto runtime = virtual_runtime(0);
+  Recorder recorder(*runtime, nullptr, nullptr);
+  recorder.trace_to(std::make_unique<LineFile>("/dev/full"), 0);
+  for (std::size_t i = 0; i < 2000; ++i) StageTimer(recorder, *runtime, Stage::forward, i);
+  try {
+    recorder.step({});
+    ADD_FAILURE() << "expected an error";
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "/dev/full: cannot write: No space left on device");
+  }
+  recorder.failed("the cause is not hidden by the trace");
+}
+
 }  // namespace
 }  // namespace ripieno

@@ -90,6 +90,31 @@ TEST(UsageSampler, AddsUpToWhatWasUsedOnTheStepsClock) {
   std::filesystem::remove(file);
 }
 
+Task<> train_on_a_full_disk(Runtime* runtime, Recorder* recorder, int* steps) {
+  const UsageSampler sampler(*runtime, *recorder, std::chrono::milliseconds(1));
+  for (; *steps < 10'000; ++*steps) {
+    co_await runtime->sleep(std::chrono::milliseconds(1));
+    recorder->step({});
+  }
+}
+
+/// What a timer cannot write ends the task that trains, and what ends with it writes no more.
+TEST(UsageSampler, AFullDiskEndsTheTraining) {
+  int steps = 0;
+  const auto runtime = real_runtime(0);
+  Recorder recorder(*runtime, nullptr, std::make_unique<LineFile>("/dev/full"));
+  runtime->spawn("training", train_on_a_full_disk(runtime.get(), &recorder, &steps));
+  try {
+    runtime->run();
+    ADD_FAILURE() << "expected an error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::io);
+    EXPECT_STREQ(error.what(), "/dev/full: cannot write: No space left on device");
+  }
+  EXPECT_LT(steps, 10'000);
+  EXPECT_THROW(recorder.end(), Error);
+}
+
 TEST(Usage, IsReadFromTheSystemsTables) {
   const MachineUsage machine = machine_usage("cpu  100 20 300 4000 50 6 7 800 0 0\ncpu0 1 2 3 4 5 6 7 8 0 0\n", 100);
   EXPECT_DOUBLE_EQ(machine.user, 1.2);

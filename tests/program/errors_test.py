@@ -2,9 +2,10 @@
 
 import socket
 import struct
+import subprocess
 import unittest
 
-from program import DATA, IO, NETWORK, USAGE, ProgramTest, sets, SMALL
+from program import BINARY, DATA, IO, NETWORK, USAGE, WATCHDOG, ProgramTest, Result, sets, SMALL
 
 B = "batch.per_worker=8"
 
@@ -65,6 +66,7 @@ LINES = [
     (("train", "--resume", "missing"), DATA, ["missing", "is no run folder"]),
     (("train", "--set", B, "--set", "run.folder=binary.toml/runs"), IO, ["binary.toml/runs", "Not a directory"]),
     (("train", "--set", B, "--set", "run.name=a/b"), USAGE, ['run.name = "a/b"', "run.folder"]),
+    (("train", "--set", B, "--set", "run.folder="), USAGE, ["run.folder is empty", "runs"]),
     (("train", "--set", B, "--set", "data.name=mnist", "--set", "data.folder=nowhere"), DATA,
      ["train-images-idx3-ubyte", "nowhere", "digits"]),
     (("train", "--set", B, "--set", "data.name=cifar10", "--set", "data.folder=nowhere"), DATA, ["nowhere"]),
@@ -109,6 +111,28 @@ class ErrorsTest(ProgramTest):
     def mnist(self, **settings):
         settings = {"data.name": "mnist", "data.folder": self.folder, "batch.per_worker": 8} | settings
         return self.ripieno("train", *sets(settings))
+
+    def test_standard_output_that_cannot_be_written(self):
+        """It is an error, whatever the command."""
+        run = self.train({"workers": 1}).folder
+        (run / "summary.json").rename(run / "kept.json")
+        for arguments in (("--version",), ("--help",), ("train", "--help"), ("list", "strategies"), ("explain", "ring"),
+                          ("train", "--set", B, "--print-config")):
+            with self.subTest(" ".join(arguments)):
+                self.check(self.ripieno(*arguments, output="/dev/full"), IO, ["standard output: cannot write", "No space left"])
+        self.check(self.ripieno("list", "routes", output=None), IO, ["standard output: cannot write", "Bad file descriptor"])
+        (run / "kept.json").rename(run / "summary.json")
+        for arguments, word in ((("--format", "json"), "standard output"), (("--format", "csv", "--output", "/dev/full"), "/dev/full")):
+            result = self.ripieno("report", run, *arguments, output="/dev/full")
+            self.assertEqual(result.code, IO, result.err)
+            self.assert_one_line(result.err, f"{word}: cannot write", "No space left")
+
+    def test_a_working_folder_that_was_deleted(self):
+        script = 'mkdir gone && cd gone && rmdir ../gone && exec "$0" "$@"'
+        for arguments in (("train", *sets(SMALL)), ("bench", "all-reduce", "-n", "2")):
+            done = subprocess.run(["sh", "-c", script, BINARY, *arguments], cwd=self.folder, env=self.environment(), text=True,
+                                  stdin=subprocess.DEVNULL, capture_output=True, timeout=WATCHDOG)
+            self.check(Result(done.returncode, done.stdout, done.stderr), IO, ["working folder", "deleted"])
 
     def test_a_truncated_image_file(self):
         write_mnist(self.folder)

@@ -5,12 +5,14 @@ import json
 import os
 import pathlib
 import random
+import resource
+import shutil
 import signal
 import socket
 import threading
 import unittest
 
-from program import PEER, SMALL, WATCHDOG, ProgramTest, Run, children, free_port, sets
+from program import BINARY, IO, PEER, SMALL, WATCHDOG, ProgramTest, Run, children, free_port, sets
 
 LONG = SMALL | {"run.folder": "runs", "train.epochs": 100000, "data.train_samples": 128, "data.test_samples": 10,
                 "batch.per_worker": 32}
@@ -114,6 +116,52 @@ class FailureTest(ProgramTest):
                 (trace,) = self.folder.glob(f"runs/{rank}/*/trace.json")
                 marks = [(event["pid"], event["name"]) for event in json.loads(trace.read_text()) if event["ph"] == "i"]
                 self.assertIn((0, "end of epoch 1"), marks)
+
+    def fill_disk(self, pid, size):
+        """No file of this process may grow beyond so many bytes: to it, the disk is full."""
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, (size, resource.prlimit(pid, resource.RLIMIT_FSIZE)[1]))
+
+    def test_a_full_disk(self):
+        """Metrics are written from a timer, too: its error is the job's."""
+        launcher, workers = self.started({"run.sample_s": 0.01})
+        (metrics,) = self.folder.glob("runs/*/metrics-1.jsonl")
+        self.fill_disk(workers[1], metrics.stat().st_size)
+        _, err = self.finish(launcher)
+        self.assertEqual(launcher.returncode, IO, err)
+        self.assert_one_line(err, "rank 1: ", "metrics-1.jsonl: cannot write")
+        self.assert_no_summary()
+        self.assert_nobody_left()
+
+    def test_ranks_that_end_with_states_of_different_epochs(self):
+        """The job goes on from what all of them have."""
+        launcher, workers = self.started({"run.checkpoint_every": 1, "run.sample_s": 0})
+        (folder,) = self.folder.glob("runs/*")
+        self.wait_until("all ranks save", lambda: all(list(folder.glob(f"state-{rank}.*pt")) for rank in (0, 1)))
+        self.fill_disk(workers[1], 1 << 20)  # more than its metrics take, less than its state
+        _, err = self.finish(launcher)
+        self.assertEqual(launcher.returncode, IO, err)
+        self.assert_one_line(err, "rank 1: ", "state-1", "cannot write")
+        parts = [path.name for path in folder.iterdir() if path.name.startswith("state-") and path.suffix != ".pt"]
+        self.assertEqual(parts, [], "half a file is left")
+        done = sum(json.loads(line)["type"] == "epoch" for line in (folder / "metrics-0.jsonl").read_text().splitlines())
+        self.good("train", "--resume", folder, "--set", f"train.epochs={done + 2}", "--set", "run.checkpoint_every=1")
+        (resumed,) = set(self.folder.glob("runs/*")) - {folder}
+        start = Run(resumed).metrics(0)[0]
+        self.assertGreaterEqual(start["first_epoch"], 1)
+        self.assertLessEqual(start["first_epoch"], done + 1)
+        self.assertEqual(sorted(path.name for path in resumed.glob("state-*")), ["state-0.pt", "state-1.pt"])
+
+    def test_a_program_that_is_replaced_while_it_runs(self):
+        own = self.folder / "ripieno"
+        shutil.copy(BINARY, own)
+        (self.folder / "grid.toml").write_text('[grid]\nstrategy = ["ring", "fedavg"]\n')
+        launcher = self.start("compare", "grid.toml", *sets(SMALL | {"workers": 1}), program=own)
+        self.assertIn("epoch 1/", launcher.stderr.readline())
+        own.unlink()
+        own.write_text("another version")
+        _, err = self.finish(launcher)
+        self.assertEqual(launcher.returncode, 0, err)
+        self.assertEqual(len(self.runs()), 2)
 
     def test_a_killed_launcher(self):
         launcher, _ = self.started()

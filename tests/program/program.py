@@ -3,6 +3,7 @@
 RIPIENO_BINARY names the binary; without it, the newest of build/*/bin/ripieno is taken.
 """
 
+import contextlib
 import json
 import os
 import pathlib
@@ -14,6 +15,7 @@ import tempfile
 import time
 import tomllib
 import unittest
+from subprocess import PIPE
 from typing import NamedTuple
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -105,11 +107,13 @@ class ProgramTest(unittest.TestCase):
         kept = {key: value for key, value in os.environ.items() if not key.startswith(("RIPIENO_", "OMPI_", "SLURM_"))}
         return kept | {"XDG_CACHE_HOME": str(self.folder / "cache"), "LC_ALL": "C.UTF-8"} | self.variables
 
-    def ripieno(self, *arguments):
-        """Runs a command in the test's folder."""
-        done = subprocess.run([BINARY, *map(str, arguments)], cwd=self.folder, env=self.environment(), text=True,
-                              stdin=subprocess.DEVNULL, capture_output=True, timeout=WATCHDOG, encoding="utf-8")
-        return Result(done.returncode, done.stdout, done.stderr)
+    def ripieno(self, *arguments, output=PIPE):
+        """Runs a command in the test's folder. Its standard output: what it wrote, a file's name, or closed (None)."""
+        closed = (lambda: os.close(1)) if output is None else None
+        with open(output or os.devnull, "w") if output != PIPE else contextlib.nullcontext(PIPE) as target:
+            done = subprocess.run([BINARY, *map(str, arguments)], cwd=self.folder, env=self.environment(), text=True, preexec_fn=closed,
+                                  stdin=subprocess.DEVNULL, stdout=target, stderr=PIPE, timeout=WATCHDOG, encoding="utf-8")
+        return Result(done.returncode, done.stdout or "", done.stderr)
 
     def good(self, *arguments):
         """The same for a command that must succeed; its standard output."""
@@ -130,9 +134,9 @@ class ProgramTest(unittest.TestCase):
         (new,) = set(self.runs()) - before
         return Run(new)
 
-    def start(self, *arguments):
+    def start(self, *arguments, program=BINARY):
         """Starts a command whose standard error is read line by line. It is ended with the test."""
-        process = subprocess.Popen([BINARY, *map(str, arguments)], cwd=self.folder, env=self.environment(), text=True,
+        process = subprocess.Popen([program, *map(str, arguments)], cwd=self.folder, env=self.environment(), text=True,
                                    stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                    encoding="utf-8", start_new_session=True)
         self.addCleanup(self.end, process)
