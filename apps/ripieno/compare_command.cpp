@@ -8,9 +8,12 @@
 #include "apps/ripieno/recipe.h"
 #include "apps/ripieno/run_folder.h"
 #include "apps/ripieno/train.h"
+#include "apps/ripieno/worker.h"
 #include "ripieno/core/file.h"
 #include "ripieno/report/compare.h"
+#include "ripieno/report/format.h"
 #include "ripieno/report/published.h"
+#include "ripieno/report/statistics.h"
 #include "ripieno/report/table.h"
 
 namespace ripieno {
@@ -33,16 +36,20 @@ std::optional<TrainResult> find_done(const Settings& settings) {
 }
 
 /// Leaves only the cells of these names. Throws Error(usage) that lists the names where there is no such cell.
-void keep(const std::vector<std::string>& names, const std::string& path, Recipe& recipe) {
-  std::string known;
+void keep(const std::vector<std::string>& names, const std::string& path, Recipe& recipe, std::vector<RefusedCell>& refused) {
+  std::vector<std::string> there;
   for (const RecipeCell& cell : recipe.cells) {
-    if (cell.seed_index == 0) known += (known.empty() ? "" : ", ") + cell.name;
+    if (cell.seed_index == 0) there.push_back(cell.name);
   }
+  for (const RefusedCell& cell : refused) there.push_back(cell.name);
+  std::string known;
+  for (const std::string& name : there) known += (known.empty() ? "" : ", ") + name;
   for (const std::string& name : names) {
-    const bool is_there = std::any_of(recipe.cells.begin(), recipe.cells.end(), [&](const RecipeCell& cell) { return cell.name == name; });
-    if (!is_there) fail(ErrorKind::usage, "--only ", name, ": ", path, " has no such cell; its cells are ", known);
+    if (std::find(there.begin(), there.end(), name) == there.end()) fail(ErrorKind::usage, "--only ", name, ": ", path, " has no such cell; its cells are ", known);
   }
-  std::erase_if(recipe.cells, [&](const RecipeCell& cell) { return std::find(names.begin(), names.end(), cell.name) == names.end(); });
+  const auto is_other = [&](const auto& cell) { return std::find(names.begin(), names.end(), cell.name) == names.end(); };
+  std::erase_if(recipe.cells, is_other);
+  std::erase_if(refused, is_other);
 }
 
 void print_published(const std::vector<Published>& published, const std::vector<std::filesystem::path>& folders) {
@@ -65,46 +72,118 @@ struct CompareArguments : RecipeArguments {
   std::vector<std::string> only;
 };
 
-void run_compare(const CompareArguments& arguments, const CommandContext& context) {
-  Recipe recipe = load_recipe(arguments.recipe, arguments.sets, arguments.scale);
-  if (!arguments.only.empty()) keep(arguments.only, arguments.recipe, recipe);
-  for (RecipeCell& cell : recipe.cells) {
-    find_data(cell.settings);
-    settle_measure(&cell.settings);
-    cell.settings.assign("run.name", cell.name, {"the grid"});
-  }
-  if (arguments.print_config) {
-    for (const RecipeCell& cell : recipe.cells) std::cout << "# " << cell.name << "\n" << cell.settings.print() << "\n";
-    return;
-  }
-  for (const RecipeCell& cell : recipe.cells) check_job(cell.settings, context.zoo);
+/// Makes a cell ready to be run. Throws what is wrong with it.
+void settle(RecipeCell* cell) {
+  find_data(cell->settings);
+  settle_measure(&cell->settings);
+  cell->settings.assign("run.name", cell->name, {"the grid"});
+}
 
-  if (!recipe.title.empty()) std::cerr << recipe.title << "\n";
-  ProgressBar progress = ProgressBar::automatic();
+/// Takes the cells that cannot be run out of the recipe, and settles the others. Those of one name differ in their seed: they are told of once.
+/// Throws what is wrong where it is the same with all.
+void take_refused(Recipe* recipe, const Zoo& zoo, std::vector<RefusedCell>* refused) {
+  std::vector<RecipeCell> kept;
+  for (RecipeCell& cell : recipe->cells) {
+    try {
+      settle(&cell);
+      check_job(cell.settings, zoo);
+      kept.push_back(std::move(cell));
+    } catch (const Error& error) {
+      if (refused->empty() || refused->back().name != cell.name) refused->push_back({cell.name, error.what(), error.kind()});
+    }
+  }
+  recipe->cells = std::move(kept);
+  const bool alike = std::all_of(refused->begin(), refused->end(), [&](const RefusedCell& one) { return one.reason == refused->front().reason; });
+  if (recipe->cells.empty() && alike) fail(refused->at(0).kind, refused->front().reason);
+}
+
+void tell(const RefusedCell& one, const char* what, bool others_run) {
+  std::cerr << "ripieno: cell " << one.name << " " << what << (others_run ? ", the others run: " : ": ") << one.reason << "\n";
+}
+
+/// The runs of a grid, done now or before.
+struct Done {
   std::vector<Summary> summaries;
   std::vector<std::filesystem::path> folders;
-  std::size_t number = 0;
-  for (const RecipeCell& cell : recipe.cells) {
-    const std::string title = text(++number, "/", recipe.cells.size(), " ", cell.name);
-    progress.title(title);
-    std::optional<TrainResult> done = find_done(cell.settings);
-    if (done) std::cerr << title << ": done before\n";
-    if (!done) done = train(cell.settings, "", context.zoo, progress);
-    summaries.push_back(done->summary);
-    folders.push_back(done->folder);
-  }
-  if (context.format == "json") {
-    std::cout << "[\n";
-    for (std::size_t i = 0; i < summaries.size(); ++i) {
-      std::string json = to_json(summaries[i]);
-      json.pop_back();  // the line break
-      std::cout << json << (i + 1 < summaries.size() ? ",\n" : "\n");
+  std::vector<RefusedCell> failed;
+};
+
+std::string outcome(const Summary& summary, double seconds) {
+  const std::string score = summary.test ? format_percent(summary.test->accuracy, 2) + " of the test set, " : "";
+  return text("done, ", score, format_seconds(seconds), summary.not_finite ? "; " + described(*summary.not_finite) : "");
+}
+
+/// Runs what was not run before. One that fails does not end the grid; a disk that is full or an interrupt does.
+Done run_cells(const Recipe& recipe, const Zoo& zoo, ProgressBar& progress) {
+  std::vector<std::optional<TrainResult>> results;
+  for (const RecipeCell& cell : recipe.cells) results.push_back(find_done(cell.settings));
+  auto left = static_cast<std::size_t>(std::count_if(results.begin(), results.end(), [](const auto& result) { return !result; }));
+  Done done;
+  std::vector<double> took;
+  for (std::size_t i = 0; i < recipe.cells.size(); ++i) {
+    const RecipeCell& cell = recipe.cells[i];
+    const std::string name = text(i + 1, "/", recipe.cells.size(), " ", cell.name);
+    progress.title(progress.is_bar() ? text(name, ", seed ", cell.settings.get<std::int64_t>("seed")) : name);
+    if (results[i]) {
+      progress.line("done before");
+    } else {
+      progress.runs_after(--left, took.empty() ? std::optional<double>() : mean(took));
+      try {
+        results[i] = train(cell.settings, "", zoo, progress);
+      } catch (const Error& error) {
+        if (error.kind() == ErrorKind::io || recipe.cells.size() == 1) throw;
+        progress.clear();
+        done.failed.push_back({cell.name, error.what(), error.kind()});
+        tell(done.failed.back(), "failed", i + 1 < recipe.cells.size());
+        continue;
+      }
+      took.push_back(progress.elapsed());
+      if (progress.is_bar()) progress.line(outcome(results[i]->summary, took.back()));
     }
-    std::cout << "]\n";
-  } else {
-    std::cout << compare_table(summaries);
-    if (!recipe.published.empty()) print_published(recipe.published, folders);
+    done.summaries.push_back(results[i]->summary);
+    done.folders.push_back(results[i]->folder);
   }
+  return done;
+}
+
+void print_json(const std::vector<Summary>& summaries) {
+  std::cout << "[\n";
+  for (std::size_t i = 0; i < summaries.size(); ++i) {
+    std::string json = to_json(summaries[i]);
+    json.pop_back();  // the line break
+    std::cout << json << (i + 1 < summaries.size() ? ",\n" : "\n");
+  }
+  std::cout << "]\n";
+}
+
+void run_compare(const CompareArguments& arguments, const CommandContext& context) {
+  std::vector<RefusedCell> missing;
+  Recipe recipe = load_recipe(arguments.recipe, arguments.sets, arguments.scale, arguments.print_config ? nullptr : &missing);
+  if (!arguments.only.empty()) keep(arguments.only, arguments.recipe, recipe, missing);
+  if (arguments.print_config) {
+    for (RecipeCell& cell : recipe.cells) {
+      settle(&cell);
+      std::cout << "# " << cell.name << "\n" << cell.settings.print() << "\n";
+    }
+    return;
+  }
+  take_refused(&recipe, context.zoo, &missing);
+  for (const RefusedCell& one : missing) tell(one, "is refused", !recipe.cells.empty());
+  Done done;
+  if (!recipe.cells.empty()) {
+    if (!recipe.title.empty()) std::cerr << recipe.title << "\n";
+    ProgressBar progress = ProgressBar::automatic();
+    done = run_cells(recipe, context.zoo, progress);
+  }
+  missing.insert(missing.end(), done.failed.begin(), done.failed.end());
+  if (context.format == "json") {
+    print_json(done.summaries);
+  } else if (!done.summaries.empty()) {
+    std::cout << compare_table(done.summaries) << std::flush;
+    for (const RefusedCell& one : missing) std::cout << "not here: " << one.name << ": " << one.reason << "\n";
+    if (!recipe.published.empty()) print_published(recipe.published, done.folders);
+  }
+  if (!missing.empty()) throw Reported{missing[0].kind};
 }
 
 }  // namespace

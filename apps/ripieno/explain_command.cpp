@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <bit>
 #include <iostream>
 #include <memory>
@@ -8,6 +9,7 @@
 #include "apps/ripieno/recipe.h"
 #include "ripieno/codec/wire.h"
 #include "ripieno/collective/check.h"
+#include "ripieno/collective/closed_form.h"
 #include "ripieno/report/format.h"
 #include "ripieno/report/table.h"
 #include "ripieno/strategy/registry.h"
@@ -42,25 +44,36 @@ std::string print_range(Range range, World world, std::size_t elements) {
 }
 
 std::string print_step(const Step& step, World world, std::size_t elements) {
+  const bool sends = step.send && step.send->range.size() > 0, receives = step.receive && step.receive->range.size() > 0;
   std::string out;
-  if (step.send) out += text(print_range(step.send->range, world, elements), "→", step.send->peer);
-  if (step.send && step.receive) out += "  ";
-  if (step.receive) {
+  if (sends) out += text(print_range(step.send->range, world, elements), "→", step.send->peer);
+  if (sends && receives) out += "  ";
+  if (receives) {
     out += text(step.receive->peer, "→", step.receive->how == Reduce::add ? "+" : "=", print_range(step.receive->range, world, elements));
   }
   return out;
 }
 
+/// The steps in which anything moves anywhere: as many rows as there are rounds (at_once: as there are messages of one rank).
 std::string print_steps(const Route& route, World world, std::size_t elements) {
   Table table;
   table.column("step", Align::right);
   for (int rank = 0; rank < world.ranks; ++rank) table.column(text("rank ", rank));
   for (int k = 0; k < route.steps(world); ++k) {
-    std::vector<std::string> row{text(k)};
+    std::vector<std::string> row{text(table.rows())};
     for (int rank = 0; rank < world.ranks; ++rank) row.push_back(print_step(route.step(rank, world, elements, k), world, elements));
-    table.row(row);
+    if (std::any_of(row.begin() + 1, row.end(), [](const std::string& cell) { return !cell.empty(); })) table.row(row);
   }
   return table.str();
+}
+
+/// "6.91 MB  = 2n(Q-1)/Q + n min(1, P-Q), Q = 4": what was walked and its form; "≈" where the figures shown differ, since the buffer does
+/// not divide evenly into the route's chunks.
+std::string with_form(double walked, std::string_view form, World world, double n, std::string (*shown)(double)) {
+  const std::string letters = letters_of(form, world);
+  const bool equal = shown(walked) == shown(closed_form(form, world, n));
+  return text(shown(walked), equal ? "  = " : "  ≈ ", form, letters.empty() ? "" : ", " + letters,
+              equal ? "" : "  (its chunks are of unequal size)", "\n");
 }
 
 nlohmann::ordered_json transfer_json(const Transfer& transfer) {
@@ -112,6 +125,7 @@ void run_explain(const ExplainArguments& arguments, const CommandContext& contex
     most = std::max<std::uint64_t>(most, costs.back().elements_sent * number);
   }
   const int rounds = schedule_rounds(route, world, elements);
+  const double buffer = static_cast<double>(elements * number);
 
   if (context.format == "json") {
     nlohmann::ordered_json json{{"route", route.name}, {"ranks", ranks}, {"per_node", world.per_node}, {"elements", elements}, {"wire", arguments.wire},
@@ -137,9 +151,9 @@ void run_explain(const ExplainArguments& arguments, const CommandContext& contex
   std::cout << route.name << ": " << route.title << " (" << route.source << ")\n"
             << format_count(static_cast<std::int64_t>(elements)) << " numbers in " << arguments.wire << " ("
             << format_bytes(static_cast<double>(elements * number)) << ") on " << ranks << (ranks == 1 ? " rank" : " ranks") << (world.per_node > 1 ? text(", ", world.per_node, " a node") : "") << "; proved: every rank ends with the sum of all\n\n"
-            << "rounds                 " << rounds << "  = " << route.rounds << "\n"
+            << "rounds                 " << with_form(rounds, route.rounds, world, buffer, format_count)
             << "sent by all together   " << format_bytes(static_cast<double>(total)) << (route.at_once ? "  = nP(P-1)\n" : "  = 2n(P-1)\n")
-            << "sent by the busiest    " << format_bytes(static_cast<double>(most)) << "  = " << route.bytes << "\n"
+            << "sent by the busiest    " << with_form(static_cast<double>(most), route.bytes, world, buffer, format_bytes)
             << "time on such links     " << format_seconds(time) << "  (" << arguments.latency_us << " us, " << arguments.gbit_s << " Gb/s)\n\n";
   if (ranks == 1) {
     std::cout << "(one rank has nothing to send)\n";

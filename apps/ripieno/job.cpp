@@ -156,6 +156,11 @@ int compute_threads(const Settings& settings) {
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / settings.get<int>("workers"));
 }
 
+std::string kind_of(const Settings& settings) {
+  const bool replayed = is_replayed(settings), simulated = settings.get<std::string>("transport.kind") == "simulated";
+  return simulated ? (replayed ? "projected" : "simulated") : replayed ? "replayed" : "computed";
+}
+
 bool is_replayed(const Settings& settings) { return settings.get<std::string>("train.compute") == "replay"; }
 
 std::uint32_t batch_of(const Settings& settings) {

@@ -25,6 +25,9 @@ Plan plan_of(const Settings& settings);
 /// Whether measured times are waited for, or charged, in place of computing.
 bool is_replayed(const Settings& settings);
 
+/// Of a run's summary: "computed", "replayed", "simulated" or "projected".
+std::string kind_of(const Settings& settings);
+
 /// A group of all ranks, on nodes as the settings say.
 Group group_of(const Settings& settings, std::shared_ptr<Endpoint> endpoint);
 

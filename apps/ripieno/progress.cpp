@@ -4,6 +4,7 @@
 
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "apps/ripieno/terminal.h"
 #include "ripieno/core/error.h"
@@ -13,6 +14,14 @@
 namespace ripieno {
 
 ProgressBar ProgressBar::automatic() { return ProgressBar(::isatty(STDERR_FILENO) ? Kind::bar : Kind::lines); }
+
+void ProgressBar::title(const std::string& title) {
+  title_ = title;
+  warned_ = false;
+  begun_ = std::chrono::steady_clock::now();
+}
+
+double ProgressBar::elapsed() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begun_).count(); }
 
 void ProgressBar::message(int rank, const nlohmann::json& message) {
   const std::string type = message.value("type", "");
@@ -28,24 +37,31 @@ void ProgressBar::message(int rank, const nlohmann::json& message) {
     }
     return;
   }
-  if (type == "note") {
-    clear();
-    if (kind_ != Kind::none) std::cerr << title_ << ": " << message.value("text", "") << "\n";
-    return;
-  }
-  if (type == "died") {
-    clear();
-    if (kind_ != Kind::none) std::cerr << title_ << ": rank " << rank << " died, the others go on\n";
+  if (type == "note") return line(message.value("text", ""));
+  if (type == "died") return line(text("rank ", rank, " died, the others go on"));
+  if (type == "not_finite") {
+    if (!std::exchange(warned_, true)) line("warning: " + message.value("text", "") + "; training goes on, but learns nothing more: lower learning_rate.base");
     return;
   }
   if (type != "progress" || kind_ != Kind::bar) return;
-  if (message.at("loss").is_null()) return;  // a server: it has no loss of its own
+  if (message.value("samples", 0) == 0) return;  // its worker had none in this step
   if (rank_ < 0) rank_ = rank;
   if (rank != rank_) return;
-  const double fraction = message.value("fraction", 0.0);
+  const double fraction = message.value("fraction", 0.0), left = message.value("seconds_left", 0.0);
+  std::string in_all;
+  if (runs_after_ > 0 && fraction > 0) {
+    const double this_one = elapsed() / fraction;
+    in_all = ", " + clock_time(this_one - elapsed() + static_cast<double>(runs_after_) * seconds_of_one_.value_or(this_one)) + " for all";
+  }
+  const std::string loss = !message.at("loss").is_null() ? format_fixed(message.value("loss", 0.0), 3) : warned_ ? "not finite" : "–";
   draw(text(title_, " ▕", bar(fraction, 20), "▏ epoch ", message.value("epoch", 0), "/", message.value("epochs", 0), "  ",
-            format_count(message.value("images_per_second", 0.0)), " images/s  ", clock_time(message.value("seconds_left", 0.0)),
-            " left  loss ", format_fixed(message.value("loss", 0.0), 3), score_.empty() ? "" : "  ", score_));
+            format_count(message.value("images_per_second", 0.0)), " images/s  ", clock_time(left), " left", in_all, "  loss ", loss,
+            score_.empty() ? "" : "  ", score_));
+}
+
+void ProgressBar::line(const std::string& what) {
+  hide();
+  if (kind_ != Kind::none) std::cerr << title_ << ": " << what << "\n";
 }
 
 void ProgressBar::draw(const std::string& line) {
@@ -53,9 +69,13 @@ void ProgressBar::draw(const std::string& line) {
   drawn_ = true;
 }
 
-void ProgressBar::clear() {
+void ProgressBar::hide() {
   if (drawn_) std::cerr << "\r\033[K" << std::flush;
   drawn_ = false;
+}
+
+void ProgressBar::clear() {
+  hide();
   score_.clear();
   epoch_ = 0;
   rank_ = -1;

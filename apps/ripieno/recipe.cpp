@@ -253,28 +253,36 @@ Published read_published(const toml::table& table, const std::string& name) {
   return found;
 }
 
-void check_cell(const RecipeCell& cell, bool of_grid) {
+/// Whether its values go together. A grid's cell that they do not in is put into `refused`, where that is given.
+bool check_cell(const RecipeCell& cell, bool of_grid, std::vector<RefusedCell>* refused) {
   try {
     cell.settings.check();
+    return true;
   } catch (const Error& error) {
     if (!of_grid) throw;
+    if (refused) {
+      refused->push_back({cell.name, error.what(), error.kind()});
+      return false;
+    }
     fail(error.kind(), "cell ", cell.name, ": ", error.what());
   }
 }
 
 }  // namespace
 
-Recipe load_recipe(const std::filesystem::path& path, const std::vector<std::string>& sets, const std::string& scale) {
+Recipe load_recipe(const std::filesystem::path& path, const std::vector<std::string>& sets, const std::string& scale,
+                   std::vector<RefusedCell>* refused) {
   std::string content;
   try {
     content = read_file(path);
   } catch (const Error& error) {
     fail(ErrorKind::usage, error.what(), "; give the path of a recipe");
   }
-  return load_recipe_text(content, path.string(), sets, scale);
+  return load_recipe_text(content, path.string(), sets, scale, refused);
 }
 
-Recipe load_recipe_text(std::string_view toml, const std::string& name, const std::vector<std::string>& sets, const std::string& scale) {
+Recipe load_recipe_text(std::string_view toml, const std::string& name, const std::vector<std::string>& sets, const std::string& scale,
+                        std::vector<RefusedCell>* refused) {
   const toml::table table = parse_toml(toml, name);
   const auto origin = [&](const toml::node& node) {
     return Origin{name, node.source().begin.line, node.source().begin.column};
@@ -310,7 +318,7 @@ Recipe load_recipe_text(std::string_view toml, const std::string& name, const st
     std::vector<std::size_t> choice(grid.size(), 0);
     do {
       const RecipeCell cell = make_cell(base, grid, choice, varies);
-      check_cell(cell, !varies.empty());
+      if (!check_cell(cell, !varies.empty(), refused)) continue;
       // One worker is the same run for every number of workers in the grid.
       if (is_single(cell.settings) && !single_runs.emplace(cell.settings.to_toml(), cell.name).second) continue;
       for (int i = 0; i < recipe.seeds; ++i) {

@@ -32,6 +32,12 @@ struct RecipeCell {
   int seed_index = 0;  ///< 0 .. seeds-1; the cell's `seed` is the recipe's plus this
 };
 
+/// A cell that cannot be run, and why.
+struct RefusedCell {
+  std::string name, reason;
+  ErrorKind kind = ErrorKind::usage;
+};
+
 struct Recipe {
   std::string title;  ///< empty: none
   std::vector<RecipeCell> cells;
@@ -44,9 +50,12 @@ struct Recipe {
 /// The strategy "single" is one worker: its cells get workers = 1 whatever the recipe says, and are not repeated for
 /// each number of workers in the grid. Throws Error(usage), as Settings does, also on a grid key that is unknown, given
 /// twice or without an array of values, on two cells that would be the same run, and on a scale that the recipe has not.
-Recipe load_recipe(const std::filesystem::path& path, const std::vector<std::string>& sets, const std::string& scale = "");
+/// `refused`: cells of a grid whose values do not go together are put there in place of an error.
+Recipe load_recipe(const std::filesystem::path& path, const std::vector<std::string>& sets, const std::string& scale = "",
+                   std::vector<RefusedCell>* refused = nullptr);
 
 /// The same from text; `name` stands for the file.
-Recipe load_recipe_text(std::string_view toml, const std::string& name, const std::vector<std::string>& sets, const std::string& scale = "");
+Recipe load_recipe_text(std::string_view toml, const std::string& name, const std::vector<std::string>& sets, const std::string& scale = "",
+                        std::vector<RefusedCell>* refused = nullptr);
 
 }  // namespace ripieno

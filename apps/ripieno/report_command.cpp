@@ -3,9 +3,12 @@
 #include <memory>
 
 #include "apps/ripieno/commands.h"
+#include "apps/ripieno/job.h"
 #include "apps/ripieno/recipe.h"
+#include "apps/ripieno/run_folder.h"
 #include "ripieno/core/file.h"
 #include "ripieno/launch/process.h"
+#include "ripieno/report/format.h"
 #include "ripieno/report/report.h"
 #include "ripieno/report/tensorboard.h"
 
@@ -19,18 +22,57 @@ struct ReportArguments {
   std::string format = "html", output, title = "Runs", beside;
 };
 
-/// The folders themselves, or the finished runs in them, in order.
+/// A run that was killed or still runs: what it is of is in its settings.
+Run read_unfinished_run(const fs::path& folder) {
+  Settings settings;
+  settings.load(RunFolder::open(folder).config());
+  Summary known;
+  known.strategy = std::string(strategy_of(settings).name);
+  known.name = settings.get<std::string>("run.name").empty() ? known.strategy : settings.get<std::string>("run.name");
+  known.kind = kind_of(settings);
+  known.codec = plan_of(settings).exchange.codec.name;
+  known.model = settings.get<std::string>("model");
+  known.dataset = settings.get<std::string>("data.name");
+  known.world_size = ranks_of(settings);
+  known.seed = settings.get<std::int64_t>("seed");
+  return read_unfinished(folder, known);
+}
+
+/// Those of a folder of runs, in order. Of one that did not finish as much as can be shown; that there is nothing to show is said.
+std::vector<Run> read_all(const std::vector<fs::path>& folders) {
+  std::vector<Run> runs;
+  for (const fs::path& folder : folders) {
+    if (is_finished(folder)) {
+      runs.push_back(read_run(folder));
+      continue;
+    }
+    try {
+      runs.push_back(read_unfinished_run(folder));
+    } catch (const Error& error) {
+      std::cerr << "left out: " << error.what() << "\n";
+    }
+  }
+  if (runs.empty()) fail(ErrorKind::data, folders[0].parent_path().string(), ": none of its runs has come to a step: there is nothing to show");
+  return runs;
+}
+
+/// The folders themselves, or the runs in them.
 std::vector<Run> read_runs(const std::vector<std::string>& paths) {
   std::vector<Run> runs;
   for (const std::string& path : paths) {
     if (!fs::is_directory(path)) fail(ErrorKind::usage, path, ": there is no such folder; give a run's folder, or one that holds runs");
     std::vector<fs::path> inside;
     for (const auto& entry : fs::directory_iterator(path)) {
-      if (fs::exists(entry.path() / "summary.json")) inside.push_back(entry.path());
+      if (is_finished(entry.path()) || fs::exists(entry.path() / "config.toml")) inside.push_back(entry.path());
     }
     std::sort(inside.begin(), inside.end());
-    if (inside.empty() || fs::exists(fs::path(path) / "summary.json")) inside = {path};
-    for (const fs::path& folder : inside) runs.push_back(read_run(folder));
+    if (is_finished(path) || (inside.empty() && !fs::exists(fs::path(path) / "config.toml"))) {
+      runs.push_back(read_run(path));
+    } else if (fs::exists(fs::path(path) / "config.toml")) {
+      runs.push_back(read_unfinished_run(path));
+    } else {
+      for (Run& run : read_all(inside)) runs.push_back(std::move(run));
+    }
   }
   return runs;
 }
@@ -40,7 +82,7 @@ std::vector<Run> read_runs(const std::vector<std::string>& paths) {
 void draw(const fs::path& page, const Figure& figure, const fs::path& png) {
   const std::vector<std::string> command{"chromium", "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--force-device-scale-factor=2",
                                          text("--window-size=1000,", drawn_height(figure) + 60), "--virtual-time-budget=4000", "--screenshot=" + fs::absolute(png).string(),
-                                         "file://" + fs::absolute(page).string() + "#only=" + figure.id};
+                                         "file://" + percent_encoded(fs::absolute(page).string()) + "#only=" + figure.id};
   try {
     run_tool(command);
   } catch (const Error& error) {

@@ -5,6 +5,7 @@
 
 #include "apps/ripieno/job.h"
 #include "apps/ripieno/replay.h"
+#include "apps/ripieno/run_lock.h"
 #include "apps/ripieno/worker.h"
 #include "ripieno/core/file.h"
 #include "ripieno/launch/lab.h"
@@ -128,6 +129,7 @@ TrainResult train(const Settings& asked, const std::string& resume, const Zoo& z
   const Settings settings = without_namespaces(asked, progress);
   if (!resume.empty()) remove_unfinished(resume);
   const RunFolder folder = RunFolder::create(settings);
+  const RunLock running(folder.path());
   if (settings.to_toml() != asked.to_toml()) write_file(folder.asked(), asked.to_toml());
   if (!resume.empty()) write_file(folder.path() / "resumed_from", resume + "\n");
   const bool simulated = settings.get<std::string>("transport.kind") == "simulated";

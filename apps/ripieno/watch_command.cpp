@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "apps/ripieno/commands.h"
+#include "apps/ripieno/run_lock.h"
 #include "apps/ripieno/terminal.h"
 #include "ripieno/core/error.h"
 #include "ripieno/report/format.h"
@@ -60,8 +61,10 @@ class Watch {
     if (!fs::exists(run_ / "config.toml")) fail(ErrorKind::usage, run_.string(), ": is not a run's folder: it has no config.toml");
   }
 
-  bool ended() const { return fs::exists(run_ / "summary.json"); }
+  /// Whether its numbers change no more. One that was killed, or failed, has no summary.
+  bool ended() const { return is_finished(run_) || !is_running(run_); }
 
+  /// Who asks ended() before sees the last numbers.
   std::string look(bool colours) {
     while (fs::exists(run_ / text("metrics-", readers_.size(), ".jsonl"))) {
       readers_.push_back(std::make_unique<MetricsReader>(run_ / text("metrics-", readers_.size(), ".jsonl")));
@@ -75,13 +78,16 @@ class Watch {
  private:
   std::string head(const RunNow& now) const {
     const std::string name = folder_name(run_);
-    if (now.ranks.empty()) return name + ": its workers have not begun yet\n";
+    const bool running = is_running(run_), finished = is_finished(run_);  // in this order: it ends with its summary there
+    if (now.ranks.empty()) return name + (running ? ": its workers have not begun yet\n" : ": ended before its workers began\n");
     std::uint32_t epoch = 0;
     for (const RankNow& rank : now.ranks) epoch = std::max(epoch, rank.epoch);
     std::string line = text(name, " ▕", bar(now.fraction, 20), "▏ ", format_percent(now.fraction, 0), "  epoch ", epoch + 1, "/", now.epochs, "  ",
                             format_count(now.images_per_second), " images/s");
-    if (ended()) {
+    if (finished) {
       line += "  ended";
+    } else if (!running) {
+      line += "  ended unfinished: it was killed, or failed";
     } else if (now.seconds_left) {
       line += "  " + clock_time(*now.seconds_left) + " left";
     }
@@ -98,7 +104,7 @@ class Watch {
                  rank.loss ? format_fixed(*rank.loss, 3) : "–", rank.cpu ? format_percent(*rank.cpu, 0) : "–",
                  rank.resident > 0 ? format_bytes(rank.resident) : "–", format_bytes(rank.bytes_per_second) + "/s", stages(rank.stages, colours)});
     }
-    std::string legend = "\nCPU: of a core. ";
+    std::string legend = "\nCPU: of a core; network: sent. ";
     for (const Part& part : parts) legend += text(shade(part, 1, colours), " ", part.name, "  ");
     return table.str() + legend + "\n";
   }

@@ -15,6 +15,7 @@
 #include "ripieno/launch/join.h"
 #include "ripieno/membership/clocks.h"
 #include "ripieno/observe/usage_sampler.h"
+#include "ripieno/report/format.h"
 #include "ripieno/train/checkpoint.h"
 #include "ripieno/train/torch_learner.h"
 
@@ -47,15 +48,27 @@ class MessageTrace {
 /// Messages for the progress bar, a few a second.
 class Progress {
  public:
-  Progress(Recorder& recorder, const Runtime& runtime, const Plan& plan, std::uint64_t steps_per_epoch, int workers,
+  /// `learns`: losses are computed, and one that is no finite number is told of.
+  Progress(Recorder& recorder, const Runtime& runtime, const Plan& plan, std::uint64_t steps_per_epoch, int workers, int rank, bool learns,
            std::function<void(const nlohmann::json&)> report)
-      : runtime_(runtime), plan_(plan), steps_(steps_per_epoch), workers_(workers), report_(std::move(report)), start_(runtime.now()) {
+      : runtime_(runtime), plan_(plan), steps_(steps_per_epoch), workers_(workers), rank_(rank), learns_(learns), report_(std::move(report)), start_(runtime.now()) {
     recorder.on_step = [this](const StepRecord& record) { step(record); };
     recorder.on_epoch = [this](const EpochRecord& record) { epoch(record); };
   }
 
+  const std::optional<NotFinite>& not_finite() const { return not_finite_; }
+
  private:
+  /// The first loss that is not finite is told of at once.
+  void watch(const char* what, double loss, std::uint64_t step, std::uint32_t epoch) {
+    if (!learns_ || std::isfinite(loss) || not_finite_) return;
+    not_finite_ = NotFinite{rank_, what, format_fixed(loss, 0), step, epoch};
+    report_({{"type", "not_finite"}, {"text", described(*not_finite_)}});
+  }
+
   void step(const StepRecord& record) {
+    if (record.samples > 0) watch("training loss", record.loss, record.step, record.epoch);
+    last_step_ = record.step;
     images_ += static_cast<double>(record.samples) * workers_;
     const Duration now = runtime_.now();
     if (now - last_ < from_seconds(0.1) && !runtime_.is_virtual()) return;
@@ -71,11 +84,13 @@ class Progress {
              {"fraction", done / total},
              {"images_per_second", images_ / elapsed},
              {"seconds_left", elapsed * (total - done) / (done - first)},
+             {"samples", record.samples},
              {"loss", std::isfinite(record.loss) ? nlohmann::json(record.loss) : nlohmann::json()}});
   }
 
   void epoch(const EpochRecord& record) {
     if (std::isnan(record.accuracy)) return;
+    watch("test loss", record.loss, last_step_, record.epoch);
     report_({{"type", "epoch"},
              {"epoch", record.epoch + 1},
              {"epochs", plan_.epochs},
@@ -87,7 +102,10 @@ class Progress {
   const Runtime& runtime_;
   Plan plan_;
   std::uint64_t steps_;
-  int workers_;
+  int workers_, rank_;
+  bool learns_;
+  std::uint64_t last_step_ = 0;
+  std::optional<NotFinite> not_finite_;
   std::function<void(const nlohmann::json&)> report_;
   Duration start_, last_{0};
   double images_ = 0;
@@ -99,8 +117,8 @@ Summary summarise(const Settings& settings, const Plan& plan, int rank, const To
   const StrategyInfo& info = strategy_of(settings);
   run.name = settings.get<std::string>("run.name");
   if (run.name.empty()) run.name = std::string(info.name);
-  const bool replayed = is_replayed(settings), simulated = settings.get<std::string>("transport.kind") == "simulated";
-  run.kind = simulated ? (replayed ? "projected" : "simulated") : replayed ? "replayed" : "computed";
+  const bool simulated = settings.get<std::string>("transport.kind") == "simulated";
+  run.kind = kind_of(settings);
   run.strategy = std::string(info.name);
   run.route = info.route_of(plan);
   run.codec = plan.exchange.codec.name;
@@ -220,7 +238,7 @@ Task<> run_rank(RankTask task, const Zoo* zoo, std::shared_ptr<CountedEndpoint> 
   const auto strategy = make_strategy(info, plan, {group, *learner, recorder, checkpoint});
   trainer = strategy.get();
   if (saved) visit_state(*saved, *learner, *strategy, epochs_done);
-  Progress progress(recorder, runtime, plan, learner->steps_per_epoch(), task.settings.get<int>("workers"), task.report);
+  Progress progress(recorder, runtime, plan, learner->steps_per_epoch(), task.settings.get<int>("workers"), rank, keeps_weights, task.report);
 
   if (saved) {  // a job that still runs may have saved in between
     double first = static_cast<double>(epochs_done);
@@ -254,6 +272,7 @@ Task<> run_rank(RankTask task, const Zoo* zoo, std::shared_ptr<CountedEndpoint> 
   *summary = summarise(task.settings, plan, rank, *learner, recorder, endpoint->ledger(), learner->parameters(),
                        seconds(runtime.now() - start));
   summary->ranks[0].machine_busy = busy;
+  summary->not_finite = progress.not_finite();
   for (int peer = 0; peer < endpoint->size(); ++peer) {
     summary->ranks[0].ways.push_back(peer == rank ? "" : endpoint->way(peer));
   }

@@ -20,7 +20,7 @@ struct RankTask {
   Settings settings;
   RunFolder folder;
   std::optional<std::filesystem::path> resume;  ///< the run folder to go on from
-  /// Told of progress: {"type": "progress" | "epoch" | "note", ...}.
+  /// Told of progress: {"type": "progress" | "epoch" | "note" | "not_finite", ...}.
   std::function<void(const nlohmann::json&)> report;
   /// In virtual time: makes the profile that a replay charges, by the real clock. Else ranks make it together.
   std::function<ComputeProfile(const Settings&)> profile = {};

@@ -13,7 +13,7 @@
 // sends to its parent at level 1 where it is a leaf, and at a higher level where it is interior.
 //
 // Rounds: 2 (floor(log2 P) + floor(log2(P-1))), P > 1. Bytes sent by a rank, for n bytes: n/2 to each of its parents and
-// children, at most 2n. Time: (3L-1) alpha + (2L-1) n beta, exact where P is a power of two, and at most (3L+1) alpha + 2L n beta
+// children, 2n by the busiest from P = 4 on. Time: (3L-1) alpha + (2L-1) n beta, exact where P is a power of two, and at most (3L+1) alpha + 2L n beta
 // otherwise (which time() gives). With many segments under way the term of n beta falls towards 2 n beta, whatever P.
 // Source: Sanders, Speck and Traeff, Two-tree algorithms for full bandwidth broadcast, reduction and scan, Parallel Computing
 // 35(12), 2009.

@@ -7,7 +7,7 @@
 // 2. Recursive doubling: the same pairs backwards; each sends the block that it has and receives the other half.
 // 3. Unfold: rank r sends the result to r + Q.
 //
-// Rounds: 2 log2 P (plus 2 where P is no power of two). Bytes sent by a rank for n bytes: 2 n (Q-1)/Q (plus n where it
+// Rounds: 2 log2 Q (plus 2 where P is no power of two). Bytes sent by a rank for n bytes: 2 n (Q-1)/Q (plus n where it
 // folds). Time, P a power of two: 2 log2(P) alpha + 2 (P-1)/P n beta.
 // Source: Thakur, Rabenseifner and Gropp, IJHPCA 19(1), 2005 (Rabenseifner's algorithm).
 #pragma once

@@ -44,8 +44,8 @@ struct World {
 struct Route {
   std::string_view name;
   std::string_view title;
-  std::string_view rounds;  ///< closed form, for people
-  std::string_view bytes;   ///< closed form of what the busiest rank sends, for n bytes
+  std::string_view rounds;  ///< closed form, as closed_form.h reads it; right for every world
+  std::string_view bytes;   ///< the same of what the busiest rank sends, for n bytes that divide evenly into the route's chunks
   std::string_view source;
   /// Steps a rank goes through, the same number for all ranks (some may be empty).
   int (*steps)(World world);

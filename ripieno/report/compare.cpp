@@ -33,13 +33,17 @@ std::vector<Group> grouped(const std::vector<Summary>& summaries) {
   return groups;
 }
 
-/// Of the runs that have the field.
+/// Of the runs that have the field, a number a seed.
 std::vector<double> values(const Group& group, const Field& field) {
-  std::vector<double> all;
+  std::vector<std::pair<std::int64_t, double>> all;
   for (const Summary* one : group) {
-    if (const auto value = field(*one)) all.push_back(*value);
+    if (const auto value = field(*one)) all.emplace_back(one->seed, *value);
   }
-  return all;
+  return by_seed(all);
+}
+
+std::size_t seed_count(const Group& group) {
+  return values(group, [](const Summary&) -> std::optional<double> { return 0; }).size();
 }
 
 /// A column of means: as many digits for all of its rows as its smallest mean needs to show `figures` figures, so that
@@ -117,6 +121,10 @@ std::vector<Content> contents(const std::vector<Group>& groups, const std::vecto
     if (one.epochs == 0) return std::nullopt;
     return megabytes_a_rank(static_cast<double>(one.exchange_payload_sent) / one.epochs, one);
   };
+  const Field busiest = [](const Summary& one) -> std::optional<double> {
+    if (one.epochs == 0 || one.ranks.empty()) return std::nullopt;
+    return static_cast<double>(one.sent_by_the_busiest()) / 1e6 / one.epochs;
+  };
   const Field formula = [](const Summary& one) -> std::optional<double> {
     if (!one.closed_form_payload_sent) return std::nullopt;
     return megabytes_a_rank(static_cast<double>(*one.closed_form_payload_sent), one);
@@ -127,7 +135,7 @@ std::vector<Content> contents(const std::vector<Group>& groups, const std::vecto
   bool several = false;
   for (const Group& group : groups) {
     all[1].cells.push_back(std::to_string(group[0]->world_size));
-    seeds.cells.push_back(std::to_string(group.size()));
+    seeds.cells.push_back(std::to_string(seed_count(group)));
     several |= group.size() > 1;
   }
   if (several) all.push_back(seeds);
@@ -144,6 +152,7 @@ std::vector<Content> contents(const std::vector<Group>& groups, const std::vecto
   if (std::any_of(groups.begin(), groups.end(), hides)) {
     all.push_back({"hidden\n%", Align::right, shares(groups, &StageSeconds::exchange_hidden)});
   }
+  all.push_back({"most\nMB", Align::right, means(groups, busiest, 3, 3)});
   all.push_back({"sent\nMB", Align::right, means(groups, sent, 3, 3)});
   all.push_back({"formula\nMB", Align::right, means(groups, formula, 3, 3)});
   return all;
@@ -172,10 +181,21 @@ std::vector<std::string> marked_names(const std::vector<Group>& groups) {
 std::vector<std::string> notes(const std::vector<Group>& groups) {
   std::vector<std::string> lines{
       "read, forward, backward, exchange (as far as compute waited for it), optimise: % of the steps' time",
-      "sent: payload of the exchange, for each epoch and rank; formula: the same in closed form"};
+      "sent: payload of the exchange, for each epoch and rank; formula: the same in closed form",
+      "most: the same of the rank that sent most"};
   const auto any = [&](auto condition) { return std::any_of(groups.begin(), groups.end(), condition); };
-  if (any([](const Group& g) { return g.size() > 1; })) {
+  if (any([](const Group& g) { return seed_count(g) > 1; })) {
     lines.push_back("a ± b: mean over seeds, and the half-width of its 95 % interval (Student's t)");
+  }
+  for (const Group& group : groups) {
+    if (const std::size_t seeds = seed_count(group); seeds < group.size()) {
+      lines.push_back(text(group[0]->name, ": ", group.size(), " runs of ", seeds, seeds == 1 ? " seed" : " seeds", "; a seed's repeats count once, as their mean"));
+    }
+  }
+  for (const Group& group : groups) {
+    for (const Summary* one : group) {
+      if (one->not_finite) lines.push_back(text(one->name, ", seed ", one->seed, ": ", described(*one->not_finite)));
+    }
   }
   if (any([](const Group& g) { return g[0]->kind == "simulated"; })) lines.push_back("~ simulated: in virtual time");
   if (any([](const Group& g) { return g[0]->kind == "projected"; })) lines.push_back("~= projected: compute times measured once here, in virtual time; nothing is learnt");

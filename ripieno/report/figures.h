@@ -8,7 +8,7 @@ namespace ripieno {
 
 /// Accuracy of the consensus on the test set, over epochs, seconds and bytes; mean over seeds.
 Figure accuracy_figure(const std::vector<Cell>& cells);
-/// The mean loss of the training steps of each epoch, over the same.
+/// The mean loss of the training steps of each epoch, over the same; its caption names runs in which it was no finite number.
 Figure loss_figure(const std::vector<Cell>& cells);
 /// What each cell sent in all against the accuracy that it reached, and the Pareto front: who sends less reaches less.
 Figure bytes_figure(const std::vector<Cell>& cells);
@@ -18,7 +18,7 @@ Figure measure_figure(const std::vector<Cell>& cells, const std::string& measure
 
 /// A step of each cell, by stage: mean over steps, workers and seeds.
 Figure stages_figure(const std::vector<Cell>& cells);
-/// The same of one run over time, a bar for each block of steps.
+/// The same of one run over time, a bar for each block of steps: means, so that a short block is no speed-up.
 Figure blocks_figure(const Run& run, std::size_t steps_a_block = 20);
 /// Exchange that compute waited for, and that went on beside it.
 Figure exchange_figure(const std::vector<Cell>& cells);
@@ -33,9 +33,9 @@ Figure efficiency_figure(const std::vector<Cell>& cells);
 
 /// CPU of each rank of a run over time, and of each host's whole: per cent of a core, user and system together.
 Figure cpu_figure(const Run& run);
-/// Bytes that each rank's interfaces carried over time; those of the loopback where there are no others.
+/// Bytes that each rank's interfaces sent over time (as all figures of the network count); those of the loopback where there are no others.
 Figure network_figure(const Run& run);
-/// The packets that they carried; none over the loopback.
+/// The packets that they sent; none over the loopback.
 Figure packets_figure(const Run& run);
 /// What the ranks of each run sent together, all runs one after the other on one line of time.
 Figure network_timeline_figure(const std::vector<Cell>& cells);

@@ -3,6 +3,7 @@
 #include <array>
 #include <functional>
 #include <map>
+#include <optional>
 
 #include "ripieno/core/error.h"
 #include "ripieno/report/figures.h"
@@ -32,7 +33,7 @@ std::map<Parts, std::vector<Point>> scalings(const std::vector<Cell>& cells) {
     Point point;
     point.workers = run.workers().size();
     point.source = run.source({"images_per_second"});
-    for (const Run* seed : cell) point.seeds.push_back(seed->summary.images_per_second);
+    point.seeds = seeds_of(cell, [](const Run& seed) { return std::optional(seed.summary.images_per_second); });
     point.images_a_second = mean(point.seeds);
     if (point.workers == 0 || point.images_a_second <= 0) continue;
     // One rank alone is the beginning of every line, whatever its strategy is called.

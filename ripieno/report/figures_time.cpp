@@ -26,9 +26,7 @@ constexpr StepStage step_stages[] = {{"read", &StageSeconds::read},
 double a_step(const Run& run, double StageSeconds::*stage) { return 1e3 * mean_step(run, stage).value_or(0); }
 
 double mean_of(const Cell& cell, const std::function<double(const Run&)>& value) {
-  std::vector<double> all;
-  for (const Run* run : cell) all.push_back(value(*run));
-  return mean(all);
+  return mean(seeds_of(cell, [&](const Run& run) { return std::optional(value(run)); }));
 }
 
 bool has_steps(const Cell& cell) {
@@ -103,10 +101,7 @@ Figure measure_figure(const std::vector<Cell>& all, const std::string& name, con
   Series series{measure.title, {}, {}, {}, {}, {}};
   bool several = false;
   for (const Cell& cell : cells) {
-    std::vector<double> seeds;
-    for (const Run* run : cell) {
-      if (const auto value = measure.of(*run)) seeds.push_back(*value);
-    }
+    const std::vector<double> seeds = seeds_of(cell, measure.of);
     several |= seeds.size() > 1;
     series.y.push_back(mean(seeds));
     series.spread.push_back(interval95(seeds));
@@ -129,8 +124,8 @@ Figure stages_figure(const std::vector<Cell>& all) {
 }
 
 Figure blocks_figure(const Run& run, std::size_t steps_a_block) {
-  Figure figure{"blocks", text("Stages over time: ", run.summary.name), text("A bar for each block of ", steps_a_block, " steps: what they took together, mean over workers."),
-                Form::stacked_bars, {"steps"}, "s a block", {}, {}};
+  Figure figure{"blocks", text("Stages over time: ", run.summary.name), text("A bar for each block of ", steps_a_block, " steps, the last as many as are left: mean over its steps and workers."),
+                Form::stacked_bars, {"steps"}, "ms a step", {}, {}};
   const auto workers = run.workers();
   if (workers.empty()) return figure;
   std::size_t steps = 0;
@@ -141,14 +136,17 @@ Figure blocks_figure(const Run& run, std::size_t steps_a_block) {
   }
   for (const StepStage& stage : step_stages) {
     Series series{stage.name, {}, std::vector<double>(blocks), {}, {}, std::vector<Source>(blocks)};
+    std::vector<double> counted(blocks);
     for (const int rank : workers) {
       const Metrics& metrics = run.ranks[static_cast<std::size_t>(rank)];
       for (std::size_t i = 0; i < metrics.steps.size(); ++i) {
         const std::size_t block = i / steps_a_block;
-        series.y[block] += metrics.steps[i].seconds.*stage.seconds / static_cast<double>(workers.size());
+        series.y[block] += 1e3 * metrics.steps[i].seconds.*stage.seconds;
+        ++counted[block];
         if (i % steps_a_block == 0) series.sources[block] = {metrics.file, metrics.steps[i].line};
       }
     }
+    for (std::size_t block = 0; block < blocks; ++block) series.y[block] /= counted[block];
     figure.series.push_back(std::move(series));
   }
   return figure;
@@ -178,22 +176,22 @@ Figure cpu_figure(const Run& run) {
 
 Figure network_figure(const Run& run) {
   const bool network = run.is_on_network();
-  return {"network", "Network over time: " + run.summary.name,
-          network ? "What the interfaces of each rank's network namespace sent and received, the loopback apart, headers included."
-                  : "What the machine's loopback carried, as each rank saw it: ranks of one host see the same. Shared memory does not count.",
-          Form::lines, {"seconds"}, "MB a second", {},
-          by_rank(run, [network](const SampleLine& s) { return 1e-6 * (network ? s.bytes_sent + s.bytes_received : s.loopback_bytes) / s.seconds; })};
+  return {"network", "Network, sent, over time: " + run.summary.name,
+          network ? "What the interfaces of each rank's network namespace sent, the loopback apart, headers included; what they received is not counted again."
+                  : "What the machine's loopback sent, as each rank saw it: ranks of one host see the same. Shared memory does not count.",
+          Form::lines, {"seconds"}, "MB sent a second", {},
+          by_rank(run, [network](const SampleLine& s) { return 1e-6 * (network ? s.bytes_sent : s.loopback_bytes) / s.seconds; })};
 }
 
 Figure packets_figure(const Run& run) {
-  Figure figure{"packets", "Packets over time: " + run.summary.name, "Sent and received by the interfaces of each rank's network namespace, the loopback apart.", Form::lines, {"seconds"}, "packets a second", {}, {}};
-  if (run.is_on_network()) figure.series = by_rank(run, [](const SampleLine& s) { return (s.packets_sent + s.packets_received) / s.seconds; });
+  Figure figure{"packets", "Packets, sent, over time: " + run.summary.name, "Sent by the interfaces of each rank's network namespace, the loopback apart.", Form::lines, {"seconds"}, "packets sent a second", {}, {}};
+  if (run.is_on_network()) figure.series = by_rank(run, [](const SampleLine& s) { return s.packets_sent / s.seconds; });
   return figure;
 }
 
 Figure network_timeline_figure(const std::vector<Cell>& all) {
-  Figure figure{"network-timeline", "Network, all runs on one line of time", "What all ranks of a cell's first run sent together, over the network or the loopback; each run begins where the one before ended.",
-                Form::lines, {"seconds"}, "MB a second", {}, {}};
+  Figure figure{"network-timeline", "Network, sent, all runs on one line of time", "What all ranks of a cell's first run sent together, over the network or the loopback; each run begins where the one before ended.",
+                Form::lines, {"seconds"}, "MB sent a second", {}, {}};
   const auto cells = those(all, have_samples);
   const auto names = cell_names(cells);
   double begin = 0;
@@ -235,8 +233,8 @@ Figure cpu_means_figure(const std::vector<Cell>& all) {
 
 Figure network_means_figure(const std::vector<Cell>& all) {
   const auto cells = those(all, have_samples);
-  Figure figure{"network-means", "Network, means", "Mean over a run, its nodes and seeds: what went over the network, or over the loopback where all ranks are on one host.",
-                Form::bars, {"cell"}, "MB a second and node", cell_names(cells), {}};
+  Figure figure{"network-means", "Network, sent, means", "Mean over a run, its nodes and seeds: what was sent over the network, or over the loopback where all ranks are on one host.",
+                Form::bars, {"cell"}, "MB sent a second and node", cell_names(cells), {}};
   if (cells.empty()) return figure;
   figure.series.push_back(bar("sent", cells, [](const Run& run) {
     const bool network = run.is_on_network();

@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 
+#include "ripieno/core/error.h"
 #include "ripieno/report/figures.h"
 #include "ripieno/report/statistics.h"
 
@@ -57,18 +58,28 @@ Series mean_curve(const std::string& name, const Cell& cell, const OfEpoch& valu
   Series series{name, std::vector<std::vector<double>>(over.size()), {}, {}, {}, {}};
   for (std::size_t i = 0; i < points; ++i) {
     const auto all = [&](std::vector<double> Curve::*part) {
-      std::vector<double> values;
-      for (const Curve& seed : seeds) values.push_back((seed.*part)[i]);
-      return values;
+      std::vector<std::pair<std::int64_t, double>> values;
+      for (std::size_t run = 0; run < seeds.size(); ++run) values.emplace_back(cell[run]->summary.seed, (seeds[run].*part)[i]);
+      return by_seed(values);
     };
     series.x[0].push_back(mean(all(&Curve::epochs)));
     series.x[1].push_back(mean(all(&Curve::seconds)));
     series.x[2].push_back(mean(all(&Curve::megabytes)));
     series.y.push_back(mean(all(&Curve::y)));
-    if (seeds.size() > 1) series.spread.push_back(interval95(all(&Curve::y)));
+    if (const auto y = all(&Curve::y); y.size() > 1) series.spread.push_back(interval95(y));
     series.sources.push_back(seeds[0].sources[i]);
   }
   return series;
+}
+
+/// " ring, seed 1: not a finite number from epoch 3 on, and not drawn."; "" where all are.
+std::string not_finite_from(const Run& run, const OfEpoch& value) {
+  for (std::size_t epoch = 0; epoch < run.ranks.at(0).epochs.size(); ++epoch) {
+    const auto y = value(run, epoch);
+    if (!y || std::isfinite(*y)) continue;
+    return text(" ", run.summary.name, ", seed ", run.summary.seed, ": not a finite number from epoch ", run.ranks[0].epochs[epoch].epoch + 1, " on, and not drawn.");
+  }
+  return "";
 }
 
 std::vector<Series> mean_curves(const std::vector<Cell>& cells, const OfEpoch& value) {
@@ -107,8 +118,12 @@ Figure loss_figure(const std::vector<Cell>& cells) {
     if (samples == 0) return std::nullopt;
     return sum / samples;
   };
-  return {"loss", "Training loss", "The mean over all samples of an epoch, each as it was when its step was computed.",
-          Form::lines, over, "cross-entropy", {}, mean_curves(cells, value)};
+  Figure figure{"loss", "Training loss", "The mean over all samples of an epoch, each as it was when its step was computed.",
+                Form::lines, over, "cross-entropy", {}, mean_curves(cells, value)};
+  for (const Cell& cell : cells) {
+    for (const Run* run : cell) figure.caption += not_finite_from(*run, value);
+  }
+  return figure;
 }
 
 Figure bytes_figure(const std::vector<Cell>& cells) {
@@ -121,12 +136,11 @@ Figure bytes_figure(const std::vector<Cell>& cells) {
   };
   std::vector<Point> points;
   for (std::size_t i = 0; i < cells.size(); ++i) {
-    std::vector<double> accuracies, megabytes;
-    for (const Run* run : cells[i]) {
-      if (!run->summary.test) continue;
-      accuracies.push_back(100 * run->summary.test->accuracy);
-      megabytes.push_back(static_cast<double>(run->summary.exchange_payload_sent) * 1e-6);
-    }
+    const auto of_tested = [&](const std::function<double(const Summary&)>& number) {
+      return seeds_of(cells[i], [&](const Run& run) { return run.summary.test ? std::optional(number(run.summary)) : std::nullopt; });
+    };
+    const auto accuracies = of_tested([](const Summary& run) { return 100 * run.test->accuracy; });
+    const auto megabytes = of_tested([](const Summary& run) { return static_cast<double>(run.exchange_payload_sent) * 1e-6; });
     if (accuracies.empty()) continue;
     points.push_back({mean(megabytes), mean(accuracies)});
     Series series{names[i], {{points.back().megabytes}}, {points.back().accuracy}, {}, {names[i]}, {cells[i][0]->source({"test", "accuracy"})}};

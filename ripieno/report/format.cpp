@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <string_view>
 
 #include "ripieno/core/error.h"
 
@@ -25,6 +26,20 @@ std::string hours_and_minutes(long long whole_seconds) {
 
 }  // namespace
 
+std::string percent_encoded(const std::string& path) {
+  constexpr std::string_view digits = "0123456789ABCDEF";
+  std::string out;
+  for (const char c : path) {
+    const auto byte = static_cast<unsigned char>(c);
+    if ((byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') || (byte >= '0' && byte <= '9') || std::string_view("/-._~").find(c) != std::string_view::npos) {
+      out += c;
+    } else {
+      out += {'%', digits[byte >> 4], digits[byte & 15]};
+    }
+  }
+  return out;
+}
+
 std::string format_fixed(double value, int digits) {
   if (std::isnan(value)) return "nan";
   if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
@@ -36,7 +51,7 @@ std::string format_fixed(double value, int digits) {
 }
 
 std::string format_figures(double value) {
-  if (!std::isfinite(value)) return "–";
+  if (!std::isfinite(value)) return format_fixed(value, 0);
   const double size = std::abs(value);
   if (size >= 1000 || value == 0) return format_count(value);
   return format_fixed(value, std::clamp(3 - static_cast<int>(std::floor(std::log10(size))), 0, 6));

@@ -5,17 +5,6 @@
 namespace ripieno {
 namespace {
 
-StageSeconds& operator+=(StageSeconds& sum, const StageSeconds& more) {
-  sum.read += more.read;
-  sum.forward += more.forward;
-  sum.backward += more.backward;
-  sum.exchange += more.exchange;
-  sum.optimise += more.optimise;
-  sum.evaluate += more.evaluate;
-  sum.exchange_hidden += more.exchange_hidden;
-  return sum;
-}
-
 /// The lines of the last `window` seconds, the newest last; at least two where there are two.
 template <class Line>
 std::vector<const Line*> last(const std::vector<Line>& lines, double window) {
@@ -48,7 +37,7 @@ RankNow rank_now(const Metrics& metrics, double window) {
   for (const SampleLine* sample : last(metrics.samples, window)) {
     cpu += sample->cpu_user + sample->cpu_system;
     spans += sample->seconds;
-    network += sample->bytes_sent + sample->bytes_received;
+    network += sample->bytes_sent;
     loopback += sample->loopback_bytes;
     now.resident = sample->resident;
   }

@@ -17,7 +17,7 @@ struct RankNow {
   StageSeconds stages;                ///< sums over the window
   std::optional<double> cpu;          ///< of one core: 1 is all of it
   double resident = 0;                ///< bytes
-  double bytes_per_second = 0;        ///< sent and received over the network, or over the loopback where there is no other
+  double bytes_per_second = 0;        ///< sent over the network, or over the loopback where there is no other
 };
 
 struct RunNow {

@@ -14,6 +14,7 @@ Summary merge_ranks(std::vector<Summary> ranks) {
   run.seconds = {};
   run.bytes = {};
   run.test.reset();
+  run.not_finite.reset();
   run.images_per_second = 0;
   run.exchange_payload_sent = 0;
   run.closed_form_payload_sent = 0;
@@ -21,6 +22,7 @@ Summary merge_ranks(std::vector<Summary> ranks) {
     const RankSummary& rank = one.ranks.front();
     run.ranks.push_back(rank);
     if (!run.test) run.test = one.test;
+    if (one.not_finite && (!run.not_finite || one.not_finite->step < run.not_finite->step)) run.not_finite = one.not_finite;
     run.steps = std::max(run.steps, one.steps);
     run.images_per_second += rank.images_per_second;
     run.bytes.payload_sent += rank.bytes.payload_sent;

@@ -5,8 +5,9 @@
 
 #include "ripieno/core/error.h"
 #include "ripieno/report/assets.h"
-#include "ripieno/report/report.h"
 #include "ripieno/report/figure_forms.h"
+#include "ripieno/report/format.h"
+#include "ripieno/report/report.h"
 
 namespace ripieno {
 namespace {
@@ -60,7 +61,7 @@ std::string name(const Source& source, const std::filesystem::path& folder) {
 std::string cell(const ReportCell& cell, bool is_text, const std::filesystem::path& folder) {
   std::string inside = escaped(cell.text);
   if (cell.source) {
-    inside = text("<a href=\"", escaped(address(cell.source->file, folder)), "#L", cell.source->line, "\" title=\"",
+    inside = text("<a href=\"", percent_encoded(address(cell.source->file, folder)), "#L", cell.source->line, "\" title=\"",
                   escaped(name(*cell.source, folder)), "\">", inside, "</a>");
   }
   return text(is_text ? "<td class=\"text\">" : "<td>", inside, "</td>");

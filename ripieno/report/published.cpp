@@ -16,24 +16,35 @@ struct Ours {
   std::optional<Source> source;
 };
 
-/// Of all runs of that name.
+/// Of all runs of that name, a number a seed.
 Ours ours(const Measure& measure, const std::string& cell, const std::vector<Run>& runs) {
   Ours found;
+  std::vector<std::pair<std::int64_t, double>> values;
   for (const Run& run : runs) {
     if (run.summary.name != cell) continue;
     const auto value = measure.of(run);
     if (!value) continue;
-    found.seeds.push_back(*value);
+    values.emplace_back(run.summary.seed, *value);
     found.runs.push_back(&run.summary);
     if (!found.source) found.source = run.source(measure.field);
   }
+  found.seeds = by_seed(values);
   return found;
 }
 
-std::string shown(const Ours& here) {
-  if (here.seeds.empty()) return "–";
-  const std::string middle = format_figures(mean(here.seeds)), mark = mark_of(here.runs);
-  return (here.seeds.size() > 1 ? middle + " ± " + format_figures(interval95(here.seeds)) : middle) + mark;
+ReportCell shown(const Ours& here) {
+  if (here.seeds.empty()) return {"–", here.source};
+  const double middle = mean(here.seeds);
+  const std::string mark = mark_of(here.runs);
+  if (!std::isfinite(middle)) return {"not finite" + mark, here.source, middle};
+  if (here.seeds.size() == 1) return {format_figures(middle) + mark, here.source, middle};
+  return {format_figures(middle) + " ± " + format_figures(interval95(here.seeds)) + mark, here.source, middle, interval95(here.seeds)};
+}
+
+/// NaN: there is none.
+ReportCell plain_cell(double value) {
+  if (std::isnan(value)) return {"–", {}};
+  return {format_figures(value), {}, value};
 }
 
 }  // namespace
@@ -55,16 +66,16 @@ ReportTable published_table(const Published& published, const std::vector<Run>& 
     std::vector<ReportCell> row{{cell, {}}};
     for (std::size_t i = 0; i < values.size(); ++i) {
       const Ours here = ours(find_measure(published.measures[i]), cell, runs);
-      row.push_back({shown(here), here.source});
-      row.push_back({format_figures(values[i]), {}});
+      row.push_back(shown(here));
+      row.push_back(plain_cell(values[i]));
       if (!relative) continue;
       const double middle = here.seeds.empty() ? NAN : mean(here.seeds);
       if (std::isnan(first_here) && std::isfinite(middle) && std::isfinite(values[i]) && middle != 0 && values[i] != 0) {
         first_here = middle;
         first_there = values[i];
       }
-      row.push_back({format_figures(middle / first_here), {}});
-      row.push_back({format_figures(values[i] / first_there), {}});
+      row.push_back(plain_cell(middle / first_here));
+      row.push_back(plain_cell(values[i] / first_there));
     }
     table.rows.push_back(std::move(row));
   }

@@ -25,70 +25,90 @@ void say_once(ReportTable& table, std::string& lead) {
   }
 }
 
+std::vector<ReportCell> run_row(const Run& run) {
+  const Summary& one = run.summary;
+  std::vector<ReportCell> row;
+  using Value = std::optional<double>;
+  const auto add = [&](const std::string& text, const std::vector<std::string>& field) { row.push_back({text, run.source(field)}); };
+  const auto number = [&](Value value, const auto& shown, const std::vector<std::string>& field) {
+    row.push_back({value ? shown(*value) : "–", run.source(field), value});
+  };
+  const auto whole = [](double value) { return format_fixed(value, 0); };
+  add(folder_name(run.folder) + (one.unfinished ? mark_of({&one}) : ""), {"name"});
+  add(one.strategy, {"strategy"});
+  add(one.model, {"model"});
+  add(one.dataset, {"dataset"});
+  number(one.world_size, whole, {"world_size"});
+  add(one.codec, {"codec"});
+  number(static_cast<double>(one.seed), whole, {"seed"});
+  number(one.test ? Value(100 * one.test->accuracy) : Value(), [](double value) { return format_fixed(value, 2); }, {"test", "accuracy"});
+  number(one.test ? Value(one.test->loss) : Value(), [](double value) { return std::isfinite(value) ? format_figures(value) : text("not finite"); }, {"test", "loss"});
+  number(one.seconds.epoch.empty() ? Value() : Value(mean(one.seconds.epoch)), format_figures, {"seconds", "epoch"});
+  number(one.images_per_second, format_figures, {"images_per_second"});
+  const StageSeconds& stages = one.seconds.stages;
+  const double step = stages.steps();
+  const std::pair<const char*, double> parts[] = {{"read", stages.read}, {"forward", stages.forward}, {"backward", stages.backward},
+                                                  {"exchange", stages.exchange}, {"optimise", stages.optimise}};
+  for (const auto& [name, seconds] : parts) {
+    number(step > 0 ? Value(100 * seconds / step) : Value(), [](double value) { return format_fixed(value, 1); }, {"seconds", "stages", name});
+  }
+  number(static_cast<double>(one.exchange_payload_sent) * 1e-6, format_figures, {"exchange", "payload_sent"});
+  const auto& formula = one.closed_form_payload_sent;
+  number(formula ? Value(static_cast<double>(*formula) * one.epochs * 1e-6) : Value(), format_figures, {"closed_form", "payload_sent"});
+  const auto busiest = std::max_element(one.ranks.begin(), one.ranks.end(), [](const RankSummary& a, const RankSummary& b) { return a.exchange_payload_sent < b.exchange_payload_sent; });
+  number(one.ranks.empty() ? Value() : Value(static_cast<double>(busiest->exchange_payload_sent) * 1e-6), format_figures,
+         {"ranks", std::to_string(busiest - one.ranks.begin()), "exchange", "payload_sent"});
+  add(one.unfinished ? text(one.kind, ", unfinished: ", one.epochs, one.epochs == 1 ? " epoch" : " epochs") : one.kind, {"kind"});
+  return row;
+}
+
 ReportTable runs_table(const std::vector<Run>& runs) {
   ReportTable table{"runs", "Runs", "Every run; each number links to the line it is from. Exchange: what compute waited for.", {}, {}};
   for (const char* title : {"run", "strategy", "model", "data"}) table.columns.push_back({title, true});
   for (const char* title : {"ranks", "codec", "seed", "accuracy, %", "loss", "s an epoch", "images/s", "read, %", "forward, %", "backward, %",
-                            "exchange, %", "optimise, %", "MB sent", "by formula, MB", "figures"}) {
+                            "exchange, %", "optimise, %", "MB sent", "by formula, MB", "MB by the busiest", "figures"}) {
     table.columns.push_back({title, std::string(title) == "codec" || std::string(title) == "figures"});
   }
-  for (const Run& run : runs) {
-    const Summary& one = run.summary;
-    std::vector<ReportCell> row;
-    const auto add = [&](const std::string& text, const std::vector<std::string>& field) { row.push_back({text, run.source(field)}); };
-    add(folder_name(run.folder), {"name"});
-    add(one.strategy, {"strategy"});
-    add(one.model, {"model"});
-    add(one.dataset, {"dataset"});
-    add(std::to_string(one.world_size), {"world_size"});
-    add(one.codec, {"codec"});
-    add(std::to_string(one.seed), {"seed"});
-    add(one.test ? format_fixed(100 * one.test->accuracy, 2) : "–", {"test", "accuracy"});
-    add(one.test ? format_figures(one.test->loss) : "–", {"test", "loss"});
-    add(one.seconds.epoch.empty() ? "–" : format_figures(mean(one.seconds.epoch)), {"seconds", "epoch"});
-    add(format_figures(one.images_per_second), {"images_per_second"});
-    const double step = one.seconds.stages.steps();
-    const std::pair<const char*, double> parts[] = {{"read", one.seconds.stages.read},
-                                                    {"forward", one.seconds.stages.forward},
-                                                    {"backward", one.seconds.stages.backward},
-                                                    {"exchange", one.seconds.stages.exchange},
-                                                    {"optimise", one.seconds.stages.optimise}};
-    for (const auto& [name, seconds] : parts) add(step > 0 ? format_fixed(100 * seconds / step, 1) : "–", {"seconds", "stages", name});
-    add(format_figures(static_cast<double>(one.exchange_payload_sent) * 1e-6), {"exchange", "payload_sent"});
-    const auto& formula = one.closed_form_payload_sent;
-    add(formula ? format_figures(static_cast<double>(*formula) * one.epochs * 1e-6) : "–", {"closed_form", "payload_sent"});
-    add(one.kind, {"kind"});
-    table.rows.push_back(std::move(row));
-  }
+  for (const Run& run : runs) table.rows.push_back(run_row(run));
   return table;
 }
 
 /// "a ± b" over seeds.
 ReportCell mean_cell(const Cell& cell, const std::vector<std::string>& field, const std::function<std::optional<double>(const Summary&)>& value) {
-  std::vector<double> all;
-  for (const Run* run : cell) {
-    if (const auto one = value(run->summary)) all.push_back(*one);
-  }
+  const std::vector<double> all = seeds_of(cell, [&](const Run& run) { return value(run.summary); });
   if (all.empty()) return {"–", {}};
-  const std::string middle = format_figures(mean(all));
-  return {all.size() > 1 ? middle + " ± " + format_figures(interval95(all)) : middle, cell[0]->source(field)};
+  const double middle = mean(all);
+  if (!std::isfinite(middle)) return {"not finite", cell[0]->source(field), middle};
+  if (all.size() == 1) return {format_figures(middle), cell[0]->source(field), middle};
+  return {format_figures(middle) + " ± " + format_figures(interval95(all)), cell[0]->source(field), middle, interval95(all)};
 }
 
 ReportTable cells_table(const std::vector<Cell>& cells) {
   ReportTable table{"cells", "Means over seeds", "± half the width of the 95 % interval (Student's t). A number links to the first seed's.",
-                    {{"cell", true}, {"seeds"}, {"accuracy, %"}, {"s an epoch"}, {"images/s"}, {"MB sent"}}, {}};
+                    {{"cell", true}, {"seeds"}, {"runs"}, {"accuracy, %"}, {"s an epoch"}, {"images/s"}, {"MB sent"}}, {}};
   const auto names = cell_names(cells);
+  bool repeats = false;
+  const auto count = [](std::size_t number) { return ReportCell{std::to_string(number), {}, static_cast<double>(number)}; };
   for (std::size_t i = 0; i < cells.size(); ++i) {
     const Cell& cell = cells[i];
     using Value = std::optional<double>;
+    const std::size_t seeds = seeds_of(cell, [](const Run&) { return Value(0); }).size();
+    repeats |= seeds < cell.size();
     table.rows.push_back(
         {{names[i], cell[0]->source({"name"})},
-         {std::to_string(cell.size()), {}},
+         count(seeds),
+         count(cell.size()),
          mean_cell(cell, {"test", "accuracy"}, [](const Summary& s) { return s.test ? Value(100 * s.test->accuracy) : Value(); }),
          mean_cell(cell, {"seconds", "epoch"}, [](const Summary& s) { return s.seconds.epoch.empty() ? Value() : Value(mean(s.seconds.epoch)); }),
          mean_cell(cell, {"images_per_second"}, [](const Summary& s) { return Value(s.images_per_second); }),
          mean_cell(cell, {"exchange", "payload_sent"}, [](const Summary& s) { return Value(static_cast<double>(s.exchange_payload_sent) * 1e-6); })});
   }
+  if (repeats) {
+    table.caption += " Runs of one seed count as one seed, by their mean.";
+    return table;
+  }
+  table.columns.erase(table.columns.begin() + 2);  // as many as seeds
+  for (auto& row : table.rows) row.erase(row.begin() + 2);
   return table;
 }
 
@@ -105,6 +125,12 @@ Report report_of(const std::vector<Run>& runs, const std::string& title) {
       {"projected", "; some projected (~=): compute times measured once, all else in virtual time, nothing learnt"}};
   for (const auto& [kind, what] : kinds) {
     if (std::any_of(runs.begin(), runs.end(), [kind = kind](const Run& run) { return run.summary.kind == kind; })) report.lead += what;
+  }
+  if (std::any_of(runs.begin(), runs.end(), [](const Run& run) { return run.summary.unfinished; })) {
+    report.lead += "; some have not finished (…): as far as they came";
+  }
+  for (const Run& run : runs) {
+    if (run.summary.not_finite) report.lead += text("; ", folder_name(run.folder), ": ", described(*run.summary.not_finite));
   }
   for (const Run& run : runs) {
     if (run.summary.kind != "replayed" || !run.summary.is_crowded()) continue;

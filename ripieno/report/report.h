@@ -14,6 +14,8 @@ namespace ripieno {
 struct ReportCell {
   std::string text;
   std::optional<Source> source;
+  std::optional<double> number = {};  ///< what the text shows, in full; none where it shows no number
+  std::optional<double> spread = {};  ///< half the width of its 95 % interval, where it has one
 };
 
 struct ReportTable {
@@ -34,7 +36,7 @@ struct Report {
 };
 
 /// What there is to say of these runs; figures that would show nothing are left out. CPU and network over time, and stages over time,
-/// are those of each cell's first run.
+/// are those of each cell's first run. What is not a finite number is shown as such: it was computed.
 Report report_of(const std::vector<Run>& runs, const std::string& title);
 
 /// One HTML file that needs nothing else: Plotly is inside it. Sources are linked as seen from `folder`, where it will lie.
@@ -43,7 +45,8 @@ std::string html_page(const Report& report, const std::filesystem::path& folder)
 int drawn_height(const Figure& figure);
 /// Tables, and below each figure's title its numbers as a table.
 std::string report_markdown(const Report& report);
-/// A line a number: figure,series,x axis,x,y,spread,source; tables the same way, with row and column.
+/// A line a number: figure,series,x axis,x,y,spread,source; tables the same way, with row and column. Numbers in full, without
+/// separators of thousands; what is not finite as nan, inf or -inf, and nothing where there is no number.
 std::string report_csv(const Report& report);
 /// The tables and figures as docs/reports.md describes them.
 std::string report_json(const Report& report);

@@ -4,6 +4,7 @@
 
 #include "ripieno/core/error.h"
 #include "ripieno/report/figure_forms.h"
+#include "ripieno/report/format.h"
 #include "ripieno/report/table.h"
 
 namespace ripieno {
@@ -27,15 +28,17 @@ std::string plain(const Source& source) { return text(source.file.generic_string
 
 /// As short as it can be read back from.
 std::string exact(double value) {
-  if (!std::isfinite(value)) return "";
+  if (!std::isfinite(value)) return format_fixed(value, 0);
   char digits[32];
   const auto end = std::to_chars(digits, digits + sizeof digits, value).ptr;
   return {digits, end};
 }
 
+std::string exact(const std::optional<double>& value) { return value ? exact(*value) : ""; }
+
 /// To five figures, for people.
 std::string figure_of(double value) {
-  if (!std::isfinite(value)) return "–";
+  if (!std::isfinite(value)) return format_fixed(value, 0);
   char digits[32];
   const auto end = std::to_chars(digits, digits + sizeof digits, value, std::chars_format::general, 5).ptr;
   return {digits, end};
@@ -53,7 +56,13 @@ Json table_json(const ReportTable& table) {
   for (const auto& column : table.columns) columns.push_back(column.title);
   for (const auto& row : table.rows) {
     Json cells = Json::array();
-    for (const ReportCell& cell : row) cells.push_back(cell.source ? Json{{"text", cell.text}, {"source", plain(*cell.source)}} : Json{{"text", cell.text}});
+    for (const ReportCell& cell : row) {
+      Json made{{"text", cell.text}};
+      if (cell.number) made["number"] = *cell.number;
+      if (cell.spread) made["spread"] = *cell.spread;
+      if (cell.source) made["source"] = plain(*cell.source);
+      cells.push_back(made);
+    }
     rows.push_back(cells);
   }
   return {{"id", table.id}, {"title", table.title}, {"columns", columns}, {"rows", rows}};
@@ -132,7 +141,9 @@ std::string report_csv(const Report& report) {
   for (const ReportTable& table : report.tables) {
     for (const auto& row : table.rows) {
       for (std::size_t i = 1; i < row.size(); ++i) {
-        line({table.id, row[0].text, table.columns[i].title, "", row[i].text, "", row[i].source ? plain(*row[i].source) : ""});
+        const ReportCell& cell = row[i];
+        line({table.id, row[0].text, table.columns[i].title, "", table.columns[i].is_text ? cell.text : exact(cell.number), exact(cell.spread),
+              cell.source ? plain(*cell.source) : ""});
       }
     }
   }

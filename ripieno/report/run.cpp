@@ -7,6 +7,7 @@
 
 #include "ripieno/core/error.h"
 #include "ripieno/core/file.h"
+#include "ripieno/report/statistics.h"
 
 namespace ripieno {
 
@@ -60,19 +61,27 @@ std::uint64_t Run::batch() const {
 
 /// summary.json is indented by two spaces a level, which a member's level can be told by.
 Source Run::source(const std::vector<std::string>& field) const {
+  if (summary_text.empty()) return {folder / "metrics-0.jsonl", 1};
   std::size_t at = 0;
   for (std::size_t level = 0; level < field.size(); ++level) {
-    at = summary_text.find(text('\n', std::string(2 * (level + 1), ' '), '"', field[level], "\":"), at);
+    const std::string indent(2 * (level + 1), ' ');
+    if (level == 1 && field[0] == "ranks") {  // one of a list, by its place
+      for (int place = std::stoi(field[1]); place >= 0 && at != std::string::npos; --place) at = summary_text.find(text('\n', indent, '{'), at + 1);
+    } else {
+      at = summary_text.find(text('\n', indent, '"', field[level], "\":"), at);
+    }
     if (at == std::string::npos) return {summary_file(), 1};
   }
   if (field.empty()) return {summary_file(), 1};
   return {summary_file(), 2 + static_cast<std::size_t>(std::count(summary_text.begin(), summary_text.begin() + static_cast<std::ptrdiff_t>(at), '\n'))};
 }
 
+bool is_finished(const std::filesystem::path& folder) { return std::filesystem::exists(folder / "summary.json"); }
+
 Run read_run(const std::filesystem::path& folder) {
   Run run;
   run.folder = folder;
-  if (!std::filesystem::exists(run.summary_file())) {
+  if (!is_finished(folder)) {
     const bool is_run = std::filesystem::exists(folder / "config.toml");
     fail(ErrorKind::data, folder.string(), is_run ? ": the run has not ended: it has no summary.json" : ": is not a run's folder: it has no summary.json");
   }
@@ -91,6 +100,14 @@ std::vector<Cell> cells(const std::vector<Run>& runs) {
     found[at->second].push_back(&run);
   }
   return found;
+}
+
+std::vector<double> seeds_of(const Cell& cell, const std::function<std::optional<double>(const Run&)>& value) {
+  std::vector<std::pair<std::int64_t, double>> found;
+  for (const Run* run : cell) {
+    if (const auto one = value(*run)) found.emplace_back(run->summary.seed, *one);
+  }
+  return by_seed(found);
 }
 
 std::vector<std::string> cell_names(const std::vector<Cell>& cells) {

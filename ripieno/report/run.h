@@ -1,7 +1,9 @@
-// A finished run, read from its folder; and runs that differ in their seed alone, taken together.
+// A run, read from its folder, finished or not; and runs that differ in their seed alone, taken together.
 #pragma once
 
 #include <filesystem>
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,11 +19,12 @@ std::string folder_name(const std::filesystem::path& folder);
 struct Run {
   std::filesystem::path folder;
   Summary summary;
-  std::string summary_text;    ///< of its file
+  std::string summary_text;    ///< of its file; "" of a run that has not finished
   std::vector<Metrics> ranks;  ///< of each rank, in order
 
   std::filesystem::path summary_file() const { return folder / "summary.json"; }
-  /// Where a field of the summary stands, by the names that lead to it: {"test", "accuracy"}; its first line where there is none.
+  /// Where a field of the summary stands, by the names that lead to it: {"test", "accuracy"}, {"ranks", "1", "bytes"}; its first line
+  /// where there is none, and that of rank 0's metrics where there is no summary.
   Source source(const std::vector<std::string>& field = {}) const;
   /// Ranks that train: who takes time forward. A parameter server of its own does not.
   std::vector<int> workers() const;
@@ -34,13 +37,20 @@ struct Run {
   std::uint64_t batch() const;
 };
 
+/// Whether a run in the folder ended as it should: it has its summary.
+bool is_finished(const std::filesystem::path& folder);
 /// Throws Error(data) where the folder holds no finished run, and what read_summary() and read_metrics() throw.
 Run read_run(const std::filesystem::path& folder);
+/// What is there of a run that was killed, or still runs: `known` (name, strategy, model, data set, codec, seed, kind, ranks) with what its
+/// metrics say; bytes are the exchange's. Throws Error(data) where it has not taken a step, and what read_metrics() throws.
+Run read_unfinished(const std::filesystem::path& folder, Summary known);
 
-/// The seeds of one cell: runs of the same name, strategy, model, data, ranks and codec. At least one.
+/// The runs of one cell: of the same name, strategy, model, data, ranks and codec; of several seeds, or of one again. At least one.
 using Cell = std::vector<const Run*>;
 /// In the order in which their first runs are given.
 std::vector<Cell> cells(const std::vector<Run>& runs);
+/// A number a seed, of the runs that have one: repeats of a seed are its mean.
+std::vector<double> seeds_of(const Cell& cell, const std::function<std::optional<double>(const Run&)>& value);
 /// "ring-fp16", and where several cells have that name, what they differ in: "ring-fp16, 4 ranks"; with the mark of its kind.
 std::vector<std::string> cell_names(const std::vector<Cell>& cells);
 

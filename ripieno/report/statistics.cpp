@@ -29,6 +29,26 @@ double interval95(const std::vector<double>& values) {
   return student_t95(values.size() - 1) * deviation / std::sqrt(static_cast<double>(values.size()));
 }
 
+std::vector<double> by_seed(const std::vector<std::pair<std::int64_t, double>>& runs) {
+  std::vector<std::int64_t> seeds;
+  std::vector<std::vector<double>> values;
+  for (const auto& [seed, value] : runs) {
+    const auto place = static_cast<std::size_t>(std::find(seeds.begin(), seeds.end(), seed) - seeds.begin());
+    if (place == seeds.size()) {
+      seeds.push_back(seed);
+      values.emplace_back();
+    }
+    values[place].push_back(value);
+  }
+  std::vector<double> means;
+  for (const auto& repeats : values) {
+    // The repeats of a run that is computed alike bit by bit are one number, not one that rounding has changed.
+    const bool alike = std::all_of(repeats.begin(), repeats.end(), [&](double x) { return x == repeats.front(); });
+    means.push_back(alike ? repeats.front() : mean(repeats));
+  }
+  return means;
+}
+
 double student_t95(std::size_t degrees_of_freedom) {
   require(degrees_of_freedom > 0, "Student's t with 0 degrees of freedom");
   constexpr std::array table{12.706205, 4.302653, 3.182446, 2.776445, 2.570582, 2.446912, 2.364624, 2.306004,

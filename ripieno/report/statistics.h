@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace ripieno {
@@ -15,6 +17,10 @@ double standard_deviation(const std::vector<double>& values);
 /// Half the width of the 95 % interval of the mean, by Student's t: t(n-1) * deviation / sqrt(n); 0 for one value, of
 /// which it says nothing.
 double interval95(const std::vector<double>& values);
+
+/// What runs with these seeds came to, a number a seed in the order in which they first appear: repeats of one seed are its mean, for they
+/// say nothing of other seeds.
+std::vector<double> by_seed(const std::vector<std::pair<std::int64_t, double>>& runs);
 
 /// The 97.5 % point of Student's t distribution, for 1 and more degrees of freedom: a table to 30, and beyond it the
 /// expansion of Cornish and Fisher about the normal distribution (Abramowitz and Stegun, 26.7.5), right to 6 digits.

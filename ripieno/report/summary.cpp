@@ -50,6 +50,15 @@ Json write(const ByteCounts& bytes) {
   return all;
 }
 
+Json write(const NotFinite& found) {
+  return {{"rank", found.rank}, {"what", found.what}, {"value", found.value}, {"step", found.step}, {"epoch", found.epoch}};
+}
+
+NotFinite read_not_finite(const JsonField& field) {
+  return {field.at("rank").small_count(), field.at("what").string(), field.at("value").string(), field.at("step").count(),
+          static_cast<std::uint32_t>(field.at("epoch").small_count())};
+}
+
 std::string hexadecimal(std::uint64_t hash) {
   char digits[17];
   std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(hash));
@@ -146,11 +155,34 @@ RankSummary read_rank(const JsonField& field) {
 
 }  // namespace
 
+StageSeconds& operator+=(StageSeconds& sum, const StageSeconds& more) {
+  sum.read += more.read;
+  sum.forward += more.forward;
+  sum.backward += more.backward;
+  sum.exchange += more.exchange;
+  sum.optimise += more.optimise;
+  sum.evaluate += more.evaluate;
+  sum.exchange_hidden += more.exchange_hidden;
+  return sum;
+}
+
 bool Summary::is_crowded() const {
   return std::any_of(ranks.begin(), ranks.end(), [](const RankSummary& rank) { return rank.machine_busy.value_or(0) > 0.8; });
 }
 
+std::uint64_t Summary::sent_by_the_busiest() const {
+  std::uint64_t most = 0;
+  for (const RankSummary& rank : ranks) most = std::max(most, rank.exchange_payload_sent);
+  return most;
+}
+
+std::string described(const NotFinite& found) {
+  return text("the ", found.what, " of rank ", found.rank, " was ", found.value, found.what == "test loss" ? " after step " : " at step ", found.step, ", in epoch ",
+              found.epoch + 1);
+}
+
 std::string mark_of(const std::vector<const Summary*>& seeds) {
+  if (seeds.at(0)->unfinished) return " …";
   const std::string& kind = seeds.at(0)->kind;
   if (kind == "simulated") return " ~";
   if (kind == "projected") return " ~=";
@@ -159,7 +191,7 @@ std::string mark_of(const std::vector<const Summary*>& seeds) {
 }
 
 std::string cell_of(const Summary& s) {
-  return text(s.name, '\n', s.strategy, '\n', s.model, '\n', s.dataset, '\n', s.world_size, '\n', s.codec, '\n', s.kind);
+  return text(s.name, '\n', s.strategy, '\n', s.model, '\n', s.dataset, '\n', s.world_size, '\n', s.codec, '\n', s.kind, s.unfinished ? " unfinished" : "");
 }
 
 std::string to_json(const Summary& summary) {
@@ -167,7 +199,7 @@ std::string to_json(const Summary& summary) {
   for (const RankSummary& one : summary.ranks) ranks.push_back(write(one));
   Json closed_form = nullptr;
   if (summary.closed_form_payload_sent) closed_form = *summary.closed_form_payload_sent;
-  const Json all = {{"schema", schema},
+  Json all = {{"schema", schema},
                     {"name", summary.name},
                     {"kind", summary.kind},
                     {"strategy", summary.strategy},
@@ -187,6 +219,7 @@ std::string to_json(const Summary& summary) {
                     {"exchange", {{"payload_sent", summary.exchange_payload_sent}}},
                     {"closed_form", {{"payload_sent", closed_form}}},
                     {"ranks", ranks}};
+  if (summary.not_finite) all["not_finite"] = write(*summary.not_finite);
   // A name that is not UTF-8 must not cost a run its results.
   return all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
@@ -230,6 +263,7 @@ Summary from_json(std::string_view json, const std::filesystem::path& file) {
   const JsonField closed_form = top.at("closed_form").at("payload_sent");
   if (!closed_form.is_null()) summary.closed_form_payload_sent = closed_form.count();
   for (const JsonField& one : top.at("ranks").items()) summary.ranks.push_back(read_rank(one));
+  if (top.has("not_finite")) summary.not_finite = read_not_finite(top.at("not_finite"));
   return summary;
 }
 

@@ -14,6 +14,8 @@
 //     "seed": 0,
 //     "test": {"accuracy": 0.98, "loss": 0.06},   of consensus(), accuracy from 0 to 1; null: not evaluated. A loss
 //                                      that is not a finite number is null.
+//     "not_finite": {"rank": 0, "what": "training loss", "value": "nan", "step": 12, "epoch": 0},   the first loss that was
+//                                      no finite number, both counted from 0; only where there was one
 //     "seconds": {"total": 61.5,       from start to end
 //                 "epoch": [12.1, ..], training of each epoch, on the slowest rank, without evaluation
 //                 "stages": {"read", "forward", "backward", "exchange", "optimise", "evaluate",
@@ -64,6 +66,8 @@ struct StageSeconds {
   double steps() const { return read + forward + backward + exchange + optimise; }
 };
 
+StageSeconds& operator+=(StageSeconds& sum, const StageSeconds& more);
+
 struct RunSeconds {
   double total = 0;
   std::vector<double> epoch;
@@ -79,6 +83,16 @@ struct ProcessUse {
   double cpu_user_s = 0, cpu_system_s = 0;
   std::uint64_t proportional_bytes = 0, peak_resident_bytes = 0;  ///< 0 where the system does not tell
 };
+
+/// The first loss of a run that was not a finite number.
+struct NotFinite {
+  int rank = 0;
+  std::string what, value;  ///< "training loss" or "test loss"; "nan", "inf" or "-inf"
+  std::uint64_t step = 0;   ///< from 0; of a test loss: the last one before it
+  std::uint32_t epoch = 0;  ///< from 0
+};
+/// "the training loss of rank 0 was nan at step 12, in epoch 1"
+std::string described(const NotFinite& found);
 
 struct RankSummary {
   int rank = 0;
@@ -100,6 +114,8 @@ struct RankSummary {
 struct Summary {
   /// Whether some rank's machine was so busy that a replay's waits, which take no CPU of their own, cannot have held.
   bool is_crowded() const;
+  /// Payload of the exchange, of the whole run; 0 without ranks.
+  std::uint64_t sent_by_the_busiest() const;
 
   std::string name;
   std::string kind = "computed";
@@ -116,13 +132,15 @@ struct Summary {
   std::uint64_t exchange_payload_sent = 0;
   std::optional<std::uint64_t> closed_form_payload_sent;
   std::vector<RankSummary> ranks;
+  std::optional<NotFinite> not_finite;
+  bool unfinished = false;  ///< made of what a run without a summary has left
 };
 
 /// What follows a cell's name where its figures do not come from training: " ~" simulated, " =" replayed, " =!" replayed on a crowded
-/// machine, " ~=" projected; "" else.
+/// machine, " ~=" projected; then " …" where the run did not finish.
 std::string mark_of(const std::vector<const Summary*>& seeds);
 
-/// What runs that differ in their seed alone have in common: name, strategy, model, data, ranks, codec, kind.
+/// What runs that differ in their seed alone have in common: name, strategy, model, data, ranks, codec, kind, and that they finished.
 std::string cell_of(const Summary& summary);
 
 /// With line breaks, indented by two spaces a level, and a line break at the end.

@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "ripieno/collective/check.h"
+#include "ripieno/collective/closed_form.h"
 #include "ripieno/collective/direct.h"
 #include "ripieno/collective/double_binary_tree.h"
 #include "ripieno/collective/hierarchical.h"
@@ -193,6 +194,31 @@ TEST(Schedules, CostsOfTheNewerRoutesMatchTheirs) {
       EXPECT_EQ(between, 2 * 6400 * nodes * (nodes - 1)) << ranks << " ranks, " << world.per_node << " a node";
     }
   }
+}
+
+TEST(Schedules, TheFormsThatAreShownComeToWhatIsWalkedForEveryWorld) {
+  for (const Route& route : routes()) {
+    for (int ranks = 1; ranks <= 33; ++ranks) {
+      for (const World world : worlds(route, ranks)) {
+        const std::size_t elements = std::size_t{32} * static_cast<std::size_t>(ranks * world.nodes());
+        std::uint64_t busiest = 0;
+        for (int rank = 0; rank < ranks; ++rank) busiest = std::max(busiest, schedule_cost(route, rank, world, elements).elements_sent);
+        const double n = static_cast<double>(elements);
+        EXPECT_DOUBLE_EQ(closed_form(route.bytes, world, n), static_cast<double>(busiest)) << route.name << ", " << ranks << " ranks: " << route.bytes;
+        EXPECT_EQ(closed_form(route.rounds, world, n), schedule_rounds(route, world, elements)) << route.name << ", " << ranks << " ranks: " << route.rounds;
+      }
+    }
+  }
+}
+
+TEST(ClosedForm, IsReadAsPeopleDo) {
+  const World world{6, 4};
+  EXPECT_EQ(closed_form("2n(P-1)/P", world, 12), 20);
+  EXPECT_EQ(closed_form("2 ceil(log2 P) - floor(log2 M) * min(P, 3)", world, 0), 0);
+  EXPECT_EQ(closed_form("P - Q - 1", world, 0), 1);
+  EXPECT_EQ(letters_of("2n(Q-1)/Q + N", world), "Q = 4, N = 2");
+  EXPECT_EQ(letters_of("n(P-1)", world), "");
+  for (const char* wrong : {"", "2(P", "2n +", "min(1)", "x", "2)"}) EXPECT_THROW(closed_form(wrong, world, 1), Error) << wrong;
 }
 
 TEST(Schedules, UnknownRouteListsTheKnown) {

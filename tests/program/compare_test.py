@@ -1,10 +1,19 @@
 """The commands beside train: compare, explain, bench, list, doctor, and every command's help."""
 
+import contextlib
+import csv
+import fcntl
+import io
+import os
+import pty
 import re
+import struct
+import subprocess
+import termios
 import tomllib
 import unittest
 
-from program import ROOT, SMALL, USAGE, ProgramTest, sets
+from program import BINARY, ROOT, SMALL, USAGE, WATCHDOG, ProgramTest, sets
 
 GRID = """title = "two ways to agree"
 workers = 2
@@ -71,6 +80,35 @@ class CompareTest(ProgramTest):
         self.assertNotIn("done before", fourth.err)
         self.assertEqual(len(self.runs()), 6)
 
+    def test_on_a_terminal_each_run_leaves_a_line(self):
+        ours, theirs = pty.openpty()
+        self.addCleanup(os.close, ours)
+        command = [BINARY, "compare", "grid.toml", "--only", "ring", "--set", "transport.kind=simulated", "--set", "train.epochs=3"]
+        with open(theirs, "w") as terminal:
+            fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 200, 0, 0))
+            done = subprocess.Popen(command, cwd=self.folder, env=self.environment(), stdout=subprocess.DEVNULL, stderr=terminal)
+        shown = b""
+        with contextlib.suppress(OSError):  # how a terminal ends
+            while more := os.read(ours, 4096):
+                shown += more
+        self.assertEqual(done.wait(WATCHDOG), 0, shown)
+        # What stays: of each line what was drawn last.
+        lines = [line.split("\r")[-1].removeprefix("\x1b[K") for line in shown.decode().replace("\r\n", "\n").split("\n")]
+        for number, seed in ((1, 0), (2, 1)):
+            self.assertRegex(lines[number], rf"^{number}/2 ring, seed {seed}: done, \d+\.\d\d % of the test set, ")
+        self.assertRegex(shown.decode(), r"1/2 ring, seed 0 .* left, \d+:\d\d for all")
+
+    def test_a_seed_that_is_run_again_is_no_other_seed(self):
+        recipe = ["train", "grid.toml", *sets({"strategy": "ring", "seeds": 1, "seed": 1, "transport.kind": "simulated"})]
+        for _ in range(2):
+            self.good(*recipe)
+        table = list(csv.DictReader(io.StringIO(self.good("report", "runs", "--format", "csv"))))
+        self.assertEqual({row["axis"]: row["y"] for row in table if row["part"] == "cells"}["seeds"], "1")
+        self.assertEqual({row["spread"] for row in table}, {""})
+        for row in table:  # every number can be read as one
+            if row["part"] == "runs" and row["axis"] in ("images/s", "MB sent", "seed"):
+                float(row["y"])
+
     def test_train_takes_no_grid(self):
         result = self.ripieno("train", "grid.toml")
         self.assertEqual(result.code, USAGE)
@@ -118,6 +156,12 @@ class ExplainTest(ProgramTest):
             text = self.good("explain", route, "-n", 3, "--elements", elements)
             self.assertIn("proved: every rank ends with the sum of all", text)
             self.assertIn("rank 2", text)
+            rows = len(re.findall(r"(?m)^ +\d+  ", text))
+            self.assertEqual(rows, 2 if route == "direct" else int(re.search(r"rounds +(\d+)", text)[1]), text)
+        uneven = self.good("explain", "halving-doubling", "-n", 6, "--elements", 1200)
+        self.assertIn("12.0 kB  = 2n(Q-1)/Q + n min(1, P-Q), Q = 4\n", uneven)
+        self.assertIn("≈", self.good("explain", "ring", "-n", 4, "--elements", 9))
+        self.assertRegex(self.good("explain", "double-binary-tree", "-n", 4), r"rounds +6  = ")
 
     def test_half_precision_takes_half_the_bytes(self):
         plan = self.json("explain", "ring", "-n", 3, "--elements", 300, "--wire", "fp16")

@@ -11,9 +11,10 @@ import struct
 import subprocess
 import sys
 import unittest
+import urllib.parse
 from pathlib import Path
 
-from program import DATA, SMALL, USAGE, ProgramTest, sets
+from program import DATA, SMALL, USAGE, ProgramTest, is_progress, sets
 
 GRID = """title = "ways to agree"
 workers = 2
@@ -176,12 +177,41 @@ class ReportTest(ProgramTest):
         view = lambda: self.ripieno("watch").out
         self.wait_until("both ranks", lambda: re.search(r"epoch \d+/1,000|epoch \d+/1000", view()) and "left" in view() and len(re.findall(r"^ +[01]  ", view(), re.M)) == 2)
         self.assertRegex(view(), r"images/s .*\n\nrank +step +images/s +loss +CPU +memory +network +a step's time")
-        job.send_signal(signal.SIGINT)
+        job.kill()
         job.wait(60)
+        self.wait_until("the workers' end", lambda: not self.processes())
+        (killed,) = self.runs()
+        self.assertRegex(self.good("watch", killed), r"epoch \d+/1000  .* images/s  ended unfinished: it was killed, or failed")
+        self.assertNotIn(" left", view())
+        table = list(csv.DictReader(io.StringIO(self.good("report", killed, "--format", "csv"))))
+        self.assertRegex({row["axis"]: row["y"] for row in table}["figures"], r"^computed, unfinished: \d+ epochs?$")
+        self.assertTrue(any(row["part"] == "accuracy" for row in table))
         done = self.train({"train.epochs": 1})
+        both = self.good("report", "runs", "--format", "md")
+        self.assertIn(f"{killed.name} …", both)
+        self.assertIn(done.folder.name, both)
         self.assertIn("ended", self.good("watch", done.folder, "--once"))
         self.assertIn("100 %", self.good("watch", "--once"))
         self.assert_one_line(self.ripieno("watch", self.folder).err, "no config.toml")
+
+    def test_a_loss_that_is_not_finite_is_told_of_once_and_marked(self):
+        settings = SMALL | {"learning_rate.base": 1000, "batch.per_worker": 16, "run.folder": self.folder / "exp#3 100%25"}
+        result = self.ripieno("train", *sets(settings))
+        self.assertEqual(result.code, 0, result.err)
+        (line,) = [line for line in result.err.splitlines() if not is_progress(line)]
+        self.assertRegex(line, r"warning: the training loss of rank \d was (nan|inf) at step \d+, in epoch \d; ")
+        (run,) = (self.folder / "exp#3 100%25").iterdir()
+        marked = json.loads((run / "summary.json").read_text())["not_finite"]
+        self.assertIn(f"step {marked['step']}", line)
+        self.assertIn(f"of rank {marked['rank']} was {marked['value']} at step {marked['step']}", result.out)
+        self.good("report", run)
+        page = (self.folder / "report.html").read_text()
+        self.assertIn(">not finite<", page)
+        links = set(re.findall(r'<a href="([^"]*)#L\d+"', page))
+        self.assertGreater(len(links), 0)
+        for link in links:
+            self.assertTrue((self.folder / urllib.parse.unquote(link)).is_file(), link)
+            self.assertNotRegex(link, r"[#? ]")
 
     def test_samples_are_on_the_clock_of_the_steps(self):
         run = self.train({"train.epochs": 3, "run.sample_s": 0.1})

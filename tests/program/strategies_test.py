@@ -289,13 +289,26 @@ class RefusalsTest(ProgramTest):
                                          case.get("strategy", "ring"))
                     self.assertFalse((self.folder / "refused").exists(), "something had started")
 
-    def test_a_grid_with_a_refused_cell_starts_none(self):
+    def test_a_grid_with_a_refused_cell_runs_the_others(self):
         (self.folder / "grid.toml").write_text(
-            '[batch]\nper_worker = 8\n[exchange]\ncodec = "int8"\n[grid]\nstrategy = ["ring", "gossip-pairs"]\n')
+            '[batch]\nper_worker = 64\n[data]\ntrain_samples = 128\ntest_samples = 50\n[transport]\nkind = "simulated"\n'
+            '[exchange]\ncodec = "int8"\n[[grid]]\nstrategy = ["gossip-pairs", "ring"]\n'
+            '[[grid]]\n"run.name" = ["nesterov"]\n"optimiser.nesterov" = [true]\n"optimiser.momentum" = [0.0]\n')
         result = self.ripieno("compare", "grid.toml")
-        self.assertEqual((result.code, result.out), (USAGE, ""))
-        self.assert_one_line(result.err, "gossip-pairs", "int8", "take fp16 or bf16")
-        self.assert_no_summary()
+        self.assertEqual(result.code, USAGE)
+        told = [line for line in result.err.splitlines() if line.startswith("ripieno: ")]
+        self.assertEqual(len(told), 2, result.err)
+        for name, *words in (("gossip-pairs", "int8", "take fp16 or bf16"), ("nesterov", "needs a momentum")):
+            (line,) = [one for one in told if f"cell {name}" in one]
+            for word in words:
+                self.assertIn(word, line)
+            self.assertRegex(result.out, rf"(?m)^not here: {name}.*: ")
+        self.assertEqual(result.out.splitlines()[3].split()[0], "ring", result.out)
+        self.assertEqual(len(self.runs()), 1)
+
+        none = self.ripieno("compare", "grid.toml", "--only", told[0].split()[2])
+        self.assertEqual((none.code, none.out), (USAGE, ""))
+        self.assertEqual(len(none.err.splitlines()), 1, none.err)
 
 
 if __name__ == "__main__":

@@ -41,6 +41,7 @@ std::vector<Summary> several() {
     all.push_back(run("ring-fp32", 4, 0.98 + 0.001 * seed, 4.1 + 0.1 * seed, 17, 80.829));
     all.push_back(run("ring-fp16", 4, 0.978 + 0.002 * seed, 3.5 + 0.2 * seed, 9, 40.4145));
     all.back().codec = "fp16";
+    for (std::size_t i = all.size() - 2; i < all.size(); ++i) all[i].seed = seed;
   }
   all.push_back(run("ps-async", 4, 0.95, 3.2, 5, 100.25));
   all.back().closed_form_payload_sent.reset();
@@ -85,10 +86,50 @@ TEST(Compare, FitsIn140Columns) {
     runs.push_back(run("hierarchical-workers4096-momentum0.9-one-cycle-powersgd-bf16-with-more", 4096, 0.1, 1234.567,
                        3, 12345.678));
     runs.back().images_per_second = 987654.3;
+    runs.back().seed = seed;
   }
   for (const std::string& line : lines(compare_table(runs))) EXPECT_LE(display_width(line), 140u) << line;
   EXPECT_NE(compare_table(runs).find("…"), std::string::npos);
   EXPECT_EQ(compare_markdown(runs).find("…"), std::string::npos);
+}
+
+TEST(Compare, RepeatsOfASeedAreNoSeeds) {
+  std::vector<Summary> runs(3, run("ring", 2, 0.9, 1, 1, 1));
+  runs[1].images_per_second *= 2;
+  const std::string once = compare_table(runs);
+  EXPECT_EQ(once.find("±"), std::string::npos) << once;
+  EXPECT_EQ(lines(once)[3].substr(0, 20).find("3"), std::string::npos) << once;
+  EXPECT_NE(once.find("ring: 3 runs of 1 seed; a seed's repeats count once"), std::string::npos) << once;
+  runs[2].seed = 1;
+  runs[2].test->accuracy = 0.8;
+  const std::string twice = compare_table(runs);
+  // 90 and 80, each once: 12.706 * 7.071 / sqrt(2).
+  EXPECT_NE(twice.find("85.00 ± 63.53"), std::string::npos) << twice;
+  EXPECT_NE(twice.find("3 runs of 2 seeds"), std::string::npos) << twice;
+}
+
+TEST(Compare, TellsWhatTheBusiestRankSends) {
+  std::vector<Summary> runs{run("gather-scatter", 4, 0.9, 1, 1, 30), run("ring", 4, 0.9, 1, 1, 30)};
+  for (std::size_t i = 0; i < 2; ++i) {
+    for (int rank = 0; rank < 4; ++rank) {
+      RankSummary own;
+      own.rank = rank;
+      own.exchange_payload_sent = i == 1 ? 60'000'000 : rank == 0 ? 120'000'000 : 40'000'000;
+      runs[i].ranks.push_back(own);
+    }
+  }
+  const auto table = lines(compare_table(runs));
+  EXPECT_NE(table[3].find("60.0  30.0     30.0"), std::string::npos) << table[3];
+  EXPECT_NE(table[4].find("30.0  30.0     30.0"), std::string::npos) << table[4];
+}
+
+TEST(Compare, TellsOfALossThatIsNotFinite) {
+  Summary one = run("ring", 2, 0.1, 1, 1, 1);
+  one.test->loss = std::nan("");
+  one.not_finite = NotFinite{1, "training loss", "inf", 12, 0};
+  const std::string table = compare_table({one});
+  EXPECT_NE(table.find("ring, seed 0: the training loss of rank 1 was inf at step 12, in epoch 1"), std::string::npos) << table;
+  EXPECT_NE(lines(table)[3].find("nan"), std::string::npos) << table;
 }
 
 TEST(Compare, BareRuns) {

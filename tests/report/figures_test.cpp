@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "ripieno/report/statistics.h"
 #include "tests/report/runs.h"
 
@@ -65,12 +67,13 @@ TEST(Figures, StagesAreMeansOfAWorkersStep) {
   EXPECT_DOUBLE_EQ(named(exchange, "hidden").y.at(0), 5);
 }
 
-TEST(Figures, BlocksAddUpTheirSteps) {
+TEST(Figures, ABlockIsTheMeanOfItsStepsHoweverFewTheyAre) {
   const ripieno::Run run = made_run("ring", 2, 0);
   const Figure figure = blocks_figure(run, 4);
   EXPECT_EQ(figure.categories, (std::vector<std::string>{"0 – 3", "4 – 5"}));
-  EXPECT_DOUBLE_EQ(named(figure, "backward").y[0], 0.012);
-  EXPECT_DOUBLE_EQ(named(figure, "backward").y[1], 0.006);
+  EXPECT_DOUBLE_EQ(named(figure, "backward").y[0], 3);
+  EXPECT_DOUBLE_EQ(named(figure, "backward").y[1], 3);
+  EXPECT_EQ(figure.y_title, "ms a step");
   EXPECT_EQ(named(figure, "backward").sources[1].line, run.ranks[1].steps[4].line);
 }
 
@@ -117,7 +120,32 @@ TEST(Figures, CpuAndNetworkAreRates) {
   for (Metrics& rank : apart.ranks) {
     for (SampleLine& sample : rank.samples) sample.bytes_sent = sample.bytes_received = 5e6;
   }
-  EXPECT_EQ(network_figure(apart).series[0].y, (Numbers{5, 5}));
+  // Sent, in every figure of the network.
+  EXPECT_EQ(network_figure(apart).series[0].y, (Numbers{2.5, 2.5}));
+  EXPECT_EQ(network_means_figure(cells({apart})).series.at(0).y, (Numbers{2.5}));
+  for (const Figure& figure : {network_figure(apart), packets_figure(apart), network_means_figure(cells({apart})), network_timeline_figure(cells({apart}))}) {
+    EXPECT_NE(figure.title.find("sent"), std::string::npos) << figure.title;
+    EXPECT_NE(figure.y_title.find("sent"), std::string::npos) << figure.y_title;
+  }
+}
+
+TEST(Figures, RepeatsOfASeedHaveNoIntervalOverSeeds) {
+  std::vector<ripieno::Run> runs{made_run("ring", 2, 1), made_run("ring", 2, 1), made_run("ring", 2, 1)};
+  runs[1].summary.images_per_second = 500;
+  const auto all = cells(runs);
+  EXPECT_TRUE(measure_figure(all, "images_s", "").series.at(0).spread.empty());
+  EXPECT_EQ(measure_figure(all, "images_s", "").series[0].y, (Numbers{300}));
+  EXPECT_TRUE(accuracy_figure(all).series.at(0).spread.empty());
+  EXPECT_TRUE(bytes_figure(all).series.at(0).spread.empty());
+}
+
+TEST(Figures, ALossThatIsNotFiniteIsNamed) {
+  std::vector<ripieno::Run> runs{made_run("ring", 2, 4)};
+  EXPECT_EQ(loss_figure(cells(runs)).caption.find("not a finite number"), std::string::npos);
+  runs[0].ranks[1].steps.back().loss = NAN;
+  const Figure figure = loss_figure(cells(runs));
+  EXPECT_EQ(figure.series.at(0).y, (Numbers{2}));
+  EXPECT_NE(figure.caption.find("ring, seed 4: not a finite number from epoch 2 on"), std::string::npos) << figure.caption;
 }
 
 TEST(Figures, PacketsAreOfANetwork) {
@@ -126,7 +154,7 @@ TEST(Figures, PacketsAreOfANetwork) {
   for (Metrics& rank : run.ranks) {
     for (SampleLine& sample : rank.samples) sample.bytes_sent = 1e6, sample.packets_sent = 600, sample.packets_received = 400;
   }
-  EXPECT_EQ(packets_figure(run).series.at(1).y, (Numbers{500, 500}));
+  EXPECT_EQ(packets_figure(run).series.at(1).y, (Numbers{300, 300}));
 }
 
 TEST(Figures, ScalingTellsNodesAndKindsApart) {

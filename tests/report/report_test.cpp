@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <regex>
@@ -100,7 +102,7 @@ TEST(Report, MeasuresSayWhatTheyAreOf) {
   const ripieno::Run run = made_run("ring", 2, 3);
   const std::map<std::string, double> wanted{{"accuracy", 93}, {"loss", 0.25}, {"s_total", 210}, {"s_epoch", 98.5}, {"s_step", 0.010}, {"s_read", 0.001}, {"s_gradient", 0.005},
                                              {"s_exchange", 0.004}, {"images_s", 200}, {"cpu_user", 75}, {"cpu_system", 12.5}, {"mb_sent", 120},
-                                             {"mb_upload", 0}, {"mb_read", 0}};
+                                             {"mb_upload", 30}, {"mb_read", 0}};
   ASSERT_EQ(measures().size(), wanted.size() + 1);
   EXPECT_FALSE(find_measure("mb_s_sent").of(run).has_value()) << "there is the loopback alone";
   for (const auto& [name, value] : wanted) EXPECT_NEAR(*find_measure(name).of(run), value, 1e-9) << name;
@@ -110,6 +112,49 @@ TEST(Report, MeasuresSayWhatTheyAreOf) {
   } catch (const Error& error) {
     EXPECT_NE(std::string(error.what()).find("did you mean \"s_epoch\""), std::string::npos) << error.what();
   }
+}
+
+TEST(Report, LinksLeadToWhereTheFilesAreWhateverTheirNames) {
+  ripieno::Run run = made_run("ring", 2, 0);
+  run.folder = "exp#3 100%25/a?b:ü/0001-ring";
+  const std::string page = html_page(report_of({run}, "t"), "");
+  EXPECT_NE(page.find("href=\"exp%233%20100%2525/a%3Fb%3A%C3%BC/0001-ring/summary.json#L"), std::string::npos);
+  EXPECT_EQ(page.find("href=\"exp#"), std::string::npos);
+}
+
+TEST(Report, TablesAsCsvHaveTheirNumbersInFull) {
+  ripieno::Run run = made_run("ring", 2, 0);
+  run.summary.images_per_second = 1234567.890625;
+  run.summary.test->loss = NAN;
+  const std::string csv = report_csv(report_of({run, run, made_run("ring", 2, 1)}, "t"));
+  EXPECT_NE(csv.find("\nruns,ring0,images/s,,1234567.890625,,"), std::string::npos) << csv.substr(0, 3000);
+  EXPECT_NE(csv.find("\nruns,ring0,loss,,nan,,"), std::string::npos) << csv.substr(0, 3000);
+  EXPECT_NE(csv.find("\ncells,ring,seeds,,2,,\ncells,ring,runs,,3,,\n"), std::string::npos) << csv.substr(0, 3000);
+  EXPECT_EQ(csv.find("±"), std::string::npos);
+}
+
+TEST(Report, WhatIsNotFiniteWasComputed) {
+  ripieno::Run run = made_run("ring", 2, 0), untested = made_run("fedavg", 2, 0);
+  run.summary.test->loss = NAN;
+  run.summary.not_finite = NotFinite{0, "test loss", "nan", 5, 1};
+  untested.summary.test.reset();
+  const Report made = report_of({run, untested}, "t");
+  const auto at = std::find_if(made.tables[0].columns.begin(), made.tables[0].columns.end(), [](const auto& column) { return column.title == "loss"; });
+  const auto column = static_cast<std::size_t>(at - made.tables[0].columns.begin());
+  EXPECT_EQ(made.tables[0].rows[0][column].text, "not finite");
+  EXPECT_EQ(made.tables[0].rows[1][column].text, "–");
+  EXPECT_NE(made.lead.find("the test loss of rank 0 was nan"), std::string::npos) << made.lead;
+}
+
+TEST(Report, TheBusiestRanksBytesLinkToThatRank) {
+  ripieno::Run run = made_run("ring", 3, 0);
+  run.summary.ranks[1].exchange_payload_sent = 77'000'000;
+  run.summary_text = to_json(run.summary);
+  const ReportTable runs = report_of({run}, "").tables.at(0);
+  const auto at = std::find_if(runs.columns.begin(), runs.columns.end(), [](const auto& column) { return column.title == "MB by the busiest"; });
+  const ReportCell& cell = runs.rows[0][static_cast<std::size_t>(at - runs.columns.begin())];
+  EXPECT_EQ(cell.number, 77);
+  EXPECT_NE(line_of(run.summary_text, cell.source->line).find("\"payload_sent\": 77000000"), std::string::npos);
 }
 
 TEST(Report, ATextThatLooksLikeMarkupEndsNothing) {
@@ -124,7 +169,7 @@ TEST(Report, FormsHaveTheSameNumbers) {
   EXPECT_EQ(json["figures"][0]["series"][0]["y"], (std::vector<double>{50, 90.5}));
   const Json columns = json["tables"][0]["columns"];  // without model, data and codec, which all runs have alike
   EXPECT_EQ(columns, (std::vector<std::string>{"run", "strategy", "ranks", "seed", "accuracy, %", "loss", "s an epoch", "images/s", "read, %", "forward, %",
-                                               "backward, %", "exchange, %", "optimise, %", "MB sent", "by formula, MB"}));
+                                               "backward, %", "exchange, %", "optimise, %", "MB sent", "by formula, MB", "MB by the busiest"}));
   EXPECT_NE(json["lead"].get<std::string>().find("model mnist-cnn"), std::string::npos);
   EXPECT_EQ(json["tables"][0]["rows"][0][4]["source"], "runs/ring0/summary.json:16");
   const std::string csv = report_csv(made);
@@ -186,6 +231,39 @@ TEST_F(MetricsFile, NamesTheLineThatIsWrong) {
 
 TEST(Run, AFolderHasANameHoweverItIsGiven) {
   for (const char* path : {"runs/0007-ring", "runs/0007-ring/", "/tmp/0007-ring/.", "./0007-ring"}) EXPECT_EQ(folder_name(path), "0007-ring") << path;
+}
+
+TEST(Run, OneThatWasKilledIsReadAsFarAsItCame) {
+  const auto folder = std::filesystem::path(::testing::TempDir()) / "killed_run";
+  std::filesystem::create_directories(folder);
+  const std::string start = R"({"type":"start","schema":1,"time":0,"rank":0,"ranks":2,"host":"a","first_epoch":0,"epochs":9,"steps_per_epoch":2})";
+  const auto step = [](double time, int number) {
+    return text(R"({"type":"step","time":)", time, R"(,"epoch":0,"step":)", number, R"(,"loss":1,"samples":8,"seconds":{"forward":1},"bytes":)", bytes, "}\n");
+  };
+  const std::string epoch = text(R"({"type":"epoch","time":3,"epoch":0,"seconds":2.5,"test":{"accuracy":0.5,"loss":1},"bytes":)", bytes, "}\n");
+  write_file(folder / "metrics-0.jsonl", text(start, "\n", step(1, 0), step(2, 1), epoch, step(4, 2), "{\"type\":\"st"));
+  Summary known;
+  known.name = known.strategy = "ring";
+  known.world_size = 2;  // rank 1 had not begun
+  const ripieno::Run run = read_unfinished(folder, known);
+  EXPECT_TRUE(run.summary.unfinished);
+  EXPECT_EQ(run.summary.epochs, 1);
+  EXPECT_EQ(run.summary.steps, 3u);
+  EXPECT_EQ(run.summary.test->accuracy, 0.5);
+  EXPECT_EQ(run.summary.exchange_payload_sent, 28u);
+  EXPECT_EQ(run.summary.images_per_second, 6);  // 24 in the 4 s from the first step's beginning
+  const Report made = report_of({run, made_run("ring", 2, 0)}, "t");
+  EXPECT_EQ(made.tables[0].rows[0][0].text, "killed_run …");
+  EXPECT_NE(made.lead.find("2 runs in 2 cells"), std::string::npos) << "what was killed is no seed of what was not";
+  EXPECT_NE(made.lead.find("have not finished"), std::string::npos);
+  for (const auto& cell : made.tables[0].rows[0]) {
+    if (cell.source) {
+      EXPECT_TRUE(std::filesystem::exists(cell.source->file)) << cell.source->file;
+    }
+  }
+  write_file(folder / "metrics-0.jsonl", start + "\n");
+  EXPECT_THROW(read_unfinished(folder, known), Error);
+  std::filesystem::remove_all(folder);
 }
 
 TEST(Run, AFolderWithoutASummaryIsNamed) {

@@ -50,6 +50,13 @@ TEST(Statistics, MeanDeviationInterval) {
   EXPECT_THROW(interval95({}), Error);
 }
 
+TEST(Statistics, ASeedsRepeatsAreOneNumber) {
+  using Runs = std::vector<std::pair<std::int64_t, double>>;
+  EXPECT_EQ(by_seed({}), std::vector<double>{});
+  EXPECT_EQ(by_seed(Runs{{1, 0.1}, {1, 0.1}, {1, 0.1}}), std::vector<double>{0.1});
+  EXPECT_EQ(by_seed(Runs{{2, 4}, {1, 1}, {2, 6}, {3, 9}}), (std::vector<double>{5, 1, 9}));
+}
+
 TEST(Statistics, Quantiles) {
   EXPECT_DOUBLE_EQ(median({3, 1, 2}), 2);
   EXPECT_DOUBLE_EQ(median({4, 1, 3, 2}), 2.5);

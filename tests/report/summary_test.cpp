@@ -6,6 +6,7 @@
 
 #include "ripieno/core/error.h"
 #include "ripieno/core/file.h"
+#include "ripieno/report/merge.h"
 
 namespace ripieno {
 namespace {
@@ -41,6 +42,7 @@ Summary sample() {
   rank.ways = {"shared memory", ""};
   rank.process = ProcessUse{58.5, 0.25, 1ull << 33, 12345};
   rank.test = TestResult{0.5, std::nan("")};
+  s.not_finite = NotFinite{1, "training loss", "nan", 12, 1};
   rank.staleness = std::map<std::int64_t, std::uint64_t>{{0, 12}, {3, 1}, {12, 2}};
   s.ranks.push_back(rank);
   return s;
@@ -85,6 +87,8 @@ TEST(Summary, RoundTrip) {
   EXPECT_TRUE(std::isnan(again.ranks[1].test->loss));
   EXPECT_EQ(again.ranks[1].staleness, s.ranks[1].staleness);
   EXPECT_NE(json.find("\"parameters_hash\": \"00ab54a98ceb1f0a\""), std::string::npos);
+  ASSERT_TRUE(again.not_finite);
+  EXPECT_EQ(described(*again.not_finite), "the training loss of rank 1 was nan at step 12, in epoch 2");
   EXPECT_EQ(json.rfind("{\n  \"schema\": 2,", 0), 0u);
 }
 
@@ -129,6 +133,21 @@ TEST(Summary, ErrorsNameFileAndField) {
   EXPECT_EQ(refused("").rfind(file + "not JSON: ", 0), 0u);
   const std::string json = to_json(sample());
   EXPECT_EQ(refused(json.substr(0, json.size() / 2)).rfind(file + "not JSON: ", 0), 0u);
+}
+
+TEST(Summary, OfSeveralRanksHasTheFirstLossThatIsNotFinite) {
+  std::vector<Summary> ranks(3, sample());
+  for (int rank = 0; rank < 3; ++rank) {
+    Summary& one = ranks[static_cast<std::size_t>(rank)];
+    one.ranks.resize(1);
+    one.ranks[0].rank = rank;
+    one.ranks[0].exchange_payload_sent = 100 + static_cast<std::uint64_t>(rank);
+    one.not_finite = NotFinite{rank, "training loss", "nan", rank == 1 ? 7u : 9u, 0};
+  }
+  ranks[0].not_finite.reset();
+  const Summary run = merge_ranks(ranks);
+  EXPECT_EQ(run.not_finite->rank, 1);
+  EXPECT_EQ(run.sent_by_the_busiest(), 102u);
 }
 
 TEST(Summary, ReadsItsFile) {

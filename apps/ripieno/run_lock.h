@@ -1,0 +1,24 @@
+// Whether a job still works in a run's folder: whoever runs it holds a lock on the folder, which the system takes back when that process
+// ends, however it ends.
+#pragma once
+
+#include <filesystem>
+
+namespace ripieno {
+
+class RunLock {
+ public:
+  /// Where the file system has no locks nothing is held, and the run counts as running until its summary is there.
+  explicit RunLock(const std::filesystem::path& folder);
+  ~RunLock();
+  RunLock(const RunLock&) = delete;
+  RunLock& operator=(const RunLock&) = delete;
+
+ private:
+  int fd_ = -1;
+};
+
+/// Whether somebody holds it, or it cannot be told.
+bool is_running(const std::filesystem::path& folder);
+
+}  // namespace ripieno
