@@ -9,6 +9,7 @@
 #include "apps/ripieno/run_folder.h"
 #include "apps/ripieno/train.h"
 #include "ripieno/core/file.h"
+#include "ripieno/launch/placement.h"
 #include "ripieno/report/compare.h"
 #include "ripieno/report/published.h"
 #include "ripieno/report/table.h"
@@ -77,6 +78,7 @@ void run_compare(const CompareArguments& arguments, const CommandContext& contex
     for (const RecipeCell& cell : recipe.cells) std::cout << "# " << cell.name << "\n" << cell.settings.print() << "\n";
     return;
   }
+  check_environment();
   for (const RecipeCell& cell : recipe.cells) check_job(cell.settings, context.zoo);
 
   if (!recipe.title.empty()) std::cerr << recipe.title << "\n";
