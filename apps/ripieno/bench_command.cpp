@@ -151,10 +151,9 @@ std::string way(const Endpoint& endpoint) {
 
 /// One rank of the benchmark.
 void run_rank(const BenchArguments& arguments) {
-  const Placement place = placement();
-  Control control(place.control_fd);
-  run_part(place, control, [&] {
-    Cluster cluster = join(place);
+  Control control(control_descriptor_of_environment());
+  run_part(control, [&] {
+    Cluster cluster = join();
     const Group group(cluster.endpoint);
     for (const std::string& route : arguments.routes) {
       for (const std::size_t bytes : sizes(arguments)) {
@@ -180,6 +179,7 @@ std::vector<std::string> own_command(const BenchArguments& arguments) {
 }
 
 void run_bench(const BenchArguments& arguments, const CommandContext& context) {
+  check_environment();
   sizes(arguments);  // what is wrong with them is said before anything starts
   find_wire_format(arguments.wire);
   for (const std::string& route : arguments.routes) {

@@ -10,6 +10,7 @@
 #include "apps/ripieno/train.h"
 #include "apps/ripieno/worker.h"
 #include "ripieno/core/file.h"
+#include "ripieno/launch/placement.h"
 #include "ripieno/report/compare.h"
 #include "ripieno/report/format.h"
 #include "ripieno/report/published.h"
@@ -167,6 +168,7 @@ void run_compare(const CompareArguments& arguments, const CommandContext& contex
     }
     return;
   }
+  check_environment();
   take_refused(&recipe, context.zoo, &missing);
   for (const RefusedCell& one : missing) tell(one, "is refused", !recipe.cells.empty());
   Done done;

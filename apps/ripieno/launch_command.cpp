@@ -1,17 +1,41 @@
+#include <algorithm>
+#include <cstdlib>
+#include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "apps/ripieno/commands.h"
+#include "apps/ripieno/worker.h"
 #include "ripieno/launch/local.h"
+#include "ripieno/launch/placement.h"
 
 namespace ripieno {
+namespace {
+
+void run_launch(LocalJob& job) {
+  check_environment();
+  if (!std::getenv("OMP_NUM_THREADS")) {  // else every worker computes with as many threads as there are cores
+    const int cores = static_cast<int>(std::thread::hardware_concurrency());
+    job.variables.emplace_back("OMP_NUM_THREADS", text(std::max(1, cores / job.workers)));
+  }
+  try {
+    run_local(job);
+  } catch (const WorkerExited& exited) {
+    std::cerr << "ripieno: " << exited.what() << "\n";
+    throw Reported{static_cast<ErrorKind>(exited.code())};  // the program's own code is the command's
+  }
+}
+
+}  // namespace
 
 void add_launch(CLI::App& app, CommandContext& context) {
   auto job = std::make_shared<LocalJob>();
-  CLI::App* command = app.add_subcommand("launch", "Start a program of your own as the workers of a job (see examples/own_loop.cpp)");
+  CLI::App* command = app.add_subcommand("launch", "Start a program of your own as the workers of a job (see examples/own_loop.cpp). Where OMP_NUM_THREADS\n"
+                                         "is not set, each gets an equal part of this machine's cores, at least 1. A program's own exit code is passed on");
   command->add_option("-n,--workers", job->workers, "how many")->required()->check(CLI::Range(1, 4096));
   command->add_option("command", job->command, "the program and its arguments, after --")->required();
-  command->callback([job, &context] { context.chosen = [job] { run_local(*job); }; });
+  command->callback([job, &context] { context.chosen = [job] { run_launch(*job); }; });
 }
 
 }  // namespace ripieno

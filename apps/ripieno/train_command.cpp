@@ -8,6 +8,7 @@
 #include "apps/ripieno/run_folder.h"
 #include "apps/ripieno/train.h"
 #include "apps/ripieno/worker.h"
+#include "ripieno/launch/placement.h"
 #include "ripieno/report/compare.h"
 
 namespace ripieno {
@@ -44,6 +45,7 @@ void run_train(const TrainArguments& arguments, const CommandContext& context) {
     std::cout << settings.print();
     return;
   }
+  check_environment();
   check_job(settings, context.zoo);
   ProgressBar progress = ProgressBar::automatic();
   progress.title(settings.get<std::string>("strategy"));

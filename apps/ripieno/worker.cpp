@@ -286,10 +286,10 @@ Task<> run_rank(RankTask task, const Zoo* zoo, std::shared_ptr<CountedEndpoint> 
   co_await all_reduce(find_route("reduce-broadcast"), group, FloatSpan(&nothing, 1, DType::fp64), last);
 }
 
-void run_part(const Placement& place, Control& control, const std::function<void()>& part) {
+void run_part(Control& control, const std::function<void()>& part) {
   const auto report = [&](const Error& error) {
     control.failed(error);
-    if (place.control_fd >= 0) throw Reported{error.kind()};
+    if (control.has_listener()) throw Reported{error.kind()};
   };
   try {
     part();
@@ -303,10 +303,10 @@ void run_part(const Placement& place, Control& control, const std::function<void
 }
 
 void run_worker(const std::filesystem::path& path, const std::string& resume, const Zoo& zoo) {
-  const Placement place = placement();
-  Control control(place.control_fd);
+  Control control(control_descriptor_of_environment());
   std::optional<Cluster> cluster;  // is taken down once the launcher knows why
-  run_part(place, control, [&] {
+  run_part(control, [&] {
+    const Placement place = placement();
     const RunFolder folder = RunFolder::open(path);
     Settings settings;
     settings.load(folder.config());

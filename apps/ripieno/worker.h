@@ -36,7 +36,7 @@ struct Reported {
 
 /// Calls `part`, a rank's part of a job; tells the launcher why it fails. Throws Reported where a launcher listens, else
 /// the error itself.
-void run_part(const Placement& place, Control& control, const std::function<void()>& part);
+void run_part(Control& control, const std::function<void()>& part);
 
 /// The `worker` command: this process is one rank of a job that a launcher started.
 void run_worker(const std::filesystem::path& folder, const std::string& resume, const Zoo& zoo);

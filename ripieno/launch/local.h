@@ -60,8 +60,9 @@ class WorkerExited : public Error {
 /// Returns when all workers have ended well. When one fails, the others are ended (SIGTERM, after `grace` SIGKILL) and
 /// the cause is thrown: the first failure that is not itself the loss of a peer (failure.h), with the kind that the worker
 /// gave it; a worker that ended without a word gives Error(peer) with its signal, or WorkerExited, and its last lines.
-/// Error(network): workers could not reach each other. Error(io): too many descriptors (descriptors.h). No process, zombie or descriptor is left, and should the launcher be killed, the kernel kills the workers. Call it from a thread
-/// that lives as long. While it runs it handles SIGINT, SIGTERM, SIGHUP and SIGCHLD.
+/// Error(network): workers could not reach each other. Error(io): there are too few descriptors (descriptors.h).
+/// No process, zombie or descriptor is left, and should the launcher be killed, the kernel kills the workers. Call it from
+/// a thread that lives as long. While it runs it handles SIGINT, SIGTERM, SIGHUP and SIGCHLD.
 void run_local(const LocalJob& job);
 
 }  // namespace ripieno

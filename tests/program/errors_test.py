@@ -100,6 +100,24 @@ class ErrorsTest(ProgramTest):
             with self.subTest(" ".join(arguments)):
                 self.check(self.ripieno(*arguments), code, words)
 
+    def test_the_environment(self):
+        """Other launchers' processes, and what workers would not take."""
+        mpirun = {"OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_SIZE": "2"}
+        srun = {"SLURM_PROCID": "1", "SLURM_STEP_NUM_TASKS": "4"}
+        torchrun = {"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "TORCHELASTIC_RUN_ID": "none"}
+        (self.folder / "grid.toml").write_text("[batch]\nper_worker = 8\n")
+        for variables, arguments, words in (
+                (torchrun, ("train", "--set", B), ["torchrun has started 2", "RANK is '1'", "WORLD_SIZE is '2'", "ripieno train -n"]),
+                (mpirun, ("compare", "grid.toml"), ["mpirun has started 2", "OMPI_COMM_WORLD_SIZE is '2'", "ripieno launch -n"]),
+                (srun, ("launch", "-n", "2", "--", "true"), ["srun has started 4", "SLURM_STEP_NUM_TASKS is '4'"]),
+                ({"RIPIENO_SHARED_MEMORY": "0"}, ("train", "--set", B), ["RIPIENO_SHARED_MEMORY is '0'", "on or off"]),
+                ({"RIPIENO_LISTEN": ""}, ("launch", "-n", "2", "--", "true"), ["RIPIENO_LISTEN is empty"])):
+            with self.subTest(variables=variables):
+                self.variables = variables
+                self.check(self.ripieno(*arguments), USAGE, words)
+        self.variables = {"SLURM_PROCID": "0", "SLURM_NTASKS": "4"}  # a shell of sbatch or salloc
+        self.good("launch", "-n", "2", "--", "true")
+
     def test_a_port_in_use(self):
         with socket.socket() as taken:
             taken.bind(("127.0.0.1", 0))

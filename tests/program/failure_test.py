@@ -216,16 +216,20 @@ class LaunchTest(ProgramTest):
     """`ripieno launch`: any program as the workers."""
 
     def test_ranks_and_output(self):
-        script = 'echo "out $RIPIENO_RANK of $RIPIENO_WORLD_SIZE"'
-        result = self.ripieno("launch", "-n", "3", "--", "sh", "-c", script)
-        self.assertEqual(result.code, 0, result.err)
-        self.assertEqual(result.out, "out 0 of 3\n")  # rank 0 shares the launcher's standard output
-        self.assertEqual(sorted(result.err.splitlines()), ["[rank 1] out 1 of 3", "[rank 2] out 2 of 3"])
+        threads = max(1, len(os.sched_getaffinity(0)) // 3)  # of each, so that all have their part of the cores
+        script = 'echo "out $RIPIENO_RANK of $RIPIENO_WORLD_SIZE with $OMP_NUM_THREADS"'
+        for threads, variables in ((threads, {}), (7, {"OMP_NUM_THREADS": "7"})):
+            self.variables = variables
+            result = self.ripieno("launch", "-n", "3", "--", "sh", "-c", script)
+            self.assertEqual(result.code, 0, result.err)
+            self.assertEqual(result.out, f"out 0 of 3 with {threads}\n")  # rank 0 shares the launcher's standard output
+            self.assertEqual(sorted(result.err.splitlines()),
+                             [f"[rank {rank}] out {rank} of 3 with {threads}" for rank in (1, 2)])
 
     def test_a_program_that_fails(self):
-        result = self.ripieno("launch", "-n", "2", "--", "sh", "-c", '[ "$RIPIENO_RANK" = 1 ] && exit 9; sleep 600')
-        self.assertEqual(result.code, PEER, result.err)
-        self.assert_one_line(result.err, "rank 1 exited with code 9")
+        result = self.ripieno("launch", "-n", "2", "--", "sh", "-c", '[ "$RIPIENO_RANK" = 1 ] && exit 42; sleep 600')
+        self.assertEqual(result.code, 42, result.err)
+        self.assert_one_line(result.err, "rank 1 exited with code 42")
         self.assert_nobody_left()
 
     def test_a_program_that_is_missing(self):
