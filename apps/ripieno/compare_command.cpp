@@ -67,7 +67,11 @@ struct CompareArguments : RecipeArguments {
 
 void run_compare(const CompareArguments& arguments, const CommandContext& context) {
   Recipe recipe = load_recipe(arguments.recipe, arguments.sets, arguments.scale);
-  if (!arguments.only.empty()) keep(arguments.only, arguments.recipe, recipe);
+  tell_idle(recipe.cells, context.zoo);
+  if (!arguments.only.empty()) {
+    keep(arguments.only, arguments.recipe, recipe);
+    refuse_idle(recipe.cells);
+  }
   for (RecipeCell& cell : recipe.cells) {
     find_data(cell.settings);
     settle_measure(&cell.settings);

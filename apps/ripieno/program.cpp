@@ -1,11 +1,14 @@
 #include "apps/ripieno/program.h"
 
+#include <cstdlib>
 #include <iostream>
 
 #include "apps/ripieno/commands.h"
+#include "apps/ripieno/suggest.h"
 #include "ripieno/core/error.h"
 #include "apps/ripieno/worker.h"
 #include "ripieno/launch/local.h"
+#include "ripieno/train/torch_error.h"
 
 namespace ripieno {
 
@@ -46,6 +49,7 @@ void add_recipe(CLI::App& command, RecipeArguments& arguments, bool required) {
   if (required) recipe->required();
   command.add_option("--scale", arguments.scale, "one of the recipe's scales, e.g. quick")->type_name("NAME");
   command.add_option("--set", arguments.sets, "override a key, e.g. --set train.epochs=5")->type_name("KEY=VALUE")->allow_extra_args(false);
+  command.add_flag_callback("--verbose", [] { ::setenv(verbose_variable, "1", 1); }, "print errors of LibTorch in full, beside their one line");
   command.add_flag("--print-config", arguments.print_config, "print every value and where it came from, and do nothing");
 }
 
@@ -64,18 +68,19 @@ int run_program(int argc, char** argv, const Zoo& zoo) {
   add_bench(app, context);
   add_list(app, context);
   add_doctor(app, context);
+  add_help(app, context);
   add_launch(app, context);
   add_lab(app, context);
   add_worker(app, context);
   if (const std::string unknown = unknown_command(app, argc, argv); !unknown.empty()) {
-    std::cerr << "ripieno: there is no command \"" << unknown << "\" (see ripieno --help)\n";
+    std::cerr << "ripieno: " << no_command(app, unknown) << "\n";
     return static_cast<int>(ErrorKind::usage);
   }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
-    std::cerr << "ripieno: " << error.what() << " (see ripieno " << (app.get_subcommands().empty() ? "" : app.get_subcommands()[0]->get_name() + " ")
+    std::cerr << "ripieno: " << error.what() << suggestion(app, {argv + 1, argv + argc}) << " (see ripieno " << (app.get_subcommands().empty() ? "" : app.get_subcommands()[0]->get_name() + " ")
               << "--help)\n";
     return static_cast<int>(ErrorKind::usage);
   }
@@ -91,8 +96,7 @@ int run_program(int argc, char** argv, const Zoo& zoo) {
     std::cerr << "ripieno: " << error.what() << "\n";
     return static_cast<int>(error.kind());
   } catch (const std::exception& error) {
-    const std::string what = error.what();
-    std::cerr << "ripieno: internal error: " << what.substr(0, what.find('\n')) << "\n";
+    std::cerr << "ripieno: internal error: " << first_line(error) << "\n";
     return static_cast<int>(ErrorKind::internal);
   }
 }

@@ -15,6 +15,7 @@
 #include "ripieno/membership/clocks.h"
 #include "ripieno/observe/usage_sampler.h"
 #include "ripieno/train/checkpoint.h"
+#include "ripieno/train/torch_error.h"
 #include "ripieno/train/torch_learner.h"
 
 namespace ripieno {
@@ -278,7 +279,7 @@ void run_part(const Placement& place, Control& control, const std::function<void
     report(error);
     throw;
   } catch (const std::exception& error) {
-    report(Error(ErrorKind::internal, error.what()));
+    report(Error(ErrorKind::internal, first_line(error)));
     throw;
   }
 }

@@ -108,7 +108,8 @@ class ProgramTest(unittest.TestCase):
     def ripieno(self, *arguments):
         """Runs a command in the test's folder."""
         done = subprocess.run([BINARY, *map(str, arguments)], cwd=self.folder, env=self.environment(), text=True,
-                              stdin=subprocess.DEVNULL, capture_output=True, timeout=WATCHDOG, encoding="utf-8")
+                              stdin=subprocess.DEVNULL, capture_output=True, timeout=WATCHDOG, encoding="utf-8",
+                              errors="surrogateescape")
         return Result(done.returncode, done.stdout, done.stderr)
 
     def good(self, *arguments):
