@@ -14,6 +14,8 @@ namespace ripieno {
 
 namespace {
 
+constexpr const char* verbose_variable = "RIPIENO_VERBOSE";
+
 /// "-n,--ranks N", with the default after the description: CLI11 would print "INT:INT in [1 - 512]=4".
 class HelpFormat : public CLI::Formatter {
  public:
@@ -49,11 +51,16 @@ void add_recipe(CLI::App& command, RecipeArguments& arguments, bool required) {
   if (required) recipe->required();
   command.add_option("--scale", arguments.scale, "one of the recipe's scales, e.g. quick")->type_name("NAME");
   command.add_option("--set", arguments.sets, "override a key, e.g. --set train.epochs=5")->type_name("KEY=VALUE")->allow_extra_args(false);
-  command.add_flag_callback("--verbose", [] { ::setenv(verbose_variable, "1", 1); }, "print errors of LibTorch in full, beside their one line");
+  const auto in_full = [] {
+    ::setenv(verbose_variable, "1", 1);  // for the workers
+    print_errors_in_full();
+  };
+  command.add_flag_callback("--verbose", in_full, "print errors of LibTorch in full, beside their one line");
   command.add_flag("--print-config", arguments.print_config, "print every value and where it came from, and do nothing");
 }
 
 int run_program(int argc, char** argv, const Zoo& zoo) {
+  if (std::getenv(verbose_variable)) print_errors_in_full();
   CLI::App app("Ripieno trains a network on many workers and makes the way in which they agree a value that you swap,\n"
                "measure and predict. Start with: ripieno compare recipes/demo.toml", "ripieno");
   app.require_subcommand(1);

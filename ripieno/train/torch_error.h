@@ -8,8 +8,8 @@
 
 namespace ripieno {
 
-/// The variable of the environment that has errors printed in full on standard error; `ripieno train --verbose` sets it.
-constexpr const char* verbose_variable = "RIPIENO_VERBOSE";
+/// Has errors printed in full on standard error, too, in this process from now on: `ripieno train --verbose`.
+void print_errors_in_full();
 
 /// Error(usage): what was done, and the first line of what LibTorch says of it, with no frames.
 Error torch_error(const std::exception& error, const std::string& what);
