@@ -30,8 +30,8 @@ def trained(seed, data, more):
 
 def rows(options):
     data = comparison.real_data_folder(options)
-    small = {"data.train_samples": 2000, "data.test_samples": 500, "train.epochs": 1, "batch.global": 500, "local.steps": 2} if options.quick else {}
-    ring, thin = {"strategy": "ring"} | small, THIN | small | options.sets
+    small = {"data.train_samples": 2000, "data.test_samples": 500, "train.epochs": 1, "batch.global": 500} if options.quick else {}
+    ring, thin = {"strategy": "ring"} | small, THIN | small | ({"local.steps": 2} if options.quick else {}) | options.sets
     seeds = kept.rounds(NAME, options, options.runs, [RECIPE.read_text(), ring, thin],
                         {"ring": lambda seed: trained(seed, data, ring), "thin": lambda seed: trained(seed, data, thin)})
     accuracy = {side: statistics.fmean(kept.values(seeds, side, "accuracy")) for side in ("ring", "thin")}

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "apps/ripieno/commands.h"
+#include "apps/ripieno/suggest.h"
 #include "apps/ripieno/worker.h"
 #include "ripieno/codec/wire.h"
 #include "ripieno/collective/execute.h"
@@ -179,6 +180,9 @@ std::vector<std::string> own_command(const BenchArguments& arguments) {
 }
 
 void run_bench(const BenchArguments& arguments, const CommandContext& context) {
+  if (arguments.operation != "all-reduce") {
+    fail(ErrorKind::usage, "bench cannot time \"", arguments.operation, "\"", did_you_mean(arguments.operation, {"all-reduce"}), "; it times all-reduce");
+  }
   check_environment();
   sizes(arguments);  // what is wrong with them is said before anything starts
   find_wire_format(arguments.wire);
@@ -223,7 +227,7 @@ void add_bench(CLI::App& app, CommandContext& context) {
   auto arguments = std::make_shared<BenchArguments>();
   auto rank = std::make_shared<bool>(false);
   CLI::App* command = app.add_subcommand("bench", "Time collectives between worker processes on this machine");
-  command->add_option("operation", arguments->operation, "what to time: all-reduce")->required()->check(CLI::IsMember({"all-reduce"}));
+  command->add_option("operation", arguments->operation, "what to time: all-reduce")->required();
   command->add_option("-b,--begin", arguments->begin, "smallest size, in bytes")->capture_default_str();
   command->add_option("-e,--end", arguments->end, "largest size")->capture_default_str();
   command->add_option("-f,--factor", arguments->factor, "from each size to the next")->check(CLI::Range(1.1, 1024.0))->capture_default_str();

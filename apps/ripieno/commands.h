@@ -11,6 +11,8 @@
 
 namespace ripieno {
 
+struct RecipeCell;
+
 /// What every command works with. Outlives the command line.
 struct CommandContext {
   const Zoo& zoo;
@@ -28,11 +30,16 @@ struct RecipeArguments {
 };
 void add_recipe(CLI::App& command, RecipeArguments& arguments, bool required);
 
+/// What was given and has no effect in any of a recipe's cells: refused where the command line says it (Error(usage)), else told on
+/// standard error in a line for each key. Adds to the cells what their models leave without effect.
+void tell_idle(std::vector<RecipeCell>& cells, const Zoo& zoo);
+
 void add_train(CLI::App& app, CommandContext& context);
 void add_compare(CLI::App& app, CommandContext& context);
 void add_explain(CLI::App& app, CommandContext& context);
 void add_report(CLI::App& app, CommandContext& context);
 void add_watch(CLI::App& app, CommandContext& context);
+void add_help(CLI::App& app, CommandContext& context);
 void add_bench(CLI::App& app, CommandContext& context);
 void add_list(CLI::App& app, CommandContext& context);
 void add_doctor(CLI::App& app, CommandContext& context);

@@ -160,7 +160,11 @@ void print_json(const std::vector<Summary>& summaries) {
 void run_compare(const CompareArguments& arguments, const CommandContext& context) {
   std::vector<RefusedCell> missing;
   Recipe recipe = load_recipe(arguments.recipe, arguments.sets, arguments.scale, arguments.print_config ? nullptr : &missing);
-  if (!arguments.only.empty()) keep(arguments.only, arguments.recipe, recipe, missing);
+  tell_idle(recipe.cells, context.zoo);
+  if (!arguments.only.empty()) {
+    keep(arguments.only, arguments.recipe, recipe, missing);
+    refuse_idle(recipe.cells);
+  }
   if (arguments.print_config) {
     for (RecipeCell& cell : recipe.cells) {
       settle(&cell);

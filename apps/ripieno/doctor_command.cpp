@@ -85,7 +85,7 @@ void add_doctor(CLI::App& app, CommandContext& context) {
     context.chosen = [&context] {
       const Json json = examine();
       if (context.format == "json") {
-        std::cout << json.dump(2) << "\n";
+        std::cout << json.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
         return;
       }
       for (const auto& [key, value] : json.items()) {

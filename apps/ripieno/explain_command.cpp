@@ -5,8 +5,11 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/ripieno/commands.h"
+#include "apps/ripieno/explain_codec.h"
 #include "apps/ripieno/explain_strategy.h"
 #include "apps/ripieno/recipe.h"
+#include "apps/ripieno/suggest.h"
+#include "ripieno/codec/codec.h"
 #include "ripieno/codec/wire.h"
 #include "ripieno/collective/check.h"
 #include "ripieno/collective/closed_form.h"
@@ -22,7 +25,7 @@ struct ExplainArguments {
   std::vector<std::string> sets;
   int ranks = 4, per_node = 1;
   std::size_t elements = 0;
-  bool ranks_given = false;
+  bool ranks_given = false, per_node_given = false, wire_given = false;
   double latency_us = 50, gbit_s = 1;
 };
 
@@ -89,31 +92,75 @@ bool is_strategy(const std::string& name) {
   return std::any_of(strategies().begin(), strategies().end(), [&](const StrategyInfo& info) { return info.name == name; });
 }
 
+bool is_codec(const std::string& name) {
+  return std::any_of(codecs().begin(), codecs().end(), [&](const CodecInfo& info) { return info.name == name; });
+}
+
+bool sets_key(const ExplainArguments& arguments, std::string_view key) {
+  return std::any_of(arguments.sets.begin(), arguments.sets.end(), [&](const std::string& one) { return one.starts_with(key); });
+}
+
+LinkModel link_of(const ExplainArguments& arguments) {
+  return {from_seconds(arguments.latency_us * 1e-6), from_seconds(8e-9 / arguments.gbit_s)};
+}
+
+/// The job that is meant: a recipe's, or the defaults with a batch size, in which the options of the command line go before. `sets`: more.
+Settings job_of(const ExplainArguments& arguments, const std::vector<std::string>& more, const Zoo& zoo) {
+  std::vector<std::string> sets = arguments.sets;
+  sets.insert(sets.end(), more.begin(), more.end());
+  if (!arguments.model.empty()) sets.push_back("model=" + arguments.model);
+  const bool has_batch = sets_key(arguments, "batch.global") || sets_key(arguments, "batch.per_worker");
+  Recipe recipe = !arguments.recipe.empty() ? load_recipe(arguments.recipe, sets) : load_recipe_text(has_batch ? "" : "batch.per_worker = 32", "defaults", sets);
+  if (recipe.cells.size() != 1) fail(ErrorKind::usage, arguments.recipe, ": holds ", recipe.cells.size(), " runs; fix its grid with --set");
+  tell_idle(recipe.cells, zoo);
+  return recipe.cells[0].settings;
+}
+
 /// Some names are a route's and a strategy's: what only a job has makes it the strategy.
 void run_strategy(const ExplainArguments& arguments, const CommandContext& context) {
-  std::vector<std::string> sets = arguments.sets;
-  sets.push_back("strategy=" + arguments.what);
+  if (arguments.elements > 0) fail(ErrorKind::usage, "--elements ", arguments.elements, " with strategy ", arguments.what, ": it exchanges a model; give --model in its place");
+  std::vector<std::string> sets{"strategy=" + arguments.what};
   if (arguments.ranks_given) sets.push_back(text("workers=", arguments.ranks));
-  if (!arguments.model.empty()) sets.push_back("model=" + arguments.model);
-  const Recipe recipe = arguments.recipe.empty() ? load_recipe_text("", "defaults", sets) : load_recipe(arguments.recipe, sets);
-  if (recipe.cells.size() != 1) fail(ErrorKind::usage, arguments.recipe, ": holds ", recipe.cells.size(), " runs; fix its grid with --set");
-  std::cout << explain_strategy(recipe.cells[0].settings, context.zoo, context.format == "json");
+  if (arguments.per_node_given) sets.push_back(text("exchange.per_node=", arguments.per_node));
+  if (arguments.wire_given) sets.push_back("exchange.codec=" + arguments.wire);
+  std::cout << explain_strategy(job_of(arguments, sets, context.zoo), context.zoo, link_of(arguments), context.format == "json");
+}
+
+void run_codec(const ExplainArguments& arguments, const CommandContext& context) {
+  if (arguments.wire_given || arguments.per_node_given) {
+    fail(ErrorKind::usage, arguments.wire_given ? "--wire" : "--per-node", " has no effect with codec ", arguments.what, "; leave it out");
+  }
+  const Settings job = job_of(arguments, {"exchange.codec=" + arguments.what}, context.zoo);
+  std::cout << explain_codec(job, context.zoo, arguments.elements, arguments.ranks, link_of(arguments), context.format == "json");
 }
 
 void run_explain(const ExplainArguments& arguments, const CommandContext& context) {
-  if (!is_route(arguments.what) && !is_strategy(arguments.what)) {
+  const bool codec = is_codec(arguments.what), strategy = is_strategy(arguments.what);
+  if (!codec && !strategy && !is_route(arguments.what)) {
+    std::vector<std::string> names;
+    for (const StrategyInfo& info : strategies()) names.emplace_back(info.name);
+    for (const CodecInfo& info : codecs()) names.emplace_back(info.name);
+    for (const Route& route : routes()) {
+      if (!is_strategy(std::string(route.name))) names.emplace_back(route.name);
+    }
     std::string known;
-    for (const StrategyInfo& info : strategies()) known += (known.empty() ? "" : ", ") + std::string(info.name);
-    fail(ErrorKind::usage, "there is no route or strategy \"", arguments.what, "\"; they are ", known);
+    for (const std::string& name : names) known += (known.empty() ? "" : ", ") + name;
+    fail(ErrorKind::usage, "there is no codec, route or strategy \"", arguments.what, "\"", did_you_mean(arguments.what, names), "; they are ", known);
   }
-  if (!arguments.sets.empty() || !arguments.recipe.empty() || !is_route(arguments.what)) return run_strategy(arguments, context);
+  if (codec) return run_codec(arguments, context);
+  const bool of_a_job = !arguments.sets.empty() || !arguments.recipe.empty();
+  if (of_a_job && !strategy) fail(ErrorKind::usage, "route ", arguments.what, " has no job: --set and --recipe are a strategy's, such as ddp with exchange.route = ", arguments.what);
+  if (of_a_job || !is_route(arguments.what)) return run_strategy(arguments, context);
   const Route& route = find_route(arguments.what);
+  if (arguments.per_node > 1 && route.name != std::string_view("hierarchical")) {
+    fail(ErrorKind::usage, "--per-node ", arguments.per_node, " has no effect with route ", route.name, ": it has one with hierarchical; leave it out");
+  }
   const int ranks = arguments.ranks;
   const World world{ranks, arguments.per_node};
   const std::size_t elements = arguments.elements > 0 ? arguments.elements
                                                       : static_cast<std::size_t>(context.zoo.find(arguments.model.empty() ? "mnist-cnn" : arguments.model).parameters);
   const std::size_t number = size_of(find_wire_format(arguments.wire).type(DType::fp32));
-  const LinkModel link{from_seconds(arguments.latency_us * 1e-6), from_seconds(8e-9 / arguments.gbit_s)};
+  const LinkModel link = link_of(arguments);
   const double time = seconds(route.time(world, elements * number, link));
   check_schedule(route, world, elements);
 
@@ -176,20 +223,22 @@ void run_explain(const ExplainArguments& arguments, const CommandContext& contex
 
 void add_explain(CLI::App& app, CommandContext& context) {
   auto arguments = std::make_shared<ExplainArguments>();
-  CLI::App* command = app.add_subcommand("explain", "Show a route's schedule, its rounds, bytes and time; or what a strategy exchanges in a job");
-  command->add_option("what", arguments->what, "a route or a strategy: see ripieno list; one that is both is a route without --set or --recipe")->required();
-  command->add_option("--set", arguments->sets, "KEY=VALUE: of the strategy's job")->type_name("KEY=VALUE")->allow_extra_args(false);
+  CLI::App* command = app.add_subcommand("explain", "Show a route's schedule, its rounds, bytes and time; what a strategy exchanges in a job; or what a codec does");
+  command->add_option("what", arguments->what, "a route, a strategy or a codec: see ripieno list; one that is both is a route without --set or --recipe")->required();
+  command->add_option("--set", arguments->sets, "KEY=VALUE: of the strategy's job, or the codec's")->type_name("KEY=VALUE")->allow_extra_args(false);
   command->add_option("--recipe", arguments->recipe, "the strategy's job")->type_name("FILE");
   auto* ranks = command->add_option("-n,--ranks", arguments->ranks, "how many ranks, or workers of the strategy")->check(CLI::Range(1, 512))->capture_default_str();
-  command->add_option("--per-node", arguments->per_node, "ranks on each node, for the routes that look at it")->check(CLI::Range(1, 512))->capture_default_str();
+  auto* per_node = command->add_option("--per-node", arguments->per_node, "ranks on each node, for the routes that look at it")->check(CLI::Range(1, 512))->capture_default_str();
   auto* elements = command->add_option("--elements", arguments->elements, "how many numbers; default: the model's parameters")->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40));
   command->add_option("--model", arguments->model, "whose parameters; default mnist-cnn")->excludes(elements);
-  command->add_option("--wire", arguments->wire, "fp32, fp16 or bf16")->capture_default_str();
+  auto* wire = command->add_option("--wire", arguments->wire, "fp32, fp16 or bf16")->capture_default_str();
   command->add_option("--latency-us", arguments->latency_us, "of the links, for the time")->check(CLI::NonNegativeNumber)->capture_default_str();
   command->add_option("--gbit-s", arguments->gbit_s, "rate of the links, for the time")->check(CLI::PositiveNumber)->capture_default_str();
   add_format(*command, context);
-  command->callback([arguments, ranks, &context] {
+  command->callback([arguments, ranks, per_node, wire, &context] {
     arguments->ranks_given = ranks->count() > 0;
+    arguments->per_node_given = per_node->count() > 0;
+    arguments->wire_given = wire->count() > 0;
     context.chosen = [arguments, &context] { run_explain(*arguments, context); };
   });
 }

@@ -22,7 +22,7 @@ double as_cheng_counts(double rounds, double parameters, std::size_t number) {
 
 }  // namespace
 
-std::string explain_strategy(const Settings& settings, const Zoo& zoo, bool json) {
+std::string explain_strategy(const Settings& settings, const Zoo& zoo, const LinkModel& link, bool json) {
   const StrategyInfo& info = strategy_of(settings);
   const Plan plan = plan_of(settings);
   const DatasetInfo& data = find_dataset(settings.get<std::string>("data.name"));
@@ -67,6 +67,10 @@ std::string explain_strategy(const Settings& settings, const Zoo& zoo, bool json
   std::optional<double> cheng;
   if (number && work.world.ranks > 1) cheng = as_cheng_counts(info.rounds(plan, whole_batches ? exact_steps : steps), parameters, *number);
 
+  // What its busiest rank must send, one thing after the other, as if nothing else took time.
+  std::optional<double> least;
+  if (known && work.world.ranks > 1) least = busiest * seconds(link.per_byte) + rounds * seconds(link.latency);
+
   if (json) {
     nlohmann::ordered_json out{{"strategy", info.name}, {"what", info.what}, {"when", info.when}, {"with whom", info.route_of(plan)},
                                {"how", codec.name}, {"exact", info.exact}, {"agrees", info.agrees},
@@ -75,6 +79,7 @@ std::string explain_strategy(const Settings& settings, const Zoo& zoo, bool json
                                {"steps", work.steps[0]}, {"rounds", rounds}};
     out["bytes_sent"] = known ? nlohmann::ordered_json(all) : nlohmann::ordered_json();
     out["bytes_of_the_busiest"] = known ? nlohmann::ordered_json(busiest) : nlohmann::ordered_json();
+    out["seconds_at_least"] = least ? nlohmann::ordered_json(*least) : nlohmann::ordered_json();
     out["as_cheng_2020_counts"] = cheng ? nlohmann::ordered_json(*cheng) : nlohmann::ordered_json();
     return out.dump(2) + "\n";
   }
@@ -88,6 +93,9 @@ std::string explain_strategy(const Settings& settings, const Zoo& zoo, bool json
   out += text("exchanges an epoch           ", format_fixed(rounds, rounds == std::floor(rounds) ? 0 : 2), "\n");
   out += text("sent by all an epoch         ", known ? format_bytes(all) + "  (payload, closed form)\n" : "depends on the numbers\n");
   if (known) out += text("sent by the busiest          ", format_bytes(busiest), "  (rank ", busiest_rank, ")\n");
+  if (least) {
+    out += text("which takes at least         ", format_seconds(*least), "  (", seconds(link.latency) * 1e6, " us, ", 8e-9 / seconds(link.per_byte), " Gb/s)\n");
+  }
   if (cheng) {
     out += text("one model a round            ", format_bytes(*cheng), "  (as Cheng 2020 counts: samples/batch rounds, the model in whole MB)\n");
   }

@@ -4,11 +4,12 @@
 #include <string>
 
 #include "apps/ripieno/settings.h"
+#include "ripieno/collective/schedule.h"
 #include "ripieno/model/zoo.h"
 
 namespace ripieno {
 
-/// For people, or as JSON.
-std::string explain_strategy(const Settings& settings, const Zoo& zoo, bool json);
+/// For people, or as JSON. `link`: for the least time that the exchange takes.
+std::string explain_strategy(const Settings& settings, const Zoo& zoo, const LinkModel& link, bool json);
 
 }  // namespace ripieno

@@ -127,6 +127,14 @@ void know_model(Plan* plan, const Settings& settings, TorchLearner& learner) {
   optimiser.total_steps = std::max<std::int64_t>(1, steps * plan->epochs);
 }
 
+ModelParts parts_of(const ModelInfo& info) {
+  const std::shared_ptr<Classifier> model = info.make();
+  ModelParts parts;
+  for (const auto& layer : model->modules()) parts.dropout = parts.dropout || layer->as<torch::nn::DropoutImpl>();
+  for (const torch::Tensor& buffer : model->buffers()) parts.statistics = parts.statistics || buffer.is_floating_point();
+  return parts;
+}
+
 Group group_of(const Settings& settings, std::shared_ptr<Endpoint> endpoint) {
   return Group(std::move(endpoint)).on_nodes(settings.get<int>("exchange.per_node"));
 }

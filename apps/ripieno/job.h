@@ -56,6 +56,12 @@ std::vector<double> deaths_of(const Settings& settings);
 std::unique_ptr<TorchLearner> make_learner(const Settings& settings, const Zoo& zoo, int rank, Runtime& runtime,
                                            Recorder& recorder, Memory memory, std::optional<ComputeProfile> replay = {});
 
+/// What of a model some keys are about.
+struct ModelParts {
+  bool dropout = false, statistics = false;  ///< layers of dropout; buffers of numbers, as batch norm's mean and variance
+};
+ModelParts parts_of(const ModelInfo& model);
+
 /// Tells a plan what the optimiser must know of the model: its tensors, and how many steps there will be.
 void know_model(Plan* plan, const Settings& settings, TorchLearner& learner);
 

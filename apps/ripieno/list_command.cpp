@@ -1,9 +1,14 @@
+#include <algorithm>
 #include <cmath>
+#include <filesystem>
+#include <functional>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "apps/ripieno/commands.h"
+#include "apps/ripieno/recipe.h"
+#include "apps/ripieno/suggest.h"
 #include "ripieno/codec/codec.h"
 #include "ripieno/collective/schedule.h"
 #include "ripieno/data/dataset.h"
@@ -91,6 +96,82 @@ Json measure_rows() {
   return rows;
 }
 
+/// The settings whose keys, or the keys' last parts, begin so.
+std::vector<Setting> settings_that_begin(const std::string& prefix) {
+  std::vector<Setting> found, by_last;
+  std::vector<std::string> names;
+  for (const Setting& setting : all_settings()) {
+    const std::size_t dot = setting.key.rfind('.');
+    const std::string last = setting.key.substr(dot + 1), table = dot == setting.key.npos ? "" : setting.key.substr(0, dot);
+    if (setting.key.starts_with(prefix)) found.push_back(setting);
+    if (last.starts_with(prefix)) by_last.push_back(setting);
+    for (const std::string& name : {table, setting.key, last}) names.push_back(name);
+  }
+  if (!found.empty()) return found;
+  if (!by_last.empty()) return by_last;
+  fail(ErrorKind::usage, "no key begins with \"", prefix, "\"", did_you_mean(prefix, names), "; ripieno list settings shows all");
+}
+
+std::string range_of(const Setting& setting) {
+  std::string words;
+  for (const std::string& one : setting.allowed) words += (words.empty() ? "" : ", ") + one;
+  if (!words.empty()) return "one of " + words;
+  const bool is_number = !std::holds_alternative<bool>(setting.standard) && !std::holds_alternative<std::string>(setting.standard);
+  const bool each = std::holds_alternative<std::vector<double>>(setting.standard);
+  return text(setting.type(), is_number ? text(each ? ", each " : ", ", setting.range.str()) : "");
+}
+
+Json setting_rows(const std::string& prefix) {
+  Json rows = Json::array();
+  for (const Setting& s : settings_that_begin(prefix)) {
+    rows.push_back({{"key", s.key}, {"about", s.help}, {"value", range_of(s)}, {"default", to_toml(s.standard)},
+                    {"has an effect", s.effect().empty() ? "always" : s.effect()}});
+  }
+  return rows;
+}
+
+/// Where recipes are: here, beside the program as it was built, or where it was installed.
+std::filesystem::path recipes_folder() {
+  std::error_code error;
+  const auto program = std::filesystem::read_symlink("/proc/self/exe", error);
+  const std::filesystem::path places[] = {"recipes", program.parent_path() / "../../../recipes", program.parent_path() / "../share/ripieno/recipes"};
+  for (const auto& place : places) {
+    if (std::filesystem::is_directory(place, error)) return place.lexically_normal();
+  }
+  fail(ErrorKind::usage, "there is no folder recipes here or beside the program; give one: ripieno list recipes FOLDER");
+}
+
+std::string scales_of(const Recipe& recipe) {
+  std::string all;
+  for (const std::string& scale : recipe.scales) all += (all.empty() ? "" : ", ") + scale;
+  return all;
+}
+
+Json recipe_rows(const std::string& given) {
+  const std::filesystem::path folder = given.empty() ? recipes_folder() : std::filesystem::path(given);
+  if (!std::filesystem::is_directory(folder)) fail(ErrorKind::usage, "list recipes ", given, ": is no folder");
+  std::vector<std::filesystem::path> files;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().extension() == ".toml") files.push_back(entry.path());
+  }
+  if (files.empty()) fail(ErrorKind::usage, "list recipes: ", folder.string(), " holds no recipe, a file that ends in .toml");
+  std::sort(files.begin(), files.end());
+  Json rows = Json::array();
+  for (const auto& file : files) {
+    Json row{{"recipe", file.string()}, {"runs", Json()}, {"scales", ""}, {"about", ""}};
+    try {
+      const Recipe recipe = load_recipe(file, {});
+      row["runs"] = recipe.cells.size();
+      row["scales"] = scales_of(recipe);
+      row["about"] = recipe.title;
+    } catch (const Error& error) {
+      row["about"] = error.what();
+    }
+    rows.push_back(row);
+  }
+  return rows;
+}
+
 std::string cell(const Json& value) {
   if (value.is_string()) return value.get<std::string>();
   if (value.is_boolean()) return value.get<bool>() ? "yes" : "no";
@@ -121,30 +202,64 @@ void print_paragraphs(const Json& rows) {
 
 }  // namespace
 
+namespace {
+
+struct List {
+  const char* name;
+  std::function<Json(const CommandContext& context, const std::string& of)> rows;
+  bool in_paragraphs = false;  // for rows of whole sentences
+  bool takes_argument = false;
+};
+
+const std::vector<List>& lists() {
+  static const std::vector<List> all{
+      {"models", [](const CommandContext& context, const std::string&) { return models(context.zoo); }},
+      {"data", [](const CommandContext&, const std::string&) { return data_sets(); }},
+      {"strategies", [](const CommandContext&, const std::string&) { return strategy_rows(); }},
+      {"routes", [](const CommandContext&, const std::string&) { return route_rows(); }},
+      {"codecs", [](const CommandContext&, const std::string&) { return codec_rows(); }},
+      {"settings", [](const CommandContext&, const std::string& prefix) { return setting_rows(prefix); }, true, true},
+      {"recipes", [](const CommandContext&, const std::string& folder) { return recipe_rows(folder); }, false, true},
+      {"measures", [](const CommandContext&, const std::string&) { return measure_rows(); }},
+      {"refusals", [](const CommandContext&, const std::string&) { return refusal_rows(); }, true},
+  };
+  return all;
+}
+
+std::vector<std::string> list_names() {
+  std::vector<std::string> names;
+  for (const List& list : lists()) names.emplace_back(list.name);
+  return names;
+}
+
+void run_list(const std::string& what, const std::string& of, const CommandContext& context) {
+  const auto list = std::find_if(lists().begin(), lists().end(), [&](const List& one) { return one.name == what; });
+  if (list == lists().end()) {
+    std::string known;
+    for (const std::string& name : list_names()) known += (known.empty() ? "" : ", ") + name;
+    fail(ErrorKind::usage, "there is no list \"", what, "\"", did_you_mean(what, list_names()), "; they are ", known);
+  }
+  if (!of.empty() && !list->takes_argument) fail(ErrorKind::usage, "list ", what, " ", of, ": only list settings and list recipes take a further word");
+  const Json rows = list->rows(context, of);
+  if (context.format == "json") {
+    std::cout << rows.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+  } else if (list->in_paragraphs) {
+    print_paragraphs(rows);
+  } else {
+    print_table(rows);
+  }
+}
+
+}  // namespace
+
 void add_list(CLI::App& app, CommandContext& context) {
-  auto what = std::make_shared<std::string>();
-  CLI::App* command = app.add_subcommand("list", "List models, data, strategies, routes, codecs, measures of runs, or what is refused");
-  command->add_option("what", *what, "models, data, strategies, routes, codecs, measures or refusals")
-      ->required()
-      ->check(CLI::IsMember({"models", "data", "strategies", "routes", "codecs", "measures", "refusals"}));
+  auto what = std::make_shared<std::string>(), of = std::make_shared<std::string>();
+  CLI::App* command = app.add_subcommand("list", "List models, data, strategies, routes, codecs, settings, recipes, measures of runs, or what is refused");
+  command->add_option("what", *what, "models, data, strategies, routes, codecs, settings, recipes, measures or refusals")->required();
+  command->add_option("of", *of, "settings: how their keys begin, e.g. optimiser; recipes: the folder to look in");
   add_format(*command, context);
-  command->callback([what, &context] {
-    context.chosen = [what, &context] {
-      const Json rows = *what == "models"       ? models(context.zoo)
-                        : *what == "data"       ? data_sets()
-                        : *what == "strategies" ? strategy_rows()
-                        : *what == "routes"     ? route_rows()
-                        : *what == "codecs"     ? codec_rows()
-                        : *what == "measures"   ? measure_rows()
-                                                : refusal_rows();
-      if (context.format == "json") {
-        std::cout << rows.dump(2) << "\n";
-      } else if (*what == "refusals") {
-        print_paragraphs(rows);
-      } else {
-        print_table(rows);
-      }
-    };
+  command->callback([what, of, &context] {
+    context.chosen = [what, of, &context] { run_list(*what, *of, context); };
   });
 }
 

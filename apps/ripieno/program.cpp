@@ -7,18 +7,23 @@
 
 #include <cerrno>
 #include <climits>
+#include <cstdlib>
 #include <cstring>
 #include <iostream>
 
 #include "apps/ripieno/commands.h"
 #include "apps/ripieno/standard_output.h"
+#include "apps/ripieno/suggest.h"
 #include "apps/ripieno/worker.h"
 #include "ripieno/core/error.h"
 #include "ripieno/launch/local.h"
+#include "ripieno/train/torch_error.h"
 
 namespace ripieno {
 
 namespace {
+
+constexpr const char* verbose_variable = "RIPIENO_VERBOSE";
 
 /// "-n,--ranks N", with the default after the description: CLI11 would print "INT:INT in [1 - 512]=4".
 class HelpFormat : public CLI::Formatter {
@@ -55,6 +60,11 @@ void add_recipe(CLI::App& command, RecipeArguments& arguments, bool required) {
   if (required) recipe->required();
   command.add_option("--scale", arguments.scale, "one of the recipe's scales, e.g. quick")->type_name("NAME");
   command.add_option("--set", arguments.sets, "override a key, e.g. --set train.epochs=5")->type_name("KEY=VALUE")->allow_extra_args(false);
+  const auto in_full = [] {
+    ::setenv(verbose_variable, "1", 1);  // for the workers
+    print_errors_in_full();
+  };
+  command.add_flag_callback("--verbose", in_full, "print errors of LibTorch in full, beside their one line");
   command.add_flag("--print-config", arguments.print_config, "print every value and where it came from, and do nothing");
 }
 
@@ -71,6 +81,7 @@ namespace {
 [[gnu::section(".preinit_array"), gnu::used]] void (*const before_libraries)() = check_working_folder;
 
 int run_command_line(int argc, char** argv, const Zoo& zoo) {
+  if (std::getenv(verbose_variable)) print_errors_in_full();
   CLI::App app("Ripieno trains a network on many workers and makes the way in which they agree a value that you swap,\n"
                "measure and predict. Start with: ripieno compare recipes/demo.toml", "ripieno");
   app.require_subcommand(1);
@@ -85,18 +96,19 @@ int run_command_line(int argc, char** argv, const Zoo& zoo) {
   add_bench(app, context);
   add_list(app, context);
   add_doctor(app, context);
+  add_help(app, context);
   add_launch(app, context);
   add_lab(app, context);
   add_worker(app, context);
   if (const std::string unknown = unknown_command(app, argc, argv); !unknown.empty()) {
-    std::cerr << "ripieno: there is no command \"" << unknown << "\" (see ripieno --help)\n";
+    std::cerr << "ripieno: " << no_command(app, unknown) << "\n";
     return static_cast<int>(ErrorKind::usage);
   }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
-    std::cerr << "ripieno: " << error.what() << " (see ripieno " << (app.get_subcommands().empty() ? "" : app.get_subcommands()[0]->get_name() + " ")
+    std::cerr << "ripieno: " << error.what() << suggestion(app, {argv + 1, argv + argc}) << " (see ripieno " << (app.get_subcommands().empty() ? "" : app.get_subcommands()[0]->get_name() + " ")
               << "--help)\n";
     return static_cast<int>(ErrorKind::usage);
   }
@@ -112,8 +124,7 @@ int run_command_line(int argc, char** argv, const Zoo& zoo) {
     std::cerr << "ripieno: " << error.what() << "\n";
     return static_cast<int>(error.kind());
   } catch (const std::exception& error) {
-    const std::string what = error.what();
-    std::cerr << "ripieno: internal error: " << what.substr(0, what.find('\n')) << "\n";
+    std::cerr << "ripieno: internal error: " << first_line(error) << "\n";
     return static_cast<int>(ErrorKind::internal);
   }
 }

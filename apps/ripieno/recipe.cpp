@@ -173,6 +173,7 @@ RecipeCell make_cell(const Settings& base, const Grid& grid, const std::vector<s
   for (std::size_t i = 0; i < grid.size(); ++i) {
     cell.settings.assign(grid[i].key, grid[i].values[choice[i]], grid[i].origin);
   }
+  cell.idle = cell.settings.idle();
   const bool single = is_single(cell.settings);
   if (single && cell.settings.get<int>("workers") != 1) {
     cell.settings.assign("workers", std::int64_t{1}, {"strategy single"});
@@ -186,6 +187,10 @@ RecipeCell make_cell(const Settings& base, const Grid& grid, const std::vector<s
   }
   if (names_its_cells(grid)) {
     cell.name = name_part("run.name", cell.settings.value("run.name"));
+  }
+  if (!cell.name.empty() && !names_its_cells(grid) && !cell.settings.get<std::string>("run.name").empty()) {
+    cell.idle.push_back({"run.name", cell.settings.origin("run.name") == "--set",
+                         text(cell.settings.shown("run.name"), " has no effect with a grid: its runs are named after what varies")});
   }
   if (cell.name.empty()) {
     const char* key = cell.settings.get<std::string>("run.name").empty() ? "strategy" : "run.name";
@@ -253,6 +258,30 @@ Published read_published(const toml::table& table, const std::string& name) {
   return found;
 }
 
+/// Why a key has no effect in any of the cells, in the words of the first; empty: it has one somewhere.
+std::string why_idle(const std::vector<RecipeCell>& cells, const std::string& key) {
+  std::string why;
+  for (const RecipeCell& cell : cells) {
+    const auto found = std::find_if(cell.idle.begin(), cell.idle.end(), [&](const IdleKey& one) { return one.key == key; });
+    if (found == cell.idle.end() && cell.settings.is_set(key)) return "";
+    if (found != cell.idle.end() && why.empty()) why = found->why;
+  }
+  return why;
+}
+
+/// Those without effect, of the command line or of a file, in the table's order.
+std::vector<std::string> all_idle(const std::vector<RecipeCell>& cells, bool asked) {
+  std::vector<std::string> lines;
+  for (const Setting& setting : all_settings()) {
+    const bool of_these = std::any_of(cells.begin(), cells.end(), [&](const RecipeCell& cell) {
+      return std::any_of(cell.idle.begin(), cell.idle.end(), [&](const IdleKey& one) { return one.key == setting.key && one.asked == asked; });
+    });
+    if (!of_these) continue;
+    if (const std::string why = why_idle(cells, setting.key); !why.empty()) lines.push_back(why);
+  }
+  return lines;
+}
+
 /// Whether its values go together. A grid's cell that they do not in is put into `refused`, where that is given.
 bool check_cell(const RecipeCell& cell, bool of_grid, std::vector<RefusedCell>* refused) {
   try {
@@ -269,6 +298,13 @@ bool check_cell(const RecipeCell& cell, bool of_grid, std::vector<RefusedCell>* 
 }
 
 }  // namespace
+
+void refuse_idle(const std::vector<RecipeCell>& cells) {
+  const std::vector<std::string> lines = all_idle(cells, true);
+  if (!lines.empty()) fail(ErrorKind::usage, lines[0], "; leave it out, or change that");
+}
+
+std::vector<std::string> idle_in_file(const std::vector<RecipeCell>& cells) { return all_idle(cells, false); }
 
 Recipe load_recipe(const std::filesystem::path& path, const std::vector<std::string>& sets, const std::string& scale,
                    std::vector<RefusedCell>* refused) {
@@ -301,6 +337,7 @@ Recipe load_recipe_text(std::string_view toml, const std::string& name, const st
   Settings base;
   base.load_text(toml, name, {"title", "seeds", "grid", "scale", "published"});
   if (const toml::table* scales = table["scale"].as_table()) {
+    for (const auto& [key, one] : *scales) recipe.scales.emplace_back(key.str());
     for (const auto& [key, one] : *scales) {  // also those that nobody asks for must be right
       Settings tried = base;
       std::vector<Grid> tried_grids = grids;

@@ -29,6 +29,7 @@ struct RecipeCell {
   std::string name;
   std::vector<std::pair<std::string, std::string>> varies;  ///< key and value of each grid key with several values
   Settings settings;
+  std::vector<IdleKey> idle;  ///< of the settings as they were given
   int seed_index = 0;  ///< 0 .. seeds-1; the cell's `seed` is the recipe's plus this
 };
 
@@ -43,6 +44,7 @@ struct Recipe {
   std::vector<RecipeCell> cells;
   int seeds = 1;
   std::vector<Published> published;
+  std::vector<std::string> scales;  ///< their names, as --scale takes them
 };
 
 /// Reads a recipe, takes a `scale` of its where one is asked for, applies `sets` (KEY=VALUE each, as Settings::set; a key of the grid is then no longer varied, and
@@ -57,5 +59,11 @@ Recipe load_recipe(const std::filesystem::path& path, const std::vector<std::str
 /// The same from text; `name` stands for the file.
 Recipe load_recipe_text(std::string_view toml, const std::string& name, const std::vector<std::string>& sets, const std::string& scale = "",
                         std::vector<RefusedCell>* refused = nullptr);
+
+/// A key is without effect where it has none in any of the cells that it is given in: strategies of one grid share keys. Throws
+/// Error(usage) for the first of the command line's.
+void refuse_idle(const std::vector<RecipeCell>& cells);
+/// A line for each of the file's.
+std::vector<std::string> idle_in_file(const std::vector<RecipeCell>& cells);
 
 }  // namespace ripieno

@@ -35,6 +35,7 @@ std::string run_name(const Settings& settings) {
     fail(ErrorKind::usage, "run.name = ", to_toml(settings.value("run.name")), " holds a /: it is part of the name of one ",
          "folder; run.folder says where that is made");
   }
+  if (name.size() > 200) fail(ErrorKind::usage, "run.name has ", name.size(), " bytes; a folder's name can have 200");
   return name.empty() ? text(settings.get<std::string>("strategy"), "-n", settings.get<int>("workers")) : name;
 }
 
@@ -90,7 +91,7 @@ std::string environment_json() {
       {"compiler", text("g++ ", __VERSION__)},
       {"libtorch", TORCH_VERSION},
   };
-  return json.dump(2) + "\n";
+  return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace ripieno

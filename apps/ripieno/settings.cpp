@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "apps/ripieno/bytes.h"
 #include "apps/ripieno/toml_value.h"
 #include "ripieno/core/edit_distance.h"
 #include "ripieno/core/file.h"
@@ -67,6 +68,12 @@ std::size_t index_of(std::string_view key) {
   return static_cast<std::size_t>(at - all.begin());
 }
 
+/// Of a default: it switches something off, or leaves it open.
+bool is_off(const Value& value) {
+  static const std::vector<Value> all{false, std::int64_t{0}, 0.0, std::string(), std::string("none"), std::string("auto"), std::vector<double>()};
+  return std::find(all.begin(), all.end(), value) != all.end();
+}
+
 std::string_view trimmed(std::string_view s) {
   const auto begin = s.find_first_not_of(" \t");
   return begin == s.npos ? "" : s.substr(begin, s.find_last_not_of(" \t") - begin + 1);
@@ -77,7 +84,7 @@ std::string_view trimmed(std::string_view s) {
 std::string to_toml(const Value& value) {
   if (auto* v = std::get_if<bool>(&value)) return *v ? "true" : "false";
   if (auto* v = std::get_if<std::int64_t>(&value)) return std::to_string(*v);
-  if (auto* v = std::get_if<std::string>(&value)) return quoted(*v);
+  if (auto* v = std::get_if<std::string>(&value)) return quoted(text_of(*v));
   if (auto* v = std::get_if<double>(&value)) {
     std::string digits = shortest(*v);
     // TOML tells a number from a whole one by its point or exponent.
@@ -135,6 +142,9 @@ Value checked(const Setting& setting, Value value, const Origin& origin) {
          numbers.size() > 1 ? "each number must be " : "it must be ", setting.range.str());
   }
   const auto* name = std::get_if<std::string>(&value);
+  if (name && !setting.is_path && !is_utf8(*name)) {
+    fail(ErrorKind::usage, origin.place(), ": ", setting.key, " = ", to_toml(value), " is not text in UTF-8, as all names must be; folders alone may be other bytes");
+  }
   const auto& allowed = setting.allowed;
   if (!name || allowed.empty() || std::count(allowed.begin(), allowed.end(), *name)) return value;
   std::string names;
@@ -152,8 +162,14 @@ Value checked(const Setting& setting, const toml::node& node, const Origin& orig
   fail(ErrorKind::usage, origin.place(), ": ", setting.key, " must be ", setting.type(), ", not ", describe(node));
 }
 
+std::string Setting::effect() const {
+  std::string all;
+  for (const Condition& condition : when) all += (all.empty() ? "with " : " and ") + condition.words;
+  return all;
+}
+
 Settings::Settings() {
-  for (const Setting& one : all_settings()) entries_.push_back({one.standard, "default"});
+  for (const Setting& one : all_settings()) entries_.push_back({one.standard, "default", false});
 }
 
 void Settings::load(const std::filesystem::path& toml) {
@@ -209,7 +225,7 @@ void Settings::set(std::string_view assignment) {
 
 void Settings::assign(std::string_view key, Value value, const Origin& origin) {
   const Setting& setting = known_setting(key, origin);
-  entries_[index_of(key)] = {checked(setting, std::move(value), origin), origin.str()};
+  entries_[index_of(key)] = {checked(setting, std::move(value), origin), origin.str(), origin.line > 0};
 }
 
 const Value& Settings::value(std::string_view key) const {
@@ -224,10 +240,27 @@ const std::string& Settings::origin(std::string_view key) const {
   return entries_[index].origin;
 }
 
+std::string Settings::shown(std::string_view key) const {
+  return text(key, " = ", ripieno::to_toml(value(key)), " (", origin(key), ")");
+}
+
+std::vector<IdleKey> Settings::idle() const {
+  std::vector<IdleKey> found;
+  const bool lists_all = std::all_of(entries_.begin(), entries_.end(), [](const Entry& entry) { return entry.origin != "default"; });
+  for (std::size_t i = 0; i < entries_.size(); ++i) {
+    const Setting& setting = all_settings()[i];
+    const Entry& entry = entries_[i];
+    const bool asked = entry.origin == "--set";
+    if (!(asked || (entry.from_file && !lists_all)) || (entry.value == setting.standard && is_off(entry.value))) continue;
+    const auto failed = std::find_if(setting.when.begin(), setting.when.end(), [&](const Condition& one) { return !one.holds(*this); });
+    if (failed == setting.when.end()) continue;
+    found.push_back({setting.key, asked, text(shown(setting.key), " has no effect with ", shown(failed->key), ": it has one with ", failed->words)});
+  }
+  return found;
+}
+
 void Settings::check() const {
-  const auto shown = [&](const char* key) {
-    return text(key, " = ", ripieno::to_toml(value(key)), " (", origin(key), ")");
-  };
+  const auto shown = [&](const char* key) { return this->shown(key); };
   const bool global = get<int>("batch.global") > 0, per_worker = get<int>("batch.per_worker") > 0;
   if (global && per_worker) {
     fail(ErrorKind::usage, shown("batch.global"), " and ", shown("batch.per_worker"),

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <limits>
 #include <string>
 #include <string_view>
@@ -21,7 +22,7 @@ namespace ripieno {
 /// A whole number given for a number is one; nothing else is converted.
 using Value = std::variant<bool, std::int64_t, double, std::string, std::vector<double>>;
 
-/// As TOML writes it, with the fewest digits that read back as the same number: true, 5, 0.1, "ring", [1.0, 2.5].
+/// As TOML writes it, with the fewest digits that read back as the same number: true, 5, 0.1, "ring", [1.0, 2.5]. Always UTF-8 (bytes.h).
 std::string to_toml(const Value& value);
 
 /// Finite numbers between two bounds, which belong to it or not.
@@ -36,19 +37,43 @@ struct Bounds {
   std::string str() const;
 };
 
+class Settings;
+
+/// What another setting must be for a key to have an effect.
+struct Condition {
+  std::string key;    ///< the other setting
+  std::string words;  ///< what it must be: "strategy ps-ssp", "lab.nodes above 0"
+  std::function<bool(const Settings&)> holds;
+};
+
 struct Setting {
   std::string key;                   ///< with its table: "learning_rate.base"
   Value standard;                    ///< the default; its alternative is the key's type
   std::string help;                  ///< one line, with the unit
   std::vector<std::string> allowed;  ///< for words; empty: any
   Bounds range;                       ///< for numbers, and for each of a list
+  bool is_path = false;               ///< of a folder: any bytes; other strings are UTF-8
+  std::vector<Condition> when = {};   ///< all must hold for the key to have an effect; empty: it always has one
 
+  Setting& only(Condition condition) {
+    when.push_back(std::move(condition));
+    return *this;
+  }
+  /// "with strategy ps-ssp"; empty: always.
+  std::string effect() const;
   /// "a whole number", "true or false", ...
   std::string type() const;
 };
 
 /// The table, in the order in which it is printed.
 const std::vector<Setting>& all_settings();
+
+/// A key that was given and changes nothing beside the other settings.
+struct IdleKey {
+  std::string key;
+  bool asked = false;  ///< on the command line, not in a file
+  std::string why;     ///< one line: the key, its value, and the setting that leaves it without effect
+};
 
 /// Where a value came from.
 struct Origin {
@@ -83,6 +108,13 @@ class Settings {
   /// "default", "recipes/demo.toml:12", "--set" or the name that assign() was given.
   const std::string& origin(std::string_view key) const;
 
+  /// "workers = 2 (recipes/demo.toml:4)"
+  std::string shown(std::string_view key) const;
+
+  /// The keys that were given, by a file or the command line, and have no effect. A value that switches something off, as the default
+  /// does, is not counted, nor is a file that gives every key: a run's config.toml.
+  std::vector<IdleKey> idle() const;
+
   /// What no key shows alone: one of batch.global and batch.per_worker is stated; Nesterov has a momentum; warm-up ends
   /// before training; step_epochs rise, and are there for the step schedule.
   void check() const;
@@ -98,6 +130,7 @@ class Settings {
   struct Entry {
     Value value;
     std::string origin;
+    bool from_file = false;
   };
   std::string written(bool with_origins) const;
 

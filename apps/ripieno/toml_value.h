@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "apps/ripieno/bytes.h"
 #include "apps/ripieno/settings.h"
 
 namespace ripieno {
@@ -55,7 +56,7 @@ inline std::optional<Value> to_value(const toml::node& node) {
   if (auto* v = node.as_boolean()) return Value(v->get());
   if (auto* v = node.as_integer()) return Value(v->get());
   if (auto* v = node.as_floating_point()) return Value(v->get());
-  if (auto* v = node.as_string()) return Value(v->get());
+  if (auto* v = node.as_string()) return Value(bytes_of(v->get()));
   const toml::array* array = node.as_array();
   if (!array) return std::nullopt;
   std::vector<double> numbers;

@@ -23,6 +23,9 @@ std::unique_ptr<Lab> lab_of(const Settings& settings, LocalJob* job, ProgressBar
   if (nodes == 0 || !Lab::impossible().empty()) return nullptr;
   auto lab = std::make_unique<Lab>(LabOptions{nodes, settings.get<double>("lab.mbit_s"), settings.get<double>("lab.cpu")});
   if (!lab->without_cpu().empty()) note(progress, "the lab's nodes have no part of the CPU of their own: " + lab->without_cpu());
+  if (settings.origin("transport.listen") != "default" && settings.value("transport.listen") != Value(std::string("127.0.0.1:0"))) {
+    note(progress, settings.shown("transport.listen") + " has no effect in a lab: its workers meet on its own network");
+  }
   job->network = lab->network();
   job->listen = lab->address() + ":0";
   job->place = [lab = lab.get(), nodes, ranks = job->workers](int rank) {

@@ -21,24 +21,30 @@ struct TrainArguments {
 };
 
 /// --resume takes the settings of the run that it goes on from; else they are a recipe's, or the defaults.
-Settings settings_of(const TrainArguments& arguments) {
+Settings settings_of(const TrainArguments& arguments, const Zoo& zoo) {
   std::vector<std::string> sets = arguments.recipe.sets;
   if (arguments.workers > 0) sets.push_back(text("workers=", arguments.workers));
   if (!arguments.compute.empty()) sets.push_back("train.compute=" + arguments.compute);
   if (!arguments.strategy.empty()) sets.push_back("strategy=" + arguments.strategy);
+  if (!arguments.recipe.scale.empty() && arguments.recipe.recipe.empty()) {
+    fail(ErrorKind::usage, "--scale ", arguments.recipe.scale, " has no effect without a recipe, whose scale it is; name the recipe, or leave it out");
+  }
   if (!arguments.resume.empty()) {
     if (!arguments.recipe.recipe.empty()) fail(ErrorKind::usage, "--resume takes its settings from the run folder; leave the recipe out");
-    return load_recipe(RunFolder::open(arguments.resume).config(), sets).cells.at(0).settings;
+    Recipe run = load_recipe(RunFolder::open(arguments.resume).config(), sets);
+    tell_idle(run.cells, zoo);
+    return run.cells.at(0).settings;
   }
-  const Recipe recipe = arguments.recipe.recipe.empty() ? load_recipe_text("", "defaults", sets) : load_recipe(arguments.recipe.recipe, sets, arguments.recipe.scale);
+  Recipe recipe = arguments.recipe.recipe.empty() ? load_recipe_text("", "defaults", sets) : load_recipe(arguments.recipe.recipe, sets, arguments.recipe.scale);
   if (recipe.cells.size() != 1) {
     fail(ErrorKind::usage, arguments.recipe.recipe, ": holds ", recipe.cells.size(), " runs; use ripieno compare (one cell: --only ", recipe.cells[0].name, "), or fix its grid with --set");
   }
+  tell_idle(recipe.cells, zoo);
   return recipe.cells[0].settings;
 }
 
 void run_train(const TrainArguments& arguments, const CommandContext& context) {
-  Settings settings = settings_of(arguments);
+  Settings settings = settings_of(arguments, context.zoo);
   find_data(settings);
   settle_measure(&settings);
   if (arguments.recipe.print_config) {

@@ -17,6 +17,7 @@
 #include "ripieno/observe/usage_sampler.h"
 #include "ripieno/report/format.h"
 #include "ripieno/train/checkpoint.h"
+#include "ripieno/train/torch_error.h"
 #include "ripieno/train/torch_learner.h"
 
 namespace ripieno {
@@ -297,7 +298,7 @@ void run_part(Control& control, const std::function<void()>& part) {
     report(error);
     throw;
   } catch (const std::exception& error) {
-    report(Error(ErrorKind::internal, error.what()));
+    report(Error(ErrorKind::internal, first_line(error)));
     throw;
   }
 }

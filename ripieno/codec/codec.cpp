@@ -8,6 +8,7 @@
 #include "ripieno/codec/topk.h"
 #include "ripieno/codec/wire.h"
 #include "ripieno/codec/wire_codec.h"
+#include "ripieno/core/edit_distance.h"
 
 namespace ripieno {
 namespace {
@@ -68,12 +69,7 @@ void check_option(const char* name, T value, bool in_range, const char* range) {
 std::span<const CodecInfo> codecs() { return infos; }
 
 const CodecInfo& find_codec(std::string_view name) {
-  std::string known;
-  for (const CodecInfo& info : infos) {
-    if (info.name == name) return info;
-    known += (known.empty() ? "" : ", ") + std::string(info.name);
-  }
-  fail(ErrorKind::usage, "there is no codec \"", name, "\"; the codecs are ", known);
+  return find_named(infos, name, "codec");
 }
 
 std::unique_ptr<Codec> make_codec(const CodecOptions& options, DType native) {

@@ -3,6 +3,8 @@
 #include <array>
 #include <string>
 
+#include "ripieno/core/edit_distance.h"
+
 namespace ripieno {
 namespace {
 
@@ -18,12 +20,7 @@ constexpr std::array formats{
 std::span<const WireFormat> wire_formats() { return formats; }
 
 const WireFormat& find_wire_format(std::string_view name) {
-  std::string known;
-  for (const WireFormat& format : formats) {
-    if (format.name == name) return format;
-    known += (known.empty() ? "" : ", ") + std::string(format.name);
-  }
-  fail(ErrorKind::usage, "there is no wire format \"", name, "\"; the formats are ", known);
+  return find_named(formats, name, "wire format");
 }
 
 }  // namespace ripieno

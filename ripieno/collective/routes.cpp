@@ -9,6 +9,7 @@
 #include "ripieno/collective/reduce_broadcast.h"
 #include "ripieno/collective/ring.h"
 #include "ripieno/collective/two_phase.h"
+#include "ripieno/core/edit_distance.h"
 
 namespace ripieno {
 namespace {
@@ -43,12 +44,7 @@ constexpr std::array table{
 std::span<const Route> routes() { return table; }
 
 const Route& find_route(std::string_view name) {
-  std::string known;
-  for (const Route& route : table) {
-    if (route.name == name) return route;
-    known += (known.empty() ? "" : ", ") + std::string(route.name);
-  }
-  fail(ErrorKind::usage, "there is no route \"", name, "\"; the routes are ", known);
+  return find_named(table, name, "route");
 }
 
 }  // namespace ripieno

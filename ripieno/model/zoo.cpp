@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "ripieno/core/edit_distance.h"
 #include "ripieno/core/error.h"
 #include "ripieno/model/families.h"
 
@@ -81,12 +82,17 @@ void Zoo::add(ModelInfo model) {
 }
 
 const ModelInfo& Zoo::find(const std::string& name) const {
-  std::string names;
+  std::string names, nearest;
+  std::size_t distance = 4;  // a name further away than 3 edits is no misspelling
   for (const ModelInfo& model : models_) {
     if (model.name == name) return model;
     names += text(names.empty() ? "" : ", ", model.name);
+    if (const std::size_t d = edit_distance(name, model.name); d < distance) {
+      distance = d;
+      nearest = model.name;
+    }
   }
-  fail(ErrorKind::usage, "model \"", name, "\" is unknown; the known ones are ", names);
+  fail(ErrorKind::usage, "model \"", name, "\" is unknown", nearest.empty() ? "" : text(" (did you mean \"", nearest, "\"?)"), "; the known ones are ", names);
 }
 
 }  // namespace ripieno

@@ -1,7 +1,9 @@
 #include "ripieno/strategy/registry.h"
 
+#include <algorithm>
 #include <array>
 
+#include "ripieno/core/edit_distance.h"
 #include "ripieno/strategy/ddp.h"
 #include "ripieno/strategy/federated.h"
 #include "ripieno/strategy/gossip.h"
@@ -78,6 +80,10 @@ std::vector<StrategyInfo>& all() {
 
 std::span<const StrategyInfo> strategies() { return all(); }
 
+bool is_built_in(std::string_view strategy) {
+  return std::any_of(built_in.begin(), built_in.end(), [&](const StrategyInfo& info) { return info.name == strategy; });
+}
+
 void add_strategy(const StrategyInfo& info) {
   for (const StrategyInfo& other : all()) {
     if (other.name == info.name) fail(ErrorKind::usage, "strategy ", info.name, " exists already: choose another name");
@@ -86,12 +92,7 @@ void add_strategy(const StrategyInfo& info) {
 }
 
 const StrategyInfo& find_strategy(std::string_view name) {
-  std::string known;
-  for (const StrategyInfo& info : all()) {
-    if (info.name == name) return info;
-    known += (known.empty() ? "" : ", ") + std::string(info.name);
-  }
-  fail(ErrorKind::usage, "there is no strategy \"", name, "\"; the strategies are ", known);
+  return find_named(all(), name, "strategy");
 }
 
 Plan settled(const StrategyInfo& info, Plan plan, const Group& group) {

@@ -61,6 +61,9 @@ std::span<const StrategyInfo> strategies();
 /// them does not outlive it. Throws Error(usage) where the name is taken.
 void add_strategy(const StrategyInfo& info);
 
+/// Whether it is Ripieno's: neither unknown nor added.
+bool is_built_in(std::string_view strategy);
+
 /// Throws Error(usage) that lists the known strategies.
 const StrategyInfo& find_strategy(std::string_view name);
 

@@ -9,6 +9,7 @@
 #include "ripieno/core/async.h"
 #include "ripieno/train/gate_watch.h"
 #include "ripieno/train/prefetch.h"
+#include "ripieno/train/torch_error.h"
 
 namespace ripieno {
 namespace {
@@ -22,6 +23,12 @@ struct PassTimes {
   /// For a trace: forward and backward of each part, by their step, and within forward the waits at gates, by their bucket.
   std::vector<Span> spans;
 };
+
+std::string shape_of(torch::IntArrayRef sizes) {
+  std::string all;
+  for (const std::int64_t size : sizes) all += text(all.empty() ? "" : "x", size);
+  return all.empty() ? "a number" : all;
+}
 
 }  // namespace
 
@@ -66,9 +73,31 @@ struct TorchLearner::State {
   }
 
   /// Forward, then the logits in at least fp32.
-  torch::Tensor logits(const torch::Tensor& images) const {
+  torch::Tensor logits(const torch::Tensor& images) {
+    now_does("forward of images", images);
     const Autocast autocast(options.precision, options.device.type());
-    return model->forward(images).to(type);
+    torch::Tensor output = model->forward(images).to(type);
+    if (output.dim() != 2 || output.size(0) != images.size(0) || output.size(1) < train.dataset().classes()) {
+      fail(ErrorKind::usage, "model ", model->name(), ": forward of images ", shape_of(images.sizes()), " gave ", shape_of(output.sizes()), "; it must give ",
+           images.size(0), "x", train.dataset().classes(), ", a number for each of the data's ", train.dataset().classes(), " classes");
+    }
+    return output;
+  }
+
+  /// What is said where LibTorch fails.
+  void now_does(const char* what, const torch::Tensor& with) {
+    operation = what;
+    operand.assign(with.sizes().begin(), with.sizes().end());
+  }
+
+  /// Does it, and says an error of LibTorch's in one line.
+  template <class Work>
+  auto in_one_line(Work work) {
+    try {
+      return work();
+    } catch (const c10::Error& error) {
+      throw torch_error(error, text("model ", model->name(), ": ", operation, " ", shape_of(operand)));
+    }
   }
 
   void prepare_thread() {
@@ -79,6 +108,11 @@ struct TorchLearner::State {
   /// with a ready bucket, and `release` with one whose parameters are not read any more.
   void compute(BatchId id, const Weighting& weighting, PassResult& result, PassTimes& times, const std::function<void(std::size_t)>& announce,
                const std::function<void(std::size_t)>& release) {
+    in_one_line([&] { compute_batch(id, weighting, result, times, announce, release); });
+  }
+
+  void compute_batch(BatchId id, const Weighting& weighting, PassResult& result, PassTimes& times, const std::function<void(std::size_t)>& announce,
+                     const std::function<void(std::size_t)>& release) {
     prepare_thread();
     auto start = Clock::now();
     Batch batch = prefetch ? prefetch->take(id) : train.load(id.epoch, id.step);
@@ -116,8 +150,10 @@ struct TorchLearner::State {
       start = Clock::now();
       Duration span_start = runtime.now();
       const std::size_t begin = batch.size() * part / parts, end = batch.size() * (part + 1) / parts;
+      const torch::Tensor output = logits(images(batch, begin, end));
+      now_does("loss of logits", output);
       const torch::Tensor loss = torch::nn::functional::cross_entropy(
-          logits(images(batch, begin, end)), labels(batch, begin, end),
+          output, labels(batch, begin, end),
           torch::nn::functional::CrossEntropyFuncOptions().label_smoothing(options.label_smoothing));
       const double weight = parts == 1 ? 1 : static_cast<double>(end - begin) / batch.size();
       result.loss += loss.item<double>() * weight;
@@ -130,6 +166,7 @@ struct TorchLearner::State {
       times.spans.push_back({"forward", id.step, span_start, runtime.now()});
       start = Clock::now();
       span_start = runtime.now();
+      now_does("backward from logits", output);
       if (part == 0) flat->renew_gradients(parts == 1 ? loss : torch::Tensor());  // after the gates: until then they belong to the last step
       if (part + 1 == parts) {
         flat->on_ready = announce;
@@ -188,6 +225,11 @@ struct TorchLearner::State {
     model->eval();
     flat->state_to_device();
     Evaluation sums;
+    in_one_line([&] { evaluate_into(begin, end, sums); });
+    return sums;
+  }
+
+  void evaluate_into(std::uint32_t begin, std::uint32_t end, Evaluation& sums) {
     for (std::uint32_t at = begin; at < end; at += options.evaluation_batch) {
       Batch batch = test.load_range(at, std::min(end, at + options.evaluation_batch));
       const torch::Tensor output = logits_of_views(options.test_views, images(batch, 0, batch.size()),
@@ -199,7 +241,6 @@ struct TorchLearner::State {
       sums.correct += output.argmax(1).eq(target).sum().item<double>();
       sums.samples += static_cast<double>(batch.size());
     }
-    return sums;
   }
 
   Runtime& runtime;
@@ -212,6 +253,8 @@ struct TorchLearner::State {
   std::unique_ptr<Gates> gates;
   std::optional<LossScale> loss_scale;
   std::optional<Prefetch> prefetch;  // not in virtual time
+  const char* operation = "start";  // that computes now, and the shape of what it takes
+  std::vector<std::int64_t> operand;
 };
 
 class TorchLearner::TorchPass final : public Pass {

@@ -4,7 +4,9 @@ import contextlib
 import csv
 import fcntl
 import io
+import json
 import os
+import pathlib
 import pty
 import re
 import struct
@@ -167,6 +169,27 @@ class ExplainTest(ProgramTest):
         plan = self.json("explain", "ring", "-n", 3, "--elements", 300, "--wire", "fp16")
         self.assertEqual(plan["bytes_sent"], 2 * 300 * 2 * 2)
 
+    def test_a_strategys_options_are_answered(self):
+        two, four = (self.json("explain", "fedavg", "-n", ranks) for ranks in (2, 4))
+        self.assertEqual((two["workers"], four["workers"]), (2, 4))
+        slow, fast = (self.json("explain", "local-sgd", "--gbit-s", rate, "--latency-us", 0) for rate in (0.1, 1))
+        self.assertAlmostEqual(slow["seconds_at_least"], 10 * fast["seconds_at_least"])
+        self.assertAlmostEqual(slow["seconds_at_least"], slow["bytes_of_the_busiest"] * 8 / 1e8)
+        self.assertEqual(self.json("explain", "ddp", "--wire", "fp16", "--set", "workers=2")["how"], "fp16")
+        self.assertIn("0.1 Gb/s", self.good("explain", "local-sgd", "--gbit-s", "0.1"))
+
+    def test_every_codec(self):
+        for row in self.json("list", "codecs"):
+            with self.subTest(row["name"]):
+                told = self.json("explain", row["name"])
+                self.assertEqual([told[key] for key in ("kind", "lossless", "bytes of n numbers")],
+                                 [row[key] for key in ("kind", "lossless", "bytes of n numbers")])
+        few = self.json("explain", "topk", "--elements", 1000, "--set", "codec.fraction=0.1", "-n", 3)
+        self.assertEqual((few["bytes"], few["bytes_per_number"], few["bytes_sent"]), (800, 0.8, 1600))
+        text = self.good("explain", "topk")
+        for words in ("codec.fraction = 0.01", "lossy", "gathered", "bytes a number"):
+            self.assertIn(words, text)
+
     def test_many_ranks(self):
         self.assertIn("--format json has them all", self.good("explain", "ring", "-n", 20, "--elements", 100))
 
@@ -194,6 +217,56 @@ class BenchTest(ProgramTest):
 
 
 class OtherCommandsTest(ProgramTest):
+    def test_settings_are_told(self):
+        rows = {row["key"]: row for row in self.json("list", "settings")}
+        self.assertEqual(set(rows), {line for line in self.keys()})
+        self.assertEqual(rows["ps.staleness"]["default"], "2")
+        self.assertIn("ps-ssp", rows["ps.staleness"]["has an effect"])
+        self.assertEqual(rows["seed"]["has an effect"], "always")
+        self.assertTrue(all(row["about"] and row["value"] for row in rows.values()))
+        text = self.good("list", "settings", "optimiser")
+        for words in ("optimiser.momentum", "from 0 to below 1", "optimiser.name = sgd or muon", "one of sgd, adam"):
+            self.assertIn(words, text)
+        self.assertNotIn("workers", text)
+        self.assertIn("outer.momentum", self.good("list", "settings", "momentum"))
+
+    def keys(self):
+        """Of all settings, as a printed configuration has them."""
+        printed = tomllib.loads(self.good("train", "--set", "batch.global=8", "--print-config"))
+        for key, value in printed.items():
+            yield from ([f"{key}.{inner}" for inner in value] if isinstance(value, dict) else [key])
+
+    def test_recipes_are_told(self):
+        rows = {row["recipe"].split("/")[-1]: row for row in self.json("list", "recipes", ROOT / "recipes")}
+        self.assertEqual(set(rows), {path.name for path in (ROOT / "recipes").glob("*.toml")})
+        self.assertEqual((rows["demo.toml"]["runs"], rows["demo.toml"]["about"][:9]), (5, "mnist-cnn"))
+        self.assertIn("quick", rows["seed-001-scaling.toml"]["scales"])
+        self.assertIn("demo.toml", self.good("list", "recipes", ROOT / "recipes"))
+
+    def test_help_is_a_command_too(self):
+        for command in COMMANDS:
+            self.assertEqual(self.good("help", command), self.good(command, "--help"))
+        self.assertEqual(self.good("help"), self.good("--help"))
+
+    def test_a_recipes_key_without_effect_is_told_once(self):
+        (self.folder / "idle.toml").write_text("strategy = 'ring'\nlab.mbit_s = 10\nbatch.global = 8\n")
+        result = self.ripieno("train", "idle.toml", "--print-config")
+        self.assertEqual(result.code, 0)
+        self.assert_one_line(result.err, "lab.mbit_s = 10.0 (idle.toml:2)", "lab.nodes = 0 (default)", "above 0")
+
+    def test_paths_of_any_bytes_are_carried(self):
+        odd = os.fsdecode(os.fsencode(str(self.folder)) + b"/odd-\xff")
+        os.mkdir(odd)
+        self.variables = {"RIPIENO_DATA": odd, "HOME": odd, "XDG_CACHE_HOME": ""}
+        self.json("doctor")
+        self.good("train", *sets(SMALL | {"strategy": "ring", "model": "mnist-3conv", "run.folder": odd + "/runs"}))
+        (run,) = pathlib.Path(odd, "runs").iterdir()
+        tomllib.loads((run / "config.toml").read_text(encoding="utf-8"))
+        for file in ("summary.json", "env.json"):
+            json.loads((run / file).read_text(encoding="utf-8"))
+        again = self.good("train", run / "config.toml")
+        self.assertEqual(len(list(run.parent.iterdir())), 2, again)
+
     def test_lists(self):
         for what, name in LISTS.items():
             with self.subTest(what):

@@ -13,11 +13,18 @@ B = "batch.per_worker=8"
 LINES = [
     # the command line
     ((), USAGE, ["see ripieno --help"]),
-    (("trian",), USAGE, ['no command "trian"', "ripieno --help"]),
+    (("trian",), USAGE, ['no command "trian"', "did you mean train?", "ripieno --help"]),
+    (("help", "trian"), USAGE, ['no command "trian"', "did you mean train?"]),
     (("train", "--fast"), USAGE, ["--fast", "ripieno train --help"]),
+    (("train", "--epochs", "3"), USAGE, ["--epochs", "did you mean --set train.epochs=3?"]),
+    (("train", "--batch-size=32"), USAGE, ["did you mean --set batch.per_worker=32?"]),
+    (("train", "--stategy", "ring"), USAGE, ["did you mean --strategy?"]),
     (("train", "--workers", "x"), USAGE, ["--workers", "x", "1 to 4096"]),
     (("train", "-n", "-1"), USAGE, ["--workers", "-1", "1 to 4096"]),
     (("list", "colours"), USAGE, ["colours", "strategies"]),
+    (("list", "strategy"), USAGE, ['"strategy"', "did you mean strategies?"]),
+    (("list", "settings", "optimizer"), USAGE, ['"optimizer"', "did you mean optimiser?"]),
+    (("list", "models", "vgg"), USAGE, ["list models vgg", "settings"]),
     (("compare",), USAGE, ["recipe is required"]),
     (("launch", "-n", "2"), USAGE, ["command is required"]),
     # settings
@@ -30,6 +37,18 @@ LINES = [
     (("train", "--set", B, "--set", "batch.global=8"), USAGE, ["batch.global", "batch.per_worker", "state one"]),
     (("train",), USAGE, ["no batch size", "batch.global", "batch.per_worker"]),
     (("train", "--set", B, "--set", "optimiser.nesterov=true"), USAGE, ["nesterov", "momentum"]),
+    # keys without effect
+    (("train", "--set", B, "--set", "lab.mbit_s=10"), USAGE, ["lab.mbit_s = 10.0 (--set)", "lab.nodes = 0 (default)", "above 0"]),
+    (("train", "--set", B, "--strategy", "single", "-n", "4"), USAGE, ["workers = 4", 'strategy = "single"']),
+    (("train", "--set", B, "--set", "model=mnist-3conv", "--set", "train.dropout=0.5"), USAGE,
+     ["train.dropout = 0.5", 'model = "mnist-3conv"', "dropout"]),
+    (("explain", "fedavg", "--per-node", "2"), USAGE, ["exchange.per_node = 2", 'strategy = "fedavg"']),
+    (("explain", "ring", "--per-node", "2"), USAGE, ["--per-node 2", "route ring", "hierarchical"]),
+    (("train", "--set", B, "--scale", "quick"), USAGE, ["--scale quick", "without a recipe"]),
+    (("explain", "topk", "--set", "codec.bits=3"), USAGE, ["codec.bits = 3", 'exchange.codec = "topk"', "qsgd"]),
+    # bytes that are no text
+    (("train", "--set", B, "--set", "run.name=" + 250 * "n"), USAGE, ["run.name", "250"]),
+    (("train", "--set", B, "--set", "run.name=\udcff"), USAGE, ["run.name", "UTF-8"]),
     # sizes that make no sense
     (("train", "--set", "workers=0"), USAGE, ["workers = 0", "1 to 4096"]),
     (("train", "--set", "workers=1000000000"), USAGE, ["workers = 1000000000", "1 to 4096"]),
@@ -39,6 +58,7 @@ LINES = [
     (("explain", "ring", "-n", "0"), USAGE, ["--ranks", "1 to 512"]),
     (("explain", "ring", "--elements", "-1"), USAGE, ["--elements", "-1"]),
     (("explain", "ring", "--elements", "99999999999999999999"), USAGE, ["--elements", "99999999999999999999"]),
+    (("explain", "fedavg", "--elements", "100"), USAGE, ["--elements 100", "strategy fedavg", "--model"]),
     (("bench", "all-reduce", "-b", "3"), USAGE, ['"3" is no size', "4K"]),
     (("bench", "all-reduce", "-b", "big"), USAGE, ['"big" is no size']),
     (("bench", "all-reduce", "-b", "1M", "-e", "1K"), USAGE, ["-b 1M is more than -e 1K"]),
@@ -46,7 +66,7 @@ LINES = [
     (("bench", "all-reduce", "-n", "0"), USAGE, ["--ranks", "1 to 512"]),
     (("bench", "all-reduce", "-i", "0"), USAGE, ["--iterations"]),
     # names
-    (("train", "--set", B, "--strategy", "rign"), USAGE, ['strategy "rign"', "ring", "ps-async"]),
+    (("train", "--set", B, "--strategy", "rign"), USAGE, ['strategy "rign"', 'did you mean "ring"?', "ps-async"]),
     (("train", "--set", B, "--set", "model=mnist-cn"), USAGE, ['model "mnist-cn"', "mnist-cnn"]),
     (("train", "--set", B, "--set", "data.name=digit"), USAGE, ['data set "digit"', 'did you mean "digits"?']),
     (("train", "--set", B, "--set", "exchange.codec=fp23"), USAGE, ["exchange.codec", '"fp23"', "bf16"]),
@@ -55,6 +75,8 @@ LINES = [
     (("bench", "all-reduce", "--route", "rign"), USAGE, ['route "rign"', "ring"]),
     (("bench", "all-reduce", "--wire", "fp23"), USAGE, ['"fp23"', "bf16"]),
     (("bench", "all-gather"), USAGE, ["all-gather", "all-reduce"]),
+    (("bench", "allreduce"), USAGE, ['"allreduce"', "did you mean all-reduce?"]),
+    (("explain", "topkk"), USAGE, ['"topkk"', "did you mean topk?"]),
     (("train", "--set", B, "--set", "model=alexnet"), USAGE, ["alexnet", "3x32x32", "digits", "1x28x28"]),
     # files
     (("train", "missing.toml"), USAGE, ["missing.toml", "No such file"]),

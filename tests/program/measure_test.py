@@ -6,7 +6,7 @@ from program import SMALL, ProgramTest, Run, sets
 
 
 class MeasureTest(ProgramTest):
-    SETTINGS = {"model": "mnist-3conv", "workers": 3, "strategy": "ddp", "exchange.bucket_mb": 7, "exchange.measure": "on"}
+    SETTINGS = {"model": "mnist-3conv", "workers": 3, "strategy": "ddp", "exchange.measure": "on"}
 
     def run_once(self, *arguments):
         before = set(self.runs())
@@ -23,7 +23,7 @@ class MeasureTest(ProgramTest):
                 self.assertIn("links of ", said)
                 chosen = first.config["exchange"]
                 self.assertEqual(chosen["measure"], "off")
-                self.assertNotEqual(chosen["bucket_mb"], 7)
+                self.assertNotEqual(chosen["bucket_mb"], 25)
                 # what shares memory is never cut
                 self.assertEqual((chosen["route"], chosen["segment_kb"] > 0),
                                  ("ring", True) if kind == "simulated" else ("two-phase", False))
@@ -66,7 +66,7 @@ class MeasureTest(ProgramTest):
     def test_a_codec_of_no_floating_point_type_is_not_cut(self):
         chosen = self.train(self.SETTINGS | {"transport.kind": "simulated", "exchange.codec": "int8"}).config["exchange"]
         self.assertEqual((chosen["segment_kb"], chosen["small_kb"]), (0, 0))
-        self.assertNotEqual(chosen["bucket_mb"], 7)
+        self.assertNotEqual(chosen["bucket_mb"], 25)
 
 
 if __name__ == "__main__":

@@ -113,7 +113,8 @@ class ProgramTest(unittest.TestCase):
         closed = (lambda: os.close(1)) if output is None else None
         with open(output or os.devnull, "w") if output != PIPE else contextlib.nullcontext(PIPE) as target:
             done = subprocess.run([BINARY, *map(str, arguments)], cwd=self.folder, env=self.environment(), text=True, preexec_fn=closed,
-                                  stdin=subprocess.DEVNULL, stdout=target, stderr=PIPE, timeout=WATCHDOG, encoding="utf-8")
+                                  stdin=subprocess.DEVNULL, stdout=target, stderr=PIPE, timeout=WATCHDOG, encoding="utf-8",
+                                  errors="surrogateescape")
         return Result(done.returncode, done.stdout or "", done.stderr)
 
     def good(self, *arguments):

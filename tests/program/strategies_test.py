@@ -9,6 +9,11 @@ from program import SMALL, USAGE, ProgramTest, sets
 # Batches are of different sizes at an epoch's end, and buckets several.
 TINY = {"model": "mnist-3conv", "workers": 3, "exchange.bucket_mb": 0.05}
 VIRTUAL = {"transport.kind": "simulated"}
+# Keys that only these strategies look at: given to another on the command line, they are refused.
+AVERAGING = set(("gather-scatter reduce-broadcast ring halving-doubling direct hierarchical double-binary-tree leader-ring ddp "
+                               "accumulate").split())
+OWN_KEYS = {"exchange.bucket_mb": AVERAGING, "local.steps": {"local-sgd", "diloco"}, "ps.staleness": {"ps-ssp"},
+            "fedavg.batch_norm": {"fedavg"}}
 PARAMETERS = 61130  # of mnist-3conv
 # One of each family, but for synchronous routes, of which train_test.py has one; an asynchronous one, whose weights hang on timing.
 FAMILIES = ["ddp", "ps-sync", "ps-async", "fedavg", "diloco", "gossip-exponential", "ring-passes"]
@@ -49,12 +54,17 @@ REFUSED = {
 }
 
 
+def of(strategy, settings):
+    """These settings for this strategy, without what it does not look at."""
+    return {key: value for key, value in settings.items() if strategy in OWN_KEYS.get(key, {strategy})} | {"strategy": strategy}
+
+
 class VirtualTimeTest(ProgramTest):
     def test_every_strategy_sends_the_bytes_of_its_closed_form(self):
         for info in self.json("list", "strategies"):
             strategy = info["name"]
             with self.subTest(strategy):
-                settings = TINY | VIRTUAL | {"strategy": strategy, "train.epochs": 2, "local.steps": 1}
+                settings = of(strategy, TINY | VIRTUAL | {"train.epochs": 2, "local.steps": 1})
                 if strategy == "single":
                     settings["workers"] = 1
                 summary = self.train(settings).summary
@@ -67,7 +77,7 @@ class VirtualTimeTest(ProgramTest):
         self.variables = {"RIPIENO_SHARED_MEMORY": "off"}  # which would be another route
         for strategy in FAMILIES:
             with self.subTest(strategy):
-                settings = TINY | {"strategy": strategy, "local.steps": 1}
+                settings = of(strategy, TINY | {"local.steps": 1})
                 real, virtual = (self.train(settings | kind).summary for kind in ({}, VIRTUAL))
                 self.assertEqual((real["kind"], virtual["kind"]), ("computed", "simulated"))
                 for part in ("exchange", "bytes"):
@@ -100,7 +110,7 @@ class TraceTest(ProgramTest):
     def test_the_file_is_chromes_format(self):
         for strategy in ("ddp", "ring", "fedavg", "local-sgd", "gossip-pairs", "ps-async"):
             with self.subTest(strategy):
-                run = self.train(self.SLOW_NET | {"strategy": strategy, "workers": 2})
+                run = self.train(of(strategy, self.SLOW_NET | {"workers": 2}))
                 ranks = len(run.summary["ranks"])
                 passes = 0
                 for rank, trace in enumerate(self.traces(run, ranks)):
@@ -151,7 +161,7 @@ class TraceTest(ProgramTest):
     def test_what_compute_waited_for_is_told_apart(self):
         for strategy in ("ddp", "ring", "fedavg", "local-sgd"):
             with self.subTest(strategy):
-                run = self.train(self.SLOW_NET | {"strategy": strategy, "workers": 2, "local.steps": 1})
+                run = self.train(of(strategy, self.SLOW_NET | {"workers": 2, "local.steps": 1}))
                 for rank, trace in enumerate(self.traces(run, len(run.summary["ranks"]))):
                     exposed = sum(end - begin for _, begin, end in self.spans(trace, "exposed"))
                     self.assertGreater(exposed, 0)
@@ -235,7 +245,7 @@ class AgesTest(ProgramTest):
         slow = "[1, 1, 1, 5]"  # the server, three workers
         for strategy, bound in (("ps-async", None), ("ps-ssp", 1)):
             with self.subTest(strategy):
-                run = self.train(TINY | VIRTUAL | {"strategy": strategy, "train.epochs": 3, "simulated.slow": slow, "ps.staleness": 1})
+                run = self.train(of(strategy, TINY | VIRTUAL | {"train.epochs": 3, "simulated.slow": slow, "ps.staleness": 1}))
                 oldest = 0
                 for rank, summary in enumerate(run.summary["ranks"]):
                     ages = collections.Counter(str(line["age"]) for line in run.metrics(rank) if "age" in line)
@@ -262,7 +272,8 @@ class ExplainTest(ProgramTest):
 
     def test_chengs_figures(self):
         for strategy, batch, figure, printed, true_bytes in self.TABLE:
-            job = {"model": "resnet18", "data.name": "cifar10", "batch.global": batch, "workers": 4, "fedavg.batch_norm": "local"}
+            job = of(strategy, {"model": "resnet18", "data.name": "cifar10", "batch.global": batch, "workers": 4, "fedavg.batch_norm": "local"})
+            del job["strategy"]
             with self.subTest(strategy, batch=batch):
                 for codec, part in (("auto", 1), ("fp16", 2)):
                     counted = self.json("explain", strategy, *sets(job | {"exchange.codec": codec}))
@@ -278,7 +289,8 @@ class RefusalsTest(ProgramTest):
     def test_every_row_is_refused_at_once(self):
         table = {row["refused"]: row for row in self.json("list", "refusals")}
         self.assertEqual(set(table), set(REFUSED))
-        self.assertEqual(self.train(TINY | VIRTUAL | {"strategy": "single"}).summary["world_size"], 1)
+        (self.folder / "three.toml").write_text("workers = 3\nmodel = 'mnist-3conv'\n")
+        self.assertEqual(self.train(VIRTUAL | {"strategy": "single"}, "three.toml").summary["world_size"], 1)
         for name, cases in REFUSED.items():
             for case in cases:
                 with self.subTest(name, **{key.replace(".", "_"): value for key, value in case.items()}):

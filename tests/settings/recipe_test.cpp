@@ -222,6 +222,45 @@ TEST(Recipe, EveryCellIsChecked) {
   EXPECT_EQ(refused("workers = 2").rfind("no batch size", 0), 0u);
 }
 
+/// What the command line's keys without effect are refused with.
+std::string idle_refused(const std::string& toml, const std::vector<std::string>& sets) {
+  const Recipe recipe = read(toml, sets);
+  try {
+    refuse_idle(recipe.cells);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::usage) << error.what();
+    return error.what();
+  }
+  return "nothing was refused";
+}
+
+TEST(Recipe, AKeyWithoutEffectInEveryCellIsToldOrRefused) {
+  const std::string grid = "batch.global = 8\npasses = 2\nworkers = 3\n[grid]\nstrategy = ['single', 'ring', 'accumulate']\n";
+  EXPECT_TRUE(idle_in_file(read(grid).cells).empty()) << "strategies of a grid share keys";
+  EXPECT_EQ(idle_refused(grid, {"exchange.codec=fp16"}), "nothing was refused");
+  EXPECT_EQ(idle_refused(grid, {"workers=4"}), "nothing was refused");
+  const auto alone = idle_in_file(read(grid, {"strategy=ring"}).cells);
+  ASSERT_EQ(alone.size(), 1u);
+  EXPECT_EQ(alone[0].substr(0, 24), "passes = 2 (r.toml:2) ha");
+  EXPECT_NE(idle_refused(grid, {"lab.mbit_s=10"}).find("lab.mbit_s = 10.0 (--set) has no effect with lab.nodes = 0"), std::string::npos);
+  EXPECT_NE(idle_refused(grid, {"strategy=single", "workers=4"}).find("workers = 4 (--set)"), std::string::npos);
+  EXPECT_EQ(idle_in_file(read("batch.global = 8\n[grid]\nps.staleness = [1, 2]\n").cells).size(), 1u);
+}
+
+TEST(Recipe, ThoseThatAreShippedHaveNoKeyWithoutEffect) {
+  int count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(RIPIENO_RECIPES)) {
+    const Recipe recipe = load_recipe(entry.path(), {});
+    std::vector<std::string> scales = recipe.scales;
+    scales.push_back("");
+    for (const std::string& scale : scales) {
+      for (const std::string& line : idle_in_file(load_recipe(entry.path(), {}, scale).cells)) ADD_FAILURE() << entry.path() << " " << scale << ": " << line;
+    }
+    ++count;
+  }
+  EXPECT_GT(count, 10);
+}
+
 TEST(Recipe, ReadsAFile) {
   const auto path = std::filesystem::path(testing::TempDir()) / "ripieno_recipe_test.toml";
   write_file(path, "batch.global = 8\n[grid]\nstrategy = ['ring', 'tree']\n");

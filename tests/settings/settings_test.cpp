@@ -199,6 +199,93 @@ TEST(Settings, CheckAcrossKeys) {
   EXPECT_EQ(check({"batch.global=8", "learning_rate.schedule=step", "learning_rate.step_epochs=[1,2]"}), fine);
 }
 
+TEST(Settings, EveryKeyWithoutEffectIsNamedWithWhatLeavesItSo) {
+  const struct {
+    std::vector<std::string> given;
+    std::string idle, because, where;
+  } cases[] = {
+      {{"lab.mbit_s=10"}, "lab.mbit_s = 10.0", "lab.nodes = 0", "lab.nodes above 0"},
+      {{"lab.nodes=2", "lab.mbit_s=10", "transport.kind=simulated"}, "lab.nodes = 2", "transport.kind = \"simulated\"", "tcp"},
+      {{"simulated.gbit_s=1"}, "simulated.gbit_s = 1.0", "transport.kind = \"tcp\"", "simulated"},
+      {{"transport.kind=simulated", "train.compute=replay", "simulated.image_us=5"}, "simulated.image_us", "train.compute = \"replay\"", "real"},
+      {{"transport.kind=simulated", "transport.mbit_s=5"}, "transport.mbit_s", "transport.kind", "tcp"},
+      {{"ps.staleness=4"}, "ps.staleness = 4", "strategy = \"ring\"", "ps-ssp"},
+      {{"strategy=fedavg", "local.steps=4"}, "local.steps = 4", "strategy = \"fedavg\"", "local-sgd or diloco"},
+      {{"fedavg.fraction=0.5"}, "fedavg.fraction", "strategy", "fedavg, fedavgm or fedadam"},
+      {{"strategy=fedavg", "outer.momentum=0.5"}, "outer.momentum", "strategy", "fedavgm or diloco"},
+      {{"passes=3"}, "passes = 3", "strategy", "accumulate or ring-passes"},
+      {{"strategy=single", "workers=4"}, "workers = 4", "strategy = \"single\"", "single"},
+      {{"strategy=single", "exchange.codec=fp16"}, "exchange.codec = \"fp16\"", "strategy = \"single\"", "single"},
+      {{"strategy=ps-sync", "exchange.bucket_mb=5"}, "exchange.bucket_mb", "strategy", "ddp"},
+      {{"strategy=ddp", "exchange.measure=on", "exchange.bucket_mb=5"}, "exchange.bucket_mb", "exchange.measure = \"on\"", "than on"},
+      {{"strategy=ddp", "exchange.small_route=direct"}, "exchange.small_route", "exchange.small_kb = 0", "above 0"},
+      {{"exchange.in_flight=2"}, "exchange.in_flight", "strategy", "ddp"},
+      {{"exchange.per_node=2"}, "exchange.per_node", "strategy", "hierarchical"},
+      {{"codec.bits=3"}, "codec.bits = 3", "exchange.codec = \"auto\"", "qsgd"},
+      {{"exchange.codec=int8", "codec.rank=3"}, "codec.rank = 3", "exchange.codec = \"int8\"", "powersgd"},
+      {{"strategy=fedavg", "exchange.codec=int8", "codec.error_feedback=false"}, "codec.error_feedback", "fedavg.exchange", "deltas"},
+      {{"optimiser.beta1=0.5"}, "optimiser.beta1", "optimiser.name = \"sgd\"", "adam or adamw"},
+      {{"optimiser.name=adam", "optimiser.momentum=0.9"}, "optimiser.momentum", "optimiser.name = \"adam\"", "sgd or muon"},
+      {{"optimiser.lookahead_decay=0.9"}, "optimiser.lookahead_decay", "optimiser.lookahead_every = 0", "above 0"},
+      {{"learning_rate.peak_at=0.5"}, "learning_rate.peak_at", "learning_rate.schedule = \"constant\"", "one-cycle or triangular"},
+      {{"learning_rate.schedule=step", "learning_rate.step_epochs=[30]"}, "step_epochs = [30.0]", "train.epochs = 1", "below train.epochs"},
+      {{"data.alpha=0.1"}, "data.alpha", "data.partition = \"even\"", "dirichlet"},
+      {{"data.partition=reshuffled"}, "data.partition", "strategy = \"ring\"", "fedavg"},
+      {{"data.folder=here"}, "data.folder = \"here\"", "data.name = \"digits\"", "files"},
+      {{"data.flip_alternate=true"}, "data.flip_alternate", "data.flip = false", "data.flip = true"},
+      {{"data.crop_border=reflected"}, "data.crop_border", "data.crop_padding = 0", "above 0"},
+  };
+  for (const auto& one : cases) {
+    Settings settings;
+    for (const std::string& assignment : one.given) settings.set(assignment);
+    const auto idle = settings.idle();
+    ASSERT_FALSE(idle.empty()) << one.idle;
+    EXPECT_TRUE(idle[0].asked);
+    for (const std::string& words : {one.idle, one.because, one.where}) {
+      EXPECT_NE(idle[0].why.find(words), std::string::npos) << idle[0].why << " without " << words;
+    }
+  }
+}
+
+TEST(Settings, KeysWithAnEffectAreNotCalledIdle) {
+  const std::vector<std::string> cases[] = {
+      {},
+      {"lab.nodes=2", "lab.mbit_s=10", "lab.cpu=1"},
+      {"lab.mbit_s=0", "optimiser.momentum=0", "exchange.small_kb=0"},  // what holds without them, too
+      {"transport.kind=simulated", "simulated.gbit_s=1", "simulated.slow=[1,2]"},
+      {"strategy=ddp", "exchange.route=hierarchical", "exchange.per_node=2", "exchange.bucket_mb=1", "exchange.measure=off"},
+      {"strategy=diloco", "local.steps=4", "outer.momentum=0.5", "exchange.codec=powersgd", "codec.rank=1"},
+      {"strategy=of-my-own", "local.steps=4", "ps.staleness=1", "passes=2"},  // which may read anything
+      {"strategy=single", "workers=1"},
+      {"exchange.route=ring"},
+  };
+  for (const auto& given : cases) {
+    Settings settings;
+    for (const std::string& assignment : given) settings.set(assignment);
+    for (const IdleKey& key : settings.idle()) ADD_FAILURE() << key.why;
+  }
+  Settings whole;  // a run's config.toml gives every key
+  whole.load_text(Settings().to_toml(), "config.toml");
+  EXPECT_TRUE(whole.idle().empty());
+}
+
+TEST(Settings, FoldersMayBeAnyBytesAndNamesAreUtf8) {
+  const std::string bytes = "d\xc3\xa9j\xe0/\xff\xf4\x90", name = "\xff";
+  for (const char* key : {"run.folder", "data.folder", "data.cache"}) {
+    Settings settings, again;
+    settings.set(std::string(key) + "=" + bytes);
+    again.load_text(settings.to_toml(), "config.toml");
+    EXPECT_EQ(again.get<std::string>(key), bytes);
+    EXPECT_EQ(again.to_toml(), settings.to_toml());
+  }
+  for (const char* key : {"run.name", "model", "data.name", "transport.listen", "exchange.codec"}) {
+    const std::string said = refused_set(std::string(key) + "=" + name);
+    EXPECT_NE(said.find(key), std::string::npos) << said;
+    EXPECT_NE(said.find("UTF-8"), std::string::npos) << said;
+    EXPECT_EQ(said.find(name), std::string::npos) << "it is printed as text";
+  }
+}
+
 TEST(Settings, TomlRoundTrip) {
   Settings settings;
   settings.set("learning_rate.base=0.1");
