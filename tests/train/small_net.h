@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cmath>
+#include <functional>
 #include <memory>
 #include <mutex>
 
@@ -23,9 +24,9 @@ struct SmallNet : Classifier {
 
 struct TorchJob {
   TorchJob(std::string_view strategy, int workers, Plan plan, TorchOptions options = {}, std::uint32_t global_batch = 30,
-           std::uint32_t samples = 600, int slow_rank = -1)
+           std::uint32_t samples = 600, int slow_rank = -1, std::function<std::shared_ptr<Classifier>()> model = [] { return std::make_shared<SmallNet>(); })
       : info(find_strategy(strategy)), workers(workers), plan(plan), options(options), global_batch(global_batch), samples(samples),
-        slow_rank(slow_rank), cluster(info.ranks(plan, workers)) {
+        slow_rank(slow_rank), model(std::move(model)), cluster(info.ranks(plan, workers)) {
     torch::set_num_threads(1);
     for (int rank = 0; rank < cluster.size(); ++rank) {
       recorders.push_back(std::make_unique<Recorder>(cluster.runtime(), &cluster.ledger(rank), nullptr));
@@ -53,7 +54,7 @@ struct TorchJob {
     static std::mutex seeding;  // torch's generator is everybody's
     const std::lock_guard lock(seeding);
     torch::manual_seed(1);
-    return std::make_unique<TorchLearner>(runtime, recorder, std::make_shared<SmallNet>(),
+    return std::make_unique<TorchLearner>(runtime, recorder, model(),
                                           Loader(train, Sampler(train->size(), sampling), {}, normalisation, 0),
                                           Loader(test, Sampler(test->size(), {.batch = 1}), {}, normalisation, 0), own);
   }
@@ -74,6 +75,7 @@ struct TorchJob {
   TorchOptions options;
   std::uint32_t global_batch, samples;
   int slow_rank;
+  std::function<std::shared_ptr<Classifier>()> model;
   VirtualCluster cluster;
   std::vector<std::unique_ptr<Recorder>> recorders;
   std::vector<std::unique_ptr<TorchLearner>> learners;

@@ -4,6 +4,8 @@
 
 #include <cmath>
 #include <map>
+#include <string>
+#include <vector>
 
 #include "ripieno/core/kernels.h"
 #include "tests/train/small_net.h"
@@ -58,6 +60,40 @@ TEST(Exactness, PWorkersTakeTheStepsOfOneWithThePFoldBatch) {
       EXPECT_EQ(job.recorders[0]->steps(), 20u);
     }
   }
+}
+
+/// As many numbers out of as many pixels as are said.
+struct Linear : Classifier {
+  Linear(int pixels, int numbers) : layer(register_module("layer", torch::nn::Linear(pixels, numbers))) {}
+  torch::Tensor forward(torch::Tensor images) override { return layer(images.flatten(1)); }
+  torch::nn::Linear layer;
+};
+
+/// What a job that trains the model is refused with, in one line.
+std::string torch_refusal(std::function<std::shared_ptr<Classifier>()> model) {
+  try {
+    TorchJob job("single", 1, twenty_steps(), {}, 16, 160, -1, std::move(model));
+    job.run();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::usage) << error.what();
+    EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos) << error.what();
+    EXPECT_LT(std::string(error.what()).size(), 400u) << error.what();
+    return error.what();
+  }
+  return "nothing was refused";
+}
+
+TEST(TorchErrors, AreOneLineWithModelOperationAndShapes) {
+  const auto expect = [](const std::string& said, const std::vector<std::string>& words) {
+    for (const std::string& word : words) EXPECT_NE(said.find(word), std::string::npos) << said << " without " << word;
+  };
+  expect(torch_refusal([] { return std::make_shared<Linear>(784, 5); }), {"Linear", "forward of images 16x1x28x28", "16x5", "16x10", "10 classes"});
+  expect(torch_refusal([] { return std::make_shared<Linear>(100, 10); }), {"Linear", "forward of images 16x1x28x28", "16x784", "100x10", "--verbose"});
+  struct Backwards : Linear {
+    Backwards() : Linear(784, 10) {}
+    torch::Tensor forward(torch::Tensor images) override { return Linear::forward(images).detach(); }
+  };
+  expect(torch_refusal([] { return std::make_shared<Backwards>(); }), {"Backwards", "backward from logits 16x10", "grad"});
 }
 
 /// A learner whose gradient is lost before it is exchanged.
