@@ -60,7 +60,7 @@ class ModelFileTest(ProgramTest):
         images, labels = write_mnist(self.folder / "data")
         run = self.train({"data.name": "mnist", "data.folder": self.folder / "data", "data.train_samples": 0,
                           "data.test_samples": 0, "batch.per_worker": 20, "train.epochs": 2,
-                          "learning_rate.base": 0.002, "optimiser.name": "adam"})
+                          "learning_rate.base": 0.002, "optimiser.name": "adam", "optimiser.momentum": 0})
         test = run.summary["test"]
         self.assertGreater(test["accuracy"], 0.5, "it learnt something")
         self.assertEqual([rank["bytes_read"] > 600 * 784 for rank in run.summary["ranks"]], [True, True])
