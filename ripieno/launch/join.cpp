@@ -22,7 +22,7 @@ Task<> choose_ways(Runtime* runtime, int rank, Sockets sockets, SharedOptions op
 /// Tells the launcher that this worker has lost a peer: should it end now, it is not the cause.
 void tell_launcher(int control_fd, std::shared_ptr<Control>& control) {
   if (!control) control = std::make_shared<Control>(control_fd);
-  control->send({{"type", "bereft"}});
+  control->send({{"type", "lost-peer"}});
 }
 
 }  // namespace

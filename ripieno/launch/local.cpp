@@ -55,7 +55,7 @@ struct Worker {
   int readers = 0;
   std::optional<int> status;  ///< once it has ended
   bool told = false;          ///< it has said why it fails
-  bool bereft = false;        ///< it has said that it lost a peer
+  bool lost_peer = false;     ///< it has said that it lost a peer
   std::deque<std::string> last;
 };
 
@@ -164,7 +164,7 @@ class LocalRun {
       const std::string line = said.rfind("rank ", 0) == 0 ? said : text("rank ", worker.rank, ": ", said);
       failed({worker.rank, Error(kind_named(word("kind")), line), word("kind") == name(ErrorKind::peer), std::nullopt});
     }
-    if (word("type") == "bereft") worker.bereft = true;
+    if (word("type") == "lost-peer") worker.lost_peer = true;
     if (job_.on_message) job_.on_message(worker.rank, message);
   }
 
@@ -225,7 +225,7 @@ class LocalRun {
     if (!worker.last.empty()) how += "; its last lines on standard error:";
     for (const std::string& line : worker.last) how += "\n  " + line;
     const auto blame = blame_in(how);
-    const bool follows = worker.bereft || code == static_cast<int>(ErrorKind::peer) || (by_itself && blame && blame->rank != worker.rank);
+    const bool follows = worker.lost_peer || code == static_cast<int>(ErrorKind::peer) || (by_itself && blame && blame->rank != worker.rank);
     failed({worker.rank, Error(ErrorKind::peer, text("rank ", worker.rank, " ", how)), follows, code});
   }
 

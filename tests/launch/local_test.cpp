@@ -108,7 +108,7 @@ TEST(Local, TheSecretIsNotInTheArgumentsAndNoDescriptorIsInherited) {
 
 TEST(Local, AWorkerThatLostAPeerIsNotTheCauseHoweverItEnds) {
   for (const char* end : {"kill -ABRT $$", "exit 1"}) {
-    const Result result = run(shell(2, text("if [ $RIPIENO_RANK = 0 ]; then echo '{\"type\": \"bereft\"}' >&3; ", end,
+    const Result result = run(shell(2, text("if [ $RIPIENO_RANK = 0 ]; then echo '{\"type\": \"lost-peer\"}' >&3; ", end,
                                             "; fi; sleep 0.3; echo no such batch >&2; ", end)));
     EXPECT_EQ(result.error.rfind("rank 1 ", 0), 0u) << result.error;
     EXPECT_NE(result.error.find("no such batch"), std::string::npos) << result.error;
