@@ -1,5 +1,5 @@
-// A worker's messages to its launcher: one JSON object a line over a pipe. {"type": "lost-peer"}: an own loop got an Error(peer), so if
-// this worker ends badly it is not the cause (join() sends it).
+// A worker's messages to its launcher: one JSON object a line over a pipe. {"type": "lost-peer"}: an own loop got an
+// Error(peer), so if this worker ends badly it is not the cause (join() sends it).
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
