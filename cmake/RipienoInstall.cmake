@@ -9,6 +9,7 @@ install(DIRECTORY "${PROJECT_SOURCE_DIR}/ripieno" DESTINATION "${CMAKE_INSTALL_I
 if(RIPIENO_TORCH)
   install(TARGETS ripieno_settings ripieno_program EXPORT RipienoTargets ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
   install(TARGETS ripieno RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+  install(DIRECTORY "${PROJECT_SOURCE_DIR}/recipes" DESTINATION "${CMAKE_INSTALL_DATADIR}/ripieno")
   install(FILES "${PROJECT_SOURCE_DIR}/apps/ripieno/program.h" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/apps/ripieno")
 endif()
 

@@ -1,6 +1,7 @@
 #include "apps/ripieno/settings.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
@@ -36,21 +37,20 @@ std::string quoted(const std::string& s) {
   return out + '"';
 }
 
-std::string_view last_part(std::string_view key) { return key.substr(key.rfind('.') + 1); }
+/// What other programs call a key.
+constexpr std::array other_names{
+    std::pair{"lr", "learning_rate.base"},            std::pair{"learning_rate", "learning_rate.base"},
+    std::pair{"batch_size", "batch.per_worker"},      std::pair{"batch", "batch.per_worker"},
+    std::pair{"optimizer", "optimiser.name"},         std::pair{"optimiser", "optimiser.name"},
+    std::pair{"dataset", "data.name"},                std::pair{"data", "data.name"},
+    std::pair{"scheduler", "learning_rate.schedule"}, std::pair{"gpus", "train.device"},
+    std::pair{"nodes", "lab.nodes"},                  std::pair{"steps", "train.max_steps"},
+    std::pair{"ranks", "workers"},                    std::pair{"name", "run.name"},
+};
 
-/// Also finds a key that was written without its table, or in another one.
-std::string nearest_key(std::string_view key) {
-  const Setting* best = nullptr;
-  std::size_t least = key.size() / 2 + 1;
-  for (const Setting& one : all_settings()) {
-    const std::size_t whole = edit_distance(key, one.key);
-    const std::size_t last = edit_distance(last_part(key), last_part(one.key)) + 2;
-    if (std::min(whole, last) < least) {
-      least = std::min(whole, last);
-      best = &one;
-    }
-  }
-  return best ? text("did you mean ", best->key, "?") : "--print-config lists all keys";
+std::string hint(std::string_view key) {
+  const std::string close = likely_key(key);
+  return close.empty() ? "--print-config lists all keys" : text("did you mean ", close, "?");
 }
 
 std::string given(const Value& value) {
@@ -79,7 +79,23 @@ std::string_view trimmed(std::string_view s) {
   return begin == s.npos ? "" : s.substr(begin, s.find_last_not_of(" \t") - begin + 1);
 }
 
+std::string_view last_part(std::string_view key) { return key.substr(key.rfind('.') + 1); }
+
 }  // namespace
+
+std::string likely_key(std::string_view given) {
+  const auto apart = [&](const Setting& one) {
+    return std::min(edit_distance(given, one.key), edit_distance(last_part(given), last_part(one.key)) + 2);
+  };
+  const auto& all = all_settings();
+  const auto nearest = std::min_element(all.begin(), all.end(), [&](const Setting& a, const Setting& b) { return apart(a) < apart(b); });
+  const std::size_t edits = apart(*nearest);
+  if (edits == 1) return nearest->key;
+  for (const auto& [name, key] : other_names) {
+    if (last_part(given) == name) return key;
+  }
+  return edits < std::min<std::size_t>(given.size() / 2 + 1, 5) ? nearest->key : "";
+}
 
 std::string to_toml(const Value& value) {
   if (auto* v = std::get_if<bool>(&value)) return *v ? "true" : "false";
@@ -123,7 +139,7 @@ const Setting& known_setting(std::string_view key, const Origin& origin) {
     fail(ErrorKind::usage, origin.place(), ": ", key, " is a table of keys, not a value: write [", key, "], or ", key,
          ".KEY = ...");
   }
-  fail(ErrorKind::usage, origin.place(), ": unknown key ", key, "; ", nearest_key(key));
+  fail(ErrorKind::usage, origin.place(), ": unknown key ", key, "; ", hint(key));
 }
 
 Value checked(const Setting& setting, Value value, const Origin& origin) {

@@ -68,6 +68,10 @@ struct Setting {
 /// The table, in the order in which it is printed.
 const std::vector<Setting>& all_settings();
 
+/// The key that was probably meant: misspelt, without its table or in another one, or by the name that other programs give it
+/// ("lr", "train.batch_size"). Empty: none comes near.
+std::string likely_key(std::string_view given);
+
 /// A key that was given and changes nothing beside the other settings.
 struct IdleKey {
   std::string key;

@@ -1,8 +1,6 @@
 #include "apps/ripieno/suggest.h"
 
 #include <algorithm>
-#include <array>
-#include <utility>
 
 #include "apps/ripieno/settings.h"
 #include "ripieno/core/edit_distance.h"
@@ -10,38 +8,12 @@
 namespace ripieno {
 namespace {
 
-/// What other programs call a key.
-constexpr std::array other_names{
-    std::pair{"lr", "learning_rate.base"},         std::pair{"learning_rate", "learning_rate.base"},
-    std::pair{"batch_size", "batch.per_worker"},   std::pair{"batch", "batch.per_worker"},
-    std::pair{"optimizer", "optimiser.name"},      std::pair{"optimiser", "optimiser.name"},
-    std::pair{"dataset", "data.name"},             std::pair{"data", "data.name"},
-    std::pair{"scheduler", "learning_rate.schedule"}, std::pair{"gpus", "train.device"},
-    std::pair{"nodes", "lab.nodes"},               std::pair{"steps", "train.max_steps"},
-    std::pair{"ranks", "workers"},                 std::pair{"name", "run.name"},
-};
-
 /// "--batch-size=32" -> "batch_size"
 std::string plain(std::string_view option) {
   option.remove_prefix(std::min(option.find_first_not_of('-'), option.size()));
   std::string name(option.substr(0, option.find('=')));
   std::replace(name.begin(), name.end(), '-', '_');
   return name;
-}
-
-/// The key whose last part is the word, or nearly; empty: none.
-std::string key_of(const std::string& word) {
-  for (const auto& [name, key] : other_names) {
-    if (word == name) return key;
-  }
-  std::vector<std::string> keys;
-  for (const Setting& setting : all_settings()) {
-    const std::string last = setting.key.substr(setting.key.rfind('.') + 1);
-    if (last == word || setting.key == word) return setting.key;
-    keys.push_back(last);
-  }
-  const std::string close = word.size() < 4 ? "" : nearest(word, keys, 1);
-  return close.empty() ? "" : all_settings()[static_cast<std::size_t>(std::find(keys.begin(), keys.end(), close) - keys.begin())].key;
 }
 
 std::vector<std::string> long_options(const CLI::App& command) {
@@ -90,7 +62,7 @@ std::string suggestion(const CLI::App& app, const std::vector<std::string>& word
   const auto option = std::find_if(left.begin(), left.end(), [](const std::string& one) { return one.size() > 1 && one.front() == '-'; });
   if (option == left.end()) return "";
   const std::vector<std::string> options = long_options(command);
-  const std::string word = plain(*option), key = std::count(options.begin(), options.end(), "set") > 0 ? key_of(word) : "";
+  const std::string word = plain(*option), key = std::count(options.begin(), options.end(), "set") > 0 ? likely_key(word) : "";
   std::string dashed = word;
   std::replace(dashed.begin(), dashed.end(), '_', '-');
   const std::string close = nearest(dashed, options);

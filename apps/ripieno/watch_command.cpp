@@ -39,27 +39,27 @@ constexpr Part parts[] = {{"read", &StageSeconds::read, 37},
 volatile sig_atomic_t interrupted = 0;
 
 struct WatchArguments {
-  std::string run, runs = "runs";
+  fs::path folder = "runs";
   bool once = false;
 };
 
-/// The newest of the folder's runs.
-fs::path newest(const fs::path& runs) {
+/// The run in that folder, or the newest of those that are in it.
+fs::path newest(const fs::path& folder) {
+  const auto is_run = [](const fs::path& one) { return fs::exists(one / "config.toml"); };
+  if (is_run(folder)) return folder;
   fs::path found;
-  if (fs::is_directory(runs)) {
-    for (const auto& entry : fs::directory_iterator(runs)) {
-      if (fs::exists(entry.path() / "config.toml") && entry.path() > found) found = entry.path();
+  if (fs::is_directory(folder)) {
+    for (const auto& entry : fs::directory_iterator(folder)) {
+      if (is_run(entry.path()) && entry.path() > found) found = entry.path();
     }
   }
-  if (found.empty()) fail(ErrorKind::usage, runs.string(), ": there is no run in it; name a run's folder, or start one with ripieno train");
+  if (found.empty()) fail(ErrorKind::usage, folder.string(), ": there is no run in it; name a run's folder, or start one with ripieno train");
   return found;
 }
 
 class Watch {
  public:
-  explicit Watch(fs::path run) : run_(std::move(run)) {
-    if (!fs::exists(run_ / "config.toml")) fail(ErrorKind::usage, run_.string(), ": is not a run's folder: it has no config.toml");
-  }
+  explicit Watch(fs::path run) : run_(std::move(run)) {}
 
   /// Whether its numbers change no more. One that was killed, or failed, has no summary.
   bool ended() const { return is_finished(run_) || !is_running(run_); }
@@ -143,7 +143,7 @@ void draw(const std::string& view) {
 }
 
 void run_watch(const WatchArguments& arguments) {
-  Watch watch(arguments.run.empty() ? newest(arguments.runs) : fs::path(arguments.run));
+  Watch watch(newest(arguments.folder));
   if (arguments.once || !::isatty(STDOUT_FILENO)) {
     std::cout << watch.look(false);
     return;
@@ -174,7 +174,7 @@ void run_watch(const WatchArguments& arguments) {
 void add_watch(CLI::App& app, CommandContext& context) {
   auto arguments = std::make_shared<WatchArguments>();
   CLI::App* command = app.add_subcommand("watch", "Watch a running job: its ranks, speed, stages, CPU, network, loss and time left");
-  command->add_option("run", arguments->run, "its folder; default: the newest in runs/");
+  command->add_option("run", arguments->folder, "its folder, or one whose newest run is watched; default: runs");
   command->add_flag("--once", arguments->once, "print it once, without colours; so where standard output is no terminal");
   command->callback([arguments, &context] { context.chosen = [arguments] { run_watch(*arguments); }; });
 }

@@ -192,7 +192,8 @@ class ReportTest(ProgramTest):
         self.assertIn(done.folder.name, both)
         self.assertIn("ended", self.good("watch", done.folder, "--once"))
         self.assertIn("100 %", self.good("watch", "--once"))
-        self.assert_one_line(self.ripieno("watch", self.folder).err, "no config.toml")
+        self.assertIn("100 %", self.good("watch", "runs", "--once"))
+        self.assert_one_line(self.ripieno("watch", self.folder).err, "there is no run in it")
 
     def test_a_loss_that_is_not_finite_is_told_of_once_and_marked(self):
         settings = SMALL | {"learning_rate.base": 1000, "batch.per_worker": 16, "run.folder": self.folder / "exp#3 100%25"}

@@ -114,6 +114,9 @@ TEST(Settings, UnknownKeysNameTheNearest) {
   EXPECT_EQ(refused_text("zzzzzzzz = 1"), "r.toml:1:1: unknown key zzzzzzzz; --print-config lists all keys");
   EXPECT_EQ(refused_text("[nonsense_here]"),
             "r.toml:1:2: unknown key nonsense_here; --print-config lists all keys");
+  EXPECT_EQ(refused_set("optimizer.lr=1"), "--set: unknown key optimizer.lr; did you mean learning_rate.base?");
+  EXPECT_EQ(refused_set("train.learning_rate=1"), "--set: unknown key train.learning_rate; did you mean learning_rate.base?");
+  EXPECT_EQ(refused_set("frobnicate.all=1"), "--set: unknown key frobnicate.all; --print-config lists all keys");
   EXPECT_EQ(refused_set("wrokers=2"), "--set: unknown key wrokers; did you mean workers?");
   EXPECT_EQ(refused_text("data = 3"),
             "r.toml:1:1: data is a table of keys, not a value: write [data], or data.KEY = ...");
