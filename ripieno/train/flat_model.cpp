@@ -375,7 +375,8 @@ void FlatModel::accumulated(std::size_t i) {
 void FlatModel::collect_gradient(std::size_t i) {
   if (!early_.empty() && early_[i]) return;
   const torch::NoGradGuard no_grad;
-  const torch::Tensor gradient = trained_[i].grad();
+  torch::Tensor gradient = trained_[i].grad();
+  if (gradient.defined() && gradient.layout() != torch::kStrided) gradient = gradient.to_dense();  // as an embedding's with sparse(true)
   if (gradient.defined() && gradient.data_ptr() == gradient_views_[i].data_ptr()) return;
   if (gradient.defined()) {
     gradient_views_[i].copy_(gradient);

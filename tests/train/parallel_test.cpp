@@ -227,6 +227,39 @@ TEST(Parallel, LocalStepsTakeA16BitWire) {
   EXPECT_LE(distance(outcome.weights[0], expected) / distance(expected, start), 0.02);
 }
 
+/// Two ranks look words up; returns the table after three steps.
+std::vector<double> table_after_steps(bool sparse, bool overlap) {
+  std::vector<double> table;
+  const auto errors = on_ranks(2, [&](Cluster& cluster) {
+    const int rank = cluster.endpoint->rank();
+    torch::nn::Embedding words(torch::nn::EmbeddingOptions(12, 2).sparse(sparse));
+    words->to(torch::kFloat64);
+    {
+      const torch::NoGradGuard no_grad;
+      words->weight.copy_(torch::sin(torch::arange(24, torch::kFloat64)).view({12, 2}));
+    }
+    torch::optim::SGD optimiser(words->parameters(), 0.5);
+    ParallelOptions options;
+    options.overlap = overlap;
+    auto dp = parallel(words, optimiser, cluster, options);
+    for (int step = 0; step < 3; ++step) {
+      dp.step([&] {
+        const auto loss = (words(torch::tensor({rank, step, 7})) - 1).square().mean();
+        loss.backward();
+        return loss;
+      });
+    }
+    const torch::Tensor all = words->weight.detach().contiguous().view(-1);
+    if (rank == 0) table.assign(all.data_ptr<double>(), all.data_ptr<double>() + all.numel());
+  });
+  EXPECT_EQ(errors, std::vector<std::string>(2)) << sparse << overlap;
+  return table;
+}
+
+TEST(Parallel, ASparseGradientIsAveragedAsADenseOneIs) {
+  for (const bool overlap : {false, true}) EXPECT_EQ(table_after_steps(true, overlap), table_after_steps(false, overlap));
+}
+
 TEST(Parallel, WhoHasNoSamplesStillTakesTheStep) {
   for (const bool overlap : {false, true}) {
     std::vector<std::vector<double>> weights(2);
