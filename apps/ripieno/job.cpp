@@ -244,9 +244,13 @@ std::unique_ptr<TorchLearner> make_learner(const Settings& settings, const Zoo& 
   options.threads = compute_threads(settings);
   options.seed = seed;
   options.worker = sampling.worker;
-  const auto slow = settings.get<std::vector<double>>("simulated.slow");
+  const auto slow = settings.get<std::vector<double>>(runtime.is_virtual() ? "simulated.slow" : "lab.slow");
   const double factor = static_cast<std::size_t>(rank) < slow.size() ? slow[rank] : 1;
-  if (replay) options.replay = slowed(std::move(*replay), runtime.is_virtual() ? factor : 1);
+  if (replay) {
+    options.replay = slowed(std::move(*replay), factor);
+  } else if (!runtime.is_virtual()) {
+    options.slow = factor;
+  }
   options.image_cost = from_seconds(settings.get<double>("simulated.image_us") * 1e-6 * factor);
 
   torch::manual_seed(seed);

@@ -111,9 +111,11 @@ void take_scale(const toml::table& scale, const std::string& name, Settings& bas
   }
 }
 
-bool names_its_cells(const Grid& grid) {
-  return std::any_of(grid.begin(), grid.end(), [](const Axis& axis) { return axis.key == "run.name"; });
+bool has_axis(const Grid& grid, std::string_view key) {
+  return std::any_of(grid.begin(), grid.end(), [&](const Axis& axis) { return axis.key == key; });
 }
+
+bool names_its_cells(const Grid& grid) { return has_axis(grid, "run.name"); }
 
 /// The keys that take several values over all cells, of the grids that do not name theirs, in file order.
 std::vector<std::string> varying(std::vector<Grid> grids, const Settings& base) {
@@ -182,6 +184,7 @@ RecipeCell make_cell(const Settings& base, const Grid& grid, const std::vector<s
     if (single && key == "workers") continue;
     const Value value = cell.settings.value(key);
     cell.varies.emplace_back(key, shown(value));
+    if (!base.is_set(key) && !has_axis(grid, key)) continue;  // a default that other grids vary
     if (!cell.name.empty()) cell.name += '-';
     cell.name += name_part(key, value);
   }

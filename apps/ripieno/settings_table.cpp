@@ -159,6 +159,7 @@ std::vector<Setting> table() {
       whole("lab.nodes", 0, {0, 200}, "an emulated cluster: so many nodes on this machine, workers spread over them in order; network namespaces where the user is root, else rates in user space; 0: none").only(tcp),
       number("lab.mbit_s", 0, {0, 1e6}, "10^6 bits a second of a node's link, each way; 0: no limit").only(tcp).only(lab),
       number("lab.cpu", 0, {0, 4096}, "cores' worth of CPU time that a node has, where control groups are writable; 0: no limit").only(tcp).only(lab),
+      list("lab.slow", {1, 1e4}, "for each rank: times that compute takes, nodes or not; missing: 1").only(tcp),
       number("simulated.latency_us", 50, {0, 1e9}, "microseconds, one way").only(virtual_time),
       number("simulated.gbit_s", 1, {1e-6, 8000}, "10^9 bits a second, each way of each worker").only(virtual_time),
       number("simulated.image_us", 100, {0, 1e9}, "microseconds of compute charged for each image and step; a replay charges what was measured").only(virtual_time).only(computed),

@@ -164,7 +164,19 @@ std::string Lab::impossible() {
       return error.what();
     }
   }
-  return "";
+  const std::string trial = text(name_of_all, ::getpid(), "-trial");  // root in a container may lack the rights
+  std::string why;
+  try {
+    ip("netns", "add", trial);
+    ip_in(trial, "link", "add", "bridge", "type", "bridge");
+  } catch (const Error& error) {
+    why = error.what();
+  }
+  try {
+    ip("netns", "del", trial);
+  } catch (const Error&) {  // it was not made
+  }
+  return why;
 }
 
 int Lab::clean() {

@@ -204,6 +204,7 @@ std::string run_tool(const std::vector<std::string>& command) {
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return output;
   std::string words;
   for (const std::string& word : command) words += (words.empty() ? "" : " ") + word;
+  while (errors.ends_with('\n') || errors.ends_with(' ')) errors.pop_back();
   std::replace(errors.begin(), errors.end(), '\n', ' ');
   fail(ErrorKind::io, words, ": ", silent ? "said nothing for a minute and was killed; before: " : "", !errors.empty() ? errors : silent ? "nothing" : "failed");
 }

@@ -9,6 +9,7 @@
 #include "ripieno/core/async.h"
 #include "ripieno/train/gate_watch.h"
 #include "ripieno/train/prefetch.h"
+#include "ripieno/train/slowdown.h"
 #include "ripieno/train/torch_error.h"
 
 namespace ripieno {
@@ -126,6 +127,11 @@ struct TorchLearner::State {
     result.samples = static_cast<std::uint32_t>(batch.size());
     result.global_samples = batch.global_count;
     start = Clock::now();
+    Slowdown slowdown(options.slow);
+    const auto announce_slowed = [&](std::size_t bucket) {
+      slowdown.catch_up();
+      announce(bucket);
+    };
     flat->buffers_to_device();
     std::optional<GateWatch> watch;
     if (gates->any_closed()) {
@@ -146,6 +152,7 @@ struct TorchLearner::State {
       flat->zero_gradients();
     }
     const LendGradientPlaces lend(*flat);
+    Duration waited{0};
     for (std::size_t part = 0; part < parts; ++part) {
       start = Clock::now();
       Duration span_start = runtime.now();
@@ -159,9 +166,10 @@ struct TorchLearner::State {
       result.loss += loss.item<double>() * weight;
       if (watch) {
         watch->wait_for_all();
-        times.waited = watch->waited();
+        times.waited = waited = watch->waited();
         watch.reset();
       }
+      slowdown.catch_up(std::exchange(waited, Duration(0)));
       times.forward += since(start);
       times.spans.push_back({"forward", id.step, span_start, runtime.now()});
       start = Clock::now();
@@ -169,10 +177,11 @@ struct TorchLearner::State {
       now_does("backward from logits", output);
       if (part == 0) flat->renew_gradients(parts == 1 ? loss : torch::Tensor());  // after the gates: until then they belong to the last step
       if (part + 1 == parts) {
-        flat->on_ready = announce;
+        if (announce) flat->on_ready = announce_slowed;
         flat->on_released = release;
       }
       (weight * loss_factor == 1 ? loss : loss * (weight * loss_factor)).backward();
+      slowdown.catch_up();
       times.backward += since(start);
       times.spans.push_back({"backward", id.step, span_start, runtime.now()});
     }
@@ -222,10 +231,12 @@ struct TorchLearner::State {
   Evaluation evaluate(std::uint32_t begin, std::uint32_t end) {
     prepare_thread();
     const torch::NoGradGuard no_grad;
+    Slowdown slowdown(options.slow);
     model->eval();
     flat->state_to_device();
     Evaluation sums;
     in_one_line([&] { evaluate_into(begin, end, sums); });
+    slowdown.catch_up();
     return sums;
   }
 

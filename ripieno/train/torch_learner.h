@@ -44,6 +44,7 @@ struct TorchOptions {
   /// Waits for these times in place of computing: gradients are 0, losses NaN, nothing is evaluated. Layout, gates and what is exchanged
   /// are real.
   std::optional<ComputeProfile> replay;
+  double slow = 1;                ///< real time only: times that computing takes, at least 1; who would be faster waits
   Duration image_cost{0};        ///< virtual time only: charged for each image of a pass, a third of it forward (and in evaluation)
 };
 

@@ -123,6 +123,12 @@ TEST(Recipe, NamesOfEveryType) {
             (Names{"slow-no-folder", "slow-a_b", "slow1.0_2.0-no-folder", "slow1.0_2.0-a_b"}));
 }
 
+TEST(Recipe, ADefaultThatAnotherGridVariesIsNotInTheName) {
+  const std::string ways = "[[grid]]\nstrategy = ['ring', 'ddp']\n[[grid]]\nstrategy = ['ddp']\nexchange.codec = ['int8', 'fp16']\n";
+  EXPECT_EQ(names(read("batch.global = 8\n" + ways)), (Names{"ring", "ddp", "ddp-int8", "ddp-fp16"}));
+  EXPECT_EQ(names(read("batch.global = 8\nexchange.codec = 'bf16'\n" + ways)), (Names{"ring-bf16", "ddp-bf16", "ddp-int8", "ddp-fp16"}));
+}
+
 TEST(Recipe, SingleIsOneWorker) {
   const Recipe recipe = read("batch.per_worker = 16\n[grid]\nstrategy = ['single', 'ring']\nworkers = [2, 4]");
   EXPECT_EQ(names(recipe), (Names{"single", "ring-workers2", "ring-workers4"}));
