@@ -239,7 +239,7 @@ class OtherCommandsTest(ProgramTest):
     def test_recipes_are_told(self):
         rows = {row["recipe"].split("/")[-1]: row for row in self.json("list", "recipes", ROOT / "recipes")}
         self.assertEqual(set(rows), {path.name for path in (ROOT / "recipes").glob("*.toml")})
-        self.assertEqual((rows["demo.toml"]["runs"], rows["demo.toml"]["about"][:9]), (5, "mnist-cnn"))
+        self.assertEqual((rows["demo.toml"]["runs"], rows["demo.toml"]["about"][:8]), (6, "Six ways"))
         self.assertIn("quick", rows["seed-001-scaling.toml"]["scales"])
         self.assertIn("demo.toml", self.good("list", "recipes", ROOT / "recipes"))
 
