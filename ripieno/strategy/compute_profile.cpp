@@ -52,6 +52,28 @@ Task<ComputeProfile> measure_profile(Learner* learner, Recorder* recorder, Runti
   co_return profile;
 }
 
+ComputeProfile ComputeProfile::of(std::uint32_t images_now) const {
+  ComputeProfile pass = *this;
+  const auto scale = [&](Duration& time) { time = time * std::int64_t{images_now} / std::max<std::int64_t>(1, images); };
+  for (Duration* time : {&pass.read, &pass.forward, &pass.backward}) scale(*time);
+  for (Duration& time : pass.ready) scale(time);
+  pass.images = images_now;
+  return pass;
+}
+
+ComputeProfile stated_profile(Duration cost, std::size_t buckets) {
+  const auto parts = static_cast<std::int64_t>(buckets);
+  ComputeProfile pass;
+  pass.forward = cost / 3 / parts * parts;
+  pass.backward = cost - pass.forward;
+  Duration left = pass.backward;
+  for (std::int64_t bucket = 0; bucket < parts; ++bucket) {
+    left -= left / (parts - bucket);
+    pass.ready.push_back(pass.backward - left);
+  }
+  return pass;
+}
+
 ComputeProfile slowed(ComputeProfile profile, double factor) {
   for (Duration* time : {&profile.read, &profile.forward, &profile.backward}) *time = from_seconds(seconds(*time) * factor);
   for (Duration& time : profile.ready) time = from_seconds(seconds(time) * factor);

@@ -14,9 +14,12 @@ struct ComputeProfile {
   Duration read{0}, forward{0}, backward{0};
   std::vector<Duration> ready;   ///< for each bucket: from the beginning of backward until its gradient was there
 
-  /// `time` for a pass of so many images.
-  Duration scaled(Duration time, std::uint32_t of) const { return time * std::int64_t{of} / std::max<std::int64_t>(1, images); }
+  /// For a pass of so many images.
+  ComputeProfile of(std::uint32_t images_now) const;
 };
+
+/// Of a pass that takes `cost`, at least 1 bucket: a third of it forward, the same part for each bucket, and each with its own part of backward.
+ComputeProfile stated_profile(Duration cost, std::size_t buckets);
 
 /// Medians over `steps` passes (at least 1) of the first epoch's first batches, after `warmup` others. `recorder`: the learner's own, which
 /// nobody else uses meanwhile. Throws Error(usage) where an epoch has no batch of this worker's.

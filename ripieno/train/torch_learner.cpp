@@ -195,27 +195,9 @@ struct TorchLearner::State {
   }
 
   /// What a pass takes where it is not computed on a thread of its own.
-  struct ChargedTimes {
-    Duration read{0}, forward{0}, backward{0};
-    std::vector<Duration> ready;  // of each bucket, from the beginning of backward
-  };
-  ChargedTimes charged(BatchSize size) const {
-    const std::size_t buckets = flat->layout().buckets.size();
-    if (const auto& profile = options.replay) {
-      ChargedTimes times{profile->scaled(profile->read, size.samples), profile->scaled(profile->forward, size.samples), profile->scaled(profile->backward, size.samples), {}};
-      for (const Duration time : profile->ready) times.ready.push_back(profile->scaled(time, size.samples));
-      return times;
-    }
-    // A third of it forward, the same part for each bucket, and each with its own part of backward.
-    const auto parts = static_cast<std::int64_t>(buckets);
-    const Duration cost = options.image_cost * std::int64_t{size.samples}, forward = cost / 3 / parts * parts;
-    ChargedTimes times{Duration{0}, forward, cost - forward, {}};
-    Duration left = times.backward;
-    for (std::int64_t bucket = 0; bucket < parts; ++bucket) {
-      left -= left / (parts - bucket);
-      times.ready.push_back(times.backward - left);
-    }
-    return times;
+  ComputeProfile charged(BatchSize size) const {
+    if (options.replay) return options.replay->of(size.samples);
+    return stated_profile(options.image_cost * std::int64_t{size.samples}, flat->layout().buckets.size());
   }
 
   /// Of a step, of this worker and of all.
