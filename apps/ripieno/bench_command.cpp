@@ -187,8 +187,11 @@ void run_bench(const BenchArguments& arguments, const CommandContext& context) {
   sizes(arguments);  // what is wrong with them is said before anything starts
   find_wire_format(arguments.wire);
   for (const std::string& route : arguments.routes) {
-    if (route != "auto") find_route(route);
+    if (route != "auto" && find_route(route).engine && arguments.segment_kb > 0) {
+      fail(ErrorKind::usage, "--segment-kb ", arguments.segment_kb, " has no effect on route ", route, ", which cuts nothing; leave it out, or take another route");
+    }
   }
+  if (arguments.drain > 0 && arguments.ranks == 1) fail(ErrorKind::usage, "--drain ", arguments.drain, " has no effect with -n 1, which has no next rank; leave it out, or take -n 2");
 
   Table table;
   table.column("size\n(B)", Align::right).column("count\n(elements)", Align::right).column("type").column("redop").column("route")

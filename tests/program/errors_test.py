@@ -74,6 +74,8 @@ LINES = [
     (("explain", "ring", "--wire", "fp23"), USAGE, ['"fp23"', "bf16"]),
     (("bench", "all-reduce", "--route", "rign"), USAGE, ['route "rign"', "ring"]),
     (("bench", "all-reduce", "--wire", "fp23"), USAGE, ['"fp23"', "bf16"]),
+    (("bench", "all-reduce", "--route", "two-phase", "--segment-kb", "64"), USAGE, ["--segment-kb 64", "two-phase"]),
+    (("bench", "all-reduce", "-n", "1", "--drain", "4096"), USAGE, ["--drain 4096", "-n 1"]),
     (("bench", "all-gather"), USAGE, ["all-gather", "all-reduce"]),
     (("bench", "allreduce"), USAGE, ['"allreduce"', "did you mean all-reduce?"]),
     (("explain", "topkk"), USAGE, ['"topkk"', "did you mean topk?"]),
