@@ -218,8 +218,9 @@ Task<> run_rank(RankTask task, const Zoo* zoo, std::shared_ptr<CountedEndpoint> 
 
   std::optional<MessageTrace> messages;
   if (task.settings.get<bool>("run.trace")) {
-    const Duration ahead = co_await ahead_of_clock(endpoint);
-    recorder.trace_to(std::make_unique<LineFile>(task.folder.trace(rank)), rank, ahead);
+    ClockOffset clock;  // in virtual time there is one
+    if (!runtime.is_virtual()) clock = co_await clock_offset(endpoint);
+    recorder.trace_to(std::make_unique<LineFile>(task.folder.trace(rank)), {rank, endpoint->size(), clock.ahead, clock.error});
     messages.emplace(*endpoint, recorder);
   }
   Strategy* trainer = nullptr;

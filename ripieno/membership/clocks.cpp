@@ -18,15 +18,16 @@ Task<> serve(std::shared_ptr<Endpoint> endpoint, int peer, int tries) {
 
 }  // namespace
 
-Task<Duration> ahead_of_clock(std::shared_ptr<Endpoint> endpoint, int tries) {
+Task<ClockOffset> clock_offset(std::shared_ptr<Endpoint> endpoint, int tries) {
   Runtime& runtime = endpoint->runtime();
   if (endpoint->rank() == 0) {
     for (int peer = 1; peer < endpoint->size(); ++peer) co_await serve(endpoint, peer, tries);
-    co_return Duration{0};
+    co_return ClockOffset{};
   }
   std::int64_t time = 0;
   const Bytes place(reinterpret_cast<std::byte*>(&time), sizeof time);
-  Duration quickest = Duration::max(), ahead{0};
+  Duration quickest = Duration::max();
+  ClockOffset offset;
   for (int i = 0; i < tries; ++i) {
     const Duration asked = runtime.now();
     co_await endpoint->send(0, question, place);
@@ -34,9 +35,9 @@ Task<Duration> ahead_of_clock(std::shared_ptr<Endpoint> endpoint, int tries) {
     const Duration answered = runtime.now();
     if (answered - asked >= quickest) continue;
     quickest = answered - asked;
-    ahead = Duration(time) - (asked + quickest / 2);
+    offset = {Duration(time) - (asked + quickest / 2), (quickest + Duration(1)) / 2};
   }
-  co_return ahead;
+  co_return offset;
 }
 
 }  // namespace ripieno

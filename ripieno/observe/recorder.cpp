@@ -1,5 +1,6 @@
 #include "ripieno/observe/recorder.h"
 
+#include <algorithm>
 #include <cmath>
 #include <iomanip>
 #include <nlohmann/json.hpp>
@@ -39,7 +40,7 @@ const char* name(Stage stage) {
 }
 
 Recorder::Recorder(const Runtime& runtime, const Ledger* ledger, std::unique_ptr<LineFile> metrics)
-    : runtime_(runtime), ledger_(ledger), metrics_(std::move(metrics)), epoch_start_(runtime.now()) {}
+    : runtime_(runtime), ledger_(ledger), metrics_(std::move(metrics)), epoch_start_(runtime.now()), step_start_(runtime.now()) {}
 
 void Recorder::start(const StartRecord& record) {
   if (!metrics_) return;
@@ -75,6 +76,9 @@ void Recorder::step(const StepRecord& record) {
     metrics_->append(line.dump());
   }
   pending_ = {};
+  const Duration now = runtime_.now();
+  if (trace_ && now > step_start_) trace_bar(text("step ", record.step), "step", "steps", step_start_, now);
+  step_start_ = now;
   if (on_step) on_step(record);
 }
 
@@ -82,7 +86,7 @@ void Recorder::epoch(const EpochRecord& record) {
   throw_later();
   const Duration now = runtime_.now();
   epoch_times_.push_back(now - epoch_start_ - pending_[static_cast<std::size_t>(Stage::evaluate)]);
-  epoch_start_ = now;
+  epoch_start_ = step_start_ = now;
   epochs_.push_back(record);
   if (metrics_) {
     nlohmann::ordered_json line{{"type", "epoch"},
@@ -127,47 +131,72 @@ void Recorder::sample(const SampleRecord& record) {
   metrics_->flush();  // who watches the run reads it now
 }
 
-void Recorder::trace_to(std::unique_ptr<LineFile> trace, int rank, Duration ahead) {
+void Recorder::trace_to(std::unique_ptr<LineFile> trace, const TraceOptions& options) {
   trace_ = std::move(trace);
-  trace_rank_ = rank;
-  trace_ahead_ = ahead;
-  const nlohmann::ordered_json named{{"name", "process_name"}, {"ph", "M"}, {"pid", rank}, {"args", {{"name", text("rank ", rank)}}}};
+  tracing_ = options;
+  const nlohmann::ordered_json named{{"name", "process_name"}, {"ph", "M"}, {"pid", options.rank},
+                                     {"args", {{"name", text("rank ", options.rank)}, {"clock_error_us", seconds(options.clock_error) * 1e6}}}};
   trace_->append(text("[", named.dump()));
+}
+
+void Recorder::trace_bar(const std::string& name, std::string_view category, std::string_view thread, Duration begin, Duration end) {
+  const nlohmann::ordered_json event{{"name", name}, {"cat", category}, {"ph", "X"}, {"pid", tracing_.rank},
+                                     {"tid", thread}, {"ts", trace_time(begin)}, {"dur", seconds(end - begin) * 1e6}};
+  trace_line(text(",", event.dump()));
 }
 
 void Recorder::span(const Span& span) {
   if (on_span) on_span(span);
   if (!trace_) return;
   const std::string name = text(span.what, " ", span.index), what = span.what;
-  // Events of one thread must nest: what computes does, exchanges go on side by side.
-  const nlohmann::ordered_json event{{"name", name},
-                                     {"cat", what},
-                                     {"ph", "X"},
-                                     {"pid", trace_rank_},
-                                     {"tid", what == "exchange" ? name : "compute"},
-                                     {"ts", trace_time(span.begin)},
-                                     {"dur", seconds(span.end - span.begin) * 1e6}};
-  trace_line(text(",", event.dump()));
+  // Events of one thread must nest: what computes does; exchanges go on side by side, and the optimiser's steps beside a pass.
+  const std::string thread = what == "exchange" ? name : what == "optimise" ? what : "compute";
+  trace_bar(name, what, thread, span.begin, span.end);
 }
 
-/// Messages overlap: a pair of events each, by an id of its own, which viewers put on tracks of their own.
+std::string Recorder::message_thread(Duration begin, Duration end) {
+  std::size_t free = 0;
+  while (free < message_threads_.size() && message_threads_[free] > begin) ++free;
+  if (free == message_threads_.size()) message_threads_.emplace_back();
+  message_threads_[free] = end;
+  return free == 0 ? "messages" : text("messages ", free + 1);
+}
+
 void Recorder::message(const CarriedMessage& message) {
   if (!trace_) return;
-  const std::string name = message.peer < 0 ? text(message.how, " by all") : text(message.how, message.how[0] == 's' ? " to " : " from ", message.peer);
-  nlohmann::ordered_json event{{"name", name}, {"cat", "message"}, {"ph", "b"}, {"pid", trace_rank_}, {"tid", "messages"},
-                               {"id", text(trace_rank_, ".", traced_messages_++)}, {"ts", trace_time(message.begin)},
-                               {"args", {{"bytes", message.bytes}, {"operation", message.operation}, {"for", ripieno::name(message.purpose)},
-                                         {"channel", message.channel}}}};
+  const bool by_all = message.peer < 0, sends = message.how == std::string_view("send");
+  const std::string name = by_all ? text(message.how, " by all") : text(message.how, sends ? " to " : " from ", message.peer);
+  // An arrow's end belongs to the bar that it is within, which so has a length, if one of two nanoseconds.
+  const Duration end = std::max(message.end, message.begin + Duration(2)), last = end - Duration(1);
+  const std::string thread = message_thread(message.begin, end);
+  const nlohmann::ordered_json event{
+      {"name", name}, {"cat", "message"}, {"ph", "X"}, {"pid", tracing_.rank}, {"tid", thread}, {"ts", trace_time(message.begin)},
+      {"dur", seconds(end - message.begin) * 1e6},
+      {"args", {{"bytes", message.bytes}, {"operation", message.operation}, {"for", ripieno::name(message.purpose)}, {"channel", message.channel}}}};
   trace_line(text(",", event.dump()));
-  event["ph"] = "e";
-  event["ts"] = trace_time(message.end);
-  event.erase("args");
+  if (!by_all) return trace_arrow(sends, message.peer, message, thread, sends ? message.begin : last);
+  for (const bool start : {true, false}) {
+    for (int peer = 0; peer < tracing_.ranks; ++peer) {
+      if (peer != tracing_.rank) trace_arrow(start, peer, message, thread, start ? message.begin : last);
+    }
+  }
+}
+
+void Recorder::trace_arrow(bool is_start, int peer, const CarriedMessage& message, std::string_view thread, Duration when) {
+  // Both ranks make the same number: viewers want one of 64 bits. It comes again after 2^18 messages of a channel.
+  const auto from = static_cast<std::uint64_t>(is_start ? tracing_.rank : peer), to = static_cast<std::uint64_t>(is_start ? peer : tracing_.rank);
+  const auto part = [](std::uint64_t value, int bits) { return value & ((std::uint64_t{1} << bits) - 1); };
+  const std::uint64_t id = part(from, 13) << 51 | part(to, 13) << 38 | std::uint64_t{message.peer < 0} << 37 | static_cast<std::uint64_t>(message.purpose) << 35 |
+                           part(message.channel, 17) << 18 | part(message.sequence, 18);
+  nlohmann::ordered_json event{{"name", message.operation}, {"cat", "arrow"}, {"ph", is_start ? "s" : "f"}, {"id", text("0x", std::hex, id)},
+                               {"pid", tracing_.rank}, {"tid", thread}, {"ts", trace_time(when)}};
+  if (!is_start) event["bp"] = "e";  // it ends at the bar that it is within, not at the next
   trace_line(text(",", event.dump()));
 }
 
 void Recorder::mark(const std::string& what) {
   if (!trace_) return;
-  const nlohmann::ordered_json event{{"name", what}, {"cat", "mark"}, {"ph", "i"}, {"s", "p"}, {"pid", trace_rank_}, {"tid", "compute"}, {"ts", trace_time(runtime_.now())}};
+  const nlohmann::ordered_json event{{"name", what}, {"cat", "mark"}, {"ph", "i"}, {"s", "p"}, {"pid", tracing_.rank}, {"tid", "compute"}, {"ts", trace_time(runtime_.now())}};
   trace_line(text(",", event.dump()));
 }
 

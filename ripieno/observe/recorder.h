@@ -81,7 +81,15 @@ struct CarriedMessage {
   std::uint32_t channel;       ///< of an exchange: the bucket
   std::string_view operation;  ///< "ring"
   std::uint64_t bytes;         ///< of payload; of an all-reduce: of the numbers
+  std::uint64_t sequence;      ///< which one between the two ranks, this way and on this channel: the same on both sides
   Duration begin, end;
+};
+
+/// Whose trace it is. Its times are the rank's own plus `ahead`: those of a clock that all ranks share, up to `clock_error`
+/// (membership/clocks.h).
+struct TraceOptions {
+  int rank = 0, ranks = 1;
+  Duration ahead{0}, clock_error{0};
 };
 
 class Recorder {
@@ -96,7 +104,7 @@ class Recorder {
     if (!later_) later_ = std::move(error);
   }
   /// Training begins now: what went before belongs to no epoch.
-  void begin() { epoch_start_ = runtime_.now(); }
+  void begin() { epoch_start_ = step_start_ = runtime_.now(); }
   /// Time spent since the last step's end. Called from the runtime's thread.
   void add(Stage stage, Duration time);
   /// These and end() throw Error(io) where a line cannot be written, now or before.
@@ -109,11 +117,10 @@ class Recorder {
   void exposed(Duration begin, Duration end) {
     if (end > begin) span({"exposed", steps_, begin, end});
   }
-  /// The same, of a message.
+  /// The same, of a message: with an end of an arrow, whose other end is in the trace of the peer.
   void message(const CarriedMessage& message);
-  /// Keeps a trace: a file of events in the Chrome trace format, a line each; JSON once end() was called. Its times are this rank's
-  /// plus `ahead`: those of a clock that all ranks share (membership/clocks.h).
-  void trace_to(std::unique_ptr<LineFile> trace, int rank, Duration ahead = Duration{0});
+  /// Keeps a trace: a file of events in the Chrome trace format, a line each; JSON once end() was called.
+  void trace_to(std::unique_ptr<LineFile> trace, const TraceOptions& options);
   std::function<void(const Span&)> on_span;
   /// Also told of each step or epoch (a progress bar, a test).
   std::function<void(const StepRecord&)> on_step;
@@ -136,22 +143,25 @@ class Recorder {
   /// A line of the trace: a moment, such as an epoch's end.
   void mark(const std::string& what);
   void trace_line(const std::string& line) noexcept;
+  void trace_bar(const std::string& name, std::string_view category, std::string_view thread, Duration begin, Duration end);
+  void trace_arrow(bool is_start, int peer, const CarriedMessage& message, std::string_view thread, Duration when);
+  /// A thread of its own for each of the messages that are under way at once: bars of one thread do not overlap.
+  std::string message_thread(Duration begin, Duration end);
   void throw_later() const {
     if (later_) std::rethrow_exception(later_);
   }
-  double trace_time(Duration time) const { return seconds(time + trace_ahead_) * 1e6; }
+  double trace_time(Duration time) const { return seconds(time + tracing_.ahead) * 1e6; }
   /// The exchange's, since the last line.
   Traffic traffic_since();
 
   const Runtime& runtime_;
   const Ledger* ledger_;
   std::unique_ptr<LineFile> metrics_, trace_;
-  int trace_rank_ = 0;
-  Duration trace_ahead_{0};
-  std::uint64_t traced_messages_ = 0;
+  TraceOptions tracing_;
+  std::vector<Duration> message_threads_;  // when the last message of each thread ended
   StageTimes pending_{}, totals_{};
   Traffic last_traffic_;
-  Duration epoch_start_;
+  Duration epoch_start_, step_start_;
   std::uint64_t steps_ = 0, samples_ = 0;
   std::vector<Duration> epoch_times_;
   std::vector<EpochRecord> epochs_;
@@ -162,8 +172,8 @@ class Recorder {
   std::shared_ptr<const bool> alive_ = std::make_shared<const bool>(true);
 };
 
-/// Adds the time from its making to its end to a stage, and with `shown_as` puts a span of that index into the trace. It may
-/// outlive the recorder, in a coroutine that is destroyed where it waited.
+/// Adds the time from its making to its end to a stage, and with `shown_as` puts a span of that index into the trace; of what is
+/// optimised and evaluated in any case, with the step's. It may outlive the recorder, in a coroutine that is destroyed where it waited.
 class StageTimer {
  public:
   StageTimer(Recorder& recorder, const Runtime& runtime, Stage stage, std::optional<std::size_t> shown_as = {})
@@ -173,6 +183,7 @@ class StageTimer {
     const Duration end = runtime_.now();
     recorder_.add(stage_, end - start_);
     if (shown_as_) recorder_.span({name(stage_), *shown_as_, start_, end});
+    if (stage_ == Stage::optimise || stage_ == Stage::evaluate) recorder_.span({name(stage_), recorder_.steps(), start_, end});
     if (stage_ == Stage::exchange) recorder_.exposed(start_, end);
   }
   StageTimer(const StageTimer&) = delete;

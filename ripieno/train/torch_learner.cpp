@@ -21,7 +21,7 @@ Duration since(Clock::time_point start) { return std::chrono::duration_cast<Dura
 
 struct PassTimes {
   Duration read{0}, forward{0}, backward{0}, waited{0};
-  /// For a trace: forward and backward of each part, by their step, and within forward the waits at gates, by their bucket.
+  /// For a trace: reading, forward and backward of each part, by their step, and within forward the waits at gates, by their bucket.
   std::vector<Span> spans;
 };
 
@@ -116,8 +116,10 @@ struct TorchLearner::State {
                      const std::function<void(std::size_t)>& release) {
     prepare_thread();
     auto start = Clock::now();
+    const Duration read_start = runtime.now();
     Batch batch = prefetch ? prefetch->take(id) : train.load(id.epoch, id.step);
     times.read += since(start);
+    times.spans.push_back({"read", id.step, read_start, runtime.now()});
 
     Random random(options.seed, (std::uint64_t{id.epoch} << 40) ^ (std::uint64_t{id.step} << 12) ^ static_cast<std::uint64_t>(options.worker));
     torch::manual_seed(random.next());
@@ -342,6 +344,7 @@ class TorchLearner::TorchPass final : public Pass {
     co_await pause_until(&runtime, at);
     const Duration start = runtime.now();
     std::vector<Span> spans;
+    if (charged.read.count() > 0) spans.push_back({"read", shared->batch.step, start - charged.read, start});
     for (std::int64_t bucket = buckets; bucket-- > 0;) {
       const Duration asked = runtime.now();
       co_await state.gates->passed(static_cast<std::size_t>(bucket));

@@ -1,9 +1,13 @@
 // Decorates any endpoint: books every completed message in a ledger, and tells who watches. The one seam at which bytes are
-// counted.
+// counted, and messages numbered: those on one channel arrive in the order in which they were sent, so that both sides count alike.
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
+#include <optional>
+#include <tuple>
+#include <utility>
 
 #include "ripieno/core/range.h"
 #include "ripieno/observe/ledger.h"
@@ -17,7 +21,8 @@ class CountedEndpoint final : public Endpoint {
   explicit CountedEndpoint(std::shared_ptr<Endpoint> inner) : inner_(std::move(inner)) {}
 
   const Ledger& ledger() const { return ledger_; }
-  /// Is told of every completed message, on the runtime's thread.
+  /// Is told of every completed message, on the runtime's thread. All ranks set it at the same place between their messages, so that they
+  /// number them alike; without it nothing is numbered.
   std::function<void(const CarriedMessage&)> on_message;
 
   int rank() const override { return inner_->rank(); }
@@ -30,31 +35,36 @@ class CountedEndpoint final : public Endpoint {
   bool has_flushed() const override { return inner_->has_flushed(); }
   Task<> flush() override { return inner_->flush(); }
   void revoke(std::exception_ptr error) override { inner_->revoke(error); }
-  std::vector<int> survivors() override { return inner_->survivors(); }
+  std::vector<int> survivors() override {
+    std::vector<int> alive = inner_->survivors();
+    // What was under way is lost, on some ranks before it was counted: numbers begin anew, apart from those before.
+    if (const std::size_t lost = static_cast<std::size_t>(size()) - alive.size(); lost != std::exchange(lost_, lost)) begun_.clear();
+    return alive;
+  }
 
   Task<> send(int peer, Message message, ConstBytes payload) override {
-    const Duration begin = runtime().now();
+    const std::optional<CarriedMessage> began = begin("send", peer, message);
     co_await inner_->send(peer, message, payload);
     ledger_.sent(peer, message.channel.purpose, payload.size(), inner_->framing_bytes());
-    tell("send", peer, message, payload.size(), begin);
+    tell(began, payload.size());
   }
   Task<> receive(int peer, Message message, Bytes into) override {
-    const Duration begin = runtime().now();
+    const std::optional<CarriedMessage> began = begin("receive", peer, message);
     co_await inner_->receive(peer, message, into);
     ledger_.received(peer, message.channel.purpose, into.size(), inner_->framing_bytes());
-    tell("receive", peer, message, into.size(), begin);
+    tell(began, into.size());
   }
   Task<> receive(int peer, Message message, FloatSpan into, Reduce how) override {
-    const Duration begin = runtime().now();
+    const std::optional<CarriedMessage> began = begin("receive", peer, message);
     co_await inner_->receive(peer, message, into, how);
     ledger_.received(peer, message.channel.purpose, into.count * size_of(message.type), inner_->framing_bytes());
-    tell("receive", peer, message, into.count * size_of(message.type), begin);
+    tell(began, into.count * size_of(message.type));
   }
   /// Booked as the messages of the route two-phase.
   Task<> all_reduce(Message message, FloatSpan numbers) override {
-    const Duration begin = runtime().now();
+    const std::optional<CarriedMessage> began = begin("all-reduce", -1, message);
     co_await inner_->all_reduce(message, numbers);
-    tell("all-reduce", -1, message, numbers.count * size_of(message.type), begin);
+    tell(began, numbers.count * size_of(message.type));
     const auto bytes = [&](int owner) { return chunk(message.count, size(), owner).size() * size_of(message.type); };
     const auto own = bytes(rank());
     const Purpose purpose = message.channel.purpose;
@@ -70,12 +80,24 @@ class CountedEndpoint final : public Endpoint {
   }
 
  private:
-  void tell(const char* how, int peer, const Message& message, std::uint64_t bytes, Duration begin) const {
-    if (on_message) on_message({how, peer, message.channel.purpose, message.channel.id, message.operation, bytes, begin, inner_->runtime().now()});
+  /// Nothing where nobody watches.
+  std::optional<CarriedMessage> begin(const char* how, int peer, const Message& message) {
+    if (!on_message) return std::nullopt;
+    const std::uint64_t first = static_cast<std::uint64_t>(lost_) << 16;
+    const std::uint64_t sequence = begun_.try_emplace({how, peer, message.channel}, first).first->second++;
+    return CarriedMessage{how, peer, message.channel.purpose, message.channel.id, message.operation, 0, sequence, inner_->runtime().now(), {}};
+  }
+  void tell(std::optional<CarriedMessage> message, std::uint64_t bytes) const {
+    if (!message || !on_message) return;
+    message->bytes = bytes;
+    message->end = inner_->runtime().now();
+    on_message(*message);
   }
 
   std::shared_ptr<Endpoint> inner_;
   Ledger ledger_;
+  std::map<std::tuple<std::string_view, int, Channel>, std::uint64_t> begun_;  // how many, where somebody watches
+  std::size_t lost_ = 0;  // ranks
 };
 
 }  // namespace ripieno

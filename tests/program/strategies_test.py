@@ -150,16 +150,40 @@ class TraceTest(ProgramTest):
                 alone = [json.loads((run.folder / f"trace-{rank}.json").read_text()) for rank in range(2)]
                 self.assertEqual(events, alone[0] + alone[1])
                 self.assertEqual([event["name"] for event in events if event["ph"] == "i"], ["end of epoch 1", "end of epoch 2"] * 2)
-                begins = {event["id"]: event for event in events if event["ph"] == "b"}
-                ends = {event["id"]: event for event in events if event["ph"] == "e"}
-                self.assertEqual(begins.keys(), ends.keys())
-                for key, begin in begins.items():
-                    self.assertLessEqual(begin["ts"], ends[key]["ts"])
                 for rank, summary in enumerate(run.summary["ranks"]):
-                    sent = [event["args"] for event in begins.values() if event["pid"] == rank and event["name"] == f"send to {1 - rank}"]
+                    sent = [event["args"] for event in events if event["pid"] == rank and event["name"] == f"send to {1 - rank}"]
                     exchanged = sum(args["bytes"] for args in sent if args["for"] == "exchange")
                     self.assertEqual(exchanged, summary["exchange"]["payload_sent"])
                     self.assertIn("ring", {args["operation"] for args in sent})
+
+    def test_an_arrow_goes_from_every_send_to_its_receive(self):
+        """Flow events of one id: `s` in the bar of the send, `f` in that of the receive; f comes later, within the clocks' error."""
+        for kind, memory in (("simulated", ""), ("tcp", "off"), ("tcp", "")):
+            for strategy in ("ring", "ddp", "ps-async", "local-sgd"):
+                with self.subTest(kind=kind, memory=memory, strategy=strategy):
+                    self.variables = {"RIPIENO_SHARED_MEMORY": memory} if memory else {}
+                    settings = self.SLOW_NET | {"strategy": strategy, "workers": 2, "transport.kind": kind, "train.epochs": 1, "local.steps": 2}
+                    if kind == "tcp":
+                        del settings["simulated.gbit_s"]
+                    run = self.train(of(strategy, settings))
+                    events = json.loads((run.folder / "trace.json").read_text())
+                    errors = {event["pid"]: event["args"]["clock_error_us"] for event in events if event["ph"] == "M"}
+                    bars = collections.defaultdict(list)
+                    for event in events:
+                        if event["ph"] == "X" and event["cat"] == "message":
+                            bars[event["pid"], event["tid"]].append(event)
+                    starts, ends = ({event["id"]: event for event in events if event["ph"] == phase} for phase in "sf")
+                    self.assertEqual(len(starts) + len(ends), sum(event["ph"] in "sf" for event in events), "an id twice")
+                    self.assertEqual(starts.keys(), ends.keys())
+                    self.assertGreater(len(starts), 0)
+                    for key, start in starts.items():
+                        end = ends[key]
+                        (sent,), (received,) = ([bar for bar in bars[point["pid"], point["tid"]] if bar["ts"] <= point["ts"] < bar["ts"] + bar["dur"]]
+                                                for point in (start, end))
+                        self.assertEqual(sent["args"], received["args"])
+                        if sent["name"] != "all-reduce by all":
+                            self.assertEqual((sent["name"], received["name"]), (f"send to {end['pid']}", f"receive from {start['pid']}"))
+                        self.assertGreaterEqual(end["ts"] - start["ts"], -errors[start["pid"]] - errors[end["pid"]])
 
     def test_what_compute_waited_for_is_told_apart(self):
         for strategy in ("ddp", "ring", "fedavg", "local-sgd"):

@@ -175,11 +175,12 @@ TEST(OverlapInRealTime, ABucketIsReadyBeforeBackwardHasEnded) {
   held.runtime->run();
   EXPECT_TRUE(held.between.let_on) << "the first bucket was not announced while backward was running";
   EXPECT_EQ(buckets, (std::vector<std::size_t>{0, 1}));
-  ASSERT_EQ(held.spans.size(), 2u);
-  EXPECT_STREQ(held.spans[0].what, "forward");
-  EXPECT_STREQ(held.spans[1].what, "backward");
-  EXPECT_LT(held.spans[1].begin, first_ready);
-  EXPECT_LT(first_ready, held.spans[1].end);
+  ASSERT_EQ(held.spans.size(), 3u);
+  EXPECT_STREQ(held.spans[0].what, "read");
+  EXPECT_STREQ(held.spans[1].what, "forward");
+  EXPECT_STREQ(held.spans[2].what, "backward");
+  EXPECT_LT(held.spans[2].begin, first_ready);
+  EXPECT_LT(first_ready, held.spans[2].end);
 }
 
 /// Closes the gates, and opens each, the convolution's first, with the parameters zeroed that lie behind it. `steps` is what
