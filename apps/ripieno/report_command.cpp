@@ -10,6 +10,7 @@
 #include "ripieno/launch/process.h"
 #include "ripieno/report/format.h"
 #include "ripieno/report/report.h"
+#include "ripieno/report/step_timeline.h"
 #include "ripieno/report/tensorboard.h"
 
 namespace ripieno {
@@ -20,6 +21,7 @@ namespace fs = std::filesystem;
 struct ReportArguments {
   std::vector<std::string> runs;
   std::string format = "html", output, title = "Runs", beside;
+  std::optional<std::uint64_t> step;
 };
 
 /// A run that was killed or still runs: what it is of is in its settings.
@@ -77,12 +79,13 @@ std::vector<Run> read_runs(const std::vector<std::string>& paths) {
   return runs;
 }
 
-/// Draws a figure of the page with Chromium, started as for a server without a screen. It does not run as root with its sandbox; the page
+/// Draws a part of the page with Chromium, started as for a server without a screen. It does not run as root with its sandbox; the page
 /// is our own.
-void draw(const fs::path& page, const Figure& figure, const fs::path& png) {
+void draw(const fs::path& page, const std::string& part, int width, int height, const fs::path& png) {
+  fs::remove(png);
   const std::vector<std::string> command{"chromium", "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--force-device-scale-factor=2",
-                                         text("--window-size=1000,", drawn_height(figure) + 60), "--virtual-time-budget=4000", "--screenshot=" + fs::absolute(png).string(),
-                                         "file://" + percent_encoded(fs::absolute(page).string()) + "#only=" + figure.id};
+                                         text("--window-size=", width, ",", height), "--virtual-time-budget=4000", "--screenshot=" + fs::absolute(png).string(),
+                                         "file://" + percent_encoded(fs::absolute(page).string()) + "#only=" + part};
   try {
     run_tool(command);
   } catch (const Error& error) {
@@ -91,18 +94,15 @@ void draw(const fs::path& page, const Figure& figure, const fs::path& png) {
   }
   if (!fs::exists(png)) fail(ErrorKind::io, png.string(), ": Chromium drew nothing");
   if (!read_file(png).ends_with("IEND\xAE\x42\x60\x82")) fail(ErrorKind::io, png.string(), ": Chromium wrote a part of it; is the disk full?");
+  std::cerr << png.string() << "\n";
 }
 
 void write_pngs(const Report& report, const fs::path& folder) {
   create_folders(folder);
   const fs::path page = folder / "report.html";
   write_file(page, html_page(report, folder));
-  for (const Figure& figure : report.figures) {
-    const fs::path png = folder / (figure.id + ".png");
-    fs::remove(png);
-    draw(page, figure, png);
-    std::cerr << png.string() << "\n";
-  }
+  for (const Figure& figure : report.figures) draw(page, figure.id, 1000, drawn_height(figure) + 60, folder / (figure.id + ".png"));
+  for (const Drawing& drawing : report.drawings) draw(page, drawing.id, drawing.width + 40, drawing.height + 60, folder / (drawing.id + ".png"));
 }
 
 /// What the recipe's runs are of, and what was published of them.
@@ -129,7 +129,12 @@ void run_report(const ReportArguments& arguments) {
   if (arguments.format == "tensorboard") return write_events(read_runs(arguments.runs), arguments.output.empty() ? "tensorboard" : arguments.output);
   const std::vector<Run> runs = read_runs(arguments.runs);
   Report report = report_of(runs, arguments.title);
+  report.drawings = step_drawings(runs, arguments.step);
   if (!arguments.beside.empty()) show_published(load_recipe(arguments.beside, {}), runs, &report);
+  const bool is_drawn = arguments.format == "html" || arguments.format == "png";
+  for (const Drawing& drawing : report.drawings) {
+    if (!is_drawn) report.tables.push_back(drawing.numbers);
+  }
   const auto write = [&](const std::string& content) {
     if (arguments.output.empty()) {
       std::cout << content;
@@ -163,6 +168,7 @@ void add_report(CLI::App& app, CommandContext& context) {
       ->check(CLI::IsMember({"html", "md", "csv", "json", "png", "tensorboard"}))->capture_default_str();
   command->add_option("-o,--output", arguments->output, "the file, for png and tensorboard the folder; default: report.html, report/, tensorboard/, or standard output")->type_name("PATH");
   command->add_option("--beside", arguments->beside, "a recipe, whose published numbers are shown beside those of its runs")->type_name("RECIPE");
+  command->add_option("--step", arguments->step, "of runs with run.trace = true: the step that is drawn as a timeline of all ranks; default: one in the middle of the last epoch")->type_name("N");
   command->add_option("--title", arguments->title, "of the page")->type_name("TEXT")->capture_default_str();
   command->callback([arguments, &context] { context.chosen = [arguments] { run_report(*arguments); }; });
 }

@@ -1,12 +1,11 @@
 // The report as one HTML file: page/page.html with its parts filled in.
 #include <algorithm>
 
-#include <nlohmann/json.hpp>
-
 #include "ripieno/core/error.h"
 #include "ripieno/report/assets.h"
 #include "ripieno/report/figure_forms.h"
 #include "ripieno/report/format.h"
+#include "ripieno/report/html.h"
 #include "ripieno/report/report.h"
 
 namespace ripieno {
@@ -17,34 +16,6 @@ constexpr std::size_t most_columns = 16;   // of cells: more are drawn as horizo
 
 bool is_horizontal(const Figure& figure) {
   return figure.categories.size() > most_columns && figure.x_titles == std::vector<std::string>{"cell"};  // time goes to the right
-}
-
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '&': out += "&amp;"; break;
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '"': out += "&quot;"; break;
-      default: out += c;
-    }
-  }
-  return out;
-}
-
-std::string replaced(std::string_view html, const std::vector<std::pair<std::string_view, std::string_view>>& parts) {
-  std::string out;
-  while (true) {
-    const auto begin = html.find("{{"), end = html.find("}}");
-    if (begin == std::string_view::npos) return out += html;
-    const std::string_view key = html.substr(begin + 2, end - begin - 2);
-    out += html.substr(0, begin);
-    html.remove_prefix(end + 2);
-    for (const auto& [name, value] : parts) {
-      if (name == key) out += value;
-    }
-  }
 }
 
 /// `file` as it is reached from a page in `folder`.
@@ -84,15 +55,25 @@ std::string section(const ReportTable& one, const std::filesystem::path& folder)
               table_html(one, folder), "</section>\n");
 }
 
-std::string section(const Figure& figure, const std::filesystem::path& folder) {
-  ReportTable numbers = numbers_of(figure);
+/// A table to be unfolded.
+std::string numbers_html(ReportTable numbers, const std::filesystem::path& folder) {
   const std::size_t count = numbers.rows.size();
   numbers.rows.resize(std::min(count, most_numbers));
+  std::string out = text("<details><summary>Numbers</summary>", table_html(numbers, folder));
+  if (count > most_numbers) out += text("<p>The first ", most_numbers, " of ", count, "; all: <code>ripieno report --format csv</code></p>");
+  return out + "</details>\n";
+}
+
+std::string section(const Drawing& drawing, const std::filesystem::path& folder) {
+  return text("<section id=\"", drawing.id, "\">\n<h2>", escaped(drawing.title), "</h2>\n<p class=\"caption\">", escaped(drawing.caption), "</p>\n<div class=\"wide\">",
+              drawing.svg, "</div>\n", numbers_html(drawing.numbers, folder), "</section>\n");
+}
+
+std::string section(const Figure& figure, const std::filesystem::path& folder) {
   std::string out = text("<section id=\"", figure.id, "\">\n<h2>", escaped(figure.title), "</h2>\n<p class=\"caption\">", escaped(figure.caption), "</p>\n");
   if (figure.x_titles.size() > 1) out += text("<div class=\"axes\" id=\"axes-", figure.id, "\"></div>\n");
-  out += text("<div class=\"plot\" id=\"plot-", figure.id, "\" style=\"height: ", drawn_height(figure), "px\"></div>\n<details><summary>Numbers</summary>", table_html(numbers, folder));
-  if (count > most_numbers) out += text("<p>The first ", most_numbers, " of ", count, "; all: <code>ripieno report --format csv</code></p>");
-  return out + "</details>\n</section>\n";
+  out += text("<div class=\"plot\" id=\"plot-", figure.id, "\" style=\"height: ", drawn_height(figure), "px\"></div>\n");
+  return out + numbers_html(numbers_of(figure), folder) + "</section>\n";
 }
 
 }  // namespace
@@ -119,13 +100,16 @@ std::string html_page(const Report& report, const std::filesystem::path& folder)
     entry(one);
     body += section(one, folder);
   }
+  for (const Drawing& one : report.drawings) {
+    entry(one);
+    body += section(one, folder);
+  }
   auto figures = nlohmann::ordered_json::array();
   for (const Figure& figure : report.figures) {
     figures.push_back(figure_json(figure, [&](const Source& source) { return name(source, folder); }));
     figures.back()["horizontal"] = is_horizontal(figure);
   }
-  std::string json = figures.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-  for (std::size_t at = 0; (at = json.find("</", at)) != std::string::npos;) json.insert(at + 1, 1, '\\');  // ends no script
+  const std::string json = script_json(figures);
   const PageAssets assets = page_assets();
   const std::string title = escaped(report.title), lead = escaped(report.lead);
   const std::string footer = "Made by ripieno report. A number links to the line of the run's file that it is from.";

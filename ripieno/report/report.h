@@ -28,11 +28,20 @@ struct ReportTable {
   std::vector<std::vector<ReportCell>> rows;  ///< a cell a column
 };
 
+/// A picture that is drawn here, and not by the browser.
+struct Drawing {
+  std::string id, title, caption;
+  std::string svg;      ///< in the page's colours; its ids begin with `id`
+  int width = 0, height = 0;  ///< in pixels
+  ReportTable numbers;  ///< what it shows
+};
+
 struct Report {
   std::string title;
   std::string lead;  ///< a sentence below the title
   std::vector<ReportTable> tables;
   std::vector<Figure> figures;
+  std::vector<Drawing> drawings = {};
 };
 
 /// What there is to say of these runs; figures that would show nothing are left out. CPU and network over time, and stages over time,
