@@ -1,11 +1,13 @@
 #include <algorithm>
 #include <bit>
+#include <iomanip>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "apps/ripieno/commands.h"
 #include "apps/ripieno/explain_codec.h"
+#include "apps/ripieno/explain_page.h"
 #include "apps/ripieno/explain_strategy.h"
 #include "apps/ripieno/recipe.h"
 #include "apps/ripieno/suggest.h"
@@ -13,6 +15,7 @@
 #include "ripieno/codec/wire.h"
 #include "ripieno/collective/check.h"
 #include "ripieno/collective/closed_form.h"
+#include "ripieno/core/file.h"
 #include "ripieno/report/format.h"
 #include "ripieno/report/table.h"
 #include "ripieno/strategy/registry.h"
@@ -21,10 +24,11 @@ namespace ripieno {
 namespace {
 
 struct ExplainArguments {
-  std::string what, recipe, model, wire = "fp32";
+  std::string what, recipe, model, wire = "fp32", output;
   std::vector<std::string> sets;
   int ranks = 4, per_node = 1;
   std::size_t elements = 0;
+  bool html = false;
   bool ranks_given = false, per_node_given = false, wire_given = false;
   double latency_us = 50, gbit_s = 1;
 };
@@ -76,7 +80,7 @@ std::string with_form(double walked, std::string_view form, World world, double 
   const std::string letters = letters_of(form, world);
   const bool equal = shown(walked) == shown(closed_form(form, world, n));
   return text(shown(walked), equal ? "  = " : "  ≈ ", form, letters.empty() ? "" : ", " + letters,
-              equal ? "" : "  (its chunks are of unequal size)", "\n");
+              equal ? "" : "  (its chunks are of unequal size)");
 }
 
 nlohmann::ordered_json transfer_json(const Transfer& transfer) {
@@ -134,6 +138,117 @@ void run_codec(const ExplainArguments& arguments, const CommandContext& context)
   std::cout << explain_codec(job, context.zoo, arguments.elements, arguments.ranks, link_of(arguments), context.format == "json");
 }
 
+/// A route in the world that is asked for, walked.
+struct WalkedRoute {
+  const Route& route;
+  World world;
+  std::size_t elements, number;  ///< numbers, and bytes of one
+  std::vector<ScheduleCost> costs;  ///< of each rank
+  std::uint64_t total = 0, most = 0;  ///< bytes sent by all together, and by the busiest
+  int rounds;
+  double time;
+
+  double buffer() const { return static_cast<double>(elements * number); }
+};
+
+WalkedRoute walk(const Route& route, const ExplainArguments& arguments, const Zoo& zoo) {
+  const World world{arguments.ranks, arguments.per_node};
+  const std::size_t elements = arguments.elements > 0 ? arguments.elements
+                                                      : static_cast<std::size_t>(zoo.find(arguments.model.empty() ? "mnist-cnn" : arguments.model).parameters);
+  const std::size_t number = size_of(find_wire_format(arguments.wire).type(DType::fp32));
+  check_schedule(route, world, elements);
+  WalkedRoute walked{route, world, elements, number, {}, 0, 0, schedule_rounds(route, world, elements), seconds(route.time(world, elements * number, link_of(arguments)))};
+  for (int rank = 0; rank < world.ranks; ++rank) {
+    walked.costs.push_back(schedule_cost(route, rank, world, elements));
+    const std::uint64_t sent = walked.costs.back().elements_sent * number;
+    walked.total += sent;
+    walked.most = std::max(walked.most, sent);
+  }
+  return walked;
+}
+
+/// "1,724,320 numbers in fp32 (6.90 MB) on 6 ranks, 2 a node"
+std::string print_buffer(const WalkedRoute& walked, const ExplainArguments& arguments) {
+  return text(format_count(static_cast<std::int64_t>(walked.elements)), " numbers in ", arguments.wire, " (", format_bytes(walked.buffer()), ") on ",
+              walked.world.ranks, walked.world.ranks == 1 ? " rank" : " ranks", walked.world.per_node > 1 ? text(", ", walked.world.per_node, " a node") : "");
+}
+
+/// What the whole costs, a name and its value each.
+std::vector<std::pair<std::string, std::string>> totals_of(const WalkedRoute& walked, const ExplainArguments& arguments) {
+  const Route& route = walked.route;
+  return {{"rounds", with_form(walked.rounds, route.rounds, walked.world, walked.buffer(), format_count)},
+          {"sent by all together", text(format_bytes(static_cast<double>(walked.total)), route.at_once ? "  = nP(P-1)" : "  = 2n(P-1)")},
+          {"sent by the busiest", with_form(static_cast<double>(walked.most), route.bytes, walked.world, walked.buffer(), format_bytes)},
+          {"time on such links", text(format_seconds(walked.time), "  (", arguments.latency_us, " us, ", arguments.gbit_s, " Gb/s)")}};
+}
+
+std::string route_json(const WalkedRoute& walked, const ExplainArguments& arguments) {
+  const auto& [route, world, elements, number, costs, total, most, rounds, time] = walked;
+  nlohmann::ordered_json json{{"route", route.name}, {"ranks", world.ranks}, {"per_node", world.per_node}, {"elements", elements}, {"wire", arguments.wire},
+                              {"rounds", rounds}, {"bytes_sent", total}, {"seconds", time}};
+  json["per_rank"] = nlohmann::ordered_json::array();
+  for (int rank = 0; rank < world.ranks; ++rank) {
+    nlohmann::ordered_json own{{"rank", rank}, {"bytes_sent", costs[rank].elements_sent * number},
+                               {"bytes_received", costs[rank].elements_received * number}, {"messages_sent", costs[rank].messages_sent}};
+    own["steps"] = nlohmann::ordered_json::array();
+    for (int k = 0; k < route.steps(world); ++k) {
+      const Step step = route.step(rank, world, elements, k);
+      nlohmann::ordered_json one{{"step", k}};
+      if (step.send) one["send"] = transfer_json(*step.send);
+      if (step.receive) one["receive"] = transfer_json(*step.receive);
+      own["steps"].push_back(one);
+    }
+    json["per_rank"].push_back(own);
+  }
+  return json.dump(2) + "\n";
+}
+
+std::string print_costs(const WalkedRoute& walked) {
+  Table table;
+  table.column("rank", Align::right).column("sends", Align::right).column("receives", Align::right).column("messages", Align::right);
+  for (std::size_t rank = 0; rank < walked.costs.size(); ++rank) {
+    const ScheduleCost& cost = walked.costs[rank];
+    table.row({text(rank), format_bytes(static_cast<double>(cost.elements_sent * walked.number)),
+               format_bytes(static_cast<double>(cost.elements_received * walked.number)), text(cost.messages_sent)});
+  }
+  return table.str();
+}
+
+std::string route_text(const WalkedRoute& walked, const ExplainArguments& arguments) {
+  const Route& route = walked.route;
+  std::string out = text(route.name, ": ", route.title, " (", route.source, ")\n", print_buffer(walked, arguments), "; proved: every rank ends with the sum of all\n\n");
+  for (const auto& [name, value] : totals_of(walked, arguments)) out += text(std::left, std::setw(23), name, value, "\n");
+  out += "\n";
+  if (walked.world.ranks == 1) return out + "(one rank has nothing to send)\n";
+  if (walked.world.ranks > most_columns) {
+    return out + print_costs(walked) + text("\n(the steps are shown for up to ", most_columns, " ranks; --format json has them all)\n");
+  }
+  return out + print_steps(route, walked.world, walked.elements) +
+         (route.at_once ? "\nall steps are one round: each sends what the buffer held before it, and the sums are made in the order of ranks" : "") +
+         "\nc2: chunk 2 of the buffer; c2→3: sent to rank 3; 1→+c2: added as it arrives from rank 1; 1→=c2: replaced\n";
+}
+
+void write_page(const WalkedRoute& walked, const ExplainArguments& arguments) {
+  SchedulePicture picture = picture_of(walked.route, walked.world, walked.elements, walked.number);
+  picture.buffer = print_buffer(walked, arguments);
+  picture.totals = totals_of(walked, arguments);
+  const std::string file = arguments.output.empty() ? text(walked.route.name, ".html") : arguments.output;
+  write_file(file, schedule_page(picture));
+  std::cerr << file << ": open it in a browser\n";
+}
+
+void run_route(const Route& route, const ExplainArguments& arguments, const CommandContext& context) {
+  if (arguments.per_node > 1 && route.name != std::string_view("hierarchical")) {
+    fail(ErrorKind::usage, "--per-node ", arguments.per_node, " has no effect with route ", route.name, ": it has one with hierarchical; leave it out");
+  }
+  if (arguments.html && arguments.ranks > most_drawn_ranks) {
+    fail(ErrorKind::usage, "--html draws up to ", most_drawn_ranks, " ranks, not ", arguments.ranks, ": take fewer with -n, or leave --html out");
+  }
+  const WalkedRoute walked = walk(route, arguments, context.zoo);
+  if (arguments.html) return write_page(walked, arguments);
+  std::cout << (context.format == "json" ? route_json(walked, arguments) : route_text(walked, arguments));
+}
+
 void run_explain(const ExplainArguments& arguments, const CommandContext& context) {
   const bool codec = is_codec(arguments.what), strategy = is_strategy(arguments.what);
   if (!codec && !strategy && !is_route(arguments.what)) {
@@ -147,76 +262,18 @@ void run_explain(const ExplainArguments& arguments, const CommandContext& contex
     for (const std::string& name : names) known += (known.empty() ? "" : ", ") + name;
     fail(ErrorKind::usage, "there is no codec, route or strategy \"", arguments.what, "\"", did_you_mean(arguments.what, names), "; they are ", known);
   }
+  if (!arguments.html && !arguments.output.empty()) fail(ErrorKind::usage, "--output ", arguments.output, " without --html: it is where the page goes; add --html");
+  if (arguments.html && context.format == "json") fail(ErrorKind::usage, "--html with --format json: they are two forms; leave one out");
+  if (arguments.html && codec) fail(ErrorKind::usage, "--html with codec ", arguments.what, ": it draws a route's schedule; see ripieno list routes");
   if (codec) return run_codec(arguments, context);
   const bool of_a_job = !arguments.sets.empty() || !arguments.recipe.empty();
   if (of_a_job && !strategy) fail(ErrorKind::usage, "route ", arguments.what, " has no job: --set and --recipe are a strategy's, such as ddp with exchange.route = ", arguments.what);
-  if (of_a_job || !is_route(arguments.what)) return run_strategy(arguments, context);
-  const Route& route = find_route(arguments.what);
-  if (arguments.per_node > 1 && route.name != std::string_view("hierarchical")) {
-    fail(ErrorKind::usage, "--per-node ", arguments.per_node, " has no effect with route ", route.name, ": it has one with hierarchical; leave it out");
+  const bool is_job = of_a_job || !is_route(arguments.what);
+  if (arguments.html && is_job) {
+    fail(ErrorKind::usage, "--html with strategy ", arguments.what, ": it draws a route's schedule; give a route (ripieno list routes), without --set or --recipe");
   }
-  const int ranks = arguments.ranks;
-  const World world{ranks, arguments.per_node};
-  const std::size_t elements = arguments.elements > 0 ? arguments.elements
-                                                      : static_cast<std::size_t>(context.zoo.find(arguments.model.empty() ? "mnist-cnn" : arguments.model).parameters);
-  const std::size_t number = size_of(find_wire_format(arguments.wire).type(DType::fp32));
-  const LinkModel link = link_of(arguments);
-  const double time = seconds(route.time(world, elements * number, link));
-  check_schedule(route, world, elements);
-
-  std::uint64_t total = 0, most = 0;
-  std::vector<ScheduleCost> costs;
-  for (int rank = 0; rank < ranks; ++rank) {
-    costs.push_back(schedule_cost(route, rank, world, elements));
-    total += costs.back().elements_sent * number;
-    most = std::max<std::uint64_t>(most, costs.back().elements_sent * number);
-  }
-  const int rounds = schedule_rounds(route, world, elements);
-  const double buffer = static_cast<double>(elements * number);
-
-  if (context.format == "json") {
-    nlohmann::ordered_json json{{"route", route.name}, {"ranks", ranks}, {"per_node", world.per_node}, {"elements", elements}, {"wire", arguments.wire},
-                                {"rounds", rounds}, {"bytes_sent", total}, {"seconds", time}};
-    json["per_rank"] = nlohmann::ordered_json::array();
-    for (int rank = 0; rank < ranks; ++rank) {
-      nlohmann::ordered_json own{{"rank", rank}, {"bytes_sent", costs[rank].elements_sent * number},
-                                 {"bytes_received", costs[rank].elements_received * number}, {"messages_sent", costs[rank].messages_sent}};
-      own["steps"] = nlohmann::ordered_json::array();
-      for (int k = 0; k < route.steps(world); ++k) {
-        const Step step = route.step(rank, world, elements, k);
-        nlohmann::ordered_json one{{"step", k}};
-        if (step.send) one["send"] = transfer_json(*step.send);
-        if (step.receive) one["receive"] = transfer_json(*step.receive);
-        own["steps"].push_back(one);
-      }
-      json["per_rank"].push_back(own);
-    }
-    std::cout << json.dump(2) << "\n";
-    return;
-  }
-
-  std::cout << route.name << ": " << route.title << " (" << route.source << ")\n"
-            << format_count(static_cast<std::int64_t>(elements)) << " numbers in " << arguments.wire << " ("
-            << format_bytes(static_cast<double>(elements * number)) << ") on " << ranks << (ranks == 1 ? " rank" : " ranks") << (world.per_node > 1 ? text(", ", world.per_node, " a node") : "") << "; proved: every rank ends with the sum of all\n\n"
-            << "rounds                 " << with_form(rounds, route.rounds, world, buffer, format_count)
-            << "sent by all together   " << format_bytes(static_cast<double>(total)) << (route.at_once ? "  = nP(P-1)\n" : "  = 2n(P-1)\n")
-            << "sent by the busiest    " << with_form(static_cast<double>(most), route.bytes, world, buffer, format_bytes)
-            << "time on such links     " << format_seconds(time) << "  (" << arguments.latency_us << " us, " << arguments.gbit_s << " Gb/s)\n\n";
-  if (ranks == 1) {
-    std::cout << "(one rank has nothing to send)\n";
-  } else if (ranks <= most_columns) {
-    std::cout << print_steps(route, world, elements)
-              << (route.at_once ? "\nall steps are one round: each sends what the buffer held before it, and the sums are made in the order of ranks" : "")
-              << "\nc2: chunk 2 of the buffer; c2→3: sent to rank 3; 1→+c2: added as it arrives from rank 1; 1→=c2: replaced\n";
-  } else {
-    Table table;
-    table.column("rank", Align::right).column("sends", Align::right).column("receives", Align::right).column("messages", Align::right);
-    for (int rank = 0; rank < ranks; ++rank) {
-      table.row({text(rank), format_bytes(static_cast<double>(costs[rank].elements_sent * number)),
-                 format_bytes(static_cast<double>(costs[rank].elements_received * number)), text(costs[rank].messages_sent)});
-    }
-    std::cout << table.str() << "\n(the steps are shown for up to " << most_columns << " ranks; --format json has them all)\n";
-  }
+  if (is_job) return run_strategy(arguments, context);
+  run_route(find_route(arguments.what), arguments, context);
 }
 
 }  // namespace
@@ -234,6 +291,8 @@ void add_explain(CLI::App& app, CommandContext& context) {
   auto* wire = command->add_option("--wire", arguments->wire, "fp32, fp16 or bf16")->capture_default_str();
   command->add_option("--latency-us", arguments->latency_us, "of the links, for the time")->check(CLI::NonNegativeNumber)->capture_default_str();
   command->add_option("--gbit-s", arguments->gbit_s, "rate of the links, for the time")->check(CLI::PositiveNumber)->capture_default_str();
+  command->add_flag("--html", arguments->html, text("of a route: a page that one steps through, of up to ", most_drawn_ranks, " ranks"));
+  command->add_option("-o,--output", arguments->output, "where the page goes; default: ROUTE.html")->type_name("FILE");
   add_format(*command, context);
   command->callback([arguments, ranks, per_node, wire, &context] {
     arguments->ranks_given = ranks->count() > 0;

@@ -1,8 +1,9 @@
 #include "ripieno/collective/check.h"
 
 #include <algorithm>
-#include <set>
 #include <tuple>
+
+#include "ripieno/collective/rounds.h"
 
 namespace ripieno {
 namespace {
@@ -32,20 +33,6 @@ std::string print(const Transfer& t) {
   return text("[", t.range.begin, ", ", t.range.end, ") ", t.how == Reduce::add ? "add" : "replace");
 }
 
-/// All elements between two neighbouring cuts are treated alike by every step.
-std::vector<std::size_t> cuts(const Route& route, World world, std::size_t elements) {
-  std::set<std::size_t> at{0, elements};
-  for (int rank = 0; rank < world.ranks; ++rank) {
-    for (int k = 0; k < route.steps(world); ++k) {
-      const Step step = route.step(rank, world, elements, k);
-      for (const auto& transfer : {step.send, step.receive}) {
-        if (transfer) at.insert({transfer->range.begin, transfer->range.end});
-      }
-    }
-  }
-  return {at.begin(), at.end()};
-}
-
 }  // namespace
 
 void check_schedule(const Route& route, World world, std::size_t elements) {
@@ -54,7 +41,7 @@ void check_schedule(const Route& route, World world, std::size_t elements) {
     fail(ErrorKind::internal, route.name, " for ", ranks, " ranks, ", world.per_node, " a node, and ", elements,
          " elements, step ", k, ": ", what...);
   };
-  const std::vector<std::size_t> cut = cuts(route, world, elements);
+  const std::vector<std::size_t> cut = schedule_cuts(route, world, elements);
   require(cut.back() == elements, route.name, " reaches element ", cut.back(), " of ", elements);
   const std::size_t cells = cut.size() - 1;
   const auto cells_of = [&](Range range) {

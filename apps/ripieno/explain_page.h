@@ -1,0 +1,12 @@
+// A route's schedule as the picture that report/schedule_page.h draws.
+#pragma once
+
+#include "ripieno/collective/schedule.h"
+#include "ripieno/report/schedule_page.h"
+
+namespace ripieno {
+
+/// Of `elements` numbers of `number` bytes each; without totals and what is added up. `world`: up to most_drawn_ranks ranks.
+SchedulePicture picture_of(const Route& route, World world, std::size_t elements, std::size_t number);
+
+}  // namespace ripieno

@@ -1,0 +1,37 @@
+#include "ripieno/report/schedule_page.h"
+
+#include "ripieno/core/error.h"
+#include "ripieno/report/assets.h"
+#include "ripieno/report/format.h"
+#include "ripieno/report/html.h"
+
+namespace ripieno {
+namespace {
+
+nlohmann::ordered_json round_json(const SchedulePicture& picture, std::size_t round) {
+  auto transfers = nlohmann::ordered_json::array();
+  if (round > 0) {
+    for (const auto& [from, to, first, last, bytes, adds] : picture.rounds[round - 1]) {
+      transfers.push_back({{"from", from}, {"to", to}, {"first", first}, {"last", last}, {"bytes", format_bytes(bytes)}, {"adds", adds}});
+    }
+  }
+  return {{"sentence", round_sentence(picture, round)}, {"transfers", transfers}, {"held", picture.held[round]}};
+}
+
+}  // namespace
+
+std::string schedule_page(const SchedulePicture& picture) {
+  require(picture.ranks <= most_drawn_ranks, "a picture of ", picture.ranks, " ranks; the most are ", most_drawn_ranks);
+  nlohmann::ordered_json json{{"ranks", picture.ranks}, {"per_node", picture.per_node}};
+  for (const double bytes : picture.chunks) json["chunks"].push_back(format_bytes(bytes));
+  for (std::size_t round = 0; round <= picture.rounds.size(); ++round) json["rounds"].push_back(round_json(picture, round));
+  std::string totals;
+  for (const auto& [name, value] : picture.totals) totals += text("<dt>", escaped(name), "</dt><dd>", escaped(value), "</dd>\n");
+  const std::string title = text(escaped(picture.name), ", ", picture.ranks, picture.ranks == 1 ? " rank" : " ranks");
+  const std::string lead = text(escaped(picture.title), " (", escaped(picture.source), "); ", escaped(picture.buffer));
+  const PageAssets assets = page_assets();
+  return replaced(assets.schedule_html, {{"title", title}, {"style", assets.style}, {"schedule_style", assets.schedule_style}, {"lead", lead},
+                                         {"totals", totals}, {"picture", script_json(json)}, {"script", assets.schedule_script}});
+}
+
+}  // namespace ripieno

@@ -1,0 +1,41 @@
+// A route's schedule as a page that one steps through: who sends what to whom, round by round, and whose numbers each part of
+// each rank's buffer then holds. One HTML file that needs nothing else. What is drawn comes as numbers
+// (collective/rounds.h makes them).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace ripieno {
+
+struct SchedulePicture {
+  /// One message of a round.
+  struct Transfer {
+    int from = 0, to = 0;
+    std::size_t first = 0, last = 0;  ///< chunks, both included
+    double bytes = 0;
+    bool adds = true;  ///< else the receiver replaces what it had: it is the sum of all
+  };
+  std::string name, title, source;  ///< of the route
+  std::string buffer;               ///< what is added up, in a few words
+  int ranks = 1, per_node = 1;      ///< ranks 0 .. per_node - 1 are on the first node, and so on
+  std::vector<double> chunks;       ///< bytes of each part of the buffer
+  std::vector<std::vector<Transfer>> rounds;
+  /// held[k][rank][chunk]: whose contributions a chunk holds after k rounds, bit r for rank r. One more than rounds.
+  std::vector<std::vector<std::vector<std::uint64_t>>> held;
+  /// What the whole costs: a name and its value each.
+  std::vector<std::pair<std::string, std::string>> totals;
+};
+
+/// More would not be seen.
+inline constexpr int most_drawn_ranks = 16;
+
+/// What happens in a round (from 1; 0: the start), and what has been reached after it, in words.
+std::string round_sentence(const SchedulePicture& picture, std::size_t round);
+
+/// Of up to most_drawn_ranks ranks; Error(internal) for more. #round=3 in its address opens it there, #theme=dark says which.
+std::string schedule_page(const SchedulePicture& picture);
+
+}  // namespace ripieno
