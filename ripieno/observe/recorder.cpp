@@ -135,13 +135,13 @@ void Recorder::trace_to(std::unique_ptr<LineFile> trace, const TraceOptions& opt
   trace_ = std::move(trace);
   tracing_ = options;
   const nlohmann::ordered_json named{{"name", "process_name"}, {"ph", "M"}, {"pid", options.rank},
-                                     {"args", {{"name", text("rank ", options.rank)}, {"clock_error_us", seconds(options.clock_error) * 1e6}}}};
+                                     {"args", {{"name", text("rank ", options.rank)}, {"clock_error_us", microseconds(options.clock_error)}}}};
   trace_->append(text("[", named.dump()));
 }
 
 void Recorder::trace_bar(const std::string& name, std::string_view category, std::string_view thread, Duration begin, Duration end) {
   const nlohmann::ordered_json event{{"name", name}, {"cat", category}, {"ph", "X"}, {"pid", tracing_.rank},
-                                     {"tid", thread}, {"ts", trace_time(begin)}, {"dur", seconds(end - begin) * 1e6}};
+                                     {"tid", thread}, {"ts", trace_time(begin)}, {"dur", microseconds(end - begin)}};
   trace_line(text(",", event.dump()));
 }
 
@@ -167,11 +167,12 @@ void Recorder::message(const CarriedMessage& message) {
   const bool by_all = message.peer < 0, sends = message.how == std::string_view("send");
   const std::string name = by_all ? text(message.how, " by all") : text(message.how, sends ? " to " : " from ", message.peer);
   // An arrow's end belongs to the bar that it is within, which so has a length, if one of two nanoseconds.
-  const Duration end = std::max(message.end, message.begin + Duration(2)), last = end - Duration(1);
+  constexpr Duration nanosecond = std::chrono::nanoseconds(1);
+  const Duration end = std::max(message.end, message.begin + 2 * nanosecond), last = end - nanosecond;
   const std::string thread = message_thread(message.begin, end);
   const nlohmann::ordered_json event{
       {"name", name}, {"cat", "message"}, {"ph", "X"}, {"pid", tracing_.rank}, {"tid", thread}, {"ts", trace_time(message.begin)},
-      {"dur", seconds(end - message.begin) * 1e6},
+      {"dur", microseconds(end - message.begin)},
       {"args", {{"bytes", message.bytes}, {"operation", message.operation}, {"for", ripieno::name(message.purpose)}, {"channel", message.channel}}}};
   trace_line(text(",", event.dump()));
   if (!by_all) return trace_arrow(sends, message.peer, message, thread, sends ? message.begin : last);

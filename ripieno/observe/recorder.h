@@ -150,7 +150,8 @@ class Recorder {
   void throw_later() const {
     if (later_) std::rethrow_exception(later_);
   }
-  double trace_time(Duration time) const { return seconds(time + tracing_.ahead) * 1e6; }
+  double trace_time(Duration time) const { return microseconds(time + tracing_.ahead); }
+  static double microseconds(Duration time) { return std::chrono::duration<double, std::micro>(time).count(); }
   /// The exchange's, since the last line.
   Traffic traffic_since();
 

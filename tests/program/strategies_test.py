@@ -116,7 +116,8 @@ class TraceTest(ProgramTest):
                 for rank, trace in enumerate(self.traces(run, ranks)):
                     for event in trace:
                         self.assertEqual(event["pid"], rank)
-                        self.assertEqual(event["name"].split()[0], event["cat"])
+                        if event["cat"] != "message":  # whose name says which way it goes
+                            self.assertEqual(event["name"].split()[0], event["cat"])
                         self.assertIsInstance(event["ts"], (int, float))
                         self.assertGreaterEqual(event["dur"], 0)
                         self.assertIn("tid", event)
@@ -158,6 +159,7 @@ class TraceTest(ProgramTest):
 
     def test_an_arrow_goes_from_every_send_to_its_receive(self):
         """Flow events of one id: `s` in the bar of the send, `f` in that of the receive; f comes later, within the clocks' error."""
+        tenth = 1e-4  # of a nanosecond, the unit of times
         for kind, memory in (("simulated", ""), ("tcp", "off"), ("tcp", "")):
             for strategy in ("ring", "ddp", "ps-async", "local-sgd"):
                 with self.subTest(kind=kind, memory=memory, strategy=strategy):
@@ -178,7 +180,7 @@ class TraceTest(ProgramTest):
                     self.assertGreater(len(starts), 0)
                     for key, start in starts.items():
                         end = ends[key]
-                        (sent,), (received,) = ([bar for bar in bars[point["pid"], point["tid"]] if bar["ts"] <= point["ts"] < bar["ts"] + bar["dur"]]
+                        (sent,), (received,) = ([bar for bar in bars[point["pid"], point["tid"]] if bar["ts"] <= point["ts"] + tenth < bar["ts"] + bar["dur"]]
                                                 for point in (start, end))
                         self.assertEqual(sent["args"], received["args"])
                         if sent["name"] != "all-reduce by all":
