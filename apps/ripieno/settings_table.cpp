@@ -170,7 +170,7 @@ std::vector<Setting> table() {
       word("run.name", "", "name of the run's folder; empty: made from what runs"),
       whole("run.checkpoint_every", 0, count, "epochs between two checkpoints; 0: only at the end").only(computed),
       number("run.sample_s", 0.5, {0, 3600}, "seconds between two samples of CPU, memory and network; 0: none").only(tcp),
-      flag("run.trace", false, "write trace-RANK.json: every pass and exchange, for Perfetto or chrome://tracing"),
+      flag("run.trace", false, "write trace-RANK.json: every pass, exchange and message, for Perfetto, chrome://tracing and ripieno report"),
   };
 }
 

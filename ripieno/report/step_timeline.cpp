@@ -24,13 +24,11 @@ class TraceFile {
  public:
   explicit TraceFile(std::filesystem::path path) : path_(std::move(path)), content_(read_file(path_)) {}
 
-  /// Calls `read(line)` for every event.
+  /// Calls `read(event)` for every event; not for a last line that has no end, of a rank that was killed.
   void each(const auto& read) const {
-    for (std::size_t begin = 0; begin < content_.size();) {
-      const std::size_t end = std::min(content_.find('\n', begin), content_.size());
+    for (std::size_t begin = 0, end; (end = content_.find('\n', begin)) != std::string::npos; begin = end + 1) {
       const std::string_view line(content_.data() + begin, end - begin);
       if (line.size() > 1) read(line.substr(1));
-      begin = end + 1;
     }
   }
   nlohmann::json parse(std::string_view event) const {

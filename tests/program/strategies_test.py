@@ -187,6 +187,24 @@ class TraceTest(ProgramTest):
                             self.assertEqual((sent["name"], received["name"]), (f"send to {end['pid']}", f"receive from {start['pid']}"))
                         self.assertGreaterEqual(end["ts"] - start["ts"], -errors[start["pid"]] - errors[end["pid"]])
 
+    def test_a_report_draws_a_step_of_all_ranks(self):
+        run = self.train(of("ring", self.SLOW_NET | {"workers": 2}))
+        plain = self.train(of("ring", TINY | VIRTUAL | {"workers": 2}))
+        self.good("report", run.folder, plain.folder, "--step", 1)
+        page = (self.folder / "report.html").read_text()
+        self.assertEqual(page.count('<svg class="step"'), 1, "of the run that has a trace")
+        self.assertIn("Step 1 of the run", page)
+        tables = {table["id"]: table for table in json.loads(self.good("report", run.folder, "--format", "json"))["tables"]}
+        rows = [row[0]["text"] for row in tables["step-1"]["rows"]]
+        for rank in range(2):
+            for what in ("forward", "backward", "exchange 0", "optimise"):
+                self.assertIn(f"rank {rank}: {what}", rows)
+            self.assertTrue(any(row.startswith(f"rank {rank}: ") and row.endswith(f"to rank {1 - rank}") for row in rows), rows)
+        for folder, words in ((run.folder, ["--step 999", "has the steps 0 to"]), (plain.folder, ["no run has a trace", "run.trace=true"])):
+            refused = self.ripieno("report", folder, "--step", 999)
+            self.assertEqual(refused.code, USAGE)
+            self.assert_one_line(refused.err, *words)
+
     def test_what_compute_waited_for_is_told_apart(self):
         for strategy in ("ddp", "ring", "fedavg", "local-sgd"):
             with self.subTest(strategy):

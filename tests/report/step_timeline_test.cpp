@@ -130,6 +130,16 @@ TEST_F(Traced, WhatIsNotThereIsSaid) {
   expect_error([&] { read_step_timeline(run); }, "trace-1.json: holds what is no event");
 }
 
+TEST_F(Traced, OfARankThatWasKilledWhatIsWholeIsShown) {
+  for (const int rank : {0, 1}) trace(rank, 8, {4});
+  const std::string whole = read_file(run.folder / "trace-1.json");
+  write_file(run.folder / "trace-1.json", whole.substr(0, whole.rfind("\"cat\":\"step\"")));  // within the last step's event
+  const auto timeline = read_step_timeline(run);
+  ASSERT_TRUE(timeline);
+  EXPECT_EQ(timeline->step, 4u);
+  EXPECT_EQ(timeline->arrows.size(), 4u);
+}
+
 TEST_F(Traced, ADrawingHasALaneARankAndAnArrowAMessage) {
   for (const int rank : {0, 1}) trace(rank, 8, {4});
   const std::vector<Drawing> all = step_drawings({run}, {});
