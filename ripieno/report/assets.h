@@ -6,7 +6,7 @@
 namespace ripieno {
 
 struct PageAssets {
-  std::string_view html, style, script, plotly;
+  std::string_view html, style, script, figures, plotly;
 };
 PageAssets page_assets();
 
