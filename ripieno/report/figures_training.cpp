@@ -102,7 +102,7 @@ Figure accuracy_figure(const std::vector<Cell>& cells) {
     return 100 * test->accuracy;
   };
   return {"accuracy", "Accuracy",
-          "Of the model that the workers agree on, at the end of each epoch: mean over seeds, whiskers its 95 % interval. Seconds and bytes are those of training, without evaluation.",
+          "Of the model that the workers agree on, at the end of each epoch; whiskers: 95 % interval over seeds. Seconds and bytes are those of training, without evaluation.",
           Form::lines, over, "% of the test set", {}, mean_curves(cells, value)};
 }
 

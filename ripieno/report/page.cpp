@@ -87,10 +87,11 @@ std::string each_run(const Report& report, const PageParts& parts) {
 }  // namespace
 
 int drawn_height(const Figure& figure) {
-  if (!is_horizontal(figure)) return figure.tier == Tier::summary ? 340 : 380;
-  const std::size_t bars = figure.form == Form::stacked_bars ? 1 : figure.series.size();
-  const auto rows = static_cast<int>(figure.categories.size() * bars);
-  return std::max(figure.tier == Tier::summary ? 340 : 130, 56 + row_height * rows);
+  const bool is_first = figure.tier == Tier::summary;  // whose figures are as high as each other
+  if (!is_horizontal(figure) && !is_first) return 380;
+  const std::size_t bars = is_first || figure.form == Form::stacked_bars ? 1 : figure.series.size();
+  const std::size_t rows = is_horizontal(figure) ? figure.categories.size() * bars : figure.series.size();
+  return std::max(is_first ? 340 : 130, 56 + row_height * static_cast<int>(rows));
 }
 
 int pictured_height(const Figure& figure) {

@@ -164,9 +164,7 @@ Report report_of(const std::vector<Run>& runs, const std::string& title) {
   report.lead = lead_of(runs, all.size());
   const auto first = pictured(all, report.conclusions);
   for (const Figure& figure : {epoch_figure(first), sent_figure(first), progress_figure(first)}) add(report, figure);
-  if (first.size() < all.size() && !report.figures.empty()) {
-    report.figures[0].caption += text(" ", first.size(), " of ", all.size(), " ways: the others are below.");
-  }
+  if (first.size() < all.size() && !report.figures.empty()) report.lead += text("; the picture shows ", first.size(), " of ", all.size(), " ways");
   if (all.size() > 1 || all.size() < runs.size()) {
     report.tables.push_back(ways_table(all, report.conclusions));
     report.tables.push_back(more_of_ways_table(all));

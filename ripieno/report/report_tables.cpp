@@ -125,7 +125,7 @@ std::vector<ReportCell> stage_cells(const Run& run) {
 }  // namespace
 
 ReportTable ways_table(const std::vector<Cell>& cells, const std::vector<Conclusion>& conclusions) {
-  ReportTable table{"cells", "All ways", "Evaluation is in none of these. A number links to the first seed's.",
+  ReportTable table{"cells", "All ways", "Evaluation is in none of these. A number links to its line.",
                     {{"way", true}, {"seeds"}, {"runs"}, {"accuracy, %"}, {"s an epoch"}, {"of it waiting for the exchange"}, {"MB an epoch, busiest rank"}}, {}, Tier::summary};
   const bool compares = std::any_of(conclusions.begin(), conclusions.end(), [](const Conclusion& one) { return !one.baseline.empty(); });
   const bool targets = std::any_of(conclusions.begin(), conclusions.end(), [](const Conclusion& one) { return one.target > 0; });
@@ -150,15 +150,19 @@ ReportTable ways_table(const std::vector<Cell>& cells, const std::vector<Conclus
     if (targets) row.push_back(own && own->target > 0 ? estimated(seconds_to(cell, own->target), three_figures_shown) : ReportCell{"–", {}});
     table.rows.push_back(std::move(row));
   }
-  if (several) table.caption = text("± is half the width of the mean's 95 % interval (Student's t). ", table.caption);
+  if (several) table.caption = "± is half the width of the mean's 95 % interval (Student's t). Evaluation is in none of these. A number links to the first seed's.";
   if (compares && conclusions[0].baseline != "") table.caption += text(" “Times” are beside ", conclusions[0].baseline, conclusions.size() > 1 ? " or the way that each group is compared with" : "", ".");
   if (targets) table.caption += text(" The target", conclusions.size() > 1 ? " of the first group" : "", " is ", format_fixed(conclusions[0].target, 1), " % of the test set.");
   if (repeats) {
     table.caption += " Runs of one seed count as one seed, by their mean.";
     return table;
   }
-  table.columns.erase(table.columns.begin() + 2);  // as many as seeds
-  for (auto& row : table.rows) row.erase(row.begin() + 2);
+  const auto take = [&](std::ptrdiff_t column) {
+    table.columns.erase(table.columns.begin() + column);
+    for (auto& row : table.rows) row.erase(row.begin() + column);
+  };
+  take(2);  // as many as seeds
+  if (!several) take(1);
   return table;
 }
 

@@ -94,9 +94,21 @@ Run read_run(const std::filesystem::path& folder) {
 
 namespace {
 
-std::string name_of(const Cell& cell, bool is_alone) {
-  const Summary& one = cell.first().summary;
-  return is_alone ? one.name : text(one.name, ", ", one.model, ", ", one.world_size, one.world_size == 1 ? " rank" : " ranks");
+/// Where several cells have a name, it is followed by what they differ in.
+void add_differences(std::vector<Cell>& cells) {
+  using Part = std::function<std::string(const Summary&)>;
+  const Part parts[] = {[](const Summary& one) { return one.model; }, [](const Summary& one) { return one.dataset; },
+                        [](const Summary& one) { return text(one.world_size, one.world_size == 1 ? " rank" : " ranks"); }, [](const Summary& one) { return one.codec; },
+                        [](const Summary& one) { return one.strategy; }};
+  std::map<std::string, std::vector<Cell*>> named;
+  for (Cell& cell : cells) named[cell.first().summary.name].push_back(&cell);
+  for (const auto& [name, alike] : named) {
+    for (const Part& part : parts) {
+      const std::string first = part(alike[0]->first().summary);
+      if (std::all_of(alike.begin(), alike.end(), [&](const Cell* cell) { return part(cell->first().summary) == first; })) continue;
+      for (Cell* cell : alike) cell->name += ", " + part(cell->first().summary);
+    }
+  }
 }
 
 /// What tells that figures do not come from training: said of each cell where cells differ in it.
@@ -116,16 +128,15 @@ void add_marks(std::vector<Cell>& cells) {
 std::vector<Cell> cells(const std::vector<Run>& runs) {
   std::vector<Cell> found;
   std::map<std::string, std::size_t> index;
-  std::map<std::string, int> named;
   for (const Run& run : runs) {
     const auto [at, is_new] = index.emplace(cell_of(run.summary), found.size());
     if (is_new) {
       found.emplace_back();
-      ++named[run.summary.name];
+      found.back().name = run.summary.name;
     }
     found[at->second].runs.push_back(&run);
   }
-  for (Cell& cell : found) cell.name = name_of(cell, named[cell.first().summary.name] == 1);
+  add_differences(found);
   add_marks(found);
   give_looks(found);
   return found;

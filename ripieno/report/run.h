@@ -52,7 +52,7 @@ Run read_unfinished(const std::filesystem::path& folder, Summary known);
 /// Runs of the same name, strategy, model, data, ranks and codec; of several seeds, or of one again. At least one.
 struct Cell {
   std::vector<const Run*> runs;
-  std::string name;  ///< "ring-fp16", and where several cells have that name, what they differ in: "ring-fp16, mnist-cnn, 4 ranks"; with the mark of its kind where kinds differ
+  std::string name;  ///< "ring-fp16", and where several cells have that name, what they differ in: "ring-fp16, 4 ranks"; with the mark of its kind where kinds differ
   Look look;         ///< in all figures
 
   const Run& first() const { return *runs.at(0); }

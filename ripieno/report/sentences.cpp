@@ -290,14 +290,15 @@ Sentence run_sentence(const Way& way) {
   Words words("run");
   words.way(way.name);
   if (way.epoch) words.say(" took ").number(format_seconds(way.epoch->middle), way.epoch->source).say(" an epoch");
-  if (way.epoch && way.exposed) {
+  if (way.epoch && way.exposed && way.exposed->middle > 0) {
     words.say(", ").number(format_percent(way.exposed->middle / way.epoch->middle, 0), way.exposed->source).say(" of it waiting for the exchange");
   }
-  if (way.bytes) words.say(way.epoch ? "; its" : "'s").say(" busiest rank sent ").number(format_bytes(way.bytes->middle), way.bytes->source).say(" an epoch");
+  const bool sends = way.bytes && way.bytes->middle > 0;
+  if (sends) words.say(way.epoch ? "; its" : "'s").say(" busiest rank sent ").number(format_bytes(way.bytes->middle), way.bytes->source).say(" an epoch");
   if (way.accuracy) {
-    words.say(way.epoch || way.bytes ? "; it" : "").say(" got ").number(percent(way.accuracy->middle), way.accuracy->source).say(" % of the test set right");
+    words.say(way.epoch || sends ? "; it" : "").say(" got ").number(percent(way.accuracy->middle), way.accuracy->source).say(" % of the test set right");
   }
-  if (!way.epoch && !way.bytes && !way.accuracy) words.say(" has not come to the end of an epoch");
+  if (!way.epoch && !sends && !way.accuracy) words.say(" has not come to the end of an epoch");
   return words.end();
 }
 
@@ -306,8 +307,8 @@ Sentence scaling_sentence(const Run& few, const Run& many) {
   const double ratio = many.summary.images_per_second / few.summary.images_per_second;
   Words words("scaling");
   words.way(many.summary.name).say(text(" on ", many.workers().size(), " workers trains ")).number(ratio_in_words(ratio), many.source({"images_per_second"}));
-  words.say(text(" times the images a second of ", few.workers().size(), few.workers().size() == 1 ? " worker, " : " workers, "));
-  words.number(format_percent(ratio * a / b, 0), few.source({"images_per_second"})).say(text(" of ", ratio_in_words(b / a), " times"));
+  words.say(text(" times as many images a second as on ", few.workers().size(), ": an efficiency of "));
+  words.number(format_percent(ratio * a / b, 0), few.source({"images_per_second"}));
   return words.end();
 }
 

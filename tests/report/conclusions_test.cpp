@@ -150,7 +150,7 @@ TEST(Conclusions, OfOtherWorkersAreOfTheirOwn) {
   EXPECT_EQ(conclusions(cells(runs)).size(), 3u);
 
   const std::vector<ripieno::Run> scaling{made_run("ring", 2, 0), made_run("ring", 4, 0)};
-  EXPECT_EQ(said(conclusions(cells(scaling)).at(0).sentences, "scaling"), "ring on 4 workers trains 2.0 times the images a second of 2 workers, 100 % of 2.0 times.");
+  EXPECT_EQ(said(conclusions(cells(scaling)).at(0).sentences, "scaling"), "ring on 4 workers trains 2.0 times as many images a second as on 2: an efficiency of 100 %.");
 }
 
 TEST(Conclusions, WithoutAccuracyTheThirdIsOfWaiting) {

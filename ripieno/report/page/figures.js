@@ -6,6 +6,7 @@ const colours = {
 };
 const greys = { light: ["#ccd2d8", "#aab2bb", "#868f99", "#5d6670", "#363d45"], dark: ["#39414a", "#545d67", "#737d87", "#98a1aa", "#c4cbd2"] };
 const dashes = ["solid", "dash", "dot", "dashdot", "longdash", "longdashdot"];
+const hatches = ["", "/", ".", "x", "-", "|"];  // of bars, where lines have dashes
 const marker_names = ["circle", "square", "diamond", "triangle-up", "cross", "x", "star", "hexagon"];
 const root = document.documentElement;
 const narrow = matchMedia("(max-width: 900px)");
@@ -44,6 +45,9 @@ function bar_traces(figure) {
     const own = series.by_category ? figure.category_looks.map(colour_of) : colour_of_series(figure, i);
     const trace = { name: series.name, type: "bar", x: figure.categories, y: series.y, customdata: series.sources, marker: { color: own },
                     hovertemplate: "%{x}<br>%{fullData.name}: %{y:.4g}" + where(series) + "<extra></extra>" };
+    if (series.by_category && figure.category_looks.some((look) => look[1] > 0)) {
+      trace.marker.pattern = { shape: figure.category_looks.map((look) => hatches[look[1]]), fillmode: "overlay", fgcolor: style("--ground"), fgopacity: 0.75, size: 7, solidity: 0.3 };
+    }
     if (series.name === "hidden") trace.marker = { color: greys[theme()][0], pattern: { shape: "/", fgcolor: greys[theme()][2], bgcolor: greys[theme()][0], size: 6 } };
     const spread = { array: series.spread, color: style("--ink"), thickness: 1, width: 2 };
     if (series.spread) trace[figure.horizontal ? "error_x" : "error_y"] = spread;
@@ -84,11 +88,12 @@ function longest_bar(figure) {
   return Math.max(...figure.categories.map((name, i) => figure.series.reduce((sum, series) => sum + series.y[i] + (series.spread ? series.spread[i] : 0), 0)));
 }
 
-function bar_layout(figure, width) {
+function bar_layout(figure, width, height) {
   const most = figure.y_range ? figure.y_range[1] : 1.22 * longest_bar(figure) || 1;
   const hides_names = figure.id === "sent" && !narrow.matches;
   const room = hides_names ? 0 : Math.min(0.42 * width, 10 + 7 * Math.max(...figure.categories.map((name) => name.length)));
-  return { margin: { l: 8 + room, r: 8, t: 6, b: 44 }, barmode: figure.form === "stacked_bars" ? "stack" : "group", bargap: 0.28,
+  return { margin: { l: 8 + room, r: 8, t: 6, b: 44 }, barmode: figure.form === "stacked_bars" ? "stack" : "group",
+           bargap: Math.max(0.28, 1 - 26 * figure.categories.length / (height - 50)),  // no bar is thicker than 26 pixels
            xaxis: { range: [0, most], title: { text: figure.y_title, standoff: 8 }, nticks: width < 450 ? 5 : 8 },
            yaxis: { type: "category", autorange: "reversed", dtick: 1, showticklabels: !hides_names, tickvals: figure.categories,
                     ticktext: figure.categories.map((name) => shortened(name, Math.floor((room - 6) / 6.6))), showgrid: false },
@@ -123,7 +128,7 @@ function name_column(figure, letters, below) {
   return figure.series.map((series, i) => {
     const last = series.y.at(-1), note = last < below ? ` ${short(last)} ▾` : "";
     return { xref: "paper", yref: "paper", x: 1, y: 1 - (i + 0.5) * step, xanchor: "left", yanchor: "middle", xshift: 8, showarrow: false, font: { size: 12, color: style("--ink") },
-             text: `<span style="color:${colour_of_series(figure, i)}">━━</span> ${shortened(series.name, letters).replaceAll("<", "&lt;")}${note}` };
+             text: `<span style="color:${colour_of_series(figure, i)}">${["━━", "╍╍", "┉┉", "━╍", "━┉", "┅┅"][series.look ? series.look[1] : 0]}</span> ${shortened(series.name, letters).replaceAll("<", "&lt;")}${note}` };
   });
 }
 
@@ -171,7 +176,7 @@ function column_layout(figure) {
 
 function layout_of(figure, axis, at) {
   const width = at.clientWidth;
-  const own = figure.horizontal ? bar_layout(figure, width) : figure.categories ? column_layout(figure) : figure.id === "progress" ? named_layout(figure, width) : line_layout(figure, axis);
+  const own = figure.horizontal ? bar_layout(figure, width, at.clientHeight) : figure.categories ? column_layout(figure) : figure.id === "progress" ? named_layout(figure, width) : line_layout(figure, axis);
   const lines = { gridcolor: style("--line"), linecolor: style("--line"), zerolinecolor: style("--line") };
   own.xaxis = { ...lines, ...own.xaxis };
   own.yaxis = { ...lines, ...own.yaxis };
