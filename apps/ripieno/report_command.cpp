@@ -6,6 +6,7 @@
 #include "apps/ripieno/job.h"
 #include "apps/ripieno/recipe.h"
 #include "apps/ripieno/run_folder.h"
+#include "ripieno/codec/codec.h"
 #include "ripieno/core/file.h"
 #include "ripieno/launch/process.h"
 #include "ripieno/report/format.h"
@@ -24,6 +25,26 @@ struct ReportArguments {
   std::optional<std::uint64_t> step;
 };
 
+/// What a run was told to do, where its config.toml can be read: one of an earlier version may have other keys.
+void know_settings(Run* run) {
+  Settings settings;
+  try {
+    settings.load(RunFolder::open(run->folder).config());
+    const StrategyInfo& strategy = strategy_of(settings);
+    run->exact = strategy.exact && find_codec(plan_of(settings).exchange.codec.name).lossless;
+  } catch (const Error&) {
+    return;
+  }
+  for (const Setting& setting : all_settings()) run->settings[setting.key] = to_toml(settings.value(setting.key));
+}
+
+/// One that ended as it should.
+Run read_finished_run(const fs::path& folder) {
+  Run run = read_run(folder);
+  know_settings(&run);
+  return run;
+}
+
 /// A run that was killed or still runs: what it is of is in its settings.
 Run read_unfinished_run(const fs::path& folder) {
   Settings settings;
@@ -37,7 +58,9 @@ Run read_unfinished_run(const fs::path& folder) {
   known.dataset = settings.get<std::string>("data.name");
   known.world_size = ranks_of(settings);
   known.seed = settings.get<std::int64_t>("seed");
-  return read_unfinished(folder, known);
+  Run run = read_unfinished(folder, known);
+  know_settings(&run);
+  return run;
 }
 
 /// Those of a folder of runs, in order. Of one that did not finish as much as can be shown; that there is nothing to show is said.
@@ -45,7 +68,7 @@ std::vector<Run> read_all(const std::vector<fs::path>& folders) {
   std::vector<Run> runs;
   for (const fs::path& folder : folders) {
     if (is_finished(folder)) {
-      runs.push_back(read_run(folder));
+      runs.push_back(read_finished_run(folder));
       continue;
     }
     try {
@@ -69,7 +92,7 @@ std::vector<Run> read_runs(const std::vector<std::string>& paths) {
     }
     std::sort(inside.begin(), inside.end());
     if (is_finished(path) || (inside.empty() && !fs::exists(fs::path(path) / "config.toml"))) {
-      runs.push_back(read_run(path));
+      runs.push_back(read_finished_run(path));
     } else if (fs::exists(fs::path(path) / "config.toml")) {
       runs.push_back(read_unfinished_run(path));
     } else {
@@ -97,11 +120,15 @@ void draw(const fs::path& page, const std::string& part, int width, int height, 
   std::cerr << png.string() << "\n";
 }
 
-void write_pngs(const Report& report, const fs::path& folder) {
+/// The first screen, and a picture a figure; those of single runs where there is one run.
+void write_pngs(const Report& report, std::size_t runs, const fs::path& folder) {
   create_folders(folder);
   const fs::path page = folder / "report.html";
   write_file(page, html_page(report, folder));
-  for (const Figure& figure : report.figures) draw(page, figure.id, 1000, drawn_height(figure) + 60, folder / (figure.id + ".png"));
+  draw(page, "summary", 1200, summary_height(report), folder / "summary.png");
+  for (const Figure& figure : report.figures) {
+    if (figure.run.empty() || runs == 1) draw(page, figure.id, 1000, pictured_height(figure), folder / (figure.id + ".png"));
+  }
   for (const Drawing& drawing : report.drawings) draw(page, drawing.id, drawing.width + 40, drawing.height + 60, folder / (drawing.id + ".png"));
 }
 
@@ -113,13 +140,18 @@ void show_published(const Recipe& recipe, const std::vector<Run>& runs, Report* 
   report->tables.insert(report->tables.begin(), tables.begin(), tables.end());
 }
 
-/// A folder for each rank of each run, as TensorBoard wants it.
+/// A folder for each run, and in it one for each rank, as TensorBoard wants it.
 void write_events(const std::vector<Run>& runs, const fs::path& folder) {
+  const char* name = "events.out.tfevents.0.ripieno";
+  create_folders(folder);
+  write_file(folder / name, tensorboard_experiment(runs));
   for (const Run& run : runs) {
+    create_folders(folder / folder_name(run.folder));
+    write_file(folder / folder_name(run.folder) / name, tensorboard_session(run, runs));
     for (std::size_t rank = 0; rank < run.ranks.size(); ++rank) {
       const fs::path place = folder / folder_name(run.folder) / text("rank-", rank);
       create_folders(place);
-      write_file(place / "events.out.tfevents.0.ripieno", tensorboard_events(run.ranks[rank]));
+      write_file(place / name, tensorboard_events(run.ranks[rank]));
     }
   }
   std::cerr << folder.string() << ": tensorboard --logdir " << folder.string() << "\n";
@@ -148,7 +180,7 @@ void run_report(const ReportArguments& arguments) {
     write_file(file, html_page(report, file.parent_path()));
     std::cerr << file.string() << ": open it in a browser\n";
   } else if (arguments.format == "png") {
-    write_pngs(report, arguments.output.empty() ? "report" : arguments.output);
+    write_pngs(report, runs.size(), arguments.output.empty() ? "report" : arguments.output);
   } else if (arguments.format == "md") {
     write(report_markdown(report));
   } else if (arguments.format == "csv") {
@@ -164,7 +196,7 @@ void add_report(CLI::App& app, CommandContext& context) {
   auto arguments = std::make_shared<ReportArguments>();
   CLI::App* command = app.add_subcommand("report", "Show finished runs: one HTML page with tables and figures; or Markdown, CSV, JSON, PNG");
   command->add_option("runs", arguments->runs, "runs' folders, or folders that hold runs")->required()->type_name("RUN ...");
-  command->add_option("--format", arguments->format, "html, md, csv, json; png: a file a figure, drawn by Chromium; tensorboard: event files")
+  command->add_option("--format", arguments->format, "html, md, csv, json; png: the first screen as summary.png and a file a figure, drawn by Chromium; tensorboard: event files")
       ->check(CLI::IsMember({"html", "md", "csv", "json", "png", "tensorboard"}))->capture_default_str();
   command->add_option("-o,--output", arguments->output, "the file, for png and tensorboard the folder; default: report.html, report/, tensorboard/, or standard output")->type_name("PATH");
   command->add_option("--beside", arguments->beside, "a recipe, whose published numbers are shown beside those of its runs")->type_name("RECIPE");

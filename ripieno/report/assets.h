@@ -6,7 +6,7 @@
 namespace ripieno {
 
 struct PageAssets {
-  std::string_view html, style, script, plotly;
+  std::string_view html, style, script, figures, plotly;
   std::string_view schedule_html, schedule_style, schedule_script;  ///< of a schedule's page, beside `style`
 };
 PageAssets page_assets();

@@ -13,6 +13,13 @@ struct Source {
   std::size_t line = 0;
 };
 
+/// How a way to agree is drawn: alike in all figures of a report (looks.h). Page and pictures have 12 colours, 6 dashes and 8 markers.
+struct Look {
+  int colour = -1;  ///< from 0; -1: none of its own, drawn in greys
+  int dash = 0, marker = 0;
+  bool operator==(const Look&) const = default;
+};
+
 struct Series {
   std::string name;
   /// For each of the figure's x axes, the x of every point; empty where the figure has categories.
@@ -21,6 +28,8 @@ struct Series {
   std::vector<double> spread;      ///< half the width of each point's 95 % interval; empty: there are no repetitions
   std::vector<std::string> labels; ///< of each point; may be empty
   std::vector<Source> sources;     ///< of each point; may be empty
+  Look look = {};
+  bool by_category = false;        ///< its bars have the looks of their categories
 };
 
 enum class Form {
@@ -28,6 +37,16 @@ enum class Form {
   points,
   bars,          ///< side by side, over categories
   stacked_bars,  ///< on top of each other, over categories
+};
+
+/// The part of a report that it stands in.
+enum class Tier { summary, compare, runs };
+
+/// What of a figure's y axis is drawn, where some of it would flatten the rest (scale.h).
+struct Scale {
+  double low = 0, high = 0;  ///< what lies outside is named at the edge; low == high: all is drawn
+  bool is_log = false;
+  bool operator==(const Scale&) const = default;
 };
 
 struct Figure {
@@ -39,6 +58,10 @@ struct Figure {
   std::string y_title;                  ///< with its unit
   std::vector<std::string> categories;  ///< of bars, in order: every series has a y for each
   std::vector<Series> series;
+  std::vector<Look> category_looks = {};  ///< of bars for each way: one a category; else empty
+  Tier tier = Tier::compare;
+  bool is_folded = false;  ///< shown when the reader asks for it
+  std::string run = {};    ///< the run that it is of; empty: it compares ways
 };
 
 }  // namespace ripieno

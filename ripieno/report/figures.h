@@ -6,6 +6,12 @@
 
 namespace ripieno {
 
+/// For the first screen: seconds an epoch of each cell, computing and waiting for the exchange; MB that its busiest rank sends an epoch; and
+/// accuracy over seconds of training.
+Figure epoch_figure(const std::vector<Cell>& cells);
+Figure sent_figure(const std::vector<Cell>& cells);
+Figure progress_figure(const std::vector<Cell>& cells);
+
 /// Accuracy of the consensus on the test set, over epochs, seconds and bytes; mean over seeds.
 Figure accuracy_figure(const std::vector<Cell>& cells);
 /// The mean loss of the training steps of each epoch, over the same; its caption names runs in which it was no finite number.

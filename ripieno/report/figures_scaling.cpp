@@ -19,6 +19,7 @@ struct Point {
   double images_a_second = 0;
   std::vector<double> seeds;  ///< of images_a_second
   Source source;
+  Look look;
 };
 
 /// What is alike along a line: how workers agree and where they are; the model; what kind of run; the batch.
@@ -28,11 +29,12 @@ using Parts = std::array<std::string, 4>;
 std::map<Parts, std::vector<Point>> scalings(const std::vector<Cell>& cells) {
   std::map<Parts, std::vector<Point>> strong, weak, kept;
   for (const Cell& cell : cells) {
-    const Run& run = *cell[0];
+    const Run& run = cell.first();
     const Summary& one = run.summary;
     Point point;
     point.workers = run.workers().size();
     point.source = run.source({"images_per_second"});
+    point.look = cell.look;
     point.seeds = seeds_of(cell, [](const Run& seed) { return std::optional(seed.summary.images_per_second); });
     point.images_a_second = mean(point.seeds);
     if (point.workers == 0 || point.images_a_second <= 0) continue;
@@ -77,7 +79,8 @@ Figure scaling(const std::vector<Cell>& cells, Figure figure, const std::functio
     if (const std::string common = name_of(lines.begin()->first, true); !common.empty()) figure.caption += text(" All: ", common, ".");
   }
   for (const auto& [line, points] : lines) {
-    Series series{name_of(line, false), {{}}, {}, {}, {}, {}};
+    Series series{name_of(line, false), {{}}, {}, {}, {}, {}, points.back().look};
+    while (std::any_of(figure.series.begin(), figure.series.end(), [&](const Series& one) { return one.look == series.look; })) ++series.look.dash;
     const double unit = points[0].images_a_second / static_cast<double>(points[0].workers);
     for (const Point& point : points) {
       const auto workers = static_cast<double>(point.workers);

@@ -12,15 +12,17 @@
 namespace ripieno {
 namespace {
 
+constexpr const char* waiting = "waiting for the exchange";
+
 struct StepStage {
   const char* name;
   double StageSeconds::*seconds;
 };
-constexpr StepStage step_stages[] = {{"read", &StageSeconds::read},
+constexpr StepStage step_stages[] = {{"reading", &StageSeconds::read},
                                  {"forward", &StageSeconds::forward},
                                  {"backward", &StageSeconds::backward},
-                                 {"exchange, waited for", &StageSeconds::exchange},
-                                 {"optimise", &StageSeconds::optimise}};
+                                 {"optimiser", &StageSeconds::optimise},
+                                 {waiting, &StageSeconds::exchange}};
 
 /// Milliseconds a step.
 double a_step(const Run& run, double StageSeconds::*stage) { return 1e3 * mean_step(run, stage).value_or(0); }
@@ -30,7 +32,7 @@ double mean_of(const Cell& cell, const std::function<double(const Run&)>& value)
 }
 
 bool has_steps(const Cell& cell) {
-  return std::any_of(cell.begin(), cell.end(), [](const Run* run) { return !run->workers().empty(); });
+  return std::any_of(cell.runs.begin(), cell.runs.end(), [](const Run* run) { return !run->workers().empty(); });
 }
 
 /// Keeps the cells that `has` says something of.
@@ -44,7 +46,7 @@ bool has_samples(const Run& run) {
   return std::any_of(run.ranks.begin(), run.ranks.end(), [](const Metrics& rank) { return !rank.samples.empty(); });
 }
 
-bool have_samples(const Cell& cell) { return std::any_of(cell.begin(), cell.end(), [](const Run* run) { return has_samples(*run); }); }
+bool have_samples(const Cell& cell) { return std::any_of(cell.runs.begin(), cell.runs.end(), [](const Run* run) { return has_samples(*run); }); }
 
 Series over_time(const std::string& name, const Metrics& rank, const std::function<double(const SampleLine&)>& value) {
   Series series{name, {{}}, {}, {}, {}, {}};
@@ -81,11 +83,24 @@ std::vector<Series> by_host(const Run& run, const std::function<double(const Sam
   return found;
 }
 
+/// A figure with bars for each of these cells.
+Figure over_cells(Figure figure, const std::vector<Cell>& cells) {
+  figure.x_titles = {"way"};
+  figure.categories = names_of(cells);
+  for (const Cell& cell : cells) figure.category_looks.push_back(cell.look);
+  return figure;
+}
+
+Series in_their_colours(Series series) {
+  series.by_category = true;
+  return series;
+}
+
 Series bar(const std::string& name, const std::vector<Cell>& cells, const std::function<double(const Run&)>& value) {
   Series series{name, {}, {}, {}, {}, {}};
   for (const Cell& cell : cells) {
     series.y.push_back(mean_of(cell, value));
-    series.sources.push_back(cell[0]->source({"seconds", "stages"}));
+    series.sources.push_back(cell.first().source({"seconds", "stages"}));
   }
   return series;
 }
@@ -94,18 +109,18 @@ Series bar(const std::string& name, const std::vector<Cell>& cells, const std::f
 
 Figure measure_figure(const std::vector<Cell>& all, const std::string& name, const std::string& title) {
   const Measure& measure = find_measure(name);
-  const auto has = [&](const Cell& cell) { return std::any_of(cell.begin(), cell.end(), [&](const Run* run) { return measure.of(*run).has_value(); }); };
+  const auto has = [&](const Cell& cell) { return std::any_of(cell.runs.begin(), cell.runs.end(), [&](const Run* run) { return measure.of(*run).has_value(); }); };
   const auto cells = those(all, has);
-  Figure figure{"cells-" + std::string(measure.name), title, "Mean over seeds.", Form::bars, {"cell"}, measure.title, cell_names(cells), {}};
+  Figure figure = over_cells({"cells-" + std::string(measure.name), title, "Mean over seeds; whiskers: its 95 % interval.", Form::bars, {}, measure.title, {}, {}}, cells);
   if (cells.empty()) return figure;
-  Series series{measure.title, {}, {}, {}, {}, {}};
+  Series series = in_their_colours({measure.title, {}, {}, {}, {}, {}});
   bool several = false;
   for (const Cell& cell : cells) {
     const std::vector<double> seeds = seeds_of(cell, measure.of);
     several |= seeds.size() > 1;
     series.y.push_back(mean(seeds));
     series.spread.push_back(interval95(seeds));
-    series.sources.push_back(cell[0]->source(measure.field));
+    series.sources.push_back(cell.first().source(measure.field));
   }
   if (!several) series.spread.clear();
   figure.series.push_back(std::move(series));
@@ -114,17 +129,18 @@ Figure measure_figure(const std::vector<Cell>& all, const std::string& name, con
 
 Figure stages_figure(const std::vector<Cell>& all) {
   const auto cells = those(all, has_steps);
-  Figure figure{"stages", "A step by stage", "Mean over steps, workers and seeds. Exchange: as far as compute waited for it.", Form::stacked_bars,
-                {"cell"}, "ms a step", cell_names(cells), {}};
+  Figure figure = over_cells({"stages", "Where a step's time goes", "Mean over steps, workers and seeds. In colour: what a worker waits for; an exchange that goes on while it computes is not in it.",
+                              Form::stacked_bars, {}, "ms a step", {}, {}}, cells);
   if (cells.empty()) return figure;
   for (const StepStage& stage : step_stages) {
     figure.series.push_back(bar(stage.name, cells, [&](const Run& run) { return a_step(run, stage.seconds); }));
   }
+  figure.series.back().by_category = true;
   return figure;
 }
 
 Figure blocks_figure(const Run& run, std::size_t steps_a_block) {
-  Figure figure{"blocks", text("Stages over time: ", run.summary.name), text("A bar for each block of ", steps_a_block, " steps, the last as many as are left: mean over its steps and workers."),
+  Figure figure{"blocks", "Where its steps' time goes, over time", text("A bar for each ", steps_a_block, " steps, the last for as many as are left: mean over its steps and workers."),
                 Form::stacked_bars, {"steps"}, "ms a step", {}, {}};
   const auto workers = run.workers();
   if (workers.empty()) return figure;
@@ -157,18 +173,18 @@ Figure exchange_figure(const std::vector<Cell>& all) {
     return mean_of(cell, [](const Run& run) { return a_step(run, &StageSeconds::exchange) + a_step(run, &StageSeconds::exchange_hidden); }) > 0;
   };
   const auto cells = those(all, exchanges);
-  Figure figure{"exchange", "Exchange, hidden and exposed",
-                "Exposed: compute waited for it. Hidden: it went on beside other stages, where buckets may go side by side and are counted each.",
-                Form::stacked_bars, {"cell"}, "ms a step", cell_names(cells), {}};
+  Figure figure = over_cells({"exchange", "The exchange: waited for, and hidden",
+                              "Hidden: it went on while the worker computed. Parts of a model that are exchanged side by side are counted each.",
+                              Form::stacked_bars, {}, "ms a step", {}, {}}, cells);
   if (cells.empty()) return figure;
-  figure.series.push_back(bar("exposed", cells, [](const Run& run) { return a_step(run, &StageSeconds::exchange); }));
+  figure.series.push_back(in_their_colours(bar("waited for", cells, [](const Run& run) { return a_step(run, &StageSeconds::exchange); })));
   figure.series.push_back(bar("hidden", cells, [](const Run& run) { return a_step(run, &StageSeconds::exchange_hidden); }));
   return figure;
 }
 
 Figure cpu_figure(const Run& run) {
-  Figure figure{"cpu", "CPU over time: " + run.summary.name,
-                "Of each rank's process, and of all that ran on each host, user and system together; 100 % is one core.", Form::lines, {"seconds"}, "% of a core", {},
+  Figure figure{"cpu", "CPU over time",
+                "Of each rank's process, and of all that ran on each host; 100 % is one core.", Form::lines, {"seconds"}, "% of a core", {},
                 by_rank(run, [](const SampleLine& s) { return 100 * (s.cpu_user + s.cpu_system) / s.seconds; })};
   for (Series& host : by_host(run, [](const SampleLine& s) { return 100 * (s.machine_user + s.machine_system) / s.seconds; })) figure.series.push_back(std::move(host));
   return figure;
@@ -176,27 +192,26 @@ Figure cpu_figure(const Run& run) {
 
 Figure network_figure(const Run& run) {
   const bool network = run.is_on_network();
-  return {"network", "Network, sent, over time: " + run.summary.name,
-          network ? "What the interfaces of each rank's network namespace sent, the loopback apart, headers included; what they received is not counted again."
-                  : "What the machine's loopback sent, as each rank saw it: ranks of one host see the same. Shared memory does not count.",
+  return {"network", "Network over time: sent",
+          network ? "What each rank's network interfaces sent, headers included, without the loopback."
+                  : "What the machine's loopback sent, as each rank saw it: ranks of one host see the same. What goes through shared memory is not in it.",
           Form::lines, {"seconds"}, "MB sent a second", {},
           by_rank(run, [network](const SampleLine& s) { return 1e-6 * (network ? s.bytes_sent : s.loopback_bytes) / s.seconds; })};
 }
 
 Figure packets_figure(const Run& run) {
-  Figure figure{"packets", "Packets, sent, over time: " + run.summary.name, "Sent by the interfaces of each rank's network namespace, the loopback apart.", Form::lines, {"seconds"}, "packets sent a second", {}, {}};
+  Figure figure{"packets", "Packets over time: sent", "Sent by each rank's network interfaces, without the loopback.", Form::lines, {"seconds"}, "packets sent a second", {}, {}};
   if (run.is_on_network()) figure.series = by_rank(run, [](const SampleLine& s) { return s.packets_sent / s.seconds; });
   return figure;
 }
 
 Figure network_timeline_figure(const std::vector<Cell>& all) {
-  Figure figure{"network-timeline", "Network, sent, all runs on one line of time", "What all ranks of a cell's first run sent together, over the network or the loopback; each run begins where the one before ended.",
+  Figure figure{"network-timeline", "Network, sent: each way's first run, one after the other", "What all ranks of the run sent together, over the network or the loopback.",
                 Form::lines, {"seconds"}, "MB sent a second", {}, {}};
   const auto cells = those(all, have_samples);
-  const auto names = cell_names(cells);
   double begin = 0;
   for (std::size_t i = 0; i < cells.size() && cells.size() > 1; ++i) {
-    const Run& run = *cells[i][0];
+    const Run& run = cells[i].first();
     const bool network = run.is_on_network();
     std::vector<double> sent;  // in each second
     for (const Metrics* node : run.nodes()) {
@@ -210,7 +225,7 @@ Figure network_timeline_figure(const std::vector<Cell>& all) {
         }
       }
     }
-    Series series{names[i], {{}}, sent, {}, {}, {}};
+    Series series{cells[i].name, {{}}, sent, {}, {}, {}, cells[i].look};
     for (std::size_t slot = 0; slot < sent.size(); ++slot) series.x[0].push_back(begin + static_cast<double>(slot));
     begin += static_cast<double>(sent.size());
     figure.series.push_back(std::move(series));
@@ -220,26 +235,25 @@ Figure network_timeline_figure(const std::vector<Cell>& all) {
 
 Figure cpu_means_figure(const std::vector<Cell>& all) {
   const auto cells = those(all, have_samples);
-  Figure figure{"cpu-means", "CPU, means", "Of a rank's process over its whole training, mean over ranks and seeds; 100 % is one core.", Form::stacked_bars,
-                {"cell"}, "% of a core", cell_names(cells), {}};
+  Figure figure = over_cells({"cpu-means", "CPU", "Of a rank's process: mean over its training, over ranks and seeds; 100 % is one core.", Form::stacked_bars, {}, "% of a core", {}, {}}, cells);
   if (cells.empty()) return figure;
   const auto share = [](double SampleLine::*seconds) {
     return [seconds](const Run& run) { return 100 * mean_second(run.all_ranks(), seconds).value_or(0); };
   };
-  figure.series.push_back(bar("user", cells, share(&SampleLine::cpu_user)));
+  figure.series.push_back(in_their_colours(bar("user", cells, share(&SampleLine::cpu_user))));
   figure.series.push_back(bar("system", cells, share(&SampleLine::cpu_system)));
   return figure;
 }
 
 Figure network_means_figure(const std::vector<Cell>& all) {
   const auto cells = those(all, have_samples);
-  Figure figure{"network-means", "Network, sent, means", "Mean over a run, its nodes and seeds: what was sent over the network, or over the loopback where all ranks are on one host.",
-                Form::bars, {"cell"}, "MB sent a second and node", cell_names(cells), {}};
+  Figure figure = over_cells({"network-means", "Network: sent", "Mean over a run, its machines and seeds: over the network, or over the loopback where all ranks are on one machine.",
+                              Form::bars, {}, "MB sent a second by each machine", {}, {}}, cells);
   if (cells.empty()) return figure;
-  figure.series.push_back(bar("sent", cells, [](const Run& run) {
+  figure.series.push_back(in_their_colours(bar("sent", cells, [](const Run& run) {
     const bool network = run.is_on_network();
     return 1e-6 * mean_second(run.nodes(), network ? &SampleLine::bytes_sent : &SampleLine::loopback_bytes).value_or(0);
-  }));
+  })));
   return figure;
 }
 

@@ -9,13 +9,14 @@
 #include "ripieno/core/error.h"
 #include "ripieno/report/figures.h"
 #include "ripieno/report/statistics.h"
+#include "ripieno/report/ways.h"
 
 namespace ripieno {
 namespace {
 
-const std::vector<std::string> over{"epochs", "seconds", "MB sent, by all ranks together"};
+const std::vector<std::string> over{"epochs", "seconds of training", "MB sent by all ranks together"};
 
-/// One seed's y at the ends of its epochs.
+/// One seed's y at the ends of its epochs; seconds are of training, evaluation left out.
 struct Curve {
   std::vector<double> epochs, seconds, megabytes, y;
   std::vector<Source> sources;
@@ -28,6 +29,7 @@ Curve curve(const Run& run, const OfEpoch& value) {
   Curve found;
   std::vector<std::size_t> at(run.ranks.size(), 0);
   double bytes = 0;
+  const auto seconds = training_seconds(run);
   const auto& epochs = run.ranks.at(0).epochs;
   for (std::size_t i = 0; i < epochs.size(); ++i) {
     for (const Metrics& rank : run.ranks) {
@@ -39,7 +41,7 @@ Curve curve(const Run& run, const OfEpoch& value) {
     const auto y = value(run, i);
     if (!y || !std::isfinite(*y)) continue;
     found.epochs.push_back(epochs[i].epoch + 1.0);
-    found.seconds.push_back(epochs[i].time);
+    found.seconds.push_back(seconds[i]);
     found.megabytes.push_back(bytes * 1e-6);
     found.y.push_back(*y);
     found.sources.push_back({run.ranks[0].file, epochs[i].line});
@@ -48,18 +50,18 @@ Curve curve(const Run& run, const OfEpoch& value) {
 }
 
 /// The mean over seeds, point by point, as far as all have come.
-Series mean_curve(const std::string& name, const Cell& cell, const OfEpoch& value) {
+Series mean_curve(const Cell& cell, const OfEpoch& value) {
   std::vector<Curve> seeds;
   std::size_t points = SIZE_MAX;
-  for (const Run* run : cell) {
+  for (const Run* run : cell.runs) {
     seeds.push_back(curve(*run, value));
     points = std::min(points, seeds.back().y.size());
   }
-  Series series{name, std::vector<std::vector<double>>(over.size()), {}, {}, {}, {}};
+  Series series{cell.name, std::vector<std::vector<double>>(over.size()), {}, {}, {}, {}, cell.look};
   for (std::size_t i = 0; i < points; ++i) {
     const auto all = [&](std::vector<double> Curve::*part) {
       std::vector<std::pair<std::int64_t, double>> values;
-      for (std::size_t run = 0; run < seeds.size(); ++run) values.emplace_back(cell[run]->summary.seed, (seeds[run].*part)[i]);
+      for (std::size_t run = 0; run < seeds.size(); ++run) values.emplace_back(cell.runs[run]->summary.seed, (seeds[run].*part)[i]);
       return by_seed(values);
     };
     series.x[0].push_back(mean(all(&Curve::epochs)));
@@ -84,9 +86,8 @@ std::string not_finite_from(const Run& run, const OfEpoch& value) {
 
 std::vector<Series> mean_curves(const std::vector<Cell>& cells, const OfEpoch& value) {
   std::vector<Series> found;
-  const auto names = cell_names(cells);
-  for (std::size_t i = 0; i < cells.size(); ++i) {
-    Series series = mean_curve(names[i], cells[i], value);
+  for (const Cell& cell : cells) {
+    Series series = mean_curve(cell, value);
     if (!series.y.empty()) found.push_back(std::move(series));
   }
   return found;
@@ -101,7 +102,7 @@ Figure accuracy_figure(const std::vector<Cell>& cells) {
     return 100 * test->accuracy;
   };
   return {"accuracy", "Accuracy",
-          "Of the consensus on the test set, at the end of each epoch. Over bytes: the exchange's payload, evaluation and set-up apart.",
+          "Of the model that the workers agree on, at the end of each epoch; whiskers: 95 % interval over seeds. Seconds and bytes are those of training, without evaluation.",
           Form::lines, over, "% of the test set", {}, mean_curves(cells, value)};
 }
 
@@ -118,32 +119,31 @@ Figure loss_figure(const std::vector<Cell>& cells) {
     if (samples == 0) return std::nullopt;
     return sum / samples;
   };
-  Figure figure{"loss", "Training loss", "The mean over all samples of an epoch, each as it was when its step was computed.",
+  Figure figure{"loss", "Training loss", "The mean over all samples of an epoch, each as it was in its own step.",
                 Form::lines, over, "cross-entropy", {}, mean_curves(cells, value)};
   for (const Cell& cell : cells) {
-    for (const Run* run : cell) figure.caption += not_finite_from(*run, value);
+    for (const Run* run : cell.runs) figure.caption += not_finite_from(*run, value);
   }
   return figure;
 }
 
 Figure bytes_figure(const std::vector<Cell>& cells) {
-  Figure figure{"bytes", "Bytes against accuracy",
-                "A point a cell, mean over seeds. On the line: cells that no other beats in both, fewer bytes and higher accuracy (the Pareto front).",
-                Form::points, {"MB sent by all ranks together, whole run"}, "% of the test set", {}, {}};
-  const auto names = cell_names(cells);
+  Figure figure{"bytes", "Accuracy against bytes",
+                "A point a way, mean over seeds. On the dotted line are those that no other beats in both, fewer bytes and higher accuracy (the Pareto front).",
+                Form::points, {"MB sent in all, whole run"}, "% of the test set", {}, {}};
   struct Point {
     double megabytes, accuracy;
   };
   std::vector<Point> points;
-  for (std::size_t i = 0; i < cells.size(); ++i) {
+  for (const Cell& cell : cells) {
     const auto of_tested = [&](const std::function<double(const Summary&)>& number) {
-      return seeds_of(cells[i], [&](const Run& run) { return run.summary.test ? std::optional(number(run.summary)) : std::nullopt; });
+      return seeds_of(cell, [&](const Run& run) { return run.summary.test ? std::optional(number(run.summary)) : std::nullopt; });
     };
     const auto accuracies = of_tested([](const Summary& run) { return 100 * run.test->accuracy; });
     const auto megabytes = of_tested([](const Summary& run) { return static_cast<double>(run.exchange_payload_sent) * 1e-6; });
     if (accuracies.empty()) continue;
     points.push_back({mean(megabytes), mean(accuracies)});
-    Series series{names[i], {{points.back().megabytes}}, {points.back().accuracy}, {}, {names[i]}, {cells[i][0]->source({"test", "accuracy"})}};
+    Series series{cell.name, {{points.back().megabytes}}, {points.back().accuracy}, {}, {cell.name}, {cell.first().source({"test", "accuracy"})}, cell.look};
     if (accuracies.size() > 1) series.spread = {interval95(accuracies)};
     figure.series.push_back(std::move(series));
   }
@@ -160,12 +160,12 @@ Figure bytes_figure(const std::vector<Cell>& cells) {
 }
 
 Figure staleness_figure(const std::vector<Cell>& cells) {
-  Figure figure{"staleness", "Staleness", "How many updates others had made between a worker's pull and its push.", Form::bars,
-                {"age of a gradient, updates"}, "% of gradients", {}, {}};
+  Figure figure{"staleness", "Staleness", "How many updates others made between the moment that a worker took the parameters and its own update.", Form::bars,
+                {"updates by others"}, "% of gradients", {}, {}};
   std::int64_t oldest = -1;
   std::vector<std::map<std::int64_t, double>> counts(cells.size());
   for (std::size_t i = 0; i < cells.size(); ++i) {
-    for (const Run* run : cells[i]) {
+    for (const Run* run : cells[i].runs) {
       for (const RankSummary& rank : run->summary.ranks) {
         for (const auto& [age, count] : rank.staleness.value_or(std::map<std::int64_t, std::uint64_t>{})) {
           counts[i][age] += static_cast<double>(count);
@@ -175,12 +175,11 @@ Figure staleness_figure(const std::vector<Cell>& cells) {
     }
   }
   for (std::int64_t age = 0; age <= oldest; ++age) figure.categories.push_back(std::to_string(age));
-  const auto names = cell_names(cells);
   for (std::size_t i = 0; i < cells.size(); ++i) {
     double all = 0;
     for (const auto& [age, count] : counts[i]) all += count;
     if (all == 0) continue;
-    Series series{names[i], {}, {}, {}, {}, {}};
+    Series series{cells[i].name, {}, {}, {}, {}, {}, cells[i].look};
     for (std::int64_t age = 0; age <= oldest; ++age) series.y.push_back(100 * counts[i][age] / all);
     figure.series.push_back(std::move(series));
   }

@@ -50,11 +50,11 @@ std::string format_fixed(double value, int digits) {
   return out;
 }
 
-std::string format_figures(double value) {
+std::string format_figures(double value, int figures) {
   if (!std::isfinite(value)) return format_fixed(value, 0);
   const double size = std::abs(value);
   if (size >= 1000 || value == 0) return format_count(value);
-  return format_fixed(value, std::clamp(3 - static_cast<int>(std::floor(std::log10(size))), 0, 6));
+  return format_fixed(value, std::clamp(figures - 1 - static_cast<int>(std::floor(std::log10(size))), 0, 6));
 }
 
 std::string format_bytes(double bytes) {

@@ -2,7 +2,7 @@
 
 namespace ripieno {
 
-std::string escaped(std::string_view text) {
+std::string escaped_html(std::string_view text) {
   std::string out;
   for (const char c : text) {
     switch (c) {

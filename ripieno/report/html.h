@@ -10,7 +10,7 @@
 namespace ripieno {
 
 /// Text as it stands in HTML and in the value of an attribute.
-std::string escaped(std::string_view text);
+std::string escaped_html(std::string_view text);
 
 /// `html` with every {{NAME}} replaced by its part, or by nothing where there is none.
 std::string replaced(std::string_view html, const std::vector<std::pair<std::string_view, std::string_view>>& parts);

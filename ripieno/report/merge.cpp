@@ -5,6 +5,18 @@
 #include "ripieno/core/error.h"
 
 namespace ripieno {
+namespace {
+
+/// A sum is known where all of its parts are.
+void add_known(std::optional<std::uint64_t>& sum, const std::optional<std::uint64_t>& part) {
+  if (sum && part) {
+    *sum += *part;
+  } else {
+    sum.reset();
+  }
+}
+
+}  // namespace
 
 Summary merge_ranks(std::vector<Summary> ranks) {
   require(!ranks.empty(), "a run's summary of no ranks");
@@ -17,7 +29,7 @@ Summary merge_ranks(std::vector<Summary> ranks) {
   run.not_finite.reset();
   run.images_per_second = 0;
   run.exchange_payload_sent = 0;
-  run.closed_form_payload_sent = 0;
+  run.closed_form_payload_sent = run.evaluation_payload_sent = 0;
   for (const Summary& one : ranks) {
     const RankSummary& rank = one.ranks.front();
     run.ranks.push_back(rank);
@@ -30,11 +42,8 @@ Summary merge_ranks(std::vector<Summary> ranks) {
     run.bytes.framing_sent += rank.bytes.framing_sent;
     run.bytes.framing_received += rank.bytes.framing_received;
     run.exchange_payload_sent += one.exchange_payload_sent;
-    if (run.closed_form_payload_sent && one.closed_form_payload_sent) {
-      *run.closed_form_payload_sent += *one.closed_form_payload_sent;
-    } else {
-      run.closed_form_payload_sent.reset();
-    }
+    add_known(run.closed_form_payload_sent, one.closed_form_payload_sent);
+    add_known(run.evaluation_payload_sent, one.evaluation_payload_sent);
     run.seconds.total = std::max(run.seconds.total, rank.seconds.total);
     auto& epochs = run.seconds.epoch;
     epochs.resize(std::max(epochs.size(), rank.seconds.epoch.size()));

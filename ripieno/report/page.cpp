@@ -3,118 +3,112 @@
 
 #include "ripieno/core/error.h"
 #include "ripieno/report/assets.h"
-#include "ripieno/report/figure_forms.h"
-#include "ripieno/report/format.h"
 #include "ripieno/report/html.h"
+#include "ripieno/report/page_parts.h"
 #include "ripieno/report/report.h"
 
 namespace ripieno {
 namespace {
 
-constexpr std::size_t most_numbers = 400;  // in the table below a figure
-constexpr std::size_t most_columns = 16;   // of cells: more are drawn as horizontal bars, since their names would not fit side by side
+constexpr int row_height = 24, line_height = 27;  // of a bar, and of a line of a sentence, in pixels
 
-bool is_horizontal(const Figure& figure) {
-  return figure.categories.size() > most_columns && figure.x_titles == std::vector<std::string>{"cell"};  // time goes to the right
-}
-
-/// `file` as it is reached from a page in `folder`.
-std::string address(const std::filesystem::path& file, const std::filesystem::path& folder) {
-  const auto absolute = std::filesystem::absolute(file).lexically_normal();
-  const auto from = std::filesystem::absolute(folder.empty() ? "." : folder).lexically_normal();
-  return absolute.lexically_proximate(from).generic_string();
-}
-
-std::string name(const Source& source, const std::filesystem::path& folder) {
-  return text(address(source.file, folder), ", line ", source.line);
-}
-
-std::string cell(const ReportCell& cell, bool is_text, const std::filesystem::path& folder) {
-  std::string inside = escaped(cell.text);
-  if (cell.source) {
-    inside = text("<a href=\"", percent_encoded(address(cell.source->file, folder)), "#L", cell.source->line, "\" title=\"",
-                  escaped(name(*cell.source, folder)), "\">", inside, "</a>");
+std::string tables_of(const Report& report, Tier tier, const PageParts& parts) {
+  std::string out;
+  for (const ReportTable& table : report.tables) {
+    if (table.tier == tier) out += parts.table(table);
   }
-  return text(is_text ? "<td class=\"text\">" : "<td>", inside, "</td>");
+  return out;
 }
 
-std::string table_html(const ReportTable& table, const std::filesystem::path& folder) {
-  std::string out = "<div class=\"wide\"><table><thead><tr>";
-  for (const auto& column : table.columns) out += text(column.is_text ? "<th class=\"text\">" : "<th>", escaped(column.title), "</th>");
-  out += "</tr></thead><tbody>\n";
-  for (const auto& row : table.rows) {
-    out += "<tr>";
-    for (std::size_t i = 0; i < row.size(); ++i) out += cell(row[i], table.columns[i].is_text, folder);
-    out += "</tr>\n";
+/// Sentences, the picture that shows them, what to know to judge them, and the table.
+std::string summary(const Report& report, const PageParts& parts) {
+  std::string out, picture;
+  if (!report.conclusions.empty()) out += parts.conclusion(report.conclusions[0]);
+  for (const Figure& figure : report.figures) {
+    if (figure.tier == Tier::summary) picture += parts.figure(figure);
   }
-  return out + "</tbody></table></div>\n";
+  out += text("<div class=\"picture\">\n", picture, "</div>\n");
+  if (!report.conclusions.empty()) out += parts.sentences(report.conclusions[0].notes, "notes");
+  out += text("<p class=\"lead\">", escaped_html(report.lead), "</p>\n");
+  for (std::size_t i = 1; i < report.conclusions.size(); ++i) {
+    if (i == 1) out += text("<details id=\"others\"><summary>Other settings: ", report.conclusions.size() - 1, "</summary>\n");
+    out += parts.conclusion(report.conclusions[i]) + parts.sentences(report.conclusions[i].notes, "notes");
+    if (i + 1 == report.conclusions.size()) out += "</details>\n";
+  }
+  return out + tables_of(report, Tier::summary, parts);
 }
 
-std::string section(const ReportTable& one, const std::filesystem::path& folder) {
-  return text("<section id=\"", one.id, "\">\n<h2>", escaped(one.title), "</h2>\n<p class=\"caption\">", escaped(one.caption), "</p>\n",
-              table_html(one, folder), "</section>\n");
+std::string compare(const Report& report, const PageParts& parts) {
+  std::string out = tables_of(report, Tier::compare, parts), folded;
+  for (const Figure& figure : report.figures) {
+    if (figure.tier == Tier::compare) (figure.is_folded ? folded : out) += parts.figure(figure);
+  }
+  if (!folded.empty()) out += text("<details id=\"more\"><summary>More figures</summary>\n", folded, "</details>\n");
+  return out;
 }
 
-/// A table to be unfolded.
-std::string numbers_html(ReportTable numbers, const std::filesystem::path& folder) {
-  const std::size_t count = numbers.rows.size();
-  numbers.rows.resize(std::min(count, most_numbers));
-  std::string out = text("<details><summary>Numbers</summary>", table_html(numbers, folder));
-  if (count > most_numbers) out += text("<p>The first ", most_numbers, " of ", count, "; all: <code>ripieno report --format csv</code></p>");
-  return out + "</details>\n";
-}
-
-std::string section(const Drawing& drawing, const std::filesystem::path& folder) {
-  return text("<section id=\"", drawing.id, "\">\n<h2>", escaped(drawing.title), "</h2>\n<p class=\"caption\">", escaped(drawing.caption), "</p>\n<div class=\"wide\">",
-              drawing.svg, "</div>\n", numbers_html(drawing.numbers, folder), "</section>\n");
-}
-
-std::string section(const Figure& figure, const std::filesystem::path& folder) {
-  std::string out = text("<section id=\"", figure.id, "\">\n<h2>", escaped(figure.title), "</h2>\n<p class=\"caption\">", escaped(figure.caption), "</p>\n");
-  if (figure.x_titles.size() > 1) out += text("<div class=\"axes\" id=\"axes-", figure.id, "\"></div>\n");
-  out += text("<div class=\"plot\" id=\"plot-", figure.id, "\" style=\"height: ", drawn_height(figure), "px\"></div>\n");
-  return out + numbers_html(numbers_of(figure), folder) + "</section>\n";
+/// The figures of the run that the reader chooses, drawings of runs, and all runs in a table.
+std::string each_run(const Report& report, const PageParts& parts) {
+  std::string options, kept;
+  for (auto figure = report.figures.begin(); figure != report.figures.end();) {
+    if (figure->tier != Tier::runs) {
+      ++figure;
+      continue;
+    }
+    const auto end = std::find_if(figure, report.figures.end(), [&](const Figure& other) { return other.run != figure->run; });
+    const std::string run = escaped_html(figure->run);
+    options += text("<option>", run, "</option>");
+    kept += text("<template data-run=\"", run, "\">\n");
+    for (auto one = figure; one != end; ++one) kept += parts.figure(*one);
+    kept += text("</template>\n<script type=\"application/json\" data-run=\"", run, "\">", parts.figure_data({figure, end}), "</script>\n");
+    figure = end;
+  }
+  std::string choice;
+  if (!options.empty()) {
+    choice = text("<p class=\"choice\"><label>Figures of one run: <select id=\"run\"><option value=\"\">choose a run</option>", options,
+                  "</select></label></p>\n<div id=\"run-figures\"></div>\n", kept);
+  }
+  for (const Drawing& drawing : report.drawings) choice += parts.drawing(drawing);
+  return choice + tables_of(report, Tier::runs, parts);
 }
 
 }  // namespace
 
 int drawn_height(const Figure& figure) {
-  if (is_horizontal(figure)) {
-    const std::size_t bars = figure.form == Form::stacked_bars ? 1 : figure.series.size();
-    return static_cast<int>(100 + figure.categories.size() * (8 + 12 * bars));
-  }
+  const bool is_first = figure.tier == Tier::summary;  // whose figures are as high as each other
+  if (!is_horizontal(figure) && !is_first) return 380;
+  const std::size_t bars = is_first || figure.form == Form::stacked_bars ? 1 : figure.series.size();
+  const std::size_t rows = is_horizontal(figure) ? figure.categories.size() * bars : figure.series.size();
+  return std::max(is_first ? 340 : 130, 56 + row_height * static_cast<int>(rows));
+}
+
+int pictured_height(const Figure& figure) {
   std::size_t legend = 0;
-  for (const Series& series : figure.series) legend += 60 + 7 * series.name.size();
-  const int rows = static_cast<int>((legend + 899) / 900);
-  return 400 + std::max(0, rows - 2) * 44;  // Plotly gives a legend half of it
+  for (const Series& series : figure.series) legend += 50 + 8 * series.name.size();
+  return drawn_height(figure) + (figure.series.size() > 1 ? 30 * static_cast<int>(1 + legend / 900) : 0) + 30;
+}
+
+int summary_height(const Report& report) {
+  int height = 50, plots = 0;
+  if (!report.conclusions.empty()) {
+    for (const Sentence& sentence : report.conclusions[0].sentences) height += line_height * static_cast<int>(1 + sentence.str().size() / 125) + 6;
+    for (const Sentence& note : report.conclusions[0].notes) height += 22 * static_cast<int>(1 + note.str().size() / 150);
+  }
+  for (const Figure& figure : report.figures) {
+    if (figure.tier == Tier::summary) plots = std::max(plots, drawn_height(figure) + 80);
+  }
+  return height + plots;
 }
 
 std::string html_page(const Report& report, const std::filesystem::path& folder) {
-  std::string contents, body;
-  const auto entry = [&](const auto& part) { contents += text("<a href=\"#", part.id, "\">", escaped(part.title), "</a> "); };
-  for (const ReportTable& one : report.tables) {
-    entry(one);
-    body += section(one, folder);
-  }
-  for (const Figure& one : report.figures) {
-    entry(one);
-    body += section(one, folder);
-  }
-  for (const Drawing& one : report.drawings) {
-    entry(one);
-    body += section(one, folder);
-  }
-  auto figures = nlohmann::ordered_json::array();
-  for (const Figure& figure : report.figures) {
-    figures.push_back(figure_json(figure, [&](const Source& source) { return name(source, folder); }));
-    figures.back()["horizontal"] = is_horizontal(figure);
-  }
-  const std::string json = script_json(figures);
+  const PageParts parts(folder);
+  std::vector<Figure> compared;
+  std::copy_if(report.figures.begin(), report.figures.end(), std::back_inserter(compared), [](const Figure& figure) { return figure.tier != Tier::runs; });
   const PageAssets assets = page_assets();
-  const std::string title = escaped(report.title), lead = escaped(report.lead);
-  const std::string footer = "Made by ripieno report. A number links to the line of the run's file that it is from.";
-  return replaced(assets.html, {{"title", title}, {"style", assets.style}, {"plotly", assets.plotly}, {"lead", lead}, {"contents", contents},
-                                {"body", body}, {"footer", footer}, {"figures", json}, {"script", assets.script}});
+  const std::string title = escaped_html(report.title), first = summary(report, parts), second = compare(report, parts), third = each_run(report, parts);
+  const std::string data = parts.figure_data(compared);
+  return replaced(assets.html, {{"title", title}, {"style", assets.style}, {"plotly", assets.plotly}, {"summary", first}, {"compare", second}, {"runs", third},
+                                {"figures", data}, {"drawing", assets.figures}, {"script", assets.script}});
 }
 
 }  // namespace ripieno

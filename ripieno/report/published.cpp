@@ -38,7 +38,8 @@ ReportCell shown(const Ours& here) {
   const std::string mark = mark_of(here.runs);
   if (!std::isfinite(middle)) return {"not finite" + mark, here.source, middle};
   if (here.seeds.size() == 1) return {format_figures(middle) + mark, here.source, middle};
-  return {format_figures(middle) + " ± " + format_figures(interval95(here.seeds)) + mark, here.source, middle, interval95(here.seeds)};
+  const double half = interval95(here.seeds);
+  return {format_figures(middle) + (half > 0 ? " ± " + format_figures(half) : "") + mark, here.source, middle, half};
 }
 
 /// NaN: there is none.
@@ -50,7 +51,7 @@ ReportCell plain_cell(double value) {
 }  // namespace
 
 ReportTable published_table(const Published& published, const std::vector<Run>& runs, const std::string& id) {
-  ReportTable table{id, published.title, published.note, {{"cell", true}}, {}};
+  ReportTable table{id, published.title, published.note, {{"way", true}}, {}};
   for (const std::string& name : published.measures) {
     table.columns.push_back({find_measure(name).title});
     table.columns.push_back({"published"});

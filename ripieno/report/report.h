@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "ripieno/report/conclusions.h"
 #include "ripieno/report/figure.h"
 #include "ripieno/report/run.h"
 
@@ -26,6 +27,8 @@ struct ReportTable {
   std::string id, title, caption;
   std::vector<Column> columns;
   std::vector<std::vector<ReportCell>> rows;  ///< a cell a column
+  Tier tier = Tier::compare;
+  bool is_folded = false;  ///< shown when the reader asks for it
 };
 
 /// A picture that is drawn here, and not by the browser.
@@ -38,23 +41,29 @@ struct Drawing {
 
 struct Report {
   std::string title;
-  std::string lead;  ///< a sentence below the title
+  std::string lead;  ///< a line: what the runs are
   std::vector<ReportTable> tables;
-  std::vector<Figure> figures;
+  std::vector<Figure> figures;  ///< those of single runs last
+  std::vector<Conclusion> conclusions = {};
   std::vector<Drawing> drawings = {};
 };
 
-/// What there is to say of these runs; figures that would show nothing are left out. CPU and network over time, and stages over time,
-/// are those of each cell's first run. What is not a finite number is shown as such: it was computed.
+/// What there is to say of these runs; figures that would show nothing are left out. Ways are in the order of the time that an epoch of
+/// theirs takes. CPU and network over time, and stages over time, are those of each cell's first run, and of the other runs as far as
+/// their numbers do not become too many for a page. What is not a finite number is shown as such: it was computed.
 Report report_of(const std::vector<Run>& runs, const std::string& title);
 
 /// One HTML file that needs nothing else: Plotly is inside it. Sources are linked as seen from `folder`, where it will lie.
 std::string html_page(const Report& report, const std::filesystem::path& folder);
-/// How high the page draws a figure, in pixels: more where it has many bars or a long legend.
+/// How high the page draws a figure, in pixels: more where it has many bars.
 int drawn_height(const Figure& figure);
-/// Tables, and below each figure's title its numbers as a table.
+/// How high its legend and its plot are together, as a picture of 1000 pixels' width.
+int pictured_height(const Figure& figure);
+/// The same of the page's first screen, sentences and their picture: 1200 pixels wide.
+int summary_height(const Report& report);
+/// Sentences, tables, and below each figure's title its numbers as a table; figures of single runs only in a report of one way alone.
 std::string report_markdown(const Report& report);
-/// A line a number: figure,series,x axis,x,y,spread,source; tables the same way, with row and column. Numbers in full, without
+/// A line a number: figure,series,x axis,x,y,spread,source; tables the same way, with row and column, sentences with what they are about. Numbers in full, without
 /// separators of thousands; what is not finite as nan, inf or -inf, and nothing where there is no number.
 std::string report_csv(const Report& report);
 /// The tables and figures as docs/reports.md describes them.

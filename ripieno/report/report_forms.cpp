@@ -68,6 +68,18 @@ Json table_json(const ReportTable& table) {
   return {{"id", table.id}, {"title", table.title}, {"columns", columns}, {"rows", rows}};
 }
 
+Json sentences_json(const std::vector<Sentence>& sentences) {
+  Json all = Json::array();
+  for (const Sentence& sentence : sentences) {
+    Json numbers = Json::array();
+    for (const Piece& piece : sentence.pieces) {
+      if (piece.source) numbers.push_back({{"text", piece.text}, {"source", plain(*piece.source)}});
+    }
+    all.push_back({{"about", sentence.about}, {"text", sentence.str()}, {"numbers", numbers}});
+  }
+  return all;
+}
+
 std::string markdown(const ReportTable& table, std::size_t most) {
   Table out;
   for (const auto& column : table.columns) out.column(column.title, column.is_text ? Align::left : Align::right);
@@ -98,6 +110,7 @@ Json figure_json(const Figure& figure, const std::function<std::string(const Sou
   }
   Json made{{"id", figure.id}, {"title", figure.title}, {"caption", figure.caption}, {"form", name(figure.form)}, {"x_titles", figure.x_titles}, {"y_title", figure.y_title}};
   if (!figure.categories.empty()) made["categories"] = figure.categories;
+  if (!figure.run.empty()) made["run"] = figure.run;
   made["series"] = series;
   return made;
 }
@@ -124,9 +137,19 @@ ReportTable numbers_of(const Figure& figure) {
 }
 
 std::string report_markdown(const Report& report) {
-  std::string out = text("# ", report.title, "\n\n", report.lead, "\n");
+  std::string out = text("# ", report.title, "\n\n");
+  for (const Conclusion& one : report.conclusions) {
+    out += one.setting + ":\n\n";
+    for (const auto* sentences : {&one.sentences, &one.notes}) {
+      for (const Sentence& sentence : *sentences) out += text("- ", sentence.str(), "\n");
+    }
+    out += "\n";
+  }
+  out += report.lead + "\n";
   for (const ReportTable& table : report.tables) out += text("\n## ", table.title, "\n\n", table.caption, "\n\n", markdown(table, SIZE_MAX));
+  const bool one_run = report.tables.empty() || report.tables[0].id == "runs";
   for (const Figure& figure : report.figures) {
+    if (!figure.run.empty() && !one_run) continue;
     out += text("\n## ", figure.title, "\n\n", figure.caption, "\n\n", markdown(numbers_of(figure), most_rows));
   }
   return out;
@@ -138,6 +161,19 @@ std::string report_csv(const Report& report) {
     for (std::size_t i = 0; i < fields.size(); ++i) out += text(i ? "," : "", quoted(fields[i]));
     out += "\n";
   };
+  std::size_t group = 0;
+  for (const Conclusion& one : report.conclusions) {
+    const std::string part = text("conclusion-", ++group);
+    line({part, "setting", "sentence", "", one.setting, "", ""});
+    for (const auto* sentences : {&one.sentences, &one.notes}) {
+      for (const Sentence& sentence : *sentences) {
+        line({part, sentence.about, "sentence", "", sentence.str(), "", ""});
+        for (const Piece& piece : sentence.pieces) {
+          if (piece.source) line({part, sentence.about, "number", "", piece.text, "", plain(*piece.source)});
+        }
+      }
+    }
+  }
   for (const ReportTable& table : report.tables) {
     for (const auto& row : table.rows) {
       for (std::size_t i = 1; i < row.size(); ++i) {
@@ -162,10 +198,13 @@ std::string report_csv(const Report& report) {
 }
 
 std::string report_json(const Report& report) {
-  Json tables = Json::array(), figures = Json::array();
+  Json conclusions = Json::array(), tables = Json::array(), figures = Json::array();
+  for (const Conclusion& one : report.conclusions) {
+    conclusions.push_back({{"setting", one.setting}, {"sentences", sentences_json(one.sentences)}, {"notes", sentences_json(one.notes)}});
+  }
   for (const ReportTable& table : report.tables) tables.push_back(table_json(table));
   for (const Figure& figure : report.figures) figures.push_back(figure_json(figure, plain));
-  return Json{{"title", report.title}, {"lead", report.lead}, {"tables", tables}, {"figures", figures}}.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return Json{{"title", report.title}, {"conclusions", conclusions}, {"lead", report.lead}, {"tables", tables}, {"figures", figures}}.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace ripieno

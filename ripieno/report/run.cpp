@@ -7,6 +7,7 @@
 
 #include "ripieno/core/error.h"
 #include "ripieno/core/file.h"
+#include "ripieno/report/looks.h"
 #include "ripieno/report/statistics.h"
 
 namespace ripieno {
@@ -91,37 +92,68 @@ Run read_run(const std::filesystem::path& folder) {
   return run;
 }
 
+namespace {
+
+/// Where several cells have a name, it is followed by what they differ in.
+void add_differences(std::vector<Cell>& cells) {
+  using Part = std::function<std::string(const Summary&)>;
+  const Part parts[] = {[](const Summary& one) { return one.model; }, [](const Summary& one) { return one.dataset; },
+                        [](const Summary& one) { return text(one.world_size, one.world_size == 1 ? " rank" : " ranks"); }, [](const Summary& one) { return one.codec; },
+                        [](const Summary& one) { return one.strategy; }};
+  std::map<std::string, std::vector<Cell*>> named;
+  for (Cell& cell : cells) named[cell.first().summary.name].push_back(&cell);
+  for (const auto& [name, alike] : named) {
+    for (const Part& part : parts) {
+      const std::string first = part(alike[0]->first().summary);
+      if (std::all_of(alike.begin(), alike.end(), [&](const Cell* cell) { return part(cell->first().summary) == first; })) continue;
+      for (Cell* cell : alike) cell->name += ", " + part(cell->first().summary);
+    }
+  }
+}
+
+/// What tells that figures do not come from training: said of each cell where cells differ in it.
+void add_marks(std::vector<Cell>& cells) {
+  std::vector<std::string> marks;
+  for (const Cell& cell : cells) {
+    std::vector<const Summary*> seeds;
+    for (const Run* run : cell.runs) seeds.push_back(&run->summary);
+    marks.push_back(mark_of(seeds));
+  }
+  const bool alike = std::all_of(marks.begin(), marks.end(), [&](const std::string& mark) { return mark == marks[0]; });
+  for (std::size_t i = 0; i < cells.size() && !alike; ++i) cells[i].name += marks[i];
+}
+
+}  // namespace
+
 std::vector<Cell> cells(const std::vector<Run>& runs) {
   std::vector<Cell> found;
   std::map<std::string, std::size_t> index;
   for (const Run& run : runs) {
     const auto [at, is_new] = index.emplace(cell_of(run.summary), found.size());
-    if (is_new) found.emplace_back();
-    found[at->second].push_back(&run);
+    if (is_new) {
+      found.emplace_back();
+      found.back().name = run.summary.name;
+    }
+    found[at->second].runs.push_back(&run);
   }
+  add_differences(found);
+  add_marks(found);
+  give_looks(found);
   return found;
+}
+
+std::vector<std::string> names_of(const std::vector<Cell>& cells) {
+  std::vector<std::string> names;
+  for (const Cell& cell : cells) names.push_back(cell.name);
+  return names;
 }
 
 std::vector<double> seeds_of(const Cell& cell, const std::function<std::optional<double>(const Run&)>& value) {
   std::vector<std::pair<std::int64_t, double>> found;
-  for (const Run* run : cell) {
+  for (const Run* run : cell.runs) {
     if (const auto one = value(*run)) found.emplace_back(run->summary.seed, *one);
   }
   return by_seed(found);
-}
-
-std::vector<std::string> cell_names(const std::vector<Cell>& cells) {
-  std::map<std::string, int> count;
-  for (const Cell& cell : cells) ++count[cell[0]->summary.name];
-  std::vector<std::string> names;
-  for (const Cell& cell : cells) {
-    const Summary& one = cell[0]->summary;
-    std::vector<const Summary*> seeds;
-    for (const Run* run : cell) seeds.push_back(&run->summary);
-    const std::string name = count[one.name] == 1 ? one.name : text(one.name, ", ", one.model, ", ", one.world_size, one.world_size == 1 ? " rank" : " ranks");
-    names.push_back(name + mark_of(seeds));
-  }
-  return names;
 }
 
 }  // namespace ripieno

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -21,6 +22,9 @@ struct Run {
   Summary summary;
   std::string summary_text;    ///< of its file; "" of a run that has not finished
   std::vector<Metrics> ranks;  ///< of each rank, in order
+  /// Every key of its config.toml with its value as TOML writes it ("lab.mbit_s": "100.0"); empty where nobody has read it.
+  std::map<std::string, std::string> settings = {};
+  bool exact = false;          ///< whether its strategy and codec take the steps of one worker with the whole batch
 
   std::filesystem::path summary_file() const { return folder / "summary.json"; }
   /// Where a field of the summary stands, by the names that lead to it: {"test", "accuracy"}, {"ranks", "1", "bytes"}; its first line
@@ -45,13 +49,18 @@ Run read_run(const std::filesystem::path& folder);
 /// metrics say; bytes are the exchange's. Throws Error(data) where it has not taken a step, and what read_metrics() throws.
 Run read_unfinished(const std::filesystem::path& folder, Summary known);
 
-/// The runs of one cell: of the same name, strategy, model, data, ranks and codec; of several seeds, or of one again. At least one.
-using Cell = std::vector<const Run*>;
+/// Runs of the same name, strategy, model, data, ranks and codec; of several seeds, or of one again. At least one.
+struct Cell {
+  std::vector<const Run*> runs;
+  std::string name;  ///< "ring-fp16", and where several cells have that name, what they differ in: "ring-fp16, 4 ranks"; with the mark of its kind where kinds differ
+  Look look;         ///< in all figures
+
+  const Run& first() const { return *runs.at(0); }
+};
 /// In the order in which their first runs are given.
 std::vector<Cell> cells(const std::vector<Run>& runs);
+std::vector<std::string> names_of(const std::vector<Cell>& cells);
 /// A number a seed, of the runs that have one: repeats of a seed are its mean.
 std::vector<double> seeds_of(const Cell& cell, const std::function<std::optional<double>(const Run&)>& value);
-/// "ring-fp16", and where several cells have that name, what they differ in: "ring-fp16, 4 ranks"; with the mark of its kind.
-std::vector<std::string> cell_names(const std::vector<Cell>& cells);
 
 }  // namespace ripieno

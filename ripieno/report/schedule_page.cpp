@@ -26,9 +26,9 @@ std::string schedule_page(const SchedulePicture& picture) {
   for (const double bytes : picture.chunks) json["chunks"].push_back(format_bytes(bytes));
   for (std::size_t round = 0; round <= picture.rounds.size(); ++round) json["rounds"].push_back(round_json(picture, round));
   std::string totals;
-  for (const auto& [name, value] : picture.totals) totals += text("<dt>", escaped(name), "</dt><dd>", escaped(value), "</dd>\n");
-  const std::string title = text(escaped(picture.name), ", ", picture.ranks, picture.ranks == 1 ? " rank" : " ranks");
-  const std::string lead = text(escaped(picture.title), " (", escaped(picture.source), "); ", escaped(picture.buffer));
+  for (const auto& [name, value] : picture.totals) totals += text("<dt>", escaped_html(name), "</dt><dd>", escaped_html(value), "</dd>\n");
+  const std::string title = text(escaped_html(picture.name), ", ", picture.ranks, picture.ranks == 1 ? " rank" : " ranks");
+  const std::string lead = text(escaped_html(picture.title), " (", escaped_html(picture.source), "); ", escaped_html(picture.buffer));
   const PageAssets assets = page_assets();
   return replaced(assets.schedule_html, {{"title", title}, {"style", assets.style}, {"schedule_style", assets.schedule_style}, {"lead", lead},
                                          {"totals", totals}, {"picture", script_json(json)}, {"script", assets.schedule_script}});

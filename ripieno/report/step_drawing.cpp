@@ -139,8 +139,8 @@ class Drawer {
     const double y = exchange ? place.y + compute_height + 2 + exchange_height * static_cast<double>(bar.row) : place.y;
     const double height = exchange ? exchange_height - 1.5 : compute_height;
     const std::string label = exchange ? "" : waits(bar) ? "waits" : bar.what;
-    std::string out = text("<rect class=\"", escaped(bar.what), "\" x=\"", number(begin), "\" y=\"", number(y), "\" width=\"", number(wide), "\" height=\"", number(height),
-                           "\" rx=\"1.5\"><title>", escaped(bar.what == "exposed" ? "waits for an exchange" : bar.what), exchange || bar.what == "wait" ? text(", bucket ", bar.index) : "",
+    std::string out = text("<rect class=\"", escaped_html(bar.what), "\" x=\"", number(begin), "\" y=\"", number(y), "\" width=\"", number(wide), "\" height=\"", number(height),
+                           "\" rx=\"1.5\"><title>", escaped_html(bar.what == "exposed" ? "waits for an exchange" : bar.what), exchange || bar.what == "wait" ? text(", bucket ", bar.index) : "",
                            ": ", format_seconds(bar.end - bar.begin), "</title></rect>\n");
     if (!label.empty() && wide > 7.2 * static_cast<double>(label.size()) + 6) {
       out += text("<text class=\"", waits(bar) ? "soft" : "in", "\" text-anchor=\"middle\" pointer-events=\"none\" x=\"", number(begin + wide / 2), "\" y=\"", number(y + 16), "\">", label, "</text>\n");
@@ -151,7 +151,7 @@ class Drawer {
   std::string drawn(const Arrow& arrow, const std::string& id) const {
     const double from = places_.at(arrow.from).port, to = places_.at(arrow.to).port;
     return text("<line class=\"arrow", arrow.in_memory ? " memory" : "", "\" marker-end=\"url(#", id, "-head)\" x1=\"", number(x(arrow.begin)), "\" y1=\"", number(from), "\" x2=\"",
-                number(x(arrow.end)), "\" y2=\"", number(to), "\"><title>rank ", arrow.from, " to rank ", arrow.to, ": ", escaped(arrow.operation), ", ",
+                number(x(arrow.end)), "\" y2=\"", number(to), "\"><title>rank ", arrow.from, " to rank ", arrow.to, ": ", escaped_html(arrow.operation), ", ",
                 format_bytes(static_cast<double>(arrow.bytes)), ", ", format_seconds(arrow.end - arrow.begin), "</title></line>\n");
   }
 

@@ -240,9 +240,8 @@ std::optional<StepTimeline> read_step_timeline(const Run& run, std::optional<std
 std::vector<Drawing> step_drawings(const std::vector<Run>& runs, std::optional<std::uint64_t> step) {
   std::vector<Drawing> drawings;
   const std::vector<Cell> all = cells(runs);
-  const auto names = cell_names(all);
   for (std::size_t i = 0; i < all.size(); ++i) {
-    if (const auto timeline = read_step_timeline(*all[i][0], step)) drawings.push_back(drawing_of(*timeline, text("step-", i + 1), names[i]));
+    if (const auto timeline = read_step_timeline(all[i].first(), step)) drawings.push_back(drawing_of(*timeline, text("step-", i + 1), all[i].name));
   }
   if (step && drawings.empty()) fail(ErrorKind::usage, "--step ", *step, ": no run has a trace; ripieno train --set run.trace=true leaves one");
   return drawings;

@@ -75,6 +75,7 @@ Json write(const RankSummary& rank) {
               {"own_accuracy", rank.own_accuracy ? Json(*rank.own_accuracy) : Json(nullptr)},
               {"bytes_read", rank.bytes_read},
               {"parameters_hash", hexadecimal(rank.parameters_hash)}};
+  if (rank.evaluation_payload_sent) all["evaluation"] = {{"payload_sent", *rank.evaluation_payload_sent}};
   if (!rank.ways.empty()) all["ways"] = rank.ways;
   if (const auto& used = rank.process) {
     all["process"] = {{"cpu_user_s", used->cpu_user_s},
@@ -128,6 +129,7 @@ RankSummary read_rank(const JsonField& field) {
   rank.images_per_second = field.at("images_per_second").number();
   rank.bytes = read_bytes(field.at("bytes"));
   rank.exchange_payload_sent = field.at("exchange").at("payload_sent").count();
+  if (field.has("evaluation")) rank.evaluation_payload_sent = field.at("evaluation").at("payload_sent").count();
   if (!field.at("own_accuracy").is_null()) rank.own_accuracy = field.at("own_accuracy").number();
   rank.bytes_read = field.at("bytes_read").count();
   rank.parameters_hash = read_hash(field.at("parameters_hash"));
@@ -219,6 +221,7 @@ std::string to_json(const Summary& summary) {
                     {"exchange", {{"payload_sent", summary.exchange_payload_sent}}},
                     {"closed_form", {{"payload_sent", closed_form}}},
                     {"ranks", ranks}};
+  if (summary.evaluation_payload_sent) all["evaluation"] = {{"payload_sent", *summary.evaluation_payload_sent}};
   if (summary.not_finite) all["not_finite"] = write(*summary.not_finite);
   // A name that is not UTF-8 must not cost a run its results.
   return all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
@@ -260,6 +263,7 @@ Summary from_json(std::string_view json, const std::filesystem::path& file) {
   summary.images_per_second = top.at("images_per_second").number();
   summary.bytes = read_bytes(top.at("bytes"));
   summary.exchange_payload_sent = top.at("exchange").at("payload_sent").count();
+  if (top.has("evaluation")) summary.evaluation_payload_sent = top.at("evaluation").at("payload_sent").count();
   const JsonField closed_form = top.at("closed_form").at("payload_sent");
   if (!closed_form.is_null()) summary.closed_form_payload_sent = closed_form.count();
   for (const JsonField& one : top.at("ranks").items()) summary.ranks.push_back(read_rank(one));

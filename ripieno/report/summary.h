@@ -26,11 +26,13 @@
 //     "bytes": {"payload_sent", "payload_received", "framing_sent", "framing_received"},
 //                                      of the whole run, summed over ranks, for every purpose
 //     "exchange": {"payload_sent": 1}, of the whole run, summed over ranks, for the exchange alone
+//     "evaluation": {"payload_sent": 1},  the same for evaluation alone; not in runs of earlier versions
 //     "closed_form": {"payload_sent": 1},  what the formula says of the exchange for one whole epoch, summed over
 //                                      ranks; null where the bytes depend on data or timing
 //     "ranks": [{"rank": 0, "test": .., "seconds": .., "images_per_second": .., "bytes": ..,   as above, of this rank
 //                "exchange": {"payload_sent": 1},   of this rank, for the exchange alone. A worker's upload to a server or
 //                                      cloud is what the report by Cheng (2020) counts: rounds x model size
+//                "evaluation": {"payload_sent": 1},
 //                "own_accuracy": 0.97, of its own weights, where they are not the consensus; else null
 //                "bytes_read": 1,      from the data set's files
 //                "process": {"cpu_user_s": 58.1, "cpu_system_s": 0.4,   of its process, from start to end; not in
@@ -101,6 +103,7 @@ struct RankSummary {
   double images_per_second = 0;
   ByteCounts bytes;
   std::uint64_t exchange_payload_sent = 0;
+  std::optional<std::uint64_t> evaluation_payload_sent;
   std::optional<double> own_accuracy;
   std::uint64_t bytes_read = 0;
   std::optional<ProcessUse> process;
@@ -130,6 +133,7 @@ struct Summary {
   double images_per_second = 0;
   ByteCounts bytes;
   std::uint64_t exchange_payload_sent = 0;
+  std::optional<std::uint64_t> evaluation_payload_sent;
   std::optional<std::uint64_t> closed_form_payload_sent;
   std::vector<RankSummary> ranks;
   std::optional<NotFinite> not_finite;

@@ -25,7 +25,7 @@ class ReplayTest(ProgramTest):
         out = self.good("train", *sets(SMALL | settings), "--compute", "replay")
         self.assertRegex(out, r"ddp =!? ")
         self.assertIn("= replayed: measured compute times on a real network", out)
-        self.assertIn("some replayed", json.loads(self.good("report", replayed.folder, "--format", "json"))["lead"])
+        self.assertIn("; replayed", json.loads(self.good("report", replayed.folder, "--format", "json"))["lead"])
 
     def test_a_profile_is_measured_once(self):
         settings = {"strategy": "ring", "workers": 2}
@@ -68,7 +68,7 @@ class ReplayTest(ProgramTest):
         self.assertAlmostEqual(waited[1]["backward"], 3 * waited[0]["backward"], delta=1e-6)
         out = self.good("train", *sets(SMALL | settings), "--compute", "replay")
         self.assertRegex(out, r"ring ~= ")
-        self.assertIn("some projected", json.loads(self.good("report", run.folder, "--format", "json"))["lead"])
+        self.assertIn("; projected", json.loads(self.good("report", run.folder, "--format", "json"))["lead"])
         again = self.good("train", run.folder / "config.toml")
         self.assertIn("~= projected", again)
         measured = self.train(settings | {"strategy": "ddp", "exchange.measure": "on"}, "--compute", "replay")

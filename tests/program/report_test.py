@@ -40,19 +40,40 @@ sample_s = 0.05
 strategy = ["ring", "fedavg", "ps-async"]
 """
 
-# Asks a page, in a frame of a window as wide as a small laptop's, what cannot be seen from its text.
-PROBE = """<!doctype html><iframe id="f" style="border:0;width:1280px;height:900px"></iframe><pre id="found"></pre><script>
-const frame = document.getElementById("f");
-frame.onload = () => {
-  const page = frame.contentDocument, root = page.documentElement, box = (e) => e.getBoundingClientRect();
-  const plots = [...page.querySelectorAll(".plot")], drawn = (e) => e.getClientRects().length > 0;  // Plotly hides a label that finds no room
-  document.getElementById("found").textContent = JSON.stringify({
-    theme: root.dataset.theme, wide: root.scrollWidth, plots: plots.length, drawn: plots.filter((p) => p.querySelector(".main-svg")).length,
-    small: [...page.querySelectorAll("h1,h2,p,td,th,text")].filter((e) => parseFloat(frame.contentWindow.getComputedStyle(e).fontSize) < 11).length,
-    outside: plots.filter((p) => [...p.querySelectorAll("text")].some((t) => drawn(t) && (box(t).right > box(p).right + 1 || box(t).left < box(p).left - 1))).map((p) => p.id),
-    ground: frame.contentWindow.getComputedStyle(page.body).backgroundColor, ink: frame.contentWindow.getComputedStyle(page.body).color,
+# Asks a page, in a frame of a window as wide as a small laptop's or a telephone's, what cannot be seen from its text: at first as it
+# opens, then with all that is folded away, and with a run that was chosen.
+PROBE = """<!doctype html><iframe id="f" style="border:0;width:WIDTHpx;height:800px"></iframe><pre id="found"></pre><script>
+const frame = document.getElementById("f"), found = {};
+const box = (e) => e.getBoundingClientRect(), seen = (e) => e.getClientRects().length > 0;  // Plotly hides a label that finds no room
+frame.onload = () => setTimeout(look, 1000);
+function look() {
+  const page = frame.contentDocument, root = page.documentElement, style = (e) => frame.contentWindow.getComputedStyle(e);
+  const all = (what) => [...page.querySelectorAll(what)];
+  Object.assign(found, {
+    theme: root.dataset.theme, wide: root.scrollWidth, nav: box(page.querySelector("nav")).height, links: all("nav a").map((a) => a.textContent),
+    sentences: all(".sentences li").length, sentences_end: box(page.querySelector(".sentences")).bottom,
+    plots_at: all(".picture .plot").map((p) => [box(p).top, box(p).bottom]), folded: all("details[open]").length,
+    chosen: all("#run-figures > *").length, cut: all(".wide").filter((w) => seen(w) && w.scrollWidth > w.clientWidth).map((w) => w.parentElement.id),
+    sticky: all("td:first-child").every((td) => style(td).position === "sticky"),
+    ground: style(page.body).backgroundColor, ink: style(page.body).color,
+    looks: all(".picture svg.main-svg").length && [...page.querySelectorAll("#plot-progress .scatterlayer .trace")].map((t) => style(t.querySelector(".js-line")).stroke),
   });
-};
+  all("details").forEach((one) => { one.open = true; });
+  const choice = page.getElementById("run");
+  found.runs = [...choice.options].map((one) => one.value).filter(Boolean);
+  choice.value = found.runs.at(-1);
+  choice.dispatchEvent(new Event("change"));
+  setTimeout(() => {
+    const plots = all(".plot");
+    Object.assign(found, {
+      plots: plots.length, drawn: plots.filter((p) => p.querySelector(".main-svg")).length, of_the_run: all("#run-figures .plot").length,
+      opened_wide: root.scrollWidth, small: all("h1,h2,h3,p,li,td,th,text").filter((e) => parseFloat(style(e).fontSize) < 11).length,
+      outside: plots.filter((p) => [...p.querySelectorAll("text")].some((t) => seen(t) && (box(t).right > box(p).right + 1 || box(t).left < box(p).left - 1))).map((p) => p.id),
+      numbers: all(".numbers tbody tr").length, number_links: all(".numbers td a").length,
+    });
+    document.getElementById("found").textContent = JSON.stringify(found);
+  }, 1500);
+}
 frame.src = "report.html#theme=THEME";
 </script>"""
 
@@ -74,6 +95,31 @@ def crc32c(data):
     return crc ^ 0xFFFFFFFF
 
 
+def message(data):
+    """A message in protocol buffers: a list of values a field; numbers of fixed width as they are written."""
+    fields, at = {}, 0
+
+    def varint():
+        nonlocal at
+        value, shift = 0, 0
+        while True:
+            byte = data[at]
+            at += 1
+            value |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                return value
+
+    while at < len(data):
+        key = varint()
+        kind = key & 7
+        length = {1: 8, 5: 4}.get(kind) or (varint() if kind == 2 else 0)
+        value = varint() if kind == 0 else data[at:at + length]
+        at += length
+        fields.setdefault(key >> 3, []).append(value)
+    return fields
+
+
 def brightness(colour):
     return sum(map(int, re.findall(r"\d+", colour)[:3]))
 
@@ -88,23 +134,42 @@ class ReportTest(ProgramTest):
         (self.folder / "grid.toml").write_text(GRID)
         self.good("compare", "grid.toml")
 
+    def probe(self, theme, width):
+        (self.folder / "probe.html").write_text(PROBE.replace("THEME", theme).replace("WIDTH", str(width)))
+        dom, complaints = chromium(self.folder, "--dump-dom", f"file://{self.folder}/probe.html")
+        self.assertEqual(complaints, [])
+        return json.loads(re.search(r'<pre id="found">(.*?)</pre>', dom, re.S).group(1))
+
     def test_a_grid_in_a_browser(self):
         self.grid()
         result = self.ripieno("report", "runs", "--title", "Ways to agree")
         self.assertEqual((result.code, result.out), (0, ""), result.err)
         self.assertIn("report.html", result.err)
-        for theme in ("light", "dark"):
-            with self.subTest(theme):
-                (self.folder / "probe.html").write_text(PROBE.replace("THEME", theme))
-                dom, complaints = chromium(self.folder, "--dump-dom", f"file://{self.folder}/probe.html")
-                self.assertEqual(complaints, [])
-                found = json.loads(re.search(r'<pre id="found">(.*?)</pre>', dom, re.S).group(1))
+        for theme, width in (("light", 1280), ("dark", 1280), ("light", 400)):
+            with self.subTest(f"{theme}, {width}"):
+                found = self.probe(theme, width)
                 self.assertEqual(found["theme"], theme)
+                self.assertEqual(found["links"], ["Summary", "Compare", "Runs"])
+                self.assertLess(found["nav"], 50, "one line")
+                self.assertEqual(found["sentences"], 3)
+                self.assertEqual(len(found["plots_at"]), 3)
+                self.assertLess(found["plots_at"][0][0], 700, "the picture begins on the first screen")
+                if width == 1280:
+                    self.assertLess(max(bottom for _, bottom in found["plots_at"]), 800, "and ends on it")
+                    self.assertEqual(found["cut"], [], "tables that are cut")
+                self.assertEqual((found["folded"], found["chosen"]), (0, 0), "what is folded away, and runs' figures, wait to be asked for")
+                self.assertTrue(found["sticky"])
+                self.assertEqual(len(found["looks"]), 3)
+                self.assertEqual(len(set(found["looks"])), 3, "a colour each")
+                self.assertEqual(len(found["runs"]), 6)
+                self.assertEqual(found["of_the_run"], 3)
                 self.assertGreater(found["plots"], 10)
                 self.assertEqual(found["drawn"], found["plots"])
-                self.assertLessEqual(found["wide"], 1280)
+                self.assertLessEqual(found["opened_wide"], width)
                 self.assertEqual(found["small"], 0, "texts below 11 pixels")
                 self.assertEqual(found["outside"], [], "texts that stick out of their figure")
+                self.assertGreater(found["numbers"], 50)
+                self.assertGreater(found["number_links"], 20)
                 bright, dim = ("ground", "ink") if theme == "light" else ("ink", "ground")
                 self.assertGreater(brightness(found[bright]), brightness(found[dim]) + 400)
                 shot = self.folder / f"{theme}.png"
@@ -118,7 +183,8 @@ class ReportTest(ProgramTest):
         self.grid()
         self.good("report", "runs")
         page = (self.folder / "report.html").read_text()
-        rows = re.findall(r"<tr>(<td.*?)</tr>", page)[:6]
+        table = page[page.index('<section id="runs">'):]
+        rows = re.findall(r"<tr>(<td.*?)</tr>", table[:table.index("</table>")])
         self.assertEqual(len(rows), 6)
         for run, row in zip(self.runs(), rows, strict=True):
             summary = json.loads((run / "summary.json").read_text())
@@ -127,6 +193,12 @@ class ReportTest(ProgramTest):
             lines = (self.folder / cells[4][0]).read_text().splitlines()
             self.assertIn(f'"accuracy": {summary["test"]["accuracy"]}', lines[int(cells[4][1]) - 1])
             self.assertEqual(cells[4][2], f'{100 * summary["test"]["accuracy"]:.2f}')
+            self.assertGreater(summary["evaluation"]["payload_sent"], 0)
+            self.assertEqual(sum(rank["evaluation"]["payload_sent"] for rank in summary["ranks"]), summary["evaluation"]["payload_sent"])
+        first = page[page.index('<ul class="sentences">'):]
+        for address, line, _ in re.findall(r'<a href="(.*?)#L(\d+)".*?>(.*?)</a>', first[:first.index("</ul>")]):
+            self.assertRegex((self.folder / address).read_text().splitlines()[int(line) - 1], r"\d|epoch")
+        self.assertNotRegex(page[page.index("<main>"):], r"± 0[.0]*[ <]")
 
     def test_other_forms(self):
         run = self.train({"train.epochs": 2, "run.sample_s": 0.05})
@@ -144,32 +216,72 @@ class ReportTest(ProgramTest):
         self.assertIn("## Accuracy", self.good("report", run.folder, "--format", "md"))
         self.good("report", run.folder, "--format", "md", "-o", "out.md")
         self.assertTrue((self.folder / "out.md").read_text().startswith("# Runs"))
+        self.assertRegex((self.folder / "out.md").read_text(), r"\n- ring took .* an epoch, .* waiting for the exchange; its busiest rank sent .*\.\n")
+        told = json.loads(self.good("report", run.folder, "--format", "json"))["conclusions"][0]
+        self.assertIn("mnist-", told["setting"])
+        self.assertIn(told["sentences"][0]["text"], {row["y"] for row in table if row["part"] == "conclusion-1"})
 
         self.good("report", run.folder, "--format", "png", "-o", "plots")
-        for figure in figures:
+        for figure in ["summary", *figures]:
             self.assertEqual((self.folder / f"plots/{figure}.png").read_bytes()[:4], b"\x89PNG")
         self.variables = {"PATH": "/nowhere"}
         missing = self.ripieno("report", run.folder, "--format", "png")
         self.assertEqual(missing.code, USAGE)
         self.assert_one_line(missing.err, "Chromium", "apt-get install chromium")
 
-    def test_tensorboard(self):
-        run = self.train({"train.epochs": 2})
-        self.good("report", run.folder, "--format", "tensorboard")
-        data = (self.folder / f"tensorboard/{run.folder.name}/rank-1/events.out.tfevents.0.ripieno").read_bytes()
+    def events(self, path):
+        """The Event messages of a file, whose checksums hold."""
+        data = (self.folder / "tensorboard" / path / "events.out.tfevents.0.ripieno").read_bytes()
         found, at = [], 0
         while at < len(data):
             (length,) = struct.unpack_from("<Q", data, at)
             found.append(data[at + 12:at + 12 + length])
+            crc = crc32c(found[-1])
+            self.assertEqual(struct.unpack_from("<I", data, at + 12 + length)[0], ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF)
             at += 16 + length
         self.assertEqual(at, len(data))
-        self.assertEqual(crc32c(b"123456789"), 0xE3069283)
-        crc = crc32c(found[0])
-        self.assertEqual(struct.unpack_from("<I", data, 12 + len(found[0]))[0], ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF)
         self.assertIn(b"brain.Event:2", found[0])
+        return found
+
+    def test_tensorboard(self):
+        run = self.train({"train.epochs": 2})
+        self.good("report", run.folder, "--format", "tensorboard")
+        self.assertEqual(crc32c(b"123456789"), 0xE3069283)
+        found = self.events(f"{run.folder.name}/rank-1")
         losses = [struct.unpack_from("<f", event, event.index(b"train/loss") + 11)[0] for event in found if b"train/loss" in event]
         self.assertEqual(losses, [struct.unpack("<f", struct.pack("<f", line["loss"]))[0] for line in run.metrics(1) if line["type"] == "step"])
         self.assertEqual(sum(b"test/accuracy" in event for event in found), 2)
+
+    def test_tensorboards_hparams(self):
+        runs = [self.train({"strategy": strategy, "learning_rate.base": rate}) for strategy, rate in (("ring", 0.05), ("fedavg", 0.1))]
+        self.good("report", "runs", "--format", "tensorboard")
+
+        def hparams(event):
+            (summary,) = message(event)[5]
+            (value,) = message(summary)[1]
+            (plugin,) = message(message(value)[9][0])[1]
+            self.assertEqual(message(plugin)[1], [b"hparams"])
+            return message(value)[1][0], message(message(plugin)[2][0])
+
+        tag, content = hparams(self.events("")[1])
+        self.assertEqual(tag, b"_hparams_/experiment")
+        experiment = message(content[2][0])
+        keys = {message(one)[1][0] for one in experiment[4]}
+        self.assertEqual(keys, {b"strategy", b"exchange.codec", b"learning_rate.base"}, "what runs differ in")
+        tags = [message(message(one)[1][0])[2][0].decode() for one in experiment[5]]
+        self.assertIn("run/accuracy", tags)
+        for run, strategy, rate in zip(runs, (b"ring", b"fedavg"), (0.05, 0.1)):
+            _, start, scalars, end = self.events(run.folder.name)
+            tag, content = hparams(start)
+            self.assertEqual(tag, b"_hparams_/session_start_info")
+            values = {message(one)[1][0]: message(message(one)[2][0]) for one in message(content[3][0])[1]}
+            self.assertEqual(values[b"strategy"], {3: [strategy]})
+            self.assertEqual(struct.unpack("<d", values[b"learning_rate.base"][2][0])[0], rate)
+            measured = {message(one)[1][0].decode(): struct.unpack("<f", message(one)[2][0])[0] for one in message(message(scalars)[5][0])[1]}
+            self.assertEqual(set(measured), set(tags))
+            self.assertAlmostEqual(measured["run/accuracy"], 100 * run.summary["test"]["accuracy"], places=4)
+            tag, content = hparams(end)
+            self.assertEqual((tag, message(content[4][0])[1]), (b"_hparams_/session_end_info", [1]))
 
     def test_watching(self):
         self.assert_one_line(self.ripieno("watch").err, "there is no run in it")
@@ -184,7 +296,7 @@ class ReportTest(ProgramTest):
         self.assertRegex(self.good("watch", killed), r"epoch \d+/1000  .* images/s  ended unfinished: it was killed, or failed")
         self.assertNotIn(" left", view())
         table = list(csv.DictReader(io.StringIO(self.good("report", killed, "--format", "csv"))))
-        self.assertRegex({row["axis"]: row["y"] for row in table}["figures"], r"^computed, unfinished: \d+ epochs?$")
+        self.assertRegex({row["axis"]: row["y"] for row in table if row["part"] == "runs"}["kind"], r"^computed, unfinished: \d+ epochs?$")
         self.assertTrue(any(row["part"] == "accuracy" for row in table))
         done = self.train({"train.epochs": 1})
         both = self.good("report", "runs", "--format", "md")

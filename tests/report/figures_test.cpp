@@ -25,7 +25,7 @@ TEST(Figures, AccuracyIsTheMeanOverSeedsOverEpochsSecondsAndBytes) {
   const Figure figure = accuracy_figure(cells(runs));
   ASSERT_EQ(figure.series.size(), 2u);
   const Series& ring = named(figure, "ring");
-  EXPECT_EQ(ring.x, (std::vector<Numbers>{{1, 2}, {100, 200}, {60, 120}}));  // 3 and 6 steps of 10 MB on each of 2 ranks
+  EXPECT_EQ(ring.x, (std::vector<Numbers>{{1, 2}, {99, 197}, {60, 120}}));  // seconds of training; 3 and 6 steps of 10 MB on each of 2 ranks
   EXPECT_EQ(ring.y, (Numbers{50, 91}));
   ASSERT_EQ(ring.spread.size(), 2u);
   EXPECT_EQ(ring.spread[0], 0);
@@ -59,11 +59,11 @@ TEST(Figures, StagesAreMeansOfAWorkersStep) {
   runs[0].ranks.emplace_back();  // a server trains nothing
   const Figure figure = stages_figure(cells(runs));
   EXPECT_EQ(figure.categories, (std::vector<std::string>{"ring"}));
-  const Numbers milliseconds{1, 2, 3, 4, 0};
+  const Numbers milliseconds{1, 2, 3, 0, 4};
   ASSERT_EQ(figure.series.size(), milliseconds.size());
   for (std::size_t i = 0; i < milliseconds.size(); ++i) EXPECT_DOUBLE_EQ(figure.series[i].y.at(0), milliseconds[i]) << figure.series[i].name;
   const Figure exchange = exchange_figure(cells(runs));
-  EXPECT_DOUBLE_EQ(named(exchange, "exposed").y.at(0), 4);
+  EXPECT_DOUBLE_EQ(named(exchange, "waited for").y.at(0), 4);
   EXPECT_DOUBLE_EQ(named(exchange, "hidden").y.at(0), 5);
 }
 
@@ -208,6 +208,21 @@ TEST(Figures, AMeasureOfEachCell) {
   EXPECT_EQ(figure.series[0].spread, (Numbers{0, 0}));
 }
 
+TEST(Figures, TheFirstScreenSplitsAnEpochAndLeavesEvaluationOut) {
+  std::vector<ripieno::Run> runs{made_run("ring", 2, 0), made_run("ring", 2, 2), made_run("fedavg", 2, 0)};
+  runs[1].summary.seconds.epoch = {101, 100};
+  const auto all = cells(runs);
+  const Figure epoch = epoch_figure(all), sent = sent_figure(all), progress = progress_figure(all);
+  EXPECT_EQ(epoch.categories, (std::vector<std::string>{"ring", "fedavg"}));
+  EXPECT_EQ(named(epoch, "computing").y, (Numbers{97.5, 96.5}));  // of 99.5 and 98.5 s
+  EXPECT_EQ(named(epoch, "waiting for the exchange").y, (Numbers{2, 2}));
+  EXPECT_DOUBLE_EQ(named(epoch, "waiting for the exchange").spread.at(0), interval95({98.5, 100.5}));
+  EXPECT_EQ(sent.series.at(0).y, (Numbers{30, 30}));
+  EXPECT_TRUE(sent.series[0].spread.empty()) << "nothing varies";
+  EXPECT_EQ(progress.series.at(0).x, (std::vector<Numbers>{{99, 197}}));
+  for (const Figure& figure : {epoch, sent, progress}) EXPECT_EQ(figure.tier, Tier::summary) << figure.id;
+}
+
 TEST(Figures, StalenessIsAShareOfGradients) {
   std::vector<ripieno::Run> runs{made_run("ps-async", 2, 0), made_run("ring", 2, 0)};
   runs[0].summary.ranks[0].staleness = std::map<std::int64_t, std::uint64_t>{{0, 1}, {2, 3}};
@@ -221,8 +236,8 @@ TEST(Cells, OfOneNameAreToldApart) {
   const std::vector<ripieno::Run> runs{made_run("ring", 2, 0), made_run("ring", 2, 1), made_run("ring", 4, 0), made_run("ddp", 2, 0)};
   const auto all = cells(runs);
   ASSERT_EQ(all.size(), 3u);
-  EXPECT_EQ(all[0].size(), 2u);
-  EXPECT_EQ(cell_names(all), (std::vector<std::string>{"ring, mnist-cnn, 2 ranks", "ring, mnist-cnn, 4 ranks", "ddp"}));
+  EXPECT_EQ(all[0].runs.size(), 2u);
+  EXPECT_EQ(names_of(all), (std::vector<std::string>{"ring, 2 ranks", "ring, 4 ranks", "ddp"}));
 }
 
 }  // namespace

@@ -1,10 +1,20 @@
 // Runs made up for the tests of reports: numbers that can be checked by hand.
 #pragma once
 
+#include <sstream>
+
 #include "ripieno/core/error.h"
 #include "ripieno/report/run.h"
 
 namespace ripieno::testing {
+
+/// From 1.
+inline std::string line_of(const std::string& text, std::size_t number) {
+  std::istringstream lines(text);
+  std::string line;
+  for (std::size_t i = 0; i < number; ++i) std::getline(lines, line);
+  return line;
+}
 
 /// Workers 0 .. n-1 of two epochs of three steps. A step takes 1 ms to read, 2 forward, 3 backward, 4 of exchange that it waits for and
 /// 5 hidden, and sends 10 MB a rank; it has `batch` / n samples a rank. Epochs end at 100 and 200 s with 50 and 90 + seed %.
@@ -63,6 +73,7 @@ inline Run made_run(const std::string& name, int workers, std::int64_t seed, std
     RankSummary own;
     own.rank = rank;
     own.exchange_payload_sent = 60'000'000;
+    own.seconds = s.seconds;
     s.ranks.push_back(own);
   }
   run.summary_text = to_json(s);

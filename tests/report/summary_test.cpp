@@ -31,7 +31,9 @@ Summary sample() {
   s.bytes = {(1ull << 62) + 1, 2, 3, 4};
   s.exchange_payload_sent = 1000;
   s.closed_form_payload_sent = 500;
+  s.evaluation_payload_sent = 64;
   RankSummary rank;
+  rank.evaluation_payload_sent = 32;
   rank.seconds = s.seconds;
   rank.images_per_second = 600;
   rank.bytes = {5, 6, 7, 8};
@@ -80,6 +82,8 @@ TEST(Summary, RoundTrip) {
   EXPECT_EQ(again.seconds.stages.evaluate, 0.75);
   EXPECT_EQ(again.seconds.stages.steps(), 6.75);
   EXPECT_EQ(again.closed_form_payload_sent, 500u);
+  EXPECT_EQ(again.evaluation_payload_sent, 64u);
+  EXPECT_EQ(again.ranks[0].evaluation_payload_sent, 32u);
   ASSERT_EQ(again.ranks.size(), 2u);
   EXPECT_FALSE(again.ranks[0].test.has_value());
   EXPECT_FALSE(again.ranks[0].staleness.has_value());

@@ -1,111 +1,151 @@
-// Draws the figures that stand as JSON in the page (report/page.cpp writes them) with Plotly, in the page's colours.
+// What the page does: draws its figures when they come into sight, shows one run, and goes light or dark.
 "use strict";
-const figures = JSON.parse(document.getElementById("figures").textContent);
-const colours = {
-  light: ["#0a58ca", "#d9480f", "#2b8a3e", "#9c36b5", "#b08900", "#0b7285", "#c2255c", "#495057", "#5f3dc4", "#66a80f"],
-  dark: ["#7cb3ff", "#ff9f6b", "#69db7c", "#e599f7", "#ffd43b", "#66d9e8", "#faa2c1", "#ced4da", "#b197fc", "#c0eb75"],
-};
-const root = document.documentElement;
-const axis = {};  // of a figure: which of its x axes is shown
+const compared = JSON.parse(document.getElementById("figures").textContent);
+const drawn = new Map();  // a plot's place -> {figure, axis, hidden}
+const most_numbers = 400; // in the table below a figure
+const wish = new URLSearchParams(location.hash.slice(1));  // #theme=dark, #only=accuracy, #run=0007-ring-n2
 
-function theme() { return root.dataset.theme; }
-
-function tint(colour, opacity) {
-  return colour + Math.round(opacity * 255).toString(16).padStart(2, "0");
-}
-
-/** The band of a line's 95 % intervals. */
-function band(series, x, colour) {
-  const upper = series.y.map((y, i) => y + series.spread[i]), lower = series.y.map((y, i) => y - series.spread[i]);
-  return { x: [...x, ...[...x].reverse()], y: [...upper, ...lower.reverse()], fill: "toself", fillcolor: tint(colour, 0.16),
-           line: { width: 0 }, mode: "lines", hoverinfo: "skip", showlegend: false, legendgroup: series.name };
-}
-
-function traces(figure) {
-  const made = [];
-  figure.series.forEach((series, i) => {
-    const colour = colours[theme()][i % 10];
-    const shown = { name: series.name, y: series.y, customdata: series.sources, legendgroup: series.name };
-    const where = series.sources ? "<br>%{customdata}" : "";
-    if (figure.categories) {
-      const bars = { ...shown, type: "bar", x: figure.categories, marker: { color: colour },
-                     hovertemplate: "%{x}<br>%{fullData.name}: %{y:.4g}" + where + "<extra></extra>" };
-      if (figure.horizontal) {
-        Object.assign(bars, { orientation: "h", x: bars.y, y: bars.x, hovertemplate: "%{y}<br>%{fullData.name}: %{x:.4g}" + where + "<extra></extra>" });
-      }
-      const spread = { array: series.spread, color: getComputedStyle(root).getPropertyValue("--soft") };
-      if (series.spread) bars[figure.horizontal ? "error_x" : "error_y"] = spread;
-      made.push(bars);
-      return;
-    }
-    const x = series.x[axis[figure.id] || 0];
-    const front = figure.form === "points" && !series.labels;
-    if (series.spread && figure.form === "lines") made.push(band(series, x, colour));
-    const dash = ["solid", "dash", "dot", "dashdot"][Math.floor(i / 10) % 4];  // where colours come round again
-    const line = { ...shown, x, type: "scatter", mode: figure.form === "points" && !front ? "markers" : series.y.length > 60 || front ? "lines" : "lines+markers",
-                   line: front ? { color: colours[theme()][7], dash: "dot", width: 1.5 } : { color: colour, width: 2, dash },
-                   marker: { color: colour, size: figure.form === "points" ? 11 : 5 },
-                   hovertemplate: "%{fullData.name}<br>%{x:.4g}, %{y:.4g}" + where + "<extra></extra>" };
-    if (series.spread && figure.form === "points") line.error_y = { array: series.spread, color: colour };
-    made.push(line);
-  });
+function element(name, properties, ...inside) {
+  const made = Object.assign(document.createElement(name), properties);
+  made.append(...inside);
   return made;
 }
 
-function layout(figure) {
-  const style = getComputedStyle(root), ink = style.getPropertyValue("--ink"), grid = style.getPropertyValue("--line");
-  const lines = { gridcolor: grid, linecolor: grid, zerolinecolor: grid, automargin: true };
-  const x = { ...lines, title: { text: figure.x_titles[axis[figure.id] || 0], standoff: 10 } };
-  if (figure.categories) Object.assign(x, { type: "category", title: { text: "" } });
-  const title = figure.x_titles[axis[figure.id] || 0];
-  if (title === "workers" || title === "epochs") {  // whole numbers
-    const last = Math.max(...figure.series.flatMap((series) => series.x[axis[figure.id] || 0]));
-    Object.assign(x, { dtick: Math.max(1, Math.ceil(last / 12)), tick0: 0 });
-  }
-  const y = { ...lines, title: { text: figure.y_title, standoff: 8 }, rangemode: figure.form === "lines" || figure.form === "points" ? "normal" : "tozero" };
-  const names = { ...lines, type: "category", autorange: "reversed", dtick: 1 };
-  return { paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", font: { color: ink, size: 13, family: "system-ui, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif" },
-           margin: { l: 64, r: 12, t: 10, b: 48 }, hovermode: "closest", barmode: figure.form === "stacked_bars" ? "stack" : "group", bargap: 0.3,
-           xaxis: figure.horizontal ? y : x, yaxis: figure.horizontal ? names : y,
-           modebar: { bgcolor: "rgba(0,0,0,0)", color: grid, activecolor: ink },
-           legend: { orientation: "h", y: 1.02, yanchor: "bottom", x: 0, font: { size: 13 } }, showlegend: figure.series.length > 1 };
+function draw(section) {
+  const state = drawn.get(section), at = section.querySelector(".plot");
+  state.width = at.clientWidth;
+  if (state.width === 0) return;  // folded away
+  const traces = state.figure.categories ? bar_traces(state.figure) : line_traces(state.figure, state.axis);
+  traces.forEach((trace, i) => { trace.visible = !state.hidden.has(i); });
+  Plotly.react(at, traces, layout_of(state.figure, state.axis, at),
+               { displaylogo: false, displayModeBar: wish.has("only") || section.closest(".picture") ? false : "hover", modeBarButtonsToRemove: ["lasso2d", "select2d", "autoScale2d"] });
+  section.querySelectorAll(".legend button svg").forEach((svg, i) => { svg.outerHTML = swatch(state.figure, i); });
 }
 
-function draw(figure) {
-  const at = document.getElementById("plot-" + figure.id);
-  Plotly.react(at, traces(figure), layout(figure), { displaylogo: false, displayModeBar: wish.has("only") ? false : "hover", responsive: true, modeBarButtonsToRemove: ["lasso2d", "select2d", "autoScale2d"] });
+/** A press hides a series, or shows it again. */
+function add_legend(section, state) {
+  if (state.figure.series.length < 2) return;
+  state.figure.series.forEach((series, i) => {
+    const button = element("button", { type: "button" }, document.createElementNS("http://www.w3.org/2000/svg", "svg"), series.name);
+    button.setAttribute("aria-pressed", true);
+    button.addEventListener("click", () => {
+      if (!state.hidden.delete(i)) state.hidden.add(i);
+      button.setAttribute("aria-pressed", !state.hidden.has(i));
+      draw(section);
+    });
+    section.querySelector(".legend").append(button);
+  });
 }
 
-function add_axes(figure) {
-  const at = document.getElementById("axes-" + figure.id);
-  figure.x_titles.forEach((title, i) => {
-    const button = document.createElement("button");
-    button.type = "button";
-    button.textContent = "over " + title.split(",")[0];
+function add_axes(section, state) {
+  const at = section.querySelector(".axes"), titles = state.figure.x_titles;
+  titles.forEach((title, i) => {
+    if (titles.length === 1) return;
+    const button = element("button", { type: "button", textContent: "over " + title.replace(" by all ranks together", "") });
     button.setAttribute("aria-pressed", i === 0);
     button.addEventListener("click", () => {
-      axis[figure.id] = i;
+      state.axis = i;
       at.querySelectorAll("button").forEach((other, j) => other.setAttribute("aria-pressed", i === j));
-      draw(figure);
+      draw(section);
     });
     at.append(button);
   });
 }
 
+/** "runs/0001/metrics-0.jsonl, line 5" as a link. */
+function source_link(text, source) {
+  const [, file, line] = source.match(/^(.*), line (\d+)$/s);
+  return element("a", { href: file.split("/").map(encodeURIComponent).join("/") + "#L" + line, title: source, textContent: text });
+}
+
+function number(value) { return typeof value === "number" ? String(Number(value.toPrecision(5))) : value; }
+
+function add_numbers(section, figure) {
+  const details = section.querySelector(".numbers");
+  details.addEventListener("toggle", () => {
+    if (details.querySelector("table")) return;
+    const spreads = figure.series.some((series) => series.spread), head = element("tr"), body = element("tbody");
+    for (const title of ["series", ...figure.x_titles, figure.y_title, ...(spreads ? ["±"] : [])]) head.append(element("th", { textContent: title }));
+    let count = 0;
+    for (const series of figure.series) {
+      series.y.forEach((y, i) => {
+        if (++count > most_numbers) return;
+        const row = element("tr", {}, element("td", { className: "text", textContent: series.name }));
+        for (const x of figure.categories ? [figure.categories[i]] : series.x.map((axis) => axis[i])) row.append(element("td", { textContent: number(x) }));
+        row.append(element("td", {}, series.sources ? source_link(number(y), series.sources[i]) : number(y)));
+        if (spreads) row.append(element("td", { textContent: series.spread ? number(series.spread[i]) : "" }));
+        body.append(row);
+      });
+    }
+    details.append(element("div", { className: "wide" }, element("table", {}, element("thead", {}, head), body)));
+    if (count > most_numbers) details.append(element("p", { textContent: `The first ${most_numbers} of ${count}; all: ripieno report --format csv` }));
+  });
+}
+
+/** Names, and how many letters of them, depend on a plot's width. */
+const widths = new ResizeObserver((entries) => {
+  for (const { target } of entries) {
+    const section = target.closest(".figure"), state = drawn.get(section);
+    if (state && target.clientWidth !== state.width) draw(section);
+  }
+});
+
+function set_up(figure) {
+  const section = document.getElementById(figure.id), state = { figure, axis: 0, hidden: new Set() };
+  drawn.set(section, state);
+  add_axes(section, state);
+  add_legend(section, state);
+  add_numbers(section, figure);
+  draw(section);
+  widths.observe(section.querySelector(".plot"));
+}
+
+/** Shows the figures of one run in place of those that were shown before. */
+function show_run(run) {
+  const at = document.getElementById("run-figures");
+  for (const section of at.children) drawn.delete(section);
+  at.replaceChildren();
+  const named = (what) => [...document.querySelectorAll(what)].find((one) => one.dataset.run === run);
+  const kept = named("template[data-run]");
+  if (!kept) return;
+  at.append(kept.content.cloneNode(true));
+  JSON.parse(named("script[data-run]").textContent).forEach(set_up);
+}
+
 function set_theme(name) {
   root.dataset.theme = name;
   document.getElementById("theme").textContent = name === "dark" ? "light" : "dark";
-  shown.forEach(draw);
+  drawn.forEach((state, section) => draw(section));
 }
 
-const wish = new URLSearchParams(location.hash.slice(1));  // #theme=dark, #only=accuracy
-const shown = wish.has("only") ? figures.filter((figure) => figure.id === wish.get("only")) : figures;
-shown.filter((figure) => figure.x_titles.length > 1).forEach(add_axes);
-if (wish.has("only")) {
+/** One figure, or the first screen, by itself: for pictures. */
+function show_only(id) {
+  const found = document.getElementById(id);
   root.classList.add("only");
-  document.getElementById(wish.get("only")).classList.add("shown");
+  if (!found.classList.contains("tier")) {
+    root.classList.add("one-figure");
+    for (let one = found; !one.classList.contains("tier"); one = one.parentElement) {
+      one.classList.add("holds");
+      if (one.tagName === "DETAILS") one.open = true;
+    }
+  }
+  found.closest(".tier").classList.add("shown");
 }
+
 const preference = matchMedia("(prefers-color-scheme: dark)");
-set_theme(wish.get("theme") || (preference.matches && !wish.has("only") ? "dark" : "light"));
+root.dataset.theme = wish.get("theme") || (preference.matches && !wish.has("only") ? "dark" : "light");
+set_theme(theme());
+const choice = document.getElementById("run"), runs = choice ? [...choice.options].map((option) => option.value).filter(Boolean) : [];
+if (choice) choice.addEventListener("change", () => show_run(choice.value));
+const wished = wish.get("run") || (runs.length === 1 ? runs[0] : "");
+if (choice && wished) {
+  choice.value = wished;
+  show_run(wished);
+}
+if (wish.has("only")) show_only(wish.get("only"));
+compared.forEach(set_up);
+document.querySelectorAll("details").forEach((details) => details.addEventListener("toggle", () => {
+  details.querySelectorAll(".figure").forEach((section) => { if (details.open && drawn.has(section)) draw(section); });
+}));
 preference.addEventListener("change", () => set_theme(preference.matches ? "dark" : "light"));
 document.getElementById("theme").addEventListener("click", () => set_theme(theme() === "dark" ? "light" : "dark"));

@@ -1,0 +1,163 @@
+#include "ripieno/report/conclusions.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <map>
+
+#include "ripieno/core/error.h"
+#include "ripieno/report/sentences.h"
+#include "ripieno/report/setting.h"
+#include "ripieno/report/statistics.h"
+
+namespace ripieno {
+namespace {
+
+constexpr double far_behind = 5;  // points of accuracy
+
+/// A ring in fp32; without one the slowest exact way; else the slowest.
+const Way* baseline_of(const std::vector<Way>& ways) {
+  const auto is_ring = [](const Way& way, const char* codec) {
+    const Summary& one = way.cell.first().summary;
+    return one.strategy == "ring" && one.codec == codec;
+  };
+  for (const char* codec : {"fp32", "auto"}) {
+    for (const Way& way : ways) {
+      if (is_ring(way, codec)) return &way;
+    }
+  }
+  const Way* slowest = nullptr;
+  for (const bool exact : {true, false}) {
+    for (const Way& way : ways) {
+      if (way.exact != exact || !way.epoch) continue;
+      if (!slowest || way.epoch->middle > slowest->epoch->middle) slowest = &way;
+    }
+    if (slowest) break;
+  }
+  return slowest;
+}
+
+/// The highest half per cent that all ways come to but those that are far behind the middle one, with the line of the way that sets it.
+std::optional<Estimate> target_of(const std::vector<Way>& ways) {
+  std::vector<Estimate> reached;
+  for (const Way& way : ways) {
+    if (const auto one = reached_accuracy(way.cell)) reached.push_back(*one);
+  }
+  if (reached.empty()) return std::nullopt;
+  std::vector<double> values;
+  for (const Estimate& one : reached) values.push_back(one.middle);
+  const double least = median(values) - far_behind;
+  std::erase_if(reached, [&](const Estimate& one) { return one.middle < least; });
+  Estimate target = *std::min_element(reached.begin(), reached.end(), [](const Estimate& a, const Estimate& b) { return a.middle < b.middle; });
+  target.middle = std::floor(2 * target.middle) / 2;
+  return target;
+}
+
+std::vector<Way> ways_of(const std::vector<Cell>& cells) {
+  std::vector<Way> ways;
+  for (const Cell& cell : cells) {
+    Way way;
+    way.name = cell.name;
+    way.cell = cell;
+    way.exact = cell.first().exact;
+    way.steps = cell.first().summary.steps;
+    way.epoch = epoch_seconds(cell);
+    way.exposed = exposed_seconds(cell);
+    way.bytes = busiest_bytes(cell);
+    way.accuracy = final_accuracy(cell);
+    ways.push_back(std::move(way));
+  }
+  return ways;
+}
+
+Conclusion compared(std::vector<Way> ways) {
+  Comparison all;
+  all.target = target_of(ways);
+  for (Way& way : ways) {
+    if (all.target) way.reach = seconds_to(way.cell, all.target->middle);
+  }
+  all.ways = std::move(ways);
+  all.baseline = baseline_of(all.ways);
+  Conclusion found;
+  found.setting = setting_in_words(all.ways[0].cell.first());
+  if (all.baseline) {
+    found.baseline = all.baseline->name;
+    found.setting += text("; compared with ", found.baseline);
+  }
+  if (all.target) found.target = all.target->middle;
+  const auto add = [](std::vector<Sentence>& to, std::optional<Sentence> sentence) {
+    if (sentence) to.push_back(std::move(*sentence));
+  };
+  add(found.sentences, time_sentence(all));
+  add(found.sentences, bytes_sentence(all));
+  add(found.sentences, all.target ? accuracy_sentence(all) : waiting_sentence(all));
+  add(found.notes, arithmetic_note(all));
+  add(found.notes, chance_note(all));
+  return found;
+}
+
+/// How a way that was run with several numbers of workers gains by them: the first such.
+std::optional<Conclusion> scaling(const std::vector<Cell>& cells) {
+  std::map<std::string, std::vector<const Run*>> by_name;
+  for (const Cell& cell : cells) by_name[text(cell.first().summary.name, '\n', cell.first().summary.model, '\n', cell.first().summary.kind)].push_back(&cell.first());
+  for (auto& [name, runs] : by_name) {
+    std::stable_sort(runs.begin(), runs.end(), [](const Run* a, const Run* b) { return a->workers().size() < b->workers().size(); });
+    if (runs[0]->workers().empty() || runs[0]->workers().size() == runs.back()->workers().size()) continue;
+    const Summary &few = runs[0]->summary, &many = runs.back()->summary;
+    if (few.images_per_second <= 0) continue;
+    Conclusion found;
+    found.setting = text(many.model, " on ", many.dataset, ", ", runs[0]->workers().size(), " to ", runs.back()->workers().size(), " workers");
+    found.sentences = {scaling_sentence(*runs[0], *runs.back())};
+    return found;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string Sentence::str() const {
+  std::string all;
+  for (const Piece& piece : pieces) all += piece.text;
+  return all;
+}
+
+std::vector<Conclusion> conclusions(const std::vector<Cell>& cells) {
+  std::vector<std::vector<Cell>> groups;
+  std::map<std::string, std::size_t> index;
+  for (const Cell& cell : cells) {
+    const auto [at, is_new] = index.emplace(setting_of(cell.first()), groups.size());
+    if (is_new) groups.emplace_back();
+    groups[at->second].push_back(cell);
+  }
+  std::stable_sort(groups.begin(), groups.end(), [](const auto& a, const auto& b) { return a.size() > b.size(); });
+  std::vector<Conclusion> found;
+  if (groups.size() > 1 && groups[0].size() == 1) {
+    if (auto one = scaling(cells)) found.push_back(std::move(*one));
+  }
+  for (const auto& group : groups) {
+    const auto ways = ways_of(group);
+    if (group.size() > 1) {
+      found.push_back(compared(ways));
+      for (const Cell& cell : cells) {
+        if (auto note = alone_note(ways, cell)) found.back().notes.push_back(std::move(*note));
+      }
+    } else {
+      found.push_back({setting_in_words(group[0].first()), {run_sentence(ways[0])}, {}});
+    }
+    found.back().ways = names_of(group);
+  }
+  return found;
+}
+
+std::string str(const std::vector<Conclusion>& conclusions) {
+  std::string all;
+  for (const Conclusion& one : conclusions) {
+    all += text(all.empty() ? "" : "\n", one.setting, ".\n");
+    for (const auto* sentences : {&one.sentences, &one.notes}) {
+      for (const Sentence& sentence : *sentences) all += sentence.str() + "\n";
+    }
+  }
+  return all;
+}
+
+}  // namespace ripieno

@@ -1,0 +1,91 @@
+#include "ripieno/report/setting.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "ripieno/core/error.h"
+#include "ripieno/report/format.h"
+
+namespace ripieno {
+namespace {
+
+/// "": nobody has read it.
+std::string given(const Run& run, const std::string& key) {
+  const auto found = run.settings.find(key);
+  return found == run.settings.end() ? "" : found->second;
+}
+
+double given_number(const Run& run, const std::string& key) { return std::strtod(given(run, key).c_str(), nullptr); }
+
+/// 100 -> "100", 2.5 -> "2.5".
+std::string short_number(double value) {
+  std::string digits = format_fixed(value, 2);
+  digits.erase(digits.find_last_not_of('0') + 1);
+  if (digits.ends_with('.')) digits.pop_back();
+  return digits;
+}
+
+std::string bits_a_second(double mega) { return mega >= 1000 ? short_number(mega / 1000) + " Gb/s" : short_number(mega) + " Mb/s"; }
+
+/// How the ranks of a run whose link nothing slows reached each other.
+std::string plain_link(const Run& run) {
+  bool memory = false, tcp = false;
+  for (const RankSummary& rank : run.summary.ranks) {
+    for (const std::string& way : rank.ways) {
+      memory |= way == "shared memory";
+      tcp |= way.starts_with("tcp");
+    }
+  }
+  if (memory && tcp) return "shared memory and TCP";
+  return memory ? "one machine, shared memory" : tcp ? "TCP" : "";
+}
+
+}  // namespace
+
+std::string link_of(const Run& run) {
+  if (given(run, "transport.kind") == "\"simulated\"") {
+    return text(bits_a_second(1000 * given_number(run, "simulated.gbit_s")), " links, ", short_number(given_number(run, "simulated.latency_us")), " µs, in virtual time");
+  }
+  const double nodes = given_number(run, "lab.nodes"), lab = given_number(run, "lab.mbit_s"), rank = given_number(run, "transport.mbit_s");
+  std::string link;
+  if (nodes > 0) {
+    link = text(short_number(nodes), " emulated machines", lab > 0 ? ", " + bits_a_second(lab) + " each" : "");
+  } else if (rank > 0) {
+    link = bits_a_second(rank) + " a rank";
+  } else {
+    link = plain_link(run);
+  }
+  const double delay = given_number(run, "transport.delay_ms");
+  if (delay > 0) link += text(link.empty() ? "" : ", ", short_number(delay), " ms a message");
+  return link;
+}
+
+std::string setting_of(const Run& run) {
+  const Summary& one = run.summary;
+  std::string all = text(one.model, '\n', one.dataset, '\n', one.kind, '\n', one.unfinished, '\n', run.workers().size());
+  for (const char* key : {"transport.kind", "transport.mbit_s", "transport.delay_ms", "lab.nodes", "lab.mbit_s", "lab.cpu", "lab.slow", "simulated.gbit_s", "simulated.latency_us",
+                          "simulated.image_us", "simulated.slow", "batch.global", "batch.per_worker", "data.train_samples", "data.test_samples", "train.epochs",
+                          "train.precision", "train.device"}) {
+    all += '\n' + given(run, key);
+  }
+  return all;
+}
+
+std::string setting_in_words(const Run& run) {
+  const Summary& one = run.summary;
+  const std::size_t workers = run.workers().size();
+  std::string words = text(one.model, " on ", one.dataset);
+  if (workers > 0) words += text(", ", workers, workers == 1 ? " worker" : " workers");
+  if (const auto batch = run.batch(); batch > 0) words += text(", batch ", batch);
+  words += text(", ", one.epochs, one.epochs == 1 ? " epoch" : " epochs");
+  if (const std::string link = workers > 1 ? link_of(run) : ""; !link.empty()) words += ", " + link;
+  for (const char* key : {"lab.slow", "simulated.slow"}) {
+    if (const std::string slow = given(run, key); slow.size() > 2) words += text(", compute ", slow, " times as slow");
+  }
+  if (one.kind == "replayed") words += ", compute times replayed";
+  if (one.kind == "projected") words += ", projected from measured compute times";
+  if (one.unfinished) words += ", unfinished";
+  return words;
+}
+
+}  // namespace ripieno

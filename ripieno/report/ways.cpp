@@ -1,0 +1,130 @@
+#include "ripieno/report/ways.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "ripieno/core/error.h"
+#include "ripieno/report/statistics.h"
+
+namespace ripieno {
+namespace {
+
+/// A run's number and the line that it is from.
+struct Measured {
+  double value = 0;
+  Source source;
+};
+using OfRun = std::function<std::optional<Measured>(const Run&)>;
+
+std::optional<Estimate> estimate(const Cell& cell, const OfRun& of) {
+  std::vector<std::pair<std::int64_t, double>> values;
+  std::optional<Source> source;
+  for (const Run* run : cell.runs) {
+    const auto number = of(*run);
+    if (!number) continue;
+    values.emplace_back(run->summary.seed, number->value);
+    if (!source) source = number->source;
+  }
+  if (values.empty()) return std::nullopt;
+  const auto seeds = by_seed(values);
+  return Estimate{mean(seeds), interval95(seeds), seeds.size(), *source};
+}
+
+/// The mean over workers of a time of theirs, an epoch.
+OfRun worker_stage(double StageSeconds::*part, const char* name) {
+  return [part, name](const Run& run) -> std::optional<Measured> {
+    double sum = 0;
+    const auto workers = run.workers();
+    if (workers.empty() || run.summary.epochs == 0) return std::nullopt;
+    for (const int rank : workers) sum += run.summary.ranks.at(static_cast<std::size_t>(rank)).seconds.stages.*part;
+    return Measured{sum / static_cast<double>(workers.size()) / run.summary.epochs,
+                  run.source({"ranks", std::to_string(workers[0]), "seconds", "stages", name})};
+  };
+}
+
+}  // namespace
+
+bool told_apart(const Estimate& a, const Estimate& b, double tolerance) {
+  const double difference = std::abs(a.middle - b.middle);
+  if (a.seeds > 1 && b.seeds > 1) return difference > a.half + b.half;
+  return difference > tolerance * std::max(std::abs(a.middle), std::abs(b.middle));
+}
+
+std::vector<double> training_seconds(const Run& run) {
+  std::vector<double> found;
+  const auto workers = run.workers();
+  double sum = 0;
+  for (std::size_t epoch = 0; epoch < run.ranks.at(0).epochs.size(); ++epoch) {
+    double longest = 0;
+    for (const int rank : workers) {
+      const auto& epochs = run.ranks[static_cast<std::size_t>(rank)].epochs;
+      if (epoch < epochs.size()) longest = std::max(longest, epochs[epoch].seconds);
+    }
+    found.push_back(sum += longest);
+  }
+  return found;
+}
+
+std::optional<Estimate> epoch_seconds(const Cell& cell) {
+  return estimate(cell, [](const Run& run) -> std::optional<Measured> {
+    if (run.summary.seconds.epoch.empty()) return std::nullopt;
+    return Measured{mean(run.summary.seconds.epoch), run.source({"seconds", "epoch"})};
+  });
+}
+
+std::optional<Estimate> exposed_seconds(const Cell& cell) { return estimate(cell, worker_stage(&StageSeconds::exchange, "exchange")); }
+
+std::optional<Estimate> evaluation_seconds(const Cell& cell) { return estimate(cell, worker_stage(&StageSeconds::evaluate, "evaluate")); }
+
+std::optional<Estimate> busiest_bytes(const Cell& cell) {
+  return estimate(cell, [](const Run& run) -> std::optional<Measured> {
+    const auto& ranks = run.summary.ranks;
+    if (ranks.empty() || run.summary.epochs == 0) return std::nullopt;
+    const auto less = [](const RankSummary& a, const RankSummary& b) { return a.exchange_payload_sent < b.exchange_payload_sent; };
+    const auto busiest = std::max_element(ranks.begin(), ranks.end(), less);
+    return Measured{static_cast<double>(busiest->exchange_payload_sent) / run.summary.epochs,
+                  run.source({"ranks", std::to_string(busiest - ranks.begin()), "exchange", "payload_sent"})};
+  });
+}
+
+std::optional<Estimate> final_accuracy(const Cell& cell) {
+  return estimate(cell, [](const Run& run) -> std::optional<Measured> {
+    if (!run.summary.test) return std::nullopt;
+    return Measured{100 * run.summary.test->accuracy, run.source({"test", "accuracy"})};
+  });
+}
+
+std::optional<Estimate> evaluation_bytes(const Cell& cell) {
+  return estimate(cell, [](const Run& run) -> std::optional<Measured> {
+    if (!run.summary.evaluation_payload_sent) return std::nullopt;
+    return Measured{static_cast<double>(*run.summary.evaluation_payload_sent), run.source({"evaluation", "payload_sent"})};
+  });
+}
+
+std::optional<Estimate> reached_accuracy(const Cell& cell) {
+  std::optional<Estimate> lowest;
+  for (const Run* run : cell.runs) {
+    std::optional<Estimate> highest;
+    for (const EpochLine& epoch : run->ranks.at(0).epochs) {
+      if (!epoch.test || (highest && 100 * epoch.test->accuracy <= highest->middle)) continue;
+      highest = Estimate{100 * epoch.test->accuracy, 0, 1, {run->ranks[0].file, epoch.line}};
+    }
+    if (!highest) return std::nullopt;
+    if (!lowest || highest->middle < lowest->middle) lowest = highest;
+  }
+  return lowest;
+}
+
+std::optional<Estimate> seconds_to(const Cell& cell, double percent) {
+  const OfRun first = [percent](const Run& run) -> std::optional<Measured> {
+    const auto& epochs = run.ranks.at(0).epochs;
+    const auto there = [&](const EpochLine& epoch) { return epoch.test && 100 * epoch.test->accuracy >= percent; };
+    const auto at = std::find_if(epochs.begin(), epochs.end(), there);
+    if (at == epochs.end()) return std::nullopt;
+    return Measured{training_seconds(run)[static_cast<std::size_t>(at - epochs.begin())], {run.ranks[0].file, at->line}};
+  };
+  const bool all = std::all_of(cell.runs.begin(), cell.runs.end(), [&](const Run* run) { return first(*run).has_value(); });
+  return all ? estimate(cell, first) : std::nullopt;
+}
+
+}  // namespace ripieno

@@ -1,0 +1,195 @@
+#include "ripieno/report/conclusions.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "ripieno/core/error.h"
+#include "ripieno/report/setting.h"
+#include "ripieno/report/ways.h"
+#include "tests/report/runs.h"
+
+namespace ripieno {
+namespace {
+
+using testing::line_of;
+using testing::made_run;
+
+struct Made {
+  double seconds = 10, megabytes = 100;           // an epoch; of the busiest rank
+  double first = 80, last = 95;                   // per cent of the test set after each of two epochs
+  double waited = 4;                              // of an epoch's seconds
+};
+
+ripieno::Run made(const std::string& name, std::int64_t seed, const Made& what) {
+  ripieno::Run run = made_run(name, 2, seed);
+  Summary& s = run.summary;
+  s.seconds.epoch = {what.seconds, what.seconds};
+  s.test->accuracy = what.last / 100;
+  for (RankSummary& rank : s.ranks) {
+    rank.exchange_payload_sent = static_cast<std::uint64_t>(2e6 * what.megabytes / (rank.rank == 1 ? 1 : 2));
+    rank.seconds.stages.exchange = 2 * what.waited;
+  }
+  for (Metrics& rank : run.ranks) {
+    for (EpochLine& epoch : rank.epochs) epoch.seconds = what.seconds;
+    rank.epochs[0].test->accuracy = what.first / 100;
+    rank.epochs[1].test->accuracy = what.last / 100;
+  }
+  run.exact = name != "local-sgd";
+  run.summary_text = to_json(s);
+  return run;
+}
+
+/// Three seeds that differ by `deviation` seconds and points.
+void add(std::vector<ripieno::Run>& runs, const std::string& name, const Made& what, double deviation) {
+  for (int seed = 0; seed < 3; ++seed) {
+    Made one = what;
+    one.seconds += deviation * (seed - 1);
+    one.last += deviation * (seed - 1);
+    runs.push_back(made(name, seed, one));
+  }
+}
+
+std::string said(const std::vector<Sentence>& sentences, const std::string& about) {
+  for (const Sentence& one : sentences) {
+    if (one.about == about) return one.str();
+  }
+  return "";
+}
+
+TEST(Conclusions, NameTheWinnersByTimeByBytesAndByTimeToAccuracy) {
+  std::vector<ripieno::Run> runs;
+  add(runs, "ring", {10, 100, 80, 95, 5}, 0.05);
+  add(runs, "ddp", {4.5, 100, 80, 95, 1}, 0.05);
+  add(runs, "gather-scatter", {14, 200, 80, 95, 9}, 0.05);
+  add(runs, "local-sgd", {5, 2.3, 70, 94, 0.4}, 0.05);
+  const auto found = conclusions(cells(runs));
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].setting, "mnist-cnn on digits, 2 workers, batch 64, 2 epochs; compared with ring");
+  ASSERT_EQ(found[0].sentences.size(), 3u);
+  EXPECT_EQ(said(found[0].sentences, "time"), "ddp is fastest: 4.50 s an epoch, 2.2 times as fast as ring (10.0 s).");
+  EXPECT_EQ(said(found[0].sentences, "bytes"),
+            "local-sgd sends least: 2.30 MB an epoch from its busiest rank, 43 times fewer bytes than ring (100 MB), for 1.0 points less accuracy (94.0 against 95.0 %).");
+  EXPECT_EQ(said(found[0].sentences, "accuracy"), "ddp comes to 93.5 % of the test set first, after 9.00 s of training: 2.2 times as fast as ring (20.0 s).");
+  EXPECT_EQ(said(found[0].notes, "arithmetic"), "ring, ddp and gather-scatter do the same arithmetic: their accuracy is the same, 95.0 %; only time and bytes differ.");
+  EXPECT_EQ(said(found[0].notes, "chance"), "");
+  EXPECT_EQ(found[0].ways, (std::vector<std::string>{"ring", "ddp", "gather-scatter", "local-sgd"}));
+  EXPECT_NE(str(found).find("ddp is fastest"), std::string::npos);
+}
+
+TEST(Conclusions, EveryNumberOfASentenceHasItsLine) {
+  std::vector<ripieno::Run> runs;
+  add(runs, "ring", {10, 100, 80, 95, 5}, 0.05);
+  add(runs, "local-sgd", {5, 2.3, 70, 94, 0.4}, 0.05);
+  std::size_t numbers = 0;
+  const auto found = conclusions(cells(runs));
+  for (const Sentence& sentence : found[0].sentences) {
+    for (const Piece& piece : sentence.pieces) {
+      const bool has_digit = piece.text.find_first_of("0123456789") != std::string::npos;
+      EXPECT_EQ(has_digit, piece.source.has_value()) << sentence.about << ": " << piece.text;
+      numbers += has_digit;
+      if (!piece.source || piece.source->file.filename() != "summary.json") continue;
+      const ripieno::Run& run = *std::find_if(runs.begin(), runs.end(), [&](const ripieno::Run& one) { return one.summary_file() == piece.source->file; });
+      const std::string unit = piece.text.substr(std::min(piece.text.find(' '), piece.text.size()));
+      const char* field = unit == " s" || unit == " ms" ? "\"epoch\"" : unit == " MB" ? "\"payload_sent\"" : "\"";
+      EXPECT_NE(line_of(run.summary_text, piece.source->line).find(field), std::string::npos) << piece.text << ": " << line_of(run.summary_text, piece.source->line);
+    }
+  }
+  EXPECT_GT(numbers, 9u);
+}
+
+TEST(Conclusions, WaysWhoseIntervalsOverlapCannotBeToldApart) {
+  std::vector<ripieno::Run> runs;
+  add(runs, "ring", {10, 100, 80, 95, 5}, 0.4);
+  add(runs, "ddp", {9.8, 100, 80, 95, 1}, 0.4);
+  add(runs, "local-sgd", {5, 50, 80, 94.6, 1}, 0.4);
+  add(runs, "fedavg", {5.2, 60, 80, 94.6, 1}, 0.4);
+  const auto found = conclusions(cells(runs)).at(0);
+  EXPECT_EQ(said(found.sentences, "time"),
+            "local-sgd is fastest: 5.00 s an epoch, 2.0 times as fast as ring (10.0 s), and accuracy cannot be told apart (94.6 against 95.0 %); fedavg cannot be told apart from it.");
+  runs.erase(runs.begin() + 6, runs.end());
+  EXPECT_EQ(said(conclusions(cells(runs)).at(0).sentences, "time"), "No way is faster than ring, with 10.0 s an epoch, from which ddp cannot be told apart.");
+  EXPECT_EQ(said(conclusions(cells(runs)).at(0).sentences, "bytes"), "No way sends less than ring, whose busiest rank sends 100 MB an epoch; ddp sends as much.");
+}
+
+TEST(Conclusions, OneSeedLeavesRoomForChance) {
+  std::vector<ripieno::Run> runs{made("ring", 0, {10, 100, 80, 95, 5}), made("ddp", 0, {9.8, 100, 80, 95, 5}), made("local-sgd", 0, {5, 50, 80, 93, 5})};
+  const auto found = conclusions(cells(runs)).at(0);
+  EXPECT_EQ(said(found.notes, "chance"), "One seed each: less than 3 % of time or a point of accuracy may be chance.");
+  EXPECT_NE(said(found.sentences, "time").find("for 2.0 points less accuracy"), std::string::npos) << said(found.sentences, "time");
+  runs.pop_back();
+  EXPECT_EQ(said(conclusions(cells(runs)).at(0).sentences, "time"), "No way is faster than ring, with 10.0 s an epoch, from which ddp cannot be told apart.");
+}
+
+TEST(Conclusions, WhoDoesNotComeToTheTargetWinsNothingAndIsNamed) {
+  std::vector<ripieno::Run> runs;
+  add(runs, "ring", {10, 100, 80, 95, 5}, 0.05);
+  add(runs, "ddp", {6, 100, 80, 95, 5}, 0.05);
+  add(runs, "diloco", {7, 50, 80, 95, 5}, 0.05);
+  add(runs, "local-sgd", {1, 1, 9, 11, 0.1}, 0.05);
+  const auto found = conclusions(cells(runs)).at(0);
+  EXPECT_EQ(found.target, 94.5);
+  EXPECT_EQ(said(found.sentences, "time"),
+            "ddp is fastest: 6.00 s an epoch, 1.7 times as fast as ring (10.0 s); local-sgd takes less, but does not come to 94.5 % of the test set.");
+  EXPECT_EQ(said(found.sentences, "bytes").substr(0, 22), "diloco sends least: 50");
+  EXPECT_NE(said(found.sentences, "accuracy").find("; local-sgd does not come to it."), std::string::npos) << said(found.sentences, "accuracy");
+}
+
+TEST(Conclusions, WithoutARingTheSlowestExactWayIsTheBaseline) {
+  const std::vector<ripieno::Run> runs{made("ddp", 0, {6, 100, 80, 95, 5}), made("gather-scatter", 0, {8, 100, 80, 95, 5}), made("local-sgd", 0, {9, 50, 80, 95, 5})};
+  EXPECT_EQ(conclusions(cells(runs)).at(0).baseline, "gather-scatter");
+}
+
+TEST(Conclusions, OfOtherWorkersAreOfTheirOwn) {
+  std::vector<ripieno::Run> runs{made("ring", 0, {6, 100, 80, 95, 3}), made("ddp", 0, {3, 100, 80, 95, 1}), made_run("single", 1, 0)};
+  const auto found = conclusions(cells(runs));
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_EQ(said(found[0].notes, "alone"), "One worker alone (single) takes 98.5 s an epoch; ddp on 2 workers is 33 times as fast.");
+  EXPECT_EQ(said(found[1].sentences, "run"), "single took 98.5 s an epoch, 2 % of it waiting for the exchange; its busiest rank sent 30.0 MB an epoch; it got 90.0 % of the test set right.");
+  runs[1].settings["batch.global"] = "128";
+  EXPECT_EQ(conclusions(cells(runs)).size(), 3u);
+
+  const std::vector<ripieno::Run> scaling{made_run("ring", 2, 0), made_run("ring", 4, 0)};
+  EXPECT_EQ(said(conclusions(cells(scaling)).at(0).sentences, "scaling"), "ring on 4 workers trains 2.0 times as many images a second as on 2: an efficiency of 100 %.");
+}
+
+TEST(Conclusions, WithoutAccuracyTheThirdIsOfWaiting) {
+  std::vector<ripieno::Run> runs{made("ring", 0, {10, 100, 80, 95, 5}), made("ddp", 0, {6, 100, 80, 95, 0.6})};
+  for (ripieno::Run& run : runs) {
+    run.summary.kind = "replayed";
+    run.summary.test.reset();
+    for (Metrics& rank : run.ranks) {
+      for (EpochLine& epoch : rank.epochs) epoch.test.reset();
+    }
+  }
+  EXPECT_EQ(said(conclusions(cells(runs)).at(0).sentences, "waiting"), "ddp waits least for its exchange: 10 % of an epoch, where ring waits 50 %.");
+}
+
+TEST(Conclusions, SayTheLink) {
+  ripieno::Run run = made_run("ring", 2, 0);
+  EXPECT_EQ(link_of(run), "");
+  run.summary.ranks[0].ways = {"", "shared memory"};
+  EXPECT_EQ(link_of(run), "one machine, shared memory");
+  run.settings = {{"transport.kind", "\"tcp\""}, {"transport.mbit_s", "100.0"}, {"transport.delay_ms", "5.0"}};
+  EXPECT_EQ(link_of(run), "100 Mb/s a rank, 5 ms a message");
+  run.settings = {{"transport.kind", "\"tcp\""}, {"lab.nodes", "3"}, {"lab.mbit_s", "2500.0"}, {"lab.slow", "[1.0, 4.0]"}};
+  EXPECT_EQ(link_of(run), "3 emulated machines, 2.5 Gb/s each");
+  EXPECT_EQ(setting_in_words(run), "mnist-cnn on digits, 2 workers, batch 64, 2 epochs, 3 emulated machines, 2.5 Gb/s each, compute [1.0, 4.0] times as slow");
+  run.settings = {{"transport.kind", "\"simulated\""}, {"simulated.gbit_s", "0.1"}, {"simulated.latency_us", "50.0"}};
+  EXPECT_EQ(link_of(run), "100 Mb/s links, 50 µs, in virtual time");
+}
+
+TEST(Ways, TimeToAccuracyIsOfTrainingAndNeedsAllSeeds) {
+  std::vector<ripieno::Run> runs{made("ring", 0, {10, 100, 80, 95, 5}), made("ring", 1, {12, 100, 96, 97, 5})};
+  const auto both = cells(runs);
+  EXPECT_EQ(seconds_to(both[0], 95)->middle, 16);  // 20 s, and 12 s
+  EXPECT_FALSE(seconds_to(both[0], 96));
+  EXPECT_EQ(reached_accuracy(both[0])->middle, 95);
+  EXPECT_EQ(exposed_seconds(both[0])->middle, 5);
+  EXPECT_FALSE(evaluation_bytes(both[0]));
+  for (ripieno::Run& run : runs) run.summary.evaluation_payload_sent = 800;
+  EXPECT_EQ(evaluation_bytes(cells(runs)[0])->middle, 800);
+}
+
+}  // namespace
+}  // namespace ripieno
