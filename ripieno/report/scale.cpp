@@ -80,7 +80,7 @@ Scale scale_of_rates(const Figure& figure) {
 }  // namespace
 
 Scale scale_of(const Figure& figure) {
-  if (figure.form == Form::bars || figure.form == Form::stacked_bars) return scale_of_bars(figure);
+  if (!figure.categories.empty()) return figure.x_titles == std::vector<std::string>{"way"} ? scale_of_bars(figure) : Scale{};
   return figure.y_title == "% of the test set" ? scale_of_accuracy(figure) : scale_of_rates(figure);
 }
 

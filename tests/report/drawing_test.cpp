@@ -71,6 +71,9 @@ TEST(Scale, ABarFarAboveTheOthersIsCut) {
   EXPECT_GT(cut.high, 3);
   EXPECT_LT(cut.high, 10);
   EXPECT_EQ(scale_of(bars({1, 90})), Scale{}) << "of two neither is the odd one";
+  Figure shares = bars({1, 2, 3, 90});
+  shares.x_titles = {"updates by others"};
+  EXPECT_EQ(scale_of(shares), Scale{}) << "of other bars nothing is cut";
 }
 
 TEST(Scale, ALineThatEndsFarBelowIsLeftBelow) {

@@ -15,9 +15,10 @@ function theme() { return root.dataset.theme; }
 
 function style(name) { return getComputedStyle(root).getPropertyValue(name); }
 
-/** Ranks of one run are shades of its way's colour. */
-function mixed(colour, other, share) {
+/** Ranks of one run are shades of its way's colour: darker ones of a light colour, and the other way round. */
+function shade(colour, share) {
   const part = (text, at) => parseInt(text.slice(at, at + 2), 16);
+  const light = 0.3 * part(colour, 1) + 0.6 * part(colour, 3) + 0.1 * part(colour, 5) > 110, other = light ? "#000000" : "#ffffff";
   return "#" + [1, 3, 5].map((at) => Math.round(part(colour, at) * (1 - share) + part(other, at) * share).toString(16).padStart(2, "0")).join("");
 }
 
@@ -27,7 +28,7 @@ function colour_of_series(figure, i) {
   const series = figure.series[i];
   if (!series.look) return greys[theme()][Math.min(i, 4)];
   const colour = colour_of(series.look);
-  return figure.run && !figure.categories ? mixed(colour, theme() === "dark" ? "#ffffff" : "#000000", [0, 0.35, 0.6][series.look[1] % 3]) : colour;
+  return figure.run && !figure.categories ? shade(colour, [0, 0.35, 0.6][series.look[1] % 3]) : colour;
 }
 
 function short(number) {
@@ -193,6 +194,6 @@ function swatch(figure, i) {
     return `<svg width="24" height="12">${parts.map((one, k) => `<rect x="${k * 24 / parts.length}" width="${24 / parts.length}" height="12" fill="${one}"/>`).join("")}</svg>`;
   }
   if (figure.form === "points" && series.labels) return `<svg width="12" height="12"><circle cx="6" cy="6" r="5" fill="${colour}"/></svg>`;
-  const dash = ["", "6 4", "2 3", "6 3 2 3", "9 3", "9 3 2 3"][series.look ? series.look[1] : 2];
+  const dash = ["", "6 4", "2 3", "6 3 2 3", "9 3", "9 3 2 3"][series.look ? series.look[1] : figure.form === "points" ? 2 : 0];
   return `<svg width="28" height="12"><line x1="1" x2="27" y1="6" y2="6" stroke="${colour}" stroke-width="2.5" stroke-dasharray="${dash}"/></svg>`;
 }
