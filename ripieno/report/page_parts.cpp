@@ -69,7 +69,7 @@ std::string PageParts::drawing(const Drawing& drawing) const {
     numbers.caption = text("The first ", most_numbers, " of ", count, "; all: ripieno report --format csv");
   }
   return text("<section class=\"figure\" id=\"", drawing.id, "\">\n<h3>", escaped_html(drawing.title), "</h3>\n<p class=\"caption\">", escaped_html(drawing.caption),
-              "</p>\n<div class=\"wide\">", drawing.svg, "</div>\n", table(numbers), "</section>\n");
+              "</p>\n<div class=\"wide\">", drawing.svg, "</div>\n<div class=\"numbers\">", table(numbers), "</div>\n</section>\n");
 }
 
 std::string PageParts::sentences(const std::vector<Sentence>& sentences, const char* kind) const {
