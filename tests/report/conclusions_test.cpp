@@ -65,7 +65,7 @@ TEST(Conclusions, NameTheWinnersByTimeByBytesAndByTimeToAccuracy) {
   add(runs, "local-sgd", {5, 2.3, 70, 94, 0.4}, 0.05);
   const auto found = conclusions(cells(runs));
   ASSERT_EQ(found.size(), 1u);
-  EXPECT_EQ(found[0].setting, "mnist-cnn on digits, 2 workers, batch 64, 2 epochs; compared with ring");
+  EXPECT_EQ(found[0].setting, "mnist-cnn on digits, 2 workers, batch 64, 2 epochs; compared with ring, a ring in fp32");
   ASSERT_EQ(found[0].sentences.size(), 3u);
   EXPECT_EQ(said(found[0].sentences, "time"), "ddp is fastest: 4.50 s an epoch, 2.2 times as fast as ring (10.0 s).");
   EXPECT_EQ(said(found[0].sentences, "bytes"),
