@@ -1,5 +1,7 @@
 #include "ripieno/observe/usage_sampler.h"
 
+#include <algorithm>
+
 namespace ripieno {
 namespace {
 
@@ -26,7 +28,7 @@ UsageSampler::~UsageSampler() {
 double UsageSampler::machine_busy() const {
   const MachineUsage now = machine_usage(), &before = first_.machine;
   const double used = now.user + now.system + now.stolen - before.user - before.system - before.stolen, all = used + now.idle - before.idle;
-  return all > 0 ? used / all : 0;
+  return all > 0 ? std::clamp(used / all, 0.0, 1.0) : 0;  // sums of seconds are rounded
 }
 
 UsageSampler::Counts UsageSampler::counts() const { return {runtime_.now(), process_usage(), machine_usage(), network_usage()}; }
