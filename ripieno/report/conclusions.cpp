@@ -58,7 +58,8 @@ std::vector<Way> ways_of(const std::vector<Cell>& cells) {
   std::vector<Way> ways;
   for (const Cell& cell : cells) {
     Way way;
-    way.name = cell.name;
+    const auto has_its_name = [&](const Cell& other) { return other.first().summary.name == cell.first().summary.name; };
+    way.name = std::count_if(cells.begin(), cells.end(), has_its_name) == 1 ? cell.first().summary.name : cell.name;
     way.cell = cell;
     way.exact = cell.first().exact;
     way.steps = cell.first().summary.steps;
@@ -82,8 +83,8 @@ Conclusion compared(std::vector<Way> ways) {
   Conclusion found;
   found.setting = setting_in_words(all.ways[0].cell.first());
   if (all.baseline) {
-    found.baseline = all.baseline->name;
-    found.setting += text("; compared with ", found.baseline, is_plain_ring(*all.baseline) ? ", a ring in fp32" : "");
+    found.baseline = all.baseline->cell.name;
+    found.setting += text("; compared with ", all.baseline->name, is_plain_ring(*all.baseline) ? ", a ring in fp32" : "");
   }
   if (all.target) found.target = all.target->middle;
   const auto add = [](std::vector<Sentence>& to, std::optional<Sentence> sentence) {

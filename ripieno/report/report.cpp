@@ -23,31 +23,35 @@ void sort_by_time(std::vector<Cell>& cells) {
   std::stable_sort(cells.begin(), cells.end(), [&](const Cell& a, const Cell& b) { return seconds(a) < seconds(b); });
 }
 
-/// What the first screen shows: of the model and data of the first conclusion the ways that its sentences name, and then the fastest.
+bool contains_name(const std::vector<std::string>& names, const std::string& name) { return std::find(names.begin(), names.end(), name) != names.end(); }
+
+/// What the first screen shows, of the model and data of the first conclusion: the ways that its sentences name, the fastest of those that it
+/// is about, and the fastest of the others, as far as there is room.
 std::vector<Cell> pictured(const std::vector<Cell>& all, const std::vector<Conclusion>& conclusions) {
   const Conclusion& first = conclusions.at(0);
-  std::vector<std::string> wanted;
+  std::vector<std::string> named;
   for (const Sentence& sentence : first.sentences) {
     for (const Piece& piece : sentence.pieces) {
-      if (piece.is_name) wanted.push_back(piece.text);
+      if (piece.is_name) named.push_back(piece.text);
     }
   }
-  const auto is_of = [](const std::vector<std::string>& names, const Cell& cell) { return std::find(names.begin(), names.end(), cell.name) != names.end(); };
-  const auto is_alike = [](const Summary& a, const Summary& b) { return a.model == b.model && a.dataset == b.dataset && a.kind == b.kind; };
-  const auto like = std::find_if(all.begin(), all.end(), [&](const Cell& cell) { return first.ways.empty() || is_of(first.ways, cell); });
-  std::vector<Cell> candidates, kept;
-  for (const Cell& cell : all) {
-    if (like != all.end() && is_alike(cell.first().summary, like->first().summary)) candidates.push_back(cell);
-  }
-  const auto named = static_cast<std::size_t>(std::count_if(candidates.begin(), candidates.end(), [&](const Cell& cell) { return is_of(wanted, cell); }));
-  std::size_t others = most_pictured - std::min(most_pictured, named);
-  for (const Cell& cell : candidates) {
-    if (is_of(wanted, cell)) {
-      kept.push_back(cell);
-    } else if (others > 0) {
-      --others;
-      kept.push_back(cell);
+  const auto is_about = [&](const Cell& cell) { return first.ways.empty() || contains_name(first.ways, cell.name); };
+  const auto is_named = [&](const Cell& cell) { return is_about(cell) && (contains_name(named, cell.name) || contains_name(named, cell.first().summary.name)); };
+  const Summary& like = std::find_if(all.begin(), all.end(), is_about)->first().summary;
+  std::vector<bool> taken(all.size());
+  std::size_t room = most_pictured;
+  for (const int turn : {0, 1, 2}) {
+    for (std::size_t i = 0; i < all.size() && room > 0; ++i) {
+      const Summary& one = all[i].first().summary;
+      const bool is_alike = one.model == like.model && one.dataset == like.dataset && one.kind == like.kind;
+      if (taken[i] || (turn == 0 && !is_named(all[i])) || (turn == 1 && !is_about(all[i])) || !is_alike) continue;
+      taken[i] = true;
+      --room;
     }
+  }
+  std::vector<Cell> kept;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (taken[i]) kept.push_back(all[i]);
   }
   return kept;
 }

@@ -8,6 +8,7 @@
 #include "ripieno/core/error.h"
 #include "ripieno/core/file.h"
 #include "ripieno/report/looks.h"
+#include "ripieno/report/setting.h"
 #include "ripieno/report/statistics.h"
 
 namespace ripieno {
@@ -94,20 +95,26 @@ Run read_run(const std::filesystem::path& folder) {
 
 namespace {
 
+/// Puts behind the names of these cells what `part` says of each, where they differ in it.
+void add_difference(const std::vector<Cell*>& alike, const std::function<std::string(const Run&)>& part) {
+  const std::string first = part(alike[0]->first());
+  if (std::all_of(alike.begin(), alike.end(), [&](const Cell* cell) { return part(cell->first()) == first; })) return;
+  for (Cell* cell : alike) {
+    if (const std::string one = part(cell->first()); !one.empty()) cell->name += ", " + one;
+  }
+}
+
 /// Where several cells have a name, it is followed by what they differ in.
 void add_differences(std::vector<Cell>& cells) {
-  using Part = std::function<std::string(const Summary&)>;
-  const Part parts[] = {[](const Summary& one) { return one.model; }, [](const Summary& one) { return one.dataset; },
-                        [](const Summary& one) { return text(one.world_size, one.world_size == 1 ? " rank" : " ranks"); }, [](const Summary& one) { return one.codec; },
-                        [](const Summary& one) { return one.strategy; }};
   std::map<std::string, std::vector<Cell*>> named;
   for (Cell& cell : cells) named[cell.first().summary.name].push_back(&cell);
   for (const auto& [name, alike] : named) {
-    for (const Part& part : parts) {
-      const std::string first = part(alike[0]->first().summary);
-      if (std::all_of(alike.begin(), alike.end(), [&](const Cell* cell) { return part(cell->first().summary) == first; })) continue;
-      for (Cell* cell : alike) cell->name += ", " + part(cell->first().summary);
-    }
+    add_difference(alike, [](const Run& run) { return run.summary.model; });
+    add_difference(alike, [](const Run& run) { return run.summary.dataset; });
+    add_difference(alike, [](const Run& run) { return text(run.summary.world_size, run.summary.world_size == 1 ? " rank" : " ranks"); });
+    add_difference(alike, [](const Run& run) { return run.summary.codec; });
+    add_difference(alike, [](const Run& run) { return run.summary.strategy; });
+    for (const char* key : setting_keys()) add_difference(alike, [key](const Run& run) { return setting_value(run, key); });
   }
 }
 
@@ -129,7 +136,7 @@ std::vector<Cell> cells(const std::vector<Run>& runs) {
   std::vector<Cell> found;
   std::map<std::string, std::size_t> index;
   for (const Run& run : runs) {
-    const auto [at, is_new] = index.emplace(cell_of(run.summary), found.size());
+    const auto [at, is_new] = index.emplace(text(cell_of(run.summary), '\n', setting_of(run)), found.size());
     if (is_new) {
       found.emplace_back();
       found.back().name = run.summary.name;

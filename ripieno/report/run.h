@@ -49,7 +49,7 @@ Run read_run(const std::filesystem::path& folder);
 /// metrics say; bytes are the exchange's. Throws Error(data) where it has not taken a step, and what read_metrics() throws.
 Run read_unfinished(const std::filesystem::path& folder, Summary known);
 
-/// Runs of the same name, strategy, model, data, ranks and codec; of several seeds, or of one again. At least one.
+/// Runs of the same name, strategy, model, data, ranks, codec and settings (setting.h); of several seeds, or of one again. At least one.
 struct Cell {
   std::vector<const Run*> runs;
   std::string name;  ///< "ring-fp16", and where several cells have that name, what they differ in: "ring-fp16, 4 ranks"; with the mark of its kind where kinds differ

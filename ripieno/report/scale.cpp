@@ -55,9 +55,9 @@ Scale scale_of_accuracy(const Figure& figure) {
   for (const Series& series : figure.series) {
     if (series.y.empty()) continue;
     cut |= series.y.back() < lowest;
-    for (const double y : series.y) {
-      high = std::max(high, y);
-      if (series.y.back() >= lowest) low = std::min(low, y);
+    for (std::size_t i = 0; i < series.y.size(); ++i) {
+      high = std::max(high, std::min(100.0, series.y[i] + (series.spread.empty() ? 0 : series.spread[i])));
+      if (series.y.back() >= lowest) low = std::min(low, series.y[i]);
     }
   }
   const double margin = std::max(1e-9, (high - low) * 0.05);

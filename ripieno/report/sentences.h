@@ -12,7 +12,7 @@ namespace ripieno {
 
 /// A cell, and what sentences need of it.
 struct Way {
-  std::string name;
+  std::string name;  ///< of its runs, where no other way beside it has it
   Cell cell;
   bool exact = false;
   std::uint64_t steps = 0;

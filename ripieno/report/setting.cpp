@@ -9,6 +9,10 @@
 namespace ripieno {
 namespace {
 
+constexpr const char* keys[] = {"transport.kind", "transport.mbit_s", "transport.delay_ms", "lab.nodes", "lab.mbit_s", "lab.cpu", "lab.slow", "simulated.gbit_s",
+                                "simulated.latency_us", "simulated.image_us", "simulated.slow", "batch.global", "batch.per_worker", "data.train_samples",
+                                "data.test_samples", "train.epochs", "train.precision", "train.device"};
+
 /// "": nobody has read it.
 std::string given(const Run& run, const std::string& key) {
   const auto found = run.settings.find(key);
@@ -60,14 +64,20 @@ std::string link_of(const Run& run) {
   return link;
 }
 
+std::span<const char* const> setting_keys() { return keys; }
+
+std::string setting_value(const Run& run, const char* key) {
+  const std::string value = given(run, key), name = key;
+  if (value.empty()) return "";
+  if (name == "lab.mbit_s" || name == "transport.mbit_s") return given_number(run, key) > 0 ? bits_a_second(given_number(run, key)) : "no limit";
+  if (name == "simulated.gbit_s") return bits_a_second(1000 * given_number(run, key));
+  return text(name.substr(name.find('.') + 1), ' ', value);
+}
+
 std::string setting_of(const Run& run) {
   const Summary& one = run.summary;
   std::string all = text(one.model, '\n', one.dataset, '\n', one.kind, '\n', one.unfinished, '\n', run.workers().size());
-  for (const char* key : {"transport.kind", "transport.mbit_s", "transport.delay_ms", "lab.nodes", "lab.mbit_s", "lab.cpu", "lab.slow", "simulated.gbit_s", "simulated.latency_us",
-                          "simulated.image_us", "simulated.slow", "batch.global", "batch.per_worker", "data.train_samples", "data.test_samples", "train.epochs",
-                          "train.precision", "train.device"}) {
-    all += '\n' + given(run, key);
-  }
+  for (const char* key : keys) all += '\n' + given(run, key);
   return all;
 }
 

@@ -232,6 +232,14 @@ TEST(Figures, StalenessIsAShareOfGradients) {
   EXPECT_EQ(figure.series[0].y, (Numbers{25, 0, 75}));
 }
 
+TEST(Cells, OfOneNameOverOtherLinksAreNoSeedsOfEachOther) {
+  std::vector<ripieno::Run> runs{made_run("ring", 2, 0), made_run("ring", 2, 1), made_run("ring", 2, 0), made_run("ring", 2, 1)};
+  for (std::size_t i = 0; i < runs.size(); ++i) runs[i].settings = {{"lab.mbit_s", i < 2 ? "100.0" : "40.0"}, {"train.epochs", i < 2 ? "5" : "2"}};
+  const auto all = cells(runs);
+  EXPECT_EQ(names_of(all), (std::vector<std::string>{"ring, 100 Mb/s, epochs 5", "ring, 40 Mb/s, epochs 2"}));
+  EXPECT_EQ(all[1].runs.size(), 2u);
+}
+
 TEST(Cells, OfOneNameAreToldApart) {
   const std::vector<ripieno::Run> runs{made_run("ring", 2, 0), made_run("ring", 2, 1), made_run("ring", 4, 0), made_run("ddp", 2, 0)};
   const auto all = cells(runs);
