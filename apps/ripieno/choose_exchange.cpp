@@ -20,16 +20,11 @@ void settle_measure(Settings* settings) {
   if (given || virtual_time || strategy_of(*settings).name != "ddp") settings->assign("exchange.measure", "off", {"exchange.measure"});
 }
 
-Task<std::string> choose_exchange(Settings* settings, const Zoo* zoo, Group group) {
-  const auto measure = settings->get<std::string>("exchange.measure");
-  const bool in_memory = group.size() == 1 || (group.is_everyone() && group.endpoint().has_all_reduce({}));
-  if (measure == "off" || (measure == "auto" && in_memory)) co_return "";
-  const LinkModel link = co_await measure_links(group);
+std::string choose_for_links(Settings* settings, const Zoo& zoo, World world, const LinkModel& link, const Plan& plan) {
   const StrategyInfo& strategy = strategy_of(*settings);
   const bool open = strategy.route == "any" && settings->get<std::string>("exchange.route") == "auto";
-  const Plan plan = settled(strategy, plan_of(*settings), group);
-  const auto numbers = static_cast<std::uint64_t>(zoo->find(settings->get<std::string>("model")).parameters);
-  const Tuning tuning = tune(group.world(), numbers * sizeof(float), link);
+  const auto numbers = static_cast<std::uint64_t>(zoo.find(settings->get<std::string>("model")).parameters);
+  const Tuning tuning = tune(world, numbers * sizeof(float), link);
   const auto assign = [&](std::string_view key, Value value) { settings->assign(key, std::move(value), {"exchange.measure"}); };
 
   assign("exchange.measure", "off");
@@ -42,15 +37,24 @@ Task<std::string> choose_exchange(Settings* settings, const Zoo* zoo, Group grou
     chosen += text(", ", plan.exchange.route);
   }
   const bool in_place = open && find_route(plan.exchange.route).engine;  // which cuts by itself
-  if (in_place || find_codec(plan.exchange.codec.name).kind != CodecKind::wire) co_return chosen;
+  if (in_place || find_codec(plan.exchange.codec.name).kind != CodecKind::wire) return chosen;
   // A segment counts in numbers as they are here; tune() means what is on the wire.
   const std::size_t segment_bytes = tuning.segment_bytes * sizeof(float) / size_of(find_wire_format(plan.exchange.codec.name).type(DType::fp32));
   assign("exchange.segment_kb", static_cast<std::int64_t>(segment_bytes >> 10));
   chosen += text(" in segments of ", segment_bytes >> 10, " KiB");
-  if (!open || tuning.small_bytes < 1024) co_return chosen;
+  if (!open || tuning.small_bytes < 1024) return chosen;
   assign("exchange.small_route", tuning.small_route);
   assign("exchange.small_kb", static_cast<std::int64_t>(tuning.small_bytes >> 10));
-  co_return text(chosen, "; up to ", tuning.small_bytes >> 10, " KiB along ", tuning.small_route);
+  return text(chosen, "; up to ", tuning.small_bytes >> 10, " KiB along ", tuning.small_route);
+}
+
+Task<std::string> choose_exchange(Settings* settings, const Zoo* zoo, Group group) {
+  const auto measure = settings->get<std::string>("exchange.measure");
+  const bool in_memory = group.size() == 1 || (group.is_everyone() && group.endpoint().has_all_reduce({}));
+  if (measure == "off" || (measure == "auto" && in_memory)) co_return "";
+  const LinkModel link = co_await measure_links(group);
+  const Plan plan = settled(strategy_of(*settings), plan_of(*settings), group);
+  co_return choose_for_links(settings, *zoo, group.world(), link, plan);
 }
 
 }  // namespace ripieno

@@ -4,6 +4,7 @@
 #include "apps/ripieno/settings.h"
 #include "ripieno/collective/group.h"
 #include "ripieno/model/zoo.h"
+#include "ripieno/strategy/strategy.h"
 
 namespace ripieno {
 
@@ -16,5 +17,8 @@ void settle_measure(Settings* settings);
 /// in one line. exchange.measure becomes off, so that a run with these settings repeats the choice and does not measure.
 /// Where nothing is measured, nothing is replaced and the line is empty.
 Task<std::string> choose_exchange(Settings* settings, const Zoo* zoo, Group group);
+
+/// The choice itself, for such links between the ranks of `world`. `plan`: of these settings, its route settled.
+std::string choose_for_links(Settings* settings, const Zoo& zoo, World world, const LinkModel& link, const Plan& plan);
 
 }  // namespace ripieno

@@ -36,6 +36,7 @@ void tell_idle(std::vector<RecipeCell>& cells, const Zoo& zoo);
 
 void add_train(CLI::App& app, CommandContext& context);
 void add_compare(CLI::App& app, CommandContext& context);
+void add_advise(CLI::App& app, CommandContext& context);
 void add_explain(CLI::App& app, CommandContext& context);
 void add_report(CLI::App& app, CommandContext& context);
 void add_watch(CLI::App& app, CommandContext& context);

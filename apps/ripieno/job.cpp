@@ -196,12 +196,17 @@ SamplerOptions sampling_of(const Settings& settings, int worker) {
   return sampling;
 }
 
+bool divides_buckets(const Settings& settings) {
+  const bool muon = settings.get<std::string>("optimiser.name") == "muon";
+  const bool by_matrices = muon || settings.get<std::string>("exchange.codec") == "powersgd";
+  return strategy_of(settings).name == "ddp" && !by_matrices;
+}
+
 FlatOptions layout_of(const Settings& settings) {
   FlatOptions options;
   options.bucket_bytes = static_cast<std::size_t>(settings.get<double>("exchange.bucket_mb") * 1e6);
   options.channels_last = settings.get<bool>("train.channels_last");
-  const bool by_matrices = settings.get<std::string>("optimiser.name") == "muon" || settings.get<std::string>("exchange.codec") == "powersgd";
-  options.divide = strategy_of(settings).name == "ddp" && !by_matrices;
+  options.divide = divides_buckets(settings);
   return options;
 }
 
@@ -265,7 +270,7 @@ std::unique_ptr<TorchLearner> make_learner(const Settings& settings, const Zoo& 
                                         options);
 }
 
-void check_job(const Settings& settings, const Zoo& zoo) {
+void check_choices(const Settings& settings) {
   settings.check();
   const StrategyInfo& strategy = strategy_of(settings);
   const Plan plan = plan_of(settings);
@@ -286,14 +291,18 @@ void check_job(const Settings& settings, const Zoo& zoo) {
   find_device(settings.get<std::string>("train.device"), 0);  // now, not in every worker
   check_codec(plan.exchange.codec);
   check_shares(settings.get<std::vector<double>>("batch.shares"), settings.get<int>("workers"));
-  const ModelInfo& model = zoo.find(settings.get<std::string>("model"));
-  for (const Split split : {Split::train, Split::test}) {
-    check_fit(model, *open(settings, split), settings.get<std::string>("data.name"));
-  }
   OptimiserOptions tried = plan.optimiser;
   tried.tensors = {{0, 1, 1}};
   make_optimiser(tried, 1, DType::fp32);
   LearningRate(plan.learning_rate, plan.epochs, plan.rate_scale);
+}
+
+void check_job(const Settings& settings, const Zoo& zoo) {
+  check_choices(settings);
+  const ModelInfo& model = zoo.find(settings.get<std::string>("model"));
+  for (const Split split : {Split::train, Split::test}) {
+    check_fit(model, *open(settings, split), settings.get<std::string>("data.name"));
+  }
 }
 
 }  // namespace ripieno

@@ -42,6 +42,9 @@ std::uint32_t batch_of(const Settings& settings);
 /// How a worker takes its samples.
 SamplerOptions sampling_of(const Settings& settings, int worker);
 
+/// Whether the tensor that ends the first bucket may lie in two (FlatOptions::divide).
+bool divides_buckets(const Settings& settings);
+
 /// How the model's numbers are laid out; in memory of its own.
 FlatOptions layout_of(const Settings& settings);
 
@@ -62,10 +65,14 @@ struct ModelParts {
 };
 ModelParts parts_of(const ModelInfo& model);
 
+/// Refuses what cannot go together, and values that no part of the job takes. Throws Error(usage).
+void check_choices(const Settings& settings);
+
 /// Tells a plan what the optimiser must know of the model: its tensors, and how many steps there will be.
 void know_model(Plan* plan, const Settings& settings, TorchLearner& learner);
 
-/// Opens what the job names, so that what is wrong with it is said before anything starts. Unpacks data into the cache.
+/// check_choices(), and opens what the job names, so that what is wrong with it is said before anything starts. Unpacks
+/// data into the cache.
 void check_job(const Settings& settings, const Zoo& zoo);
 
 }  // namespace ripieno

@@ -90,6 +90,7 @@ int run_command_line(int argc, char** argv, const Zoo& zoo) {
   CommandContext context{zoo, "text", {}};
   add_train(app, context);
   add_compare(app, context);
+  add_advise(app, context);
   add_explain(app, context);
   add_watch(app, context);
   add_report(app, context);

@@ -350,6 +350,7 @@ Recipe load_recipe_text(std::string_view toml, const std::string& name, const st
   }
   if (!scale.empty()) take_scale(scale_of(table, scale, name), name, base, grids, recipe.seeds);
   apply(sets, base, grids, recipe.seeds);
+  recipe.base = base;
   const std::vector<std::string> varies = varying(grids, base);
 
   std::map<std::string, std::string> single_runs;  // config.toml -> cell

@@ -41,6 +41,7 @@ struct RefusedCell {
 
 struct Recipe {
   std::string title;  ///< empty: none
+  Settings base;      ///< what all cells are made from: the recipe without its grids
   std::vector<RecipeCell> cells;
   int seeds = 1;
   std::vector<Published> published;

@@ -1,13 +1,8 @@
 #include "apps/ripieno/replay.h"
 
-#include <functional>
-#include <iomanip>
-#include <nlohmann/json.hpp>
-
 #include "apps/ripieno/job.h"
-#include "apps/ripieno/run_folder.h"
+#include "apps/ripieno/kept_numbers.h"
 #include "ripieno/collective/execute.h"
-#include "ripieno/core/file.h"
 #include "ripieno/train/torch_learner.h"
 
 namespace ripieno {
@@ -16,30 +11,10 @@ namespace {
 constexpr int warmup = 3, steps = 7;
 constexpr std::size_t most_numbers = 1 << 16;  // of a profile
 
-/// All that a pass's time and its buckets depend on.
-std::string what_is_measured(const Settings& s) {
-  const std::string processor = nlohmann::json::parse(environment_json()).value("processor", "");
-  const auto workers = s.get<std::uint32_t>("workers");
-  const bool shared = strategy_of(s).data == DataUse::global_batches;
-  std::string images = std::to_string(shared ? (batch_of(s) + workers - 1) / workers : batch_of(s));
-  for (const double share : s.get<std::vector<double>>("batch.shares")) images += text(" : ", share);
-  return text(processor, ", model ", s.get<std::string>("model"), ", data ", s.get<std::string>("data.name"), ", images ", images, ", ", s.get<std::string>("train.precision"), " on ", s.get<std::string>("train.device"),
-              ", channels last ", s.get<bool>("train.channels_last"), ", threads ", compute_threads(s), ", crops ", s.get<int>("data.crop_padding"), ", flips ", s.get<bool>("data.flip"), ", in ", s.get<int>("train.accumulate"), " parts, buckets of ",
-              s.get<double>("exchange.bucket_mb"), " MB");
-}
-
-/// Where it is kept; "" where nothing is.
-std::filesystem::path place_of(const std::string& what, const Settings& settings) {
-  const auto cache = settings.get<std::string>("data.cache");
-  if (cache.empty()) return {};
-  return std::filesystem::path(cache) / "profiles" / text(std::hex, std::setw(16), std::setfill('0'), std::hash<std::string>()(what), ".json");
-}
-
-std::optional<ComputeProfile> kept(const std::filesystem::path& place, const std::string& what) {
-  if (place.empty() || !std::filesystem::exists(place)) return {};
-  const nlohmann::json json = nlohmann::json::parse(read_file(place), nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object() || json.value("of", "") != what || !json.contains("numbers")) return {};
-  return profile_of(json["numbers"].get<std::vector<double>>());
+/// How its gradients are cut into buckets.
+std::string buckets_of(const Settings& settings) {
+  const std::string size = text("buckets of ", settings.get<double>("exchange.bucket_mb"), " MB");
+  return size + (divides_buckets(settings) ? ", the first in halves" : "");
 }
 
 Task<ComputeProfile> measured(Settings settings, const Zoo* zoo, Runtime* runtime) {
@@ -51,20 +26,28 @@ Task<ComputeProfile> measured(Settings settings, const Zoo* zoo, Runtime* runtim
 
 /// Kept from before, or measured now and kept. `runtime`: of the real clock.
 Task<ComputeProfile> known_profile(Settings settings, const Zoo* zoo, Runtime* runtime) {
-  const std::string what = what_is_measured(settings);
-  const std::filesystem::path place = place_of(what, settings);
-  if (const auto before = kept(place, what)) co_return *before;
+  const KeptNumbers kept(settings, text(pass_of(settings), ", ", buckets_of(settings)));
+  if (const auto before = kept.read()) co_return profile_of(*before);
   const ComputeProfile profile = co_await measured(settings, zoo, runtime);
-  if (!place.empty()) {
-    create_folders(place.parent_path());
-    write_file(place, nlohmann::json{{"of", what}, {"numbers", numbers_of(profile)}}.dump(1) + "\n");
-  }
+  kept.write(numbers_of(profile));
   co_return profile;
 }
 
 Task<> put(Task<ComputeProfile> making, ComputeProfile* profile) { *profile = co_await std::move(making); }
 
 }  // namespace
+
+std::string pass_of(const Settings& s) {
+  const auto workers = s.get<std::uint32_t>("workers");
+  const bool shared = strategy_of(s).data == DataUse::global_batches;
+  std::string images = std::to_string(shared ? (batch_of(s) + workers - 1) / workers : batch_of(s));
+  for (const double share : s.get<std::vector<double>>("batch.shares")) images += text(" : ", share);
+  const auto word = [&](const char* key) { return s.get<std::string>(key); };
+  return text("model ", word("model"), ", data ", word("data.name"), ", images ", images, ", ", word("train.precision"), " on ",
+              word("train.device"), ", channels last ", s.get<bool>("train.channels_last"), ", threads ", compute_threads(s),
+              ", crops ", s.get<int>("data.crop_padding"), ", flips ", s.get<bool>("data.flip"), ", in ",
+              s.get<int>("train.accumulate"), " parts");
+}
 
 ComputeProfile profile_here(const Settings& settings, const Zoo& zoo) {
   const auto runtime = real_runtime(settings.get<std::uint64_t>("seed"));

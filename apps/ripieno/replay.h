@@ -8,8 +8,11 @@
 
 namespace ripieno {
 
-/// A few passes computed now, unless data.cache has a profile of the same model, images a pass, precision, threads and processor; what was
-/// measured is kept there.
+/// All that a worker's pass depends on beside the machine, in words: jobs of which it is the same have the same times.
+std::string pass_of(const Settings& settings);
+
+/// A few passes computed now, unless data.cache has a profile of the same pass, in the same buckets, on the same
+/// processor; what was measured is kept there.
 ComputeProfile profile_here(const Settings& settings, const Zoo& zoo);
 
 /// The same on all ranks, which call it together: rank 0's, which it makes as above while the others wait.

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The harness: statistics, the table, and that nothing outlives a comparison. python3 -m unittest lib.self_test, in bench/."""
 
+import math
 import os
 import random
 import signal
@@ -11,6 +12,7 @@ import time
 import unittest
 from pathlib import Path
 
+import adviser
 from lib import comparison, kept, machine, processes, table
 from lib.alternate import alternate, geometric_mean, ratio
 
@@ -147,6 +149,27 @@ class Endings(unittest.TestCase):
                 if alive(pid):
                     os.kill(pid, signal.SIGKILL)
             self.assertEqual(left, [], f"after signal {number}")
+
+
+class Adviser(unittest.TestCase):
+    def test_orders_agree_over_what_was_told_apart(self):
+        cells = [adviser.Cell("a", 1, 0.01, 1.1), adviser.Cell("b", 2, 0.01, 2.3), adviser.Cell("c", 3, 0.6, 2.2), adviser.Cell("d", 3.5, 0.1, 2)]
+        self.assertEqual(adviser.tau(cells[:2]), (1, 1))
+        found, pairs = adviser.tau(cells)  # c and d overlap; b is projected after c and d
+        self.assertEqual(pairs, 5)
+        self.assertAlmostEqual(found, (3 - 2) / 5)
+        self.assertEqual(adviser.winners_place(cells), ("a", 1))
+
+    def test_the_stated_interval_holds_a_further_cell_as_often_as_it_says(self):
+        draw, inside = random.Random(3), 0
+        for _ in range(2000):
+            cells = [adviser.Cell("", math.exp(draw.gauss(0.1, 0.2)), 0, 1) for _ in range(7)]
+            inside += adviser.held(cells[6:], adviser.prediction(cells[:6]))
+        self.assertAlmostEqual(inside / 2000, 0.95, delta=0.015)
+
+    def test_halves_are_every_second(self):
+        self.assertEqual(adviser.halves("abcde"), ("bd", "ace"))
+        self.assertEqual(adviser.rounded((0.949, 1.101)), (0.94, 1.11))
 
 
 if __name__ == "__main__":

@@ -30,6 +30,9 @@ struct CodecOptions {
   int bits = 4;                 ///< qsgd: of each number, 2 .. 8
   double fraction = 0.01;       ///< topk, topk-sampled: of the numbers that are sent, in (0, 1]
   int rank = 2;                 ///< powersgd: of the factors, 1 .. 64
+  /// In virtual time: seconds that encoding, decoding and adding are charged for each number of an average; half of it at
+  /// each end where numbers are sent to one (collective/encoded.h). 0: nothing.
+  double number_s = 0;
 };
 
 /// A way to encode. Without state: random draws come from the caller, what is lost is kept by ErrorFeedback

@@ -1,6 +1,7 @@
 #include "ripieno/collective/averager.h"
 
 #include "ripieno/codec/wire.h"
+#include "ripieno/collective/charged.h"
 #include "ripieno/collective/check.h"
 #include "ripieno/collective/coded.h"
 #include "ripieno/collective/execute.h"
@@ -65,7 +66,9 @@ Task<> Averager::average_by_parts(Group group, std::size_t slot, FloatSpan numbe
   if (averaged) averaged({0, numbers.count});
 }
 
-std::unique_ptr<Averager> make_averager(const AveragerOptions& options, std::vector<Slot> slots, DType type) {
+namespace {
+
+std::unique_ptr<Averager> make_free_averager(const AveragerOptions& options, std::vector<Slot> slots, DType type) {
   require(type == DType::fp32 || type == DType::fp64, "numbers are averaged in fp32 or fp64, not in ", name(type));
   const CodecInfo& codec = find_codec(options.codec.name);
   const Route& route = find_route(options.route);
@@ -88,6 +91,13 @@ std::unique_ptr<Averager> make_averager(const AveragerOptions& options, std::vec
       return make_powersgd(options, {options.codec.rank, options.codec.error_feedback}, std::move(slots), type);
   }
   fail(ErrorKind::internal, "codec ", codec.name, " is of no kind");
+}
+
+}  // namespace
+
+std::unique_ptr<Averager> make_averager(const AveragerOptions& options, std::vector<Slot> slots, DType type) {
+  auto averager = make_free_averager(options, std::move(slots), type);
+  return options.codec.number_s > 0 ? make_charged(std::move(averager), options.codec.number_s) : std::move(averager);
 }
 
 bool averages_over(std::string_view codec, std::string_view route) {

@@ -74,12 +74,14 @@ Task<> receive_encoding(Endpoint* endpoint, int peer, Message message, const Cod
 }
 
 EncodedStream::EncodedStream(const CodecOptions& options, std::size_t elements, DType type, std::uint64_t seed)
-    : codec_name_(options.name), elements_(elements), seed_(seed), codec_(sendable(options, type)),
+    : codec_name_(options.name), number_s_(options.number_s), elements_(elements), seed_(seed),
+      codec_(sendable(options, type)),
       feedback_(elements, type, keeps_residual(options)) {}
 
 Task<> EncodedStream::send(Endpoint* endpoint, int peer, Channel channel, std::string_view operation, FloatSpan numbers) {
   Random random(seed_, static_cast<std::uint64_t>(draws_++));
   Encoding encoding = encode(codec_name_, *codec_, feedback_, numbers, random);
+  co_await coded(endpoint);
   const Message message{channel, operation};
   co_await send_encoding(endpoint, peer, message, codec_.get(), numbers, &encoding);
 }
@@ -89,6 +91,12 @@ Task<> EncodedStream::receive(Endpoint* endpoint, int peer, Channel channel, std
   const Message message{channel, operation};
   co_await receive_encoding(endpoint, peer, message, codec_.get(), numbers, &encoding);
   if (numbers.data) codec_->decode(encoding.data, numbers);
+  co_await coded(endpoint);
+}
+
+Task<> EncodedStream::coded(Endpoint* endpoint) const {
+  if (number_s_ == 0 || !endpoint->runtime().is_virtual()) co_return;
+  co_await endpoint->runtime().sleep(from_seconds(number_s_ * static_cast<double>(elements_) / 2));
 }
 
 std::optional<std::uint64_t> EncodedStream::bytes() const { return codec_->bytes(elements_); }

@@ -53,7 +53,11 @@ class EncodedStream {
   void visit(StateVisitor& visitor, const std::string& name);
 
  private:
+  /// In virtual time, what coding is charged.
+  Task<> coded(Endpoint* endpoint) const;
+
   std::string codec_name_;
+  double number_s_;
   std::size_t elements_;
   std::uint64_t seed_;
   std::unique_ptr<Codec> codec_;

@@ -59,15 +59,18 @@ std::optional<fs::path> root_of_groups() {
   return {};
 }
 
-/// Burst: what a link carries in 2 ms, and at least one packet of 64 KiB.
 void limit_rate(const std::string& network, const std::string& device, double mbit_s) {
   const double bytes_a_second = mbit_s * 1e6 / 8;
-  const auto burst = static_cast<std::int64_t>(std::max(66000.0, bytes_a_second * 0.002));
+  const auto burst = static_cast<std::int64_t>(burst_of_lab(mbit_s));
   const auto limit = burst + static_cast<std::int64_t>(bytes_a_second * queue_s);
   run_tool({"tc", "-n", network, "qdisc", "add", "dev", device, "root", "tbf", "rate", text(std::llround(mbit_s * 1e6), "bit"), "burst", text(burst), "limit", text(limit)});
 }
 
 }  // namespace
+
+std::size_t burst_of_lab(double mbit_s) {
+  return static_cast<std::size_t>(std::max(66000.0, mbit_s * 1e6 / 8 * 0.002));
+}
 
 Lab::Lab(const LabOptions& options) : prefix_(text(name_of_all, ::getpid(), "-")), switch_(prefix_ + "switch") {
   if (const std::string why = impossible(); !why.empty()) fail(ErrorKind::usage, "a lab's nodes need network namespaces: ", why);

@@ -24,6 +24,10 @@ struct LabNode {
   std::vector<std::filesystem::path> groups;     ///< its control groups
 };
 
+/// Bytes that a link of the lab lets through at once after a pause: what it carries in 2 ms, and at least one packet of
+/// 64 KiB.
+std::size_t burst_of_lab(double mbit_s);
+
 class Lab {
  public:
   /// Error(usage) where impossible() says why; Error(io) with the tool's words where something cannot be made.

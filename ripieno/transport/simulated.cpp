@@ -38,6 +38,20 @@ struct Stream {
 
 using StreamKey = std::tuple<int, int, Channel>;  // sender, receiver, channel
 
+/// A message of which a card has sent a part.
+struct Sending {
+  StreamKey key;
+  std::shared_ptr<Parcel> parcel;
+  Duration left, turn;  // on the wire
+};
+
+/// What a card sends to each peer, one message after the other, in turns with its other peers.
+struct Turns {
+  std::map<int, std::deque<Sending>> to;
+  std::deque<int> next;  // peers that wait for their turn
+  bool busy = false;
+};
+
 std::exception_ptr peer_lost(int rank, int peer) {
   return std::make_exception_ptr(Error(ErrorKind::peer, text("rank ", rank, ": lost rank ", peer)));
 }
@@ -57,7 +71,7 @@ bool is_peer_error(std::exception_ptr error) {
 struct SimulatedNetwork::State : std::enable_shared_from_this<State> {
   State(Runtime& runtime, int ranks, SimulatedOptions options)
       : runtime(runtime), ranks(ranks), options(options), card_out(ranks), card_in(ranks), revoked(ranks),
-        killed(ranks), epoch(ranks) {
+        killed(ranks), epoch(ranks), turns(static_cast<std::size_t>(ranks)) {
     require(options.detection >= Duration(0), "a failure detector that takes ", options.detection.count(), " ps");
   }
 
@@ -80,24 +94,77 @@ struct SimulatedNetwork::State : std::enable_shared_from_this<State> {
   }
 
   void start(StreamKey key, std::shared_ptr<Parcel> parcel) {
-    const int from = std::get<0>(key);
     parcel->started = true;
     if (parcel->payload.data()) parcel->data.assign(parcel->payload.begin(), parcel->payload.end());
     const Duration wire = options.link.per_byte * static_cast<std::int64_t>(parcel->bytes + options.framing_bytes);
-    const Duration begin = std::max(runtime.now(), card_out[from]);
-    card_out[from] = begin + wire;
-    auto self = shared_from_this();
-    runtime.call_at(card_out[from], [parcel] { parcel->sent.set(); });
-    runtime.call_at(begin + options.link.latency, [self, key, parcel, wire] { self->arrive(key, parcel, wire); });
+    if (options.turn_bytes > 0) {
+      const Duration turn = options.link.per_byte * static_cast<std::int64_t>(options.turn_bytes);
+      return take_turns({key, parcel, wire, std::max(turn, wire / 16)});
+    }
+    const Duration end = transmit(key, parcel, wire, true);
+    runtime.call_at(end, [parcel] { parcel->sent.set(); });
   }
 
-  /// The head is here: the receiver's card takes the message when it is free.
-  void arrive(StreamKey key, std::shared_ptr<Parcel> parcel, Duration wire) {
+  /// The next part of a message goes out; returns when the card is done with it.
+  Duration transmit(StreamKey key, std::shared_ptr<Parcel> parcel, Duration wire, bool is_last) {
+    const int from = std::get<0>(key);
+    const Duration begin = std::max(runtime.now(), card_out[from]), end = served(card_out[from], wire);
+    const Duration here = end + options.link.latency;
+    auto self = shared_from_this();
+    runtime.call_at(begin + options.link.latency, [self, key, parcel, wire, here, is_last] {
+      self->arrive(key, parcel, wire, here, is_last);
+    });
+    return end;
+  }
+
+  void take_turns(Sending message) {
+    const auto [from, to, channel] = message.key;
+    Turns& card = turns[from];
+    if (card.to[to].empty()) card.next.push_back(to);
+    card.to[to].push_back(std::move(message));
+    if (!card.busy) serve_next(from);
+  }
+
+  void serve_next(int from) {
+    Turns& card = turns[from];
+    card.busy = !card.next.empty();
+    if (!card.busy) return;
+    const int to = card.next.front();
+    card.next.pop_front();
+    Sending& message = card.to[to].front();
+    const Duration part = std::min(message.left, message.turn);
+    message.left -= part;
+    const Duration end = transmit(message.key, message.parcel, part, message.left == Duration(0));
+    auto self = shared_from_this();
+    runtime.call_at(end, [self, from, to] {
+      Turns& its = self->turns[from];
+      auto& waiting = its.to[to];
+      if (waiting.front().left == Duration(0)) {
+        waiting.front().parcel->sent.set();
+        waiting.pop_front();
+      }
+      if (!waiting.empty()) its.next.push_back(to);
+      self->serve_next(from);
+    });
+  }
+
+  /// When a card is done with what takes it so long; it is then free no earlier than `card`, less what it may let through
+  /// at once.
+  Duration served(Duration& card, Duration wire) const {
+    const Duration burst = options.link.per_byte * static_cast<std::int64_t>(options.burst_bytes);
+    card = std::max(runtime.now() - burst, card) + wire;
+    return std::max(runtime.now(), card);
+  }
+
+  /// The head of a part is here: the receiver's card takes it when it is free, and not before `here`, when all of it is.
+  /// The message has arrived with its last part.
+  void arrive(StreamKey key, std::shared_ptr<Parcel> parcel, Duration wire, Duration here, bool is_last) {
     if (parcel->dropped) return;
     const int to = std::get<1>(key);
-    card_in[to] = std::max(runtime.now(), card_in[to]) + wire;
+    const Duration end = std::max(here, served(card_in[to], wire));
+    if (!is_last) return;
     auto self = shared_from_this();
-    runtime.call_at(card_in[to], [self, key, parcel] {
+    runtime.call_at(end, [self, key, parcel] {
       if (parcel->dropped) return;
       parcel->delivered = true;
       self->match(key);
@@ -168,6 +235,7 @@ struct SimulatedNetwork::State : std::enable_shared_from_this<State> {
   bool behind(int rank) const { return epoch[rank] < lost.size(); }
 
   void kill(int rank) {
+    require(options.turn_bytes == 0, "rank ", rank, " dies on a network whose messages take turns");
     if (killed[rank]) return;
     killed[rank] = std::make_exception_ptr(Error(ErrorKind::peer, text("rank ", rank, " was killed")));
     for (auto& [key, stream] : streams) {
@@ -240,6 +308,7 @@ struct SimulatedNetwork::State : std::enable_shared_from_this<State> {
   std::vector<std::exception_ptr> killed;  // set from its death on
   std::vector<int> lost;                   // the dead of whom all know, in the order of their losses
   std::vector<std::size_t> epoch;          // of each rank: how many of the lost it has acknowledged
+  std::vector<Turns> turns;                // of each rank's card, where messages take turns
   std::map<StreamKey, Stream> streams;
   std::map<std::pair<int, int>, std::size_t> unasked_bytes;
 };

@@ -30,6 +30,12 @@ struct SimulatedOptions {
   /// window. Without this bound a deadlock of "all send first" would stay hidden.
   std::size_t window_bytes = 256 << 10;
   std::size_t framing_bytes = 0;  ///< added to each message's bytes
+  /// That a card lets through at once where it has been idle for as long as they take at the link's rate: a token
+  /// bucket, as `tc tbf` is.
+  std::size_t burst_bytes = 0;
+  /// 0: a card sends one message after the other. Else messages to different ranks take turns, by so many bytes or a
+  /// sixteenth of the message where that is more, as TCP's connections share a link; nobody dies then.
+  std::size_t turn_bytes = 0;
   /// From a rank's death until all others know of it: what a failure detector takes. At least 0.
   Duration detection = std::chrono::milliseconds(10);
 };

@@ -51,6 +51,13 @@ class ReplayTest(ProgramTest):
         self.train(settings, "--compute", "replay")
         self.assertEqual(json.loads(profile.read_text())["of"], kept["of"])
 
+    def test_a_profile_is_of_its_buckets(self):
+        """ddp cuts the last large tensor in halves, of which each has a time of its own."""
+        settings = {"workers": 2, "exchange.bucket_mb": 0.1, "model": "mnist-cnn"}
+        for strategy in ("ring", "ddp"):
+            self.assertEqual(self.train(settings | {"strategy": strategy}, "--compute", "replay").summary["kind"], "replayed")
+        self.assertEqual(len(list((self.folder / "cache/ripieno/profiles").glob("*.json"))), 2)
+
     def test_in_virtual_time_it_is_charged(self):
         settings = {"strategy": "ring", "workers": 3, "transport.kind": "simulated"}
         run = self.train(settings, "--compute", "replay")

@@ -50,6 +50,59 @@ TEST(SimulatedNetwork, IncastQueuesAtTheReceiversCard) {
   EXPECT_EQ(took.count(), 50'000'000 + 4 * 1000 * 8'000);  // not 1000 * 8'000: four senders share one receiver
 }
 
+/// Twice 1000 bytes, a second after the network was made and at once after each other.
+Task<> two_after_a_pause(Group group, std::vector<std::byte>* memory, std::vector<Duration>* arrived) {
+  co_await group.runtime().sleep(from_seconds(1));
+  for (int i = 0; i < 2; ++i) {
+    if (group.rank() == 0) co_await group.endpoint().send(1, note(250), *memory);
+    if (group.rank() == 1) co_await group.endpoint().receive(0, note(250), Bytes(*memory));
+    if (group.rank() == 1) arrived->push_back(group.runtime().now() - from_seconds(1));
+  }
+}
+
+TEST(SimulatedNetwork, ABurstPassesAtOnceAndWhatFollowsAtTheRate) {
+  SimulatedOptions options = gigabit;
+  options.burst_bytes = 1500;
+  VirtualCluster cluster(2, options);
+  std::vector<std::byte> memory(1000);
+  std::vector<Duration> arrived;
+  cluster.run([&](Group group) { return two_after_a_pause(group, &memory, &arrived); });
+  ASSERT_EQ(arrived.size(), 2u);
+  EXPECT_EQ(arrived[0].count(), 50'000'000);                // all of it
+  EXPECT_EQ(arrived[1].count(), 50'000'000 + 500 * 8'000);  // a half, and the other at the rate
+}
+
+/// Rank 0 sends 16000 bytes each to the others, to all at once.
+Task<> zero_to_all(Group group, std::vector<std::byte>* memory, std::vector<Duration>* arrived) {
+  if (group.rank() > 0) {
+    co_await group.endpoint().receive(0, note(4000), Bytes(*memory));
+    arrived->at(static_cast<std::size_t>(group.rank())) = group.runtime().now();
+    co_return;
+  }
+  std::vector<Task<>> sends;
+  for (int peer = 1; peer < group.size(); ++peer) sends.push_back(group.endpoint().send(peer, note(4000), *memory));
+  Task<> together = all(group.runtime(), std::move(sends), [](std::exception_ptr) {});
+  co_await std::move(together);
+}
+
+TEST(SimulatedNetwork, MessagesToSeveralTakeTurns) {
+  const auto arrivals = [](std::size_t turn_bytes) {
+    SimulatedOptions options = gigabit;
+    options.window_bytes = 1 << 20;
+    options.turn_bytes = turn_bytes;
+    VirtualCluster cluster(3, options);
+    std::vector<std::byte> memory(16000);
+    std::vector<Duration> arrived(3);
+    cluster.run([&](Group group) { return zero_to_all(group, &memory, &arrived); });
+    return arrived;
+  };
+  constexpr std::int64_t one = 16000 * 8'000, latency = 50'000'000;
+  EXPECT_EQ(arrivals(0)[1].count(), latency + one);
+  EXPECT_EQ(arrivals(0)[2].count(), latency + 2 * one);
+  EXPECT_EQ(arrivals(1000)[1].count(), latency + 2 * one - one / 16);  // all but the other's last turn
+  EXPECT_EQ(arrivals(1000)[2].count(), latency + 2 * one);
+}
+
 Task<> send_then_receive(Group group, std::vector<std::byte>* memory) {
   const int peer = 1 - group.rank();
   co_await group.endpoint().send(peer, note(memory->size() / 4), *memory);

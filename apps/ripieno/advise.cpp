@@ -1,0 +1,204 @@
+#include "apps/ripieno/advise.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "apps/ripieno/adviser_fit.h"
+#include "apps/ripieno/choose_exchange.h"
+#include "apps/ripieno/job.h"
+#include "apps/ripieno/kept_numbers.h"
+#include "apps/ripieno/replay.h"
+#include "ripieno/codec/codec.h"
+#include "ripieno/data/dataset.h"
+#include "ripieno/model/classifier.h"
+#include "ripieno/predict/costs.h"
+#include "ripieno/predict/shrink.h"
+#include "ripieno/train/flat_model.h"
+#include "ripieno/transport/tcp_frame.h"
+
+namespace ripieno {
+namespace {
+
+constexpr double packet_bytes = 1514,
+                 packet_payload = 1448;  // of Ethernet, IPv4 and TCP with timestamps, in packets of 1500 bytes
+
+constexpr int many_buckets = 16;
+constexpr double most_spread = 0.9;  // at 1 some passes would take no time
+
+std::string word(const Settings& settings, std::string_view key) { return settings.get<std::string>(key); }
+
+/// Numbers are fp64 in memory where compute is.
+DType type_of(const Settings& settings) {
+  return word(settings, "train.precision") == "fp64" ? DType::fp64 : DType::fp32;
+}
+
+/// The codec whose numbers are those in memory has two names: the one that says what they are is taken.
+std::string plain_codec(const Settings& settings) { return type_of(settings) == DType::fp64 ? "auto" : "fp32"; }
+
+std::uint32_t samples_of(const Settings& settings) {
+  const auto limit = settings.get<std::uint32_t>("data.train_samples");
+  return limit > 0 ? limit : find_dataset(word(settings, "data.name")).train;
+}
+
+/// Of passes that take what the profile says.
+double spread_of(const ComputeProfile& profile) {
+  const double pass_s = seconds(profile.read + profile.forward + profile.backward);
+  return std::min(most_spread, adviser_fit.spread * std::sqrt(adviser_fit.pass_s / std::max(pass_s, 1e-9)));
+}
+
+void check_partition(const Settings& settings) {
+  if (!needs_labels(word(settings, "data.partition"))) return;
+  fail(ErrorKind::usage, settings.shown("data.partition"),
+       ": how many samples a worker has is known when the labels are read; "
+       "advise counts for data.partition = even or reshuffled");
+}
+
+bool asked_for(const std::vector<std::string>& names, std::string_view name) {
+  return names.empty() || std::find(names.begin(), names.end(), name) != names.end();
+}
+
+}  // namespace
+
+LinkModel StatedLink::model() const {
+  return {from_seconds(latency_ms * 1e-3), from_seconds(8e-6 / mbit_s * packet_bytes / packet_payload)};
+}
+
+std::vector<RecipeCell> all_ways(const Settings& base, const std::vector<std::string>& strategies_asked,
+                                 const std::vector<std::string>& codecs_asked, std::vector<RefusedCell>* refused) {
+  for (const std::string& name : strategies_asked) find_strategy(name);
+  for (const std::string& name : codecs_asked) find_codec(name);
+  const std::string plain = plain_codec(base), other_plain = plain == "auto" ? "fp32" : "auto";
+  std::vector<RecipeCell> cells;
+  for (const StrategyInfo& strategy : strategies()) {
+    if (!asked_for(strategies_asked, strategy.name)) continue;
+    for (const CodecInfo& codec : codecs()) {
+      const bool single = strategy.name == "single", same = codecs_asked.empty() && codec.name == other_plain;
+      if (same || (single && codec.name != plain) || (!single && !asked_for(codecs_asked, codec.name))) continue;
+      RecipeCell cell;
+      cell.name = single ? "single" : text(strategy.name, "-", codec.name);
+      cell.settings = base;
+      cell.settings.assign("strategy", std::string(strategy.name), {"ripieno advise"});
+      cell.settings.assign("exchange.codec", std::string(single ? "auto" : codec.name), {"ripieno advise"});
+      if (single) cell.settings.assign("workers", std::int64_t{1}, {"strategy single"});
+      try {
+        check_choices(cell.settings);
+        cells.push_back(std::move(cell));
+      } catch (const Error& error) {
+        refused->push_back({cell.name, error.what(), error.kind()});
+      }
+    }
+  }
+  return cells;
+}
+
+/// With what is chosen at a run's start, when its links are measured (choose_exchange.h).
+Settings Adviser::as_it_runs(Settings settings) const {
+  settle_measure(&settings);
+  if (word(settings, "exchange.measure") == "off") return settings;
+  Plan plan = plan_of(settings);
+  plan.exchange.route = strategy_of(settings).route_of(plan);
+  choose_for_links(&settings, zoo_, World(ranks_of(settings), settings.get<int>("exchange.per_node")), link_.model(),
+                   plan);
+  return settings;
+}
+
+const Layout& Adviser::layout(const Settings& settings) {
+  const std::string key =
+      text(word(settings, "model"), " ", settings.get<double>("exchange.bucket_mb"), " ", divides_buckets(settings),
+           " ", settings.get<bool>("train.channels_last"), " ", name(type_of(settings)));
+  const auto known = layouts_.find(key);
+  if (known != layouts_.end()) return known->second;
+  Layout layout = FlatModel(zoo_.find(word(settings, "model")).make(), layout_of(settings)).layout();
+  layout.type = type_of(settings);
+  return layouts_[key] = std::move(layout);
+}
+
+/// A pass depends neither on the strategy nor on the links, so that one is measured for all: as ddp's, in many buckets,
+/// from which it is known when the gradient of any other was ready.
+const MeasuredPass& Adviser::pass_of_cell(const Settings& settings) {
+  Settings measured = settings;
+  const auto assign = [&](const char* key, Value value) { measured.assign(key, std::move(value), {"ripieno advise"}); };
+  const double model_mb = 4e-6 * static_cast<double>(zoo_.find(word(settings, "model")).parameters);
+  assign("exchange.bucket_mb", std::clamp(std::round(model_mb / many_buckets * 1e3) * 1e-3, 0.001, 4096.0));
+  assign("exchange.measure", std::string("off"));
+  for (const char* key : {"exchange.codec", "exchange.route"}) assign(key, std::string("auto"));
+  if (settings.get<int>("workers") > 1) assign("strategy", std::string("ddp"));
+  const std::string key = pass_of(measured);
+  const auto known = passes_.find(key);
+  if (known != passes_.end()) return known->second;
+  check_job(measured, zoo_);
+  return passes_[key] = {profile_here(measured, zoo_), layout(measured).buckets, compute_threads(measured)};
+}
+
+double Adviser::coding(const Settings& settings, const CodecOptions& codec, const Layout& layout) {
+  const std::string of = text("coding by ", codec.name, ", block ", codec.block, ", bits ", codec.bits, ", fraction ",
+                              codec.fraction, ", rank ", codec.rank, ", error feedback ", codec.error_feedback,
+                              ", model ", word(settings, "model"), ", ", name(layout.type));
+  const auto known = costs_.find(of);
+  if (known != costs_.end()) return known->second;
+  const KeptNumbers kept(settings, of);
+  if (const auto before = kept.read(); before && before->size() == 1) return costs_[of] = before->front();
+  const double cost = coding_cost(codec, layout);
+  kept.write({cost});
+  return costs_[of] = cost;
+}
+
+Duration Adviser::optimiser_step(const Settings& settings, OptimiserOptions optimiser, const Layout& layout) {
+  const std::string of =
+      text("a step of ", optimiser.name, ", momentum ", optimiser.momentum, ", lookahead ", optimiser.lookahead_every,
+           ", groups ", optimiser.vector_factor != 1 || optimiser.head_factor != 1, ", iterations ",
+           optimiser.newton_schulz, ", model ", word(settings, "model"), ", ", name(layout.type));
+  const auto known = costs_.find(of);
+  if (known != costs_.end()) return from_seconds(known->second);
+  const KeptNumbers kept(settings, of);
+  if (const auto before = kept.read(); before && before->size() == 1) return from_seconds(costs_[of] = before->front());
+  optimiser.first_layer_steps = 0;
+  for (const Layout::Tensor& tensor : layout.tensors) {
+    const auto rows = tensor.shape.size() < 2 ? std::size_t{0} : static_cast<std::size_t>(tensor.shape[0]);
+    optimiser.tensors.push_back({tensor.range.begin, tensor.range.end, rows});
+  }
+  const Duration cost = optimiser_cost(optimiser, layout.parameters, layout.type);
+  kept.write({seconds(cost)});
+  costs_[of] = seconds(cost);
+  return cost;
+}
+
+Advice Adviser::advise(const RecipeCell& cell) {
+  check_choices(cell.settings);
+  check_partition(cell.settings);
+  const Settings settings = as_it_runs(cell.settings);
+  const Layout& its_layout = layout(settings);
+  const MeasuredPass& pass = pass_of_cell(settings);
+  const Sampler sampler(samples_of(settings), sampling_of(settings, 0));
+  ProjectedJob job;
+  job.info = &strategy_of(settings);
+  job.plan = plan_of(settings);
+  job.workers = settings.get<int>("workers");
+  job.per_node = settings.get<int>("exchange.per_node");
+  job.layout = its_layout;
+  job.profile = slowed(pass.profile, adviser_fit.pass);
+  job.profile.ready = ready_in(its_layout.buckets, pass.buckets, job.profile.ready);
+  job.spread = spread_of(job.profile);
+  job.optimise = optimiser_step(settings, job.plan.optimiser, its_layout);
+  job.steps = sampler.steps_of_all();
+  job.images = sampler.counts_of_all(0);
+  job.samples = sampler.samples_of_all();
+  job.slow = settings.get<std::vector<double>>(word(settings, "transport.kind") == "simulated" ? "simulated.slow"
+                                                                                               : "lab.slow");
+  job.link = link_.model();
+  job.framing_bytes = frame_bytes;
+  job.burst_bytes = link_.burst_bytes;
+  job.window_bytes = settings.get<std::size_t>("simulated.window_kb") << 10;
+  job.loss_scale = word(settings, "train.precision") == "fp16";
+  if (job.workers > 1) job.plan.exchange.codec.number_s = coding(settings, job.plan.exchange.codec, its_layout);
+  const CodecInfo& codec = find_codec(job.plan.exchange.codec.name);
+  return {cell,
+          std::string(job.info->name),
+          job.workers > 1 ? std::string(codec.name) : "",
+          job.info->exact && (codec.lossless || job.workers == 1),
+          job.info->agrees,
+          sampler.steps(),
+          project(job)};
+}
+
+}  // namespace ripieno

@@ -1,0 +1,176 @@
+#include <algorithm>
+#include <iostream>
+#include <memory>
+
+#include "apps/ripieno/advise.h"
+#include "apps/ripieno/advise_table.h"
+#include "apps/ripieno/commands.h"
+#include "apps/ripieno/train.h"
+#include "ripieno/core/file.h"
+#include "ripieno/launch/lab.h"
+
+namespace ripieno {
+namespace {
+
+struct AdviseArguments : RecipeArguments {
+  int workers = 0;
+  double mbit_s = 0, latency_ms = -1;  // 0 and below: not given
+  std::vector<std::string> strategies, codecs;
+  bool exact = false, grid = false, refused = false;
+  std::size_t top = 15;
+  std::string format = "text", output;
+};
+
+/// What the command line leaves open is the recipe's: of its lab, its slowed-down endpoints, or its simulated network.
+StatedLink link_of(const AdviseArguments& arguments, const Settings& recipe) {
+  StatedLink link{arguments.mbit_s, arguments.latency_ms, 0};
+  const auto number = [&](const char* key) { return recipe.get<double>(key); };
+  const bool simulated = recipe.get<std::string>("transport.kind") == "simulated";
+  const bool lab = recipe.get<int>("lab.nodes") > 0, delayed = recipe.is_set("transport.delay_ms");
+  if (link.mbit_s <= 0) link.mbit_s = simulated ? 1e3 * number("simulated.gbit_s") : lab ? number("lab.mbit_s") : 0;
+  if (link.mbit_s <= 0) link.mbit_s = number("transport.mbit_s");
+  if (link.mbit_s <= 0) {
+    fail(ErrorKind::usage, "over which links? The recipe sets no rate: give one, such as --mbit-s 100");
+  }
+  const double latency_ms = delayed ? number("transport.delay_ms") : 1e-3 * number("simulated.latency_us");
+  if (link.latency_ms < 0) link.latency_ms = latency_ms;
+  if (lab && !simulated) link.burst_bytes = burst_of_lab(link.mbit_s);
+  return link;
+}
+
+/// The recipe's cells, of one seed each; what cannot be is put into `refused`.
+std::vector<RecipeCell> cells_of_grid(const Recipe& recipe) {
+  std::vector<RecipeCell> cells;
+  for (const RecipeCell& cell : recipe.cells) {
+    if (cell.seed_index == 0) cells.push_back(cell);
+  }
+  return cells;
+}
+
+void check_workers(const AdviseArguments& arguments, const Settings& base) {
+  if (arguments.grid && !(arguments.strategies.empty() && arguments.codecs.empty())) {
+    fail(ErrorKind::usage, "--strategy and --codec have no effect with --grid, whose cells have theirs; ",
+         "leave them out");
+  }
+  if (!arguments.grid && !base.is_set("workers")) {
+    fail(ErrorKind::usage, "how many workers? The recipe does not say: give -n N");
+  }
+  if (!arguments.grid && base.get<int>("workers") == 1) {
+    fail(ErrorKind::usage, base.shown("workers"), ": one worker agrees with nobody; give -n N, 2 or more");
+  }
+  const int nodes = base.get<int>("lab.nodes"), workers = base.get<int>("workers");
+  if (nodes > 0 && nodes < workers) {
+    std::cerr << "ripieno: lab.nodes = " << nodes << " is less than the " << workers
+              << " workers: advise takes each to have a link of its own\n";
+  }
+}
+
+Recipe recipe_of(const AdviseArguments& arguments, std::vector<RefusedCell>* refused) {
+  std::vector<std::string> sets = arguments.sets;
+  if (arguments.workers > 0) sets.push_back(text("workers=", arguments.workers));
+  return load_recipe(arguments.recipe, sets, arguments.scale, refused);
+}
+
+AdviceList advice_of(const AdviseArguments& arguments, const Zoo& zoo) {
+  AdviceList list;
+  const Recipe recipe = recipe_of(arguments, &list.refused);
+  check_workers(arguments, recipe.base);
+  std::vector<RecipeCell> cells;
+  if (arguments.grid) {
+    cells = cells_of_grid(recipe);
+  } else {
+    list.refused.clear();
+    cells = all_ways(recipe.base, arguments.strategies, arguments.codecs, &list.refused);
+  }
+  list.link = link_of(arguments, recipe.base);
+  Adviser adviser(list.link, zoo);
+  const RecipeCell* measured = nullptr;  // of several workers, where there is one
+  for (RecipeCell& cell : cells) {
+    const Settings as_given = cell.settings;
+    find_data(cell.settings);
+    try {
+      Advice advice = adviser.advise(cell);
+      if (!measured || measured->settings.get<int>("workers") == 1) measured = &cell;
+      advice.cell.settings = as_given;
+      if (!arguments.exact || advice.exact) list.ranked.push_back(std::move(advice));
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::usage || cells.size() == 1) throw;
+      list.refused.push_back({cell.name, error.what(), error.kind()});
+    }
+  }
+  if (list.ranked.empty() && !list.refused.empty()) fail(ErrorKind::usage, list.refused.front().reason);
+  if (list.ranked.empty()) fail(ErrorKind::usage, "nothing is left to be ranked: ask for more strategies or codecs");
+  std::stable_sort(list.ranked.begin(), list.ranked.end(),
+                   [](const Advice& a, const Advice& b) { return a.projection.epoch_s < b.projection.epoch_s; });
+  list.pass = adviser.pass(*measured);
+  list.workers = measured->settings.get<int>("workers");
+  list.model = recipe.base.get<std::string>("model");
+  list.data = recipe.base.get<std::string>("data.name");
+  return list;
+}
+
+void write_recipe(const AdviceList& list, const std::string& path, const std::string& recipe) {
+  const Advice& best = list.ranked.front();
+  write_file(path, text("# ", recipe, " with what ripieno advise ranks first for ", list.workers, " workers, ",
+                        list.link.mbit_s, " Mb/s, ", list.link.latency_ms, " ms one way: ", best.cell.name, "\n",
+                        best.cell.settings.to_toml()));
+  std::cerr << path << ": " << best.cell.name << "; ripieno train " << path << "\n";
+}
+
+void run_advise(const AdviseArguments& arguments, const CommandContext& context) {
+  if (arguments.print_config) {
+    std::cout << recipe_of(arguments, nullptr).base.print();
+    return;
+  }
+  const AdviceList list = advice_of(arguments, context.zoo);
+  if (arguments.format == "json") {
+    std::cout << advice_json(list);
+  } else if (arguments.format == "csv") {
+    std::cout << advice_csv(list);
+  } else if (arguments.format == "md") {
+    std::cout << advice_markdown(list, arguments.top);
+  } else {
+    std::cout << advice_text(list, arguments.top, arguments.refused);
+  }
+  if (!arguments.output.empty()) write_recipe(list, arguments.output, arguments.recipe);
+}
+
+}  // namespace
+
+void add_advise(CLI::App& app, CommandContext& context) {
+  auto arguments = std::make_shared<AdviseArguments>();
+  CLI::App* command = app.add_subcommand(
+      "advise", "Rank ways to agree for a recipe's job on other links, by what each would take; no run is needed");
+  add_recipe(*command, *arguments, true);
+  command
+      ->add_option("-n,--workers", arguments->workers, "workers, each on a machine of its own; default: the recipe's")
+      ->check(CLI::Range(2, 4096));
+  command
+      ->add_option("--mbit-s", arguments->mbit_s,
+                   "rate of each worker's link, each way, 10^6 bits a second; default: the recipe's")
+      ->check(CLI::PositiveNumber);
+  command
+      ->add_option("--latency-ms", arguments->latency_ms,
+                   "of the links, one way (half of what ping shows); default: the recipe's, or 0.05")
+      ->check(CLI::NonNegativeNumber);
+  const auto list = [&](const char* name, std::vector<std::string>& into, const char* help) {
+    command->add_option(name, into, help)->type_name("NAME,..")->delimiter(',')->allow_extra_args(false);
+  };
+  list("--strategy", arguments->strategies, "only these, e.g. ring,ddp; default: all (ripieno list strategies)");
+  list("--codec", arguments->codecs, "only these, e.g. fp32,int8; default: all (ripieno list codecs)");
+  command->add_flag("--exact", arguments->exact, "only what takes the steps of one worker with the whole batch");
+  command->add_flag("--grid", arguments->grid, "rank the cells of the recipe's own grid instead");
+  command->add_option("--top", arguments->top, "so many rows of the table")
+      ->check(CLI::Range(1, 100000))
+      ->capture_default_str();
+  command->add_flag("--refused", arguments->refused, "say of each combination that cannot be why");
+  command->add_option("--format", arguments->format, "text, md; csv, json: all rows")
+      ->check(CLI::IsMember({"text", "md", "csv", "json"}))
+      ->capture_default_str();
+  command->add_option("-o,--output", arguments->output, "write the first as a recipe, for ripieno train")
+      ->type_name("FILE");
+  command->callback(
+      [arguments, &context] { context.chosen = [arguments, &context] { run_advise(*arguments, context); }; });
+}
+
+}  // namespace ripieno

@@ -1,0 +1,206 @@
+#include "apps/ripieno/advise_table.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "apps/ripieno/adviser_fit.h"
+#include "ripieno/report/format.h"
+#include "ripieno/report/table.h"
+
+namespace ripieno {
+namespace {
+
+std::string name_of(const Advice& one) {
+  if (one.strategy == "single") return "single (one worker alone)";
+  return text(one.strategy, " with ", one.codec);
+}
+
+double exposed(const Advice& one) {
+  return one.projection.epoch_s > 0 ? one.projection.exchange_s / one.projection.epoch_s : 0;
+}
+
+const char* yes(bool is) { return is ? "yes" : "no"; }
+
+/// The first that is; null: none.
+template <class Is>
+const Advice* first(const AdviceList& list, Is is) {
+  const auto found = std::find_if(list.ranked.begin(), list.ranked.end(), is);
+  return found == list.ranked.end() ? nullptr : &*found;
+}
+
+std::string times(double ratio) { return format_fixed(ratio, ratio < 9.95 ? 1 : 0); }
+
+/// ", 12 times as fast as a ring in fp32 (30.1 s); its busiest rank sends 90 times less"
+std::string beside_the_ring(const AdviceList& list, const Advice& best) {
+  const auto is_plain_ring = [](const Advice& one) {
+    return one.strategy == "ring" && (one.codec == "fp32" || one.codec == "auto");
+  };
+  const Advice* ring = first(list, is_plain_ring);
+  if (!ring || ring == &best || best.projection.epoch_s <= 0) return "";
+  const double faster = ring->projection.epoch_s / best.projection.epoch_s;
+  const std::string ratio = faster > 0.95 && faster < 1.05 ? std::string("about") : times(faster) + " times";
+  std::string out = text(", ", ratio, " as fast as a ring in fp32 (", format_seconds(ring->projection.epoch_s), ")");
+  if (best.projection.bytes == 0) return out;
+  const double less = ring->projection.bytes / best.projection.bytes;
+  if (less >= 1.05) out += text("; its busiest rank sends ", times(less), " times less");
+  if (less <= 0.95) out += text("; its busiest rank sends ", times(1 / less), " times more");
+  return out;
+}
+
+bool is_several(const Advice& one) { return one.strategy != "single"; }
+
+std::string sentence(const AdviceList& list, const std::string& what, const Advice& one) {
+  return text(what, ": ", name_of(one), ", ", format_seconds(one.projection.epoch_s), " an epoch",
+              beside_the_ring(list, one), ".\n");
+}
+
+std::string answer(const AdviceList& list) {
+  const StatedLink& link = list.link;
+  const Advice& best = list.ranked.front();
+  std::string out = text(
+      list.workers, list.workers == 1 ? " worker" : " workers", ", links of ", link.mbit_s, " Mb/s and ",
+      link.latency_ms, " ms one way",
+      link.burst_bytes > 0
+          ? text(" (the lab's: ", format_bytes(static_cast<double>(link.burst_bytes)), " pass at once after a pause)")
+          : "",
+      ".\n");
+  out += sentence(list, "Fastest", best);
+  const Advice* several = first(list, is_several);
+  if (several && several != &best) out += sentence(list, "Fastest of several workers", *several);
+  const Advice* exact = first(list, [](const Advice& one) { return one.exact && is_several(one); });
+  if (exact && exact == several) out += "It is exact: it takes the steps of one worker with the whole batch.\n";
+  if (!exact || exact == several) return out;
+  out += sentence(list, "Fastest of those that take the very steps of one worker with the whole batch", *exact);
+  return out;
+}
+
+std::vector<std::string> columns() {
+  return {"strategy", "codec", "ms\na step", "s\nan epoch", "MB of\nthe busiest", "exchange\nexposed %",
+          "exact",    "agrees"};
+}
+
+std::vector<std::string> row(const Advice& one) {
+  const Projection& its = one.projection;
+  return {one.strategy,
+          one.codec.empty() ? "–" : one.codec,
+          format_fixed(its.step_s * 1e3, its.step_s < 0.1 ? 1 : 0),
+          format_figures(its.epoch_s),
+          format_figures(its.bytes * 1e-6),
+          format_fixed(100 * exposed(one), 0),
+          yes(one.exact),
+          yes(one.agrees)};
+}
+
+Table table_of(const AdviceList& list, std::size_t top) {
+  Table table;
+  const std::vector<std::string> titles = columns();
+  for (std::size_t i = 0; i < titles.size(); ++i) {
+    table.column(titles[i], i >= 2 && i <= 5 ? Align::right : Align::left);
+  }
+  for (std::size_t i = 0; i < std::min(top, list.ranked.size()); ++i) table.row(row(list.ranked[i]));
+  return table;
+}
+
+std::string error_words() {
+  const AdviserFit& fit = adviser_fit;
+  return text("Error: an epoch takes ", format_fixed(fit.low, 2), " to ", format_fixed(fit.high, 2),
+              " times what is projected (95 % interval), by ", fit.cells, " ways that were measured; of ", fit.others,
+              " others,\n", fit.held, " lie in it (", fit.where, "; docs/adviser.md).");
+}
+
+std::string pass_words(const AdviceList& list) {
+  const ComputeProfile& pass = list.pass.profile;
+  const double pass_s = seconds(pass.read + pass.forward + pass.backward);
+  return text("Projected in virtual time from a worker's pass here: ", format_seconds(pass_s), " for ", pass.images,
+              " images of ", list.data, " by ", list.model, " on ", list.pass.threads,
+              list.pass.threads == 1 ? " thread," : " threads,", "\nalone; taken ", format_fixed(adviser_fit.pass, 2),
+              " times, as in measured runs. Each worker has a link of its own.");
+}
+
+constexpr const char* unknown =
+    "Not known: accuracy (what is not exact may need more epochs), evaluation, and the CPU that sending and receiving\n"
+    "take from compute.";
+
+std::string more_words(const AdviceList& list, std::size_t top) {
+  std::string out;
+  const std::size_t all = list.ranked.size(), refused = list.refused.size();
+  if (all > top) out += text(all - top, " more are slower (--top ", all, ").\n");
+  if (refused == 0) return out;
+  return text(out, refused, refused == 1 ? " combination" : " combinations", " cannot be (--refused says why).\n");
+}
+
+nlohmann::ordered_json json_of(const Advice& one) {
+  const Projection& its = one.projection;
+  nlohmann::ordered_json json{
+      {"name", one.cell.name},
+      {"strategy", one.strategy},
+      {"codec", one.codec.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(one.codec)},
+      {"s_step", its.step_s},
+      {"s_epoch", its.epoch_s},
+      {"steps", one.steps},
+      {"bytes_of_the_busiest", its.bytes},
+      {"s_exchange", its.exchange_s},
+      {"exposed", exposed(one)},
+      {"exact", one.exact},
+      {"agrees", one.agrees}};
+  return json;
+}
+
+}  // namespace
+
+std::string advice_text(const AdviceList& list, std::size_t top, bool refused) {
+  std::string out = text(answer(list), "\n", table_of(list, top).str(), more_words(list, top), "\n",
+                         "Of an epoch, without evaluation. MB: payload that the busiest rank sends.\n",
+                         pass_words(list), "\n", unknown, "\n", error_words(), "\n");
+  if (refused) {
+    out += "\n";
+    for (const RefusedCell& one : list.refused) out += text(one.name, ": ", one.reason, "\n");
+  }
+  return out;
+}
+
+std::string advice_markdown(const AdviceList& list, std::size_t top) {
+  return text(answer(list), "\n", table_of(list, top).markdown(), "\n", more_words(list, top), pass_words(list), " ",
+              unknown, " ", error_words(), "\n");
+}
+
+std::string advice_csv(const AdviceList& list) {
+  std::string out = "name,strategy,codec,s_step,s_epoch,steps,bytes_of_the_busiest,s_exchange,exact,agrees\n";
+  for (const Advice& one : list.ranked) {
+    const Projection& its = one.projection;
+    out +=
+        text(one.cell.name, ",", one.strategy, ",", one.codec, ",", its.step_s, ",", its.epoch_s, ",", one.steps, ",",
+             nlohmann::json(its.bytes).dump(), ",", its.exchange_s, ",", yes(one.exact), ",", yes(one.agrees), "\n");
+  }
+  return out;
+}
+
+std::string advice_json(const AdviceList& list) {
+  const ComputeProfile& pass = list.pass.profile;
+  nlohmann::ordered_json json{
+      {"workers", list.workers},
+      {"link",
+       {{"mbit_s", list.link.mbit_s}, {"latency_ms", list.link.latency_ms}, {"burst_bytes", list.link.burst_bytes}}},
+      {"model", list.model},
+      {"data", list.data},
+      {"pass",
+       {{"images", pass.images},
+        {"threads", list.pass.threads},
+        {"read_s", seconds(pass.read)},
+        {"forward_s", seconds(pass.forward)},
+        {"backward_s", seconds(pass.backward)},
+        {"times", adviser_fit.pass},
+        {"spread", adviser_fit.spread}}}};
+  json["error"] = {{"measured_over_projected", {adviser_fit.low, adviser_fit.high}},
+                   {"cells", adviser_fit.cells},
+                   {"others", adviser_fit.others},
+                   {"held", adviser_fit.held},
+                   {"where", adviser_fit.where}};
+  json["ways"] = nlohmann::ordered_json::array();
+  for (const Advice& one : list.ranked) json["ways"].push_back(json_of(one));
+  json["refused"] = nlohmann::ordered_json::array();
+  for (const RefusedCell& one : list.refused) json["refused"].push_back({{"name", one.name}, {"reason", one.reason}});
+  return json.dump(2) + "\n";
+}
+
+}  // namespace ripieno

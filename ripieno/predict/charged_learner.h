@@ -1,0 +1,60 @@
+// A learner that computes nothing: in virtual time, a pass takes what a profile says and leaves random gradients.
+// Parameters, gradients and buffers are real, so that any strategy runs on it as it is.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "ripieno/core/numbers.h"
+#include "ripieno/strategy/compute_profile.h"
+#include "ripieno/strategy/learner.h"
+
+namespace ripieno {
+
+struct ChargedOptions {
+  Layout layout;
+  ComputeProfile profile;            ///< `ready` for each of the layout's buckets
+  std::vector<double> factors;       ///< times that passes take, one after the other and again from the first; empty: 1
+  Duration before_pass{0};           ///< charged before each pass: an optimiser's step
+  std::uint32_t steps = 1;           ///< an epoch
+  std::uint32_t samples = 1;         ///< of a pass
+  std::uint32_t global_samples = 1;  ///< of all workers' passes in a step; the same where each goes at its own pace
+  bool loss_scale = false;
+  std::uint64_t seed = 0;  ///< of the gradients, which are uniform over [-1, 1) times 1e-3
+};
+
+class ChargedLearner final : public Learner {
+ public:
+  /// `runtime` is virtual.
+  ChargedLearner(Runtime& runtime, ChargedOptions options);
+
+  const Layout& layout() const override { return options_.layout; }
+  FloatSpan parameters() override { return parameters_.span(); }
+  FloatSpan gradients() override { return gradients_.span(); }
+  FloatSpan buffers() override { return buffers_.span(); }
+  std::uint32_t steps_per_epoch() const override { return options_.steps; }
+  std::uint32_t samples_per_epoch() const override { return options_.steps * options_.samples; }
+  Gates& gates() override { return gates_; }
+  LossScale* loss_scale() override { return loss_scale_ ? &*loss_scale_ : nullptr; }
+  Task<std::unique_ptr<Pass>> begin(BatchId batch, Weighting weighting) override;
+  /// Takes no time and finds nothing.
+  Task<Evaluation> evaluate(int, int) override { co_return Evaluation{}; }
+
+ private:
+  struct Shared;
+  class ChargedPass;
+
+  Task<> pass(std::shared_ptr<Shared> shared);
+  Task<> charge(std::shared_ptr<Shared> shared);
+  /// What the next pass is charged.
+  ComputeProfile next_profile();
+
+  Runtime& runtime_;
+  ChargedOptions options_;
+  Gates gates_;
+  std::optional<LossScale> loss_scale_;
+  std::size_t passes_ = 0;
+  Numbers parameters_, gradients_, buffers_, drawn_;
+};
+
+}  // namespace ripieno

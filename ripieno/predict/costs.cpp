@@ -1,0 +1,81 @@
+#include "ripieno/predict/costs.h"
+
+#include <algorithm>
+
+#include "ripieno/collective/virtual_cluster.h"
+#include "ripieno/core/numbers.h"
+#include "ripieno/predict/shrink.h"
+#include "ripieno/strategy/together.h"
+
+namespace ripieno {
+namespace {
+
+constexpr double most_numbers = 4e6;  // that are coded
+constexpr int repeats = 5;            // after one, which fills the caches
+
+/// The median of what a piece of work takes by the real clock.
+template <class Work>
+double typical(Work work) {
+  const auto clock = real_runtime(0);
+  std::vector<double> times;
+  for (int i = 0; i <= repeats; ++i) {
+    const Duration start = clock->now();
+    work();
+    if (i > 0) times.push_back(seconds(clock->now() - start));
+  }
+  std::nth_element(times.begin(), times.begin() + repeats / 2, times.end());
+  return times[repeats / 2];
+}
+
+Numbers drawn(std::size_t count, DType type) {
+  std::vector<float> draws(count);
+  Random random(0, 1);
+  for (float& draw : draws) draw = static_cast<float>(random.uniform(-1e-3, 1e-3));
+  Numbers numbers(count, type);
+  convert(numbers.span(), FloatSpan(draws));
+  return numbers;
+}
+
+}  // namespace
+
+double coding_cost(const CodecOptions& asked, const Layout& whole) {
+  CodecOptions codec = asked;
+  codec.number_s = 0;
+  const Layout layout = shrunk(whole, std::max(1.0, static_cast<double>(whole.parameters) / most_numbers), codec);
+  constexpr int ranks = 2;
+  SimulatedOptions network;
+  network.link = {Duration(0), Duration(0)};
+  VirtualCluster cluster(ranks, network);
+  Numbers fresh = drawn(layout.parameters, layout.type);
+  std::vector<Numbers> numbers;
+  std::vector<std::unique_ptr<Averager>> averagers;
+  for (int rank = 0; rank < ranks; ++rank) {
+    numbers.emplace_back(layout.parameters, layout.type);
+    averagers.push_back(make_averager({.codec = codec}, slots_of(layout, layout.buckets), layout.type));
+  }
+  const auto average = [&](Group group) -> Task<> {
+    const int rank = group.endpoint().rank();
+    const FloatSpan own = numbers[static_cast<std::size_t>(rank)].span();
+    for (std::size_t i = 0; i < layout.buckets.size(); ++i) {
+      const Range bucket = layout.buckets[i];
+      co_await averagers[static_cast<std::size_t>(rank)]->average(group, i, own.slice(bucket.begin, bucket.end),
+                                                                  1.0 / ranks);
+    }
+  };
+  const double taken = typical([&] {
+    for (Numbers& own : numbers) convert(own.span(), fresh.span());
+    cluster.run(average);
+  });
+  return taken / ranks / static_cast<double>(layout.parameters);
+}
+
+Duration optimiser_cost(const OptimiserOptions& options, std::size_t parameters, DType type) {
+  const auto optimiser = make_optimiser(options, parameters, type);
+  Numbers weights = drawn(parameters, type), gradients = drawn(parameters, type);
+  return from_seconds(typical([&] {
+    optimiser->begin_step();
+    optimiser->update(0, weights.span(), gradients.span(), 1e-3);
+  }));
+}
+
+}  // namespace ripieno

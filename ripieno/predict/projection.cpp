@@ -1,0 +1,209 @@
+#include "ripieno/predict/projection.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <numeric>
+
+#include "ripieno/collective/virtual_cluster.h"
+#include "ripieno/predict/charged_learner.h"
+#include "ripieno/predict/shrink.h"
+
+namespace ripieno {
+namespace {
+
+constexpr std::uint64_t for_passes = 0x706173736573;  // "passes": a stream of random numbers
+constexpr double enough_numbers = 32768;              // that a projected model has
+constexpr std::size_t turn_bytes = 16 << 10;          // of messages to several ranks, which share a link
+constexpr std::uint32_t few_steps =
+    16;  // by which a strategy has found its pace, and by which two epochs differ at least
+
+/// Steps after which a strategy does the same again.
+std::uint32_t period_of(const ProjectedJob& job) {
+  const std::string_view name = job.info->name;
+  if (name == "local-sgd" || name == "diloco") return job.plan.local.steps;
+  if (name == "accumulate") return static_cast<std::uint32_t>(job.plan.passes);
+  if (name == "gossip-exponential")
+    return std::max(1u, static_cast<std::uint32_t>(std::bit_width(static_cast<unsigned>(job.workers - 1))));
+  return is_built_in(name) ? 1 : 8;
+}
+
+bool is_federated(const ProjectedJob& job) { return job.info->name.starts_with("fed"); }
+
+/// Epochs that are projected: whole rounds, and several where not all clients take part in each.
+std::uint32_t epochs_of(const ProjectedJob& job) {
+  if (!is_federated(job)) return 1;
+  return job.plan.federated.local_epochs * (job.plan.federated.fraction < 1 ? 4 : 1);
+}
+
+/// Each worker's steps an epoch, where all take so many.
+Workload workload_of(const ProjectedJob& job, std::uint32_t steps, std::uint32_t epochs) {
+  const World world(job.info->ranks(job.plan, job.workers), job.per_node);
+  return {world, std::vector<std::uint32_t>(static_cast<std::size_t>(job.workers), steps), epochs};
+}
+
+/// By the closed form, of the busiest rank and of all together.
+struct Bytes {
+  double busiest = 0, all = 0;
+};
+std::optional<Bytes> bytes_of(const ProjectedJob& job, const Plan& plan, const Layout& layout, const Workload& work) {
+  Bytes bytes;
+  for (int rank = 0; rank < work.world.ranks; ++rank) {
+    const auto sent = job.info->bytes_sent(*job.info, plan, layout, work, rank);
+    if (!sent) return std::nullopt;
+    bytes.busiest = std::max(bytes.busiest, static_cast<double>(*sent));
+    bytes.all += static_cast<double>(*sent);
+  }
+  return bytes;
+}
+
+/// ddp codes while it computes, on the same core: no pass is shorter for it. What others code they wait for.
+double coding_beside_passes(const ProjectedJob& job) {
+  return job.info->name == "ddp" ? job.plan.exchange.codec.number_s * static_cast<double>(job.layout.parameters) : 0;
+}
+
+/// What is simulated in the job's place.
+struct Model {
+  Layout layout;
+  Plan plan;
+  SimulatedOptions network;
+  double bytes = 1;  // of the job's for each of the model's
+};
+
+Plan plan_of(const ProjectedJob& job) {
+  Plan plan = job.plan;
+  plan.epochs = epochs_of(job);
+  plan.first_epoch = 0;
+  plan.max_steps = 0;
+  plan.evaluate_every = plan.epochs;
+  plan.optimiser = {};  // its time is charged
+  plan.learning_rate = {};
+  return plan;
+}
+
+Model model_of(const ProjectedJob& job, std::uint32_t steps) {
+  const double factor = std::max(1.0, static_cast<double>(job.layout.parameters) / enough_numbers);
+  Model model{shrunk(job.layout, factor, job.plan.exchange.codec), plan_of(job), {job.link}, factor};
+  const Plan whole = model.plan;
+  CodecOptions& codec = model.plan.exchange.codec;
+  codec = shrunk(codec, factor);
+  codec.number_s *= coding_beside_passes(job) > 0
+                        ? 0
+                        : static_cast<double>(job.layout.parameters) / static_cast<double>(model.layout.parameters);
+  const Workload work = workload_of(job, steps, whole.epochs);
+  const auto large = bytes_of(job, whole, job.layout, work), small = bytes_of(job, model.plan, model.layout, work);
+  if (large && small && small->all > 0) model.bytes = large->all / small->all;
+  const auto fewer = [&](std::size_t bytes) {
+    return static_cast<std::size_t>(std::llround(static_cast<double>(bytes) / model.bytes));
+  };
+  if (job.plan.exchange.segment_bytes > 0)
+    model.plan.exchange.segment_bytes = std::max<std::size_t>(1, fewer(job.plan.exchange.segment_bytes));
+  model.plan.exchange.small_bytes = fewer(job.plan.exchange.small_bytes);
+  model.network.link.per_byte = from_seconds(seconds(job.link.per_byte) * model.bytes);
+  model.network.framing_bytes = fewer(job.framing_bytes);
+  model.network.burst_bytes = fewer(job.burst_bytes);
+  model.network.turn_bytes = std::max<std::size_t>(1, fewer(turn_bytes));
+  model.network.window_bytes = std::max<std::size_t>(1, fewer(job.window_bytes));
+  return model;
+}
+
+/// Of so many passes: the exponential distribution's quantiles, in an order of the rank's own, so that each rank's mean
+/// is 1.
+std::vector<double> factors_of(double spread, std::uint32_t passes, int rank) {
+  if (spread == 0) return {};
+  std::vector<double> draws;
+  for (std::uint32_t i = 0; i < passes; ++i) draws.push_back(-std::log(1 - (i + 0.5) / passes));
+  const double mean = std::accumulate(draws.begin(), draws.end(), 0.0) / passes;
+  std::vector<double> factors;
+  for (const std::uint32_t i : Random(for_passes, static_cast<std::uint64_t>(rank)).permutation(passes))
+    factors.push_back(1 - spread + spread * draws[i] / mean);
+  return factors;
+}
+
+/// `cycle`: passes in which each of the factors comes once.
+ChargedOptions learner_of(const ProjectedJob& job, const Model& model, int rank, std::uint32_t steps,
+                          std::uint32_t cycle) {
+  const int worker = std::max(0, job.info->worker(model.plan, rank));
+  const double factor = static_cast<std::size_t>(rank) < job.slow.size() ? job.slow[static_cast<std::size_t>(rank)] : 1;
+  ChargedOptions options;
+  options.layout = model.layout;
+  options.profile = slowed(job.profile, factor);
+  options.before_pass = from_seconds((seconds(job.optimise) + coding_beside_passes(job)) * factor);
+  options.factors = factors_of(job.spread, cycle, rank);
+  options.steps = steps;
+  options.samples = std::max(1u, job.images.at(static_cast<std::size_t>(worker)));
+  options.global_samples =
+      job.info->data == DataUse::shards ? options.samples : std::accumulate(job.images.begin(), job.images.end(), 0u);
+  options.loss_scale = job.loss_scale;
+  options.seed = model.plan.seed + static_cast<std::uint64_t>(rank);
+  return options;
+}
+
+/// Of an epoch.
+struct Taken {
+  double epoch = 0, exchange = 0, bytes = 0;
+};
+
+Taken simulated(const ProjectedJob& job, const Model& model, std::uint32_t steps, std::uint32_t cycle) {
+  VirtualCluster cluster(job.info->ranks(model.plan, job.workers), model.network, model.plan.seed);
+  std::vector<std::unique_ptr<ChargedLearner>> learners;
+  std::vector<std::unique_ptr<Recorder>> recorders;
+  std::vector<std::unique_ptr<Strategy>> strategies;
+  for (int rank = 0; rank < cluster.size(); ++rank) {
+    learners.push_back(std::make_unique<ChargedLearner>(cluster.runtime(), learner_of(job, model, rank, steps, cycle)));
+    recorders.push_back(std::make_unique<Recorder>(cluster.runtime(), &cluster.ledger(rank), nullptr));
+    strategies.push_back(make_strategy(
+        *job.info, model.plan, {cluster.group(rank).on_nodes(job.per_node), *learners.back(), *recorders.back(), {}}));
+  }
+  cluster.run([&](Group group) { return strategies[static_cast<std::size_t>(group.endpoint().rank())]->run(); });
+  Taken taken;
+  for (int rank = 0; rank < cluster.size(); ++rank) {
+    taken.bytes = std::max(
+        taken.bytes, static_cast<double>(cluster.ledger(rank).total(Purpose::exchange).payload_sent) * model.bytes);
+    if (job.info->worker(model.plan, rank) < 0) continue;
+    const Recorder& recorder = *recorders[static_cast<std::size_t>(rank)];
+    const auto& times = recorder.epoch_times();
+    const double epoch = seconds(std::accumulate(times.begin(), times.end(), Duration{0}));
+    if (epoch > taken.epoch)
+      taken = {epoch, seconds(recorder.totals()[static_cast<std::size_t>(Stage::exchange)]), taken.bytes};
+  }
+  const double epochs = model.plan.epochs;
+  return {taken.epoch / epochs, taken.exchange / epochs, taken.bytes / epochs};
+}
+
+/// What the epoch's passes take less than as many whole ones, for its last batches are smaller.
+double saved_by_small_batches(const ProjectedJob& job, std::uint32_t steps) {
+  const double pass = seconds(job.profile.read + job.profile.forward + job.profile.backward);
+  double least = std::numeric_limits<double>::infinity();
+  for (std::size_t worker = 0; worker < job.images.size(); ++worker) {
+    const double missing = static_cast<double>(steps) * job.images[worker] - job.samples.at(worker);
+    least = std::min(least, missing * pass / std::max(1u, job.profile.images));
+  }
+  return least;
+}
+
+}  // namespace
+
+Projection project(const ProjectedJob& job) {
+  const std::uint32_t steps = std::max(1u, *std::max_element(job.steps.begin(), job.steps.end())),
+                      period = period_of(job);
+  const std::uint32_t periods = (few_steps + period - 1) / period;
+  const std::uint32_t first = steps % period + periods * period, second = first + periods * period;
+  const Model model = model_of(job, std::min(steps, second));
+  const std::uint32_t cycle = steps > second ? second - first : steps;
+  Taken taken = simulated(job, model, std::min(steps, second), cycle);
+  if (steps > second) {
+    const Taken shorter = simulated(job, model, first, cycle);
+    const double more = static_cast<double>(steps - second) / (second - first);
+    const auto further = [more](double from, double to) { return to + (to - from) * more; };
+    taken = {further(shorter.epoch, taken.epoch), further(shorter.exchange, taken.exchange),
+             further(shorter.bytes, taken.bytes)};
+  }
+  const Plan whole = plan_of(job);
+  if (const auto bytes = bytes_of(job, whole, job.layout, workload_of(job, steps, whole.epochs)))
+    taken.bytes = bytes->busiest / whole.epochs;
+  const double epoch = taken.epoch - saved_by_small_batches(job, steps);
+  return {epoch, epoch / steps, taken.exchange, taken.bytes};
+}
+
+}  // namespace ripieno

@@ -1,0 +1,251 @@
+"""The adviser: what it ranks, in all forms; the recipe that it writes; what it refuses; and that it projects what a
+projected run takes."""
+
+import csv
+import io
+import json
+import pathlib
+import re
+import sys
+import tomllib
+import unittest
+
+from program import ROOT, USAGE, ProgramTest, sets
+
+# A model of 61,130 numbers, of which an epoch takes seven steps.
+RECIPE = """
+model = "mnist-3conv"
+[batch]
+global = 64
+[data]
+train_samples = 420
+test_samples = 50
+[local]
+steps = 4
+"""
+
+
+class AdviseTest(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        self.recipe = self.folder / "recipe.toml"
+        self.recipe.write_text(RECIPE)
+
+    def advise(self, *arguments):
+        return self.json("advise", self.recipe, *arguments)
+
+    def test_every_strategy_with_every_codec_is_ranked_or_refused(self):
+        advice = self.advise("-n", 3, "--mbit-s", 50, "--latency-ms", 2)
+        ways, refused = advice["ways"], advice["refused"]
+        strategies = self.json("list", "strategies")
+        codecs = [row["name"] for row in self.json("list", "codecs") if row["name"] != "auto"]
+        self.assertEqual(len(ways) + len(refused), (len(strategies) - 1) * len(codecs) + 1)
+        self.assertEqual({way["strategy"] for way in ways}, {row["name"] for row in strategies})
+        self.assertEqual([way["s_epoch"] for way in ways], sorted(way["s_epoch"] for way in ways))
+        self.assertIn("gossip-pairs-int8", [one["name"] for one in refused])
+        self.assertTrue(all("cannot be: " in one["reason"] for one in refused))
+        lossless = {row["name"]: row["lossless"] for row in self.json("list", "codecs")}
+        traits = {row["name"]: row for row in strategies}
+        for way in ways:
+            codec = way["codec"] or "fp32"
+            self.assertEqual(
+                (way["exact"], way["agrees"]),
+                (traits[way["strategy"]]["exact"] and lossless[codec], traits[way["strategy"]]["agrees"]),
+            )
+            self.assertEqual(way["steps"], 7)
+            self.assertAlmostEqual(way["s_step"] * 7, way["s_epoch"], delta=1e-9)
+            self.assertTrue(0 <= way["exposed"] <= 1, way)
+            if way["codec"] == "fp32":
+                explained = self.json(
+                    "explain", way["strategy"], "--recipe", self.recipe, *sets({"workers": 3, "exchange.codec": codec})
+                )
+                self.assertAlmostEqual(way["bytes_of_the_busiest"], explained["bytes_of_the_busiest"], delta=1)
+        self.assertEqual(advice["link"], {"mbit_s": 50, "latency_ms": 2, "burst_bytes": 0})
+        # A pass of the three workers and one of the lone one are measured, each codec's coding, and a step: once.
+        kept = {path.name: path.read_text() for path in (self.folder / "cache/ripieno/profiles").glob("*.json")}
+        self.assertEqual(len(kept), 2 + len(codecs) + 1)
+        self.assertEqual(self.advise("-n", 3, "--mbit-s", 50, "--latency-ms", 2), advice)
+
+    def test_it_projects_what_a_projected_run_takes(self):
+        """The same passes over the same links, at full size and step by step. No card sends to several: these would take
+        turns here."""
+        strategies = ("ring", "local-sgd", "accumulate", "gossip-exponential")
+
+        def epoch(strategy):
+            folder = self.folder / strategy
+            settings = {
+                "strategy": strategy,
+                "workers": 3,
+                "transport.kind": "simulated",
+                "simulated.gbit_s": 0.05 * 1448 / 1514,
+                "simulated.latency_us": 2000,
+                "exchange.codec": "fp32",
+                "run.folder": folder,
+            }
+            self.good("train", self.recipe, *sets(settings), "--compute", "replay")
+            ranks = json.loads(sorted(folder.glob("*/summary.json"))[-1].read_text())["ranks"]
+            return max(rank["seconds"]["epoch"][0] for rank in ranks if rank["seconds"]["epoch"])
+
+        def projected():
+            ways = self.advise(
+                "-n", 3, "--mbit-s", 50, "--latency-ms", 2, "--strategy", ",".join(strategies), "--codec", "fp32"
+            )["ways"]
+            return {way["strategy"]: way["s_epoch"] for way in ways}
+
+        for measured in (projected, *(lambda strategy=strategy: epoch(strategy) for strategy in strategies)):
+            measured()
+        self.state_what_was_measured()
+        own = projected()
+        self.state_what_was_measured(
+            self.advise("-n", 3, "--mbit-s", 50, "--strategy", "ring", "--codec", "fp32")["pass"]["times"]
+        )
+        for strategy in strategies:
+            self.assertAlmostEqual(own[strategy] / epoch(strategy), 1, delta=0.03, msg=strategy)
+
+    def state_what_was_measured(self, times=1):
+        """Passes of `times` 0.1 ms an image, short beside the exchange, so that how they vary counts little."""
+        for path in (self.folder / "cache/ripieno/profiles").glob("*.json"):
+            kept = json.loads(path.read_text())
+            images, _, _, _, *ready = kept["numbers"] if len(kept["numbers"]) > 1 else [0] * 4
+            kept["numbers"] = (
+                [images, 0, 2.5e-5 * images * times, 7.5e-5 * images * times] + [7.5e-5 * images * times for _ in ready]
+                if images
+                else [0]
+            )
+            path.write_text(json.dumps(kept))
+
+    def test_the_forms(self):
+        arguments = [
+            "advise",
+            self.recipe,
+            "-n",
+            2,
+            "--mbit-s",
+            10,
+            "--strategy",
+            "ring,ddp,local-sgd,single",
+            "--codec",
+            "fp32,int8",
+        ]
+        out = self.good(*arguments, "--top", 3)
+        self.assertRegex(out.splitlines()[0], r"^2 workers, links of 10 Mb/s and 0\.05 ms one way\.$")
+        self.assertRegex(out.splitlines()[1], r"^Fastest: .*, .* an epoch.*\.$")
+        for words in (
+            "4 more are slower",
+            "Not known: accuracy",
+            "evaluation",
+            "images of digits by mnist-3conv on 1 thread",
+            "95 % interval",
+            "docs/adviser.md",
+        ):
+            self.assertIn(words, out)
+        self.assertEqual(len(re.findall(r"^(ring|ddp|local-sgd|single)  ", out, re.M)), 3)
+        self.assertLessEqual(max(map(len, out.splitlines())), 170)
+        rows = list(csv.DictReader(io.StringIO(self.good(*arguments, "--format", "csv"))))
+        self.assertEqual(len(rows), 7)
+        self.assertEqual(rows[0]["name"], self.json(*arguments)["ways"][0]["name"])
+        self.assertEqual(self.good(*arguments, "--format", "md").count("\n| "), 2 + 7)  # the header and its rule
+        exact = self.json(*arguments, "--exact")["ways"]
+        self.assertEqual({way["name"] for way in exact}, {"ring-fp32", "ddp-fp32", "single"})
+        refused = self.good(
+            "advise",
+            self.recipe,
+            "-n",
+            2,
+            "--mbit-s",
+            10,
+            "--strategy",
+            "gossip-pairs",
+            "--codec",
+            "fp32,sign",
+            "--refused",
+        )
+        self.assertIn("1 combination cannot be", refused)
+        self.assertIn("gossip-pairs-sign: strategy gossip-pairs", refused)
+
+    def test_the_first_is_written_as_a_recipe_that_runs(self):
+        self.recipe.write_text(RECIPE.replace("[batch]", 'seed = 7\n[optimiser]\nname = "adam"\n[batch]'))
+        best = self.advise("-n", 2, "--mbit-s", 10, "--set", "learning_rate.base=0.002", "-o", "best.toml")["ways"][0]
+        written = tomllib.loads((self.folder / "best.toml").read_text())
+        self.assertEqual(
+            (written["strategy"], written["workers"], written["seed"]),
+            (best["strategy"], 1 if best["strategy"] == "single" else 2, 7),
+        )
+        self.assertEqual(
+            (written["optimiser"]["name"], written["learning_rate"]["base"], written["local"]["steps"]),
+            ("adam", 0.002, 4),
+        )
+        self.assertEqual(written["data"]["cache"], "")
+        self.good("train", "best.toml")
+        self.assertEqual(
+            json.loads(next((self.folder / "runs").glob("*/summary.json")).read_text())["strategy"], best["strategy"]
+        )
+
+    def test_a_slower_link_is_worse_for_those_who_send_more(self):
+        def epochs(mbit_s):
+            ways = self.advise("-n", 4, "--mbit-s", mbit_s, "--strategy", "ring,local-sgd", "--codec", "fp32,int8")[
+                "ways"
+            ]
+            return {way["name"]: way["s_epoch"] for way in ways}
+
+        fast, slow = epochs(1000), epochs(10)
+        for name in fast:
+            self.assertLess(fast[name], slow[name])
+        self.assertLess(slow["ring-int8"], slow["ring-fp32"] / 2)
+        self.assertLess(slow["local-sgd-fp32"], slow["ring-fp32"] / 2)
+
+    def test_the_grid_and_the_lab_of_a_recipe(self):
+        self.recipe.write_text(
+            RECIPE
+            + '[lab]\nnodes = 2\nmbit_s = 100\n[grid]\nstrategy = ["ring", "ddp"]\nexchange.codec = ["fp32", "int8"]\n'
+        )
+        advice = self.advise("--grid", "--set", "workers=2")
+        self.assertEqual({way["name"] for way in advice["ways"]}, {"ring-fp32", "ring-int8", "ddp-fp32", "ddp-int8"})
+        self.assertEqual(advice["link"], {"mbit_s": 100, "latency_ms": 0.05, "burst_bytes": 66000})
+
+    def test_what_is_missing_or_wrong_is_said(self):
+        for arguments, words in (
+            (["-n", 2], ("--mbit-s 100",)),
+            (["--mbit-s", 100], ("-n N",)),
+            (["-n", 2, "--mbit-s", 100, "--strategy", "rnig"], ("rnig",)),
+            (["-n", 2, "--mbit-s", 100, "--codec", "int9"], ("int9",)),
+            (["-n", 2, "--mbit-s", 100, "--grid", "--codec", "int8"], ("--grid",)),
+            (["-n", 2, "--mbit-s", 100, "--set", "data.partition=labels"], ("data.partition", "even")),
+            (["-n", 2, "--mbit-s", 100, "--strategy", "ps-sync", "--codec", "powersgd"], ("powersgd",)),
+        ):
+            result = self.ripieno("advise", self.recipe, *arguments)
+            self.assertEqual(result.code, USAGE, arguments)
+            self.assert_one_line(result.err, *words)
+
+    def test_the_stated_error_is_the_documents(self):
+        """Which has it from measured runs: bench/adviser.py."""
+        header = (ROOT / "apps/ripieno/adviser_fit.h").read_text()
+        numbers = re.search(r"adviser_fit\{(.*?)\}", header, re.S).group(1).split(",")
+        times, spread, _, low, high, cells, others, held = (number.strip() for number in numbers[:8])
+        page = (ROOT / "docs/adviser.md").read_text()
+        self.assertIn(f"take {float(times):.2f} times that and vary by {float(spread):.2f}", page)
+        self.assertIn(
+            f"The stated error, {float(low):.2f} to {float(high):.2f}, comes from the {cells} cells marked •", page
+        )
+        sys.path.insert(0, str(ROOT / "bench"))
+        import adviser
+
+        first = page.split("\n### ")[1]
+        rows = re.findall(r"^\| (\S+)( •)? \| ([\d.]+) ± ([\d.]+) \| ([\d.]+) \|", first, re.M)
+        fitted = [
+            adviser.Cell(name, float(measured), float(half), float(own))
+            for name, mark, measured, half, own in rows
+            if mark
+        ]
+        found = adviser.rounded(adviser.prediction(fitted))
+        self.assertEqual(len(fitted), int(cells))
+        lie = [
+            tuple(map(int, pair)) for pair in re.findall(r"[Oo]f the (?:other )?(\d+)(?: cells)?, (\d+) lie in", page)
+        ]
+        self.assertEqual((sum(all_of for all_of, _ in lie), sum(those for _, those in lie)), (int(others), int(held)))
+        self.assertAlmostEqual(found[0], float(low), delta=0.011)
+        self.assertAlmostEqual(found[1], float(high), delta=0.011)
+
+
+if __name__ == "__main__":
+    sys.exit(unittest.main())
