@@ -178,6 +178,7 @@ void run_report(const ReportArguments& arguments) {
   if (arguments.format == "html") {
     const fs::path file = arguments.output.empty() ? "report.html" : arguments.output;
     write_file(file, html_page(report, file.parent_path()));
+    std::cout << str(report.conclusions);
     std::cerr << file.string() << ": open it in a browser\n";
   } else if (arguments.format == "png") {
     write_pngs(report, runs.size(), arguments.output.empty() ? "report" : arguments.output);

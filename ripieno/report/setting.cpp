@@ -74,6 +74,13 @@ std::string setting_value(const Run& run, const char* key) {
   return text(name.substr(name.find('.') + 1), ' ', value);
 }
 
+/// As it was asked for: a worker with data of its own may have some samples less in a step. Of a run whose settings are not there, its first step's.
+std::string batch_in_words(const Run& run) {
+  if (const double all = given_number(run, "batch.global"); all > 0) return text(", batch ", short_number(all));
+  if (const double own = given_number(run, "batch.per_worker"); own > 0) return text(", batch ", short_number(own), " a worker");
+  return run.batch() > 0 ? text(", batch ", run.batch()) : "";
+}
+
 std::string setting_of(const Run& run) {
   const Summary& one = run.summary;
   std::string all = text(one.model, '\n', one.dataset, '\n', one.kind, '\n', one.unfinished, '\n', run.workers().size());
@@ -86,7 +93,7 @@ std::string setting_in_words(const Run& run) {
   const std::size_t workers = run.workers().size();
   std::string words = text(one.model, " on ", one.dataset);
   if (workers > 0) words += text(", ", workers, workers == 1 ? " worker" : " workers");
-  if (const auto batch = run.batch(); batch > 0) words += text(", batch ", batch);
+  words += batch_in_words(run);
   words += text(", ", one.epochs, one.epochs == 1 ? " epoch" : " epochs");
   if (const std::string link = workers > 1 ? link_of(run) : ""; !link.empty()) words += ", " + link;
   for (const char* key : {"lab.slow", "simulated.slow"}) {

@@ -177,6 +177,10 @@ TEST(Conclusions, SayTheLink) {
   EXPECT_EQ(setting_in_words(run), "mnist-cnn on digits, 2 workers, batch 64, 2 epochs, 3 emulated machines, 2.5 Gb/s each, compute [1.0, 4.0] times as slow");
   run.settings = {{"transport.kind", "\"simulated\""}, {"simulated.gbit_s", "0.1"}, {"simulated.latency_us", "50.0"}};
   EXPECT_EQ(link_of(run), "100 Mb/s links, 50 µs, in virtual time");
+  run.settings = {{"batch.global", "66"}, {"batch.per_worker", "0"}};  // as it was asked for, not as the first step came out
+  EXPECT_TRUE(setting_in_words(run).starts_with("mnist-cnn on digits, 2 workers, batch 66, ")) << setting_in_words(run);
+  run.settings = {{"batch.global", "0"}, {"batch.per_worker", "33"}};
+  EXPECT_TRUE(setting_in_words(run).starts_with("mnist-cnn on digits, 2 workers, batch 33 a worker, ")) << setting_in_words(run);
 }
 
 TEST(Ways, TimeToAccuracyIsOfTrainingAndNeedsAllSeeds) {
