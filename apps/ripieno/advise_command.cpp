@@ -148,11 +148,11 @@ void add_advise(CLI::App& app, CommandContext& context) {
   command
       ->add_option("--mbit-s", arguments->mbit_s,
                    "rate of each worker's link, each way, 10^6 bits a second; default: the recipe's")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(0.001, 1e6));
   command
       ->add_option("--latency-ms", arguments->latency_ms,
                    "of the links, one way (half of what ping shows); default: the recipe's, or 0.05")
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::Range(0.0, 1e5));
   const auto list = [&](const char* name, std::vector<std::string>& into, const char* help) {
     command->add_option(name, into, help)->type_name("NAME,..")->delimiter(',')->allow_extra_args(false);
   };
