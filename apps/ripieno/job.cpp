@@ -270,6 +270,27 @@ std::unique_ptr<TorchLearner> make_learner(const Settings& settings, const Zoo& 
                                         options);
 }
 
+namespace {
+
+/// A rank that is to be slow must be there, and compute. One worker alone may be a cell of a grid whose others have more ranks.
+void check_slow(const Settings& settings) {
+  const StrategyInfo& strategy = strategy_of(settings);
+  const char* key = settings.get<std::string>("transport.kind") == "simulated" ? "simulated.slow" : "lab.slow";
+  const auto slow = settings.get<std::vector<double>>(key);
+  const int ranks = ranks_of(settings);
+  for (int rank = 0; rank < static_cast<int>(slow.size()) && strategy.name != "single"; ++rank) {
+    if (slow[static_cast<std::size_t>(rank)] == 1) continue;
+    if (rank >= ranks) {
+      fail(ErrorKind::usage, settings.shown(key), " slows rank ", rank, ", but ", strategy.name, " has ranks 0 to ", ranks - 1, " here; give a number for each of these");
+    }
+    if (strategy.worker(plan_of(settings), rank) < 0) {
+      fail(ErrorKind::usage, settings.shown(key), " slows rank ", rank, ", which is a server and computes nothing; give it 1");
+    }
+  }
+}
+
+}  // namespace
+
 void check_choices(const Settings& settings) {
   settings.check();
   const StrategyInfo& strategy = strategy_of(settings);
@@ -291,6 +312,7 @@ void check_choices(const Settings& settings) {
   find_device(settings.get<std::string>("train.device"), 0);  // now, not in every worker
   check_codec(plan.exchange.codec);
   check_shares(settings.get<std::vector<double>>("batch.shares"), settings.get<int>("workers"));
+  check_slow(settings);
   OptimiserOptions tried = plan.optimiser;
   tried.tensors = {{0, 1, 1}};
   make_optimiser(tried, 1, DType::fp32);

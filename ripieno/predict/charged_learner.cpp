@@ -10,31 +10,6 @@
 
 namespace ripieno {
 
-/// What a pass and the coroutine that charges it share.
-struct ChargedLearner::Shared {
-  Shared(Runtime& runtime, std::size_t buckets) : ready(runtime), released(buckets, Event(runtime)), done(runtime) {}
-  Queue<std::optional<std::size_t>> ready;
-  std::vector<Event> released;
-  Event done;
-  PassResult result;
-};
-
-class ChargedLearner::ChargedPass final : public Pass {
- public:
-  explicit ChargedPass(std::shared_ptr<Shared> shared) : shared_(std::move(shared)) {}
-  Task<std::optional<std::size_t>> next_bucket() override { return shared_->ready.pop(); }
-  bool reads(std::size_t bucket) const override { return !shared_->released[bucket].is_set(); }
-  Task<> released(std::size_t bucket) override { return shared_->released[bucket].wait(); }
-  BatchSize size() const override { return shared_->result; }
-  Task<PassResult> finish() override {
-    co_await shared_->done.wait();
-    co_return shared_->result;
-  }
-
- private:
-  std::shared_ptr<Shared> shared_;
-};
-
 ChargedLearner::ChargedLearner(Runtime& runtime, ChargedOptions options)
     : runtime_(runtime),
       options_(std::move(options)),
@@ -54,24 +29,21 @@ ChargedLearner::ChargedLearner(Runtime& runtime, ChargedOptions options)
 }
 
 Task<std::unique_ptr<Pass>> ChargedLearner::begin(BatchId, Weighting) {
-  const auto shared = std::make_shared<Shared>(runtime_, options_.layout.buckets.size());
-  shared->result.samples = options_.samples;
-  shared->result.global_samples = options_.global_samples;
-  asio::co_spawn(runtime_.context(), pass(shared), asio::detached);
-  co_return std::make_unique<ChargedPass>(shared);
+  const auto progress = std::make_shared<PassProgress>(runtime_, options_.layout.buckets.size());
+  progress->result.samples = options_.samples;
+  progress->result.global_samples = options_.global_samples;
+  asio::co_spawn(runtime_.context(), pass(progress), asio::detached);
+  co_return std::make_unique<ProgressPass>(progress);
 }
 
-Task<> ChargedLearner::pass(std::shared_ptr<Shared> shared) {
+Task<> ChargedLearner::pass(std::shared_ptr<PassProgress> progress) {
   std::exception_ptr error;
   try {
-    co_await charge(shared);
+    co_await charge(progress);
   } catch (...) {
     error = std::current_exception();
   }
-  shared->ready.push(std::nullopt);
-  const auto end = [error](Event& event) { error ? event.fail(error) : event.set(); };
-  for (Event& released : shared->released) end(released);
-  end(shared->done);
+  progress->end(error);
 }
 
 ComputeProfile ChargedLearner::next_profile() {
@@ -81,18 +53,18 @@ ComputeProfile ChargedLearner::next_profile() {
 
 /// As train/torch_learner.cpp charges a replayed pass: forward bucket by bucket from the first parameters to the last,
 /// each once its gate is open.
-Task<> ChargedLearner::charge(std::shared_ptr<Shared> shared) {
+Task<> ChargedLearner::charge(std::shared_ptr<PassProgress> progress) {
   const ComputeProfile profile = next_profile();
   const std::size_t buckets = options_.layout.buckets.size();
   co_await runtime_.sleep(options_.before_pass + profile.read);
   for (std::size_t bucket = buckets; bucket-- > 0;) {
     const Duration asked = runtime_.now();
     co_await gates_.passed(bucket);
-    shared->result.waited += runtime_.now() - asked;
+    progress->result.waited += runtime_.now() - asked;
     co_await runtime_.sleep(profile.forward / static_cast<std::int64_t>(buckets));
   }
   convert(gradients_.span(), drawn_.span());
-  for (Event& released : shared->released) released.set();
+  for (Event& released : progress->released) released.set();
   const Duration turn = runtime_.now();
   std::vector<std::size_t> order(buckets);
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -100,7 +72,7 @@ Task<> ChargedLearner::charge(std::shared_ptr<Shared> shared) {
                    [&](std::size_t a, std::size_t b) { return profile.ready[a] < profile.ready[b]; });
   for (const std::size_t bucket : order) {
     co_await runtime_.sleep(std::max(Duration{0}, turn + profile.ready[bucket] - runtime_.now()));
-    shared->ready.push(bucket);
+    progress->ready.push(bucket);
   }
   co_await runtime_.sleep(std::max(Duration{0}, turn + profile.backward - runtime_.now()));
 }

@@ -8,6 +8,7 @@
 #include "ripieno/core/numbers.h"
 #include "ripieno/strategy/compute_profile.h"
 #include "ripieno/strategy/learner.h"
+#include "ripieno/strategy/pass_progress.h"
 
 namespace ripieno {
 
@@ -41,11 +42,8 @@ class ChargedLearner final : public Learner {
   Task<Evaluation> evaluate(int, int) override { co_return Evaluation{}; }
 
  private:
-  struct Shared;
-  class ChargedPass;
-
-  Task<> pass(std::shared_ptr<Shared> shared);
-  Task<> charge(std::shared_ptr<Shared> shared);
+  Task<> pass(std::shared_ptr<PassProgress> progress);
+  Task<> charge(std::shared_ptr<PassProgress> progress);
   /// What the next pass is charged.
   ComputeProfile next_profile();
 

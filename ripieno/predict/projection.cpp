@@ -15,8 +15,7 @@ namespace {
 constexpr std::uint64_t for_passes = 0x706173736573;  // "passes": a stream of random numbers
 constexpr double enough_numbers = 32768;              // that a projected model has
 constexpr std::size_t turn_bytes = 16 << 10;          // of messages to several ranks, which share a link
-constexpr std::uint32_t few_steps =
-    16;  // by which a strategy has found its pace, and by which two epochs differ at least
+constexpr std::uint32_t few_steps = 16;  // by which a strategy has found its pace, and two epochs differ at least
 
 /// Steps after which a strategy does the same again.
 std::uint32_t period_of(const ProjectedJob& job) {

@@ -24,31 +24,6 @@ std::vector<std::uint8_t> labels(std::uint32_t samples) {
 
 }  // namespace
 
-/// What a pass and the coroutine that computes it share.
-struct LinearLearner::Shared {
-  Shared(Runtime& runtime, std::size_t buckets) : ready(runtime), released(buckets, Event(runtime)), done(runtime) {}
-  Queue<std::optional<std::size_t>> ready;
-  std::vector<Event> released;
-  Event done;
-  PassResult result;
-};
-
-class LinearLearner::LinearPass final : public Pass {
- public:
-  explicit LinearPass(std::shared_ptr<Shared> shared) : shared_(std::move(shared)) {}
-  Task<std::optional<std::size_t>> next_bucket() override { return shared_->ready.pop(); }
-  bool reads(std::size_t bucket) const override { return !shared_->released[bucket].is_set(); }
-  Task<> released(std::size_t bucket) override { return shared_->released[bucket].wait(); }
-  BatchSize size() const override { return shared_->result; }
-  Task<PassResult> finish() override {
-    co_await shared_->done.wait();
-    co_return shared_->result;
-  }
-
- private:
-  std::shared_ptr<Shared> shared_;
-};
-
 LinearLearner::LinearLearner(Runtime& runtime, LinearOptions options)
     : runtime_(runtime),
       options_(options),
@@ -93,9 +68,9 @@ double LinearLearner::error(const std::vector<double>& x, double y) const {
 }
 
 Task<std::unique_ptr<Pass>> LinearLearner::begin(BatchId id, Weighting weighting) {
-  const auto shared = std::make_shared<Shared>(runtime_, layout_.buckets.size());
-  asio::co_spawn(runtime_.context(), compute_pass(id, std::move(weighting), shared), asio::detached);
-  co_return std::make_unique<LinearPass>(shared);
+  const auto progress = std::make_shared<PassProgress>(runtime_, layout_.buckets.size());
+  asio::co_spawn(runtime_.context(), compute_pass(id, std::move(weighting), progress), asio::detached);
+  co_return std::make_unique<ProgressPass>(progress);
 }
 
 Task<Evaluation> LinearLearner::evaluate(int part, int parts) {
@@ -111,24 +86,21 @@ Task<Evaluation> LinearLearner::evaluate(int part, int parts) {
   co_return sums;
 }
 
-Task<> LinearLearner::compute_pass(BatchId id, Weighting weighting, std::shared_ptr<Shared> shared) {
+Task<> LinearLearner::compute_pass(BatchId id, Weighting weighting, std::shared_ptr<PassProgress> progress) {
   std::exception_ptr error;
   try {
-    co_await compute(id, std::move(weighting), shared);
+    co_await compute(id, std::move(weighting), progress);
   } catch (...) {
     error = std::current_exception();
   }
-  shared->ready.push(std::nullopt);
-  const auto end = [error](Event& event) { error ? event.fail(error) : event.set(); };
-  for (Event& released : shared->released) end(released);
-  end(shared->done);
+  progress->end(error);
 }
 
 /// A third of the time goes into the forward pass, from the first parameters to the last, the rest into the backward pass. What
 /// belongs to a bucket is read until the next one is ready.
-Task<> LinearLearner::compute(BatchId id, Weighting weighting, std::shared_ptr<Shared> shared) {
+Task<> LinearLearner::compute(BatchId id, Weighting weighting, std::shared_ptr<PassProgress> progress) {
   const SampleBatch batch = sampler_.batch(id.epoch, id.step);
-  PassResult& result = shared->result;
+  PassResult& result = progress->result;
   result.samples = static_cast<std::uint32_t>(batch.indices.size());
   result.global_samples = batch.global_count;
   const auto buckets = static_cast<std::int64_t>(layout_.buckets.size());
@@ -158,7 +130,7 @@ Task<> LinearLearner::compute(BatchId id, Weighting weighting, std::shared_ptr<S
     const Range range = layout_.buckets[bucket];
     const bool same = std::memcmp(&weights_[range.begin], &read[range.begin], range.size() * sizeof(double)) == 0;
     require(same, "parameters of bucket ", bucket, " changed while a pass read them");
-    shared->released[bucket].set();
+    progress->released[bucket].set();
   };
   Duration left = cost - cost / 3 / buckets * buckets;
   for (std::int64_t bucket = 0; bucket < buckets; ++bucket) {
@@ -166,7 +138,7 @@ Task<> LinearLearner::compute(BatchId id, Weighting weighting, std::shared_ptr<S
     left -= part;
     co_await runtime_.sleep(part);
     if (bucket > 0) release(static_cast<std::size_t>(bucket - 1));
-    shared->ready.push(static_cast<std::size_t>(bucket));
+    progress->ready.push(static_cast<std::size_t>(bucket));
   }
   co_await runtime_.sleep(Duration{0});
   release(layout_.buckets.size() - 1);

@@ -11,6 +11,7 @@
 
 #include "ripieno/data/sampler.h"
 #include "ripieno/strategy/learner.h"
+#include "ripieno/strategy/pass_progress.h"
 
 namespace ripieno {
 
@@ -53,11 +54,8 @@ class LinearLearner final : public Learner {
   std::vector<double> truth() const;
 
  private:
-  struct Shared;
-  class LinearPass;
-
-  Task<> compute_pass(BatchId id, Weighting weighting, std::shared_ptr<Shared> shared);
-  Task<> compute(BatchId id, Weighting weighting, std::shared_ptr<Shared> shared);
+  Task<> compute_pass(BatchId id, Weighting weighting, std::shared_ptr<PassProgress> progress);
+  Task<> compute(BatchId id, Weighting weighting, std::shared_ptr<PassProgress> progress);
   /// The sample's value as the weights have it, less what it is.
   double error(const std::vector<double>& x, double y) const;
 

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "ripieno/core/async.h"
+#include "ripieno/strategy/pass_progress.h"
 #include "ripieno/train/gate_watch.h"
 #include "ripieno/train/prefetch.h"
 #include "ripieno/train/slowdown.h"
@@ -252,35 +253,27 @@ struct TorchLearner::State {
   std::vector<std::int64_t> operand;
 };
 
-class TorchLearner::TorchPass final : public Pass {
+class TorchLearner::TorchPass final : public ProgressPass {
  public:
   TorchPass(std::shared_ptr<State> state, BatchId batch, Weighting weighting)
-      : shared_(std::make_shared<Shared>(std::move(state), batch, std::move(weighting))) {
-    asio::co_spawn(shared_->state->runtime.context(), compute(shared_), asio::detached);
-  }
-
-  Task<std::optional<std::size_t>> next_bucket() override { return shared_->ready.pop(); }
-  bool reads(std::size_t bucket) const override { return !shared_->released[bucket].is_set(); }
-  Task<> released(std::size_t bucket) override { return shared_->released[bucket].wait(); }
+      : TorchPass(std::make_shared<Shared>(std::move(state), batch, std::move(weighting))) {}
 
   Task<PassResult> finish() override {
-    co_await shared_->done.wait();
-    const Shared& now = *shared_;
-    Recorder& recorder = now.state->recorder;
-    recorder.add(Stage::read, now.times.read);
-    recorder.add(Stage::forward, now.times.forward);
-    recorder.add(Stage::backward, now.times.backward);
-    for (const Span& span : now.times.spans) recorder.span(span);
-    co_return now.result;
+    const PassResult result = co_await ProgressPass::finish();
+    const PassTimes& times = shared_->times;
+    Recorder& recorder = shared_->state->recorder;
+    recorder.add(Stage::read, times.read);
+    recorder.add(Stage::forward, times.forward);
+    recorder.add(Stage::backward, times.backward);
+    for (const Span& span : times.spans) recorder.span(span);
+    co_return result;
   }
 
-  BatchSize size() const override { return shared_->result; }
-
  private:
-  struct Shared {
-    Shared(std::shared_ptr<State> state, BatchId batch, Weighting weighting)
-        : state(std::move(state)), batch(batch), weighting(std::move(weighting)), ready(this->state->runtime), done(this->state->runtime),
-          announced(this->state->flat->layout().buckets.size()), released(announced.size(), Event(this->state->runtime)) {}
+  struct Shared : PassProgress {
+    Shared(std::shared_ptr<State> its_state, BatchId batch, Weighting weighting)
+        : PassProgress(its_state->runtime, its_state->flat->layout().buckets.size()), state(std::move(its_state)), batch(batch),
+          weighting(std::move(weighting)), announced(released.size()) {}
 
     void announce(std::size_t bucket) {
       if (announced[bucket]) return;
@@ -291,13 +284,13 @@ class TorchLearner::TorchPass final : public Pass {
     std::shared_ptr<State> state;
     BatchId batch;
     Weighting weighting;
-    Queue<std::optional<std::size_t>> ready;
-    Event done;
     std::vector<bool> announced;
-    std::vector<Event> released;
     PassTimes times;
-    PassResult result;
   };
+
+  explicit TorchPass(std::shared_ptr<Shared> shared) : ProgressPass(shared), shared_(std::move(shared)) {
+    asio::co_spawn(shared_->state->runtime.context(), compute(shared_), asio::detached);
+  }
 
   static Task<> compute(std::shared_ptr<Shared> shared) {
     std::exception_ptr error;
@@ -311,10 +304,7 @@ class TorchLearner::TorchPass final : public Pass {
     } catch (...) {
       error = std::current_exception();
     }
-    shared->ready.push(std::nullopt);
-    const auto end = [error](Event& event) { error ? event.fail(error) : event.set(); };
-    for (Event& released : shared->released) end(released);
-    end(shared->done);
+    shared->end(error);
   }
 
   static Task<> compute_on_thread(std::shared_ptr<Shared> shared) {

@@ -74,6 +74,8 @@ LINES = [
     (("explain", "ring", "--wire", "fp23"), USAGE, ['"fp23"', "bf16"]),
     (("bench", "all-reduce", "--route", "rign"), USAGE, ['route "rign"', "ring"]),
     (("bench", "all-reduce", "--wire", "fp23"), USAGE, ['"fp23"', "bf16"]),
+    (("train", "--set", B, "-n", "2", "--set", "lab.slow=[1,1,4]"), USAGE, ["lab.slow", "slows rank 2", "ring has ranks 0 to 1"]),
+    (("train", "--set", B, "--strategy", "ps-sync", "--set", "lab.slow=[4]"), USAGE, ["slows rank 0", "is a server"]),
     (("bench", "all-reduce", "--route", "two-phase", "--segment-kb", "64"), USAGE, ["--segment-kb 64", "two-phase"]),
     (("bench", "all-reduce", "-n", "1", "--drain", "4096"), USAGE, ["--drain 4096", "-n 1"]),
     (("bench", "all-gather"), USAGE, ["all-gather", "all-reduce"]),
