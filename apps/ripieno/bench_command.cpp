@@ -10,6 +10,7 @@
 #include "apps/ripieno/worker.h"
 #include "ripieno/codec/wire.h"
 #include "ripieno/collective/execute.h"
+#include "ripieno/collective/two_phase.h"
 #include "ripieno/core/async.h"
 #include "ripieno/core/kernels.h"
 #include "ripieno/launch/join.h"
@@ -84,21 +85,20 @@ struct Row {
 };
 
 /// What a strategy would take.
-const Route& chosen_route(const std::string& name, const Group& group) {
+const Route& chosen_route(const std::string& name, const Communicator& comm) {
   Plan plan;
   plan.exchange.route = name;
-  return find_route(settled(find_strategy("ddp"), plan, group).exchange.route);
+  return find_route(settled(find_strategy("ddp"), plan, comm).exchange.route);
 }
 
 /// Bytes to the next rank and from the one before, so that a link's burst is spent and what follows flows at its rate.
-Task<> drain(Group group, std::vector<std::byte>* out, std::vector<std::byte>* in) {
+Task<> drain(Communicator comm, std::vector<std::byte>* out, std::vector<std::byte>* in) {
   const Message message{{Purpose::control, 1}, "drain", DType::fp32, out->size() / 4};
-  const int next = (group.rank() + 1) % group.size(), previous = (group.rank() + group.size() - 1) % group.size();
-  Endpoint* endpoint = &group.endpoint();
+  const int next = (comm.rank() + 1) % comm.size(), previous = (comm.rank() + comm.size() - 1) % comm.size();
+  Endpoint* endpoint = &comm.endpoint();
   Task<> sending = endpoint->send(next, message, ConstBytes(*out));
   Task<> receiving = endpoint->receive(previous, message, Bytes(*in));
-  auto revoke = [endpoint](std::exception_ptr error) { endpoint->revoke(error); };
-  Task<> together = both(group.runtime(), std::move(sending), std::move(receiving), revoke);
+  Task<> together = both(comm.runtime(), std::move(sending), std::move(receiving), comm.ending());
   co_await std::move(together);
 }
 
@@ -108,34 +108,34 @@ std::size_t segment_bytes(const BenchArguments& arguments, std::size_t bytes, st
   return std::clamp(bytes / 3, (32 << 10) * ranks, (256 << 10) * ranks);
 }
 
-Task<> measure(const BenchArguments* arguments, Group group, Row* row) {
-  const Route &route = chosen_route(row->route, group), &quickest = chosen_route("auto", group);
+Task<> measure(const BenchArguments* arguments, Communicator comm, Row* row) {
+  const Route &route = chosen_route(row->route, comm), &quickest = chosen_route("auto", comm);
   row->route = route.name;
   ExecuteOptions options{find_wire_format(arguments->wire).type(DType::fp32)};
-  options.segment_bytes = route.engine ? 0 : segment_bytes(*arguments, row->bytes, static_cast<std::size_t>(group.size()));
+  options.segment_bytes = route.name == two_phase::name ? 0 : segment_bytes(*arguments, row->bytes, static_cast<std::size_t>(comm.size()));
   const ExecuteOptions control{DType::fp64, Purpose::control};
   const std::size_t count = row->bytes / 4;
-  const auto memory = group.endpoint().memory(row->bytes);  // as a strategy's gradients lie
+  const auto memory = comm.endpoint().memory(row->bytes);  // as a strategy's gradients lie
   const std::span<float> buffer(reinterpret_cast<float*>(memory.get()), count);
   std::vector<std::byte> out(arguments->drain / 4 * 4), in(out.size());
   for (int i = -arguments->warmup; i < arguments->iterations; ++i) {
-    for (std::size_t j = 0; j < buffer.size(); ++j) buffer[j] = element(group.rank(), j);
+    for (std::size_t j = 0; j < buffer.size(); ++j) buffer[j] = element(comm.rank(), j);
     double together = 0;  // a barrier: all begin at about the same time
-    co_await all_reduce(quickest, group, FloatSpan(&together, 1, DType::fp64), control);
-    if (!out.empty() && group.size() > 1) co_await drain(group, &out, &in);
-    const Duration start = group.runtime().now();
-    co_await all_reduce(route, group, FloatSpan(buffer), options);
-    double mine = seconds(group.runtime().now() - start) * 1e6;
-    co_await all_reduce(find_route("reduce-broadcast"), group, FloatSpan(&mine, 1, DType::fp64), control);
-    if (i >= 0) row->times_us.push_back(mine / group.size());  // nccl-tests' default: the mean over ranks
+    co_await all_reduce(quickest, comm, NumberSpan(&together, 1, DType::fp64), control);
+    if (!out.empty() && comm.size() > 1) co_await drain(comm, &out, &in);
+    const Duration start = comm.runtime().now();
+    co_await all_reduce(route, comm, NumberSpan(buffer), options);
+    double mine = seconds(comm.runtime().now() - start) * 1e6;
+    co_await all_reduce(find_route("reduce-broadcast"), comm, NumberSpan(&mine, 1, DType::fp64), control);
+    if (i >= 0) row->times_us.push_back(mine / comm.size());  // nccl-tests' default: the mean over ranks
   }
   double wrong = 0;
   for (std::size_t j = 0; j < buffer.size(); ++j) {
     float expected = 0;
-    for (int rank = 0; rank < group.size(); ++rank) expected += element(rank, j);
+    for (int rank = 0; rank < comm.size(); ++rank) expected += element(rank, j);
     wrong += buffer[j] != expected;
   }
-  co_await all_reduce(find_route("reduce-broadcast"), group, FloatSpan(&wrong, 1, DType::fp64), control);
+  co_await all_reduce(find_route("reduce-broadcast"), comm, NumberSpan(&wrong, 1, DType::fp64), control);
   row->wrong = static_cast<std::uint64_t>(wrong);
 }
 
@@ -155,13 +155,13 @@ void run_rank(const BenchArguments& arguments) {
   Control control(control_descriptor_of_environment());
   run_part(control, [&] {
     Cluster cluster = join();
-    const Group group(cluster.endpoint);
+    const Communicator comm(cluster.endpoint);
     for (const std::string& route : arguments.routes) {
       for (const std::size_t bytes : sizes(arguments)) {
-        Row row{route, bytes, group.size(), {}, 0};
-        cluster.runtime->spawn("benchmark", measure(&arguments, group, &row));
+        Row row{route, bytes, comm.size(), {}, 0};
+        cluster.runtime->spawn("benchmark", measure(&arguments, comm, &row));
         cluster.runtime->run();
-        if (group.rank() == 0) {
+        if (comm.rank() == 0) {
           control.send({{"type", "row"}, {"route", row.route}, {"bytes", bytes}, {"way", way(*cluster.endpoint)},
                         {"times_us", row.times_us}, {"wrong", row.wrong}});
         }
@@ -187,7 +187,7 @@ void run_bench(const BenchArguments& arguments, const CommandContext& context) {
   sizes(arguments);  // what is wrong with them is said before anything starts
   find_wire_format(arguments.wire);
   for (const std::string& route : arguments.routes) {
-    if (route != "auto" && find_route(route).engine && arguments.segment_kb > 0) {
+    if (route == two_phase::name && arguments.segment_kb > 0) {
       fail(ErrorKind::usage, "--segment-kb ", arguments.segment_kb, " has no effect on route ", route, ", which cuts nothing; leave it out, or take another route");
     }
   }

@@ -5,6 +5,7 @@
 #include "apps/ripieno/job.h"
 #include "ripieno/codec/codec.h"
 #include "ripieno/codec/wire.h"
+#include "ripieno/collective/two_phase.h"
 #include "ripieno/collective/tune.h"
 #include "ripieno/report/format.h"
 
@@ -36,7 +37,7 @@ std::string choose_for_links(Settings* settings, const Zoo& zoo, World world, co
     assign("exchange.route", plan.exchange.route);
     chosen += text(", ", plan.exchange.route);
   }
-  const bool in_place = open && find_route(plan.exchange.route).engine;  // which cuts by itself
+  const bool in_place = open && plan.exchange.route == two_phase::name;  // which cuts by itself
   if (in_place || find_codec(plan.exchange.codec.name).kind != CodecKind::wire) return chosen;
   // A segment counts in numbers as they are here; tune() means what is on the wire.
   const std::size_t segment_bytes = tuning.segment_bytes * sizeof(float) / size_of(find_wire_format(plan.exchange.codec.name).type(DType::fp32));
@@ -48,13 +49,13 @@ std::string choose_for_links(Settings* settings, const Zoo& zoo, World world, co
   return text(chosen, "; up to ", tuning.small_bytes >> 10, " KiB along ", tuning.small_route);
 }
 
-Task<std::string> choose_exchange(Settings* settings, const Zoo* zoo, Group group) {
+Task<std::string> choose_exchange(Settings* settings, const Zoo* zoo, Communicator comm) {
   const auto measure = settings->get<std::string>("exchange.measure");
-  const bool in_memory = group.size() == 1 || (group.is_everyone() && group.endpoint().has_all_reduce({}));
+  const bool in_memory = comm.size() == 1 || comm.find_engine(Collective::all_reduce, DType::fp32);
   if (measure == "off" || (measure == "auto" && in_memory)) co_return "";
-  const LinkModel link = co_await measure_links(group);
-  const Plan plan = settled(strategy_of(*settings), plan_of(*settings), group);
-  co_return choose_for_links(settings, *zoo, group.world(), link, plan);
+  const LinkModel link = co_await measure_links(comm);
+  const Plan plan = settled(strategy_of(*settings), plan_of(*settings), comm);
+  co_return choose_for_links(settings, *zoo, comm.world(), link, plan);
 }
 
 }  // namespace ripieno

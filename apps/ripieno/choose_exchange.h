@@ -2,7 +2,7 @@
 #pragma once
 
 #include "apps/ripieno/settings.h"
-#include "ripieno/collective/group.h"
+#include "ripieno/collective/communicator.h"
 #include "ripieno/model/zoo.h"
 #include "ripieno/strategy/strategy.h"
 
@@ -16,7 +16,7 @@ void settle_measure(Settings* settings);
 /// where the codec and the strategy leave them open, route, segment_kb, small_route and small_kb; returns what was found and chosen,
 /// in one line. exchange.measure becomes off, so that a run with these settings repeats the choice and does not measure.
 /// Where nothing is measured, nothing is replaced and the line is empty.
-Task<std::string> choose_exchange(Settings* settings, const Zoo* zoo, Group group);
+Task<std::string> choose_exchange(Settings* settings, const Zoo* zoo, Communicator comm);
 
 /// The choice itself, for such links between the ranks of `world`. `plan`: of these settings, its route settled.
 std::string choose_for_links(Settings* settings, const Zoo& zoo, World world, const LinkModel& link, const Plan& plan);

@@ -135,8 +135,8 @@ ModelParts parts_of(const ModelInfo& info) {
   return parts;
 }
 
-Group group_of(const Settings& settings, std::shared_ptr<Endpoint> endpoint) {
-  return Group(std::move(endpoint)).on_nodes(settings.get<int>("exchange.per_node"));
+Communicator group_of(const Settings& settings, std::shared_ptr<Endpoint> endpoint) {
+  return Communicator(std::move(endpoint)).on_nodes(settings.get<int>("exchange.per_node"));
 }
 
 std::vector<double> deaths_of(const Settings& settings) {

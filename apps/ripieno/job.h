@@ -29,7 +29,7 @@ bool is_replayed(const Settings& settings);
 std::string kind_of(const Settings& settings);
 
 /// A group of all ranks, on nodes as the settings say.
-Group group_of(const Settings& settings, std::shared_ptr<Endpoint> endpoint);
+Communicator group_of(const Settings& settings, std::shared_ptr<Endpoint> endpoint);
 
 SimulatedOptions simulated_of(const Settings& settings);
 

@@ -57,19 +57,19 @@ ComputeProfile profile_here(const Settings& settings, const Zoo& zoo) {
   return profile;
 }
 
-Task<ComputeProfile> common_profile(Settings settings, const Zoo* zoo, Group group) {
+Task<ComputeProfile> common_profile(Settings settings, const Zoo* zoo, Communicator comm) {
   std::vector<double> numbers;
-  if (group.rank() == 0) {
-    const ComputeProfile profile = co_await known_profile(settings, zoo, &group.runtime());
+  if (comm.rank() == 0) {
+    const ComputeProfile profile = co_await known_profile(settings, zoo, &comm.runtime());
     numbers = numbers_of(profile);
     require(numbers.size() <= most_numbers, "a profile of ", numbers.size(), " numbers");
   }
   const ExecuteOptions options{DType::fp64, Purpose::control};
   double count = static_cast<double>(numbers.size());
-  co_await broadcast(group, FloatSpan(&count, 1, DType::fp64), options);
-  if (!(count >= 4 && count <= most_numbers)) fail(ErrorKind::mismatch, "rank ", group.rank(), ": rank 0 sent a profile of ", count, " numbers");
+  co_await broadcast(comm, NumberSpan(&count, 1, DType::fp64), options);
+  if (!(count >= 4 && count <= most_numbers)) fail(ErrorKind::mismatch, "rank ", comm.rank(), ": rank 0 sent a profile of ", count, " numbers");
   numbers.resize(static_cast<std::size_t>(count));
-  co_await broadcast(group, FloatSpan(std::span<double>(numbers)), options);
+  co_await broadcast(comm, NumberSpan(std::span<double>(numbers)), options);
   co_return profile_of(numbers);
 }
 

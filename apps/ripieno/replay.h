@@ -2,7 +2,7 @@
 #pragma once
 
 #include "apps/ripieno/settings.h"
-#include "ripieno/collective/group.h"
+#include "ripieno/collective/communicator.h"
 #include "ripieno/model/zoo.h"
 #include "ripieno/strategy/compute_profile.h"
 
@@ -16,6 +16,6 @@ std::string pass_of(const Settings& settings);
 ComputeProfile profile_here(const Settings& settings, const Zoo& zoo);
 
 /// The same on all ranks, which call it together: rank 0's, which it makes as above while the others wait.
-Task<ComputeProfile> common_profile(Settings settings, const Zoo* zoo, Group group);
+Task<ComputeProfile> common_profile(Settings settings, const Zoo* zoo, Communicator comm);
 
 }  // namespace ripieno

@@ -113,7 +113,7 @@ class Progress {
 };
 
 Summary summarise(const Settings& settings, const Plan& plan, int rank, const TorchLearner& learner, const Recorder& recorder,
-                  const Ledger& ledger, FloatSpan weights, double total_seconds) {
+                  const Ledger& ledger, NumberSpan weights, double total_seconds) {
   Summary run;
   const StrategyInfo& info = strategy_of(settings);
   run.name = settings.get<std::string>("run.name");
@@ -179,10 +179,10 @@ Task<> run_rank(RankTask task, const Zoo* zoo, std::shared_ptr<CountedEndpoint> 
   Runtime& runtime = endpoint->runtime();
   const StrategyInfo& info = strategy_of(task.settings);
   const Duration start = runtime.now();
-  const Group group = group_of(task.settings, endpoint);
+  const Communicator comm = group_of(task.settings, endpoint);
   if (task.settings.get<std::string>("exchange.measure") != "off") {
     const std::string asked = task.settings.to_toml();
-    const std::string chosen = co_await choose_exchange(&task.settings, zoo, group);
+    const std::string chosen = co_await choose_exchange(&task.settings, zoo, comm);
     if (rank == 0 && !chosen.empty()) {
       if (!std::filesystem::exists(task.folder.asked())) write_file(task.folder.asked(), asked);
       write_file(task.folder.config(), task.settings.to_toml());
@@ -193,15 +193,15 @@ Task<> run_rank(RankTask task, const Zoo* zoo, std::shared_ptr<CountedEndpoint> 
   if (rank == 0 && task.settings.get<std::string>("train.device") == "cpu" && !has_instructions(find_precision(precision))) {
     task.report({{"type", "note"}, {"text", "this processor has no instructions for " + precision + ": train.precision = fp32 is faster here"}});
   }
-  Plan plan = settled(info, plan_of(task.settings), group);
+  Plan plan = settled(info, plan_of(task.settings), comm);
   Recorder recorder(runtime, &endpoint->ledger(), std::make_unique<LineFile>(task.folder.metrics(rank)));
   std::optional<ComputeProfile> replay;
   if (is_replayed(task.settings) && task.profile) {
     replay = task.profile(task.settings);
   } else if (is_replayed(task.settings)) {
-    replay = co_await common_profile(task.settings, zoo, group);
+    replay = co_await common_profile(task.settings, zoo, comm);
   }
-  const auto learner = make_learner(task.settings, *zoo, rank, runtime, recorder, group.memory(), replay);
+  const auto learner = make_learner(task.settings, *zoo, rank, runtime, recorder, comm.memory(), replay);
   know_model(&plan, task.settings, *learner);
 
   std::int64_t epochs_done = 0;
@@ -238,7 +238,7 @@ Task<> run_rank(RankTask task, const Zoo* zoo, std::shared_ptr<CountedEndpoint> 
     const bool at_end = epochs_done == plan.epochs && plan.max_steps == 0;  // it is saved then
     if (every > 0 && epochs_done / every > before / every && !at_end) save_state();
   };
-  const auto strategy = make_strategy(info, plan, {group, *learner, recorder, checkpoint});
+  const auto strategy = make_strategy(info, plan, {comm, *learner, recorder, checkpoint});
   trainer = strategy.get();
   if (saved) visit_state(*saved, *learner, *strategy, epochs_done);
   Progress progress(recorder, runtime, plan, learner->steps_per_epoch(), task.settings.get<int>("workers"), rank, keeps_weights, task.report);
@@ -246,7 +246,7 @@ Task<> run_rank(RankTask task, const Zoo* zoo, std::shared_ptr<CountedEndpoint> 
   if (saved) {  // a job that still runs may have saved in between
     double first = static_cast<double>(epochs_done);
     const ExecuteOptions control{DType::fp64, Purpose::control, 1};
-    co_await broadcast(group, FloatSpan(&first, 1, DType::fp64), control);
+    co_await broadcast(comm, NumberSpan(&first, 1, DType::fp64), control);
     if (first != static_cast<double>(epochs_done)) {
       fail(ErrorKind::mismatch, task.resume->string(), ": the state of rank ", rank, " has ", epochs_done, " epochs done, rank 0's ", first);
     }
@@ -286,7 +286,7 @@ Task<> run_rank(RankTask task, const Zoo* zoo, std::shared_ptr<CountedEndpoint> 
   if (runtime.is_virtual()) co_return;
   double nothing = 0;
   const ExecuteOptions last{DType::fp64, Purpose::control};
-  co_await all_reduce(find_route("reduce-broadcast"), group, FloatSpan(&nothing, 1, DType::fp64), last);
+  co_await all_reduce(find_route("reduce-broadcast"), comm, NumberSpan(&nothing, 1, DType::fp64), last);
 }
 
 void run_part(Control& control, const std::function<void()>& part) {

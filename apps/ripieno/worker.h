@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "apps/ripieno/run_folder.h"
-#include "ripieno/collective/group.h"
+#include "ripieno/collective/communicator.h"
 #include "ripieno/launch/control.h"
 #include "ripieno/launch/placement.h"
 #include "ripieno/model/zoo.h"

@@ -16,7 +16,7 @@ struct Numbers {
     convert(span, values);
   }
   std::vector<std::byte> bytes;
-  FloatSpan span;
+  NumberSpan span;
 };
 
 /// Bytes that one run of a kernel reads and writes.

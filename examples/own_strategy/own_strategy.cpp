@@ -26,7 +26,7 @@ class Easgd final : public Strategy {
         centre_(layout.parameters, layout.type), force_(layout.parameters, layout.type) {}
 
   Task<> run() override {
-    co_await start_apart(place_.group, &place_.learner, plan_.first_epoch > 0);  // 1
+    co_await start_apart(place_.comm, &place_.learner, plan_.first_epoch > 0);  // 1
     if (plan_.first_epoch == 0) convert(centre_.span(), place_.learner.parameters());
     place_.recorder.begin();
     for (Steps at(plan_, place_.learner.steps_per_epoch()); at.more(); at.next()) {
@@ -43,7 +43,7 @@ class Easgd final : public Strategy {
     }
   }
 
-  FloatSpan consensus() override { return centre_.span(); }
+  NumberSpan consensus() override { return centre_.span(); }
   void visit(StateVisitor& visitor) override {
     optimiser_->visit(visitor);
     averager_->visit(visitor);
@@ -59,17 +59,17 @@ class Easgd final : public Strategy {
   }
 
   Task<> pull(double alpha) {
-    const StageTimer timer(place_.recorder, place_.group.runtime(), Stage::exchange);
-    const FloatSpan force = force_.span();
+    const StageTimer timer(place_.recorder, place_.comm.runtime(), Stage::exchange);
+    const NumberSpan force = force_.span();
     scale(force, alpha);
     add(place_.learner.parameters(), force);
-    co_await averager_->average(place_.group, 0, force, -1);  // the sum of what pulls at the centre
+    co_await averager_->average(place_.comm, 0, force, -1);  // the sum of what pulls at the centre
     add(centre_.span(), force);
   }
 
   /// It is the centre that is evaluated.
   Task<> end_epoch(std::uint32_t epoch, bool last) {
-    const FloatSpan parameters = place_.learner.parameters();
+    const NumberSpan parameters = place_.learner.parameters();
     const auto own = copy_of(parameters);
     convert(parameters, centre_.span());
     co_await end_epoch_alike(&place_, &plan_, epoch, last);

@@ -28,7 +28,7 @@ class BlockCodec final : public Codec {
 
   std::optional<std::size_t> bytes(std::size_t count) const override { return size(count); }
 
-  void encode(FloatSpan numbers, Random& random, ByteVector& into) const override {
+  void encode(NumberSpan numbers, Random& random, ByteVector& into) const override {
     into.resize(size(numbers.count));
     with_numbers(numbers, [&](auto x) {
       std::byte* to = into.data();
@@ -40,8 +40,8 @@ class BlockCodec final : public Codec {
     });
   }
 
-  void decode(ConstBytes bytes, FloatSpan numbers) const override { decode_as<false>(bytes, numbers); }
-  void add(ConstBytes bytes, FloatSpan numbers) const override { decode_as<true>(bytes, numbers); }
+  void decode(ConstBytes bytes, NumberSpan numbers) const override { decode_as<false>(bytes, numbers); }
+  void add(ConstBytes bytes, NumberSpan numbers) const override { decode_as<true>(bytes, numbers); }
 
  private:
   std::size_t size(std::size_t count) const {
@@ -50,7 +50,7 @@ class BlockCodec final : public Codec {
   }
 
   template <bool adds>
-  void decode_as(ConstBytes bytes, FloatSpan numbers) const {
+  void decode_as(ConstBytes bytes, NumberSpan numbers) const {
     if (bytes.size() != size(numbers.count)) {
       fail(ErrorKind::mismatch, numbers.count, " numbers in ", Code::name, " take ", size(numbers.count), " bytes, ",
            bytes.size(), " came: do all ranks run the same recipe?");

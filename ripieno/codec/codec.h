@@ -51,11 +51,11 @@ class Codec {
   virtual std::size_t most_bytes(std::size_t count) const { return bytes(count).value(); }
 
   /// Replaces `into` by the encoded numbers. Infinity and NaN come out as numbers that are not finite either.
-  virtual void encode(FloatSpan numbers, Random& random, ByteVector& into) const = 0;
+  virtual void encode(NumberSpan numbers, Random& random, ByteVector& into) const = 0;
 
   /// numbers = what was encoded, or += it. Throws Error(mismatch) on bytes that cannot be an encoding of so many numbers.
-  virtual void decode(ConstBytes bytes, FloatSpan numbers) const = 0;
-  virtual void add(ConstBytes bytes, FloatSpan numbers) const = 0;
+  virtual void decode(ConstBytes bytes, NumberSpan numbers) const = 0;
+  virtual void add(ConstBytes bytes, NumberSpan numbers) const = 0;
 };
 
 struct CodecInfo {

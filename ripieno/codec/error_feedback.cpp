@@ -27,7 +27,7 @@ void keep_what_was_lost(T* x, const T* decoded, T* residual, std::size_t n) {
 
 ErrorFeedback::ErrorFeedback(std::size_t elements, DType type, bool on) : elements_(elements), type_(type), on_(on) {}
 
-void ErrorFeedback::encode(const Codec& codec, std::size_t offset, FloatSpan numbers, Random& random,
+void ErrorFeedback::encode(const Codec& codec, std::size_t offset, NumberSpan numbers, Random& random,
                            ByteVector& into) {
   require(numbers.type == type_, "error feedback made for ", name(type_), ", given ", name(numbers.type));
   require(offset <= elements_ && numbers.count <= elements_ - offset, "error feedback of ", elements_,
@@ -40,7 +40,7 @@ void ErrorFeedback::encode(const Codec& codec, std::size_t offset, FloatSpan num
     return;
   }
   if (residual_.empty()) residual_.resize(elements_ * size_of(type_));
-  const FloatSpan kept = residual().slice(offset, offset + numbers.count);
+  const NumberSpan kept = residual().slice(offset, offset + numbers.count);
 
   // 1. x <- x + e
   add(numbers, kept);
@@ -53,8 +53,8 @@ void ErrorFeedback::encode(const Codec& codec, std::size_t offset, FloatSpan num
   const Scratch memory = scratch(std::min(piece, numbers.count) * size_of(type_));
   for (std::size_t begin = 0; begin < numbers.count; begin += piece) {
     const std::size_t end = std::min(begin + piece, numbers.count);
-    const FloatSpan x = numbers.slice(begin, end), e = kept.slice(begin, end);
-    const FloatSpan decoded(memory.get(), x.count, type_);
+    const NumberSpan x = numbers.slice(begin, end), e = kept.slice(begin, end);
+    const NumberSpan decoded(memory.get(), x.count, type_);
     const ConstBytes all(into);
     codec.decode(block ? all.subspan(*codec.bytes(begin), *codec.bytes(x.count)) : all, decoded);
     with_numbers(x, [&]<class T>(std::span<T> values) {

@@ -23,9 +23,9 @@ class ErrorFeedback {
 
   /// Encodes `numbers`, which are those from element `offset` on, and replaces them by what their receivers will decode:
   /// D(C(x)). Elsewhere the residual stays as it is. Numbers without data (simulation) are counted: `into` is left empty.
-  void encode(const Codec& codec, std::size_t offset, FloatSpan numbers, Random& random, ByteVector& into);
+  void encode(const Codec& codec, std::size_t offset, NumberSpan numbers, Random& random, ByteVector& into);
 
-  FloatSpan residual() { return FloatSpan(residual_.data(), on_ ? elements_ : 0, type_); }
+  NumberSpan residual() { return NumberSpan(residual_.data(), on_ ? elements_ : 0, type_); }
   /// Shows the residual under the name, where it is kept at all.
   void visit(StateVisitor& visitor, const std::string& name);
 

@@ -12,7 +12,7 @@ namespace ripieno {
 
 /// Calls `body` with the numbers as a span of float or of double.
 template <class Body>
-void with_numbers(FloatSpan numbers, Body body) {
+void with_numbers(NumberSpan numbers, Body body) {
   if (numbers.type == DType::fp64) return body(numbers.as<double>());
   body(numbers.as<float>());
 }

@@ -71,7 +71,7 @@ class PairCodec : public Codec {
 
   std::size_t block() const override { return 0; }
 
-  void decode(ConstBytes bytes, FloatSpan numbers) const override {
+  void decode(ConstBytes bytes, NumberSpan numbers) const override {
     check(bytes, numbers.count);
     with_numbers(numbers, [&]<class T>(std::span<T> y) {
       std::fill(y.begin(), y.end(), T{0});
@@ -79,7 +79,7 @@ class PairCodec : public Codec {
     });
   }
 
-  void add(ConstBytes bytes, FloatSpan numbers) const override {
+  void add(ConstBytes bytes, NumberSpan numbers) const override {
     check(bytes, numbers.count);
     with_numbers(numbers, [&](auto y) { each(bytes, [&](Pair pair) { y[pair.index] += pair.value; }); });
   }
@@ -127,7 +127,7 @@ class TopK final : public PairCodec {
 
   std::optional<std::size_t> bytes(std::size_t count) const override { return sizeof(Pair) * k(count); }
 
-  void encode(FloatSpan numbers, Random&, ByteVector& into) const override {
+  void encode(NumberSpan numbers, Random&, ByteVector& into) const override {
     check_count(numbers.count);
     into.clear();
     if (numbers.count == 0) return;
@@ -145,7 +145,7 @@ class TopKSampled final : public PairCodec {
   std::optional<std::size_t> bytes(std::size_t) const override { return std::nullopt; }
   std::size_t most_bytes(std::size_t count) const override { return sizeof(Pair) * std::min(2 * k(count), count); }
 
-  void encode(FloatSpan numbers, Random& random, ByteVector& into) const override {
+  void encode(NumberSpan numbers, Random& random, ByteVector& into) const override {
     check_count(numbers.count);
     into.clear();
     if (numbers.count == 0) return;

@@ -13,22 +13,22 @@ class WireCodec final : public Codec {
 
   std::optional<std::size_t> bytes(std::size_t count) const override { return count * size_of(type_); }
 
-  void encode(FloatSpan numbers, Random&, ByteVector& into) const override {
+  void encode(NumberSpan numbers, Random&, ByteVector& into) const override {
     into.resize(numbers.count * size_of(type_));
-    convert(FloatSpan(into.data(), numbers.count, type_), numbers);
+    convert(NumberSpan(into.data(), numbers.count, type_), numbers);
   }
 
-  void decode(ConstBytes bytes, FloatSpan numbers) const override { convert(numbers, checked(bytes, numbers.count)); }
+  void decode(ConstBytes bytes, NumberSpan numbers) const override { convert(numbers, checked(bytes, numbers.count)); }
 
-  void add(ConstBytes bytes, FloatSpan numbers) const override { ripieno::add(numbers, checked(bytes, numbers.count)); }
+  void add(ConstBytes bytes, NumberSpan numbers) const override { ripieno::add(numbers, checked(bytes, numbers.count)); }
 
  private:
-  FloatSpan checked(ConstBytes bytes, std::size_t count) const {
+  NumberSpan checked(ConstBytes bytes, std::size_t count) const {
     if (bytes.size() != count * size_of(type_)) {
       fail(ErrorKind::mismatch, count, " numbers in ", name(type_), " take ", count * size_of(type_), " bytes, ",
            bytes.size(), " came: do all ranks run the same recipe?");
     }
-    return FloatSpan(const_cast<std::byte*>(bytes.data()), count, type_);  // only read from
+    return NumberSpan(const_cast<std::byte*>(bytes.data()), count, type_);  // only read from
   }
 
   DType type_;

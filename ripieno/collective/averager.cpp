@@ -20,17 +20,17 @@ class ScheduledAverager final : public Averager {
         segment_bytes_(options.segment_bytes), last_first_(options.last_first), first_channel_(options.first_channel),
         slots_(std::move(slots)), type_(type) {}
 
-  Task<> average(Group group, std::size_t slot, FloatSpan numbers, double weight) override {
-    return average_by_parts(group, slot, numbers, weight, nullptr);
+  Task<> average(Communicator comm, std::size_t slot, NumberSpan numbers, double weight) override {
+    return average_by_parts(comm, slot, numbers, weight, nullptr);
   }
 
-  Task<> average_by_parts(Group group, std::size_t slot, FloatSpan numbers, double weight, std::function<void(Range)> averaged) override {
+  Task<> average_by_parts(Communicator comm, std::size_t slot, NumberSpan numbers, double weight, std::function<void(Range)> averaged) override {
     require(numbers.count == slots_.at(slot).elements && numbers.type == type_, "slot ", slot, " of ",
             slots_[slot].elements, " ", name(type_), " is averaged with ", numbers.count, " ", name(numbers.type));
     const std::uint32_t channel = first_channel_ + static_cast<std::uint32_t>(slot);
     const int urgency = last_first_ ? static_cast<int>(slot) + 1 : 0;
     const ExecuteOptions options{wire_, Purpose::exchange, channel, segment_bytes_, urgency, weight, std::move(averaged)};
-    co_await all_reduce(route_of(slot), group, numbers, options);
+    co_await all_reduce(route_of(slot), comm, numbers, options);
   }
 
   std::optional<std::uint64_t> bytes_sent(int rank, World world, std::size_t slot) const override {
@@ -61,8 +61,8 @@ class ScheduledAverager final : public Averager {
 
 }  // namespace
 
-Task<> Averager::average_by_parts(Group group, std::size_t slot, FloatSpan numbers, double weight, std::function<void(Range)> averaged) {
-  co_await average(group, slot, numbers, weight);
+Task<> Averager::average_by_parts(Communicator comm, std::size_t slot, NumberSpan numbers, double weight, std::function<void(Range)> averaged) {
+  co_await average(comm, slot, numbers, weight);
   if (averaged) averaged({0, numbers.count});
 }
 

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "ripieno/codec/codec.h"
-#include "ripieno/collective/group.h"
+#include "ripieno/collective/communicator.h"
 #include "ripieno/collective/schedule.h"
 #include "ripieno/core/state.h"
 
@@ -51,11 +51,11 @@ class Averager {
   /// Replaces `numbers`, as many as slot `slot` has, by the sum over members of weight * numbers; the members' weights add
   /// up to 1 for an average. Slots may be in flight at the same time, each once. What members of earlier calls
   /// have kept as residuals is lost where they are no longer in the group.
-  virtual Task<> average(Group group, std::size_t slot, FloatSpan numbers, double weight) = 0;
+  virtual Task<> average(Communicator comm, std::size_t slot, NumberSpan numbers, double weight) = 0;
 
   /// average() that tells of each part of the slot as soon as it is averaged and not looked at any more: with wire formats of its
   /// segments, in any order; else of the whole.
-  virtual Task<> average_by_parts(Group group, std::size_t slot, FloatSpan numbers, double weight, std::function<void(Range)> averaged);
+  virtual Task<> average_by_parts(Communicator comm, std::size_t slot, NumberSpan numbers, double weight, std::function<void(Range)> averaged);
 
   /// Payload bytes that `rank` sends in one average() of a slot, in closed form; nothing where that depends on the numbers.
   virtual std::optional<std::uint64_t> bytes_sent(int rank, World world, std::size_t slot) const = 0;

@@ -21,7 +21,7 @@ struct Cut {
 /// One slot on its way along a route: its numbers, and an image of the encoded final sums.
 class Journey {
  public:
-  Journey(const Codec& codec, ErrorFeedback& feedback, FloatSpan numbers, Random random)
+  Journey(const Codec& codec, ErrorFeedback& feedback, NumberSpan numbers, Random random)
       : codec_(codec), feedback_(feedback), numbers_(numbers), random_(random), cut_{numbers.count, codec.block()},
         state_(cut_.blocks(), State::partial), image_(numbers.data ? bytes({0, cut_.blocks()}) : 0) {}
 
@@ -89,14 +89,14 @@ class Journey {
   }
 
   std::size_t bytes(Range range) const { return *codec_.bytes(cut_.numbers(range).size()); }
-  FloatSpan part(Range range) const { return numbers_.slice(cut_.numbers(range).begin, cut_.numbers(range).end); }
+  NumberSpan part(Range range) const { return numbers_.slice(cut_.numbers(range).begin, cut_.numbers(range).end); }
   Bytes image(Range range) {
     return {numbers_.data ? image_.data() + range.begin * *codec_.bytes(cut_.block) : nullptr, bytes(range)};
   }
 
   const Codec& codec_;
   ErrorFeedback& feedback_;
-  FloatSpan numbers_;
+  NumberSpan numbers_;
   Random random_;
   Cut cut_;
   std::vector<State> state_;
@@ -104,11 +104,10 @@ class Journey {
 };
 
 /// The steps of a route, as execute.cpp has them, over blocks.
-Task<> run_steps(const Route* route, Group group, Journey* journey, Message message) {
-  Endpoint& endpoint = group.endpoint();
-  auto revoke = [&endpoint](std::exception_ptr error) { endpoint.revoke(error); };
-  for (int k = 0; k < route->steps(group.world()); ++k) {
-    Step step = route->step(group.rank(), group.world(), journey->blocks(), k);
+Task<> run_steps(const Route* route, Communicator comm, Journey* journey, Message message) {
+  Endpoint& endpoint = comm.endpoint();
+  for (int k = 0; k < route->steps(comm.world()); ++k) {
+    Step step = route->step(comm.rank(), comm.world(), journey->blocks(), k);
     if (step.send && step.send->range.size() == 0) step.send.reset();
     if (step.receive && step.receive->range.size() == 0) step.receive.reset();
 
@@ -120,14 +119,14 @@ Task<> run_steps(const Route* route, Group group, Journey* journey, Message mess
     out.count = payload.size();
     in.count = room.size();
     if (step.send && step.receive) {
-      Task<> sending = endpoint.send(group.member(step.send->peer), out, payload);
-      Task<> receiving = endpoint.receive(group.member(step.receive->peer), in, room);
-      Task<> together = both(endpoint.runtime(), std::move(sending), std::move(receiving), revoke);
+      Task<> sending = endpoint.send(comm.member(step.send->peer), out, payload);
+      Task<> receiving = endpoint.receive(comm.member(step.receive->peer), in, room);
+      Task<> together = both(endpoint.runtime(), std::move(sending), std::move(receiving), comm.ending());
       co_await std::move(together);
     } else if (step.send) {
-      co_await endpoint.send(group.member(step.send->peer), out, payload);
+      co_await endpoint.send(comm.member(step.send->peer), out, payload);
     } else if (step.receive) {
-      co_await endpoint.receive(group.member(step.receive->peer), in, room);
+      co_await endpoint.receive(comm.member(step.receive->peer), in, room);
     }
     if (step.receive) journey->arrived(*step.receive);
   }
@@ -143,18 +142,18 @@ class CodedAverager final : public Averager {
             " is no coded average");
   }
 
-  Task<> average(Group group, std::size_t slot, FloatSpan numbers, double weight) override {
+  Task<> average(Communicator comm, std::size_t slot, NumberSpan numbers, double weight) override {
     require(numbers.count == slots_.at(slot).elements && numbers.type == type_, "slot ", slot, " of ",
             slots_[slot].elements, " ", name(type_), " is averaged with ", numbers.count, " ", name(numbers.type));
     scale(numbers, weight);  // 1.
-    if (group.size() == 1) co_return;
+    if (comm.size() == 1) co_return;
     const std::uint32_t channel = options_.first_channel + static_cast<std::uint32_t>(slot);
-    const Random random = memory_.next_draws(group.endpoint().rank(), slot);
+    const Random random = memory_.next_draws(comm.endpoint().rank(), slot);
     Journey journey(*codec_, memory_.feedback(slot), numbers, random);
     Message message;
-    message.channel = {Purpose::exchange, channel * max_segments};
+    message.channel = {Purpose::exchange, channel * max_segments, comm.scope()};
     message.operation = route_.name;
-    co_await run_steps(&route_, group, &journey, message);  // 2., 3.
+    co_await run_steps(&route_, comm, &journey, message);  // 2., 3.
   }
 
   std::optional<std::uint64_t> bytes_sent(int rank, World world, std::size_t slot) const override {

@@ -23,7 +23,7 @@ bool keeps_residual(const CodecOptions& options) {
 
 }  // namespace
 
-Encoding encode(std::string_view name, const Codec& codec, ErrorFeedback& feedback, FloatSpan numbers, Random& random) {
+Encoding encode(std::string_view name, const Codec& codec, ErrorFeedback& feedback, NumberSpan numbers, Random& random) {
   const std::optional<std::size_t> bytes = codec.bytes(numbers.count);
   const bool has_data = numbers.data || numbers.count == 0;
   if (!bytes && !has_data) {
@@ -38,7 +38,7 @@ Encoding encode(std::string_view name, const Codec& codec, ErrorFeedback& feedba
   return encoding;
 }
 
-Task<> send_encoding(Endpoint* endpoint, int peer, Message message, const Codec* codec, FloatSpan numbers,
+Task<> send_encoding(Endpoint* endpoint, int peer, Message message, const Codec* codec, NumberSpan numbers,
                      Encoding* encoding) {
   if (!codec->bytes(numbers.count)) {
     const Size size{encoding->size};
@@ -52,7 +52,7 @@ Task<> send_encoding(Endpoint* endpoint, int peer, Message message, const Codec*
   co_await endpoint->send(peer, message, payload);
 }
 
-Task<> receive_encoding(Endpoint* endpoint, int peer, Message message, const Codec* codec, FloatSpan numbers,
+Task<> receive_encoding(Endpoint* endpoint, int peer, Message message, const Codec* codec, NumberSpan numbers,
                         Encoding* encoding) {
   const std::size_t most = codec->most_bytes(numbers.count);
   Size size{most};
@@ -78,7 +78,7 @@ EncodedStream::EncodedStream(const CodecOptions& options, std::size_t elements, 
       codec_(sendable(options, type)),
       feedback_(elements, type, keeps_residual(options)) {}
 
-Task<> EncodedStream::send(Endpoint* endpoint, int peer, Channel channel, std::string_view operation, FloatSpan numbers) {
+Task<> EncodedStream::send(Endpoint* endpoint, int peer, Channel channel, std::string_view operation, NumberSpan numbers) {
   Random random(seed_, static_cast<std::uint64_t>(draws_++));
   Encoding encoding = encode(codec_name_, *codec_, feedback_, numbers, random);
   co_await coded(endpoint);
@@ -86,7 +86,7 @@ Task<> EncodedStream::send(Endpoint* endpoint, int peer, Channel channel, std::s
   co_await send_encoding(endpoint, peer, message, codec_.get(), numbers, &encoding);
 }
 
-Task<> EncodedStream::receive(Endpoint* endpoint, int peer, Channel channel, std::string_view operation, FloatSpan numbers) {
+Task<> EncodedStream::receive(Endpoint* endpoint, int peer, Channel channel, std::string_view operation, NumberSpan numbers) {
   Encoding encoding;
   const Message message{channel, operation};
   co_await receive_encoding(endpoint, peer, message, codec_.get(), numbers, &encoding);

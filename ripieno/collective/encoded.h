@@ -24,13 +24,13 @@ struct Encoding {
 
 /// Encodes `numbers` with error feedback and replaces them by what receivers decode. Throws Error(usage), with the codec's
 /// name, in a simulation without data where the codec's bytes depend on the numbers.
-Encoding encode(std::string_view name, const Codec& codec, ErrorFeedback& feedback, FloatSpan numbers, Random& random);
+Encoding encode(std::string_view name, const Codec& codec, ErrorFeedback& feedback, NumberSpan numbers, Random& random);
 
 /// The message gives channel and operation; of `numbers`, how many they are and whether they have data. Receiving throws
 /// Error(mismatch) where more bytes are announced than so many numbers can take.
-Task<> send_encoding(Endpoint* endpoint, int peer, Message message, const Codec* codec, FloatSpan numbers,
+Task<> send_encoding(Endpoint* endpoint, int peer, Message message, const Codec* codec, NumberSpan numbers,
                      Encoding* encoding);
-Task<> receive_encoding(Endpoint* endpoint, int peer, Message message, const Codec* codec, FloatSpan numbers,
+Task<> receive_encoding(Endpoint* endpoint, int peer, Message message, const Codec* codec, NumberSpan numbers,
                         Encoding* encoding);
 
 /// One rank's end of a stream of encodings, for sending or for receiving, with error feedback at the sender: what is not an
@@ -42,9 +42,9 @@ class EncodedStream {
   EncodedStream(const CodecOptions& options, std::size_t elements, DType type, std::uint64_t seed);
 
   /// Sends `numbers` and replaces them by what the receiver decodes. The operation names the message (endpoint.h).
-  Task<> send(Endpoint* endpoint, int peer, Channel channel, std::string_view operation, FloatSpan numbers);
+  Task<> send(Endpoint* endpoint, int peer, Channel channel, std::string_view operation, NumberSpan numbers);
   /// Fills `numbers` with what the peer sent.
-  Task<> receive(Endpoint* endpoint, int peer, Channel channel, std::string_view operation, FloatSpan numbers);
+  Task<> receive(Endpoint* endpoint, int peer, Channel channel, std::string_view operation, NumberSpan numbers);
 
   /// Payload bytes of one message; nothing where that depends on the numbers.
   std::optional<std::uint64_t> bytes() const;

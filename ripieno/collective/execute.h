@@ -12,7 +12,7 @@
 
 #include <functional>
 
-#include "ripieno/collective/group.h"
+#include "ripieno/collective/communicator.h"
 #include "ripieno/collective/schedule.h"
 
 namespace ripieno {
@@ -39,12 +39,12 @@ inline constexpr std::uint32_t max_segments = 64;
 std::vector<Range> segments(std::size_t elements, DType type, std::size_t segment_bytes);
 
 /// Every member calls it with as many numbers; all end with the sum of all members' weight * numbers.
-Task<> all_reduce(const Route& route, Group group, FloatSpan data, ExecuteOptions options);
+Task<> all_reduce(const Route& route, Communicator comm, NumberSpan data, ExecuteOptions options);
 
 /// Sends `numbers` converted to message.type. `peer` is the endpoint's.
-Task<> send_numbers(Endpoint* endpoint, int peer, Message message, FloatSpan numbers);
+Task<> send_numbers(Endpoint* endpoint, int peer, Message message, NumberSpan numbers);
 
 /// All end with member 0's numbers: the second half of reduce-broadcast.
-Task<> broadcast(Group group, FloatSpan data, ExecuteOptions options);
+Task<> broadcast(Communicator comm, NumberSpan data, ExecuteOptions options);
 
 }  // namespace ripieno

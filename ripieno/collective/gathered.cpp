@@ -13,48 +13,46 @@ namespace {
 
 /// What all transfers of one all-gather share.
 struct Gathering {
-  Group group;
+  Communicator comm;
   Message message;
   const Codec* codec;
-  FloatSpan numbers;
+  NumberSpan numbers;
   std::vector<Encoding> of;  ///< by member
 };
 
 Task<> send_one(Gathering* all, int to, int whose) {
-  return send_encoding(&all->group.endpoint(), all->group.member(to), all->message, all->codec, all->numbers,
+  return send_encoding(&all->comm.endpoint(), all->comm.member(to), all->message, all->codec, all->numbers,
                        &all->of[whose]);
 }
 
 Task<> receive_one(Gathering* all, int from, int whose) {
-  return receive_encoding(&all->group.endpoint(), all->group.member(from), all->message, all->codec, all->numbers,
+  return receive_encoding(&all->comm.endpoint(), all->comm.member(from), all->message, all->codec, all->numbers,
                           &all->of[whose]);
 }
 
 /// Step k: to the next member goes what came from the previous one at step k-1.
 Task<> around_the_ring(Gathering* all) {
-  Endpoint& endpoint = all->group.endpoint();
-  auto revoke = [&endpoint](std::exception_ptr error) { endpoint.revoke(error); };
-  const int ranks = all->group.size(), rank = all->group.rank();
+  Endpoint& endpoint = all->comm.endpoint();
+  const int ranks = all->comm.size(), rank = all->comm.rank();
   const auto mod = [ranks](int x) { return (x % ranks + ranks) % ranks; };
   for (int k = 0; k < ranks - 1; ++k) {
     Task<> sending = send_one(all, mod(rank + 1), mod(rank - k));
     Task<> receiving = receive_one(all, mod(rank - 1), mod(rank - k - 1));
-    Task<> together = both(endpoint.runtime(), std::move(sending), std::move(receiving), revoke);
+    Task<> together = both(endpoint.runtime(), std::move(sending), std::move(receiving), all->comm.ending());
     co_await std::move(together);
   }
 }
 
 /// Everybody's to everybody, in an order in which no two ranks begin with the same receiver.
 Task<> at_once(Gathering* all_of) {
-  Endpoint& endpoint = all_of->group.endpoint();
-  auto revoke = [&endpoint](std::exception_ptr error) { endpoint.revoke(error); };
-  const int ranks = all_of->group.size(), rank = all_of->group.rank();
+  Endpoint& endpoint = all_of->comm.endpoint();
+  const int ranks = all_of->comm.size(), rank = all_of->comm.rank();
   std::vector<Task<>> transfers;
   for (int k = 1; k < ranks; ++k) {
     transfers.push_back(send_one(all_of, (rank + k) % ranks, rank));
     transfers.push_back(receive_one(all_of, (rank - k + ranks) % ranks, (rank - k + ranks) % ranks));
   }
-  Task<> together = all(endpoint.runtime(), std::move(transfers), revoke);
+  Task<> together = all(endpoint.runtime(), std::move(transfers), all_of->comm.ending());
   co_await std::move(together);
 }
 
@@ -66,18 +64,18 @@ class GatheredAverager final : public Averager {
     require(gathers(route_), "route ", route_.name, " has no all-gather");
   }
 
-  Task<> average(Group group, std::size_t slot, FloatSpan numbers, double weight) override {
+  Task<> average(Communicator comm, std::size_t slot, NumberSpan numbers, double weight) override {
     require(numbers.count == slots_.at(slot).elements && numbers.type == type_, "slot ", slot, " of ",
             slots_[slot].elements, " ", name(type_), " is averaged with ", numbers.count, " ", name(numbers.type));
     scale(numbers, weight);  // 1.
-    if (group.size() == 1) co_return;
+    if (comm.size() == 1) co_return;
 
     const std::uint32_t channel = options_.first_channel + static_cast<std::uint32_t>(slot);
-    Gathering gathering{group, {}, codec_.get(), numbers, std::vector<Encoding>(group.size())};
-    gathering.message.channel = {Purpose::exchange, channel * max_segments};
+    Gathering gathering{comm, {}, codec_.get(), numbers, std::vector<Encoding>(comm.size())};
+    gathering.message.channel = {Purpose::exchange, channel * max_segments, comm.scope()};
     gathering.message.operation = route_.name;
-    Random random = memory_.next_draws(group.endpoint().rank(), slot);
-    gathering.of[group.rank()] = encode(options_.codec.name, *codec_, memory_.feedback(slot), numbers, random);  // 2.
+    Random random = memory_.next_draws(comm.endpoint().rank(), slot);
+    gathering.of[comm.rank()] = encode(options_.codec.name, *codec_, memory_.feedback(slot), numbers, random);  // 2.
 
     Task<> gathered = route_.at_once ? at_once(&gathering) : around_the_ring(&gathering);  // 3.
     co_await std::move(gathered);

@@ -102,18 +102,18 @@ class PowerSgdAverager final : public Averager {
     for (const Slot& slot : slots) plans_.push_back(make_plan(slot, powersgd));
   }
 
-  Task<> average(Group group, std::size_t slot, FloatSpan numbers, double weight) override {
+  Task<> average(Communicator comm, std::size_t slot, NumberSpan numbers, double weight) override {
     const Plan& plan = plans_.at(slot);
     require(numbers.count == plan.elements && numbers.type == type_, "slot ", slot, " of ", plan.elements, " ",
             name(type_), " is averaged with ", numbers.count, " ", name(numbers.type));
     scale(numbers, weight);
-    if (group.size() == 1) co_return;
+    if (comm.size() == 1) co_return;
     const std::uint32_t channel = first_channel_ + static_cast<std::uint32_t>(slot);
     const ExecuteOptions options{type_, Purpose::exchange, channel, 0};
     if (!numbers.data) {
-      const FloatSpan first(nullptr, plan.p + plan.rest_size, type_), second(nullptr, plan.q, type_);
-      co_await all_reduce(route_, group, first, options);
-      co_await all_reduce(route_, group, second, options);
+      const NumberSpan first(nullptr, plan.p + plan.rest_size, type_), second(nullptr, plan.q, type_);
+      co_await all_reduce(route_, comm, first, options);
+      co_await all_reduce(route_, comm, second, options);
       co_return;
     }
 
@@ -124,8 +124,8 @@ class PowerSgdAverager final : public Averager {
       p(first, f).noalias() = m(numbers, f) * q(memory.q, f);                                 // 2.
     }
     copy_rest(plan, numbers, first, true);
-    const FloatSpan first_numbers(first), second_numbers(second);
-    co_await all_reduce(route_, group, first_numbers, options);  // 3.
+    const NumberSpan first_numbers(first), second_numbers(second);
+    co_await all_reduce(route_, comm, first_numbers, options);  // 3.
 
     // What all decide alike: the sums' bits are the same everywhere.
     bool finite = all_finite(first);
@@ -138,7 +138,7 @@ class PowerSgdAverager final : public Averager {
       q(second, f).noalias() = m(numbers, f).transpose() * p(first, f);   // 5.
       m(numbers, f).noalias() -= p(first, f) * q(second, f).transpose();  // 6.
     }
-    co_await all_reduce(route_, group, second_numbers, options);  // 7.
+    co_await all_reduce(route_, comm, second_numbers, options);  // 7.
 
     finite = finite && all_finite(second);
     for (const Factored& f : plan.matrices) {
@@ -160,8 +160,8 @@ class PowerSgdAverager final : public Averager {
       if (plans_[slot].matrices.empty()) continue;
       Memory& memory = ready(slot);
       const std::string name = text("averager.slot", first_channel_ + slot);
-      if (error_feedback_) visitor.span(name + ".residual", FloatSpan(memory.error));
-      visitor.span(name + ".q", FloatSpan(memory.q));
+      if (error_feedback_) visitor.span(name + ".residual", NumberSpan(memory.error));
+      visitor.span(name + ".q", NumberSpan(memory.q));
     }
   }
 
@@ -183,7 +183,7 @@ class PowerSgdAverager final : public Averager {
     return memory;
   }
 
-  static Rows<T> m(FloatSpan numbers, const Factored& f) {
+  static Rows<T> m(NumberSpan numbers, const Factored& f) {
     return Rows<T>(numbers.as<T>().data() + f.range.begin, static_cast<Eigen::Index>(f.rows),
                    static_cast<Eigen::Index>(f.columns));
   }
@@ -193,19 +193,19 @@ class PowerSgdAverager final : public Averager {
   static Columns<T> q(std::vector<T>& packed, const Factored& f) {
     return Columns<T>(packed.data() + f.q, static_cast<Eigen::Index>(f.columns), static_cast<Eigen::Index>(f.rank));
   }
-  static FloatSpan error(Memory& memory, const Factored& f) {
-    return FloatSpan(memory.error).slice(f.range.begin, f.range.end);
+  static NumberSpan error(Memory& memory, const Factored& f) {
+    return NumberSpan(memory.error).slice(f.range.begin, f.range.end);
   }
   static bool all_finite(const std::vector<T>& values) {
     return std::all_of(values.begin(), values.end(), [](T x) { return std::isfinite(x); });
   }
 
   /// The rest lies behind P in `packed`.
-  static void copy_rest(const Plan& plan, FloatSpan numbers, std::vector<T>& packed, bool pack) {
+  static void copy_rest(const Plan& plan, NumberSpan numbers, std::vector<T>& packed, bool pack) {
     std::size_t at = plan.p;
     for (const Range range : plan.rest) {
-      const FloatSpan here = numbers.slice(range.begin, range.end);
-      const FloatSpan there = FloatSpan(packed).slice(at, at + range.size());
+      const NumberSpan here = numbers.slice(range.begin, range.end);
+      const NumberSpan there = NumberSpan(packed).slice(at, at + range.size());
       convert(pack ? there : here, pack ? here : there);
       at += range.size();
     }

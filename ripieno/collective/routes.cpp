@@ -28,7 +28,7 @@ constexpr std::array table{
     Route{"direct", "every buffer to every rank, at once", "min(1, P-1)", "n(P-1)", "Shah et al., arXiv:2504.09014, 2025", direct::steps,
           direct::step, direct::time, true},
     Route{"two-phase", "each rank sums up a chunk from all and hands it to all; in place through shared memory", "2(P-1)", "2n(P-1)/P",
-          "Shah et al., arXiv:2504.09014, 2025", two_phase::steps, two_phase::step, two_phase::time, false, true},
+          "Shah et al., arXiv:2504.09014, 2025", two_phase::steps, two_phase::step, two_phase::time},
     Route{"hierarchical", "reduce inside each node of M, ring among their first ranks, broadcast inside",
           "2 ceil(log2 M) + 2(N-1)", "n ceil(log2 M) + 2n(N-1)/N", "Jia et al., arXiv:1807.11205, 2018",
           hierarchical::steps, hierarchical::step, hierarchical::time},

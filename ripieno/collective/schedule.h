@@ -57,8 +57,6 @@ struct Route {
   /// All steps are one round: they are in flight together, every send carries what the buffer held before the first of
   /// them, and every receive adds.
   bool at_once = false;
-  /// It is what Endpoint::all_reduce() does, which is taken where the endpoint has it.
-  bool engine = false;
 };
 
 /// Every route, in one table.

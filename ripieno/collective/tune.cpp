@@ -22,20 +22,19 @@ constexpr std::size_t least_message = 64 << 10, most_message = 1 << 20, least_bu
 constexpr std::array small_routes{"direct", "halving-doubling", "double-binary-tree", "reduce-broadcast"};
 
 /// Bytes to the next rank and from the one before, kept nowhere; the mean of the time over the ranks.
-Task<Duration> shift(Group group, std::size_t bytes) {
-  Endpoint& endpoint = group.endpoint();
-  const int next = group.member((group.rank() + 1) % group.size());
-  const int previous = group.member((group.rank() + group.size() - 1) % group.size());
+Task<Duration> shift(Communicator comm, std::size_t bytes) {
+  Endpoint& endpoint = comm.endpoint();
+  const int next = comm.member((comm.rank() + 1) % comm.size());
+  const int previous = comm.member((comm.rank() + comm.size() - 1) % comm.size());
   const Message message{channel, "measure links", DType::fp32, bytes / 4};
-  auto revoke = [&endpoint](std::exception_ptr error) { endpoint.revoke(error); };
-  const Duration start = group.runtime().now();
+  const Duration start = comm.runtime().now();
   Task<> sending = endpoint.send(next, message, ConstBytes(static_cast<const std::byte*>(nullptr), bytes));
   Task<> receiving = endpoint.receive(previous, message, Bytes(static_cast<std::byte*>(nullptr), bytes));
-  Task<> together = both(group.runtime(), std::move(sending), std::move(receiving), revoke);
+  Task<> together = both(comm.runtime(), std::move(sending), std::move(receiving), comm.ending());
   co_await std::move(together);
-  double took = seconds(group.runtime().now() - start) / group.size();
+  double took = seconds(comm.runtime().now() - start) / comm.size();
   const ExecuteOptions control{DType::fp64, Purpose::control, channel.id + 1};
-  co_await all_reduce(find_route("reduce-broadcast"), group, FloatSpan(&took, 1, DType::fp64), control);
+  co_await all_reduce(find_route("reduce-broadcast"), comm, NumberSpan(&took, 1, DType::fp64), control);
   co_return from_seconds(took);
 }
 
@@ -50,19 +49,19 @@ double share_of_ring(const Route& route, World world, std::uint64_t bytes, LinkM
 
 }  // namespace
 
-Task<LinkModel> measure_links(Group group) {
+Task<LinkModel> measure_links(Communicator comm) {
   LinkModel link;
-  if (group.size() == 1) co_return link;
+  if (comm.size() == 1) co_return link;
   std::vector<Duration> times;  // 1
   for (int i = 0; i < pings; ++i) {
-    const Duration took = co_await shift(group, 4);
+    const Duration took = co_await shift(comm, 4);
     times.push_back(took);
   }
   std::nth_element(times.begin(), times.begin() + pings / 2, times.end());
   link.latency = times[pings / 2];
   Duration took{0};  // 2
   for (std::size_t bytes = first_bytes; took < long_enough && bytes <= most_bytes; bytes *= 2) {
-    took = co_await shift(group, bytes);
+    took = co_await shift(comm, bytes);
     link.per_byte = std::max(Duration(1), (took - link.latency) / static_cast<std::int64_t>(bytes));
   }
   co_return link;

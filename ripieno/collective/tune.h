@@ -23,12 +23,12 @@
 
 #include <string>
 
-#include "ripieno/collective/group.h"
+#include "ripieno/collective/communicator.h"
 
 namespace ripieno {
 
 /// Every member calls it, and all get the same. A group of one: LinkModel's defaults, at once.
-Task<LinkModel> measure_links(Group group);
+Task<LinkModel> measure_links(Communicator comm);
 
 /// The same link where other messages are always under way: each message waits for 256 KiB of theirs (tcp_link.cpp leaves 256
 /// KiB unsent in the kernel, which has about as much on the wire).

@@ -13,6 +13,8 @@
 
 namespace ripieno::two_phase {
 
+inline constexpr std::string_view name = "two-phase";
+
 int steps(World world);
 Step step(int rank, World world, std::size_t elements, int k);
 Duration time(World world, std::uint64_t bytes, LinkModel link);

@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "ripieno/collective/group.h"
+#include "ripieno/collective/communicator.h"
 #include "ripieno/core/runtime.h"
 #include "ripieno/transport/counted.h"
 #include "ripieno/transport/simulated.h"
@@ -25,7 +25,7 @@ class VirtualCluster {
   int size() const { return static_cast<int>(endpoints_.size()); }
   Runtime& runtime() { return *runtime_; }
   CountedEndpoint& endpoint(int rank) { return *endpoints_[rank]; }
-  Group group(int rank) { return Group(endpoints_[rank]); }
+  Communicator comm(int rank) { return Communicator(endpoints_[rank]); }
   const Ledger& ledger(int rank) const { return endpoints_[rank]->ledger(); }
   SimulatedNetwork& network() { return network_; }
 
@@ -36,18 +36,18 @@ class VirtualCluster {
 
   /// Runs `body(group of rank r)` for every rank; returns the virtual time that it took. Throws the first rank's error;
   /// Error(internal) where all that is left waits for ever.
-  Duration run(const std::function<Task<>(Group)>& body) {
+  Duration run(const std::function<Task<>(Communicator)>& body) {
     const Duration start = runtime_->now();
-    for (int rank = 0; rank < size(); ++rank) runtime_->spawn("rank " + std::to_string(rank), body(group(rank)));
+    for (int rank = 0; rank < size(); ++rank) runtime_->spawn("rank " + std::to_string(rank), body(comm(rank)));
     runtime_->run();
     return runtime_->now() - start;
   }
 
   /// Like run(), but a rank may die: it then ends quietly with its first operation that fails for it.
-  Duration run_mortal(const std::function<Task<>(Group)>& body) {
+  Duration run_mortal(const std::function<Task<>(Communicator)>& body) {
     const Duration start = runtime_->now();
     for (int rank = 0; rank < size(); ++rank) {
-      runtime_->spawn("rank " + std::to_string(rank), until_death(&network_, rank, body(group(rank))));
+      runtime_->spawn("rank " + std::to_string(rank), until_death(&network_, rank, body(comm(rank))));
     }
     runtime_->run();
     return runtime_->now() - start;

@@ -261,14 +261,14 @@ HWY_EXPORT(CombineBf16);
 
 namespace {
 
-void check(FloatSpan out, FloatSpan in, Images shape) {
+void check(NumberSpan out, NumberSpan in, Images shape) {
   require(out.type == in.type && (in.type == DType::fp32 || in.type == DType::bf16), "pooling from ", name(in.type), " to ", name(out.type));
   require(in.count == shape.elements() && out.count == shape.pooled().elements(), "pooling of ", in.count, " elements into ", out.count);
 }
 
 }  // namespace
 
-void max_pool(FloatSpan out, std::uint8_t* chosen, FloatSpan in, Images shape, bool relu) {
+void max_pool(NumberSpan out, std::uint8_t* chosen, NumberSpan in, Images shape, bool relu) {
   check(out, in, shape);
   if (in.type == DType::fp32) {
     HWY_DYNAMIC_DISPATCH(ForwardFp32)(static_cast<float*>(out.data), chosen, static_cast<const float*>(in.data), shape, relu);
@@ -277,7 +277,7 @@ void max_pool(FloatSpan out, std::uint8_t* chosen, FloatSpan in, Images shape, b
   }
 }
 
-void max_pool_gradient(FloatSpan in, FloatSpan out, const std::uint8_t* chosen, Images shape) {
+void max_pool_gradient(NumberSpan in, NumberSpan out, const std::uint8_t* chosen, Images shape) {
   check(out, in, shape);
   if (in.type == DType::fp32) {
     HWY_DYNAMIC_DISPATCH(BackwardFp32)(static_cast<float*>(in.data), static_cast<const float*>(out.data), chosen, shape);
@@ -288,14 +288,14 @@ void max_pool_gradient(FloatSpan in, FloatSpan out, const std::uint8_t* chosen, 
 
 namespace {
 
-float* fp32(FloatSpan s) { return static_cast<float*>(s.data); }
-std::uint16_t* bf16(FloatSpan s) { return static_cast<std::uint16_t*>(s.data); }
+float* fp32(NumberSpan s) { return static_cast<float*>(s.data); }
+std::uint16_t* bf16(NumberSpan s) { return static_cast<std::uint16_t*>(s.data); }
 
 /// Pixels; all spans that have data are alike.
-std::size_t pixels_of(FloatSpan in, std::size_t channels, std::initializer_list<FloatSpan> others) {
+std::size_t pixels_of(NumberSpan in, std::size_t channels, std::initializer_list<NumberSpan> others) {
   require(in.type == DType::fp32 || in.type == DType::bf16, "images of ", name(in.type));
   require(channels > 0 && in.count % channels == 0, in.count, " elements of ", channels, " channels");
-  for (const FloatSpan other : others) {
+  for (const NumberSpan other : others) {
     require(!other.data || (other.type == in.type && other.count == in.count), "images of ", in.count, " and ", other.count, " elements");
   }
   return in.count / channels;
@@ -303,7 +303,7 @@ std::size_t pixels_of(FloatSpan in, std::size_t channels, std::initializer_list<
 
 }  // namespace
 
-void moment_sums(FloatSpan in, std::size_t channels, const float* about, double* sum, double* square) {
+void moment_sums(NumberSpan in, std::size_t channels, const float* about, double* sum, double* square) {
   const std::size_t pixels = pixels_of(in, channels, {});
   if (in.type == DType::fp32) {
     HWY_DYNAMIC_DISPATCH(MomentSumsFp32)(fp32(in), about, pixels, channels, sum, square);
@@ -312,7 +312,7 @@ void moment_sums(FloatSpan in, std::size_t channels, const float* about, double*
   }
 }
 
-void scale_channels(FloatSpan out, FloatSpan in, std::size_t channels, const float* scale, const float* offset, FloatSpan more, bool relu) {
+void scale_channels(NumberSpan out, NumberSpan in, std::size_t channels, const float* scale, const float* offset, NumberSpan more, bool relu) {
   const std::size_t pixels = pixels_of(in, channels, {out, more});
   if (in.type == DType::fp32) {
     HWY_DYNAMIC_DISPATCH(ScaleChannelsFp32)(fp32(out), fp32(in), pixels, channels, scale, offset, fp32(more), relu);
@@ -321,7 +321,7 @@ void scale_channels(FloatSpan out, FloatSpan in, std::size_t channels, const flo
   }
 }
 
-void gradient_sums(FloatSpan gradient, FloatSpan result, FloatSpan in, const float* mean, std::size_t channels, double* sum, double* product) {
+void gradient_sums(NumberSpan gradient, NumberSpan result, NumberSpan in, const float* mean, std::size_t channels, double* sum, double* product) {
   const std::size_t pixels = pixels_of(in, channels, {gradient, result});
   if (in.type == DType::fp32) {
     HWY_DYNAMIC_DISPATCH(GradientSumsFp32)(fp32(gradient), fp32(result), fp32(in), mean, pixels, channels, sum, product);
@@ -330,7 +330,7 @@ void gradient_sums(FloatSpan gradient, FloatSpan result, FloatSpan in, const flo
   }
 }
 
-void combine_channels(FloatSpan out, FloatSpan gradient, FloatSpan in, const float* a, const float* b, const float* c, std::size_t channels) {
+void combine_channels(NumberSpan out, NumberSpan gradient, NumberSpan in, const float* a, const float* b, const float* c, std::size_t channels) {
   const std::size_t pixels = pixels_of(in, channels, {out, gradient});
   if (in.type == DType::fp32) {
     HWY_DYNAMIC_DISPATCH(CombineFp32)(fp32(out), fp32(gradient), fp32(in), pixels, channels, a, b, c);

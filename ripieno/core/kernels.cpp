@@ -147,29 +147,29 @@ HWY_EXPORT(FiniteFp64);
 
 namespace {
 
-float* f32(FloatSpan s) { return static_cast<float*>(s.data); }
-double* f64(FloatSpan s) { return static_cast<double*>(s.data); }
-hwy::float16_t* f16(FloatSpan s) { return static_cast<hwy::float16_t*>(s.data); }
-std::uint16_t* bf16(FloatSpan s) { return static_cast<std::uint16_t*>(s.data); }
+float* f32(NumberSpan s) { return static_cast<float*>(s.data); }
+double* f64(NumberSpan s) { return static_cast<double*>(s.data); }
+hwy::float16_t* f16(NumberSpan s) { return static_cast<hwy::float16_t*>(s.data); }
+std::uint16_t* bf16(NumberSpan s) { return static_cast<std::uint16_t*>(s.data); }
 
 constexpr std::size_t block = 512;
 
 /// fp64 meets another type by way of fp32, a block at a time: rare (tests with a narrow wire), so simple.
 template <class Body>
-void by_way_of_fp32(FloatSpan wide, FloatSpan narrow, Body body) {
+void by_way_of_fp32(NumberSpan wide, NumberSpan narrow, Body body) {
   float middle[block];
   for (std::size_t i = 0; i < wide.count; i += block) {
     const std::size_t end = std::min(i + block, wide.count);
-    body(wide.slice(i, end), FloatSpan(std::span<float>(middle, end - i)), narrow.slice(i, end));
+    body(wide.slice(i, end), NumberSpan(std::span<float>(middle, end - i)), narrow.slice(i, end));
   }
 }
 
-[[noreturn]] void unsupported(const char* what, FloatSpan into, FloatSpan from) {
+[[noreturn]] void unsupported(const char* what, NumberSpan into, NumberSpan from) {
   fail(ErrorKind::internal, what, " has no kernel from ", name(from.type), " to ", name(into.type));
 }
 
 /// The kernel for numbers that are all fp32, or all fp64.
-void of_one_type(const char* what, FloatSpan into, FloatSpan a, FloatSpan b, void (&fp32)(float*, const float*, const float*, std::size_t),
+void of_one_type(const char* what, NumberSpan into, NumberSpan a, NumberSpan b, void (&fp32)(float*, const float*, const float*, std::size_t),
                  void (&fp64)(double*, const double*, const double*, std::size_t)) {
   require(into.count == a.count && into.count == b.count, what, " of ", a.count, " and ", b.count, " elements into ", into.count);
   if (!into.data || !a.data || !b.data || into.count == 0) return;
@@ -181,7 +181,7 @@ void of_one_type(const char* what, FloatSpan into, FloatSpan a, FloatSpan b, voi
 
 }  // namespace
 
-void add(FloatSpan into, FloatSpan from) {
+void add(NumberSpan into, NumberSpan from) {
   require(into.count == from.count, "add of ", from.count, " elements into ", into.count);
   if (!into.data || !from.data || into.count == 0) return;
   if (into.type == DType::fp32 && from.type == DType::fp32) return HWY_DYNAMIC_DISPATCH(AddFp32)(f32(into), f32(from), into.count);
@@ -193,13 +193,13 @@ void add(FloatSpan into, FloatSpan from) {
     return;
   }
   if (into.type != DType::fp64) unsupported("add", into, from);
-  by_way_of_fp32(into, from, [](FloatSpan wide, FloatSpan middle, FloatSpan narrow) {
+  by_way_of_fp32(into, from, [](NumberSpan wide, NumberSpan middle, NumberSpan narrow) {
     convert(middle, narrow);
     for (std::size_t i = 0; i < wide.count; ++i) f64(wide)[i] += f32(middle)[i];
   });
 }
 
-void add_to_both(FloatSpan a, FloatSpan b) {
+void add_to_both(NumberSpan a, NumberSpan b) {
   require(a.count == b.count, "add of ", b.count, " elements into ", a.count);
   if (!a.data || !b.data || a.count == 0) return;
   if (a.type == DType::fp32 && b.type == DType::fp32) {
@@ -211,15 +211,15 @@ void add_to_both(FloatSpan a, FloatSpan b) {
   }
 }
 
-void subtract(FloatSpan into, FloatSpan a, FloatSpan b) {
+void subtract(NumberSpan into, NumberSpan a, NumberSpan b) {
   of_one_type("subtraction", into, a, b, HWY_DYNAMIC_DISPATCH(SubtractFp32), HWY_DYNAMIC_DISPATCH(SubtractFp64));
 }
 
-void carry_over(FloatSpan into, FloatSpan from, FloatSpan to) {
+void carry_over(NumberSpan into, NumberSpan from, NumberSpan to) {
   of_one_type("carrying over", into, from, to, HWY_DYNAMIC_DISPATCH(CarryOverFp32), HWY_DYNAMIC_DISPATCH(CarryOverFp64));
 }
 
-void convert(FloatSpan into, FloatSpan from) {
+void convert(NumberSpan into, NumberSpan from) {
   require(into.count == from.count, "conversion of ", from.count, " elements into ", into.count);
   if (!into.data || !from.data || into.count == 0 || into.data == from.data) return;
   if (into.type == from.type) {
@@ -237,12 +237,12 @@ void convert(FloatSpan into, FloatSpan from) {
   } else if (into.type == DType::fp64 && from.type == DType::fp32) {
     for (std::size_t i = 0; i < into.count; ++i) f64(into)[i] = f32(from)[i];
   } else if (into.type == DType::fp64) {
-    by_way_of_fp32(into, from, [](FloatSpan wide, FloatSpan middle, FloatSpan narrow) {
+    by_way_of_fp32(into, from, [](NumberSpan wide, NumberSpan middle, NumberSpan narrow) {
       convert(middle, narrow);
       convert(wide, middle);
     });
   } else if (from.type == DType::fp64) {
-    by_way_of_fp32(from, into, [](FloatSpan wide, FloatSpan middle, FloatSpan narrow) {
+    by_way_of_fp32(from, into, [](NumberSpan wide, NumberSpan middle, NumberSpan narrow) {
       convert(middle, wide);
       convert(narrow, middle);
     });
@@ -251,7 +251,7 @@ void convert(FloatSpan into, FloatSpan from) {
   }
 }
 
-void scale(FloatSpan values, double factor) {
+void scale(NumberSpan values, double factor) {
   if (!values.data || values.count == 0 || factor == 1.0) return;
   if (values.type == DType::fp32) {
     HWY_DYNAMIC_DISPATCH(ScaleFp32)(f32(values), f32(values), values.count, static_cast<float>(factor));
@@ -262,25 +262,25 @@ void scale(FloatSpan values, double factor) {
   }
 }
 
-void round_through(FloatSpan values, DType type) {
+void round_through(NumberSpan values, DType type) {
   if (!values.data || size_of(type) >= size_of(values.type)) return;
   std::uint64_t memory[block];  // large enough, and aligned, for a block of any type
   for (std::size_t i = 0; i < values.count; i += block) {
-    const FloatSpan part = values.slice(i, std::min(i + block, values.count));
-    const FloatSpan narrow(memory, part.count, type);
+    const NumberSpan part = values.slice(i, std::min(i + block, values.count));
+    const NumberSpan narrow(memory, part.count, type);
     convert(narrow, part);
     convert(part, narrow);
   }
 }
 
-bool all_finite(FloatSpan values) {
+bool all_finite(NumberSpan values) {
   if (!values.data || values.count == 0) return true;
   if (values.type == DType::fp32) return HWY_DYNAMIC_DISPATCH(FiniteFp32)(f32(values), values.count);
   if (values.type == DType::fp64) return HWY_DYNAMIC_DISPATCH(FiniteFp64)(f64(values), values.count);
   unsupported("a look for infinities", values, values);
 }
 
-std::uint64_t hash(FloatSpan values) {
+std::uint64_t hash(NumberSpan values) {
   constexpr std::uint64_t prime = 0x100000001B3ull;
   std::uint64_t digest = 0xCBF29CE484222325ull ^ values.count;
   if (!values.data) return digest;

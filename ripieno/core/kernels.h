@@ -9,29 +9,29 @@ namespace ripieno {
 
 /// into[i] += from[i]; `from` may be of another type and is converted on the way. Into fp32 from fp64, the sum is rounded
 /// once.
-void add(FloatSpan into, FloatSpan from);
+void add(NumberSpan into, NumberSpan from);
 
 /// a[i] = b[i] = a[i] + b[i]; both fp32, or both fp64. One pass: where another core has b, its lines come and go once.
-void add_to_both(FloatSpan a, FloatSpan b);
+void add_to_both(NumberSpan a, NumberSpan b);
 
 /// into[i] = a[i] - b[i]; all fp32, or all fp64.
-void subtract(FloatSpan into, FloatSpan a, FloatSpan b);
+void subtract(NumberSpan into, NumberSpan a, NumberSpan b);
 
 /// into[i] = (into[i] - from[i]) + to[i]; all fp32, or all fp64: what `into` has beyond `from` is carried over to `to`.
-void carry_over(FloatSpan into, FloatSpan from, FloatSpan to);
+void carry_over(NumberSpan into, NumberSpan from, NumberSpan to);
 
 /// into[i] = from[i], converted to into's type.
-void convert(FloatSpan into, FloatSpan from);
+void convert(NumberSpan into, NumberSpan from);
 
 /// values[i] *= factor.
-void scale(FloatSpan values, double factor);
+void scale(NumberSpan values, double factor);
 
 /// values[i] = values[i] rounded to what `type` can hold.
-void round_through(FloatSpan values, DType type);
+void round_through(NumberSpan values, DType type);
 
-bool all_finite(FloatSpan values);  ///< no infinity and no NaN; fp32 and fp64
+bool all_finite(NumberSpan values);  ///< no infinity and no NaN; fp32 and fp64
 
 /// A 64-bit digest of the bits (FNV-1a over 64-bit words). Equal on all ranks exactly where the bits are.
-std::uint64_t hash(FloatSpan values);
+std::uint64_t hash(NumberSpan values);
 
 }  // namespace ripieno

@@ -15,7 +15,7 @@ class Numbers {
       : memory_(memory(count * size_of(type))), count_(count), type_(type) {}
   Numbers(Numbers&&) = default;
   Numbers& operator=(Numbers&&) = default;
-  FloatSpan span() { return FloatSpan(count_ > 0 ? memory_.get() : nullptr, count_, type_); }
+  NumberSpan span() { return NumberSpan(count_ > 0 ? memory_.get() : nullptr, count_, type_); }
 
  private:
   std::shared_ptr<std::byte> memory_;
@@ -23,7 +23,7 @@ class Numbers {
   DType type_;
 };
 
-inline std::unique_ptr<Numbers> copy_of(FloatSpan from, const Memory& memory = own_memory) {
+inline std::unique_ptr<Numbers> copy_of(NumberSpan from, const Memory& memory = own_memory) {
   auto numbers = std::make_unique<Numbers>(from.count, from.type, memory);
   convert(numbers->span(), from);
   return numbers;

@@ -38,26 +38,26 @@ using Bytes = std::span<std::byte>;
 using ConstBytes = std::span<const std::byte>;
 
 /// `count` numbers of one type, not owned. `data` may be null for a simulation that moves no data but counts it.
-struct FloatSpan {
+struct NumberSpan {
   void* data = nullptr;
   std::size_t count = 0;
   DType type = DType::fp32;
   Device device = {};
 
-  FloatSpan() = default;
-  FloatSpan(void* d, std::size_t n, DType t) : data(d), count(n), type(t) {}
-  FloatSpan(std::span<float> s) : data(s.data()), count(s.size()), type(DType::fp32) {}
-  FloatSpan(std::span<double> s) : data(s.data()), count(s.size()), type(DType::fp64) {}
-  FloatSpan(std::vector<float>& v) : FloatSpan(std::span<float>(v)) {}
-  FloatSpan(std::vector<double>& v) : FloatSpan(std::span<double>(v)) {}
+  NumberSpan() = default;
+  NumberSpan(void* d, std::size_t n, DType t) : data(d), count(n), type(t) {}
+  NumberSpan(std::span<float> s) : data(s.data()), count(s.size()), type(DType::fp32) {}
+  NumberSpan(std::span<double> s) : data(s.data()), count(s.size()), type(DType::fp64) {}
+  NumberSpan(std::vector<float>& v) : NumberSpan(std::span<float>(v)) {}
+  NumberSpan(std::vector<double>& v) : NumberSpan(std::span<double>(v)) {}
 
   std::size_t size_bytes() const { return count * size_of(type); }
   Bytes bytes() const { return {static_cast<std::byte*>(data), size_bytes()}; }
 
   /// Elements [begin, end).
-  FloatSpan slice(std::size_t begin, std::size_t end) const {
+  NumberSpan slice(std::size_t begin, std::size_t end) const {
     require(begin <= end && end <= count, "slice [", begin, ", ", end, ") of a span of ", count, " elements");
-    FloatSpan part = *this;
+    NumberSpan part = *this;
     part.data = data ? static_cast<std::byte*>(data) + begin * size_of(type) : nullptr;
     part.count = end - begin;
     return part;

@@ -13,7 +13,7 @@ class StateVisitor {
  public:
   virtual ~StateVisitor() = default;
   /// Numbers that are read or overwritten in place. Names are unique within one walk, e.g. "optimiser.momentum".
-  virtual void span(std::string_view name, FloatSpan values) = 0;
+  virtual void span(std::string_view name, NumberSpan values) = 0;
   virtual void number(std::string_view name, std::int64_t& value) = 0;
 };
 

@@ -6,10 +6,10 @@
 namespace ripieno {
 namespace {
 
-constexpr std::uint32_t first_channel = 1u << 31;  // the lower ones are other control messages'
+constexpr std::uint32_t last_channel = 0xFFFFFFFF;
 
-Message message(std::string_view operation, std::uint32_t round) {
-  return {{Purpose::control, first_channel + round}, operation, DType::fp32, sizeof(std::int32_t)};
+Message message(std::string_view operation, Scope scope) {
+  return {{Purpose::control, last_channel, scope}, operation, DType::fp32, sizeof(std::int32_t)};
 }
 
 Task<> tell(std::shared_ptr<Endpoint> endpoint, int peer, Message what) {
@@ -30,7 +30,7 @@ Task<> hear(std::shared_ptr<Endpoint> endpoint, int peer, Message what) {
 
 }  // namespace
 
-Task<int> elect(std::shared_ptr<Endpoint> endpoint, std::vector<int> alive, std::uint32_t round) {
+Task<int> elect(std::shared_ptr<Endpoint> endpoint, std::vector<int> alive, Scope scope) {
   const int rank = endpoint->rank();
   const auto me = std::lower_bound(alive.begin(), alive.end(), rank);
   require(me != alive.end() && *me == rank, "rank ", rank, " elects without being in the list of those alive");
@@ -38,9 +38,8 @@ Task<int> elect(std::shared_ptr<Endpoint> endpoint, std::vector<int> alive, std:
           "rank ", rank, " elects among a list that is not ascending");
   require(alive.front() >= 0 && alive.back() < endpoint->size(), "rank ", rank, " elects among ranks ", alive.front(),
           " to ", alive.back(), " of ", endpoint->size());
-  require(round < first_channel, "election ", round, ": its number must be below ", first_channel);
-  const Message election = message("ELECTION", round), ok = message("OK", round),
-                coordinator = message("COORDINATOR", round);
+  const Message election = message("ELECTION", scope), ok = message("OK", scope),
+                coordinator = message("COORDINATOR", scope);
   const std::span<const int> lower(alive.begin(), me), higher(me + 1, alive.end());
 
   // 1. Election, the highest first: it alone has nothing to send, so it receives, and then the next one does.

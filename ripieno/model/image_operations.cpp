@@ -14,13 +14,13 @@ using torch::Tensor;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-FloatSpan span_of(const Tensor& tensor) {
+NumberSpan span_of(const Tensor& tensor) {
   const DType type = tensor.scalar_type() == torch::kBFloat16 ? DType::bf16 : DType::fp32;
-  return FloatSpan(tensor.data_ptr(), static_cast<std::size_t>(tensor.numel()), type);
+  return NumberSpan(tensor.data_ptr(), static_cast<std::size_t>(tensor.numel()), type);
 }
 
 /// Elements of a range, or nothing of an undefined tensor.
-FloatSpan part_of(const Tensor& tensor, Range range) { return tensor.defined() ? span_of(tensor).slice(range.begin, range.end) : FloatSpan(); }
+NumberSpan part_of(const Tensor& tensor, Range range) { return tensor.defined() ? span_of(tensor).slice(range.begin, range.end) : NumberSpan(); }
 
 Images images_of(torch::IntArrayRef sizes) {
   const auto size = [&](std::size_t i) { return static_cast<std::size_t>(sizes[i]); };
@@ -37,7 +37,7 @@ struct BatchNormOperation : torch::autograd::Function<BatchNormOperation> {
     const auto pixels = static_cast<double>(images.elements() / channels);
     const Tensor mean = at::empty_like(weight), spread = at::empty_like(weight);  // 1 / standard deviation
     std::vector<float> about(channels), scale(channels), offset(channels);
-    convert(FloatSpan(about), span_of(in).slice(0, channels));
+    convert(NumberSpan(about), span_of(in).slice(0, channels));
     // About the first pixel, so that little is lost where the mean is far from 0.
     const ChannelSums sums = sum_over_pixels(images, [&](Range some, double* sum, double* square) {
       moment_sums(part_of(in, some), channels, about.data(), sum, square);

@@ -10,7 +10,7 @@ Adam::Adam(const OptimiserOptions& options, WeightDecay decay, std::size_t eleme
     : options_(options), decay_(decay), state_(elements, type, {"optimiser.mean", "optimiser.square"}) {}
 
 template <class T>
-void Adam::update_as(std::size_t offset, FloatSpan weights, FloatSpan gradients, double learning_rate) {
+void Adam::update_as(std::size_t offset, NumberSpan weights, NumberSpan gradients, double learning_rate) {
   const OptimiserOptions& o = options_;
   const double t = static_cast<double>(state_.step());
   const bool l2 = decay_ == WeightDecay::l2;
@@ -26,7 +26,7 @@ void Adam::update_as(std::size_t offset, FloatSpan weights, FloatSpan gradients,
   adam_step<T>(weights.as<T>().data(), gradients.as<T>().data(), state_.part<T>(0, offset, n), state_.part<T>(1, offset, n), n, by);
 }
 
-void Adam::update(std::size_t offset, FloatSpan weights, FloatSpan gradients, double learning_rate) {
+void Adam::update(std::size_t offset, NumberSpan weights, NumberSpan gradients, double learning_rate) {
   if (!state_.accepts(offset, weights, gradients)) return;
   if (weights.type == DType::fp32) {
     update_as<float>(offset, weights, gradients, learning_rate);

@@ -11,7 +11,7 @@ namespace {
 class Named final : public StateVisitor {
  public:
   Named(StateVisitor& to, const std::string& group) : to_(to), group_(group) {}
-  void span(std::string_view name, FloatSpan values) override { to_.span(named(name), values); }
+  void span(std::string_view name, NumberSpan values) override { to_.span(named(name), values); }
   void number(std::string_view name, std::int64_t& value) override { to_.number(named(name), value); }
 
  private:
@@ -83,7 +83,7 @@ void ByGroup::begin_step() {
   for (Group& group : groups_) group.optimiser->begin_step();
 }
 
-void ByGroup::update(std::size_t offset, FloatSpan weights, FloatSpan gradients, double learning_rate) {
+void ByGroup::update(std::size_t offset, NumberSpan weights, NumberSpan gradients, double learning_rate) {
   require(weights.count == gradients.count && offset + weights.count <= elements_, "optimiser: the part at offset ", offset, " of ",
           weights.count, " elements (gradients: ", gradients.count, ") leaves the whole of ", elements_);
   const std::size_t end = offset + weights.count;

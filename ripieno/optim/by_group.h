@@ -23,7 +23,7 @@ class ByGroup : public Optimiser {
   /// Error(internal) otherwise. `make` makes the rule that a group's options name.
   ByGroup(const OptimiserOptions& options, std::size_t elements, DType type, Make make);
   void begin_step() override;
-  void update(std::size_t offset, FloatSpan weights, FloatSpan gradients, double learning_rate) override;
+  void update(std::size_t offset, NumberSpan weights, NumberSpan gradients, double learning_rate) override;
   bool by_matrices() const override { return options_.name == "muon"; }
   /// Each group's state, with its name after "optimiser.": "optimiser.vectors.momentum".
   void visit(StateVisitor& visitor) override;

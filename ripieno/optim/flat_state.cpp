@@ -7,7 +7,7 @@ FlatState::FlatState(std::size_t elements, DType type, const std::vector<const c
   for (const char* name : names) buffers_.push_back({name, {}});
 }
 
-bool FlatState::accepts(std::size_t offset, const FloatSpan& weights, const FloatSpan& gradients) const {
+bool FlatState::accepts(std::size_t offset, const NumberSpan& weights, const NumberSpan& gradients) const {
   require(step_ > 0, "optimiser: update() before the first begin_step()");
   require(weights.count == gradients.count, "optimiser: ", weights.count, " weights but ", gradients.count,
           " gradients at offset ", offset);
@@ -23,7 +23,7 @@ void FlatState::visit(StateVisitor& visitor) {
   for (std::size_t i = 0; i < buffers_.size(); ++i) visitor.span(buffers_[i].name, whole(i));
 }
 
-FloatSpan FlatState::whole(std::size_t buffer) {
+NumberSpan FlatState::whole(std::size_t buffer) {
   std::vector<std::byte>& bytes = buffers_[buffer].bytes;
   if (bytes.empty()) bytes.resize(elements_ * size_of(type_));
   return {bytes.data(), elements_, type_};

@@ -24,7 +24,7 @@ class FlatState {
 
   /// Asserts that [offset, offset + weights.count) is a part of the whole, in its type, in a step that was begun. False
   /// when the spans carry no data.
-  bool accepts(std::size_t offset, const FloatSpan& weights, const FloatSpan& gradients) const;
+  bool accepts(std::size_t offset, const NumberSpan& weights, const NumberSpan& gradients) const;
 
   /// `count` numbers of a buffer from `offset`; T is the type given above.
   template <class T>
@@ -39,7 +39,7 @@ class FlatState {
     std::string name;
     std::vector<std::byte> bytes;  // empty until first used
   };
-  FloatSpan whole(std::size_t buffer);
+  NumberSpan whole(std::size_t buffer);
 
   std::size_t elements_;
   DType type_;

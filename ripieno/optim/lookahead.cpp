@@ -20,7 +20,7 @@ void Lookahead::begin_step() {
 }
 
 template <class T>
-void Lookahead::average(std::size_t offset, FloatSpan weights, double decay) {
+void Lookahead::average(std::size_t offset, NumberSpan weights, double decay) {
   T* const slow = state_.part<T>(0, offset, weights.count);
   const auto w = weights.as<T>();
   const T by = static_cast<T>(1 - decay);
@@ -30,7 +30,7 @@ void Lookahead::average(std::size_t offset, FloatSpan weights, double decay) {
   }
 }
 
-void Lookahead::update(std::size_t offset, FloatSpan weights, FloatSpan gradients, double learning_rate) {
+void Lookahead::update(std::size_t offset, NumberSpan weights, NumberSpan gradients, double learning_rate) {
   const bool has_data = state_.accepts(offset, weights, gradients);
   const auto average = [&](double decay) {
     if (weights.type == DType::fp32) return this->average<float>(offset, weights, decay);

@@ -18,14 +18,14 @@ class Lookahead : public Optimiser {
   /// Options as make_optimiser() has checked them.
   Lookahead(std::unique_ptr<Optimiser> inner, const OptimiserOptions& options, std::size_t elements, DType type);
   void begin_step() override;
-  void update(std::size_t offset, FloatSpan weights, FloatSpan gradients, double learning_rate) override;
+  void update(std::size_t offset, NumberSpan weights, NumberSpan gradients, double learning_rate) override;
   bool by_matrices() const override { return inner_->by_matrices(); }
   /// The inner optimiser's, then "lookahead.step" and "lookahead.slow".
   void visit(StateVisitor& visitor) override;
 
  private:
   template <class T>
-  void average(std::size_t offset, FloatSpan weights, double decay);
+  void average(std::size_t offset, NumberSpan weights, double decay);
 
   std::unique_ptr<Optimiser> inner_;
   std::int64_t every_, total_;

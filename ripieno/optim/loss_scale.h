@@ -35,7 +35,7 @@ class LossScale {
   }
 
   void visit(StateVisitor& visitor) {
-    visitor.span("loss_scale.value", FloatSpan(&value_, 1, DType::fp64));
+    visitor.span("loss_scale.value", NumberSpan(&value_, 1, DType::fp64));
     visitor.number("loss_scale.good_steps", good_);
   }
 

@@ -79,7 +79,7 @@ void Muon::update_matrix(const TensorShape& tensor, T* w, const T* gradient, dou
   for (std::size_t i = 0; i < n; ++i) w[i] = w[i] * factor - rate * g[i];
 }
 
-void Muon::update(std::size_t offset, FloatSpan weights, FloatSpan gradients, double learning_rate) {
+void Muon::update(std::size_t offset, NumberSpan weights, NumberSpan gradients, double learning_rate) {
   if (!state_.accepts(offset, weights, gradients)) return;
   const std::size_t end = offset + weights.count;
   for (const TensorShape& tensor : options_.tensors) {

@@ -28,7 +28,7 @@ class Muon : public Optimiser {
   /// part of it. A part that is updated holds each matrix as a whole or not at all: Error(internal) otherwise.
   Muon(const OptimiserOptions& options, std::size_t elements, DType type);
   void begin_step() override { state_.begin_step(); }
-  void update(std::size_t offset, FloatSpan weights, FloatSpan gradients, double learning_rate) override;
+  void update(std::size_t offset, NumberSpan weights, NumberSpan gradients, double learning_rate) override;
   bool by_matrices() const override { return true; }
   void visit(StateVisitor& visitor) override { state_.visit(visitor); }
 

@@ -27,7 +27,7 @@ class Optimiser {
   /// whole; the gradients are not changed. Any partition of the whole (by_matrices(): into whole matrices) gives the same bits.
   /// Spans without data (simulation) are checked and left. Throws Error(internal) on a part outside the whole, on spans of unlike size or
   /// type, and before the first begin_step().
-  virtual void update(std::size_t offset, FloatSpan weights, FloatSpan gradients, double learning_rate) = 0;
+  virtual void update(std::size_t offset, NumberSpan weights, NumberSpan gradients, double learning_rate) = 0;
 
   /// Whether a part that is updated must hold each matrix as a whole or not at all.
   virtual bool by_matrices() const { return false; }

@@ -9,7 +9,7 @@ Sgd::Sgd(const OptimiserOptions& options, std::size_t elements, DType type)
       state_(elements, type, options.momentum == 0 ? std::vector<const char*>{} : std::vector<const char*>{"optimiser.momentum"}) {}
 
 template <class T>
-void Sgd::update_as(std::size_t offset, FloatSpan weights, FloatSpan gradients, double learning_rate) {
+void Sgd::update_as(std::size_t offset, NumberSpan weights, NumberSpan gradients, double learning_rate) {
   T* w = weights.as<T>().data();
   const T* g = gradients.as<T>().data();
   const std::size_t n = weights.count;
@@ -18,7 +18,7 @@ void Sgd::update_as(std::size_t offset, FloatSpan weights, FloatSpan gradients, 
                            state_.step() == 1, options_.nesterov});
 }
 
-void Sgd::update(std::size_t offset, FloatSpan weights, FloatSpan gradients, double learning_rate) {
+void Sgd::update(std::size_t offset, NumberSpan weights, NumberSpan gradients, double learning_rate) {
   if (!state_.accepts(offset, weights, gradients)) return;
   if (weights.type == DType::fp32) {
     update_as<float>(offset, weights, gradients, learning_rate);

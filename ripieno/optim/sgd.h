@@ -17,12 +17,12 @@ class Sgd : public Optimiser {
   /// Options as make_optimiser() has checked them.
   Sgd(const OptimiserOptions& options, std::size_t elements, DType type);
   void begin_step() override { state_.begin_step(); }
-  void update(std::size_t offset, FloatSpan weights, FloatSpan gradients, double learning_rate) override;
+  void update(std::size_t offset, NumberSpan weights, NumberSpan gradients, double learning_rate) override;
   void visit(StateVisitor& visitor) override { state_.visit(visitor); }
 
  private:
   template <class T>
-  void update_as(std::size_t offset, FloatSpan weights, FloatSpan gradients, double learning_rate);
+  void update_as(std::size_t offset, NumberSpan weights, NumberSpan gradients, double learning_rate);
 
   OptimiserOptions options_;
   FlatState state_;

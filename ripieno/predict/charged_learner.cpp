@@ -25,7 +25,7 @@ ChargedLearner::ChargedLearner(Runtime& runtime, ChargedOptions options)
   Random random(options_.seed, 0);
   std::vector<float> draws(options_.layout.parameters);
   for (float& draw : draws) draw = static_cast<float>(random.uniform(-1e-3, 1e-3));
-  convert(drawn_.span(), FloatSpan(draws));
+  convert(drawn_.span(), NumberSpan(draws));
 }
 
 Task<std::unique_ptr<Pass>> ChargedLearner::begin(BatchId, Weighting) {

@@ -30,9 +30,9 @@ class ChargedLearner final : public Learner {
   ChargedLearner(Runtime& runtime, ChargedOptions options);
 
   const Layout& layout() const override { return options_.layout; }
-  FloatSpan parameters() override { return parameters_.span(); }
-  FloatSpan gradients() override { return gradients_.span(); }
-  FloatSpan buffers() override { return buffers_.span(); }
+  NumberSpan parameters() override { return parameters_.span(); }
+  NumberSpan gradients() override { return gradients_.span(); }
+  NumberSpan buffers() override { return buffers_.span(); }
   std::uint32_t steps_per_epoch() const override { return options_.steps; }
   std::uint32_t samples_per_epoch() const override { return options_.steps * options_.samples; }
   Gates& gates() override { return gates_; }

@@ -32,7 +32,7 @@ Numbers drawn(std::size_t count, DType type) {
   Random random(0, 1);
   for (float& draw : draws) draw = static_cast<float>(random.uniform(-1e-3, 1e-3));
   Numbers numbers(count, type);
-  convert(numbers.span(), FloatSpan(draws));
+  convert(numbers.span(), NumberSpan(draws));
   return numbers;
 }
 
@@ -53,12 +53,12 @@ double coding_cost(const CodecOptions& asked, const Layout& whole) {
     numbers.emplace_back(layout.parameters, layout.type);
     averagers.push_back(make_averager({.codec = codec}, slots_of(layout, layout.buckets), layout.type));
   }
-  const auto average = [&](Group group) -> Task<> {
-    const int rank = group.endpoint().rank();
-    const FloatSpan own = numbers[static_cast<std::size_t>(rank)].span();
+  const auto average = [&](Communicator comm) -> Task<> {
+    const int rank = comm.endpoint().rank();
+    const NumberSpan own = numbers[static_cast<std::size_t>(rank)].span();
     for (std::size_t i = 0; i < layout.buckets.size(); ++i) {
       const Range bucket = layout.buckets[i];
-      co_await averagers[static_cast<std::size_t>(rank)]->average(group, i, own.slice(bucket.begin, bucket.end),
+      co_await averagers[static_cast<std::size_t>(rank)]->average(comm, i, own.slice(bucket.begin, bucket.end),
                                                                   1.0 / ranks);
     }
   };

@@ -152,9 +152,9 @@ Taken simulated(const ProjectedJob& job, const Model& model, std::uint32_t steps
     learners.push_back(std::make_unique<ChargedLearner>(cluster.runtime(), learner_of(job, model, rank, steps, cycle)));
     recorders.push_back(std::make_unique<Recorder>(cluster.runtime(), &cluster.ledger(rank), nullptr));
     strategies.push_back(make_strategy(
-        *job.info, model.plan, {cluster.group(rank).on_nodes(job.per_node), *learners.back(), *recorders.back(), {}}));
+        *job.info, model.plan, {cluster.comm(rank).on_nodes(job.per_node), *learners.back(), *recorders.back(), {}}));
   }
-  cluster.run([&](Group group) { return strategies[static_cast<std::size_t>(group.endpoint().rank())]->run(); });
+  cluster.run([&](Communicator comm) { return strategies[static_cast<std::size_t>(comm.endpoint().rank())]->run(); });
   Taken taken;
   for (int rank = 0; rank < cluster.size(); ++rank) {
     taken.bytes = std::max(

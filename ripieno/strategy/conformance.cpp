@@ -270,7 +270,7 @@ std::string mismatch(const Subject& of) {
   std::vector<std::optional<Error>> caught(trial.cluster.size());
   std::string hang;
   try {
-    trial.cluster.run([&](Group group) { return run_and_catch(trial.strategies[group.rank()].get(), &caught[group.rank()]); });
+    trial.cluster.run([&](Communicator comm) { return run_and_catch(trial.strategies[comm.rank()].get(), &caught[comm.rank()]); });
   } catch (const Error& error) {  // who had no error waits for ever: what matters is that the cause is named
     hang = error.what();
   }

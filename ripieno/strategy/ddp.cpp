@@ -53,7 +53,7 @@ class Ddp final : public Strategy {
     if (!error) co_return;
     // What is under way works on this object: it must end first.
     place_.learner.gates().give_up();
-    place_.group.endpoint().revoke(error);
+    place_.comm.abort(error);
     for (auto& flight : flights_) {
       if (!flight) continue;
       try {
@@ -64,7 +64,7 @@ class Ddp final : public Strategy {
     std::rethrow_exception(error);
   }
 
-  FloatSpan consensus() override { return place_.learner.parameters(); }
+  NumberSpan consensus() override { return place_.learner.parameters(); }
   void visit(StateVisitor& visitor) override {
     optimiser_->visit(visitor);
     averager_->visit(visitor);
@@ -72,7 +72,7 @@ class Ddp final : public Strategy {
 
  private:
   Task<> train() {
-    co_await start_alike(place_.group, place_.learner);  // 1
+    co_await start_alike(place_.comm, place_.learner);  // 1
     place_.recorder.begin();
     for (Steps at(plan_, place_.learner.steps_per_epoch()); at.more(); at.next()) {
       const double rate = learning_rate_.at(at.epochs_done());
@@ -99,8 +99,8 @@ class Ddp final : public Strategy {
     Learner& learner = place_.learner;
     const Weighting by_share = &BatchSize::share;
     const std::shared_ptr<Pass> pass = co_await learner.begin(batch, by_share);
-    const auto progress = std::make_shared<Progress>(place_.group.runtime(), order_.size());
-    Flight collecting(place_.group.runtime(), collect(pass, progress));  // 2
+    const auto progress = std::make_shared<Progress>(place_.comm.runtime(), order_.size());
+    Flight collecting(place_.comm.runtime(), collect(pass, progress));  // 2
     for (std::size_t n = 0; n < order_.size(); ++n) {                    // 3
       co_await room_for_one_more();
       if (learning_ > 0) order_[n] = co_await choose(progress);
@@ -113,7 +113,7 @@ class Ddp final : public Strategy {
       }
       progress->started[bucket] = true;
       if (plan_.exchange.forward) learner.gates().close(bucket);
-      flights_[bucket].emplace(place_.group.runtime(), fly(bucket, pass, rate));
+      flights_[bucket].emplace(place_.comm.runtime(), fly(bucket, pass, rate));
       in_the_air_.push_back(bucket);
     }
     const PassResult result = co_await pass->finish();
@@ -131,7 +131,7 @@ class Ddp final : public Strategy {
     }
     optimiser_->begin_step();
     for (const std::size_t bucket : order_) {
-      const Duration start = place_.group.runtime().now();
+      const Duration start = place_.comm.runtime().now();
       co_await flights_[bucket]->landed();
       was_waited_for(start);
       step_on(layout_.buckets[bucket], rate);
@@ -140,7 +140,7 @@ class Ddp final : public Strategy {
   }
 
   void step_on(Range range, double rate) {
-    const StageTimer timer(place_.recorder, place_.group.runtime(), Stage::optimise);
+    const StageTimer timer(place_.recorder, place_.comm.runtime(), Stage::optimise);
     Learner& learner = place_.learner;
     optimiser_->update(range.begin, learner.parameters().slice(range.begin, range.end),
                        learner.gradients().slice(range.begin, range.end), rate);
@@ -163,7 +163,7 @@ class Ddp final : public Strategy {
   /// one that the next forward pass needs first.
   Task<std::size_t> choose(std::shared_ptr<Progress> progress) {
     float choice = 0;  // holds every whole number below 2^24
-    if (place_.group.rank() == 0) {
+    if (place_.comm.rank() == 0) {
       std::optional<std::size_t> best;
       while (!best) {
         for (const std::size_t bucket : progress->became_ready) {
@@ -175,7 +175,7 @@ class Ddp final : public Strategy {
       choice = static_cast<float>(best.value_or(0));
     }
     const ExecuteOptions options{DType::fp32, Purpose::control};
-    co_await broadcast(place_.group, FloatSpan(&choice, 1, DType::fp32), options);
+    co_await broadcast(place_.comm, NumberSpan(&choice, 1, DType::fp32), options);
     co_return static_cast<std::size_t>(choice);
   }
 
@@ -194,9 +194,9 @@ class Ddp final : public Strategy {
 
   Task<> average_and_step(std::size_t bucket, std::shared_ptr<Pass> pass, double rate) {
     Learner& learner = place_.learner;
-    Runtime& runtime = place_.group.runtime();
+    Runtime& runtime = place_.comm.runtime();
     const Range range = layout_.buckets[bucket];
-    const FloatSpan gradient = learner.gradients().slice(range.begin, range.end);
+    const NumberSpan gradient = learner.gradients().slice(range.begin, range.end);
     const Duration start = runtime.now();
     air_.start(start);
     const double weight = learner.loss_scale() ? 1 / learner.loss_scale()->value() : 1;
@@ -208,9 +208,9 @@ class Ddp final : public Strategy {
       for (const Range& each : std::exchange(averaged, {})) step_on(each, rate);
     };
     if (steps_on_parts) {
-      co_await averager_->average_by_parts(place_.group, bucket, gradient, weight, take_part);  // 4'
+      co_await averager_->average_by_parts(place_.comm, bucket, gradient, weight, take_part);  // 4'
     } else {
-      co_await averager_->average(place_.group, bucket, gradient, weight);
+      co_await averager_->average(place_.comm, bucket, gradient, weight);
     }
     air_.end(runtime.now());
     place_.recorder.span({"exchange", bucket, start, runtime.now()});
@@ -232,7 +232,7 @@ class Ddp final : public Strategy {
   }
 
   Task<> land_all() {
-    const Duration start = place_.group.runtime().now();
+    const Duration start = place_.comm.runtime().now();
     while (!in_the_air_.empty()) {
       const std::size_t first = in_the_air_.front();
       in_the_air_.pop_front();
@@ -242,7 +242,7 @@ class Ddp final : public Strategy {
   }
 
   void was_waited_for(Duration start) {
-    const Duration end = place_.group.runtime().now();
+    const Duration end = place_.comm.runtime().now();
     waited_ += end - start;
     place_.recorder.exposed(start, end);
   }
@@ -250,7 +250,7 @@ class Ddp final : public Strategy {
   /// The exchange that compute waited for, at the step's end or at gates, and the rest, which it hid.
   void record_times(Duration at_gates) {
     const Duration exposed = std::exchange(waited_, Duration{0}) + at_gates;
-    const Duration in_the_air = air_.take(place_.group.runtime().now());
+    const Duration in_the_air = air_.take(place_.comm.runtime().now());
     place_.recorder.add(Stage::exchange, exposed);
     place_.recorder.add(Stage::hidden, std::max(Duration{0}, in_the_air - exposed));
   }

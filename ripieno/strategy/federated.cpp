@@ -56,19 +56,19 @@ class Federated final : public Strategy {
         learning_rate_(plan.learning_rate, plan.epochs, plan.rate_scale),
         outer_(make_outer(info.name, plan.outer, layout_.parameters, layout_.type)),
         outer_rate_(outer_rate(info.name, plan.outer)),
-        global_(layout_.parameters, layout_.type, place_.group.memory()),
-        upload_(upload_codec(plan), layout_.parameters, layout_.type, Random(~plan.seed, place_.group.rank()).next()) {}
+        global_(layout_.parameters, layout_.type, place_.comm.memory()),
+        upload_(upload_codec(plan), layout_.parameters, layout_.type, Random(~plan.seed, place_.comm.rank()).next()) {}
 
   Task<> run() override {
     Learner& learner = place_.learner;
     const auto own_statistics = copy_of(learner.buffers());
-    co_await start_alike(place_.group, learner);
+    co_await start_alike(place_.comm, learner);
     if (plan_.first_epoch > 0 && statistics_are(Statistics::local)) convert(learner.buffers(), own_statistics->span());
     convert(global_.span(), learner.parameters());
     const std::vector<std::uint32_t> steps = co_await tell_sizes();
     place_.recorder.begin();
     const std::uint32_t end = federated_end(plan_, steps);
-    const std::vector<Round> rounds = rounds_between(plan_, end, place_.group.size());  // 1
+    const std::vector<Round> rounds = rounds_between(plan_, end, place_.comm.size());  // 1
     for (const Round& round : rounds) {
       const bool last = round.end_epoch == end;
       const bool takes_part = round.has(rank());
@@ -85,7 +85,7 @@ class Federated final : public Strategy {
     }
   }
 
-  FloatSpan consensus() override { return global_.span(); }
+  NumberSpan consensus() override { return global_.span(); }
 
   void visit(StateVisitor& visitor) override {
     optimiser_->visit(visitor);
@@ -97,9 +97,9 @@ class Federated final : public Strategy {
   }
 
  private:
-  int rank() const { return place_.group.rank(); }
+  int rank() const { return place_.comm.rank(); }
   bool is_cloud() const { return rank() == cloud; }
-  Endpoint* endpoint() const { return &place_.group.endpoint(); }
+  Endpoint* endpoint() const { return &place_.comm.endpoint(); }
   bool statistics_are(Statistics which) const { return plan_.federated.statistics == which; }
 
   Message model() const { return {channel, "download", download_type(plan_, layout_.type), layout_.parameters}; }
@@ -107,23 +107,23 @@ class Federated final : public Strategy {
 
   /// All get to know each client's samples, which weigh it, and its steps an epoch.
   Task<std::vector<std::uint32_t>> tell_sizes() {
-    const auto workers = static_cast<std::size_t>(place_.group.size());
+    const auto workers = static_cast<std::size_t>(place_.comm.size());
     std::vector<double> sizes(2 * workers, 0);
     sizes[rank()] = place_.learner.samples_per_epoch();
     sizes[workers + rank()] = place_.learner.steps_per_epoch();
     const ExecuteOptions options{DType::fp64, Purpose::setup};
-    co_await all_reduce(find_route("reduce-broadcast"), place_.group, FloatSpan(sizes), options);
+    co_await all_reduce(find_route("reduce-broadcast"), place_.comm, NumberSpan(sizes), options);
     samples_.assign(sizes.begin(), sizes.begin() + static_cast<std::ptrdiff_t>(workers));
     co_return std::vector<std::uint32_t>(sizes.begin() + static_cast<std::ptrdiff_t>(workers), sizes.end());
   }
 
   /// 2
   Task<> download(const Round* round) {
-    const StageTimer timer(place_.recorder, place_.group.runtime(), Stage::exchange, 0);
-    const FloatSpan buffers = place_.learner.buffers();
+    const StageTimer timer(place_.recorder, place_.comm.runtime(), Stage::exchange, 0);
+    const NumberSpan buffers = place_.learner.buffers();
     const bool with_statistics = buffers.count > 0 && !statistics_are(Statistics::local);
     if (!is_cloud()) {
-      const int from = place_.group.member(cloud);
+      const int from = place_.comm.member(cloud);
       co_await endpoint()->receive(from, model(), global_.span(), Reduce::replace);
       convert(place_.learner.parameters(), global_.span());
       if (with_statistics) co_await endpoint()->receive(from, statistics(), buffers, Reduce::replace);
@@ -131,8 +131,8 @@ class Federated final : public Strategy {
     }
     for (const int client : round->clients) {
       if (client == cloud) continue;
-      co_await send_numbers(endpoint(), place_.group.member(client), model(), global_.span());
-      if (with_statistics) co_await send_numbers(endpoint(), place_.group.member(client), statistics(), buffers);
+      co_await send_numbers(endpoint(), place_.comm.member(client), model(), global_.span());
+      if (with_statistics) co_await send_numbers(endpoint(), place_.comm.member(client), statistics(), buffers);
     }
   }
 
@@ -150,24 +150,24 @@ class Federated final : public Strategy {
 
   /// What this client has to say: its parameters, or what it changed of them.
   std::unique_ptr<Numbers> news() {
-    auto numbers = copy_of(place_.learner.parameters(), place_.group.memory());
+    auto numbers = copy_of(place_.learner.parameters(), place_.comm.memory());
     if (plan_.federated.deltas) subtract(numbers->span(), numbers->span(), global_.span());
     return numbers;
   }
 
   /// 4
   Task<> upload() {
-    const StageTimer timer(place_.recorder, place_.group.runtime(), Stage::exchange, 0);
+    const StageTimer timer(place_.recorder, place_.comm.runtime(), Stage::exchange, 0);
     const auto numbers = news();
-    co_await upload_.send(endpoint(), place_.group.member(cloud), channel, "upload", numbers->span());
-    const FloatSpan buffers = place_.learner.buffers();
+    co_await upload_.send(endpoint(), place_.comm.member(cloud), channel, "upload", numbers->span());
+    const NumberSpan buffers = place_.learner.buffers();
     if (buffers.count == 0 || !statistics_are(Statistics::mean)) co_return;
-    co_await send_numbers(endpoint(), place_.group.member(cloud), statistics(), buffers);
+    co_await send_numbers(endpoint(), place_.comm.member(cloud), statistics(), buffers);
   }
 
   /// 5
   Task<> average(const Round* round) {
-    const StageTimer timer(place_.recorder, place_.group.runtime(), Stage::exchange, 0);
+    const StageTimer timer(place_.recorder, place_.comm.runtime(), Stage::exchange, 0);
     double samples = 0;
     for (const int client : round->clients) samples += samples_[client];
     Numbers sum(layout_.parameters, layout_.type);
@@ -181,9 +181,9 @@ class Federated final : public Strategy {
       } else {
         numbers = std::make_unique<Numbers>(layout_.parameters, layout_.type);
         buffers = std::make_unique<Numbers>(layout_.buffers, layout_.type);
-        co_await upload_.receive(endpoint(), place_.group.member(client), channel, "upload", numbers->span());
+        co_await upload_.receive(endpoint(), place_.comm.member(client), channel, "upload", numbers->span());
         if (layout_.buffers > 0 && statistics_are(Statistics::mean)) {
-          co_await endpoint()->receive(place_.group.member(client), statistics(), buffers->span(), Reduce::replace);
+          co_await endpoint()->receive(place_.comm.member(client), statistics(), buffers->span(), Reduce::replace);
         }
       }
       scale(numbers->span(), weight);
@@ -192,7 +192,7 @@ class Federated final : public Strategy {
       add(buffers_sum->span(), buffers->span());
     }
     if (samples == 0) co_return;
-    const FloatSpan gradient = sum.span();  // -d, or w - (weighted mean of the w_i), which is the same
+    const NumberSpan gradient = sum.span();  // -d, or w - (weighted mean of the w_i), which is the same
     if (plan_.federated.deltas) {
       scale(gradient, -1);
     } else {
@@ -212,7 +212,7 @@ class Federated final : public Strategy {
     }
     EpochRecord record{round->end_epoch - 1, NAN, NAN, 0, NAN};
     if (evaluates && round->has(rank())) {
-      const StageTimer timer(place_.recorder, place_.group.runtime(), Stage::evaluate);
+      const StageTimer timer(place_.recorder, place_.comm.runtime(), Stage::evaluate);
       const Evaluation own = co_await learner.evaluate(0, 1);
       record.own_accuracy = own.correct / own.samples;
     }
@@ -232,13 +232,13 @@ class Federated final : public Strategy {
 
   Task<Score> evaluate_global() {
     Learner& learner = place_.learner;
-    const StageTimer timer(place_.recorder, place_.group.runtime(), Stage::evaluate);
+    const StageTimer timer(place_.recorder, place_.comm.runtime(), Stage::evaluate);
     const auto own_statistics = copy_of(learner.buffers());
     const ExecuteOptions options{layout_.type, Purpose::evaluate};
-    co_await broadcast(place_.group, learner.parameters(), options);
-    co_await broadcast(place_.group, learner.buffers(), options);
+    co_await broadcast(place_.comm, learner.parameters(), options);
+    co_await broadcast(place_.comm, learner.buffers(), options);
     convert(global_.span(), learner.parameters());
-    const Score score = co_await evaluate_together(place_.group, learner);
+    const Score score = co_await evaluate_together(place_.comm, learner);
     if (statistics_are(Statistics::local)) convert(learner.buffers(), own_statistics->span());
     co_return score;
   }

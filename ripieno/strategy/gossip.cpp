@@ -18,13 +18,13 @@ class Gossip final : public Mixing {
 
  private:
   Task<> mix(std::uint64_t step) override {
-    const int rank = place_.group.rank();
-    const auto [to, from] = partners_(rank, place_.group.size(), plan_.seed, step);
+    const int rank = place_.comm.rank();
+    const auto [to, from] = partners_(rank, place_.comm.size(), plan_.seed, step);
     if (to == rank) co_return;
-    const FloatSpan own = of_set(0), partners = of_set(1);
+    const NumberSpan own = of_set(0), partners = of_set(1);
     convert(own, place_.learner.parameters());
     co_await pass_on("gossip", to, own, from, partners);
-    const std::vector<FloatSpan> pair{own, partners};
+    const std::vector<NumberSpan> pair{own, partners};
     take_mean(pair);
   }
 

@@ -88,7 +88,7 @@ std::size_t KeyShards::size(int shard) const {
   return sum;
 }
 
-void KeyShards::gather(int shard, FloatSpan compact, FloatSpan flat) const {
+void KeyShards::gather(int shard, NumberSpan compact, NumberSpan flat) const {
   std::size_t at = 0;
   for (const Range& range : ranges(shard)) {
     convert(compact.slice(at, at + range.size()), flat.slice(range.begin, range.end));
@@ -96,7 +96,7 @@ void KeyShards::gather(int shard, FloatSpan compact, FloatSpan flat) const {
   }
 }
 
-void KeyShards::scatter(int shard, FloatSpan flat, FloatSpan compact) const {
+void KeyShards::scatter(int shard, NumberSpan flat, NumberSpan compact) const {
   std::size_t at = 0;
   for (const Range& range : ranges(shard)) {
     convert(flat.slice(range.begin, range.end), compact.slice(at, at + range.size()));

@@ -29,8 +29,8 @@ class KeyShards {
   std::size_t size(int shard) const;
 
   /// A shard numbers what it holds from 0, in the order of ranges(): `compact` is all of it, `flat` the whole model.
-  void gather(int shard, FloatSpan compact, FloatSpan flat) const;
-  void scatter(int shard, FloatSpan flat, FloatSpan compact) const;
+  void gather(int shard, NumberSpan compact, NumberSpan flat) const;
+  void scatter(int shard, NumberSpan flat, NumberSpan compact) const;
 
  private:
   std::vector<std::vector<Range>> shards_;

@@ -14,10 +14,10 @@ namespace ripieno {
 namespace {
 
 /// The members of a group, from its member `first` on and around.
-Group rotated(const Group& group, int first) {
+Communicator rotated(const Communicator& comm, int first) {
   std::vector<int> members;
-  for (int i = 0; i < group.size(); ++i) members.push_back(group.member((first + i) % group.size()));
-  return Group(group.shared_endpoint(), members);
+  for (int i = 0; i < comm.size(); ++i) members.push_back(comm.member((first + i) % comm.size()));
+  return Communicator(comm.shared_endpoint(), members, comm.scope());
 }
 
 class LeaderRing final : public Strategy {
@@ -25,8 +25,8 @@ class LeaderRing final : public Strategy {
   LeaderRing(const StrategyInfo& info, const Plan& plan, Workplace workplace)
       : plan_(plan),
         place_(std::move(workplace)),
-        everyone_(place_.group.size()),
-        ring_(place_.group),
+        everyone_(place_.comm.size()),
+        ring_(place_.comm),
         layout_(place_.learner.layout()),
         averager_(averager_of(info, plan, slots_of(layout_, layout_.buckets), layout_.type)),
         optimiser_(make_optimiser(plan.optimiser, layout_.parameters, layout_.type)),
@@ -35,7 +35,7 @@ class LeaderRing final : public Strategy {
         buffers_(layout_.buffers, layout_.type) {}
 
   Task<> run() override {
-    co_await start_alike(place_.group, place_.learner);  // 1
+    co_await start_alike(place_.comm, place_.learner);  // 1
     co_await elect_leader();
     place_.recorder.begin();
     std::int64_t item = 0;  // steps and epochs' ends, in the order in which every rank comes to them
@@ -55,7 +55,7 @@ class LeaderRing final : public Strategy {
     }
   }
 
-  FloatSpan consensus() override { return place_.learner.parameters(); }
+  NumberSpan consensus() override { return place_.learner.parameters(); }
   void visit(StateVisitor& visitor) override {
     optimiser_->visit(visitor);
     averager_->visit(visitor);
@@ -64,12 +64,11 @@ class LeaderRing final : public Strategy {
  private:
   Task<> elect_leader() {
     std::vector<int> alive;
-    for (int i = 0; i < place_.group.size(); ++i) alive.push_back(place_.group.member(i));
+    for (int i = 0; i < place_.comm.size(); ++i) alive.push_back(place_.comm.member(i));
     std::sort(alive.begin(), alive.end());
-    const auto round = static_cast<std::uint32_t>(everyone_ - place_.group.size());  // once for each set of survivors
-    const int leader = co_await elect(place_.group.shared_endpoint(), alive, round);
+    const int leader = co_await elect(place_.comm.shared_endpoint(), alive, place_.comm.scope());
     const auto at = std::find(alive.begin(), alive.end(), leader);
-    ring_ = rotated(Group(place_.group.shared_endpoint(), alive), static_cast<int>(at - alive.begin()));
+    ring_ = rotated(place_.comm, static_cast<int>(at - alive.begin()));
   }
 
   /// 2 and 3. The gradients become the average.
@@ -78,11 +77,11 @@ class LeaderRing final : public Strategy {
     const auto pass = co_await learner.begin(batch, unweighted);  // 2
     *result = co_await pass->finish();
     double samples = result->global_samples;
-    if (place_.group.size() < everyone_) samples = co_await sum(result->samples);
+    if (place_.comm.size() < everyone_) samples = co_await sum(result->samples);
     const double loss_scale = learner.loss_scale() ? learner.loss_scale()->value() : 1;
     const double weight = samples > 0 ? result->samples / samples / loss_scale : 0;
     for (std::size_t i = 0; i < layout_.buckets.size(); ++i) {  // 3
-      const StageTimer timer(place_.recorder, place_.group.runtime(), Stage::exchange, i);
+      const StageTimer timer(place_.recorder, place_.comm.runtime(), Stage::exchange, i);
       const Range bucket = layout_.buckets[i];
       co_await averager_->average(ring_, i, learner.gradients().slice(bucket.begin, bucket.end), weight);
     }
@@ -104,11 +103,11 @@ class LeaderRing final : public Strategy {
   }
 
   Task<> average_and_evaluate(bool evaluates) {
-    co_await average_buffers(place_.group, place_.learner);
+    co_await average_buffers(place_.comm, place_.learner);
     Score score{NAN, NAN};
     if (evaluates) {
-      const StageTimer timer(place_.recorder, place_.group.runtime(), Stage::evaluate);
-      score = co_await evaluate_together(place_.group, place_.learner);
+      const StageTimer timer(place_.recorder, place_.comm.runtime(), Stage::evaluate);
+      score = co_await evaluate_together(place_.comm, place_.learner);
     }
     score_ = score;
   }
@@ -117,13 +116,11 @@ class LeaderRing final : public Strategy {
   Task<> survive(Task<> work) {
     std::exception_ptr loss = co_await lost_in(std::move(work));
     while (loss) {
-      std::vector<int> alive;
       try {
-        alive = place_.group.endpoint().survivors();
+        place_.comm = place_.comm.survivors();
       } catch (const Error&) {  // this rank is the one that died, or the transport cannot go on
         std::rethrow_exception(loss);
       }
-      place_.group = Group(place_.group.shared_endpoint(), alive);
       loss = co_await lost_in(get_together());
     }
   }
@@ -142,18 +139,18 @@ class LeaderRing final : public Strategy {
   /// 5. Who has come further than another hands over what that one misses: the last average, or an epoch's score and buffers.
   Task<> get_together() {
     co_await elect_leader();
-    Group group = place_.group;
-    std::vector<double> progress(group.size());
-    progress[group.rank()] = static_cast<double>(done_);
+    Communicator comm = place_.comm;
+    std::vector<double> progress(comm.size());
+    progress[comm.rank()] = static_cast<double>(done_);
     const ExecuteOptions control{DType::fp64, Purpose::control};
-    co_await all_reduce(find_route("reduce-broadcast"), group, FloatSpan(progress), control);
+    co_await all_reduce(find_route("reduce-broadcast"), comm, NumberSpan(progress), control);
     const auto furthest = std::max_element(progress.begin(), progress.end());
     if (*std::min_element(progress.begin(), progress.end()) == *furthest) co_return;
 
     const bool missed = static_cast<double>(done_) < *furthest;
-    const Group from_furthest = rotated(group, static_cast<int>(furthest - progress.begin()));
+    const Communicator from_furthest = rotated(comm, static_cast<int>(furthest - progress.begin()));
     std::array<double, 2> score{score_.accuracy, score_.loss};
-    co_await broadcast(from_furthest, FloatSpan(std::span<double>(score)), control);
+    co_await broadcast(from_furthest, NumberSpan(std::span<double>(score)), control);
     const ExecuteOptions exchange{layout_.type, Purpose::exchange};
     co_await broadcast(from_furthest, average_.span(), exchange);
     co_await broadcast(from_furthest, buffers_.span(), exchange);
@@ -165,14 +162,14 @@ class LeaderRing final : public Strategy {
 
   Task<double> sum(double value) {
     const ExecuteOptions control{DType::fp64, Purpose::control};
-    co_await all_reduce(find_route("reduce-broadcast"), place_.group, FloatSpan(&value, 1, DType::fp64), control);
+    co_await all_reduce(find_route("reduce-broadcast"), place_.comm, NumberSpan(&value, 1, DType::fp64), control);
     co_return value;
   }
 
   Plan plan_;
   Workplace place_;  // its group: the ranks that are alive
   int everyone_;     // ranks at the start
-  Group ring_;       // the same, from the leader on
+  Communicator ring_;       // the same, from the leader on
   const Layout& layout_;
   std::unique_ptr<Averager> averager_;
   std::unique_ptr<Optimiser> optimiser_;

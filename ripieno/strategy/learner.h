@@ -82,11 +82,11 @@ class Learner {
   virtual ~Learner() = default;
 
   virtual const Layout& layout() const = 0;
-  virtual FloatSpan parameters() = 0;
-  virtual FloatSpan gradients() = 0;
-  virtual FloatSpan buffers() = 0;
+  virtual NumberSpan parameters() = 0;
+  virtual NumberSpan gradients() = 0;
+  virtual NumberSpan buffers() = 0;
   /// Parameters that are not trained, which all ranks must hold alike all the same.
-  virtual FloatSpan frozen() { return {}; }
+  virtual NumberSpan frozen() { return {}; }
 
   /// Steps of this worker in one epoch.
   virtual std::uint32_t steps_per_epoch() const = 0;

@@ -33,9 +33,9 @@ class LinearLearner final : public Learner {
   LinearLearner(Runtime& runtime, LinearOptions options);
 
   const Layout& layout() const override { return layout_; }
-  FloatSpan parameters() override { return FloatSpan(weights_); }
-  FloatSpan gradients() override { return FloatSpan(gradients_); }
-  FloatSpan buffers() override { return FloatSpan(buffers_); }
+  NumberSpan parameters() override { return NumberSpan(weights_); }
+  NumberSpan gradients() override { return NumberSpan(gradients_); }
+  NumberSpan buffers() override { return NumberSpan(buffers_); }
   std::uint32_t steps_per_epoch() const override { return sampler_.steps(); }
   std::uint32_t samples_per_epoch() const override { return sampler_.samples(); }
   Gates& gates() override { return gates_; }

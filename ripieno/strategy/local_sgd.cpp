@@ -28,7 +28,7 @@ class LocalSgd final : public Strategy {
         consensus_(layout()),
         learnt_(fragments_.size()) {
     for (const Range& fragment : fragments_) {
-      changes_.emplace_back(fragment.size(), layout().type, place_.group.memory());
+      changes_.emplace_back(fragment.size(), layout().type, place_.comm.memory());
       thens_.emplace_back(plan.local.delay > 0 ? fragment.size() : 0, layout().type);
     }
   }
@@ -41,13 +41,13 @@ class LocalSgd final : public Strategy {
       error = std::current_exception();
     }
     if (!error) co_return;
-    place_.group.endpoint().revoke(error);
+    place_.comm.abort(error);
     for (const auto& exchange : under_way_) co_await end(exchange);
     std::rethrow_exception(error);
   }
 
-  FloatSpan consensus() override { return consensus_.parameters.span(); }
-  FloatSpan consensus_buffers() override { return consensus_.buffers.span(); }
+  NumberSpan consensus() override { return consensus_.parameters.span(); }
+  NumberSpan consensus_buffers() override { return consensus_.buffers.span(); }
 
   void visit(StateVisitor& visitor) override {
     optimiser_->visit(visitor);
@@ -77,7 +77,7 @@ class LocalSgd final : public Strategy {
 
   Task<> train() {
     Learner& learner = place_.learner;
-    co_await start_apart(place_.group, &learner, plan_.first_epoch > 0);  // 1
+    co_await start_apart(place_.comm, &learner, plan_.first_epoch > 0);  // 1
     if (plan_.first_epoch == 0) convert(agreed_.span(), learner.parameters());
     convert(consensus_.parameters.span(), learner.parameters());
     convert(consensus_.buffers.span(), learner.buffers());
@@ -104,7 +104,7 @@ class LocalSgd final : public Strategy {
   }
 
   void set_out(std::size_t fragment, std::uint64_t step) {
-    const FloatSpan own = part(place_.learner.parameters(), fragment);
+    const NumberSpan own = part(place_.learner.parameters(), fragment);
     auto exchange = std::make_shared<Exchange>();
     exchange->fragment = fragment;
     exchange->due = step + plan_.local.delay;
@@ -112,15 +112,15 @@ class LocalSgd final : public Strategy {
     if (plan_.local.delay > 0) convert(thens_[fragment].span(), own);
     const auto [samples, global_samples] = std::exchange(learnt_[fragment], {});
     exchange->weight = static_cast<double>(samples) / static_cast<double>(global_samples);
-    exchange->begin = place_.group.runtime().now();
-    exchange->flight.emplace(place_.group.runtime(),
-                             average(averager_.get(), place_.group, changes_[fragment].span(), exchange));
+    exchange->begin = place_.comm.runtime().now();
+    exchange->flight.emplace(place_.comm.runtime(),
+                             average(averager_.get(), place_.comm, changes_[fragment].span(), exchange));
     under_way_.push_back(exchange);
   }
 
-  static Task<> average(Averager* averager, Group group, FloatSpan change, std::shared_ptr<Exchange> exchange) {
-    co_await averager->average(group, exchange->fragment, change, exchange->weight);
-    exchange->end = group.runtime().now();
+  static Task<> average(Averager* averager, Communicator comm, NumberSpan change, std::shared_ptr<Exchange> exchange) {
+    co_await averager->average(comm, exchange->fragment, change, exchange->weight);
+    exchange->end = comm.runtime().now();
   }
 
   /// 4, of all that is due after that step, in the order in which it set out: the same on all ranks.
@@ -135,7 +135,7 @@ class LocalSgd final : public Strategy {
 
   /// Waits, and puts down what of the exchange was waited for and what was hidden.
   Task<> arrival(std::shared_ptr<Exchange> exchange) {
-    Runtime& runtime = place_.group.runtime();
+    Runtime& runtime = place_.comm.runtime();
     const Duration asked = runtime.now();
     {
       const StageTimer timer(place_.recorder, runtime, Stage::exchange);
@@ -147,8 +147,8 @@ class LocalSgd final : public Strategy {
   }
 
   void apply(std::size_t fragment) {
-    const StageTimer timer(place_.recorder, place_.group.runtime(), Stage::optimise);
-    const FloatSpan own = part(place_.learner.parameters(), fragment), agreed = part(agreed_.span(), fragment);
+    const StageTimer timer(place_.recorder, place_.comm.runtime(), Stage::optimise);
+    const NumberSpan own = part(place_.learner.parameters(), fragment), agreed = part(agreed_.span(), fragment);
     outer_->begin_step();
     outer_->update(fragments_[fragment].begin, agreed, changes_[fragment].span(), outer_rate_);
     if (plan_.local.delay > 0) {
@@ -167,7 +167,7 @@ class LocalSgd final : public Strategy {
   }
 
   const Layout& layout() const { return place_.learner.layout(); }
-  FloatSpan part(FloatSpan whole, std::size_t fragment) const {
+  NumberSpan part(NumberSpan whole, std::size_t fragment) const {
     return whole.slice(fragments_[fragment].begin, fragments_[fragment].end);
   }
 

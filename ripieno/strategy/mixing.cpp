@@ -20,12 +20,12 @@ Mixing::Mixing(const Plan& plan, Workplace workplace, int set)
       consensus_(place_.learner.layout()) {
   const Layout& layout = place_.learner.layout();
   for (int i = 0; i < set; ++i) {
-    set_.push_back(std::make_unique<Numbers>(layout.parameters, wire_type(plan, layout.type), place_.group.memory()));
+    set_.push_back(std::make_unique<Numbers>(layout.parameters, wire_type(plan, layout.type), place_.comm.memory()));
   }
 }
 
 Task<> Mixing::run() {
-  co_await start_apart(place_.group, &place_.learner, plan_.first_epoch > 0);  // 1
+  co_await start_apart(place_.comm, &place_.learner, plan_.first_epoch > 0);  // 1
   started();
   convert(consensus_.parameters.span(), place_.learner.parameters());
   convert(consensus_.buffers.span(), place_.learner.buffers());
@@ -35,8 +35,8 @@ Task<> Mixing::run() {
     const BatchId batch = at.batch();
     const PassResult result = co_await step(batch, rate);  // 2
     {
-      const StageTimer timer(place_.recorder, place_.group.runtime(), Stage::exchange, 0);
-      if (place_.group.size() > 1) co_await mix(at.step());  // 3
+      const StageTimer timer(place_.recorder, place_.comm.runtime(), Stage::exchange, 0);
+      if (place_.comm.size() > 1) co_await mix(at.step());  // 3
     }
     place_.recorder.step({at.epoch(), at.step(), result.loss, result.samples, rate, {}});
     if (at.ends_epoch()) {
@@ -47,24 +47,23 @@ Task<> Mixing::run() {
 }
 
 Task<PassResult> Mixing::step(BatchId batch, double rate) {
-  const double workers = place_.group.size();
+  const double workers = place_.comm.size();
   const Weighting weighting = [workers](BatchSize size) { return size.share() * workers; };
   return local_step(&place_, optimiser_.get(), batch, rate, weighting);
 }
 
-Task<> Mixing::pass_on(const char* operation, int to, FloatSpan numbers, int from, FloatSpan into) {
+Task<> Mixing::pass_on(const char* operation, int to, NumberSpan numbers, int from, NumberSpan into) {
   if (numbers.count == 0) co_return;
-  Endpoint* endpoint = &place_.group.endpoint();
+  Endpoint* endpoint = &place_.comm.endpoint();
   const Message message{{Purpose::exchange, 0}, operation, numbers.type, numbers.count};
-  Task<> sending = endpoint->send(place_.group.member(to), message, numbers.bytes());
-  Task<> receiving = endpoint->receive(place_.group.member(from), message, into, Reduce::replace);
-  auto revoke = [endpoint](std::exception_ptr error) { endpoint->revoke(error); };
-  Task<> together = both(endpoint->runtime(), std::move(sending), std::move(receiving), revoke);
+  Task<> sending = endpoint->send(place_.comm.member(to), message, numbers.bytes());
+  Task<> receiving = endpoint->receive(place_.comm.member(from), message, into, Reduce::replace);
+  Task<> together = both(endpoint->runtime(), std::move(sending), std::move(receiving), place_.comm.ending());
   co_await std::move(together);
 }
 
-void Mixing::take_mean(const std::vector<FloatSpan>& set) {
-  const FloatSpan parameters = place_.learner.parameters(), mean = mean_.span(), lost = lost_.span(), own = of_set(0);
+void Mixing::take_mean(const std::vector<NumberSpan>& set) {
+  const NumberSpan parameters = place_.learner.parameters(), mean = mean_.span(), lost = lost_.span(), own = of_set(0);
   convert(mean, set[0]);
   for (std::size_t i = 1; i < set.size(); ++i) add(mean, set[i]);
   scale(mean, 1.0 / static_cast<double>(set.size()));

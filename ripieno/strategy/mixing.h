@@ -28,8 +28,8 @@ namespace ripieno {
 class Mixing : public Strategy {
  public:
   Task<> run() override;
-  FloatSpan consensus() override { return consensus_.parameters.span(); }
-  FloatSpan consensus_buffers() override { return consensus_.buffers.span(); }
+  NumberSpan consensus() override { return consensus_.parameters.span(); }
+  NumberSpan consensus_buffers() override { return consensus_.buffers.span(); }
   void visit(StateVisitor& visitor) override { optimiser_->visit(visitor); }
 
  protected:
@@ -42,11 +42,11 @@ class Mixing : public Strategy {
   virtual Task<> mix(std::uint64_t step) = 0;
 
   /// Room for the `i`-th q of the set, in the wire's type; the 0th is this worker's own.
-  FloatSpan of_set(std::size_t i) { return set_[i]->span(); }
+  NumberSpan of_set(std::size_t i) { return set_[i]->span(); }
   /// Sends numbers in the wire's type to member `to` while as many come in from member `from`.
-  Task<> pass_on(const char* operation, int to, FloatSpan numbers, int from, FloatSpan into);
+  Task<> pass_on(const char* operation, int to, NumberSpan numbers, int from, NumberSpan into);
   /// The second half of 3. Sums in the order given.
-  void take_mean(const std::vector<FloatSpan>& set);
+  void take_mean(const std::vector<NumberSpan>& set);
 
   Plan plan_;
   Workplace place_;

@@ -28,7 +28,7 @@ const Outer& find_outer(std::string_view strategy) {
 class WithPrefix final : public StateVisitor {
  public:
   explicit WithPrefix(StateVisitor& to) : to_(to) {}
-  void span(std::string_view name, FloatSpan values) override { to_.span(prefixed(name), values); }
+  void span(std::string_view name, NumberSpan values) override { to_.span(prefixed(name), values); }
   void number(std::string_view name, std::int64_t& value) override { to_.number(prefixed(name), value); }
 
  private:

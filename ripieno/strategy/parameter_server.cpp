@@ -27,21 +27,21 @@ class ParameterServer final : public Strategy {
         place_(std::move(workplace)),
         layout_(place_.learner.layout()),
         servers_(info.servers(plan)),
-        worker_(info.worker(plan, place_.group.rank())),
+        worker_(info.worker(plan, place_.comm.rank())),
         keys_(layout_, plan.servers.count),
         learning_rate_(plan.learning_rate, plan.epochs, plan.rate_scale),
-        learner_free_(place_.group.runtime()) {
+        learner_free_(place_.comm.runtime()) {
     check(info);
-    const int rank = place_.group.rank();
+    const int rank = place_.comm.rank();
     if (rank < keys_.count()) {
       const std::size_t buffers = rank == 0 ? layout_.buffers : 0;
       shard_ = std::make_unique<ServerShard>(plan, pace, keys_.size(rank), buffers, layout_.type, place_);
-      snapshots_ = std::make_unique<ShardSnapshots>(place_.group, keys_, layout_.parameters, layout_.type, *shard_);
+      snapshots_ = std::make_unique<ShardSnapshots>(place_.comm, keys_, layout_.parameters, layout_.type, *shard_);
     }
     for (int s = 0; s < keys_.count() && worker_ >= 0; ++s) {
       ServerShard* const local = s == rank ? shard_.get() : nullptr;
       const LinkOptions options = link_options(plan_, layout_, keys_, worker_, s);
-      links_.emplace_back(options, &place_.group.endpoint(), place_.group.member(s), local);
+      links_.emplace_back(options, &place_.comm.endpoint(), place_.comm.member(s), local);
     }
   }
 
@@ -50,19 +50,19 @@ class ParameterServer final : public Strategy {
     std::vector<Task<>> tasks;
     if (shard_) {
       for (int w = 0; w < workers(); ++w) {
-        if (servers_ + w != place_.group.rank()) tasks.push_back(serve(w));
+        if (servers_ + w != place_.comm.rank()) tasks.push_back(serve(w));
       }
       for (Task<>& task : snapshots_->tasks()) tasks.push_back(std::move(task));
     }
-    if (place_.group.rank() == 0) tasks.push_back(evaluate_epochs());
+    if (place_.comm.rank() == 0) tasks.push_back(evaluate_epochs());
     if (worker_ >= 0) tasks.push_back(work());
     auto on_error = [this](std::exception_ptr error) { give_up(error); };
-    Task<> together = all(place_.group.runtime(), std::move(tasks), on_error);
+    Task<> together = all(place_.comm.runtime(), std::move(tasks), on_error);
     co_await std::move(together);
     co_await share_consensus();
   }
 
-  FloatSpan consensus() override { return place_.learner.parameters(); }
+  NumberSpan consensus() override { return place_.learner.parameters(); }
 
   void visit(StateVisitor& visitor) override {
     if (shard_) shard_->visit(visitor);
@@ -70,14 +70,14 @@ class ParameterServer final : public Strategy {
   }
 
  private:
-  int workers() const { return place_.group.size() - servers_; }
+  int workers() const { return place_.comm.size() - servers_; }
   bool resumed() const { return plan_.first_epoch > 0; }
   /// Shard 0 and a worker on one rank: they share its learner and its recorder.
-  bool beside_shard_0() const { return place_.group.rank() == 0 && worker_ >= 0; }
+  bool beside_shard_0() const { return place_.comm.rank() == 0 && worker_ >= 0; }
 
   void check(const StrategyInfo& info) const {
     if (workers() < 1) {
-      fail(ErrorKind::usage, info.name, " with ", servers_, " servers on ", place_.group.size(),
+      fail(ErrorKind::usage, info.name, " with ", servers_, " servers on ", place_.comm.size(),
            " ranks has no worker; lower ps.servers");
     }
     if (plan_.servers.beside && keys_.count() > workers()) {
@@ -88,7 +88,7 @@ class ParameterServer final : public Strategy {
 
   /// Whatever this rank waits for ends with the error.
   void give_up(std::exception_ptr error) {
-    place_.group.endpoint().revoke(error);
+    place_.comm.abort(error);
     if (!shard_) return;
     shard_->give_up(error);
     snapshots_->give_up();
@@ -96,9 +96,9 @@ class ParameterServer final : public Strategy {
 
   /// 1
   Task<> start() {
-    const int rank = place_.group.rank();
+    const int rank = place_.comm.rank();
     if (resumed() && rank == 0) convert(place_.learner.buffers(), shard_->buffers());
-    co_await start_alike(place_.group, place_.learner);
+    co_await start_alike(place_.comm, place_.learner);
 
     std::vector<double> work(static_cast<std::size_t>(2 * workers()), 0.0);  // of each worker: samples, steps
     if (worker_ >= 0) {
@@ -106,7 +106,7 @@ class ParameterServer final : public Strategy {
       work[2 * worker_ + 1] = place_.learner.steps_per_epoch();
     }
     const ExecuteOptions options{DType::fp64, Purpose::setup};
-    co_await all_reduce(find_route("reduce-broadcast"), place_.group, FloatSpan(work), options);
+    co_await all_reduce(find_route("reduce-broadcast"), place_.comm, NumberSpan(work), options);
     for (std::size_t i = 0; i < work.size(); i += 2) {
       work_.samples.push_back(work[i]);
       work_.steps.push_back(static_cast<std::uint32_t>(work[i + 1]));
@@ -128,8 +128,8 @@ class ParameterServer final : public Strategy {
   }
 
   Task<> serve(int worker) {
-    const LinkOptions options = link_options(plan_, layout_, keys_, worker, place_.group.rank());
-    return serve_worker(options, &place_.group.endpoint(), place_.group.member(servers_ + worker), shard_.get(),
+    const LinkOptions options = link_options(plan_, layout_, keys_, worker, place_.comm.rank());
+    return serve_worker(options, &place_.comm.endpoint(), place_.comm.member(servers_ + worker), shard_.get(),
                         steps_in_all(plan_, work_.steps[worker]));
   }
 
@@ -171,13 +171,13 @@ class ParameterServer final : public Strategy {
   }
 
   /// Also on a narrower wire.
-  bool stays_finite(FloatSpan gradients) const {
+  bool stays_finite(NumberSpan gradients) const {
     round_through(gradients, pull_type(plan_.exchange.codec, layout_.type));
     return all_finite(gradients);
   }
 
   Task<Answer> push_and_pull(Push push) {
-    const StageTimer timer(place_.recorder, place_.group.runtime(), Stage::exchange, 0);
+    const StageTimer timer(place_.recorder, place_.comm.runtime(), Stage::exchange, 0);
     std::vector<Answer> answers(links_.size());
     std::vector<Task<>> exchanges;
     for (std::size_t s = 0; s < links_.size(); ++s) {
@@ -185,7 +185,7 @@ class ParameterServer final : public Strategy {
       exchanges.push_back(exchange(s, push, &answers[s]));
     }
     auto on_error = [this](std::exception_ptr error) { give_up(error); };
-    Task<> together = all(place_.group.runtime(), std::move(exchanges), on_error);
+    Task<> together = all(place_.comm.runtime(), std::move(exchanges), on_error);
     co_await std::move(together);
     take_weights();
     Answer whole;
@@ -224,7 +224,7 @@ class ParameterServer final : public Strategy {
     convert(learner.buffers(), consensus_.buffers->span());
     EpochRecord record{epoch, NAN, NAN, hash(consensus_.weights->span()), NAN};
     {
-      const StageTimer timer(place_.recorder, place_.group.runtime(), Stage::evaluate);
+      const StageTimer timer(place_.recorder, place_.comm.runtime(), Stage::evaluate);
       const Evaluation whole = co_await learner.evaluate(0, 1);
       record.accuracy = whole.correct / whole.samples;
       record.loss = whole.loss / whole.samples;
@@ -236,13 +236,13 @@ class ParameterServer final : public Strategy {
 
   /// 6, the end
   Task<> share_consensus() {
-    if (place_.group.rank() == 0) {
+    if (place_.comm.rank() == 0) {
       convert(place_.learner.parameters(), consensus_.weights->span());
       convert(place_.learner.buffers(), consensus_.buffers->span());
     }
     const ExecuteOptions options{layout_.type, Purpose::evaluate};
-    co_await broadcast(place_.group, place_.learner.parameters(), options);
-    co_await broadcast(place_.group, place_.learner.buffers(), options);
+    co_await broadcast(place_.comm, place_.learner.parameters(), options);
+    co_await broadcast(place_.comm, place_.learner.buffers(), options);
   }
 
   Pace pace_;

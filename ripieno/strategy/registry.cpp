@@ -95,17 +95,17 @@ const StrategyInfo& find_strategy(std::string_view name) {
   return find_named(all(), name, "strategy");
 }
 
-Plan settled(const StrategyInfo& info, Plan plan, const Group& group) {
+Plan settled(const StrategyInfo& info, Plan plan, const Communicator& comm) {
   if (info.route != "any" || plan.exchange.route != "auto") return plan;
   const CodecKind kind = find_codec(plan.exchange.codec.name).kind;
   const bool averages_numbers = kind == CodecKind::wire || kind == CodecKind::low_rank;
-  const bool in_place = group.is_everyone() && group.endpoint().has_all_reduce({});
-  plan.exchange.route = averages_numbers && in_place ? "two-phase" : "ring";
+  const EngineOperation* const in_place = comm.find_engine(Collective::all_reduce, DType::fp32);
+  plan.exchange.route = averages_numbers && in_place ? in_place->route : "ring";
   return plan;
 }
 
 std::unique_ptr<Strategy> make_strategy(const StrategyInfo& info, const Plan& plan, Workplace workplace) {
-  const int workers = workplace.group.size() - info.servers(plan);
+  const int workers = workplace.comm.size() - info.servers(plan);
   refuse({info, plan, workers, workplace.learner.loss_scale() != nullptr});
   return info.make(info, plan, std::move(workplace));
 }

@@ -52,7 +52,7 @@ struct StrategyInfo {
 
 /// The plan with what it leaves open (route auto) chosen for how the group's ranks reach each other, which is the same on all
 /// of them: two-phase where the endpoint has an all-reduce of its own and the codec goes along with it, else ring.
-Plan settled(const StrategyInfo& info, Plan plan, const Group& group);
+Plan settled(const StrategyInfo& info, Plan plan, const Communicator& comm);
 
 /// Ripieno's, then those that were added.
 std::span<const StrategyInfo> strategies();

@@ -14,16 +14,16 @@ class RingPasses final : public Mixing {
 
  private:
   Task<> mix(std::uint64_t) override {
-    const int workers = place_.group.size(), me = place_.group.rank();
+    const int workers = place_.comm.size(), me = place_.comm.rank();
     const int next = (me + 1) % workers, previous = (me - 1 + workers) % workers;
     convert(of_set(0), place_.learner.parameters());
-    std::map<int, FloatSpan> by_rank{{me, of_set(0)}};
+    std::map<int, NumberSpan> by_rank{{me, of_set(0)}};
     for (int j = 1; j <= plan_.passes; ++j) {
-      const FloatSpan newest = of_set(j - 1), into = of_set(j);
+      const NumberSpan newest = of_set(j - 1), into = of_set(j);
       co_await pass_on("ring-passes", next, newest, previous, into);
       by_rank[(me - j + workers) % workers] = into;
     }
-    std::vector<FloatSpan> set;
+    std::vector<NumberSpan> set;
     for (const auto& [rank, numbers] : by_rank) set.push_back(numbers);
     take_mean(set);
   }
@@ -49,9 +49,9 @@ class FullRing final : public Mixing {
   void started() override { convert(before_.span(), place_.learner.parameters()); }
 
   Task<> mix(std::uint64_t) override {
-    const FloatSpan parameters = place_.learner.parameters(), before = before_.span();
+    const NumberSpan parameters = place_.learner.parameters(), before = before_.span();
     subtract(parameters, parameters, before);
-    co_await averager_->average(place_.group, 0, parameters, 1.0 / place_.group.size());
+    co_await averager_->average(place_.comm, 0, parameters, 1.0 / place_.comm.size());
     add(parameters, before);
     convert(before, parameters);
   }
@@ -69,9 +69,9 @@ void check(const Plan& plan, int workers) {
 }  // namespace
 
 std::unique_ptr<Strategy> make_ring_passes(const StrategyInfo&, const Plan& plan, Workplace workplace) {
-  check(plan, workplace.group.size());
+  check(plan, workplace.comm.size());
   wire_type(plan, workplace.learner.layout().type);  // refuses other codecs
-  if (plan.passes == workplace.group.size()) return std::make_unique<FullRing>(plan, std::move(workplace));
+  if (plan.passes == workplace.comm.size()) return std::make_unique<FullRing>(plan, std::move(workplace));
   return std::make_unique<RingPasses>(plan, std::move(workplace));
 }
 

@@ -22,7 +22,7 @@ class SavedState final : public StateVisitor {
     seen_.clear();
   }
 
-  void span(std::string_view name, FloatSpan values) override {
+  void span(std::string_view name, NumberSpan values) override {
     std::vector<std::byte>& saved = entry(spans_, name);
     const Bytes all = values.bytes();
     if (!restoring_) saved.assign(all.begin(), all.end());

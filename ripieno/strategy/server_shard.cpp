@@ -19,7 +19,7 @@ ServerShard::ServerShard(const Plan& plan, Pace pace, std::size_t numbers, std::
                          Workplace& place)
     : plan_(plan),
       pace_(pace),
-      runtime_(place.group.runtime()),
+      runtime_(place.comm.runtime()),
       recorder_(place.recorder),
       weights_(numbers, type),
       buffers_(buffers, type),
@@ -44,7 +44,7 @@ void ServerShard::begin(const WorkersWork& work, bool records) {
   end_where_all_have();
 }
 
-Task<Answer> ServerShard::exchange(int worker, Push push, FloatSpan gradient, FloatSpan buffers, FloatSpan weights) {
+Task<Answer> ServerShard::exchange(int worker, Push push, NumberSpan gradient, NumberSpan buffers, NumberSpan weights) {
   const Arrival arrival{push, gradient, buffers};
   Answer answer;
   if (pace_ == Pace::together) {
@@ -128,7 +128,7 @@ std::int64_t ServerShard::lead(int worker) const {
   return clocks_[worker] - slowest;
 }
 
-double ServerShard::update(FloatSpan gradient, bool finite) {
+double ServerShard::update(NumberSpan gradient, bool finite) {
   const double rate = learning_rate_.at(done_ / per_epoch_);
   if (!finite) return rate;
   const StageTimer timer(recorder_, runtime_, Stage::optimise);

@@ -49,15 +49,15 @@ class ServerShard {
   /// Of `numbers` weights; `buffers` > 0 on the shard that keeps the buffers.
   ServerShard(const Plan& plan, Pace pace, std::size_t numbers, std::size_t buffers, DType type, Workplace& place);
 
-  FloatSpan weights() { return weights_.span(); }
-  FloatSpan buffers() { return buffers_.span(); }
+  NumberSpan weights() { return weights_.span(); }
+  NumberSpan buffers() { return buffers_.span(); }
 
   /// To be called once, before the first push. `records`: steps go to the recorder.
   void begin(const WorkersWork& work, bool records);
 
   /// One worker's gradient, weighted and without loss scale. Returns when the worker may go on, with `weights` filled,
   /// which may be the memory of `gradient`. Throws what give_up() was told.
-  Task<Answer> exchange(int worker, Push push, FloatSpan gradient, FloatSpan buffers, FloatSpan weights);
+  Task<Answer> exchange(int worker, Push push, NumberSpan gradient, NumberSpan buffers, NumberSpan weights);
 
   /// A snapshot after each epoch that is to be evaluated and one of the end, then one without weights.
   Queue<Snapshot>& snapshots() { return snapshots_; }
@@ -73,7 +73,7 @@ class ServerShard {
  private:
   struct Arrival {
     Push push;
-    FloatSpan gradient, buffers;
+    NumberSpan gradient, buffers;
   };
 
   Task<std::uint64_t> meet(int worker, Arrival arrival);
@@ -83,7 +83,7 @@ class ServerShard {
   std::int64_t lead(int worker) const;
   bool has_ended(int worker) const { return clocks_[worker] == totals_[worker]; }
 
-  double update(FloatSpan gradient, bool finite);
+  double update(NumberSpan gradient, bool finite);
   void record(const Push& push, double rate, std::optional<std::int64_t> age);
   void advance(double by);
   void snapshot(std::uint32_t epoch);

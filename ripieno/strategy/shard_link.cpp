@@ -59,8 +59,8 @@ Task<> ShardLink::pull_first() {
   co_await endpoint_->receive(server_, weights_message(options_, Purpose::setup), numbers(), Reduce::replace);
 }
 
-Task<Answer> ShardLink::exchange(Push push, FloatSpan buffers) {
-  const FloatSpan kept = buffers.slice(0, options_.buffers);
+Task<Answer> ShardLink::exchange(Push push, NumberSpan buffers) {
+  const NumberSpan kept = buffers.slice(0, options_.buffers);
   if (local_) {
     const Answer answer = co_await local_->exchange(options_.worker, push, numbers(), kept, numbers());
     round_through(numbers(), pull_type(options_.codec, options_.type));
@@ -95,7 +95,7 @@ Task<> serve_worker(LinkOptions options, Endpoint* endpoint, int peer, ServerSha
     if (options.buffers > 0) {
       co_await endpoint->receive(peer, buffers_message(options), buffers.span(), Reduce::replace);
     }
-    const FloatSpan all = numbers.span();
+    const NumberSpan all = numbers.span();
     const Answer answer = co_await shard->exchange(options.worker, push, all, buffers.span(), all);
     const ConstBytes reply = std::as_bytes(std::span(&answer, 1));
     co_await endpoint->send(peer, control<Answer>("pull", down), reply);

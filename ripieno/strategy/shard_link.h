@@ -38,11 +38,11 @@ class ShardLink {
   ShardLink(const LinkOptions& options, Endpoint* endpoint, int server, ServerShard* local);
 
   /// The shard's numbers: the gradient before exchange(), the weights after.
-  FloatSpan numbers() { return numbers_.span(); }
+  NumberSpan numbers() { return numbers_.span(); }
 
   /// The weights that the worker starts from.
   Task<> pull_first();
-  Task<Answer> exchange(Push push, FloatSpan buffers);
+  Task<Answer> exchange(Push push, NumberSpan buffers);
 
   /// What the codec still owes the shard.
   void visit(StateVisitor& visitor);

@@ -4,9 +4,9 @@
 
 namespace ripieno {
 
-ShardSnapshots::ShardSnapshots(Group group, const KeyShards& keys, std::size_t parameters, DType type,
+ShardSnapshots::ShardSnapshots(Communicator comm, const KeyShards& keys, std::size_t parameters, DType type,
                                ServerShard& shard)
-    : group_(std::move(group)), keys_(keys), parameters_(parameters), type_(type), shard_(shard) {
+    : group_(std::move(comm)), keys_(keys), parameters_(parameters), type_(type), shard_(shard) {
   for (int s = 1; s < keys.count(); ++s) {
     arrived_.push_back(std::make_unique<Queue<std::shared_ptr<Numbers>>>(group_.runtime()));
   }

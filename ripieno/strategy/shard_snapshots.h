@@ -5,7 +5,7 @@
 // Bytes (evaluate): 4 a number in fp32, 8 in fp64, for each number that is not in shard 0; and 8 of control a snapshot.
 #pragma once
 
-#include "ripieno/collective/group.h"
+#include "ripieno/collective/communicator.h"
 #include "ripieno/strategy/key_shards.h"
 #include "ripieno/strategy/server_shard.h"
 
@@ -14,7 +14,7 @@ namespace ripieno {
 class ShardSnapshots {
  public:
   /// On a rank that has a shard. `keys` and `shard` outlive it.
-  ShardSnapshots(Group group, const KeyShards& keys, std::size_t parameters, DType type, ServerShard& shard);
+  ShardSnapshots(Communicator comm, const KeyShards& keys, std::size_t parameters, DType type, ServerShard& shard);
 
   /// What goes on beside training on this rank, to the shard's end: sends its snapshots, or receives the others'.
   std::vector<Task<>> tasks();
@@ -31,7 +31,7 @@ class ShardSnapshots {
   Message announcement() const { return {{Purpose::control, 2}, "snapshot", DType::fp32, sizeof(std::uint64_t)}; }
   Message weights(int shard) const { return {{Purpose::evaluate, 0}, "snapshot", type_, keys_.size(shard)}; }
 
-  Group group_;
+  Communicator group_;
   const KeyShards& keys_;
   std::size_t parameters_;
   DType type_;

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "ripieno/collective/averager.h"
-#include "ripieno/collective/group.h"
+#include "ripieno/collective/communicator.h"
 #include "ripieno/observe/recorder.h"
 #include "ripieno/optim/learning_rate.h"
 #include "ripieno/optim/optimiser.h"
@@ -76,7 +76,7 @@ struct Plan {
 
 /// What a strategy works with on one rank. All outlive it.
 struct Workplace {
-  Group group;
+  Communicator comm;
   Learner& learner;
   Recorder& recorder;
   /// Called (where set) after every epoch, when parameters() and the strategy's state are those to save.
@@ -91,9 +91,9 @@ class Strategy {
   virtual Task<> run() = 0;
 
   /// The weights that are evaluated and saved. Valid after run() on the ranks that hold them (rank 0 always does).
-  virtual FloatSpan consensus() = 0;
+  virtual NumberSpan consensus() = 0;
   /// The float buffers (batch norm's statistics) that go with them. Empty: the learner's own.
-  virtual FloatSpan consensus_buffers() { return {}; }
+  virtual NumberSpan consensus_buffers() { return {}; }
 
   /// State that a resumed run needs: optimiser, residuals, versions.
   virtual void visit(StateVisitor& visitor) = 0;

@@ -24,7 +24,7 @@ class Synchronous final : public Strategy {
   }
 
   Task<> run() override {
-    co_await start_alike(place_.group, place_.learner);  // 1
+    co_await start_alike(place_.comm, place_.learner);  // 1
     place_.recorder.begin();
     int passes = 0;
     double samples = 0;
@@ -45,7 +45,7 @@ class Synchronous final : public Strategy {
     }
   }
 
-  FloatSpan consensus() override { return place_.learner.parameters(); }
+  NumberSpan consensus() override { return place_.learner.parameters(); }
   void visit(StateVisitor& visitor) override {
     optimiser_->visit(visitor);
     averager_->visit(visitor);
@@ -64,7 +64,7 @@ class Synchronous final : public Strategy {
 
   /// `samples`: of all workers, since the last exchange.
   Task<> exchange(double samples) {
-    const FloatSpan gradients = place_.learner.gradients();
+    const NumberSpan gradients = place_.learner.gradients();
     const double loss_scale = place_.learner.loss_scale() ? place_.learner.loss_scale()->value() : 1;
     const double weight = (sum_ ? 1 / samples : 1) / loss_scale;
     if (sum_) {
@@ -72,9 +72,9 @@ class Synchronous final : public Strategy {
       *sum_ = Numbers(layout_.parameters, layout_.type);
     }
     for (std::size_t i = 0; i < layout_.buckets.size(); ++i) {  // in the same order on all ranks
-      const StageTimer timer(place_.recorder, place_.group.runtime(), Stage::exchange, i);
+      const StageTimer timer(place_.recorder, place_.comm.runtime(), Stage::exchange, i);
       const Range bucket = layout_.buckets[i];
-      co_await averager_->average(place_.group, i, gradients.slice(bucket.begin, bucket.end), weight);
+      co_await averager_->average(place_.comm, i, gradients.slice(bucket.begin, bucket.end), weight);
     }
   }
 

@@ -12,38 +12,38 @@
 namespace ripieno {
 namespace {
 
-Task<> sum_up(Group group, FloatSpan numbers, Purpose purpose = Purpose::evaluate) {
+Task<> sum_up(Communicator comm, NumberSpan numbers, Purpose purpose = Purpose::evaluate) {
   const ExecuteOptions options{numbers.type, purpose};
-  co_await all_reduce(find_route("reduce-broadcast"), group, numbers, options);
+  co_await all_reduce(find_route("reduce-broadcast"), comm, numbers, options);
 }
 
 /// Of each of some numbers, whether all ranks hold the same bits, told by their hashes. The same answer on all ranks.
-Task<std::vector<bool>> are_alike(Group group, std::vector<FloatSpan> states, Purpose purpose) {
+Task<std::vector<bool>> are_alike(Communicator comm, std::vector<NumberSpan> states, Purpose purpose) {
   std::vector<bool> alike(states.size(), true);
-  if (group.size() == 1) co_return alike;
+  if (comm.size() == 1) co_return alike;
   std::vector<double> hashes;  // in halves, which are exact
-  for (const FloatSpan state : states) {
+  for (const NumberSpan state : states) {
     const std::uint64_t own = hash(state);
     hashes.insert(hashes.end(), {static_cast<double>(own >> 32), static_cast<double>(own & 0xffffffff)});
   }
   std::vector<double> first = hashes, others(states.size());
   const ExecuteOptions options{DType::fp64, purpose};
-  co_await broadcast(group, FloatSpan(std::span(first)), options);
+  co_await broadcast(comm, NumberSpan(std::span(first)), options);
   for (std::size_t i = 0; i < hashes.size(); ++i) others[i / 2] += hashes[i] == first[i] ? 0 : 1;
-  co_await sum_up(group, FloatSpan(std::span(others)), purpose);
+  co_await sum_up(comm, NumberSpan(std::span(others)), purpose);
   for (std::size_t i = 0; i < alike.size(); ++i) alike[i] = others[i] == 0;
   co_return alike;
 }
 
 }  // namespace
 
-Task<> start_alike(Group group, Learner& learner) {
-  const std::vector<FloatSpan> all{learner.parameters(), learner.frozen(), learner.buffers()};
-  const std::vector<bool> alike = co_await are_alike(group, all, Purpose::setup);
+Task<> start_alike(Communicator comm, Learner& learner) {
+  const std::vector<NumberSpan> all{learner.parameters(), learner.frozen(), learner.buffers()};
+  const std::vector<bool> alike = co_await are_alike(comm, all, Purpose::setup);
   for (std::size_t i = 0; i < all.size(); ++i) {
     if (alike[i]) continue;
     const ExecuteOptions options{all[i].type, Purpose::setup};
-    co_await broadcast(group, all[i], options);
+    co_await broadcast(comm, all[i], options);
   }
 }
 
@@ -53,7 +53,7 @@ void divide_by_loss_scale(Learner& learner) {
 
 void step_if_finite(Workplace& place, Optimiser& optimiser, double rate) {
   Learner& learner = place.learner;
-  const StageTimer timer(place.recorder, place.group.runtime(), Stage::optimise);
+  const StageTimer timer(place.recorder, place.comm.runtime(), Stage::optimise);
   LossScale* const loss_scale = learner.loss_scale();
   const bool finite = !loss_scale || all_finite(learner.gradients());
   if (loss_scale) loss_scale->update(finite);
@@ -71,17 +71,17 @@ Task<PassResult> local_step(Workplace* place, Optimiser* optimiser, BatchId batc
   co_return result;
 }
 
-Task<> average_buffers(Group group, Learner& learner) {
-  const FloatSpan buffers = learner.buffers();
-  if (group.size() == 1 || buffers.count == 0) co_return;
-  scale(buffers, 1.0 / group.size());
-  co_await sum_up(group, buffers);
+Task<> average_buffers(Communicator comm, Learner& learner) {
+  const NumberSpan buffers = learner.buffers();
+  if (comm.size() == 1 || buffers.count == 0) co_return;
+  scale(buffers, 1.0 / comm.size());
+  co_await sum_up(comm, buffers);
 }
 
-Task<Score> evaluate_together(Group group, Learner& learner) {
-  const Evaluation mine = co_await learner.evaluate(group.rank(), group.size());
+Task<Score> evaluate_together(Communicator comm, Learner& learner) {
+  const Evaluation mine = co_await learner.evaluate(comm.rank(), comm.size());
   std::array<double, 3> sums{mine.correct, mine.loss, mine.samples};
-  co_await sum_up(group, FloatSpan(std::span<double>(sums)));
+  co_await sum_up(comm, NumberSpan(std::span<double>(sums)));
   co_return Score{sums[0] / sums[2], sums[1] / sums[2]};
 }
 
@@ -91,10 +91,10 @@ bool evaluates_after(const Plan& plan, std::uint32_t epoch, bool last) {
 
 Task<> end_epoch_alike(Workplace* place, const Plan* plan, std::uint32_t epoch, bool last) {
   EpochRecord record{epoch, NAN, NAN, 0, NAN};
-  co_await average_buffers(place->group, place->learner);
+  co_await average_buffers(place->comm, place->learner);
   if (evaluates_after(*plan, epoch, last)) {
-    const StageTimer timer(place->recorder, place->group.runtime(), Stage::evaluate);
-    const Score score = co_await evaluate_together(place->group, place->learner);
+    const StageTimer timer(place->recorder, place->comm.runtime(), Stage::evaluate);
+    const Score score = co_await evaluate_together(place->comm, place->learner);
     record.accuracy = score.accuracy;
     record.loss = score.loss;
   }
@@ -106,21 +106,21 @@ Task<> end_epoch_apart(Workplace* place, const Plan* plan, std::uint32_t epoch, 
   Learner& learner = place->learner;
   EpochRecord record{epoch, NAN, NAN, hash(learner.parameters()), NAN};
   if (evaluates_after(*plan, epoch, last)) {
-    const StageTimer timer(place->recorder, place->group.runtime(), Stage::evaluate);
+    const StageTimer timer(place->recorder, place->comm.runtime(), Stage::evaluate);
     const Evaluation lone = co_await learner.evaluate(0, 1);
     record.own_accuracy = lone.correct / lone.samples;
     const auto buffers = copy_of(learner.buffers());
     const auto parameters = copy_of(learner.parameters());
-    co_await average_buffers(place->group, learner);
-    const std::vector<FloatSpan> own{learner.parameters()};
-    const std::vector<bool> alike = co_await are_alike(place->group, own, Purpose::evaluate);
+    co_await average_buffers(place->comm, learner);
+    const std::vector<NumberSpan> own{learner.parameters()};
+    const std::vector<bool> alike = co_await are_alike(place->comm, own, Purpose::evaluate);
     if (!alike[0]) {
-      scale(learner.parameters(), 1.0 / place->group.size());
-      co_await sum_up(place->group, learner.parameters());
+      scale(learner.parameters(), 1.0 / place->comm.size());
+      co_await sum_up(place->comm, learner.parameters());
     }
     convert(consensus->parameters.span(), learner.parameters());
     convert(consensus->buffers.span(), learner.buffers());
-    const Score score = co_await evaluate_together(place->group, learner);
+    const Score score = co_await evaluate_together(place->comm, learner);
     record.accuracy = score.accuracy;
     record.loss = score.loss;
     convert(learner.parameters(), parameters->span());

@@ -11,7 +11,7 @@ struct StrategyInfo;
 
 /// Gives every rank rank 0's parameters, trained and frozen, and buffers, of which nothing is sent where all ranks hold the same
 /// bits already (made from one seed). Ranks with another model get Error(mismatch).
-Task<> start_alike(Group group, Learner& learner);
+Task<> start_alike(Communicator comm, Learner& learner);
 
 /// The gradients become what they are without a loss scale.
 void divide_by_loss_scale(Learner& learner);
@@ -24,7 +24,7 @@ void step_if_finite(Workplace& place, Optimiser& optimiser, double rate);
 Task<PassResult> local_step(Workplace* place, Optimiser* optimiser, BatchId batch, double rate, Weighting weighting);
 
 /// Replaces the buffers (batch norm's running statistics) by their mean over the ranks.
-Task<> average_buffers(Group group, Learner& learner);
+Task<> average_buffers(Communicator comm, Learner& learner);
 
 struct Score {
   double accuracy = 0;  ///< 0 .. 1
@@ -32,7 +32,7 @@ struct Score {
 };
 
 /// Every rank evaluates its parameters on its share of the test set; all get the score over the whole.
-Task<Score> evaluate_together(Group group, Learner& learner);
+Task<Score> evaluate_together(Communicator comm, Learner& learner);
 
 /// Whether the plan wants an evaluation after this epoch.
 bool evaluates_after(const Plan& plan, std::uint32_t epoch, bool last);

@@ -34,14 +34,14 @@ void Trial::make() {
     };
     std::function<void(std::uint32_t)> save;
     if (checkpoint) save = [this, rank](std::uint32_t epoch) { checkpoint(rank, epoch); };
-    const Group group = cluster.group(rank).on_nodes(per_node);
-    strategies.push_back(make_strategy(info, plan, {group, *learners[rank], *recorders[rank], save}));
+    const Communicator comm = cluster.comm(rank).on_nodes(per_node);
+    strategies.push_back(make_strategy(info, plan, {comm, *learners[rank], *recorders[rank], save}));
   }
 }
 
 void Trial::run() {
   if (strategies.empty()) make();
-  took = cluster.run_mortal([&](Group group) { return strategies[group.rank()]->run(); });
+  took = cluster.run_mortal([&](Communicator comm) { return strategies[comm.rank()]->run(); });
 }
 
 std::vector<double> Trial::weights(int rank) {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "ripieno/collective/group.h"
+#include "ripieno/collective/communicator.h"
 
 namespace ripieno {
 
@@ -24,10 +24,10 @@ struct Attendance {
 /// Every rank calls it; all get the sum of the numbers, or each an error: its own trouble; Error(peer) that names the first rank in
 /// trouble and says what it was; Error(mismatch) on all where ranks do different things, hold different parameters (more than
 /// rounding explains), or some have had theirs replaced and others not.
-Task<double> meet(Group group, Attendance mine);
+Task<double> meet(Communicator comm, Attendance mine);
 
 /// The lines that describe what all ranks must have alike: Error(mismatch) on all of them that has the first line in which a rank
 /// differs from rank 0, and both versions.
-Task<> compare_lines(Group group, std::vector<std::string> mine);
+Task<> compare_lines(Communicator comm, std::vector<std::string> mine);
 
 }  // namespace ripieno

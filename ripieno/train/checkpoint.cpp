@@ -108,7 +108,7 @@ void load_state_dict(torch::nn::Module& module, const NamedTensors& tensors, con
   if (!found.empty()) fail(ErrorKind::data, file.string(), ": has a tensor ", found.begin()->first, ", which the model has not");
 }
 
-void StateWriter::span(std::string_view name, FloatSpan values) {
+void StateWriter::span(std::string_view name, NumberSpan values) {
   torch::Tensor tensor = torch::empty({static_cast<std::int64_t>(values.count)}, scalar_type(values.type));
   if (values.count > 0) std::memcpy(tensor.data_ptr(), values.data, values.size_bytes());
   tensors.emplace_back(name, tensor);
@@ -125,7 +125,7 @@ const torch::Tensor& StateReader::find(std::string_view name) const {
   fail(ErrorKind::data, file_.string(), ": has no ", name, "; it was written by a run with other settings");
 }
 
-void StateReader::span(std::string_view name, FloatSpan values) {
+void StateReader::span(std::string_view name, NumberSpan values) {
   const torch::Tensor tensor = find(name);
   if (static_cast<std::size_t>(tensor.numel()) != values.count || tensor.scalar_type() != scalar_type(values.type)) {
     fail(ErrorKind::data, file_.string(), ": ", name, " has ", tensor.numel(), " numbers of type ", tensor.scalar_type(), ", this run's has ",

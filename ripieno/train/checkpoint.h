@@ -31,7 +31,7 @@ void load_state_dict(torch::nn::Module& module, const NamedTensors& tensors, con
 /// Walks state (core/state.h) into tensors, in the order of the walk.
 class StateWriter final : public StateVisitor {
  public:
-  void span(std::string_view name, FloatSpan values) override;
+  void span(std::string_view name, NumberSpan values) override;
   void number(std::string_view name, std::int64_t& value) override;
   NamedTensors tensors;
 };
@@ -40,7 +40,7 @@ class StateWriter final : public StateVisitor {
 class StateReader final : public StateVisitor {
  public:
   StateReader(NamedTensors tensors, std::filesystem::path file) : tensors_(std::move(tensors)), file_(std::move(file)) {}
-  void span(std::string_view name, FloatSpan values) override;
+  void span(std::string_view name, NumberSpan values) override;
   void number(std::string_view name, std::int64_t& value) override;
 
  private:

@@ -119,9 +119,9 @@ torch::Tensor flatten(std::vector<torch::Tensor>& tensors, const torch::TensorOp
   return flat;
 }
 
-FloatSpan span_of(const torch::Tensor& tensor, DType type) {
-  if (!tensor.defined() || tensor.numel() == 0) return FloatSpan(nullptr, 0, type);
-  return FloatSpan(tensor.data_ptr(), static_cast<std::size_t>(tensor.numel()), type);
+NumberSpan span_of(const torch::Tensor& tensor, DType type) {
+  if (!tensor.defined() || tensor.numel() == 0) return NumberSpan(nullptr, 0, type);
+  return NumberSpan(tensor.data_ptr(), static_cast<std::size_t>(tensor.numel()), type);
 }
 
 }  // namespace
@@ -245,12 +245,12 @@ void FlatModel::lie_on_host_too(const Memory& memory) {
   }
 }
 
-FloatSpan FlatModel::parameters() const { return span_of(host_.parameters, layout_.type); }
-FloatSpan FlatModel::gradients() const { return span_of(host_.gradients, layout_.type); }
-FloatSpan FlatModel::buffers() const { return span_of(host_.buffers, layout_.type); }
-FloatSpan FlatModel::frozen() const { return span_of(host_.frozen, layout_.type); }
-FloatSpan FlatModel::computed_parameters() const { return span_of(device_.parameters, layout_.type); }
-FloatSpan FlatModel::computed_gradients() const { return span_of(device_.gradients, layout_.type); }
+NumberSpan FlatModel::parameters() const { return span_of(host_.parameters, layout_.type); }
+NumberSpan FlatModel::gradients() const { return span_of(host_.gradients, layout_.type); }
+NumberSpan FlatModel::buffers() const { return span_of(host_.buffers, layout_.type); }
+NumberSpan FlatModel::frozen() const { return span_of(host_.frozen, layout_.type); }
+NumberSpan FlatModel::computed_parameters() const { return span_of(device_.parameters, layout_.type); }
+NumberSpan FlatModel::computed_gradients() const { return span_of(device_.gradients, layout_.type); }
 
 void FlatModel::cross(const torch::Tensor& to, const torch::Tensor& from) {
   if (on_host()) return;
@@ -307,7 +307,7 @@ void FlatModel::train_first_layer(bool on) {
 }
 
 std::optional<std::size_t> FlatModel::index_of(const torch::Tensor& parameter) const {
-  const FloatSpan all = computed_parameters();
+  const NumberSpan all = computed_parameters();
   const auto* begin = static_cast<const std::byte*>(all.data);
   const auto* address = static_cast<const std::byte*>(parameter.const_data_ptr());
   if (address < begin || address >= begin + all.size_bytes()) return std::nullopt;

@@ -44,14 +44,14 @@ class FlatModel : public GradientPlaces {
   const Layout& layout() const { return layout_; }
   /// How many of the layout's first tensors are the first layer's.
   std::size_t first_layer() const { return first_layer_; }
-  FloatSpan parameters() const;
-  FloatSpan gradients() const;
-  FloatSpan buffers() const;
-  FloatSpan frozen() const;
+  NumberSpan parameters() const;
+  NumberSpan gradients() const;
+  NumberSpan buffers() const;
+  NumberSpan frozen() const;
 
   /// The parameters and gradients that the module computes with: their addresses, which the host may not be able to read.
-  FloatSpan computed_parameters() const;
-  FloatSpan computed_gradients() const;
+  NumberSpan computed_parameters() const;
+  NumberSpan computed_gradients() const;
   /// Brings the host's numbers to where the module computes: trained parameters, frozen ones and buffers, both, or gradients.
   void parameters_to_device();
   void parameters_to_device(std::size_t bucket);

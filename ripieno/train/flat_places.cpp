@@ -44,7 +44,7 @@ std::vector<double> FlatModel::sample() const {
     const torch::Tensor here = device_.parameters.index_select(0, sampled_there_).to(torch::kCPU, torch::kFloat64).contiguous();
     return {here.const_data_ptr<double>(), here.const_data_ptr<double>() + here.numel()};
   }
-  const FloatSpan all = computed_parameters();
+  const NumberSpan all = computed_parameters();
   numbers.reserve(sampled_.size());
   for (const std::size_t i : sampled_) {
     numbers.push_back(all.type == DType::fp64 ? static_cast<const double*>(all.data)[i] : static_cast<const float*>(all.data)[i]);

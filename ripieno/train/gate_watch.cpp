@@ -33,7 +33,7 @@ std::unique_ptr<at::ObserverContext> before_operator(const at::RecordFunction& o
 
 }  // namespace
 
-GateWatch::GateWatch(FloatSpan parameters, const std::vector<Range>& buckets, Gates& gates)
+GateWatch::GateWatch(NumberSpan parameters, const std::vector<Range>& buckets, Gates& gates)
     : parameters_(parameters), gates_(gates), passed_(gates.size()) {
   for (std::size_t i = 0; i < buckets.size(); ++i) starts_.emplace_back(buckets[i].begin, i);
   std::sort(starts_.begin(), starts_.end());

@@ -15,7 +15,7 @@ namespace ripieno {
 class GateWatch {
  public:
   /// `buckets` partition the flat `parameters`; gate i is bucket i's.
-  GateWatch(FloatSpan parameters, const std::vector<Range>& buckets, Gates& gates);
+  GateWatch(NumberSpan parameters, const std::vector<Range>& buckets, Gates& gates);
   ~GateWatch();
   GateWatch(const GateWatch&) = delete;
   GateWatch& operator=(const GateWatch&) = delete;
@@ -32,7 +32,7 @@ class GateWatch {
  private:
   void wait(std::size_t gate);
 
-  FloatSpan parameters_;
+  NumberSpan parameters_;
   std::vector<std::pair<std::size_t, std::size_t>> starts_;  // of each bucket: its first element, its gate; ascending
   Gates& gates_;
   std::vector<bool> passed_;                                 // gates that this watch has waited for: they stay open

@@ -28,7 +28,7 @@ struct GradientWatchCallback {
   }
 };
 
-GradientWatch::GradientWatch(FloatSpan gradients, const std::vector<Range>& buckets)
+GradientWatch::GradientWatch(NumberSpan gradients, const std::vector<Range>& buckets)
     : gradients_(gradients), buckets_(buckets), announced_(buckets.size()) {
   require(!gradient_watch_of_thread, "two gradient watches on one thread");
   gradient_watch_of_thread = this;

@@ -15,7 +15,7 @@ namespace ripieno {
 class GradientWatch {
  public:
   /// `gradients` lie where they are computed; `buckets` are ranges of them.
-  GradientWatch(FloatSpan gradients, const std::vector<Range>& buckets);
+  GradientWatch(NumberSpan gradients, const std::vector<Range>& buckets);
   ~GradientWatch();
   GradientWatch(const GradientWatch&) = delete;
   GradientWatch& operator=(const GradientWatch&) = delete;
@@ -29,7 +29,7 @@ class GradientWatch {
   friend struct GradientWatchCallback;
   void look_at(const std::byte* address);
 
-  FloatSpan gradients_;
+  NumberSpan gradients_;
   const std::vector<Range>& buckets_;
   std::vector<std::atomic<bool>> announced_;
   std::uint64_t callback_;

@@ -55,14 +55,14 @@ void ModuleBuffers::check() const {
   }
 }
 
-Task<> ModuleBuffers::give_first(Group group) {
-  if (empty() || group.size() == 1) co_return;
-  if (group.rank() == 0) {
+Task<> ModuleBuffers::give_first(Communicator comm) {
+  if (empty() || comm.size() == 1) co_return;
+  if (comm.rank() == 0) {
     const torch::NoGradGuard no_grad;
     for (std::size_t i = 0; i < buffers_.size(); ++i) packed_[i].copy_(buffers_[i]);
   }
-  co_await broadcast(group, FloatSpan(memory_.data_ptr(), static_cast<std::size_t>(memory_.numel()), DType::fp32), as_words);
-  if (group.rank() != 0) {
+  co_await broadcast(comm, NumberSpan(memory_.data_ptr(), static_cast<std::size_t>(memory_.numel()), DType::fp32), as_words);
+  if (comm.rank() != 0) {
     const torch::NoGradGuard no_grad;
     for (std::size_t i = 0; i < buffers_.size(); ++i) buffers_[i].copy_(packed_[i]);
   }
@@ -76,18 +76,18 @@ torch::Tensor ModuleBuffers::numbers() const {
   return torch::cat(parts);
 }
 
-Task<> ModuleBuffers::average(Group group, double weight) {
-  if (group.size() == 1) co_return;
+Task<> ModuleBuffers::average(Communicator comm, double weight) {
+  if (comm.size() == 1) co_return;
   if (numbers_ == 0) {
-    co_await give_first(group);
+    co_await give_first(comm);
     co_return;
   }
   const torch::Tensor own = numbers();
-  co_await give_first(group);
+  co_await give_first(comm);
   const torch::Tensor first = numbers();
   const torch::Tensor off = torch::where(own == first, torch::zeros_like(own), (own - first) * weight).contiguous();
-  const FloatSpan numbers_off(off.data_ptr(), static_cast<std::size_t>(off.numel()), DType::fp64);
-  co_await all_reduce(find_route("reduce-broadcast"), group, numbers_off, as_numbers);
+  const NumberSpan numbers_off(off.data_ptr(), static_cast<std::size_t>(off.numel()), DType::fp64);
+  co_await all_reduce(find_route("reduce-broadcast"), comm, numbers_off, as_numbers);
   const torch::NoGradGuard no_grad;
   std::int64_t offset = 0;
   for (torch::Tensor& buffer : buffers_) {

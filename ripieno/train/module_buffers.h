@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "ripieno/collective/group.h"
+#include "ripieno/collective/communicator.h"
 
 namespace ripieno {
 
@@ -23,10 +23,10 @@ class ModuleBuffers {
   void check() const;
 
   /// All ranks end with rank 0's bits.
-  Task<> give_first(Group group);
+  Task<> give_first(Communicator comm);
   /// All ranks end with the sum of weight * its numbers of floating-point buffers; the weights add up to 1. Numbers that are alike on
   /// all ranks stay as they are to the bit. Of the others: rank 0's.
-  Task<> average(Group group, double weight);
+  Task<> average(Communicator comm, double weight);
 
  private:
   torch::Tensor numbers() const;

@@ -17,7 +17,12 @@ FlatOptions flat_options(const ParallelOptions& options, const Cluster& cluster)
   if (!(options.bucket_mb > 0)) fail(ErrorKind::usage, "bucket_mb is ", options.bucket_mb, "; it must be above 0");
   return {.bucket_bytes = static_cast<std::size_t>(options.bucket_mb * 1e6),
           .channels_last = options.channels_last,
-          .memory = Group(cluster.endpoint).memory()};
+          .memory = Communicator(cluster.endpoint).memory()};
+}
+
+Communicator all_of(const Cluster& cluster) {
+  if (!cluster.endpoint || !cluster.runtime) fail(ErrorKind::usage, "the cluster is empty: take it from join(), and keep it");
+  return Communicator(cluster.endpoint);
 }
 
 /// What all workers must have alike, besides the model.
@@ -31,8 +36,8 @@ std::vector<std::string> lines_of(const ParallelOptions& options) {
           text("buffers ", names.at(static_cast<std::size_t>(options.buffers)))};
 }
 
-Task<> meeting(Group group, const Attendance* mine, double* sum) {
-  Task<double> met = meet(group, *mine);
+Task<> meeting(Communicator comm, const Attendance* mine, double* sum) {
+  Task<double> met = meet(comm, *mine);
   *sum = co_await std::move(met);
 }
 
@@ -40,8 +45,7 @@ Task<> meeting(Group group, const Attendance* mine, double* sum) {
 
 Parallel::Parallel(std::shared_ptr<torch::nn::Module> model, torch::optim::Optimizer& optimiser, Cluster& cluster,
                    ParallelOptions options)
-    : optimiser_(optimiser), cluster_(cluster), options_(std::move(options)) {
-  if (!cluster.endpoint || !cluster.runtime) fail(ErrorKind::usage, "the cluster is empty: take it from join(), and keep it");
+    : optimiser_(optimiser), cluster_(cluster), comm_(all_of(cluster)), options_(std::move(options)) {
   if (++cluster.models > 1) which_ = text(" of model ", cluster.models);
   Attendance mine{text("parallel()", which_)};
   try {
@@ -51,13 +55,12 @@ Parallel::Parallel(std::shared_ptr<torch::nn::Module> model, torch::optim::Optim
   }
   meet_all(std::move(mine));
 
-  const Group group(cluster_.endpoint);
   std::vector<std::string> alike = lines_of(options_);
   for (const auto& lines : {model_->lines(), buffers_->lines()}) alike.insert(alike.end(), lines.begin(), lines.end());
-  run(compare_lines(group, std::move(alike)));
-  for (const FloatSpan state : {model_->parameters(), model_->frozen()}) run(broadcast(group, state, {state.type, Purpose::setup}));
+  run(compare_lines(comm_, std::move(alike)));
+  for (const NumberSpan state : {model_->parameters(), model_->frozen()}) run(broadcast(comm_, state, {state.type, Purpose::setup}));
   model_->state_to_device();
-  run(buffers_->give_first(group));
+  run(buffers_->give_first(comm_));
 }
 
 void Parallel::prepare(std::shared_ptr<torch::nn::Module> model) {
@@ -67,13 +70,13 @@ void Parallel::prepare(std::shared_ptr<torch::nn::Module> model) {
          ": parameters are averaged then, of which it loses too much; take fp16 or bf16");
   }
   model_ = std::make_unique<FlatModel>(std::move(model), flat_options(options_, cluster_));
-  buffers_ = std::make_unique<ModuleBuffers>(model_->module(), Group(cluster_.endpoint).memory());
+  buffers_ = std::make_unique<ModuleBuffers>(model_->module(), comm_.memory());
   check_optimiser();
   const Layout& layout = model_->layout();
   Plan plan;
   plan.exchange.route = options_.route;
   plan.exchange.codec = options_.codec;
-  const std::string route = settled(find_strategy("ddp"), plan, Group(cluster_.endpoint)).exchange.route;
+  const std::string route = settled(find_strategy("ddp"), plan, comm_).exchange.route;
   averager_ = make_averager({.route = route, .codec = options_.codec}, slots_of(layout, layout.buckets), layout.type);
 }
 
@@ -199,8 +202,7 @@ torch::Tensor Parallel::local_step(Pass pass) {
 
 void Parallel::exchange_buffers(double weight) {
   if (buffers_->empty() || options_.buffers == Buffers::own) return;
-  const Group group(cluster_.endpoint);
-  run(options_.buffers == Buffers::rank0 ? buffers_->give_first(group) : buffers_->average(group, weight));
+  run(options_.buffers == Buffers::rank0 ? buffers_->give_first(comm_) : buffers_->average(comm_, weight));
 }
 
 double Parallel::sum(double value) {
@@ -213,7 +215,7 @@ double Parallel::sum(double value) {
 double Parallel::meet_all(Attendance mine) {
   double sum = 0;
   try {
-    run(meeting(Group(cluster_.endpoint), &mine, &sum));
+    run(meeting(comm_, &mine, &sum));
   } catch (const Error& error) {
     if (mine.trouble || error.kind() != ErrorKind::peer || std::string(error.what()).find(mine.doing) != std::string::npos) throw;
     fail(error.kind(), error.what(), ", in ", mine.doing);  // a peer was lost
@@ -232,11 +234,10 @@ void Parallel::run(Task<> task) {
   }
 }
 
-Task<> Parallel::average(FloatSpan numbers, double weight) {
-  const Group group(cluster_.endpoint);
+Task<> Parallel::average(NumberSpan numbers, double weight) {
   const auto& buckets = model_->layout().buckets;
   for (std::size_t i = 0; i < buckets.size(); ++i) {
-    co_await averager_->average(group, i, numbers.slice(buckets[i].begin, buckets[i].end), weight);
+    co_await averager_->average(comm_, i, numbers.slice(buckets[i].begin, buckets[i].end), weight);
   }
 }
 
@@ -269,8 +270,7 @@ Task<> Parallel::compute_and_average(Pass* pass, double weight) {
     }
     model_->on_ready = nullptr;
   };
-  auto revoke = [this](std::exception_ptr error) { cluster_.endpoint->revoke(error); };
-  Flight averaging(runtime, all(runtime, std::move(tasks), revoke));
+  Flight averaging(runtime, all(runtime, std::move(tasks), comm_.ending()));
   co_await runtime.offload(Duration(0), work);
   for (std::size_t i = 0; i < ready.size(); ++i) {  // buckets that the closure did not use as a whole
     if (!ready[i]->is_set()) complete_bucket(pass, i);
@@ -293,14 +293,14 @@ void Parallel::complete_bucket(Pass* pass, std::size_t bucket) {
     pass->trouble = std::current_exception();
   }
   const Range range = model_->layout().buckets[bucket];
-  const FloatSpan zeros = model_->gradients().slice(range.begin, range.end);
+  const NumberSpan zeros = model_->gradients().slice(range.begin, range.end);
   std::memset(zeros.data, 0, zeros.size_bytes());
 }
 
 Task<> Parallel::await_and_average(std::size_t bucket, Event* ready, double weight) {
   co_await ready->wait();
   const Range range = model_->layout().buckets[bucket];
-  co_await averager_->average(Group(cluster_.endpoint), bucket, model_->gradients().slice(range.begin, range.end), weight);
+  co_await averager_->average(comm_, bucket, model_->gradients().slice(range.begin, range.end), weight);
 }
 
 Parallel parallel(std::shared_ptr<torch::nn::Module> model, torch::optim::Optimizer& optimiser, Cluster& cluster,

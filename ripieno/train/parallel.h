@@ -102,7 +102,7 @@ class Parallel {
   Pass begin(const std::function<torch::Tensor()>& closure, std::int64_t samples);
   void compute(Pass& pass);
   double share_of(double samples, double all) const;
-  Task<> average(FloatSpan numbers, double weight);
+  Task<> average(NumberSpan numbers, double weight);
   Task<> compute_and_average(Pass* pass, double weight);
   void complete_bucket(Pass* pass, std::size_t bucket);
   Task<> await_and_average(std::size_t bucket, Event* ready, double weight);
@@ -114,6 +114,7 @@ class Parallel {
   std::unique_ptr<ModuleBuffers> buffers_;
   torch::optim::Optimizer& optimiser_;
   Cluster& cluster_;
+  const Communicator comm_;  ///< of all workers
   ParallelOptions options_;
   std::unique_ptr<Averager> averager_;
   std::string which_;                // " of model 2", where the cluster has several

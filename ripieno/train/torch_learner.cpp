@@ -390,10 +390,10 @@ Classifier& TorchLearner::model() {
   return *state_->model;
 }
 const Layout& TorchLearner::layout() const { return state_->flat->layout(); }
-FloatSpan TorchLearner::parameters() { return state_->flat->parameters(); }
-FloatSpan TorchLearner::gradients() { return state_->flat->gradients(); }
-FloatSpan TorchLearner::buffers() { return state_->flat->buffers(); }
-FloatSpan TorchLearner::frozen() { return state_->flat->frozen(); }
+NumberSpan TorchLearner::parameters() { return state_->flat->parameters(); }
+NumberSpan TorchLearner::gradients() { return state_->flat->gradients(); }
+NumberSpan TorchLearner::buffers() { return state_->flat->buffers(); }
+NumberSpan TorchLearner::frozen() { return state_->flat->frozen(); }
 std::uint32_t TorchLearner::steps_per_epoch() const { return state_->train.steps(); }
 std::uint32_t TorchLearner::samples_per_epoch() const { return state_->train.sampler().samples(); }
 

@@ -58,10 +58,10 @@ class TorchLearner final : public Learner {
   Classifier& model();
 
   const Layout& layout() const override;
-  FloatSpan parameters() override;
-  FloatSpan gradients() override;
-  FloatSpan buffers() override;
-  FloatSpan frozen() override;
+  NumberSpan parameters() override;
+  NumberSpan gradients() override;
+  NumberSpan buffers() override;
+  NumberSpan frozen() override;
   std::uint32_t steps_per_epoch() const override;
   std::uint32_t samples_per_epoch() const override;
   Task<std::unique_ptr<Pass>> begin(BatchId batch, Weighting weighting) override;

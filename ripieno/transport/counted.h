@@ -31,10 +31,10 @@ class CountedEndpoint final : public Endpoint {
   std::size_t framing_bytes() const override { return inner_->framing_bytes(); }
   std::shared_ptr<std::byte> memory(std::size_t bytes) override { return inner_->memory(bytes); }
   std::string way(int peer) const override { return inner_->way(peer); }
-  bool has_all_reduce(const Message& message) const override { return inner_->has_all_reduce(message); }
+  std::span<const EngineOperation> engine() const override { return inner_->engine(); }
   bool has_flushed() const override { return inner_->has_flushed(); }
   Task<> flush() override { return inner_->flush(); }
-  void revoke(std::exception_ptr error) override { inner_->revoke(error); }
+  void abort(Scope scope, const std::vector<int>& members, std::exception_ptr error) override { inner_->abort(scope, members, error); }
   std::vector<int> survivors() override {
     std::vector<int> alive = inner_->survivors();
     // What was under way is lost, on some ranks before it was counted: numbers begin anew, apart from those before.
@@ -48,22 +48,27 @@ class CountedEndpoint final : public Endpoint {
     ledger_.sent(peer, message.channel.purpose, payload.size(), inner_->framing_bytes());
     tell(began, payload.size());
   }
-  Task<> receive(int peer, Message message, Bytes into) override {
+  using Endpoint::receive;
+  Task<> receive(int peer, Message message, Sink into) override {
     const std::optional<CarriedMessage> began = begin("receive", peer, message);
     co_await inner_->receive(peer, message, into);
-    ledger_.received(peer, message.channel.purpose, into.size(), inner_->framing_bytes());
-    tell(began, into.size());
+    ledger_.received(peer, message.channel.purpose, into.payload(), inner_->framing_bytes());
+    tell(began, into.payload());
   }
-  Task<> receive(int peer, Message message, FloatSpan into, Reduce how) override {
-    const std::optional<CarriedMessage> began = begin("receive", peer, message);
-    co_await inner_->receive(peer, message, into, how);
-    ledger_.received(peer, message.channel.purpose, into.count * size_of(message.type), inner_->framing_bytes());
-    tell(began, into.count * size_of(message.type));
+  Task<> exchange(Outgoing out, Incoming in, std::function<void(std::exception_ptr)> on_error) override {
+    if (on_message) {  // each is told of when it ends
+      Task<> separately = Endpoint::exchange(out, in, std::move(on_error));
+      co_await std::move(separately);
+      co_return;
+    }
+    co_await inner_->exchange(out, in, std::move(on_error));
+    ledger_.sent(out.peer, out.message.channel.purpose, out.payload.size(), inner_->framing_bytes());
+    ledger_.received(in.peer, in.message.channel.purpose, in.into.payload(), inner_->framing_bytes());
   }
   /// Booked as the messages of the route two-phase.
-  Task<> all_reduce(Message message, FloatSpan numbers) override {
+  Task<> run_engine(Collective collective, Message message, NumberSpan numbers) override {
     const std::optional<CarriedMessage> began = begin("all-reduce", -1, message);
-    co_await inner_->all_reduce(message, numbers);
+    co_await inner_->run_engine(collective, message, numbers);
     tell(began, numbers.count * size_of(message.type));
     const auto bytes = [&](int owner) { return chunk(message.count, size(), owner).size() * size_of(message.type); };
     const auto own = bytes(rank());

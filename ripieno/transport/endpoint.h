@@ -1,31 +1,38 @@
-// Endpoint: one rank's way to its peers. Messages go to a peer on a channel; on one channel they arrive in the order in
-// which they were sent, and channels do not wait for each other. Every message carries epoch, channel, sequence and what
-// it is (operation, type, count): when the two sides disagree, the receiver's error names both, and nothing hangs.
+// Endpoint: one rank's way to its peers, point to point. Messages go to a peer on a channel; on one channel they arrive in
+// the order in which they were sent, and channels do not wait for each other. Every message carries epoch, channel,
+// sequence and what it is (operation, type, count): when the two sides disagree, the receiver's error names both, and
+// nothing hangs. Beside that, a table of what its engine does for all ranks together, faster than by messages.
 #pragma once
 
 #include <exception>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "ripieno/core/runtime.h"
-#include "ripieno/core/span.h"
 #include "ripieno/observe/ledger.h"
+#include "ripieno/transport/sink.h"
 
 namespace ripieno {
+
+/// What belongs together among the messages of an endpoint, and ends together (Endpoint::abort): those of one communicator
+/// (collective/communicator.h), which gives it out. 0: the one of all ranks.
+using Scope = std::uint64_t;
 
 /// A sequence of messages between two ranks. `id` tells apart what is in flight at once (one bucket from another).
 struct Channel {
   Purpose purpose = Purpose::exchange;
   std::uint32_t id = 0;
+  Scope scope = 0;
   auto operator<=>(const Channel&) const = default;
 };
 
 /// What both sides must agree on.
 struct Message {
   Channel channel;
-  std::string_view operation;  ///< at most 23 characters, outliving the call: "ring", "broadcast", ...
+  std::string_view operation;  ///< at most 19 characters, outliving the call: "ring", "broadcast", ...
   DType type = DType::fp32;    ///< of the elements on the wire
   std::uint64_t count = 0;     ///< elements (bytes, for messages that are not numbers)
   /// The sender's own affair: of the messages that wait for the connection to a peer, those with more go first (tcp). The
@@ -36,8 +43,30 @@ struct Message {
 /// "ring of 1024 fp32 on exchange channel 0"
 std::string describe(const Message& message);
 
-/// What a receiver does with the numbers that arrive.
-enum class Reduce : std::uint8_t { add, replace };
+/// One end of a transfer.
+struct Outgoing {
+  int peer = 0;
+  Message message;
+  ConstBytes payload;
+};
+struct Incoming {
+  int peer = 0;
+  Message message;
+  Sink into;
+};
+
+/// What ranks do together. All of it can be done by messages (collective/schedule.h).
+enum class Collective : std::uint8_t { all_reduce, reduce_scatter, all_gather, broadcast, reduce, gather, scatter, all_to_all };
+/// "all-reduce", ...
+const char* name(Collective collective);
+
+/// What an endpoint's engine does itself: a collective of all ranks, in scope 0, of numbers of this type in memory.
+struct EngineOperation {
+  Collective collective;
+  DType type;
+  std::string_view route;  ///< whose bits it gives, and whose messages are counted (collective/routes.cpp)
+  std::uint32_t channels;  ///< 0 .. so many less one of every purpose
+};
 
 class Endpoint {
  public:
@@ -50,21 +79,29 @@ class Endpoint {
   /// Returns when `payload` may be overwritten. A payload with a size but null data is counted and timed, not moved.
   virtual Task<> send(int peer, Message message, ConstBytes payload) = 0;
 
-  /// Fills `into`, whose size must be what the sender sent.
-  virtual Task<> receive(int peer, Message message, Bytes into) = 0;
+  /// Fills `into`, of whose size (Sink::payload) the message must be.
+  virtual Task<> receive(int peer, Message message, Sink into) = 0;
 
-  /// Adds the numbers (of message.type on the wire) to `into`, or replaces them, converted to into's type.
-  virtual Task<> receive(int peer, Message message, FloatSpan into, Reduce how) = 0;
+  /// Adds the numbers (of message.type on the wire) to `into`, or does with them what `how` says, converted to into's type.
+  Task<> receive(int peer, Message message, NumberSpan into, Reduce how) {
+    if (into.count != message.count) throw_count(message, into.count);
+    return receive(peer, message, Sink(into, message.type, how));
+  }
 
-  /// Fails every operation, pending and to come, with `error`: for when the job cannot go on. Does nothing where a loss
-  /// fails them already (see survivors()) and `error` is an Error(peer) too: what the loss broke does not end the job.
-  virtual void revoke(std::exception_ptr error) = 0;
+  /// Sends and receives at once; returns when both have ended. The first error is told to `on_error`, which must make the
+  /// other end (Endpoint::abort), and is thrown at the end.
+  virtual Task<> exchange(Outgoing out, Incoming in, std::function<void(std::exception_ptr)> on_error);
+
+  /// Ends every operation in `scope`, pending and to come, on this rank with `error`, and on `members` (ranks; this one
+  /// need not be left out) with an Error(peer) that says why. What they still send in it is dropped. Other scopes go on.
+  /// The first call for a scope counts.
+  virtual void abort(Scope scope, const std::vector<int>& members, std::exception_ptr error) = 0;
 
   /// Goes on without the ranks that were lost so far: returns the ranks that are alive, own rank included, ascending,
   /// and begins a new epoch on this rank. Until it is called, every operation after a loss fails with Error(peer) that
   /// names the lost rank. Call it once all of this rank's coroutines that used the endpoint have had their error.
   /// Without a loss it returns all and changes nothing. Error(peer): this transport ends the job with a lost rank, or
-  /// this rank itself is the lost one; after revoke(): its error.
+  /// this rank itself is the lost one.
   virtual std::vector<int> survivors() = 0;
 
   /// Whether all that was sent can be received whatever this rank does next. False only where sends return before that
@@ -76,19 +113,23 @@ class Endpoint {
   /// what is sent from there is then not copied. Owned by whoever holds it, also after the endpoint has gone.
   virtual std::shared_ptr<std::byte> memory(std::size_t bytes);
 
-  /// Whether all_reduce() is there for such a message: the same on all ranks. Over a network it is not.
-  virtual bool has_all_reduce(const Message& message) const;
+  /// What the engine does itself: the same table on all ranks. Over a network it is empty.
+  virtual std::span<const EngineOperation> engine() const { return {}; }
+  /// Its row for a collective of numbers of `type` on `channel`; null where there is none.
+  const EngineOperation* find_engine(Collective collective, DType type, Channel channel = {}) const;
 
-  /// The engine's own all-reduce, where it has one: every rank calls it with as many numbers, and all end with the sum. Bits
-  /// and bytes counted are those of the route two-phase (collective/two_phase.h) whose messages are `message`s. One at a time
-  /// on a channel. Errors: as of receive().
-  virtual Task<> all_reduce(Message message, FloatSpan numbers);
+  /// Does what a row of engine() says; every rank calls it with as many numbers. One at a time on a channel. Errors: as of
+  /// receive().
+  virtual Task<> run_engine(Collective collective, Message message, NumberSpan numbers);
 
   /// How messages get to `peer`, for people: "tcp", "shared memory", "tcp (another host)".
   virtual std::string way(int peer) const = 0;
 
   /// Framing bytes that each message costs besides its payload.
   virtual std::size_t framing_bytes() const = 0;
+
+ private:
+  [[noreturn]] static void throw_count(const Message& message, std::size_t count);
 };
 
 }  // namespace ripieno

@@ -13,9 +13,7 @@ class LinkedEndpoint : public Endpoint {
     require(rank >= 0 && rank < LinkedEndpoint::size(), "rank ", rank, " of ", links_.size());
     require(!links_[rank], "rank ", rank, " is connected to itself");
   }
-  ~LinkedEndpoint() override {
-    LinkedEndpoint::revoke(closed());
-  }
+  ~LinkedEndpoint() override { LinkedEndpoint::close(closed()); }
 
   int rank() const override { return rank_; }
   int size() const override { return static_cast<int>(links_.size()); }
@@ -23,27 +21,24 @@ class LinkedEndpoint : public Endpoint {
   std::size_t framing_bytes() const override { return frame_bytes; }
 
   Task<> send(int peer, Message message, ConstBytes payload) override { return link(peer).send(message, payload); }
-  Task<> receive(int peer, Message message, Bytes into) override { return link(peer).receive(message, Sink(into)); }
-  Task<> receive(int peer, Message message, FloatSpan into, Reduce how) override {
-    if (into.count != message.count) {  // not require(): describing costs more than a small message
-      fail(ErrorKind::internal, "a receive of ", describe(message), " into ", into.count, " elements");
-    }
-    return link(peer).receive(message, Sink(into, message.type, how));
-  }
+  using Endpoint::receive;
+  Task<> receive(int peer, Message message, Sink into) override { return link(peer).receive(message, into); }
 
   std::string way(int peer) const override { return link(peer).way(); }
 
-  void revoke(std::exception_ptr error) override {
-    for (auto& link : links_) {
-      if (link) link->revoke(error);
-    }
-  }
+  void abort(Scope, const std::vector<int>&, std::exception_ptr error) override { close(error); }
 
   std::vector<int> survivors() override {
     fail(ErrorKind::peer, "rank ", rank_, ": over tcp a lost rank ends the job");
   }
 
  protected:
+  /// Ends everything: every operation, pending and to come, fails with `error`.
+  virtual void close(std::exception_ptr error) {
+    for (auto& link : links_) {
+      if (link) link->revoke(error);
+    }
+  }
   std::exception_ptr closed() const {
     return std::make_exception_ptr(Error(ErrorKind::peer, text("rank ", rank_, ": its endpoint was closed")));
   }

@@ -56,7 +56,7 @@ class PeerLink : public std::enable_shared_from_this<PeerLink> {
   };
   /// One channel.
   struct Lane {
-    std::uint64_t next_sent = 0, next_received = 0;
+    std::uint32_t next_sent = 0, next_received = 0;
     std::deque<std::shared_ptr<Posted>> posted;
     std::deque<Arrived> arrived;
   };

@@ -20,7 +20,7 @@ class ShapedEndpoint final : public Endpoint, public std::enable_shared_from_thi
   Runtime& runtime() override { return inner_->runtime(); }
   std::size_t framing_bytes() const override { return inner_->framing_bytes(); }
   std::shared_ptr<std::byte> memory(std::size_t bytes) override { return inner_->memory(bytes); }
-  void revoke(std::exception_ptr error) override { inner_->revoke(error); }
+  void abort(Scope scope, const std::vector<int>& members, std::exception_ptr error) override { inner_->abort(scope, members, error); }
   std::vector<int> survivors() override { return inner_->survivors(); }
   std::string way(int peer) const override {
     std::string how = inner_->way(peer) + ", shaped to";
@@ -49,8 +49,8 @@ class ShapedEndpoint final : public Endpoint, public std::enable_shared_from_thi
   }
   bool has_flushed() const override { return under_way_ == 0 && inner_->has_flushed(); }
   Task<> flush() override { return flush(shared_from_this()); }
-  Task<> receive(int peer, Message message, Bytes into) override { co_await inner_->receive(peer, message, into); }
-  Task<> receive(int peer, Message message, FloatSpan into, Reduce how) override { co_await inner_->receive(peer, message, into, how); }
+  using Endpoint::receive;
+  Task<> receive(int peer, Message message, Sink into) override { return inner_->receive(peer, message, into); }
 
  private:
   struct Parcel {
@@ -91,7 +91,7 @@ class ShapedEndpoint final : public Endpoint, public std::enable_shared_from_thi
       parcel->error = std::current_exception();
     }
     parcel->handed_over.set();
-    if (parcel->error) inner->revoke(parcel->error);  // its sender may have gone on
+    if (parcel->error) inner->abort(parcel->message.channel.scope, {}, parcel->error);  // its sender may have gone on
     if (--owner->under_way_ == 0 && owner->all_arrived_) owner->all_arrived_->set();
   }
 

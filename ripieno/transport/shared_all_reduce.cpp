@@ -29,7 +29,7 @@ SharedAllReduce::SharedAllReduce(Runtime& runtime, int rank, const std::vector<s
   }
 }
 
-Task<> SharedAllReduce::run(std::shared_ptr<SharedAllReduce> self, Message message, FloatSpan numbers) {
+Task<> SharedAllReduce::run(std::shared_ptr<SharedAllReduce> self, Message message, NumberSpan numbers) {
   if (numbers.count == 0 || self->peers_.empty()) co_return;
   if (self->error_) std::rethrow_exception(self->error_);
   const std::size_t slot = slot_of(message.channel);
@@ -38,10 +38,10 @@ Task<> SharedAllReduce::run(std::shared_ptr<SharedAllReduce> self, Message messa
 
   // 1. Where this rank's numbers lie; and, when all have said so, where the others'.
   const Lying lying = self->registered(numbers, slot);
-  const FloatSpan own = lying.numbers;
+  const NumberSpan own = lying.numbers;
   self->post(message, lying, slot, before + 1);
   if (!self->spin(slot, before + 1)) co_await wait(self.get(), message, slot, before + 1);
-  std::vector<FloatSpan> peers = self->numbers_of_peers(message, own, slot);
+  std::vector<NumberSpan> peers = self->numbers_of_peers(message, own, slot);
 
   // 2. The sum of this rank's chunk, at all of them.
   const Range mine = chunk(own.count, self->ranks_, self->rank_);
@@ -61,7 +61,7 @@ Task<> SharedAllReduce::run(std::shared_ptr<SharedAllReduce> self, Message messa
   if (lying.copy) std::memcpy(numbers.data, own.data, numbers.size_bytes());
 }
 
-SharedAllReduce::Lying SharedAllReduce::registered(FloatSpan numbers, std::size_t slot) {
+SharedAllReduce::Lying SharedAllReduce::registered(NumberSpan numbers, std::size_t slot) {
   if (const auto place = own_->arena->find(numbers.bytes())) return {numbers, *place, nullptr};
   std::shared_ptr<std::byte> copy;
   const std::size_t bytes = numbers.size_bytes();
@@ -73,7 +73,7 @@ SharedAllReduce::Lying SharedAllReduce::registered(FloatSpan numbers, std::size_
     if (bytes <= kept_bytes) spare = {copy, bytes};
   }
   std::memcpy(copy.get(), numbers.data, bytes);
-  const FloatSpan there(copy.get(), numbers.count, numbers.type);
+  const NumberSpan there(copy.get(), numbers.count, numbers.type);
   return {there, own_->arena->find(there.bytes()).value(), copy};
 }
 
@@ -123,8 +123,8 @@ Task<> SharedAllReduce::wait(SharedAllReduce* self, Message message, std::size_t
   co_await waiting->done.wait();
 }
 
-std::vector<FloatSpan> SharedAllReduce::numbers_of_peers(const Message& message, FloatSpan own, std::size_t slot) {
-  std::vector<FloatSpan> numbers;
+std::vector<NumberSpan> SharedAllReduce::numbers_of_peers(const Message& message, NumberSpan own, std::size_t slot) {
+  std::vector<NumberSpan> numbers;
   for (const Peer& peer : peers_) {
     const AllReduceSlot& its = peer.slots[slot];
     const Message other = its.message(message.channel);
@@ -151,14 +151,14 @@ std::vector<FloatSpan> SharedAllReduce::numbers_of_peers(const Message& message,
   return numbers;
 }
 
-void SharedAllReduce::reduce(FloatSpan own, const std::vector<FloatSpan>& peers, Range piece, DType wire) {
-  const FloatSpan sum = own.slice(piece.begin, piece.end);
+void SharedAllReduce::reduce(NumberSpan own, const std::vector<NumberSpan>& peers, Range piece, DType wire) {
+  const NumberSpan sum = own.slice(piece.begin, piece.end);
   std::size_t to_be_told = peers.size();
-  for (const FloatSpan& peer : peers) {
-    const FloatSpan other = peer.slice(piece.begin, piece.end);
+  for (const NumberSpan& peer : peers) {
+    const NumberSpan other = peer.slice(piece.begin, piece.end);
     if (wire != own.type) {
       rounded_.resize(piece_bytes);
-      const FloatSpan narrow(rounded_.data(), other.count, wire);
+      const NumberSpan narrow(rounded_.data(), other.count, wire);
       convert(narrow, other);
       add(sum, narrow);
     } else if (&peer != &peers.back()) {
@@ -219,7 +219,7 @@ void SharedAllReduce::find_mismatches() {
     }
     // An all-reduce where this rank waits for a message. One that was sent before it is there to be read.
     for (const Message& message : peer.link->posted()) {
-      if (!has(message)) continue;
+      if (message.channel.id >= all_reduce_channels || message.channel.scope != 0) continue;
       const std::size_t slot = slot_of(message.channel);
       const auto own = slots_[slot].progress.load(std::memory_order_relaxed);
       if (reached(peer, slot, own + 1) && peer.link->has_read_all()) {

@@ -46,8 +46,11 @@ class SharedAllReduce : public std::enable_shared_from_this<SharedAllReduce> {
   SharedAllReduce(Runtime& runtime, int rank, const std::vector<std::shared_ptr<SharedLink>>& links, TcpOptions options,
                   std::shared_ptr<const SharedOwn> own, bool may_spin);
 
-  static bool has(const Message& message) { return message.channel.id < all_reduce_channels; }
-  Task<> run(Message message, FloatSpan numbers) { return run(shared_from_this(), message, numbers); }
+  /// What it does for all ranks (Endpoint::engine).
+  static constexpr std::array operations{
+      EngineOperation{Collective::all_reduce, DType::fp32, "two-phase", all_reduce_channels},
+      EngineOperation{Collective::all_reduce, DType::fp64, "two-phase", all_reduce_channels}};
+  Task<> run(Message message, NumberSpan numbers) { return run(shared_from_this(), message, numbers); }
   /// Every call, pending and to come, fails with `error`.
   void revoke(std::exception_ptr error);
 
@@ -80,16 +83,16 @@ class SharedAllReduce : public std::enable_shared_from_this<SharedAllReduce> {
     std::size_t bytes = 0;
   };
 
-  static Task<> run(std::shared_ptr<SharedAllReduce> self, Message message, FloatSpan numbers);
+  static Task<> run(std::shared_ptr<SharedAllReduce> self, Message message, NumberSpan numbers);
   static Task<> wait(SharedAllReduce* self, Message message, std::size_t slot, std::uint64_t target);
 
   /// Numbers where peers can read them.
   struct Lying {
-    FloatSpan numbers;
+    NumberSpan numbers;
     Place place;
     std::shared_ptr<std::byte> copy;  ///< of numbers that lie elsewhere; kept for the slot while it is small
   };
-  Lying registered(FloatSpan numbers, std::size_t slot);
+  Lying registered(NumberSpan numbers, std::size_t slot);
   void post(const Message& message, const Lying& own, std::size_t slot, std::uint64_t progress);
   void announce(std::size_t slot, std::uint64_t progress);
   bool reached(const Peer& peer, std::size_t slot, std::uint64_t target) const {
@@ -98,8 +101,8 @@ class SharedAllReduce : public std::enable_shared_from_this<SharedAllReduce> {
   bool all_reached(std::size_t slot, std::uint64_t target) const;
   /// Whether all have reached it after a moment.
   bool spin(std::size_t slot, std::uint64_t target) const;
-  std::vector<FloatSpan> numbers_of_peers(const Message& message, FloatSpan own, std::size_t slot);
-  void reduce(FloatSpan own, const std::vector<FloatSpan>& peers, Range piece, DType wire);
+  std::vector<NumberSpan> numbers_of_peers(const Message& message, NumberSpan own, std::size_t slot);
+  void reduce(NumberSpan own, const std::vector<NumberSpan>& peers, Range piece, DType wire);
   void watch();
   void expire();
   /// Ends everything.

@@ -19,7 +19,7 @@ class SharedEndpoint final : public LinkedEndpoint {
                  std::shared_ptr<SharedHub> hub, std::shared_ptr<SharedAllReduce> all_reduce)
       : LinkedEndpoint(runtime, rank, std::move(links)), hub_(std::move(hub)), all_reduce_(std::move(all_reduce)) {}
   ~SharedEndpoint() override {
-    SharedEndpoint::revoke(closed());
+    SharedEndpoint::close(closed());
     if (hub_) hub_->close();
   }
 
@@ -28,18 +28,21 @@ class SharedEndpoint final : public LinkedEndpoint {
     return shared ? shared : Endpoint::memory(bytes);
   }
 
-  bool has_all_reduce(const Message& message) const override { return all_reduce_ && SharedAllReduce::has(message); }
-  Task<> all_reduce(Message message, FloatSpan numbers) override {
-    require(has_all_reduce(message), "an all-reduce that is not there");
+  std::span<const EngineOperation> engine() const override {
+    if (!all_reduce_) return {};
+    return SharedAllReduce::operations;
+  }
+  Task<> run_engine(Collective collective, Message message, NumberSpan numbers) override {
+    require(find_engine(collective, numbers.type, message.channel), "an all-reduce that is not there");
     return all_reduce_->run(message, numbers);
   }
 
-  void revoke(std::exception_ptr error) override {
+ private:
+  void close(std::exception_ptr error) override {
     if (all_reduce_) all_reduce_->revoke(error);
-    LinkedEndpoint::revoke(error);
+    LinkedEndpoint::close(error);
   }
 
- private:
   std::shared_ptr<SharedHub> hub_;
   std::shared_ptr<SharedAllReduce> all_reduce_;  ///< null where not all ranks share memory
 };

@@ -93,7 +93,7 @@ void SharedLink::publish() {
 }
 
 void SharedLink::write_header(const Message& message, std::uint64_t payload, std::optional<Place> place) {
-  const std::uint64_t sequence = lanes_[message.channel].next_sent++;
+  const std::uint32_t sequence = lanes_[message.channel].next_sent++;
   FrameBytes header = encode(make_frame(message, options_.epoch, sequence, payload));
   if (place) header[placed_mark] = std::byte{1};
   std::memcpy(ring_.space(header.size()).data(), header.data(), header.size());

@@ -322,7 +322,7 @@ class SimulatedNetwork::RankEndpoint final : public Endpoint {
   Runtime& runtime() override { return state_->runtime; }
   std::size_t framing_bytes() const override { return state_->options.framing_bytes; }
   std::string way(int) const override { return "simulated network"; }
-  void revoke(std::exception_ptr error) override { state_->revoke(rank_, error); }
+  void abort(Scope, const std::vector<int>&, std::exception_ptr error) override { state_->revoke(rank_, error); }
   std::vector<int> survivors() override { return state_->survivors(rank_); }
 
   Task<> send(int peer, Message message, ConstBytes payload) override {
@@ -335,24 +335,12 @@ class SimulatedNetwork::RankEndpoint final : public Endpoint {
     co_await parcel->sent.wait();
   }
 
-  Task<> receive(int peer, Message message, Bytes into) override {
+  using Endpoint::receive;
+  Task<> receive(int peer, Message message, Sink into) override {
     auto take = [into](const Parcel& parcel) {
-      if (!parcel.data.empty() && into.data()) std::memcpy(into.data(), parcel.data.data(), into.size());
+      if (!parcel.data.empty() && into.has_data()) into.take(0, parcel.data);
     };
-    return take_next(peer, message, into.size(), take);
-  }
-
-  Task<> receive(int peer, Message message, FloatSpan into, Reduce how) override {
-    auto take = [into, message, how](const Parcel& parcel) {
-      if (parcel.data.empty()) return;
-      const FloatSpan arrived(const_cast<std::byte*>(parcel.data.data()), into.count, message.type);
-      if (how == Reduce::add) {
-        add(into, arrived);
-      } else {
-        convert(into, arrived);
-      }
-    };
-    return take_next(peer, message, into.count * size_of(message.type), take);
+    return take_next(peer, message, into.payload(), take);
   }
 
  private:

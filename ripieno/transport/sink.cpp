@@ -6,12 +6,10 @@
 
 namespace ripieno {
 
-Sink::Sink(FloatSpan into, DType wire, Reduce how) : into_(into), wire_(wire), how_(how) {
+Sink::Sink(NumberSpan into, DType wire, Reduce how) : into_(into), wire_(wire), how_(how) {
   convert_ = how == Reduce::add || wire != into.type;
   if (!convert_) straight_ = into.bytes();
 }
-
-std::uint64_t Sink::payload() const { return convert_ ? into_.count * size_of(wire_) : straight_.size(); }
 
 std::optional<Bytes> Sink::straight() const {
   if (convert_ || !straight_.data()) return std::nullopt;
@@ -24,8 +22,8 @@ void Sink::take(std::uint64_t offset, ConstBytes part) const {
     return;
   }
   const std::size_t first = offset / size_of(wire_), count = part.size() / size_of(wire_);
-  const FloatSpan from(const_cast<std::byte*>(part.data()), count, wire_);  // only read
-  const FloatSpan into = into_.slice(first, first + count);
+  const NumberSpan from(const_cast<std::byte*>(part.data()), count, wire_);  // only read
+  const NumberSpan into = into_.slice(first, first + count);
   if (how_ == Reduce::add) {
     add(into, from);
   } else {

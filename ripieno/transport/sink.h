@@ -1,20 +1,25 @@
-// Where an arriving payload goes: bytes as they are, or numbers that are added or converted on the way.
+// Where an arriving payload goes: bytes as they are, or numbers that are combined or converted on the way.
 #pragma once
 
 #include <optional>
 
-#include "ripieno/transport/endpoint.h"
+#include "ripieno/core/span.h"
 
 namespace ripieno {
+
+/// What a receiver does with the numbers that arrive.
+enum class Reduce : std::uint8_t { add, replace };
 
 /// Null data is counted, not moved.
 class Sink {
  public:
-  explicit Sink(Bytes into) : straight_(into) {}
-  Sink(FloatSpan into, DType wire, Reduce how);
+  Sink(Bytes into) : straight_(into) {}  // NOLINT: implicit from bytes
+  Sink(NumberSpan into, DType wire, Reduce how);
 
   /// Bytes on the wire.
-  std::uint64_t payload() const;
+  std::uint64_t payload() const { return convert_ ? into_.count * size_of(wire_) : straight_.size(); }
+  /// Whether anything is moved.
+  bool has_data() const { return convert_ ? into_.data != nullptr : straight_.data() != nullptr; }
   /// The bytes that the payload may be read to as it is; nothing where each part has to go through take().
   std::optional<Bytes> straight() const;
   /// Takes the payload's bytes from `offset` on; a whole number of elements.
@@ -22,7 +27,7 @@ class Sink {
 
  private:
   Bytes straight_;
-  FloatSpan into_;
+  NumberSpan into_;
   DType wire_ = DType::fp32;
   Reduce how_ = Reduce::replace;
   bool convert_ = false;  ///< into_, not straight_

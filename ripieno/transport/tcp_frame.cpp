@@ -26,9 +26,9 @@ T get(const FrameBytes& bytes, std::size_t at) {
 
 }  // namespace
 
-Frame make_frame(const Message& message, std::uint32_t epoch, std::uint64_t sequence, std::uint64_t payload) {
+Frame make_frame(const Message& message, std::uint32_t epoch, std::uint32_t sequence, std::uint64_t payload) {
   Frame frame{epoch, sequence, payload, message.channel, message.type, message.count, {}};
-  require(message.operation.size() < frame.operation.size(), "an operation's name has at most 23 characters, but '",
+  require(message.operation.size() < frame.operation.size(), "an operation's name has at most 19 characters, but '",
           message.operation, "' has more");
   std::copy(message.operation.begin(), message.operation.end(), frame.operation.begin());
   return frame;
@@ -38,13 +38,14 @@ FrameBytes encode(const Frame& frame) {
   FrameBytes bytes{};
   put(bytes, 0, magic);
   put(bytes, 4, frame.epoch);
-  put(bytes, 8, frame.sequence);
+  put(bytes, 8, frame.channel.scope);
   put(bytes, 16, frame.count);
   put(bytes, 24, frame.payload);
   put(bytes, 32, frame.channel.id);
   put(bytes, 36, frame.channel.purpose);
   put(bytes, 37, frame.type);
-  put(bytes, 40, frame.operation);
+  put(bytes, 40, frame.sequence);
+  put(bytes, 44, frame.operation);
   return bytes;
 }
 
@@ -53,11 +54,12 @@ std::optional<Frame> decode(const FrameBytes& bytes) {
   const auto type = get<std::uint8_t>(bytes, 37);
   Frame frame;
   frame.epoch = get<std::uint32_t>(bytes, 4);
-  frame.sequence = get<std::uint64_t>(bytes, 8);
+  frame.channel.scope = get<Scope>(bytes, 8);
   frame.count = get<std::uint64_t>(bytes, 16);
   frame.payload = get<std::uint64_t>(bytes, 24);
   frame.channel.id = get<std::uint32_t>(bytes, 32);
-  frame.operation = get<std::array<char, 24>>(bytes, 40);
+  frame.sequence = get<std::uint32_t>(bytes, 40);
+  frame.operation = get<std::array<char, 20>>(bytes, 44);
   const bool printable = std::all_of(frame.operation.begin(), frame.operation.end(),
                                      [](char c) { return c == 0 || (c >= 32 && c < 127); });
   if (get<std::uint32_t>(bytes, 0) != magic || purpose >= purposes.size() || type > static_cast<int>(DType::bf16) ||

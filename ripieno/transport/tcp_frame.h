@@ -1,6 +1,6 @@
 // The 64 bytes that precede every payload on a TCP connection, little-endian:
-//    0 magic u32      8 sequence u64    24 payload bytes u64   36 purpose u8    38 zero u16
-//    4 epoch u32     16 count u64       32 channel id u32      37 type u8       40 operation, 24 characters
+//    0 magic u32     8 scope u64    24 payload bytes u64   36 purpose u8   38 zero u16       44 operation, 20 characters
+//    4 epoch u32    16 count u64    32 channel id u32      37 type u8      40 sequence u32
 // The operation ends with zeros.
 #pragma once
 
@@ -14,12 +14,12 @@ namespace ripieno {
 
 struct Frame {
   std::uint32_t epoch = 0;
-  std::uint64_t sequence = 0;  ///< of the message on its channel, from 0
+  std::uint32_t sequence = 0;  ///< of the message on its channel, from 0; after 2^32 messages from 0 again
   std::uint64_t payload = 0;   ///< bytes
   Channel channel;
   DType type = DType::fp32;
   std::uint64_t count = 0;
-  std::array<char, 24> operation{};  ///< ends with a zero
+  std::array<char, 20> operation{};  ///< ends with a zero
 
   /// Views `operation` of this frame: the frame must outlive it.
   Message message() const { return {channel, operation.data(), type, count}; }
@@ -28,8 +28,8 @@ struct Frame {
 inline constexpr std::size_t frame_bytes = 64;
 using FrameBytes = std::array<std::byte, frame_bytes>;
 
-/// An operation of more than 23 characters is an Error(internal).
-Frame make_frame(const Message& message, std::uint32_t epoch, std::uint64_t sequence, std::uint64_t payload);
+/// An operation of more than 19 characters is an Error(internal).
+Frame make_frame(const Message& message, std::uint32_t epoch, std::uint32_t sequence, std::uint64_t payload);
 
 FrameBytes encode(const Frame& frame);
 

@@ -41,7 +41,7 @@ void TcpLink::start() { asio::co_spawn(runtime_.context(), pump(self()), asio::d
 Task<> TcpLink::send(std::shared_ptr<TcpLink> link, Message message, ConstBytes payload) {
   if (link->ended()) std::rethrow_exception(link->failure("sending", message));
   if (!link->unwritable_.empty()) std::rethrow_exception(link->broken("sending", message));
-  const std::uint64_t sequence = link->lanes_[message.channel].next_sent++;
+  const std::uint32_t sequence = link->lanes_[message.channel].next_sent++;
   const FrameBytes header = encode(make_frame(message, link->options_.epoch, sequence, payload.size()));
   const auto outgoing = std::make_shared<Outgoing>(link->runtime_, header, payload, message.urgency);
   link->queue(outgoing);

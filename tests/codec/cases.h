@@ -55,14 +55,14 @@ std::vector<T> numbers(std::size_t n, Random& random) {
 template <class T>
 ByteVector encoded(const Codec& codec, std::vector<T> x, Random& random) {
   ByteVector bytes;
-  codec.encode(FloatSpan(x), random, bytes);
+  codec.encode(NumberSpan(x), random, bytes);
   return bytes;
 }
 
 template <class T>
 std::vector<T> decoded(const Codec& codec, const ByteVector& bytes, std::size_t n) {
   std::vector<T> y(n, T(123.25));  // whatever was there must not matter
-  codec.decode(bytes, FloatSpan(y));
+  codec.decode(bytes, NumberSpan(y));
   return y;
 }
 

@@ -124,7 +124,7 @@ TEST(Codec, BlocksJoinedAreTheWhole) {
     const std::pair<std::size_t, std::size_t> ranges[] = {{0, 2}, {2, 3}, {3, 7}};  // blocks, and the last one's rest
     for (const auto& [first, last] : ranges) {
       const std::size_t begin = first * block, end = last == 7 ? x.size() : last * block;
-      codec->encode(FloatSpan(x).slice(begin, end), other, part);
+      codec->encode(NumberSpan(x).slice(begin, end), other, part);
       EXPECT_EQ(joined.size(), *codec->bytes(begin));
       joined.insert(joined.end(), part.begin(), part.end());
     }
@@ -142,7 +142,7 @@ void adding_is_decoding_and_adding() {
       const auto bytes = encoded(*codec, numbers<T>(n, random), random);
       const auto y = decoded<T>(*codec, bytes, n);
       auto sum = numbers<T>(n, random), expected = sum;
-      codec->add(bytes, FloatSpan(sum));
+      codec->add(bytes, NumberSpan(sum));
       for (std::size_t i = 0; i < n; ++i) expected[i] += y[i];
       ASSERT_EQ(sum, expected) << describe(options) << " n=" << n;
     }
@@ -192,7 +192,7 @@ void what_is_not_finite_stays_so() {
     std::vector<T> x(3000, limits::infinity());
     for (std::size_t i = 0; i < x.size(); i += 3) x[i] = i % 2 ? limits::quiet_NaN() : T(1);
     auto y = round_trip(*codec, x, random);
-    EXPECT_FALSE(all_finite(FloatSpan(y))) << describe(options);
+    EXPECT_FALSE(all_finite(NumberSpan(y))) << describe(options);
   }
 }
 
@@ -258,9 +258,9 @@ void any_bytes_decode_or_are_refused() {
       bytes.shrink_to_fit();  // so that a sanitizer sees each byte too many
       std::vector<T> one(n, T(1)), other(n, T(2)), sum(n);
       try {
-        codec->decode(bytes, FloatSpan(one));
-        codec->decode(bytes, FloatSpan(other));
-        codec->add(bytes, FloatSpan(sum));
+        codec->decode(bytes, NumberSpan(one));
+        codec->decode(bytes, NumberSpan(other));
+        codec->add(bytes, NumberSpan(sum));
         ++filled;
         const bool same = n == 0 || std::memcmp(one.data(), other.data(), n * sizeof(T)) == 0;
         ASSERT_TRUE(same) << describe(options) << " n=" << n << ": not all numbers were filled";

@@ -48,7 +48,7 @@ void the_sums_telescope(double tolerance) {
           auto x = numbers<T>(end - begin, random);
           const auto before = x;
           ByteVector bytes;
-          feedback.encode(*codec, begin, FloatSpan(x), random, bytes);
+          feedback.encode(*codec, begin, NumberSpan(x), random, bytes);
           const auto arrived = decoded<T>(*codec, bytes, x.size());
           ASSERT_TRUE(x.empty() || std::memcmp(x.data(), arrived.data(), x.size() * sizeof(T)) == 0) << describe(options);
           for (std::size_t i = 0; i < x.size(); ++i) {
@@ -131,7 +131,7 @@ TEST(ErrorFeedback, AnOverflowIsSentAndNotKept) {
     }
     x = numbers<float>(300, random);
     feedback.encode(*codec, 0, x, random, bytes);
-    EXPECT_TRUE(all_finite(FloatSpan(x))) << describe(options);
+    EXPECT_TRUE(all_finite(NumberSpan(x))) << describe(options);
   }
 }
 
@@ -140,7 +140,7 @@ TEST(ErrorFeedback, NumbersWithoutDataAreCountedOnly) {
   const auto codec = make_codec({.name = "int8"}, DType::fp32);
   Random random(6);
   ByteVector bytes(3);
-  feedback.encode(*codec, 0, FloatSpan(nullptr, 1000, DType::fp32), random, bytes);
+  feedback.encode(*codec, 0, NumberSpan(nullptr, 1000, DType::fp32), random, bytes);
   EXPECT_TRUE(bytes.empty());
   EXPECT_EQ(feedback.residual().data, nullptr) << "no memory for what nobody has";
 }
@@ -161,7 +161,7 @@ struct Copy : StateVisitor {
   std::vector<std::string> names;
   ByteVector values;
   bool writes = false;  ///< what was read before
-  void span(std::string_view name, FloatSpan span) override {
+  void span(std::string_view name, NumberSpan span) override {
     names.emplace_back(name);
     if (writes) {
       std::memcpy(span.data, values.data(), span.size_bytes());

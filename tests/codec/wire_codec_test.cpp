@@ -29,7 +29,7 @@ void errors_are_within_half_a_unit() {
       ASSERT_LE(std::abs(y[i] - x[i]), std::abs(x[i]) * relative * (1 + 1e-4)) << name(type);
     }
     auto rounded = x;
-    round_through(FloatSpan(rounded), type);
+    round_through(NumberSpan(rounded), type);
     EXPECT_EQ(y, rounded) << name(type);
   }
 }

@@ -54,7 +54,7 @@ TEST(Averager, AllRanksHoldTheSameBitsAndBookTheClosedForm) {
           averagers.average(numbers);
           for (int rank = 1; rank < ranks; ++rank) {
             for (std::size_t slot = 0; slot < slots().size(); ++slot) {
-              ASSERT_EQ(hash(FloatSpan(numbers[rank][slot])), hash(FloatSpan(numbers[0][slot]))) << "rank " << rank;
+              ASSERT_EQ(hash(NumberSpan(numbers[rank][slot])), hash(NumberSpan(numbers[0][slot]))) << "rank " << rank;
             }
           }
         }
@@ -96,8 +96,8 @@ TEST(Averager, TellsOfEveryPartOnceWhenItHasItsLastBits) {
     std::vector<Numbers> expected = whole.inputs(0), numbers = expected;
     whole.average(expected);
     std::vector<int> parts(ranks);
-    by_parts.cluster.run([&](Group group) {
-      const int rank = group.rank();
+    by_parts.cluster.run([&](Communicator comm) {
+      const int rank = comm.rank();
       std::vector<double>& own = numbers[rank][0];
       const auto averaged = [&, rank](Range part) {
         ++parts[rank];
@@ -106,7 +106,7 @@ TEST(Averager, TellsOfEveryPartOnceWhenItHasItsLastBits) {
           own[i] = NAN;  // nobody looks at it any more
         }
       };
-      return by_parts.of[rank]->average_by_parts(group.on_nodes(world.per_node), 0, FloatSpan(own), weight_of(rank, ranks), averaged);
+      return by_parts.of[rank]->average_by_parts(comm.on_nodes(world.per_node), 0, NumberSpan(own), weight_of(rank, ranks), averaged);
     });
     for (int rank = 0; rank < ranks; ++rank) {
       for (const double one : numbers[rank][0]) EXPECT_TRUE(std::isnan(one)) << "rank " << rank;
@@ -188,10 +188,10 @@ TEST(Averager, OneRankOnlyScales) {
     std::vector<double> numbers = before, quarter = before;
     for (double& x : quarter) x /= 4;
     {
-      const Task<> never_awaited = averager->average(cluster.group(0), 0, FloatSpan(numbers), 0.25);
+      const Task<> never_awaited = averager->average(cluster.comm(0), 0, NumberSpan(numbers), 0.25);
       EXPECT_EQ(numbers, before) << "an average begins when it is awaited";
     }
-    cluster.run([&](Group group) { return averager->average(group, 0, FloatSpan(numbers), 0.25); });
+    cluster.run([&](Communicator comm) { return averager->average(comm, 0, NumberSpan(numbers), 0.25); });
     EXPECT_EQ(numbers, quarter);
     EXPECT_EQ(cluster.ledger(0).total(), Traffic());
     for (const auto& [name, bytes] : Saved(*averager).spans) {
@@ -217,7 +217,7 @@ TEST(Averager, WhatOverflowsIsSeenByAllAndSpoilsNothing) {
               EXPECT_FALSE(std::isfinite(numbers[rank][1][3])) << "rank " << rank;
             }
             for (std::size_t slot = 0; slot < slots().size(); ++slot) {
-              ASSERT_EQ(hash(FloatSpan(numbers[rank][slot])), hash(FloatSpan(numbers[0][slot]))) << "rank " << rank;
+              ASSERT_EQ(hash(NumberSpan(numbers[rank][slot])), hash(NumberSpan(numbers[0][slot]))) << "rank " << rank;
               for (const double x : numbers[rank][slot]) {
                 ASSERT_TRUE(round == 1 || std::isfinite(x)) << "round " << round;
               }
@@ -315,9 +315,9 @@ TEST(Averager, AllRanksHoldTheSameBitsInSinglePrecision) {
       numbers[rank].assign(exact.begin(), exact.end());
       for (std::size_t i = 0; i < exact.size(); ++i) truth[i] += weight_of(rank, ranks) * exact[i];
     }
-    cluster.run([&](Group group) {
-      const int rank = group.rank();
-      return averagers[rank]->average(group, 0, FloatSpan(numbers[rank]), weight_of(rank, ranks));
+    cluster.run([&](Communicator comm) {
+      const int rank = comm.rank();
+      return averagers[rank]->average(comm, 0, NumberSpan(numbers[rank]), weight_of(rank, ranks));
     });
     double along = 0;  // the output points where the true average does
     for (std::size_t i = 0; i < truth.size(); ++i) along += truth[i] * numbers[0][i];

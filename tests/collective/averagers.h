@@ -38,7 +38,7 @@ class Saved final : public StateVisitor {
     restoring_ = true;
     averager.visit(*this);
   }
-  void span(std::string_view name, FloatSpan values) override {
+  void span(std::string_view name, NumberSpan values) override {
     std::vector<std::byte>& kept = spans[std::string(name)];
     if (restoring_) {
       require(kept.size() == values.size_bytes(), name, " has another size");
@@ -77,19 +77,19 @@ class Averagers {
 
   /// All slots at once. By rank.
   void average(std::vector<Numbers>& numbers) {
-    cluster.run([&](Group group) {
-      const int rank = group.rank();
-      std::vector<FloatSpan> spans;
+    cluster.run([&](Communicator comm) {
+      const int rank = comm.rank();
+      std::vector<NumberSpan> spans;
       for (auto& one : numbers[rank]) spans.emplace_back(one);
-      return all_slots(group.on_nodes(world.per_node), of[rank].get(), spans, weight_of(rank, world.ranks));
+      return all_slots(comm.on_nodes(world.per_node), of[rank].get(), spans, weight_of(rank, world.ranks));
     });
   }
   /// Numbers without data.
   void simulate() {
-    cluster.run([&](Group group) {
-      std::vector<FloatSpan> spans;
+    cluster.run([&](Communicator comm) {
+      std::vector<NumberSpan> spans;
       for (const Slot& slot : slots) spans.emplace_back(nullptr, slot.elements, DType::fp64);
-      return all_slots(group.on_nodes(world.per_node), of[group.rank()].get(), spans, 1.0 / world.ranks);
+      return all_slots(comm.on_nodes(world.per_node), of[comm.rank()].get(), spans, 1.0 / world.ranks);
     });
   }
   std::vector<Numbers> inputs(int round) const {
@@ -119,14 +119,12 @@ class Averagers {
   std::vector<std::unique_ptr<Averager>> of;
 
  private:
-  static Task<> all_slots(Group group, Averager* averager, std::vector<FloatSpan> spans, double weight) {
+  static Task<> all_slots(Communicator comm, Averager* averager, std::vector<NumberSpan> spans, double weight) {
     std::vector<Task<>> tasks;
     for (std::size_t slot = 0; slot < spans.size(); ++slot) {
-      tasks.push_back(averager->average(group, slot, spans[slot], weight));
+      tasks.push_back(averager->average(comm, slot, spans[slot], weight));
     }
-    Endpoint* endpoint = &group.endpoint();
-    auto revoke = [endpoint](std::exception_ptr error) { endpoint->revoke(error); };
-    Task<> together = all(group.runtime(), std::move(tasks), revoke);
+    Task<> together = all(comm.runtime(), std::move(tasks), comm.ending());
     co_await std::move(together);
   }
 };

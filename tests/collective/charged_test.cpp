@@ -32,9 +32,9 @@ Averaged averaged(const char* codec, double number_s, int ranks) {
     numbers.emplace_back(count, static_cast<float>(rank));
     averagers.push_back(make_averager(options_with(codec, number_s), {Slot{count}}, DType::fp32));
   }
-  const auto body = [&](Group group) {
-    return averagers[static_cast<std::size_t>(group.rank())]->average(
-        group, 0, FloatSpan(numbers[static_cast<std::size_t>(group.rank())]), 1.0 / ranks);
+  const auto body = [&](Communicator comm) {
+    return averagers[static_cast<std::size_t>(comm.rank())]->average(
+        comm, 0, NumberSpan(numbers[static_cast<std::size_t>(comm.rank())]), 1.0 / ranks);
   };
   const Duration took = cluster.run(body);
   return {took, numbers[0]};
@@ -57,10 +57,10 @@ TEST(Charged, WhatIsSentToOneIsChargedHalfAtEachEnd) {
     std::vector<EncodedStream> streams;
     for (int rank = 0; rank < 2; ++rank) streams.emplace_back(codec, count, DType::fp32, 0);
     constexpr Channel channel{Purpose::exchange, 0};
-    const auto body = [&](Group group) {
-      Endpoint* endpoint = &group.endpoint();
-      return group.rank() == 0 ? streams[0].send(endpoint, 1, channel, "push", FloatSpan(numbers))
-                               : streams[1].receive(endpoint, 0, channel, "push", FloatSpan(numbers));
+    const auto body = [&](Communicator comm) {
+      Endpoint* endpoint = &comm.endpoint();
+      return comm.rank() == 0 ? streams[0].send(endpoint, 1, channel, "push", NumberSpan(numbers))
+                               : streams[1].receive(endpoint, 0, channel, "push", NumberSpan(numbers));
     };
     return cluster.run(body);
   };

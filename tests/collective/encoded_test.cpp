@@ -31,10 +31,10 @@ struct Ends {
   explicit Ends(const CodecOptions& options, std::size_t count = encoded_elements)
       : cluster(2), out(options, count, DType::fp32, 3), in(options, count, DType::fp32, 3) {}
 
-  void carry(FloatSpan sent, FloatSpan received) {
-    cluster.run([&](Group group) {
-      return group.rank() == 0 ? out.send(&group.endpoint(), 1, channel, "numbers", sent)
-                               : in.receive(&group.endpoint(), 0, channel, "numbers", received);
+  void carry(NumberSpan sent, NumberSpan received) {
+    cluster.run([&](Communicator comm) {
+      return comm.rank() == 0 ? out.send(&comm.endpoint(), 1, channel, "numbers", sent)
+                               : in.receive(&comm.endpoint(), 0, channel, "numbers", received);
     });
   }
 
@@ -57,7 +57,7 @@ TEST(EncodedStream, TheReceiverHasWhatTheSenderKnowsItDecodes) {
     double largest = 0;
     for (int round = 0; round < 20; ++round) {
       std::vector<float> given = some_numbers(round), sent = given, received(encoded_elements, 5.0f);
-      ends.carry(FloatSpan(sent), FloatSpan(received));
+      ends.carry(NumberSpan(sent), NumberSpan(received));
       ASSERT_EQ(received, sent);
       for (std::size_t i = 0; i < encoded_elements; ++i) lost[i] += given[i] - received[i];
     }
@@ -81,7 +81,7 @@ TEST(EncodedStream, WithoutDataTheSameBytesMove) {
   for (const CodecOptions& options : sendable()) {
     SCOPED_TRACE(options.name);
     Ends real(options), simulated(options);
-    const FloatSpan nothing(nullptr, encoded_elements, DType::fp32);
+    const NumberSpan nothing(nullptr, encoded_elements, DType::fp32);
     if (!real.out.bytes()) {
       try {
         simulated.carry(nothing, nothing);
@@ -93,7 +93,7 @@ TEST(EncodedStream, WithoutDataTheSameBytesMove) {
       continue;
     }
     std::vector<float> sent = some_numbers(0), received(encoded_elements);
-    real.carry(FloatSpan(sent), FloatSpan(received));
+    real.carry(NumberSpan(sent), NumberSpan(received));
     simulated.carry(nothing, nothing);
     EXPECT_EQ(simulated.cluster.ledger(0).total(), real.cluster.ledger(0).total());
   }
@@ -103,7 +103,7 @@ TEST(EncodedStream, NoNumbersAreNoMessageButTheirSize) {
   for (const CodecOptions& options : sendable()) {
     Ends ends(options, 0);
     std::vector<float> none;
-    ends.carry(FloatSpan(none), FloatSpan(none));
+    ends.carry(NumberSpan(none), NumberSpan(none));
     EXPECT_EQ(ends.cluster.ledger(0).total().payload_sent, ends.out.bytes() ? 0u : 8u) << options.name;
     EXPECT_EQ(ends.cluster.ledger(0).total().messages_sent, ends.out.bytes() ? 0u : 1u) << options.name;
   }
@@ -120,18 +120,18 @@ TEST(EncodedStream, PowerSgdCannotBeSent) {
 }
 
 /// A peer that announces another size than an encoding of so many numbers can have.
-Task<> announce(Group group, Channel on, std::string_view operation, std::uint64_t size) {
+Task<> announce(Communicator comm, Channel on, std::string_view operation, std::uint64_t size) {
   const std::array<std::uint64_t, 1> announced{size};
   const Message message{on, operation, DType::fp32, sizeof announced};
   const ConstBytes payload = std::as_bytes(std::span(announced));
-  co_await group.endpoint().send(1, message, payload);
+  co_await comm.endpoint().send(1, message, payload);
 }
 
 template <class Receive>
 void expect_refused(Channel on, std::string_view operation, std::uint64_t size, Receive receive) {
   VirtualCluster cluster(2);
   try {
-    cluster.run([&](Group group) { return group.rank() == 0 ? announce(group, on, operation, size) : receive(group); });
+    cluster.run([&](Communicator comm) { return comm.rank() == 0 ? announce(comm, on, operation, size) : receive(comm); });
     ADD_FAILURE() << "a size of " << size << " was accepted";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::mismatch) << error.what();
@@ -145,8 +145,8 @@ TEST(Encoding, ASizeThatCannotBeIsRefusedBeforeMemoryIsTaken) {
   std::vector<float> numbers(100, 1.0f);
   for (const std::uint64_t size : {std::uint64_t{81}, std::uint64_t{1} << 62, ~std::uint64_t{0}}) {
     EncodedStream stream(options, 100, DType::fp32, 0);
-    expect_refused(channel, "numbers", size, [&](Group group) {
-      return stream.receive(&group.endpoint(), 0, channel, "numbers", FloatSpan(numbers));
+    expect_refused(channel, "numbers", size, [&](Communicator comm) {
+      return stream.receive(&comm.endpoint(), 0, channel, "numbers", NumberSpan(numbers));
     });
     for (const char* route : {"ring", "direct"}) {
       AveragerOptions averaging;
@@ -154,8 +154,8 @@ TEST(Encoding, ASizeThatCannotBeIsRefusedBeforeMemoryIsTaken) {
       averaging.codec = options;
       const auto averager = make_averager(averaging, {Slot{100}}, DType::fp32);
       const Channel exchange{Purpose::exchange, 0};
-      expect_refused(exchange, find_route(route).name, size, [&](Group group) {
-        return averager->average(group, 0, FloatSpan(numbers), 0.5);
+      expect_refused(exchange, find_route(route).name, size, [&](Communicator comm) {
+        return averager->average(comm, 0, NumberSpan(numbers), 0.5);
       });
     }
   }

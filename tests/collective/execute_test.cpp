@@ -32,8 +32,8 @@ void sums_and_books(const Route& route, World world, std::size_t elements) {
   for (const auto& one : values) {
     for (std::size_t i = 0; i < elements; ++i) sum[i] += one[i];
   }
-  cluster.run([&](Group group) {
-    return all_reduce(route, group.on_nodes(world.per_node), FloatSpan(values[group.rank()]), {});
+  cluster.run([&](Communicator comm) {
+    return all_reduce(route, comm.on_nodes(world.per_node), NumberSpan(values[comm.rank()]), {});
   });
   for (int rank = 0; rank < world.ranks; ++rank) {
     EXPECT_EQ(values[rank], sum) << where << " rank " << rank;
@@ -58,8 +58,8 @@ TEST(AllReduce, SumsOverEveryRouteAndBooksTheClosedForm) {
 /// The virtual time of one all-reduce, with nothing in flight unasked.
 Duration time_of(const Route& route, World world, std::size_t elements, LinkModel link) {
   VirtualCluster cluster(world.ranks, {.link = link, .window_bytes = 0});
-  return cluster.run([&](Group group) {
-    return all_reduce(route, group.on_nodes(world.per_node), FloatSpan(nullptr, elements, DType::fp32), {});
+  return cluster.run([&](Communicator comm) {
+    return all_reduce(route, comm.on_nodes(world.per_node), NumberSpan(nullptr, elements, DType::fp32), {});
   });
 }
 
@@ -103,8 +103,8 @@ TEST(AllReduce, SegmentsLetTheTreesAndTheLeaderRingSendAtTheFullRate) {
     VirtualCluster cluster(16, {.link = link, .window_bytes = 0});
     ExecuteOptions options;
     options.segment_bytes = segment_bytes;
-    return cluster.run([&](Group group) {
-      return all_reduce(find_route(route), group, FloatSpan(nullptr, elements, DType::fp32), options);
+    return cluster.run([&](Communicator comm) {
+      return all_reduce(find_route(route), comm, NumberSpan(nullptr, elements, DType::fp32), options);
     });
   };
   for (const char* route : {"double-binary-tree", "leader-ring"}) {
@@ -120,7 +120,7 @@ TEST(AllReduce, SixtyFourWorkersWithDataAgree) {
     for (const auto& one : values) {
       for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += one[i];
     }
-    cluster.run([&](Group group) { return all_reduce(route, group, FloatSpan(values[group.rank()]), {}); });
+    cluster.run([&](Communicator comm) { return all_reduce(route, comm, NumberSpan(values[comm.rank()]), {}); });
     for (const auto& one : values) ASSERT_EQ(one, sum) << route.name;
   }
 }
@@ -134,8 +134,8 @@ TEST(AllReduce, SegmentsGiveTheSameSum) {
       for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += one[i];
     }
     const ExecuteOptions options{.segment_bytes = 1024};
-    cluster.run([&](Group group) {
-      return all_reduce(route, group, FloatSpan(values[group.rank()]), options);
+    cluster.run([&](Communicator comm) {
+      return all_reduce(route, comm, NumberSpan(values[comm.rank()]), options);
     });
     for (const auto& one : values) EXPECT_EQ(one, sum) << route.name;
   }
@@ -151,12 +151,12 @@ TEST(AllReduce, EveryPartIsWeightedAndToldOfOnceWhenItHoldsTheSum) {
         for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += one[i] / 2;
       }
       std::vector<std::vector<int>> told(5, std::vector<int>(4099));
-      cluster.run([&](Group group) {
+      cluster.run([&](Communicator comm) {
         ExecuteOptions options{.segment_bytes = segment_bytes, .weight = 0.5};
-        options.done = [&, rank = group.rank()](Range part) {
+        options.done = [&, rank = comm.rank()](Range part) {
           for (std::size_t i = part.begin; i < part.end; ++i) told[rank][i] += values[rank][i] == sum[i] ? 1 : 1000;
         };
-        return all_reduce(route, group, FloatSpan(values[group.rank()]), options);
+        return all_reduce(route, comm, NumberSpan(values[comm.rank()]), options);
       });
       for (const auto& one : values) EXPECT_EQ(one, sum) << route.name;
       for (const auto& one : told) EXPECT_EQ(one, std::vector<int>(4099, 1)) << route.name;
@@ -172,12 +172,12 @@ void same_bits(const Route& route, World world, DType wire) {
     Random random(3, static_cast<std::uint64_t>(rank));
     for (std::size_t i = 0; i < 997; ++i) sum[i] += values[rank][i] = static_cast<float>(random.uniform(-1, 1));
   }
-  cluster.run([&](Group group) {
-    return all_reduce(route, group.on_nodes(world.per_node), FloatSpan(values[group.rank()]), {.wire = wire});
+  cluster.run([&](Communicator comm) {
+    return all_reduce(route, comm.on_nodes(world.per_node), NumberSpan(values[comm.rank()]), {.wire = wire});
   });
   const double unit = wire == DType::fp32 ? 1e-6 : wire == DType::fp16 ? 1.0 / 1024 : 1.0 / 128;
   for (int rank = 0; rank < world.ranks; ++rank) {
-    EXPECT_EQ(hash(FloatSpan(values[rank])), hash(FloatSpan(values[0])))
+    EXPECT_EQ(hash(NumberSpan(values[rank])), hash(NumberSpan(values[0])))
         << route.name << " " << name(wire) << " P=" << world.ranks << " M=" << world.per_node << " rank " << rank;
     for (std::size_t i = 0; i < 997; ++i) ASSERT_NEAR(values[rank][i], sum[i], unit * world.ranks * world.ranks);
   }
@@ -203,15 +203,15 @@ TEST(AllReduce, DirectAddsInTheOrderOfRanksWhateverItIsCutInto) {
         for (float& x : values[rank]) x = static_cast<float>(random.uniform(-1, 1));
       }
       auto rounded = values;
-      for (auto& one : rounded) round_through(FloatSpan(one), wire);
+      for (auto& one : rounded) round_through(NumberSpan(one), wire);
       auto expected = rounded[0];
       for (int rank = 1; rank < 5; ++rank) {
         for (std::size_t i = 0; i < 999; ++i) expected[i] += rounded[rank][i];
       }
       ExecuteOptions options{wire};
       options.segment_bytes = segment_bytes;
-      cluster.run([&](Group group) {
-        return all_reduce(find_route("direct"), group, FloatSpan(values[group.rank()]), options);
+      cluster.run([&](Communicator comm) {
+        return all_reduce(find_route("direct"), comm, NumberSpan(values[comm.rank()]), options);
       });
       for (const auto& one : values) EXPECT_EQ(one, expected) << name(wire);
     }
@@ -233,8 +233,8 @@ TEST(Averager, WeighsAndKnowsItsBytesOnEveryRoute) {
             averager.push_back(make_averager(options, {Slot{1003}}, DType::fp32));
           }
           std::vector<std::vector<float>> values(ranks, std::vector<float>(1003, 2.0f));
-          cluster.run([&](Group group) {
-            return averager[group.rank()]->average(group.on_nodes(world.per_node), 0, FloatSpan(values[group.rank()]),
+          cluster.run([&](Communicator comm) {
+            return averager[comm.rank()]->average(comm.on_nodes(world.per_node), 0, NumberSpan(values[comm.rank()]),
                                                    1.0 / ranks);
           });
           for (int rank = 0; rank < ranks; ++rank) {
@@ -253,44 +253,44 @@ TEST(Broadcast, GivesEveryoneTheFirstMembersNumbers) {
     VirtualCluster cluster(ranks);
     auto values = inputs(ranks, 100);
     const auto first = values[0];
-    cluster.run([&](Group group) {
+    cluster.run([&](Communicator comm) {
       const ExecuteOptions options{.purpose = Purpose::setup};
-      return broadcast(group, FloatSpan(values[group.rank()]), options);
+      return broadcast(comm, NumberSpan(values[comm.rank()]), options);
     });
     for (const auto& one : values) EXPECT_EQ(one, first);
   }
 }
 
-Task<> subset(const Route* route, Group everyone, std::vector<float>* values) {
+Task<> subset(const Route* route, Communicator everyone, std::vector<float>* values) {
   if (everyone.rank() % 2 == 1) co_return;
-  const Group group(everyone.shared_endpoint(), {4, 0, 2}, 2);
+  const Communicator comm(everyone.shared_endpoint(), {4, 0, 2}, 2);
   const ExecuteOptions options;
-  co_await all_reduce(*route, group, FloatSpan(*values), options);
+  co_await all_reduce(*route, comm, NumberSpan(*values), options);
 }
 
-TEST(Group, CollectivesRunAmongSomeOfTheRanks) {
+TEST(Communicator, CollectivesRunAmongSomeOfTheRanks) {
   for (const Route& route : routes()) {
     VirtualCluster cluster(5);
     std::vector<std::vector<float>> values{{1}, {2}, {4}, {8}, {16}};
-    cluster.run([&](Group group) { return subset(&route, group, &values[group.rank()]); });
+    cluster.run([&](Communicator comm) { return subset(&route, comm, &values[comm.rank()]); });
     EXPECT_EQ(values, (std::vector<std::vector<float>>{{21}, {2}, {21}, {8}, {21}})) << route.name;
   }
 }
 
-TEST(Group, KnowsItsWorld) {
+TEST(Communicator, KnowsItsWorld) {
   VirtualCluster cluster(5);
-  EXPECT_EQ(cluster.group(1).world(), World(5));
-  EXPECT_EQ(cluster.group(1).on_nodes(2).world(), World(5, 2));
+  EXPECT_EQ(cluster.comm(1).world(), World(5));
+  EXPECT_EQ(cluster.comm(1).on_nodes(2).world(), World(5, 2));
   EXPECT_EQ(World(5, 2).nodes(), 3);
-  EXPECT_THROW(cluster.group(0).on_nodes(0), Error);
+  EXPECT_THROW(cluster.comm(0).on_nodes(0), Error);
 }
 
-TEST(Group, ARotatedGroupHasAnotherLeader) {
+TEST(Communicator, ARotatedGroupHasAnotherLeader) {
   VirtualCluster cluster(4);
   std::vector<std::vector<float>> values{{1}, {2}, {4}, {8}};
-  cluster.run([&](Group group) {
-    return all_reduce(find_route("leader-ring"), Group(group.shared_endpoint(), {2, 3, 0, 1}),
-                      FloatSpan(values[group.rank()]), {});
+  cluster.run([&](Communicator comm) {
+    return all_reduce(find_route("leader-ring"), Communicator(comm.shared_endpoint(), {2, 3, 0, 1}),
+                      NumberSpan(values[comm.rank()]), {});
   });
   EXPECT_EQ(values, (std::vector<std::vector<float>>{{15}, {15}, {15}, {15}}));
   EXPECT_EQ(cluster.ledger(2).total().messages_sent, 1u);  // the leader

@@ -25,7 +25,7 @@ Task<> reduce_all(std::shared_ptr<CountedEndpoint> endpoint, Where where, std::s
   std::vector<float> own(elements);
   const std::span<float> values =
       where == Where::plain ? std::span(own) : std::span(reinterpret_cast<float*>(memory.get()), elements);
-  const Group group(endpoint);
+  const Communicator comm(endpoint);
   for (const Route& route : routes()) {
     for (const DType wire : {DType::fp32, DType::fp16, DType::bf16}) {
       for (const std::size_t segment_bytes : {std::size_t{0}, std::size_t{16'000}}) {
@@ -33,14 +33,14 @@ Task<> reduce_all(std::shared_ptr<CountedEndpoint> endpoint, Where where, std::s
         for (float& x : values) x = static_cast<float>(random.uniform(-1, 1));
         ExecuteOptions options{wire};
         options.segment_bytes = segment_bytes;
-        co_await all_reduce(route, group, FloatSpan(values), options);
-        hashes->push_back(hash(FloatSpan(values)));
+        co_await all_reduce(route, comm, NumberSpan(values), options);
+        hashes->push_back(hash(NumberSpan(values)));
       }
     }
   }
   // Nobody leaves while others still need what it sends.
   std::vector<float> nothing(1);
-  co_await all_reduce(find_route("ring"), group, FloatSpan(nothing), {});
+  co_await all_reduce(find_route("ring"), comm, NumberSpan(nothing), {});
 }
 
 std::vector<Reduced> run(Way way, Where where, int ranks, std::size_t elements) {

@@ -18,8 +18,8 @@ LinkModel link_of(double latency_us, double mbit_s) { return {from_seconds(laten
 std::vector<LinkModel> measured(int ranks, LinkModel link) {
   VirtualCluster cluster(ranks, {.link = link});
   std::vector<LinkModel> found(ranks);
-  auto measure = [](Group group, LinkModel* own) -> Task<> { *own = co_await measure_links(group); };
-  cluster.run([&](Group group) { return measure(group, &found[group.rank()]); });
+  auto measure = [](Communicator comm, LinkModel* own) -> Task<> { *own = co_await measure_links(comm); };
+  cluster.run([&](Communicator comm) { return measure(comm, &found[comm.rank()]); });
   return found;
 }
 
@@ -116,8 +116,8 @@ TEST(Tune, OnBusyLinksTheChoiceIsFasterInVirtualTimeThanTheRing) {
     VirtualCluster cluster(ranks, {.link = link, .window_bytes = 1 << 30});
     std::vector<std::unique_ptr<Averager>> averagers;
     for (int rank = 0; rank < ranks; ++rank) averagers.push_back(make_averager(options, {{few}, {many}}, DType::fp32));
-    return cluster.run([&](Group group) {
-      return averagers[group.rank()]->average(group, slot, FloatSpan(nullptr, slot == 0 ? few : many, DType::fp32), 1);
+    return cluster.run([&](Communicator comm) {
+      return averagers[comm.rank()]->average(comm, slot, NumberSpan(nullptr, slot == 0 ? few : many, DType::fp32), 1);
     });
   };
   EXPECT_LT(seconds(took(chosen, 0)), 0.95 * seconds(took(plain, 0)));

@@ -35,10 +35,10 @@ namespace {
 constexpr std::size_t elements = 1 << 19;
 constexpr int rounds = 20;
 
-Task<> average(Averager* averager, Group group, FloatSpan numbers) {
+Task<> average(Averager* averager, Communicator comm, NumberSpan numbers) {
   for (int i = 0; i < rounds; ++i) {
     for (std::size_t slot = 0; slot < 2; ++slot) {
-      co_await averager->average(group, slot, numbers.slice(slot * elements / 2, (slot + 1) * elements / 2), 0.5);
+      co_await averager->average(comm, slot, numbers.slice(slot * elements / 2, (slot + 1) * elements / 2), 0.5);
     }
   }
 }
@@ -64,7 +64,7 @@ TEST(WarmExchange, TakesNoNewMemoryForNumbers) {
       }
       const int before = large_allocations;
       for (int rank = 0; rank < 2; ++rank) {
-        runtime->spawn("rank", average(averagers[rank].get(), Group(endpoints[rank]), numbers[rank]));
+        runtime->spawn("rank", average(averagers[rank].get(), Communicator(endpoints[rank]), numbers[rank]));
       }
       runtime->run();
       // What is kept and what may be under way at a time; each of the 40 averages uses at least one such buffer.

@@ -23,10 +23,10 @@ std::vector<float> drawn_coarsely(std::size_t n, std::uint64_t seed) {
 
 /// In the given type.
 struct Typed {
-  Typed(std::vector<float> values, DType type) : numbers(values.size(), type) { convert(numbers.span(), FloatSpan(values)); }
+  Typed(std::vector<float> values, DType type) : numbers(values.size(), type) { convert(numbers.span(), NumberSpan(values)); }
   std::vector<float> values() {
     std::vector<float> all(numbers.span().count);
-    convert(FloatSpan(all), numbers.span());
+    convert(NumberSpan(all), numbers.span());
     return all;
   }
   Numbers numbers;
@@ -81,7 +81,7 @@ TEST(ImageKernels, SumsOfPartsAddUpToTheMoments) {
     const std::size_t cut[] = {0, 300 * channels, values.size()};
     for (int part = 0; part < 2; ++part) {
       for (auto& each : sums[part]) each.assign(channels, 77);
-      moment_sums(FloatSpan(values).slice(cut[part], cut[part + 1]), channels, about.data(), sums[part][0].data(), sums[part][1].data());
+      moment_sums(NumberSpan(values).slice(cut[part], cut[part + 1]), channels, about.data(), sums[part][0].data(), sums[part][1].data());
     }
     for (std::size_t c = 0; c < channels; ++c) {
       double sum = 0, square = 0;

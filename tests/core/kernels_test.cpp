@@ -33,14 +33,14 @@ void every_value_survives() {
   for (std::uint32_t bits = 0; bits < 0x10000; ++bits) {
     std::uint16_t narrow = static_cast<std::uint16_t>(bits), back = 0;
     float wide = 0;
-    convert(FloatSpan(&wide, 1, DType::fp32), FloatSpan(&narrow, 1, type));
+    convert(NumberSpan(&wide, 1, DType::fp32), NumberSpan(&narrow, 1, type));
     const double expected = as_double<type>(narrow);
     if (std::isnan(expected)) {
       EXPECT_TRUE(std::isnan(wide)) << bits;
       continue;
     }
     ASSERT_EQ(wide, expected) << bits;
-    convert(FloatSpan(&back, 1, type), FloatSpan(&wide, 1, DType::fp32));
+    convert(NumberSpan(&back, 1, type), NumberSpan(&wide, 1, DType::fp32));
     ASSERT_EQ(back, narrow) << bits;
   }
 }
@@ -58,7 +58,7 @@ void rounds_to_nearest_even() {
     if (middle != (low + high) / 2) continue;  // fp32 cannot hold it (bf16's smallest)
     const auto rounded = [&](float x) {
       std::uint16_t out = 0;
-      convert(FloatSpan(&out, 1, type), FloatSpan(&x, 1, DType::fp32));
+      convert(NumberSpan(&out, 1, type), NumberSpan(&x, 1, DType::fp32));
       return out;
     };
     ASSERT_EQ(rounded(middle), bits + (bits & 1)) << bits;
@@ -73,8 +73,8 @@ TEST(Kernels, Bf16RoundsToNearestEven) { rounds_to_nearest_even<DType::bf16>(); 
 TEST(Kernels, NanAndOverflow) {
   float values[3] = {NAN, 1e6f, -1e6f};
   std::uint16_t half[3], brain[3];
-  convert(FloatSpan(half, 3, DType::fp16), FloatSpan(values, 3, DType::fp32));
-  convert(FloatSpan(brain, 3, DType::bf16), FloatSpan(values, 3, DType::fp32));
+  convert(NumberSpan(half, 3, DType::fp16), NumberSpan(values, 3, DType::fp32));
+  convert(NumberSpan(brain, 3, DType::bf16), NumberSpan(values, 3, DType::fp32));
   EXPECT_TRUE(std::isnan(as_double<DType::fp16>(half[0])));
   EXPECT_TRUE(std::isnan(as_double<DType::bf16>(brain[0])));
   EXPECT_EQ(as_double<DType::fp16>(half[1]), INFINITY);
@@ -90,7 +90,7 @@ TEST(Kernels, AddsConvertsAndScalesEveryPairAndLength) {
         Random random(n);
         std::vector<double> source(n), memory(n, 0), narrow(n, 0), back(n, 0);
         for (double& x : source) x = std::ldexp(static_cast<double>(random.below(64)), -3);  // exact in every type
-        const FloatSpan wide(memory.data(), n, wide_type), small(narrow.data(), n, narrow_type);
+        const NumberSpan wide(memory.data(), n, wide_type), small(narrow.data(), n, narrow_type);
         if (wide_type == DType::fp64) {
           std::copy(source.begin(), source.end(), memory.begin());
         } else {
@@ -118,7 +118,7 @@ void adds_to_both(DType type) {
     }
     std::vector<T> sum = a;
     for (std::size_t i = 0; i < n; ++i) sum[i] += b[i];
-    add_to_both(FloatSpan(a.data(), n, type), FloatSpan(b.data(), n, type));
+    add_to_both(NumberSpan(a.data(), n, type), NumberSpan(b.data(), n, type));
     EXPECT_EQ(a, sum) << n;
     EXPECT_EQ(b, sum) << n;
   }
@@ -129,7 +129,7 @@ TEST(Kernels, AddsToBoth) {
   adds_to_both<double>(DType::fp64);
   float wide = 1;
   std::uint16_t narrow = 0;
-  EXPECT_THROW(add_to_both(FloatSpan(&wide, 1, DType::fp32), FloatSpan(&narrow, 1, DType::bf16)), Error);
+  EXPECT_THROW(add_to_both(NumberSpan(&wide, 1, DType::fp32), NumberSpan(&narrow, 1, DType::bf16)), Error);
 }
 
 template <class T>
@@ -143,7 +143,7 @@ void subtracts_and_carries_over(DType type) {
       difference[i] = a[i] - b[i];
       carried[i] = (into[i] - a[i]) + b[i];
     }
-    const auto span = [&](std::vector<T>& numbers) { return FloatSpan(numbers.data(), n, type); };
+    const auto span = [&](std::vector<T>& numbers) { return NumberSpan(numbers.data(), n, type); };
     carry_over(span(into), span(a), span(b));
     EXPECT_EQ(into, carried) << n;
     subtract(span(into), span(a), span(b));
@@ -159,10 +159,10 @@ TEST(Kernels, SubtractsAndCarriesOver) {
   subtracts_and_carries_over<double>(DType::fp64);
   float one = 1;
   double wide = 1;
-  const FloatSpan narrow(&one, 1, DType::fp32), other(&wide, 1, DType::fp64);
+  const NumberSpan narrow(&one, 1, DType::fp32), other(&wide, 1, DType::fp64);
   EXPECT_THROW(subtract(narrow, narrow, other), Error);
   EXPECT_THROW(carry_over(narrow, other, narrow), Error);
-  EXPECT_THROW(subtract(narrow, narrow, FloatSpan(&one, 0, DType::fp32)), Error);
+  EXPECT_THROW(subtract(narrow, narrow, NumberSpan(&one, 0, DType::fp32)), Error);
 }
 
 TEST(Kernels, RoundThroughIsIdempotentAndMatchesTheWire) {
@@ -170,16 +170,16 @@ TEST(Kernels, RoundThroughIsIdempotentAndMatchesTheWire) {
   Random random(5);
   for (float& x : values) x = static_cast<float>(random.uniform(-3, 3));
   std::vector<std::uint16_t> wire(values.size());
-  convert(FloatSpan(wire.data(), wire.size(), DType::bf16), FloatSpan(values));
-  round_through(FloatSpan(values), DType::bf16);
+  convert(NumberSpan(wire.data(), wire.size(), DType::bf16), NumberSpan(values));
+  round_through(NumberSpan(values), DType::bf16);
   std::vector<float> arrived(values.size());
-  convert(FloatSpan(arrived), FloatSpan(wire.data(), wire.size(), DType::bf16));
+  convert(NumberSpan(arrived), NumberSpan(wire.data(), wire.size(), DType::bf16));
   EXPECT_EQ(values, arrived);
-  const std::uint64_t digest = hash(FloatSpan(values));
-  round_through(FloatSpan(values), DType::bf16);
-  EXPECT_EQ(digest, hash(FloatSpan(values)));
+  const std::uint64_t digest = hash(NumberSpan(values));
+  round_through(NumberSpan(values), DType::bf16);
+  EXPECT_EQ(digest, hash(NumberSpan(values)));
   values[1200] += 1;
-  EXPECT_NE(digest, hash(FloatSpan(values)));
+  EXPECT_NE(digest, hash(NumberSpan(values)));
 }
 
 TEST(Kernels, Fp64IsAddedToFp32AndRoundedOnce) {
@@ -197,11 +197,11 @@ void finds_what_is_not_finite() {
   for (const std::size_t n : {0u, 1u, 2u, 7u, 8u, 16u, 33u, 130u}) {
     std::vector<T> values(n);
     for (std::size_t i = 0; i < n; ++i) values[i] = i % 3 ? (i % 2 ? limits::max() : limits::lowest()) : limits::denorm_min();
-    EXPECT_TRUE(all_finite(FloatSpan(values))) << n;
+    EXPECT_TRUE(all_finite(NumberSpan(values))) << n;
     for (std::size_t i = 0; i < n; ++i) {
       for (const T bad : {limits::infinity(), -limits::infinity(), limits::quiet_NaN()}) {
         const T good = std::exchange(values[i], bad);
-        ASSERT_FALSE(all_finite(FloatSpan(values))) << bad << " at " << i << " of " << n;
+        ASSERT_FALSE(all_finite(NumberSpan(values))) << bad << " at " << i << " of " << n;
         values[i] = good;
       }
     }
@@ -212,7 +212,7 @@ TEST(Kernels, FindsWhatIsNotFiniteInFp32) { finds_what_is_not_finite<float>(); }
 TEST(Kernels, FindsWhatIsNotFiniteInFp64) { finds_what_is_not_finite<double>(); }
 
 TEST(Kernels, SpansWithoutDataAreSkipped) {
-  const FloatSpan nothing(nullptr, 100, DType::fp32);
+  const NumberSpan nothing(nullptr, 100, DType::fp32);
   add(nothing, nothing);
   add_to_both(nothing, nothing);
   subtract(nothing, nothing, nothing);

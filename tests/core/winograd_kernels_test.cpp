@@ -91,7 +91,7 @@ TEST(WinogradKernels, TransformsBackAreTheTransposedOnes) {
 }
 
 TEST(WinogradKernels, ImagesOfBf16AreReadAsTheyAreAndWrittenRoundedOnce) {
-  const auto numbers = [](std::vector<std::uint16_t>& half) { return FloatSpan(half.data(), half.size(), DType::bf16); };
+  const auto numbers = [](std::vector<std::uint16_t>& half) { return NumberSpan(half.data(), half.size(), DType::bf16); };
   for (const WinogradTile m : tile_sizes) {
     for (const WinogradMap map : maps) {
       for (const Images shape : {Images{2, 8, 8, 16}, Images{3, 5, 7, 24}, Images{1, 1, 1, 8}}) {

@@ -334,7 +334,7 @@ Task<> steps(Endpoint* endpoint) {
     for (int peer = 1; peer < endpoint->size() && endpoint->rank() == 0; ++peer) co_await endpoint->send(peer, star, out);
     if (endpoint->rank() > 0) co_await endpoint->send(0, star, out);
     if (endpoint->rank() > 0) co_await endpoint->receive(0, star, in);
-    if (endpoint->has_all_reduce(all)) co_await endpoint->all_reduce(all, FloatSpan(numbers));
+    if (endpoint->find_engine(Collective::all_reduce, all.type)) co_await endpoint->run_engine(Collective::all_reduce, all, NumberSpan(numbers));
   }
 }
 
@@ -358,7 +358,7 @@ Task<> work(Runtime* runtime, Placement place, std::string what, Control* contro
   if (what == "lost" && place.rank == 2) raise(SIGKILL);
   if (what == "data" && place.rank == 2) {
     // The others notice that the connection is closed before the cause is told.
-    endpoint->revoke(std::make_exception_ptr(Error(ErrorKind::data, "broken data")));
+    endpoint->abort(0, {}, std::make_exception_ptr(Error(ErrorKind::data, "broken data")));
     co_await runtime->sleep(std::chrono::milliseconds(200));
     fail(ErrorKind::data, "broken data");
   }
@@ -369,7 +369,7 @@ Task<> work(Runtime* runtime, Placement place, std::string what, Control* contro
     if (peer != place.rank) co_await endpoint->send(peer, message, bytes);
   }
   for (int peer = 0; peer < place.world_size; ++peer) {
-    const FloatSpan into(std::span(&sum, 1));
+    const NumberSpan into(std::span(&sum, 1));
     if (peer != place.rank) co_await endpoint->receive(peer, message, into, Reduce::add);
   }
   control->send({{"type", "sum"}, {"sum", sum}});

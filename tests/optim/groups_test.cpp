@@ -131,7 +131,7 @@ TEST(Groups, AnyPartitionIntoTensorsGivesTheSameBits) {
       std::vector<double> gradients = random_numbers(n, 100 + s);
       parts->begin_step();
       for (const auto& [begin, end] : {std::pair{33, 35}, {9, 33}, {0, 9}}) {  // as backward announces buckets
-        parts->update(begin, FloatSpan(std::span(weights)).slice(begin, end), FloatSpan(std::span(gradients)).slice(begin, end), 0.05);
+        parts->update(begin, NumberSpan(std::span(weights)).slice(begin, end), NumberSpan(std::span(gradients)).slice(begin, end), 0.05);
       }
       ASSERT_EQ(std::memcmp(expected.data(), weights.data(), n * sizeof(double)), 0) << options.name << " step " << s;
     }
@@ -142,7 +142,7 @@ struct SavesAndRestores : StateVisitor {
   std::map<std::string, std::vector<std::byte>> spans;
   std::map<std::string, std::int64_t> numbers;
   bool restoring = false;
-  void span(std::string_view name, FloatSpan values) override {
+  void span(std::string_view name, NumberSpan values) override {
     auto& bytes = spans[std::string(name)];
     if (!restoring) return void(bytes.assign(values.bytes().begin(), values.bytes().end()));
     ASSERT_EQ(bytes.size(), values.size_bytes()) << name;
@@ -186,7 +186,7 @@ TEST(Muon, RefusesHalfAMatrixAndTensorsThatAreNotTheModel) {
   const auto optimiser = make_optimiser(muon(), n, DType::fp64);
   std::vector<double> weights(n, 1), gradients(n, 1);
   optimiser->begin_step();
-  EXPECT_THROW(optimiser->update(0, FloatSpan(std::span(weights)).slice(0, 12), FloatSpan(std::span(gradients)).slice(0, 12), 0.1), Error);
+  EXPECT_THROW(optimiser->update(0, NumberSpan(std::span(weights)).slice(0, 12), NumberSpan(std::span(gradients)).slice(0, 12), 0.1), Error);
   EXPECT_THROW(make_optimiser(muon(), n + 1, DType::fp64), Error);
 }
 

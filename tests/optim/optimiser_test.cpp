@@ -18,7 +18,7 @@ namespace {
 struct Saver : StateVisitor {
   std::map<std::string, std::vector<std::byte>> spans;
   std::map<std::string, std::int64_t> numbers;
-  void span(std::string_view name, FloatSpan values) override {
+  void span(std::string_view name, NumberSpan values) override {
     const std::vector<std::byte> bytes(values.bytes().begin(), values.bytes().end());
     ASSERT_TRUE(spans.emplace(name, bytes).second) << name;
   }
@@ -31,7 +31,7 @@ struct Saver : StateVisitor {
 struct Loader : StateVisitor {
   const Saver& saved;
   explicit Loader(const Saver& s) : saved(s) {}
-  void span(std::string_view name, FloatSpan values) override {
+  void span(std::string_view name, NumberSpan values) override {
     const auto& bytes = saved.spans.at(std::string(name));
     ASSERT_EQ(bytes.size(), values.size_bytes()) << name;
     if (!bytes.empty()) std::memcpy(values.data, bytes.data(), bytes.size());
@@ -97,8 +97,8 @@ void any_partition_gives_the_same_bits() {
                                                        : std::vector<std::size_t>{103, 101, 98, 5, 0};
       parts->begin_step();
       for (std::size_t c = 0; c + 1 < cuts.size(); ++c) {  // from the back, as backward announces buckets
-        parts->update(cuts[c + 1], FloatSpan(std::span(weights)).slice(cuts[c + 1], cuts[c]),
-                      FloatSpan(std::span(gradients)).slice(cuts[c + 1], cuts[c]), 0.05);
+        parts->update(cuts[c + 1], NumberSpan(std::span(weights)).slice(cuts[c + 1], cuts[c]),
+                      NumberSpan(std::span(gradients)).slice(cuts[c + 1], cuts[c]), 0.05);
       }
       ASSERT_EQ(std::memcmp(expected.data(), weights.data(), n * sizeof(T)), 0) << options.name << " step " << s;
     }
@@ -217,7 +217,7 @@ TEST(Optimiser, AssertsThatAPartFits) {
   const auto optimiser = make_optimiser({.momentum = 0.5}, 10, DType::fp32);
   std::vector<float> a(4), b(3);
   std::vector<double> c(4);
-  const auto update = [&](std::size_t offset, FloatSpan weights, FloatSpan gradients) {
+  const auto update = [&](std::size_t offset, NumberSpan weights, NumberSpan gradients) {
     const auto [kind, message] = error_of([&] { optimiser->update(offset, weights, gradients, 0.1); });
     EXPECT_EQ(kind, ErrorKind::internal) << message;
     return message;

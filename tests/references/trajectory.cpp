@@ -24,7 +24,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-Json numbers(FloatSpan span) { return span.as<double>(); }
+Json numbers(NumberSpan span) { return span.as<double>(); }
 
 /// The linear learner's numbers as the tensors of a case.
 class Shaped final : public Learner {
@@ -43,9 +43,9 @@ class Shaped final : public Learner {
     require(begin == layout_.parameters, "tensors of ", begin, " numbers, not of ", layout_.parameters);
   }
   const Layout& layout() const override { return layout_; }
-  FloatSpan parameters() override { return inner_.parameters(); }
-  FloatSpan gradients() override { return inner_.gradients(); }
-  FloatSpan buffers() override { return inner_.buffers(); }
+  NumberSpan parameters() override { return inner_.parameters(); }
+  NumberSpan gradients() override { return inner_.gradients(); }
+  NumberSpan buffers() override { return inner_.buffers(); }
   std::uint32_t steps_per_epoch() const override { return inner_.steps_per_epoch(); }
   std::uint32_t samples_per_epoch() const override { return inner_.samples_per_epoch(); }
   Task<std::unique_ptr<Pass>> begin(BatchId batch, Weighting weighting) override {
@@ -61,7 +61,7 @@ class Shaped final : public Learner {
 
 /// PowerSGD's first factors, from a strategy that has not run.
 struct FirstFactors final : StateVisitor {
-  void span(std::string_view name, FloatSpan values) override {
+  void span(std::string_view name, NumberSpan values) override {
     if (name.ends_with(".q")) found.push_back(numbers(values));
   }
   void number(std::string_view, std::int64_t&) override {}
@@ -101,7 +101,7 @@ struct Trajectory : Job {
     if (rank == 0 && info.name.starts_with("fed")) {
       recorders.back()->on_epoch = [this](const EpochRecord& record) { end_epoch(record); };
     }
-    const Workplace place{cluster.group(rank), *faces.back(), *recorders.back(), nullptr};
+    const Workplace place{cluster.comm(rank), *faces.back(), *recorders.back(), nullptr};
     strategies.push_back(make_strategy(info, plan, place));
   }
 

@@ -82,12 +82,12 @@ class Faulty final : public Strategy {
   Faulty(const StrategyInfo& info, const Plan& plan, Workplace place)
       : plan_(plan), place_(std::move(place)), layout_(place_.learner.layout()),
         averager_(averager_of(info, plan, {{layout_.parameters}}, layout_.type)),
-        optimiser_(make_optimiser(plan.optimiser, layout_.parameters, layout_.type)), run_(place_.group.rank() == 0 ? ++runs : runs) {}
+        optimiser_(make_optimiser(plan.optimiser, layout_.parameters, layout_.type)), run_(place_.comm.rank() == 0 ? ++runs : runs) {}
 
   Task<> run() override {
     Learner& learner = place_.learner;
-    const Group& group = place_.group;
-    if (fault != Fault::starts_apart) co_await start_alike(group, learner);
+    const Communicator& comm = place_.comm;
+    if (fault != Fault::starts_apart) co_await start_alike(comm, learner);
     const double rate = fault == Fault::stands_still ? 0 : plan_.learning_rate.base;
     for (Steps at(plan_, learner.steps_per_epoch()); at.more(); at.next()) {
       const auto pass = co_await learner.begin(at.batch(), unweighted);
@@ -95,9 +95,9 @@ class Faulty final : public Strategy {
       LossScale* const loss_scale = learner.loss_scale();
       scale(learner.gradients(), fault == Fault::counts_heads ? 1.0 : result.samples);
       if (loss_scale) scale(learner.gradients(), 1 / loss_scale->value());
-      if (fault == Fault::forgets_rank_1 && group.rank() == 1) scale(learner.gradients(), 0);
-      const double weight = 1.0 / (fault == Fault::counts_heads ? group.size() : result.global_samples);
-      co_await averager_->average(group, 0, learner.gradients(), weight);
+      if (fault == Fault::forgets_rank_1 && comm.rank() == 1) scale(learner.gradients(), 0);
+      const double weight = 1.0 / (fault == Fault::counts_heads ? comm.size() : result.global_samples);
+      co_await averager_->average(comm, 0, learner.gradients(), weight);
       if (fault == Fault::steps_on_overflow) {
         optimiser_->begin_step();
         optimiser_->update(0, learner.parameters(), learner.gradients(), rate);
@@ -105,7 +105,7 @@ class Faulty final : public Strategy {
         step_if_finite(place_, *optimiser_, rate);
       }
       double& first = learner.parameters().template as<double>()[0];
-      if (fault == Fault::differs_on_rank_1 && group.rank() == 1) first = std::nextafter(first, 1e9);
+      if (fault == Fault::differs_on_rank_1 && comm.rank() == 1) first = std::nextafter(first, 1e9);
       if (fault == Fault::random) first *= 1 + 0x1p-52 * (run_ % 61);
       place_.recorder.step({at.epoch(), at.step(), result.loss, result.samples, rate, {}});
       if (!at.ends_epoch()) continue;
@@ -114,7 +114,7 @@ class Faulty final : public Strategy {
     }
   }
 
-  FloatSpan consensus() override { return place_.learner.parameters(); }
+  NumberSpan consensus() override { return place_.learner.parameters(); }
   void visit(StateVisitor& visitor) override {
     if (fault != Fault::forgets_state) optimiser_->visit(visitor);
     averager_->visit(visitor);

@@ -146,7 +146,7 @@ TEST(Ddp, AnErrorInTheAirEndsTheRunAndLeavesNobodyAtAGate) {
     job.make();
     job.cluster.kill_at(Duration(3'100'000'000), 2);
     try {
-      job.cluster.run_mortal([&](Group group) { return job.strategies[group.rank()]->run(); });
+      job.cluster.run_mortal([&](Communicator comm) { return job.strategies[comm.rank()]->run(); });
       FAIL() << "a lost rank went unnoticed";
     } catch (const Error& error) {
       EXPECT_EQ(error.kind(), ErrorKind::peer) << error.what();

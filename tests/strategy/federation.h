@@ -41,9 +41,9 @@ class ToyLearner final : public Learner {
   }
 
   const Layout& layout() const override { return layout_; }
-  FloatSpan parameters() override { return FloatSpan(weights_); }
-  FloatSpan gradients() override { return FloatSpan(gradients_); }
-  FloatSpan buffers() override { return FloatSpan(buffers_); }
+  NumberSpan parameters() override { return NumberSpan(weights_); }
+  NumberSpan gradients() override { return NumberSpan(gradients_); }
+  NumberSpan buffers() override { return NumberSpan(buffers_); }
   std::uint32_t steps_per_epoch() const override { return client_.steps; }
   std::uint32_t samples_per_epoch() const override { return client_.samples; }
   Gates& gates() override { return gates_; }
@@ -80,13 +80,13 @@ class ToyLearner final : public Learner {
 
 /// Everything a rank would save, by name; or gives it back.
 struct State final : StateVisitor {
-  void span(std::string_view name, FloatSpan values) override {
+  void span(std::string_view name, NumberSpan values) override {
     auto& saved = spans[std::string(name)];
     if (loading) {
-      convert(values, FloatSpan(saved));
+      convert(values, NumberSpan(saved));
     } else {
       saved.resize(values.count);
-      convert(FloatSpan(saved), values);
+      convert(NumberSpan(saved), values);
     }
   }
   void number(std::string_view name, std::int64_t& value) override {
@@ -116,12 +116,12 @@ struct Federation {
       const auto save = [this, rank](std::uint32_t epoch) {
         saved[rank][epoch].walk(*learners[rank], *strategies[rank]);
       };
-      strategies.push_back(make_federated(info, plan, {cluster.group(rank), *learners[rank], *recorders[rank], save}));
+      strategies.push_back(make_federated(info, plan, {cluster.comm(rank), *learners[rank], *recorders[rank], save}));
     }
   }
 
   Federation& run() {
-    cluster.run([&](Group group) { return strategies[group.rank()]->run(); });
+    cluster.run([&](Communicator comm) { return strategies[comm.rank()]->run(); });
     return *this;
   }
 

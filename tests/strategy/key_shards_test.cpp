@@ -75,9 +75,9 @@ TEST(KeyShards, GatherAndScatterAreInverse) {
     std::iota(flat.begin(), flat.end(), 0.0);
     for (int s = 0; s < shards.count(); ++s) {
       std::vector<double> compact(shards.size(s));
-      shards.gather(s, FloatSpan(compact), FloatSpan(flat));
+      shards.gather(s, NumberSpan(compact), NumberSpan(flat));
       EXPECT_TRUE(std::is_sorted(compact.begin(), compact.end()));
-      shards.scatter(s, FloatSpan(back), FloatSpan(compact));
+      shards.scatter(s, NumberSpan(back), NumberSpan(compact));
     }
     EXPECT_EQ(back, flat);
   }

@@ -33,9 +33,9 @@ class FiveTensors final : public Learner {
     require(begin == layout_.parameters, "five tensors of 13 numbers, not of ", layout_.parameters);
   }
   const Layout& layout() const override { return layout_; }
-  FloatSpan parameters() override { return inner_.parameters(); }
-  FloatSpan gradients() override { return inner_.gradients(); }
-  FloatSpan buffers() override { return inner_.buffers(); }
+  NumberSpan parameters() override { return inner_.parameters(); }
+  NumberSpan gradients() override { return inner_.gradients(); }
+  NumberSpan buffers() override { return inner_.buffers(); }
   std::uint32_t steps_per_epoch() const override { return inner_.steps_per_epoch(); }
   std::uint32_t samples_per_epoch() const override { return inner_.samples_per_epoch(); }
   Task<std::unique_ptr<Pass>> begin(BatchId batch, Weighting weighting) override {
@@ -278,7 +278,7 @@ TEST(LocalSgd, EndsOnAllWhereAWorkerIsLostDuringAnExchange) {
   };
   job.make();
   std::vector<std::string> what(3);
-  job.cluster.run([&](Group group) { return run_and_catch(job.strategies[group.rank()].get(), &what[group.rank()]); });
+  job.cluster.run([&](Communicator comm) { return run_and_catch(job.strategies[comm.rank()].get(), &what[comm.rank()]); });
   EXPECT_EQ(what, (std::vector<std::string>{"rank 0: lost rank 2", "rank 1: lost rank 2", "rank 2 was killed"}));
   EXPECT_EQ(job.recorders[0]->steps(), 6u);  // the loss is met where the exchange is due
 }

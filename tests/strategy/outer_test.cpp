@@ -70,7 +70,7 @@ TEST(OuterOptimiser, EachStrategyHasItsOwn) {
     m = 0.9 * m + 2;
     expected -= 0.7 * (2 + 0.9 * m);
     outer->begin_step();
-    outer->update(0, FloatSpan(w), FloatSpan(gradient), outer_rate("diloco", options));
+    outer->update(0, NumberSpan(w), NumberSpan(gradient), outer_rate("diloco", options));
     EXPECT_NEAR(w[0], expected, 1e-14);
   }
   State state;

@@ -17,7 +17,7 @@ struct Rank {
             tcp_endpoint(*runtime, rank, testing::sockets_of(*runtime, fds), {.timeout = std::chrono::seconds(60)}))),
         learner(*runtime, options),
         recorder(*runtime, &endpoint->ledger(), nullptr),
-        strategy(make_strategy(info, plan, {Group(endpoint), learner, recorder, nullptr})) {}
+        strategy(make_strategy(info, plan, {Communicator(endpoint), learner, recorder, nullptr})) {}
 
   void run() {
     try {

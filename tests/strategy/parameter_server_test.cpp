@@ -149,7 +149,7 @@ TEST(ParameterServers, NoShardUsesAGradientThatOverflowed) {
 class Memory final : public StateVisitor {
  public:
   bool restores = false;
-  void span(std::string_view name, FloatSpan values) override {
+  void span(std::string_view name, NumberSpan values) override {
     const Bytes bytes = values.bytes();
     auto& kept = spans_[std::string(name)];
     if (!restores) {
@@ -193,7 +193,7 @@ TEST(PsSync, GoesOnBitForBitFromACheckpoint) {
           const auto checkpoint = [&, rank](std::uint32_t epoch) {
             if (first == 0 && epoch == 1) visit(job, rank, saved[rank]);
           };
-          const Workplace place{job.cluster.group(rank), *job.learners[rank], *job.recorders[rank], checkpoint};
+          const Workplace place{job.cluster.comm(rank), *job.learners[rank], *job.recorders[rank], checkpoint};
           job.strategies.push_back(job.info.make(job.info, plan, place));
           saved[rank].restores = first > 0;
           if (first > 0) visit(job, rank, saved[rank]);
@@ -256,8 +256,8 @@ TEST(ParameterServers, ALostWorkerEndsTheJobOnEveryRank) {
       const int last = job.cluster.size() - 1;
       job.cluster.kill_at(ms(50), last);
       std::vector<std::string> what(job.cluster.size());
-      job.cluster.run([&](Group group) {
-        return run_and_keep_error(job.strategies[group.rank()].get(), &what[group.rank()]);
+      job.cluster.run([&](Communicator comm) {
+        return run_and_keep_error(job.strategies[comm.rank()].get(), &what[comm.rank()]);
       });
       for (int rank = 0; rank < last; ++rank) {
         EXPECT_NE(what[rank].find("lost rank"), std::string::npos)
@@ -272,7 +272,7 @@ TEST(ParameterServers, RefuseWhatCannotBe) {
     Job job("ps-sync", workers, plan);
     testing::LinearLearner learner(job.cluster.runtime(), job.options[0]);
     Recorder recorder(job.cluster.runtime(), nullptr, nullptr);
-    make_ps_sync(job.info, plan, {job.cluster.group(0), learner, recorder, nullptr});
+    make_ps_sync(job.info, plan, {job.cluster.comm(0), learner, recorder, nullptr});
   };
   Plan plan = sgd(1);
   plan.servers = {.count = 3, .beside = true};

@@ -36,7 +36,7 @@ struct ApartJob : Job {
       const auto saved = [this, rank](std::uint32_t epoch) {
         if (checkpoint) checkpoint(rank, epoch);
       };
-      strategies.push_back(make_strategy(info, plan, {cluster.group(rank), learner(rank), *recorders[rank], saved}));
+      strategies.push_back(make_strategy(info, plan, {cluster.comm(rank), learner(rank), *recorders[rank], saved}));
     }
   }
 
@@ -156,7 +156,7 @@ inline double worst_step_of_the_mean(ApartJob& job) {
 
 /// State by name: saves, or writes back what another walk saved.
 struct SavedState final : StateVisitor {
-  void span(std::string_view name, FloatSpan values) override {
+  void span(std::string_view name, NumberSpan values) override {
     auto& bytes = spans[std::string(name)];
     const Bytes all = values.bytes();
     if (!restoring) {

@@ -66,8 +66,8 @@ TEST(Checkpoint, DamageAndStrangersAreNamed) {
   StateReader reader(load_tensors(path), path);
   std::vector<float> span(3);
   std::int64_t number = 0;
-  expect(ErrorKind::data, "has no momentum", [&] { reader.span("momentum", FloatSpan(span)); });
-  expect(ErrorKind::data, "16 numbers", [&] { reader.span("weight", FloatSpan(span)); });
+  expect(ErrorKind::data, "has no momentum", [&] { reader.span("momentum", NumberSpan(span)); });
+  expect(ErrorKind::data, "16 numbers", [&] { reader.span("weight", NumberSpan(span)); });
   expect(ErrorKind::data, "not one number", [&] { reader.number("weight", number); });
   std::filesystem::remove(path);
 }

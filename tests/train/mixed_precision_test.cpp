@@ -29,7 +29,7 @@ TorchOptions computing_in(Precision precision) {
   return options;
 }
 
-std::vector<double> in_fp64(FloatSpan span) {
+std::vector<double> in_fp64(NumberSpan span) {
   const auto values = span.as<float>();
   return {values.begin(), values.end()};
 }
@@ -82,9 +82,9 @@ class Overflowing final : public Learner {
  public:
   Overflowing(TorchLearner& inner, std::uint32_t step) : inner_(inner), step_(step) {}
   const Layout& layout() const override { return inner_.layout(); }
-  FloatSpan parameters() override { return inner_.parameters(); }
-  FloatSpan gradients() override { return inner_.gradients(); }
-  FloatSpan buffers() override { return inner_.buffers(); }
+  NumberSpan parameters() override { return inner_.parameters(); }
+  NumberSpan gradients() override { return inner_.gradients(); }
+  NumberSpan buffers() override { return inner_.buffers(); }
   std::uint32_t steps_per_epoch() const override { return inner_.steps_per_epoch(); }
   std::uint32_t samples_per_epoch() const override { return inner_.samples_per_epoch(); }
   Task<Evaluation> evaluate(int part, int parts) override { return inner_.evaluate(part, parts); }
@@ -135,9 +135,9 @@ std::map<int, std::vector<Seen>> overflow_on_the_last_rank(std::string_view stra
       seen[rank].push_back({hash(learner.parameters()), learner.loss_scale()->value()});
     };
     Learner& learner = rank == last ? static_cast<Learner&>(overflowing) : *job.learners[rank];
-    job.strategies.push_back(make_strategy(job.info, plan, {job.cluster.group(rank), learner, *job.recorders[rank], nullptr}));
+    job.strategies.push_back(make_strategy(job.info, plan, {job.cluster.comm(rank), learner, *job.recorders[rank], nullptr}));
   }
-  job.cluster.run([&](Group group) { return job.strategies[group.rank()]->run(); });
+  job.cluster.run([&](Communicator comm) { return job.strategies[comm.rank()]->run(); });
   EXPECT_TRUE(all_finite(job.weights())) << strategy;
   return seen;
 }

@@ -38,7 +38,7 @@ torch::Tensor images(int seed) {
   return torch::sin(torch::arange(5 * 2 * 6 * 6, torch::kFloat32).view({5, 2, 6, 6}) * 0.37 + seed);
 }
 
-double distance(FloatSpan a, FloatSpan b) {
+double distance(NumberSpan a, NumberSpan b) {
   const auto x = a.as<float>(), y = b.as<float>();
   double square = 0;
   for (std::size_t i = 0; i < x.size(); ++i) square += (x[i] - y[i]) * (x[i] - y[i]);

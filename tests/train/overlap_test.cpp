@@ -143,7 +143,7 @@ struct Held {
   std::vector<Span> spans;
 };
 
-bool is_zero(FloatSpan span) {
+bool is_zero(NumberSpan span) {
   const auto values = span.as<float>();
   return std::all_of(values.begin(), values.end(), [](float value) { return value == 0; });
 }
@@ -156,7 +156,7 @@ Task<> let_backward_on(Held* held, std::vector<std::size_t>* buckets, Duration* 
     if (buckets->empty()) {
       *first_ready = held->runtime->now();
       EXPECT_EQ(pass->size().samples, 20u);
-      const FloatSpan gradient = held->learner->gradients();
+      const NumberSpan gradient = held->learner->gradients();
       const Range range = held->learner->layout().buckets[*bucket], other = held->learner->layout().buckets[1 - *bucket];
       EXPECT_FALSE(is_zero(gradient.slice(range.begin, range.end))) << "it is there";
       EXPECT_TRUE(is_zero(gradient.slice(other.begin, other.end))) << "the other is not";
@@ -233,7 +233,7 @@ TEST(GateWatch, WaitsForEveryGateOfWhatAnOperatorTakes) {
   Gates gates(*runtime, 3);
   gates.close(0);
   std::vector<std::size_t> passed;
-  GateWatch watch(FloatSpan(flat.data_ptr<float>(), 12, DType::fp32), buckets, gates);
+  GateWatch watch(NumberSpan(flat.data_ptr<float>(), 12, DType::fp32), buckets, gates);
   watch.on_passed = [&](std::size_t gate) { passed.push_back(gate); };
   EXPECT_EQ(middle.sum().item<float>(), 4);
   EXPECT_EQ(passed, (std::vector<std::size_t>{2, 1}));
@@ -254,7 +254,7 @@ TEST(GateWatch, SeesTheWeightsOfConvolutions) {
       const torch::Tensor x = torch::randn({images, channels, size, size}).contiguous(torch::MemoryFormat::ChannelsLast);
       Gates gates(*runtime, 1);
       std::vector<std::size_t> passed;
-      GateWatch watch(FloatSpan(flat.data_ptr<float>(), static_cast<std::size_t>(flat.numel()), DType::fp32), {{0, static_cast<std::size_t>(flat.numel())}}, gates);
+      GateWatch watch(NumberSpan(flat.data_ptr<float>(), static_cast<std::size_t>(flat.numel()), DType::fp32), {{0, static_cast<std::size_t>(flat.numel())}}, gates);
       watch.on_passed = [&](std::size_t gate) { passed.push_back(gate); };
       const Autocast autocast(type == torch::kBFloat16 ? Precision::bf16 : Precision::fp32, torch::kCPU);
       forward_fused(layer, x);
@@ -279,7 +279,7 @@ TEST(GateWatch, WaitsForTheGateOfWhatAnOperatorTakes) {
   Latch before;
   std::vector<std::size_t> waits;
   std::thread thread([&] {
-    GateWatch watch(FloatSpan(flat.data_ptr<float>(), 8, DType::fp32), buckets, gates);
+    GateWatch watch(NumberSpan(flat.data_ptr<float>(), 8, DType::fp32), buckets, gates);
     watch.on_wait = [&](std::size_t gate, Duration) { waits.push_back(gate); };
     const float open = (first * 2).sum().item<float>();
     note(text("open gate: ", open));

@@ -62,12 +62,12 @@ struct TorchJob {
   void run() {
     for (int rank = 0; rank < cluster.size(); ++rank) {
       if (on_step) recorders[rank]->on_step = [this, rank](const StepRecord& record) { on_step(rank, record); };
-      strategies.push_back(make_strategy(info, plan, {cluster.group(rank), *learners[rank], *recorders[rank], nullptr}));
+      strategies.push_back(make_strategy(info, plan, {cluster.comm(rank), *learners[rank], *recorders[rank], nullptr}));
     }
-    cluster.run([this](Group group) { return strategies[group.rank()]->run(); });
+    cluster.run([this](Communicator comm) { return strategies[comm.rank()]->run(); });
   }
 
-  FloatSpan weights() { return strategies[0]->consensus(); }
+  NumberSpan weights() { return strategies[0]->consensus(); }
 
   const StrategyInfo& info;
   int workers;
@@ -83,7 +83,7 @@ struct TorchJob {
   std::function<void(int rank, const StepRecord&)> on_step;
 };
 
-inline std::vector<double> copy(FloatSpan span) {
+inline std::vector<double> copy(NumberSpan span) {
   const auto values = span.as<double>();
   return {values.begin(), values.end()};
 }

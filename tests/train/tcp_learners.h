@@ -34,7 +34,7 @@ inline std::vector<std::string> on_ranks(int ranks, const std::function<void(Clu
   return errors;
 }
 
-inline std::vector<float> floats(FloatSpan span) {
+inline std::vector<float> floats(NumberSpan span) {
   const auto values = span.as<float>();
   return {values.begin(), values.end()};
 }
@@ -56,7 +56,7 @@ inline std::vector<RealRank> train_over_tcp(std::string_view strategy, int worke
     Recorder recorder(*cluster.runtime, &cluster.endpoint->ledger(), nullptr);
     recorder.on_span = [&](const Span& span) { own.spans.push_back(span); };
     const auto learner = job.make_learner(*cluster.runtime, recorder, rank);
-    const auto trainer = make_strategy(job.info, plan, {Group(cluster.endpoint), *learner, recorder, nullptr});
+    const auto trainer = make_strategy(job.info, plan, {Communicator(cluster.endpoint), *learner, recorder, nullptr});
     cluster.runtime->spawn(text("rank ", rank), trainer->run());
     cluster.runtime->run();
     own.weights = floats(trainer->consensus());

@@ -101,9 +101,9 @@ class Forgetful final : public Learner {
  public:
   explicit Forgetful(Learner& inner) : inner_(inner) {}
   const Layout& layout() const override { return inner_.layout(); }
-  FloatSpan parameters() override { return inner_.parameters(); }
-  FloatSpan gradients() override { return inner_.gradients(); }
-  FloatSpan buffers() override { return inner_.buffers(); }
+  NumberSpan parameters() override { return inner_.parameters(); }
+  NumberSpan gradients() override { return inner_.gradients(); }
+  NumberSpan buffers() override { return inner_.buffers(); }
   std::uint32_t steps_per_epoch() const override { return inner_.steps_per_epoch(); }
   std::uint32_t samples_per_epoch() const override { return inner_.samples_per_epoch(); }
   Task<Evaluation> evaluate(int part, int parts) override { return inner_.evaluate(part, parts); }
@@ -140,9 +140,9 @@ TEST(Exactness, IsLostWhenOneRanksGradientIsLeftOut) {
     Forgetful forgetful(*job.learners[1]);
     for (int rank = 0; rank < job.cluster.size(); ++rank) {
       Learner& learner = rank == 1 ? static_cast<Learner&>(forgetful) : *job.learners[rank];
-      job.strategies.push_back(info.make(info, job.plan, {job.cluster.group(rank), learner, *job.recorders[rank], nullptr}));
+      job.strategies.push_back(info.make(info, job.plan, {job.cluster.comm(rank), learner, *job.recorders[rank], nullptr}));
     }
-    job.cluster.run([&](Group group) { return job.strategies[group.rank()]->run(); });
+    job.cluster.run([&](Communicator comm) { return job.strategies[comm.rank()]->run(); });
     EXPECT_GT(norm(copy(job.weights()), one.end) / norm(one.end, one.start), 1e-3) << info.name;
   }
 }

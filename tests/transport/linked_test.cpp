@@ -82,7 +82,7 @@ Task<> add_body(Endpoint* e) {
   const Message m = message(count, 0, "add", wire), go = message(0, 1);
   if (e->rank() == 0) {
     std::vector<std::byte> out(count * size_of(wire));
-    convert(FloatSpan(out.data(), count, wire), FloatSpan(std::span(values)));
+    convert(NumberSpan(out.data(), count, wire), NumberSpan(std::span(values)));
     co_await e->send(1, m, ConstBytes(out));
     co_await e->send(1, go, ConstBytes());
     co_await e->send(1, m, ConstBytes(out));
@@ -91,7 +91,7 @@ Task<> add_body(Endpoint* e) {
   }
   std::vector<std::conditional_t<wire == DType::fp64, double, float>> into(count, 1.0);
   co_await e->receive(0, go, Bytes());  // so the first message has been kept
-  const FloatSpan span{std::span(into)};
+  const NumberSpan span{std::span(into)};
   co_await e->receive(0, m, span, Reduce::add);
   co_await e->receive(0, m, span, Reduce::add);
   for (std::size_t i = 0; i < count; ++i) EXPECT_EQ(into[i], 1 + 2 * values[i]) << i;
@@ -116,7 +116,7 @@ TEST_P(Linked, APayloadWithoutDataIsSentAsZeros) {
     std::vector<float> in(100'000, 1.0f);
     co_await e->receive(0, message(in.size()), bytes(in));
     EXPECT_EQ(in, std::vector<float>(100'000));
-    const FloatSpan nowhere(nullptr, 100'000, DType::fp32);
+    const NumberSpan nowhere(nullptr, 100'000, DType::fp32);
     co_await e->receive(0, message(in.size()), nowhere, Reduce::replace);
   };
   expect_no_errors(run_ranks(GetParam(), {sender, receiver}));
@@ -150,7 +150,7 @@ TEST_P(Linked, AMismatchOfWhatWasKeptIsFoundToo) {
     std::vector<float> values(100);
     co_await e->receive(0, message(0), Bytes());
     const Message other = message(100, 3, "ring", DType::bf16);
-    co_await e->receive(0, other, FloatSpan(std::span<float>(values)), Reduce::add);
+    co_await e->receive(0, other, NumberSpan(std::span<float>(values)), Reduce::add);
   };
   auto outcomes = run_ranks(GetParam(), {sender, receiver});
   EXPECT_EQ(outcomes[1].kind, ErrorKind::mismatch);
@@ -209,7 +209,7 @@ TEST_P(Linked, RevokeEndsEverything) {
     Task<> first = e->receive(1, message(10), bytes(a));
     Task<> second = e->receive(1, message(10, 1), bytes(b));
     Event started(e->runtime());
-    auto revoke = [e] { e->revoke(std::make_exception_ptr(Error(ErrorKind::data, "the cause"))); };
+    auto revoke = [e] { e->abort(0, {}, std::make_exception_ptr(Error(ErrorKind::data, "the cause"))); };
     asio::post(e->runtime().context(), revoke);
     std::string before, after;
     try {

@@ -30,7 +30,7 @@ TEST(SharedAllReduce, SumsManyTimesOnMoreRanksThanCores) {
       const std::span<float> whole = i % 3 ? std::span(reinterpret_cast<float*>(lies.get()), 10'000) : std::span(plain);
       const auto values = whole.first(i % 2 ? 10'000 : i % 4 ? 5 : 300);
       std::fill(values.begin(), values.end(), static_cast<float>(e->rank() + i));
-      co_await e->all_reduce(reduction(values.size()), FloatSpan(values));
+      co_await e->run_engine(Collective::all_reduce, reduction(values.size()), NumberSpan(values));
       expect_every(values, static_cast<float>(ranks * (ranks - 1) / 2 + ranks * i));
     }
   };
@@ -40,14 +40,14 @@ TEST(SharedAllReduce, SumsManyTimesOnMoreRanksThanCores) {
 
 TEST(SharedAllReduce, ThereIsOneWhereAllShareMemoryAlone) {
   auto has = [](Endpoint* e) -> Task<> {
-    EXPECT_TRUE(e->has_all_reduce(reduction(1)));
-    EXPECT_FALSE(e->has_all_reduce(reduction(1, all_reduce_channels)));
+    EXPECT_TRUE(e->find_engine(Collective::all_reduce, DType::fp32));
+    EXPECT_FALSE(e->find_engine(Collective::all_reduce, DType::fp32, reduction(1, all_reduce_channels).channel));
     co_return;
   };
   auto has_none = [](Endpoint* e) -> Task<> {
-    EXPECT_FALSE(e->has_all_reduce(reduction(1)));
-    const FloatSpan none(nullptr, 0, DType::fp32);
-    EXPECT_THROW(co_await e->all_reduce(reduction(0), none), Error);
+    EXPECT_FALSE(e->find_engine(Collective::all_reduce, DType::fp32));
+    const NumberSpan none(nullptr, 0, DType::fp32);
+    EXPECT_THROW(co_await e->run_engine(Collective::all_reduce, reduction(0), none), Error);
   };
   expect_no_errors(run_ranks(Way::shared, {has, has, has}));
   expect_no_errors(run_ranks(Way::tcp, {has_none, has_none}));
@@ -61,7 +61,7 @@ TEST(SharedAllReduce, WaitsForALateRankAndComputesMeanwhile) {
     std::vector<float> values(3000, 1);
     const Duration a_while = std::chrono::milliseconds(30);
     co_await e->runtime().sleep(a_while);
-    co_await e->all_reduce(reduction(3000), FloatSpan(values));
+    co_await e->run_engine(Collective::all_reduce, reduction(3000), NumberSpan(values));
     expect_every(values, 3);
   };
   auto computes = [](Endpoint* e) -> Task<> {
@@ -71,7 +71,7 @@ TEST(SharedAllReduce, WaitsForALateRankAndComputesMeanwhile) {
       for (int k = 0; k < 2'000'000; ++k) x = x + k;
     };
     Flight computing(e->runtime(), e->runtime().offload(Duration(0), work));
-    co_await e->all_reduce(reduction(3000), FloatSpan(values));
+    co_await e->run_engine(Collective::all_reduce, reduction(3000), NumberSpan(values));
     expect_every(values, 3);
     co_await computing.landed();
   };
@@ -87,12 +87,12 @@ TEST(SharedAllReduce, ChannelsDoNotWaitForEachOther) {
       const std::uint32_t channel = (i * (e->rank() + 1) + 4) % channels;  // each rank in an order of its own
       if (!values[channel].empty()) continue;
       values[channel].assign(100 + 5000 * channel, static_cast<float>(channel));
-      under_way.push_back(e->all_reduce(reduction(values[channel].size(), channel), FloatSpan(values[channel])));
+      under_way.push_back(e->run_engine(Collective::all_reduce, reduction(values[channel].size(), channel), NumberSpan(values[channel])));
     }
     for (std::uint32_t channel = 0; channel < channels; ++channel) {  // rank 2 has had channels 4, 7 and 1 so far
       if (!values[channel].empty()) continue;
       values[channel].assign(100 + 5000 * channel, static_cast<float>(channel));
-      under_way.push_back(e->all_reduce(reduction(values[channel].size(), channel), FloatSpan(values[channel])));
+      under_way.push_back(e->run_engine(Collective::all_reduce, reduction(values[channel].size(), channel), NumberSpan(values[channel])));
     }
     co_await all(e->runtime(), std::move(under_way), revoke_on_error);
     for (std::uint32_t channel = 0; channel < channels; ++channel) expect_every(values[channel], 3.0f * channel);
@@ -102,7 +102,7 @@ TEST(SharedAllReduce, ChannelsDoNotWaitForEachOther) {
 
 Task<> reduce_once(Endpoint* e, std::size_t count) {
   std::vector<float> values(count);
-  co_await e->all_reduce(reduction(count), FloatSpan(values));
+  co_await e->run_engine(Collective::all_reduce, reduction(count), NumberSpan(values));
 }
 Body reduces(std::size_t count) {
   return [count](Endpoint* e) { return reduce_once(e, count); };
@@ -134,7 +134,7 @@ TEST(SharedAllReduce, AMismatchNamesBoth) {
   auto as_bf16 = [](Endpoint* e) -> Task<> {
     std::vector<float> values(100);
     const Message other = message(100, 0, "two-phase", DType::bf16);
-    co_await e->all_reduce(other, FloatSpan(values));
+    co_await e->run_engine(Collective::all_reduce, other, NumberSpan(values));
   };
   expect_mismatch(run_ranks(Way::shared, {reduces(100), as_bf16, reduces(100)}, {}, true), "100 fp32", "100 bf16");
 }
@@ -152,7 +152,7 @@ TEST(SharedAllReduce, MessagesMayFollowAndPrecedeOnTheSameChannel) {
     std::vector<float> values(500), in(500);
     for (int i = 0; i < 300; ++i) {
       std::fill(values.begin(), values.end(), 1.0f);
-      co_await e->all_reduce(reduction(500), FloatSpan(values));
+      co_await e->run_engine(Collective::all_reduce, reduction(500), NumberSpan(values));
       expect_every(values, 3);
       Task<> sending = e->send(next, message(500), const_bytes(values));
       Task<> receiving = e->receive(last, message(500), bytes(in));
@@ -166,9 +166,9 @@ TEST(SharedAllReduce, MessagesMayFollowAndPrecedeOnTheSameChannel) {
 TEST(SharedAllReduce, OneAtATimeOnAChannel) {
   auto body = [](Endpoint* e) -> Task<> {
     std::vector<float> first(10), second(10);
-    Flight under_way(e->runtime(), e->all_reduce(reduction(10), FloatSpan(first)));
+    Flight under_way(e->runtime(), e->run_engine(Collective::all_reduce, reduction(10), NumberSpan(first)));
     co_await e->runtime().yield();
-    co_await e->all_reduce(reduction(10), FloatSpan(second));
+    co_await e->run_engine(Collective::all_reduce, reduction(10), NumberSpan(second));
   };
   auto idle = [](Endpoint* e) -> Task<> {
     std::vector<float> in(1);
@@ -190,7 +190,7 @@ TEST(SharedAllReduce, ALostRankIsNamed) {
 
 Task<> begin_and(Endpoint* e, std::function<void()> then) {
   std::vector<float> values(10, 1);
-  Flight reducing(e->runtime(), e->all_reduce(reduction(10), FloatSpan(values)));
+  Flight reducing(e->runtime(), e->run_engine(Collective::all_reduce, reduction(10), NumberSpan(values)));
   for (int i = 0; i < 10; ++i) co_await e->runtime().yield();  // by now it waits for the other rank
   then();
   co_await reducing.landed();
@@ -249,14 +249,14 @@ TEST(SharedAllReduce, TheWatchdogNamesWhatItWaitedFor) {
 
 TEST(SharedAllReduce, RevokeEndsIt) {
   auto revokes = [](Endpoint* e) -> Task<> {
-    auto give_up = [e] { e->revoke(std::make_exception_ptr(Error(ErrorKind::data, "the cause"))); };
+    auto give_up = [e] { e->abort(0, {}, std::make_exception_ptr(Error(ErrorKind::data, "the cause"))); };
     e->runtime().call_at(e->runtime().now() + std::chrono::milliseconds(5), give_up);
     std::vector<float> values(100);
-    const FloatSpan numbers(values);
+    const NumberSpan numbers(values);
     for (int i = 0; i < 2; ++i) {  // under way, and to come
       std::string why;
       try {
-        co_await e->all_reduce(reduction(100), numbers);
+        co_await e->run_engine(Collective::all_reduce, reduction(100), numbers);
       } catch (const Error& error) {
         why = error.what();
       }

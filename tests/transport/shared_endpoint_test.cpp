@@ -95,7 +95,7 @@ TEST(SharedEndpoint, PayloadsOfEveryKindAndSizeGoThroughASmallRing) {
       std::iota(expected.begin(), expected.end(), static_cast<float>(count));
       co_await e->receive(0, message(count), bytes(in));
       EXPECT_EQ(in, expected);
-      const FloatSpan sum{std::span<float>(in)};
+      const NumberSpan sum{std::span<float>(in)};
       co_await e->receive(0, message(count), sum, Reduce::add);
       for (float& x : expected) x *= 2;
       EXPECT_EQ(in, expected);
@@ -116,7 +116,7 @@ TEST(SharedEndpoint, ASendOfWhatLiesThereReturnsOnceItIsTaken) {
   };
   auto receiver = [](Endpoint* e) -> Task<> {
     Registered in(e, 100'000, 1);
-    const FloatSpan sum(in.values);
+    const NumberSpan sum(in.values);
     for (int i = 0; i < 50; ++i) co_await e->receive(0, message(100'000), sum, Reduce::add);
     expect_all(in.values, 1 + 49 * 50 / 2);
   };
@@ -180,7 +180,7 @@ TEST(SharedEndpoint, WhatWasWithdrawnIsNotReceived) {
   // Rank 0 gives up its send while nobody has asked; then its memory holds something else.
   auto sender = [](Endpoint* e) -> Task<> {
     Registered out(e, 10'000, 1);
-    auto give_up = [e] { e->revoke(std::make_exception_ptr(Error(ErrorKind::data, "the cause"))); };
+    auto give_up = [e] { e->abort(0, {}, std::make_exception_ptr(Error(ErrorKind::data, "the cause"))); };
     asio::post(e->runtime().context(), give_up);
     try {
       co_await e->send(1, message(10'000), out.bytes());
@@ -238,7 +238,7 @@ TEST(SharedEndpoint, LeavesNoDescriptorAndNoMappingHoweverItEnds) {
   auto revokes = [](Endpoint* e) -> Task<> {
     Registered out(e, 10'000);
     co_await e->send(1 - e->rank(), message(10'000), out.bytes());
-    e->revoke(std::make_exception_ptr(Error(ErrorKind::data, "the cause")));
+    e->abort(0, {}, std::make_exception_ptr(Error(ErrorKind::data, "the cause")));
   };
   const std::size_t before = descriptors();
   EXPECT_EQ(mappings(), 0u);

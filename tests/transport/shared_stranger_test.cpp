@@ -115,7 +115,7 @@ TEST(SharedStranger, PlacesOutsideOfRegisteredMemoryAreNotRead) {
 TEST(SharedStranger, HeadersAreChecked) {
   EXPECT_EQ(receive_header([](FrameBytes& header) { header[38] = std::byte{2}; }, {}, false).kind, ErrorKind::mismatch);
   EXPECT_EQ(receive_header([](FrameBytes& header) { header[31] = std::byte{1}; }, {}, false).kind, ErrorKind::mismatch);
-  const Outcome late = receive_header([](FrameBytes& header) { header[8] = std::byte{5}; }, {}, false);
+  const Outcome late = receive_header([](FrameBytes& header) { header[40] = std::byte{5}; }, {}, false);
   EXPECT_NE(late.error.find("sent message 5"), std::string::npos) << late.error;
   const Outcome other = receive_header([](FrameBytes& header) { header[4] = std::byte{7}; }, {}, false);
   EXPECT_NE(other.error.find("epoch 7"), std::string::npos) << other.error;
@@ -190,7 +190,7 @@ Task<> exchange_for_ever(Endpoint* e, int ready) {
     const std::size_t bytes = i % 2 ? 1 << 20 : 64;
     Task<> sending = e->send(next, message(bytes / 4), ConstBytes(out.get(), bytes));
     Task<> receiving = e->receive(last, message(bytes / 4), Bytes(in.get(), bytes));
-    auto revoke = [e](std::exception_ptr error) { e->revoke(error); };
+    auto revoke = [e](std::exception_ptr error) { e->abort(0, {}, error); };
     co_await both(e->runtime(), std::move(sending), std::move(receiving), revoke);
     if (i == 100 && e->rank() == 1) {
       const char going = 1;
@@ -203,8 +203,8 @@ Task<> exchange_for_ever(Endpoint* e, int ready) {
 Task<> all_reduce_for_ever(Endpoint* e, int ready) {
   const auto lies = e->memory(1 << 20);
   for (int i = 0;; ++i) {
-    const FloatSpan numbers(lies.get(), i % 2 ? 1 << 18 : 16, DType::fp32);
-    co_await e->all_reduce(message(numbers.count), numbers);
+    const NumberSpan numbers(lies.get(), i % 2 ? 1 << 18 : 16, DType::fp32);
+    co_await e->run_engine(Collective::all_reduce, message(numbers.count), numbers);
     if (i == 100 && e->rank() == 1) {
       const char going = 1;
       if (::write(ready, &going, 1) != 1) ::_exit(99);
