@@ -51,17 +51,21 @@ std::string print_range(Range range, World world, std::size_t elements) {
 }
 
 std::string print_step(const Step& step, World world, std::size_t elements) {
-  const bool sends = step.send && step.send->range.size() > 0, receives = step.receive && step.receive->range.size() > 0;
   std::string out;
-  if (sends) out += text(print_range(step.send->range, world, elements), "→", step.send->peer);
-  if (sends && receives) out += "  ";
-  if (receives) {
-    out += text(step.receive->peer, "→", step.receive->how == Reduce::add ? "+" : "=", print_range(step.receive->range, world, elements));
+  for (const Transfer& one : step.sends) {
+    if (one.range.size() == 0) continue;
+    out += text(out.empty() ? "" : " ", print_range(one.range, world, elements), "→", one.peer);
+  }
+  bool is_first = true;
+  for (const Transfer& one : step.receives) {
+    if (one.range.size() == 0) continue;
+    const char* between = out.empty() ? "" : std::exchange(is_first, false) ? "  " : " ";
+    out += text(between, one.peer, "→", one.how == Reduce::add ? "+" : "=", print_range(one.range, world, elements));
   }
   return out;
 }
 
-/// The steps in which anything moves anywhere: as many rows as there are rounds (at_once: as there are messages of one rank).
+/// The steps in which anything moves anywhere: as many rows as there are rounds.
 std::string print_steps(const Route& route, World world, std::size_t elements) {
   Table table;
   table.column("step", Align::right);
@@ -177,7 +181,7 @@ std::string print_buffer(const WalkedRoute& walked, const ExplainArguments& argu
 std::vector<std::pair<std::string, std::string>> totals_of(const WalkedRoute& walked, const ExplainArguments& arguments) {
   const Route& route = walked.route;
   return {{"rounds", with_form(walked.rounds, route.rounds, walked.world, walked.buffer(), format_count)},
-          {"sent by all together", text(format_bytes(static_cast<double>(walked.total)), route.at_once ? "  = nP(P-1)" : "  = 2n(P-1)")},
+          {"sent by all together", text(format_bytes(static_cast<double>(walked.total)), adds_on_the_way(route) ? "  = 2n(P-1)" : "  = nP(P-1)")},
           {"sent by the busiest", with_form(static_cast<double>(walked.most), route.bytes, walked.world, walked.buffer(), format_bytes)},
           {"time on such links", text(format_seconds(walked.time), "  (", arguments.latency_us, " us, ", arguments.gbit_s, " Gb/s)")}};
 }
@@ -194,8 +198,8 @@ std::string route_json(const WalkedRoute& walked, const ExplainArguments& argume
     for (int k = 0; k < route.steps(world); ++k) {
       const Step step = route.step(rank, world, elements, k);
       nlohmann::ordered_json one{{"step", k}};
-      if (step.send) one["send"] = transfer_json(*step.send);
-      if (step.receive) one["receive"] = transfer_json(*step.receive);
+      for (const Transfer& out : step.sends) one["sends"].push_back(transfer_json(out));
+      for (const Transfer& in : step.receives) one["receives"].push_back(transfer_json(in));
       own["steps"].push_back(one);
     }
     json["per_rank"].push_back(own);
@@ -224,7 +228,7 @@ std::string route_text(const WalkedRoute& walked, const ExplainArguments& argume
     return out + print_costs(walked) + text("\n(the steps are shown for up to ", most_columns, " ranks; --format json has them all)\n");
   }
   return out + print_steps(route, walked.world, walked.elements) +
-         (route.at_once ? "\nall steps are one round: each sends what the buffer held before it, and the sums are made in the order of ranks" : "") +
+         (adds_on_the_way(route) ? "" : "\nall is sent at once, as it was before the step, and the sums are made in the order of ranks") +
          "\nc2: chunk 2 of the buffer; c2→3: sent to rank 3; 1→+c2: added as it arrives from rank 1; 1→=c2: replaced\n";
 }
 

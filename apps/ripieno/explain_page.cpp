@@ -20,7 +20,7 @@ SchedulePicture picture_of(const Route& route, World world, std::size_t elements
   };
   for (const auto& round : all.rounds) {
     picture.rounds.emplace_back();
-    for (const auto& [from, to, range, how] : round) {
+    for (const auto& [from, to, range, into, how] : round) {
       picture.rounds.back().push_back({from, to, cell_from(range.begin), cell_from(range.end - 1), static_cast<double>(range.size() * number), how == Reduce::add});
     }
   }

@@ -84,7 +84,7 @@ std::unique_ptr<Averager> make_free_averager(const AveragerOptions& options, std
   switch (codec.kind) {
     case CodecKind::wire: return std::make_unique<ScheduledAverager>(options, std::move(slots), type);
     case CodecKind::block:
-      if (!route.at_once) return make_coded(options, std::move(slots), type);
+      if (adds_on_the_way(route)) return make_coded(options, std::move(slots), type);
       [[fallthrough]];
     case CodecKind::gathered: return make_gathered(options, std::move(slots), type);
     case CodecKind::low_rank:

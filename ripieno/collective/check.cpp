@@ -1,122 +1,263 @@
 #include "ripieno/collective/check.h"
 
 #include <algorithm>
-#include <tuple>
 
 #include "ripieno/collective/rounds.h"
 
 namespace ripieno {
 namespace {
 
-/// Whose contributions an element holds: one bit a rank.
-using Contributions = std::vector<std::uint64_t>;
-
-Contributions of(int rank, int ranks) {
-  Contributions set((ranks + 63) / 64, 0);
-  set[rank / 64] |= std::uint64_t{1} << (rank % 64);
-  return set;
-}
-
-bool meets(const Contributions& a, const Contributions& b) {
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    if (a[i] & b[i]) return true;
-  }
-  return false;
-}
-
-Contributions united(Contributions a, const Contributions& b) {
-  for (std::size_t i = 0; i < a.size(); ++i) a[i] |= b[i];
-  return a;
+bool adds_up(Collective collective) {
+  return collective == Collective::all_reduce || collective == Collective::reduce_scatter || collective == Collective::reduce;
 }
 
 std::string print(const Transfer& t) {
   return text("[", t.range.begin, ", ", t.range.end, ") ", t.how == Reduce::add ? "add" : "replace");
 }
 
+/// A set of ranks of any number, quick for up to 64.
+class Ranks {
+ public:
+  bool has(int rank) const { return (word(rank) >> (rank % 64) & 1) != 0; }
+  void insert(int rank) {
+    if (rank >= 64 && more_.size() < static_cast<std::size_t>(rank) / 64) more_.resize(static_cast<std::size_t>(rank) / 64);
+    (rank < 64 ? first_ : more_[static_cast<std::size_t>(rank) / 64 - 1]) |= std::uint64_t{1} << (rank % 64);
+  }
+  bool meets(const Ranks& other) const {
+    bool any = (first_ & other.first_) != 0;
+    for (std::size_t i = 0; i < std::min(more_.size(), other.more_.size()); ++i) any = any || (more_[i] & other.more_[i]) != 0;
+    return any;
+  }
+  void insert(const Ranks& other) {
+    first_ |= other.first_;
+    if (more_.size() < other.more_.size()) more_.resize(other.more_.size());
+    for (std::size_t i = 0; i < other.more_.size(); ++i) more_[i] |= other.more_[i];
+  }
+  bool operator==(const Ranks&) const = default;
+
+ private:
+  std::uint64_t word(int rank) const {
+    if (rank < 64) return first_;
+    const auto at = static_cast<std::size_t>(rank) / 64 - 1;
+    return at < more_.size() ? more_[at] : 0;
+  }
+  std::uint64_t first_ = 0;
+  std::vector<std::uint64_t> more_;  ///< without zeros at the end
+};
+
+/// What a cell of a rank's buffer holds: the cell of the input that it is of, and whose contributions to it.
+struct Content {
+  std::ptrdiff_t cell = -1;  ///< -1: of no stated content
+  Ranks ranks;
+
+  bool operator==(const Content&) const = default;
+};
+
+/// A run of a schedule on contents.
+class Proof {
+ public:
+  Proof(const Route& route, World world, std::size_t elements)
+      : route_(route), world_(world), elements_(elements), cut_(schedule_cuts(route, world, elements)) {
+    require(cut_.back() == elements, route.name, " reaches element ", cut_.back(), " of ", elements);
+    for (int rank = 0; rank < world.ranks; ++rank) all_.insert(rank);
+    for (std::size_t cell = 0; cell < cells(); ++cell) owners_.push_back(owner_of(cut_[cell]));
+    for (int rank = 0; rank < world.ranks; ++rank) held_.push_back(inputs_of(rank));
+  }
+
+  void run() {
+    for (k_ = 0; k_ < route_.steps(world_); ++k_) take_step();
+    for (int rank = 0; rank < world_.ranks; ++rank) {
+      for (std::size_t cell = 0; cell < cells(); ++cell) check_end(rank, cell);
+    }
+  }
+
+ private:
+  std::size_t cells() const { return cut_.size() - 1; }
+  Range of(std::size_t cell) const { return {cut_[cell], cut_[cell + 1]}; }
+  /// The first cell of a range.
+  std::size_t cell_at(std::size_t element) const {
+    return static_cast<std::size_t>(std::lower_bound(cut_.begin(), cut_.end(), element) - cut_.begin());
+  }
+  /// The rank whose chunk (of an all-to-all: block) an element is in; -1: nobody's.
+  int owner_of(std::size_t element) const {
+    for (int i = 0; i < world_.ranks; ++i) {
+      const Range range = route_.collective == Collective::all_to_all ? block_of(elements_, world_.ranks, i) : chunk(elements_, world_.ranks, i);
+      if (range.begin <= element && element < range.end) return i;
+    }
+    return -1;
+  }
+  int owner(std::size_t cell) const { return owners_[cell]; }
+
+  static Content from(std::size_t cell, int rank) {
+    Content content{static_cast<std::ptrdiff_t>(cell), {}};
+    content.ranks.insert(rank);
+    return content;
+  }
+  Content from_all(std::size_t cell) const { return {static_cast<std::ptrdiff_t>(cell), all_}; }
+
+  std::vector<Content> inputs_of(int rank) const {
+    std::vector<Content> contents(cells());
+    for (std::size_t cell = 0; cell < cells(); ++cell) {
+      bool has = true;
+      switch (route_.collective) {
+        case Collective::all_gather:
+        case Collective::gather: has = owner(cell) == rank; break;
+        case Collective::broadcast:
+        case Collective::scatter: has = rank == world_.root; break;
+        default: break;
+      }
+      if (has) contents[cell] = from(cell, rank);
+    }
+    return contents;
+  }
+
+  /// What the collective promises; of no stated content: nothing.
+  Content promised(int rank, std::size_t cell) const {
+    const bool is_root = rank == world_.root;
+    const int its = owner(cell);
+    switch (route_.collective) {
+      case Collective::all_reduce: return from_all(cell);
+      case Collective::reduce_scatter: return its == rank ? from_all(cell) : Content{};
+      case Collective::all_gather: return from(cell, its);
+      case Collective::broadcast: return from(cell, world_.root);
+      case Collective::reduce: return is_root ? from_all(cell) : Content{};
+      case Collective::gather: return is_root ? from(cell, its) : Content{};
+      case Collective::scatter: return its == rank ? from(cell, world_.root) : Content{};
+      case Collective::all_to_all: {
+        if (its < 0) return from(cell, rank);  // beyond the last block
+        const std::size_t into = cut_[cell] - block_of(elements_, world_.ranks, its).begin;
+        return from(cell_at(block_of(elements_, world_.ranks, rank).begin + into), its);
+      }
+    }
+    return {};
+  }
+
+  void take_step() {
+    std::vector<Step> steps;
+    for (int rank = 0; rank < world_.ranks; ++rank) steps.push_back(route_.step(rank, world_, elements_, k_));
+    std::vector<Arrival> arrivals;  // all sends carry what was there before
+    for (int rank = 0; rank < world_.ranks; ++rank) {
+      check_sends(steps, rank);
+      check_places(steps[static_cast<std::size_t>(rank)], rank);
+      const Transfers& receives = steps[static_cast<std::size_t>(rank)].receives;
+      for (std::size_t i = 0; i < receives.size(); ++i) receive(steps, rank, i, arrivals);
+    }
+    for (Arrival& one : arrivals) take(one);
+  }
+
+  struct Arrival {
+    int rank;
+    std::size_t cell;
+    Reduce how;
+    Content content;
+  };
+
+  void check_peer(int rank, int peer, const char* does) const {
+    if (peer < 0 || peer >= world_.ranks || peer == rank) wrong("rank ", rank, " ", does, " ", peer);
+  }
+
+  void check_sends(const std::vector<Step>& steps, int rank) const {
+    const Transfers& sends = steps[static_cast<std::size_t>(rank)].sends;
+    for (std::size_t i = 0; i < sends.size(); ++i) {
+      check_peer(rank, sends[i].peer, "sends to");
+      const Transfers& theirs = steps[static_cast<std::size_t>(sends[i].peer)].receives;
+      if (!counterpart(rank, sends, i, theirs)) {
+        wrong("rank ", rank, " sends to rank ", sends[i].peer, ", which does not receive");
+      }
+    }
+  }
+
+  void check_places(const Step& step, int rank) const {
+    for (const Transfer& in : step.receives) {
+      const bool is_sent = overlaps(in, step.sends);
+      for (const Transfer& other : step.receives) {
+        if (&other == &in || !overlaps(in, other)) continue;
+        if (in.how != Reduce::add || other.how != Reduce::add) wrong("rank ", rank, " receives ", print(in), " and ", print(other));
+        if (is_sent && in.range != other.range) wrong("rank ", rank, " adds ", print(in), " and ", print(other), " to what it sends");
+      }
+    }
+  }
+
+  void receive(const std::vector<Step>& steps, int rank, std::size_t i, std::vector<Arrival>& arrivals) const {
+    const Transfers& receives = steps[static_cast<std::size_t>(rank)].receives;
+    const Transfer& in = receives[i];
+    check_peer(rank, in.peer, "receives from");
+    const Transfer* const out = counterpart(rank, receives, i, steps[static_cast<std::size_t>(in.peer)].sends);
+    if (!out) wrong("rank ", rank, " receives from rank ", in.peer, ", which does not send");
+    if (out->range.size() != in.range.size() || out->how != in.how) {
+      wrong("rank ", in.peer, " sends ", print(*out), ", rank ", rank, " receives ", print(in));
+    }
+    const std::size_t first = cell_at(in.range.begin), last = cell_at(in.range.end), source = cell_at(out->range.begin);
+    for (std::size_t cell = first; cell < last; ++cell) {
+      const std::size_t there = source + cell - first;
+      require(of(there).size() == of(cell).size(), "the cells of a transfer do not match");
+      const Content& arriving = held_[static_cast<std::size_t>(in.peer)][there];
+      if (arriving.cell < 0) wrong("rank ", in.peer, " sends element ", cut_[there], ", which is of no stated content");
+      arrivals.push_back({rank, cell, in.how, arriving});
+      const bool is_final = arriving.ranks == all_ || !adds_up(route_.collective);
+      if (in.how == Reduce::replace && !is_final) {
+        wrong("rank ", in.peer, " sends element ", cut_[there], " as final, and it is not");
+      }
+    }
+  }
+
+  void take(Arrival& arrival) {
+    const auto& [rank, cell, how, arriving] = arrival;
+    Content& held = held_[static_cast<std::size_t>(rank)][cell];
+    if (how == Reduce::replace) {
+      held = std::move(arrival.content);
+      return;
+    }
+    if (!adds_up(route_.collective)) wrong("rank ", rank, " adds at element ", cut_[cell], ", and nothing is to be added");
+    if (held.cell != arriving.cell) wrong("rank ", rank, " adds another element to element ", cut_[cell]);
+    if (held.ranks.meets(arriving.ranks)) wrong("rank ", rank, " adds a contribution twice at element ", cut_[cell]);
+    held.ranks.insert(arriving.ranks);
+  }
+
+  void check_end(int rank, std::size_t cell) const {
+    const Content expected = promised(rank, cell);
+    const Content& is = held_[static_cast<std::size_t>(rank)][cell];
+    if (expected.cell < 0 || is == expected) return;
+    if (is.cell != expected.cell) wrong("rank ", rank, " ends with something else at element ", cut_[cell]);
+    for (int other = 0; other < world_.ranks; ++other) {
+      if (expected.ranks.has(other) && !is.ranks.has(other)) {
+        wrong("rank ", rank, " ends without rank ", other, "'s contribution at element ", cut_[cell]);
+      }
+    }
+    wrong("rank ", rank, " ends with contributions that are not asked for at element ", cut_[cell]);
+  }
+
+  template <class... What>
+  [[noreturn]] void wrong(const What&... what) const {
+    fail(ErrorKind::internal, name(route_.collective), " ", route_.name, " for ", world_.ranks, " ranks, ", world_.per_node, " a node, root ",
+         world_.root, ", and ", elements_, " elements, step ", k_, ": ", what...);
+  }
+
+  const Route& route_;
+  const World world_;
+  const std::size_t elements_;
+  const std::vector<std::size_t> cut_;
+  Ranks all_;
+  std::vector<int> owners_;                 ///< by cell
+  std::vector<std::vector<Content>> held_;  ///< by rank and cell
+  int k_ = 0;
+};
+
 }  // namespace
 
-void check_schedule(const Route& route, World world, std::size_t elements) {
-  const int ranks = world.ranks;
-  const auto wrong = [&](int k, const auto&... what) {
-    fail(ErrorKind::internal, route.name, " for ", ranks, " ranks, ", world.per_node, " a node, and ", elements,
-         " elements, step ", k, ": ", what...);
-  };
-  const std::vector<std::size_t> cut = schedule_cuts(route, world, elements);
-  require(cut.back() == elements, route.name, " reaches element ", cut.back(), " of ", elements);
-  const std::size_t cells = cut.size() - 1;
-  const auto cells_of = [&](Range range) {
-    return std::pair(std::lower_bound(cut.begin(), cut.end(), range.begin) - cut.begin(),
-                     std::lower_bound(cut.begin(), cut.end(), range.end) - cut.begin());
-  };
-  Contributions everyone((ranks + 63) / 64, 0);
-  for (int rank = 0; rank < ranks; ++rank) everyone = united(everyone, of(rank, ranks));
-
-  std::vector<std::vector<Contributions>> held(ranks);
-  for (int rank = 0; rank < ranks; ++rank) held[rank].assign(cells, of(rank, ranks));
-  const auto before = held;
-  const auto& carried = route.at_once ? before : held;  // what sends read
-
-  for (int k = 0; k < route.steps(world); ++k) {
-    std::vector<Step> step;
-    for (int rank = 0; rank < ranks; ++rank) step.push_back(route.step(rank, world, elements, k));
-    std::vector<std::tuple<int, std::size_t, Contributions>> after;  // what changes: rank, cell, what it then holds
-    for (int rank = 0; rank < ranks; ++rank) {
-      const auto& [send, receive] = step[rank];
-      if (send) {
-        if (send->peer < 0 || send->peer >= ranks || send->peer == rank) wrong(k, "rank ", rank, " sends to ", send->peer);
-        const auto& other = step[send->peer].receive;
-        if (!other || other->peer != rank) wrong(k, "rank ", rank, " sends to rank ", send->peer, ", which does not receive");
-      }
-      if (!receive) continue;
-      if (receive->peer < 0 || receive->peer >= ranks || receive->peer == rank) {
-        wrong(k, "rank ", rank, " receives from ", receive->peer);
-      }
-      const auto& other = step[receive->peer].send;
-      if (!other || other->peer != rank) {
-        wrong(k, "rank ", rank, " receives from rank ", receive->peer, ", which does not send");
-      }
-      if (other->range != receive->range || other->how != receive->how) {
-        wrong(k, "rank ", receive->peer, " sends ", print(*other), ", rank ", rank, " receives ", print(*receive));
-      }
-      if (route.at_once && receive->how != Reduce::add) wrong(k, "rank ", rank, " receives ", print(*receive), " at once");
-      if (!route.at_once && send && send->range.begin < receive->range.end && receive->range.begin < send->range.end) {
-        wrong(k, "rank ", rank, " receives ", print(*receive), " into what it sends, ", print(*send));
-      }
-      const auto [first, last] = cells_of(receive->range);
-      for (auto cell = first; cell < last; ++cell) {
-        const Contributions& arriving = carried[receive->peer][cell];
-        if (receive->how == Reduce::replace) {
-          if (arriving != everyone) wrong(k, "rank ", receive->peer, " sends element ", cut[cell], " as final, and it is not");
-          after.emplace_back(rank, cell, arriving);
-        } else {
-          if (meets(held[rank][cell], arriving)) wrong(k, "rank ", rank, " adds a contribution twice at element ", cut[cell]);
-          after.emplace_back(rank, cell, united(held[rank][cell], arriving));
-        }
-      }
-    }
-    for (auto& [rank, cell, contributions] : after) held[rank][cell] = std::move(contributions);
-  }
-  for (int rank = 0; rank < ranks; ++rank) {
-    for (std::size_t cell = 0; cell < cells; ++cell) {
-      if (held[rank][cell] == everyone) continue;
-      int missing = 0;
-      while (meets(held[rank][cell], of(missing, ranks))) ++missing;
-      wrong(route.steps(world), "rank ", rank, " ends without rank ", missing, "'s contribution at element ", cut[cell]);
-    }
-  }
-}
+void check_schedule(const Route& route, World world, std::size_t elements) { Proof(route, world, elements).run(); }
 
 ScheduleCost schedule_cost(const Route& route, int rank, World world, std::size_t elements) {
   ScheduleCost cost;
   for (int k = 0; k < route.steps(world); ++k) {
     const Step step = route.step(rank, world, elements, k);
-    if (step.send && step.send->range.size() > 0) {
-      cost.elements_sent += step.send->range.size();
-      ++cost.messages_sent;
+    for (const Transfer& out : step.sends) {
+      cost.elements_sent += out.range.size();
+      cost.messages_sent += out.range.size() > 0;
     }
-    if (step.receive && step.receive->range.size() > 0) {
-      cost.elements_received += step.receive->range.size();
-      ++cost.messages_received;
+    for (const Transfer& in : step.receives) {
+      cost.elements_received += in.range.size();
+      cost.messages_received += in.range.size() > 0;
     }
   }
   return cost;
@@ -127,12 +268,22 @@ int schedule_rounds(const Route& route, World world, std::size_t elements) {
   for (int k = 0; k < route.steps(world); ++k) {
     bool moves = false;
     for (int rank = 0; rank < world.ranks && !moves; ++rank) {
-      const Step step = route.step(rank, world, elements, k);
-      moves = step.send && step.send->range.size() > 0;
+      for (const Transfer& out : route.step(rank, world, elements, k).sends) moves = moves || out.range.size() > 0;
     }
     rounds += moves;
   }
-  return route.at_once ? std::min(rounds, 1) : rounds;
+  return rounds;
+}
+
+bool adds_on_the_way(const Route& route) {
+  const World two(2);
+  for (int k = 0; k < route.steps(two); ++k) {
+    const Step step = route.step(0, two, 2, k);
+    for (const Transfer& in : step.receives) {
+      if (overlaps(in, step.sends)) return false;
+    }
+  }
+  return true;
 }
 
 }  // namespace ripieno

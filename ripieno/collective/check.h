@@ -8,10 +8,13 @@
 
 namespace ripieno {
 
-/// Proves, by running the schedule on sets of contributions instead of numbers, that for this P and size every rank ends
-/// with each rank's contribution exactly once in every element; that both ends of every transfer agree; that no step
-/// receives into what it sends (unless the route is at_once: it sends what was there before); and that what is sent as
-/// final (Reduce::replace) is. Throws Error(internal) that names the step, the ranks and the elements.
+/// Proves, by running the schedule on whose contributions each element holds instead of numbers, that for this world and
+/// size
+/// - every rank ends with what the collective promises (the table in schedule.h), each rank's contribution exactly once;
+/// - both ends of every transfer agree, and nothing is sent that is of no stated content, or as final (Reduce::replace)
+///   before it is;
+/// - no step receives twice into the same place, but for adds, which then are all of the range that is sent.
+/// Throws Error(internal) that names the step, the ranks and the elements.
 void check_schedule(const Route& route, World world, std::size_t elements);
 
 /// What one rank sends and receives, by walking its steps. Empty transfers cost nothing.
@@ -22,7 +25,10 @@ struct ScheduleCost {
 };
 ScheduleCost schedule_cost(const Route& route, int rank, World world, std::size_t elements);
 
-/// Steps in which anything moves anywhere; of an at_once route, all its steps are one round.
+/// Steps in which anything moves anywhere.
 int schedule_rounds(const Route& route, World world, std::size_t elements);
+
+/// Whether an all-reduce's sums grow on the way, hop by hop; else (`direct`) a step receives into what it sends.
+bool adds_on_the_way(const Route& route);
 
 }  // namespace ripieno

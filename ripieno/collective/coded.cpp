@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "ripieno/collective/check.h"
 #include "ripieno/collective/execute.h"
 #include "ripieno/collective/slot_memory.h"
-#include "ripieno/core/async.h"
 #include "ripieno/core/kernels.h"
 
 namespace ripieno {
@@ -19,15 +19,38 @@ struct Cut {
 };
 
 /// One slot on its way along a route: its numbers, and an image of the encoded final sums.
-class Journey {
+class BlocksPayload final : public MessagePayload {
  public:
-  Journey(const Codec& codec, ErrorFeedback& feedback, NumberSpan numbers, Random random)
-      : codec_(codec), feedback_(feedback), numbers_(numbers), random_(random), cut_{numbers.count, codec.block()},
-        state_(cut_.blocks(), State::partial), image_(numbers.data ? bytes({0, cut_.blocks()}) : 0) {}
+  BlocksPayload(Communicator comm, Message message, const Codec& codec, ErrorFeedback& feedback, NumberSpan numbers, Random random)
+      : MessagePayload(std::move(comm)), message_(message), codec_(codec), feedback_(feedback), numbers_(numbers), random_(random),
+        cut_{numbers.count, codec.block()}, state_(cut_.blocks(), State::partial), image_(numbers.data ? bytes({0, cut_.blocks()}) : 0) {}
 
-  std::size_t blocks() const { return cut_.blocks(); }
+  std::size_t units() const override { return cut_.blocks(); }
 
-  /// The bytes to send; valid until the next call.
+  void arrived(const Transfer& transfer) override {
+    const Range range = transfer.range;
+    if (transfer.how == Reduce::add) {
+      advance(range, State::partial, State::partial);
+      if (numbers_.data) codec_.add(incoming_, part(range));
+    } else {
+      for (std::size_t i = range.begin; i < range.end; ++i) {
+        require(state_[i] != State::final, "block ", i, " arrives as final a second time");
+        state_[i] = State::final;
+      }
+      if (numbers_.data) codec_.decode(image(range), part(range));
+    }
+  }
+
+  void check_final() { advance({0, units()}, State::final, State::final); }
+
+ private:
+  /// Of a block: a sum that grows; a sum that was sent on; the sum of all.
+  enum class State : std::uint8_t { partial, spent, final };
+
+  Outgoing outgoing(const Transfer& transfer) override { return {comm_.member(transfer.peer), of(bytes(transfer.range)), encode(transfer)}; }
+  Incoming incoming(const Transfer& transfer) override { return {comm_.member(transfer.peer), of(bytes(transfer.range)), room(transfer)}; }
+
+  /// Valid until the next call.
   ConstBytes encode(const Transfer& transfer) {
     const Range range = transfer.range;
     if (transfer.how == Reduce::add) {
@@ -53,25 +76,11 @@ class Journey {
     return {numbers_.data ? incoming_.data() : nullptr, bytes(transfer.range)};
   }
 
-  void arrived(const Transfer& transfer) {
-    const Range range = transfer.range;
-    if (transfer.how == Reduce::add) {
-      advance(range, State::partial, State::partial);
-      if (numbers_.data) codec_.add(incoming_, part(range));
-    } else {
-      for (std::size_t i = range.begin; i < range.end; ++i) {
-        require(state_[i] != State::final, "block ", i, " arrives as final a second time");
-        state_[i] = State::final;
-      }
-      if (numbers_.data) codec_.decode(image(range), part(range));
-    }
+  Message of(std::size_t bytes) const {
+    Message message = message_;
+    message.count = bytes;
+    return message;
   }
-
-  void check_final() { advance({0, blocks()}, State::final, State::final); }
-
- private:
-  /// Of a block: a sum that grows; a sum that was sent on; the sum of all.
-  enum class State : std::uint8_t { partial, spent, final };
 
   void finish(Range owned) {
     feedback_.encode(codec_, cut_.numbers(owned).begin, part(owned), random_, outgoing_);
@@ -94,6 +103,7 @@ class Journey {
     return {numbers_.data ? image_.data() + range.begin * *codec_.bytes(cut_.block) : nullptr, bytes(range)};
   }
 
+  const Message message_;
   const Codec& codec_;
   ErrorFeedback& feedback_;
   NumberSpan numbers_;
@@ -103,42 +113,12 @@ class Journey {
   ByteVector image_, outgoing_, incoming_;
 };
 
-/// The steps of a route, as execute.cpp has them, over blocks.
-Task<> run_steps(const Route* route, Communicator comm, Journey* journey, Message message) {
-  Endpoint& endpoint = comm.endpoint();
-  for (int k = 0; k < route->steps(comm.world()); ++k) {
-    Step step = route->step(comm.rank(), comm.world(), journey->blocks(), k);
-    if (step.send && step.send->range.size() == 0) step.send.reset();
-    if (step.receive && step.receive->range.size() == 0) step.receive.reset();
-
-    ConstBytes payload;
-    Bytes room;
-    Message out = message, in = message;
-    if (step.send) payload = journey->encode(*step.send);
-    if (step.receive) room = journey->room(*step.receive);
-    out.count = payload.size();
-    in.count = room.size();
-    if (step.send && step.receive) {
-      Task<> sending = endpoint.send(comm.member(step.send->peer), out, payload);
-      Task<> receiving = endpoint.receive(comm.member(step.receive->peer), in, room);
-      Task<> together = both(endpoint.runtime(), std::move(sending), std::move(receiving), comm.ending());
-      co_await std::move(together);
-    } else if (step.send) {
-      co_await endpoint.send(comm.member(step.send->peer), out, payload);
-    } else if (step.receive) {
-      co_await endpoint.receive(comm.member(step.receive->peer), in, room);
-    }
-    if (step.receive) journey->arrived(*step.receive);
-  }
-  journey->check_final();
-}
-
 class CodedAverager final : public Averager {
  public:
   CodedAverager(const AveragerOptions& options, std::vector<Slot> slots, DType type)
       : options_(options), route_(find_route(options.route)), codec_(make_codec(options.codec, type)),
         slots_(std::move(slots)), type_(type), memory_(options, slots_, type) {
-    require(codec_->block() > 0 && !route_.at_once, "codec ", options.codec.name, " along route ", route_.name,
+    require(codec_->block() > 0 && adds_on_the_way(route_), "codec ", options.codec.name, " along route ", route_.name,
             " is no coded average");
   }
 
@@ -149,11 +129,10 @@ class CodedAverager final : public Averager {
     if (comm.size() == 1) co_return;
     const std::uint32_t channel = options_.first_channel + static_cast<std::uint32_t>(slot);
     const Random random = memory_.next_draws(comm.endpoint().rank(), slot);
-    Journey journey(*codec_, memory_.feedback(slot), numbers, random);
-    Message message;
-    message.channel = {Purpose::exchange, channel * max_segments, comm.scope()};
-    message.operation = route_.name;
-    co_await run_steps(&route_, comm, &journey, message);  // 2., 3.
+    const Message message{{Purpose::exchange, channel * max_segments, comm.scope()}, route_.name, DType::uint8};
+    BlocksPayload blocks(comm, message, *codec_, memory_.feedback(slot), numbers, random);
+    co_await run_schedule(&route_, comm, comm.world(), &blocks);  // 2., 3.
+    blocks.check_final();
   }
 
   std::optional<std::uint64_t> bytes_sent(int rank, World world, std::size_t slot) const override {
@@ -161,7 +140,7 @@ class CodedAverager final : public Averager {
     std::uint64_t sent = 0;
     for (int k = 0; k < route_.steps(world); ++k) {
       const Step step = route_.step(rank, world, cut.blocks(), k);
-      if (step.send) sent += *codec_->bytes(cut.numbers(step.send->range).size());
+      for (const Transfer& out : step.sends) sent += *codec_->bytes(cut.numbers(out.range).size());
     }
     return sent;
   }

@@ -20,7 +20,7 @@
 
 namespace ripieno {
 
-/// The codec is a block codec, the route not at_once.
+/// The codec is a block codec, and the route adds on the way (check.h).
 std::unique_ptr<Averager> make_coded(const AveragerOptions& options, std::vector<Slot> slots, DType type);
 
 }  // namespace ripieno

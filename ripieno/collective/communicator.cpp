@@ -3,10 +3,14 @@
 #include <algorithm>
 #include <numeric>
 
+#include "ripieno/collective/execute.h"
+
 namespace ripieno {
 namespace {
 
-constexpr std::uint64_t for_scopes = 0x73636F706573;  // "scopes": what random numbers are used for
+// What random numbers are used for.
+constexpr std::uint64_t for_parts = 0x7061727473;           // "parts"
+constexpr std::uint64_t for_survivors = 0x7375727669766F72;  // "survivor"
 
 bool are_all(const std::vector<int>& members, int size) {
   if (static_cast<int>(members.size()) != size) return false;
@@ -17,7 +21,19 @@ bool are_all(const std::vector<int>& members, int size) {
 }
 
 /// A scope of its own for each number: they are too many to meet by chance.
-Scope scope_under(Scope parent, std::uint64_t number) { return Random(parent ^ for_scopes, number).next(); }
+Scope scope_under(Scope parent, std::uint64_t what_for, std::uint64_t number) { return Random(parent ^ what_for, number).next(); }
+
+/// How many of a part's members are on each of its nodes after each other, if all but the last have as many; else 1.
+int per_node_of(const std::vector<int>& part, int per_node) {
+  std::vector<std::size_t> sizes;
+  for (std::size_t i = 0; i < part.size(); ++i) {
+    const bool goes_on = i > 0 && part[i] / per_node == part[i - 1] / per_node;
+    if (!goes_on) sizes.push_back(0);
+    ++sizes.back();
+  }
+  const bool even = std::all_of(sizes.begin(), sizes.end() - 1, [&](std::size_t one) { return one == sizes.front(); });
+  return even && sizes.back() <= sizes.front() ? static_cast<int>(sizes.front()) : 1;
+}
 
 }  // namespace
 
@@ -63,6 +79,78 @@ void Communicator::abort(State& state, std::exception_ptr error) {
   state.endpoint->abort(state.scope, members, error);
 }
 
+Task<std::string> Communicator::broadcast(std::string value, int root, Purpose purpose) const {
+  return broadcast_text(*this, std::move(value), root, purpose);
+}
+
+Task<std::string> Communicator::broadcast_text(Communicator comm, std::string value, int root, Purpose purpose) {
+  std::vector<char> letters(value.begin(), value.end());
+  letters = co_await broadcast_values(comm, std::move(letters), root, purpose);
+  co_return std::string(letters.begin(), letters.end());
+}
+
+Task<std::vector<std::string>> Communicator::all_gather(std::string value, Purpose purpose) const {
+  return gather_texts(*this, std::move(value), purpose);
+}
+
+Task<std::vector<std::string>> Communicator::gather_texts(Communicator comm, std::string value, Purpose purpose) {
+  const std::vector<std::uint64_t> sizes = co_await gather_values<std::uint64_t>(comm, value.size(), purpose);
+  const std::size_t longest = *std::max_element(sizes.begin(), sizes.end());
+  std::vector<std::string> values(sizes.size());
+  if (longest == 0) co_return values;
+  std::vector<char> letters(sizes.size() * longest);
+  std::copy(value.begin(), value.end(), letters.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(comm.rank()) * longest));
+  co_await gather_bytes(comm, std::as_writable_bytes(std::span<char>(letters)), purpose);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i].assign(letters.data() + i * longest, sizes[i]);
+  co_return values;
+}
+
+Task<> Communicator::barrier() const { return meet(*this); }
+
+Task<> Communicator::meet(Communicator comm) { co_await gather_values<std::uint8_t>(comm, 0, Purpose::control); }
+
+Task<std::optional<Communicator>> Communicator::split(int colour, int key) const {
+  return part_of(*this, colour, key, scope_under(state_->scope, for_parts, ++state_->splits));  // disjoint parts may share a scope
+}
+
+Task<std::optional<Communicator>> Communicator::part_of(Communicator comm, int colour, int key, Scope scope) {
+  struct Wish {
+    std::int32_t colour, key;
+  };
+  const Wish mine{colour, key};
+  const std::vector<Wish> wishes = co_await gather_values(comm, mine, Purpose::control);
+  if (colour < 0) co_return std::nullopt;
+  std::vector<int> part;
+  for (int i = 0; i < comm.size(); ++i) {
+    if (wishes[static_cast<std::size_t>(i)].colour == colour) part.push_back(i);
+  }
+  std::stable_sort(part.begin(), part.end(), [&](int a, int b) {
+    return wishes[static_cast<std::size_t>(a)].key < wishes[static_cast<std::size_t>(b)].key;
+  });
+  const int per_node = per_node_of(part, comm.per_node_);
+  for (int& one : part) one = comm.member(one);
+  co_return Communicator(comm.state_->endpoint, std::move(part), scope, per_node);
+}
+
+Task<> Communicator::broadcast_bytes(Communicator comm, Bytes bytes, int root, Purpose purpose) {
+  ExecuteOptions options{DType::uint8, purpose};
+  options.root = root;
+  const NumberSpan numbers(bytes.data(), bytes.size(), DType::uint8);
+  return run_collective(default_route(Collective::broadcast), comm, numbers, options);
+}
+
+Task<> Communicator::gather_bytes(Communicator comm, Bytes all, Purpose purpose) {
+  const ExecuteOptions options{DType::uint8, purpose};
+  const NumberSpan numbers(all.data(), all.size(), DType::uint8);
+  return run_collective(default_route(Collective::all_gather), comm, numbers, options);
+}
+
+Task<> Communicator::reduce_numbers(Communicator comm, NumberSpan numbers, Reduction reduction, Purpose purpose) {
+  ExecuteOptions options{numbers.type, purpose};
+  options.reduction = reduction;
+  return run_collective(find_route("reduce-broadcast"), comm, numbers, options);
+}
+
 Communicator Communicator::survivors() const {
   const std::vector<int> alive = state_->endpoint->survivors();
   const auto lost = static_cast<std::uint64_t>(state_->endpoint->size()) - alive.size();
@@ -71,7 +159,7 @@ Communicator Communicator::survivors() const {
   for (int i = 0; i < size(); ++i) {
     if (std::binary_search(alive.begin(), alive.end(), member(i))) members.push_back(member(i));
   }
-  return Communicator(state_->endpoint, std::move(members), scope_under(0, lost));
+  return Communicator(state_->endpoint, std::move(members), scope_under(state_->scope, for_survivors, lost));
 }
 
 }  // namespace ripieno

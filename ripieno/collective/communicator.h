@@ -3,10 +3,17 @@
 // ends its operations on all of them (abort), and no other communicator's.
 //
 // A handle is cheap to copy and costs the same for 4 and for 4,096 ranks; copies share one state. Members use it alike:
-// they split it, and take channels from it, in the same order.
+// they split it, take channels from it, and tell each other values, in the same order.
+//
+//   const auto nodes = co_await comm.split(comm.rank() / 8);           // eight ranks each
+//   const std::vector<Sizes> sizes = co_await comm.all_gather(mine);  // a struct of each
 #pragma once
 
 #include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <type_traits>
 #include <vector>
 
 #include "ripieno/collective/schedule.h"
@@ -62,6 +69,43 @@ class Communicator {
   /// Those of its members that are alive after a loss, in the same order (Endpoint::survivors, of which it has the errors).
   Communicator survivors() const;
 
+  // What members tell each other beside their numbers: values of any type that can be copied bit by bit, the same on all
+  // members, one after the other. Rounds: ceil(log2 P); all_reduce: twice as many. Error(mismatch): members tell each other
+  // values of other sizes.
+
+  /// The root's value, on all members.
+  template <class T>
+  Task<T> broadcast(T value, int root = 0, Purpose purpose = Purpose::control) const {
+    return broadcast_value(*this, value, root, purpose);
+  }
+  /// As many values as the root has.
+  template <class T>
+  Task<std::vector<T>> broadcast(std::vector<T> values, int root = 0, Purpose purpose = Purpose::control) const {
+    return broadcast_values(*this, std::move(values), root, purpose);
+  }
+  Task<std::string> broadcast(std::string value, int root = 0, Purpose purpose = Purpose::control) const;
+
+  /// Every member's value, by member, on all members.
+  template <class T>
+  Task<std::vector<T>> all_gather(T value, Purpose purpose = Purpose::control) const {
+    return gather_values(*this, value, purpose);
+  }
+  Task<std::vector<std::string>> all_gather(std::string value, Purpose purpose = Purpose::control) const;
+
+  /// What all members' values, which are of a DType, come to.
+  template <class T>
+  Task<T> all_reduce(T value, Reduction reduction = Reduction::sum, Purpose purpose = Purpose::control) const {
+    return reduce_value(*this, value, reduction, purpose);
+  }
+
+  /// Returns when all members have called it.
+  Task<> barrier() const;
+
+  /// Parts it by colour: the members of each are a communicator of their own, in the order of their keys and then of their
+  /// ranks here. Nothing for a colour below zero. Members of one node stay on one, if a part has as many on each of its
+  /// nodes; else each is taken for a node of its own. Every member calls it, also one that takes no part.
+  Task<std::optional<Communicator>> split(int colour, int key = 0) const;
+
  private:
   struct State {
     std::shared_ptr<Endpoint> endpoint;
@@ -69,9 +113,47 @@ class Communicator {
     Scope scope = 0;
     int rank = 0, size = 1;
     std::uint32_t next_channel = 1;  ///< 0 is for what goes on one after the other
+    std::uint64_t splits = 0;        ///< communicators made from it
     bool aborted = false;
   };
   static void abort(State& state, std::exception_ptr error);
+
+  // Coroutines that keep a communicator of their own: it may be gone where they were called.
+  template <class T>
+  static Task<T> broadcast_value(Communicator comm, T value, int root, Purpose purpose) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    co_await broadcast_bytes(comm, std::as_writable_bytes(std::span<T>(&value, 1)), root, purpose);
+    co_return value;
+  }
+  template <class T>
+  static Task<std::vector<T>> broadcast_values(Communicator comm, std::vector<T> values, int root, Purpose purpose) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    const std::uint64_t count = co_await broadcast_value<std::uint64_t>(comm, values.size(), root, purpose);
+    values.resize(count);
+    co_await broadcast_bytes(comm, std::as_writable_bytes(std::span<T>(values)), root, purpose);
+    co_return values;
+  }
+  template <class T>
+  static Task<std::vector<T>> gather_values(Communicator comm, T value, Purpose purpose) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    std::vector<T> values(static_cast<std::size_t>(comm.size()));
+    values[static_cast<std::size_t>(comm.rank())] = value;
+    co_await gather_bytes(comm, std::as_writable_bytes(std::span<T>(values)), purpose);
+    co_return values;
+  }
+  template <class T>
+  static Task<T> reduce_value(Communicator comm, T value, Reduction reduction, Purpose purpose) {
+    co_await reduce_numbers(comm, NumberSpan(std::span<T>(&value, 1)), reduction, purpose);
+    co_return value;
+  }
+  static Task<std::string> broadcast_text(Communicator comm, std::string value, int root, Purpose purpose);
+  static Task<std::vector<std::string>> gather_texts(Communicator comm, std::string value, Purpose purpose);
+  static Task<> meet(Communicator comm);
+  static Task<std::optional<Communicator>> part_of(Communicator comm, int colour, int key, Scope scope);
+  static Task<> broadcast_bytes(Communicator comm, Bytes bytes, int root, Purpose purpose);
+  /// `all` holds as many bytes of each member.
+  static Task<> gather_bytes(Communicator comm, Bytes all, Purpose purpose);
+  static Task<> reduce_numbers(Communicator comm, NumberSpan numbers, Reduction reduction, Purpose purpose);
 
   std::shared_ptr<State> state_;
   int per_node_ = 1;

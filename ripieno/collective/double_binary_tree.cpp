@@ -36,8 +36,8 @@ int rank_of(int label, int tree, int ranks) {
   return ranks % 2 == 0 ? ranks - label : (label - 2 + ranks) % ranks;
 }
 
-void put(std::optional<Transfer>& slot, const Transfer& transfer) {
-  require(!slot, "double-binary-tree: two transfers at once, with rank ", transfer.peer, " and another");
+void put(Transfers& slot, const Transfer& transfer) {
+  require(slot.empty(), "double-binary-tree: two transfers at once, with rank ", transfer.peer, " and another");
   slot = transfer;
 }
 
@@ -58,12 +58,12 @@ Step step(int rank, World world, std::size_t elements, int k) {
     const int label = label_of(rank, tree, ranks);
     if (level(label) == now) {
       if (const int below = child(label, side, ranks)) {
-        put(reducing ? step.receive : step.send, {rank_of(below, tree, ranks), half, how});
+        put(reducing ? step.receives : step.sends, {rank_of(below, tree, ranks), half, how});
       }
     }
     if (const int above = parent(label, ranks)) {
       if (level(above) == now && child(above, side, ranks) == label) {
-        put(reducing ? step.send : step.receive, {rank_of(above, tree, ranks), half, how});
+        put(reducing ? step.sends : step.receives, {rank_of(above, tree, ranks), half, how});
       }
     }
   }

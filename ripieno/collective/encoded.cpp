@@ -82,13 +82,13 @@ Task<> EncodedStream::send(Endpoint* endpoint, int peer, Channel channel, std::s
   Random random(seed_, static_cast<std::uint64_t>(draws_++));
   Encoding encoding = encode(codec_name_, *codec_, feedback_, numbers, random);
   co_await coded(endpoint);
-  const Message message{channel, operation};
+  const Message message{channel, operation, DType::uint8};
   co_await send_encoding(endpoint, peer, message, codec_.get(), numbers, &encoding);
 }
 
 Task<> EncodedStream::receive(Endpoint* endpoint, int peer, Channel channel, std::string_view operation, NumberSpan numbers) {
   Encoding encoding;
-  const Message message{channel, operation};
+  const Message message{channel, operation, DType::uint8};
   co_await receive_encoding(endpoint, peer, message, codec_.get(), numbers, &encoding);
   if (numbers.data) codec_->decode(encoding.data, numbers);
   co_await coded(endpoint);

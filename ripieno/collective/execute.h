@@ -1,35 +1,34 @@
-// The one executor that runs any schedule over any endpoint.
+// The one executor that runs any schedule over any endpoint, whatever it moves (payload.h).
 //
-// For k = 0, 1, ..: encode and send this step's range, while the received range is decoded and added or put in place.
-// Before a range is first sent as final (Reduce::replace) its owner rounds its own copy to the wire's type, so that every
-// rank ends with the same bits. Empty ranges are not sent. An error on one side of a step revokes the endpoint: the other
-// side cannot complete.
-//
-// A route whose steps are one round (Route::at_once) has them all in flight together. What arrives is kept apart, P times
-// the buffer in the wire's type, and added up in the order of the ranks, this rank's own numbers in their place and rounded
-// to the wire's type like all others: every rank adds the same numbers in the same order.
+// For k = 0, 1, ..: what the step sends goes out, one message after the other, while all that it receives is asked for.
+// (The card would send one after the other anyway, and so the ranks' i-th messages, which go to different ranks, do not meet
+// at a receiver.) Empty ranges are not sent. An error ends the communicator's operations on all members (Communicator::abort).
 #pragma once
 
 #include <functional>
 
 #include "ripieno/collective/communicator.h"
+#include "ripieno/collective/payload.h"
 #include "ripieno/collective/schedule.h"
 
 namespace ripieno {
 
+/// What all members of a communicator do together with their numbers.
 struct ExecuteOptions {
-  DType wire = DType::fp32;              ///< type of the numbers on the wire
+  DType wire = DType::fp32;              ///< type of the numbers on the wire; whole numbers are sent as they are
   Purpose purpose = Purpose::exchange;
-  std::uint32_t channel = 0;             ///< distinct for what is in flight at once
+  std::uint32_t channel = 0;             ///< of the communicator; 0 for what goes on one after the other, else taken from it
   /// Bytes of the buffer that go through the schedule as one; larger buffers are cut and their parts go through it side by
-  /// side, so that one part's sending hides another's adding. 0: never cut.
+  /// side, so that one part's sending hides another's adding. 0: never cut. Of all-reduce, broadcast and reduce.
   std::size_t segment_bytes = 0;
   int urgency = 0;  ///< see Message
-  /// Of all_reduce(): each part's numbers are taken times `weight` right before they go out, so that the first is on its way while
-  /// the others wait for that; and `done`, if there is one, is told of each part of the buffer once it holds the sum and this
-  /// call will not look at it again.
+  /// Each part's numbers are taken times `weight` right before they go out, so that the first is on its way while the others
+  /// wait for that; and `done`, if there is one, is told of each part of the buffer once it holds its outcome and this call
+  /// will not look at it again.
   double weight = 1;
   std::function<void(Range)> done = {};
+  Reduction reduction = Reduction::sum;
+  int root = 0;  ///< of broadcast, reduce, gather and scatter
 };
 
 /// The most parts that a buffer is cut into.
@@ -38,13 +37,20 @@ inline constexpr std::uint32_t max_segments = 64;
 /// The parts that a buffer of so many elements is cut into.
 std::vector<Range> segments(std::size_t elements, DType type, std::size_t segment_bytes);
 
-/// Every member calls it with as many numbers; all end with the sum of all members' weight * numbers.
+/// Runs the route's collective (schedule.h says what all begin and end with) on `data`. Every member calls it with as many
+/// numbers and the same options.
+Task<> run_collective(const Route& route, Communicator comm, NumberSpan data, ExecuteOptions options);
+
+/// The same of what is not numbers. Steps of `payload->units()` units; the caller keeps the payload.
+Task<> run_schedule(const Route* route, Communicator comm, World world, Payload* payload);
+
+/// All end with the sum of all members' weight * numbers. Where the endpoint's engine does what the route does, it does it.
 Task<> all_reduce(const Route& route, Communicator comm, NumberSpan data, ExecuteOptions options);
+
+/// All end with the root's numbers, along the tree.
+Task<> broadcast(Communicator comm, NumberSpan data, ExecuteOptions options);
 
 /// Sends `numbers` converted to message.type. `peer` is the endpoint's.
 Task<> send_numbers(Endpoint* endpoint, int peer, Message message, NumberSpan numbers);
-
-/// All end with member 0's numbers: the second half of reduce-broadcast.
-Task<> broadcast(Communicator comm, NumberSpan data, ExecuteOptions options);
 
 }  // namespace ripieno

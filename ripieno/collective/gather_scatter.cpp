@@ -1,26 +1,19 @@
 #include "ripieno/collective/gather_scatter.h"
 
+#include "ripieno/collective/flat.h"
+
 namespace ripieno::gather_scatter {
 
-int steps(World world) { return 2 * (world.ranks - 1); }
+int steps(World world) { return 2 * flat::steps(world); }
 
 Step step(int rank, World world, std::size_t elements, int k) {
-  const int ranks = world.ranks;
-  const Range whole{0, elements};
-  const bool gathering = k < ranks - 1;
-  const int worker = (gathering ? k : k - (ranks - 1)) + 1;
-  const Reduce how = gathering ? Reduce::add : Reduce::replace;
-  if (rank != 0 && rank != worker) return {};
-  const Transfer transfer{rank == 0 ? worker : 0, whole, how};
-  const bool sends = gathering == (rank == worker);  // 1. gather: the worker sends; 2. scatter: rank 0 does
-  if (sends) return {.send = transfer, .receive = {}};
-  return {.send = {}, .receive = transfer};
+  const int half = flat::steps(world);
+  if (k < half) return flat::reduce(rank, world, elements, k);  // 1. gather
+  return flat::broadcast(rank, world, elements, k - half);      // 2. scatter
 }
 
 Duration time(World world, std::uint64_t bytes, LinkModel link) {
-  const int ranks = world.ranks;
-  if (ranks == 1) return Duration{0};
-  return ranks * link.latency + 2 * (ranks - 1) * link.per_byte * static_cast<std::int64_t>(bytes);
+  return flat::to_root_time(world, bytes, link) + flat::from_root_time(world, bytes, link);
 }
 
 }  // namespace ripieno::gather_scatter

@@ -1,5 +1,6 @@
 #include "ripieno/collective/gathered.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "ripieno/collective/encoded.h"
@@ -11,57 +12,45 @@
 namespace ripieno {
 namespace {
 
-/// What all transfers of one all-gather share.
-struct Gathering {
-  Communicator comm;
-  Message message;
-  const Codec* codec;
-  NumberSpan numbers;
-  std::vector<Encoding> of;  ///< by member
+/// All members' encodings, which an all-gather brings together.
+class EncodingsPayload final : public Payload {
+ public:
+  EncodingsPayload(Communicator comm, Message message, const Codec& codec, NumberSpan numbers)
+      : comm_(std::move(comm)), message_(message), codec_(codec), numbers_(numbers), of_(static_cast<std::size_t>(comm_.size())) {}
+
+  Encoding& of(std::size_t member) { return of_[member]; }
+
+  std::size_t units() const override { return of_.size(); }
+  Task<> send(const Transfer& out) override { return send_all(this, out); }
+  Task<> receive(const Transfer& in) override { return receive_all(this, in); }
+  Task<> exchange(const Transfer& out, const Transfer& in, std::function<void(std::exception_ptr)> on_error) override {
+    return both(comm_.runtime(), send_all(this, out), receive_all(this, in), std::move(on_error));
+  }
+
+ private:
+  static Task<> send_all(EncodingsPayload* all, Transfer out) {
+    for (std::size_t member = out.range.begin; member < out.range.end; ++member) {
+      co_await send_encoding(&all->comm_.endpoint(), all->comm_.member(out.peer), all->message_, &all->codec_, all->numbers_, &all->of_[member]);
+    }
+  }
+  static Task<> receive_all(EncodingsPayload* all, Transfer in) {
+    for (std::size_t member = in.range.begin; member < in.range.end; ++member) {
+      co_await receive_encoding(&all->comm_.endpoint(), all->comm_.member(in.peer), all->message_, &all->codec_, all->numbers_, &all->of_[member]);
+    }
+  }
+
+  const Communicator comm_;
+  const Message message_;
+  const Codec& codec_;
+  const NumberSpan numbers_;
+  std::vector<Encoding> of_;  ///< by member
 };
-
-Task<> send_one(Gathering* all, int to, int whose) {
-  return send_encoding(&all->comm.endpoint(), all->comm.member(to), all->message, all->codec, all->numbers,
-                       &all->of[whose]);
-}
-
-Task<> receive_one(Gathering* all, int from, int whose) {
-  return receive_encoding(&all->comm.endpoint(), all->comm.member(from), all->message, all->codec, all->numbers,
-                          &all->of[whose]);
-}
-
-/// Step k: to the next member goes what came from the previous one at step k-1.
-Task<> around_the_ring(Gathering* all) {
-  Endpoint& endpoint = all->comm.endpoint();
-  const int ranks = all->comm.size(), rank = all->comm.rank();
-  const auto mod = [ranks](int x) { return (x % ranks + ranks) % ranks; };
-  for (int k = 0; k < ranks - 1; ++k) {
-    Task<> sending = send_one(all, mod(rank + 1), mod(rank - k));
-    Task<> receiving = receive_one(all, mod(rank - 1), mod(rank - k - 1));
-    Task<> together = both(endpoint.runtime(), std::move(sending), std::move(receiving), all->comm.ending());
-    co_await std::move(together);
-  }
-}
-
-/// Everybody's to everybody, in an order in which no two ranks begin with the same receiver.
-Task<> at_once(Gathering* all_of) {
-  Endpoint& endpoint = all_of->comm.endpoint();
-  const int ranks = all_of->comm.size(), rank = all_of->comm.rank();
-  std::vector<Task<>> transfers;
-  for (int k = 1; k < ranks; ++k) {
-    transfers.push_back(send_one(all_of, (rank + k) % ranks, rank));
-    transfers.push_back(receive_one(all_of, (rank - k + ranks) % ranks, (rank - k + ranks) % ranks));
-  }
-  Task<> together = all(endpoint.runtime(), std::move(transfers), all_of->comm.ending());
-  co_await std::move(together);
-}
 
 class GatheredAverager final : public Averager {
  public:
   GatheredAverager(const AveragerOptions& options, std::vector<Slot> slots, DType type)
-      : options_(options), route_(find_route(options.route)), codec_(make_codec(options.codec, type)),
+      : options_(options), route_(find_route(options.route)), gather_(find_route(options.route, Collective::all_gather)), codec_(make_codec(options.codec, type)),
         slots_(std::move(slots)), type_(type), memory_(options, slots_, type) {
-    require(gathers(route_), "route ", route_.name, " has no all-gather");
   }
 
   Task<> average(Communicator comm, std::size_t slot, NumberSpan numbers, double weight) override {
@@ -71,18 +60,15 @@ class GatheredAverager final : public Averager {
     if (comm.size() == 1) co_return;
 
     const std::uint32_t channel = options_.first_channel + static_cast<std::uint32_t>(slot);
-    Gathering gathering{comm, {}, codec_.get(), numbers, std::vector<Encoding>(comm.size())};
-    gathering.message.channel = {Purpose::exchange, channel * max_segments, comm.scope()};
-    gathering.message.operation = route_.name;
+    const Message message{{Purpose::exchange, channel * max_segments, comm.scope()}, route_.name, DType::uint8};
+    EncodingsPayload all(comm, message, *codec_, numbers);
     Random random = memory_.next_draws(comm.endpoint().rank(), slot);
-    gathering.of[comm.rank()] = encode(options_.codec.name, *codec_, memory_.feedback(slot), numbers, random);  // 2.
-
-    Task<> gathered = route_.at_once ? at_once(&gathering) : around_the_ring(&gathering);  // 3.
-    co_await std::move(gathered);
+    all.of(static_cast<std::size_t>(comm.rank())) = encode(options_.codec.name, *codec_, memory_.feedback(slot), numbers, random);  // 2.
+    co_await run_schedule(&gather_, comm, comm.world(), &all);  // 3.
 
     if (!numbers.data) co_return;  // 4.
     std::memset(numbers.data, 0, numbers.size_bytes());
-    for (const Encoding& encoding : gathering.of) codec_->add(encoding.data, numbers);
+    for (std::size_t member = 0; member < all.units(); ++member) codec_->add(all.of(member).data, numbers);
   }
 
   std::optional<std::uint64_t> bytes_sent(int, World world, std::size_t slot) const override {
@@ -96,7 +82,7 @@ class GatheredAverager final : public Averager {
 
  private:
   const AveragerOptions options_;
-  const Route& route_;
+  const Route &route_, &gather_;
   const std::unique_ptr<Codec> codec_;
   const std::vector<Slot> slots_;
   const DType type_;
@@ -105,7 +91,10 @@ class GatheredAverager final : public Averager {
 
 }  // namespace
 
-bool gathers(const Route& route) { return route.at_once || route.name == "ring"; }
+bool gathers(const Route& route) {
+  const auto all = routes(Collective::all_gather);
+  return std::any_of(all.begin(), all.end(), [&](const Route& one) { return one.name == route.name; });
+}
 
 std::unique_ptr<Averager> make_gathered(const AveragerOptions& options, std::vector<Slot> slots, DType type) {
   return std::make_unique<GatheredAverager>(options, std::move(slots), type);

@@ -16,10 +16,10 @@
 
 namespace ripieno {
 
-/// The route is `ring`, or one that is at_once.
+/// The route gathers.
 std::unique_ptr<Averager> make_gathered(const AveragerOptions& options, std::vector<Slot> slots, DType type);
 
-/// Whether the route has an all-gather.
+/// Whether the all-reduce's route has an all-gather of the same name.
 bool gathers(const Route& route);
 
 }  // namespace ripieno

@@ -16,8 +16,8 @@ Step fold(int rank, int ranks, int q, std::size_t elements, bool unfold) {
   const int peer = extra ? rank - q : rank + q;
   if (peer >= ranks) return {};
   const Transfer transfer{peer, Range{0, elements}, unfold ? Reduce::replace : Reduce::add};
-  if (extra != unfold) return {.send = transfer, .receive = {}};
-  return {.send = {}, .receive = transfer};
+  if (extra != unfold) return {.sends = transfer, .receives = {}};
+  return {.sends = {}, .receives = transfer};
 }
 
 }  // namespace
@@ -47,9 +47,9 @@ Step step(int rank, World world, std::size_t elements, int k) {
   const Range mine_range = block(elements, q, mine, half), other_range = block(elements, q, other, half);
   const int peer = rank ^ half;
   if (halving) {
-    return {.send = Transfer{peer, other_range, Reduce::add}, .receive = Transfer{peer, mine_range, Reduce::add}};
+    return {.sends = Transfer{peer, other_range, Reduce::add}, .receives = Transfer{peer, mine_range, Reduce::add}};
   }
-  return {.send = Transfer{peer, mine_range, Reduce::replace}, .receive = Transfer{peer, other_range, Reduce::replace}};
+  return {.sends = Transfer{peer, mine_range, Reduce::replace}, .receives = Transfer{peer, other_range, Reduce::replace}};
 }
 
 Duration time(World world, std::uint64_t bytes, LinkModel link) {

@@ -13,8 +13,8 @@ int fullest(World world) { return std::min(world.per_node, world.ranks); }
 
 /// A step among other ranks, whose rank i is the world's rank first + i * stride.
 Step renumbered(Step step, int first, int stride) {
-  if (step.send) step.send->peer = first + step.send->peer * stride;
-  if (step.receive) step.receive->peer = first + step.receive->peer * stride;
+  for (Transfer& one : step.sends) one.peer = first + one.peer * stride;
+  for (Transfer& one : step.receives) one.peer = first + one.peer * stride;
   return step;
 }
 
@@ -29,8 +29,9 @@ Step step(int rank, World world, std::size_t elements, int k) {
   // A smaller last node goes through the tree of a full one: its missing ranks are leaves and the subtrees above them.
   const auto inside = [&](int tree_step) {
     Step step = reduce_broadcast::step(rank - leader, fullest(world), elements, tree_step);
-    if (step.send && step.send->peer >= here) step.send.reset();
-    if (step.receive && step.receive->peer >= here) step.receive.reset();
+    const auto is_missing = [here](const Transfer& one) { return one.peer >= here; };
+    step.sends.erase_if(is_missing);
+    step.receives.erase_if(is_missing);
     return renumbered(step, leader, 1);
   };
   const int up = reduce_broadcast::steps(fullest(world)) / 2, among = ring::steps(world.nodes());

@@ -10,8 +10,8 @@ Step step(int rank, World world, std::size_t elements, int k) {
   const int from = first_cycle ? k + 1 : k - (world.ranks - 1);
   const int to = (from + 1) % world.ranks;
   const Reduce how = first_cycle ? Reduce::add : Reduce::replace;
-  if (rank == from) return {.send = Transfer{to, whole, how}, .receive = {}};
-  if (rank == to) return {.send = {}, .receive = Transfer{from, whole, how}};
+  if (rank == from) return {.sends = Transfer{to, whole, how}, .receives = {}};
+  if (rank == to) return {.sends = {}, .receives = Transfer{from, whole, how}};
   return {};
 }
 

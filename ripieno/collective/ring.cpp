@@ -1,26 +1,38 @@
 #include "ripieno/collective/ring.h"
 
 namespace ripieno::ring {
+namespace {
 
-int steps(World world) { return 2 * (world.ranks - 1); }
-
-Step step(int rank, World world, std::size_t elements, int k) {
+/// To the next rank goes chunk `first` - k, and from the previous one comes the one before.
+Step around(int rank, World world, std::size_t elements, int first, int k, Reduce how) {
   const int ranks = world.ranks;
   const auto mod = [ranks](int x) { return ((x % ranks) + ranks) % ranks; };
   const auto part = [&](int i) { return chunk(elements, ranks, mod(i)); };
-  const int next = mod(rank + 1), previous = mod(rank - 1);
-  if (k < ranks - 1) {  // 1. reduce-scatter
-    return {.send = Transfer{next, part(rank - k), Reduce::add},
-            .receive = Transfer{previous, part(rank - k - 1), Reduce::add}};
-  }
-  k -= ranks - 1;  // 2. all-gather
-  return {.send = Transfer{next, part(rank + 1 - k), Reduce::replace},
-          .receive = Transfer{previous, part(rank - k), Reduce::replace}};
+  return {.sends = Transfer{mod(rank + 1), part(first - k), how}, .receives = Transfer{mod(rank - 1), part(first - k - 1), how}};
 }
 
-Duration time(World world, std::uint64_t bytes, LinkModel link) {
-  const int ranks = world.ranks;
-  return 2 * (ranks - 1) * (link.latency + link.per_byte * static_cast<std::int64_t>(bytes / ranks));
+}  // namespace
+
+int half_steps(World world) { return world.ranks - 1; }
+int steps(World world) { return 2 * half_steps(world); }
+
+Step reduce_scatter(int rank, World world, std::size_t elements, int k) {
+  return around(rank, world, elements, rank - 1, k, Reduce::add);
 }
+
+Step all_gather(int rank, World world, std::size_t elements, int k) {
+  return around(rank, world, elements, rank, k, Reduce::replace);
+}
+
+Step step(int rank, World world, std::size_t elements, int k) {
+  const int half = half_steps(world);
+  if (k < half) return around(rank, world, elements, rank, k, Reduce::add);      // 1. reduce-scatter
+  return around(rank, world, elements, rank + 1, k - half, Reduce::replace);  // 2. all-gather
+}
+
+Duration half_time(World world, std::uint64_t bytes, LinkModel link) {
+  return half_steps(world) * (link.latency + link.per_byte * static_cast<std::int64_t>(bytes / world.ranks));
+}
+Duration time(World world, std::uint64_t bytes, LinkModel link) { return 2 * half_time(world, bytes, link); }
 
 }  // namespace ripieno::ring

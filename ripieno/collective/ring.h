@@ -1,12 +1,14 @@
-// Ring all-reduce: the buffer is cut into P chunks that travel around a ring of all ranks, first collecting the sum, then
-// handing it out. Every rank sends and receives at the full rate all the time, so the time hardly depends on P.
+// The ring: reduce-scatter and all-gather around it, one after the other an all-reduce that is bandwidth-optimal for large
+// buffers.
 //
-// 1. Reduce-scatter, k = 0 .. P-2: rank r sends chunk r-k to r+1 and adds chunk r-k-1 as it arrives from r-1. Then rank r
-//    owns the sum of chunk r+1.
-// 2. All-gather, k = 0 .. P-2: rank r sends chunk r+1-k to r+1 and replaces its chunk r-k by what arrives from r-1.
+// 1. Reduce-scatter, P-1 steps: in step k each rank sends chunk (rank - k) to the next rank and adds chunk (rank - k - 1)
+//    from the previous one. Then each rank owns the sum of one chunk: (rank + 1) here, its own in the collective
+//    reduce-scatter, where all numbers are one less.
+// 2. All-gather, P-1 steps: the finished chunks travel once around the ring and replace what is there.
 //
-// Rounds: 2(P-1). Bytes sent by a rank, for n bytes: 2 n (P-1)/P. Time: 2(P-1)(alpha + n/P beta).
-// Source: Patarasuk and Yuan, Bandwidth optimal all-reduce algorithms for clusters of workstations, JPDC 69(2), 2009.
+// Chunk i is elements [i n/P, (i+1) n/P). Rounds: P-1 each. Bytes sent by a rank, for n bytes: n (P-1)/P each.
+// Time: (P-1) (alpha + n/P beta) each.
+// Source: Patarasuk and Yuan, Bandwidth optimal all-reduce algorithms for clusters of workstations, JPDC 2009.
 #pragma once
 
 #include "ripieno/collective/schedule.h"
@@ -16,5 +18,10 @@ namespace ripieno::ring {
 int steps(World world);
 Step step(int rank, World world, std::size_t elements, int k);
 Duration time(World world, std::uint64_t bytes, LinkModel link);
+
+int half_steps(World world);
+Step reduce_scatter(int rank, World world, std::size_t elements, int k);
+Step all_gather(int rank, World world, std::size_t elements, int k);
+Duration half_time(World world, std::uint64_t bytes, LinkModel link);
 
 }  // namespace ripieno::ring

@@ -1,14 +1,31 @@
 // A schedule is an algorithm as data: a pure function (rank, world, elements, k) -> the k-th step of that rank. One
-// executor (execute.h) runs any schedule, a checker (check.h) proves that every rank ends with the sum of all, and a
-// walker (check.h) gives bytes and rounds; `ripieno explain` prints it. Steps are functions of an index and not lists:
-// a ring's lists for 4,096 ranks would take 1.9 GB.
+// executor (execute.h) runs any schedule, a checker (check.h) proves that every rank ends with what the collective
+// promises, and a walker (check.h) gives bytes and rounds; `ripieno explain` prints it. Steps are functions of an index
+// and not lists: a ring's lists for 4,096 ranks would take 1.9 GB.
+//
+// All collectives work in place, on a buffer of as many elements on every rank, of which chunk r (core/range.h) is rank
+// r's:
+//
+//   collective      a rank begins with      and ends with
+//   all-reduce      its numbers             the sum of all ranks' numbers
+//   reduce-scatter  its numbers             chunk r of that sum
+//   all-gather      its chunk r             all ranks' chunks
+//   broadcast       the root its numbers    the root's numbers
+//   reduce          its numbers             the root: the sum
+//   gather          its chunk r             the root: all ranks' chunks
+//   scatter         the root its numbers    chunk r of the root's numbers
+//   all-to-all      its numbers             as block i, rank i's block r
+//
+// What is not named is of no stated content. Blocks are of elements / P numbers each, rounded down; what is left at the
+// end of the buffer stays. For "sum" read any Reduction.
 #pragma once
 
+#include <array>
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "ripieno/core/range.h"
 #include "ripieno/transport/endpoint.h"
@@ -16,31 +33,92 @@
 
 namespace ripieno {
 
-/// Half of a message: both sides name the same range and what the receiver does with it. `replace` carries final
-/// values.
+/// One end of a message. Both ends name as many elements (all but an all-to-all's: the same) and what the receiver does with
+/// them: Reduce::add, or `replace`, which carries final values.
 struct Transfer {
   int peer = 0;
   Range range;
   Reduce how = Reduce::add;
 };
 
-/// What one rank does at once: it may send and receive at the same time. Both ends of a transfer have it at the same k.
-struct Step {
-  std::optional<Transfer> send, receive;
+/// One, or none, of most steps; those with the same peer in an order that both ends have.
+class Transfers {
+ public:
+  Transfers() = default;
+  Transfers(const Transfer& one) : first_(one), size_(1) {}  // NOLINT: implicit from one
+
+  void push_back(const Transfer& one) {
+    if (size_ == 0) {
+      first_ = one;
+    } else {
+      if (size_ == 1) more_ = {first_};
+      more_.push_back(one);
+    }
+    ++size_;
+  }
+  std::size_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+  const Transfer* begin() const { return size_ > 1 ? more_.data() : &first_; }
+  const Transfer* end() const { return begin() + size_; }
+  Transfer* begin() { return size_ > 1 ? more_.data() : &first_; }
+  Transfer* end() { return begin() + size_; }
+  const Transfer& operator[](std::size_t i) const { return begin()[i]; }
+  Transfer& operator[](std::size_t i) { return begin()[i]; }
+
+  /// Leaves out those of which `leave_out` is true.
+  template <class Test>
+  void erase_if(Test leave_out) {
+    Transfers kept;
+    for (const Transfer& one : *this) {
+      if (!leave_out(one)) kept.push_back(one);
+    }
+    if (kept.size() != size_) *this = std::move(kept);
+  }
+
+ private:
+  Transfer first_;
+  std::size_t size_ = 0;
+  std::vector<Transfer> more_;  ///< all of them, where they are more than one
 };
 
-/// The ranks and how they lie on nodes: ranks 0 .. per_node-1 are on the first node, and so on; the last node may have
-/// fewer. A number of ranks alone is a world of one rank a node.
+/// What one rank does at once. Both ends of a transfer have it at the same k. Sends carry what the buffer held before the
+/// step, also where the step receives into the same range: then all ranks add the same range, in the order of the ranks.
+struct Step {
+  Transfers sends, receives;
+};
+
+/// What all-reduce, reduce-scatter and reduce make of all members' numbers. The mean of whole numbers is rounded towards zero.
+enum class Reduction : std::uint8_t { sum, mean, product, minimum, maximum };
+/// "sum", ...
+const char* name(Reduction reduction);
+
+/// Whether a transfer has elements that one of the others has.
+inline bool overlaps(const Transfer& one, const Transfers& others) {
+  for (const Transfer& other : others) {
+    if (one.range.begin < other.range.end && other.range.begin < one.range.end) return true;
+  }
+  return false;
+}
+
+/// The ranks, how they lie on nodes, and which of them is the root, of collectives that have one: ranks 0 .. per_node-1
+/// are on the first node, and so on; the last node may have fewer. A number of ranks alone is a world of one rank a node.
 struct World {
   int ranks = 1;
   int per_node = 1;
+  int root = 0;
 
-  World(int ranks, int per_node = 1) : ranks(ranks), per_node(per_node) {}  // NOLINT: implicit from a number of ranks
+  World(int ranks, int per_node = 1, int root = 0) : ranks(ranks), per_node(per_node), root(root) {}  // NOLINT: implicit from a number
   int nodes() const { return (ranks + per_node - 1) / per_node; }
   bool operator==(const World&) const = default;
 };
 
-/// A named all-reduce algorithm.
+/// Block `i` of an all-to-all.
+inline Range block_of(std::size_t elements, int ranks, int i) {
+  const std::size_t size = elements / static_cast<std::size_t>(ranks);
+  return {static_cast<std::size_t>(i) * size, static_cast<std::size_t>(i + 1) * size};
+}
+
+/// A named algorithm of a collective.
 struct Route {
   std::string_view name;
   std::string_view title;
@@ -54,15 +132,19 @@ struct Route {
   /// than one message; exact where `ranks` divides the elements (and, for the trees, is a power of two;
   /// for hierarchical, where `per_node` is one too and divides `ranks`).
   Duration (*time)(World world, std::uint64_t bytes, LinkModel link);
-  /// All steps are one round: they are in flight together, every send carries what the buffer held before the first of
-  /// them, and every receive adds.
-  bool at_once = false;
+  Collective collective = Collective::all_reduce;
 };
 
-/// Every route, in one table.
-std::span<const Route> routes();
+/// Every route of a collective, in one table each.
+std::span<const Route> routes(Collective collective = Collective::all_reduce);
+
+inline constexpr std::array collectives{Collective::all_reduce, Collective::reduce_scatter, Collective::all_gather, Collective::broadcast,
+                                        Collective::reduce,     Collective::gather,         Collective::scatter,    Collective::all_to_all};
+
+/// What is taken where none is named: that of few rounds or bytes, whatever the size.
+const Route& default_route(Collective collective);
 
 /// Throws Error(usage) that lists the known routes.
-const Route& find_route(std::string_view name);
+const Route& find_route(std::string_view name, Collective collective = Collective::all_reduce);
 
 }  // namespace ripieno

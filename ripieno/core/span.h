@@ -1,31 +1,48 @@
-// Plain views of memory: bytes, and floating-point numbers of a stated type on a stated device. No tensors: everything
+// Plain views of memory: bytes, and numbers of a stated type on a stated device. No tensors: everything
 // below train/ works on these.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <type_traits>
 #include <vector>
 
 #include "ripieno/core/error.h"
 
 namespace ripieno {
 
-enum class DType : std::uint8_t { fp32, fp64, fp16, bf16 };
+enum class DType : std::uint8_t { fp32, fp64, fp16, bf16, int64, int32, uint8 };
+inline constexpr int dtypes = 7;
 
 /// Bytes an element.
 constexpr std::size_t size_of(DType type) {
   switch (type) {
-    case DType::fp64: return 8;
-    case DType::fp32: return 4;
+    case DType::fp64:
+    case DType::int64: return 8;
+    case DType::fp32:
+    case DType::int32: return 4;
     case DType::fp16:
     case DType::bf16: return 2;
+    case DType::uint8: return 1;
   }
   return 0;
 }
 
-/// "fp32", "fp64", "fp16", "bf16".
+/// "fp32", "fp64", "fp16", "bf16", "int64", "int32", "uint8".
 const char* name(DType type);
+
+constexpr bool is_float(DType type) { return type <= DType::bf16; }
+
+/// The DType of a C++ type of numbers.
+template <class T>
+inline constexpr DType dtype_of = [] {
+  if constexpr (std::is_same_v<T, float>) return DType::fp32;
+  if constexpr (std::is_same_v<T, double>) return DType::fp64;
+  if constexpr (std::is_same_v<T, std::int64_t>) return DType::int64;
+  if constexpr (std::is_same_v<T, std::int32_t>) return DType::int32;
+  if constexpr (std::is_same_v<T, std::uint8_t>) return DType::uint8;
+}();
 
 /// Where memory lies. CPU today; a CUDA build adds its kind.
 struct Device {
@@ -46,10 +63,10 @@ struct NumberSpan {
 
   NumberSpan() = default;
   NumberSpan(void* d, std::size_t n, DType t) : data(d), count(n), type(t) {}
-  NumberSpan(std::span<float> s) : data(s.data()), count(s.size()), type(DType::fp32) {}
-  NumberSpan(std::span<double> s) : data(s.data()), count(s.size()), type(DType::fp64) {}
-  NumberSpan(std::vector<float>& v) : NumberSpan(std::span<float>(v)) {}
-  NumberSpan(std::vector<double>& v) : NumberSpan(std::span<double>(v)) {}
+  template <class T>
+  NumberSpan(std::span<T> s) : data(s.data()), count(s.size()), type(dtype_of<T>) {}
+  template <class T>
+  NumberSpan(std::vector<T>& v) : NumberSpan(std::span<T>(v)) {}
 
   std::size_t size_bytes() const { return count * size_of(type); }
   Bytes bytes() const { return {static_cast<std::byte*>(data), size_bytes()}; }
@@ -63,11 +80,10 @@ struct NumberSpan {
     return part;
   }
 
-  /// The same memory as numbers of type T (float or double), which must be its type.
+  /// The same memory as numbers of type T, which must be its type.
   template <class T>
   std::span<T> as() const {
-    static_assert(sizeof(T) == 4 || sizeof(T) == 8);
-    require(type == (sizeof(T) == 4 ? DType::fp32 : DType::fp64), "a span of ", name(type), " read as another type");
+    require(type == dtype_of<std::remove_const_t<T>>, "a span of ", name(type), " read as another type");
     return {static_cast<T*>(data), count};
   }
 };

@@ -57,7 +57,7 @@ torch::Tensor rows_of(const torch::Tensor& tensor, Range rows) {
   return tensor.narrow(0, static_cast<std::int64_t>(rows.begin), static_cast<std::int64_t>(rows.size()));
 }
 
-DType dtype_of(const torch::Tensor& tensor, const std::string& name) {
+DType dtype_of_tensor(const torch::Tensor& tensor, const std::string& name) {
   if (tensor.scalar_type() == torch::kFloat32) return DType::fp32;
   if (tensor.scalar_type() == torch::kFloat64) return DType::fp64;
   fail(ErrorKind::usage, "parameter ", name, " is of type ", tensor.scalar_type(), "; fp32 and fp64 can be trained");
@@ -135,7 +135,7 @@ FlatModel::FlatModel(std::shared_ptr<torch::nn::Module> module, FlatOptions opti
   for (auto& item : module_->named_parameters()) {
     torch::Tensor& tensor = item.value();
     if (!known.insert(tensor.unsafeGetTensorImpl()).second) continue;  // tied
-    layout_.type = dtype_of(tensor, item.key());
+    layout_.type = dtype_of_tensor(tensor, item.key());
     if (!kind) kind = torch::TensorOptions(tensor.device()).dtype(tensor.scalar_type());
     check_like(*kind, "parameter", item.key(), tensor);
     if (!tensor.requires_grad()) {

@@ -2,12 +2,11 @@
 
 #include <cstring>
 
-#include "ripieno/core/kernels.h"
 
 namespace ripieno {
 
 Sink::Sink(NumberSpan into, DType wire, Reduce how) : into_(into), wire_(wire), how_(how) {
-  convert_ = how == Reduce::add || wire != into.type;
+  convert_ = how != Reduce::replace || wire != into.type;
   if (!convert_) straight_ = into.bytes();
 }
 
@@ -24,11 +23,7 @@ void Sink::take(std::uint64_t offset, ConstBytes part) const {
   const std::size_t first = offset / size_of(wire_), count = part.size() / size_of(wire_);
   const NumberSpan from(const_cast<std::byte*>(part.data()), count, wire_);  // only read
   const NumberSpan into = into_.slice(first, first + count);
-  if (how_ == Reduce::add) {
-    add(into, from);
-  } else {
-    convert(into, from);
-  }
+  combine(into, from, how_);
 }
 
 }  // namespace ripieno

@@ -3,12 +3,9 @@
 
 #include <optional>
 
-#include "ripieno/core/span.h"
+#include "ripieno/core/combine.h"
 
 namespace ripieno {
-
-/// What a receiver does with the numbers that arrive.
-enum class Reduce : std::uint8_t { add, replace };
 
 /// Null data is counted, not moved.
 class Sink {

@@ -62,7 +62,7 @@ std::optional<Frame> decode(const FrameBytes& bytes) {
   frame.operation = get<std::array<char, 20>>(bytes, 44);
   const bool printable = std::all_of(frame.operation.begin(), frame.operation.end(),
                                      [](char c) { return c == 0 || (c >= 32 && c < 127); });
-  if (get<std::uint32_t>(bytes, 0) != magic || purpose >= purposes.size() || type > static_cast<int>(DType::bf16) ||
+  if (get<std::uint32_t>(bytes, 0) != magic || purpose >= purposes.size() || type >= dtypes ||
       get<std::uint16_t>(bytes, 38) != 0 || frame.operation.back() != 0 || !printable || frame.payload > most_payload) {
     return std::nullopt;
   }

@@ -122,7 +122,7 @@ TEST(EncodedStream, PowerSgdCannotBeSent) {
 /// A peer that announces another size than an encoding of so many numbers can have.
 Task<> announce(Communicator comm, Channel on, std::string_view operation, std::uint64_t size) {
   const std::array<std::uint64_t, 1> announced{size};
-  const Message message{on, operation, DType::fp32, sizeof announced};
+  const Message message{on, operation, DType::uint8, sizeof announced};
   const ConstBytes payload = std::as_bytes(std::span(announced));
   co_await comm.endpoint().send(1, message, payload);
 }

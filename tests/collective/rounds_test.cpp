@@ -55,17 +55,18 @@ TEST(ScheduleRounds, CellsAreTheBufferAndTransfersAreWhatIsSent) {
 TEST(ScheduleRounds, OfARingOfThree) {
   const ScheduleRounds all = schedule_rounds_of(find_route("ring"), 3, 6);
   ASSERT_EQ(all.rounds.size(), 4u);
-  const auto& [from, to, range, how] = all.rounds[0][0];
+  const auto& [from, to, range, into, how] = all.rounds[0][0];
   EXPECT_EQ(from, 0);
   EXPECT_EQ(to, 1);
   EXPECT_EQ(range, (Range{0, 2}));
+  EXPECT_EQ(into, range);
   EXPECT_EQ(how, Reduce::add);
   EXPECT_EQ(all.held[1][1], (std::vector<RankSet>{0b011, 0b010, 0b010}));
   EXPECT_EQ(all.held[2][2], (std::vector<RankSet>{0b111, 0b110, 0b100}));
   EXPECT_EQ(all.rounds[2][0].how, Reduce::replace);
 }
 
-TEST(ScheduleRounds, OfAnAtOnceRouteAreOne) {
+TEST(ScheduleRounds, OfDirectAreOne) {
   const ScheduleRounds all = schedule_rounds_of(find_route("direct"), 4, 10);
   ASSERT_EQ(all.rounds.size(), 1u);
   EXPECT_EQ(all.rounds[0].size(), 12u);

@@ -3,12 +3,16 @@
 #include <algorithm>
 #include <bit>
 
+#include "ripieno/collective/bruck.h"
 #include "ripieno/collective/check.h"
 #include "ripieno/collective/closed_form.h"
 #include "ripieno/collective/direct.h"
 #include "ripieno/collective/double_binary_tree.h"
+#include "ripieno/collective/flat.h"
 #include "ripieno/collective/hierarchical.h"
+#include "ripieno/collective/pairwise.h"
 #include "ripieno/collective/ring.h"
+#include "ripieno/collective/tree.h"
 #include "ripieno/core/error.h"
 #include "tests/collective/worlds.h"
 
@@ -17,14 +21,17 @@ namespace {
 
 using testing::worlds;
 
-TEST(Schedules, SumEveryRankOnceForEveryWorldSizeAndLength) {
-  for (const Route& route : routes()) {
-    for (int ranks = 1; ranks <= 64; ++ranks) {
-      for (const std::size_t elements : {std::size_t{0}, std::size_t{1}, std::size_t(ranks - 1), std::size_t(ranks),
-                                         std::size_t{1000003}}) {
-        for (const World world : worlds(route, ranks)) {
-          ASSERT_NO_THROW(check_schedule(route, world, elements))
-              << route.name << " " << ranks << " (" << world.per_node << " a node) " << elements;
+TEST(Schedules, KeepWhatTheirCollectivePromisesForEveryWorldAndLength) {
+  for (const Collective collective : collectives) {
+    for (const Route& route : routes(collective)) {
+      EXPECT_EQ(route.collective, collective) << route.name;
+      for (int ranks = 1; ranks <= 64; ++ranks) {
+        for (const std::size_t elements : {std::size_t{0}, std::size_t{1}, std::size_t(ranks - 1), std::size_t(ranks),
+                                           std::size_t{1000003}}) {
+          for (const World world : worlds(route, ranks)) {
+            ASSERT_NO_THROW(check_schedule(route, world, elements))
+                << name(collective) << " " << route.name << " " << ranks << " (" << world.per_node << " a node, root " << world.root << ") " << elements;
+          }
         }
       }
     }
@@ -60,32 +67,116 @@ TEST(Schedules, CheckerRejectsEndsThatDisagree) {
   Route faulty = find_route("ring");
   faulty.step = [](int rank, World world, std::size_t elements, int k) {
     Step step = ring::step(rank, world, elements, k);
-    if (rank == 1 && k == 0) step.receive->range.begin += 1;
+    if (rank == 1 && k == 0) step.receives[0].range.begin += 1;
     return step;
   };
   expect_rejected(faulty, 4, "receives [");
 }
 
-TEST(Schedules, CheckerKnowsThatAtOnceSendsWhatWasThereBefore) {
+TEST(Schedules, CheckerKnowsThatAStepSendsWhatWasThereBefore) {
   Route faulty = find_route("direct");
-  faulty.at_once = false;  // one after the other: a rank's second send would carry the first sum too
-  for (int ranks = 3; ranks <= 9; ++ranks) expect_rejected(faulty, ranks, "receives");
-  faulty = find_route("leader-ring");
-  faulty.at_once = true;
-  for (int ranks = 2; ranks <= 9; ++ranks) expect_rejected(faulty, ranks, "at once");
-  faulty.steps = [](World world) { return world.ranks - 1; };  // the first cycle: the leader gets one buffer
-  for (int ranks = 3; ranks <= 9; ++ranks) expect_rejected(faulty, ranks, "rank 0 ends without rank 1's");
+  faulty.steps = [](World world) { return world.ranks - 1; };  // one after the other: a rank's second send carries the first sum too
+  faulty.step = [](int rank, World world, std::size_t elements, int k) {
+    const Step all = direct::step(rank, world, elements, 0);
+    const auto i = static_cast<std::size_t>(k);
+    return Step{all.sends[i], all.receives[i]};
+  };
+  for (int ranks = 3; ranks <= 9; ++ranks) expect_rejected(faulty, ranks, "twice");
+  faulty.step = [](int rank, World world, std::size_t elements, int) {  // of two parts, not of all that is sent
+    Step all = direct::step(rank, world, elements, 0);
+    for (Transfers* one : {&all.sends, &all.receives}) {
+      Transfers halves;
+      for (const Transfer& whole : *one) {
+        halves.push_back({whole.peer, {0, elements / 2 + 1}, Reduce::add});
+        halves.push_back({whole.peer, {elements / 2, elements}, Reduce::add});
+      }
+      *one = halves;
+    }
+    return all;
+  };
+  faulty.steps = direct::steps;
+  for (int ranks = 2; ranks <= 9; ++ranks) expect_rejected(faulty, ranks, "to what it sends");
 }
 
 TEST(Schedules, CheckerRejectsADirectExchangeThatForgetsOrRepeatsARank) {
   Route faulty = find_route("direct");
-  faulty.steps = [](World world) { return world.ranks - 2; };
-  for (int ranks = 2; ranks <= 9; ++ranks) expect_rejected(faulty, ranks, "ends without rank");
-  faulty.steps = direct::steps;
   faulty.step = [](int rank, World world, std::size_t elements, int k) {
-    return direct::step(rank, world, elements, k == 1 ? 0 : k);
+    Step step = direct::step(rank, world, elements, k);
+    step.sends.erase_if([&](const Transfer& one) { return one.peer == (rank + 1) % world.ranks; });
+    step.receives.erase_if([&](const Transfer& one) { return one.peer == (rank + world.ranks - 1) % world.ranks; });
+    return step;
   };
-  for (int ranks = 3; ranks <= 9; ++ranks) expect_rejected(faulty, ranks, "twice");
+  for (int ranks = 2; ranks <= 9; ++ranks) expect_rejected(faulty, ranks, "ends without rank");
+  faulty.step = [](int rank, World world, std::size_t elements, int k) {
+    Step step = direct::step(rank, world, elements, k);
+    step.sends.push_back(step.sends[0]);
+    step.receives.push_back(step.receives[0]);
+    return step;
+  };
+  for (int ranks = 2; ranks <= 9; ++ranks) expect_rejected(faulty, ranks, "twice");
+}
+
+/// A route with one step of one rank changed; of 6 ranks, root 0.
+void expect_rejected_with(Collective collective, const char* route, Step (*step)(int, World, std::size_t, int), const char* why) {
+  Route faulty = find_route(route, collective);
+  faulty.step = step;
+  expect_rejected(faulty, 6, why);
+}
+
+TEST(Schedules, CheckerRejectsPlantedFaultsOfEveryCollective) {
+  expect_rejected_with(Collective::reduce_scatter, "ring",
+                       [](int rank, World world, std::size_t n, int k) { return k == 4 ? Step{} : ring::reduce_scatter(rank, world, n, k); },
+                       "ends without rank");
+  expect_rejected_with(Collective::reduce_scatter, "bruck",
+                       [](int rank, World world, std::size_t n, int k) { return bruck::reduce_scatter(rank, world, n, k == 1 ? 0 : k); }, "twice");
+  expect_rejected_with(Collective::all_gather, "ring", [](int rank, World world, std::size_t n, int k) { return ring::all_gather(rank, world, n, k + 1); },
+                       "of no stated content");
+  expect_rejected_with(Collective::all_gather, "bruck",
+                       [](int rank, World world, std::size_t n, int k) { return k == 2 ? Step{} : bruck::all_gather(rank, world, n, k); },
+                       "ends with something else");
+  expect_rejected_with(Collective::all_gather, "direct",
+                       [](int rank, World world, std::size_t n, int k) {
+                         Step step = direct::all_gather(rank, world, n, k);
+                         for (Transfers* all : {&step.sends, &step.receives}) {
+                           for (Transfer& one : *all) one.how = Reduce::add;
+                         }
+                         return step;
+                       },
+                       "nothing is to be added");
+  expect_rejected_with(Collective::broadcast, "tree", [](int rank, World world, std::size_t n, int k) { return tree::broadcast(rank, world, n, 2 - k); },
+                       "of no stated content");
+  expect_rejected_with(Collective::broadcast, "flat",
+                       [](int rank, World world, std::size_t n, int k) { return k == 3 ? Step{} : flat::broadcast(rank, world, n, k); },
+                       "ends with something else");
+  expect_rejected_with(Collective::reduce, "tree", [](int rank, World world, std::size_t n, int k) { return tree::reduce(rank, world, n, 2 - k); },
+                       "ends without rank");
+  expect_rejected_with(Collective::reduce, "flat", [](int rank, World world, std::size_t n, int k) { return flat::reduce(rank, world, n, k / 2); }, "twice");
+  expect_rejected_with(Collective::gather, "tree",
+                       [](int rank, World world, std::size_t n, int k) { return tree::gather(rank, {world.ranks, 1, 1}, n, k); },
+                       "ends with something else");
+  expect_rejected_with(Collective::scatter, "flat",
+                       [](int rank, World world, std::size_t n, int k) {
+                         Step step = flat::scatter(rank, world, n, k);
+                         for (Transfers* all : {&step.sends, &step.receives}) {
+                           for (Transfer& one : *all) one.range.end -= 1;
+                         }
+                         return step;
+                       },
+                       "ends with something else");
+  expect_rejected_with(Collective::all_to_all, "pairwise",
+                       [](int rank, World world, std::size_t n, int k) {
+                         Step step = pairwise::all_to_all(rank, world, n, k);
+                         for (Transfer& one : step.receives) one.range = block_of(n, world.ranks, rank);
+                         return step;
+                       },
+                       "ends without rank 0's");
+  expect_rejected_with(Collective::all_to_all, "direct",
+                       [](int rank, World world, std::size_t n, int k) {
+                         Step step = direct::all_to_all(rank, world, n, k);
+                         step.receives[1].range = step.receives[0].range;
+                         return step;
+                       },
+                       "receives");
 }
 
 TEST(Schedules, CheckerRejectsAHierarchyThatMistakesItsNodes) {
@@ -117,8 +208,8 @@ TEST(DoubleBinaryTree, NoRankIsInteriorInBothTreesAndBothAreBinary) {
       int children[2] = {0, 0}, parents[2] = {0, 0};
       for (int k = 0; k < route.steps(ranks); ++k) {
         const Step step = route.step(rank, ranks, elements, k);
-        if (step.receive && step.receive->how == Reduce::add) ++children[step.receive->range.begin > 0];
-        if (step.send && step.send->how == Reduce::add) ++parents[step.send->range.begin > 0];
+        for (const Transfer& in : step.receives) children[in.range.begin > 0] += in.how == Reduce::add;
+        for (const Transfer& out : step.sends) parents[out.range.begin > 0] += out.how == Reduce::add;
       }
       EXPECT_TRUE(children[0] == 0 || children[1] == 0) << "P=" << ranks << " rank " << rank;
       EXPECT_LE(children[0] + children[1], 2) << "P=" << ranks << " rank " << rank;
@@ -142,7 +233,7 @@ TEST(Schedules, CostsMatchTheClosedForms) {
           }
           // Each of P-1 buffers travels once to be added, and the sum once to each of P-1 ranks; in one round, each of
           // P buffers goes to P-1 ranks.
-          EXPECT_EQ(sent, (route.at_once ? ranks : 2) * (ranks - 1) * elements) << route.name << " " << ranks;
+          EXPECT_EQ(sent, (route.name == "direct" ? ranks : 2) * (ranks - 1) * elements) << route.name << " " << ranks;
           EXPECT_EQ(received, sent);
         }
       }
@@ -187,8 +278,9 @@ TEST(Schedules, CostsOfTheNewerRoutesMatchTheirs) {
       for (int rank = 0; rank < ranks; ++rank) {
         for (int k = 0; k < route.steps(world); ++k) {
           const Step step = route.step(rank, world, 6400 * nodes, k);
-          if (!step.send || step.send->peer / world.per_node == rank / world.per_node) continue;
-          between += step.send->range.size();
+          for (const Transfer& out : step.sends) {
+            if (out.peer / world.per_node != rank / world.per_node) between += out.range.size();
+          }
         }
       }
       EXPECT_EQ(between, 2 * 6400 * nodes * (nodes - 1)) << ranks << " ranks, " << world.per_node << " a node";
@@ -197,15 +289,18 @@ TEST(Schedules, CostsOfTheNewerRoutesMatchTheirs) {
 }
 
 TEST(Schedules, TheFormsThatAreShownComeToWhatIsWalkedForEveryWorld) {
-  for (const Route& route : routes()) {
-    for (int ranks = 1; ranks <= 33; ++ranks) {
-      for (const World world : worlds(route, ranks)) {
-        const std::size_t elements = std::size_t{32} * static_cast<std::size_t>(ranks * world.nodes());
-        std::uint64_t busiest = 0;
-        for (int rank = 0; rank < ranks; ++rank) busiest = std::max(busiest, schedule_cost(route, rank, world, elements).elements_sent);
-        const double n = static_cast<double>(elements);
-        EXPECT_DOUBLE_EQ(closed_form(route.bytes, world, n), static_cast<double>(busiest)) << route.name << ", " << ranks << " ranks: " << route.bytes;
-        EXPECT_EQ(closed_form(route.rounds, world, n), schedule_rounds(route, world, elements)) << route.name << ", " << ranks << " ranks: " << route.rounds;
+  for (const Collective collective : collectives) {
+    for (const Route& route : routes(collective)) {
+      for (int ranks = 1; ranks <= 33; ++ranks) {
+        for (const World world : worlds(route, ranks)) {
+          const std::size_t elements = std::size_t{32} * static_cast<std::size_t>(ranks * world.nodes());
+          std::uint64_t busiest = 0;
+          for (int rank = 0; rank < ranks; ++rank) busiest = std::max(busiest, schedule_cost(route, rank, world, elements).elements_sent);
+          const double n = static_cast<double>(elements);
+          const std::string where = text(name(collective), " ", route.name, ", ", ranks, " ranks, root ", world.root, ": ");
+          EXPECT_DOUBLE_EQ(closed_form(route.bytes, world, n), static_cast<double>(busiest)) << where << route.bytes;
+          EXPECT_EQ(closed_form(route.rounds, world, n), schedule_rounds(route, world, elements)) << where << route.rounds;
+        }
       }
     }
   }

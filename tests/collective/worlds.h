@@ -7,9 +7,15 @@
 
 namespace ripieno::testing {
 
-/// So many ranks; for a route that looks at the nodes, with several numbers of them a node.
+/// So many ranks; for a route that looks at the nodes, with several numbers of them a node; for one that has a root, with
+/// several roots.
 inline std::vector<World> worlds(const Route& route, int ranks) {
   std::vector<World> all{ranks};
+  const Collective of = route.collective;
+  if (of == Collective::broadcast || of == Collective::reduce || of == Collective::gather || of == Collective::scatter) {
+    if (ranks > 1) all.push_back({ranks, 1, ranks - 1});
+    if (ranks > 3) all.push_back({ranks, 1, ranks / 2});
+  }
   if (route.name != "hierarchical") return all;
   for (const int per_node : {2, 3, 4, 8}) all.push_back({ranks, per_node});
   return all;

@@ -1,0 +1,26 @@
+// Pairwise exchanges: every rank meets every other one, in steps in which no two ranks meet the same.
+//
+// Reduce-scatter, k = 0 .. P-2: rank r sends chunk r+k+1 to its owner r+k+1, and adds its own chunk r as it arrives from
+//   r-k-1.
+// All-gather, k = 0 .. P-2: rank r sends chunk r to r+k+1, and replaces its chunk r-k-1 by what arrives from there.
+// All-to-all, k = 0 .. P-1: ranks r and k-r change blocks: r's block k-r for the other's block r, each in the other's
+//   place. A rank that would meet itself rests, once.
+//
+// Rounds: P-1; all-to-all: P, for P > 2. Bytes sent by a rank, for n bytes: n (P-1)/P. Time: alpha + n/P beta a round.
+// Source: Thakur, Rabenseifner and Gropp, Optimization of collective communication operations in MPICH, IJHPCA 2005.
+#pragma once
+
+#include "ripieno/collective/schedule.h"
+
+namespace ripieno::pairwise {
+
+int steps(World world);
+Step reduce_scatter(int rank, World world, std::size_t elements, int k);
+Step all_gather(int rank, World world, std::size_t elements, int k);
+Duration time(World world, std::uint64_t bytes, LinkModel link);
+
+int all_to_all_steps(World world);
+Step all_to_all(int rank, World world, std::size_t elements, int k);
+Duration all_to_all_time(World world, std::uint64_t bytes, LinkModel link);
+
+}  // namespace ripieno::pairwise
