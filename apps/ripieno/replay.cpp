@@ -2,7 +2,6 @@
 
 #include "apps/ripieno/job.h"
 #include "apps/ripieno/kept_numbers.h"
-#include "ripieno/collective/execute.h"
 #include "ripieno/train/torch_learner.h"
 
 namespace ripieno {
@@ -64,12 +63,10 @@ Task<ComputeProfile> common_profile(Settings settings, const Zoo* zoo, Communica
     numbers = numbers_of(profile);
     require(numbers.size() <= most_numbers, "a profile of ", numbers.size(), " numbers");
   }
-  const ExecuteOptions options{DType::fp64, Purpose::control};
-  double count = static_cast<double>(numbers.size());
-  co_await broadcast(comm, NumberSpan(&count, 1, DType::fp64), options);
-  if (!(count >= 4 && count <= most_numbers)) fail(ErrorKind::mismatch, "rank ", comm.rank(), ": rank 0 sent a profile of ", count, " numbers");
-  numbers.resize(static_cast<std::size_t>(count));
-  co_await broadcast(comm, NumberSpan(std::span<double>(numbers)), options);
+  numbers = co_await comm.broadcast(numbers);
+  if (numbers.size() < 4 || numbers.size() > most_numbers) {
+    fail(ErrorKind::mismatch, "rank ", comm.rank(), ": rank 0 sent a profile of ", numbers.size(), " numbers");
+  }
   co_return profile_of(numbers);
 }
 

@@ -220,7 +220,7 @@ Task<> run_rank(RankTask task, const Zoo* zoo, std::shared_ptr<CountedEndpoint> 
   std::optional<MessageTrace> messages;
   if (task.settings.get<bool>("run.trace")) {
     ClockOffset clock;  // in virtual time there is one
-    if (!runtime.is_virtual()) clock = co_await clock_offset(endpoint);
+    if (!runtime.is_virtual()) clock = co_await clock_offset(endpoint, comm.channel(comm.take_channels(), Purpose::setup));
     recorder.trace_to(std::make_unique<LineFile>(task.folder.trace(rank)), {rank, endpoint->size(), clock.ahead, clock.error});
     messages.emplace(*endpoint, recorder);
   }
@@ -244,10 +244,8 @@ Task<> run_rank(RankTask task, const Zoo* zoo, std::shared_ptr<CountedEndpoint> 
   Progress progress(recorder, runtime, plan, learner->steps_per_epoch(), task.settings.get<int>("workers"), rank, keeps_weights, task.report);
 
   if (saved) {  // a job that still runs may have saved in between
-    double first = static_cast<double>(epochs_done);
-    const ExecuteOptions control{DType::fp64, Purpose::control, 1};
-    co_await broadcast(comm, NumberSpan(&first, 1, DType::fp64), control);
-    if (first != static_cast<double>(epochs_done)) {
+    const std::int64_t first = co_await comm.broadcast(epochs_done);
+    if (first != epochs_done) {
       fail(ErrorKind::mismatch, task.resume->string(), ": the state of rank ", rank, " has ", epochs_done, " epochs done, rank 0's ", first);
     }
   }
@@ -284,9 +282,7 @@ Task<> run_rank(RankTask task, const Zoo* zoo, std::shared_ptr<CountedEndpoint> 
 
   // Nobody closes before all have what they were sent; in virtual time nobody closes, and some may have died.
   if (runtime.is_virtual()) co_return;
-  double nothing = 0;
-  const ExecuteOptions last{DType::fp64, Purpose::control};
-  co_await all_reduce(find_route("reduce-broadcast"), comm, NumberSpan(&nothing, 1, DType::fp64), last);
+  co_await comm.barrier();
 }
 
 void run_part(Control& control, const std::function<void()>& part) {

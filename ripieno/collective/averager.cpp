@@ -7,6 +7,7 @@
 #include "ripieno/collective/execute.h"
 #include "ripieno/collective/gathered.h"
 #include "ripieno/collective/powersgd.h"
+#include "ripieno/collective/slot_channels.h"
 
 namespace ripieno {
 namespace {
@@ -17,7 +18,7 @@ class ScheduledAverager final : public Averager {
       : large_(find_route(options.route)),
         small_(options.small_route == "auto" ? large_ : find_route(options.small_route)), small_bytes_(options.small_bytes),
         wire_(find_wire_format(options.codec.name).type(type)),
-        segment_bytes_(options.segment_bytes), last_first_(options.last_first), first_channel_(options.first_channel),
+        segment_bytes_(options.segment_bytes), last_first_(options.last_first), channels_(slots.size()),
         slots_(std::move(slots)), type_(type) {}
 
   Task<> average(Communicator comm, std::size_t slot, NumberSpan numbers, double weight) override {
@@ -27,7 +28,7 @@ class ScheduledAverager final : public Averager {
   Task<> average_by_parts(Communicator comm, std::size_t slot, NumberSpan numbers, double weight, std::function<void(Range)> averaged) override {
     require(numbers.count == slots_.at(slot).elements && numbers.type == type_, "slot ", slot, " of ",
             slots_[slot].elements, " ", name(type_), " is averaged with ", numbers.count, " ", name(numbers.type));
-    const std::uint32_t channel = first_channel_ + static_cast<std::uint32_t>(slot);
+    const std::uint32_t channel = channels_.of(comm, slot);
     const int urgency = last_first_ ? static_cast<int>(slot) + 1 : 0;
     const ExecuteOptions options{wire_, Purpose::exchange, channel, segment_bytes_, urgency, weight, std::move(averaged)};
     co_await all_reduce(route_of(slot), comm, numbers, options);
@@ -54,7 +55,7 @@ class ScheduledAverager final : public Averager {
   const DType wire_;
   const std::size_t segment_bytes_;
   const bool last_first_;
-  const std::uint32_t first_channel_;
+  SlotChannels channels_;
   const std::vector<Slot> slots_;
   const DType type_;
 };

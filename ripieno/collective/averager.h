@@ -41,7 +41,6 @@ struct AveragerOptions {
   std::size_t segment_bytes = 0;    ///< see ExecuteOptions; wire formats only
   std::uint64_t seed = 0;           ///< of random rounding and of PowerSGD's first factors
   bool last_first = false;          ///< of slots in flight at once, the later's messages go first; wire formats only
-  std::uint32_t first_channel = 0;  ///< slot i uses channel first_channel + i: distinct for what is in flight at once
 };
 
 class Averager {
@@ -49,7 +48,8 @@ class Averager {
   virtual ~Averager() = default;
 
   /// Replaces `numbers`, as many as slot `slot` has, by the sum over members of weight * numbers; the members' weights add
-  /// up to 1 for an average. Slots may be in flight at the same time, each once. What members of earlier calls
+  /// up to 1 for an average. Slots may be in flight at the same time, each once; the first call over a communicator takes
+  /// channels for all of them, so members begin their averagers in the same order. What members of earlier calls
   /// have kept as residuals is lost where they are no longer in the group.
   virtual Task<> average(Communicator comm, std::size_t slot, NumberSpan numbers, double weight) = 0;
 

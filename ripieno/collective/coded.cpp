@@ -4,6 +4,7 @@
 
 #include "ripieno/collective/check.h"
 #include "ripieno/collective/execute.h"
+#include "ripieno/collective/slot_channels.h"
 #include "ripieno/collective/slot_memory.h"
 #include "ripieno/core/kernels.h"
 
@@ -117,7 +118,7 @@ class CodedAverager final : public Averager {
  public:
   CodedAverager(const AveragerOptions& options, std::vector<Slot> slots, DType type)
       : options_(options), route_(find_route(options.route)), codec_(make_codec(options.codec, type)),
-        slots_(std::move(slots)), type_(type), memory_(options, slots_, type) {
+        slots_(std::move(slots)), type_(type), memory_(options, slots_, type), channels_(slots_.size()) {
     require(codec_->block() > 0 && adds_on_the_way(route_), "codec ", options.codec.name, " along route ", route_.name,
             " is no coded average");
   }
@@ -127,9 +128,8 @@ class CodedAverager final : public Averager {
             slots_[slot].elements, " ", name(type_), " is averaged with ", numbers.count, " ", name(numbers.type));
     scale(numbers, weight);  // 1.
     if (comm.size() == 1) co_return;
-    const std::uint32_t channel = options_.first_channel + static_cast<std::uint32_t>(slot);
     const Random random = memory_.next_draws(comm.endpoint().rank(), slot);
-    const Message message{{Purpose::exchange, channel * max_segments, comm.scope()}, route_.name, DType::uint8};
+    const Message message{comm.channel(channels_.of(comm, slot), Purpose::exchange), route_.name, DType::uint8};
     BlocksPayload blocks(comm, message, *codec_, memory_.feedback(slot), numbers, random);
     co_await run_schedule(&route_, comm, comm.world(), &blocks);  // 2., 3.
     blocks.check_final();
@@ -154,6 +154,7 @@ class CodedAverager final : public Averager {
   const std::vector<Slot> slots_;
   const DType type_;
   SlotMemory memory_;
+  SlotChannels channels_;
 };
 
 }  // namespace

@@ -50,7 +50,7 @@ Communicator::Communicator(std::shared_ptr<Endpoint> endpoint, std::vector<int> 
   require(me != members.end(), "rank ", state_->rank, " is not a member of its communicator");
   state_->rank = static_cast<int>(me - members.begin());
   state_->size = static_cast<int>(members.size());
-  state_->scope = scope;
+  state_->scope = state_->whole = scope;
   if (!are_all(members, state_->endpoint->size())) state_->members = std::move(members);
 }
 
@@ -159,7 +159,10 @@ Communicator Communicator::survivors() const {
   for (int i = 0; i < size(); ++i) {
     if (std::binary_search(alive.begin(), alive.end(), member(i))) members.push_back(member(i));
   }
-  return Communicator(state_->endpoint, std::move(members), scope_under(state_->scope, for_survivors, lost));
+  // All members come to the same scope, also those that learn of several losses at once.
+  const Communicator alive_ones(state_->endpoint, std::move(members), scope_under(state_->whole, for_survivors, lost));
+  alive_ones.state_->whole = state_->whole;
+  return alive_ones;
 }
 
 }  // namespace ripieno

@@ -22,6 +22,9 @@
 
 namespace ripieno {
 
+/// What one operation may have in flight at once on its channel: the parts of a buffer (ExecuteOptions::segment_bytes).
+inline constexpr std::uint32_t parts_of_a_channel = 64;
+
 class Communicator {
  public:
   /// All ranks behind the endpoint, by their own numbers; `per_node` of them after each other share a node.
@@ -56,8 +59,11 @@ class Communicator {
     return state_->endpoint->find_engine(collective, type, channel);
   }
 
-  /// Gives out the first of `count` channels that nobody else has (ExecuteOptions::channel).
-  std::uint32_t take_channels(std::uint32_t count) const;
+  /// Gives out `count` channels that nobody else has, from the returned one on, for what goes on at once
+  /// (ExecuteOptions::channel). 0 is never given out: it is for what goes on one after the other.
+  std::uint32_t take_channels(std::uint32_t count = 1) const;
+  /// Such a channel for messages from member to member.
+  Channel channel(std::uint32_t taken, Purpose purpose) const { return {purpose, taken * parts_of_a_channel, state_->scope}; }
 
   /// Ends all operations on it, on all members, with `error` here and an Error(peer) that says why elsewhere.
   void abort(std::exception_ptr error) const;
@@ -110,9 +116,9 @@ class Communicator {
   struct State {
     std::shared_ptr<Endpoint> endpoint;
     std::vector<int> members;  ///< the endpoint's ranks; empty: all, by their own numbers
-    Scope scope = 0;
+    Scope scope = 0, whole = 0;      ///< its own, and that of those whose survivors its members are
     int rank = 0, size = 1;
-    std::uint32_t next_channel = 1;  ///< 0 is for what goes on one after the other
+    std::uint32_t next_channel = 1;
     std::uint64_t splits = 0;        ///< communicators made from it
     bool aborted = false;
   };

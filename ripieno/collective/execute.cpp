@@ -71,7 +71,7 @@ Task<> run_parts(const Route* route, Communicator comm, NumberSpan data, Execute
   std::vector<Task<>> parts;
   const DType wire = is_float(data.type) ? options.wire : data.type;
   for (const Range range : segments(data.count, data.type, is_cut(route->collective) ? options.segment_bytes : 0)) {
-    const auto id = options.channel * max_segments + static_cast<std::uint32_t>(parts.size());
+    const auto id = options.channel * parts_of_a_channel + static_cast<std::uint32_t>(parts.size());
     const Message message{{options.purpose, id, comm.scope()}, operation_of(*route), wire, 0, options.urgency};
     parts.push_back(run_part(route, comm, data, range, message, options));
   }
@@ -156,7 +156,7 @@ Task<> send_numbers(Endpoint* endpoint, int peer, Message message, NumberSpan nu
 std::vector<Range> segments(std::size_t elements, DType type, std::size_t segment_bytes) {
   const std::size_t bytes = elements * size_of(type);
   const std::size_t wanted = segment_bytes ? (bytes + segment_bytes - 1) / segment_bytes : 1;
-  const int count = static_cast<int>(std::clamp<std::size_t>(wanted, 1, max_segments));
+  const int count = static_cast<int>(std::clamp<std::size_t>(wanted, 1, parts_of_a_channel));
   std::vector<Range> parts;
   for (int i = 0; i < count; ++i) parts.push_back(chunk(elements, count, i));
   return parts;
@@ -169,7 +169,7 @@ Task<> run_collective(const Route& route, Communicator comm, NumberSpan data, Ex
 }
 
 Task<> all_reduce(const Route& route, Communicator comm, NumberSpan data, ExecuteOptions options) {
-  const Message whole{{options.purpose, options.channel * max_segments, comm.scope()}, route.name, options.wire, data.count};
+  const Message whole{{options.purpose, options.channel * parts_of_a_channel, comm.scope()}, route.name, options.wire, data.count};
   const EngineOperation* const engine = comm.find_engine(Collective::all_reduce, data.type, whole.channel);
   if (engine && engine->route == route.name && options.reduction == Reduction::sum) {
     // Of a few bytes, a coroutine of our own would be a good part of the time.

@@ -31,10 +31,7 @@ struct ExecuteOptions {
   int root = 0;  ///< of broadcast, reduce, gather and scatter
 };
 
-/// The most parts that a buffer is cut into.
-inline constexpr std::uint32_t max_segments = 64;
-
-/// The parts that a buffer of so many elements is cut into.
+/// The parts that a buffer of so many elements is cut into, up to parts_of_a_channel of them.
 std::vector<Range> segments(std::size_t elements, DType type, std::size_t segment_bytes);
 
 /// Runs the route's collective (schedule.h says what all begin and end with) on `data`. Every member calls it with as many

@@ -5,6 +5,7 @@
 
 #include "ripieno/collective/encoded.h"
 #include "ripieno/collective/execute.h"
+#include "ripieno/collective/slot_channels.h"
 #include "ripieno/collective/slot_memory.h"
 #include "ripieno/core/async.h"
 #include "ripieno/core/kernels.h"
@@ -50,7 +51,7 @@ class GatheredAverager final : public Averager {
  public:
   GatheredAverager(const AveragerOptions& options, std::vector<Slot> slots, DType type)
       : options_(options), route_(find_route(options.route)), gather_(find_route(options.route, Collective::all_gather)), codec_(make_codec(options.codec, type)),
-        slots_(std::move(slots)), type_(type), memory_(options, slots_, type) {
+        slots_(std::move(slots)), type_(type), memory_(options, slots_, type), channels_(slots_.size()) {
   }
 
   Task<> average(Communicator comm, std::size_t slot, NumberSpan numbers, double weight) override {
@@ -59,8 +60,7 @@ class GatheredAverager final : public Averager {
     scale(numbers, weight);  // 1.
     if (comm.size() == 1) co_return;
 
-    const std::uint32_t channel = options_.first_channel + static_cast<std::uint32_t>(slot);
-    const Message message{{Purpose::exchange, channel * max_segments, comm.scope()}, route_.name, DType::uint8};
+    const Message message{comm.channel(channels_.of(comm, slot), Purpose::exchange), route_.name, DType::uint8};
     EncodingsPayload all(comm, message, *codec_, numbers);
     Random random = memory_.next_draws(comm.endpoint().rank(), slot);
     all.of(static_cast<std::size_t>(comm.rank())) = encode(options_.codec.name, *codec_, memory_.feedback(slot), numbers, random);  // 2.
@@ -87,6 +87,7 @@ class GatheredAverager final : public Averager {
   const std::vector<Slot> slots_;
   const DType type_;
   SlotMemory memory_;
+  SlotChannels channels_;
 };
 
 }  // namespace

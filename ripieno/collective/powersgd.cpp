@@ -7,6 +7,7 @@
 
 #include "ripieno/collective/check.h"
 #include "ripieno/collective/execute.h"
+#include "ripieno/collective/slot_channels.h"
 #include "ripieno/core/kernels.h"
 
 namespace ripieno {
@@ -97,7 +98,7 @@ template <class T>
 class PowerSgdAverager final : public Averager {
  public:
   PowerSgdAverager(const AveragerOptions& options, PowerSgdOptions powersgd, const std::vector<Slot>& slots, DType type)
-      : route_(find_route(options.route)), seed_(options.seed), first_channel_(options.first_channel),
+      : route_(find_route(options.route)), seed_(options.seed), channels_(slots.size()),
         error_feedback_(powersgd.error_feedback), type_(type), memory_(slots.size()) {
     for (const Slot& slot : slots) plans_.push_back(make_plan(slot, powersgd));
   }
@@ -108,7 +109,7 @@ class PowerSgdAverager final : public Averager {
             name(type_), " is averaged with ", numbers.count, " ", name(numbers.type));
     scale(numbers, weight);
     if (comm.size() == 1) co_return;
-    const std::uint32_t channel = first_channel_ + static_cast<std::uint32_t>(slot);
+    const std::uint32_t channel = channels_.of(comm, slot);
     const ExecuteOptions options{type_, Purpose::exchange, channel, 0};
     if (!numbers.data) {
       const NumberSpan first(nullptr, plan.p + plan.rest_size, type_), second(nullptr, plan.q, type_);
@@ -159,7 +160,7 @@ class PowerSgdAverager final : public Averager {
     for (std::size_t slot = 0; slot < plans_.size(); ++slot) {
       if (plans_[slot].matrices.empty()) continue;
       Memory& memory = ready(slot);
-      const std::string name = text("averager.slot", first_channel_ + slot);
+      const std::string name = text("averager.slot", slot);
       if (error_feedback_) visitor.span(name + ".residual", NumberSpan(memory.error));
       visitor.span(name + ".q", NumberSpan(memory.q));
     }
@@ -178,7 +179,7 @@ class PowerSgdAverager final : public Averager {
     if (plan.matrices.empty() || !memory.q.empty()) return memory;
     if (error_feedback_) memory.error.resize(plan.elements);
     memory.q.resize(plan.q);
-    Random random(seed_, first_channel_ + slot);
+    Random random(seed_, slot);
     for (T& x : memory.q) x = static_cast<T>(random.uniform(-1, 1));
     return memory;
   }
@@ -213,7 +214,7 @@ class PowerSgdAverager final : public Averager {
 
   const Route& route_;
   const std::uint64_t seed_;
-  const std::uint32_t first_channel_;
+  SlotChannels channels_;
   const bool error_feedback_;
   const DType type_;
   std::vector<Plan> plans_;

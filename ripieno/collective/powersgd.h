@@ -40,7 +40,7 @@ struct PowerSgdOptions {
   bool factor_all = false;  ///< also matrices of which the factors are not smaller
 };
 
-/// Uses options.route, .seed and .first_channel. Throws Error(usage) on a matrix that leaves its slot, overlaps with
+/// Uses options.route and .seed. Throws Error(usage) on a matrix that leaves its slot, overlaps with
 /// another, or has another number of elements than rows * columns.
 std::unique_ptr<Averager> make_powersgd(const AveragerOptions& options, PowerSgdOptions powersgd,
                                         std::vector<Slot> slots, DType type);

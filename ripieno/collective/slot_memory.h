@@ -10,8 +10,8 @@
 
 namespace ripieno {
 
-/// What random rounding draws from: a stream of its own for every rank, channel and call.
-Random rounding_draws(std::uint64_t seed, int rank, std::uint32_t channel, std::int64_t call);
+/// What random rounding draws from: a stream of its own for every rank, slot and call.
+Random rounding_draws(std::uint64_t seed, int rank, std::uint32_t slot, std::int64_t call);
 
 class SlotMemory {
  public:
@@ -22,12 +22,11 @@ class SlotMemory {
   /// rounding_draws() of a slot's next call.
   Random next_draws(int rank, std::size_t slot);
 
-  /// As averager.slotCHANNEL.residual and .calls.
+  /// As averager.slotN.residual and .calls.
   void visit(StateVisitor& visitor);
 
  private:
   std::uint64_t seed_;
-  std::uint32_t first_channel_;
   std::vector<ErrorFeedback> feedback_;  // a slot
   std::vector<std::int64_t> calls_;      // a slot
 };

@@ -6,12 +6,10 @@
 #include <vector>
 
 #include "ripieno/collective/execute.h"
-#include "ripieno/core/async.h"
 
 namespace ripieno {
 namespace {
 
-constexpr Channel channel{Purpose::control, 2};
 constexpr int pings = 21;
 constexpr std::size_t first_bytes = 64 << 10, most_bytes = 16 << 20;
 constexpr Duration long_enough = std::chrono::milliseconds(20);
@@ -22,20 +20,18 @@ constexpr std::size_t least_message = 64 << 10, most_message = 1 << 20, least_bu
 constexpr std::array small_routes{"direct", "halving-doubling", "double-binary-tree", "reduce-broadcast"};
 
 /// Bytes to the next rank and from the one before, kept nowhere; the mean of the time over the ranks.
-Task<Duration> shift(Communicator comm, std::size_t bytes) {
-  Endpoint& endpoint = comm.endpoint();
+Task<Duration> shift(Communicator comm, std::uint32_t channel, std::size_t bytes) {
   const int next = comm.member((comm.rank() + 1) % comm.size());
   const int previous = comm.member((comm.rank() + comm.size() - 1) % comm.size());
-  const Message message{channel, "measure links", DType::fp32, bytes / 4};
+  const Message message{comm.channel(channel, Purpose::control), "measure links", DType::fp32, bytes / 4};
+  const Outgoing out{next, message, ConstBytes(static_cast<const std::byte*>(nullptr), bytes)};
+  const Incoming in{previous, message, Bytes(static_cast<std::byte*>(nullptr), bytes)};
   const Duration start = comm.runtime().now();
-  Task<> sending = endpoint.send(next, message, ConstBytes(static_cast<const std::byte*>(nullptr), bytes));
-  Task<> receiving = endpoint.receive(previous, message, Bytes(static_cast<std::byte*>(nullptr), bytes));
-  Task<> together = both(comm.runtime(), std::move(sending), std::move(receiving), comm.ending());
+  Task<> together = comm.endpoint().exchange(out, in, comm.ending());
   co_await std::move(together);
-  double took = seconds(comm.runtime().now() - start) / comm.size();
-  const ExecuteOptions control{DType::fp64, Purpose::control, channel.id + 1};
-  co_await all_reduce(find_route("reduce-broadcast"), comm, NumberSpan(&took, 1, DType::fp64), control);
-  co_return from_seconds(took);
+  const std::int64_t took = (comm.runtime().now() - start).count();
+  const std::int64_t mean = co_await comm.all_reduce(took, Reduction::mean);
+  co_return Duration(mean);
 }
 
 /// Of the time that the ring takes.
@@ -52,16 +48,17 @@ double share_of_ring(const Route& route, World world, std::uint64_t bytes, LinkM
 Task<LinkModel> measure_links(Communicator comm) {
   LinkModel link;
   if (comm.size() == 1) co_return link;
+  const std::uint32_t channel = comm.take_channels();
   std::vector<Duration> times;  // 1
   for (int i = 0; i < pings; ++i) {
-    const Duration took = co_await shift(comm, 4);
+    const Duration took = co_await shift(comm, channel, 4);
     times.push_back(took);
   }
   std::nth_element(times.begin(), times.begin() + pings / 2, times.end());
   link.latency = times[pings / 2];
   Duration took{0};  // 2
   for (std::size_t bytes = first_bytes; took < long_enough && bytes <= most_bytes; bytes *= 2) {
-    took = co_await shift(comm, bytes);
+    took = co_await shift(comm, channel, bytes);
     link.per_byte = std::max(Duration(1), (took - link.latency) / static_cast<std::int64_t>(bytes));
   }
   co_return link;

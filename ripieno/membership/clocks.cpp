@@ -3,10 +3,11 @@
 namespace ripieno {
 namespace {
 
-constexpr Message question{{Purpose::setup, 1}, "what time is it", DType::fp64, 1};
-constexpr Message answer{{Purpose::setup, 1}, "it is", DType::fp64, 1};
+Message question_on(Channel channel) { return {channel, "what time is it", DType::int64, 1}; }
+Message answer_on(Channel channel) { return {channel, "it is", DType::int64, 1}; }
 
-Task<> serve(std::shared_ptr<Endpoint> endpoint, int peer, int tries) {
+Task<> serve(std::shared_ptr<Endpoint> endpoint, Channel channel, int peer, int tries) {
+  const Message question = question_on(channel), answer = answer_on(channel);
   std::int64_t time = 0;
   const Bytes place(reinterpret_cast<std::byte*>(&time), sizeof time);
   for (int i = 0; i < tries; ++i) {
@@ -18,10 +19,11 @@ Task<> serve(std::shared_ptr<Endpoint> endpoint, int peer, int tries) {
 
 }  // namespace
 
-Task<ClockOffset> clock_offset(std::shared_ptr<Endpoint> endpoint, int tries) {
+Task<ClockOffset> clock_offset(std::shared_ptr<Endpoint> endpoint, Channel channel, int tries) {
+  const Message question = question_on(channel), answer = answer_on(channel);
   Runtime& runtime = endpoint->runtime();
   if (endpoint->rank() == 0) {
-    for (int peer = 1; peer < endpoint->size(); ++peer) co_await serve(endpoint, peer, tries);
+    for (int peer = 1; peer < endpoint->size(); ++peer) co_await serve(endpoint, channel, peer, tries);
     co_return ClockOffset{};
   }
   std::int64_t time = 0;

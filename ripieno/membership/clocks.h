@@ -17,6 +17,7 @@ struct ClockOffset {
 /// Cristian's algorithm (F. Cristian, "Probabilistic clock synchronization", 1989): a rank asks rank 0 `tries` times what time it is, and
 /// believes the answer that came quickest, which lies at the middle of its question's and its answer's time: wrong by at most half
 /// that round trip. Rank 0 serves the ranks in turn: (P - 1) * tries round trips, 8 bytes each way.
-Task<ClockOffset> clock_offset(std::shared_ptr<Endpoint> endpoint, int tries = 8);
+/// All of it goes on `channel`.
+Task<ClockOffset> clock_offset(std::shared_ptr<Endpoint> endpoint, Channel channel, int tries = 8);
 
 }  // namespace ripieno

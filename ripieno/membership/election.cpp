@@ -6,10 +6,8 @@
 namespace ripieno {
 namespace {
 
-constexpr std::uint32_t last_channel = 0xFFFFFFFF;
-
-Message message(std::string_view operation, Scope scope) {
-  return {{Purpose::control, last_channel, scope}, operation, DType::fp32, sizeof(std::int32_t)};
+Message message(std::string_view operation, Channel channel) {
+  return {channel, operation, DType::int32, 1};
 }
 
 Task<> tell(std::shared_ptr<Endpoint> endpoint, int peer, Message what) {
@@ -30,7 +28,7 @@ Task<> hear(std::shared_ptr<Endpoint> endpoint, int peer, Message what) {
 
 }  // namespace
 
-Task<int> elect(std::shared_ptr<Endpoint> endpoint, std::vector<int> alive, Scope scope) {
+Task<int> elect(std::shared_ptr<Endpoint> endpoint, std::vector<int> alive, Channel channel) {
   const int rank = endpoint->rank();
   const auto me = std::lower_bound(alive.begin(), alive.end(), rank);
   require(me != alive.end() && *me == rank, "rank ", rank, " elects without being in the list of those alive");
@@ -38,8 +36,8 @@ Task<int> elect(std::shared_ptr<Endpoint> endpoint, std::vector<int> alive, Scop
           "rank ", rank, " elects among a list that is not ascending");
   require(alive.front() >= 0 && alive.back() < endpoint->size(), "rank ", rank, " elects among ranks ", alive.front(),
           " to ", alive.back(), " of ", endpoint->size());
-  const Message election = message("ELECTION", scope), ok = message("OK", scope),
-                coordinator = message("COORDINATOR", scope);
+  const Message election = message("ELECTION", channel), ok = message("OK", channel),
+                coordinator = message("COORDINATOR", channel);
   const std::span<const int> lower(alive.begin(), me), higher(me + 1, alive.end());
 
   // 1. Election, the highest first: it alone has nothing to send, so it receives, and then the next one does.

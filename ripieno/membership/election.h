@@ -29,10 +29,10 @@
 namespace ripieno {
 
 /// Returns the leader's rank. `alive`: what survivors() returned, ascending (it need not be contiguous), own rank
-/// included, the same on every member. `scope` keeps two elections apart: the same on every member, another one for each
-/// election of an epoch. They take the last of the scope's control channels.
+/// included, the same on every member. `channel` keeps two elections apart: the same on every member, another one for
+/// each election of an epoch.
 /// Error(peer): a rank died. Error(mismatch): a message carries another rank than its sender's.
 /// Error(internal): `alive` is not ascending, lacks the own rank or names one that does not exist.
-Task<int> elect(std::shared_ptr<Endpoint> endpoint, std::vector<int> alive, Scope scope);
+Task<int> elect(std::shared_ptr<Endpoint> endpoint, std::vector<int> alive, Channel channel);
 
 }  // namespace ripieno

@@ -162,7 +162,7 @@ class Ddp final : public Strategy {
   /// The bucket that rank 0 would start next: of those that are ready there, the one that became so first; with `forward`, the
   /// one that the next forward pass needs first.
   Task<std::size_t> choose(std::shared_ptr<Progress> progress) {
-    float choice = 0;  // holds every whole number below 2^24
+    std::uint32_t choice = 0;
     if (place_.comm.rank() == 0) {
       std::optional<std::size_t> best;
       while (!best) {
@@ -172,11 +172,10 @@ class Ddp final : public Strategy {
         if (best || progress->ended) break;
         co_await progress->news.pop();
       }
-      choice = static_cast<float>(best.value_or(0));
+      choice = static_cast<std::uint32_t>(best.value_or(0));
     }
-    const ExecuteOptions options{DType::fp32, Purpose::control};
-    co_await broadcast(place_.comm, NumberSpan(&choice, 1, DType::fp32), options);
-    co_return static_cast<std::size_t>(choice);
+    choice = co_await place_.comm.broadcast(choice);
+    co_return choice;
   }
 
   /// One bucket, from its readiness until it is averaged (and, with `forward`, stepped on).

@@ -15,7 +15,6 @@ namespace ripieno {
 namespace {
 
 constexpr int cloud = 0;
-constexpr Channel channel{Purpose::exchange, 0};
 
 struct Round {
   std::uint32_t first_epoch, end_epoch;
@@ -57,6 +56,7 @@ class Federated final : public Strategy {
         outer_(make_outer(info.name, plan.outer, layout_.parameters, layout_.type)),
         outer_rate_(outer_rate(info.name, plan.outer)),
         global_(layout_.parameters, layout_.type, place_.comm.memory()),
+        channel_(place_.comm.channel(place_.comm.take_channels(), Purpose::exchange)),
         upload_(upload_codec(plan), layout_.parameters, layout_.type, Random(~plan.seed, place_.comm.rank()).next()) {}
 
   Task<> run() override {
@@ -102,19 +102,24 @@ class Federated final : public Strategy {
   Endpoint* endpoint() const { return &place_.comm.endpoint(); }
   bool statistics_are(Statistics which) const { return plan_.federated.statistics == which; }
 
-  Message model() const { return {channel, "download", download_type(plan_, layout_.type), layout_.parameters}; }
-  Message statistics() const { return {channel, "statistics", layout_.type, layout_.buffers}; }
+  Message model() const { return {channel_, "download", download_type(plan_, layout_.type), layout_.parameters}; }
+  Message statistics() const { return {channel_, "statistics", layout_.type, layout_.buffers}; }
+
+  /// A client's, in an epoch.
+  struct Sizes {
+    std::uint32_t samples, steps;
+  };
 
   /// All get to know each client's samples, which weigh it, and its steps an epoch.
   Task<std::vector<std::uint32_t>> tell_sizes() {
-    const auto workers = static_cast<std::size_t>(place_.comm.size());
-    std::vector<double> sizes(2 * workers, 0);
-    sizes[rank()] = place_.learner.samples_per_epoch();
-    sizes[workers + rank()] = place_.learner.steps_per_epoch();
-    const ExecuteOptions options{DType::fp64, Purpose::setup};
-    co_await all_reduce(find_route("reduce-broadcast"), place_.comm, NumberSpan(sizes), options);
-    samples_.assign(sizes.begin(), sizes.begin() + static_cast<std::ptrdiff_t>(workers));
-    co_return std::vector<std::uint32_t>(sizes.begin() + static_cast<std::ptrdiff_t>(workers), sizes.end());
+    const Sizes own{place_.learner.samples_per_epoch(), place_.learner.steps_per_epoch()};
+    const std::vector<Sizes> all = co_await place_.comm.all_gather(own, Purpose::setup);
+    std::vector<std::uint32_t> steps;
+    for (const Sizes& sizes : all) {
+      samples_.push_back(sizes.samples);
+      steps.push_back(sizes.steps);
+    }
+    co_return steps;
   }
 
   /// 2
@@ -159,7 +164,7 @@ class Federated final : public Strategy {
   Task<> upload() {
     const StageTimer timer(place_.recorder, place_.comm.runtime(), Stage::exchange, 0);
     const auto numbers = news();
-    co_await upload_.send(endpoint(), place_.comm.member(cloud), channel, "upload", numbers->span());
+    co_await upload_.send(endpoint(), place_.comm.member(cloud), channel_, "upload", numbers->span());
     const NumberSpan buffers = place_.learner.buffers();
     if (buffers.count == 0 || !statistics_are(Statistics::mean)) co_return;
     co_await send_numbers(endpoint(), place_.comm.member(cloud), statistics(), buffers);
@@ -181,7 +186,7 @@ class Federated final : public Strategy {
       } else {
         numbers = std::make_unique<Numbers>(layout_.parameters, layout_.type);
         buffers = std::make_unique<Numbers>(layout_.buffers, layout_.type);
-        co_await upload_.receive(endpoint(), place_.comm.member(client), channel, "upload", numbers->span());
+        co_await upload_.receive(endpoint(), place_.comm.member(client), channel_, "upload", numbers->span());
         if (layout_.buffers > 0 && statistics_are(Statistics::mean)) {
           co_await endpoint()->receive(place_.comm.member(client), statistics(), buffers->span(), Reduce::replace);
         }
@@ -251,6 +256,7 @@ class Federated final : public Strategy {
   std::unique_ptr<Optimiser> outer_;  // takes no memory before its first step, which only rank 0 takes
   double outer_rate_;
   Numbers global_;  // w: at rank 0 the model, elsewhere what was last received of it
+  const Channel channel_;  // of downloads, uploads and statistics
   EncodedStream upload_;
   std::vector<double> samples_;  // of each client's shard
   std::unique_ptr<Numbers> mean_statistics_;  // where a round has changed them

@@ -13,13 +13,6 @@
 namespace ripieno {
 namespace {
 
-/// The members of a group, from its member `first` on and around.
-Communicator rotated(const Communicator& comm, int first) {
-  std::vector<int> members;
-  for (int i = 0; i < comm.size(); ++i) members.push_back(comm.member((first + i) % comm.size()));
-  return Communicator(comm.shared_endpoint(), members, comm.scope());
-}
-
 class LeaderRing final : public Strategy {
  public:
   LeaderRing(const StrategyInfo& info, const Plan& plan, Workplace workplace)
@@ -63,12 +56,14 @@ class LeaderRing final : public Strategy {
 
  private:
   Task<> elect_leader() {
+    Communicator comm = place_.comm;
     std::vector<int> alive;
-    for (int i = 0; i < place_.comm.size(); ++i) alive.push_back(place_.comm.member(i));
-    std::sort(alive.begin(), alive.end());
-    const int leader = co_await elect(place_.comm.shared_endpoint(), alive, place_.comm.scope());
-    const auto at = std::find(alive.begin(), alive.end(), leader);
-    ring_ = rotated(place_.comm, static_cast<int>(at - alive.begin()));
+    for (int i = 0; i < comm.size(); ++i) alive.push_back(comm.member(i));
+    const Channel channel = comm.channel(comm.take_channels(), Purpose::control);
+    const int leader = co_await elect(comm.shared_endpoint(), alive, channel);
+    const auto at = static_cast<int>(std::lower_bound(alive.begin(), alive.end(), leader) - alive.begin());
+    const auto ring = co_await comm.split(0, (comm.rank() - at + comm.size()) % comm.size());
+    ring_ = *ring;
   }
 
   /// 2 and 3. The gradients become the average.
@@ -77,7 +72,10 @@ class LeaderRing final : public Strategy {
     const auto pass = co_await learner.begin(batch, unweighted);  // 2
     *result = co_await pass->finish();
     double samples = result->global_samples;
-    if (place_.comm.size() < everyone_) samples = co_await sum(result->samples);
+    if (place_.comm.size() < everyone_) {
+      const std::int64_t own = result->samples, all = co_await place_.comm.all_reduce(own);
+      samples = static_cast<double>(all);
+    }
     const double loss_scale = learner.loss_scale() ? learner.loss_scale()->value() : 1;
     const double weight = samples > 0 ? result->samples / samples / loss_scale : 0;
     for (std::size_t i = 0; i < layout_.buckets.size(); ++i) {  // 3
@@ -140,30 +138,20 @@ class LeaderRing final : public Strategy {
   Task<> get_together() {
     co_await elect_leader();
     Communicator comm = place_.comm;
-    std::vector<double> progress(comm.size());
-    progress[comm.rank()] = static_cast<double>(done_);
-    const ExecuteOptions control{DType::fp64, Purpose::control};
-    co_await all_reduce(find_route("reduce-broadcast"), comm, NumberSpan(progress), control);
+    const std::vector<std::int64_t> progress = co_await comm.all_gather(done_);
     const auto furthest = std::max_element(progress.begin(), progress.end());
     if (*std::min_element(progress.begin(), progress.end()) == *furthest) co_return;
 
-    const bool missed = static_cast<double>(done_) < *furthest;
-    const Communicator from_furthest = rotated(comm, static_cast<int>(furthest - progress.begin()));
-    std::array<double, 2> score{score_.accuracy, score_.loss};
-    co_await broadcast(from_furthest, NumberSpan(std::span<double>(score)), control);
-    const ExecuteOptions exchange{layout_.type, Purpose::exchange};
-    co_await broadcast(from_furthest, average_.span(), exchange);
-    co_await broadcast(from_furthest, buffers_.span(), exchange);
-    score_ = {score[0], score[1]};
+    const bool missed = done_ < *furthest;
+    const int root = static_cast<int>(furthest - progress.begin());
+    score_ = co_await comm.broadcast(score_, root);
+    ExecuteOptions exchange{layout_.type, Purpose::exchange};
+    exchange.root = root;
+    co_await broadcast(comm, average_.span(), exchange);
+    co_await broadcast(comm, buffers_.span(), exchange);
     convert(place_.learner.gradients(), average_.span());
     if (ending_ && missed) convert(place_.learner.buffers(), buffers_.span());
-    done_ = static_cast<std::int64_t>(*furthest);
-  }
-
-  Task<double> sum(double value) {
-    const ExecuteOptions control{DType::fp64, Purpose::control};
-    co_await all_reduce(find_route("reduce-broadcast"), place_.comm, NumberSpan(&value, 1, DType::fp64), control);
-    co_return value;
+    done_ = *furthest;
   }
 
   Plan plan_;

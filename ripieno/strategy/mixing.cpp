@@ -1,7 +1,6 @@
 #include "ripieno/strategy/mixing.h"
 
 #include "ripieno/codec/wire.h"
-#include "ripieno/core/async.h"
 #include "ripieno/strategy/apart.h"
 #include "ripieno/strategy/steps.h"
 #include "ripieno/strategy/together.h"
@@ -17,7 +16,8 @@ Mixing::Mixing(const Plan& plan, Workplace workplace, int set)
       learning_rate_(plan.learning_rate, plan.epochs, plan.rate_scale),
       mean_(place_.learner.layout().parameters, place_.learner.layout().type),
       lost_(place_.learner.layout().parameters, place_.learner.layout().type),
-      consensus_(place_.learner.layout()) {
+      consensus_(place_.learner.layout()),
+      channel_(place_.comm.channel(place_.comm.take_channels(), Purpose::exchange)) {
   const Layout& layout = place_.learner.layout();
   for (int i = 0; i < set; ++i) {
     set_.push_back(std::make_unique<Numbers>(layout.parameters, wire_type(plan, layout.type), place_.comm.memory()));
@@ -55,10 +55,10 @@ Task<PassResult> Mixing::step(BatchId batch, double rate) {
 Task<> Mixing::pass_on(const char* operation, int to, NumberSpan numbers, int from, NumberSpan into) {
   if (numbers.count == 0) co_return;
   Endpoint* endpoint = &place_.comm.endpoint();
-  const Message message{{Purpose::exchange, 0}, operation, numbers.type, numbers.count};
-  Task<> sending = endpoint->send(place_.comm.member(to), message, numbers.bytes());
-  Task<> receiving = endpoint->receive(place_.comm.member(from), message, into, Reduce::replace);
-  Task<> together = both(endpoint->runtime(), std::move(sending), std::move(receiving), place_.comm.ending());
+  const Message message{channel_, operation, numbers.type, numbers.count};
+  const Outgoing out{place_.comm.member(to), message, numbers.bytes()};
+  const Incoming in{place_.comm.member(from), message, Sink(into, message.type, Reduce::replace)};
+  Task<> together = endpoint->exchange(out, in, place_.comm.ending());
   co_await std::move(together);
 }
 

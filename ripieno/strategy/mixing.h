@@ -59,6 +59,7 @@ class Mixing : public Strategy {
   std::vector<std::unique_ptr<Numbers>> set_;
   Numbers mean_, lost_;
   Consensus consensus_;
+  const Channel channel_;  // of pass_on()
 };
 
 /// The type of a model's numbers on the wire. Throws Error(usage) where the plan's codec is no wire format.

@@ -33,14 +33,17 @@ class ParameterServer final : public Strategy {
         learner_free_(place_.comm.runtime()) {
     check(info);
     const int rank = place_.comm.rank();
+    const std::uint32_t snapshots = place_.comm.take_channels(), ways = place_.comm.take_channels(2);
+    up_ = place_.comm.channel(ways, Purpose::exchange);
+    down_ = place_.comm.channel(ways + 1, Purpose::exchange);
     if (rank < keys_.count()) {
       const std::size_t buffers = rank == 0 ? layout_.buffers : 0;
       shard_ = std::make_unique<ServerShard>(plan, pace, keys_.size(rank), buffers, layout_.type, place_);
-      snapshots_ = std::make_unique<ShardSnapshots>(place_.comm, keys_, layout_.parameters, layout_.type, *shard_);
+      snapshots_ = std::make_unique<ShardSnapshots>(place_.comm, snapshots, keys_, layout_.parameters, layout_.type, *shard_);
     }
     for (int s = 0; s < keys_.count() && worker_ >= 0; ++s) {
       ServerShard* const local = s == rank ? shard_.get() : nullptr;
-      const LinkOptions options = link_options(plan_, layout_, keys_, worker_, s);
+      const LinkOptions options = link(worker_, s);
       links_.emplace_back(options, &place_.comm.endpoint(), place_.comm.member(s), local);
     }
   }
@@ -71,6 +74,12 @@ class ParameterServer final : public Strategy {
 
  private:
   int workers() const { return place_.comm.size() - servers_; }
+  LinkOptions link(int worker, int shard) const {
+    LinkOptions options = link_options(plan_, layout_, keys_, worker, shard);
+    options.up = up_;
+    options.down = down_;
+    return options;
+  }
   bool resumed() const { return plan_.first_epoch > 0; }
   /// Shard 0 and a worker on one rank: they share its learner and its recorder.
   bool beside_shard_0() const { return place_.comm.rank() == 0 && worker_ >= 0; }
@@ -100,16 +109,15 @@ class ParameterServer final : public Strategy {
     if (resumed() && rank == 0) convert(place_.learner.buffers(), shard_->buffers());
     co_await start_alike(place_.comm, place_.learner);
 
-    std::vector<double> work(static_cast<std::size_t>(2 * workers()), 0.0);  // of each worker: samples, steps
-    if (worker_ >= 0) {
-      work[2 * worker_] = place_.learner.samples_per_epoch();
-      work[2 * worker_ + 1] = place_.learner.steps_per_epoch();
-    }
-    const ExecuteOptions options{DType::fp64, Purpose::setup};
-    co_await all_reduce(find_route("reduce-broadcast"), place_.comm, NumberSpan(work), options);
-    for (std::size_t i = 0; i < work.size(); i += 2) {
-      work_.samples.push_back(work[i]);
-      work_.steps.push_back(static_cast<std::uint32_t>(work[i + 1]));
+    struct Sizes {
+      std::uint32_t samples, steps;
+    };
+    Sizes own{};
+    if (worker_ >= 0) own = {place_.learner.samples_per_epoch(), place_.learner.steps_per_epoch()};
+    const std::vector<Sizes> all = co_await place_.comm.all_gather(own, Purpose::setup);
+    for (std::size_t i = static_cast<std::size_t>(servers_); i < all.size(); ++i) {
+      work_.samples.push_back(all[i].samples);
+      work_.steps.push_back(all[i].steps);
     }
 
     place_.recorder.begin();
@@ -128,7 +136,7 @@ class ParameterServer final : public Strategy {
   }
 
   Task<> serve(int worker) {
-    const LinkOptions options = link_options(plan_, layout_, keys_, worker, place_.comm.rank());
+    const LinkOptions options = link(worker, place_.comm.rank());
     return serve_worker(options, &place_.comm.endpoint(), place_.comm.member(servers_ + worker), shard_.get(),
                         steps_in_all(plan_, work_.steps[worker]));
   }
@@ -250,6 +258,7 @@ class ParameterServer final : public Strategy {
   Workplace place_;
   const Layout& layout_;
   int servers_, worker_;  // ranks of servers alone; this worker's index, -1 for such a rank
+  Channel up_, down_;     // between workers and shards
   KeyShards keys_;
   LearningRate learning_rate_;
   Mutex learner_free_;  // rank 0's learner trains or evaluates

@@ -6,29 +6,31 @@
 namespace ripieno {
 namespace {
 
-/// Two ranks may each hold a shard and a worker: the two ways between them do not share a channel.
-constexpr std::uint32_t up = 0, down = 1;
+Channel with(Channel channel, Purpose purpose) {
+  channel.purpose = purpose;
+  return channel;
+}
 
 template <class Record>
-Message control(std::string_view operation, std::uint32_t way) {
-  return {{Purpose::control, way}, operation, DType::fp32, sizeof(Record)};
+Message control(std::string_view operation, Channel way) {
+  return {with(way, Purpose::control), operation, DType::uint8, sizeof(Record)};
 }
 
 Message weights_message(const LinkOptions& options, Purpose purpose) {
-  return {{purpose, down}, "pull", pull_type(options.codec, options.type), options.numbers};
+  return {with(options.down, purpose), "pull", pull_type(options.codec, options.type), options.numbers};
 }
 
 Message buffers_message(const LinkOptions& options) {
-  return {{Purpose::exchange, up}, "push buffers", options.type, options.buffers};
+  return {with(options.up, Purpose::exchange), "push buffers", options.type, options.buffers};
 }
+
+Channel gradients(const LinkOptions& options) { return with(options.up, Purpose::exchange); }
 
 /// Distinct for every worker and shard.
 EncodedStream stream_of(const LinkOptions& options) {
   const auto sender = static_cast<std::uint64_t>(options.worker) << 32 | static_cast<std::uint64_t>(options.shard);
   return EncodedStream(options.codec, options.numbers, options.type, Random(options.seed, sender).next());
 }
-
-constexpr Channel gradients{Purpose::exchange, up};
 
 }  // namespace
 
@@ -67,13 +69,13 @@ Task<Answer> ShardLink::exchange(Push push, NumberSpan buffers) {
     co_return answer;
   }
   const ConstBytes header = std::as_bytes(std::span(&push, 1));
-  co_await endpoint_->send(server_, control<Push>("push", up), header);
-  co_await stream_.send(endpoint_, server_, gradients, "push", numbers());
+  co_await endpoint_->send(server_, control<Push>("push", options_.up), header);
+  co_await stream_.send(endpoint_, server_, gradients(options_), "push", numbers());
   if (options_.buffers > 0) co_await send_numbers(endpoint_, server_, buffers_message(options_), kept);
 
   Answer answer;
   const Bytes reply = std::as_writable_bytes(std::span(&answer, 1));
-  co_await endpoint_->receive(server_, control<Answer>("pull", down), reply);
+  co_await endpoint_->receive(server_, control<Answer>("pull", options_.down), reply);
   co_await endpoint_->receive(server_, weights_message(options_, Purpose::exchange), numbers(), Reduce::replace);
   co_return answer;
 }
@@ -90,15 +92,15 @@ Task<> serve_worker(LinkOptions options, Endpoint* endpoint, int peer, ServerSha
   for (std::int64_t i = 0; i < pushes; ++i) {
     Push push;
     const Bytes header = std::as_writable_bytes(std::span(&push, 1));
-    co_await endpoint->receive(peer, control<Push>("push", up), header);
-    co_await stream.receive(endpoint, peer, gradients, "push", numbers.span());
+    co_await endpoint->receive(peer, control<Push>("push", options.up), header);
+    co_await stream.receive(endpoint, peer, gradients(options), "push", numbers.span());
     if (options.buffers > 0) {
       co_await endpoint->receive(peer, buffers_message(options), buffers.span(), Reduce::replace);
     }
     const NumberSpan all = numbers.span();
     const Answer answer = co_await shard->exchange(options.worker, push, all, buffers.span(), all);
     const ConstBytes reply = std::as_bytes(std::span(&answer, 1));
-    co_await endpoint->send(peer, control<Answer>("pull", down), reply);
+    co_await endpoint->send(peer, control<Answer>("pull", options.down), reply);
     co_await send_numbers(endpoint, peer, weights_message(options, Purpose::exchange), numbers.span());
   }
 }

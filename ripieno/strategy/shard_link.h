@@ -21,6 +21,8 @@ struct LinkOptions {
   int worker = 0, shard = 0;
   std::size_t numbers = 0, buffers = 0;  ///< of the shard
   DType type = DType::fp32;              ///< in memory
+  /// From the worker to the shard and back: two ranks may each hold a shard and a worker, and the ways between them are four.
+  Channel up = {}, down = {};
 };
 
 /// The type in which weights are pulled.

@@ -4,17 +4,17 @@
 
 namespace ripieno {
 
-ShardSnapshots::ShardSnapshots(Communicator comm, const KeyShards& keys, std::size_t parameters, DType type,
+ShardSnapshots::ShardSnapshots(Communicator comm, std::uint32_t channel, const KeyShards& keys, std::size_t parameters, DType type,
                                ServerShard& shard)
-    : group_(std::move(comm)), keys_(keys), parameters_(parameters), type_(type), shard_(shard) {
+    : comm_(std::move(comm)), channel_(channel), keys_(keys), parameters_(parameters), type_(type), shard_(shard) {
   for (int s = 1; s < keys.count(); ++s) {
-    arrived_.push_back(std::make_unique<Queue<std::shared_ptr<Numbers>>>(group_.runtime()));
+    arrived_.push_back(std::make_unique<Queue<std::shared_ptr<Numbers>>>(comm_.runtime()));
   }
 }
 
 std::vector<Task<>> ShardSnapshots::tasks() {
   std::vector<Task<>> tasks;
-  if (group_.rank() != 0) {
+  if (comm_.rank() != 0) {
     tasks.push_back(send_all());
     return tasks;
   }
@@ -23,21 +23,21 @@ std::vector<Task<>> ShardSnapshots::tasks() {
 }
 
 Task<> ShardSnapshots::send_all() {
-  Endpoint* const endpoint = &group_.endpoint();
-  const int to = group_.member(0);
+  Endpoint* const endpoint = &comm_.endpoint();
+  const int to = comm_.member(0);
   for (;;) {
     const Snapshot now = co_await shard_.snapshots().pop();
     const std::uint64_t follows = now.weights != nullptr;
     const ConstBytes announced = std::as_bytes(std::span(&follows, 1));
     co_await endpoint->send(to, announcement(), announced);
     if (!follows) co_return;
-    co_await send_numbers(endpoint, to, weights(group_.rank()), now.weights->span());
+    co_await send_numbers(endpoint, to, weights(comm_.rank()), now.weights->span());
   }
 }
 
 Task<> ShardSnapshots::receive_all(int shard) {
-  Endpoint* const endpoint = &group_.endpoint();
-  const int from = group_.member(shard);
+  Endpoint* const endpoint = &comm_.endpoint();
+  const int from = comm_.member(shard);
   for (;;) {
     std::uint64_t follows = 0;
     const Bytes announced = std::as_writable_bytes(std::span(&follows, 1));

@@ -13,8 +13,8 @@ namespace ripieno {
 
 class ShardSnapshots {
  public:
-  /// On a rank that has a shard. `keys` and `shard` outlive it.
-  ShardSnapshots(Communicator comm, const KeyShards& keys, std::size_t parameters, DType type, ServerShard& shard);
+  /// On a rank that has a shard. `channel` is taken from `comm`; `keys` and `shard` outlive it.
+  ShardSnapshots(Communicator comm, std::uint32_t channel, const KeyShards& keys, std::size_t parameters, DType type, ServerShard& shard);
 
   /// What goes on beside training on this rank, to the shard's end: sends its snapshots, or receives the others'.
   std::vector<Task<>> tasks();
@@ -28,10 +28,11 @@ class ShardSnapshots {
  private:
   Task<> send_all();
   Task<> receive_all(int shard);
-  Message announcement() const { return {{Purpose::control, 2}, "snapshot", DType::fp32, sizeof(std::uint64_t)}; }
-  Message weights(int shard) const { return {{Purpose::evaluate, 0}, "snapshot", type_, keys_.size(shard)}; }
+  Message announcement() const { return {comm_.channel(channel_, Purpose::control), "snapshot", DType::int64, 1}; }
+  Message weights(int shard) const { return {comm_.channel(channel_, Purpose::evaluate), "snapshot", type_, keys_.size(shard)}; }
 
-  Communicator group_;
+  Communicator comm_;
+  const std::uint32_t channel_;
   const KeyShards& keys_;
   std::size_t parameters_;
   DType type_;

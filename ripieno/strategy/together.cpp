@@ -21,16 +21,12 @@ Task<> sum_up(Communicator comm, NumberSpan numbers, Purpose purpose = Purpose::
 Task<std::vector<bool>> are_alike(Communicator comm, std::vector<NumberSpan> states, Purpose purpose) {
   std::vector<bool> alike(states.size(), true);
   if (comm.size() == 1) co_return alike;
-  std::vector<double> hashes;  // in halves, which are exact
-  for (const NumberSpan state : states) {
-    const std::uint64_t own = hash(state);
-    hashes.insert(hashes.end(), {static_cast<double>(own >> 32), static_cast<double>(own & 0xffffffff)});
-  }
-  std::vector<double> first = hashes, others(states.size());
-  const ExecuteOptions options{DType::fp64, purpose};
-  co_await broadcast(comm, NumberSpan(std::span(first)), options);
-  for (std::size_t i = 0; i < hashes.size(); ++i) others[i / 2] += hashes[i] == first[i] ? 0 : 1;
-  co_await sum_up(comm, NumberSpan(std::span(others)), purpose);
+  std::vector<std::int64_t> hashes, others;
+  for (const NumberSpan state : states) hashes.push_back(static_cast<std::int64_t>(hash(state)));
+  std::vector<std::int64_t> first = hashes;
+  co_await broadcast(comm, NumberSpan(first), {DType::int64, purpose});
+  for (std::size_t i = 0; i < hashes.size(); ++i) others.push_back(hashes[i] == first[i] ? 0 : 1);
+  co_await sum_up(comm, NumberSpan(others), purpose);
   for (std::size_t i = 0; i < alike.size(); ++i) alike[i] = others[i] == 0;
   co_return alike;
 }

@@ -1,10 +1,8 @@
 #include "ripieno/train/agreement.h"
 
-#include <array>
 #include <cmath>
 #include <cstring>
 
-#include "ripieno/collective/execute.h"
 #include "ripieno/core/kernels.h"
 
 namespace ripieno {
@@ -13,38 +11,21 @@ namespace {
 constexpr std::size_t longest_text = 400;  // characters of an error that others are told
 constexpr double rounding = 1e-4;          // relative: ranks on unlike processors may drift apart by so much
 
-Task<> sum_over(Communicator comm, NumberSpan numbers) {
-  const ExecuteOptions options{DType::fp64, Purpose::control};
-  co_await all_reduce(find_route("reduce-broadcast"), comm, numbers, options);
-}
-
-Task<> give_all(Communicator comm, NumberSpan numbers) {
-  const ExecuteOptions options{DType::fp64, Purpose::control};
-  co_await broadcast(comm, numbers, options);
-}
-
 /// Every rank's text, up to longest_text characters of it, on every rank.
-Task<std::vector<std::string>> texts_of_all(Communicator comm, std::string own) {
-  const auto ranks = static_cast<std::size_t>(comm.size());
-  std::vector<double> characters(ranks * longest_text);
-  for (std::size_t i = 0; i < std::min(own.size(), longest_text); ++i) {
-    characters[static_cast<std::size_t>(comm.rank()) * longest_text + i] = static_cast<unsigned char>(own[i]);
-  }
-  co_await sum_over(comm, NumberSpan(std::span(characters)));
-  std::vector<std::string> texts(ranks);
-  for (std::size_t i = 0; i < characters.size(); ++i) {
-    if (characters[i] != 0) texts[i / longest_text] += static_cast<char>(characters[i]);
-  }
-  co_return texts;
-}
+Task<std::vector<std::string>> texts_of_all(Communicator comm, std::string own) { return comm.all_gather(own.substr(0, longest_text)); }
 
-/// 20 bits, so that sums of squares over 4,096 ranks are exact.
-double code_of(const Attendance& mine) {
+/// What a rank comes with, in short.
+struct Card {
+  double number;
+  std::uint64_t code;  ///< of what it does and which parameters it holds
+  std::uint64_t has_trouble, replaced;
+};
+
+Card card_of(const Attendance& mine) {
   std::uint64_t digest = 0xCBF29CE484222325ull;
   for (const char c : mine.doing) digest = (digest ^ static_cast<unsigned char>(c)) * 0x100000001B3ull;
   const NumberSpan sample(const_cast<double*>(mine.sample.data()), mine.sample.size(), DType::fp64);  // only read
-  digest = (digest ^ hash(sample)) * 0x9E3779B97F4A7C15ull;
-  return static_cast<double>(digest >> 44);
+  return {mine.number, (digest ^ hash(sample)) * 0x9E3779B97F4A7C15ull, mine.trouble ? 1u : 0u, mine.replaced ? 1u : 0u};
 }
 
 std::string first_line_of(std::exception_ptr trouble) {
@@ -92,11 +73,9 @@ double distance(const std::vector<double>& own, const std::vector<double>& first
 }
 
 Task<> throw_if_apart(Communicator comm, const Attendance* mine) {
-  std::vector<double> first = mine->sample;
-  co_await give_all(comm, NumberSpan(std::span(first)));
-  std::vector<double> apart(static_cast<std::size_t>(comm.size()));
-  apart[static_cast<std::size_t>(comm.rank())] = distance(mine->sample, first);
-  co_await sum_over(comm, NumberSpan(std::span(apart)));
+  const std::vector<double> first = co_await comm.broadcast(mine->sample);
+  const double own = distance(mine->sample, first);
+  const std::vector<double> apart = co_await comm.all_gather(own);
   for (std::size_t r = 1; r < apart.size(); ++r) {
     if (apart[r] <= rounding) continue;
     fail(ErrorKind::mismatch, "rank ", r, " holds other parameters than rank 0 in ", mine->doing, " (", 100 * apart[r],
@@ -107,35 +86,38 @@ Task<> throw_if_apart(Communicator comm, const Attendance* mine) {
 }  // namespace
 
 Task<double> meet(Communicator comm, Attendance mine) {
-  const double ranks = comm.size(), code = code_of(mine);
-  std::array<double, 5> sums{mine.number, mine.trouble ? 1. : 0., code, code * code, mine.replaced ? 1. : 0.};
-  co_await sum_over(comm, NumberSpan(std::span<double>(sums)));
-  const bool alike = sums[2] == ranks * code && sums[3] == ranks * code * code;  // both on all ranks, or on none
+  const Card own = card_of(mine);
+  const std::vector<Card> cards = co_await comm.all_gather(own);
+  double sum = 0;
+  std::size_t troubles = 0, replaced = 0;
+  bool alike = true;
+  for (const Card& card : cards) {
+    sum += card.number;
+    troubles += card.has_trouble;
+    replaced += card.replaced;
+    alike = alike && card.code == cards[0].code;
+  }
   if (!alike) co_await throw_if_doing_differs(comm, &mine);
-  if (sums[1] > 0) co_await throw_trouble(comm, &mine);
+  if (troubles > 0) co_await throw_trouble(comm, &mine);
   if (!alike) co_await throw_if_apart(comm, &mine);
-  if (sums[4] > 0 && sums[4] < ranks) {
-    fail(ErrorKind::mismatch, "the parameters were replaced (loaded?) on ", sums[4], " of ", ranks, " ranks before ", mine.doing,
+  if (replaced > 0 && replaced < cards.size()) {
+    fail(ErrorKind::mismatch, "the parameters were replaced (loaded?) on ", replaced, " of ", cards.size(), " ranks before ", mine.doing,
          ": load them on all ranks, or before parallel()");
   }
-  co_return sums[0];
+  co_return sum;
 }
 
 Task<> compare_lines(Communicator comm, std::vector<std::string> mine) {
   std::string joined;
   for (const std::string& line : mine) joined += line + "\n";
-  double size = static_cast<double>(joined.size());
-  co_await give_all(comm, NumberSpan(&size, 1, DType::fp64));
-  std::vector<double> first(static_cast<std::size_t>(size));
-  for (std::size_t i = 0; i < std::min(first.size(), joined.size()); ++i) first[i] = static_cast<unsigned char>(joined[i]);
-  co_await give_all(comm, NumberSpan(std::span(first)));
+  const std::string first = co_await comm.broadcast(joined);
 
   std::vector<std::string> theirs(1);
-  for (const double character : first) {
+  for (const char character : first) {
     if (character == '\n') {
       theirs.emplace_back();
     } else {
-      theirs.back() += static_cast<char>(character);
+      theirs.back() += character;
     }
   }
   theirs.pop_back();

@@ -8,8 +8,8 @@ namespace ripieno {
 namespace {
 
 constexpr std::size_t alignment = 16;  // of a buffer in the packed memory, bytes
-const ExecuteOptions as_words{DType::fp32, Purpose::control, 1};  // a channel of their own
-const ExecuteOptions as_numbers{DType::fp64, Purpose::control, 1};
+const ExecuteOptions as_bytes{DType::uint8, Purpose::control};
+const ExecuteOptions as_numbers{DType::fp64, Purpose::control};
 
 }  // namespace
 
@@ -61,7 +61,7 @@ Task<> ModuleBuffers::give_first(Communicator comm) {
     const torch::NoGradGuard no_grad;
     for (std::size_t i = 0; i < buffers_.size(); ++i) packed_[i].copy_(buffers_[i]);
   }
-  co_await broadcast(comm, NumberSpan(memory_.data_ptr(), static_cast<std::size_t>(memory_.numel()), DType::fp32), as_words);
+  co_await broadcast(comm, NumberSpan(memory_.data_ptr(), memory_.nbytes(), DType::uint8), as_bytes);
   if (comm.rank() != 0) {
     const torch::NoGradGuard no_grad;
     for (std::size_t i = 0; i < buffers_.size(); ++i) buffers_[i].copy_(packed_[i]);

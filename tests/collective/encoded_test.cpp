@@ -153,7 +153,7 @@ TEST(Encoding, ASizeThatCannotBeIsRefusedBeforeMemoryIsTaken) {
       averaging.route = route;
       averaging.codec = options;
       const auto averager = make_averager(averaging, {Slot{100}}, DType::fp32);
-      const Channel exchange{Purpose::exchange, 0};
+      const Channel exchange{Purpose::exchange, parts_of_a_channel};  // the first that is given out
       expect_refused(exchange, find_route(route).name, size, [&](Communicator comm) {
         return averager->average(comm, 0, NumberSpan(numbers), 0.5);
       });

@@ -11,7 +11,7 @@ namespace {
 using testing::run_ranks;
 using testing::Way;
 
-Task<> ask(std::shared_ptr<Endpoint> endpoint, ClockOffset* offset) { *offset = co_await clock_offset(endpoint); }
+Task<> ask(std::shared_ptr<Endpoint> endpoint, ClockOffset* offset) { *offset = co_await clock_offset(endpoint, {Purpose::setup, 1}); }
 
 /// In virtual time all ranks have the same clock, and every way takes as long there as back.
 TEST(Clocks, OfOneClockAreNotApart) {
@@ -41,7 +41,7 @@ TEST(Clocks, AreFoundWithinARoundTrip) {
     co_await e->runtime().sleep(late);
     const Duration start = e->runtime().now();
     const std::shared_ptr<Endpoint> endpoint(std::shared_ptr<void>(), e);
-    mine.offset = co_await clock_offset(endpoint);
+    mine.offset = co_await clock_offset(endpoint, {Purpose::setup, 1});
     mine.asking = e->runtime().now() - start;
     mine.before = e->runtime().now();
     mine.now = std::chrono::steady_clock::now();

@@ -15,9 +15,9 @@ SimulatedOptions network(std::size_t window) {
   return {.link = {us(50), Duration(8'000)}, .window_bytes = window};
 }
 
-Task<> elect_once(Communicator comm, Scope scope, std::vector<int>* leaders) {
+Task<> elect_once(Communicator comm, std::uint32_t round, std::vector<int>* leaders) {
   const std::vector<int> alive = comm.endpoint().survivors();
-  (*leaders)[comm.rank()] = co_await elect(comm.shared_endpoint(), alive, scope);
+  (*leaders)[comm.rank()] = co_await elect(comm.shared_endpoint(), alive, {Purpose::control, round});
 }
 
 /// After all of `dead` are lost.
@@ -69,7 +69,7 @@ Task<> elect_until_settled(Communicator comm, Duration settled, std::vector<int>
     try {
       const std::vector<int> alive = endpoint.survivors();
       const auto losses = static_cast<std::uint32_t>(comm.size() - alive.size());
-      const int leader = co_await elect(comm.shared_endpoint(), alive, losses);
+      const int leader = co_await elect(comm.shared_endpoint(), alive, {Purpose::control, static_cast<std::uint32_t>(losses)});
       log->push_back(text(comm.runtime().now().count(), ": rank ", comm.rank(), " follows ", leader));
       if (comm.runtime().now() < settled) co_await comm.runtime().sleep(settled - comm.runtime().now());
       for (const int peer : alive) {
@@ -141,13 +141,13 @@ TEST(Election, TakesTwoLatenciesAndRoundsDoNotMix) {
   EXPECT_EQ(twice.ledger(0).total().messages_sent, 2 * once.ledger(0).total().messages_sent);
 }
 
-Task<> elect_among(Communicator comm, std::vector<int> alive, Scope scope) {
-  co_await elect(comm.shared_endpoint(), alive, scope);
+Task<> elect_among(Communicator comm, std::vector<int> alive, std::uint32_t round) {
+  co_await elect(comm.shared_endpoint(), alive, {Purpose::control, round});
 }
 
-std::string refusal(int ranks, std::vector<int> alive, Scope scope) {
+std::string refusal(int ranks, std::vector<int> alive, std::uint32_t round) {
   VirtualCluster cluster(ranks);
-  cluster.runtime().spawn("rank 0", elect_among(cluster.comm(0), std::move(alive), scope));
+  cluster.runtime().spawn("rank 0", elect_among(cluster.comm(0), std::move(alive), round));
   try {
     cluster.runtime().run();
   } catch (const Error& error) {
