@@ -129,6 +129,7 @@ class CodedAverager final : public Averager {
     scale(numbers, weight);  // 1.
     if (comm.size() == 1) co_return;
     const Random random = memory_.next_draws(comm.endpoint().rank(), slot);
+    const Communicator::Use use = comm.use(comm.channel(channels_.of(comm, slot), Purpose::exchange));
     const Message message{comm.channel(channels_.of(comm, slot), Purpose::exchange), route_.name, DType::uint8};
     BlocksPayload blocks(comm, message, *codec_, memory_.feedback(slot), numbers, random);
     co_await run_schedule(&route_, comm, comm.world(), &blocks);  // 2., 3.

@@ -67,6 +67,16 @@ std::uint32_t Communicator::take_channels(std::uint32_t count) const {
   return first;
 }
 
+Communicator::Use Communicator::use(Channel channel) const {
+  std::vector<Channel>& in_use = state_->in_use;
+  if (std::find(in_use.begin(), in_use.end(), channel) != in_use.end()) {
+    fail(ErrorKind::internal, "rank ", state_->endpoint->rank(), ": two operations at once on ", name(channel.purpose), " channel ", channel.id,
+         " of a communicator: take channels for what goes on at once");
+  }
+  in_use.push_back(channel);
+  return Use(state_, channel);
+}
+
 void Communicator::abort(std::exception_ptr error) const { abort(*state_, error); }
 
 void Communicator::abort(State& state, std::exception_ptr error) {

@@ -65,6 +65,11 @@ class Communicator {
   /// Such a channel for messages from member to member.
   Channel channel(std::uint32_t taken, Purpose purpose) const { return {purpose, taken * parts_of_a_channel, state_->scope}; }
 
+  /// Keeps an operation's channel for it while it goes on. Error(internal): another one is under way there on this rank, whose
+  /// messages would be taken for its own.
+  class Use;
+  Use use(Channel channel) const;
+
   /// Ends all operations on it, on all members, with `error` here and an Error(peer) that says why elsewhere.
   void abort(std::exception_ptr error) const;
   /// abort(), for what tells of errors.
@@ -115,12 +120,13 @@ class Communicator {
  private:
   struct State {
     std::shared_ptr<Endpoint> endpoint;
-    std::vector<int> members;  ///< the endpoint's ranks; empty: all, by their own numbers
-    Scope scope = 0, whole = 0;      ///< its own, and that of those whose survivors its members are
+    std::vector<int> members;    ///< the endpoint's ranks; empty: all, by their own numbers
+    Scope scope = 0, whole = 0;  ///< its own, and that of those whose survivors its members are
     int rank = 0, size = 1;
     std::uint32_t next_channel = 1;
-    std::uint64_t splits = 0;        ///< communicators made from it
+    std::uint64_t splits = 0;    ///< communicators made from it
     bool aborted = false;
+    std::vector<Channel> in_use;
   };
   static void abort(State& state, std::exception_ptr error);
 
@@ -163,6 +169,22 @@ class Communicator {
 
   std::shared_ptr<State> state_;
   int per_node_ = 1;
+};
+
+class Communicator::Use {
+ public:
+  Use(Use&& other) noexcept : state_(std::move(other.state_)), channel_(other.channel_) {}
+  Use& operator=(Use&&) = delete;
+  ~Use() {
+    if (state_) std::erase(state_->in_use, channel_);
+  }
+
+ private:
+  friend class Communicator;
+  Use(std::shared_ptr<State> state, Channel channel) : state_(std::move(state)), channel_(channel) {}
+
+  std::shared_ptr<State> state_;
+  Channel channel_;
 };
 
 }  // namespace ripieno

@@ -68,6 +68,7 @@ Task<> run_part(const Route* route, Communicator comm, NumberSpan data, Range ra
 
 /// All parts side by side.
 Task<> run_parts(const Route* route, Communicator comm, NumberSpan data, ExecuteOptions options) {
+  const Communicator::Use use = comm.use(comm.channel(options.channel, options.purpose));
   std::vector<Task<>> parts;
   const DType wire = is_float(data.type) ? options.wire : data.type;
   for (const Range range : segments(data.count, data.type, is_cut(route->collective) ? options.segment_bytes : 0)) {

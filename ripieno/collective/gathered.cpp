@@ -60,6 +60,7 @@ class GatheredAverager final : public Averager {
     scale(numbers, weight);  // 1.
     if (comm.size() == 1) co_return;
 
+    const Communicator::Use use = comm.use(comm.channel(channels_.of(comm, slot), Purpose::exchange));
     const Message message{comm.channel(channels_.of(comm, slot), Purpose::exchange), route_.name, DType::uint8};
     EncodingsPayload all(comm, message, *codec_, numbers);
     Random random = memory_.next_draws(comm.endpoint().rank(), slot);

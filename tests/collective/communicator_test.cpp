@@ -182,6 +182,30 @@ TEST(Communicator, APartKnowsItsNodesWhereTheyAreEven) {
   EXPECT_EQ(world_of({0, 0, 0, 1, 1, 1, 1, 1}), World(3, 3));
 }
 
+Task<> two_at_once(Communicator comm, std::uint32_t second_channel) {
+  std::vector<float> a(10, 1), b(10, 2);
+  ExecuteOptions first, second;
+  second.channel = second_channel;
+  std::vector<Task<>> both;
+  both.push_back(all_reduce(find_route("ring"), comm, NumberSpan(a), first));
+  both.push_back(all_reduce(find_route("ring"), comm, NumberSpan(b), second));
+  Task<> together = all(comm.runtime(), std::move(both), comm.ending());
+  co_await std::move(together);
+  EXPECT_EQ(a[0], static_cast<float>(comm.size()));
+  EXPECT_EQ(b[0], 2.0f * static_cast<float>(comm.size()));
+}
+
+TEST(Communicator, TwoOperationsAtOnceNeedTwoChannels) {
+  VirtualCluster cluster(3);
+  cluster.run([](Communicator comm) { return two_at_once(comm, comm.take_channels()); });
+  try {
+    cluster.run([](Communicator comm) { return two_at_once(comm, 0); });
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("two operations at once on exchange channel 0"), std::string::npos) << error.what();
+  }
+}
+
 TEST(Communicator, GivesChannelsOutOnce) {
   VirtualCluster cluster(2);
   const Communicator comm = cluster.comm(0), copy = comm;
