@@ -23,15 +23,18 @@ std::unique_ptr<Averager> averager(const StrategyInfo& info, const Plan& plan, c
 }
 
 /// The same, of gradients between the workers of a pair.
-std::unique_ptr<Averager> pair_averager(const Layout& layout) { return make_averager({}, {Slot{layout.parameters}}, layout.type); }
+std::unique_ptr<Averager> pair_averager(const Layout& layout) {
+  return make_averager({}, {Slot{layout.parameters}}, layout.type);
+}
 
 class Easgd final : public Strategy {
  public:
   Easgd(const StrategyInfo& info, const Plan& plan, Workplace workplace, const Layout& layout)
-      : plan_(plan), place_(std::move(workplace)), averager_(averager(info, plan, layout)), pair_averager_(pair_averager(layout)),
+      : plan_(plan), place_(std::move(workplace)), averager_(averager(info, plan, layout)),
+        pair_averager_(pair_averager(layout)),
         optimiser_(make_optimiser(plan.optimiser, layout.parameters, layout.type)),
-        learning_rate_(plan.learning_rate, plan.epochs, plan.rate_scale),
-        centre_(layout.parameters, layout.type), force_(layout.parameters, layout.type) {}
+        learning_rate_(plan.learning_rate, plan.epochs, plan.rate_scale), centre_(layout.parameters, layout.type),
+        force_(layout.parameters, layout.type) {}
 
   Task<> run() override {
     co_await start_apart(place_.comm, &place_.learner, plan_.first_epoch > 0);  // 1
@@ -42,9 +45,9 @@ class Easgd final : public Strategy {
       const bool elastic = (at.step() + 1) % plan_.local.steps == 0;
       if (elastic) stretch();
       const double rate = learning_rate_.at(at.epochs_done());
-      double of_pair = 0;  // n_g
+      double of_pair = 0;                                                   // n_g
       const PassResult result = co_await step(at.batch(), rate, &of_pair);  // 2
-      if (elastic) co_await pull(result, of_pair);  // 3
+      if (elastic) co_await pull(result, of_pair);                          // 3
       place_.recorder.step({at.epoch(), at.step(), result.loss, result.samples, rate, {}});
       if (!at.ends_epoch()) continue;
       co_await end_epoch(at.epoch(), at.ends());
@@ -132,10 +135,18 @@ double rounds(const Plan& plan, double steps) { return steps + steps / plan.loca
 }  // namespace
 
 StrategyInfo easgd() {
-  return {.name = "easgd", .title = "steps in pairs, which elastic forces to a centre hold together",
-          .what = "gradients in pairs, differences from a centre", .when = "every step; after local steps", .route = "any",
-          .exact = false, .agrees = false, .data = DataUse::shards_in_step, .has_servers = false,
-          .make = make, .bytes_sent = bytes_sent, .rounds = rounds};
+  return {.name = "easgd",
+          .title = "steps in pairs, which elastic forces to a centre hold together",
+          .what = "gradients in pairs, differences from a centre",
+          .when = "every step; after local steps",
+          .route = "any",
+          .exact = false,
+          .agrees = false,
+          .data = DataUse::shards_in_step,
+          .has_servers = false,
+          .make = make,
+          .bytes_sent = bytes_sent,
+          .rounds = rounds};
 }
 
 }  // namespace own

@@ -16,8 +16,8 @@ class ScheduledAverager final : public Averager {
  public:
   ScheduledAverager(const AveragerOptions& options, std::vector<Slot> slots, DType type)
       : large_(find_route(options.route)),
-        small_(options.small_route == "auto" ? large_ : find_route(options.small_route)), small_bytes_(options.small_bytes),
-        wire_(find_wire_format(options.codec.name).type(type)),
+        small_(options.small_route == "auto" ? large_ : find_route(options.small_route)),
+        small_bytes_(options.small_bytes), wire_(find_wire_format(options.codec.name).type(type)),
         segment_bytes_(options.segment_bytes), last_first_(options.last_first), channels_(slots.size()),
         slots_(std::move(slots)), type_(type) {}
 
@@ -25,12 +25,14 @@ class ScheduledAverager final : public Averager {
     return average_by_parts(comm, slot, numbers, weight, nullptr);
   }
 
-  Task<> average_by_parts(Communicator comm, std::size_t slot, NumberSpan numbers, double weight, std::function<void(Range)> averaged) override {
+  Task<> average_by_parts(Communicator comm, std::size_t slot, NumberSpan numbers, double weight,
+                          std::function<void(Range)> averaged) override {
     require(numbers.count == slots_.at(slot).elements && numbers.type == type_, "slot ", slot, " of ",
             slots_[slot].elements, " ", name(type_), " is averaged with ", numbers.count, " ", name(numbers.type));
     const std::uint32_t channel = channels_.of(comm, slot);
     const int urgency = last_first_ ? static_cast<int>(slot) + 1 : 0;
-    const ExecuteOptions options{wire_, Purpose::exchange, channel, segment_bytes_, urgency, weight, std::move(averaged)};
+    const ExecuteOptions options{wire_,  Purpose::exchange,  channel, segment_bytes_, urgency,
+                                 weight, std::move(averaged)};
     co_await all_reduce(route_of(slot), comm, numbers, options);
   }
 
@@ -62,7 +64,8 @@ class ScheduledAverager final : public Averager {
 
 }  // namespace
 
-Task<> Averager::average_by_parts(Communicator comm, std::size_t slot, NumberSpan numbers, double weight, std::function<void(Range)> averaged) {
+Task<> Averager::average_by_parts(Communicator comm, std::size_t slot, NumberSpan numbers, double weight,
+                                  std::function<void(Range)> averaged) {
   co_await average(comm, slot, numbers, weight);
   if (averaged) averaged({0, numbers.count});
 }

@@ -36,7 +36,8 @@ Step reduce_scatter(int rank, World world, std::size_t elements, int k) {
 }
 
 Duration time(World world, std::uint64_t bytes, LinkModel link) {
-  return steps(world) * link.latency + (world.ranks - 1) * (link.per_byte * static_cast<std::int64_t>(bytes / world.ranks));
+  return steps(world) * link.latency +
+         (world.ranks - 1) * (link.per_byte * static_cast<std::int64_t>(bytes / world.ranks));
 }
 
 }  // namespace ripieno::bruck

@@ -1,9 +1,10 @@
-// Bruck's all-gather, and the reduce-scatter that is the same backwards: as few bytes as a ring, in as few rounds as can be,
-// for every number of ranks.
+// Bruck's all-gather, and the reduce-scatter that is the same backwards: as few bytes as a ring, in as few rounds as
+// can be, for every number of ranks.
 //
 // All-gather, k = 0, 1, ..: rank r has the chunks r, r+1, .. of its 2^k ranks from itself on. It sends them to r - 2^k,
 //   and takes those of r + 2^k over; in the last step only as many as are missing.
-// Reduce-scatter, k = .., 1, 0: rank r sends its sums of the chunks of r + 2^k, r + 2^k + 1, .. to that rank, and adds what
+// Reduce-scatter, k = .., 1, 0: rank r sends its sums of the chunks of r + 2^k, r + 2^k + 1, .. to that rank, and adds
+// what
 //   r - 2^k has of its own. After the last step its chunk r is the sum of all.
 //
 // Chunks go on at 0 after the last: such a message is two. Rounds: ceil(log2 P). Bytes sent by a rank, for n bytes:

@@ -8,7 +8,8 @@ namespace ripieno {
 namespace {
 
 bool adds_up(Collective collective) {
-  return collective == Collective::all_reduce || collective == Collective::reduce_scatter || collective == Collective::reduce;
+  return collective == Collective::all_reduce || collective == Collective::reduce_scatter ||
+         collective == Collective::reduce;
 }
 
 std::string print(const Transfer& t) {
@@ -20,12 +21,14 @@ class Ranks {
  public:
   bool has(int rank) const { return (word(rank) >> (rank % 64) & 1) != 0; }
   void insert(int rank) {
-    if (rank >= 64 && more_.size() < static_cast<std::size_t>(rank) / 64) more_.resize(static_cast<std::size_t>(rank) / 64);
+    if (rank >= 64 && more_.size() < static_cast<std::size_t>(rank) / 64)
+      more_.resize(static_cast<std::size_t>(rank) / 64);
     (rank < 64 ? first_ : more_[static_cast<std::size_t>(rank) / 64 - 1]) |= std::uint64_t{1} << (rank % 64);
   }
   bool meets(const Ranks& other) const {
     bool any = (first_ & other.first_) != 0;
-    for (std::size_t i = 0; i < std::min(more_.size(), other.more_.size()); ++i) any = any || (more_[i] & other.more_[i]) != 0;
+    for (std::size_t i = 0; i < std::min(more_.size(), other.more_.size()); ++i)
+      any = any || (more_[i] & other.more_[i]) != 0;
     return any;
   }
   void insert(const Ranks& other) {
@@ -81,7 +84,8 @@ class Proof {
   /// The rank whose chunk (of an all-to-all: block) an element is in; -1: nobody's.
   int owner_of(std::size_t element) const {
     for (int i = 0; i < world_.ranks; ++i) {
-      const Range range = route_.collective == Collective::all_to_all ? block_of(elements_, world_.ranks, i) : chunk(elements_, world_.ranks, i);
+      const Range range = route_.collective == Collective::all_to_all ? block_of(elements_, world_.ranks, i)
+                                                                      : chunk(elements_, world_.ranks, i);
       if (range.begin <= element && element < range.end) return i;
     }
     return -1;
@@ -172,8 +176,10 @@ class Proof {
       const bool is_sent = overlaps(in, step.sends);
       for (const Transfer& other : step.receives) {
         if (&other == &in || !overlaps(in, other)) continue;
-        if (in.how != Reduce::add || other.how != Reduce::add) wrong("rank ", rank, " receives ", print(in), " and ", print(other));
-        if (is_sent && in.range != other.range) wrong("rank ", rank, " adds ", print(in), " and ", print(other), " to what it sends");
+        if (in.how != Reduce::add || other.how != Reduce::add)
+          wrong("rank ", rank, " receives ", print(in), " and ", print(other));
+        if (is_sent && in.range != other.range)
+          wrong("rank ", rank, " adds ", print(in), " and ", print(other), " to what it sends");
       }
     }
   }
@@ -208,7 +214,8 @@ class Proof {
       held = std::move(arrival.content);
       return;
     }
-    if (!adds_up(route_.collective)) wrong("rank ", rank, " adds at element ", cut_[cell], ", and nothing is to be added");
+    if (!adds_up(route_.collective))
+      wrong("rank ", rank, " adds at element ", cut_[cell], ", and nothing is to be added");
     if (held.cell != arriving.cell) wrong("rank ", rank, " adds another element to element ", cut_[cell]);
     if (held.ranks.meets(arriving.ranks)) wrong("rank ", rank, " adds a contribution twice at element ", cut_[cell]);
     held.ranks.insert(arriving.ranks);
@@ -229,8 +236,8 @@ class Proof {
 
   template <class... What>
   [[noreturn]] void wrong(const What&... what) const {
-    fail(ErrorKind::internal, name(route_.collective), " ", route_.name, " for ", world_.ranks, " ranks, ", world_.per_node, " a node, root ",
-         world_.root, ", and ", elements_, " elements, step ", k_, ": ", what...);
+    fail(ErrorKind::internal, name(route_.collective), " ", route_.name, " for ", world_.ranks, " ranks, ",
+         world_.per_node, " a node, root ", world_.root, ", and ", elements_, " elements, step ", k_, ": ", what...);
   }
 
   const Route& route_;

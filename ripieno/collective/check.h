@@ -8,9 +8,10 @@
 
 namespace ripieno {
 
-/// Proves, by running the schedule on whose contributions each element holds instead of numbers, that for this world and
-/// size
-/// - every rank ends with what the collective promises (the table in schedule.h), each rank's contribution exactly once;
+/// Proves, by running the schedule on whose contributions each element holds instead of numbers, that for this world
+/// and size
+/// - every rank ends with what the collective promises (the table in schedule.h), each rank's contribution exactly
+/// once;
 /// - both ends of every transfer agree, and nothing is sent that is of no stated content, or as final (Reduce::replace)
 ///   before it is;
 /// - no step receives twice into the same place, but for adds, which then are all of the range that is sent.

@@ -66,7 +66,8 @@ class FormReader {
     if (take("N")) return world_.nodes();
     double number = 0;
     if (rest().empty() || !std::isdigit(static_cast<unsigned char>(rest()[0]))) wrong();
-    for (; !form_.empty() && std::isdigit(static_cast<unsigned char>(form_[0])); form_.remove_prefix(1)) number = 10 * number + (form_[0] - '0');
+    for (; !form_.empty() && std::isdigit(static_cast<unsigned char>(form_[0])); form_.remove_prefix(1))
+      number = 10 * number + (form_[0] - '0');
     return number;
   }
 
@@ -75,7 +76,9 @@ class FormReader {
     return value;
   }
 
-  bool begins_factor() { return !rest().empty() && (rest()[0] == '(' || std::isalnum(static_cast<unsigned char>(rest()[0]))); }
+  bool begins_factor() {
+    return !rest().empty() && (rest()[0] == '(' || std::isalnum(static_cast<unsigned char>(rest()[0])));
+  }
 
   std::string_view rest() {
     while (!form_.empty() && form_[0] == ' ') form_.remove_prefix(1);
@@ -100,7 +103,8 @@ class FormReader {
 double closed_form(std::string_view form, World world, double n) { return FormReader(form, world, n).all(); }
 
 std::string letters_of(std::string_view form, World world) {
-  const std::pair<char, int> letters[] = {{'Q', largest_power(world)}, {'M', fullest_node(world)}, {'N', world.nodes()}};
+  const std::pair<char, int> letters[] = {
+      {'Q', largest_power(world)}, {'M', fullest_node(world)}, {'N', world.nodes()}};
   std::string out;
   for (const auto& [letter, value] : letters) {
     if (form.find(letter) != form.npos) out += text(out.empty() ? "" : ", ", letter, " = ", value);

@@ -8,8 +8,8 @@
 
 namespace ripieno {
 
-/// What a form comes to. It may hold numbers, + - * / and parentheses (what stands side by side is multiplied: "2n(P-1)/P"), min(a, b),
-/// ceil, floor and log2 ("ceil(log2 P)"), and the letters
+/// What a form comes to. It may hold numbers, + - * / and parentheses (what stands side by side is multiplied:
+/// "2n(P-1)/P"), min(a, b), ceil, floor and log2 ("ceil(log2 P)"), and the letters
 ///   n  bytes of the buffer
 ///   P  ranks; Q: the largest power of two among them
 ///   M  ranks of the fullest node; N: nodes

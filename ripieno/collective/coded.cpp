@@ -22,9 +22,11 @@ struct Cut {
 /// One slot on its way along a route: its numbers, and an image of the encoded final sums.
 class BlocksPayload final : public MessagePayload {
  public:
-  BlocksPayload(Communicator comm, Message message, const Codec& codec, ErrorFeedback& feedback, NumberSpan numbers, Random random)
-      : MessagePayload(std::move(comm)), message_(message), codec_(codec), feedback_(feedback), numbers_(numbers), random_(random),
-        cut_{numbers.count, codec.block()}, state_(cut_.blocks(), State::partial), image_(numbers.data ? bytes({0, cut_.blocks()}) : 0) {}
+  BlocksPayload(Communicator comm, Message message, const Codec& codec, ErrorFeedback& feedback, NumberSpan numbers,
+                Random random)
+      : MessagePayload(std::move(comm)), message_(message), codec_(codec), feedback_(feedback), numbers_(numbers),
+        random_(random), cut_{numbers.count, codec.block()}, state_(cut_.blocks(), State::partial),
+        image_(numbers.data ? bytes({0, cut_.blocks()}) : 0) {}
 
   std::size_t units() const override { return cut_.blocks(); }
 
@@ -48,8 +50,12 @@ class BlocksPayload final : public MessagePayload {
   /// Of a block: a sum that grows; a sum that was sent on; the sum of all.
   enum class State : std::uint8_t { partial, spent, final };
 
-  Outgoing outgoing(const Transfer& transfer) override { return {comm_.member(transfer.peer), of(bytes(transfer.range)), encode(transfer)}; }
-  Incoming incoming(const Transfer& transfer) override { return {comm_.member(transfer.peer), of(bytes(transfer.range)), room(transfer)}; }
+  Outgoing outgoing(const Transfer& transfer) override {
+    return {comm_.member(transfer.peer), of(bytes(transfer.range)), encode(transfer)};
+  }
+  Incoming incoming(const Transfer& transfer) override {
+    return {comm_.member(transfer.peer), of(bytes(transfer.range)), room(transfer)};
+  }
 
   /// Valid until the next call.
   ConstBytes encode(const Transfer& transfer) {

@@ -11,9 +11,9 @@
 // partial sum or as the owner of the final one, so one residual of the slot's size is one per hop. Summed over ranks
 // and rounds nothing is lost: outputs + residuals = true averages.
 //
-// Bytes: the route's closed form for as many elements as there are blocks, each of Codec::bytes(block) bytes (less for a
-// last block that is shorter); rounds: the route's. Numbers that are not finite reach all ranks as such, and leave their
-// residuals alone. A group of one encodes and sends nothing.
+// Bytes: the route's closed form for as many elements as there are blocks, each of Codec::bytes(block) bytes (less for
+// a last block that is shorter); rounds: the route's. Numbers that are not finite reach all ranks as such, and leave
+// their residuals alone. A group of one encodes and sends nothing.
 #pragma once
 
 #include "ripieno/collective/averager.h"

@@ -9,7 +9,7 @@ namespace ripieno {
 namespace {
 
 // What random numbers are used for.
-constexpr std::uint64_t for_parts = 0x7061727473;           // "parts"
+constexpr std::uint64_t for_parts = 0x7061727473;            // "parts"
 constexpr std::uint64_t for_survivors = 0x7375727669766F72;  // "survivor"
 
 bool are_all(const std::vector<int>& members, int size) {
@@ -21,7 +21,9 @@ bool are_all(const std::vector<int>& members, int size) {
 }
 
 /// A scope of its own for each number: they are too many to meet by chance.
-Scope scope_under(Scope parent, std::uint64_t what_for, std::uint64_t number) { return Random(parent ^ what_for, number).next(); }
+Scope scope_under(Scope parent, std::uint64_t what_for, std::uint64_t number) {
+  return Random(parent ^ what_for, number).next();
+}
 
 /// How many of a part's members are on each of its nodes after each other, if all but the last have as many; else 1.
 int per_node_of(const std::vector<int>& part, int per_node) {
@@ -37,7 +39,8 @@ int per_node_of(const std::vector<int>& part, int per_node) {
 
 }  // namespace
 
-Communicator::Communicator(std::shared_ptr<Endpoint> endpoint, int per_node) : state_(std::make_shared<State>()), per_node_(per_node) {
+Communicator::Communicator(std::shared_ptr<Endpoint> endpoint, int per_node)
+    : state_(std::make_shared<State>()), per_node_(per_node) {
   require(per_node >= 1, "a communicator with ", per_node, " members a node: at least 1");
   state_->rank = endpoint->rank();
   state_->size = endpoint->size();
@@ -70,8 +73,8 @@ std::uint32_t Communicator::take_channels(std::uint32_t count) const {
 Communicator::Use Communicator::use(Channel channel) const {
   std::vector<Channel>& in_use = state_->in_use;
   if (std::find(in_use.begin(), in_use.end(), channel) != in_use.end()) {
-    fail(ErrorKind::internal, "rank ", state_->endpoint->rank(), ": two operations at once on ", name(channel.purpose), " channel ", channel.id,
-         " of a communicator: take channels for what goes on at once");
+    fail(ErrorKind::internal, "rank ", state_->endpoint->rank(), ": two operations at once on ", name(channel.purpose),
+         " channel ", channel.id, " of a communicator: take channels for what goes on at once");
   }
   in_use.push_back(channel);
   return Use(state_, channel);
@@ -109,7 +112,8 @@ Task<std::vector<std::string>> Communicator::gather_texts(Communicator comm, std
   std::vector<std::string> values(sizes.size());
   if (longest == 0) co_return values;
   std::vector<char> letters(sizes.size() * longest);
-  std::copy(value.begin(), value.end(), letters.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(comm.rank()) * longest));
+  std::copy(value.begin(), value.end(),
+            letters.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(comm.rank()) * longest));
   co_await gather_bytes(comm, std::as_writable_bytes(std::span<char>(letters)), purpose);
   for (std::size_t i = 0; i < values.size(); ++i) values[i].assign(letters.data() + i * longest, sizes[i]);
   co_return values;
@@ -120,7 +124,8 @@ Task<> Communicator::barrier() const { return meet(*this); }
 Task<> Communicator::meet(Communicator comm) { co_await gather_values<std::uint8_t>(comm, 0, Purpose::control); }
 
 Task<std::optional<Communicator>> Communicator::split(int colour, int key) const {
-  return part_of(*this, colour, key, scope_under(state_->scope, for_parts, ++state_->splits));  // disjoint parts may share a scope
+  return part_of(*this, colour, key,
+                 scope_under(state_->scope, for_parts, ++state_->splits));  // disjoint parts may share a scope
 }
 
 Task<std::optional<Communicator>> Communicator::part_of(Communicator comm, int colour, int key, Scope scope) {

@@ -1,6 +1,6 @@
-// Communicator: some of the ranks behind an endpoint, renumbered from zero in an order of their own, and what they say to
-// each other. It has channels of its own, which it gives out, and an end of its own: the first error of any of its members
-// ends its operations on all of them (abort), and no other communicator's.
+// Communicator: some of the ranks behind an endpoint, renumbered from zero in an order of their own, and what they say
+// to each other. It has channels of its own, which it gives out, and an end of its own: the first error of any of its
+// members ends its operations on all of them (abort), and no other communicator's.
 //
 // A handle is cheap to copy and costs the same for 4 and for 4,096 ranks; copies share one state. Members use it alike:
 // they split it, take channels from it, and tell each other values, in the same order.
@@ -51,8 +51,8 @@ class Communicator {
     return [endpoint = state_->endpoint](std::size_t bytes) { return endpoint->memory(bytes); };
   }
 
-  /// What the engine does for all of its members (Endpoint::engine): null where it is none of its operations, or not all
-  /// ranks are members by their own numbers.
+  /// What the engine does for all of its members (Endpoint::engine): null where it is none of its operations, or not
+  /// all ranks are members by their own numbers.
   const EngineOperation* find_engine(Collective collective, DType type, Channel channel = {}) const {
     if (!state_->members.empty()) return nullptr;
     channel.scope = state_->scope;
@@ -63,10 +63,12 @@ class Communicator {
   /// (ExecuteOptions::channel). 0 is never given out: it is for what goes on one after the other.
   std::uint32_t take_channels(std::uint32_t count = 1) const;
   /// Such a channel for messages from member to member.
-  Channel channel(std::uint32_t taken, Purpose purpose) const { return {purpose, taken * parts_of_a_channel, state_->scope}; }
+  Channel channel(std::uint32_t taken, Purpose purpose) const {
+    return {purpose, taken * parts_of_a_channel, state_->scope};
+  }
 
-  /// Keeps an operation's channel for it while it goes on. Error(internal): another one is under way there on this rank, whose
-  /// messages would be taken for its own.
+  /// Keeps an operation's channel for it while it goes on. Error(internal): another one is under way there on this
+  /// rank, whose messages would be taken for its own.
   class Use;
   Use use(Channel channel) const;
 
@@ -77,12 +79,13 @@ class Communicator {
     return [state = state_.get()](std::exception_ptr error) { abort(*state, error); };
   }
 
-  /// Those of its members that are alive after a loss, in the same order (Endpoint::survivors, of which it has the errors).
+  /// Those of its members that are alive after a loss, in the same order (Endpoint::survivors, of which it has the
+  /// errors).
   Communicator survivors() const;
 
-  // What members tell each other beside their numbers: values of any type that can be copied bit by bit, the same on all
-  // members, one after the other. Rounds: ceil(log2 P); all_reduce: twice as many. Error(mismatch): members tell each other
-  // values of other sizes.
+  // What members tell each other beside their numbers: values of any type that can be copied bit by bit, the same on
+  // all members, one after the other. Rounds: ceil(log2 P); all_reduce: twice as many. Error(mismatch): members tell
+  // each other values of other sizes.
 
   /// The root's value, on all members.
   template <class T>
@@ -112,9 +115,9 @@ class Communicator {
   /// Returns when all members have called it.
   Task<> barrier() const;
 
-  /// Parts it by colour: the members of each are a communicator of their own, in the order of their keys and then of their
-  /// ranks here. Nothing for a colour below zero. Members of one node stay on one, if a part has as many on each of its
-  /// nodes; else each is taken for a node of its own. Every member calls it, also one that takes no part.
+  /// Parts it by colour: the members of each are a communicator of their own, in the order of their keys and then of
+  /// their ranks here. Nothing for a colour below zero. Members of one node stay on one, if a part has as many on each
+  /// of its nodes; else each is taken for a node of its own. Every member calls it, also one that takes no part.
   Task<std::optional<Communicator>> split(int colour, int key = 0) const;
 
  private:
@@ -124,7 +127,7 @@ class Communicator {
     Scope scope = 0, whole = 0;  ///< its own, and that of those whose survivors its members are
     int rank = 0, size = 1;
     std::uint32_t next_channel = 1;
-    std::uint64_t splits = 0;    ///< communicators made from it
+    std::uint64_t splits = 0;  ///< communicators made from it
     bool aborted = false;
     std::vector<Channel> in_use;
   };

@@ -5,8 +5,8 @@
 namespace ripieno::direct {
 namespace {
 
-/// Every rank's i-th message goes to the i-th rank after it, so that no two meet at a receiver. `to` and `from` give the
-/// ranges in the sender's and in the receiver's buffer.
+/// Every rank's i-th message goes to the i-th rank after it, so that no two meet at a receiver. `to` and `from` give
+/// the ranges in the sender's and in the receiver's buffer.
 template <class To, class From>
 Step with_all(int rank, World world, Reduce how, To to, From from) {
   Step step;
@@ -43,6 +43,8 @@ Duration time(World world, std::uint64_t bytes, LinkModel link) {
   return link.latency + (world.ranks - 1) * link.per_byte * static_cast<std::int64_t>(bytes);
 }
 
-Duration chunks_time(World world, std::uint64_t bytes, LinkModel link) { return time(world, bytes / world.ranks, link); }
+Duration chunks_time(World world, std::uint64_t bytes, LinkModel link) {
+  return time(world, bytes / world.ranks, link);
+}
 
 }  // namespace ripieno::direct

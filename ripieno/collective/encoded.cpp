@@ -23,7 +23,8 @@ bool keeps_residual(const CodecOptions& options) {
 
 }  // namespace
 
-Encoding encode(std::string_view name, const Codec& codec, ErrorFeedback& feedback, NumberSpan numbers, Random& random) {
+Encoding encode(std::string_view name, const Codec& codec, ErrorFeedback& feedback, NumberSpan numbers,
+                Random& random) {
   const std::optional<std::size_t> bytes = codec.bytes(numbers.count);
   const bool has_data = numbers.data || numbers.count == 0;
   if (!bytes && !has_data) {
@@ -75,10 +76,10 @@ Task<> receive_encoding(Endpoint* endpoint, int peer, Message message, const Cod
 
 EncodedStream::EncodedStream(const CodecOptions& options, std::size_t elements, DType type, std::uint64_t seed)
     : codec_name_(options.name), number_s_(options.number_s), elements_(elements), seed_(seed),
-      codec_(sendable(options, type)),
-      feedback_(elements, type, keeps_residual(options)) {}
+      codec_(sendable(options, type)), feedback_(elements, type, keeps_residual(options)) {}
 
-Task<> EncodedStream::send(Endpoint* endpoint, int peer, Channel channel, std::string_view operation, NumberSpan numbers) {
+Task<> EncodedStream::send(Endpoint* endpoint, int peer, Channel channel, std::string_view operation,
+                           NumberSpan numbers) {
   Random random(seed_, static_cast<std::uint64_t>(draws_++));
   Encoding encoding = encode(codec_name_, *codec_, feedback_, numbers, random);
   co_await coded(endpoint);
@@ -86,7 +87,8 @@ Task<> EncodedStream::send(Endpoint* endpoint, int peer, Channel channel, std::s
   co_await send_encoding(endpoint, peer, message, codec_.get(), numbers, &encoding);
 }
 
-Task<> EncodedStream::receive(Endpoint* endpoint, int peer, Channel channel, std::string_view operation, NumberSpan numbers) {
+Task<> EncodedStream::receive(Endpoint* endpoint, int peer, Channel channel, std::string_view operation,
+                              NumberSpan numbers) {
   Encoding encoding;
   const Message message{channel, operation, DType::uint8};
   co_await receive_encoding(endpoint, peer, message, codec_.get(), numbers, &encoding);

@@ -1,5 +1,5 @@
-// Numbers sent from one rank to another through a codec. An encoding is one message of Codec::bytes(n) bytes; where these
-// depend on the numbers it follows a message of 8 bytes, its size (little-endian). No bytes are no message.
+// Numbers sent from one rank to another through a codec. An encoding is one message of Codec::bytes(n) bytes; where
+// these depend on the numbers it follows a message of 8 bytes, its size (little-endian). No bytes are no message.
 #pragma once
 
 #include <memory>
@@ -22,23 +22,23 @@ struct Encoding {
   Bytes bytes() { return {data.empty() ? nullptr : data.data(), size}; }
 };
 
-/// Encodes `numbers` with error feedback and replaces them by what receivers decode. Throws Error(usage), with the codec's
-/// name, in a simulation without data where the codec's bytes depend on the numbers.
+/// Encodes `numbers` with error feedback and replaces them by what receivers decode. Throws Error(usage), with the
+/// codec's name, in a simulation without data where the codec's bytes depend on the numbers.
 Encoding encode(std::string_view name, const Codec& codec, ErrorFeedback& feedback, NumberSpan numbers, Random& random);
 
-/// The message gives channel and operation; of `numbers`, how many they are and whether they have data. Receiving throws
-/// Error(mismatch) where more bytes are announced than so many numbers can take.
+/// The message gives channel and operation; of `numbers`, how many they are and whether they have data. Receiving
+/// throws Error(mismatch) where more bytes are announced than so many numbers can take.
 Task<> send_encoding(Endpoint* endpoint, int peer, Message message, const Codec* codec, NumberSpan numbers,
                      Encoding* encoding);
 Task<> receive_encoding(Endpoint* endpoint, int peer, Message message, const Codec* codec, NumberSpan numbers,
                         Encoding* encoding);
 
-/// One rank's end of a stream of encodings, for sending or for receiving, with error feedback at the sender: what is not an
-/// average among equals goes this way (a push to a parameter server, a client's upload).
+/// One rank's end of a stream of encodings, for sending or for receiving, with error feedback at the sender: what is
+/// not an average among equals goes this way (a push to a parameter server, a client's upload).
 class EncodedStream {
  public:
-  /// Of messages of `elements` numbers of `type`. `seed` is of random rounding; distinct for each sender. Throws Error(usage)
-  /// as make_codec(), and for PowerSGD, which averages and cannot be sent.
+  /// Of messages of `elements` numbers of `type`. `seed` is of random rounding; distinct for each sender. Throws
+  /// Error(usage) as make_codec(), and for PowerSGD, which averages and cannot be sent.
   EncodedStream(const CodecOptions& options, std::size_t elements, DType type, std::uint64_t seed);
 
   /// Sends `numbers` and replaces them by what the receiver decodes. The operation names the message (endpoint.h).

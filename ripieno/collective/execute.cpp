@@ -31,7 +31,8 @@ std::string_view operation_of(const Route& route) {
 
 /// Whether parts of a buffer can go through its schedules by themselves.
 bool is_cut(Collective collective) {
-  return collective == Collective::all_reduce || collective == Collective::broadcast || collective == Collective::reduce;
+  return collective == Collective::all_reduce || collective == Collective::broadcast ||
+         collective == Collective::reduce;
 }
 
 Reduce how_of(Reduction reduction) {
@@ -49,13 +50,15 @@ Reduce how_of(Reduction reduction) {
 void divide_outcome(const Route& route, World world, int rank, NumberSpan part) {
   const Range own = chunk(part.count, world.ranks, rank);
   if (route.collective == Collective::reduce_scatter) part = part.slice(own.begin, own.end);
-  const bool has_outcome = route.collective == Collective::all_reduce || route.collective == Collective::reduce_scatter ||
+  const bool has_outcome = route.collective == Collective::all_reduce ||
+                           route.collective == Collective::reduce_scatter ||
                            (route.collective == Collective::reduce && rank == world.root);
   if (has_outcome) divide(part, world.ranks);
 }
 
 /// One part of a buffer.
-Task<> run_part(const Route* route, Communicator comm, NumberSpan data, Range range, Message message, ExecuteOptions options) {
+Task<> run_part(const Route* route, Communicator comm, NumberSpan data, Range range, Message message,
+                ExecuteOptions options) {
   const NumberSpan part = data.slice(range.begin, range.end);
   if (options.weight != 1) scale(part, options.weight);
   World world = comm.world();
@@ -164,13 +167,15 @@ std::vector<Range> segments(std::size_t elements, DType type, std::size_t segmen
 }
 
 Task<> run_collective(const Route& route, Communicator comm, NumberSpan data, ExecuteOptions options) {
-  require(options.root >= 0 && options.root < comm.size(), name(route.collective), " from rank ", options.root, " of ", comm.size());
+  require(options.root >= 0 && options.root < comm.size(), name(route.collective), " from rank ", options.root, " of ",
+          comm.size());
   if (route.collective == Collective::all_reduce) return all_reduce(route, comm, data, std::move(options));
   return run_parts(&route, comm, data, std::move(options));
 }
 
 Task<> all_reduce(const Route& route, Communicator comm, NumberSpan data, ExecuteOptions options) {
-  const Message whole{{options.purpose, options.channel * parts_of_a_channel, comm.scope()}, route.name, options.wire, data.count};
+  const Message whole{
+      {options.purpose, options.channel * parts_of_a_channel, comm.scope()}, route.name, options.wire, data.count};
   const EngineOperation* const engine = comm.find_engine(Collective::all_reduce, data.type, whole.channel);
   if (engine && engine->route == route.name && options.reduction == Reduction::sum) {
     // Of a few bytes, a coroutine of our own would be a good part of the time.

@@ -40,7 +40,11 @@ Duration from_root_time(World world, std::uint64_t bytes, LinkModel link) {
   if (world.ranks == 1) return Duration{0};
   return link.latency + steps(world) * (link.per_byte * static_cast<std::int64_t>(bytes));
 }
-Duration gather_time(World world, std::uint64_t bytes, LinkModel link) { return to_root_time(world, bytes / world.ranks, link); }
-Duration scatter_time(World world, std::uint64_t bytes, LinkModel link) { return from_root_time(world, bytes / world.ranks, link); }
+Duration gather_time(World world, std::uint64_t bytes, LinkModel link) {
+  return to_root_time(world, bytes / world.ranks, link);
+}
+Duration scatter_time(World world, std::uint64_t bytes, LinkModel link) {
+  return from_root_time(world, bytes / world.ranks, link);
+}
 
 }  // namespace ripieno::flat

@@ -1,12 +1,12 @@
 // The root with every other rank, one after the other: the simplest way, of which the time grows with P.
 //
-// Reduce, gather, k = 0 .. P-2: the k-th rank after the root sends its buffer, which the root adds to its own, or its chunk.
-// Broadcast, scatter, k = 0 .. P-2: the root sends its buffer, or the rank's chunk, to the k-th rank after it.
+// Reduce, gather, k = 0 .. P-2: the k-th rank after the root sends its buffer, which the root adds to its own, or its
+// chunk. Broadcast, scatter, k = 0 .. P-2: the root sends its buffer, or the rank's chunk, to the k-th rank after it.
 //
-// Rounds: P-1. Bytes for n bytes: n (P-1) to or from the root (chunks: n (P-1)/P). Time, for messages of b bytes: towards
-// the root (P-1) (alpha + b beta), as a message is asked for when the one before it is there; from the root alpha +
-// (P-1) b beta, as they follow each other without a pause.
-// Source: the centralised scheme of parameter-server training with one server; Li et al., OSDI 2014, section 2.
+// Rounds: P-1. Bytes for n bytes: n (P-1) to or from the root (chunks: n (P-1)/P). Time, for messages of b bytes:
+// towards the root (P-1) (alpha + b beta), as a message is asked for when the one before it is there; from the root
+// alpha + (P-1) b beta, as they follow each other without a pause. Source: the centralised scheme of parameter-server
+// training with one server; Li et al., OSDI 2014, section 2.
 #pragma once
 
 #include "ripieno/collective/schedule.h"

@@ -17,7 +17,8 @@ namespace {
 class EncodingsPayload final : public Payload {
  public:
   EncodingsPayload(Communicator comm, Message message, const Codec& codec, NumberSpan numbers)
-      : comm_(std::move(comm)), message_(message), codec_(codec), numbers_(numbers), of_(static_cast<std::size_t>(comm_.size())) {}
+      : comm_(std::move(comm)), message_(message), codec_(codec), numbers_(numbers),
+        of_(static_cast<std::size_t>(comm_.size())) {}
 
   Encoding& of(std::size_t member) { return of_[member]; }
 
@@ -31,12 +32,14 @@ class EncodingsPayload final : public Payload {
  private:
   static Task<> send_all(EncodingsPayload* all, Transfer out) {
     for (std::size_t member = out.range.begin; member < out.range.end; ++member) {
-      co_await send_encoding(&all->comm_.endpoint(), all->comm_.member(out.peer), all->message_, &all->codec_, all->numbers_, &all->of_[member]);
+      co_await send_encoding(&all->comm_.endpoint(), all->comm_.member(out.peer), all->message_, &all->codec_,
+                             all->numbers_, &all->of_[member]);
     }
   }
   static Task<> receive_all(EncodingsPayload* all, Transfer in) {
     for (std::size_t member = in.range.begin; member < in.range.end; ++member) {
-      co_await receive_encoding(&all->comm_.endpoint(), all->comm_.member(in.peer), all->message_, &all->codec_, all->numbers_, &all->of_[member]);
+      co_await receive_encoding(&all->comm_.endpoint(), all->comm_.member(in.peer), all->message_, &all->codec_,
+                                all->numbers_, &all->of_[member]);
     }
   }
 
@@ -50,9 +53,9 @@ class EncodingsPayload final : public Payload {
 class GatheredAverager final : public Averager {
  public:
   GatheredAverager(const AveragerOptions& options, std::vector<Slot> slots, DType type)
-      : options_(options), route_(find_route(options.route)), gather_(find_route(options.route, Collective::all_gather)), codec_(make_codec(options.codec, type)),
-        slots_(std::move(slots)), type_(type), memory_(options, slots_, type), channels_(slots_.size()) {
-  }
+      : options_(options), route_(find_route(options.route)),
+        gather_(find_route(options.route, Collective::all_gather)), codec_(make_codec(options.codec, type)),
+        slots_(std::move(slots)), type_(type), memory_(options, slots_, type), channels_(slots_.size()) {}
 
   Task<> average(Communicator comm, std::size_t slot, NumberSpan numbers, double weight) override {
     require(numbers.count == slots_.at(slot).elements && numbers.type == type_, "slot ", slot, " of ",
@@ -64,8 +67,9 @@ class GatheredAverager final : public Averager {
     const Message message{comm.channel(channels_.of(comm, slot), Purpose::exchange), route_.name, DType::uint8};
     EncodingsPayload all(comm, message, *codec_, numbers);
     Random random = memory_.next_draws(comm.endpoint().rank(), slot);
-    all.of(static_cast<std::size_t>(comm.rank())) = encode(options_.codec.name, *codec_, memory_.feedback(slot), numbers, random);  // 2.
-    co_await run_schedule(&gather_, comm, comm.world(), &all);  // 3.
+    all.of(static_cast<std::size_t>(comm.rank())) =
+        encode(options_.codec.name, *codec_, memory_.feedback(slot), numbers, random);  // 2.
+    co_await run_schedule(&gather_, comm, comm.world(), &all);                          // 3.
 
     if (!numbers.data) co_return;  // 4.
     std::memset(numbers.data, 0, numbers.size_bytes());

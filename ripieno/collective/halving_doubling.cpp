@@ -49,7 +49,8 @@ Step step(int rank, World world, std::size_t elements, int k) {
   if (halving) {
     return {.sends = Transfer{peer, other_range, Reduce::add}, .receives = Transfer{peer, mine_range, Reduce::add}};
   }
-  return {.sends = Transfer{peer, mine_range, Reduce::replace}, .receives = Transfer{peer, other_range, Reduce::replace}};
+  return {.sends = Transfer{peer, mine_range, Reduce::replace},
+          .receives = Transfer{peer, other_range, Reduce::replace}};
 }
 
 Duration time(World world, std::uint64_t bytes, LinkModel link) {

@@ -35,8 +35,8 @@ Step step(int rank, World world, std::size_t elements, int k) {
     return renumbered(step, leader, 1);
   };
   const int up = reduce_broadcast::steps(fullest(world)) / 2, among = ring::steps(world.nodes());
-  if (k < up) return inside(k);                    // 1. reduce
-  if (k >= up + among) return inside(k - among);   // 3. broadcast
+  if (k < up) return inside(k);                   // 1. reduce
+  if (k >= up + among) return inside(k - among);  // 3. broadcast
   if (rank != leader) return {};
   return renumbered(ring::step(node, world.nodes(), elements, k - up), 0, world.per_node);  // 2. among leaders
 }

@@ -66,7 +66,8 @@ Incoming NumbersPayload::incoming(const Transfer& in) {
   Message message = message_;
   message.count = in.range.size();
   const int peer = comm_.member(in.peer);
-  if (const Kept* const apart = kept_of(in.peer, in.range)) return {peer, message, Sink(apart->numbers, message.type, Reduce::replace)};
+  if (const Kept* const apart = kept_of(in.peer, in.range))
+    return {peer, message, Sink(apart->numbers, message.type, Reduce::replace)};
   return {peer, message, Sink(part(in.range), message.type, in.how == Reduce::add ? reduction_ : Reduce::replace)};
 }
 

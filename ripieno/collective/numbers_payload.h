@@ -1,9 +1,10 @@
 // Numbers that are sent as a wire type, and combined or put in place as they arrive.
 //
-// Before a range is first sent as final (Reduce::replace) its owner rounds its own copy to the wire's type, so that every
-// rank ends with the same bits. What a step receives into ranges that it also sends is kept apart until all is there:
-// what is final is then put in place; what is added is added in the order of the ranks, this rank's own numbers in their
-// place and rounded to the wire's type like all others, so that every rank adds the same numbers in the same order.
+// Before a range is first sent as final (Reduce::replace) its owner rounds its own copy to the wire's type, so that
+// every rank ends with the same bits. What a step receives into ranges that it also sends is kept apart until all is
+// there: what is final is then put in place; what is added is added in the order of the ranks, this rank's own numbers
+// in their place and rounded to the wire's type like all others, so that every rank adds the same numbers in the same
+// order.
 #pragma once
 
 #include "ripieno/collective/payload.h"
@@ -40,7 +41,7 @@ class NumbersPayload final : public MessagePayload {
   const NumberSpan data_;
   const Message message_;
   const Reduce reduction_;
-  Scratch encoded_;          ///< what leaves, where the wire's type is another: one message after the other
+  Scratch encoded_;  ///< what leaves, where the wire's type is another: one message after the other
   std::vector<Kept> kept_;
 };
 

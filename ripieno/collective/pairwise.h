@@ -1,6 +1,7 @@
 // Pairwise exchanges: every rank meets every other one, in steps in which no two ranks meet the same.
 //
-// Reduce-scatter, k = 0 .. P-2: rank r sends chunk r+k+1 to its owner r+k+1, and adds its own chunk r as it arrives from
+// Reduce-scatter, k = 0 .. P-2: rank r sends chunk r+k+1 to its owner r+k+1, and adds its own chunk r as it arrives
+// from
 //   r-k-1.
 // All-gather, k = 0 .. P-2: rank r sends chunk r to r+k+1, and replaces its chunk r-k-1 by what arrives from there.
 // All-to-all, k = 0 .. P-1: ranks r and k-r change blocks: r's block k-r for the other's block r, each in the other's

@@ -20,7 +20,8 @@ class Payload {
   virtual Task<> send(const Transfer& out) = 0;
   virtual Task<> receive(const Transfer& in) = 0;
   /// Both at once; `on_error` makes one end when the other has failed.
-  virtual Task<> exchange(const Transfer& out, const Transfer& in, std::function<void(std::exception_ptr)> on_error) = 0;
+  virtual Task<> exchange(const Transfer& out, const Transfer& in,
+                          std::function<void(std::exception_ptr)> on_error) = 0;
   /// What was received is there; before the next step.
   virtual void arrived(const Transfer&) {}
 };

@@ -45,7 +45,8 @@ Plan make_plan(const Slot& slot, PowerSgdOptions options) {
     const bool inside = checked <= range.begin && range.begin <= range.end && range.end <= slot.elements;
     if (!inside || range.size() != rows * columns) {
       fail(ErrorKind::usage, "a matrix of ", rows, " x ", columns, " at [", range.begin, ", ", range.end,
-           ") of a slot of ", slot.elements, " numbers: matrices ascend, do not overlap and have rows x columns numbers");
+           ") of a slot of ", slot.elements,
+           " numbers: matrices ascend, do not overlap and have rows x columns numbers");
     }
     checked = range.end;
     const std::size_t rank = std::min({static_cast<std::size_t>(options.rank), rows, columns});

@@ -8,7 +8,8 @@ Step around(int rank, World world, std::size_t elements, int first, int k, Reduc
   const int ranks = world.ranks;
   const auto mod = [ranks](int x) { return ((x % ranks) + ranks) % ranks; };
   const auto part = [&](int i) { return chunk(elements, ranks, mod(i)); };
-  return {.sends = Transfer{mod(rank + 1), part(first - k), how}, .receives = Transfer{mod(rank - 1), part(first - k - 1), how}};
+  return {.sends = Transfer{mod(rank + 1), part(first - k), how},
+          .receives = Transfer{mod(rank - 1), part(first - k - 1), how}};
 }
 
 }  // namespace
@@ -26,7 +27,7 @@ Step all_gather(int rank, World world, std::size_t elements, int k) {
 
 Step step(int rank, World world, std::size_t elements, int k) {
   const int half = half_steps(world);
-  if (k < half) return around(rank, world, elements, rank, k, Reduce::add);      // 1. reduce-scatter
+  if (k < half) return around(rank, world, elements, rank, k, Reduce::add);   // 1. reduce-scatter
   return around(rank, world, elements, rank + 1, k - half, Reduce::replace);  // 2. all-gather
 }
 

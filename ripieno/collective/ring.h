@@ -1,7 +1,8 @@
-// The ring: reduce-scatter and all-gather around it, one after the other an all-reduce that is bandwidth-optimal for large
-// buffers.
+// The ring: reduce-scatter and all-gather around it, one after the other an all-reduce that is bandwidth-optimal for
+// large buffers.
 //
-// 1. Reduce-scatter, P-1 steps: in step k each rank sends chunk (rank - k) to the next rank and adds chunk (rank - k - 1)
+// 1. Reduce-scatter, P-1 steps: in step k each rank sends chunk (rank - k) to the next rank and adds chunk (rank - k -
+// 1)
 //    from the previous one. Then each rank owns the sum of one chunk: (rank + 1) here, its own in the collective
 //    reduce-scatter, where all numbers are one less.
 // 2. All-gather, P-1 steps: the finished chunks travel once around the ring and replace what is there.

@@ -10,7 +10,7 @@ std::vector<RoundTransfer> transfers_of(const Route& route, World world, std::si
   std::vector<RoundTransfer> all;
   for (int rank = 0; rank < world.ranks; ++rank) {
     const Step step = route.step(rank, world, elements, k);
-    const Transfers &sends = step.sends;
+    const Transfers& sends = step.sends;
     for (std::size_t i = 0; i < sends.size(); ++i) {
       if (sends[i].range.size() == 0) continue;
       const Step other = route.step(sends[i].peer, world, elements, k);
@@ -62,7 +62,8 @@ std::vector<std::size_t> schedule_cuts(const Route& route, World world, std::siz
     }
   }
   for (int i = 0; i < world.ranks && route.collective != Collective::all_reduce; ++i) {
-    const Range own = route.collective == Collective::all_to_all ? block_of(elements, world.ranks, i) : chunk(elements, world.ranks, i);
+    const Range own = route.collective == Collective::all_to_all ? block_of(elements, world.ranks, i)
+                                                                 : chunk(elements, world.ranks, i);
     at.insert({own.begin, own.end});
   }
   // A cut on the way is a cut in both places.
@@ -101,7 +102,8 @@ ScheduleRounds schedule_rounds_of(const Route& route, World world, std::size_t e
     for (const auto& [from, to, range, into, how] : round) {
       const auto first = std::lower_bound(cuts.begin(), cuts.end(), range.begin) - cuts.begin();
       const auto place = std::lower_bound(cuts.begin(), cuts.end(), into.begin) - cuts.begin();
-      for (std::size_t cell = static_cast<std::size_t>(first), target = static_cast<std::size_t>(place); cell < all.cells.size(); ++cell, ++target) {
+      for (std::size_t cell = static_cast<std::size_t>(first), target = static_cast<std::size_t>(place);
+           cell < all.cells.size(); ++cell, ++target) {
         if (all.cells[cell].end > range.end) break;
         const RankSet arriving = before[static_cast<std::size_t>(from)][cell];
         RankSet& there = after[static_cast<std::size_t>(to)][target];

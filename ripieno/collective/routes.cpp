@@ -28,81 +28,88 @@ constexpr std::array all_reduces{
     Route{"ring", "reduce-scatter, then all-gather, around a ring", "2(P-1)", "2n(P-1)/P",
           "Patarasuk and Yuan, JPDC 2009", ring::steps, ring::step, ring::time},
     Route{"halving-doubling", "recursive halving, then recursive doubling", "2 log2 Q + 2 min(1, P-Q)",
-          "2n(Q-1)/Q + n min(1, P-Q)",
-          "Thakur et al., IJHPCA 2005", halving_doubling::steps, halving_doubling::step, halving_doubling::time},
-    Route{"direct", "every buffer to every rank, at once", "min(1, P-1)", "n(P-1)", "Shah et al., arXiv:2504.09014, 2025", direct::steps,
-          direct::step, direct::time},
-    Route{"two-phase", "each rank sums up a chunk from all and hands it to all; in place through shared memory", "2(P-1)", "2n(P-1)/P",
-          "Shah et al., arXiv:2504.09014, 2025", two_phase::steps, two_phase::step, two_phase::time},
+          "2n(Q-1)/Q + n min(1, P-Q)", "Thakur et al., IJHPCA 2005", halving_doubling::steps, halving_doubling::step,
+          halving_doubling::time},
+    Route{"direct", "every buffer to every rank, at once", "min(1, P-1)", "n(P-1)",
+          "Shah et al., arXiv:2504.09014, 2025", direct::steps, direct::step, direct::time},
+    Route{"two-phase", "each rank sums up a chunk from all and hands it to all; in place through shared memory",
+          "2(P-1)", "2n(P-1)/P", "Shah et al., arXiv:2504.09014, 2025", two_phase::steps, two_phase::step,
+          two_phase::time},
     Route{"hierarchical", "reduce inside each node of M, ring among their first ranks, broadcast inside",
           "2 ceil(log2 M) + 2(N-1)", "n ceil(log2 M) + 2n(N-1)/N", "Jia et al., arXiv:1807.11205, 2018",
           hierarchical::steps, hierarchical::step, hierarchical::time},
-    Route{"double-binary-tree", "reduce, then broadcast, each half along a tree of its own", "2 (floor(log2 P) + ceil(log2 P) - min(1, P-1))",
-          "n min(1, P-1) min(4, P)/2", "Sanders, Speck and Traeff, Parallel Computing 2009", double_binary_tree::steps, double_binary_tree::step,
+    Route{"double-binary-tree", "reduce, then broadcast, each half along a tree of its own",
+          "2 (floor(log2 P) + ceil(log2 P) - min(1, P-1))", "n min(1, P-1) min(4, P)/2",
+          "Sanders, Speck and Traeff, Parallel Computing 2009", double_binary_tree::steps, double_binary_tree::step,
           double_binary_tree::time},
     Route{"leader-ring", "partial sums around a ring to the leader, then the sum around it", "2(P-1)", "n min(2, P-1)",
           "Chundury, NCSU CSC591, 2022", leader_ring::steps, leader_ring::step, leader_ring::time},
 };
 
-
 constexpr const char* thakur = "Thakur, Rabenseifner and Gropp, IJHPCA 2005";
 constexpr const char* bruck_source = "Bruck et al., IEEE TPDS 1997";
 
 constexpr std::array reduce_scatters{
-    Route{"bruck", "sums of ever fewer chunks, half as far away each time", "ceil(log2 P)", "n(P-1)/P", "Traeff, arXiv:2410.14234, 2024",
-          bruck::steps, bruck::reduce_scatter, bruck::time, Collective::reduce_scatter},
-    Route{"ring", "partial sums of every chunk around a ring to its owner", "P-1", "n(P-1)/P", "Patarasuk and Yuan, JPDC 2009",
-          ring::half_steps, ring::reduce_scatter, ring::half_time, Collective::reduce_scatter},
-    Route{"pairwise", "every rank's part of a chunk to its owner", "P-1", "n(P-1)/P", thakur, pairwise::steps, pairwise::reduce_scatter,
-          pairwise::time, Collective::reduce_scatter},
+    Route{"bruck", "sums of ever fewer chunks, half as far away each time", "ceil(log2 P)", "n(P-1)/P",
+          "Traeff, arXiv:2410.14234, 2024", bruck::steps, bruck::reduce_scatter, bruck::time,
+          Collective::reduce_scatter},
+    Route{"ring", "partial sums of every chunk around a ring to its owner", "P-1", "n(P-1)/P",
+          "Patarasuk and Yuan, JPDC 2009", ring::half_steps, ring::reduce_scatter, ring::half_time,
+          Collective::reduce_scatter},
+    Route{"pairwise", "every rank's part of a chunk to its owner", "P-1", "n(P-1)/P", thakur, pairwise::steps,
+          pairwise::reduce_scatter, pairwise::time, Collective::reduce_scatter},
 };
 
 constexpr std::array all_gathers{
-    Route{"bruck", "ever more chunks, twice as far away each time", "ceil(log2 P)", "n(P-1)/P", bruck_source, bruck::steps,
-          bruck::all_gather, bruck::time, Collective::all_gather},
-    Route{"ring", "every chunk around a ring", "P-1", "n(P-1)/P", "Patarasuk and Yuan, JPDC 2009", ring::half_steps, ring::all_gather,
-          ring::half_time, Collective::all_gather},
-    Route{"pairwise", "every chunk from its owner to each rank in turn", "P-1", "n(P-1)/P", thakur, pairwise::steps, pairwise::all_gather,
-          pairwise::time, Collective::all_gather},
-    Route{"direct", "every chunk from its owner to all ranks, at once", "min(1, P-1)", "n(P-1)/P", "Shah et al., arXiv:2504.09014, 2025",
-          direct::steps, direct::all_gather, direct::chunks_time, Collective::all_gather},
+    Route{"bruck", "ever more chunks, twice as far away each time", "ceil(log2 P)", "n(P-1)/P", bruck_source,
+          bruck::steps, bruck::all_gather, bruck::time, Collective::all_gather},
+    Route{"ring", "every chunk around a ring", "P-1", "n(P-1)/P", "Patarasuk and Yuan, JPDC 2009", ring::half_steps,
+          ring::all_gather, ring::half_time, Collective::all_gather},
+    Route{"pairwise", "every chunk from its owner to each rank in turn", "P-1", "n(P-1)/P", thakur, pairwise::steps,
+          pairwise::all_gather, pairwise::time, Collective::all_gather},
+    Route{"direct", "every chunk from its owner to all ranks, at once", "min(1, P-1)", "n(P-1)/P",
+          "Shah et al., arXiv:2504.09014, 2025", direct::steps, direct::all_gather, direct::chunks_time,
+          Collective::all_gather},
 };
 
 constexpr std::array broadcasts{
-    Route{"tree", "from the root along a binomial tree", "ceil(log2 P)", "n ceil(log2 P)", thakur, tree::steps, tree::broadcast, tree::time,
-          Collective::broadcast},
-    Route{"scatter-gather", "the root's chunks along a binomial tree, then all of them around a ring", "ceil(log2 P) + P-1", "2n(P-1)/P",
-          "Barnett et al., SHPCC 1994", scatter_gather::steps, scatter_gather::step, scatter_gather::time, Collective::broadcast},
-    Route{"flat", "from the root to each rank, one after the other", "P-1", "n(P-1)", "Li et al., OSDI 2014", flat::steps, flat::broadcast,
-          flat::from_root_time, Collective::broadcast},
+    Route{"tree", "from the root along a binomial tree", "ceil(log2 P)", "n ceil(log2 P)", thakur, tree::steps,
+          tree::broadcast, tree::time, Collective::broadcast},
+    Route{"scatter-gather", "the root's chunks along a binomial tree, then all of them around a ring",
+          "ceil(log2 P) + P-1", "2n(P-1)/P", "Barnett et al., SHPCC 1994", scatter_gather::steps, scatter_gather::step,
+          scatter_gather::time, Collective::broadcast},
+    Route{"flat", "from the root to each rank, one after the other", "P-1", "n(P-1)", "Li et al., OSDI 2014",
+          flat::steps, flat::broadcast, flat::from_root_time, Collective::broadcast},
 };
 
 constexpr std::array reduces{
-    Route{"tree", "partial sums along a binomial tree to the root", "ceil(log2 P)", "n min(1, P-1)", thakur, tree::steps, tree::reduce,
-          tree::time, Collective::reduce},
-    Route{"flat", "every buffer to the root, one after the other", "P-1", "n min(1, P-1)", "Li et al., OSDI 2014", flat::steps, flat::reduce,
-          flat::to_root_time, Collective::reduce},
+    Route{"tree", "partial sums along a binomial tree to the root", "ceil(log2 P)", "n min(1, P-1)", thakur,
+          tree::steps, tree::reduce, tree::time, Collective::reduce},
+    Route{"flat", "every buffer to the root, one after the other", "P-1", "n min(1, P-1)", "Li et al., OSDI 2014",
+          flat::steps, flat::reduce, flat::to_root_time, Collective::reduce},
 };
 
 constexpr std::array gather_table{
     Route{"tree", "the chunks of ever larger subtrees along a binomial tree to the root", "ceil(log2 P)",
-          "n min(1, P-1) (P - Q/2 - min(P-Q, Q/2))/P", thakur, tree::steps, tree::gather, tree::chunks_time, Collective::gather},
-    Route{"flat", "every chunk to the root, one after the other", "P-1", "n min(1, P-1)/P", "Li et al., OSDI 2014", flat::steps, flat::gather,
-          flat::gather_time, Collective::gather},
+          "n min(1, P-1) (P - Q/2 - min(P-Q, Q/2))/P", thakur, tree::steps, tree::gather, tree::chunks_time,
+          Collective::gather},
+    Route{"flat", "every chunk to the root, one after the other", "P-1", "n min(1, P-1)/P", "Li et al., OSDI 2014",
+          flat::steps, flat::gather, flat::gather_time, Collective::gather},
 };
 
 constexpr std::array scatters{
-    Route{"tree", "the chunks of ever smaller subtrees along a binomial tree from the root", "ceil(log2 P)", "n(P-1)/P", thakur, tree::steps,
-          tree::scatter, tree::chunks_time, Collective::scatter},
-    Route{"flat", "every chunk from the root, one after the other", "P-1", "n(P-1)/P", "Li et al., OSDI 2014", flat::steps, flat::scatter,
-          flat::scatter_time, Collective::scatter},
+    Route{"tree", "the chunks of ever smaller subtrees along a binomial tree from the root", "ceil(log2 P)", "n(P-1)/P",
+          thakur, tree::steps, tree::scatter, tree::chunks_time, Collective::scatter},
+    Route{"flat", "every chunk from the root, one after the other", "P-1", "n(P-1)/P", "Li et al., OSDI 2014",
+          flat::steps, flat::scatter, flat::scatter_time, Collective::scatter},
 };
 
 constexpr std::array all_to_alls{
-    Route{"pairwise", "blocks change places between two ranks at a time", "min(P, (P-1)(P-1))", "n(P-1)/P", thakur, pairwise::all_to_all_steps,
-          pairwise::all_to_all, pairwise::all_to_all_time, Collective::all_to_all},
-    Route{"direct", "every block to its rank, all at once", "min(1, P-1)", "n(P-1)/P", "Shah et al., arXiv:2504.09014, 2025", direct::steps,
-          direct::all_to_all, direct::chunks_time, Collective::all_to_all},
+    Route{"pairwise", "blocks change places between two ranks at a time", "min(P, (P-1)(P-1))", "n(P-1)/P", thakur,
+          pairwise::all_to_all_steps, pairwise::all_to_all, pairwise::all_to_all_time, Collective::all_to_all},
+    Route{"direct", "every block to its rank, all at once", "min(1, P-1)", "n(P-1)/P",
+          "Shah et al., arXiv:2504.09014, 2025", direct::steps, direct::all_to_all, direct::chunks_time,
+          Collective::all_to_all},
 };
 
 }  // namespace

@@ -33,8 +33,8 @@
 
 namespace ripieno {
 
-/// One end of a message. Both ends name as many elements (all but an all-to-all's: the same) and what the receiver does with
-/// them: Reduce::add, or `replace`, which carries final values.
+/// One end of a message. Both ends name as many elements (all but an all-to-all's: the same) and what the receiver does
+/// with them: Reduce::add, or `replace`, which carries final values.
 struct Transfer {
   int peer = 0;
   Range range;
@@ -81,13 +81,15 @@ class Transfers {
   std::vector<Transfer> more_;  ///< all of them, where they are more than one
 };
 
-/// What one rank does at once. Both ends of a transfer have it at the same k. Sends carry what the buffer held before the
-/// step, also where the step receives into the same range: then all ranks add the same range, in the order of the ranks.
+/// What one rank does at once. Both ends of a transfer have it at the same k. Sends carry what the buffer held before
+/// the step, also where the step receives into the same range: then all ranks add the same range, in the order of the
+/// ranks.
 struct Step {
   Transfers sends, receives;
 };
 
-/// What all-reduce, reduce-scatter and reduce make of all members' numbers. The mean of whole numbers is rounded towards zero.
+/// What all-reduce, reduce-scatter and reduce make of all members' numbers. The mean of whole numbers is rounded
+/// towards zero.
 enum class Reduction : std::uint8_t { sum, mean, product, minimum, maximum };
 /// "sum", ...
 const char* name(Reduction reduction);
@@ -101,13 +103,15 @@ inline bool overlaps(const Transfer& one, const Transfers& others) {
 }
 
 /// The ranks, how they lie on nodes, and which of them is the root, of collectives that have one: ranks 0 .. per_node-1
-/// are on the first node, and so on; the last node may have fewer. A number of ranks alone is a world of one rank a node.
+/// are on the first node, and so on; the last node may have fewer. A number of ranks alone is a world of one rank a
+/// node.
 struct World {
   int ranks = 1;
   int per_node = 1;
   int root = 0;
 
-  World(int ranks, int per_node = 1, int root = 0) : ranks(ranks), per_node(per_node), root(root) {}  // NOLINT: implicit from a number
+  World(int ranks, int per_node = 1, int root = 0)
+      : ranks(ranks), per_node(per_node), root(root) {}  // NOLINT: implicit from a number
   int nodes() const { return (ranks + per_node - 1) / per_node; }
   bool operator==(const World&) const = default;
 };
@@ -123,7 +127,8 @@ struct Route {
   std::string_view name;
   std::string_view title;
   std::string_view rounds;  ///< closed form, as closed_form.h reads it; right for every world
-  std::string_view bytes;   ///< the same of what the busiest rank sends, for n bytes that divide evenly into the route's chunks
+  std::string_view
+      bytes;  ///< the same of what the busiest rank sends, for n bytes that divide evenly into the route's chunks
   std::string_view source;
   /// Steps a rank goes through, the same number for all ranks (some may be empty).
   int (*steps)(World world);
@@ -138,8 +143,9 @@ struct Route {
 /// Every route of a collective, in one table each.
 std::span<const Route> routes(Collective collective = Collective::all_reduce);
 
-inline constexpr std::array collectives{Collective::all_reduce, Collective::reduce_scatter, Collective::all_gather, Collective::broadcast,
-                                        Collective::reduce,     Collective::gather,         Collective::scatter,    Collective::all_to_all};
+inline constexpr std::array collectives{Collective::all_reduce, Collective::reduce_scatter, Collective::all_gather,
+                                        Collective::broadcast,  Collective::reduce,         Collective::gather,
+                                        Collective::scatter,    Collective::all_to_all};
 
 /// What is taken where none is named: that of few rounds or bytes, whatever the size.
 const Route& default_route(Collective collective);

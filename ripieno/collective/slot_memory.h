@@ -1,4 +1,5 @@
-// What an averager that encodes keeps of each slot from one call to the next: residuals, and where its random rounding is.
+// What an averager that encodes keeps of each slot from one call to the next: residuals, and where its random rounding
+// is.
 #pragma once
 
 #include <cstdint>

@@ -23,7 +23,8 @@ Edge edge_of(int rank, World world, int level) {
   return {};
 }
 
-/// The chunks of `count` numbers from `first` on, in the order of the ranks: in two parts where they go past the last rank.
+/// The chunks of `count` numbers from `first` on, in the order of the ranks: in two parts where they go past the last
+/// rank.
 Transfers chunks(int peer, World world, std::size_t elements, int first, int count, Reduce how) {
   const int ranks = world.ranks, begin = (first + world.root) % ranks, end = begin + count;
   const auto part = [&](int from, int to) {
@@ -73,7 +74,8 @@ Duration time(World world, std::uint64_t bytes, LinkModel link) {
 }
 
 Duration chunks_time(World world, std::uint64_t bytes, LinkModel link) {
-  return steps(world) * link.latency + (world.ranks - 1) * (link.per_byte * static_cast<std::int64_t>(bytes / world.ranks));
+  return steps(world) * link.latency +
+         (world.ranks - 1) * (link.per_byte * static_cast<std::int64_t>(bytes / world.ranks));
 }
 
 }  // namespace ripieno::tree

@@ -1,5 +1,5 @@
-// A binomial tree whose root is the world's: ranks are numbered from it on. In level k, number v with v mod 2^(k+1) = 2^k
-// is the child of v - 2^k.
+// A binomial tree whose root is the world's: ranks are numbered from it on. In level k, number v with v mod 2^(k+1) =
+// 2^k is the child of v - 2^k.
 //
 // Reduce:    levels 0, 1, ..: the child sends its sum, the parent adds it.
 // Broadcast: levels .., 1, 0: the parent sends, the child takes it over.

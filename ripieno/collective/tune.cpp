@@ -73,13 +73,15 @@ Tuning tune(World world, std::uint64_t bytes, LinkModel link) {
   require(bytes > 0, "nothing is averaged: there is nothing to tune");
   Tuning tuning;
   const double beta = seconds(std::max(Duration(1), link.per_byte));
-  const auto message = std::clamp(static_cast<std::size_t>(std::llround(seconds(message_time) / beta)), least_message, most_message);
+  const auto message =
+      std::clamp(static_cast<std::size_t>(std::llround(seconds(message_time) / beta)), least_message, most_message);
   tuning.segment_bytes = message * static_cast<std::size_t>(world.ranks);
 
   const Route& ring = find_route("ring");
   const double start = seconds(ring.time(world, 0, link));
   const double per_byte = 2.0 * (world.ranks - 1) / world.ranks * beta;
-  const double bucket = world.ranks == 1 ? static_cast<double>(bytes) : std::sqrt(static_cast<double>(bytes) * start / per_byte);
+  const double bucket =
+      world.ranks == 1 ? static_cast<double>(bytes) : std::sqrt(static_cast<double>(bytes) * start / per_byte);
   const auto least = std::min<std::uint64_t>(least_bucket, bytes);
   tuning.bucket_bytes = std::clamp<std::uint64_t>(static_cast<std::uint64_t>(std::min(bucket, 1e18)), least, bytes);
 

@@ -49,7 +49,8 @@ Buffers<T> promised(Collective collective, World world, const Buffers<T>& in, Re
     for (std::size_t i = 0; i < n; ++i) reduced[i] = combined(how, reduced[i], in[rank][i]);
   }
   if (how == Reduction::mean) {
-    for (T& x : reduced) x = std::is_floating_point_v<T> ? x * static_cast<T>(1.0 / world.ranks) : x / static_cast<T>(world.ranks);
+    for (T& x : reduced)
+      x = std::is_floating_point_v<T> ? x * static_cast<T>(1.0 / world.ranks) : x / static_cast<T>(world.ranks);
   }
   Buffers<T> expected = out;
   for (int rank = 0; rank < world.ranks; ++rank) {
@@ -60,7 +61,8 @@ Buffers<T> promised(Collective collective, World world, const Buffers<T>& in, Re
     const Range all{0, n}, mine = chunk(n, world.ranks, rank);
     const std::vector<T>& of_root = in[static_cast<std::size_t>(world.root)];
     const auto gather = [&] {
-      for (int other = 0; other < world.ranks; ++other) take(in[static_cast<std::size_t>(other)], chunk(n, world.ranks, other));
+      for (int other = 0; other < world.ranks; ++other)
+        take(in[static_cast<std::size_t>(other)], chunk(n, world.ranks, other));
     };
     switch (collective) {
       case Collective::all_reduce: take(reduced, all); break;
@@ -78,7 +80,8 @@ Buffers<T> promised(Collective collective, World world, const Buffers<T>& in, Re
         take(in[static_cast<std::size_t>(rank)], all);
         for (int other = 0; other < world.ranks; ++other) {
           const Range to = block_of(n, world.ranks, other), from = block_of(n, world.ranks, rank);
-          for (std::size_t i = 0; i < to.size(); ++i) own[to.begin + i] = in[static_cast<std::size_t>(other)][from.begin + i];
+          for (std::size_t i = 0; i < to.size(); ++i)
+            own[to.begin + i] = in[static_cast<std::size_t>(other)][from.begin + i];
         }
         break;
     }
@@ -88,8 +91,9 @@ Buffers<T> promised(Collective collective, World world, const Buffers<T>& in, Re
 
 template <class T>
 void run_one(const Route& route, World world, std::size_t elements, Reduction how, std::size_t segment_bytes = 0) {
-  const std::string where = text(name(route.collective), " ", route.name, " of ", name(dtype_of<T>), ", ", name(how), ", P=", world.ranks,
-                                 " M=", world.per_node, " root=", world.root, " n=", elements, " segments of ", segment_bytes);
+  const std::string where =
+      text(name(route.collective), " ", route.name, " of ", name(dtype_of<T>), ", ", name(how), ", P=", world.ranks,
+           " M=", world.per_node, " root=", world.root, " n=", elements, " segments of ", segment_bytes);
   VirtualCluster cluster(world.ranks, {.framing_bytes = 64});
   const Buffers<T> in = inputs<T>(world.ranks, elements);
   Buffers<T> out = in;
@@ -99,14 +103,19 @@ void run_one(const Route& route, World world, std::size_t elements, Reduction ho
     options.reduction = how;
     options.root = world.root;
     options.segment_bytes = segment_bytes;
-    return run_collective(route, comm.on_nodes(world.per_node), NumberSpan(out[static_cast<std::size_t>(comm.rank())]), options);
+    return run_collective(route, comm.on_nodes(world.per_node), NumberSpan(out[static_cast<std::size_t>(comm.rank())]),
+                          options);
   });
   EXPECT_EQ(out, promised(route.collective, world, in, how, out)) << where;
   if (segment_bytes > 0) return;
   for (int rank = 0; rank < world.ranks; ++rank) {
     const ScheduleCost cost = schedule_cost(route, rank, world, elements);
-    const Traffic expected{cost.elements_sent * sizeof(T), cost.elements_received * sizeof(T), cost.messages_sent * 64,
-                           cost.messages_received * 64,    cost.messages_sent,                 cost.messages_received};
+    const Traffic expected{cost.elements_sent * sizeof(T),
+                           cost.elements_received * sizeof(T),
+                           cost.messages_sent * 64,
+                           cost.messages_received * 64,
+                           cost.messages_sent,
+                           cost.messages_received};
     EXPECT_EQ(cluster.ledger(rank).total(), expected) << where;
   }
 }
@@ -127,7 +136,8 @@ template <class T>
 void run_all_reductions() {
   for (const Collective collective : {Collective::all_reduce, Collective::reduce_scatter, Collective::reduce}) {
     for (const Route& route : routes(collective)) {
-      for (const Reduction how : {Reduction::sum, Reduction::mean, Reduction::product, Reduction::minimum, Reduction::maximum}) {
+      for (const Reduction how :
+           {Reduction::sum, Reduction::mean, Reduction::product, Reduction::minimum, Reduction::maximum}) {
         for (const int ranks : {2, 3, 4}) run_one<T>(route, ranks, 37, how);
       }
     }
@@ -143,7 +153,8 @@ TEST(Collectives, CombineEveryTypeInEveryWay) {
 }
 
 TEST(Collectives, MoveEveryType) {
-  for (const Collective collective : {Collective::all_gather, Collective::broadcast, Collective::gather, Collective::scatter, Collective::all_to_all}) {
+  for (const Collective collective : {Collective::all_gather, Collective::broadcast, Collective::gather,
+                                      Collective::scatter, Collective::all_to_all}) {
     for (const Route& route : routes(collective)) {
       run_one<double>(route, 5, 23, Reduction::sum);
       run_one<std::int64_t>(route, 5, 23, Reduction::sum);
@@ -190,7 +201,8 @@ void of_narrow_numbers(DType type, Reduction how, const Route& route) {
 TEST(Collectives, CombineNarrowNumbersAsTheyAreInMemory) {
   for (const Route& route : routes()) {
     for (const DType type : {DType::fp16, DType::bf16}) {
-      for (const Reduction how : {Reduction::sum, Reduction::product, Reduction::minimum, Reduction::maximum}) of_narrow_numbers(type, how, route);
+      for (const Reduction how : {Reduction::sum, Reduction::product, Reduction::minimum, Reduction::maximum})
+        of_narrow_numbers(type, how, route);
     }
   }
 }

@@ -98,7 +98,8 @@ Task<> try_part(Communicator comm, std::vector<int> colours, std::vector<int> ke
   for (int i = 0; i < comm.size(); ++i) {
     if (colours[static_cast<std::size_t>(i)] == colours[own]) expected.push_back(i);
   }
-  std::stable_sort(expected.begin(), expected.end(), [&](int a, int b) { return keys[static_cast<std::size_t>(a)] < keys[static_cast<std::size_t>(b)]; });
+  std::stable_sort(expected.begin(), expected.end(),
+                   [&](int a, int b) { return keys[static_cast<std::size_t>(a)] < keys[static_cast<std::size_t>(b)]; });
   std::vector<int> members;
   for (int i = 0; i < part->size(); ++i) members.push_back(part->member(i));
   EXPECT_EQ(members, expected);
@@ -131,7 +132,8 @@ TEST(Communicator, PartsOfEveryShapeAreByThemselves) {
   for (int ranks = 1; ranks <= 8; ++ranks) {
     std::vector<int> colours, keys(static_cast<std::size_t>(ranks));
     for_all_partitions(ranks, colours, 0, [&] {
-      for (std::size_t i = 0; i < keys.size(); ++i) keys[i] = static_cast<int>((i * 5 + static_cast<std::size_t>(shapes)) % 3);
+      for (std::size_t i = 0; i < keys.size(); ++i)
+        keys[i] = static_cast<int>((i * 5 + static_cast<std::size_t>(shapes)) % 3);
       ++shapes;
       VirtualCluster cluster(ranks);
       cluster.run([&](Communicator comm) { return try_part(comm, colours, keys); });
@@ -202,7 +204,8 @@ TEST(Communicator, TwoOperationsAtOnceNeedTwoChannels) {
     cluster.run([](Communicator comm) { return two_at_once(comm, 0); });
     FAIL();
   } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find("two operations at once on exchange channel 0"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("two operations at once on exchange channel 0"), std::string::npos)
+        << error.what();
   }
 }
 

@@ -26,11 +26,12 @@ TEST(Schedules, KeepWhatTheirCollectivePromisesForEveryWorldAndLength) {
     for (const Route& route : routes(collective)) {
       EXPECT_EQ(route.collective, collective) << route.name;
       for (int ranks = 1; ranks <= 64; ++ranks) {
-        for (const std::size_t elements : {std::size_t{0}, std::size_t{1}, std::size_t(ranks - 1), std::size_t(ranks),
-                                           std::size_t{1000003}}) {
+        for (const std::size_t elements :
+             {std::size_t{0}, std::size_t{1}, std::size_t(ranks - 1), std::size_t(ranks), std::size_t{1000003}}) {
           for (const World world : worlds(route, ranks)) {
             ASSERT_NO_THROW(check_schedule(route, world, elements))
-                << name(collective) << " " << route.name << " " << ranks << " (" << world.per_node << " a node, root " << world.root << ") " << elements;
+                << name(collective) << " " << route.name << " " << ranks << " (" << world.per_node << " a node, root "
+                << world.root << ") " << elements;
           }
         }
       }
@@ -75,7 +76,9 @@ TEST(Schedules, CheckerRejectsEndsThatDisagree) {
 
 TEST(Schedules, CheckerKnowsThatAStepSendsWhatWasThereBefore) {
   Route faulty = find_route("direct");
-  faulty.steps = [](World world) { return world.ranks - 1; };  // one after the other: a rank's second send carries the first sum too
+  faulty.steps = [](World world) {
+    return world.ranks - 1;
+  };  // one after the other: a rank's second send carries the first sum too
   faulty.step = [](int rank, World world, std::size_t elements, int k) {
     const Step all = direct::step(rank, world, elements, 0);
     const auto i = static_cast<std::size_t>(k);
@@ -117,66 +120,89 @@ TEST(Schedules, CheckerRejectsADirectExchangeThatForgetsOrRepeatsARank) {
 }
 
 /// A route with one step of one rank changed; of 6 ranks, root 0.
-void expect_rejected_with(Collective collective, const char* route, Step (*step)(int, World, std::size_t, int), const char* why) {
+void expect_rejected_with(Collective collective, const char* route, Step (*step)(int, World, std::size_t, int),
+                          const char* why) {
   Route faulty = find_route(route, collective);
   faulty.step = step;
   expect_rejected(faulty, 6, why);
 }
 
 TEST(Schedules, CheckerRejectsPlantedFaultsOfEveryCollective) {
-  expect_rejected_with(Collective::reduce_scatter, "ring",
-                       [](int rank, World world, std::size_t n, int k) { return k == 4 ? Step{} : ring::reduce_scatter(rank, world, n, k); },
-                       "ends without rank");
-  expect_rejected_with(Collective::reduce_scatter, "bruck",
-                       [](int rank, World world, std::size_t n, int k) { return bruck::reduce_scatter(rank, world, n, k == 1 ? 0 : k); }, "twice");
-  expect_rejected_with(Collective::all_gather, "ring", [](int rank, World world, std::size_t n, int k) { return ring::all_gather(rank, world, n, k + 1); },
-                       "of no stated content");
-  expect_rejected_with(Collective::all_gather, "bruck",
-                       [](int rank, World world, std::size_t n, int k) { return k == 2 ? Step{} : bruck::all_gather(rank, world, n, k); },
-                       "ends with something else");
-  expect_rejected_with(Collective::all_gather, "direct",
-                       [](int rank, World world, std::size_t n, int k) {
-                         Step step = direct::all_gather(rank, world, n, k);
-                         for (Transfers* all : {&step.sends, &step.receives}) {
-                           for (Transfer& one : *all) one.how = Reduce::add;
-                         }
-                         return step;
-                       },
-                       "nothing is to be added");
-  expect_rejected_with(Collective::broadcast, "tree", [](int rank, World world, std::size_t n, int k) { return tree::broadcast(rank, world, n, 2 - k); },
-                       "of no stated content");
-  expect_rejected_with(Collective::broadcast, "flat",
-                       [](int rank, World world, std::size_t n, int k) { return k == 3 ? Step{} : flat::broadcast(rank, world, n, k); },
-                       "ends with something else");
-  expect_rejected_with(Collective::reduce, "tree", [](int rank, World world, std::size_t n, int k) { return tree::reduce(rank, world, n, 2 - k); },
-                       "ends without rank");
-  expect_rejected_with(Collective::reduce, "flat", [](int rank, World world, std::size_t n, int k) { return flat::reduce(rank, world, n, k / 2); }, "twice");
-  expect_rejected_with(Collective::gather, "tree",
-                       [](int rank, World world, std::size_t n, int k) { return tree::gather(rank, {world.ranks, 1, 1}, n, k); },
-                       "ends with something else");
-  expect_rejected_with(Collective::scatter, "flat",
-                       [](int rank, World world, std::size_t n, int k) {
-                         Step step = flat::scatter(rank, world, n, k);
-                         for (Transfers* all : {&step.sends, &step.receives}) {
-                           for (Transfer& one : *all) one.range.end -= 1;
-                         }
-                         return step;
-                       },
-                       "ends with something else");
-  expect_rejected_with(Collective::all_to_all, "pairwise",
-                       [](int rank, World world, std::size_t n, int k) {
-                         Step step = pairwise::all_to_all(rank, world, n, k);
-                         for (Transfer& one : step.receives) one.range = block_of(n, world.ranks, rank);
-                         return step;
-                       },
-                       "ends without rank 0's");
-  expect_rejected_with(Collective::all_to_all, "direct",
-                       [](int rank, World world, std::size_t n, int k) {
-                         Step step = direct::all_to_all(rank, world, n, k);
-                         step.receives[1].range = step.receives[0].range;
-                         return step;
-                       },
-                       "receives");
+  expect_rejected_with(
+      Collective::reduce_scatter, "ring",
+      [](int rank, World world, std::size_t n, int k) {
+        return k == 4 ? Step{} : ring::reduce_scatter(rank, world, n, k);
+      },
+      "ends without rank");
+  expect_rejected_with(
+      Collective::reduce_scatter, "bruck",
+      [](int rank, World world, std::size_t n, int k) { return bruck::reduce_scatter(rank, world, n, k == 1 ? 0 : k); },
+      "twice");
+  expect_rejected_with(
+      Collective::all_gather, "ring",
+      [](int rank, World world, std::size_t n, int k) { return ring::all_gather(rank, world, n, k + 1); },
+      "of no stated content");
+  expect_rejected_with(
+      Collective::all_gather, "bruck",
+      [](int rank, World world, std::size_t n, int k) {
+        return k == 2 ? Step{} : bruck::all_gather(rank, world, n, k);
+      },
+      "ends with something else");
+  expect_rejected_with(
+      Collective::all_gather, "direct",
+      [](int rank, World world, std::size_t n, int k) {
+        Step step = direct::all_gather(rank, world, n, k);
+        for (Transfers* all : {&step.sends, &step.receives}) {
+          for (Transfer& one : *all) one.how = Reduce::add;
+        }
+        return step;
+      },
+      "nothing is to be added");
+  expect_rejected_with(
+      Collective::broadcast, "tree",
+      [](int rank, World world, std::size_t n, int k) { return tree::broadcast(rank, world, n, 2 - k); },
+      "of no stated content");
+  expect_rejected_with(
+      Collective::broadcast, "flat",
+      [](int rank, World world, std::size_t n, int k) { return k == 3 ? Step{} : flat::broadcast(rank, world, n, k); },
+      "ends with something else");
+  expect_rejected_with(
+      Collective::reduce, "tree",
+      [](int rank, World world, std::size_t n, int k) { return tree::reduce(rank, world, n, 2 - k); },
+      "ends without rank");
+  expect_rejected_with(
+      Collective::reduce, "flat",
+      [](int rank, World world, std::size_t n, int k) { return flat::reduce(rank, world, n, k / 2); }, "twice");
+  expect_rejected_with(
+      Collective::gather, "tree",
+      [](int rank, World world, std::size_t n, int k) { return tree::gather(rank, {world.ranks, 1, 1}, n, k); },
+      "ends with something else");
+  expect_rejected_with(
+      Collective::scatter, "flat",
+      [](int rank, World world, std::size_t n, int k) {
+        Step step = flat::scatter(rank, world, n, k);
+        for (Transfers* all : {&step.sends, &step.receives}) {
+          for (Transfer& one : *all) one.range.end -= 1;
+        }
+        return step;
+      },
+      "ends with something else");
+  expect_rejected_with(
+      Collective::all_to_all, "pairwise",
+      [](int rank, World world, std::size_t n, int k) {
+        Step step = pairwise::all_to_all(rank, world, n, k);
+        for (Transfer& one : step.receives) one.range = block_of(n, world.ranks, rank);
+        return step;
+      },
+      "ends without rank 0's");
+  expect_rejected_with(
+      Collective::all_to_all, "direct",
+      [](int rank, World world, std::size_t n, int k) {
+        Step step = direct::all_to_all(rank, world, n, k);
+        step.receives[1].range = step.receives[0].range;
+        return step;
+      },
+      "receives");
 }
 
 TEST(Schedules, CheckerRejectsAHierarchyThatMistakesItsNodes) {
@@ -295,11 +321,14 @@ TEST(Schedules, TheFormsThatAreShownComeToWhatIsWalkedForEveryWorld) {
         for (const World world : worlds(route, ranks)) {
           const std::size_t elements = std::size_t{32} * static_cast<std::size_t>(ranks * world.nodes());
           std::uint64_t busiest = 0;
-          for (int rank = 0; rank < ranks; ++rank) busiest = std::max(busiest, schedule_cost(route, rank, world, elements).elements_sent);
+          for (int rank = 0; rank < ranks; ++rank)
+            busiest = std::max(busiest, schedule_cost(route, rank, world, elements).elements_sent);
           const double n = static_cast<double>(elements);
-          const std::string where = text(name(collective), " ", route.name, ", ", ranks, " ranks, root ", world.root, ": ");
+          const std::string where =
+              text(name(collective), " ", route.name, ", ", ranks, " ranks, root ", world.root, ": ");
           EXPECT_DOUBLE_EQ(closed_form(route.bytes, world, n), static_cast<double>(busiest)) << where << route.bytes;
-          EXPECT_EQ(closed_form(route.rounds, world, n), schedule_rounds(route, world, elements)) << where << route.rounds;
+          EXPECT_EQ(closed_form(route.rounds, world, n), schedule_rounds(route, world, elements))
+              << where << route.rounds;
         }
       }
     }
@@ -313,7 +342,8 @@ TEST(ClosedForm, IsReadAsPeopleDo) {
   EXPECT_EQ(closed_form("P - Q - 1", world, 0), 1);
   EXPECT_EQ(letters_of("2n(Q-1)/Q + N", world), "Q = 4, N = 2");
   EXPECT_EQ(letters_of("n(P-1)", world), "");
-  for (const char* wrong : {"", "2(P", "2n +", "min(1)", "x", "2)"}) EXPECT_THROW(closed_form(wrong, world, 1), Error) << wrong;
+  for (const char* wrong : {"", "2(P", "2n +", "min(1)", "x", "2)"})
+    EXPECT_THROW(closed_form(wrong, world, 1), Error) << wrong;
 }
 
 TEST(Schedules, UnknownRouteListsTheKnown) {
