@@ -38,7 +38,7 @@ class Event {
     for (auto& resume : std::exchange(waiting_, {})) later(std::move(resume));
   }
   void later(Resume resume) {
-    asio::post(runtime_->context(), [resume = std::move(resume), error = error_] { resume(error); });
+    asio::post(runtime_->context(), [resume = std::move(resume), error = error_]() mutable { resume(error); });
   }
 
   Runtime* runtime_;
@@ -83,7 +83,7 @@ class Mutex {
     }
     Resume next = std::move(waiting_.front());
     waiting_.pop_front();
-    asio::post(runtime_->context(), [next = std::move(next)] { next(nullptr); });
+    asio::post(runtime_->context(), [next = std::move(next)]() mutable { next(nullptr); });
   }
 
   Runtime* runtime_;
@@ -100,7 +100,7 @@ class Queue {
   void push(T value) {
     values_.push_back(std::move(value));
     if (reader_) {
-      asio::post(runtime_->context(), [resume = std::exchange(reader_, nullptr)] { resume(nullptr); });
+      asio::post(runtime_->context(), [resume = std::exchange(reader_, nullptr)]() mutable { resume(nullptr); });
     }
   }
 

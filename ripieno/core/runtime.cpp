@@ -12,13 +12,13 @@
 namespace ripieno {
 
 Task<> Runtime::yield() {
-  auto start = [this](Resume resume) { asio::post(context_, [resume = std::move(resume)] { resume(nullptr); }); };
+  auto start = [this](Resume resume) { asio::post(context_, [resume = std::move(resume)]() mutable { resume(nullptr); }); };
   return suspend(start);
 }
 
 Task<> Runtime::sleep(Duration d) {
   auto start = [this, when = now() + d](Resume resume) {
-    call_at(when, [resume = std::move(resume)] { resume(nullptr); });
+    call_at(when, [resume = std::move(resume)]() mutable { resume(nullptr); });
   };
   return suspend(start);
 }
@@ -85,7 +85,7 @@ class RealRuntime final : public Runtime {
     auto timer = std::make_unique<asio::steady_timer>(
         context_, start_ + std::chrono::duration_cast<std::chrono::steady_clock::duration>(when));
     const Timer id = next_timer_++;
-    timer->async_wait([this, id, callback = std::move(callback)](asio::error_code error) {
+    timer->async_wait([this, id, callback = std::move(callback)](asio::error_code error) mutable {
       timers_.erase(id);
       if (!error) callback();
     });
@@ -111,7 +111,7 @@ class RealRuntime final : public Runtime {
   }
   void post_to_thread(Callback work) override {
     offloaded_.fetch_add(1, std::memory_order_relaxed);
-    asio::post(thread_, [this, work = std::move(work)] {
+    asio::post(thread_, [this, work = std::move(work)]() mutable {
       work();
       offloaded_.fetch_sub(1, std::memory_order_relaxed);
     });
@@ -193,7 +193,7 @@ class VirtualRuntime final : public Runtime {
  public:
   using Runtime::Runtime;
   ~VirtualRuntime() override {
-    std::exchange(queue_, {}).clear();
+    timeline_.clear();
     destroy_waiting();
   }
 
@@ -202,18 +202,10 @@ class VirtualRuntime final : public Runtime {
 
   Timer call_at(Duration when, Callback callback) override {
     require(when >= now_, "a timer for ", when.count(), " ps is set at ", now_.count(), " ps: in the past");
-    const Timer id = next_timer_++;
-    queue_.emplace(std::pair(when, id), std::move(callback));
-    when_.emplace(id, when);
-    return id;
+    return timeline_.add(when, std::move(callback));
   }
 
-  void cancel(Timer timer) override {
-    if (auto found = when_.find(timer); found != when_.end()) {
-      queue_.erase({found->second, timer});
-      when_.erase(found);
-    }
-  }
+  void cancel(Timer timer) override { timeline_.remove(timer); }
 
  protected:
   void loop() override {
@@ -221,15 +213,11 @@ class VirtualRuntime final : public Runtime {
       context_.restart();
       context_.poll();
       if (finished()) return;
-      if (queue_.empty()) {
+      if (timeline_.empty()) {
         fail(ErrorKind::internal, "virtual time stands still at ", now_.count(), " ps: nothing is ready, no timer is set, ",
              "and these wait: ", stalled());
       }
-      auto next = queue_.begin();
-      now_ = next->first.first;
-      Callback callback = std::move(next->second);
-      when_.erase(next->first.second);
-      queue_.erase(next);
+      Callback callback = timeline_.take(now_);
       callback();
     }
   }
@@ -237,10 +225,7 @@ class VirtualRuntime final : public Runtime {
 
  private:
   Duration now_{0};
-  // Ordered by (time, sequence): what was set first fires first.
-  std::map<std::pair<Duration, Timer>, Callback> queue_;
-  std::map<Timer, Duration> when_;
-  Timer next_timer_ = 1;
+  Timeline timeline_;
 };
 
 }  // namespace

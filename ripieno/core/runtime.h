@@ -23,12 +23,11 @@
 #include <utility>
 #include <vector>
 
+#include "ripieno/core/callback.h"
 #include "ripieno/core/random.h"
+#include "ripieno/core/timeline.h"
 
 namespace ripieno {
-
-/// Picoseconds in 64 bits: exact sums in virtual time, and 106 days of range.
-using Duration = std::chrono::duration<std::int64_t, std::pico>;
 
 inline double seconds(Duration d) { return std::chrono::duration<double>(d).count(); }
 /// To the nearest picosecond; what is beyond 100 days is 100 days.
@@ -39,19 +38,55 @@ inline Duration from_seconds(double s) { return Duration(std::llround(std::clamp
 template <class T = void>
 using Task = asio::awaitable<T, asio::any_io_executor>;
 
-/// Continues a suspended coroutine, with an error or without. Call once, on the runtime's thread.
-using Resume = std::function<void(std::exception_ptr)>;
+/// Continues a suspended coroutine, with an error or without. Call once, on the runtime's thread. One that goes uncalled
+/// destroys the coroutine.
+class Resume {
+ public:
+  using Handler = asio::async_result<asio::use_awaitable_t<>, void(std::exception_ptr)>::handler_type;
+
+  Resume() = default;
+  Resume(std::nullptr_t) {}  // NOLINT: implicit, as of a pointer
+  explicit Resume(Handler handler) { put(std::move(handler)); }
+  Resume(Resume&& other) noexcept { take(other); }
+  Resume& operator=(Resume&& other) noexcept {
+    if (this == &other) return *this;
+    clear();
+    take(other);
+    return *this;
+  }
+  ~Resume() { clear(); }
+
+  explicit operator bool() const { return has_handler_; }
+  /// There is one; then there is none.
+  void operator()(std::exception_ptr error) {
+    Handler handler = std::move(this->handler());
+    clear();
+    handler(std::move(error));
+  }
+
+ private:
+  Handler& handler() { return *std::launder(reinterpret_cast<Handler*>(room_)); }
+  void put(Handler handler) {
+    new (room_) Handler(std::move(handler));
+    has_handler_ = true;
+  }
+  void take(Resume& other) {
+    if (!other.has_handler_) return;
+    put(std::move(other.handler()));
+    other.clear();
+  }
+  void clear() {
+    if (std::exchange(has_handler_, false)) handler().~Handler();
+  }
+
+  alignas(Handler) std::byte room_[sizeof(Handler)] = {};
+  bool has_handler_ = false;
+};
 
 /// Suspends the caller and hands `start` what continues it.
 template <class Start>
 Task<> suspend(Start start) {
-  auto initiate = [](auto handler, Start begin) {
-    auto shared = std::make_shared<decltype(handler)>(std::move(handler));
-    begin(Resume([shared](std::exception_ptr error) {
-      auto continuation = std::move(*shared);
-      std::move(continuation)(error);
-    }));
-  };
+  auto initiate = [](Resume::Handler handler, Start begin) { begin(Resume(std::move(handler))); };
   return asio::async_initiate<const asio::use_awaitable_t<>, void(std::exception_ptr)>(initiate, asio::use_awaitable,
                                                                                         std::move(start));
 }
@@ -74,7 +109,7 @@ class Poller {
 
 class Runtime {
  public:
-  using Callback = std::function<void()>;
+  using Callback = ripieno::Callback;
   using Timer = std::uint64_t;
 
   explicit Runtime(std::uint64_t seed) : seed_(seed) {}
@@ -174,7 +209,7 @@ Task<std::invoke_result_t<Work>> Runtime::offload(Duration cost, Work work) {
         } catch (...) {
           error = std::current_exception();
         }
-        asio::post(context_, [resume = std::move(resume), error] { resume(error); });
+        asio::post(context_, [resume = std::move(resume), error]() mutable { resume(error); });
       });
     };
     co_await suspend(start);

@@ -12,7 +12,9 @@
 namespace ripieno {
 
 struct PassProgress {
-  PassProgress(Runtime& runtime, std::size_t buckets) : ready(runtime), released(buckets, Event(runtime)), done(runtime) {}
+  PassProgress(Runtime& runtime, std::size_t buckets) : ready(runtime), done(runtime) {
+    for (std::size_t i = 0; i < buckets; ++i) released.emplace_back(runtime);
+  }
 
   /// No bucket follows. With an error, whoever waits for a bucket's release or for the end gets it.
   void end(std::exception_ptr error) {

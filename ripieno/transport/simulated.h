@@ -24,8 +24,14 @@
 
 namespace ripieno {
 
+namespace simulation {
+struct State;
+}
+
 struct SimulatedOptions {
   LinkModel link;
+  int per_node = 1;     ///< ranks on a node, one after the other; at least 1
+  LinkModel node_link;  ///< between ranks of one node
   /// Bytes that may be under way to a receiver that has not asked for them; more wait at the sender, as with a full TCP
   /// window. Without this bound a deadlock of "all send first" would stay hidden.
   std::size_t window_bytes = 256 << 10;
@@ -53,9 +59,7 @@ class SimulatedNetwork {
   bool dead(int rank) const;
 
  private:
-  struct State;
-  class RankEndpoint;
-  std::shared_ptr<State> state_;
+  std::shared_ptr<simulation::State> state_;
 };
 
 }  // namespace ripieno

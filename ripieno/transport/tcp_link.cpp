@@ -258,7 +258,7 @@ Task<> TcpLink::changed() {
 }
 
 void TcpLink::asked() {
-  if (paused_) asio::post(runtime_.context(), [resume = std::exchange(paused_, nullptr)] { resume(nullptr); });
+  if (paused_) asio::post(runtime_.context(), [resume = std::exchange(paused_, nullptr)]() mutable { resume(nullptr); });
 }
 
 void TcpLink::hang_up() {
