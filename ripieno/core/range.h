@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 namespace ripieno {
 
@@ -15,6 +16,7 @@ struct Range {
 /// The `i`-th of `parts` nearly equal parts of `elements`: no part differs from another by more than one element.
 inline Range chunk(std::size_t elements, int parts, int i) {
   const auto cut = [&](int at) {
+    if (elements <= UINT32_MAX) return elements * static_cast<unsigned>(at) / static_cast<unsigned>(parts);  // faster
     return static_cast<std::size_t>(static_cast<unsigned __int128>(elements) * static_cast<unsigned>(at) /
                                     static_cast<unsigned>(parts));
   };

@@ -28,16 +28,18 @@ Traffic Traffic::operator-(const Traffic& earlier) const {
           messages_sent - earlier.messages_sent, messages_received - earlier.messages_received};
 }
 
-void Ledger::sent(int peer, Purpose purpose, std::uint64_t payload, std::uint64_t framing) {
-  const Traffic one{.payload_sent = payload, .framing_sent = framing, .messages_sent = 1};
-  totals_[static_cast<std::size_t>(purpose)] += one;
-  by_peer_[{peer, purpose}] += one;
+void Ledger::sent(Purpose purpose, std::uint64_t payload, std::uint64_t framing) {
+  Traffic& total = totals_[static_cast<std::size_t>(purpose)];
+  total.payload_sent += payload;
+  total.framing_sent += framing;
+  ++total.messages_sent;
 }
 
-void Ledger::received(int peer, Purpose purpose, std::uint64_t payload, std::uint64_t framing) {
-  const Traffic one{.payload_received = payload, .framing_received = framing, .messages_received = 1};
-  totals_[static_cast<std::size_t>(purpose)] += one;
-  by_peer_[{peer, purpose}] += one;
+void Ledger::received(Purpose purpose, std::uint64_t payload, std::uint64_t framing) {
+  Traffic& total = totals_[static_cast<std::size_t>(purpose)];
+  total.payload_received += payload;
+  total.framing_received += framing;
+  ++total.messages_received;
 }
 
 Traffic Ledger::total() const {

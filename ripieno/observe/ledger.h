@@ -1,10 +1,9 @@
-// The byte ledger: what one rank sent and received, payload and framing apart, per peer and purpose. Filled at one seam,
-// the counted endpoint (transport/counted.h).
+// The byte ledger: what one rank sent and received, payload and framing apart, per purpose. Filled at one seam, the counted
+// endpoint (transport/counted.h).
 #pragma once
 
 #include <array>
 #include <cstdint>
-#include <map>
 
 namespace ripieno {
 
@@ -27,18 +26,16 @@ struct Traffic {
 
 class Ledger {
  public:
-  void sent(int peer, Purpose purpose, std::uint64_t payload, std::uint64_t framing);
-  void received(int peer, Purpose purpose, std::uint64_t payload, std::uint64_t framing);
+  /// A message.
+  void sent(Purpose purpose, std::uint64_t payload, std::uint64_t framing);
+  void received(Purpose purpose, std::uint64_t payload, std::uint64_t framing);
 
-  /// Over all peers.
   const Traffic& total(Purpose purpose) const { return totals_[static_cast<std::size_t>(purpose)]; }
-  /// Over all peers and purposes.
+  /// Over all purposes.
   Traffic total() const;
-  const std::map<std::pair<int, Purpose>, Traffic>& by_peer() const { return by_peer_; }
 
  private:
   std::array<Traffic, purposes.size()> totals_;
-  std::map<std::pair<int, Purpose>, Traffic> by_peer_;
 };
 
 }  // namespace ripieno

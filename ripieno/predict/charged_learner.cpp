@@ -9,19 +9,29 @@
 #include "ripieno/core/kernels.h"
 
 namespace ripieno {
+namespace {
+
+std::shared_ptr<std::byte> no_memory(std::size_t) { return nullptr; }
+
+Numbers numbers_of(const ChargedOptions& options, std::size_t count) {
+  return Numbers(count, options.layout.type, options.numbers ? Memory(own_memory) : Memory(no_memory));
+}
+
+}  // namespace
 
 ChargedLearner::ChargedLearner(Runtime& runtime, ChargedOptions options)
     : runtime_(runtime),
       options_(std::move(options)),
       gates_(runtime, options_.layout.buckets.size()),
-      parameters_(options_.layout.parameters, options_.layout.type),
-      gradients_(options_.layout.parameters, options_.layout.type),
-      buffers_(options_.layout.buffers, options_.layout.type),
-      drawn_(options_.layout.parameters, options_.layout.type) {
+      parameters_(numbers_of(options_, options_.layout.parameters)),
+      gradients_(numbers_of(options_, options_.layout.parameters)),
+      buffers_(numbers_of(options_, options_.layout.buffers)),
+      drawn_(numbers_of(options_, options_.layout.parameters)) {
   require(runtime.is_virtual(), "time is charged where it is virtual only");
   require(options_.profile.ready.size() == options_.layout.buckets.size(), "a profile of ",
           options_.profile.ready.size(), " buckets for a layout of ", options_.layout.buckets.size());
   if (options_.loss_scale) loss_scale_.emplace();
+  if (!options_.numbers) return;
   Random random(options_.seed, 0);
   std::vector<float> draws(options_.layout.parameters);
   for (float& draw : draws) draw = static_cast<float>(random.uniform(-1e-3, 1e-3));

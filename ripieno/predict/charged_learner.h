@@ -1,5 +1,5 @@
-// A learner that computes nothing: in virtual time, a pass takes what a profile says and leaves random gradients.
-// Parameters, gradients and buffers are real, so that any strategy runs on it as it is.
+// A learner that computes nothing: in virtual time, a pass takes what a profile says and leaves random gradients, or none
+// where nobody looks at them: its parameters, gradients and buffers are then sizes without data (core/span.h).
 #pragma once
 
 #include <memory>
@@ -21,6 +21,7 @@ struct ChargedOptions {
   std::uint32_t samples = 1;         ///< of a pass
   std::uint32_t global_samples = 1;  ///< of all workers' passes in a step; the same where each goes at its own pace
   bool loss_scale = false;
+  bool numbers = true;     ///< parameters, gradients and buffers have data, so that any strategy runs on it as it is
   std::uint64_t seed = 0;  ///< of the gradients, which are uniform over [-1, 1) times 1e-3
 };
 

@@ -61,6 +61,13 @@ double coding_beside_passes(const ProjectedJob& job) {
   return job.info->name == "ddp" ? job.plan.exchange.codec.number_s * static_cast<double>(job.layout.parameters) : 0;
 }
 
+/// Whether times or bytes depend on the numbers that are exchanged, as far as that is known.
+bool looks_at_numbers(const ProjectedJob& job) {
+  if (!is_built_in(job.info->name)) return true;
+  const CodecOptions& codec = job.plan.exchange.codec;
+  return find_codec(codec.name).kind != CodecKind::low_rank && !make_codec(codec, job.layout.type)->bytes(1);
+}
+
 /// What is simulated in the job's place.
 struct Model {
   Layout layout;
@@ -134,6 +141,7 @@ ChargedOptions learner_of(const ProjectedJob& job, const Model& model, int rank,
   options.global_samples =
       job.info->data == DataUse::shards ? options.samples : std::accumulate(job.images.begin(), job.images.end(), 0u);
   options.loss_scale = job.loss_scale;
+  options.numbers = looks_at_numbers(job);
   options.seed = model.plan.seed + static_cast<std::uint64_t>(rank);
   return options;
 }
@@ -141,6 +149,7 @@ ChargedOptions learner_of(const ProjectedJob& job, const Model& model, int rank,
 /// Of an epoch.
 struct Taken {
   double epoch = 0, exchange = 0, bytes = 0;
+  std::uint64_t messages = 0;
 };
 
 Taken simulated(const ProjectedJob& job, const Model& model, std::uint32_t steps, std::uint32_t cycle) {
@@ -166,8 +175,10 @@ Taken simulated(const ProjectedJob& job, const Model& model, std::uint32_t steps
     if (epoch > taken.epoch)
       taken = {epoch, seconds(recorder.totals()[static_cast<std::size_t>(Stage::exchange)]), taken.bytes};
   }
+  std::uint64_t messages = 0;
+  for (int rank = 0; rank < cluster.size(); ++rank) messages += cluster.ledger(rank).total().messages_sent;
   const double epochs = model.plan.epochs;
-  return {taken.epoch / epochs, taken.exchange / epochs, taken.bytes / epochs};
+  return {taken.epoch / epochs, taken.exchange / epochs, taken.bytes / epochs, messages};
 }
 
 /// What the epoch's passes take less than as many whole ones, for its last batches are smaller.
@@ -196,13 +207,13 @@ Projection project(const ProjectedJob& job) {
     const double more = static_cast<double>(steps - second) / (second - first);
     const auto further = [more](double from, double to) { return to + (to - from) * more; };
     taken = {further(shorter.epoch, taken.epoch), further(shorter.exchange, taken.exchange),
-             further(shorter.bytes, taken.bytes)};
+             further(shorter.bytes, taken.bytes), taken.messages + shorter.messages};
   }
   const Plan whole = plan_of(job);
   if (const auto bytes = bytes_of(job, whole, job.layout, workload_of(job, steps, whole.epochs)))
     taken.bytes = bytes->busiest / whole.epochs;
   const double epoch = taken.epoch - saved_by_small_batches(job, steps);
-  return {epoch, epoch / steps, taken.exchange, taken.bytes};
+  return {epoch, epoch / steps, taken.exchange, taken.bytes, taken.messages};
 }
 
 }  // namespace ripieno

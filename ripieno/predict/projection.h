@@ -43,6 +43,7 @@ struct Projection {
   double step_s = 0;      ///< epoch_s over its steps
   double exchange_s = 0;  ///< of the epoch: compute waited for the exchange
   double bytes = 0;       ///< of payload that the busiest rank sends for the exchange in an epoch
+  std::uint64_t messages = 0;  ///< that were simulated for it
 };
 
 /// Throws Error(usage) where the strategy is refused.

@@ -45,25 +45,20 @@ class CountedEndpoint final : public Endpoint {
   Task<> send(int peer, Message message, ConstBytes payload) override {
     const std::optional<CarriedMessage> began = begin("send", peer, message);
     co_await inner_->send(peer, message, payload);
-    ledger_.sent(peer, message.channel.purpose, payload.size(), inner_->framing_bytes());
+    ledger_.sent(message.channel.purpose, payload.size(), inner_->framing_bytes());
     tell(began, payload.size());
   }
   using Endpoint::receive;
   Task<> receive(int peer, Message message, Sink into) override {
     const std::optional<CarriedMessage> began = begin("receive", peer, message);
     co_await inner_->receive(peer, message, into);
-    ledger_.received(peer, message.channel.purpose, into.payload(), inner_->framing_bytes());
+    ledger_.received(message.channel.purpose, into.payload(), inner_->framing_bytes());
     tell(began, into.payload());
   }
   Task<> exchange(Outgoing out, Incoming in, std::function<void(std::exception_ptr)> on_error) override {
-    if (on_message) {  // each is told of when it ends
-      Task<> separately = Endpoint::exchange(out, in, std::move(on_error));
-      co_await std::move(separately);
-      co_return;
-    }
-    co_await inner_->exchange(out, in, std::move(on_error));
-    ledger_.sent(out.peer, out.message.channel.purpose, out.payload.size(), inner_->framing_bytes());
-    ledger_.received(in.peer, in.message.channel.purpose, in.into.payload(), inner_->framing_bytes());
+    if (on_message) return Endpoint::exchange(out, in, std::move(on_error));  // each is told of when it ends
+    const Half sent{out.message.channel.purpose, out.payload.size()}, received{in.message.channel.purpose, in.into.payload()};
+    return counted(inner_->exchange(out, in, std::move(on_error)), sent, received);
   }
   /// Booked as the messages of the route two-phase.
   Task<> run_engine(Collective collective, Message message, NumberSpan numbers) override {
@@ -78,13 +73,22 @@ class CountedEndpoint final : public Endpoint {
       const auto its = bytes(peer);
       for (int phase = 0; phase < 2; ++phase) {
         const auto out = phase == 0 ? its : own, in = phase == 0 ? own : its;
-        if (out > 0) ledger_.sent(peer, purpose, out, inner_->framing_bytes());
-        if (in > 0) ledger_.received(peer, purpose, in, inner_->framing_bytes());
+        if (out > 0) ledger_.sent(purpose, out, inner_->framing_bytes());
+        if (in > 0) ledger_.received(purpose, in, inner_->framing_bytes());
       }
     }
   }
 
  private:
+  struct Half {
+    Purpose purpose;
+    std::uint64_t bytes;
+  };
+  Task<> counted(Task<> exchange, Half out, Half in) {
+    co_await std::move(exchange);
+    ledger_.sent(out.purpose, out.bytes, inner_->framing_bytes());
+    ledger_.received(in.purpose, in.bytes, inner_->framing_bytes());
+  }
   /// Nothing where nobody watches.
   std::optional<CarriedMessage> begin(const char* how, int peer, const Message& message) {
     if (!on_message) return std::nullopt;

@@ -30,8 +30,7 @@ class RankEndpoint final : public Endpoint {
 
   Task<> send(int peer, Message message, ConstBytes payload) override {
     auto operation = std::make_unique<Operation>();
-    operation->out = {peer, message, payload};
-    operation->sends = true;
+    add_send(*operation, {peer, message, payload});
     return carry_out(std::move(operation));
   }
   using Endpoint::receive;
@@ -44,14 +43,21 @@ class RankEndpoint final : public Endpoint {
   /// A step of a schedule: its caller is suspended once.
   Task<> exchange(Outgoing out, Incoming in, std::function<void(std::exception_ptr)> on_error) override {
     auto operation = std::make_unique<Operation>();
-    operation->out = out;
+    add_send(*operation, out);
     operation->in = in;
-    operation->sends = operation->receives = true;
+    operation->receives = true;
     operation->on_error = std::move(on_error);
     return carry_out(std::move(operation));
   }
 
  private:
+  static void add_send(Operation& operation, const Outgoing& out) {
+    operation.peer = out.peer;
+    operation.parcel = new Parcel;
+    operation.parcel->message = out.message;
+    operation.parcel->payload = out.payload;
+    ParcelReference::hold(operation.parcel);
+  }
   Task<> carry_out(std::unique_ptr<Operation> operation) {
     auto start = [this, operation = std::move(operation)](Resume resume) mutable {
       operation->resume = std::move(resume);

@@ -9,7 +9,7 @@ void State::send(Parcel& parcel) {
   const Duration per_byte = link(lane).per_byte;
   parcel.started = true;
   if (parcel.payload.data()) parcel.data.assign(parcel.payload.begin(), parcel.payload.end());
-  const Duration wire = per_byte * static_cast<std::int64_t>(parcel.bytes + options.framing_bytes);
+  const Duration wire = per_byte * static_cast<std::int64_t>(parcel.payload.size() + options.framing_bytes);
   if (options.turn_bytes == 0) {
     const Duration end = transmit(parcel, wire, true);
     runtime.call_at(end, [sent = ParcelReference(&parcel)] {
@@ -20,7 +20,7 @@ void State::send(Parcel& parcel) {
   }
   parcel.left = wire;
   parcel.turn = std::max(per_byte * static_cast<std::int64_t>(options.turn_bytes), wire / 16);
-  Card& own = card(lane.from, lane);
+  Card& own = *lane.out;
   if (lane.waiting.empty()) own.turns.push(&lane);
   ParcelReference::hold(&parcel);
   lane.waiting.push(&parcel);
@@ -29,7 +29,7 @@ void State::send(Parcel& parcel) {
 
 Duration State::transmit(Parcel& parcel, Duration wire, bool is_last) {
   const Lane& lane = *parcel.stream->lane;
-  Duration& free = card(lane.from, lane).out_free;
+  Duration& free = lane.out->out_free;
   const Duration latency = link(lane).latency;
   const Duration begin = std::max(runtime.now(), free), end = served(free, wire, lane.is_inside);
   runtime.call_at(begin + latency, [part = ParcelReference(&parcel), wire, here = end + latency, is_last] {
@@ -75,7 +75,7 @@ Duration State::served(Duration& card, Duration wire, bool is_inside) const {
 void State::arrive(Parcel& parcel, Duration wire, Duration here, bool is_last) {
   if (parcel.dropped) return;
   const Lane& lane = *parcel.stream->lane;
-  const Duration end = std::max(here, served(card(lane.to, lane).in_free, wire, lane.is_inside));
+  const Duration end = std::max(here, served(lane.in->in_free, wire, lane.is_inside));
   if (!is_last) return;
   runtime.call_at(end, [all = ParcelReference(&parcel)] { all->state->deliver(*all); });
 }

@@ -34,12 +34,13 @@ bool none(const Parcel&) { return false; }
 }  // namespace
 
 void State::check(int rank, const Operation& operation) const {
-  if (operation.sends) check_peer(rank, operation.out.peer, operation.out.message.channel.scope);
+  if (operation.parcel) check_peer(rank, operation.peer, operation.parcel->message.channel.scope);
   if (operation.receives) check_peer(rank, operation.in.peer, operation.in.message.channel.scope);
 }
 
 void State::check_peer(int rank, int peer, Scope scope) const {
   require(peer >= 0 && peer < ranks && peer != rank, "rank ", rank, " of ", ranks, " has no peer ", peer);
+  if (at(rank).is_unharmed) return;
   if (closed) std::rethrow_exception(closed);
   if (at(rank).killed) std::rethrow_exception(at(rank).killed);
   if (is_behind(rank)) std::rethrow_exception(peer_lost(rank, lost[at(rank).epoch]));
@@ -49,7 +50,7 @@ void State::check_peer(int rank, int peer, Scope scope) const {
 
 void State::abort(int rank, Scope scope, const std::vector<int>& members, std::exception_ptr error) {
   if (closed || at(rank).killed || (is_behind(rank) && is_peer_error(error))) return;  // a loss has told all
-  if (!at(rank).aborted.emplace(scope, error).second) return;
+  if (!add_abort(rank, scope, error)) return;
   end_scope(rank, scope, error);
   post_ready();
   const auto why = std::make_shared<const std::string>(text("rank ", rank, " gave up: ", message_of(error)));
@@ -59,10 +60,15 @@ void State::abort(int rank, Scope scope, const std::vector<int>& members, std::e
     runtime.call_at(runtime.now() + link(way).latency, [self = shared_from_this(), member, scope, why] {
       if (self->closed || self->at(member).killed) return;
       const auto told = std::make_exception_ptr(Error(ErrorKind::peer, text("rank ", member, ": ", *why)));
-      if (self->at(member).aborted.emplace(scope, told).second) self->end_scope(member, scope, told);
+      if (self->add_abort(member, scope, told)) self->end_scope(member, scope, told);
       self->resume_ready();
     });
   }
+}
+
+bool State::add_abort(int rank, Scope scope, const std::exception_ptr& error) {
+  at(rank).is_unharmed = false;
+  return at(rank).aborted.emplace(scope, error).second;
 }
 
 void State::end_scope(int rank, Scope scope, const std::exception_ptr& error) {
@@ -99,7 +105,7 @@ void State::drop_parcels(Stream& stream, const std::exception_ptr& error, bool (
       continue;
     }
     parcel->dropped = true;
-    if (parcel->unasked) freed += parcel->bytes;
+    if (parcel->unasked) freed += parcel->payload.size();
     if (error) end_sender(*parcel, error);
     ParcelReference::release(parcel);
   }
@@ -113,6 +119,7 @@ void State::kill(int rank) {
   if (at(rank).killed) return;
   const auto killed = std::make_exception_ptr(Error(ErrorKind::peer, text("rank ", rank, " was killed")));
   at(rank).killed = killed;
+  at(rank).is_unharmed = false;
   for (Stream* const stream : at(rank).streams) {
     if (stream->lane->to == rank) {
       fail_receives(*stream, killed);
@@ -134,6 +141,7 @@ void State::lose(int rank) {
     fail_receives(stream, peer_lost(key.to, rank));
   }
   for (Rank& one : members) {
+    one.is_unharmed = false;
     for (Card* const card : {&one.card, &one.inside}) card->in_free = card->out_free = runtime.now();
   }
   resume_ready();
@@ -153,6 +161,7 @@ void State::close() {
   // Where a run ended early: whoever waits in here owns what it waits for and the endpoint, which owns this state.
   // Failing them hands them to the runtime, which destroys them unresumed.
   closed = std::make_exception_ptr(Error(ErrorKind::internal, "the simulated network was destroyed"));
+  for (Rank& one : members) one.is_unharmed = false;
   for (auto& [key, stream] : streams) {
     drop_parcels(stream, closed, none);
     fail_receives(stream, closed);

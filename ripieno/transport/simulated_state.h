@@ -21,32 +21,22 @@ struct Recycled {
   static void operator delete(void* block, std::size_t bytes) { give_back_block(block, bytes); }
 };
 
-/// A call of send(), receive() or exchange() until its caller goes on: a half sends, or receives, or there are both.
-struct Operation : Recycled {
-  Outgoing out;
-  Incoming in{0, {}, Bytes()};
-  bool sends = false, receives = false;
-  std::function<void(std::exception_ptr)> on_error;
-  Resume resume;
-  std::exception_ptr error;  // the first
-  int left = 0;              // halves that have not ended
-  Operation* next = nullptr;
-};
+
+struct Operation;
 
 /// A message from the call of send() until a receive has taken it.
 struct Parcel : Recycled {
   std::shared_ptr<State> state;
-  Stream* stream = nullptr;
-  Message message;
-  std::size_t bytes = 0;
-  ConstBytes payload;           // the sender's, until sending starts
-  ByteVector data;              // the copy that travels (empty when the payload has no data)
-  Operation* sender = nullptr;  // null once its half has ended
-  Duration left{0}, turn{0};    // on the wire, where messages take turns
-  bool started = false, delivered = false, unasked = false, dropped = false;
-  int references = 0;
+  Stream* stream = nullptr;     // from its start on
+  Operation* sender = nullptr;  // until its half has ended
   Parcel* next = nullptr;       // in its stream
   Parcel* next_turn = nullptr;  // in its lane
+  int references = 0;
+  bool started = false, delivered = false, unasked = false, dropped = false;
+  Duration left{0}, turn{0};  // on the wire, where messages take turns
+  ConstBytes payload;         // the sender's: its data until sending starts
+  Message message;
+  ByteVector data;  // the copy that travels (empty when the payload has no data)
 };
 
 /// Counts those who hold a parcel: its stream until it is taken or dropped, its lane while it waits there, and events.
@@ -72,24 +62,46 @@ class ParcelReference {
   Parcel* parcel_ = nullptr;
 };
 
+/// A call of send(), receive() or exchange() until its caller goes on: a half sends, or receives, or there are both.
+struct Operation : Recycled {
+  Resume resume;
+  int left = 0;                  // halves that have not ended
+  bool receives = false;
+  Operation* next = nullptr;     // in its stream's receives, or of those that are ready
+  Parcel* parcel = nullptr;      // what it sends, until it starts
+  int peer = 0;                  // to whom
+  std::exception_ptr error;      // the first
+  Incoming in{0, {}, Bytes()};
+  std::function<void(std::exception_ptr)> on_error;
+
+  ~Operation() { ParcelReference::release(parcel); }
+};
+
+struct Card;
+
 /// All that one rank sends another.
 struct Lane {
   int from = 0, to = 0;
-  bool is_inside = false;                            // both are on one node
-  std::size_t unasked = 0;                           // bytes under way or arrived that nobody asked for
-  std::vector<Stream*> streams;                      // by channel
-  QueueOf<Parcel, &Parcel::next_turn> waiting;       // where messages take turns: for the card; the first is being sent
-  Lane* next = nullptr;                              // of those that wait for their turn
+  bool is_inside = false;                       // both are on one node
+  std::size_t unasked = 0;                      // bytes under way or arrived that nobody asked for
+  Card *out = nullptr, *in = nullptr;           // of the two ranks
+  QueueOf<Parcel, &Parcel::next_turn> waiting;  // where messages take turns: for the card; the first is being sent
+  Lane* next = nullptr;                         // of those that wait for their turn
+  std::vector<Stream*> streams;                 // by channel
 };
 
 /// What is between one sender and one receiver on one channel, in order.
 struct Stream {
   Lane* lane = nullptr;
   Channel channel;
-  QueueOf<Parcel, &Parcel::next> parcels;      // not yet taken: first those that have started
+  QueueOf<Parcel, &Parcel::next> parcels;       // not yet taken: first those that have started
   QueueOf<Operation, &Operation::next> posted;  // receives that are not yet served
-  Parcel* not_started = nullptr;               // the first, within `parcels`
-  std::size_t started = 0, asked = 0;          // of the parcels; of the receives
+  Parcel* not_started = nullptr;                // the first, within `parcels`
+  std::uint32_t started = 0, asked = 0;         // of the parcels; of the receives
+
+  bool is(int from, int to, const Channel& other) const {
+    return lane->from == from && lane->to == to && channel == other;
+  }
 };
 
 /// What sends, or receives, one message after the other.
@@ -99,11 +111,14 @@ struct Card {
   bool busy = false;                 // where messages take turns
 };
 
-struct Rank {
-  Card card, inside;               // to other nodes; to ranks of its own node
-  std::exception_ptr killed;       // set from its death on
-  std::size_t epoch = 0;           // how many of the lost it has acknowledged
-  std::vector<Stream*> streams;    // in which it sends or receives
+struct alignas(64) Rank {
+  Card card;                                      // to other nodes
+  bool is_unharmed = true;                        // nothing was killed, lost, aborted or closed
+  Stream *last_out = nullptr, *last_in = nullptr;  // the stream of the latest send; of the latest receive
+  Card inside;                                    // to ranks of its own node
+  std::exception_ptr killed;                      // set from its death on
+  std::size_t epoch = 0;                          // how many of the lost it has acknowledged
+  std::vector<Stream*> streams;                   // in which it sends or receives
   std::unordered_map<Scope, std::exception_ptr> aborted;
 };
 
@@ -122,7 +137,9 @@ struct State : std::enable_shared_from_this<State> {
 
   // Streams.
   Lane& lane(int from, int to);
-  Stream& stream(int from, int to, const Channel& channel);
+  Stream& find_stream(int from, int to, const Channel& channel);
+  Stream& out_stream(int from, int to, const Channel& channel);
+  Stream& in_stream(int from, int to, const Channel& channel);
   /// Starts what may start: in order, and only what was asked for or fits into the window.
   void advance(Stream& stream);
   void match(Stream& stream);
@@ -150,7 +167,6 @@ struct State : std::enable_shared_from_this<State> {
   /// at once.
   Duration served(Duration& card, Duration wire, bool is_inside) const;
   const LinkModel& link(const Lane& lane) const { return lane.is_inside ? options.node_link : options.link; }
-  Card& card(int rank, const Lane& lane) { return lane.is_inside ? at(rank).inside : at(rank).card; }
 
   // Losses and aborts.
   void check(int rank, const Operation& operation) const;
@@ -160,6 +176,8 @@ struct State : std::enable_shared_from_this<State> {
   /// Whether there is a loss that `rank` has not acknowledged.
   bool is_behind(int rank) const { return at(rank).epoch < lost.size(); }
   bool has_aborted(int rank, Scope scope) const { return !at(rank).aborted.empty() && at(rank).aborted.contains(scope); }
+  /// Whether that is the first.
+  bool add_abort(int rank, Scope scope, const std::exception_ptr& error);
   /// Ends the operations of `rank` in `scope`.
   void end_scope(int rank, Scope scope, const std::exception_ptr& error);
   void fail_receives(Stream& stream, const std::exception_ptr& error);

@@ -20,10 +20,12 @@ Lane& State::lane(int from, int to) {
   lane.from = from;
   lane.to = to;
   lane.is_inside = from / options.per_node == to / options.per_node;
+  lane.out = lane.is_inside ? &at(from).inside : &at(from).card;
+  lane.in = lane.is_inside ? &at(to).inside : &at(to).card;
   return lane;
 }
 
-Stream& State::stream(int from, int to, const Channel& channel) {
+Stream& State::find_stream(int from, int to, const Channel& channel) {
   const auto [found, is_new] = streams.try_emplace({from, to, channel});
   Stream& stream = found->second;
   if (!is_new) return stream;
@@ -37,9 +39,22 @@ Stream& State::stream(int from, int to, const Channel& channel) {
   return stream;
 }
 
+Stream& State::out_stream(int from, int to, const Channel& channel) {
+  Stream*& last = at(from).last_out;
+  if (!last || !last->is(from, to, channel)) last = &find_stream(from, to, channel);
+  return *last;
+}
+
+Stream& State::in_stream(int from, int to, const Channel& channel) {
+  Stream*& last = at(to).last_in;
+  if (!last || !last->is(from, to, channel)) last = &find_stream(from, to, channel);
+  return *last;
+}
+
 void State::start(int rank, std::unique_ptr<Operation> owned) {
   Operation* const operation = owned.release();
-  operation->left = operation->sends + operation->receives;
+  Parcel* const parcel = operation->parcel;
+  operation->left = (parcel != nullptr) + operation->receives;
   try {
     check(rank, *operation);
   } catch (...) {
@@ -48,25 +63,20 @@ void State::start(int rank, std::unique_ptr<Operation> owned) {
     return post_ready();
   }
   if (operation->receives) {
-    Stream& from = stream(operation->in.peer, rank, operation->in.message.channel);
+    Stream& from = in_stream(operation->in.peer, rank, operation->in.message.channel);
     from.posted.push(operation);
     ++from.asked;
     advance(from);
     match(from);
   }
-  if (operation->sends && operation->error) {
+  if (parcel && operation->error) {
     end(operation, nullptr);
-  } else if (operation->sends) {
-    const auto& [peer, message, payload] = operation->out;
-    Stream& to = stream(rank, peer, message.channel);
-    auto* const parcel = new Parcel;
+  } else if (parcel) {
+    Stream& to = out_stream(rank, operation->peer, parcel->message.channel);
     parcel->state = shared_from_this();
     parcel->stream = &to;
-    parcel->message = message;
-    parcel->bytes = payload.size();
-    parcel->payload = payload;
     parcel->sender = operation;
-    ParcelReference::hold(parcel);
+    operation->parcel = nullptr;  // its stream holds it now
     to.parcels.push(parcel);
     if (!to.not_started) to.not_started = parcel;
     advance(to);
@@ -78,10 +88,10 @@ void State::advance(Stream& stream) {
   Lane& lane = *stream.lane;
   while (Parcel* const parcel = stream.not_started) {
     const bool is_asked = stream.started < stream.asked;
-    if (!is_asked && lane.unasked + parcel->bytes > options.window_bytes) return;
+    if (!is_asked && lane.unasked + parcel->payload.size() > options.window_bytes) return;
     if (!is_asked) {
       parcel->unasked = true;
-      lane.unasked += parcel->bytes;
+      lane.unasked += parcel->payload.size();
     }
     stream.not_started = parcel->next;
     ++stream.started;
@@ -96,7 +106,7 @@ void State::match(Stream& stream) {
     Operation* const receiver = stream.posted.pop();
     --stream.started;
     --stream.asked;
-    if (parcel->unasked) freed += parcel->bytes;
+    if (parcel->unasked) freed += parcel->payload.size();
     take(*parcel, *receiver);
     ParcelReference::release(parcel);
   }
@@ -107,7 +117,7 @@ void State::take(Parcel& parcel, Operation& receiver) {
   const auto& [from, expected, into] = receiver.in;
   const Message& sent = parcel.message;
   if (sent.operation != expected.operation || sent.type != expected.type || sent.count != expected.count ||
-      parcel.bytes != into.payload()) {
+      parcel.payload.size() != into.payload()) {
     return end(&receiver, std::make_exception_ptr(
                               Error(ErrorKind::mismatch, text("rank ", parcel.stream->lane->to, " expects ", describe(expected),
                                                               " from rank ", from, ", which sends ", describe(sent)))));
