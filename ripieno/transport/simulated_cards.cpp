@@ -14,7 +14,7 @@ void State::send(Parcel& parcel) {
     const Duration end = transmit(parcel, wire, true);
     runtime.call_at(end, [sent = ParcelReference(&parcel)] {
       sent->state->end_sender(*sent, nullptr);
-      sent->state->resume_ready();
+      sent->state->post_ready();
     });
     return;
   }
@@ -42,7 +42,7 @@ void State::serve_next(Card& card) {
   card.busy = false;
   while (!card.turns.empty()) {
     Lane& lane = *card.turns.pop();
-    while (!lane.waiting.empty() && lane.waiting.first()->dropped) ParcelReference::release(lane.waiting.pop());
+    while (!lane.waiting.empty() && lane.waiting.first()->dropped) end_sending(lane);
     if (lane.waiting.empty()) continue;
     card.busy = true;
     Parcel& parcel = *lane.waiting.first();
@@ -54,15 +54,20 @@ void State::serve_next(Card& card) {
   }
 }
 
+void State::end_sending(Lane& lane) {
+  Parcel* const parcel = lane.waiting.pop();
+  end_sender(*parcel, nullptr);
+  ParcelReference::release(parcel);
+}
+
 void State::end_turn(Card& card, Lane& lane) {
   if (closed) return;
   if (Parcel& parcel = *lane.waiting.first(); parcel.left == Duration(0) || parcel.dropped) {
-    end_sender(parcel, nullptr);
-    ParcelReference::release(lane.waiting.pop());
+    end_sending(lane);
   }
   if (!lane.waiting.empty()) card.turns.push(&lane);
   serve_next(card);
-  resume_ready();
+  post_ready();
 }
 
 Duration State::served(Duration& card, Duration wire, bool is_inside) const {
@@ -89,7 +94,7 @@ void State::deliver(Parcel& parcel) {
   } else {
     match(stream);
   }
-  resume_ready();
+  post_ready();
 }
 
 }  // namespace ripieno::simulation

@@ -61,7 +61,7 @@ void State::abort(int rank, Scope scope, const std::vector<int>& members, std::e
       if (self->closed || self->at(member).killed) return;
       const auto told = std::make_exception_ptr(Error(ErrorKind::peer, text("rank ", member, ": ", *why)));
       if (self->add_abort(member, scope, told)) self->end_scope(member, scope, told);
-      self->resume_ready();
+      self->post_ready();
     });
   }
 }
@@ -144,7 +144,7 @@ void State::lose(int rank) {
     one.is_unharmed = false;
     for (Card* const card : {&one.card, &one.inside}) card->in_free = card->out_free = runtime.now();
   }
-  resume_ready();
+  post_ready();
 }
 
 std::vector<int> State::survivors(int rank) {

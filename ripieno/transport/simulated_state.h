@@ -149,8 +149,7 @@ struct State : std::enable_shared_from_this<State> {
   /// A half has ended.
   void end(Operation* operation, std::exception_ptr error);
   void end_sender(Parcel& parcel, std::exception_ptr error);
-  /// Those whose halves have ended go on: at once, where an event of the runtime is all that runs; or when their turn comes.
-  void resume_ready();
+  /// Those whose halves have ended go on, after all that is ready already. Every entry ends with it.
   void post_ready();
 
   // Cards.
@@ -159,6 +158,8 @@ struct State : std::enable_shared_from_this<State> {
   Duration transmit(Parcel& parcel, Duration wire, bool is_last);
   void serve_next(Card& card);
   void end_turn(Card& card, Lane& lane);
+  /// Of the first that waits.
+  void end_sending(Lane& lane);
   /// The head of a part is here: the receiver's card takes it when it is free, and not before `here`, when all of it is.
   /// The message has arrived with its last part.
   void arrive(Parcel& parcel, Duration wire, Duration here, bool is_last);

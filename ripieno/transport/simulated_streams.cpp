@@ -62,16 +62,7 @@ void State::start(int rank, std::unique_ptr<Operation> owned) {
     ready.push(operation);
     return post_ready();
   }
-  if (operation->receives) {
-    Stream& from = in_stream(operation->in.peer, rank, operation->in.message.channel);
-    from.posted.push(operation);
-    ++from.asked;
-    advance(from);
-    match(from);
-  }
-  if (parcel && operation->error) {
-    end(operation, nullptr);
-  } else if (parcel) {
+  if (parcel) {
     Stream& to = out_stream(rank, operation->peer, parcel->message.channel);
     parcel->state = shared_from_this();
     parcel->stream = &to;
@@ -80,6 +71,13 @@ void State::start(int rank, std::unique_ptr<Operation> owned) {
     to.parcels.push(parcel);
     if (!to.not_started) to.not_started = parcel;
     advance(to);
+  }
+  if (operation->receives) {
+    Stream& from = in_stream(operation->in.peer, rank, operation->in.message.channel);
+    from.posted.push(operation);
+    ++from.asked;
+    advance(from);
+    match(from);
   }
   post_ready();
 }
@@ -153,10 +151,6 @@ void go_on(std::unique_ptr<Operation> operation) {
 }
 
 }  // namespace
-
-void State::resume_ready() {
-  while (!ready.empty()) go_on(std::unique_ptr<Operation>(ready.pop()));
-}
 
 void State::post_ready() {
   while (!ready.empty()) {

@@ -169,7 +169,7 @@ TEST(SimulatedNetwork, ChannelsDoNotWaitForEachOther) {
 Task<> lose(VirtualCluster* cluster, Communicator comm, std::vector<std::string>* caught) {
   if (comm.rank() == 2) {
     co_await cluster->runtime().sleep(Duration(1000));
-    comm.endpoint().abort(0, {}, std::make_exception_ptr(Error(ErrorKind::data, "rank 2's own error")));
+    comm.endpoint().abort(0, {0, 1, 2}, std::make_exception_ptr(Error(ErrorKind::data, "rank 2's own error")));
     co_return;
   }
   std::byte byte[4];
@@ -180,11 +180,12 @@ Task<> lose(VirtualCluster* cluster, Communicator comm, std::vector<std::string>
   }
 }
 
-TEST(SimulatedNetwork, RevokingARankFailsWhoeverWaitsForIt) {
+TEST(SimulatedNetwork, AnAbortFailsWhoeverWaitsInItsScope) {
   VirtualCluster cluster(3, gigabit);
   std::vector<std::string> caught(2);
   cluster.run([&](Communicator comm) { return lose(&cluster, comm, &caught); });
-  EXPECT_EQ(caught, (std::vector<std::string>{"rank 0: lost rank 2", "rank 1: lost rank 2"}));
+  EXPECT_EQ(caught, (std::vector<std::string>{"rank 0: rank 2 gave up: rank 2's own error",
+                                               "rank 1: rank 2 gave up: rank 2's own error"}));
 }
 
 // Ranks that die. Latency 50 us, 8 ns a byte; a death is known 10 ms later.
@@ -421,23 +422,23 @@ TEST(SimulatedDeath, SeveralDeathsAlsoDuringRecoveryAndAlikeEveryTime) {
   }
 }
 
-Task<> revoke_after_loss(Communicator comm, ErrorKind kind, std::vector<std::string>* ends) {
+Task<> abort_after_loss(Communicator comm, ErrorKind kind, std::vector<std::string>* ends) {
   if (comm.rank() == 2) co_await read(comm, 0);
   const std::string lost = co_await outcome(read_and_drop(comm, 2));
-  if (comm.rank() == 0) comm.endpoint().abort(0, {}, std::make_exception_ptr(Error(kind, lost)));
+  if (comm.rank() == 0) comm.endpoint().abort(0, {0, 1}, std::make_exception_ptr(Error(kind, lost)));
   if (comm.rank() == 0 && kind != ErrorKind::peer) co_return;
   comm.endpoint().survivors();
   if (comm.rank() == 0) co_await write(comm, 1, 5);
   if (comm.rank() == 1) (*ends)[1] = co_await outcome(read_and_drop(comm, 0));
 }
 
-TEST(SimulatedDeath, RevokingBecauseOfALossEndsNothingAnotherErrorDoes) {
+TEST(SimulatedDeath, AnAbortBecauseOfALossEndsNothingAnotherErrorDoes) {
   for (const ErrorKind kind : {ErrorKind::peer, ErrorKind::data}) {
     VirtualCluster cluster(3, gigabit);
     std::vector<std::string> ends(2);
     cluster.kill_at(ms(1), 2);
-    cluster.run_mortal([&](Communicator comm) { return revoke_after_loss(comm, kind, &ends); });
-    EXPECT_EQ(ends[1], kind == ErrorKind::peer ? "" : "rank 1: lost rank 0");
+    cluster.run_mortal([&](Communicator comm) { return abort_after_loss(comm, kind, &ends); });
+    EXPECT_EQ(ends[1], kind == ErrorKind::peer ? "" : "rank 1: rank 0 gave up: rank 0: lost rank 2");
   }
 }
 
