@@ -186,6 +186,10 @@ Advice Adviser::advise(const RecipeCell& cell) {
   job.slow = settings.get<std::vector<double>>(word(settings, "transport.kind") == "simulated" ? "simulated.slow"
                                                                                                : "lab.slow");
   job.link = link_.model();
+  if (word(settings, "transport.kind") == "simulated") {
+    job.link_per_node = settings.get<int>("simulated.per_node");
+    job.node_link = node_link_of(settings);
+  }
   job.framing_bytes = frame_bytes;
   job.burst_bytes = link_.burst_bytes;
   job.window_bytes = settings.get<std::size_t>("simulated.window_kb") << 10;

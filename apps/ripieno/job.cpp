@@ -149,10 +149,17 @@ std::vector<double> deaths_of(const Settings& settings) {
   return deaths;
 }
 
+LinkModel node_link_of(const Settings& settings) {
+  return {from_seconds(settings.get<double>("simulated.node_latency_us") * 1e-6),
+          from_seconds(8e-9 / settings.get<double>("simulated.node_gbit_s"))};
+}
+
 SimulatedOptions simulated_of(const Settings& settings) {
   SimulatedOptions options;
   options.link.latency = from_seconds(settings.get<double>("simulated.latency_us") * 1e-6);
   options.link.per_byte = from_seconds(8e-9 / settings.get<double>("simulated.gbit_s"));
+  options.per_node = settings.get<int>("simulated.per_node");
+  options.node_link = node_link_of(settings);
   options.framing_bytes = frame_bytes;  // as tcp has
   options.window_bytes = settings.get<std::size_t>("simulated.window_kb") << 10;
   return options;

@@ -32,6 +32,8 @@ std::string kind_of(const Settings& settings);
 Communicator group_of(const Settings& settings, std::shared_ptr<Endpoint> endpoint);
 
 SimulatedOptions simulated_of(const Settings& settings);
+/// Between simulated ranks of one node.
+LinkModel node_link_of(const Settings& settings);
 
 /// Of each worker: train.threads, or the cores over the workers.
 int compute_threads(const Settings& settings);

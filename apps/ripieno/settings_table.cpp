@@ -39,6 +39,7 @@ std::vector<Setting> table() {
   const Bounds from_0{0, unbounded, false, false}, above_0{0, unbounded, true, false}, count{0, 2147483647};
   const Bounds below_1{0, 1, false, true}, fraction{0, 1, false, false};
   const Condition tcp = is("transport.kind", {"tcp"}), virtual_time = is("transport.kind", {"simulated"});
+  const Condition on_nodes = above("simulated.per_node", 1);
   const Condition computed = is("train.compute", {"real"});  // a replay learns nothing
   const Condition several = several_workers(), exchanged = is_not("strategy", "single"), own_data = data_of_its_own();
   const Condition real_data = data_in_files(), data_or_profiles = data_that_is_kept();
@@ -162,6 +163,9 @@ std::vector<Setting> table() {
       list("lab.slow", {1, 1e4}, "how many times longer each rank computes, with or without nodes; missing: 1").only(tcp),
       number("simulated.latency_us", 50, {0, 1e9}, "microseconds that a message takes one way, besides its bytes").only(virtual_time),
       number("simulated.gbit_s", 1, {1e-6, 8000}, "10^9 bits a second of each worker's link, each way").only(virtual_time),
+      whole("simulated.per_node", 1, {1, 4096}, "workers on each node of the network, which reach each other over links of their own").only(virtual_time),
+      number("simulated.node_latency_us", 2, {0, 1e9}, "microseconds that a message takes inside a node, besides its bytes").only(virtual_time).only(on_nodes),
+      number("simulated.node_gbit_s", 100, {1e-6, 8000}, "10^9 bits a second of each worker's link inside its node, each way").only(virtual_time).only(on_nodes),
       number("simulated.image_us", 100, {0, 1e9}, "microseconds of computing charged for each image and step; a replay charges what was measured").only(virtual_time).only(computed),
       list("simulated.slow", {0, 1e4, true, false}, "how many times longer each rank computes; missing: 1").only(virtual_time),
       list("simulated.deaths_s", from_0, "virtual seconds after which each rank dies; 0 or missing: never").only(virtual_time),

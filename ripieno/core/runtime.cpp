@@ -87,7 +87,9 @@ class RealRuntime final : public Runtime {
     const Timer id = next_timer_++;
     timer->async_wait([this, id, callback = std::move(callback)](asio::error_code error) mutable {
       timers_.erase(id);
-      if (!error) callback();
+      if (error) return;
+      count_fired();
+      callback();
     });
     timers_.emplace(id, std::move(timer));
     return id;
@@ -218,6 +220,7 @@ class VirtualRuntime final : public Runtime {
              "and these wait: ", stalled());
       }
       Callback callback = timeline_.take(now_);
+      count_fired();
       callback();
     }
   }

@@ -129,6 +129,8 @@ class Runtime {
   virtual Timer call_at(Duration when, Callback callback) = 0;
   /// A timer that has fired already is no error.
   virtual void cancel(Timer timer) = 0;
+  /// How many have fired: in virtual time, what a run costs.
+  std::uint64_t fired() const { return fired_; }
 
   Task<> sleep(Duration d);
   /// Lets what else is ready go first.
@@ -153,6 +155,7 @@ class Runtime {
   /// Runs handlers until `finished()`.
   virtual void loop() = 0;
   virtual void post_to_thread(Callback work) = 0;
+  void count_fired() { ++fired_; }
   bool finished() const { return running_ == 0 || error_; }
   std::string stalled() const;
   /// The pollers that still live.
@@ -173,7 +176,7 @@ class Runtime {
   std::map<std::uint64_t, std::string> tasks_;
   std::vector<std::function<std::string()>> stalls_;
   std::vector<std::weak_ptr<Poller>> pollers_;
-  std::uint64_t next_id_ = 0;
+  std::uint64_t next_id_ = 0, fired_ = 0;
   std::exception_ptr error_;
 };
 

@@ -106,6 +106,8 @@ Model model_of(const ProjectedJob& job, std::uint32_t steps) {
     model.plan.exchange.segment_bytes = std::max<std::size_t>(1, fewer(job.plan.exchange.segment_bytes));
   model.plan.exchange.small_bytes = fewer(job.plan.exchange.small_bytes);
   model.network.link.per_byte = from_seconds(seconds(job.link.per_byte) * model.bytes);
+  model.network.per_node = job.link_per_node;
+  model.network.node_link = {job.node_link.latency, from_seconds(seconds(job.node_link.per_byte) * model.bytes)};
   model.network.framing_bytes = fewer(job.framing_bytes);
   model.network.burst_bytes = fewer(job.burst_bytes);
   model.network.turn_bytes = std::max<std::size_t>(1, fewer(turn_bytes));

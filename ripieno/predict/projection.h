@@ -10,7 +10,7 @@
 //
 // Modelled: passes and how they vary (who waits for all waits for the slowest), optimisers' steps, encoding and
 // decoding, and the links: their rate, their delay, and the queues at senders and receivers, each rank with a link of
-// its own, which messages to several ranks share. Not: evaluation, what else happens at an epoch's end besides the
+// its own (and one inside its node, where nodes have some), which messages to several ranks share. Not: evaluation, what else happens at an epoch's end besides the
 // exchange of buffers, other traffic, lost packets and the time that TCP needs to speed up, and the CPU that sending
 // and receiving take from compute.
 #pragma once
@@ -34,6 +34,8 @@ struct ProjectedJob {
   std::vector<std::uint32_t> samples;  ///< of each worker in an epoch
   std::vector<double> slow;            ///< of each rank: times that a pass takes; missing: 1
   LinkModel link;                      ///< of every rank, each way
+  int link_per_node = 1;               ///< ranks of a node, which reach each other over a second link of each of them:
+  LinkModel node_link;                 ///< that one (transport/simulated.h)
   std::size_t framing_bytes = 0, window_bytes = 256 << 10, burst_bytes = 0;  ///< transport/simulated.h
   bool loss_scale = false;
 };

@@ -3,6 +3,16 @@
 // whose sending starts at t occupies the sender's card until t + b*beta; its head arrives at t + alpha and occupies the
 // receiver's card, once that is free, for b*beta.
 //
+// Ranks may share nodes (per_node): two of one node reach each other over a link of its own kind (node_link), for which
+// each rank has a second pair of cards. What a rank sends inside its node and between nodes does not wait for each other;
+// nor do the ranks of a node share a card to the outside.
+//
+// An abort (Endpoint::abort) ends its scope at once on the rank that calls it, and on each other member one latency of the
+// link between them later, with Error(peer) "rank 0: rank 2 gave up: ...". What a rank had under way in the scope is
+// dropped as it learns of the abort; the time that cards had set aside for it stays taken, or, where messages take turns,
+// what is left of it is free. What had arrived by then can still be received until the receiver learns of it. What is
+// sent meanwhile to a rank that has ended the scope is carried and dropped. Other scopes' messages are not touched.
+//
 // Ranks can die (kill()), in three steps:
 // 1. Death. The rank's own operations, pending and to come, fail with Error(peer) "rank 3 was killed". What it had sent
 //    and had arrived can still be received; what it had under way is lost. Nobody notices: who waits for it waits on.
@@ -15,6 +25,7 @@
 //    a rank that has not acknowledged it can send nothing, so messages of two epochs never meet. A rank that is ahead
 //    may send to one that is not: the message waits for it, within the window.
 // Ranks may die at any time, during another's detection or before survivors() too; each loss fails the operations anew.
+// An abort with an Error(peer) of a rank that has not acknowledged a loss does nothing: all ranks were told of the loss.
 #pragma once
 
 #include <memory>
@@ -30,14 +41,14 @@ struct State;
 
 struct SimulatedOptions {
   LinkModel link;
-  int per_node = 1;     ///< ranks on a node, one after the other; at least 1
+  int per_node = 1;     ///< ranks on a node, 0 .. per_node - 1 on the first; at least 1
   LinkModel node_link;  ///< between ranks of one node
   /// Bytes that may be under way to a receiver that has not asked for them; more wait at the sender, as with a full TCP
   /// window. Without this bound a deadlock of "all send first" would stay hidden.
   std::size_t window_bytes = 256 << 10;
   std::size_t framing_bytes = 0;  ///< added to each message's bytes
   /// That a card lets through at once where it has been idle for as long as they take at the link's rate: a token
-  /// bucket, as `tc tbf` is.
+  /// bucket, as `tc tbf` is. Inside a node there is none.
   std::size_t burst_bytes = 0;
   /// 0: a card sends one message after the other. Else messages to different ranks take turns, by so many bytes or a
   /// sixteenth of the message where that is more, as TCP's connections share a link; nobody dies then.
