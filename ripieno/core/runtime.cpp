@@ -193,7 +193,8 @@ class RealRuntime final : public Runtime {
 
 class VirtualRuntime final : public Runtime {
  public:
-  using Runtime::Runtime;
+  /// Nothing of it is touched by two threads at once: no locks.
+  explicit VirtualRuntime(std::uint64_t seed) : Runtime(seed, ASIO_CONCURRENCY_HINT_UNSAFE) {}
   ~VirtualRuntime() override {
     timeline_.clear();
     destroy_waiting();
@@ -212,7 +213,7 @@ class VirtualRuntime final : public Runtime {
  protected:
   void loop() override {
     while (!finished()) {
-      context_.restart();
+      if (context_.stopped()) context_.restart();
       context_.poll();
       if (finished()) return;
       if (timeline_.empty()) {

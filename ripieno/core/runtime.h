@@ -112,7 +112,8 @@ class Runtime {
   using Callback = ripieno::Callback;
   using Timer = std::uint64_t;
 
-  explicit Runtime(std::uint64_t seed) : seed_(seed) {}
+  /// `concurrency`: asio's hint for the context.
+  explicit Runtime(std::uint64_t seed, int concurrency = ASIO_CONCURRENCY_HINT_DEFAULT) : context_(concurrency), seed_(seed) {}
   virtual ~Runtime() = default;
   Runtime(const Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;
@@ -166,6 +167,7 @@ class Runtime {
   void destroy_waiting() { context_.destroy_waiting(); }
 
   struct Context : asio::io_context {
+    using asio::io_context::io_context;
     void destroy_waiting() { shutdown(); }
   };
   Context context_;

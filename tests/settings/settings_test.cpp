@@ -210,6 +210,7 @@ TEST(Settings, EveryKeyWithoutEffectIsNamedWithWhatLeavesItSo) {
       {{"lab.mbit_s=10"}, "lab.mbit_s = 10.0", "lab.nodes = 0", "lab.nodes above 0"},
       {{"lab.nodes=2", "lab.mbit_s=10", "transport.kind=simulated"}, "lab.nodes = 2", "transport.kind = \"simulated\"", "tcp"},
       {{"simulated.gbit_s=1"}, "simulated.gbit_s = 1.0", "transport.kind = \"tcp\"", "simulated"},
+      {{"transport.kind=simulated", "simulated.node_gbit_s=10"}, "simulated.node_gbit_s = 10.0", "simulated.per_node = 1", "above 1"},
       {{"transport.kind=simulated", "train.compute=replay", "simulated.image_us=5"}, "simulated.image_us", "train.compute = \"replay\"", "real"},
       {{"transport.kind=simulated", "transport.mbit_s=5"}, "transport.mbit_s", "transport.kind", "tcp"},
       {{"ps.staleness=4"}, "ps.staleness = 4", "strategy = \"ring\"", "ps-ssp"},
@@ -256,6 +257,7 @@ TEST(Settings, KeysWithAnEffectAreNotCalledIdle) {
       {"lab.nodes=2", "lab.mbit_s=10", "lab.cpu=1"},
       {"lab.mbit_s=0", "optimiser.momentum=0", "exchange.small_kb=0"},  // what holds without them, too
       {"transport.kind=simulated", "simulated.gbit_s=1", "simulated.slow=[1,2]"},
+      {"transport.kind=simulated", "simulated.per_node=2", "simulated.node_gbit_s=10", "simulated.node_latency_us=1"},
       {"strategy=ddp", "exchange.route=hierarchical", "exchange.per_node=2", "exchange.bucket_mb=1", "exchange.measure=off"},
       {"strategy=diloco", "local.steps=4", "outer.momentum=0.5", "exchange.codec=powersgd", "codec.rank=1"},
       {"strategy=of-my-own", "local.steps=4", "ps.staleness=1", "passes=2"},  // which may read anything
