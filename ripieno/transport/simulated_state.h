@@ -21,7 +21,6 @@ struct Recycled {
   static void operator delete(void* block, std::size_t bytes) { give_back_block(block, bytes); }
 };
 
-
 struct Operation;
 
 /// A message from the call of send() until a receive has taken it.
