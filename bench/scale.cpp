@@ -1,5 +1,5 @@
-// What it takes to project a job of many workers (ripieno/predict/projection.h): two steps of a model of a million numbers in
-// one bucket over links of 1 Gb/s and 50 us. One line of JSON; one projection a process, for the peak of its memory.
+// What it takes to project a job of many workers (ripieno/predict/projection.h): two steps of a model of a million
+// numbers in one bucket over links of 1 Gb/s and 50 us. One line of JSON; one projection a process, for its peak of memory.
 //
 //   scale_bench WORKERS [STRATEGY [ROUTE]]       scale_bench 1024 ddp halving-doubling
 #include <sys/resource.h>
@@ -41,7 +41,8 @@ void measure(int workers, const char* strategy, const char* route) {
   const double cpu = static_cast<double>(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
                      1e-6 * static_cast<double>(used.ru_utime.tv_usec + used.ru_stime.tv_usec);
   std::cout << "{\"workers\": " << workers << ", \"wall_s\": " << wall << ", \"cpu_s\": " << cpu
-            << ", \"peak_mib\": " << static_cast<double>(used.ru_maxrss) / 1024 << ", \"messages\": " << projection.messages
+            << ", \"peak_mib\": " << static_cast<double>(used.ru_maxrss) / 1024
+            << ", \"messages\": " << projection.messages
             << ", \"us_a_message\": " << 1e6 * wall / static_cast<double>(projection.messages)
             << ", \"epoch_s\": " << projection.epoch_s << "}\n";
 }

@@ -1,5 +1,5 @@
-"""What projecting a job of many workers costs: `scripts/bench scale`. For each way, the median over rounds of two projected
-steps' wall and CPU seconds, the peak of memory, and microseconds a message; and what is wanted of them
+"""What projecting a job of many workers costs: `scripts/bench scale`. For each way, the median over rounds of two
+projected steps' wall and CPU seconds, the peak of memory, and microseconds a message; and what is wanted of them
 (bench/scale.cpp says of which job). Each projection is a process of its own; nothing else should run."""
 
 import argparse
@@ -38,7 +38,10 @@ def main():
     arguments = parser.parse_args()
     ways = [(64, *way[1:]) for way in WAYS[:3]] if arguments.quick else WAYS
     print(f"{machine.name()}, {machine.date()}")
-    print(f"{'workers':>7}  {'way':26} {'wall s':>8} {'wanted':>7} {'CPU s':>8} {'MiB':>6} {'wanted':>7} {'messages':>10} {'us each':>8}")
+    print(
+        f"{'workers':>7}  {'way':26} {'wall s':>8} {'wanted':>7} {'CPU s':>8} {'MiB':>6} {'wanted':>7} "
+        f"{'messages':>10} {'us each':>8}"
+    )
     thousand = None
     try:
         for way in ways:
@@ -51,7 +54,8 @@ def main():
             wanted = f"{wanted:.1f}" if wanted else ""
             print(
                 f"{way[0]:7}  {' '.join(way[1:]):26} {median['wall_s']:8.2f} {wanted:>7} {median['cpu_s']:8.2f} "
-                f"{median['peak_mib']:6.0f} {MIB.get(way[0], ''):>7} {median['messages']:10.0f} {median['us_a_message']:8.2f}",
+                f"{median['peak_mib']:6.0f} {MIB.get(way[0], ''):>7} {median['messages']:10.0f} "
+                f"{median['us_a_message']:8.2f}",
                 flush=True,
             )
     except processes.Failed as failed:

@@ -1,5 +1,5 @@
-// A function without arguments and result, as std::function<void()> is one, but it is moved and never copied, and closures of
-// up to four words allocate nothing.
+// A function without arguments and result, as std::function<void()> is one, but it is moved and never copied, and closures
+// of up to four words allocate nothing.
 #pragma once
 
 #include <cstddef>
@@ -41,7 +41,8 @@ class Callback {
  private:
   static constexpr std::size_t room = 4 * sizeof(void*);
   template <class F>
-  static constexpr bool fits = sizeof(F) <= room && alignof(F) <= alignof(void*) && std::is_nothrow_move_constructible_v<F>;
+  static constexpr bool fits =
+      sizeof(F) <= room && alignof(F) <= alignof(void*) && std::is_nothrow_move_constructible_v<F>;
 
   struct Actions {
     void (*call)(void* room);

@@ -1,5 +1,5 @@
-// Callbacks in the order of (time, sequence): what was set first among those of one time comes first. A heap of moments, each
-// with a queue of its callbacks, since in a cluster that goes in step a thousand of them share a time.
+// Callbacks in the order of (time, sequence): what was set first among those of one time comes first. A heap of moments,
+// each with a queue of its callbacks, since in a cluster that goes in step a thousand of them share a time.
 #pragma once
 
 #include <array>

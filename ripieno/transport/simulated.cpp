@@ -93,6 +93,8 @@ void SimulatedNetwork::kill(int rank) {
   state_->kill(rank);
 }
 
-bool SimulatedNetwork::dead(int rank) const { return state_->members.at(static_cast<std::size_t>(rank)).killed != nullptr; }
+bool SimulatedNetwork::dead(int rank) const {
+  return state_->members.at(static_cast<std::size_t>(rank)).killed != nullptr;
+}
 
 }  // namespace ripieno

@@ -1,5 +1,5 @@
-// What is under way on a simulated network (simulated.h), which its endpoints share. Streams, cards and losses each have a
-// file: simulated_streams.cpp, simulated_cards.cpp, simulated_losses.cpp.
+// What is under way on a simulated network (simulated.h), which its endpoints share. Streams, cards, and losses with aborts
+// have a file each: simulated_streams.cpp, simulated_cards.cpp, simulated_losses.cpp.
 #pragma once
 
 #include <memory>
@@ -159,12 +159,12 @@ struct State : std::enable_shared_from_this<State> {
   void end_turn(Card& card, Lane& lane);
   /// Of the first that waits.
   void end_sending(Lane& lane);
-  /// The head of a part is here: the receiver's card takes it when it is free, and not before `here`, when all of it is.
-  /// The message has arrived with its last part.
+  /// The head of a part is here: the receiver's card takes it when it is free, and not before `here`, when all of it
+  /// is. The message has arrived with its last part.
   void arrive(Parcel& parcel, Duration wire, Duration here, bool is_last);
   void deliver(Parcel& parcel);
-  /// When a card is done with what takes it so long; it is then free no earlier than `card`, less what it may let through
-  /// at once.
+  /// When a card is done with what takes it so long; it is then free no earlier than `card`, less what it may let
+  /// through at once.
   Duration served(Duration& card, Duration wire, bool is_inside) const;
   const LinkModel& link(const Lane& lane) const { return lane.is_inside ? options.node_link : options.link; }
 
@@ -175,7 +175,9 @@ struct State : std::enable_shared_from_this<State> {
   bool is_lost(int rank) const;
   /// Whether there is a loss that `rank` has not acknowledged.
   bool is_behind(int rank) const { return at(rank).epoch < lost.size(); }
-  bool has_aborted(int rank, Scope scope) const { return !at(rank).aborted.empty() && at(rank).aborted.contains(scope); }
+  bool has_aborted(int rank, Scope scope) const {
+    return !at(rank).aborted.empty() && at(rank).aborted.contains(scope);
+  }
   /// Whether that is the first.
   bool add_abort(int rank, Scope scope, const std::exception_ptr& error);
   /// Ends the operations of `rank` in `scope`.

@@ -14,7 +14,8 @@ std::size_t State::StreamHash::operator()(const StreamKey& key) const {
 }
 
 Lane& State::lane(int from, int to) {
-  const auto [found, is_new] = lanes.try_emplace(static_cast<std::uint64_t>(from) << 32 | static_cast<std::uint32_t>(to));
+  const auto key = static_cast<std::uint64_t>(from) << 32 | static_cast<std::uint32_t>(to);
+  const auto [found, is_new] = lanes.try_emplace(key);
   Lane& lane = found->second;
   if (!is_new) return lane;
   lane.from = from;
@@ -116,9 +117,9 @@ void State::take(Parcel& parcel, Operation& receiver) {
   const Message& sent = parcel.message;
   if (sent.operation != expected.operation || sent.type != expected.type || sent.count != expected.count ||
       parcel.payload.size() != into.payload()) {
-    return end(&receiver, std::make_exception_ptr(
-                              Error(ErrorKind::mismatch, text("rank ", parcel.stream->lane->to, " expects ", describe(expected),
-                                                              " from rank ", from, ", which sends ", describe(sent)))));
+    const std::string what = text("rank ", parcel.stream->lane->to, " expects ", describe(expected), " from rank ", from,
+                                  ", which sends ", describe(sent));
+    return end(&receiver, std::make_exception_ptr(Error(ErrorKind::mismatch, what)));
   }
   if (!parcel.data.empty() && into.has_data()) into.take(0, parcel.data);
   end(&receiver, nullptr);
@@ -154,7 +155,8 @@ void go_on(std::unique_ptr<Operation> operation) {
 
 void State::post_ready() {
   while (!ready.empty()) {
-    asio::post(runtime.context(), [operation = std::unique_ptr<Operation>(ready.pop())]() mutable { go_on(std::move(operation)); });
+    std::unique_ptr<Operation> one(ready.pop());
+    asio::post(runtime.context(), [one = std::move(one)]() mutable { go_on(std::move(one)); });
   }
 }
 

@@ -33,7 +33,9 @@ void free_counted(void* block) noexcept {
 }  // namespace
 
 void* operator new(std::size_t bytes) { return counted_block(bytes, alignof(std::max_align_t)); }
-void* operator new(std::size_t bytes, std::align_val_t alignment) { return counted_block(bytes, static_cast<std::size_t>(alignment)); }
+void* operator new(std::size_t bytes, std::align_val_t alignment) {
+  return counted_block(bytes, static_cast<std::size_t>(alignment));
+}
 void operator delete(void* block) noexcept { free_counted(block); }
 void operator delete(void* block, std::size_t) noexcept { free_counted(block); }
 void operator delete(void* block, std::align_val_t) noexcept { free_counted(block); }
@@ -58,7 +60,9 @@ Cost cost_of(const char* route, int ranks, std::size_t turn_bytes) {
   most_held = bytes_held.load();
   cluster.run(run);
   Cost cost;
-  for (int rank = 0; rank < ranks; ++rank) cost.messages += static_cast<double>(cluster.ledger(rank).total().messages_sent) / 2;
+  for (int rank = 0; rank < ranks; ++rank) {
+    cost.messages += static_cast<double>(cluster.ledger(rank).total().messages_sent) / 2;  // of the second time
+  }
   EXPECT_GT(cost.messages, 0);
   cost.events = static_cast<double>(cluster.runtime().fired() - events);
   cost.allocations = static_cast<double>(allocations - taken);
