@@ -35,6 +35,9 @@ class CountedEndpoint final : public Endpoint {
   bool has_flushed() const override { return inner_->has_flushed(); }
   Task<> flush() override { return inner_->flush(); }
   void abort(Scope scope, const std::vector<int>& members, std::exception_ptr error) override { inner_->abort(scope, members, error); }
+  void watch_aborts(std::function<void(Scope, std::exception_ptr)> watcher) override {
+    inner_->watch_aborts(std::move(watcher));
+  }
   std::vector<int> survivors() override {
     std::vector<int> alive = inner_->survivors();
     // What was under way is lost, on some ranks before it was counted: numbers begin anew, apart from those before.

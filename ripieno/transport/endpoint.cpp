@@ -30,6 +30,8 @@ Task<> Endpoint::exchange(Outgoing out, Incoming in, std::function<void(std::exc
   return both(runtime(), std::move(sending), std::move(receiving), std::move(on_error));
 }
 
+void Endpoint::watch_aborts(std::function<void(Scope, std::exception_ptr)>) {}
+
 Task<> Endpoint::flush() { co_return; }
 
 const EngineOperation* Endpoint::find_engine(Collective collective, DType type, Channel channel) const {

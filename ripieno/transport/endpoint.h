@@ -5,6 +5,7 @@
 #pragma once
 
 #include <exception>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -96,6 +97,9 @@ class Endpoint {
   /// need not be left out) with an Error(peer) that says why. What they still send in it is dropped. Other scopes go on.
   /// The first call for a scope counts.
   virtual void abort(Scope scope, const std::vector<int>& members, std::exception_ptr error) = 0;
+
+  /// Has `watcher` called with every scope that ends on this rank, its own aborts among them. For what lies around it (shaped.h).
+  virtual void watch_aborts(std::function<void(Scope, std::exception_ptr)> watcher);
 
   /// Goes on without the ranks that were lost so far: returns the ranks that are alive, own rank included, ascending,
   /// and begins a new epoch on this rank. Until it is called, every operation after a loss fails with Error(peer) that

@@ -1,4 +1,6 @@
-// An endpoint that has a link to each peer, whatever kind each of them is.
+// An endpoint that has a link to each peer, whatever kind each of them is. A scope that is aborted ends on all of them: the
+// links of members carry the word of it, each member passes it on once its own communicator is aborted for it, and so all
+// hear of it that one who has heard can reach.
 #pragma once
 
 #include "ripieno/transport/peer_link.h"
@@ -7,11 +9,17 @@ namespace ripieno {
 
 class LinkedEndpoint : public Endpoint {
  public:
-  /// links[r] leads to rank r; links[rank] is empty.
-  LinkedEndpoint(Runtime& runtime, int rank, std::vector<std::shared_ptr<PeerLink>> links)
-      : runtime_(runtime), rank_(rank), links_(std::move(links)) {
+  /// links[r] leads to rank r; links[rank] is empty. All of them were made with `aborts`.
+  LinkedEndpoint(Runtime& runtime, int rank, std::vector<std::shared_ptr<PeerLink>> links, std::shared_ptr<Aborts> aborts)
+      : runtime_(runtime), rank_(rank), links_(std::move(links)), aborts_(std::move(aborts)) {
     require(rank >= 0 && rank < LinkedEndpoint::size(), "rank ", rank, " of ", links_.size());
     require(!links_[rank], "rank ", rank, " is connected to itself");
+    for (const auto& link : links_) {
+      if (!link) continue;
+      aborts_->watch([weak = std::weak_ptr(link)](const Abort& abort) {
+        if (const auto alive = weak.lock()) alive->end(abort);
+      });
+    }
   }
   ~LinkedEndpoint() override { LinkedEndpoint::close(closed()); }
 
@@ -26,7 +34,15 @@ class LinkedEndpoint : public Endpoint {
 
   std::string way(int peer) const override { return link(peer).way(); }
 
-  void abort(Scope, const std::vector<int>&, std::exception_ptr error) override { close(error); }
+  void abort(Scope scope, const std::vector<int>& members, std::exception_ptr error) override {
+    aborts_->end(scope, error);
+    for (const int member : members) {
+      if (member != rank_ && aborts_->must_tell(scope, member)) link(member).tell(*aborts_->find(scope));
+    }
+  }
+  void watch_aborts(std::function<void(Scope, std::exception_ptr)> watcher) override {
+    aborts_->watch([watcher = std::move(watcher)](const Abort& abort) { watcher(abort.scope, abort.error); });
+  }
 
   std::vector<int> survivors() override {
     fail(ErrorKind::peer, "rank ", rank_, ": over tcp a lost rank ends the job");
@@ -53,6 +69,7 @@ class LinkedEndpoint : public Endpoint {
   Runtime& runtime_;
   const int rank_;
   std::vector<std::shared_ptr<PeerLink>> links_;
+  const std::shared_ptr<Aborts> aborts_;
 };
 
 }  // namespace ripieno

@@ -5,6 +5,7 @@
 namespace ripieno {
 
 Task<> PeerLink::receive(std::shared_ptr<PeerLink> link, Message message, Sink sink) {
+  link->throw_if_aborted(message.channel.scope);
   if (link->error_) std::rethrow_exception(link->error_);
   Lane& lane = link->lanes_[message.channel];
   if (lane.posted.empty() && !lane.arrived.empty()) {
@@ -32,11 +33,14 @@ void PeerLink::give(const Arrived& arrived, const Sink& sink) {
   sink.take(0, ConstBytes(arrived.payload.get(), arrived.frame.payload));
 }
 
-PeerLink::Lane& PeerLink::admit(const Frame& frame) {
+void PeerLink::check_epoch(const Frame& frame) const {
   if (frame.epoch != options_.epoch) {
     fail(ErrorKind::mismatch, "rank ", rank_, " is in epoch ", options_.epoch, ", but rank ", peer_, " sent ",
          describe(frame.message(), frame.payload), " in epoch ", frame.epoch);
   }
+}
+
+PeerLink::Lane& PeerLink::admit(const Frame& frame) {
   Lane& lane = lanes_[frame.channel];
   if (frame.sequence != lane.next_received) {
     fail(ErrorKind::mismatch, "rank ", rank_, ": rank ", peer_, " sent message ", frame.sequence, " of its channel, ",
@@ -73,6 +77,22 @@ void PeerLink::close() {
     if (error_) lane.arrived.clear();
   }
   asked();
+}
+
+void PeerLink::end(const Abort& abort) {
+  for (auto at = lanes_.begin(); at != lanes_.end();) {
+    if (at->first.scope != abort.scope) {
+      ++at;
+      continue;
+    }
+    for (auto& posted : at->second.posted) posted->done.fail(abort.error);
+    for (const Arrived& arrived : at->second.arrived) {
+      unasked_ -= arrived.cost();
+      forget(arrived);
+    }
+    at = lanes_.erase(at);
+  }
+  drop(abort);
 }
 
 bool PeerLink::waits() const {

@@ -20,7 +20,26 @@ class ShapedEndpoint final : public Endpoint, public std::enable_shared_from_thi
   Runtime& runtime() override { return inner_->runtime(); }
   std::size_t framing_bytes() const override { return inner_->framing_bytes(); }
   std::shared_ptr<std::byte> memory(std::size_t bytes) override { return inner_->memory(bytes); }
-  void abort(Scope scope, const std::vector<int>& members, std::exception_ptr error) override { inner_->abort(scope, members, error); }
+  void abort(Scope scope, const std::vector<int>& members, std::exception_ptr error) override {
+    drop(scope, error);
+    inner_->abort(scope, members, error);
+  }
+  void watch_aborts(std::function<void(Scope, std::exception_ptr)> watcher) override {
+    inner_->watch_aborts(std::move(watcher));
+  }
+  /// A scope has ended: its sends fail, and what has not arrived is forgotten.
+  void drop(Scope scope, std::exception_ptr error) {
+    if (!aborted_.emplace(scope, error).second) return;
+    for (auto& [peer, wire] : wires_) {
+      std::erase_if(wire.parcels, [&](const std::shared_ptr<Parcel>& parcel) {
+        if (parcel->message.channel.scope != scope) return false;
+        parcel->error = error;
+        for (Event* event : {&parcel->has_left, &parcel->has_arrived, &parcel->handed_over}) event->set();
+        ended_one();
+        return true;
+      });
+    }
+  }
   std::vector<int> survivors() override { return inner_->survivors(); }
   std::string way(int peer) const override {
     std::string how = inner_->way(peer) + ", shaped to";
@@ -31,6 +50,8 @@ class ShapedEndpoint final : public Endpoint, public std::enable_shared_from_thi
 
   Task<> send(int peer, Message message, ConstBytes payload) override {
     // 1. The card sends it after those before it.
+    const auto aborted = aborted_.find(message.channel.scope);
+    if (aborted != aborted_.end()) std::rethrow_exception(aborted->second);
     Runtime& clock = runtime();
     const double bytes = static_cast<double>(payload.size() + framing_bytes());
     const Duration on_card = shape_.mbit_s > 0 ? from_seconds(8e-6 * bytes / shape_.mbit_s) : Duration(0);
@@ -44,7 +65,8 @@ class ShapedEndpoint final : public Endpoint, public std::enable_shared_from_thi
     if (!std::exchange(wire.under_way, true)) asio::co_spawn(clock.context(), carry(inner_, peer, &wire, shared_from_this()), asio::detached);
     // 3. Its sender goes on when it has left; that of a control message when it has arrived, for it may be the last before this rank ends.
     if (message.channel.purpose == Purpose::control) co_await parcel->handed_over.wait();
-    if (const Duration left = sent - clock.now(); left.count() > 0) co_await clock.sleep(left);
+    const std::shared_ptr<Event> has_left(parcel, &parcel->has_left);
+    co_await until(&clock, sent, has_left);
     if (parcel->error) std::rethrow_exception(parcel->error);
   }
   bool has_flushed() const override { return under_way_ == 0 && inner_->has_flushed(); }
@@ -56,12 +78,13 @@ class ShapedEndpoint final : public Endpoint, public std::enable_shared_from_thi
   struct Parcel {
     Parcel(Runtime& runtime, const Message& message, ConstBytes payload, Duration arrives)
         : message(message), bytes(payload.data() ? std::vector<std::byte>(payload.begin(), payload.end()) : std::vector<std::byte>()),
-          payload(payload.data() ? ConstBytes(bytes) : payload), arrives(arrives), handed_over(runtime) {}
+          payload(payload.data() ? ConstBytes(bytes) : payload), arrives(arrives), has_left(runtime), has_arrived(runtime),
+          handed_over(runtime) {}
     const Message message;
     const std::vector<std::byte> bytes;
     const ConstBytes payload;  // without data where there was none
     const Duration arrives;
-    Event handed_over;
+    Event has_left, has_arrived, handed_over;
     std::exception_ptr error;
   };
 
@@ -71,14 +94,24 @@ class ShapedEndpoint final : public Endpoint, public std::enable_shared_from_thi
     bool under_way = false;
   };
 
+  /// Returns at `when`, or as soon as the event has happened.
+  static Task<> until(Runtime* clock, Duration when, std::shared_ptr<Event> event) {
+    if (when <= clock->now()) co_return;
+    const Runtime::Timer timer = clock->call_at(when, [event] { event->set(); });
+    co_await event->wait();
+    clock->cancel(timer);
+  }
+
   /// Hands parcels over in their order, each when it arrives; none waits for another's receiver.
   static Task<> carry(std::shared_ptr<Endpoint> inner, int peer, Wire* wire, std::shared_ptr<ShapedEndpoint> owner) {
-    Runtime& clock = inner->runtime();
+    Runtime* clock = &inner->runtime();
     while (!wire->parcels.empty()) {
       const std::shared_ptr<Parcel> parcel = wire->parcels.front();
-      if (const Duration left = parcel->arrives - clock.now(); left.count() > 0) co_await clock.sleep(left);
+      const std::shared_ptr<Event> has_arrived(parcel, &parcel->has_arrived);
+      co_await until(clock, parcel->arrives, has_arrived);
+      if (wire->parcels.empty() || wire->parcels.front() != parcel) continue;  // dropped
       wire->parcels.pop_front();
-      asio::co_spawn(clock.context(), hand_over(inner, peer, parcel, owner), asio::detached);
+      asio::co_spawn(clock->context(), hand_over(inner, peer, parcel, owner), asio::detached);
     }
     wire->under_way = false;
   }
@@ -92,7 +125,11 @@ class ShapedEndpoint final : public Endpoint, public std::enable_shared_from_thi
     }
     parcel->handed_over.set();
     if (parcel->error) inner->abort(parcel->message.channel.scope, {}, parcel->error);  // its sender may have gone on
-    if (--owner->under_way_ == 0 && owner->all_arrived_) owner->all_arrived_->set();
+    owner->ended_one();
+  }
+
+  void ended_one() {
+    if (--under_way_ == 0 && all_arrived_) all_arrived_->set();
   }
 
   static Task<> flush(std::shared_ptr<ShapedEndpoint> endpoint) {
@@ -110,6 +147,7 @@ class ShapedEndpoint final : public Endpoint, public std::enable_shared_from_thi
   Shape shape_;
   Duration card_free_{0};
   std::map<int, Wire> wires_;
+  std::map<Scope, std::exception_ptr> aborted_;
   std::size_t under_way_ = 0;  ///< parcels that are not handed over
   std::shared_ptr<Event> all_arrived_;
 };
@@ -118,7 +156,11 @@ class ShapedEndpoint final : public Endpoint, public std::enable_shared_from_thi
 
 std::shared_ptr<Endpoint> shaped(std::shared_ptr<Endpoint> inner, Shape shape) {
   require(shape.delay.count() >= 0 && shape.mbit_s >= 0, "a link of ", shape.mbit_s, " Mb/s and ", seconds(shape.delay), " s of delay");
-  return std::make_shared<ShapedEndpoint>(std::move(inner), shape);
+  const auto endpoint = std::make_shared<ShapedEndpoint>(inner, shape);
+  inner->watch_aborts([weak = std::weak_ptr(endpoint)](Scope scope, std::exception_ptr error) {
+    if (const auto alive = weak.lock()) alive->drop(scope, error);
+  });
+  return endpoint;
 }
 
 }  // namespace ripieno

@@ -1,5 +1,7 @@
 #include "ripieno/transport/shared_all_reduce.h"
 
+#include <algorithm>
+
 #include "ripieno/core/kernels.h"
 #include "ripieno/core/pause.h"
 
@@ -25,13 +27,14 @@ SharedAllReduce::SharedAllReduce(Runtime& runtime, int rank, const std::vector<s
   for (int k = 1; k < ranks_; ++k) {
     const int peer = (rank + ranks_ - k) % ranks_;
     const std::byte* slots = links[peer]->other().regions.at(all_reduce_place, all_reduce_bytes);
-    peers_.push_back({peer, links[peer], reinterpret_cast<const AllReduceSlot*>(slots)});
+    const auto* its = reinterpret_cast<const AllReduceSlot*>(slots);
+    peers_.push_back({peer, links[peer], its, reinterpret_cast<const AllReduceStop*>(its + all_reduce_slots)});
   }
 }
 
 Task<> SharedAllReduce::run(std::shared_ptr<SharedAllReduce> self, Message message, NumberSpan numbers) {
-  if (numbers.count == 0 || self->peers_.empty()) co_return;
   if (self->error_) std::rethrow_exception(self->error_);
+  if (numbers.count == 0 || self->peers_.empty()) co_return;
   const std::size_t slot = slot_of(message.channel);
   const std::uint64_t before = self->slots_[slot].progress.load(std::memory_order_relaxed);
   if (before % 2 == 1) fail(ErrorKind::internal, describe(message), " while another is under way on its channel");
@@ -47,12 +50,15 @@ Task<> SharedAllReduce::run(std::shared_ptr<SharedAllReduce> self, Message messa
   const Range mine = chunk(own.count, self->ranks_, self->rank_);
   const std::size_t piece = piece_bytes / size_of(own.type);
   int in_a_row = 0;
-  for (std::size_t begin = mine.begin; begin < mine.end; begin += piece) {
+  bool stopped = self->has_stopped();
+  for (std::size_t begin = mine.begin; begin < mine.end && !stopped; begin += piece) {
     self->reduce(own, peers, {begin, std::min(mine.end, begin + piece)}, message.type);
-    if (++in_a_row % pieces_in_a_row == 0) {
-      co_await self->runtime_.yield();
-      if (self->error_) std::rethrow_exception(self->error_);
-    }
+    if (++in_a_row % pieces_in_a_row == 0) co_await self->runtime_.yield();
+    stopped = self->has_stopped();
+  }
+  if (stopped) {
+    co_await wait(self.get(), message, slot, before + 2);
+    std::rethrow_exception(self->error_);
   }
 
   // 3. Until all have been put here.
@@ -116,7 +122,7 @@ bool SharedAllReduce::spin(std::size_t slot, std::uint64_t target) const {
 }
 
 Task<> SharedAllReduce::wait(SharedAllReduce* self, Message message, std::size_t slot, std::uint64_t target) {
-  if (self->error_) std::rethrow_exception(self->error_);
+  if (self->revoked_) std::rethrow_exception(self->error_);
   const auto waiting = std::make_shared<Waiting>(self->runtime_, message, slot, target);
   self->waiting_.push_back(waiting);
   self->watch();
@@ -175,36 +181,71 @@ void SharedAllReduce::reduce(NumberSpan own, const std::vector<NumberSpan>& peer
 }
 
 bool SharedAllReduce::poll() {
-  bool any = false;
-  for (auto at = waiting_.begin(); at != waiting_.end();) {
-    Waiting& waiting = **at;
-    std::exception_ptr lost;
-    for (const Peer& peer : peers_) {
-      // What a rank did before it ended is seen once its end is.
-      if (!reached(peer, waiting.slot, waiting.target) && peer.link->has_ended() &&
-          !reached(peer, waiting.slot, waiting.target)) {
-        lost = peer.link->end_of(waiting.message);
-      }
-    }
-    if (!lost && !all_reached(waiting.slot, waiting.target)) {
-      ++at;
-      continue;
-    }
-    any = true;
-    lost ? waiting.done.fail(lost) : waiting.done.set();
-    at = waiting_.erase(at);
+  if (waiting_.empty()) return false;
+  const std::size_t before = waiting_.size();
+  const auto let_go = [&](auto through, std::exception_ptr error) {
+    std::erase_if(waiting_, [&](const std::shared_ptr<Waiting>& waiting) {
+      if (!through(*waiting)) return false;
+      error ? waiting->done.fail(error) : waiting->done.set();
+      return true;
+    });
+  };
+  if (!error_) {
+    let_go([this](const Waiting& waiting) { return all_reached(waiting.slot, waiting.target); }, nullptr);
+    if (!waiting_.empty() && !has_stopped()) find_losses();
   }
-  return any;
+  if (error_) let_go([this](const Waiting& waiting) { return is_left_alone(waiting); }, error_);
+  return waiting_.size() != before;
 }
 
-bool SharedAllReduce::has_work() const {
+/// What a rank did before it ended is seen once its end is.
+void SharedAllReduce::find_losses() {
   for (const auto& waiting : waiting_) {
-    if (all_reached(waiting->slot, waiting->target)) return true;
+    for (const Peer& peer : peers_) {
+      if (reached(peer, waiting->slot, waiting->target) || !peer.link->has_ended() ||
+          reached(peer, waiting->slot, waiting->target)) {
+        continue;
+      }
+      const std::exception_ptr lost = peer.link->end_of(waiting->message);
+      return stop({0, lost, rank_, reason_of(lost, rank_)});
+    }
+  }
+}
+
+bool SharedAllReduce::any_peer_stopped() const {
+  return std::any_of(peers_.begin(), peers_.end(),
+                     [](const Peer& peer) { return peer.stop->stopped.load(std::memory_order_seq_cst) != 0; });
+}
+
+bool SharedAllReduce::has_stopped() {
+  if (error_) return true;
+  for (const Peer& peer : peers_) {
+    if (peer.stop->stopped.load(std::memory_order_seq_cst) == 0) continue;
+    const std::string reason(peer.stop->reason.data(), std::min<std::size_t>(peer.stop->bytes, most_reason));
+    stop({0, gave_up(rank_, peer.stop->origin, reason), peer.stop->origin, reason});
+    return true;
   }
   return false;
 }
 
+bool SharedAllReduce::is_left_alone(const Waiting& waiting) const {
+  const std::uint64_t posted = (waiting.target - 1) | 1;
+  return std::all_of(peers_.begin(), peers_.end(), [&](const Peer& peer) {
+    return peer.slots[waiting.slot].progress.load(std::memory_order_seq_cst) != posted ||
+           peer.stop->stopped.load(std::memory_order_seq_cst) != 0 || peer.link->has_ended();
+  });
+}
+
+bool SharedAllReduce::has_work() const {
+  if (waiting_.empty()) return false;
+  if (!error_ && any_peer_stopped()) return true;
+  return std::any_of(waiting_.begin(), waiting_.end(), [this](const std::shared_ptr<Waiting>& waiting) {
+    return error_ ? is_left_alone(*waiting) : all_reached(waiting->slot, waiting->target);
+  });
+}
+
 void SharedAllReduce::find_mismatches() {
+  if (error_) return;
   std::exception_ptr wrong;
   const auto found = [&](const Peer& peer, const Message& own, const Message& other) {
     wrong = std::make_exception_ptr(Error(ErrorKind::mismatch, text(
@@ -235,11 +276,21 @@ void SharedAllReduce::give_up(std::exception_ptr error) {
   for (Peer& peer : peers_) peer.link->revoke(error);
 }
 
-void SharedAllReduce::revoke(std::exception_ptr error) {
+void SharedAllReduce::stop(const Abort& abort) {
   if (error_) return;
-  error_ = error;
+  error_ = abort.error;
+  auto* own = reinterpret_cast<AllReduceStop*>(slots_ + all_reduce_slots);
+  own->origin = abort.origin;
+  own->bytes = static_cast<std::uint32_t>(abort.reason.copy(own->reason.data(), own->reason.size()));
+  own->stopped.store(1, std::memory_order_seq_cst);
+  for (Peer& peer : peers_) peer.link->other().wake_if_waiting();
+}
+
+void SharedAllReduce::revoke(std::exception_ptr error) {
+  if (!error_) error_ = error;
+  revoked_ = true;
   if (watchdog_) runtime_.cancel(*std::exchange(watchdog_, std::nullopt));
-  for (auto& waiting : std::exchange(waiting_, {})) waiting->done.fail(error);
+  for (auto& waiting : std::exchange(waiting_, {})) waiting->done.fail(error_);
 }
 
 /// One timer for all, set anew where it finds none that is overdue.
@@ -257,6 +308,7 @@ void SharedAllReduce::expire() {
   if (waiting_.empty()) return;
   const Waiting& oldest = *waiting_.front();
   if (runtime_.now() < oldest.since + options_.timeout) return watch();
+  if (error_) return give_up(error_);
   const auto late = std::find_if(peers_.begin(), peers_.end(),
                                  [&](const Peer& peer) { return !reached(peer, oldest.slot, oldest.target); });
   give_up(std::make_exception_ptr(

@@ -6,6 +6,12 @@
 // 3. When all are done, the numbers may be used again, and a rank may end: its slots stay readable for those who have not
 //    looked yet.
 //
+// Stopping. Peers write to a rank's numbers while a call is under way, so a call that fails must not return before all of
+// them have stopped. A rank whose scope 0 is aborted, or that has lost a peer, says in a line of its own that it stops: from
+// then on it touches nobody's numbers, in any call. The others look there before every piece, and where they wait, and then
+// stop likewise, with its reason. A call that has posted fails once no peer can be in it: each of them has stopped, has not
+// posted yet (it posts first and looks then), is done with it, or is gone. After that no call begins any more.
+//
 // Bits and bytes counted are those of the route's messages, whatever the transport. Numbers that do not lie in registered
 // memory go through some that does. Waiting is a short spin, where the ranks have a core each and nothing is computed here,
 // and then the hub's sleep (shared_hub.h), so that more workers than cores go forward.
@@ -32,10 +38,19 @@ struct alignas(line_bytes) AllReduceSlot {
 };
 static_assert(sizeof(AllReduceSlot) == line_bytes);
 
+/// Says that a rank has stopped, and why; written by it alone.
+struct alignas(line_bytes) AllReduceStop {
+  std::atomic<std::uint32_t> stopped{0};
+  std::int32_t origin = 0;  ///< the rank that stopped first
+  std::uint32_t bytes = 0;  ///< of the reason
+  std::array<char, most_reason> reason{};
+};
+
 /// Channels 0 .. so many less one of every purpose have a slot. What is never used is never backed by memory.
 inline constexpr std::uint32_t all_reduce_channels = 1 << 14;
 inline constexpr std::size_t all_reduce_slots = all_reduce_channels * purposes.size();
-inline constexpr std::size_t all_reduce_bytes = all_reduce_slots * sizeof(AllReduceSlot);
+/// The slots, and then the AllReduceStop.
+inline constexpr std::size_t all_reduce_bytes = all_reduce_slots * sizeof(AllReduceSlot) + sizeof(AllReduceStop);
 /// Where the slots lie: what every rank takes first of its registered memory.
 inline constexpr Place all_reduce_place{0, line_bytes};
 
@@ -51,7 +66,9 @@ class SharedAllReduce : public std::enable_shared_from_this<SharedAllReduce> {
       EngineOperation{Collective::all_reduce, DType::fp32, "two-phase", all_reduce_channels},
       EngineOperation{Collective::all_reduce, DType::fp64, "two-phase", all_reduce_channels}};
   Task<> run(Message message, NumberSpan numbers) { return run(shared_from_this(), message, numbers); }
-  /// Every call, pending and to come, fails with `error`.
+  /// Every call, pending and to come, fails; one that is pending once no peer touches its numbers any more.
+  void stop(const Abort& abort);
+  /// The same at once: for when this rank's connections have ended.
   void revoke(std::exception_ptr error);
 
   // For the hub.
@@ -67,6 +84,7 @@ class SharedAllReduce : public std::enable_shared_from_this<SharedAllReduce> {
     int rank;
     std::shared_ptr<SharedLink> link;
     const AllReduceSlot* slots;
+    const AllReduceStop* stop;
   };
   /// A call that waits until every peer's progress in its slot is `target`.
   struct Waiting {
@@ -99,6 +117,12 @@ class SharedAllReduce : public std::enable_shared_from_this<SharedAllReduce> {
     return peer.slots[slot].progress.load(std::memory_order_seq_cst) >= target;
   }
   bool all_reached(std::size_t slot, std::uint64_t target) const;
+  /// Whether this rank has stopped; it does where a peer has.
+  bool has_stopped();
+  bool any_peer_stopped() const;
+  /// Whether no peer can be in this rank's call any more.
+  bool is_left_alone(const Waiting& waiting) const;
+  void find_losses();
   /// Whether all have reached it after a moment.
   bool spin(std::size_t slot, std::uint64_t target) const;
   std::vector<NumberSpan> numbers_of_peers(const Message& message, NumberSpan own, std::size_t slot);
@@ -120,6 +144,7 @@ class SharedAllReduce : public std::enable_shared_from_this<SharedAllReduce> {
   std::list<std::shared_ptr<Waiting>> waiting_;
   std::optional<Runtime::Timer> watchdog_;
   std::exception_ptr error_;
+  bool revoked_ = false;
 };
 
 }  // namespace ripieno

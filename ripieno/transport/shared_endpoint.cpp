@@ -16,8 +16,14 @@ using Sockets = std::vector<std::optional<asio::ip::tcp::socket>>;
 class SharedEndpoint final : public LinkedEndpoint {
  public:
   SharedEndpoint(Runtime& runtime, int rank, std::vector<std::shared_ptr<PeerLink>> links,
-                 std::shared_ptr<SharedHub> hub, std::shared_ptr<SharedAllReduce> all_reduce)
-      : LinkedEndpoint(runtime, rank, std::move(links)), hub_(std::move(hub)), all_reduce_(std::move(all_reduce)) {}
+                 std::shared_ptr<Aborts> aborts, std::shared_ptr<SharedHub> hub, std::shared_ptr<SharedAllReduce> all_reduce)
+      : LinkedEndpoint(runtime, rank, std::move(links), aborts), hub_(std::move(hub)), all_reduce_(std::move(all_reduce)) {
+    if (!all_reduce_) return;
+    aborts->watch([weak = std::weak_ptr(all_reduce_)](const Abort& abort) {
+      const auto engine = weak.lock();
+      if (engine && abort.scope == 0) engine->stop(abort);
+    });
+  }
   ~SharedEndpoint() override {
     SharedEndpoint::close(closed());
     if (hub_) hub_->close();
@@ -162,6 +168,7 @@ Task<std::shared_ptr<Endpoint>> shared_endpoint(Runtime& runtime, int rank, Sock
   }
 
   // 4. The links.
+  const auto aborts = std::make_shared<Aborts>(rank);
   std::vector<std::shared_ptr<PeerLink>> links(ranks);
   std::vector<std::shared_ptr<SharedLink>> shared(ranks);
   std::vector<SharedHello> beside;
@@ -169,11 +176,11 @@ Task<std::shared_ptr<Endpoint>> shared_endpoint(Runtime& runtime, int rank, Sock
     asio::ip::tcp::socket& socket = *talk.sockets[peer];
     beside.push_back(theirs[peer]);
     if (opened[peer]) {
-      shared[peer] = std::make_shared<SharedLink>(runtime, rank, peer, std::move(socket), options.tcp, hub->own(),
+      shared[peer] = std::make_shared<SharedLink>(runtime, rank, peer, std::move(socket), options.tcp, aborts, hub->own(),
                                                   std::move(*opened[peer]));
       links[peer] = shared[peer];
     } else {
-      auto link = std::make_shared<TcpLink>(runtime, rank, peer, std::move(socket), options.tcp, why[peer]);
+      auto link = std::make_shared<TcpLink>(runtime, rank, peer, std::move(socket), options.tcp, aborts, why[peer]);
       link->start();
       links[peer] = link;
     }
@@ -186,7 +193,7 @@ Task<std::shared_ptr<Endpoint>> shared_endpoint(Runtime& runtime, int rank, Sock
   std::erase(shared, nullptr);
   if (hub) hub->start(std::move(shared), links, all_reduce, may_spin);
   std::shared_ptr<Endpoint> endpoint =
-      std::make_shared<SharedEndpoint>(runtime, rank, std::move(links), std::move(hub), std::move(all_reduce));
+      std::make_shared<SharedEndpoint>(runtime, rank, std::move(links), aborts, std::move(hub), std::move(all_reduce));
   co_return endpoint;
 }
 

@@ -12,7 +12,7 @@ namespace ripieno {
 
 /// As it lies in memory: what differs in size or order has another magic number.
 struct SharedHello {
-  static constexpr std::uint64_t expected_magic = 0x31'4D'48'53'49'52ull;  // "RISHM1"
+  static constexpr std::uint64_t expected_magic = 0x32'4D'48'53'49'52ull;  // "RISHM2"
   std::uint64_t magic = expected_magic;
   std::uint64_t word = 0;        ///< at the beginning of what it shows
   std::uint64_t ring_bytes = 0;

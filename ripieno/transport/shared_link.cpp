@@ -8,14 +8,6 @@ namespace ripieno {
 namespace {
 
 constexpr std::size_t shown_bytes = 32 << 10;  // shown at once, so that it is read while the next is written
-constexpr std::size_t placed_mark = 38;        // the header's byte that says: a place follows, no payload
-
-/// The line that follows the header of what lies in registered memory.
-struct PlaceLine {
-  std::uint64_t offset, ticket;
-  std::uint32_t region;
-};
-
 }  // namespace
 
 void SharedPeer::ring_bell() {
@@ -26,8 +18,8 @@ void SharedPeer::ring_bell() {
 }
 
 SharedLink::SharedLink(Runtime& runtime, int rank, int peer, asio::ip::tcp::socket socket, TcpOptions options,
-                       std::shared_ptr<const SharedOwn> own, SharedPeer other)
-    : PeerLink(runtime, rank, peer, options),
+                       std::shared_ptr<Aborts> aborts, std::shared_ptr<const SharedOwn> own, SharedPeer other)
+    : PeerLink(runtime, rank, peer, options, std::move(aborts)),
       socket_(std::move(socket)),
       own_(std::move(own)),
       other_(std::move(other)),
@@ -50,6 +42,7 @@ void SharedLink::start() {
 // Sending ----------------------------------------------------------------------------------------------------------
 
 Task<> SharedLink::send(std::shared_ptr<SharedLink> link, Message message, ConstBytes payload) {
+  link->throw_if_aborted(message.channel.scope);
   if (link->ended()) std::rethrow_exception(link->failure("sending", message));
   std::optional<Place> place;
   if (payload.data() && payload.size() >= link->own_->placed_bytes) place = link->own_->arena->find(payload);
@@ -92,9 +85,13 @@ void SharedLink::publish() {
   other_.ring_bell();
 }
 
-void SharedLink::write_header(const Message& message, std::uint64_t payload, std::optional<Place> place) {
-  const std::uint32_t sequence = lanes_[message.channel].next_sent++;
-  FrameBytes header = encode(make_frame(message, options_.epoch, sequence, payload));
+void SharedLink::write_header(const Outgoing& outgoing) {
+  const Message& message = outgoing.message;
+  const auto frame = [&] {
+    return make_frame(message, options_.epoch, lanes_[message.channel].next_sent++, outgoing.payload.size());
+  };
+  FrameBytes header = encode(outgoing.tells ? *outgoing.tells : frame());
+  const std::optional<Place>& place = outgoing.place;
   if (place) header[placed_mark] = std::byte{1};
   std::memcpy(ring_.space(header.size()).data(), header.data(), header.size());
   ring_.advance(header.size());
@@ -109,7 +106,7 @@ bool SharedLink::write_one(Outgoing& outgoing) {
   const std::uint64_t size = outgoing.payload.size();
   if (!outgoing.begun) {
     if (ring_.room() < 2 * line_bytes || (outgoing.place && placed_out_.size() == max_tickets)) return false;
-    write_header(outgoing.message, size, outgoing.place);
+    write_header(outgoing);
     outgoing.begun = true;
     if (outgoing.place) return true;
   }
@@ -153,6 +150,20 @@ bool SharedLink::write() {
   return any;
 }
 
+/// Ahead of what has not begun.
+void SharedLink::tell(const Abort& abort) {
+  if (has_ended()) return;
+  const auto reason = std::as_bytes(std::span(abort.reason));
+  const std::vector<std::byte> own(reason.begin(), reason.end());
+  const auto first = outgoing_.begin() + (!outgoing_.empty() && outgoing_.front()->begun ? 1 : 0);
+  outgoing_.insert(first, std::make_shared<Outgoing>(runtime_, make_frame(abort, options_.epoch), own));
+  try {
+    write();
+  } catch (...) {
+    revoke(std::current_exception());
+  }
+}
+
 bool SharedLink::take_tickets() {
   bool any = false;
   while (ring_.has_ticket()) {
@@ -165,148 +176,6 @@ bool SharedLink::take_tickets() {
     complete(*found->second);
     placed_out_.erase(found);
     any = true;
-  }
-  return any;
-}
-
-// Receiving --------------------------------------------------------------------------------------------------------
-
-/// Whether a message has begun.
-bool SharedLink::read_header() {
-  if (other_.ring.readable() < line_bytes) return false;
-  FrameBytes bytes;
-  std::memcpy(bytes.data(), other_.ring.piece(bytes.size()).data(), bytes.size());
-  const bool placed = bytes[placed_mark] == std::byte{1};
-  if (placed) bytes[placed_mark] = std::byte{0};
-  const std::optional<Frame> frame = decode(bytes);
-  if (!frame || (placed && other_.ring.readable() < 2 * line_bytes)) {
-    fail(ErrorKind::mismatch, "rank ", rank_, ": rank ", peer_,
-         " sent bytes that are not a message's header. Do all ranks run the same version?");
-  }
-  bool wanted = other_.ring.advance(bytes.size());
-  incoming_.emplace(Incoming{*frame, &admit(*frame)});
-  if (placed) {
-    PlaceLine line;
-    std::memcpy(&line, other_.ring.piece(sizeof line).data(), sizeof line);
-    wanted = other_.ring.advance(line_bytes);
-    incoming_->ticket = line.ticket;
-    try {
-      incoming_->lies = other_.regions.at({line.region, line.offset}, frame->payload);
-    } catch (const Error& error) {
-      if (error.kind() == ErrorKind::mismatch) throw;
-      lose(error.what());  // the peer is gone, and its memory with it
-      return false;
-    }
-  }
-  if (wanted) other_.ring_bell();
-  return true;
-}
-
-/// Where the message goes. False: nobody has asked for it and it exceeds the credit.
-bool SharedLink::decide() {
-  Incoming& in = *incoming_;
-  if (in.posted || in.arrived) return true;
-  if (!in.lane->posted.empty()) {
-    in.posted = in.lane->posted.front();
-    if (auto wrong = mismatch(in.frame, in.posted->message, in.posted->sink.payload())) std::rethrow_exception(wrong);
-    return true;
-  }
-  Arrived arrived{in.frame, nullptr, in.lies, in.ticket};
-  if (unasked_ + arrived.cost() > options_.unasked_bytes) return false;
-  unasked_ += arrived.cost();
-  if (!in.lies) arrived.payload = scratch(in.frame.payload);
-  in.arrived = std::move(arrived);
-  return true;
-}
-
-/// Whether all of it is there.
-bool SharedLink::read_payload() {
-  Incoming& in = *incoming_;
-  if (in.lies) return true;
-  while (in.offset < in.frame.payload) {
-    const ConstBytes part = other_.ring.piece(in.frame.payload - in.offset);
-    if (part.empty()) return false;
-    if (in.posted) {
-      in.posted->sink.take(in.offset, part);
-    } else {
-      std::memcpy(in.arrived->payload.get() + in.offset, part.data(), part.size());
-    }
-    in.offset += part.size();
-    if (other_.ring.advance(part.size())) other_.ring_bell();
-  }
-  return true;
-}
-
-void SharedLink::finish() {
-  Incoming in = std::move(*incoming_);
-  incoming_.reset();
-  if (in.posted) {
-    if (in.lies && !take_placed(in.lies, in.frame.payload, in.ticket, in.posted->sink)) return withdrawn();
-    serve(*in.lane);
-  } else if (in.lane->posted.empty()) {
-    if (in.lies) ++placed_in_;
-    in.lane->arrived.push_back(std::move(*in.arrived));
-  } else {  // asked for meanwhile
-    unasked_ -= in.arrived->cost();
-    const std::shared_ptr<Posted> posted = in.lane->posted.front();
-    if (auto wrong = mismatch(in.frame, posted->message, posted->sink.payload())) std::rethrow_exception(wrong);
-    if (in.lies) ++placed_in_;
-    give(*in.arrived, posted->sink);
-    serve(*in.lane);
-  }
-}
-
-bool SharedLink::read() {
-  bool any = false;
-  while (!ended()) {
-    if (!incoming_ && !read_header()) return any;
-    if (!decide()) return any;
-    const std::uint64_t before = incoming_->offset;
-    const bool whole = read_payload();
-    any |= whole || incoming_->offset != before;
-    if (!whole) return any;
-    finish();
-  }
-  return any;
-}
-
-/// False: the sender has ended the connection meanwhile, and what was read is nothing.
-bool SharedLink::take_placed(const std::byte* lies, std::uint64_t bytes, std::uint64_t ticket, const Sink& sink) {
-  sink.take(0, ConstBytes(lies, bytes));
-  if (other_.ring.withdrawn()) return false;
-  other_.ring.give_back(ticket);
-  other_.ring_bell();
-  return true;
-}
-
-void SharedLink::give(const Arrived& arrived, const Sink& sink) {
-  if (!arrived.lies) return PeerLink::give(arrived, sink);
-  --placed_in_;
-  if (take_placed(arrived.lies, arrived.frame.payload, arrived.ticket, sink)) return;
-  withdrawn();
-  const Message message = arrived.frame.message();
-  std::rethrow_exception(failure("waiting for", message));
-}
-
-bool SharedLink::take_in() {
-  if (placed_in_ == 0 || error_) return false;
-  bool any = false;
-  for (auto& [channel, lane] : lanes_) {
-    for (Arrived& arrived : lane.arrived) {
-      const std::uint64_t bytes = arrived.frame.payload;
-      if (!arrived.lies || unasked_ + bytes > options_.unasked_bytes) continue;
-      Scratch payload = scratch(bytes);
-      const Sink sink{Bytes(payload.get(), bytes)};
-      if (!take_placed(arrived.lies, bytes, arrived.ticket, sink)) {
-        withdrawn();
-        return true;
-      }
-      unasked_ += bytes;
-      --placed_in_;
-      arrived.payload = std::move(payload);
-      arrived.lies = nullptr;
-      any = true;
-    }
   }
   return any;
 }
@@ -336,8 +205,7 @@ bool SharedLink::has_work() {
         !(outgoing_.front()->place && placed_out_.size() == max_tickets)) {
       return true;
     }
-    const bool paused = incoming_ && !incoming_->posted && !incoming_->arrived && incoming_->lane->posted.empty();
-    return !paused && other_.ring.readable() > 0;
+    return !is_paused() && other_.ring.readable() > 0;
   } catch (const Error&) {
     return true;  // progress() will meet it too
   }
@@ -353,6 +221,50 @@ void SharedLink::asked() {
   end_if_drained();
 }
 
+/// The hub goes on with what this makes room for.
+void SharedLink::drop(const Abort& abort) {
+  drop_outgoing(abort);
+  if (!incoming_ || !incoming_->lane || incoming_->frame.channel.scope != abort.scope) return;
+  Incoming& in = *incoming_;
+  if (in.arrived) unasked_ -= in.arrived->cost();
+  in.posted.reset();
+  in.arrived.reset();
+  in.lane = nullptr;
+  if (!in.lies) return;
+  give_back(in.ticket);
+  incoming_.reset();
+}
+
+void SharedLink::drop_outgoing(const Abort& abort) {
+  for (auto at = outgoing_.begin(); at != outgoing_.end();) {
+    Outgoing& one = **at;
+    if (one.tells || one.message.channel.scope != abort.scope) {
+      ++at;
+      continue;
+    }
+    one.done.fail(abort.error);
+    if (!one.begun) {
+      at = outgoing_.erase(at);
+      continue;
+    }
+    one.payload = one.payload.subspan(std::exchange(one.offset, 0));
+    if (one.payload.data()) {
+      one.own.assign(one.payload.begin(), one.payload.end());
+      one.payload = one.own;
+    }
+    ++at;
+  }
+  for (auto& [ticket, outgoing] : placed_out_) {
+    if (outgoing->message.channel.scope == abort.scope) outgoing->error = abort.error;
+  }
+}
+
+void SharedLink::forget(const Arrived& arrived) {
+  if (!arrived.lies) return;
+  --placed_in_;
+  give_back(arrived.ticket);
+}
+
 /// The connection has ended: nothing more will be written, but what was is there to be read.
 void SharedLink::gone(const std::string& why) {
   if (ended()) return;
@@ -363,8 +275,7 @@ void SharedLink::gone(const std::string& why) {
 void SharedLink::end_if_drained() {
   if (gone_.empty() || ended()) return;
   try {
-    const bool paused = incoming_ && !incoming_->posted && !incoming_->arrived;
-    if (!paused && other_.ring.readable() == 0) return lose(gone_);
+    if (!is_paused() && other_.ring.readable() == 0) return lose(gone_);
   } catch (...) {
     return revoke(std::current_exception());
   }
@@ -372,7 +283,10 @@ void SharedLink::end_if_drained() {
 }
 
 void SharedLink::fail_sends(const std::string& why) {
-  auto fail_one = [&](Outgoing& outgoing) { outgoing.done.fail(error_ ? error_ : loss(why, "sending", outgoing.message)); };
+  auto fail_one = [&](Outgoing& outgoing) {
+    if (!outgoing.error) outgoing.error = error_ ? error_ : loss(why, "sending", outgoing.message);
+    outgoing.done.fail(outgoing.error);
+  };
   for (auto& outgoing : std::exchange(outgoing_, {})) fail_one(*outgoing);
   for (auto& [ticket, outgoing] : std::exchange(placed_out_, {})) fail_one(*outgoing);
 }
@@ -380,7 +294,7 @@ void SharedLink::fail_sends(const std::string& why) {
 std::optional<Frame> SharedLink::unasked(Channel channel) const {
   const auto lane = lanes_.find(channel);
   if (lane != lanes_.end() && !lane->second.arrived.empty()) return lane->second.arrived.front().frame;
-  if (incoming_ && !incoming_->posted && incoming_->frame.channel == channel) return incoming_->frame;
+  if (incoming_ && incoming_->lane && !incoming_->posted && incoming_->frame.channel == channel) return incoming_->frame;
   return std::nullopt;
 }
 

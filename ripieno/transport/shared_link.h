@@ -2,12 +2,25 @@
 // connection would, headers (tcp_frame.h) and payloads, each from the beginning of a line. A payload that lies in
 // registered memory is not copied: a line with its place follows the header, the receiver takes it from there and gives
 // the ticket back. The TCP connection stays open beside: its end is how the loss of the peer is noticed.
+//
+// When a scope ends, what has been written of a message in part is written to its end, from a copy; then comes the frame that
+// tells of it, and what was still queued is dropped. A send whose payload the peer may be reading where it lies fails once
+// the ticket is back, which the peer gives at once when it hears of the end.
 #pragma once
 
 #include "ripieno/transport/peer_link.h"
 #include "ripieno/transport/shared_arena.h"
 
 namespace ripieno {
+
+/// The header's byte that says: a place follows, no payload.
+inline constexpr std::size_t placed_mark = 38;
+
+/// The line that follows the header of what lies in registered memory.
+struct PlaceLine {
+  std::uint64_t offset, ticket;
+  std::uint32_t region;
+};
 
 /// What one side of a pair has of the other's memory.
 struct SharedPeer {
@@ -37,11 +50,12 @@ struct SharedOwn {
 class SharedLink final : public PeerLink {
  public:
   SharedLink(Runtime& runtime, int rank, int peer, asio::ip::tcp::socket socket, TcpOptions options,
-             std::shared_ptr<const SharedOwn> own, SharedPeer other);
+             std::shared_ptr<Aborts> aborts, std::shared_ptr<const SharedOwn> own, SharedPeer other);
 
   void start();
   std::string way() const override { return "shared memory"; }
   Task<> send(Message message, ConstBytes payload) override { return send(self(), message, payload); }
+  void tell(const Abort& abort) override;
 
   /// Moves what can be moved. Whether there was anything.
   bool progress();
@@ -64,35 +78,42 @@ class SharedLink final : public PeerLink {
   bool has_read_all() const { return !incoming_ && !ended() && other_.ring.readable() == 0; }
 
  private:
-  /// A send that is not through.
+  /// A send that is not through, or what is told of an abort.
   struct Outgoing {
     Outgoing(Runtime& runtime, Message message, ConstBytes payload)
         : message(message), payload(payload), done(runtime) {}
+    Outgoing(Runtime& runtime, const Frame& tells, std::vector<std::byte> reason)
+        : payload(reason), own(std::move(reason)), tells(tells), done(runtime) {}
     Message message;
     ConstBytes payload;
+    std::vector<std::byte> own;  ///< the payload, where it is nobody else's
+    std::optional<Frame> tells;  ///< the frame of an abort, in the place of a message
     std::optional<Place> place;
     bool begun = false;        ///< its header is written
     std::uint64_t offset = 0;  ///< of what is not written yet
     bool sent = false;
+    std::exception_ptr error;  ///< with which it ends once its ticket is back
     Event done;
   };
-  /// The message that is arriving.
+  /// What is arriving.
   struct Incoming {
     Frame frame;
-    Lane* lane;
+    Lane* lane;  ///< null: an abort, or a message that nobody wants
     std::shared_ptr<Posted> posted;  ///< who had asked when it began,
     std::optional<Arrived> arrived;  ///< or where it is kept; neither of them until decide()
     const std::byte* lies = nullptr;
     std::uint64_t ticket = 0;
     std::uint64_t offset = 0;
+    std::string reason;  ///< of an abort
   };
 
   std::shared_ptr<SharedLink> self() { return std::static_pointer_cast<SharedLink>(shared_from_this()); }
   static Task<> send(std::shared_ptr<SharedLink> link, Message message, ConstBytes payload);
   bool write_now(const Message& message, ConstBytes payload);
-  void write_header(const Message& message, std::uint64_t payload, std::optional<Place> place);
+  void write_header(const Outgoing& outgoing);
   void publish();
   static void complete(Outgoing& outgoing) {
+    if (outgoing.error) return outgoing.done.fail(outgoing.error);
     outgoing.sent = true;
     outgoing.done.set();
   }
@@ -102,14 +123,26 @@ class SharedLink final : public PeerLink {
   bool write_one(Outgoing& outgoing);
   bool read();
   bool read_header();
+  bool read_place();
   bool decide();
+  /// Whether it is to be asked for first: it exceeds the credit.
+  bool is_paused() const {
+    return incoming_ && incoming_->lane && !incoming_->posted && !incoming_->arrived && incoming_->lane->posted.empty();
+  }
   bool read_payload();
   void finish();
   void give(const Arrived& arrived, const Sink& sink) override;
   bool take_placed(const std::byte* lies, std::uint64_t bytes, std::uint64_t ticket, const Sink& sink);
+  void give_back(std::uint64_t ticket) {
+    other_.ring.give_back(ticket);
+    other_.ring_bell();
+  }
   void withdrawn() { lose("connection closed"); }
 
   void asked() override;
+  void drop(const Abort& abort) override;
+  void drop_outgoing(const Abort& abort);
+  void forget(const Arrived& arrived) override;
   void hang_up() override;
   void gone(const std::string& why);
   void end_if_drained();

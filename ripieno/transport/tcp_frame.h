@@ -1,16 +1,20 @@
 // The 64 bytes that precede every payload on a TCP connection, little-endian:
-//    0 magic u32     8 scope u64    24 payload bytes u64   36 purpose u8   38 zero u16       44 operation, 20 characters
+//    0 magic u32     8 scope u64    24 payload bytes u64   36 purpose u8   38 zero u8        44 operation, 20 characters
 //    4 epoch u32    16 count u64    32 channel id u32      37 type u8      40 sequence u32
-// The operation ends with zeros.
+//                                                          39 kind u8
+// The operation ends with zeros. An abort (Endpoint::abort) ends its scope: nothing follows in it. Its channel id is the
+// rank that gave up first, its payload that rank's reason, and its other fields are zeros.
 #pragma once
 
 #include <array>
 #include <optional>
 #include <string>
 
-#include "ripieno/transport/endpoint.h"
+#include "ripieno/transport/aborts.h"
 
 namespace ripieno {
+
+enum class FrameKind : std::uint8_t { message, abort };
 
 struct Frame {
   std::uint32_t epoch = 0;
@@ -20,6 +24,7 @@ struct Frame {
   DType type = DType::fp32;
   std::uint64_t count = 0;
   std::array<char, 20> operation{};  ///< ends with a zero
+  FrameKind kind = FrameKind::message;
 
   /// Views `operation` of this frame: the frame must outlive it.
   Message message() const { return {channel, operation.data(), type, count}; }
@@ -30,6 +35,9 @@ using FrameBytes = std::array<std::byte, frame_bytes>;
 
 /// An operation of more than 19 characters is an Error(internal).
 Frame make_frame(const Message& message, std::uint32_t epoch, std::uint32_t sequence, std::uint64_t payload);
+
+/// The frame that tells of an abort; its reason follows.
+Frame make_frame(const Abort& abort, std::uint32_t epoch);
 
 FrameBytes encode(const Frame& frame);
 

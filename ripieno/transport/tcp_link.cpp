@@ -4,6 +4,7 @@
 #include <array>
 #include <asio/detached.hpp>
 #include <asio/redirect_error.hpp>
+#include <limits>
 
 namespace ripieno {
 namespace {
@@ -23,8 +24,8 @@ using LowWater = asio::detail::socket_option::integer<SOL_SOCKET, SO_RCVLOWAT>;
 }  // namespace
 
 TcpLink::TcpLink(Runtime& runtime, int rank, int peer, asio::ip::tcp::socket socket, TcpOptions options,
-                 std::string why)
-    : PeerLink(runtime, rank, peer, options),
+                 std::shared_ptr<Aborts> aborts, std::string why)
+    : PeerLink(runtime, rank, peer, options, std::move(aborts)),
       why_(std::move(why)),
       socket_(std::move(socket)),
       scratch_(new std::byte[scratch_bytes]),
@@ -39,11 +40,12 @@ TcpLink::TcpLink(Runtime& runtime, int rank, int peer, asio::ip::tcp::socket soc
 void TcpLink::start() { asio::co_spawn(runtime_.context(), pump(self()), asio::detached); }
 
 Task<> TcpLink::send(std::shared_ptr<TcpLink> link, Message message, ConstBytes payload) {
+  link->throw_if_aborted(message.channel.scope);
   if (link->ended()) std::rethrow_exception(link->failure("sending", message));
   if (!link->unwritable_.empty()) std::rethrow_exception(link->broken("sending", message));
   const std::uint32_t sequence = link->lanes_[message.channel].next_sent++;
-  const FrameBytes header = encode(make_frame(message, link->options_.epoch, sequence, payload.size()));
-  const auto outgoing = std::make_shared<Outgoing>(link->runtime_, header, payload, message.urgency);
+  const Frame frame = make_frame(message, link->options_.epoch, sequence, payload.size());
+  const auto outgoing = std::make_shared<Outgoing>(link->runtime_, frame, payload, message.urgency);
   link->queue(outgoing);
   if (!link->writing_rest_) link->write();
   if (outgoing->sent) co_return;
@@ -56,6 +58,7 @@ Task<> TcpLink::send(std::shared_ptr<TcpLink> link, Message message, ConstBytes 
   }
   link->end_send(id);
   if (!error) co_return;
+  link->throw_if_aborted(message.channel.scope);
   std::rethrow_exception(link->ended() ? link->failure("sending", message) : link->broken("sending", message));
 }
 
@@ -68,6 +71,17 @@ void TcpLink::queue(std::shared_ptr<Outgoing> outgoing) {
     --at;
   }
   outgoing_.insert(at, std::move(outgoing));
+}
+
+void TcpLink::tell(const Abort& abort) {
+  if (ended() || !unwritable_.empty()) return;
+  const auto first = std::numeric_limits<int>::max();
+  const auto outgoing = std::make_shared<Outgoing>(runtime_, make_frame(abort, options_.epoch), ConstBytes(), first);
+  const auto reason = std::as_bytes(std::span(abort.reason));
+  outgoing->own.assign(reason.begin(), reason.end());
+  outgoing->payload = outgoing->own;
+  queue(outgoing);
+  if (!writing_rest_) write();
 }
 
 /// Writes what the connection takes now; the rest is written when it takes more.
@@ -144,48 +158,74 @@ Task<> TcpLink::pump(std::shared_ptr<TcpLink> link) {
   }
 }
 
+/// One message, or an abort. False: the connection has ended.
 Task<bool> TcpLink::pump_one() {
   FrameBytes bytes;
   const Bytes header(bytes);
-  if (!co_await read(header)) co_return false;
+  co_await read(header);
+  if (ended()) co_return false;
   const std::optional<Frame> decoded = decode(bytes);
   if (!decoded) {
     fail(ErrorKind::mismatch, "rank ", rank_, ": rank ", peer_,
          " sent bytes that are not a message's header. Do all ranks ", "run the same version?");
   }
   const Frame frame = *decoded;
-  Lane* lane = &admit(frame);
+  check_epoch(frame);
+  if (frame.kind == FrameKind::abort) co_return co_await hear(frame);
+  if (aborted(frame.channel.scope)) co_return co_await skip(frame.payload);
+
+  Lane* lane = &admit(frame);  // until the message is dropped
+  arriving_ = frame.channel.scope;
   const std::uint64_t cost = frame.payload + sizeof(Arrived);
-  while (!ended() && lane->posted.empty() && unasked_ + cost > options_.unasked_bytes) co_await changed();
-  if (ended()) co_return false;
-  if (lane->posted.empty()) {
-    if (!co_await keep(frame, lane)) co_return false;
-  } else {
-    const std::shared_ptr<Posted> posted = lane->posted.front();
-    if (!co_await fill(frame, posted)) co_return false;
-    serve(*lane);
+  while (!stops() && lane->posted.empty() && unasked_ + cost > options_.unasked_bytes) co_await changed();
+  std::uint64_t left = frame.payload;
+  if (!stops()) {
+    Task<std::uint64_t> reading = lane->posted.empty() ? keep(frame, lane) : fill(frame, lane);
+    left -= co_await std::move(reading);
   }
+  arriving_.reset();
+  dropped_ = false;
+  if (ended()) co_return false;
+  if (left > 0) co_return co_await skip(left);
   co_return true;
 }
 
-/// Fills `into`. False: the connection has ended, and `into` may be gone.
-Task<bool> TcpLink::read(Bytes into) {
+Task<bool> TcpLink::hear(Frame frame) {
+  std::string reason(frame.payload, ' ');
+  const Bytes into = std::as_writable_bytes(std::span(reason));
+  co_await read(into);
+  if (ended()) co_return false;
+  aborts_->hear(frame.channel.scope, peer_, static_cast<int>(frame.channel.id), reason);
+  co_return true;
+}
+
+/// Reads what nobody wants. False: the connection has ended.
+Task<bool> TcpLink::skip(std::uint64_t bytes) {
+  while (bytes > 0 && !ended()) {
+    const Bytes part(scratch_.get(), std::min<std::uint64_t>(bytes, scratch_bytes));
+    bytes -= co_await read(part);
+  }
+  co_return !ended();
+}
+
+/// Fills `into`; returns how much of it: all of it where stops() has not become true, which means that it may be gone.
+Task<std::uint64_t> TcpLink::read(Bytes into) {
+  const std::size_t wanted = into.size();
   for (;;) {
     const std::size_t ready = std::min(ahead_.size(), into.size());
     std::copy_n(ahead_.begin(), ready, into.begin());
     ahead_ = ahead_.subspan(ready);
     into = into.subspan(ready);
-    if (into.empty()) co_return true;
+    if (into.empty()) co_return wanted;
     if (into.size() >= stage_bytes) {
       const std::size_t got = co_await read_some(into, into.size());
-      if (ended()) co_return false;
       into = into.subspan(got);
     } else {
       const Bytes stage(stage_.get(), stage_bytes);
       const std::size_t got = co_await read_some(stage, into.size());
-      if (ended()) co_return false;
       ahead_ = stage.first(got);
     }
+    if (stops()) co_return wanted - into.size();
   }
 }
 
@@ -196,6 +236,7 @@ Task<std::size_t> TcpLink::read_some(Bytes into, std::size_t wanted) {
   auto token = asio::redirect_error(asio::use_awaitable, error);
   const asio::mutable_buffer buffer(into.data(), into.size());
   const std::size_t got = co_await socket_.async_read_some(buffer, token);
+  if (error == asio::error::operation_aborted) co_return 0;  // by drop(), or the connection has ended
   if (error) lose(error == asio::error::eof ? "connection closed" : error.message());
   co_return got;
 }
@@ -219,37 +260,43 @@ void TcpLink::wake_for(std::size_t bytes) {
   wakes_for_ = bytes;
 }
 
-/// Reads a payload to the receive that waits for it.
-Task<bool> TcpLink::fill(Frame frame, std::shared_ptr<Posted> posted) {
+/// Reads a payload to the receive that waits for it; returns how much, as read() does.
+Task<std::uint64_t> TcpLink::fill(Frame frame, Lane* lane) {
+  const std::shared_ptr<Posted> posted = lane->posted.front();
   if (auto wrong = mismatch(frame, posted->message, posted->sink.payload())) std::rethrow_exception(wrong);
+  std::uint64_t got = 0;
   if (const std::optional<Bytes> straight = posted->sink.straight()) {
-    co_return co_await read(*straight);
+    got = co_await read(*straight);
+  } else {
+    while (got < frame.payload && !stops()) {
+      const Bytes part(scratch_.get(), std::min<std::uint64_t>(frame.payload - got, scratch_bytes));
+      const std::uint64_t read_now = co_await read(part);
+      if (!stops()) posted->sink.take(got, part);
+      got += read_now;
+    }
   }
-  for (std::uint64_t offset = 0; offset < frame.payload; offset += scratch_bytes) {
-    const Bytes part(scratch_.get(), std::min<std::uint64_t>(frame.payload - offset, scratch_bytes));
-    if (!co_await read(part)) co_return false;  // the receiver may be gone: its memory is not touched any more
-    posted->sink.take(offset, part);
-  }
-  co_return true;
+  if (!stops()) serve(*lane);
+  co_return got;
 }
 
-/// Reads a payload that nobody has asked for yet; its size is within the credit.
-Task<bool> TcpLink::keep(Frame frame, Lane* lane) {
+/// Reads a payload that nobody has asked for yet, whose size is within the credit; returns how much, as read() does.
+Task<std::uint64_t> TcpLink::keep(Frame frame, Lane* lane) {
   Arrived arrived{frame, scratch(frame.payload)};
   unasked_ += arrived.cost();
   const Bytes payload(arrived.payload.get(), frame.payload);
-  if (!co_await read(payload)) co_return false;
-  if (lane->posted.empty()) {
+  const std::uint64_t got = co_await read(payload);
+  if (!stops() && lane->posted.empty()) {
     lane->arrived.push_back(std::move(arrived));
-    co_return true;
+    co_return got;
   }
-  // Asked for meanwhile.
   unasked_ -= arrived.cost();
+  if (stops()) co_return got;
+  // Asked for meanwhile.
   const std::shared_ptr<Posted> posted = lane->posted.front();
   if (auto wrong = mismatch(frame, posted->message, posted->sink.payload())) std::rethrow_exception(wrong);
   give(arrived, posted->sink);
   serve(*lane);
-  co_return true;
+  co_return got;
 }
 
 Task<> TcpLink::changed() {
@@ -259,6 +306,39 @@ Task<> TcpLink::changed() {
 
 void TcpLink::asked() {
   if (paused_) asio::post(runtime_.context(), [resume = std::exchange(paused_, nullptr)]() mutable { resume(nullptr); });
+}
+
+/// Has what is not written yet lie here: its owner does not wait any more.
+void TcpLink::keep_rest(Outgoing& outgoing) {
+  const std::uint64_t of_payload = std::max<std::uint64_t>(outgoing.written, frame_bytes) - frame_bytes;
+  outgoing.written -= of_payload;
+  outgoing.payload = outgoing.payload.subspan(of_payload);
+  if (!outgoing.payload.data()) return;
+  outgoing.own.assign(outgoing.payload.begin(), outgoing.payload.end());
+  outgoing.payload = outgoing.own;
+}
+
+void TcpLink::drop(const Abort& abort) {
+  for (auto at = outgoing_.begin(); at != outgoing_.end();) {
+    Outgoing& one = **at;
+    if (one.scope != abort.scope) {
+      ++at;
+      continue;
+    }
+    one.done.fail(abort.error);
+    if (one.written == 0) {
+      at = outgoing_.erase(at);
+      continue;
+    }
+    keep_rest(one);
+    ++at;
+  }
+  if (arriving_ == abort.scope) {
+    dropped_ = true;
+    asio::error_code ignored;
+    socket_.cancel(ignored);  // the pump's read; a write that waits looks again
+  }
+  asked();
 }
 
 void TcpLink::hang_up() {

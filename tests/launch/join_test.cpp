@@ -19,7 +19,7 @@ Task<> pass_on(Endpoint* e, float* got) {
   const float own = static_cast<float>(e->rank());
   Task<> sending = e->send(next, message, std::as_bytes(std::span(&own, 1)));
   Task<> receiving = e->receive(last, message, std::as_writable_bytes(std::span(got, 1)));
-  auto revoke = [e](std::exception_ptr error) { e->abort(0, {}, error); };
+  auto revoke = [e, next, last](std::exception_ptr error) { e->abort(0, {next, last}, error); };
   co_await both(e->runtime(), std::move(sending), std::move(receiving), revoke);
 }
 

@@ -357,8 +357,8 @@ Task<> work(Runtime* runtime, Placement place, std::string what, Control* contro
   const std::shared_ptr<Endpoint> endpoint = tcp_endpoint(*runtime, place.rank, std::move(sockets), {});
   if (what == "lost" && place.rank == 2) raise(SIGKILL);
   if (what == "data" && place.rank == 2) {
-    // The others notice that the connection is closed before the cause is told.
-    endpoint->abort(0, {}, std::make_exception_ptr(Error(ErrorKind::data, "broken data")));
+    // The others hear of it before the launcher does.
+    endpoint->abort(0, {0, 1, 2}, std::make_exception_ptr(Error(ErrorKind::data, "broken data")));
     co_await runtime->sleep(std::chrono::milliseconds(200));
     fail(ErrorKind::data, "broken data");
   }

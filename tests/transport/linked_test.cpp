@@ -199,7 +199,7 @@ TEST_P(Linked, ALostPeerConcernsNobodyElse) {
   expect_no_errors(outcomes);
 }
 
-TEST_P(Linked, RevokeEndsEverything) {
+TEST_P(Linked, AnAbortEndsWhatIsUnderWayAndToComeOnAllMembers) {
   auto waits = [](Endpoint* e) -> Task<> {
     std::vector<float> in(10);
     co_await e->receive(0, message(10), bytes(in));
@@ -209,7 +209,7 @@ TEST_P(Linked, RevokeEndsEverything) {
     Task<> first = e->receive(1, message(10), bytes(a));
     Task<> second = e->receive(1, message(10, 1), bytes(b));
     Event started(e->runtime());
-    auto revoke = [e] { e->abort(0, {}, std::make_exception_ptr(Error(ErrorKind::data, "the cause"))); };
+    auto revoke = [e] { e->abort(0, everyone(e), std::make_exception_ptr(Error(ErrorKind::data, "the cause"))); };
     asio::post(e->runtime().context(), revoke);
     std::string before, after;
     try {
@@ -228,6 +228,7 @@ TEST_P(Linked, RevokeEndsEverything) {
   auto outcomes = run_ranks(GetParam(), {revokes, waits});
   EXPECT_EQ(outcomes[0].error, "");
   EXPECT_EQ(outcomes[1].kind, ErrorKind::peer);
+  EXPECT_EQ(outcomes[1].error, "rank 1: rank 0 gave up: the cause");
 }
 
 TEST_P(Linked, BeyondTheCreditReadingPausesUntilAReceiveIsPosted) {

@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <thread>
@@ -107,6 +108,13 @@ inline Message message(std::uint64_t count, std::uint32_t channel = 0, std::stri
 
 inline ConstBytes const_bytes(const std::vector<float>& v) { return std::as_bytes(std::span(v)); }
 inline Bytes bytes(std::vector<float>& v) { return std::as_writable_bytes(std::span(v)); }
+
+/// All ranks, as an abort's members.
+inline std::vector<int> everyone(const Endpoint* e) {
+  std::vector<int> ranks(static_cast<std::size_t>(e->size()));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return ranks;
+}
 
 inline void revoke_on_error(std::exception_ptr) {}
 

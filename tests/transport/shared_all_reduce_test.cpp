@@ -247,9 +247,9 @@ TEST(SharedAllReduce, TheWatchdogNamesWhatItWaitedFor) {
   EXPECT_EQ(outcomes[0].error, "rank 0: gave up on rank 1 after 0.05 s of waiting for two-phase of 100 fp32 on exchange channel 0");
 }
 
-TEST(SharedAllReduce, RevokeEndsIt) {
+TEST(SharedAllReduce, AnAbortEndsIt) {
   auto revokes = [](Endpoint* e) -> Task<> {
-    auto give_up = [e] { e->abort(0, {}, std::make_exception_ptr(Error(ErrorKind::data, "the cause"))); };
+    auto give_up = [e] { e->abort(0, everyone(e), std::make_exception_ptr(Error(ErrorKind::data, "the cause"))); };
     e->runtime().call_at(e->runtime().now() + std::chrono::milliseconds(5), give_up);
     std::vector<float> values(100);
     const NumberSpan numbers(values);
@@ -269,7 +269,7 @@ TEST(SharedAllReduce, RevokeEndsIt) {
   };
   const auto outcomes = run_ranks(Way::shared, {revokes, idle});
   EXPECT_EQ(outcomes[0].error, "");
-  EXPECT_EQ(outcomes[1].kind, ErrorKind::peer);
+  EXPECT_EQ(outcomes[1].error, "rank 1: rank 0 gave up: the cause");
 }
 
 }  // namespace

@@ -190,7 +190,7 @@ Task<> exchange_for_ever(Endpoint* e, int ready) {
     const std::size_t bytes = i % 2 ? 1 << 20 : 64;
     Task<> sending = e->send(next, message(bytes / 4), ConstBytes(out.get(), bytes));
     Task<> receiving = e->receive(last, message(bytes / 4), Bytes(in.get(), bytes));
-    auto revoke = [e](std::exception_ptr error) { e->abort(0, {}, error); };
+    auto revoke = [e](std::exception_ptr error) { e->abort(0, everyone(e), error); };
     co_await both(e->runtime(), std::move(sending), std::move(receiving), revoke);
     if (i == 100 && e->rank() == 1) {
       const char going = 1;

@@ -1,0 +1,64 @@
+#include "ripieno/transport/aborts.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace ripieno {
+namespace {
+
+std::string message_of(std::exception_ptr error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const std::exception& known) {
+    return known.what();
+  } catch (...) {
+    return "an error without a message";
+  }
+}
+
+/// The first `most` bytes of UTF-8, or a little less: no character is cut.
+std::string cut(const std::string& words, std::size_t most) {
+  if (words.size() <= most) return words;
+  while (most > 0 && (static_cast<unsigned char>(words[most]) & 0xC0) == 0x80) --most;
+  return words.substr(0, most);
+}
+
+}  // namespace
+
+std::string reason_of(std::exception_ptr error, int rank) {
+  std::string words = message_of(error);
+  words.resize(std::min(words.find('\n'), words.size()));
+  if (const std::string own = text("rank ", rank, ": "); words.starts_with(own)) words.erase(0, own.size());
+  return cut(words, most_reason);
+}
+
+std::exception_ptr gave_up(int rank, int origin, std::string_view reason) {
+  std::string words(reason.substr(0, most_reason));
+  const auto is_control = [](char c) { return static_cast<unsigned char>(c) < 32 || c == 127; };
+  std::replace_if(words.begin(), words.end(), is_control, ' ');  // they come from outside
+  return std::make_exception_ptr(Error(ErrorKind::peer, text("rank ", rank, ": rank ", origin, " gave up: ", words)));
+}
+
+const Abort* Aborts::find(Scope scope) const {
+  if (ended_.empty()) return nullptr;
+  const auto found = ended_.find(scope);
+  return found == ended_.end() ? nullptr : &found->second.abort;
+}
+
+void Aborts::end(Scope scope, std::exception_ptr error) {
+  if (!find(scope)) end({scope, error, rank_, reason_of(error, rank_)});
+}
+
+void Aborts::hear(Scope scope, int peer, int origin, std::string_view reason) {
+  if (!find(scope)) end({scope, gave_up(rank_, origin, reason), origin, std::string(reason.substr(0, most_reason))});
+  ended_.at(scope).know.insert(peer);
+}
+
+void Aborts::end(Abort abort) {
+  const Abort& kept = ended_.emplace(abort.scope, Ended{abort, {}}).first->second.abort;
+  for (const Watcher& watcher : watchers_) watcher(kept);
+}
+
+bool Aborts::must_tell(Scope scope, int peer) { return ended_.at(scope).know.insert(peer).second; }
+
+}  // namespace ripieno
