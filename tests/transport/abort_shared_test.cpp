@@ -3,6 +3,7 @@
 
 #include "ripieno/transport/shared_all_reduce.h"
 #include "tests/transport/abort_kit.h"
+#include "tests/transport/stranger.h"
 
 namespace ripieno {
 namespace {
@@ -122,6 +123,48 @@ void abort_posted(bool tells) {
     co_await meet_all(e);
   };
   expect_no_errors(run_ranks(Way::shared, {posts, posts, gives_up}, hasty()));
+}
+
+/// Rank 0 aborts a call that its peer has posted, too, and may be writing to, until the peer says that it has `stopped`, or is
+/// done.
+void abort_beside_a_writer(bool stopped) {
+  std::latch posted{1}, has_looked{1};
+  auto honest = [&](Endpoint* e) -> Task<> {
+    posted.wait();
+    Kept kept;
+    Side side(e);
+    const auto call = side.start(reduce_filled(e, 100, 0, &kept));
+    co_await settle(e);
+    e->abort(0, {}, the_cause());
+    co_await settle(e);
+    EXPECT_EQ(side.end(call), "");
+    has_looked.count_down();
+    co_await side.landed();
+    EXPECT_EQ(side.end(call), "the cause");
+  };
+  const Outcome outcome = beside_stranger(honest, true, [&](SharedHub& hub, SharedPeer& zero) {
+    const auto memory = hub.own()->arena->take(400);
+    auto* slots = reinterpret_cast<AllReduceSlot*>(hub.own()->all_reduces);
+    AllReduceSlot& own = slots[static_cast<std::size_t>(Purpose::exchange) * all_reduce_channels];
+    own.count = 100;
+    own.place = hub.own()->arena->find(ConstBytes(memory.get(), 400)).value();
+    std::string_view("two-phase").copy(own.operation.data(), own.operation.size() - 1);
+    own.progress = 1;
+    posted.count_down();
+    has_looked.wait();
+    if (stopped) {
+      reinterpret_cast<AllReduceStop*>(slots + all_reduce_slots)->stopped = 1;
+    } else {
+      own.progress = 2;
+    }
+    zero.ring_bell();
+  });
+  EXPECT_EQ(outcome.error, "");
+}
+
+TEST(SharedAbort, OfACallWaitsUntilNobodyCanWriteToItsNumbers) {
+  abort_beside_a_writer(true);
+  abort_beside_a_writer(false);
 }
 
 TEST(SharedAbort, EndsCallsThatWait) { abort_posted(true); }

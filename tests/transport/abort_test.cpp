@@ -85,12 +85,13 @@ TEST_P(ScopeAbort, ByReceiverOfWhatIsHalfRead) {
       EXPECT_EQ(numbers.values().front(), 1);
       EXPECT_EQ(numbers.values().back(), 0);
       e->abort(broken_scope, everyone(e), the_cause());
-      numbers.memory.reset();
+      numbers.fill(spoilt);
       const auto other = side.start(receive_filled(e, 0, in_scope(whole_scope, past_buffers), 3, Where::heap, adds));
       signs.done.count_down();
       co_await side.landed();
       EXPECT_EQ(side.end(half), "the cause");
       EXPECT_EQ(side.end(other), "done");
+      EXPECT_TRUE(numbers.are_all(spoilt));
       co_await meet_all(e);
     };
     expect_no_errors(run_ranks(GetParam(), {sender, receiver}, hasty()));

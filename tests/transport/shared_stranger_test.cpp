@@ -3,70 +3,28 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <asio/read.hpp>
 #include <asio/write.hpp>
 #include <csignal>
 #include <filesystem>
 
 #include "ripieno/core/async.h"
 #include "ripieno/transport/shared_endpoint.h"
-#include "ripieno/transport/shared_hello.h"
-#include "tests/transport/ranks.h"
+#include "tests/transport/stranger.h"
 
 namespace ripieno {
 namespace {
 
 using namespace ripieno::testing;
 
-constexpr std::size_t stranger_ring = 4096;
-
 Task<> receive_ten(Endpoint* e) {
   std::vector<float> in(10);
   co_await e->receive(1, message(10), bytes(in));
 }
 
-/// Rank 0 of two, whose one peer plays by the rules until it is there and then does `what` to what it shows and to what
-/// it has of rank 0; returns how rank 0's receive ends.
+/// How rank 0's receive ends after the stranger has done `what`.
 Outcome receive_after(const std::function<void(SharedControl&, SharedArena&, SharedPeer&)>& what) {
-  const auto fds = connect_all(2);
-  Outcome outcome;
-  std::thread honest([&] {
-    auto runtime = real_runtime(0);
-    SharedOptions options;
-    options.ring_bytes = stranger_ring;
-    options.tcp.timeout = std::chrono::seconds(60);
-    try {
-      auto endpoint = make_endpoint(Way::shared, *runtime, 0, fds[0], options);
-      EXPECT_EQ(endpoint->way(1), "shared memory");
-      runtime->spawn("rank 0", receive_ten(endpoint.get()));
-      runtime->run();
-    } catch (const Error& e) {
-      outcome = {e.what(), e.kind()};
-    }
-  });
-  auto runtime = real_runtime(1);
-  tcp::socket socket(runtime->context(), tcp::v4(), fds[1][0]);
-  const std::uint64_t word = check_word();
-  auto hub = std::make_shared<SharedHub>(*runtime, 2, stranger_ring, 0, word);
-  const SharedHello hello = shared_hello(hub.get(), word, stranger_ring);
-  const char could = 1;
-  asio::write(socket, asio::buffer(&hello, sizeof hello));
-  asio::write(socket, asio::buffer(&could, 1));
-  SharedHello theirs;
-  char answer = 0;
-  asio::read(socket, asio::buffer(&theirs, sizeof theirs));
-  asio::read(socket, asio::buffer(&answer, 1));
-  EXPECT_EQ(answer, 1);
-  const char all_share = 0;  // so there are messages alone
-  asio::write(socket, asio::buffer(&all_share, 1));
-  asio::read(socket, asio::buffer(&answer, 1));
-  std::string why;
-  auto peer = open_peer(hello, theirs, 1, &why);
-  EXPECT_TRUE(peer) << why;
-  what(*hub->own()->control, *hub->own()->arena, *peer);
-  peer->ring_bell();
-  honest.join();
-  return outcome;
+  const auto then = [&what](SharedHub& hub, SharedPeer& zero) { what(*hub.own()->control, *hub.own()->arena, zero); };
+  return beside_stranger(receive_ten, false, then);
 }
 
 void put(RingWriter& ring, const void* data, std::size_t size) {
