@@ -16,11 +16,21 @@ std::optional<int> rank_behind(const std::string& words, std::string_view phrase
   return error == std::errc() ? std::optional(rank) : std::nullopt;
 }
 
+/// Of "rank 0: rank 2 gave up: ..", 2.
+std::optional<int> rank_before(const std::string& words, std::string_view phrase) {
+  const std::size_t end = words.find(phrase);
+  const std::size_t begin = end == std::string::npos ? end : words.rfind("rank ", end);
+  if (begin == std::string::npos) return std::nullopt;
+  return rank_behind(words.substr(begin, end - begin), "rank ");
+}
+
 }  // namespace
 
 std::optional<Blame> blame_in(const std::string& words) {
-  if (const auto rank = rank_behind(words, "gave up on rank ")) return Blame{*rank, true};
-  if (const auto rank = rank_behind(words, "lost rank ")) return Blame{*rank, false};
+  const std::optional<int> told_by = rank_before(words, " gave up: ");
+  if (const auto rank = rank_behind(words, "gave up on rank ")) return Blame{*rank, true, told_by};
+  if (const auto rank = rank_behind(words, "lost rank ")) return Blame{*rank, false, told_by};
+  if (told_by) return Blame{*told_by, false, told_by};
   return std::nullopt;
 }
 
@@ -37,9 +47,13 @@ const Failure& cause_of(const std::vector<Failure>& failures) {
   for (auto at = first; passed.insert(at->rank).second;) {
     const auto blame = blame_in(at->error.what());
     if (!blame) return *at;
-    const auto next = std::find_if(failures.begin(), failures.end(), [&](const Failure& one) {
-      return one.rank == blame->rank && (!some_waited || waited(one));
-    });
+    const auto of = [&](int rank) {
+      return std::find_if(failures.begin(), failures.end(), [&](const Failure& one) {
+        return one.rank == rank && (!some_waited || waited(one));
+      });
+    };
+    auto next = blame->told_by ? of(*blame->told_by) : failures.end();
+    if (next == failures.end()) next = of(blame->rank);
     if (next == failures.end()) return *at;
     at = next;
   }

@@ -18,5 +18,19 @@ TEST(Failure, TheCauseIsAtTheEndOfTheChain) {
   EXPECT_EQ(cause_of({one, {2, Error(ErrorKind::data, "broken"), false, std::nullopt}}).rank, 2);
 }
 
+TEST(Failure, WhatWasToldStandsForWhoToldIt) {
+  const Failure told = follows(2, "rank 2: rank 1 gave up: gave up on rank 0 after 2 s of waiting for ring");
+  const Failure own = follows(1, "rank 1: gave up on rank 0 after 2 s of waiting for ring");
+  EXPECT_EQ(cause_of({told, own}).rank, 1);
+  EXPECT_EQ(cause_of({told, follows(0, "rank 0: lost rank 2 (connection closed)")}).rank, 2);
+  const Failure of_a_loss = follows(0, "rank 0: rank 1 gave up: lost rank 2 (connection closed) while waiting for ring");
+  EXPECT_EQ(cause_of({of_a_loss, follows(1, "rank 1: lost rank 2 (connection closed) while waiting for ring")}).rank, 1);
+  EXPECT_EQ(cause_of({of_a_loss, follows(2, "rank 2 was killed")}).rank, 2);
+  EXPECT_EQ(cause_of({follows(0, "rank 0: rank 1 gave up: no more memory"), follows(1, "no more memory")}).rank, 1);
+  EXPECT_EQ(blame_in("rank 0: rank 12 gave up: no more memory")->rank, 12);
+  EXPECT_EQ(blame_in(of_a_loss.error.what())->rank, 2);
+  EXPECT_FALSE(blame_in("the worker gave up: no reason"));
+}
+
 }  // namespace
 }  // namespace ripieno

@@ -4,7 +4,7 @@
 
 #include "ripieno/core/async.h"
 #include "ripieno/transport/simulated.h"
-#include "tests/transport/ranks.h"
+#include "tests/transport/abort_kit.h"
 
 namespace ripieno {
 namespace {
@@ -118,6 +118,74 @@ TEST(Shaped, IsFlushedWhenTheLastMessageHasArrived) {
   pair.runtime->spawn("receiver", receive_all(pair.endpoints[1].get(), 3, &received));
   pair.runtime->run();
   EXPECT_DOUBLE_EQ(seconds(flushed), 0.010);
+}
+
+constexpr Scope shaped_broken = 3;
+
+Task<> abort_what_waits(Endpoint* endpoint) {
+  std::vector<float> large(1 << 20, 1), small(250, 2);
+  Message broken = message(large.size()), also = message(large.size(), 1), whole = message(250);
+  broken.channel.scope = also.channel.scope = shaped_broken;
+  also.channel.purpose = Purpose::control;
+  testing::Side side(endpoint);
+  const auto lost = side.start(endpoint->send(1, broken, const_bytes(large)));
+  const auto lost_too = side.start(endpoint->send(1, also, const_bytes(large)));
+  co_await endpoint->runtime().yield();
+  endpoint->abort(shaped_broken, {0, 1}, testing::the_cause());
+  co_await side.landed();
+  EXPECT_EQ(side.end(lost) + ", " + side.end(lost_too), "the cause, the cause");
+  const auto later = side.start(endpoint->send(1, broken, const_bytes(large)));
+  co_await side.landed();
+  EXPECT_EQ(side.end(later), "the cause");
+  EXPECT_TRUE(endpoint->has_flushed());  // nothing of it is on its way any more
+  co_await endpoint->send(1, whole, const_bytes(small));
+  co_await endpoint->flush();
+}
+
+Task<> receive_small(Endpoint* endpoint) {
+  std::vector<float> in(250);
+  co_await endpoint->receive(0, message(250), bytes(in));
+  EXPECT_EQ(in, std::vector<float>(250, 2));
+}
+
+TEST(Shaped, AnAbortEndsSendsAtOnceAndForgetsWhatIsOnItsWay) {
+  auto sends = [](Endpoint* e) -> Task<> {
+    const auto endpoint = shaped(std::shared_ptr<Endpoint>(std::shared_ptr<void>(), e), {std::chrono::milliseconds(1), 1000});
+    co_await abort_what_waits(endpoint.get());
+    co_await testing::meet_all(e);
+  };
+  auto receives = [](Endpoint* e) -> Task<> {
+    co_await receive_small(e);
+    testing::Side side(e);
+    Message broken = message(1);
+    broken.channel.scope = shaped_broken;
+    const auto end = side.start(e->receive(0, broken, Bytes()));
+    co_await side.landed();
+    EXPECT_EQ(side.end(end), testing::end_of(1, 0));
+    co_await testing::meet_all(e);
+  };
+  testing::expect_no_errors(testing::run_ranks(testing::Way::tcp, {sends, receives}));
+}
+
+TEST(Shaped, AnAbortOfAPeerEndsSendsAtOnce) {
+  auto sends = [](Endpoint* e) -> Task<> {
+    const auto endpoint = shaped(std::shared_ptr<Endpoint>(std::shared_ptr<void>(), e), {Duration(0), 0.001});  // hours
+    std::vector<float> large(1 << 20, 1);
+    Message broken = message(large.size());
+    broken.channel.scope = shaped_broken;
+    testing::Side side(e);
+    const auto lost = side.start(endpoint->send(1, broken, const_bytes(large)));
+    co_await side.landed();
+    EXPECT_EQ(side.end(lost), testing::end_of(0, 1));
+    EXPECT_TRUE(endpoint->has_flushed());
+    co_await testing::meet_all(e);
+  };
+  auto gives_up = [](Endpoint* e) -> Task<> {
+    co_await testing::settle(e);
+    e->abort(shaped_broken, {0, 1}, testing::the_cause());
+    co_await testing::meet_all(e);
+  };
+  testing::expect_no_errors(testing::run_ranks(testing::Way::tcp, {sends, gives_up}));
 }
 
 TEST(Shaped, SaysWhatItIs) {

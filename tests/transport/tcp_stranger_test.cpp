@@ -65,6 +65,23 @@ TEST(TcpStranger, HeadersAreCheckedBeforeAnythingIsAllocated) {
   }
 }
 
+TEST(TcpStranger, WhatTellsOfAnAbortIsChecked) {
+  auto raw = [](const Abort& abort, std::uint32_t epoch, std::uint64_t payload) {
+    Frame frame = make_frame(abort, epoch);
+    frame.payload = payload;
+    const FrameBytes header = encode(frame);
+    std::vector<std::byte> bytes(header.begin(), header.end());
+    const auto reason = std::as_bytes(std::span(abort.reason));
+    bytes.insert(bytes.end(), reason.begin(), reason.end());
+    return bytes;
+  };
+  const Abort abort{0, nullptr, 3, "a \x1b[31mred\nreason"};
+  EXPECT_EQ(receive_from(raw(abort, 0, abort.reason.size())).error, "rank 0: rank 3 gave up: a  [31mred reason");
+  EXPECT_EQ(receive_from(raw(abort, 0, most_reason + 1)).kind, ErrorKind::mismatch);
+  EXPECT_NE(receive_from(raw(abort, 7, abort.reason.size())).error.find("rank 0 is in epoch 0, but rank 1 sent"),
+            std::string::npos);
+}
+
 TEST(TcpStranger, AnEndpointMayGoWhileOthersWaitOnIt) {
   const auto fds = connect_all(2);
   auto runtime = real_runtime(0);
