@@ -28,9 +28,9 @@ inline void expect_done_or(const std::string& error, const std::string& end) {
 }
 
 /// Numbers of which the test sees who touches them when they are nobody's any more.
-struct Numbers {
+struct WatchedNumbers {
   enum class Where : std::uint8_t { heap, registered };
-  Numbers(Endpoint* e, std::size_t count, Where where, float value) : count(count) {
+  WatchedNumbers(Endpoint* e, std::size_t count, Where where, float value) : count(count) {
     if (where == Where::registered) {
       memory = e->memory(count * sizeof(float));
     } else {
@@ -52,14 +52,14 @@ struct Numbers {
 inline constexpr float spoilt = -77;
 
 /// Spoilt numbers that nobody must write to any more.
-using Kept = std::vector<Numbers>;
+using Kept = std::vector<WatchedNumbers>;
 inline void expect_untouched(const Kept& kept) {
-  for (const Numbers& numbers : kept) EXPECT_TRUE(numbers.are_all(spoilt));
+  for (const WatchedNumbers& numbers : kept) EXPECT_TRUE(numbers.are_all(spoilt));
 }
 
 /// Sends `message.count` numbers of `value`, and spoils and frees them as soon as that has ended.
-inline Task<> send_filled(Endpoint* e, int peer, Message message, float value, Numbers::Where where) {
-  Numbers numbers(e, message.count, where, value);
+inline Task<> send_filled(Endpoint* e, int peer, Message message, float value, WatchedNumbers::Where where) {
+  WatchedNumbers numbers(e, message.count, where, value);
   std::exception_ptr error;
   try {
     co_await e->send(peer, message, numbers.bytes());
@@ -73,9 +73,9 @@ inline Task<> send_filled(Endpoint* e, int peer, Message message, float value, N
 
 /// Receives what send_filled() sends, and checks it; to where it belongs, or added to ones. What an error leaves is spoilt
 /// and kept for the test's end, or freed.
-inline Task<> receive_filled(Endpoint* e, int peer, Message message, float value, Numbers::Where where, bool adds,
+inline Task<> receive_filled(Endpoint* e, int peer, Message message, float value, WatchedNumbers::Where where, bool adds,
                            Kept* kept = nullptr) {
-  Numbers numbers(e, message.count, where, 1);
+  WatchedNumbers numbers(e, message.count, where, 1);
   const Sink sink(NumberSpan(numbers.values()), message.type, adds ? Reduce::add : Reduce::replace);
   std::exception_ptr error;
   try {

@@ -9,7 +9,7 @@ namespace ripieno {
 namespace {
 
 using namespace ripieno::testing;
-using Where = Numbers::Where;
+using Where = WatchedNumbers::Where;
 
 #ifdef __SANITIZE_THREAD__
 constexpr int rounds_for_each_size = 12;

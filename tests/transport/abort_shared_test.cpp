@@ -9,7 +9,7 @@ namespace ripieno {
 namespace {
 
 using namespace ripieno::testing;
-using Where = Numbers::Where;
+using Where = WatchedNumbers::Where;
 
 constexpr Scope ends = 5, stays = 7;
 constexpr std::size_t placed = 50'000;  // numbers; large enough to be read where they lie
@@ -66,7 +66,7 @@ TEST(SharedAbort, AReceiverGivesWhatLiesWithTheSenderBack) {
 
 /// Takes part in an all-reduce; what an error leaves is spoilt at once and kept.
 Task<> reduce_filled(Endpoint* e, std::size_t count, std::uint32_t channel, Kept* kept) {
-  Numbers numbers(e, count, Where::registered, 1);
+  WatchedNumbers numbers(e, count, Where::registered, 1);
   std::exception_ptr error;
   try {
     co_await e->run_engine(Collective::all_reduce, message(count, channel, "two-phase"), NumberSpan(numbers.values()));

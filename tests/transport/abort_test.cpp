@@ -7,7 +7,7 @@ namespace ripieno {
 namespace {
 
 using namespace ripieno::testing;
-using Where = Numbers::Where;
+using Where = WatchedNumbers::Where;
 
 constexpr Scope broken_scope = 5, whole_scope = 7;
 constexpr std::size_t past_buffers = 4 << 20;  // numbers; 16 MiB, more than sockets, rings and the credit hold
@@ -78,7 +78,7 @@ TEST_P(ScopeAbort, ByReceiverOfWhatIsHalfRead) {
     auto receiver = [&signs, adds](Endpoint* e) -> Task<> {
       signs.ready.wait();
       Side side(e);
-      Numbers numbers(e, past_buffers, Where::heap, 0);
+      WatchedNumbers numbers(e, past_buffers, Where::heap, 0);
       const Sink into(NumberSpan(numbers.values()), DType::fp32, adds ? Reduce::add : Reduce::replace);
       const auto half = side.start(e->receive(0, in_scope(broken_scope, past_buffers), into));
       co_await settle(e);
