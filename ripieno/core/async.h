@@ -121,7 +121,7 @@ class Queue {
 };
 
 /// A task under way beside the one that started it. Await landed() before what it works on goes away, also after an error:
-/// an owner that ends early makes its flights end (Endpoint::revoke) and awaits them.
+/// an owner that ends early makes its flights end (Endpoint::abort) and awaits them.
 class Flight {
  public:
   Flight(Runtime& runtime, Task<> task);

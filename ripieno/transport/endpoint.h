@@ -94,8 +94,9 @@ class Endpoint {
   virtual Task<> exchange(Outgoing out, Incoming in, std::function<void(std::exception_ptr)> on_error);
 
   /// Ends every operation in `scope`, pending and to come, on this rank with `error`, and on `members` (ranks; this one
-  /// need not be left out) with an Error(peer) that says why. What they still send in it is dropped. Other scopes go on.
-  /// The first call for a scope counts.
+  /// need not be left out) with an Error(peer) that says why: "rank 0: rank 2 gave up: " and the first line of its message. What
+  /// they still send in it is dropped. Other scopes go on, and the memory of an operation that has failed is its owner's again.
+  /// The first error for a scope counts; whoever calls it after having been told tells those who have not been told yet.
   virtual void abort(Scope scope, const std::vector<int>& members, std::exception_ptr error) = 0;
 
   /// Has `watcher` called with every scope that ends on this rank, its own aborts among them. For what lies around it (shaped.h).

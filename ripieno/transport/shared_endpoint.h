@@ -8,6 +8,8 @@
 //   is in the ring.
 // - What lies in memory() counts for nothing of the credit until the receiver copies it, which it does where it waits for
 //   something itself. So "all send first" goes forward as it does over TCP.
+// - When its scope is aborted, a send of what lies in memory() fails once the receiver does not read there any more, and an
+//   all-reduce of the engine once no peer touches its numbers any more. So whatever has failed may be overwritten.
 // - A rank that has closed its endpoint has been heard: what it had sent can still be received.
 // Nothing of it has a name in a file system: however a process ends, nothing is left behind.
 #pragma once

@@ -8,6 +8,9 @@
 // - peer: the connection was closed or reset, or the watchdog's time has passed. It is raised by the operations with
 //   that peer, pending and later; messages that had arrived whole can still be received. Nobody is told where nobody
 //   waits. A lost rank ends the job: survivors() always fails.
+// - peer, of a scope that another member has aborted (Endpoint::abort): "rank 0: rank 2 gave up: .." with that rank's own
+//   message. The connection, and what is in other scopes, goes on. This rank hears of it behind what was written to it before:
+//   where its credit has it pause at a message that nobody has asked for, once it asks for that or aborts that scope itself.
 //
 // Before ranks close their endpoints they should agree that all is received (a barrier): closing with unread bytes
 // makes the kernel reset the connection, which drops what the other side has not been given yet.
