@@ -12,7 +12,7 @@ using namespace ripieno::testing;
 using Where = WatchedNumbers::Where;
 
 #ifdef __SANITIZE_THREAD__
-constexpr int rounds_for_each_size = 12;
+constexpr int rounds_for_each_size = 8;
 #else
 constexpr int rounds_for_each_size = 67;
 #endif

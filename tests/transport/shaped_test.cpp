@@ -123,7 +123,7 @@ TEST(Shaped, IsFlushedWhenTheLastMessageHasArrived) {
 constexpr Scope shaped_broken = 3;
 
 Task<> abort_what_waits(Endpoint* endpoint) {
-  std::vector<float> large(1 << 20, 1), small(250, 2);
+  std::vector<float> large(1 << 16, 1), small(250, 2);  // large: 0.2 s on the card
   Message broken = message(large.size()), also = message(large.size(), 1), whole = message(250);
   broken.channel.scope = also.channel.scope = shaped_broken;
   also.channel.purpose = Purpose::control;
@@ -150,7 +150,7 @@ Task<> receive_small(Endpoint* endpoint) {
 
 TEST(Shaped, AnAbortEndsSendsAtOnceAndForgetsWhatIsOnItsWay) {
   auto sends = [](Endpoint* e) -> Task<> {
-    const auto endpoint = shaped(std::shared_ptr<Endpoint>(std::shared_ptr<void>(), e), {std::chrono::milliseconds(1), 1000});
+    const auto endpoint = shaped(std::shared_ptr<Endpoint>(std::shared_ptr<void>(), e), {std::chrono::milliseconds(1), 10});
     co_await abort_what_waits(endpoint.get());
     co_await testing::meet_all(e);
   };
