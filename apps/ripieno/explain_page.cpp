@@ -2,18 +2,50 @@
 
 #include <algorithm>
 
+#include "apps/ripieno/operations.h"
 #include "ripieno/collective/rounds.h"
 
 namespace ripieno {
+namespace {
+
+std::string start_of(const Route& route, World world) {
+  switch (route.collective) {
+    case Collective::all_gather:
+    case Collective::gather: return "every rank holds its own chunk alone";
+    case Collective::broadcast:
+    case Collective::scatter: return text("rank ", world.root, " holds its numbers, the other ranks nothing that counts");
+    default: return "every rank holds its own numbers alone";
+  }
+}
+
+/// Whether the collective promises what a rank holds there in the end.
+bool is_promised(const Route& route, World world, std::size_t elements, int rank, Range cell) {
+  switch (route.collective) {
+    case Collective::reduce_scatter:
+    case Collective::scatter: {
+      const Range own = chunk(elements, world.ranks, rank);
+      return own.begin <= cell.begin && cell.end <= own.end;
+    }
+    case Collective::reduce:
+    case Collective::gather: return rank == world.root;
+    default: return true;
+  }
+}
+
+}  // namespace
 
 SchedulePicture picture_of(const Route& route, World world, std::size_t elements, std::size_t number) {
   const ScheduleRounds all = schedule_rounds_of(route, world, elements);
   SchedulePicture picture;
-  picture.name = std::string(route.name);
+  picture.name = text(name(route.collective), " along ", route.name);
   picture.title = std::string(route.title);
   picture.source = std::string(route.source);
+  picture.start = start_of(route, world);
+  picture.outcome = promise_of(route.collective, world.root, "holds");
+  picture.sums = reduces(route.collective);
   picture.ranks = world.ranks;
   picture.per_node = world.per_node;
+  picture.root = has_root(route.collective) ? world.root : -1;
   for (const Range cell : all.cells) picture.chunks.push_back(static_cast<double>(cell.size() * number));
   const auto cell_from = [&](std::size_t element) {
     return static_cast<std::size_t>(std::find_if(all.cells.begin(), all.cells.end(), [&](Range cell) { return cell.end > element; }) - all.cells.begin());
@@ -21,10 +53,17 @@ SchedulePicture picture_of(const Route& route, World world, std::size_t elements
   for (const auto& round : all.rounds) {
     picture.rounds.emplace_back();
     for (const auto& [from, to, range, into, how] : round) {
-      picture.rounds.back().push_back({from, to, cell_from(range.begin), cell_from(range.end - 1), static_cast<double>(range.size() * number), how == Reduce::add});
+      picture.rounds.back().push_back({from, to, cell_from(range.begin), cell_from(range.end - 1), cell_from(into.begin),
+                                       static_cast<double>(range.size() * number), how == Reduce::add});
     }
   }
   picture.held = all.held;
+  picture.goal = all.held.back();
+  for (int rank = 0; rank < world.ranks; ++rank) {
+    for (std::size_t cell = 0; cell < all.cells.size(); ++cell) {
+      if (!is_promised(route, world, elements, rank, all.cells[cell])) picture.goal[static_cast<std::size_t>(rank)][cell] = 0;
+    }
+  }
   return picture;
 }
 

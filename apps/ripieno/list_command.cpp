@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/ripieno/commands.h"
+#include "apps/ripieno/operations.h"
 #include "apps/ripieno/recipe.h"
 #include "apps/ripieno/suggest.h"
 #include "ripieno/codec/codec.h"
@@ -58,10 +59,14 @@ Json strategy_rows() {
   return rows;
 }
 
-Json route_rows() {
+/// Of that operation, or of all.
+Json route_rows(const std::string& operation) {
   Json rows = Json::array();
-  for (const Route& r : routes()) {
-    rows.push_back({{"name", r.name}, {"rounds", r.rounds}, {"bytes of the busiest", r.bytes}, {"about", r.title}, {"source", r.source}});
+  for (const Collective one : operation.empty() ? find_operations("all") : std::vector{find_operation(operation)}) {
+    for (const Route& r : routes(one)) {
+      rows.push_back({{"operation", ripieno::name(one)}, {"name", r.name}, {"default", &r == &default_route(one)}, {"rounds", r.rounds},
+                      {"bytes of the busiest", r.bytes}, {"about", r.title}, {"source", r.source}});
+    }
   }
   return rows;
 }
@@ -216,7 +221,7 @@ const std::vector<List>& lists() {
       {"models", [](const CommandContext& context, const std::string&) { return models(context.zoo); }},
       {"data", [](const CommandContext&, const std::string&) { return data_sets(); }},
       {"strategies", [](const CommandContext&, const std::string&) { return strategy_rows(); }},
-      {"routes", [](const CommandContext&, const std::string&) { return route_rows(); }},
+      {"routes", [](const CommandContext&, const std::string& operation) { return route_rows(operation); }, false, true},
       {"codecs", [](const CommandContext&, const std::string&) { return codec_rows(); }},
       {"settings", [](const CommandContext&, const std::string& prefix) { return setting_rows(prefix); }, true, true},
       {"recipes", [](const CommandContext&, const std::string& folder) { return recipe_rows(folder); }, false, true},
@@ -239,7 +244,7 @@ void run_list(const std::string& what, const std::string& of, const CommandConte
     for (const std::string& name : list_names()) known += (known.empty() ? "" : ", ") + name;
     fail(ErrorKind::usage, "there is no list \"", what, "\"", did_you_mean(what, list_names()), "; they are ", known);
   }
-  if (!of.empty() && !list->takes_argument) fail(ErrorKind::usage, "list ", what, " ", of, ": only list settings and list recipes take a further word");
+  if (!of.empty() && !list->takes_argument) fail(ErrorKind::usage, "list ", what, " ", of, ": only list routes, list settings and list recipes take a further word");
   const Json rows = list->rows(context, of);
   if (context.format == "json") {
     std::cout << rows.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
@@ -256,7 +261,7 @@ void add_list(CLI::App& app, CommandContext& context) {
   auto what = std::make_shared<std::string>(), of = std::make_shared<std::string>();
   CLI::App* command = app.add_subcommand("list", "List models, data, strategies, routes, codecs, settings, recipes, measures of runs, or what is refused");
   command->add_option("what", *what, "models, data, strategies, routes, codecs, settings, recipes, measures or refusals")->required();
-  command->add_option("of", *of, "settings: how their keys begin, e.g. optimiser; recipes: the folder to look in");
+  command->add_option("of", *of, "routes: the operation, e.g. all-gather; settings: how their keys begin, e.g. optimiser; recipes: the folder to look in");
   add_format(*command, context);
   command->callback([what, of, &context] {
     context.chosen = [what, of, &context] { run_list(*what, *of, context); };

@@ -65,8 +65,8 @@ std::string pairs_of(const Round& round, const char* between, bool once) {
 }
 
 /// After "which", of one receiver, or of several.
-std::string what_receivers_do(const Round& round, bool one) {
-  const std::string adds = one ? "adds it" : "add it", keeps = one ? "keeps it: it is the sum of all" : "keep it: it is the sum of all";
+std::string what_receivers_do(const SchedulePicture& picture, const Round& round, bool one) {
+  const std::string adds = one ? "adds it" : "add it", keeps = text(one ? "keeps it" : "keep it", picture.sums ? ": it is the sum of all" : "");
   if (all_of(round, [](const Transfer& each) { return each.adds; })) return adds;
   if (all_of(round, [](const Transfer& each) { return !each.adds; })) return keeps;
   return adds + ", or " + keeps;
@@ -75,28 +75,33 @@ std::string what_receivers_do(const Round& round, bool one) {
 std::string who_sends(const SchedulePicture& picture, const Round& round) {
   const std::string load = load_of(picture, round);
   const std::size_t ranks = static_cast<std::size_t>(picture.ranks);
-  if (round.size() == 1) return text("rank ", round[0].from, " sends ", load, " to rank ", round[0].to, ", which ", what_receivers_do(round, true));
-  if (ranks > 2 && round.size() == ranks * (ranks - 1)) return text("every rank sends ", load, " to every other rank, which ", what_receivers_do(round, true));
+  if (round.size() == 1) return text("rank ", round[0].from, " sends ", load, " to rank ", round[0].to, ", which ", what_receivers_do(picture, round, true));
+  if (ranks > 2 && round.size() == ranks * (ranks - 1)) return text("every rank sends ", load, " to every other rank, which ", what_receivers_do(picture, round, true));
   if (const int shift = shift_of(picture, round); shift > 0 && (shift == 1 || 2 * shift != picture.ranks) && picture.ranks > 2) {
     const bool left = 2 * shift > picture.ranks;
     const int places = left ? picture.ranks - shift : shift;
     const std::string to = places == 1 ? text("its ", left ? "left" : "right", " neighbour") : text("the rank ", places, " places to its ", left ? "left" : "right");
-    return text("every rank sends ", load, " to ", to, ", which ", what_receivers_do(round, true));
+    return text("every rank sends ", load, " to ", to, ", which ", what_receivers_do(picture, round, true));
   }
-  if (is_among_first_ranks(picture, round)) return text("each node's first rank sends ", load, " to that of the next node, which ", what_receivers_do(round, true));
-  if (is_in_pairs(round)) return text("ranks send to each other in pairs (", pairs_of(round, " and ", true), "), each ", load, " to its partner, which ", what_receivers_do(round, true));
-  return text(round.size(), " ranks send ", load, " each, ", pairs_of(round, " → ", false), "; the receivers ", what_receivers_do(round, false));
+  if (is_among_first_ranks(picture, round)) return text("each node's first rank sends ", load, " to that of the next node, which ", what_receivers_do(picture, round, true));
+  if (is_in_pairs(round)) return text("ranks send to each other in pairs (", pairs_of(round, " and ", true), "), each ", load, " to its partner, which ", what_receivers_do(picture, round, true));
+  return text(round.size(), " ranks send ", load, " each, ", pairs_of(round, " → ", false), "; the receivers ", what_receivers_do(picture, round, false));
 }
 
-/// How much of all buffers is the sum of all by now.
+/// How much of what is promised is there by now.
 std::string reached(const SchedulePicture& picture, std::size_t round) {
-  const std::uint64_t everyone = (std::uint64_t{1} << picture.ranks) - 1;
-  std::size_t done = 0;
-  for (const auto& rank : picture.held[round]) done += static_cast<std::size_t>(std::count(rank.begin(), rank.end(), everyone));
-  const std::size_t all = picture.chunks.size() * static_cast<std::size_t>(picture.ranks);
-  if (done == all) return " Then every rank holds the sum of all.";
-  if (done == 0) return " No chunk is the sum of all yet.";
-  return text(" Then ", done, " of all ", all, " chunks ", done == 1 ? "is" : "are", " the sum of all.");
+  std::size_t done = 0, all = 0;
+  for (std::size_t rank = 0; rank < picture.goal.size(); ++rank) {
+    for (std::size_t chunk = 0; chunk < picture.chunks.size(); ++chunk) {
+      const std::uint64_t goal = picture.goal[rank][chunk];
+      all += goal != 0;
+      done += goal != 0 && picture.held[round][rank][chunk] == goal;
+    }
+  }
+  const char* const what = picture.sums ? "the sum of all" : "in place";
+  if (done == all) return text(" Then ", picture.outcome, ".");
+  if (done == 0) return text(" No chunk is ", what, " yet.");
+  return text(" Then ", done, " of all ", all, " chunks ", done == 1 ? "is " : "are ", what, ".");
 }
 
 }  // namespace
@@ -105,7 +110,7 @@ std::string round_sentence(const SchedulePicture& picture, std::size_t round) {
   const std::size_t rounds = picture.rounds.size();
   require(round <= rounds, "round ", round, " of ", rounds);
   if (picture.ranks == 1) return "One rank has nothing to send.";
-  if (round == 0) return text("Start: every rank holds its own numbers alone. ", rounds, rounds == 1 ? " round follows." : " rounds follow.");
+  if (round == 0) return text("Start: ", picture.start, ". ", rounds, rounds == 1 ? " round follows." : " rounds follow.");
   return text("Round ", round, " of ", rounds, ": ", who_sends(picture, picture.rounds[round - 1]), ".", reached(picture, round));
 }
 

@@ -4,7 +4,6 @@ const schedule = JSON.parse(document.getElementById("data").textContent);
 const root = document.documentElement, drawing = document.getElementById("drawing"), slider = document.getElementById("slider");
 const ranks = schedule.ranks, chunks = schedule.chunks.length, last_round = schedule.rounds.length - 1;
 const nodes = schedule.per_node > 1 ? Math.ceil(ranks / schedule.per_node) : 0;  // 0: ranks are not grouped
-const everyone = 2 ** ranks - 1;
 const most_labels = 24;  // of arrows: more would hide each other
 let round = 0, timer = null;
 
@@ -22,8 +21,17 @@ function colour(rank) {
 }
 
 function chunk_name(transfer) {
-  if (chunks === 1 || transfer.last - transfer.first + 1 === chunks) return "all";
-  return transfer.first === transfer.last ? `c${transfer.first}` : `c${transfer.first}-${transfer.last}`;
+  const more = transfer.last - transfer.first;
+  if (more + 1 === chunks) return "all";
+  const named = (first) => more === 0 ? `c${first}` : `c${first}-${first + more}`;
+  return transfer.into === transfer.first ? named(transfer.first) : `${named(transfer.first)} as ${named(transfer.into)}`;
+}
+
+/** Of a chunk of a rank's buffer, for who points at it. */
+function chunk_title(rank, i, owners) {
+  const count = owners.length, is_done = schedule.goal[rank][i] !== 0 && schedule.rounds[round].held[rank][i] === schedule.goal[rank][i];
+  const holds = count === 0 ? "nothing that counts" : schedule.sums && count === ranks ? "the sum of all" : `numbers of rank ${owners.join(", ")}`;
+  return `rank ${rank}, chunk ${i} (${schedule.chunks[i]}): ${holds}${is_done ? ", as it is to be in the end" : ""}`;
 }
 
 /** Ranks clockwise around an ellipse, rank 0 at the top. */
@@ -67,24 +75,29 @@ function draw_nodes({ card, at }) {
   }
 }
 
+function rank_name(rank, card) {
+  const name = card.width < 60 ? `${rank}` : `rank ${rank}`;
+  return rank !== schedule.root ? name : card.width < 80 ? `${name} ★` : `${name}, root`;
+}
+
 function draw_card(rank, { card, at }) {
   const x = at[rank].x - card.width / 2, y = at[rank].y - card.height / 2, pad = 5;
   const held = schedule.rounds[round].held[rank], before = round > 0 ? schedule.rounds[round - 1].held[rank] : held;
   drawing.append(element("rect", { class: "card", x, y, width: card.width, height: card.height, rx: 6 }));
   drawing.append(element("rect", { x: x + pad, y: y + 5, width: 9, height: 9, rx: 2, fill: colour(rank) }));
-  drawing.append(element("text", { x: x + pad + 13, y: y + 14 }, card.width < 60 ? rank : `rank ${rank}`));
+  drawing.append(element("text", { x: x + pad + 13, y: y + 14 }, rank_name(rank, card)));
   const width = (card.width - 2 * pad) / chunks, gap = width > 8 ? 2 : width > 4 ? 1 : 0, height = card.height - 34, top = y + 22;
   held.forEach((set, i) => {
     const left = x + pad + i * width, cell = { x: left, y: top, width: width - gap, height };
     const box = element("rect", { class: "chunk", ...cell });
     const owners = Array.from({ length: ranks }, (_, r) => r).filter((r) => set >> r & 1);
-    box.append(element("title", {}, `rank ${rank}, chunk ${i} (${schedule.chunks[i]}): ${set === everyone ? "the sum of all" : "numbers of rank " + owners.join(", ")}`));
+    box.append(element("title", {}, chunk_title(rank, i, owners)));
     drawing.append(box);
     for (const owner of owners) {
-      const stripe = height / ranks;
-      drawing.append(element("rect", { x: left, y: top + owner * stripe, width: width - gap, height: stripe, fill: colour(owner), "pointer-events": "none" }));
+      const stripe = schedule.sums ? height / ranks : height;  // what is not added up is of one rank
+      drawing.append(element("rect", { x: left, y: top + (schedule.sums ? owner * stripe : 0), width: width - gap, height: stripe, fill: colour(owner), "pointer-events": "none" }));
     }
-    if (set === everyone && ranks > 1) drawing.append(element("rect", { class: "whole", x: left, y: top - 4, width: width - gap, height: 3 }));
+    if (set !== 0 && set === schedule.goal[rank][i] && ranks > 1) drawing.append(element("rect", { class: "whole", x: left, y: top - 4, width: width - gap, height: 3 }));
     if (set !== before[i]) drawing.append(element("circle", { class: "changed", cx: left + (width - gap) / 2, cy: top + height + 6, r: Math.min(2.6, Math.max(1, width / 4)) }));
   });
 }

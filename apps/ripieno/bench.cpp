@@ -1,0 +1,212 @@
+#include "apps/ripieno/bench.h"
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include "apps/ripieno/bench_numbers.h"
+#include "apps/ripieno/operations.h"
+#include "apps/ripieno/suggest.h"
+#include "apps/ripieno/worker.h"
+#include "ripieno/codec/wire.h"
+#include "ripieno/collective/execute.h"
+#include "ripieno/collective/two_phase.h"
+#include "ripieno/core/async.h"
+#include "ripieno/launch/join.h"
+#include "ripieno/report/statistics.h"
+#include "ripieno/strategy/registry.h"
+
+namespace ripieno {
+namespace {
+
+constexpr std::size_t aligned_bytes = 16;  // nccl-tests: parts of a buffer are whole multiples of so many bytes
+
+/// Whether each rank has a part of the buffer: nccl-tests counts in such parts.
+bool has_parts(Collective operation) {
+  return operation != Collective::all_reduce && operation != Collective::broadcast && operation != Collective::reduce;
+}
+
+/// "4K", "128M", "1G", "512": powers of 1024, as nccl-tests reads them.
+std::size_t parse_size(const std::string& given) {
+  std::size_t end = 0;
+  double value = -1;
+  try {
+    value = std::stod(given, &end);
+  } catch (const std::exception&) {
+  }
+  const std::string unit = given.substr(std::min(end, given.size()));
+  const double scale = unit.empty() ? 1 : unit == "K" || unit == "k" ? 0x1p10 : unit == "M" || unit == "m" ? 0x1p20 : unit == "G" || unit == "g" ? 0x1p30 : 0;
+  if (!(value * scale >= 4) || value * scale > 0x1p36) {
+    fail(ErrorKind::usage, "\"", given, "\" is no size from 4 to 64G; write it as 512, 4K, 128M or 1G");
+  }
+  return static_cast<std::size_t>(value * scale);
+}
+
+std::vector<std::size_t> sizes(const BenchArguments& arguments) {
+  const std::size_t begin = parse_size(arguments.begin), end = parse_size(arguments.end);
+  if (begin > end) fail(ErrorKind::usage, "-b ", arguments.begin, " is more than -e ", arguments.end);
+  std::vector<std::size_t> all;
+  for (double size = static_cast<double>(begin); size <= static_cast<double>(end); size *= arguments.factor) {
+    all.push_back(static_cast<std::size_t>(size));
+  }
+  return all;
+}
+
+/// Elements of a buffer of up to so many bytes.
+std::size_t elements_of(Collective operation, std::size_t bytes, DType type, int ranks) {
+  const std::size_t count = bytes / size_of(type);
+  if (!has_parts(operation)) return count;
+  const std::size_t parts = static_cast<std::size_t>(ranks), unit = aligned_bytes / size_of(type);
+  return count / parts / unit * unit * parts;
+}
+
+/// The names of an operation's routes, of those that are asked for.
+std::vector<std::string> routes_of(Collective operation, const std::vector<std::string>& asked) {
+  std::vector<std::string> names;
+  for (const std::string& one : asked) {
+    if (one == "all") {
+      for (const Route& route : routes(operation)) names.emplace_back(route.name);
+    } else {
+      names.emplace_back(one == "auto" ? one : std::string(find_route_of(operation, one).name));
+    }
+  }
+  return names;
+}
+
+/// Of auto: what a strategy would take, or the operation's default.
+const Route& chosen_route(Collective operation, const std::string& name, const Communicator& comm) {
+  if (operation != Collective::all_reduce) return name == "auto" ? default_route(operation) : find_route(name, operation);
+  Plan plan;
+  plan.exchange.route = name;
+  return find_route(settled(find_strategy("ddp"), plan, comm).exchange.route);
+}
+
+/// Bytes to the next rank and from the one before, so that a link's burst is spent and what follows flows at its rate.
+Task<> drain(Communicator comm, std::vector<std::byte>* out, std::vector<std::byte>* in) {
+  const Message message{{Purpose::control, 1}, "drain", DType::fp32, out->size() / 4};
+  const int next = (comm.rank() + 1) % comm.size(), previous = (comm.rank() + comm.size() - 1) % comm.size();
+  Endpoint* endpoint = &comm.endpoint();
+  Task<> sending = endpoint->send(next, message, ConstBytes(*out));
+  Task<> receiving = endpoint->receive(previous, message, Bytes(*in));
+  Task<> together = both(comm.runtime(), std::move(sending), std::move(receiving), comm.ending());
+  co_await std::move(together);
+}
+
+/// Where none is asked for, three, so that one's messages are on their way while another's are added; of 32 to 256 KiB for each rank.
+std::size_t segment_bytes(const BenchArguments& arguments, std::size_t bytes, std::size_t ranks) {
+  if (arguments.segment_kb >= 0) return static_cast<std::size_t>(arguments.segment_kb) << 10;
+  return std::clamp(bytes / 3, (32 << 10) * ranks, (256 << 10) * ranks);
+}
+
+Task<> measure(const BenchArguments* arguments, Communicator comm, BenchRow* row) {
+  const Route &route = chosen_route(row->operation, row->route, comm), &quickest = chosen_route(Collective::all_reduce, "auto", comm);
+  row->route = route.name;
+  ExecuteOptions options{wire_of(*arguments)};
+  options.segment_bytes = route.name == two_phase::name ? 0 : segment_bytes(*arguments, row->bytes(), static_cast<std::size_t>(comm.size()));
+  options.reduction = find_reduction(arguments->reduction);
+  options.root = arguments->root;
+  const ExecuteOptions control{DType::fp64, Purpose::control};
+  const BenchNumbers numbers(row->operation, options.reduction, World(comm.size(), 1, options.root));
+  const auto memory = comm.endpoint().memory(row->bytes());  // as a strategy's gradients lie
+  const NumberSpan buffer(memory.get(), row->elements, row->type);
+  std::vector<std::byte> out(arguments->drain / 4 * 4), in(out.size());
+  for (int i = -arguments->warmup; i < arguments->iterations; ++i) {
+    numbers.fill(buffer, comm.rank());
+    double together = 0;  // a barrier, the quickest there is: all begin at about the same time
+    co_await all_reduce(quickest, comm, NumberSpan(&together, 1, DType::fp64), control);
+    if (!out.empty() && comm.size() > 1) co_await drain(comm, &out, &in);
+    const Duration start = comm.runtime().now();
+    co_await run_collective(route, comm, buffer, options);
+    const double mine = seconds(comm.runtime().now() - start) * 1e6;
+    const double sum = co_await comm.all_reduce(mine);
+    if (i >= 0) row->times_us.push_back(sum / comm.size());  // nccl-tests' default: the mean over ranks
+  }
+  const auto wrong = static_cast<std::int64_t>(numbers.count_wrong(buffer, comm.rank()));
+  row->wrong = static_cast<std::uint64_t>(co_await comm.all_reduce(wrong));
+}
+
+/// How rank 0 reaches the others.
+std::string way(const Endpoint& endpoint) {
+  std::set<std::string> ways;
+  for (int peer = 0; peer < endpoint.size(); ++peer) {
+    if (peer != endpoint.rank()) ways.insert(endpoint.way(peer));
+  }
+  std::string all;
+  for (const std::string& one : ways) all += (all.empty() ? "" : ", ") + one;
+  return all.empty() ? "alone" : all;
+}
+
+/// The one of that name among all; Error(usage) that lists them else.
+template <class T>
+T find_among(std::initializer_list<T> all, const std::string& name, const char* what) {
+  std::vector<std::string> names;
+  std::string known;
+  for (const T one : all) {
+    if (name == ripieno::name(one)) return one;
+    names.emplace_back(ripieno::name(one));
+    known += (known.empty() ? "" : ", ") + names.back();
+  }
+  fail(ErrorKind::usage, "there is no ", what, " \"", name, "\"", did_you_mean(name, names), "; they are ", known);
+}
+
+}  // namespace
+
+DType find_type(const std::string& name) {
+  return find_among({DType::fp32, DType::fp64, DType::fp16, DType::bf16, DType::int64, DType::int32, DType::uint8}, name, "type");
+}
+
+Reduction find_reduction(const std::string& name) {
+  return find_among({Reduction::sum, Reduction::mean, Reduction::product, Reduction::minimum, Reduction::maximum}, name, "reduction");
+}
+
+DType wire_of(const BenchArguments& arguments) {
+  const DType type = find_type(arguments.type), wire = find_wire_format(arguments.wire).type(type);
+  if (wire == type || (is_float(type) && size_of(wire) < size_of(type))) return wire;
+  fail(ErrorKind::usage, "--wire ", arguments.wire, " with --type ", arguments.type,
+       is_float(type) ? ": numbers travel as they are, or narrower; leave --wire out" : ": whole numbers travel as they are; leave --wire out");
+}
+
+std::size_t BenchRow::count() const { return has_parts(operation) ? elements / static_cast<std::size_t>(ranks) : elements; }
+
+double BenchRow::algbw() const { return static_cast<double>(bytes()) / mean(times_us) / 1e3; }
+
+double BenchRow::busbw() const {
+  if (operation == Collective::broadcast || operation == Collective::reduce) return algbw();
+  return algbw() * (operation == Collective::all_reduce ? 2 : 1) * (ranks - 1) / ranks;
+}
+
+std::vector<BenchRow> rows_of(const BenchArguments& arguments, int ranks) {
+  const DType type = find_type(arguments.type);
+  std::vector<BenchRow> rows;
+  for (const Collective operation : find_operations(arguments.operation)) {
+    for (const std::string& route : routes_of(operation, arguments.routes)) {
+      for (const std::size_t size : sizes(arguments)) {
+        const std::size_t elements = elements_of(operation, size, type, ranks);
+        if (elements == 0) {
+          fail(ErrorKind::usage, "-b ", arguments.begin, " is too small for ", name(operation), " of ", arguments.type,
+               has_parts(operation) ? text(": each of ", ranks, " ranks has ", aligned_bytes, " bytes at least; take -b ", ranks * static_cast<int>(aligned_bytes))
+                                    : text(": a number has ", size_of(type), " bytes; take -b ", size_of(type)));
+        }
+        rows.push_back({operation, route, elements, type, ranks});
+      }
+    }
+  }
+  return rows;
+}
+
+void run_bench_rank(const BenchArguments& arguments) {
+  Control control(control_descriptor_of_environment());
+  run_part(control, [&] {
+    Cluster cluster = join();
+    const Communicator comm(cluster.endpoint);
+    for (BenchRow& row : rows_of(arguments, comm.size())) {
+      cluster.runtime->spawn("benchmark", measure(&arguments, comm, &row));
+      cluster.runtime->run();
+      if (comm.rank() != 0) continue;
+      control.send({{"type", "row"}, {"operation", name(row.operation)}, {"route", row.route}, {"elements", row.elements}, {"bytes", row.bytes()},
+                    {"way", way(*cluster.endpoint)}, {"times_us", row.times_us}, {"wrong", row.wrong}});
+    }
+  });
+}
+
+}  // namespace ripieno

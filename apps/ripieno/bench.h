@@ -1,0 +1,58 @@
+// What `ripieno bench` measures: operations, each along routes and with buffers of several sizes (bench_command.cpp reads the
+// command line and prints). Sizes, bandwidths and the check of results are those of nccl-tests (doc/PERFORMANCE.md and
+// src/*.cu there, at commit a0b82b2), in place.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "ripieno/collective/schedule.h"
+#include "ripieno/core/span.h"
+
+namespace ripieno {
+
+struct BenchArguments {
+  std::string operation = "all-reduce";  ///< see find_operations()
+  std::string begin = "4K", end = "128M";
+  double factor = 2;
+  int ranks = 2, root = 0, iterations = 20, warmup = 3;
+  std::vector<std::string> routes{"auto"};
+  std::string type = "fp32", reduction = "sum", wire = "auto";
+  std::int64_t segment_kb = -1;  ///< -1: see segment_bytes() in bench.cpp
+  std::size_t drain = 0;         ///< bytes
+};
+
+/// Throw Error(usage) that lists what is known.
+DType find_type(const std::string& name);
+Reduction find_reduction(const std::string& name);
+
+/// The type on the wire. Throws Error(usage) for a format that the type does not travel in.
+DType wire_of(const BenchArguments& arguments);
+
+/// One row of the table.
+struct BenchRow {
+  Collective operation = Collective::all_reduce;
+  std::string route;         ///< "auto" until it is measured
+  std::size_t elements = 0;  ///< of a rank's buffer
+  DType type = DType::fp32;
+  int ranks = 1;
+  std::vector<double> times_us = {};  ///< of each iteration, the mean over ranks
+  std::uint64_t wrong = 0;            ///< elements, on all ranks
+
+  std::size_t bytes() const { return elements * size_of(type); }
+  /// Elements that nccl-tests counts: of the part of each rank, where the operation moves such parts, else all.
+  std::size_t count() const;
+  double algbw() const;  ///< GB/s
+  double busbw() const;  ///< GB/s: algbw times what must go through a rank's link for each byte, whatever the route
+};
+
+/// All that is to be measured, in order. Throws Error(usage) for what cannot be: no operation, no route of it, no size.
+std::vector<BenchRow> rows_of(const BenchArguments& arguments, int ranks);
+
+/// One rank of the benchmark: measures all, and rank 0 sends a message {"type": "row", "operation", "route", "elements", "bytes",
+/// "way", "times_us", "wrong"} for each to whoever started it.
+void run_bench_rank(const BenchArguments& arguments);
+
+}  // namespace ripieno

@@ -1,0 +1,48 @@
+// What `ripieno explain` says of a route: its schedule, rounds, bytes and time.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ripieno/collective/check.h"
+#include "ripieno/collective/schedule.h"
+
+namespace ripieno {
+
+/// The links that times are told for, as they were asked for.
+struct AskedLinks {
+  double latency_us = 50, gbit_s = 1;
+  LinkModel model() const { return {from_seconds(latency_us * 1e-6), from_seconds(8e-9 / gbit_s)}; }
+};
+
+/// A route in a world, proved and walked.
+struct WalkedRoute {
+  const Route& route;
+  World world;
+  std::size_t elements;
+  std::string wire;                   ///< the format of the numbers
+  std::size_t number;                 ///< bytes of one of them
+  AskedLinks links;
+  std::vector<ScheduleCost> costs;    ///< of each rank
+  std::uint64_t total = 0, most = 0;  ///< bytes sent by all together, and by the busiest
+  int rounds = 0;
+  double seconds = 0;
+
+  double buffer() const { return static_cast<double>(elements * number); }
+};
+
+/// Throws Error(usage) for a wire format that is not known.
+WalkedRoute walk_route(const Route& route, World world, std::size_t elements, const std::string& wire, const AskedLinks& links);
+
+/// "1,724,320 numbers in fp32 (6.90 MB) on 6 ranks, 2 a node"
+std::string buffer_of(const WalkedRoute& walked);
+
+/// What the whole costs: a name and its value each.
+std::vector<std::pair<std::string, std::string>> totals_of(const WalkedRoute& walked);
+
+std::string route_text(const WalkedRoute& walked);
+std::string route_json(const WalkedRoute& walked);
+
+}  // namespace ripieno
