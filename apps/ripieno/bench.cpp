@@ -13,6 +13,7 @@
 #include "ripieno/collective/two_phase.h"
 #include "ripieno/core/async.h"
 #include "ripieno/launch/join.h"
+#include "ripieno/membership/clocks.h"
 #include "ripieno/report/statistics.h"
 #include "ripieno/strategy/registry.h"
 
@@ -98,6 +99,16 @@ std::size_t segment_bytes(const BenchArguments& arguments, std::size_t bytes, st
   return std::clamp(bytes / 3, (32 << 10) * ranks, (256 << 10) * ranks);
 }
 
+/// A moment of this rank's clock that is the same on all ranks, and still to come when they all have heard of it, mostly; whoever
+/// hears of it later is late, which counts. Returns then. `ahead`: see ClockOffset.
+Task<Duration> agreed_start(Communicator comm, Duration ahead) {
+  const Duration here = comm.runtime().now() + ahead;
+  const std::int64_t last = co_await comm.all_reduce<std::int64_t>(here.count(), Reduction::maximum);
+  const Duration start = Duration(last) + from_seconds(1e-4) - ahead;
+  while (comm.runtime().now() < start) continue;
+  co_return start;
+}
+
 Task<> measure(const BenchArguments* arguments, Communicator comm, BenchRow* row) {
   const Route &route = chosen_route(row->operation, row->route, comm), &quickest = chosen_route(Collective::all_reduce, "auto", comm);
   row->route = route.name;
@@ -110,12 +121,15 @@ Task<> measure(const BenchArguments* arguments, Communicator comm, BenchRow* row
   const auto memory = comm.endpoint().memory(row->bytes());  // as a strategy's gradients lie
   const NumberSpan buffer(memory.get(), row->elements, row->type);
   std::vector<std::byte> out(arguments->drain / 4 * 4), in(out.size());
+  // Of an operation with a root, ranks are done at different times and wait for nobody: who began late would seem quick.
+  const bool is_one_way = has_root(row->operation) && comm.size() > 1;
+  const Duration ahead = is_one_way ? (co_await clock_offset(comm.shared_endpoint())).ahead : Duration(0);
   for (int i = -arguments->warmup; i < arguments->iterations; ++i) {
     numbers.fill(buffer, comm.rank());
     double together = 0;  // a barrier, the quickest there is: all begin at about the same time
     co_await all_reduce(quickest, comm, NumberSpan(&together, 1, DType::fp64), control);
     if (!out.empty() && comm.size() > 1) co_await drain(comm, &out, &in);
-    const Duration start = comm.runtime().now();
+    const Duration start = is_one_way ? co_await agreed_start(comm, ahead) : comm.runtime().now();
     co_await run_collective(route, comm, buffer, options);
     const double mine = seconds(comm.runtime().now() - start) * 1e6;
     const double sum = co_await comm.all_reduce(mine);

@@ -32,10 +32,21 @@ bool is_promised(const Route& route, World world, std::size_t elements, int rank
   }
 }
 
+/// A rank's two messages to another that meet around the buffer's end become one.
+void join_around_the_end(std::vector<SchedulePicture::Transfer>& round, std::size_t chunks) {
+  for (std::size_t i = 0; i + 1 < round.size(); ++i) {
+    SchedulePicture::Transfer &one = round[i], &next = round[i + 1];
+    if (one.from != next.from || one.to != next.to || one.adds != next.adds || one.last + 1 != chunks || next.first != 0) continue;
+    one.last = next.last;
+    one.bytes += next.bytes;
+    round.erase(round.begin() + static_cast<std::ptrdiff_t>(i) + 1);
+  }
+}
+
 }  // namespace
 
 SchedulePicture picture_of(const Route& route, World world, std::size_t elements, std::size_t number) {
-  const ScheduleRounds all = schedule_rounds_of(route, world, elements);
+  ScheduleRounds all = schedule_rounds_of(route, world, elements);
   SchedulePicture picture;
   picture.name = text(name(route.collective), " along ", route.name);
   picture.title = std::string(route.title);
@@ -46,6 +57,9 @@ SchedulePicture picture_of(const Route& route, World world, std::size_t elements
   picture.ranks = world.ranks;
   picture.per_node = world.per_node;
   picture.root = has_root(route.collective) ? world.root : -1;
+  if (route.collective == Collective::all_to_all && !all.rounds.empty() && all.cells.back().begin == block_of(elements, world.ranks, world.ranks).begin) {
+    all.cells.pop_back();  // what is left over stays
+  }
   for (const Range cell : all.cells) picture.chunks.push_back(static_cast<double>(cell.size() * number));
   const auto cell_from = [&](std::size_t element) {
     return static_cast<std::size_t>(std::find_if(all.cells.begin(), all.cells.end(), [&](Range cell) { return cell.end > element; }) - all.cells.begin());
@@ -56,6 +70,10 @@ SchedulePicture picture_of(const Route& route, World world, std::size_t elements
       picture.rounds.back().push_back({from, to, cell_from(range.begin), cell_from(range.end - 1), cell_from(into.begin),
                                        static_cast<double>(range.size() * number), how == Reduce::add});
     }
+    join_around_the_end(picture.rounds.back(), all.cells.size());
+  }
+  for (auto& ranks : all.held) {
+    for (auto& cells : ranks) cells.resize(all.cells.size());
   }
   picture.held = all.held;
   picture.goal = all.held.back();

@@ -151,7 +151,9 @@ WalkedRoute walk_route(const Route& route, World world, std::size_t elements, co
 
 std::string buffer_of(const WalkedRoute& walked) {
   const World world = walked.world;
-  return text(format_count(static_cast<std::int64_t>(walked.elements)), " numbers in ", walked.wire, " (", format_bytes(walked.buffer()), ") on ",
+  const std::size_t left = walked.elements % static_cast<std::size_t>(world.ranks);
+  return text(format_count(static_cast<std::int64_t>(walked.elements)), " numbers in ", walked.wire, " (", format_bytes(walked.buffer()), ")",
+              walked.route.collective == Collective::all_to_all && left > 0 ? text(", of which the last ", left, " stay,") : "", " on ",
               world.ranks, world.ranks == 1 ? " rank" : " ranks", world.per_node > 1 ? text(", ", world.per_node, " a node") : "",
               has_root(walked.route.collective) ? text(", root ", world.root) : "");
 }

@@ -23,11 +23,11 @@ nlohmann::ordered_json round_json(const SchedulePicture& picture, std::size_t ro
 /// What the bars and arrows of the picture say.
 std::string legend_of(const SchedulePicture& picture) {
   const auto arrow = [](const char* kind, const char* word) { return text("<span class=\"", kind, "\">", word, "</span>"); };
-  if (!picture.sums) return text("A bar above: it is what it is to be in the end. A dot below: changed in this round. ", arrow("keeps", "Arrow"), ": kept where it arrives.");
+  if (!picture.sums) return text("A bar above: what the rank is to hold in the end. A dot below: changed in this round. ", arrow("keeps", "Arrow"), ": kept where it arrives.");
   const bool keeps = std::any_of(picture.rounds.begin(), picture.rounds.end(), [](const auto& round) {
     return std::any_of(round.begin(), round.end(), [](const SchedulePicture::Transfer& one) { return !one.adds; });
   });
-  return text("A bar above: the sum of all, where it is to be. A dot below: changed in this round. ", arrow("adds", "Arrow"), ": added where it arrives",
+  return text("A bar above: the sum of all. A dot below: changed in this round. ", arrow("adds", "Arrow"), ": added where it arrives",
               keeps ? text(";\n", arrow("keeps", "arrow"), ": kept as it is, the sum of all.") : ".");
 }
 
@@ -44,7 +44,7 @@ std::string schedule_page(const SchedulePicture& picture) {
   const std::string lead = text(escaped_html(picture.title), " (", escaped_html(picture.source), "); ", escaped_html(picture.buffer));
   const PageAssets assets = page_assets();
   return replaced(assets.schedule_html, {{"title", title}, {"style", assets.style}, {"schedule_style", assets.schedule_style}, {"lead", lead},
-                                         {"legend", legend_of(picture)}, {"totals", totals}, {"picture", script_json(json)}, {"script", assets.schedule_script}});
+                                         {"holds", picture.sums ? "a stripe in it a rank whose numbers it holds" : "its colour the rank whose numbers it holds"}, {"legend", legend_of(picture)}, {"totals", totals}, {"picture", script_json(json)}, {"script", assets.schedule_script}});
 }
 
 }  // namespace ripieno

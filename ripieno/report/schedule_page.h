@@ -14,7 +14,7 @@ struct SchedulePicture {
   /// One message of a round.
   struct Transfer {
     int from = 0, to = 0;
-    std::size_t first = 0, last = 0;  ///< the sender's chunks, both included
+    std::size_t first = 0, last = 0;  ///< the sender's chunks, both included; last < first: from there to the end, and on from the start
     std::size_t into = 0;             ///< the first of the receiver's
     double bytes = 0;
     bool adds = true;  ///< else the receiver replaces what it had

@@ -18,13 +18,14 @@ bool all_of(const Round& round, const auto& what) { return std::all_of(round.beg
 
 /// "1 chunk (345 kB)", "chunk 2 (345 kB)", "the whole buffer (1.38 MB)".
 std::string load_of(const SchedulePicture& picture, const Round& round) {
-  const auto width = [](const Transfer& one) { return one.last - one.first + 1; };
+  const std::size_t all = picture.chunks.size();
+  const auto width = [all](const Transfer& one) { return (one.last + all - one.first) % all + 1; };
   const auto [least, most] = std::minmax_element(round.begin(), round.end(), [](const Transfer& a, const Transfer& b) { return a.bytes < b.bytes; });
   std::string bytes = format_bytes(most->bytes);
   if (format_bytes(least->bytes) != bytes) bytes = format_bytes(least->bytes) + " to " + bytes;
   const std::size_t chunks = width(round[0]);
-  const bool is_whole = chunks == picture.chunks.size(), is_same = all_of(round, [&](const Transfer& one) { return one.first == round[0].first; });
-  if (!all_of(round, [&](const Transfer& one) { return width(one) == chunks; })) return text("some of its chunks (", bytes, ")");
+  const bool is_whole = chunks == all, is_same = all_of(round, [&](const Transfer& one) { return one.first == round[0].first; });
+  if (!all_of(round, [&](const Transfer& one) { return width(one) == chunks; })) return text("chunks (", bytes, ")");
   if (is_whole) return text("the whole buffer (", bytes, ")");
   if (!is_same) return text(chunks, chunks == 1 ? " chunk (" : " chunks (", bytes, ")");
   return text(chunks == 1 ? text("chunk ", round[0].first) : text("chunks ", round[0].first, " to ", round[0].last), " (", bytes, ")");

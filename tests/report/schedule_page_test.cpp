@@ -46,6 +46,10 @@ TEST(ScheduleSentence, SaysWhoSendsWhatToWhom) {
             "every rank sends 1 chunk (1.00 kB) to its left neighbour, which keeps it: it is the sum of all.");
   EXPECT_EQ(sentence(5, 5, {{0, 2, 0, 1, 0, 2000}, {1, 3, 1, 2, 1, 2000}, {2, 4, 2, 3, 2, 2000}, {3, 0, 3, 4, 3, 2000}, {4, 1, 0, 1, 0, 2000}}),
             "every rank sends 2 chunks (2.00 kB) to the rank 2 places to its right, which adds it.");
+  EXPECT_EQ(sentence(3, 3, {{0, 1, 2, 0, 2, 2000}, {1, 2, 0, 1, 0, 2000}, {2, 0, 1, 2, 1, 2000}}),  // rank 0's around the end
+            "every rank sends 2 chunks (2.00 kB) to its right neighbour, which adds it.");
+  EXPECT_EQ(sentence(4, 4, {{0, 1, 3, 0, 3, 2000}, {2, 3, 0, 0, 0, 1000}}),
+            "2 ranks send chunks (1.00 kB to 2.00 kB) each, 0 → 1, 2 → 3; the receivers add it.");
   EXPECT_EQ(sentence(4, 1, {{3, 0, 0, 0, 0, 1000}}), "rank 3 sends the whole buffer (1.00 kB) to rank 0, which adds it.");
   EXPECT_EQ(sentence(5, 2, {{1, 0, 1, 1, 1, 1000}, {3, 2, 1, 1, 1, 1000}}), "2 ranks send chunk 1 (1.00 kB) each, 1 → 0, 3 → 2; the receivers add it.");
   EXPECT_EQ(sentence(4, 2, {{0, 2, 0, 0, 0, 1000}, {2, 0, 1, 1, 1, 1000}, {1, 3, 0, 0, 0, 1000}, {3, 1, 1, 1, 1, 1000}}),
@@ -96,7 +100,7 @@ TEST(SchedulePage, SaysWhatArrowsAndBarsAreWhereNothingIsAddedUp) {
   EXPECT_EQ(page.find("the sum of all"), page.find("the sum of all\" : "));  // in the script alone
   EXPECT_NE(page.find(": kept where it arrives."), std::string::npos);
   const std::string sums = schedule_page(made_picture(2, 1, {{{0, 1, 0, 0, 0, 1000}}}));
-  EXPECT_NE(sums.find("A bar above: the sum of all"), std::string::npos);
+  EXPECT_NE(sums.find("A bar above: the sum of all."), std::string::npos);
   EXPECT_EQ(sums.find("class=\"keeps\">"), std::string::npos) << "nothing is kept";
 }
 

@@ -21,10 +21,11 @@ function colour(rank) {
 }
 
 function chunk_name(transfer) {
-  const more = transfer.last - transfer.first;
-  if (more + 1 === chunks) return "all";
-  const named = (first) => more === 0 ? `c${first}` : `c${first}-${first + more}`;
-  return transfer.into === transfer.first ? named(transfer.first) : `${named(transfer.first)} as ${named(transfer.into)}`;
+  const { first, last, into } = transfer, count = (last + chunks - first) % chunks + 1;
+  if (count === chunks) return "all";
+  const named = (from, to) => from === to ? `c${from}` : `c${from}-${to}`;
+  if (last < first) return `${named(first, chunks - 1)}, ${named(0, last)}`;
+  return into === first ? named(first, last) : `${named(first, last)} as ${named(into, into + last - first)}`;
 }
 
 /** Of a chunk of a rank's buffer, for who points at it. */
