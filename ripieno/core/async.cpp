@@ -22,6 +22,21 @@ struct Join {
   std::exception_ptr first;
 };
 
+/// Tells a join of a task's end. Where a run ended early, tasks are destroyed without one: then whoever waits for the join,
+/// and so holds it, is destroyed, too.
+class Ending {
+ public:
+  explicit Ending(std::shared_ptr<Join> join) : join_(std::move(join)) {}
+  Ending(Ending&&) = default;
+  ~Ending() {
+    if (join_) const Event unfinished = std::move(join_->done);
+  }
+  void operator()(std::exception_ptr error) { std::exchange(join_, nullptr)->end(error); }
+
+ private:
+  std::shared_ptr<Join> join_;
+};
+
 }  // namespace
 
 Flight::Flight(Runtime& runtime, Task<> task) : landed_(std::make_shared<Event>(runtime)) {
@@ -38,7 +53,7 @@ Task<> all(Runtime& runtime, std::vector<Task<>> tasks, std::function<void(std::
   if (tasks.empty()) co_return;
   auto join = std::make_shared<Join>(runtime, tasks.size(), std::move(on_error));
   for (Task<>& task : tasks) {
-    asio::co_spawn(runtime.context(), std::move(task), [join](std::exception_ptr error) { join->end(error); });
+    asio::co_spawn(runtime.context(), std::move(task), Ending(join));
   }
   co_await join->done.wait();
   if (join->first) std::rethrow_exception(join->first);
@@ -47,7 +62,7 @@ Task<> all(Runtime& runtime, std::vector<Task<>> tasks, std::function<void(std::
 Task<> both(Runtime& runtime, Task<> a, Task<> b, std::function<void(std::exception_ptr)> on_error) {
   // Like all(), but b runs in the caller's own coroutine: one spawn less on the path of every step of every schedule.
   auto join = std::make_shared<Join>(runtime, 2, std::move(on_error));
-  asio::co_spawn(runtime.context(), std::move(a), [join](std::exception_ptr error) { join->end(error); });
+  asio::co_spawn(runtime.context(), std::move(a), Ending(join));
   std::exception_ptr error;
   try {
     co_await std::move(b);
