@@ -54,10 +54,13 @@ class ParcelReference {
 
   static void hold(Parcel* parcel) { ++parcel->references; }
   static void release(Parcel* parcel) {
-    if (parcel && --parcel->references == 0) delete parcel;
+    if (parcel && --parcel->references == 0) end(parcel);
   }
 
  private:
+  /// Its sender still waits where a run ended early, and is then destroyed.
+  static void end(Parcel* parcel);
+
   Parcel* parcel_ = nullptr;
 };
 

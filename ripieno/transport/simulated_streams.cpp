@@ -4,6 +4,13 @@
 
 namespace ripieno::simulation {
 
+void ParcelReference::end(Parcel* parcel) {
+  const std::unique_ptr<Parcel> owned(parcel);
+  if (!parcel->sender) return;
+  parcel->state->end_sender(*parcel, parcel->state->closed);
+  parcel->state->post_ready();
+}
+
 std::size_t State::StreamHash::operator()(const StreamKey& key) const {
   constexpr std::uint64_t odd = 0x9E3779B97F4A7C15u;
   const auto mix = [](std::uint64_t h, std::uint64_t more) { return (h ^ more ^ (h >> 29)) * odd; };
