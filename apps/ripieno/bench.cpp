@@ -36,7 +36,11 @@ std::size_t parse_size(const std::string& given) {
   } catch (const std::exception&) {
   }
   const std::string unit = given.substr(std::min(end, given.size()));
-  const double scale = unit.empty() ? 1 : unit == "K" || unit == "k" ? 0x1p10 : unit == "M" || unit == "m" ? 0x1p20 : unit == "G" || unit == "g" ? 0x1p30 : 0;
+  const double scale = unit.empty()                 ? 1
+                       : unit == "K" || unit == "k" ? 0x1p10
+                       : unit == "M" || unit == "m" ? 0x1p20
+                       : unit == "G" || unit == "g" ? 0x1p30
+                                                    : 0;
   if (!(value * scale >= 4) || value * scale > 0x1p36) {
     fail(ErrorKind::usage, "\"", given, "\" is no size from 4 to 64G; write it as 512, 4K, 128M or 1G");
   }
@@ -76,7 +80,9 @@ std::vector<std::string> routes_of(Collective operation, const std::vector<std::
 
 /// Of auto: what a strategy would take, or the operation's default.
 const Route& chosen_route(Collective operation, const std::string& name, const Communicator& comm) {
-  if (operation != Collective::all_reduce) return name == "auto" ? default_route(operation) : find_route(name, operation);
+  if (operation != Collective::all_reduce) {
+    return name == "auto" ? default_route(operation) : find_route(name, operation);
+  }
   Plan plan;
   plan.exchange.route = name;
   return find_route(settled(find_strategy("ddp"), plan, comm).exchange.route);
@@ -93,14 +99,15 @@ Task<> drain(Communicator comm, std::vector<std::byte>* out, std::vector<std::by
   co_await std::move(together);
 }
 
-/// Where none is asked for, three, so that one's messages are on their way while another's are added; of 32 to 256 KiB for each rank.
+/// Where none is asked for, three, so that one's messages are on their way while another's are added; of 32 to 256 KiB
+/// for each rank.
 std::size_t segment_bytes(const BenchArguments& arguments, std::size_t bytes, std::size_t ranks) {
   if (arguments.segment_kb >= 0) return static_cast<std::size_t>(arguments.segment_kb) << 10;
   return std::clamp(bytes / 3, (32 << 10) * ranks, (256 << 10) * ranks);
 }
 
-/// A moment of this rank's clock that is the same on all ranks, and still to come when they all have heard of it, mostly; whoever
-/// hears of it later is late, which counts. Returns then. `ahead`: see ClockOffset.
+/// A moment of this rank's clock that is the same on all ranks, and still to come when they all have heard of it,
+/// mostly; whoever hears of it later is late, which counts. Returns then. `ahead`: see ClockOffset.
 Task<Duration> agreed_start(Communicator comm, Duration ahead) {
   const Duration here = comm.runtime().now() + ahead;
   const std::int64_t last = co_await comm.all_reduce<std::int64_t>(here.count(), Reduction::maximum);
@@ -110,10 +117,13 @@ Task<Duration> agreed_start(Communicator comm, Duration ahead) {
 }
 
 Task<> measure(const BenchArguments* arguments, Communicator comm, BenchRow* row) {
-  const Route &route = chosen_route(row->operation, row->route, comm), &quickest = chosen_route(Collective::all_reduce, "auto", comm);
+  const Route &route = chosen_route(row->operation, row->route, comm),
+              &quickest = chosen_route(Collective::all_reduce, "auto", comm);
   row->route = route.name;
   ExecuteOptions options{wire_of(*arguments)};
-  options.segment_bytes = route.name == two_phase::name ? 0 : segment_bytes(*arguments, row->bytes(), static_cast<std::size_t>(comm.size()));
+  options.segment_bytes = route.name == two_phase::name
+                              ? 0
+                              : segment_bytes(*arguments, row->bytes(), static_cast<std::size_t>(comm.size()));
   options.reduction = find_reduction(arguments->reduction);
   options.root = arguments->root;
   const ExecuteOptions control{DType::fp64, Purpose::control};
@@ -121,7 +131,7 @@ Task<> measure(const BenchArguments* arguments, Communicator comm, BenchRow* row
   const auto memory = comm.endpoint().memory(row->bytes());  // as a strategy's gradients lie
   const NumberSpan buffer(memory.get(), row->elements, row->type);
   std::vector<std::byte> out(arguments->drain / 4 * 4), in(out.size());
-  // Of an operation with a root, ranks are done at different times and wait for nobody: who began late would seem quick.
+  // With a root, ranks are done at different times and wait for nobody: who began late would seem quick.
   const bool is_one_way = has_root(row->operation) && comm.size() > 1;
   const Duration ahead = is_one_way ? (co_await clock_offset(comm.shared_endpoint())).ahead : Duration(0);
   for (int i = -arguments->warmup; i < arguments->iterations; ++i) {
@@ -166,21 +176,26 @@ T find_among(std::initializer_list<T> all, const std::string& name, const char* 
 }  // namespace
 
 DType find_type(const std::string& name) {
-  return find_among({DType::fp32, DType::fp64, DType::fp16, DType::bf16, DType::int64, DType::int32, DType::uint8}, name, "type");
+  return find_among({DType::fp32, DType::fp64, DType::fp16, DType::bf16, DType::int64, DType::int32, DType::uint8},
+                    name, "type");
 }
 
 Reduction find_reduction(const std::string& name) {
-  return find_among({Reduction::sum, Reduction::mean, Reduction::product, Reduction::minimum, Reduction::maximum}, name, "reduction");
+  return find_among({Reduction::sum, Reduction::mean, Reduction::product, Reduction::minimum, Reduction::maximum}, name,
+                    "reduction");
 }
 
 DType wire_of(const BenchArguments& arguments) {
   const DType type = find_type(arguments.type), wire = find_wire_format(arguments.wire).type(type);
   if (wire == type || (is_float(type) && size_of(wire) < size_of(type))) return wire;
   fail(ErrorKind::usage, "--wire ", arguments.wire, " with --type ", arguments.type,
-       is_float(type) ? ": numbers travel as they are, or narrower; leave --wire out" : ": whole numbers travel as they are; leave --wire out");
+       is_float(type) ? ": numbers travel as they are, or narrower; leave --wire out"
+                      : ": whole numbers travel as they are; leave --wire out");
 }
 
-std::size_t BenchRow::count() const { return has_parts(operation) ? elements / static_cast<std::size_t>(ranks) : elements; }
+std::size_t BenchRow::count() const {
+  return has_parts(operation) ? elements / static_cast<std::size_t>(ranks) : elements;
+}
 
 double BenchRow::algbw() const { return static_cast<double>(bytes()) / mean(times_us) / 1e3; }
 
@@ -198,7 +213,8 @@ std::vector<BenchRow> rows_of(const BenchArguments& arguments, int ranks) {
         const std::size_t elements = elements_of(operation, size, type, ranks);
         if (elements == 0) {
           fail(ErrorKind::usage, "-b ", arguments.begin, " is too small for ", name(operation), " of ", arguments.type,
-               has_parts(operation) ? text(": each of ", ranks, " ranks has ", aligned_bytes, " bytes at least; take -b ", ranks * static_cast<int>(aligned_bytes))
+               has_parts(operation) ? text(": each of ", ranks, " ranks has ", aligned_bytes,
+                                           " bytes at least; take -b ", ranks * static_cast<int>(aligned_bytes))
                                     : text(": a number has ", size_of(type), " bytes; take -b ", size_of(type)));
         }
         rows.push_back({operation, route, elements, type, ranks});
@@ -217,8 +233,14 @@ void run_bench_rank(const BenchArguments& arguments) {
       cluster.runtime->spawn("benchmark", measure(&arguments, comm, &row));
       cluster.runtime->run();
       if (comm.rank() != 0) continue;
-      control.send({{"type", "row"}, {"operation", name(row.operation)}, {"route", row.route}, {"elements", row.elements}, {"bytes", row.bytes()},
-                    {"way", way(*cluster.endpoint)}, {"times_us", row.times_us}, {"wrong", row.wrong}});
+      control.send({{"type", "row"},
+                    {"operation", name(row.operation)},
+                    {"route", row.route},
+                    {"elements", row.elements},
+                    {"bytes", row.bytes()},
+                    {"way", way(*cluster.endpoint)},
+                    {"times_us", row.times_us},
+                    {"wrong", row.wrong}});
     }
   });
 }

@@ -1,6 +1,6 @@
-// What `ripieno bench` measures: operations, each along routes and with buffers of several sizes (bench_command.cpp reads the
-// command line and prints). Sizes, bandwidths and the check of results are those of nccl-tests (doc/PERFORMANCE.md and
-// src/*.cu there, at commit a0b82b2), in place.
+// What `ripieno bench` measures: operations, each along routes and with buffers of several sizes (bench_command.cpp
+// reads the command line and prints). Sizes, bandwidths and the check of results are those of nccl-tests
+// (doc/PERFORMANCE.md and src/*.cu there, at commit a0b82b2), in place.
 #pragma once
 
 #include <cstdint>
@@ -51,8 +51,8 @@ struct BenchRow {
 /// All that is to be measured, in order. Throws Error(usage) for what cannot be: no operation, no route of it, no size.
 std::vector<BenchRow> rows_of(const BenchArguments& arguments, int ranks);
 
-/// One rank of the benchmark: measures all, and rank 0 sends a message {"type": "row", "operation", "route", "elements", "bytes",
-/// "way", "times_us", "wrong"} for each to whoever started it.
+/// One rank of the benchmark: measures all, and rank 0 sends a message {"type": "row", "operation", "route",
+/// "elements", "bytes", "way", "times_us", "wrong"} for each to whoever started it.
 void run_bench_rank(const BenchArguments& arguments);
 
 }  // namespace ripieno

@@ -45,11 +45,15 @@ Json json_of(const BenchRow& row, const BenchArguments& arguments) {
 }
 
 std::vector<std::string> own_command(const BenchArguments& arguments) {
-  std::vector<std::string> command{own_program(), "bench", arguments.operation, "--rank",
-                                   "-b", arguments.begin, "-e", arguments.end, "-f", text(arguments.factor),
-                                   "-i", text(arguments.iterations), "-w", text(arguments.warmup), "--root", text(arguments.root),
-                                   "--type", arguments.type, "--reduction", arguments.reduction, "--wire", arguments.wire,
-                                   "--segment-kb", text(arguments.segment_kb), "--drain", text(arguments.drain)};
+  std::vector<std::string> command{own_program(), "bench", arguments.operation, "--rank"};
+  const std::pair<const char*, std::string> options[] = {
+      {"-b", arguments.begin},           {"-e", arguments.end},
+      {"-f", text(arguments.factor)},    {"-i", text(arguments.iterations)},
+      {"-w", text(arguments.warmup)},    {"--root", text(arguments.root)},
+      {"--type", arguments.type},        {"--reduction", arguments.reduction},
+      {"--wire", arguments.wire},        {"--segment-kb", text(arguments.segment_kb)},
+      {"--drain", text(arguments.drain)}};
+  for (const auto& [option, value] : options) command.insert(command.end(), {option, value});
   for (const std::string& route : arguments.routes) command.insert(command.end(), {"--route", route});
   return command;
 }
@@ -62,36 +66,62 @@ void check_arguments(const BenchArguments& arguments, const GivenOptions& given)
   wire_of(arguments);
   for (const BenchRow& row : rows_of(arguments, arguments.ranks)) {
     if (row.route == two_phase::name && arguments.segment_kb > 0) {
-      fail(ErrorKind::usage, "--segment-kb ", arguments.segment_kb, " has no effect on route ", row.route, ", which cuts nothing; leave it out, or take another route");
+      fail(ErrorKind::usage, "--segment-kb ", arguments.segment_kb, " has no effect on route ", row.route,
+           ", which cuts nothing; leave it out, or take another route");
     }
   }
   if (given.root && !any(has_root)) {
-    fail(ErrorKind::usage, "--root ", arguments.root, " has no effect on ", arguments.operation, ": it has one on broadcast, reduce, gather and scatter; leave it out");
+    fail(ErrorKind::usage, "--root ", arguments.root, " has no effect on ", arguments.operation,
+         ": it has one on broadcast, reduce, gather and scatter; leave it out");
   }
   if (given.root) check_root(arguments.root, arguments.ranks);
   if (given.reduction && !any(reduces)) {
-    fail(ErrorKind::usage, "--reduction ", arguments.reduction, " has no effect on ", arguments.operation, ": it has one on all-reduce, reduce-scatter and reduce; leave it out");
+    fail(ErrorKind::usage, "--reduction ", arguments.reduction, " has no effect on ", arguments.operation,
+         ": it has one on all-reduce, reduce-scatter and reduce; leave it out");
   }
-  const auto is_cut = [](Collective one) { return one == Collective::all_reduce || one == Collective::broadcast || one == Collective::reduce; };
+  const auto is_cut = [](Collective one) {
+    return one == Collective::all_reduce || one == Collective::broadcast || one == Collective::reduce;
+  };
   if (arguments.segment_kb > 0 && !any(is_cut)) {
-    fail(ErrorKind::usage, "--segment-kb ", arguments.segment_kb, " has no effect on ", arguments.operation, ": all-reduce, broadcast and reduce cut buffers; leave it out");
+    fail(ErrorKind::usage, "--segment-kb ", arguments.segment_kb, " has no effect on ", arguments.operation,
+         ": all-reduce, broadcast and reduce cut buffers; leave it out");
   }
-  if (arguments.drain > 0 && arguments.ranks == 1) fail(ErrorKind::usage, "--drain ", arguments.drain, " has no effect with -n 1, which has no next rank; leave it out, or take -n 2");
+  if (arguments.drain > 0 && arguments.ranks == 1) {
+    fail(ErrorKind::usage, "--drain ", arguments.drain,
+         " has no effect with -n 1, which has no next rank; leave it out, or take -n 2");
+  }
 }
 
 /// nccl-tests writes "none" and -1 where there is no reduction and no root.
 std::string print_rows(const std::vector<BenchRow>& rows, const BenchArguments& arguments) {
-  const bool is_one = std::all_of(rows.begin(), rows.end(), [&](const BenchRow& row) { return row.operation == rows[0].operation; });
+  const bool is_one =
+      std::all_of(rows.begin(), rows.end(), [&](const BenchRow& row) { return row.operation == rows[0].operation; });
   Table table;
   if (!is_one) table.column("operation");
-  table.column("size\n(B)", Align::right).column("count\n(elements)", Align::right).column("type").column("redop").column("root", Align::right).column("route")
-      .column("time\n(us)", Align::right).column("algbw\n(GB/s)", Align::right).column("busbw\n(GB/s)", Align::right)
-      .column("#wrong", Align::right).column("min\n(us)", Align::right).column("max\n(us)", Align::right);
+  table.column("size\n(B)", Align::right)
+      .column("count\n(elements)", Align::right)
+      .column("type")
+      .column("redop")
+      .column("root", Align::right)
+      .column("route")
+      .column("time\n(us)", Align::right)
+      .column("algbw\n(GB/s)", Align::right)
+      .column("busbw\n(GB/s)", Align::right)
+      .column("#wrong", Align::right)
+      .column("min\n(us)", Align::right)
+      .column("max\n(us)", Align::right);
   const auto us = [](double t) { return format_fixed(t, t < 100 ? 2 : t < 1000 ? 1 : 0); };
   for (const BenchRow& row : rows) {
-    std::vector<std::string> cells{text(row.bytes()), text(row.count()), arguments.type, reduces(row.operation) ? arguments.reduction : "none",
-                                   has_root(row.operation) ? text(arguments.root) : "-1", row.route, us(mean(row.times_us)),
-                                   format_fixed(row.algbw(), 2), format_fixed(row.busbw(), 2), text(row.wrong),
+    std::vector<std::string> cells{text(row.bytes()),
+                                   text(row.count()),
+                                   arguments.type,
+                                   reduces(row.operation) ? arguments.reduction : "none",
+                                   has_root(row.operation) ? text(arguments.root) : "-1",
+                                   row.route,
+                                   us(mean(row.times_us)),
+                                   format_fixed(row.algbw(), 2),
+                                   format_fixed(row.busbw(), 2),
+                                   text(row.wrong),
                                    us(*std::min_element(row.times_us.begin(), row.times_us.end())),
                                    us(*std::max_element(row.times_us.begin(), row.times_us.end()))};
     if (!is_one) cells.insert(cells.begin(), name(row.operation));
@@ -111,8 +141,9 @@ void run_bench(const BenchArguments& arguments, const GivenOptions& given, const
   job.on_message = [&](int, const nlohmann::json& message) {
     if (message.value("type", "") != "row") return;
     way = message.at("way");
-    rows.push_back({find_operation(message.at("operation").get<std::string>()), message.at("route"), message.at("elements"),
-                    find_type(arguments.type), arguments.ranks, message.at("times_us"), message.at("wrong")});
+    rows.push_back({find_operation(message.at("operation").get<std::string>()), message.at("route"),
+                    message.at("elements"), find_type(arguments.type), arguments.ranks, message.at("times_us"),
+                    message.at("wrong")});
   };
   run_local(job);
   if (context.format == "json") {
@@ -121,14 +152,32 @@ void run_bench(const BenchArguments& arguments, const GivenOptions& given, const
     std::cout << all.dump(2) << "\n";
   } else {
     std::string operations;
-    for (const Collective one : find_operations(arguments.operation)) operations += (operations.empty() ? "" : ", ") + std::string(name(one));
-    std::cout << "# " << operations << " on " << arguments.ranks << (arguments.ranks == 1 ? " process, " : " processes, ") << way << ", wire "
-              << name(wire_of(arguments)) << ", " << arguments.warmup << " warm-up and " << arguments.iterations << " timed iterations\n"
+    for (const Collective one : find_operations(arguments.operation)) {
+      operations += (operations.empty() ? "" : ", ") + std::string(name(one));
+    }
+    std::cout << "# " << operations << " on " << arguments.ranks
+              << (arguments.ranks == 1 ? " process, " : " processes, ") << way << ", wire " << name(wire_of(arguments))
+              << ", " << arguments.warmup << " warm-up and " << arguments.iterations << " timed iterations\n"
               << print_rows(rows, arguments);
   }
   for (const BenchRow& row : rows) {
     if (row.wrong != 0) fail(ErrorKind::internal, "wrong numbers: ", json_of(row, arguments).dump());
   }
+}
+
+void add_sizes(CLI::App* command, BenchArguments* arguments) {
+  command->add_option("-b,--begin", arguments->begin, "smallest size of a rank's buffer, in bytes")
+      ->capture_default_str();
+  command->add_option("-e,--end", arguments->end, "largest size")->capture_default_str();
+  command->add_option("-f,--factor", arguments->factor, "from each size to the next")
+      ->check(CLI::Range(1.1, 1024.0))
+      ->capture_default_str();
+  command->add_option("-i,--iterations", arguments->iterations, "timed, of each size")
+      ->check(CLI::Range(1, 1000000))
+      ->capture_default_str();
+  command->add_option("-w,--warmup", arguments->warmup, "not timed, of each size")
+      ->check(CLI::Range(0, 1000000))
+      ->capture_default_str();
 }
 
 }  // namespace
@@ -137,27 +186,51 @@ void add_bench(CLI::App& app, CommandContext& context) {
   auto arguments = std::make_shared<BenchArguments>();
   auto given = std::make_shared<GivenOptions>();
   CLI::App* command = app.add_subcommand("bench", "Time collectives between worker processes on this machine");
-  command->add_option("operation,--operation", arguments->operation, "what to time, separated by commas, or all: " + list_operations())->capture_default_str();
-  command->add_option("-b,--begin", arguments->begin, "smallest size of a rank's buffer, in bytes")->capture_default_str();
-  command->add_option("-e,--end", arguments->end, "largest size")->capture_default_str();
-  command->add_option("-f,--factor", arguments->factor, "from each size to the next")->check(CLI::Range(1.1, 1024.0))->capture_default_str();
-  command->add_option("-n,--ranks", arguments->ranks, "worker processes")->check(CLI::Range(1, 512))->capture_default_str();
-  auto* root = command->add_option("--root", arguments->root, "the rank that broadcast and scatter start at, and reduce and gather end at")->check(CLI::Range(0, 511))->capture_default_str();
-  command->add_option("-i,--iterations", arguments->iterations, "timed, of each size")->check(CLI::Range(1, 1000000))->capture_default_str();
-  command->add_option("-w,--warmup", arguments->warmup, "not timed, of each size")->check(CLI::Range(0, 1000000))->capture_default_str();
-  command->add_option("--route", arguments->routes, "may be given several times; auto, all, or see ripieno list routes")->allow_extra_args(false)->capture_default_str();
-  command->add_option("--type", arguments->type, "of the numbers: fp32, fp64, fp16, bf16, int64, int32 or uint8")->capture_default_str();
-  auto* reduction = command->add_option("--reduction", arguments->reduction, "what all-reduce, reduce-scatter and reduce make of them: sum, mean, product, minimum or maximum")->capture_default_str();
+  command
+      ->add_option("operation,--operation", arguments->operation,
+                   "what to time, separated by commas, or all: " + list_operations())
+      ->capture_default_str();
+  add_sizes(command, arguments.get());
+  command->add_option("-n,--ranks", arguments->ranks, "worker processes")
+      ->check(CLI::Range(1, 512))
+      ->capture_default_str();
+  auto* root = command
+                   ->add_option("--root", arguments->root,
+                                "the rank that broadcast and scatter start at, and reduce and gather end at")
+                   ->check(CLI::Range(0, 511))
+                   ->capture_default_str();
+  command->add_option("--route", arguments->routes, "may be given several times; auto, all, or see ripieno list routes")
+      ->allow_extra_args(false)
+      ->capture_default_str();
+  command->add_option("--type", arguments->type, "of the numbers: fp32, fp64, fp16, bf16, int64, int32 or uint8")
+      ->capture_default_str();
+  auto* reduction =
+      command
+          ->add_option(
+              "--reduction", arguments->reduction,
+              "what all-reduce, reduce-scatter and reduce make of them: sum, mean, product, minimum or maximum")
+          ->capture_default_str();
   command->add_option("--wire", arguments->wire, "auto (as they are), fp32, fp16 or bf16")->capture_default_str();
-  command->add_option("--segment-kb", arguments->segment_kb, "cut buffers of all-reduce, broadcast and reduce into segments of so many KiB; 0: never; -1: a third of them, 32 to 256 for each rank, and two-phase never")->check(CLI::Range(-1, 1048576))->capture_default_str();
-  command->add_option("--drain", arguments->drain, "before each timing, send so many bytes to the next rank: where a link takes a burst, "
-                      "what it does in the long run is then what is timed")->check(CLI::Range(0, 1 << 30))->capture_default_str();
+  command
+      ->add_option("--segment-kb", arguments->segment_kb,
+                   "cut buffers of all-reduce, broadcast and reduce into segments of so many KiB; 0: never; -1: a "
+                   "third of them, 32 to 256 for each rank, and two-phase never")
+      ->check(CLI::Range(-1, 1048576))
+      ->capture_default_str();
+  command
+      ->add_option("--drain", arguments->drain,
+                   "before each timing, send so many bytes to the next rank: where a link takes a burst, "
+                   "what it does in the long run is then what is timed")
+      ->check(CLI::Range(0, 1 << 30))
+      ->capture_default_str();
   command->add_flag("--rank", given->is_rank, "this process is one of the ranks")->group("");
   add_format(*command, context);
   command->callback([arguments, given, root, reduction, &context] {
     given->root = root->count() > 0;
     given->reduction = reduction->count() > 0;
-    context.chosen = [arguments, given, &context] { given->is_rank ? run_bench_rank(*arguments) : run_bench(*arguments, *given, context); };
+    context.chosen = [arguments, given, &context] {
+      given->is_rank ? run_bench_rank(*arguments) : run_bench(*arguments, *given, context);
+    };
   });
 }
 

@@ -25,26 +25,35 @@ void convert_any(NumberSpan into, NumberSpan from) {
                              : copy_as(into.as<T>().data(), from.as<double>().data(), into.count);
   };
   switch (into.type == DType::fp64 ? from.type : into.type) {
-    case DType::int64: return ints(static_cast<std::int64_t*>(nullptr));
-    case DType::int32: return ints(static_cast<std::int32_t*>(nullptr));
-    case DType::uint8: return ints(static_cast<std::uint8_t*>(nullptr));
-    default: return convert(into, from);
+    case DType::int64:
+      return ints(static_cast<std::int64_t*>(nullptr));
+    case DType::int32:
+      return ints(static_cast<std::int32_t*>(nullptr));
+    case DType::uint8:
+      return ints(static_cast<std::uint8_t*>(nullptr));
+    default:
+      return convert(into, from);
   }
 }
 
 /// The distance of 1 to the next greater number; 0 for whole numbers.
 double epsilon(DType type) {
   switch (type) {
-    case DType::fp64: return 0x1p-52;
-    case DType::fp32: return 0x1p-23;
-    case DType::fp16: return 0x1p-10;
-    case DType::bf16: return 0x1p-7;
-    default: return 0;
+    case DType::fp64:
+      return 0x1p-52;
+    case DType::fp32:
+      return 0x1p-23;
+    case DType::fp16:
+      return 0x1p-10;
+    case DType::bf16:
+      return 0x1p-7;
+    default:
+      return 0;
   }
 }
 
-constexpr std::uint32_t prime = 251;      // the values of what is moved or compared
-constexpr int most_doublings = 7;         // in a product, that uint8 holds
+constexpr std::uint32_t prime = 251;       // the values of what is moved or compared
+constexpr int most_doublings = 7;          // in a product, that uint8 holds
 constexpr std::uint32_t fewest_apart = 4;  // every so many ranks have a number that counts
 
 int ranks_that_count(int ranks) { return (ranks + 3) / 4; }
@@ -67,7 +76,9 @@ std::uint32_t BenchNumbers::period() const {
 
 double BenchNumbers::input(int rank, std::size_t i) const {
   const auto r = static_cast<std::size_t>(rank);
-  if (reduces(operation_) && adds()) return (7 * r + i) % fewest_apart == 0 ? static_cast<double>(1 + i % addends(world_.ranks)) : 0;
+  if (reduces(operation_) && adds()) {
+    return (7 * r + i) % fewest_apart == 0 ? static_cast<double>(1 + i % addends(world_.ranks)) : 0;
+  }
   if (reduces(operation_) && reduction_ == Reduction::product) return (r + i) % period() == 0 ? 2 : 1;
   return static_cast<double>((89 * r + i) % prime);
 }
@@ -78,10 +89,18 @@ double BenchNumbers::reduced(std::size_t i) const {
     const double one = input(rank, i);
     switch (reduction_) {
       case Reduction::sum:
-      case Reduction::mean: all += one; break;
-      case Reduction::product: all *= one; break;
-      case Reduction::minimum: all = std::min(all, one); break;
-      case Reduction::maximum: all = std::max(all, one); break;
+      case Reduction::mean:
+        all += one;
+        break;
+      case Reduction::product:
+        all *= one;
+        break;
+      case Reduction::minimum:
+        all = std::min(all, one);
+        break;
+      case Reduction::maximum:
+        all = std::max(all, one);
+        break;
     }
   }
   return all;
@@ -93,7 +112,9 @@ void BenchNumbers::fill(NumberSpan buffer, int rank) const {
   std::vector<std::byte> once(values.size() * size_of(buffer.type));
   convert_any(NumberSpan(once.data(), values.size(), buffer.type), NumberSpan(values));
   const Bytes all = buffer.bytes();
-  for (std::size_t at = 0; at < all.size(); at += once.size()) std::memcpy(all.data() + at, once.data(), std::min(once.size(), all.size() - at));
+  for (std::size_t at = 0; at < all.size(); at += once.size()) {
+    std::memcpy(all.data() + at, once.data(), std::min(once.size(), all.size() - at));
+  }
 }
 
 std::vector<BenchNumbers::Piece> BenchNumbers::promised(std::size_t elements, int rank) const {
@@ -101,27 +122,41 @@ std::vector<BenchNumbers::Piece> BenchNumbers::promised(std::size_t elements, in
   const bool is_root = rank == world_.root;
   std::vector<Piece> pieces;
   const auto gather = [&] {
-    for (int other = 0; other < world_.ranks; ++other) pieces.push_back({chunk(elements, world_.ranks, other), other, 0});
+    for (int other = 0; other < world_.ranks; ++other) {
+      pieces.push_back({chunk(elements, world_.ranks, other), other, 0});
+    }
   };
   switch (operation_) {
-    case Collective::all_reduce: pieces.push_back({all, -1, 0}); break;
-    case Collective::reduce_scatter: pieces.push_back({own, -1, 0}); break;
-    case Collective::all_gather: gather(); break;
-    case Collective::broadcast: pieces.push_back({all, world_.root, 0}); break;
+    case Collective::all_reduce:
+      pieces.push_back({all, -1, 0});
+      break;
+    case Collective::reduce_scatter:
+      pieces.push_back({own, -1, 0});
+      break;
+    case Collective::all_gather:
+      gather();
+      break;
+    case Collective::broadcast:
+      pieces.push_back({all, world_.root, 0});
+      break;
     case Collective::reduce:
       if (is_root) pieces.push_back({all, -1, 0});
       break;
     case Collective::gather:
       if (is_root) gather();
       break;
-    case Collective::scatter: pieces.push_back({own, world_.root, 0}); break;
+    case Collective::scatter:
+      pieces.push_back({own, world_.root, 0});
+      break;
     case Collective::all_to_all: {
       const Range mine = block_of(elements, world_.ranks, rank);
       for (int other = 0; other < world_.ranks; ++other) {
         const Range theirs = block_of(elements, world_.ranks, other);
-        pieces.push_back({theirs, other, static_cast<std::ptrdiff_t>(mine.begin) - static_cast<std::ptrdiff_t>(theirs.begin)});
+        pieces.push_back(
+            {theirs, other, static_cast<std::ptrdiff_t>(mine.begin) - static_cast<std::ptrdiff_t>(theirs.begin)});
       }
-      pieces.push_back({{block_of(elements, world_.ranks, world_.ranks).begin, elements}, rank, 0});  // what is left stays
+      pieces.push_back(
+          {{block_of(elements, world_.ranks, world_.ranks).begin, elements}, rank, 0});  // what is left stays
       break;
     }
   }
@@ -135,9 +170,12 @@ std::uint64_t BenchNumbers::count_wrong(NumberSpan buffer, int rank) const {
   std::vector<double> is(block), expected(period());
   for (const Piece& piece : promised(buffer.count, rank)) {
     for (std::size_t i = 0; i < expected.size(); ++i) {  // of elements with that remainder, in whole periods
-      const std::size_t there = (i + expected.size() - piece.where.begin % expected.size()) % expected.size() + piece.where.begin;
+      const std::size_t there =
+          (i + expected.size() - piece.where.begin % expected.size()) % expected.size() + piece.where.begin;
       expected[i] = piece.from < 0 ? reduced(there) : input(piece.from, there + static_cast<std::size_t>(piece.shift));
-      if (is_mean) expected[i] = is_float(buffer.type) ? expected[i] / world_.ranks : std::trunc(expected[i] / world_.ranks);
+      if (is_mean) {
+        expected[i] = is_float(buffer.type) ? expected[i] / world_.ranks : std::trunc(expected[i] / world_.ranks);
+      }
     }
     for (std::size_t begin = piece.where.begin; begin < piece.where.end; begin += block) {
       const std::size_t end = std::min(begin + block, piece.where.end);

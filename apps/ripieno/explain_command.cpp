@@ -29,7 +29,8 @@ struct ExplainArguments {
 };
 
 bool is_strategy(const std::string& name) {
-  return std::any_of(strategies().begin(), strategies().end(), [&](const StrategyInfo& info) { return info.name == name; });
+  return std::any_of(strategies().begin(), strategies().end(),
+                     [&](const StrategyInfo& info) { return info.name == name; });
 }
 
 bool is_codec(const std::string& name) {
@@ -37,37 +38,49 @@ bool is_codec(const std::string& name) {
 }
 
 bool sets_key(const ExplainArguments& arguments, std::string_view key) {
-  return std::any_of(arguments.sets.begin(), arguments.sets.end(), [&](const std::string& one) { return one.starts_with(key); });
+  return std::any_of(arguments.sets.begin(), arguments.sets.end(),
+                     [&](const std::string& one) { return one.starts_with(key); });
 }
 
-/// The job that is meant: a recipe's, or the defaults with a batch size, in which the options of the command line go before. `sets`: more.
+/// The job that is meant: a recipe's, or the defaults with a batch size, in which the options of the command line go
+/// before. `sets`: more.
 Settings job_of(const ExplainArguments& arguments, const std::vector<std::string>& more, const Zoo& zoo) {
   std::vector<std::string> sets = arguments.sets;
   sets.insert(sets.end(), more.begin(), more.end());
   if (!arguments.model.empty()) sets.push_back("model=" + arguments.model);
   const bool has_batch = sets_key(arguments, "batch.global") || sets_key(arguments, "batch.per_worker");
-  Recipe recipe = !arguments.recipe.empty() ? load_recipe(arguments.recipe, sets) : load_recipe_text(has_batch ? "" : "batch.per_worker = 32", "defaults", sets);
-  if (recipe.cells.size() != 1) fail(ErrorKind::usage, arguments.recipe, ": holds ", recipe.cells.size(), " runs; fix its grid with --set");
+  Recipe recipe = !arguments.recipe.empty()
+                      ? load_recipe(arguments.recipe, sets)
+                      : load_recipe_text(has_batch ? "" : "batch.per_worker = 32", "defaults", sets);
+  if (recipe.cells.size() != 1) {
+    fail(ErrorKind::usage, arguments.recipe, ": holds ", recipe.cells.size(), " runs; fix its grid with --set");
+  }
   tell_idle(recipe.cells, zoo);
   return recipe.cells[0].settings;
 }
 
 /// Some names are a route's and a strategy's: what only a job has makes it the strategy.
 void run_strategy(const ExplainArguments& arguments, const CommandContext& context) {
-  if (arguments.elements > 0) fail(ErrorKind::usage, "--elements ", arguments.elements, " with strategy ", arguments.what, ": it exchanges a model; give --model in its place");
+  if (arguments.elements > 0) {
+    fail(ErrorKind::usage, "--elements ", arguments.elements, " with strategy ", arguments.what,
+         ": it exchanges a model; give --model in its place");
+  }
   std::vector<std::string> sets{"strategy=" + arguments.what};
   if (arguments.ranks_given) sets.push_back(text("workers=", arguments.ranks));
   if (arguments.per_node_given) sets.push_back(text("exchange.per_node=", arguments.per_node));
   if (arguments.wire_given) sets.push_back("exchange.codec=" + arguments.wire);
-  std::cout << explain_strategy(job_of(arguments, sets, context.zoo), context.zoo, arguments.links.model(), context.format == "json");
+  std::cout << explain_strategy(job_of(arguments, sets, context.zoo), context.zoo, arguments.links.model(),
+                                context.format == "json");
 }
 
 void run_codec(const ExplainArguments& arguments, const CommandContext& context) {
   if (arguments.wire_given || arguments.per_node_given) {
-    fail(ErrorKind::usage, arguments.wire_given ? "--wire" : "--per-node", " has no effect with codec ", arguments.what, "; leave it out");
+    fail(ErrorKind::usage, arguments.wire_given ? "--wire" : "--per-node", " has no effect with codec ", arguments.what,
+         "; leave it out");
   }
   const Settings job = job_of(arguments, {"exchange.codec=" + arguments.what}, context.zoo);
-  std::cout << explain_codec(job, context.zoo, arguments.elements, arguments.ranks, arguments.links.model(), context.format == "json");
+  std::cout << explain_codec(job, context.zoo, arguments.elements, arguments.ranks, arguments.links.model(),
+                             context.format == "json");
 }
 
 void write_page(const WalkedRoute& walked, const ExplainArguments& arguments) {
@@ -83,17 +96,23 @@ void write_page(const WalkedRoute& walked, const ExplainArguments& arguments) {
 
 void run_route(const Route& route, const ExplainArguments& arguments, const CommandContext& context) {
   if (arguments.per_node > 1 && route.name != std::string_view("hierarchical")) {
-    fail(ErrorKind::usage, "--per-node ", arguments.per_node, " has no effect with route ", route.name, ": it has one with hierarchical; leave it out");
+    fail(ErrorKind::usage, "--per-node ", arguments.per_node, " has no effect with route ", route.name,
+         ": it has one with hierarchical; leave it out");
   }
   if (arguments.root_given && !has_root(route.collective)) {
-    fail(ErrorKind::usage, "--root ", arguments.root, " has no effect with ", name(route.collective), ": it has one with broadcast, reduce, gather and scatter; leave it out");
+    fail(ErrorKind::usage, "--root ", arguments.root, " has no effect with ", name(route.collective),
+         ": it has one with broadcast, reduce, gather and scatter; leave it out");
   }
   check_root(arguments.root, arguments.ranks);
   if (arguments.html && arguments.ranks > most_drawn_ranks) {
-    fail(ErrorKind::usage, "--html draws up to ", most_drawn_ranks, " ranks, not ", arguments.ranks, ": take fewer with -n, or leave --html out");
+    fail(ErrorKind::usage, "--html draws up to ", most_drawn_ranks, " ranks, not ", arguments.ranks,
+         ": take fewer with -n, or leave --html out");
   }
-  const std::size_t elements = arguments.elements > 0 ? arguments.elements
-                                                      : static_cast<std::size_t>(context.zoo.find(arguments.model.empty() ? "mnist-cnn" : arguments.model).parameters);
+  const std::size_t elements =
+      arguments.elements > 0
+          ? arguments.elements
+          : static_cast<std::size_t>(
+                context.zoo.find(arguments.model.empty() ? "mnist-cnn" : arguments.model).parameters);
   const World world{arguments.ranks, arguments.per_node, arguments.root};
   const WalkedRoute walked = walk_route(route, world, elements, arguments.wire, arguments.links);
   if (arguments.html) return write_page(walked, arguments);
@@ -113,16 +132,20 @@ void run_route(const Route& route, const ExplainArguments& arguments, const Comm
   }
   std::string known;
   for (const std::string& one : names) known += (known.empty() ? "" : ", ") + one;
-  fail(ErrorKind::usage, "there is no codec, operation, route or strategy \"", name, "\"", did_you_mean(name, names), "; they are ", known);
+  fail(ErrorKind::usage, "there is no codec, operation, route or strategy \"", name, "\"", did_you_mean(name, names),
+       "; they are ", known);
 }
 
 /// What only a route's schedule has, said of a strategy or a codec.
 void check_no_schedule(const ExplainArguments& arguments, const char* what) {
   const std::string of = text(" with ", what, " ", arguments.what);
-  if (arguments.operation_given) fail(ErrorKind::usage, "--operation ", arguments.operation, of, ": it is a route's; leave it out");
+  if (arguments.operation_given) {
+    fail(ErrorKind::usage, "--operation ", arguments.operation, of, ": it is a route's; leave it out");
+  }
   if (arguments.root_given) fail(ErrorKind::usage, "--root ", arguments.root, of, ": it is a route's; leave it out");
   if (arguments.html) {
-    fail(ErrorKind::usage, "--html", of, ": it draws a route's schedule; give a route (ripieno list routes), without --set or --recipe");
+    fail(ErrorKind::usage, "--html", of,
+         ": it draws a route's schedule; give a route (ripieno list routes), without --set or --recipe");
   }
 }
 
@@ -130,11 +153,16 @@ void run_explain(ExplainArguments arguments, const CommandContext& context) {
   if (arguments.what.empty() && !arguments.operation_given) {
     fail(ErrorKind::usage, "explain what? Name a route, a strategy, a codec or an operation; ripieno list shows them");
   }
-  if (!arguments.html && !arguments.output.empty()) fail(ErrorKind::usage, "--output ", arguments.output, " without --html: it is where the page goes; add --html");
-  if (arguments.html && context.format == "json") fail(ErrorKind::usage, "--html with --format json: they are two forms; leave one out");
+  if (!arguments.html && !arguments.output.empty()) {
+    fail(ErrorKind::usage, "--output ", arguments.output, " without --html: it is where the page goes; add --html");
+  }
+  if (arguments.html && context.format == "json") {
+    fail(ErrorKind::usage, "--html with --format json: they are two forms; leave one out");
+  }
   if (is_operation(arguments.what)) {
     if (arguments.operation_given && arguments.operation != arguments.what) {
-      fail(ErrorKind::usage, "explain ", arguments.what, " with --operation ", arguments.operation, ": they are two operations; leave one out");
+      fail(ErrorKind::usage, "explain ", arguments.what, " with --operation ", arguments.operation,
+           ": they are two operations; leave one out");
     }
     arguments.operation = std::exchange(arguments.what, "");
   }
@@ -152,7 +180,8 @@ void run_explain(ExplainArguments arguments, const CommandContext& context) {
   if (!is_route) refuse_name(arguments.what);
   const Route& route = arguments.what.empty() ? default_route(operation) : find_route_of(operation, arguments.what);
   if (of_a_job) {
-    const std::string such = operation == Collective::all_reduce ? text(", such as ddp with exchange.route = ", route.name) : "";
+    const std::string such =
+        operation == Collective::all_reduce ? text(", such as ddp with exchange.route = ", route.name) : "";
     fail(ErrorKind::usage, "route ", route.name, " has no job: --set and --recipe are a strategy's", such);
   }
   run_route(route, arguments, context);
@@ -162,22 +191,49 @@ void run_explain(ExplainArguments arguments, const CommandContext& context) {
 
 void add_explain(CLI::App& app, CommandContext& context) {
   auto arguments = std::make_shared<ExplainArguments>();
-  CLI::App* command = app.add_subcommand("explain", "Show a route's schedule, its rounds, bytes and time; what a strategy exchanges in a job; or what a codec does");
-  command->add_option("what", arguments->what, "a route, a strategy or a codec: see ripieno list; one that is both is a route without --set or --recipe; or an operation, "
+  CLI::App* command = app.add_subcommand(
+      "explain",
+      "Show a route's schedule, its rounds, bytes and time; what a strategy exchanges in a job; or what a codec does");
+  command->add_option("what", arguments->what,
+                      "a route, a strategy or a codec: see ripieno list; one that is both is a route without --set or "
+                      "--recipe; or an operation, "
                       "of which its default route is shown");
-  auto* operation = command->add_option("--operation", arguments->operation, "of the route: " + list_operations())->type_name("OPERATION")->capture_default_str();
-  command->add_option("--set", arguments->sets, "KEY=VALUE: of the strategy's job, or the codec's")->type_name("KEY=VALUE")->allow_extra_args(false);
+  auto* operation = command->add_option("--operation", arguments->operation, "of the route: " + list_operations())
+                        ->type_name("OPERATION")
+                        ->capture_default_str();
+  command->add_option("--set", arguments->sets, "KEY=VALUE: of the strategy's job, or the codec's")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
   command->add_option("--recipe", arguments->recipe, "the strategy's job")->type_name("FILE");
-  auto* ranks = command->add_option("-n,--ranks", arguments->ranks, "how many ranks, or workers of the strategy")->check(CLI::Range(1, 512))->capture_default_str();
-  auto* per_node = command->add_option("--per-node", arguments->per_node, "ranks on each node, for the routes that look at it")->check(CLI::Range(1, 512))->capture_default_str();
-  auto* root = command->add_option("--root", arguments->root, "the rank that broadcast and scatter start at, and reduce and gather end at")->check(CLI::Range(0, 511))->capture_default_str();
-  auto* elements = command->add_option("--elements", arguments->elements, "how many numbers; default: the model's parameters")->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40));
+  auto* ranks = command->add_option("-n,--ranks", arguments->ranks, "how many ranks, or workers of the strategy")
+                    ->check(CLI::Range(1, 512))
+                    ->capture_default_str();
+  auto* per_node =
+      command->add_option("--per-node", arguments->per_node, "ranks on each node, for the routes that look at it")
+          ->check(CLI::Range(1, 512))
+          ->capture_default_str();
+  auto* root = command
+                   ->add_option("--root", arguments->root,
+                                "the rank that broadcast and scatter start at, and reduce and gather end at")
+                   ->check(CLI::Range(0, 511))
+                   ->capture_default_str();
+  auto* elements =
+      command->add_option("--elements", arguments->elements, "how many numbers; default: the model's parameters")
+          ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40));
   command->add_option("--model", arguments->model, "whose parameters; default mnist-cnn")->excludes(elements);
   auto* wire = command->add_option("--wire", arguments->wire, "fp32, fp16 or bf16")->capture_default_str();
-  command->add_option("--latency-us", arguments->links.latency_us, "of the links, for the time")->check(CLI::NonNegativeNumber)->capture_default_str();
-  command->add_option("--gbit-s", arguments->links.gbit_s, "rate of the links, for the time")->check(CLI::PositiveNumber)->capture_default_str();
-  command->add_flag("--html", arguments->html, text("of a route: a page that one steps through, of up to ", most_drawn_ranks, " ranks"));
-  command->add_option("-o,--output", arguments->output, "where the page goes; default: ROUTE.html, or OPERATION-ROUTE.html")->type_name("FILE");
+  command->add_option("--latency-us", arguments->links.latency_us, "of the links, for the time")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  command->add_option("--gbit-s", arguments->links.gbit_s, "rate of the links, for the time")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command->add_flag("--html", arguments->html,
+                    text("of a route: a page that one steps through, of up to ", most_drawn_ranks, " ranks"));
+  command
+      ->add_option("-o,--output", arguments->output,
+                   "where the page goes; default: ROUTE.html, or OPERATION-ROUTE.html")
+      ->type_name("FILE");
   add_format(*command, context);
   command->callback([arguments, operation, ranks, per_node, root, wire, &context] {
     arguments->operation_given = operation->count() > 0;

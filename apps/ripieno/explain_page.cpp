@@ -11,10 +11,13 @@ namespace {
 std::string start_of(const Route& route, World world) {
   switch (route.collective) {
     case Collective::all_gather:
-    case Collective::gather: return "every rank holds its own chunk alone";
+    case Collective::gather:
+      return "every rank holds its own chunk alone";
     case Collective::broadcast:
-    case Collective::scatter: return text("rank ", world.root, " holds its numbers, the other ranks nothing that counts");
-    default: return "every rank holds its own numbers alone";
+    case Collective::scatter:
+      return text("rank ", world.root, " holds its numbers, the other ranks nothing that counts");
+    default:
+      return "every rank holds its own numbers alone";
   }
 }
 
@@ -27,8 +30,10 @@ bool is_promised(const Route& route, World world, std::size_t elements, int rank
       return own.begin <= cell.begin && cell.end <= own.end;
     }
     case Collective::reduce:
-    case Collective::gather: return rank == world.root;
-    default: return true;
+    case Collective::gather:
+      return rank == world.root;
+    default:
+      return true;
   }
 }
 
@@ -36,7 +41,9 @@ bool is_promised(const Route& route, World world, std::size_t elements, int rank
 void join_around_the_end(std::vector<SchedulePicture::Transfer>& round, std::size_t chunks) {
   for (std::size_t i = 0; i + 1 < round.size(); ++i) {
     SchedulePicture::Transfer &one = round[i], &next = round[i + 1];
-    if (one.from != next.from || one.to != next.to || one.adds != next.adds || one.last + 1 != chunks || next.first != 0) continue;
+    if (one.from != next.from || one.to != next.to || one.adds != next.adds || one.last + 1 != chunks ||
+        next.first != 0)
+      continue;
     one.last = next.last;
     one.bytes += next.bytes;
     round.erase(round.begin() + static_cast<std::ptrdiff_t>(i) + 1);
@@ -57,18 +64,22 @@ SchedulePicture picture_of(const Route& route, World world, std::size_t elements
   picture.ranks = world.ranks;
   picture.per_node = world.per_node;
   picture.root = has_root(route.collective) ? world.root : -1;
-  if (route.collective == Collective::all_to_all && !all.rounds.empty() && all.cells.back().begin == block_of(elements, world.ranks, world.ranks).begin) {
+  if (route.collective == Collective::all_to_all && !all.rounds.empty() &&
+      all.cells.back().begin == block_of(elements, world.ranks, world.ranks).begin) {
     all.cells.pop_back();  // what is left over stays
   }
   for (const Range cell : all.cells) picture.chunks.push_back(static_cast<double>(cell.size() * number));
   const auto cell_from = [&](std::size_t element) {
-    return static_cast<std::size_t>(std::find_if(all.cells.begin(), all.cells.end(), [&](Range cell) { return cell.end > element; }) - all.cells.begin());
+    return static_cast<std::size_t>(
+        std::find_if(all.cells.begin(), all.cells.end(), [&](Range cell) { return cell.end > element; }) -
+        all.cells.begin());
   };
   for (const auto& round : all.rounds) {
     picture.rounds.emplace_back();
     for (const auto& [from, to, range, into, how] : round) {
-      picture.rounds.back().push_back({from, to, cell_from(range.begin), cell_from(range.end - 1), cell_from(into.begin),
-                                       static_cast<double>(range.size() * number), how == Reduce::add});
+      picture.rounds.back().push_back({from, to, cell_from(range.begin), cell_from(range.end - 1),
+                                       cell_from(into.begin), static_cast<double>(range.size() * number),
+                                       how == Reduce::add});
     }
     join_around_the_end(picture.rounds.back(), all.cells.size());
   }
@@ -79,7 +90,9 @@ SchedulePicture picture_of(const Route& route, World world, std::size_t elements
   picture.goal = all.held.back();
   for (int rank = 0; rank < world.ranks; ++rank) {
     for (std::size_t cell = 0; cell < all.cells.size(); ++cell) {
-      if (!is_promised(route, world, elements, rank, all.cells[cell])) picture.goal[static_cast<std::size_t>(rank)][cell] = 0;
+      if (!is_promised(route, world, elements, rank, all.cells[cell])) {
+        picture.goal[static_cast<std::size_t>(rank)][cell] = 0;
+      }
     }
   }
   return picture;

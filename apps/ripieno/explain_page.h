@@ -6,7 +6,8 @@
 
 namespace ripieno {
 
-/// Of `elements` numbers of `number` bytes each; without totals and what the buffer is. `world`: up to most_drawn_ranks ranks.
+/// Of `elements` numbers of `number` bytes each; without totals and what the buffer is. `world`: up to most_drawn_ranks
+/// ranks.
 SchedulePicture picture_of(const Route& route, World world, std::size_t elements, std::size_t number);
 
 }  // namespace ripieno

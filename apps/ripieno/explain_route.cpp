@@ -17,13 +17,14 @@ namespace {
 /// Largest table of steps that is still read: more ranks get their costs only.
 constexpr int most_columns = 8;
 
-/// "all", or the chunks of P (or of the nodes, or of the largest power of two in P) that a range covers: "c2", "c2-3"; of an
-/// all-to-all the blocks: "b2".
+/// "all", or the chunks of P (or of the nodes, or of the largest power of two in P) that a range covers: "c2", "c2-3";
+/// of an all-to-all the blocks: "b2".
 std::string print_range(Range range, const WalkedRoute& walked) {
   const World world = walked.world;
   const bool is_blocks = walked.route.collective == Collective::all_to_all;
   if (range == Range{0, walked.elements}) return "all";
-  for (const int parts : {world.ranks, world.nodes(), static_cast<int>(std::bit_floor(static_cast<unsigned>(world.ranks)))}) {
+  for (const int parts :
+       {world.ranks, world.nodes(), static_cast<int>(std::bit_floor(static_cast<unsigned>(world.ranks)))}) {
     int first = -1, last = -1;
     for (int i = 0; i < parts; ++i) {
       const Range part = is_blocks ? block_of(walked.elements, parts, i) : chunk(walked.elements, parts, i);
@@ -59,7 +60,9 @@ std::string print_steps(const WalkedRoute& walked) {
   for (int rank = 0; rank < world.ranks; ++rank) table.column(text("rank ", rank));
   for (int k = 0; k < route.steps(world); ++k) {
     std::vector<std::string> row{text(table.rows())};
-    for (int rank = 0; rank < world.ranks; ++rank) row.push_back(print_step(route.step(rank, world, walked.elements, k), walked));
+    for (int rank = 0; rank < world.ranks; ++rank) {
+      row.push_back(print_step(route.step(rank, world, walked.elements, k), walked));
+    }
     if (std::any_of(row.begin() + 1, row.end(), [](const std::string& cell) { return !cell.empty(); })) table.row(row);
   }
   return table.str();
@@ -69,16 +72,21 @@ std::string print_steps(const WalkedRoute& walked) {
 std::string legend_of(const std::string& steps, const WalkedRoute& walked) {
   const bool is_blocks = walked.route.collective == Collective::all_to_all;
   const std::string part = is_blocks ? "b2" : "c2";
-  std::string legend = text(part, is_blocks ? ": block 2 of the buffer; " : ": chunk 2 of the buffer; ", part, "→3: sent to rank 3");
+  std::string legend =
+      text(part, is_blocks ? ": block 2 of the buffer; " : ": chunk 2 of the buffer; ", part, "→3: sent to rank 3");
   if (steps.find("→+") != steps.npos) legend += text("; 1→+", part, ": added as it arrives from rank 1");
-  if (steps.find("→=") != steps.npos) legend += text("; 1→=", part, ": replaced", steps.find("→+") == steps.npos ? " by what arrives from rank 1" : "");
+  if (steps.find("→=") != steps.npos) {
+    legend += text("; 1→=", part, ": replaced", steps.find("→+") == steps.npos ? " by what arrives from rank 1" : "");
+  }
   if (adds_on_the_way(walked.route)) return legend + "\n";
-  return (reduces(walked.route.collective) ? "all is sent at once, as it was before the step, and the sums are made in the order of ranks\n"
-                                           : "what is sent is as it was before the step\n") + legend + "\n";
+  return (reduces(walked.route.collective)
+              ? "all is sent at once, as it was before the step, and the sums are made in the order of ranks\n"
+              : "what is sent is as it was before the step\n") +
+         legend + "\n";
 }
 
-/// "6.91 MB  = 2n(Q-1)/Q + n min(1, P-Q), Q = 4": what was walked and its form; "≈" where the figures shown differ, since the buffer does
-/// not divide evenly into the route's chunks.
+/// "6.91 MB  = 2n(Q-1)/Q + n min(1, P-Q), Q = 4": what was walked and its form; "≈" where the figures shown differ,
+/// since the buffer does not divide evenly into the route's chunks.
 std::string with_form(double walked, std::string_view form, World world, double n, std::string (*shown)(double)) {
   const std::string letters = letters_of(form, world);
   const bool equal = shown(walked) == shown(closed_form(form, world, n));
@@ -89,14 +97,18 @@ std::string with_form(double walked, std::string_view form, World world, double 
 /// Closed form of what all ranks send together; "" where it has none that is short.
 std::string_view total_form(const Route& route) {
   switch (route.collective) {
-    case Collective::all_reduce: return adds_on_the_way(route) ? "2n(P-1)" : "nP(P-1)";
+    case Collective::all_reduce:
+      return adds_on_the_way(route) ? "2n(P-1)" : "nP(P-1)";
     case Collective::reduce_scatter:
     case Collective::all_gather:
-    case Collective::all_to_all: return "n(P-1)";
+    case Collective::all_to_all:
+      return "n(P-1)";
     case Collective::broadcast:
-    case Collective::reduce: return route.name == "scatter-gather" ? "" : "n(P-1)";
+    case Collective::reduce:
+      return route.name == "scatter-gather" ? "" : "n(P-1)";
     case Collective::gather:
-    case Collective::scatter: return "";
+    case Collective::scatter:
+      return "";
   }
   return "";
 }
@@ -105,7 +117,10 @@ nlohmann::ordered_json transfers_json(const Transfers& transfers) {
   auto all = nlohmann::ordered_json::array();
   for (const Transfer& one : transfers) {
     if (one.range.size() == 0) continue;
-    all.push_back({{"peer", one.peer}, {"begin", one.range.begin}, {"end", one.range.end}, {"how", one.how == Reduce::add ? "add" : "replace"}});
+    all.push_back({{"peer", one.peer},
+                   {"begin", one.range.begin},
+                   {"end", one.range.end},
+                   {"how", one.how == Reduce::add ? "add" : "replace"}});
   }
   return all;
 }
@@ -123,7 +138,10 @@ nlohmann::ordered_json steps_json(const WalkedRoute& walked, int rank) {
 
 std::string print_costs(const WalkedRoute& walked) {
   Table table;
-  table.column("rank", Align::right).column("sends", Align::right).column("receives", Align::right).column("messages", Align::right);
+  table.column("rank", Align::right)
+      .column("sends", Align::right)
+      .column("receives", Align::right)
+      .column("messages", Align::right);
   for (std::size_t rank = 0; rank < walked.costs.size(); ++rank) {
     const ScheduleCost& cost = walked.costs[rank];
     table.row({text(rank), format_bytes(static_cast<double>(cost.elements_sent * walked.number)),
@@ -134,7 +152,8 @@ std::string print_costs(const WalkedRoute& walked) {
 
 }  // namespace
 
-WalkedRoute walk_route(const Route& route, World world, std::size_t elements, const std::string& wire, const AskedLinks& links) {
+WalkedRoute walk_route(const Route& route, World world, std::size_t elements, const std::string& wire,
+                       const AskedLinks& links) {
   const std::size_t number = size_of(find_wire_format(wire).type(DType::fp32));
   check_schedule(route, world, elements);
   WalkedRoute walked{route, world, elements, wire, number, links, {}};
@@ -152,10 +171,13 @@ WalkedRoute walk_route(const Route& route, World world, std::size_t elements, co
 std::string buffer_of(const WalkedRoute& walked) {
   const World world = walked.world;
   const std::size_t left = walked.elements % static_cast<std::size_t>(world.ranks);
-  return text(format_count(static_cast<std::int64_t>(walked.elements)), " numbers in ", walked.wire, " (", format_bytes(walked.buffer()), ")",
-              walked.route.collective == Collective::all_to_all && left > 0 ? text(", of which the last ", left, " stay,") : "", " on ",
-              world.ranks, world.ranks == 1 ? " rank" : " ranks", world.per_node > 1 ? text(", ", world.per_node, " a node") : "",
-              has_root(walked.route.collective) ? text(", root ", world.root) : "");
+  return text(
+      format_count(static_cast<std::int64_t>(walked.elements)), " numbers in ", walked.wire, " (",
+      format_bytes(walked.buffer()), ")",
+      walked.route.collective == Collective::all_to_all && left > 0 ? text(", of which the last ", left, " stay,") : "",
+      " on ", world.ranks, world.ranks == 1 ? " rank" : " ranks",
+      world.per_node > 1 ? text(", ", world.per_node, " a node") : "",
+      has_root(walked.route.collective) ? text(", root ", world.root) : "");
 }
 
 std::vector<std::pair<std::string, std::string>> totals_of(const WalkedRoute& walked) {
@@ -163,24 +185,36 @@ std::vector<std::pair<std::string, std::string>> totals_of(const WalkedRoute& wa
   const double n = walked.buffer();
   const std::string_view total = total_form(route);
   const auto sum = static_cast<double>(walked.total);
-  return {{"rounds", with_form(walked.rounds, route.rounds, walked.world, n, format_count)},
-          {"sent by all together", total.empty() ? format_bytes(sum) : with_form(sum, total, walked.world, n, format_bytes)},
-          {"sent by the busiest", with_form(static_cast<double>(walked.most), route.bytes, walked.world, n, format_bytes)},
-          {"time on such links", text(format_seconds(walked.seconds), "  (", walked.links.latency_us, " us, ", walked.links.gbit_s, " Gb/s)")}};
+  return {
+      {"rounds", with_form(walked.rounds, route.rounds, walked.world, n, format_count)},
+      {"sent by all together",
+       total.empty() ? format_bytes(sum) : with_form(sum, total, walked.world, n, format_bytes)},
+      {"sent by the busiest", with_form(static_cast<double>(walked.most), route.bytes, walked.world, n, format_bytes)},
+      {"time on such links",
+       text(format_seconds(walked.seconds), "  (", walked.links.latency_us, " us, ", walked.links.gbit_s, " Gb/s)")}};
 }
 
 std::string route_json(const WalkedRoute& walked) {
   const World world = walked.world;
   const Collective operation = walked.route.collective;
-  nlohmann::ordered_json json{{"operation", name(operation)}, {"route", walked.route.name}, {"ranks", world.ranks}, {"per_node", world.per_node}};
+  nlohmann::ordered_json json{{"operation", name(operation)},
+                              {"route", walked.route.name},
+                              {"ranks", world.ranks},
+                              {"per_node", world.per_node}};
   json["root"] = has_root(operation) ? nlohmann::ordered_json(world.root) : nlohmann::ordered_json();
-  json.update({{"elements", walked.elements}, {"wire", walked.wire}, {"rounds", walked.rounds}, {"bytes_sent", walked.total}, {"seconds", walked.seconds}});
+  json.update({{"elements", walked.elements},
+               {"wire", walked.wire},
+               {"rounds", walked.rounds},
+               {"bytes_sent", walked.total},
+               {"seconds", walked.seconds}});
   json["promise"] = promise_of(operation, world.root, "ends with");
   json["per_rank"] = nlohmann::ordered_json::array();
   for (int rank = 0; rank < world.ranks; ++rank) {
     const ScheduleCost& cost = walked.costs[static_cast<std::size_t>(rank)];
-    json["per_rank"].push_back({{"rank", rank}, {"bytes_sent", cost.elements_sent * walked.number},
-                                {"bytes_received", cost.elements_received * walked.number}, {"messages_sent", cost.messages_sent},
+    json["per_rank"].push_back({{"rank", rank},
+                                {"bytes_sent", cost.elements_sent * walked.number},
+                                {"bytes_received", cost.elements_received * walked.number},
+                                {"messages_sent", cost.messages_sent},
                                 {"steps", steps_json(walked, rank)}});
   }
   return json.dump(2) + "\n";
@@ -188,13 +222,15 @@ std::string route_json(const WalkedRoute& walked) {
 
 std::string route_text(const WalkedRoute& walked) {
   const Route& route = walked.route;
-  std::string out = text(name(route.collective), " along ", route.name, ": ", route.title, " (", route.source, ")\n", buffer_of(walked), "; proved: ",
-                         promise_of(route.collective, walked.world.root, "ends with"), "\n\n");
+  std::string out =
+      text(name(route.collective), " along ", route.name, ": ", route.title, " (", route.source, ")\n",
+           buffer_of(walked), "; proved: ", promise_of(route.collective, walked.world.root, "ends with"), "\n\n");
   for (const auto& [name, value] : totals_of(walked)) out += text(std::left, std::setw(23), name, value, "\n");
   out += "\n";
   if (walked.world.ranks == 1) return out + "(one rank has nothing to send)\n";
   if (walked.world.ranks > most_columns) {
-    return out + print_costs(walked) + text("\n(the steps are shown for up to ", most_columns, " ranks; --format json has them all)\n");
+    return out + print_costs(walked) +
+           text("\n(the steps are shown for up to ", most_columns, " ranks; --format json has them all)\n");
   }
   const std::string steps = print_steps(walked);
   return out + steps + "\n" + legend_of(steps, walked);

@@ -22,8 +22,8 @@ struct WalkedRoute {
   const Route& route;
   World world;
   std::size_t elements;
-  std::string wire;                   ///< the format of the numbers
-  std::size_t number;                 ///< bytes of one of them
+  std::string wire;    ///< the format of the numbers
+  std::size_t number;  ///< bytes of one of them
   AskedLinks links;
   std::vector<ScheduleCost> costs;    ///< of each rank
   std::uint64_t total = 0, most = 0;  ///< bytes sent by all together, and by the busiest
@@ -34,7 +34,8 @@ struct WalkedRoute {
 };
 
 /// Throws Error(usage) for a wire format that is not known.
-WalkedRoute walk_route(const Route& route, World world, std::size_t elements, const std::string& wire, const AskedLinks& links);
+WalkedRoute walk_route(const Route& route, World world, std::size_t elements, const std::string& wire,
+                       const AskedLinks& links);
 
 /// "1,724,320 numbers in fp32 (6.90 MB) on 6 ranks, 2 a node"
 std::string buffer_of(const WalkedRoute& walked);

@@ -15,14 +15,17 @@ bool has_route(Collective operation, std::string_view route) {
 /// "all-reduce", "all-reduce and all-gather", "all-reduce, reduce-scatter and all-gather"
 std::string joined(const std::vector<std::string>& words) {
   std::string all;
-  for (std::size_t i = 0; i < words.size(); ++i) all += (i == 0 ? "" : i + 1 == words.size() ? " and " : ", ") + words[i];
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    all += (i == 0 ? "" : i + 1 == words.size() ? " and " : ", ") + words[i];
+  }
   return all;
 }
 
 }  // namespace
 
 bool is_operation(std::string_view name) {
-  return std::any_of(collectives.begin(), collectives.end(), [&](Collective one) { return name == ripieno::name(one); });
+  return std::any_of(collectives.begin(), collectives.end(),
+                     [&](Collective one) { return name == ripieno::name(one); });
 }
 
 std::string list_operations() {
@@ -37,7 +40,8 @@ Collective find_operation(std::string_view name) {
     if (name == ripieno::name(one)) return one;
     names.emplace_back(ripieno::name(one));
   }
-  fail(ErrorKind::usage, "there is no operation \"", name, "\"", did_you_mean(name, names), "; they are ", list_operations());
+  fail(ErrorKind::usage, "there is no operation \"", name, "\"", did_you_mean(name, names), "; they are ",
+       list_operations());
 }
 
 std::vector<Collective> find_operations(const std::string& names) {
@@ -54,14 +58,22 @@ std::vector<Collective> find_operations(const std::string& names) {
 
 std::string promise_of(Collective operation, int root, std::string_view ends) {
   switch (operation) {
-    case Collective::all_reduce: return text("every rank ", ends, " the sum of all");
-    case Collective::reduce_scatter: return text("every rank ", ends, " its own chunk of the sum of all");
-    case Collective::all_gather: return text("every rank ", ends, " all ranks' chunks");
-    case Collective::broadcast: return text("every rank ", ends, " rank ", root, "'s numbers");
-    case Collective::reduce: return text("rank ", root, " ", ends, " the sum of all");
-    case Collective::gather: return text("rank ", root, " ", ends, " all ranks' chunks");
-    case Collective::scatter: return text("every rank ", ends, " its own chunk of rank ", root, "'s numbers");
-    case Collective::all_to_all: return text("every rank ", ends, " the block that every rank had for it");
+    case Collective::all_reduce:
+      return text("every rank ", ends, " the sum of all");
+    case Collective::reduce_scatter:
+      return text("every rank ", ends, " its own chunk of the sum of all");
+    case Collective::all_gather:
+      return text("every rank ", ends, " all ranks' chunks");
+    case Collective::broadcast:
+      return text("every rank ", ends, " rank ", root, "'s numbers");
+    case Collective::reduce:
+      return text("rank ", root, " ", ends, " the sum of all");
+    case Collective::gather:
+      return text("rank ", root, " ", ends, " all ranks' chunks");
+    case Collective::scatter:
+      return text("every rank ", ends, " its own chunk of rank ", root, "'s numbers");
+    case Collective::all_to_all:
+      return text("every rank ", ends, " the block that every rank had for it");
   }
   return "";
 }
@@ -77,13 +89,14 @@ const Route& find_route_of(Collective operation, std::string_view route) {
   for (const Collective one : collectives) {
     if (has_route(one, route)) others.emplace_back(name(one));
   }
-  fail(ErrorKind::usage, name(operation), " has no route \"", route, "\": ", joined(others), others.size() == 1 ? " has" : " have",
-       " (--operation); the routes of ", name(operation), " are ", joined(own));
+  fail(ErrorKind::usage, name(operation), " has no route \"", route, "\": ", joined(others),
+       others.size() == 1 ? " has" : " have", " (--operation); the routes of ", name(operation), " are ", joined(own));
 }
 
 void check_root(int root, int ranks) {
   if (root < ranks) return;
-  fail(ErrorKind::usage, "--root ", root, " is none of ", ranks, ranks == 1 ? " rank" : " ranks", ", which are numbered from 0; take 0 to ", ranks - 1);
+  fail(ErrorKind::usage, "--root ", root, " is none of ", ranks, ranks == 1 ? " rank" : " ranks",
+       ", which are numbered from 0; take 0 to ", ranks - 1);
 }
 
 }  // namespace ripieno

@@ -1,4 +1,5 @@
-// The operations that the command line names: collectives, what they are asked for with, and what they promise in words.
+// The operations that the command line names: collectives, what they are asked for with, and what they promise in
+// words.
 #pragma once
 
 #include <string>
@@ -28,13 +29,15 @@ constexpr bool has_root(Collective operation) {
 
 /// Whether numbers of several ranks become one.
 constexpr bool reduces(Collective operation) {
-  return operation == Collective::all_reduce || operation == Collective::reduce_scatter || operation == Collective::reduce;
+  return operation == Collective::all_reduce || operation == Collective::reduce_scatter ||
+         operation == Collective::reduce;
 }
 
 /// What it promises, as schedule.h's table says: "every rank ends with the sum of all", where `ends` is "ends with".
 std::string promise_of(Collective operation, int root, std::string_view ends);
 
-/// A route of that operation. Throws Error(usage) that lists the operation's, and says which other operations have one of that name.
+/// A route of that operation. Throws Error(usage) that lists the operation's, and says which other operations have one
+/// of that name.
 const Route& find_route_of(Collective operation, std::string_view name);
 
 /// Whether any operation has a route of that name.

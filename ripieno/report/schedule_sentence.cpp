@@ -20,22 +20,27 @@ bool all_of(const Round& round, const auto& what) { return std::all_of(round.beg
 std::string load_of(const SchedulePicture& picture, const Round& round) {
   const std::size_t all = picture.chunks.size();
   const auto width = [all](const Transfer& one) { return (one.last + all - one.first) % all + 1; };
-  const auto [least, most] = std::minmax_element(round.begin(), round.end(), [](const Transfer& a, const Transfer& b) { return a.bytes < b.bytes; });
+  const auto [least, most] = std::minmax_element(
+      round.begin(), round.end(), [](const Transfer& a, const Transfer& b) { return a.bytes < b.bytes; });
   std::string bytes = format_bytes(most->bytes);
   if (format_bytes(least->bytes) != bytes) bytes = format_bytes(least->bytes) + " to " + bytes;
   const std::size_t chunks = width(round[0]);
-  const bool is_whole = chunks == all, is_same = all_of(round, [&](const Transfer& one) { return one.first == round[0].first; });
+  const bool is_whole = chunks == all,
+             is_same = all_of(round, [&](const Transfer&one) { return one.first == round[0].first; });
   if (!all_of(round, [&](const Transfer& one) { return width(one) == chunks; })) return text("chunks (", bytes, ")");
   if (is_whole) return text("the whole buffer (", bytes, ")");
   if (!is_same) return text(chunks, chunks == 1 ? " chunk (" : " chunks (", bytes, ")");
-  return text(chunks == 1 ? text("chunk ", round[0].first) : text("chunks ", round[0].first, " to ", round[0].last), " (", bytes, ")");
+  return text(chunks == 1 ? text("chunk ", round[0].first) : text("chunks ", round[0].first, " to ", round[0].last),
+              " (", bytes, ")");
 }
 
 /// How far to the right every receiver is of its sender, where all ranks send and it is the same for all; else 0.
 int shift_of(const SchedulePicture& picture, const Round& round) {
   const int ranks = picture.ranks;
   const auto shift = [ranks](const Transfer& one) { return (one.to - one.from + ranks) % ranks; };
-  if (static_cast<int>(round.size()) != ranks || !all_of(round, [&](const Transfer& one) { return shift(one) == shift(round[0]); })) return 0;
+  if (static_cast<int>(round.size()) != ranks ||
+      !all_of(round, [&](const Transfer& one) { return shift(one) == shift(round[0]); }))
+    return 0;
   return shift(round[0]);
 }
 
@@ -43,13 +48,15 @@ int shift_of(const SchedulePicture& picture, const Round& round) {
 bool is_among_first_ranks(const SchedulePicture& picture, const Round& round) {
   const int nodes = (picture.ranks + picture.per_node - 1) / picture.per_node;
   return picture.per_node > 1 && static_cast<int>(round.size()) == nodes && all_of(round, [&](const Transfer& one) {
-    return one.from % picture.per_node == 0 && one.to % picture.per_node == 0 && one.to / picture.per_node == (one.from / picture.per_node + 1) % nodes;
-  });
+           return one.from % picture.per_node == 0 && one.to % picture.per_node == 0 &&
+                  one.to / picture.per_node == (one.from / picture.per_node + 1) % nodes;
+         });
 }
 
 bool is_in_pairs(const Round& round) {
   return all_of(round, [&](const Transfer& one) {
-    return std::any_of(round.begin(), round.end(), [&](const Transfer& other) { return other.from == one.to && other.to == one.from; });
+    return std::any_of(round.begin(), round.end(),
+                       [&](const Transfer& other) { return other.from == one.to && other.to == one.from; });
   });
 }
 
@@ -67,7 +74,8 @@ std::string pairs_of(const Round& round, const char* between, bool once) {
 
 /// After "which", of one receiver, or of several.
 std::string what_receivers_do(const SchedulePicture& picture, const Round& round, bool one) {
-  const std::string adds = one ? "adds it" : "add it", keeps = text(one ? "keeps it" : "keep it", picture.sums ? ": it is the sum of all" : "");
+  const std::string adds = one ? "adds it" : "add it",
+                    keeps = text(one ? "keeps it" : "keep it", picture.sums ? ": it is the sum of all" : "");
   if (all_of(round, [](const Transfer& each) { return each.adds; })) return adds;
   if (all_of(round, [](const Transfer& each) { return !each.adds; })) return keeps;
   return adds + ", or " + keeps;
@@ -76,17 +84,31 @@ std::string what_receivers_do(const SchedulePicture& picture, const Round& round
 std::string who_sends(const SchedulePicture& picture, const Round& round) {
   const std::string load = load_of(picture, round);
   const std::size_t ranks = static_cast<std::size_t>(picture.ranks);
-  if (round.size() == 1) return text("rank ", round[0].from, " sends ", load, " to rank ", round[0].to, ", which ", what_receivers_do(picture, round, true));
-  if (ranks > 2 && round.size() == ranks * (ranks - 1)) return text("every rank sends ", load, " to every other rank, which ", what_receivers_do(picture, round, true));
-  if (const int shift = shift_of(picture, round); shift > 0 && (shift == 1 || 2 * shift != picture.ranks) && picture.ranks > 2) {
+  if (round.size() == 1) {
+    return text("rank ", round[0].from, " sends ", load, " to rank ", round[0].to, ", which ",
+                what_receivers_do(picture, round, true));
+  }
+  if (ranks > 2 && round.size() == ranks * (ranks - 1)) {
+    return text("every rank sends ", load, " to every other rank, which ", what_receivers_do(picture, round, true));
+  }
+  if (const int shift = shift_of(picture, round);
+      shift > 0 && (shift == 1 || 2 * shift != picture.ranks) && picture.ranks > 2) {
     const bool left = 2 * shift > picture.ranks;
     const int places = left ? picture.ranks - shift : shift;
-    const std::string to = places == 1 ? text("its ", left ? "left" : "right", " neighbour") : text("the rank ", places, " places to its ", left ? "left" : "right");
+    const std::string to = places == 1 ? text("its ", left ? "left" : "right", " neighbour")
+                                       : text("the rank ", places, " places to its ", left ? "left" : "right");
     return text("every rank sends ", load, " to ", to, ", which ", what_receivers_do(picture, round, true));
   }
-  if (is_among_first_ranks(picture, round)) return text("each node's first rank sends ", load, " to that of the next node, which ", what_receivers_do(picture, round, true));
-  if (is_in_pairs(round)) return text("ranks send to each other in pairs (", pairs_of(round, " and ", true), "), each ", load, " to its partner, which ", what_receivers_do(picture, round, true));
-  return text(round.size(), " ranks send ", load, " each, ", pairs_of(round, " → ", false), "; the receivers ", what_receivers_do(picture, round, false));
+  if (is_among_first_ranks(picture, round)) {
+    return text("each node's first rank sends ", load, " to that of the next node, which ",
+                what_receivers_do(picture, round, true));
+  }
+  if (is_in_pairs(round)) {
+    return text("ranks send to each other in pairs (", pairs_of(round, " and ", true), "), each ", load,
+                " to its partner, which ", what_receivers_do(picture, round, true));
+  }
+  return text(round.size(), " ranks send ", load, " each, ", pairs_of(round, " → ", false), "; the receivers ",
+              what_receivers_do(picture, round, false));
 }
 
 /// How much of what is promised is there by now.
@@ -111,8 +133,11 @@ std::string round_sentence(const SchedulePicture& picture, std::size_t round) {
   const std::size_t rounds = picture.rounds.size();
   require(round <= rounds, "round ", round, " of ", rounds);
   if (picture.ranks == 1) return "One rank has nothing to send.";
-  if (round == 0) return text("Start: ", picture.start, ". ", rounds, rounds == 1 ? " round follows." : " rounds follow.");
-  return text("Round ", round, " of ", rounds, ": ", who_sends(picture, picture.rounds[round - 1]), ".", reached(picture, round));
+  if (round == 0) {
+    return text("Start: ", picture.start, ". ", rounds, rounds == 1 ? " round follows." : " rounds follow.");
+  }
+  return text("Round ", round, " of ", rounds, ": ", who_sends(picture, picture.rounds[round - 1]), ".",
+              reached(picture, round));
 }
 
 }  // namespace ripieno

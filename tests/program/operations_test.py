@@ -1,10 +1,9 @@
-"""Every collective as its users meet it: shown by `ripieno explain`, timed by `ripieno bench`, written down in docs/collectives.md."""
+"""Every collective as its users meet it: shown by `ripieno explain`, timed by `ripieno bench`."""
 
-import re
 import sys
 import unittest
 
-from program import ROOT, ProgramTest
+from program import ProgramTest
 
 ROOTED = ("broadcast", "reduce", "gather", "scatter")
 REDUCING = ("all-reduce", "reduce-scatter", "reduce")
@@ -56,7 +55,9 @@ class Copies:
 
 def promised(operation, ranks, root, elements):
     """(rank, element) -> what is to be there."""
-    everyone = {(rank, i): frozenset((other, i) for other in range(ranks)) for rank in range(ranks) for i in range(elements)}
+    everyone = {
+        (rank, i): frozenset((other, i) for other in range(ranks)) for rank in range(ranks) for i in range(elements)
+    }
     owner = {i: rank for rank in range(ranks) for i in chunk(elements, ranks, rank)}
     block = elements // ranks
     if operation == "all-reduce":
@@ -69,7 +70,9 @@ def promised(operation, ranks, root, elements):
         return {(rank, i): {(owner[i], i)} for rank, i in everyone if operation == "all-gather" or rank == root}
     if operation in ("broadcast", "scatter"):
         return {(rank, i): {(root, i)} for rank, i in everyone if operation == "broadcast" or owner[i] == rank}
-    return {(rank, i): {(i // block, rank * block + i % block) if i < ranks * block else (rank, i)} for rank, i in everyone}
+    return {
+        (rank, i): {(i // block, rank * block + i % block) if i < ranks * block else (rank, i)} for rank, i in everyone
+    }
 
 
 class ExplainTest(ProgramTest):
@@ -82,9 +85,21 @@ class ExplainTest(ProgramTest):
             for ranks, root in ((1, 0), (2, 1), (3, 1), (5, 4)):
                 rooted = operation in ROOTED
                 with self.subTest(operation, route=route, ranks=ranks):
-                    plan = self.json("explain", route, "--operation", operation, "-n", ranks, "--elements", elements, *(["--root", root] if rooted else []))
-                    self.assertEqual([plan[key] for key in ("operation", "route", "ranks", "root", "elements")],
-                                     [operation, route, ranks, root if rooted else None, elements])
+                    plan = self.json(
+                        "explain",
+                        route,
+                        "--operation",
+                        operation,
+                        "-n",
+                        ranks,
+                        "--elements",
+                        elements,
+                        *(["--root", root] if rooted else []),
+                    )
+                    self.assertEqual(
+                        [plan[key] for key in ("operation", "route", "ranks", "root", "elements")],
+                        [operation, route, ranks, root if rooted else None, elements],
+                    )
                     self.assertEqual(plan["promise"], PROMISES[operation].format(root))
                     copies, steps = Copies(operation, ranks, root, elements), {}
                     for rank in plan["per_rank"]:
@@ -96,7 +111,9 @@ class ExplainTest(ProgramTest):
                         copies.take(steps[k])
                     for (rank, i), what in promised(operation, ranks, root, elements).items():
                         self.assertEqual(copies.held[rank][i], what, f"rank {rank}, element {i}")
-                    if operation in ("reduce-scatter", "all-gather", "reduce") or (operation == "broadcast" and route != "scatter-gather"):
+                    if operation in ("reduce-scatter", "all-gather", "reduce") or (
+                        operation == "broadcast" and route != "scatter-gather"
+                    ):
                         self.assertEqual(plan["bytes_sent"], (ranks - 1) * elements * 4)
 
     def test_an_operation_is_shown_along_its_default_route(self):
@@ -116,30 +133,38 @@ class ExplainTest(ProgramTest):
                 self.assertEqual("added as it arrives" in text, operation in REDUCING)
         self.assertEqual(self.good("explain", "ring"), self.good("explain", "all-reduce"))
         self.assertIn("b2: block 2", self.good("explain", "all-to-all"))
-        self.assertIn("(40 B), of which the last 1 stay, on 3 ranks", self.good("explain", "all-to-all", "-n", 3, "--elements", 10))
+        self.assertIn(
+            "(40 B), of which the last 1 stay, on 3 ranks",
+            self.good("explain", "all-to-all", "-n", 3, "--elements", 10),
+        )
 
-    def test_the_page_of_docs_has_every_route(self):
-        page = (ROOT / "docs/collectives.md").read_text()
-        rows = [f"| `{row['operation']}` | `{row['name']}` | {'yes' if row['default'] else ''} | {row['rounds']} | {row['bytes of the busiest']} |"
-                for row in self.json("list", "routes")]
-        self.assertEqual(re.findall(r"(?m)^\| `[a-z-]+` \| `[a-z-]+` \| (?:yes)? \|.*$", page), rows)
+    def test_routes_of_one_operation_are_listed(self):
         few = self.json("list", "routes", "all-gather")
         self.assertEqual(few, [row for row in self.json("list", "routes") if row["operation"] == "all-gather"])
+        self.assertGreater(len(few), 1)
 
 
 class BenchTest(ProgramTest):
     def check(self, rows, ranks, root=0, type="fp32", reduction="sum"):
         for row in rows:
             operation = row["operation"]
-            with self.subTest(operation, route=row["route"], ranks=ranks, type=type, reduction=reduction, **self.variables):
+            with self.subTest(
+                operation, route=row["route"], ranks=ranks, type=type, reduction=reduction, **self.variables
+            ):
                 self.assertEqual(row["wrong"], 0)
-                self.assertEqual([row[key] for key in ("ranks", "type", "reduction", "root")],
-                                 [ranks, type, reduction if operation in REDUCING else None, root if operation in ROOTED else None])
+                self.assertEqual(
+                    [row[key] for key in ("ranks", "type", "reduction", "root")],
+                    [ranks, type, reduction if operation in REDUCING else None, root if operation in ROOTED else None],
+                )
                 self.assertEqual(row["bytes"], row["elements"] * TYPES[type])
                 self.assertEqual(row["count"], row["elements"] // ranks if operation in IN_PARTS else row["elements"])
                 self.assertTrue(0 < row["min_us"] <= row["time_us"] <= row["max_us"], row)
                 self.assertAlmostEqual(row["algbw"], row["bytes"] / row["time_us"] / 1e3)
-                factor = 1 if operation in ("broadcast", "reduce") else (2 if operation == "all-reduce" else 1) * (ranks - 1) / ranks
+                factor = (
+                    1
+                    if operation in ("broadcast", "reduce")
+                    else (2 if operation == "all-reduce" else 1) * (ranks - 1) / ranks
+                )
                 self.assertAlmostEqual(row["busbw"], row["algbw"] * factor)
 
     def test_every_route_of_every_operation(self):
@@ -147,7 +172,24 @@ class BenchTest(ProgramTest):
         for memory in ("", "off"):
             self.variables = {"RIPIENO_SHARED_MEMORY": memory} if memory else {}
             for ranks in (1, 2, 3):
-                rows = self.json("bench", "all", "--route", "all", "-n", ranks, "-b", "1000", "-e", "5000", "-f", "5", "-i", "2", "-w", "1")
+                rows = self.json(
+                    "bench",
+                    "all",
+                    "--route",
+                    "all",
+                    "-n",
+                    ranks,
+                    "-b",
+                    "1000",
+                    "-e",
+                    "5000",
+                    "-f",
+                    "5",
+                    "-i",
+                    "2",
+                    "-w",
+                    "1",
+                )
                 self.assertEqual([(row["operation"], row["route"]) for row in rows[::2]], listed)
                 for row, size in zip(rows, [1000, 5000] * len(listed)):
                     part = 16 * ranks if row["operation"] in IN_PARTS else 4
@@ -159,24 +201,87 @@ class BenchTest(ProgramTest):
             for reduction in ("sum", "mean", "product", "minimum", "maximum"):
                 if reduction not in ("mean", "product") and type not in ("fp16", "int32"):
                     continue
-                rows = self.json("bench", "all", "-n", 3, "--root", 2, "-b", "4K", "-e", "4K", "-i", "1", "-w", "0", "--type", type, "--reduction", reduction)
+                rows = self.json(
+                    "bench",
+                    "all",
+                    "-n",
+                    3,
+                    "--root",
+                    2,
+                    "-b",
+                    "4K",
+                    "-e",
+                    "4K",
+                    "-i",
+                    "1",
+                    "-w",
+                    "0",
+                    "--type",
+                    type,
+                    "--reduction",
+                    reduction,
+                )
                 self.assertEqual([row["operation"] for row in rows], list(PROMISES))
                 self.check(rows, 3, 2, type, reduction)
 
     def test_wires_segments_and_several_operations(self):
-        rows = self.json("bench", "--operation", "scatter,broadcast", "-n", 2, "--root", 1, "-b", "64K", "-e", "64K", "-i", "2", "--segment-kb", "8")
+        rows = self.json(
+            "bench",
+            "--operation",
+            "scatter,broadcast",
+            "-n",
+            2,
+            "--root",
+            1,
+            "-b",
+            "64K",
+            "-e",
+            "64K",
+            "-i",
+            "2",
+            "--segment-kb",
+            "8",
+        )
         self.assertEqual([row["operation"] for row in rows], ["scatter", "broadcast"])
         self.check(rows, 2, 1)
         for type in ("fp32", "fp64"):
-            self.check(self.json("bench", "all", "-n", 2, "-b", "4K", "-e", "4K", "-i", "1", "--type", type, "--wire", "bf16"), 2, type=type)
+            self.check(
+                self.json("bench", "all", "-n", 2, "-b", "4K", "-e", "4K", "-i", "1", "--type", type, "--wire", "bf16"),
+                2,
+                type=type,
+            )
 
     def test_the_table(self):
-        text = self.good("bench", "reduce", "-n", 2, "--root", 1, "-b", "4K", "-e", "4K", "-i", "2", "--type", "uint8", "--reduction", "maximum")
-        self.assertRegex(text.splitlines()[0], r"^# reduce on 2 processes, .*, wire uint8, 3 warm-up and 2 timed iterations$")
+        text = self.good(
+            "bench",
+            "reduce",
+            "-n",
+            2,
+            "--root",
+            1,
+            "-b",
+            "4K",
+            "-e",
+            "4K",
+            "-i",
+            "2",
+            "--type",
+            "uint8",
+            "--reduction",
+            "maximum",
+        )
+        self.assertRegex(
+            text.splitlines()[0], r"^# reduce on 2 processes, .*, wire uint8, 3 warm-up and 2 timed iterations$"
+        )
         self.assertEqual(text.splitlines()[-1].split()[:6], ["4096", "4096", "uint8", "maximum", "1", "tree"])
         text = self.good("bench", "all-gather,all-to-all", "-n", 2, "-b", "4K", "-e", "4K", "-i", "2")
-        self.assertEqual([line.split()[:7] for line in text.splitlines()[-2:]],
-                         [["all-gather", "4096", "512", "fp32", "none", "-1", "bruck"], ["all-to-all", "4096", "512", "fp32", "none", "-1", "pairwise"]])
+        self.assertEqual(
+            [line.split()[:7] for line in text.splitlines()[-2:]],
+            [
+                ["all-gather", "4096", "512", "fp32", "none", "-1", "bruck"],
+                ["all-to-all", "4096", "512", "fp32", "none", "-1", "pairwise"],
+            ],
+        )
 
 
 if __name__ == "__main__":

@@ -13,15 +13,19 @@
 namespace ripieno {
 namespace {
 
-constexpr DType types[] = {DType::fp32, DType::fp64, DType::fp16, DType::bf16, DType::int64, DType::int32, DType::uint8};
-constexpr Reduction reductions[] = {Reduction::sum, Reduction::mean, Reduction::product, Reduction::minimum, Reduction::maximum};
+constexpr DType types[] = {DType::fp32,  DType::fp64,  DType::fp16, DType::bf16,
+                           DType::int64, DType::int32, DType::uint8};
+constexpr Reduction reductions[] = {Reduction::sum, Reduction::mean, Reduction::product, Reduction::minimum,
+                                    Reduction::maximum};
 
 /// All ranks' buffers.
 using Buffers = std::vector<std::vector<std::byte>>;
 
 Buffers filled(const BenchNumbers& numbers, World world, std::size_t elements, DType type) {
   Buffers all(static_cast<std::size_t>(world.ranks), std::vector<std::byte>(elements * size_of(type)));
-  for (int rank = 0; rank < world.ranks; ++rank) numbers.fill(NumberSpan(all[static_cast<std::size_t>(rank)].data(), elements, type), rank);
+  for (int rank = 0; rank < world.ranks; ++rank) {
+    numbers.fill(NumberSpan(all[static_cast<std::size_t>(rank)].data(), elements, type), rank);
+  }
   return all;
 }
 
@@ -39,7 +43,8 @@ void run(const Route& route, World world, DType type, DType wire, Reduction redu
 std::uint64_t count_wrong(const BenchNumbers& numbers, DType type, Buffers& buffers) {
   std::uint64_t wrong = 0;
   for (std::size_t rank = 0; rank < buffers.size(); ++rank) {
-    wrong += numbers.count_wrong(NumberSpan(buffers[rank].data(), buffers[rank].size() / size_of(type), type), static_cast<int>(rank));
+    wrong += numbers.count_wrong(NumberSpan(buffers[rank].data(), buffers[rank].size() / size_of(type), type),
+                                 static_cast<int>(rank));
   }
   return wrong;
 }
@@ -49,7 +54,8 @@ void expect_right(const Route& route, World world, std::size_t elements, DType t
   Buffers buffers = filled(numbers, world, elements, type);
   run(route, world, type, wire, reduction, buffers);
   EXPECT_EQ(count_wrong(numbers, type, buffers), 0u)
-      << name(route.collective) << " " << route.name << " of " << name(type) << " on the wire " << name(wire) << ", " << name(reduction) << ", P=" << world.ranks;
+      << name(route.collective) << " " << route.name << " of " << name(type) << " on the wire " << name(wire) << ", "
+      << name(reduction) << ", P=" << world.ranks;
 }
 
 TEST(BenchNumbers, AreRightAfterEveryOperationOfEveryTypeAndReduction) {
@@ -57,7 +63,10 @@ TEST(BenchNumbers, AreRightAfterEveryOperationOfEveryTypeAndReduction) {
     for (const DType type : types) {
       for (const Reduction reduction : reductions) {
         if (!reduces(operation) && reduction != Reduction::sum) continue;
-        for (const int ranks : {1, 2, 3, 7}) expect_right(default_route(operation), {ranks, 1, has_root(operation) ? ranks - 1 : 0}, 1501, type, type, reduction);
+        for (const int ranks : {1, 2, 3, 7}) {
+          expect_right(default_route(operation), {ranks, 1, has_root(operation) ? ranks - 1 : 0}, 1501, type, type,
+                       reduction);
+        }
       }
     }
   }
@@ -67,12 +76,16 @@ TEST(BenchNumbers, AreExactOnEveryWireAndOnManyRanks) {
   for (const Collective operation : collectives) {
     for (const DType wire : {DType::fp16, DType::bf16}) {
       for (const Reduction reduction : reductions) {
-        for (const DType type : {DType::fp32, DType::fp64}) expect_right(default_route(operation), 5, 701, type, wire, reduction);
+        for (const DType type : {DType::fp32, DType::fp64}) {
+          expect_right(default_route(operation), 5, 701, type, wire, reduction);
+        }
       }
     }
   }
   for (const Reduction reduction : reductions) {
-    for (const DType type : {DType::uint8, DType::bf16, DType::fp16, DType::fp32}) expect_right(find_route("reduce-broadcast"), 49, 520, type, type, reduction);
+    for (const DType type : {DType::uint8, DType::bf16, DType::fp16, DType::fp32}) {
+      expect_right(find_route("reduce-broadcast"), 49, 520, type, type, reduction);
+    }
     expect_right(find_route("reduce-broadcast"), 512, 520, DType::uint8, DType::uint8, reduction);
     expect_right(find_route("reduce-broadcast"), 512, 520, DType::bf16, DType::bf16, reduction);
   }
@@ -81,8 +94,9 @@ TEST(BenchNumbers, AreExactOnEveryWireAndOnManyRanks) {
 TEST(BenchNumbers, EveryElementThatIsPromisedIsLookedAt) {
   const World world{3, 1, 1};
   const std::size_t elements = 301;  // which 3 does not divide
-  const std::map<Collective, std::size_t> promised{{Collective::all_reduce, 903}, {Collective::reduce_scatter, 301}, {Collective::all_gather, 903},
-                                                   {Collective::broadcast, 903},  {Collective::reduce, 301},         {Collective::gather, 301},
+  const std::map<Collective, std::size_t> promised{{Collective::all_reduce, 903}, {Collective::reduce_scatter, 301},
+                                                   {Collective::all_gather, 903}, {Collective::broadcast, 903},
+                                                   {Collective::reduce, 301},     {Collective::gather, 301},
                                                    {Collective::scatter, 301},    {Collective::all_to_all, 903}};
   for (const Collective operation : collectives) {
     const BenchNumbers numbers(operation, Reduction::sum, world);
