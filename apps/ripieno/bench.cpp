@@ -89,13 +89,12 @@ const Route& chosen_route(Collective operation, const std::string& name, const C
 }
 
 /// Bytes to the next rank and from the one before, so that a link's burst is spent and what follows flows at its rate.
-Task<> drain(Communicator comm, std::vector<std::byte>* out, std::vector<std::byte>* in) {
-  const Message message{{Purpose::control, 1}, "drain", DType::fp32, out->size() / 4};
+Task<> drain(Communicator comm, std::uint32_t channel, std::vector<std::byte>* out, std::vector<std::byte>* in) {
+  const Message message{comm.channel(channel, Purpose::control), "drain", DType::fp32, out->size() / 4};
   const int next = (comm.rank() + 1) % comm.size(), previous = (comm.rank() + comm.size() - 1) % comm.size();
-  Endpoint* endpoint = &comm.endpoint();
-  Task<> sending = endpoint->send(next, message, ConstBytes(*out));
-  Task<> receiving = endpoint->receive(previous, message, Bytes(*in));
-  Task<> together = both(comm.runtime(), std::move(sending), std::move(receiving), comm.ending());
+  const Outgoing sent{next, message, ConstBytes(*out)};
+  const Incoming received{previous, message, Bytes(*in)};
+  Task<> together = comm.endpoint().exchange(sent, received, comm.ending());
   co_await std::move(together);
 }
 
@@ -133,13 +132,16 @@ Task<> measure(const BenchArguments* arguments, Communicator comm, BenchRow* row
   std::vector<std::byte> out(arguments->drain / 4 * 4), in(out.size());
   // With a root, ranks are done at different times and wait for nobody: who began late would seem quick.
   const bool is_one_way = has_root(row->operation) && comm.size() > 1;
-  const Duration ahead = is_one_way ? (co_await clock_offset(comm.shared_endpoint())).ahead : Duration(0);
+  const std::uint32_t clocks = comm.take_channels(), drains = comm.take_channels();
+  ClockOffset clock;
+  if (is_one_way) clock = co_await clock_offset(comm.shared_endpoint(), comm.channel(clocks, Purpose::setup));
   for (int i = -arguments->warmup; i < arguments->iterations; ++i) {
     numbers.fill(buffer, comm.rank());
     double together = 0;  // a barrier, the quickest there is: all begin at about the same time
     co_await all_reduce(quickest, comm, NumberSpan(&together, 1, DType::fp64), control);
-    if (!out.empty() && comm.size() > 1) co_await drain(comm, &out, &in);
-    const Duration start = is_one_way ? co_await agreed_start(comm, ahead) : comm.runtime().now();
+    if (!out.empty() && comm.size() > 1) co_await drain(comm, drains, &out, &in);
+    Duration start = comm.runtime().now();
+    if (is_one_way) start = co_await agreed_start(comm, clock.ahead);
     co_await run_collective(route, comm, buffer, options);
     const double mine = seconds(comm.runtime().now() - start) * 1e6;
     const double sum = co_await comm.all_reduce(mine);
