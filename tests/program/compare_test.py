@@ -273,7 +273,7 @@ class OtherCommandsTest(ProgramTest):
                 self.assertIn(name, [row["name"] for row in rows])
                 text = self.good("list", what).splitlines()
                 self.assertEqual(len(text), len(rows) + 2)
-                self.assertEqual([line.split()[0] for line in text[2:]], [row["name"] for row in rows])
+                self.assertEqual([line.split()[0] for line in text[2:]], [next(iter(row.values())) for row in rows])
 
     def test_doctor(self):
         seen = self.json("doctor")
