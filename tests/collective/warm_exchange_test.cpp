@@ -23,6 +23,10 @@ void* counted(std::size_t bytes, std::size_t alignment) {
 }  // namespace
 
 void* operator new(std::size_t bytes) { return counted(bytes, alignof(std::max_align_t)); }
+void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {  // std::stable_sort's
+  if (bytes >= large) ++large_allocations;
+  return std::malloc(bytes);
+}
 void* operator new(std::size_t bytes, std::align_val_t alignment) { return counted(bytes, static_cast<std::size_t>(alignment)); }
 void operator delete(void* block) noexcept { std::free(block); }
 void operator delete(void* block, std::size_t) noexcept { std::free(block); }

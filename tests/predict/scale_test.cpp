@@ -36,6 +36,13 @@ void* operator new(std::size_t bytes) { return counted_block(bytes, alignof(std:
 void* operator new(std::size_t bytes, std::align_val_t alignment) {
   return counted_block(bytes, static_cast<std::size_t>(alignment));
 }
+void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {  // std::stable_sort's
+  try {
+    return counted_block(bytes, alignof(std::max_align_t));
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
 void operator delete(void* block) noexcept { free_counted(block); }
 void operator delete(void* block, std::size_t) noexcept { free_counted(block); }
 void operator delete(void* block, std::align_val_t) noexcept { free_counted(block); }
