@@ -23,16 +23,10 @@ Edge edge_of(int rank, World world, int level) {
   return {};
 }
 
-/// The chunks of `count` numbers from `first` on, in the order of the ranks: in two parts where they go past the last
-/// rank.
-Transfers chunks(int peer, World world, std::size_t elements, int first, int count, Reduce how) {
-  const int ranks = world.ranks, begin = (first + world.root) % ranks, end = begin + count;
-  const auto part = [&](int from, int to) {
-    return Transfer{peer, {chunk(elements, ranks, from).begin, chunk(elements, ranks, to - 1).end}, how};
-  };
-  Transfers all = part(begin, std::min(end, ranks));
-  if (end > ranks) all.push_back(part(0, end - ranks));
-  return all;
+/// The chunks of an edge's subtree.
+Transfers chunks(const Edge& edge, World world, std::size_t elements) {
+  const int first = (edge.subtree + world.root) % world.ranks;
+  return chunk_transfers(edge.peer, world.ranks, elements, first, edge.count, Reduce::replace);
 }
 
 Step step_of(bool sends, Transfers transfers) {
@@ -60,13 +54,13 @@ Step broadcast(int rank, World world, std::size_t elements, int k) {
 Step gather(int rank, World world, std::size_t elements, int k) {
   const Edge edge = edge_of(rank, world, k);
   if (edge.peer < 0) return {};
-  return step_of(edge.is_child, chunks(edge.peer, world, elements, edge.subtree, edge.count, Reduce::replace));
+  return step_of(edge.is_child, chunks(edge, world, elements));
 }
 
 Step scatter(int rank, World world, std::size_t elements, int k) {
   const Edge edge = edge_of(rank, world, steps(world) - 1 - k);
   if (edge.peer < 0) return {};
-  return step_of(!edge.is_child, chunks(edge.peer, world, elements, edge.subtree, edge.count, Reduce::replace));
+  return step_of(!edge.is_child, chunks(edge, world, elements));
 }
 
 Duration time(World world, std::uint64_t bytes, LinkModel link) {
