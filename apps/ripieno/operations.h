@@ -21,18 +21,6 @@ std::vector<Collective> find_operations(const std::string& names);
 /// "all-reduce, reduce-scatter, ..., all-to-all"
 std::string list_operations();
 
-/// Whether one rank of it is the root.
-constexpr bool has_root(Collective operation) {
-  return operation == Collective::broadcast || operation == Collective::reduce || operation == Collective::gather ||
-         operation == Collective::scatter;
-}
-
-/// Whether numbers of several ranks become one.
-constexpr bool reduces(Collective operation) {
-  return operation == Collective::all_reduce || operation == Collective::reduce_scatter ||
-         operation == Collective::reduce;
-}
-
 /// What it promises, as schedule.h's table says: "every rank ends with the sum of all", where `ends` is "ends with".
 std::string promise_of(Collective operation, int root, std::string_view ends);
 

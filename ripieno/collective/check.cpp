@@ -7,11 +7,6 @@
 namespace ripieno {
 namespace {
 
-bool adds_up(Collective collective) {
-  return collective == Collective::all_reduce || collective == Collective::reduce_scatter ||
-         collective == Collective::reduce;
-}
-
 std::string print(const Transfer& t) {
   return text("[", t.range.begin, ", ", t.range.end, ") ", t.how == Reduce::add ? "add" : "replace");
 }
@@ -200,7 +195,7 @@ class Proof {
       const Content& arriving = held_[static_cast<std::size_t>(in.peer)][there];
       if (arriving.cell < 0) wrong("rank ", in.peer, " sends element ", cut_[there], ", which is of no stated content");
       arrivals.push_back({rank, cell, in.how, arriving});
-      const bool is_final = arriving.ranks == all_ || !adds_up(route_.collective);
+      const bool is_final = arriving.ranks == all_ || !reduces(route_.collective);
       if (in.how == Reduce::replace && !is_final) {
         wrong("rank ", in.peer, " sends element ", cut_[there], " as final, and it is not");
       }
@@ -214,7 +209,7 @@ class Proof {
       held = std::move(arrival.content);
       return;
     }
-    if (!adds_up(route_.collective))
+    if (!reduces(route_.collective))
       wrong("rank ", rank, " adds at element ", cut_[cell], ", and nothing is to be added");
     if (held.cell != arriving.cell) wrong("rank ", rank, " adds another element to element ", cut_[cell]);
     if (held.ranks.meets(arriving.ranks)) wrong("rank ", rank, " adds a contribution twice at element ", cut_[cell]);

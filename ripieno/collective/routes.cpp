@@ -19,7 +19,7 @@
 namespace ripieno {
 namespace {
 
-constexpr std::array all_reduces{
+constexpr std::array all_reduce_routes{
     Route{"gather-scatter", "every buffer to rank 0, the sum back to every rank", "2(P-1)", "n(P-1)",
           "Li et al., OSDI 2014", gather_scatter::steps, gather_scatter::step, gather_scatter::time},
     Route{"reduce-broadcast", "reduce to rank 0, then broadcast, along a binomial tree", "2 ceil(log2 P)",
@@ -49,7 +49,7 @@ constexpr std::array all_reduces{
 constexpr const char* thakur = "Thakur, Rabenseifner and Gropp, IJHPCA 2005";
 constexpr const char* bruck_source = "Bruck et al., IEEE TPDS 1997";
 
-constexpr std::array reduce_scatters{
+constexpr std::array reduce_scatter_routes{
     Route{"bruck", "sums of ever fewer chunks, half as far away each time", "ceil(log2 P)", "n(P-1)/P",
           "Traeff, arXiv:2410.14234, 2024", bruck::steps, bruck::reduce_scatter, bruck::time,
           Collective::reduce_scatter},
@@ -60,7 +60,7 @@ constexpr std::array reduce_scatters{
           pairwise::reduce_scatter, pairwise::time, Collective::reduce_scatter},
 };
 
-constexpr std::array all_gathers{
+constexpr std::array all_gather_routes{
     Route{"bruck", "ever more chunks, twice as far away each time", "ceil(log2 P)", "n(P-1)/P", bruck_source,
           bruck::steps, bruck::all_gather, bruck::time, Collective::all_gather},
     Route{"ring", "every chunk around a ring", "P-1", "n(P-1)/P", "Patarasuk and Yuan, JPDC 2009", ring::half_steps,
@@ -72,7 +72,7 @@ constexpr std::array all_gathers{
           Collective::all_gather},
 };
 
-constexpr std::array broadcasts{
+constexpr std::array broadcast_routes{
     Route{"tree", "from the root along a binomial tree", "ceil(log2 P)", "n ceil(log2 P)", thakur, tree::steps,
           tree::broadcast, tree::time, Collective::broadcast},
     Route{"scatter-gather", "the root's chunks along a binomial tree, then all of them around a ring",
@@ -82,14 +82,14 @@ constexpr std::array broadcasts{
           flat::steps, flat::broadcast, flat::from_root_time, Collective::broadcast},
 };
 
-constexpr std::array reduces{
+constexpr std::array reduce_routes{
     Route{"tree", "partial sums along a binomial tree to the root", "ceil(log2 P)", "n min(1, P-1)", thakur,
           tree::steps, tree::reduce, tree::time, Collective::reduce},
     Route{"flat", "every buffer to the root, one after the other", "P-1", "n min(1, P-1)", "Li et al., OSDI 2014",
           flat::steps, flat::reduce, flat::to_root_time, Collective::reduce},
 };
 
-constexpr std::array gather_table{
+constexpr std::array gather_routes{
     Route{"tree", "the chunks of ever larger subtrees along a binomial tree to the root", "ceil(log2 P)",
           "n min(1, P-1) (P - Q/2 - min(P-Q, Q/2))/P", thakur, tree::steps, tree::gather, tree::chunks_time,
           Collective::gather},
@@ -97,14 +97,14 @@ constexpr std::array gather_table{
           flat::steps, flat::gather, flat::gather_time, Collective::gather},
 };
 
-constexpr std::array scatters{
+constexpr std::array scatter_routes{
     Route{"tree", "the chunks of ever smaller subtrees along a binomial tree from the root", "ceil(log2 P)", "n(P-1)/P",
           thakur, tree::steps, tree::scatter, tree::chunks_time, Collective::scatter},
     Route{"flat", "every chunk from the root, one after the other", "P-1", "n(P-1)/P", "Li et al., OSDI 2014",
           flat::steps, flat::scatter, flat::scatter_time, Collective::scatter},
 };
 
-constexpr std::array all_to_alls{
+constexpr std::array all_to_all_routes{
     Route{"pairwise", "blocks change places between two ranks at a time", "min(P, (P-1)(P-1))", "n(P-1)/P", thakur,
           pairwise::all_to_all_steps, pairwise::all_to_all, pairwise::all_to_all_time, Collective::all_to_all},
     Route{"direct", "every block to its rank, all at once", "min(1, P-1)", "n(P-1)/P",
@@ -116,14 +116,14 @@ constexpr std::array all_to_alls{
 
 std::span<const Route> routes(Collective collective) {
   switch (collective) {
-    case Collective::all_reduce: return all_reduces;
-    case Collective::reduce_scatter: return reduce_scatters;
-    case Collective::all_gather: return all_gathers;
-    case Collective::broadcast: return broadcasts;
-    case Collective::reduce: return reduces;
-    case Collective::gather: return gather_table;
-    case Collective::scatter: return scatters;
-    case Collective::all_to_all: return all_to_alls;
+    case Collective::all_reduce: return all_reduce_routes;
+    case Collective::reduce_scatter: return reduce_scatter_routes;
+    case Collective::all_gather: return all_gather_routes;
+    case Collective::broadcast: return broadcast_routes;
+    case Collective::reduce: return reduce_routes;
+    case Collective::gather: return gather_routes;
+    case Collective::scatter: return scatter_routes;
+    case Collective::all_to_all: return all_to_all_routes;
   }
   return {};
 }
@@ -133,7 +133,7 @@ const Route& default_route(Collective collective) {
 }
 
 const Route& find_route(std::string_view name, Collective collective) {
-  if (collective == Collective::all_reduce) return find_named(all_reduces, name, "route");
+  if (collective == Collective::all_reduce) return find_named(all_reduce_routes, name, "route");
   return find_named(routes(collective), name, text(ripieno::name(collective), " route"));
 }
 

@@ -116,6 +116,18 @@ struct World {
   bool operator==(const World&) const = default;
 };
 
+/// Whether one rank of it is the root.
+constexpr bool has_root(Collective collective) {
+  return collective == Collective::broadcast || collective == Collective::reduce || collective == Collective::gather ||
+         collective == Collective::scatter;
+}
+
+/// Whether numbers of several ranks become one.
+constexpr bool reduces(Collective collective) {
+  return collective == Collective::all_reduce || collective == Collective::reduce_scatter ||
+         collective == Collective::reduce;
+}
+
 /// Block `i` of an all-to-all.
 inline Range block_of(std::size_t elements, int ranks, int i) {
   const std::size_t size = elements / static_cast<std::size_t>(ranks);

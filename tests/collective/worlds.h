@@ -11,8 +11,7 @@ namespace ripieno::testing {
 /// several roots.
 inline std::vector<World> worlds(const Route& route, int ranks) {
   std::vector<World> all{ranks};
-  const Collective of = route.collective;
-  if (of == Collective::broadcast || of == Collective::reduce || of == Collective::gather || of == Collective::scatter) {
+  if (has_root(route.collective)) {
     if (ranks > 1) all.push_back({ranks, 1, ranks - 1});
     if (ranks > 3) all.push_back({ranks, 1, ranks / 2});
   }
