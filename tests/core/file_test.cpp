@@ -6,7 +6,6 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <fcntl.h>
 
@@ -15,6 +14,7 @@
 #include <vector>
 
 #include "ripieno/core/error.h"
+#include "tests/support/temporary_folder.h"
 
 namespace ripieno {
 namespace {
@@ -23,9 +23,6 @@ namespace fs = std::filesystem;
 
 class Files : public testing::Test {
  protected:
-  Files() : folder_(fs::path(testing::TempDir()) / text("ripieno-files-", ::getpid())) { fs::create_directories(folder_); }
-  ~Files() override { fs::remove_all(folder_); }
-
   std::vector<std::string> names() const {
     std::vector<std::string> all;
     for (const auto& entry : fs::directory_iterator(folder_)) all.push_back(entry.path().filename().string());
@@ -33,7 +30,8 @@ class Files : public testing::Test {
     return all;
   }
 
-  const fs::path folder_;
+  const TemporaryFolder temporary_;
+  const fs::path folder_ = temporary_.path();
 };
 
 using Names = std::vector<std::string>;

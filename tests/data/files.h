@@ -1,8 +1,7 @@
-// What the tests of data sets share: a temporary folder, tiny files in the data sets' forms, and errors looked into.
+// What the tests of data sets share: tiny files in the data sets' forms, and errors looked into.
 #pragma once
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 #include <zlib.h>
 
 #include <cstdint>
@@ -12,26 +11,9 @@
 #include <vector>
 
 #include "ripieno/core/error.h"
+#include "tests/support/temporary_folder.h"
 
 namespace ripieno {
-
-/// A fresh folder, removed at the end of the test.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    const auto* test = testing::UnitTest::GetInstance()->current_test_info();
-    path_ = std::filesystem::path(testing::TempDir()) /
-            text("ripieno-", test->test_suite_name(), "-", test->name(), "-", ::getpid());
-    std::filesystem::remove_all(path_);
-    std::filesystem::create_directories(path_);
-  }
-  ~TemporaryFolder() { std::filesystem::remove_all(path_); }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
 
 inline void write(const std::filesystem::path& path, const std::string& content) {
   std::filesystem::create_directories(path.parent_path());

@@ -1,4 +1,5 @@
 #include "ripieno/observe/recorder.h"
+#include "tests/support/temporary_folder.h"
 
 #include <gtest/gtest.h>
 
@@ -10,8 +11,8 @@ namespace ripieno {
 namespace {
 
 TEST(Recorder, AnErrorEndsTheTrace) {
-  const auto path = std::filesystem::path(testing::TempDir()) / "ripieno_recorder_test.json";
-  std::filesystem::remove(path);
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "trace.json";
   const auto runtime = virtual_runtime(0);
   {
     Recorder recorder(*runtime, nullptr, nullptr);
@@ -21,7 +22,6 @@ TEST(Recorder, AnErrorEndsTheTrace) {
     recorder.failed("rank 2 is gone");
   }
   const auto events = nlohmann::json::parse(read_file(path));
-  std::filesystem::remove(path);
   ASSERT_EQ(events.size(), 3u);
   EXPECT_EQ(events[1]["name"], "exposed 0");
   EXPECT_EQ(events[1]["dur"], 5e5);
@@ -50,12 +50,11 @@ class TracedMessages : public ::testing::Test {
  protected:
   TracedMessages() {
     for (int rank = 0; rank < 2; ++rank) {
-      std::filesystem::remove(path(rank));
       recorders[rank] = std::make_unique<Recorder>(*runtime, nullptr, nullptr);
       recorders[rank]->trace_to(std::make_unique<LineFile>(path(rank)), {.rank = rank, .ranks = 2, .clock_error = from_seconds(2e-6)});
     }
   }
-  static std::filesystem::path path(int rank) { return std::filesystem::path(testing::TempDir()) / text("ripieno_traced_", rank, ".json"); }
+  std::filesystem::path path(int rank) const { return folder.path() / text("trace-", rank, ".json"); }
   /// Rank `from` sends a message that is under way from `begin` to `end`, in seconds.
   void carry(int from, std::uint32_t channel, std::uint64_t sequence, double begin, double end) {
     recorders[from]->message({"send", 1 - from, Purpose::exchange, channel, "ring", 8, sequence, from_seconds(begin), from_seconds(end)});
@@ -67,11 +66,11 @@ class TracedMessages : public ::testing::Test {
     for (int rank = 0; rank < 2; ++rank) {
       recorders[rank]->end();
       for (const auto& event : nlohmann::json::parse(read_file(path(rank)))) all.push_back(event);
-      std::filesystem::remove(path(rank));
     }
     return all;
   }
 
+  const TemporaryFolder folder;
   std::unique_ptr<Runtime> runtime = virtual_runtime(0);
   std::unique_ptr<Recorder> recorders[2];
 };
@@ -119,8 +118,8 @@ TEST_F(TracedMessages, OfAnAllReduceHaveArrowsBothWays) {
 }
 
 TEST(Recorder, StepsAndWhatIsOptimisedAreTraced) {
-  const auto path = std::filesystem::path(testing::TempDir()) / "ripieno_recorder_steps.json";
-  std::filesystem::remove(path);
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "trace.json";
   const auto runtime = virtual_runtime(0);
   Recorder recorder(*runtime, nullptr, nullptr);
   recorder.trace_to(std::make_unique<LineFile>(path), {.rank = 1, .ahead = from_seconds(10), .clock_error = from_seconds(3e-6)});
@@ -136,7 +135,6 @@ TEST(Recorder, StepsAndWhatIsOptimisedAreTraced) {
   runtime->run();
   recorder.end();
   const auto events = nlohmann::json::parse(read_file(path));
-  std::filesystem::remove(path);
   ASSERT_EQ(events.size(), 3u);
   EXPECT_EQ(events[0]["args"]["clock_error_us"], 3);
   EXPECT_EQ(events[1]["name"], "optimise 0");

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "ripieno/core/file.h"
+#include "tests/support/temporary_folder.h"
 
 namespace ripieno {
 namespace {
@@ -59,7 +60,8 @@ Task<> work(Runtime* runtime, Recorder* recorder, std::size_t bytes) {
 }
 
 TEST(UsageSampler, AddsUpToWhatWasUsedOnTheStepsClock) {
-  const auto file = std::filesystem::path(testing::TempDir()) / "sampler_test.jsonl";
+  const TemporaryFolder folder;
+  const auto file = folder.path() / "metrics.jsonl";
   const auto runtime = real_runtime(0);
   Recorder recorder(*runtime, nullptr, std::make_unique<LineFile>(file));
   constexpr std::size_t bytes = 3'000'000;
@@ -87,7 +89,6 @@ TEST(UsageSampler, AddsUpToWhatWasUsedOnTheStepsClock) {
   EXPECT_GE(sum(samples, "loopback", "bytes_sent"), bytes);
   EXPECT_GE(sum(samples, "loopback", "bytes_received"), bytes);
   EXPECT_GE(sum(samples, "loopback", "packets_sent"), bytes / 65536);
-  std::filesystem::remove(file);
 }
 
 Task<> train_on_a_full_disk(Runtime* runtime, Recorder* recorder, int* steps) {

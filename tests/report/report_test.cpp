@@ -13,6 +13,7 @@
 #include "ripieno/report/measures.h"
 #include "ripieno/report/published.h"
 #include "tests/report/runs.h"
+#include "tests/support/temporary_folder.h"
 
 namespace ripieno {
 namespace {
@@ -207,7 +208,8 @@ TEST(Report, FormsHaveTheSameNumbers) {
 
 class MetricsFile : public ::testing::Test {
  protected:
-  const std::filesystem::path file_ = std::filesystem::path(::testing::TempDir()) / "metrics_test.jsonl";
+  const TemporaryFolder folder_;
+  const std::filesystem::path file_ = folder_.path() / "metrics.jsonl";
   Metrics read(const std::string& content) {
     write_file(file_, content);
     return read_metrics(file_);
@@ -221,7 +223,6 @@ class MetricsFile : public ::testing::Test {
     }
     return "nothing was refused";
   }
-  void TearDown() override { std::filesystem::remove(file_); }
 };
 
 constexpr const char* bytes = R"({"payload_sent":7,"payload_received":1,"framing_sent":2,"framing_received":3})";
@@ -258,7 +259,8 @@ TEST(Run, AFolderHasANameHoweverItIsGiven) {
 }
 
 TEST(Run, OneThatWasKilledIsReadAsFarAsItCame) {
-  const auto folder = std::filesystem::path(::testing::TempDir()) / "killed_run";
+  const TemporaryFolder scratch;
+  const auto folder = scratch.path() / "killed_run";
   std::filesystem::create_directories(folder);
   const std::string start = R"({"type":"start","schema":1,"time":0,"rank":0,"ranks":2,"host":"a","first_epoch":0,"epochs":9,"steps_per_epoch":2})";
   const auto step = [](double time, int number) {
@@ -291,7 +293,6 @@ TEST(Run, OneThatWasKilledIsReadAsFarAsItCame) {
   }
   write_file(folder / "metrics-0.jsonl", start + "\n");
   EXPECT_THROW(read_unfinished(folder, known), Error);
-  std::filesystem::remove_all(folder);
 }
 
 TEST(Run, AFolderWithoutASummaryIsNamed) {

@@ -10,6 +10,7 @@
 #include "ripieno/core/file.h"
 #include "ripieno/observe/recorder.h"
 #include "tests/report/runs.h"
+#include "tests/support/temporary_folder.h"
 
 namespace ripieno {
 namespace {
@@ -20,12 +21,7 @@ using testing::made_run;
 /// buckets 0 and 1 go side by side in its last quarter, and a message to the other rank with each.
 class Traced : public ::testing::Test {
  protected:
-  Traced() {
-    run.folder = std::filesystem::path(::testing::TempDir()) / "ripieno_step_timeline";
-    std::filesystem::remove_all(run.folder);
-    create_folders(run.folder);
-  }
-  ~Traced() override { std::filesystem::remove_all(run.folder); }
+  Traced() { run.folder = folder.path(); }
 
   void trace(int rank, double pace, const std::vector<std::uint64_t>& exchanged) {
     const auto runtime = virtual_runtime(0);
@@ -59,6 +55,7 @@ class Traced : public ::testing::Test {
     }
   }
 
+  const TemporaryFolder folder;
   ripieno::Run run = made_run("ring", 2, 0);  // of two epochs of three steps
 };
 

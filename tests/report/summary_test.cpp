@@ -7,6 +7,7 @@
 #include "ripieno/core/error.h"
 #include "ripieno/core/file.h"
 #include "ripieno/report/merge.h"
+#include "tests/support/temporary_folder.h"
 
 namespace ripieno {
 namespace {
@@ -155,7 +156,8 @@ TEST(Summary, OfSeveralRanksHasTheFirstLossThatIsNotFinite) {
 }
 
 TEST(Summary, ReadsItsFile) {
-  const auto path = std::filesystem::path(::testing::TempDir()) / "ripieno_summary_test.json";
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "summary.json";
   write_file(path, to_json(sample()));
   EXPECT_EQ(to_json(read_summary(path)), to_json(sample()));
   std::filesystem::remove(path);

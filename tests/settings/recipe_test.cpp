@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "ripieno/core/file.h"
+#include "tests/support/temporary_folder.h"
 
 namespace ripieno {
 namespace {
@@ -268,7 +269,8 @@ TEST(Recipe, ThoseThatAreShippedHaveNoKeyWithoutEffect) {
 }
 
 TEST(Recipe, ReadsAFile) {
-  const auto path = std::filesystem::path(testing::TempDir()) / "ripieno_recipe_test.toml";
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "recipe.toml";
   write_file(path, "batch.global = 8\n[grid]\nstrategy = ['ring', 'tree']\n");
   const Recipe recipe = load_recipe(path, {});
   std::filesystem::remove(path);

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "ripieno/core/file.h"
+#include "tests/support/temporary_folder.h"
 
 namespace ripieno {
 namespace {
@@ -313,7 +314,8 @@ TEST(Settings, TomlRoundTrip) {
 }
 
 TEST(Settings, LoadsItsOwnFile) {
-  const auto path = std::filesystem::path(testing::TempDir()) / "ripieno_settings_test.toml";
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "settings.toml";
   Settings settings;
   settings.set("workers=7");
   write_file(path, settings.to_toml());
@@ -321,7 +323,6 @@ TEST(Settings, LoadsItsOwnFile) {
   again.load(path);
   EXPECT_EQ(again.to_toml(), settings.to_toml());
   EXPECT_EQ(again.origin("workers"), path.string() + ":3");
-  std::filesystem::remove(path);
 }
 
 TEST(Settings, PrintSaysWhereFrom) {

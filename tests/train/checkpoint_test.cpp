@@ -1,21 +1,18 @@
 #include "ripieno/train/checkpoint.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include "ripieno/core/file.h"
 #include "ripieno/model/classifier.h"
 #include "ripieno/model/zoo.h"
+#include "tests/support/temporary_folder.h"
 
 namespace ripieno {
 namespace {
 
-std::filesystem::path scratch(const char* name) {
-  return std::filesystem::temp_directory_path() / text("ripieno-checkpoint-", ::getpid(), "-", name);
-}
-
 TEST(Checkpoint, ComesBackAsItWas) {
-  const auto path = scratch("state.pt");
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "state.pt";
   const auto model = zoo().find("vgg11-bn").make();
   const NamedTensors saved = state_dict(*model);
   save_tensors(path, saved);
@@ -28,19 +25,19 @@ TEST(Checkpoint, ComesBackAsItWas) {
   const auto other = zoo().find("vgg11-bn").make();
   load_state_dict(*other, loaded, path);
   EXPECT_TRUE(torch::equal(other->parameters()[0], model->parameters()[0]));
-  std::filesystem::remove(path);
 }
 
 TEST(Checkpoint, IsNoLargerThanItsTensors) {
-  const auto path = scratch("views.pt");
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "views.pt";
   const auto flat = torch::zeros({1000000});
   save_tensors(path, {{"part", flat.narrow(0, 5, 10)}});
   EXPECT_LT(std::filesystem::file_size(path), 4000u);
-  std::filesystem::remove(path);
 }
 
 TEST(Checkpoint, DamageAndStrangersAreNamed) {
-  const auto path = scratch("damaged.pt");
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "damaged.pt";
   const auto expect = [&](ErrorKind kind, const char* part, const auto& act) {
     try {
       act();
@@ -69,7 +66,6 @@ TEST(Checkpoint, DamageAndStrangersAreNamed) {
   expect(ErrorKind::data, "has no momentum", [&] { reader.span("momentum", NumberSpan(span)); });
   expect(ErrorKind::data, "16 numbers", [&] { reader.span("weight", NumberSpan(span)); });
   expect(ErrorKind::data, "not one number", [&] { reader.number("weight", number); });
-  std::filesystem::remove(path);
 }
 
 }  // namespace
