@@ -72,7 +72,7 @@ std::vector<RecipeCell> all_ways(const Settings& base, const std::vector<std::st
   for (const StrategyInfo& strategy : strategies()) {
     if (!asked_for(strategies_asked, strategy.name)) continue;
     for (const CodecInfo& codec : codecs()) {
-      const bool single = strategy.name == "single", same = codecs_asked.empty() && codec.name == other_plain;
+      const bool single = strategy.traits.alone, same = codecs_asked.empty() && codec.name == other_plain;
       if (same || (single && codec.name != plain) || (!single && !asked_for(codecs_asked, codec.name))) continue;
       RecipeCell cell;
       cell.name = single ? "single" : text(strategy.name, "-", codec.name);

@@ -18,7 +18,7 @@ void settle_measure(Settings* settings) {
     given = given || settings->is_set(key);
   }
   const bool virtual_time = settings->get<std::string>("transport.kind") == "simulated";
-  if (given || virtual_time || strategy_of(*settings).name != "ddp") settings->assign("exchange.measure", "off", {"exchange.measure"});
+  if (given || virtual_time || !strategy_of(*settings).traits.by_buckets) settings->assign("exchange.measure", "off", {"exchange.measure"});
 }
 
 std::string choose_for_links(Settings* settings, const Zoo& zoo, World world, const LinkModel& link, const Plan& plan) {

@@ -31,7 +31,7 @@ std::vector<std::string> strategies_that(Which which) {
 }
 
 bool has_route(const StrategyInfo& info) {  // one that schedules know, on which averages are taken
-  return info.name != "single" && info.what != "parameters" && !info.has_servers && !info.name.starts_with("fed");
+  return !info.traits.alone && !info.traits.mixes && !info.traits.has_cloud && !info.has_servers;
 }
 
 bool is_generated(const Settings& settings) {
@@ -126,7 +126,7 @@ Condition links_are_measured() {
 
 Condition what_is_lost_can_be_kept() {
   return {"fedavg.exchange", "fedavg.exchange = deltas",
-          [](const Settings& s) { return !word_of(s, "strategy").starts_with("fed") || word_of(s, "fedavg.exchange") == "deltas"; }};
+          [](const Settings& s) { return !find_strategy(word_of(s, "strategy")).traits.has_cloud || word_of(s, "fedavg.exchange") == "deltas"; }};
 }
 
 Condition overlap_is_chosen() {

@@ -7,7 +7,7 @@
 #include "ripieno/codec/codec.h"
 #include "ripieno/collective/averager.h"
 #include "ripieno/report/format.h"
-#include "ripieno/strategy/together.h"
+#include "ripieno/strategy/slots.h"
 #include "ripieno/train/flat_model.h"
 
 namespace ripieno {

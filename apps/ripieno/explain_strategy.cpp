@@ -37,7 +37,7 @@ std::string explain_strategy(const Settings& settings, const Zoo& zoo, const Lin
   const Sampler sampler(samples, sampling_of(settings, 0));
 
   // The mean over the job's epochs, for they may differ (clients are drawn, partners too), and over whole rounds.
-  const std::uint32_t round = info.name.starts_with("fed") ? plan.federated.local_epochs : 1;
+  const std::uint32_t round = info.traits.has_cloud ? plan.federated.local_epochs : 1;
   const std::uint32_t epochs = (std::max(plan.epochs, 1u) + round - 1) / round * round;
   Plan counted = plan;
   counted.first_epoch = 0;

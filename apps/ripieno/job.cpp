@@ -121,7 +121,7 @@ void know_model(Plan* plan, const Settings& settings, TorchLearner& learner) {
     const auto rows = tensor.shape.size() < 2 ? std::size_t{0} : static_cast<std::size_t>(tensor.shape[0]);
     optimiser.tensors.push_back({tensor.range.begin, tensor.range.end, rows, optimiser.tensors.size() < learner.first_layer()});
   }
-  const std::uint32_t batches = learner.steps_per_epoch(), passes = settings.get<std::string>("strategy") == "accumulate" ? plan->passes : 1;
+  const std::uint32_t batches = learner.steps_per_epoch(), passes = strategy_of(settings).traits.sums_passes ? plan->passes : 1;
   const std::int64_t steps = (batches + passes - 1) / passes;
   optimiser.first_layer_steps = settings.get<std::int64_t>("train.first_layer_epochs") * steps;
   optimiser.total_steps = std::max<std::int64_t>(1, steps * plan->epochs);
@@ -206,7 +206,7 @@ SamplerOptions sampling_of(const Settings& settings, int worker) {
 bool divides_buckets(const Settings& settings) {
   const bool muon = settings.get<std::string>("optimiser.name") == "muon";
   const bool by_matrices = muon || settings.get<std::string>("exchange.codec") == "powersgd";
-  return strategy_of(settings).name == "ddp" && !by_matrices;
+  return strategy_of(settings).traits.by_buckets && !by_matrices;
 }
 
 FlatOptions layout_of(const Settings& settings) {
@@ -285,7 +285,7 @@ void check_slow(const Settings& settings) {
   const char* key = settings.get<std::string>("transport.kind") == "simulated" ? "simulated.slow" : "lab.slow";
   const auto slow = settings.get<std::vector<double>>(key);
   const int ranks = ranks_of(settings);
-  for (int rank = 0; rank < static_cast<int>(slow.size()) && strategy.name != "single"; ++rank) {
+  for (int rank = 0; rank < static_cast<int>(slow.size()) && !strategy.traits.alone; ++rank) {
     if (slow[static_cast<std::size_t>(rank)] == 1) continue;
     if (rank >= ranks) {
       fail(ErrorKind::usage, settings.shown(key), " slows rank ", rank, ", but ", strategy.name, " has ranks 0 to ", ranks - 1, " here; give a number for each of these");

@@ -6,8 +6,9 @@
 
 #include "ripieno/core/numbers.h"
 #include "ripieno/strategy/apart.h"
-#include "ripieno/strategy/steps.h"
-#include "ripieno/strategy/together.h"
+#include "ripieno/strategy/evaluate.h"
+#include "ripieno/strategy/optimiser_step.h"
+#include "ripieno/strategy/slots.h"
 
 namespace own {
 namespace {
@@ -30,30 +31,9 @@ std::unique_ptr<Averager> pair_averager(const Layout& layout) {
 class Easgd final : public Strategy {
  public:
   Easgd(const StrategyInfo& info, const Plan& plan, Workplace workplace, const Layout& layout)
-      : plan_(plan), place_(std::move(workplace)), averager_(averager(info, plan, layout)),
-        pair_averager_(pair_averager(layout)),
-        optimiser_(make_optimiser(plan.optimiser, layout.parameters, layout.type)),
-        learning_rate_(plan.learning_rate, plan.epochs, plan.rate_scale), centre_(layout.parameters, layout.type),
-        force_(layout.parameters, layout.type) {}
-
-  Task<> run() override {
-    co_await start_apart(place_.comm, &place_.learner, plan_.first_epoch > 0);  // 1
-    if (plan_.first_epoch == 0) convert(centre_.span(), place_.learner.parameters());
-    pair_ = co_await place_.comm.split(place_.comm.rank() / in_a_pair);
-    place_.recorder.begin();
-    for (Steps at(plan_, place_.learner.steps_per_epoch()); at.more(); at.next()) {
-      const bool elastic = (at.step() + 1) % plan_.local.steps == 0;
-      if (elastic) stretch();
-      const double rate = learning_rate_.at(at.epochs_done());
-      double of_pair = 0;                                                   // n_g
-      const PassResult result = co_await step(at.batch(), rate, &of_pair);  // 2
-      if (elastic) co_await pull(result, of_pair);                          // 3
-      place_.recorder.step({at.epoch(), at.step(), result.loss, result.samples, rate, {}});
-      if (!at.ends_epoch()) continue;
-      co_await end_epoch(at.epoch(), at.ends());
-      if (place_.checkpoint && !at.ends_early()) place_.checkpoint(at.epoch());
-    }
-  }
+      : Strategy(plan, std::move(workplace)), averager_(averager(info, plan, layout)), pair_averager_(pair_averager(layout)),
+        optimiser_(make_optimiser(plan.optimiser, layout.parameters, layout.type)), centre_(layout.parameters, layout.type),
+        force_(layout.parameters, layout.type), pull_(layout.parameters, layout.type) {}
 
   NumberSpan consensus() override { return centre_.span(); }
   void visit(StateVisitor& visitor) override {
@@ -63,19 +43,37 @@ class Easgd final : public Strategy {
   }
 
  private:
-  /// force <- c - x_r
-  void stretch() {
-    convert(force_.span(), place_.learner.parameters());
-    scale(force_.span(), -1);
-    add(force_.span(), centre_.span());
+  Task<> start() override {
+    co_await start_apart(place_.comm, &place_.learner, plan_.first_epoch > 0);  // 1
+    if (plan_.first_epoch == 0) convert(centre_.span(), place_.learner.parameters());
+    pair_ = co_await place_.comm.split(place_.comm.rank() / in_a_pair);
   }
 
-  Task<PassResult> step(BatchId batch, double rate, double* of_pair) {
+  bool is_elastic(TrainingStep step) const { return (step.number + 1) % plan_.local.steps == 0; }
+
+  Task<> attempt(TrainingStep step, StepResult* result) override {
+    double of_pair = 0;  // n_g
+    co_await compute(step, result, &of_pair);
+    if (is_elastic(step)) co_await stretch(*result, of_pair);
+  }
+
+  void commit(TrainingStep step) override {
+    step_if_finite(place_, *optimiser_, step.rate);  // 2
+    pair_averager_->commit(0);
+    place_.learner.commit();
+    if (!is_elastic(step)) return;
+    add(place_.learner.parameters(), pull_.span());  // 3
+    add(centre_.span(), force_.span());
+    averager_->commit(0);
+  }
+
+  /// 2, up to the optimiser's step.
+  Task<> compute(TrainingStep step, StepResult* result, double* of_pair) {
     Learner& learner = place_.learner;
     const Weighting by_samples = &BatchSize::samples;
-    const auto pass = co_await learner.begin(batch, by_samples);
-    const PassResult result = co_await pass->finish();
-    const std::vector<std::uint32_t> samples = co_await pair_->all_gather(result.samples);
+    const auto pass = co_await learner.begin(step.batch, by_samples);
+    static_cast<PassResult&>(*result) = co_await pass->finish();
+    const std::vector<std::uint32_t> samples = co_await pair_->all_gather(result->samples);
     *of_pair = std::accumulate(samples.begin(), samples.end(), 0.0);
     const double weight = 1 / std::max(1.0, *of_pair);
     {
@@ -83,36 +81,39 @@ class Easgd final : public Strategy {
       co_await pair_averager_->average(*pair_, 0, learner.gradients(), weight);
     }
     divide_by_loss_scale(learner);
-    step_if_finite(place_, *optimiser_, rate);
-    co_return result;
   }
 
-  Task<> pull(PassResult result, double of_pair) {
+  /// 3: what pulls at the worker, and the sum of what pulls at the centre.
+  Task<> stretch(PassResult result, double of_pair) {
     const StageTimer timer(place_.recorder, place_.comm.runtime(), Stage::exchange);
     const NumberSpan force = force_.span();
+    subtract(force, centre_.span(), place_.learner.parameters());
     scale(force, beta * of_pair / result.global_samples);
-    add(place_.learner.parameters(), force);
+    convert(pull_.span(), force);
     scale(force, result.samples / std::max(1.0, of_pair));
-    co_await averager_->average(place_.comm, 0, force, -1);  // the sum of what pulls at the centre
-    add(centre_.span(), force);
+    co_await averager_->average(place_.comm, 0, force, -1);
   }
 
   /// It is the centre that is evaluated.
-  Task<> end_epoch(std::uint32_t epoch, bool last) {
+  Task<> end_epoch(EpochEnd end, EpochRecord* record) override {
     const NumberSpan parameters = place_.learner.parameters();
     const auto own = copy_of(parameters);
     convert(parameters, centre_.span());
-    co_await end_epoch_alike(&place_, &plan_, epoch, last);
+    co_await average_buffers(place_.comm, place_.learner);
+    if (end.evaluates) {
+      const StageTimer timer(place_.recorder, place_.comm.runtime(), Stage::evaluate);
+      const Score score = co_await evaluate_together(place_.comm, place_.learner);
+      record->accuracy = score.accuracy;
+      record->loss = score.loss;
+    }
+    record->parameters_hash = hash(parameters);
     convert(parameters, own->span());
   }
 
-  Plan plan_;
-  Workplace place_;
   std::unique_ptr<Averager> averager_, pair_averager_;
-  std::optional<Communicator> pair_;  // from run() on
+  std::optional<Communicator> pair_;  // from start() on
   std::unique_ptr<Optimiser> optimiser_;
-  LearningRate learning_rate_;
-  Numbers centre_, force_;
+  Numbers centre_, force_, pull_;
 };
 
 std::unique_ptr<Strategy> make(const StrategyInfo& info, const Plan& plan, Workplace workplace) {

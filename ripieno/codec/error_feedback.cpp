@@ -11,14 +11,15 @@ namespace {
 /// What is decoded at a time: small enough to stay in the cache.
 constexpr std::size_t piece_elements = 4096;
 
-/// e = x - d, x = d. A number that overflowed leaves its residual as it was: the step is lost on all ranks, and a residual
-/// that is not finite would spoil all that follow.
+/// The new e = x - d, x = d. A number that overflowed keeps the old e: the step is lost on all ranks, and a residual that is
+/// not finite would spoil all that follow.
 template <class T>
-void keep_what_was_lost(T* x, const T* decoded, T* residual, std::size_t n) {
+void keep_what_was_lost(T* __restrict x, const T* __restrict decoded, const T* __restrict old, T* __restrict staged,
+                        std::size_t n) {
   for (std::size_t i = 0; i < n; ++i) {
     const T lost = x[i] - decoded[i];
     const bool finite = lost - lost == T{0};
-    residual[i] = finite ? lost : residual[i];
+    staged[i] = finite ? lost : old[i];
     x[i] = decoded[i];
   }
 }
@@ -40,7 +41,11 @@ void ErrorFeedback::encode(const Codec& codec, std::size_t offset, NumberSpan nu
     return;
   }
   if (residual_.empty()) residual_.resize(elements_ * size_of(type_));
-  const NumberSpan kept = residual().slice(offset, offset + numbers.count);
+  if (staged_.empty()) staged_.resize(residual_.size());
+  const Range range{offset, offset + numbers.count};
+  const NumberSpan kept = residual().slice(range.begin, range.end);
+  const NumberSpan staged = NumberSpan(staged_.data(), elements_, type_).slice(range.begin, range.end);
+  staged_ranges_.push_back(range);
 
   // 1. x <- x + e
   add(numbers, kept);
@@ -53,14 +58,29 @@ void ErrorFeedback::encode(const Codec& codec, std::size_t offset, NumberSpan nu
   const Scratch memory = scratch(std::min(piece, numbers.count) * size_of(type_));
   for (std::size_t begin = 0; begin < numbers.count; begin += piece) {
     const std::size_t end = std::min(begin + piece, numbers.count);
-    const NumberSpan x = numbers.slice(begin, end), e = kept.slice(begin, end);
+    const NumberSpan x = numbers.slice(begin, end), e = kept.slice(begin, end), new_e = staged.slice(begin, end);
     const NumberSpan decoded(memory.get(), x.count, type_);
     const ConstBytes all(into);
     codec.decode(block ? all.subspan(*codec.bytes(begin), *codec.bytes(x.count)) : all, decoded);
     with_numbers(x, [&]<class T>(std::span<T> values) {
-      keep_what_was_lost(values.data(), decoded.as<T>().data(), e.as<T>().data(), values.size());
+      keep_what_was_lost(values.data(), decoded.as<T>().data(), e.as<T>().data(), new_e.as<T>().data(),
+                         values.size());
     });
   }
+}
+
+void ErrorFeedback::commit() {
+  std::size_t staged = 0;
+  for (const Range range : staged_ranges_) staged += range.size();
+  if (staged == elements_) {
+    std::swap(residual_, staged_);
+  } else {
+    const std::size_t size = size_of(type_);
+    for (const Range range : staged_ranges_) {
+      std::copy(&staged_[range.begin * size], &staged_[range.begin * size] + range.size() * size, &residual_[range.begin * size]);
+    }
+  }
+  staged_ranges_.clear();
 }
 
 void ErrorFeedback::visit(StateVisitor& visitor, const std::string& name) {

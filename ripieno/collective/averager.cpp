@@ -44,7 +44,8 @@ class ScheduledAverager final : public Averager {
     return sent * size_of(wire_);
   }
 
-  void visit(StateVisitor&) override {}  // nothing is carried from one call to the next
+  void commit(std::size_t) override {}  // nothing is carried from one call to the next
+  void visit(StateVisitor&) override {}
 
  private:
   const Route& route_of(std::size_t slot) const {

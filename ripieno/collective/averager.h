@@ -1,4 +1,5 @@
-// Averager: a route and a codec made one operation. After average() every member holds the same bits. The kind of the
+// Averager: a route and a codec made one operation. After average() every member holds the same bits. What it changes of
+// what the averager keeps (residuals, factors, random draws) is staged until commit(). The kind of the
 // codec (codec/codec.h) decides how the two go together:
 //
 //   scheduled  a wire format, converted at every hop of the route, `direct` too (execute.h)
@@ -54,6 +55,11 @@ class Averager {
   /// have kept as residuals is lost where they are no longer in the group.
   virtual Task<> average(Communicator comm, std::size_t slot, NumberSpan numbers, double weight) = 0;
 
+  /// Keeps what the slot's last average() has changed. An average() that follows one that was not committed begins from
+  /// what was committed last, and gives the same bits. A member that knows from others that all have ended the average may
+  /// commit it, even where its own was broken off: its part in it was over.
+  virtual void commit(std::size_t slot) = 0;
+
   /// average() that tells of each part of the slot as soon as it is averaged and not looked at any more: with wire
   /// formats of its segments, in any order; else of the whole.
   virtual Task<> average_by_parts(Communicator comm, std::size_t slot, NumberSpan numbers, double weight,
@@ -65,6 +71,8 @@ class Averager {
 
   /// What a resumed run needs: residuals, warm starts, random draws. Names begin with "averager.".
   virtual void visit(StateVisitor& visitor) = 0;
+  /// What of it all members hold alike.
+  virtual void visit_shared(StateVisitor&) {}
 };
 
 /// For slots of numbers of `type` in memory. Throws Error(usage) on unknown names, options out of range, and a codec

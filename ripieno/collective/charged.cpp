@@ -21,7 +21,9 @@ class ChargedAverager final : public Averager {
   std::optional<std::uint64_t> bytes_sent(int rank, World world, std::size_t slot) const override {
     return inner_->bytes_sent(rank, world, slot);
   }
+  void commit(std::size_t slot) override { inner_->commit(slot); }
   void visit(StateVisitor& visitor) override { inner_->visit(visitor); }
+  void visit_shared(StateVisitor& visitor) override { inner_->visit_shared(visitor); }
 
  private:
   static bool is_charged(const Communicator& comm) { return comm.size() > 1 && comm.runtime().is_virtual(); }

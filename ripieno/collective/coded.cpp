@@ -134,7 +134,7 @@ class CodedAverager final : public Averager {
             slots_[slot].elements, " ", name(type_), " is averaged with ", numbers.count, " ", name(numbers.type));
     scale(numbers, weight);  // 1.
     if (comm.size() == 1) co_return;
-    const Random random = memory_.next_draws(comm.endpoint().rank(), slot);
+    const Random random = memory_.begin(comm.endpoint().rank(), slot);
     const Communicator::Use use = comm.use(comm.channel(channels_.of(comm, slot), Purpose::exchange));
     const Message message{comm.channel(channels_.of(comm, slot), Purpose::exchange), route_.name, DType::uint8};
     BlocksPayload blocks(comm, message, *codec_, memory_.feedback(slot), numbers, random);
@@ -152,6 +152,7 @@ class CodedAverager final : public Averager {
     return sent;
   }
 
+  void commit(std::size_t slot) override { memory_.commit(slot); }
   void visit(StateVisitor& visitor) override { memory_.visit(visitor); }
 
  private:

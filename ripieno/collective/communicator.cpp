@@ -10,6 +10,7 @@ namespace {
 
 // What random numbers are used for.
 constexpr std::uint64_t for_parts = 0x7061727473;            // "parts"
+constexpr std::uint64_t for_renewed = 0x72656E6577656421;    // "renewed!"
 constexpr std::uint64_t for_survivors = 0x7375727669766F72;  // "survivor"
 
 bool are_all(const std::vector<int>& members, int size) {
@@ -84,6 +85,9 @@ void Communicator::abort(std::exception_ptr error) const { abort(*state_, error)
 
 void Communicator::abort(State& state, std::exception_ptr error) {
   if (std::exchange(state.aborted, true)) return;
+  for (const auto& one : state.taken_along) {
+    if (const auto part = one.lock()) abort(*part, error);
+  }
   std::vector<int> members = state.members;
   if (members.empty()) {
     members.resize(static_cast<std::size_t>(state.size));
@@ -164,6 +168,14 @@ Task<> Communicator::reduce_numbers(Communicator comm, NumberSpan numbers, Reduc
   ExecuteOptions options{numbers.type, purpose};
   options.reduction = reduction;
   return run_collective(find_route("reduce-broadcast"), comm, numbers, options);
+}
+
+Communicator Communicator::renewed() const {
+  std::vector<int> members;
+  for (int i = 0; i < size(); ++i) members.push_back(member(i));
+  const Communicator anew(state_->endpoint, std::move(members), scope_under(state_->scope, for_renewed, 0), per_node_);
+  anew.state_->whole = state_->whole;
+  return anew;
 }
 
 Communicator Communicator::survivors() const {

@@ -74,10 +74,15 @@ class Communicator {
 
   /// Ends all operations on it, on all members, with `error` here and an Error(peer) that says why elsewhere.
   void abort(std::exception_ptr error) const;
+  /// From now on an abort() of it on this rank is one of `part`, too: for who waits in a part of it.
+  void takes_along(const Communicator& part) const { state_->taken_along.push_back(part.state_); }
   /// abort(), for what tells of errors.
   std::function<void(std::exception_ptr)> ending() const {
     return [state = state_.get()](std::exception_ptr error) { abort(*state, error); };
   }
+
+  /// After its end: the same members anew, in a scope of its own. Every member calls it, once.
+  Communicator renewed() const;
 
   /// Those of its members that are alive after a loss, in the same order (Endpoint::survivors, of which it has the
   /// errors).
@@ -130,6 +135,7 @@ class Communicator {
     std::uint64_t splits = 0;  ///< communicators made from it
     bool aborted = false;
     std::vector<Channel> in_use;
+    std::vector<std::weak_ptr<State>> taken_along;  ///< that end with it
   };
   static void abort(State& state, std::exception_ptr error);
 

@@ -80,11 +80,17 @@ EncodedStream::EncodedStream(const CodecOptions& options, std::size_t elements, 
 
 Task<> EncodedStream::send(Endpoint* endpoint, int peer, Channel channel, std::string_view operation,
                            NumberSpan numbers) {
-  Random random(seed_, static_cast<std::uint64_t>(draws_++));
+  Random random(seed_, static_cast<std::uint64_t>(draws_));
+  feedback_.begin();
   Encoding encoding = encode(codec_name_, *codec_, feedback_, numbers, random);
   co_await coded(endpoint);
   const Message message{channel, operation, DType::uint8};
   co_await send_encoding(endpoint, peer, message, codec_.get(), numbers, &encoding);
+}
+
+void EncodedStream::commit() {
+  feedback_.commit();
+  ++draws_;
 }
 
 Task<> EncodedStream::receive(Endpoint* endpoint, int peer, Channel channel, std::string_view operation,

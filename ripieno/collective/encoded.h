@@ -41,8 +41,10 @@ class EncodedStream {
   /// Error(usage) as make_codec(), and for PowerSGD, which averages and cannot be sent.
   EncodedStream(const CodecOptions& options, std::size_t elements, DType type, std::uint64_t seed);
 
-  /// Sends `numbers` and replaces them by what the receiver decodes. The operation names the message (endpoint.h).
+  /// Sends `numbers` and replaces them by what the receiver decodes. The operation names the message (endpoint.h). What the
+  /// sender keeps of it, residual and draws, is staged until commit(): until then sending again gives the same bits.
   Task<> send(Endpoint* endpoint, int peer, Channel channel, std::string_view operation, NumberSpan numbers);
+  void commit();
   /// Fills `numbers` with what the peer sent.
   Task<> receive(Endpoint* endpoint, int peer, Channel channel, std::string_view operation, NumberSpan numbers);
 
@@ -62,7 +64,7 @@ class EncodedStream {
   std::uint64_t seed_;
   std::unique_ptr<Codec> codec_;
   ErrorFeedback feedback_;
-  std::int64_t draws_ = 0;  // messages sent: each draws from a stream of its own
+  std::int64_t draws_ = 0;  // messages committed: each draws from a stream of its own
 };
 
 }  // namespace ripieno

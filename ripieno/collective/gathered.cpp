@@ -66,7 +66,7 @@ class GatheredAverager final : public Averager {
     const Communicator::Use use = comm.use(comm.channel(channels_.of(comm, slot), Purpose::exchange));
     const Message message{comm.channel(channels_.of(comm, slot), Purpose::exchange), route_.name, DType::uint8};
     EncodingsPayload all(comm, message, *codec_, numbers);
-    Random random = memory_.next_draws(comm.endpoint().rank(), slot);
+    Random random = memory_.begin(comm.endpoint().rank(), slot);
     all.of(static_cast<std::size_t>(comm.rank())) =
         encode(options_.codec.name, *codec_, memory_.feedback(slot), numbers, random);  // 2.
     co_await run_schedule(&gather_, comm, comm.world(), &all);                          // 3.
@@ -83,6 +83,7 @@ class GatheredAverager final : public Averager {
     return static_cast<std::uint64_t>(world.ranks - 1) * *bytes;
   }
 
+  void commit(std::size_t slot) override { memory_.commit(slot); }
   void visit(StateVisitor& visitor) override { memory_.visit(visitor); }
 
  private:

@@ -108,6 +108,7 @@ class PowerSgdAverager final : public Averager {
     const Plan& plan = plans_.at(slot);
     require(numbers.count == plan.elements && numbers.type == type_, "slot ", slot, " of ", plan.elements, " ",
             name(type_), " is averaged with ", numbers.count, " ", name(numbers.type));
+    forget_staged(memory_[slot]);
     scale(numbers, weight);
     if (comm.size() == 1) co_return;
     const std::uint32_t channel = channels_.of(comm, slot);
@@ -140,15 +141,23 @@ class PowerSgdAverager final : public Averager {
       q(second, f).noalias() = m(numbers, f).transpose() * p(first, f);   // 5.
       m(numbers, f).noalias() -= p(first, f) * q(second, f).transpose();  // 6.
     }
+    stage_error(plan, memory, numbers, finite);                  // others may end before this member knows that all have
     co_await all_reduce(route_, comm, second_numbers, options);  // 7.
 
     finite = finite && all_finite(second);
+    memory.has_staged_error = memory.has_staged_error && finite;
     for (const Factored& f : plan.matrices) {
-      if (finite && error_feedback_) convert(error(memory, f), numbers.slice(f.range.begin, f.range.end));
       m(numbers, f).noalias() = p(first, f) * q(second, f).transpose();  // 8.
     }
     copy_rest(plan, numbers, first, false);
-    if (finite) memory.q = std::move(second);
+    if (finite) memory.staged_q = std::move(second);
+  }
+
+  void commit(std::size_t slot) override {
+    Memory& memory = memory_.at(slot);
+    if (memory.has_staged_error) std::swap(memory.error, memory.staged_error);
+    if (!memory.staged_q.empty()) std::swap(memory.q, memory.staged_q);
+    forget_staged(memory);
   }
 
   std::optional<std::uint64_t> bytes_sent(int rank, World world, std::size_t slot) const override {
@@ -167,12 +176,35 @@ class PowerSgdAverager final : public Averager {
     }
   }
 
+  void visit_shared(StateVisitor& visitor) override {
+    for (std::size_t slot = 0; slot < plans_.size(); ++slot) {
+      if (!plans_[slot].matrices.empty()) visitor.span(text("averager.slot", slot, ".q"), NumberSpan(ready(slot).q));
+    }
+  }
+
  private:
   /// Of a slot; taken at the first use.
   struct Memory {
     std::vector<T> error;  ///< as long as the slot, 0 outside matrices
     std::vector<T> q;
+    std::vector<T> staged_error, staged_q;  ///< the latter empty where there is none
+    bool has_staged_error = false;
   };
+
+  static void forget_staged(Memory& memory) {
+    memory.has_staged_error = false;
+    memory.staged_q.clear();
+  }
+
+  /// 6. `finite`: what went into it is.
+  void stage_error(const Plan& plan, Memory& memory, NumberSpan numbers, bool finite) {
+    if (!finite || !error_feedback_ || plan.matrices.empty()) return;
+    memory.staged_error.resize(plan.elements);
+    for (const Factored& f : plan.matrices) {
+      convert(NumberSpan(memory.staged_error).slice(f.range.begin, f.range.end), numbers.slice(f.range.begin, f.range.end));
+    }
+    memory.has_staged_error = true;
+  }
 
   Memory& ready(std::size_t slot) {
     const Plan& plan = plans_[slot];

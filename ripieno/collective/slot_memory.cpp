@@ -13,8 +13,14 @@ SlotMemory::SlotMemory(const AveragerOptions& options, const std::vector<Slot>& 
   for (const Slot& slot : slots) feedback_.emplace_back(slot.elements, type, options.codec.error_feedback);
 }
 
-Random SlotMemory::next_draws(int rank, std::size_t slot) {
-  return rounding_draws(seed_, rank, static_cast<std::uint32_t>(slot), calls_[slot]++);
+Random SlotMemory::begin(int rank, std::size_t slot) {
+  feedback_[slot].begin();
+  return rounding_draws(seed_, rank, static_cast<std::uint32_t>(slot), calls_[slot]);
+}
+
+void SlotMemory::commit(std::size_t slot) {
+  feedback_[slot].commit();
+  ++calls_[slot];
 }
 
 void SlotMemory::visit(StateVisitor& visitor) {

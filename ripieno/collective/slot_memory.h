@@ -1,5 +1,5 @@
-// What an averager that encodes keeps of each slot from one call to the next: residuals, and where its random rounding
-// is.
+// What an averager that encodes keeps of each slot from one call to the next: residuals, and how many calls were committed,
+// by which random rounding goes.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,10 @@ class SlotMemory {
 
   ErrorFeedback& feedback(std::size_t slot) { return feedback_[slot]; }
 
-  /// rounding_draws() of a slot's next call.
-  Random next_draws(int rank, std::size_t slot);
+  /// A slot's next call begins, and forgets what one before it has not committed: rounding_draws() of it.
+  Random begin(int rank, std::size_t slot);
+  /// The call is committed, with what it has left in feedback().
+  void commit(std::size_t slot);
 
   /// As averager.slotN.residual and .calls.
   void visit(StateVisitor& visitor);
@@ -29,7 +31,7 @@ class SlotMemory {
  private:
   std::uint64_t seed_;
   std::vector<ErrorFeedback> feedback_;  // a slot
-  std::vector<std::int64_t> calls_;      // a slot
+  std::vector<std::int64_t> calls_;      // a slot; committed
 };
 
 }  // namespace ripieno

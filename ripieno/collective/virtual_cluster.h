@@ -26,6 +26,7 @@ class VirtualCluster {
   Runtime& runtime() { return *runtime_; }
   CountedEndpoint& endpoint(int rank) { return *endpoints_[rank]; }
   Communicator comm(int rank) { return Communicator(endpoints_[rank]); }
+  Ledger& ledger(int rank) { return endpoints_[rank]->ledger(); }
   const Ledger& ledger(int rank) const { return endpoints_[rank]->ledger(); }
   SimulatedNetwork& network() { return network_; }
 

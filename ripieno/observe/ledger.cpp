@@ -29,21 +29,25 @@ Traffic Traffic::operator-(const Traffic& earlier) const {
 }
 
 void Ledger::sent(Purpose purpose, std::uint64_t payload, std::uint64_t framing) {
-  Traffic& total = totals_[static_cast<std::size_t>(purpose)];
-  total.payload_sent += payload;
-  total.framing_sent += framing;
-  ++total.messages_sent;
+  const Traffic message{.payload_sent = payload, .framing_sent = framing, .messages_sent = 1};
+  totals_[static_cast<std::size_t>(purpose)] += message;
+  if (purpose == Purpose::exchange) open_ += message;
 }
 
 void Ledger::received(Purpose purpose, std::uint64_t payload, std::uint64_t framing) {
-  Traffic& total = totals_[static_cast<std::size_t>(purpose)];
-  total.payload_received += payload;
-  total.framing_received += framing;
-  ++total.messages_received;
+  const Traffic message{.payload_received = payload, .framing_received = framing, .messages_received = 1};
+  totals_[static_cast<std::size_t>(purpose)] += message;
+  if (purpose == Purpose::exchange) open_ += message;
+}
+
+void Ledger::drop() {
+  Traffic& exchange = totals_[static_cast<std::size_t>(Purpose::exchange)];
+  exchange = exchange - open_;
+  dropped_ += std::exchange(open_, {});
 }
 
 Traffic Ledger::total() const {
-  Traffic sum;
+  Traffic sum = dropped_;
   for (const Traffic& part : totals_) sum += part;
   return sum;
 }

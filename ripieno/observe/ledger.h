@@ -1,9 +1,11 @@
 // The byte ledger: what one rank sent and received, payload and framing apart, per purpose. Filled at one seam, the counted
-// endpoint (transport/counted.h).
+// endpoint (transport/counted.h). What an attempt at a step exchanged before it was dropped stands apart from what was
+// committed.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <utility>
 
 namespace ripieno {
 
@@ -30,12 +32,21 @@ class Ledger {
   void sent(Purpose purpose, std::uint64_t payload, std::uint64_t framing);
   void received(Purpose purpose, std::uint64_t payload, std::uint64_t framing);
 
+  /// What was exchanged since the last commit() or drop() belongs to a step that is committed now.
+  void commit() { open_ = {}; }
+  /// It belongs to an attempt that is dropped: it counts as dropped() and not as the exchange's.
+  void drop();
+
+  /// Without what was dropped.
   const Traffic& total(Purpose purpose) const { return totals_[static_cast<std::size_t>(purpose)]; }
-  /// Over all purposes.
+  /// Over all purposes, with what was dropped: all that went over the network.
   Traffic total() const;
+  /// The exchange's, of attempts that were dropped.
+  const Traffic& dropped() const { return dropped_; }
 
  private:
   std::array<Traffic, purposes.size()> totals_;
+  Traffic open_, dropped_;
 };
 
 }  // namespace ripieno

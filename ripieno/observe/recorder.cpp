@@ -39,7 +39,7 @@ const char* name(Stage stage) {
   return "unknown";
 }
 
-Recorder::Recorder(const Runtime& runtime, const Ledger* ledger, std::unique_ptr<LineFile> metrics)
+Recorder::Recorder(const Runtime& runtime, Ledger* ledger, std::unique_ptr<LineFile> metrics)
     : runtime_(runtime), ledger_(ledger), metrics_(std::move(metrics)), epoch_start_(runtime.now()), step_start_(runtime.now()) {}
 
 void Recorder::start(const StartRecord& record) {
@@ -231,7 +231,8 @@ void Recorder::end() {
 }
 
 Traffic Recorder::traffic_since() {
-  const Traffic now = ledger_ ? ledger_->total(Purpose::exchange) : Traffic{};
+  Traffic now;
+  if (ledger_) (now = ledger_->total(Purpose::exchange)) += ledger_->dropped();
   return now - std::exchange(last_traffic_, now);
 }
 

@@ -1,5 +1,5 @@
 // The recorder: where a rank's time and bytes are put down, a line of JSON each step and epoch in metrics-RANK.jsonl; the
-// lines' bytes add up to the exchange's total.
+// lines' bytes add up to the exchange's total and what was dropped.
 // docs/runs.md gives the lines' fields, of schema `metrics_schema`. Time is measured at the learner and the strategy, bytes at the counted endpoint.
 #pragma once
 
@@ -95,7 +95,7 @@ struct TraceOptions {
 class Recorder {
  public:
   /// Writes to `metrics` where given; keeps totals in any case. `ledger` may be null (nothing is sent).
-  Recorder(const Runtime& runtime, const Ledger* ledger, std::unique_ptr<LineFile> metrics);
+  Recorder(const Runtime& runtime, Ledger* ledger, std::unique_ptr<LineFile> metrics);
 
   /// The first line.
   void start(const StartRecord& record);
@@ -104,9 +104,18 @@ class Recorder {
     if (!later_) later_ = std::move(error);
   }
   /// Training begins now: what went before belongs to no epoch.
-  void begin() { epoch_start_ = step_start_ = runtime_.now(); }
+  void begin() { began_ = epoch_start_ = step_start_ = runtime_.now(); }
+  /// When that was.
+  Duration began() const { return began_; }
   /// Time spent since the last step's end. Called from the runtime's thread.
   void add(Stage stage, Duration time);
+  /// What was exchanged since the last commit() or dropped() belongs to a step that is committed, or to an attempt that is not.
+  void commit() {
+    if (ledger_) ledger_->commit();
+  }
+  void dropped() {
+    if (ledger_) ledger_->drop();
+  }
   /// These and end() throw Error(io) where a line cannot be written, now or before.
   void step(const StepRecord& record);
   void epoch(const EpochRecord& record);
@@ -156,13 +165,13 @@ class Recorder {
   Traffic traffic_since();
 
   const Runtime& runtime_;
-  const Ledger* ledger_;
+  Ledger* ledger_;
   std::unique_ptr<LineFile> metrics_, trace_;
   TraceOptions tracing_;
   std::vector<Duration> message_threads_;  // when the last message of each thread ended
   StageTimes pending_{}, totals_{};
   Traffic last_traffic_;
-  Duration epoch_start_, step_start_;
+  Duration began_{0}, epoch_start_, step_start_;
   std::uint64_t steps_ = 0, samples_ = 0;
   std::vector<Duration> epoch_times_;
   std::vector<EpochRecord> epochs_;

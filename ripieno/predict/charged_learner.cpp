@@ -38,33 +38,34 @@ ChargedLearner::ChargedLearner(Runtime& runtime, ChargedOptions options)
   convert(drawn_.span(), NumberSpan(draws));
 }
 
-Task<std::unique_ptr<Pass>> ChargedLearner::begin(BatchId, Weighting) {
+Task<std::unique_ptr<Pass>> ChargedLearner::begin(BatchId batch, Weighting) {
   const auto progress = std::make_shared<PassProgress>(runtime_, options_.layout.buckets.size());
   progress->result.samples = options_.samples;
   progress->result.global_samples = options_.global_samples;
-  asio::co_spawn(runtime_.context(), pass(progress), asio::detached);
+  asio::co_spawn(runtime_.context(), pass(batch, progress), asio::detached);
   co_return std::make_unique<ProgressPass>(progress);
 }
 
-Task<> ChargedLearner::pass(std::shared_ptr<PassProgress> progress) {
+Task<> ChargedLearner::pass(BatchId batch, std::shared_ptr<PassProgress> progress) {
   std::exception_ptr error;
   try {
-    co_await charge(progress);
+    co_await charge(batch, progress);
   } catch (...) {
     error = std::current_exception();
   }
   progress->end(error);
 }
 
-ComputeProfile ChargedLearner::next_profile() {
-  const double factor = options_.factors.empty() ? 1 : options_.factors[passes_++ % options_.factors.size()];
+ComputeProfile ChargedLearner::profile_of(BatchId batch) const {
+  const std::size_t step = std::size_t{batch.epoch} * options_.steps + batch.step;
+  const double factor = options_.factors.empty() ? 1 : options_.factors[step % options_.factors.size()];
   return slowed(options_.profile.of(options_.samples), factor);
 }
 
 /// As train/torch_learner.cpp charges a replayed pass: forward bucket by bucket from the first parameters to the last,
 /// each once its gate is open.
-Task<> ChargedLearner::charge(std::shared_ptr<PassProgress> progress) {
-  const ComputeProfile profile = next_profile();
+Task<> ChargedLearner::charge(BatchId batch, std::shared_ptr<PassProgress> progress) {
+  const ComputeProfile profile = profile_of(batch);
   const std::size_t buckets = options_.layout.buckets.size();
   co_await runtime_.sleep(options_.before_pass + profile.read);
   for (std::size_t bucket = buckets; bucket-- > 0;) {

@@ -15,7 +15,7 @@ namespace ripieno {
 struct ChargedOptions {
   Layout layout;
   ComputeProfile profile;            ///< `ready` for each of the layout's buckets
-  std::vector<double> factors;       ///< times that passes take, one after the other and again from the first; empty: 1
+  std::vector<double> factors;       ///< times that a step's pass takes, by its number, and again from the first; empty: 1
   Duration before_pass{0};           ///< charged before each pass: an optimiser's step
   std::uint32_t steps = 1;           ///< an epoch
   std::uint32_t samples = 1;         ///< of a pass
@@ -39,20 +39,21 @@ class ChargedLearner final : public Learner {
   Gates& gates() override { return gates_; }
   LossScale* loss_scale() override { return loss_scale_ ? &*loss_scale_ : nullptr; }
   Task<std::unique_ptr<Pass>> begin(BatchId batch, Weighting weighting) override;
+  void commit() override {}
+  void drop() override {}
   /// Takes no time and finds nothing.
   Task<Evaluation> evaluate(int, int) override { co_return Evaluation{}; }
 
  private:
-  Task<> pass(std::shared_ptr<PassProgress> progress);
-  Task<> charge(std::shared_ptr<PassProgress> progress);
-  /// What the next pass is charged.
-  ComputeProfile next_profile();
+  Task<> pass(BatchId batch, std::shared_ptr<PassProgress> progress);
+  Task<> charge(BatchId batch, std::shared_ptr<PassProgress> progress);
+  /// What its pass is charged.
+  ComputeProfile profile_of(BatchId batch) const;
 
   Runtime& runtime_;
   ChargedOptions options_;
   Gates gates_;
   std::optional<LossScale> loss_scale_;
-  std::size_t passes_ = 0;
   Numbers parameters_, gradients_, buffers_, drawn_;
 };
 

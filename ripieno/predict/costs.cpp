@@ -5,7 +5,7 @@
 #include "ripieno/collective/virtual_cluster.h"
 #include "ripieno/core/numbers.h"
 #include "ripieno/predict/shrink.h"
-#include "ripieno/strategy/together.h"
+#include "ripieno/strategy/slots.h"
 
 namespace ripieno {
 namespace {

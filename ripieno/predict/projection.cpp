@@ -1,7 +1,6 @@
 #include "ripieno/predict/projection.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <numeric>
 
@@ -19,15 +18,10 @@ constexpr std::uint32_t few_steps = 16;  // by which a strategy has found its pa
 
 /// Steps after which a strategy does the same again.
 std::uint32_t period_of(const ProjectedJob& job) {
-  const std::string_view name = job.info->name;
-  if (name == "local-sgd" || name == "diloco") return job.plan.local.steps;
-  if (name == "accumulate") return static_cast<std::uint32_t>(job.plan.passes);
-  if (name == "gossip-exponential")
-    return std::max(1u, static_cast<std::uint32_t>(std::bit_width(static_cast<unsigned>(job.workers - 1))));
-  return is_built_in(name) ? 1 : 8;
+  return job.info->period ? job.info->period(job.plan, job.workers) : 8;
 }
 
-bool is_federated(const ProjectedJob& job) { return job.info->name.starts_with("fed"); }
+bool is_federated(const ProjectedJob& job) { return job.info->traits.has_cloud; }
 
 /// Epochs that are projected: whole rounds, and several where not all clients take part in each.
 std::uint32_t epochs_of(const ProjectedJob& job) {
@@ -58,7 +52,7 @@ std::optional<Bytes> bytes_of(const ProjectedJob& job, const Plan& plan, const L
 
 /// ddp codes while it computes, on the same core: no pass is shorter for it. What others code they wait for.
 double coding_beside_passes(const ProjectedJob& job) {
-  return job.info->name == "ddp" ? job.plan.exchange.codec.number_s * static_cast<double>(job.layout.parameters) : 0;
+  return job.info->traits.by_buckets ? job.plan.exchange.codec.number_s * static_cast<double>(job.layout.parameters) : 0;
 }
 
 /// Whether times or bytes depend on the numbers that are exchanged, as far as that is known.

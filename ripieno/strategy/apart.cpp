@@ -1,7 +1,9 @@
 #include "ripieno/strategy/apart.h"
 
-#include "ripieno/core/numbers.h"
-#include "ripieno/strategy/together.h"
+#include <algorithm>
+
+#include "ripieno/strategy/alike.h"
+#include "ripieno/strategy/share_state.h"
 
 namespace ripieno {
 
@@ -15,6 +17,99 @@ Task<> start_apart(Communicator comm, Learner* learner, bool resumed) {
   co_await start_alike(comm, *learner);
   convert(learner->parameters(), parameters->span());
   convert(learner->buffers(), buffers->span());
+}
+
+Apart::Apart(const Plan& plan, Workplace workplace)
+    : Strategy(plan, std::move(workplace)),
+      own_steps_(plan, place_),
+      consensus_(place_.learner.layout().parameters, place_.learner.layout().type),
+      consensus_buffers_(place_.learner.layout().buffers, place_.learner.layout().type) {}
+
+Task<> Apart::start() {
+  co_await start_apart(place_.comm, &place_.learner, plan_.first_epoch > 0);
+  convert(consensus_.span(), place_.learner.parameters());
+  convert(consensus_buffers_.span(), place_.learner.buffers());
+}
+
+Task<> Apart::end_epoch(EpochEnd end, EpochRecord* record) {
+  Learner& learner = place_.learner;
+  record->parameters_hash = hash(learner.parameters());
+  Score score;
+  if (end.evaluates) {
+    const auto parameters = copy_of(learner.parameters()), buffers = copy_of(learner.buffers());
+    std::exception_ptr error;
+    try {
+      co_await evaluate(end, record);
+    } catch (...) {
+      error = std::current_exception();
+    }
+    convert(learner.parameters(), parameters->span());
+    convert(learner.buffers(), buffers->span());
+    if (error) std::rethrow_exception(error);
+    score = {record->accuracy, record->loss};
+    ++done_;
+  }
+  score_ = score;
+}
+
+Task<> Apart::evaluate(EpochEnd, EpochRecord* record) {
+  Learner& learner = place_.learner;
+  const StageTimer timer(place_.recorder, place_.comm.runtime(), Stage::evaluate);
+  const Evaluation lone = co_await learner.evaluate(0, 1);
+  record->own_accuracy = lone.correct / lone.samples;
+  co_await average_buffers(place_.comm, learner);
+  const std::vector<NumberSpan> own{learner.parameters()};
+  const std::vector<bool> alike = co_await are_alike(place_.comm, own, Purpose::evaluate);
+  if (!alike[0]) {
+    scale(learner.parameters(), 1.0 / place_.comm.size());
+    co_await sum_up(place_.comm, learner.parameters());
+  }
+  const Score score = co_await evaluate_together(place_.comm, learner);
+  convert(consensus_.span(), learner.parameters());
+  convert(consensus_buffers_.span(), learner.buffers());
+  record->accuracy = score.accuracy;
+  record->loss = score.loss;
+}
+
+Task<bool> Apart::recover(BrokenOff what) {
+  struct Progress {
+    std::int64_t done;
+    std::int64_t ends_epoch;
+  };
+  place_.learner.drop();
+  const Progress mine{done_, what.record != nullptr};
+  const std::vector<Progress> all = co_await place_.comm.all_gather(mine);
+  const auto less = [](const Progress& a, const Progress& b) { return a.done < b.done; };
+  const auto ahead = std::max_element(all.begin(), all.end(), less), last = std::min_element(all.begin(), all.end(), less);
+  if (last->done == ahead->done) co_return false;
+  const bool behind = done_ < ahead->done;
+  const int from = static_cast<int>(ahead - all.begin());
+  if (last->ends_epoch) {
+    const BrokenOff nothing;
+    const BrokenOff missed = behind ? what : nothing;
+    co_await hand_over_epoch(from, missed);
+    co_return behind;
+  }
+  co_return co_await hand_over(from, behind, what);
+}
+
+Task<> Apart::hand_over_epoch(int from, BrokenOff missed) {
+  Score score = score_;
+  const auto parameters = copy_of(consensus_.span()), buffers = copy_of(consensus_buffers_.span());
+  const std::function<void(StateVisitor&)> shared = [&](StateVisitor& visitor) {
+    visitor.span("consensus", parameters->span());
+    visitor.span("buffers", buffers->span());
+    visitor.span("score", NumberSpan(&score.accuracy, 1, DType::fp64));
+    visitor.span("loss", NumberSpan(&score.loss, 1, DType::fp64));
+  };
+  co_await share_state(place_.comm, from, shared);
+  if (!missed.record) co_return;
+  convert(consensus_.span(), parameters->span());
+  convert(consensus_buffers_.span(), buffers->span());
+  score_ = score;
+  missed.record->accuracy = score.accuracy;
+  missed.record->loss = score.loss;
+  ++done_;
 }
 
 }  // namespace ripieno

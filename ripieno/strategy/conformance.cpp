@@ -327,6 +327,23 @@ std::string resume(const Subject& of) {
   return compared;
 }
 
+// retake
+
+std::string retake(const Subject& of) {
+  std::string compared;
+  for (const CodecInfo& codec : codecs()) {
+    const Plan plan = plan_of(of, 3, codec.name);
+    if (!can_retake(of.info, plan)) throw DoesNotApply{"it does not keep the commit contract"};
+    const int workers = allowed(of, plan, 3) ? 3 : 1;
+    if (!allowed(of, plan, workers)) continue;
+    const std::string difference = difference_when_retaken(of.info, plan, workers, of.options.retakes);
+    expect(difference.empty(), "codec ", codec.name, ": ", difference);
+    compared += (compared.empty() ? "codecs " : ", ") + std::string(codec.name);
+  }
+  expect(!compared.empty(), "every codec is refused");
+  return text(compared, ": ", of.options.retakes, " runs each");
+}
+
 struct Check {
   std::string_view name, what;
   std::string (*run)(const Subject&);
@@ -344,9 +361,34 @@ constexpr std::array checks{
     Check{"start", "all ranks start from rank 0's weights", start},
     Check{"mismatch", "a rank with another model is an Error(mismatch)", mismatch},
     Check{"resume", "stopping and going on gives the bits of not stopping", resume},
+    Check{"retake", "attempts that are broken off and taken again give the bits of a run without", retake},
 };
 
 }  // namespace
+
+std::string difference_when_retaken(const StrategyInfo& info, const Plan& plan, int workers, int runs, bool loss_scale) {
+  int recovered = 0;
+  for (int seed = 0; seed < runs; ++seed) {
+    Random random(static_cast<std::uint64_t>(seed), 1);
+    SimulatedOptions network;
+    network.link.latency = from_seconds(std::pow(10, random.uniform(-6, -1.5)));
+    const LinearOptions learner{.buffers = 3, .running_means = true, .sample_cost = Duration(200'000'000),
+                                .loss_scale = loss_scale};
+    Trial whole(info, workers, plan, learner, 16, network), interrupted(info, workers, plan, learner, 16, network);
+    whole.run();
+    Duration begun{0};
+    for (const auto& recorder : whole.recorders) begun = std::max(begun, recorder->began());
+    interrupted.interrupt(static_cast<std::uint64_t>(seed), 1 + seed % 4, begun, whole.took);
+    interrupted.run();
+    recovered += interrupted.interruptions->recovered;
+    for (int rank = 0; rank < whole.cluster.size(); ++rank) {
+      const std::string what = interrupted.state(rank).difference(whole.state(rank));
+      if (!what.empty()) return text("run ", seed, ": rank ", rank, " has another ", what);
+    }
+    if (interrupted.weights() != whole.weights()) return text("run ", seed, ": the consensus is another");
+  }
+  return workers > 1 && recovered < runs ? text("only ", recovered, " interruptions in ", runs, " runs") : "";
+}
 
 Plan conformance_plan() {
   Plan plan;

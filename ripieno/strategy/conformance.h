@@ -24,6 +24,8 @@
 // 10. mismatch where one rank has another model, a rank fails with Error(mismatch); nobody hangs for that without a cause.
 // 11. resume   (where the strategy calls Workplace::checkpoint) stopping after an epoch, with what visit() shows saved, and
 //              going on in new objects gives the bits of not stopping.
+// 12. retake   (where can_retake()) with aborts at random times, each of which reaches every rank at a point of its own, before or
+//              after it committed, all ranks end with the bits of a run without them: weights, optimiser, residuals.
 // A check that fails with an exception has its message; a hang is one ("virtual time stands still ...").
 #pragma once
 
@@ -46,6 +48,7 @@ struct ConformanceOptions {
   int per_node = 1;                             ///< of check 7: ranks that share a node
   std::uint32_t epochs = 90;                    ///< of check 6, each of 7 steps
   double accuracy = 0.95;                       ///< of check 6, 0 .. 1
+  int retakes = 20;                             ///< of check 12: runs with each codec
 };
 
 struct Finding {
@@ -56,8 +59,11 @@ struct Finding {
   std::string detail;      ///< what was compared, what went wrong, or why it does not apply
 };
 
-/// All eleven findings, in the order above. Throws nothing that a strategy does wrong.
+/// All twelve findings, in the order above. Throws nothing that a strategy does wrong.
 std::vector<Finding> check_conformance(const StrategyInfo& info, const ConformanceOptions& options = {});
+
+/// Check 12 of one plan: what differs in which of so many runs; empty where nothing does.
+std::string difference_when_retaken(const StrategyInfo& info, const Plan& plan, int workers, int runs, bool loss_scale = false);
 
 bool conforms(std::span<const Finding> findings);
 

@@ -2,11 +2,8 @@
 
 #include <deque>
 
-#include "ripieno/collective/execute.h"
 #include "ripieno/core/async.h"
-#include "ripieno/core/kernels.h"
-#include "ripieno/strategy/steps.h"
-#include "ripieno/strategy/together.h"
+#include "ripieno/strategy/alike.h"
 
 namespace ripieno {
 namespace {
@@ -31,28 +28,23 @@ class AirTime {
   Duration since_{0}, total_{0};
 };
 
-class Ddp final : public Strategy {
+class Ddp final : public Alike {
  public:
   Ddp(const StrategyInfo& info, const Plan& plan, Workplace workplace)
-      : plan_(plan),
-        place_(std::move(workplace)),
-        layout_(place_.learner.layout()),
-        averager_(averager_of(info, plan, slots_of(layout_, layout_.buckets), layout_.type)),
-        optimiser_(make_optimiser(plan.optimiser, layout_.parameters, layout_.type)),
-        learning_rate_(plan.learning_rate, plan.epochs, plan.rate_scale),
-        order_(layout_.buckets.size()),
-        flights_(layout_.buckets.size()) {}
+      : Alike(info, plan, std::move(workplace)), order_(layout_.buckets.size()), flights_(layout_.buckets.size()) {}
 
-  Task<> run() override {
+ private:
+  Task<> attempt(TrainingStep step, StepResult* result) override {
+    std::shared_ptr<Pass> pass;
     std::exception_ptr error;
     try {
-      co_await train();
+      co_await compute_and_exchange(step, &pass, result);
     } catch (...) {
       error = std::current_exception();
     }
     if (!error) co_return;
     // What is under way works on this object: it must end first.
-    place_.learner.gates().give_up();
+    if (plan_.exchange.forward) place_.learner.gates().give_up();
     place_.comm.abort(error);
     for (auto& flight : flights_) {
       if (!flight) continue;
@@ -60,31 +52,33 @@ class Ddp final : public Strategy {
         co_await flight->landed();
       } catch (...) {  // `error` is the cause
       }
+      flight.reset();
+    }
+    in_the_air_.clear();
+    air_ = {};
+    try {
+      if (pass) static_cast<PassResult&>(*result) = co_await pass->finish();
+    } catch (...) {
     }
     std::rethrow_exception(error);
   }
 
-  NumberSpan consensus() override { return place_.learner.parameters(); }
-  void visit(StateVisitor& visitor) override {
-    optimiser_->visit(visitor);
-    averager_->visit(visitor);
+  void commit(TrainingStep step) override {
+    if (!plan_.exchange.forward) return Alike::commit(step);
+    place_.learner.commit();  // each bucket by itself: average_and_step()
+    learnt_order();
   }
 
- private:
-  Task<> train() {
-    co_await start_alike(place_.comm, place_.learner);  // 1
-    place_.recorder.begin();
-    for (Steps at(plan_, place_.learner.steps_per_epoch()); at.more(); at.next()) {
-      const double rate = learning_rate_.at(at.epochs_done());
-      const PassResult result = co_await take_step(at.batch(), rate);
-      if (at.ends_epoch()) co_await land_all();
-      record_times(result.waited);
-      place_.recorder.step({at.epoch(), at.step(), result.loss, result.samples, rate, {}});
-      if (!at.ends_epoch()) continue;
-      co_await end_epoch_alike(&place_, &plan_, at.epoch(), at.ends());
-      if (place_.checkpoint && !at.ends_early()) place_.checkpoint(at.epoch());
-    }
+  void settle() override {
+    Alike::settle();
+    learnt_order();
   }
+
+  void learnt_order() {
+    if (learning_ > 0) --learning_;
+  }
+
+  bool is_idle() const override { return in_the_air_.empty(); }
 
   /// Which buckets of a pass are ready, and which were started.
   struct Progress {
@@ -95,13 +89,19 @@ class Ddp final : public Strategy {
     Queue<bool> news;
   };
 
-  Task<PassResult> take_step(BatchId batch, double rate) {
-    Learner& learner = place_.learner;
+  Task<> compute_and_exchange(TrainingStep step, std::shared_ptr<Pass>* pass, StepResult* result) {
     const Weighting by_share = &BatchSize::share;
-    const std::shared_ptr<Pass> pass = co_await learner.begin(batch, by_share);
+    *pass = co_await place_.learner.begin(step.batch, by_share);
     const auto progress = std::make_shared<Progress>(place_.comm.runtime(), order_.size());
-    Flight collecting(place_.comm.runtime(), collect(pass, progress));  // 2
-    for (std::size_t n = 0; n < order_.size(); ++n) {                    // 3
+    Flight collecting(place_.comm.runtime(), collect(*pass, progress));  // 2
+    co_await start_buckets(step, *pass, progress);                       // 3
+    static_cast<PassResult&>(*result) = co_await (*pass)->finish();
+    if (!plan_.exchange.forward || step.ends_epoch) co_await land_all();
+    record_times(result->waited);
+  }
+
+  Task<> start_buckets(TrainingStep step, std::shared_ptr<Pass> pass, std::shared_ptr<Progress> progress) {
+    for (std::size_t n = 0; n < order_.size(); ++n) {
       co_await room_for_one_more();
       if (learning_ > 0) order_[n] = co_await choose(progress);
       const std::size_t bucket = order_[n];
@@ -112,31 +112,10 @@ class Ddp final : public Strategy {
         optimiser_->begin_step();
       }
       progress->started[bucket] = true;
-      if (plan_.exchange.forward) learner.gates().close(bucket);
-      flights_[bucket].emplace(place_.comm.runtime(), fly(bucket, pass, rate));
+      if (plan_.exchange.forward) place_.learner.gates().close(bucket);
+      flights_[bucket].emplace(place_.comm.runtime(), fly(bucket, pass, step.rate));
       in_the_air_.push_back(bucket);
     }
-    const PassResult result = co_await pass->finish();
-    if (learning_ > 0) --learning_;
-    if (!plan_.exchange.forward) co_await land_and_step(rate);  // 4
-    co_return result;
-  }
-
-  /// Under a loss scale one bucket that overflowed calls the step off, so all must be there first.
-  Task<> land_and_step(double rate) {
-    if (place_.learner.loss_scale()) {
-      co_await land_all();
-      step_if_finite(place_, *optimiser_, rate);
-      co_return;
-    }
-    optimiser_->begin_step();
-    for (const std::size_t bucket : order_) {
-      const Duration start = place_.comm.runtime().now();
-      co_await flights_[bucket]->landed();
-      was_waited_for(start);
-      step_on(layout_.buckets[bucket], rate);
-    }
-    in_the_air_.clear();
   }
 
   void step_on(Range range, double rate) {
@@ -180,44 +159,52 @@ class Ddp final : public Strategy {
 
   /// One bucket, from its readiness until it is averaged (and, with `forward`, stepped on).
   Task<> fly(std::size_t bucket, std::shared_ptr<Pass> pass, double rate) {
+    const Duration start = place_.comm.runtime().now();
+    air_.start(start);
     std::exception_ptr error;
     try {
-      co_await average_and_step(bucket, pass, rate);
+      if (plan_.exchange.forward) {
+        co_await average_and_step(bucket, pass, rate);
+      } else {
+        co_await average(bucket, 1 / loss_scale());
+        was_averaged(bucket, start);
+      }
     } catch (...) {
       error = std::current_exception();
     }
     if (!error) co_return;
-    place_.learner.gates().give_up();  // or the next forward pass would wait for this bucket for ever
+    if (plan_.exchange.forward) place_.learner.gates().give_up();  // or the next pass would wait for this bucket for ever
     std::rethrow_exception(error);
   }
 
+  void was_averaged(std::size_t bucket, Duration start) {
+    const Duration end = place_.comm.runtime().now();
+    air_.end(end);
+    place_.recorder.span({"exchange", bucket, start, end});
+  }
+
+  /// 4'
   Task<> average_and_step(std::size_t bucket, std::shared_ptr<Pass> pass, double rate) {
-    Learner& learner = place_.learner;
-    Runtime& runtime = place_.comm.runtime();
     const Range range = layout_.buckets[bucket];
-    const NumberSpan gradient = learner.gradients().slice(range.begin, range.end);
-    const Duration start = runtime.now();
-    air_.start(start);
-    const double weight = learner.loss_scale() ? 1 / learner.loss_scale()->value() : 1;
-    const bool steps_on_parts = plan_.exchange.forward && !optimiser_->by_matrices();
+    const Duration start = place_.comm.runtime().now();
     std::vector<Range> averaged;  // and not stepped on: backward still needs the parameters for the gradient by a layer's input
-    const std::function<void(Range)> take_part = [&](Range part) {
-      averaged.push_back({range.begin + part.begin, range.begin + part.end});
-      if (pass->reads(bucket)) return;
-      for (const Range& each : std::exchange(averaged, {})) step_on(each, rate);
-    };
-    if (steps_on_parts) {
-      co_await averager_->average_by_parts(place_.comm, bucket, gradient, weight, take_part);  // 4'
+    if (optimiser_->by_matrices()) {
+      co_await average(bucket, 1);
+      averaged = {range};
     } else {
-      co_await averager_->average(place_.comm, bucket, gradient, weight);
+      const std::function<void(Range)> take_part = [&](Range part) {
+        averaged.push_back({range.begin + part.begin, range.begin + part.end});
+        if (pass->reads(bucket)) return;
+        for (const Range& each : std::exchange(averaged, {})) step_on(each, rate);
+      };
+      const NumberSpan gradient = place_.learner.gradients().slice(range.begin, range.end);
+      co_await averager_->average_by_parts(place_.comm, bucket, gradient, 1, take_part);
     }
-    air_.end(runtime.now());
-    place_.recorder.span({"exchange", bucket, start, runtime.now()});
-    if (!plan_.exchange.forward) co_return;
-    if (!steps_on_parts) averaged = {range};
+    averager_->commit(bucket);
+    was_averaged(bucket, start);
     co_await pass->released(bucket);
     for (const Range& each : averaged) step_on(each, rate);
-    learner.gates().open(bucket);
+    place_.learner.gates().open(bucket);
   }
 
   /// Waits while as many buckets as may be are in the air: for the one that was started first.
@@ -254,12 +241,6 @@ class Ddp final : public Strategy {
     place_.recorder.add(Stage::hidden, std::max(Duration{0}, in_the_air - exposed));
   }
 
-  Plan plan_;
-  Workplace place_;
-  const Layout& layout_;
-  std::unique_ptr<Averager> averager_;
-  std::unique_ptr<Optimiser> optimiser_;
-  LearningRate learning_rate_;
   std::vector<std::size_t> order_;  // in which buckets are started: rank 0's in the last step of learning
   int learning_ = 3;                // steps in which rank 0 announces every bucket; the network is slower in the first
   std::vector<std::optional<Flight>> flights_;

@@ -8,8 +8,9 @@
 #include "ripieno/collective/execute.h"
 #include "ripieno/core/numbers.h"
 #include "ripieno/core/random.h"
+#include "ripieno/strategy/alike.h"
 #include "ripieno/strategy/outer.h"
-#include "ripieno/strategy/together.h"
+#include "ripieno/strategy/share_state.h"
 
 namespace ripieno {
 namespace {
@@ -48,47 +49,21 @@ DType download_type(const Plan& plan, DType native) {
 class Federated final : public Strategy {
  public:
   Federated(const StrategyInfo& info, const Plan& plan, Workplace workplace)
-      : plan_(plan),
-        place_(std::move(workplace)),
+      : Strategy(plan, std::move(workplace)),
         layout_(place_.learner.layout()),
-        optimiser_(make_optimiser(plan.optimiser, layout_.parameters, layout_.type)),
-        learning_rate_(plan.learning_rate, plan.epochs, plan.rate_scale),
+        own_steps_(plan, place_),
         outer_(make_outer(info.name, plan.outer, layout_.parameters, layout_.type)),
         outer_rate_(outer_rate(info.name, plan.outer)),
         global_(layout_.parameters, layout_.type, place_.comm.memory()),
-        channel_(place_.comm.channel(place_.comm.take_channels(), Purpose::exchange)),
-        upload_(upload_codec(plan), layout_.parameters, layout_.type, Random(~plan.seed, place_.comm.rank()).next()) {}
-
-  Task<> run() override {
-    Learner& learner = place_.learner;
-    const auto own_statistics = copy_of(learner.buffers());
-    co_await start_alike(place_.comm, learner);
-    if (plan_.first_epoch > 0 && statistics_are(Statistics::local)) convert(learner.buffers(), own_statistics->span());
-    convert(global_.span(), learner.parameters());
-    const std::vector<std::uint32_t> steps = co_await tell_sizes();
-    place_.recorder.begin();
-    const std::uint32_t end = federated_end(plan_, steps);
-    const std::vector<Round> rounds = rounds_between(plan_, end, place_.comm.size());  // 1
-    for (const Round& round : rounds) {
-      const bool last = round.end_epoch == end;
-      const bool takes_part = round.has(rank());
-      if (takes_part || is_cloud()) co_await download(&round);
-      for (std::uint32_t epoch = round.first_epoch; epoch < round.end_epoch; ++epoch) {
-        if (takes_part) co_await train(epoch);
-        if (epoch + 1 < round.end_epoch) place_.recorder.epoch({epoch, NAN, NAN, hash(learner.parameters()), NAN});
-      }
-      if (takes_part && !is_cloud()) co_await upload();
-      if (is_cloud()) co_await average(&round);
-      co_await end_round(&round, last);
-      const bool cut = last && plan_.max_steps > 0;
-      if (place_.checkpoint && !cut) place_.checkpoint(round.end_epoch - 1);
-    }
+        statistics_(is_cloud() ? layout_.buffers : 0, layout_.type),
+        upload_(upload_codec(plan), layout_.parameters, layout_.type, Random(~plan.seed, place_.comm.rank()).next()) {
+    regrouped();
   }
 
   NumberSpan consensus() override { return global_.span(); }
 
   void visit(StateVisitor& visitor) override {
-    optimiser_->visit(visitor);
+    own_steps_.visit(visitor);
     if (is_cloud()) {
       visit_outer(*outer_, visitor);
     } else {
@@ -97,6 +72,66 @@ class Federated final : public Strategy {
   }
 
  private:
+  Task<> start() override {
+    Learner& learner = place_.learner;
+    const auto own_statistics = copy_of(learner.buffers());
+    co_await start_alike(place_.comm, learner);
+    if (plan_.first_epoch > 0 && statistics_are(Statistics::local)) convert(learner.buffers(), own_statistics->span());
+    convert(global_.span(), learner.parameters());
+    const std::vector<std::uint32_t> steps = co_await tell_sizes();
+    end_ = federated_end(plan_, steps);
+    rounds_ = rounds_between(plan_, end_, place_.comm.size());  // 1
+  }
+
+  std::uint32_t epochs_end() const override { return end_; }
+  std::uint32_t steps_in(std::uint32_t epoch) const override {
+    if (!round_of(epoch).has(rank())) return 0;
+    const std::uint32_t steps = place_.learner.steps_per_epoch();
+    if (plan_.max_steps == 0) return steps;
+    const std::uint64_t before = std::min(plan_.max_steps, std::uint64_t{epoch} * steps);
+    return static_cast<std::uint32_t>(std::min<std::uint64_t>(steps, plan_.max_steps - before));
+  }
+
+  const Round& round_of(std::uint32_t epoch) const {
+    const auto begins_later = [](std::uint32_t epoch, const Round& round) { return epoch < round.first_epoch; };
+    return *std::prev(std::upper_bound(rounds_.begin(), rounds_.end(), epoch, begins_later));
+  }
+  std::int64_t number_of(const Round& round) const { return &round - rounds_.data(); }
+
+  Task<> begin_epoch(std::uint32_t epoch) override {
+    const Round& round = round_of(epoch);
+    const std::int64_t with_this = number_of(round) + 1;
+    if (epoch != round.first_epoch || !(round.has(rank()) || is_cloud())) co_return;
+    if (is_cloud() ? served_ == with_this : downloaded_ == with_this) co_return;  // an abort came in between
+    if (is_cloud() && downloaded_ != with_this) convert(statistics_.span(), place_.learner.buffers());
+    if (is_cloud()) downloaded_ = with_this;
+    co_await download(&round.clients);
+    (is_cloud() ? served_ : downloaded_) = with_this;
+  }
+
+  /// 3
+  Task<> attempt(TrainingStep step, StepResult* result) override { co_await own_steps_.take(step, unweighted, result); }
+  void commit(TrainingStep) override {}
+
+  Task<> end_epoch(EpochEnd end, EpochRecord* record) override {
+    const Round& round = round_of(end.epoch);
+    if (end.epoch + 1 < round.end_epoch) {
+      record->parameters_hash = hash(place_.learner.parameters());
+      co_return;
+    }
+    if (averaged_ <= number_of(round)) {
+      if (round.has(rank()) && !is_cloud()) co_await upload();
+      if (is_cloud()) co_await average(&round);
+    }
+    co_await end_round(&round, record);
+  }
+
+  bool can_save_after(EpochEnd end) const override {
+    const bool cut = end.last && plan_.max_steps > 0;
+    return end.epoch + 1 == round_of(end.epoch).end_epoch && !cut;
+  }
+
+  void regrouped() override { channel_ = place_.comm.channel(place_.comm.take_channels(), Purpose::exchange); }
   int rank() const { return place_.comm.rank(); }
   bool is_cloud() const { return rank() == cloud; }
   Endpoint* endpoint() const { return &place_.comm.endpoint(); }
@@ -122,10 +157,10 @@ class Federated final : public Strategy {
     co_return steps;
   }
 
-  /// 2
-  Task<> download(const Round* round) {
+  /// 2. At the cloud, to those clients; else from it.
+  Task<> download(const std::vector<int>* clients) {
     const StageTimer timer(place_.recorder, place_.comm.runtime(), Stage::exchange, 0);
-    const NumberSpan buffers = place_.learner.buffers();
+    const NumberSpan buffers = is_cloud() ? statistics_.span() : place_.learner.buffers();
     const bool with_statistics = buffers.count > 0 && !statistics_are(Statistics::local);
     if (!is_cloud()) {
       const int from = place_.comm.member(cloud);
@@ -134,22 +169,10 @@ class Federated final : public Strategy {
       if (with_statistics) co_await endpoint()->receive(from, statistics(), buffers, Reduce::replace);
       co_return;
     }
-    for (const int client : round->clients) {
+    for (const int client : *clients) {
       if (client == cloud) continue;
       co_await send_numbers(endpoint(), place_.comm.member(client), model(), global_.span());
       if (with_statistics) co_await send_numbers(endpoint(), place_.comm.member(client), statistics(), buffers);
-    }
-  }
-
-  /// 3: one epoch over this client's shard.
-  Task<> train(std::uint32_t epoch) {
-    const std::uint32_t steps = place_.learner.steps_per_epoch();
-    std::uint64_t step = std::uint64_t{epoch} * steps;
-    for (std::uint32_t k = 0; k < steps && (plan_.max_steps == 0 || step < plan_.max_steps); ++k, ++step) {
-      const double rate = learning_rate_.at(epoch + static_cast<double>(k) / steps);
-      const BatchId batch{epoch, k};
-      const PassResult result = co_await local_step(&place_, optimiser_.get(), batch, rate, unweighted);
-      place_.recorder.step({epoch, step, result.loss, result.samples, rate, {}});
     }
   }
 
@@ -196,6 +219,7 @@ class Federated final : public Strategy {
       scale(buffers->span(), weight);
       add(buffers_sum->span(), buffers->span());
     }
+    averaged_ = number_of(*round) + 1;
     if (samples == 0) co_return;
     const NumberSpan gradient = sum.span();  // -d, or w - (weighted mean of the w_i), which is the same
     if (plan_.federated.deltas) {
@@ -209,57 +233,132 @@ class Federated final : public Strategy {
   }
 
   /// 6
-  Task<> end_round(const Round* round, bool last) {
+  Task<> end_round(const Round* round, EpochRecord* record) {
     Learner& learner = place_.learner;
     bool evaluates = false;
     for (std::uint32_t epoch = round->first_epoch; epoch < round->end_epoch; ++epoch) {
-      evaluates = evaluates || evaluates_after(plan_, epoch, last);
+      evaluates = evaluates || plan_.evaluates_after(epoch, round->end_epoch == end_);
     }
-    EpochRecord record{round->end_epoch - 1, NAN, NAN, 0, NAN};
-    if (evaluates && round->has(rank())) {
+    if (evaluates && round->has(rank()) && std::isnan(record->own_accuracy)) {
       const StageTimer timer(place_.recorder, place_.comm.runtime(), Stage::evaluate);
       const Evaluation own = co_await learner.evaluate(0, 1);
-      record.own_accuracy = own.correct / own.samples;
+      record->own_accuracy = own.correct / own.samples;
     }
     if (is_cloud()) {
       convert(learner.parameters(), global_.span());
       if (mean_statistics_) convert(learner.buffers(), mean_statistics_->span());
       mean_statistics_.reset();
     }
+    Score score;
     if (evaluates) {
-      const Score score = co_await evaluate_global();
-      record.accuracy = score.accuracy;
-      record.loss = score.loss;
+      score = co_await evaluate_global();
+    } else if (place_.regroup) {
+      co_await place_.comm.barrier();
     }
-    record.parameters_hash = hash(learner.parameters());
-    place_.recorder.epoch(record);
+    commit_round(record, {score, hash(learner.parameters())});
   }
 
   Task<Score> evaluate_global() {
-    Learner& learner = place_.learner;
     const StageTimer timer(place_.recorder, place_.comm.runtime(), Stage::evaluate);
-    const auto own_statistics = copy_of(learner.buffers());
-    const ExecuteOptions options{layout_.type, Purpose::evaluate};
-    co_await broadcast(place_.comm, learner.parameters(), options);
-    co_await broadcast(place_.comm, learner.buffers(), options);
-    convert(global_.span(), learner.parameters());
-    const Score score = co_await evaluate_together(place_.comm, learner);
-    if (statistics_are(Statistics::local)) convert(learner.buffers(), own_statistics->span());
+    const NumberSpan buffers = place_.learner.buffers();
+    const auto own_statistics = copy_of(buffers);
+    std::exception_ptr error;
+    Score score;
+    try {
+      const ExecuteOptions options{layout_.type, Purpose::evaluate};
+      co_await broadcast(place_.comm, place_.learner.parameters(), options);
+      co_await broadcast(place_.comm, buffers, options);
+      convert(global_.span(), place_.learner.parameters());
+      score = co_await evaluate_together(place_.comm, place_.learner);
+    } catch (...) {
+      error = std::current_exception();
+    }
+    if (statistics_are(Statistics::local)) convert(buffers, own_statistics->span());
+    if (error) std::rethrow_exception(error);
     co_return score;
   }
 
-  const Plan plan_;
-  Workplace place_;
+  /// A round's end, as all record it.
+  struct Outcome {
+    Score score;
+    std::uint64_t hash = 0;
+  };
+
+  /// The cloud has averaged: what a client sent it has arrived.
+  void commit_round(EpochRecord* record, Outcome outcome) {
+    if (!is_cloud()) upload_.commit();
+    outcome_ = outcome;
+    record->accuracy = outcome.score.accuracy;
+    record->loss = outcome.score.loss;
+    record->parameters_hash = outcome.hash;
+    ++ended_;
+  }
+
+  /// How far this rank has come, in rounds.
+  struct Progress {
+    std::int64_t ended = 0;       ///< that it has committed
+    std::int64_t averaged = 0;    ///< at the cloud
+    std::int64_t downloaded = 0;  ///< before which this client has the model, or the cloud has begun to send it
+  };
+
+  /// Who is behind by a round's end takes its outcome; the cloud sends the model anew to clients who miss it. What a client
+  /// uploads again is decided by whether the cloud has averaged.
+  Task<bool> recover(BrokenOff what) override {
+    place_.learner.drop();
+    const Progress mine{ended_, averaged_, downloaded_};
+    const std::vector<Progress> all = co_await place_.comm.all_gather(mine);
+    averaged_ = all[cloud].averaged;
+    const auto less = [](const Progress& a, const Progress& b) { return a.ended < b.ended; };
+    const auto ahead = std::max_element(all.begin(), all.end(), less), last = std::min_element(all.begin(), all.end(), less);
+    const bool behind = ended_ < ahead->ended;
+    if (last->ended < ahead->ended) co_await hand_over_round(static_cast<int>(ahead - all.begin()), behind, what);
+    co_await download_again(all);
+    co_return behind;
+  }
+
+  Task<> hand_over_round(int from, bool behind, BrokenOff what) {
+    const Outcome outcome = co_await place_.comm.broadcast(outcome_, from);
+    const auto model = copy_of(global_.span()), statistics = copy_of(place_.learner.buffers());
+    const std::function<void(StateVisitor&)> shared = [&](StateVisitor& visitor) {
+      visitor.span("model", model->span());
+      visitor.span("statistics", statistics->span());
+    };
+    co_await share_state(place_.comm, cloud, shared);
+    if (!behind) co_return;
+    // Where the cloud has gone on, this rank's next download or evaluation brings what it has now.
+    convert(global_.span(), model->span());
+    if (!statistics_are(Statistics::local)) convert(place_.learner.buffers(), statistics->span());
+    commit_round(what.record, outcome);
+  }
+
+  Task<> download_again(std::vector<Progress> all) {
+    const std::int64_t begun = all[cloud].downloaded;
+    if (begun == 0) co_return;
+    std::vector<int> missing;
+    for (const int client : rounds_[static_cast<std::size_t>(begun - 1)].clients) {
+      if (client != cloud && all[static_cast<std::size_t>(client)].downloaded < begun) missing.push_back(client);
+    }
+    const bool misses = std::binary_search(missing.begin(), missing.end(), rank());
+    if (is_cloud() || misses) co_await download(&missing);
+    if (misses) downloaded_ = begun;
+    if (is_cloud()) served_ = begun;
+  }
+
   const Layout layout_;
-  std::unique_ptr<Optimiser> optimiser_;
-  LearningRate learning_rate_;
+  OwnSteps own_steps_;
   std::unique_ptr<Optimiser> outer_;  // takes no memory before its first step, which only rank 0 takes
   double outer_rate_;
-  Numbers global_;  // w: at rank 0 the model, elsewhere what was last received of it
-  const Channel channel_;  // of downloads, uploads and statistics
+  Numbers global_;   // w: at rank 0 the model, elsewhere what was last received of it
+  Channel channel_;  // of downloads, uploads and statistics
+  Numbers statistics_;  // at rank 0: those that go with the last model
   EncodedStream upload_;
   std::vector<double> samples_;  // of each client's shard
   std::unique_ptr<Numbers> mean_statistics_;  // where a round has changed them
+  std::vector<Round> rounds_;
+  std::uint32_t end_ = 0;        // epochs
+  std::int64_t ended_ = 0, averaged_ = 0, downloaded_ = 0;  // as Progress; averaged_ as this rank knows it
+  std::int64_t served_ = 0;      // at the cloud: rounds whose model all of their clients have
+  Outcome outcome_;              // of the last round that was committed
 };
 
 }  // namespace

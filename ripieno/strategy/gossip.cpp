@@ -17,15 +17,15 @@ class Gossip final : public Mixing {
       : Mixing(plan, std::move(workplace), 2), partners_(partners) {}
 
  private:
-  Task<> mix(std::uint64_t step) override {
+  Task<std::vector<NumberSpan>> exchange(std::uint64_t step) override {
     const int rank = place_.comm.rank();
     const auto [to, from] = partners_(rank, place_.comm.size(), plan_.seed, step);
-    if (to == rank) co_return;
+    if (to == rank) co_return std::vector<NumberSpan>();
     const NumberSpan own = of_set(0), partners = of_set(1);
     convert(own, place_.learner.parameters());
     co_await pass_on("gossip", to, own, from, partners);
     const std::vector<NumberSpan> pair{own, partners};
-    take_mean(pair);
+    co_return pair;
   }
 
   PartnersOf partners_;

@@ -18,7 +18,7 @@
 //
 // Rounds: one a step. Bytes sent a step for n bytes on the wire: n by each worker; 0 by the one that idles, and by one
 // worker alone.
-// Commits: a step commits on a worker when its partner's parameters are in. A lost worker ends the job on all.
+// Commits: as strategy/mixing.h says.
 // Sources: Boyd, Ghosh, Prabhakar, Shah, Randomized gossip algorithms, IEEE Trans. Information Theory 52 (6), 2006;
 // Jin, Yuan, Iandola, Keutzer, How to scale distributed deep learning?, 2016 (gossiping SGD); Lian, Zhang, Zhang, Liu,
 // Asynchronous decentralized parallel stochastic gradient descent, ICML 2018; Assran, Loizou, Ballas, Rabbat,

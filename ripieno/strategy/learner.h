@@ -107,6 +107,12 @@ class Learner {
   /// Evaluates the current parameters and buffers on share `part` of `parts` of the test set.
   virtual Task<Evaluation> evaluate(int part, int parts) = 0;
 
+  /// Keeps what passes since the last commit() changed beside the gradients: buffers and counters. No pass is under way.
+  virtual void commit() = 0;
+  /// Takes it back: they are again what they were at the last commit(), or when the first pass began. A pass over a batch
+  /// gives the same bits again: its random choices are keyed by the batch.
+  virtual void drop() = 0;
+
   /// What a checkpoint needs besides parameters and buffers.
   virtual void visit(StateVisitor&) {}
 };

@@ -68,6 +68,7 @@ double LinearLearner::error(const std::vector<double>& x, double y) const {
 }
 
 Task<std::unique_ptr<Pass>> LinearLearner::begin(BatchId id, Weighting weighting) {
+  if (!kept_) kept_ = buffers_;
   const auto progress = std::make_shared<PassProgress>(runtime_, layout_.buckets.size());
   asio::co_spawn(runtime_.context(), compute_pass(id, std::move(weighting), progress), asio::detached);
   co_return std::make_unique<ProgressPass>(progress);
@@ -118,6 +119,7 @@ Task<> LinearLearner::compute(BatchId id, Weighting weighting, std::shared_ptr<P
     const double missed = error(x, y);
     result.loss += missed * missed / 2 / result.samples;
     for (std::size_t j = 0; j < x.size() && !options_.leave_out; ++j) gradients_[j] += weight * missed * x[j] / result.samples;
+    for (std::size_t j = 0; j < buffers_.size() && options_.running_means; ++j) buffers_[j] += 0.1 * (x[j % x.size()] - buffers_[j]);
   }
   if (loss_scale_) {
     for (double& gradient : gradients_) {

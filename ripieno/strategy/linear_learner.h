@@ -18,7 +18,8 @@ namespace ripieno {
 struct LinearOptions {
   std::uint32_t samples = 103;
   std::size_t features = 13;
-  std::size_t buffers = 0;          ///< they begin as 1 + the worker's index, and no pass changes them
+  std::size_t buffers = 0;          ///< they begin as 1 + the worker's index
+  bool running_means = false;       ///< each pass moves the buffers as batch norm's running statistics move; else none does
   std::size_t bucket_elements = 5;
   double first_weight = 0;          ///< what every weight begins as
   SamplerOptions sampler;
@@ -43,6 +44,10 @@ class LinearLearner final : public Learner {
   Task<std::unique_ptr<Pass>> begin(BatchId id, Weighting weighting) override;
   /// A sample is right where its value is missed by less than 0.5.
   Task<Evaluation> evaluate(int part, int parts) override;
+  void commit() override { kept_.reset(); }
+  void drop() override {
+    if (kept_) buffers_ = *std::exchange(kept_, std::nullopt);
+  }
   void visit(StateVisitor& visitor) override {
     if (loss_scale_) loss_scale_->visit(visitor);
   }
@@ -66,6 +71,7 @@ class LinearLearner final : public Learner {
   Gates gates_;
   std::optional<LossScale> loss_scale_;
   std::vector<double> weights_, gradients_, buffers_;
+  std::optional<std::vector<double>> kept_;  // the buffers before the first pass that is not committed
 };
 
 }  // namespace ripieno

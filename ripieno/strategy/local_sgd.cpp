@@ -4,28 +4,23 @@
 #include <deque>
 
 #include "ripieno/core/async.h"
-#include "ripieno/core/numbers.h"
 #include "ripieno/strategy/apart.h"
 #include "ripieno/strategy/outer.h"
-#include "ripieno/strategy/steps.h"
-#include "ripieno/strategy/together.h"
+#include "ripieno/strategy/share_state.h"
+#include "ripieno/strategy/slots.h"
 
 namespace ripieno {
 namespace {
 
-class LocalSgd final : public Strategy {
+class LocalSgd final : public Apart {
  public:
   LocalSgd(const StrategyInfo& info, const Plan& plan, Workplace workplace, std::vector<Range> fragments)
-      : plan_(plan),
-        place_(std::move(workplace)),
+      : Apart(plan, std::move(workplace)),
         fragments_(std::move(fragments)),
         averager_(averager_of(info, plan, slots_of(layout(), fragments_), layout().type)),
-        optimiser_(make_optimiser(plan.optimiser, layout().parameters, layout().type)),
         outer_(make_outer(info.name, plan.outer, layout().parameters, layout().type)),
         outer_rate_(outer_rate(info.name, plan.outer)),
-        learning_rate_(plan.learning_rate, plan.epochs, plan.rate_scale),
         agreed_(layout().parameters, layout().type),
-        consensus_(layout()),
         learnt_(fragments_.size()) {
     for (const Range& fragment : fragments_) {
       changes_.emplace_back(fragment.size(), layout().type, place_.comm.memory());
@@ -33,24 +28,8 @@ class LocalSgd final : public Strategy {
     }
   }
 
-  Task<> run() override {
-    std::exception_ptr error;
-    try {
-      co_await train();
-    } catch (...) {
-      error = std::current_exception();
-    }
-    if (!error) co_return;
-    place_.comm.abort(error);
-    for (const auto& exchange : under_way_) co_await end(exchange);
-    std::rethrow_exception(error);
-  }
-
-  NumberSpan consensus() override { return consensus_.parameters.span(); }
-  NumberSpan consensus_buffers() override { return consensus_.buffers.span(); }
-
   void visit(StateVisitor& visitor) override {
-    optimiser_->visit(visitor);
+    Apart::visit(visitor);
     visit_outer(*outer_, visitor);
     averager_->visit(visitor);
     visitor.span("local.agreed", agreed_.span());
@@ -71,51 +50,65 @@ class LocalSgd final : public Strategy {
     std::size_t fragment;
     std::uint64_t due;  // the step after which its mean is applied
     double weight;
-    Duration begin, end{0};
+    Duration begin{0}, end{0};
     std::optional<Flight> flight = {};
+    bool is_agreed = false;  // v is the others' already, who have committed it
   };
 
-  Task<> train() {
-    Learner& learner = place_.learner;
-    co_await start_apart(place_.comm, &learner, plan_.first_epoch > 0);  // 1
-    if (plan_.first_epoch == 0) convert(agreed_.span(), learner.parameters());
-    convert(consensus_.parameters.span(), learner.parameters());
-    convert(consensus_.buffers.span(), learner.buffers());
-    place_.recorder.begin();
-    for (Steps at(plan_, learner.steps_per_epoch()); at.more(); at.next()) {
-      const double rate = learning_rate_.at(at.epochs_done());
-      const BatchId batch = at.batch();
-      const PassResult result = co_await local_step(&place_, optimiser_.get(), batch, rate, unweighted);  // 2
-      for (Learnt& learnt : learnt_) {
-        learnt.samples += result.samples;
-        learnt.global_samples += result.global_samples;
-      }
-      co_await apply_due(at.step());  // 4, of what set out before
-      for (std::size_t f = 0; f < fragments_.size(); ++f) {
-        if (exchanges_after(plan_.local, static_cast<std::uint32_t>(f), at.step())) set_out(f, at.step());  // 3
-      }
-      co_await apply_due(at.ends_epoch() ? UINT64_MAX : at.step());  // 4
-      place_.recorder.step({at.epoch(), at.step(), result.loss, result.samples, rate, {}});
-      if (at.ends_epoch()) {
-        co_await end_epoch_apart(&place_, &plan_, at.epoch(), at.ends(), &consensus_);
-        if (place_.checkpoint && !at.ends_early()) place_.checkpoint(at.epoch());
-      }
-    }
+  Task<> start() override {
+    co_await Apart::start();  // 1
+    if (plan_.first_epoch == 0) convert(agreed_.span(), place_.learner.parameters());
   }
 
+  Task<> attempt(TrainingStep step, StepResult* result) override {
+    std::exception_ptr error;
+    try {
+      co_await learn_and_exchange(step, result);
+    } catch (...) {
+      error = std::current_exception();
+    }
+    if (!error) co_return;
+    place_.comm.abort(error);  // what is under way works on this object: it must end first
+    for (const auto& exchange : under_way_) co_await stop(exchange);
+    std::rethrow_exception(error);
+  }
+
+  Task<> learn_and_exchange(TrainingStep step, StepResult* result) {
+    for (const auto& exchange : under_way_) {
+      if (!exchange->flight && !exchange->is_agreed) launch(exchange);  // again: an abort broke it off
+    }
+    if (co_await own_steps_.take(step, unweighted, result)) {  // 2
+      for (Learnt& learnt : learnt_) {
+        learnt.samples += result->samples;
+        learnt.global_samples += result->global_samples;
+      }
+    }
+    co_await apply_due(step.number);  // 4, of what set out before
+    for (std::size_t f = 0; f < fragments_.size() && set_out_before_ <= step.number; ++f) {
+      if (exchanges_after(plan_.local, static_cast<std::uint32_t>(f), step.number)) set_out(f, step.number);  // 3
+    }
+    set_out_before_ = step.number + 1;
+    co_await apply_due(step.ends_epoch ? UINT64_MAX : step.number);  // 4
+  }
+
+  /// The step's own part and each exchange are committed when they are over.
+  void commit(TrainingStep) override {}
+  bool is_idle() const override { return under_way_.empty(); }
+
   void set_out(std::size_t fragment, std::uint64_t step) {
-    const NumberSpan own = part(place_.learner.parameters(), fragment);
-    auto exchange = std::make_shared<Exchange>();
-    exchange->fragment = fragment;
-    exchange->due = step + plan_.local.delay;
-    subtract(changes_[fragment].span(), part(agreed_.span(), fragment), own);
-    if (plan_.local.delay > 0) convert(thens_[fragment].span(), own);
+    if (plan_.local.delay > 0) convert(thens_[fragment].span(), part(place_.learner.parameters(), fragment));
     const auto [samples, global_samples] = std::exchange(learnt_[fragment], {});
-    exchange->weight = static_cast<double>(samples) / static_cast<double>(global_samples);
+    const double weight = static_cast<double>(samples) / static_cast<double>(global_samples);
+    under_way_.push_back(std::make_shared<Exchange>(Exchange{fragment, step + plan_.local.delay, weight}));
+    launch(under_way_.back());
+  }
+
+  void launch(const std::shared_ptr<Exchange>& exchange) {
+    const std::size_t fragment = exchange->fragment;
+    const NumberSpan own = part(place_.learner.parameters(), fragment), then = thens_[fragment].span();
+    subtract(changes_[fragment].span(), part(agreed_.span(), fragment), plan_.local.delay > 0 ? then : own);
     exchange->begin = place_.comm.runtime().now();
-    exchange->flight.emplace(place_.comm.runtime(),
-                             average(averager_.get(), place_.comm, changes_[fragment].span(), exchange));
-    under_way_.push_back(exchange);
+    exchange->flight.emplace(place_.comm.runtime(), average(averager_.get(), place_.comm, changes_[fragment].span(), exchange));
   }
 
   static Task<> average(Averager* averager, Communicator comm, NumberSpan change, std::shared_ptr<Exchange> exchange) {
@@ -127,9 +120,9 @@ class LocalSgd final : public Strategy {
   Task<> apply_due(std::uint64_t step) {
     while (!under_way_.empty() && under_way_.front()->due <= step) {
       const std::shared_ptr<Exchange> exchange = under_way_.front();
-      co_await arrival(exchange);
+      if (!exchange->is_agreed) co_await arrival(exchange);
       under_way_.pop_front();
-      apply(exchange->fragment);
+      apply(*exchange);
     }
   }
 
@@ -146,11 +139,16 @@ class LocalSgd final : public Strategy {
     place_.recorder.span({"exchange", exchange->fragment, exchange->begin, exchange->end});
   }
 
-  void apply(std::size_t fragment) {
+  void apply(const Exchange& exchange) {
     const StageTimer timer(place_.recorder, place_.comm.runtime(), Stage::optimise);
+    const std::size_t fragment = exchange.fragment;
     const NumberSpan own = part(place_.learner.parameters(), fragment), agreed = part(agreed_.span(), fragment);
-    outer_->begin_step();
-    outer_->update(fragments_[fragment].begin, agreed, changes_[fragment].span(), outer_rate_);
+    if (!exchange.is_agreed) {
+      outer_->begin_step();
+      outer_->update(fragments_[fragment].begin, agreed, changes_[fragment].span(), outer_rate_);
+      averager_->commit(fragment);
+      exchanged();
+    }
     if (plan_.local.delay > 0) {
       carry_over(own, thens_[fragment].span(), agreed);  // what was learnt meanwhile
     } else {
@@ -159,11 +157,28 @@ class LocalSgd final : public Strategy {
   }
 
   /// After an error: until nothing works on the exchange any more.
-  static Task<> end(std::shared_ptr<Exchange> exchange) {
+  static Task<> stop(std::shared_ptr<Exchange> exchange) {
+    if (!exchange->flight) co_return;
     try {
       co_await exchange->flight->landed();
     } catch (...) {  // what followed from the error
     }
+    exchange->flight.reset();
+  }
+
+  /// v and the outer optimiser are alike on all; what was learnt meanwhile and residuals are each one's own.
+  Task<bool> hand_over(int from, bool behind, BrokenOff) override {
+    const std::function<void(StateVisitor&)> alike = [&](StateVisitor& visitor) {
+      visitor.span("agreed", agreed_.span());
+      outer_->visit(visitor);
+      averager_->visit_shared(visitor);
+    };
+    co_await share_state(place_.comm, from, alike);
+    if (!behind) co_return false;
+    under_way_.front()->is_agreed = true;
+    averager_->commit(under_way_.front()->fragment);
+    exchanged();
+    co_return false;
   }
 
   const Layout& layout() const { return place_.learner.layout(); }
@@ -171,18 +186,15 @@ class LocalSgd final : public Strategy {
     return whole.slice(fragments_[fragment].begin, fragments_[fragment].end);
   }
 
-  Plan plan_;
-  Workplace place_;
   std::vector<Range> fragments_;
   std::unique_ptr<Averager> averager_;
-  std::unique_ptr<Optimiser> optimiser_, outer_;
+  std::unique_ptr<Optimiser> outer_;
   double outer_rate_;
-  LearningRate learning_rate_;
-  Numbers agreed_;       // v
-  Consensus consensus_;  // the mean of all w
+  Numbers agreed_;  // v
   std::vector<Learnt> learnt_;
   std::vector<Numbers> changes_, thens_;  // of each fragment: d = v - w; w when that set out, with a delay
   std::deque<std::shared_ptr<Exchange>> under_way_;
+  std::uint64_t set_out_before_ = 0;      // the step before which all has set out
 };
 
 }  // namespace

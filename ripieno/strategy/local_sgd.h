@@ -28,7 +28,8 @@
 // Rounds: F in k steps. Bytes sent: what one average of each fragment takes on the route with the codec (Averager), as
 // often as its steps come: in k steps that of the whole model.
 // Memory: v, d, the outer momentum and, with a delay, w at step t: as large as the model each.
-// Commits: a fragment's exchange commits on a worker with 4. A lost worker ends the job on all.
+// Commits: a worker's own step when its pass is over; a fragment's exchange, on each worker, with 4. What an abort breaks off sets
+// out again from the same numbers, which are kept; who is behind takes v and the outer optimiser from one who is ahead.
 // Errors: Error(usage) where there are more fragments than tensors, and on options that cannot be (make_averager,
 // make_outer).
 // Sources: Stich, Local SGD converges fast and communicates little, ICLR 2019; Douillard, Feng, Rusu, Chhaparia,

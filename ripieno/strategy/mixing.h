@@ -13,54 +13,48 @@
 // that is linear in the gradient). With a wire format that loses nothing, workers with the same set end with the same
 // bits; else they differ by what the wire lost.
 //
-// Commits: a step commits on a worker when its mean is taken. A lost worker ends the job on all.
+// Commits: a worker's own step when its pass is over, 3 when its mean can be taken. Nobody waits for all, so workers may
+// be several steps apart; where a step may be taken again (Workplace::regroup), all meet before they commit 3: whom an
+// abort finds behind another has staged all that it needs.
 #pragma once
 
 #include <memory>
 #include <vector>
 
-#include "ripieno/core/numbers.h"
-#include "ripieno/strategy/strategy.h"
-#include "ripieno/strategy/together.h"
+#include "ripieno/strategy/apart.h"
 
 namespace ripieno {
 
-class Mixing : public Strategy {
- public:
-  Task<> run() override;
-  NumberSpan consensus() override { return consensus_.parameters.span(); }
-  NumberSpan consensus_buffers() override { return consensus_.buffers.span(); }
-  void visit(StateVisitor& visitor) override { optimiser_->visit(visitor); }
-
+class Mixing : public Apart {
  protected:
   /// For sets of at most `set` workers. The plan's codec is a wire format; anything else is Error(usage).
   Mixing(const Plan& plan, Workplace workplace, int set);
 
-  /// Called before the first step, with the parameters that training starts or goes on from.
-  virtual void started() {}
-  /// 3.
-  virtual Task<> mix(std::uint64_t step) = 0;
+  /// The exchange of 3, between several workers: brings the q of the set together, and says in which order they are to be
+  /// summed up. Empty: this worker idles.
+  virtual Task<std::vector<NumberSpan>> exchange(std::uint64_t step) = 0;
 
   /// Room for the `i`-th q of the set, in the wire's type; the 0th is this worker's own.
   NumberSpan of_set(std::size_t i) { return set_[i]->span(); }
   /// Sends numbers in the wire's type to member `to` while as many come in from member `from`.
   Task<> pass_on(const char* operation, int to, NumberSpan numbers, int from, NumberSpan into);
-  /// The second half of 3. Sums in the order given.
-  void take_mean(const std::vector<NumberSpan>& set);
-
-  Plan plan_;
-  Workplace place_;
 
  private:
-  Task<PassResult> step(BatchId batch, double rate);
+  Task<> attempt(TrainingStep step, StepResult* result) override;
+  void commit(TrainingStep step) override;
+  void regrouped() override { take_channel(); }
+  Task<bool> hand_over(int from, bool behind, BrokenOff what) override;
+  void take_channel() { channel_ = place_.comm.channel(place_.comm.take_channels(), Purpose::exchange); }
+  void take_mean();
 
-  std::unique_ptr<Optimiser> optimiser_;
-  LearningRate learning_rate_;
   std::vector<std::unique_ptr<Numbers>> set_;
+  std::vector<NumberSpan> staged_;  // whose mean is to be taken
   Numbers mean_, lost_;
-  Consensus consensus_;
-  const Channel channel_;  // of pass_on()
+  Channel channel_;                 // of pass_on()
 };
+
+/// 2: a worker's own step, on its gradient times samples P / samples of all P workers.
+Task<> weighted_step(OwnSteps* steps, TrainingStep step, int workers, StepResult* result);
 
 /// The type of a model's numbers on the wire. Throws Error(usage) where the plan's codec is no wire format.
 DType wire_type(const Plan& plan, DType native);

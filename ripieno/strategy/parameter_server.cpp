@@ -5,11 +5,10 @@
 
 #include "ripieno/collective/execute.h"
 #include "ripieno/core/kernels.h"
+#include "ripieno/strategy/alike.h"
 #include "ripieno/strategy/key_shards.h"
 #include "ripieno/strategy/shard_link.h"
 #include "ripieno/strategy/shard_snapshots.h"
-#include "ripieno/strategy/steps.h"
-#include "ripieno/strategy/together.h"
 
 namespace ripieno {
 namespace {
@@ -22,14 +21,12 @@ LinkOptions link_options(const Plan& plan, const Layout& layout, const KeyShards
 class ParameterServer final : public Strategy {
  public:
   ParameterServer(Pace pace, const StrategyInfo& info, const Plan& plan, Workplace workplace)
-      : pace_(pace),
-        plan_(plan),
-        place_(std::move(workplace)),
+      : Strategy(plan, std::move(workplace)),
+        pace_(pace),
         layout_(place_.learner.layout()),
         servers_(info.servers(plan)),
         worker_(info.worker(plan, place_.comm.rank())),
         keys_(layout_, plan.servers.count),
-        learning_rate_(plan.learning_rate, plan.epochs, plan.rate_scale),
         learner_free_(place_.comm.runtime()) {
     check(info);
     const int rank = place_.comm.rank();
@@ -48,23 +45,6 @@ class ParameterServer final : public Strategy {
     }
   }
 
-  Task<> run() override {
-    co_await start();
-    std::vector<Task<>> tasks;
-    if (shard_) {
-      for (int w = 0; w < workers(); ++w) {
-        if (servers_ + w != place_.comm.rank()) tasks.push_back(serve(w));
-      }
-      for (Task<>& task : snapshots_->tasks()) tasks.push_back(std::move(task));
-    }
-    if (place_.comm.rank() == 0) tasks.push_back(evaluate_epochs());
-    if (worker_ >= 0) tasks.push_back(work());
-    auto on_error = [this](std::exception_ptr error) { give_up(error); };
-    Task<> together = all(place_.comm.runtime(), std::move(tasks), on_error);
-    co_await std::move(together);
-    co_await share_consensus();
-  }
-
   NumberSpan consensus() override { return place_.learner.parameters(); }
 
   void visit(StateVisitor& visitor) override {
@@ -73,6 +53,18 @@ class ParameterServer final : public Strategy {
   }
 
  private:
+  std::vector<Task<>> services() override {
+    std::vector<Task<>> tasks;
+    if (shard_) {
+      for (int w = 0; w < workers(); ++w) {
+        if (servers_ + w != place_.comm.rank()) tasks.push_back(serve(w));
+      }
+      for (Task<>& task : snapshots_->tasks()) tasks.push_back(std::move(task));
+    }
+    if (place_.comm.rank() == 0) tasks.push_back(evaluate_epochs());
+    return tasks;
+  }
+
   int workers() const { return place_.comm.size() - servers_; }
   LinkOptions link(int worker, int shard) const {
     LinkOptions options = link_options(plan_, layout_, keys_, worker, shard);
@@ -96,7 +88,7 @@ class ParameterServer final : public Strategy {
   }
 
   /// Whatever this rank waits for ends with the error.
-  void give_up(std::exception_ptr error) {
+  void give_up(std::exception_ptr error) override {
     place_.comm.abort(error);
     if (!shard_) return;
     shard_->give_up(error);
@@ -104,7 +96,7 @@ class ParameterServer final : public Strategy {
   }
 
   /// 1
-  Task<> start() {
+  Task<> start() override {
     const int rank = place_.comm.rank();
     if (resumed() && rank == 0) convert(place_.learner.buffers(), shard_->buffers());
     co_await start_alike(place_.comm, place_.learner);
@@ -141,35 +133,57 @@ class ParameterServer final : public Strategy {
                         steps_in_all(plan_, work_.steps[worker]));
   }
 
-  Task<> work() {
-    {
-      const auto lock = co_await learner_free_.lock();
-      for (ShardLink& link : links_) co_await link.pull_first();
-      take_weights();
-    }
-    if (steps_in_all(plan_, work_.steps[worker_]) == 0) co_return;
-    for (Steps at(plan_, work_.steps[worker_]); at.more(); at.next()) co_await step(at);
+  Task<> begin_training() override {
+    if (worker_ < 0) co_return;
+    const auto lock = co_await learner_free_.lock();
+    for (ShardLink& link : links_) co_await link.pull_first();
+    take_weights();
   }
 
-  Task<> step(Steps at) {
-    const auto lock = co_await learner_free_.lock();
+  std::uint32_t epochs_end() const override {
+    const bool has_steps = worker_ >= 0 && steps_in_all(plan_, work_.steps[worker_]) > 0;
+    return has_steps ? Strategy::epochs_end() : plan_.first_epoch;
+  }
+
+  Task<> attempt(TrainingStep step, StepResult* result) override {
+    lock_.emplace(co_await learner_free_.lock());
+    std::exception_ptr error;
+    try {
+      co_await compute_and_exchange(step, result);
+    } catch (...) {
+      error = std::current_exception();
+    }
+    if (!error) co_return;
+    lock_.reset();
+    std::rethrow_exception(error);
+  }
+
+  Task<> compute_and_exchange(TrainingStep step, StepResult* result) {
     Learner& learner = place_.learner;
     const Weighting weighting = [this](BatchSize size) { return weight(size); };
-    const auto pass = co_await learner.begin(at.batch(), weighting);  // 2
-    const PassResult result = co_await pass->finish();
-    LossScale* const loss_scale = learner.loss_scale();
+    const auto pass = co_await learner.begin(step.batch, weighting);  // 2
+    static_cast<PassResult&>(*result) = co_await pass->finish();
     divide_by_loss_scale(learner);
-    const Push push{result.loss, result.samples, loss_scale == nullptr || stays_finite(learner.gradients())};
-    const Answer answer = co_await push_and_pull(push);  // 3, 5
-    if (loss_scale) loss_scale->update(answer.applied != 0);
-
-    StepRecord record{at.epoch(), at.step(), result.loss, result.samples, learning_rate_.at(at.epochs_done()), {}};
-    if (pace_ != Pace::together) record.age = answer.age;
-    place_.recorder.step(record);
-    if (!at.ends_epoch()) co_return;
-    if (!beside_shard_0()) place_.recorder.epoch({at.epoch(), NAN, NAN, hash(learner.parameters()), NAN});
-    if (pace_ == Pace::together && place_.checkpoint && !at.ends_early()) place_.checkpoint(at.epoch());
+    const bool finite = learner.loss_scale() == nullptr || stays_finite(learner.gradients());
+    const Push push{result->loss, result->samples, finite, static_cast<std::int64_t>(step.number)};
+    answer_ = co_await push_and_pull(push);  // 3, 5
+    if (pace_ != Pace::together) result->age = answer_.age;
   }
+
+  void commit(TrainingStep) override {
+    take_weights();
+    for (ShardLink& link : links_) link.commit();
+    if (place_.learner.loss_scale()) place_.learner.loss_scale()->update(answer_.applied != 0);
+    place_.learner.commit();
+    lock_.reset();
+  }
+
+  Task<> end_epoch(EpochEnd, EpochRecord* record) override {
+    record->parameters_hash = hash(place_.learner.parameters());
+    co_return;
+  }
+  bool records_epochs() const override { return !beside_shard_0(); }
+  bool can_save_after(EpochEnd end) const override { return pace_ == Pace::together && !end.early; }
 
   double weight(BatchSize size) const {
     if (pace_ == Pace::together) return size.share();
@@ -195,7 +209,6 @@ class ParameterServer final : public Strategy {
     auto on_error = [this](std::exception_ptr error) { give_up(error); };
     Task<> together = all(place_.comm.runtime(), std::move(exchanges), on_error);
     co_await std::move(together);
-    take_weights();
     Answer whole;
     for (const Answer& answer : answers) {
       whole.age = std::max(whole.age, answer.age);
@@ -243,7 +256,7 @@ class ParameterServer final : public Strategy {
   }
 
   /// 6, the end
-  Task<> share_consensus() {
+  Task<> finish() override {
     if (place_.comm.rank() == 0) {
       convert(place_.learner.parameters(), consensus_.weights->span());
       convert(place_.learner.buffers(), consensus_.buffers->span());
@@ -254,14 +267,13 @@ class ParameterServer final : public Strategy {
   }
 
   Pace pace_;
-  Plan plan_;
-  Workplace place_;
   const Layout& layout_;
   int servers_, worker_;  // ranks of servers alone; this worker's index, -1 for such a rank
   Channel up_, down_;     // between workers and shards
   KeyShards keys_;
-  LearningRate learning_rate_;
   Mutex learner_free_;  // rank 0's learner trains or evaluates
+  std::optional<Mutex::Lock> lock_;  // of a step, from its attempt to its commit
+  Answer answer_;                    // of the step that is attempted
   WorkersWork work_;
   std::unique_ptr<ServerShard> shard_;  // on the ranks that have one
   std::unique_ptr<ShardSnapshots> snapshots_;

@@ -6,19 +6,17 @@ namespace ripieno {
 namespace {
 
 CodecKind kind(const Choice& choice) { return find_codec(choice.plan.exchange.codec.name).kind; }
-bool is(const Choice& choice, std::string_view name) { return choice.info.name == name; }
-bool starts(const Choice& choice, std::string_view prefix) { return choice.info.name.starts_with(prefix); }
+const Traits& traits(const Choice& choice) { return choice.info.traits; }
 
-/// Parameters themselves travel between workers, not gradients or differences.
-bool mixes_parameters(const Choice& choice) { return starts(choice, "gossip") || is(choice, "ring-passes"); }
 /// What is exchanged is averaged by an Averager.
 bool averages(const Choice& choice) {
-  return !mixes_parameters(choice) && !choice.info.has_servers && !starts(choice, "fed") && !is(choice, "single");
+  const Traits& is = traits(choice);
+  return !is.mixes && !is.has_cloud && !is.alone && !choice.info.has_servers;
 }
 
 constexpr std::array all_refusals{
     Refusal{"strategy single, workers > 1", "it is one worker alone", "take ring, or workers = 1",
-            [](const Choice& c) { return is(c, "single") && c.workers > 1; }},
+            [](const Choice& c) { return traits(c).alone && c.workers > 1; }},
     Refusal{"exchange.route with a strategy that has its own", "which route it takes is what it is named for",
             "take ddp, accumulate, local-sgd or diloco, or leave it at auto",
             [](const Choice& c) { return c.plan.exchange.route != "auto" && c.plan.exchange.route != c.info.route_of(c.plan); }},
@@ -31,21 +29,21 @@ constexpr std::array all_refusals{
             }},
     Refusal{"codec powersgd with a parameter server or a federated strategy",
             "its factors are averaged among all workers, and cannot be sent to one", "take topk, or a strategy that averages, such as ddp",
-            [](const Choice& c) { return kind(c) == CodecKind::low_rank && (c.info.has_servers || starts(c, "fed")); }},
+            [](const Choice& c) { return kind(c) == CodecKind::low_rank && (c.info.has_servers || traits(c).has_cloud); }},
     Refusal{"codec int8, qsgd, sign, topk, topk-sampled or powersgd with gossip or ring-passes",
             "they exchange the parameters themselves, and what a codec loses of these in every step is never made up for",
-            "take fp16 or bf16", [](const Choice& c) { return mixes_parameters(c) && kind(c) != CodecKind::wire; }},
+            "take fp16 or bf16", [](const Choice& c) { return traits(c).mixes && kind(c) != CodecKind::wire; }},
     Refusal{"codec sign, topk or topk-sampled with fedavg, fedavgm or fedadam that exchange parameters",
             "it drops most of what makes up a number or most numbers: only differences survive that", "set fedavg.exchange = deltas",
             [](const Choice& c) {
               const std::string& codec = c.plan.exchange.codec.name;
-              return starts(c, "fed") && !c.plan.federated.deltas && (codec == "sign" || codec.starts_with("topk"));
+              return traits(c).has_cloud && !c.plan.federated.deltas && (codec == "sign" || codec.starts_with("topk"));
             }},
     Refusal{"exchange.segment_kb with a codec that is no floating-point type", "only these are cut into segments",
             "leave it at 0, or take fp32, fp16 or bf16",
             [](const Choice& c) { return c.plan.exchange.segment_bytes > 0 && kind(c) != CodecKind::wire; }},
     Refusal{"exchange.overlap = forward with a strategy other than ddp", "only ddp steps on each bucket by itself", "take strategy ddp",
-            [](const Choice& c) { return c.plan.exchange.forward && !is(c, "ddp"); }},
+            [](const Choice& c) { return c.plan.exchange.forward && !traits(c).by_buckets; }},
     Refusal{"exchange.overlap = forward with train.precision = fp16",
             "whether a step overflowed, and is not taken, is known when its last bucket is averaged: too late for the first",
             "take bf16, or exchange.overlap = backward", [](const Choice& c) { return c.plan.exchange.forward && c.loss_scale; }},
@@ -60,10 +58,10 @@ constexpr std::array all_refusals{
             [](const Choice& c) { return c.info.has_servers && c.plan.servers.beside && c.plan.servers.count > c.workers; }},
     Refusal{"run.checkpoint_every with ps-async or ps-ssp", "its workers are never at the same step, so it is saved at its end only",
             "leave run.checkpoint_every at 0",
-            [](const Choice& c) { return c.saves_on_the_way && (is(c, "ps-async") || is(c, "ps-ssp")); }},
+            [](const Choice& c) { return c.saves_on_the_way && traits(c).own_pace; }},
     Refusal{"passes > workers with ring-passes", "a worker has no more predecessors than there are workers",
             "lower passes: workers - 1 averages all, workers does so by way of a leader",
-            [](const Choice& c) { return is(c, "ring-passes") && c.plan.passes > c.workers; }},
+            [](const Choice& c) { return traits(c).predecessors && c.plan.passes > c.workers; }},
     Refusal{"local.fragments > local.steps", "each fragment needs a step of its own to be exchanged after", "lower local.fragments or raise local.steps",
             [](const Choice& c) { return c.plan.local.fragments > c.plan.local.steps; }},
     Refusal{"local.delay > local.steps / local.fragments", "a fragment's exchange would meet the next one's",
@@ -73,7 +71,7 @@ constexpr std::array all_refusals{
             "its workers have no data of their own", "take data.partition = even, or a strategy whose workers have shards",
             [](const Choice& c) { return c.uneven_data && c.info.data == DataUse::global_batches; }},
     Refusal{"simulated.deaths_s with a strategy other than leader-ring", "only leader-ring goes on without a worker that died",
-            "take leader-ring, or leave simulated.deaths_s empty", [](const Choice& c) { return c.deaths && !is(c, "leader-ring"); }},
+            "take leader-ring, or leave simulated.deaths_s empty", [](const Choice& c) { return c.deaths && !traits(c).survives; }},
 };
 
 }  // namespace

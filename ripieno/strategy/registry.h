@@ -23,6 +23,20 @@ struct Workload {
   std::uint32_t epochs = 1;          ///< whole ones, from the plan's first on
 };
 
+/// What else a strategy is, by which refusals, settings and projections go.
+struct Traits {
+  bool alone = false;         ///< one worker, without others
+  bool mixes = false;         ///< workers exchange parameters themselves, of which a codec must not lose more than precision
+  bool has_cloud = false;     ///< clients take steps of their own for rounds of Plan::federated's epochs, and send to one
+  bool by_buckets = false;    ///< buckets are exchanged while others are computed; under the next forward pass, too, if the plan wants it
+  bool sums_passes = false;   ///< the gradients of Plan::passes batches are one exchange
+  bool local_steps = false;   ///< Plan::local's steps lie between two exchanges
+  bool predecessors = false;  ///< Plan::passes counts workers
+  bool own_pace = false;      ///< workers are never at the same step, so that a run cannot be saved on the way
+  bool survives = false;      ///< goes on without a worker that died
+  bool commits = false;       ///< keeps the commit contract (strategy.h): see can_retake()
+};
+
 struct StrategyInfo {
   std::string_view name, title;
   std::string_view what, when, route;  ///< three of the four axes; the fourth is the plan's codec. Route "any": the plan's
@@ -36,6 +50,9 @@ struct StrategyInfo {
                                              const Workload& work, int rank);
   /// Exchanges that a worker takes part in, in an epoch of so many steps.
   double (*rounds)(const Plan& plan, double steps);
+  Traits traits = {};
+  /// Steps after which it does the same again; null: not known.
+  std::uint32_t (*period)(const Plan& plan, int workers) = nullptr;
 
   /// Ranks 0 .. servers()-1 learn nothing.
   int servers(const Plan& plan) const { return has_servers && !plan.servers.beside ? plan.servers.count : 0; }
@@ -49,6 +66,9 @@ struct StrategyInfo {
     return plan.exchange.route == "auto" ? std::string_view("ring") : std::string_view(plan.exchange.route);
   }
 };
+
+/// Whether an attempt at a step that is dropped and taken again gives the same bits, whatever the codec.
+bool can_retake(const StrategyInfo& info, const Plan& plan);
 
 /// The plan with what it leaves open (route auto) chosen for how the group's ranks reach each other, which is the same on all
 /// of them: two-phase where the endpoint has an all-reduce of its own and the codec goes along with it, else ring.

@@ -3,7 +3,8 @@
 #include <map>
 
 #include "ripieno/strategy/mixing.h"
-#include "ripieno/strategy/together.h"
+#include "ripieno/strategy/share_state.h"
+#include "ripieno/strategy/slots.h"
 
 namespace ripieno {
 namespace {
@@ -13,7 +14,7 @@ class RingPasses final : public Mixing {
   RingPasses(const Plan& plan, Workplace workplace) : Mixing(plan, std::move(workplace), plan.passes + 1) {}
 
  private:
-  Task<> mix(std::uint64_t) override {
+  Task<std::vector<NumberSpan>> exchange(std::uint64_t) override {
     const int workers = place_.comm.size(), me = place_.comm.rank();
     const int next = (me + 1) % workers, previous = (me - 1 + workers) % workers;
     convert(of_set(0), place_.learner.parameters());
@@ -25,7 +26,7 @@ class RingPasses final : public Mixing {
     }
     std::vector<NumberSpan> set;
     for (const auto& [rank, numbers] : by_rank) set.push_back(numbers);
-    take_mean(set);
+    co_return set;
   }
 };
 
@@ -38,26 +39,55 @@ std::unique_ptr<Averager> full_ring(const Plan& plan, const Layout& layout) {
 }
 
 /// p = W.
-class FullRing final : public Mixing {
+class FullRing final : public Apart {
  public:
   FullRing(const Plan& plan, Workplace workplace)
-      : Mixing(plan, std::move(workplace), 0),
+      : Apart(plan, std::move(workplace)),
         averager_(full_ring(plan, place_.learner.layout())),
-        before_(place_.learner.layout().parameters, place_.learner.layout().type) {}
+        before_(place_.learner.layout().parameters, place_.learner.layout().type),
+        change_(place_.learner.layout().parameters, place_.learner.layout().type) {}
 
  private:
-  void started() override { convert(before_.span(), place_.learner.parameters()); }
+  Task<> start() override {
+    co_await Apart::start();
+    convert(before_.span(), place_.learner.parameters());
+  }
 
-  Task<> mix(std::uint64_t) override {
-    const NumberSpan parameters = place_.learner.parameters(), before = before_.span();
-    subtract(parameters, parameters, before);
-    co_await averager_->average(place_.comm, 0, parameters, 1.0 / place_.comm.size());
-    add(parameters, before);
-    convert(before, parameters);
+  Task<> attempt(TrainingStep step, StepResult* result) override {
+    co_await weighted_step(&own_steps_, step, place_.comm.size(), result);  // 2
+    const StageTimer timer(place_.recorder, place_.comm.runtime(), Stage::exchange, 0);
+    if (place_.comm.size() == 1) co_return;
+    subtract(change_.span(), place_.learner.parameters(), before_.span());
+    co_await averager_->average(place_.comm, 0, change_.span(), 1.0 / place_.comm.size());
+  }
+
+  void commit(TrainingStep) override {
+    if (place_.comm.size() == 1) return;
+    const NumberSpan parameters = place_.learner.parameters();
+    convert(parameters, change_.span());
+    add(parameters, before_.span());
+    settle();
+  }
+
+  void settle() {
+    convert(before_.span(), place_.learner.parameters());
+    averager_->commit(0);
+    exchanged();
+  }
+
+  /// All hold v alike.
+  Task<bool> hand_over(int from, bool behind, BrokenOff) override {
+    const std::function<void(StateVisitor&)> alike = [&](StateVisitor& visitor) { visitor.span("v", before_.span()); };
+    co_await share_state(place_.comm, from, alike);
+    if (behind) {
+      convert(place_.learner.parameters(), before_.span());
+      settle();
+    }
+    co_return behind;
   }
 
   std::unique_ptr<Averager> averager_;
-  Numbers before_;
+  Numbers before_, change_;  // v; w - v, then its mean
 };
 
 void check(const Plan& plan, int workers) {

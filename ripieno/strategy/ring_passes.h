@@ -20,7 +20,7 @@
 //
 // Rounds a step: p; p = W: 2(W-1). Bytes sent a step for n bytes on the wire: p n by each worker; p = W: n by ranks 0
 // and W-1, 2n by the others (W = 2: n by both, W = 1: 0). Memory: p + 1 copies of the parameters in the wire's type.
-// Commits: a step commits on a worker when its mean is taken. A lost worker ends the job on all.
+// Commits: p < W: as strategy/mixing.h says. p = W: a step, on each worker, when its mean is there; who is behind takes v.
 // Errors: Error(usage) for p > W and for a codec that is no wire format.
 // Source: Chundury, Distributed learning using iterative pair-wise averaging, NCSU CSC591, 2022, as its text and its
 // Table 2 have it ("when number of passes is 1, it becomes iterative pair-wise"; 2 workers with 2 passes, .., 6 with 6

@@ -22,6 +22,19 @@ class SavedState final : public StateVisitor {
     seen_.clear();
   }
 
+  /// The name of something that is not the same in both; empty where all is.
+  std::string difference(const SavedState& other) const {
+    for (const auto& [name, bytes] : spans_) {
+      const auto found = other.spans_.find(name);
+      if (found == other.spans_.end() || found->second != bytes) return name;
+    }
+    for (const auto& [name, number] : numbers_) {
+      const auto found = other.numbers_.find(name);
+      if (found == other.numbers_.end() || found->second != number) return name;
+    }
+    return spans_.size() == other.spans_.size() && numbers_.size() == other.numbers_.size() ? "" : "what is saved";
+  }
+
   void span(std::string_view name, NumberSpan values) override {
     std::vector<std::byte>& saved = entry(spans_, name);
     const Bytes all = values.bytes();

@@ -4,7 +4,7 @@
 #include <limits>
 #include <numeric>
 
-#include "ripieno/strategy/together.h"
+#include "ripieno/core/kernels.h"
 
 namespace ripieno {
 
@@ -32,7 +32,11 @@ ServerShard::ServerShard(const Plan& plan, Pace pace, std::size_t numbers, std::
 void ServerShard::begin(const WorkersWork& work, bool records) {
   records_ = records;
   const std::size_t workers = work.steps.size();
-  for (const std::uint32_t steps : work.steps) totals_.push_back(steps_in_all(plan_, steps));
+  for (const std::uint32_t steps : work.steps) {
+    begins_.push_back(static_cast<std::int64_t>(plan_.first_epoch) * steps);
+    totals_.push_back(steps_in_all(plan_, steps));
+  }
+  answers_.resize(workers);
   clocks_.assign(workers, 0);
   pulled_.assign(workers, pace_ == Pace::own ? version_ : 0);
   waiting_.resize(workers);
@@ -46,11 +50,15 @@ void ServerShard::begin(const WorkersWork& work, bool records) {
 
 Task<Answer> ServerShard::exchange(int worker, Push push, NumberSpan gradient, NumberSpan buffers, NumberSpan weights) {
   const Arrival arrival{push, gradient, buffers};
-  Answer answer;
-  if (pace_ == Pace::together) {
-    answer.applied = co_await meet(worker, arrival);
-  } else {
-    answer = apply(worker, arrival);
+  Answer& answer = answers_[worker];
+  const std::int64_t next = begins_[worker] + clocks_[worker];
+  if (push.step != next && push.step != next - 1) {
+    fail(ErrorKind::mismatch, "worker ", worker, " pushes step ", push.step, " to a shard that has its steps before ", next);
+  }
+  const bool is_new = push.step == next;
+  if (is_new && pace_ == Pace::together) answer.applied = co_await meet(worker, arrival);
+  if (is_new && pace_ != Pace::together) answer = apply(worker, arrival);
+  if (pace_ != Pace::together) {
     co_await wait_turn(worker);
     pulled_[worker] = pace_ == Pace::own ? version_ : lead(worker);
   }
@@ -88,7 +96,8 @@ void ServerShard::average_arrivals() {
   }
   if (arrived_.size() > 1) scale(buffers_.span(), 1.0 / static_cast<double>(arrived_.size()));
   round_applied_ = all.finite;
-  const double rate = update(sum_.span(), all.finite != 0);
+  all.step = arrived_[0].push.step;
+  const double rate = update(static_cast<int>(arrived_.size()) - 1, all, sum_.span());
   record(all, rate, {});
   advance(1);
   end_where_all_have();
@@ -98,7 +107,7 @@ void ServerShard::average_arrivals() {
 Answer ServerShard::apply(int worker, const Arrival& arrival) {
   const Answer answer{pace_ == Pace::own ? version_ - pulled_[worker] : pulled_[worker], arrival.push.finite};
   convert(buffers_.span(), arrival.buffers);
-  const double rate = update(arrival.gradient, arrival.push.finite != 0);
+  const double rate = update(worker, arrival.push, arrival.gradient);
   record(arrival.push, rate, answer.age);
   ++clocks_[worker];
   advance(static_cast<double>(arrival.push.samples));
@@ -128,9 +137,10 @@ std::int64_t ServerShard::lead(int worker) const {
   return clocks_[worker] - slowest;
 }
 
-double ServerShard::update(NumberSpan gradient, bool finite) {
+double ServerShard::update(int worker, const Push& push, NumberSpan gradient) {
   const double rate = learning_rate_.at(done_ / per_epoch_);
-  if (!finite) return rate;
+  if (push.finite == 0) return rate;
+  if (on_applied) on_applied({worker, push.step, gradient, rate});
   const StageTimer timer(recorder_, runtime_, Stage::optimise);
   optimiser_->begin_step();
   optimiser_->update(0, weights_.span(), gradient, rate);
@@ -142,14 +152,14 @@ void ServerShard::record(const Push& push, double rate, std::optional<std::int64
   const auto step = static_cast<std::uint64_t>(steps_++);
   if (!records_) return;
   const auto epoch = static_cast<std::uint32_t>(done_ / per_epoch_);
-  recorder_.step({epoch, step, push.loss, static_cast<std::uint32_t>(push.samples), rate, age});
+  recorder_.step({epoch, step, push.loss, push.samples, rate, age});
 }
 
 void ServerShard::advance(double by) {
   done_ += by;
   while (done_ >= (epochs_seen_ + 1) * per_epoch_) {
     const std::uint32_t epoch = epochs_seen_++;
-    if (evaluates_after(plan_, epoch, epoch + 1 == plan_.epochs)) snapshot(epoch);
+    if (plan_.evaluates_after(epoch, epoch + 1 == plan_.epochs)) snapshot(epoch);
     if (on_epoch) on_epoch(epoch);
   }
 }

@@ -21,15 +21,24 @@ enum class Pace : std::uint8_t {
 
 /// What goes with a gradient.
 struct Push {
-  double loss = 0;            ///< mean over the samples; NaN without any
-  std::uint64_t samples = 0;
-  std::uint64_t finite = 1;   ///< 0: the whole gradient (all its shards) overflowed, so that no shard may use it
+  double loss = 0;           ///< mean over the samples; NaN without any
+  std::uint32_t samples = 0;
+  std::uint32_t finite = 1;  ///< 0: the whole gradient (all its shards) overflowed, so that no shard may use it
+  std::int64_t step = 0;     ///< the worker's, from 0 over the whole run: a shard applies each step of a worker once
 };
 
 /// What goes with the weights.
 struct Answer {
   std::int64_t age = 0;       ///< of the gradient (parameter_server.h)
   std::uint64_t applied = 1;  ///< whether the weights followed it
+};
+
+/// A push that became an update, in the order in which the shard made them: those that are finite, replayed, give its weights.
+struct Applied {
+  int worker;           ///< the round's last where workers go together
+  std::int64_t step;
+  NumberSpan gradient;  ///< what the optimiser stepped on
+  double rate;
 };
 
 /// What the workers do in an epoch, by worker.
@@ -56,11 +65,14 @@ class ServerShard {
   void begin(const WorkersWork& work, bool records);
 
   /// One worker's gradient, weighted and without loss scale. Returns when the worker may go on, with `weights` filled,
-  /// which may be the memory of `gradient`. Throws what give_up() was told.
+  /// which may be the memory of `gradient`. A step that was applied already is answered as it was, and not applied again.
+  /// Throws what give_up() was told, and Error(mismatch) on a step that is not the worker's next.
   Task<Answer> exchange(int worker, Push push, NumberSpan gradient, NumberSpan buffers, NumberSpan weights);
 
   /// A snapshot after each epoch that is to be evaluated and one of the end, then one without weights.
   Queue<Snapshot>& snapshots() { return snapshots_; }
+  /// Called where set with each update, before the weights follow it.
+  std::function<void(const Applied&)> on_applied;
   /// Called where set after each epoch.
   std::function<void(std::uint32_t epoch)> on_epoch;
 
@@ -83,7 +95,7 @@ class ServerShard {
   std::int64_t lead(int worker) const;
   bool has_ended(int worker) const { return clocks_[worker] == totals_[worker]; }
 
-  double update(NumberSpan gradient, bool finite);
+  double update(int worker, const Push& push, NumberSpan gradient);
   void record(const Push& push, double rate, std::optional<std::int64_t> age);
   void advance(double by);
   void snapshot(std::uint32_t epoch);
@@ -100,7 +112,9 @@ class ServerShard {
   std::int64_t version_ = 0;  // updates that the weights have had
   std::int64_t steps_ = 0;    // the same and those that were not finite
 
+  std::vector<std::int64_t> begins_;           // of each worker: its first push's step
   std::vector<std::int64_t> totals_, clocks_;  // of each worker: pushes in all, and so far
+  std::vector<Answer> answers_;                // of each worker: to its last push
   std::vector<std::int64_t> pulled_;           // of each worker: own: the version, bounded: the lead, at its last pull
   std::vector<std::shared_ptr<Event>> waiting_;
 

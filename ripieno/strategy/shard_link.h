@@ -44,7 +44,10 @@ class ShardLink {
 
   /// The weights that the worker starts from.
   Task<> pull_first();
+  /// May be called again with the same push, until commit().
   Task<Answer> exchange(Push push, NumberSpan buffers);
+  /// The worker's step is committed.
+  void commit() { stream_.commit(); }
 
   /// What the codec still owes the shard.
   void visit(StateVisitor& visitor);

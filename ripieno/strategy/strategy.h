@@ -1,8 +1,19 @@
-// Strategy: a way to agree. It owns the training loop of one rank: when to compute, what to exchange, how to update.
+// Strategy: a way to agree. It says what it does at each point of training; the trainer (trainer.h) takes the steps.
+//
+// The commit contract. A step is a transaction. attempt() computes and exchanges; what a rank keeps from step to step
+// (parameters, optimiser, residuals, batch norm's statistics, loss scale) changes in commit() alone, at once, when
+// everything that the step needs has landed on that rank. So an attempt that an abort breaks off can be dropped and taken
+// again, and gives the same bits: random choices are keyed by the plan's seed, the step and what they are for, never drawn
+// from a stream that a dropped attempt advances. Ranks commit by themselves: after an abort some may have committed a step
+// that others have not, and recover() evens that out. What cannot keep the contract says so (StrategyInfo::can_retake).
+//
+// Workers that hold the same weights are Alike (alike.h), those that differ between exchanges Apart (apart.h).
 #pragma once
 
 #include <functional>
 #include <memory>
+#include <optional>
+#include <vector>
 
 #include "ripieno/collective/averager.h"
 #include "ripieno/collective/communicator.h"
@@ -72,6 +83,11 @@ struct Plan {
   LocalOptions local;
   OuterOptions outer;
   int passes = 1;                    ///< accumulate: batches before an exchange; ring-passes: predecessors; >= 1
+
+  /// Whether it wants an evaluation after this epoch.
+  bool evaluates_after(std::uint32_t epoch, bool last) const {
+    return last || (evaluate_every > 0 && (epoch + 1) % evaluate_every == 0);
+  }
 };
 
 /// What a strategy works with on one rank. All outlive it.
@@ -81,14 +97,47 @@ struct Workplace {
   Recorder& recorder;
   /// Called (where set) after every epoch, when parameters() and the strategy's state are those to save.
   std::function<void(std::uint32_t epoch)> checkpoint;
+  /// After an exchange that a peer broke off (Error(peer)): a fresh communicator of those who go on, from the one that
+  /// ended. Throws an Error where nobody can. Unset: such an error ends training.
+  std::function<Communicator(const Communicator& ended)> regroup;
+};
+
+/// One step of one rank.
+struct TrainingStep {
+  BatchId batch;
+  std::uint64_t number = 0;  ///< from 0, over the whole run
+  double rate = 0;           ///< of learning
+  bool ends_epoch = false;   ///< it is the last of this rank's epoch
+};
+
+/// What came of a step.
+struct StepResult : PassResult {
+  std::optional<std::int64_t> age;  ///< as StepRecord
+};
+
+struct EpochEnd {
+  std::uint32_t epoch = 0;
+  bool last = false;       ///< training ends with it
+  bool early = false;      ///< the plan's max_steps ends training here, within an epoch or not
+  bool evaluates = false;  ///< the plan wants an evaluation
+};
+
+/// What an abort broke off on a rank: a step, or where there is none the beginning of an epoch, its end (with its record), or
+/// the way out.
+struct BrokenOff {
+  const TrainingStep* step = nullptr;
+  EpochRecord* record = nullptr;
 };
 
 class Strategy {
  public:
+  Strategy(const Plan& plan, Workplace workplace) : plan_(plan), place_(std::move(workplace)) {}
   virtual ~Strategy() = default;
+  Strategy(const Strategy&) = delete;
+  Strategy& operator=(const Strategy&) = delete;
 
-  /// Trains to the plan's end. Every rank of the group calls it.
-  virtual Task<> run() = 0;
+  /// Trains to the plan's end, once (trainer.h). Every rank of the communicator calls it.
+  Task<> run();
 
   /// The weights that are evaluated and saved. Valid after run() on the ranks that hold them (rank 0 always does).
   virtual NumberSpan consensus() = 0;
@@ -97,6 +146,45 @@ class Strategy {
 
   /// State that a resumed run needs: optimiser, residuals, versions.
   virtual void visit(StateVisitor& visitor) = 0;
+
+ protected:
+  friend class Trainer;
+
+  // The points of training, in their order.
+
+  /// All ranks begin from the same weights.
+  virtual Task<> start() = 0;
+  /// What this rank does beside training, to its end: it serves shards of the model.
+  virtual std::vector<Task<>> services() { return {}; }
+  /// Before the first step, when services have begun.
+  virtual Task<> begin_training() { co_return; }
+  /// Of this rank: the epoch before which training ends, and its steps in an epoch before that.
+  virtual std::uint32_t epochs_end() const;
+  virtual std::uint32_t steps_in(std::uint32_t epoch) const;
+  virtual Task<> begin_epoch(std::uint32_t) { co_return; }
+  /// The step, up to where it could commit. `result` is filled in when its pass is over.
+  virtual Task<> attempt(TrainingStep step, StepResult* result) = 0;
+  virtual void commit(TrainingStep step) = 0;
+  /// Evaluates where it is asked to, and fills in the record.
+  virtual Task<> end_epoch(EpochEnd end, EpochRecord* record) = 0;
+  /// Whether this rank records epochs.
+  virtual bool records_epochs() const { return true; }
+  /// Whether what visit() shows after this epoch is whole: a state to go on from.
+  virtual bool can_save_after(EpochEnd end) const { return !end.early; }
+  /// When all have trained.
+  virtual Task<> finish() { co_return; }
+
+  /// After an abort, over a fresh communicator: takes channels from it anew.
+  virtual void regrouped() {}
+  /// Then: ranks even out who has committed what, and forget the rest. True: what was broken off is committed now.
+  virtual Task<bool> recover(BrokenOff what);
+  /// Whether nothing that a committed step began is still under way.
+  virtual bool is_idle() const { return true; }
+  /// An error ends training: makes all end that is under way on this rank.
+  virtual void give_up(std::exception_ptr error) { place_.comm.abort(error); }
+
+  Plan plan_;
+  Workplace place_;
 };
 
 }  // namespace ripieno

@@ -4,88 +4,72 @@
 
 #include "ripieno/core/kernels.h"
 #include "ripieno/core/numbers.h"
-#include "ripieno/strategy/steps.h"
-#include "ripieno/strategy/together.h"
+#include "ripieno/strategy/alike.h"
+#include "ripieno/strategy/slots.h"
 
 namespace ripieno {
 namespace {
 
-class Synchronous final : public Strategy {
+class Synchronous : public Alike {
  public:
-  Synchronous(const StrategyInfo& info, const Plan& plan, int passes, Workplace workplace)
-      : plan_(plan),
-        passes_(passes),
-        place_(std::move(workplace)),
-        layout_(place_.learner.layout()),
-        averager_(averager_of(info, plan, slots_of(layout_, layout_.buckets), layout_.type)),
-        optimiser_(make_optimiser(plan.optimiser, layout_.parameters, layout_.type)),
-        learning_rate_(plan.learning_rate, plan.epochs, plan.rate_scale) {
-    if (passes_ > 1) sum_ = std::make_unique<Numbers>(layout_.parameters, layout_.type);
+  Synchronous(const StrategyInfo& info, const Plan& plan, Workplace workplace) : Alike(info, plan, std::move(workplace)) {}
+
+ protected:
+  Task<> attempt(TrainingStep step, StepResult* result) override {
+    const Weighting by_share = &BatchSize::share;
+    co_await compute(step, by_share, result);  // 2
+    co_await average_buckets(1);               // 3
   }
 
-  Task<> run() override {
-    co_await start_alike(place_.comm, place_.learner);  // 1
-    place_.recorder.begin();
-    int passes = 0;
-    double samples = 0;
-    for (Steps at(plan_, place_.learner.steps_per_epoch()); at.more(); at.next()) {
-      const double rate = learning_rate_.at(at.epochs_done());
-      const PassResult result = co_await compute(at.batch());  // 2
-      samples += result.global_samples;
-      if (++passes == passes_ || at.ends_epoch()) {
-        co_await exchange(samples);  // 3
-        step_if_finite(place_, *optimiser_, rate);  // 4
-        passes = 0;
-        samples = 0;
-      }
-      place_.recorder.step({at.epoch(), at.step(), result.loss, result.samples, rate, {}});
-      if (!at.ends_epoch()) continue;
-      co_await end_epoch_alike(&place_, &plan_, at.epoch(), at.ends());
-      if (place_.checkpoint && !at.ends_early()) place_.checkpoint(at.epoch());
-    }
+  Task<> compute(TrainingStep step, Weighting weighting, StepResult* result) {
+    const auto pass = co_await place_.learner.begin(step.batch, std::move(weighting));
+    static_cast<PassResult&>(*result) = co_await pass->finish();
   }
 
-  NumberSpan consensus() override { return place_.learner.parameters(); }
-  void visit(StateVisitor& visitor) override {
-    optimiser_->visit(visitor);
-    averager_->visit(visitor);
-  }
-
- private:
-  /// Over several passes, the gradients' sums over samples are summed up.
-  Task<PassResult> compute(BatchId batch) {
-    Learner& learner = place_.learner;
-    const Weighting weighting = sum_ ? Weighting(&BatchSize::samples) : Weighting(&BatchSize::share);
-    const auto pass = co_await learner.begin(batch, weighting);
-    const PassResult result = co_await pass->finish();
-    if (sum_) add(sum_->span(), learner.gradients());
-    co_return result;
-  }
-
-  /// `samples`: of all workers, since the last exchange.
-  Task<> exchange(double samples) {
-    const NumberSpan gradients = place_.learner.gradients();
-    const double loss_scale = place_.learner.loss_scale() ? place_.learner.loss_scale()->value() : 1;
-    const double weight = (sum_ ? 1 / samples : 1) / loss_scale;
-    if (sum_) {
-      convert(gradients, sum_->span());
-      *sum_ = Numbers(layout_.parameters, layout_.type);
-    }
+  Task<> average_buckets(double weight) {
     for (std::size_t i = 0; i < layout_.buckets.size(); ++i) {  // in the same order on all ranks
       const StageTimer timer(place_.recorder, place_.comm.runtime(), Stage::exchange, i);
-      const Range bucket = layout_.buckets[i];
-      co_await averager_->average(place_.comm, i, gradients.slice(bucket.begin, bucket.end), weight);
+      co_await average(i, weight / loss_scale());
     }
   }
+};
 
-  Plan plan_;
-  int passes_;
-  Workplace place_;
-  const Layout& layout_;
-  std::unique_ptr<Averager> averager_;
-  std::unique_ptr<Optimiser> optimiser_;
-  LearningRate learning_rate_;
-  std::unique_ptr<Numbers> sum_;  // accumulate: of the gradients since the last exchange
+/// Over several passes, the gradients' sums over samples are summed up.
+class Accumulate final : public Synchronous {
+ public:
+  Accumulate(const StrategyInfo& info, const Plan& plan, Workplace workplace)
+      : Synchronous(info, plan, std::move(workplace)), sum_(layout_.parameters, layout_.type) {}
+
+ private:
+  Task<> attempt(TrainingStep step, StepResult* result) override {
+    const Weighting by_samples = &BatchSize::samples;
+    co_await compute(step, by_samples, result);
+    newest_ = result->global_samples;
+    if (!exchanges(step)) co_return;
+    add(place_.learner.gradients(), sum_.span());
+    co_await average_buckets(1 / (samples_ + newest_));
+  }
+
+  void commit(TrainingStep step) override {
+    if (exchanges(step)) return Alike::commit(step);
+    add(sum_.span(), place_.learner.gradients());
+    samples_ += newest_;
+    ++passes_;
+    place_.learner.commit();
+  }
+
+  void settle() override {
+    Alike::settle();
+    sum_ = Numbers(layout_.parameters, layout_.type);
+    samples_ = 0;
+    passes_ = 0;
+  }
+
+  bool exchanges(TrainingStep step) const override { return passes_ + 1 == plan_.passes || step.ends_epoch; }
+
+  Numbers sum_;                      // of the gradients since the last exchange
+  double samples_ = 0, newest_ = 0;  // of all workers: since the last exchange, and in the newest pass
+  int passes_ = 0;                   // since the last exchange
 };
 
 std::optional<std::uint64_t> bytes_of(const StrategyInfo& info, const Plan& plan, const Layout& layout, const Workload& work,
@@ -106,7 +90,12 @@ std::uint64_t exchanges(std::uint64_t steps, int passes) { return (steps + passe
 }  // namespace
 
 std::unique_ptr<Strategy> make_synchronous(const StrategyInfo& info, const Plan& plan, Workplace workplace) {
-  return std::make_unique<Synchronous>(info, plan, info.name == "accumulate" ? plan.passes : 1, std::move(workplace));
+  return std::make_unique<Synchronous>(info, plan, std::move(workplace));
+}
+
+std::unique_ptr<Strategy> make_accumulate(const StrategyInfo& info, const Plan& plan, Workplace workplace) {
+  if (plan.passes == 1) return make_synchronous(info, plan, std::move(workplace));
+  return std::make_unique<Accumulate>(info, plan, std::move(workplace));
 }
 
 std::optional<std::uint64_t> synchronous_bytes_sent(const StrategyInfo& info, const Plan& plan, const Layout& layout,

@@ -10,7 +10,7 @@
 // with the (P * passes)-fold batch, for 1/passes of the bytes (Horovod's backward_passes_per_step).
 //
 // Bytes: one averaging of all parameters a step (accumulate: an exchange), whatever the buckets (collective/averager.h).
-// Commits: a step commits when its last bucket is averaged; a rank lost before that fails the step on all.
+// Commits: a step, on each rank, when its last bucket is averaged there (alike.h).
 // Source: Goyal et al., Accurate, large minibatch SGD, arXiv:1706.02677, 2017; Sergeev and Del Balso, Horovod,
 // arXiv:1802.05799, 2018.
 #pragma once
@@ -20,6 +20,7 @@
 namespace ripieno {
 
 std::unique_ptr<Strategy> make_synchronous(const StrategyInfo& info, const Plan& plan, Workplace workplace);
+std::unique_ptr<Strategy> make_accumulate(const StrategyInfo& info, const Plan& plan, Workplace workplace);
 
 std::optional<std::uint64_t> synchronous_bytes_sent(const StrategyInfo& info, const Plan& plan, const Layout& layout,
                                                     const Workload& work, int rank);

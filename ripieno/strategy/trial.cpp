@@ -32,11 +32,30 @@ void Trial::make() {
     recorders[rank]->on_step = [this, rank](const StepRecord& record) {
       if (on_step) on_step(rank, record);
     };
+    recorders[rank]->on_epoch = [this, rank](const EpochRecord& record) {
+      if (interruptions && record.epoch + 1 == this->plan.epochs) interruptions->has_trained(rank);
+    };
     std::function<void(std::uint32_t)> save;
     if (checkpoint) save = [this, rank](std::uint32_t epoch) { checkpoint(rank, epoch); };
     const Communicator comm = cluster.comm(rank).on_nodes(per_node);
-    strategies.push_back(make_strategy(info, plan, {comm, *learners[rank], *recorders[rank], save}));
+    Workplace place{comm, *learners[rank], *recorders[rank], save, nullptr};
+    if (interruptions) interruptions->let(rank, place);
+    strategies.push_back(make_strategy(info, plan, std::move(place)));
   }
+}
+
+void Trial::interrupt(std::uint64_t seed, int times, Duration from, Duration until) {
+  interruptions.emplace(cluster).schedule(seed, times, from, until);
+}
+
+SavedState Trial::state(int rank) {
+  SavedState state;
+  state.begin(false);
+  state.span("learner.parameters", learners[rank]->parameters());
+  state.span("learner.buffers", learners[rank]->buffers());
+  learners[rank]->visit(state);
+  strategies[rank]->visit(state);
+  return state;
 }
 
 void Trial::run() {

@@ -7,8 +7,10 @@
 #include <vector>
 
 #include "ripieno/collective/virtual_cluster.h"
+#include "ripieno/strategy/interruptions.h"
 #include "ripieno/strategy/linear_learner.h"
 #include "ripieno/strategy/registry.h"
+#include "ripieno/strategy/saved_state.h"
 
 namespace ripieno {
 
@@ -21,8 +23,14 @@ struct Trial {
   /// Error(usage) where the strategy is refused.
   void make();
 
+  /// Before make(): as Interruptions::schedule().
+  void interrupt(std::uint64_t seed, int times, Duration from, Duration until);
+
   /// Trains. Ranks may die on the way (cluster.kill_at).
   void run();
+
+  /// What a rank keeps: its learner's numbers, and what a checkpoint holds of its strategy.
+  SavedState state(int rank);
 
   /// The consensus as `rank` holds it, once it has run.
   std::vector<double> weights(int rank = 0);
@@ -45,6 +53,7 @@ struct Trial {
   std::function<void(int rank, const StepRecord&)> on_step;
   std::function<void(int rank, std::uint32_t epoch)> checkpoint;  ///< Workplace::checkpoint, where set before make()
   Duration took{0};
+  std::optional<Interruptions> interruptions;
 };
 
 /// What a rank of such a trial learns from: the workers share each batch or the data set as the strategy uses it.

@@ -6,7 +6,7 @@
 
 #include "ripieno/collective/execute.h"
 #include "ripieno/strategy/registry.h"
-#include "ripieno/strategy/together.h"
+#include "ripieno/strategy/slots.h"
 #include "ripieno/train/gradient_watch.h"
 #include "ripieno/train/thread_settings.h"
 
@@ -238,6 +238,7 @@ Task<> Parallel::average(NumberSpan numbers, double weight) {
   const auto& buckets = model_->layout().buckets;
   for (std::size_t i = 0; i < buckets.size(); ++i) {
     co_await averager_->average(comm_, i, numbers.slice(buckets[i].begin, buckets[i].end), weight);
+    averager_->commit(i);
   }
 }
 
@@ -301,6 +302,7 @@ Task<> Parallel::await_and_average(std::size_t bucket, Event* ready, double weig
   co_await ready->wait();
   const Range range = model_->layout().buckets[bucket];
   co_await averager_->average(comm_, bucket, model_->gradients().slice(range.begin, range.end), weight);
+  averager_->commit(bucket);
 }
 
 Parallel parallel(std::shared_ptr<torch::nn::Module> model, torch::optim::Optimizer& optimiser, Cluster& cluster,

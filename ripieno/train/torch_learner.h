@@ -68,6 +68,8 @@ class TorchLearner final : public Learner {
   Gates& gates() override;
   LossScale* loss_scale() override;
   Task<Evaluation> evaluate(int part, int parts) override;
+  void commit() override;
+  void drop() override;
   void visit(StateVisitor& visitor) override;
 
   /// How many of the layout's first tensors are the first layer's.

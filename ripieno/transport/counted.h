@@ -20,7 +20,7 @@ class CountedEndpoint final : public Endpoint {
  public:
   explicit CountedEndpoint(std::shared_ptr<Endpoint> inner) : inner_(std::move(inner)) {}
 
-  const Ledger& ledger() const { return ledger_; }
+  Ledger& ledger() { return ledger_; }
   /// Is told of every completed message, on the runtime's thread. All ranks set it at the same place between their messages, so that they
   /// number them alike; without it nothing is numbered.
   std::function<void(const CarriedMessage&)> on_message;

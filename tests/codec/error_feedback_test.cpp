@@ -19,10 +19,12 @@ TEST(ErrorFeedback, ByHand) {
   ByteVector bytes;
   std::vector<float> x = {3, 2};
   feedback.encode(*codec, 0, x, random, bytes);
+  feedback.commit();
   EXPECT_EQ(x, (std::vector<float>{3, 0}));
   EXPECT_EQ(feedback.residual().as<float>()[1], 2);
   x = {1, 1};
   feedback.encode(*codec, 0, x, random, bytes);
+  feedback.commit();
   EXPECT_EQ(x, (std::vector<float>{0, 3}));
   EXPECT_EQ(bytes, bytes_of({1, 0, 0, 0, 0, 0, 0x40, 0x40}));
   EXPECT_EQ(feedback.residual().as<float>()[0], 1);
@@ -57,6 +59,7 @@ void the_sums_telescope(double tolerance) {
             sent[begin + i] += x[i];
           }
         }
+        feedback.commit();
         const auto residual = feedback.residual().as<T>();
         for (std::size_t i = 0; i < n; ++i) {
           ASSERT_NEAR(sent[i] + residual[i], given[i], tolerance * (size[i] + std::abs(double(residual[i]))))
@@ -85,6 +88,7 @@ TEST(ErrorFeedback, ResidualsStayBounded) {
       for (float& value : x) value = static_cast<float>(random.uniform(-1, 1));
       largest = std::max(largest, square(x));
       feedback.encode(*codec, 0, x, random, bytes);
+      feedback.commit();
       const auto residual = feedback.residual().as<float>();
       const double kept = square(std::vector<float>(residual.begin(), residual.end()));
       // Of random signs, residuals grow like a walk until what is sent holds them: far below a contraction's worst case,
@@ -105,6 +109,7 @@ TEST(ErrorFeedback, SwitchedOffItOnlyRounds) {
   for (int round = 0; round < 3; ++round) {
     auto x = source;
     feedback.encode(*codec, 0, x, random, bytes);
+    feedback.commit();
     EXPECT_EQ(bytes, encoded(*codec, source, random));
     EXPECT_EQ(x, decoded<float>(*codec, bytes, 100));
   }
@@ -120,17 +125,20 @@ TEST(ErrorFeedback, AnOverflowIsSentAndNotKept) {
     ByteVector bytes;
     auto x = numbers<float>(300, random);
     feedback.encode(*codec, 0, x, random, bytes);
+    feedback.commit();
     const float kept = feedback.residual().as<float>()[17];
     for (const float bad : {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
       x = numbers<float>(300, random);
       x[17] = bad;
       feedback.encode(*codec, 0, x, random, bytes);
+      feedback.commit();
       EXPECT_FALSE(std::isfinite(x[17])) << describe(options);
       EXPECT_TRUE(all_finite(feedback.residual())) << describe(options);
       EXPECT_EQ(feedback.residual().as<float>()[17], kept) << describe(options);
     }
     x = numbers<float>(300, random);
     feedback.encode(*codec, 0, x, random, bytes);
+    feedback.commit();
     EXPECT_TRUE(all_finite(NumberSpan(x))) << describe(options);
   }
 }
@@ -179,6 +187,7 @@ TEST(ErrorFeedback, GoesOnFromACheckpoint) {
   ByteVector bytes, again;
   auto x = numbers<double>(50, random);
   one.encode(*codec, 0, x, random, bytes);
+  one.commit();
   Copy copy;
   one.visit(copy, "residual.gradients");
   EXPECT_EQ(copy.names, std::vector<std::string>{"residual.gradients"});
@@ -193,6 +202,40 @@ TEST(ErrorFeedback, GoesOnFromACheckpoint) {
   copy.names.clear();
   off.visit(copy, "residual.gradients");
   EXPECT_TRUE(copy.names.empty());
+}
+
+TEST(ErrorFeedback, WhatIsNotCommittedIsForgotten) {
+  for (const CodecOptions& options : every_codec()) {
+    if (!options.error_feedback) continue;
+    const auto codec = make_codec(options, DType::fp32);
+    const std::size_t block = std::max<std::size_t>(codec->block(), 1), half = codec->block() > 0 ? 9001 / 2 / block * block : 0;
+    ErrorFeedback once(9001, DType::fp32, true), twice(9001, DType::fp32, true);
+    Random random(9);
+    for (int round = 0; round < 6; ++round) {
+      const auto given = numbers<float>(9001, random);
+      const std::uint64_t draws = random.next();
+      const auto encode = [&](ErrorFeedback& feedback, std::size_t begin, std::size_t end) {
+        std::vector<float> part(given.begin() + static_cast<std::ptrdiff_t>(begin), given.begin() + static_cast<std::ptrdiff_t>(end));
+        ByteVector bytes;
+        Random rounding(draws, begin);
+        feedback.encode(*codec, begin, NumberSpan(part), rounding, bytes);
+        return bytes;
+      };
+      twice.begin();  // an attempt that is dropped, in part or as a whole
+      encode(twice, half, 9001);
+      if (round % 2 == 1 && half > 0) encode(twice, 0, half);
+      once.begin();
+      twice.begin();
+      if (half > 0 && round % 3 > 0) {
+        EXPECT_EQ(encode(once, 0, half), encode(twice, 0, half)) << describe(options);
+      }
+      EXPECT_EQ(encode(once, half, 9001), encode(twice, half, 9001)) << describe(options) << " round " << round;
+      once.commit();
+      twice.commit();
+      const Bytes residual = once.residual().bytes(), other = twice.residual().bytes();
+      ASSERT_TRUE(std::equal(residual.begin(), residual.end(), other.begin(), other.end())) << describe(options);
+    }
+  }
 }
 
 }  // namespace

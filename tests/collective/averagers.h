@@ -126,6 +126,7 @@ class Averagers {
     }
     Task<> together = all(comm.runtime(), std::move(tasks), comm.ending());
     co_await std::move(together);
+    for (std::size_t slot = 0; slot < spans.size(); ++slot) averager->commit(slot);
   }
 };
 

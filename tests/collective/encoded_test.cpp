@@ -36,8 +36,10 @@ struct Ends {
       return comm.rank() == 0 ? out.send(&comm.endpoint(), 1, channel, "numbers", sent)
                                : in.receive(&comm.endpoint(), 0, channel, "numbers", received);
     });
+    if (commits) out.commit();
   }
 
+  bool commits = true;
   VirtualCluster cluster;
   EncodedStream out, in;
 };
@@ -74,6 +76,24 @@ TEST(EncodedStream, TheReceiverHasWhatTheSenderKnowsItDecodes) {
     const bool exact = find_codec(options.name).lossless;
     EXPECT_EQ(largest == 0, exact);
     EXPECT_LT(largest, options.name.starts_with("topk") ? 20.0 : 2.5);
+  }
+}
+
+TEST(EncodedStream, WhatIsSentAgainBeforeItIsCommittedIsTheSame) {
+  for (const CodecOptions& options : sendable()) {
+    SCOPED_TRACE(options.name);
+    Ends ends(options);
+    for (int round = 0; round < 4; ++round) {
+      std::vector<std::vector<float>> arrived;
+      for (const bool commits : {false, false, true}) {
+        ends.commits = commits;
+        std::vector<float> sent = some_numbers(round), received(encoded_elements);
+        ends.carry(NumberSpan(sent), NumberSpan(received));
+        arrived.push_back(received);
+      }
+      EXPECT_EQ(arrived[0], arrived[1]);
+      EXPECT_EQ(arrived[0], arrived[2]) << "round " << round;
+    }
   }
 }
 

@@ -47,6 +47,8 @@ class ToyLearner final : public Learner {
   std::uint32_t steps_per_epoch() const override { return client_.steps; }
   std::uint32_t samples_per_epoch() const override { return client_.samples; }
   Gates& gates() override { return gates_; }
+  void commit() override {}
+  void drop() override {}
 
   Task<std::unique_ptr<Pass>> begin(BatchId batch, Weighting) override {
     for (std::size_t j = 0; j < weights_.size(); ++j) gradients_[j] = weights_[j] - target(id_, batch, j);

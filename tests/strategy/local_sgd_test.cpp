@@ -42,6 +42,8 @@ class FiveTensors final : public Learner {
     return inner_.begin(batch, std::move(weighting));
   }
   Gates& gates() override { return inner_.gates(); }
+  void commit() override { inner_.commit(); }
+  void drop() override { inner_.drop(); }
   Task<Evaluation> evaluate(int part, int parts) override { return inner_.evaluate(part, parts); }
 
  private:

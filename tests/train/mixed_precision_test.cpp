@@ -89,6 +89,8 @@ class Overflowing final : public Learner {
   std::uint32_t samples_per_epoch() const override { return inner_.samples_per_epoch(); }
   Task<Evaluation> evaluate(int part, int parts) override { return inner_.evaluate(part, parts); }
   Gates& gates() override { return inner_.gates(); }
+  void commit() override { inner_.commit(); }
+  void drop() override { inner_.drop(); }
   LossScale* loss_scale() override { return inner_.loss_scale(); }
   Task<std::unique_ptr<Pass>> begin(BatchId batch, Weighting weighting) override {
     auto pass = co_await inner_.begin(batch, std::move(weighting));

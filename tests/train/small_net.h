@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 
+#include "ripieno/strategy/interruptions.h"
 #include "ripieno/strategy/registry.h"
 #include "ripieno/train/torch_learner.h"
 #include "tests/support/cluster.h"
@@ -62,7 +63,14 @@ struct TorchJob {
   void run() {
     for (int rank = 0; rank < cluster.size(); ++rank) {
       if (on_step) recorders[rank]->on_step = [this, rank](const StepRecord& record) { on_step(rank, record); };
-      strategies.push_back(make_strategy(info, plan, {cluster.comm(rank), *learners[rank], *recorders[rank], nullptr}));
+      Workplace place{cluster.comm(rank), *learners[rank], *recorders[rank], nullptr, nullptr};
+      if (interruptions) {
+        interruptions->let(rank, place);
+        recorders[rank]->on_epoch = [this, rank](const EpochRecord& record) {
+          if (record.epoch + 1 == plan.epochs) interruptions->has_trained(rank);
+        };
+      }
+      strategies.push_back(make_strategy(info, plan, std::move(place)));
     }
     cluster.run([this](Communicator comm) { return strategies[comm.rank()]->run(); });
   }
@@ -81,6 +89,7 @@ struct TorchJob {
   std::vector<std::unique_ptr<TorchLearner>> learners;
   std::vector<std::unique_ptr<Strategy>> strategies;
   std::function<void(int rank, const StepRecord&)> on_step;
+  Interruptions* interruptions = nullptr;  ///< set before run(): of a run that is interrupted
 };
 
 inline std::vector<double> copy(NumberSpan span) {

@@ -1,0 +1,116 @@
+#include "ripieno/strategy/alike.h"
+
+#include <algorithm>
+
+#include "ripieno/collective/execute.h"
+#include "ripieno/strategy/share_state.h"
+#include "ripieno/strategy/slots.h"
+
+namespace ripieno {
+
+Task<> start_alike(Communicator comm, Learner& learner) {
+  const std::vector<NumberSpan> all{learner.parameters(), learner.frozen(), learner.buffers()};
+  const std::vector<bool> alike = co_await are_alike(comm, all, Purpose::setup);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (alike[i]) continue;
+    const ExecuteOptions options{all[i].type, Purpose::setup};
+    co_await broadcast(comm, all[i], options);
+  }
+}
+
+Alike::Alike(const StrategyInfo& info, const Plan& plan, Workplace workplace)
+    : Strategy(plan, std::move(workplace)),
+      layout_(place_.learner.layout()),
+      averager_(averager_of(info, plan, slots_of(layout_, layout_.buckets), layout_.type)),
+      optimiser_(make_optimiser(plan.optimiser, layout_.parameters, layout_.type)) {}
+
+void Alike::visit(StateVisitor& visitor) {
+  optimiser_->visit(visitor);
+  averager_->visit(visitor);
+}
+
+Task<> Alike::average(std::size_t bucket, double weight) {
+  const Range range = layout_.buckets[bucket];
+  return averager_->average(place_.comm, bucket, place_.learner.gradients().slice(range.begin, range.end), weight);
+}
+
+void Alike::commit(TrainingStep step) {
+  update(step);
+  settle();
+}
+
+void Alike::settle() {
+  for (std::size_t bucket = 0; bucket < layout_.buckets.size(); ++bucket) averager_->commit(bucket);
+  place_.learner.commit();
+  ++done_;
+}
+
+Task<> Alike::end_epoch(EpochEnd end, EpochRecord* record) {
+  const NumberSpan buffers = place_.learner.buffers();
+  const auto own = copy_of(buffers);
+  std::exception_ptr error;
+  try {
+    co_await average_and_evaluate(end);
+  } catch (...) {
+    error = std::current_exception();
+  }
+  if (error) {  // parts of sums are left
+    convert(buffers, own->span());
+    std::rethrow_exception(error);
+  }
+  record->accuracy = score_.accuracy;
+  record->loss = score_.loss;
+  record->parameters_hash = hash(place_.learner.parameters());
+  mean_ = copy_of(buffers);
+  if (end.evaluates || buffers.count > 0) ++done_;  // ranks met
+}
+
+Task<> Alike::average_and_evaluate(EpochEnd end) {
+  co_await average_buffers(place_.comm, place_.learner);
+  Score score;
+  if (end.evaluates) {
+    const StageTimer timer(place_.recorder, place_.comm.runtime(), Stage::evaluate);
+    score = co_await evaluate_together(place_.comm, place_.learner);
+  }
+  score_ = score;
+}
+
+Task<bool> Alike::recover(BrokenOff what) {
+  const std::vector<std::int64_t> done = co_await place_.comm.all_gather(done_);
+  const auto ahead = std::max_element(done.begin(), done.end());
+  const bool behind = done_ < *ahead;
+  if (!behind) place_.learner.drop();
+  if (*std::min_element(done.begin(), done.end()) == *ahead) co_return false;
+  const BrokenOff nothing;
+  const BrokenOff missed = behind ? what : nothing;
+  co_await hand_over(static_cast<int>(ahead - done.begin()), missed);
+  co_return behind;
+}
+
+/// All get it, but only who missed something takes it.
+Task<> Alike::hand_over(int from, BrokenOff missed) {
+  Learner& learner = place_.learner;
+  const auto mean = copy_of(mean_ ? mean_->span() : learner.buffers());
+  Score score = score_;
+  const std::function<void(StateVisitor&)> shared = [&](StateVisitor& visitor) {
+    visitor.span("parameters", learner.parameters());
+    optimiser_->visit(visitor);
+    averager_->visit_shared(visitor);
+    if (learner.loss_scale()) learner.loss_scale()->visit(visitor);
+    visitor.span("buffers", mean->span());
+    visitor.span("score", NumberSpan(&score.accuracy, 1, DType::fp64));
+    visitor.span("loss", NumberSpan(&score.loss, 1, DType::fp64));
+  };
+  co_await share_state(place_.comm, from, shared);
+  if (missed.step) settle();
+  if (!missed.record) co_return;
+  convert(learner.buffers(), mean->span());
+  mean_ = copy_of(mean->span());
+  score_ = score;
+  missed.record->accuracy = score.accuracy;
+  missed.record->loss = score.loss;
+  missed.record->parameters_hash = hash(learner.parameters());
+  ++done_;
+}
+
+}  // namespace ripieno

@@ -1,0 +1,29 @@
+// What ranks find out together: a score over the whole test set, the mean of their buffers, whether they hold the same bits.
+#pragma once
+
+#include <cmath>
+#include <vector>
+
+#include "ripieno/collective/communicator.h"
+#include "ripieno/strategy/learner.h"
+
+namespace ripieno {
+
+struct Score {
+  double accuracy = NAN;  ///< 0 .. 1; NaN: not evaluated
+  double loss = NAN;      ///< mean over the test set
+};
+
+/// Every rank evaluates its parameters on its share of the test set; all get the score over the whole.
+Task<Score> evaluate_together(Communicator comm, Learner& learner);
+
+/// Replaces the buffers (batch norm's running statistics) by their mean over the ranks.
+Task<> average_buffers(Communicator comm, Learner& learner);
+
+/// Sums numbers up over the ranks.
+Task<> sum_up(Communicator comm, NumberSpan numbers, Purpose purpose = Purpose::evaluate);
+
+/// Of each of some numbers, whether all ranks hold the same bits, told by their hashes. The same answer on all ranks.
+Task<std::vector<bool>> are_alike(Communicator comm, std::vector<NumberSpan> states, Purpose purpose);
+
+}  // namespace ripieno

@@ -1,0 +1,54 @@
+// Aborts at random times among ranks of a virtual cluster, whose strategies take again what is broken off: for trying that
+// attempts at steps can be dropped.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "ripieno/collective/virtual_cluster.h"
+#include "ripieno/core/random.h"
+#include "ripieno/strategy/strategy.h"
+
+namespace ripieno {
+
+class Interruptions {
+ public:
+  /// `cluster` outlives it.
+  explicit Interruptions(VirtualCluster& cluster)
+      : cluster_(cluster), comms_(static_cast<std::size_t>(cluster.size())), trained_(static_cast<std::size_t>(cluster.size())) {}
+
+  /// The rank's workplace regroups from now on. Ranks are given in their order.
+  void let(int rank, Workplace& place) {
+    comms_[static_cast<std::size_t>(rank)] = place.comm;
+    place.regroup = [this, rank](const Communicator& ended) {
+      ++recovered;
+      comms_[static_cast<std::size_t>(rank)] = ended.renewed();
+      return *comms_[static_cast<std::size_t>(rank)];
+    };
+  }
+
+  /// The rank has trained to the end: it begins none.
+  void has_trained(int rank) { trained_[static_cast<std::size_t>(rank)] = true; }
+
+  /// Each is begun by a random rank at a random time between the two, when all train, and reaches the others over the network.
+  void schedule(std::uint64_t seed, int times, Duration from, Duration until) {
+    Random random(seed, 0);
+    for (int i = 0; i < times; ++i) {
+      const auto rank = static_cast<std::size_t>(random.below(comms_.size()));
+      const Duration when = from + from_seconds(seconds(until - from) * random.uniform(0, 1));
+      cluster_.runtime().call_at(when, [this, rank] {
+        const auto error = std::make_exception_ptr(Error(ErrorKind::peer, text("rank ", rank, " was interrupted")));
+        if (!trained_[rank]) comms_[rank]->abort(error);
+      });
+    }
+  }
+
+  int recovered = 0;  ///< of all ranks: what was broken off and taken up again
+
+ private:
+  VirtualCluster& cluster_;
+  std::vector<std::optional<Communicator>> comms_;  // of each rank, now
+  std::vector<bool> trained_;
+};
+
+}  // namespace ripieno

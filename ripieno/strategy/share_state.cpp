@@ -1,0 +1,53 @@
+#include "ripieno/strategy/share_state.h"
+
+#include <vector>
+
+#include "ripieno/collective/execute.h"
+
+namespace ripieno {
+namespace {
+
+/// Where all of it is.
+class Places final : public StateVisitor {
+ public:
+  void span(std::string_view, NumberSpan values) override {
+    if (values.count > 0) spans.push_back(values);
+  }
+  void number(std::string_view, std::int64_t& value) override { numbers.push_back(value); }
+
+  std::vector<NumberSpan> spans;
+  std::vector<std::int64_t> numbers;
+};
+
+/// A walk that overwrites the numbers.
+class Numbered final : public StateVisitor {
+ public:
+  explicit Numbered(const std::vector<std::int64_t>& numbers) : next_(numbers.begin()) {}
+  void span(std::string_view, NumberSpan) override {}
+  void number(std::string_view, std::int64_t& value) override { value = *next_++; }
+
+ private:
+  std::vector<std::int64_t>::const_iterator next_;
+};
+
+}  // namespace
+
+Task<> share_state(Communicator comm, int root, std::function<void(StateVisitor&)> walk) {
+  Places places;
+  walk(places);
+  ExecuteOptions options;
+  options.purpose = Purpose::control;
+  options.root = root;
+  for (const NumberSpan span : places.spans) {
+    options.wire = span.type;
+    co_await broadcast(comm, span, options);
+  }
+  if (places.numbers.empty()) co_return;
+  const std::size_t count = places.numbers.size();
+  const auto numbers = co_await comm.broadcast(std::move(places.numbers), root);
+  require(numbers.size() == count, "a rank's state has ", count, " numbers where the root's has ", numbers.size());
+  Numbered numbered(numbers);
+  walk(numbered);
+}
+
+}  // namespace ripieno

@@ -1,0 +1,18 @@
+// What an averager works on: ranges of a model's parameters, along a strategy's route with a plan's codec.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "ripieno/collective/averager.h"
+#include "ripieno/strategy/registry.h"
+
+namespace ripieno {
+
+/// The given ranges of the parameters, with the matrices that lie in each as a whole.
+std::vector<Slot> slots_of(const Layout& layout, const std::vector<Range>& ranges);
+
+/// An averager of such slots along the strategy's route with the plan's codec.
+std::unique_ptr<Averager> averager_of(const StrategyInfo& info, const Plan& plan, std::vector<Slot> slots, DType type);
+
+}  // namespace ripieno

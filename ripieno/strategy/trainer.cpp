@@ -1,0 +1,143 @@
+#include "ripieno/strategy/trainer.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "ripieno/core/async.h"
+
+namespace ripieno {
+namespace {
+
+/// The error of a peer with which the task ended, if it did.
+Task<std::exception_ptr> loss_in(Task<> task) {
+  std::exception_ptr loss;
+  try {
+    co_await std::move(task);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::peer) throw;
+    loss = std::current_exception();
+  }
+  co_return loss;
+}
+
+}  // namespace
+
+Task<> Strategy::run() {
+  Trainer trainer(*this);
+  co_await trainer.run();
+}
+
+std::uint32_t Strategy::epochs_end() const {
+  const std::uint64_t steps = place_.learner.steps_per_epoch();
+  if (plan_.max_steps == 0 || steps == 0) return plan_.epochs;
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(plan_.epochs, (plan_.max_steps + steps - 1) / steps));
+}
+
+std::uint32_t Strategy::steps_in(std::uint32_t epoch) const {
+  const std::uint32_t steps = place_.learner.steps_per_epoch();
+  if (plan_.max_steps == 0) return steps;
+  const std::uint64_t before = std::uint64_t{epoch} * steps;
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(steps, plan_.max_steps - std::min(plan_.max_steps, before)));
+}
+
+Task<bool> Strategy::recover(BrokenOff) {
+  fail(ErrorKind::internal, "a strategy that does not keep the commit contract has nothing to recover with");
+  co_return false;
+}
+
+Trainer::Trainer(Strategy& strategy)
+    : strategy_(strategy), plan_(strategy.plan_), place_(strategy.place_),
+      learning_rate_(plan_.learning_rate, plan_.epochs, plan_.rate_scale) {}
+
+Task<> Trainer::run() {
+  co_await strategy_.start();
+  place_.recorder.begin();
+  std::vector<Task<>> tasks = strategy_.services();
+  tasks.push_back(train());
+  const auto on_error = [this](std::exception_ptr error) { strategy_.give_up(error); };
+  Task<> together = all(place_.comm.runtime(), std::move(tasks), on_error);
+  co_await std::move(together);
+  co_await strategy_.finish();
+}
+
+Task<> Trainer::train() {
+  co_await strategy_.begin_training();
+  const std::uint32_t end = strategy_.epochs_end();
+  for (std::uint32_t epoch = plan_.first_epoch; epoch < end; ++epoch) {
+    const Act begin = [this, epoch] { return strategy_.begin_epoch(epoch); };
+    const BrokenOff no_step;
+    co_await retake(begin, no_step);
+    const std::uint32_t steps = strategy_.steps_in(epoch);
+    for (std::uint32_t k = 0; k < steps; ++k) co_await take(step_at(epoch, k, steps));
+    co_await this->end(end_of(epoch));
+  }
+  if (!place_.regroup) co_return;
+  const Act leave = [this] { return place_.comm.barrier(); };
+  const BrokenOff way_out;
+  co_await retake(leave, way_out);
+}
+
+Task<> Trainer::take(TrainingStep step) {
+  StepResult result;
+  const Act attempt = [this, step, &result] { return strategy_.attempt(step, &result); };
+  const BrokenOff this_step{.step = &step};
+  const bool caught_up = co_await retake(attempt, this_step);
+  if (!caught_up) strategy_.commit(step);
+  place_.recorder.step({step.batch.epoch, step.number, result.loss, result.samples, step.rate, result.age});
+}
+
+Task<> Trainer::end(EpochEnd end) {
+  EpochRecord record{end.epoch, NAN, NAN, 0, NAN};
+  const Act end_epoch = [this, end, &record] { return strategy_.end_epoch(end, &record); };
+  const BrokenOff this_end{.record = &record};
+  co_await retake(end_epoch, this_end);
+  if (strategy_.records_epochs()) place_.recorder.epoch(record);
+  if (place_.checkpoint && strategy_.can_save_after(end)) place_.checkpoint(end.epoch);
+}
+
+Task<bool> Trainer::retake(Act act, BrokenOff what) {
+  std::exception_ptr loss;
+  bool caught_up = false;
+  do {
+    Task<> once = act();
+    loss = co_await loss_in(std::move(once));
+    if (loss) caught_up = co_await recover(loss, what);
+  } while (loss && !caught_up);
+  if (strategy_.is_idle()) place_.recorder.commit();
+  co_return caught_up;
+}
+
+Task<bool> Trainer::recover(std::exception_ptr loss, BrokenOff what) {
+  bool caught_up = false;
+  while (loss) {
+    if (!place_.regroup) std::rethrow_exception(loss);
+    try {
+      place_.comm = place_.regroup(place_.comm);
+    } catch (const Error&) {  // this rank is the one that was lost, or the transport cannot go on
+      std::rethrow_exception(loss);
+    }
+    place_.recorder.dropped();
+    loss = co_await loss_in(recover_once(what, &caught_up));
+  }
+  co_return caught_up;
+}
+
+Task<> Trainer::recover_once(BrokenOff what, bool* caught_up) {
+  strategy_.regrouped();
+  *caught_up = co_await strategy_.recover(what);
+}
+
+TrainingStep Trainer::step_at(std::uint32_t epoch, std::uint32_t k, std::uint32_t steps) const {
+  const std::uint32_t per_epoch = place_.learner.steps_per_epoch();
+  const double epochs_done = epoch + static_cast<double>(k) / per_epoch;
+  return {{epoch, k}, std::uint64_t{epoch} * per_epoch + k, learning_rate_.at(epochs_done), k + 1 == steps};
+}
+
+EpochEnd Trainer::end_of(std::uint32_t epoch) const {
+  const bool last = epoch + 1 == strategy_.epochs_end();
+  const std::uint64_t done = std::uint64_t{epoch} * place_.learner.steps_per_epoch() + strategy_.steps_in(epoch);
+  const bool early = plan_.max_steps > 0 && done >= plan_.max_steps;
+  return {epoch, last, early, plan_.evaluates_after(epoch, last)};
+}
+
+}  // namespace ripieno

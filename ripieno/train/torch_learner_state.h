@@ -1,0 +1,280 @@
+// What a TorchLearner keeps, and the work that it does with LibTorch: forward and backward over a batch, evaluation. Internal to
+// torch_learner.cpp.
+#pragma once
+
+#include <chrono>
+#include <cmath>
+#include <numeric>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "ripieno/core/numbers.h"
+#include "ripieno/train/gate_watch.h"
+#include "ripieno/train/prefetch.h"
+#include "ripieno/train/slowdown.h"
+#include "ripieno/train/torch_error.h"
+#include "ripieno/train/torch_learner.h"
+
+namespace ripieno {
+
+struct PassTimes {
+  Duration read{0}, forward{0}, backward{0}, waited{0};
+  /// For a trace: reading, forward and backward of each part, by their step, and within forward the waits at gates, by their bucket.
+  std::vector<Span> spans;
+};
+
+inline std::string shape_of(torch::IntArrayRef sizes) {
+  std::string all;
+  for (const std::int64_t size : sizes) all += text(all.empty() ? "" : "x", size);
+  return all.empty() ? "a number" : all;
+}
+
+/// Shared with passes under way.
+struct TorchLearner::State {
+  using Clock = std::chrono::steady_clock;  // on the compute thread; virtual time charges a stated cost instead
+  static Duration since(Clock::time_point start) { return std::chrono::duration_cast<Duration>(Clock::now() - start); }
+
+
+  State(Runtime& runtime, Recorder& recorder, std::shared_ptr<Classifier> model, Loader train, Loader test,
+        TorchOptions options)
+      : runtime(runtime),
+        recorder(recorder),
+        model(std::move(model)),
+        train(std::move(train)),
+        test(std::move(test)),
+        options(options),
+        type(options.precision == Precision::fp64 ? torch::kFloat64 : torch::kFloat32) {
+    compute_in(*this->model, type);
+    if (!this->options.device.is_cpu()) this->model->to(this->options.device);
+    if (this->options.device.is_cuda()) at::globalContext().setDeterministicCuDNN(true);  // a rerun repeats a run
+    flat = std::make_unique<FlatModel>(this->model, options.flat);
+    gates = std::make_unique<Gates>(runtime, flat->layout().buckets.size());
+    if (options.precision == Precision::fp16) loss_scale.emplace();
+    if (this->options.replay) {
+      require(this->options.replay->ready.size() == flat->layout().buckets.size(), "a profile of ", this->options.replay->ready.size(),
+              " buckets for a layout of ", flat->layout().buckets.size());
+      flat->zero_gradients();
+    } else if (!runtime.is_virtual()) {
+      prefetch.emplace(this->train);
+    }
+  }
+
+  torch::Tensor images(Batch& batch, std::size_t begin, std::size_t end) const {
+    const ImageShape shape = train.dataset().shape();
+    const std::size_t count = end - begin;
+    const torch::Tensor pixels =
+        torch::from_blob(batch.pixels.data() + begin * shape.pixels(),
+                         {static_cast<std::int64_t>(count), shape.channels, shape.height, shape.width}, torch::kFloat32);
+    return pixels.to(options.device, type)
+        .contiguous(options.flat.channels_last ? torch::MemoryFormat::ChannelsLast : torch::MemoryFormat::Contiguous);
+  }
+
+  torch::Tensor labels(Batch& batch, std::size_t begin, std::size_t end) const {
+    return torch::from_blob(batch.labels.data() + begin, {static_cast<std::int64_t>(end - begin)}, torch::kInt64).to(options.device);
+  }
+
+  /// Forward, then the logits in at least fp32.
+  torch::Tensor logits(const torch::Tensor& images) {
+    now_does("forward of images", images);
+    const Autocast autocast(options.precision, options.device.type());
+    torch::Tensor output = model->forward(images).to(type);
+    if (output.dim() != 2 || output.size(0) != images.size(0) || output.size(1) < train.dataset().classes()) {
+      fail(ErrorKind::usage, "model ", model->name(), ": forward of images ", shape_of(images.sizes()), " gave ", shape_of(output.sizes()), "; it must give ",
+           images.size(0), "x", train.dataset().classes(), ", a number for each of the data's ", train.dataset().classes(), " classes");
+    }
+    return output;
+  }
+
+  /// What is said where LibTorch fails.
+  void now_does(const char* what, const torch::Tensor& with) {
+    operation = what;
+    operand.assign(with.sizes().begin(), with.sizes().end());
+  }
+
+  /// Does it, and says an error of LibTorch's in one line.
+  template <class Work>
+  auto in_one_line(Work work) {
+    try {
+      return work();
+    } catch (const c10::Error& error) {
+      throw torch_error(error, text("model ", model->name(), ": ", operation, " ", shape_of(operand)));
+    }
+  }
+
+  void prepare_thread() {
+    if (options.threads > 0 && torch::get_num_threads() != options.threads) torch::set_num_threads(options.threads);
+  }
+
+  /// Forward and backward over one batch, on the compute thread. `result`'s sizes are set before `announce` is first called
+  /// with a ready bucket, and `release` with one whose parameters are not read any more.
+  void compute(BatchId id, const Weighting& weighting, PassResult& result, PassTimes& times, const std::function<void(std::size_t)>& announce,
+               const std::function<void(std::size_t)>& release) {
+    in_one_line([&] { compute_batch(id, weighting, result, times, announce, release); });
+  }
+
+  void compute_batch(BatchId id, const Weighting& weighting, PassResult& result, PassTimes& times, const std::function<void(std::size_t)>& announce,
+                     const std::function<void(std::size_t)>& release) {
+    prepare_thread();
+    auto start = Clock::now();
+    const Duration read_start = runtime.now();
+    Batch batch = prefetch ? prefetch->take(id) : train.load(id.epoch, id.step);
+    times.read += since(start);
+    times.spans.push_back({"read", id.step, read_start, runtime.now()});
+
+    Random random(options.seed, (std::uint64_t{id.epoch} << 40) ^ (std::uint64_t{id.step} << 12) ^ static_cast<std::uint64_t>(options.worker));
+    torch::manual_seed(random.next());
+    model->train();
+    flat->train_first_layer(options.first_layer_epochs == 0 || id.epoch < options.first_layer_epochs);
+    result.loss = batch.size() > 0 ? 0.0 : NAN;
+    result.samples = static_cast<std::uint32_t>(batch.size());
+    result.global_samples = batch.global_count;
+    start = Clock::now();
+    Slowdown slowdown(options.slow);
+    const auto announce_slowed = [&](std::size_t bucket) {
+      slowdown.catch_up();
+      announce(bucket);
+    };
+    flat->buffers_to_device();
+    std::optional<GateWatch> watch;
+    if (gates->any_closed()) {
+      watch.emplace(flat->computed_parameters(), flat->layout().buckets, *gates);
+      watch->on_passed = [&](std::size_t gate) { flat->parameters_to_device(gate); };
+      watch->on_wait = [&](std::size_t gate, Duration took) {
+        const Duration end = runtime.now();
+        times.spans.push_back({"wait", gate, end - took, end});
+      };
+    } else {
+      flat->parameters_to_device();
+    }
+    times.forward += since(start);
+    const double loss_factor = weighting(result) * (loss_scale ? loss_scale->value() : 1);
+    const std::size_t parts = std::min<std::size_t>(options.accumulate, batch.size());
+    if (parts == 0) {
+      if (watch) watch->wait_for_all();
+      flat->zero_gradients();
+    }
+    const LendGradientPlaces lend(*flat);
+    Duration waited{0};
+    for (std::size_t part = 0; part < parts; ++part) {
+      start = Clock::now();
+      Duration span_start = runtime.now();
+      const std::size_t begin = batch.size() * part / parts, end = batch.size() * (part + 1) / parts;
+      const torch::Tensor output = logits(images(batch, begin, end));
+      now_does("loss of logits", output);
+      const torch::Tensor loss = torch::nn::functional::cross_entropy(
+          output, labels(batch, begin, end),
+          torch::nn::functional::CrossEntropyFuncOptions().label_smoothing(options.label_smoothing));
+      const double weight = parts == 1 ? 1 : static_cast<double>(end - begin) / batch.size();
+      result.loss += loss.item<double>() * weight;
+      if (watch) {
+        watch->wait_for_all();
+        times.waited = waited = watch->waited();
+        watch.reset();
+      }
+      slowdown.catch_up(std::exchange(waited, Duration(0)));
+      times.forward += since(start);
+      times.spans.push_back({"forward", id.step, span_start, runtime.now()});
+      start = Clock::now();
+      span_start = runtime.now();
+      now_does("backward from logits", output);
+      if (part == 0) flat->renew_gradients(parts == 1 ? loss : torch::Tensor());  // after the gates: until then they belong to the last step
+      if (part + 1 == parts) {
+        if (announce) flat->on_ready = announce_slowed;
+        flat->on_released = release;
+      }
+      (weight * loss_factor == 1 ? loss : loss * (weight * loss_factor)).backward();
+      slowdown.catch_up();
+      times.backward += since(start);
+      times.spans.push_back({"backward", id.step, span_start, runtime.now()});
+    }
+    times.forward -= times.waited;
+    flat->on_ready = flat->on_released = nullptr;
+    start = Clock::now();
+    flat->collect_gradients();
+    flat->buffers_to_host();
+    times.backward += since(start);
+    if (prefetch) prefetch->give_back(std::move(batch));
+  }
+
+  /// What a pass takes where it is not computed on a thread of its own.
+  ComputeProfile charged(BatchSize size) const {
+    if (options.replay) return options.replay->of(size.samples);
+    return stated_profile(options.image_cost * std::int64_t{size.samples}, flat->layout().buckets.size());
+  }
+
+  /// Of a step, of this worker and of all.
+  BatchSize size_of(std::uint32_t step) const {
+    const auto counts = train.sampler().counts_of_all(step);
+    const SamplerOptions& sampling = train.sampler().options();
+    BatchSize size;
+    size.samples = size.global_samples = counts[static_cast<std::size_t>(sampling.worker)];
+    if (sampling.partition != Partition::shards) size.global_samples = std::accumulate(counts.begin(), counts.end(), 0u);
+    return size;
+  }
+
+  Evaluation evaluate(std::uint32_t begin, std::uint32_t end) {
+    prepare_thread();
+    const torch::NoGradGuard no_grad;
+    Slowdown slowdown(options.slow);
+    model->eval();
+    flat->state_to_device();
+    Evaluation sums;
+    in_one_line([&] { evaluate_into(begin, end, sums); });
+    slowdown.catch_up();
+    return sums;
+  }
+
+  void evaluate_into(std::uint32_t begin, std::uint32_t end, Evaluation& sums) {
+    for (std::uint32_t at = begin; at < end; at += options.evaluation_batch) {
+      Batch batch = test.load_range(at, std::min(end, at + options.evaluation_batch));
+      const torch::Tensor output = logits_of_views(options.test_views, images(batch, 0, batch.size()),
+                                                   [this](const torch::Tensor& view) { return logits(view); });
+      const torch::Tensor target = labels(batch, 0, batch.size());
+      sums.loss += torch::nn::functional::cross_entropy(
+                       output, target, torch::nn::functional::CrossEntropyFuncOptions().reduction(torch::kSum))
+                       .item<double>();
+      sums.correct += output.argmax(1).eq(target).sum().item<double>();
+      sums.samples += static_cast<double>(batch.size());
+    }
+  }
+
+  /// Before a pass: what it may change beside the gradients, unless what an earlier one changed is not committed yet.
+  void keep() {
+    if (std::exchange(uncommitted, true)) return;
+    if (!kept_buffers) {
+      kept_buffers.emplace(flat->buffers().count, flat->buffers().type);
+      for (const auto& item : model->named_buffers()) {
+        if (!item.value().is_floating_point()) kept_counters.push_back({item.value(), item.value().clone()});
+      }
+    }
+    convert(kept_buffers->span(), flat->buffers());
+    for (auto& [counter, kept] : kept_counters) kept.copy_(counter);
+  }
+
+  void commit() { uncommitted = false; }
+
+  void drop() {
+    if (!std::exchange(uncommitted, false)) return;
+    convert(flat->buffers(), kept_buffers->span());
+    for (auto& [counter, kept] : kept_counters) counter.copy_(kept);
+  }
+
+  Runtime& runtime;
+  Recorder& recorder;
+  std::shared_ptr<Classifier> model;
+  Loader train, test;
+  TorchOptions options;
+  torch::ScalarType type;
+  std::unique_ptr<FlatModel> flat;
+  std::unique_ptr<Gates> gates;
+  std::optional<LossScale> loss_scale;
+  std::optional<Prefetch> prefetch;  // not in virtual time
+  bool uncommitted = false;          // passes have begun since the last commit; before them:
+  std::optional<Numbers> kept_buffers;
+  std::vector<std::pair<torch::Tensor, torch::Tensor>> kept_counters;  // a buffer that is not of floats, and its copy
+  const char* operation = "start";  // that computes now, and the shape of what it takes
+  std::vector<std::int64_t> operand;
+};
+
+}  // namespace ripieno

@@ -1,0 +1,93 @@
+// Steps that an abort breaks off and that are taken again, computed with LibTorch: dropout, batch norm, augmentation, a loss scale.
+#include <gtest/gtest.h>
+
+#include "ripieno/model/classifier.h"
+#include "ripieno/strategy/interruptions.h"
+#include "ripieno/strategy/saved_state.h"
+#include "tests/train/small_net.h"
+
+namespace ripieno {
+namespace {
+
+using testing::SmallNet;
+using testing::TorchJob;
+
+/// With batch norm and dropout.
+struct RandomNet : SmallNet {
+  RandomNet() { norm = register_module("norm", torch::nn::BatchNorm2d(4)); }
+  torch::Tensor forward(torch::Tensor images) override {
+    const torch::Tensor features = torch::relu(norm(convolution(images))).flatten(1);
+    return linear(torch::dropout(features, 0.3, is_training()));
+  }
+  torch::nn::BatchNorm2d norm{nullptr};
+};
+
+Plan plan_of(std::string_view codec) {
+  Plan plan;
+  plan.epochs = 2;
+  plan.optimiser.momentum = 0.9;
+  plan.learning_rate.base = 0.05;
+  plan.exchange.codec.name = codec;
+  plan.federated.deltas = true;
+  plan.local.steps = 2;
+  return plan;
+}
+
+SavedState state(TorchJob& job, int rank) {
+  SavedState saved;
+  saved.begin(false);
+  saved.span("learner.parameters", job.learners[rank]->parameters());
+  saved.span("learner.buffers", job.learners[rank]->buffers());
+  job.learners[rank]->visit(saved);
+  job.strategies[rank]->visit(saved);
+  return saved;
+}
+
+void expect_the_same(std::string_view strategy, std::string_view codec, Precision precision, int runs) {
+  TorchOptions options;
+  options.precision = precision;
+  options.image_cost = Duration(1'000'000'000);
+  options.flat.bucket_bytes = 1000;
+  const auto job_of = [&] {
+    return std::make_unique<TorchJob>(strategy, 3, plan_of(codec), options, 30, 90, -1, [] { return std::make_shared<RandomNet>(); });
+  };
+  const auto whole = job_of();
+  whole->run();
+  Duration begun{0};
+  for (const auto& recorder : whole->recorders) begun = std::max(begun, recorder->began());
+  int recovered = 0;
+  for (int seed = 0; seed < runs; ++seed) {
+    const auto job = job_of();
+    Interruptions interruptions(job->cluster);
+    job->interruptions = &interruptions;
+    interruptions.schedule(static_cast<std::uint64_t>(seed), 1 + seed % 3, begun, whole->cluster.runtime().now());
+    job->run();
+    recovered += interruptions.recovered;
+    for (int rank = 0; rank < 3; ++rank) {
+      EXPECT_EQ(state(*job, rank).difference(state(*whole, rank)), "") << strategy << " " << codec << " run " << seed << " rank " << rank;
+    }
+  }
+  EXPECT_GE(recovered, runs) << strategy << " " << codec;
+}
+
+class RetakeComputed : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(RetakeComputed, GivesTheBitsOfARunWithout) {
+  for (const char* codec : {"auto", "int8"}) {
+    const bool mixes = find_strategy(GetParam()).traits.mixes;
+    if (mixes && std::string_view(codec) == "int8") continue;
+    expect_the_same(GetParam(), codec, Precision::fp32, 6);
+    expect_the_same(GetParam(), codec, Precision::fp16, 6);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Every, RetakeComputed,
+                         ::testing::Values("ring", "ddp", "accumulate", "leader-ring", "fedavg", "diloco", "ring-passes", "gossip-pairs"),
+                         [](const auto& one) {
+                           std::string name = one.param;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace ripieno
