@@ -9,6 +9,7 @@
 
 #include "ripieno/core/kernels.h"
 #include "ripieno/strategy/refusals.h"
+#include "ripieno/strategy/retaken.h"
 #include "ripieno/strategy/saved_state.h"
 #include "ripieno/strategy/trial.h"
 
@@ -365,30 +366,6 @@ constexpr std::array checks{
 };
 
 }  // namespace
-
-std::string difference_when_retaken(const StrategyInfo& info, const Plan& plan, int workers, int runs, bool loss_scale) {
-  int recovered = 0;
-  for (int seed = 0; seed < runs; ++seed) {
-    Random random(static_cast<std::uint64_t>(seed), 1);
-    SimulatedOptions network;
-    network.link.latency = from_seconds(std::pow(10, random.uniform(-6, -1.5)));
-    const LinearOptions learner{.buffers = 3, .running_means = true, .sample_cost = Duration(200'000'000),
-                                .loss_scale = loss_scale};
-    Trial whole(info, workers, plan, learner, 16, network), interrupted(info, workers, plan, learner, 16, network);
-    whole.run();
-    Duration begun{0};
-    for (const auto& recorder : whole.recorders) begun = std::max(begun, recorder->began());
-    interrupted.interrupt(static_cast<std::uint64_t>(seed), 1 + seed % 4, begun, whole.took);
-    interrupted.run();
-    recovered += interrupted.interruptions->recovered;
-    for (int rank = 0; rank < whole.cluster.size(); ++rank) {
-      const std::string what = interrupted.state(rank).difference(whole.state(rank));
-      if (!what.empty()) return text("run ", seed, ": rank ", rank, " has another ", what);
-    }
-    if (interrupted.weights() != whole.weights()) return text("run ", seed, ": the consensus is another");
-  }
-  return workers > 1 && recovered < runs ? text("only ", recovered, " interruptions in ", runs, " runs") : "";
-}
 
 Plan conformance_plan() {
   Plan plan;

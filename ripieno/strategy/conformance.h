@@ -62,9 +62,6 @@ struct Finding {
 /// All twelve findings, in the order above. Throws nothing that a strategy does wrong.
 std::vector<Finding> check_conformance(const StrategyInfo& info, const ConformanceOptions& options = {});
 
-/// Check 12 of one plan: what differs in which of so many runs; empty where nothing does.
-std::string difference_when_retaken(const StrategyInfo& info, const Plan& plan, int workers, int runs, bool loss_scale = false);
-
 bool conforms(std::span<const Finding> findings);
 
 /// A line a finding: "ok", "FAILED" or "-", the check, what it shows, the detail.

@@ -39,13 +39,6 @@
 
 namespace ripieno {
 
-/// The clients of round `round`, ascending: a pure function, so that nobody has to be told.
-std::vector<int> clients_of(const Plan& plan, std::uint32_t round, int workers);
-
-/// The epoch before which training ends: the plan's epochs, or fewer where max_steps ends it. `steps` are each worker's
-/// in an epoch.
-std::uint32_t federated_end(const Plan& plan, const std::vector<std::uint32_t>& steps);
-
 /// `info.name` is fedavg, fedavgm or fedadam. Throws Error(usage) where the codec cannot be sent (powersgd).
 std::unique_ptr<Strategy> make_federated(const StrategyInfo& info, const Plan& plan, Workplace workplace);
 

@@ -36,11 +36,15 @@ class Interruptions {
     for (int i = 0; i < times; ++i) {
       const auto rank = static_cast<std::size_t>(random.below(comms_.size()));
       const Duration when = from + from_seconds(seconds(until - from) * random.uniform(0, 1));
-      cluster_.runtime().call_at(when, [this, rank] {
-        const auto error = std::make_exception_ptr(Error(ErrorKind::peer, text("rank ", rank, " was interrupted")));
-        if (!trained_[rank]) comms_[rank]->abort(error);
-      });
+      cluster_.runtime().call_at(when, [this, rank] { begin(static_cast<int>(rank)); });
     }
+  }
+
+  /// Now, by that rank.
+  void begin(int rank) {
+    const auto at = static_cast<std::size_t>(rank);
+    const auto error = std::make_exception_ptr(Error(ErrorKind::peer, text("rank ", rank, " was interrupted")));
+    if (!trained_[at]) comms_[at]->abort(error);
   }
 
   int recovered = 0;  ///< of all ranks: what was broken off and taken up again

@@ -116,7 +116,6 @@ Task<bool> Trainer::recover(std::exception_ptr loss, BrokenOff what) {
     } catch (const Error&) {  // this rank is the one that was lost, or the transport cannot go on
       std::rethrow_exception(loss);
     }
-    place_.recorder.dropped();
     loss = co_await loss_in(recover_once(what, &caught_up));
   }
   co_return caught_up;
@@ -125,6 +124,11 @@ Task<bool> Trainer::recover(std::exception_ptr loss, BrokenOff what) {
 Task<> Trainer::recover_once(BrokenOff what, bool* caught_up) {
   strategy_.regrouped();
   *caught_up = co_await strategy_.recover(what);
+  if (*caught_up) {
+    place_.recorder.commit();
+  } else {
+    place_.recorder.dropped();
+  }
 }
 
 TrainingStep Trainer::step_at(std::uint32_t epoch, std::uint32_t k, std::uint32_t steps) const {

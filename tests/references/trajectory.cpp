@@ -13,6 +13,7 @@
 
 #include "ripieno/collective/slot_memory.h"
 #include "ripieno/strategy/federated.h"
+#include "ripieno/strategy/federated_rounds.h"
 #include "ripieno/strategy/gossip.h"
 #include "ripieno/strategy/local_sgd.h"
 #include "ripieno/strategy/outer.h"

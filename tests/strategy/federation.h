@@ -9,6 +9,7 @@
 
 #include "ripieno/core/kernels.h"
 #include "ripieno/strategy/federated.h"
+#include "ripieno/strategy/federated_rounds.h"
 #include "tests/support/cluster.h"
 
 namespace ripieno::testing::federated {

@@ -3,11 +3,15 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
+#include <map>
 #include <ostream>
 
 #include "ripieno/strategy/conformance.h"
 #include "ripieno/strategy/refusals.h"
+#include "ripieno/strategy/retaken.h"
+#include "ripieno/strategy/trial.h"
 
 namespace ripieno {
 namespace {
@@ -99,6 +103,70 @@ std::string name_of(const ::testing::TestParamInfo<Case>& one) {
   std::string name = text(one.param.strategy, "_", one.param.codec, one.param.variant.empty() ? "" : "_", one.param.variant);
   std::replace_if(name.begin(), name.end(), [](char c) { return c == '-' || c == ' '; }, '_');
   return name;
+}
+
+/// The first rank that commits each step ends the communicator then: the others have not committed it yet, and catch up.
+int caught_up(std::string_view strategy, std::string_view codec, std::string_view variant) {
+  const Plan plan = plan_of({strategy, codec, variant});
+  SimulatedOptions network;
+  network.link.latency = std::chrono::milliseconds(1);
+  const LinearOptions learner{.buffers = 3, .running_means = true, .sample_cost = Duration(200'000'000)};
+  Trial whole(find_strategy(strategy), 3, plan, learner, 16, network), interrupted(find_strategy(strategy), 3, plan, learner, 16, network);
+  whole.run();
+  interrupted.interrupt(0, 0, Duration(0), Duration(0));
+  std::map<std::uint64_t, Duration> first;
+  int late = 0;
+  interrupted.on_step = [&](int rank, const StepRecord& record) {
+    const Duration now = interrupted.cluster.runtime().now();
+    const auto [when, is_first] = first.try_emplace(record.step, now);
+    if (is_first && record.step >= 3) interrupted.interruptions->begin(rank);  // all have begun to train
+    late += now > when->second;
+  };
+  SCOPED_TRACE(text(strategy, " ", codec, " ", variant));
+  EXPECT_NO_THROW(interrupted.run());
+  for (int rank = 0; rank < 3; ++rank) {
+    EXPECT_EQ(interrupted.state(rank).difference(whole.state(rank)), "") << strategy << " " << codec << " " << variant << " rank " << rank;
+  }
+  return late;
+}
+
+TEST(CatchingUp, GivesTheBitsOfARunWithout) {
+  for (const std::string_view codec : {"auto", "int8", "powersgd"}) {
+    for (const std::string_view strategy : {"reduce-broadcast", "gather-scatter", "ring", "ddp", "accumulate", "leader-ring", "local-sgd", "diloco"}) {
+      if (is_refused(find_strategy(strategy), plan_of({strategy, codec}), 3)) continue;
+      EXPECT_GE(caught_up(strategy, codec, strategy == "local-sgd" ? "every step" : ""), 10) << strategy << " " << codec;
+    }
+  }
+  for (const std::string_view strategy : {"gossip-pairs", "gossip-exponential", "ring-passes"}) EXPECT_GE(caught_up(strategy, "fp16", ""), 10) << strategy;
+  EXPECT_GE(caught_up("ring-passes", "bf16", "full ring"), 10);
+  EXPECT_GE(caught_up("diloco", "int8", "delayed fragments"), 10);
+}
+
+TEST(Dropped, WhatItSentIsCountedApart) {
+  for (const std::string_view strategy : {"ring", "ddp", "diloco", "gossip-pairs"}) {
+    const Plan plan = plan_of({strategy, "auto", "every step"});
+    const LinearOptions learner{.sample_cost = Duration(20'000'000)};
+    Trial whole(find_strategy(strategy), 3, plan, learner);
+    whole.run();
+    int exact = 0;
+    for (int seed = 0; seed < 60; ++seed) {
+      Trial interrupted(find_strategy(strategy), 3, plan, learner);
+      interrupted.interrupt(static_cast<std::uint64_t>(seed), 1, whole.recorders[0]->began() + whole.took / 10, whole.took);
+      interrupted.run();
+      std::uint64_t dropped = 0;
+      bool same = true;
+      for (int rank = 0; rank < 3; ++rank) {
+        const Ledger& ledger = interrupted.cluster.ledger(rank);
+        const std::uint64_t sent = ledger.total(Purpose::exchange).payload_sent, without = whole.cluster.ledger(rank).total(Purpose::exchange).payload_sent;
+        EXPECT_LE(sent, without) << strategy;  // who catches up was spared a part
+        EXPECT_LE(without, sent + without / 10) << strategy;
+        same = same && sent == without;
+        dropped += ledger.dropped().payload_sent;
+      }
+      exact += same && dropped > 0;
+    }
+    EXPECT_GE(exact, 5) << strategy;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Every, Retake, ::testing::ValuesIn(cases()), name_of);

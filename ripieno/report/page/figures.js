@@ -116,11 +116,15 @@ function log_ticks(range) {
   return { tickmode: "array", tickvals: found, ticktext: found.map((value) => value >= 1000 ? value.toLocaleString("en") : String(Number(value.toPrecision(1)))) };
 }
 
-function x_range(figure, axis) {
-  const [low, high] = extent(figure.series.flatMap((series) => series.x[axis]));
-  if (!figure.x_log[axis]) return [0, high * 1.03];
-  const space = 0.03 * Math.log10(high / low);
+/** Of a logarithmic axis, in powers of ten. What is not above 0 is not on it. */
+function log_range(numbers) {
+  const [low, high] = extent(numbers.filter((number) => number > 0)), space = 0.03 * Math.log10(high / low);
   return [Math.log10(low) - space, Math.log10(high) + space];
+}
+
+function x_range(figure, axis) {
+  const numbers = figure.series.flatMap((series) => series.x[axis]);
+  return figure.x_log[axis] ? log_range(numbers) : [0, extent(numbers)[1] * 1.03];
 }
 
 /** Names beside a plot, in the order of its series: where many lines end in one place, no name can stand at its line's end. */
@@ -159,7 +163,10 @@ function line_layout(figure, axis) {
     const range = x_range(figure, axis);
     Object.assign(layout.xaxis, { type: "log", range, ...log_ticks(range) });
   }
-  if (figure.y_log) Object.assign(layout.yaxis, { type: "log", nticks: 6, title: { text: figure.y_title + " (logarithmic)" } });
+  if (figure.y_log) {  // Plotly's own ticks between powers of ten are too small to read
+    const range = log_range(figure.series.flatMap((series) => series.y));
+    Object.assign(layout.yaxis, { type: "log", range, ...log_ticks(range), title: { text: figure.y_title + " (logarithmic)" } });
+  }
   if (figure.y_range) {
     layout.yaxis.range = figure.y_range;
     const below = figure.series.filter((series) => series.y.at(-1) < figure.y_range[0]);

@@ -1,0 +1,28 @@
+// A federation's rounds: which epochs each has, and which clients take part. Pure functions of the plan, so that nobody has to be
+// told.
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "ripieno/strategy/strategy.h"
+
+namespace ripieno {
+
+struct Round {
+  std::uint32_t first_epoch, end_epoch;
+  std::vector<int> clients;
+  bool has(int rank) const { return std::binary_search(clients.begin(), clients.end(), rank); }
+};
+
+/// From the plan's first epoch on. Rounds begin at multiples of local_epochs; a resumed run may begin within one.
+std::vector<Round> rounds_between(const Plan& plan, std::uint32_t end, int workers);
+
+/// The clients of round `round`, ascending: a pure function, so that nobody has to be told.
+std::vector<int> clients_of(const Plan& plan, std::uint32_t round, int workers);
+
+/// The epoch before which training ends: the plan's epochs, or fewer where max_steps ends it. `steps` are each worker's
+/// in an epoch.
+std::uint32_t federated_end(const Plan& plan, const std::vector<std::uint32_t>& steps);
+
+}  // namespace ripieno
