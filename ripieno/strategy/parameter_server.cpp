@@ -9,6 +9,7 @@
 #include "ripieno/strategy/key_shards.h"
 #include "ripieno/strategy/shard_link.h"
 #include "ripieno/strategy/shard_snapshots.h"
+#include "ripieno/strategy/trainer.h"
 
 namespace ripieno {
 namespace {
@@ -30,13 +31,12 @@ class ParameterServer final : public Strategy {
         learner_free_(place_.comm.runtime()) {
     check(info);
     const int rank = place_.comm.rank();
-    const std::uint32_t snapshots = place_.comm.take_channels(), ways = place_.comm.take_channels(2);
-    up_ = place_.comm.channel(ways, Purpose::exchange);
-    down_ = place_.comm.channel(ways + 1, Purpose::exchange);
+    const std::uint32_t snapshots = take_channels();
     if (rank < keys_.count()) {
       const std::size_t buffers = rank == 0 ? layout_.buffers : 0;
       shard_ = std::make_unique<ServerShard>(plan, pace, keys_.size(rank), buffers, layout_.type, place_);
-      snapshots_ = std::make_unique<ShardSnapshots>(place_.comm, snapshots, keys_, layout_.parameters, layout_.type, *shard_);
+      snapshots_ = std::make_unique<ShardSnapshots>(place_.comm, snapshots, keys_, layout_.parameters, layout_.type, *shard_,
+                                                    place_.regroup != nullptr);
     }
     for (int s = 0; s < keys_.count() && worker_ >= 0; ++s) {
       ServerShard* const local = s == rank ? shard_.get() : nullptr;
@@ -53,16 +53,76 @@ class ParameterServer final : public Strategy {
   }
 
  private:
+  /// `used`: it is begun again when ranks have recovered from so many aborts.
+  using Service = std::function<Task<>(std::int64_t* used)>;
+
+  /// How far a worker is.
+  struct Progress {
+    std::int64_t has_weights = 0;  ///< those that it starts from
+    std::int64_t steps = 0;        ///< that it has committed
+  };
+
   std::vector<Task<>> services() override {
-    std::vector<Task<>> tasks;
+    std::vector<Service> all;
     if (shard_) {
       for (int w = 0; w < workers(); ++w) {
-        if (servers_ + w != place_.comm.rank()) tasks.push_back(serve(w));
+        if (servers_ + w != place_.comm.rank()) all.push_back([this, w](std::int64_t* used) { return serve(w, used); });
       }
-      for (Task<>& task : snapshots_->tasks()) tasks.push_back(std::move(task));
+      for (Service& service : snapshots_->services()) all.push_back(std::move(service));
     }
+    std::vector<Task<>> tasks;
+    for (Service& service : all) tasks.push_back(lasting(std::move(service)));
     if (place_.comm.rank() == 0) tasks.push_back(evaluate_epochs());
     return tasks;
+  }
+
+  /// Takes a service up again after each abort, also one that was over: who was served may have lost it. Until all have trained.
+  Task<> lasting(Service service) {
+    std::int64_t used = 0;
+    for (;;) {
+      Task<> once = service(&used);
+      const std::exception_ptr loss = co_await loss_in(std::move(once));
+      if (!place_.regroup && loss) std::rethrow_exception(loss);
+      if (!place_.regroup) co_return;
+      if (loss) shard_->interrupt(loss);
+      while (recovered_from_ < used) {
+        if (has_trained_) co_return;
+        const auto recovered = recovered_;
+        co_await recovered->wait();
+      }
+    }
+  }
+
+  void trained() override {
+    has_trained_ = true;
+    recovered_->set();
+  }
+
+  std::uint32_t take_channels() {
+    const std::uint32_t snapshots = place_.comm.take_channels(), ways = place_.comm.take_channels(2);
+    up_ = place_.comm.channel(ways, Purpose::exchange);
+    down_ = place_.comm.channel(ways + 1, Purpose::exchange);
+    return snapshots;
+  }
+
+  void regrouped() override {
+    const std::uint32_t snapshots = take_channels();
+    ++ways_;
+    if (snapshots_) snapshots_->regroup(place_.comm, snapshots, ways_);
+    for (ShardLink& link : links_) link.take_ways(up_, down_);
+  }
+
+  /// Shards learn how far each worker is, and which snapshots have arrived; then they serve anew.
+  Task<bool> recover(BrokenOff) override {
+    const std::vector<Progress> all = co_await place_.comm.all_gather(progress_);
+    std::vector<std::int64_t> received;
+    if (place_.comm.rank() == 0) received = snapshots_->received();
+    received = co_await place_.comm.broadcast(std::move(received));
+    if (snapshots_) snapshots_->recover(received);
+    of_workers_.assign(all.begin() + servers_, all.end());
+    recovered_from_ = ways_;
+    std::exchange(recovered_, std::make_shared<Event>(place_.comm.runtime()))->set();
+    co_return false;
   }
 
   int workers() const { return place_.comm.size() - servers_; }
@@ -127,10 +187,12 @@ class ParameterServer final : public Strategy {
     shard_->begin(work_, rank == 0 && worker_ < 0);
   }
 
-  Task<> serve(int worker) {
+  Task<> serve(int worker, std::int64_t* used) {
+    *used = ways_ + 1;
     const LinkOptions options = link(worker, place_.comm.rank());
-    return serve_worker(options, &place_.comm.endpoint(), place_.comm.member(servers_ + worker), shard_.get(),
-                        steps_in_all(plan_, work_.steps[worker]));
+    const Progress its = of_workers_.empty() ? Progress() : of_workers_[static_cast<std::size_t>(worker)];
+    return serve_worker(options, &place_.comm.endpoint(), place_.comm.member(servers_ + worker), shard_.get(), its.has_weights,
+                        steps_in_all(plan_, work_.steps[worker]) - its.steps);
   }
 
   Task<> begin_training() override {
@@ -138,6 +200,7 @@ class ParameterServer final : public Strategy {
     const auto lock = co_await learner_free_.lock();
     for (ShardLink& link : links_) co_await link.pull_first();
     take_weights();
+    progress_.has_weights = 1;
   }
 
   std::uint32_t epochs_end() const override {
@@ -154,6 +217,7 @@ class ParameterServer final : public Strategy {
       error = std::current_exception();
     }
     if (!error) co_return;
+    place_.learner.drop();
     lock_.reset();
     std::rethrow_exception(error);
   }
@@ -175,6 +239,7 @@ class ParameterServer final : public Strategy {
     for (ShardLink& link : links_) link.commit();
     if (place_.learner.loss_scale()) place_.learner.loss_scale()->update(answer_.applied != 0);
     place_.learner.commit();
+    ++progress_.steps;
     lock_.reset();
   }
 
@@ -206,7 +271,10 @@ class ParameterServer final : public Strategy {
       keys_.gather(static_cast<int>(s), links_[s].numbers(), place_.learner.gradients());
       exchanges.push_back(exchange(s, push, &answers[s]));
     }
-    auto on_error = [this](std::exception_ptr error) { give_up(error); };
+    auto on_error = [this](std::exception_ptr error) {
+      place_.comm.abort(error);
+      if (shard_) shard_->interrupt(error);
+    };
     Task<> together = all(place_.comm.runtime(), std::move(exchanges), on_error);
     co_await std::move(together);
     Answer whole;
@@ -274,6 +342,11 @@ class ParameterServer final : public Strategy {
   Mutex learner_free_;  // rank 0's learner trains or evaluates
   std::optional<Mutex::Lock> lock_;  // of a step, from its attempt to its commit
   Answer answer_;                    // of the step that is attempted
+  Progress progress_;                // this worker's
+  std::vector<Progress> of_workers_; // as it was when they last recovered
+  std::shared_ptr<Event> recovered_ = std::make_shared<Event>(place_.comm.runtime());
+  std::int64_t ways_ = 0, recovered_from_ = 0;  // aborts: after which the ways of now were taken, and that ranks have recovered from
+  bool has_trained_ = false;
   WorkersWork work_;
   std::unique_ptr<ServerShard> shard_;  // on the ranks that have one
   std::unique_ptr<ShardSnapshots> snapshots_;

@@ -29,7 +29,9 @@
 // Bytes a step and shard of n numbers, for b bytes of buffers: up codec(n) (+ b to shard 0), down n size_of(the codec's
 // type where it is a wire format, else the type in memory); nothing between a shard and the worker on its rank. And 24
 // up and 16 down of control. One round.
-// Commits: an update commits when its shard has applied it. A lost worker ends the job for now.
+// Commits: an update, when its shard has applied it; a worker's step, when all shards have answered. A push carries its
+// step, and a shard applies each step of a worker once: after an abort workers push again what they have not committed, and
+// shards serve anew from where each worker is.
 // Source: Dean et al., Large scale distributed deep networks, NIPS 2012; Li et al., Scaling distributed machine learning
 // with the parameter server, OSDI 2014; Ho et al., More effective distributed ML via a stale synchronous parallel
 // parameter server, NIPS 2013.

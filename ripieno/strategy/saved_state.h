@@ -22,6 +22,8 @@ class SavedState final : public StateVisitor {
     seen_.clear();
   }
 
+  /// A number that was saved.
+  std::int64_t number_of(std::string_view name) const { return numbers_.find(name)->second; }
   /// The name of something that is not the same in both; empty where all is.
   std::string difference(const SavedState& other) const {
     for (const auto& [name, bytes] : spans_) {

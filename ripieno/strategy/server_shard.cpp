@@ -70,7 +70,6 @@ Task<Answer> ServerShard::exchange(int worker, Push push, NumberSpan gradient, N
 Task<std::uint64_t> ServerShard::meet(int worker, Arrival arrival) {
   if (error_) std::rethrow_exception(error_);
   arrived_[worker] = arrival;
-  ++clocks_[worker];
   if (++arrivals_ < static_cast<int>(arrived_.size())) {
     const auto round = round_;
     co_await round->wait();
@@ -95,6 +94,7 @@ void ServerShard::average_arrivals() {
     (i == 0 ? convert : add)(buffers_.span(), arrived_[i].buffers);
   }
   if (arrived_.size() > 1) scale(buffers_.span(), 1.0 / static_cast<double>(arrived_.size()));
+  for (std::int64_t& clock : clocks_) ++clock;
   round_applied_ = all.finite;
   all.step = arrived_[0].push.step;
   const double rate = update(static_cast<int>(arrived_.size()) - 1, all, sum_.span());
@@ -177,12 +177,17 @@ void ServerShard::end_where_all_have() {
   snapshots_.push({});
 }
 
+void ServerShard::interrupt(std::exception_ptr error) {
+  arrivals_ = 0;
+  std::exchange(round_, std::make_shared<Event>(runtime_))->fail(error);
+  for (auto& event : waiting_) {
+    if (event) std::exchange(event, nullptr)->fail(error);
+  }
+}
+
 void ServerShard::give_up(std::exception_ptr error) {
   error_ = error;
-  round_->fail(error);
-  for (const auto& event : waiting_) {
-    if (event) event->fail(error);
-  }
+  interrupt(error);
   snapshots_.push({});
 }
 

@@ -76,7 +76,9 @@ class ServerShard {
   /// Called where set after each epoch.
   std::function<void(std::uint32_t epoch)> on_epoch;
 
-  /// All who wait get the error.
+  /// All who wait get the error; what has arrived for a round that was not made is forgotten, and may be pushed again.
+  void interrupt(std::exception_ptr error);
+  /// The same, and whoever pushes from now on gets it.
   void give_up(std::exception_ptr error);
 
   /// Weights, buffers, versions, the optimiser's state.

@@ -84,11 +84,13 @@ void ShardLink::visit(StateVisitor& visitor) {
   if (!local_) stream_.visit(visitor, text("ps.push.", options_.shard));
 }
 
-Task<> serve_worker(LinkOptions options, Endpoint* endpoint, int peer, ServerShard* shard, std::int64_t pushes) {
+Task<> serve_worker(LinkOptions options, Endpoint* endpoint, int peer, ServerShard* shard, bool has_weights, std::int64_t pushes) {
   Numbers numbers(options.numbers, options.type), buffers(options.buffers, options.type);
   EncodedStream stream = stream_of(options);
-  convert(numbers.span(), shard->weights());  // a copy: others' updates go on while it is sent
-  co_await send_numbers(endpoint, peer, weights_message(options, Purpose::setup), numbers.span());
+  if (!has_weights) {
+    convert(numbers.span(), shard->weights());  // a copy: others' updates go on while it is sent
+    co_await send_numbers(endpoint, peer, weights_message(options, Purpose::setup), numbers.span());
+  }
   for (std::int64_t i = 0; i < pushes; ++i) {
     Push push;
     const Bytes header = std::as_writable_bytes(std::span(&push, 1));

@@ -48,6 +48,11 @@ class ShardLink {
   Task<Answer> exchange(Push push, NumberSpan buffers);
   /// The worker's step is committed.
   void commit() { stream_.commit(); }
+  /// After an abort: the ways of a fresh communicator.
+  void take_ways(Channel up, Channel down) {
+    options_.up = up;
+    options_.down = down;
+  }
 
   /// What the codec still owes the shard.
   void visit(StateVisitor& visitor);
@@ -61,7 +66,8 @@ class ShardLink {
   EncodedStream stream_;
 };
 
-/// The shard's end, for `pushes` pushes of a worker on another rank, the endpoint's `peer`.
-Task<> serve_worker(LinkOptions options, Endpoint* endpoint, int peer, ServerShard* shard, std::int64_t pushes);
+/// The shard's end, for `pushes` pushes of a worker on another rank, the endpoint's `peer`, after the weights that it starts from
+/// if it has none yet.
+Task<> serve_worker(LinkOptions options, Endpoint* endpoint, int peer, ServerShard* shard, bool has_weights, std::int64_t pushes);
 
 }  // namespace ripieno

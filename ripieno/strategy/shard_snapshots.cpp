@@ -5,48 +5,79 @@
 namespace ripieno {
 
 ShardSnapshots::ShardSnapshots(Communicator comm, std::uint32_t channel, const KeyShards& keys, std::size_t parameters, DType type,
-                               ServerShard& shard)
-    : comm_(std::move(comm)), channel_(channel), keys_(keys), parameters_(parameters), type_(type), shard_(shard) {
+                               ServerShard& shard, bool acknowledged)
+    : ways_{std::move(comm), channel}, keys_(keys), parameters_(parameters), type_(type), shard_(shard),
+      acknowledged_(acknowledged), received_(static_cast<std::size_t>(keys.count())), all_received_(received_.size()) {
   for (int s = 1; s < keys.count(); ++s) {
-    arrived_.push_back(std::make_unique<Queue<std::shared_ptr<Numbers>>>(comm_.runtime()));
+    arrived_.push_back(std::make_unique<Queue<std::shared_ptr<Numbers>>>(ways_.comm.runtime()));
   }
 }
 
-std::vector<Task<>> ShardSnapshots::tasks() {
-  std::vector<Task<>> tasks;
-  if (comm_.rank() != 0) {
-    tasks.push_back(send_all());
-    return tasks;
-  }
-  for (int s = 1; s < keys_.count(); ++s) tasks.push_back(receive_all(s));
-  return tasks;
+std::vector<std::function<Task<>(std::int64_t* used)>> ShardSnapshots::services() {
+  if (shard_index() != 0) return {[this](std::int64_t* used) { return send_all(used); }};
+  std::vector<std::function<Task<>(std::int64_t * used)>> services;
+  for (int s = 1; s < keys_.count(); ++s) services.push_back([this, s](std::int64_t* used) { return receive_all(s, used); });
+  return services;
 }
 
-Task<> ShardSnapshots::send_all() {
-  Endpoint* const endpoint = &comm_.endpoint();
-  const int to = comm_.member(0);
-  for (;;) {
-    const Snapshot now = co_await shard_.snapshots().pop();
-    const std::uint64_t follows = now.weights != nullptr;
+Task<> ShardSnapshots::send_all(std::int64_t* used) {
+  *used = ways_.aborts + 1;
+  while (!ended_) {
+    if (!pending_) pending_ = co_await shard_.snapshots().pop();
+    const Ways ways = ways_;  // all of it over one communicator
+    *used = ways.aborts + 1;
+    Endpoint* const endpoint = &ways.comm.endpoint();
+    const int to = ways.comm.member(0);
+    const std::uint64_t follows = pending_->weights != nullptr;
     const ConstBytes announced = std::as_bytes(std::span(&follows, 1));
-    co_await endpoint->send(to, announcement(), announced);
-    if (!follows) co_return;
-    co_await send_numbers(endpoint, to, weights(comm_.rank()), now.weights->span());
+    co_await endpoint->send(to, ways.announcement(), announced);
+    if (follows) co_await send_numbers(endpoint, to, weights(ways, shard_index()), pending_->weights->span());
+    if (acknowledged_) {
+      std::byte answer{};
+      const Bytes room(&answer, 1);
+      co_await endpoint->receive(to, ways.acknowledgement(), room);
+    }
+    has_arrived();
   }
 }
 
-Task<> ShardSnapshots::receive_all(int shard) {
-  Endpoint* const endpoint = &comm_.endpoint();
-  const int from = comm_.member(shard);
-  for (;;) {
+void ShardSnapshots::has_arrived() {
+  ended_ = !pending_->weights;
+  pending_.reset();
+  ++sent_;
+}
+
+Task<> ShardSnapshots::receive_all(int shard, std::int64_t* used) {
+  *used = ways_.aborts + 1;
+  const auto at = static_cast<std::size_t>(shard);
+  while (!all_received_[at]) {
+    const Ways ways = ways_;
+    *used = ways.aborts + 1;
+    Endpoint* const endpoint = &ways.comm.endpoint();
+    const int from = ways.comm.member(shard);
     std::uint64_t follows = 0;
     const Bytes announced = std::as_writable_bytes(std::span(&follows, 1));
-    co_await endpoint->receive(from, announcement(), announced);
-    if (!follows) co_return;
-    const auto part = std::make_shared<Numbers>(keys_.size(shard), type_);
-    co_await endpoint->receive(from, weights(shard), part->span(), Reduce::replace);
-    arrived_[shard - 1]->push(part);
+    co_await endpoint->receive(from, ways.announcement(), announced);
+    if (follows) {
+      const auto part = std::make_shared<Numbers>(keys_.size(shard), type_);
+      co_await endpoint->receive(from, weights(ways, shard), part->span(), Reduce::replace);
+      arrived_[at - 1]->push(part);
+    }
+    all_received_[at] = !follows;
+    ++received_[at];
+    if (!acknowledged_) continue;
+    const std::byte answer{};
+    const ConstBytes sent(&answer, 1);
+    co_await endpoint->send(from, ways.acknowledgement(), sent);
   }
+}
+
+void ShardSnapshots::regroup(Communicator comm, std::uint32_t channel, std::int64_t aborts) {
+  ways_ = {std::move(comm), channel, aborts};
+}
+
+void ShardSnapshots::recover(const std::vector<std::int64_t>& received) {
+  if (pending_ && received[static_cast<std::size_t>(shard_index())] > sent_) has_arrived();
 }
 
 Task<Snapshot> ShardSnapshots::next() {

@@ -171,7 +171,9 @@ class Strategy {
   virtual bool records_epochs() const { return true; }
   /// Whether what visit() shows after this epoch is whole: a state to go on from.
   virtual bool can_save_after(EpochEnd end) const { return !end.early; }
-  /// When all have trained.
+  /// This rank has trained to the end, and nobody needs it to recover any more.
+  virtual void trained() {}
+  /// When all have trained, and services have ended.
   virtual Task<> finish() { co_return; }
 
   /// After an abort, over a fresh communicator: takes channels from it anew.

@@ -6,9 +6,7 @@
 #include "ripieno/core/async.h"
 
 namespace ripieno {
-namespace {
 
-/// The error of a peer with which the task ended, if it did.
 Task<std::exception_ptr> loss_in(Task<> task) {
   std::exception_ptr loss;
   try {
@@ -19,8 +17,6 @@ Task<std::exception_ptr> loss_in(Task<> task) {
   }
   co_return loss;
 }
-
-}  // namespace
 
 Task<> Strategy::run() {
   Trainer trainer(*this);
@@ -61,7 +57,9 @@ Task<> Trainer::run() {
 }
 
 Task<> Trainer::train() {
-  co_await strategy_.begin_training();
+  const BrokenOff beginning, way_out;
+  const Act begin_training = [this] { return strategy_.begin_training(); };
+  co_await retake(begin_training, beginning);
   const std::uint32_t end = strategy_.epochs_end();
   for (std::uint32_t epoch = plan_.first_epoch; epoch < end; ++epoch) {
     const Act begin = [this, epoch] { return strategy_.begin_epoch(epoch); };
@@ -71,10 +69,11 @@ Task<> Trainer::train() {
     for (std::uint32_t k = 0; k < steps; ++k) co_await take(step_at(epoch, k, steps));
     co_await this->end(end_of(epoch));
   }
-  if (!place_.regroup) co_return;
-  const Act leave = [this] { return place_.comm.barrier(); };
-  const BrokenOff way_out;
-  co_await retake(leave, way_out);
+  if (place_.regroup) {
+    const Act leave = [this] { return place_.comm.barrier(); };
+    co_await retake(leave, way_out);
+  }
+  strategy_.trained();
 }
 
 Task<> Trainer::take(TrainingStep step) {

@@ -12,6 +12,9 @@
 
 namespace ripieno {
 
+/// The error of a peer with which the task ended, if it did.
+Task<std::exception_ptr> loss_in(Task<> task);
+
 class Trainer {
  public:
   explicit Trainer(Strategy& strategy);

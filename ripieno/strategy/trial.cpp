@@ -29,17 +29,20 @@ void Trial::make() {
   for (int rank = 0; rank < cluster.size(); ++rank) {
     learners.push_back(std::make_unique<LinearLearner>(cluster.runtime(), options[rank]));
     recorders.push_back(std::make_unique<Recorder>(cluster.runtime(), &cluster.ledger(rank), nullptr));
-    recorders[rank]->on_step = [this, rank](const StepRecord& record) {
+    const std::uint64_t steps = std::uint64_t{this->plan.epochs} * learners[rank]->steps_per_epoch();
+    recorders[rank]->on_step = [this, rank, steps](const StepRecord& record) {
+      if (interruptions && this->info.has_servers && record.step + 1 == steps) interruptions->has_trained(rank);
       if (on_step) on_step(rank, record);
     };
     recorders[rank]->on_epoch = [this, rank](const EpochRecord& record) {
-      if (interruptions && record.epoch + 1 == this->plan.epochs) interruptions->has_trained(rank);
+      if (interruptions && !this->info.has_servers && record.epoch + 1 == this->plan.epochs) interruptions->has_trained(rank);
     };
     std::function<void(std::uint32_t)> save;
     if (checkpoint) save = [this, rank](std::uint32_t epoch) { checkpoint(rank, epoch); };
     const Communicator comm = cluster.comm(rank).on_nodes(per_node);
     Workplace place{comm, *learners[rank], *recorders[rank], save, nullptr};
     if (interruptions) interruptions->let(rank, place);
+    if (interruptions && info.worker(plan, rank) < 0) interruptions->has_trained(rank);
     strategies.push_back(make_strategy(info, plan, std::move(place)));
   }
 }

@@ -44,7 +44,7 @@ TEST_P(Conformance, OfTheRegistry) {
   if (!info.agrees) left_out.insert("agrees");
   if (info.name == "single") left_out = {"uneven", "mismatch"};
   if (info.name == "ps-async" || info.name == "ps-ssp") left_out.insert("resume");
-  if (info.has_servers) left_out.insert("retake");
+  if (info.traits.own_pace) left_out.insert("retake");
   for (const Finding& finding : findings) {
     EXPECT_NE(finding.applies, left_out.contains(finding.check)) << finding.check << ": " << finding.detail;
     if (finding.check == "exact" && finding.applies) {

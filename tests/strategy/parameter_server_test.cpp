@@ -145,35 +145,12 @@ TEST(ParameterServers, NoShardUsesAGradientThatOverflowed) {
   }
 }
 
-/// Keeps what it is shown, or puts it back.
-class Memory final : public StateVisitor {
- public:
-  bool restores = false;
-  void span(std::string_view name, NumberSpan values) override {
-    const Bytes bytes = values.bytes();
-    auto& kept = spans_[std::string(name)];
-    if (!restores) {
-      kept.assign(bytes.begin(), bytes.end());
-    } else {
-      ASSERT_EQ(kept.size(), bytes.size()) << name;
-      std::memcpy(bytes.data(), kept.data(), kept.size());
-    }
-  }
-  void number(std::string_view name, std::int64_t& value) override {
-    auto& kept = numbers_[std::string(name)];
-    (restores ? value : kept) = restores ? kept : value;
-  }
-
- private:
-  std::map<std::string, std::vector<std::byte>> spans_;
-  std::map<std::string, std::int64_t> numbers_;
-};
-
 /// What a program's checkpoint of a rank holds.
-void visit(Job& job, int rank, Memory& memory) {
-  memory.span("parameters", job.learners[rank]->parameters());
-  memory.span("buffers", job.learners[rank]->buffers());
-  job.strategies[rank]->visit(memory);
+void visit(Job& job, int rank, SavedState& saved, bool restoring) {
+  saved.begin(restoring);
+  saved.span("parameters", job.learners[rank]->parameters());
+  saved.span("buffers", job.learners[rank]->buffers());
+  job.strategies[rank]->visit(saved);
 }
 
 TEST(PsSync, GoesOnBitForBitFromACheckpoint) {
@@ -182,7 +159,7 @@ TEST(PsSync, GoesOnBitForBitFromACheckpoint) {
       Plan plan = sgd(5);
       plan.servers = servers;
       plan.exchange.codec.name = codec;
-      std::vector<Memory> saved(8);
+      std::vector<SavedState> saved(8);
       std::uint64_t whole = 0;
       for (const std::uint32_t first : {0u, 2u}) {
         plan.first_epoch = first;
@@ -191,12 +168,11 @@ TEST(PsSync, GoesOnBitForBitFromACheckpoint) {
           job.learners.push_back(std::make_unique<testing::LinearLearner>(job.cluster.runtime(), job.options[rank]));
           job.recorders.push_back(std::make_unique<Recorder>(job.cluster.runtime(), nullptr, nullptr));
           const auto checkpoint = [&, rank](std::uint32_t epoch) {
-            if (first == 0 && epoch == 1) visit(job, rank, saved[rank]);
+            if (first == 0 && epoch == 1) visit(job, rank, saved[rank], false);
           };
           const Workplace place{job.cluster.comm(rank), *job.learners[rank], *job.recorders[rank], checkpoint};
           job.strategies.push_back(job.info.make(job.info, plan, place));
-          saved[rank].restores = first > 0;
-          if (first > 0) visit(job, rank, saved[rank]);
+          if (first > 0) visit(job, rank, saved[rank], true);
         }
         job.run();
         const std::uint64_t digest = hash(job.strategies[0]->consensus());
@@ -224,10 +200,9 @@ TEST(ParameterServers, GoOnFromTheWeightsThatTheirShardsEndedWith) {
       Job resumed(name, 3, plan, {.buffers = 2});
       resumed.make();
       for (int rank = 0; rank < ended.cluster.size(); ++rank) {
-        Memory saved;
-        visit(ended, rank, saved);
-        saved.restores = true;
-        visit(resumed, rank, saved);
+        SavedState saved;
+        visit(ended, rank, saved, false);
+        visit(resumed, rank, saved, true);
         std::ranges::fill(resumed.learners[rank]->parameters().as<double>(), 7.0);
       }
       resumed.run();

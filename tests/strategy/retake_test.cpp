@@ -42,6 +42,8 @@ Plan plan_of(const Case& of) {
   if (of.variant == "statistics of rank 0") plan.federated.statistics = Statistics::rank0;
   if (of.variant == "seldom evaluated") plan.evaluate_every = 0;
   if (of.variant == "two in flight") plan.exchange.in_flight = 2;
+  if (of.variant == "two shards") plan.servers.count = 2;
+  if (of.variant == "shards beside") plan.servers = {.count = 2, .beside = true};
   if (of.variant == "adam") plan.optimiser = {.name = "adam"};
   if (of.variant == "lookahead") plan.optimiser.lookahead_every = 3;
   plan.optimiser.total_steps = 21;
@@ -81,6 +83,7 @@ std::vector<Case> cases() {
         all.push_back({name, codec, variant});
       }
     }
+    for (const std::string_view variant : {"two shards", "shards beside", "fp16", "adam", "seldom evaluated"}) all.push_back({"ps-sync", codec, variant});
     all.push_back({"accumulate", codec, "two passes"});
     all.push_back({"ddp", codec, "two in flight"});
   }
@@ -140,6 +143,35 @@ TEST(CatchingUp, GivesTheBitsOfARunWithout) {
   for (const std::string_view strategy : {"gossip-pairs", "gossip-exponential", "ring-passes"}) EXPECT_GE(caught_up(strategy, "fp16", ""), 10) << strategy;
   EXPECT_GE(caught_up("ring-passes", "bf16", "full ring"), 10);
   EXPECT_GE(caught_up("diloco", "int8", "delayed fragments"), 10);
+}
+
+/// Whose updates come in the order of arrival, which an abort changes: but each push is one, once.
+TEST(Retake, AsynchronousPushesCountOnce) {
+  for (const std::string_view strategy : {"ps-async", "ps-ssp"}) {
+    for (const bool beside : {false, true}) {
+      Plan plan = plan_of({strategy, "int8"});
+      plan.servers = {.count = 2, .beside = beside, .staleness = 1};
+      int recovered = 0;
+      for (int seed = 0; seed < 100; ++seed) {
+        const LinearOptions learner{.buffers = 3, .running_means = true, .sample_cost = Duration(200'000'000)};
+        Trial whole(find_strategy(strategy), 3, plan, learner), interrupted(find_strategy(strategy), 3, plan, learner);
+        whole.run();
+        Duration begun{0};
+        for (const auto& recorder : whole.recorders) begun = std::max(begun, recorder->began());
+        interrupted.interrupt(static_cast<std::uint64_t>(seed), 1 + seed % 4, begun, whole.took);
+        interrupted.run();
+        recovered += interrupted.interruptions->recovered;
+        const std::int64_t pushes = 3 * static_cast<std::int64_t>(3 * whole.learners.back()->steps_per_epoch());
+        for (int rank = 0; rank < plan.servers.count; ++rank) {
+          EXPECT_EQ(interrupted.state(rank).number_of("ps.version"), pushes) << strategy << " run " << seed;
+        }
+        for (const auto& [age, count] : interrupted.recorders.back()->ages()) {
+          EXPECT_TRUE(strategy == "ps-async" || age <= plan.servers.staleness) << age << ", " << count << " times";
+        }
+      }
+      EXPECT_GE(recovered, 100) << strategy;
+    }
+  }
 }
 
 TEST(Dropped, WhatItSentIsCountedApart) {
