@@ -156,6 +156,7 @@ Summary summarise(const Settings& settings, const Plan& plan, int rank, const To
   own.bytes = {all.payload_sent, all.payload_received, all.framing_sent, all.framing_received};
   run.exchange_payload_sent = ledger.total(Purpose::exchange).payload_sent;
   own.exchange_payload_sent = run.exchange_payload_sent;
+  if (ledger.dropped().payload_sent > 0) own.dropped_payload_sent = ledger.dropped().payload_sent;
   run.evaluation_payload_sent = own.evaluation_payload_sent = ledger.total(Purpose::evaluate).payload_sent;
   if (!epochs.empty() && !std::isnan(epochs.back().own_accuracy)) own.own_accuracy = epochs.back().own_accuracy;
   own.bytes_read = learner.bytes_read();

@@ -75,6 +75,7 @@ Json write(const RankSummary& rank) {
               {"own_accuracy", rank.own_accuracy ? Json(*rank.own_accuracy) : Json(nullptr)},
               {"bytes_read", rank.bytes_read},
               {"parameters_hash", hexadecimal(rank.parameters_hash)}};
+  if (rank.dropped_payload_sent) all["dropped"] = {{"payload_sent", *rank.dropped_payload_sent}};
   if (rank.evaluation_payload_sent) all["evaluation"] = {{"payload_sent", *rank.evaluation_payload_sent}};
   if (!rank.ways.empty()) all["ways"] = rank.ways;
   if (const auto& used = rank.process) {
@@ -129,6 +130,7 @@ RankSummary read_rank(const JsonField& field) {
   rank.images_per_second = field.at("images_per_second").number();
   rank.bytes = read_bytes(field.at("bytes"));
   rank.exchange_payload_sent = field.at("exchange").at("payload_sent").count();
+  if (field.has("dropped")) rank.dropped_payload_sent = field.at("dropped").at("payload_sent").count();
   if (field.has("evaluation")) rank.evaluation_payload_sent = field.at("evaluation").at("payload_sent").count();
   if (!field.at("own_accuracy").is_null()) rank.own_accuracy = field.at("own_accuracy").number();
   rank.bytes_read = field.at("bytes_read").count();

@@ -103,6 +103,7 @@ struct RankSummary {
   double images_per_second = 0;
   ByteCounts bytes;
   std::uint64_t exchange_payload_sent = 0;
+  std::optional<std::uint64_t> dropped_payload_sent;  ///< the exchange's, of attempts that were dropped, which the former leaves out
   std::optional<std::uint64_t> evaluation_payload_sent;
   std::optional<double> own_accuracy;
   std::uint64_t bytes_read = 0;

@@ -172,7 +172,6 @@ class ParameterServer final : public Strategy {
       work_.steps.push_back(all[i].steps);
     }
 
-    place_.recorder.begin();
     if (!shard_) co_return;
     if (!resumed()) {  // else they are those of the checkpoint
       keys_.gather(rank, shard_->weights(), place_.learner.parameters());

@@ -35,6 +35,7 @@ Summary sample() {
   s.evaluation_payload_sent = 64;
   RankSummary rank;
   rank.evaluation_payload_sent = 32;
+  rank.dropped_payload_sent = 16;
   rank.seconds = s.seconds;
   rank.images_per_second = 600;
   rank.bytes = {5, 6, 7, 8};
