@@ -10,7 +10,6 @@
 #include "ripieno/core/kernels.h"
 #include "ripieno/strategy/refusals.h"
 #include "ripieno/strategy/retaken.h"
-#include "ripieno/strategy/saved_state.h"
 #include "ripieno/strategy/trial.h"
 
 namespace ripieno {
@@ -287,14 +286,6 @@ std::string mismatch(const Subject& of) {
 
 // resume
 
-void walk(Trial& trial, int rank, SavedState& state, bool restoring) {
-  state.begin(restoring);
-  state.span("learner.parameters", trial.learners[rank]->parameters());
-  state.span("learner.buffers", trial.learners[rank]->buffers());
-  trial.learners[rank]->visit(state);
-  trial.strategies[rank]->visit(state);
-}
-
 std::string resume(const Subject& of) {
   constexpr std::uint32_t epochs = 4, done = 2;
   std::string compared;
@@ -307,7 +298,7 @@ std::string resume(const Subject& of) {
     int ranks = 0;
     whole.checkpoint = [&](int rank, std::uint32_t epoch) {
       if (epoch + 1 != done) return;
-      walk(whole, rank, saved[rank], false);
+      whole.walk(rank, saved[rank], false);
       ++ranks;
     };
     whole.run();
@@ -317,7 +308,7 @@ std::string resume(const Subject& of) {
     plan.first_epoch = done;
     Trial rest(of.info, workers, plan, {.buffers = 3});
     rest.make();
-    for (int rank = 0; rank < rest.cluster.size(); ++rank) walk(rest, rank, saved[rank], true);
+    for (int rank = 0; rank < rest.cluster.size(); ++rank) rest.walk(rank, saved[rank], true);
     rest.run();
     expect(rest.weights() == whole.weights(), "codec ", codec, ": the consensus is another than without the stop");
     for (int rank = rest.first_worker(); rank < rest.cluster.size(); ++rank) {

@@ -51,13 +51,17 @@ void Trial::interrupt(std::uint64_t seed, int times, Duration from, Duration unt
   interruptions.emplace(cluster).schedule(seed, times, from, until);
 }
 
-SavedState Trial::state(int rank) {
-  SavedState state;
-  state.begin(false);
+void Trial::walk(int rank, SavedState& state, bool restoring) {
+  state.begin(restoring);
   state.span("learner.parameters", learners[rank]->parameters());
   state.span("learner.buffers", learners[rank]->buffers());
   learners[rank]->visit(state);
   strategies[rank]->visit(state);
+}
+
+SavedState Trial::state(int rank) {
+  SavedState state;
+  walk(rank, state, false);
   return state;
 }
 

@@ -29,7 +29,8 @@ struct Trial {
   /// Trains. Ranks may die on the way (cluster.kill_at).
   void run();
 
-  /// What a rank keeps: its learner's numbers, and what a checkpoint holds of its strategy.
+  /// Saves what a rank keeps, its learner's numbers and what a checkpoint holds of its strategy, or puts it back.
+  void walk(int rank, SavedState& state, bool restoring);
   SavedState state(int rank);
 
   /// The consensus as `rank` holds it, once it has run.
