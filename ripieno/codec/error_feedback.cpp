@@ -45,6 +45,11 @@ void ErrorFeedback::encode(const Codec& codec, std::size_t offset, NumberSpan nu
   const Range range{offset, offset + numbers.count};
   const NumberSpan kept = residual().slice(range.begin, range.end);
   const NumberSpan staged = NumberSpan(staged_.data(), elements_, type_).slice(range.begin, range.end);
+  for (const Range other : staged_ranges_) {
+    const bool apart = range.end <= other.begin || other.end <= range.begin;
+    require(apart || range.size() == 0 || other.size() == 0, "error feedback: elements [", range.begin, ", ", range.end,
+            ") are encoded in an attempt that has encoded [", other.begin, ", ", other.end, ")");
+  }
   staged_ranges_.push_back(range);
 
   // 1. x <- x + e
@@ -77,7 +82,7 @@ void ErrorFeedback::commit() {
   } else {
     const std::size_t size = size_of(type_);
     for (const Range range : staged_ranges_) {
-      std::copy(&staged_[range.begin * size], &staged_[range.begin * size] + range.size() * size, &residual_[range.begin * size]);
+      std::copy_n(staged_.data() + range.begin * size, range.size() * size, residual_.data() + range.begin * size);
     }
   }
   staged_ranges_.clear();
