@@ -1,12 +1,12 @@
-// Averager: a route and a codec made one operation. After average() every member holds the same bits. What it changes of
-// what the averager keeps (residuals, factors, random draws) is staged until commit(). The kind of the
-// codec (codec/codec.h) decides how the two go together:
+// Averager: a route and a codec made one operation. After average() every member holds the same bits. What it changes
+// of what the averager keeps (residuals, factors, random draws) is staged until commit(). The kind of the codec
+// (codec/codec.h) decides how the two go together:
 //
 //   scheduled  a wire format, converted at every hop of the route, `direct` too (execute.h)
 //   coded      a block codec, decoded, added and encoded anew at every hop of the route, with a residual per hop
-//   (coded.h) gathered   a codec whose sums do not fit into its bytes, and a block codec on `direct`: every member gets
-//   all members'
-//              encodings and adds them up itself, in the order of the members (gathered.h)
+//              (coded.h)
+//   gathered   a codec whose sums do not fit into its bytes, and a block codec on `direct`: every member gets all
+//              members' encodings and adds them up itself, in the order of the members (gathered.h)
 //   PowerSGD   two averages of small factors along the route (powersgd.h)
 #pragma once
 

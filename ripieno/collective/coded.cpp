@@ -132,9 +132,9 @@ class CodedAverager final : public Averager {
   Task<> average(Communicator comm, std::size_t slot, NumberSpan numbers, double weight) override {
     require(numbers.count == slots_.at(slot).elements && numbers.type == type_, "slot ", slot, " of ",
             slots_[slot].elements, " ", name(type_), " is averaged with ", numbers.count, " ", name(numbers.type));
+    const Random random = memory_.begin(comm.endpoint().rank(), slot);
     scale(numbers, weight);  // 1.
     if (comm.size() == 1) co_return;
-    const Random random = memory_.begin(comm.endpoint().rank(), slot);
     const Communicator::Use use = comm.use(comm.channel(channels_.of(comm, slot), Purpose::exchange));
     const Message message{comm.channel(channels_.of(comm, slot), Purpose::exchange), route_.name, DType::uint8};
     BlocksPayload blocks(comm, message, *codec_, memory_.feedback(slot), numbers, random);

@@ -60,13 +60,13 @@ class GatheredAverager final : public Averager {
   Task<> average(Communicator comm, std::size_t slot, NumberSpan numbers, double weight) override {
     require(numbers.count == slots_.at(slot).elements && numbers.type == type_, "slot ", slot, " of ",
             slots_[slot].elements, " ", name(type_), " is averaged with ", numbers.count, " ", name(numbers.type));
+    Random random = memory_.begin(comm.endpoint().rank(), slot);
     scale(numbers, weight);  // 1.
     if (comm.size() == 1) co_return;
 
     const Communicator::Use use = comm.use(comm.channel(channels_.of(comm, slot), Purpose::exchange));
     const Message message{comm.channel(channels_.of(comm, slot), Purpose::exchange), route_.name, DType::uint8};
     EncodingsPayload all(comm, message, *codec_, numbers);
-    Random random = memory_.begin(comm.endpoint().rank(), slot);
     all.of(static_cast<std::size_t>(comm.rank())) =
         encode(options_.codec.name, *codec_, memory_.feedback(slot), numbers, random);  // 2.
     co_await run_schedule(&gather_, comm, comm.world(), &all);                          // 3.

@@ -196,14 +196,15 @@ class PowerSgdAverager final : public Averager {
     memory.staged_q.clear();
   }
 
-  /// 6. `finite`: what went into it is.
+  /// 6. `finite`: what all have decided alike. The error may overflow beside it, and is not staged then: this member may
+  /// commit without having seen the second sum, which would tell.
   void stage_error(const Plan& plan, Memory& memory, NumberSpan numbers, bool finite) {
     if (!finite || !error_feedback_ || plan.matrices.empty()) return;
     memory.staged_error.resize(plan.elements);
     for (const Factored& f : plan.matrices) {
       convert(NumberSpan(memory.staged_error).slice(f.range.begin, f.range.end), numbers.slice(f.range.begin, f.range.end));
     }
-    memory.has_staged_error = true;
+    memory.has_staged_error = all_finite(memory.staged_error);
   }
 
   Memory& ready(std::size_t slot) {
