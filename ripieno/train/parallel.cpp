@@ -121,6 +121,7 @@ torch::Tensor Parallel::step(const std::function<torch::Tensor()>& closure, std:
   } else {
     run(average(model_->gradients(), share));
   }
+  commit();
   model_->gradients_to_device();
   exchange_buffers(share);
   optimiser_.step();
@@ -192,6 +193,7 @@ torch::Tensor Parallel::local_step(Pass pass) {
   const double share = share_of(samples_since_average_, all);
   model_->parameters_to_host();
   run(average(model_->parameters(), share));
+  commit();
   model_->parameters_to_device();
   exchange_buffers(share);
   steps_since_average_ = 0;
@@ -238,8 +240,12 @@ Task<> Parallel::average(NumberSpan numbers, double weight) {
   const auto& buckets = model_->layout().buckets;
   for (std::size_t i = 0; i < buckets.size(); ++i) {
     co_await averager_->average(comm_, i, numbers.slice(buckets[i].begin, buckets[i].end), weight);
-    averager_->commit(i);
   }
+}
+
+/// All workers take this step: what encoding its gradients lost is kept for the next. A step that fails leaves nothing behind.
+void Parallel::commit() {
+  for (std::size_t i = 0; i < model_->layout().buckets.size(); ++i) averager_->commit(i);
 }
 
 /// The closure runs on the runtime's worker thread; buckets are averaged beside it, in the same order on all workers. Where it
@@ -302,7 +308,6 @@ Task<> Parallel::await_and_average(std::size_t bucket, Event* ready, double weig
   co_await ready->wait();
   const Range range = model_->layout().buckets[bucket];
   co_await averager_->average(comm_, bucket, model_->gradients().slice(range.begin, range.end), weight);
-  averager_->commit(bucket);
 }
 
 Parallel parallel(std::shared_ptr<torch::nn::Module> model, torch::optim::Optimizer& optimiser, Cluster& cluster,

@@ -103,6 +103,7 @@ class Parallel {
   void compute(Pass& pass);
   double share_of(double samples, double all) const;
   Task<> average(NumberSpan numbers, double weight);
+  void commit();
   Task<> compute_and_average(Pass* pass, double weight);
   void complete_bucket(Pass* pass, std::size_t bucket);
   Task<> await_and_average(std::size_t bucket, Event* ready, double weight);
