@@ -17,9 +17,9 @@ template <class T>
 void keep_what_was_lost(T* __restrict x, const T* __restrict decoded, const T* __restrict old, T* __restrict staged,
                         std::size_t n) {
   for (std::size_t i = 0; i < n; ++i) {
-    const T lost = x[i] - decoded[i];
+    const T lost = x[i] - decoded[i], before = old[i];  // read in any case: a branch would not vectorise
     const bool finite = lost - lost == T{0};
-    staged[i] = finite ? lost : old[i];
+    staged[i] = finite ? lost : before;
     x[i] = decoded[i];
   }
 }
