@@ -165,6 +165,22 @@ TEST(ErrorFeedback, WhatLeavesTheWholeIsABug) {
   EXPECT_THROW(feedback.encode(*codec, 0, wide, random, bytes), Error);
 }
 
+TEST(ErrorFeedback, AnElementThatIsEncodedTwiceInAnAttemptIsABug) {
+  ErrorFeedback feedback(100, DType::fp32, true);
+  const auto codec = make_codec({.name = "sign"}, DType::fp32);
+  Random random(7);
+  ByteVector bytes;
+  std::vector<float> x(50, 1.f), none;
+  feedback.encode(*codec, 25, x, random, bytes);
+  for (const std::size_t offset : {0, 25, 50}) EXPECT_THROW(feedback.encode(*codec, offset, x, random, bytes), Error) << offset;
+  for (const std::size_t offset : {0, 50, 100}) EXPECT_NO_THROW(feedback.encode(*codec, offset, none, random, bytes)) << offset;
+  EXPECT_NO_THROW(feedback.encode(*codec, 75, NumberSpan(x).slice(0, 25), random, bytes));
+  feedback.begin();
+  EXPECT_NO_THROW(feedback.encode(*codec, 0, x, random, bytes));
+  feedback.commit();
+  EXPECT_NO_THROW(feedback.encode(*codec, 0, x, random, bytes));
+}
+
 struct Copy : StateVisitor {
   std::vector<std::string> names;
   ByteVector values;
