@@ -60,6 +60,7 @@ double coding_cost(const CodecOptions& asked, const Layout& whole) {
       const Range bucket = layout.buckets[i];
       co_await averagers[static_cast<std::size_t>(rank)]->average(comm, i, own.slice(bucket.begin, bucket.end),
                                                                   1.0 / ranks);
+      averagers[static_cast<std::size_t>(rank)]->commit(i);
     }
   };
   const double taken = typical([&] {

@@ -43,6 +43,7 @@ Task<> average(Averager* averager, Communicator comm, NumberSpan numbers) {
   for (int i = 0; i < rounds; ++i) {
     for (std::size_t slot = 0; slot < 2; ++slot) {
       co_await averager->average(comm, slot, numbers.slice(slot * elements / 2, (slot + 1) * elements / 2), 0.5);
+      averager->commit(slot);
     }
   }
 }
