@@ -8,8 +8,8 @@
 namespace ripieno {
 namespace {
 
-/// What is decoded at a time: small enough to stay in the cache.
-constexpr std::size_t piece_elements = 4096;
+/// What is decoded at a time: it, x and both residuals stay in the innermost cache.
+constexpr std::size_t piece_elements = 1024;
 
 /// The new e = x - d, x = d. A number that overflowed keeps the old e: the step is lost on all ranks, and a residual that is
 /// not finite would spoil all that follow.
