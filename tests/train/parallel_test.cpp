@@ -342,7 +342,9 @@ std::vector<std::vector<double>> weights_with_failures(std::string_view codec, b
         if (failing && rank == 1) throw std::runtime_error("no such metric");
         return loss;
       };
-      if (fails && step % 3 == 1) EXPECT_ANY_THROW(dp.step([&] { return closure(true); })) << "rank " << rank;
+      if (fails && step % 3 == 1) {
+        EXPECT_ANY_THROW(dp.step([&] { return closure(true); })) << "rank " << rank;
+      }
       dp.step([&] { return closure(false); });
     }
     weights[static_cast<std::size_t>(rank)] = numbers(*net);
