@@ -14,6 +14,7 @@ namespace ripieno {
 namespace {
 
 constexpr double largest_number = 1000;  // of the made-up format under a loss scale
+constexpr std::uint64_t for_dropout = 0x64726F706F7574;  // "dropout": the sampler has the same seed
 
 /// For data that is shared out by label.
 std::vector<std::uint8_t> labels(std::uint32_t samples) {
@@ -68,7 +69,7 @@ double LinearLearner::error(const std::vector<double>& x, double y) const {
 }
 
 Task<std::unique_ptr<Pass>> LinearLearner::begin(BatchId id, Weighting weighting) {
-  if (!kept_) kept_ = buffers_;
+  if (!std::exchange(uncommitted_, true)) kept_ = buffers_;
   const auto progress = std::make_shared<PassProgress>(runtime_, layout_.buckets.size());
   asio::co_spawn(runtime_.context(), compute_pass(id, std::move(weighting), progress), asio::detached);
   co_return std::make_unique<ProgressPass>(progress);
@@ -114,8 +115,11 @@ Task<> LinearLearner::compute(BatchId id, Weighting weighting, std::shared_ptr<P
   }
   std::fill(gradients_.begin(), gradients_.end(), 0.0);
   const double weight = weighting(result);
+  const auto worker = static_cast<std::uint64_t>(options_.sampler.worker);
+  Random random(options_.sampler.seed ^ for_dropout, std::uint64_t{id.epoch} << 40 ^ std::uint64_t{id.step} << 12 ^ worker);
   for (const std::uint32_t i : batch.indices) {
-    const auto [x, y] = sample(i);
+    auto [x, y] = sample(i);
+    for (double& value : x) value = random.uniform() < options_.dropout ? 0 : value;
     const double missed = error(x, y);
     result.loss += missed * missed / 2 / result.samples;
     for (std::size_t j = 0; j < x.size() && !options_.leave_out; ++j) gradients_[j] += weight * missed * x[j] / result.samples;

@@ -20,6 +20,7 @@ struct LinearOptions {
   std::size_t features = 13;
   std::size_t buffers = 0;          ///< they begin as 1 + the worker's index
   bool running_means = false;       ///< each pass moves the buffers as batch norm's running statistics move; else none does
+  double dropout = 0;               ///< the part of the features that a pass takes as 0, drawn for (seed, epoch, step, worker)
   std::size_t bucket_elements = 5;
   double first_weight = 0;          ///< what every weight begins as
   SamplerOptions sampler;
@@ -44,9 +45,9 @@ class LinearLearner final : public Learner {
   Task<std::unique_ptr<Pass>> begin(BatchId id, Weighting weighting) override;
   /// A sample is right where its value is missed by less than 0.5.
   Task<Evaluation> evaluate(int part, int parts) override;
-  void commit() override { kept_.reset(); }
+  void commit() override { uncommitted_ = false; }
   void drop() override {
-    if (kept_) buffers_ = *std::exchange(kept_, std::nullopt);
+    if (std::exchange(uncommitted_, false)) buffers_ = kept_;
   }
   void visit(StateVisitor& visitor) override {
     if (loss_scale_) loss_scale_->visit(visitor);
@@ -71,7 +72,8 @@ class LinearLearner final : public Learner {
   Gates gates_;
   std::optional<LossScale> loss_scale_;
   std::vector<double> weights_, gradients_, buffers_;
-  std::optional<std::vector<double>> kept_;  // the buffers before the first pass that is not committed
+  bool uncommitted_ = false;   // passes have begun since the last commit()
+  std::vector<double> kept_;   // the buffers before the first of them
 };
 
 }  // namespace ripieno
