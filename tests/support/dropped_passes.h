@@ -57,8 +57,8 @@ inline void apply_gradients(Learner& learner, std::uint32_t step) {
   if (scale) scale->update(finite);
 }
 
-/// Takes the steps of two epochs and adds what each left behind. With `drops`, of three steps one is taken at once, one after
-/// an attempt that is dropped, and one after two: the second has passes over other batches too, of which some come later.
+/// Takes the steps of two epochs and adds what each left behind. With `drops`, of three steps one is taken at once, one
+/// after an attempt that is dropped, and one after two: the second has passes over later batches too.
 inline Task<> take_steps(Learner* learner, bool drops, ShowMore show_more, std::vector<PassState>* left) {
   const std::uint32_t steps = learner->steps_per_epoch();
   for (std::uint32_t number = 0; number < 2 * steps; ++number) {
@@ -112,7 +112,7 @@ inline void expect_drops_leave_nothing(Runtime& runtime, Learner& plain, const S
   }
 }
 
-/// That what a pass leaves behind does not depend on the passes before it that were dropped: batches in order, then backwards.
+/// That what a pass leaves behind does not depend on the dropped passes before it: batches in order, then backwards.
 inline void expect_batches_in_any_order(Runtime& runtime, Learner& learner, const ShowMore& show_more) {
   std::vector<BatchId> batches;
   for (std::uint32_t epoch = 0; epoch < 2; ++epoch) {

@@ -7,6 +7,7 @@
 #include "ripieno/train/checkpoint.h"
 #include "ripieno/train/device.h"
 #include "ripieno/train/parallel.h"
+#include "tests/train/random_net.h"
 #include "tests/train/tcp_learners.h"
 
 namespace ripieno {
@@ -152,6 +153,12 @@ TEST(OtherDevice, EvaluatesAndShowsWhatTheHostHolds) {
   const NamedTensors a = state_dict(here->model()), b = state_dict(elsewhere->model());
   ASSERT_EQ(a.size(), b.size());
   for (std::size_t i = 0; i < a.size(); ++i) EXPECT_TRUE(torch::equal(a[i].second, b[i].second.cpu())) << a[i].first;
+}
+
+TEST(OtherDevice, ADroppedPassLeavesNothingBehind) {
+  const auto runtime = real_runtime(0);
+  testing::PassJob plain(*runtime, Precision::fp32, 2, other_device()), dropping(*runtime, Precision::fp32, 2, other_device());
+  testing::expect_drops_leave_nothing(*runtime, *plain.learner, plain.counters(), *dropping.learner, dropping.counters());
 }
 
 TEST(OtherDevice, AUsersOwnLoopStaysTogether) {

@@ -1,26 +1,16 @@
-// Steps that an abort breaks off and that are taken again, computed with LibTorch: dropout, batch norm, augmentation, a loss scale.
+// Steps that an abort breaks off and that are taken again, computed with LibTorch: dropout, batch norm, a loss scale.
 #include <gtest/gtest.h>
 
 #include "ripieno/model/classifier.h"
 #include "ripieno/strategy/interruptions.h"
 #include "ripieno/strategy/saved_state.h"
-#include "tests/train/small_net.h"
+#include "tests/train/random_net.h"
 
 namespace ripieno {
 namespace {
 
-using testing::SmallNet;
+using testing::RandomNet;
 using testing::TorchJob;
-
-/// With batch norm and dropout.
-struct RandomNet : SmallNet {
-  RandomNet() { norm = register_module("norm", torch::nn::BatchNorm2d(4)); }
-  torch::Tensor forward(torch::Tensor images) override {
-    const torch::Tensor features = torch::relu(norm(convolution(images))).flatten(1);
-    return linear(torch::dropout(features, 0.3, is_training()));
-  }
-  torch::nn::BatchNorm2d norm{nullptr};
-};
 
 Plan plan_of(std::string_view codec) {
   Plan plan;
