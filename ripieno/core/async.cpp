@@ -49,6 +49,16 @@ Flight::Flight(Runtime& runtime, Task<> task) : landed_(std::make_shared<Event>(
   });
 }
 
+Task<std::exception_ptr> error_of(Task<> task) {
+  std::exception_ptr error;
+  try {
+    co_await std::move(task);
+  } catch (...) {
+    error = std::current_exception();
+  }
+  co_return error;
+}
+
 Task<> all(Runtime& runtime, std::vector<Task<>> tasks, std::function<void(std::exception_ptr)> on_error) {
   if (tasks.empty()) co_return;
   auto join = std::make_shared<Join>(runtime, tasks.size(), std::move(on_error));

@@ -135,6 +135,9 @@ class Flight {
   std::shared_ptr<Event> landed_;
 };
 
+/// Awaits the task; the error with which it ended, if it did.
+Task<std::exception_ptr> error_of(Task<> task);
+
 /// Runs all tasks at once and returns when every one has ended. The first error is passed to `on_error` (which should
 /// make the others end) and is thrown at the end: the cause, not what followed from it.
 Task<> all(Runtime& runtime, std::vector<Task<>> tasks, std::function<void(std::exception_ptr)> on_error);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ripieno/collective/execute.h"
+#include "ripieno/core/async.h"
 #include "ripieno/strategy/share_state.h"
 #include "ripieno/strategy/slots.h"
 
@@ -48,12 +49,7 @@ void Alike::settle() {
 Task<> Alike::end_epoch(EpochEnd end, EpochRecord* record) {
   const NumberSpan buffers = place_.learner.buffers();
   const auto own = copy_of(buffers);
-  std::exception_ptr error;
-  try {
-    co_await average_and_evaluate(end);
-  } catch (...) {
-    error = std::current_exception();
-  }
+  const std::exception_ptr error = co_await error_of(average_and_evaluate(end));
   if (error) {  // parts of sums are left
     convert(buffers, own->span());
     std::rethrow_exception(error);
@@ -98,8 +94,7 @@ Task<> Alike::hand_over(int from, BrokenOff missed) {
     averager_->visit_shared(visitor);
     if (learner.loss_scale()) learner.loss_scale()->visit(visitor);
     visitor.span("buffers", mean->span());
-    visitor.span("score", NumberSpan(&score.accuracy, 1, DType::fp64));
-    visitor.span("loss", NumberSpan(&score.loss, 1, DType::fp64));
+    visit_score(visitor, score);
   };
   co_await share_state(place_.comm, from, shared);
   if (missed.step) settle();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ripieno/core/async.h"
 #include "ripieno/strategy/alike.h"
 #include "ripieno/strategy/share_state.h"
 
@@ -37,12 +38,7 @@ Task<> Apart::end_epoch(EpochEnd end, EpochRecord* record) {
   Score score;
   if (end.evaluates) {
     const auto parameters = copy_of(learner.parameters()), buffers = copy_of(learner.buffers());
-    std::exception_ptr error;
-    try {
-      co_await evaluate(end, record);
-    } catch (...) {
-      error = std::current_exception();
-    }
+    const std::exception_ptr error = co_await error_of(evaluate(record));
     convert(learner.parameters(), parameters->span());
     convert(learner.buffers(), buffers->span());
     if (error) std::rethrow_exception(error);
@@ -52,7 +48,7 @@ Task<> Apart::end_epoch(EpochEnd end, EpochRecord* record) {
   score_ = score;
 }
 
-Task<> Apart::evaluate(EpochEnd, EpochRecord* record) {
+Task<> Apart::evaluate(EpochRecord* record) {
   Learner& learner = place_.learner;
   const StageTimer timer(place_.recorder, place_.comm.runtime(), Stage::evaluate);
   const Evaluation lone = co_await learner.evaluate(0, 1);
@@ -99,8 +95,7 @@ Task<> Apart::hand_over_epoch(int from, BrokenOff missed) {
   const std::function<void(StateVisitor&)> shared = [&](StateVisitor& visitor) {
     visitor.span("consensus", parameters->span());
     visitor.span("buffers", buffers->span());
-    visitor.span("score", NumberSpan(&score.accuracy, 1, DType::fp64));
-    visitor.span("loss", NumberSpan(&score.loss, 1, DType::fp64));
+    visit_score(visitor, score);
   };
   co_await share_state(place_.comm, from, shared);
   if (!missed.record) co_return;

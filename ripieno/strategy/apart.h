@@ -40,7 +40,7 @@ class Apart : public Strategy {
   OwnSteps own_steps_;
 
  private:
-  Task<> evaluate(EpochEnd end, EpochRecord* record);
+  Task<> evaluate(EpochRecord* record);
   Task<> hand_over_epoch(int from, BrokenOff what);
 
   std::int64_t done_ = 0;  // exchanges, and evaluations at epochs' ends, that this worker has committed

@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <iomanip>
 #include <map>
-#include <sstream>
 
 #include "ripieno/core/kernels.h"
 #include "ripieno/strategy/refusals.h"
@@ -389,19 +387,6 @@ std::vector<Finding> check_conformance(const StrategyInfo& info, const Conforman
     findings.push_back(finding);
   }
   return findings;
-}
-
-bool conforms(std::span<const Finding> findings) {
-  return std::all_of(findings.begin(), findings.end(), [](const Finding& finding) { return finding.passed; });
-}
-
-std::string report(std::span<const Finding> findings) {
-  std::ostringstream out;
-  for (const Finding& finding : findings) {
-    out << std::left << std::setw(8) << (!finding.applies ? "-" : finding.passed ? "ok" : "FAILED") << std::setw(10) << finding.check
-        << finding.what << "\n" << std::string(18, ' ') << finding.detail << "\n";
-  }
-  return out.str();
 }
 
 }  // namespace ripieno

@@ -36,30 +36,18 @@ class Ddp final : public Alike {
  private:
   Task<> attempt(TrainingStep step, StepResult* result) override {
     std::shared_ptr<Pass> pass;
-    std::exception_ptr error;
-    try {
-      co_await compute_and_exchange(step, &pass, result);
-    } catch (...) {
-      error = std::current_exception();
-    }
+    const std::exception_ptr error = co_await error_of(compute_and_exchange(step, &pass, result));
     if (!error) co_return;
     // What is under way works on this object: it must end first.
     if (plan_.exchange.forward) place_.learner.gates().give_up();
     place_.comm.abort(error);
     for (auto& flight : flights_) {
-      if (!flight) continue;
-      try {
-        co_await flight->landed();
-      } catch (...) {  // `error` is the cause
-      }
+      if (flight) co_await error_of(flight->landed());  // `error` is the cause
       flight.reset();
     }
     in_the_air_.clear();
     air_ = {};
-    try {
-      if (pass) static_cast<PassResult&>(*result) = co_await pass->finish();
-    } catch (...) {
-    }
+    if (pass) co_await error_of(finish(pass, result));
     std::rethrow_exception(error);
   }
 
@@ -95,9 +83,13 @@ class Ddp final : public Alike {
     const auto progress = std::make_shared<Progress>(place_.comm.runtime(), order_.size());
     Flight collecting(place_.comm.runtime(), collect(*pass, progress));  // 2
     co_await start_buckets(step, *pass, progress);                       // 3
-    static_cast<PassResult&>(*result) = co_await (*pass)->finish();
+    co_await finish(*pass, result);
     if (!plan_.exchange.forward || step.ends_epoch) co_await land_all();
     record_times(result->waited);
+  }
+
+  static Task<> finish(std::shared_ptr<Pass> pass, StepResult* result) {
+    static_cast<PassResult&>(*result) = co_await pass->finish();
   }
 
   Task<> start_buckets(TrainingStep step, std::shared_ptr<Pass> pass, std::shared_ptr<Progress> progress) {
@@ -161,19 +153,14 @@ class Ddp final : public Alike {
   Task<> fly(std::size_t bucket, std::shared_ptr<Pass> pass, double rate) {
     const Duration start = place_.comm.runtime().now();
     air_.start(start);
-    std::exception_ptr error;
-    try {
-      if (plan_.exchange.forward) {
-        co_await average_and_step(bucket, pass, rate);
-      } else {
-        co_await average(bucket, 1 / loss_scale());
-        was_averaged(bucket, start);
-      }
-    } catch (...) {
-      error = std::current_exception();
+    if (!plan_.exchange.forward) {
+      co_await average(bucket, 1 / loss_scale());
+      was_averaged(bucket, start);
+      co_return;
     }
+    const std::exception_ptr error = co_await error_of(average_and_step(bucket, pass, rate));
     if (!error) co_return;
-    if (plan_.exchange.forward) place_.learner.gates().give_up();  // or the next pass would wait for this bucket for ever
+    place_.learner.gates().give_up();  // or the next forward pass would wait for this bucket for ever
     std::rethrow_exception(error);
   }
 

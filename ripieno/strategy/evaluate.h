@@ -14,6 +14,12 @@ struct Score {
   double loss = NAN;      ///< mean over the test set
 };
 
+/// Shows it, as a state that a walk may overwrite.
+inline void visit_score(StateVisitor& visitor, Score& score) {
+  visitor.span("accuracy", NumberSpan(&score.accuracy, 1, DType::fp64));
+  visitor.span("loss", NumberSpan(&score.loss, 1, DType::fp64));
+}
+
 /// Every rank evaluates its parameters on its share of the test set; all get the score over the whole.
 Task<Score> evaluate_together(Communicator comm, Learner& learner);
 

@@ -6,6 +6,7 @@
 #include "ripieno/codec/wire.h"
 #include "ripieno/collective/encoded.h"
 #include "ripieno/collective/execute.h"
+#include "ripieno/core/async.h"
 #include "ripieno/core/numbers.h"
 #include "ripieno/core/random.h"
 #include "ripieno/strategy/alike.h"
@@ -245,20 +246,19 @@ class Federated final : public Strategy {
     const StageTimer timer(place_.recorder, place_.comm.runtime(), Stage::evaluate);
     const NumberSpan buffers = place_.learner.buffers();
     const auto own_statistics = copy_of(buffers);
-    std::exception_ptr error;
     Score score;
-    try {
-      const ExecuteOptions options{layout_.type, Purpose::evaluate};
-      co_await broadcast(place_.comm, place_.learner.parameters(), options);
-      co_await broadcast(place_.comm, buffers, options);
-      convert(global_.span(), place_.learner.parameters());
-      score = co_await evaluate_together(place_.comm, place_.learner);
-    } catch (...) {
-      error = std::current_exception();
-    }
+    const std::exception_ptr error = co_await error_of(share_and_evaluate(&score));
     if (statistics_are(Statistics::local)) convert(buffers, own_statistics->span());
     if (error) std::rethrow_exception(error);
     co_return score;
+  }
+
+  Task<> share_and_evaluate(Score* score) {
+    const ExecuteOptions options{layout_.type, Purpose::evaluate};
+    co_await broadcast(place_.comm, place_.learner.parameters(), options);
+    co_await broadcast(place_.comm, place_.learner.buffers(), options);
+    convert(global_.span(), place_.learner.parameters());
+    *score = co_await evaluate_together(place_.comm, place_.learner);
   }
 
   /// A round's end, as all record it.

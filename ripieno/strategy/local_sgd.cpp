@@ -61,15 +61,13 @@ class LocalSgd final : public Apart {
   }
 
   Task<> attempt(TrainingStep step, StepResult* result) override {
-    std::exception_ptr error;
-    try {
-      co_await learn_and_exchange(step, result);
-    } catch (...) {
-      error = std::current_exception();
-    }
+    const std::exception_ptr error = co_await error_of(learn_and_exchange(step, result));
     if (!error) co_return;
     place_.comm.abort(error);  // what is under way works on this object: it must end first
-    for (const auto& exchange : under_way_) co_await stop(exchange);
+    for (const auto& exchange : under_way_) {
+      if (exchange->flight) co_await error_of(exchange->flight->landed());
+      exchange->flight.reset();
+    }
     std::rethrow_exception(error);
   }
 
@@ -154,16 +152,6 @@ class LocalSgd final : public Apart {
     } else {
       convert(own, agreed);
     }
-  }
-
-  /// After an error: until nothing works on the exchange any more.
-  static Task<> stop(std::shared_ptr<Exchange> exchange) {
-    if (!exchange->flight) co_return;
-    try {
-      co_await exchange->flight->landed();
-    } catch (...) {  // what followed from the error
-    }
-    exchange->flight.reset();
   }
 
   /// v and the outer optimiser are alike on all; what was learnt meanwhile and residuals are each one's own.

@@ -53,8 +53,8 @@ class ParameterServer final : public Strategy {
   }
 
  private:
-  /// `used`: it is begun again when ranks have recovered from so many aborts.
-  using Service = std::function<Task<>(std::int64_t* used)>;
+  /// `renewed_after`: it is begun again when ranks have recovered from so many aborts.
+  using Service = std::function<Task<>(std::int64_t* renewed_after)>;
 
   /// How far a worker is.
   struct Progress {
@@ -66,7 +66,7 @@ class ParameterServer final : public Strategy {
     std::vector<Service> all;
     if (shard_) {
       for (int w = 0; w < workers(); ++w) {
-        if (servers_ + w != place_.comm.rank()) all.push_back([this, w](std::int64_t* used) { return serve(w, used); });
+        if (servers_ + w != place_.comm.rank()) all.push_back([this, w](std::int64_t* renewed_after) { return serve(w, renewed_after); });
       }
       for (Service& service : snapshots_->services()) all.push_back(std::move(service));
     }
@@ -78,14 +78,14 @@ class ParameterServer final : public Strategy {
 
   /// Takes a service up again after each abort, also one that was over: who was served may have lost it. Until all have trained.
   Task<> lasting(Service service) {
-    std::int64_t used = 0;
+    std::int64_t renewed_after = 0;
     for (;;) {
-      Task<> once = service(&used);
+      Task<> once = service(&renewed_after);
       const std::exception_ptr loss = co_await loss_in(std::move(once));
       if (!place_.regroup && loss) std::rethrow_exception(loss);
       if (!place_.regroup) co_return;
       if (loss) shard_->interrupt(loss);
-      while (recovered_from_ < used) {
+      while (recovered_from_ < renewed_after) {
         if (has_trained_) co_return;
         const auto recovered = recovered_;
         co_await recovered->wait();
@@ -186,8 +186,8 @@ class ParameterServer final : public Strategy {
     shard_->begin(work_, rank == 0 && worker_ < 0);
   }
 
-  Task<> serve(int worker, std::int64_t* used) {
-    *used = ways_ + 1;
+  Task<> serve(int worker, std::int64_t* renewed_after) {
+    *renewed_after = ways_ + 1;
     const LinkOptions options = link(worker, place_.comm.rank());
     const Progress its = of_workers_.empty() ? Progress() : of_workers_[static_cast<std::size_t>(worker)];
     return serve_worker(options, &place_.comm.endpoint(), place_.comm.member(servers_ + worker), shard_.get(), its.has_weights,
@@ -209,12 +209,7 @@ class ParameterServer final : public Strategy {
 
   Task<> attempt(TrainingStep step, StepResult* result) override {
     lock_.emplace(co_await learner_free_.lock());
-    std::exception_ptr error;
-    try {
-      co_await compute_and_exchange(step, result);
-    } catch (...) {
-      error = std::current_exception();
-    }
+    const std::exception_ptr error = co_await error_of(compute_and_exchange(step, result));
     if (!error) co_return;
     place_.learner.drop();
     lock_.reset();

@@ -126,6 +126,10 @@ Plan settled(const StrategyInfo& info, Plan plan, const Communicator& comm) {
 std::unique_ptr<Strategy> make_strategy(const StrategyInfo& info, const Plan& plan, Workplace workplace) {
   const int workers = workplace.comm.size() - info.servers(plan);
   refuse({info, plan, workers, workplace.learner.loss_scale() != nullptr});
+  if (workplace.regroup && plan.exchange.forward) {
+    fail(ErrorKind::usage, "strategy ", info.name, " with exchange.overlap = forward steps on each bucket by itself: its steps cannot be "
+         "taken again after an abort; set exchange.overlap = backward, or give no Workplace::regroup");
+  }
   return info.make(info, plan, std::move(workplace));
 }
 

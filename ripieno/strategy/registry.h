@@ -87,7 +87,8 @@ bool is_built_in(std::string_view strategy);
 /// Throws Error(usage) that lists the known strategies.
 const StrategyInfo& find_strategy(std::string_view name);
 
-/// Refuses what cannot be (strategy/refusals.h), then makes the strategy. Throws Error(usage).
+/// Refuses what cannot be (strategy/refusals.h), and a workplace that regroups with a plan whose steps cannot be dropped; then
+/// makes the strategy. Throws Error(usage).
 std::unique_ptr<Strategy> make_strategy(const StrategyInfo& info, const Plan& plan, Workplace workplace);
 
 }  // namespace ripieno

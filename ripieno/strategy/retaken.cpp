@@ -1,6 +1,5 @@
 #include "ripieno/strategy/retaken.h"
 
-#include <algorithm>
 #include <cmath>
 
 #include "ripieno/strategy/trial.h"
@@ -17,9 +16,7 @@ std::string difference_when_retaken(const StrategyInfo& info, const Plan& plan, 
                                 .loss_scale = loss_scale};
     Trial whole(info, workers, plan, learner, 16, network), interrupted(info, workers, plan, learner, 16, network);
     whole.run();
-    Duration begun{0};
-    for (const auto& recorder : whole.recorders) begun = std::max(begun, recorder->began());
-    interrupted.interrupt(static_cast<std::uint64_t>(seed), 1 + seed % 4, begun, whole.took);
+    interrupted.interrupt(static_cast<std::uint64_t>(seed), 1 + seed % 4, whole);
     interrupted.run();
     recovered += interrupted.interruptions->recovered;
     for (int rank = 0; rank < whole.cluster.size(); ++rank) {

@@ -13,19 +13,19 @@ ShardSnapshots::ShardSnapshots(Communicator comm, std::uint32_t channel, const K
   }
 }
 
-std::vector<std::function<Task<>(std::int64_t* used)>> ShardSnapshots::services() {
-  if (shard_index() != 0) return {[this](std::int64_t* used) { return send_all(used); }};
-  std::vector<std::function<Task<>(std::int64_t * used)>> services;
-  for (int s = 1; s < keys_.count(); ++s) services.push_back([this, s](std::int64_t* used) { return receive_all(s, used); });
+std::vector<std::function<Task<>(std::int64_t* renewed_after)>> ShardSnapshots::services() {
+  if (shard_index() != 0) return {[this](std::int64_t* renewed_after) { return send_all(renewed_after); }};
+  std::vector<std::function<Task<>(std::int64_t* renewed_after)>> services;
+  for (int s = 1; s < keys_.count(); ++s) services.push_back([this, s](std::int64_t* renewed_after) { return receive_all(s, renewed_after); });
   return services;
 }
 
-Task<> ShardSnapshots::send_all(std::int64_t* used) {
-  *used = ways_.aborts + 1;
+Task<> ShardSnapshots::send_all(std::int64_t* renewed_after) {
+  *renewed_after = ways_.aborts + 1;
   while (!ended_) {
     if (!pending_) pending_ = co_await shard_.snapshots().pop();
     const Ways ways = ways_;  // all of it over one communicator
-    *used = ways.aborts + 1;
+    *renewed_after = ways.aborts + 1;
     Endpoint* const endpoint = &ways.comm.endpoint();
     const int to = ways.comm.member(0);
     const std::uint64_t follows = pending_->weights != nullptr;
@@ -37,22 +37,22 @@ Task<> ShardSnapshots::send_all(std::int64_t* used) {
       const Bytes room(&answer, 1);
       co_await endpoint->receive(to, ways.acknowledgement(), room);
     }
-    has_arrived();
+    confirm_pending();
   }
 }
 
-void ShardSnapshots::has_arrived() {
+void ShardSnapshots::confirm_pending() {
   ended_ = !pending_->weights;
   pending_.reset();
   ++sent_;
 }
 
-Task<> ShardSnapshots::receive_all(int shard, std::int64_t* used) {
-  *used = ways_.aborts + 1;
+Task<> ShardSnapshots::receive_all(int shard, std::int64_t* renewed_after) {
+  *renewed_after = ways_.aborts + 1;
   const auto at = static_cast<std::size_t>(shard);
   while (!all_received_[at]) {
     const Ways ways = ways_;
-    *used = ways.aborts + 1;
+    *renewed_after = ways.aborts + 1;
     Endpoint* const endpoint = &ways.comm.endpoint();
     const int from = ways.comm.member(shard);
     std::uint64_t follows = 0;
@@ -77,7 +77,7 @@ void ShardSnapshots::regroup(Communicator comm, std::uint32_t channel, std::int6
 }
 
 void ShardSnapshots::recover(const std::vector<std::int64_t>& received) {
-  if (pending_ && received[static_cast<std::size_t>(shard_index())] > sent_) has_arrived();
+  if (pending_ && received[static_cast<std::size_t>(shard_index())] > sent_) confirm_pending();
 }
 
 Task<Snapshot> ShardSnapshots::next() {

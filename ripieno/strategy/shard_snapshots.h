@@ -29,8 +29,8 @@ class ShardSnapshots {
   const std::vector<std::int64_t>& received() const { return received_; }
 
   /// What goes on beside training on this rank, to the shard's end: sends its snapshots, or receives the others'. Each is to be begun
-  /// again when ranks have recovered from `used` aborts.
-  std::vector<std::function<Task<>(std::int64_t* used)>> services();
+  /// again when ranks have recovered from `renewed_after` aborts.
+  std::vector<std::function<Task<>(std::int64_t* renewed_after)>> services();
 
   /// Rank 0: the next whole model, from shard 0's next snapshot on; null weights at the end.
   Task<Snapshot> next();
@@ -39,9 +39,9 @@ class ShardSnapshots {
   void give_up();
 
  private:
-  Task<> send_all(std::int64_t* used);
-  void has_arrived();
-  Task<> receive_all(int shard, std::int64_t* used);
+  Task<> send_all(std::int64_t* renewed_after);
+  void confirm_pending();
+  Task<> receive_all(int shard, std::int64_t* renewed_after);
   /// On which snapshots travel, until an abort.
   struct Ways {
     Communicator comm;

@@ -5,7 +5,7 @@
 // everything that the step needs has landed on that rank. So an attempt that an abort breaks off can be dropped and taken
 // again, and gives the same bits: random choices are keyed by the plan's seed, the step and what they are for, never drawn
 // from a stream that a dropped attempt advances. Ranks commit by themselves: after an abort some may have committed a step
-// that others have not, and recover() evens that out. What cannot keep the contract says so (StrategyInfo::can_retake).
+// that others have not, and recover() evens that out. What cannot keep the contract says so (can_retake, registry.h).
 //
 // Workers that hold the same weights are Alike (alike.h), those that differ between exchanges Apart (apart.h).
 #pragma once

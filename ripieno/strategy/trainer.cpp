@@ -57,21 +57,20 @@ Task<> Trainer::run() {
 }
 
 Task<> Trainer::train() {
-  const BrokenOff beginning, way_out;
+  const BrokenOff no_step;
   const Act begin_training = [this] { return strategy_.begin_training(); };
-  co_await retake(begin_training, beginning);
+  co_await retake(begin_training, no_step);
   const std::uint32_t end = strategy_.epochs_end();
   for (std::uint32_t epoch = plan_.first_epoch; epoch < end; ++epoch) {
     const Act begin = [this, epoch] { return strategy_.begin_epoch(epoch); };
-    const BrokenOff no_step;
     co_await retake(begin, no_step);
     const std::uint32_t steps = strategy_.steps_in(epoch);
     for (std::uint32_t k = 0; k < steps; ++k) co_await take(step_at(epoch, k, steps));
-    co_await this->end(end_of(epoch));
+    co_await end_epoch(end_of(epoch));
   }
   if (place_.regroup) {
     const Act leave = [this] { return place_.comm.barrier(); };
-    co_await retake(leave, way_out);
+    co_await retake(leave, no_step);
   }
   strategy_.trained();
 }
@@ -85,11 +84,11 @@ Task<> Trainer::take(TrainingStep step) {
   place_.recorder.step({step.batch.epoch, step.number, result.loss, result.samples, step.rate, result.age});
 }
 
-Task<> Trainer::end(EpochEnd end) {
+Task<> Trainer::end_epoch(EpochEnd end) {
   EpochRecord record{end.epoch, NAN, NAN, 0, NAN};
-  const Act end_epoch = [this, end, &record] { return strategy_.end_epoch(end, &record); };
+  const Act act = [this, end, &record] { return strategy_.end_epoch(end, &record); };
   const BrokenOff this_end{.record = &record};
-  co_await retake(end_epoch, this_end);
+  co_await retake(act, this_end);
   if (strategy_.records_epochs()) place_.recorder.epoch(record);
   if (place_.checkpoint && strategy_.can_save_after(end)) place_.checkpoint(end.epoch);
 }

@@ -26,7 +26,7 @@ class Trainer {
 
   Task<> train();
   Task<> take(TrainingStep step);
-  Task<> end(EpochEnd end);
+  Task<> end_epoch(EpochEnd end);
 
   /// Takes part in an act until it is done; true where it was done by recovering, not by the act itself.
   Task<bool> retake(Act act, BrokenOff what);

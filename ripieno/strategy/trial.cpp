@@ -47,8 +47,10 @@ void Trial::make() {
   }
 }
 
-void Trial::interrupt(std::uint64_t seed, int times, Duration from, Duration until) {
-  interruptions.emplace(cluster).schedule(seed, times, from, until);
+void Trial::interrupt(std::uint64_t seed, int times, const Trial& whole) {
+  Duration begun{0};
+  for (const auto& recorder : whole.recorders) begun = std::max(begun, recorder->began());
+  interruptions.emplace(cluster).schedule(seed, times, begun, whole.took);
 }
 
 void Trial::walk(int rank, SavedState& state, bool restoring) {

@@ -23,8 +23,9 @@ struct Trial {
   /// Error(usage) where the strategy is refused.
   void make();
 
-  /// Before make(): as Interruptions::schedule().
-  void interrupt(std::uint64_t seed, int times, Duration from, Duration until);
+  /// Before make(): aborts at random times (interruptions.h), from when all ranks of `whole`, which is not interrupted and has
+  /// run, had begun to train until it had taken its time.
+  void interrupt(std::uint64_t seed, int times, const Trial& whole);
 
   /// Trains. Ranks may die on the way (cluster.kill_at).
   void run();

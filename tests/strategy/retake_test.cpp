@@ -116,7 +116,7 @@ int caught_up(std::string_view strategy, std::string_view codec, std::string_vie
   const LinearOptions learner{.buffers = 3, .running_means = true, .sample_cost = Duration(200'000'000)};
   Trial whole(find_strategy(strategy), 3, plan, learner, 16, network), interrupted(find_strategy(strategy), 3, plan, learner, 16, network);
   whole.run();
-  interrupted.interrupt(0, 0, Duration(0), Duration(0));
+  interrupted.interrupt(0, 0, whole);  // but those that follow
   std::map<std::uint64_t, Duration> first;
   int late = 0;
   interrupted.on_step = [&](int rank, const StepRecord& record) {
@@ -156,9 +156,7 @@ TEST(Retake, AsynchronousPushesCountOnce) {
         const LinearOptions learner{.buffers = 3, .running_means = true, .sample_cost = Duration(200'000'000)};
         Trial whole(find_strategy(strategy), 3, plan, learner), interrupted(find_strategy(strategy), 3, plan, learner);
         whole.run();
-        Duration begun{0};
-        for (const auto& recorder : whole.recorders) begun = std::max(begun, recorder->began());
-        interrupted.interrupt(static_cast<std::uint64_t>(seed), 1 + seed % 4, begun, whole.took);
+        interrupted.interrupt(static_cast<std::uint64_t>(seed), 1 + seed % 4, whole);
         interrupted.run();
         recovered += interrupted.interruptions->recovered;
         const std::int64_t pushes = 3 * static_cast<std::int64_t>(3 * whole.learners.back()->steps_per_epoch());
@@ -174,6 +172,22 @@ TEST(Retake, AsynchronousPushesCountOnce) {
   }
 }
 
+TEST(Retake, WhatCannotBeDroppedIsRefused) {
+  Plan plan = plan_of({"ddp", "auto"});
+  plan.exchange.forward = true;
+  EXPECT_FALSE(can_retake(find_strategy("ddp"), plan));
+  Trial whole(find_strategy("ddp"), 2, plan), interrupted(find_strategy("ddp"), 2, plan);
+  whole.run();
+  interrupted.interrupt(0, 1, whole);
+  try {
+    interrupted.make();
+    ADD_FAILURE() << "it was made";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::usage);
+    EXPECT_NE(std::string(error.what()).find("exchange.overlap = forward"), std::string::npos) << error.what();
+  }
+}
+
 TEST(Dropped, WhatItSentIsCountedApart) {
   for (const std::string_view strategy : {"ring", "ddp", "diloco", "gossip-pairs"}) {
     const Plan plan = plan_of({strategy, "auto", "every step"});
@@ -183,7 +197,7 @@ TEST(Dropped, WhatItSentIsCountedApart) {
     int exact = 0;
     for (int seed = 0; seed < 60; ++seed) {
       Trial interrupted(find_strategy(strategy), 3, plan, learner);
-      interrupted.interrupt(static_cast<std::uint64_t>(seed), 1, whole.recorders[0]->began() + whole.took / 10, whole.took);
+      interrupted.interrupt(static_cast<std::uint64_t>(seed), 1, whole);
       interrupted.run();
       std::uint64_t dropped = 0;
       bool same = true;
