@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "apps/ripieno/operations.h"
-#include "ripieno/core/kernels.h"
+#include "ripieno/numeric/elementwise.h"
 
 namespace ripieno {
 namespace {

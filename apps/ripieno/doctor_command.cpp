@@ -13,7 +13,7 @@
 #include "apps/ripieno/commands.h"
 #include "apps/ripieno/run_folder.h"
 #include "ripieno/launch/placement.h"
-#include "ripieno/model/mkl_kernels.h"
+#include "apps/ripieno/mkl_kernels.h"
 #include "ripieno/train/device.h"
 #include "ripieno/train/precision.h"
 #include "ripieno/transport/shared_memory.h"

@@ -1,5 +1,5 @@
+#include "apps/ripieno/freed_memory.h"
 #include "apps/ripieno/program.h"
-#include "ripieno/core/usage.h"
 
 int main(int argc, char** argv) {
   ripieno::keep_freed_memory();

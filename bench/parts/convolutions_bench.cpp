@@ -1,8 +1,8 @@
-// Convolutions of the zoo, forward and backward, on one thread: by Winograd's filtering (model/winograd.h), and as LibTorch computes
+// Convolutions of the zoo, forward and backward, on one thread: by Winograd's filtering (fused/winograd.h), and as LibTorch computes
 // them, of images in fp32 and in bf16. Operations of the direct sums a second, so that the two can be compared.
 #include <benchmark/benchmark.h>
 
-#include "ripieno/model/winograd.h"
+#include "ripieno/fused/winograd.h"
 
 namespace ripieno {
 namespace {

@@ -1,7 +1,7 @@
-// Element-wise work on flat spans (core/kernels.h): bytes read and written a second, in cache and out of it.
+// Element-wise work on flat spans (numeric/elementwise.h): bytes read and written a second, in cache and out of it.
 #include <benchmark/benchmark.h>
 
-#include "ripieno/core/kernels.h"
+#include "ripieno/numeric/elementwise.h"
 
 namespace ripieno {
 namespace {

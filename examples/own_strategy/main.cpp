@@ -6,8 +6,8 @@
 
 #include "apps/ripieno/program.h"
 #include "own_strategy.h"
-#include "ripieno/strategy/conformance.h"
-#include "ripieno/strategy/trial.h"
+#include "ripieno/testing/conformance.h"
+#include "ripieno/testing/trial.h"
 
 int main(int argc, char** argv) {
   ripieno::add_strategy(own::easgd());

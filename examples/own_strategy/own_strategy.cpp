@@ -4,7 +4,7 @@
 #include <numeric>
 #include <optional>
 
-#include "ripieno/core/numbers.h"
+#include "ripieno/numeric/numbers.h"
 #include "ripieno/strategy/apart.h"
 #include "ripieno/strategy/evaluate.h"
 #include "ripieno/strategy/optimiser_step.h"

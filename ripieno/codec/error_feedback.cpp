@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "ripieno/codec/numbers.h"
-#include "ripieno/core/kernels.h"
+#include "ripieno/numeric/elementwise.h"
 
 namespace ripieno {
 namespace {

@@ -1,6 +1,6 @@
 #include "ripieno/codec/wire_codec.h"
 
-#include "ripieno/core/kernels.h"
+#include "ripieno/numeric/elementwise.h"
 
 namespace ripieno {
 namespace {

@@ -6,7 +6,7 @@
 #include "ripieno/collective/execute.h"
 #include "ripieno/collective/slot_channels.h"
 #include "ripieno/collective/slot_memory.h"
-#include "ripieno/core/kernels.h"
+#include "ripieno/numeric/elementwise.h"
 
 namespace ripieno {
 namespace {

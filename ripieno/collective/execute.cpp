@@ -4,7 +4,7 @@
 
 #include "ripieno/collective/numbers_payload.h"
 #include "ripieno/core/async.h"
-#include "ripieno/core/kernels.h"
+#include "ripieno/numeric/elementwise.h"
 
 namespace ripieno {
 namespace {

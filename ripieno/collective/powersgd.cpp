@@ -8,7 +8,7 @@
 #include "ripieno/collective/check.h"
 #include "ripieno/collective/execute.h"
 #include "ripieno/collective/slot_channels.h"
-#include "ripieno/core/kernels.h"
+#include "ripieno/numeric/elementwise.h"
 
 namespace ripieno {
 namespace {

@@ -5,7 +5,7 @@
 //   @misc{jordan2024airbench, title = {94\% on {CIFAR-10} in 3.29 Seconds on a Single {GPU}}, author = {Keller Jordan},
 //         year = {2024}, eprint = {2404.00498}, archivePrefix = {arXiv}}
 #include "ripieno/model/families.h"
-#include "ripieno/model/fused.h"
+#include "ripieno/model/run_layers.h"
 #include "ripieno/model/layers.h"
 #include "ripieno/model/whitening.h"
 
@@ -37,8 +37,8 @@ struct BlockImpl : torch::nn::Module {
   }
 
   torch::Tensor forward(const torch::Tensor& x) {
-    const torch::Tensor y = torch::gelu(norm1->forward(forward_fused(conv1, x, true)));
-    return torch::gelu(norm2->forward(forward_fused(conv2, y)));
+    const torch::Tensor y = torch::gelu(norm1->forward(run_layers(conv1, x, true)));
+    return torch::gelu(norm2->forward(run_layers(conv2, y)));
   }
 
   torch::nn::Conv2d conv1{nullptr}, conv2{nullptr};

@@ -2,7 +2,7 @@
 // as torchvision has it (the one-tower form of Krizhevsky, 2014). For 32 x 32 images its first convolution and its poolings are
 // smaller: 32 -> 16 -> 8 -> 4 -> 2 pixels, where the published form has 224 -> 55 -> 27 -> 13 -> 6.
 #include "ripieno/model/families.h"
-#include "ripieno/model/fused.h"
+#include "ripieno/model/run_layers.h"
 #include "ripieno/model/layers.h"
 
 namespace ripieno {
@@ -41,7 +41,7 @@ class AlexNet : public Classifier {
 
   torch::Tensor forward(torch::Tensor images) override {
     if (form_ == Form::published) images = at_published_size(images);
-    return forward_fused(classifier_, torch::flatten(forward_fused(features_, images), 1));
+    return run_layers(classifier_, torch::flatten(run_layers(features_, images), 1));
   }
 
  private:

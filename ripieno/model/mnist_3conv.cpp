@@ -2,7 +2,7 @@
 // first two of stride 2 in place of pooling (28 -> 12 -> 5 -> 3 pixels), and two linear layers. No dropout, so that its
 // gradients depend on the weights and the batch alone.
 #include "ripieno/model/families.h"
-#include "ripieno/model/fused.h"
+#include "ripieno/model/run_layers.h"
 #include "ripieno/model/layers.h"
 
 namespace ripieno {
@@ -26,7 +26,7 @@ class Mnist3Conv : public Classifier {
   }
 
   torch::Tensor forward(torch::Tensor images) override {
-    return forward_fused(classifier_, torch::flatten(forward_fused(features_, images), 1));
+    return run_layers(classifier_, torch::flatten(run_layers(features_, images), 1));
   }
 
  private:

@@ -2,7 +2,7 @@
 // (28 -> 26 -> 13 -> 11 -> 5 -> 3 -> 1 pixels), and three linear layers.
 #include "ripieno/core/error.h"
 #include "ripieno/model/families.h"
-#include "ripieno/model/fused.h"
+#include "ripieno/model/run_layers.h"
 #include "ripieno/model/layers.h"
 
 namespace ripieno {
@@ -27,7 +27,7 @@ class MnistCnn : public Classifier {
   }
 
   torch::Tensor forward(torch::Tensor images) override {
-    return forward_fused(classifier_, torch::flatten(forward_fused(features_, images), 1));
+    return run_layers(classifier_, torch::flatten(run_layers(features_, images), 1));
   }
 
  private:

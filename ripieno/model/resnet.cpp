@@ -6,7 +6,7 @@
 
 #include "ripieno/core/error.h"
 #include "ripieno/model/families.h"
-#include "ripieno/model/fused.h"
+#include "ripieno/model/run_layers.h"
 #include "ripieno/model/layers.h"
 
 namespace ripieno {
@@ -35,8 +35,8 @@ struct BasicBlockImpl : torch::nn::Module {
   }
 
   torch::Tensor forward(torch::Tensor x) {
-    const torch::Tensor y = forward_fused(conv2, forward_fused(bn1, forward_fused(conv1, x)));
-    return forward_fused(bn2, y, downsample ? forward_fused(downsample, x) : x);
+    const torch::Tensor y = run_layers(conv2, run_layers(bn1, run_layers(conv1, x)));
+    return run_layers(bn2, y, downsample ? run_layers(downsample, x) : x);
   }
 
   torch::nn::Conv2d conv1{nullptr}, conv2{nullptr};
@@ -62,9 +62,9 @@ struct BottleneckImpl : torch::nn::Module {
   }
 
   torch::Tensor forward(torch::Tensor x) {
-    torch::Tensor y = forward_fused(bn1, forward_fused(conv1, x));
-    y = forward_fused(conv3, forward_fused(bn2, forward_fused(conv2, y)));
-    return forward_fused(bn3, y, downsample ? forward_fused(downsample, x) : x);
+    torch::Tensor y = run_layers(bn1, run_layers(conv1, x));
+    y = run_layers(conv3, run_layers(bn2, run_layers(conv2, y)));
+    return run_layers(bn3, y, downsample ? run_layers(downsample, x) : x);
   }
 
   torch::nn::Conv2d conv1{nullptr}, conv2{nullptr}, conv3{nullptr};
@@ -97,7 +97,7 @@ class ResNet : public Classifier {
 
   torch::Tensor forward(torch::Tensor images) override {
     const bool small = form_ == Form::small;
-    torch::Tensor x = forward_fused(bn1_, forward_fused(conv1_, small ? images : at_published_size(images)));
+    torch::Tensor x = run_layers(bn1_, run_layers(conv1_, small ? images : at_published_size(images)));
     if (!small) x = pool_->forward(x);
     for (auto& stage : stages_) x = stage->forward(x);
     return fc_->forward(torch::flatten(torch::adaptive_avg_pool2d(x, {1, 1}), 1));

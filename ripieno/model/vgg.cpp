@@ -3,7 +3,7 @@
 // follows; in the published form three.
 #include "ripieno/core/error.h"
 #include "ripieno/model/families.h"
-#include "ripieno/model/fused.h"
+#include "ripieno/model/run_layers.h"
 #include "ripieno/model/layers.h"
 
 namespace ripieno {
@@ -47,8 +47,8 @@ class Vgg : public Classifier {
   }
 
   torch::Tensor forward(torch::Tensor images) override {
-    if (form_ == Form::small) return linear_->forward(torch::flatten(forward_fused(features_, images), 1));
-    return forward_fused(classifier_, torch::flatten(forward_fused(features_, at_published_size(images)), 1));
+    if (form_ == Form::small) return linear_->forward(torch::flatten(run_layers(features_, images), 1));
+    return run_layers(classifier_, torch::flatten(run_layers(features_, at_published_size(images)), 1));
   }
 
  private:

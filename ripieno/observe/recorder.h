@@ -13,7 +13,7 @@
 
 #include "ripieno/core/file.h"
 #include "ripieno/core/runtime.h"
-#include "ripieno/core/usage.h"
+#include "ripieno/observe/usage.h"
 #include "ripieno/observe/ledger.h"
 
 namespace ripieno {

@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "ripieno/core/runtime.h"
-#include "ripieno/core/usage.h"
+#include "ripieno/observe/usage.h"
 #include "ripieno/observe/recorder.h"
 
 namespace ripieno {

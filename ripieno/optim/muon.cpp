@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "ripieno/core/matrix.h"
+#include "ripieno/numeric/matrix.h"
 
 namespace ripieno {
 namespace {

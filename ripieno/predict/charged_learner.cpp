@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "ripieno/core/async.h"
-#include "ripieno/core/kernels.h"
+#include "ripieno/numeric/elementwise.h"
 
 namespace ripieno {
 namespace {

@@ -5,7 +5,7 @@
 #include <memory>
 #include <optional>
 
-#include "ripieno/core/numbers.h"
+#include "ripieno/numeric/numbers.h"
 #include "ripieno/strategy/compute_profile.h"
 #include "ripieno/strategy/learner.h"
 #include "ripieno/strategy/pass_progress.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "ripieno/collective/virtual_cluster.h"
-#include "ripieno/core/numbers.h"
+#include "ripieno/numeric/numbers.h"
 #include "ripieno/predict/shrink.h"
 #include "ripieno/strategy/slots.h"
 

@@ -9,7 +9,7 @@
 //          residuals and its statistics are its own. Of an epoch's end it takes the mean of the buffers, and the score.
 #pragma once
 
-#include "ripieno/core/numbers.h"
+#include "ripieno/numeric/numbers.h"
 #include "ripieno/strategy/evaluate.h"
 #include "ripieno/strategy/optimiser_step.h"
 #include "ripieno/strategy/registry.h"

@@ -7,7 +7,7 @@
 //          the strategy says, or an epoch's end, of which they hand over the score and the consensus
 #pragma once
 
-#include "ripieno/core/numbers.h"
+#include "ripieno/numeric/numbers.h"
 #include "ripieno/strategy/evaluate.h"
 #include "ripieno/strategy/optimiser_step.h"
 #include "ripieno/strategy/strategy.h"

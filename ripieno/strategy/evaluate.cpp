@@ -3,7 +3,7 @@
 #include <array>
 
 #include "ripieno/collective/execute.h"
-#include "ripieno/core/kernels.h"
+#include "ripieno/numeric/elementwise.h"
 
 namespace ripieno {
 

@@ -7,7 +7,7 @@
 #include "ripieno/collective/encoded.h"
 #include "ripieno/collective/execute.h"
 #include "ripieno/core/async.h"
-#include "ripieno/core/numbers.h"
+#include "ripieno/numeric/numbers.h"
 #include "ripieno/core/random.h"
 #include "ripieno/strategy/alike.h"
 #include "ripieno/strategy/federated_rounds.h"

@@ -1,6 +1,6 @@
 #include "ripieno/strategy/optimiser_step.h"
 
-#include "ripieno/core/kernels.h"
+#include "ripieno/numeric/elementwise.h"
 
 namespace ripieno {
 

@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "ripieno/collective/execute.h"
-#include "ripieno/core/kernels.h"
+#include "ripieno/numeric/elementwise.h"
 #include "ripieno/strategy/alike.h"
 #include "ripieno/strategy/key_shards.h"
 #include "ripieno/strategy/shard_link.h"

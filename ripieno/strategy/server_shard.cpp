@@ -4,7 +4,7 @@
 #include <limits>
 #include <numeric>
 
-#include "ripieno/core/kernels.h"
+#include "ripieno/numeric/elementwise.h"
 
 namespace ripieno {
 

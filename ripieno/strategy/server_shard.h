@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "ripieno/core/async.h"
-#include "ripieno/core/numbers.h"
+#include "ripieno/numeric/numbers.h"
 #include "ripieno/strategy/strategy.h"
 
 namespace ripieno {

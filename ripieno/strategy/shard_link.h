@@ -9,7 +9,7 @@
 #pragma once
 
 #include "ripieno/collective/encoded.h"
-#include "ripieno/core/numbers.h"
+#include "ripieno/numeric/numbers.h"
 #include "ripieno/strategy/server_shard.h"
 
 namespace ripieno {

@@ -2,8 +2,8 @@
 
 #include <cmath>
 
-#include "ripieno/core/kernels.h"
-#include "ripieno/core/numbers.h"
+#include "ripieno/numeric/elementwise.h"
+#include "ripieno/numeric/numbers.h"
 #include "ripieno/strategy/alike.h"
 #include "ripieno/strategy/slots.h"
 

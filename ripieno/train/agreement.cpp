@@ -3,7 +3,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "ripieno/core/kernels.h"
+#include "ripieno/numeric/elementwise.h"
 
 namespace ripieno {
 namespace {

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "ripieno/core/memory.h"
-#include "ripieno/model/gradient_places.h"
+#include "ripieno/fused/gradient_places.h"
 #include "ripieno/strategy/learner.h"
 
 namespace ripieno {

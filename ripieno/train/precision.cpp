@@ -3,7 +3,7 @@
 #include <ATen/autocast_mode.h>
 
 #include "ripieno/core/error.h"
-#include "ripieno/model/processor.h"
+#include "ripieno/core/processor.h"
 
 namespace ripieno {
 
@@ -17,8 +17,8 @@ Precision find_precision(const std::string& name) {
 
 bool has_instructions(Precision precision) {
   if (precision != Precision::bf16 && precision != Precision::fp16) return true;
-  const auto may_have = [](const char* instructions) { return processor_has(instructions).value_or(true); };
-  return precision == Precision::bf16 ? may_have("avx512_bf16") || may_have("amx_bf16") : may_have("avx512_fp16") || may_have("amx_fp16");
+  const auto may_have = [](Instructions which) { return processor_has(which).value_or(true); };
+  return precision == Precision::bf16 ? may_have(Instructions::avx512_bf16) || may_have(Instructions::amx_bf16) : may_have(Instructions::avx512_fp16);
 }
 
 Autocast::Autocast(Precision precision, torch::DeviceType device)

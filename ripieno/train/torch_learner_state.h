@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "ripieno/core/numbers.h"
+#include "ripieno/numeric/numbers.h"
 #include "ripieno/train/gate_watch.h"
 #include "ripieno/train/prefetch.h"
 #include "ripieno/train/slowdown.h"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "ripieno/core/kernels.h"
+#include "ripieno/numeric/elementwise.h"
 #include "ripieno/core/pause.h"
 
 namespace ripieno {

@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "ripieno/core/combine.h"
+#include "ripieno/numeric/combine.h"
 
 namespace ripieno {
 

@@ -9,7 +9,7 @@
 
 #include "ripieno/codec/topk.h"
 #include "ripieno/codec/wire.h"
-#include "ripieno/core/kernels.h"
+#include "ripieno/numeric/elementwise.h"
 #include "tests/codec/cases.h"
 
 namespace ripieno {

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <limits>
 
-#include "ripieno/core/kernels.h"
+#include "ripieno/numeric/elementwise.h"
 #include "tests/codec/cases.h"
 
 namespace ripieno {

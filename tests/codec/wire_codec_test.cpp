@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "ripieno/core/kernels.h"
+#include "ripieno/numeric/elementwise.h"
 #include "tests/codec/cases.h"
 
 namespace ripieno {

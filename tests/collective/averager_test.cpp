@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "ripieno/collective/slot_memory.h"
-#include "ripieno/core/kernels.h"
+#include "ripieno/numeric/elementwise.h"
 #include "tests/collective/averagers.h"
 #include "tests/collective/worlds.h"
 

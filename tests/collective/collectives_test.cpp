@@ -6,7 +6,7 @@
 
 #include "ripieno/collective/check.h"
 #include "ripieno/collective/execute.h"
-#include "ripieno/core/kernels.h"
+#include "ripieno/numeric/elementwise.h"
 #include "tests/collective/worlds.h"
 #include "tests/support/cluster.h"
 

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "ripieno/collective/encoded.h"
-#include "ripieno/core/kernels.h"
+#include "ripieno/numeric/elementwise.h"
 #include "tests/collective/averagers.h"
 
 namespace ripieno {

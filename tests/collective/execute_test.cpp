@@ -4,7 +4,7 @@
 
 #include "ripieno/collective/averager.h"
 #include "ripieno/collective/check.h"
-#include "ripieno/core/kernels.h"
+#include "ripieno/numeric/elementwise.h"
 #include "tests/collective/worlds.h"
 #include "tests/support/cluster.h"
 

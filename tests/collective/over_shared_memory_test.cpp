@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "ripieno/collective/execute.h"
-#include "ripieno/core/kernels.h"
+#include "ripieno/numeric/elementwise.h"
 #include "ripieno/transport/counted.h"
 #include "tests/transport/ranks.h"
 

@@ -1,4 +1,4 @@
-#include "ripieno/model/mkl_kernels.h"
+#include "apps/ripieno/mkl_kernels.h"
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>

@@ -1,14 +1,14 @@
 // The conformance kit: every strategy of the registry passes, and strategies with one fault each fail the checks that are
 // meant for it, and no others.
 #include "ripieno/strategy/alike.h"
-#include "ripieno/strategy/conformance.h"
+#include "ripieno/testing/conformance.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <set>
 
-#include "ripieno/core/kernels.h"
+#include "ripieno/numeric/elementwise.h"
 #include "ripieno/strategy/synchronous.h"
 
 namespace ripieno {

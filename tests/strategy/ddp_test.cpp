@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "ripieno/core/kernels.h"
+#include "ripieno/numeric/elementwise.h"
 #include "tests/support/job.h"
 
 namespace ripieno {

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <map>
 
-#include "ripieno/core/kernels.h"
+#include "ripieno/numeric/elementwise.h"
 #include "ripieno/strategy/federated.h"
 #include "ripieno/strategy/federated_rounds.h"
 #include "tests/support/cluster.h"

@@ -1,4 +1,4 @@
-#include "ripieno/strategy/linear_learner.h"
+#include "ripieno/testing/linear_learner.h"
 
 #include <gtest/gtest.h>
 

@@ -1,9 +1,9 @@
 // Every strategy over real connections: the bytes of its closed form, and the weights that it has in virtual time.
 #include <gtest/gtest.h>
 
-#include "ripieno/strategy/conformance.h"
+#include "ripieno/testing/conformance.h"
 #include "ripieno/strategy/refusals.h"
-#include "ripieno/strategy/trial.h"
+#include "ripieno/testing/trial.h"
 #include "tests/transport/tcp_ranks.h"
 
 namespace ripieno {

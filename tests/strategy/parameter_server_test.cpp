@@ -7,7 +7,7 @@
 #include <cstring>
 #include <map>
 
-#include "ripieno/core/kernels.h"
+#include "ripieno/numeric/elementwise.h"
 #include "tests/strategy/placements.h"
 #include "tests/support/job.h"
 

@@ -8,10 +8,10 @@
 #include <map>
 #include <ostream>
 
-#include "ripieno/strategy/conformance.h"
+#include "ripieno/testing/conformance.h"
 #include "ripieno/strategy/refusals.h"
-#include "ripieno/strategy/retaken.h"
-#include "ripieno/strategy/trial.h"
+#include "ripieno/testing/retaken.h"
+#include "ripieno/testing/trial.h"
 
 namespace ripieno {
 namespace {

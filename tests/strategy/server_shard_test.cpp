@@ -5,7 +5,7 @@
 #include <map>
 
 #include "ripieno/core/random.h"
-#include "ripieno/strategy/trial.h"
+#include "ripieno/testing/trial.h"
 
 namespace ripieno {
 namespace {

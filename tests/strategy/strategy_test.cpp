@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <set>
 
-#include "ripieno/core/kernels.h"
-#include "ripieno/strategy/conformance.h"
+#include "ripieno/numeric/elementwise.h"
+#include "ripieno/testing/conformance.h"
 #include "ripieno/strategy/refusals.h"
-#include "ripieno/strategy/trial.h"
+#include "ripieno/testing/trial.h"
 #include "tests/support/job.h"
 
 namespace ripieno {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "ripieno/core/kernels.h"
+#include "ripieno/numeric/elementwise.h"
 #include "tests/support/job.h"
 
 namespace ripieno::testing {

@@ -7,9 +7,9 @@
 #include <functional>
 #include <vector>
 
-#include "ripieno/core/kernels.h"
+#include "ripieno/numeric/elementwise.h"
 #include "ripieno/strategy/learner.h"
-#include "ripieno/strategy/saved_state.h"
+#include "ripieno/testing/saved_state.h"
 
 namespace ripieno::testing {
 

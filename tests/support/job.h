@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "ripieno/strategy/trial.h"
+#include "ripieno/testing/trial.h"
 #include "tests/support/cluster.h"
 #include "tests/support/linear_learner.h"
 

@@ -1,7 +1,7 @@
 // The learner without LibTorch, for tests.
 #pragma once
 
-#include "ripieno/strategy/linear_learner.h"
+#include "ripieno/testing/linear_learner.h"
 
 namespace ripieno::testing {
 

@@ -3,9 +3,9 @@
 #include <ATen/autocast_mode.h>
 #include <gtest/gtest.h>
 
-#include "ripieno/core/kernels.h"
+#include "ripieno/numeric/elementwise.h"
 #include "ripieno/model/classifier.h"
-#include "ripieno/model/fused.h"
+#include "ripieno/fused/run_layers.h"
 #include "ripieno/model/zoo.h"
 
 namespace ripieno {
@@ -73,9 +73,9 @@ struct Chain : torch::nn::Module {
     }
   }
   torch::Tensor forward(torch::Tensor x) {
-    torch::Tensor y = forward_fused(layers, x.contiguous(torch::MemoryFormat::ChannelsLast)).flatten(1);
+    torch::Tensor y = run_layers(layers, x.contiguous(torch::MemoryFormat::ChannelsLast)).flatten(1);
     torch::nn::Sequential last(linear);
-    for (int i = 0; i < uses; ++i) y = forward_fused(last, y);
+    for (int i = 0; i < uses; ++i) y = run_layers(last, y);
     return y;
   }
   const int uses;

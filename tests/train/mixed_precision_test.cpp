@@ -5,7 +5,7 @@
 #include <limits>
 #include <map>
 
-#include "ripieno/core/kernels.h"
+#include "ripieno/numeric/elementwise.h"
 #include "tests/train/small_net.h"
 
 namespace ripieno {

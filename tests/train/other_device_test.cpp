@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "ripieno/core/kernels.h"
+#include "ripieno/numeric/elementwise.h"
 #include "ripieno/train/checkpoint.h"
 #include "ripieno/train/device.h"
 #include "ripieno/train/parallel.h"

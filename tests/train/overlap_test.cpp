@@ -5,8 +5,8 @@
 #include <condition_variable>
 #include <map>
 
-#include "ripieno/core/kernels.h"
-#include "ripieno/model/fused.h"
+#include "ripieno/numeric/elementwise.h"
+#include "ripieno/fused/run_layers.h"
 #include "ripieno/train/gate_watch.h"
 #include "ripieno/train/precision.h"
 #include "tests/train/tcp_learners.h"
@@ -242,7 +242,7 @@ TEST(GateWatch, WaitsForEveryGateOfWhatAnOperatorTakes) {
   EXPECT_EQ(passed, (std::vector<std::size_t>{2, 1, 0}));
 }
 
-// However a convolution is computed (model/convolution.h), its weight is taken by an operator.
+// However a convolution is computed (fused/convolution.h), its weight is taken by an operator.
 TEST(GateWatch, SeesTheWeightsOfConvolutions) {
   const auto runtime = real_runtime(0);
   for (const auto& [channels, size, images] : {std::tuple{8, 8, 2}, {64, 16, 8}, {256, 8, 16}, {512, 4, 16}, {64, 2, 4}}) {
@@ -257,7 +257,7 @@ TEST(GateWatch, SeesTheWeightsOfConvolutions) {
       GateWatch watch(NumberSpan(flat.data_ptr<float>(), static_cast<std::size_t>(flat.numel()), DType::fp32), {{0, static_cast<std::size_t>(flat.numel())}}, gates);
       watch.on_passed = [&](std::size_t gate) { passed.push_back(gate); };
       const Autocast autocast(type == torch::kBFloat16 ? Precision::bf16 : Precision::fp32, torch::kCPU);
-      forward_fused(layer, x);
+      run_layers(layer, x);
       EXPECT_EQ(passed, std::vector<std::size_t>{0});
     }
   }

@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "ripieno/model/classifier.h"
-#include "ripieno/strategy/interruptions.h"
-#include "ripieno/strategy/saved_state.h"
+#include "ripieno/testing/interruptions.h"
+#include "ripieno/testing/saved_state.h"
 #include "tests/train/random_net.h"
 
 namespace ripieno {

@@ -6,7 +6,7 @@
 #include <memory>
 #include <mutex>
 
-#include "ripieno/strategy/interruptions.h"
+#include "ripieno/testing/interruptions.h"
 #include "ripieno/strategy/registry.h"
 #include "ripieno/train/torch_learner.h"
 #include "tests/support/cluster.h"

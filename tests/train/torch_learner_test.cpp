@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "ripieno/core/kernels.h"
+#include "ripieno/numeric/elementwise.h"
 #include "tests/train/small_net.h"
 
 namespace ripieno {

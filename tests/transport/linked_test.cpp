@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "ripieno/core/async.h"
-#include "ripieno/core/kernels.h"
+#include "ripieno/numeric/elementwise.h"
 #include "tests/transport/ranks.h"
 
 namespace ripieno {

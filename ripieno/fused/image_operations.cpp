@@ -1,0 +1,147 @@
+// The operations that go over images once: batch normalisation, ReLU and pooling, by the kernels of kernels/image_kernels.h.
+#include <cmath>
+
+#include "ripieno/numeric/elementwise.h"
+#include "ripieno/fused/gradient_places.h"
+#include "ripieno/fused/image_parts.h"
+#include "ripieno/fused/memory_format.h"
+#include "ripieno/fused/operations.h"
+
+namespace ripieno {
+namespace {
+
+using torch::Tensor;
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+NumberSpan span_of(const Tensor& tensor) {
+  const DType type = tensor.scalar_type() == torch::kBFloat16 ? DType::bf16 : DType::fp32;
+  return NumberSpan(tensor.data_ptr(), static_cast<std::size_t>(tensor.numel()), type);
+}
+
+/// Elements of a range, or nothing of an undefined tensor.
+NumberSpan part_of(const Tensor& tensor, Range range) { return tensor.defined() ? span_of(tensor).slice(range.begin, range.end) : NumberSpan(); }
+
+Images images_of(torch::IntArrayRef sizes) {
+  const auto size = [&](std::size_t i) { return static_cast<std::size_t>(sizes[i]); };
+  return {size(0), size(2), size(3), size(1)};
+}
+
+struct BatchNormOperation : torch::autograd::Function<BatchNormOperation> {
+  static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& weight, const Tensor& bias, const MaybeTensor& more,
+                        const BatchNormForm& form) {
+    const NoAutocast no_autocast;
+    const Tensor in = x.contiguous(channels_last), other = more ? more->to(in.scalar_type()).contiguous(channels_last) : Tensor();
+    const Images images = images_of(in.sizes());
+    const std::size_t channels = images.channels;
+    const auto pixels = static_cast<double>(images.elements() / channels);
+    const Tensor mean = at::empty_like(weight), spread = at::empty_like(weight);  // 1 / standard deviation
+    std::vector<float> about(channels), scale(channels), offset(channels);
+    convert(NumberSpan(about), span_of(in).slice(0, channels));
+    // About the first pixel, so that little is lost where the mean is far from 0.
+    const ChannelSums sums = sum_over_pixels(images, [&](Range some, double* sum, double* square) {
+      moment_sums(part_of(in, some), channels, about.data(), sum, square);
+    });
+    // Parameters are taken by way of an operator, so that who watches operators (train/gate_watch.h) sees it.
+    const Tensor factor = weight.detach(), summand = bias.detach();
+    const float *w = factor.data_ptr<float>(), *b = summand.data_ptr<float>();
+    float *m = mean.data_ptr<float>(), *s = spread.data_ptr<float>(), *running_mean = form.running_mean.data_ptr<float>(), *running_variance = form.running_variance.data_ptr<float>();
+    const auto momentum = static_cast<float>(form.momentum), unbiased = static_cast<float>(pixels / std::max(1.0, pixels - 1));
+    for (std::size_t c = 0; c < channels; ++c) {
+      const double distance = sums.first[c] / pixels;
+      const auto variance = static_cast<float>(std::max(0.0, sums.second[c] / pixels - distance * distance));
+      m[c] = static_cast<float>(about[c] + distance);
+      s[c] = static_cast<float>(1 / std::sqrt(variance + form.epsilon));
+      scale[c] = w[c] * s[c];
+      offset[c] = b[c] - m[c] * scale[c];
+      running_mean[c] = (1 - momentum) * running_mean[c] + momentum * m[c];
+      running_variance[c] = (1 - momentum) * running_variance[c] + momentum * variance * unbiased;
+    }
+    const Tensor y = at::empty_like(in);
+    over_pixels(images, [&](Range some) {
+      scale_channels(part_of(y, some), part_of(in, some), channels, scale.data(), offset.data(), part_of(other, some), form.relu);
+    });
+    context->save_for_backward({in, weight, mean, spread, form.relu ? y : Tensor()});
+    context->saved_data["bias"] = bias;
+    context->saved_data["more"] = more.has_value();
+    return y;
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list& gradients) {
+    const auto saved = context->get_saved_variables();
+    const Tensor &in = saved[0], &weight = saved[1], &mean = saved[2], &spread = saved[3], &y = saved[4];
+    const bool more = context->saved_data["more"].toBool();
+    Tensor gradient = std::move(gradients[0]);
+    gradient = gradient.contiguous(channels_last);
+    bool shared = is_shared(gradient);
+    if (y.defined() && std::exchange(shared, false)) gradient = gradient.clone(channels_last);
+    const Images images = images_of(in.sizes());
+    const std::size_t channels = images.channels;
+    const auto pixels = static_cast<float>(images.elements() / channels);
+    std::vector<float> a(channels), b(channels), c(channels);
+    const float *m = mean.data_ptr<float>(), *s = spread.data_ptr<float>(), *w = weight.data_ptr<float>();
+    const ChannelSums sums = sum_over_pixels(images, [&](Range some, double* sum, double* product) {
+      gradient_sums(part_of(gradient, some), part_of(y, some), part_of(in, some), m, channels, sum, product);
+    });
+    const Tensor weight_place = place_for_gradient(weight), bias_place = place_for_gradient(context->saved_data["bias"].toTensor());
+    for (std::size_t k = 0; k < channels; ++k) {
+      const auto sum = static_cast<float>(sums.first[k]), product = static_cast<float>(sums.second[k]);
+      weight_place.data_ptr<float>()[k] = product * s[k];
+      bias_place.data_ptr<float>()[k] = sum;
+      a[k] = w[k] * s[k];
+      b[k] = -a[k] * s[k] * s[k] * product / pixels;
+      c[k] = -a[k] * sum / pixels - b[k] * m[k];
+    }
+    const Tensor input_gradient = shared || more ? at::empty_like(gradient) : gradient;
+    over_pixels(images, [&](Range some) {
+      combine_channels(part_of(input_gradient, some), part_of(gradient, some), part_of(in, some), a.data(), b.data(), c.data(), channels);
+    });
+    return {input_gradient, weight_place, bias_place, more ? gradient : Tensor(), Tensor()};
+  }
+};
+
+struct ReluMaxPoolOperation : torch::autograd::Function<ReluMaxPoolOperation> {
+  static Tensor forward(AutogradContext* context, const Tensor& x) {
+    const Pooled made = pooled(x, true);
+    context->save_for_backward({made.chosen});
+    context->saved_data["sizes"] = x.sizes().vec();
+    return made.y;
+  }
+  static variable_list backward(AutogradContext* context, variable_list& gradients) {
+    return {before_pooling(gradients[0], context->get_saved_variables()[0], context->saved_data["sizes"].toIntVector())};
+  }
+};
+
+}  // namespace
+
+bool is_shared(const Tensor& gradient) { return gradient.use_count() > 1 || gradient.storage().use_count() > 1; }
+
+Pooled pooled(const Tensor& x, bool relu) {
+  const Tensor in = x.contiguous(channels_last);
+  const std::vector<std::int64_t> halved{in.size(0), in.size(1), in.size(2) / 2, in.size(3) / 2};
+  Pooled made{at::empty(halved, in.options().memory_format(channels_last)),
+              at::empty(halved, in.options().dtype(torch::kUInt8).memory_format(channels_last))};
+  over_images(images_of(in.sizes()), [&](const ImagePart& some) {
+    std::uint8_t* const chosen = made.chosen.data_ptr<std::uint8_t>() + some.pooled().begin;
+    max_pool(part_of(made.y, some.pooled()), chosen, part_of(in, some.elements()), some.images, relu);
+  });
+  return made;
+}
+
+Tensor before_pooling(const Tensor& gradient, const Tensor& chosen, torch::IntArrayRef sizes) {
+  const Tensor out = gradient.contiguous(channels_last);
+  Tensor in = at::empty(sizes, out.options().memory_format(channels_last));
+  over_images(images_of(sizes), [&](const ImagePart& some) {
+    const std::uint8_t* const which = chosen.data_ptr<std::uint8_t>() + some.pooled().begin;
+    max_pool_gradient(part_of(in, some.elements()), part_of(out, some.pooled()), which, some.images);
+  });
+  return in;
+}
+
+Tensor batch_norm_operation(const Tensor& x, const Tensor& weight, const Tensor& bias, const MaybeTensor& more, const BatchNormForm& form) {
+  return BatchNormOperation::apply(x, weight, bias, more, form);
+}
+
+Tensor relu_max_pool_operation(const Tensor& x) { return ReluMaxPoolOperation::apply(x); }
+
+}  // namespace ripieno

@@ -1,0 +1,32 @@
+// Numbers that are owned: a flat buffer of a stated type, for what a strategy keeps besides its learner's.
+#pragma once
+
+#include <memory>
+
+#include "ripieno/numeric/elementwise.h"
+#include "ripieno/core/memory.h"
+
+namespace ripieno {
+
+class Numbers {
+ public:
+  /// Zeros, in memory of their own or from `memory`.
+  Numbers(std::size_t count, DType type, const Memory& memory = own_memory)
+      : memory_(memory(count * size_of(type))), count_(count), type_(type) {}
+  Numbers(Numbers&&) = default;
+  Numbers& operator=(Numbers&&) = default;
+  NumberSpan span() { return NumberSpan(count_ > 0 ? memory_.get() : nullptr, count_, type_); }
+
+ private:
+  std::shared_ptr<std::byte> memory_;
+  std::size_t count_;
+  DType type_;
+};
+
+inline std::unique_ptr<Numbers> copy_of(NumberSpan from, const Memory& memory = own_memory) {
+  auto numbers = std::make_unique<Numbers>(from.count, from.type, memory);
+  convert(numbers->span(), from);
+  return numbers;
+}
+
+}  // namespace ripieno

@@ -1,0 +1,96 @@
+#include "ripieno/testing/trial.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace ripieno {
+
+LinearOptions share_of(const StrategyInfo& info, const Plan& plan, int workers, int rank, LinearOptions learner,
+                       std::uint32_t global_batch) {
+  const bool divided = info.data == DataUse::global_batches;
+  learner.sampler.workers = workers;
+  learner.sampler.worker = std::max(0, info.worker(plan, rank));
+  learner.sampler.partition = divided                          ? Partition::global_batches
+                              : info.data == DataUse::shards ? Partition::shards
+                                                             : Partition::shards_in_step;
+  learner.sampler.batch = divided ? global_batch : std::max(1u, global_batch / workers);
+  return learner;
+}
+
+Trial::Trial(const StrategyInfo& info, int workers, Plan plan, LinearOptions learner, std::uint32_t global_batch,
+             SimulatedOptions network)
+    : info(info), plan(plan), workers(workers), cluster(info.ranks(plan, workers), network) {
+  for (int rank = 0; rank < cluster.size(); ++rank) {
+    options.push_back(share_of(info, plan, workers, rank, learner, global_batch));
+  }
+}
+
+void Trial::make() {
+  for (int rank = 0; rank < cluster.size(); ++rank) {
+    learners.push_back(std::make_unique<LinearLearner>(cluster.runtime(), options[rank]));
+    recorders.push_back(std::make_unique<Recorder>(cluster.runtime(), &cluster.ledger(rank), nullptr));
+    const std::uint64_t steps = std::uint64_t{this->plan.epochs} * learners[rank]->steps_per_epoch();
+    recorders[rank]->on_step = [this, rank, steps](const StepRecord& record) {
+      if (interruptions && this->info.has_servers && record.step + 1 == steps) interruptions->has_trained(rank);
+      if (on_step) on_step(rank, record);
+    };
+    recorders[rank]->on_epoch = [this, rank](const EpochRecord& record) {
+      if (interruptions && !this->info.has_servers && record.epoch + 1 == this->plan.epochs) interruptions->has_trained(rank);
+    };
+    std::function<void(std::uint32_t)> save;
+    if (checkpoint) save = [this, rank](std::uint32_t epoch) { checkpoint(rank, epoch); };
+    const Communicator comm = cluster.comm(rank).on_nodes(per_node);
+    Workplace place{comm, *learners[rank], *recorders[rank], save, nullptr};
+    if (interruptions) interruptions->let(rank, place);
+    if (interruptions && info.worker(plan, rank) < 0) interruptions->has_trained(rank);
+    strategies.push_back(make_strategy(info, plan, std::move(place)));
+  }
+}
+
+void Trial::interrupt(std::uint64_t seed, int times, const Trial& whole) {
+  Duration begun{0};
+  for (const auto& recorder : whole.recorders) begun = std::max(begun, recorder->began());
+  interruptions.emplace(cluster).schedule(seed, times, begun, whole.took);
+}
+
+void Trial::walk(int rank, SavedState& state, bool restoring) {
+  state.begin(restoring);
+  state.span("learner.parameters", learners[rank]->parameters());
+  state.span("learner.buffers", learners[rank]->buffers());
+  learners[rank]->visit(state);
+  strategies[rank]->visit(state);
+}
+
+SavedState Trial::state(int rank) {
+  SavedState state;
+  walk(rank, state, false);
+  return state;
+}
+
+void Trial::run() {
+  if (strategies.empty()) make();
+  took = cluster.run_mortal([&](Communicator comm) { return strategies[comm.rank()]->run(); });
+}
+
+std::vector<double> Trial::weights(int rank) {
+  const auto span = strategies[rank]->consensus().as<double>();
+  return {span.begin(), span.end()};
+}
+
+Workload Trial::workload() const {
+  return {World(cluster.size(), per_node), learners.back()->sampler().steps_of_all(), plan.epochs - plan.first_epoch};
+}
+
+std::vector<double> train_alone(const Plan& plan, LinearOptions learner, std::uint32_t batch) {
+  Trial trial(find_strategy("single"), 1, plan, learner, batch);
+  trial.run();
+  return trial.weights();
+}
+
+double distance(const std::vector<double>& a, const std::vector<double>& b) {
+  double square = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) square += (a[i] - b[i]) * (a[i] - b[i]);
+  return std::sqrt(square);
+}
+
+}  // namespace ripieno
