@@ -237,4 +237,6 @@ class VirtualRuntime final : public Runtime {
 std::unique_ptr<Runtime> real_runtime(std::uint64_t seed) { return std::make_unique<RealRuntime>(seed); }
 std::unique_ptr<Runtime> virtual_runtime(std::uint64_t seed) { return std::make_unique<VirtualRuntime>(seed); }
 
+double unix_time() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
+
 }  // namespace ripieno

@@ -222,4 +222,7 @@ Task<std::invoke_result_t<Work>> Runtime::offload(Duration cost, Work work) {
   if constexpr (!std::is_void_v<Result>) co_return std::move(*slot);
 }
 
+/// Seconds since 1970 (UTC), for who puts runs of several machines beside each other; all else is timed by the runtime.
+double unix_time();
+
 }  // namespace ripieno

@@ -3,7 +3,6 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -54,8 +53,6 @@ std::uint64_t below(std::string_view text, const std::string& prefix, const std:
 std::uint64_t proportional_memory() { return bytes_in("/proc/self/smaps_rollup", "Pss"); }
 
 std::uint64_t peak_resident_memory() { return bytes_in("/proc/self/status", "VmHWM"); }
-
-double unix_time() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
 
 CpuSeconds cpu_seconds() {
   rusage used{};

@@ -14,9 +14,6 @@ std::uint64_t proportional_memory();
 /// The most bytes that were in memory at once since the start, shared pages counted in full; 0 where the system does not tell.
 std::uint64_t peak_resident_memory();
 
-/// Seconds since 1970 (UTC), for who puts runs of several machines beside each other; all else is timed by the runtime.
-double unix_time();
-
 /// CPU time that this process has taken so far, in user code and in the system, in seconds.
 struct CpuSeconds {
   double user = 0, system = 0;

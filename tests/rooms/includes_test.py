@@ -15,7 +15,8 @@ def rooms(cmake: str) -> dict[str, tuple[set[str], bool]]:
     direct = {}
     for name, rest in re.findall(r"ripieno_room\((\w+)([^)]*)\)", cmake):
         uses = re.search(r"USES((?: \w+)*?)(?: LINK| TORCH|$)", rest.strip() + " ".rstrip())
-        direct[name] = (set(uses.group(1).split()) if uses else set(), "TORCH" in rest)
+        known, _ = direct.get(name, (set(), False))  # a room that may do without another has a row for each case
+        direct[name] = (known | (set(uses.group(1).split()) if uses else set()), "TORCH" in rest)
     allowed = {}
     for name, (uses, torch) in direct.items():
         reach, todo = {name}, list(uses)
