@@ -25,19 +25,17 @@ constexpr double packet_bytes = 1514,
 constexpr int many_buckets = 16;
 constexpr double most_spread = 0.9;  // at 1 some passes would take no time
 
-std::string word(const Settings& settings, std::string_view key) { return settings.get<std::string>(key); }
-
 /// Numbers are fp64 in memory where compute is.
 DType type_of(const Settings& settings) {
-  return word(settings, "train.precision") == "fp64" ? DType::fp64 : DType::fp32;
+  return settings->compute.precision == "fp64" ? DType::fp64 : DType::fp32;
 }
 
 /// The codec whose numbers are those in memory has two names: the one that says what they are is taken.
 std::string plain_codec(const Settings& settings) { return type_of(settings) == DType::fp64 ? "auto" : "fp32"; }
 
 std::uint32_t samples_of(const Settings& settings) {
-  const auto limit = settings.get<std::uint32_t>("data.train_samples");
-  return limit > 0 ? limit : find_dataset(word(settings, "data.name")).train;
+  const auto limit = settings->data.train_samples;
+  return limit > 0 ? limit : find_dataset(settings->data_name).train;
 }
 
 /// Of passes that take what the profile says.
@@ -47,7 +45,7 @@ double spread_of(const ComputeProfile& profile) {
 }
 
 void check_partition(const Settings& settings) {
-  if (!needs_labels(word(settings, "data.partition"))) return;
+  if (!needs_labels(settings->sampling.sharing)) return;
   fail(ErrorKind::usage, settings.shown("data.partition"),
        ": how many samples a worker has is known when the labels are read; "
        "advise counts for data.partition = even or reshuffled");
@@ -94,21 +92,21 @@ std::vector<RecipeCell> all_ways(const Settings& base, const std::vector<std::st
 /// With what is chosen at a run's start, when its links are measured (choose_exchange.h).
 Settings Adviser::as_it_runs(Settings settings) const {
   settle_measure(&settings);
-  if (word(settings, "exchange.measure") == "off") return settings;
+  if (settings->measure == Measure::off) return settings;
   Plan plan = plan_of(settings);
   plan.exchange.route = strategy_of(settings).route_of(plan);
-  choose_for_links(&settings, zoo_, World(ranks_of(settings), settings.get<int>("exchange.per_node")), link_.model(),
+  choose_for_links(&settings, zoo_, World(ranks_of(settings), settings->per_node), link_.model(),
                    plan);
   return settings;
 }
 
 const Layout& Adviser::layout(const Settings& settings) {
   const std::string key =
-      text(word(settings, "model"), " ", settings.get<double>("exchange.bucket_mb"), " ", divides_buckets(settings),
-           " ", settings.get<bool>("train.channels_last"), " ", name(type_of(settings)));
+      text(settings->model, " ", settings->compute.bucket_bytes, " ", divides_buckets(settings),
+           " ", settings->compute.channels_last, " ", name(type_of(settings)));
   const auto known = layouts_.find(key);
   if (known != layouts_.end()) return known->second;
-  Layout layout = FlatModel(zoo_.find(word(settings, "model")).make(), layout_of(settings)).layout();
+  Layout layout = FlatModel(zoo_.find(settings->model).make(), layout_of(settings)).layout();
   layout.type = type_of(settings);
   return layouts_[key] = std::move(layout);
 }
@@ -118,11 +116,11 @@ const Layout& Adviser::layout(const Settings& settings) {
 const MeasuredPass& Adviser::pass_of_cell(const Settings& settings) {
   Settings measured = settings;
   const auto assign = [&](const char* key, Value value) { measured.assign(key, std::move(value), {"ripieno advise"}); };
-  const double model_mb = 4e-6 * static_cast<double>(zoo_.find(word(settings, "model")).parameters);
+  const double model_mb = 4e-6 * static_cast<double>(zoo_.find(settings->model).parameters);
   assign("exchange.bucket_mb", std::clamp(std::round(model_mb / many_buckets * 1e3) * 1e-3, 0.001, 4096.0));
   assign("exchange.measure", std::string("off"));
   for (const char* key : {"exchange.codec", "exchange.route"}) assign(key, std::string("auto"));
-  if (settings.get<int>("workers") > 1) assign("strategy", std::string("ddp"));
+  if (settings->workers > 1) assign("strategy", std::string("ddp"));
   const std::string key = pass_of(measured);
   const auto known = passes_.find(key);
   if (known != passes_.end()) return known->second;
@@ -133,7 +131,7 @@ const MeasuredPass& Adviser::pass_of_cell(const Settings& settings) {
 double Adviser::coding(const Settings& settings, const CodecOptions& codec, const Layout& layout) {
   const std::string of = text("coding by ", codec.name, ", block ", codec.block, ", bits ", codec.bits, ", fraction ",
                               codec.fraction, ", rank ", codec.rank, ", error feedback ", codec.error_feedback,
-                              ", model ", word(settings, "model"), ", ", name(layout.type));
+                              ", model ", settings->model, ", ", name(layout.type));
   const auto known = costs_.find(of);
   if (known != costs_.end()) return known->second;
   const KeptNumbers kept(settings, of);
@@ -147,7 +145,7 @@ Duration Adviser::optimiser_step(const Settings& settings, OptimiserOptions opti
   const std::string of =
       text("a step of ", optimiser.name, ", momentum ", optimiser.momentum, ", lookahead ", optimiser.lookahead_every,
            ", groups ", optimiser.vector_factor != 1 || optimiser.head_factor != 1, ", iterations ",
-           optimiser.newton_schulz, ", model ", word(settings, "model"), ", ", name(layout.type));
+           optimiser.newton_schulz, ", model ", settings->model, ", ", name(layout.type));
   const auto known = costs_.find(of);
   if (known != costs_.end()) return from_seconds(known->second);
   const KeptNumbers kept(settings, of);
@@ -173,8 +171,8 @@ Advice Adviser::advise(const RecipeCell& cell) {
   ProjectedJob job;
   job.info = &strategy_of(settings);
   job.plan = plan_of(settings);
-  job.workers = settings.get<int>("workers");
-  job.per_node = settings.get<int>("exchange.per_node");
+  job.workers = settings->workers;
+  job.per_node = settings->per_node;
   job.layout = its_layout;
   job.profile = slowed(pass.profile, adviser_fit.pass);
   job.profile.ready = ready_in(its_layout.buckets, pass.buckets, job.profile.ready);
@@ -183,17 +181,16 @@ Advice Adviser::advise(const RecipeCell& cell) {
   job.steps = sampler.steps_of_all();
   job.images = sampler.counts_of_all(0);
   job.samples = sampler.samples_of_all();
-  job.slow = settings.get<std::vector<double>>(word(settings, "transport.kind") == "simulated" ? "simulated.slow"
-                                                                                               : "lab.slow");
+  job.slow = settings->in_virtual_time() ? settings->compute.virtual_slow : settings->compute.slow;
   job.link = link_.model();
-  if (word(settings, "transport.kind") == "simulated") {
-    job.link_per_node = settings.get<int>("simulated.per_node");
-    job.node_link = node_link_of(settings);
+  if (settings->in_virtual_time()) {
+    job.link_per_node = settings->simulated.per_node;
+    job.node_link = settings->simulated.node_link;
   }
   job.framing_bytes = frame_bytes;
   job.burst_bytes = link_.burst_bytes;
-  job.window_bytes = settings.get<std::size_t>("simulated.window_kb") << 10;
-  job.loss_scale = word(settings, "train.precision") == "fp16";
+  job.window_bytes = settings->simulated.window_bytes;
+  job.loss_scale = settings->compute.precision == "fp16";
   if (job.workers > 1) job.plan.exchange.codec.number_s = coding(settings, job.plan.exchange.codec, its_layout);
   const CodecInfo& codec = find_codec(job.plan.exchange.codec.name);
   return {cell,

@@ -24,15 +24,14 @@ struct AdviseArguments : RecipeArguments {
 /// What the command line leaves open is the recipe's: of its lab, its slowed-down endpoints, or its simulated network.
 StatedLink link_of(const AdviseArguments& arguments, const Settings& recipe) {
   StatedLink link{arguments.mbit_s, arguments.latency_ms, 0};
-  const auto number = [&](const char* key) { return recipe.get<double>(key); };
-  const bool simulated = recipe.get<std::string>("transport.kind") == "simulated";
-  const bool lab = recipe.get<int>("lab.nodes") > 0, delayed = recipe.is_set("transport.delay_ms");
-  if (link.mbit_s <= 0) link.mbit_s = simulated ? 1e3 * number("simulated.gbit_s") : lab ? number("lab.mbit_s") : 0;
-  if (link.mbit_s <= 0) link.mbit_s = number("transport.mbit_s");
+  const bool simulated = recipe->in_virtual_time();
+  const bool lab = recipe->lab.nodes > 0, delayed = recipe.is_set("transport.delay_ms");
+  if (link.mbit_s <= 0) link.mbit_s = simulated ? 1e3 * std::get<double>(recipe.value("simulated.gbit_s")) : lab ? recipe->lab.mbit_s : 0;
+  if (link.mbit_s <= 0) link.mbit_s = recipe->transport.shape.mbit_s;
   if (link.mbit_s <= 0) {
     fail(ErrorKind::usage, "over which links? The recipe sets no rate: give one, such as --mbit-s 100");
   }
-  const double latency_ms = delayed ? number("transport.delay_ms") : 1e-3 * number("simulated.latency_us");
+  const double latency_ms = 1e3 * seconds(delayed ? recipe->transport.shape.delay : recipe->simulated.link.latency);
   if (link.latency_ms < 0) link.latency_ms = latency_ms;
   if (lab && !simulated) link.burst_bytes = burst_of_lab(link.mbit_s);
   return link;
@@ -55,10 +54,10 @@ void check_workers(const AdviseArguments& arguments, const Settings& base) {
   if (!arguments.grid && !base.is_set("workers")) {
     fail(ErrorKind::usage, "how many workers? The recipe does not say: give -n N");
   }
-  if (!arguments.grid && base.get<int>("workers") == 1) {
+  if (!arguments.grid && base->workers == 1) {
     fail(ErrorKind::usage, base.shown("workers"), ": one worker agrees with nobody; give -n N, 2 or more");
   }
-  const int nodes = base.get<int>("lab.nodes"), workers = base.get<int>("workers");
+  const int nodes = base->lab.nodes, workers = base->workers;
   if (nodes > 0 && nodes < workers) {
     std::cerr << "ripieno: lab.nodes = " << nodes << " is less than the " << workers
               << " workers: advise takes each to have a link of its own\n";
@@ -90,7 +89,7 @@ AdviceList advice_of(const AdviseArguments& arguments, const Zoo& zoo) {
     find_data(cell.settings);
     try {
       Advice advice = adviser.advise(cell);
-      if (!measured || measured->settings.get<int>("workers") == 1) measured = &cell;
+      if (!measured || measured->settings->workers == 1) measured = &cell;
       advice.cell.settings = as_given;
       if (!arguments.exact || advice.exact) list.ranked.push_back(std::move(advice));
     } catch (const Error& error) {
@@ -103,9 +102,9 @@ AdviceList advice_of(const AdviseArguments& arguments, const Zoo& zoo) {
   std::stable_sort(list.ranked.begin(), list.ranked.end(),
                    [](const Advice& a, const Advice& b) { return a.projection.epoch_s < b.projection.epoch_s; });
   list.pass = adviser.pass(*measured);
-  list.workers = measured->settings.get<int>("workers");
-  list.model = recipe.base.get<std::string>("model");
-  list.data = recipe.base.get<std::string>("data.name");
+  list.workers = measured->settings->workers;
+  list.model = recipe.base->model;
+  list.data = recipe.base->data_name;
   return list;
 }
 

@@ -12,19 +12,19 @@
 namespace ripieno {
 
 void settle_measure(Settings* settings) {
-  if (settings->get<std::string>("exchange.measure") != "auto") return;
+  if ((*settings)->measure != Measure::automatic) return;
   bool given = false;
   for (const auto key : {"exchange.bucket_mb", "exchange.segment_kb", "exchange.small_route", "exchange.small_kb"}) {
     given = given || settings->is_set(key);
   }
-  const bool virtual_time = settings->get<std::string>("transport.kind") == "simulated";
+  const bool virtual_time = (*settings)->in_virtual_time();
   if (given || virtual_time || !strategy_of(*settings).traits.by_buckets) settings->assign("exchange.measure", "off", {"exchange.measure"});
 }
 
 std::string choose_for_links(Settings* settings, const Zoo& zoo, World world, const LinkModel& link, const Plan& plan) {
   const StrategyInfo& strategy = strategy_of(*settings);
-  const bool open = strategy.route == "any" && settings->get<std::string>("exchange.route") == "auto";
-  const auto numbers = static_cast<std::uint64_t>(zoo.find(settings->get<std::string>("model")).parameters);
+  const bool open = strategy.route == "any" && (*settings)->plan.exchange.route == "auto";
+  const auto numbers = static_cast<std::uint64_t>(zoo.find((*settings)->model).parameters);
   const Tuning tuning = tune(world, numbers * sizeof(float), link);
   const auto assign = [&](std::string_view key, Value value) { settings->assign(key, std::move(value), {"exchange.measure"}); };
 
@@ -50,9 +50,9 @@ std::string choose_for_links(Settings* settings, const Zoo& zoo, World world, co
 }
 
 Task<std::string> choose_exchange(Settings* settings, const Zoo* zoo, Communicator comm) {
-  const auto measure = settings->get<std::string>("exchange.measure");
+  const Measure measure = (*settings)->measure;
   const bool in_memory = comm.size() == 1 || comm.find_engine(Collective::all_reduce, DType::fp32);
-  if (measure == "off" || (measure == "auto" && in_memory)) co_return "";
+  if (measure == Measure::off || (measure == Measure::automatic && in_memory)) co_return "";
   const LinkModel link = co_await measure_links(comm);
   const Plan plan = settled(strategy_of(*settings), plan_of(*settings), comm);
   co_return choose_for_links(settings, *zoo, comm.world(), link, plan);

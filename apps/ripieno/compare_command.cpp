@@ -22,7 +22,7 @@ namespace {
 
 /// The finished run that was asked for with these very settings among the run folders, if there is one.
 std::optional<TrainResult> find_done(const Settings& settings) {
-  const std::filesystem::path runs = settings.get<std::string>("run.folder");
+  const std::filesystem::path runs = settings->run.folder;
   if (!std::filesystem::is_directory(runs)) return {};
   const std::string wanted = settings.to_toml();
   for (const auto& entry : std::filesystem::directory_iterator(runs)) {
@@ -124,7 +124,7 @@ Done run_cells(const Recipe& recipe, const Zoo& zoo, ProgressBar& progress) {
   for (std::size_t i = 0; i < recipe.cells.size(); ++i) {
     const RecipeCell& cell = recipe.cells[i];
     const std::string name = text(i + 1, "/", recipe.cells.size(), " ", cell.name);
-    progress.title(progress.is_bar() ? text(name, ", seed ", cell.settings.get<std::int64_t>("seed")) : name);
+    progress.title(progress.is_bar() ? text(name, ", seed ", cell.settings->seed) : name);
     if (results[i]) {
       progress.line("done before");
     } else {

@@ -18,7 +18,7 @@ bool among(const std::vector<std::string>& words, const std::string& word) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-std::string word_of(const Settings& settings, const std::string& key) { return settings.get<std::string>(key); }
+std::string word_of(const Settings& settings, const std::string& key) { return std::get<std::string>(settings.value(key)); }
 
 /// The strategies that Ripieno has of which `which` is true.
 template <class Which>
@@ -58,7 +58,7 @@ Condition above(std::string key, double least) {
 }
 
 Condition on(std::string key) {
-  return {key, key + " = true", [key](const Settings& s) { return s.get<bool>(key); }};
+  return {key, key + " = true", [key](const Settings& s) { return std::get<bool>(s.value(key)); }};
 }
 
 Condition strategy_of(std::vector<std::string> names) {
@@ -70,7 +70,7 @@ Condition strategy_of(std::vector<std::string> names) {
 
 Condition several_workers() {
   return {"strategy", "another strategy than single", [](const Settings& s) {
-    return word_of(s, "strategy") != "single" || s.get<int>("workers") == 1;
+    return word_of(s, "strategy") != "single" || s->workers == 1;
   }};
 }
 
@@ -113,7 +113,7 @@ Condition schedule_is_run() {
   Condition condition = strategy_of(strategies_that(has_route));
   condition.words += ", or ring-passes with passes = workers";
   condition.holds = [inner = condition.holds](const Settings& s) {
-    return inner(s) || (word_of(s, "strategy") == "ring-passes" && s.get<int>("passes") == s.get<int>("workers"));
+    return inner(s) || (word_of(s, "strategy") == "ring-passes" && s->plan.passes == s->workers);
   };
   return condition;
 }
@@ -137,8 +137,8 @@ Condition overlap_is_chosen() {
 
 Condition rate_falls_in_time() {
   return {"train.epochs", "one at least below train.epochs", [](const Settings& s) {
-    const auto epochs = s.get<std::vector<double>>("learning_rate.step_epochs");
-    return epochs.empty() || epochs.front() < s.get<int>("train.epochs");
+    const auto epochs = s->plan.learning_rate.step_epochs;
+    return epochs.empty() || epochs.front() < s->plan.epochs;
   }};
 }
 

@@ -43,7 +43,7 @@ std::string explain_codec(const Settings& settings, const Zoo& zoo, std::size_t 
   std::string of = "numbers";
   std::vector<Slot> slots{Slot{elements}};
   if (elements == 0) {
-    const ModelInfo& model = zoo.find(settings.get<std::string>("model"));
+    const ModelInfo& model = zoo.find(settings->model);
     const FlatModel shape(model.make(), layout_of(settings));
     elements = shape.layout().parameters;
     slots = slots_of(shape.layout(), {Range{0, elements}});

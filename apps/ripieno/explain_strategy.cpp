@@ -25,12 +25,12 @@ double as_cheng_counts(double rounds, double parameters, std::size_t number) {
 std::string explain_strategy(const Settings& settings, const Zoo& zoo, const LinkModel& link, bool json) {
   const StrategyInfo& info = strategy_of(settings);
   const Plan plan = plan_of(settings);
-  const DatasetInfo& data = find_dataset(settings.get<std::string>("data.name"));
-  const ModelInfo& model = zoo.find(settings.get<std::string>("model"));
-  const auto limit = settings.get<std::uint32_t>("data.train_samples");
+  const DatasetInfo& data = find_dataset(settings->data_name);
+  const ModelInfo& model = zoo.find(settings->model);
+  const auto limit = settings->data.train_samples;
   const std::uint32_t samples = limit > 0 ? limit : data.train;
-  if (needs_labels(settings.get<std::string>("data.partition"))) {
-    fail(ErrorKind::usage, "data.partition = ", settings.get<std::string>("data.partition"),
+  if (needs_labels(settings->sampling.sharing)) {
+    fail(ErrorKind::usage, "data.partition = ", settings->sampling.sharing,
          ": how many samples a worker has is known when the labels are read; explain counts for data.partition = even or reshuffled");
   }
   const FlatModel shape(model.make(), layout_of(settings));
@@ -74,7 +74,7 @@ std::string explain_strategy(const Settings& settings, const Zoo& zoo, const Lin
   if (json) {
     nlohmann::ordered_json out{{"strategy", info.name}, {"what", info.what}, {"when", info.when}, {"with whom", info.route_of(plan)},
                                {"how", codec.name}, {"exact", info.exact}, {"agrees", info.agrees},
-                               {"workers", settings.get<int>("workers")}, {"ranks", work.world.ranks}, {"model", model.name},
+                               {"workers", settings->workers}, {"ranks", work.world.ranks}, {"model", model.name},
                                {"parameters", shape.layout().parameters}, {"samples", samples}, {"batch", sampler.options().batch},
                                {"steps", work.steps[0]}, {"rounds", rounds}};
     out["bytes_sent"] = known ? nlohmann::ordered_json(all) : nlohmann::ordered_json();
@@ -87,7 +87,7 @@ std::string explain_strategy(const Settings& settings, const Zoo& zoo, const Lin
                          info.exact && codec.lossless ? "takes the steps of one worker with the whole batch"
                          : info.agrees                ? "all workers hold the same parameters"
                                                       : "workers' parameters differ between exchanges", "\n\n",
-                         settings.get<int>("workers"), " workers on ", work.world.ranks, " ranks, ", model.name, " of ",
+                         settings->workers, " workers on ", work.world.ranks, " ranks, ", model.name, " of ",
                          format_count(static_cast<std::int64_t>(parameters)), " parameters, ", format_count(static_cast<std::int64_t>(samples)), " samples of ", data.name, "\n\n");
   out += text("steps of a worker an epoch   ", work.steps[0], whole_batches ? " of " : " of its own ", sampler.options().batch, " samples\n");
   out += text("exchanges an epoch           ", format_fixed(rounds, rounds == std::floor(rounds) ? 0 : 2), "\n");

@@ -20,9 +20,9 @@ void know_part(RecipeCell& cell, const char* key, bool is_there, const char* wha
 void know_model_parts(std::vector<RecipeCell>& cells, const Zoo& zoo) {
   std::map<std::string, ModelParts> known;  // a model is made once
   for (RecipeCell& cell : cells) {
-    const bool drops = cell.settings.get<double>("train.dropout") >= 0;
-    const bool averages = cell.settings.get<std::string>("fedavg.batch_norm") != "mean" || cell.settings.origin("fedavg.batch_norm") == "--set";
-    const std::string model = cell.settings.get<std::string>("model");
+    const bool drops = cell.settings->compute.dropout >= 0;
+    const bool averages = cell.settings->plan.federated.statistics != Statistics::mean || cell.settings.origin("fedavg.batch_norm") == "--set";
+    const std::string model = cell.settings->model;
     if (!drops && !averages) continue;
     if (!known.contains(model)) known[model] = parts_of(zoo.find(model));
     if (drops) know_part(cell, "train.dropout", known[model].dropout, "layers of dropout");

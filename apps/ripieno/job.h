@@ -22,9 +22,6 @@ int ranks_of(const Settings& settings);
 
 Plan plan_of(const Settings& settings);
 
-/// Whether measured times are waited for, or charged, in place of computing.
-bool is_replayed(const Settings& settings);
-
 /// Of a run's summary: "computed", "replayed", "simulated" or "projected".
 std::string kind_of(const Settings& settings);
 
@@ -32,8 +29,6 @@ std::string kind_of(const Settings& settings);
 Communicator group_of(const Settings& settings, std::shared_ptr<Endpoint> endpoint);
 
 SimulatedOptions simulated_of(const Settings& settings);
-/// Between simulated ranks of one node.
-LinkModel node_link_of(const Settings& settings);
 
 /// Of each worker: train.threads, or the cores over the workers.
 int compute_threads(const Settings& settings);

@@ -10,7 +10,7 @@
 namespace ripieno {
 
 KeptNumbers::KeptNumbers(const Settings& settings, const std::string& of) {
-  const auto cache = settings.get<std::string>("data.cache");
+  const auto cache = settings->data.cache;
   of_ = text(nlohmann::json::parse(environment_json()).value("processor", ""), ", ", of);
   if (cache.empty()) return;
   file_ = std::filesystem::path(cache) / "profiles" /

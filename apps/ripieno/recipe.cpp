@@ -166,7 +166,7 @@ std::string name_part(const std::string& key, const Value& value) {
   return part;
 }
 
-bool is_single(const Settings& settings) { return settings.get<std::string>("strategy") == "single"; }
+bool is_single(const Settings& settings) { return settings->strategy == "single"; }
 
 /// The cell at one combination of a grid's values, still with the recipe's own seed.
 RecipeCell make_cell(const Settings& base, const Grid& grid, const std::vector<std::size_t>& choice, const std::vector<std::string>& varying) {
@@ -177,7 +177,7 @@ RecipeCell make_cell(const Settings& base, const Grid& grid, const std::vector<s
   }
   cell.idle = cell.settings.idle();
   const bool single = is_single(cell.settings);
-  if (single && cell.settings.get<int>("workers") != 1) {
+  if (single && cell.settings->workers != 1) {
     cell.settings.assign("workers", std::int64_t{1}, {"strategy single"});
   }
   for (const std::string& key : varying) {
@@ -191,12 +191,12 @@ RecipeCell make_cell(const Settings& base, const Grid& grid, const std::vector<s
   if (names_its_cells(grid)) {
     cell.name = name_part("run.name", cell.settings.value("run.name"));
   }
-  if (!cell.name.empty() && !names_its_cells(grid) && !cell.settings.get<std::string>("run.name").empty()) {
+  if (!cell.name.empty() && !names_its_cells(grid) && !cell.settings->run.name.empty()) {
     cell.idle.push_back({"run.name", cell.settings.origin("run.name") == "--set",
                          text(cell.settings.shown("run.name"), " has no effect with a grid: its runs are named after what varies")});
   }
   if (cell.name.empty()) {
-    const char* key = cell.settings.get<std::string>("run.name").empty() ? "strategy" : "run.name";
+    const char* key = cell.settings->run.name.empty() ? "strategy" : "run.name";
     cell.name = name_part(key, cell.settings.value(key));
   }
   return cell;
@@ -365,7 +365,7 @@ Recipe load_recipe_text(std::string_view toml, const std::string& name, const st
       for (int i = 0; i < recipe.seeds; ++i) {
         RecipeCell& one = recipe.cells.emplace_back(cell);
         one.seed_index = i;
-        const auto seed = cell.settings.get<std::int64_t>("seed");
+        const auto seed = cell.settings->seed;
         if (i > 0) one.settings.assign("seed", seed + i, {"seeds"});
         const std::string config = one.settings.to_toml();
         const auto [same, is_new] = runs.emplace(config, cell.name);

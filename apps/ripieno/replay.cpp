@@ -12,7 +12,7 @@ constexpr std::size_t most_numbers = 1 << 16;  // of a profile
 
 /// How its gradients are cut into buckets.
 std::string buckets_of(const Settings& settings) {
-  const std::string size = text("buckets of ", settings.get<double>("exchange.bucket_mb"), " MB");
+  const std::string size = text("buckets of ", static_cast<double>(settings->compute.bucket_bytes) * 1e-6, " MB");
   return size + (divides_buckets(settings) ? ", the first in halves" : "");
 }
 
@@ -37,19 +37,18 @@ Task<> put(Task<ComputeProfile> making, ComputeProfile* profile) { *profile = co
 }  // namespace
 
 std::string pass_of(const Settings& s) {
-  const auto workers = s.get<std::uint32_t>("workers");
+  const auto workers = s->workers;
   const bool shared = strategy_of(s).data == DataUse::global_batches;
   std::string images = std::to_string(shared ? (batch_of(s) + workers - 1) / workers : batch_of(s));
-  for (const double share : s.get<std::vector<double>>("batch.shares")) images += text(" : ", share);
-  const auto word = [&](const char* key) { return s.get<std::string>(key); };
-  return text("model ", word("model"), ", data ", word("data.name"), ", images ", images, ", ", word("train.precision"), " on ",
-              word("train.device"), ", channels last ", s.get<bool>("train.channels_last"), ", threads ", compute_threads(s),
-              ", crops ", s.get<int>("data.crop_padding"), ", flips ", s.get<bool>("data.flip"), ", in ",
-              s.get<int>("train.accumulate"), " parts");
+  for (const double share : s->sampling.shares) images += text(" : ", share);
+  return text("model ", s->model, ", data ", s->data_name, ", images ", images, ", ", s->compute.precision, " on ",
+              s->compute.device, ", channels last ", s->compute.channels_last, ", threads ", compute_threads(s),
+              ", crops ", s->augmentation.crop_padding, ", flips ", s->augmentation.flip, ", in ",
+              s->compute.accumulate, " parts");
 }
 
 ComputeProfile profile_here(const Settings& settings, const Zoo& zoo) {
-  const auto runtime = real_runtime(settings.get<std::uint64_t>("seed"));
+  const auto runtime = real_runtime(settings->seed);
   ComputeProfile profile;
   runtime->spawn("a profile", put(known_profile(settings, &zoo, runtime.get()), &profile));
   runtime->run();

@@ -51,13 +51,13 @@ Run read_unfinished_run(const fs::path& folder) {
   settings.load(RunFolder::open(folder).config());
   Summary known;
   known.strategy = std::string(strategy_of(settings).name);
-  known.name = settings.get<std::string>("run.name").empty() ? known.strategy : settings.get<std::string>("run.name");
+  known.name = settings->run.name.empty() ? known.strategy : settings->run.name;
   known.kind = kind_of(settings);
   known.codec = plan_of(settings).exchange.codec.name;
-  known.model = settings.get<std::string>("model");
-  known.dataset = settings.get<std::string>("data.name");
+  known.model = settings->model;
+  known.dataset = settings->data_name;
   known.world_size = ranks_of(settings);
-  known.seed = settings.get<std::int64_t>("seed");
+  known.seed = settings->seed;
   Run run = read_unfinished(folder, known);
   know_settings(&run);
   return run;

@@ -30,13 +30,13 @@ std::string proc_value(const std::string& file, const std::string& key) {
 }
 
 std::string run_name(const Settings& settings) {
-  const std::string name = settings.get<std::string>("run.name");
+  const std::string name = settings->run.name;
   if (name.find('/') != name.npos) {
     fail(ErrorKind::usage, "run.name = ", to_toml(settings.value("run.name")), " holds a /: it is part of the name of one ",
          "folder; run.folder says where that is made");
   }
   if (name.size() > 200) fail(ErrorKind::usage, "run.name has ", name.size(), " bytes; a folder's name can have 200");
-  return name.empty() ? text(settings.get<std::string>("strategy"), "-n", settings.get<int>("workers")) : name;
+  return name.empty() ? text(settings->strategy, "-n", settings->workers) : name;
 }
 
 }  // namespace
@@ -48,7 +48,7 @@ RunFolder RunFolder::open(const std::filesystem::path& path) {
 }
 
 RunFolder RunFolder::create(const Settings& settings) {
-  const std::filesystem::path runs = settings.get<std::string>("run.folder");
+  const std::filesystem::path runs = settings->run.folder;
   if (runs.empty()) fail(ErrorKind::usage, "run.folder is empty: name the folder in which run folders are made (by default runs; . is this folder)");
   const std::string tail = run_name(settings);
   create_folders(runs);

@@ -185,7 +185,10 @@ std::string Setting::effect() const {
 }
 
 Settings::Settings() {
-  for (const Setting& one : all_settings()) entries_.push_back({one.standard, "default", false});
+  for (const Setting& one : all_settings()) {
+    entries_.push_back({one.standard, "default", false});
+    one.write(options_, one.standard);
+  }
 }
 
 void Settings::load(const std::filesystem::path& toml) {
@@ -241,7 +244,9 @@ void Settings::set(std::string_view assignment) {
 
 void Settings::assign(std::string_view key, Value value, const Origin& origin) {
   const Setting& setting = known_setting(key, origin);
-  entries_[index_of(key)] = {checked(setting, std::move(value), origin), origin.str(), origin.line > 0};
+  Entry& entry = entries_[index_of(key)];
+  entry = {checked(setting, std::move(value), origin), origin.str(), origin.line > 0};
+  setting.write(options_, entry.value);
 }
 
 const Value& Settings::value(std::string_view key) const {
@@ -277,28 +282,27 @@ std::vector<IdleKey> Settings::idle() const {
 
 void Settings::check() const {
   const auto shown = [&](const char* key) { return this->shown(key); };
-  const bool global = get<int>("batch.global") > 0, per_worker = get<int>("batch.per_worker") > 0;
-  if (global && per_worker) {
+  const BatchOptions& batch = options_.batch;
+  if (batch.global > 0 && batch.per_worker > 0) {
     fail(ErrorKind::usage, shown("batch.global"), " and ", shown("batch.per_worker"),
          " are both stated: with several workers they mean different things; state one, and 0 for the other");
   }
-  if (!global && !per_worker) {
+  if (batch.global == 0 && batch.per_worker == 0) {
     fail(ErrorKind::usage, "no batch size: state batch.global (samples a step over all workers) or batch.per_worker ",
          "(samples a step and worker)");
   }
-  if (get<bool>("optimiser.nesterov") && get<double>("optimiser.momentum") == 0) {
-    fail(ErrorKind::usage, shown("optimiser.nesterov"), " needs a momentum above 0, but ",
-         shown("optimiser.momentum"));
+  if (options_.plan.optimiser.nesterov && options_.plan.optimiser.momentum == 0) {
+    fail(ErrorKind::usage, shown("optimiser.nesterov"), " needs a momentum above 0, but ", shown("optimiser.momentum"));
   }
-  if (get<double>("learning_rate.warmup_epochs") >= get<int>("train.epochs")) {
-    fail(ErrorKind::usage, shown("learning_rate.warmup_epochs"), " must end before training does: ",
-         shown("train.epochs"));
+  const LearningRateOptions& rate = options_.plan.learning_rate;
+  if (rate.warmup_epochs >= options_.plan.epochs) {
+    fail(ErrorKind::usage, shown("learning_rate.warmup_epochs"), " must end before training does: ", shown("train.epochs"));
   }
-  const auto steps = get<std::vector<double>>("learning_rate.step_epochs");
+  const std::vector<double>& steps = rate.step_epochs;
   if (std::adjacent_find(steps.begin(), steps.end(), std::greater_equal<>()) != steps.end()) {
     fail(ErrorKind::usage, shown("learning_rate.step_epochs"), " must rise from each number to the next");
   }
-  if (get<std::string>("learning_rate.schedule") == "step" && steps.empty()) {
+  if (rate.schedule == "step" && steps.empty()) {
     fail(ErrorKind::usage, shown("learning_rate.schedule"), " needs learning_rate.step_epochs, such as [10, 20]");
   }
 }

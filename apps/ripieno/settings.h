@@ -1,5 +1,6 @@
-// Every key of a recipe: its type, default, range and meaning in one table, and a set of values for all of them that
-// remembers where each came from. TOML is known here and in recipe.cpp only; below apps/ there are plain structs.
+// Every key of a recipe: the member of the options that it is bound to, its type, default, range and meaning in one table
+// (settings_table.cpp), and a set of values for all of them that remembers where each came from. TOML is known here and in
+// recipe.cpp only; below apps/ there are plain structs.
 //
 // Every function that takes input throws Error(usage), in one line that names the place (file:line:column or "--set"),
 // the key, what was given and what is allowed.
@@ -11,10 +12,10 @@
 #include <limits>
 #include <string>
 #include <string_view>
-#include <type_traits>
 #include <variant>
 #include <vector>
 
+#include "apps/ripieno/options.h"
 #include "ripieno/core/error.h"
 
 namespace ripieno {
@@ -47,16 +48,21 @@ struct Condition {
 };
 
 struct Setting {
-  std::string key;                   ///< with its table: "learning_rate.base"
-  Value standard;                    ///< the default; its alternative is the key's type
-  std::string help;                  ///< one line, with the unit
-  std::vector<std::string> allowed;  ///< for words; empty: any
-  Bounds range;                       ///< for numbers, and for each of a list
-  bool is_path = false;               ///< of a folder: any bytes; other strings are UTF-8
-  std::vector<Condition> when = {};   ///< all must hold for the key to have an effect; empty: it always has one
+  std::string key;   ///< with its table: "learning_rate.base"
+  Value standard;    ///< the default; its alternative is the key's type
+  std::string help;  ///< one line, with the unit
+  std::function<void(Options&, const Value&)> write = {};  ///< puts a value, in range and allowed, where the key is bound to
+  std::vector<std::string> allowed = {};  ///< for words; empty: any
+  Bounds range = {};                      ///< for numbers, and for each of a list
+  bool is_path = false;                   ///< of a folder: any bytes; other strings are UTF-8
+  std::vector<Condition> when = {};       ///< all must hold for the key to have an effect; empty: it always has one
 
   Setting& only(Condition condition) {
     when.push_back(std::move(condition));
+    return *this;
+  }
+  Setting& within(Bounds bounds) {
+    range = bounds;
     return *this;
   }
   /// "with strategy ps-ssp"; empty: always.
@@ -103,9 +109,10 @@ class Settings {
   void set(std::string_view assignment);
   void assign(std::string_view key, Value value, const Origin& origin);
 
-  /// T is the key's type: bool, any integer, double, std::string or std::vector<double>; else Error(internal).
-  template <class T>
-  T get(std::string_view key) const;
+  /// What all keys together say.
+  const Options& options() const { return options_; }
+  const Options* operator->() const { return &options_; }
+  /// Of one key, as it was given.
   const Value& value(std::string_view key) const;
   /// Whether it was given, be it with its default value.
   bool is_set(std::string_view key) const { return origin(key) != "default"; }
@@ -139,15 +146,7 @@ class Settings {
   std::string written(bool with_origins) const;
 
   std::vector<Entry> entries_;  // in the order of all_settings()
+  Options options_;             // what they say
 };
-
-template <class T>
-T Settings::get(std::string_view key) const {
-  constexpr bool whole = std::is_integral_v<T> && !std::is_same_v<T, bool>;
-  using Held = std::conditional_t<whole, std::int64_t, T>;
-  const auto* held = std::get_if<Held>(&value(key));
-  require(held, "setting ", key, " read as another type than its own");
-  return static_cast<T>(*held);
-}
 
 }  // namespace ripieno

@@ -4,9 +4,9 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/ripieno/job.h"
+#include "apps/ripieno/rank.h"
 #include "apps/ripieno/replay.h"
 #include "apps/ripieno/run_lock.h"
-#include "apps/ripieno/worker.h"
 #include "ripieno/core/file.h"
 #include "ripieno/launch/lab.h"
 #include "ripieno/launch/local.h"
@@ -19,9 +19,9 @@ void note(ProgressBar& progress, const std::string& what) { progress.message(0, 
 
 /// The nodes that the settings ask for, where there can be any.
 std::unique_ptr<Lab> lab_of(const Settings& settings, LocalJob* job, ProgressBar& progress) {
-  const int nodes = settings.get<int>("lab.nodes");
+  const int nodes = settings->lab.nodes;
   if (nodes == 0 || !Lab::impossible().empty()) return nullptr;
-  auto lab = std::make_unique<Lab>(LabOptions{nodes, settings.get<double>("lab.mbit_s"), settings.get<double>("lab.cpu")});
+  auto lab = std::make_unique<Lab>(settings->lab);
   if (!lab->without_cpu().empty()) note(progress, "the lab's nodes have no part of the CPU of their own: " + lab->without_cpu());
   if (settings.origin("transport.listen") != "default" && settings.value("transport.listen") != Value(std::string("127.0.0.1:0"))) {
     note(progress, settings.shown("transport.listen") + " has no effect in a lab: its workers meet on its own network");
@@ -37,11 +37,11 @@ std::unique_ptr<Lab> lab_of(const Settings& settings, LocalJob* job, ProgressBar
 
 /// A lab without namespaces: the workers' own endpoints are as slow as its links.
 Settings without_namespaces(Settings settings, ProgressBar& progress) {
-  if (settings.get<int>("lab.nodes") == 0 || settings.get<std::string>("transport.kind") == "simulated") return settings;
+  if (settings->lab.nodes == 0 || settings->in_virtual_time()) return settings;
   const std::string why = Lab::impossible();
   if (why.empty()) return settings;
   note(progress, "the lab has no network namespaces (" + why + "): rates are kept in user space, packets are not counted, CPU is not shared out");
-  if (!settings.is_set("transport.mbit_s")) settings.assign("transport.mbit_s", settings.get<double>("lab.mbit_s"), {"lab.mbit_s"});
+  if (!settings.is_set("transport.mbit_s")) settings.assign("transport.mbit_s", settings->lab.mbit_s, {"lab.mbit_s"});
   return settings;
 }
 
@@ -50,7 +50,7 @@ std::vector<Summary> run_processes(const Settings& settings, const RunFolder& fo
   std::vector<Summary> ranks;
   LocalJob job;
   job.workers = ranks_of(settings);
-  job.listen = settings.get<std::string>("transport.listen");
+  job.listen = settings->transport.listen;
   const std::unique_ptr<Lab> lab = lab_of(settings, &job, progress);
   job.command = {own_program(), "worker", folder.path().string()};
   if (!resume.empty()) job.command.insert(job.command.end(), {"--resume", resume});
@@ -78,7 +78,7 @@ Task<> until_death(SimulatedNetwork* network, int rank, Task<> work, ProgressBar
 std::vector<Summary> run_virtually(const Settings& settings, const RunFolder& folder, const std::string& resume,
                                    const Zoo& zoo, ProgressBar& progress) {
   const int size = ranks_of(settings);
-  const auto runtime = virtual_runtime(settings.get<std::uint64_t>("seed"));
+  const auto runtime = virtual_runtime(settings->seed);
   SimulatedNetwork network(*runtime, size, simulated_of(settings));
   std::vector<Summary> ranks(static_cast<std::size_t>(size));
   const std::vector<double> deaths = deaths_of(settings);
@@ -117,10 +117,10 @@ void merge_traces(const RunFolder& folder, int ranks) {
 
 void find_data(Settings& settings) {
   const auto variable = [](const char* name) { return std::string(std::getenv(name) ? std::getenv(name) : ""); };
-  if (settings.get<std::string>("data.folder").empty() && !variable("RIPIENO_DATA").empty()) {
+  if (settings->data.folder.empty() && !variable("RIPIENO_DATA").empty()) {
     settings.assign("data.folder", variable("RIPIENO_DATA"), {"RIPIENO_DATA"});
   }
-  if (!settings.get<std::string>("data.cache").empty()) return;
+  if (!settings->data.cache.empty()) return;
   if (!variable("XDG_CACHE_HOME").empty()) {
     settings.assign("data.cache", variable("XDG_CACHE_HOME") + "/ripieno", {"XDG_CACHE_HOME"});
   } else if (!variable("HOME").empty()) {
@@ -135,9 +135,9 @@ TrainResult train(const Settings& asked, const std::string& resume, const Zoo& z
   const RunLock running(folder.path());
   if (settings.to_toml() != asked.to_toml()) write_file(folder.asked(), asked.to_toml());
   if (!resume.empty()) write_file(folder.path() / "resumed_from", resume + "\n");
-  const bool simulated = settings.get<std::string>("transport.kind") == "simulated";
+  const bool simulated = settings->in_virtual_time();
   const auto merge = [&] {
-    if (settings.get<bool>("run.trace")) merge_traces(folder, ranks_of(settings));
+    if (settings->run.trace) merge_traces(folder, ranks_of(settings));
   };
   std::vector<Summary> ranks;
   try {

@@ -54,7 +54,7 @@ void run_train(const TrainArguments& arguments, const CommandContext& context) {
   check_environment();
   check_job(settings, context.zoo);
   ProgressBar progress = ProgressBar::automatic();
-  progress.title(settings.get<std::string>("strategy"));
+  progress.title(settings->strategy);
   const TrainResult result = train(settings, arguments.resume, context.zoo, progress);
   if (context.format == "json") {
     std::cout << to_json(result.summary);

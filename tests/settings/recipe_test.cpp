@@ -41,7 +41,7 @@ TEST(Recipe, WithoutGridIsOneCell) {
   ASSERT_EQ(recipe.cells.size(), 1u);
   EXPECT_EQ(recipe.cells[0].name, "ring");
   EXPECT_TRUE(recipe.cells[0].varies.empty());
-  EXPECT_EQ(recipe.cells[0].settings.get<int>("workers"), 5);
+  EXPECT_EQ(recipe.cells[0].settings->workers, 5);
   EXPECT_EQ(names(read("batch.global = 1\nrun.name = '../my run'")), Names{"_._my_run"});
 }
 
@@ -66,11 +66,11 @@ codec = ["fp16", "fp32"]
                    "workers4-ring-fp16", "workers4-ring-fp16", "workers4-ring-fp32", "workers4-ring-fp32"}));
   const RecipeCell& cell = recipe.cells[7];
   EXPECT_EQ(cell.seed_index, 1);
-  EXPECT_EQ(cell.settings.get<int>("seed"), 8);
-  EXPECT_EQ(recipe.cells[6].settings.get<int>("seed"), 7);
-  EXPECT_EQ(cell.settings.get<std::string>("strategy"), "ring");
-  EXPECT_EQ(cell.settings.get<std::string>("exchange.codec"), "fp32");
-  EXPECT_EQ(cell.settings.get<std::string>("model"), "vgg11");
+  EXPECT_EQ(cell.settings->seed, 8u);
+  EXPECT_EQ(recipe.cells[6].settings->seed, 7u);
+  EXPECT_EQ(cell.settings->strategy, "ring");
+  EXPECT_EQ(cell.settings->plan.exchange.codec.name, "fp32");
+  EXPECT_EQ(cell.settings->model, "vgg11");
   EXPECT_EQ(cell.settings.origin("exchange.codec"), "r.toml:10");
   EXPECT_EQ(cell.settings.origin("seed"), "seeds");
   const std::vector<std::pair<std::string, std::string>> varies{
@@ -100,12 +100,12 @@ workers = [8, 16]
 )";
   const auto scaled = [&](const std::string& scale, std::vector<std::string> sets = {}) { return load_recipe_text(toml, "r.toml", sets, scale); };
   EXPECT_EQ(scaled("").cells.size(), 12u);
-  EXPECT_EQ(scaled("").cells[0].settings.get<int>("train.epochs"), 100);
+  EXPECT_EQ(scaled("").cells[0].settings->plan.epochs, 100u);
   const Recipe quick = scaled("quick", {"data.train_samples=64"});
   EXPECT_EQ(names(quick), (Names{"tree", "ring"}));
-  EXPECT_EQ(quick.cells[0].settings.get<int>("train.epochs"), 1);
-  EXPECT_EQ(quick.cells[0].settings.get<int>("data.train_samples"), 64);
-  EXPECT_EQ(quick.cells[0].settings.get<int>("batch.per_worker"), 8);
+  EXPECT_EQ(quick.cells[0].settings->plan.epochs, 1u);
+  EXPECT_EQ(quick.cells[0].settings->data.train_samples, 64u);
+  EXPECT_EQ(quick.cells[0].settings->batch.per_worker, 8u);
   EXPECT_EQ(quick.cells[0].settings.origin("train.epochs"), "r.toml:12");
   EXPECT_EQ(names(scaled("gpu")), (Names{"workers8", "workers8", "workers8", "workers16", "workers16", "workers16"}));
   try {
@@ -134,10 +134,10 @@ TEST(Recipe, SingleIsOneWorker) {
   const Recipe recipe = read("batch.per_worker = 16\n[grid]\nstrategy = ['single', 'ring']\nworkers = [2, 4]");
   EXPECT_EQ(names(recipe), (Names{"single", "ring-workers2", "ring-workers4"}));
   const Settings& single = recipe.cells[0].settings;
-  EXPECT_EQ(single.get<int>("workers"), 1);
-  EXPECT_EQ(single.get<int>("batch.per_worker"), 16);
+  EXPECT_EQ(single->workers, 1);
+  EXPECT_EQ(single->batch.per_worker, 16u);
   EXPECT_EQ(single.origin("workers"), "strategy single");
-  EXPECT_EQ(read("batch.global = 1\nstrategy = 'single'\nworkers = 8").cells[0].settings.get<int>("workers"), 1);
+  EXPECT_EQ(read("batch.global = 1\nstrategy = 'single'\nworkers = 8").cells[0].settings->workers, 1);
   EXPECT_EQ(names(read("seeds = 2\nbatch.global = 1\nstrategy = 'single'\n[grid]\nworkers = [1, 2]")),
             (Names{"single", "single"}));
 }
@@ -146,8 +146,8 @@ TEST(Recipe, SetFixesAKeyOfTheGrid) {
   const std::string toml = "seeds = 3\nbatch.global = 8\n[grid]\nstrategy = ['tree', 'ring']\nworkers = [2, 4]";
   const Recipe recipe = read(toml, {"strategy=direct", "seeds=1", "train.epochs=9"});
   EXPECT_EQ(names(recipe), (Names{"workers2", "workers4"}));
-  EXPECT_EQ(recipe.cells[1].settings.get<std::string>("strategy"), "direct");
-  EXPECT_EQ(recipe.cells[1].settings.get<int>("train.epochs"), 9);
+  EXPECT_EQ(recipe.cells[1].settings->strategy, "direct");
+  EXPECT_EQ(recipe.cells[1].settings->plan.epochs, 9u);
   EXPECT_NE(refused(toml, {"seeds=0"}).find("seeds must be a whole number, from 1 to 1000"), std::string::npos);
   EXPECT_NE(refused(toml, {"sedes=0"}).find("unknown key sedes"), std::string::npos);
 }
@@ -159,7 +159,7 @@ TEST(Recipe, SeveralGridsOneAfterTheOther) {
   const Recipe recipe = read(toml);
   // Named after what differs between any two cells of any grid; what a grid leaves out is the recipe's.
   EXPECT_EQ(names(recipe), (Names{"single-fp32", "ring-fp32", "ring-int8", "ddp-int8", "ring-sign", "ddp-sign"}));
-  EXPECT_EQ(recipe.cells[1].settings.get<std::string>("exchange.codec"), "fp32");
+  EXPECT_EQ(recipe.cells[1].settings->plan.exchange.codec.name, "fp32");
   EXPECT_EQ(names(read(toml, {"strategy=ring"})), (Names{"fp32", "int8", "sign"}));
   EXPECT_NE(refused(toml, {"exchange.codec=bf16"}).find("are the same run"), std::string::npos);
   EXPECT_EQ(refused("batch.global = 8\ngrid = ['ring']"), "r.toml:2:8: grid must be a table: write [grid], or [[grid]] for each of several");

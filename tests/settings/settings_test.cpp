@@ -45,20 +45,56 @@ TEST(Settings, TableIsSound) {
   }
 }
 
-TEST(Settings, DefaultsAndGetters) {
+/// A value that is allowed and not the default.
+Value another_value(const Setting& setting) {
+  if (const auto* flag = std::get_if<bool>(&setting.standard)) return !*flag;
+  if (const auto* whole = std::get_if<std::int64_t>(&setting.standard)) return *whole + (setting.range.contains(*whole + 1.) ? 1 : -1);
+  if (std::holds_alternative<std::vector<double>>(setting.standard)) return std::vector<double>{setting.range.contains(0.5) ? 0.5 : 1.5};
+  if (const auto* number = std::get_if<double>(&setting.standard)) {
+    for (const double x : {*number + 0.125, *number * 0.5, 0.5}) {
+      if (x != *number && setting.range.contains(x)) return x;
+    }
+  }
+  for (const std::string& word : setting.allowed) {
+    if (Value(word) != setting.standard) return word;
+  }
+  return std::string("another");
+}
+
+TEST(Settings, EachKeyHasAMemberOfTheOptionsOfItsOwn) {
+  const auto options = std::make_unique<Options>();
+  const auto* bytes = reinterpret_cast<const unsigned char*>(options.get());
+  std::vector<std::string> whose(sizeof(Options));
+  for (const Setting& one : all_settings()) one.write(*options, one.standard);
+  for (const Setting& one : all_settings()) {
+    const std::vector<unsigned char> before(bytes, bytes + sizeof(Options));
+    one.write(*options, another_value(one));
+    bool changed = false;
+    for (std::size_t i = 0; i < sizeof(Options); ++i) {
+      if (bytes[i] == before[i]) continue;
+      changed = true;
+      EXPECT_TRUE(whose[i].empty() || whose[i] == one.key) << one.key << " changes what " << whose[i] << " is bound to";
+      whose[i] = one.key;
+    }
+    EXPECT_TRUE(changed) << one.key << " changes nothing";
+  }
+}
+
+TEST(Settings, DefaultsAndMembers) {
   const Settings settings;
-  EXPECT_EQ(settings.get<std::string>("model"), "mnist-cnn");
-  EXPECT_EQ(settings.get<int>("workers"), 2);
-  EXPECT_EQ(settings.get<std::int64_t>("simulated.window_kb"), 256);
-  EXPECT_TRUE(settings.get<bool>("data.normalise"));
-  EXPECT_EQ(settings.get<double>("optimiser.epsilon"), 1e-8);
-  EXPECT_EQ(settings.get<Numbers>("simulated.slow"), Numbers());
+  EXPECT_EQ(settings->model, "mnist-cnn");
+  EXPECT_EQ(settings->workers, 2);
+  EXPECT_EQ(settings->simulated.window_bytes, 256u << 10);
+  EXPECT_EQ(settings->simulated.link.latency, std::chrono::microseconds(50));
+  EXPECT_EQ(settings->plan.federated.statistics, Statistics::mean);
+  EXPECT_TRUE(settings->augmentation.normalise);
+  EXPECT_EQ(settings->plan.optimiser.epsilon, 1e-8);
+  EXPECT_EQ(settings->compute.virtual_slow, Numbers());
   EXPECT_FALSE(settings.is_set("workers"));
   EXPECT_EQ(settings.origin("workers"), "default");
   for (const char* wrong : {"worker", "data"}) {
-    EXPECT_THROW(settings.get<int>(wrong), Error) << wrong;
+    EXPECT_THROW(settings.value(wrong), Error) << wrong;
   }
-  EXPECT_THROW(settings.get<double>("workers"), Error);
 }
 
 TEST(Settings, LoadsAndRemembersOrigins) {
@@ -73,13 +109,13 @@ base = 1                   # a whole number is a number
 step_epochs = [10, 20.5]
 [data]
 )", "recipes/demo.toml");
-  EXPECT_EQ(settings.get<int>("workers"), 4);
+  EXPECT_EQ(settings->workers, 4);
   EXPECT_EQ(settings.origin("workers"), "recipes/demo.toml:2");
-  EXPECT_EQ(settings.get<std::string>("exchange.codec"), "fp16");
+  EXPECT_EQ(settings->plan.exchange.codec.name, "fp16");
   EXPECT_EQ(settings.origin("exchange.codec"), "recipes/demo.toml:3");
-  EXPECT_EQ(settings.get<double>("optimiser.momentum"), 0.9);
-  EXPECT_EQ(settings.get<double>("learning_rate.base"), 1.0);
-  EXPECT_EQ(settings.get<Numbers>("learning_rate.step_epochs"), (Numbers{10, 20.5}));
+  EXPECT_EQ(settings->plan.optimiser.momentum, 0.9);
+  EXPECT_EQ(settings->plan.learning_rate.base, 1.0);
+  EXPECT_EQ(settings->plan.learning_rate.step_epochs, (Numbers{10, 20.5}));
   EXPECT_EQ(settings.origin("learning_rate.step_epochs"), "recipes/demo.toml:8");
   EXPECT_FALSE(settings.is_set("seed"));
 }
@@ -94,14 +130,14 @@ TEST(Settings, SetParsesToml) {
   settings.set("transport.listen=10.0.0.1:5000");
   settings.set("data.folder=\"/a b\\\\c\"");
   settings.set("data.cache=");
-  EXPECT_EQ(settings.get<double>("learning_rate.base"), 0.25);
-  EXPECT_EQ(settings.get<Numbers>("learning_rate.step_epochs"), (Numbers{1, 2}));
-  EXPECT_TRUE(settings.get<bool>("data.flip"));
-  EXPECT_EQ(settings.get<std::string>("strategy"), "ps-async");
-  EXPECT_EQ(settings.get<std::string>("run.name"), "2024");
-  EXPECT_EQ(settings.get<std::string>("transport.listen"), "10.0.0.1:5000");
-  EXPECT_EQ(settings.get<std::string>("data.folder"), "/a b\\c");
-  EXPECT_EQ(settings.get<std::string>("data.cache"), "");
+  EXPECT_EQ(settings->plan.learning_rate.base, 0.25);
+  EXPECT_EQ(settings->plan.learning_rate.step_epochs, (Numbers{1, 2}));
+  EXPECT_TRUE(settings->augmentation.flip);
+  EXPECT_EQ(settings->strategy, "ps-async");
+  EXPECT_EQ(settings->run.name, "2024");
+  EXPECT_EQ(settings->transport.listen, "10.0.0.1:5000");
+  EXPECT_EQ(settings->data.folder, "/a b\\c");
+  EXPECT_EQ(settings->data.cache, "");
   EXPECT_EQ(settings.origin("data.cache"), "--set");
 }
 
@@ -281,7 +317,7 @@ TEST(Settings, FoldersMayBeAnyBytesAndNamesAreUtf8) {
     Settings settings, again;
     settings.set(std::string(key) + "=" + bytes);
     again.load_text(settings.to_toml(), "config.toml");
-    EXPECT_EQ(again.get<std::string>(key), bytes);
+    EXPECT_EQ(again.value(key), Value(bytes));
     EXPECT_EQ(again.to_toml(), settings.to_toml());
   }
   for (const char* key : {"run.name", "model", "data.name", "transport.listen", "exchange.codec"}) {

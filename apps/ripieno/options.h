@@ -1,0 +1,84 @@
+// What a recipe says, as the option structs of the rooms that it is for. settings_table.cpp binds each key to its member; defaults
+// are there. What follows from several keys, such as how many ranks there are, is in job.h.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ripieno/core/runtime.h"
+#include "ripieno/data/augment.h"
+#include "ripieno/data/dataset.h"
+#include "ripieno/data/sampler.h"
+#include "ripieno/launch/lab.h"
+#include "ripieno/strategy/strategy.h"
+#include "ripieno/transport/shaped.h"
+#include "ripieno/transport/simulated.h"
+
+namespace ripieno {
+
+enum class TransportKind : std::uint8_t { tcp, simulated };
+
+struct BatchOptions {
+  std::uint32_t global = 0, per_worker = 0;  ///< samples of a step, of all workers or of each; one of them is 0
+};
+
+/// How a worker computes.
+struct ComputeOptions {
+  std::string precision, device;
+  bool replayed = false;  ///< measured times are waited for, or charged, in place of computing
+  bool channels_last = true;
+  std::size_t bucket_bytes = 0;
+  double label_smoothing = 0;
+  double dropout = -1;  ///< -1: the model's own rates
+  std::uint32_t accumulate = 1;
+  int threads = 1;  ///< 0: the cores over the workers
+  std::uint32_t first_layer_epochs = 0;
+  std::string test_views;
+  std::uint32_t evaluation_batch = 0;
+  Duration image_cost{0};            ///< in virtual time
+  std::vector<double> slow;          ///< in real time, of each rank
+  std::vector<double> virtual_slow;  ///< in virtual time
+};
+
+/// When links are measured and the exchange is chosen by them.
+enum class Measure : std::uint8_t { automatic, on, off };
+
+struct TransportOptions {
+  TransportKind kind = TransportKind::tcp;
+  std::string listen;
+  Duration timeout{0};
+  Shape shape;
+};
+
+struct RunOptions {
+  std::string folder, name;
+  int checkpoint_every = 0;
+  Duration sample_every{0};
+  bool trace = false;
+};
+
+struct Options {
+  std::string model, strategy;
+  int workers = 0;
+  std::uint64_t seed = 0;
+  bool scale_rate = false;  ///< the learning rate grows with the number of workers
+  std::string data_name;
+  DataOptions data;
+  SamplerOptions sampling;  ///< how data is shared out; of no worker yet
+  AugmentOptions augmentation;
+  BatchOptions batch;
+  ComputeOptions compute;
+  Plan plan;
+  Measure measure = Measure::automatic;
+  int per_node = 1;  ///< ranks of a node, as hierarchical routes have it
+  TransportOptions transport;
+  LabOptions lab;
+  SimulatedOptions simulated;
+  std::vector<double> deaths_s;  ///< virtual seconds; 0: never
+  RunOptions run;
+
+  bool in_virtual_time() const { return transport.kind == TransportKind::simulated; }
+};
+
+}  // namespace ripieno

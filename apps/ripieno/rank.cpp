@@ -1,0 +1,227 @@
+#include "apps/ripieno/rank.h"
+
+#include <asio/ip/host_name.hpp>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "apps/ripieno/choose_exchange.h"
+#include "apps/ripieno/job.h"
+#include "apps/ripieno/rank_summary.h"
+#include "apps/ripieno/replay.h"
+#include "apps/ripieno/saved_states.h"
+#include "ripieno/core/file.h"
+#include "ripieno/membership/clocks.h"
+#include "ripieno/numeric/elementwise.h"
+#include "ripieno/observe/usage.h"
+#include "ripieno/observe/usage_sampler.h"
+#include "ripieno/train/checkpoint.h"
+#include "ripieno/train/torch_learner.h"
+
+namespace ripieno {
+namespace {
+
+/// Has an endpoint's messages traced as long as it lives.
+class MessageTrace {
+ public:
+  MessageTrace(CountedEndpoint& endpoint, Recorder& recorder) : endpoint_(endpoint) {
+    endpoint.on_message = [&recorder](const CarriedMessage& message) { recorder.message(message); };
+  }
+  ~MessageTrace() { endpoint_.on_message = {}; }
+  MessageTrace(const MessageTrace&) = delete;
+  MessageTrace& operator=(const MessageTrace&) = delete;
+
+ private:
+  CountedEndpoint& endpoint_;
+};
+
+/// The parts of run_rank(), in their order.
+class RankRun {
+ public:
+  RankRun(RankTask task, const Zoo& zoo, std::shared_ptr<CountedEndpoint> endpoint)
+      : task_(std::move(task)),
+        zoo_(zoo),
+        endpoint_(std::move(endpoint)),
+        runtime_(endpoint_->runtime()),
+        comm_(group_of(task_.settings, endpoint_)),
+        states_(task_.folder, endpoint_->size()) {}
+
+  Task<> settle();
+  Task<> prepare();
+  Task<> train();
+  Summary finish();
+
+  const Communicator& comm() const { return comm_; }
+
+ private:
+  int rank() const { return comm_.rank(); }
+  void note(const std::string& what) const { task_.report({{"type", "note"}, {"text", what}}); }
+  Task<std::optional<ComputeProfile>> replayed();
+  Task<> begin_trace();
+  void open_saved();
+  Task<> go_on_from_saved();
+  void checkpoint(std::uint32_t epoch);
+  void save_state();
+  void visit_state(StateVisitor& visitor);
+  /// A replay learns nothing that could be kept.
+  bool keeps_weights() const { return !task_.settings->compute.replayed; }
+
+  RankTask task_;
+  const Zoo& zoo_;
+  const std::shared_ptr<CountedEndpoint> endpoint_;
+  Runtime& runtime_;
+  const Duration start_ = runtime_.now();
+  const Communicator comm_;
+  SavedStates states_;
+  Plan plan_;
+  std::optional<Recorder> recorder_;
+  std::unique_ptr<TorchLearner> learner_;
+  std::optional<StateReader> saved_;
+  std::int64_t epochs_done_ = 0;
+  std::optional<MessageTrace> messages_;
+  std::unique_ptr<Strategy> strategy_;
+  std::optional<RankProgress> progress_;
+  std::optional<double> machine_busy_;
+};
+
+/// What the recipe leaves to the links is measured and chosen, before anything else goes by it; then the ranks agree on all of it.
+/// What is not measured they have agreed on when they met.
+Task<> RankRun::settle() {
+  if (task_.settings->measure == Measure::off) co_return;
+  const std::string asked = task_.settings.to_toml();
+  const std::string chosen = co_await choose_exchange(&task_.settings, &zoo_, comm_);
+  if (rank() == 0 && !chosen.empty()) {
+    if (!std::filesystem::exists(task_.folder.asked())) write_file(task_.folder.asked(), asked);
+    write_file(task_.folder.config(), task_.settings.to_toml());
+    note(chosen);
+  }
+  const std::vector<std::uint64_t> digests = co_await comm_.all_gather(task_.settings.digest());
+  for (std::size_t peer = 0; peer < digests.size(); ++peer) {
+    if (digests[peer] == digests[0]) continue;
+    fail(ErrorKind::mismatch, "rank ", peer, " has chosen another exchange (settings of digest ", digests[peer], ") than rank 0 (",
+         digests[0], "): set exchange.measure = off and give its keys");
+  }
+}
+
+Task<> RankRun::prepare() {
+  const std::string& precision = task_.settings->compute.precision;
+  if (rank() == 0 && task_.settings->compute.device == "cpu" && !has_instructions(find_precision(precision))) {
+    note("this processor has no instructions for " + precision + ": train.precision = fp32 is faster here");
+  }
+  const StrategyInfo& info = strategy_of(task_.settings);
+  plan_ = settled(info, plan_of(task_.settings), comm_);
+  recorder_.emplace(runtime_, &endpoint_->ledger(), std::make_unique<LineFile>(task_.folder.metrics(rank())));
+  const std::optional<ComputeProfile> replay = co_await replayed();
+  learner_ = make_learner(task_.settings, zoo_, rank(), runtime_, *recorder_, comm_.memory(), replay);
+  know_model(&plan_, task_.settings, *learner_);
+  if (task_.resume) open_saved();
+  if (task_.settings->run.trace) co_await begin_trace();
+  strategy_ = make_strategy(info, plan_, {comm_, *learner_, *recorder_, [this](std::uint32_t epoch) { checkpoint(epoch); }});
+  if (saved_) co_await go_on_from_saved();
+  const TrainedRank who{rank(), task_.settings->workers, learner_->steps_per_epoch(), keeps_weights()};
+  progress_.emplace(*recorder_, runtime_, plan_, who, task_.report);
+}
+
+Task<std::optional<ComputeProfile>> RankRun::replayed() {
+  if (!task_.settings->compute.replayed) co_return std::nullopt;
+  if (task_.profile) co_return task_.profile(task_.settings);
+  co_return co_await common_profile(task_.settings, &zoo_, comm_);
+}
+
+void RankRun::open_saved() {
+  const auto file = SavedStates(RunFolder::open(*task_.resume), endpoint_->size()).newest_of(rank());
+  saved_.emplace(load_tensors(file), file);
+  saved_->number("epochs_done", epochs_done_);
+  if (epochs_done_ >= plan_.epochs) {
+    fail(ErrorKind::usage, file.string(), ": has ", epochs_done_, " epochs done, and train.epochs is ", plan_.epochs,
+         "; raise it with --set train.epochs=N");
+  }
+  plan_.first_epoch = static_cast<std::uint32_t>(epochs_done_);
+}
+
+/// Takes the saved state. A job that still runs may have saved in between: all ranks' must be of the same epoch.
+Task<> RankRun::go_on_from_saved() {
+  visit_state(*saved_);
+  const std::int64_t first = co_await comm_.broadcast(epochs_done_);
+  if (first == epochs_done_) co_return;
+  fail(ErrorKind::mismatch, task_.resume->string(), ": the state of rank ", rank(), " has ", epochs_done_, " epochs done, rank 0's ", first);
+}
+
+Task<> RankRun::begin_trace() {
+  ClockOffset clock;  // in virtual time there is one
+  if (!runtime_.is_virtual()) clock = co_await clock_offset(endpoint_, comm_.channel(comm_.take_channels(), Purpose::setup));
+  recorder_->trace_to(std::make_unique<LineFile>(task_.folder.trace(rank())), {rank(), endpoint_->size(), clock.ahead, clock.error});
+  messages_.emplace(*endpoint_, *recorder_);
+}
+
+/// What a rank's checkpoint holds, in one walk for writing and reading; epochs_done first, as saved_states.h needs it.
+void RankRun::visit_state(StateVisitor& visitor) {
+  visitor.number("epochs_done", epochs_done_);
+  visitor.span("parameters", learner_->parameters());
+  visitor.span("buffers", learner_->buffers());
+  learner_->visit(visitor);
+  strategy_->visit(visitor);
+}
+
+void RankRun::save_state() {
+  StateWriter writer;
+  visit_state(writer);
+  states_.save(rank(), epochs_done_, writer.tensors);
+}
+
+void RankRun::checkpoint(std::uint32_t epoch) {
+  const int every = keeps_weights() ? task_.settings->run.checkpoint_every : 0;
+  const std::int64_t before = std::exchange(epochs_done_, epoch + 1);
+  const bool at_end = epochs_done_ == plan_.epochs && plan_.max_steps == 0;  // it is saved then
+  if (every > 0 && epochs_done_ / every > before / every && !at_end) save_state();
+}
+
+Task<> RankRun::train() {
+  recorder_->start({rank(), endpoint_->size(), asio::ip::host_name(), network_namespace(), plan_.first_epoch, plan_.epochs,
+                    learner_->steps_per_epoch(), runtime_.is_virtual() ? std::optional<double>() : unix_time()});
+  std::optional<UsageSampler> sampler;
+  const Duration between = task_.settings->run.sample_every;
+  if (between.count() > 0 && !runtime_.is_virtual()) sampler.emplace(runtime_, *recorder_, between);
+  try {
+    co_await strategy_->run();
+  } catch (const std::exception& error) {
+    recorder_->failed(error.what());
+    throw;
+  }
+  if (sampler) machine_busy_ = sampler->machine_busy();
+}
+
+/// Saves what was learnt.
+Summary RankRun::finish() {
+  if (keeps_weights() && plan_.max_steps == 0) {  // a run that was cut within an epoch cannot be resumed
+    epochs_done_ = plan_.epochs;
+    save_state();  // before the consensus: where workers' parameters differ, each goes on from its own
+  }
+  convert(learner_->parameters(), strategy_->consensus());
+  if (strategy_->consensus_buffers().count > 0) convert(learner_->buffers(), strategy_->consensus_buffers());
+  if (keeps_weights() && rank() == 0) save_tensors(task_.folder.model(), state_dict(learner_->model()));
+  Summary summary = summarise(task_.settings, plan_, rank(), *learner_, *recorder_, endpoint_->ledger(), learner_->parameters(),
+                              seconds(runtime_.now() - start_));
+  summary.ranks[0].machine_busy = machine_busy_;
+  summary.not_finite = progress_->not_finite();
+  for (int peer = 0; peer < endpoint_->size(); ++peer) {
+    summary.ranks[0].ways.push_back(peer == rank() ? "" : endpoint_->way(peer));
+  }
+  messages_.reset();
+  recorder_->end();
+  return summary;
+}
+
+}  // namespace
+
+Task<> run_rank(RankTask task, const Zoo* zoo, std::shared_ptr<CountedEndpoint> endpoint, Summary* summary) {
+  Runtime& runtime = endpoint->runtime();
+  RankRun run(std::move(task), *zoo, std::move(endpoint));
+  co_await run.settle();
+  co_await run.prepare();
+  co_await run.train();
+  *summary = run.finish();
+  // Nobody closes before all have what they were sent; in virtual time nobody closes, and some may have died.
+  if (!runtime.is_virtual()) co_await run.comm().barrier();
+}
+
+}  // namespace ripieno

@@ -1,0 +1,48 @@
+// What a rank tells its launcher while it trains: a line for the progress bar a few times a second, each epoch's end, and the
+// first loss that is no finite number.
+#pragma once
+
+#include <functional>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+
+#include "ripieno/observe/recorder.h"
+#include "ripieno/report/summary.h"
+#include "ripieno/strategy/strategy.h"
+
+namespace ripieno {
+
+/// {"type": "progress" | "epoch" | "note" | "not_finite", ...}
+using Report = std::function<void(const nlohmann::json&)>;
+
+/// Whose training it is.
+struct TrainedRank {
+  int rank = 0, workers = 1;
+  std::uint64_t steps_per_epoch = 0;
+  bool learns = true;  ///< losses are computed
+};
+
+/// Listens to the recorder of a rank; both outlive what it records.
+class RankProgress {
+ public:
+  RankProgress(Recorder& recorder, const Runtime& runtime, const Plan& plan, TrainedRank who, Report report);
+
+  const std::optional<NotFinite>& not_finite() const { return not_finite_; }
+
+ private:
+  void watch(const char* what, double loss, std::uint64_t step, std::uint32_t epoch);
+  void step(const StepRecord& record);
+  void epoch(const EpochRecord& record);
+
+  const Runtime& runtime_;
+  const Plan plan_;
+  const TrainedRank who_;
+  const Report report_;
+  const Duration start_;
+  Duration last_{0};
+  std::uint64_t last_step_ = 0;
+  double images_ = 0;
+  std::optional<NotFinite> not_finite_;
+};
+
+}  // namespace ripieno
