@@ -92,7 +92,7 @@ std::vector<RecipeCell> all_ways(const Settings& base, const std::vector<std::st
 /// With what is chosen at a run's start, when its links are measured (choose_exchange.h).
 Settings Adviser::as_it_runs(Settings settings) const {
   settle_measure(&settings);
-  if (settings->measure == Measure::off) return settings;
+  if (settings->measure == MeasureLinks::off) return settings;
   Plan plan = plan_of(settings);
   plan.exchange.route = strategy_of(settings).route_of(plan);
   choose_for_links(&settings, zoo_, World(ranks_of(settings), settings->per_node), link_.model(),

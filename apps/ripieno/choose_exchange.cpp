@@ -12,7 +12,7 @@
 namespace ripieno {
 
 void settle_measure(Settings* settings) {
-  if ((*settings)->measure != Measure::automatic) return;
+  if ((*settings)->measure != MeasureLinks::automatic) return;
   bool given = false;
   for (const auto key : {"exchange.bucket_mb", "exchange.segment_kb", "exchange.small_route", "exchange.small_kb"}) {
     given = given || settings->is_set(key);
@@ -50,9 +50,9 @@ std::string choose_for_links(Settings* settings, const Zoo& zoo, World world, co
 }
 
 Task<std::string> choose_exchange(Settings* settings, const Zoo* zoo, Communicator comm) {
-  const Measure measure = (*settings)->measure;
+  const MeasureLinks measure = (*settings)->measure;
   const bool in_memory = comm.size() == 1 || comm.find_engine(Collective::all_reduce, DType::fp32);
-  if (measure == Measure::off || (measure == Measure::automatic && in_memory)) co_return "";
+  if (measure == MeasureLinks::off || (measure == MeasureLinks::automatic && in_memory)) co_return "";
   const LinkModel link = co_await measure_links(comm);
   const Plan plan = settled(strategy_of(*settings), plan_of(*settings), comm);
   co_return choose_for_links(settings, *zoo, comm.world(), link, plan);

@@ -42,7 +42,7 @@ struct ComputeOptions {
 };
 
 /// When links are measured and the exchange is chosen by them.
-enum class Measure : std::uint8_t { automatic, on, off };
+enum class MeasureLinks : std::uint8_t { automatic, on, off };
 
 struct TransportOptions {
   TransportKind kind = TransportKind::tcp;
@@ -70,7 +70,7 @@ struct Options {
   BatchOptions batch;
   ComputeOptions compute;
   Plan plan;
-  Measure measure = Measure::automatic;
+  MeasureLinks measure = MeasureLinks::automatic;
   int per_node = 1;  ///< ranks of a node, as hierarchical routes have it
   TransportOptions transport;
   LabOptions lab;

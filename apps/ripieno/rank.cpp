@@ -86,7 +86,7 @@ class RankRun {
 /// What the recipe leaves to the links is measured and chosen, before anything else goes by it; then the ranks agree on all of it.
 /// What is not measured they have agreed on when they met.
 Task<> RankRun::settle() {
-  if (task_.settings->measure == Measure::off) co_return;
+  if (task_.settings->measure == MeasureLinks::off) co_return;
   const std::string asked = task_.settings.to_toml();
   const std::string chosen = co_await choose_exchange(&task_.settings, &zoo_, comm_);
   if (rank() == 0 && !chosen.empty()) {

@@ -18,7 +18,7 @@ struct RankTask {
   Settings settings;
   RunFolder folder;
   std::optional<std::filesystem::path> resume;  ///< the run folder to go on from
-  Report report;
+  TellLauncher report;
   /// In virtual time: makes the profile that a replay charges, by the real clock. Else ranks make it together.
   std::function<ComputeProfile(const Settings&)> profile = {};
 };

@@ -13,7 +13,7 @@
 namespace ripieno {
 
 /// {"type": "progress" | "epoch" | "note" | "not_finite", ...}
-using Report = std::function<void(const nlohmann::json&)>;
+using TellLauncher = std::function<void(const nlohmann::json&)>;
 
 /// Whose training it is.
 struct TrainedRank {
@@ -25,7 +25,7 @@ struct TrainedRank {
 /// Listens to the recorder of a rank; both outlive what it records.
 class RankProgress {
  public:
-  RankProgress(Recorder& recorder, const Runtime& runtime, const Plan& plan, TrainedRank who, Report report);
+  RankProgress(Recorder& recorder, const Runtime& runtime, const Plan& plan, TrainedRank who, TellLauncher report);
 
   const std::optional<NotFinite>& not_finite() const { return not_finite_; }
 
@@ -37,7 +37,7 @@ class RankProgress {
   const Runtime& runtime_;
   const Plan plan_;
   const TrainedRank who_;
-  const Report report_;
+  const TellLauncher report_;
   const Duration start_;
   Duration last_{0};
   std::uint64_t last_step_ = 0;

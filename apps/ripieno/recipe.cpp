@@ -365,7 +365,7 @@ Recipe load_recipe_text(std::string_view toml, const std::string& name, const st
       for (int i = 0; i < recipe.seeds; ++i) {
         RecipeCell& one = recipe.cells.emplace_back(cell);
         one.seed_index = i;
-        const auto seed = cell.settings->seed;
+        const auto seed = static_cast<std::int64_t>(cell.settings->seed);
         if (i > 0) one.settings.assign("seed", seed + i, {"seeds"});
         const std::string config = one.settings.to_toml();
         const auto [same, is_new] = runs.emplace(config, cell.name);

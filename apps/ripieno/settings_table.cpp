@@ -191,7 +191,7 @@ std::vector<Setting> table() {
       word("exchange.codec", AT(plan.exchange.codec.name), "auto", "how numbers are encoded (ripieno list codecs); auto: as they are in memory", names_in(codecs())).only(exchanged),
       converted("exchange.bucket_mb", AT(compute.bucket_bytes), [](double mb) { return static_cast<std::size_t>(mb * 1e6); }, 25, {0.001, 4096}, "gradients that travel together, in 10^6 bytes").only(buckets).only(not_measured),
       kib("exchange.segment_kb", AT(plan.exchange.segment_bytes), 0, {0, 1048576}, "parts in which a bucket goes through a route, in 1024 bytes; 0: never cut").only(segments).only(not_measured),
-      choice("exchange.measure", AT(measure), {{"auto", Measure::automatic}, {"on", Measure::on}, {"off", Measure::off}},
+      choice("exchange.measure", AT(measure), {{"auto", MeasureLinks::automatic}, {"on", MeasureLinks::on}, {"off", MeasureLinks::off}},
            "on: measure the links at the start, and choose bucket_mb, segment_kb and small_* by them; auto: ddp does so where none is given and not all workers share memory").only(measures),
       whole("exchange.in_flight", AT(plan.exchange.in_flight), 0, {0, 256}, "buckets that are averaged at the same time; 0: all").only(ddp),
       choice("exchange.overlap", AT(plan.exchange.forward), {{"backward", false}, {"forward", true}},

@@ -51,7 +51,7 @@ Value another_value(const Setting& setting) {
   if (const auto* whole = std::get_if<std::int64_t>(&setting.standard)) return *whole + (setting.range.contains(*whole + 1.) ? 1 : -1);
   if (std::holds_alternative<std::vector<double>>(setting.standard)) return std::vector<double>{setting.range.contains(0.5) ? 0.5 : 1.5};
   if (const auto* number = std::get_if<double>(&setting.standard)) {
-    for (const double x : {*number + 0.125, *number * 0.5, 0.5}) {
+    for (const double x : {*number * 0.5, *number + 0.125, 0.5}) {
       if (x != *number && setting.range.contains(x)) return x;
     }
   }
