@@ -49,9 +49,7 @@ void put_times(const Recorder& recorder, bool learns, RankSummary* own) {
   if (learns) {
     for (const Duration epoch : recorder.epoch_times()) own->seconds.epoch.push_back(seconds(epoch));
   }
-  const auto stage = [&recorder](Stage s) { return seconds(recorder.totals()[static_cast<std::size_t>(s)]); };
-  own->seconds.stages = {stage(Stage::read),     stage(Stage::forward),  stage(Stage::backward),
-                         stage(Stage::exchange), stage(Stage::optimise), stage(Stage::evaluate), stage(Stage::hidden)};
+  for (const StageInfo& one : stages) own->seconds.stages[one.stage] = seconds(recorder.totals()[one.stage]);
   double trained = 0;
   for (const double epoch : own->seconds.epoch) trained += epoch;
   if (trained > 0) own->images_per_second = static_cast<double>(recorder.samples()) / trained;

@@ -24,18 +24,6 @@ namespace fs = std::filesystem;
 constexpr auto between_looks = std::chrono::milliseconds(500);
 constexpr int bar_cells = 30;
 
-/// A step's stages, in the order in which they are drawn; colours of the terminal.
-struct Part {
-  const char* name;
-  double StageSeconds::*seconds;
-  int colour;
-};
-constexpr Part parts[] = {{"read", &StageSeconds::read, 37},
-                          {"forward", &StageSeconds::forward, 34},
-                          {"backward", &StageSeconds::backward, 36},
-                          {"exchange", &StageSeconds::exchange, 31},
-                          {"optimise", &StageSeconds::optimise, 33}};
-
 volatile sig_atomic_t interrupted = 0;
 
 struct WatchArguments {
@@ -105,14 +93,16 @@ class Watch {
                  rank.resident > 0 ? format_bytes(rank.resident) : "–", format_bytes(rank.bytes_per_second) + "/s", stages(rank.stages, colours)});
     }
     std::string legend = "\nCPU: of a core; network: sent. ";
-    for (const Part& part : parts) legend += text(shade(part, 1, colours), " ", part.name, "  ");
+    for (const StageInfo& stage : ripieno::stages) {
+      if (stage.kind == StageKind::in_step) legend += text(shade(stage, 1, colours), " ", stage.name, "  ");
+    }
     return table.str() + legend + "\n";
   }
 
-  static std::string shade(const Part& part, int cells, bool colours) {
+  static std::string shade(const StageInfo& stage, int cells, bool colours) {
     std::string out;
-    for (int i = 0; i < cells; ++i) out += colours ? "█" : std::string(1, part.name[0]);
-    return colours && cells > 0 ? text("\033[", part.colour, "m", out, "\033[0m") : out;
+    for (int i = 0; i < cells; ++i) out += colours ? "█" : std::string(1, stage.name[0]);
+    return colours && cells > 0 ? text("\033[", stage.colour, "m", out, "\033[0m") : out;
   }
 
   /// As long as the bar is, without gaps: each part ends where the sum so far does.
@@ -122,10 +112,11 @@ class Watch {
     std::string out;
     double sum = 0;
     int drawn = 0;
-    for (const Part& part : parts) {
-      sum += seconds.*part.seconds;
+    for (const StageInfo& stage : ripieno::stages) {
+      if (stage.kind != StageKind::in_step) continue;
+      sum += seconds[stage.stage];
       const int until = static_cast<int>(std::lround(sum / all * bar_cells));
-      out += shade(part, until - drawn, colours);
+      out += shade(stage, until - drawn, colours);
       drawn = until;
     }
     return out;

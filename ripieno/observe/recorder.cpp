@@ -10,9 +10,8 @@ namespace {
 
 nlohmann::ordered_json stage_seconds(const StageTimes& times) {
   nlohmann::ordered_json json;
-  for (const Stage stage : stages) {
-    const Duration time = times[static_cast<std::size_t>(stage)];
-    if (time.count() != 0) json[name(stage)] = seconds(time);
+  for (const StageInfo& one : stages) {
+    if (times[one.stage].count() != 0) json[one.name] = seconds(times[one.stage]);
   }
   return json;
 }
@@ -25,19 +24,6 @@ nlohmann::ordered_json bytes_json(const Traffic& traffic) {
 }
 
 }  // namespace
-
-const char* name(Stage stage) {
-  switch (stage) {
-    case Stage::read: return "read";
-    case Stage::forward: return "forward";
-    case Stage::backward: return "backward";
-    case Stage::exchange: return "exchange";
-    case Stage::optimise: return "optimise";
-    case Stage::evaluate: return "evaluate";
-    case Stage::hidden: return "exchange_hidden";
-  }
-  return "unknown";
-}
 
 Recorder::Recorder(const Runtime& runtime, Ledger* ledger, std::unique_ptr<LineFile> metrics)
     : runtime_(runtime), ledger_(ledger), metrics_(std::move(metrics)), epoch_start_(runtime.now()), step_start_(runtime.now()) {}
@@ -53,8 +39,8 @@ void Recorder::start(const StartRecord& record) {
 }
 
 void Recorder::add(Stage stage, Duration time) {
-  pending_[static_cast<std::size_t>(stage)] += time;
-  totals_[static_cast<std::size_t>(stage)] += time;
+  pending_[stage] += time;
+  totals_[stage] += time;
 }
 
 void Recorder::step(const StepRecord& record) {
@@ -85,7 +71,7 @@ void Recorder::step(const StepRecord& record) {
 void Recorder::epoch(const EpochRecord& record) {
   throw_later();
   const Duration now = runtime_.now();
-  epoch_times_.push_back(now - epoch_start_ - pending_[static_cast<std::size_t>(Stage::evaluate)]);
+  epoch_times_.push_back(now - epoch_start_ - pending_[Stage::evaluate]);
   epoch_start_ = step_start_ = now;
   epochs_.push_back(record);
   if (metrics_) {

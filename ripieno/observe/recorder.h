@@ -15,21 +15,14 @@
 #include "ripieno/core/runtime.h"
 #include "ripieno/observe/usage.h"
 #include "ripieno/observe/ledger.h"
+#include "ripieno/observe/stages.h"
 
 namespace ripieno {
 
 /// Raised when a line's field changes its meaning or goes; new fields and types of lines leave it as it is.
 inline constexpr int metrics_schema = 1;
 
-/// What a worker's time goes into. `exchange` is what compute had to wait for; `hidden` is exchange that went on beside the
-/// other stages, and is no part of a step's time.
-enum class Stage : std::uint8_t { read, forward, backward, exchange, optimise, evaluate, hidden };
-inline constexpr std::array stages{Stage::read,     Stage::forward,  Stage::backward, Stage::exchange,
-                                   Stage::optimise, Stage::evaluate, Stage::hidden};
-/// "read", ...
-const char* name(Stage stage);
-
-using StageTimes = std::array<Duration, stages.size()>;
+using StageTimes = PerStage<Duration>;
 
 /// What a rank's metrics begin with.
 struct StartRecord {
@@ -192,8 +185,8 @@ class StageTimer {
     if (alive_.expired()) return;
     const Duration end = runtime_.now();
     recorder_.add(stage_, end - start_);
-    if (shown_as_) recorder_.span({name(stage_), *shown_as_, start_, end});
-    if (stage_ == Stage::optimise || stage_ == Stage::evaluate) recorder_.span({name(stage_), recorder_.steps(), start_, end});
+    if (shown_as_) recorder_.span({info(stage_).name, *shown_as_, start_, end});
+    if (stage_ == Stage::optimise || stage_ == Stage::evaluate) recorder_.span({info(stage_).name, recorder_.steps(), start_, end});
     if (stage_ == Stage::exchange) recorder_.exposed(start_, end);
   }
   StageTimer(const StageTimer&) = delete;

@@ -169,7 +169,7 @@ Taken simulated(const ProjectedJob& job, const Model& model, std::uint32_t steps
     const auto& times = recorder.epoch_times();
     const double epoch = seconds(std::accumulate(times.begin(), times.end(), Duration{0}));
     if (epoch > taken.epoch)
-      taken = {epoch, seconds(recorder.totals()[static_cast<std::size_t>(Stage::exchange)]), taken.bytes};
+      taken = {epoch, seconds(recorder.totals()[Stage::exchange]), taken.bytes};
   }
   std::uint64_t messages = 0;
   for (int rank = 0; rank < cluster.size(); ++rank) messages += cluster.ledger(rank).total().messages_sent;

@@ -80,11 +80,11 @@ std::vector<std::string> means(const std::vector<Group>& groups, const Field& fi
 }
 
 /// Whole per cents.
-std::vector<std::string> shares(const std::vector<Group>& groups, double StageSeconds::*stage) {
+std::vector<std::string> shares(const std::vector<Group>& groups, Stage stage) {
   const Field share = [stage](const Summary& one) -> std::optional<double> {
     const double all = one.seconds.stages.steps();
     if (!(all > 0)) return std::nullopt;
-    return 100 * (one.seconds.stages.*stage) / all;
+    return 100 * one.seconds.stages[stage] / all;
   };
   std::vector<std::string> cells;
   for (const Group& group : groups) {
@@ -143,14 +143,10 @@ std::vector<Content> contents(const std::vector<Group>& groups, const std::vecto
   all.push_back({"loss", Align::right, means(groups, loss, 3, 3)});
   all.push_back({"s per\nepoch", Align::right, means(groups, epoch, 2, 4)});
   all.push_back({"images\nper s", Align::right, means(groups, images, 3, 1)});
-  all.push_back({"read\n%", Align::right, shares(groups, &StageSeconds::read)});
-  all.push_back({"fwd\n%", Align::right, shares(groups, &StageSeconds::forward)});
-  all.push_back({"bwd\n%", Align::right, shares(groups, &StageSeconds::backward)});
-  all.push_back({"exch.\n%", Align::right, shares(groups, &StageSeconds::exchange)});
-  all.push_back({"opt.\n%", Align::right, shares(groups, &StageSeconds::optimise)});
-  const auto hides = [](const Group& group) { return group[0]->seconds.stages.exchange_hidden > 0; };
-  if (std::any_of(groups.begin(), groups.end(), hides)) {
-    all.push_back({"hidden\n%", Align::right, shares(groups, &StageSeconds::exchange_hidden)});
+  for (const StageInfo& one : stages) {
+    const auto any = [&](const Group& group) { return group[0]->seconds.stages[one.stage] > 0; };
+    const bool shown = one.kind == StageKind::in_step || (one.kind == StageKind::beside && std::any_of(groups.begin(), groups.end(), any));
+    if (shown) all.push_back({text(one.column, "\n%"), Align::right, shares(groups, one.stage)});
   }
   all.push_back({"most\nMB", Align::right, means(groups, busiest, 3, 3)});
   all.push_back({"sent\nMB", Align::right, means(groups, sent, 3, 3)});

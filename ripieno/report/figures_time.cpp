@@ -12,20 +12,17 @@
 namespace ripieno {
 namespace {
 
-constexpr const char* waiting = "waiting for the exchange";
-
-struct StepStage {
-  const char* name;
-  double StageSeconds::*seconds;
-};
-constexpr StepStage step_stages[] = {{"reading", &StageSeconds::read},
-                                 {"forward", &StageSeconds::forward},
-                                 {"backward", &StageSeconds::backward},
-                                 {"optimiser", &StageSeconds::optimise},
-                                 {waiting, &StageSeconds::exchange}};
+/// The stages of a step as they are stacked: what is waited for comes last, in colour.
+std::vector<StageInfo> stacked_stages() {
+  std::vector<StageInfo> found;
+  std::copy_if(stages.begin(), stages.end(), std::back_inserter(found),
+               [](const StageInfo& one) { return one.kind == StageKind::in_step && one.stage != Stage::exchange; });
+  found.push_back(info(Stage::exchange));
+  return found;
+}
 
 /// Milliseconds a step.
-double a_step(const Run& run, double StageSeconds::*stage) { return 1e3 * mean_step(run, stage).value_or(0); }
+double a_step(const Run& run, Stage stage) { return 1e3 * mean_step(run, stage).value_or(0); }
 
 double mean_of(const Cell& cell, const std::function<double(const Run&)>& value) {
   return mean(seeds_of(cell, [&](const Run& run) { return std::optional(value(run)); }));
@@ -132,8 +129,8 @@ Figure stages_figure(const std::vector<Cell>& all) {
   Figure figure = over_cells({"stages", "Where a step's time goes", "Mean over steps, workers and seeds. In colour: what a worker waits for; an exchange that goes on while it computes is not in it.",
                               Form::stacked_bars, {}, "ms a step", {}, {}}, cells);
   if (cells.empty()) return figure;
-  for (const StepStage& stage : step_stages) {
-    figure.series.push_back(bar(stage.name, cells, [&](const Run& run) { return a_step(run, stage.seconds); }));
+  for (const StageInfo& one : stacked_stages()) {
+    figure.series.push_back(bar(one.label, cells, [&](const Run& run) { return a_step(run, one.stage); }));
   }
   figure.series.back().by_category = true;
   return figure;
@@ -150,14 +147,14 @@ Figure blocks_figure(const Run& run, std::size_t steps_a_block) {
   for (std::size_t block = 0; block < blocks; ++block) {
     figure.categories.push_back(text(block * steps_a_block, " – ", std::min(steps, (block + 1) * steps_a_block) - 1));
   }
-  for (const StepStage& stage : step_stages) {
-    Series series{stage.name, {}, std::vector<double>(blocks), {}, {}, std::vector<Source>(blocks)};
+  for (const StageInfo& one : stacked_stages()) {
+    Series series{one.label, {}, std::vector<double>(blocks), {}, {}, std::vector<Source>(blocks)};
     std::vector<double> counted(blocks);
     for (const int rank : workers) {
       const Metrics& metrics = run.ranks[static_cast<std::size_t>(rank)];
       for (std::size_t i = 0; i < metrics.steps.size(); ++i) {
         const std::size_t block = i / steps_a_block;
-        series.y[block] += 1e3 * metrics.steps[i].seconds.*stage.seconds;
+        series.y[block] += 1e3 * metrics.steps[i].seconds[one.stage];
         ++counted[block];
         if (i % steps_a_block == 0) series.sources[block] = {metrics.file, metrics.steps[i].line};
       }
@@ -170,15 +167,15 @@ Figure blocks_figure(const Run& run, std::size_t steps_a_block) {
 
 Figure exchange_figure(const std::vector<Cell>& all) {
   const auto exchanges = [](const Cell& cell) {
-    return mean_of(cell, [](const Run& run) { return a_step(run, &StageSeconds::exchange) + a_step(run, &StageSeconds::exchange_hidden); }) > 0;
+    return mean_of(cell, [](const Run& run) { return a_step(run, Stage::exchange) + a_step(run, Stage::hidden); }) > 0;
   };
   const auto cells = those(all, exchanges);
   Figure figure = over_cells({"exchange", "The exchange: waited for, and hidden",
                               "Hidden: it went on while the worker computed. Parts of a model that are exchanged side by side are counted each.",
                               Form::stacked_bars, {}, "ms a step", {}, {}}, cells);
   if (cells.empty()) return figure;
-  figure.series.push_back(in_their_colours(bar("waited for", cells, [](const Run& run) { return a_step(run, &StageSeconds::exchange); })));
-  figure.series.push_back(bar("hidden", cells, [](const Run& run) { return a_step(run, &StageSeconds::exchange_hidden); }));
+  figure.series.push_back(in_their_colours(bar("waited for", cells, [](const Run& run) { return a_step(run, Stage::exchange); })));
+  figure.series.push_back(bar("hidden", cells, [](const Run& run) { return a_step(run, Stage::hidden); }));
   return figure;
 }
 

@@ -25,10 +25,10 @@ const Measure known_measures[] = {
     {"loss", "loss", [](const Run& run) { return run.summary.test ? Number(run.summary.test->loss) : Number(); }, {"test", "loss"}},
     {"s_total", "s in all", [](const Run& run) { return Number(run.summary.seconds.total); }, {"seconds", "total"}},
     {"s_epoch", "s an epoch", [](const Run& run) { return run.summary.seconds.epoch.empty() ? Number() : Number(mean(run.summary.seconds.epoch)); }, {"seconds", "epoch"}},
-    {"s_step", "s a step", [](const Run& run) { return mean_step(run, &StageSeconds::steps); }},
-    {"s_read", "s of reading a step", [](const Run& run) { return mean_step(run, &StageSeconds::read); }},
-    {"s_gradient", "s forward and backward a step", [](const Run& run) { return mean_step(run, [](const StageSeconds& s) { return s.forward + s.backward; }); }},
-    {"s_exchange", "s of exchange a step, waited for", [](const Run& run) { return mean_step(run, &StageSeconds::exchange); }},
+    {"s_step", "s a step", [](const Run& run) { return mean_step(run, [](const StageSeconds& s) { return s.steps(); }); }},
+    {"s_read", "s of reading a step", [](const Run& run) { return mean_step(run, Stage::read); }},
+    {"s_gradient", "s forward and backward a step", [](const Run& run) { return mean_step(run, [](const StageSeconds& s) { return s[Stage::forward] + s[Stage::backward]; }); }},
+    {"s_exchange", "s of exchange a step, waited for", [](const Run& run) { return mean_step(run, Stage::exchange); }},
     {"images_s", "images/s", [](const Run& run) { return run.summary.images_per_second > 0 ? Number(run.summary.images_per_second) : Number(); }, {"images_per_second"}},
     {"cpu_user", "CPU, user, % of a core", [](const Run& run) { return mean_second(run.all_ranks(), [](const SampleLine& s) { return 100 * s.cpu_user; }); }},
     {"cpu_system", "CPU, system, % of a core", [](const Run& run) { return mean_second(run.all_ranks(), [](const SampleLine& s) { return 100 * s.cpu_system; }); }},
@@ -54,6 +54,10 @@ std::optional<double> mean_step(const Run& run, const std::function<double(const
     }
   }
   return steps > 0 ? Number(sum / steps) : Number();
+}
+
+std::optional<double> mean_step(const Run& run, Stage stage) {
+  return mean_step(run, [stage](const StageSeconds& seconds) { return seconds[stage]; });
 }
 
 std::optional<double> mean_second(const std::vector<const Metrics*>& ranks, const std::function<double(const SampleLine&)>& amount) {

@@ -22,6 +22,7 @@ struct Measure {
 
 /// The mean over all steps of a run's workers; none without steps.
 std::optional<double> mean_step(const Run& run, const std::function<double(const StageSeconds&)>& part);
+std::optional<double> mean_step(const Run& run, Stage stage);
 /// What these ranks' samples say together, a second of a rank; none without samples.
 std::optional<double> mean_second(const std::vector<const Metrics*>& ranks, const std::function<double(const SampleLine&)>& amount);
 

@@ -48,16 +48,8 @@ Summary merge_ranks(std::vector<Summary> ranks) {
     auto& epochs = run.seconds.epoch;
     epochs.resize(std::max(epochs.size(), rank.seconds.epoch.size()));
     for (std::size_t i = 0; i < rank.seconds.epoch.size(); ++i) epochs[i] = std::max(epochs[i], rank.seconds.epoch[i]);
-    const StageSeconds& own = rank.seconds.stages;
-    StageSeconds& mean = run.seconds.stages;
     const double share = 1.0 / static_cast<double>(ranks.size());
-    mean.read += own.read * share;
-    mean.forward += own.forward * share;
-    mean.backward += own.backward * share;
-    mean.exchange += own.exchange * share;
-    mean.optimise += own.optimise * share;
-    mean.evaluate += own.evaluate * share;
-    mean.exchange_hidden += own.exchange_hidden * share;
+    for (const StageInfo& one : stages) run.seconds.stages[one.stage] += rank.seconds.stages[one.stage] * share;
   }
   return run;
 }

@@ -12,9 +12,10 @@ double number_of(const JsonField& object, const std::string& key) { return objec
 /// JSON has no NaN: a loss that is none is null.
 double loss(const JsonField& field) { return field.is_null() ? std::numeric_limits<double>::quiet_NaN() : field.number(); }
 
-StageSeconds stages(const JsonField& seconds) {
-  return {number_of(seconds, "read"),     number_of(seconds, "forward"),  number_of(seconds, "backward"),       number_of(seconds, "exchange"),
-          number_of(seconds, "optimise"), number_of(seconds, "evaluate"), number_of(seconds, "exchange_hidden")};
+StageSeconds stage_seconds(const JsonField& seconds) {
+  StageSeconds found;
+  for (const StageInfo& one : stages) found[one.stage] = number_of(seconds, one.name);
+  return found;
 }
 
 ByteCounts bytes(const JsonField& counts) {
@@ -39,7 +40,7 @@ StepLine step(const JsonField& line, std::size_t number) {
   step.step = line.at("step").count();
   step.loss = loss(line.at("loss"));
   step.samples = static_cast<std::uint32_t>(line.at("samples").small_count());
-  step.seconds = stages(line.at("seconds"));
+  step.seconds = stage_seconds(line.at("seconds"));
   step.bytes = bytes(line.at("bytes"));
   if (line.has("age")) step.age = line.at("age").whole();
   return step;

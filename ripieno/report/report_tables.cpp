@@ -107,16 +107,16 @@ std::vector<ReportCell> run_row(const Run& run) {
 
 /// The stages of a run's steps, per cent.
 std::vector<ReportCell> stage_cells(const Run& run) {
-  const StageSeconds& stages = run.summary.seconds.stages;
-  const double step = stages.steps();
-  const std::pair<const char*, double> parts[] = {{"read", stages.read}, {"forward", stages.forward}, {"backward", stages.backward},
-                                                  {"exchange", stages.exchange}, {"optimise", stages.optimise}};
+  const StageSeconds& seconds = run.summary.seconds.stages;
+  const double step = seconds.steps();
   std::vector<ReportCell> cells;
-  for (const auto& [name, seconds] : parts) {
+  for (const StageInfo& one : stages) {
+    if (one.kind != StageKind::in_step) continue;
+    const double share = 100 * seconds[one.stage] / step;
     if (step <= 0) {
       cells.push_back({"–", {}});
     } else {
-      cells.push_back({shown_tenths(100 * seconds / step), run.source({"seconds", "stages", name}), 100 * seconds / step});
+      cells.push_back({shown_tenths(share), run.source({"seconds", "stages", one.name}), share});
     }
   }
   return cells;

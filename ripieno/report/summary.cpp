@@ -15,15 +15,6 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::uint64_t schema = 2;
 
-/// One row a stage, for both directions.
-struct SummaryStage {
-  const char* name;
-  double StageSeconds::*seconds;
-};
-constexpr SummaryStage summary_stages[] = {{"read", &StageSeconds::read},         {"forward", &StageSeconds::forward},
-                            {"backward", &StageSeconds::backward}, {"exchange", &StageSeconds::exchange},
-                            {"optimise", &StageSeconds::optimise}, {"evaluate", &StageSeconds::evaluate},
-                            {"exchange_hidden", &StageSeconds::exchange_hidden}};
 struct Count {
   const char* name;
   std::uint64_t ByteCounts::*bytes;
@@ -40,7 +31,7 @@ Json write(const std::optional<TestResult>& test) {
 
 Json write(const RunSeconds& seconds) {
   Json split = Json::object();
-  for (const SummaryStage& one : summary_stages) split[one.name] = seconds.stages.*one.seconds;
+  for (const StageInfo& one : stages) split[one.name] = seconds.stages[one.stage];
   return {{"total", seconds.total}, {"epoch", seconds.epoch}, {"stages", split}};
 }
 
@@ -104,7 +95,7 @@ RunSeconds read_seconds(const JsonField& field) {
   RunSeconds seconds;
   seconds.total = field.at("total").number();
   for (const JsonField& one : field.at("epoch").items()) seconds.epoch.push_back(one.number());
-  for (const SummaryStage& one : summary_stages) seconds.stages.*one.seconds = field.at("stages").at(one.name).number();
+  for (const StageInfo& one : stages) seconds.stages[one.stage] = field.at("stages").at(one.name).number();
   return seconds;
 }
 
@@ -158,17 +149,6 @@ RankSummary read_rank(const JsonField& field) {
 }
 
 }  // namespace
-
-StageSeconds& operator+=(StageSeconds& sum, const StageSeconds& more) {
-  sum.read += more.read;
-  sum.forward += more.forward;
-  sum.backward += more.backward;
-  sum.exchange += more.exchange;
-  sum.optimise += more.optimise;
-  sum.evaluate += more.evaluate;
-  sum.exchange_hidden += more.exchange_hidden;
-  return sum;
-}
 
 bool Summary::is_crowded() const {
   return std::any_of(ranks.begin(), ranks.end(), [](const RankSummary& rank) { return rank.machine_busy.value_or(0) > 0.8; });

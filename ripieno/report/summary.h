@@ -54,6 +54,8 @@
 #include <string_view>
 #include <vector>
 
+#include "ripieno/observe/stages.h"
+
 namespace ripieno {
 
 struct TestResult {
@@ -61,14 +63,7 @@ struct TestResult {
   double loss = 0;      ///< mean over samples; NaN for any that is not finite
 };
 
-/// Seconds.
-struct StageSeconds {
-  double read = 0, forward = 0, backward = 0, exchange = 0, optimise = 0, evaluate = 0, exchange_hidden = 0;
-  /// Without evaluation and what was hidden: what the steps took.
-  double steps() const { return read + forward + backward + exchange + optimise; }
-};
-
-StageSeconds& operator+=(StageSeconds& sum, const StageSeconds& more);
+using StageSeconds = PerStage<double>;
 
 struct RunSeconds {
   double total = 0;

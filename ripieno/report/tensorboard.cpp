@@ -33,11 +33,12 @@ std::string tensorboard_events(const Metrics& metrics) {
   for (const StepLine& step : metrics.steps) {
     others_until(step.line);
     at = step.step;
-    const StageSeconds& s = step.seconds;
-    out += event_file::scalars(start + step.time, at,
-                 {{"train/loss", step.loss}, {"train/samples", step.samples}, {"seconds/read", s.read}, {"seconds/forward", s.forward},
-                  {"seconds/backward", s.backward}, {"seconds/exchange", s.exchange}, {"seconds/optimise", s.optimise},
-                  {"seconds/exchange_hidden", s.exchange_hidden}, {"bytes/payload_sent", static_cast<double>(step.bytes.payload_sent)}});
+    event_file::Scalars scalars{{"train/loss", step.loss}, {"train/samples", step.samples}};
+    for (const StageInfo& one : stages) {
+      if (one.kind != StageKind::between_steps) scalars.push_back({text("seconds/", one.name), step.seconds[one.stage]});
+    }
+    scalars.push_back({"bytes/payload_sent", static_cast<double>(step.bytes.payload_sent)});
+    out += event_file::scalars(start + step.time, at, scalars);
   }
   others_until(SIZE_MAX);
   return out;

@@ -26,7 +26,7 @@ RankSummary rank_of(const Metrics& metrics, int number) {
   if (metrics.steps.empty()) return rank;
   rank.seconds.total = std::max(rank.seconds.total, metrics.steps.back().time);
   const double began = metrics.steps.front().time - metrics.steps.front().seconds.steps(), took = metrics.steps.back().time - began;
-  const bool trains = rank.seconds.stages.forward > 0;  // a server's lines repeat its workers'
+  const bool trains = rank.seconds.stages[Stage::forward] > 0;  // a server's lines repeat its workers'
   if (trains && took > 0) rank.images_per_second = samples / took;
   return rank;
 }

@@ -31,14 +31,14 @@ std::optional<Estimate> estimate(const Cell& cell, const OfRun& of) {
 }
 
 /// The mean over workers of a time of theirs, an epoch.
-OfRun worker_stage(double StageSeconds::*part, const char* name) {
-  return [part, name](const Run& run) -> std::optional<Measured> {
+OfRun worker_stage(Stage stage) {
+  return [stage](const Run& run) -> std::optional<Measured> {
     double sum = 0;
     const auto workers = run.workers();
     if (workers.empty() || run.summary.epochs == 0) return std::nullopt;
-    for (const int rank : workers) sum += run.summary.ranks.at(static_cast<std::size_t>(rank)).seconds.stages.*part;
+    for (const int rank : workers) sum += run.summary.ranks.at(static_cast<std::size_t>(rank)).seconds.stages[stage];
     return Measured{sum / static_cast<double>(workers.size()) / run.summary.epochs,
-                  run.source({"ranks", std::to_string(workers[0]), "seconds", "stages", name})};
+                  run.source({"ranks", std::to_string(workers[0]), "seconds", "stages", info(stage).name})};
   };
 }
 
@@ -72,9 +72,9 @@ std::optional<Estimate> epoch_seconds(const Cell& cell) {
   });
 }
 
-std::optional<Estimate> exposed_seconds(const Cell& cell) { return estimate(cell, worker_stage(&StageSeconds::exchange, "exchange")); }
+std::optional<Estimate> exposed_seconds(const Cell& cell) { return estimate(cell, worker_stage(Stage::exchange)); }
 
-std::optional<Estimate> evaluation_seconds(const Cell& cell) { return estimate(cell, worker_stage(&StageSeconds::evaluate, "evaluate")); }
+std::optional<Estimate> evaluation_seconds(const Cell& cell) { return estimate(cell, worker_stage(Stage::evaluate)); }
 
 std::optional<Estimate> busiest_bytes(const Cell& cell) {
   return estimate(cell, [](const Run& run) -> std::optional<Measured> {

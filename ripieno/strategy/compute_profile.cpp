@@ -29,7 +29,7 @@ Task<ComputeProfile> measure_profile(Learner* learner, Recorder* recorder, Runti
       backwards += span.end - span.begin;
       end = span.end;
     };
-    const Duration read_before = recorder->totals()[static_cast<std::size_t>(Stage::read)];
+    const Duration read_before = recorder->totals()[Stage::read];
     const BatchId batch{0, static_cast<std::uint32_t>(i + warmup) % learner->steps_per_epoch()};
     const std::unique_ptr<Pass> pass = co_await learner->begin(batch, unweighted);
     std::vector<Duration> at(buckets);
@@ -38,7 +38,7 @@ Task<ComputeProfile> measure_profile(Learner* learner, Recorder* recorder, Runti
     recorder->on_span = {};
     if (i < 0) continue;
     profile.images = std::max(profile.images, result.samples);
-    read.push_back(recorder->totals()[static_cast<std::size_t>(Stage::read)] - read_before);
+    read.push_back(recorder->totals()[Stage::read] - read_before);
     forward.push_back(forwards);
     backward.push_back(backwards);
     for (std::size_t bucket = 0; bucket < buckets; ++bucket) {  // of a batch computed in parts, the last part announces

@@ -28,7 +28,7 @@ ripieno::Run made(const std::string& name, std::int64_t seed, const Made& what) 
   s.test->accuracy = what.last / 100;
   for (RankSummary& rank : s.ranks) {
     rank.exchange_payload_sent = static_cast<std::uint64_t>(2e6 * what.megabytes / (rank.rank == 1 ? 1 : 2));
-    rank.seconds.stages.exchange = 2 * what.waited;
+    rank.seconds.stages[Stage::exchange] = 2 * what.waited;
   }
   for (Metrics& rank : run.ranks) {
     for (EpochLine& epoch : rank.epochs) epoch.seconds = what.seconds;

@@ -181,7 +181,7 @@ TEST(Figures, ScalingTellsNodesAndKindsApart) {
 
 TEST(Figures, WhoDoesNotTrainIsAServer) {
   ripieno::Run run = made_run("ps-sync", 3, 0);
-  for (StepLine& step : run.ranks[0].steps) step.seconds.forward = 0;
+  for (StepLine& step : run.ranks[0].steps) step.seconds[Stage::forward] = 0;
   EXPECT_EQ(network_figure(run).series[0].name, "rank 0, server");
   EXPECT_EQ(network_figure(run).series[1].name, "rank 1");
 }

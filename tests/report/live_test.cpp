@@ -24,7 +24,7 @@ TEST(RunNow, RatesAreOfTheWindow) {
   EXPECT_DOUBLE_EQ(now.ranks[0].images_per_second, 32.0 / 30);
   EXPECT_DOUBLE_EQ(now.images_per_second, 64.0 / 30);
   EXPECT_EQ(now.ranks[0].loss, 1);
-  EXPECT_DOUBLE_EQ(now.ranks[0].stages.backward, 0.006);
+  EXPECT_DOUBLE_EQ(now.ranks[0].stages[Stage::backward], 0.006);
   EXPECT_DOUBLE_EQ(*now.ranks[0].cpu, 0.875);
   EXPECT_DOUBLE_EQ(now.ranks[0].bytes_per_second, 2e6);
   EXPECT_EQ(now.accuracy, 0.9);

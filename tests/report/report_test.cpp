@@ -238,7 +238,7 @@ TEST_F(MetricsFile, IsReadBack) {
   EXPECT_EQ(metrics.start->steps_per_epoch, 9u);
   EXPECT_EQ(metrics.steps[0].line, 2u);
   EXPECT_TRUE(std::isnan(metrics.steps[0].loss));
-  EXPECT_EQ(metrics.steps[0].seconds.forward, 0.25);
+  EXPECT_EQ(metrics.steps[0].seconds[Stage::forward], 0.25);
   EXPECT_EQ(metrics.steps[0].bytes.payload_sent, 7u);
   EXPECT_EQ(metrics.steps[0].age, 3);
   ASSERT_EQ(metrics.epochs.size(), 1u);

@@ -40,8 +40,8 @@ Timed run(std::string_view strategy, Plan plan, SimulatedOptions network = thin(
   }
   job.run();
   timed.took = job.took;
-  timed.exposed = job.recorders[0]->totals()[static_cast<std::size_t>(Stage::exchange)];
-  timed.hidden = job.recorders[0]->totals()[static_cast<std::size_t>(Stage::hidden)];
+  timed.exposed = job.recorders[0]->totals()[Stage::exchange];
+  timed.hidden = job.recorders[0]->totals()[Stage::hidden];
   timed.weights = job.weights();
   return timed;
 }

@@ -56,7 +56,7 @@ struct ApartJob : Job {
     const auto span = learners[rank]->parameters().as<double>();
     return {span.begin(), span.end()};
   }
-  Duration total(int rank, Stage stage) const { return recorders[rank]->totals()[static_cast<std::size_t>(stage)]; }
+  Duration total(int rank, Stage stage) const { return recorders[rank]->totals()[stage]; }
 
   std::function<std::unique_ptr<Learner>(LinearLearner&)> face;  ///< shows the strategy another layout
   std::vector<std::unique_ptr<Learner>> faces;
