@@ -1,4 +1,4 @@
-// Where a model is computed. What is exchanged and the optimiser's numbers lie on the host in any case (flat_model.h).
+// Where a model is computed. What is exchanged and the optimiser's numbers lie on the host in any case (host_copy.h).
 #pragma once
 
 #include <torch/torch.h>

@@ -8,6 +8,7 @@
 #include "ripieno/collective/schedule.h"
 #include "ripieno/core/gates.h"
 #include "ripieno/core/span.h"
+#include "ripieno/train/torch_internals.h"
 
 namespace ripieno {
 
@@ -16,9 +17,6 @@ class GateWatch {
  public:
   /// `buckets` partition the flat `parameters`; gate i is bucket i's.
   GateWatch(NumberSpan parameters, const std::vector<Range>& buckets, Gates& gates);
-  ~GateWatch();
-  GateWatch(const GateWatch&) = delete;
-  GateWatch& operator=(const GateWatch&) = delete;
 
   /// Waits for the buckets that these bytes lie in, if they are the parameters'.
   void wait_for(ConstBytes bytes);
@@ -37,7 +35,7 @@ class GateWatch {
   Gates& gates_;
   std::vector<bool> passed_;                                 // gates that this watch has waited for: they stay open
   Duration waited_{0};
-  std::uint64_t callback_;
+  OperatorWatch operators_;                                  // the last: it looks at the others
 };
 
 }  // namespace ripieno

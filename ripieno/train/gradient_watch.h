@@ -3,11 +3,11 @@
 #pragma once
 
 #include <atomic>
-#include <cstdint>
 #include <vector>
 
 #include "ripieno/core/range.h"
 #include "ripieno/core/span.h"
+#include "ripieno/train/torch_internals.h"
 
 namespace ripieno {
 
@@ -16,9 +16,6 @@ class GradientWatch {
  public:
   /// `gradients` lie where they are computed; `buckets` are ranges of them.
   GradientWatch(NumberSpan gradients, const std::vector<Range>& buckets);
-  ~GradientWatch();
-  GradientWatch(const GradientWatch&) = delete;
-  GradientWatch& operator=(const GradientWatch&) = delete;
 
   /// The bucket is on its way. On any thread.
   void announced(std::size_t bucket) { announced_[bucket].store(true, std::memory_order_relaxed); }
@@ -26,14 +23,13 @@ class GradientWatch {
   bool was_used() const { return used_; }
 
  private:
-  friend struct GradientWatchCallback;
   void look_at(const std::byte* address);
 
   NumberSpan gradients_;
   const std::vector<Range>& buckets_;
   std::vector<std::atomic<bool>> announced_;
-  std::uint64_t callback_;
   bool used_ = false;
+  OperatorWatch operators_;  // the last: it looks at the others
 };
 
 }  // namespace ripieno

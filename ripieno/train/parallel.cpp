@@ -8,7 +8,7 @@
 #include "ripieno/strategy/registry.h"
 #include "ripieno/strategy/slots.h"
 #include "ripieno/train/gradient_watch.h"
-#include "ripieno/train/thread_settings.h"
+#include "ripieno/train/torch_internals.h"
 
 namespace ripieno {
 namespace {
@@ -56,10 +56,10 @@ Parallel::Parallel(std::shared_ptr<torch::nn::Module> model, torch::optim::Optim
   meet_all(std::move(mine));
 
   std::vector<std::string> alike = lines_of(options_);
-  for (const auto& lines : {model_->lines(), buffers_->lines()}) alike.insert(alike.end(), lines.begin(), lines.end());
+  for (const auto& lines : {homes_->lines(), buffers_->lines()}) alike.insert(alike.end(), lines.begin(), lines.end());
   run(compare_lines(comm_, std::move(alike)));
-  for (const NumberSpan state : {model_->parameters(), model_->frozen()}) run(broadcast(comm_, state, {state.type, Purpose::setup}));
-  model_->state_to_device();
+  for (const NumberSpan state : {host_->parameters(), host_->frozen()}) run(broadcast(comm_, state, {state.type, Purpose::setup}));
+  host_->state_to_device();
   run(buffers_->give_first(comm_));
 }
 
@@ -69,7 +69,11 @@ void Parallel::prepare(std::shared_ptr<torch::nn::Module> model) {
     fail(ErrorKind::usage, "codec ", options_.codec.name, " with local_steps = ", options_.local_steps,
          ": parameters are averaged then, of which it loses too much; take fp16 or bf16");
   }
-  model_ = std::make_unique<FlatModel>(std::move(model), flat_options(options_, cluster_));
+  const FlatOptions flat = flat_options(options_, cluster_);
+  model_ = std::make_unique<FlatModel>(std::move(model), flat);
+  homes_ = std::make_unique<TensorHomes>(*model_);
+  host_ = std::make_unique<HostCopy>(*model_, flat.memory);
+  backward_ = std::make_unique<BackwardWatch>(*model_, *host_);
   buffers_ = std::make_unique<ModuleBuffers>(model_->module(), comm_.memory());
   check_optimiser();
   const Layout& layout = model_->layout();
@@ -88,7 +92,7 @@ void Parallel::check_optimiser() {
   std::optional<torch::Tensor> unknown;
   for (const auto& group : optimiser_.param_groups()) {
     for (const torch::Tensor& parameter : group.params()) {
-      if (model_->knows(parameter)) {
+      if (homes_->knows(parameter)) {
         ++known;
       } else if (parameter.requires_grad() && !unknown) {
         unknown = parameter;
@@ -119,10 +123,10 @@ torch::Tensor Parallel::step(const std::function<torch::Tensor()>& closure, std:
     run(compute_and_average(&pass, share));
     meet_all({this_step(), 0, pass.trouble});
   } else {
-    run(average(model_->gradients(), share));
+    run(average(host_->gradients(), share));
   }
   commit();
-  model_->gradients_to_device();
+  host_->gradients_to_device();
   exchange_buffers(share);
   optimiser_.step();
   return pass.loss;
@@ -134,11 +138,11 @@ Parallel::Pass Parallel::begin(const std::function<torch::Tensor()>& closure, st
   try {
     if (!closure) fail(ErrorKind::usage, "step() was given an empty closure");
     if (pass.samples < 0) fail(ErrorKind::usage, "step() over ", samples, " samples: 0 or more");
-    pass.replaced = model_->bring_back();
+    pass.replaced = homes_->bring_back();
     buffers_->check();
     check_optimiser();
-    model_->zero_gradients();
-    pass.before = model_->sample();
+    backward_->zero_gradients();
+    pass.before = homes_->sample();
   } catch (...) {
     pass.trouble = std::current_exception();
     pass.samples = 0;
@@ -154,16 +158,16 @@ void Parallel::compute(Pass& pass) {
     in_closure_ = true;
     pass.loss = (*pass.closure)();
     in_closure_ = false;
-    const std::vector<double> after = model_->sample();
-    if (!model_->is_in_place() || std::memcmp(after.data(), pass.before.data(), after.size() * sizeof(double)) != 0) {
+    const std::vector<double> after = homes_->sample();
+    if (!homes_->is_in_place() || std::memcmp(after.data(), pass.before.data(), after.size() * sizeof(double)) != 0) {
       fail(ErrorKind::usage, "the closure of ", this_step(), " changed the model's parameters: leave optimiser.step() and loading ",
            "out of it; step() runs the optimiser itself, on the averaged gradients");
     }
-    if (model_->added_too_late()) {
+    if (backward_->added_too_late()) {
       fail(ErrorKind::usage, "the closure of ", this_step(), " called backward() again after gradients were on their way: ",
            "with overlap call it once, on the sum of the losses, or take overlap = false");
     }
-    if (!options_.overlap || options_.local_steps > 1) model_->collect_gradients();
+    if (!options_.overlap || options_.local_steps > 1) backward_->collect_gradients();
   } catch (...) {
     pass.trouble = std::current_exception();
   }
@@ -191,10 +195,10 @@ torch::Tensor Parallel::local_step(Pass pass) {
   }
   const double all = meet_all({this_step(), samples_since_average_, pass.trouble, replaced_since_average_});
   const double share = share_of(samples_since_average_, all);
-  model_->parameters_to_host();
-  run(average(model_->parameters(), share));
+  host_->parameters_to_host();
+  run(average(host_->parameters(), share));
   commit();
-  model_->parameters_to_device();
+  host_->parameters_to_device();
   exchange_buffers(share);
   steps_since_average_ = 0;
   samples_since_average_ = 0;
@@ -261,9 +265,9 @@ Task<> Parallel::compute_and_average(Pass* pass, double weight) {
   const ThreadSettings settings(model_->device());
   auto work = [this, pass, &settings, &ready, &runtime] {
     try {
-      const ThreadSettings::Here here(settings);
-      GradientWatch watch(model_->computed_gradients(), model_->layout().buckets);
-      model_->on_ready = [&watch, &ready, &runtime](std::size_t bucket) {
+      const UseThreadSettings here(settings);
+      GradientWatch watch(model_->gradients(), model_->layout().buckets);
+      backward_->on_ready = [&watch, &ready, &runtime](std::size_t bucket) {
         watch.announced(bucket);
         asio::post(runtime.context(), [event = ready[bucket].get()] { event->set(); });
       };
@@ -275,7 +279,7 @@ Task<> Parallel::compute_and_average(Pass* pass, double weight) {
     } catch (...) {
       pass->trouble = std::current_exception();
     }
-    model_->on_ready = nullptr;
+    backward_->on_ready = nullptr;
   };
   Flight averaging(runtime, all(runtime, std::move(tasks), comm_.ending()));
   co_await runtime.offload(Duration(0), work);
@@ -295,19 +299,19 @@ Task<> Parallel::compute_and_average(Pass* pass, double weight) {
 
 void Parallel::complete_bucket(Pass* pass, std::size_t bucket) {
   try {
-    if (!pass->trouble) return model_->collect_gradients(bucket);
+    if (!pass->trouble) return backward_->collect_gradients(bucket);
   } catch (...) {
     pass->trouble = std::current_exception();
   }
   const Range range = model_->layout().buckets[bucket];
-  const NumberSpan zeros = model_->gradients().slice(range.begin, range.end);
+  const NumberSpan zeros = host_->gradients().slice(range.begin, range.end);
   std::memset(zeros.data, 0, zeros.size_bytes());
 }
 
 Task<> Parallel::await_and_average(std::size_t bucket, Event* ready, double weight) {
   co_await ready->wait();
   const Range range = model_->layout().buckets[bucket];
-  co_await averager_->average(comm_, bucket, model_->gradients().slice(range.begin, range.end), weight);
+  co_await averager_->average(comm_, bucket, host_->gradients().slice(range.begin, range.end), weight);
 }
 
 Parallel parallel(std::shared_ptr<torch::nn::Module> model, torch::optim::Optimizer& optimiser, Cluster& cluster,

@@ -21,8 +21,11 @@
 #include "ripieno/collective/averager.h"
 #include "ripieno/core/async.h"
 #include "ripieno/train/agreement.h"
+#include "ripieno/train/backward_watch.h"
 #include "ripieno/train/flat_model.h"
+#include "ripieno/train/host_copy.h"
 #include "ripieno/train/module_buffers.h"
+#include "ripieno/train/tensor_homes.h"
 #include "ripieno/transport/cluster.h"
 
 namespace ripieno {
@@ -112,6 +115,9 @@ class Parallel {
   std::string this_step() const;
 
   std::unique_ptr<FlatModel> model_;
+  std::unique_ptr<TensorHomes> homes_;
+  std::unique_ptr<HostCopy> host_;
+  std::unique_ptr<BackwardWatch> backward_;
   std::unique_ptr<ModuleBuffers> buffers_;
   torch::optim::Optimizer& optimiser_;
   Cluster& cluster_;

@@ -1,11 +1,19 @@
 #include "ripieno/train/precision.h"
 
-#include <ATen/autocast_mode.h>
-
 #include "ripieno/core/error.h"
 #include "ripieno/core/processor.h"
 
 namespace ripieno {
+namespace {
+
+/// What autocast is to cast to, if it is to.
+std::optional<torch::ScalarType> cast_type(Precision precision) {
+  if (precision == Precision::bf16) return torch::kBFloat16;
+  if (precision == Precision::fp16) return torch::kHalf;
+  return std::nullopt;
+}
+
+}  // namespace
 
 Precision find_precision(const std::string& name) {
   if (name == "fp32") return Precision::fp32;
@@ -21,18 +29,7 @@ bool has_instructions(Precision precision) {
   return precision == Precision::bf16 ? may_have(Instructions::avx512_bf16) || may_have(Instructions::amx_bf16) : may_have(Instructions::avx512_fp16);
 }
 
-Autocast::Autocast(Precision precision, torch::DeviceType device)
-    : device_(device), on_(precision == Precision::bf16 || precision == Precision::fp16), before_(at::autocast::is_autocast_enabled(device)) {
-  if (!on_) return;
-  at::autocast::set_autocast_dtype(device_, precision == Precision::bf16 ? at::kBFloat16 : at::kHalf);
-  at::autocast::set_autocast_enabled(device_, true);
-}
-
-Autocast::~Autocast() {
-  if (!on_) return;
-  at::autocast::set_autocast_enabled(device_, before_);
-  at::autocast::clear_cache();
-}
+Autocast::Autocast(Precision precision, torch::DeviceType device) : autocast_(device, cast_type(precision)) {}
 
 void compute_in(torch::nn::Module& model, torch::ScalarType type) {
   for (torch::Tensor& tensor : model.parameters()) tensor.set_data(tensor.to(type));

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <string>
 
+#include "ripieno/train/torch_internals.h"
+
 namespace ripieno {
 
 enum class Precision : std::uint8_t {
@@ -26,13 +28,9 @@ bool has_instructions(Precision precision);
 class Autocast {
  public:
   Autocast(Precision precision, torch::DeviceType device);
-  ~Autocast();
-  Autocast(const Autocast&) = delete;
-  Autocast& operator=(const Autocast&) = delete;
 
  private:
-  torch::DeviceType device_;
-  bool on_, before_;
+  AutocastSwitch autocast_;
 };
 
 /// As Python's Module.to(dtype); LibTorch's converts whole numbers too, such as the batches that batch norm counts.

@@ -144,14 +144,14 @@ TorchLearner::TorchLearner(Runtime& runtime, Recorder& recorder, std::shared_ptr
 TorchLearner::~TorchLearner() = default;
 
 Classifier& TorchLearner::model() {
-  state_->flat->state_to_device();
+  state_->host->state_to_device();
   return *state_->model;
 }
 const Layout& TorchLearner::layout() const { return state_->flat->layout(); }
-NumberSpan TorchLearner::parameters() { return state_->flat->parameters(); }
-NumberSpan TorchLearner::gradients() { return state_->flat->gradients(); }
-NumberSpan TorchLearner::buffers() { return state_->flat->buffers(); }
-NumberSpan TorchLearner::frozen() { return state_->flat->frozen(); }
+NumberSpan TorchLearner::parameters() { return state_->host->parameters(); }
+NumberSpan TorchLearner::gradients() { return state_->host->gradients(); }
+NumberSpan TorchLearner::buffers() { return state_->host->buffers(); }
+NumberSpan TorchLearner::frozen() { return state_->host->frozen(); }
 std::uint32_t TorchLearner::steps_per_epoch() const { return state_->train.steps(); }
 std::uint32_t TorchLearner::samples_per_epoch() const { return state_->train.sampler().samples(); }
 

@@ -10,7 +10,10 @@
 #include <vector>
 
 #include "ripieno/numeric/numbers.h"
+#include "ripieno/train/backward_watch.h"
 #include "ripieno/train/gate_watch.h"
+#include "ripieno/train/gradient_loan.h"
+#include "ripieno/train/host_copy.h"
 #include "ripieno/train/prefetch.h"
 #include "ripieno/train/slowdown.h"
 #include "ripieno/train/torch_error.h"
@@ -49,12 +52,14 @@ struct TorchLearner::State {
     if (!this->options.device.is_cpu()) this->model->to(this->options.device);
     if (this->options.device.is_cuda()) at::globalContext().setDeterministicCuDNN(true);  // a rerun repeats a run
     flat = std::make_unique<FlatModel>(this->model, options.flat);
+    host = std::make_unique<HostCopy>(*flat, options.flat.memory);
+    backward = std::make_unique<BackwardWatch>(*flat, *host);
     gates = std::make_unique<Gates>(runtime, flat->layout().buckets.size());
     if (options.precision == Precision::fp16) loss_scale.emplace();
     if (this->options.replay) {
       require(this->options.replay->ready.size() == flat->layout().buckets.size(), "a profile of ", this->options.replay->ready.size(),
               " buckets for a layout of ", flat->layout().buckets.size());
-      flat->zero_gradients();
+      backward->zero_gradients();
     } else if (!runtime.is_virtual()) {
       prefetch.emplace(this->train);
     }
@@ -135,26 +140,26 @@ struct TorchLearner::State {
       slowdown.catch_up();
       announce(bucket);
     };
-    flat->buffers_to_device();
+    host->buffers_to_device();
     std::optional<GateWatch> watch;
     if (gates->any_closed()) {
-      watch.emplace(flat->computed_parameters(), flat->layout().buckets, *gates);
-      watch->on_passed = [&](std::size_t gate) { flat->parameters_to_device(gate); };
+      watch.emplace(flat->parameters(), flat->layout().buckets, *gates);
+      watch->on_passed = [&](std::size_t gate) { host->parameters_to_device(gate); };
       watch->on_wait = [&](std::size_t gate, Duration took) {
         const Duration end = runtime.now();
         times.spans.push_back({"wait", gate, end - took, end});
       };
     } else {
-      flat->parameters_to_device();
+      host->parameters_to_device();
     }
     times.forward += since(start);
     const double loss_factor = weighting(result) * (loss_scale ? loss_scale->value() : 1);
     const std::size_t parts = std::min<std::size_t>(options.accumulate, batch.size());
     if (parts == 0) {
       if (watch) watch->wait_for_all();
-      flat->zero_gradients();
+      backward->zero_gradients();
     }
-    const LendGradientPlaces lend(*flat);
+    const GradientLoan loan(*backward);
     Duration waited{0};
     for (std::size_t part = 0; part < parts; ++part) {
       start = Clock::now();
@@ -178,10 +183,10 @@ struct TorchLearner::State {
       start = Clock::now();
       span_start = runtime.now();
       now_does("backward from logits", output);
-      if (part == 0) flat->renew_gradients(parts == 1 ? loss : torch::Tensor());  // after the gates: until then they belong to the last step
+      if (part == 0) backward->renew_gradients(parts == 1 ? loss : torch::Tensor());  // after the gates: until then they belong to the last step
       if (part + 1 == parts) {
-        if (announce) flat->on_ready = announce_slowed;
-        flat->on_released = release;
+        if (announce) backward->on_ready = announce_slowed;
+        backward->on_released = release;
       }
       (weight * loss_factor == 1 ? loss : loss * (weight * loss_factor)).backward();
       slowdown.catch_up();
@@ -189,10 +194,10 @@ struct TorchLearner::State {
       times.spans.push_back({"backward", id.step, span_start, runtime.now()});
     }
     times.forward -= times.waited;
-    flat->on_ready = flat->on_released = nullptr;
+    backward->on_ready = backward->on_released = nullptr;
     start = Clock::now();
-    flat->collect_gradients();
-    flat->buffers_to_host();
+    backward->collect_gradients();
+    host->buffers_to_host();
     times.backward += since(start);
     if (prefetch) prefetch->give_back(std::move(batch));
   }
@@ -218,7 +223,7 @@ struct TorchLearner::State {
     const torch::NoGradGuard no_grad;
     Slowdown slowdown(options.slow);
     model->eval();
-    flat->state_to_device();
+    host->state_to_device();
     Evaluation sums;
     in_one_line([&] { evaluate_into(begin, end, sums); });
     slowdown.catch_up();
@@ -243,12 +248,12 @@ struct TorchLearner::State {
   void keep() {
     if (std::exchange(uncommitted, true)) return;
     if (!kept_buffers) {
-      kept_buffers.emplace(flat->buffers().count, flat->buffers().type);
+      kept_buffers.emplace(host->buffers().count, host->buffers().type);
       for (const auto& item : model->named_buffers()) {
         if (!item.value().is_floating_point()) kept_counters.push_back({item.value(), item.value().clone()});
       }
     }
-    convert(kept_buffers->span(), flat->buffers());
+    convert(kept_buffers->span(), host->buffers());
     for (auto& [counter, kept] : kept_counters) kept.copy_(counter);
   }
 
@@ -256,7 +261,7 @@ struct TorchLearner::State {
 
   void drop() {
     if (!std::exchange(uncommitted, false)) return;
-    convert(flat->buffers(), kept_buffers->span());
+    convert(host->buffers(), kept_buffers->span());
     for (auto& [counter, kept] : kept_counters) counter.copy_(kept);
   }
 
@@ -267,6 +272,8 @@ struct TorchLearner::State {
   TorchOptions options;
   torch::ScalarType type;
   std::unique_ptr<FlatModel> flat;
+  std::unique_ptr<HostCopy> host;  // of its numbers: what is exchanged
+  std::unique_ptr<BackwardWatch> backward;
   std::unique_ptr<Gates> gates;
   std::optional<LossScale> loss_scale;
   std::optional<Prefetch> prefetch;  // not in virtual time

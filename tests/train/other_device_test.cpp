@@ -9,6 +9,7 @@
 #include "ripieno/train/parallel.h"
 #include "tests/train/random_net.h"
 #include "tests/train/tcp_learners.h"
+#include "tests/train/watched_model.h"
 
 namespace ripieno {
 namespace {
@@ -18,6 +19,7 @@ using testing::on_ranks;
 using testing::other_device;
 using testing::RealRank;
 using testing::train_over_tcp;
+using testing::WatchedModel;
 
 /// With batch norm's statistics, and a layer that no pass uses.
 struct OnDevice : torch::nn::Module {
@@ -56,43 +58,43 @@ TEST(OtherDevice, IsNotTheHosts) {
 TEST(OtherDevice, GradientsAndBuffersComeToTheHostAndParametersGoThere) {
   const auto here = std::make_shared<OnDevice>(), elsewhere = std::make_shared<OnDevice>();
   elsewhere->to(other_device());
-  FlatModel near(here, {.bucket_bytes = 64}), far(elsewhere, {.bucket_bytes = 64});
-  ASSERT_EQ(far.parameters().count, near.parameters().count);
-  EXPECT_EQ(floats(far.parameters()), floats(near.parameters()));
-  EXPECT_NE(far.computed_parameters().data, far.parameters().data);
+  WatchedModel near(here, {.bucket_bytes = 64}), far(elsewhere, {.bucket_bytes = 64});
+  ASSERT_EQ(far.host.parameters().count, near.host.parameters().count);
+  EXPECT_EQ(floats(far.host.parameters()), floats(near.host.parameters()));
+  EXPECT_NE(far.flat.parameters().data, far.host.parameters().data);
   for (int step = 0; step < 3; ++step) {
-    std::vector<int> ready(far.layout().buckets.size());
+    std::vector<int> ready(far.flat.layout().buckets.size());
     std::vector<bool> in_time(ready.size());
-    near.renew_gradients();
+    near.watch.renew_gradients();
     here->forward(images(step)).square().sum().backward();
-    near.collect_gradients();
-    far.renew_gradients();
-    far.on_ready = [&](std::size_t bucket) {
-      const Range range = far.layout().buckets[bucket];
+    near.watch.collect_gradients();
+    far.watch.renew_gradients();
+    far.watch.on_ready = [&](std::size_t bucket) {
+      const Range range = far.flat.layout().buckets[bucket];
       ++ready[bucket];
-      in_time[bucket] = distance(far.gradients().slice(range.begin, range.end), near.gradients().slice(range.begin, range.end)) < 1e-4;
+      in_time[bucket] = distance(far.host.gradients().slice(range.begin, range.end), near.host.gradients().slice(range.begin, range.end)) < 1e-4;
     };
     elsewhere->forward(images(step).to(other_device())).square().sum().backward();
-    far.on_ready = nullptr;
-    far.collect_gradients();
-    far.buffers_to_host();
-    EXPECT_LT(distance(far.gradients(), near.gradients()), 1e-4) << "step " << step;
-    EXPECT_LT(distance(far.buffers(), near.buffers()), 1e-6) << "step " << step;
+    far.watch.on_ready = nullptr;
+    far.watch.collect_gradients();
+    far.host.buffers_to_host();
+    EXPECT_LT(distance(far.host.gradients(), near.host.gradients()), 1e-4) << "step " << step;
+    EXPECT_LT(distance(far.host.buffers(), near.host.buffers()), 1e-6) << "step " << step;
     for (std::size_t bucket = 0; bucket < ready.size(); ++bucket) EXPECT_EQ(in_time[bucket], ready[bucket] == 1) << "bucket " << bucket;
     EXPECT_EQ(std::count(ready.begin(), ready.end(), 0), 1) << "that of the unused layer";
     // As an optimiser does it, on the host.
-    for (FlatModel* flat : {&near, &far}) {
-      const auto parameters = flat->parameters().as<float>(), gradients = flat->gradients().as<float>();
+    for (const HostCopy* host : {&near.host, &far.host}) {
+      const auto parameters = host->parameters().as<float>(), gradients = host->gradients().as<float>();
       for (std::size_t i = 0; i < parameters.size(); ++i) parameters[i] -= 0.001f * gradients[i];
     }
     if (step == 0) {
-      far.state_to_device();
+      far.host.state_to_device();
     } else {
-      for (std::size_t bucket = 0; bucket < ready.size(); ++bucket) far.parameters_to_device(bucket);
+      for (std::size_t bucket = 0; bucket < ready.size(); ++bucket) far.host.parameters_to_device(bucket);
     }
   }
-  far.parameters_to_host();
-  EXPECT_LT(distance(far.parameters(), near.parameters()), 1e-5);
+  far.host.parameters_to_host();
+  EXPECT_LT(distance(far.host.parameters(), near.host.parameters()), 1e-5);
 }
 
 TEST(OtherDevice, AModelOfTwoDevicesIsRefused) {

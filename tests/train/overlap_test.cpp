@@ -6,7 +6,7 @@
 #include <map>
 
 #include "ripieno/numeric/elementwise.h"
-#include "ripieno/fused/run_layers.h"
+#include "ripieno/model/run_layers.h"
 #include "ripieno/train/gate_watch.h"
 #include "ripieno/train/precision.h"
 #include "tests/train/tcp_learners.h"

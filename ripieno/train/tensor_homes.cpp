@@ -1,7 +1,8 @@
-// Of FlatModel: whether the module's tensors still lie where they were put.
+#include "ripieno/train/tensor_homes.h"
+
 #include <algorithm>
 
-#include "ripieno/train/flat_model.h"
+#include "ripieno/train/flat_tensor.h"
 
 namespace ripieno {
 namespace {
@@ -19,32 +20,39 @@ bool lies_at(const torch::Tensor& tensor, const torch::Tensor& place) {
 
 }  // namespace
 
-void FlatModel::settle(const std::string& name, const torch::Tensor& tensor) {
-  if (tensor.numel() == 0) return;
-  // Not a view in autograd's sense: it is written to where the tensor is a leaf.
-  torch::Tensor place = torch::empty({0}, tensor.options());
-  place.set_(tensor.storage(), tensor.storage_offset(), tensor.sizes(), tensor.strides());
-  homes_.push_back({name, tensor, place, !tensor.requires_grad()});
+TensorHomes::TensorHomes(const FlatModel& model) : model_(model) {
+  const torch::NoGradGuard no_grad;
+  for (const auto& item : model.module().named_parameters()) add(item.key(), item.value());
+  const torch::ScalarType type = model.blocks().parameters.scalar_type();
+  for (const auto& item : model.module().named_buffers()) {
+    if (item.value().scalar_type() == type) add(item.key(), item.value());
+  }
+  choose_sample();
 }
 
-void FlatModel::choose_sample() {
-  for (const Layout::Tensor& tensor : layout_.tensors) {
+void TensorHomes::add(const std::string& name, const torch::Tensor& tensor) {
+  if (tensor.numel() > 0) homes_.push_back({name, tensor, alias_of(tensor), !tensor.requires_grad()});
+}
+
+void TensorHomes::choose_sample() {
+  for (const Layout::Tensor& tensor : model_.layout().tensors) {
     const std::size_t count = std::min(samples_of_a_tensor, tensor.range.size());
     for (std::size_t i = 0; i < count; ++i) sampled_.push_back(tensor.range.begin + tensor.range.size() * i / count);
   }
-  if (device().is_cpu()) return;
+  if (model_.device().is_cpu()) return;
   const std::vector<std::int64_t> elements(sampled_.begin(), sampled_.end());
-  sampled_there_ = torch::tensor(elements, torch::kInt64).to(device());
+  sampled_there_ = torch::tensor(elements, torch::kInt64).to(model_.device());
 }
 
-std::vector<double> FlatModel::sample() const {
+std::vector<double> TensorHomes::sample() const {
   std::vector<double> numbers;
-  if (!device().is_cpu()) {
+  if (!model_.device().is_cpu()) {
     const torch::NoGradGuard no_grad;
-    const torch::Tensor here = device_.parameters.index_select(0, sampled_there_).to(torch::kCPU, torch::kFloat64).contiguous();
+    const torch::Tensor there = model_.blocks().parameters.index_select(0, sampled_there_);
+    const torch::Tensor here = there.to(torch::kCPU, torch::kFloat64).contiguous();
     return {here.const_data_ptr<double>(), here.const_data_ptr<double>() + here.numel()};
   }
-  const NumberSpan all = computed_parameters();
+  const NumberSpan all = model_.parameters();
   numbers.reserve(sampled_.size());
   for (const std::size_t i : sampled_) {
     numbers.push_back(all.type == DType::fp64 ? static_cast<const double*>(all.data)[i] : static_cast<const float*>(all.data)[i]);
@@ -52,11 +60,11 @@ std::vector<double> FlatModel::sample() const {
   return numbers;
 }
 
-bool FlatModel::is_in_place() const {
+bool TensorHomes::is_in_place() const {
   return std::all_of(homes_.begin(), homes_.end(), [](const Home& home) { return lies_at(home.tensor, home.place); });
 }
 
-bool FlatModel::bring_back() {
+bool TensorHomes::bring_back() {
   const torch::NoGradGuard no_grad;
   bool any = false;
   for (Home& home : homes_) {
@@ -77,16 +85,16 @@ bool FlatModel::bring_back() {
   return any;
 }
 
-std::vector<std::string> FlatModel::lines() const {
+std::vector<std::string> TensorHomes::lines() const {
   std::vector<std::string> all;
-  for (const auto& item : module_->named_parameters()) {
+  for (const auto& item : model_.module().named_parameters()) {
     all.push_back(text("parameter ", item.key(), " of shape ", item.value().sizes(), ", type ", item.value().scalar_type(),
                        item.value().requires_grad() ? ", trained" : ", frozen"));
   }
   return all;
 }
 
-bool FlatModel::knows(const torch::Tensor& parameter) const {
+bool TensorHomes::knows(const torch::Tensor& parameter) const {
   return std::any_of(homes_.begin(), homes_.end(), [&](const Home& home) { return home.tensor.is_same(parameter); });
 }
 

@@ -1,0 +1,39 @@
+// Lends the memory of a BackwardWatch's gradients to the fused operations that run on this thread (fused/gradient_places.h). Where that
+// room is not built (RIPIENO_KERNELS=OFF) there is nobody to lend to. Nothing else in this room knows of fused operations.
+#pragma once
+
+#include "ripieno/train/backward_watch.h"
+
+#ifdef RIPIENO_KERNELS
+#include "ripieno/fused/gradient_places.h"
+
+namespace ripieno {
+
+/// Lends as long as it lives. The watch must outlive it.
+class GradientLoan final : public GradientPlaces {
+ public:
+  explicit GradientLoan(BackwardWatch& watch) : watch_(watch), lend_(*this) {}
+  torch::Tensor take(const torch::Tensor& parameter) override { return watch_.take(parameter); }
+  void written(const torch::Tensor& parameter) override { watch_.written(parameter); }
+  std::vector<torch::Tensor> parts(const torch::Tensor& parameter) override { return watch_.parts(parameter); }
+  void part_written(const torch::Tensor& parameter, std::size_t part) override { watch_.part_written(parameter, part); }
+
+ private:
+  BackwardWatch& watch_;
+  LendGradientPlaces lend_;
+};
+
+}  // namespace ripieno
+
+#else
+
+namespace ripieno {
+
+class GradientLoan {
+ public:
+  explicit GradientLoan(BackwardWatch&) {}
+};
+
+}  // namespace ripieno
+
+#endif
