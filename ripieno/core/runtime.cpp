@@ -24,21 +24,33 @@ Task<> Runtime::sleep(Duration d) {
 }
 
 void Runtime::spawn(std::string name, Task<> task) {
-  const std::uint64_t id = next_id_++;
   ++running_;
-  tasks_.emplace(id, std::move(name));
-  asio::co_spawn(context_, std::move(task), [this, id](std::exception_ptr error) {
+  start(std::move(name), std::move(task), [this](std::exception_ptr error) {
     --running_;
-    tasks_.erase(id);
     if (error && !error_) error_ = error;
-    if (finished()) context_.stop();
   });
 }
 
 void Runtime::run() {
   error_ = nullptr;
-  loop();
+  drive([this] { return finished(); });
   if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
+}
+
+void Runtime::drive(const std::function<bool()>& until, Wait wait) {
+  until_ = &until;
+  loop(until, wait);
+  until_ = nullptr;
+}
+
+void Runtime::start(std::string name, Task<> task, std::function<void(std::exception_ptr)> ended) {
+  const std::uint64_t id = is_virtual() ? next_id_++ : 0;
+  if (is_virtual()) tasks_.emplace(id, std::move(name));  // for stalled()
+  asio::co_spawn(context_, std::move(task), [this, id, ended = std::move(ended)](std::exception_ptr error) {
+    if (is_virtual()) tasks_.erase(id);
+    ended(error);
+    if (until_ && (*until_)()) context_.stop();
+  });
 }
 
 void Runtime::add_poller(std::weak_ptr<Poller> poller) {
@@ -79,7 +91,9 @@ class RealRuntime final : public Runtime {
 
   Duration now() const override { return std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - start_); }
   bool is_virtual() const override { return false; }
-  bool is_computing() const override { return offloaded_.load(std::memory_order_relaxed) > 0; }
+  bool is_computing() const override {
+    return offloaded_.load(std::memory_order_relaxed) > 0 || yields_core_.load(std::memory_order_relaxed);
+  }
 
   Timer call_at(Duration when, Callback callback) override {
     auto timer = std::make_unique<asio::steady_timer>(
@@ -100,16 +114,18 @@ class RealRuntime final : public Runtime {
   }
 
  protected:
-  void loop() override {
+  void loop(const std::function<bool()>& until, Wait wait) override {
     auto keep_running = asio::make_work_guard(context_);
-    while (!finished()) {
+    yields_core_.store(wait == Wait::blocks, std::memory_order_relaxed);
+    while (!until()) {
       context_.restart();
       if (has_pollers()) {
-        look_around();
+        look_around(until);
       } else {
         context_.run();
       }
     }
+    yields_core_.store(false, std::memory_order_relaxed);
   }
   void post_to_thread(Callback work) override {
     offloaded_.fetch_add(1, std::memory_order_relaxed);
@@ -126,15 +142,15 @@ class RealRuntime final : public Runtime {
   static constexpr int most_unspun = 1024;
 
   /// Runs what is ready, polls, and where there is nothing spins for a moment and then blocks.
-  void look_around() {
+  void look_around(const std::function<bool()>& until) {
     bool active = run_ready();
-    if (finished()) return;
+    if (until()) return;
     const auto present = pollers();
     for (const auto& poller : present) active |= poller->poll();
     if (active) return;
     const bool spun = may_spin(present);
     if (spun && spin(present)) return;
-    if (finished()) return;
+    if (until()) return;
     bool quiet = true;
     for (const auto& poller : present) quiet = poller->sleep() && quiet;
     const auto asleep = std::chrono::steady_clock::now();
@@ -183,6 +199,7 @@ class RealRuntime final : public Runtime {
   }
 
   std::atomic<int> offloaded_{0};
+  std::atomic<bool> yields_core_{false};
   int unspun_ = 0;       // waits that do without spinning
   int unspun_next_ = 0;  // how many, the next time that spinning is in vain
   std::chrono::steady_clock::time_point start_;
@@ -211,11 +228,11 @@ class VirtualRuntime final : public Runtime {
   void cancel(Timer timer) override { timeline_.remove(timer); }
 
  protected:
-  void loop() override {
-    while (!finished()) {
+  void loop(const std::function<bool()>& until, Wait) override {
+    while (!until()) {
       if (context_.stopped()) context_.restart();
       context_.poll();
-      if (finished()) return;
+      if (until()) return;
       if (timeline_.empty()) {
         fail(ErrorKind::internal, "virtual time stands still at ", now_.count(), " ps: nothing is ready, no timer is set, ",
              "and these wait: ", stalled());

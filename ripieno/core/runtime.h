@@ -147,14 +147,27 @@ class Runtime {
   void spawn(std::string name, Task<> task);
   /// Runs until every spawned task has ended. The first error of any of them ends all and is thrown.
   void run();
+
+  /// What waiting costs: a thread that drives beside one that computes leaves the core to it.
+  enum class Wait : std::uint8_t { may_spin, blocks };
+  /// Runs handlers until `until()`, which is asked between them: what progress.h drives with. On one thread at a time, which is the
+  /// runtime's thread meanwhile.
+  void drive(const std::function<bool()>& until, Wait wait = Wait::may_spin);
+  /// Starts a task that run() does not wait for; `ended` is called on the runtime's thread, with its error or none. In real time from
+  /// any thread; tasks begin in the order of these calls.
+  void start(std::string name, Task<> task, std::function<void(std::exception_ptr)> ended);
+  /// Has drive() ask its `until` anew, soon. From any thread.
+  void interrupt() {
+    asio::post(context_, [this] { context_.stop(); });
+  }
   /// Has `poller` asked for as long as it lives. In real time only; what it polls must not outlive the runtime.
   void add_poller(std::weak_ptr<Poller> poller);
   /// Describes, for the error of a run in virtual time that stands still, what a component waits for ("" for nothing).
   void explain_stall(std::function<std::string()> waits) { stalls_.push_back(std::move(waits)); }
 
  protected:
-  /// Runs handlers until `finished()`.
-  virtual void loop() = 0;
+  /// Runs handlers until `until()`.
+  virtual void loop(const std::function<bool()>& until, Wait wait) = 0;
   virtual void post_to_thread(Callback work) = 0;
   void count_fired() { ++fired_; }
   bool finished() const { return running_ == 0 || error_; }
@@ -179,6 +192,7 @@ class Runtime {
   std::vector<std::function<std::string()>> stalls_;
   std::vector<std::weak_ptr<Poller>> pollers_;
   std::uint64_t next_id_ = 0, fired_ = 0;
+  const std::function<bool()>* until_ = nullptr;  // of the drive() that is under way
   std::exception_ptr error_;
 };
 

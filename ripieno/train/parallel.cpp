@@ -120,7 +120,7 @@ torch::Tensor Parallel::step(const std::function<torch::Tensor()>& closure, std:
   if (!options_.overlap) compute(pass);
   const double share = share_of(pass.samples, meet_all({this_step(), pass.samples, pass.trouble, pass.replaced, pass.before}));
   if (options_.overlap) {
-    run(compute_and_average(&pass, share));
+    compute_and_average(pass, share);
     meet_all({this_step(), 0, pass.trouble});
   } else {
     run(average(host_->gradients(), share));
@@ -229,11 +229,18 @@ double Parallel::meet_all(Attendance mine) {
   return sum;
 }
 
-/// The caller's thread drives the exchange. Who launched this worker is told where it fails because of another.
 void Parallel::run(Task<> task) {
+  telling_launcher([&] { cluster_.progress().run(text("rank ", rank()), std::move(task)); });
+}
+
+void Parallel::wait(const Work& work) {
+  telling_launcher([&] { work.wait(); });
+}
+
+/// Who launched this worker is told where an exchange fails because of another.
+void Parallel::telling_launcher(const std::function<void()>& exchange) {
   try {
-    cluster_.runtime->spawn(text("rank ", rank()), std::move(task));
-    cluster_.runtime->run();
+    exchange();
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::peer && cluster_.on_peer_error) cluster_.on_peer_error(error);
     throw;
@@ -252,56 +259,61 @@ void Parallel::commit() {
   for (std::size_t i = 0; i < model_->layout().buckets.size(); ++i) averager_->commit(i);
 }
 
-/// The closure runs on the runtime's worker thread; buckets are averaged beside it, in the same order on all workers. Where it
-/// fails, the rest of its buckets are zeros: the others need not wait, and all throw their sum away when they meet.
-Task<> Parallel::compute_and_average(Pass* pass, double weight) {
+/// Buckets are averaged beside the closure, in the same order on all workers. Where it fails, the rest of its buckets are zeros: the
+/// others need not wait, and all throw their sum away when they meet.
+void Parallel::compute_and_average(Pass& pass, double weight) {
   Runtime& runtime = *cluster_.runtime;
+  const std::size_t buckets = model_->layout().buckets.size();
   std::vector<std::unique_ptr<Event>> ready;
   std::vector<Task<>> tasks;
-  for (std::size_t i = 0; i < model_->layout().buckets.size(); ++i) {
+  for (std::size_t i = 0; i < buckets; ++i) {
     ready.push_back(std::make_unique<Event>(runtime));
     tasks.push_back(await_and_average(i, ready.back().get(), weight));
   }
-  const ThreadSettings settings(model_->device());
-  auto work = [this, pass, &settings, &ready, &runtime] {
-    try {
-      const UseThreadSettings here(settings);
-      GradientWatch watch(model_->gradients(), model_->layout().buckets);
-      backward_->on_ready = [&watch, &ready, &runtime](std::size_t bucket) {
-        watch.announced(bucket);
-        asio::post(runtime.context(), [event = ready[bucket].get()] { event->set(); });
-      };
-      compute(*pass);
-      if (watch.was_used() && !pass->trouble) {
-        fail(ErrorKind::usage, "the closure of ", this_step(), " used gradients that were on their way already (clipping, norms?): ",
-             "with overlap leave them alone after backward(), or take overlap = false");
-      }
-    } catch (...) {
-      pass->trouble = std::current_exception();
-    }
-    backward_->on_ready = nullptr;
+  std::vector<bool> announced(buckets);
+  const auto announce = [&](std::size_t bucket) {
+    announced[bucket] = true;
+    asio::post(runtime.context(), [event = ready[bucket].get()] { event->set(); });
   };
-  Flight averaging(runtime, all(runtime, std::move(tasks), comm_.ending()));
-  co_await runtime.offload(Duration(0), work);
-  for (std::size_t i = 0; i < ready.size(); ++i) {  // buckets that the closure did not use as a whole
-    if (!ready[i]->is_set()) complete_bucket(pass, i);
-    ready[i]->set();
+  const Work averages = cluster_.progress().submit(text("rank ", rank()), all(runtime, std::move(tasks), comm_.ending()));
+  compute_watched(pass, announce);
+  for (std::size_t i = 0; i < buckets; ++i) {  // those that the closure did not use as a whole
+    if (announced[i]) continue;
+    complete_bucket(pass, i);
+    announce(i);
   }
-  std::exception_ptr exchange_error;
   try {
-    co_await averaging.landed();
+    wait(averages);
   } catch (...) {
-    exchange_error = std::current_exception();
+    if (pass.trouble) std::rethrow_exception(pass.trouble);
+    throw;
   }
-  if (exchange_error && pass->trouble) std::rethrow_exception(pass->trouble);
-  if (exchange_error) std::rethrow_exception(exchange_error);
 }
 
-void Parallel::complete_bucket(Pass* pass, std::size_t bucket) {
+/// Runs the closure, whose gradients are announced bucket by bucket and then left alone.
+void Parallel::compute_watched(Pass& pass, const std::function<void(std::size_t)>& announce) {
   try {
-    if (!pass->trouble) return backward_->collect_gradients(bucket);
+    GradientWatch watch(model_->gradients(), model_->layout().buckets);
+    backward_->on_ready = [&](std::size_t bucket) {
+      watch.announced(bucket);
+      announce(bucket);
+    };
+    compute(pass);
+    if (watch.was_used() && !pass.trouble) {
+      fail(ErrorKind::usage, "the closure of ", this_step(), " used gradients that were on their way already (clipping, norms?): ",
+           "with overlap leave them alone after backward(), or take overlap = false");
+    }
   } catch (...) {
-    pass->trouble = std::current_exception();
+    pass.trouble = std::current_exception();
+  }
+  backward_->on_ready = nullptr;
+}
+
+void Parallel::complete_bucket(Pass& pass, std::size_t bucket) {
+  try {
+    if (!pass.trouble) return backward_->collect_gradients(bucket);
+  } catch (...) {
+    pass.trouble = std::current_exception();
   }
   const Range range = model_->layout().buckets[bucket];
   const NumberSpan zeros = host_->gradients().slice(range.begin, range.end);

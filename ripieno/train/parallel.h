@@ -42,8 +42,8 @@ struct ParallelOptions {
   CodecOptions codec = {};      ///< see codec/codec.h
   double bucket_mb = 25;        ///< gradients that travel together, 10^6 bytes
   bool channels_last = false;   ///< memory format of 4-dimensional parameters
-  /// Averages buckets while the closure's backward pass still runs, on a thread of its own with the caller's settings of
-  /// LibTorch (number of threads, autograd, autocast, stream). The closure calls backward() once, and leaves gradients alone after it.
+  /// Averages buckets while the closure's backward pass still runs, on the caller's thread as ever: the exchange goes on beside it
+  /// (core/progress.h). The closure calls backward() once, and leaves gradients alone after it.
   bool overlap = false;
   /// Above 1: local SGD. Each worker's optimiser steps on its own gradients, and after so many steps all take the mean of
   /// their parameters, weighted by samples, and exchange their buffers.
@@ -101,14 +101,17 @@ class Parallel {
   void prepare(std::shared_ptr<torch::nn::Module> model);
   void check_optimiser();
   void run(Task<> task);
+  void wait(const Work& work);
+  void telling_launcher(const std::function<void()>& exchange);
   double meet_all(Attendance mine);
   Pass begin(const std::function<torch::Tensor()>& closure, std::int64_t samples);
   void compute(Pass& pass);
   double share_of(double samples, double all) const;
   Task<> average(NumberSpan numbers, double weight);
   void commit();
-  Task<> compute_and_average(Pass* pass, double weight);
-  void complete_bucket(Pass* pass, std::size_t bucket);
+  void compute_and_average(Pass& pass, double weight);
+  void compute_watched(Pass& pass, const std::function<void(std::size_t)>& announce);
+  void complete_bucket(Pass& pass, std::size_t bucket);
   Task<> await_and_average(std::size_t bucket, Event* ready, double weight);
   void exchange_buffers(double weight);
   torch::Tensor local_step(Pass pass);

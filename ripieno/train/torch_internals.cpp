@@ -1,11 +1,7 @@
 #include "ripieno/train/torch_internals.h"
 
-#include <ATen/Parallel.h>
-#include <ATen/ThreadLocalState.h>
 #include <ATen/autocast_mode.h>
 #include <ATen/record_function.h>
-#include <c10/core/StreamGuard.h>
-#include <c10/core/impl/VirtualGuardImpl.h>
 #include <torch/csrc/autograd/utils/lambda_post_hook.h>
 
 #include <unordered_map>
@@ -82,36 +78,6 @@ OperatorWatch::~OperatorWatch() {
   at::removeCallback(callback_);
   look_of_thread = nullptr;
 }
-
-struct ThreadSettings::State {
-  at::ThreadLocalState state;
-  int threads = at::get_num_threads();
-  bool caches_casts = at::autocast::is_autocast_cache_enabled();
-  std::optional<c10::Stream> stream;
-};
-
-ThreadSettings::ThreadSettings(torch::Device device) {
-  auto state = std::make_unique<State>();
-  if (!device.is_cpu()) state->stream = c10::impl::VirtualGuardImpl(device.type()).getStream(device);
-  state_ = std::move(state);
-}
-
-ThreadSettings::~ThreadSettings() = default;
-
-struct UseThreadSettings::Guards {
-  at::ThreadLocalStateGuard state;
-  bool cached_casts_before;
-  c10::OptionalStreamGuard stream;
-};
-
-UseThreadSettings::UseThreadSettings(const ThreadSettings& settings)
-    : guards_(new Guards{at::ThreadLocalStateGuard(settings.state_->state), at::autocast::is_autocast_cache_enabled(),
-                         c10::OptionalStreamGuard(settings.state_->stream)}) {
-  at::autocast::set_autocast_cache_enabled(settings.state_->caches_casts);
-  if (at::get_num_threads() != settings.state_->threads) at::set_num_threads(settings.state_->threads);
-}
-
-UseThreadSettings::~UseThreadSettings() { at::autocast::set_autocast_cache_enabled(guards_->cached_casts_before); }
 
 AutocastSwitch::AutocastSwitch(torch::DeviceType device, std::optional<torch::ScalarType> type)
     : device_(device), on_(type.has_value()), before_(at::autocast::is_autocast_enabled(device)) {

@@ -1,5 +1,5 @@
 // All that this room needs of LibTorch's internals, which may change with its versions: hooks on gradients, edges of autograd's graph,
-// callbacks before operators, what LibTorch keeps for each thread, and the switches of autocast.
+// callbacks before operators, and the switches of autocast.
 #pragma once
 
 #include <torch/torch.h>
@@ -44,35 +44,6 @@ class OperatorWatch {
  private:
   Look look_;
   std::uint64_t callback_;
-};
-
-/// What LibTorch keeps for each thread, to be carried to another one: number of threads, modes of autograd, autocast, the current device
-/// and stream. The settings of the thread that makes it.
-class ThreadSettings {
- public:
-  /// With the current stream of `device`, where it is not the CPU.
-  explicit ThreadSettings(torch::Device device);
-  ~ThreadSettings();
-  ThreadSettings(const ThreadSettings&) = delete;
-  ThreadSettings& operator=(const ThreadSettings&) = delete;
-
- private:
-  friend class UseThreadSettings;
-  struct State;
-  std::unique_ptr<const State> state_;
-};
-
-/// Gives settings to the calling thread as long as it lives. How many threads to compute with stays.
-class UseThreadSettings {
- public:
-  explicit UseThreadSettings(const ThreadSettings& settings);
-  ~UseThreadSettings();
-  UseThreadSettings(const UseThreadSettings&) = delete;
-  UseThreadSettings& operator=(const UseThreadSettings&) = delete;
-
- private:
-  struct Guards;
-  std::unique_ptr<Guards> guards_;
 };
 
 /// Turns autocast to `type` on as long as it lives; the casts of weights are kept until its end. Without a type it does nothing.

@@ -4,11 +4,15 @@
 
 namespace ripieno {
 
+Progress& Cluster::progress() {
+  if (!progress_) progress_ = std::make_unique<Progress>(*runtime);
+  return *progress_;
+}
+
 Cluster::~Cluster() {
   if (!runtime || !endpoint || endpoint->has_flushed() || std::uncaught_exceptions() > 0) return;
   try {
-    runtime->spawn("the last messages", endpoint->flush());
-    runtime->run();
+    progress().run("the last messages", endpoint->flush());
   } catch (const std::exception&) {  // whom they were for has been lost
   }
 }

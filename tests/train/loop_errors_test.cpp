@@ -1,6 +1,8 @@
 // What an own loop on several workers says when it cannot be right, and that all workers can go on after an error of one.
 #include <ATen/autocast_mode.h>
 
+#include <thread>
+
 #include "tests/train/own_loops.h"
 
 namespace ripieno {
@@ -121,12 +123,13 @@ TEST(LoopErrors, GradientsOnTheirWayAreNotForTheClosure) {
   }
 }
 
-TEST(LoopErrors, AClosureComputesWithTheCallersSettings) {
+TEST(LoopErrors, AClosureRunsOnTheCallersThread) {
   const int before = torch::get_num_threads();
   const auto errors = on_ranks(1, [&](Cluster& cluster) {
     Worker worker(cluster, overlapping(true));
     std::vector<bool> modes;
-    const auto closure = [&] {
+    const auto closure = [&, caller = std::this_thread::get_id()] {
+      EXPECT_EQ(std::this_thread::get_id(), caller);
       modes = {c10::GradMode::is_enabled(), at::autocast::is_autocast_enabled(torch::kCPU)};
       return torch::zeros({});
     };

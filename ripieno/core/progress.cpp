@@ -1,0 +1,141 @@
+#include "ripieno/core/progress.h"
+
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+#include "ripieno/core/error.h"
+
+namespace ripieno {
+
+/// Shared with the work that is under way.
+struct Progress::Core {
+  explicit Core(Runtime& its_runtime) : runtime(its_runtime) {}
+
+  /// On the calling thread, which holds `lock` before and after.
+  void drive(std::unique_lock<std::mutex>& lock, const std::function<bool()>& until, Runtime::Wait wait);
+  void work_in_background();
+  void wait_for(const Work::State& state);
+  void submit(std::string name, Task<> task, const std::shared_ptr<Work::State>& state, bool in_background);
+
+  Runtime& runtime;
+  std::mutex mutex;                   // of all below
+  std::condition_variable changed;
+  bool driven = false;                // a thread drives the runtime
+  bool by_background = false;         // and it is the library's
+  std::atomic<int> waiting{0};        // threads in wait(), which drive before the library's
+  std::atomic<int> in_background{0};  // tasks that have not ended, besides those that are waited for from the start
+  std::atomic<bool> closed{false};
+  std::exception_ptr broken;          // what the runtime threw at the library's thread; nothing goes on then
+  std::thread thread;                 // from the first task that nobody waits for at once
+};
+
+struct Work::State {
+  explicit State(std::shared_ptr<Progress::Core> its_core) : core(std::move(its_core)) {}
+
+  const std::shared_ptr<Progress::Core> core;
+  std::atomic<bool> ended{false};
+  std::exception_ptr error;  // written before `ended`
+};
+
+bool Work::test() const { return !state_ || state_->ended.load(std::memory_order_acquire); }
+
+std::exception_ptr Work::error() const { return state_ && test() ? state_->error : nullptr; }
+
+void Work::wait() const {
+  if (!state_) fail(ErrorKind::usage, "wait() for a Work that no task was submitted for");
+  if (!test()) state_->core->wait_for(*state_);
+  if (state_->error) std::rethrow_exception(state_->error);
+}
+
+void Progress::Core::drive(std::unique_lock<std::mutex>& lock, const std::function<bool()>& until, Runtime::Wait wait) {
+  driven = true;
+  by_background = wait == Runtime::Wait::blocks;
+  lock.unlock();
+  std::exception_ptr error;
+  try {
+    runtime.drive(until, wait);
+  } catch (...) {
+    error = std::current_exception();
+  }
+  lock.lock();
+  driven = by_background = false;
+  if (error && !broken) broken = error;
+  changed.notify_all();
+}
+
+/// Drives while there are tasks that nobody waits for, and sleeps else.
+void Progress::Core::work_in_background() {
+  const auto has_work = [this] { return in_background.load() > 0 && waiting.load() == 0; };
+  std::unique_lock lock(mutex);
+  while (!closed.load() && !broken) {
+    if (has_work() && !driven) {
+      drive(lock, [&] { return closed.load() || !has_work(); }, Runtime::Wait::blocks);
+    } else {
+      changed.wait(lock);
+    }
+  }
+}
+
+/// Drives where nobody else does; sleeps beside another thread that waits, which drives for both.
+void Progress::Core::wait_for(const Work::State& state) {
+  const auto ended = [&] { return state.ended.load(std::memory_order_acquire) || closed.load(); };
+  ++waiting;
+  std::unique_lock lock(mutex);
+  while (!ended() && !broken) {
+    if (!driven) {
+      drive(lock, ended, Runtime::Wait::may_spin);
+      continue;
+    }
+    if (by_background) runtime.interrupt();
+    changed.wait(lock);
+  }
+  if (--waiting == 0) changed.notify_all();
+  if (state.ended.load()) return;
+  if (broken) std::rethrow_exception(broken);
+  fail(ErrorKind::usage, "a task is waited for whose Progress is gone: keep the cluster as long as its work");
+}
+
+void Progress::Core::submit(std::string name, Task<> task, const std::shared_ptr<Work::State>& state, bool background) {
+  const std::lock_guard lock(mutex);
+  if (background) {
+    ++in_background;
+    if (!thread.joinable() && !runtime.is_virtual()) thread = std::thread([this] { work_in_background(); });
+  }
+  runtime.start(std::move(name), std::move(task), [this, state, background](std::exception_ptr error) {
+    state->error = error;
+    state->ended.store(true, std::memory_order_release);
+    if (background) --in_background;
+    const std::lock_guard ended(mutex);
+    changed.notify_all();
+  });
+  changed.notify_all();
+}
+
+Progress::Progress(Runtime& runtime) : core_(std::make_shared<Core>(runtime)) {}
+
+Progress::~Progress() {
+  {
+    const std::lock_guard lock(core_->mutex);
+    core_->closed = true;
+    if (core_->driven) core_->runtime.interrupt();
+    core_->changed.notify_all();
+  }
+  if (core_->thread.joinable()) core_->thread.join();
+}
+
+Work Progress::submit(std::string name, Task<> task) {
+  auto state = std::make_shared<Work::State>(core_);
+  core_->submit(std::move(name), std::move(task), state, true);
+  return Work(std::move(state));
+}
+
+void Progress::run(std::string name, Task<> task) {
+  const auto state = std::make_shared<Work::State>(core_);
+  core_->submit(std::move(name), std::move(task), state, false);
+  Work(state).wait();
+}
+
+}  // namespace ripieno

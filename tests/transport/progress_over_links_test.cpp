@@ -1,0 +1,65 @@
+// Several exchanges in flight between the same ranks, submitted and waited for by eight threads of each.
+#include <gtest/gtest.h>
+
+#include "ripieno/collective/execute.h"
+#include "ripieno/core/progress.h"
+#include "tests/transport/ranks.h"
+
+namespace ripieno {
+namespace {
+
+using namespace ripieno::testing;
+
+constexpr int ranks = 2, threads = 8, exchanges = 40;
+
+Task<> divide(Communicator comm, std::vector<Communicator>* parts) {
+  for (int i = 0; i < threads; ++i) parts->push_back(*co_await comm.split(0));
+}
+
+/// Sums of numbers that say which thread and exchange they are of; two at a time.
+void exchange_all(Progress& progress, const Communicator& comm, int thread) {
+  std::vector<std::vector<float>> numbers;
+  std::vector<Work> works;
+  for (int i = 0; i < exchanges; ++i) {
+    numbers.emplace_back(static_cast<std::size_t>(1 + 997 * i), static_cast<float>(100 * thread + i + comm.rank()));
+  }
+  for (int i = 0; i < exchanges; ++i) {
+    works.push_back(progress.submit("sum", all_reduce(find_route("ring"), comm, NumberSpan(numbers[i]), {})));
+    if (i > 0) works[i - 1].wait();
+  }
+  works.back().wait();
+  for (int i = 0; i < exchanges; ++i) {
+    const float expected = 2 * static_cast<float>(100 * thread + i) + 1;
+    EXPECT_TRUE(std::all_of(numbers[i].begin(), numbers[i].end(), [&](float x) { return x == expected; })) << thread << " " << i;
+  }
+}
+
+class ProgressOverLinks : public ::testing::TestWithParam<Way> {};
+
+TEST_P(ProgressOverLinks, EightThreadsExchangeAtOnce) {
+  const auto fds = connect_all(ranks);
+  std::vector<std::thread> processes;
+  for (int rank = 0; rank < ranks; ++rank) {
+    processes.emplace_back([&, rank] {
+      const auto runtime = real_runtime(rank);
+      const auto endpoint = std::make_shared<CountedEndpoint>(make_endpoint(GetParam(), *runtime, rank, fds[rank], SharedOptions()));
+      Progress progress(*runtime);
+      const Communicator comm(endpoint);
+      std::vector<Communicator> parts;
+      progress.run("parts", divide(comm, &parts));
+      std::vector<std::thread> submitting;
+      for (int thread = 0; thread < threads; ++thread) {
+        submitting.emplace_back([&, thread] { exchange_all(progress, parts[thread], thread); });
+      }
+      for (std::thread& one : submitting) one.join();
+      progress.run("the end", comm.barrier());
+    });
+  }
+  for (std::thread& one : processes) one.join();
+}
+
+INSTANTIATE_TEST_SUITE_P(Every, ProgressOverLinks, ::testing::Values(Way::tcp, Way::shared),
+                         [](const auto& one) { return one.param == Way::tcp ? "tcp" : "shared"; });
+
+}  // namespace
+}  // namespace ripieno
