@@ -1,6 +1,8 @@
 # Every library that Ripieno is built on; docs/dependencies.md gives the reason for each.
 find_package(Threads REQUIRED)
 find_package(ZLIB REQUIRED)
+find_package(OpenSSL 3 REQUIRED COMPONENTS Crypto)
+find_package(Boost REQUIRED)  # headers
 find_package(CLI11 REQUIRED)
 find_package(tomlplusplus REQUIRED)
 find_package(nlohmann_json REQUIRED)
@@ -9,6 +11,7 @@ find_package(PkgConfig REQUIRED)
 pkg_check_modules(HWY REQUIRED IMPORTED_TARGET libhwy)
 
 find_path(ASIO_INCLUDE_DIR asio.hpp REQUIRED)
+find_path(XXHASH_INCLUDE_DIR xxhash.h REQUIRED)
 
 # Built into the program, for reports: from the venv that scripts/setup made, unless the caller says where it lies.
 file(GLOB plotly_folders "${PROJECT_SOURCE_DIR}/.venv/lib/python3*/site-packages/plotly/package_data")

@@ -1,11 +1,11 @@
 #include "apps/ripieno/kept_numbers.h"
 
-#include <functional>
 #include <iomanip>
 #include <nlohmann/json.hpp>
 
 #include "apps/ripieno/run_folder.h"
 #include "ripieno/core/file.h"
+#include "ripieno/core/hash.h"
 
 namespace ripieno {
 
@@ -14,7 +14,7 @@ KeptNumbers::KeptNumbers(const Settings& settings, const std::string& of) {
   of_ = text(nlohmann::json::parse(environment_json()).value("processor", ""), ", ", of);
   if (cache.empty()) return;
   file_ = std::filesystem::path(cache) / "profiles" /
-          text(std::hex, std::setw(16), std::setfill('0'), std::hash<std::string>()(of_), ".json");
+          text(std::hex, std::setw(16), std::setfill('0'), hash(of_), ".json");
 }
 
 std::optional<std::vector<double>> KeptNumbers::read() const {

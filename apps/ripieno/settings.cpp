@@ -12,6 +12,7 @@
 #include "apps/ripieno/toml_value.h"
 #include "ripieno/core/edit_distance.h"
 #include "ripieno/core/file.h"
+#include "ripieno/core/hash.h"
 
 namespace ripieno {
 namespace {
@@ -327,10 +328,6 @@ std::string Settings::to_toml() const { return written(false); }
 
 std::string Settings::print() const { return written(true); }
 
-std::uint64_t Settings::digest() const {
-  std::uint64_t hash = 0xcbf29ce484222325ull;
-  for (const char c : to_toml()) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ull;
-  return hash;
-}
+std::uint64_t Settings::digest() const { return hash(to_toml()); }
 
 }  // namespace ripieno

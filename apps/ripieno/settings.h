@@ -134,7 +134,7 @@ class Settings {
   std::string to_toml() const;
   /// The same with a comment on each line: where the value came from.
   std::string print() const;
-  /// Of to_toml(), by FNV-1a (64 bits): equal for workers that are to do the same.
+  /// Of to_toml() (core/hash.h): equal for workers that are to do the same.
   std::uint64_t digest() const;
 
  private:

@@ -1,11 +1,11 @@
 #include "ripieno/membership/greeting.h"
 
-#include <sys/random.h>
+#include <openssl/crypto.h>
+#include <openssl/err.h>
+#include <openssl/rand.h>
 
 #include <algorithm>
 #include <bit>
-#include <cerrno>
-#include <system_error>
 
 #include "ripieno/core/error.h"
 
@@ -15,12 +15,8 @@ static_assert(std::endian::native == std::endian::little, "greetings are sent as
 
 std::string random_token() {
   std::array<unsigned char, 32> bytes;
-  std::size_t filled = 0;
-  while (filled < bytes.size()) {
-    const ssize_t got = getrandom(bytes.data() + filled, bytes.size() - filled, 0);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) fail(ErrorKind::io, "the kernel gives no random bytes: ", std::generic_category().message(errno));
-    filled += static_cast<std::size_t>(got);
+  if (RAND_bytes(bytes.data(), static_cast<int>(bytes.size())) != 1) {
+    fail(ErrorKind::io, "OpenSSL gives no random bytes: ", ERR_reason_error_string(ERR_get_error()));
   }
   std::string token;
   for (const unsigned char byte : bytes) {
@@ -65,10 +61,6 @@ std::optional<std::string> address_of(const AddressField& field) {
   return std::string(field.begin(), end);
 }
 
-bool Greeting::knows(const Token& other) const {
-  std::byte difference{};
-  for (std::size_t i = 0; i < token.size(); ++i) difference |= token[i] ^ other[i];
-  return difference == std::byte{};
-}
+bool Greeting::knows(const Token& other) const { return CRYPTO_memcmp(token.data(), other.data(), token.size()) == 0; }
 
 }  // namespace ripieno

@@ -281,17 +281,7 @@ bool all_finite(NumberSpan values) {
 }
 
 std::uint64_t hash(NumberSpan values) {
-  constexpr std::uint64_t prime = 0x100000001B3ull;
-  std::uint64_t digest = 0xCBF29CE484222325ull ^ values.count;
-  if (!values.data) return digest;
-  const auto bytes = values.bytes();
-  for (std::size_t i = 0; i < bytes.size(); i += 8) {
-    std::uint64_t word = 0;
-    std::memcpy(&word, bytes.data() + i, std::min<std::size_t>(8, bytes.size() - i));
-    digest = (digest ^ word) * prime;
-    digest ^= digest >> 32;
-  }
-  return digest;
+  return values.data ? hash(std::string_view(static_cast<const char*>(values.data), values.size_bytes())) : 0;
 }
 
 }  // namespace ripieno

@@ -3,6 +3,7 @@
 // Spans without data are skipped.
 #pragma once
 
+#include "ripieno/core/hash.h"
 #include "ripieno/core/span.h"
 
 namespace ripieno {
@@ -31,7 +32,7 @@ void round_through(NumberSpan values, DType type);
 
 bool all_finite(NumberSpan values);  ///< no infinity and no NaN; fp32 and fp64
 
-/// A 64-bit digest of the bits (FNV-1a over 64-bit words). Equal on all ranks exactly where the bits are.
+/// A 64-bit digest of the bits. Equal on all ranks exactly where the bits are.
 std::uint64_t hash(NumberSpan values);
 
 }  // namespace ripieno

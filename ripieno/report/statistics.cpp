@@ -1,7 +1,7 @@
 #include "ripieno/report/statistics.h"
 
 #include <algorithm>
-#include <array>
+#include <boost/math/distributions/students_t.hpp>
 #include <cmath>
 #include <numeric>
 #include <utility>
@@ -51,16 +51,7 @@ std::vector<double> by_seed(const std::vector<std::pair<std::int64_t, double>>& 
 
 double student_t95(std::size_t degrees_of_freedom) {
   require(degrees_of_freedom > 0, "Student's t with 0 degrees of freedom");
-  constexpr std::array table{12.706205, 4.302653, 3.182446, 2.776445, 2.570582, 2.446912, 2.364624, 2.306004,
-                             2.262157,  2.228139, 2.200985, 2.178813, 2.160369, 2.144787, 2.131450, 2.119905,
-                             2.109816,  2.100922, 2.093024, 2.085963, 2.079614, 2.073873, 2.068658, 2.063899,
-                             2.059539,  2.055529, 2.051831, 2.048407, 2.045230, 2.042272};
-  if (degrees_of_freedom <= table.size()) return table[degrees_of_freedom - 1];
-  constexpr double z = 1.959963984540054;  // the normal distribution's
-  constexpr double z2 = z * z;
-  const double v = static_cast<double>(degrees_of_freedom);
-  return z * (1 + (z2 + 1) / (4 * v) + ((5 * z2 + 16) * z2 + 3) / (96 * v * v) +
-              (((3 * z2 + 19) * z2 + 17) * z2 - 15) / (384 * v * v * v));
+  return boost::math::quantile(boost::math::students_t(static_cast<double>(degrees_of_freedom)), 0.975);
 }
 
 double median(std::vector<double> values) { return quantile(std::move(values), 0.5); }

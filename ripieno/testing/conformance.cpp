@@ -266,20 +266,19 @@ std::string mismatch(const Subject& of) {
   trial.options[1].features += 1;
   trial.make();
   std::vector<std::optional<Error>> caught(trial.cluster.size());
-  std::string hang;
   try {
     trial.cluster.run([&](Communicator comm) { return run_and_catch(trial.strategies[comm.rank()].get(), &caught[comm.rank()]); });
-  } catch (const Error& error) {  // who had no error waits for ever: what matters is that the cause is named
-    hang = error.what();
+  } catch (const Error& error) {
+    expect(false, "rank 1 has one parameter more, and not all ranks end: ", error.what());
   }
-  std::string others = hang;
-  for (const auto& error : caught) {
-    if (!error) continue;
-    if (error->kind() == ErrorKind::mismatch) return error->what();
-    others += (others.empty() ? "" : "; ") + std::string(error->what());
+  std::string named, others;
+  for (std::size_t rank = 0; rank < caught.size(); ++rank) {
+    expect(caught[rank].has_value(), "rank 1 has one parameter more, and rank ", rank, " has no error");
+    if (named.empty() && caught[rank]->kind() == ErrorKind::mismatch) named = caught[rank]->what();
+    others += (others.empty() ? "" : "; ") + std::string(caught[rank]->what());
   }
-  expect(false, "rank 1 has one parameter more, and no rank has an Error(mismatch): ", others.empty() ? "all went on" : others);
-  return "";
+  expect(!named.empty(), "rank 1 has one parameter more, and no rank has an Error(mismatch): ", others);
+  return named;
 }
 
 // resume
