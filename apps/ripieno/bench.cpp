@@ -6,12 +6,12 @@
 
 #include "apps/ripieno/bench_numbers.h"
 #include "apps/ripieno/operations.h"
-#include "apps/ripieno/suggest.h"
 #include "apps/ripieno/worker.h"
 #include "ripieno/codec/wire.h"
 #include "ripieno/collective/execute.h"
 #include "ripieno/collective/two_phase.h"
 #include "ripieno/core/async.h"
+#include "ripieno/core/edit_distance.h"
 #include "ripieno/launch/join.h"
 #include "ripieno/membership/clocks.h"
 #include "ripieno/report/statistics.h"
@@ -162,28 +162,15 @@ std::string way(const Endpoint& endpoint) {
   return all.empty() ? "alone" : all;
 }
 
-/// The one of that name among all; Error(usage) that lists them else.
-template <class T>
-T find_among(std::initializer_list<T> all, const std::string& name, const char* what) {
-  std::vector<std::string> names;
-  std::string known;
-  for (const T one : all) {
-    if (name == ripieno::name(one)) return one;
-    names.emplace_back(ripieno::name(one));
-    known += (known.empty() ? "" : ", ") + names.back();
-  }
-  fail(ErrorKind::usage, "there is no ", what, " \"", name, "\"", did_you_mean(name, names), "; they are ", known);
-}
-
 }  // namespace
 
 DType find_type(const std::string& name) {
-  return find_among({DType::fp32, DType::fp64, DType::fp16, DType::bf16, DType::int64, DType::int32, DType::uint8},
+  return find_named(std::array{DType::fp32, DType::fp64, DType::fp16, DType::bf16, DType::int64, DType::int32, DType::uint8},
                     name, "type");
 }
 
 Reduction find_reduction(const std::string& name) {
-  return find_among({Reduction::sum, Reduction::mean, Reduction::product, Reduction::minimum, Reduction::maximum}, name,
+  return find_named(std::array{Reduction::sum, Reduction::mean, Reduction::product, Reduction::minimum, Reduction::maximum}, name,
                     "reduction");
 }
 

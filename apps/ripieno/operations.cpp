@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "apps/ripieno/suggest.h"
+#include "ripieno/core/edit_distance.h"
 
 namespace ripieno {
 namespace {
@@ -35,13 +35,7 @@ std::string list_operations() {
 }
 
 Collective find_operation(std::string_view name) {
-  std::vector<std::string> names;
-  for (const Collective one : collectives) {
-    if (name == ripieno::name(one)) return one;
-    names.emplace_back(ripieno::name(one));
-  }
-  fail(ErrorKind::usage, "there is no operation \"", name, "\"", did_you_mean(name, names), "; they are ",
-       list_operations());
+  return find_named(collectives, name, "operation");
 }
 
 std::vector<Collective> find_operations(const std::string& names) {

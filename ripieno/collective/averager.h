@@ -24,7 +24,7 @@
 namespace ripieno {
 
 /// rows x columns numbers of a slot, row after row.
-struct Matrix {
+struct SlotMatrix {
   Range range;
   std::size_t rows = 0, columns = 0;
 };
@@ -32,7 +32,7 @@ struct Matrix {
 /// Numbers that are averaged as one: a bucket of gradients, a fragment of the model.
 struct Slot {
   std::size_t elements = 0;
-  std::vector<Matrix> matrices = {};  ///< ascending and apart from each other; PowerSGD leaves what is in none as it is
+  std::vector<SlotMatrix> matrices = {};  ///< ascending and apart from each other; PowerSGD leaves what is in none as it is
 };
 
 struct AveragerOptions {

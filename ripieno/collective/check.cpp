@@ -44,11 +44,11 @@ class Ranks {
 };
 
 /// What a cell of a rank's buffer holds: the cell of the input that it is of, and whose contributions to it.
-struct Content {
+struct Contributions {
   std::ptrdiff_t cell = -1;  ///< -1: of no stated content
   Ranks ranks;
 
-  bool operator==(const Content&) const = default;
+  bool operator==(const Contributions&) const = default;
 };
 
 /// A run of a schedule on contents.
@@ -87,15 +87,15 @@ class Proof {
   }
   int owner(std::size_t cell) const { return owners_[cell]; }
 
-  static Content from(std::size_t cell, int rank) {
-    Content content{static_cast<std::ptrdiff_t>(cell), {}};
+  static Contributions from(std::size_t cell, int rank) {
+    Contributions content{static_cast<std::ptrdiff_t>(cell), {}};
     content.ranks.insert(rank);
     return content;
   }
-  Content from_all(std::size_t cell) const { return {static_cast<std::ptrdiff_t>(cell), all_}; }
+  Contributions from_all(std::size_t cell) const { return {static_cast<std::ptrdiff_t>(cell), all_}; }
 
-  std::vector<Content> inputs_of(int rank) const {
-    std::vector<Content> contents(cells());
+  std::vector<Contributions> inputs_of(int rank) const {
+    std::vector<Contributions> contents(cells());
     for (std::size_t cell = 0; cell < cells(); ++cell) {
       bool has = true;
       switch (route_.collective) {
@@ -111,17 +111,17 @@ class Proof {
   }
 
   /// What the collective promises; of no stated content: nothing.
-  Content promised(int rank, std::size_t cell) const {
+  Contributions promised(int rank, std::size_t cell) const {
     const bool is_root = rank == world_.root;
     const int its = owner(cell);
     switch (route_.collective) {
       case Collective::all_reduce: return from_all(cell);
-      case Collective::reduce_scatter: return its == rank ? from_all(cell) : Content{};
+      case Collective::reduce_scatter: return its == rank ? from_all(cell) : Contributions{};
       case Collective::all_gather: return from(cell, its);
       case Collective::broadcast: return from(cell, world_.root);
-      case Collective::reduce: return is_root ? from_all(cell) : Content{};
-      case Collective::gather: return is_root ? from(cell, its) : Content{};
-      case Collective::scatter: return its == rank ? from(cell, world_.root) : Content{};
+      case Collective::reduce: return is_root ? from_all(cell) : Contributions{};
+      case Collective::gather: return is_root ? from(cell, its) : Contributions{};
+      case Collective::scatter: return its == rank ? from(cell, world_.root) : Contributions{};
       case Collective::all_to_all: {
         if (its < 0) return from(cell, rank);  // beyond the last block
         const std::size_t into = cut_[cell] - block_of(elements_, world_.ranks, its).begin;
@@ -148,7 +148,7 @@ class Proof {
     int rank;
     std::size_t cell;
     Reduce how;
-    Content content;
+    Contributions content;
   };
 
   void check_peer(int rank, int peer, const char* does) const {
@@ -192,7 +192,7 @@ class Proof {
     for (std::size_t cell = first; cell < last; ++cell) {
       const std::size_t there = source + cell - first;
       require(of(there).size() == of(cell).size(), "the cells of a transfer do not match");
-      const Content& arriving = held_[static_cast<std::size_t>(in.peer)][there];
+      const Contributions& arriving = held_[static_cast<std::size_t>(in.peer)][there];
       if (arriving.cell < 0) wrong("rank ", in.peer, " sends element ", cut_[there], ", which is of no stated content");
       arrivals.push_back({rank, cell, in.how, arriving});
       const bool is_final = arriving.ranks == all_ || !reduces(route_.collective);
@@ -204,7 +204,7 @@ class Proof {
 
   void take(Arrival& arrival) {
     const auto& [rank, cell, how, arriving] = arrival;
-    Content& held = held_[static_cast<std::size_t>(rank)][cell];
+    Contributions& held = held_[static_cast<std::size_t>(rank)][cell];
     if (how == Reduce::replace) {
       held = std::move(arrival.content);
       return;
@@ -217,8 +217,8 @@ class Proof {
   }
 
   void check_end(int rank, std::size_t cell) const {
-    const Content expected = promised(rank, cell);
-    const Content& is = held_[static_cast<std::size_t>(rank)][cell];
+    const Contributions expected = promised(rank, cell);
+    const Contributions& is = held_[static_cast<std::size_t>(rank)][cell];
     if (expected.cell < 0 || is == expected) return;
     if (is.cell != expected.cell) wrong("rank ", rank, " ends with something else at element ", cut_[cell]);
     for (int other = 0; other < world_.ranks; ++other) {
@@ -241,7 +241,7 @@ class Proof {
   const std::vector<std::size_t> cut_;
   Ranks all_;
   std::vector<int> owners_;                 ///< by cell
-  std::vector<std::vector<Content>> held_;  ///< by rank and cell
+  std::vector<std::vector<Contributions>> held_;  ///< by rank and cell
   int k_ = 0;
 };
 

@@ -26,15 +26,15 @@ struct Factored {
 };
 
 /// A slot's numbers, apart by how they are averaged.
-struct Plan {
+struct Factorisation {
   std::size_t elements = 0;
   std::vector<Factored> matrices;
   std::vector<Range> rest;                  ///< what is averaged as it is
   std::size_t p = 0, q = 0, rest_size = 0;  ///< numbers in all P, in all Q, and in `rest`
 };
 
-Plan make_plan(const Slot& slot, PowerSgdOptions options) {
-  Plan plan;
+Factorisation make_plan(const Slot& slot, PowerSgdOptions options) {
+  Factorisation plan;
   plan.elements = slot.elements;
   std::size_t checked = 0, done = 0;
   const auto keep = [&](std::size_t end) {
@@ -105,7 +105,7 @@ class PowerSgdAverager final : public Averager {
   }
 
   Task<> average(Communicator comm, std::size_t slot, NumberSpan numbers, double weight) override {
-    const Plan& plan = plans_.at(slot);
+    const Factorisation& plan = plans_.at(slot);
     require(numbers.count == plan.elements && numbers.type == type_, "slot ", slot, " of ", plan.elements, " ",
             name(type_), " is averaged with ", numbers.count, " ", name(numbers.type));
     forget_staged(memory_[slot]);
@@ -161,7 +161,7 @@ class PowerSgdAverager final : public Averager {
   }
 
   std::optional<std::uint64_t> bytes_sent(int rank, World world, std::size_t slot) const override {
-    const Plan& plan = plans_.at(slot);
+    const Factorisation& plan = plans_.at(slot);
     const auto sent = [&](std::size_t elements) { return schedule_cost(route_, rank, world, elements).elements_sent; };
     return (sent(plan.p + plan.rest_size) + sent(plan.q)) * sizeof(T);
   }
@@ -198,7 +198,7 @@ class PowerSgdAverager final : public Averager {
 
   /// 6. `finite`: what all have decided alike. The error may overflow beside it, and is not staged then: this member may
   /// commit without having seen the second sum, which would tell.
-  void stage_error(const Plan& plan, Memory& memory, NumberSpan numbers, bool finite) {
+  void stage_error(const Factorisation& plan, Memory& memory, NumberSpan numbers, bool finite) {
     if (!finite || !error_feedback_ || plan.matrices.empty()) return;
     memory.staged_error.resize(plan.elements);
     for (const Factored& f : plan.matrices) {
@@ -208,7 +208,7 @@ class PowerSgdAverager final : public Averager {
   }
 
   Memory& ready(std::size_t slot) {
-    const Plan& plan = plans_[slot];
+    const Factorisation& plan = plans_[slot];
     Memory& memory = memory_[slot];
     if (plan.matrices.empty() || !memory.q.empty()) return memory;
     if (error_feedback_) memory.error.resize(plan.elements);
@@ -236,7 +236,7 @@ class PowerSgdAverager final : public Averager {
   }
 
   /// The rest lies behind P in `packed`.
-  static void copy_rest(const Plan& plan, NumberSpan numbers, std::vector<T>& packed, bool pack) {
+  static void copy_rest(const Factorisation& plan, NumberSpan numbers, std::vector<T>& packed, bool pack) {
     std::size_t at = plan.p;
     for (const Range range : plan.rest) {
       const NumberSpan here = numbers.slice(range.begin, range.end);
@@ -251,7 +251,7 @@ class PowerSgdAverager final : public Averager {
   SlotChannels channels_;
   const bool error_feedback_;
   const DType type_;
-  std::vector<Plan> plans_;
+  std::vector<Factorisation> plans_;
   std::vector<Memory> memory_;
 };
 

@@ -12,18 +12,29 @@ namespace ripieno {
 /// Letters to change, insert, drop, or swap with their neighbour (optimal string alignment).
 std::size_t edit_distance(std::string_view a, std::string_view b);
 
-/// The row of that name in a table whose rows have one. Throws Error(usage) that says there is no such `what`, names the nearest one where
+/// The name of a table's row, or of an enumerator.
+template <class Row>
+std::string_view name_of(const Row& row) {
+  if constexpr (requires { row.name; }) {
+    return row.name;
+  } else {
+    return name(row);
+  }
+}
+
+/// The row of that name in a table whose rows have one, or the enumerator. Throws Error(usage) that says there is no such `what`, names the nearest one where
 /// it may be a misspelling, and lists all.
 template <class Table>
 const auto& find_named(const Table& table, std::string_view name, std::string_view what) {
   std::string known, nearest;
   std::size_t distance = 4;  // a name further away than 3 edits is no misspelling
   for (const auto& row : table) {
-    if (row.name == name) return row;
-    known += text(known.empty() ? "" : ", ", row.name);
-    if (const std::size_t d = edit_distance(name, row.name); d < distance) {
+    const std::string_view its = name_of(row);
+    if (its == name) return row;
+    known += text(known.empty() ? "" : ", ", its);
+    if (const std::size_t d = edit_distance(name, its); d < distance) {
       distance = d;
-      nearest = row.name;
+      nearest = its;
     }
   }
   fail(ErrorKind::usage, "there is no ", what, " \"", name, "\"", nearest.empty() ? "" : text(" (did you mean \"", nearest, "\"?)"), "; known are ", known);

@@ -12,14 +12,14 @@ namespace {
 
 constexpr int digit_side = 28;
 
-struct Point {
+struct StrokePoint {
   int x = 0, y = 0;
 };
 
 /// A pen stroke through a few corners, rounded unless it has only two. A closed one ends where it began.
 struct Stroke {
   int count;
-  Point corners[12];
+  StrokePoint corners[12];
   bool closed = false;
 };
 
@@ -71,7 +71,7 @@ class Canvas {
   Canvas() { distance_.fill(far); }
 
   /// Ends in 1/256 pixel. Only pixels within `reach` of the segment are touched.
-  void segment(Point a, Point b, int reach) {
+  void segment(StrokePoint a, StrokePoint b, int reach) {
     const std::int64_t dx = b.x - a.x, dy = b.y - a.y, length2 = dx * dx + dy * dy;
     const auto first = [&](int p, int q) { return std::max(0, (std::min(p, q) - reach) >> 8); };
     const auto last = [&](int p, int q) { return std::min(digit_side - 1, (std::max(p, q) + reach) >> 8); };
@@ -122,12 +122,12 @@ class Path {
 
   void round() {
     if (count_ == 2) return;
-    std::array<Point, 64> cut;
+    std::array<StrokePoint, 64> cut;
     std::size_t n = 0;
     const int edges = closed_ ? count_ : count_ - 1;
     if (!closed_) cut[n++] = at(0);
     for (int i = 0; i < edges; ++i) {
-      const Point a = at(i), b = at((i + 1) % count_);
+      const StrokePoint a = at(i), b = at((i + 1) % count_);
       if (closed_ || i > 0) cut[n++] = {(3 * a.x + b.x) / 4, (3 * a.y + b.y) / 4};
       if (closed_ || i + 1 < edges) cut[n++] = {(a.x + 3 * b.x) / 4, (a.y + 3 * b.y) / 4};
     }
@@ -141,8 +141,8 @@ class Path {
   }
 
  private:
-  Point& at(int i) { return points_[static_cast<std::size_t>(i)]; }
-  std::array<Point, 64> points_;
+  StrokePoint& at(int i) { return points_[static_cast<std::size_t>(i)]; }
+  std::array<StrokePoint, 64> points_;
   int count_;
   bool closed_;
 };
@@ -158,7 +158,7 @@ class DigitPlacement {
         x_(digit_side * 128 + range(random, -900, 900)),
         y_(digit_side * 128 + range(random, -750, 750)) {}
 
-  Point operator()(Point p) const {
+  StrokePoint operator()(StrokePoint p) const {
     const std::int64_t x = p.x * wide_ - (p.y * high_ * slant_ >> 8), y = p.y * high_;
     return {x_ + static_cast<int>((x * turn_.cos - y * turn_.sin) >> 14),
             y_ + static_cast<int>((x * turn_.sin + y * turn_.cos) >> 14)};
@@ -179,10 +179,10 @@ void draw_glyph(Random& random, const Glyph& glyph, std::array<int, digit_side *
   Canvas canvas;
   for (int s = 0; s < glyph.count; ++s) {
     Path path(glyph.strokes[s]);
-    path.transform([&](Point p) {
-      const Point at = place(p);
+    path.transform([&](StrokePoint p) {
+      const StrokePoint at = place(p);
       const int dx = range(random, -jitter, jitter), dy = range(random, -jitter, jitter);
-      return Point{at.x + dx, at.y + dy};
+      return StrokePoint{at.x + dx, at.y + dy};
     });
     path.round();
     path.round();
@@ -193,8 +193,8 @@ void draw_glyph(Random& random, const Glyph& glyph, std::array<int, digit_side *
 
 /// A short stray stroke, fainter than most digits, anywhere.
 void draw_distractor(Random& random, std::array<int, digit_side * digit_side>& image) {
-  const Point a = {range(random, 0, digit_side * 256), range(random, 0, digit_side * 256)};
-  const Point b = {a.x + range(random, -1500, 1500), a.y + range(random, -1500, 1500)};
+  const StrokePoint a = {range(random, 0, digit_side * 256), range(random, 0, digit_side * 256)};
+  const StrokePoint b = {a.x + range(random, -1500, 1500), a.y + range(random, -1500, 1500)};
   const int radius = range(random, 100, 250), soft = 256;
   Canvas canvas;
   canvas.segment(a, b, radius + soft);

@@ -12,9 +12,9 @@ using torch::Tensor;
 constexpr std::int64_t largest = 4;  // pixels a side; above, the places beside the image are too few
 
 /// What the kernel's place `place` meets along one axis: pixels [begin, end) of the result, and those of the image `offset` further.
-struct Run {
+struct PixelRun {
   std::int64_t begin, end, offset;
-  Run(std::int64_t place, std::int64_t padding, std::int64_t in, std::int64_t out)
+  PixelRun(std::int64_t place, std::int64_t padding, std::int64_t in, std::int64_t out)
       : begin(std::max<std::int64_t>(0, padding - place)), end(std::min(out, in + padding - place)), offset(place - padding) {}
   std::int64_t size() const { return end - begin; }
 };
@@ -29,7 +29,7 @@ Tensor columns(const Tensor& images, std::int64_t first, std::int64_t count) {
 Tensor by_pixel(const Tensor& images) { return images.permute({2, 3, 0, 1}).contiguous(); }
 
 /// Rows of the given pixels, one an image.
-Tensor rows(const Tensor& pixels, const Run& y, const Run& x, bool shifted) {
+Tensor rows(const Tensor& pixels, const PixelRun& y, const PixelRun& x, bool shifted) {
   const std::int64_t top = y.begin + (shifted ? y.offset : 0), left = x.begin + (shifted ? x.offset : 0);
   return pixels.narrow(0, top, y.size()).narrow(1, left, x.size()).reshape({-1, pixels.size(3)});
 }
@@ -86,7 +86,7 @@ void PixelProducts::weight_gradient(const Tensor& gradient, const Tensor& input,
   const Tensor by_result = by_pixel(gradient), in = by_pixel(input);
   for (std::int64_t i = 0; i < weight_[2]; ++i) {
     for (std::int64_t j = 0; j < weight_[3]; ++j) {
-      const Run y(i, padding_, input_[2], result_[2]), x(j, padding_, input_[3], result_[3]);
+      const PixelRun y(i, padding_, input_[2], result_[2]), x(j, padding_, input_[3], result_[3]);
       Tensor place = to.select(3, j).select(2, i);
       if (y.size() <= 0 || x.size() <= 0) {
         place.zero_();

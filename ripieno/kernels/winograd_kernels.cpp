@@ -15,11 +15,11 @@
 HWY_BEFORE_NAMESPACE();
 namespace ripieno::HWY_NAMESPACE {
 template <std::size_t Rows, std::size_t Columns>
-struct Matrix {
+struct SmallMatrix {
   static constexpr std::size_t rows = Rows, columns = Columns;
   float at[Rows][Columns];
-  constexpr Matrix<Columns, Rows> transposed() const {
-    Matrix<Columns, Rows> found{};
+  constexpr SmallMatrix<Columns, Rows> transposed() const {
+    SmallMatrix<Columns, Rows> found{};
     for (std::size_t i = 0; i < Rows; ++i) {
       for (std::size_t j = 0; j < Columns; ++j) found.at[j][i] = at[i][j];
     }
@@ -54,7 +54,7 @@ struct Matrices {
   }
 
   static constexpr auto input = [] {
-    Matrix<count, count> found{};
+    SmallMatrix<count, count> found{};
     for (std::size_t i = 0; i < count; ++i) {
       const auto row = product_without(i);
       for (std::size_t k = 0; k < count; ++k) found.at[i][k] = static_cast<float>(row[k]);
@@ -64,8 +64,8 @@ struct Matrices {
 
   /// Powers of the points: a row each, the highest power's for infinity. Divided, where asked for, by the product of its distances.
   template <std::size_t columns>
-  static constexpr Matrix<count, columns> powers(bool divided) {
-    Matrix<count, columns> found{};
+  static constexpr SmallMatrix<count, columns> powers(bool divided) {
+    SmallMatrix<count, columns> found{};
     for (std::size_t i = 0; i < finite; ++i) {
       double power = 1, distances = 1;
       for (std::size_t k = 0; k < finite; ++k) distances *= k == i ? 1 : interpolation_points<m>[i] - interpolation_points<m>[k];

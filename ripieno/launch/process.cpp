@@ -43,7 +43,7 @@ struct Pipe {
 };
 
 /// What the child needs, made before the fork: after it, only calls that are safe in a signal handler are allowed.
-struct Plan {
+struct ProcessStart {
   char** arguments;
   char** environment;
   pid_t launcher;
@@ -67,7 +67,7 @@ void close_on_exec_from(int first) {
   for (int fd = first; fd < last; ++fd) fcntl(fd, F_SETFD, FD_CLOEXEC);
 }
 
-[[noreturn]] void become(Plan plan) {
+[[noreturn]] void become(ProcessStart plan) {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != plan.launcher) _exit(127);  // it ended before the line above
@@ -131,7 +131,7 @@ Process start_process(const std::vector<std::string>& command,
   const Descriptor network = open_network(place.network);
   Pipe control, output, errors, status;
   const Descriptor input(open("/dev/null", O_RDONLY | O_CLOEXEC));
-  const Plan plan{
+  const ProcessStart plan{
       argv.data(),        envp.data(),         getpid(),          input.get(), share_output ? -1 : output.write.get(),
       errors.write.get(), control.write.get(), status.write.get(), network.get()};
   sigset_t every, before;

@@ -40,12 +40,12 @@ struct Greeting {
 static_assert(sizeof(Greeting) == 128 && std::is_trivially_copyable_v<Greeting>);
 
 /// The answer: `status` 0 and `length` bytes of content, or an ErrorKind and as many bytes of message.
-struct Answer {
+struct GreetingAnswer {
   std::uint64_t magic = Greeting::expected_magic;
   std::uint32_t status = 0;
   std::uint32_t length = 0;
 };
-static_assert(sizeof(Answer) == 16 && std::is_trivially_copyable_v<Answer>);
+static_assert(sizeof(GreetingAnswer) == 16 && std::is_trivially_copyable_v<GreetingAnswer>);
 inline constexpr std::uint32_t longest_error = 4000;
 
 }  // namespace ripieno

@@ -93,7 +93,7 @@ Task<asio::error_code> dial(std::shared_ptr<Mesh> mesh, tcp::endpoint where) {
 }
 
 /// Sends the greeting and reads the head of the answer.
-Task<asio::error_code> ask(std::shared_ptr<Mesh> mesh, Greeting greeting, Answer* answer) {
+Task<asio::error_code> ask(std::shared_ptr<Mesh> mesh, Greeting greeting, GreetingAnswer* answer) {
   asio::error_code error;
   auto token = asio::redirect_error(asio::use_awaitable, error);
   const asio::const_buffer out(&greeting, sizeof greeting);
@@ -121,7 +121,7 @@ Task<std::vector<tcp::endpoint>> addresses(std::shared_ptr<Mesh> mesh) {
   }
   tcp::endpoint here = mesh->door->endpoint();
   if (here.address().is_unspecified()) here.address(mesh->dialled->local_endpoint().address());
-  Answer answer;
+  GreetingAnswer answer;
   const Greeting hello = greeting(*mesh, to_string(here));
   asio::error_code error = co_await ask(mesh, hello, &answer);
   if (error) {
@@ -152,7 +152,7 @@ Task<std::vector<tcp::endpoint>> addresses(std::shared_ptr<Mesh> mesh) {
 }
 
 Task<> connect_to(std::shared_ptr<Mesh> mesh, int peer, tcp::endpoint where) {
-  Answer answer;
+  GreetingAnswer answer;
   asio::error_code error = co_await dial(mesh, where);
   const Greeting hello = greeting(*mesh, "");
   if (!error) error = co_await ask(mesh, hello, &answer);
@@ -173,7 +173,7 @@ Task<> admit(std::shared_ptr<Mesh> mesh, Connection connection, Greeting greetin
                     rank > meeting.rank && rank < meeting.world_size && !mesh->found[rank];
   asio::error_code error;
   if (fits) {
-    Answer answer;
+    GreetingAnswer answer;
     answer.length = static_cast<std::uint32_t>(meeting.rank);
     const asio::const_buffer buffer(&answer, sizeof answer);
     auto token = asio::redirect_error(asio::use_awaitable, error);

@@ -115,7 +115,7 @@ void Rendezvous::State::expire() {
 
 std::vector<std::byte> Rendezvous::State::answer() const {
   std::string content;
-  Answer answer;
+  GreetingAnswer answer;
   if (error) {
     content = std::string(error->what()).substr(0, longest_error);
     answer.status = static_cast<std::uint32_t>(error->kind());

@@ -10,8 +10,8 @@ namespace {
 
 class AlexNet : public Classifier {
  public:
-  explicit AlexNet(Form form) : form_(form) {
-    const bool small = form == Form::small;
+  explicit AlexNet(InputSize form) : form_(form) {
+    const bool small = form == InputSize::small;
     const auto convolution = [&](const ConvShape& shape) {
       features_->push_back(conv(shape));
       features_->push_back(relu());
@@ -40,17 +40,17 @@ class AlexNet : public Classifier {
   }
 
   torch::Tensor forward(torch::Tensor images) override {
-    if (form_ == Form::published) images = at_published_size(images);
+    if (form_ == InputSize::published) images = at_published_size(images);
     return run_layers(classifier_, torch::flatten(run_layers(features_, images), 1));
   }
 
  private:
-  Form form_;
+  InputSize form_;
   torch::nn::Sequential features_, classifier_;
 };
 
 }  // namespace
 
-std::shared_ptr<Classifier> make_alexnet(Form form) { return std::make_shared<AlexNet>(form); }
+std::shared_ptr<Classifier> make_alexnet(InputSize form) { return std::make_shared<AlexNet>(form); }
 
 }  // namespace ripieno

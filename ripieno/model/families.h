@@ -19,7 +19,7 @@ std::shared_ptr<Classifier> make_mnist_cnn(double dropout = 0.5);
 std::shared_ptr<Classifier> make_mnist_3conv();
 
 /// What a network for large images was made for, and what it is made for on CIFAR.
-enum class Form {
+enum class InputSize {
   small,     ///< 3 x 32 x 32 -> 10 logits
   published  ///< 3 x 224 x 224 -> 1000 logits, as published for ImageNet; smaller or larger images are resized to that
 };
@@ -28,14 +28,14 @@ enum class VggNorm { none, batch };
 /// `depth`: 11, 16 or 19 layers with weights. The published form is without batch normalisation.
 /// Parameters: 9,225,610 (11), 9,231,114 (11 with normalisation), 14,719,818 (16), 20,029,514 (19);
 /// published 138,357,544 (16), 143,667,240 (19).
-std::shared_ptr<Classifier> make_vgg(int depth, VggNorm norm = VggNorm::none, Form form = Form::small);
+std::shared_ptr<Classifier> make_vgg(int depth, VggNorm norm = VggNorm::none, InputSize form = InputSize::small);
 
 /// `depth`: 18, 50 or 152 layers with weights.
 /// Parameters: 11,173,962 (18), 23,520,842 (50), 58,156,618 (152); published 25,557,032 (50), 60,192,808 (152).
-std::shared_ptr<Classifier> make_resnet(int depth, Form form = Form::small);
+std::shared_ptr<Classifier> make_resnet(int depth, InputSize form = InputSize::small);
 
 /// Parameters: 23,272,266; published 61,100,840.
-std::shared_ptr<Classifier> make_alexnet(Form form = Form::small);
+std::shared_ptr<Classifier> make_alexnet(InputSize form = InputSize::small);
 
 /// 3 x 32 x 32 -> 10 logits, 1,971,352 trained parameters; prepare() sets the 288 frozen ones of its first layer.
 std::shared_ptr<Classifier> make_airbench();

@@ -77,9 +77,9 @@ template <class Block>
 class ResNet : public Classifier {
  public:
   /// Four stages of `blocks` each; the later three halve height and width and double the channels.
-  ResNet(const std::array<int, 4>& blocks, Form form) : form_(form) {
+  ResNet(const std::array<int, 4>& blocks, InputSize form) : form_(form) {
     int in = 64;
-    conv1_ = register_module("conv1", form == Form::small
+    conv1_ = register_module("conv1", form == InputSize::small
                                           ? conv({.in = 3, .out = in, .bias = false})
                                           : conv({.in = 3, .out = in, .size = 7, .stride = 2, .padding = 3, .bias = false}));
     bn1_ = register_module("bn1", torch::nn::BatchNorm2d(in));
@@ -91,12 +91,12 @@ class ResNet : public Classifier {
       }
       register_module("layer" + std::to_string(stage + 1), stages_[stage]);
     }
-    fc_ = register_module("fc", torch::nn::Linear(in, form == Form::small ? 10 : published_classes));
+    fc_ = register_module("fc", torch::nn::Linear(in, form == InputSize::small ? 10 : published_classes));
     start_kaiming(*this);
   }
 
   torch::Tensor forward(torch::Tensor images) override {
-    const bool small = form_ == Form::small;
+    const bool small = form_ == InputSize::small;
     torch::Tensor x = run_layers(bn1_, run_layers(conv1_, small ? images : at_published_size(images)));
     if (!small) x = pool_->forward(x);
     for (auto& stage : stages_) x = stage->forward(x);
@@ -104,7 +104,7 @@ class ResNet : public Classifier {
   }
 
  private:
-  Form form_;
+  InputSize form_;
   torch::nn::Conv2d conv1_{nullptr};
   torch::nn::BatchNorm2d bn1_{nullptr};
   torch::nn::MaxPool2d pool_ = overlapping_max_pool(/*padding=*/1);
@@ -114,7 +114,7 @@ class ResNet : public Classifier {
 
 }  // namespace
 
-std::shared_ptr<Classifier> make_resnet(int depth, Form form) {
+std::shared_ptr<Classifier> make_resnet(int depth, InputSize form) {
   switch (depth) {
     case 18: return std::make_shared<ResNet<BasicBlock>>(std::array{2, 2, 2, 2}, form);
     case 50: return std::make_shared<ResNet<Bottleneck>>(std::array{3, 4, 6, 3}, form);

@@ -23,7 +23,7 @@ std::vector<int> channels_of(int depth) {
 
 class Vgg : public Classifier {
  public:
-  Vgg(const std::vector<int>& channels, VggNorm norm, Form form) : form_(form) {
+  Vgg(const std::vector<int>& channels, VggNorm norm, InputSize form) : form_(form) {
     int in = 3;
     for (const int out : channels) {
       if (out == pool) {
@@ -36,7 +36,7 @@ class Vgg : public Classifier {
       in = out;
     }
     register_module("features", features_);
-    form == Form::small ? end_small(in) : end_published(in);
+    form == InputSize::small ? end_small(in) : end_published(in);
     start_kaiming(*this);
     for (const auto& layer : modules(/*include_self=*/false)) {
       if (auto* linear = layer->as<torch::nn::Linear>()) {
@@ -47,7 +47,7 @@ class Vgg : public Classifier {
   }
 
   torch::Tensor forward(torch::Tensor images) override {
-    if (form_ == Form::small) return linear_->forward(torch::flatten(run_layers(features_, images), 1));
+    if (form_ == InputSize::small) return linear_->forward(torch::flatten(run_layers(features_, images), 1));
     return run_layers(classifier_, torch::flatten(run_layers(features_, at_published_size(images)), 1));
   }
 
@@ -66,14 +66,14 @@ class Vgg : public Classifier {
     register_module("classifier", classifier_);
   }
 
-  Form form_;
+  InputSize form_;
   torch::nn::Sequential features_, classifier_;
   torch::nn::Linear linear_{nullptr};
 };
 
 }  // namespace
 
-std::shared_ptr<Classifier> make_vgg(int depth, VggNorm norm, Form form) {
+std::shared_ptr<Classifier> make_vgg(int depth, VggNorm norm, InputSize form) {
   return std::make_shared<Vgg>(channels_of(depth), norm, form);
 }
 

@@ -281,7 +281,7 @@ bool all_finite(NumberSpan values) {
 }
 
 std::uint64_t hash(NumberSpan values) {
-  return values.data ? hash(std::string_view(static_cast<const char*>(values.data), values.size_bytes())) : 0;
+  return hash(values.data ? std::string_view(static_cast<const char*>(values.data), values.size_bytes()) : "");
 }
 
 }  // namespace ripieno

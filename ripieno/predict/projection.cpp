@@ -36,11 +36,11 @@ Workload workload_of(const ProjectedJob& job, std::uint32_t steps, std::uint32_t
 }
 
 /// By the closed form, of the busiest rank and of all together.
-struct Bytes {
+struct ProjectedBytes {
   double busiest = 0, all = 0;
 };
-std::optional<Bytes> bytes_of(const ProjectedJob& job, const Plan& plan, const Layout& layout, const Workload& work) {
-  Bytes bytes;
+std::optional<ProjectedBytes> bytes_of(const ProjectedJob& job, const Plan& plan, const Layout& layout, const Workload& work) {
+  ProjectedBytes bytes;
   for (int rank = 0; rank < work.world.ranks; ++rank) {
     const auto sent = job.info->bytes_sent(*job.info, plan, layout, work, rank);
     if (!sent) return std::nullopt;

@@ -257,9 +257,9 @@ class ParameterServer final : public Strategy {
     return all_finite(gradients);
   }
 
-  Task<Answer> push_and_pull(Push push) {
+  Task<ShardAnswer> push_and_pull(Push push) {
     const StageTimer timer(place_.recorder, place_.comm.runtime(), Stage::exchange, 0);
-    std::vector<Answer> answers(links_.size());
+    std::vector<ShardAnswer> answers(links_.size());
     std::vector<Task<>> exchanges;
     for (std::size_t s = 0; s < links_.size(); ++s) {
       keys_.gather(static_cast<int>(s), links_[s].numbers(), place_.learner.gradients());
@@ -271,15 +271,15 @@ class ParameterServer final : public Strategy {
     };
     Task<> together = all(place_.comm.runtime(), std::move(exchanges), on_error);
     co_await std::move(together);
-    Answer whole;
-    for (const Answer& answer : answers) {
+    ShardAnswer whole;
+    for (const ShardAnswer& answer : answers) {
       whole.age = std::max(whole.age, answer.age);
       whole.applied &= answer.applied;  // all shards decide alike
     }
     co_return whole;
   }
 
-  Task<> exchange(std::size_t shard, Push push, Answer* answer) {
+  Task<> exchange(std::size_t shard, Push push, ShardAnswer* answer) {
     *answer = co_await links_[shard].exchange(push, place_.learner.buffers());
   }
 
@@ -335,7 +335,7 @@ class ParameterServer final : public Strategy {
   KeyShards keys_;
   Mutex learner_free_;  // rank 0's learner trains or evaluates
   std::optional<Mutex::Lock> lock_;  // of a step, from its attempt to its commit
-  Answer answer_;                    // of the step that is attempted
+  ShardAnswer answer_;                    // of the step that is attempted
   Progress progress_;                // this worker's
   std::vector<Progress> of_workers_; // as it was when they last recovered
   std::shared_ptr<Event> recovered_ = std::make_shared<Event>(place_.comm.runtime());

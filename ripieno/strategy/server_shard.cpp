@@ -48,9 +48,9 @@ void ServerShard::begin(const WorkersWork& work, bool records) {
   end_where_all_have();
 }
 
-Task<Answer> ServerShard::exchange(int worker, Push push, NumberSpan gradient, NumberSpan buffers, NumberSpan weights) {
+Task<ShardAnswer> ServerShard::exchange(int worker, Push push, NumberSpan gradient, NumberSpan buffers, NumberSpan weights) {
   const Arrival arrival{push, gradient, buffers};
-  Answer& answer = answers_[worker];
+  ShardAnswer& answer = answers_[worker];
   const std::int64_t next = begins_[worker] + clocks_[worker];
   if (push.step != next && push.step != next - 1) {
     fail(ErrorKind::mismatch, "worker ", worker, " pushes step ", push.step, " to a shard that has its steps before ", next);
@@ -104,8 +104,8 @@ void ServerShard::average_arrivals() {
 }
 
 /// One update; nothing else runs meanwhile.
-Answer ServerShard::apply(int worker, const Arrival& arrival) {
-  const Answer answer{pace_ == Pace::own ? version_ - pulled_[worker] : pulled_[worker], arrival.push.finite};
+ShardAnswer ServerShard::apply(int worker, const Arrival& arrival) {
+  const ShardAnswer answer{pace_ == Pace::own ? version_ - pulled_[worker] : pulled_[worker], arrival.push.finite};
   convert(buffers_.span(), arrival.buffers);
   const double rate = update(worker, arrival.push, arrival.gradient);
   record(arrival.push, rate, answer.age);

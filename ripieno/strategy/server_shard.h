@@ -28,7 +28,7 @@ struct Push {
 };
 
 /// What goes with the weights.
-struct Answer {
+struct ShardAnswer {
   std::int64_t age = 0;       ///< of the gradient (parameter_server.h)
   std::uint64_t applied = 1;  ///< whether the weights followed it
 };
@@ -67,7 +67,7 @@ class ServerShard {
   /// One worker's gradient, weighted and without loss scale. Returns when the worker may go on, with `weights` filled,
   /// which may be the memory of `gradient`. A step that was applied already is answered as it was, and not applied again.
   /// Throws what give_up() was told, and Error(mismatch) on a step that is not the worker's next.
-  Task<Answer> exchange(int worker, Push push, NumberSpan gradient, NumberSpan buffers, NumberSpan weights);
+  Task<ShardAnswer> exchange(int worker, Push push, NumberSpan gradient, NumberSpan buffers, NumberSpan weights);
 
   /// A snapshot after each epoch that is to be evaluated and one of the end, then one without weights.
   Queue<Snapshot>& snapshots() { return snapshots_; }
@@ -92,7 +92,7 @@ class ServerShard {
 
   Task<std::uint64_t> meet(int worker, Arrival arrival);
   void average_arrivals();
-  Answer apply(int worker, const Arrival& arrival);
+  ShardAnswer apply(int worker, const Arrival& arrival);
   Task<> wait_turn(int worker);
   std::int64_t lead(int worker) const;
   bool has_ended(int worker) const { return clocks_[worker] == totals_[worker]; }
@@ -116,7 +116,7 @@ class ServerShard {
 
   std::vector<std::int64_t> begins_;           // of each worker: its first push's step
   std::vector<std::int64_t> totals_, clocks_;  // of each worker: pushes in all, and so far
-  std::vector<Answer> answers_;                // of each worker: to its last push
+  std::vector<ShardAnswer> answers_;                // of each worker: to its last push
   std::vector<std::int64_t> pulled_;           // of each worker: own: the version, bounded: the lead, at its last pull
   std::vector<std::shared_ptr<Event>> waiting_;
 

@@ -61,10 +61,10 @@ Task<> ShardLink::pull_first() {
   co_await endpoint_->receive(server_, weights_message(options_, Purpose::setup), numbers(), Reduce::replace);
 }
 
-Task<Answer> ShardLink::exchange(Push push, NumberSpan buffers) {
+Task<ShardAnswer> ShardLink::exchange(Push push, NumberSpan buffers) {
   const NumberSpan kept = buffers.slice(0, options_.buffers);
   if (local_) {
-    const Answer answer = co_await local_->exchange(options_.worker, push, numbers(), kept, numbers());
+    const ShardAnswer answer = co_await local_->exchange(options_.worker, push, numbers(), kept, numbers());
     round_through(numbers(), pull_type(options_.codec, options_.type));
     co_return answer;
   }
@@ -73,9 +73,9 @@ Task<Answer> ShardLink::exchange(Push push, NumberSpan buffers) {
   co_await stream_.send(endpoint_, server_, gradients(options_), "push", numbers());
   if (options_.buffers > 0) co_await send_numbers(endpoint_, server_, buffers_message(options_), kept);
 
-  Answer answer;
+  ShardAnswer answer;
   const Bytes reply = std::as_writable_bytes(std::span(&answer, 1));
-  co_await endpoint_->receive(server_, control<Answer>("pull", options_.down), reply);
+  co_await endpoint_->receive(server_, control<ShardAnswer>("pull", options_.down), reply);
   co_await endpoint_->receive(server_, weights_message(options_, Purpose::exchange), numbers(), Reduce::replace);
   co_return answer;
 }
@@ -100,9 +100,9 @@ Task<> serve_worker(LinkOptions options, Endpoint* endpoint, int peer, ServerSha
       co_await endpoint->receive(peer, buffers_message(options), buffers.span(), Reduce::replace);
     }
     const NumberSpan all = numbers.span();
-    const Answer answer = co_await shard->exchange(options.worker, push, all, buffers.span(), all);
+    const ShardAnswer answer = co_await shard->exchange(options.worker, push, all, buffers.span(), all);
     const ConstBytes reply = std::as_bytes(std::span(&answer, 1));
-    co_await endpoint->send(peer, control<Answer>("pull", options.down), reply);
+    co_await endpoint->send(peer, control<ShardAnswer>("pull", options.down), reply);
     co_await send_numbers(endpoint, peer, weights_message(options, Purpose::exchange), numbers.span());
   }
 }

@@ -2,7 +2,7 @@
 // feedback, and pulls weights. With the shard on its own rank it exchanges by memory: in full, and without a byte.
 //
 //   worker -> shard   Push (control), gradient (codec), buffers (to the shard that keeps them, as they are in memory)
-//   shard -> worker   Answer (control), weights (in the codec's type where it is a wire format, else as they are in
+//   shard -> worker   ShardAnswer (control), weights (in the codec's type where it is a wire format, else as they are in
 //                     memory)
 //
 // Every worker's weights are alike after a pull of the same version: those taken by memory are rounded as on the wire.
@@ -45,7 +45,7 @@ class ShardLink {
   /// The weights that the worker starts from.
   Task<> pull_first();
   /// May be called again with the same push, until commit().
-  Task<Answer> exchange(Push push, NumberSpan buffers);
+  Task<ShardAnswer> exchange(Push push, NumberSpan buffers);
   /// The worker's step is committed.
   void commit() { stream_.commit(); }
   /// After an abort: the ways of a fresh communicator.

@@ -15,17 +15,15 @@ constexpr double rounding = 1e-4;          // relative: ranks on unlike processo
 Task<std::vector<std::string>> texts_of_all(Communicator comm, std::string own) { return comm.all_gather(own.substr(0, longest_text)); }
 
 /// What a rank comes with, in short.
-struct Card {
+struct AttendanceCard {
   double number;
   std::uint64_t code;  ///< of what it does and which parameters it holds
   std::uint64_t has_trouble, replaced;
 };
 
-Card card_of(const Attendance& mine) {
-  std::uint64_t digest = 0xCBF29CE484222325ull;
-  for (const char c : mine.doing) digest = (digest ^ static_cast<unsigned char>(c)) * 0x100000001B3ull;
+AttendanceCard card_of(const Attendance& mine) {
   const NumberSpan sample(const_cast<double*>(mine.sample.data()), mine.sample.size(), DType::fp64);  // only read
-  return {mine.number, (digest ^ hash(sample)) * 0x9E3779B97F4A7C15ull, mine.trouble ? 1u : 0u, mine.replaced ? 1u : 0u};
+  return {mine.number, hash(mine.doing) ^ (hash(sample) * 0x9E3779B97F4A7C15ull), mine.trouble ? 1u : 0u, mine.replaced ? 1u : 0u};
 }
 
 std::string first_line_of(std::exception_ptr trouble) {
@@ -86,12 +84,12 @@ Task<> throw_if_apart(Communicator comm, const Attendance* mine) {
 }  // namespace
 
 Task<double> meet(Communicator comm, Attendance mine) {
-  const Card own = card_of(mine);
-  const std::vector<Card> cards = co_await comm.all_gather(own);
+  const AttendanceCard own = card_of(mine);
+  const std::vector<AttendanceCard> cards = co_await comm.all_gather(own);
   double sum = 0;
   std::size_t troubles = 0, replaced = 0;
   bool alike = true;
-  for (const Card& card : cards) {
+  for (const AttendanceCard& card : cards) {
     sum += card.number;
     troubles += card.has_trouble;
     replaced += card.replaced;

@@ -1,6 +1,8 @@
 #include "ripieno/train/precision.h"
 
-#include "ripieno/core/error.h"
+#include <array>
+
+#include "ripieno/core/edit_distance.h"
 #include "ripieno/core/processor.h"
 
 namespace ripieno {
@@ -16,11 +18,12 @@ std::optional<torch::ScalarType> cast_type(Precision precision) {
 }  // namespace
 
 Precision find_precision(const std::string& name) {
-  if (name == "fp32") return Precision::fp32;
-  if (name == "fp64") return Precision::fp64;
-  if (name == "bf16") return Precision::bf16;
-  if (name == "fp16") return Precision::fp16;
-  fail(ErrorKind::usage, "there is no precision \"", name, "\"; the precisions are fp32, fp64, bf16, fp16");
+  struct Row {
+    const char* name;
+    Precision precision;
+  };
+  constexpr std::array known{Row{"fp32", Precision::fp32}, Row{"fp64", Precision::fp64}, Row{"bf16", Precision::bf16}, Row{"fp16", Precision::fp16}};
+  return find_named(known, name, "precision").precision;
 }
 
 bool has_instructions(Precision precision) {

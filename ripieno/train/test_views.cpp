@@ -1,14 +1,17 @@
 #include <array>
 
+#include "ripieno/core/edit_distance.h"
 #include "ripieno/train/torch_learner.h"
 
 namespace ripieno {
 
 TestViews find_test_views(const std::string& name) {
-  if (name == "none") return TestViews::one;
-  if (name == "flip") return TestViews::flipped;
-  if (name == "flip-shift") return TestViews::flipped_shifted;
-  fail(ErrorKind::usage, "there is no test-time augmentation \"", name, "\"; there are none, flip, flip-shift");
+  struct Row {
+    const char* name;
+    TestViews views;
+  };
+  constexpr std::array known{Row{"none", TestViews::one}, Row{"flip", TestViews::flipped}, Row{"flip-shift", TestViews::flipped_shifted}};
+  return find_named(known, name, "test-time augmentation").views;
 }
 
 torch::Tensor logits_of_views(TestViews views, const torch::Tensor& images,

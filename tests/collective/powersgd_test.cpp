@@ -193,9 +193,9 @@ TEST(PowerSgd, LeavesItsStateAloneWhereNumbersOverflow) {
 }
 
 TEST(PowerSgd, RefusesMatricesThatAreNotTheSlots) {
-  const Matrix another_size{Range{0, 13}, 3, 4}, beyond{Range{90, 102}, 3, 4};
-  const Matrix one{Range{0, 12}, 3, 4}, across{Range{6, 18}, 3, 4};
-  std::vector<std::vector<Matrix>> wrong(3);
+  const SlotMatrix another_size{Range{0, 13}, 3, 4}, beyond{Range{90, 102}, 3, 4};
+  const SlotMatrix one{Range{0, 12}, 3, 4}, across{Range{6, 18}, 3, 4};
+  std::vector<std::vector<SlotMatrix>> wrong(3);
   wrong[0].push_back(another_size);
   wrong[1].push_back(beyond);
   wrong[2] = {one, across};

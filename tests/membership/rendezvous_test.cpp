@@ -177,7 +177,7 @@ TEST(Rendezvous, GarbageAtAWorkersPortDisturbsNobody) {
     greeting.address = address_field("127.0.0.1:1");
     const asio::const_buffer hello(&greeting, sizeof greeting);
     co_await asio::async_write(server, hello, asio::use_awaitable);
-    Answer answer;
+    GreetingAnswer answer;
     const asio::mutable_buffer head(&answer, sizeof answer);
     co_await asio::async_read(server, head, asio::use_awaitable);
     EXPECT_EQ(answer.status, 0u);

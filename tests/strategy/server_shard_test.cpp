@@ -39,10 +39,10 @@ struct Alone {
       for (double& x : gradient) x = random.uniform(-1, 1);
       const Push push{.loss = 1, .samples = 3, .finite = random.below(8) > 0, .step = step};
       const NumberSpan pushed(gradient), pulled(weights), pulled_again(again);
-      const Answer answer = co_await shard->exchange(worker, push, pushed, NumberSpan(), pulled);
+      const ShardAnswer answer = co_await shard->exchange(worker, push, pushed, NumberSpan(), pulled);
       if (random.below(3) > 0) continue;
       co_await cluster.runtime().sleep(Duration(random.below(1'000'000)));
-      const Answer repeated = co_await shard->exchange(worker, push, pushed, NumberSpan(), pulled_again);
+      const ShardAnswer repeated = co_await shard->exchange(worker, push, pushed, NumberSpan(), pulled_again);
       EXPECT_EQ(repeated.applied, answer.applied);
     }
   }

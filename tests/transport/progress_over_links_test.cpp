@@ -10,7 +10,7 @@ namespace {
 
 using namespace ripieno::testing;
 
-constexpr int ranks = 2, threads = 8, exchanges = 40;
+constexpr int pair_of_ranks = 2, threads = 8, exchanges = 40;
 
 Task<> divide(Communicator comm, std::vector<Communicator>* parts) {
   for (int i = 0; i < threads; ++i) parts->push_back(*co_await comm.split(0));
@@ -20,11 +20,14 @@ Task<> divide(Communicator comm, std::vector<Communicator>* parts) {
 void exchange_all(Progress& progress, const Communicator& comm, int thread) {
   std::vector<std::vector<float>> numbers;
   std::vector<Work> works;
+  const std::uint32_t channels = comm.take_channels(2);
   for (int i = 0; i < exchanges; ++i) {
     numbers.emplace_back(static_cast<std::size_t>(1 + 997 * i), static_cast<float>(100 * thread + i + comm.rank()));
   }
   for (int i = 0; i < exchanges; ++i) {
-    works.push_back(progress.submit("sum", all_reduce(find_route("ring"), comm, NumberSpan(numbers[i]), {})));
+    ExecuteOptions options;
+    options.channel = channels + static_cast<std::uint32_t>(i % 2);
+    works.push_back(progress.submit("sum", all_reduce(find_route("ring"), comm, NumberSpan(numbers[i]), options)));
     if (i > 0) works[i - 1].wait();
   }
   works.back().wait();
@@ -37,9 +40,9 @@ void exchange_all(Progress& progress, const Communicator& comm, int thread) {
 class ProgressOverLinks : public ::testing::TestWithParam<Way> {};
 
 TEST_P(ProgressOverLinks, EightThreadsExchangeAtOnce) {
-  const auto fds = connect_all(ranks);
+  const auto fds = connect_all(pair_of_ranks);
   std::vector<std::thread> processes;
-  for (int rank = 0; rank < ranks; ++rank) {
+  for (int rank = 0; rank < pair_of_ranks; ++rank) {
     processes.emplace_back([&, rank] {
       const auto runtime = real_runtime(rank);
       const auto endpoint = std::make_shared<CountedEndpoint>(make_endpoint(GetParam(), *runtime, rank, fds[rank], SharedOptions()));

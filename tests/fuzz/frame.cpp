@@ -1,0 +1,51 @@
+// The header of a message, and a whole connection: what a peer sends when it may send anything.
+#include <sys/socket.h>
+
+#include <cstring>
+#include <optional>
+#include <vector>
+
+#include "ripieno/transport/frame.h"
+#include "ripieno/transport/tcp/endpoint.h"
+#include "tests/fuzz/fuzz.h"
+
+namespace {
+
+using namespace ripieno;
+
+void check_frame(const std::uint8_t* data) {
+  FrameBytes bytes;
+  std::memcpy(bytes.data(), data, bytes.size());
+  if (const auto frame = decode(bytes)) require(encode(*frame) == bytes, "a frame that is encoded as another");
+}
+
+Task<> receive(Endpoint* endpoint) {
+  std::vector<float> numbers(16);
+  for (std::uint32_t id = 0; id < 3; ++id) {
+    const Message message{{0, Purpose::exchange, id % 2}, "ring", DType::fp32, numbers.size()};
+    co_await endpoint->receive(1, message, NumberSpan(numbers));
+  }
+}
+
+/// Rank 0 of two receives what rank 1 sends before it hangs up.
+void receive_from(std::string_view bytes) {
+  int ends[2];
+  require(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0, "no pair of sockets");
+  const bool sent = ::send(ends[1], bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL) >= 0 || bytes.empty();
+  ::close(ends[1]);
+  const auto runtime = real_runtime(0);
+  PeerSockets peers(2);
+  peers[1].emplace(runtime->context(), asio::ip::tcp::v4(), ends[0]);
+  if (!sent) return;
+  const auto endpoint = tcp_endpoint(*runtime, 0, std::move(peers), LinkOptions{.unasked_bytes = 4096, .timeout = std::chrono::seconds(2)});
+  runtime->spawn("receive", receive(endpoint.get()));
+  fuzz::take_or_refuse([&] { runtime->run(); });
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  if (size >= frame_bytes) check_frame(data);
+  receive_from(fuzz::as_text(data, size));
+  return 0;
+}
