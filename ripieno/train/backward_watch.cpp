@@ -12,12 +12,16 @@ bool BackwardWatch::Tally::completes(std::size_t tensor, std::size_t piece, std:
 
 BackwardWatch::BackwardWatch(const FlatModel& model, HostCopy& host) : model_(model), host_(host) {
   start();
-  for (std::size_t i = 0; i < model_.trained().size(); ++i) hooks_.emplace_back(model_.trained()[i], [this, i] { accumulated(i); });
+  for (std::size_t i = 0; i < model_.trained().size(); ++i) {
+    hooks_.emplace_back(model_.trained()[i], [this, i] { accumulated(i); });
+  }
 }
 
 void BackwardWatch::zero_gradients() {
   model_.blocks().gradients.zero_();
-  for (std::size_t i = 0; i < model_.trained().size(); ++i) model_.trained()[i].mutable_grad() = model_.gradient_places()[i];
+  for (std::size_t i = 0; i < model_.trained().size(); ++i) {
+    model_.trained()[i].mutable_grad() = model_.gradient_places()[i];
+  }
   renewing_ = false;
   start();
 }
@@ -93,7 +97,9 @@ void BackwardWatch::written(const torch::Tensor& parameter) {
   if (const auto i = written_early(parameter)) count(*i);
 }
 
-std::vector<torch::Tensor> BackwardWatch::parts(const torch::Tensor& parameter) const { return model_.parts_of(parameter); }
+std::vector<torch::Tensor> BackwardWatch::parts(const torch::Tensor& parameter) const {
+  return model_.parts_of(parameter);
+}
 
 void BackwardWatch::part_written(const torch::Tensor& parameter, std::size_t part) {
   if (const auto i = written_early(parameter)) count(*i, part);
@@ -118,7 +124,8 @@ void BackwardWatch::collect_gradient(std::size_t i) {
   if (!early_.empty() && early_[i]) return;
   const torch::NoGradGuard no_grad;
   torch::Tensor place = model_.gradient_places()[i], gradient = model_.trained()[i].grad();
-  if (gradient.defined() && gradient.layout() != torch::kStrided) gradient = gradient.to_dense();  // as an embedding's with sparse(true)
+  const bool is_sparse = gradient.defined() && gradient.layout() != torch::kStrided;  // an embedding's with sparse(true)
+  if (is_sparse) gradient = gradient.to_dense();
   if (gradient.defined() && gradient.data_ptr() == place.data_ptr()) return;
   if (gradient.defined()) {
     place.copy_(gradient);

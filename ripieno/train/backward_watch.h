@@ -1,6 +1,6 @@
-// Watches backward passes through a FlatModel: says when all gradients of a bucket stand in the flat memory, and when its parameters are
-// not read any more. Gradients replace the last ones, or are added up. Operations may write them into the flat memory themselves
-// (gradient_loan.h); all others are brought there.
+// Watches backward passes through a FlatModel: says when all gradients of a bucket stand in the flat memory, and when
+// its parameters are not read any more. Gradients replace the last ones, or are added up. Operations may write them
+// into the flat memory themselves (gradient_loan.h); all others are brought there.
 #pragma once
 
 #include <torch/torch.h>
@@ -24,18 +24,19 @@ class BackwardWatch {
 
   /// Zeroes the gradients, and starts to watch for ready buckets anew.
   void zero_gradients();
-  /// The same without a pass over the memory: until collect_gradients(), the first gradient that a parameter gets replaces what was
-  /// there, and operations may take the memory for it. With the loss whose backward() comes next, the gradient of a parameter that is
-  /// used once counts from the moment at which it is written, before autograd accumulates it.
+  /// The same without a pass over the memory: until collect_gradients(), the first gradient that a parameter gets
+  /// replaces what was there, and operations may take the memory for it. With the loss whose backward() comes next, the
+  /// gradient of a parameter that is used once counts from the moment at which it is written, before autograd
+  /// accumulates it.
   void renew_gradients(const torch::Tensor& loss = {});
 
-  /// Called, on the thread that runs backward(), once all gradients of a bucket stand in the flat memory and on the host. The bucket's
-  /// parameters may still be read.
+  /// Called, on the thread that runs backward(), once all gradients of a bucket stand in the flat memory and on the
+  /// host. The bucket's parameters may still be read.
   std::function<void(std::size_t bucket)> on_ready;
   /// The same, once backward() does not read a bucket's parameters any more.
   std::function<void(std::size_t bucket)> on_released;
-  /// Brings gradients to the host, and back those that the user's code has detached from the flat memory (zero_grad() sets them to
-  /// none).
+  /// Brings gradients to the host, and back those that the user's code has detached from the flat memory (zero_grad()
+  /// sets them to none).
   void collect_gradients();
   /// The same for one bucket.
   void collect_gradients(std::size_t bucket);
@@ -73,9 +74,9 @@ class BackwardWatch {
   bool added_too_late_ = false;
   bool renewing_ = false;
   // While renewing, of each trained tensor:
-  std::vector<bool> taken_;        // its place was given away
-  std::vector<bool> early_;        // it is written and counted, but not accumulated yet: its gradient must stay undefined
-  std::vector<std::size_t> uses_;  // by the loss that was given; 0: not known
+  std::vector<bool> taken_;  // its place was given away
+  std::vector<bool> early_;  // it is written and counted, but not accumulated yet: its gradient must stay undefined
+  std::vector<std::size_t> uses_;    // by the loss that was given; 0: not known
   std::vector<GradientHook> hooks_;  // of each trained tensor
 };
 

@@ -5,13 +5,15 @@
 
 namespace ripieno {
 
-Buckets make_buckets(const std::vector<Layout::Tensor>& tensors, std::size_t element_bytes, const BucketOptions& options) {
+Buckets make_buckets(const std::vector<Layout::Tensor>& tensors, std::size_t element_bytes,
+                     const BucketOptions& options) {
   Buckets buckets;
   buckets.of_tensor.resize(tensors.size());
   std::size_t end = tensors.empty() ? 0 : tensors.back().range.end, pieces = 0;
   for (std::size_t i = tensors.size(); i-- > 0;) {
     const Layout::Tensor& tensor = tensors[i];
-    const std::size_t rows = tensor.shape.empty() ? 1 : std::max<std::size_t>(1, static_cast<std::size_t>(tensor.shape[0]));
+    const std::size_t rows =
+        tensor.shape.empty() ? 1 : std::max<std::size_t>(1, static_cast<std::size_t>(tensor.shape[0]));
     const bool in_halves = options.divide && buckets.ranges.empty() && rows > 1 &&
                            tensor.range.size() * element_bytes >= 2 * options.bucket_bytes;
     if (in_halves) buckets.divided = i;

@@ -11,14 +11,15 @@ namespace ripieno {
 
 struct BucketOptions {
   std::size_t bucket_bytes = 25 << 20;  ///< a bucket takes whole tensors until it has at least so many bytes
-  /// Whether the tensor that ends the first bucket, if it has two bucket_bytes or more, is divided: each half of its rows (its first
-  /// dimension) lies in a bucket of its own. The last large layer can then go forward, and its gradient be exchanged, by halves.
-  /// Only for exchanges that treat all numbers of a tensor alike.
+  /// Whether the tensor that ends the first bucket, if it has two bucket_bytes or more, is divided: each half of its
+  /// rows (its first dimension) lies in a bucket of its own. The last large layer can then go forward, and its gradient
+  /// be exchanged, by halves. Only for exchanges that treat all numbers of a tensor alike.
   bool divide = false;
 };
 
 struct Buckets {
-  /// A partition of the parameters, from the last to the first: the order in which a backward pass makes gradients ready.
+  /// A partition of the parameters, from the last to the first: the order in which a backward pass makes gradients
+  /// ready.
   std::vector<Range> ranges;
   /// The buckets of each tensor, in the order of its rows: one, or two for the divided tensor.
   std::vector<std::vector<std::size_t>> of_tensor;
@@ -29,6 +30,7 @@ struct Buckets {
 };
 
 /// `tensors` lie one behind the other, from element 0 on; an element has `element_bytes`.
-Buckets make_buckets(const std::vector<Layout::Tensor>& tensors, std::size_t element_bytes, const BucketOptions& options);
+Buckets make_buckets(const std::vector<Layout::Tensor>& tensors, std::size_t element_bytes,
+                     const BucketOptions& options);
 
 }  // namespace ripieno

@@ -16,7 +16,8 @@ DType dtype_of_tensor(const torch::Tensor& tensor, const std::string& name) {
 
 torch::ScalarType type_of(const torch::TensorOptions& kind) { return c10::typeMetaToScalarType(kind.dtype()); }
 
-void check_like(const torch::TensorOptions& kind, const char* what, const std::string& name, const torch::Tensor& tensor) {
+void check_like(const torch::TensorOptions& kind, const char* what, const std::string& name,
+                const torch::Tensor& tensor) {
   if (tensor.device() != kind.device()) {
     fail(ErrorKind::usage, what, " ", name, " is on ", tensor.device(), ", others are on ", kind.device());
   }
@@ -26,7 +27,8 @@ void check_like(const torch::TensorOptions& kind, const char* what, const std::s
 }
 
 /// One flat block that the given tensors become views of.
-torch::Tensor flatten(std::vector<torch::Tensor>& tensors, const torch::TensorOptions& kind, const Memory& memory, bool channels_last) {
+torch::Tensor flatten(std::vector<torch::Tensor>& tensors, const torch::TensorOptions& kind, const Memory& memory,
+                      bool channels_last) {
   std::int64_t elements = 0;
   for (const auto& tensor : tensors) elements += tensor.numel();
   torch::Tensor flat = flat_tensor(elements, kind, memory);
@@ -50,7 +52,8 @@ std::size_t tensors_of_first_layer(const std::vector<Layout::Tensor>& tensors) {
 
 }  // namespace
 
-FlatModel::FlatModel(std::shared_ptr<torch::nn::Module> module, const FlatOptions& options) : module_(std::move(module)) {
+FlatModel::FlatModel(std::shared_ptr<torch::nn::Module> module, const FlatOptions& options)
+    : module_(std::move(module)) {
   if (!module_) fail(ErrorKind::usage, "there is no model: the pointer to it is null");
   const torch::NoGradGuard no_grad;
   std::vector<torch::Tensor> frozen, buffers;
@@ -62,7 +65,8 @@ FlatModel::FlatModel(std::shared_ptr<torch::nn::Module> module, const FlatOption
 
   layout_.buffers = static_cast<std::size_t>(blocks_.buffers.numel());
   first_layer_ = tensors_of_first_layer(layout_.tensors);
-  buckets_ = make_buckets(layout_.tensors, size_of(layout_.type), {.bucket_bytes = options.bucket_bytes, .divide = options.divide});
+  buckets_ = make_buckets(layout_.tensors, size_of(layout_.type),
+                          {.bucket_bytes = options.bucket_bytes, .divide = options.divide});
   layout_.buckets = buckets_.ranges;
   for (const Range& rows : buckets_.divided_rows) {
     divided_parts_.push_back(trained_[*buckets_.divided].detach().narrow(0, static_cast<std::int64_t>(rows.begin),
@@ -123,8 +127,9 @@ std::optional<std::size_t> FlatModel::index_of(const torch::Tensor& parameter) c
   const auto* address = static_cast<const std::byte*>(parameter.const_data_ptr());
   if (address < begin || address >= begin + all.size_bytes()) return std::nullopt;
   const std::size_t element = static_cast<std::size_t>(address - begin) / size_of(all.type);
-  const auto after = std::upper_bound(layout_.tensors.begin(), layout_.tensors.end(), element,
-                                      [](std::size_t at, const Layout::Tensor& tensor) { return at < tensor.range.begin; });
+  const auto after =
+      std::upper_bound(layout_.tensors.begin(), layout_.tensors.end(), element,
+                       [](std::size_t at, const Layout::Tensor& tensor) { return at < tensor.range.begin; });
   const auto i = static_cast<std::size_t>(after - layout_.tensors.begin()) - 1;
   if (layout_.tensors[i].range.begin != element || parameter.sizes() != trained_[i].sizes()) return std::nullopt;
   return i;

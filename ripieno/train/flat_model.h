@@ -1,11 +1,11 @@
-// A module whose parameters, gradients and float buffers lie in one flat block each, on the module's device. The module keeps its
-// tensors: they become views of these blocks. Everything below train/ then works on spans, without tensors.
+// A module whose parameters, gradients and float buffers lie in one flat block each, on the module's device. The module
+// keeps its tensors: they become views of these blocks. Everything below train/ then works on spans, without tensors.
 //
-// A parameter that appears twice (tied weights) counts once. One with requires_grad = false (frozen) is not trained and lies in
-// `frozen`. One that a pass does not use has a gradient of zero, so ranks may use different ones.
+// A parameter that appears twice (tied weights) counts once. One with requires_grad = false (frozen) is not trained and
+// lies in `frozen`. One that a pass does not use has a gradient of zero, so ranks may use different ones.
 //
-// Other classes work on a FlatModel: HostCopy (what is exchanged lies on the host), BackwardWatch (a backward pass's gradients, bucket
-// by bucket) and TensorHomes (whether the tensors still lie where they were put).
+// Other classes work on a FlatModel: HostCopy (what is exchanged lies on the host), BackwardWatch (a backward pass's
+// gradients, bucket by bucket) and TensorHomes (whether the tensors still lie where they were put).
 #pragma once
 
 #include <torch/torch.h>
@@ -34,8 +34,8 @@ struct FlatBlocks {
 
 class FlatModel {
  public:
-  /// The module's parameters must all be of one floating-point type (fp32 or fp64) and on one device, as its float buffers are.
-  /// Throws Error(usage) that names the tensor otherwise, or when nothing is trainable.
+  /// The module's parameters must all be of one floating-point type (fp32 or fp64) and on one device, as its float
+  /// buffers are. Throws Error(usage) that names the tensor otherwise, or when nothing is trainable.
   FlatModel(std::shared_ptr<torch::nn::Module> module, const FlatOptions& options);
   FlatModel(const FlatModel&) = delete;
   FlatModel& operator=(const FlatModel&) = delete;
@@ -49,7 +49,8 @@ class FlatModel {
   std::size_t first_layer() const { return first_layer_; }
 
   const FlatBlocks& blocks() const { return blocks_; }
-  /// The numbers that the module computes with. On another device these are addresses that the host may not be able to read.
+  /// The numbers that the module computes with. On another device these are addresses that the host may not be able to
+  /// read.
   NumberSpan parameters() const;
   NumberSpan gradients() const;
   NumberSpan buffers() const;
@@ -58,12 +59,14 @@ class FlatModel {
   /// The trained parameters, in the layout's order, and the part of the gradients' block that belongs to each.
   const std::vector<torch::Tensor>& trained() const { return trained_; }
   const std::vector<torch::Tensor>& gradient_places() const { return gradient_places_; }
-  /// The trained parameter that lies at the same address and has the same shape as this tensor; none where there is none.
+  /// The trained parameter that lies at the same address and has the same shape as this tensor; none where there is
+  /// none.
   std::optional<std::size_t> index_of(const torch::Tensor& parameter) const;
   /// The two halves of the parameter that lies in two buckets (BucketOptions::divide); of others nothing.
   std::vector<torch::Tensor> parts_of(const torch::Tensor& parameter) const;
 
-  /// Whether the parameters of the first layer get gradients. Where they do not, the next passes save that work and leave zeros.
+  /// Whether the parameters of the first layer get gradients. Where they do not, the next passes save that work and
+  /// leave zeros.
   void train_first_layer(bool on);
 
  private:

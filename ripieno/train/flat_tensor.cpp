@@ -8,7 +8,8 @@ torch::Tensor flat_tensor(std::int64_t elements, const torch::TensorOptions& kin
   if (!kind.device().is_cpu()) return torch::zeros({elements}, kind);
   auto block = memory(static_cast<std::size_t>(elements) * kind.dtype().itemsize());
   void* const data = block.get();
-  return torch::from_blob(data, {elements}, [block = std::move(block)](void*) mutable { block.reset(); }, kind);
+  return torch::from_blob(
+      data, {elements}, [block = std::move(block)](void*) mutable { block.reset(); }, kind);
 }
 
 torch::Tensor view_of(const torch::Tensor& flat, std::int64_t offset, const torch::Tensor& like, bool channels_last) {

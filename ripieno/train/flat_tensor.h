@@ -13,10 +13,12 @@ namespace ripieno {
 /// `elements` zeros of a type and on a device. On the CPU they lie in `memory`, elsewhere in LibTorch's own.
 torch::Tensor flat_tensor(std::int64_t elements, const torch::TensorOptions& kind, const Memory& memory);
 
-/// The part of `flat` that begins at element `offset`, with the shape of `like`; channels_last holds for 4-dimensional shapes.
+/// The part of `flat` that begins at element `offset`, with the shape of `like`; channels_last holds for 4-dimensional
+/// shapes.
 torch::Tensor view_of(const torch::Tensor& flat, std::int64_t offset, const torch::Tensor& like, bool channels_last);
 
-/// The same memory as `view`, but not a view in autograd's sense: it may be written to where the tensor is a leaf, and detached in place.
+/// The same memory as `view`, but not a view in autograd's sense: it may be written to where the tensor is a leaf, and
+/// detached in place.
 torch::Tensor alias_of(const torch::Tensor& view);
 
 /// The numbers of a contiguous tensor, where they lie; none where the tensor is undefined or empty.

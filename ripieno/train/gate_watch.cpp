@@ -6,7 +6,10 @@
 namespace ripieno {
 
 GateWatch::GateWatch(NumberSpan parameters, const std::vector<Range>& buckets, Gates& gates)
-    : parameters_(parameters), gates_(gates), passed_(gates.size()), operators_("gate", [this](ConstBytes bytes) { wait_for(bytes); }) {
+    : parameters_(parameters),
+      gates_(gates),
+      passed_(gates.size()),
+      operators_("gate", [this](ConstBytes bytes) { wait_for(bytes); }) {
   for (std::size_t i = 0; i < buckets.size(); ++i) starts_.emplace_back(buckets[i].begin, i);
   std::sort(starts_.begin(), starts_.end());
 }

@@ -1,5 +1,5 @@
-// Makes the thread that runs a forward pass wait at gates: before any operator that takes memory of a bucket whose gate is
-// closed. Works for any module, for it sees operators, not layers.
+// Makes the thread that runs a forward pass wait at gates: before any operator that takes memory of a bucket whose gate
+// is closed. Works for any module, for it sees operators, not layers.
 #pragma once
 
 #include <functional>
@@ -33,9 +33,9 @@ class GateWatch {
   NumberSpan parameters_;
   std::vector<std::pair<std::size_t, std::size_t>> starts_;  // of each bucket: its first element, its gate; ascending
   Gates& gates_;
-  std::vector<bool> passed_;                                 // gates that this watch has waited for: they stay open
+  std::vector<bool> passed_;  // gates that this watch has waited for: they stay open
   Duration waited_{0};
-  OperatorWatch operators_;                                  // the last: it looks at the others
+  OperatorWatch operators_;  // the last: it looks at the others
 };
 
 }  // namespace ripieno

@@ -1,5 +1,6 @@
-// Lends the memory of a BackwardWatch's gradients to the fused operations that run on this thread (fused/gradient_places.h). Where that
-// room is not built (RIPIENO_KERNELS=OFF) there is nobody to lend to. Nothing else in this room knows of fused operations.
+// Lends the memory of a BackwardWatch's gradients to the fused operations that run on this thread
+// (fused/gradient_places.h). Where that room is not built (RIPIENO_KERNELS=OFF) there is nobody to lend to. Nothing
+// else in this room knows of fused operations.
 #pragma once
 
 #include "ripieno/train/backward_watch.h"

@@ -1,5 +1,5 @@
-// Notices a closure that uses gradients which are on their way to the other workers already: clipping them there, say. Works for any
-// closure, for it sees operators.
+// Notices a closure that uses gradients which are on their way to the other workers already: clipping them there, say.
+// Works for any closure, for it sees operators.
 #pragma once
 
 #include <atomic>

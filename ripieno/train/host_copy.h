@@ -1,5 +1,6 @@
-// A FlatModel's numbers on the host, where they are exchanged and where the optimiser steps. Where the module computes on the CPU this is
-// the module's own memory and nothing crosses. Where it computes on another device, the numbers cross when a function here is called.
+// A FlatModel's numbers on the host, where they are exchanged and where the optimiser steps. Where the module computes
+// on the CPU this is the module's own memory and nothing crosses. Where it computes on another device, the numbers
+// cross when a function here is called.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +21,8 @@ class HostCopy {
   NumberSpan buffers() const;
   NumberSpan frozen() const;
 
-  /// From the host to the device: trained parameters, all or a bucket's; buffers with frozen parameters; all of these; gradients.
+  /// From the host to the device: trained parameters, all or a bucket's; buffers with frozen parameters; all of these;
+  /// gradients.
   void parameters_to_device();
   void parameters_to_device(std::size_t bucket);
   void buffers_to_device();
@@ -36,7 +38,7 @@ class HostCopy {
   void cross(const torch::Tensor& to, const torch::Tensor& from) const;
 
   DType type_;
-  FlatBlocks device_, host_;                              // the same tensors on the CPU
+  FlatBlocks device_, host_;                               // the same tensors on the CPU
   std::vector<FlatBlocks> device_buckets_, host_buckets_;  // parameters and gradients of each bucket; none on the CPU
 };
 

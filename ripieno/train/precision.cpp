@@ -29,7 +29,8 @@ Precision find_precision(const std::string& name) {
 bool has_instructions(Precision precision) {
   if (precision != Precision::bf16 && precision != Precision::fp16) return true;
   const auto may_have = [](Instructions which) { return processor_has(which).value_or(true); };
-  return precision == Precision::bf16 ? may_have(Instructions::avx512_bf16) || may_have(Instructions::amx_bf16) : may_have(Instructions::avx512_fp16);
+  return precision == Precision::bf16 ? may_have(Instructions::avx512_bf16) || may_have(Instructions::amx_bf16)
+                                      : may_have(Instructions::avx512_fp16);
 }
 
 Autocast::Autocast(Precision precision, torch::DeviceType device) : autocast_(device, cast_type(precision)) {}

@@ -20,8 +20,8 @@ enum class Precision : std::uint8_t {
 /// Throws Error(usage) on an unknown name.
 Precision find_precision(const std::string& name);
 
-/// Of the CPU. False where this processor is known to have no instructions for it: LibTorch then computes by way of fp32, which takes longer
-/// than fp32 itself.
+/// Of the CPU. False where this processor is known to have no instructions for it: LibTorch then computes by way of
+/// fp32, which takes longer than fp32 itself.
 bool has_instructions(Precision precision);
 
 /// Casts what is worth casting to bf16 or fp16 as long as it lives; the casts of weights are kept until its end.

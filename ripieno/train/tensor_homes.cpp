@@ -55,7 +55,8 @@ std::vector<double> TensorHomes::sample() const {
   const NumberSpan all = model_.parameters();
   numbers.reserve(sampled_.size());
   for (const std::size_t i : sampled_) {
-    numbers.push_back(all.type == DType::fp64 ? static_cast<const double*>(all.data)[i] : static_cast<const float*>(all.data)[i]);
+    numbers.push_back(all.type == DType::fp64 ? static_cast<const double*>(all.data)[i]
+                                              : static_cast<const float*>(all.data)[i]);
   }
   return numbers;
 }
@@ -69,7 +70,8 @@ bool TensorHomes::bring_back() {
   bool any = false;
   for (Home& home : homes_) {
     if (home.frozen && home.tensor.requires_grad()) {
-      fail(ErrorKind::usage, "parameter ", home.name, " was frozen at parallel() and requires a gradient now: make such changes before, ",
+      fail(ErrorKind::usage, "parameter ", home.name,
+           " was frozen at parallel() and requires a gradient now: make such changes before, ",
            "or call parallel() anew");
     }
     if (lies_at(home.tensor, home.place)) continue;
@@ -88,8 +90,8 @@ bool TensorHomes::bring_back() {
 std::vector<std::string> TensorHomes::lines() const {
   std::vector<std::string> all;
   for (const auto& item : model_.module().named_parameters()) {
-    all.push_back(text("parameter ", item.key(), " of shape ", item.value().sizes(), ", type ", item.value().scalar_type(),
-                       item.value().requires_grad() ? ", trained" : ", frozen"));
+    all.push_back(text("parameter ", item.key(), " of shape ", item.value().sizes(), ", type ",
+                       item.value().scalar_type(), item.value().requires_grad() ? ", trained" : ", frozen"));
   }
   return all;
 }

@@ -1,5 +1,5 @@
-// Where the tensors of a FlatModel's module were put, and whether they still lie there. A user's own loop may change that: loading into
-// the module, or its to(), gives tensors other memory. Only such loops (parallel.h) need this.
+// Where the tensors of a FlatModel's module were put, and whether they still lie there. A user's own loop may change
+// that: loading into the module, or its to(), gives tensors other memory. Only such loops (parallel.h) need this.
 #pragma once
 
 #include <string>
@@ -16,8 +16,9 @@ class TensorHomes {
 
   /// Whether every tensor lies where it did.
   bool is_in_place() const;
-  /// Copies what lies elsewhere into the flat memory and makes it lie there again; whether there was anything. Throws Error(usage)
-  /// that names the tensor where one has another type, shape or device than it had, or a frozen one requires a gradient now.
+  /// Copies what lies elsewhere into the flat memory and makes it lie there again; whether there was anything. Throws
+  /// Error(usage) that names the tensor where one has another type, shape or device than it had, or a frozen one
+  /// requires a gradient now.
   bool bring_back();
   /// Some of the numbers of each trained parameter, the same places each time.
   std::vector<double> sample() const;

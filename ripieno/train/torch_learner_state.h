@@ -1,5 +1,5 @@
-// What a TorchLearner keeps, and the work that it does with LibTorch: forward and backward over a batch, evaluation. Internal to
-// torch_learner.cpp.
+// What a TorchLearner keeps, and the work that it does with LibTorch: forward and backward over a batch, evaluation.
+// Internal to torch_learner.cpp.
 #pragma once
 
 #include <chrono>
@@ -23,7 +23,8 @@ namespace ripieno {
 
 struct PassTimes {
   Duration read{0}, forward{0}, backward{0}, waited{0};
-  /// For a trace: reading, forward and backward of each part, by their step, and within forward the waits at gates, by their bucket.
+  /// For a trace: reading, forward and backward of each part, by their step, and within forward the waits at gates, by
+  /// their bucket.
   std::vector<Span> spans;
 };
 
@@ -37,7 +38,6 @@ inline std::string shape_of(torch::IntArrayRef sizes) {
 struct TorchLearner::State {
   using Clock = std::chrono::steady_clock;  // on the compute thread; virtual time charges a stated cost instead
   static Duration since(Clock::time_point start) { return std::chrono::duration_cast<Duration>(Clock::now() - start); }
-
 
   State(Runtime& runtime, Recorder& recorder, std::shared_ptr<Classifier> model, Loader train, Loader test,
         TorchOptions options)
@@ -57,8 +57,8 @@ struct TorchLearner::State {
     gates = std::make_unique<Gates>(runtime, flat->layout().buckets.size());
     if (options.precision == Precision::fp16) loss_scale.emplace();
     if (this->options.replay) {
-      require(this->options.replay->ready.size() == flat->layout().buckets.size(), "a profile of ", this->options.replay->ready.size(),
-              " buckets for a layout of ", flat->layout().buckets.size());
+      require(this->options.replay->ready.size() == flat->layout().buckets.size(), "a profile of ",
+              this->options.replay->ready.size(), " buckets for a layout of ", flat->layout().buckets.size());
       backward->zero_gradients();
     } else if (!runtime.is_virtual()) {
       prefetch.emplace(this->train);
@@ -68,15 +68,16 @@ struct TorchLearner::State {
   torch::Tensor images(Batch& batch, std::size_t begin, std::size_t end) const {
     const ImageShape shape = train.dataset().shape();
     const std::size_t count = end - begin;
-    const torch::Tensor pixels =
-        torch::from_blob(batch.pixels.data() + begin * shape.pixels(),
-                         {static_cast<std::int64_t>(count), shape.channels, shape.height, shape.width}, torch::kFloat32);
+    const torch::Tensor pixels = torch::from_blob(
+        batch.pixels.data() + begin * shape.pixels(),
+        {static_cast<std::int64_t>(count), shape.channels, shape.height, shape.width}, torch::kFloat32);
     return pixels.to(options.device, type)
         .contiguous(options.flat.channels_last ? torch::MemoryFormat::ChannelsLast : torch::MemoryFormat::Contiguous);
   }
 
   torch::Tensor labels(Batch& batch, std::size_t begin, std::size_t end) const {
-    return torch::from_blob(batch.labels.data() + begin, {static_cast<std::int64_t>(end - begin)}, torch::kInt64).to(options.device);
+    return torch::from_blob(batch.labels.data() + begin, {static_cast<std::int64_t>(end - begin)}, torch::kInt64)
+        .to(options.device);
   }
 
   /// Forward, then the logits in at least fp32.
@@ -85,8 +86,9 @@ struct TorchLearner::State {
     const Autocast autocast(options.precision, options.device.type());
     torch::Tensor output = model->forward(images).to(type);
     if (output.dim() != 2 || output.size(0) != images.size(0) || output.size(1) < train.dataset().classes()) {
-      fail(ErrorKind::usage, "model ", model->name(), ": forward of images ", shape_of(images.sizes()), " gave ", shape_of(output.sizes()), "; it must give ",
-           images.size(0), "x", train.dataset().classes(), ", a number for each of the data's ", train.dataset().classes(), " classes");
+      fail(ErrorKind::usage, "model ", model->name(), ": forward of images ", shape_of(images.sizes()), " gave ",
+           shape_of(output.sizes()), "; it must give ", images.size(0), "x", train.dataset().classes(),
+           ", a number for each of the data's ", train.dataset().classes(), " classes");
     }
     return output;
   }
@@ -111,95 +113,131 @@ struct TorchLearner::State {
     if (options.threads > 0 && torch::get_num_threads() != options.threads) torch::set_num_threads(options.threads);
   }
 
-  /// Forward and backward over one batch, on the compute thread. `result`'s sizes are set before `announce` is first called
-  /// with a ready bucket, and `release` with one whose parameters are not read any more.
-  void compute(BatchId id, const Weighting& weighting, PassResult& result, PassTimes& times, const std::function<void(std::size_t)>& announce,
-               const std::function<void(std::size_t)>& release) {
+  /// Forward and backward over one batch, on the compute thread. `result`'s sizes are set before `announce` is first
+  /// called with a ready bucket, and `release` with one whose parameters are not read any more.
+  void compute(BatchId id, const Weighting& weighting, PassResult& result, PassTimes& times,
+               const std::function<void(std::size_t)>& announce, const std::function<void(std::size_t)>& release) {
     in_one_line([&] { compute_batch(id, weighting, result, times, announce, release); });
   }
 
-  void compute_batch(BatchId id, const Weighting& weighting, PassResult& result, PassTimes& times, const std::function<void(std::size_t)>& announce,
+  /// A pass that is being computed.
+  struct Computation {
+    BatchId id;
+    PassResult& result;
+    PassTimes& times;
+    std::function<void(std::size_t)> announce, release;  // none: nobody waits for single buckets
+    Slowdown slowdown;
+    std::optional<GateWatch> watch = {};  // where gates are closed, until the first forward pass is over
+    double loss_factor = 1;
+  };
+
+  void compute_batch(BatchId id, const Weighting& weighting, PassResult& result, PassTimes& times,
+                     const std::function<void(std::size_t)>& announce,
                      const std::function<void(std::size_t)>& release) {
     prepare_thread();
-    auto start = Clock::now();
-    const Duration read_start = runtime.now();
-    Batch batch = prefetch ? prefetch->take(id) : train.load(id.epoch, id.step);
-    times.read += since(start);
-    times.spans.push_back({"read", id.step, read_start, runtime.now()});
-
-    Random random(options.seed, (std::uint64_t{id.epoch} << 40) ^ (std::uint64_t{id.step} << 12) ^ static_cast<std::uint64_t>(options.worker));
+    Batch batch = read(id, times);
+    Random random(options.seed, (std::uint64_t{id.epoch} << 40) ^ (std::uint64_t{id.step} << 12) ^
+                                    static_cast<std::uint64_t>(options.worker));
     torch::manual_seed(random.next());
     model->train();
     flat->train_first_layer(options.first_layer_epochs == 0 || id.epoch < options.first_layer_epochs);
     result.loss = batch.size() > 0 ? 0.0 : NAN;
     result.samples = static_cast<std::uint32_t>(batch.size());
     result.global_samples = batch.global_count;
-    start = Clock::now();
-    Slowdown slowdown(options.slow);
-    const auto announce_slowed = [&](std::size_t bucket) {
-      slowdown.catch_up();
-      announce(bucket);
-    };
-    host->buffers_to_device();
-    std::optional<GateWatch> watch;
-    if (gates->any_closed()) {
-      watch.emplace(flat->parameters(), flat->layout().buckets, *gates);
-      watch->on_passed = [&](std::size_t gate) { host->parameters_to_device(gate); };
-      watch->on_wait = [&](std::size_t gate, Duration took) {
-        const Duration end = runtime.now();
-        times.spans.push_back({"wait", gate, end - took, end});
-      };
-    } else {
-      host->parameters_to_device();
-    }
+
+    auto start = Clock::now();
+    Computation now{id, result, times, announce, release, Slowdown(options.slow)};
+    watch_gates(now);
     times.forward += since(start);
-    const double loss_factor = weighting(result) * (loss_scale ? loss_scale->value() : 1);
-    const std::size_t parts = std::min<std::size_t>(options.accumulate, batch.size());
-    if (parts == 0) {
-      if (watch) watch->wait_for_all();
-      backward->zero_gradients();
-    }
-    const GradientLoan loan(*backward);
-    Duration waited{0};
-    for (std::size_t part = 0; part < parts; ++part) {
-      start = Clock::now();
-      Duration span_start = runtime.now();
-      const std::size_t begin = batch.size() * part / parts, end = batch.size() * (part + 1) / parts;
-      const torch::Tensor output = logits(images(batch, begin, end));
-      now_does("loss of logits", output);
-      const torch::Tensor loss = torch::nn::functional::cross_entropy(
-          output, labels(batch, begin, end),
-          torch::nn::functional::CrossEntropyFuncOptions().label_smoothing(options.label_smoothing));
-      const double weight = parts == 1 ? 1 : static_cast<double>(end - begin) / batch.size();
-      result.loss += loss.item<double>() * weight;
-      if (watch) {
-        watch->wait_for_all();
-        times.waited = waited = watch->waited();
-        watch.reset();
-      }
-      slowdown.catch_up(std::exchange(waited, Duration(0)));
-      times.forward += since(start);
-      times.spans.push_back({"forward", id.step, span_start, runtime.now()});
-      start = Clock::now();
-      span_start = runtime.now();
-      now_does("backward from logits", output);
-      if (part == 0) backward->renew_gradients(parts == 1 ? loss : torch::Tensor());  // after the gates: until then they belong to the last step
-      if (part + 1 == parts) {
-        if (announce) backward->on_ready = announce_slowed;
-        backward->on_released = release;
-      }
-      (weight * loss_factor == 1 ? loss : loss * (weight * loss_factor)).backward();
-      slowdown.catch_up();
-      times.backward += since(start);
-      times.spans.push_back({"backward", id.step, span_start, runtime.now()});
-    }
-    times.forward -= times.waited;
-    backward->on_ready = backward->on_released = nullptr;
+    now.loss_factor = weighting(result) * (loss_scale ? loss_scale->value() : 1);
+    compute_parts(now, batch);
+
     start = Clock::now();
     backward->collect_gradients();
     host->buffers_to_host();
     times.backward += since(start);
     if (prefetch) prefetch->give_back(std::move(batch));
+  }
+
+  Batch read(BatchId id, PassTimes& times) {
+    const auto start = Clock::now();
+    const Duration span_start = runtime.now();
+    Batch batch = prefetch ? prefetch->take(id) : train.load(id.epoch, id.step);
+    times.read += since(start);
+    times.spans.push_back({"read", id.step, span_start, runtime.now()});
+    return batch;
+  }
+
+  /// Parameters are taken to the device now, or each bucket once its gate is open.
+  void watch_gates(Computation& now) {
+    host->buffers_to_device();
+    if (!gates->any_closed()) return host->parameters_to_device();
+    now.watch.emplace(flat->parameters(), flat->layout().buckets, *gates);
+    now.watch->on_passed = [this](std::size_t gate) { host->parameters_to_device(gate); };
+    now.watch->on_wait = [this, &times = now.times](std::size_t gate, Duration took) {
+      const Duration end = runtime.now();
+      times.spans.push_back({"wait", gate, end - took, end});
+    };
+  }
+
+  /// Forward and backward over each part of the batch.
+  void compute_parts(Computation& now, Batch& batch) {
+    const std::size_t parts = std::min<std::size_t>(options.accumulate, batch.size());
+    if (parts == 0) {
+      if (now.watch) now.watch->wait_for_all();
+      backward->zero_gradients();
+    }
+    const GradientLoan loan(*backward);
+    for (std::size_t part = 0; part < parts; ++part) {
+      const std::size_t begin = batch.size() * part / parts, end = batch.size() * (part + 1) / parts;
+      const double weight = parts == 1 ? 1 : static_cast<double>(end - begin) / batch.size();
+      const torch::Tensor loss = forward_part(now, batch, {begin, end}, weight);
+      const auto start = Clock::now();
+      const Duration span_start = runtime.now();
+      // Renewed after the gates: until then the gradients belong to the last step.
+      if (part == 0) backward->renew_gradients(parts == 1 ? loss : torch::Tensor());
+      if (part + 1 == parts) tell_buckets(now);
+      const double factor = weight * now.loss_factor;
+      (factor == 1 ? loss : loss * factor).backward();
+      now.slowdown.catch_up();
+      now.times.backward += since(start);
+      now.times.spans.push_back({"backward", now.id.step, span_start, runtime.now()});
+    }
+    now.times.forward -= now.times.waited;
+    backward->on_ready = backward->on_released = nullptr;
+  }
+
+  /// The loss of a part, which counts with `weight` in the batch's.
+  torch::Tensor forward_part(Computation& now, Batch& batch, Range part, double weight) {
+    const auto start = Clock::now();
+    const Duration span_start = runtime.now();
+    const torch::Tensor output = logits(images(batch, part.begin, part.end));
+    now_does("loss of logits", output);
+    const auto smoothing = torch::nn::functional::CrossEntropyFuncOptions().label_smoothing(options.label_smoothing);
+    torch::Tensor loss = torch::nn::functional::cross_entropy(output, labels(batch, part.begin, part.end), smoothing);
+    now.result.loss += loss.item<double>() * weight;
+    Duration waited{0};
+    if (now.watch) {
+      now.watch->wait_for_all();
+      now.times.waited = waited = now.watch->waited();
+      now.watch.reset();
+    }
+    now.slowdown.catch_up(waited);
+    now.times.forward += since(start);
+    now.times.spans.push_back({"forward", now.id.step, span_start, runtime.now()});
+    now_does("backward from logits", output);
+    return loss;
+  }
+
+  /// Of the last part's backward pass.
+  void tell_buckets(Computation& now) {
+    if (now.announce) {
+      backward->on_ready = [&now](std::size_t bucket) {
+        now.slowdown.catch_up();
+        now.announce(bucket);
+      };
+    }
+    backward->on_released = now.release;
   }
 
   /// What a pass takes where it is not computed on a thread of its own.
@@ -214,7 +252,8 @@ struct TorchLearner::State {
     const SamplerOptions& sampling = train.sampler().options();
     BatchSize size;
     size.samples = size.global_samples = counts[static_cast<std::size_t>(sampling.worker)];
-    if (sampling.partition != Partition::shards) size.global_samples = std::accumulate(counts.begin(), counts.end(), 0u);
+    if (sampling.partition == Partition::shards) return size;
+    size.global_samples = std::accumulate(counts.begin(), counts.end(), 0u);
     return size;
   }
 

@@ -30,7 +30,9 @@ TEST(BackwardWatch, TiedIsOneFrozenIsApartUnusedIsZero) {
   EXPECT_EQ(unready, 2) << "the unused layer's weight and bias";
   for (const auto& tensor : model.flat.layout().tensors) {
     double sum = 0;
-    for (const float g : model.host.gradients().slice(tensor.range.begin, tensor.range.end).as<float>()) sum += std::abs(g);
+    for (const float g : model.host.gradients().slice(tensor.range.begin, tensor.range.end).as<float>()) {
+      sum += std::abs(g);
+    }
     EXPECT_EQ(sum == 0, tensor.name.rfind("unused", 0) == 0) << tensor.name;
   }
   // Twice through the tied weight, one gradient: as autograd gives it to a model that is not flat.

@@ -27,7 +27,8 @@ TEST(Buckets, AnyTensorsArePartitionedFromTheEnd) {
     const auto below = [&](std::uint64_t limit) { return static_cast<std::size_t>(random.next() % limit); };
     std::vector<std::vector<std::int64_t>> shapes(1 + below(12));
     for (auto& shape : shapes) {
-      for (std::size_t dimensions = below(3); dimensions > 0; --dimensions) shape.push_back(static_cast<std::int64_t>(below(9)));
+      shape.resize(below(3));
+      for (std::int64_t& size : shape) size = static_cast<std::int64_t>(below(9));
     }
     const auto tensors = tensors_of(shapes);
     const std::size_t all = tensors.back().range.end, element = seed % 2 == 0 ? 4 : 8;
@@ -74,7 +75,8 @@ TEST(Buckets, TheTensorThatEndsTheFirstIsDividedWhereItIsLarge) {
   EXPECT_EQ(buckets.pieces, (std::vector<std::size_t>{2, 1, 1}));
 
   EXPECT_FALSE(make_buckets(tensors, 4, {.bucket_bytes = 1000}).divided);
-  EXPECT_FALSE(make_buckets(tensors, 4, {.bucket_bytes = 1401, .divide = true}).divided) << "the halves would be too small";
+  EXPECT_FALSE(make_buckets(tensors, 4, {.bucket_bytes = 1401, .divide = true}).divided)
+      << "the halves would be too small";
   EXPECT_FALSE(make_buckets(tensors_of({{7, 100}, {300}}), 4, {.bucket_bytes = 1000, .divide = true}).divided)
       << "another tensor ends the first bucket";
   EXPECT_FALSE(make_buckets(tensors_of({{1, 700}}), 4, {.bucket_bytes = 1000, .divide = true}).divided) << "one row";

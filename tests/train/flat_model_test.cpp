@@ -40,7 +40,8 @@ TEST(FlatModel, BucketsPartitionTheParametersFromTheEnd) {
 }
 
 TEST(FlatModel, ThePartsOfADividedTensorAreViewsOfIt) {
-  const auto module = std::make_shared<torch::nn::LinearImpl>(64, 64), same = std::make_shared<torch::nn::LinearImpl>(64, 64);
+  const auto module = std::make_shared<torch::nn::LinearImpl>(64, 64),
+             same = std::make_shared<torch::nn::LinearImpl>(64, 64);
   FlatModel whole(same, {.bucket_bytes = 5000}), flat(module, {.bucket_bytes = 5000, .divide = true});
   EXPECT_EQ(whole.layout().buckets, (std::vector<Range>{{0, 64 * 65}}));
   EXPECT_EQ(flat.layout().buckets, (std::vector<Range>{{32 * 64, 64 * 65}, {0, 32 * 64}}));

@@ -67,7 +67,8 @@ TEST(GradientLoan, AGradientCountsFromWhenItIsWrittenWhereItsParameterIsUsedOnce
     const std::vector<float> expected(all.begin(), all.end());
 
     for (float& g : all) g = NAN;
-    std::vector<bool> before_autograd(model.flat.layout().buckets.size());  // each of one tensor: the last parameters first
+    std::vector<bool> before_autograd(
+        model.flat.layout().buckets.size());  // each of one tensor: the last parameters first
     const torch::Tensor loss = loss_of();
     watch.renew_gradients(loss);
     std::vector<int> released(model.flat.layout().buckets.size());
@@ -89,7 +90,9 @@ TEST(GradientLoan, AGradientCountsFromWhenItIsWrittenWhereItsParameterIsUsedOnce
     }
     watch.on_ready = watch.on_released = nullptr;
     watch.collect_gradients();
-    for (std::size_t i = 0; i < expected.size(); ++i) ASSERT_NEAR(all[i], 10 * expected[i], 1e-4 * std::abs(expected[i]) + 1e-5) << i;
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      ASSERT_NEAR(all[i], 10 * expected[i], 1e-4 * std::abs(expected[i]) + 1e-5) << i;
+    }
 
     EXPECT_EQ(before_autograd, std::vector<bool>({uses == 1, uses == 1, true, true, true, true}));
     EXPECT_EQ(released, std::vector<int>(6, 1));
@@ -151,6 +154,8 @@ TEST(GradientLoan, TheLastLargeTensorLiesInTwoBuckets) {
 
 #else
 
-TEST(GradientLoan, NeedsFusedOperations) { GTEST_SKIP() << "built with RIPIENO_KERNELS=OFF: there are none to lend to"; }
+TEST(GradientLoan, NeedsFusedOperations) {
+  GTEST_SKIP() << "built with RIPIENO_KERNELS=OFF: there are none to lend to";
+}
 
 #endif

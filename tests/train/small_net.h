@@ -25,9 +25,12 @@ struct SmallNet : Classifier {
 
 struct TorchJob {
   TorchJob(std::string_view strategy, int workers, Plan plan, TorchOptions options = {}, std::uint32_t global_batch = 30,
-           std::uint32_t samples = 600, int slow_rank = -1, std::function<std::shared_ptr<Classifier>()> model = [] { return std::make_shared<SmallNet>(); })
-      : info(find_strategy(strategy)), workers(workers), plan(plan), options(options), global_batch(global_batch), samples(samples),
-        slow_rank(slow_rank), model(std::move(model)), cluster(info.ranks(plan, workers)) {
+           std::uint32_t samples = 600, int slow_rank = -1,
+           std::function<std::shared_ptr<Classifier>()> model = [] { return std::make_shared<SmallNet>(); },
+           AugmentOptions augmentation = {})
+      : info(find_strategy(strategy)), workers(workers), plan(plan), options(options), global_batch(global_batch),
+        samples(samples), slow_rank(slow_rank), model(std::move(model)), augmentation(augmentation),
+        cluster(info.ranks(plan, workers)) {
     torch::set_num_threads(1);
     for (int rank = 0; rank < cluster.size(); ++rank) {
       recorders.push_back(std::make_unique<Recorder>(cluster.runtime(), &cluster.ledger(rank), nullptr));
@@ -56,7 +59,7 @@ struct TorchJob {
     const std::lock_guard lock(seeding);
     torch::manual_seed(1);
     return std::make_unique<TorchLearner>(runtime, recorder, model(),
-                                          Loader(train, Sampler(train->size(), sampling), {}, normalisation, 0),
+                                          Loader(train, Sampler(train->size(), sampling), augmentation, normalisation, 0),
                                           Loader(test, Sampler(test->size(), {.batch = 1}), {}, normalisation, 0), own);
   }
 
@@ -84,6 +87,7 @@ struct TorchJob {
   std::uint32_t global_batch, samples;
   int slow_rank;
   std::function<std::shared_ptr<Classifier>()> model;
+  AugmentOptions augmentation;
   VirtualCluster cluster;
   std::vector<std::unique_ptr<Recorder>> recorders;
   std::vector<std::unique_ptr<TorchLearner>> learners;

@@ -43,10 +43,14 @@ TEST(TensorHomes, OtherFormsAreRefusedByName) {
     }
     return "";
   };
-  EXPECT_NE(trouble_after([](OddNet& net) { net.last->to(torch::kFloat64); }).find("last.weight is of shape [3, 4], type Double"),
+  EXPECT_NE(trouble_after([](OddNet& net) {
+              net.last->to(torch::kFloat64);
+            }).find("last.weight is of shape [3, 4], type Double"),
             std::string::npos);
-  EXPECT_NE(trouble_after([](OddNet& net) { net.last->bias.set_data(torch::zeros({4})); }).find("last.bias"), std::string::npos);
-  EXPECT_NE(trouble_after([](OddNet& net) { net.frozen->bias.requires_grad_(true); }).find("frozen.bias was frozen"), std::string::npos);
+  EXPECT_NE(trouble_after([](OddNet& net) { net.last->bias.set_data(torch::zeros({4})); }).find("last.bias"),
+            std::string::npos);
+  EXPECT_NE(trouble_after([](OddNet& net) { net.frozen->bias.requires_grad_(true); }).find("frozen.bias was frozen"),
+            std::string::npos);
   EXPECT_EQ(trouble_after([](OddNet&) {}), "");
 }
 
@@ -58,8 +62,10 @@ TEST(TensorHomes, KnowsTheModulesParametersAndDescribesThem) {
   EXPECT_FALSE(homes.knows(torch::zeros({4, 4})));
   EXPECT_FALSE(homes.knows(module->first->weight.detach())) << "another tensor of the same memory";
   const auto lines = homes.lines();
-  EXPECT_NE(std::find(lines.begin(), lines.end(), "parameter frozen.bias of shape [4], type Float, frozen"), lines.end());
-  EXPECT_NE(std::find(lines.begin(), lines.end(), "parameter last.weight of shape [3, 4], type Float, trained"), lines.end());
+  EXPECT_NE(std::find(lines.begin(), lines.end(), "parameter frozen.bias of shape [4], type Float, frozen"),
+            lines.end());
+  EXPECT_NE(std::find(lines.begin(), lines.end(), "parameter last.weight of shape [3, 4], type Float, trained"),
+            lines.end());
 }
 
 }  // namespace

@@ -38,8 +38,9 @@ TEST(OperatorWatch, SeesWhatOperatorsOfItsThreadTake) {
   const torch::Tensor all = torch::ones({4, 6}), row = all[2], column = all.select(1, 3);
   std::vector<ConstBytes> seen;
   const auto saw = [&](const torch::Tensor& tensor, std::size_t bytes) {
-    const bool found = std::any_of(seen.begin(), seen.end(),
-                                   [&](ConstBytes one) { return one.data() == tensor.const_data_ptr() && one.size() == bytes; });
+    const bool found = std::any_of(seen.begin(), seen.end(), [&](ConstBytes one) {
+      return one.data() == tensor.const_data_ptr() && one.size() == bytes;
+    });
     seen.clear();
     return found;
   };
