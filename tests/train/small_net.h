@@ -69,9 +69,15 @@ struct TorchJob {
       Workplace place{cluster.comm(rank), *learners[rank], *recorders[rank], nullptr, nullptr};
       if (interruptions) {
         interruptions->let(rank, place);
-        recorders[rank]->on_epoch = [this, rank](const EpochRecord& record) {
-          if (record.epoch + 1 == plan.epochs) interruptions->has_trained(rank);
+        const std::uint64_t steps = std::uint64_t{plan.epochs} * learners[rank]->steps_per_epoch();
+        recorders[rank]->on_step = [this, rank, steps](const StepRecord& record) {
+          if (info.has_servers && record.step + 1 == steps) interruptions->has_trained(rank);
+          if (on_step) on_step(rank, record);
         };
+        recorders[rank]->on_epoch = [this, rank](const EpochRecord& record) {
+          if (!info.has_servers && record.epoch + 1 == plan.epochs) interruptions->has_trained(rank);
+        };
+        if (info.worker(plan, rank) < 0) interruptions->has_trained(rank);  // a server, which begins none
       }
       strategies.push_back(make_strategy(info, plan, std::move(place)));
     }
