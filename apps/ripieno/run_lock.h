@@ -4,18 +4,19 @@
 
 #include <filesystem>
 
+#include "ripieno/core/descriptor.h"
+
 namespace ripieno {
 
 class RunLock {
  public:
   /// Where the file system has no locks nothing is held, and the run counts as running until its summary is there.
   explicit RunLock(const std::filesystem::path& folder);
-  ~RunLock();
   RunLock(const RunLock&) = delete;
   RunLock& operator=(const RunLock&) = delete;
 
  private:
-  int fd_ = -1;
+  Descriptor folder_;
 };
 
 /// Whether somebody holds it, or it cannot be told.

@@ -18,14 +18,6 @@ namespace {
   fail(ErrorKind::io, path.string(), ": cannot ", doing, ": ", std::strerror(errno));
 }
 
-/// Closes on every way out.
-struct Descriptor {
-  int fd;
-  ~Descriptor() {
-    if (fd >= 0) ::close(fd);
-  }
-};
-
 constexpr std::string_view unfinished = ".unfinished-";
 constexpr std::size_t unfinished_digits = 6;  // that follow it
 
@@ -35,15 +27,15 @@ class NewFile {
  public:
   explicit NewFile(const std::filesystem::path& path) : path_(path) {
     const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
-    file_.fd = ::open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0644);
-    if (file_.fd < 0) {
+    file_ = Descriptor(::open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0644));
+    if (!file_.is_open()) {
       // mkstemp's pattern: unique among threads, processes and hosts.
       std::string name = text(path.string(), unfinished, std::string(unfinished_digits, 'X'));
-      file_.fd = ::mkostemp(name.data(), O_CLOEXEC);
-      if (file_.fd < 0) fail_io(path, "create");
+      file_ = Descriptor(::mkostemp(name.data(), O_CLOEXEC));
+      if (!file_.is_open()) fail_io(path, "create");
       name_ = name;
     }
-    ::flock(file_.fd, LOCK_EX | LOCK_NB);
+    ::flock(file_.get(), LOCK_EX | LOCK_NB);
   }
   ~NewFile() {
     if (!name_.empty()) ::unlink(name_.c_str());
@@ -52,9 +44,9 @@ class NewFile {
   NewFile& operator=(const NewFile&) = delete;
 
   void write(std::string_view content) {
-    write_all(file_.fd, content, path_);
-    if (!name_.empty() && ::fsync(file_.fd) != 0) fail_io(path_, "write");  // a network's file system says only now that it is full
-    if (::fchmod(file_.fd, 0644) != 0) fail_io(path_, "set the permissions of");
+    write_all(file_.get(), content, path_);
+    if (!name_.empty() && ::fsync(file_.get()) != 0) fail_io(path_, "write");  // a network's file system says only now that it is full
+    if (::fchmod(file_.get(), 0644) != 0) fail_io(path_, "set the permissions of");
   }
 
   void take_place() {
@@ -71,14 +63,14 @@ class NewFile {
  private:
   /// Gives it a name; false where there is such a file already.
   bool link(const std::filesystem::path& name) {
-    const std::string here = text("/proc/self/fd/", file_.fd);
+    const std::string here = text("/proc/self/fd/", file_.get());
     if (::linkat(AT_FDCWD, here.c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW) == 0) return true;
     if (errno != EEXIST) fail_io(path_, "create");
     return false;
   }
 
   std::filesystem::path path_;
-  Descriptor file_{-1};
+  Descriptor file_;
   std::string name_;  ///< while it has one that is not its own
 };
 
@@ -94,12 +86,12 @@ void write_all(int descriptor, std::string_view content, const std::filesystem::
 }
 
 std::string read_file(const std::filesystem::path& path) {
-  Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
-  if (file.fd < 0) fail_io(path, "open");
+  Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file.is_open()) fail_io(path, "open");
   std::string content;
   char block[1 << 16];
   for (;;) {
-    const ssize_t n = ::read(file.fd, block, sizeof block);
+    const ssize_t n = ::read(file.get(), block, sizeof block);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) fail_io(path, "read");
     if (n == 0) return content;
@@ -124,15 +116,15 @@ void remove_unfinished(const std::filesystem::path& folder) {
     const std::string name = entry.path().filename().string();
     const std::size_t at = name.rfind(unfinished);
     if (at == std::string::npos || at + unfinished.size() + unfinished_digits != name.size()) continue;
-    const Descriptor file{::open(entry.path().c_str(), O_RDONLY | O_CLOEXEC)};
-    if (file.fd >= 0 && ::flock(file.fd, LOCK_EX | LOCK_NB) == 0) ::unlink(entry.path().c_str());
+    const Descriptor file(::open(entry.path().c_str(), O_RDONLY | O_CLOEXEC));
+    if (file.is_open() && ::flock(file.get(), LOCK_EX | LOCK_NB) == 0) ::unlink(entry.path().c_str());
   }
 }
 
 void write_value(const std::filesystem::path& path, std::string_view value) {
-  Descriptor file{::open(path.c_str(), O_WRONLY | O_CLOEXEC)};
-  if (file.fd < 0) fail_io(path, "open");
-  write_all(file.fd, value, path);
+  Descriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  if (!file.is_open()) fail_io(path, "open");
+  write_all(file.get(), value, path);
 }
 
 void create_folders(const std::filesystem::path& path) {
@@ -142,28 +134,19 @@ void create_folders(const std::filesystem::path& path) {
 }
 
 RandomAccessFile::RandomAccessFile(std::filesystem::path path)
-    : path_(std::move(path)), fd_(::open(path_.c_str(), O_RDONLY | O_CLOEXEC)) {
+    : path_(std::move(path)), file_(::open(path_.c_str(), O_RDONLY | O_CLOEXEC)) {
   struct stat status = {};
-  if (fd_ < 0 || ::fstat(fd_, &status) != 0) {
+  if (!file_.is_open() || ::fstat(file_.get(), &status) != 0) {
     const int error = errno;
     fail(error == ENOENT ? ErrorKind::data : ErrorKind::io, path_.string(), ": cannot open: ", std::strerror(error));
   }
   size_ = static_cast<std::uint64_t>(status.st_size);
 }
 
-RandomAccessFile::RandomAccessFile(RandomAccessFile&& other) noexcept
-    : path_(std::move(other.path_)), fd_(other.fd_), size_(other.size_), bytes_read_(other.bytes_read_) {
-  other.fd_ = -1;
-}
-
-RandomAccessFile::~RandomAccessFile() {
-  if (fd_ >= 0) ::close(fd_);
-}
-
 void RandomAccessFile::read(std::uint64_t offset, Bytes into) {
   std::size_t done = 0;
   while (done < into.size()) {
-    const ssize_t n = ::pread(fd_, into.data() + done, into.size() - done, static_cast<off_t>(offset + done));
+    const ssize_t n = ::pread(file_.get(), into.data() + done, into.size() - done, static_cast<off_t>(offset + done));
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) fail(ErrorKind::data, path_.string(), ": cannot read at offset ", offset + done, ": ", std::strerror(errno));
     if (n == 0) {
@@ -176,8 +159,8 @@ void RandomAccessFile::read(std::uint64_t offset, Bytes into) {
 }
 
 LineFile::LineFile(std::filesystem::path path)
-    : path_(std::move(path)), fd_(::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)) {
-  if (fd_ < 0) fail_io(path_, "create");
+    : path_(std::move(path)), file_(::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)) {
+  if (!file_.is_open()) fail_io(path_, "create");
 }
 
 LineFile::~LineFile() {
@@ -185,7 +168,6 @@ LineFile::~LineFile() {
     flush();
   } catch (...) {  // a destructor has nobody to tell; flush() called before has told
   }
-  ::close(fd_);
 }
 
 void LineFile::append(std::string_view line) {
@@ -200,7 +182,7 @@ void LineFile::flush() {
   std::string lines;
   lines.swap(pending_);
   try {
-    write_all(fd_, lines, path_);
+    write_all(file_.get(), lines, path_);
   } catch (...) {
     error_ = std::current_exception();
     throw;

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "ripieno/core/descriptor.h"
 #include "ripieno/core/span.h"
 
 namespace ripieno {
@@ -36,8 +37,7 @@ class RandomAccessFile {
  public:
   /// Throws Error(data) that names the path where there is none, Error(io) where it cannot be opened.
   explicit RandomAccessFile(std::filesystem::path path);
-  ~RandomAccessFile();
-  RandomAccessFile(RandomAccessFile&&) noexcept;
+  RandomAccessFile(RandomAccessFile&&) noexcept = default;
   RandomAccessFile& operator=(RandomAccessFile&&) = delete;
 
   const std::filesystem::path& path() const { return path_; }
@@ -49,7 +49,7 @@ class RandomAccessFile {
 
  private:
   std::filesystem::path path_;
-  int fd_ = -1;
+  Descriptor file_;
   std::uint64_t size_ = 0;
   std::uint64_t bytes_read_ = 0;
 };
@@ -67,7 +67,7 @@ class LineFile {
 
  private:
   std::filesystem::path path_;
-  int fd_ = -1;
+  Descriptor file_;
   std::string pending_;
   std::exception_ptr error_;
 };

@@ -38,24 +38,22 @@ ssize_t write_quietly(int fd, const char* data, std::size_t size) {
 
 }  // namespace
 
-Control::Control(int fd) : fd_(fd) {
-  if (fd_ < 0) return;
-  const int flags = fcntl(fd_, F_GETFL);
-  if (flags < 0) fail(ErrorKind::usage, "RIPIENO_CONTROL_FD is ", fd_, ", which is not an open descriptor");
-  fcntl(fd_, F_SETFL, flags | O_NONBLOCK);
-  fcntl(fd_, F_SETFD, FD_CLOEXEC);
+Control::Control(int fd) : pipe_(fd) {
+  if (!has_listener()) return;
+  const int flags = fcntl(fd, F_GETFL);
+  if (flags < 0) fail(ErrorKind::usage, "RIPIENO_CONTROL_FD is ", fd, ", which is not an open descriptor");
+  fcntl(fd, F_SETFL, flags | O_NONBLOCK);
+  fcntl(fd, F_SETFD, FD_CLOEXEC);
 }
 
 Control::~Control() {
-  if (fd_ < 0) return;
-  flush();
-  if (fd_ >= 0) close(fd_);
+  if (has_listener()) flush();
 }
 
 void Control::send(const nlohmann::json& message) {
-  if (fd_ < 0) return;
+  if (!has_listener()) return;
   flush();
-  if (fd_ < 0 || !unsent_.empty()) return;  // the launcher does not read: dropped
+  if (!has_listener() || !unsent_.empty()) return;  // the launcher does not read: dropped
   unsent_ = message.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
   flush();
 }
@@ -66,15 +64,14 @@ void Control::failed(const Error& error) {
 
 void Control::flush() {
   while (!unsent_.empty()) {
-    const ssize_t written = write_quietly(fd_, unsent_.data(), unsent_.size());
+    const ssize_t written = write_quietly(pipe_.get(), unsent_.data(), unsent_.size());
     if (written >= 0) {
       unsent_.erase(0, static_cast<std::size_t>(written));
     } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-      pollfd writable{fd_, POLLOUT, 0};
+      pollfd writable{pipe_.get(), POLLOUT, 0};
       if (poll(&writable, 1, patience_ms) <= 0) return;
     } else if (errno != EINTR) {  // the launcher has gone
-      close(fd_);
-      fd_ = -1;
+      pipe_ = Descriptor();
       unsent_.clear();
     }
   }

@@ -5,6 +5,8 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
+#include "ripieno/core/descriptor.h"
+
 namespace ripieno {
 
 class Error;
@@ -20,7 +22,7 @@ class Control {
   Control& operator=(const Control&) = delete;
 
   /// Whether there is a launcher that hears.
-  bool has_listener() const { return fd_ >= 0; }
+  bool has_listener() const { return pipe_.is_open(); }
   void send(const nlohmann::json& message);
   /// {"type": "failed", "kind": ..., "message": ...}: what the launcher then reports as the job's failure.
   void failed(const Error& error);
@@ -29,7 +31,7 @@ class Control {
   /// Writes what it can of `unsent_` within half a second.
   void flush();
 
-  int fd_;
+  Descriptor pipe_;
   std::string unsent_;
 };
 

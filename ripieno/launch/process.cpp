@@ -28,7 +28,7 @@ std::string reason(int error) { return std::generic_category().message(error); }
 Descriptor open_network(const std::string& name) {
   if (name.empty()) return {};
   Descriptor found(open(("/run/netns/" + name).c_str(), O_RDONLY | O_CLOEXEC));
-  if (found.get() < 0) fail(ErrorKind::io, "there is no network namespace ", name, ": ", reason(errno));
+  if (!found.is_open()) fail(ErrorKind::io, "there is no network namespace ", name, ": ", reason(errno));
   return found;
 }
 
@@ -113,15 +113,6 @@ std::vector<char*> pointers(std::vector<std::string>& strings) {
 }
 
 }  // namespace
-
-Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
-  std::swap(fd_, other.fd_);
-  return *this;
-}
-
-Descriptor::~Descriptor() {
-  if (fd_ >= 0) close(fd_);
-}
 
 Process start_process(const std::vector<std::string>& command,
                       const std::vector<std::pair<std::string, std::string>>& variables, bool share_output, const ProcessPlace& place) {

@@ -9,22 +9,9 @@
 #include <utility>
 #include <vector>
 
+#include "ripieno/core/descriptor.h"
+
 namespace ripieno {
-
-/// Owns a file descriptor.
-class Descriptor {
- public:
-  Descriptor() = default;
-  explicit Descriptor(int fd) : fd_(fd) {}
-  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Descriptor& operator=(Descriptor&& other) noexcept;
-  ~Descriptor();
-  int get() const { return fd_; }
-  int release() { return std::exchange(fd_, -1); }
-
- private:
-  int fd_ = -1;
-};
 
 /// What the child's descriptor of control messages is called there.
 inline constexpr int control_descriptor = 3;

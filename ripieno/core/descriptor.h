@@ -1,0 +1,33 @@
+// An open file, pipe or folder of the kernel's: closed with its owner. The only one in Ripieno that owns a descriptor by itself.
+#pragma once
+
+#include <unistd.h>
+
+#include <utility>
+
+namespace ripieno {
+
+class Descriptor {
+ public:
+  Descriptor() = default;
+  /// Takes what open() and the like return; less than 0: none.
+  explicit Descriptor(int fd) : fd_(fd) {}
+  Descriptor(Descriptor&& other) noexcept : fd_(other.release()) {}
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    const Descriptor before(std::exchange(fd_, other.release()));
+    return *this;
+  }
+  ~Descriptor() {
+    if (is_open()) ::close(fd_);
+  }
+
+  bool is_open() const { return fd_ >= 0; }
+  int get() const { return fd_; }
+  /// Its number, which is the caller's to close.
+  int release() { return std::exchange(fd_, -1); }
+
+ private:
+  int fd_ = -1;
+};
+
+}  // namespace ripieno
