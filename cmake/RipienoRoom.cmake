@@ -1,5 +1,5 @@
 # ripieno_room(NAME USES room... [LINK library...] [TORCH])
-# One static library per room: ripieno_NAME (exported as Ripieno::NAME), from every .cpp in its folder.
+# One static library per room: ripieno_NAME (exported as Ripieno::NAME), from every .cpp in its folder and the folders in it.
 # A room with TORCH compiles against LibTorch through one shared precompiled header.
 add_library(ripieno_flags INTERFACE)
 target_compile_options(ripieno_flags INTERFACE -Wall -Wextra -Wno-unused-parameter -Wno-missing-field-initializers -fno-math-errno)
@@ -19,7 +19,7 @@ endif()
 function(ripieno_room NAME)
   cmake_parse_arguments(ROOM "TORCH" "" "USES;LINK" ${ARGN})
   set(target ripieno_${NAME})
-  file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/${NAME}/*.cpp")
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/${NAME}/*.cpp")
   if(sources)
     add_library(${target} STATIC ${sources})
     set(scope PUBLIC)

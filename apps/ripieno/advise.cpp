@@ -14,7 +14,7 @@
 #include "ripieno/predict/costs.h"
 #include "ripieno/predict/shrink.h"
 #include "ripieno/train/flat_model.h"
-#include "ripieno/transport/tcp_frame.h"
+#include "ripieno/transport/frame.h"
 
 namespace ripieno {
 namespace {

@@ -16,7 +16,8 @@
 #include "apps/ripieno/mkl_kernels.h"
 #include "ripieno/train/device.h"
 #include "ripieno/train/precision.h"
-#include "ripieno/transport/shared_memory.h"
+#include "ripieno/transport/shared/memory.h"
+#include "ripieno/transport/transports.h"
 
 namespace ripieno {
 namespace {
@@ -65,7 +66,8 @@ Json examine() {
   json["rank"] = place.rank;
   json["world_size"] = place.world_size;
   json["interfaces"] = interfaces();
-  json["transports"] = {"shared memory", "tcp", "simulated"};
+  json["transports"] = Json::array();
+  for (const Transport& transport : transports()) json["transports"].push_back(transport.name);
   json["shared_memory"] = shared_memory(place);
   json["listens_on"] = place.listen;
   json["openmp"] = at::hasOpenMP();

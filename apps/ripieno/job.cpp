@@ -7,7 +7,7 @@
 #include "ripieno/strategy/refusals.h"
 #include "ripieno/train/device.h"
 #include "ripieno/train/torch_learner.h"
-#include "ripieno/transport/tcp_frame.h"
+#include "ripieno/transport/frame.h"
 
 namespace ripieno {
 namespace {

@@ -8,7 +8,7 @@
 #include "ripieno/model/zoo.h"
 #include "ripieno/strategy/compute_profile.h"
 #include "ripieno/strategy/registry.h"
-#include "ripieno/transport/simulated.h"
+#include "ripieno/transport/simulated/network.h"
 
 namespace ripieno {
 

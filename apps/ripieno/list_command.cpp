@@ -17,6 +17,7 @@
 #include "ripieno/report/measures.h"
 #include "ripieno/report/table.h"
 #include "ripieno/strategy/refusals.h"
+#include "ripieno/transport/transports.h"
 
 namespace ripieno {
 namespace {
@@ -68,6 +69,12 @@ Json route_rows(const std::string& operation) {
                       {"bytes of the busiest", r.bytes}, {"about", r.title}, {"source", r.source}});
     }
   }
+  return rows;
+}
+
+Json transport_rows() {
+  Json rows = Json::array();
+  for (const Transport& t : transports()) rows.push_back({{"name", t.name}, {"time", t.is_virtual() ? "virtual" : "real"}, {"about", t.title}});
   return rows;
 }
 
@@ -223,6 +230,7 @@ const std::vector<List>& lists() {
       {"strategies", [](const CommandContext&, const std::string&) { return strategy_rows(); }},
       {"routes", [](const CommandContext&, const std::string& operation) { return route_rows(operation); }, false, true},
       {"codecs", [](const CommandContext&, const std::string&) { return codec_rows(); }},
+      {"transports", [](const CommandContext&, const std::string&) { return transport_rows(); }},
       {"settings", [](const CommandContext&, const std::string& prefix) { return setting_rows(prefix); }, true, true},
       {"recipes", [](const CommandContext&, const std::string& folder) { return recipe_rows(folder); }, false, true},
       {"measures", [](const CommandContext&, const std::string&) { return measure_rows(); }},
@@ -259,8 +267,8 @@ void run_list(const std::string& what, const std::string& of, const CommandConte
 
 void add_list(CLI::App& app, CommandContext& context) {
   auto what = std::make_shared<std::string>(), of = std::make_shared<std::string>();
-  CLI::App* command = app.add_subcommand("list", "List models, data, strategies, routes, codecs, settings, recipes, measures of runs, or what is refused");
-  command->add_option("what", *what, "models, data, strategies, routes, codecs, settings, recipes, measures or refusals")->required();
+  CLI::App* command = app.add_subcommand("list", "List models, data, strategies, routes, codecs, transports, settings, recipes, measures of runs, or what is refused");
+  command->add_option("what", *what, "models, data, strategies, routes, codecs, transports, settings, recipes, measures or refusals")->required();
   command->add_option("of", *of, "routes: the operation, e.g. all-gather; settings: how their keys begin, e.g. optimiser; recipes: the folder to look in");
   add_format(*command, context);
   command->callback([what, of, &context] {

@@ -13,11 +13,10 @@
 #include "ripieno/launch/lab.h"
 #include "ripieno/strategy/strategy.h"
 #include "ripieno/transport/shaped.h"
-#include "ripieno/transport/simulated.h"
+#include "ripieno/transport/simulated/network.h"
+#include "ripieno/transport/transports.h"
 
 namespace ripieno {
-
-enum class TransportKind : std::uint8_t { tcp, simulated };
 
 struct BatchOptions {
   std::uint32_t global = 0, per_worker = 0;  ///< samples of a step, of all workers or of each; one of them is 0
@@ -45,7 +44,7 @@ struct ComputeOptions {
 enum class MeasureLinks : std::uint8_t { automatic, on, off };
 
 struct TransportOptions {
-  TransportKind kind = TransportKind::tcp;
+  std::string kind = "tcp";  ///< in the table (transport/transports.h)
   std::string listen;
   Duration timeout{0};
   Shape shape;
@@ -78,7 +77,7 @@ struct Options {
   std::vector<double> deaths_s;  ///< virtual seconds; 0: never
   RunOptions run;
 
-  bool in_virtual_time() const { return transport.kind == TransportKind::simulated; }
+  bool in_virtual_time() const { return find_transport(transport.kind).is_virtual(); }
 };
 
 }  // namespace ripieno

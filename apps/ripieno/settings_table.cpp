@@ -1,5 +1,6 @@
 // Every key of a recipe: what it may be, what it is where nobody says, what it means, and when it has an effect.
 #include <algorithm>
+#include <functional>
 #include <limits>
 
 #include "apps/ripieno/conditions.h"
@@ -101,10 +102,27 @@ std::vector<std::string> names_in(const Table& table, std::vector<std::string> n
   return names;
 }
 
+template <class Which>
+std::vector<std::string> transports_that(Which which) {
+  std::vector<std::string> names;
+  for (const Transport& transport : transports()) {
+    if (which(transport)) names.emplace_back(transport.name);
+  }
+  return names;
+}
+
+/// "tcp: ...; simulated: ..."
+std::string what_transports_are() {
+  std::string all;
+  for (const Transport& transport : transports()) all += text(all.empty() ? "" : "; ", transport.name, ": ", transport.title);
+  return all;
+}
+
 std::vector<Setting> table() {
   const Bounds from_0{0, unbounded, false, false}, above_0{0, unbounded, true, false}, count{0, 2147483647};
   const Bounds below_1{0, 1, false, true}, fraction{0, 1, false, false};
-  const Condition tcp = is("transport.kind", {"tcp"}), virtual_time = is("transport.kind", {"simulated"});
+  const Condition real_time = is("transport.kind", transports_that(std::not_fn(&Transport::is_virtual)));
+  const Condition virtual_time = is("transport.kind", transports_that(std::mem_fn(&Transport::is_virtual)));
   const Condition on_nodes = above("simulated.per_node", 1);
   const Condition computed = is("train.compute", {"real"});  // a replay learns nothing
   const Condition several = several_workers(), exchanged = is_not("strategy", "single"), own_data = data_of_its_own();
@@ -218,16 +236,15 @@ std::vector<Setting> table() {
       number("outer.beta1", AT(plan.outer.beta1), 0.9, below_1, "decay of the running mean of differences").only(fedadam),
       number("outer.beta2", AT(plan.outer.beta2), 0.99, below_1, "decay of the running mean of squared differences").only(fedadam),
       number("outer.epsilon", AT(plan.outer.epsilon), 1e-3, from_0, "added to the denominator of that step").only(fedadam),
-      choice("transport.kind", AT(transport.kind), {{"tcp", TransportKind::tcp}, {"simulated", TransportKind::simulated}},
-             "tcp: workers are processes that run in real time; simulated: virtual time, in one process"),
-      word("transport.listen", AT(transport.listen), "127.0.0.1:0", "address:port where the workers meet; port 0: any").only(tcp),
-      duration("transport.timeout_s", AT(transport.timeout), 1, 1800, {0, 1e6, true, false}, "seconds of silence after which a peer is lost").only(tcp),
-      duration("transport.delay_ms", AT(transport.shape.delay), 1e-3, 0, {0, 1e5}, "milliseconds by which each message is made to arrive later").only(tcp),
-      number("transport.mbit_s", AT(transport.shape.mbit_s), 0, {0, 1e6}, "10^6 bits a second that each rank may send; 0: no limit").only(tcp),
-      whole("lab.nodes", AT(lab.nodes), 0, {0, 200}, "nodes of an emulated cluster on this machine, over which the workers are spread in order: network namespaces where the user may make them, else rates in user space; 0: no lab").only(tcp),
-      number("lab.mbit_s", AT(lab.mbit_s), 0, {0, 1e6}, "10^6 bits a second of each node's link, each way; 0: no limit").only(tcp).only(lab),
-      number("lab.cpu", AT(lab.cpu), 0, {0, 4096}, "cores' worth of CPU time of each node, where control groups are writable; 0: no limit").only(tcp).only(lab),
-      list("lab.slow", AT(compute.slow), {1, 1e4}, "how many times longer each rank computes, with or without nodes; missing: 1").only(tcp),
+      word("transport.kind", AT(transport.kind), "tcp", what_transports_are(), names_in(transports())),
+      word("transport.listen", AT(transport.listen), "127.0.0.1:0", "address:port where the workers meet; port 0: any").only(real_time),
+      duration("transport.timeout_s", AT(transport.timeout), 1, 1800, {0, 1e6, true, false}, "seconds of silence after which a peer is lost").only(real_time),
+      duration("transport.delay_ms", AT(transport.shape.delay), 1e-3, 0, {0, 1e5}, "milliseconds by which each message is made to arrive later").only(real_time),
+      number("transport.mbit_s", AT(transport.shape.mbit_s), 0, {0, 1e6}, "10^6 bits a second that each rank may send; 0: no limit").only(real_time),
+      whole("lab.nodes", AT(lab.nodes), 0, {0, 200}, "nodes of an emulated cluster on this machine, over which the workers are spread in order: network namespaces where the user may make them, else rates in user space; 0: no lab").only(real_time),
+      number("lab.mbit_s", AT(lab.mbit_s), 0, {0, 1e6}, "10^6 bits a second of each node's link, each way; 0: no limit").only(real_time).only(lab),
+      number("lab.cpu", AT(lab.cpu), 0, {0, 4096}, "cores' worth of CPU time of each node, where control groups are writable; 0: no limit").only(real_time).only(lab),
+      list("lab.slow", AT(compute.slow), {1, 1e4}, "how many times longer each rank computes, with or without nodes; missing: 1").only(real_time),
       duration("simulated.latency_us", AT(simulated.link.latency), 1e-6, 50, {0, 1e9}, "microseconds that a message takes one way, besides its bytes").only(virtual_time),
       converted("simulated.gbit_s", AT(simulated.link.per_byte), seconds_a_byte, 1, {1e-6, 8000}, "10^9 bits a second of each worker's link, each way").only(virtual_time),
       whole("simulated.per_node", AT(simulated.per_node), 1, {1, 4096}, "workers on each node of the network, which reach each other over links of their own").only(virtual_time),
@@ -240,7 +257,7 @@ std::vector<Setting> table() {
       folder("run.folder", AT(run.folder), "runs", "the folder in which run folders are made"),
       word("run.name", AT(run.name), "", "name of the run's folder; empty: made from what runs"),
       whole("run.checkpoint_every", AT(run.checkpoint_every), 0, count, "epochs between two checkpoints; 0: only at the end").only(computed),
-      duration("run.sample_s", AT(run.sample_every), 1, 0.5, {0, 3600}, "seconds between two samples of CPU, memory and network; 0: none").only(tcp),
+      duration("run.sample_s", AT(run.sample_every), 1, 0.5, {0, 3600}, "seconds between two samples of CPU, memory and network; 0: none").only(real_time),
       flag("run.trace", AT(run.trace), false, "write trace-RANK.json: every pass, exchange and message, for Perfetto, chrome://tracing and ripieno report"),
   };
 }

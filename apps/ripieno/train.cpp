@@ -66,7 +66,7 @@ std::vector<Summary> run_processes(const Settings& settings, const RunFolder& fo
 }
 
 /// A rank that dies ends quietly, with the first of its operations that fails.
-Task<> until_death(SimulatedNetwork* network, int rank, Task<> work, ProgressBar* progress) {
+Task<> until_death(Network* network, int rank, Task<> work, ProgressBar* progress) {
   try {
     co_await std::move(work);
   } catch (const Error& error) {
@@ -79,7 +79,8 @@ std::vector<Summary> run_virtually(const Settings& settings, const RunFolder& fo
                                    const Zoo& zoo, ProgressBar& progress) {
   const int size = ranks_of(settings);
   const auto runtime = virtual_runtime(settings->seed);
-  SimulatedNetwork network(*runtime, size, simulated_of(settings));
+  const Transport& transport = find_transport(settings->transport.kind);
+  const std::unique_ptr<Network> network = transport.simulate(*runtime, size, simulated_of(settings));
   std::vector<Summary> ranks(static_cast<std::size_t>(size));
   const std::vector<double> deaths = deaths_of(settings);
   std::optional<ComputeProfile> profile;  // all ranks have come to the same settings by the time they ask
@@ -90,10 +91,10 @@ std::vector<Summary> run_virtually(const Settings& settings, const RunFolder& fo
   for (int rank = 0; rank < size; ++rank) {
     RankTask task{settings, folder, {}, [&progress, rank](const nlohmann::json& message) { progress.message(rank, message); }, common};
     if (!resume.empty()) task.resume = resume;
-    auto endpoint = std::make_shared<CountedEndpoint>(network.endpoint(rank));
-    Task<> work = until_death(&network, rank, run_rank(std::move(task), &zoo, endpoint, &ranks[rank]), &progress);
+    auto endpoint = std::make_shared<CountedEndpoint>(network->endpoint(rank));
+    Task<> work = until_death(network.get(), rank, run_rank(std::move(task), &zoo, endpoint, &ranks[rank]), &progress);
     runtime->spawn(text("rank ", rank), std::move(work));
-    if (deaths[rank] > 0) runtime->call_at(from_seconds(deaths[rank]), [&network, rank] { network.kill(rank); });
+    if (deaths[rank] > 0) runtime->call_at(from_seconds(deaths[rank]), [&network, rank] { network->kill(rank); });
   }
   runtime->run();
   std::erase_if(ranks, [](const Summary& summary) { return summary.ranks.empty(); });  // of ranks that died

@@ -16,7 +16,7 @@ struct TrainResult {
   Summary summary;
 };
 
-/// Makes the run folder, starts the workers (or, with transport.kind = "simulated", runs all ranks here in virtual time),
+/// Makes the run folder, starts the workers (or, with a transport of virtual time, runs all ranks here),
 /// waits for them, and writes summary.json. `resume`: a run folder to go on from; empty: none. The job was checked before
 /// (check_job). On an error no summary.json is written.
 TrainResult train(const Settings& settings, const std::string& resume, const Zoo& zoo, ProgressBar& progress);

@@ -36,6 +36,7 @@ void run_worker(const std::filesystem::path& path, const std::string& resume, co
     JoinOptions options;
     options.digest = settings.digest();
     options.seed = settings->seed;
+    options.transport = settings->transport.kind;
     options.timeout = settings->transport.timeout;
     options.shape = settings->transport.shape;
     cluster.emplace(join(place, options));

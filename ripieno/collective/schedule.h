@@ -29,7 +29,7 @@
 
 #include "ripieno/core/range.h"
 #include "ripieno/transport/endpoint.h"
-#include "ripieno/transport/link.h"
+#include "ripieno/transport/link_model.h"
 
 namespace ripieno {
 

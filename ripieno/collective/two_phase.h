@@ -1,6 +1,6 @@
 // Two-phase all-pairs all-reduce: the buffer is cut into P chunks, of which each rank sums up one and hands it to all.
 // The bytes of a ring, in one hop each way. Through shared memory the engine does it in place
-// (transport/shared_all_reduce.h).
+// (transport/shared/all_reduce.h).
 //
 // 1. Reduce-scatter, k = 0 .. P-2: rank r sends chunk r+k+1 to its owner r+k+1, and adds its own chunk r as it arrives
 // from

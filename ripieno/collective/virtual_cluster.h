@@ -9,7 +9,7 @@
 #include "ripieno/collective/communicator.h"
 #include "ripieno/core/runtime.h"
 #include "ripieno/transport/counted.h"
-#include "ripieno/transport/simulated.h"
+#include "ripieno/transport/simulated/network.h"
 
 namespace ripieno {
 

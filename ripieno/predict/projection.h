@@ -17,7 +17,7 @@
 
 #include "ripieno/strategy/compute_profile.h"
 #include "ripieno/strategy/registry.h"
-#include "ripieno/transport/link.h"
+#include "ripieno/transport/link_model.h"
 
 namespace ripieno {
 
@@ -35,8 +35,8 @@ struct ProjectedJob {
   std::vector<double> slow;            ///< of each rank: times that a pass takes; missing: 1
   LinkModel link;                      ///< of every rank, each way
   int link_per_node = 1;               ///< ranks of a node, which reach each other over a second link of each of them:
-  LinkModel node_link;                 ///< that one (transport/simulated.h)
-  std::size_t framing_bytes = 0, window_bytes = 256 << 10, burst_bytes = 0;  ///< transport/simulated.h
+  LinkModel node_link;                 ///< that one (transport/simulated/network.h)
+  std::size_t framing_bytes = 0, window_bytes = 256 << 10, burst_bytes = 0;  ///< transport/simulated/network.h
   bool loss_scale = false;
 };
 

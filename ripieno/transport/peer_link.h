@@ -13,16 +13,16 @@
 
 #include "ripieno/core/async.h"
 #include "ripieno/core/memory.h"
+#include "ripieno/transport/frame.h"
+#include "ripieno/transport/link_options.h"
 #include "ripieno/transport/sink.h"
-#include "ripieno/transport/tcp.h"
-#include "ripieno/transport/tcp_frame.h"
 
 namespace ripieno {
 
 /// Held by its coroutines, so that it outlives the endpoint that ends it. All on the runtime's thread.
 class PeerLink : public std::enable_shared_from_this<PeerLink> {
  public:
-  PeerLink(Runtime& runtime, int rank, int peer, TcpOptions options, std::shared_ptr<Aborts> aborts)
+  PeerLink(Runtime& runtime, int rank, int peer, LinkOptions options, std::shared_ptr<Aborts> aborts)
       : runtime_(runtime), rank_(rank), peer_(peer), options_(options), aborts_(std::move(aborts)) {}
   virtual ~PeerLink() = default;
 
@@ -107,7 +107,7 @@ class PeerLink : public std::enable_shared_from_this<PeerLink> {
 
   Runtime& runtime_;
   const int rank_, peer_;
-  const TcpOptions options_;
+  const LinkOptions options_;
   const std::shared_ptr<Aborts> aborts_;
   std::map<Channel, Lane> lanes_;
   std::uint64_t unasked_ = 0;  ///< of the credit

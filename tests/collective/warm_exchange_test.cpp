@@ -62,7 +62,7 @@ TEST(WarmExchange, TakesNoNewMemoryForNumbers) {
       std::vector<std::shared_ptr<Endpoint>> endpoints;
       std::vector<std::unique_ptr<Averager>> averagers;
       for (int rank = 0; rank < 2; ++rank) {
-        endpoints.push_back(tcp_endpoint(*runtime, rank, testing::sockets_of(*runtime, fds[rank]), {.timeout = std::chrono::seconds(60)}));
+        endpoints.push_back(tcp_endpoint(*runtime, rank, testing::sockets_of(*runtime, fds[rank]), {.link = {.timeout = std::chrono::seconds(60)}}));
         Slot slot{elements / 2};
         slot.matrices.push_back({{0, elements / 2}, 512, elements / 1024});
         averagers.push_back(make_averager(options, {slot, slot}, DType::fp32));

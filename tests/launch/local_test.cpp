@@ -18,7 +18,7 @@
 #include "ripieno/launch/join.h"
 #include "ripieno/launch/placement.h"
 #include "ripieno/membership/meet.h"
-#include "ripieno/transport/tcp.h"
+#include "ripieno/transport/tcp/endpoint.h"
 
 namespace ripieno {
 namespace {

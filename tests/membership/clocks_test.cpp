@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "ripieno/transport/simulated.h"
+#include "ripieno/transport/simulated/network.h"
 #include "tests/transport/ranks.h"
 
 namespace ripieno {

@@ -14,7 +14,7 @@ struct Rank {
   Rank(const StrategyInfo& info, const Plan& plan, const LinearOptions& options, int rank, const std::vector<int>& fds)
       : runtime(real_runtime(0)),
         endpoint(std::make_shared<CountedEndpoint>(
-            tcp_endpoint(*runtime, rank, testing::sockets_of(*runtime, fds), {.timeout = std::chrono::seconds(60)}))),
+            tcp_endpoint(*runtime, rank, testing::sockets_of(*runtime, fds), {.link = {.timeout = std::chrono::seconds(60)}}))),
         learner(*runtime, options),
         recorder(*runtime, &endpoint->ledger(), nullptr),
         strategy(make_strategy(info, plan, {Communicator(endpoint), learner, recorder, nullptr})) {}

@@ -17,7 +17,7 @@ inline std::vector<std::string> on_ranks(int ranks, const std::function<void(Clu
     Cluster& cluster = clusters[rank];
     cluster.runtime = real_runtime(0);
     cluster.endpoint = std::make_shared<CountedEndpoint>(
-        tcp_endpoint(*cluster.runtime, rank, sockets_of(*cluster.runtime, fds[rank]), {.timeout = std::chrono::seconds(60)}));
+        tcp_endpoint(*cluster.runtime, rank, sockets_of(*cluster.runtime, fds[rank]), {.link = {.timeout = std::chrono::seconds(60)}}));
   }
   std::vector<std::string> errors(ranks);
   std::vector<std::thread> threads;

@@ -145,8 +145,8 @@ inline Task<> meet_all(Endpoint* e) {
 /// Small credit, and a watchdog that a test that hangs soon meets.
 inline SharedOptions hasty() {
   SharedOptions options;
-  options.tcp.unasked_bytes = 1 << 20;
-  options.tcp.timeout = std::chrono::seconds(30);
+  options.link.unasked_bytes = 1 << 20;
+  options.link.timeout = std::chrono::seconds(30);
   return options;
 }
 

@@ -1,7 +1,7 @@
 // Aborts of what only ranks that share memory have: payloads that are read where they lie, and the engine's all-reduce.
 #include <gtest/gtest.h>
 
-#include "ripieno/transport/shared_all_reduce.h"
+#include "ripieno/transport/shared/all_reduce.h"
 #include "tests/transport/abort_kit.h"
 #include "tests/transport/stranger.h"
 

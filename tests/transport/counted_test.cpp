@@ -6,7 +6,7 @@
 #include <mutex>
 
 #include "ripieno/core/async.h"
-#include "ripieno/transport/simulated.h"
+#include "ripieno/transport/simulated/network.h"
 #include "tests/transport/ranks.h"
 
 namespace ripieno {

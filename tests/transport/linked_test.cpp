@@ -233,7 +233,7 @@ TEST_P(Linked, AnAbortEndsWhatIsUnderWayAndToComeOnAllMembers) {
 
 TEST_P(Linked, BeyondTheCreditReadingPausesUntilAReceiveIsPosted) {
   SharedOptions options;
-  options.tcp.unasked_bytes = 1 << 20;
+  options.link.unasked_bytes = 1 << 20;
   constexpr int messages = 40;
   auto sender = [](Endpoint* e) -> Task<> {
     for (int i = 0; i < messages; ++i) {
@@ -261,8 +261,8 @@ TEST_P(Linked, BeyondTheCreditReadingPausesUntilAReceiveIsPosted) {
 TEST_P(Linked, TheCreditIsNotExceeded) {
   // With nobody asking, a sender of far more than credit and socket buffers together cannot finish.
   SharedOptions options;
-  options.tcp.unasked_bytes = 1 << 20;
-  options.tcp.timeout = std::chrono::milliseconds(200);
+  options.link.unasked_bytes = 1 << 20;
+  options.link.timeout = std::chrono::milliseconds(200);
   auto sender = [](Endpoint* e) -> Task<> {
     const ConstBytes nothing(static_cast<const std::byte*>(nullptr), 256 << 10);
     for (int i = 0; i < 1000; ++i) co_await e->send(1, message(64 << 10), nothing);
@@ -278,7 +278,7 @@ TEST_P(Linked, TheCreditIsNotExceeded) {
 
 TEST_P(Linked, TheWatchdogNamesWhatItWaitedFor) {
   SharedOptions options;
-  options.tcp.timeout = std::chrono::milliseconds(50);
+  options.link.timeout = std::chrono::milliseconds(50);
   auto silent = [](Endpoint*) -> Task<> { co_return; };
   auto waits = [](Endpoint* e) -> Task<> {
     std::vector<float> in(10);

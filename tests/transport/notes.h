@@ -1,7 +1,7 @@
 // Messages for tests of the simulated network, and a network for them.
 #pragma once
 
-#include "ripieno/transport/simulated.h"
+#include "ripieno/transport/simulated/network.h"
 
 namespace ripieno::testing {
 

@@ -11,12 +11,12 @@
 #include <thread>
 #include <vector>
 
-#include "ripieno/transport/shared_endpoint.h"
+#include "ripieno/transport/shared/endpoint.h"
+#include "ripieno/transport/tcp/endpoint.h"
 
 namespace ripieno::testing {
 
 using asio::ip::tcp;
-using Sockets = std::vector<std::optional<tcp::socket>>;
 
 /// Connected pairs of file descriptors: [i][j] is i's way to j.
 inline std::vector<std::vector<int>> connect_all(int ranks) {
@@ -35,8 +35,8 @@ inline std::vector<std::vector<int>> connect_all(int ranks) {
   return fds;
 }
 
-inline Sockets sockets_of(Runtime& runtime, const std::vector<int>& fds) {
-  Sockets sockets(fds.size());
+inline PeerSockets sockets_of(Runtime& runtime, const std::vector<int>& fds) {
+  PeerSockets sockets(fds.size());
   for (std::size_t i = 0; i < fds.size(); ++i) {
     if (fds[i] >= 0) sockets[i].emplace(runtime.context(), tcp::v4(), fds[i]);
   }
@@ -47,14 +47,14 @@ enum class Way : std::uint8_t { tcp, shared };
 
 inline Task<> make_shared_endpoint(Runtime* runtime, int rank, std::vector<int> fds, SharedOptions options,
                                    std::shared_ptr<Endpoint>* endpoint) {
-  Sockets sockets = sockets_of(*runtime, fds);
+  PeerSockets sockets = sockets_of(*runtime, fds);
   Task<std::shared_ptr<Endpoint>> making = shared_endpoint(*runtime, rank, std::move(sockets), options);
   *endpoint = co_await std::move(making);
 }
 
 inline std::shared_ptr<Endpoint> make_endpoint(Way way, Runtime& runtime, int rank, const std::vector<int>& fds,
                                                SharedOptions options) {
-  if (way == Way::tcp) return tcp_endpoint(runtime, rank, sockets_of(runtime, fds), options.tcp);
+  if (way == Way::tcp) return tcp_endpoint(runtime, rank, sockets_of(runtime, fds), {options.link});
   std::shared_ptr<Endpoint> endpoint;
   runtime.spawn("making an endpoint", make_shared_endpoint(&runtime, rank, fds, options, &endpoint));
   runtime.run();

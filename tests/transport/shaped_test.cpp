@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "ripieno/core/async.h"
-#include "ripieno/transport/simulated.h"
+#include "ripieno/transport/simulated/network.h"
 #include "tests/transport/abort_kit.h"
 
 namespace ripieno {

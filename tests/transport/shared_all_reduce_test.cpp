@@ -7,7 +7,7 @@
 
 #include "ripieno/core/async.h"
 #include "ripieno/transport/counted.h"
-#include "ripieno/transport/shared_all_reduce.h"
+#include "ripieno/transport/shared/all_reduce.h"
 #include "tests/transport/ranks.h"
 
 namespace ripieno {
@@ -241,7 +241,7 @@ TEST(SharedAllReduce, WhoIsDoneMayLeaveAtOnce) {
 
 TEST(SharedAllReduce, TheWatchdogNamesWhatItWaitedFor) {
   SharedOptions options;
-  options.tcp.timeout = std::chrono::milliseconds(50);
+  options.link.timeout = std::chrono::milliseconds(50);
   auto idle = [](Endpoint*) -> Task<> { co_return; };
   const auto outcomes = run_ranks(Way::shared, {reduces(100), idle}, options);
   EXPECT_EQ(outcomes[0].error, "rank 0: gave up on rank 1 after 0.05 s of waiting for two-phase of 100 fp32 on exchange channel 0");

@@ -1,4 +1,4 @@
-#include "ripieno/transport/shared_arena.h"
+#include "ripieno/transport/shared/arena.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -125,7 +125,7 @@ TEST(PeerRegions, WhatIsNotThePeersIsRefused) {
   ControlHead& head = shown->head();
   const ControlHead::Region good = head.region[0];
   const SharedMemory other = SharedMemory::make(good.bytes);
-  const FileDescriptor loose(::memfd_create("loose", MFD_CLOEXEC));
+  const Descriptor loose(::memfd_create("loose", MFD_CLOEXEC));
   ASSERT_EQ(::ftruncate(loose.get(), static_cast<off_t>(good.bytes)), 0);
   for (const ControlHead::Region bad : {ControlHead::Region{good.bytes + 4096, good.fd}, {good.bytes, other.fd()},
                                         {good.bytes, loose.get()}, {good.bytes, -1}, {0, good.fd}}) {

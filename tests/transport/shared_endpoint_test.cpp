@@ -1,5 +1,5 @@
 // What the endpoint through shared memory does beyond what every kind of link does (linked_test.cpp).
-#include "ripieno/transport/shared_endpoint.h"
+#include "ripieno/transport/shared/endpoint.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <numeric>
 
 #include "ripieno/core/async.h"
-#include "ripieno/transport/shared_ring.h"
+#include "ripieno/transport/shared/ring.h"
 #include "tests/transport/ranks.h"
 
 namespace ripieno {
@@ -245,7 +245,7 @@ TEST(SharedEndpoint, LeavesNoDescriptorAndNoMappingHoweverItEnds) {
   run_ranks(Way::shared, {registered, registered});
   run_ranks(Way::shared, {registered, waits}, {}, true);
   run_ranks(Way::shared, {revokes, waits});
-  run_ranks(Way::shared, {revokes, revokes}, {.tcp = {.timeout = std::chrono::milliseconds(20)}});
+  run_ranks(Way::shared, {revokes, revokes}, {.link = {.timeout = std::chrono::milliseconds(20)}});
   EXPECT_EQ(descriptors(), before);
   EXPECT_EQ(mappings(), 0u);
 }

@@ -1,4 +1,4 @@
-#include "ripieno/transport/shared_ring.h"
+#include "ripieno/transport/shared/ring.h"
 
 #include <gtest/gtest.h>
 

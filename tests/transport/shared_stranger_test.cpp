@@ -8,7 +8,7 @@
 #include <filesystem>
 
 #include "ripieno/core/async.h"
-#include "ripieno/transport/shared_endpoint.h"
+#include "ripieno/transport/shared/endpoint.h"
 #include "tests/transport/stranger.h"
 
 namespace ripieno {

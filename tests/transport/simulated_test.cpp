@@ -1,4 +1,4 @@
-#include "ripieno/transport/simulated.h"
+#include "ripieno/transport/simulated/network.h"
 
 #include <gtest/gtest.h>
 

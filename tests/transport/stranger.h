@@ -4,7 +4,7 @@
 #include <asio/read.hpp>
 #include <asio/write.hpp>
 
-#include "ripieno/transport/shared_hello.h"
+#include "ripieno/transport/shared/hello.h"
 #include "tests/transport/ranks.h"
 
 namespace ripieno::testing {
@@ -20,7 +20,7 @@ inline Outcome beside_stranger(const Body& body, bool all_share, const std::func
     auto runtime = real_runtime(0);
     SharedOptions options;
     options.ring_bytes = stranger_ring;
-    options.tcp.timeout = std::chrono::seconds(60);
+    options.link.timeout = std::chrono::seconds(60);
     try {
       auto endpoint = make_endpoint(Way::shared, *runtime, 0, fds[0], options);
       EXPECT_EQ(endpoint->way(1), "shared memory");

@@ -3,8 +3,8 @@
 
 #include <asio/write.hpp>
 
-#include "ripieno/transport/tcp.h"
-#include "ripieno/transport/tcp_frame.h"
+#include "ripieno/transport/tcp/endpoint.h"
+#include "ripieno/transport/frame.h"
 #include "tests/transport/ranks.h"
 
 namespace ripieno {
@@ -13,12 +13,12 @@ namespace {
 using namespace ripieno::testing;
 
 /// Rank 0, whose one peer sends `raw`; returns how its receive ends.
-Outcome receive_from(const std::vector<std::byte>& raw, TcpOptions options = {}) {
+Outcome receive_from(const std::vector<std::byte>& raw, LinkOptions options = {}) {
   const auto fds = connect_all(2);
   auto runtime = real_runtime(0);
   tcp::socket stranger(runtime->context(), tcp::v4(), fds[1][0]);
   asio::write(stranger, asio::buffer(raw));
-  auto endpoint = tcp_endpoint(*runtime, 0, sockets_of(*runtime, fds[0]), options);
+  auto endpoint = tcp_endpoint(*runtime, 0, sockets_of(*runtime, fds[0]), {options});
   auto body = [](Endpoint* e) -> Task<> {
     std::vector<float> in(10);
     co_await e->receive(1, message(10), bytes(in));

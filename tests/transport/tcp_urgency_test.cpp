@@ -54,7 +54,7 @@ TEST(TcpUrgency, WhatIsUrgentOvertakesWhatWaitsButNotWhatHasBegun) {
     EXPECT_EQ(order, expected);
   };
   SharedOptions options;
-  options.tcp.unasked_bytes = 1 << 20;
+  options.link.unasked_bytes = 1 << 20;
   expect_no_errors(run_ranks(Way::tcp, {sender, receiver}, options));
 }
 

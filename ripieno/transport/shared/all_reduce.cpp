@@ -1,0 +1,319 @@
+#include "ripieno/transport/shared/all_reduce.h"
+
+#include <algorithm>
+
+#include "ripieno/numeric/elementwise.h"
+#include "ripieno/core/pause.h"
+
+namespace ripieno {
+namespace {
+
+constexpr std::size_t piece_bytes = 64 << 10;  // stays in the cache while P-1 peers' numbers are added to it
+constexpr int pieces_in_a_row = 16;            // then others have their turn
+constexpr std::size_t kept_bytes = 1 << 20;    // of a copy of numbers that peers cannot read
+constexpr auto spin_time = std::chrono::microseconds(20);
+constexpr int looks_between_clocks = 32;
+
+std::size_t slot_of(Channel channel) {
+  return static_cast<std::size_t>(channel.purpose) * all_reduce_channels + channel.id;
+}
+
+}  // namespace
+
+SharedAllReduce::SharedAllReduce(Runtime& runtime, int rank, const std::vector<std::shared_ptr<SharedLink>>& links,
+                                 LinkOptions options, std::shared_ptr<const SharedOwn> own, bool may_spin)
+    : runtime_(runtime), rank_(rank), ranks_(static_cast<int>(links.size())), options_(options), own_(std::move(own)),
+      slots_(reinterpret_cast<AllReduceSlot*>(own_->all_reduces)), may_spin_(may_spin) {
+  for (int k = 1; k < ranks_; ++k) {
+    const int peer = (rank + ranks_ - k) % ranks_;
+    const std::byte* slots = links[peer]->other().regions.at(all_reduce_place, all_reduce_bytes);
+    const auto* its = reinterpret_cast<const AllReduceSlot*>(slots);
+    peers_.push_back({peer, links[peer], its, reinterpret_cast<const AllReduceStop*>(its + all_reduce_slots)});
+  }
+}
+
+Task<> SharedAllReduce::run(std::shared_ptr<SharedAllReduce> self, Message message, NumberSpan numbers) {
+  if (self->error_) std::rethrow_exception(self->error_);
+  if (numbers.count == 0 || self->peers_.empty()) co_return;
+  const std::size_t slot = slot_of(message.channel);
+  const std::uint64_t before = self->slots_[slot].progress.load(std::memory_order_relaxed);
+  if (before % 2 == 1) fail(ErrorKind::internal, describe(message), " while another is under way on its channel");
+
+  // 1. Where this rank's numbers lie; and, when all have said so, where the others'.
+  const Lying lying = self->registered(numbers, slot);
+  const NumberSpan own = lying.numbers;
+  self->post(message, lying, slot, before + 1);
+  if (!self->spin(slot, before + 1)) co_await wait(self.get(), message, slot, before + 1);
+  std::vector<NumberSpan> peers = self->numbers_of_peers(message, own, slot);
+
+  // 2. The sum of this rank's chunk, at all of them.
+  const Range mine = chunk(own.count, self->ranks_, self->rank_);
+  const std::size_t piece = piece_bytes / size_of(own.type);
+  int in_a_row = 0;
+  bool stopped = self->has_stopped();
+  for (std::size_t begin = mine.begin; begin < mine.end && !stopped; begin += piece) {
+    self->reduce(own, peers, {begin, std::min(mine.end, begin + piece)}, message.type);
+    if (++in_a_row % pieces_in_a_row == 0) co_await self->runtime_.yield();
+    stopped = self->has_stopped();
+  }
+  if (stopped) {
+    co_await wait(self.get(), message, slot, before + 2);
+    std::rethrow_exception(self->error_);
+  }
+
+  // 3. Until all have been put here.
+  self->announce(slot, before + 2);
+  if (!self->spin(slot, before + 2)) co_await wait(self.get(), message, slot, before + 2);
+  if (lying.copy) std::memcpy(numbers.data, own.data, numbers.size_bytes());
+}
+
+SharedAllReduce::Lying SharedAllReduce::registered(NumberSpan numbers, std::size_t slot) {
+  if (const auto place = own_->arena->find(numbers.bytes())) return {numbers, *place, nullptr};
+  std::shared_ptr<std::byte> copy;
+  const std::size_t bytes = numbers.size_bytes();
+  if (Spare& spare = spare_[slot]; spare.bytes >= bytes) {
+    copy = spare.memory;
+  } else {
+    copy = own_->arena->take(bytes);
+    if (!copy) fail(ErrorKind::network, "rank ", rank_, ": there are no ", bytes, " bytes of shared memory");
+    if (bytes <= kept_bytes) spare = {copy, bytes};
+  }
+  std::memcpy(copy.get(), numbers.data, bytes);
+  const NumberSpan there(copy.get(), numbers.count, numbers.type);
+  return {there, own_->arena->find(there.bytes()).value(), copy};
+}
+
+void SharedAllReduce::post(const Message& message, const Lying& lying, std::size_t slot, std::uint64_t progress) {
+  AllReduceSlot& own = slots_[slot];
+  own.count = message.count;
+  own.place = lying.place;
+  own.epoch = options_.epoch;
+  own.type = lying.numbers.type;
+  own.wire = message.type;
+  own.operation.fill(0);
+  message.operation.copy(own.operation.data(), own.operation.size() - 1);
+  announce(slot, progress);
+}
+
+/// Whoever sleeps and waits for this rank is woken. No wake-up is lost: see ring.h.
+void SharedAllReduce::announce(std::size_t slot, std::uint64_t progress) {
+  slots_[slot].progress.store(progress, std::memory_order_seq_cst);
+  for (Peer& peer : peers_) peer.link->other().wake_if_waiting();
+}
+
+bool SharedAllReduce::all_reached(std::size_t slot, std::uint64_t target) const {
+  for (const Peer& peer : peers_) {
+    if (!reached(peer, slot, target)) return false;
+  }
+  return true;
+}
+
+bool SharedAllReduce::spin(std::size_t slot, std::uint64_t target) const {
+  if (all_reached(slot, target)) return true;
+  if (!may_spin_ || runtime_.is_computing()) return false;
+  const Duration end = runtime_.now() + spin_time;
+  do {
+    for (int i = 0; i < looks_between_clocks; ++i) {
+      pause_briefly();
+      if (all_reached(slot, target)) return true;
+    }
+  } while (runtime_.now() < end);
+  return false;
+}
+
+Task<> SharedAllReduce::wait(SharedAllReduce* self, Message message, std::size_t slot, std::uint64_t target) {
+  if (self->revoked_) std::rethrow_exception(self->error_);
+  const auto waiting = std::make_shared<Waiting>(self->runtime_, message, slot, target);
+  self->waiting_.push_back(waiting);
+  self->watch();
+  co_await waiting->done.wait();
+}
+
+std::vector<NumberSpan> SharedAllReduce::numbers_of_peers(const Message& message, NumberSpan own, std::size_t slot) {
+  std::vector<NumberSpan> numbers;
+  for (const Peer& peer : peers_) {
+    const AllReduceSlot& its = peer.slots[slot];
+    const Message other = its.message(message.channel);
+    if (its.epoch != options_.epoch || other.operation != message.operation || its.wire != message.type ||
+        its.count != message.count || its.type != own.type) {
+      const auto wrong = std::make_exception_ptr(Error(ErrorKind::mismatch, text(
+          "rank ", rank_, " takes part in ", describe(message), ", ", name(own.type), " in memory, epoch ", options_.epoch,
+          ", but rank ", peer.rank, " in ", describe(other), ", ", name(its.type), " in memory, epoch ", its.epoch,
+          ": the ranks do not run the same recipe")));
+      give_up(wrong);
+      std::rethrow_exception(wrong);
+    }
+    try {
+      std::byte* lies = peer.link->other().regions.at(its.place, own.size_bytes());
+      numbers.emplace_back(lies, own.count, own.type);
+    } catch (const Error& error) {
+      const auto kind = error.kind() == ErrorKind::mismatch ? ErrorKind::mismatch : ErrorKind::peer;
+      const auto wrong = std::make_exception_ptr(Error(kind, text("rank ", rank_, ": lost rank ", peer.rank, " (",
+                                                                  error.what(), ") in ", describe(message))));
+      give_up(wrong);
+      std::rethrow_exception(wrong);
+    }
+  }
+  return numbers;
+}
+
+void SharedAllReduce::reduce(NumberSpan own, const std::vector<NumberSpan>& peers, Range piece, DType wire) {
+  const NumberSpan sum = own.slice(piece.begin, piece.end);
+  std::size_t to_be_told = peers.size();
+  for (const NumberSpan& peer : peers) {
+    const NumberSpan other = peer.slice(piece.begin, piece.end);
+    if (wire != own.type) {
+      rounded_.resize(piece_bytes);
+      const NumberSpan narrow(rounded_.data(), other.count, wire);
+      convert(narrow, other);
+      add(sum, narrow);
+    } else if (&peer != &peers.back()) {
+      add(sum, other);
+    } else {
+      add_to_both(sum, other);  // the last addition is the sum
+      --to_be_told;
+    }
+  }
+  if (wire != own.type) round_through(sum, wire);
+  for (std::size_t i = 0; i < to_be_told; ++i) {
+    std::memcpy(peers[i].slice(piece.begin, piece.end).data, sum.data, sum.size_bytes());
+  }
+}
+
+bool SharedAllReduce::poll() {
+  if (waiting_.empty()) return false;
+  const std::size_t before = waiting_.size();
+  const auto let_go = [&](auto through, std::exception_ptr error) {
+    std::erase_if(waiting_, [&](const std::shared_ptr<Waiting>& waiting) {
+      if (!through(*waiting)) return false;
+      error ? waiting->done.fail(error) : waiting->done.set();
+      return true;
+    });
+  };
+  if (!error_) {
+    let_go([this](const Waiting& waiting) { return all_reached(waiting.slot, waiting.target); }, nullptr);
+    if (!waiting_.empty() && !has_stopped()) find_losses();
+  }
+  if (error_) let_go([this](const Waiting& waiting) { return is_left_alone(waiting); }, error_);
+  return waiting_.size() != before;
+}
+
+/// What a rank did before it ended is seen once its end is.
+void SharedAllReduce::find_losses() {
+  for (const auto& waiting : waiting_) {
+    for (const Peer& peer : peers_) {
+      if (reached(peer, waiting->slot, waiting->target) || !peer.link->has_ended() ||
+          reached(peer, waiting->slot, waiting->target)) {
+        continue;
+      }
+      const std::exception_ptr lost = peer.link->end_of(waiting->message);
+      return stop({0, lost, rank_, reason_of(lost, rank_)});
+    }
+  }
+}
+
+bool SharedAllReduce::any_peer_stopped() const {
+  return std::any_of(peers_.begin(), peers_.end(),
+                     [](const Peer& peer) { return peer.stop->stopped.load(std::memory_order_seq_cst) != 0; });
+}
+
+bool SharedAllReduce::has_stopped() {
+  if (error_) return true;
+  for (const Peer& peer : peers_) {
+    if (peer.stop->stopped.load(std::memory_order_seq_cst) == 0) continue;
+    const std::string reason(peer.stop->reason.data(), std::min<std::size_t>(peer.stop->bytes, most_reason));
+    stop({0, gave_up(rank_, peer.stop->origin, reason), peer.stop->origin, reason});
+    return true;
+  }
+  return false;
+}
+
+bool SharedAllReduce::is_left_alone(const Waiting& waiting) const {
+  const std::uint64_t posted = (waiting.target - 1) | 1;
+  return std::all_of(peers_.begin(), peers_.end(), [&](const Peer& peer) {
+    return peer.slots[waiting.slot].progress.load(std::memory_order_seq_cst) != posted ||
+           peer.stop->stopped.load(std::memory_order_seq_cst) != 0 || peer.link->has_ended();
+  });
+}
+
+bool SharedAllReduce::has_work() const {
+  if (waiting_.empty()) return false;
+  if (!error_ && any_peer_stopped()) return true;
+  return std::any_of(waiting_.begin(), waiting_.end(), [this](const std::shared_ptr<Waiting>& waiting) {
+    return error_ ? is_left_alone(*waiting) : all_reached(waiting->slot, waiting->target);
+  });
+}
+
+void SharedAllReduce::find_mismatches() {
+  if (error_) return;
+  std::exception_ptr wrong;
+  const auto found = [&](const Peer& peer, const Message& own, const Message& other) {
+    wrong = std::make_exception_ptr(Error(ErrorKind::mismatch, text(
+        "rank ", rank_, " waits for ", describe(own), ", but rank ", peer.rank, " takes part in ", describe(other),
+        ": the ranks do not run the same recipe")));
+  };
+  for (const Peer& peer : peers_) {
+    // Messages where this rank is in an all-reduce. Who has sent one later than its part in it has made progress before.
+    for (const auto& waiting : waiting_) {
+      const auto other = peer.link->unasked(waiting->message.channel);
+      if (other && !reached(peer, waiting->slot, waiting->target)) found(peer, waiting->message, other->message());
+    }
+    // An all-reduce where this rank waits for a message. One that was sent before it is there to be read.
+    for (const Message& message : peer.link->posted()) {
+      if (message.channel.id >= all_reduce_channels || message.channel.scope != 0) continue;
+      const std::size_t slot = slot_of(message.channel);
+      const auto own = slots_[slot].progress.load(std::memory_order_relaxed);
+      if (reached(peer, slot, own + 1) && peer.link->has_read_all()) {
+        found(peer, message, peer.slots[slot].message(message.channel));
+      }
+    }
+  }
+  if (wrong) give_up(wrong);
+}
+
+void SharedAllReduce::give_up(std::exception_ptr error) {
+  revoke(error);
+  for (Peer& peer : peers_) peer.link->revoke(error);
+}
+
+void SharedAllReduce::stop(const Abort& abort) {
+  if (error_) return;
+  error_ = abort.error;
+  auto* own = reinterpret_cast<AllReduceStop*>(slots_ + all_reduce_slots);
+  own->origin = abort.origin;
+  own->bytes = static_cast<std::uint32_t>(abort.reason.copy(own->reason.data(), own->reason.size()));
+  own->stopped.store(1, std::memory_order_seq_cst);
+  for (Peer& peer : peers_) peer.link->other().wake_if_waiting();
+}
+
+void SharedAllReduce::revoke(std::exception_ptr error) {
+  if (!error_) error_ = error;
+  revoked_ = true;
+  if (watchdog_) runtime_.cancel(*std::exchange(watchdog_, std::nullopt));
+  for (auto& waiting : std::exchange(waiting_, {})) waiting->done.fail(error_);
+}
+
+/// One timer for all, set anew where it finds none that is overdue.
+void SharedAllReduce::watch() {
+  if (watchdog_ || waiting_.empty()) return;
+  auto expired = [weak = weak_from_this()] {
+    if (auto self = weak.lock()) self->expire();
+  };
+  watchdog_ = runtime_.call_at(waiting_.front()->since + options_.timeout, expired);
+}
+
+void SharedAllReduce::expire() {
+  watchdog_.reset();
+  poll();
+  if (waiting_.empty()) return;
+  const Waiting& oldest = *waiting_.front();
+  if (runtime_.now() < oldest.since + options_.timeout) return watch();
+  if (error_) return give_up(error_);
+  const auto late = std::find_if(peers_.begin(), peers_.end(),
+                                 [&](const Peer& peer) { return !reached(peer, oldest.slot, oldest.target); });
+  give_up(std::make_exception_ptr(
+      Error(ErrorKind::peer, text("rank ", rank_, ": gave up on rank ", late->rank, " after ", seconds(options_.timeout),
+                                  " s of waiting for ", describe(oldest.message)))));
+}
+
+}  // namespace ripieno

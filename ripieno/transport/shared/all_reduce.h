@@ -1,0 +1,150 @@
+// The engine's own all-reduce, for ranks that all share memory: the route two-phase (collective/two_phase.h) in place.
+//
+// 1. Each rank posts where its numbers lie, in a slot of the channel that its peers can read.
+// 2. When all have posted, each sums up its own chunk, a cache-sized piece at a time, reading the peers' numbers where they
+//    lie in the route's order and rounding them to the wire's type on the way, and puts the sum in place at every peer.
+// 3. When all are done, the numbers may be used again, and a rank may end: its slots stay readable for those who have not
+//    looked yet.
+//
+// Stopping. Peers write to a rank's numbers while a call is under way, so a call that fails must not return before all of
+// them have stopped. A rank whose scope 0 is aborted, or that has lost a peer, says in a line of its own that it stops: from
+// then on it touches nobody's numbers, in any call. The others look there before every piece, and where they wait, and then
+// stop likewise, with its reason. A call that has posted fails once no peer can be in it: each of them has stopped, has not
+// posted yet (it posts first and looks then), is done with it, or is gone. After that no call begins any more.
+//
+// Bits and bytes counted are those of the route's messages, whatever the transport. Numbers that do not lie in registered
+// memory go through some that does. Waiting is a short spin, where the ranks have a core each and nothing is computed here,
+// and then the hub's sleep (hub.h), so that more workers than cores go forward.
+#pragma once
+
+#include <list>
+
+#include "ripieno/core/async.h"
+#include "ripieno/core/range.h"
+#include "ripieno/transport/shared/link.h"
+
+namespace ripieno {
+
+/// What a rank says of a channel's all-reduce: one line, written by it alone.
+struct alignas(line_bytes) AllReduceSlot {
+  std::atomic<std::uint64_t> progress{0};  ///< 2 for every call that is done, and 1 more for one that is posted
+  std::uint64_t count = 0;
+  Place place;
+  std::uint32_t epoch = 0;
+  DType type = DType::fp32, wire = DType::fp32;
+  std::array<char, 24> operation{};  ///< ends with a zero
+
+  Message message(Channel channel) const { return {channel, operation.data(), wire, count}; }
+};
+static_assert(sizeof(AllReduceSlot) == line_bytes);
+
+/// Says that a rank has stopped, and why; written by it alone.
+struct alignas(line_bytes) AllReduceStop {
+  std::atomic<std::uint32_t> stopped{0};
+  std::int32_t origin = 0;  ///< the rank that stopped first
+  std::uint32_t bytes = 0;  ///< of the reason
+  std::array<char, most_reason> reason{};
+};
+
+/// Channels 0 .. so many less one of every purpose have a slot. What is never used is never backed by memory.
+inline constexpr std::uint32_t all_reduce_channels = 1 << 14;
+inline constexpr std::size_t all_reduce_slots = all_reduce_channels * purposes.size();
+/// The slots, and then the AllReduceStop.
+inline constexpr std::size_t all_reduce_bytes = all_reduce_slots * sizeof(AllReduceSlot) + sizeof(AllReduceStop);
+/// Where the slots lie: what every rank takes first of its registered memory.
+inline constexpr Place all_reduce_place{0, line_bytes};
+
+/// All on the runtime's thread.
+class SharedAllReduce : public std::enable_shared_from_this<SharedAllReduce> {
+ public:
+  /// links[r] leads to rank r; links[rank] is empty. Error(network): a peer's slots cannot be mapped.
+  SharedAllReduce(Runtime& runtime, int rank, const std::vector<std::shared_ptr<SharedLink>>& links, LinkOptions options,
+                  std::shared_ptr<const SharedOwn> own, bool may_spin);
+
+  /// What it does for all ranks (Endpoint::engine).
+  static constexpr std::array operations{
+      EngineOperation{Collective::all_reduce, DType::fp32, "two-phase", all_reduce_channels},
+      EngineOperation{Collective::all_reduce, DType::fp64, "two-phase", all_reduce_channels}};
+  Task<> run(Message message, NumberSpan numbers) { return run(shared_from_this(), message, numbers); }
+  /// Every call, pending and to come, fails; one that is pending once no peer touches its numbers any more.
+  void stop(const Abort& abort);
+  /// The same at once: for when this rank's connections have ended.
+  void revoke(std::exception_ptr error);
+
+  // For the hub.
+  /// Continues what need not wait any more. Whether there was anything.
+  bool poll();
+  bool has_work() const;
+  bool waits() const { return !waiting_.empty(); }
+  /// Ends with an Error(mismatch) what would wait for ever, because a peer does something else on the same channel.
+  void find_mismatches();
+
+ private:
+  struct Peer {
+    int rank;
+    std::shared_ptr<SharedLink> link;
+    const AllReduceSlot* slots;
+    const AllReduceStop* stop;
+  };
+  /// A call that waits until every peer's progress in its slot is `target`.
+  struct Waiting {
+    Waiting(Runtime& runtime, Message message, std::size_t slot, std::uint64_t target)
+        : message(message), slot(slot), target(target), since(runtime.now()), done(runtime) {}
+    Message message;
+    std::size_t slot;
+    std::uint64_t target;
+    Duration since;
+    Event done;
+  };
+  struct Spare {
+    std::shared_ptr<std::byte> memory;
+    std::size_t bytes = 0;
+  };
+
+  static Task<> run(std::shared_ptr<SharedAllReduce> self, Message message, NumberSpan numbers);
+  static Task<> wait(SharedAllReduce* self, Message message, std::size_t slot, std::uint64_t target);
+
+  /// Numbers where peers can read them.
+  struct Lying {
+    NumberSpan numbers;
+    Place place;
+    std::shared_ptr<std::byte> copy;  ///< of numbers that lie elsewhere; kept for the slot while it is small
+  };
+  Lying registered(NumberSpan numbers, std::size_t slot);
+  void post(const Message& message, const Lying& own, std::size_t slot, std::uint64_t progress);
+  void announce(std::size_t slot, std::uint64_t progress);
+  bool reached(const Peer& peer, std::size_t slot, std::uint64_t target) const {
+    return peer.slots[slot].progress.load(std::memory_order_seq_cst) >= target;
+  }
+  bool all_reached(std::size_t slot, std::uint64_t target) const;
+  /// Whether this rank has stopped; it does where a peer has.
+  bool has_stopped();
+  bool any_peer_stopped() const;
+  /// Whether no peer can be in this rank's call any more.
+  bool is_left_alone(const Waiting& waiting) const;
+  void find_losses();
+  /// Whether all have reached it after a moment.
+  bool spin(std::size_t slot, std::uint64_t target) const;
+  std::vector<NumberSpan> numbers_of_peers(const Message& message, NumberSpan own, std::size_t slot);
+  void reduce(NumberSpan own, const std::vector<NumberSpan>& peers, Range piece, DType wire);
+  void watch();
+  void expire();
+  /// Ends everything.
+  void give_up(std::exception_ptr error);
+
+  Runtime& runtime_;
+  const int rank_, ranks_;
+  const LinkOptions options_;
+  const std::shared_ptr<const SharedOwn> own_;
+  AllReduceSlot* const slots_;
+  const bool may_spin_;
+  std::vector<Peer> peers_;  ///< in the order in which their numbers are added: rank-1, rank-2, ..
+  std::map<std::size_t, Spare> spare_;
+  std::vector<std::byte> rounded_;  ///< a piece on its way, where the wire's type is another
+  std::list<std::shared_ptr<Waiting>> waiting_;
+  std::optional<Runtime::Timer> watchdog_;
+  std::exception_ptr error_;
+  bool revoked_ = false;
+};
+
+}  // namespace ripieno

@@ -1,0 +1,46 @@
+// What drives all of a rank's links through shared memory: polled by the runtime, and woken by a pipe.
+#pragma once
+
+#include <asio/posix/stream_descriptor.hpp>
+#include <vector>
+
+#include "ripieno/transport/shared/all_reduce.h"
+
+namespace ripieno {
+
+class SharedHub final : public Poller, public std::enable_shared_from_this<SharedHub> {
+ public:
+  /// Error(network): the kernel has no shared memory or no pipe for it.
+  SharedHub(Runtime& runtime, int ranks, std::size_t ring_bytes, std::size_t placed_bytes, std::uint64_t word);
+
+  const std::shared_ptr<SharedOwn>& own() const { return own_; }
+  /// The pipe's end that peers open.
+  int bell_fd() const { return bell_out_.get(); }
+
+  /// Begins to drive `shared`, and `all_reduce` if there is one. `all` links of the endpoint, through whatever, tell whether
+  /// this rank waits.
+  void start(std::vector<std::shared_ptr<SharedLink>> shared, std::vector<std::shared_ptr<PeerLink>> all,
+             std::shared_ptr<SharedAllReduce> all_reduce, bool may_spin);
+  /// Lets go of the links.
+  void close();
+
+  bool poll() override;
+  bool may_spin() const override { return may_spin_; }
+  bool sleep() override;
+  void wake() override { own_->control->head().sleeping.store(0, std::memory_order_seq_cst); }
+
+ private:
+  void listen();
+
+  Runtime& runtime_;
+  std::shared_ptr<SharedOwn> own_;
+  Descriptor bell_out_;
+  asio::posix::stream_descriptor bell_;
+  std::array<char, 64> rung_{};
+  std::vector<std::shared_ptr<SharedLink>> shared_;
+  std::vector<std::shared_ptr<PeerLink>> all_;
+  std::shared_ptr<SharedAllReduce> all_reduce_;
+  bool may_spin_ = false;
+};
+
+}  // namespace ripieno

@@ -1,0 +1,167 @@
+// What a SharedLink reads.
+#include <algorithm>
+
+#include "ripieno/transport/shared/link.h"
+
+namespace ripieno {
+
+/// Whether a message, or an abort, has begun.
+bool SharedLink::read_header() {
+  if (other_.ring.readable() < line_bytes) return false;
+  FrameBytes bytes;
+  std::memcpy(bytes.data(), other_.ring.piece(bytes.size()).data(), bytes.size());
+  const bool placed = bytes[placed_mark] == std::byte{1};
+  if (placed) bytes[placed_mark] = std::byte{0};
+  const std::optional<Frame> frame = decode(bytes);
+  const bool tells = frame && frame->kind == FrameKind::abort;
+  if (!frame || (placed && (tells || other_.ring.readable() < 2 * line_bytes))) {
+    fail(ErrorKind::mismatch, "rank ", rank_, ": rank ", peer_,
+         " sent bytes that are not a message's header. Do all ranks run the same version?");
+  }
+  check_epoch(*frame);
+  const bool room_wanted = other_.ring.advance(bytes.size());
+  const bool unwanted = tells || aborted(frame->channel.scope);
+  incoming_.emplace(Incoming{*frame, unwanted ? nullptr : &admit(*frame)});
+  if (placed) return read_place();
+  if (room_wanted) other_.ring_bell();
+  return true;
+}
+
+/// Where the payload lies. False: the peer is gone, and its memory with it.
+bool SharedLink::read_place() {
+  Incoming& in = *incoming_;
+  PlaceLine line;
+  std::memcpy(&line, other_.ring.piece(sizeof line).data(), sizeof line);
+  const bool room_wanted = other_.ring.advance(line_bytes);
+  in.ticket = line.ticket;
+  if (!in.lane) {
+    in.frame.payload = 0;  // it stays where it is
+    give_back(line.ticket);
+    return true;
+  }
+  try {
+    in.lies = other_.regions.at({line.region, line.offset}, in.frame.payload);
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::mismatch) throw;
+    lose(error.what());
+    return false;
+  }
+  if (room_wanted) other_.ring_bell();
+  return true;
+}
+
+/// Where the message goes. False: nobody has asked for it and it exceeds the credit.
+bool SharedLink::decide() {
+  Incoming& in = *incoming_;
+  if (!in.lane || in.posted || in.arrived) return true;
+  if (!in.lane->posted.empty()) {
+    in.posted = in.lane->posted.front();
+    if (auto wrong = mismatch(in.frame, in.posted->message, in.posted->sink.payload())) std::rethrow_exception(wrong);
+    return true;
+  }
+  Arrived arrived{in.frame, nullptr, in.lies, in.ticket};
+  if (unasked_ + arrived.cost() > options_.unasked_bytes) return false;
+  unasked_ += arrived.cost();
+  if (!in.lies) arrived.payload = scratch(in.frame.payload);
+  in.arrived = std::move(arrived);
+  return true;
+}
+
+/// Whether all of it is there.
+bool SharedLink::read_payload() {
+  Incoming& in = *incoming_;
+  if (in.lies) return true;
+  while (in.offset < in.frame.payload) {
+    const ConstBytes part = other_.ring.piece(in.frame.payload - in.offset);
+    if (part.empty()) return false;
+    if (in.posted) {
+      in.posted->sink.take(in.offset, part);
+    } else if (in.arrived) {
+      std::memcpy(in.arrived->payload.get() + in.offset, part.data(), part.size());
+    } else if (in.frame.kind == FrameKind::abort) {
+      in.reason.append(reinterpret_cast<const char*>(part.data()), part.size());
+    }
+    in.offset += part.size();
+    if (other_.ring.advance(part.size())) other_.ring_bell();
+  }
+  return true;
+}
+
+void SharedLink::finish() {
+  Incoming in = std::move(*incoming_);
+  incoming_.reset();
+  if (in.frame.kind == FrameKind::abort) {
+    aborts_->hear(in.frame.channel.scope, peer_, static_cast<int>(in.frame.channel.id), in.reason);
+  } else if (!in.lane) {
+    return;
+  } else if (in.posted) {
+    if (in.lies && !take_placed(in.lies, in.frame.payload, in.ticket, in.posted->sink)) return withdrawn();
+    serve(*in.lane);
+  } else if (in.lane->posted.empty()) {
+    if (in.lies) ++placed_in_;
+    in.lane->arrived.push_back(std::move(*in.arrived));
+  } else {  // asked for meanwhile
+    unasked_ -= in.arrived->cost();
+    const std::shared_ptr<Posted> posted = in.lane->posted.front();
+    if (auto wrong = mismatch(in.frame, posted->message, posted->sink.payload())) std::rethrow_exception(wrong);
+    if (in.lies) ++placed_in_;
+    give(*in.arrived, posted->sink);
+    serve(*in.lane);
+  }
+}
+
+bool SharedLink::read() {
+  bool any = false;
+  while (!ended()) {
+    if (!incoming_ && !read_header()) return any;
+    if (!decide()) return any;
+    const std::uint64_t before = incoming_->offset;
+    const bool whole = read_payload();
+    any |= whole || incoming_->offset != before;
+    if (!whole) return any;
+    finish();
+  }
+  return any;
+}
+
+/// False: the sender has ended the connection meanwhile, and what was read is nothing.
+bool SharedLink::take_placed(const std::byte* lies, std::uint64_t bytes, std::uint64_t ticket, const Sink& sink) {
+  sink.take(0, ConstBytes(lies, bytes));
+  if (other_.ring.withdrawn()) return false;
+  give_back(ticket);
+  return true;
+}
+
+void SharedLink::give(const Arrived& arrived, const Sink& sink) {
+  if (!arrived.lies) return PeerLink::give(arrived, sink);
+  --placed_in_;
+  if (take_placed(arrived.lies, arrived.frame.payload, arrived.ticket, sink)) return;
+  withdrawn();
+  const Message message = arrived.frame.message();
+  std::rethrow_exception(failure("waiting for", message));
+}
+
+bool SharedLink::take_in() {
+  if (placed_in_ == 0 || error_) return false;
+  bool any = false;
+  for (auto& [channel, lane] : lanes_) {
+    for (Arrived& arrived : lane.arrived) {
+      const std::uint64_t bytes = arrived.frame.payload;
+      if (!arrived.lies || unasked_ + bytes > options_.unasked_bytes) continue;
+      Scratch payload = scratch(bytes);
+      const Sink sink{Bytes(payload.get(), bytes)};
+      if (!take_placed(arrived.lies, bytes, arrived.ticket, sink)) {
+        withdrawn();
+        return true;
+      }
+      unasked_ += bytes;
+      --placed_in_;
+      arrived.payload = std::move(payload);
+      arrived.lies = nullptr;
+      any = true;
+    }
+  }
+  return any;
+}
+
+}  // namespace ripieno

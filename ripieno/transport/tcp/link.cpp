@@ -1,0 +1,352 @@
+#include "ripieno/transport/tcp/link.h"
+
+#include <algorithm>
+#include <array>
+#include <asio/detached.hpp>
+#include <asio/redirect_error.hpp>
+#include <limits>
+
+namespace ripieno {
+namespace {
+
+constexpr std::size_t scratch_bytes = 256 << 10;  // a chunk that stays in the second-level cache until it is added
+constexpr std::size_t stage_bytes = 16 << 10;
+constexpr std::size_t most_wake_bytes = 256 << 10;
+constexpr std::size_t most_gathered = 64;  // Asio passes no more buffers to the kernel
+
+/// What a payload without data looks like on the wire.
+const std::array<std::byte, 64 << 10> zeros{};
+
+using UnsentLowWater = asio::detail::socket_option::integer<IPPROTO_TCP, TCP_NOTSENT_LOWAT>;
+using LowWater = asio::detail::socket_option::integer<SOL_SOCKET, SO_RCVLOWAT>;
+
+}  // namespace
+
+TcpLink::TcpLink(Runtime& runtime, int rank, int peer, asio::ip::tcp::socket socket, TcpOptions options,
+                 std::shared_ptr<Aborts> aborts, std::string why)
+    : PeerLink(runtime, rank, peer, options.link, std::move(aborts)),
+      why_(std::move(why)),
+      socket_(std::move(socket)),
+      scratch_(new std::byte[scratch_bytes]),
+      stage_(new std::byte[stage_bytes]) {
+  asio::error_code error;
+  socket_.set_option(asio::ip::tcp::no_delay(true), error);
+  if (!error) socket_.set_option(UnsentLowWater(options.unsent_bytes), error);
+  if (!error) socket_.non_blocking(true, error);
+  if (error) lose(error.message());
+}
+
+void TcpLink::start() { asio::co_spawn(runtime_.context(), pump(self()), asio::detached); }
+
+Task<> TcpLink::send(std::shared_ptr<TcpLink> link, Message message, ConstBytes payload) {
+  link->throw_if_aborted(message.channel.scope);
+  if (link->ended()) std::rethrow_exception(link->failure("sending", message));
+  if (!link->unwritable_.empty()) std::rethrow_exception(link->broken("sending", message));
+  const std::uint32_t sequence = link->lanes_[message.channel].next_sent++;
+  const Frame frame = make_frame(message, link->options_.epoch, sequence, payload.size());
+  const auto outgoing = std::make_shared<Outgoing>(link->runtime_, frame, payload, message.urgency);
+  link->queue(outgoing);
+  if (!link->writing_rest_) link->write();
+  if (outgoing->sent) co_return;
+  const std::uint64_t id = link->begin_send(message);
+  std::exception_ptr error;
+  try {
+    co_await outgoing->done.wait();
+  } catch (...) {
+    error = std::current_exception();
+  }
+  link->end_send(id);
+  if (!error) co_return;
+  link->throw_if_aborted(message.channel.scope);
+  std::rethrow_exception(link->ended() ? link->failure("sending", message) : link->broken("sending", message));
+}
+
+/// Behind all that is as urgent, and behind what has begun.
+void TcpLink::queue(std::shared_ptr<Outgoing> outgoing) {
+  auto at = outgoing_.end();
+  while (at != outgoing_.begin()) {
+    const Outgoing& before = **std::prev(at);
+    if (before.urgency >= outgoing->urgency || before.written > 0) break;
+    --at;
+  }
+  outgoing_.insert(at, std::move(outgoing));
+}
+
+void TcpLink::tell(const Abort& abort) {
+  if (ended() || !unwritable_.empty()) return;
+  const auto first = std::numeric_limits<int>::max();
+  const auto outgoing = std::make_shared<Outgoing>(runtime_, make_frame(abort, options_.epoch), ConstBytes(), first);
+  const auto reason = std::as_bytes(std::span(abort.reason));
+  outgoing->own.assign(reason.begin(), reason.end());
+  outgoing->payload = outgoing->own;
+  queue(outgoing);
+  if (!writing_rest_) write();
+}
+
+/// Writes what the connection takes now; the rest is written when it takes more.
+void TcpLink::write() {
+  asio::error_code error;
+  while (!outgoing_.empty() && !error) {
+    std::uint64_t written = write_some(error);
+    while (!outgoing_.empty()) {
+      Outgoing& first = *outgoing_.front();
+      const std::uint64_t left = first.header.size() + first.payload.size() - first.written;
+      if (written < left) {
+        first.written += written;
+        break;
+      }
+      written -= left;
+      first.sent = true;
+      first.done.set();
+      outgoing_.pop_front();
+    }
+  }
+  if (!error) return;
+  if (error != asio::error::would_block) {
+    // The pump learns by itself that the peer is gone, after it has read what the peer still had to say.
+    unwritable_ = error.message();
+    for (auto& outgoing : std::exchange(outgoing_, {})) outgoing->done.fail(std::make_exception_ptr(asio::system_error(error)));
+  } else if (!writing_rest_) {
+    writing_rest_ = true;
+    asio::co_spawn(runtime_.context(), write_rest(self()), asio::detached);
+  }
+}
+
+/// One system call for as many messages as it can hold.
+std::size_t TcpLink::write_some(asio::error_code& error) {
+  gathered_.clear();
+  for (const auto& outgoing : outgoing_) {
+    if (gathered_.size() + 2 > most_gathered) break;
+    std::uint64_t skip = outgoing->written;
+    if (skip < frame_bytes) gathered_.push_back(asio::buffer(outgoing->header) + skip);
+    skip -= std::min<std::uint64_t>(skip, frame_bytes);
+    std::uint64_t left = outgoing->payload.size() - skip;
+    if (outgoing->payload.data()) {
+      if (left > 0) gathered_.emplace_back(outgoing->payload.data() + skip, left);
+      continue;
+    }
+    for (; left > 0 && gathered_.size() < most_gathered; left -= std::min(left, zeros.size())) {
+      gathered_.emplace_back(zeros.data(), std::min(left, zeros.size()));
+    }
+    if (left > 0) break;
+  }
+  return socket_.write_some(gathered_, error);
+}
+
+Task<> TcpLink::write_rest(std::shared_ptr<TcpLink> link) {
+  while (!link->ended() && !link->outgoing_.empty()) {
+    asio::error_code error;
+    auto token = asio::redirect_error(asio::use_awaitable, error);
+    co_await link->socket_.async_wait(asio::ip::tcp::socket::wait_write, token);
+    if (!link->ended()) link->write();
+  }
+  link->writing_rest_ = false;
+}
+
+std::exception_ptr TcpLink::broken(const char* doing, const Message& message) const {
+  return std::make_exception_ptr(Error(ErrorKind::peer, text("rank ", rank_, ": lost rank ", peer_, " (", unwritable_,
+                                                             ") while ", doing, " ", describe(message))));
+}
+
+Task<> TcpLink::pump(std::shared_ptr<TcpLink> link) {
+  try {
+    bool more = true;
+    while (more) more = co_await link->pump_one();
+  } catch (...) {
+    link->revoke(std::current_exception());
+  }
+}
+
+/// One message, or an abort. False: the connection has ended.
+Task<bool> TcpLink::pump_one() {
+  FrameBytes bytes;
+  const Bytes header(bytes);
+  co_await read(header);
+  if (ended()) co_return false;
+  const std::optional<Frame> decoded = decode(bytes);
+  if (!decoded) {
+    fail(ErrorKind::mismatch, "rank ", rank_, ": rank ", peer_,
+         " sent bytes that are not a message's header. Do all ranks ", "run the same version?");
+  }
+  const Frame frame = *decoded;
+  check_epoch(frame);
+  if (frame.kind == FrameKind::abort) co_return co_await hear(frame);
+  if (aborted(frame.channel.scope)) co_return co_await skip(frame.payload);
+
+  Lane* lane = &admit(frame);  // until the message is dropped
+  arriving_ = frame.channel.scope;
+  const std::uint64_t cost = frame.payload + sizeof(Arrived);
+  while (!stops() && lane->posted.empty() && unasked_ + cost > options_.unasked_bytes) co_await changed();
+  std::uint64_t left = frame.payload;
+  if (!stops()) {
+    Task<std::uint64_t> reading = lane->posted.empty() ? keep(frame, lane) : fill(frame, lane);
+    left -= co_await std::move(reading);
+  }
+  arriving_.reset();
+  dropped_ = false;
+  if (ended()) co_return false;
+  if (left > 0) co_return co_await skip(left);
+  co_return true;
+}
+
+Task<bool> TcpLink::hear(Frame frame) {
+  std::string reason(frame.payload, ' ');
+  const Bytes into = std::as_writable_bytes(std::span(reason));
+  co_await read(into);
+  if (ended()) co_return false;
+  aborts_->hear(frame.channel.scope, peer_, static_cast<int>(frame.channel.id), reason);
+  co_return true;
+}
+
+/// Reads what nobody wants. False: the connection has ended.
+Task<bool> TcpLink::skip(std::uint64_t bytes) {
+  while (bytes > 0 && !ended()) {
+    const Bytes part(scratch_.get(), std::min<std::uint64_t>(bytes, scratch_bytes));
+    bytes -= co_await read(part);
+  }
+  co_return !ended();
+}
+
+/// Fills `into`; returns how much of it: all of it where stops() has not become true, which means that it may be gone.
+Task<std::uint64_t> TcpLink::read(Bytes into) {
+  const std::size_t wanted = into.size();
+  for (;;) {
+    const std::size_t ready = std::min(ahead_.size(), into.size());
+    std::copy_n(ahead_.begin(), ready, into.begin());
+    ahead_ = ahead_.subspan(ready);
+    into = into.subspan(ready);
+    if (into.empty()) co_return wanted;
+    if (into.size() >= stage_bytes) {
+      const std::size_t got = co_await read_some(into, into.size());
+      into = into.subspan(got);
+    } else {
+      const Bytes stage(stage_.get(), stage_bytes);
+      const std::size_t got = co_await read_some(stage, into.size());
+      ahead_ = stage.first(got);
+    }
+    if (stops()) co_return wanted - into.size();
+  }
+}
+
+/// What has come, which need not be all that is wanted; nothing once the connection has ended.
+Task<std::size_t> TcpLink::read_some(Bytes into, std::size_t wanted) {
+  wake_for(wanted);
+  asio::error_code error;
+  auto token = asio::redirect_error(asio::use_awaitable, error);
+  const asio::mutable_buffer buffer(into.data(), into.size());
+  const std::size_t got = co_await socket_.async_read_some(buffer, token);
+  if (error == asio::error::operation_aborted) co_return 0;  // by drop(), or the connection has ended
+  if (error) lose(error == asio::error::eof ? "connection closed" : error.message());
+  co_return got;
+}
+
+/// Has the kernel wake this thread when that much has come, or a quarter of what it can hold: the sender must not wait.
+void TcpLink::wake_for(std::size_t bytes) {
+  asio::error_code ignored;  // it wakes more often then
+  if (bytes < stage_bytes) {
+    bytes = 1;
+  } else {
+    bytes = std::min(bytes, most_wake_bytes);
+    if (bytes > most_wake_) {  // the room grows with what flows
+      asio::socket_base::receive_buffer_size room;
+      socket_.get_option(room, ignored);
+      most_wake_ = std::max<std::size_t>(static_cast<std::size_t>(room.value()) / 4, 1);
+    }
+    bytes = std::min(bytes, most_wake_);
+  }
+  if (bytes == wakes_for_) return;
+  socket_.set_option(LowWater(static_cast<int>(bytes)), ignored);
+  wakes_for_ = bytes;
+}
+
+/// Reads a payload to the receive that waits for it; returns how much, as read() does.
+Task<std::uint64_t> TcpLink::fill(Frame frame, Lane* lane) {
+  const std::shared_ptr<Posted> posted = lane->posted.front();
+  if (auto wrong = mismatch(frame, posted->message, posted->sink.payload())) std::rethrow_exception(wrong);
+  std::uint64_t got = 0;
+  if (const std::optional<Bytes> straight = posted->sink.straight()) {
+    got = co_await read(*straight);
+  } else {
+    while (got < frame.payload && !stops()) {
+      const Bytes part(scratch_.get(), std::min<std::uint64_t>(frame.payload - got, scratch_bytes));
+      const std::uint64_t read_now = co_await read(part);
+      if (!stops()) posted->sink.take(got, part);
+      got += read_now;
+    }
+  }
+  if (!stops()) serve(*lane);
+  co_return got;
+}
+
+/// Reads a payload that nobody has asked for yet, whose size is within the credit; returns how much, as read() does.
+Task<std::uint64_t> TcpLink::keep(Frame frame, Lane* lane) {
+  Arrived arrived{frame, scratch(frame.payload)};
+  unasked_ += arrived.cost();
+  const Bytes payload(arrived.payload.get(), frame.payload);
+  const std::uint64_t got = co_await read(payload);
+  if (!stops() && lane->posted.empty()) {
+    lane->arrived.push_back(std::move(arrived));
+    co_return got;
+  }
+  unasked_ -= arrived.cost();
+  if (stops()) co_return got;
+  // Asked for meanwhile.
+  const std::shared_ptr<Posted> posted = lane->posted.front();
+  if (auto wrong = mismatch(frame, posted->message, posted->sink.payload())) std::rethrow_exception(wrong);
+  give(arrived, posted->sink);
+  serve(*lane);
+  co_return got;
+}
+
+Task<> TcpLink::changed() {
+  auto start = [this](Resume resume) { paused_ = std::move(resume); };
+  return suspend(start);
+}
+
+void TcpLink::asked() {
+  if (paused_) asio::post(runtime_.context(), [resume = std::exchange(paused_, nullptr)]() mutable { resume(nullptr); });
+}
+
+/// Has what is not written yet lie here: its owner does not wait any more.
+void TcpLink::keep_rest(Outgoing& outgoing) {
+  const std::uint64_t of_payload = std::max<std::uint64_t>(outgoing.written, frame_bytes) - frame_bytes;
+  outgoing.written -= of_payload;
+  outgoing.payload = outgoing.payload.subspan(of_payload);
+  if (!outgoing.payload.data()) return;
+  outgoing.own.assign(outgoing.payload.begin(), outgoing.payload.end());
+  outgoing.payload = outgoing.own;
+}
+
+void TcpLink::drop(const Abort& abort) {
+  for (auto at = outgoing_.begin(); at != outgoing_.end();) {
+    Outgoing& one = **at;
+    if (one.scope != abort.scope) {
+      ++at;
+      continue;
+    }
+    one.done.fail(abort.error);
+    if (one.written == 0) {
+      at = outgoing_.erase(at);
+      continue;
+    }
+    keep_rest(one);
+    ++at;
+  }
+  if (arriving_ == abort.scope) {
+    dropped_ = true;
+    asio::error_code ignored;
+    socket_.cancel(ignored);  // the pump's read; a write that waits looks again
+  }
+  asked();
+}
+
+void TcpLink::hang_up() {
+  asio::error_code ignored;
+  socket_.shutdown(asio::ip::tcp::socket::shutdown_both, ignored);
+  socket_.close(ignored);
+  for (auto& outgoing : std::exchange(outgoing_, {})) {
+    outgoing->done.fail(std::make_exception_ptr(asio::system_error(asio::error::operation_aborted)));
+  }
+}
+
+}  // namespace ripieno
