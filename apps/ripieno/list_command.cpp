@@ -74,7 +74,9 @@ Json route_rows(const std::string& operation) {
 
 Json transport_rows() {
   Json rows = Json::array();
-  for (const Transport& t : transports()) rows.push_back({{"name", t.name}, {"time", t.is_virtual() ? "virtual" : "real"}, {"about", t.title}});
+  for (const Transport& t : transports()) {
+    rows.push_back({{"name", t.name}, {"time", t.is_virtual() ? "virtual" : "real"}, {"about", t.title}});
+  }
   return rows;
 }
 

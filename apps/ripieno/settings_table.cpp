@@ -114,7 +114,7 @@ std::vector<std::string> transports_that(Which which) {
 /// "tcp: ...; simulated: ..."
 std::string what_transports_are() {
   std::string all;
-  for (const Transport& transport : transports()) all += text(all.empty() ? "" : "; ", transport.name, ": ", transport.title);
+  for (const Transport& one : transports()) all += text(all.empty() ? "" : "; ", one.name, ": ", one.title);
   return all;
 }
 

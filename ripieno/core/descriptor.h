@@ -1,4 +1,4 @@
-// An open file, pipe or folder of the kernel's: closed with its owner. The only one in Ripieno that owns a descriptor by itself.
+// An open file, pipe or folder, closed with its owner.
 #pragma once
 
 #include <unistd.h>

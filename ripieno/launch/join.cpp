@@ -25,7 +25,8 @@ Task<> join_through(const Transport* transport, Joining joining, std::shared_ptr
 const Transport& real_transport(const std::string& name) {
   const Transport& transport = find_transport(name);
   if (transport.is_virtual()) {
-    fail(ErrorKind::usage, "transport ", name, " runs all ranks of a job in one process, in virtual time: workers cannot join through it");
+    fail(ErrorKind::usage, "transport ", name,
+         " runs all ranks of a job in one process, in virtual time: workers cannot join through it");
   }
   return transport;
 }
@@ -53,7 +54,8 @@ void tell_launcher(int control_fd, std::shared_ptr<Control>& control) {
 Cluster join(const Placement& place, const JoinOptions& options) {
   refuse_foreign_world(place);
   const Transport& transport = real_transport(options.transport);
-  make_room_for_descriptors(2 * static_cast<std::size_t>(place.world_size) + 16, text("rank ", place.rank, " of ", place.world_size));
+  const auto descriptors = 2 * static_cast<std::size_t>(place.world_size) + 16;
+  make_room_for_descriptors(descriptors, text("rank ", place.rank, " of ", place.world_size));
   Cluster cluster;
   cluster.runtime = real_runtime(options.seed);
   Runtime* const runtime = cluster.runtime.get();

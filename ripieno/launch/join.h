@@ -22,7 +22,8 @@ struct JoinOptions {
 };
 
 /// Errors: those of meet() (membership/meet.h), of the transport, refuse_foreign_world() (placement.h) and
-/// make_room_for_descriptors() (descriptors.h); Error(usage) where there is no such transport, or it is of virtual time.
+/// make_room_for_descriptors() (descriptors.h); Error(usage) where there is no such transport, or it is of virtual
+/// time.
 Cluster join(const Placement& place = placement(), const JoinOptions& options = {});
 
 }  // namespace ripieno

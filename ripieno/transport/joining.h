@@ -17,8 +17,8 @@ struct Joining {
   Runtime& runtime;  ///< of real time
   int rank = 0;
   int size = 1;
-  /// Meets the others at the rendezvous and returns a TCP connection to each, authenticated: for transports that begin with
-  /// these. Called once at most. Errors: meet()'s (membership/meet.h).
+  /// Meets the others at the rendezvous, where their recipes are compared, and returns an authenticated TCP connection
+  /// to each: for transports that begin with these. Called once at most. Errors: meet()'s (membership/meet.h).
   std::function<Task<PeerSockets>()> connect;
   LinkOptions link;
   Duration agreement = std::chrono::minutes(30);  ///< for all answers of peers before the first message

@@ -11,7 +11,10 @@ namespace {
 
 std::vector<Transport>& all_transports() {
   static std::vector<Transport> all{
-      {"tcp", "workers are processes in real time, over shared memory on one host (but for RIPIENO_SHARED_MEMORY=off) and TCP between hosts", join_by_host},
+      {"tcp",
+       "workers are processes in real time, over shared memory on one host (but for RIPIENO_SHARED_MEMORY=off) and TCP "
+       "between hosts",
+       join_by_host},
       {"simulated", "virtual time, in one process", nullptr, simulated_network},
   };
   return all;
@@ -25,7 +28,8 @@ void add_transport(Transport transport) {
   require((transport.join == nullptr) != (transport.simulate == nullptr), "transport ", transport.name,
           " is not of one time: give it either join or simulate");
   for (const Transport& other : all_transports()) {
-    if (other.name == transport.name) fail(ErrorKind::usage, "transport ", other.name, " exists already: choose another name");
+    if (other.name != transport.name) continue;
+    fail(ErrorKind::usage, "transport ", other.name, " exists already: choose another name");
   }
   all_transports().push_back(std::move(transport));
 }

@@ -1,6 +1,6 @@
-// Every transport by name: one table, by which jobs join (launch/join.h), recipes choose (transport.kind) and tests try them.
-// A transport is a folder with options of its own and one line here. Of real time are those through which processes join each
-// other; of virtual time those that make a network of all ranks in one process.
+// Every transport by name: one table, by which jobs join (launch/join.h) and recipes choose (transport.kind). A
+// transport is a folder with options of its own and a line in transports.cpp. Of real time are those through which
+// processes join each other; of virtual time those that make a network of all ranks in one process.
 #pragma once
 
 #include <functional>
@@ -17,11 +17,11 @@ struct SimulatedOptions;  // simulated/network.h
 
 struct Transport {
   std::string_view name, title;  ///< what they view outlives the table
-  /// Of real time: joins the other ranks, each of which calls it, and returns this one's endpoint. Options of its own are bound
-  /// to it. Null: it is of virtual time.
+  /// Of real time: joins the other ranks, each of which calls it, and returns this one's endpoint. Options of the
+  /// transport's own are bound to it. Null: it is of virtual time.
   std::function<Task<std::shared_ptr<Endpoint>>(Joining joining)> join = nullptr;
   /// Of virtual time: a network for `ranks` ranks on the runtime. Null: it is of real time.
-  std::function<std::unique_ptr<Network>(Runtime& runtime, int ranks, const SimulatedOptions& options)> simulate = nullptr;
+  std::function<std::unique_ptr<Network>(Runtime& runtime, int ranks, const SimulatedOptions&)> simulate = nullptr;
 
   bool is_virtual() const { return simulate != nullptr; }
 };
@@ -29,8 +29,8 @@ struct Transport {
 /// Ripieno's, then those that were added.
 std::span<const Transport> transports();
 
-/// Adds one of your own, for this process: to be called before anything else asks for transports, for what was returned of them
-/// does not outlive it. Error(usage): the name is taken; Error(internal): it has none or both of join and simulate.
+/// Adds one of your own, for this process. Call it before anything else asks for transports: what they were given does
+/// not outlive it. Error(usage): the name is taken; Error(internal): it has none or both of join and simulate.
 void add_transport(Transport transport);
 
 /// Error(usage) that lists the known transports.

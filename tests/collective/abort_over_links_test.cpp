@@ -124,8 +124,7 @@ class AbortOverLinks : public ::testing::TestWithParam<Way> {
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(By, AbortOverLinks, ::testing::Values(Way::tcp, Way::shared),
-                         [](const auto& info) { return info.param == Way::tcp ? "Tcp" : "SharedMemory"; });
+INSTANTIATE_TEST_SUITE_P(By, AbortOverLinks, ::testing::ValuesIn(every_way), way_of);
 
 // Where all ranks share memory, the engine reduces in scope 0 what goes along its route.
 TEST_P(AbortOverLinks, OfAllRanksLeavesAPartOfThem) { expect_only_the_first_ends({{0, {0, 1, 2, 3}}, {21, {3, 1, 2}}}); }

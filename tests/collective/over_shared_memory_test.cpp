@@ -1,4 +1,4 @@
-// The executor over real endpoints: through shared memory every route gives the bits and the ledger that it gives over tcp.
+// The executor over real endpoints: every route gives the bits and the ledger that it gives over tcp, whatever the transport.
 #include <gtest/gtest.h>
 
 #include "ripieno/collective/execute.h"
@@ -63,18 +63,20 @@ std::vector<Reduced> run(Way way, Where where, int ranks, std::size_t elements) 
   return reduced;
 }
 
-TEST(OverSharedMemory, EveryRouteHasTheBitsAndTheLedgerOfTcp) {
+TEST(OverEveryTransport, EveryRouteHasTheBitsAndTheLedgerOfTcp) {
   for (const int ranks : {2, 3, 4, 5, 7}) {
     for (const std::size_t elements : {std::size_t{0}, std::size_t{3}, std::size_t{20'011}}) {
       const auto tcp = run(Way::tcp, Where::plain, ranks, elements);
       EXPECT_FALSE(tcp[0].hashes.empty());
-      for (const Where where : {Where::plain, Where::registered}) {
-        const auto shared = run(Way::shared, where, ranks, elements);
+      const auto expect_the_same = [&](const std::vector<Reduced>& other) {
         for (int rank = 0; rank < ranks; ++rank) {
-          EXPECT_EQ(shared[rank].hashes, tcp[0].hashes) << "P=" << ranks << " n=" << elements << " rank " << rank;
-          EXPECT_EQ(shared[rank].traffic, tcp[rank].traffic) << "P=" << ranks << " n=" << elements << " rank " << rank;
+          EXPECT_EQ(other[rank].hashes, tcp[0].hashes) << "P=" << ranks << " n=" << elements << " rank " << rank;
+          EXPECT_EQ(other[rank].traffic, tcp[rank].traffic) << "P=" << ranks << " n=" << elements << " rank " << rank;
         }
-      }
+      };
+      expect_the_same(run(Way::shared, Where::plain, ranks, elements));
+      expect_the_same(run(Way::shared, Where::registered, ranks, elements));
+      expect_the_same(run(Way::own, Where::plain, ranks, elements));
     }
   }
 }

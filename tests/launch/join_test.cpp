@@ -8,6 +8,7 @@
 
 #include "ripieno/core/async.h"
 #include "ripieno/membership/rendezvous.h"
+#include "tests/transport/own_transport.h"
 
 namespace ripieno {
 namespace {
@@ -21,6 +22,17 @@ Task<> pass_on(Endpoint* e, float* got) {
   Task<> receiving = e->receive(last, message, std::as_writable_bytes(std::span(got, 1)));
   auto revoke = [e, next, last](std::exception_ptr error) { e->abort(0, {next, last}, error); };
   co_await both(e->runtime(), std::move(sending), std::move(receiving), revoke);
+}
+
+/// Joins, and passes a number on; how this rank reaches the next one.
+std::string way_to_next(const Placement& place, const JoinOptions& options) {
+  const int ranks = place.world_size;
+  const Cluster cluster = join(place, options);
+  float got = -1;
+  cluster.runtime->spawn("passes on", pass_on(cluster.endpoint.get(), &got));
+  cluster.runtime->run();
+  EXPECT_EQ(got, static_cast<float>((place.rank + ranks - 1) % ranks));
+  return cluster.endpoint->way((place.rank + 1) % ranks);
 }
 
 /// Runs worker(place) for every rank of a job, in a thread each.
@@ -45,14 +57,7 @@ void run_workers(int ranks, const std::function<void(Placement)>& worker) {
 /// How the ranks of a job of `ranks` reach the next one.
 std::vector<std::string> ways(int ranks, const JoinOptions& options) {
   std::vector<std::string> ways(ranks);
-  run_workers(ranks, [&](const Placement& place) {
-    const Cluster cluster = join(place, options);
-    ways[place.rank] = cluster.endpoint->way((place.rank + 1) % ranks);
-    float got = -1;
-    cluster.runtime->spawn("passes on", pass_on(cluster.endpoint.get(), &got));
-    cluster.runtime->run();
-    EXPECT_EQ(got, static_cast<float>((place.rank + ranks - 1) % ranks));
-  });
+  run_workers(ranks, [&](const Placement& place) { ways[place.rank] = way_to_next(place, options); });
   return ways;
 }
 
@@ -61,6 +66,39 @@ TEST(Join, WorkersOfOneHostShareMemoryUnlessTold) {
   JoinOptions over_tcp;
   over_tcp.shared_memory = false;
   EXPECT_EQ(ways(2, over_tcp), std::vector<std::string>(2, "tcp"));
+}
+
+TEST(Join, ThroughATransportOfOnesOwnThatNeedsNoRendezvous) {
+  JoinOptions options;
+  options.transport = "queues";
+  std::vector<std::string> ways(3);
+  std::vector<std::thread> workers;
+  for (int rank = 0; rank < 3; ++rank) {
+    workers.emplace_back([&, rank] {
+      Placement place;
+      place.rank = rank;
+      place.world_size = 3;
+      ways[rank] = way_to_next(place, options);
+    });
+  }
+  for (auto& worker : workers) worker.join();
+  EXPECT_EQ(ways, std::vector<std::string>(3, "a queue"));
+}
+
+TEST(Join, ThroughNoTransportOrOneOfVirtualTimeIsRefused) {
+  for (const auto& [name, words] : {std::pair("pigeons", "there is no transport \"pigeons\"; known are tcp, simulated, queues"),
+                                    std::pair("simulated", "transport simulated runs all ranks of a job in one process, in virtual "
+                                                           "time: workers cannot join through it")}) {
+    JoinOptions options;
+    options.transport = name;
+    try {
+      join(Placement{}, options);
+      ADD_FAILURE() << name;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::usage);
+      EXPECT_EQ(std::string(error.what()), words);
+    }
+  }
 }
 
 TEST(Join, WorkersThatDoNotAgreeOnSharingMemorySaySo) {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
 #include "ripieno/core/file.h"
@@ -199,6 +200,21 @@ TEST(Settings, WordsAreFromTheirList) {
             "r.toml:1:10: exchange.codec = \"pf16\" is not one of auto, fp32, fp16, bf16, int8, qsgd, sign, topk, topk-sampled, powersgd; did you mean fp16?");
   EXPECT_EQ(refused_set("transport.kind=carrier-pigeon"),
             "--set: transport.kind = \"carrier-pigeon\" is not one of tcp, simulated");
+}
+
+TEST(Settings, TransportsAreThoseOfTheTable) {
+  const auto& all = all_settings();
+  const auto kind = std::find_if(all.begin(), all.end(), [](const Setting& one) { return one.key == "transport.kind"; });
+  ASSERT_NE(kind, all.end());
+  std::vector<std::string> names;
+  Settings settings;
+  for (const Transport& transport : transports()) {
+    names.emplace_back(transport.name);
+    EXPECT_NE(kind->help.find(text(transport.name, ": ", transport.title)), std::string::npos) << kind->help;
+    settings.set(text("transport.kind=", transport.name));
+    EXPECT_EQ(settings->in_virtual_time(), transport.is_virtual());
+  }
+  EXPECT_EQ(kind->allowed, names);
 }
 
 TEST(Settings, BadFilesAreNamed) {

@@ -15,8 +15,7 @@ constexpr std::size_t few = 1000;
 
 class ScopeAbort : public ::testing::TestWithParam<Way> {};
 
-INSTANTIATE_TEST_SUITE_P(By, ScopeAbort, ::testing::Values(Way::tcp, Way::shared),
-                         [](const auto& info) { return info.param == Way::tcp ? "Tcp" : "SharedMemory"; });
+INSTANTIATE_TEST_SUITE_P(By, ScopeAbort, ::testing::ValuesIn(every_way), way_of);
 
 /// What two ranks that block their threads tell each other outside of their endpoints.
 struct Signs {

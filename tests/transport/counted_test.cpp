@@ -67,7 +67,7 @@ void expect_alike(const Told& told) {
 }
 
 TEST(Counted, BothSidesNumberMessagesAlike) {
-  for (const Way way : {Way::tcp, Way::shared}) {
+  for (const Way way : every_way) {
     Told told;
     const auto body = [&told](Endpoint* e) { return talk(std::make_shared<CountedEndpoint>(std::shared_ptr<Endpoint>(std::shared_ptr<void>(), e)), &told); };
     expect_no_errors(run_ranks(way, {body, body, body}));

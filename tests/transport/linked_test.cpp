@@ -16,8 +16,7 @@ using namespace ripieno::testing;
 
 class Linked : public ::testing::TestWithParam<Way> {};
 
-INSTANTIATE_TEST_SUITE_P(By, Linked, ::testing::Values(Way::tcp, Way::shared),
-                         [](const auto& info) { return info.param == Way::tcp ? "Tcp" : "SharedMemory"; });
+INSTANTIATE_TEST_SUITE_P(By, Linked, ::testing::ValuesIn(every_way), way_of);
 
 TEST_P(Linked, PingPong) {
   auto ping = [](Endpoint* e) -> Task<> {

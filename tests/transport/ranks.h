@@ -13,6 +13,7 @@
 
 #include "ripieno/transport/shared/endpoint.h"
 #include "ripieno/transport/tcp/endpoint.h"
+#include "tests/transport/own_transport.h"
 
 namespace ripieno::testing {
 
@@ -43,7 +44,15 @@ inline PeerSockets sockets_of(Runtime& runtime, const std::vector<int>& fds) {
   return sockets;
 }
 
-enum class Way : std::uint8_t { tcp, shared };
+/// How the ranks of a test reach each other: TCP alone, shared memory where they can, or a transport that was added.
+enum class Way : std::uint8_t { tcp, shared, own };
+inline constexpr Way every_way[]{Way::tcp, Way::shared, Way::own};
+
+/// As tests by every way are named.
+inline std::string way_of(const ::testing::TestParamInfo<Way>& info) {
+  constexpr const char* names[]{"Tcp", "SharedMemory", "OwnTransport"};
+  return names[static_cast<std::size_t>(info.param)];
+}
 
 inline Task<> make_shared_endpoint(Runtime* runtime, int rank, std::vector<int> fds, SharedOptions options,
                                    std::shared_ptr<Endpoint>* endpoint) {
@@ -52,11 +61,21 @@ inline Task<> make_shared_endpoint(Runtime* runtime, int rank, std::vector<int> 
   *endpoint = co_await std::move(making);
 }
 
+inline Task<> join_own(Joining joining, std::shared_ptr<Endpoint>* endpoint) {
+  Task<std::shared_ptr<Endpoint>> making = find_transport("queues").join(std::move(joining));
+  *endpoint = co_await std::move(making);
+}
+
 inline std::shared_ptr<Endpoint> make_endpoint(Way way, Runtime& runtime, int rank, const std::vector<int>& fds,
                                                SharedOptions options) {
   if (way == Way::tcp) return tcp_endpoint(runtime, rank, sockets_of(runtime, fds), {options.link});
   std::shared_ptr<Endpoint> endpoint;
-  runtime.spawn("making an endpoint", make_shared_endpoint(&runtime, rank, fds, options, &endpoint));
+  if (way == Way::own) {
+    const Joining joining{runtime, rank, static_cast<int>(fds.size()), nullptr, options.link};
+    runtime.spawn("joining", join_own(joining, &endpoint));
+  } else {
+    runtime.spawn("making an endpoint", make_shared_endpoint(&runtime, rank, fds, options, &endpoint));
+  }
   runtime.run();
   return endpoint;
 }

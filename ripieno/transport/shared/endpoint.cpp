@@ -200,8 +200,8 @@ class Agreement {
     }
     if (theirs_[peer].shares == mine_.shares) return;
     const auto is = [](const SharedHello& hello) { return hello.shares != 0 ? "on" : "off"; };
-    fail(ErrorKind::mismatch, "shared memory is ", is(mine_), " on rank ", rank_, " and ", is(theirs_[peer]), " on rank ", peer,
-         ": set RIPIENO_SHARED_MEMORY to the same on all workers");
+    fail(ErrorKind::mismatch, "shared memory is ", is(mine_), " on rank ", rank_, " and ", is(theirs_[peer]), " on rank ",
+         peer, ": set RIPIENO_SHARED_MEMORY to the same on all workers");
   }
 
   Runtime& runtime_;
