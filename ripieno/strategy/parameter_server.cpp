@@ -14,7 +14,7 @@
 namespace ripieno {
 namespace {
 
-LinkOptions link_options(const Plan& plan, const Layout& layout, const KeyShards& shards, int worker, int shard) {
+ShardLinkOptions link_options(const Plan& plan, const Layout& layout, const KeyShards& shards, int worker, int shard) {
   const std::size_t buffers = shard == 0 ? layout.buffers : 0;
   return {plan.exchange.codec, plan.seed, worker, shard, shards.size(shard), buffers, layout.type};
 }
@@ -40,7 +40,7 @@ class ParameterServer final : public Strategy {
     }
     for (int s = 0; s < keys_.count() && worker_ >= 0; ++s) {
       ServerShard* const local = s == rank ? shard_.get() : nullptr;
-      const LinkOptions options = link(worker_, s);
+      const ShardLinkOptions options = link(worker_, s);
       links_.emplace_back(options, &place_.comm.endpoint(), place_.comm.member(s), local);
     }
   }
@@ -126,8 +126,8 @@ class ParameterServer final : public Strategy {
   }
 
   int workers() const { return place_.comm.size() - servers_; }
-  LinkOptions link(int worker, int shard) const {
-    LinkOptions options = link_options(plan_, layout_, keys_, worker, shard);
+  ShardLinkOptions link(int worker, int shard) const {
+    ShardLinkOptions options = link_options(plan_, layout_, keys_, worker, shard);
     options.up = up_;
     options.down = down_;
     return options;
@@ -188,7 +188,7 @@ class ParameterServer final : public Strategy {
 
   Task<> serve(int worker, std::int64_t* renewed_after) {
     *renewed_after = ways_ + 1;
-    const LinkOptions options = link(worker, place_.comm.rank());
+    const ShardLinkOptions options = link(worker, place_.comm.rank());
     const Progress its = of_workers_.empty() ? Progress() : of_workers_[static_cast<std::size_t>(worker)];
     return serve_worker(options, &place_.comm.endpoint(), place_.comm.member(servers_ + worker), shard_.get(), its.has_weights,
                         steps_in_all(plan_, work_.steps[worker]) - its.steps);

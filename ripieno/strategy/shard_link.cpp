@@ -16,18 +16,18 @@ Message control(std::string_view operation, Channel way) {
   return {with(way, Purpose::control), operation, DType::uint8, sizeof(Record)};
 }
 
-Message weights_message(const LinkOptions& options, Purpose purpose) {
+Message weights_message(const ShardLinkOptions& options, Purpose purpose) {
   return {with(options.down, purpose), "pull", pull_type(options.codec, options.type), options.numbers};
 }
 
-Message buffers_message(const LinkOptions& options) {
+Message buffers_message(const ShardLinkOptions& options) {
   return {with(options.up, Purpose::exchange), "push buffers", options.type, options.buffers};
 }
 
-Channel gradients(const LinkOptions& options) { return with(options.up, Purpose::exchange); }
+Channel gradients(const ShardLinkOptions& options) { return with(options.up, Purpose::exchange); }
 
 /// Distinct for every worker and shard.
-EncodedStream stream_of(const LinkOptions& options) {
+EncodedStream stream_of(const ShardLinkOptions& options) {
   const auto sender = static_cast<std::uint64_t>(options.worker) << 32 | static_cast<std::uint64_t>(options.shard);
   return EncodedStream(options.codec, options.numbers, options.type, Random(options.seed, sender).next());
 }
@@ -38,17 +38,17 @@ DType pull_type(const CodecOptions& codec, DType type) {
   return find_codec(codec.name).kind == CodecKind::wire ? find_wire_format(codec.name).type(type) : type;
 }
 
-std::optional<std::uint64_t> push_bytes(const LinkOptions& options) {
+std::optional<std::uint64_t> push_bytes(const ShardLinkOptions& options) {
   const auto gradient = stream_of(options).bytes();
   if (!gradient) return std::nullopt;
   return *gradient + options.buffers * size_of(options.type);
 }
 
-std::uint64_t pull_bytes(const LinkOptions& options) {
+std::uint64_t pull_bytes(const ShardLinkOptions& options) {
   return options.numbers * size_of(pull_type(options.codec, options.type));
 }
 
-ShardLink::ShardLink(const LinkOptions& options, Endpoint* endpoint, int server, ServerShard* local)
+ShardLink::ShardLink(const ShardLinkOptions& options, Endpoint* endpoint, int server, ServerShard* local)
     : options_(options), endpoint_(endpoint), server_(server), local_(local), numbers_(options.numbers, options.type),
       stream_(stream_of(options)) {}
 
@@ -84,7 +84,7 @@ void ShardLink::visit(StateVisitor& visitor) {
   if (!local_) stream_.visit(visitor, text("ps.push.", options_.shard));
 }
 
-Task<> serve_worker(LinkOptions options, Endpoint* endpoint, int peer, ServerShard* shard, bool has_weights, std::int64_t pushes) {
+Task<> serve_worker(ShardLinkOptions options, Endpoint* endpoint, int peer, ServerShard* shard, bool has_weights, std::int64_t pushes) {
   Numbers numbers(options.numbers, options.type), buffers(options.buffers, options.type);
   EncodedStream stream = stream_of(options);
   if (!has_weights) {

@@ -15,7 +15,7 @@
 namespace ripieno {
 
 /// What both ends know.
-struct LinkOptions {
+struct ShardLinkOptions {
   CodecOptions codec;
   std::uint64_t seed = 0;  ///< of the plan
   int worker = 0, shard = 0;
@@ -29,15 +29,15 @@ struct LinkOptions {
 DType pull_type(const CodecOptions& codec, DType type);
 
 /// Payload bytes of a push; nothing where that depends on the numbers.
-std::optional<std::uint64_t> push_bytes(const LinkOptions& options);
-std::uint64_t pull_bytes(const LinkOptions& options);
+std::optional<std::uint64_t> push_bytes(const ShardLinkOptions& options);
+std::uint64_t pull_bytes(const ShardLinkOptions& options);
 
 /// A worker's end.
 class ShardLink {
  public:
   /// `server` is the endpoint's rank; `local` the shard where it is this very rank, else null. Throws Error(usage) as
   /// EncodedStream.
-  ShardLink(const LinkOptions& options, Endpoint* endpoint, int server, ServerShard* local);
+  ShardLink(const ShardLinkOptions& options, Endpoint* endpoint, int server, ServerShard* local);
 
   /// The shard's numbers: the gradient before exchange(), the weights after.
   NumberSpan numbers() { return numbers_.span(); }
@@ -58,7 +58,7 @@ class ShardLink {
   void visit(StateVisitor& visitor);
 
  private:
-  LinkOptions options_;
+  ShardLinkOptions options_;
   Endpoint* endpoint_;
   int server_;
   ServerShard* local_;
@@ -68,6 +68,6 @@ class ShardLink {
 
 /// The shard's end, for `pushes` pushes of a worker on another rank, the endpoint's `peer`, after the weights that it starts from
 /// if it has none yet.
-Task<> serve_worker(LinkOptions options, Endpoint* endpoint, int peer, ServerShard* shard, bool has_weights, std::int64_t pushes);
+Task<> serve_worker(ShardLinkOptions options, Endpoint* endpoint, int peer, ServerShard* shard, bool has_weights, std::int64_t pushes);
 
 }  // namespace ripieno
