@@ -106,11 +106,10 @@ TEST_F(Files, OnlyWhatNobodyWritesToIsRemoved) {
   for (const char* name : {"config.toml", "config.toml.backup", "model.pt.unfinished-000002", "state-1.pt.unfinished-aB3x9Z"}) {
     std::ofstream(folder_ / name) << "x";
   }
-  const int fd = ::open((folder_ / kept.back()).c_str(), O_RDONLY | O_CLOEXEC);
-  ASSERT_EQ(::flock(fd, LOCK_EX | LOCK_NB), 0);
+  const Descriptor writer(::open((folder_ / kept.back()).c_str(), O_RDONLY | O_CLOEXEC));
+  ASSERT_EQ(::flock(writer.get(), LOCK_EX | LOCK_NB), 0);
   remove_unfinished(folder_);
   EXPECT_EQ(names(), kept);
-  ::close(fd);
   remove_unfinished(folder_ / "missing");
 }
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Holds the includes against the table of rooms in ripieno/CMakeLists.txt: a room includes only itself and the rooms that
-it uses, directly or through those; what folders in a room share does not include them. LibTorch is seen by the rooms marked TORCH only, TOML by apps/ only."""
+it uses, directly or through those; what the folders in a room share does not include them. LibTorch is seen by the rooms
+marked TORCH only, TOML by apps/ only."""
 import re
 import sys
 import tempfile
@@ -47,8 +48,7 @@ def violations(root: Path) -> list[str]:
             if room and room.group(1) not in reach:
                 found.append(f"{where}; {room_of_path}/ may use {', '.join(sorted(reach))}")
             folder = re.match(r"(ripieno/\w+)/\w+/", name)
-            shared = folder and path.parent == root / folder.group(1) and path.stem not in TABLES
-            if shared:
+            if folder and path.parent == root / folder.group(1) and path.stem not in TABLES:
                 found.append(f"{where}; what all folders of {room_of_path}/ share knows none of them")
             if name.startswith("apps/"):
                 found.append(f"{where}; rooms do not know the program")
