@@ -3,6 +3,9 @@
 # A room with TORCH compiles against LibTorch through one shared precompiled header.
 add_library(ripieno_flags INTERFACE)
 target_compile_options(ripieno_flags INTERFACE -Wall -Wextra -Wno-unused-parameter -Wno-missing-field-initializers -fno-math-errno)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")  # for the fuzz targets; Asio 1.22 does not see by itself that it has coroutines
+  add_compile_definitions(ASIO_HAS_CO_AWAIT=1 ASIO_HAS_STD_COROUTINE=1)
+endif()
 if(RIPIENO_SANITIZE)
   target_compile_options(ripieno_flags INTERFACE -fsanitize=${RIPIENO_SANITIZE} -fno-omit-frame-pointer -g1)
   target_link_options(ripieno_flags INTERFACE -fsanitize=${RIPIENO_SANITIZE})
@@ -86,7 +89,7 @@ function(ripieno_together TARGET MOST)
     file(GENERATE OUTPUT "${together}" CONTENT "${includes_${part}}")
     target_sources(${TARGET} PRIVATE "${together}")
   endforeach()
-  target_compile_options(${TARGET} PRIVATE -Wno-subobject-linkage)  # it takes files that are compiled as one for headers
+  target_compile_options(${TARGET} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)  # it takes files that are compiled as one for headers
 endfunction()
 
 # What is precompiled once and serves many targets; all of them, executables too, are compiled as it was.
@@ -96,12 +99,12 @@ function(ripieno_precompiled NAME)
   target_link_libraries(${NAME} PRIVATE ripieno_flags)
   target_include_directories(${NAME} PRIVATE "${ASIO_INCLUDE_DIR}")
   target_compile_definitions(${NAME} PRIVATE ASIO_DISABLE_STD_ALIGNED_ALLOC)
-  target_compile_options(${NAME} PRIVATE -fpch-preprocess -fPIC)
+  target_compile_options(${NAME} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess> -fPIC)
   target_precompile_headers(${NAME} PRIVATE ${ARGN})
 endfunction()
 
 function(ripieno_take_precompiled TARGET NAME)
-  target_compile_options(${TARGET} PRIVATE -fpch-preprocess -fPIC)
+  target_compile_options(${TARGET} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess> -fPIC)
   target_precompile_headers(${TARGET} REUSE_FROM ${NAME})
 endfunction()
 
