@@ -1,5 +1,6 @@
 // What it takes to project a job of many workers (ripieno/predict/projection.h): two steps of a model of a million
-// numbers in one bucket over links of 1 Gb/s and 50 us. One line of JSON; one projection a process, for its peak of memory.
+// numbers in one bucket over links of 1 Gb/s and 50 us. One line of JSON; one projection a process, for its peak of
+// memory.
 //
 //   scale_bench WORKERS [STRATEGY [ROUTE]]       scale_bench 1024 ddp halving-doubling
 #include <sys/resource.h>

@@ -45,8 +45,9 @@ int main() {
   const double checksum = model->parameters()[0].sum().item<double>();
   const bool agree = dp.sum(checksum) == dp.workers() * checksum;  // every worker has the same weights
   if (dp.rank() == 0) {
-    std::printf("%d workers, %.1f %% right, %s, %.1f MB sent by rank 0\n", dp.workers(), 100 * correct / (1000.0 * dp.workers()),
-                agree ? "all agree" : "they differ", dp.ledger().total().payload_sent / 1e6);
+    std::printf("%d workers, %.1f %% right, %s, %.1f MB sent by rank 0\n", dp.workers(),
+                100 * correct / (1000.0 * dp.workers()), agree ? "all agree" : "they differ",
+                dp.ledger().total().payload_sent / 1e6);
   }
   return agree ? 0 : 1;
 }

@@ -14,9 +14,7 @@ struct Tiny : ripieno::Classifier {
     convolution = register_module("convolution", torch::nn::Conv2d(torch::nn::Conv2dOptions(1, 8, 5).stride(2)));
     linear = register_module("linear", torch::nn::Linear(8 * 12 * 12, 10));
   }
-  torch::Tensor forward(torch::Tensor images) override {
-    return linear(torch::relu(convolution(images)).flatten(1));
-  }
+  torch::Tensor forward(torch::Tensor images) override { return linear(torch::relu(convolution(images)).flatten(1)); }
   torch::nn::Conv2d convolution{nullptr};
   torch::nn::Linear linear{nullptr};
 };

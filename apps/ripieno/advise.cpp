@@ -26,9 +26,7 @@ constexpr int many_buckets = 16;
 constexpr double most_spread = 0.9;  // at 1 some passes would take no time
 
 /// Numbers are fp64 in memory where compute is.
-DType type_of(const Settings& settings) {
-  return settings->compute.precision == "fp64" ? DType::fp64 : DType::fp32;
-}
+DType type_of(const Settings& settings) { return settings->compute.precision == "fp64" ? DType::fp64 : DType::fp32; }
 
 /// The codec whose numbers are those in memory has two names: the one that says what they are is taken.
 std::string plain_codec(const Settings& settings) { return type_of(settings) == DType::fp64 ? "auto" : "fp32"; }
@@ -95,15 +93,13 @@ Settings Adviser::as_it_runs(Settings settings) const {
   if (settings->measure == MeasureLinks::off) return settings;
   Plan plan = plan_of(settings);
   plan.exchange.route = strategy_of(settings).route_of(plan);
-  choose_for_links(&settings, zoo_, World(ranks_of(settings), settings->per_node), link_.model(),
-                   plan);
+  choose_for_links(&settings, zoo_, World(ranks_of(settings), settings->per_node), link_.model(), plan);
   return settings;
 }
 
 const Layout& Adviser::layout(const Settings& settings) {
-  const std::string key =
-      text(settings->model, " ", settings->compute.bucket_bytes, " ", divides_buckets(settings),
-           " ", settings->compute.channels_last, " ", name(type_of(settings)));
+  const std::string key = text(settings->model, " ", settings->compute.bucket_bytes, " ", divides_buckets(settings),
+                               " ", settings->compute.channels_last, " ", name(type_of(settings)));
   const auto known = layouts_.find(key);
   if (known != layouts_.end()) return known->second;
   Layout layout = FlatModel(zoo_.find(settings->model).make(), layout_of(settings)).layout();

@@ -26,7 +26,8 @@ StatedLink link_of(const AdviseArguments& arguments, const Settings& recipe) {
   StatedLink link{arguments.mbit_s, arguments.latency_ms, 0};
   const bool simulated = recipe->in_virtual_time();
   const bool lab = recipe->lab.nodes > 0, delayed = recipe.is_set("transport.delay_ms");
-  if (link.mbit_s <= 0) link.mbit_s = simulated ? 1e3 * std::get<double>(recipe.value("simulated.gbit_s")) : lab ? recipe->lab.mbit_s : 0;
+  if (link.mbit_s <= 0)
+    link.mbit_s = simulated ? 1e3 * std::get<double>(recipe.value("simulated.gbit_s")) : lab ? recipe->lab.mbit_s : 0;
   if (link.mbit_s <= 0) link.mbit_s = recipe->transport.shape.mbit_s;
   if (link.mbit_s <= 0) {
     fail(ErrorKind::usage, "over which links? The recipe sets no rate: give one, such as --mbit-s 100");

@@ -165,13 +165,15 @@ std::string way(const Endpoint& endpoint) {
 }  // namespace
 
 DType find_type(const std::string& name) {
-  return find_named(std::array{DType::fp32, DType::fp64, DType::fp16, DType::bf16, DType::int64, DType::int32, DType::uint8},
-                    name, "type");
+  return find_named(
+      std::array{DType::fp32, DType::fp64, DType::fp16, DType::bf16, DType::int64, DType::int32, DType::uint8}, name,
+      "type");
 }
 
 Reduction find_reduction(const std::string& name) {
-  return find_named(std::array{Reduction::sum, Reduction::mean, Reduction::product, Reduction::minimum, Reduction::maximum}, name,
-                    "reduction");
+  return find_named(
+      std::array{Reduction::sum, Reduction::mean, Reduction::product, Reduction::minimum, Reduction::maximum}, name,
+      "reduction");
 }
 
 DType wire_of(const BenchArguments& arguments) {

@@ -27,7 +27,9 @@ std::size_t character_at(std::string_view s, std::size_t i) {
 /// U+10FE00 + byte is F4 8F and two bytes, of which the first has the byte's two highest bits.
 constexpr std::string_view carrier = "\xf4\x8f";
 
-bool carries(std::string_view s, std::size_t i) { return s.substr(i, 2) == carrier && at(s, i + 2) >= 0xba && at(s, i + 2) <= 0xbb && at(s, i + 3) >= 0x80; }
+bool carries(std::string_view s, std::size_t i) {
+  return s.substr(i, 2) == carrier && at(s, i + 2) >= 0xba && at(s, i + 2) <= 0xbb && at(s, i + 3) >= 0x80;
+}
 
 }  // namespace
 

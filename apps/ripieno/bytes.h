@@ -1,5 +1,5 @@
-// Text that is kept (in TOML, in JSON) is UTF-8; the paths of files may be any bytes. A byte that is part of no UTF-8 is carried as a
-// character of Unicode's private use, U+10FE80 .. U+10FEFF, and comes back as it was.
+// Text that is kept (in TOML, in JSON) is UTF-8; the paths of files may be any bytes. A byte that is part of no UTF-8
+// is carried as a character of Unicode's private use, U+10FE80 .. U+10FEFF, and comes back as it was.
 #pragma once
 
 #include <string>

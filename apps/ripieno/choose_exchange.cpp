@@ -5,8 +5,8 @@
 #include "apps/ripieno/job.h"
 #include "ripieno/codec/codec.h"
 #include "ripieno/codec/wire.h"
-#include "ripieno/collective/two_phase.h"
 #include "ripieno/collective/tune.h"
+#include "ripieno/collective/two_phase.h"
 #include "ripieno/report/format.h"
 
 namespace ripieno {
@@ -18,7 +18,8 @@ void settle_measure(Settings* settings) {
     given = given || settings->is_set(key);
   }
   const bool virtual_time = (*settings)->in_virtual_time();
-  if (given || virtual_time || !strategy_of(*settings).traits.by_buckets) settings->assign("exchange.measure", "off", {"exchange.measure"});
+  if (given || virtual_time || !strategy_of(*settings).traits.by_buckets)
+    settings->assign("exchange.measure", "off", {"exchange.measure"});
 }
 
 std::string choose_for_links(Settings* settings, const Zoo& zoo, World world, const LinkModel& link, const Plan& plan) {
@@ -26,13 +27,16 @@ std::string choose_for_links(Settings* settings, const Zoo& zoo, World world, co
   const bool open = strategy.route == "any" && (*settings)->plan.exchange.route == "auto";
   const auto numbers = static_cast<std::uint64_t>(zoo.find((*settings)->model).parameters);
   const Tuning tuning = tune(world, numbers * sizeof(float), link);
-  const auto assign = [&](std::string_view key, Value value) { settings->assign(key, std::move(value), {"exchange.measure"}); };
+  const auto assign = [&](std::string_view key, Value value) {
+    settings->assign(key, std::move(value), {"exchange.measure"});
+  };
 
   assign("exchange.measure", "off");
   const double bucket_mb = std::max(0.001, std::round(static_cast<double>(tuning.bucket_bytes) * 1e-3) * 1e-3);
   assign("exchange.bucket_mb", bucket_mb);
-  std::string chosen = text("links of ", format_fixed(seconds(link.latency) * 1e6, 0), " us and ",
-                            format_fixed(8e-6 / seconds(link.per_byte), 0), " Mb/s: buckets of ", format_fixed(bucket_mb, 3), " MB");
+  std::string chosen =
+      text("links of ", format_fixed(seconds(link.latency) * 1e6, 0), " us and ",
+           format_fixed(8e-6 / seconds(link.per_byte), 0), " Mb/s: buckets of ", format_fixed(bucket_mb, 3), " MB");
   if (open) {
     assign("exchange.route", plan.exchange.route);
     chosen += text(", ", plan.exchange.route);
@@ -40,7 +44,8 @@ std::string choose_for_links(Settings* settings, const Zoo& zoo, World world, co
   const bool in_place = open && plan.exchange.route == two_phase::name;  // which cuts by itself
   if (in_place || find_codec(plan.exchange.codec.name).kind != CodecKind::wire) return chosen;
   // A segment counts in numbers as they are here; tune() means what is on the wire.
-  const std::size_t segment_bytes = tuning.segment_bytes * sizeof(float) / size_of(find_wire_format(plan.exchange.codec.name).type(DType::fp32));
+  const std::size_t segment_bytes =
+      tuning.segment_bytes * sizeof(float) / size_of(find_wire_format(plan.exchange.codec.name).type(DType::fp32));
   assign("exchange.segment_kb", static_cast<std::int64_t>(segment_bytes >> 10));
   chosen += text(" in segments of ", segment_bytes >> 10, " KiB");
   if (!open || tuning.small_bytes < 1024) return chosen;

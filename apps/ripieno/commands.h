@@ -16,8 +16,8 @@ struct RecipeCell;
 /// What every command works with. Outlives the command line.
 struct CommandContext {
   const Zoo& zoo;
-  std::string format = "text";    ///< "text" or "json"
-  std::function<void()> chosen;   ///< set by the command that the user chose
+  std::string format = "text";   ///< "text" or "json"
+  std::function<void()> chosen;  ///< set by the command that the user chose
 };
 
 /// `--format text|json`
@@ -30,8 +30,8 @@ struct RecipeArguments {
 };
 void add_recipe(CLI::App& command, RecipeArguments& arguments, bool required);
 
-/// What was given and has no effect in any of a recipe's cells: refused where the command line says it (Error(usage)), else told on
-/// standard error in a line for each key. Adds to the cells what their models leave without effect.
+/// What was given and has no effect in any of a recipe's cells: refused where the command line says it (Error(usage)),
+/// else told on standard error in a line for each key. Adds to the cells what their models leave without effect.
 void tell_idle(std::vector<RecipeCell>& cells, const Zoo& zoo);
 
 void add_train(CLI::App& app, CommandContext& context);

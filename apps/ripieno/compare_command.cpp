@@ -31,13 +31,15 @@ std::optional<TrainResult> find_done(const Settings& settings) {
     if (!std::filesystem::exists(run.summary())) continue;
     if (std::filesystem::exists(run.path() / "resumed_from")) continue;  // a part of a run
     const bool chose = std::filesystem::exists(run.asked());
-    if (read_file(chose ? run.asked() : run.config()) == wanted) return TrainResult{run.path(), read_summary(run.summary())};
+    if (read_file(chose ? run.asked() : run.config()) == wanted)
+      return TrainResult{run.path(), read_summary(run.summary())};
   }
   return {};
 }
 
 /// Leaves only the cells of these names. Throws Error(usage) that lists the names where there is no such cell.
-void keep(const std::vector<std::string>& names, const std::string& path, Recipe& recipe, std::vector<RefusedCell>& refused) {
+void keep(const std::vector<std::string>& names, const std::string& path, Recipe& recipe,
+          std::vector<RefusedCell>& refused) {
   std::vector<std::string> there;
   for (const RecipeCell& cell : recipe.cells) {
     if (cell.seed_index == 0) there.push_back(cell.name);
@@ -46,9 +48,12 @@ void keep(const std::vector<std::string>& names, const std::string& path, Recipe
   std::string known;
   for (const std::string& name : there) known += (known.empty() ? "" : ", ") + name;
   for (const std::string& name : names) {
-    if (std::find(there.begin(), there.end(), name) == there.end()) fail(ErrorKind::usage, "--only ", name, ": ", path, " has no such cell; its cells are ", known);
+    if (std::find(there.begin(), there.end(), name) == there.end())
+      fail(ErrorKind::usage, "--only ", name, ": ", path, " has no such cell; its cells are ", known);
   }
-  const auto is_other = [&](const auto& cell) { return std::find(names.begin(), names.end(), cell.name) == names.end(); };
+  const auto is_other = [&](const auto& cell) {
+    return std::find(names.begin(), names.end(), cell.name) == names.end();
+  };
   std::erase_if(recipe.cells, is_other);
   std::erase_if(refused, is_other);
 }
@@ -80,8 +85,8 @@ void settle(RecipeCell* cell) {
   cell->settings.assign("run.name", cell->name, {"the grid"});
 }
 
-/// Takes the cells that cannot be run out of the recipe, and settles the others. Those of one name differ in their seed: they are told of once.
-/// Throws what is wrong where it is the same with all.
+/// Takes the cells that cannot be run out of the recipe, and settles the others. Those of one name differ in their
+/// seed: they are told of once. Throws what is wrong where it is the same with all.
 void take_refused(Recipe* recipe, const Zoo& zoo, std::vector<RefusedCell>* refused) {
   std::vector<RecipeCell> kept;
   for (RecipeCell& cell : recipe->cells) {
@@ -90,16 +95,19 @@ void take_refused(Recipe* recipe, const Zoo& zoo, std::vector<RefusedCell>* refu
       check_job(cell.settings, zoo);
       kept.push_back(std::move(cell));
     } catch (const Error& error) {
-      if (refused->empty() || refused->back().name != cell.name) refused->push_back({cell.name, error.what(), error.kind()});
+      if (refused->empty() || refused->back().name != cell.name)
+        refused->push_back({cell.name, error.what(), error.kind()});
     }
   }
   recipe->cells = std::move(kept);
-  const bool alike = std::all_of(refused->begin(), refused->end(), [&](const RefusedCell& one) { return one.reason == refused->front().reason; });
+  const bool alike = std::all_of(refused->begin(), refused->end(),
+                                 [&](const RefusedCell& one) { return one.reason == refused->front().reason; });
   if (recipe->cells.empty() && alike) fail(refused->at(0).kind, refused->front().reason);
 }
 
 void tell(const RefusedCell& one, const char* what, bool others_run) {
-  std::cerr << "ripieno: cell " << one.name << " " << what << (others_run ? ", the others run: " : ": ") << one.reason << "\n";
+  std::cerr << "ripieno: cell " << one.name << " " << what << (others_run ? ", the others run: " : ": ") << one.reason
+            << "\n";
 }
 
 /// The runs of a grid, done now or before.
@@ -111,14 +119,16 @@ struct Done {
 
 std::string outcome(const Summary& summary, double seconds) {
   const std::string score = summary.test ? format_percent(summary.test->accuracy, 2) + " of the test set, " : "";
-  return text("done, ", score, format_seconds(seconds), summary.not_finite ? "; " + described(*summary.not_finite) : "");
+  return text("done, ", score, format_seconds(seconds),
+              summary.not_finite ? "; " + described(*summary.not_finite) : "");
 }
 
 /// Runs what was not run before. One that fails does not end the grid; a disk that is full or an interrupt does.
 Done run_cells(const Recipe& recipe, const Zoo& zoo, ProgressBar& progress) {
   std::vector<std::optional<TrainResult>> results;
   for (const RecipeCell& cell : recipe.cells) results.push_back(find_done(cell.settings));
-  auto left = static_cast<std::size_t>(std::count_if(results.begin(), results.end(), [](const auto& result) { return !result; }));
+  auto left = static_cast<std::size_t>(
+      std::count_if(results.begin(), results.end(), [](const auto& result) { return !result; }));
   Done done;
   std::vector<double> took;
   for (std::size_t i = 0; i < recipe.cells.size(); ++i) {
@@ -159,7 +169,8 @@ void print_json(const std::vector<Summary>& summaries) {
 
 void run_compare(const CompareArguments& arguments, const CommandContext& context) {
   std::vector<RefusedCell> missing;
-  Recipe recipe = load_recipe(arguments.recipe, arguments.sets, arguments.scale, arguments.print_config ? nullptr : &missing);
+  Recipe recipe =
+      load_recipe(arguments.recipe, arguments.sets, arguments.scale, arguments.print_config ? nullptr : &missing);
   tell_idle(recipe.cells, context.zoo);
   if (!arguments.only.empty()) {
     keep(arguments.only, arguments.recipe, recipe, missing);
@@ -196,11 +207,16 @@ void run_compare(const CompareArguments& arguments, const CommandContext& contex
 
 void add_compare(CLI::App& app, CommandContext& context) {
   auto arguments = std::make_shared<CompareArguments>();
-  CLI::App* command = app.add_subcommand("compare", "Run all cells of a recipe's [grid] and compare them; done cells are not run again");
+  CLI::App* command = app.add_subcommand(
+      "compare", "Run all cells of a recipe's [grid] and compare them; done cells are not run again");
   add_recipe(*command, *arguments, true);
-  command->add_option("--only", arguments->only, "run these cells alone, e.g. --only ring-int8,ddp-int8")->type_name("CELL,..")->delimiter(',')->allow_extra_args(false);
+  command->add_option("--only", arguments->only, "run these cells alone, e.g. --only ring-int8,ddp-int8")
+      ->type_name("CELL,..")
+      ->delimiter(',')
+      ->allow_extra_args(false);
   add_format(*command, context);
-  command->callback([arguments, &context] { context.chosen = [arguments, &context] { run_compare(*arguments, context); }; });
+  command->callback(
+      [arguments, &context] { context.chosen = [arguments, &context] { run_compare(*arguments, context); }; });
 }
 
 }  // namespace ripieno

@@ -18,7 +18,9 @@ bool among(const std::vector<std::string>& words, const std::string& word) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-std::string word_of(const Settings& settings, const std::string& key) { return std::get<std::string>(settings.value(key)); }
+std::string word_of(const Settings& settings, const std::string& key) {
+  return std::get<std::string>(settings.value(key));
+}
 
 /// The strategies that Ripieno has of which `which` is true.
 template <class Which>
@@ -36,25 +38,28 @@ bool has_route(const StrategyInfo& info) {  // one that schedules know, on which
 
 bool is_generated(const Settings& settings) {
   const std::string name = word_of(settings, "data.name");
-  return std::any_of(datasets().begin(), datasets().end(), [&](const DatasetInfo& data) { return data.name == name && data.generated; });
+  return std::any_of(datasets().begin(), datasets().end(),
+                     [&](const DatasetInfo& data) { return data.name == name && data.generated; });
 }
 
 }  // namespace
 
 Condition is(std::string key, std::vector<std::string> words) {
-  return {key, text(key, " = ", either(words)), [key, words](const Settings& s) { return among(words, word_of(s, key)); }};
+  return {key, text(key, " = ", either(words)),
+          [key, words](const Settings& s) { return among(words, word_of(s, key)); }};
 }
 
 Condition is_not(std::string key, std::string word) {
-  return {key, text("another ", key, " than ", word), [key, word](const Settings& s) { return word_of(s, key) != word; }};
+  return {key, text("another ", key, " than ", word),
+          [key, word](const Settings& s) { return word_of(s, key) != word; }};
 }
 
 Condition above(std::string key, double least) {
   return {key, text(key, " above ", least), [key, least](const Settings& s) {
-    const Value& value = s.value(key);
-    const auto* whole = std::get_if<std::int64_t>(&value);
-    return (whole ? static_cast<double>(*whole) : std::get<double>(value)) > least;
-  }};
+            const Value& value = s.value(key);
+            const auto* whole = std::get_if<std::int64_t>(&value);
+            return (whole ? static_cast<double>(*whole) : std::get<double>(value)) > least;
+          }};
 }
 
 Condition on(std::string key) {
@@ -63,20 +68,20 @@ Condition on(std::string key) {
 
 Condition strategy_of(std::vector<std::string> names) {
   return {"strategy", "strategy " + either(names), [names](const Settings& s) {
-    const std::string name = word_of(s, "strategy");
-    return among(names, name) || !is_built_in(name);
-  }};
+            const std::string name = word_of(s, "strategy");
+            return among(names, name) || !is_built_in(name);
+          }};
 }
 
 Condition several_workers() {
-  return {"strategy", "another strategy than single", [](const Settings& s) {
-    return word_of(s, "strategy") != "single" || s->workers == 1;
-  }};
+  return {"strategy", "another strategy than single",
+          [](const Settings& s) { return word_of(s, "strategy") != "single" || s->workers == 1; }};
 }
 
 Condition data_of_its_own() {
   // By label with a strategy that divides batches is refused, with the reason (strategy/refusals.cpp).
-  Condition condition = strategy_of(strategies_that([](const StrategyInfo& info) { return info.data != DataUse::global_batches; }));
+  Condition condition =
+      strategy_of(strategies_that([](const StrategyInfo& info) { return info.data != DataUse::global_batches; }));
   condition.holds = [inner = condition.holds](const Settings& s) {
     return inner(s) || among({"labels", "dirichlet"}, word_of(s, "data.partition"));
   };
@@ -100,13 +105,15 @@ Condition route_knows_nodes() {
   Condition condition = strategy_of({"hierarchical"});
   condition.words += ", or route hierarchical";
   condition.holds = [inner = condition.holds](const Settings& s) {
-    return inner(s) || word_of(s, "exchange.route") == "hierarchical" || word_of(s, "exchange.small_route") == "hierarchical";
+    return inner(s) || word_of(s, "exchange.route") == "hierarchical" ||
+           word_of(s, "exchange.small_route") == "hierarchical";
   };
   return condition;
 }
 
 Condition gradients_are_averaged() {
-  return strategy_of(strategies_that([](const StrategyInfo& info) { return has_route(info) && info.what == "gradients"; }));
+  return strategy_of(
+      strategies_that([](const StrategyInfo& info) { return has_route(info) && info.what == "gradients"; }));
 }
 
 Condition schedule_is_run() {
@@ -120,26 +127,31 @@ Condition schedule_is_run() {
 
 Condition links_are_measured() {
   Condition condition = strategy_of(strategies_that(has_route));
-  condition.holds = [inner = condition.holds](const Settings& s) { return inner(s) || word_of(s, "exchange.measure") == "off"; };
+  condition.holds = [inner = condition.holds](const Settings& s) {
+    return inner(s) || word_of(s, "exchange.measure") == "off";
+  };
   return condition;
 }
 
 Condition what_is_lost_can_be_kept() {
-  return {"fedavg.exchange", "fedavg.exchange = deltas",
-          [](const Settings& s) { return !find_strategy(word_of(s, "strategy")).traits.has_cloud || word_of(s, "fedavg.exchange") == "deltas"; }};
+  return {"fedavg.exchange", "fedavg.exchange = deltas", [](const Settings& s) {
+            return !find_strategy(word_of(s, "strategy")).traits.has_cloud || word_of(s, "fedavg.exchange") == "deltas";
+          }};
 }
 
 Condition overlap_is_chosen() {
   Condition condition = strategy_of({"ddp"});
-  condition.holds = [inner = condition.holds](const Settings& s) { return inner(s) || word_of(s, "exchange.overlap") == "forward"; };
+  condition.holds = [inner = condition.holds](const Settings& s) {
+    return inner(s) || word_of(s, "exchange.overlap") == "forward";
+  };
   return condition;
 }
 
 Condition rate_falls_in_time() {
   return {"train.epochs", "one at least below train.epochs", [](const Settings& s) {
-    const auto epochs = s->plan.learning_rate.step_epochs;
-    return epochs.empty() || epochs.front() < s->plan.epochs;
-  }};
+            const auto epochs = s->plan.learning_rate.step_epochs;
+            return epochs.empty() || epochs.front() < s->plan.epochs;
+          }};
 }
 
 }  // namespace ripieno

@@ -1,5 +1,6 @@
-// On what a key's effect may depend: conditions on other settings, for the table of them (settings_table.cpp). A strategy that was added
-// (add_strategy) may read any key, and one that is unknown is refused elsewhere: with both, what hangs on the strategy holds.
+// On what a key's effect may depend: conditions on other settings, for the table of them (settings_table.cpp). A
+// strategy that was added (add_strategy) may read any key, and one that is unknown is refused elsewhere: with both,
+// what hangs on the strategy holds.
 #pragma once
 
 #include <string>

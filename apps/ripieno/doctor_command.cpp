@@ -1,8 +1,8 @@
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <sched.h>
-#include <unistd.h>
 #include <torch/torch.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <iostream>
@@ -11,9 +11,9 @@
 #include <set>
 
 #include "apps/ripieno/commands.h"
+#include "apps/ripieno/mkl_kernels.h"
 #include "apps/ripieno/run_folder.h"
 #include "ripieno/launch/placement.h"
-#include "apps/ripieno/mkl_kernels.h"
 #include "ripieno/train/device.h"
 #include "ripieno/train/precision.h"
 #include "ripieno/transport/shared/memory.h"
@@ -59,7 +59,8 @@ Json examine() {
   json["usable_cores"] = usable_cores();
   json["vector_instructions"] = at::get_cpu_capability();
   for (const std::string precision : {"bf16", "fp16"}) {
-    json[precision] = has_instructions(find_precision(precision)) ? "in hardware" : "by way of fp32, and slower than it";
+    json[precision] =
+        has_instructions(find_precision(precision)) ? "in hardware" : "by way of fp32, and slower than it";
   }
   json["gpus"] = gpus();
   json["launcher"] = place.launcher;
@@ -73,7 +74,8 @@ Json examine() {
   json["openmp"] = at::hasOpenMP();
   json["onednn"] = at::hasMKLDNN();
   json["matrix_products"] = !at::hasMKL() ? "without MKL" : ripieno_mkl_takes_avx512() ? "MKL, with AVX-512" : "MKL";
-  json["data"] = std::getenv("RIPIENO_DATA") ? std::getenv("RIPIENO_DATA") : "RIPIENO_DATA is not set: only generated data is found by itself";
+  json["data"] = std::getenv("RIPIENO_DATA") ? std::getenv("RIPIENO_DATA")
+                                             : "RIPIENO_DATA is not set: only generated data is found by itself";
   json["version"] = RIPIENO_VERSION;
   return json;
 }
@@ -81,7 +83,8 @@ Json examine() {
 }  // namespace
 
 void add_doctor(CLI::App& app, CommandContext& context) {
-  CLI::App* command = app.add_subcommand("doctor", "Show what Ripieno sees: launcher, cores, interfaces, features of the build");
+  CLI::App* command =
+      app.add_subcommand("doctor", "Show what Ripieno sees: launcher, cores, interfaces, features of the build");
   add_format(*command, context);
   command->callback([&context] {
     context.chosen = [&context] {

@@ -15,10 +15,14 @@ namespace {
 
 const char* how(CodecKind kind) {
   switch (kind) {
-    case CodecKind::wire: return "wire: a floating-point type, converted at every hop of any route";
-    case CodecKind::block: return "block: each block of numbers takes the same bytes, encoded anew at every hop of any route";
-    case CodecKind::gathered: return "gathered: every rank gets every other's bytes and adds them up itself, on a ring or direct";
-    case CodecKind::low_rank: return "low-rank: two averages of small factors, along any route";
+    case CodecKind::wire:
+      return "wire: a floating-point type, converted at every hop of any route";
+    case CodecKind::block:
+      return "block: each block of numbers takes the same bytes, encoded anew at every hop of any route";
+    case CodecKind::gathered:
+      return "gathered: every rank gets every other's bytes and adds them up itself, on a ring or direct";
+    case CodecKind::low_rank:
+      return "low-rank: two averages of small factors, along any route";
   }
   return "";
 }
@@ -27,8 +31,10 @@ const char* how(CodecKind kind) {
 std::string options_of(const Settings& settings) {
   std::string all;
   for (const char* key : {"codec.block", "codec.bits", "codec.fraction", "codec.rank", "codec.error_feedback"}) {
-    const auto setting = std::find_if(all_settings().begin(), all_settings().end(), [&](const Setting& one) { return one.key == key; });
-    const bool used = std::all_of(setting->when.begin(), setting->when.end(), [&](const Condition& one) { return one.holds(settings); });
+    const auto setting =
+        std::find_if(all_settings().begin(), all_settings().end(), [&](const Setting& one) { return one.key == key; });
+    const bool used = std::all_of(setting->when.begin(), setting->when.end(),
+                                  [&](const Condition& one) { return one.holds(settings); });
     if (used) all += text(all.empty() ? "" : ", ", key, " = ", to_toml(settings.value(key)));
   }
   return all;
@@ -36,7 +42,8 @@ std::string options_of(const Settings& settings) {
 
 }  // namespace
 
-std::string explain_codec(const Settings& settings, const Zoo& zoo, std::size_t elements, int ranks, const LinkModel& link, bool json) {
+std::string explain_codec(const Settings& settings, const Zoo& zoo, std::size_t elements, int ranks,
+                          const LinkModel& link, bool json) {
   const Plan plan = plan_of(settings);
   const CodecOptions& options = plan.exchange.codec;
   const CodecInfo& info = find_codec(options.name);
@@ -49,7 +56,8 @@ std::string explain_codec(const Settings& settings, const Zoo& zoo, std::size_t 
     slots = slots_of(shape.layout(), {Range{0, elements}});
     of = text("numbers of ", model.name);
   } else if (info.kind == CodecKind::low_rank) {
-    fail(ErrorKind::usage, "--elements with codec ", info.name, ": its factors are of a model's matrices; give --model in its place");
+    fail(ErrorKind::usage, "--elements with codec ", info.name,
+         ": its factors are of a model's matrices; give --model in its place");
   }
   const bool encodes = info.kind != CodecKind::low_rank;
   std::optional<std::size_t> encoded;
@@ -60,24 +68,39 @@ std::string explain_codec(const Settings& settings, const Zoo& zoo, std::size_t 
   if (sent && ranks > 1) time = static_cast<double>(*sent) * seconds(link.per_byte) + seconds(link.latency);
 
   if (json) {
-    const auto or_null = [](const auto& value) { return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json(); };
-    nlohmann::ordered_json out{{"codec", info.name}, {"kind", text(how(info.kind)).substr(0, text(how(info.kind)).find(':'))},
-                               {"lossless", info.lossless}, {"bytes of n numbers", info.bytes}, {"elements", elements},
-                               {"bytes", or_null(encoded)}, {"ranks", ranks}, {"bytes_sent", or_null(sent)}, {"seconds_at_least", or_null(time)}};
-    out["bytes_per_number"] = encoded ? nlohmann::ordered_json(static_cast<double>(*encoded) / static_cast<double>(elements)) : nlohmann::ordered_json();
+    const auto or_null = [](const auto& value) {
+      return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json();
+    };
+    nlohmann::ordered_json out{{"codec", info.name},
+                               {"kind", text(how(info.kind)).substr(0, text(how(info.kind)).find(':'))},
+                               {"lossless", info.lossless},
+                               {"bytes of n numbers", info.bytes},
+                               {"elements", elements},
+                               {"bytes", or_null(encoded)},
+                               {"ranks", ranks},
+                               {"bytes_sent", or_null(sent)},
+                               {"seconds_at_least", or_null(time)}};
+    out["bytes_per_number"] =
+        encoded ? nlohmann::ordered_json(static_cast<double>(*encoded) / static_cast<double>(elements))
+                : nlohmann::ordered_json();
     return out.dump(2) + "\n";
   }
-  std::string out = text(info.name, ": ", info.title, info.source.empty() ? "" : text(" (", info.source, ")"), "\n", how(info.kind), "; ",
-                         info.lossless ? "lossless: gives back the bits of numbers that are fp32 in memory" : "lossy", "\n");
+  std::string out =
+      text(info.name, ": ", info.title, info.source.empty() ? "" : text(" (", info.source, ")"), "\n", how(info.kind),
+           "; ", info.lossless ? "lossless: gives back the bits of numbers that are fp32 in memory" : "lossy", "\n");
   if (const std::string used = options_of(settings); !used.empty()) out += used + "\n";
-  out += text("\nbytes of n numbers     ", info.bytes, "\n", format_count(static_cast<std::int64_t>(elements)), " ", of, "  ",
-              format_bytes(plain), " in fp32, ");
+  out += text("\nbytes of n numbers     ", info.bytes, "\n", format_count(static_cast<std::int64_t>(elements)), " ", of,
+              "  ", format_bytes(plain), " in fp32, ");
   if (encoded) {
-    out += text(format_bytes(static_cast<double>(*encoded)), " encoded: ", format_fixed(static_cast<double>(*encoded) / static_cast<double>(elements), 3), " bytes a number\n");
+    out += text(format_bytes(static_cast<double>(*encoded)),
+                " encoded: ", format_fixed(static_cast<double>(*encoded) / static_cast<double>(elements), 3),
+                " bytes a number\n");
   } else {
     out += encodes ? "encoded as many as the numbers say\n" : "encoded as the shapes of the matrices say\n";
   }
-  out += text("averaged on a ring     ", sent ? format_bytes(static_cast<double>(*sent)) + text(" sent by each of ", ranks, " ranks") : "depends on the numbers");
+  out += text("averaged on a ring     ",
+              sent ? format_bytes(static_cast<double>(*sent)) + text(" sent by each of ", ranks, " ranks")
+                   : "depends on the numbers");
   if (time) out += text(", in at least ", format_seconds(*time), " on such links");
   return out + "\n";
 }

@@ -14,8 +14,8 @@
 namespace ripieno {
 namespace {
 
-/// How Cheng ("Performance comparison of distributed machine learning with different communication overheads", 2020) counts: one
-/// model of whole megabytes a round, and fractions of rounds; whatever the route sends, and to how many.
+/// How Cheng ("Performance comparison of distributed machine learning with different communication overheads", 2020)
+/// counts: one model of whole megabytes a round, and fractions of rounds; whatever the route sends, and to how many.
 double as_cheng_counts(double rounds, double parameters, std::size_t number) {
   return rounds * std::floor(parameters * static_cast<double>(number) / 1e6) * 1e6;
 }
@@ -31,7 +31,8 @@ std::string explain_strategy(const Settings& settings, const Zoo& zoo, const Lin
   const std::uint32_t samples = limit > 0 ? limit : data.train;
   if (needs_labels(settings->sampling.sharing)) {
     fail(ErrorKind::usage, "data.partition = ", settings->sampling.sharing,
-         ": how many samples a worker has is known when the labels are read; explain counts for data.partition = even or reshuffled");
+         ": how many samples a worker has is known when the labels are read; explain counts for data.partition = even "
+         "or reshuffled");
   }
   const FlatModel shape(model.make(), layout_of(settings));
   const Sampler sampler(samples, sampling_of(settings, 0));
@@ -63,41 +64,59 @@ std::string explain_strategy(const Settings& settings, const Zoo& zoo, const Lin
   const double rounds = info.rounds(plan, steps);
   const auto parameters = static_cast<double>(shape.layout().parameters);
   const CodecInfo& codec = find_codec(plan.exchange.codec.name);
-  const auto number = codec.kind == CodecKind::wire ? make_codec(plan.exchange.codec, DType::fp32)->bytes(1) : std::nullopt;
+  const auto number =
+      codec.kind == CodecKind::wire ? make_codec(plan.exchange.codec, DType::fp32)->bytes(1) : std::nullopt;
   std::optional<double> cheng;
-  if (number && work.world.ranks > 1) cheng = as_cheng_counts(info.rounds(plan, whole_batches ? exact_steps : steps), parameters, *number);
+  if (number && work.world.ranks > 1)
+    cheng = as_cheng_counts(info.rounds(plan, whole_batches ? exact_steps : steps), parameters, *number);
 
   // What its busiest rank must send, one thing after the other, as if nothing else took time.
   std::optional<double> least;
   if (known && work.world.ranks > 1) least = busiest * seconds(link.per_byte) + rounds * seconds(link.latency);
 
   if (json) {
-    nlohmann::ordered_json out{{"strategy", info.name}, {"what", info.what}, {"when", info.when}, {"with whom", info.route_of(plan)},
-                               {"how", codec.name}, {"exact", info.exact}, {"agrees", info.agrees},
-                               {"workers", settings->workers}, {"ranks", work.world.ranks}, {"model", model.name},
-                               {"parameters", shape.layout().parameters}, {"samples", samples}, {"batch", sampler.options().batch},
-                               {"steps", work.steps[0]}, {"rounds", rounds}};
+    nlohmann::ordered_json out{{"strategy", info.name},
+                               {"what", info.what},
+                               {"when", info.when},
+                               {"with whom", info.route_of(plan)},
+                               {"how", codec.name},
+                               {"exact", info.exact},
+                               {"agrees", info.agrees},
+                               {"workers", settings->workers},
+                               {"ranks", work.world.ranks},
+                               {"model", model.name},
+                               {"parameters", shape.layout().parameters},
+                               {"samples", samples},
+                               {"batch", sampler.options().batch},
+                               {"steps", work.steps[0]},
+                               {"rounds", rounds}};
     out["bytes_sent"] = known ? nlohmann::ordered_json(all) : nlohmann::ordered_json();
     out["bytes_of_the_busiest"] = known ? nlohmann::ordered_json(busiest) : nlohmann::ordered_json();
     out["seconds_at_least"] = least ? nlohmann::ordered_json(*least) : nlohmann::ordered_json();
     out["as_cheng_2020_counts"] = cheng ? nlohmann::ordered_json(*cheng) : nlohmann::ordered_json();
     return out.dump(2) + "\n";
   }
-  std::string out = text(info.name, ": ", info.title, "\n", info.what, " · ", info.when, " · ", info.route_of(plan), " · ", codec.name, "; ",
+  std::string out = text(info.name, ": ", info.title, "\n", info.what, " · ", info.when, " · ", info.route_of(plan),
+                         " · ", codec.name, "; ",
                          info.exact && codec.lossless ? "takes the steps of one worker with the whole batch"
                          : info.agrees                ? "all workers hold the same parameters"
-                                                      : "workers' parameters differ between exchanges", "\n\n",
-                         settings->workers, " workers on ", work.world.ranks, " ranks, ", model.name, " of ",
-                         format_count(static_cast<std::int64_t>(parameters)), " parameters, ", format_count(static_cast<std::int64_t>(samples)), " samples of ", data.name, "\n\n");
-  out += text("steps of a worker an epoch   ", work.steps[0], whole_batches ? " of " : " of its own ", sampler.options().batch, " samples\n");
+                                                      : "workers' parameters differ between exchanges",
+                         "\n\n", settings->workers, " workers on ", work.world.ranks, " ranks, ", model.name, " of ",
+                         format_count(static_cast<std::int64_t>(parameters)), " parameters, ",
+                         format_count(static_cast<std::int64_t>(samples)), " samples of ", data.name, "\n\n");
+  out += text("steps of a worker an epoch   ", work.steps[0], whole_batches ? " of " : " of its own ",
+              sampler.options().batch, " samples\n");
   out += text("exchanges an epoch           ", format_fixed(rounds, rounds == std::floor(rounds) ? 0 : 2), "\n");
-  out += text("sent by all an epoch         ", known ? format_bytes(all) + "  (payload, closed form)\n" : "depends on the numbers\n");
+  out += text("sent by all an epoch         ",
+              known ? format_bytes(all) + "  (payload, closed form)\n" : "depends on the numbers\n");
   if (known) out += text("sent by the busiest          ", format_bytes(busiest), "  (rank ", busiest_rank, ")\n");
   if (least) {
-    out += text("which takes at least         ", format_seconds(*least), "  (", seconds(link.latency) * 1e6, " us, ", 8e-9 / seconds(link.per_byte), " Gb/s)\n");
+    out += text("which takes at least         ", format_seconds(*least), "  (", seconds(link.latency) * 1e6, " us, ",
+                8e-9 / seconds(link.per_byte), " Gb/s)\n");
   }
   if (cheng) {
-    out += text("one model a round            ", format_bytes(*cheng), "  (as Cheng 2020 counts: samples/batch rounds, the model in whole MB)\n");
+    out += text("one model a round            ", format_bytes(*cheng),
+                "  (as Cheng 2020 counts: samples/batch rounds, the model in whole MB)\n");
   }
   return out;
 }

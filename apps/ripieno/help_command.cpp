@@ -19,7 +19,8 @@ void add_help(CLI::App& app, CommandContext& context) {
         std::cout << formatter->make_help(&app, "ripieno", CLI::AppFormatMode::Normal);
         return;
       }
-      const auto named = app.get_subcommands([&](const CLI::App* one) { return one->get_name() == *name && !one->get_group().empty(); });
+      const auto named = app.get_subcommands(
+          [&](const CLI::App* one) { return one->get_name() == *name && !one->get_group().empty(); });
       if (named.empty()) fail(ErrorKind::usage, no_command(app, *name));
       std::cout << formatter->make_help(named[0], "ripieno " + *name, CLI::AppFormatMode::Normal);
     };

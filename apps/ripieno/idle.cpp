@@ -14,19 +14,23 @@ void know_part(RecipeCell& cell, const char* key, bool is_there, const char* wha
   const Settings& settings = cell.settings;
   const bool asked = settings.origin(key) == "--set";
   if (is_there || !settings.is_set(key)) return;
-  cell.idle.push_back({key, asked, text(settings.shown(key), " has no effect with ", settings.shown("model"), ": it has one with a model that has ", what)});
+  cell.idle.push_back({key, asked,
+                       text(settings.shown(key), " has no effect with ", settings.shown("model"),
+                            ": it has one with a model that has ", what)});
 }
 
 void know_model_parts(std::vector<RecipeCell>& cells, const Zoo& zoo) {
   std::map<std::string, ModelParts> known;  // a model is made once
   for (RecipeCell& cell : cells) {
     const bool drops = cell.settings->compute.dropout >= 0;
-    const bool averages = cell.settings->plan.federated.statistics != Statistics::mean || cell.settings.origin("fedavg.batch_norm") == "--set";
+    const bool averages = cell.settings->plan.federated.statistics != Statistics::mean ||
+                          cell.settings.origin("fedavg.batch_norm") == "--set";
     const std::string model = cell.settings->model;
     if (!drops && !averages) continue;
     if (!known.contains(model)) known[model] = parts_of(zoo.find(model));
     if (drops) know_part(cell, "train.dropout", known[model].dropout, "layers of dropout");
-    const bool told = std::any_of(cell.idle.begin(), cell.idle.end(), [](const IdleKey& one) { return one.key == "fedavg.batch_norm"; });
+    const bool told = std::any_of(cell.idle.begin(), cell.idle.end(),
+                                  [](const IdleKey& one) { return one.key == "fedavg.batch_norm"; });
     if (averages && !told) know_part(cell, "fedavg.batch_norm", known[model].statistics, "batch norm");
   }
 }

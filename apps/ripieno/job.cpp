@@ -20,9 +20,9 @@ void check_fit(const ModelInfo& model, const Dataset& data, const std::string& d
   const ImageShape shape = data.shape();
   if (shape == ImageShape{model.channels, model.height, model.width} && data.classes() == model.classes) return;
   if (model.resizes && shape.channels == model.channels && data.classes() <= model.classes) return;
-  fail(ErrorKind::usage, "model ", model.name, " takes images of ", model.channels, "x", model.height, "x", model.width, " in ",
-       model.classes, " classes; data set ", data_name, " has ", shape.channels, "x", shape.height, "x", shape.width, " in ",
-       data.classes());
+  fail(ErrorKind::usage, "model ", model.name, " takes images of ", model.channels, "x", model.height, "x", model.width,
+       " in ", model.classes, " classes; data set ", data_name, " has ", shape.channels, "x", shape.height, "x",
+       shape.width, " in ", data.classes());
 }
 
 /// Gives a model that asks for them the first training images.
@@ -31,7 +31,8 @@ void prepare(Classifier& model, Loader& train) {
   if (count == 0) return;
   Batch batch = train.load_range(0, count);
   const ImageShape shape = train.dataset().shape();
-  model.prepare(torch::from_blob(batch.pixels.data(), {count, shape.channels, shape.height, shape.width}, torch::kFloat32));
+  model.prepare(
+      torch::from_blob(batch.pixels.data(), {count, shape.channels, shape.height, shape.width}, torch::kFloat32));
 }
 
 }  // namespace
@@ -54,9 +55,11 @@ void know_model(Plan* plan, const Settings& settings, TorchLearner& learner) {
   optimiser.tensors.clear();
   for (const Layout::Tensor& tensor : layout.tensors) {
     const auto rows = tensor.shape.size() < 2 ? std::size_t{0} : static_cast<std::size_t>(tensor.shape[0]);
-    optimiser.tensors.push_back({tensor.range.begin, tensor.range.end, rows, optimiser.tensors.size() < learner.first_layer()});
+    optimiser.tensors.push_back(
+        {tensor.range.begin, tensor.range.end, rows, optimiser.tensors.size() < learner.first_layer()});
   }
-  const std::uint32_t batches = learner.steps_per_epoch(), passes = strategy_of(settings).traits.sums_passes ? plan->passes : 1;
+  const std::uint32_t batches = learner.steps_per_epoch(),
+                      passes = strategy_of(settings).traits.sums_passes ? plan->passes : 1;
   const std::int64_t steps = (batches + passes - 1) / passes;
   optimiser.first_layer_steps = settings->compute.first_layer_epochs * steps;
   optimiser.total_steps = std::max<std::int64_t>(1, steps * plan->epochs);
@@ -66,7 +69,8 @@ ModelParts parts_of(const ModelInfo& info) {
   const std::shared_ptr<Classifier> model = info.make();
   ModelParts parts;
   for (const auto& layer : model->modules()) parts.dropout = parts.dropout || layer->as<torch::nn::DropoutImpl>();
-  for (const torch::Tensor& buffer : model->buffers()) parts.statistics = parts.statistics || buffer.is_floating_point();
+  for (const torch::Tensor& buffer : model->buffers())
+    parts.statistics = parts.statistics || buffer.is_floating_point();
   return parts;
 }
 
@@ -115,9 +119,15 @@ SamplerOptions sampling_of(const Settings& settings, int worker) {
   sampling.workers = settings->workers;
   sampling.batch = batch_of(settings);
   switch (strategy_of(settings).data) {
-    case DataUse::global_batches: sampling.partition = Partition::global_batches; break;
-    case DataUse::shards: sampling.partition = Partition::shards; break;
-    case DataUse::shards_in_step: sampling.partition = Partition::shards_in_step; break;
+    case DataUse::global_batches:
+      sampling.partition = Partition::global_batches;
+      break;
+    case DataUse::shards:
+      sampling.partition = Partition::shards;
+      break;
+    case DataUse::shards_in_step:
+      sampling.partition = Partition::shards_in_step;
+      break;
   }
   return sampling;
 }
@@ -151,7 +161,8 @@ std::unique_ptr<TorchLearner> make_learner(const Settings& settings, const Zoo& 
 
   const SamplerOptions sampling = sampling_of(settings, std::max(0, strategy.worker(plan_of(settings), rank)));
   std::vector<std::uint8_t> labels;  // read apart: a worker's count of bytes read is of its own samples
-  if (needs_labels(sampling.sharing) && sampling.partition != Partition::global_batches) labels = labels_of(*open(settings, Split::train));
+  if (needs_labels(sampling.sharing) && sampling.partition != Partition::global_batches)
+    labels = labels_of(*open(settings, Split::train));
   const Normalisation normalisation = find_dataset(data_name).normalisation;
   Loader train_loader(train, Sampler(train->size(), sampling, labels), settings->augmentation, normalisation, seed);
   Loader test_loader(test, Sampler(test->size(), {.batch = 1}), settings->augmentation, normalisation, seed);
@@ -186,13 +197,14 @@ std::unique_ptr<TorchLearner> make_learner(const Settings& settings, const Zoo& 
       if (auto* its = layer->as<torch::nn::DropoutImpl>()) its->options.p(dropout);
     }
   }
-  return std::make_unique<TorchLearner>(runtime, recorder, std::move(model), std::move(train_loader), std::move(test_loader),
-                                        options);
+  return std::make_unique<TorchLearner>(runtime, recorder, std::move(model), std::move(train_loader),
+                                        std::move(test_loader), options);
 }
 
 namespace {
 
-/// A rank that is to be slow must be there, and compute. One worker alone may be a cell of a grid whose others have more ranks.
+/// A rank that is to be slow must be there, and compute. One worker alone may be a cell of a grid whose others have
+/// more ranks.
 void check_slow(const Settings& settings) {
   const StrategyInfo& strategy = strategy_of(settings);
   const bool simulated = settings->in_virtual_time();
@@ -202,10 +214,12 @@ void check_slow(const Settings& settings) {
   for (int rank = 0; rank < static_cast<int>(slow.size()) && !strategy.traits.alone; ++rank) {
     if (slow[static_cast<std::size_t>(rank)] == 1) continue;
     if (rank >= ranks) {
-      fail(ErrorKind::usage, settings.shown(key), " slows rank ", rank, ", but ", strategy.name, " has ranks 0 to ", ranks - 1, " here; give a number for each of these");
+      fail(ErrorKind::usage, settings.shown(key), " slows rank ", rank, ", but ", strategy.name, " has ranks 0 to ",
+           ranks - 1, " here; give a number for each of these");
     }
     if (strategy.worker(plan_of(settings), rank) < 0) {
-      fail(ErrorKind::usage, settings.shown(key), " slows rank ", rank, ", which is a server and computes nothing; give it 1");
+      fail(ErrorKind::usage, settings.shown(key), " slows rank ", rank,
+           ", which is a server and computes nothing; give it 1");
     }
   }
 }
@@ -225,7 +239,9 @@ void check_choices(const Settings& settings) {
   choice.deaths = std::any_of(deaths.begin(), deaths.end(), [](double time) { return time > 0; });
   refuse(choice);
   if (choice.deaths && (!simulated || deaths[0] > 0)) {
-    fail(ErrorKind::usage, "simulated.deaths_s: ", simulated ? "rank 0 writes the run's results and cannot die" : "ranks die with transport.kind = simulated only");
+    fail(ErrorKind::usage, "simulated.deaths_s: ",
+         simulated ? "rank 0 writes the run's results and cannot die"
+                   : "ranks die with transport.kind = simulated only");
   }
   if (const double dropout = settings->compute.dropout; dropout < 0 && dropout != -1) {
     fail(ErrorKind::usage, "train.dropout = ", dropout, "; give a rate from 0 to below 1, or -1 for each layer's own");

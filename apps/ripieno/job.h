@@ -51,14 +51,16 @@ Workload workload_of(const Settings& settings, std::vector<std::uint32_t> steps,
 /// Virtual times at which ranks die; 0: never.
 std::vector<double> deaths_of(const Settings& settings);
 
-/// Model, data and compute of one rank; what is exchanged lies in `memory`. Throws Error(usage) when the model does not fit the data.
-/// `replay`: times to wait for in place of computing.
+/// Model, data and compute of one rank; what is exchanged lies in `memory`. Throws Error(usage) when the model does not
+/// fit the data. `replay`: times to wait for in place of computing.
 std::unique_ptr<TorchLearner> make_learner(const Settings& settings, const Zoo& zoo, int rank, Runtime& runtime,
-                                           Recorder& recorder, Memory memory, std::optional<ComputeProfile> replay = {});
+                                           Recorder& recorder, Memory memory,
+                                           std::optional<ComputeProfile> replay = {});
 
 /// What of a model some keys are about.
 struct ModelParts {
-  bool dropout = false, statistics = false;  ///< layers of dropout; buffers of numbers, as batch norm's mean and variance
+  bool dropout = false,
+       statistics = false;  ///< layers of dropout; buffers of numbers, as batch norm's mean and variance
 };
 ModelParts parts_of(const ModelInfo& model);
 

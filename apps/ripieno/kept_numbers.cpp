@@ -13,8 +13,8 @@ KeptNumbers::KeptNumbers(const Settings& settings, const std::string& of) {
   const auto cache = settings->data.cache;
   of_ = text(nlohmann::json::parse(environment_json()).value("processor", ""), ", ", of);
   if (cache.empty()) return;
-  file_ = std::filesystem::path(cache) / "profiles" /
-          text(std::hex, std::setw(16), std::setfill('0'), hash(of_), ".json");
+  file_ =
+      std::filesystem::path(cache) / "profiles" / text(std::hex, std::setw(16), std::setfill('0'), hash(of_), ".json");
 }
 
 std::optional<std::vector<double>> KeptNumbers::read() const {

@@ -8,12 +8,15 @@ namespace ripieno {
 void add_lab(CLI::App& app, CommandContext& context) {
   CLI::App* command = app.add_subcommand("lab", "Emulated clusters (lab.nodes): what killed runs left of them");
   command->require_subcommand(1);
-  command->add_subcommand("clean", "take down the nodes of runs that no longer run; the next lab does so too")->callback([&context] {
-    context.chosen = [] {
-      const int count = Lab::clean();
-      std::cout << (count == 0 ? "nothing was left\n" : text(count, count == 1 ? " network namespace" : " network namespaces", " taken down\n"));
-    };
-  });
+  command->add_subcommand("clean", "take down the nodes of runs that no longer run; the next lab does so too")
+      ->callback([&context] {
+        context.chosen = [] {
+          const int count = Lab::clean();
+          std::cout << (count == 0
+                            ? "nothing was left\n"
+                            : text(count, count == 1 ? " network namespace" : " network namespaces", " taken down\n"));
+        };
+      });
 }
 
 }  // namespace ripieno

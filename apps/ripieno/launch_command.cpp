@@ -31,8 +31,11 @@ void run_launch(LocalJob& job) {
 
 void add_launch(CLI::App& app, CommandContext& context) {
   auto job = std::make_shared<LocalJob>();
-  CLI::App* command = app.add_subcommand("launch", "Start a program of your own as the workers of a job (see examples/own_loop.cpp). Where OMP_NUM_THREADS\n"
-                                         "is not set, each gets an equal part of this machine's cores, at least 1. A program's own exit code is passed on");
+  CLI::App* command = app.add_subcommand(
+      "launch",
+      "Start a program of your own as the workers of a job (see examples/own_loop.cpp). Where OMP_NUM_THREADS\n"
+      "is not set, each gets an equal part of this machine's cores, at least 1. A program's own exit code is passed "
+      "on");
   command->add_option("-n,--workers", job->workers, "how many")->required()->check(CLI::Range(1, 4096));
   command->add_option("command", job->command, "the program and its arguments, after --")->required();
   command->callback([job, &context] { context.chosen = [job] { run_launch(*job); }; });

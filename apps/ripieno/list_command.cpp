@@ -35,10 +35,16 @@ double rounded(double value, int digits) {
 Json models(const Zoo& zoo) {
   Json rows = Json::array();
   for (const ModelInfo& m : zoo.all()) {
-    const Json layers = m.layers > 0 ? Json(m.layers) : Json(), gflops = m.multiply_adds > 0 ? Json(rounded(m.multiply_adds * 1e-9, 3)) : Json();
-    rows.push_back({{"name", m.name}, {"images", shape(m.channels, m.height, m.width)}, {"classes", m.classes},
-                    {"parameters", m.parameters}, {"MiB", rounded(static_cast<double>(m.parameters + m.untrained) * 4 / (1 << 20), 1)},
-                    {"GFLOPs", gflops}, {"layers", layers}, {"about", m.title}});
+    const Json layers = m.layers > 0 ? Json(m.layers) : Json(),
+               gflops = m.multiply_adds > 0 ? Json(rounded(m.multiply_adds * 1e-9, 3)) : Json();
+    rows.push_back({{"name", m.name},
+                    {"images", shape(m.channels, m.height, m.width)},
+                    {"classes", m.classes},
+                    {"parameters", m.parameters},
+                    {"MiB", rounded(static_cast<double>(m.parameters + m.untrained) * 4 / (1 << 20), 1)},
+                    {"GFLOPs", gflops},
+                    {"layers", layers},
+                    {"about", m.title}});
   }
   return rows;
 }
@@ -46,8 +52,13 @@ Json models(const Zoo& zoo) {
 Json data_sets() {
   Json rows = Json::array();
   for (const DatasetInfo& d : datasets()) {
-    rows.push_back({{"name", d.name}, {"images", shape(d.shape.channels, d.shape.height, d.shape.width)}, {"classes", d.classes},
-                    {"train", d.train}, {"test", d.test}, {"generated", d.generated}, {"about", d.title}});
+    rows.push_back({{"name", d.name},
+                    {"images", shape(d.shape.channels, d.shape.height, d.shape.width)},
+                    {"classes", d.classes},
+                    {"train", d.train},
+                    {"test", d.test},
+                    {"generated", d.generated},
+                    {"about", d.title}});
   }
   return rows;
 }
@@ -55,7 +66,13 @@ Json data_sets() {
 Json strategy_rows() {
   Json rows = Json::array();
   for (const StrategyInfo& s : strategies()) {
-    rows.push_back({{"name", s.name}, {"what", s.what}, {"when", s.when}, {"with whom", s.route}, {"exact", s.exact}, {"agrees", s.agrees}, {"about", s.title}});
+    rows.push_back({{"name", s.name},
+                    {"what", s.what},
+                    {"when", s.when},
+                    {"with whom", s.route},
+                    {"exact", s.exact},
+                    {"agrees", s.agrees},
+                    {"about", s.title}});
   }
   return rows;
 }
@@ -65,8 +82,13 @@ Json route_rows(const std::string& operation) {
   Json rows = Json::array();
   for (const Collective one : operation.empty() ? find_operations("all") : std::vector{find_operation(operation)}) {
     for (const Route& r : routes(one)) {
-      rows.push_back({{"operation", ripieno::name(one)}, {"name", r.name}, {"default", &r == &default_route(one)}, {"rounds", r.rounds},
-                      {"bytes of the busiest", r.bytes}, {"about", r.title}, {"source", r.source}});
+      rows.push_back({{"operation", ripieno::name(one)},
+                      {"name", r.name},
+                      {"default", &r == &default_route(one)},
+                      {"rounds", r.rounds},
+                      {"bytes of the busiest", r.bytes},
+                      {"about", r.title},
+                      {"source", r.source}});
     }
   }
   return rows;
@@ -82,10 +104,14 @@ Json transport_rows() {
 
 const char* name(CodecKind kind) {
   switch (kind) {
-    case CodecKind::wire: return "wire";
-    case CodecKind::block: return "block";
-    case CodecKind::gathered: return "gathered";
-    case CodecKind::low_rank: return "low-rank";
+    case CodecKind::wire:
+      return "wire";
+    case CodecKind::block:
+      return "block";
+    case CodecKind::gathered:
+      return "gathered";
+    case CodecKind::low_rank:
+      return "low-rank";
   }
   return "";
 }
@@ -93,14 +119,20 @@ const char* name(CodecKind kind) {
 Json codec_rows() {
   Json rows = Json::array();
   for (const CodecInfo& c : codecs()) {
-    rows.push_back({{"name", c.name}, {"kind", name(c.kind)}, {"lossless", c.lossless}, {"bytes of n numbers", c.bytes}, {"about", c.title}, {"source", c.source}});
+    rows.push_back({{"name", c.name},
+                    {"kind", name(c.kind)},
+                    {"lossless", c.lossless},
+                    {"bytes of n numbers", c.bytes},
+                    {"about", c.title},
+                    {"source", c.source}});
   }
   return rows;
 }
 
 Json refusal_rows() {
   Json rows = Json::array();
-  for (const Refusal& r : refusals()) rows.push_back({{"refused", r.what}, {"because", r.reason}, {"instead", r.instead}});
+  for (const Refusal& r : refusals())
+    rows.push_back({{"refused", r.what}, {"because", r.reason}, {"instead", r.instead}});
   return rows;
 }
 
@@ -116,21 +148,24 @@ std::vector<Setting> settings_that_begin(const std::string& prefix) {
   std::vector<std::string> names;
   for (const Setting& setting : all_settings()) {
     const std::size_t dot = setting.key.rfind('.');
-    const std::string last = setting.key.substr(dot + 1), table = dot == setting.key.npos ? "" : setting.key.substr(0, dot);
+    const std::string last = setting.key.substr(dot + 1),
+                      table = dot == setting.key.npos ? "" : setting.key.substr(0, dot);
     if (setting.key.starts_with(prefix)) found.push_back(setting);
     if (last.starts_with(prefix)) by_last.push_back(setting);
     for (const std::string& name : {table, setting.key, last}) names.push_back(name);
   }
   if (!found.empty()) return found;
   if (!by_last.empty()) return by_last;
-  fail(ErrorKind::usage, "no key begins with \"", prefix, "\"", did_you_mean(prefix, names), "; ripieno list settings shows all");
+  fail(ErrorKind::usage, "no key begins with \"", prefix, "\"", did_you_mean(prefix, names),
+       "; ripieno list settings shows all");
 }
 
 std::string range_of(const Setting& setting) {
   std::string words;
   for (const std::string& one : setting.allowed) words += (words.empty() ? "" : ", ") + one;
   if (!words.empty()) return "one of " + words;
-  const bool is_number = !std::holds_alternative<bool>(setting.standard) && !std::holds_alternative<std::string>(setting.standard);
+  const bool is_number =
+      !std::holds_alternative<bool>(setting.standard) && !std::holds_alternative<std::string>(setting.standard);
   const bool each = std::holds_alternative<std::vector<double>>(setting.standard);
   return text(setting.type(), is_number ? text(each ? ", each " : ", ", setting.range.str()) : "");
 }
@@ -138,7 +173,10 @@ std::string range_of(const Setting& setting) {
 Json setting_rows(const std::string& prefix) {
   Json rows = Json::array();
   for (const Setting& s : settings_that_begin(prefix)) {
-    rows.push_back({{"key", s.key}, {"about", s.help}, {"value", range_of(s)}, {"default", to_toml(s.standard)},
+    rows.push_back({{"key", s.key},
+                    {"about", s.help},
+                    {"value", range_of(s)},
+                    {"default", to_toml(s.standard)},
                     {"has an effect", s.effect().empty() ? "always" : s.effect()}});
   }
   return rows;
@@ -148,11 +186,13 @@ Json setting_rows(const std::string& prefix) {
 std::filesystem::path recipes_folder() {
   std::error_code error;
   const auto program = std::filesystem::read_symlink("/proc/self/exe", error);
-  const std::filesystem::path places[] = {"recipes", program.parent_path() / "../../../recipes", program.parent_path() / "../share/ripieno/recipes"};
+  const std::filesystem::path places[] = {"recipes", program.parent_path() / "../../../recipes",
+                                          program.parent_path() / "../share/ripieno/recipes"};
   for (const auto& place : places) {
     if (std::filesystem::is_directory(place, error)) return place.lexically_normal();
   }
-  fail(ErrorKind::usage, "there is no folder recipes here or beside the program; give one: ripieno list recipes FOLDER");
+  fail(ErrorKind::usage,
+       "there is no folder recipes here or beside the program; give one: ripieno list recipes FOLDER");
 }
 
 std::string scales_of(const Recipe& recipe) {
@@ -168,7 +208,8 @@ Json recipe_rows(const std::string& given) {
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     if (entry.path().extension() == ".toml") files.push_back(entry.path());
   }
-  if (files.empty()) fail(ErrorKind::usage, "list recipes: ", folder.string(), " holds no recipe, a file that ends in .toml");
+  if (files.empty())
+    fail(ErrorKind::usage, "list recipes: ", folder.string(), " holds no recipe, a file that ends in .toml");
   std::sort(files.begin(), files.end());
   Json rows = Json::array();
   for (const auto& file : files) {
@@ -210,7 +251,8 @@ void print_table(Json rows) {
 /// For rows of whole sentences: the first value on a line of its own, the others below it.
 void print_paragraphs(const Json& rows) {
   for (const auto& row : rows) {
-    for (const auto& [key, value] : row.items()) std::cout << (value == row.front() ? "" : "    " + key + ": ") << cell(value) << "\n";
+    for (const auto& [key, value] : row.items())
+      std::cout << (value == row.front() ? "" : "    " + key + ": ") << cell(value) << "\n";
   }
 }
 
@@ -230,7 +272,8 @@ const std::vector<List>& lists() {
       {"models", [](const CommandContext& context, const std::string&) { return models(context.zoo); }},
       {"data", [](const CommandContext&, const std::string&) { return data_sets(); }},
       {"strategies", [](const CommandContext&, const std::string&) { return strategy_rows(); }},
-      {"routes", [](const CommandContext&, const std::string& operation) { return route_rows(operation); }, false, true},
+      {"routes", [](const CommandContext&, const std::string& operation) { return route_rows(operation); }, false,
+       true},
       {"codecs", [](const CommandContext&, const std::string&) { return codec_rows(); }},
       {"transports", [](const CommandContext&, const std::string&) { return transport_rows(); }},
       {"settings", [](const CommandContext&, const std::string& prefix) { return setting_rows(prefix); }, true, true},
@@ -254,7 +297,9 @@ void run_list(const std::string& what, const std::string& of, const CommandConte
     for (const std::string& name : list_names()) known += (known.empty() ? "" : ", ") + name;
     fail(ErrorKind::usage, "there is no list \"", what, "\"", did_you_mean(what, list_names()), "; they are ", known);
   }
-  if (!of.empty() && !list->takes_argument) fail(ErrorKind::usage, "list ", what, " ", of, ": only list routes, list settings and list recipes take a further word");
+  if (!of.empty() && !list->takes_argument)
+    fail(ErrorKind::usage, "list ", what, " ", of,
+         ": only list routes, list settings and list recipes take a further word");
   const Json rows = list->rows(context, of);
   if (context.format == "json") {
     std::cout << rows.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
@@ -269,13 +314,18 @@ void run_list(const std::string& what, const std::string& of, const CommandConte
 
 void add_list(CLI::App& app, CommandContext& context) {
   auto what = std::make_shared<std::string>(), of = std::make_shared<std::string>();
-  CLI::App* command = app.add_subcommand("list", "List models, data, strategies, routes, codecs, transports, settings, recipes, measures of runs, or what is refused");
-  command->add_option("what", *what, "models, data, strategies, routes, codecs, transports, settings, recipes, measures or refusals")->required();
-  command->add_option("of", *of, "routes: the operation, e.g. all-gather; settings: how their keys begin, e.g. optimiser; recipes: the folder to look in");
+  CLI::App* command = app.add_subcommand("list",
+                                         "List models, data, strategies, routes, codecs, transports, settings, "
+                                         "recipes, measures of runs, or what is refused");
+  command
+      ->add_option("what", *what,
+                   "models, data, strategies, routes, codecs, transports, settings, recipes, measures or refusals")
+      ->required();
+  command->add_option("of", *of,
+                      "routes: the operation, e.g. all-gather; settings: how their keys begin, e.g. optimiser; "
+                      "recipes: the folder to look in");
   add_format(*command, context);
-  command->callback([what, of, &context] {
-    context.chosen = [what, of, &context] { run_list(*what, *of, context); };
-  });
+  command->callback([what, of, &context] { context.chosen = [what, of, &context] { run_list(*what, *of, context); }; });
 }
 
 }  // namespace ripieno

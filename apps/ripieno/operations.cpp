@@ -34,9 +34,7 @@ std::string list_operations() {
   return all;
 }
 
-Collective find_operation(std::string_view name) {
-  return find_named(collectives, name, "operation");
-}
+Collective find_operation(std::string_view name) { return find_named(collectives, name, "operation"); }
 
 std::vector<Collective> find_operations(const std::string& names) {
   if (names == "all") return {collectives.begin(), collectives.end()};

@@ -1,5 +1,5 @@
-// What a recipe says, as the option structs of the rooms that it is for. settings_table.cpp binds each key to its member; defaults
-// are there. What follows from several keys, such as how many ranks there are, is in job.h.
+// What a recipe says, as the option structs of the rooms that it is for. settings_table.cpp binds each key to its
+// member; defaults are there. What follows from several keys, such as how many ranks there are, is in job.h.
 #pragma once
 
 #include <cstdint>

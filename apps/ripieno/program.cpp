@@ -59,31 +59,38 @@ void add_recipe(CLI::App& command, RecipeArguments& arguments, bool required) {
   auto* recipe = command.add_option("recipe", arguments.recipe, "a recipe, a TOML file; see recipes/");
   if (required) recipe->required();
   command.add_option("--scale", arguments.scale, "one of the recipe's scales, e.g. quick")->type_name("NAME");
-  command.add_option("--set", arguments.sets, "override a key, e.g. --set train.epochs=5")->type_name("KEY=VALUE")->allow_extra_args(false);
+  command.add_option("--set", arguments.sets, "override a key, e.g. --set train.epochs=5")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
   const auto in_full = [] {
     ::setenv(verbose_variable, "1", 1);  // for the workers
     print_errors_in_full();
   };
   command.add_flag_callback("--verbose", in_full, "print errors of LibTorch in full, beside their one line");
-  command.add_flag("--print-config", arguments.print_config, "print every value and where it came from, and do nothing");
+  command.add_flag("--print-config", arguments.print_config,
+                   "print every value and where it came from, and do nothing");
 }
 
 namespace {
 
-/// LibTorch's MKL looks for itself from the working folder while it is loaded, and ends the program where that is gone. This runs
-/// before, when nothing but the C library can be used.
+/// LibTorch's MKL looks for itself from the working folder while it is loaded, and ends the program where that is gone.
+/// This runs before, when nothing but the C library can be used.
 [[gnu::no_sanitize("address")]] void check_working_folder() {
   static char here[PATH_MAX];
   if (::syscall(SYS_getcwd, here, sizeof here) > 0 || errno == ERANGE) return;
-  ::dprintf(STDERR_FILENO, "ripieno: the working folder cannot be used (%s): it was deleted, or may not be read; cd to another one\n", std::strerror(errno));
+  ::dprintf(STDERR_FILENO,
+            "ripieno: the working folder cannot be used (%s): it was deleted, or may not be read; cd to another one\n",
+            std::strerror(errno));
   ::_exit(static_cast<int>(ErrorKind::io));
 }
 [[gnu::section(".preinit_array"), gnu::used]] void (*const before_libraries)() = check_working_folder;
 
 int run_command_line(int argc, char** argv, const Zoo& zoo) {
   if (std::getenv(verbose_variable)) print_errors_in_full();
-  CLI::App app("Ripieno trains a network on many workers and makes the way in which they agree a value that you swap,\n"
-               "measure and predict. Start with: ripieno compare recipes/demo.toml", "ripieno");
+  CLI::App app(
+      "Ripieno trains a network on many workers and makes the way in which they agree a value that you swap,\n"
+      "measure and predict. Start with: ripieno compare recipes/demo.toml",
+      "ripieno");
   app.require_subcommand(1);
   app.formatter(std::make_shared<HelpFormat>());
   app.set_version_flag("--version", std::string(RIPIENO_VERSION));
@@ -109,8 +116,8 @@ int run_command_line(int argc, char** argv, const Zoo& zoo) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
-    std::cerr << "ripieno: " << error.what() << suggestion(app, {argv + 1, argv + argc}) << " (see ripieno " << (app.get_subcommands().empty() ? "" : app.get_subcommands()[0]->get_name() + " ")
-              << "--help)\n";
+    std::cerr << "ripieno: " << error.what() << suggestion(app, {argv + 1, argv + argc}) << " (see ripieno "
+              << (app.get_subcommands().empty() ? "" : app.get_subcommands()[0]->get_name() + " ") << "--help)\n";
     return static_cast<int>(ErrorKind::usage);
   }
   try {

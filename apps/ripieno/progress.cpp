@@ -21,7 +21,9 @@ void ProgressBar::title(const std::string& title) {
   begun_ = std::chrono::steady_clock::now();
 }
 
-double ProgressBar::elapsed() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begun_).count(); }
+double ProgressBar::elapsed() const {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begun_).count();
+}
 
 void ProgressBar::message(int rank, const nlohmann::json& message) {
   const std::string type = message.value("type", "");
@@ -33,14 +35,17 @@ void ProgressBar::message(int rank, const nlohmann::json& message) {
     score_ = text("test ", format_percent(accuracy));
     if (kind_ == Kind::lines) {
       std::cerr << title_ << ": epoch " << epoch << "/" << message.value("epochs", 0) << ", "
-                << format_percent(accuracy, 2) << " of the test set, " << format_seconds(message.value("seconds", 0.0)) << "\n";
+                << format_percent(accuracy, 2) << " of the test set, " << format_seconds(message.value("seconds", 0.0))
+                << "\n";
     }
     return;
   }
   if (type == "note") return line(message.value("text", ""));
   if (type == "died") return line(text("rank ", rank, " died, the others go on"));
   if (type == "not_finite") {
-    if (!std::exchange(warned_, true)) line("warning: " + message.value("text", "") + "; training goes on, but learns nothing more: lower learning_rate.base");
+    if (!std::exchange(warned_, true))
+      line("warning: " + message.value("text", "") +
+           "; training goes on, but learns nothing more: lower learning_rate.base");
     return;
   }
   if (type != "progress" || kind_ != Kind::bar) return;
@@ -51,12 +56,16 @@ void ProgressBar::message(int rank, const nlohmann::json& message) {
   std::string in_all;
   if (runs_after_ > 0 && fraction > 0) {
     const double this_one = elapsed() / fraction;
-    in_all = ", " + clock_time(this_one - elapsed() + static_cast<double>(runs_after_) * seconds_of_one_.value_or(this_one)) + " for all";
+    in_all = ", " +
+             clock_time(this_one - elapsed() + static_cast<double>(runs_after_) * seconds_of_one_.value_or(this_one)) +
+             " for all";
   }
-  const std::string loss = !message.at("loss").is_null() ? format_fixed(message.value("loss", 0.0), 3) : warned_ ? "not finite" : "–";
-  draw(text(title_, " ▕", bar(fraction, 20), "▏ epoch ", message.value("epoch", 0), "/", message.value("epochs", 0), "  ",
-            format_count(message.value("images_per_second", 0.0)), " images/s  ", clock_time(left), " left", in_all, "  loss ", loss,
-            score_.empty() ? "" : "  ", score_));
+  const std::string loss = !message.at("loss").is_null() ? format_fixed(message.value("loss", 0.0), 3)
+                           : warned_                     ? "not finite"
+                                                         : "–";
+  draw(text(title_, " ▕", bar(fraction, 20), "▏ epoch ", message.value("epoch", 0), "/", message.value("epochs", 0),
+            "  ", format_count(message.value("images_per_second", 0.0)), " images/s  ", clock_time(left), " left",
+            in_all, "  loss ", loss, score_.empty() ? "" : "  ", score_));
 }
 
 void ProgressBar::line(const std::string& what) {

@@ -22,15 +22,16 @@ class ProgressBar {
   void title(const std::string& title);
   /// Seconds since then, by the clock on the wall: a run may have another of its own.
   double elapsed() const;
-  /// How many runs come after this one, and what one took so far (none yet: as long as this one does): the bar shows how long all will take.
+  /// How many runs come after this one, and what one took so far (none yet: as long as this one does): the bar shows
+  /// how long all will take.
   void runs_after(std::size_t count, std::optional<double> seconds_of_one) {
     runs_after_ = count;
     seconds_of_one_ = seconds_of_one;
   }
   /// A line that stays, with the title before it.
   void line(const std::string& what);
-  /// A worker's message (worker.h). Ranks that evaluate together report the same epochs: the first counts; so it is with a loss that is not
-  /// finite.
+  /// A worker's message (worker.h). Ranks that evaluate together report the same epochs: the first counts; so it is
+  /// with a loss that is not finite.
   void message(int rank, const nlohmann::json& message);
   /// Takes the bar off the terminal: the run has ended.
   void clear();

@@ -83,8 +83,8 @@ class RankRun {
   std::optional<double> machine_busy_;
 };
 
-/// What the recipe leaves to the links is measured and chosen, before anything else goes by it; then the ranks agree on all of it.
-/// What is not measured they have agreed on when they met.
+/// What the recipe leaves to the links is measured and chosen, before anything else goes by it; then the ranks agree on
+/// all of it. What is not measured they have agreed on when they met.
 Task<> RankRun::settle() {
   if (task_.settings->measure == MeasureLinks::off) co_return;
   const std::string asked = task_.settings.to_toml();
@@ -97,8 +97,8 @@ Task<> RankRun::settle() {
   const std::vector<std::uint64_t> digests = co_await comm_.all_gather(task_.settings.digest());
   for (std::size_t peer = 0; peer < digests.size(); ++peer) {
     if (digests[peer] == digests[0]) continue;
-    fail(ErrorKind::mismatch, "rank ", peer, " has chosen another exchange (settings of digest ", digests[peer], ") than rank 0 (",
-         digests[0], "): set exchange.measure = off and give its keys");
+    fail(ErrorKind::mismatch, "rank ", peer, " has chosen another exchange (settings of digest ", digests[peer],
+         ") than rank 0 (", digests[0], "): set exchange.measure = off and give its keys");
   }
 }
 
@@ -115,7 +115,8 @@ Task<> RankRun::prepare() {
   know_model(&plan_, task_.settings, *learner_);
   if (task_.resume) open_saved();
   if (task_.settings->run.trace) co_await begin_trace();
-  strategy_ = make_strategy(info, plan_, {comm_, *learner_, *recorder_, [this](std::uint32_t epoch) { checkpoint(epoch); }});
+  strategy_ =
+      make_strategy(info, plan_, {comm_, *learner_, *recorder_, [this](std::uint32_t epoch) { checkpoint(epoch); }});
   if (saved_) co_await go_on_from_saved();
   const TrainedRank who{rank(), task_.settings->workers, learner_->steps_per_epoch(), keeps_weights()};
   progress_.emplace(*recorder_, runtime_, plan_, who, task_.report);
@@ -143,13 +144,16 @@ Task<> RankRun::go_on_from_saved() {
   visit_state(*saved_);
   const std::int64_t first = co_await comm_.broadcast(epochs_done_);
   if (first == epochs_done_) co_return;
-  fail(ErrorKind::mismatch, task_.resume->string(), ": the state of rank ", rank(), " has ", epochs_done_, " epochs done, rank 0's ", first);
+  fail(ErrorKind::mismatch, task_.resume->string(), ": the state of rank ", rank(), " has ", epochs_done_,
+       " epochs done, rank 0's ", first);
 }
 
 Task<> RankRun::begin_trace() {
   ClockOffset clock;  // in virtual time there is one
-  if (!runtime_.is_virtual()) clock = co_await clock_offset(endpoint_, comm_.channel(comm_.take_channels(), Purpose::setup));
-  recorder_->trace_to(std::make_unique<LineFile>(task_.folder.trace(rank())), {rank(), endpoint_->size(), clock.ahead, clock.error});
+  if (!runtime_.is_virtual())
+    clock = co_await clock_offset(endpoint_, comm_.channel(comm_.take_channels(), Purpose::setup));
+  recorder_->trace_to(std::make_unique<LineFile>(task_.folder.trace(rank())),
+                      {rank(), endpoint_->size(), clock.ahead, clock.error});
   messages_.emplace(*endpoint_, *recorder_);
 }
 
@@ -176,8 +180,9 @@ void RankRun::checkpoint(std::uint32_t epoch) {
 }
 
 Task<> RankRun::train() {
-  recorder_->start({rank(), endpoint_->size(), asio::ip::host_name(), network_namespace(), plan_.first_epoch, plan_.epochs,
-                    learner_->steps_per_epoch(), runtime_.is_virtual() ? std::optional<double>() : unix_time()});
+  recorder_->start({rank(), endpoint_->size(), asio::ip::host_name(), network_namespace(), plan_.first_epoch,
+                    plan_.epochs, learner_->steps_per_epoch(),
+                    runtime_.is_virtual() ? std::optional<double>() : unix_time()});
   std::optional<UsageSampler> sampler;
   const Duration between = task_.settings->run.sample_every;
   if (between.count() > 0 && !runtime_.is_virtual()) sampler.emplace(runtime_, *recorder_, between);
@@ -199,8 +204,8 @@ Summary RankRun::finish() {
   convert(learner_->parameters(), strategy_->consensus());
   if (strategy_->consensus_buffers().count > 0) convert(learner_->buffers(), strategy_->consensus_buffers());
   if (keeps_weights() && rank() == 0) save_tensors(task_.folder.model(), state_dict(learner_->model()));
-  Summary summary = summarise(task_.settings, plan_, rank(), *learner_, *recorder_, endpoint_->ledger(), learner_->parameters(),
-                              seconds(runtime_.now() - start_));
+  Summary summary = summarise(task_.settings, plan_, rank(), *learner_, *recorder_, endpoint_->ledger(),
+                              learner_->parameters(), seconds(runtime_.now() - start_));
   summary.ranks[0].machine_busy = machine_busy_;
   summary.not_finite = progress_->not_finite();
   for (int peer = 0; peer < endpoint_->size(); ++peer) {

@@ -23,8 +23,8 @@ struct RankTask {
   std::function<ComputeProfile(const Settings&)> profile = {};
 };
 
-/// Trains, writes this rank's files (rank 0 the model too) and puts its summary in `*summary`. Throws Error(mismatch) where ranks
-/// have not come to the same settings.
+/// Trains, writes this rank's files (rank 0 the model too) and puts its summary in `*summary`. Throws Error(mismatch)
+/// where ranks have not come to the same settings.
 Task<> run_rank(RankTask task, const Zoo* zoo, std::shared_ptr<CountedEndpoint> endpoint, Summary* summary);
 
 }  // namespace ripieno

@@ -15,7 +15,8 @@ nlohmann::json finite_or_null(double x) { return std::isfinite(x) ? nlohmann::js
 
 }  // namespace
 
-RankProgress::RankProgress(Recorder& recorder, const Runtime& runtime, const Plan& plan, TrainedRank who, TellLauncher report)
+RankProgress::RankProgress(Recorder& recorder, const Runtime& runtime, const Plan& plan, TrainedRank who,
+                           TellLauncher report)
     : runtime_(runtime), plan_(plan), who_(who), report_(std::move(report)), start_(runtime.now()) {
   recorder.on_step = [this](const StepRecord& record) { step(record); };
   recorder.on_epoch = [this](const EpochRecord& record) { epoch(record); };

@@ -1,5 +1,5 @@
-// What a rank tells its launcher while it trains: a line for the progress bar a few times a second, each epoch's end, and the
-// first loss that is no finite number.
+// What a rank tells its launcher while it trains: a line for the progress bar a few times a second, each epoch's end,
+// and the first loss that is no finite number.
 #pragma once
 
 #include <functional>

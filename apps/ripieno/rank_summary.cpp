@@ -12,7 +12,8 @@ namespace ripieno {
 namespace {
 
 /// What all ranks of the run have in common.
-Summary summary_of_run(const Settings& settings, const Plan& plan, int rank, const TorchLearner& learner, const Recorder& recorder) {
+Summary summary_of_run(const Settings& settings, const Plan& plan, int rank, const TorchLearner& learner,
+                       const Recorder& recorder) {
   const StrategyInfo& info = strategy_of(settings);
   Summary run;
   run.name = settings->run.name.empty() ? std::string(info.name) : settings->run.name;
@@ -28,12 +29,14 @@ Summary summary_of_run(const Settings& settings, const Plan& plan, int rank, con
   run.steps = recorder.steps();
   run.seed = static_cast<std::int64_t>(settings->seed);
   if (plan.max_steps == 0) {
-    const Workload work = workload_of(settings, learner.sampler().steps_of_all(), static_cast<std::uint32_t>(run.epochs));
+    const Workload work =
+        workload_of(settings, learner.sampler().steps_of_all(), static_cast<std::uint32_t>(run.epochs));
     const auto sent = info.bytes_sent(info, plan, learner.layout(), work, rank);
     if (sent) run.closed_form_payload_sent = *sent / static_cast<std::uint64_t>(run.epochs);
   }
   const auto& epochs = recorder.epochs();
-  if (!epochs.empty() && !std::isnan(epochs.back().accuracy)) run.test = TestResult{epochs.back().accuracy, epochs.back().loss};
+  if (!epochs.empty() && !std::isnan(epochs.back().accuracy))
+    run.test = TestResult{epochs.back().accuracy, epochs.back().loss};
   return run;
 }
 
@@ -57,8 +60,8 @@ void put_times(const Recorder& recorder, bool learns, RankSummary* own) {
 
 }  // namespace
 
-Summary summarise(const Settings& settings, const Plan& plan, int rank, const TorchLearner& learner, const Recorder& recorder,
-                  const Ledger& ledger, NumberSpan weights, double total_seconds) {
+Summary summarise(const Settings& settings, const Plan& plan, int rank, const TorchLearner& learner,
+                  const Recorder& recorder, const Ledger& ledger, NumberSpan weights, double total_seconds) {
   Summary run = summary_of_run(settings, plan, rank, learner, recorder);
   RankSummary own;
   own.rank = rank;

@@ -11,7 +11,7 @@ namespace ripieno {
 class TorchLearner;
 
 /// `weights`: the consensus; `total_seconds`: of the rank's whole part, start and end included.
-Summary summarise(const Settings& settings, const Plan& plan, int rank, const TorchLearner& learner, const Recorder& recorder,
-                  const Ledger& ledger, NumberSpan weights, double total_seconds);
+Summary summarise(const Settings& settings, const Plan& plan, int rank, const TorchLearner& learner,
+                  const Recorder& recorder, const Ledger& ledger, NumberSpan weights, double total_seconds);
 
 }  // namespace ripieno

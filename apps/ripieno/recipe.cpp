@@ -94,13 +94,16 @@ const toml::table& scale_of(const toml::table& recipe, const std::string& scale,
     if (const toml::table* found = (*scales)[scale].as_table()) return *found;
     for (const auto& [key, value] : *scales) known += text(known.empty() ? "" : ", ", key.str());
   }
-  fail(ErrorKind::usage, name, ": has no [scale.", scale, "]; ", known.empty() ? "it has no scales" : "its scales are " + known);
+  fail(ErrorKind::usage, name, ": has no [scale.", scale, "]; ",
+       known.empty() ? "it has no scales" : "its scales are " + known);
 }
 
 /// Its settings go before the recipe's, and its grids take the place of the recipe's.
-void take_scale(const toml::table& scale, const std::string& name, Settings& base, std::vector<Grid>& grids, int& seeds) {
+void take_scale(const toml::table& scale, const std::string& name, Settings& base, std::vector<Grid>& grids,
+                int& seeds) {
   if (const toml::node* grid = scale.get("grid")) grids = read_grids(grid, name);
-  if (const toml::node* own = scale.get("seeds")) seeds = read_seeds(*own, {name, own->source().begin.line, own->source().begin.column});
+  if (const toml::node* own = scale.get("seeds"))
+    seeds = read_seeds(*own, {name, own->source().begin.line, own->source().begin.column});
   toml::table settings = scale;
   settings.erase("grid");
   settings.erase("seeds");
@@ -169,7 +172,8 @@ std::string name_part(const std::string& key, const Value& value) {
 bool is_single(const Settings& settings) { return settings->strategy == "single"; }
 
 /// The cell at one combination of a grid's values, still with the recipe's own seed.
-RecipeCell make_cell(const Settings& base, const Grid& grid, const std::vector<std::size_t>& choice, const std::vector<std::string>& varying) {
+RecipeCell make_cell(const Settings& base, const Grid& grid, const std::vector<std::size_t>& choice,
+                     const std::vector<std::string>& varying) {
   RecipeCell cell;
   cell.settings = base;
   for (std::size_t i = 0; i < grid.size(); ++i) {
@@ -192,8 +196,9 @@ RecipeCell make_cell(const Settings& base, const Grid& grid, const std::vector<s
     cell.name = name_part("run.name", cell.settings.value("run.name"));
   }
   if (!cell.name.empty() && !names_its_cells(grid) && !cell.settings->run.name.empty()) {
-    cell.idle.push_back({"run.name", cell.settings.origin("run.name") == "--set",
-                         text(cell.settings.shown("run.name"), " has no effect with a grid: its runs are named after what varies")});
+    cell.idle.push_back(
+        {"run.name", cell.settings.origin("run.name") == "--set",
+         text(cell.settings.shown("run.name"), " has no effect with a grid: its runs are named after what varies")});
   }
   if (cell.name.empty()) {
     const char* key = cell.settings->run.name.empty() ? "strategy" : "run.name";
@@ -211,10 +216,13 @@ bool next_choice(const Grid& grid, std::vector<std::size_t>& choice) {
   return false;
 }
 
-std::string read_word(const toml::table& table, const char* key, const std::string& name, const std::string& otherwise) {
+std::string read_word(const toml::table& table, const char* key, const std::string& name,
+                      const std::string& otherwise) {
   const toml::node* node = table.get(key);
   if (!node) return otherwise;
-  if (!node->is_string()) fail(ErrorKind::usage, Origin{name, node->source().begin.line, node->source().begin.column}.place(), ": ", key, " must be a string");
+  if (!node->is_string())
+    fail(ErrorKind::usage, Origin{name, node->source().begin.line, node->source().begin.column}.place(), ": ", key,
+         " must be a string");
   return node->as_string()->get();
 }
 
@@ -223,7 +231,8 @@ std::vector<double> read_numbers(const Leaf& leaf) {
   if (leaf.node->is_number()) return {*leaf.node->value<double>()};
   const auto value = to_value(*leaf.node);
   const auto* numbers = value ? std::get_if<std::vector<double>>(&*value) : nullptr;
-  if (!numbers) fail(ErrorKind::usage, leaf.origin.place(), ": ", leaf.key, " must be numbers, one for each of measures");
+  if (!numbers)
+    fail(ErrorKind::usage, leaf.origin.place(), ": ", leaf.key, " must be numbers, one for each of measures");
   return *numbers;
 }
 
@@ -231,8 +240,8 @@ Published read_published(const toml::table& table, const std::string& name) {
   const std::string place = Origin{name, table.source().begin.line, table.source().begin.column}.place();
   for (const auto& [key, node] : table) {
     if (key != "title" && key != "note" && key != "measures" && key != "rows") {
-      fail(ErrorKind::usage, Origin{name, key.source().begin.line, key.source().begin.column}.place(), ": in [[published]], there is no ", key.str(),
-           "; it may have title, note, measures and rows");
+      fail(ErrorKind::usage, Origin{name, key.source().begin.line, key.source().begin.column}.place(),
+           ": in [[published]], there is no ", key.str(), "; it may have title, note, measures and rows");
     }
   }
   Published found;
@@ -241,7 +250,8 @@ Published read_published(const toml::table& table, const std::string& name) {
   const toml::array* its_measures = table["measures"].as_array();
   const toml::table* rows = table["rows"].as_table();
   if (!its_measures || its_measures->empty() || !rows || rows->empty()) {
-    fail(ErrorKind::usage, place, ": [[published]] needs measures, an array of names, and rows: a cell's name = its numbers");
+    fail(ErrorKind::usage, place,
+         ": [[published]] needs measures, an array of names, and rows: a cell's name = its numbers");
   }
   for (const toml::node& one : *its_measures) {
     try {
@@ -254,8 +264,8 @@ Published read_published(const toml::table& table, const std::string& name) {
     found.rows.emplace_back(leaf.key, read_numbers(leaf));
     const std::size_t count = found.rows.back().second.size();
     if (count != found.measures.size()) {
-      fail(ErrorKind::usage, leaf.origin.place(), ": ", leaf.key, " has ", count, count == 1 ? " number" : " numbers", " for ", found.measures.size(),
-           " measures; write nan for what was not published");
+      fail(ErrorKind::usage, leaf.origin.place(), ": ", leaf.key, " has ", count, count == 1 ? " number" : " numbers",
+           " for ", found.measures.size(), " measures; write nan for what was not published");
     }
   }
   return found;
@@ -265,7 +275,8 @@ Published read_published(const toml::table& table, const std::string& name) {
 std::string why_idle(const std::vector<RecipeCell>& cells, const std::string& key) {
   std::string why;
   for (const RecipeCell& cell : cells) {
-    const auto found = std::find_if(cell.idle.begin(), cell.idle.end(), [&](const IdleKey& one) { return one.key == key; });
+    const auto found =
+        std::find_if(cell.idle.begin(), cell.idle.end(), [&](const IdleKey& one) { return one.key == key; });
     if (found == cell.idle.end() && cell.settings.is_set(key)) return "";
     if (found != cell.idle.end() && why.empty()) why = found->why;
   }
@@ -277,7 +288,8 @@ std::vector<std::string> all_idle(const std::vector<RecipeCell>& cells, bool ask
   std::vector<std::string> lines;
   for (const Setting& setting : all_settings()) {
     const bool of_these = std::any_of(cells.begin(), cells.end(), [&](const RecipeCell& cell) {
-      return std::any_of(cell.idle.begin(), cell.idle.end(), [&](const IdleKey& one) { return one.key == setting.key && one.asked == asked; });
+      return std::any_of(cell.idle.begin(), cell.idle.end(),
+                         [&](const IdleKey& one) { return one.key == setting.key && one.asked == asked; });
     });
     if (!of_these) continue;
     if (const std::string why = why_idle(cells, setting.key); !why.empty()) lines.push_back(why);
@@ -320,8 +332,8 @@ Recipe load_recipe(const std::filesystem::path& path, const std::vector<std::str
   return load_recipe_text(content, path.string(), sets, scale, refused);
 }
 
-Recipe load_recipe_text(std::string_view toml, const std::string& name, const std::vector<std::string>& sets, const std::string& scale,
-                        std::vector<RefusedCell>* refused) {
+Recipe load_recipe_text(std::string_view toml, const std::string& name, const std::vector<std::string>& sets,
+                        const std::string& scale, std::vector<RefusedCell>* refused) {
   const toml::table table = parse_toml(toml, name);
   const auto origin = [&](const toml::node& node) {
     return Origin{name, node.source().begin.line, node.source().begin.column};
@@ -334,8 +346,10 @@ Recipe load_recipe_text(std::string_view toml, const std::string& name, const st
   if (const toml::node* seeds = table.get("seeds")) recipe.seeds = read_seeds(*seeds, origin(*seeds));
   std::vector<Grid> grids = read_grids(table.get("grid"), name);
   if (const toml::node* published = table.get("published")) {
-    if (!published->is_array_of_tables()) fail(ErrorKind::usage, origin(*published).place(), ": published must be tables: write [[published]]");
-    for (const toml::node& one : *published->as_array()) recipe.published.push_back(read_published(*one.as_table(), name));
+    if (!published->is_array_of_tables())
+      fail(ErrorKind::usage, origin(*published).place(), ": published must be tables: write [[published]]");
+    for (const toml::node& one : *published->as_array())
+      recipe.published.push_back(read_published(*one.as_table(), name));
   }
   Settings base;
   base.load_text(toml, name, {"title", "seeds", "grid", "scale", "published"});

@@ -63,7 +63,8 @@ Run read_unfinished_run(const fs::path& folder) {
   return run;
 }
 
-/// Those of a folder of runs, in order. Of one that did not finish as much as can be shown; that there is nothing to show is said.
+/// Those of a folder of runs, in order. Of one that did not finish as much as can be shown; that there is nothing to
+/// show is said.
 std::vector<Run> read_all(const std::vector<fs::path>& folders) {
   std::vector<Run> runs;
   for (const fs::path& folder : folders) {
@@ -77,7 +78,9 @@ std::vector<Run> read_all(const std::vector<fs::path>& folders) {
       std::cerr << "left out: " << error.what() << "\n";
     }
   }
-  if (runs.empty()) fail(ErrorKind::data, folders[0].parent_path().string(), ": none of its runs has come to a step: there is nothing to show");
+  if (runs.empty())
+    fail(ErrorKind::data, folders[0].parent_path().string(),
+         ": none of its runs has come to a step: there is nothing to show");
   return runs;
 }
 
@@ -85,7 +88,8 @@ std::vector<Run> read_all(const std::vector<fs::path>& folders) {
 std::vector<Run> read_runs(const std::vector<std::string>& paths) {
   std::vector<Run> runs;
   for (const std::string& path : paths) {
-    if (!fs::is_directory(path)) fail(ErrorKind::usage, path, ": there is no such folder; give a run's folder, or one that holds runs");
+    if (!fs::is_directory(path))
+      fail(ErrorKind::usage, path, ": there is no such folder; give a run's folder, or one that holds runs");
     std::vector<fs::path> inside;
     for (const auto& entry : fs::directory_iterator(path)) {
       if (is_finished(entry.path()) || fs::exists(entry.path() / "config.toml")) inside.push_back(entry.path());
@@ -102,21 +106,30 @@ std::vector<Run> read_runs(const std::vector<std::string>& paths) {
   return runs;
 }
 
-/// Draws a part of the page with Chromium, started as for a server without a screen. It does not run as root with its sandbox; the page
-/// is our own.
+/// Draws a part of the page with Chromium, started as for a server without a screen. It does not run as root with its
+/// sandbox; the page is our own.
 void draw(const fs::path& page, const std::string& part, int width, int height, const fs::path& png) {
   fs::remove(png);
-  const std::vector<std::string> command{"chromium", "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--force-device-scale-factor=2",
-                                         text("--window-size=", width, ",", height), "--virtual-time-budget=4000", "--screenshot=" + fs::absolute(png).string(),
+  const std::vector<std::string> command{"chromium",
+                                         "--headless",
+                                         "--no-sandbox",
+                                         "--disable-gpu",
+                                         "--hide-scrollbars",
+                                         "--force-device-scale-factor=2",
+                                         text("--window-size=", width, ",", height),
+                                         "--virtual-time-budget=4000",
+                                         "--screenshot=" + fs::absolute(png).string(),
                                          "file://" + percent_encoded(fs::absolute(page).string()) + "#only=" + part};
   try {
     run_tool(command);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::usage) throw;
-    fail(ErrorKind::usage, "--format png draws with Chromium, which cannot be run (", error.what(), "): install it (apt-get install chromium), or take --format html");
+    fail(ErrorKind::usage, "--format png draws with Chromium, which cannot be run (", error.what(),
+         "): install it (apt-get install chromium), or take --format html");
   }
   if (!fs::exists(png)) fail(ErrorKind::io, png.string(), ": Chromium drew nothing");
-  if (!read_file(png).ends_with("IEND\xAE\x42\x60\x82")) fail(ErrorKind::io, png.string(), ": Chromium wrote a part of it; is the disk full?");
+  if (!read_file(png).ends_with("IEND\xAE\x42\x60\x82"))
+    fail(ErrorKind::io, png.string(), ": Chromium wrote a part of it; is the disk full?");
   std::cerr << png.string() << "\n";
 }
 
@@ -127,16 +140,19 @@ void write_pngs(const Report& report, std::size_t runs, const fs::path& folder) 
   write_file(page, html_page(report, folder));
   draw(page, "summary", 1200, summary_height(report), folder / "summary.png");
   for (const Figure& figure : report.figures) {
-    if (figure.run.empty() || runs == 1) draw(page, figure.id, 1000, pictured_height(figure), folder / (figure.id + ".png"));
+    if (figure.run.empty() || runs == 1)
+      draw(page, figure.id, 1000, pictured_height(figure), folder / (figure.id + ".png"));
   }
-  for (const Drawing& drawing : report.drawings) draw(page, drawing.id, drawing.width + 40, drawing.height + 60, folder / (drawing.id + ".png"));
+  for (const Drawing& drawing : report.drawings)
+    draw(page, drawing.id, drawing.width + 40, drawing.height + 60, folder / (drawing.id + ".png"));
 }
 
 /// What the recipe's runs are of, and what was published of them.
 void show_published(const Recipe& recipe, const std::vector<Run>& runs, Report* report) {
   if (!recipe.title.empty()) report->lead = recipe.title + ". " + report->lead;
   std::vector<ReportTable> tables;
-  for (const Published& one : recipe.published) tables.push_back(published_table(one, runs, text("published-", tables.size() + 1)));
+  for (const Published& one : recipe.published)
+    tables.push_back(published_table(one, runs, text("published-", tables.size() + 1)));
   report->tables.insert(report->tables.begin(), tables.begin(), tables.end());
 }
 
@@ -158,7 +174,8 @@ void write_events(const std::vector<Run>& runs, const fs::path& folder) {
 }
 
 void run_report(const ReportArguments& arguments) {
-  if (arguments.format == "tensorboard") return write_events(read_runs(arguments.runs), arguments.output.empty() ? "tensorboard" : arguments.output);
+  if (arguments.format == "tensorboard")
+    return write_events(read_runs(arguments.runs), arguments.output.empty() ? "tensorboard" : arguments.output);
   const std::vector<Run> runs = read_runs(arguments.runs);
   Report report = report_of(runs, arguments.title);
   report.drawings = step_drawings(runs, arguments.step);
@@ -195,13 +212,31 @@ void run_report(const ReportArguments& arguments) {
 
 void add_report(CLI::App& app, CommandContext& context) {
   auto arguments = std::make_shared<ReportArguments>();
-  CLI::App* command = app.add_subcommand("report", "Show finished runs: one HTML page with tables and figures; or Markdown, CSV, JSON, PNG");
-  command->add_option("runs", arguments->runs, "runs' folders, or folders that hold runs")->required()->type_name("RUN ...");
-  command->add_option("--format", arguments->format, "html, md, csv, json; png: the first screen as summary.png and a file a figure, drawn by Chromium; tensorboard: event files")
-      ->check(CLI::IsMember({"html", "md", "csv", "json", "png", "tensorboard"}))->capture_default_str();
-  command->add_option("-o,--output", arguments->output, "the file, for png and tensorboard the folder; default: report.html, report/, tensorboard/, or standard output")->type_name("PATH");
-  command->add_option("--beside", arguments->beside, "a recipe, whose published numbers are shown beside those of its runs")->type_name("RECIPE");
-  command->add_option("--step", arguments->step, "of runs with run.trace = true: the step that is drawn as a timeline of all ranks; default: one in the middle of the last epoch")->type_name("N");
+  CLI::App* command = app.add_subcommand(
+      "report", "Show finished runs: one HTML page with tables and figures; or Markdown, CSV, JSON, PNG");
+  command->add_option("runs", arguments->runs, "runs' folders, or folders that hold runs")
+      ->required()
+      ->type_name("RUN ...");
+  command
+      ->add_option("--format", arguments->format,
+                   "html, md, csv, json; png: the first screen as summary.png and a file a figure, drawn by Chromium; "
+                   "tensorboard: event files")
+      ->check(CLI::IsMember({"html", "md", "csv", "json", "png", "tensorboard"}))
+      ->capture_default_str();
+  command
+      ->add_option("-o,--output", arguments->output,
+                   "the file, for png and tensorboard the folder; default: report.html, report/, tensorboard/, or "
+                   "standard output")
+      ->type_name("PATH");
+  command
+      ->add_option("--beside", arguments->beside,
+                   "a recipe, whose published numbers are shown beside those of its runs")
+      ->type_name("RECIPE");
+  command
+      ->add_option("--step", arguments->step,
+                   "of runs with run.trace = true: the step that is drawn as a timeline of all ranks; default: one in "
+                   "the middle of the last epoch")
+      ->type_name("N");
   command->add_option("--title", arguments->title, "of the page")->type_name("TEXT")->capture_default_str();
   command->callback([arguments, &context] { context.chosen = [arguments] { run_report(*arguments); }; });
 }

@@ -32,8 +32,8 @@ std::string proc_value(const std::string& file, const std::string& key) {
 std::string run_name(const Settings& settings) {
   const std::string name = settings->run.name;
   if (name.find('/') != name.npos) {
-    fail(ErrorKind::usage, "run.name = ", to_toml(settings.value("run.name")), " holds a /: it is part of the name of one ",
-         "folder; run.folder says where that is made");
+    fail(ErrorKind::usage, "run.name = ", to_toml(settings.value("run.name")),
+         " holds a /: it is part of the name of one ", "folder; run.folder says where that is made");
   }
   if (name.size() > 200) fail(ErrorKind::usage, "run.name has ", name.size(), " bytes; a folder's name can have 200");
   return name.empty() ? text(settings->strategy, "-n", settings->workers) : name;
@@ -43,20 +43,24 @@ std::string run_name(const Settings& settings) {
 
 RunFolder RunFolder::open(const std::filesystem::path& path) {
   RunFolder folder(path);
-  if (!std::filesystem::exists(folder.config())) fail(ErrorKind::data, path.string(), ": is no run folder: it has no config.toml");
+  if (!std::filesystem::exists(folder.config()))
+    fail(ErrorKind::data, path.string(), ": is no run folder: it has no config.toml");
   return folder;
 }
 
 RunFolder RunFolder::create(const Settings& settings) {
   const std::filesystem::path runs = settings->run.folder;
-  if (runs.empty()) fail(ErrorKind::usage, "run.folder is empty: name the folder in which run folders are made (by default runs; . is this folder)");
+  if (runs.empty())
+    fail(ErrorKind::usage,
+         "run.folder is empty: name the folder in which run folders are made (by default runs; . is this folder)");
   const std::string tail = run_name(settings);
   create_folders(runs);
   int last = 0;
   for (const auto& entry : std::filesystem::directory_iterator(runs)) {
     const std::string name = entry.path().filename().string();
     int number = 0;
-    if (std::from_chars(name.data(), name.data() + name.size(), number).ec == std::errc()) last = std::max(last, number);
+    if (std::from_chars(name.data(), name.data() + name.size(), number).ec == std::errc())
+      last = std::max(last, number);
   }
   for (;;) {  // mkdir decides between runs that start at the same time
     std::ostringstream name;

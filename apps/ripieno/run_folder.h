@@ -1,6 +1,6 @@
-// A run's folder: runs/0007-ring-n2/ with config.toml (every value that the run used), asked.toml (those it was asked for, where
-// it chose others), env.json (what it ran on), a metrics-RANK.jsonl and a state-RANK.pt for each rank, model.pt, and at the end
-// summary.json. docs/runs.md has their fields.
+// A run's folder: runs/0007-ring-n2/ with config.toml (every value that the run used), asked.toml (those it was asked
+// for, where it chose others), env.json (what it ran on), a metrics-RANK.jsonl and a state-RANK.pt for each rank,
+// model.pt, and at the end summary.json. docs/runs.md has their fields.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Whether a job still works in a run's folder: whoever runs it holds a lock on the folder, which the system takes back when that process
-// ends, however it ends.
+// Whether a job still works in a run's folder: whoever runs it holds a lock on the folder, which the system takes back
+// when that process ends, however it ends.
 #pragma once
 
 #include <filesystem>

@@ -75,7 +75,8 @@ fs::path SavedStates::newest_of(int rank) const {
   for (int one = 0; one < ranks_; ++one) {
     ranks.push_back(files_of(one));
     if (ranks.back().empty()) {
-      fail(ErrorKind::data, folder_.state(one).string(), ": there is no such file to go on from; it is written at the end ",
+      fail(ErrorKind::data, folder_.state(one).string(),
+           ": there is no such file to go on from; it is written at the end ",
            "(run.checkpoint_every: also on the way), but not of a replay, nor where train.max_steps ended the run");
     }
     std::string epochs;

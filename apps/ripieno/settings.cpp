@@ -40,13 +40,20 @@ std::string quoted(const std::string& s) {
 
 /// What other programs call a key.
 constexpr std::array other_names{
-    std::pair{"lr", "learning_rate.base"},            std::pair{"learning_rate", "learning_rate.base"},
-    std::pair{"batch_size", "batch.per_worker"},      std::pair{"batch", "batch.per_worker"},
-    std::pair{"optimizer", "optimiser.name"},         std::pair{"optimiser", "optimiser.name"},
-    std::pair{"dataset", "data.name"},                std::pair{"data", "data.name"},
-    std::pair{"scheduler", "learning_rate.schedule"}, std::pair{"gpus", "train.device"},
-    std::pair{"nodes", "lab.nodes"},                  std::pair{"steps", "train.max_steps"},
-    std::pair{"ranks", "workers"},                    std::pair{"name", "run.name"},
+    std::pair{"lr", "learning_rate.base"},
+    std::pair{"learning_rate", "learning_rate.base"},
+    std::pair{"batch_size", "batch.per_worker"},
+    std::pair{"batch", "batch.per_worker"},
+    std::pair{"optimizer", "optimiser.name"},
+    std::pair{"optimiser", "optimiser.name"},
+    std::pair{"dataset", "data.name"},
+    std::pair{"data", "data.name"},
+    std::pair{"scheduler", "learning_rate.schedule"},
+    std::pair{"gpus", "train.device"},
+    std::pair{"nodes", "lab.nodes"},
+    std::pair{"steps", "train.max_steps"},
+    std::pair{"ranks", "workers"},
+    std::pair{"name", "run.name"},
 };
 
 std::string hint(std::string_view key) {
@@ -71,7 +78,8 @@ std::size_t index_of(std::string_view key) {
 
 /// Of a default: it switches something off, or leaves it open.
 bool is_off(const Value& value) {
-  static const std::vector<Value> all{false, std::int64_t{0}, 0.0, std::string(), std::string("none"), std::string("auto"), std::vector<double>()};
+  static const std::vector<Value> all{
+      false, std::int64_t{0}, 0.0, std::string(), std::string("none"), std::string("auto"), std::vector<double>()};
   return std::find(all.begin(), all.end(), value) != all.end();
 }
 
@@ -89,7 +97,8 @@ std::string likely_key(std::string_view given) {
     return std::min(edit_distance(given, one.key), edit_distance(last_part(given), last_part(one.key)) + 2);
   };
   const auto& all = all_settings();
-  const auto nearest = std::min_element(all.begin(), all.end(), [&](const Setting& a, const Setting& b) { return apart(a) < apart(b); });
+  const auto nearest =
+      std::min_element(all.begin(), all.end(), [&](const Setting& a, const Setting& b) { return apart(a) < apart(b); });
   const std::size_t edits = apart(*nearest);
   if (edits == 1) return nearest->key;
   for (const auto& [name, key] : other_names) {
@@ -155,12 +164,13 @@ Value checked(const Setting& setting, Value value, const Origin& origin) {
   if (auto* v = std::get_if<std::vector<double>>(&value)) numbers = *v;
   for (const double x : numbers) {
     if (setting.range.contains(x)) continue;
-    fail(ErrorKind::usage, origin.place(), ": ", setting.key, " = ", to_toml(value), " is out of range: ",
-         numbers.size() > 1 ? "each number must be " : "it must be ", setting.range.str());
+    fail(ErrorKind::usage, origin.place(), ": ", setting.key, " = ", to_toml(value),
+         " is out of range: ", numbers.size() > 1 ? "each number must be " : "it must be ", setting.range.str());
   }
   const auto* name = std::get_if<std::string>(&value);
   if (name && !setting.is_path && !is_utf8(*name)) {
-    fail(ErrorKind::usage, origin.place(), ": ", setting.key, " = ", to_toml(value), " is not text in UTF-8, as all names must be; folders alone may be other bytes");
+    fail(ErrorKind::usage, origin.place(), ": ", setting.key, " = ", to_toml(value),
+         " is not text in UTF-8, as all names must be; folders alone may be other bytes");
   }
   const auto& allowed = setting.allowed;
   if (!name || allowed.empty() || std::count(allowed.begin(), allowed.end(), *name)) return value;
@@ -229,8 +239,8 @@ void Settings::set(std::string_view assignment) {
   const std::string_view key = trimmed(assignment.substr(0, equals));
   const std::string_view written = trimmed(assignment.substr(equals + 1));
   const Setting& setting = known_setting(key, origin);
-  const bool bare_string = std::holds_alternative<std::string>(setting.standard) &&
-                           !written.starts_with('"') && !written.starts_with('\'');
+  const bool bare_string =
+      std::holds_alternative<std::string>(setting.standard) && !written.starts_with('"') && !written.starts_with('\'');
   Value value{std::string(written)};
   if (!bare_string) {
     try {
@@ -268,15 +278,20 @@ std::string Settings::shown(std::string_view key) const {
 
 std::vector<IdleKey> Settings::idle() const {
   std::vector<IdleKey> found;
-  const bool lists_all = std::all_of(entries_.begin(), entries_.end(), [](const Entry& entry) { return entry.origin != "default"; });
+  const bool lists_all =
+      std::all_of(entries_.begin(), entries_.end(), [](const Entry& entry) { return entry.origin != "default"; });
   for (std::size_t i = 0; i < entries_.size(); ++i) {
     const Setting& setting = all_settings()[i];
     const Entry& entry = entries_[i];
     const bool asked = entry.origin == "--set";
-    if (!(asked || (entry.from_file && !lists_all)) || (entry.value == setting.standard && is_off(entry.value))) continue;
-    const auto failed = std::find_if(setting.when.begin(), setting.when.end(), [&](const Condition& one) { return !one.holds(*this); });
+    if (!(asked || (entry.from_file && !lists_all)) || (entry.value == setting.standard && is_off(entry.value)))
+      continue;
+    const auto failed =
+        std::find_if(setting.when.begin(), setting.when.end(), [&](const Condition& one) { return !one.holds(*this); });
     if (failed == setting.when.end()) continue;
-    found.push_back({setting.key, asked, text(shown(setting.key), " has no effect with ", shown(failed->key), ": it has one with ", failed->words)});
+    found.push_back(
+        {setting.key, asked,
+         text(shown(setting.key), " has no effect with ", shown(failed->key), ": it has one with ", failed->words)});
   }
   return found;
 }
@@ -297,7 +312,8 @@ void Settings::check() const {
   }
   const LearningRateOptions& rate = options_.plan.learning_rate;
   if (rate.warmup_epochs >= options_.plan.epochs) {
-    fail(ErrorKind::usage, shown("learning_rate.warmup_epochs"), " must end before training does: ", shown("train.epochs"));
+    fail(ErrorKind::usage, shown("learning_rate.warmup_epochs"),
+         " must end before training does: ", shown("train.epochs"));
   }
   const std::vector<double>& steps = rate.step_epochs;
   if (std::adjacent_find(steps.begin(), steps.end(), std::greater_equal<>()) != steps.end()) {

@@ -1,6 +1,6 @@
-// Every key of a recipe: the member of the options that it is bound to, its type, default, range and meaning in one table
-// (settings_table.cpp), and a set of values for all of them that remembers where each came from. TOML is known here and in
-// recipe.cpp only; below apps/ there are plain structs.
+// Every key of a recipe: the member of the options that it is bound to, its type, default, range and meaning in one
+// table (settings_table.cpp), and a set of values for all of them that remembers where each came from. TOML is known
+// here and in recipe.cpp only; below apps/ there are plain structs.
 //
 // Every function that takes input throws Error(usage), in one line that names the place (file:line:column or "--set"),
 // the key, what was given and what is allowed.
@@ -23,7 +23,8 @@ namespace ripieno {
 /// A whole number given for a number is one; nothing else is converted.
 using Value = std::variant<bool, std::int64_t, double, std::string, std::vector<double>>;
 
-/// As TOML writes it, with the fewest digits that read back as the same number: true, 5, 0.1, "ring", [1.0, 2.5]. Always UTF-8 (bytes.h).
+/// As TOML writes it, with the fewest digits that read back as the same number: true, 5, 0.1, "ring", [1.0, 2.5].
+/// Always UTF-8 (bytes.h).
 std::string to_toml(const Value& value);
 
 /// Finite numbers between two bounds, which belong to it or not.
@@ -51,7 +52,8 @@ struct Setting {
   std::string key;   ///< with its table: "learning_rate.base"
   Value standard;    ///< the default; its alternative is the key's type
   std::string help;  ///< one line, with the unit
-  std::function<void(Options&, const Value&)> write = {};  ///< puts a value, in range and allowed, where the key is bound to
+  std::function<void(Options&, const Value&)> write =
+      {};                                 ///< puts a value, in range and allowed, where the key is bound to
   std::vector<std::string> allowed = {};  ///< for words; empty: any
   Bounds range = {};                      ///< for numbers, and for each of a list
   bool is_path = false;                   ///< of a folder: any bytes; other strings are UTF-8
@@ -74,7 +76,8 @@ struct Setting {
 /// The table, in the order in which it is printed.
 const std::vector<Setting>& all_settings();
 
-/// The key that was probably meant: misspelt, without its table or in another one, or by the name that other programs give it
+/// The key that was probably meant: misspelt, without its table or in another one, or by the name that other programs
+/// give it
 /// ("lr", "train.batch_size"). Empty: none comes near.
 std::string likely_key(std::string_view given);
 
@@ -87,7 +90,7 @@ struct IdleKey {
 
 /// Where a value came from.
 struct Origin {
-  std::string name;  ///< "recipes/demo.toml", "--set"
+  std::string name;   ///< "recipes/demo.toml", "--set"
   unsigned line = 0;  ///< from 1; 0: not from a file
   unsigned column = 0;
 
@@ -122,8 +125,8 @@ class Settings {
   /// "workers = 2 (recipes/demo.toml:4)"
   std::string shown(std::string_view key) const;
 
-  /// The keys that were given, by a file or the command line, and have no effect. A value that switches something off, as the default
-  /// does, is not counted, nor is a file that gives every key: a run's config.toml.
+  /// The keys that were given, by a file or the command line, and have no effect. A value that switches something off,
+  /// as the default does, is not counted, nor is a file that gives every key: a run's config.toml.
   std::vector<IdleKey> idle() const;
 
   /// What no key shows alone: one of batch.global and batch.per_worker is stated; Nesterov has a momentum; warm-up ends

@@ -1,8 +1,7 @@
 // Every key of a recipe: what it may be, what it is where nobody says, what it means, and when it has an effect.
-#include <algorithm>
-#include <functional>
 #include <limits>
 
+#include "apps/ripieno/bindings.h"
 #include "apps/ripieno/conditions.h"
 #include "ripieno/codec/codec.h"
 #include "ripieno/collective/schedule.h"
@@ -11,90 +10,10 @@
 namespace ripieno {
 namespace {
 
-constexpr double unbounded = std::numeric_limits<double>::infinity();
-
 /// The member of the options that a key is bound to.
 #define AT(member) [](Options& options) -> auto& { return options.member; }
 
-/// A key whose value of type T goes to the member as it is.
-template <class T, class At>
-Setting bound(std::string key, At at, T standard, std::string help) {
-  using Member = std::remove_reference_t<std::invoke_result_t<At, Options&>>;
-  Setting setting{std::move(key), Value(std::move(standard)), std::move(help)};
-  setting.write = [at](Options& options, const Value& value) { at(options) = static_cast<Member>(std::get<T>(value)); };
-  return setting;
-}
-
-template <class At>
-Setting flag(std::string key, At at, bool standard, std::string help) {
-  return bound<bool>(std::move(key), at, standard, std::move(help));
-}
-template <class At>
-Setting whole(std::string key, At at, std::int64_t standard, Bounds range, std::string help) {
-  return bound<std::int64_t>(std::move(key), at, standard, std::move(help)).within(range);
-}
-template <class At>
-Setting number(std::string key, At at, double standard, Bounds range, std::string help) {
-  return bound<double>(std::move(key), at, standard, std::move(help)).within(range);
-}
-template <class At>
-Setting list(std::string key, At at, Bounds range, std::string help) {
-  return bound<std::vector<double>>(std::move(key), at, {}, std::move(help)).within(range);
-}
-template <class At>
-Setting word(std::string key, At at, std::string standard, std::string help, std::vector<std::string> allowed = {}) {
-  Setting setting = bound<std::string>(std::move(key), at, std::move(standard), std::move(help));
-  setting.allowed = std::move(allowed);
-  return setting;
-}
-template <class At>
-Setting folder(std::string key, At at, std::string standard, std::string help) {
-  Setting setting = word(std::move(key), at, std::move(standard), std::move(help));
-  setting.is_path = true;
-  return setting;
-}
-
-/// Words that stand for values of the member; the first is the default.
-template <class At>
-using Choices = std::vector<std::pair<std::string, std::remove_reference_t<std::invoke_result_t<At, Options&>>>>;
-
-template <class At>
-Setting choice(std::string key, At at, std::type_identity_t<Choices<At>> choices, std::string help) {
-  Setting setting{std::move(key), Value(choices.front().first), std::move(help)};
-  for (const auto& [name, value] : choices) setting.allowed.push_back(name);
-  setting.write = [at, choices = std::move(choices)](Options& options, const Value& value) {
-    const auto is_it = [&](const auto& one) { return one.first == std::get<std::string>(value); };
-    at(options) = std::find_if(choices.begin(), choices.end(), is_it)->second;
-  };
-  return setting;
-}
-
-/// A whole number of 1024 bytes, for a member that counts bytes.
-template <class At>
-Setting kib(std::string key, At at, std::int64_t standard, Bounds range, std::string help) {
-  Setting setting = whole(std::move(key), at, standard, range, std::move(help));
-  setting.write = [at](Options& options, const Value& value) {
-    at(options) = static_cast<std::size_t>(std::get<std::int64_t>(value)) << 10;
-  };
-  return setting;
-}
-
-/// A number of which `convert` makes the member's value.
-template <class At, class Convert>
-Setting converted(std::string key, At at, Convert convert, double standard, Bounds range, std::string help) {
-  Setting setting{std::move(key), Value(standard), std::move(help)};
-  setting.write = [at, convert](Options& options, const Value& value) { at(options) = convert(std::get<double>(value)); };
-  return setting.within(range);
-}
-
-/// Of a link of so many 10^9 bits a second.
-Duration seconds_a_byte(double gbit_s) { return from_seconds(8e-9 / gbit_s); }
-
-/// A number of `unit` seconds, for a member that is a Duration.
-template <class At>
-Setting duration(std::string key, At at, double unit, double standard, Bounds range, std::string help) {
-  return converted(std::move(key), at, [unit](double value) { return from_seconds(value * unit); }, standard, range, std::move(help));
-}
+constexpr double unbounded = std::numeric_limits<double>::infinity();
 
 template <class Table>
 std::vector<std::string> names_in(const Table& table, std::vector<std::string> names = {}) {
@@ -130,135 +49,319 @@ std::vector<Setting> table() {
   const Condition open_route = route_is_open(), floats = is("exchange.codec", {"auto", "fp32", "fp16", "bf16"});
   const Condition nodes = route_knows_nodes(), measures = links_are_measured();
   const Condition small_route = is_not("exchange.small_route", "auto"), not_measured = is_not("exchange.measure", "on");
-  const Condition buckets = gradients_are_averaged(), segments = schedule_is_run(), differences = what_is_lost_can_be_kept();
-  const Condition servers = strategy_of({"ps-sync", "ps-async", "ps-ssp"}), federated = strategy_of({"fedavg", "fedavgm", "fedadam"});
+  const Condition buckets = gradients_are_averaged(), segments = schedule_is_run(),
+                  differences = what_is_lost_can_be_kept();
+  const Condition servers = strategy_of({"ps-sync", "ps-async", "ps-ssp"}),
+                  federated = strategy_of({"fedavg", "fedavgm", "fedadam"});
   const Condition falls = rate_falls_in_time();
   const Condition with_momentum = is("optimiser.name", {"sgd", "muon"}), adam = is("optimiser.name", {"adam", "adamw"});
   const Condition muon = is("optimiser.name", {"muon"}), lookahead = above("optimiser.lookahead_every", 0);
   const Condition in_steps = is("learning_rate.schedule", {"step"});
   const Condition in_a_cycle = is("learning_rate.schedule", {"one-cycle", "triangular"});
-  const Condition ddp = strategy_of({"ddp"}), local_steps = strategy_of({"local-sgd", "diloco"}), fedadam = strategy_of({"fedadam"});
-  const Condition forward = overlap_is_chosen(), lab = above("lab.nodes", 0), in_blocks = is("exchange.codec", {"int8", "qsgd", "sign"});
+  const Condition ddp = strategy_of({"ddp"}), local_steps = strategy_of({"local-sgd", "diloco"}),
+                  fedadam = strategy_of({"fedadam"});
+  const Condition forward = overlap_is_chosen(), lab = above("lab.nodes", 0),
+                  in_blocks = is("exchange.codec", {"int8", "qsgd", "sign"});
   return {
       word("model", AT(model), "mnist-cnn", "the network to train (ripieno list models)"),
-      word("strategy", AT(strategy), "ring", "how the workers agree (ripieno list strategies); single: one worker alone"),
+      word("strategy", AT(strategy), "ring",
+           "how the workers agree (ripieno list strategies); single: one worker alone"),
       whole("workers", AT(workers), 2, {1, 4096}, "how many processes train together").only(several),
-      whole("passes", AT(plan.passes), 1, {1, 4096}, "accumulate: batches between two exchanges; ring-passes: how many predecessors a worker averages with").only(strategy_of({"accumulate", "ring-passes"})),
-      whole("seed", AT(seed), 0, {0, 1e12}, "of all random choices: first weights, order of samples, augmentation, partners"),
+      whole("passes", AT(plan.passes), 1, {1, 4096},
+            "accumulate: batches between two exchanges; ring-passes: how many predecessors a worker averages with")
+          .only(strategy_of({"accumulate", "ring-passes"})),
+      whole("seed", AT(seed), 0, {0, 1e12},
+            "of all random choices: first weights, order of samples, augmentation, partners"),
       word("data.name", AT(data_name), "digits", "the data set (ripieno list data)"),
-      folder("data.folder", AT(data.folder), "", "the folder that holds the data set; empty: $RIPIENO_DATA").only(real_data),
-      folder("data.cache", AT(data.cache), "", "a folder that keeps unpacked data and profiles between runs; empty: nothing is kept").only(data_or_profiles),
-      whole("data.train_samples", AT(data.train_samples), 0, count, "how many of the training samples to use, from the first on; 0: all"),
-      whole("data.test_samples", AT(data.test_samples), 0, count, "how many of the test samples to evaluate on, from the first on; 0: all"),
-      word("data.partition", AT(sampling.sharing), "even", "how the samples are dealt out to workers with data of their own: evenly (for good, or anew each epoch), or skewed by label",
-           {partition_names().begin(), partition_names().end()}).only(own_data),
-      whole("data.shards_per_worker", AT(sampling.shards_per_worker), 2, {1, 10000}, "pieces of the data, sorted by label, that each worker gets").only(is("data.partition", {"labels"})),
-      number("data.alpha", AT(sampling.alpha), 0.5, {0, 1e6, true, false}, "how even the labels are over the workers: small is skewed, large is even").only(is("data.partition", {"dirichlet"})),
-      whole("data.crop_padding", AT(augmentation.crop_padding), 0, {0, 16}, "pixels added around an image before it is cropped at random; 0: no crop"),
-      choice("data.crop_border", AT(augmentation.border), {{"black", Border::black}, {"reflected", Border::reflected}}, "what the added pixels are: black, or the image reflected").only(above("data.crop_padding", 0)),
+      folder("data.folder", AT(data.folder), "", "the folder that holds the data set; empty: $RIPIENO_DATA")
+          .only(real_data),
+      folder("data.cache", AT(data.cache), "",
+             "a folder that keeps unpacked data and profiles between runs; empty: nothing is kept")
+          .only(data_or_profiles),
+      whole("data.train_samples", AT(data.train_samples), 0, count,
+            "how many of the training samples to use, from the first on; 0: all"),
+      whole("data.test_samples", AT(data.test_samples), 0, count,
+            "how many of the test samples to evaluate on, from the first on; 0: all"),
+      word("data.partition", AT(sampling.sharing), "even",
+           "how the samples are dealt out to workers with data of their own: evenly (for good, or anew each epoch), or "
+           "skewed by label",
+           {partition_names().begin(), partition_names().end()})
+          .only(own_data),
+      whole("data.shards_per_worker", AT(sampling.shards_per_worker), 2, {1, 10000},
+            "pieces of the data, sorted by label, that each worker gets")
+          .only(is("data.partition", {"labels"})),
+      number("data.alpha", AT(sampling.alpha), 0.5, {0, 1e6, true, false},
+             "how even the labels are over the workers: small is skewed, large is even")
+          .only(is("data.partition", {"dirichlet"})),
+      whole("data.crop_padding", AT(augmentation.crop_padding), 0, {0, 16},
+            "pixels added around an image before it is cropped at random; 0: no crop"),
+      choice("data.crop_border", AT(augmentation.border), {{"black", Border::black}, {"reflected", Border::reflected}},
+             "what the added pixels are: black, or the image reflected")
+          .only(above("data.crop_padding", 0)),
       flag("data.flip", AT(augmentation.flip), false, "mirror half of the images at random"),
-      flag("data.flip_alternate", AT(augmentation.alternate), false, "mirror each image in every other epoch, half of them in the first").only(on("data.flip")),
+      flag("data.flip_alternate", AT(augmentation.alternate), false,
+           "mirror each image in every other epoch, half of them in the first")
+          .only(on("data.flip")),
       flag("data.normalise", AT(augmentation.normalise), true, "scale each channel to zero mean and unit deviation"),
-      whole("batch.global", AT(batch.global), 0, {0, 1000000}, "samples in a step, over all workers; give this or batch.per_worker"),
-      whole("batch.per_worker", AT(batch.per_worker), 0, {0, 1000000}, "samples in a step, for each worker; give this or batch.global"),
-      list("batch.shares", AT(sampling.shares), {0, 1e6, true, false}, "each worker's part of the batch, beside the others'; empty: equal parts"),
+      whole("batch.global", AT(batch.global), 0, {0, 1000000},
+            "samples in a step, over all workers; give this or batch.per_worker"),
+      whole("batch.per_worker", AT(batch.per_worker), 0, {0, 1000000},
+            "samples in a step, for each worker; give this or batch.global"),
+      list("batch.shares", AT(sampling.shares), {0, 1e6, true, false},
+           "each worker's part of the batch, beside the others'; empty: equal parts"),
       whole("train.epochs", AT(plan.epochs), 1, {1, 100000}, "passes over the training data"),
-      word("train.precision", AT(compute.precision), "fp32", "number format of computing; bf16, fp16: autocast over fp32 weights, fp16 with a loss scale",
+      word("train.precision", AT(compute.precision), "fp32",
+           "number format of computing; bf16, fp16: autocast over fp32 weights, fp16 with a loss scale",
            {"fp32", "fp64", "bf16", "fp16"}),
-      word("train.device", AT(compute.device), "cpu", "where models are computed; cuda: worker i takes GPU i, counted round", {"cpu", "cuda"}),
-      choice("train.compute", AT(compute.replayed), {{"real", false}, {"replay", true}}, "replay: wait for times that were measured once, with one worker on this machine, instead of computing; exchanges are real, nothing is learnt. In virtual time the same times are charged"),
-      flag("train.channels_last", AT(compute.channels_last), true, "store images as N x H x W x C, which the fused layers need"),
-      number("train.label_smoothing", AT(compute.label_smoothing), 0, below_1, "part of each label that is spread over all classes"),
-      number("train.dropout", AT(compute.dropout), -1, {-1, 1, false, true}, "rate of all dropout layers; -1: the model's own rates"),
-      whole("train.accumulate", AT(compute.accumulate), 1, {1, 1024}, "parts in which a worker computes its batch; their gradients are added up"),
-      whole("train.threads", AT(compute.threads), 1, {0, 4096}, "threads that each worker computes with; 0: all cores / workers"),
-      whole("train.max_steps", AT(plan.max_steps), 0, count, "stop after so many steps in all (such a run cannot be resumed); 0: no limit"),
+      word("train.device", AT(compute.device), "cpu",
+           "where models are computed; cuda: worker i takes GPU i, counted round", {"cpu", "cuda"}),
+      choice("train.compute", AT(compute.replayed), {{"real", false}, {"replay", true}},
+             "replay: wait for times that were measured once, with one worker on this machine, instead of computing; "
+             "exchanges are real, nothing is learnt. In virtual time the same times are charged"),
+      flag("train.channels_last", AT(compute.channels_last), true,
+           "store images as N x H x W x C, which the fused layers need"),
+      number("train.label_smoothing", AT(compute.label_smoothing), 0, below_1,
+             "part of each label that is spread over all classes"),
+      number("train.dropout", AT(compute.dropout), -1, {-1, 1, false, true},
+             "rate of all dropout layers; -1: the model's own rates"),
+      whole("train.accumulate", AT(compute.accumulate), 1, {1, 1024},
+            "parts in which a worker computes its batch; their gradients are added up"),
+      whole("train.threads", AT(compute.threads), 1, {0, 4096},
+            "threads that each worker computes with; 0: all cores / workers"),
+      whole("train.max_steps", AT(plan.max_steps), 0, count,
+            "stop after so many steps in all (such a run cannot be resumed); 0: no limit"),
       whole("train.evaluate_every", AT(plan.evaluate_every), 1, {1, 100000}, "epochs between two evaluations"),
-      whole("train.first_layer_epochs", AT(compute.first_layer_epochs), 0, count, "epochs after which the first layer is frozen; its learning rate falls to 0 until then; 0: never"),
-      word("evaluate.tta", AT(compute.test_views), "none", "test-time augmentation: evaluate mirrored images too, and images moved by a pixel",
-           {"none", "flip", "flip-shift"}).only(computed),
-      whole("evaluate.batch", AT(compute.evaluation_batch), 250, {1, 1000000}, "images that are evaluated at once").only(computed),
-      word("optimiser.name", AT(plan.optimiser.name), "sgd", "the rule by which weights follow gradients", {"sgd", "adam", "adamw", "muon"}),
-      number("optimiser.momentum", AT(plan.optimiser.momentum), 0, below_1, "part of the last step that goes into the next").only(with_momentum),
-      number("optimiser.weight_decay", AT(plan.optimiser.weight_decay), 0, fraction, "pull of the weights towards 0, as L2; adamw: decoupled; muon: not of the matrices it steps on"),
+      whole("train.first_layer_epochs", AT(compute.first_layer_epochs), 0, count,
+            "epochs after which the first layer is frozen; its learning rate falls to 0 until then; 0: never"),
+      word("evaluate.tta", AT(compute.test_views), "none",
+           "test-time augmentation: evaluate mirrored images too, and images moved by a pixel",
+           {"none", "flip", "flip-shift"})
+          .only(computed),
+      whole("evaluate.batch", AT(compute.evaluation_batch), 250, {1, 1000000}, "images that are evaluated at once")
+          .only(computed),
+      word("optimiser.name", AT(plan.optimiser.name), "sgd", "the rule by which weights follow gradients",
+           {"sgd", "adam", "adamw", "muon"}),
+      number("optimiser.momentum", AT(plan.optimiser.momentum), 0, below_1,
+             "part of the last step that goes into the next")
+          .only(with_momentum),
+      number("optimiser.weight_decay", AT(plan.optimiser.weight_decay), 0, fraction,
+             "pull of the weights towards 0, as L2; adamw: decoupled; muon: not of the matrices it steps on"),
       flag("optimiser.nesterov", AT(plan.optimiser.nesterov), false, "Nesterov's momentum").only(with_momentum),
-      number("optimiser.beta1", AT(plan.optimiser.beta1), 0.9, below_1, "decay of the running mean of gradients").only(adam),
-      number("optimiser.beta2", AT(plan.optimiser.beta2), 0.999, below_1, "decay of the running mean of squared gradients").only(adam),
-      number("optimiser.epsilon", AT(plan.optimiser.epsilon), 1e-8, from_0, "added to the denominator of the step").only(adam),
-      whole("optimiser.newton_schulz", AT(plan.optimiser.newton_schulz), 5, {1, 100}, "iterations that make the momentum of hidden matrices orthogonal").only(muon),
-      flag("optimiser.normalise", AT(plan.optimiser.normalise), false, "keep each matrix at the norm sqrt(rows), for layers before a normalisation").only(muon),
-      number("optimiser.sgd_momentum", AT(plan.optimiser.sgd_momentum), 0.9, below_1, "momentum of vectors and of the last matrix, on which SGD steps").only(muon),
-      whole("optimiser.lookahead_every", AT(plan.optimiser.lookahead_every), 0, count, "steps after which the weights go back to their running mean; 0: never"),
-      number("optimiser.lookahead_decay", AT(plan.optimiser.lookahead_decay), 0.5, below_1, "decay of that running mean; it starts afresh at 0").only(lookahead),
-      number("optimiser.lookahead_power", AT(plan.optimiser.lookahead_power), 0, {0, 100}, "the decay is multiplied by the fraction of training done, to this power").only(lookahead),
+      number("optimiser.beta1", AT(plan.optimiser.beta1), 0.9, below_1, "decay of the running mean of gradients")
+          .only(adam),
+      number("optimiser.beta2", AT(plan.optimiser.beta2), 0.999, below_1,
+             "decay of the running mean of squared gradients")
+          .only(adam),
+      number("optimiser.epsilon", AT(plan.optimiser.epsilon), 1e-8, from_0, "added to the denominator of the step")
+          .only(adam),
+      whole("optimiser.newton_schulz", AT(plan.optimiser.newton_schulz), 5, {1, 100},
+            "iterations that make the momentum of hidden matrices orthogonal")
+          .only(muon),
+      flag("optimiser.normalise", AT(plan.optimiser.normalise), false,
+           "keep each matrix at the norm sqrt(rows), for layers before a normalisation")
+          .only(muon),
+      number("optimiser.sgd_momentum", AT(plan.optimiser.sgd_momentum), 0.9, below_1,
+             "momentum of vectors and of the last matrix, on which SGD steps")
+          .only(muon),
+      whole("optimiser.lookahead_every", AT(plan.optimiser.lookahead_every), 0, count,
+            "steps after which the weights go back to their running mean; 0: never"),
+      number("optimiser.lookahead_decay", AT(plan.optimiser.lookahead_decay), 0.5, below_1,
+             "decay of that running mean; it starts afresh at 0")
+          .only(lookahead),
+      number("optimiser.lookahead_power", AT(plan.optimiser.lookahead_power), 0, {0, 100},
+             "the decay is multiplied by the fraction of training done, to this power")
+          .only(lookahead),
       word("learning_rate.schedule", AT(plan.learning_rate.schedule), "constant", "how the rate changes over training",
            {"constant", "step", "cosine", "one-cycle", "triangular"}),
-      number("learning_rate.base", AT(plan.learning_rate.base), 0.1, {0, 1000, true, false}, "the full rate, for one worker"),
-      choice("learning_rate.scale", AT(scale_rate), {{"none", false}, {"linear", true}}, "linear: the full rate is multiplied by the number of workers"),
-      number("learning_rate.warmup_epochs", AT(plan.learning_rate.warmup_epochs), 0, from_0, "epochs in which the rate first rises in a straight line; 0: none"),
-      list("learning_rate.step_epochs", AT(plan.learning_rate.step_epochs), above_0, "epochs after which the rate falls").only(in_steps).only(falls),
-      number("learning_rate.step_factor", AT(plan.learning_rate.step_factor), 0.1, above_0, "what the rate is multiplied by when it falls").only(in_steps),
-      number("learning_rate.final_fraction", AT(plan.learning_rate.final_fraction), 0, fraction, "the last rate, as a fraction of the full one").only(is("learning_rate.schedule", {"cosine", "one-cycle", "triangular"})),
-      number("learning_rate.peak_at", AT(plan.learning_rate.peak_at), 0.3, below_1, "when the rate is at its highest, as a fraction of training").only(in_a_cycle),
-      number("learning_rate.start_fraction", AT(plan.learning_rate.start_fraction), 0.04, fraction, "the first rate, as a fraction of the full one").only(in_a_cycle).only(above("learning_rate.peak_at", 0)),
-      number("learning_rate.vector_factor", AT(plan.optimiser.vector_factor), 1, above_0, "what the rate of biases and of normalisations' weights is multiplied by"),
-      number("learning_rate.head_factor", AT(plan.optimiser.head_factor), 1, above_0, "what the rate of the last matrix is multiplied by"),
-      word("exchange.route", AT(plan.exchange.route), "auto", "the all-reduce algorithm of strategies whose route is any (ripieno list routes); auto: two-phase between workers that share memory, else ring", names_in(routes(), {"auto"})).only(exchanged),
-      word("exchange.small_route", AT(plan.exchange.small_route), "auto", "the same for buckets of up to exchange.small_kb; auto: exchange.route's", names_in(routes(), {"auto"})).only(open_route).only(floats).only(above("exchange.small_kb", 0)).only(not_measured),
-      kib("exchange.small_kb", AT(plan.exchange.small_bytes), 0, {0, 1048576}, "largest bucket that goes by exchange.small_route, in 1024 bytes; 0: none does").only(open_route).only(floats).only(small_route).only(not_measured),
-      word("exchange.codec", AT(plan.exchange.codec.name), "auto", "how numbers are encoded (ripieno list codecs); auto: as they are in memory", names_in(codecs())).only(exchanged),
-      converted("exchange.bucket_mb", AT(compute.bucket_bytes), [](double mb) { return static_cast<std::size_t>(mb * 1e6); }, 25, {0.001, 4096}, "gradients that travel together, in 10^6 bytes").only(buckets).only(not_measured),
-      kib("exchange.segment_kb", AT(plan.exchange.segment_bytes), 0, {0, 1048576}, "parts in which a bucket goes through a route, in 1024 bytes; 0: never cut").only(segments).only(not_measured),
-      choice("exchange.measure", AT(measure), {{"auto", MeasureLinks::automatic}, {"on", MeasureLinks::on}, {"off", MeasureLinks::off}},
-           "on: measure the links at the start, and choose bucket_mb, segment_kb and small_* by them; auto: ddp does so where none is given and not all workers share memory").only(measures),
-      whole("exchange.in_flight", AT(plan.exchange.in_flight), 0, {0, 256}, "buckets that are averaged at the same time; 0: all").only(ddp),
+      number("learning_rate.base", AT(plan.learning_rate.base), 0.1, {0, 1000, true, false},
+             "the full rate, for one worker"),
+      choice("learning_rate.scale", AT(scale_rate), {{"none", false}, {"linear", true}},
+             "linear: the full rate is multiplied by the number of workers"),
+      number("learning_rate.warmup_epochs", AT(plan.learning_rate.warmup_epochs), 0, from_0,
+             "epochs in which the rate first rises in a straight line; 0: none"),
+      list("learning_rate.step_epochs", AT(plan.learning_rate.step_epochs), above_0,
+           "epochs after which the rate falls")
+          .only(in_steps)
+          .only(falls),
+      number("learning_rate.step_factor", AT(plan.learning_rate.step_factor), 0.1, above_0,
+             "what the rate is multiplied by when it falls")
+          .only(in_steps),
+      number("learning_rate.final_fraction", AT(plan.learning_rate.final_fraction), 0, fraction,
+             "the last rate, as a fraction of the full one")
+          .only(is("learning_rate.schedule", {"cosine", "one-cycle", "triangular"})),
+      number("learning_rate.peak_at", AT(plan.learning_rate.peak_at), 0.3, below_1,
+             "when the rate is at its highest, as a fraction of training")
+          .only(in_a_cycle),
+      number("learning_rate.start_fraction", AT(plan.learning_rate.start_fraction), 0.04, fraction,
+             "the first rate, as a fraction of the full one")
+          .only(in_a_cycle)
+          .only(above("learning_rate.peak_at", 0)),
+      number("learning_rate.vector_factor", AT(plan.optimiser.vector_factor), 1, above_0,
+             "what the rate of biases and of normalisations' weights is multiplied by"),
+      number("learning_rate.head_factor", AT(plan.optimiser.head_factor), 1, above_0,
+             "what the rate of the last matrix is multiplied by"),
+      word("exchange.route", AT(plan.exchange.route), "auto",
+           "the all-reduce algorithm of strategies whose route is any (ripieno list routes); auto: two-phase between "
+           "workers that share memory, else ring",
+           names_in(routes(), {"auto"}))
+          .only(exchanged),
+      word("exchange.small_route", AT(plan.exchange.small_route), "auto",
+           "the same for buckets of up to exchange.small_kb; auto: exchange.route's", names_in(routes(), {"auto"}))
+          .only(open_route)
+          .only(floats)
+          .only(above("exchange.small_kb", 0))
+          .only(not_measured),
+      kib("exchange.small_kb", AT(plan.exchange.small_bytes), 0, {0, 1048576},
+          "largest bucket that goes by exchange.small_route, in 1024 bytes; 0: none does")
+          .only(open_route)
+          .only(floats)
+          .only(small_route)
+          .only(not_measured),
+      word("exchange.codec", AT(plan.exchange.codec.name), "auto",
+           "how numbers are encoded (ripieno list codecs); auto: as they are in memory", names_in(codecs()))
+          .only(exchanged),
+      converted(
+          "exchange.bucket_mb", AT(compute.bucket_bytes), [](double mb) { return static_cast<std::size_t>(mb * 1e6); },
+          25, {0.001, 4096}, "gradients that travel together, in 10^6 bytes")
+          .only(buckets)
+          .only(not_measured),
+      kib("exchange.segment_kb", AT(plan.exchange.segment_bytes), 0, {0, 1048576},
+          "parts in which a bucket goes through a route, in 1024 bytes; 0: never cut")
+          .only(segments)
+          .only(not_measured),
+      choice("exchange.measure", AT(measure),
+             {{"auto", MeasureLinks::automatic}, {"on", MeasureLinks::on}, {"off", MeasureLinks::off}},
+             "on: measure the links at the start, and choose bucket_mb, segment_kb and small_* by them; auto: ddp does "
+             "so where none is given and not all workers share memory")
+          .only(measures),
+      whole("exchange.in_flight", AT(plan.exchange.in_flight), 0, {0, 256},
+            "buckets that are averaged at the same time; 0: all")
+          .only(ddp),
       choice("exchange.overlap", AT(plan.exchange.forward), {{"backward", false}, {"forward", true}},
-           "what goes on beside the exchange: the backward pass; forward: the next forward pass, too").only(forward),
+             "what goes on beside the exchange: the backward pass; forward: the next forward pass, too")
+          .only(forward),
       whole("exchange.per_node", AT(per_node), 1, {1, 4096}, "ranks on each node").only(nodes),
-      flag("codec.error_feedback", AT(plan.exchange.codec.error_feedback), true, "what a lossy codec loses is added to what is sent next").only(is("exchange.codec", {"int8", "qsgd", "sign", "topk", "topk-sampled", "powersgd"})).only(differences),
-      whole("codec.block", AT(plan.exchange.codec.block), 256, {8, 1048576}, "numbers that share a scale, a multiple of 8").only(in_blocks),
-      whole("codec.bits", AT(plan.exchange.codec.bits), 4, {2, 8}, "bits of each number").only(is("exchange.codec", {"qsgd"})),
-      number("codec.fraction", AT(plan.exchange.codec.fraction), 0.01, {0, 1, true, false}, "fraction of the numbers that is sent").only(is("exchange.codec", {"topk", "topk-sampled"})),
-      whole("codec.rank", AT(plan.exchange.codec.rank), 2, {1, 64}, "rank of the two factors").only(is("exchange.codec", {"powersgd"})),
-      whole("ps.servers", AT(plan.servers.count), 1, {1, 4096}, "servers among which the model is divided").only(servers),
-      choice("ps.placement", AT(plan.servers.beside), {{"own", false}, {"beside", true}}, "own: servers have ranks of their own; beside: server i runs in worker i's process").only(servers),
-      whole("ps.staleness", AT(plan.servers.staleness), 2, {0, 1000000}, "steps that a worker may be ahead of the slowest").only(strategy_of({"ps-ssp"})),
-      whole("fedavg.local_epochs", AT(plan.federated.local_epochs), 1, {1, 1000}, "epochs that a client trains between two averages").only(federated),
-      number("fedavg.fraction", AT(plan.federated.fraction), 1, {0, 1, true, false}, "fraction of the clients that takes part in a round").only(federated),
-      choice("fedavg.exchange", AT(plan.federated.deltas), {{"parameters", false}, {"deltas", true}}, "what clients send: their parameters, or their differences to the last average").only(federated),
-      choice("fedavg.batch_norm", AT(plan.federated.statistics), {{"mean", Statistics::mean}, {"rank0", Statistics::rank0}, {"local", Statistics::local}},
-             "whose batch-norm statistics count: rank 0's, the mean of all, or each client's own").only(federated),
-      whole("local.steps", AT(plan.local.steps), 8, {1, 1000000}, "steps of its own that a worker takes between two exchanges").only(local_steps),
-      whole("local.fragments", AT(plan.local.fragments), 1, {1, 10000}, "parts of the model that are exchanged in turn").only(local_steps),
-      whole("local.delay", AT(plan.local.delay), 0, {0, 1000000}, "steps that an exchange may take while computing goes on").only(local_steps),
-      number("outer.learning_rate", AT(plan.outer.learning_rate), 0, {0, 1000}, "rate of the step that is taken along the mean difference; 0: the strategy's own").only(strategy_of({"fedavg", "fedavgm", "fedadam", "local-sgd", "diloco"})),
-      number("outer.momentum", AT(plan.outer.momentum), 0.9, below_1, "momentum of that step").only(strategy_of({"fedavgm", "diloco"})),
-      number("outer.beta1", AT(plan.outer.beta1), 0.9, below_1, "decay of the running mean of differences").only(fedadam),
-      number("outer.beta2", AT(plan.outer.beta2), 0.99, below_1, "decay of the running mean of squared differences").only(fedadam),
-      number("outer.epsilon", AT(plan.outer.epsilon), 1e-3, from_0, "added to the denominator of that step").only(fedadam),
+      flag("codec.error_feedback", AT(plan.exchange.codec.error_feedback), true,
+           "what a lossy codec loses is added to what is sent next")
+          .only(is("exchange.codec", {"int8", "qsgd", "sign", "topk", "topk-sampled", "powersgd"}))
+          .only(differences),
+      whole("codec.block", AT(plan.exchange.codec.block), 256, {8, 1048576},
+            "numbers that share a scale, a multiple of 8")
+          .only(in_blocks),
+      whole("codec.bits", AT(plan.exchange.codec.bits), 4, {2, 8}, "bits of each number")
+          .only(is("exchange.codec", {"qsgd"})),
+      number("codec.fraction", AT(plan.exchange.codec.fraction), 0.01, {0, 1, true, false},
+             "fraction of the numbers that is sent")
+          .only(is("exchange.codec", {"topk", "topk-sampled"})),
+      whole("codec.rank", AT(plan.exchange.codec.rank), 2, {1, 64}, "rank of the two factors")
+          .only(is("exchange.codec", {"powersgd"})),
+      whole("ps.servers", AT(plan.servers.count), 1, {1, 4096}, "servers among which the model is divided")
+          .only(servers),
+      choice("ps.placement", AT(plan.servers.beside), {{"own", false}, {"beside", true}},
+             "own: servers have ranks of their own; beside: server i runs in worker i's process")
+          .only(servers),
+      whole("ps.staleness", AT(plan.servers.staleness), 2, {0, 1000000},
+            "steps that a worker may be ahead of the slowest")
+          .only(strategy_of({"ps-ssp"})),
+      whole("fedavg.local_epochs", AT(plan.federated.local_epochs), 1, {1, 1000},
+            "epochs that a client trains between two averages")
+          .only(federated),
+      number("fedavg.fraction", AT(plan.federated.fraction), 1, {0, 1, true, false},
+             "fraction of the clients that takes part in a round")
+          .only(federated),
+      choice("fedavg.exchange", AT(plan.federated.deltas), {{"parameters", false}, {"deltas", true}},
+             "what clients send: their parameters, or their differences to the last average")
+          .only(federated),
+      choice("fedavg.batch_norm", AT(plan.federated.statistics),
+             {{"mean", Statistics::mean}, {"rank0", Statistics::rank0}, {"local", Statistics::local}},
+             "whose batch-norm statistics count: rank 0's, the mean of all, or each client's own")
+          .only(federated),
+      whole("local.steps", AT(plan.local.steps), 8, {1, 1000000},
+            "steps of its own that a worker takes between two exchanges")
+          .only(local_steps),
+      whole("local.fragments", AT(plan.local.fragments), 1, {1, 10000}, "parts of the model that are exchanged in turn")
+          .only(local_steps),
+      whole("local.delay", AT(plan.local.delay), 0, {0, 1000000},
+            "steps that an exchange may take while computing goes on")
+          .only(local_steps),
+      number("outer.learning_rate", AT(plan.outer.learning_rate), 0, {0, 1000},
+             "rate of the step that is taken along the mean difference; 0: the strategy's own")
+          .only(strategy_of({"fedavg", "fedavgm", "fedadam", "local-sgd", "diloco"})),
+      number("outer.momentum", AT(plan.outer.momentum), 0.9, below_1, "momentum of that step")
+          .only(strategy_of({"fedavgm", "diloco"})),
+      number("outer.beta1", AT(plan.outer.beta1), 0.9, below_1, "decay of the running mean of differences")
+          .only(fedadam),
+      number("outer.beta2", AT(plan.outer.beta2), 0.99, below_1, "decay of the running mean of squared differences")
+          .only(fedadam),
+      number("outer.epsilon", AT(plan.outer.epsilon), 1e-3, from_0, "added to the denominator of that step")
+          .only(fedadam),
       word("transport.kind", AT(transport.kind), "tcp", what_transports_are(), names_in(transports())),
-      word("transport.listen", AT(transport.listen), "127.0.0.1:0", "address:port where the workers meet; port 0: any").only(real_time),
-      duration("transport.timeout_s", AT(transport.timeout), 1, 1800, {0, 1e6, true, false}, "seconds of silence after which a peer is lost").only(real_time),
-      duration("transport.delay_ms", AT(transport.shape.delay), 1e-3, 0, {0, 1e5}, "milliseconds by which each message is made to arrive later").only(real_time),
-      number("transport.mbit_s", AT(transport.shape.mbit_s), 0, {0, 1e6}, "10^6 bits a second that each rank may send; 0: no limit").only(real_time),
-      whole("lab.nodes", AT(lab.nodes), 0, {0, 200}, "nodes of an emulated cluster on this machine, over which the workers are spread in order: network namespaces where the user may make them, else rates in user space; 0: no lab").only(real_time),
-      number("lab.mbit_s", AT(lab.mbit_s), 0, {0, 1e6}, "10^6 bits a second of each node's link, each way; 0: no limit").only(real_time).only(lab),
-      number("lab.cpu", AT(lab.cpu), 0, {0, 4096}, "cores' worth of CPU time of each node, where control groups are writable; 0: no limit").only(real_time).only(lab),
-      list("lab.slow", AT(compute.slow), {1, 1e4}, "how many times longer each rank computes, with or without nodes; missing: 1").only(real_time),
-      duration("simulated.latency_us", AT(simulated.link.latency), 1e-6, 50, {0, 1e9}, "microseconds that a message takes one way, besides its bytes").only(virtual_time),
-      converted("simulated.gbit_s", AT(simulated.link.per_byte), seconds_a_byte, 1, {1e-6, 8000}, "10^9 bits a second of each worker's link, each way").only(virtual_time),
-      whole("simulated.per_node", AT(simulated.per_node), 1, {1, 4096}, "workers on each node of the network, which reach each other over links of their own").only(virtual_time),
-      duration("simulated.node_latency_us", AT(simulated.node_link.latency), 1e-6, 2, {0, 1e9}, "microseconds that a message takes inside a node, besides its bytes").only(virtual_time).only(on_nodes),
-      converted("simulated.node_gbit_s", AT(simulated.node_link.per_byte), seconds_a_byte, 100, {1e-6, 8000}, "10^9 bits a second of each worker's link inside its node, each way").only(virtual_time).only(on_nodes),
-      duration("simulated.image_us", AT(compute.image_cost), 1e-6, 100, {0, 1e9}, "microseconds of computing charged for each image and step; a replay charges what was measured").only(virtual_time).only(computed),
-      list("simulated.slow", AT(compute.virtual_slow), {0, 1e4, true, false}, "how many times longer each rank computes; missing: 1").only(virtual_time),
-      list("simulated.deaths_s", AT(deaths_s), from_0, "virtual seconds after which each rank dies; 0 or missing: never").only(virtual_time),
-      kib("simulated.window_kb", AT(simulated.window_bytes), 256, {1, 1048576}, "bytes that may be under way before a send waits, in 1024 bytes").only(virtual_time),
+      word("transport.listen", AT(transport.listen), "127.0.0.1:0", "address:port where the workers meet; port 0: any")
+          .only(real_time),
+      duration("transport.timeout_s", AT(transport.timeout), 1, 1800, {0, 1e6, true, false},
+               "seconds of silence after which a peer is lost")
+          .only(real_time),
+      duration("transport.delay_ms", AT(transport.shape.delay), 1e-3, 0, {0, 1e5},
+               "milliseconds by which each message is made to arrive later")
+          .only(real_time),
+      number("transport.mbit_s", AT(transport.shape.mbit_s), 0, {0, 1e6},
+             "10^6 bits a second that each rank may send; 0: no limit")
+          .only(real_time),
+      whole("lab.nodes", AT(lab.nodes), 0, {0, 200},
+            "nodes of an emulated cluster on this machine, over which the workers are spread in order: network "
+            "namespaces where the user may make them, else rates in user space; 0: no lab")
+          .only(real_time),
+      number("lab.mbit_s", AT(lab.mbit_s), 0, {0, 1e6}, "10^6 bits a second of each node's link, each way; 0: no limit")
+          .only(real_time)
+          .only(lab),
+      number("lab.cpu", AT(lab.cpu), 0, {0, 4096},
+             "cores' worth of CPU time of each node, where control groups are writable; 0: no limit")
+          .only(real_time)
+          .only(lab),
+      list("lab.slow", AT(compute.slow), {1, 1e4},
+           "how many times longer each rank computes, with or without nodes; missing: 1")
+          .only(real_time),
+      duration("simulated.latency_us", AT(simulated.link.latency), 1e-6, 50, {0, 1e9},
+               "microseconds that a message takes one way, besides its bytes")
+          .only(virtual_time),
+      converted("simulated.gbit_s", AT(simulated.link.per_byte), seconds_a_byte, 1, {1e-6, 8000},
+                "10^9 bits a second of each worker's link, each way")
+          .only(virtual_time),
+      whole("simulated.per_node", AT(simulated.per_node), 1, {1, 4096},
+            "workers on each node of the network, which reach each other over links of their own")
+          .only(virtual_time),
+      duration("simulated.node_latency_us", AT(simulated.node_link.latency), 1e-6, 2, {0, 1e9},
+               "microseconds that a message takes inside a node, besides its bytes")
+          .only(virtual_time)
+          .only(on_nodes),
+      converted("simulated.node_gbit_s", AT(simulated.node_link.per_byte), seconds_a_byte, 100, {1e-6, 8000},
+                "10^9 bits a second of each worker's link inside its node, each way")
+          .only(virtual_time)
+          .only(on_nodes),
+      duration("simulated.image_us", AT(compute.image_cost), 1e-6, 100, {0, 1e9},
+               "microseconds of computing charged for each image and step; a replay charges what was measured")
+          .only(virtual_time)
+          .only(computed),
+      list("simulated.slow", AT(compute.virtual_slow), {0, 1e4, true, false},
+           "how many times longer each rank computes; missing: 1")
+          .only(virtual_time),
+      list("simulated.deaths_s", AT(deaths_s), from_0,
+           "virtual seconds after which each rank dies; 0 or missing: never")
+          .only(virtual_time),
+      kib("simulated.window_kb", AT(simulated.window_bytes), 256, {1, 1048576},
+          "bytes that may be under way before a send waits, in 1024 bytes")
+          .only(virtual_time),
       folder("run.folder", AT(run.folder), "runs", "the folder in which run folders are made"),
       word("run.name", AT(run.name), "", "name of the run's folder; empty: made from what runs"),
-      whole("run.checkpoint_every", AT(run.checkpoint_every), 0, count, "epochs between two checkpoints; 0: only at the end").only(computed),
-      duration("run.sample_s", AT(run.sample_every), 1, 0.5, {0, 3600}, "seconds between two samples of CPU, memory and network; 0: none").only(real_time),
-      flag("run.trace", AT(run.trace), false, "write trace-RANK.json: every pass, exchange and message, for Perfetto, chrome://tracing and ripieno report"),
+      whole("run.checkpoint_every", AT(run.checkpoint_every), 0, count,
+            "epochs between two checkpoints; 0: only at the end")
+          .only(computed),
+      duration("run.sample_s", AT(run.sample_every), 1, 0.5, {0, 3600},
+               "seconds between two samples of CPU, memory and network; 0: none")
+          .only(real_time),
+      flag(
+          "run.trace", AT(run.trace), false,
+          "write trace-RANK.json: every pass, exchange and message, for Perfetto, chrome://tracing and ripieno report"),
   };
 }
 #undef AT

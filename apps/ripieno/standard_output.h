@@ -7,8 +7,8 @@
 
 namespace ripieno {
 
-/// As long as it lives, std::cout writes to descriptor 1 through it: at std::flush, once much is pending, and at a terminal at
-/// once. One at a time.
+/// As long as it lives, std::cout writes to descriptor 1 through it: at std::flush, once much is pending, and at a
+/// terminal at once. One at a time.
 class StandardOutput : private std::streambuf {
  public:
   StandardOutput();
@@ -30,7 +30,8 @@ class StandardOutput : private std::streambuf {
   std::streambuf* before_;
 };
 
-/// Opens descriptors 0 to 2 where the caller has closed them, so that no file of ours gets their numbers. Writing to 1 fails then.
+/// Opens descriptors 0 to 2 where the caller has closed them, so that no file of ours gets their numbers. Writing to 1
+/// fails then.
 void open_standard_descriptors();
 
 }  // namespace ripieno

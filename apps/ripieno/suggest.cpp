@@ -50,7 +50,8 @@ std::string did_you_mean(std::string_view word, const std::vector<std::string>& 
 
 std::string no_command(const CLI::App& app, const std::string& word) {
   std::vector<std::string> names;
-  for (const CLI::App* command : app.get_subcommands([](const CLI::App* one) { return !one->get_group().empty(); })) names.push_back(command->get_name());
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App* one) { return !one->get_group().empty(); }))
+    names.push_back(command->get_name());
   return text("there is no command \"", word, "\"", did_you_mean(word, names), " (see ripieno --help)");
 }
 
@@ -59,14 +60,17 @@ std::string suggestion(const CLI::App& app, const std::vector<std::string>& word
   const CLI::App& command = *app.get_subcommands()[0];
   std::vector<std::string> left = command.remaining();
   if (left.empty()) left = app.remaining();
-  const auto option = std::find_if(left.begin(), left.end(), [](const std::string& one) { return one.size() > 1 && one.front() == '-'; });
+  const auto option = std::find_if(left.begin(), left.end(),
+                                   [](const std::string& one) { return one.size() > 1 && one.front() == '-'; });
   if (option == left.end()) return "";
   const std::vector<std::string> options = long_options(command);
-  const std::string word = plain(*option), key = std::count(options.begin(), options.end(), "set") > 0 ? likely_key(word) : "";
+  const std::string word = plain(*option),
+                    key = std::count(options.begin(), options.end(), "set") > 0 ? likely_key(word) : "";
   std::string dashed = word;
   std::replace(dashed.begin(), dashed.end(), '_', '-');
   const std::string close = nearest(dashed, options);
-  if (!close.empty() && (key.empty() || edit_distance(dashed, close) <= 1)) return text("; did you mean --", close, "?");
+  if (!close.empty() && (key.empty() || edit_distance(dashed, close) <= 1))
+    return text("; did you mean --", close, "?");
   if (key.empty()) return "";
   std::string value = "VALUE";
   const auto at = std::find(words.begin(), words.end(), *option);

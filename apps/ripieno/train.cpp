@@ -22,8 +22,10 @@ std::unique_ptr<Lab> lab_of(const Settings& settings, LocalJob* job, ProgressBar
   const int nodes = settings->lab.nodes;
   if (nodes == 0 || !Lab::impossible().empty()) return nullptr;
   auto lab = std::make_unique<Lab>(settings->lab);
-  if (!lab->without_cpu().empty()) note(progress, "the lab's nodes have no part of the CPU of their own: " + lab->without_cpu());
-  if (settings.origin("transport.listen") != "default" && settings.value("transport.listen") != Value(std::string("127.0.0.1:0"))) {
+  if (!lab->without_cpu().empty())
+    note(progress, "the lab's nodes have no part of the CPU of their own: " + lab->without_cpu());
+  if (settings.origin("transport.listen") != "default" &&
+      settings.value("transport.listen") != Value(std::string("127.0.0.1:0"))) {
     note(progress, settings.shown("transport.listen") + " has no effect in a lab: its workers meet on its own network");
   }
   job->network = lab->network();
@@ -40,7 +42,8 @@ Settings without_namespaces(Settings settings, ProgressBar& progress) {
   if (settings->lab.nodes == 0 || settings->in_virtual_time()) return settings;
   const std::string why = Lab::impossible();
   if (why.empty()) return settings;
-  note(progress, "the lab has no network namespaces (" + why + "): rates are kept in user space, packets are not counted, CPU is not shared out");
+  note(progress, "the lab has no network namespaces (" + why +
+                     "): rates are kept in user space, packets are not counted, CPU is not shared out");
   if (!settings.is_set("transport.mbit_s")) settings.assign("transport.mbit_s", settings->lab.mbit_s, {"lab.mbit_s"});
   return settings;
 }
@@ -89,7 +92,11 @@ std::vector<Summary> run_virtually(const Settings& settings, const RunFolder& fo
     return *profile;
   };
   for (int rank = 0; rank < size; ++rank) {
-    RankTask task{settings, folder, {}, [&progress, rank](const nlohmann::json& message) { progress.message(rank, message); }, common};
+    RankTask task{settings,
+                  folder,
+                  {},
+                  [&progress, rank](const nlohmann::json& message) { progress.message(rank, message); },
+                  common};
     if (!resume.empty()) task.resume = resume;
     auto endpoint = std::make_shared<CountedEndpoint>(network->endpoint(rank));
     Task<> work = until_death(network.get(), rank, run_rank(std::move(task), &zoo, endpoint, &ranks[rank]), &progress);
@@ -101,14 +108,16 @@ std::vector<Summary> run_virtually(const Settings& settings, const RunFolder& fo
   return ranks;
 }
 
-/// One trace of all ranks, whose clocks agree. Each rank's file has an event a line after "[" or ","; a rank that was killed left no end.
+/// One trace of all ranks, whose clocks agree. Each rank's file has an event a line after "[" or ","; a rank that was
+/// killed left no end.
 void merge_traces(const RunFolder& folder, int ranks) {
   std::string all;
   for (int rank = 0; rank < ranks; ++rank) {
     if (!std::filesystem::exists(folder.trace(rank))) continue;  // it died before its trace began, or in virtual time
     const std::string events = read_file(folder.trace(rank));
     for (std::size_t begin = 0, end; (end = events.find('\n', begin)) != std::string::npos; begin = end + 1) {
-      if (events[begin] != ']') all += text(all.empty() ? "[" : ",", std::string_view(events).substr(begin + 1, end - begin));
+      if (events[begin] != ']')
+        all += text(all.empty() ? "[" : ",", std::string_view(events).substr(begin + 1, end - begin));
     }
   }
   write_file(folder.trace(), (all.empty() ? "[" : all) + "]\n");
@@ -142,10 +151,11 @@ TrainResult train(const Settings& asked, const std::string& resume, const Zoo& z
   };
   std::vector<Summary> ranks;
   try {
-    ranks = simulated ? run_virtually(settings, folder, resume, zoo, progress) : run_processes(settings, folder, resume, progress);
+    ranks = simulated ? run_virtually(settings, folder, resume, zoo, progress)
+                      : run_processes(settings, folder, resume, progress);
   } catch (...) {
     try {
-      merge();  // to see what went before
+      merge();                         // to see what went before
     } catch (const std::exception&) {  // what ended the job is said
     }
     throw;

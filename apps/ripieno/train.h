@@ -17,8 +17,8 @@ struct TrainResult {
 };
 
 /// Makes the run folder, starts the workers (or, with a transport of virtual time, runs all ranks here),
-/// waits for them, and writes summary.json. `resume`: a run folder to go on from; empty: none. The job was checked before
-/// (check_job). On an error no summary.json is written.
+/// waits for them, and writes summary.json. `resume`: a run folder to go on from; empty: none. The job was checked
+/// before (check_job). On an error no summary.json is written.
 TrainResult train(const Settings& settings, const std::string& resume, const Zoo& zoo, ProgressBar& progress);
 
 /// The data folder where the settings leave it open: $RIPIENO_DATA; and the cache: $XDG_CACHE_HOME/ripieno or

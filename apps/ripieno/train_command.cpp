@@ -27,17 +27,21 @@ Settings settings_of(const TrainArguments& arguments, const Zoo& zoo) {
   if (!arguments.compute.empty()) sets.push_back("train.compute=" + arguments.compute);
   if (!arguments.strategy.empty()) sets.push_back("strategy=" + arguments.strategy);
   if (!arguments.recipe.scale.empty() && arguments.recipe.recipe.empty()) {
-    fail(ErrorKind::usage, "--scale ", arguments.recipe.scale, " has no effect without a recipe, whose scale it is; name the recipe, or leave it out");
+    fail(ErrorKind::usage, "--scale ", arguments.recipe.scale,
+         " has no effect without a recipe, whose scale it is; name the recipe, or leave it out");
   }
   if (!arguments.resume.empty()) {
-    if (!arguments.recipe.recipe.empty()) fail(ErrorKind::usage, "--resume takes its settings from the run folder; leave the recipe out");
+    if (!arguments.recipe.recipe.empty())
+      fail(ErrorKind::usage, "--resume takes its settings from the run folder; leave the recipe out");
     Recipe run = load_recipe(RunFolder::open(arguments.resume).config(), sets);
     tell_idle(run.cells, zoo);
     return run.cells.at(0).settings;
   }
-  Recipe recipe = arguments.recipe.recipe.empty() ? load_recipe_text("", "defaults", sets) : load_recipe(arguments.recipe.recipe, sets, arguments.recipe.scale);
+  Recipe recipe = arguments.recipe.recipe.empty() ? load_recipe_text("", "defaults", sets)
+                                                  : load_recipe(arguments.recipe.recipe, sets, arguments.recipe.scale);
   if (recipe.cells.size() != 1) {
-    fail(ErrorKind::usage, arguments.recipe.recipe, ": holds ", recipe.cells.size(), " runs; use ripieno compare (one cell: --only ", recipe.cells[0].name, "), or fix its grid with --set");
+    fail(ErrorKind::usage, arguments.recipe.recipe, ": holds ", recipe.cells.size(),
+         " runs; use ripieno compare (one cell: --only ", recipe.cells[0].name, "), or fix its grid with --set");
   }
   tell_idle(recipe.cells, zoo);
   return recipe.cells[0].settings;
@@ -69,12 +73,18 @@ void add_train(CLI::App& app, CommandContext& context) {
   auto arguments = std::make_shared<TrainArguments>();
   CLI::App* command = app.add_subcommand("train", "Train one model by one strategy");
   add_recipe(*command, arguments->recipe, false);
-  command->add_option("-n,--workers", arguments->workers, "workers; same as --set workers=N")->check(CLI::Range(1, 4096));
+  command->add_option("-n,--workers", arguments->workers, "workers; same as --set workers=N")
+      ->check(CLI::Range(1, 4096));
   command->add_option("--strategy", arguments->strategy, "same as --set strategy=NAME; see ripieno list strategies");
-  command->add_option("--compute", arguments->compute, "real; replay: wait for times measured once; same as --set train.compute=KIND")->check(CLI::IsMember({"real", "replay"}));
-  command->add_option("--resume", arguments->resume, "go on from a run's folder, e.g. with --set train.epochs=10")->type_name("RUN");
+  command
+      ->add_option("--compute", arguments->compute,
+                   "real; replay: wait for times measured once; same as --set train.compute=KIND")
+      ->check(CLI::IsMember({"real", "replay"}));
+  command->add_option("--resume", arguments->resume, "go on from a run's folder, e.g. with --set train.epochs=10")
+      ->type_name("RUN");
   add_format(*command, context);
-  command->callback([arguments, &context] { context.chosen = [arguments, &context] { run_train(*arguments, context); }; });
+  command->callback(
+      [arguments, &context] { context.chosen = [arguments, &context] { run_train(*arguments, context); }; });
 }
 
 void add_worker(CLI::App& app, CommandContext& context) {

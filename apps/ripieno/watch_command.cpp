@@ -41,7 +41,9 @@ fs::path newest(const fs::path& folder) {
       if (is_run(entry.path()) && entry.path() > found) found = entry.path();
     }
   }
-  if (found.empty()) fail(ErrorKind::usage, folder.string(), ": there is no run in it; name a run's folder, or start one with ripieno train");
+  if (found.empty())
+    fail(ErrorKind::usage, folder.string(),
+         ": there is no run in it; name a run's folder, or start one with ripieno train");
   return found;
 }
 
@@ -66,12 +68,14 @@ class Watch {
  private:
   std::string head(const RunNow& now) const {
     const std::string name = folder_name(run_);
-    const bool running = is_running(run_), finished = is_finished(run_);  // in this order: it ends with its summary there
-    if (now.ranks.empty()) return name + (running ? ": its workers have not begun yet\n" : ": ended before its workers began\n");
+    const bool running = is_running(run_),
+               finished = is_finished(run_);  // in this order: it ends with its summary there
+    if (now.ranks.empty())
+      return name + (running ? ": its workers have not begun yet\n" : ": ended before its workers began\n");
     std::uint32_t epoch = 0;
     for (const RankNow& rank : now.ranks) epoch = std::max(epoch, rank.epoch);
-    std::string line = text(name, " ▕", bar(now.fraction, 20), "▏ ", format_percent(now.fraction, 0), "  epoch ", epoch + 1, "/", now.epochs, "  ",
-                            format_count(now.images_per_second), " images/s");
+    std::string line = text(name, " ▕", bar(now.fraction, 20), "▏ ", format_percent(now.fraction, 0), "  epoch ",
+                            epoch + 1, "/", now.epochs, "  ", format_count(now.images_per_second), " images/s");
     if (finished) {
       line += "  ended";
     } else if (!running) {
@@ -85,12 +89,14 @@ class Watch {
 
   static std::string ranks(const RunNow& now, bool colours) {
     Table table;
-    for (const char* title : {"rank", "step", "images/s", "loss", "CPU", "memory", "network"}) table.column(title, Align::right);
+    for (const char* title : {"rank", "step", "images/s", "loss", "CPU", "memory", "network"})
+      table.column(title, Align::right);
     table.column("a step's time");
     for (const RankNow& rank : now.ranks) {
-      table.row({std::to_string(rank.rank), format_count(static_cast<std::int64_t>(rank.steps)), format_count(rank.images_per_second),
-                 rank.loss ? format_fixed(*rank.loss, 3) : "–", rank.cpu ? format_percent(*rank.cpu, 0) : "–",
-                 rank.resident > 0 ? format_bytes(rank.resident) : "–", format_bytes(rank.bytes_per_second) + "/s", stages(rank.stages, colours)});
+      table.row({std::to_string(rank.rank), format_count(static_cast<std::int64_t>(rank.steps)),
+                 format_count(rank.images_per_second), rank.loss ? format_fixed(*rank.loss, 3) : "–",
+                 rank.cpu ? format_percent(*rank.cpu, 0) : "–", rank.resident > 0 ? format_bytes(rank.resident) : "–",
+                 format_bytes(rank.bytes_per_second) + "/s", stages(rank.stages, colours)});
     }
     std::string legend = "\nCPU: of a core; network: sent. ";
     for (const StageInfo& stage : ripieno::stages) {
@@ -164,9 +170,11 @@ void run_watch(const WatchArguments& arguments) {
 
 void add_watch(CLI::App& app, CommandContext& context) {
   auto arguments = std::make_shared<WatchArguments>();
-  CLI::App* command = app.add_subcommand("watch", "Watch a running job: its ranks, speed, stages, CPU, network, loss and time left");
+  CLI::App* command =
+      app.add_subcommand("watch", "Watch a running job: its ranks, speed, stages, CPU, network, loss and time left");
   command->add_option("run", arguments->folder, "its folder, or one whose newest run is watched; default: runs");
-  command->add_flag("--once", arguments->once, "print it once, without colours; so where standard output is no terminal");
+  command->add_flag("--once", arguments->once,
+                    "print it once, without colours; so where standard output is no terminal");
   command->callback([arguments, &context] { context.chosen = [arguments] { run_watch(*arguments); }; });
 }
 

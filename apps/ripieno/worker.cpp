@@ -41,7 +41,8 @@ void run_worker(const std::filesystem::path& path, const std::string& resume, co
     options.shape = settings->transport.shape;
     cluster.emplace(join(place, options));
     if (cluster->endpoint->size() != ranks_of(settings)) {
-      fail(ErrorKind::mismatch, "the job has ", cluster->endpoint->size(), " ranks; its recipe needs ", ranks_of(settings));
+      fail(ErrorKind::mismatch, "the job has ", cluster->endpoint->size(), " ranks; its recipe needs ",
+           ranks_of(settings));
     }
     RankTask task{settings, folder, {}, [&](const nlohmann::json& message) { control.send(message); }};
     if (!resume.empty()) task.resume = resume;

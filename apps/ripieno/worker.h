@@ -16,8 +16,8 @@ struct Reported {
   ErrorKind kind;
 };
 
-/// Calls `part`, a rank's part of a job; tells the launcher why it fails. Throws Reported where a launcher listens, else
-/// the error itself.
+/// Calls `part`, a rank's part of a job; tells the launcher why it fails. Throws Reported where a launcher listens,
+/// else the error itself.
 void run_part(Control& control, const std::function<void()>& part);
 
 /// The `worker` command: this process is one rank of a job that a launcher started.

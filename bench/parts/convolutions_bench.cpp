@@ -1,5 +1,6 @@
-// Convolutions of the zoo, forward and backward, on one thread: by Winograd's filtering (fused/winograd.h), and as LibTorch computes
-// them, of images in fp32 and in bf16. Operations of the direct sums a second, so that the two can be compared.
+// Convolutions of the zoo, forward and backward, on one thread: by Winograd's filtering (fused/winograd.h), and as
+// LibTorch computes them, of images in fp32 and in bf16. Operations of the direct sums a second, so that the two can be
+// compared.
 #include <benchmark/benchmark.h>
 
 #include "ripieno/fused/winograd.h"
@@ -9,7 +10,8 @@ namespace {
 
 /// Channels, channels, pixels a side, images, bits a number.
 void layers(benchmark::internal::Benchmark* benchmark) {
-  for (const auto& [in, out, size] : {std::tuple{64, 64, 32}, {64, 128, 16}, {256, 256, 8}, {256, 512, 4}, {512, 512, 4}, {512, 512, 2}}) {
+  for (const auto& [in, out, size] :
+       {std::tuple{64, 64, 32}, {64, 128, 16}, {256, 256, 8}, {256, 512, 4}, {512, 512, 4}, {512, 512, 2}}) {
     for (const int images : {32, 64}) {
       for (const int bits : {32, 16}) benchmark->Args({in, out, size, images, bits});
     }
@@ -44,7 +46,8 @@ void convolution_winograd(benchmark::State& state) {
   for (auto _ : state) {
     const torch::Tensor points = winograd->prepared(layer.weight);
     benchmark::DoNotOptimize(winograd->forward(layer.input, points, {}));
-    benchmark::DoNotOptimize(winograd->backward(layer.gradient, layer.input, points, by_weight, [] {}, true));
+    benchmark::DoNotOptimize(winograd->backward(
+        layer.gradient, layer.input, points, by_weight, [] {}, true));
   }
   layer.report(state);
 }
@@ -54,8 +57,8 @@ void convolution_direct(benchmark::State& state) {
   for (auto _ : state) {
     const torch::Tensor weight = layer.weight.to(layer.type);
     benchmark::DoNotOptimize(at::conv2d(layer.input, weight, {}, 1, 1));
-    benchmark::DoNotOptimize(at::convolution_backward(layer.gradient, layer.input, weight, at::OptionalIntArrayRef(), {1, 1}, {1, 1},
-                                                      {1, 1}, false, {0, 0}, 1, {true, true, false}));
+    benchmark::DoNotOptimize(at::convolution_backward(layer.gradient, layer.input, weight, at::OptionalIntArrayRef(),
+                                                      {1, 1}, {1, 1}, {1, 1}, false, {0, 0}, 1, {true, true, false}));
   }
   layer.report(state);
 }

@@ -1,5 +1,6 @@
-// Reading a data set of MNIST's size: all of it, as each process of Wang and Yang's does (docs/reproduction.md), against the part that
-// one of P workers needs in an epoch, at random places. In the page cache: what is compared is the reading, not the disk.
+// Reading a data set of MNIST's size: all of it, as each process of Wang and Yang's does (docs/reproduction.md),
+// against the part that one of P workers needs in an epoch, at random places. In the page cache: what is compared is
+// the reading, not the disk.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>

@@ -10,7 +10,9 @@ constexpr std::int64_t in_cache = 64 << 10, in_memory = 16 << 20;  // elements
 
 /// `count` numbers of a type that no kernel finds special.
 struct Numbers {
-  Numbers(std::int64_t count, DType type) : bytes(static_cast<std::size_t>(count) * size_of(type)), span(bytes.data(), static_cast<std::size_t>(count), type) {
+  Numbers(std::int64_t count, DType type)
+      : bytes(static_cast<std::size_t>(count) * size_of(type)),
+        span(bytes.data(), static_cast<std::size_t>(count), type) {
     std::vector<float> values(span.count);
     for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 1024) / 1024;
     convert(span, values);

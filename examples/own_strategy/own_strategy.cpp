@@ -31,9 +31,13 @@ std::unique_ptr<Averager> pair_averager(const Layout& layout) {
 class Easgd final : public Strategy {
  public:
   Easgd(const StrategyInfo& info, const Plan& plan, Workplace workplace, const Layout& layout)
-      : Strategy(plan, std::move(workplace)), averager_(averager(info, plan, layout)), pair_averager_(pair_averager(layout)),
-        optimiser_(make_optimiser(plan.optimiser, layout.parameters, layout.type)), centre_(layout.parameters, layout.type),
-        force_(layout.parameters, layout.type), pull_(layout.parameters, layout.type) {}
+      : Strategy(plan, std::move(workplace)),
+        averager_(averager(info, plan, layout)),
+        pair_averager_(pair_averager(layout)),
+        optimiser_(make_optimiser(plan.optimiser, layout.parameters, layout.type)),
+        centre_(layout.parameters, layout.type),
+        force_(layout.parameters, layout.type),
+        pull_(layout.parameters, layout.type) {}
 
   NumberSpan consensus() override { return centre_.span(); }
   void visit(StateVisitor& visitor) override {

@@ -1,5 +1,6 @@
-// The frame of the block codecs: per block of `block` numbers, its fp32 scale and then its numbers' codes. The last block
-// may be shorter. Blocks know nothing of each other, so ranges that begin at a block can be encoded apart and joined.
+// The frame of the block codecs: per block of `block` numbers, its fp32 scale and then its numbers' codes. The last
+// block may be shorter. Blocks know nothing of each other, so ranges that begin at a block can be encoded apart and
+// joined.
 //
 // A Code supplies, for a block of m numbers:
 //   static constexpr const char* name

@@ -39,18 +39,24 @@ constexpr std::array built_in{
     Entry{{"fp16", "IEEE 754 half precision: 11 bits of precision, up to 65504", as_wire, false, "2 n", "IEEE 754"},
           wire},
     Entry{{"bf16", "bfloat16: 8 bits of precision, fp32's range", as_wire, false, "2 n", "Kalamkar et al. 2019"}, wire},
-    Entry{{"int8", "8 bits a number, a scale for each block", as_block, false, "n + 4 ceil(n / block)",
-           "Dettmers 2016"}, int8},
+    Entry{
+        {"int8", "8 bits a number, a scale for each block", as_block, false, "n + 4 ceil(n / block)", "Dettmers 2016"},
+        int8},
     Entry{{"qsgd", "a sign and a level a number, rounded at random, the largest for each block", as_block, false,
-           "ceil(n bits / 8) + 4 ceil(n / block)", "Alistarh et al. 2017"}, qsgd},
+           "ceil(n bits / 8) + 4 ceil(n / block)", "Alistarh et al. 2017"},
+          qsgd},
     Entry{{"sign", "one bit a number, the mean magnitude of each block", as_block, false,
-           "ceil(n / 8) + 4 ceil(n / block)", "Karimireddy et al. 2019"}, sign},
+           "ceil(n / 8) + 4 ceil(n / block)", "Karimireddy et al. 2019"},
+          sign},
     Entry{{"topk", "the largest numbers, each with its place", as_gathered, false, "8 k, k = max(1, ceil(fraction n))",
-           "Aji and Heafield 2017"}, topk},
+           "Aji and Heafield 2017"},
+          topk},
     Entry{{"topk-sampled", "the numbers above a threshold that a sample gives, each with its place", as_gathered, false,
-           "between 8 and about 16 k: 8 times the numbers sent", "Lin et al. 2018"}, topk_sampled},
+           "between 8 and about 16 k: 8 times the numbers sent", "Lin et al. 2018"},
+          topk_sampled},
     Entry{{"powersgd", "two factors of low rank for each matrix", CodecKind::low_rank, false,
-           "4 r (m + n) a matrix of m x n; 4 n of other numbers", "Vogels et al. 2019"}, powersgd},
+           "4 r (m + n) a matrix of m x n; 4 n of other numbers", "Vogels et al. 2019"},
+          powersgd},
 };
 
 constexpr auto infos = [] {
@@ -68,9 +74,7 @@ void check_option(const char* name, T value, bool in_range, const char* range) {
 
 std::span<const CodecInfo> codecs() { return infos; }
 
-const CodecInfo& find_codec(std::string_view name) {
-  return find_named(infos, name, "codec");
-}
+const CodecInfo& find_codec(std::string_view name) { return find_named(infos, name, "codec"); }
 
 std::unique_ptr<Codec> make_codec(const CodecOptions& options, DType native) {
   check_codec(options);

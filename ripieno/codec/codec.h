@@ -1,10 +1,10 @@
 // Codec: numbers as bytes, smaller than they are in memory. Four kinds, by how an average can be taken through them:
 //
 //   wire      a narrower floating-point type (codec/wire.h): converted at every hop of any route
-//   block     each block of numbers takes the same bytes, whatever they are (int8, QSGD, sign): ranges of whole blocks are
-//             encoded anew at every hop of any route
-//   gathered  what is sent depends on the numbers (top-k): sums of encoded values cannot be encoded in the same bytes, so
-//             every rank gets every other's bytes and adds them up itself
+//   block     each block of numbers takes the same bytes, whatever they are (int8, QSGD, sign): ranges of whole blocks
+//             are encoded anew at every hop of any route
+//   gathered  what is sent depends on the numbers (top-k): sums of encoded values cannot be encoded in the same bytes,
+//             so every rank gets every other's bytes and adds them up itself
 //   low-rank  PowerSGD: two small averages of factors (collective/powersgd.h); no codec of its own
 #pragma once
 
@@ -25,13 +25,13 @@ enum class CodecKind : std::uint8_t { wire, block, gathered, low_rank };
 
 struct CodecOptions {
   std::string name = "auto";
-  bool error_feedback = true;   ///< lossy codecs but wire formats: what a step loses is added to the next one's numbers
-  std::size_t block = 256;      ///< int8, qsgd, sign: numbers that share a scale, 8 .. 2^20, a multiple of 8
-  int bits = 4;                 ///< qsgd: of each number, 2 .. 8
-  double fraction = 0.01;       ///< topk, topk-sampled: of the numbers that are sent, in (0, 1]
-  int rank = 2;                 ///< powersgd: of the factors, 1 .. 64
-  /// In virtual time: seconds that encoding, decoding and adding are charged for each number of an average; half of it at
-  /// each end where numbers are sent to one (collective/encoded.h). 0: nothing.
+  bool error_feedback = true;  ///< lossy codecs but wire formats: what a step loses is added to the next one's numbers
+  std::size_t block = 256;     ///< int8, qsgd, sign: numbers that share a scale, 8 .. 2^20, a multiple of 8
+  int bits = 4;                ///< qsgd: of each number, 2 .. 8
+  double fraction = 0.01;      ///< topk, topk-sampled: of the numbers that are sent, in (0, 1]
+  int rank = 2;                ///< powersgd: of the factors, 1 .. 64
+  /// In virtual time: seconds that encoding, decoding and adding are charged for each number of an average; half of it
+  /// at each end where numbers are sent to one (collective/encoded.h). 0: nothing.
   double number_s = 0;
 };
 
@@ -41,8 +41,8 @@ class Codec {
  public:
   virtual ~Codec() = default;
 
-  /// Numbers that are encoded together, >= 1: ranges that begin at a multiple of it can be encoded apart and their bytes
-  /// joined (wire, block). 0: numbers are encoded as a whole (gathered).
+  /// Numbers that are encoded together, >= 1: ranges that begin at a multiple of it can be encoded apart and their
+  /// bytes joined (wire, block). 0: numbers are encoded as a whole (gathered).
   virtual std::size_t block() const = 0;
 
   /// Bytes of `count` numbers; nothing where that depends on the numbers.
@@ -53,7 +53,8 @@ class Codec {
   /// Replaces `into` by the encoded numbers. Infinity and NaN come out as numbers that are not finite either.
   virtual void encode(NumberSpan numbers, Random& random, ByteVector& into) const = 0;
 
-  /// numbers = what was encoded, or += it. Throws Error(mismatch) on bytes that cannot be an encoding of so many numbers.
+  /// numbers = what was encoded, or += it. Throws Error(mismatch) on bytes that cannot be an encoding of so many
+  /// numbers.
   virtual void decode(ConstBytes bytes, NumberSpan numbers) const = 0;
   virtual void add(ConstBytes bytes, NumberSpan numbers) const = 0;
 };

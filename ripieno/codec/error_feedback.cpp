@@ -11,8 +11,8 @@ namespace {
 /// What is decoded at a time: it, x and both residuals stay in the innermost cache.
 constexpr std::size_t piece_elements = 1024;
 
-/// The new e = x - d, x = d. A number that overflowed keeps the old e: the step is lost on all ranks, and a residual that is
-/// not finite would spoil all that follow.
+/// The new e = x - d, x = d. A number that overflowed keeps the old e: the step is lost on all ranks, and a residual
+/// that is not finite would spoil all that follow.
 template <class T>
 void keep_what_was_lost(T* __restrict x, const T* __restrict decoded, const T* __restrict old, T* __restrict staged,
                         std::size_t n) {
@@ -68,8 +68,7 @@ void ErrorFeedback::encode(const Codec& codec, std::size_t offset, NumberSpan nu
     const ConstBytes all(into);
     codec.decode(block ? all.subspan(*codec.bytes(begin), *codec.bytes(x.count)) : all, decoded);
     with_numbers(x, [&]<class T>(std::span<T> values) {
-      keep_what_was_lost(values.data(), decoded.as<T>().data(), e.as<T>().data(), new_e.as<T>().data(),
-                         values.size());
+      keep_what_was_lost(values.data(), decoded.as<T>().data(), e.as<T>().data(), new_e.as<T>().data(), values.size());
     });
   }
 }

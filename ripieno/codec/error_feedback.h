@@ -1,12 +1,12 @@
-// Error feedback: what an encoding loses is kept and added to the numbers that are encoded next, so that in the long run
-// nothing is lost: after T rounds, the sum of what was decoded plus the residual is the sum of what was to be sent.
+// Error feedback: what an encoding loses is kept and added to the numbers that are encoded next, so that in the long
+// run nothing is lost: after T rounds, the sum of what was decoded plus the residual is the sum of what was to be sent.
 //
 // 1. x <- x + e
 // 2. send C(x)
 // 3. e <- x - D(C(x))
 //
-// The new e is staged, and becomes the residual with commit(): an attempt to send that is dropped changes nothing, and one
-// that follows it begins from the same e. Memory: two residuals.
+// The new e is staged, and becomes the residual with commit(): an attempt to send that is dropped changes nothing, and
+// one that follows it begins from the same e. Memory: two residuals.
 //
 // Source: Karimireddy et al., Error feedback fixes SignSGD and other gradient compression schemes, ICML 2019.
 #pragma once
@@ -27,8 +27,9 @@ class ErrorFeedback {
 
   /// Begins an attempt: what was staged and not committed is forgotten.
   void begin() { staged_ranges_.clear(); }
-  /// Encodes `numbers`, which are those from element `offset` on, and replaces them by what their receivers will decode:
-  /// D(C(x)). Each element once in an attempt. Numbers without data (simulation) are counted: `into` is left empty.
+  /// Encodes `numbers`, which are those from element `offset` on, and replaces them by what their receivers will
+  /// decode: D(C(x)). Each element once in an attempt. Numbers without data (simulation) are counted: `into` is left
+  /// empty.
   void encode(const Codec& codec, std::size_t offset, NumberSpan numbers, Random& random, ByteVector& into);
 
   /// What was staged since begin() becomes the residual; elsewhere it stays as it is.

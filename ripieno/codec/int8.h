@@ -6,9 +6,9 @@
 // 3. D(q)_i = scale q_i
 //
 // With 17 bits (the other 7 are cut off) every scale q_i is exact in fp32, so that encoding what was decoded gives the
-// same bytes; q_i still stays within 127.01 before it is rounded. |x_i - D_i| <= scale / 2, and the largest number is off
-// by 2^-16 of itself at most, hence a contraction.
-// A scale below 2^-126 becomes 0, and so do its block's numbers; a block with an infinity or NaN comes out as NaN.
+// same bytes; q_i still stays within 127.01 before it is rounded. |x_i - D_i| <= scale / 2, and the largest number is
+// off by 2^-16 of itself at most, hence a contraction. A scale below 2^-126 becomes 0, and so do its block's numbers; a
+// block with an infinity or NaN comes out as NaN.
 //
 // Bytes: n + 4 ceil(n / block).
 // Source: Dettmers, 8-bit approximations for parallelism in deep learning, ICLR 2016 (linear quantisation, per block).

@@ -5,8 +5,8 @@
 // 2. one bit a number: 1 for a negative one (and -0)
 // 3. D_i = -scale or +scale
 //
-// ||x - D||^2 = ||x||^2 - ||x||_1^2 / m: a contraction with delta = ||x||_1^2 / (m ||x||^2), between 1/m and 1. Signs are
-// biased, so without error feedback training may not converge. Encoding what was decoded gives the same bytes. In a
+// ||x - D||^2 = ||x||^2 - ||x||_1^2 / m: a contraction with delta = ||x||_1^2 / (m ||x||^2), between 1/m and 1. Signs
+// are biased, so without error feedback training may not converge. Encoding what was decoded gives the same bytes. In a
 // block with an infinity or NaN all numbers come out not finite.
 //
 // Bytes: ceil(n / 8) + 4 ceil(n / block).

@@ -23,8 +23,8 @@ Key kth_largest(RecycledVector<Key>& keys, std::size_t k) {
   return *kth;
 }
 
-/// The k-th largest |x_i|, as bits. One pass counts the numbers by their leading bits, which leaves the few that share the
-/// k-th's leading bits to be put in order.
+/// The k-th largest |x_i|, as bits. One pass counts the numbers by their leading bits, which leaves the few that share
+/// the k-th's leading bits to be put in order.
 template <class T>
 SignedBits<T> kth_largest_magnitude(std::span<const T> x, std::size_t k) {
   constexpr int leading = 12, shift = sizeof(T) * 8 - 1 - leading;  // fp32: exponent and 4 bits

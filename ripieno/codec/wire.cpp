@@ -19,8 +19,6 @@ constexpr std::array formats{
 
 std::span<const WireFormat> wire_formats() { return formats; }
 
-const WireFormat& find_wire_format(std::string_view name) {
-  return find_named(formats, name, "wire format");
-}
+const WireFormat& find_wire_format(std::string_view name) { return find_named(formats, name, "wire format"); }
 
 }  // namespace ripieno

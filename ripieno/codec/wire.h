@@ -1,5 +1,5 @@
-// Wire formats: fixed-size encodings of floating-point numbers, converted at every hop of a schedule. Whoever owns final
-// values rounds its own copy too, so that all ranks hold the same bits (execute.cpp).
+// Wire formats: fixed-size encodings of floating-point numbers, converted at every hop of a schedule. Whoever owns
+// final values rounds its own copy too, so that all ranks hold the same bits (execute.cpp).
 #pragma once
 
 #include <span>

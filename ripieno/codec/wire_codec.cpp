@@ -20,7 +20,9 @@ class WireCodec final : public Codec {
 
   void decode(ConstBytes bytes, NumberSpan numbers) const override { convert(numbers, checked(bytes, numbers.count)); }
 
-  void add(ConstBytes bytes, NumberSpan numbers) const override { ripieno::add(numbers, checked(bytes, numbers.count)); }
+  void add(ConstBytes bytes, NumberSpan numbers) const override {
+    ripieno::add(numbers, checked(bytes, numbers.count));
+  }
 
  private:
   NumberSpan checked(ConstBytes bytes, std::size_t count) const {

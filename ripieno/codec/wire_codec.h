@@ -1,5 +1,5 @@
-// The wire formats (codec/wire.h) as codecs: every number converted to the narrower type, to nearest, ties to even. What
-// exceeds fp16's range becomes infinity.
+// The wire formats (codec/wire.h) as codecs: every number converted to the narrower type, to nearest, ties to even.
+// What exceeds fp16's range becomes infinity.
 //
 // Bytes: n size_of(type).
 #pragma once

@@ -17,9 +17,13 @@ class ScheduledAverager final : public Averager {
   ScheduledAverager(const AveragerOptions& options, std::vector<Slot> slots, DType type)
       : large_(find_route(options.route)),
         small_(options.small_route == "auto" ? large_ : find_route(options.small_route)),
-        small_bytes_(options.small_bytes), wire_(find_wire_format(options.codec.name).type(type)),
-        segment_bytes_(options.segment_bytes), last_first_(options.last_first), channels_(slots.size()),
-        slots_(std::move(slots)), type_(type) {}
+        small_bytes_(options.small_bytes),
+        wire_(find_wire_format(options.codec.name).type(type)),
+        segment_bytes_(options.segment_bytes),
+        last_first_(options.last_first),
+        channels_(slots.size()),
+        slots_(std::move(slots)),
+        type_(type) {}
 
   Task<> average(Communicator comm, std::size_t slot, NumberSpan numbers, double weight) override {
     return average_by_parts(comm, slot, numbers, weight, nullptr);
@@ -87,11 +91,13 @@ std::unique_ptr<Averager> make_free_averager(const AveragerOptions& options, std
          ": sums of its encodings do not fit into its bytes, so every rank needs all of them; use route ", able);
   }
   switch (codec.kind) {
-    case CodecKind::wire: return std::make_unique<ScheduledAverager>(options, std::move(slots), type);
+    case CodecKind::wire:
+      return std::make_unique<ScheduledAverager>(options, std::move(slots), type);
     case CodecKind::block:
       if (adds_on_the_way(route)) return make_coded(options, std::move(slots), type);
       [[fallthrough]];
-    case CodecKind::gathered: return make_gathered(options, std::move(slots), type);
+    case CodecKind::gathered:
+      return make_gathered(options, std::move(slots), type);
     case CodecKind::low_rank:
       return make_powersgd(options, {options.codec.rank, options.codec.error_feedback}, std::move(slots), type);
   }

@@ -32,7 +32,8 @@ struct SlotMatrix {
 /// Numbers that are averaged as one: a bucket of gradients, a fragment of the model.
 struct Slot {
   std::size_t elements = 0;
-  std::vector<SlotMatrix> matrices = {};  ///< ascending and apart from each other; PowerSGD leaves what is in none as it is
+  std::vector<SlotMatrix> matrices =
+      {};  ///< ascending and apart from each other; PowerSGD leaves what is in none as it is
 };
 
 struct AveragerOptions {
@@ -56,8 +57,8 @@ class Averager {
   virtual Task<> average(Communicator comm, std::size_t slot, NumberSpan numbers, double weight) = 0;
 
   /// Keeps what the slot's last average() has changed. An average() that follows one that was not committed begins from
-  /// what was committed last, and gives the same bits. A member that knows from others that all have ended the average may
-  /// commit it, even where its own was broken off: its part in it was over.
+  /// what was committed last, and gives the same bits. A member that knows from others that all have ended the average
+  /// may commit it, even where its own was broken off: its part in it was over.
   virtual void commit(std::size_t slot) = 0;
 
   /// average() that tells of each part of the slot as soon as it is averaged and not looked at any more: with wire

@@ -100,10 +100,15 @@ class Proof {
       bool has = true;
       switch (route_.collective) {
         case Collective::all_gather:
-        case Collective::gather: has = owner(cell) == rank; break;
+        case Collective::gather:
+          has = owner(cell) == rank;
+          break;
         case Collective::broadcast:
-        case Collective::scatter: has = rank == world_.root; break;
-        default: break;
+        case Collective::scatter:
+          has = rank == world_.root;
+          break;
+        default:
+          break;
       }
       if (has) contents[cell] = from(cell, rank);
     }
@@ -115,13 +120,20 @@ class Proof {
     const bool is_root = rank == world_.root;
     const int its = owner(cell);
     switch (route_.collective) {
-      case Collective::all_reduce: return from_all(cell);
-      case Collective::reduce_scatter: return its == rank ? from_all(cell) : Contributions{};
-      case Collective::all_gather: return from(cell, its);
-      case Collective::broadcast: return from(cell, world_.root);
-      case Collective::reduce: return is_root ? from_all(cell) : Contributions{};
-      case Collective::gather: return is_root ? from(cell, its) : Contributions{};
-      case Collective::scatter: return its == rank ? from(cell, world_.root) : Contributions{};
+      case Collective::all_reduce:
+        return from_all(cell);
+      case Collective::reduce_scatter:
+        return its == rank ? from_all(cell) : Contributions{};
+      case Collective::all_gather:
+        return from(cell, its);
+      case Collective::broadcast:
+        return from(cell, world_.root);
+      case Collective::reduce:
+        return is_root ? from_all(cell) : Contributions{};
+      case Collective::gather:
+        return is_root ? from(cell, its) : Contributions{};
+      case Collective::scatter:
+        return its == rank ? from(cell, world_.root) : Contributions{};
       case Collective::all_to_all: {
         if (its < 0) return from(cell, rank);  // beyond the last block
         const std::size_t into = cut_[cell] - block_of(elements_, world_.ranks, its).begin;
@@ -240,7 +252,7 @@ class Proof {
   const std::size_t elements_;
   const std::vector<std::size_t> cut_;
   Ranks all_;
-  std::vector<int> owners_;                 ///< by cell
+  std::vector<int> owners_;                       ///< by cell
   std::vector<std::vector<Contributions>> held_;  ///< by rank and cell
   int k_ = 0;
 };

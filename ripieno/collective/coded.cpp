@@ -24,8 +24,14 @@ class BlocksPayload final : public MessagePayload {
  public:
   BlocksPayload(Communicator comm, Message message, const Codec& codec, ErrorFeedback& feedback, NumberSpan numbers,
                 Random random)
-      : MessagePayload(std::move(comm)), message_(message), codec_(codec), feedback_(feedback), numbers_(numbers),
-        random_(random), cut_{numbers.count, codec.block()}, state_(cut_.blocks(), State::partial),
+      : MessagePayload(std::move(comm)),
+        message_(message),
+        codec_(codec),
+        feedback_(feedback),
+        numbers_(numbers),
+        random_(random),
+        cut_{numbers.count, codec.block()},
+        state_(cut_.blocks(), State::partial),
         image_(numbers.data ? bytes({0, cut_.blocks()}) : 0) {}
 
   std::size_t units() const override { return cut_.blocks(); }
@@ -123,8 +129,13 @@ class BlocksPayload final : public MessagePayload {
 class CodedAverager final : public Averager {
  public:
   CodedAverager(const AveragerOptions& options, std::vector<Slot> slots, DType type)
-      : options_(options), route_(find_route(options.route)), codec_(make_codec(options.codec, type)),
-        slots_(std::move(slots)), type_(type), memory_(options, slots_, type), channels_(slots_.size()) {
+      : options_(options),
+        route_(find_route(options.route)),
+        codec_(make_codec(options.codec, type)),
+        slots_(std::move(slots)),
+        type_(type),
+        memory_(options, slots_, type),
+        channels_(slots_.size()) {
     require(codec_->block() > 0 && adds_on_the_way(route_), "codec ", options.codec.name, " along route ", route_.name,
             " is no coded average");
   }

@@ -75,8 +75,12 @@ Task<> receive_encoding(Endpoint* endpoint, int peer, Message message, const Cod
 }
 
 EncodedStream::EncodedStream(const CodecOptions& options, std::size_t elements, DType type, std::uint64_t seed)
-    : codec_name_(options.name), number_s_(options.number_s), elements_(elements), seed_(seed),
-      codec_(sendable(options, type)), feedback_(elements, type, keeps_residual(options)) {}
+    : codec_name_(options.name),
+      number_s_(options.number_s),
+      elements_(elements),
+      seed_(seed),
+      codec_(sendable(options, type)),
+      feedback_(elements, type, keeps_residual(options)) {}
 
 Task<> EncodedStream::send(Endpoint* endpoint, int peer, Channel channel, std::string_view operation,
                            NumberSpan numbers) {

@@ -41,8 +41,9 @@ class EncodedStream {
   /// Error(usage) as make_codec(), and for PowerSGD, which averages and cannot be sent.
   EncodedStream(const CodecOptions& options, std::size_t elements, DType type, std::uint64_t seed);
 
-  /// Sends `numbers` and replaces them by what the receiver decodes. The operation names the message (endpoint.h). What the
-  /// sender keeps of it, residual and draws, is staged until commit(): until then sending again gives the same bits.
+  /// Sends `numbers` and replaces them by what the receiver decodes. The operation names the message (endpoint.h). What
+  /// the sender keeps of it, residual and draws, is staged until commit(): until then sending again gives the same
+  /// bits.
   Task<> send(Endpoint* endpoint, int peer, Channel channel, std::string_view operation, NumberSpan numbers);
   void commit();
   /// Fills `numbers` with what the peer sent.

@@ -38,10 +38,14 @@ bool is_cut(Collective collective) {
 Reduce how_of(Reduction reduction) {
   switch (reduction) {
     case Reduction::sum:
-    case Reduction::mean: return Reduce::add;
-    case Reduction::product: return Reduce::multiply;
-    case Reduction::minimum: return Reduce::minimum;
-    case Reduction::maximum: return Reduce::maximum;
+    case Reduction::mean:
+      return Reduce::add;
+    case Reduction::product:
+      return Reduce::multiply;
+    case Reduction::minimum:
+      return Reduce::minimum;
+    case Reduction::maximum:
+      return Reduce::maximum;
   }
   return Reduce::add;
 }
@@ -105,11 +109,16 @@ Task<> run_engine(Endpoint* endpoint, NumberSpan data, Message message, ExecuteO
 
 const char* name(Reduction reduction) {
   switch (reduction) {
-    case Reduction::sum: return "sum";
-    case Reduction::mean: return "mean";
-    case Reduction::product: return "product";
-    case Reduction::minimum: return "minimum";
-    case Reduction::maximum: return "maximum";
+    case Reduction::sum:
+      return "sum";
+    case Reduction::mean:
+      return "mean";
+    case Reduction::product:
+      return "product";
+    case Reduction::minimum:
+      return "minimum";
+    case Reduction::maximum:
+      return "maximum";
   }
   return "?";
 }

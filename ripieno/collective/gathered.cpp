@@ -17,7 +17,10 @@ namespace {
 class EncodingsPayload final : public Payload {
  public:
   EncodingsPayload(Communicator comm, Message message, const Codec& codec, NumberSpan numbers)
-      : comm_(std::move(comm)), message_(message), codec_(codec), numbers_(numbers),
+      : comm_(std::move(comm)),
+        message_(message),
+        codec_(codec),
+        numbers_(numbers),
         of_(static_cast<std::size_t>(comm_.size())) {}
 
   Encoding& of(std::size_t member) { return of_[member]; }
@@ -53,9 +56,14 @@ class EncodingsPayload final : public Payload {
 class GatheredAverager final : public Averager {
  public:
   GatheredAverager(const AveragerOptions& options, std::vector<Slot> slots, DType type)
-      : options_(options), route_(find_route(options.route)),
-        gather_(find_route(options.route, Collective::all_gather)), codec_(make_codec(options.codec, type)),
-        slots_(std::move(slots)), type_(type), memory_(options, slots_, type), channels_(slots_.size()) {}
+      : options_(options),
+        route_(find_route(options.route)),
+        gather_(find_route(options.route, Collective::all_gather)),
+        codec_(make_codec(options.codec, type)),
+        slots_(std::move(slots)),
+        type_(type),
+        memory_(options, slots_, type),
+        channels_(slots_.size()) {}
 
   Task<> average(Communicator comm, std::size_t slot, NumberSpan numbers, double weight) override {
     require(numbers.count == slots_.at(slot).elements && numbers.type == type_, "slot ", slot, " of ",

@@ -99,8 +99,12 @@ template <class T>
 class PowerSgdAverager final : public Averager {
  public:
   PowerSgdAverager(const AveragerOptions& options, PowerSgdOptions powersgd, const std::vector<Slot>& slots, DType type)
-      : route_(find_route(options.route)), seed_(options.seed), channels_(slots.size()),
-        error_feedback_(powersgd.error_feedback), type_(type), memory_(slots.size()) {
+      : route_(find_route(options.route)),
+        seed_(options.seed),
+        channels_(slots.size()),
+        error_feedback_(powersgd.error_feedback),
+        type_(type),
+        memory_(slots.size()) {
     for (const Slot& slot : slots) plans_.push_back(make_plan(slot, powersgd));
   }
 
@@ -141,7 +145,7 @@ class PowerSgdAverager final : public Averager {
       q(second, f).noalias() = m(numbers, f).transpose() * p(first, f);   // 5.
       m(numbers, f).noalias() -= p(first, f) * q(second, f).transpose();  // 6.
     }
-    stage_error(plan, memory, numbers, finite);                  // others may end before this member knows that all have
+    stage_error(plan, memory, numbers, finite);                  // others may end before this member knows it of all
     co_await all_reduce(route_, comm, second_numbers, options);  // 7.
 
     finite = finite && all_finite(second);
@@ -196,13 +200,15 @@ class PowerSgdAverager final : public Averager {
     memory.staged_q.clear();
   }
 
-  /// 6. `finite`: what all have decided alike. The error may overflow beside it, and is not staged then: this member may
+  /// 6. `finite`: what all have decided alike. The error may overflow beside it, and is not staged then: this member
+  ///    may
   /// commit without having seen the second sum, which would tell.
   void stage_error(const Factorisation& plan, Memory& memory, NumberSpan numbers, bool finite) {
     if (!finite || !error_feedback_ || plan.matrices.empty()) return;
     memory.staged_error.resize(plan.elements);
     for (const Factored& f : plan.matrices) {
-      convert(NumberSpan(memory.staged_error).slice(f.range.begin, f.range.end), numbers.slice(f.range.begin, f.range.end));
+      convert(NumberSpan(memory.staged_error).slice(f.range.begin, f.range.end),
+              numbers.slice(f.range.begin, f.range.end));
     }
     memory.has_staged_error = all_finite(memory.staged_error);
   }

@@ -26,10 +26,13 @@ bool begins_with(const Route& route, World world, std::size_t elements, int rank
   const Range own = chunk(elements, world.ranks, rank);
   switch (route.collective) {
     case Collective::all_gather:
-    case Collective::gather: return own.begin <= cell.begin && cell.end <= own.end;
+    case Collective::gather:
+      return own.begin <= cell.begin && cell.end <= own.end;
     case Collective::broadcast:
-    case Collective::scatter: return rank == world.root;
-    default: return true;
+    case Collective::scatter:
+      return rank == world.root;
+    default:
+      return true;
   }
 }
 

@@ -116,14 +116,22 @@ constexpr std::array all_to_all_routes{
 
 std::span<const Route> routes(Collective collective) {
   switch (collective) {
-    case Collective::all_reduce: return all_reduce_routes;
-    case Collective::reduce_scatter: return reduce_scatter_routes;
-    case Collective::all_gather: return all_gather_routes;
-    case Collective::broadcast: return broadcast_routes;
-    case Collective::reduce: return reduce_routes;
-    case Collective::gather: return gather_routes;
-    case Collective::scatter: return scatter_routes;
-    case Collective::all_to_all: return all_to_all_routes;
+    case Collective::all_reduce:
+      return all_reduce_routes;
+    case Collective::reduce_scatter:
+      return reduce_scatter_routes;
+    case Collective::all_gather:
+      return all_gather_routes;
+    case Collective::broadcast:
+      return broadcast_routes;
+    case Collective::reduce:
+      return reduce_routes;
+    case Collective::gather:
+      return gather_routes;
+    case Collective::scatter:
+      return scatter_routes;
+    case Collective::all_to_all:
+      return all_to_all_routes;
   }
   return {};
 }

@@ -134,8 +134,8 @@ inline Range block_of(std::size_t elements, int ranks, int i) {
   return {static_cast<std::size_t>(i) * size, static_cast<std::size_t>(i + 1) * size};
 }
 
-/// With `peer`, the chunks of `count` ranks from `first` on, in the order of the ranks: where they go past the last rank they
-/// go on at 0, and are two transfers.
+/// With `peer`, the chunks of `count` ranks from `first` on, in the order of the ranks: where they go past the last
+/// rank they go on at 0, and are two transfers.
 inline Transfers chunk_transfers(int peer, int ranks, std::size_t elements, int first, int count, Reduce how) {
   const int end = first + count, cut = end < ranks ? end : ranks;
   const auto part = [&](int from, int to) {

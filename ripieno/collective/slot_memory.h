@@ -1,5 +1,5 @@
-// What an averager that encodes keeps of each slot from one call to the next: residuals, and how many calls were committed,
-// by which random rounding goes.
+// What an averager that encodes keeps of each slot from one call to the next: residuals, and how many calls were
+// committed, by which random rounding goes.
 #pragma once
 
 #include <cstdint>

@@ -22,8 +22,8 @@ struct Join {
   std::exception_ptr first;
 };
 
-/// Tells a join of a task's end. Where a run ended early, tasks are destroyed without one: then whoever waits for the join,
-/// and so holds it, is destroyed, too.
+/// Tells a join of a task's end. Where a run ended early, tasks are destroyed without one: then whoever waits for the
+/// join, and so holds it, is destroyed, too.
 class Ending {
  public:
   explicit Ending(std::shared_ptr<Join> join) : join_(std::move(join)) {}

@@ -120,8 +120,8 @@ class Queue {
   Resume reader_;
 };
 
-/// A task under way beside the one that started it. Await landed() before what it works on goes away, also after an error:
-/// an owner that ends early makes its flights end (Endpoint::abort) and awaits them.
+/// A task under way beside the one that started it. Await landed() before what it works on goes away, also after an
+/// error: an owner that ends early makes its flights end (Endpoint::abort) and awaits them.
 class Flight {
  public:
   Flight(Runtime& runtime, Task<> task);

@@ -1,5 +1,5 @@
-// A function without arguments and result, as std::function<void()> is one, but it is moved and never copied, and closures
-// of up to four words allocate nothing.
+// A function without arguments and result, as std::function<void()> is one, but it is moved and never copied, and
+// closures of up to four words allocate nothing.
 #pragma once
 
 #include <cstddef>

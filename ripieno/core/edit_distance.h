@@ -22,8 +22,8 @@ std::string_view name_of(const Row& row) {
   }
 }
 
-/// The row of that name in a table whose rows have one, or the enumerator. Throws Error(usage) that says there is no such `what`, names the nearest one where
-/// it may be a misspelling, and lists all.
+/// The row of that name in a table whose rows have one, or the enumerator. Throws Error(usage) that says there is no
+/// such `what`, names the nearest one where it may be a misspelling, and lists all.
 template <class Table>
 const auto& find_named(const Table& table, std::string_view name, std::string_view what) {
   std::string known, nearest;
@@ -37,7 +37,8 @@ const auto& find_named(const Table& table, std::string_view name, std::string_vi
       nearest = its;
     }
   }
-  fail(ErrorKind::usage, "there is no ", what, " \"", name, "\"", nearest.empty() ? "" : text(" (did you mean \"", nearest, "\"?)"), "; known are ", known);
+  fail(ErrorKind::usage, "there is no ", what, " \"", name, "\"",
+       nearest.empty() ? "" : text(" (did you mean \"", nearest, "\"?)"), "; known are ", known);
 }
 
 }  // namespace ripieno

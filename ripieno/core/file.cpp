@@ -21,8 +21,8 @@ namespace {
 constexpr std::string_view unfinished = ".unfinished-";
 constexpr std::size_t unfinished_digits = 6;  // that follow it
 
-/// A file that takes its place once it is complete. Until then it has no name, where the file system can do that: whoever
-/// is killed leaves nothing. Else its name says what it is, and it is locked as long as its writer lives.
+/// A file that takes its place once it is complete. Until then it has no name, where the file system can do that:
+/// whoever is killed leaves nothing. Else its name says what it is, and it is locked as long as its writer lives.
 class NewFile {
  public:
   explicit NewFile(const std::filesystem::path& path) : path_(path) {
@@ -45,7 +45,8 @@ class NewFile {
 
   void write(std::string_view content) {
     write_all(file_.get(), content, path_);
-    if (!name_.empty() && ::fsync(file_.get()) != 0) fail_io(path_, "write");  // a network's file system says only now that it is full
+    if (!name_.empty() && ::fsync(file_.get()) != 0)
+      fail_io(path_, "write");  // a network's file system says only now that it is full
     if (::fchmod(file_.get(), 0644) != 0) fail_io(path_, "set the permissions of");
   }
 
@@ -148,7 +149,8 @@ void RandomAccessFile::read(std::uint64_t offset, Bytes into) {
   while (done < into.size()) {
     const ssize_t n = ::pread(file_.get(), into.data() + done, into.size() - done, static_cast<off_t>(offset + done));
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) fail(ErrorKind::data, path_.string(), ": cannot read at offset ", offset + done, ": ", std::strerror(errno));
+    if (n < 0)
+      fail(ErrorKind::data, path_.string(), ": cannot read at offset ", offset + done, ": ", std::strerror(errno));
     if (n == 0) {
       fail(ErrorKind::data, path_.string(), ": ends at ", offset + done, " where ", into.size(), " bytes from offset ",
            offset, " are needed; the file is truncated");

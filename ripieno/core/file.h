@@ -17,7 +17,8 @@ namespace ripieno {
 std::string read_file(const std::filesystem::path& path);
 
 /// Replaces the file as a whole: readers see the old or the new content, never half, and a writer that is killed leaves
-/// nothing, but for what remove_unfinished() removes. What is no file but a device or a pipe is written to. Throws Error(io).
+/// nothing, but for what remove_unfinished() removes. What is no file but a device or a pipe is written to. Throws
+/// Error(io).
 void write_file(const std::filesystem::path& path, std::string_view content);
 
 /// Removes what writers that were killed left in the folder, where its file system knows no files without a name.

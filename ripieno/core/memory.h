@@ -15,8 +15,8 @@ using Memory = std::function<std::shared_ptr<std::byte>(std::size_t bytes)>;
 /// The process's own, as Memory gives it.
 std::shared_ptr<std::byte> own_memory(std::size_t bytes);
 
-/// A block of at least so many bytes, of no stated content, aligned to 64: one that this thread gave back before, if there is one.
-/// After the first steps, those that do alike take nothing new. A thread keeps its blocks until it ends.
+/// A block of at least so many bytes, of no stated content, aligned to 64: one that this thread gave back before, if
+/// there is one. After the first steps, those that do alike take nothing new. A thread keeps its blocks until it ends.
 void* take_block(std::size_t bytes);
 void give_back_block(void* block, std::size_t bytes) noexcept;
 
@@ -44,6 +44,8 @@ struct GiveBack {
 
 /// take_block() that gives itself back.
 using Scratch = std::unique_ptr<std::byte[], GiveBack>;
-inline Scratch scratch(std::size_t bytes) { return Scratch(static_cast<std::byte*>(take_block(bytes)), GiveBack{bytes}); }
+inline Scratch scratch(std::size_t bytes) {
+  return Scratch(static_cast<std::byte*>(take_block(bytes)), GiveBack{bytes});
+}
 
 }  // namespace ripieno

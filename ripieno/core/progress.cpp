@@ -21,15 +21,15 @@ struct Progress::Core {
   void submit(std::string name, Task<> task, const std::shared_ptr<Work::State>& state, bool in_background);
 
   Runtime& runtime;
-  std::mutex mutex;                   // of all below
+  std::mutex mutex;  // of all below
   std::condition_variable changed;
   bool driven = false;                // a thread drives the runtime
   bool by_background = false;         // and it is the library's
   std::atomic<int> waiting{0};        // threads in wait(), which drive before the library's
   std::atomic<int> in_background{0};  // tasks that have not ended, besides those that are waited for from the start
   std::atomic<bool> closed{false};
-  std::exception_ptr broken;          // what the runtime threw at the library's thread; nothing goes on then
-  std::thread thread;                 // from the first task that nobody waits for at once
+  std::exception_ptr broken;  // what the runtime threw at the library's thread; nothing goes on then
+  std::thread thread;         // from the first task that nobody waits for at once
 };
 
 struct Work::State {
@@ -72,7 +72,8 @@ void Progress::Core::work_in_background() {
   std::unique_lock lock(mutex);
   while (!closed.load() && !broken) {
     if (has_work() && !driven) {
-      drive(lock, [&] { return closed.load() || !has_work(); }, Runtime::Wait::blocks);
+      drive(
+          lock, [&] { return closed.load() || !has_work(); }, Runtime::Wait::blocks);
     } else {
       changed.wait(lock);
     }

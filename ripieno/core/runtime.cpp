@@ -12,7 +12,9 @@
 namespace ripieno {
 
 Task<> Runtime::yield() {
-  auto start = [this](Resume resume) { asio::post(context_, [resume = std::move(resume)]() mutable { resume(nullptr); }); };
+  auto start = [this](Resume resume) {
+    asio::post(context_, [resume = std::move(resume)]() mutable { resume(nullptr); });
+  };
   return suspend(start);
 }
 
@@ -89,7 +91,9 @@ class RealRuntime final : public Runtime {
     destroy_waiting();
   }
 
-  Duration now() const override { return std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - start_); }
+  Duration now() const override {
+    return std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - start_);
+  }
   bool is_virtual() const override { return false; }
   bool is_computing() const override {
     return offloaded_.load(std::memory_order_relaxed) > 0 || yields_core_.load(std::memory_order_relaxed);
@@ -100,8 +104,8 @@ class RealRuntime final : public Runtime {
         context_, start_ + std::chrono::duration_cast<std::chrono::steady_clock::duration>(when));
     const Timer id = next_timer_++;
     timer->async_wait([this, id, callback = std::move(callback)](asio::error_code error) mutable {
-      timers_.erase(id);
-      if (error) return;
+      // Asio calls back with no error where it had expired before it was cancelled.
+      if (timers_.erase(id) == 0 || error) return;
       count_fired();
       callback();
     });
@@ -109,9 +113,7 @@ class RealRuntime final : public Runtime {
     return id;
   }
 
-  void cancel(Timer timer) override {
-    if (auto found = timers_.find(timer); found != timers_.end()) found->second->cancel();
-  }
+  void cancel(Timer timer) override { timers_.erase(timer); }
 
  protected:
   void loop(const std::function<bool()>& until, Wait wait) override {
@@ -234,8 +236,8 @@ class VirtualRuntime final : public Runtime {
       context_.poll();
       if (until()) return;
       if (timeline_.empty()) {
-        fail(ErrorKind::internal, "virtual time stands still at ", now_.count(), " ps: nothing is ready, no timer is set, ",
-             "and these wait: ", stalled());
+        fail(ErrorKind::internal, "virtual time stands still at ", now_.count(),
+             " ps: nothing is ready, no timer is set, ", "and these wait: ", stalled());
       }
       Callback callback = timeline_.take(now_);
       count_fired();
@@ -254,6 +256,8 @@ class VirtualRuntime final : public Runtime {
 std::unique_ptr<Runtime> real_runtime(std::uint64_t seed) { return std::make_unique<RealRuntime>(seed); }
 std::unique_ptr<Runtime> virtual_runtime(std::uint64_t seed) { return std::make_unique<VirtualRuntime>(seed); }
 
-double unix_time() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
+double unix_time() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
 
 }  // namespace ripieno

@@ -1,14 +1,14 @@
 // Runtime: all that Ripieno has of time, waiting, randomness and blocking work, so that the same code runs against the
-// real clock or in virtual time. In virtual time, when nothing is ready the next timer fires at once and the clock jumps
-// to it, and offloaded work runs in line and is charged its stated cost: a cluster of thousands of workers is then one
-// deterministic thread. It holds only if nothing goes around it; tests/rooms/runtime_test.py greps for that.
+// real clock or in virtual time. In virtual time, when nothing is ready the next timer fires at once and the clock
+// jumps to it, and offloaded work runs in line and is charged its stated cost: a cluster of thousands of workers is
+// then one deterministic thread. It holds only if nothing goes around it; tests/rooms/runtime_test.py greps for that.
 #pragma once
 
+#include <algorithm>
 #include <asio/any_io_executor.hpp>
 #include <asio/awaitable.hpp>
 #include <asio/io_context.hpp>
 #include <asio/post.hpp>
-#include <algorithm>
 #include <asio/use_awaitable.hpp>
 #include <chrono>
 #include <cmath>
@@ -38,8 +38,8 @@ inline Duration from_seconds(double s) { return Duration(std::llround(std::clamp
 template <class T = void>
 using Task = asio::awaitable<T, asio::any_io_executor>;
 
-/// Continues a suspended coroutine, with an error or without. Call once, on the runtime's thread. One that goes uncalled
-/// destroys the coroutine.
+/// Continues a suspended coroutine, with an error or without. Call once, on the runtime's thread. One that goes
+/// uncalled destroys the coroutine.
 class Resume {
  public:
   using Handler = asio::async_result<asio::use_awaitable_t<>, void(std::exception_ptr)>::handler_type;
@@ -88,7 +88,7 @@ template <class Start>
 Task<> suspend(Start start) {
   auto initiate = [](Resume::Handler handler, Start begin) { begin(Resume(std::move(handler))); };
   return asio::async_initiate<const asio::use_awaitable_t<>, void(std::exception_ptr)>(initiate, asio::use_awaitable,
-                                                                                        std::move(start));
+                                                                                       std::move(start));
 }
 
 /// What a runtime's thread looks at besides timers, sockets and posted work: memory that other processes write to. All
@@ -96,12 +96,13 @@ Task<> suspend(Start start) {
 class Poller {
  public:
   virtual ~Poller() = default;
-  /// Does what there is to do; coroutines continue by what it posts to the runtime's context. Whether there was anything.
+  /// Does what there is to do; coroutines continue by what it posts to the runtime's context. Whether there was
+  /// anything.
   virtual bool poll() = 0;
   /// Whether it is worth looking again for a moment before the thread blocks.
   virtual bool may_spin() const = 0;
-  /// Announces that the thread is about to block: whoever brings something from now on wakes it, through a descriptor that
-  /// the context watches. False where something has come meanwhile.
+  /// Announces that the thread is about to block: whoever brings something from now on wakes it, through a descriptor
+  /// that the context watches. False where something has come meanwhile.
   virtual bool sleep() = 0;
   /// The thread looks again by itself. Follows every sleep().
   virtual void wake() = 0;
@@ -113,7 +114,8 @@ class Runtime {
   using Timer = std::uint64_t;
 
   /// `concurrency`: asio's hint for the context.
-  explicit Runtime(std::uint64_t seed, int concurrency = ASIO_CONCURRENCY_HINT_DEFAULT) : context_(concurrency), seed_(seed) {}
+  explicit Runtime(std::uint64_t seed, int concurrency = ASIO_CONCURRENCY_HINT_DEFAULT)
+      : context_(concurrency), seed_(seed) {}
   virtual ~Runtime() = default;
   Runtime(const Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;
@@ -128,7 +130,7 @@ class Runtime {
 
   /// Calls back on the runtime's thread once `when` has come.
   virtual Timer call_at(Duration when, Callback callback) = 0;
-  /// A timer that has fired already is no error.
+  /// It does not fire any more, even where its time has come. A timer that has fired already is no error.
   virtual void cancel(Timer timer) = 0;
   /// How many have fired: in virtual time, what a run costs.
   std::uint64_t fired() const { return fired_; }
@@ -150,11 +152,11 @@ class Runtime {
 
   /// What waiting costs: a thread that drives beside one that computes leaves the core to it.
   enum class Wait : std::uint8_t { may_spin, blocks };
-  /// Runs handlers until `until()`, which is asked between them: what progress.h drives with. On one thread at a time, which is the
-  /// runtime's thread meanwhile.
+  /// Runs handlers until `until()`, which is asked between them: what progress.h drives with. On one thread at a time,
+  /// which is the runtime's thread meanwhile.
   void drive(const std::function<bool()>& until, Wait wait = Wait::may_spin);
-  /// Starts a task that run() does not wait for; `ended` is called on the runtime's thread, with its error or none. In real time from
-  /// any thread; tasks begin in the order of these calls.
+  /// Starts a task that run() does not wait for; `ended` is called on the runtime's thread, with its error or none. In
+  /// real time from any thread; tasks begin in the order of these calls.
   void start(std::string name, Task<> task, std::function<void(std::exception_ptr)> ended);
   /// Has drive() ask its `until` anew, soon. From any thread.
   void interrupt() {

@@ -19,12 +19,16 @@ inline constexpr int dtypes = 7;
 constexpr std::size_t size_of(DType type) {
   switch (type) {
     case DType::fp64:
-    case DType::int64: return 8;
+    case DType::int64:
+      return 8;
     case DType::fp32:
-    case DType::int32: return 4;
+    case DType::int32:
+      return 4;
     case DType::fp16:
-    case DType::bf16: return 2;
-    case DType::uint8: return 1;
+    case DType::bf16:
+      return 2;
+    case DType::uint8:
+      return 1;
   }
   return 0;
 }

@@ -1,5 +1,5 @@
-// Callbacks in the order of (time, sequence): what was set first among those of one time comes first. A heap of moments,
-// each with a queue of its callbacks, since in a cluster that goes in step a thousand of them share a time.
+// Callbacks in the order of (time, sequence): what was set first among those of one time comes first. A heap of
+// moments, each with a queue of its callbacks, since in a cluster that goes in step a thousand of them share a time.
 #pragma once
 
 #include <array>
@@ -50,9 +50,7 @@ class Timeline {
     std::uint32_t moment = none;
   };
 
-  Known& known(Duration when) {
-    return known_[(static_cast<std::uint64_t>(when.count()) * 0x9E3779B97F4A7C15u) >> 58];
-  }
+  Known& known(Duration when) { return known_[(static_cast<std::uint64_t>(when.count()) * 0x9E3779B97F4A7C15u) >> 58]; }
   std::uint32_t new_event(Callback callback);
   std::uint32_t new_moment();
 

@@ -25,7 +25,8 @@ int reflected(int i, int n) { return i < 0 ? -i : i >= n ? 2 * (n - 1) - i : i; 
 
 }  // namespace
 
-std::optional<bool> decided_flip(const AugmentOptions& options, std::uint64_t seed, std::uint32_t epoch, std::uint32_t sample) {
+std::optional<bool> decided_flip(const AugmentOptions& options, std::uint64_t seed, std::uint32_t epoch,
+                                 std::uint32_t sample) {
   if (!options.flip || !options.alternate) return std::nullopt;
   const bool first = Random(seed ^ for_first_flip, sample).next() >> 63;
   return first != (epoch % 2 == 1);
@@ -81,9 +82,11 @@ void augment(std::span<const std::uint8_t> pixels, ImageShape shape, const Augme
       normalise_run(pixels.data() + from, static_cast<std::size_t>(end - begin), mean, std, row + begin);
       std::fill(row + end, row + shape.width, outside);
       if (reflects) {
-        const std::uint8_t* const line = pixels.data() + (static_cast<std::ptrdiff_t>(c) * shape.height + source) * shape.width;
+        const std::uint8_t* const line =
+            pixels.data() + (static_cast<std::ptrdiff_t>(c) * shape.height + source) * shape.width;
         for (int x = 0; x < begin; ++x) normalise_run(line + reflected(x + left, shape.width), 1, mean, std, row + x);
-        for (int x = end; x < shape.width; ++x) normalise_run(line + reflected(x + left, shape.width), 1, mean, std, row + x);
+        for (int x = end; x < shape.width; ++x)
+          normalise_run(line + reflected(x + left, shape.width), 1, mean, std, row + x);
       }
       if (flipped) std::reverse(row, row + shape.width);
     }

@@ -21,7 +21,8 @@ std::string advice(const std::vector<std::filesystem::path>& folders) {
   const std::string archive = "cifar-10-binary.tar.gz";
   for (const auto& folder : folders) {
     std::error_code error;
-    if (std::filesystem::exists(folder / archive, error)) return text("unpack ", (folder / archive).string(), " there with tar -xf");
+    if (std::filesystem::exists(folder / archive, error))
+      return text("unpack ", (folder / archive).string(), " there with tar -xf");
     for (const char* other : {"cifar-10-python.tar.gz", "cifar-10-batches-py"}) {
       if (!std::filesystem::exists(folder / other, error)) continue;
       return text((folder / other).string(), " is the version for Python; fetch the binary version, ", archive);
@@ -50,8 +51,8 @@ class Cifar10 final : public Dataset {
         const std::string kind = kind_of(first_bytes(file.path()));
         fail(ErrorKind::data, file.path().string(), ": has ", file.size(), " bytes, ", file.size() % record,
              " more than a whole number of records of ", record, " bytes",
-             file.size() < record ? " (and at least one is needed)" : "",
-             "; it is ", kind.empty() ? "truncated or no file of CIFAR-10's binary version" : kind, ", fetch it again");
+             file.size() < record ? " (and at least one is needed)" : "", "; it is ",
+             kind.empty() ? "truncated or no file of CIFAR-10's binary version" : kind, ", fetch it again");
       }
       samples += file.size() / record;
       if (samples > std::numeric_limits<std::uint32_t>::max()) {

@@ -18,7 +18,8 @@ class Generated final : public Dataset {
     const std::uint32_t usual = split == Split::train ? set.train : set.test;
     size_ = options.samples(split) == 0 ? usual : options.samples(split);
     if (size_ > most_samples) {
-      fail(ErrorKind::usage, name(split), "_samples asks for ", size_, " generated samples; ask for at most ", most_samples);
+      fail(ErrorKind::usage, name(split), "_samples asks for ", size_, " generated samples; ask for at most ",
+           most_samples);
     }
   }
 

@@ -67,7 +67,8 @@ Unpacked plain_file(const std::filesystem::path& file, const std::filesystem::pa
   const std::string first = first_bytes(file);
   if (first.rfind("\x1F\x8B", 0) == 0) return unpack_gzip(file, cache);
   if (const std::string kind = kind_of(first); file.extension() == ".gz" && !kind.empty()) {
-    fail(ErrorKind::data, file.string(), ": is not packed with gzip, but ", kind, "; it is no file of data, fetch it again");
+    fail(ErrorKind::data, file.string(), ": is not packed with gzip, but ", kind,
+         "; it is no file of data, fetch it again");
   }
   return {file, 0};
 }

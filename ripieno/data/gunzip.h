@@ -8,12 +8,13 @@
 namespace ripieno {
 
 struct Unpacked {
-  std::filesystem::path path;    ///< the plain file, in the cache where it was packed
-  std::uint64_t bytes_read = 0;  ///< of a packed one: its 8-byte trailer, and once all of it; without the first bytes' look
+  std::filesystem::path path;  ///< the plain file, in the cache where it was packed
+  std::uint64_t bytes_read =
+      0;  ///< of a packed one: its 8-byte trailer, and once all of it; without the first bytes' look
 };
 
-/// The plain content of a file, packed with gzip or not: its first bytes say so, not its name. Throws as unpack_gzip(), and
-/// Error(data) where a .gz is neither packed nor a file of data, e.g. a web page.
+/// The plain content of a file, packed with gzip or not: its first bytes say so, not its name. Throws as unpack_gzip(),
+/// and Error(data) where a .gz is neither packed nor a file of data, e.g. a web page.
 Unpacked plain_file(const std::filesystem::path& file, const std::filesystem::path& cache);
 
 /// The plain content of `packed` as a file in `cache`, unpacked now unless it is there already. Its name carries the

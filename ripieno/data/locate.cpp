@@ -46,14 +46,17 @@ std::string other_form(const SoughtFile& sought) {
       std::string name = entry.path().filename().string();
       std::transform(name.begin(), name.end(), name.begin(), lower);
       const auto has = [&name](const std::string& word) { return name.find(word) != name.npos; };
-      if (std::all_of(sought.words.begin(), sought.words.end(), has) && (best.empty() || entry.path().string().size() < best.size())) best = entry.path().string();
+      if (std::all_of(sought.words.begin(), sought.words.end(), has) &&
+          (best.empty() || entry.path().string().size() < best.size()))
+        best = entry.path().string();
     }
   }
   return best;
 }
 
 bool begins(std::string_view first, std::string_view with) {
-  return first.size() >= with.size() && std::equal(with.begin(), with.end(), first.begin(), [](char a, char b) { return a == lower(b); });
+  return first.size() >= with.size() &&
+         std::equal(with.begin(), with.end(), first.begin(), [](char a, char b) { return a == lower(b); });
 }
 
 }  // namespace
@@ -78,7 +81,8 @@ fs::path locate(const SoughtFile& sought) {
   if (fs::exists(status) && !fs::is_directory(status)) {
     fail(ErrorKind::data, sought.dataset, ": cannot look for ", name, " in ", first.string(), ": it is no folder");
   }
-  const std::string gone = first.empty() || fs::exists(status) ? "" : text(" (there is no folder ", first.string(), ")");
+  const std::string gone =
+      first.empty() || fs::exists(status) ? "" : text(" (there is no folder ", first.string(), ")");
   const std::string other = other_form(sought);
   fail(ErrorKind::data, sought.dataset, ": there is no ", name, " (nor ", name, ".gz) in ", list(sought.folders), gone,
        other.empty() ? "" : text("; there is ", other, ", which is not known in this form"), "; ", sought.advice);
@@ -101,11 +105,15 @@ std::string kind_of(std::string_view first) {
   if (begins(first, "version https://git-lfs")) return "a pointer of Git LFS (git lfs pull fetches the file)";
   if (bytes.substr(0, 4) == "PK\x03\x04") return "a zip archive";
   if (bytes.substr(0, 2) == "\x1F\x8B") return "packed with gzip";
-  if (bytes.substr(0, 6) == std::string_view("\xFD" "7zXZ\0", 6)) return "packed with xz";
+  if (bytes.substr(0, 6) == std::string_view("\xFD"
+                                             "7zXZ\0",
+                                             6))
+    return "packed with xz";
   if (bytes.substr(0, 3) == "BZh") return "packed with bzip2";
   const auto is_letter = [](unsigned char c) { return std::isprint(c) || std::isspace(c); };
   if (bytes.size() < 8 || !std::all_of(bytes.begin(), bytes.end(), is_letter)) return "";
-  return text("text that begins with \"", first.substr(0, std::min<std::size_t>(24, first.find_first_of("\r\n\"\t\v\f"))), "\"");
+  return text("text that begins with \"",
+              first.substr(0, std::min<std::size_t>(24, first.find_first_of("\r\n\"\t\v\f"))), "\"");
 }
 
 std::string first_bytes(const fs::path& path) {

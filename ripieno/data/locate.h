@@ -1,4 +1,5 @@
-// Where a data set's files are, and in which form: what was asked for under any of the names it goes by, in any of a few folders.
+// Where a data set's files are, and in which form: what was asked for under any of the names it goes by, in any of a
+// few folders.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +14,13 @@ namespace ripieno {
 struct SoughtFile {
   const char* dataset;                         ///< for messages
   std::vector<std::filesystem::path> folders;  ///< the first that has it counts
-  std::vector<std::string> names;              ///< the first that is there counts; the first is what it is called in messages
-  std::vector<std::string> words;              ///< in lower case; what has them all in its name may be the file in another form
-  std::string advice;                          ///< what to do where it is missing
+  std::vector<std::string> names;  ///< the first that is there counts; the first is what it is called in messages
+  std::vector<std::string> words;  ///< in lower case; what has them all in its name may be the file in another form
+  std::string advice;              ///< what to do where it is missing
 };
 
-/// The file, plain or with .gz after its name, or in a folder of its own name. Throws Error(data) where there is none, which
-/// names the folders and what may be it in another form, and Error(io) where a folder cannot be looked into.
+/// The file, plain or with .gz after its name, or in a folder of its own name. Throws Error(data) where there is none,
+/// which names the folders and what may be it in another form, and Error(io) where a folder cannot be looked into.
 std::filesystem::path locate(const SoughtFile& file);
 
 /// "a, b" for a message.

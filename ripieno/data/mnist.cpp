@@ -36,7 +36,8 @@ class IdxFile {
     if (number(0) != magic) {
       const std::string kind = kind_of(first_bytes(file_.path()));
       fail(ErrorKind::data, name(), ": the magic number at offset 0 is ", hex(number(0)), " where an IDX file of ",
-           what, " has ", hex(magic), "; it is ", kind.empty() ? "another kind of file, or corrupt" : kind + ", fetch it again");
+           what, " has ", hex(magic), "; it is ",
+           kind.empty() ? "another kind of file, or corrupt" : kind + ", fetch it again");
     }
     for (std::size_t i = 0; i < dimensions.size(); ++i) {
       const std::size_t offset = 8 + 4 * i;
@@ -107,14 +108,16 @@ class Mnist final : public Dataset {
 };
 
 /// E.g. train-images-idx3-ubyte, which some write with a dot for the second dash.
-Unpacked find_plain(const std::string& split, const std::string& items, const std::string& idx, const DataOptions& options) {
+Unpacked find_plain(const std::string& split, const std::string& items, const std::string& idx,
+                    const DataOptions& options) {
   const std::string stem = split + "-" + items;
-  return plain_file(locate({"mnist",
-                            {options.folder, options.folder / "mnist", options.folder / "MNIST" / "raw"},
-                            {stem + "-" + idx + "-ubyte", stem + "." + idx + "-ubyte"},
-                            {split, items},
-                            "set the data folder to one that holds MNIST's four IDX files, or use the generated set \"digits\""}),
-                    options.cache);
+  return plain_file(
+      locate({"mnist",
+              {options.folder, options.folder / "mnist", options.folder / "MNIST" / "raw"},
+              {stem + "-" + idx + "-ubyte", stem + "." + idx + "-ubyte"},
+              {split, items},
+              "set the data folder to one that holds MNIST's four IDX files, or use the generated set \"digits\""}),
+      options.cache);
 }
 
 }  // namespace

@@ -31,8 +31,8 @@ std::span<const std::uint32_t> piece(std::span<const std::uint32_t> order, std::
   return order.subspan(bounds[i], bounds[i + 1] - bounds[i]);
 }
 
-Shards by_label(const PartitionOptions& options, std::vector<std::uint32_t> order,
-                std::span<const std::uint8_t> labels, int workers) {
+Shards by_label(const PartitionOptions& options, std::vector<std::uint32_t> order, std::span<const std::uint8_t> labels,
+                int workers) {
   const std::uint64_t pieces = std::uint64_t{options.shards_per_worker} * static_cast<std::uint64_t>(workers);
   if (pieces == 0 || pieces > order.size()) {
     fail(ErrorKind::usage, "partition = \"labels\": shards_per_worker = ", options.shards_per_worker, " makes ", pieces,
@@ -86,8 +86,8 @@ Shards by_dirichlet(const PartitionOptions& options, const std::vector<std::uint
   Shards shards(count);
   for (std::size_t c = 0; c < classes.size(); ++c) {
     Random random = random_for(options, for_classes + c);
-    const auto bounds = proportional(static_cast<std::uint32_t>(classes[c].size()), workers,
-                                     dirichlet_variate(random, parameters));
+    const auto bounds =
+        proportional(static_cast<std::uint32_t>(classes[c].size()), workers, dirichlet_variate(random, parameters));
     for (std::size_t w = 0; w < count; ++w) append(shards[w], piece(classes[c], bounds, w));
   }
 

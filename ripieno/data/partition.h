@@ -37,8 +37,8 @@ struct PartitionOptions {
   std::uint32_t shards_per_worker = 2;  ///< labels: pieces a worker, >= 1
   double alpha = 0.5;                   ///< dirichlet: 1e-6 (each class at one worker) .. 1e6 (all alike)
   std::uint64_t seed = 0;
-  bool shuffle = true;                  ///< false: step 1 keeps the data set's order
-  std::vector<double> shares = {};      ///< the workers' relative sizes; none: all alike
+  bool shuffle = true;              ///< false: step 1 keeps the data set's order
+  std::vector<double> shares = {};  ///< the workers' relative sizes; none: all alike
 };
 
 /// The names that PartitionOptions takes.
@@ -50,10 +50,10 @@ bool needs_labels(std::string_view name);
 /// Each worker's samples, every one of 0 .. samples-1 at exactly one worker.
 ///
 ///   1. Put all samples in a random order.
-///   2. even: cut it into one part a worker. reshuffled: the same; whoever takes the samples deals them anew each epoch.
-///      labels: sort it by label, deal workers x shards_per_worker pieces to the workers at random, shards_per_worker
-///      to each, and cut it into these pieces.
-///      dirichlet: for each class, draw the workers' proportions from Dirichlet(alpha) and cut the class's samples so.
+///   2. even: cut it into one part a worker. reshuffled: the same; whoever takes the samples deals them anew each
+///      epoch. labels: sort it by label, deal workers x shards_per_worker pieces to the workers at random,
+///      shards_per_worker to each, and cut it into these pieces. dirichlet: for each class, draw the workers'
+///      proportions from Dirichlet(alpha) and cut the class's samples so.
 ///   3. dirichlet: a worker that got nothing takes one sample of the largest shard.
 ///
 /// Sizes are in proportion to the shares: within one sample for even, within shards_per_worker for labels, on average

@@ -117,7 +117,8 @@ const std::vector<std::uint32_t>& Sampler::order(std::uint32_t epoch) {
   const bool shards = options_.partition != Partition::global_batches && options_.sharing != "reshuffled";
   const auto who = shards ? static_cast<std::uint64_t>(options_.worker) + 1 : 0;
   const std::uint32_t count = shards ? samples() : total_;
-  order_ = options_.shuffle ? Random(options_.seed ^ for_epochs, who << 32 | epoch).permutation(count) : ascending(count);
+  order_ =
+      options_.shuffle ? Random(options_.seed ^ for_epochs, who << 32 | epoch).permutation(count) : ascending(count);
   if (shards) {
     for (std::uint32_t& index : order_) index = shard_[index];
   } else if (options_.partition != Partition::global_batches) {

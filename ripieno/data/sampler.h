@@ -16,8 +16,8 @@ namespace ripieno {
 enum class Partition {
   global_batches,  ///< each step's batch is drawn from all samples, then shared: any number of workers does the same
                    ///< work
-  shards,          ///< each worker has a part of the samples of its own, for good unless sharing is "reshuffled", at its
-                   ///< own pace: what federated and local training have
+  shards,  ///< each worker has a part of the samples of its own, for good unless sharing is "reshuffled", at its
+           ///< own pace: what federated and local training have
   shards_in_step,  ///< as shards, but all workers take equally many steps an epoch, so that they can meet in each
 };
 
@@ -43,8 +43,8 @@ struct SampleBatch {
 
 class Sampler {
  public:
-  /// Over a data set of `samples`, whose labels sharing by "labels" and "dirichlet" needs. Throws Error(usage) for a batch of 0,
-  /// what check_shares() and, with shards, share_out() throw.
+  /// Over a data set of `samples`, whose labels sharing by "labels" and "dirichlet" needs. Throws Error(usage) for a
+  /// batch of 0, what check_shares() and, with shards, share_out() throw.
   Sampler(std::uint32_t samples, SamplerOptions options, std::span<const std::uint8_t> labels = {});
 
   const SamplerOptions& options() const { return options_; }
@@ -65,8 +65,9 @@ class Sampler {
   /// global_batches: a fresh permutation each epoch; step s is its [s B, (s+1) B), cut short at the end, of which this
   /// worker takes its proportional() part. Every sample once an epoch, nothing padded or dropped, and the workers'
   /// parts one after the other are what one worker would get. shards: this worker's shard, reshuffled each epoch (with
-  /// sharing "reshuffled", its part of a fresh permutation of all) and cut into batches. shards_in_step: likewise, but step
-  /// s of S takes [n s / S, n (s+1) / S) of its n samples, which may be none. Throws Error(internal) unless step < steps().
+  /// sharing "reshuffled", its part of a fresh permutation of all) and cut into batches. shards_in_step: likewise, but
+  /// step s of S takes [n s / S, n (s+1) / S) of its n samples, which may be none. Throws Error(internal) unless step <
+  /// steps().
   SampleBatch batch(std::uint32_t epoch, std::uint32_t step);
 
  private:
@@ -80,8 +81,8 @@ class Sampler {
   std::uint32_t total_;
   std::vector<std::uint32_t> steps_;            // an epoch, by worker
   std::vector<std::uint32_t> sizes_, batches_;  // shards: samples of each, and its batch, by worker
-  std::vector<std::uint32_t> shard_;    // shards: this worker's samples
-  std::optional<std::uint32_t> epoch_;  // whose order is kept
+  std::vector<std::uint32_t> shard_;            // shards: this worker's samples
+  std::optional<std::uint32_t> epoch_;          // whose order is kept
   std::vector<std::uint32_t> order_;
 };
 

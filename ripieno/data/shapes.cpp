@@ -126,7 +126,8 @@ using Cover = std::array<int, shape_side * shape_side>;
 template <Inside inside>
 void cover_all(const ShapePlacement& place, Cover& cover) {
   for (int y = 0; y < shape_side; ++y) {
-    for (int x = 0; x < shape_side; ++x) cover[static_cast<std::size_t>(y * shape_side + x)] = place.cover<inside>(x, y);
+    for (int x = 0; x < shape_side; ++x)
+      cover[static_cast<std::size_t>(y * shape_side + x)] = place.cover<inside>(x, y);
   }
 }
 
@@ -174,7 +175,8 @@ int draw_shape(Random& random, std::span<std::uint8_t> pixels) {
         // The difference of two uniform bytes: a triangle, -255 .. 255.
         const int shake = static_cast<int>(bits & 255) - static_cast<int>(bits >> 8 & 255);
         bits >>= 16;
-        pixels[c * shape_side * shape_side + at] = static_cast<std::uint8_t>(std::clamp(value + (shake * noise >> 8), 0, 255));
+        pixels[c * shape_side * shape_side + at] =
+            static_cast<std::uint8_t>(std::clamp(value + (shake * noise >> 8), 0, 255));
       }
     }
   }

@@ -33,7 +33,9 @@ std::variant<std::monostate, PixelProducts, Winograd> Convolution::way() const {
   return {};
 }
 
-bool Convolution::divides() const { return PixelProducts::of(input, weight, stride, padding) && !std::holds_alternative<Winograd>(way()); }
+bool Convolution::divides() const {
+  return PixelProducts::of(input, weight, stride, padding) && !std::holds_alternative<Winograd>(way());
+}
 
 Tensor weight_for(const Convolution& form, const Tensor& weight) {
   const auto way = form.way();
@@ -47,12 +49,13 @@ Tensor convolve(const Convolution& form, const ConvolutionOperands& operands, co
   if (const auto* winograd = std::get_if<Winograd>(&way)) {
     return winograd->forward(operands.input, operands.weight, bias.defined() ? bias.to(torch::kFloat32) : bias);
   }
-  if (const auto* products = std::get_if<PixelProducts>(&way)) return products->forward(operands.input, operands.weight, bias);
+  if (const auto* products = std::get_if<PixelProducts>(&way))
+    return products->forward(operands.input, operands.weight, bias);
   return at::conv2d(operands.input, operands.weight, bias, form.stride, form.padding);
 }
 
-Tensor backward(const Convolution& form, const ConvolutionOperands& operands, const Tensor& gradient, const ConvolutionGradients& places,
-                bool needs_input) {
+Tensor backward(const Convolution& form, const ConvolutionOperands& operands, const Tensor& gradient,
+                const ConvolutionGradients& places, bool needs_input) {
   const bool bias = places.bias.defined();
   const auto sum_bias = [&] {
     if (bias) places.bias.copy_(at::sum(gradient, {0, 2, 3}));
@@ -82,8 +85,9 @@ Tensor backward(const Convolution& form, const ConvolutionOperands& operands, co
   }
   const std::vector<std::int64_t> bias_sizes{form.weight[0]};
   const std::array<bool, 3> wanted{needs_input, !small, !small && bias};
-  const auto found = at::convolution_backward(gradient, operands.input, operands.weight, at::OptionalIntArrayRef(bias_sizes),
-                                              {form.stride, form.stride}, {form.padding, form.padding}, {1, 1}, false, {0, 0}, 1, wanted);
+  const auto found = at::convolution_backward(gradient, operands.input, operands.weight,
+                                              at::OptionalIntArrayRef(bias_sizes), {form.stride, form.stride},
+                                              {form.padding, form.padding}, {1, 1}, false, {0, 0}, 1, wanted);
   if (!small) {
     places.weight.copy_(std::get<1>(found));
     if (bias) places.bias.copy_(std::get<2>(found));

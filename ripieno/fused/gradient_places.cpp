@@ -3,7 +3,8 @@
 namespace ripieno {
 namespace {
 
-// An operation's backward is called by autograd, which passes nothing on: this is how it finds the lender of its thread.
+// An operation's backward is called by autograd, which passes nothing on: this is how it finds the lender of its
+// thread.
 thread_local GradientPlaces* places_of_thread = nullptr;
 
 }  // namespace

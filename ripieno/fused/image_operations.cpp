@@ -1,11 +1,12 @@
-// The operations that go over images once: batch normalisation, ReLU and pooling, by the kernels of kernels/image_kernels.h.
+// The operations that go over images once: batch normalisation, ReLU and pooling, by the kernels of
+// kernels/image_kernels.h.
 #include <cmath>
 
-#include "ripieno/numeric/elementwise.h"
 #include "ripieno/fused/gradient_places.h"
 #include "ripieno/fused/image_parts.h"
 #include "ripieno/fused/memory_format.h"
 #include "ripieno/fused/operations.h"
+#include "ripieno/numeric/elementwise.h"
 
 namespace ripieno {
 namespace {
@@ -20,7 +21,9 @@ NumberSpan span_of(const Tensor& tensor) {
 }
 
 /// Elements of a range, or nothing of an undefined tensor.
-NumberSpan part_of(const Tensor& tensor, Range range) { return tensor.defined() ? span_of(tensor).slice(range.begin, range.end) : NumberSpan(); }
+NumberSpan part_of(const Tensor& tensor, Range range) {
+  return tensor.defined() ? span_of(tensor).slice(range.begin, range.end) : NumberSpan();
+}
 
 Images images_of(torch::IntArrayRef sizes) {
   const auto size = [&](std::size_t i) { return static_cast<std::size_t>(sizes[i]); };
@@ -28,10 +31,11 @@ Images images_of(torch::IntArrayRef sizes) {
 }
 
 struct BatchNormOperation : torch::autograd::Function<BatchNormOperation> {
-  static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& weight, const Tensor& bias, const MaybeTensor& more,
-                        const BatchNormForm& form) {
+  static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& weight, const Tensor& bias,
+                        const MaybeTensor& more, const BatchNormForm& form) {
     const NoAutocast no_autocast;
-    const Tensor in = x.contiguous(channels_last), other = more ? more->to(in.scalar_type()).contiguous(channels_last) : Tensor();
+    const Tensor in = x.contiguous(channels_last),
+                 other = more ? more->to(in.scalar_type()).contiguous(channels_last) : Tensor();
     const Images images = images_of(in.sizes());
     const std::size_t channels = images.channels;
     const auto pixels = static_cast<double>(images.elements() / channels);
@@ -45,8 +49,11 @@ struct BatchNormOperation : torch::autograd::Function<BatchNormOperation> {
     // Parameters are taken by way of an operator, so that who watches operators (train/gate_watch.h) sees it.
     const Tensor factor = weight.detach(), summand = bias.detach();
     const float *w = factor.data_ptr<float>(), *b = summand.data_ptr<float>();
-    float *m = mean.data_ptr<float>(), *s = spread.data_ptr<float>(), *running_mean = form.running_mean.data_ptr<float>(), *running_variance = form.running_variance.data_ptr<float>();
-    const auto momentum = static_cast<float>(form.momentum), unbiased = static_cast<float>(pixels / std::max(1.0, pixels - 1));
+    float *m = mean.data_ptr<float>(), *s = spread.data_ptr<float>(),
+          *running_mean = form.running_mean.data_ptr<float>(),
+          *running_variance = form.running_variance.data_ptr<float>();
+    const auto momentum = static_cast<float>(form.momentum),
+               unbiased = static_cast<float>(pixels / std::max(1.0, pixels - 1));
     for (std::size_t c = 0; c < channels; ++c) {
       const double distance = sums.first[c] / pixels;
       const auto variance = static_cast<float>(std::max(0.0, sums.second[c] / pixels - distance * distance));
@@ -59,7 +66,8 @@ struct BatchNormOperation : torch::autograd::Function<BatchNormOperation> {
     }
     const Tensor y = at::empty_like(in);
     over_pixels(images, [&](Range some) {
-      scale_channels(part_of(y, some), part_of(in, some), channels, scale.data(), offset.data(), part_of(other, some), form.relu);
+      scale_channels(part_of(y, some), part_of(in, some), channels, scale.data(), offset.data(), part_of(other, some),
+                     form.relu);
     });
     context->save_for_backward({in, weight, mean, spread, form.relu ? y : Tensor()});
     context->saved_data["bias"] = bias;
@@ -83,7 +91,8 @@ struct BatchNormOperation : torch::autograd::Function<BatchNormOperation> {
     const ChannelSums sums = sum_over_pixels(images, [&](Range some, double* sum, double* product) {
       gradient_sums(part_of(gradient, some), part_of(y, some), part_of(in, some), m, channels, sum, product);
     });
-    const Tensor weight_place = place_for_gradient(weight), bias_place = place_for_gradient(context->saved_data["bias"].toTensor());
+    const Tensor weight_place = place_for_gradient(weight),
+                 bias_place = place_for_gradient(context->saved_data["bias"].toTensor());
     for (std::size_t k = 0; k < channels; ++k) {
       const auto sum = static_cast<float>(sums.first[k]), product = static_cast<float>(sums.second[k]);
       weight_place.data_ptr<float>()[k] = product * s[k];
@@ -94,7 +103,8 @@ struct BatchNormOperation : torch::autograd::Function<BatchNormOperation> {
     }
     const Tensor input_gradient = shared || more ? at::empty_like(gradient) : gradient;
     over_pixels(images, [&](Range some) {
-      combine_channels(part_of(input_gradient, some), part_of(gradient, some), part_of(in, some), a.data(), b.data(), c.data(), channels);
+      combine_channels(part_of(input_gradient, some), part_of(gradient, some), part_of(in, some), a.data(), b.data(),
+                       c.data(), channels);
     });
     return {input_gradient, weight_place, bias_place, more ? gradient : Tensor(), Tensor()};
   }
@@ -108,7 +118,8 @@ struct ReluMaxPoolOperation : torch::autograd::Function<ReluMaxPoolOperation> {
     return made.y;
   }
   static variable_list backward(AutogradContext* context, variable_list& gradients) {
-    return {before_pooling(gradients[0], context->get_saved_variables()[0], context->saved_data["sizes"].toIntVector())};
+    return {
+        before_pooling(gradients[0], context->get_saved_variables()[0], context->saved_data["sizes"].toIntVector())};
   }
 };
 
@@ -138,7 +149,8 @@ Tensor before_pooling(const Tensor& gradient, const Tensor& chosen, torch::IntAr
   return in;
 }
 
-Tensor batch_norm_operation(const Tensor& x, const Tensor& weight, const Tensor& bias, const MaybeTensor& more, const BatchNormForm& form) {
+Tensor batch_norm_operation(const Tensor& x, const Tensor& weight, const Tensor& bias, const MaybeTensor& more,
+                            const BatchNormForm& form) {
   return BatchNormOperation::apply(x, weight, bias, more, form);
 }
 

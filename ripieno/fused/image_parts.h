@@ -1,13 +1,13 @@
-// The parts of a batch of images (N x H x W x C in memory) that LibTorch's threads work on, each on its own: images, pixels, and
-// sums over pixels.
+// The parts of a batch of images (N x H x W x C in memory) that LibTorch's threads work on, each on its own: images,
+// pixels, and sums over pixels.
 #pragma once
 
 #include <algorithm>
 #include <vector>
 
-#include "ripieno/kernels/image_kernels.h"
 #include "ripieno/core/range.h"
 #include "ripieno/fused/threads.h"
+#include "ripieno/kernels/image_kernels.h"
 
 namespace ripieno {
 
@@ -30,8 +30,11 @@ struct ImagePart {
 template <class Body>
 void over_parts(std::size_t count, std::size_t numbers, Body body) {
   constexpr std::size_t worthwhile = 1 << 15;
-  over_threads(static_cast<std::int64_t>(count), static_cast<std::int64_t>(worthwhile / std::max<std::size_t>(numbers, 1) + 1),
-               [&](std::int64_t begin, std::int64_t end) { body(Range{static_cast<std::size_t>(begin), static_cast<std::size_t>(end)}); });
+  over_threads(static_cast<std::int64_t>(count),
+               static_cast<std::int64_t>(worthwhile / std::max<std::size_t>(numbers, 1) + 1),
+               [&](std::int64_t begin, std::int64_t end) {
+                 body(Range{static_cast<std::size_t>(begin), static_cast<std::size_t>(end)});
+               });
 }
 
 /// Calls body(ImagePart).
@@ -48,7 +51,9 @@ void over_images(Images batch, Body body) {
 template <class Body>
 void over_pixels(Images batch, Body body) {
   const std::size_t channels = batch.channels;
-  over_parts(batch.elements() / channels, channels, [&](Range pixels) { body(Range{pixels.begin * channels, pixels.end * channels}); });
+  over_parts(batch.elements() / channels, channels, [&](Range pixels) {
+    body(Range{pixels.begin * channels, pixels.end * channels});
+  });
 }
 
 /// Two sums of each channel.
@@ -56,8 +61,8 @@ struct ChannelSums {
   std::vector<double> first, second;
 };
 
-/// body(Range, first, second) sums over elements, those of whole pixels. The parts and the order in which their sums are added up do
-/// not depend on the number of threads, and so neither does the result.
+/// body(Range, first, second) sums over elements, those of whole pixels. The parts and the order in which their sums
+/// are added up do not depend on the number of threads, and so neither does the result.
 template <class Body>
 ChannelSums sum_over_pixels(Images batch, Body body) {
   constexpr std::size_t worthwhile = 1 << 16, most = 64;

@@ -1,6 +1,7 @@
-// What run_layers (fused/run_layers.h) makes of layers: operations with gradients, each doing together what several layers do. They compute
-// in fp32, or under autocast in its 16-bit type; gradients of parameters are fp32, and are written to where they are wanted
-// (fused/gradient_places.h). Images are N x C x H x W, and results are stored channels-last.
+// What run_layers (fused/run_layers.h) makes of layers: operations with gradients, each doing together what several
+// layers do. They compute in fp32, or under autocast in its 16-bit type; gradients of parameters are fp32, and are
+// written to where they are wanted (fused/gradient_places.h). Images are N x C x H x W, and results are stored
+// channels-last.
 #pragma once
 
 #include <torch/torch.h>
@@ -19,11 +20,14 @@ struct ConvolutionForm {
   bool relu = false, pool = false;
 };
 
-/// pool(relu(convolution(x) + bias)), the latter three where asked for; pool of 2 x 2. `weight` is stored channels-last.
-torch::Tensor convolution_operation(const torch::Tensor& x, const torch::Tensor& weight, const MaybeTensor& bias, ConvolutionForm form);
+/// pool(relu(convolution(x) + bias)), the latter three where asked for; pool of 2 x 2. `weight` is stored
+/// channels-last.
+torch::Tensor convolution_operation(const torch::Tensor& x, const torch::Tensor& weight, const MaybeTensor& bias,
+                                    ConvolutionForm form);
 
 /// relu(x * weight^T + bias), relu where asked for. x: N x inputs; weight: outputs x inputs.
-torch::Tensor linear_operation(const torch::Tensor& x, const torch::Tensor& weight, const torch::Tensor& bias, bool relu);
+torch::Tensor linear_operation(const torch::Tensor& x, const torch::Tensor& weight, const torch::Tensor& bias,
+                               bool relu);
 
 struct BatchNormForm {
   torch::Tensor running_mean, running_variance;  ///< updated
@@ -33,8 +37,8 @@ struct BatchNormForm {
 
 /// relu(batch_norm(x) + more), the latter two where asked for, by the statistics of the batch (Ioffe and Szegedy, Batch
 /// normalization, 2015).
-torch::Tensor batch_norm_operation(const torch::Tensor& x, const torch::Tensor& weight, const torch::Tensor& bias, const MaybeTensor& more,
-                                   const BatchNormForm& form);
+torch::Tensor batch_norm_operation(const torch::Tensor& x, const torch::Tensor& weight, const torch::Tensor& bias,
+                                   const MaybeTensor& more, const BatchNormForm& form);
 
 /// pool(relu(x)), of 2 x 2.
 torch::Tensor relu_max_pool_operation(const torch::Tensor& x);

@@ -11,18 +11,22 @@ using torch::Tensor;
 
 constexpr std::int64_t largest = 4;  // pixels a side; above, the places beside the image are too few
 
-/// What the kernel's place `place` meets along one axis: pixels [begin, end) of the result, and those of the image `offset` further.
+/// What the kernel's place `place` meets along one axis: pixels [begin, end) of the result, and those of the image
+/// `offset` further.
 struct PixelRun {
   std::int64_t begin, end, offset;
   PixelRun(std::int64_t place, std::int64_t padding, std::int64_t in, std::int64_t out)
-      : begin(std::max<std::int64_t>(0, padding - place)), end(std::min(out, in + padding - place)), offset(place - padding) {}
+      : begin(std::max<std::int64_t>(0, padding - place)),
+        end(std::min(out, in + padding - place)),
+        offset(place - padding) {}
   std::int64_t size() const { return end - begin; }
 };
 
 /// `count` neighbouring pixels of all images, or places of all filters, as a matrix: a row for each of them.
 Tensor columns(const Tensor& images, std::int64_t first, std::int64_t count) {
   const std::int64_t channels = images.size(1), pixels = images.size(2) * images.size(3);
-  return images.as_strided({images.size(0), count * channels}, {pixels * channels, 1}, images.storage_offset() + first * channels);
+  return images.as_strided({images.size(0), count * channels}, {pixels * channels, 1},
+                           images.storage_offset() + first * channels);
 }
 
 /// H x W x N x C, so that a pixel of all images is one matrix.
@@ -36,7 +40,8 @@ Tensor rows(const Tensor& pixels, const PixelRun& y, const PixelRun& x, bool shi
 
 }  // namespace
 
-std::optional<PixelProducts> PixelProducts::of(torch::IntArrayRef input, torch::IntArrayRef weight, std::int64_t stride, std::int64_t padding) {
+std::optional<PixelProducts> PixelProducts::of(torch::IntArrayRef input, torch::IntArrayRef weight, std::int64_t stride,
+                                               std::int64_t padding) {
   const std::int64_t kernel = weight[2];
   PixelProducts made;
   made.padding_ = padding;
@@ -44,12 +49,16 @@ std::optional<PixelProducts> PixelProducts::of(torch::IntArrayRef input, torch::
   made.weight_ = weight.vec();
   made.result_ = {input[0], weight[0], input[2] + 2 * padding - kernel + 1, input[3] + 2 * padding - kernel + 1};
   const std::int64_t height = made.result_[2], width = made.result_[3];
-  if (stride != 1 || kernel < 2 || weight[3] != kernel || height < 1 || width < 1 || height > largest || width > largest) return std::nullopt;
+  if (stride != 1 || kernel < 2 || weight[3] != kernel || height < 1 || width < 1 || height > largest ||
+      width > largest)
+    return std::nullopt;
   for (std::int64_t y = 0; y < height; ++y) {
     for (std::int64_t x = 0; x < width; ++x) {
       const std::int64_t begin = std::max<std::int64_t>(0, padding - x), end = std::min(kernel, input[3] + padding - x);
-      for (std::int64_t i = std::max<std::int64_t>(0, padding - y); i < std::min(kernel, input[2] + padding - y) && begin < end; ++i) {
-        made.meetings_.push_back({y * width + x, (y + i - padding) * input[3] + x + begin - padding, i * kernel + begin, end - begin});
+      for (std::int64_t i = std::max<std::int64_t>(0, padding - y);
+           i < std::min(kernel, input[2] + padding - y) && begin < end; ++i) {
+        made.meetings_.push_back(
+            {y * width + x, (y + i - padding) * input[3] + x + begin - padding, i * kernel + begin, end - begin});
       }
     }
   }
@@ -90,7 +99,8 @@ void PixelProducts::weight_gradient(const Tensor& gradient, const Tensor& input,
       Tensor place = to.select(3, j).select(2, i);
       if (y.size() <= 0 || x.size() <= 0) {
         place.zero_();
-      } else if (const Tensor g = rows(by_result, y, x, false), v = rows(in, y, x, true); place.scalar_type() == v.scalar_type()) {
+      } else if (const Tensor g = rows(by_result, y, x, false), v = rows(in, y, x, true);
+                 place.scalar_type() == v.scalar_type()) {
         at::mm_out(place, g.t(), v);
       } else {
         place.copy_(at::mm(g.t(), v));

@@ -1,5 +1,5 @@
-// The operations that are products with a weight: convolution and linear layer. A weight that comes in parts is used part by part, and
-// so its gradient goes.
+// The operations that are products with a weight: convolution and linear layer. A weight that comes in parts is used
+// part by part, and so its gradient goes.
 #include <ATen/autocast_mode.h>
 
 #include "ripieno/fused/convolution.h"
@@ -19,7 +19,8 @@ Tensor before_relu(Tensor gradient, const Tensor& y) {
   return at::threshold_backward_out(gradient, gradient, y, 0);
 }
 
-/// A parameter as numbers of `type`, its parts brought there one after the other: use(part) may read what is there, and no other.
+/// A parameter as numbers of `type`, its parts brought there one after the other: use(part) may read what is there, and
+/// no other.
 template <class Use>
 Tensor by_parts(const Tensor& parameter, const std::vector<Tensor>& parts, torch::ScalarType type, const Use& use) {
   const bool as_it_is = parameter.scalar_type() == type;
@@ -40,7 +41,8 @@ std::vector<std::int64_t> rows_of(const std::vector<Tensor>& parts) {
 }
 
 struct ConvolutionOperation : torch::autograd::Function<ConvolutionOperation> {
-  static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& weight, const MaybeTensor& bias, ConvolutionForm form) {
+  static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& weight, const MaybeTensor& bias,
+                        ConvolutionForm form) {
     const torch::ScalarType type = compute_type();
     const NoAutocast no_autocast;
     const Tensor input = x.to(type);
@@ -86,9 +88,9 @@ struct ConvolutionOperation : torch::autograd::Function<ConvolutionOperation> {
     }
     const Tensor bias = form[3] ? context->saved_data["bias"].toTensor() : Tensor();
     ConvolutionGradients places{place_for_gradient(weight), form[3] ? place_for_gradient(bias) : Tensor(), [&] {
-      gradient_written(weight);
-      if (bias.defined()) gradient_written(bias);
-    }};
+                                  gradient_written(weight);
+                                  if (bias.defined()) gradient_written(bias);
+                                }};
     const Convolution convolution{input.sizes().vec(), weight.sizes().vec(), form[0], form[1], input.scalar_type()};
     if (convolution.divides()) {
       places.rows = rows_of(parts_of(weight));
@@ -97,13 +99,15 @@ struct ConvolutionOperation : torch::autograd::Function<ConvolutionOperation> {
         gradient_part_written(weight, part);
       };
     }
-    const Tensor input_gradient = ripieno::backward(convolution, {input, read}, gradient, places, context->needs_input_grad(0));
+    const Tensor input_gradient =
+        ripieno::backward(convolution, {input, read}, gradient, places, context->needs_input_grad(0));
     return {input_gradient, places.weight, places.bias, Tensor()};
   }
 };
 
 struct LinearOperation : torch::autograd::Function<LinearOperation> {
-  static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& weight, const Tensor& bias, bool relu) {
+  static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& weight, const Tensor& bias,
+                        bool relu) {
     const torch::ScalarType type = compute_type();
     const NoAutocast no_autocast;
     const Tensor input = x.to(type);
@@ -133,9 +137,11 @@ struct LinearOperation : torch::autograd::Function<LinearOperation> {
     const auto write_rows = [&](std::int64_t begin, std::int64_t count) {
       Tensor place = weight_place.narrow(0, begin, count);
       const Tensor some = gradient.narrow(1, begin, count);
-      place.scalar_type() == some.scalar_type() ? at::mm_out(place, some.t(), input) : place.copy_(at::mm(some.t(), input));
+      place.scalar_type() == some.scalar_type() ? at::mm_out(place, some.t(), input)
+                                                : place.copy_(at::mm(some.t(), input));
     };
-    bias_place.scalar_type() == gradient.scalar_type() ? at::sum_out(bias_place, gradient, 0) : bias_place.copy_(at::sum(gradient, 0));
+    bias_place.scalar_type() == gradient.scalar_type() ? at::sum_out(bias_place, gradient, 0)
+                                                       : bias_place.copy_(at::sum(gradient, 0));
     gradient_written(bias);
     const auto rows = rows_of(parts_of(weight));
     std::int64_t end = weight.size(0);

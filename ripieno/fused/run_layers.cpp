@@ -18,22 +18,24 @@ bool is_known(const torch::nn::Conv2dImpl& layer) {
   const auto& o = layer.options;
   const auto* padding = std::get_if<torch::ExpandingArray<2>>(&o.padding());
   const auto square = [](const torch::ExpandingArray<2>& pair) { return (*pair)[0] == (*pair)[1]; };
-  return padding && square(*padding) && square(o.stride()) && (*o.dilation())[0] == 1 && (*o.dilation())[1] == 1 && o.groups() == 1 &&
-         std::holds_alternative<torch::enumtype::kZeros>(o.padding_mode()) && layer.weight.scalar_type() == torch::kFloat32 &&
-         layer.weight.suggest_memory_format() == channels_last;
+  return padding && square(*padding) && square(o.stride()) && (*o.dilation())[0] == 1 && (*o.dilation())[1] == 1 &&
+         o.groups() == 1 && std::holds_alternative<torch::enumtype::kZeros>(o.padding_mode()) &&
+         layer.weight.scalar_type() == torch::kFloat32 && layer.weight.suggest_memory_format() == channels_last;
 }
 
 /// 2 x 2, stride 2, rounding down.
 bool is_known(const torch::nn::MaxPool2dImpl& layer) {
   const auto& o = layer.options;
-  const auto all = [](const torch::ExpandingArray<2>& pair, std::int64_t value) { return (*pair)[0] == value && (*pair)[1] == value; };
+  const auto all = [](const torch::ExpandingArray<2>& pair, std::int64_t value) {
+    return (*pair)[0] == value && (*pair)[1] == value;
+  };
   return all(o.kernel_size(), 2) && all(o.stride(), 2) && all(o.padding(), 0) && all(o.dilation(), 1) && !o.ceil_mode();
 }
 
 /// A batch normalisation as batch_norm_operation computes it.
 bool is_known(const torch::nn::BatchNorm2dImpl& layer) {
-  return layer.is_training() && layer.options.affine() && layer.options.track_running_stats() && layer.options.momentum().has_value() &&
-         layer.weight.scalar_type() == torch::kFloat32;
+  return layer.is_training() && layer.options.affine() && layer.options.track_running_stats() &&
+         layer.options.momentum().has_value() && layer.weight.scalar_type() == torch::kFloat32;
 }
 
 /// Stored so, beyond what one channel or one pixel leaves open.
@@ -42,7 +44,8 @@ bool is_channels_last(const Tensor& x) { return x.dim() == 4 && x.suggest_memory
 /// Whether the computation that x is in the midst of is one that the kernels here are for.
 bool is_known(const Tensor& x) {
   const auto type = compute_type();
-  return x.is_cpu() && (type == torch::kFloat32 || type == torch::kBFloat16) && (x.scalar_type() == torch::kFloat32 || x.scalar_type() == torch::kBFloat16);
+  return x.is_cpu() && (type == torch::kFloat32 || type == torch::kBFloat16) &&
+         (x.scalar_type() == torch::kFloat32 || x.scalar_type() == torch::kBFloat16);
 }
 
 Tensor convolve_fused(torch::nn::Conv2dImpl& layer, const Tensor& x, bool relu, bool pool) {
@@ -55,7 +58,7 @@ Tensor convolve_fused(torch::nn::Conv2dImpl& layer, const Tensor& x, bool relu, 
 Tensor normalise(torch::nn::BatchNorm2dImpl& layer, const Tensor& x, const Tensor& more, bool relu) {
   if (layer.num_batches_tracked.scalar_type() == torch::kInt64) {
     *layer.num_batches_tracked.data_ptr<std::int64_t>() += 1;  // an operation would cost more than all else here
-  } else {  // Module::to(dtype) converts it too
+  } else {                                                     // Module::to(dtype) converts it too
     layer.num_batches_tracked.add_(1);
   }
   const BatchNormForm form{layer.running_mean, layer.running_var, *layer.options.momentum(), layer.options.eps(), relu};
@@ -84,12 +87,14 @@ Tensor run_layers(torch::nn::Sequential& sequence, Tensor x) {
   for (auto layer = sequence->begin(); layer != sequence->end();) {
     std::size_t taken = 1;
     const bool relu = as<torch::nn::ReLUImpl>(layers, at + 1);
-    if (auto* convolution = as<torch::nn::Conv2dImpl>(layers, at); convolution && x.dim() == 4 && is_known(*convolution)) {
+    if (auto* convolution = as<torch::nn::Conv2dImpl>(layers, at);
+        convolution && x.dim() == 4 && is_known(*convolution)) {
       const auto* pooling = relu ? as<torch::nn::MaxPool2dImpl>(layers, at + 2) : nullptr;
       const bool pool = pooling && is_known(*pooling);
       x = convolve_fused(*convolution, x, relu, pool);
       taken += relu + pool;
-    } else if (auto* norm = as<torch::nn::BatchNorm2dImpl>(layers, at); norm && is_channels_last(x) && is_known(*norm)) {
+    } else if (auto* norm = as<torch::nn::BatchNorm2dImpl>(layers, at);
+               norm && is_channels_last(x) && is_known(*norm)) {
       const auto* pooling = relu ? as<torch::nn::MaxPool2dImpl>(layers, at + 2) : nullptr;
       const bool pool = pooling && is_known(*pooling);
       x = normalise(*norm, x, {}, relu && !pool);

@@ -1,10 +1,10 @@
 // Runs a chain of layers with what belongs together done together, forward and backward: convolution, ReLU and 2 x 2
-// maximum pooling; batch normalisation, in training, and ReLU (and pooling); linear layer and ReLU. The result is that of
-// the layers one by one, up to rounding (fused/convolution.h). Gradients of parameters go to where they are wanted
+// maximum pooling; batch normalisation, in training, and ReLU (and pooling); linear layer and ReLU. The result is that
+// of the layers one by one, up to rounding (fused/convolution.h). Gradients of parameters go to where they are wanted
 // (fused/gradient_places.h); under autocast the same operations run in 16 bits, and gradients of parameters are fp32.
 //
-// What is not of a known form runs as it is: other layers, types other than fp32, convolutions whose weights are not stored
-// channels-last, and all that is not on the CPU.
+// What is not of a known form runs as it is: other layers, types other than fp32, convolutions whose weights are not
+// stored channels-last, and all that is not on the CPU.
 #pragma once
 
 #include <torch/torch.h>

@@ -23,43 +23,56 @@ Images images_of(torch::IntArrayRef sizes, std::int64_t count) {
 class Points {
  public:
   Points(WinogradTile m, const Tiling& largest)
-      : count_(static_cast<std::int64_t>(points_of(m))), memory_(at::empty({count_ * elements(largest)}, torch::kFloat32)) {}
+      : count_(static_cast<std::int64_t>(points_of(m))),
+        memory_(at::empty({count_ * elements(largest)}, torch::kFloat32)) {}
   /// points x tiles x channels
   Tensor of(const Tiling& tiling) const {
-    const auto tiles = static_cast<std::int64_t>(tiling.tiles()), channels = static_cast<std::int64_t>(tiling.images.channels);
+    const auto tiles = static_cast<std::int64_t>(tiling.tiles()),
+               channels = static_cast<std::int64_t>(tiling.images.channels);
     return memory_.narrow(0, 0, count_ * elements(tiling)).view({count_, tiles, channels});
   }
 
  private:
-  static std::int64_t elements(const Tiling& tiling) { return static_cast<std::int64_t>(tiling.tiles() * tiling.images.channels); }
+  static std::int64_t elements(const Tiling& tiling) {
+    return static_cast<std::int64_t>(tiling.tiles() * tiling.images.channels);
+  }
   std::int64_t count_;
   Tensor memory_;
 };
 
-WinogradPoints planes_of(const Tensor& points) { return {points.data_ptr<float>(), static_cast<std::size_t>(points.stride(0))}; }
+WinogradPoints planes_of(const Tensor& points) {
+  return {points.data_ptr<float>(), static_cast<std::size_t>(points.stride(0))};
+}
 
 /// body(the first number of these images), as the kernels take them.
 template <class Body>
 void with_numbers(const Tensor& images, Body body) {
-  if (images.scalar_type() == torch::kBFloat16) return body(reinterpret_cast<std::uint16_t*>(images.data_ptr<at::BFloat16>()));
+  if (images.scalar_type() == torch::kBFloat16)
+    return body(reinterpret_cast<std::uint16_t*>(images.data_ptr<at::BFloat16>()));
   body(images.data_ptr<float>());
 }
 
 template <class Body>
 void over_images(const Tiling& tiling, Body body) {
-  over_threads(static_cast<std::int64_t>(tiling.images.count), 1,
-               [&](std::int64_t begin, std::int64_t end) { body(static_cast<std::size_t>(begin), static_cast<std::size_t>(end)); });
+  over_threads(static_cast<std::int64_t>(tiling.images.count), 1, [&](std::int64_t begin, std::int64_t end) {
+    body(static_cast<std::size_t>(begin), static_cast<std::size_t>(end));
+  });
 }
 
 void transform(const Tensor& points, const Tensor& images, const Tiling& tiling, WinogradTile m, WinogradMap map) {
   with_numbers(images, [&](const auto* numbers) {
-    over_images(tiling, [&](std::size_t begin, std::size_t end) { to_points(planes_of(points), numbers, tiling, m, map, begin, end); });
+    over_images(tiling, [&](std::size_t begin, std::size_t end) {
+      to_points(planes_of(points), numbers, tiling, m, map, begin, end);
+    });
   });
 }
 
-void transform_back(const Tensor& images, const Tensor& points, const Tiling& tiling, WinogradTile m, WinogradMap map, const float* bias = nullptr) {
+void transform_back(const Tensor& images, const Tensor& points, const Tiling& tiling, WinogradTile m, WinogradMap map,
+                    const float* bias = nullptr) {
   with_numbers(images, [&](auto* numbers) {
-    over_images(tiling, [&](std::size_t begin, std::size_t end) { from_points(numbers, planes_of(points), tiling, m, map, bias, begin, end); });
+    over_images(tiling, [&](std::size_t begin, std::size_t end) {
+      from_points(numbers, planes_of(points), tiling, m, map, bias, begin, end);
+    });
   });
 }
 
@@ -74,28 +87,31 @@ void over_channels(std::int64_t channels, std::int64_t part, Body body) {
   });
 }
 
-/// Calls body(first, end), part by part, with the images of ranges of parts: one range, or one for each thread where there are
-/// as many parts, so that they need not wait for each other within them.
+/// Calls body(first, end), part by part, with the images of ranges of parts: one range, or one for each thread where
+/// there are as many parts, so that they need not wait for each other within them.
 template <class Body>
 void over_ranges(std::int64_t images, std::int64_t part, Body body) {
   const std::int64_t parts = (images + part - 1) / part;
   if (parts < at::get_num_threads()) return body(0, images);
-  over_threads(parts, 1, [&](std::int64_t begin, std::int64_t end) { body(begin * part, std::min(images, end * part)); });
+  over_threads(parts, 1,
+               [&](std::int64_t begin, std::int64_t end) { body(begin * part, std::min(images, end * part)); });
 }
 
 }  // namespace
 
-std::optional<Winograd> Winograd::of(torch::IntArrayRef input, torch::IntArrayRef weight, std::int64_t stride, std::int64_t padding,
-                                     double direct) {
-  if (stride != 1 || weight[2] != 3 || weight[3] != 3 || padding > 2 || weight[0] % 8 != 0 || weight[1] % 8 != 0) return std::nullopt;
+std::optional<Winograd> Winograd::of(torch::IntArrayRef input, torch::IntArrayRef weight, std::int64_t stride,
+                                     std::int64_t padding, double direct) {
+  if (stride != 1 || weight[2] != 3 || weight[3] != 3 || padding > 2 || weight[0] % 8 != 0 || weight[1] % 8 != 0)
+    return std::nullopt;
   Winograd made;
   made.padding_ = padding;
   made.input_ = input.vec();
   made.weight_ = weight.vec();
   made.result_ = {input[0], weight[0], input[2] + 2 * padding - 2, input[3] + 2 * padding - 2};
   if (made.result_[2] < 1 || made.result_[3] < 1) return std::nullopt;
-  // Operations, in products of numbers: at each point a matrix product and the transforms, of which a channel of a tile costs as
-  // much as `transform` products, and a weight as much as `weight_transform` (measured, on processors with 512 bits a vector).
+  // Operations, in products of numbers: at each point a matrix product and the transforms, of which a channel of a tile
+  // costs as much as `transform` products, and a weight as much as `weight_transform` (measured, on processors with 512
+  // bits a vector).
   constexpr double transform = 25, weight_transform = 16;
   const auto inputs = static_cast<double>(weight[1]), outputs = static_cast<double>(weight[0]);
   made.operations_ = direct * 9 * static_cast<double>(input[0] * made.result_[2] * made.result_[3]) * inputs * outputs;
@@ -104,7 +120,8 @@ std::optional<Winograd> Winograd::of(torch::IntArrayRef input, torch::IntArrayRe
     const auto side = static_cast<std::int64_t>(m);
     const std::int64_t rows = (made.result_[2] + side - 1) / side, columns = (made.result_[3] + side - 1) / side;
     const double tiles = static_cast<double>(input[0] * rows * columns), weights = inputs * outputs;
-    const double cost = static_cast<double>(points_of(m)) * (tiles * (weights + transform * (inputs + outputs)) + weight_transform * weights);
+    const double cost = static_cast<double>(points_of(m)) *
+                        (tiles * (weights + transform * (inputs + outputs)) + weight_transform * weights);
     if (cost >= made.operations_) continue;
     made.operations_ = cost;
     wins = true;
@@ -116,27 +133,33 @@ std::optional<Winograd> Winograd::of(torch::IntArrayRef input, torch::IntArrayRe
 }
 
 Tiling Winograd::input_tiles(std::int64_t images) const {
-  return {images_of(input_, images), static_cast<std::size_t>(rows_), static_cast<std::size_t>(columns_), static_cast<std::size_t>(tile_), -padding_};
+  return {images_of(input_, images), static_cast<std::size_t>(rows_), static_cast<std::size_t>(columns_),
+          static_cast<std::size_t>(tile_), -padding_};
 }
 Tiling Winograd::result_tiles(std::int64_t images) const {
-  return {images_of(result_, images), static_cast<std::size_t>(rows_), static_cast<std::size_t>(columns_), static_cast<std::size_t>(tile_), 0};
+  return {images_of(result_, images), static_cast<std::size_t>(rows_), static_cast<std::size_t>(columns_),
+          static_cast<std::size_t>(tile_), 0};
 }
 Tiling Winograd::weight_tiles(std::int64_t outputs) const { return {.images = images_of(weight_, outputs)}; }
 
 std::int64_t Winograd::numbers_an_image() const {
   return static_cast<std::int64_t>(points_of(tile_)) * rows_ * columns_ * (weight_[0] + weight_[1]);
 }
-std::int64_t Winograd::numbers_of_weights() const { return static_cast<std::int64_t>(points_of(tile_)) * weight_[0] * weight_[1]; }
+std::int64_t Winograd::numbers_of_weights() const {
+  return static_cast<std::int64_t>(points_of(tile_)) * weight_[0] * weight_[1];
+}
 
 bool Winograd::by_channels() const { return numbers_of_weights() > std::max(cache, input_[0] * numbers_an_image()); }
 
-/// As many as make the numbers at the points fit the second cache, or be as many as the weights there, which every part reads.
+/// As many as make the numbers at the points fit the second cache, or be as many as the weights there, which every part
+/// reads.
 std::int64_t Winograd::images_a_part() const {
   return std::clamp<std::int64_t>(std::max(cache, numbers_of_weights()) / numbers_an_image(), 1, input_[0]);
 }
 
-/// So many that a part of the weights at the points, with all `others`, takes 5 MB: smaller parts make smaller matrix products,
-/// which are slower than what the cache spares; larger ones leave it (measured with 512 KB of second and 32 MB of third cache).
+/// So many that a part of the weights at the points, with all `others`, takes 5 MB: smaller parts make smaller matrix
+/// products, which are slower than what the cache spares; larger ones leave it (measured with 512 KB of second and 32
+/// MB of third cache).
 std::int64_t Winograd::channels_a_part(std::int64_t others) const {
   constexpr std::int64_t fast = 32, part = 5 * cache;
   return std::max<std::int64_t>(part / (static_cast<std::int64_t>(points_of(tile_)) * others) / fast, 1) * fast;
@@ -198,10 +221,12 @@ Tensor Winograd::forward_by_channels(const Tensor& input, const Tensor& weight, 
   return result;
 }
 
-Tensor Winograd::backward_by_channels(const Tensor& gradient, const Tensor& input, const Tensor& weight, Tensor weight_gradient,
-                                      const std::function<void()>& written, bool needs_input) const {
+Tensor Winograd::backward_by_channels(const Tensor& gradient, const Tensor& input, const Tensor& weight,
+                                      Tensor weight_gradient, const std::function<void()>& written,
+                                      bool needs_input) const {
   const Tensor by_result = gradient.contiguous(channels_last), in = input.contiguous(channels_last);
-  const Tiling in_tiles = input_tiles(input_[0]), out_tiles = result_tiles(input_[0]), all_weights = weight_tiles(weight_[0]);
+  const Tiling in_tiles = input_tiles(input_[0]), out_tiles = result_tiles(input_[0]),
+               all_weights = weight_tiles(weight_[0]);
   const Tensor x = Points(tile_, in_tiles).of(in_tiles), g = Points(tile_, out_tiles).of(out_tiles);
   transform(x, in, in_tiles, tile_, WinogradMap::input);
   transform(g, by_result, out_tiles, tile_, WinogradMap::result);
@@ -215,7 +240,8 @@ Tensor Winograd::backward_by_channels(const Tensor& gradient, const Tensor& inpu
   if (!needs_input) return Tensor();
   Tensor by_input = at::empty(input_, in.options().memory_format(channels_last));
   over_channels(weight_[1], channels_a_part(weight_[0]), [&](std::int64_t first, std::int64_t count) {
-    const Tiling some_weights = all_weights.some(static_cast<std::size_t>(count)), some_inputs = in_tiles.some(static_cast<std::size_t>(count));
+    const Tiling some_weights = all_weights.some(static_cast<std::size_t>(count)),
+                 some_inputs = in_tiles.some(static_cast<std::size_t>(count));
     const Tensor w = Points(tile_, some_weights).of(some_weights);
     Tensor y = Points(tile_, some_inputs).of(some_inputs);
     transform(w, weight.narrow(1, first, count), some_weights, tile_, WinogradMap::weight);
@@ -225,8 +251,9 @@ Tensor Winograd::backward_by_channels(const Tensor& gradient, const Tensor& inpu
   return by_input;
 }
 
-Tensor Winograd::backward_by_images(const Tensor& gradient, const Tensor& input, const Tensor& weight_points, Tensor weight_gradient,
-                                    const std::function<void()>& written, bool needs_input) const {
+Tensor Winograd::backward_by_images(const Tensor& gradient, const Tensor& input, const Tensor& weight_points,
+                                    Tensor weight_gradient, const std::function<void()>& written,
+                                    bool needs_input) const {
   const Tensor by_result = gradient.contiguous(channels_last), in = input.contiguous(channels_last);
   Tensor by_input = needs_input ? at::empty(input_, in.options().memory_format(channels_last)) : Tensor();
   const std::int64_t part = images_a_part();

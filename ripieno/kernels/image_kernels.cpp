@@ -125,8 +125,8 @@ HWY_INLINE void over_channels(std::size_t channels, Body body) {
   for (std::size_t c = 0; c < channels; c += lanes) body(c, channels - c < lanes ? channels - c : lanes);
 }
 
-/// first[c], second[c] = sums over all pixels of what body(pixel, c, n) gives, a pair of vectors. Sums of a block stay in
-/// registers in fp32; blocks are summed up in fp64. A block fits the first cache, whose lines are read in order.
+/// first[c], second[c] = sums over all pixels of what body(pixel, c, n) gives, a pair of vectors. Sums of a block stay
+/// in registers in fp32; blocks are summed up in fp64. A block fits the first cache, whose lines are read in order.
 template <class Body>
 HWY_INLINE void sum_over_pixels(std::size_t pixels, std::size_t channels, double* first, double* second, Body body) {
   HWY_ALIGN float one[HWY_MAX_BYTES / sizeof(float)], two[HWY_MAX_BYTES / sizeof(float)];
@@ -149,7 +149,8 @@ HWY_INLINE void sum_over_pixels(std::size_t pixels, std::size_t channels, double
 }
 
 template <class T>
-HWY_INLINE void find_moment_sums(const T* in, const float* about, std::size_t pixels, std::size_t channels, double* sum, double* square) {
+HWY_INLINE void find_moment_sums(const T* in, const float* about, std::size_t pixels, std::size_t channels, double* sum,
+                                 double* square) {
   sum_over_pixels(pixels, channels, sum, square, [&](std::size_t p, std::size_t c, std::size_t n, V& a, V& b) HWY_ATTR {
     const auto distance = hn::Sub(load_some(in + p * channels + c, n), load_some(about + c, n));
     a = hn::Add(a, distance);
@@ -158,8 +159,8 @@ HWY_INLINE void find_moment_sums(const T* in, const float* about, std::size_t pi
 }
 
 template <class T>
-HWY_INLINE void scale_all(T* out, const T* in, std::size_t pixels, std::size_t channels, const float* scale, const float* offset,
-                          const T* more, bool relu) {
+HWY_INLINE void scale_all(T* out, const T* in, std::size_t pixels, std::size_t channels, const float* scale,
+                          const float* offset, const T* more, bool relu) {
   for (std::size_t p = 0; p < pixels; ++p) {
     over_channels(channels, [&](std::size_t c, std::size_t n) HWY_ATTR {
       const std::size_t at = p * channels + c;
@@ -173,22 +174,23 @@ HWY_INLINE void scale_all(T* out, const T* in, std::size_t pixels, std::size_t c
 
 template <class T>
 HWY_INLINE void find_gradient_sums(T* gradient, const T* result, const T* in, const float* mean, std::size_t pixels,
-                                      std::size_t channels, double* sum, double* product) {
-  sum_over_pixels(pixels, channels, sum, product, [&](std::size_t p, std::size_t c, std::size_t n, V& a, V& b) HWY_ATTR {
-    const std::size_t at = p * channels + c;
-    auto g = load_some(gradient + at, n);
-    if (result) {
-      g = hn::IfThenZeroElse(hn::Le(load_some(result + at, n), hn::Zero(f32)), g);
-      store_some(gradient + at, g, n);
-    }
-    a = hn::Add(a, g);
-    b = hn::MulAdd(g, hn::Sub(load_some(in + at, n), load_some(mean + c, n)), b);
-  });
+                                   std::size_t channels, double* sum, double* product) {
+  sum_over_pixels(pixels, channels, sum, product,
+                  [&](std::size_t p, std::size_t c, std::size_t n, V& a, V& b) HWY_ATTR {
+                    const std::size_t at = p * channels + c;
+                    auto g = load_some(gradient + at, n);
+                    if (result) {
+                      g = hn::IfThenZeroElse(hn::Le(load_some(result + at, n), hn::Zero(f32)), g);
+                      store_some(gradient + at, g, n);
+                    }
+                    a = hn::Add(a, g);
+                    b = hn::MulAdd(g, hn::Sub(load_some(in + at, n), load_some(mean + c, n)), b);
+                  });
 }
 
 template <class T>
-HWY_INLINE void combine_all(T* out, const T* gradient, const T* in, std::size_t pixels, std::size_t channels, const float* a,
-                            const float* b, const float* c) {
+HWY_INLINE void combine_all(T* out, const T* gradient, const T* in, std::size_t pixels, std::size_t channels,
+                            const float* a, const float* b, const float* c) {
   for (std::size_t p = 0; p < pixels; ++p) {
     over_channels(channels, [&](std::size_t k, std::size_t n) HWY_ATTR {
       const std::size_t at = p * channels + k;
@@ -198,34 +200,36 @@ HWY_INLINE void combine_all(T* out, const T* gradient, const T* in, std::size_t 
   }
 }
 
-void MomentSumsFp32(const float* in, const float* about, std::size_t pixels, std::size_t channels, double* sum, double* square) {
+void MomentSumsFp32(const float* in, const float* about, std::size_t pixels, std::size_t channels, double* sum,
+                    double* square) {
   find_moment_sums(in, about, pixels, channels, sum, square);
 }
-void MomentSumsBf16(const std::uint16_t* in, const float* about, std::size_t pixels, std::size_t channels, double* sum, double* square) {
+void MomentSumsBf16(const std::uint16_t* in, const float* about, std::size_t pixels, std::size_t channels, double* sum,
+                    double* square) {
   find_moment_sums(in, about, pixels, channels, sum, square);
 }
-void ScaleChannelsFp32(float* out, const float* in, std::size_t pixels, std::size_t channels, const float* scale, const float* offset,
-                       const float* more, bool relu) {
+void ScaleChannelsFp32(float* out, const float* in, std::size_t pixels, std::size_t channels, const float* scale,
+                       const float* offset, const float* more, bool relu) {
   scale_all(out, in, pixels, channels, scale, offset, more, relu);
 }
-void ScaleChannelsBf16(std::uint16_t* out, const std::uint16_t* in, std::size_t pixels, std::size_t channels, const float* scale,
-                       const float* offset, const std::uint16_t* more, bool relu) {
+void ScaleChannelsBf16(std::uint16_t* out, const std::uint16_t* in, std::size_t pixels, std::size_t channels,
+                       const float* scale, const float* offset, const std::uint16_t* more, bool relu) {
   scale_all(out, in, pixels, channels, scale, offset, more, relu);
 }
 void GradientSumsFp32(float* gradient, const float* result, const float* in, const float* mean, std::size_t pixels,
-                         std::size_t channels, double* sum, double* product) {
+                      std::size_t channels, double* sum, double* product) {
   find_gradient_sums(gradient, result, in, mean, pixels, channels, sum, product);
 }
 void GradientSumsBf16(std::uint16_t* gradient, const std::uint16_t* result, const std::uint16_t* in, const float* mean,
-                         std::size_t pixels, std::size_t channels, double* sum, double* product) {
+                      std::size_t pixels, std::size_t channels, double* sum, double* product) {
   find_gradient_sums(gradient, result, in, mean, pixels, channels, sum, product);
 }
-void CombineFp32(float* out, const float* gradient, const float* in, std::size_t pixels, std::size_t channels, const float* a,
-                 const float* b, const float* c) {
+void CombineFp32(float* out, const float* gradient, const float* in, std::size_t pixels, std::size_t channels,
+                 const float* a, const float* b, const float* c) {
   combine_all(out, gradient, in, pixels, channels, a, b, c);
 }
-void CombineBf16(std::uint16_t* out, const std::uint16_t* gradient, const std::uint16_t* in, std::size_t pixels, std::size_t channels,
-                 const float* a, const float* b, const float* c) {
+void CombineBf16(std::uint16_t* out, const std::uint16_t* gradient, const std::uint16_t* in, std::size_t pixels,
+                 std::size_t channels, const float* a, const float* b, const float* c) {
   combine_all(out, gradient, in, pixels, channels, a, b, c);
 }
 
@@ -235,7 +239,9 @@ void ForwardFp32(float* out, std::uint8_t* chosen, const float* in, Images shape
 void ForwardBf16(std::uint16_t* out, std::uint8_t* chosen, const std::uint16_t* in, Images shape, bool relu) {
   relu ? forward<true>(out, chosen, in, shape) : forward<false>(out, chosen, in, shape);
 }
-void BackwardFp32(float* in, const float* out, const std::uint8_t* chosen, Images shape) { backward(in, out, chosen, shape); }
+void BackwardFp32(float* in, const float* out, const std::uint8_t* chosen, Images shape) {
+  backward(in, out, chosen, shape);
+}
 void BackwardBf16(std::uint16_t* in, const std::uint16_t* out, const std::uint8_t* chosen, Images shape) {
   backward(in, out, chosen, shape);
 }
@@ -262,8 +268,10 @@ HWY_EXPORT(CombineBf16);
 namespace {
 
 void check(NumberSpan out, NumberSpan in, Images shape) {
-  require(out.type == in.type && (in.type == DType::fp32 || in.type == DType::bf16), "pooling from ", name(in.type), " to ", name(out.type));
-  require(in.count == shape.elements() && out.count == shape.pooled().elements(), "pooling of ", in.count, " elements into ", out.count);
+  require(out.type == in.type && (in.type == DType::fp32 || in.type == DType::bf16), "pooling from ", name(in.type),
+          " to ", name(out.type));
+  require(in.count == shape.elements() && out.count == shape.pooled().elements(), "pooling of ", in.count,
+          " elements into ", out.count);
 }
 
 }  // namespace
@@ -271,18 +279,22 @@ void check(NumberSpan out, NumberSpan in, Images shape) {
 void max_pool(NumberSpan out, std::uint8_t* chosen, NumberSpan in, Images shape, bool relu) {
   check(out, in, shape);
   if (in.type == DType::fp32) {
-    HWY_DYNAMIC_DISPATCH(ForwardFp32)(static_cast<float*>(out.data), chosen, static_cast<const float*>(in.data), shape, relu);
+    HWY_DYNAMIC_DISPATCH(ForwardFp32)
+    (static_cast<float*>(out.data), chosen, static_cast<const float*>(in.data), shape, relu);
   } else {
-    HWY_DYNAMIC_DISPATCH(ForwardBf16)(static_cast<std::uint16_t*>(out.data), chosen, static_cast<const std::uint16_t*>(in.data), shape, relu);
+    HWY_DYNAMIC_DISPATCH(ForwardBf16)
+    (static_cast<std::uint16_t*>(out.data), chosen, static_cast<const std::uint16_t*>(in.data), shape, relu);
   }
 }
 
 void max_pool_gradient(NumberSpan in, NumberSpan out, const std::uint8_t* chosen, Images shape) {
   check(out, in, shape);
   if (in.type == DType::fp32) {
-    HWY_DYNAMIC_DISPATCH(BackwardFp32)(static_cast<float*>(in.data), static_cast<const float*>(out.data), chosen, shape);
+    HWY_DYNAMIC_DISPATCH(BackwardFp32)
+    (static_cast<float*>(in.data), static_cast<const float*>(out.data), chosen, shape);
   } else {
-    HWY_DYNAMIC_DISPATCH(BackwardBf16)(static_cast<std::uint16_t*>(in.data), static_cast<const std::uint16_t*>(out.data), chosen, shape);
+    HWY_DYNAMIC_DISPATCH(BackwardBf16)
+    (static_cast<std::uint16_t*>(in.data), static_cast<const std::uint16_t*>(out.data), chosen, shape);
   }
 }
 
@@ -296,7 +308,8 @@ std::size_t pixels_of(NumberSpan in, std::size_t channels, std::initializer_list
   require(in.type == DType::fp32 || in.type == DType::bf16, "images of ", name(in.type));
   require(channels > 0 && in.count % channels == 0, in.count, " elements of ", channels, " channels");
   for (const NumberSpan other : others) {
-    require(!other.data || (other.type == in.type && other.count == in.count), "images of ", in.count, " and ", other.count, " elements");
+    require(!other.data || (other.type == in.type && other.count == in.count), "images of ", in.count, " and ",
+            other.count, " elements");
   }
   return in.count / channels;
 }
@@ -312,7 +325,8 @@ void moment_sums(NumberSpan in, std::size_t channels, const float* about, double
   }
 }
 
-void scale_channels(NumberSpan out, NumberSpan in, std::size_t channels, const float* scale, const float* offset, NumberSpan more, bool relu) {
+void scale_channels(NumberSpan out, NumberSpan in, std::size_t channels, const float* scale, const float* offset,
+                    NumberSpan more, bool relu) {
   const std::size_t pixels = pixels_of(in, channels, {out, more});
   if (in.type == DType::fp32) {
     HWY_DYNAMIC_DISPATCH(ScaleChannelsFp32)(fp32(out), fp32(in), pixels, channels, scale, offset, fp32(more), relu);
@@ -321,16 +335,20 @@ void scale_channels(NumberSpan out, NumberSpan in, std::size_t channels, const f
   }
 }
 
-void gradient_sums(NumberSpan gradient, NumberSpan result, NumberSpan in, const float* mean, std::size_t channels, double* sum, double* product) {
+void gradient_sums(NumberSpan gradient, NumberSpan result, NumberSpan in, const float* mean, std::size_t channels,
+                   double* sum, double* product) {
   const std::size_t pixels = pixels_of(in, channels, {gradient, result});
   if (in.type == DType::fp32) {
-    HWY_DYNAMIC_DISPATCH(GradientSumsFp32)(fp32(gradient), fp32(result), fp32(in), mean, pixels, channels, sum, product);
+    HWY_DYNAMIC_DISPATCH(GradientSumsFp32)
+    (fp32(gradient), fp32(result), fp32(in), mean, pixels, channels, sum, product);
   } else {
-    HWY_DYNAMIC_DISPATCH(GradientSumsBf16)(bf16(gradient), bf16(result), bf16(in), mean, pixels, channels, sum, product);
+    HWY_DYNAMIC_DISPATCH(GradientSumsBf16)
+    (bf16(gradient), bf16(result), bf16(in), mean, pixels, channels, sum, product);
   }
 }
 
-void combine_channels(NumberSpan out, NumberSpan gradient, NumberSpan in, const float* a, const float* b, const float* c, std::size_t channels) {
+void combine_channels(NumberSpan out, NumberSpan gradient, NumberSpan in, const float* a, const float* b,
+                      const float* c, std::size_t channels) {
   const std::size_t pixels = pixels_of(in, channels, {out, gradient});
   if (in.type == DType::fp32) {
     HWY_DYNAMIC_DISPATCH(CombineFp32)(fp32(out), fp32(gradient), fp32(in), pixels, channels, a, b, c);

@@ -16,8 +16,8 @@ void make_room_for_descriptors(std::size_t more, const std::string& who) {
   const std::size_t needed = more + static_cast<std::size_t>(std::distance(begin(open), end(open)));
   if (limit.rlim_cur >= needed) return;
   if (limit.rlim_max < needed) {
-    fail(ErrorKind::io, who, ": some ", needed, " files, sockets and pipes are open at once, but the limit is ", limit.rlim_max,
-         ": raise the hard limit (ulimit -Hn), or take fewer workers");
+    fail(ErrorKind::io, who, ": some ", needed, " files, sockets and pipes are open at once, but the limit is ",
+         limit.rlim_max, ": raise the hard limit (ulimit -Hn), or take fewer workers");
   }
   limit.rlim_cur = limit.rlim_max;
   setrlimit(RLIMIT_NOFILE, &limit);

@@ -48,9 +48,8 @@ const Failure& cause_of(const std::vector<Failure>& failures) {
     const auto blame = blame_in(at->error.what());
     if (!blame) return *at;
     const auto of = [&](int rank) {
-      return std::find_if(failures.begin(), failures.end(), [&](const Failure& one) {
-        return one.rank == rank && (!some_waited || waited(one));
-      });
+      return std::find_if(failures.begin(), failures.end(),
+                          [&](const Failure& one) { return one.rank == rank && (!some_waited || waited(one)); });
     };
     auto next = blame->told_by ? of(*blame->told_by) : failures.end();
     if (next == failures.end()) next = of(blame->rank);

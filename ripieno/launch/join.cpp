@@ -67,7 +67,8 @@ Cluster join(const Placement& place, const JoinOptions& options) {
   std::shared_ptr<Endpoint> endpoint;
   runtime->spawn(text("rank ", place.rank, " joins"), join_through(&transport, std::move(joining), &endpoint));
   runtime->run();
-  if (options.shape.delay.count() > 0 || options.shape.mbit_s > 0) endpoint = shaped(std::move(endpoint), options.shape);
+  if (options.shape.delay.count() > 0 || options.shape.mbit_s > 0)
+    endpoint = shaped(std::move(endpoint), options.shape);
   cluster.endpoint = std::make_shared<CountedEndpoint>(std::move(endpoint));
   cluster.on_peer_error = [fd = place.control_fd, control = std::shared_ptr<Control>()](const Error&) mutable {
     tell_launcher(fd, control);

@@ -11,14 +11,14 @@
 namespace ripieno {
 
 struct JoinOptions {
-  std::string transport = "tcp";  ///< its name in the table; one of real time
-  std::uint64_t digest = 0;  ///< of what all workers must agree on, such as the recipe
-  std::uint64_t seed = 0;    ///< of the runtime's random numbers
+  std::string transport = "tcp";                ///< its name in the table; one of real time
+  std::uint64_t digest = 0;                     ///< of what all workers must agree on, such as the recipe
+  std::uint64_t seed = 0;                       ///< of the runtime's random numbers
   Duration timeout = std::chrono::minutes(30);  ///< of any wait for a peer
   /// Between workers that can, where Placement allows it too. The same on all workers.
   bool shared_memory = true;
   Duration meeting = std::chrono::seconds(60);  ///< until all workers have come
-  Shape shape;  ///< of what this worker sends, where it is slower than its way is
+  Shape shape;                                  ///< of what this worker sends, where it is slower than its way is
 };
 
 /// Errors: those of meet() (membership/meet.h), of the transport, refuse_foreign_world() (placement.h) and

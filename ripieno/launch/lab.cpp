@@ -17,8 +17,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view name_of_all = "ripieno-lab-";  // ripieno-lab-PID-0, ..., ripieno-lab-PID-switch
-constexpr const char* interface = "link0";       // a node's, in its namespace
-constexpr double queue_s = 0.1;                  // of a link that is full, at its rate
+constexpr const char* interface = "link0";                // a node's, in its namespace
+constexpr double queue_s = 0.1;                           // of a link that is full, at its rate
 constexpr int most_nodes = 200;
 
 template <class... Words>
@@ -49,7 +49,8 @@ bool is_running(pid_t pid) { return fs::exists(text("/proc/", pid)); }
 std::optional<fs::path> root_of_groups() {
   for (const char* root : {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"}) {
     const fs::path controllers = fs::path(root) / "cgroup.subtree_control";
-    if (fs::exists(controllers) && read_file(controllers).find("cpu") != std::string::npos && ::access(root, W_OK) == 0) return root;
+    if (fs::exists(controllers) && read_file(controllers).find("cpu") != std::string::npos && ::access(root, W_OK) == 0)
+      return root;
   }
   for (const char* root : {"/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct"}) {
     if (fs::exists(fs::path(root) / "cpu.cfs_quota_us") || fs::exists(fs::path(root) / "cgroup.procs")) {
@@ -63,7 +64,8 @@ void limit_rate(const std::string& network, const std::string& device, double mb
   const double bytes_a_second = mbit_s * 1e6 / 8;
   const auto burst = static_cast<std::int64_t>(burst_of_lab(mbit_s));
   const auto limit = burst + static_cast<std::int64_t>(bytes_a_second * queue_s);
-  run_tool({"tc", "-n", network, "qdisc", "add", "dev", device, "root", "tbf", "rate", text(std::llround(mbit_s * 1e6), "bit"), "burst", text(burst), "limit", text(limit)});
+  run_tool({"tc", "-n", network, "qdisc", "add", "dev", device, "root", "tbf", "rate",
+            text(std::llround(mbit_s * 1e6), "bit"), "burst", text(burst), "limit", text(limit)});
 }
 
 }  // namespace
@@ -73,8 +75,10 @@ std::size_t burst_of_lab(double mbit_s) {
 }
 
 Lab::Lab(const LabOptions& options) : prefix_(text(name_of_all, ::getpid(), "-")), switch_(prefix_ + "switch") {
-  if (const std::string why = impossible(); !why.empty()) fail(ErrorKind::usage, "a lab's nodes need network namespaces: ", why);
-  if (options.nodes < 1 || options.nodes > most_nodes) fail(ErrorKind::usage, "a lab of ", options.nodes, " nodes; from 1 to ", most_nodes, " are possible");
+  if (const std::string why = impossible(); !why.empty())
+    fail(ErrorKind::usage, "a lab's nodes need network namespaces: ", why);
+  if (options.nodes < 1 || options.nodes > most_nodes)
+    fail(ErrorKind::usage, "a lab of ", options.nodes, " nodes; from 1 to ", most_nodes, " are possible");
   clean();
   try {
     make(options);
@@ -101,7 +105,8 @@ void Lab::make(const LabOptions& options) {
     ip_in(switch_, "link", "add", port, "type", "veth", "peer", "name", interface, "netns", node.network);
     ip_in(node.network, "addr", "add", node.address + "/24", "dev", interface);
     // Packets as on a wire, so that they can be counted.
-    run_tool({"ip", "netns", "exec", node.network, "ethtool", "-K", interface, "tso", "off", "gso", "off", "gro", "off"});
+    run_tool(
+        {"ip", "netns", "exec", node.network, "ethtool", "-K", interface, "tso", "off", "gso", "off", "gro", "off"});
     run_tool({"ip", "netns", "exec", switch_, "ethtool", "-K", port, "tso", "off", "gso", "off", "gro", "off"});
     for (const char* device : {"lo", interface}) ip_in(node.network, "link", "set", "dev", device, "up");
     ip_in(switch_, "link", "set", "dev", port, "master", "bridge", "up");

@@ -1,6 +1,6 @@
-// An emulated cluster on this machine. Each node is a network namespace with one link, of a stated rate both ways, to a switch; where the
-// system has writable control groups, a node has its part of the CPU too. It needs root. What is there at the end is taken down, and
-// what a killed launcher left is taken down by the next lab or by Lab::clean().
+// An emulated cluster on this machine. Each node is a network namespace with one link, of a stated rate both ways, to a
+// switch; where the system has writable control groups, a node has its part of the CPU too. It needs root. What is
+// there at the end is taken down, and what a killed launcher left is taken down by the next lab or by Lab::clean().
 #pragma once
 
 #include <filesystem>
@@ -19,9 +19,9 @@ struct LabOptions {
 
 /// Where a process of a node is started (process.h).
 struct LabNode {
-  std::string network;                           ///< its network namespace, as `ip netns` names it
-  std::string address;                           ///< its own, in that network
-  std::vector<std::filesystem::path> groups;     ///< its control groups
+  std::string network;                        ///< its network namespace, as `ip netns` names it
+  std::string address;                        ///< its own, in that network
+  std::vector<std::filesystem::path> groups;  ///< its control groups
 };
 
 /// Bytes that a link of the lab lets through at once after a pause: what it carries in 2 ms, and at least one packet of

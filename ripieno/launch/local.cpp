@@ -62,10 +62,7 @@ struct Worker {
 class LocalRun {
  public:
   LocalRun(Runtime& runtime, const LocalJob& job)
-      : runtime_(runtime),
-        job_(job),
-        token_(random_token()),
-        signals_(runtime.context(), SIGINT, SIGTERM, SIGHUP) {
+      : runtime_(runtime), job_(job), token_(random_token()), signals_(runtime.context(), SIGINT, SIGTERM, SIGHUP) {
     signals_.add(SIGCHLD);
     parse_address(job.listen);
     if (job.workers == 1) return;  // nobody to meet
@@ -209,7 +206,9 @@ class LocalRun {
     if (WIFSIGNALED(status)) {
       const int signal = WTERMSIG(status);
       const bool by_us = (signal == SIGTERM && terminated_) || (signal == SIGKILL && killed_);
-      if (!by_us) lost(worker, text("was killed by signal ", signal, " (", strsignal(signal), ")"), std::nullopt, signal == SIGABRT);
+      if (!by_us)
+        lost(worker, text("was killed by signal ", signal, " (", strsignal(signal), ")"), std::nullopt,
+             signal == SIGABRT);
     } else if (WEXITSTATUS(status) != 0 && !worker.told && !terminated_) {
       lost(worker, text("exited with code ", WEXITSTATUS(status)), WEXITSTATUS(status), true);
     }
@@ -220,12 +219,14 @@ class LocalRun {
     }
   }
 
-  /// A worker that ended without a word. Where it may have ended by itself, its last lines may say that an error of ours ended it.
+  /// A worker that ended without a word. Where it may have ended by itself, its last lines may say that an error of
+  /// ours ended it.
   void lost(const Worker& worker, std::string how, std::optional<int> code, bool by_itself) {
     if (!worker.last.empty()) how += "; its last lines on standard error:";
     for (const std::string& line : worker.last) how += "\n  " + line;
     const auto blame = blame_in(how);
-    const bool follows = worker.lost_peer || code == static_cast<int>(ErrorKind::peer) || (by_itself && blame && blame->rank != worker.rank);
+    const bool follows = worker.lost_peer || code == static_cast<int>(ErrorKind::peer) ||
+                         (by_itself && blame && blame->rank != worker.rank);
     failed({worker.rank, Error(ErrorKind::peer, text("rank ", worker.rank, " ", how)), follows, code});
   }
 

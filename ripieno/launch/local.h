@@ -24,7 +24,7 @@ struct LocalJob {
   std::vector<std::string> command;    ///< every worker's; the job's secret is passed in the environment, not here
   std::string listen = "127.0.0.1:0";  ///< of the rendezvous, which one worker alone does without
   std::string network;                 ///< in which it listens: a network namespace; "": the launcher's
-  std::function<WorkerPlace(int rank)> place;  ///< may be empty
+  std::function<WorkerPlace(int rank)> place;                  ///< may be empty
   std::vector<std::pair<std::string, std::string>> variables;  ///< of the workers' environment, beside the job's own
   Duration meeting = std::chrono::seconds(60);  ///< from the first worker at the rendezvous until the last
   /// From asking workers to end until they are killed; also how long those who lost a peer are given to end by
@@ -58,11 +58,11 @@ class WorkerExited : public Error {
 };
 
 /// Returns when all workers have ended well. When one fails, the others are ended (SIGTERM, after `grace` SIGKILL) and
-/// the cause is thrown: the first failure that is not itself the loss of a peer (failure.h), with the kind that the worker
-/// gave it; a worker that ended without a word gives Error(peer) with its signal, or WorkerExited, and its last lines.
-/// Error(network): workers could not reach each other. Error(io): there are too few descriptors (descriptors.h).
-/// No process, zombie or descriptor is left, and should the launcher be killed, the kernel kills the workers. Call it from
-/// a thread that lives as long. While it runs it handles SIGINT, SIGTERM, SIGHUP and SIGCHLD.
+/// the cause is thrown: the first failure that is not itself the loss of a peer (failure.h), with the kind that the
+/// worker gave it; a worker that ended without a word gives Error(peer) with its signal, or WorkerExited, and its last
+/// lines. Error(network): workers could not reach each other. Error(io): there are too few descriptors (descriptors.h).
+/// No process, zombie or descriptor is left, and should the launcher be killed, the kernel kills the workers. Call it
+/// from a thread that lives as long. While it runs it handles SIGINT, SIGTERM, SIGHUP and SIGCHLD.
 void run_local(const LocalJob& job);
 
 }  // namespace ripieno

@@ -39,7 +39,8 @@ struct ForeignLauncher {
   const char* size;
 };
 
-/// srun's comes behind those that it may start. A shell of sbatch or salloc has SLURM_PROCID too, but is one task of its step.
+/// srun's comes behind those that it may start. A shell of sbatch or salloc has SLURM_PROCID too, but is one task of
+/// its step.
 constexpr ForeignLauncher foreign_launchers[]{{"torchrun", "RANK", "WORLD_SIZE"},
                                               {"mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
                                               {"mpirun", "MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE"},
@@ -120,7 +121,8 @@ int control_descriptor_of_environment() {
 
 void refuse_foreign_world(const Placement& place) {
   if (place.foreign_world.empty()) return;
-  fail(ErrorKind::usage, place.foreign_world, ", and each would be a job of its own: start it once, without that launcher, with ",
+  fail(ErrorKind::usage, place.foreign_world,
+       ", and each would be a job of its own: start it once, without that launcher, with ",
        "`ripieno train -n N` or `ripieno launch -n N -- PROGRAM`, which start the workers themselves");
 }
 

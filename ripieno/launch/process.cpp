@@ -115,7 +115,8 @@ std::vector<char*> pointers(std::vector<std::string>& strings) {
 }  // namespace
 
 Process start_process(const std::vector<std::string>& command,
-                      const std::vector<std::pair<std::string, std::string>>& variables, bool share_output, const ProcessPlace& place) {
+                      const std::vector<std::pair<std::string, std::string>>& variables, bool share_output,
+                      const ProcessPlace& place) {
   if (command.empty() || command.front().empty()) fail(ErrorKind::usage, "there is no command for the workers to run");
   std::vector<std::string> arguments = command, environment = environment_with(variables);
   std::vector<char*> argv = pointers(arguments), envp = pointers(environment);
@@ -123,7 +124,7 @@ Process start_process(const std::vector<std::string>& command,
   Pipe control, output, errors, status;
   const Descriptor input(open("/dev/null", O_RDONLY | O_CLOEXEC));
   const ProcessStart plan{
-      argv.data(),        envp.data(),         getpid(),          input.get(), share_output ? -1 : output.write.get(),
+      argv.data(),        envp.data(),         getpid(),           input.get(),  share_output ? -1 : output.write.get(),
       errors.write.get(), control.write.get(), status.write.get(), network.get()};
   sigset_t every, before;
   sigfillset(&every);
@@ -172,7 +173,8 @@ std::string run_tool(const std::vector<std::string>& command) {
   const Process process = start_process(command, {}, false);
   // Both pipes are read until the child has closed them, whichever it fills first.
   std::string output, errors;
-  std::array<std::pair<const Descriptor*, std::string*>, 2> pipes{{{&process.output, &output}, {&process.errors, &errors}}};
+  std::array<std::pair<const Descriptor*, std::string*>, 2> pipes{
+      {{&process.output, &output}, {&process.errors, &errors}}};
   std::array<pollfd, 2> waits{{{process.output.get(), POLLIN, 0}, {process.errors.get(), POLLIN, 0}}};
   bool silent = false;
   while (!silent && (waits[0].fd >= 0 || waits[1].fd >= 0)) {
@@ -197,14 +199,18 @@ std::string run_tool(const std::vector<std::string>& command) {
   for (const std::string& word : command) words += (words.empty() ? "" : " ") + word;
   while (errors.ends_with('\n') || errors.ends_with(' ')) errors.pop_back();
   std::replace(errors.begin(), errors.end(), '\n', ' ');
-  fail(ErrorKind::io, words, ": ", silent ? "said nothing for a minute and was killed; before: " : "", !errors.empty() ? errors : silent ? "nothing" : "failed");
+  fail(ErrorKind::io, words, ": ", silent ? "said nothing for a minute and was killed; before: " : "",
+       !errors.empty() ? errors
+       : silent        ? "nothing"
+                       : "failed");
 }
 
 InNetwork::InNetwork(const std::string& network) {
   if (network.empty()) return;
   const Descriptor there = open_network(network);
   before_ = Descriptor(open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC));
-  if (before_.get() < 0 || setns(there.get(), CLONE_NEWNET) != 0) fail(ErrorKind::io, "cannot enter network namespace ", network, ": ", reason(errno));
+  if (before_.get() < 0 || setns(there.get(), CLONE_NEWNET) != 0)
+    fail(ErrorKind::io, "cannot enter network namespace ", network, ": ", reason(errno));
 }
 
 InNetwork::~InNetwork() {

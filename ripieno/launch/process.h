@@ -24,8 +24,8 @@ struct Process {
 
 /// Where on this machine a child runs; empty: where its launcher does.
 struct ProcessPlace {
-  std::string network;                         ///< a network namespace, as `ip netns` names it
-  std::vector<std::filesystem::path> groups;   ///< control groups that it joins
+  std::string network;                        ///< a network namespace, as `ip netns` names it
+  std::vector<std::filesystem::path> groups;  ///< control groups that it joins
 };
 
 /// Runs `command` (its program is looked up in PATH) with the caller's environment but for `variables`. Its standard
@@ -35,16 +35,16 @@ Process start_process(const std::vector<std::string>& command,
                       const std::vector<std::pair<std::string, std::string>>& variables, bool share_output,
                       const ProcessPlace& place = {});
 
-/// This program's own file, to start further processes of it, also where it was deleted or replaced while it runs. Error(io)
-/// where the system does not say.
+/// This program's own file, to start further processes of it, also where it was deleted or replaced while it runs.
+/// Error(io) where the system does not say.
 std::string own_program();
 
-/// Runs a tool to its end and returns what it said on standard output. Error(io) with what it said on standard error where it ends with
-/// another code than 0, or is killed because it says nothing for a minute; else as start_process().
+/// Runs a tool to its end and returns what it said on standard output. Error(io) with what it said on standard error
+/// where it ends with another code than 0, or is killed because it says nothing for a minute; else as start_process().
 std::string run_tool(const std::vector<std::string>& command);
 
-/// The calling thread is in a network namespace, as `ip netns` names it, as long as this lives; sockets stay where they were made. ""
-/// changes nothing. Error(io) where there is no such namespace, or this process may not enter it.
+/// The calling thread is in a network namespace, as `ip netns` names it, as long as this lives; sockets stay where they
+/// were made. "" changes nothing. Error(io) where there is no such namespace, or this process may not enter it.
 class InNetwork {
  public:
   explicit InNetwork(const std::string& network);

@@ -21,8 +21,8 @@ std::string to_string(const asio::ip::tcp::endpoint& endpoint);
 /// The first endpoint that the name stands for; may wait for a name server. Error(network) naming it and the reason.
 asio::ip::tcp::endpoint resolve(const std::string& address);
 
-/// Error(network) where this machine's network knows no way to the address, a number, at all, as where the loopback interface is
-/// down. Nothing is sent.
+/// Error(network) where this machine's network knows no way to the address, a number, at all, as where the loopback
+/// interface is down. Nothing is sent.
 void check_route_to(const std::string& address);
 
 }  // namespace ripieno

@@ -6,9 +6,7 @@
 namespace ripieno {
 namespace {
 
-Message message(std::string_view operation, Channel channel) {
-  return {channel, operation, DType::int32, 1};
-}
+Message message(std::string_view operation, Channel channel) { return {channel, operation, DType::int32, 1}; }
 
 Task<> tell(std::shared_ptr<Endpoint> endpoint, int peer, Message what) {
   const std::int32_t rank = endpoint->rank();
@@ -32,8 +30,8 @@ Task<int> elect(std::shared_ptr<Endpoint> endpoint, std::vector<int> alive, Chan
   const int rank = endpoint->rank();
   const auto me = std::lower_bound(alive.begin(), alive.end(), rank);
   require(me != alive.end() && *me == rank, "rank ", rank, " elects without being in the list of those alive");
-  require(std::adjacent_find(alive.begin(), alive.end(), std::greater_equal<int>()) == alive.end(),
-          "rank ", rank, " elects among a list that is not ascending");
+  require(std::adjacent_find(alive.begin(), alive.end(), std::greater_equal<int>()) == alive.end(), "rank ", rank,
+          " elects among a list that is not ascending");
   require(alive.front() >= 0 && alive.back() < endpoint->size(), "rank ", rank, " elects among ranks ", alive.front(),
           " to ", alive.back(), " of ", endpoint->size());
   const Message election = message("ELECTION", channel), ok = message("OK", channel),

@@ -1,12 +1,13 @@
-// The small network of airbench94 (Jordan, "94% on CIFAR-10 in 3.29 seconds on a single GPU", arXiv:2404.00498, 2024), which
-// comes from Page's ("How to train your ResNet", 2018) by way of tysam-code's hlb-CIFAR10 (2023): a frozen convolution that
-// whitens 2 x 2 patches, three blocks of two convolutions, and one linear layer. 32 -> 31 -> 15 -> 7 -> 3 -> 1 pixels.
+// The small network of airbench94 (Jordan, "94% on CIFAR-10 in 3.29 seconds on a single GPU", arXiv:2404.00498, 2024),
+// which comes from Page's ("How to train your ResNet", 2018) by way of tysam-code's hlb-CIFAR10 (2023): a frozen
+// convolution that whitens 2 x 2 patches, three blocks of two convolutions, and one linear layer. 32 -> 31 -> 15 -> 7
+// -> 3 -> 1 pixels.
 //
 //   @misc{jordan2024airbench, title = {94\% on {CIFAR-10} in 3.29 Seconds on a Single {GPU}}, author = {Keller Jordan},
 //         year = {2024}, eprint = {2404.00498}, archivePrefix = {arXiv}}
 #include "ripieno/model/families.h"
-#include "ripieno/model/run_layers.h"
 #include "ripieno/model/layers.h"
+#include "ripieno/model/run_layers.h"
 #include "ripieno/model/whitening.h"
 
 namespace ripieno {
@@ -19,7 +20,8 @@ torch::nn::BatchNorm2d batch_norm(std::int64_t channels) {
   return made;
 }
 
-/// 3 x 3, without bias. Its first filters hand their channel on unchanged: a residual connection at the start of training.
+/// 3 x 3, without bias. Its first filters hand their channel on unchanged: a residual connection at the start of
+/// training.
 torch::nn::Conv2d convolution(std::int64_t in, std::int64_t out) {
   torch::nn::Conv2d made = conv({.in = in, .out = out, .bias = false});
   const torch::NoGradGuard no_grad;

@@ -12,8 +12,8 @@ class Classifier : public torch::nn::Module {
  public:
   virtual torch::Tensor forward(torch::Tensor images) = 0;
 
-  /// For a model whose start depends on the data, e.g. a whitened first layer: how many of the first training images, without
-  /// augmentation, prepare() is to be given once before training. The same ones on every rank.
+  /// For a model whose start depends on the data, e.g. a whitened first layer: how many of the first training images,
+  /// without augmentation, prepare() is to be given once before training. The same ones on every rank.
   virtual std::uint32_t images_to_prepare() const { return 0; }
   virtual void prepare(const torch::Tensor& /*images*/) {}
 };

@@ -2,8 +2,8 @@
 // first two of stride 2 in place of pooling (28 -> 12 -> 5 -> 3 pixels), and two linear layers. No dropout, so that its
 // gradients depend on the weights and the batch alone.
 #include "ripieno/model/families.h"
-#include "ripieno/model/run_layers.h"
 #include "ripieno/model/layers.h"
+#include "ripieno/model/run_layers.h"
 
 namespace ripieno {
 namespace {

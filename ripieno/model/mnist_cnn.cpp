@@ -2,8 +2,8 @@
 // (28 -> 26 -> 13 -> 11 -> 5 -> 3 -> 1 pixels), and three linear layers.
 #include "ripieno/core/error.h"
 #include "ripieno/model/families.h"
-#include "ripieno/model/run_layers.h"
 #include "ripieno/model/layers.h"
+#include "ripieno/model/run_layers.h"
 
 namespace ripieno {
 namespace {

@@ -1,13 +1,13 @@
-// ResNet (He et al., "Deep residual learning for image recognition", 2016): 18 layers of basic blocks; 50 and 152 of bottlenecks,
-// which halve height and width in their first convolution, as published (torchvision's do so in their second, with the same
-// parameters). For 32 x 32 images the first convolution is 3 x 3 with stride 1 and no pooling follows it, as is usual on
-// CIFAR. Names are torchvision's.
+// ResNet (He et al., "Deep residual learning for image recognition", 2016): 18 layers of basic blocks; 50 and 152 of
+// bottlenecks, which halve height and width in their first convolution, as published (torchvision's do so in their
+// second, with the same parameters). For 32 x 32 images the first convolution is 3 x 3 with stride 1 and no pooling
+// follows it, as is usual on CIFAR. Names are torchvision's.
 #include <array>
 
 #include "ripieno/core/error.h"
 #include "ripieno/model/families.h"
-#include "ripieno/model/run_layers.h"
 #include "ripieno/model/layers.h"
+#include "ripieno/model/run_layers.h"
 
 namespace ripieno {
 namespace {
@@ -51,7 +51,8 @@ struct BottleneckImpl : torch::nn::Module {
 
   BottleneckImpl(int in, int width, int stride) {
     const int out = width * expansion;
-    conv1 = register_module("conv1", conv({.in = in, .out = width, .size = 1, .stride = stride, .padding = 0, .bias = false}));
+    conv1 = register_module("conv1",
+                            conv({.in = in, .out = width, .size = 1, .stride = stride, .padding = 0, .bias = false}));
     bn1 = register_module("bn1", torch::nn::BatchNorm2d(width));
     conv2 = register_module("conv2", conv({.in = width, .out = width, .bias = false}));
     bn2 = register_module("bn2", torch::nn::BatchNorm2d(width));
@@ -79,9 +80,10 @@ class ResNet : public Classifier {
   /// Four stages of `blocks` each; the later three halve height and width and double the channels.
   ResNet(const std::array<int, 4>& blocks, InputSize form) : form_(form) {
     int in = 64;
-    conv1_ = register_module("conv1", form == InputSize::small
-                                          ? conv({.in = 3, .out = in, .bias = false})
-                                          : conv({.in = 3, .out = in, .size = 7, .stride = 2, .padding = 3, .bias = false}));
+    conv1_ =
+        register_module("conv1", form == InputSize::small
+                                     ? conv({.in = 3, .out = in, .bias = false})
+                                     : conv({.in = 3, .out = in, .size = 7, .stride = 2, .padding = 3, .bias = false}));
     bn1_ = register_module("bn1", torch::nn::BatchNorm2d(in));
     for (std::size_t stage = 0; stage < blocks.size(); ++stage) {
       const int width = 64 << stage;
@@ -116,10 +118,14 @@ class ResNet : public Classifier {
 
 std::shared_ptr<Classifier> make_resnet(int depth, InputSize form) {
   switch (depth) {
-    case 18: return std::make_shared<ResNet<BasicBlock>>(std::array{2, 2, 2, 2}, form);
-    case 50: return std::make_shared<ResNet<Bottleneck>>(std::array{3, 4, 6, 3}, form);
-    case 152: return std::make_shared<ResNet<Bottleneck>>(std::array{3, 8, 36, 3}, form);
-    default: fail(ErrorKind::usage, "ResNet of ", depth, " layers: 18, 50 or 152");
+    case 18:
+      return std::make_shared<ResNet<BasicBlock>>(std::array{2, 2, 2, 2}, form);
+    case 50:
+      return std::make_shared<ResNet<Bottleneck>>(std::array{3, 4, 6, 3}, form);
+    case 152:
+      return std::make_shared<ResNet<Bottleneck>>(std::array{3, 8, 36, 3}, form);
+    default:
+      fail(ErrorKind::usage, "ResNet of ", depth, " layers: 18, 50 or 152");
   }
 }
 

@@ -1,4 +1,5 @@
-// How the families of the zoo run their layers: fused (fused/run_layers.h) where that room is built, else one by one as LibTorch has them.
+// How the families of the zoo run their layers: fused (fused/run_layers.h) where that room is built, else one by one as
+// LibTorch has them.
 #pragma once
 
 #ifdef RIPIENO_KERNELS

@@ -1,10 +1,10 @@
-// VGG (Simonyan and Zisserman, "Very deep convolutional networks for large-scale image recognition", 2015), configurations A,
-// D and E, with torchvision's `features`. For 32 x 32 images, which their five poolings end at one pixel, one linear layer
-// follows; in the published form three.
+// VGG (Simonyan and Zisserman, "Very deep convolutional networks for large-scale image recognition", 2015),
+// configurations A, D and E, with torchvision's `features`. For 32 x 32 images, which their five poolings end at one
+// pixel, one linear layer follows; in the published form three.
 #include "ripieno/core/error.h"
 #include "ripieno/model/families.h"
-#include "ripieno/model/run_layers.h"
 #include "ripieno/model/layers.h"
+#include "ripieno/model/run_layers.h"
 
 namespace ripieno {
 namespace {
@@ -13,11 +13,15 @@ constexpr int pool = 0;  // in place of a number of channels
 
 std::vector<int> channels_of(int depth) {
   switch (depth) {
-    case 11: return {64, pool, 128, pool, 256, 256, pool, 512, 512, pool, 512, 512, pool};
-    case 16: return {64, 64, pool, 128, 128, pool, 256, 256, 256, pool, 512, 512, 512, pool, 512, 512, 512, pool};
-    case 19: return {64,  64,  pool, 128, 128, pool, 256, 256,  256, 256, pool,
-                     512, 512, 512,  512, pool, 512, 512, 512, 512, pool};
-    default: fail(ErrorKind::usage, "VGG of ", depth, " layers: 11, 16 or 19");
+    case 11:
+      return {64, pool, 128, pool, 256, 256, pool, 512, 512, pool, 512, 512, pool};
+    case 16:
+      return {64, 64, pool, 128, 128, pool, 256, 256, 256, pool, 512, 512, 512, pool, 512, 512, 512, pool};
+    case 19:
+      return {64,  64,  pool, 128, 128,  pool, 256, 256, 256, 256, pool,
+              512, 512, 512,  512, pool, 512,  512, 512, 512, pool};
+    default:
+      fail(ErrorKind::usage, "VGG of ", depth, " layers: 11, 16 or 19");
   }
 }
 

@@ -11,7 +11,8 @@ torch::Tensor whitening_filters(const torch::Tensor& images, std::int64_t size, 
   std::int64_t patches = 0;
   for (std::int64_t begin = 0; begin < n; begin += 500) {  // a patch for every pixel would take much memory at once
     const torch::Tensor some = images.narrow(0, begin, std::min<std::int64_t>(500, n - begin)).to(torch::kFloat64);
-    const torch::Tensor p = torch::im2col(some, {size, size}, {1, 1}, {0, 0}, {1, 1}).transpose(1, 2).reshape({-1, length});
+    const torch::Tensor p =
+        torch::im2col(some, {size, size}, {1, 1}, {0, 0}, {1, 1}).transpose(1, 2).reshape({-1, length});
     moments += torch::mm(p.t(), p);
     patches += p.size(0);
   }

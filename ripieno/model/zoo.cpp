@@ -45,20 +45,30 @@ Zoo zoo() {
            [] { return make_vgg(11); }, 0, 9, 152'769'536});
   zoo.add({"vgg11-bn", "VGG-11 with batch normalisation, Simonyan and Zisserman, 2015", 3, 32, 32, 10, 9'231'114,
            [] { return make_vgg(11, VggNorm::batch); }, 5'504, 9, 152'769'536});
-  add_both(zoo, {"vgg16", "VGG-16 (D), Simonyan and Zisserman, 2015", 3, 32, 32, 10, 14'719'818, [] { return make_vgg(16); }, 0, 14, 313'201'664},
+  add_both(zoo,
+           {"vgg16", "VGG-16 (D), Simonyan and Zisserman, 2015", 3, 32, 32, 10, 14'719'818, [] { return make_vgg(16); },
+            0, 14, 313'201'664},
            {138'357'544, 16, 15'470'264'320, [] { return make_vgg(16, VggNorm::none, InputSize::published); }});
-  add_both(zoo, {"vgg19", "VGG-19 (E), Simonyan and Zisserman, 2015", 3, 32, 32, 10, 20'029'514, [] { return make_vgg(19); }, 0, 17, 398'136'320},
+  add_both(zoo,
+           {"vgg19", "VGG-19 (E), Simonyan and Zisserman, 2015", 3, 32, 32, 10, 20'029'514, [] { return make_vgg(19); },
+            0, 17, 398'136'320},
            {143'667'240, 19, 19'632'062'464, [] { return make_vgg(19, VggNorm::none, InputSize::published); }});
   zoo.add({"resnet18", "ResNet-18 with a 3x3 first convolution, He et al., 2016", 3, 32, 32, 10, 11'173'962,
            [] { return make_resnet(18); }, 9'600, 18, 555'422'720});
-  add_both(zoo, {"resnet50", "ResNet-50, He et al., 2016", 3, 32, 32, 10, 23'520'842, [] { return make_resnet(50); }, 53'120, 50, 1'222'332'416},
+  add_both(zoo,
+           {"resnet50", "ResNet-50, He et al., 2016", 3, 32, 32, 10, 23'520'842, [] { return make_resnet(50); }, 53'120,
+            50, 1'222'332'416},
            {25'557'032, 50, 3'857'973'248, [] { return make_resnet(50, InputSize::published); }});
-  add_both(zoo, {"resnet152", "ResNet-152, He et al., 2016", 3, 32, 32, 10, 58'156'618, [] { return make_resnet(152); }, 151'424, 152, 3'646'640'128},
+  add_both(zoo,
+           {"resnet152", "ResNet-152, He et al., 2016", 3, 32, 32, 10, 58'156'618, [] { return make_resnet(152); },
+            151'424, 152, 3'646'640'128},
            {60'192'808, 152, 11'282'415'616, [] { return make_resnet(152, InputSize::published); }});
-  add_both(zoo, {"alexnet", "AlexNet, Krizhevsky et al., 2012", 3, 32, 32, 10, 23'272'266, [] { return make_alexnet(); }, 0, 8, 62'742'528},
+  add_both(zoo,
+           {"alexnet", "AlexNet, Krizhevsky et al., 2012", 3, 32, 32, 10, 23'272'266, [] { return make_alexnet(); }, 0,
+            8, 62'742'528},
            {61'100'840, 8, 714'188'480, [] { return make_alexnet(InputSize::published); }});
-  zoo.add({"airbench", "the small network of airbench94, with a whitened first layer, Jordan, 2024", 3, 32, 32, 10, 1'971'352,
-           [] { return make_airbench(); }, 3'744, 8, 118'147'360});
+  zoo.add({"airbench", "the small network of airbench94, with a whitened first layer, Jordan, 2024", 3, 32, 32, 10,
+           1'971'352, [] { return make_airbench(); }, 3'744, 8, 118'147'360});
   return zoo;
 }
 
@@ -92,7 +102,8 @@ const ModelInfo& Zoo::find(const std::string& name) const {
       nearest = model.name;
     }
   }
-  fail(ErrorKind::usage, "model \"", name, "\" is unknown", nearest.empty() ? "" : text(" (did you mean \"", nearest, "\"?)"), "; the known ones are ", names);
+  fail(ErrorKind::usage, "model \"", name, "\" is unknown",
+       nearest.empty() ? "" : text(" (did you mean \"", nearest, "\"?)"), "; the known ones are ", names);
 }
 
 }  // namespace ripieno

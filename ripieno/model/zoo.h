@@ -19,12 +19,13 @@ struct ModelInfo {
   int width = 0;                ///< pixels
   int classes = 0;              ///< logits
   std::int64_t parameters = 0;  ///< numbers that are trained
-  /// A new one, on the CPU in fp32. Its weights follow torch::manual_seed alone. From a Zoo: throws Error(usage) in place of null.
+  /// A new one, on the CPU in fp32. Its weights follow torch::manual_seed alone. From a Zoo: throws Error(usage) in
+  /// place of null.
   std::function<std::shared_ptr<Classifier>()> make;
-  std::int64_t untrained = 0;       ///< numbers that are kept beside them: batch normalisation's statistics, frozen weights
-  int layers = 0;                   ///< with weights, as names such as "VGG-16" count them; 0: not said
-  std::int64_t multiply_adds = 0;   ///< of convolutions and linear layers, one image forward; 0: not said
-  bool resizes = false;             ///< takes images of any size, of data sets with at most `classes` classes
+  std::int64_t untrained = 0;  ///< numbers that are kept beside them: batch normalisation's statistics, frozen weights
+  int layers = 0;              ///< with weights, as names such as "VGG-16" count them; 0: not said
+  std::int64_t multiply_adds = 0;  ///< of convolutions and linear layers, one image forward; 0: not said
+  bool resizes = false;            ///< takes images of any size, of data sets with at most `classes` classes
 };
 
 class Zoo {

@@ -35,23 +35,34 @@ void combine_as(NumberSpan into, NumberSpan from, Reduce how) {
   const T* const of = from.as<T>().data();
   const std::size_t n = into.count;
   switch (how) {
-    case Reduce::add: return each(to, of, n, [](T a, T b) { return static_cast<T>(wrapping(a) + wrapping(b)); });
-    case Reduce::multiply: return each(to, of, n, [](T a, T b) { return static_cast<T>(wrapping(a) * wrapping(b)); });
-    case Reduce::minimum: return each(to, of, n, [](T a, T b) { return a < b || a != a ? a : b; });
-    case Reduce::maximum: return each(to, of, n, [](T a, T b) { return a > b || a != a ? a : b; });
-    case Reduce::replace: return convert(into, from);
+    case Reduce::add:
+      return each(to, of, n, [](T a, T b) { return static_cast<T>(wrapping(a) + wrapping(b)); });
+    case Reduce::multiply:
+      return each(to, of, n, [](T a, T b) { return static_cast<T>(wrapping(a) * wrapping(b)); });
+    case Reduce::minimum:
+      return each(to, of, n, [](T a, T b) { return a < b || a != a ? a : b; });
+    case Reduce::maximum:
+      return each(to, of, n, [](T a, T b) { return a > b || a != a ? a : b; });
+    case Reduce::replace:
+      return convert(into, from);
   }
 }
 
 void combine_alike(NumberSpan into, NumberSpan from, Reduce how) {
   switch (into.type) {
-    case DType::fp32: return combine_as<float>(into, from, how);
-    case DType::fp64: return combine_as<double>(into, from, how);
-    case DType::int64: return combine_as<std::int64_t>(into, from, how);
-    case DType::int32: return combine_as<std::int32_t>(into, from, how);
-    case DType::uint8: return combine_as<std::uint8_t>(into, from, how);
+    case DType::fp32:
+      return combine_as<float>(into, from, how);
+    case DType::fp64:
+      return combine_as<double>(into, from, how);
+    case DType::int64:
+      return combine_as<std::int64_t>(into, from, how);
+    case DType::int32:
+      return combine_as<std::int32_t>(into, from, how);
+    case DType::uint8:
+      return combine_as<std::uint8_t>(into, from, how);
     case DType::fp16:
-    case DType::bf16: break;  // by way of fp32
+    case DType::bf16:
+      break;  // by way of fp32
   }
 }
 
@@ -77,11 +88,16 @@ void divide_as(NumberSpan values, std::int64_t divisor) {
 
 const char* name(Reduce how) {
   switch (how) {
-    case Reduce::add: return "add";
-    case Reduce::multiply: return "multiply";
-    case Reduce::minimum: return "minimum";
-    case Reduce::maximum: return "maximum";
-    case Reduce::replace: return "replace";
+    case Reduce::add:
+      return "add";
+    case Reduce::multiply:
+      return "multiply";
+    case Reduce::minimum:
+      return "minimum";
+    case Reduce::maximum:
+      return "maximum";
+    case Reduce::replace:
+      return "replace";
   }
   return "?";
 }
@@ -106,12 +122,17 @@ void divide(NumberSpan values, std::int64_t divisor) {
   if (!values.data || divisor == 1) return;
   switch (values.type) {
     case DType::fp32:
-    case DType::fp64: return scale(values, 1.0 / static_cast<double>(divisor));
-    case DType::int64: return divide_as<std::int64_t>(values, divisor);
-    case DType::int32: return divide_as<std::int32_t>(values, divisor);
-    case DType::uint8: return divide_as<std::uint8_t>(values, divisor);
+    case DType::fp64:
+      return scale(values, 1.0 / static_cast<double>(divisor));
+    case DType::int64:
+      return divide_as<std::int64_t>(values, divisor);
+    case DType::int32:
+      return divide_as<std::int32_t>(values, divisor);
+    case DType::uint8:
+      return divide_as<std::uint8_t>(values, divisor);
     case DType::fp16:
-    case DType::bf16: break;
+    case DType::bf16:
+      break;
   }
   float middle[block];
   for (std::size_t i = 0; i < values.count; i += block) {

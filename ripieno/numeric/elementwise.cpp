@@ -30,14 +30,12 @@ const hn::ScalableTag<double> f64;
 const hn::Rebind<hwy::float16_t, decltype(f32)> f16;
 
 void AddFp32(float* to, const float* from, std::size_t n) {
-  over(to, from, n, hn::Lanes(f32), [](float* t, const float* f) HWY_ATTR {
-    hn::StoreU(hn::Add(hn::LoadU(f32, t), hn::LoadU(f32, f)), f32, t);
-  });
+  over(to, from, n, hn::Lanes(f32),
+       [](float* t, const float* f) HWY_ATTR { hn::StoreU(hn::Add(hn::LoadU(f32, t), hn::LoadU(f32, f)), f32, t); });
 }
 void AddFp64(double* to, const double* from, std::size_t n) {
-  over(to, from, n, hn::Lanes(f64), [](double* t, const double* f) HWY_ATTR {
-    hn::StoreU(hn::Add(hn::LoadU(f64, t), hn::LoadU(f64, f)), f64, t);
-  });
+  over(to, from, n, hn::Lanes(f64),
+       [](double* t, const double* f) HWY_ATTR { hn::StoreU(hn::Add(hn::LoadU(f64, t), hn::LoadU(f64, f)), f64, t); });
 }
 template <class D, class T>
 HWY_INLINE void add_to_both(D d, T* a, T* b, std::size_t n) {
@@ -54,7 +52,8 @@ void AddToBothFp64(double* a, double* b, std::size_t n) { add_to_both(f64, a, b,
 template <class D, class T>
 HWY_INLINE void subtract(D d, T* into, const T* a, const T* b, std::size_t n) {
   std::size_t i = 0;
-  for (; i + hn::Lanes(d) <= n; i += hn::Lanes(d)) hn::StoreU(hn::Sub(hn::LoadU(d, a + i), hn::LoadU(d, b + i)), d, into + i);
+  for (; i + hn::Lanes(d) <= n; i += hn::Lanes(d))
+    hn::StoreU(hn::Sub(hn::LoadU(d, a + i), hn::LoadU(d, b + i)), d, into + i);
   for (; i < n; ++i) into[i] = a[i] - b[i];
 }
 void SubtractFp32(float* into, const float* a, const float* b, std::size_t n) { subtract(f32, into, a, b, n); }
@@ -68,30 +67,31 @@ HWY_INLINE void carry_over(D d, T* into, const T* from, const T* to, std::size_t
   }
   for (; i < n; ++i) into[i] = (into[i] - from[i]) + to[i];
 }
-void CarryOverFp32(float* into, const float* from, const float* to, std::size_t n) { carry_over(f32, into, from, to, n); }
-void CarryOverFp64(double* into, const double* from, const double* to, std::size_t n) { carry_over(f64, into, from, to, n); }
+void CarryOverFp32(float* into, const float* from, const float* to, std::size_t n) {
+  carry_over(f32, into, from, to, n);
+}
+void CarryOverFp64(double* into, const double* from, const double* to, std::size_t n) {
+  carry_over(f64, into, from, to, n);
+}
 void AddFp16(float* to, const hwy::float16_t* from, std::size_t n) {
   over(to, from, n, hn::Lanes(f32), [](float* t, const hwy::float16_t* f) HWY_ATTR {
     hn::StoreU(hn::Add(hn::LoadU(f32, t), hn::PromoteTo(f32, hn::LoadU(f16, f))), f32, t);
   });
 }
 void AddBf16(float* to, const std::uint16_t* from, std::size_t n) {
-  over(to, from, n, hn::Lanes(f32), [](float* t, const std::uint16_t* f) HWY_ATTR {
-    hn::StoreU(hn::Add(hn::LoadU(f32, t), load(f)), f32, t);
-  });
+  over(to, from, n, hn::Lanes(f32),
+       [](float* t, const std::uint16_t* f) HWY_ATTR { hn::StoreU(hn::Add(hn::LoadU(f32, t), load(f)), f32, t); });
 }
 void Fp32FromFp16(float* to, const hwy::float16_t* from, std::size_t n) {
-  over(to, from, n, hn::Lanes(f32), [](float* t, const hwy::float16_t* f) HWY_ATTR {
-    hn::StoreU(hn::PromoteTo(f32, hn::LoadU(f16, f)), f32, t);
-  });
+  over(to, from, n, hn::Lanes(f32),
+       [](float* t, const hwy::float16_t* f) HWY_ATTR { hn::StoreU(hn::PromoteTo(f32, hn::LoadU(f16, f)), f32, t); });
 }
 void Fp32FromBf16(float* to, const std::uint16_t* from, std::size_t n) {
   over(to, from, n, hn::Lanes(f32), [](float* t, const std::uint16_t* f) HWY_ATTR { hn::StoreU(load(f), f32, t); });
 }
 void Fp16FromFp32(hwy::float16_t* to, const float* from, std::size_t n) {
-  over(to, from, n, hn::Lanes(f32), [](hwy::float16_t* t, const float* f) HWY_ATTR {
-    hn::StoreU(hn::DemoteTo(f16, hn::LoadU(f32, f)), f16, t);
-  });
+  over(to, from, n, hn::Lanes(f32),
+       [](hwy::float16_t* t, const float* f) HWY_ATTR { hn::StoreU(hn::DemoteTo(f16, hn::LoadU(f32, f)), f16, t); });
 }
 void Bf16FromFp32(std::uint16_t* to, const float* from, std::size_t n) {
   over(to, from, n, hn::Lanes(f32), [](std::uint16_t* t, const float* f) HWY_ATTR { store(t, hn::LoadU(f32, f)); });
@@ -169,9 +169,11 @@ void by_way_of_fp32(NumberSpan wide, NumberSpan narrow, Body body) {
 }
 
 /// The kernel for numbers that are all fp32, or all fp64.
-void of_one_type(const char* what, NumberSpan into, NumberSpan a, NumberSpan b, void (&fp32)(float*, const float*, const float*, std::size_t),
+void of_one_type(const char* what, NumberSpan into, NumberSpan a, NumberSpan b,
+                 void (&fp32)(float*, const float*, const float*, std::size_t),
                  void (&fp64)(double*, const double*, const double*, std::size_t)) {
-  require(into.count == a.count && into.count == b.count, what, " of ", a.count, " and ", b.count, " elements into ", into.count);
+  require(into.count == a.count && into.count == b.count, what, " of ", a.count, " and ", b.count, " elements into ",
+          into.count);
   if (!into.data || !a.data || !b.data || into.count == 0) return;
   if (a.type != into.type || b.type != into.type) unsupported(what, into, a.type == into.type ? b : a);
   if (into.type == DType::fp32) return fp32(f32(into), f32(a), f32(b), into.count);
@@ -184,10 +186,14 @@ void of_one_type(const char* what, NumberSpan into, NumberSpan a, NumberSpan b, 
 void add(NumberSpan into, NumberSpan from) {
   require(into.count == from.count, "add of ", from.count, " elements into ", into.count);
   if (!into.data || !from.data || into.count == 0) return;
-  if (into.type == DType::fp32 && from.type == DType::fp32) return HWY_DYNAMIC_DISPATCH(AddFp32)(f32(into), f32(from), into.count);
-  if (into.type == DType::fp64 && from.type == DType::fp64) return HWY_DYNAMIC_DISPATCH(AddFp64)(f64(into), f64(from), into.count);
-  if (into.type == DType::fp32 && from.type == DType::fp16) return HWY_DYNAMIC_DISPATCH(AddFp16)(f32(into), f16(from), into.count);
-  if (into.type == DType::fp32 && from.type == DType::bf16) return HWY_DYNAMIC_DISPATCH(AddBf16)(f32(into), bf16(from), into.count);
+  if (into.type == DType::fp32 && from.type == DType::fp32)
+    return HWY_DYNAMIC_DISPATCH(AddFp32)(f32(into), f32(from), into.count);
+  if (into.type == DType::fp64 && from.type == DType::fp64)
+    return HWY_DYNAMIC_DISPATCH(AddFp64)(f64(into), f64(from), into.count);
+  if (into.type == DType::fp32 && from.type == DType::fp16)
+    return HWY_DYNAMIC_DISPATCH(AddFp16)(f32(into), f16(from), into.count);
+  if (into.type == DType::fp32 && from.type == DType::bf16)
+    return HWY_DYNAMIC_DISPATCH(AddBf16)(f32(into), bf16(from), into.count);
   if (into.type == DType::fp32 && from.type == DType::fp64) {
     for (std::size_t i = 0; i < into.count; ++i) f32(into)[i] = static_cast<float>(f32(into)[i] + f64(from)[i]);
     return;
@@ -216,7 +222,8 @@ void subtract(NumberSpan into, NumberSpan a, NumberSpan b) {
 }
 
 void carry_over(NumberSpan into, NumberSpan from, NumberSpan to) {
-  of_one_type("carrying over", into, from, to, HWY_DYNAMIC_DISPATCH(CarryOverFp32), HWY_DYNAMIC_DISPATCH(CarryOverFp64));
+  of_one_type("carrying over", into, from, to, HWY_DYNAMIC_DISPATCH(CarryOverFp32),
+              HWY_DYNAMIC_DISPATCH(CarryOverFp64));
 }
 
 void convert(NumberSpan into, NumberSpan from) {

@@ -8,8 +8,8 @@
 
 namespace ripieno {
 
-/// into[i] += from[i]; `from` may be of another type and is converted on the way. Into fp32 from fp64, the sum is rounded
-/// once.
+/// into[i] += from[i]; `from` may be of another type and is converted on the way. Into fp32 from fp64, the sum is
+/// rounded once.
 void add(NumberSpan into, NumberSpan from);
 
 /// a[i] = b[i] = a[i] + b[i]; both fp32, or both fp64. One pass: where another core has b, its lines come and go once.

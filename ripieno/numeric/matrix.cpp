@@ -14,8 +14,8 @@ HWY_BEFORE_NAMESPACE();
 namespace ripieno::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// As Goto and van de Geijn, "Anatomy of high-performance matrix multiplication", 2008: a panel of b, two vectors wide, is
-// packed so that it stays in the cache; tiles of 6 rows of c are then summed up in registers.
+// As Goto and van de Geijn, "Anatomy of high-performance matrix multiplication", 2008: a panel of b, two vectors wide,
+// is packed so that it stays in the cache; tiles of 6 rows of c are then summed up in registers.
 constexpr std::size_t tile_rows = 6, depth = 256;
 
 /// A tile's sums over `k` columns of a; rows past the last are the last one again, which only costs time.
@@ -39,7 +39,8 @@ HWY_INLINE void tile(D d, const T* const* a, const T* panel, std::size_t k, T* s
     hn::Store(left, d, sums + 2 * row * lanes);
     hn::Store(right, d, sums + (2 * row + 1) * lanes);
   };
-  store(0, s00, s01), store(1, s10, s11), store(2, s20, s21), store(3, s30, s31), store(4, s40, s41), store(5, s50, s51);
+  store(0, s00, s01), store(1, s10, s11), store(2, s20, s21), store(3, s30, s31), store(4, s40, s41),
+      store(5, s50, s51);
 }
 
 template <class T>
@@ -59,7 +60,8 @@ HWY_INLINE void multiply_as(T alpha, Matrix<const T> a, Matrix<const T> b, bool 
       const std::size_t columns = std::min(width, c.columns - column);
       for (std::size_t i = 0; i < k; ++i) {
         for (std::size_t j = 0; j < columns; ++j) {
-          panel[i * width + j] = transposed ? b.data[(column + j) * b.columns + first + i] : b.data[(first + i) * b.columns + column + j];
+          panel[i * width + j] =
+              transposed ? b.data[(column + j) * b.columns + first + i] : b.data[(first + i) * b.columns + column + j];
         }
         std::fill(panel + i * width + columns, panel + (i + 1) * width, T(0));
       }
@@ -77,10 +79,12 @@ HWY_INLINE void multiply_as(T alpha, Matrix<const T> a, Matrix<const T> b, bool 
   }
 }
 
-void MultiplyFp32(float alpha, Matrix<const float> a, Matrix<const float> b, bool transposed, float beta, Matrix<float> c) {
+void MultiplyFp32(float alpha, Matrix<const float> a, Matrix<const float> b, bool transposed, float beta,
+                  Matrix<float> c) {
   multiply_as(alpha, a, b, transposed, beta, c);
 }
-void MultiplyFp64(double alpha, Matrix<const double> a, Matrix<const double> b, bool transposed, double beta, Matrix<double> c) {
+void MultiplyFp64(double alpha, Matrix<const double> a, Matrix<const double> b, bool transposed, double beta,
+                  Matrix<double> c) {
   multiply_as(alpha, a, b, transposed, beta, c);
 }
 
@@ -96,7 +100,8 @@ HWY_EXPORT(MultiplyFp64);
 
 template <class T>
 bool fits(const Matrix<const T>& a, const Matrix<const T>& b, Right right, const Matrix<T>& c) {
-  const std::size_t rows = right == Right::plain ? b.rows : b.columns, columns = right == Right::plain ? b.columns : b.rows;
+  const std::size_t rows = right == Right::plain ? b.rows : b.columns,
+                    columns = right == Right::plain ? b.columns : b.rows;
   return a.columns == rows && c.rows == a.rows && c.columns == columns;
 }
 
@@ -115,7 +120,8 @@ void multiply(float alpha, Matrix<const float> a, Matrix<const float> b, Right r
 }
 
 template <>
-void multiply(double alpha, Matrix<const double> a, Matrix<const double> b, Right right, double beta, Matrix<double> c) {
+void multiply(double alpha, Matrix<const double> a, Matrix<const double> b, Right right, double beta,
+              Matrix<double> c) {
   require_fit(a, b, right, c);
   HWY_DYNAMIC_DISPATCH(MultiplyFp64)(alpha, a, b, right == Right::transposed, beta, c);
 }

@@ -3,8 +3,8 @@
 
 #include <memory>
 
-#include "ripieno/numeric/elementwise.h"
 #include "ripieno/core/memory.h"
+#include "ripieno/numeric/elementwise.h"
 
 namespace ripieno {
 

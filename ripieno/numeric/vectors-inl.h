@@ -1,5 +1,5 @@
-// Vectors of fp32 from memory that holds fp32 or bf16, and back, for files that are compiled for each kind of processor (Highway's
-// foreach_target); bf16 is a std::uint16_t, the upper half of an fp32.
+// Vectors of fp32 from memory that holds fp32 or bf16, and back, for files that are compiled for each kind of processor
+// (Highway's foreach_target); bf16 is a std::uint16_t, the upper half of an fp32.
 #if defined(RIPIENO_NUMERIC_VECTORS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef RIPIENO_NUMERIC_VECTORS_INL_H_
 #undef RIPIENO_NUMERIC_VECTORS_INL_H_
@@ -24,7 +24,9 @@ const U32 u32;
 const hn::Rebind<std::uint16_t, decltype(f32)> u16;
 
 HWY_INLINE V load(const float* from) { return hn::LoadU(f32, from); }
-HWY_INLINE V load(const std::uint16_t* from) { return hn::BitCast(f32, hn::ShiftLeft<16>(hn::PromoteTo(u32, hn::LoadU(u16, from)))); }
+HWY_INLINE V load(const std::uint16_t* from) {
+  return hn::BitCast(f32, hn::ShiftLeft<16>(hn::PromoteTo(u32, hn::LoadU(u16, from))));
+}
 
 HWY_INLINE void store(float* to, V value) { hn::StoreU(value, f32, to); }
 /// To the nearest, ties to even; a NaN stays one.

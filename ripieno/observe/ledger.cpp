@@ -4,10 +4,14 @@ namespace ripieno {
 
 const char* name(Purpose purpose) {
   switch (purpose) {
-    case Purpose::setup: return "setup";
-    case Purpose::exchange: return "exchange";
-    case Purpose::evaluate: return "evaluate";
-    case Purpose::control: return "control";
+    case Purpose::setup:
+      return "setup";
+    case Purpose::exchange:
+      return "exchange";
+    case Purpose::evaluate:
+      return "evaluate";
+    case Purpose::control:
+      return "control";
   }
   return "unknown";
 }

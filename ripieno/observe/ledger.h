@@ -1,6 +1,6 @@
-// The byte ledger: what one rank sent and received, payload and framing apart, per purpose. Filled at one seam, the counted
-// endpoint (transport/counted.h). What an attempt at a step exchanged before it was dropped stands apart from what was
-// committed.
+// The byte ledger: what one rank sent and received, payload and framing apart, per purpose. Filled at one seam, the
+// counted endpoint (transport/counted.h). What an attempt at a step exchanged before it was dropped stands apart from
+// what was committed.
 #pragma once
 
 #include <array>

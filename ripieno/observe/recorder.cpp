@@ -26,13 +26,24 @@ nlohmann::ordered_json bytes_json(const Traffic& traffic) {
 }  // namespace
 
 Recorder::Recorder(const Runtime& runtime, Ledger* ledger, std::unique_ptr<LineFile> metrics)
-    : runtime_(runtime), ledger_(ledger), metrics_(std::move(metrics)), epoch_start_(runtime.now()), step_start_(runtime.now()) {}
+    : runtime_(runtime),
+      ledger_(ledger),
+      metrics_(std::move(metrics)),
+      epoch_start_(runtime.now()),
+      step_start_(runtime.now()) {}
 
 void Recorder::start(const StartRecord& record) {
   if (!metrics_) return;
-  nlohmann::ordered_json line{{"type", "start"}, {"schema", metrics_schema}, {"time", seconds(runtime_.now())},
-                                    {"rank", record.rank}, {"ranks", record.ranks}, {"host", record.host}, {"network", record.network},
-                                    {"first_epoch", record.first_epoch}, {"epochs", record.epochs}, {"steps_per_epoch", record.steps_per_epoch}};
+  nlohmann::ordered_json line{{"type", "start"},
+                              {"schema", metrics_schema},
+                              {"time", seconds(runtime_.now())},
+                              {"rank", record.rank},
+                              {"ranks", record.ranks},
+                              {"host", record.host},
+                              {"network", record.network},
+                              {"first_epoch", record.first_epoch},
+                              {"epochs", record.epochs},
+                              {"steps_per_epoch", record.steps_per_epoch}};
   if (record.unix_time) line["unix_time"] = *record.unix_time - seconds(runtime_.now());  // at time 0
   metrics_->append(line.dump());
   metrics_->flush();
@@ -75,10 +86,8 @@ void Recorder::epoch(const EpochRecord& record) {
   epoch_start_ = step_start_ = now;
   epochs_.push_back(record);
   if (metrics_) {
-    nlohmann::ordered_json line{{"type", "epoch"},
-                                {"time", seconds(now)},
-                                {"epoch", record.epoch},
-                                {"seconds", seconds(epoch_times_.back())}};
+    nlohmann::ordered_json line{
+        {"type", "epoch"}, {"time", seconds(now)}, {"epoch", record.epoch}, {"seconds", seconds(epoch_times_.back())}};
     if (!std::isnan(record.accuracy)) {
       line["test"] = {{"accuracy", record.accuracy}, {"loss", record.loss}};
     }
@@ -98,21 +107,30 @@ void Recorder::epoch(const EpochRecord& record) {
 void Recorder::sample(const SampleRecord& record) {
   if (!metrics_) return;
   const auto interface = [](const InterfaceUsage& used) {
-    return nlohmann::ordered_json{{"bytes_sent", used.bytes_sent}, {"bytes_received", used.bytes_received},
-                                  {"packets_sent", used.packets_sent}, {"packets_received", used.packets_received}};
+    return nlohmann::ordered_json{{"bytes_sent", used.bytes_sent},
+                                  {"bytes_received", used.bytes_received},
+                                  {"packets_sent", used.packets_sent},
+                                  {"packets_received", used.packets_received}};
   };
   const ProcessUsage& process = record.process;
   const MachineUsage& machine = record.machine;
-  const nlohmann::ordered_json line{
-      {"type", "sample"},
-      {"time", seconds(runtime_.now())},
-      {"seconds", seconds(record.span)},
-      {"process", {{"cpu_user", process.cpu.user}, {"cpu_system", process.cpu.system}, {"resident", process.resident_bytes},
-                   {"switches_waiting", process.switches_waiting}, {"switches_forced", process.switches_forced}}},
-      {"machine", {{"cpu_user", machine.user}, {"cpu_system", machine.system}, {"cpu_idle", machine.idle}, {"cpu_stolen", machine.stolen}}},
-      {"network", interface(record.network.network)},
-      {"loopback", interface(record.network.loopback)},
-      {"retransmits", record.network.retransmits}};
+  const nlohmann::ordered_json line{{"type", "sample"},
+                                    {"time", seconds(runtime_.now())},
+                                    {"seconds", seconds(record.span)},
+                                    {"process",
+                                     {{"cpu_user", process.cpu.user},
+                                      {"cpu_system", process.cpu.system},
+                                      {"resident", process.resident_bytes},
+                                      {"switches_waiting", process.switches_waiting},
+                                      {"switches_forced", process.switches_forced}}},
+                                    {"machine",
+                                     {{"cpu_user", machine.user},
+                                      {"cpu_system", machine.system},
+                                      {"cpu_idle", machine.idle},
+                                      {"cpu_stolen", machine.stolen}}},
+                                    {"network", interface(record.network.network)},
+                                    {"loopback", interface(record.network.loopback)},
+                                    {"retransmits", record.network.retransmits}};
   metrics_->append(line.dump());
   metrics_->flush();  // who watches the run reads it now
 }
@@ -120,14 +138,23 @@ void Recorder::sample(const SampleRecord& record) {
 void Recorder::trace_to(std::unique_ptr<LineFile> trace, const TraceOptions& options) {
   trace_ = std::move(trace);
   tracing_ = options;
-  const nlohmann::ordered_json named{{"name", "process_name"}, {"ph", "M"}, {"pid", options.rank},
-                                     {"args", {{"name", text("rank ", options.rank)}, {"clock_error_us", microseconds(options.clock_error)}}}};
+  const nlohmann::ordered_json named{
+      {"name", "process_name"},
+      {"ph", "M"},
+      {"pid", options.rank},
+      {"args", {{"name", text("rank ", options.rank)}, {"clock_error_us", microseconds(options.clock_error)}}}};
   trace_->append(text("[", named.dump()));
 }
 
-void Recorder::trace_bar(const std::string& name, std::string_view category, std::string_view thread, Duration begin, Duration end) {
-  const nlohmann::ordered_json event{{"name", name}, {"cat", category}, {"ph", "X"}, {"pid", tracing_.rank},
-                                     {"tid", thread}, {"ts", trace_time(begin)}, {"dur", microseconds(end - begin)}};
+void Recorder::trace_bar(const std::string& name, std::string_view category, std::string_view thread, Duration begin,
+                         Duration end) {
+  const nlohmann::ordered_json event{{"name", name},
+                                     {"cat", category},
+                                     {"ph", "X"},
+                                     {"pid", tracing_.rank},
+                                     {"tid", thread},
+                                     {"ts", trace_time(begin)},
+                                     {"dur", microseconds(end - begin)}};
   trace_line(text(",", event.dump()));
 }
 
@@ -135,7 +162,8 @@ void Recorder::span(const Span& span) {
   if (on_span) on_span(span);
   if (!trace_) return;
   const std::string name = text(span.what, " ", span.index), what = span.what;
-  // Events of one thread must nest: what computes does; exchanges go on side by side, and the optimiser's steps beside a pass.
+  // Events of one thread must nest: what computes does; exchanges go on side by side, and the optimiser's steps beside
+  // a pass.
   const std::string thread = what == "exchange" ? name : what == "optimise" ? what : "compute";
   trace_bar(name, what, thread, span.begin, span.end);
 }
@@ -151,15 +179,24 @@ std::string Recorder::message_thread(Duration begin, Duration end) {
 void Recorder::message(const CarriedMessage& message) {
   if (!trace_) return;
   const bool by_all = message.peer < 0, sends = message.how == std::string_view("send");
-  const std::string name = by_all ? text(message.how, " by all") : text(message.how, sends ? " to " : " from ", message.peer);
+  const std::string name =
+      by_all ? text(message.how, " by all") : text(message.how, sends ? " to " : " from ", message.peer);
   // An arrow's end belongs to the bar that it is within, which so has a length, if one of two nanoseconds.
   constexpr Duration nanosecond = std::chrono::nanoseconds(1);
   const Duration end = std::max(message.end, message.begin + 2 * nanosecond), last = end - nanosecond;
   const std::string thread = message_thread(message.begin, end);
-  const nlohmann::ordered_json event{
-      {"name", name}, {"cat", "message"}, {"ph", "X"}, {"pid", tracing_.rank}, {"tid", thread}, {"ts", trace_time(message.begin)},
-      {"dur", microseconds(end - message.begin)},
-      {"args", {{"bytes", message.bytes}, {"operation", message.operation}, {"for", ripieno::name(message.purpose)}, {"channel", message.channel}}}};
+  const nlohmann::ordered_json event{{"name", name},
+                                     {"cat", "message"},
+                                     {"ph", "X"},
+                                     {"pid", tracing_.rank},
+                                     {"tid", thread},
+                                     {"ts", trace_time(message.begin)},
+                                     {"dur", microseconds(end - message.begin)},
+                                     {"args",
+                                      {{"bytes", message.bytes},
+                                       {"operation", message.operation},
+                                       {"for", ripieno::name(message.purpose)},
+                                       {"channel", message.channel}}}};
   trace_line(text(",", event.dump()));
   if (!by_all) return trace_arrow(sends, message.peer, message, thread, sends ? message.begin : last);
   for (const bool start : {true, false}) {
@@ -169,21 +206,31 @@ void Recorder::message(const CarriedMessage& message) {
   }
 }
 
-void Recorder::trace_arrow(bool is_start, int peer, const CarriedMessage& message, std::string_view thread, Duration when) {
+void Recorder::trace_arrow(bool is_start, int peer, const CarriedMessage& message, std::string_view thread,
+                           Duration when) {
   // Both ranks make the same number: viewers want one of 64 bits. It comes again after 2^18 messages of a channel.
-  const auto from = static_cast<std::uint64_t>(is_start ? tracing_.rank : peer), to = static_cast<std::uint64_t>(is_start ? peer : tracing_.rank);
+  const auto from = static_cast<std::uint64_t>(is_start ? tracing_.rank : peer),
+             to = static_cast<std::uint64_t>(is_start ? peer : tracing_.rank);
   const auto part = [](std::uint64_t value, int bits) { return value & ((std::uint64_t{1} << bits) - 1); };
-  const std::uint64_t id = part(from, 13) << 51 | part(to, 13) << 38 | std::uint64_t{message.peer < 0} << 37 | static_cast<std::uint64_t>(message.purpose) << 35 |
-                           part(message.channel, 17) << 18 | part(message.sequence, 18);
-  nlohmann::ordered_json event{{"name", message.operation}, {"cat", "arrow"}, {"ph", is_start ? "s" : "f"}, {"id", text("0x", std::hex, id)},
-                               {"pid", tracing_.rank}, {"tid", thread}, {"ts", trace_time(when)}};
+  const std::uint64_t id = part(from, 13) << 51 | part(to, 13) << 38 | std::uint64_t{message.peer < 0} << 37 |
+                           static_cast<std::uint64_t>(message.purpose) << 35 | part(message.channel, 17) << 18 |
+                           part(message.sequence, 18);
+  nlohmann::ordered_json event{{"name", message.operation},      {"cat", "arrow"},       {"ph", is_start ? "s" : "f"},
+                               {"id", text("0x", std::hex, id)}, {"pid", tracing_.rank}, {"tid", thread},
+                               {"ts", trace_time(when)}};
   if (!is_start) event["bp"] = "e";  // it ends at the bar that it is within, not at the next
   trace_line(text(",", event.dump()));
 }
 
 void Recorder::mark(const std::string& what) {
   if (!trace_) return;
-  const nlohmann::ordered_json event{{"name", what}, {"cat", "mark"}, {"ph", "i"}, {"s", "p"}, {"pid", tracing_.rank}, {"tid", "compute"}, {"ts", trace_time(runtime_.now())}};
+  const nlohmann::ordered_json event{{"name", what},
+                                     {"cat", "mark"},
+                                     {"ph", "i"},
+                                     {"s", "p"},
+                                     {"pid", tracing_.rank},
+                                     {"tid", "compute"},
+                                     {"ts", trace_time(runtime_.now())}};
   trace_line(text(",", event.dump()));
 }
 
@@ -212,7 +259,9 @@ void Recorder::end() {
     trace_->flush();
   }
   if (!metrics_) return;
-  metrics_->append(nlohmann::ordered_json{{"type", "end"}, {"time", seconds(runtime_.now())}, {"bytes", bytes_json(traffic_since())}}.dump());
+  metrics_->append(
+      nlohmann::ordered_json{{"type", "end"}, {"time", seconds(runtime_.now())}, {"bytes", bytes_json(traffic_since())}}
+          .dump());
   metrics_->flush();
 }
 

@@ -1,6 +1,6 @@
-// The recorder: where a rank's time and bytes are put down, a line of JSON each step and epoch in metrics-RANK.jsonl; the
-// lines' bytes add up to the exchange's total and what was dropped.
-// docs/runs.md gives the lines' fields, of schema `metrics_schema`. Time is measured at the learner and the strategy, bytes at the counted endpoint.
+// The recorder: where a rank's time and bytes are put down, a line of JSON each step and epoch in metrics-RANK.jsonl;
+// the lines' bytes add up to the exchange's total and what was dropped. docs/runs.md gives the lines' fields, of schema
+// `metrics_schema`. Time is measured at the learner and the strategy, bytes at the counted endpoint.
 #pragma once
 
 #include <array>
@@ -13,9 +13,9 @@
 
 #include "ripieno/core/file.h"
 #include "ripieno/core/runtime.h"
-#include "ripieno/observe/usage.h"
 #include "ripieno/observe/ledger.h"
 #include "ripieno/observe/stages.h"
+#include "ripieno/observe/usage.h"
 
 namespace ripieno {
 
@@ -27,7 +27,7 @@ using StageTimes = PerStage<Duration>;
 /// What a rank's metrics begin with.
 struct StartRecord {
   int rank = 0, ranks = 1;
-  std::string host, network;  ///< the machine's name, and its network namespace's
+  std::string host, network;                  ///< the machine's name, and its network namespace's
   std::uint32_t first_epoch = 0, epochs = 0;  ///< from 0, and where the last one ends
   std::uint64_t steps_per_epoch = 0;
   std::optional<double> unix_time;  ///< now, in seconds since 1970; none in virtual time
@@ -68,18 +68,18 @@ struct Span {
 
 /// A message that has come to its end on this rank.
 struct CarriedMessage {
-  const char* how;             ///< "send", "receive"; "all-reduce", of all peers at once
-  int peer;                    ///< -1: all
+  const char* how;  ///< "send", "receive"; "all-reduce", of all peers at once
+  int peer;         ///< -1: all
   Purpose purpose;
   std::uint32_t channel;       ///< of an exchange: the bucket
   std::string_view operation;  ///< "ring"
   std::uint64_t bytes;         ///< of payload; of an all-reduce: of the numbers
-  std::uint64_t sequence;      ///< which one between the two ranks, this way and on this channel: the same on both sides
+  std::uint64_t sequence;  ///< which one between the two ranks, this way and on this channel: the same on both sides
   Duration begin, end;
 };
 
-/// Whose trace it is. Its times are the rank's own plus `ahead`: those of a clock that all ranks share, up to `clock_error`
-/// (membership/clocks.h).
+/// Whose trace it is. Its times are the rank's own plus `ahead`: those of a clock that all ranks share, up to
+/// `clock_error` (membership/clocks.h).
 struct TraceOptions {
   int rank = 0, ranks = 1;
   Duration ahead{0}, clock_error{0};
@@ -102,7 +102,8 @@ class Recorder {
   Duration began() const { return began_; }
   /// Time spent since the last step's end. Called from the runtime's thread.
   void add(Stage stage, Duration time);
-  /// What was exchanged since the last commit() or dropped() belongs to a step that is committed, or to an attempt that is not.
+  /// What was exchanged since the last commit() or dropped() belongs to a step that is committed, or to an attempt that
+  /// is not.
   void commit() {
     if (ledger_) ledger_->commit();
   }
@@ -145,7 +146,8 @@ class Recorder {
   /// A line of the trace: a moment, such as an epoch's end.
   void mark(const std::string& what);
   void trace_line(const std::string& line) noexcept;
-  void trace_bar(const std::string& name, std::string_view category, std::string_view thread, Duration begin, Duration end);
+  void trace_bar(const std::string& name, std::string_view category, std::string_view thread, Duration begin,
+                 Duration end);
   void trace_arrow(bool is_start, int peer, const CarriedMessage& message, std::string_view thread, Duration when);
   /// A thread of its own for each of the messages that are under way at once: bars of one thread do not overlap.
   std::string message_thread(Duration begin, Duration end);
@@ -175,18 +177,25 @@ class Recorder {
   std::shared_ptr<const bool> alive_ = std::make_shared<const bool>(true);
 };
 
-/// Adds the time from its making to its end to a stage, and with `shown_as` puts a span of that index into the trace; of what is
-/// optimised and evaluated in any case, with the step's. It may outlive the recorder, in a coroutine that is destroyed where it waited.
+/// Adds the time from its making to its end to a stage, and with `shown_as` puts a span of that index into the trace;
+/// of what is optimised and evaluated in any case, with the step's. It may outlive the recorder, in a coroutine that is
+/// destroyed where it waited.
 class StageTimer {
  public:
   StageTimer(Recorder& recorder, const Runtime& runtime, Stage stage, std::optional<std::size_t> shown_as = {})
-      : recorder_(recorder), alive_(recorder.alive_), runtime_(runtime), stage_(stage), shown_as_(shown_as), start_(runtime.now()) {}
+      : recorder_(recorder),
+        alive_(recorder.alive_),
+        runtime_(runtime),
+        stage_(stage),
+        shown_as_(shown_as),
+        start_(runtime.now()) {}
   ~StageTimer() {
     if (alive_.expired()) return;
     const Duration end = runtime_.now();
     recorder_.add(stage_, end - start_);
     if (shown_as_) recorder_.span({info(stage_).name, *shown_as_, start_, end});
-    if (stage_ == Stage::optimise || stage_ == Stage::evaluate) recorder_.span({info(stage_).name, recorder_.steps(), start_, end});
+    if (stage_ == Stage::optimise || stage_ == Stage::evaluate)
+      recorder_.span({info(stage_).name, recorder_.steps(), start_, end});
     if (stage_ == Stage::exchange) recorder_.exposed(start_, end);
   }
   StageTimer(const StageTimer&) = delete;

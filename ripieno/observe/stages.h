@@ -1,5 +1,5 @@
-// What a worker's time goes into: one table, by which the recorder writes it and reports read, add and draw it. A new stage is one
-// row here and a StageTimer where its time goes by.
+// What a worker's time goes into: one table, by which the recorder writes it and reports read, add and draw it. A new
+// stage is one row here and a StageTimer where its time goes by.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,8 @@ namespace ripieno {
 
 enum class Stage : std::uint8_t { read, forward, backward, exchange, optimise, evaluate, hidden };
 
-/// What a stage's time is to a step's: a part of it, between two steps, or beside the other stages and no part of anything.
+/// What a stage's time is to a step's: a part of it, between two steps, or beside the other stages and no part of
+/// anything.
 enum class StageKind : std::uint8_t { in_step, between_steps, beside };
 
 struct StageInfo {
@@ -21,26 +22,30 @@ struct StageInfo {
   const char* label;   ///< in figures
   const char* column;  ///< over a table's column
   StageKind kind;
-  int colour;          ///< a terminal's
+  int colour;  ///< a terminal's
 };
 
 inline constexpr std::array stages{
     StageInfo{Stage::read, "read", "reading", "read", StageKind::in_step, 37},
     StageInfo{Stage::forward, "forward", "forward", "fwd", StageKind::in_step, 34},
     StageInfo{Stage::backward, "backward", "backward", "bwd", StageKind::in_step, 36},
-    StageInfo{Stage::exchange, "exchange", "waiting for the exchange", "exch.", StageKind::in_step, 31},  // what compute waited for
+    StageInfo{Stage::exchange, "exchange", "waiting for the exchange", "exch.", StageKind::in_step,
+              31},  // what compute waited for
     StageInfo{Stage::optimise, "optimise", "optimiser", "opt.", StageKind::in_step, 33},
     StageInfo{Stage::evaluate, "evaluate", "evaluation", "eval.", StageKind::between_steps, 35},
-    StageInfo{Stage::hidden, "exchange_hidden", "hidden", "hidden", StageKind::beside, 32},  // exchange beside the others
+    StageInfo{Stage::hidden, "exchange_hidden", "hidden", "hidden", StageKind::beside,
+              32},  // exchange beside the others
 };
 
 constexpr const StageInfo& info(Stage stage) { return stages[static_cast<std::size_t>(stage)]; }
-static_assert([] {
-  for (std::size_t i = 0; i < stages.size(); ++i) {
-    if (static_cast<std::size_t>(stages[i].stage) != i) return false;
-  }
-  return true;
-}(), "the table's rows are in the order of their stages");
+static_assert(
+    [] {
+      for (std::size_t i = 0; i < stages.size(); ++i) {
+        if (static_cast<std::size_t>(stages[i].stage) != i) return false;
+      }
+      return true;
+    }(),
+    "the table's rows are in the order of their stages");
 
 /// A time of each stage.
 template <class T>
@@ -48,7 +53,9 @@ class PerStage {
  public:
   PerStage() = default;
   /// In the table's order; those that are missing are 0.
-  PerStage(std::initializer_list<T> times) { std::copy_n(times.begin(), std::min(times.size(), stages.size()), times_.begin()); }
+  PerStage(std::initializer_list<T> times) {
+    std::copy_n(times.begin(), std::min(times.size(), stages.size()), times_.begin());
+  }
 
   T& operator[](Stage stage) { return times_[static_cast<std::size_t>(stage)]; }
   const T& operator[](Stage stage) const { return times_[static_cast<std::size_t>(stage)]; }

@@ -32,7 +32,9 @@ std::string text_of(const char* path) {
   return text.str();
 }
 
-double seconds(const timeval& time) { return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6; }
+double seconds(const timeval& time) {
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
+}
 
 /// The value below `name` in two lines "Tcp: NAME NAME ..", "Tcp: VALUE VALUE ..".
 std::uint64_t below(std::string_view text, const std::string& prefix, const std::string& name) {
@@ -65,8 +67,10 @@ ProcessUsage process_usage() {
   getrusage(RUSAGE_SELF, &used);
   std::uint64_t total_pages = 0, resident_pages = 0;
   std::ifstream("/proc/self/statm") >> total_pages >> resident_pages;
-  return {{seconds(used.ru_utime), seconds(used.ru_stime)}, resident_pages * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE)),
-          static_cast<std::uint64_t>(used.ru_nvcsw), static_cast<std::uint64_t>(used.ru_nivcsw)};
+  return {{seconds(used.ru_utime), seconds(used.ru_stime)},
+          resident_pages * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE)),
+          static_cast<std::uint64_t>(used.ru_nvcsw),
+          static_cast<std::uint64_t>(used.ru_nivcsw)};
 }
 
 MachineUsage machine_usage() { return machine_usage(text_of("/proc/stat"), static_cast<double>(sysconf(_SC_CLK_TCK))); }
@@ -76,8 +80,8 @@ MachineUsage machine_usage(std::string_view proc_stat, double ticks_a_second) {
   std::string name;
   double user = 0, nice = 0, system = 0, idle = 0, waiting = 0, interrupts = 0, soft_interrupts = 0, stolen = 0;
   line >> name >> user >> nice >> system >> idle >> waiting >> interrupts >> soft_interrupts >> stolen;
-  return {(user + nice) / ticks_a_second, (system + interrupts + soft_interrupts) / ticks_a_second, (idle + waiting) / ticks_a_second,
-          stolen / ticks_a_second};
+  return {(user + nice) / ticks_a_second, (system + interrupts + soft_interrupts) / ticks_a_second,
+          (idle + waiting) / ticks_a_second, stolen / ticks_a_second};
 }
 
 std::string network_namespace() {

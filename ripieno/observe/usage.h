@@ -11,7 +11,8 @@ namespace ripieno {
 /// 0 where the system does not tell.
 std::uint64_t proportional_memory();
 
-/// The most bytes that were in memory at once since the start, shared pages counted in full; 0 where the system does not tell.
+/// The most bytes that were in memory at once since the start, shared pages counted in full; 0 where the system does
+/// not tell.
 std::uint64_t peak_resident_memory();
 
 /// CPU time that this process has taken so far, in user code and in the system, in seconds.
@@ -24,7 +25,8 @@ CpuSeconds cpu_seconds();
 struct ProcessUsage {
   CpuSeconds cpu;
   std::uint64_t resident_bytes = 0;
-  std::uint64_t switches_waiting = 0, switches_forced = 0;  ///< context switches: it waited for something; its time was over
+  std::uint64_t switches_waiting = 0,
+                switches_forced = 0;  ///< context switches: it waited for something; its time was over
 };
 ProcessUsage process_usage();
 
@@ -42,7 +44,7 @@ struct InterfaceUsage {
   std::uint64_t bytes_sent = 0, bytes_received = 0, packets_sent = 0, packets_received = 0;
 };
 struct NetworkUsage {
-  InterfaceUsage network;   ///< all interfaces but the loopback, together
+  InterfaceUsage network;  ///< all interfaces but the loopback, together
   InterfaceUsage loopback;
   std::uint64_t retransmits = 0;  ///< TCP segments sent again, of all processes
 };

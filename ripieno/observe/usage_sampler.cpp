@@ -27,11 +27,14 @@ UsageSampler::~UsageSampler() {
 
 double UsageSampler::machine_busy() const {
   const MachineUsage now = machine_usage(), &before = first_.machine;
-  const double used = now.user + now.system + now.stolen - before.user - before.system - before.stolen, all = used + now.idle - before.idle;
+  const double used = now.user + now.system + now.stolen - before.user - before.system - before.stolen,
+               all = used + now.idle - before.idle;
   return all > 0 ? std::clamp(used / all, 0.0, 1.0) : 0;  // sums of seconds are rounded
 }
 
-UsageSampler::Counts UsageSampler::counts() const { return {runtime_.now(), process_usage(), machine_usage(), network_usage()}; }
+UsageSampler::Counts UsageSampler::counts() const {
+  return {runtime_.now(), process_usage(), machine_usage(), network_usage()};
+}
 
 void UsageSampler::sample() noexcept {
   try {
@@ -51,9 +54,9 @@ void UsageSampler::record() {
   used.process.switches_waiting -= before.process.switches_waiting;
   used.process.switches_forced -= before.process.switches_forced;
   used.machine = {now.machine.user - before.machine.user, now.machine.system - before.machine.system,
-                    now.machine.idle - before.machine.idle, now.machine.stolen - before.machine.stolen};
+                  now.machine.idle - before.machine.idle, now.machine.stolen - before.machine.stolen};
   used.network = {now.network.network - before.network.network, now.network.loopback - before.network.loopback,
-                    now.network.retransmits - before.network.retransmits};
+                  now.network.retransmits - before.network.retransmits};
   recorder_.sample(used);
 }
 

@@ -1,20 +1,20 @@
-// Samples what a worker and its machine use, every so often, on the clock of the worker's steps: a line each in its metrics
-// (docs/runs.md). A sample costs some 0.1 ms of the runtime's thread.
+// Samples what a worker and its machine use, every so often, on the clock of the worker's steps: a line each in its
+// metrics (docs/runs.md). A sample costs some 0.1 ms of the runtime's thread.
 #pragma once
 
 #include <memory>
 #include <optional>
 
 #include "ripieno/core/runtime.h"
-#include "ripieno/observe/usage.h"
 #include "ripieno/observe/recorder.h"
+#include "ripieno/observe/usage.h"
 
 namespace ripieno {
 
 class UsageSampler {
  public:
-  /// The first sample is taken `every` after now, the last one when it is destroyed; what it counts begins now. `every` > 0; both
-  /// must outlive it. In real time only.
+  /// The first sample is taken `every` after now, the last one when it is destroyed; what it counts begins now. `every`
+  /// > 0; both must outlive it. In real time only.
   UsageSampler(Runtime& runtime, Recorder& recorder, Duration every);
   ~UsageSampler();
   UsageSampler(const UsageSampler&) = delete;

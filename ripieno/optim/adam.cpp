@@ -23,7 +23,8 @@ void Adam::update_as(std::size_t offset, NumberSpan weights, NumberSpan gradient
                         static_cast<T>(std::sqrt(1 - std::pow(o.beta2, t))),
                         static_cast<T>(o.epsilon)};
   const std::size_t n = weights.count;
-  adam_step<T>(weights.as<T>().data(), gradients.as<T>().data(), state_.part<T>(0, offset, n), state_.part<T>(1, offset, n), n, by);
+  adam_step<T>(weights.as<T>().data(), gradients.as<T>().data(), state_.part<T>(0, offset, n),
+               state_.part<T>(1, offset, n), n, by);
 }
 
 void Adam::update(std::size_t offset, NumberSpan weights, NumberSpan gradients, double learning_rate) {

@@ -35,7 +35,8 @@ ByGroup::ByGroup(const OptimiserOptions& options, std::size_t elements, DType ty
   const TensorShape* head = nullptr;
   std::size_t end = 0;
   for (const TensorShape& tensor : options_.tensors) {
-    require(tensor.begin == end && tensor.end >= end, "optimiser: tensor [", tensor.begin, ", ", tensor.end, ") follows ", end);
+    require(tensor.begin == end && tensor.end >= end, "optimiser: tensor [", tensor.begin, ", ", tensor.end,
+            ") follows ", end);
     end = tensor.end;
     if (tensor.rows > 0) head = &tensor;
   }
@@ -56,7 +57,8 @@ std::size_t ByGroup::group_of(const TensorShape& tensor, bool is_head) {
   group.factor = tensor.rows == 0 ? options_.vector_factor : is_head ? options_.head_factor : 1;
   group.first_layer = tensor.first_layer && options_.first_layer_steps > 0;
   if (group.first_layer) group.name = "first_" + group.name;
-  const auto known = std::find_if(groups_.begin(), groups_.end(), [&](const Group& one) { return one.name == group.name; });
+  const auto known =
+      std::find_if(groups_.begin(), groups_.end(), [&](const Group& one) { return one.name == group.name; });
   if (known != groups_.end()) return static_cast<std::size_t>(known - groups_.begin());
 
   OptimiserOptions& own = group.options = options_;
@@ -84,8 +86,9 @@ void ByGroup::begin_step() {
 }
 
 void ByGroup::update(std::size_t offset, NumberSpan weights, NumberSpan gradients, double learning_rate) {
-  require(weights.count == gradients.count && offset + weights.count <= elements_, "optimiser: the part at offset ", offset, " of ",
-          weights.count, " elements (gradients: ", gradients.count, ") leaves the whole of ", elements_);
+  require(weights.count == gradients.count && offset + weights.count <= elements_, "optimiser: the part at offset ",
+          offset, " of ", weights.count, " elements (gradients: ", gradients.count, ") leaves the whole of ",
+          elements_);
   const std::size_t end = offset + weights.count;
   for (const Part& part : parts_) {
     const std::size_t from = std::max(offset, part.begin), to = std::min(end, part.end);

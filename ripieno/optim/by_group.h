@@ -1,7 +1,8 @@
-// Groups of tensors that are not stepped on alike, each with an optimiser of its own: vectors (biases, and the weights of
-// normalisations) and the last layer's matrix at rates that are times the others' (Page, "How to train your ResNet", part 5,
-// 2018: biases at 64 times), the first layer until a step after which it rests, and with muon all but the hidden matrices
-// by sgd. Weight decay is not times the factor: what a step takes off a weight is the same in all groups.
+// Groups of tensors that are not stepped on alike, each with an optimiser of its own: vectors (biases, and the weights
+// of normalisations) and the last layer's matrix at rates that are times the others' (Page, "How to train your ResNet",
+// part 5, 2018: biases at 64 times), the first layer until a step after which it rests, and with muon all but the
+// hidden matrices by sgd. Weight decay is not times the factor: what a step takes off a weight is the same in all
+// groups.
 #pragma once
 
 #include <memory>

@@ -41,8 +41,8 @@ struct Schedule {
   const char* name;
   double (*fraction)(const Options&, double, double);
 };
-constexpr Schedule schedules[] = {{"constant", constant}, {"step", step}, {"cosine", cosine}, {"one-cycle", one_cycle},
-                           {"triangular", triangular}};
+constexpr Schedule schedules[] = {
+    {"constant", constant}, {"step", step}, {"cosine", cosine}, {"one-cycle", one_cycle}, {"triangular", triangular}};
 
 /// Conditions are written so that NaN fails them.
 void check(bool good, const char* option, double value, const char* allowed) {

@@ -22,9 +22,9 @@ struct LearningRateOptions {
   double warmup_fraction = 0.1;          ///< of `base` (not scaled), in [0, 1]: where warm-up starts; 1: Goyal et al.
   std::vector<double> step_epochs = {};  ///< step: rising, each > 0; those past the end have no effect
   double step_factor = 0.1;              ///< step: > 0
-  double final_fraction = 0;             ///< cosine, one-cycle, triangular: the last rate, a fraction of the full one in [0, 1]
-  double peak_at = 0.3;                  ///< one-cycle, triangular: where in the cycle the full rate is reached, in [0, 1)
-  double start_fraction = 0.04;          ///< one-cycle, triangular: the first rate, a fraction of the full one in [0, 1]
+  double final_fraction = 0;     ///< cosine, one-cycle, triangular: the last rate, a fraction of the full one in [0, 1]
+  double peak_at = 0.3;          ///< one-cycle, triangular: where in the cycle the full rate is reached, in [0, 1)
+  double start_fraction = 0.04;  ///< one-cycle, triangular: the first rate, a fraction of the full one in [0, 1]
 };
 
 class LearningRate {

@@ -6,7 +6,8 @@
 
 namespace ripieno {
 
-Lookahead::Lookahead(std::unique_ptr<Optimiser> inner, const OptimiserOptions& options, std::size_t elements, DType type)
+Lookahead::Lookahead(std::unique_ptr<Optimiser> inner, const OptimiserOptions& options, std::size_t elements,
+                     DType type)
     : inner_(std::move(inner)),
       every_(options.lookahead_every),
       total_(options.total_steps),

@@ -1,9 +1,10 @@
-// Lookahead (Zhang et al., "Lookahead optimizer: k steps forward, 1 step back", 2019) around any optimiser: a running mean of
-// the weights, from which the next steps go on, so that it is what is evaluated and saved. Every k-th step, and the last:
+// Lookahead (Zhang et al., "Lookahead optimizer: k steps forward, 1 step back", 2019) around any optimiser: a running
+// mean of the weights, from which the next steps go on, so that it is what is evaluated and saved. Every k-th step, and
+// the last:
 //   slow <- slow + (1 - d) (w - slow);  w <- slow,   d = decay * (steps done / steps in all)^power
 // With power 0 it is the paper's (alpha = 1 - decay); with power 3 and decay 0.95^5 that of airbench94 (Jordan, "94% on
-// CIFAR-10 in 3.29 seconds on a single GPU", arXiv:2404.00498, 2024), which moves fast at first and averages at the end.
-// State: one number a parameter.
+// CIFAR-10 in 3.29 seconds on a single GPU", arXiv:2404.00498, 2024), which moves fast at first and averages at the
+// end. State: one number a parameter.
 #pragma once
 
 #include <memory>

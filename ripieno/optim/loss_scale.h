@@ -1,5 +1,5 @@
-// Dynamic loss scaling for fp16 compute: the loss is multiplied by a scale so that small gradients do not vanish in fp16.
-// A step whose gradients overflow is not taken and the scale halved; after 2,000 good steps it is doubled.
+// Dynamic loss scaling for fp16 compute: the loss is multiplied by a scale so that small gradients do not vanish in
+// fp16. A step whose gradients overflow is not taken and the scale halved; after 2,000 good steps it is doubled.
 // Source: Micikevicius et al., Mixed precision training, ICLR 2018; the numbers are those of torch.amp.GradScaler.
 #pragma once
 
@@ -10,9 +10,9 @@
 namespace ripieno {
 
 struct LossScaleOptions {
-  double initial = 65536;     ///< > 0
-  double growth = 2;          ///< >= 1
-  double backoff = 0.5;       ///< in (0, 1)
+  double initial = 65536;        ///< > 0
+  double growth = 2;             ///< >= 1
+  double backoff = 0.5;          ///< in (0, 1)
   std::int64_t interval = 2000;  ///< good steps in a row before it grows, >= 1
 };
 

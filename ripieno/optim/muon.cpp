@@ -39,7 +39,9 @@ void orthogonalise(T* matrix, std::size_t rows, std::size_t columns, int times) 
 
   std::vector<T> next(n), square(rows * rows), polynomial(rows * rows);
   const auto of = [](std::vector<T>& m, std::size_t r, std::size_t k) { return Matrix<T>{m.data(), r, k}; };
-  const auto from = [](const std::vector<T>& m, std::size_t r, std::size_t k) { return Matrix<const T>{m.data(), r, k}; };
+  const auto from = [](const std::vector<T>& m, std::size_t r, std::size_t k) {
+    return Matrix<const T>{m.data(), r, k};
+  };
   for (int i = 0; i < times; ++i) {
     multiply(T(1), from(x, rows, columns), from(x, rows, columns), Right::transposed, T(0), of(square, rows, rows));
     polynomial = square;

@@ -1,6 +1,7 @@
-// Muon (Jordan et al., "Muon: an optimizer for hidden layers in neural networks", kellerjordan.github.io/posts/muon, 2024; as
-// in github.com/KellerJordan/cifar10-airbench): every matrix moves by its momentum with all singular values brought near 1. A
-// tensor of more than two dimensions is a matrix with a row for each of its first. State: one number a parameter. A step:
+// Muon (Jordan et al., "Muon: an optimizer for hidden layers in neural networks", kellerjordan.github.io/posts/muon,
+// 2024; as in github.com/KellerJordan/cifar10-airbench): every matrix moves by its momentum with all singular values
+// brought near 1. A tensor of more than two dimensions is a matrix with a row for each of its first. State: one number
+// a parameter. A step:
 //   1. m <- momentum * m + gradient
 //   2. g <- gradient + momentum * m with nesterov, else m
 //   3. with normalise: w <- w * sqrt(rows) / |w|, which a normalisation after the layer makes up for

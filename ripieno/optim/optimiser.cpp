@@ -84,7 +84,8 @@ std::unique_ptr<Optimiser> make_optimiser(const OptimiserOptions& options, std::
   if (type != DType::fp32 && type != DType::fp64) {
     fail(ErrorKind::usage, "optimiser: cannot step on weights in ", name(type), "; keep them in fp32 or fp64");
   }
-  Made made = has_groups(options) ? std::make_unique<ByGroup>(options, elements, type, make_rule) : make_rule(options, elements, type);
+  Made made = has_groups(options) ? std::make_unique<ByGroup>(options, elements, type, make_rule)
+                                  : make_rule(options, elements, type);
   if (options.lookahead_every == 0) return made;
   return std::make_unique<Lookahead>(std::move(made), options, elements, type);
 }

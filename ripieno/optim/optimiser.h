@@ -24,17 +24,17 @@ class Optimiser {
   virtual void begin_step() = 0;
 
   /// Updates weights[i] from gradients[i] for the part of the flat parameters that starts at element `offset` of the
-  /// whole; the gradients are not changed. Any partition of the whole (by_matrices(): into whole matrices) gives the same bits.
-  /// Spans without data (simulation) are checked and left. Throws Error(internal) on a part outside the whole, on spans of unlike size or
-  /// type, and before the first begin_step().
+  /// whole; the gradients are not changed. Any partition of the whole (by_matrices(): into whole matrices) gives the
+  /// same bits. Spans without data (simulation) are checked and left. Throws Error(internal) on a part outside the
+  /// whole, on spans of unlike size or type, and before the first begin_step().
   virtual void update(std::size_t offset, NumberSpan weights, NumberSpan gradients, double learning_rate) = 0;
 
   /// Whether a part that is updated must hold each matrix as a whole or not at all.
   virtual bool by_matrices() const { return false; }
 
   /// Shows "optimiser.step" (steps begun) and, at their full size even before the first step, the flat state: for sgd
-  /// with momentum and muon "optimiser.momentum", for adam and adamw "optimiser.mean" and "optimiser.square" (by_group.h
-  /// and lookahead.h say theirs). A walk that overwrites them resumes exactly.
+  /// with momentum and muon "optimiser.momentum", for adam and adamw "optimiser.mean" and "optimiser.square"
+  /// (by_group.h and lookahead.h say theirs). A walk that overwrites them resumes exactly.
   virtual void visit(StateVisitor&) = 0;
 };
 
@@ -56,15 +56,16 @@ struct OptimiserOptions {
   double epsilon = 1e-8;     ///< adam, adamw: >= 0
 
   // muon.h: hidden layers' matrices; sgd steps on the others
-  int newton_schulz = 5;     ///< iterations, >= 1
-  bool normalise = false;    ///< each matrix is kept at the norm sqrt(rows)
-  double sgd_momentum = 0;   ///< of the others: 0 <= momentum < 1
+  int newton_schulz = 5;    ///< iterations, >= 1
+  bool normalise = false;   ///< each matrix is kept at the norm sqrt(rows)
+  double sgd_momentum = 0;  ///< of the others: 0 <= momentum < 1
 
   // by_group.h
-  double vector_factor = 1;             ///< times the learning rate, of vectors: > 0
-  double head_factor = 1;               ///< times the learning rate, of the last matrix: > 0
-  std::int64_t first_layer_steps = 0;   ///< after which the first layer rests; 0: never
-  std::vector<TensorShape> tensors = {};  ///< one after the other, all of the parameters: needed by muon and the three above
+  double vector_factor = 1;            ///< times the learning rate, of vectors: > 0
+  double head_factor = 1;              ///< times the learning rate, of the last matrix: > 0
+  std::int64_t first_layer_steps = 0;  ///< after which the first layer rests; 0: never
+  std::vector<TensorShape> tensors =
+      {};  ///< one after the other, all of the parameters: needed by muon and the three above
 
   // lookahead.h
   std::int64_t lookahead_every = 0;  ///< steps between two averages; 0: none

@@ -20,7 +20,8 @@ HWY_INLINE void over(std::size_t n, Body body) {
 }
 
 template <class T>
-HWY_INLINE void sgd(T* HWY_RESTRICT w, const T* HWY_RESTRICT gradient, T* HWY_RESTRICT m, std::size_t n, const SgdRates<T> by) {
+HWY_INLINE void sgd(T* HWY_RESTRICT w, const T* HWY_RESTRICT gradient, T* HWY_RESTRICT m, std::size_t n,
+                    const SgdRates<T> by) {
   over<T>(n, [=](auto d, std::size_t i) HWY_ATTR {
     const auto weight = hn::LoadU(d, w + i);
     auto g = hn::LoadU(d, gradient + i);
@@ -37,8 +38,8 @@ HWY_INLINE void sgd(T* HWY_RESTRICT w, const T* HWY_RESTRICT gradient, T* HWY_RE
 
 /// The mean moves as torch.lerp does, from the nearer end.
 template <class T>
-HWY_INLINE void adam(T* HWY_RESTRICT w, const T* HWY_RESTRICT gradient, T* HWY_RESTRICT m, T* HWY_RESTRICT v, std::size_t n,
-                     const AdamRates<T> by) {
+HWY_INLINE void adam(T* HWY_RESTRICT w, const T* HWY_RESTRICT gradient, T* HWY_RESTRICT m, T* HWY_RESTRICT v,
+                     std::size_t n, const AdamRates<T> by) {
   over<T>(n, [=](auto d, std::size_t i) HWY_ATTR {
     auto weight = hn::LoadU(d, w + i);
     auto g = hn::LoadU(d, gradient + i);
@@ -46,9 +47,11 @@ HWY_INLINE void adam(T* HWY_RESTRICT w, const T* HWY_RESTRICT gradient, T* HWY_R
     if (by.keep != 1) weight = hn::Mul(weight, hn::Set(d, by.keep));
     auto mean = hn::LoadU(d, m + i);
     const auto way = hn::Sub(g, mean);
-    mean = by.first >= T(0.5) ? hn::Sub(g, hn::Mul(way, hn::Set(d, T(1) - by.first))) : hn::Add(mean, hn::Mul(hn::Set(d, by.first), way));
+    mean = by.first >= T(0.5) ? hn::Sub(g, hn::Mul(way, hn::Set(d, T(1) - by.first)))
+                              : hn::Add(mean, hn::Mul(hn::Set(d, by.first), way));
     hn::StoreU(mean, d, m + i);
-    const auto square = hn::Add(hn::Mul(hn::Set(d, by.second), hn::LoadU(d, v + i)), hn::Mul(hn::Mul(hn::Set(d, by.new_second), g), g));
+    const auto square =
+        hn::Add(hn::Mul(hn::Set(d, by.second), hn::LoadU(d, v + i)), hn::Mul(hn::Mul(hn::Set(d, by.new_second), g), g));
     hn::StoreU(square, d, v + i);
     const auto length = hn::Add(hn::Div(hn::Sqrt(square), hn::Set(d, by.correction)), hn::Set(d, by.epsilon));
     hn::StoreU(hn::Sub(weight, hn::Div(hn::Mul(hn::Set(d, by.step_size), mean), length)), d, w + i);
@@ -57,8 +60,12 @@ HWY_INLINE void adam(T* HWY_RESTRICT w, const T* HWY_RESTRICT gradient, T* HWY_R
 
 void Sgd32(float* w, const float* g, float* m, std::size_t n, const SgdRates<float>& by) { sgd(w, g, m, n, by); }
 void Sgd64(double* w, const double* g, double* m, std::size_t n, const SgdRates<double>& by) { sgd(w, g, m, n, by); }
-void Adam32(float* w, const float* g, float* m, float* v, std::size_t n, const AdamRates<float>& by) { adam(w, g, m, v, n, by); }
-void Adam64(double* w, const double* g, double* m, double* v, std::size_t n, const AdamRates<double>& by) { adam(w, g, m, v, n, by); }
+void Adam32(float* w, const float* g, float* m, float* v, std::size_t n, const AdamRates<float>& by) {
+  adam(w, g, m, v, n, by);
+}
+void Adam64(double* w, const double* g, double* m, double* v, std::size_t n, const AdamRates<double>& by) {
+  adam(w, g, m, v, n, by);
+}
 
 }  // namespace ripieno::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

@@ -1,5 +1,6 @@
-// The loops of sgd.h and adam.h over n numbers of fp32 or fp64, with the widest vectors that the machine has, chosen at run
-// time (Highway). Products and sums are rounded one by one, so that every machine gets the same bits. Internal to optim/.
+// The loops of sgd.h and adam.h over n numbers of fp32 or fp64, with the widest vectors that the machine has, chosen at
+// run time (Highway). Products and sums are rounded one by one, so that every machine gets the same bits. Internal to
+// optim/.
 #pragma once
 
 #include <cstddef>

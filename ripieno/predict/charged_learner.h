@@ -1,5 +1,5 @@
-// A learner that computes nothing: in virtual time, a pass takes what a profile says and leaves random gradients, or none
-// where nobody looks at them: its parameters, gradients and buffers are then sizes without data (core/span.h).
+// A learner that computes nothing: in virtual time, a pass takes what a profile says and leaves random gradients, or
+// none where nobody looks at them: its parameters, gradients and buffers are then sizes without data (core/span.h).
 #pragma once
 
 #include <memory>
@@ -14,11 +14,11 @@ namespace ripieno {
 
 struct ChargedOptions {
   Layout layout;
-  ComputeProfile profile;            ///< `ready` for each of the layout's buckets
-  std::vector<double> factors;       ///< times that a step's pass takes, by its number, and again from the first; empty: 1
-  Duration before_pass{0};           ///< charged before each pass: an optimiser's step
-  std::uint32_t steps = 1;           ///< an epoch
-  std::uint32_t samples = 1;         ///< of a pass
+  ComputeProfile profile;       ///< `ready` for each of the layout's buckets
+  std::vector<double> factors;  ///< times that a step's pass takes, by its number, and again from the first; empty: 1
+  Duration before_pass{0};      ///< charged before each pass: an optimiser's step
+  std::uint32_t steps = 1;      ///< an epoch
+  std::uint32_t samples = 1;    ///< of a pass
   std::uint32_t global_samples = 1;  ///< of all workers' passes in a step; the same where each goes at its own pace
   bool loss_scale = false;
   bool numbers = true;     ///< parameters, gradients and buffers have data, so that any strategy runs on it as it is

@@ -39,7 +39,8 @@ Workload workload_of(const ProjectedJob& job, std::uint32_t steps, std::uint32_t
 struct ProjectedBytes {
   double busiest = 0, all = 0;
 };
-std::optional<ProjectedBytes> bytes_of(const ProjectedJob& job, const Plan& plan, const Layout& layout, const Workload& work) {
+std::optional<ProjectedBytes> bytes_of(const ProjectedJob& job, const Plan& plan, const Layout& layout,
+                                       const Workload& work) {
   ProjectedBytes bytes;
   for (int rank = 0; rank < work.world.ranks; ++rank) {
     const auto sent = job.info->bytes_sent(*job.info, plan, layout, work, rank);
@@ -52,7 +53,8 @@ std::optional<ProjectedBytes> bytes_of(const ProjectedJob& job, const Plan& plan
 
 /// ddp codes while it computes, on the same core: no pass is shorter for it. What others code they wait for.
 double coding_beside_passes(const ProjectedJob& job) {
-  return job.info->traits.by_buckets ? job.plan.exchange.codec.number_s * static_cast<double>(job.layout.parameters) : 0;
+  return job.info->traits.by_buckets ? job.plan.exchange.codec.number_s * static_cast<double>(job.layout.parameters)
+                                     : 0;
 }
 
 /// Whether times or bytes depend on the numbers that are exchanged, as far as that is known.
@@ -168,8 +170,7 @@ Taken simulated(const ProjectedJob& job, const Model& model, std::uint32_t steps
     const Recorder& recorder = *recorders[static_cast<std::size_t>(rank)];
     const auto& times = recorder.epoch_times();
     const double epoch = seconds(std::accumulate(times.begin(), times.end(), Duration{0}));
-    if (epoch > taken.epoch)
-      taken = {epoch, seconds(recorder.totals()[Stage::exchange]), taken.bytes};
+    if (epoch > taken.epoch) taken = {epoch, seconds(recorder.totals()[Stage::exchange]), taken.bytes};
   }
   std::uint64_t messages = 0;
   for (int rank = 0; rank < cluster.size(); ++rank) messages += cluster.ledger(rank).total().messages_sent;

@@ -10,9 +10,9 @@
 //
 // Modelled: passes and how they vary (who waits for all waits for the slowest), optimisers' steps, encoding and
 // decoding, and the links: their rate, their delay, and the queues at senders and receivers, each rank with a link of
-// its own (and one inside its node, where nodes have some), which messages to several ranks share. Not: evaluation, what else happens at an epoch's end besides the
-// exchange of buffers, other traffic, lost packets and the time that TCP needs to speed up, and the CPU that sending
-// and receiving take from compute.
+// its own (and one inside its node, where nodes have some), which messages to several ranks share. Not: evaluation,
+// what else happens at an epoch's end besides the exchange of buffers, other traffic, lost packets and the time that
+// TCP needs to speed up, and the CPU that sending and receiving take from compute.
 #pragma once
 
 #include "ripieno/strategy/compute_profile.h"
@@ -28,7 +28,7 @@ struct ProjectedJob {
   Layout layout;
   ComputeProfile profile;  ///< `ready` for each of the layout's buckets
   double spread = 0;       ///< of passes: one takes 1 - spread + spread x times the profile, x exponential with mean 1
-  Duration optimise{0};                ///< a step on the whole model
+  Duration optimise{0};    ///< a step on the whole model
   std::vector<std::uint32_t> steps;    ///< of each worker in an epoch
   std::vector<std::uint32_t> images;   ///< of each worker's pass
   std::vector<std::uint32_t> samples;  ///< of each worker in an epoch
@@ -41,10 +41,10 @@ struct ProjectedJob {
 };
 
 struct Projection {
-  double epoch_s = 0;     ///< of the slowest worker, without evaluation
-  double step_s = 0;      ///< epoch_s over its steps
-  double exchange_s = 0;  ///< of the epoch: compute waited for the exchange
-  double bytes = 0;       ///< of payload that the busiest rank sends for the exchange in an epoch
+  double epoch_s = 0;          ///< of the slowest worker, without evaluation
+  double step_s = 0;           ///< epoch_s over its steps
+  double exchange_s = 0;       ///< of the epoch: compute waited for the exchange
+  double bytes = 0;            ///< of payload that the busiest rank sends for the exchange in an epoch
   std::uint64_t messages = 0;  ///< that were simulated for it
 };
 

@@ -145,7 +145,8 @@ std::vector<Content> contents(const std::vector<Group>& groups, const std::vecto
   all.push_back({"images\nper s", Align::right, means(groups, images, 3, 1)});
   for (const StageInfo& one : stages) {
     const auto any = [&](const Group& group) { return group[0]->seconds.stages[one.stage] > 0; };
-    const bool shown = one.kind == StageKind::in_step || (one.kind == StageKind::beside && std::any_of(groups.begin(), groups.end(), any));
+    const bool shown = one.kind == StageKind::in_step ||
+                       (one.kind == StageKind::beside && std::any_of(groups.begin(), groups.end(), any));
     if (shown) all.push_back({text(one.column, "\n%"), Align::right, shares(groups, one.stage)});
   }
   all.push_back({"most\nMB", Align::right, means(groups, busiest, 3, 3)});
@@ -185,7 +186,8 @@ std::vector<std::string> notes(const std::vector<Group>& groups) {
   }
   for (const Group& group : groups) {
     if (const std::size_t seeds = seed_count(group); seeds < group.size()) {
-      lines.push_back(text(group[0]->name, ": ", group.size(), " runs of ", seeds, seeds == 1 ? " seed" : " seeds", "; a seed's repeats count once, as their mean"));
+      lines.push_back(text(group[0]->name, ": ", group.size(), " runs of ", seeds, seeds == 1 ? " seed" : " seeds",
+                           "; a seed's repeats count once, as their mean"));
     }
   }
   for (const Group& group : groups) {
@@ -194,11 +196,15 @@ std::vector<std::string> notes(const std::vector<Group>& groups) {
     }
   }
   if (any([](const Group& g) { return g[0]->kind == "simulated"; })) lines.push_back("~ simulated: in virtual time");
-  if (any([](const Group& g) { return g[0]->kind == "projected"; })) lines.push_back("~= projected: compute times measured once here, in virtual time; nothing is learnt");
+  if (any([](const Group& g) { return g[0]->kind == "projected"; }))
+    lines.push_back("~= projected: compute times measured once here, in virtual time; nothing is learnt");
   if (any([](const Group& g) { return g[0]->kind == "replayed"; })) {
     lines.push_back("= replayed: measured compute times on a real network");
   }
-  if (any([](const Group& g) { return g[0]->kind == "replayed" && std::any_of(g.begin(), g.end(), [](const Summary* one) { return one->is_crowded(); }); })) {
+  if (any([](const Group& g) {
+        return g[0]->kind == "replayed" &&
+               std::any_of(g.begin(), g.end(), [](const Summary* one) { return one->is_crowded(); });
+      })) {
     lines.push_back("! the machine's CPU was above 80 %: the exchange had too little of it for replayed times to hold");
   }
   return lines;

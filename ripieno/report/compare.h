@@ -17,8 +17,9 @@ namespace ripieno {
 ///   read .. opt.  per cent of the steps' time, over ranks
 ///   sent          payload of the exchange, MB (10^6 bytes) an epoch and rank; formula: the same in closed form
 ///   most          the same of the rank that sent most
-/// Runs of one seed are repeats: they count as one seed, by their mean. A column whose runs agree over all seeds has no "±". Names are shortened, to 12 columns at least, where the table
-/// would be wider than 140. Ends with notes on what the signs in it mean.
+/// Runs of one seed are repeats: they count as one seed, by their mean. A column whose runs agree over all seeds has no
+/// "±". Names are shortened, to 12 columns at least, where the table would be wider than 140. Ends with notes on what
+/// the signs in it mean.
 std::string compare_table(const std::vector<Summary>& summaries);
 
 /// The same as Markdown, with full names.

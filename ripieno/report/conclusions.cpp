@@ -18,7 +18,8 @@ constexpr double far_behind = 5;  // points of accuracy
 bool is_plain_ring(const Way& way) {
   const Run& run = way.cell.first();
   const auto precision = run.settings.find("train.precision");
-  const bool is_fp64 = precision != run.settings.end() && precision->second == "\"fp64\"";  // which auto leaves as it is
+  const bool is_fp64 =
+      precision != run.settings.end() && precision->second == "\"fp64\"";  // which auto leaves as it is
   return run.summary.strategy == "ring" && (run.summary.codec == "fp32" || (run.summary.codec == "auto" && !is_fp64));
 }
 
@@ -38,7 +39,8 @@ const Way* baseline_of(const std::vector<Way>& ways) {
   return slowest;
 }
 
-/// The highest half per cent that all ways come to but those that are far behind the middle one, with the line of the way that sets it.
+/// The highest half per cent that all ways come to but those that are far behind the middle one, with the line of the
+/// way that sets it.
 std::optional<Estimate> target_of(const std::vector<Way>& ways) {
   std::vector<Estimate> reached;
   for (const Way& way : ways) {
@@ -49,7 +51,8 @@ std::optional<Estimate> target_of(const std::vector<Way>& ways) {
   for (const Estimate& one : reached) values.push_back(one.middle);
   const double least = median(values) - far_behind;
   std::erase_if(reached, [&](const Estimate& one) { return one.middle < least; });
-  Estimate target = *std::min_element(reached.begin(), reached.end(), [](const Estimate& a, const Estimate& b) { return a.middle < b.middle; });
+  Estimate target = *std::min_element(reached.begin(), reached.end(),
+                                      [](const Estimate& a, const Estimate& b) { return a.middle < b.middle; });
   target.middle = std::floor(2 * target.middle) / 2;
   return target;
 }
@@ -58,7 +61,9 @@ std::vector<Way> ways_of(const std::vector<Cell>& cells) {
   std::vector<Way> ways;
   for (const Cell& cell : cells) {
     Way way;
-    const auto has_its_name = [&](const Cell& other) { return other.first().summary.name == cell.first().summary.name; };
+    const auto has_its_name = [&](const Cell& other) {
+      return other.first().summary.name == cell.first().summary.name;
+    };
     way.name = std::count_if(cells.begin(), cells.end(), has_its_name) == 1 ? cell.first().summary.name : cell.name;
     way.cell = cell;
     way.exact = cell.first().exact;
@@ -84,7 +89,8 @@ Conclusion compared(std::vector<Way> ways) {
   found.setting = setting_in_words(all.ways[0].cell.first());
   if (all.baseline) {
     found.baseline = all.baseline->cell.name;
-    found.setting += text("; compared with ", all.baseline->name, is_plain_ring(*all.baseline) ? ", a ring in fp32" : "");
+    found.setting +=
+        text("; compared with ", all.baseline->name, is_plain_ring(*all.baseline) ? ", a ring in fp32" : "");
   }
   if (all.target) found.target = all.target->middle;
   const auto add = [](std::vector<Sentence>& to, std::optional<Sentence> sentence) {
@@ -101,14 +107,18 @@ Conclusion compared(std::vector<Way> ways) {
 /// How a way that was run with several numbers of workers gains by them: the first such.
 std::optional<Conclusion> scaling(const std::vector<Cell>& cells) {
   std::map<std::string, std::vector<const Run*>> by_name;
-  for (const Cell& cell : cells) by_name[text(cell.first().summary.name, '\n', cell.first().summary.model, '\n', cell.first().summary.kind)].push_back(&cell.first());
+  for (const Cell& cell : cells)
+    by_name[text(cell.first().summary.name, '\n', cell.first().summary.model, '\n', cell.first().summary.kind)]
+        .push_back(&cell.first());
   for (auto& [name, runs] : by_name) {
-    std::stable_sort(runs.begin(), runs.end(), [](const Run* a, const Run* b) { return a->workers().size() < b->workers().size(); });
+    std::stable_sort(runs.begin(), runs.end(),
+                     [](const Run* a, const Run* b) { return a->workers().size() < b->workers().size(); });
     if (runs[0]->workers().empty() || runs[0]->workers().size() == runs.back()->workers().size()) continue;
     const Summary &few = runs[0]->summary, &many = runs.back()->summary;
     if (few.images_per_second <= 0) continue;
     Conclusion found;
-    found.setting = text(many.model, " on ", many.dataset, ", ", runs[0]->workers().size(), " to ", runs.back()->workers().size(), " workers");
+    found.setting = text(many.model, " on ", many.dataset, ", ", runs[0]->workers().size(), " to ",
+                         runs.back()->workers().size(), " workers");
     found.sentences = {scaling_sentence(*runs[0], *runs.back())};
     return found;
   }

@@ -46,11 +46,15 @@ std::string varint(std::uint64_t value) {
   return out += static_cast<char>(value);
 }
 
-std::string begin_field(int number, Wire wire) { return varint(static_cast<std::uint64_t>(number) << 3 | static_cast<std::uint64_t>(wire)); }
+std::string begin_field(int number, Wire wire) {
+  return varint(static_cast<std::uint64_t>(number) << 3 | static_cast<std::uint64_t>(wire));
+}
 
 }  // namespace
 
-std::string field(int number, const std::string& bytes) { return begin_field(number, Wire::bytes) + varint(bytes.size()) + bytes; }
+std::string field(int number, const std::string& bytes) {
+  return begin_field(number, Wire::bytes) + varint(bytes.size()) + bytes;
+}
 std::string field(int number, double value) { return begin_field(number, Wire::fixed64) + bytes_of(value); }
 std::string field(int number, float value) { return begin_field(number, Wire::fixed32) + bytes_of(value); }
 std::string field(int number, std::uint64_t value) { return begin_field(number, Wire::varint) + varint(value); }
@@ -65,7 +69,8 @@ std::string scalars(double wall_time, std::uint64_t step, const Scalars& values)
   return record(field(1, wall_time) + field(2, step) + field(5, summary));
 }
 
-std::string plugin_data(double wall_time, const std::string& tag, const std::string& plugin, const std::string& content) {
+std::string plugin_data(double wall_time, const std::string& tag, const std::string& plugin,
+                        const std::string& content) {
   const std::string metadata = field(1, field(1, plugin) + field(2, content));
   return record(field(1, wall_time) + field(5, field(1, field(1, tag) + field(9, metadata))));
 }

@@ -1,6 +1,6 @@
-// TensorBoard's event files, as far as Ripieno writes them; internal to report/. The format: records (length, masked CRC-32C of it, data, masked
-// CRC-32C of that; tensorflow/core/lib/io/record_writer.cc) of Event messages in protocol buffers (tensorboard/compat/proto/event.proto,
-// summary.proto).
+// TensorBoard's event files, as far as Ripieno writes them; internal to report/. The format: records (length, masked
+// CRC-32C of it, data, masked CRC-32C of that; tensorflow/core/lib/io/record_writer.cc) of Event messages in protocol
+// buffers (tensorboard/compat/proto/event.proto, summary.proto).
 #pragma once
 
 #include <cstdint>
@@ -20,10 +20,13 @@ std::string field(int number, std::uint64_t value);
 std::string beginning(double wall_time);
 
 using Scalars = std::vector<std::pair<std::string, double>>;
-/// Event{wall_time = 1, step = 2, summary = 5{value = 1{tag = 1, simple_value = 2}}}; without those that are not finite.
+/// Event{wall_time = 1, step = 2, summary = 5{value = 1{tag = 1, simple_value = 2}}}; without those that are not
+/// finite.
 std::string scalars(double wall_time, std::uint64_t step, const Scalars& values);
 
-/// What belongs to a plugin: Event{wall_time = 1, summary = 5{value = 1{tag = 1, metadata = 9{plugin_data = 1{name = 1, content = 2}}}}}
-std::string plugin_data(double wall_time, const std::string& tag, const std::string& plugin, const std::string& content);
+/// What belongs to a plugin: Event{wall_time = 1, summary = 5{value = 1{tag = 1, metadata = 9{plugin_data = 1{name = 1,
+/// content = 2}}}}}
+std::string plugin_data(double wall_time, const std::string& tag, const std::string& plugin,
+                        const std::string& content);
 
 }  // namespace ripieno::event_file

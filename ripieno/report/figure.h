@@ -13,7 +13,8 @@ struct Source {
   std::size_t line = 0;
 };
 
-/// How a way to agree is drawn: alike in all figures of a report (looks.h). Page and pictures have 12 colours, 6 dashes and 8 markers.
+/// How a way to agree is drawn: alike in all figures of a report (looks.h). Page and pictures have 12 colours, 6 dashes
+/// and 8 markers.
 struct Look {
   int colour = -1;  ///< from 0; -1: none of its own, drawn in greys
   int dash = 0, marker = 0;
@@ -25,11 +26,11 @@ struct Series {
   /// For each of the figure's x axes, the x of every point; empty where the figure has categories.
   std::vector<std::vector<double>> x;
   std::vector<double> y;
-  std::vector<double> spread;      ///< half the width of each point's 95 % interval; empty: there are no repetitions
-  std::vector<std::string> labels; ///< of each point; may be empty
-  std::vector<Source> sources;     ///< of each point; may be empty
+  std::vector<double> spread;       ///< half the width of each point's 95 % interval; empty: there are no repetitions
+  std::vector<std::string> labels;  ///< of each point; may be empty
+  std::vector<Source> sources;      ///< of each point; may be empty
   Look look = {};
-  bool by_category = false;        ///< its bars have the looks of their categories
+  bool by_category = false;  ///< its bars have the looks of their categories
 };
 
 enum class Form {

@@ -6,15 +6,16 @@
 
 namespace ripieno {
 
-/// For the first screen: seconds an epoch of each cell, computing and waiting for the exchange; MB that its busiest rank sends an epoch; and
-/// accuracy over seconds of training.
+/// For the first screen: seconds an epoch of each cell, computing and waiting for the exchange; MB that its busiest
+/// rank sends an epoch; and accuracy over seconds of training.
 Figure epoch_figure(const std::vector<Cell>& cells);
 Figure sent_figure(const std::vector<Cell>& cells);
 Figure progress_figure(const std::vector<Cell>& cells);
 
 /// Accuracy of the consensus on the test set, over epochs, seconds and bytes; mean over seeds.
 Figure accuracy_figure(const std::vector<Cell>& cells);
-/// The mean loss of the training steps of each epoch, over the same; its caption names runs in which it was no finite number.
+/// The mean loss of the training steps of each epoch, over the same; its caption names runs in which it was no finite
+/// number.
 Figure loss_figure(const std::vector<Cell>& cells);
 /// What each cell sent in all against the accuracy that it reached, and the Pareto front: who sends less reaches less.
 Figure bytes_figure(const std::vector<Cell>& cells);
@@ -39,7 +40,8 @@ Figure efficiency_figure(const std::vector<Cell>& cells);
 
 /// CPU of each rank of a run over time, and of each host's whole: per cent of a core, user and system together.
 Figure cpu_figure(const Run& run);
-/// Bytes that each rank's interfaces sent over time (as all figures of the network count); those of the loopback where there are no others.
+/// Bytes that each rank's interfaces sent over time (as all figures of the network count); those of the loopback where
+/// there are no others.
 Figure network_figure(const Run& run);
 /// The packets that they sent; none over the loopback.
 Figure packets_figure(const Run& run);

@@ -44,15 +44,19 @@ std::map<Parts, std::vector<Point>> scalings(const std::vector<Cell>& cells) {
     const std::string place = nodes == 1 ? "" : nodes >= point.workers ? ", a node each" : text(", ", nodes, " nodes");
     const std::string strategy = one.world_size == 1 ? "" : one.strategy + codec + place;
     strong[{strategy, one.model, one.kind, text("batch ", run.batch(), " (strong)")}].push_back(point);
-    weak[{strategy, one.model, one.kind, text("batch ", run.batch() / point.workers, " a worker (weak)")}].push_back(point);
+    weak[{strategy, one.model, one.kind, text("batch ", run.batch() / point.workers, " a worker (weak)")}].push_back(
+        point);
   }
   for (auto* lines : {&strong, &weak}) {
     for (auto& [line, points] : *lines) {
       if (line[0].empty()) continue;
       const auto lone = lines->find({"", line[1], line[2], line[3]});
       if (lone != lines->end()) points.insert(points.end(), lone->second.begin(), lone->second.end());
-      std::stable_sort(points.begin(), points.end(), [](const Point& a, const Point& b) { return a.workers < b.workers; });
-      points.erase(std::unique(points.begin(), points.end(), [](const Point& a, const Point& b) { return a.workers == b.workers; }), points.end());
+      std::stable_sort(points.begin(), points.end(),
+                       [](const Point& a, const Point& b) { return a.workers < b.workers; });
+      points.erase(std::unique(points.begin(), points.end(),
+                               [](const Point& a, const Point& b) { return a.workers == b.workers; }),
+                   points.end());
       if (points.size() > 1) kept[line] = points;
     }
   }
@@ -60,11 +64,13 @@ std::map<Parts, std::vector<Point>> scalings(const std::vector<Cell>& cells) {
 }
 
 /// A line a scaling, its y images a second times what `factor` says of the workers and of what one of the fewest does.
-Figure scaling(const std::vector<Cell>& cells, Figure figure, const std::function<double(double workers, double unit)>& factor_of) {
+Figure scaling(const std::vector<Cell>& cells, Figure figure,
+               const std::function<double(double workers, double unit)>& factor_of) {
   const auto lines = scalings(cells);
   std::array<bool, 4> alike{};
   for (std::size_t i = 0; i < alike.size(); ++i) {
-    alike[i] = std::all_of(lines.begin(), lines.end(), [&](const auto& line) { return line.first[i] == lines.begin()->first[i]; });
+    alike[i] = std::all_of(lines.begin(), lines.end(),
+                           [&](const auto& line) { return line.first[i] == lines.begin()->first[i]; });
   }
   // What several lines have in common is said once, below the title; that runs are computed, only where some are not.
   const auto name_of = [&](const Parts& line, bool common) {
@@ -76,11 +82,14 @@ Figure scaling(const std::vector<Cell>& cells, Figure figure, const std::functio
     return name;
   };
   if (lines.size() > 1) {
-    if (const std::string common = name_of(lines.begin()->first, true); !common.empty()) figure.caption += text(" All: ", common, ".");
+    if (const std::string common = name_of(lines.begin()->first, true); !common.empty())
+      figure.caption += text(" All: ", common, ".");
   }
   for (const auto& [line, points] : lines) {
     Series series{name_of(line, false), {{}}, {}, {}, {}, {}, points.back().look};
-    while (std::any_of(figure.series.begin(), figure.series.end(), [&](const Series& one) { return one.look == series.look; })) ++series.look.dash;
+    while (std::any_of(figure.series.begin(), figure.series.end(),
+                       [&](const Series& one) { return one.look == series.look; }))
+      ++series.look.dash;
     const double unit = points[0].images_a_second / static_cast<double>(points[0].workers);
     for (const Point& point : points) {
       const auto workers = static_cast<double>(point.workers);
@@ -99,17 +108,41 @@ Figure scaling(const std::vector<Cell>& cells, Figure figure, const std::functio
 }  // namespace
 
 Figure throughput_figure(const std::vector<Cell>& cells) {
-  return scaling(cells, {"throughput", "Images a second", text("Of all workers together. ", strong_and_weak), Form::lines, {"workers"}, "images/s", {}, {}},
+  return scaling(cells,
+                 {"throughput",
+                  "Images a second",
+                  text("Of all workers together. ", strong_and_weak),
+                  Form::lines,
+                  {"workers"},
+                  "images/s",
+                  {},
+                  {}},
                  [](double, double) { return 1.0; });
 }
 
 Figure speedup_figure(const std::vector<Cell>& cells) {
-  return scaling(cells, {"speedup", "Speed-up", text("Images a second over those of the fewest workers, times how many these are. ", strong_and_weak), Form::lines, {"workers"}, "times", {}, {}},
+  return scaling(cells,
+                 {"speedup",
+                  "Speed-up",
+                  text("Images a second over those of the fewest workers, times how many these are. ", strong_and_weak),
+                  Form::lines,
+                  {"workers"},
+                  "times",
+                  {},
+                  {}},
                  [](double, double unit) { return 1 / unit; });
 }
 
 Figure efficiency_figure(const std::vector<Cell>& cells) {
-  return scaling(cells, {"efficiency", "Efficiency", text("Speed-up over workers. ", strong_and_weak), Form::lines, {"workers"}, "%", {}, {}},
+  return scaling(cells,
+                 {"efficiency",
+                  "Efficiency",
+                  text("Speed-up over workers. ", strong_and_weak),
+                  Form::lines,
+                  {"workers"},
+                  "%",
+                  {},
+                  {}},
                  [](double workers, double unit) { return 100 / workers / unit; });
 }
 

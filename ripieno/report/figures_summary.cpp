@@ -8,7 +8,8 @@
 namespace ripieno {
 namespace {
 
-Figure summary_figure(const char* id, const char* title, const char* caption, const char* unit, const std::vector<Cell>& cells) {
+Figure summary_figure(const char* id, const char* title, const char* caption, const char* unit,
+                      const std::vector<Cell>& cells) {
   Figure figure{id, title, caption, Form::stacked_bars, {"way"}, unit, {}, {}};
   figure.tier = Tier::summary;
   for (const Cell& cell : cells) {
@@ -26,20 +27,24 @@ void add_bar(Series& series, double length, const Estimate& whole) {
 }
 
 void without_empty_spread(Series& series) {
-  if (std::all_of(series.spread.begin(), series.spread.end(), [](double half) { return half == 0; })) series.spread.clear();
+  if (std::all_of(series.spread.begin(), series.spread.end(), [](double half) { return half == 0; }))
+    series.spread.clear();
 }
 
 }  // namespace
 
 Figure epoch_figure(const std::vector<Cell>& all) {
   std::vector<Cell> cells;
-  std::copy_if(all.begin(), all.end(), std::back_inserter(cells), [](const Cell& cell) { return epoch_seconds(cell).has_value(); });
-  Figure figure = summary_figure("epoch", "Seconds an epoch", "Grey: computing. In colour: waiting for the exchange.", "s an epoch", cells);
+  std::copy_if(all.begin(), all.end(), std::back_inserter(cells),
+               [](const Cell& cell) { return epoch_seconds(cell).has_value(); });
+  Figure figure = summary_figure("epoch", "Seconds an epoch", "Grey: computing. In colour: waiting for the exchange.",
+                                 "s an epoch", cells);
   if (cells.empty()) return figure;
   Series computing{"computing", {}, {}, {}, {}, {}}, waiting{"waiting for the exchange", {}, {}, {}, {}, {}};
   waiting.by_category = true;
   for (const Cell& cell : cells) {
-    const Estimate whole = *epoch_seconds(cell), exposed = exposed_seconds(cell).value_or(Estimate{0, 0, 1, whole.source});
+    const Estimate whole = *epoch_seconds(cell),
+                   exposed = exposed_seconds(cell).value_or(Estimate{0, 0, 1, whole.source});
     const double waited = std::min(exposed.middle, whole.middle);
     computing.y.push_back(whole.middle - waited);
     computing.sources.push_back(whole.source);
@@ -52,7 +57,8 @@ Figure epoch_figure(const std::vector<Cell>& all) {
 
 Figure sent_figure(const std::vector<Cell>& all) {
   std::vector<Cell> cells;
-  std::copy_if(all.begin(), all.end(), std::back_inserter(cells), [](const Cell& cell) { return busiest_bytes(cell).has_value(); });
+  std::copy_if(all.begin(), all.end(), std::back_inserter(cells),
+               [](const Cell& cell) { return busiest_bytes(cell).has_value(); });
   Figure figure = summary_figure("sent", "MB an epoch", "Sent by the busiest rank.", "MB an epoch", cells);
   if (cells.empty()) return figure;
   Series sent{"sent by the busiest rank", {}, {}, {}, {}, {}};

@@ -43,7 +43,9 @@ bool has_samples(const Run& run) {
   return std::any_of(run.ranks.begin(), run.ranks.end(), [](const Metrics& rank) { return !rank.samples.empty(); });
 }
 
-bool have_samples(const Cell& cell) { return std::any_of(cell.runs.begin(), cell.runs.end(), [](const Run* run) { return has_samples(*run); }); }
+bool have_samples(const Cell& cell) {
+  return std::any_of(cell.runs.begin(), cell.runs.end(), [](const Run* run) { return has_samples(*run); });
+}
 
 Series over_time(const std::string& name, const Metrics& rank, const std::function<double(const SampleLine&)>& value) {
   Series series{name, {{}}, {}, {}, {}, {}};
@@ -106,9 +108,20 @@ Series bar(const std::string& name, const std::vector<Cell>& cells, const std::f
 
 Figure measure_figure(const std::vector<Cell>& all, const std::string& name, const std::string& title) {
   const Measure& measure = find_measure(name);
-  const auto has = [&](const Cell& cell) { return std::any_of(cell.runs.begin(), cell.runs.end(), [&](const Run* run) { return measure.of(*run).has_value(); }); };
+  const auto has = [&](const Cell& cell) {
+    return std::any_of(cell.runs.begin(), cell.runs.end(),
+                       [&](const Run* run) { return measure.of(*run).has_value(); });
+  };
   const auto cells = those(all, has);
-  Figure figure = over_cells({"cells-" + std::string(measure.name), title, "Mean over seeds; whiskers: its 95 % interval.", Form::bars, {}, measure.title, {}, {}}, cells);
+  Figure figure = over_cells({"cells-" + std::string(measure.name),
+                              title,
+                              "Mean over seeds; whiskers: its 95 % interval.",
+                              Form::bars,
+                              {},
+                              measure.title,
+                              {},
+                              {}},
+                             cells);
   if (cells.empty()) return figure;
   Series series = in_their_colours({measure.title, {}, {}, {}, {}, {}});
   bool several = false;
@@ -126,8 +139,16 @@ Figure measure_figure(const std::vector<Cell>& all, const std::string& name, con
 
 Figure stages_figure(const std::vector<Cell>& all) {
   const auto cells = those(all, has_steps);
-  Figure figure = over_cells({"stages", "Where a step's time goes", "Mean over steps, workers and seeds. In colour: what a worker waits for; an exchange that goes on while it computes is not in it.",
-                              Form::stacked_bars, {}, "ms a step", {}, {}}, cells);
+  Figure figure = over_cells({"stages",
+                              "Where a step's time goes",
+                              "Mean over steps, workers and seeds. In colour: what a worker waits for; an exchange "
+                              "that goes on while it computes is not in it.",
+                              Form::stacked_bars,
+                              {},
+                              "ms a step",
+                              {},
+                              {}},
+                             cells);
   if (cells.empty()) return figure;
   for (const StageInfo& one : stacked_stages()) {
     figure.series.push_back(bar(one.label, cells, [&](const Run& run) { return a_step(run, one.stage); }));
@@ -137,8 +158,15 @@ Figure stages_figure(const std::vector<Cell>& all) {
 }
 
 Figure blocks_figure(const Run& run, std::size_t steps_a_block) {
-  Figure figure{"blocks", "Where its steps' time goes, over time", text("A bar for each ", steps_a_block, " steps, the last for as many as are left: mean over its steps and workers."),
-                Form::stacked_bars, {"steps"}, "ms a step", {}, {}};
+  Figure figure{"blocks",
+                "Where its steps' time goes, over time",
+                text("A bar for each ", steps_a_block,
+                     " steps, the last for as many as are left: mean over its steps and workers."),
+                Form::stacked_bars,
+                {"steps"},
+                "ms a step",
+                {},
+                {}};
   const auto workers = run.workers();
   if (workers.empty()) return figure;
   std::size_t steps = 0;
@@ -170,41 +198,76 @@ Figure exchange_figure(const std::vector<Cell>& all) {
     return mean_of(cell, [](const Run& run) { return a_step(run, Stage::exchange) + a_step(run, Stage::hidden); }) > 0;
   };
   const auto cells = those(all, exchanges);
-  Figure figure = over_cells({"exchange", "The exchange: waited for, and hidden",
-                              "Hidden: it went on while the worker computed. Parts of a model that are exchanged side by side are counted each.",
-                              Form::stacked_bars, {}, "ms a step", {}, {}}, cells);
+  Figure figure = over_cells({"exchange",
+                              "The exchange: waited for, and hidden",
+                              "Hidden: it went on while the worker computed. Parts of a model that are exchanged side "
+                              "by side are counted each.",
+                              Form::stacked_bars,
+                              {},
+                              "ms a step",
+                              {},
+                              {}},
+                             cells);
   if (cells.empty()) return figure;
-  figure.series.push_back(in_their_colours(bar("waited for", cells, [](const Run& run) { return a_step(run, Stage::exchange); })));
+  figure.series.push_back(
+      in_their_colours(bar("waited for", cells, [](const Run& run) { return a_step(run, Stage::exchange); })));
   figure.series.push_back(bar("hidden", cells, [](const Run& run) { return a_step(run, Stage::hidden); }));
   return figure;
 }
 
 Figure cpu_figure(const Run& run) {
-  Figure figure{"cpu", "CPU over time",
-                "Of each rank's process, and of all that ran on each host; 100 % is one core.", Form::lines, {"seconds"}, "% of a core", {},
+  Figure figure{"cpu",
+                "CPU over time",
+                "Of each rank's process, and of all that ran on each host; 100 % is one core.",
+                Form::lines,
+                {"seconds"},
+                "% of a core",
+                {},
                 by_rank(run, [](const SampleLine& s) { return 100 * (s.cpu_user + s.cpu_system) / s.seconds; })};
-  for (Series& host : by_host(run, [](const SampleLine& s) { return 100 * (s.machine_user + s.machine_system) / s.seconds; })) figure.series.push_back(std::move(host));
+  for (Series& host :
+       by_host(run, [](const SampleLine& s) { return 100 * (s.machine_user + s.machine_system) / s.seconds; }))
+    figure.series.push_back(std::move(host));
   return figure;
 }
 
 Figure network_figure(const Run& run) {
   const bool network = run.is_on_network();
-  return {"network", "Network over time: sent",
+  return {"network",
+          "Network over time: sent",
           network ? "What each rank's network interfaces sent, headers included, without the loopback."
-                  : "What the machine's loopback sent, as each rank saw it: ranks of one host see the same. What goes through shared memory is not in it.",
-          Form::lines, {"seconds"}, "MB sent a second", {},
-          by_rank(run, [network](const SampleLine& s) { return 1e-6 * (network ? s.bytes_sent : s.loopback_bytes) / s.seconds; })};
+                  : "What the machine's loopback sent, as each rank saw it: ranks of one host see the same. What goes "
+                    "through shared memory is not in it.",
+          Form::lines,
+          {"seconds"},
+          "MB sent a second",
+          {},
+          by_rank(run, [network](const SampleLine& s) {
+            return 1e-6 * (network ? s.bytes_sent : s.loopback_bytes) / s.seconds;
+          })};
 }
 
 Figure packets_figure(const Run& run) {
-  Figure figure{"packets", "Packets over time: sent", "Sent by each rank's network interfaces, without the loopback.", Form::lines, {"seconds"}, "packets sent a second", {}, {}};
+  Figure figure{"packets",
+                "Packets over time: sent",
+                "Sent by each rank's network interfaces, without the loopback.",
+                Form::lines,
+                {"seconds"},
+                "packets sent a second",
+                {},
+                {}};
   if (run.is_on_network()) figure.series = by_rank(run, [](const SampleLine& s) { return s.packets_sent / s.seconds; });
   return figure;
 }
 
 Figure network_timeline_figure(const std::vector<Cell>& all) {
-  Figure figure{"network-timeline", "Network, sent: each way's first run, one after the other", "What all ranks of the run sent together, over the network or the loopback.",
-                Form::lines, {"seconds"}, "MB sent a second", {}, {}};
+  Figure figure{"network-timeline",
+                "Network, sent: each way's first run, one after the other",
+                "What all ranks of the run sent together, over the network or the loopback.",
+                Form::lines,
+                {"seconds"},
+                "MB sent a second",
+                {},
+                {}};
   const auto cells = those(all, have_samples);
   double begin = 0;
   for (std::size_t i = 0; i < cells.size() && cells.size() > 1; ++i) {
@@ -213,8 +276,10 @@ Figure network_timeline_figure(const std::vector<Cell>& all) {
     std::vector<double> sent;  // in each second
     for (const Metrics* node : run.nodes()) {
       for (const SampleLine& sample : node->samples) {
-        const double megabytes = 1e-6 * (network ? sample.bytes_sent : sample.loopback_bytes), first = std::max(0.0, sample.time - sample.seconds);
-        if (sent.size() <= static_cast<std::size_t>(sample.time)) sent.resize(static_cast<std::size_t>(sample.time) + 1);
+        const double megabytes = 1e-6 * (network ? sample.bytes_sent : sample.loopback_bytes),
+                     first = std::max(0.0, sample.time - sample.seconds);
+        if (sent.size() <= static_cast<std::size_t>(sample.time))
+          sent.resize(static_cast<std::size_t>(sample.time) + 1);
         for (auto second = static_cast<std::size_t>(first); second < sent.size() && sample.time > first; ++second) {
           const auto begin = static_cast<double>(second);
           const double within = std::min(sample.time, begin + 1) - std::max(first, begin);
@@ -232,7 +297,15 @@ Figure network_timeline_figure(const std::vector<Cell>& all) {
 
 Figure cpu_means_figure(const std::vector<Cell>& all) {
   const auto cells = those(all, have_samples);
-  Figure figure = over_cells({"cpu-means", "CPU", "Of a rank's process: mean over its training, over ranks and seeds; 100 % is one core.", Form::stacked_bars, {}, "% of a core", {}, {}}, cells);
+  Figure figure = over_cells({"cpu-means",
+                              "CPU",
+                              "Of a rank's process: mean over its training, over ranks and seeds; 100 % is one core.",
+                              Form::stacked_bars,
+                              {},
+                              "% of a core",
+                              {},
+                              {}},
+                             cells);
   if (cells.empty()) return figure;
   const auto share = [](double SampleLine::*seconds) {
     return [seconds](const Run& run) { return 100 * mean_second(run.all_ranks(), seconds).value_or(0); };
@@ -244,8 +317,16 @@ Figure cpu_means_figure(const std::vector<Cell>& all) {
 
 Figure network_means_figure(const std::vector<Cell>& all) {
   const auto cells = those(all, have_samples);
-  Figure figure = over_cells({"network-means", "Network: sent", "Mean over a run, its machines and seeds: over the network, or over the loopback where all ranks are on one machine.",
-                              Form::bars, {}, "MB sent a second by each machine", {}, {}}, cells);
+  Figure figure = over_cells({"network-means",
+                              "Network: sent",
+                              "Mean over a run, its machines and seeds: over the network, or over the loopback where "
+                              "all ranks are on one machine.",
+                              Form::bars,
+                              {},
+                              "MB sent a second by each machine",
+                              {},
+                              {}},
+                             cells);
   if (cells.empty()) return figure;
   figure.series.push_back(in_their_colours(bar("sent", cells, [](const Run& run) {
     const bool network = run.is_on_network();

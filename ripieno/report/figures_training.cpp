@@ -33,9 +33,11 @@ Curve curve(const Run& run, const OfEpoch& value) {
   const auto& epochs = run.ranks.at(0).epochs;
   for (std::size_t i = 0; i < epochs.size(); ++i) {
     for (const Metrics& rank : run.ranks) {
-      const std::uint64_t until = i < rank.epochs.size() ? rank.epochs[i].line : 0, from = i > 0 && i - 1 < rank.epochs.size() ? rank.epochs[i - 1].line : 0;
+      const std::uint64_t until = i < rank.epochs.size() ? rank.epochs[i].line : 0,
+                          from = i > 0 && i - 1 < rank.epochs.size() ? rank.epochs[i - 1].line : 0;
       std::size_t& step = at[static_cast<std::size_t>(&rank - run.ranks.data())];
-      for (; step < rank.steps.size() && rank.steps[step].line < until; ++step) bytes += static_cast<double>(rank.steps[step].bytes.payload_sent);
+      for (; step < rank.steps.size() && rank.steps[step].line < until; ++step)
+        bytes += static_cast<double>(rank.steps[step].bytes.payload_sent);
       if (until > from) bytes += static_cast<double>(rank.epochs[i].bytes.payload_sent);
     }
     const auto y = value(run, i);
@@ -61,7 +63,8 @@ Series mean_curve(const Cell& cell, const OfEpoch& value) {
   for (std::size_t i = 0; i < points; ++i) {
     const auto all = [&](std::vector<double> Curve::*part) {
       std::vector<std::pair<std::int64_t, double>> values;
-      for (std::size_t run = 0; run < seeds.size(); ++run) values.emplace_back(cell.runs[run]->summary.seed, (seeds[run].*part)[i]);
+      for (std::size_t run = 0; run < seeds.size(); ++run)
+        values.emplace_back(cell.runs[run]->summary.seed, (seeds[run].*part)[i]);
       return by_seed(values);
     };
     series.x[0].push_back(mean(all(&Curve::epochs)));
@@ -79,7 +82,8 @@ std::string not_finite_from(const Run& run, const OfEpoch& value) {
   for (std::size_t epoch = 0; epoch < run.ranks.at(0).epochs.size(); ++epoch) {
     const auto y = value(run, epoch);
     if (!y || std::isfinite(*y)) continue;
-    return text(" ", run.summary.name, ", seed ", run.summary.seed, ": not a finite number from epoch ", run.ranks[0].epochs[epoch].epoch + 1, " on, and not drawn.");
+    return text(" ", run.summary.name, ", seed ", run.summary.seed, ": not a finite number from epoch ",
+                run.ranks[0].epochs[epoch].epoch + 1, " on, and not drawn.");
   }
   return "";
 }
@@ -101,9 +105,15 @@ Figure accuracy_figure(const std::vector<Cell>& cells) {
     if (!test) return std::nullopt;
     return 100 * test->accuracy;
   };
-  return {"accuracy", "Accuracy",
-          "Of the model that the workers agree on, at the end of each epoch; whiskers: 95 % interval over seeds. Seconds and bytes are those of training, without evaluation.",
-          Form::lines, over, "% of the test set", {}, mean_curves(cells, value)};
+  return {"accuracy",
+          "Accuracy",
+          "Of the model that the workers agree on, at the end of each epoch; whiskers: 95 % interval over seeds. "
+          "Seconds and bytes are those of training, without evaluation.",
+          Form::lines,
+          over,
+          "% of the test set",
+          {},
+          mean_curves(cells, value)};
 }
 
 Figure loss_figure(const std::vector<Cell>& cells) {
@@ -119,8 +129,14 @@ Figure loss_figure(const std::vector<Cell>& cells) {
     if (samples == 0) return std::nullopt;
     return sum / samples;
   };
-  Figure figure{"loss", "Training loss", "The mean over all samples of an epoch, each as it was in its own step.",
-                Form::lines, over, "cross-entropy", {}, mean_curves(cells, value)};
+  Figure figure{"loss",
+                "Training loss",
+                "The mean over all samples of an epoch, each as it was in its own step.",
+                Form::lines,
+                over,
+                "cross-entropy",
+                {},
+                mean_curves(cells, value)};
   for (const Cell& cell : cells) {
     for (const Run* run : cell.runs) figure.caption += not_finite_from(*run, value);
   }
@@ -128,27 +144,43 @@ Figure loss_figure(const std::vector<Cell>& cells) {
 }
 
 Figure bytes_figure(const std::vector<Cell>& cells) {
-  Figure figure{"bytes", "Accuracy against bytes",
-                "A point a way, mean over seeds. On the dotted line are those that no other beats in both, fewer bytes and higher accuracy (the Pareto front).",
-                Form::points, {"MB sent in all, whole run"}, "% of the test set", {}, {}};
+  Figure figure{"bytes",
+                "Accuracy against bytes",
+                "A point a way, mean over seeds. On the dotted line are those that no other beats in both, fewer bytes "
+                "and higher accuracy (the Pareto front).",
+                Form::points,
+                {"MB sent in all, whole run"},
+                "% of the test set",
+                {},
+                {}};
   struct Point {
     double megabytes, accuracy;
   };
   std::vector<Point> points;
   for (const Cell& cell : cells) {
     const auto of_tested = [&](const std::function<double(const Summary&)>& number) {
-      return seeds_of(cell, [&](const Run& run) { return run.summary.test ? std::optional(number(run.summary)) : std::nullopt; });
+      return seeds_of(
+          cell, [&](const Run& run) { return run.summary.test ? std::optional(number(run.summary)) : std::nullopt; });
     };
     const auto accuracies = of_tested([](const Summary& run) { return 100 * run.test->accuracy; });
-    const auto megabytes = of_tested([](const Summary& run) { return static_cast<double>(run.exchange_payload_sent) * 1e-6; });
+    const auto megabytes =
+        of_tested([](const Summary& run) { return static_cast<double>(run.exchange_payload_sent) * 1e-6; });
     if (accuracies.empty()) continue;
     points.push_back({mean(megabytes), mean(accuracies)});
-    Series series{cell.name, {{points.back().megabytes}}, {points.back().accuracy}, {}, {cell.name}, {cell.first().source({"test", "accuracy"})}, cell.look};
+    Series series{cell.name,
+                  {{points.back().megabytes}},
+                  {points.back().accuracy},
+                  {},
+                  {cell.name},
+                  {cell.first().source({"test", "accuracy"})},
+                  cell.look};
     if (accuracies.size() > 1) series.spread = {interval95(accuracies)};
     figure.series.push_back(std::move(series));
   }
   if (points.size() < 2) return figure;
-  std::sort(points.begin(), points.end(), [](const Point& a, const Point& b) { return a.megabytes != b.megabytes ? a.megabytes < b.megabytes : a.accuracy > b.accuracy; });
+  std::sort(points.begin(), points.end(), [](const Point& a, const Point& b) {
+    return a.megabytes != b.megabytes ? a.megabytes < b.megabytes : a.accuracy > b.accuracy;
+  });
   Series front{"Pareto front", {{}}, {}, {}, {}, {}};
   for (const Point& point : points) {
     if (!front.y.empty() && point.accuracy <= front.y.back()) continue;
@@ -160,8 +192,14 @@ Figure bytes_figure(const std::vector<Cell>& cells) {
 }
 
 Figure staleness_figure(const std::vector<Cell>& cells) {
-  Figure figure{"staleness", "Staleness", "How many updates others made between the moment that a worker took the parameters and its own update.", Form::bars,
-                {"updates by others"}, "% of gradients", {}, {}};
+  Figure figure{"staleness",
+                "Staleness",
+                "How many updates others made between the moment that a worker took the parameters and its own update.",
+                Form::bars,
+                {"updates by others"},
+                "% of gradients",
+                {},
+                {}};
   std::int64_t oldest = -1;
   std::vector<std::map<std::int64_t, double>> counts(cells.size());
   for (std::size_t i = 0; i < cells.size(); ++i) {

@@ -31,7 +31,8 @@ std::string percent_encoded(const std::string& path) {
   std::string out;
   for (const char c : path) {
     const auto byte = static_cast<unsigned char>(c);
-    if ((byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') || (byte >= '0' && byte <= '9') || std::string_view("/-._~").find(c) != std::string_view::npos) {
+    if ((byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') || (byte >= '0' && byte <= '9') ||
+        std::string_view("/-._~").find(c) != std::string_view::npos) {
       out += c;
     } else {
       out += {'%', digits[byte >> 4], digits[byte & 15]};

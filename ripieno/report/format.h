@@ -7,14 +7,15 @@
 
 namespace ripieno {
 
-/// A path as a link has it: every byte that means something there ("#", "%", "?", ":", spaces, what is not ASCII) as %XX.
+/// A path as a link has it: every byte that means something there ("#", "%", "?", ":", spaces, what is not ASCII) as
+/// %XX.
 std::string percent_encoded(const std::string& path);
 
 /// With so many digits after the point: 0.1 -> "0.100".
 std::string format_fixed(double value, int digits);
 
-/// To four figures, or as many as asked for: 0.001234 -> "0.001234", 12.3456 -> "12.35", 1234567 -> "1,234,567"; "nan", "inf" or "-inf" for
-/// what is not finite.
+/// To four figures, or as many as asked for: 0.001234 -> "0.001234", 12.3456 -> "12.35", 1234567 -> "1,234,567"; "nan",
+/// "inf" or "-inf" for what is not finite.
 std::string format_figures(double value, int figures = 4);
 
 /// 999 -> "999 B", 1379000 -> "1.38 MB", 12.5e9 -> "12.5 GB". Negative numbers too.

@@ -77,11 +77,12 @@ struct SessionMeasure {
   std::optional<Estimate> (*of)(const Cell& cell);
   double unit;
 };
-constexpr SessionMeasure session_measures[] = {{"run/accuracy", "accuracy, %", final_accuracy, 1},
-                                               {"run/s_epoch", "s an epoch", epoch_seconds, 1},
-                                               {"run/s_waiting", "of it waiting for the exchange", exposed_seconds, 1},
-                                               {"run/mb_epoch_busiest", "MB an epoch, busiest rank", busiest_bytes, 1e-6},
-                                               {"run/s_evaluation", "evaluation, s an epoch", evaluation_seconds, 1}};
+constexpr SessionMeasure session_measures[] = {
+    {"run/accuracy", "accuracy, %", final_accuracy, 1},
+    {"run/s_epoch", "s an epoch", epoch_seconds, 1},
+    {"run/s_waiting", "of it waiting for the exchange", exposed_seconds, 1},
+    {"run/mb_epoch_busiest", "MB an epoch, busiest rank", busiest_bytes, 1e-6},
+    {"run/s_evaluation", "evaluation, s an epoch", evaluation_seconds, 1}};
 
 double began(const Run& run) { return run.ranks.at(0).start ? run.ranks[0].start->unix_time : 0; }
 
@@ -98,7 +99,8 @@ std::string tensorboard_experiment(const std::vector<Run>& runs) {
     }
     experiment += field(4, field(1, key) + field(4, type));
   }
-  for (const SessionMeasure& one : session_measures) experiment += field(5, field(1, field(2, std::string(one.tag))) + field(3, std::string(one.title)));
+  for (const SessionMeasure& one : session_measures)
+    experiment += field(5, field(1, field(2, std::string(one.tag))) + field(3, std::string(one.title)));
   const double time = runs.empty() ? 0 : began(runs[0]);
   return event_file::beginning(time) + hparams_event(time, "_hparams_/experiment", Part::experiment, experiment);
 }
@@ -109,7 +111,8 @@ std::string tensorboard_session(const Run& run, const std::vector<Run>& runs) {
   std::string start;
   const auto all = all_of(run);
   for (const std::string& key : compared_keys(runs)) {
-    if (const auto found = all.find(key); found != all.end()) start += field(1, field(1, key) + field(2, value_of(found->second)));
+    if (const auto found = all.find(key); found != all.end())
+      start += field(1, field(1, key) + field(2, value_of(found->second)));
   }
   start += field(5, time);
   Cell cell;
@@ -118,10 +121,12 @@ std::string tensorboard_session(const Run& run, const std::vector<Run>& runs) {
   for (const SessionMeasure& one : session_measures) {
     if (const auto number = one.of(cell)) scalars.emplace_back(one.tag, one.unit * number->middle);
   }
-  std::string out = event_file::beginning(time) + hparams_event(time, "_hparams_/session_start_info", Part::session_start, start);
+  std::string out =
+      event_file::beginning(time) + hparams_event(time, "_hparams_/session_start_info", Part::session_start, start);
   out += event_file::scalars(end, run.summary.steps, scalars);
   // SessionEndInfo{status = 1, end_time_secs = 2}: STATUS_SUCCESS = 1, STATUS_UNKNOWN = 0
-  return out + hparams_event(end, "_hparams_/session_end_info", Part::session_end, field(1, std::uint64_t{run.summary.unfinished ? 0u : 1u}) + field(2, end));
+  return out + hparams_event(end, "_hparams_/session_end_info", Part::session_end,
+                             field(1, std::uint64_t{run.summary.unfinished ? 0u : 1u}) + field(2, end));
 }
 
 }  // namespace ripieno

@@ -1,4 +1,5 @@
-// What every HTML page that Ripieno writes needs: text in HTML, a page's parts put together, JSON within it; internal to report/.
+// What every HTML page that Ripieno writes needs: text in HTML, a page's parts put together, JSON within it; internal
+// to report/.
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -31,7 +31,8 @@ RankNow rank_now(const Metrics& metrics, double window) {
   }
   if (samples > 0) now.loss = loss / samples;
   if (steps.size() > 1) {  // from the end of the first to the end of the last
-    now.images_per_second = (samples - steps.front()->samples) / std::max(1e-9, steps.back()->time - steps.front()->time);
+    now.images_per_second =
+        (samples - steps.front()->samples) / std::max(1e-9, steps.back()->time - steps.front()->time);
   }
   double cpu = 0, spans = 0, network = 0, loopback = 0;
   for (const SampleLine* sample : last(metrics.samples, window)) {

@@ -10,23 +10,23 @@ namespace ripieno {
 
 struct RankNow {
   int rank = 0;
-  std::uint32_t epoch = 0;            ///< from 0
-  std::uint64_t steps = 0;            ///< done
-  double images_per_second = 0;       ///< of this rank
-  std::optional<double> loss;         ///< mean over the window; none of who has no samples
-  StageSeconds stages;                ///< sums over the window
-  std::optional<double> cpu;          ///< of one core: 1 is all of it
-  double resident = 0;                ///< bytes
-  double bytes_per_second = 0;        ///< sent over the network, or over the loopback where there is no other
+  std::uint32_t epoch = 0;       ///< from 0
+  std::uint64_t steps = 0;       ///< done
+  double images_per_second = 0;  ///< of this rank
+  std::optional<double> loss;    ///< mean over the window; none of who has no samples
+  StageSeconds stages;           ///< sums over the window
+  std::optional<double> cpu;     ///< of one core: 1 is all of it
+  double resident = 0;           ///< bytes
+  double bytes_per_second = 0;   ///< sent over the network, or over the loopback where there is no other
 };
 
 struct RunNow {
   std::vector<RankNow> ranks;
-  double fraction = 0;                ///< of all steps that are planned: 0 to 1
-  std::optional<double> seconds_left; ///< none before the first steps
-  double images_per_second = 0;       ///< of all ranks
-  std::optional<double> accuracy;     ///< the last one known, 0 to 1
-  std::uint32_t epochs = 0;           ///< planned
+  double fraction = 0;                 ///< of all steps that are planned: 0 to 1
+  std::optional<double> seconds_left;  ///< none before the first steps
+  double images_per_second = 0;        ///< of all ranks
+  std::optional<double> accuracy;      ///< the last one known, 0 to 1
+  std::uint32_t epochs = 0;            ///< planned
 };
 
 /// Rates and means are over the last `window` seconds of each rank. `ranks`: of those that have begun.

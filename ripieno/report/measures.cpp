@@ -21,26 +21,63 @@ Number a_worker(const Run& run, const std::function<double(const RankSummary&)>&
 }
 
 const Measure known_measures[] = {
-    {"accuracy", "accuracy, %", [](const Run& run) { return run.summary.test ? Number(100 * run.summary.test->accuracy) : Number(); }, {"test", "accuracy"}},
-    {"loss", "loss", [](const Run& run) { return run.summary.test ? Number(run.summary.test->loss) : Number(); }, {"test", "loss"}},
+    {"accuracy",
+     "accuracy, %",
+     [](const Run& run) { return run.summary.test ? Number(100 * run.summary.test->accuracy) : Number(); },
+     {"test", "accuracy"}},
+    {"loss",
+     "loss",
+     [](const Run& run) { return run.summary.test ? Number(run.summary.test->loss) : Number(); },
+     {"test", "loss"}},
     {"s_total", "s in all", [](const Run& run) { return Number(run.summary.seconds.total); }, {"seconds", "total"}},
-    {"s_epoch", "s an epoch", [](const Run& run) { return run.summary.seconds.epoch.empty() ? Number() : Number(mean(run.summary.seconds.epoch)); }, {"seconds", "epoch"}},
-    {"s_step", "s a step", [](const Run& run) { return mean_step(run, [](const StageSeconds& s) { return s.steps(); }); }},
+    {"s_epoch",
+     "s an epoch",
+     [](const Run& run) {
+       return run.summary.seconds.epoch.empty() ? Number() : Number(mean(run.summary.seconds.epoch));
+     },
+     {"seconds", "epoch"}},
+    {"s_step", "s a step",
+     [](const Run& run) { return mean_step(run, [](const StageSeconds& s) { return s.steps(); }); }},
     {"s_read", "s of reading a step", [](const Run& run) { return mean_step(run, Stage::read); }},
-    {"s_gradient", "s forward and backward a step", [](const Run& run) { return mean_step(run, [](const StageSeconds& s) { return s[Stage::forward] + s[Stage::backward]; }); }},
+    {"s_gradient", "s forward and backward a step",
+     [](const Run& run) {
+       return mean_step(run, [](const StageSeconds& s) { return s[Stage::forward] + s[Stage::backward]; });
+     }},
     {"s_exchange", "s of exchange a step, waited for", [](const Run& run) { return mean_step(run, Stage::exchange); }},
-    {"images_s", "images/s", [](const Run& run) { return run.summary.images_per_second > 0 ? Number(run.summary.images_per_second) : Number(); }, {"images_per_second"}},
-    {"cpu_user", "CPU, user, % of a core", [](const Run& run) { return mean_second(run.all_ranks(), [](const SampleLine& s) { return 100 * s.cpu_user; }); }},
-    {"cpu_system", "CPU, system, % of a core", [](const Run& run) { return mean_second(run.all_ranks(), [](const SampleLine& s) { return 100 * s.cpu_system; }); }},
+    {"images_s",
+     "images/s",
+     [](const Run& run) {
+       return run.summary.images_per_second > 0 ? Number(run.summary.images_per_second) : Number();
+     },
+     {"images_per_second"}},
+    {"cpu_user", "CPU, user, % of a core",
+     [](const Run& run) { return mean_second(run.all_ranks(), [](const SampleLine& s) { return 100 * s.cpu_user; }); }},
+    {"cpu_system", "CPU, system, % of a core",
+     [](const Run& run) {
+       return mean_second(run.all_ranks(), [](const SampleLine& s) { return 100 * s.cpu_system; });
+     }},
     {"mb_s_sent", "MB/s sent, a node",
-     [](const Run& run) { return run.is_on_network() ? mean_second(run.nodes(), [](const SampleLine& s) { return 1e-6 * s.bytes_sent; }) : Number(); }},
-    {"mb_sent", "MB sent in all", [](const Run& run) { return Number(1e-6 * static_cast<double>(run.summary.exchange_payload_sent)); }, {"exchange", "payload_sent"}},
+     [](const Run& run) {
+       return run.is_on_network() ? mean_second(run.nodes(), [](const SampleLine& s) { return 1e-6 * s.bytes_sent; })
+                                  : Number();
+     }},
+    {"mb_sent",
+     "MB sent in all",
+     [](const Run& run) { return Number(1e-6 * static_cast<double>(run.summary.exchange_payload_sent)); },
+     {"exchange", "payload_sent"}},
     {"mb_upload", "MB a worker sends an epoch",
      [](const Run& run) {
        const int epochs = run.summary.epochs;
-       return epochs > 0 ? a_worker(run, [epochs](const RankSummary& rank) { return 1e-6 * static_cast<double>(rank.exchange_payload_sent) / epochs; }) : Number();
+       return epochs > 0 ? a_worker(run,
+                                    [epochs](const RankSummary& rank) {
+                                      return 1e-6 * static_cast<double>(rank.exchange_payload_sent) / epochs;
+                                    })
+                         : Number();
      }},
-    {"mb_read", "MB a worker reads", [](const Run& run) { return a_worker(run, [](const RankSummary& rank) { return 1e-6 * static_cast<double>(rank.bytes_read); }); }},
+    {"mb_read", "MB a worker reads",
+     [](const Run& run) {
+       return a_worker(run, [](const RankSummary& rank) { return 1e-6 * static_cast<double>(rank.bytes_read); });
+     }},
 };
 
 }  // namespace
@@ -60,7 +97,8 @@ std::optional<double> mean_step(const Run& run, Stage stage) {
   return mean_step(run, [stage](const StageSeconds& seconds) { return seconds[stage]; });
 }
 
-std::optional<double> mean_second(const std::vector<const Metrics*>& ranks, const std::function<double(const SampleLine&)>& amount) {
+std::optional<double> mean_second(const std::vector<const Metrics*>& ranks,
+                                  const std::function<double(const SampleLine&)>& amount) {
   double sum = 0, seconds = 0;
   for (const Metrics* rank : ranks) {
     for (const SampleLine& sample : rank->samples) {

@@ -24,7 +24,8 @@ struct Measure {
 std::optional<double> mean_step(const Run& run, const std::function<double(const StageSeconds&)>& part);
 std::optional<double> mean_step(const Run& run, Stage stage);
 /// What these ranks' samples say together, a second of a rank; none without samples.
-std::optional<double> mean_second(const std::vector<const Metrics*>& ranks, const std::function<double(const SampleLine&)>& amount);
+std::optional<double> mean_second(const std::vector<const Metrics*>& ranks,
+                                  const std::function<double(const SampleLine&)>& amount);
 
 std::span<const Measure> measures();
 

@@ -20,7 +20,8 @@ void add_known(std::optional<std::uint64_t>& sum, const std::optional<std::uint6
 
 Summary merge_ranks(std::vector<Summary> ranks) {
   require(!ranks.empty(), "a run's summary of no ranks");
-  std::sort(ranks.begin(), ranks.end(), [](const Summary& a, const Summary& b) { return a.ranks[0].rank < b.ranks[0].rank; });
+  std::sort(ranks.begin(), ranks.end(),
+            [](const Summary& a, const Summary& b) { return a.ranks[0].rank < b.ranks[0].rank; });
   Summary run = ranks.front();
   run.ranks.clear();
   run.seconds = {};
@@ -34,7 +35,8 @@ Summary merge_ranks(std::vector<Summary> ranks) {
     const RankSummary& rank = one.ranks.front();
     run.ranks.push_back(rank);
     if (!run.test) run.test = one.test;
-    if (one.not_finite && (!run.not_finite || one.not_finite->step < run.not_finite->step)) run.not_finite = one.not_finite;
+    if (one.not_finite && (!run.not_finite || one.not_finite->step < run.not_finite->step))
+      run.not_finite = one.not_finite;
     run.steps = std::max(run.steps, one.steps);
     run.images_per_second += rank.images_per_second;
     run.bytes.payload_sent += rank.bytes.payload_sent;

@@ -7,10 +7,14 @@
 namespace ripieno {
 namespace {
 
-double number_of(const JsonField& object, const std::string& key) { return object.has(key) ? object.at(key).number() : 0; }
+double number_of(const JsonField& object, const std::string& key) {
+  return object.has(key) ? object.at(key).number() : 0;
+}
 
 /// JSON has no NaN: a loss that is none is null.
-double loss(const JsonField& field) { return field.is_null() ? std::numeric_limits<double>::quiet_NaN() : field.number(); }
+double loss(const JsonField& field) {
+  return field.is_null() ? std::numeric_limits<double>::quiet_NaN() : field.number();
+}
 
 StageSeconds stage_seconds(const JsonField& seconds) {
   StageSeconds found;
@@ -27,9 +31,15 @@ StartLine start(const JsonField& line, std::size_t number) {
   if (line.at("schema").count() > metrics_schema) {
     line.at("schema").refuse(text(metrics_schema, ": the run was made by a later version of Ripieno"));
   }
-  return {number, line.at("rank").small_count(), line.at("ranks").small_count(), line.at("host").string(), line.has("network") ? line.at("network").string() : "",
-          static_cast<std::uint32_t>(line.at("first_epoch").small_count()), static_cast<std::uint32_t>(line.at("epochs").small_count()),
-          line.at("steps_per_epoch").count(), number_of(line, "unix_time")};
+  return {number,
+          line.at("rank").small_count(),
+          line.at("ranks").small_count(),
+          line.at("host").string(),
+          line.has("network") ? line.at("network").string() : "",
+          static_cast<std::uint32_t>(line.at("first_epoch").small_count()),
+          static_cast<std::uint32_t>(line.at("epochs").small_count()),
+          line.at("steps_per_epoch").count(),
+          number_of(line, "unix_time")};
 }
 
 StepLine step(const JsonField& line, std::size_t number) {
@@ -52,13 +62,15 @@ EpochLine epoch(const JsonField& line, std::size_t number) {
   epoch.time = line.at("time").number();
   epoch.epoch = static_cast<std::uint32_t>(line.at("epoch").small_count());
   epoch.seconds = line.at("seconds").number();
-  if (line.has("test")) epoch.test = TestResult{line.at("test").at("accuracy").number(), loss(line.at("test").at("loss"))};
+  if (line.has("test"))
+    epoch.test = TestResult{line.at("test").at("accuracy").number(), loss(line.at("test").at("loss"))};
   epoch.bytes = bytes(line.at("bytes"));
   return epoch;
 }
 
 SampleLine sample(const JsonField& line, std::size_t number) {
-  const JsonField process = line.at("process"), machine = line.at("machine"), network = line.at("network"), loopback = line.at("loopback");
+  const JsonField process = line.at("process"), machine = line.at("machine"), network = line.at("network"),
+                  loopback = line.at("loopback");
   SampleLine sample;
   sample.line = number;
   sample.time = line.at("time").number();
@@ -92,8 +104,9 @@ const Metrics& MetricsReader::read() {
     const std::size_t end = content.find('\n', begin);
     if (end == std::string::npos) break;  // not whole
     const std::filesystem::path where = text(metrics_.file.string(), " line ", ++lines_);
-    const auto json = nlohmann::json::parse(content.begin() + static_cast<std::ptrdiff_t>(begin),
-                                            content.begin() + static_cast<std::ptrdiff_t>(end), nullptr, /*allow_exceptions=*/false);
+    const auto json =
+        nlohmann::json::parse(content.begin() + static_cast<std::ptrdiff_t>(begin),
+                              content.begin() + static_cast<std::ptrdiff_t>(end), nullptr, /*allow_exceptions=*/false);
     done_ += end + 1 - begin;
     begin = end + 1;
     if (json.is_discarded()) fail(ErrorKind::data, where.string(), ": not JSON");

@@ -1,5 +1,5 @@
-// A rank's metrics-RANK.jsonl, read back (docs/runs.md has its lines). Every line knows its number in the file, so that a figure
-// can say where it is from.
+// A rank's metrics-RANK.jsonl, read back (docs/runs.md has its lines). Every line knows its number in the file, so that
+// a figure can say where it is from.
 #pragma once
 
 #include <filesystem>
@@ -29,7 +29,7 @@ struct EpochLine {
   std::uint32_t epoch = 0;
   double seconds = 0;  ///< of training
   std::optional<TestResult> test;
-  ByteCounts bytes;    ///< since the line before
+  ByteCounts bytes;  ///< since the line before
 };
 
 /// What was used in the `seconds` before `time`.
@@ -38,7 +38,7 @@ struct SampleLine {
   double time = 0, seconds = 0;
   double cpu_user = 0, cpu_system = 0;  ///< of the process, CPU seconds
   double machine_user = 0, machine_system = 0, machine_idle = 0, machine_stolen = 0;
-  double resident = 0;                  ///< bytes at `time`
+  double resident = 0;  ///< bytes at `time`
   double switches_waiting = 0, switches_forced = 0;
   double bytes_sent = 0, bytes_received = 0, packets_sent = 0, packets_received = 0;  ///< over the network
   double loopback_bytes = 0, loopback_packets = 0;                                    ///< sent
@@ -66,8 +66,9 @@ struct Metrics {
 class MetricsReader {
  public:
   explicit MetricsReader(const std::filesystem::path& file) { metrics_.file = file; }
-  /// All that is there by now. Lines of types that are not known are passed over, and a last line that is not whole waits for the next
-  /// call. Throws Error(data) where the file cannot be read, or that names file, line and field where a line is wrong.
+  /// All that is there by now. Lines of types that are not known are passed over, and a last line that is not whole
+  /// waits for the next call. Throws Error(data) where the file cannot be read, or that names file, line and field
+  /// where a line is wrong.
   const Metrics& read();
 
  private:

@@ -31,7 +31,8 @@ std::string summary(const Report& report, const PageParts& parts) {
   if (!report.conclusions.empty()) out += parts.sentences(report.conclusions[0].notes, "notes");
   out += text("<p class=\"lead\">", escaped_html(report.lead), "</p>\n");
   for (std::size_t i = 1; i < report.conclusions.size(); ++i) {
-    if (i == 1) out += text("<details id=\"others\"><summary>Other settings: ", report.conclusions.size() - 1, "</summary>\n");
+    if (i == 1)
+      out += text("<details id=\"others\"><summary>Other settings: ", report.conclusions.size() - 1, "</summary>\n");
     out += parts.conclusion(report.conclusions[i]) + parts.sentences(report.conclusions[i].notes, "notes");
     if (i + 1 == report.conclusions.size()) out += "</details>\n";
   }
@@ -55,18 +56,21 @@ std::string each_run(const Report& report, const PageParts& parts) {
       ++figure;
       continue;
     }
-    const auto end = std::find_if(figure, report.figures.end(), [&](const Figure& other) { return other.run != figure->run; });
+    const auto end =
+        std::find_if(figure, report.figures.end(), [&](const Figure& other) { return other.run != figure->run; });
     const std::string run = escaped_html(figure->run);
     options += text("<option>", run, "</option>");
     kept += text("<template data-run=\"", run, "\">\n");
     for (auto one = figure; one != end; ++one) kept += parts.figure(*one);
-    kept += text("</template>\n<script type=\"application/json\" data-run=\"", run, "\">", parts.figure_data({figure, end}), "</script>\n");
+    kept += text("</template>\n<script type=\"application/json\" data-run=\"", run, "\">",
+                 parts.figure_data({figure, end}), "</script>\n");
     figure = end;
   }
   std::string choice;
   if (!options.empty()) {
-    choice = text("<p class=\"choice\"><label>Figures of one run: <select id=\"run\"><option value=\"\">choose a run</option>", options,
-                  "</select></label></p>\n<div id=\"run-figures\"></div>\n", kept);
+    choice = text(
+        "<p class=\"choice\"><label>Figures of one run: <select id=\"run\"><option value=\"\">choose a run</option>",
+        options, "</select></label></p>\n<div id=\"run-figures\"></div>\n", kept);
   }
   for (const Drawing& drawing : report.drawings) choice += parts.drawing(drawing);
   return choice + tables_of(report, Tier::runs, parts);
@@ -91,8 +95,10 @@ int pictured_height(const Figure& figure) {
 int summary_height(const Report& report) {
   int height = 50, plots = 0;
   if (!report.conclusions.empty()) {
-    for (const Sentence& sentence : report.conclusions[0].sentences) height += line_height * static_cast<int>(1 + sentence.str().size() / 125) + 6;
-    for (const Sentence& note : report.conclusions[0].notes) height += 22 * static_cast<int>(1 + note.str().size() / 150);
+    for (const Sentence& sentence : report.conclusions[0].sentences)
+      height += line_height * static_cast<int>(1 + sentence.str().size() / 125) + 6;
+    for (const Sentence& note : report.conclusions[0].notes)
+      height += 22 * static_cast<int>(1 + note.str().size() / 150);
   }
   for (const Figure& figure : report.figures) {
     if (figure.tier == Tier::summary) plots = std::max(plots, drawn_height(figure) + 80);
@@ -103,12 +109,21 @@ int summary_height(const Report& report) {
 std::string html_page(const Report& report, const std::filesystem::path& folder) {
   const PageParts parts(folder);
   std::vector<Figure> compared;
-  std::copy_if(report.figures.begin(), report.figures.end(), std::back_inserter(compared), [](const Figure& figure) { return figure.tier != Tier::runs; });
+  std::copy_if(report.figures.begin(), report.figures.end(), std::back_inserter(compared),
+               [](const Figure& figure) { return figure.tier != Tier::runs; });
   const PageAssets assets = page_assets();
-  const std::string title = escaped_html(report.title), first = summary(report, parts), second = compare(report, parts), third = each_run(report, parts);
+  const std::string title = escaped_html(report.title), first = summary(report, parts), second = compare(report, parts),
+                    third = each_run(report, parts);
   const std::string data = parts.figure_data(compared);
-  return replaced(assets.html, {{"title", title}, {"style", assets.style}, {"plotly", assets.plotly}, {"summary", first}, {"compare", second}, {"runs", third},
-                                {"figures", data}, {"drawing", assets.figures}, {"script", assets.script}});
+  return replaced(assets.html, {{"title", title},
+                                {"style", assets.style},
+                                {"plotly", assets.plotly},
+                                {"summary", first},
+                                {"compare", second},
+                                {"runs", third},
+                                {"figures", data},
+                                {"drawing", assets.figures},
+                                {"script", assets.script}});
 }
 
 }  // namespace ripieno

@@ -20,22 +20,27 @@ std::string address(const std::filesystem::path& file, const std::filesystem::pa
   return absolute.lexically_proximate(from).generic_string();
 }
 
-std::string place(const Source& source, const std::filesystem::path& folder) { return text(address(source.file, folder), ", line ", source.line); }
+std::string place(const Source& source, const std::filesystem::path& folder) {
+  return text(address(source.file, folder), ", line ", source.line);
+}
 
 nlohmann::ordered_json look_json(const Look& look) { return {look.colour, look.dash, look.marker}; }
 
 }  // namespace
 
-bool is_horizontal(const Figure& figure) { return !figure.categories.empty() && figure.x_titles == std::vector<std::string>{"way"}; }
+bool is_horizontal(const Figure& figure) {
+  return !figure.categories.empty() && figure.x_titles == std::vector<std::string>{"way"};
+}
 
 std::string PageParts::link(const std::string& shown, const Source& source) const {
-  return text("<a href=\"", percent_encoded(address(source.file, folder_)), "#L", source.line, "\" title=\"", escaped_html(place(source, folder_)), "\">",
-              escaped_html(shown), "</a>");
+  return text("<a href=\"", percent_encoded(address(source.file, folder_)), "#L", source.line, "\" title=\"",
+              escaped_html(place(source, folder_)), "\">", escaped_html(shown), "</a>");
 }
 
 std::string PageParts::table(const ReportTable& table) const {
   std::string out = "<div class=\"wide\"><table><thead><tr>";
-  for (const auto& column : table.columns) out += text(column.is_text ? "<th class=\"text\">" : "<th>", escaped_html(column.title), "</th>");
+  for (const auto& column : table.columns)
+    out += text(column.is_text ? "<th class=\"text\">" : "<th>", escaped_html(column.title), "</th>");
   out += "</tr></thead><tbody>\n";
   for (const auto& row : table.rows) {
     out += "<tr>";
@@ -46,14 +51,18 @@ std::string PageParts::table(const ReportTable& table) const {
     out += "</tr>\n";
   }
   out += "</tbody></table></div>\n";
-  const std::string title = escaped_html(table.title), caption = text("<p class=\"caption\">", escaped_html(table.caption), "</p>\n");
-  if (table.is_folded) return text("<details id=\"", table.id, "\"><summary>", title, "</summary>\n", caption, out, "</details>\n");
+  const std::string title = escaped_html(table.title),
+                    caption = text("<p class=\"caption\">", escaped_html(table.caption), "</p>\n");
+  if (table.is_folded)
+    return text("<details id=\"", table.id, "\"><summary>", title, "</summary>\n", caption, out, "</details>\n");
   return text("<section id=\"", table.id, "\">\n<h3>", title, "</h3>\n", caption, out, "</section>\n");
 }
 
 std::string PageParts::figure(const Figure& figure) const {
-  std::string out = text("<section class=\"figure\" id=\"", figure.id, "\">\n<h3>", escaped_html(figure.title), "</h3>\n<p class=\"caption\">", escaped_html(figure.caption), "</p>\n");
-  out += text("<div class=\"axes\"></div><div class=\"legend\"></div>\n<div class=\"plot\" id=\"plot-", figure.id, "\" style=\"height: ", drawn_height(figure), "px\"></div>\n");
+  std::string out = text("<section class=\"figure\" id=\"", figure.id, "\">\n<h3>", escaped_html(figure.title),
+                         "</h3>\n<p class=\"caption\">", escaped_html(figure.caption), "</p>\n");
+  out += text("<div class=\"axes\"></div><div class=\"legend\"></div>\n<div class=\"plot\" id=\"plot-", figure.id,
+              "\" style=\"height: ", drawn_height(figure), "px\"></div>\n");
   return out + "<details class=\"numbers\"><summary>Numbers</summary></details>\n</section>\n";
 }
 
@@ -68,8 +77,9 @@ std::string PageParts::drawing(const Drawing& drawing) const {
     numbers.rows.resize(most_numbers);
     numbers.caption = text("The first ", most_numbers, " of ", count, "; all: ripieno report --format csv");
   }
-  return text("<section class=\"figure\" id=\"", drawing.id, "\">\n<h3>", escaped_html(drawing.title), "</h3>\n<p class=\"caption\">", escaped_html(drawing.caption),
-              "</p>\n<div class=\"wide\">", drawing.svg, "</div>\n<div class=\"numbers\">", table(numbers), "</div>\n</section>\n");
+  return text("<section class=\"figure\" id=\"", drawing.id, "\">\n<h3>", escaped_html(drawing.title),
+              "</h3>\n<p class=\"caption\">", escaped_html(drawing.caption), "</p>\n<div class=\"wide\">", drawing.svg,
+              "</div>\n<div class=\"numbers\">", table(numbers), "</div>\n</section>\n");
 }
 
 std::string PageParts::sentences(const std::vector<Sentence>& sentences, const char* kind) const {
@@ -90,7 +100,8 @@ std::string PageParts::sentences(const std::vector<Sentence>& sentences, const c
 }
 
 std::string PageParts::conclusion(const Conclusion& conclusion) const {
-  return text("<p class=\"setting\">", escaped_html(conclusion.setting), "</p>\n", sentences(conclusion.sentences, "sentences"));
+  return text("<p class=\"setting\">", escaped_html(conclusion.setting), "</p>\n",
+              sentences(conclusion.sentences, "sentences"));
 }
 
 std::string PageParts::figure_data(const std::vector<Figure>& figures) const {
@@ -106,7 +117,8 @@ std::string PageParts::figure_data(const std::vector<Figure>& figures) const {
     const Scale scale = scale_of(figure);
     if (scale.is_log) made["y_log"] = true;
     if (scale.low < scale.high) made["y_range"] = {scale.low, scale.high};
-    for (std::size_t axis = 0; axis < figure.x_titles.size() && figure.categories.empty(); ++axis) made["x_log"].push_back(is_x_log(figure, axis));
+    for (std::size_t axis = 0; axis < figure.x_titles.size() && figure.categories.empty(); ++axis)
+      made["x_log"].push_back(is_x_log(figure, axis));
     all.push_back(std::move(made));
   }
   return script_json(all);

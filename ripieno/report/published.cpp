@@ -63,7 +63,8 @@ ReportTable published_table(const Published& published, const std::vector<Run>& 
   }
   double first_here = NAN, first_there = NAN;
   for (const auto& [cell, values] : published.rows) {
-    require(values.size() == published.measures.size(), published.title, ": ", cell, " has ", values.size(), " values for ", published.measures.size(), " measures");
+    require(values.size() == published.measures.size(), published.title, ": ", cell, " has ", values.size(),
+            " values for ", published.measures.size(), " measures");
     std::vector<ReportCell> row{{cell, {}}};
     for (std::size_t i = 0; i < values.size(); ++i) {
       const Ours here = ours(find_measure(published.measures[i]), cell, runs);
@@ -71,7 +72,8 @@ ReportTable published_table(const Published& published, const std::vector<Run>& 
       row.push_back(plain_cell(values[i]));
       if (!relative) continue;
       const double middle = here.seeds.empty() ? NAN : mean(here.seeds);
-      if (std::isnan(first_here) && std::isfinite(middle) && std::isfinite(values[i]) && middle != 0 && values[i] != 0) {
+      if (std::isnan(first_here) && std::isfinite(middle) && std::isfinite(values[i]) && middle != 0 &&
+          values[i] != 0) {
         first_here = middle;
         first_there = values[i];
       }

@@ -17,8 +17,9 @@ struct Published {
   std::vector<std::pair<std::string, std::vector<double>>> rows;
 };
 
-/// Each measure here (mean ± half the width of the 95 % interval over seeds) and published; of a single measure also both over those
-/// of the first row that has both, which machines of another speed have in common. "–": not run, or not published. Sources: of each cell's first seed.
+/// Each measure here (mean ± half the width of the 95 % interval over seeds) and published; of a single measure also
+/// both over those of the first row that has both, which machines of another speed have in common. "–": not run, or not
+/// published. Sources: of each cell's first seed.
 ReportTable published_table(const Published& published, const std::vector<Run>& runs, const std::string& id);
 
 }  // namespace ripieno

@@ -14,19 +14,23 @@
 namespace ripieno {
 namespace {
 
-constexpr std::size_t most_pictured = 14;          // of a figure of the first screen
+constexpr std::size_t most_pictured = 14;     // of a figure of the first screen
 constexpr std::size_t most_points = 100'000;  // of figures of single runs, beside each cell's first
 
 /// The fastest first; cells whose epochs nobody has timed last.
 void sort_by_time(std::vector<Cell>& cells) {
-  const auto seconds = [](const Cell& cell) { return epoch_seconds(cell).value_or(Estimate{INFINITY, 0, 0, {}}).middle; };
+  const auto seconds = [](const Cell& cell) {
+    return epoch_seconds(cell).value_or(Estimate{INFINITY, 0, 0, {}}).middle;
+  };
   std::stable_sort(cells.begin(), cells.end(), [&](const Cell& a, const Cell& b) { return seconds(a) < seconds(b); });
 }
 
-bool contains_name(const std::vector<std::string>& names, const std::string& name) { return std::find(names.begin(), names.end(), name) != names.end(); }
+bool contains_name(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
 
-/// What the first screen shows, of the model and data of the first conclusion: the ways that its sentences name, the fastest of those that it
-/// is about, and the fastest of the others, as far as there is room.
+/// What the first screen shows, of the model and data of the first conclusion: the ways that its sentences name, the
+/// fastest of those that it is about, and the fastest of the others, as far as there is room.
 std::vector<Cell> pictured(const std::vector<Cell>& all, const std::vector<Conclusion>& conclusions) {
   const Conclusion& first = conclusions.at(0);
   std::vector<std::string> named;
@@ -36,7 +40,9 @@ std::vector<Cell> pictured(const std::vector<Cell>& all, const std::vector<Concl
     }
   }
   const auto is_about = [&](const Cell& cell) { return first.ways.empty() || contains_name(first.ways, cell.name); };
-  const auto is_named = [&](const Cell& cell) { return is_about(cell) && (contains_name(named, cell.name) || contains_name(named, cell.first().summary.name)); };
+  const auto is_named = [&](const Cell& cell) {
+    return is_about(cell) && (contains_name(named, cell.name) || contains_name(named, cell.first().summary.name));
+  };
   const Summary& like = std::find_if(all.begin(), all.end(), is_about)->first().summary;
   std::vector<bool> taken(all.size());
   std::size_t room = most_pictured;
@@ -59,13 +65,15 @@ std::vector<Cell> pictured(const std::vector<Cell>& all, const std::vector<Concl
 std::string lead_of(const std::vector<Run>& runs, std::size_t cells) {
   std::string lead = text(runs.size(), runs.size() == 1 ? " run" : " runs");
   if (cells < runs.size()) lead += text(" of ", cells, cells == 1 ? " way" : " ways");
-  const bool alike = std::all_of(runs.begin(), runs.end(), [&](const Run& run) { return run.summary.kind == runs[0].summary.kind; });
+  const bool alike =
+      std::all_of(runs.begin(), runs.end(), [&](const Run& run) { return run.summary.kind == runs[0].summary.kind; });
   const std::array<const char*, 3> kinds[] = {
       {"replayed", "=", "; replayed: compute times measured once and waited for, exchanges real, nothing learnt"},
       {"simulated", "~", "; simulated: times are virtual"},
       {"projected", "~=", "; projected: compute times measured once, all else in virtual time, nothing learnt"}};
   for (const auto& [kind, kind_mark, what] : kinds) {
-    if (std::none_of(runs.begin(), runs.end(), [kind = kind](const Run& run) { return run.summary.kind == kind; })) continue;
+    if (std::none_of(runs.begin(), runs.end(), [kind = kind](const Run& run) { return run.summary.kind == kind; }))
+      continue;
     lead += what;
     if (!alike) lead += text(" (", kind_mark, ")");
   }
@@ -132,12 +140,16 @@ void color_ranks(Figure& figure, const Look& look) {
 
 /// Of each cell's first run, and then of others while there is room.
 void add_runs(Report& report, const std::vector<Run>& runs, const std::vector<Cell>& all) {
-  const auto is_first = [&](const Run& run) { return std::any_of(all.begin(), all.end(), [&](const Cell& cell) { return cell.runs[0] == &run; }); };
+  const auto is_first = [&](const Run& run) {
+    return std::any_of(all.begin(), all.end(), [&](const Cell& cell) { return cell.runs[0] == &run; });
+  };
   std::size_t points = 0, number = 0;
   for (const Run& run : runs) {
     ++number;
-    const bool is_virtual = run.summary.kind == "simulated" || run.summary.kind == "projected";  // a step is like the other
-    std::vector<Figure> own{is_virtual ? Figure() : blocks_figure(run), cpu_figure(run), network_figure(run), packets_figure(run)};
+    const bool is_virtual =
+        run.summary.kind == "simulated" || run.summary.kind == "projected";  // a step is like the other
+    std::vector<Figure> own{is_virtual ? Figure() : blocks_figure(run), cpu_figure(run), network_figure(run),
+                            packets_figure(run)};
     std::size_t more = 0;
     for (const Figure& figure : own) {
       for (const Series& series : figure.series) more += series.y.size();
@@ -168,7 +180,8 @@ Report report_of(const std::vector<Run>& runs, const std::string& title) {
   report.lead = lead_of(runs, all.size());
   const auto first = pictured(all, report.conclusions);
   for (const Figure& figure : {epoch_figure(first), sent_figure(first), progress_figure(first)}) add(report, figure);
-  if (first.size() < all.size() && !report.figures.empty()) report.lead += text("; the picture shows ", first.size(), " of ", all.size(), " ways");
+  if (first.size() < all.size() && !report.figures.empty())
+    report.lead += text("; the picture shows ", first.size(), " of ", all.size(), " ways");
   if (all.size() > 1 || all.size() < runs.size()) {
     report.tables.push_back(ways_table(all, report.conclusions));
     report.tables.push_back(more_of_ways_table(all));

@@ -1,4 +1,5 @@
-// A report of runs: tables and figures as numbers, each of which says where it is from; and the forms that it can be given.
+// A report of runs: tables and figures as numbers, each of which says where it is from; and the forms that it can be
+// given.
 #pragma once
 
 #include <filesystem>
@@ -34,9 +35,9 @@ struct ReportTable {
 /// A picture that is drawn here, and not by the browser.
 struct Drawing {
   std::string id, title, caption;
-  std::string svg;      ///< in the page's colours; its ids begin with `id`
+  std::string svg;            ///< in the page's colours; its ids begin with `id`
   int width = 0, height = 0;  ///< in pixels
-  ReportTable numbers;  ///< what it shows
+  ReportTable numbers;        ///< what it shows
 };
 
 struct Report {
@@ -48,12 +49,14 @@ struct Report {
   std::vector<Drawing> drawings = {};
 };
 
-/// What there is to say of these runs; figures that would show nothing are left out. Ways are in the order of the time that an epoch of
-/// theirs takes. CPU and network over time, and stages over time, are those of each cell's first run, and of the other runs as far as
-/// their numbers do not become too many for a page. What is not a finite number is shown as such: it was computed.
+/// What there is to say of these runs; figures that would show nothing are left out. Ways are in the order of the time
+/// that an epoch of theirs takes. CPU and network over time, and stages over time, are those of each cell's first run,
+/// and of the other runs as far as their numbers do not become too many for a page. What is not a finite number is
+/// shown as such: it was computed.
 Report report_of(const std::vector<Run>& runs, const std::string& title);
 
-/// One HTML file that needs nothing else: Plotly is inside it. Sources are linked as seen from `folder`, where it will lie.
+/// One HTML file that needs nothing else: Plotly is inside it. Sources are linked as seen from `folder`, where it will
+/// lie.
 std::string html_page(const Report& report, const std::filesystem::path& folder);
 /// How high the page draws a figure, in pixels: more where it has many bars.
 int drawn_height(const Figure& figure);
@@ -61,10 +64,12 @@ int drawn_height(const Figure& figure);
 int pictured_height(const Figure& figure);
 /// The same of the page's first screen, sentences and their picture: 1200 pixels wide.
 int summary_height(const Report& report);
-/// Sentences, tables, and below each figure's title its numbers as a table; figures of single runs only in a report of one way alone.
+/// Sentences, tables, and below each figure's title its numbers as a table; figures of single runs only in a report of
+/// one way alone.
 std::string report_markdown(const Report& report);
-/// A line a number: figure,series,x axis,x,y,spread,source; tables the same way, with row and column, sentences with what they are about. Numbers in full, without
-/// separators of thousands; what is not finite as nan, inf or -inf, and nothing where there is no number.
+/// A line a number: figure,series,x axis,x,y,spread,source; tables the same way, with row and column, sentences with
+/// what they are about. Numbers in full, without separators of thousands; what is not finite as nan, inf or -inf, and
+/// nothing where there is no number.
 std::string report_csv(const Report& report);
 /// The tables and figures as docs/reports.md describes them.
 std::string report_json(const Report& report);

@@ -16,10 +16,14 @@ constexpr std::size_t most_rows = 40;  // of a figure's numbers in Markdown
 
 std::string name(Form form) {
   switch (form) {
-    case Form::lines: return "lines";
-    case Form::points: return "points";
-    case Form::bars: return "bars";
-    case Form::stacked_bars: return "stacked_bars";
+    case Form::lines:
+      return "lines";
+    case Form::points:
+      return "points";
+    case Form::bars:
+      return "bars";
+    case Form::stacked_bars:
+      return "stacked_bars";
   }
   return "";
 }
@@ -88,7 +92,8 @@ std::string markdown(const ReportTable& table, std::size_t most) {
     for (const ReportCell& cell : table.rows[i]) cells.push_back(cell.text);
     out.row(cells);
   }
-  return out.markdown() + (table.rows.size() > most ? text("\nThe first ", most, " of ", table.rows.size(), " rows.\n") : "");
+  return out.markdown() +
+         (table.rows.size() > most ? text("\nThe first ", most, " of ", table.rows.size(), " rows.\n") : "");
 }
 
 }  // namespace
@@ -108,7 +113,8 @@ Json figure_json(const Figure& figure, const std::function<std::string(const Sou
     }
     series.push_back(made);
   }
-  Json made{{"id", figure.id}, {"title", figure.title}, {"caption", figure.caption}, {"form", name(figure.form)}, {"x_titles", figure.x_titles}, {"y_title", figure.y_title}};
+  Json made{{"id", figure.id},           {"title", figure.title},       {"caption", figure.caption},
+            {"form", name(figure.form)}, {"x_titles", figure.x_titles}, {"y_title", figure.y_title}};
   if (!figure.categories.empty()) made["categories"] = figure.categories;
   if (!figure.run.empty()) made["run"] = figure.run;
   made["series"] = series;
@@ -146,7 +152,8 @@ std::string report_markdown(const Report& report) {
     out += "\n";
   }
   out += report.lead + "\n";
-  for (const ReportTable& table : report.tables) out += text("\n## ", table.title, "\n\n", table.caption, "\n\n", markdown(table, SIZE_MAX));
+  for (const ReportTable& table : report.tables)
+    out += text("\n## ", table.title, "\n\n", table.caption, "\n\n", markdown(table, SIZE_MAX));
   const bool one_run = report.tables.empty() || report.tables[0].id == "runs";
   for (const Figure& figure : report.figures) {
     if (!figure.run.empty() && !one_run) continue;
@@ -178,7 +185,8 @@ std::string report_csv(const Report& report) {
     for (const auto& row : table.rows) {
       for (std::size_t i = 1; i < row.size(); ++i) {
         const ReportCell& cell = row[i];
-        line({table.id, row[0].text, table.columns[i].title, "", table.columns[i].is_text ? cell.text : exact(cell.number), exact(cell.spread),
+        line({table.id, row[0].text, table.columns[i].title, "",
+              table.columns[i].is_text ? cell.text : exact(cell.number), exact(cell.spread),
               cell.source ? plain(*cell.source) : ""});
       }
     }
@@ -186,10 +194,13 @@ std::string report_csv(const Report& report) {
   for (const Figure& figure : report.figures) {
     for (const Series& series : figure.series) {
       for (std::size_t i = 0; i < series.y.size(); ++i) {
-        const std::string spread = series.spread.empty() ? "" : exact(series.spread[i]), source = series.sources.empty() ? "" : plain(series.sources[i]);
-        if (!figure.categories.empty()) line({figure.id, series.name, figure.x_titles[0], figure.categories[i], exact(series.y[i]), spread, source});
+        const std::string spread = series.spread.empty() ? "" : exact(series.spread[i]),
+                          source = series.sources.empty() ? "" : plain(series.sources[i]);
+        if (!figure.categories.empty())
+          line({figure.id, series.name, figure.x_titles[0], figure.categories[i], exact(series.y[i]), spread, source});
         for (std::size_t axis = 0; axis < series.x.size(); ++axis) {
-          line({figure.id, series.name, figure.x_titles[axis], exact(series.x[axis][i]), exact(series.y[i]), spread, source});
+          line({figure.id, series.name, figure.x_titles[axis], exact(series.x[axis][i]), exact(series.y[i]), spread,
+                source});
         }
       }
     }
@@ -200,11 +211,18 @@ std::string report_csv(const Report& report) {
 std::string report_json(const Report& report) {
   Json conclusions = Json::array(), tables = Json::array(), figures = Json::array();
   for (const Conclusion& one : report.conclusions) {
-    conclusions.push_back({{"setting", one.setting}, {"sentences", sentences_json(one.sentences)}, {"notes", sentences_json(one.notes)}});
+    conclusions.push_back(
+        {{"setting", one.setting}, {"sentences", sentences_json(one.sentences)}, {"notes", sentences_json(one.notes)}});
   }
   for (const ReportTable& table : report.tables) tables.push_back(table_json(table));
   for (const Figure& figure : report.figures) figures.push_back(figure_json(figure, plain));
-  return Json{{"title", report.title}, {"conclusions", conclusions}, {"lead", report.lead}, {"tables", tables}, {"figures", figures}}.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return Json{{"title", report.title},
+              {"conclusions", conclusions},
+              {"lead", report.lead},
+              {"tables", tables},
+              {"figures", figures}}
+             .dump(1, ' ', false, Json::error_handler_t::replace) +
+         "\n";
 }
 
 }  // namespace ripieno

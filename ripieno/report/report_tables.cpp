@@ -33,14 +33,16 @@ ReportCell estimated(const std::optional<Estimate>& number, const Shown& shown, 
     cell.spread = unit * number->half;
     // With as many digits after the point as the mean; nothing where that leaves nothing.
     const auto point = cell.text.find('.');
-    const std::string half = format_fixed(unit * number->half, point == std::string::npos ? 0 : static_cast<int>(cell.text.size() - point - 1));
+    const std::string half = format_fixed(
+        unit * number->half, point == std::string::npos ? 0 : static_cast<int>(cell.text.size() - point - 1));
     if (half.find_first_of("123456789") != std::string::npos) cell.text += " ± " + half;
   }
   return cell;
 }
 
 /// A cell's field of summary.json.
-std::optional<Estimate> of_summary(const Cell& cell, const std::vector<std::string>& field, const std::function<std::optional<double>(const Summary&)>& value) {
+std::optional<Estimate> of_summary(const Cell& cell, const std::vector<std::string>& field,
+                                   const std::function<std::optional<double>(const Summary&)>& value) {
   const auto seeds = seeds_of(cell, [&](const Run& run) { return value(run.summary); });
   if (seeds.empty()) return std::nullopt;
   return Estimate{mean(seeds), interval95(seeds), seeds.size(), cell.first().source(field)};
@@ -72,7 +74,8 @@ ReportCell name_cell(const Cell& cell) { return {cell.name, cell.first().source(
 
 /// Takes a column out in which every row says the same, and returns what it says; "" where rows differ.
 std::string take_alike(ReportTable* table, const std::string& title) {
-  const auto at = std::find_if(table->columns.begin(), table->columns.end(), [&](const auto& column) { return column.title == title; });
+  const auto at = std::find_if(table->columns.begin(), table->columns.end(),
+                               [&](const auto& column) { return column.title == title; });
   if (at == table->columns.end() || table->rows.empty()) return "";
   const auto column = at - table->columns.begin();
   const std::string first = table->rows[0][static_cast<std::size_t>(column)].text;
@@ -88,14 +91,20 @@ std::vector<ReportCell> run_row(const Run& run) {
   const Summary& one = run.summary;
   Cell cell;
   cell.runs = {&run};
-  const auto words = [&](const std::string& text, const std::string& field) { return ReportCell{text, run.source({field})}; };
-  const auto number = [&](double value, const std::string& field) { return ReportCell{shown_whole(value), run.source({field}), value}; };
+  const auto words = [&](const std::string& text, const std::string& field) {
+    return ReportCell{text, run.source({field})};
+  };
+  const auto number = [&](double value, const std::string& field) {
+    return ReportCell{shown_whole(value), run.source({field}), value};
+  };
   return {{folder_name(run.folder) + (one.unfinished ? mark_of({&one}) : ""), run.source({"name"})},
           words(one.strategy, "strategy"),
           words(one.codec, "codec"),
           words(one.model, "model"),
           words(one.dataset, "dataset"),
-          words(one.unfinished ? text(one.kind, ", unfinished: ", one.epochs, one.epochs == 1 ? " epoch" : " epochs") : one.kind, "kind"),
+          words(one.unfinished ? text(one.kind, ", unfinished: ", one.epochs, one.epochs == 1 ? " epoch" : " epochs")
+                               : one.kind,
+                "kind"),
           number(one.world_size, "world_size"),
           number(static_cast<double>(one.seed), "seed"),
           estimated(final_accuracy(cell), shown_hundredths),
@@ -125,10 +134,22 @@ std::vector<ReportCell> stage_cells(const Run& run) {
 }  // namespace
 
 ReportTable ways_table(const std::vector<Cell>& cells, const std::vector<Conclusion>& conclusions) {
-  ReportTable table{"cells", "All ways", "Evaluation is in none of these. A number links to its line.",
-                    {{"way", true}, {"seeds"}, {"runs"}, {"accuracy, %"}, {"s an epoch"}, {"of it waiting for the exchange"}, {"MB an epoch, busiest rank"}}, {}, Tier::summary};
-  const bool compares = std::any_of(conclusions.begin(), conclusions.end(), [](const Conclusion& one) { return !one.baseline.empty(); });
-  const bool targets = std::any_of(conclusions.begin(), conclusions.end(), [](const Conclusion& one) { return one.target > 0; });
+  ReportTable table{"cells",
+                    "All ways",
+                    "Evaluation is in none of these. A number links to its line.",
+                    {{"way", true},
+                     {"seeds"},
+                     {"runs"},
+                     {"accuracy, %"},
+                     {"s an epoch"},
+                     {"of it waiting for the exchange"},
+                     {"MB an epoch, busiest rank"}},
+                    {},
+                    Tier::summary};
+  const bool compares =
+      std::any_of(conclusions.begin(), conclusions.end(), [](const Conclusion& one) { return !one.baseline.empty(); });
+  const bool targets =
+      std::any_of(conclusions.begin(), conclusions.end(), [](const Conclusion& one) { return one.target > 0; });
   if (compares) {
     table.columns.push_back({"times as fast"});
     table.columns.push_back({"times fewer bytes"});
@@ -139,20 +160,34 @@ ReportTable ways_table(const std::vector<Cell>& cells, const std::vector<Conclus
     const std::size_t seeds = seeds_of(cell, [](const Run&) { return std::optional(0.0); }).size();
     repeats |= seeds < cell.runs.size();
     several |= seeds > 1;
-    std::vector<ReportCell> row{name_cell(cell), counted(seeds), counted(cell.runs.size()), estimated(final_accuracy(cell), shown_hundredths),
-                                estimated(epoch_seconds(cell), three_figures_shown), estimated(exposed_seconds(cell), three_figures_shown), estimated(busiest_bytes(cell), three_figures_shown, 1e-6)};
+    std::vector<ReportCell> row{name_cell(cell),
+                                counted(seeds),
+                                counted(cell.runs.size()),
+                                estimated(final_accuracy(cell), shown_hundredths),
+                                estimated(epoch_seconds(cell), three_figures_shown),
+                                estimated(exposed_seconds(cell), three_figures_shown),
+                                estimated(busiest_bytes(cell), three_figures_shown, 1e-6)};
     const Conclusion* own = conclusion_of(cell, conclusions);
     const Cell* base = own ? find_cell(cells, own->baseline) : nullptr;
     if (compares) {
       row.push_back(base ? times(epoch_seconds(*base), epoch_seconds(cell)) : ReportCell{"–", {}});
       row.push_back(base ? times(busiest_bytes(*base), busiest_bytes(cell)) : ReportCell{"–", {}});
     }
-    if (targets) row.push_back(own && own->target > 0 ? estimated(seconds_to(cell, own->target), three_figures_shown) : ReportCell{"–", {}});
+    if (targets)
+      row.push_back(own && own->target > 0 ? estimated(seconds_to(cell, own->target), three_figures_shown)
+                                           : ReportCell{"–", {}});
     table.rows.push_back(std::move(row));
   }
-  if (several) table.caption = "± is half the width of the mean's 95 % interval (Student's t). Evaluation is in none of these. A number links to the first seed's.";
-  if (compares && conclusions[0].baseline != "") table.caption += text(" “Times” are beside ", conclusions[0].baseline, conclusions.size() > 1 ? " or the way that each group is compared with" : "", ".");
-  if (targets) table.caption += text(" The target", conclusions.size() > 1 ? " of the first group" : "", " is ", format_fixed(conclusions[0].target, 1), " % of the test set.");
+  if (several)
+    table.caption =
+        "± is half the width of the mean's 95 % interval (Student's t). Evaluation is in none of these. A number links "
+        "to the first seed's.";
+  if (compares && conclusions[0].baseline != "")
+    table.caption += text(" “Times” are beside ", conclusions[0].baseline,
+                          conclusions.size() > 1 ? " or the way that each group is compared with" : "", ".");
+  if (targets)
+    table.caption += text(" The target", conclusions.size() > 1 ? " of the first group" : "", " is ",
+                          format_fixed(conclusions[0].target, 1), " % of the test set.");
   if (repeats) {
     table.caption += " Runs of one seed count as one seed, by their mean.";
     return table;
@@ -167,28 +202,64 @@ ReportTable ways_table(const std::vector<Cell>& cells, const std::vector<Conclus
 }
 
 ReportTable more_of_ways_table(const std::vector<Cell>& cells) {
-  ReportTable table{"cells-more", "All ways: evaluation, loss, images a second",
-                    "Evaluation: an epoch's seconds, mean over workers, and what all ranks sent for it in the whole run.",
-                    {{"way", true}, {"evaluation, s an epoch"}, {"evaluation, MB in all"}, {"loss"}, {"images/s"}, {"MB sent by all ranks"}, {"by formula, MB"}}, {}, Tier::summary, true};
+  ReportTable table{
+      "cells-more",
+      "All ways: evaluation, loss, images a second",
+      "Evaluation: an epoch's seconds, mean over workers, and what all ranks sent for it in the whole run.",
+      {{"way", true},
+       {"evaluation, s an epoch"},
+       {"evaluation, MB in all"},
+       {"loss"},
+       {"images/s"},
+       {"MB sent by all ranks"},
+       {"by formula, MB"}},
+      {},
+      Tier::summary,
+      true};
   using Value = std::optional<double>;
   for (const Cell& cell : cells) {
     table.rows.push_back(
-        {name_cell(cell), estimated(evaluation_seconds(cell), three_figures_shown), estimated(evaluation_bytes(cell), three_figures_shown, 1e-6),
-         estimated(of_summary(cell, {"test", "loss"}, [](const Summary& s) { return s.test ? Value(s.test->loss) : Value(); }), shown_figures),
-         estimated(of_summary(cell, {"images_per_second"}, [](const Summary& s) { return Value(s.images_per_second); }), shown_figures),
-         estimated(of_summary(cell, {"exchange", "payload_sent"}, [](const Summary& s) { return Value(static_cast<double>(s.exchange_payload_sent) * 1e-6); }), shown_figures),
+        {name_cell(cell), estimated(evaluation_seconds(cell), three_figures_shown),
+         estimated(evaluation_bytes(cell), three_figures_shown, 1e-6),
+         estimated(of_summary(cell, {"test", "loss"},
+                              [](const Summary& s) { return s.test ? Value(s.test->loss) : Value(); }),
+                   shown_figures),
+         estimated(of_summary(cell, {"images_per_second"}, [](const Summary& s) { return Value(s.images_per_second); }),
+                   shown_figures),
+         estimated(
+             of_summary(cell, {"exchange", "payload_sent"},
+                        [](const Summary& s) { return Value(static_cast<double>(s.exchange_payload_sent) * 1e-6); }),
+             shown_figures),
          estimated(of_summary(cell, {"closed_form", "payload_sent"},
                               [](const Summary& s) {
-                                return s.closed_form_payload_sent ? Value(static_cast<double>(*s.closed_form_payload_sent) * s.epochs * 1e-6) : Value();
-                              }), shown_figures)});
+                                return s.closed_form_payload_sent
+                                           ? Value(static_cast<double>(*s.closed_form_payload_sent) * s.epochs * 1e-6)
+                                           : Value();
+                              }),
+                   shown_figures)});
   }
   return table;
 }
 
 ReportTable runs_table(const std::vector<Run>& runs, std::string* lead) {
-  ReportTable table{"runs", "All runs", "Each number links to the line that it is from.",
-                    {{"run", true}, {"strategy", true}, {"codec", true}, {"model", true}, {"data", true}, {"kind", true}, {"ranks"}, {"seed"}, {"accuracy, %"},
-                     {"s an epoch"}, {"of it waiting for the exchange"}, {"MB an epoch, busiest rank"}, {"images/s"}}, {}, Tier::runs};
+  ReportTable table{"runs",
+                    "All runs",
+                    "Each number links to the line that it is from.",
+                    {{"run", true},
+                     {"strategy", true},
+                     {"codec", true},
+                     {"model", true},
+                     {"data", true},
+                     {"kind", true},
+                     {"ranks"},
+                     {"seed"},
+                     {"accuracy, %"},
+                     {"s an epoch"},
+                     {"of it waiting for the exchange"},
+                     {"MB an epoch, busiest rank"},
+                     {"images/s"}},
+                    {},
+                    Tier::runs};
   for (const Run& run : runs) table.rows.push_back(run_row(run));
   if (runs.size() < 2) return table;
   for (const char* title : {"strategy", "codec", "model", "data", "kind"}) {
@@ -200,15 +271,30 @@ ReportTable runs_table(const std::vector<Run>& runs, std::string* lead) {
 }
 
 ReportTable more_of_runs_table(const std::vector<Run>& runs) {
-  ReportTable table{"runs-more", "All runs: stages, loss, evaluation",
-                    "Stages: per cent of the steps' time, mean over ranks. MB: of the whole run, by all ranks together.",
-                    {{"run", true}, {"reading, %"}, {"forward, %"}, {"backward, %"}, {"waiting, %"}, {"optimiser, %"}, {"evaluation, s an epoch"},
-                     {"evaluation, MB"}, {"MB sent"}, {"by formula, MB"}, {"loss"}}, {}, Tier::runs, true};
+  ReportTable table{
+      "runs-more",
+      "All runs: stages, loss, evaluation",
+      "Stages: per cent of the steps' time, mean over ranks. MB: of the whole run, by all ranks together.",
+      {{"run", true},
+       {"reading, %"},
+       {"forward, %"},
+       {"backward, %"},
+       {"waiting, %"},
+       {"optimiser, %"},
+       {"evaluation, s an epoch"},
+       {"evaluation, MB"},
+       {"MB sent"},
+       {"by formula, MB"},
+       {"loss"}},
+      {},
+      Tier::runs,
+      true};
   for (const Run& run : runs) {
     const Summary& one = run.summary;
     Cell cell;
     cell.runs = {&run};
-    std::vector<ReportCell> row{{folder_name(run.folder) + (one.unfinished ? mark_of({&one}) : ""), run.source({"name"})}};
+    std::vector<ReportCell> row{
+        {folder_name(run.folder) + (one.unfinished ? mark_of({&one}) : ""), run.source({"name"})}};
     for (ReportCell& part : stage_cells(run)) row.push_back(std::move(part));
     row.push_back(estimated(evaluation_seconds(cell), three_figures_shown));
     row.push_back(estimated(evaluation_bytes(cell), three_figures_shown, 1e-6));
@@ -216,7 +302,8 @@ ReportTable more_of_runs_table(const std::vector<Run>& runs) {
     row.push_back({shown_figures(sent), run.source({"exchange", "payload_sent"}), sent});
     std::optional<Estimate> formula, loss;
     if (one.closed_form_payload_sent) {
-      formula = Estimate{static_cast<double>(*one.closed_form_payload_sent) * one.epochs, 0, 1, run.source({"closed_form", "payload_sent"})};
+      formula = Estimate{static_cast<double>(*one.closed_form_payload_sent) * one.epochs, 0, 1,
+                         run.source({"closed_form", "payload_sent"})};
     }
     if (one.test) loss = Estimate{one.test->loss, 0, 1, run.source({"test", "loss"})};
     row.push_back(estimated(formula, shown_figures, 1e-6));

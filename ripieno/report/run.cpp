@@ -57,7 +57,8 @@ std::vector<const Metrics*> Run::nodes() const {
 
 std::uint64_t Run::batch() const {
   std::uint64_t samples = 0;
-  for (const int rank : workers()) samples += ranks[static_cast<std::size_t>(rank)].steps.front().samples;  // a server's line repeats its workers'
+  for (const int rank : workers())
+    samples += ranks[static_cast<std::size_t>(rank)].steps.front().samples;  // a server's line repeats its workers'
   return samples;
 }
 
@@ -68,14 +69,16 @@ Source Run::source(const std::vector<std::string>& field) const {
   for (std::size_t level = 0; level < field.size(); ++level) {
     const std::string indent(2 * (level + 1), ' ');
     if (level == 1 && field[0] == "ranks") {  // one of a list, by its place
-      for (int place = std::stoi(field[1]); place >= 0 && at != std::string::npos; --place) at = summary_text.find(text('\n', indent, '{'), at + 1);
+      for (int place = std::stoi(field[1]); place >= 0 && at != std::string::npos; --place)
+        at = summary_text.find(text('\n', indent, '{'), at + 1);
     } else {
       at = summary_text.find(text('\n', indent, '"', field[level], "\":"), at);
     }
     if (at == std::string::npos) return {summary_file(), 1};
   }
   if (field.empty()) return {summary_file(), 1};
-  return {summary_file(), 2 + static_cast<std::size_t>(std::count(summary_text.begin(), summary_text.begin() + static_cast<std::ptrdiff_t>(at), '\n'))};
+  return {summary_file(), 2 + static_cast<std::size_t>(std::count(
+                                  summary_text.begin(), summary_text.begin() + static_cast<std::ptrdiff_t>(at), '\n'))};
 }
 
 bool is_finished(const std::filesystem::path& folder) { return std::filesystem::exists(folder / "summary.json"); }
@@ -85,11 +88,14 @@ Run read_run(const std::filesystem::path& folder) {
   run.folder = folder;
   if (!is_finished(folder)) {
     const bool is_run = std::filesystem::exists(folder / "config.toml");
-    fail(ErrorKind::data, folder.string(), is_run ? ": the run has not ended: it has no summary.json" : ": is not a run's folder: it has no summary.json");
+    fail(
+        ErrorKind::data, folder.string(),
+        is_run ? ": the run has not ended: it has no summary.json" : ": is not a run's folder: it has no summary.json");
   }
   run.summary_text = read_file(run.summary_file());
   run.summary = from_json(run.summary_text, run.summary_file());
-  for (int rank = 0; rank < run.summary.world_size; ++rank) run.ranks.push_back(read_metrics(folder / text("metrics-", rank, ".jsonl")));
+  for (int rank = 0; rank < run.summary.world_size; ++rank)
+    run.ranks.push_back(read_metrics(folder / text("metrics-", rank, ".jsonl")));
   return run;
 }
 
@@ -111,10 +117,13 @@ void add_differences(std::vector<Cell>& cells) {
   for (const auto& [name, alike] : named) {
     add_difference(alike, [](const Run& run) { return run.summary.model; });
     add_difference(alike, [](const Run& run) { return run.summary.dataset; });
-    add_difference(alike, [](const Run& run) { return text(run.summary.world_size, run.summary.world_size == 1 ? " rank" : " ranks"); });
+    add_difference(alike, [](const Run& run) {
+      return text(run.summary.world_size, run.summary.world_size == 1 ? " rank" : " ranks");
+    });
     add_difference(alike, [](const Run& run) { return run.summary.codec; });
     add_difference(alike, [](const Run& run) { return run.summary.strategy; });
-    for (const char* key : setting_keys()) add_difference(alike, [key](const Run& run) { return setting_value(run, key); });
+    for (const char* key : setting_keys())
+      add_difference(alike, [key](const Run& run) { return setting_value(run, key); });
   }
 }
 

@@ -23,8 +23,10 @@ std::vector<double> bar_lengths(const Figure& figure) {
   if (stacked) found.assign(figure.categories.size(), 0);
   for (const Series& series : figure.series) {
     for (std::size_t i = 0; i < series.y.size(); ++i) {
-      if (stacked) found[i] += series.y[i];
-      else found.push_back(series.y[i]);
+      if (stacked)
+        found[i] += series.y[i];
+      else
+        found.push_back(series.y[i]);
     }
   }
   std::erase_if(found, [](double x) { return !std::isfinite(x) || x <= 0; });
@@ -80,7 +82,8 @@ Scale scale_of_rates(const Figure& figure) {
 }  // namespace
 
 Scale scale_of(const Figure& figure) {
-  if (!figure.categories.empty()) return figure.x_titles == std::vector<std::string>{"way"} ? scale_of_bars(figure) : Scale{};
+  if (!figure.categories.empty())
+    return figure.x_titles == std::vector<std::string>{"way"} ? scale_of_bars(figure) : Scale{};
   return figure.y_title == "% of the test set" ? scale_of_accuracy(figure) : scale_of_rates(figure);
 }
 

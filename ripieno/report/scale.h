@@ -6,10 +6,11 @@
 namespace ripieno {
 
 /// Of the figure's y axis.
-///   bars     of ways: those above 10 times the median, and 3 times the longest of the others, are cut above that one, their numbers written on them
-///   lines    of one measure over the same axis: lines that end far below the others (more than 15, and more than five times as far below
-///            the median as the best is above it) are left below the edge, and named there. Ranks and rates, whose values are all
-///            above 0: logarithmic, where one line's highest is above 10 times the middle one's
+///   bars     of ways: those above 10 times the median, and 3 times the longest of the others, are cut above that one,
+///   their numbers written on them lines    of one measure over the same axis: lines that end far below the others
+///   (more than 15, and more than five times as far below
+///            the median as the best is above it) are left below the edge, and named there. Ranks and rates, whose
+///            values are all above 0: logarithmic, where one line's highest is above 10 times the middle one's
 ///   points   as lines
 Scale scale_of(const Figure& figure);
 

@@ -26,7 +26,7 @@ std::string load_of(const SchedulePicture& picture, const Round& round) {
   if (format_bytes(least->bytes) != bytes) bytes = format_bytes(least->bytes) + " to " + bytes;
   const std::size_t chunks = width(round[0]);
   const bool is_whole = chunks == all,
-             is_same = all_of(round, [&](const Transfer&one) { return one.first == round[0].first; });
+             is_same = all_of(round, [&](const Transfer& one) { return one.first == round[0].first; });
   if (!all_of(round, [&](const Transfer& one) { return width(one) == chunks; })) return text("chunks (", bytes, ")");
   if (is_whole) return text("the whole buffer (", bytes, ")");
   if (!is_same) return text(chunks, chunks == 1 ? " chunk (" : " chunks (", bytes, ")");

@@ -54,7 +54,8 @@ std::string ratio_in_words(double ratio) { return format_fixed(ratio, ratio < 9.
 
 std::string percent(double value) { return format_fixed(value, 1); }
 
-/// What is compared: the best of those that come to the target, who cannot be told apart from it, and who beats it without coming there.
+/// What is compared: the best of those that come to the target, who cannot be told apart from it, and who beats it
+/// without coming there.
 struct Ranking {
   const Way* best = nullptr;
   const Way* worst = nullptr;
@@ -82,17 +83,21 @@ Ranking ranking(const Comparison& all, OfWay number, double tolerance) {
   return found;
 }
 
-bool contains(const std::vector<const Way*>& ways, const Way* way) { return std::find(ways.begin(), ways.end(), way) != ways.end(); }
+bool contains(const std::vector<const Way*>& ways, const Way* way) {
+  return std::find(ways.begin(), ways.end(), way) != ways.end();
+}
 
 bool is_same_arithmetic(const Way& a, const Way& b) { return a.exact && b.exact && a.steps == b.steps; }
 
-/// ", for 0.2 points less accuracy (96.9 against 97.1 %)": what the winner's place costs; nothing where the arithmetic is the same.
+/// ", for 0.2 points less accuracy (96.9 against 97.1 %)": what the winner's place costs; nothing where the arithmetic
+/// is the same.
 void add_price(Words& words, const Way& way, const Way& base) {
   if (!way.accuracy || !base.accuracy || is_same_arithmetic(way, base)) return;
   const Estimate &own = *way.accuracy, &other = *base.accuracy;
   const bool apart = told_apart(own, other, accuracy_tolerance);
   if (apart) {
-    words.say(own.middle < other.middle ? ", for " : ", with ").number(percent(std::abs(own.middle - other.middle)), own.source);
+    words.say(own.middle < other.middle ? ", for " : ", with ")
+        .number(percent(std::abs(own.middle - other.middle)), own.source);
     words.say(own.middle < other.middle ? " points less accuracy (" : " points more accuracy (");
   } else {
     words.say(", and accuracy cannot be told apart (");
@@ -110,7 +115,11 @@ void add_alike(Words& words, const Ranking& order, const Way* base, const char* 
 void add_short(Words& words, const Ranking& order, const Comparison& all, const char* verb) {
   if (order.short_of_target.empty()) return;
   const bool one = order.short_of_target.size() == 1;
-  words.say("; ").names(order.short_of_target).say(text(one ? " " : " each ", verb, ", but ", one ? "does" : "do", " not come to ")).number(percent(all.target->middle), all.target->source).say(" % of the test set");
+  words.say("; ")
+      .names(order.short_of_target)
+      .say(text(one ? " " : " each ", verb, ", but ", one ? "does" : "do", " not come to "))
+      .number(percent(all.target->middle), all.target->source)
+      .say(" % of the test set");
 }
 
 /// "2.1 times as fast as ring (4.85 s)", or where it is less than a tenth, "4 % less time than ring (4.85 s)".
@@ -133,17 +142,28 @@ std::optional<Sentence> time_sentence(const Comparison& all) {
   const Estimate& best = *order.best->epoch;
   Words words("time");
   if (order.best == base || contains(order.alike, base)) {
-    words.say("No way is faster than ").way(base->name).say(", with ").number(format_seconds(base->epoch->middle), base->epoch->source).say(" an epoch");
+    words.say("No way is faster than ")
+        .way(base->name)
+        .say(", with ")
+        .number(format_seconds(base->epoch->middle), base->epoch->source)
+        .say(" an epoch");
     std::vector<const Way*> others = order.alike;
     if (order.best != base) others.insert(others.begin(), order.best);
     std::erase(others, base);
     if (!others.empty()) words.say(", from which ").names(others).say(" cannot be told apart");
     if (order.worst != base && !contains(order.alike, order.worst)) {
       const Estimate& worst = *order.worst->epoch;
-      words.say("; ").way(order.worst->name).say(" takes ").number(ratio_in_words(worst.middle / base->epoch->middle), worst.source).say(" times as long");
+      words.say("; ")
+          .way(order.worst->name)
+          .say(" takes ")
+          .number(ratio_in_words(worst.middle / base->epoch->middle), worst.source)
+          .say(" times as long");
     }
   } else {
-    words.way(order.best->name).say(" is fastest: ").number(format_seconds(best.middle), best.source).say(" an epoch, ");
+    words.way(order.best->name)
+        .say(" is fastest: ")
+        .number(format_seconds(best.middle), best.source)
+        .say(" an epoch, ");
     add_speed(words, best, *base, *base->epoch);
     add_price(words, *order.best, *base);
     add_alike(words, order, base, " cannot be told apart from it");
@@ -159,17 +179,28 @@ std::optional<Sentence> bytes_sentence(const Comparison& all) {
   const Estimate &best = *order.best->bytes, &other = *base->bytes;
   Words words("bytes");
   if (best.middle >= other.middle) {
-    words.say("No way sends less than ").way(base->name).say(", whose busiest rank sends ").number(format_bytes(other.middle), other.source).say(" an epoch");
+    words.say("No way sends less than ")
+        .way(base->name)
+        .say(", whose busiest rank sends ")
+        .number(format_bytes(other.middle), other.source)
+        .say(" an epoch");
     std::vector<const Way*> others = order.alike;
     if (order.best != base) others.insert(others.begin(), order.best);
     std::erase(others, base);
     if (!others.empty()) words.say("; ").names(others).say(others.size() == 1 ? " sends as much" : " send as much");
     if (order.worst->bytes->middle > other.middle * 1.05) {
       const Estimate& worst = *order.worst->bytes;
-      words.say("; ").way(order.worst->name).say(" sends ").number(ratio_in_words(worst.middle / other.middle), worst.source).say(" times as much");
+      words.say("; ")
+          .way(order.worst->name)
+          .say(" sends ")
+          .number(ratio_in_words(worst.middle / other.middle), worst.source)
+          .say(" times as much");
     }
   } else {
-    words.way(order.best->name).say(" sends least: ").number(format_bytes(best.middle), best.source).say(" an epoch from its busiest rank, ");
+    words.way(order.best->name)
+        .say(" sends least: ")
+        .number(format_bytes(best.middle), best.source)
+        .say(" an epoch from its busiest rank, ");
     const double ratio = best.middle > 0 ? other.middle / best.middle : 0;
     if (best.middle <= 0) {
       words.say("where ");
@@ -178,7 +209,10 @@ std::optional<Sentence> bytes_sentence(const Comparison& all) {
     } else {
       words.number(format_fixed(100 * (1 - best.middle / other.middle), 0), best.source).say(" % fewer bytes than ");
     }
-    words.way(base->name).say(best.middle <= 0 ? " sends " : " (").number(format_bytes(other.middle), other.source).say(best.middle <= 0 ? "" : ")");
+    words.way(base->name)
+        .say(best.middle <= 0 ? " sends " : " (")
+        .number(format_bytes(other.middle), other.source)
+        .say(best.middle <= 0 ? "" : ")");
     add_price(words, *order.best, *base);
     add_alike(words, order, base, order.alike.size() == 1 ? " sends as little" : " send as little");
   }
@@ -196,7 +230,11 @@ std::optional<Sentence> accuracy_sentence(const Comparison& all) {
   if (order.best == base || contains(order.alike, base)) {
     words.say("No way comes to ");
     target();
-    words.say(" sooner than ").way(base->name).say(", after ").number(format_seconds(base->reach->middle), base->reach->source).say(" of training");
+    words.say(" sooner than ")
+        .way(base->name)
+        .say(", after ")
+        .number(format_seconds(base->reach->middle), base->reach->source)
+        .say(" of training");
     std::vector<const Way*> others = order.alike;
     if (order.best != base) others.insert(others.begin(), order.best);
     std::erase(others, base);
@@ -215,7 +253,8 @@ std::optional<Sentence> accuracy_sentence(const Comparison& all) {
   for (const Way& way : all.ways) {
     if (way.accuracy && !way.reach) never.push_back(&way);
   }
-  if (!never.empty()) words.say("; ").names(never).say(never.size() == 1 ? " does not come to it" : " do not come to it");
+  if (!never.empty())
+    words.say("; ").names(never).say(never.size() == 1 ? " does not come to it" : " do not come to it");
   return words.end();
 }
 
@@ -225,9 +264,12 @@ std::optional<Sentence> waiting_sentence(const Comparison& all) {
   if (!order.best || !order.best->epoch || !base || !base->exposed || !base->epoch) return std::nullopt;
   const auto share = [](const Way& way) { return format_percent(way.exposed->middle / way.epoch->middle, 0); };
   Words words("waiting");
-  words.way(order.best->name).say(order.best == base ? " waits least for its exchange, " : " waits least for its exchange: ")
-      .number(share(*order.best), order.best->exposed->source).say(" of an epoch");
-  if (order.best != base) words.say(", where ").way(base->name).say(" waits ").number(share(*base), base->exposed->source);
+  words.way(order.best->name)
+      .say(order.best == base ? " waits least for its exchange, " : " waits least for its exchange: ")
+      .number(share(*order.best), order.best->exposed->source)
+      .say(" of an epoch");
+  if (order.best != base)
+    words.say(", where ").way(base->name).say(" waits ").number(share(*base), base->exposed->source);
   return words.end();
 }
 
@@ -245,9 +287,14 @@ std::optional<Sentence> arithmetic_note(const Comparison& all) {
   Words words("arithmetic");
   words.names(alike).say(" do the same arithmetic: ");
   if (percent(low) == percent(high)) {
-    words.say("their accuracy is the same, ").number(percent(low), alike[0]->accuracy->source).say(" %; only time and bytes differ");
+    words.say("their accuracy is the same, ")
+        .number(percent(low), alike[0]->accuracy->source)
+        .say(" %; only time and bytes differ");
   } else {
-    words.say("what differs in their accuracy (").number(percent(low), alike[0]->accuracy->source).say(" to ").number(percent(high), alike.back()->accuracy->source)
+    words.say("what differs in their accuracy (")
+        .number(percent(low), alike[0]->accuracy->source)
+        .say(" to ")
+        .number(percent(high), alike.back()->accuracy->source)
         .say(" %) is the order of sums, that is, rounding");
   }
   return words.end();
@@ -272,8 +319,11 @@ std::optional<Sentence> chance_note(const Comparison& all) {
 std::optional<Sentence> alone_note(const std::vector<Way>& ways, const Cell& other) {
   const Run &run = other.first(), &ours = ways[0].cell.first();
   const auto alone = epoch_seconds(other);
-  const auto fits = [&](const Summary& a, const Summary& b) { return a.model == b.model && a.dataset == b.dataset && a.kind == b.kind; };
-  if (run.workers().size() != 1 || ours.workers().size() < 2 || !fits(run.summary, ours.summary) || !alone) return std::nullopt;
+  const auto fits = [&](const Summary& a, const Summary& b) {
+    return a.model == b.model && a.dataset == b.dataset && a.kind == b.kind;
+  };
+  if (run.workers().size() != 1 || ours.workers().size() < 2 || !fits(run.summary, ours.summary) || !alone)
+    return std::nullopt;
   const Way* best = nullptr;
   for (const Way& way : ways) {
     if (way.epoch && (!best || way.epoch->middle < best->epoch->middle)) best = &way;
@@ -281,8 +331,15 @@ std::optional<Sentence> alone_note(const std::vector<Way>& ways, const Cell& oth
   if (!best) return std::nullopt;
   const double ratio = alone->middle / best->epoch->middle;
   Words words("alone");
-  words.say("One worker alone (").way(other.name).say(") takes ").number(format_seconds(alone->middle), alone->source).say(" an epoch; ");
-  words.way(best->name).say(text(" on ", ours.workers().size(), " workers is ")).number(ratio_in_words(ratio), best->epoch->source).say(" times as fast");
+  words.say("One worker alone (")
+      .way(other.name)
+      .say(") takes ")
+      .number(format_seconds(alone->middle), alone->source)
+      .say(" an epoch; ");
+  words.way(best->name)
+      .say(text(" on ", ours.workers().size(), " workers is "))
+      .number(ratio_in_words(ratio), best->epoch->source)
+      .say(" times as fast");
   return words.end();
 }
 
@@ -291,12 +348,21 @@ Sentence run_sentence(const Way& way) {
   words.way(way.name);
   if (way.epoch) words.say(" took ").number(format_seconds(way.epoch->middle), way.epoch->source).say(" an epoch");
   if (way.epoch && way.exposed && way.exposed->middle > 0) {
-    words.say(", ").number(format_percent(way.exposed->middle / way.epoch->middle, 0), way.exposed->source).say(" of it waiting for the exchange");
+    words.say(", ")
+        .number(format_percent(way.exposed->middle / way.epoch->middle, 0), way.exposed->source)
+        .say(" of it waiting for the exchange");
   }
   const bool sends = way.bytes && way.bytes->middle > 0;
-  if (sends) words.say(way.epoch ? "; its" : "'s").say(" busiest rank sent ").number(format_bytes(way.bytes->middle), way.bytes->source).say(" an epoch");
+  if (sends)
+    words.say(way.epoch ? "; its" : "'s")
+        .say(" busiest rank sent ")
+        .number(format_bytes(way.bytes->middle), way.bytes->source)
+        .say(" an epoch");
   if (way.accuracy) {
-    words.say(way.epoch || sends ? "; it" : "").say(" got ").number(percent(way.accuracy->middle), way.accuracy->source).say(" % of the test set right");
+    words.say(way.epoch || sends ? "; it" : "")
+        .say(" got ")
+        .number(percent(way.accuracy->middle), way.accuracy->source)
+        .say(" % of the test set right");
   }
   if (!way.epoch && !sends && !way.accuracy) words.say(" has not come to the end of an epoch");
   return words.end();
@@ -306,7 +372,9 @@ Sentence scaling_sentence(const Run& few, const Run& many) {
   const auto a = static_cast<double>(few.workers().size()), b = static_cast<double>(many.workers().size());
   const double ratio = many.summary.images_per_second / few.summary.images_per_second;
   Words words("scaling");
-  words.way(many.summary.name).say(text(" on ", many.workers().size(), " workers trains ")).number(ratio_in_words(ratio), many.source({"images_per_second"}));
+  words.way(many.summary.name)
+      .say(text(" on ", many.workers().size(), " workers trains "))
+      .number(ratio_in_words(ratio), many.source({"images_per_second"}));
   words.say(text(" times as many images a second as on ", few.workers().size(), ": an efficiency of "));
   words.number(format_percent(ratio * a / b, 0), few.source({"images_per_second"}));
   return words.end();

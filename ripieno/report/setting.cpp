@@ -9,9 +9,12 @@
 namespace ripieno {
 namespace {
 
-constexpr const char* keys[] = {"transport.kind", "transport.mbit_s", "transport.delay_ms", "lab.nodes", "lab.mbit_s", "lab.cpu", "lab.slow", "simulated.gbit_s",
-                                "simulated.latency_us", "simulated.image_us", "simulated.slow", "batch.global", "batch.per_worker", "data.train_samples",
-                                "data.test_samples", "train.epochs", "train.precision", "train.device"};
+constexpr const char* keys[] = {"transport.kind",     "transport.mbit_s",   "transport.delay_ms",
+                                "lab.nodes",          "lab.mbit_s",         "lab.cpu",
+                                "lab.slow",           "simulated.gbit_s",   "simulated.latency_us",
+                                "simulated.image_us", "simulated.slow",     "batch.global",
+                                "batch.per_worker",   "data.train_samples", "data.test_samples",
+                                "train.epochs",       "train.precision",    "train.device"};
 
 /// "": nobody has read it.
 std::string given(const Run& run, const std::string& key) {
@@ -29,7 +32,9 @@ std::string short_number(double value) {
   return digits;
 }
 
-std::string bits_a_second(double mega) { return mega >= 1000 ? short_number(mega / 1000) + " Gb/s" : short_number(mega) + " Mb/s"; }
+std::string bits_a_second(double mega) {
+  return mega >= 1000 ? short_number(mega / 1000) + " Gb/s" : short_number(mega) + " Mb/s";
+}
 
 /// How the ranks of a run whose link nothing slows reached each other.
 std::string plain_link(const Run& run) {
@@ -48,9 +53,11 @@ std::string plain_link(const Run& run) {
 
 std::string link_of(const Run& run) {
   if (given(run, "transport.kind") == "\"simulated\"") {
-    return text(bits_a_second(1000 * given_number(run, "simulated.gbit_s")), " links, ", short_number(given_number(run, "simulated.latency_us")), " µs, in virtual time");
+    return text(bits_a_second(1000 * given_number(run, "simulated.gbit_s")), " links, ",
+                short_number(given_number(run, "simulated.latency_us")), " µs, in virtual time");
   }
-  const double nodes = given_number(run, "lab.nodes"), lab = given_number(run, "lab.mbit_s"), rank = given_number(run, "transport.mbit_s");
+  const double nodes = given_number(run, "lab.nodes"), lab = given_number(run, "lab.mbit_s"),
+               rank = given_number(run, "transport.mbit_s");
   std::string link;
   if (nodes > 0) {
     link = text(short_number(nodes), " emulated machines", lab > 0 ? ", " + bits_a_second(lab) + " each" : "");
@@ -69,21 +76,25 @@ std::span<const char* const> setting_keys() { return keys; }
 std::string setting_value(const Run& run, const char* key) {
   const std::string value = given(run, key), name = key;
   if (value.empty()) return "";
-  if (name == "lab.mbit_s" || name == "transport.mbit_s") return given_number(run, key) > 0 ? bits_a_second(given_number(run, key)) : "no limit";
+  if (name == "lab.mbit_s" || name == "transport.mbit_s")
+    return given_number(run, key) > 0 ? bits_a_second(given_number(run, key)) : "no limit";
   if (name == "simulated.gbit_s") return bits_a_second(1000 * given_number(run, key));
   return text(name.substr(name.find('.') + 1), ' ', value);
 }
 
-/// As it was asked for: a worker with data of its own may have some samples less in a step. Of a run whose settings are not there, its first step's.
+/// As it was asked for: a worker with data of its own may have some samples less in a step. Of a run whose settings are
+/// not there, its first step's.
 std::string batch_in_words(const Run& run) {
   if (const double all = given_number(run, "batch.global"); all > 0) return text(", batch ", short_number(all));
-  if (const double own = given_number(run, "batch.per_worker"); own > 0) return text(", batch ", short_number(own), " a worker");
+  if (const double own = given_number(run, "batch.per_worker"); own > 0)
+    return text(", batch ", short_number(own), " a worker");
   return run.batch() > 0 ? text(", batch ", run.batch()) : "";
 }
 
 std::string setting_of(const Run& run) {
   const Summary& one = run.summary;
-  std::string all = text(one.model, '\n', one.dataset, '\n', one.kind, '\n', one.unfinished, '\n', run.workers().size());
+  std::string all =
+      text(one.model, '\n', one.dataset, '\n', one.kind, '\n', one.unfinished, '\n', run.workers().size());
   for (const char* key : keys) all += '\n' + given(run, key);
   return all;
 }

@@ -18,8 +18,8 @@ double standard_deviation(const std::vector<double>& values);
 /// which it says nothing.
 double interval95(const std::vector<double>& values);
 
-/// What runs with these seeds came to, a number a seed in the order in which they first appear: repeats of one seed are its mean, for they
-/// say nothing of other seeds.
+/// What runs with these seeds came to, a number a seed in the order in which they first appear: repeats of one seed are
+/// its mean, for they say nothing of other seeds.
 std::vector<double> by_seed(const std::vector<std::pair<std::int64_t, double>>& runs);
 
 /// The 97.5 % point of Student's t distribution, for 1 and more degrees of freedom: a table to 30, and beyond it the

@@ -19,7 +19,8 @@ struct Window {
   bool meets(double from, double to) const { return from < end && to > begin; }
 };
 
-/// A rank's trace: an event a line, after "[" or "," (observe/recorder.h). Most lines are passed over unread, for there may be millions.
+/// A rank's trace: an event a line, after "[" or "," (observe/recorder.h). Most lines are passed over unread, for there
+/// may be millions.
 class TraceFile {
  public:
   explicit TraceFile(std::filesystem::path path) : path_(std::move(path)), content_(read_file(path_)) {}
@@ -33,7 +34,9 @@ class TraceFile {
   }
   nlohmann::json parse(std::string_view event) const {
     nlohmann::json json = nlohmann::json::parse(event, nullptr, false);
-    if (json.is_discarded()) fail(ErrorKind::data, path_.string(), ": holds what is no event: ", event.substr(0, 60), "; it was cut or changed");
+    if (json.is_discarded())
+      fail(ErrorKind::data, path_.string(), ": holds what is no event: ", event.substr(0, 60),
+           "; it was cut or changed");
     return json;
   }
   const std::filesystem::path& path() const { return path_; }
@@ -85,7 +88,8 @@ std::vector<double> exchanges_of(const TraceFile& trace) {
 }
 
 /// Next to the middle of the last epoch, with an exchange if any of its steps has one.
-std::uint64_t chosen_step(const Metrics& worker, const std::map<std::uint64_t, Window>& steps, const std::vector<double>& exchanges) {
+std::uint64_t chosen_step(const Metrics& worker, const std::map<std::uint64_t, Window>& steps,
+                          const std::vector<double>& exchanges) {
   std::vector<std::uint64_t> last;
   for (const StepLine& line : worker.steps) {
     if (line.epoch == worker.steps.back().epoch && steps.contains(line.step)) last.push_back(line.step);
@@ -107,11 +111,13 @@ std::uint64_t chosen_step(const Metrics& worker, const std::map<std::uint64_t, W
 
 /// Exchanges, by their beginning, into as few rows as they need.
 void put_into_rows(StepTimeline::Lane& lane) {
-  std::sort(lane.bars.begin(), lane.bars.end(), [](const Bar& a, const Bar& b) { return std::pair(a.begin, -a.end) < std::pair(b.begin, -b.end); });
+  std::sort(lane.bars.begin(), lane.bars.end(),
+            [](const Bar& a, const Bar& b) { return std::pair(a.begin, -a.end) < std::pair(b.begin, -b.end); });
   std::vector<double> ends;
   for (Bar& bar : lane.bars) {
     if (bar.what != "exchange") continue;
-    bar.row = static_cast<std::size_t>(std::find_if(ends.begin(), ends.end(), [&](double end) { return end <= bar.begin; }) - ends.begin());
+    bar.row = static_cast<std::size_t>(
+        std::find_if(ends.begin(), ends.end(), [&](double end) { return end <= bar.begin; }) - ends.begin());
     if (bar.row == ends.size()) ends.push_back(0);
     ends[bar.row] = bar.end;
   }
@@ -137,7 +143,8 @@ class Reader {
     const double margin = window_.end - window_.begin;
     End message;  // whose arrows follow in the file
     trace.each([&](std::string_view event) {
-      const double begin = number_after(event, "\"ts\":").value_or(-1), duration = number_after(event, "\"dur\":").value_or(0);
+      const double begin = number_after(event, "\"ts\":").value_or(-1),
+                   duration = number_after(event, "\"dur\":").value_or(0);
       if (begin + duration < window_.begin - margin || begin > window_.end + margin) return;
       if (holds(event, "\"ph\":\"X\"")) {
         bar(lane, JsonField(trace.parse(event), trace.path()), begin, begin + duration, message);
@@ -158,7 +165,8 @@ class Reader {
     for (const auto& [id, start] : starts_) {
       const auto end = ends_.find(id);
       if (end == ends_.end() || !window_.meets(start.time, std::max(end->second.time, start.time + 1e-3))) continue;
-      timeline_.arrows.push_back({start.rank, end->second.rank, shown(start.time), shown(end->second.time), start.bytes, start.operation, start.in_memory});
+      timeline_.arrows.push_back({start.rank, end->second.rank, shown(start.time), shown(end->second.time), start.bytes,
+                                  start.operation, start.in_memory});
     }
     std::sort(timeline_.arrows.begin(), timeline_.arrows.end(), [](const auto& a, const auto& b) {
       return std::tuple(a.begin, a.end, a.from, a.to) < std::tuple(b.begin, b.end, b.from, b.to);
@@ -214,9 +222,11 @@ std::optional<StepTimeline> read_step_timeline(const Run& run, std::optional<std
   if (steps.empty()) return std::nullopt;
   const auto& [first, own] = *steps.begin();
   StepTimeline timeline;
-  timeline.step = step ? *step : chosen_step(run.ranks[static_cast<std::size_t>(first)], own, exchanges_of(traces.at(first)));
+  timeline.step =
+      step ? *step : chosen_step(run.ranks[static_cast<std::size_t>(first)], own, exchanges_of(traces.at(first)));
   if (!own.contains(timeline.step)) {
-    fail(ErrorKind::usage, "--step ", timeline.step, ": the trace of ", run.folder.string(), " has the steps ", own.begin()->first, " to ", own.rbegin()->first);
+    fail(ErrorKind::usage, "--step ", timeline.step, ": the trace of ", run.folder.string(), " has the steps ",
+         own.begin()->first, " to ", own.rbegin()->first);
   }
   const Window wanted = own.at(timeline.step);
   Window window = wanted;
@@ -241,9 +251,11 @@ std::vector<Drawing> step_drawings(const std::vector<Run>& runs, std::optional<s
   std::vector<Drawing> drawings;
   const std::vector<Cell> all = cells(runs);
   for (std::size_t i = 0; i < all.size(); ++i) {
-    if (const auto timeline = read_step_timeline(all[i].first(), step)) drawings.push_back(drawing_of(*timeline, text("step-", i + 1), all[i].name));
+    if (const auto timeline = read_step_timeline(all[i].first(), step))
+      drawings.push_back(drawing_of(*timeline, text("step-", i + 1), all[i].name));
   }
-  if (step && drawings.empty()) fail(ErrorKind::usage, "--step ", *step, ": no run has a trace; ripieno train --set run.trace=true leaves one");
+  if (step && drawings.empty())
+    fail(ErrorKind::usage, "--step ", *step, ": no run has a trace; ripieno train --set run.trace=true leaves one");
   return drawings;
 }
 

@@ -42,12 +42,13 @@ Json write(const ByteCounts& bytes) {
 }
 
 Json write(const NotFinite& found) {
-  return {{"rank", found.rank}, {"what", found.what}, {"value", found.value}, {"step", found.step}, {"epoch", found.epoch}};
+  return {
+      {"rank", found.rank}, {"what", found.what}, {"value", found.value}, {"step", found.step}, {"epoch", found.epoch}};
 }
 
 NotFinite read_not_finite(const JsonField& field) {
-  return {field.at("rank").small_count(), field.at("what").string(), field.at("value").string(), field.at("step").count(),
-          static_cast<std::uint32_t>(field.at("epoch").small_count())};
+  return {field.at("rank").small_count(), field.at("what").string(), field.at("value").string(),
+          field.at("step").count(), static_cast<std::uint32_t>(field.at("epoch").small_count())};
 }
 
 std::string hexadecimal(std::uint64_t hash) {
@@ -151,7 +152,8 @@ RankSummary read_rank(const JsonField& field) {
 }  // namespace
 
 bool Summary::is_crowded() const {
-  return std::any_of(ranks.begin(), ranks.end(), [](const RankSummary& rank) { return rank.machine_busy.value_or(0) > 0.8; });
+  return std::any_of(ranks.begin(), ranks.end(),
+                     [](const RankSummary& rank) { return rank.machine_busy.value_or(0) > 0.8; });
 }
 
 std::uint64_t Summary::sent_by_the_busiest() const {
@@ -161,8 +163,8 @@ std::uint64_t Summary::sent_by_the_busiest() const {
 }
 
 std::string described(const NotFinite& found) {
-  return text("the ", found.what, " of rank ", found.rank, " was ", found.value, found.what == "test loss" ? " after step " : " at step ", found.step, ", in epoch ",
-              found.epoch + 1);
+  return text("the ", found.what, " of rank ", found.rank, " was ", found.value,
+              found.what == "test loss" ? " after step " : " at step ", found.step, ", in epoch ", found.epoch + 1);
 }
 
 std::string mark_of(const std::vector<const Summary*>& seeds) {
@@ -175,7 +177,8 @@ std::string mark_of(const std::vector<const Summary*>& seeds) {
 }
 
 std::string cell_of(const Summary& s) {
-  return text(s.name, '\n', s.strategy, '\n', s.model, '\n', s.dataset, '\n', s.world_size, '\n', s.codec, '\n', s.kind, s.unfinished ? " unfinished" : "");
+  return text(s.name, '\n', s.strategy, '\n', s.model, '\n', s.dataset, '\n', s.world_size, '\n', s.codec, '\n', s.kind,
+              s.unfinished ? " unfinished" : "");
 }
 
 std::string to_json(const Summary& summary) {
@@ -184,25 +187,25 @@ std::string to_json(const Summary& summary) {
   Json closed_form = nullptr;
   if (summary.closed_form_payload_sent) closed_form = *summary.closed_form_payload_sent;
   Json all = {{"schema", schema},
-                    {"name", summary.name},
-                    {"kind", summary.kind},
-                    {"strategy", summary.strategy},
-                    {"route", summary.route},
-                    {"codec", summary.codec},
-                    {"model", summary.model},
-                    {"dataset", summary.dataset},
-                    {"world_size", summary.world_size},
-                    {"parameters", summary.parameters},
-                    {"epochs", summary.epochs},
-                    {"steps", summary.steps},
-                    {"seed", summary.seed},
-                    {"test", write(summary.test)},
-                    {"seconds", write(summary.seconds)},
-                    {"images_per_second", summary.images_per_second},
-                    {"bytes", write(summary.bytes)},
-                    {"exchange", {{"payload_sent", summary.exchange_payload_sent}}},
-                    {"closed_form", {{"payload_sent", closed_form}}},
-                    {"ranks", ranks}};
+              {"name", summary.name},
+              {"kind", summary.kind},
+              {"strategy", summary.strategy},
+              {"route", summary.route},
+              {"codec", summary.codec},
+              {"model", summary.model},
+              {"dataset", summary.dataset},
+              {"world_size", summary.world_size},
+              {"parameters", summary.parameters},
+              {"epochs", summary.epochs},
+              {"steps", summary.steps},
+              {"seed", summary.seed},
+              {"test", write(summary.test)},
+              {"seconds", write(summary.seconds)},
+              {"images_per_second", summary.images_per_second},
+              {"bytes", write(summary.bytes)},
+              {"exchange", {{"payload_sent", summary.exchange_payload_sent}}},
+              {"closed_form", {{"payload_sent", closed_form}}},
+              {"ranks", ranks}};
   if (summary.evaluation_payload_sent) all["evaluation"] = {{"payload_sent", *summary.evaluation_payload_sent}};
   if (summary.not_finite) all["not_finite"] = write(*summary.not_finite);
   // A name that is not UTF-8 must not cost a run its results.
@@ -226,7 +229,8 @@ Summary from_json(std::string_view json, const std::filesystem::path& file) {
   Summary summary;
   summary.name = top.at("name").string();
   summary.kind = top.at("kind").string();
-  if (summary.kind != "computed" && summary.kind != "replayed" && summary.kind != "simulated" && summary.kind != "projected") {
+  if (summary.kind != "computed" && summary.kind != "replayed" && summary.kind != "simulated" &&
+      summary.kind != "projected") {
     top.at("kind").refuse("computed, replayed, simulated or projected");
   }
   summary.strategy = top.at("strategy").string();

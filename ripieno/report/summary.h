@@ -14,7 +14,8 @@
 //     "seed": 0,
 //     "test": {"accuracy": 0.98, "loss": 0.06},   of consensus(), accuracy from 0 to 1; null: not evaluated. A loss
 //                                      that is not a finite number is null.
-//     "not_finite": {"rank": 0, "what": "training loss", "value": "nan", "step": 12, "epoch": 0},   the first loss that was
+//     "not_finite": {"rank": 0, "what": "training loss", "value": "nan", "step": 12, "epoch": 0},   the first loss that
+//     was
 //                                      no finite number, both counted from 0; only where there was one
 //     "seconds": {"total": 61.5,       from start to end
 //                 "epoch": [12.1, ..], training of each epoch, on the slowest rank, without evaluation
@@ -30,7 +31,8 @@
 //     "closed_form": {"payload_sent": 1},  what the formula says of the exchange for one whole epoch, summed over
 //                                      ranks; null where the bytes depend on data or timing
 //     "ranks": [{"rank": 0, "test": .., "seconds": .., "images_per_second": .., "bytes": ..,   as above, of this rank
-//                "exchange": {"payload_sent": 1},   of this rank, for the exchange alone. A worker's upload to a server or
+//                "exchange": {"payload_sent": 1},   of this rank, for the exchange alone. A worker's upload to a server
+//                or
 //                                      cloud is what the report by Cheng (2020) counts: rounds x model size
 //                "evaluation": {"payload_sent": 1},
 //                "own_accuracy": 0.97, of its own weights, where they are not the consensus; else null
@@ -38,7 +40,8 @@
 //                "process": {"cpu_user_s": 58.1, "cpu_system_s": 0.4,   of its process, from start to end; not in
 //                            "proportional_bytes": 1, "peak_resident_bytes": 1},   simulated runs. Memory: at the end,
 //                                      pages that processes share counted as shares; the most at once, counted in full
-//                "machine_busy": 0.97, of its machine's CPU time while it trained, what was used by anybody; not in simulated runs
+//                "machine_busy": 0.97, of its machine's CPU time while it trained, what was used by anybody; not in
+//                simulated runs
 //                                      nor without samples
 //                "parameters_hash": "9f86d081884c7d65",   of its weights at the end, 16 hexadecimal digits
 //                "ways": ["", "shared memory", "tcp (another host)"],   how it reached each rank
@@ -98,7 +101,8 @@ struct RankSummary {
   double images_per_second = 0;
   ByteCounts bytes;
   std::uint64_t exchange_payload_sent = 0;
-  std::optional<std::uint64_t> dropped_payload_sent;  ///< the exchange's, of attempts that were dropped, which the former leaves out
+  std::optional<std::uint64_t>
+      dropped_payload_sent;  ///< the exchange's, of attempts that were dropped, which the former leaves out
   std::optional<std::uint64_t> evaluation_payload_sent;
   std::optional<double> own_accuracy;
   std::uint64_t bytes_read = 0;
@@ -136,11 +140,12 @@ struct Summary {
   bool unfinished = false;  ///< made of what a run without a summary has left
 };
 
-/// What follows a cell's name where its figures do not come from training: " ~" simulated, " =" replayed, " =!" replayed on a crowded
-/// machine, " ~=" projected; then " …" where the run did not finish.
+/// What follows a cell's name where its figures do not come from training: " ~" simulated, " =" replayed, " =!"
+/// replayed on a crowded machine, " ~=" projected; then " …" where the run did not finish.
 std::string mark_of(const std::vector<const Summary*>& seeds);
 
-/// What runs that differ in their seed alone have in common: name, strategy, model, data, ranks, codec, kind, and that they finished.
+/// What runs that differ in their seed alone have in common: name, strategy, model, data, ranks, codec, kind, and that
+/// they finished.
 std::string cell_of(const Summary& summary);
 
 /// With line breaks, indented by two spaces a level, and a line break at the end.

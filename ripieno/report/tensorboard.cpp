@@ -17,13 +17,18 @@ std::string tensorboard_events(const Metrics& metrics) {
       const bool is_epoch = epoch != metrics.epochs.end() && epoch->line < line;
       const bool is_sample = sample != metrics.samples.end() && sample->line < line;
       if (is_epoch && (!is_sample || epoch->line < sample->line)) {
-        if (epoch->test) out += event_file::scalars(start + epoch->time, at, {{"test/accuracy", epoch->test->accuracy}, {"test/loss", epoch->test->loss}});
+        if (epoch->test)
+          out += event_file::scalars(start + epoch->time, at,
+                                     {{"test/accuracy", epoch->test->accuracy}, {"test/loss", epoch->test->loss}});
         ++epoch;
       } else if (is_sample) {
         const double span = std::max(1e-9, sample->seconds);
         out += event_file::scalars(start + sample->time, at,
-                     {{"cpu/user", sample->cpu_user / span}, {"cpu/system", sample->cpu_system / span}, {"memory/resident", sample->resident},
-                      {"network/sent_bytes_per_s", sample->bytes_sent / span}, {"network/received_bytes_per_s", sample->bytes_received / span}});
+                                   {{"cpu/user", sample->cpu_user / span},
+                                    {"cpu/system", sample->cpu_system / span},
+                                    {"memory/resident", sample->resident},
+                                    {"network/sent_bytes_per_s", sample->bytes_sent / span},
+                                    {"network/received_bytes_per_s", sample->bytes_received / span}});
         ++sample;
       } else {
         return;
@@ -35,7 +40,8 @@ std::string tensorboard_events(const Metrics& metrics) {
     at = step.step;
     event_file::Scalars scalars{{"train/loss", step.loss}, {"train/samples", step.samples}};
     for (const StageInfo& one : stages) {
-      if (one.kind != StageKind::between_steps) scalars.push_back({text("seconds/", one.name), step.seconds[one.stage]});
+      if (one.kind != StageKind::between_steps)
+        scalars.push_back({text("seconds/", one.name), step.seconds[one.stage]});
     }
     scalars.push_back({"bytes/payload_sent", static_cast<double>(step.bytes.payload_sent)});
     out += event_file::scalars(start + step.time, at, scalars);

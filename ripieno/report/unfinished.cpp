@@ -25,7 +25,8 @@ RankSummary rank_of(const Metrics& metrics, int number) {
   }
   if (metrics.steps.empty()) return rank;
   rank.seconds.total = std::max(rank.seconds.total, metrics.steps.back().time);
-  const double began = metrics.steps.front().time - metrics.steps.front().seconds.steps(), took = metrics.steps.back().time - began;
+  const double began = metrics.steps.front().time - metrics.steps.front().seconds.steps(),
+               took = metrics.steps.back().time - began;
   const bool trains = rank.seconds.stages[Stage::forward] > 0;  // a server's lines repeat its workers'
   if (trains && took > 0) rank.images_per_second = samples / took;
   return rank;
@@ -52,7 +53,9 @@ Run read_unfinished(const std::filesystem::path& folder, Summary known) {
     run.ranks.push_back(std::move(metrics));
   }
   run.summary = merge_ranks(std::move(ranks));
-  if (run.summary.steps == 0) fail(ErrorKind::data, folder.string(), ": the run ended before its first step, or has not come to it: there is nothing to show");
+  if (run.summary.steps == 0)
+    fail(ErrorKind::data, folder.string(),
+         ": the run ended before its first step, or has not come to it: there is nothing to show");
   run.summary.epochs = static_cast<int>(run.summary.seconds.epoch.size());
   return run;
 }

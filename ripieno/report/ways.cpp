@@ -38,7 +38,7 @@ OfRun worker_stage(Stage stage) {
     if (workers.empty() || run.summary.epochs == 0) return std::nullopt;
     for (const int rank : workers) sum += run.summary.ranks.at(static_cast<std::size_t>(rank)).seconds.stages[stage];
     return Measured{sum / static_cast<double>(workers.size()) / run.summary.epochs,
-                  run.source({"ranks", std::to_string(workers[0]), "seconds", "stages", info(stage).name})};
+                    run.source({"ranks", std::to_string(workers[0]), "seconds", "stages", info(stage).name})};
   };
 }
 
@@ -80,10 +80,12 @@ std::optional<Estimate> busiest_bytes(const Cell& cell) {
   return estimate(cell, [](const Run& run) -> std::optional<Measured> {
     const auto& ranks = run.summary.ranks;
     if (ranks.empty() || run.summary.epochs == 0) return std::nullopt;
-    const auto less = [](const RankSummary& a, const RankSummary& b) { return a.exchange_payload_sent < b.exchange_payload_sent; };
+    const auto less = [](const RankSummary& a, const RankSummary& b) {
+      return a.exchange_payload_sent < b.exchange_payload_sent;
+    };
     const auto busiest = std::max_element(ranks.begin(), ranks.end(), less);
     return Measured{static_cast<double>(busiest->exchange_payload_sent) / run.summary.epochs,
-                  run.source({"ranks", std::to_string(busiest - ranks.begin()), "exchange", "payload_sent"})};
+                    run.source({"ranks", std::to_string(busiest - ranks.begin()), "exchange", "payload_sent"})};
   });
 }
 
@@ -97,7 +99,8 @@ std::optional<Estimate> final_accuracy(const Cell& cell) {
 std::optional<Estimate> evaluation_bytes(const Cell& cell) {
   return estimate(cell, [](const Run& run) -> std::optional<Measured> {
     if (!run.summary.evaluation_payload_sent) return std::nullopt;
-    return Measured{static_cast<double>(*run.summary.evaluation_payload_sent), run.source({"evaluation", "payload_sent"})};
+    return Measured{static_cast<double>(*run.summary.evaluation_payload_sent),
+                    run.source({"evaluation", "payload_sent"})};
   });
 }
 
@@ -121,9 +124,11 @@ std::optional<Estimate> seconds_to(const Cell& cell, double percent) {
     const auto there = [&](const EpochLine& epoch) { return epoch.test && 100 * epoch.test->accuracy >= percent; };
     const auto at = std::find_if(epochs.begin(), epochs.end(), there);
     if (at == epochs.end()) return std::nullopt;
-    return Measured{training_seconds(run)[static_cast<std::size_t>(at - epochs.begin())], {run.ranks[0].file, at->line}};
+    return Measured{training_seconds(run)[static_cast<std::size_t>(at - epochs.begin())],
+                    {run.ranks[0].file, at->line}};
   };
-  const bool all = std::all_of(cell.runs.begin(), cell.runs.end(), [&](const Run* run) { return first(*run).has_value(); });
+  const bool all =
+      std::all_of(cell.runs.begin(), cell.runs.end(), [&](const Run* run) { return first(*run).has_value(); });
   return all ? estimate(cell, first) : std::nullopt;
 }
 

@@ -1,12 +1,13 @@
 // For strategies whose workers hold the same weights after every exchange: how they begin, commit, end an epoch and
 // recover. What is left to say is the attempt: how gradients are computed and averaged.
 //
-// commit   the optimiser's step on the averaged gradients, unless they overflowed under a loss scale; then what the averager
-//          and the learner have staged
+// commit   the optimiser's step on the averaged gradients, unless they overflowed under a loss scale; then what the
+//          averager and the learner have staged
 // epoch    the buffers (batch norm's statistics) become their mean over the ranks; all evaluate a share of the test set
-// recover  a rank is ahead of another by one commit at most, for what it committed needed the other's part. Who is behind
-//          takes parameters, optimiser and loss scale from one who is ahead, and commits what it has staged itself: its
-//          residuals and its statistics are its own. Of an epoch's end it takes the mean of the buffers, and the score.
+// recover  a rank is ahead of another by one commit at most, for what it committed needed the other's part. Who is
+//          behind takes parameters, optimiser and loss scale from one who is ahead, and commits what it has staged
+//          itself: its residuals and its statistics are its own. Of an epoch's end it takes the mean of the buffers,
+//          and the score.
 #pragma once
 
 #include "ripieno/numeric/numbers.h"
@@ -16,8 +17,8 @@
 
 namespace ripieno {
 
-/// Gives every rank rank 0's parameters, trained and frozen, and buffers, of which nothing is sent where all ranks hold the same
-/// bits already (made from one seed). Ranks with another model get Error(mismatch).
+/// Gives every rank rank 0's parameters, trained and frozen, and buffers, of which nothing is sent where all ranks hold
+/// the same bits already (made from one seed). Ranks with another model get Error(mismatch).
 Task<> start_alike(Communicator comm, Learner& learner);
 
 class Alike : public Strategy {

@@ -76,7 +76,8 @@ Task<bool> Apart::recover(BrokenOff what) {
   const Progress mine{done_, what.record != nullptr};
   const std::vector<Progress> all = co_await place_.comm.all_gather(mine);
   const auto less = [](const Progress& a, const Progress& b) { return a.done < b.done; };
-  const auto ahead = std::max_element(all.begin(), all.end(), less), last = std::min_element(all.begin(), all.end(), less);
+  const auto ahead = std::max_element(all.begin(), all.end(), less),
+             last = std::min_element(all.begin(), all.end(), less);
   if (last->done == ahead->done) co_return false;
   const bool behind = done_ < ahead->done;
   const int from = static_cast<int>(ahead - all.begin());

@@ -1,10 +1,10 @@
-// For strategies whose workers hold parameters of their own between exchanges: how they begin, how their epochs end, and how
-// they recover. The consensus is the mean over the workers.
+// For strategies whose workers hold parameters of their own between exchanges: how they begin, how their epochs end,
+// and how they recover. The consensus is the mean over the workers.
 //
-// epoch    where the plan wants it, the mean of all parameters and buffers is evaluated, and each worker's own; then each is
-//          left with what is its own
-// recover  a worker is ahead of another by one commit at most: an exchange, whose outcome those who are ahead hand over as
-//          the strategy says, or an epoch's end, of which they hand over the score and the consensus
+// epoch    where the plan wants it, the mean of all parameters and buffers is evaluated, and each worker's own; then
+//          each is left with what is its own
+// recover  a worker is ahead of another by one commit at most: an exchange, whose outcome those who are ahead hand over
+//          as the strategy says, or an epoch's end, of which they hand over the score and the consensus
 #pragma once
 
 #include "ripieno/numeric/numbers.h"
@@ -31,8 +31,8 @@ class Apart : public Strategy {
   Task<> end_epoch(EpochEnd end, EpochRecord* record) override;
   Task<bool> recover(BrokenOff what) override;
 
-  /// Between workers of which some are ahead by an exchange, `from` among them: those who are `behind`, in the step that an
-  /// abort broke off, commit it, too. True: which is all that there is to the step. Called on all.
+  /// Between workers of which some are ahead by an exchange, `from` among them: those who are `behind`, in the step
+  /// that an abort broke off, commit it, too. True: which is all that there is to the step. Called on all.
   virtual Task<bool> hand_over(int from, bool behind, BrokenOff what) = 0;
   /// To be called with every exchange that this worker commits.
   void exchanged() { ++done_; }
@@ -45,7 +45,7 @@ class Apart : public Strategy {
 
   std::int64_t done_ = 0;  // exchanges, and evaluations at epochs' ends, that this worker has committed
   Numbers consensus_, consensus_buffers_;
-  Score score_;            // of the last epoch
+  Score score_;  // of the last epoch
 };
 
 }  // namespace ripieno

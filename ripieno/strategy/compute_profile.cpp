@@ -16,7 +16,8 @@ Duration median(std::vector<Duration> times) {
 
 Task<ComputeProfile> measure_profile(Learner* learner, Recorder* recorder, Runtime* runtime, int warmup, int steps) {
   const std::size_t buckets = learner->layout().buckets.size();
-  if (learner->steps_per_epoch() == 0) fail(ErrorKind::usage, "there is no batch to measure a pass by: data.train_samples is too small for these workers");
+  if (learner->steps_per_epoch() == 0)
+    fail(ErrorKind::usage, "there is no batch to measure a pass by: data.train_samples is too small for these workers");
   std::vector<Duration> read, forward, backward;
   std::vector<std::vector<Duration>> ready(buckets);
   ComputeProfile profile;
@@ -54,7 +55,9 @@ Task<ComputeProfile> measure_profile(Learner* learner, Recorder* recorder, Runti
 
 ComputeProfile ComputeProfile::of(std::uint32_t images_now) const {
   ComputeProfile pass = *this;
-  const auto scale = [&](Duration& time) { time = time * std::int64_t{images_now} / std::max<std::int64_t>(1, images); };
+  const auto scale = [&](Duration& time) {
+    time = time * std::int64_t{images_now} / std::max<std::int64_t>(1, images);
+  };
   for (Duration* time : {&pass.read, &pass.forward, &pass.backward}) scale(*time);
   for (Duration& time : pass.ready) scale(time);
   pass.images = images_now;
@@ -75,20 +78,26 @@ ComputeProfile stated_profile(Duration cost, std::size_t buckets) {
 }
 
 ComputeProfile slowed(ComputeProfile profile, double factor) {
-  for (Duration* time : {&profile.read, &profile.forward, &profile.backward}) *time = from_seconds(seconds(*time) * factor);
+  for (Duration* time : {&profile.read, &profile.forward, &profile.backward})
+    *time = from_seconds(seconds(*time) * factor);
   for (Duration& time : profile.ready) time = from_seconds(seconds(time) * factor);
   return profile;
 }
 
 std::vector<double> numbers_of(const ComputeProfile& profile) {
-  std::vector<double> numbers{static_cast<double>(profile.images), seconds(profile.read), seconds(profile.forward), seconds(profile.backward)};
+  std::vector<double> numbers{static_cast<double>(profile.images), seconds(profile.read), seconds(profile.forward),
+                              seconds(profile.backward)};
   for (const Duration time : profile.ready) numbers.push_back(seconds(time));
   return numbers;
 }
 
 ComputeProfile profile_of(const std::vector<double>& numbers) {
   require(numbers.size() >= 4, "a profile of ", numbers.size(), " numbers");
-  ComputeProfile profile{static_cast<std::uint32_t>(numbers[0]), from_seconds(numbers[1]), from_seconds(numbers[2]), from_seconds(numbers[3]), {}};
+  ComputeProfile profile{static_cast<std::uint32_t>(numbers[0]),
+                         from_seconds(numbers[1]),
+                         from_seconds(numbers[2]),
+                         from_seconds(numbers[3]),
+                         {}};
   for (std::size_t i = 4; i < numbers.size(); ++i) profile.ready.push_back(from_seconds(numbers[i]));
   return profile;
 }

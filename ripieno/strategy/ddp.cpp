@@ -130,8 +130,8 @@ class Ddp final : public Alike {
     }
   }
 
-  /// The bucket that rank 0 would start next: of those that are ready there, the one that became so first; with `forward`, the
-  /// one that the next forward pass needs first.
+  /// The bucket that rank 0 would start next: of those that are ready there, the one that became so first; with
+  /// `forward`, the one that the next forward pass needs first.
   Task<std::size_t> choose(std::shared_ptr<Progress> progress) {
     std::uint32_t choice = 0;
     if (place_.comm.rank() == 0) {
@@ -174,7 +174,8 @@ class Ddp final : public Alike {
   Task<> average_and_step(std::size_t bucket, std::shared_ptr<Pass> pass, double rate) {
     const Range range = layout_.buckets[bucket];
     const Duration start = place_.comm.runtime().now();
-    std::vector<Range> averaged;  // and not stepped on: backward still needs the parameters for the gradient by a layer's input
+    // And not stepped on: backward still needs the parameters for the gradient by a layer's input.
+    std::vector<Range> averaged;
     if (optimiser_->by_matrices()) {
       co_await average(bucket, 1);
       averaged = {range};

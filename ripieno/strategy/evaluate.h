@@ -1,4 +1,5 @@
-// What ranks find out together: a score over the whole test set, the mean of their buffers, whether they hold the same bits.
+// What ranks find out together: a score over the whole test set, the mean of their buffers, whether they hold the same
+// bits.
 #pragma once
 
 #include <cmath>

@@ -7,8 +7,8 @@
 #include "ripieno/collective/encoded.h"
 #include "ripieno/collective/execute.h"
 #include "ripieno/core/async.h"
-#include "ripieno/numeric/numbers.h"
 #include "ripieno/core/random.h"
+#include "ripieno/numeric/numbers.h"
 #include "ripieno/strategy/alike.h"
 #include "ripieno/strategy/federated_rounds.h"
 #include "ripieno/strategy/outer.h"
@@ -284,15 +284,16 @@ class Federated final : public Strategy {
     std::int64_t downloaded = 0;  ///< before which this client has the model, or the cloud has begun to send it
   };
 
-  /// Who is behind by a round's end takes its outcome; the cloud sends the model anew to clients who miss it. What a client
-  /// uploads again is decided by whether the cloud has averaged.
+  /// Who is behind by a round's end takes its outcome; the cloud sends the model anew to clients who miss it. What a
+  /// client uploads again is decided by whether the cloud has averaged.
   Task<bool> recover(BrokenOff what) override {
     place_.learner.drop();
     const Progress mine{ended_, averaged_, downloaded_};
     const std::vector<Progress> all = co_await place_.comm.all_gather(mine);
     averaged_ = all[cloud].averaged;
     const auto less = [](const Progress& a, const Progress& b) { return a.ended < b.ended; };
-    const auto ahead = std::max_element(all.begin(), all.end(), less), last = std::min_element(all.begin(), all.end(), less);
+    const auto ahead = std::max_element(all.begin(), all.end(), less),
+               last = std::min_element(all.begin(), all.end(), less);
     const bool behind = ended_ < ahead->ended;
     if (last->ended < ahead->ended) co_await hand_over_round(static_cast<int>(ahead - all.begin()), behind, what);
     co_await download_again(all);
@@ -331,17 +332,17 @@ class Federated final : public Strategy {
   OwnSteps own_steps_;
   std::unique_ptr<Optimiser> outer_;  // takes no memory before its first step, which only rank 0 takes
   double outer_rate_;
-  Numbers global_;   // w: at rank 0 the model, elsewhere what was last received of it
-  Channel channel_;  // of downloads, uploads and statistics
+  Numbers global_;      // w: at rank 0 the model, elsewhere what was last received of it
+  Channel channel_;     // of downloads, uploads and statistics
   Numbers statistics_;  // at rank 0: those that go with the last model
   EncodedStream upload_;
-  std::vector<double> samples_;  // of each client's shard
+  std::vector<double> samples_;               // of each client's shard
   std::unique_ptr<Numbers> mean_statistics_;  // where a round has changed them
   std::vector<Round> rounds_;
-  std::uint32_t end_ = 0;        // epochs
+  std::uint32_t end_ = 0;                                   // epochs
   std::int64_t ended_ = 0, averaged_ = 0, downloaded_ = 0;  // as Progress; averaged_ as this rank knows it
-  std::int64_t served_ = 0;      // at the cloud: rounds whose model all of their clients have
-  Outcome outcome_;              // of the last round that was committed
+  std::int64_t served_ = 0;  // at the cloud: rounds whose model all of their clients have
+  Outcome outcome_;          // of the last round that was committed
 };
 
 }  // namespace

@@ -27,12 +27,13 @@
 //
 // Bytes a round for n bytes of parameters as downloaded, u as uploaded, b of statistics: rank 0 sends n + b (local: n)
 // to each drawn client but itself; each of those sends u (mean: u + b).
-// Commits: a client's own step when its pass is over; a round at rank 0 when it has all uploads, and with it each client's
-// residual, when it learns that: at the round's end, where all meet if a round may be taken again (Workplace::regroup).
-// State: the client's optimiser and residual; at rank 0 the outer optimiser's. The global model is rank 0's parameters.
-// Sources: McMahan et al., Communication-efficient learning of deep networks from decentralized data, AISTATS 2017; Hsu
-// et al., Measuring the effects of non-identical data distribution for federated visual classification, 2019 (fedavgm);
-// Reddi et al., Adaptive federated optimization, ICLR 2021 (fedadam); Li et al., FedBN, ICLR 2021 (local statistics).
+// Commits: a client's own step when its pass is over; a round at rank 0 when it has all uploads, and with it each
+// client's residual, when it learns that: at the round's end, where all meet if a round may be taken again
+// (Workplace::regroup). State: the client's optimiser and residual; at rank 0 the outer optimiser's. The global model
+// is rank 0's parameters. Sources: McMahan et al., Communication-efficient learning of deep networks from decentralized
+// data, AISTATS 2017; Hsu et al., Measuring the effects of non-identical data distribution for federated visual
+// classification, 2019 (fedavgm); Reddi et al., Adaptive federated optimization, ICLR 2021 (fedadam); Li et al., FedBN,
+// ICLR 2021 (local statistics).
 #pragma once
 
 #include "ripieno/strategy/registry.h"

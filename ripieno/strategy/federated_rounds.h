@@ -1,5 +1,5 @@
-// A federation's rounds: which epochs each has, and which clients take part. Pure functions of the plan, so that nobody has to be
-// told.
+// A federation's rounds: which epochs each has, and which clients take part. Pure functions of the plan, so that nobody
+// has to be told.
 #pragma once
 
 #include <algorithm>

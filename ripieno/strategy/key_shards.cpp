@@ -49,8 +49,8 @@ KeyShards::KeyShards(const std::vector<Range>& keys, std::size_t elements, int s
   if (shards < 1) fail(ErrorKind::usage, "a model on ", shards, " servers; ps.servers is at least 1");
   const auto count = static_cast<std::size_t>(shards);
   if (count > elements) {
-    fail(ErrorKind::usage, "a model of ", elements, " numbers on ", shards, " servers; lower ps.servers to ",
-         elements, " at most");
+    fail(ErrorKind::usage, "a model of ", elements, " numbers on ", shards, " servers; lower ps.servers to ", elements,
+         " at most");
   }
   check_partition(keys, elements);
 

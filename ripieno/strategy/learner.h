@@ -1,6 +1,6 @@
-// Learner: a strategy's view of a model and its data. Parameters, gradients and float buffers are flat spans; a pass over
-// a batch announces the buckets of the gradient one by one as they become ready. train/torch_learner.h computes for real
-// (in virtual time it charges a profile's time); tests have one without LibTorch.
+// Learner: a strategy's view of a model and its data. Parameters, gradients and float buffers are flat spans; a pass
+// over a batch announces the buckets of the gradient one by one as they become ready. train/torch_learner.h computes
+// for real (in virtual time it charges a profile's time); tests have one without LibTorch.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +15,7 @@
 #include "ripieno/core/runtime.h"
 #include "ripieno/core/span.h"
 #include "ripieno/core/state.h"
+#include "ripieno/data/batch_id.h"
 #include "ripieno/optim/loss_scale.h"
 
 namespace ripieno {
@@ -33,11 +34,6 @@ struct Layout {
   std::vector<Range> buckets;   ///< a partition of the parameters, in the order in which gradients become ready
 };
 
-/// Which batch of this worker's to learn from; steps are counted within the epoch.
-struct BatchId {
-  std::uint32_t epoch = 0, step = 0;
-};
-
 /// The samples of one batch.
 struct BatchSize {
   std::uint32_t samples = 0;         ///< this worker's; may be 0 in a small batch: the gradient is then 0
@@ -46,14 +42,15 @@ struct BatchSize {
   double share() const { return static_cast<double>(samples) / global_samples; }
 };
 
-/// What the mean gradient of a batch is multiplied by. A pass weights its loss with it, which costs nothing, where another pass over the
-/// gradients would. With &BatchSize::share, all workers' gradients add up to the mean over all samples.
+/// What the mean gradient of a batch is multiplied by. A pass weights its loss with it, which costs nothing, where
+/// another pass over the gradients would. With &BatchSize::share, all workers' gradients add up to the mean over all
+/// samples.
 using Weighting = std::function<double(BatchSize)>;
 inline const Weighting unweighted = [](BatchSize) { return 1.0; };
 
 struct PassResult : BatchSize {
-  double loss = 0;       ///< mean over this worker's samples; NaN where it has none
-  Duration waited{0};    ///< at gates, during the forward pass
+  double loss = 0;     ///< mean over this worker's samples; NaN where it has none
+  Duration waited{0};  ///< at gates, during the forward pass
 };
 
 /// Sums over this worker's share of the test set.
@@ -73,7 +70,8 @@ class Pass {
   virtual Task<> released(std::size_t) { co_return; }
   /// Valid once a bucket has been announced.
   virtual BatchSize size() const = 0;
-  /// Waits for the end of the pass. The gradients are then the mean over this worker's samples, weighted, and times the loss scale.
+  /// Waits for the end of the pass. The gradients are then the mean over this worker's samples, weighted, and times the
+  /// loss scale.
   virtual Task<PassResult> finish() = 0;
 };
 
@@ -107,10 +105,11 @@ class Learner {
   /// Evaluates the current parameters and buffers on share `part` of `parts` of the test set.
   virtual Task<Evaluation> evaluate(int part, int parts) = 0;
 
-  /// Keeps what passes since the last commit() changed beside the gradients: buffers and counters. No pass is under way.
+  /// Keeps what passes since the last commit() changed beside the gradients: buffers and counters. No pass is under
+  /// way.
   virtual void commit() = 0;
-  /// Takes it back: they are again what they were at the last commit(), or when the first pass began. A pass over a batch
-  /// gives the same bits again: its random choices are keyed by the batch.
+  /// Takes it back: they are again what they were at the last commit(), or when the first pass began. A pass over a
+  /// batch gives the same bits again: its random choices are keyed by the batch.
   virtual void drop() = 0;
 
   /// What a checkpoint needs besides parameters and buffers.

@@ -106,7 +106,8 @@ class LocalSgd final : public Apart {
     const NumberSpan own = part(place_.learner.parameters(), fragment), then = thens_[fragment].span();
     subtract(changes_[fragment].span(), part(agreed_.span(), fragment), plan_.local.delay > 0 ? then : own);
     exchange->begin = place_.comm.runtime().now();
-    exchange->flight.emplace(place_.comm.runtime(), average(averager_.get(), place_.comm, changes_[fragment].span(), exchange));
+    exchange->flight.emplace(place_.comm.runtime(),
+                             average(averager_.get(), place_.comm, changes_[fragment].span(), exchange));
   }
 
   static Task<> average(Averager* averager, Communicator comm, NumberSpan change, std::shared_ptr<Exchange> exchange) {
@@ -182,7 +183,7 @@ class LocalSgd final : public Apart {
   std::vector<Learnt> learnt_;
   std::vector<Numbers> changes_, thens_;  // of each fragment: d = v - w; w when that set out, with a delay
   std::deque<std::shared_ptr<Exchange>> under_way_;
-  std::uint64_t set_out_before_ = 0;      // the step before which all has set out
+  std::uint64_t set_out_before_ = 0;  // the step before which all has set out
 };
 
 }  // namespace

@@ -28,14 +28,14 @@
 // Rounds: F in k steps. Bytes sent: what one average of each fragment takes on the route with the codec (Averager), as
 // often as its steps come: in k steps that of the whole model.
 // Memory: v, d, the outer momentum and, with a delay, w at step t: as large as the model each.
-// Commits: a worker's own step when its pass is over; a fragment's exchange, on each worker, with 4. What an abort breaks off sets
-// out again from the same numbers, which are kept; who is behind takes v and the outer optimiser from one who is ahead.
-// Errors: Error(usage) where there are more fragments than tensors, and on options that cannot be (make_averager,
-// make_outer).
-// Sources: Stich, Local SGD converges fast and communicates little, ICLR 2019; Douillard, Feng, Rusu, Chhaparia,
-// Donchev, Kuncoro, Ranzato, Szlam, Shen, DiLoCo: distributed low-communication training of language models, 2023;
-// Douillard, Donchev, Rush, Kale, Charles, Garrett, Teston, Lacey, McIlroy, Shen, Rame, Szlam, Ranzato, Barham,
-// Streaming DiLoCo with overlapping communication: towards a distributed free lunch, 2025 (fragments, delay).
+// Commits: a worker's own step when its pass is over; a fragment's exchange, on each worker, with 4. What an abort
+// breaks off sets out again from the same numbers, which are kept; who is behind takes v and the outer optimiser from
+// one who is ahead. Errors: Error(usage) where there are more fragments than tensors, and on options that cannot be
+// (make_averager, make_outer). Sources: Stich, Local SGD converges fast and communicates little, ICLR 2019; Douillard,
+// Feng, Rusu, Chhaparia, Donchev, Kuncoro, Ranzato, Szlam, Shen, DiLoCo: distributed low-communication training of
+// language models, 2023; Douillard, Donchev, Rush, Kale, Charles, Garrett, Teston, Lacey, McIlroy, Shen, Rame, Szlam,
+// Ranzato, Barham, Streaming DiLoCo with overlapping communication: towards a distributed free lunch, 2025 (fragments,
+// delay).
 #pragma once
 
 #include "ripieno/strategy/registry.h"

@@ -13,9 +13,9 @@
 // that is linear in the gradient). With a wire format that loses nothing, workers with the same set end with the same
 // bits; else they differ by what the wire lost.
 //
-// Commits: a worker's own step when its pass is over, 3 when its mean can be taken. Nobody waits for all, so workers may
-// be several steps apart; where a step may be taken again (Workplace::regroup), all meet before they commit 3: whom an
-// abort finds behind another has staged all that it needs.
+// Commits: a worker's own step when its pass is over, 3 when its mean can be taken. Nobody waits for all, so workers
+// may be several steps apart; where a step may be taken again (Workplace::regroup), all meet before they commit 3: whom
+// an abort finds behind another has staged all that it needs.
 #pragma once
 
 #include <memory>
@@ -30,8 +30,8 @@ class Mixing : public Apart {
   /// For sets of at most `set` workers. The plan's codec is a wire format; anything else is Error(usage).
   Mixing(const Plan& plan, Workplace workplace, int set);
 
-  /// The exchange of 3, between several workers: brings the q of the set together, and says in which order they are to be
-  /// summed up. Empty: this worker idles.
+  /// The exchange of 3, between several workers: brings the q of the set together, and says in which order they are to
+  /// be summed up. Empty: this worker idles.
   virtual Task<std::vector<NumberSpan>> exchange(std::uint64_t step) = 0;
 
   /// Room for the `i`-th q of the set, in the wire's type; the 0th is this worker's own.
@@ -50,7 +50,7 @@ class Mixing : public Apart {
   std::vector<std::unique_ptr<Numbers>> set_;
   std::vector<NumberSpan> staged_;  // whose mean is to be taken
   Numbers mean_, lost_;
-  Channel channel_;                 // of pass_on()
+  Channel channel_;  // of pass_on()
 };
 
 /// 2: a worker's own step, on its gradient times samples P / samples of all P workers.

@@ -8,12 +8,12 @@ namespace ripieno {
 /// The gradients become what they are without a loss scale.
 void divide_by_loss_scale(Learner& learner);
 
-/// The step, which is not taken where gradients overflowed under a loss scale; this is told. Gradients that are alike on all ranks
-/// make all ranks decide alike.
+/// The step, which is not taken where gradients overflowed under a loss scale; this is told. Gradients that are alike
+/// on all ranks make all ranks decide alike.
 void step_if_finite(Workplace& place, Optimiser& optimiser, double rate);
 
-/// A worker's own steps: a pass over a batch, then the optimiser's step on its weighted gradients. Such a step depends on
-/// nobody else: it commits by itself when its pass is over, and who takes it again finds it taken.
+/// A worker's own steps: a pass over a batch, then the optimiser's step on its weighted gradients. Such a step depends
+/// on nobody else: it commits by itself when its pass is over, and who takes it again finds it taken.
 class OwnSteps {
  public:
   /// `place` outlives it.

@@ -14,7 +14,7 @@ struct Outer {
 };
 
 constexpr Outer outers[] = {
-    {"fedavg", "sgd", 1, false, false},  {"local-sgd", "sgd", 1, false, false}, {"fedavgm", "sgd", 1, true, false},
+    {"fedavg", "sgd", 1, false, false},      {"local-sgd", "sgd", 1, false, false}, {"fedavgm", "sgd", 1, true, false},
     {"fedadam", "adam", 0.01, false, false}, {"diloco", "sgd", 0.7, true, true},
 };
 
@@ -54,8 +54,8 @@ std::unique_ptr<Optimiser> make_outer(std::string_view strategy, const OuterOpti
 double outer_rate(std::string_view strategy, const OuterOptions& options) {
   const double own = find_outer(strategy).rate;
   if (!(options.learning_rate >= 0 && std::isfinite(options.learning_rate))) {
-    fail(ErrorKind::usage, "outer.learning_rate = ", options.learning_rate, "; give a finite number of 0 or more (0: ", own,
-         ", which is ", strategy, "'s own)");
+    fail(ErrorKind::usage, "outer.learning_rate = ", options.learning_rate,
+         "; give a finite number of 0 or more (0: ", own, ", which is ", strategy, "'s own)");
   }
   return options.learning_rate > 0 ? options.learning_rate : own;
 }

@@ -35,8 +35,8 @@ class ParameterServer final : public Strategy {
     if (rank < keys_.count()) {
       const std::size_t buffers = rank == 0 ? layout_.buffers : 0;
       shard_ = std::make_unique<ServerShard>(plan, pace, keys_.size(rank), buffers, layout_.type, place_);
-      snapshots_ = std::make_unique<ShardSnapshots>(place_.comm, snapshots, keys_, layout_.parameters, layout_.type, *shard_,
-                                                    place_.regroup != nullptr);
+      snapshots_ = std::make_unique<ShardSnapshots>(place_.comm, snapshots, keys_, layout_.parameters, layout_.type,
+                                                    *shard_, place_.regroup != nullptr);
     }
     for (int s = 0; s < keys_.count() && worker_ >= 0; ++s) {
       ServerShard* const local = s == rank ? shard_.get() : nullptr;
@@ -66,7 +66,8 @@ class ParameterServer final : public Strategy {
     std::vector<Service> all;
     if (shard_) {
       for (int w = 0; w < workers(); ++w) {
-        if (servers_ + w != place_.comm.rank()) all.push_back([this, w](std::int64_t* renewed_after) { return serve(w, renewed_after); });
+        if (servers_ + w != place_.comm.rank())
+          all.push_back([this, w](std::int64_t* renewed_after) { return serve(w, renewed_after); });
       }
       for (Service& service : snapshots_->services()) all.push_back(std::move(service));
     }
@@ -76,7 +77,8 @@ class ParameterServer final : public Strategy {
     return tasks;
   }
 
-  /// Takes a service up again after each abort, also one that was over: who was served may have lost it. Until all have trained.
+  /// Takes a service up again after each abort, also one that was over: who was served may have lost it. Until all have
+  /// trained.
   Task<> lasting(Service service) {
     std::int64_t renewed_after = 0;
     for (;;) {
@@ -190,8 +192,8 @@ class ParameterServer final : public Strategy {
     *renewed_after = ways_ + 1;
     const ShardLinkOptions options = link(worker, place_.comm.rank());
     const Progress its = of_workers_.empty() ? Progress() : of_workers_[static_cast<std::size_t>(worker)];
-    return serve_worker(options, &place_.comm.endpoint(), place_.comm.member(servers_ + worker), shard_.get(), its.has_weights,
-                        steps_in_all(plan_, work_.steps[worker]) - its.steps);
+    return serve_worker(options, &place_.comm.endpoint(), place_.comm.member(servers_ + worker), shard_.get(),
+                        its.has_weights, steps_in_all(plan_, work_.steps[worker]) - its.steps);
   }
 
   Task<> begin_training() override {
@@ -333,19 +335,20 @@ class ParameterServer final : public Strategy {
   int servers_, worker_;  // ranks of servers alone; this worker's index, -1 for such a rank
   Channel up_, down_;     // between workers and shards
   KeyShards keys_;
-  Mutex learner_free_;  // rank 0's learner trains or evaluates
-  std::optional<Mutex::Lock> lock_;  // of a step, from its attempt to its commit
-  ShardAnswer answer_;                    // of the step that is attempted
-  Progress progress_;                // this worker's
-  std::vector<Progress> of_workers_; // as it was when they last recovered
+  Mutex learner_free_;                // rank 0's learner trains or evaluates
+  std::optional<Mutex::Lock> lock_;   // of a step, from its attempt to its commit
+  ShardAnswer answer_;                // of the step that is attempted
+  Progress progress_;                 // this worker's
+  std::vector<Progress> of_workers_;  // as it was when they last recovered
   std::shared_ptr<Event> recovered_ = std::make_shared<Event>(place_.comm.runtime());
-  std::int64_t ways_ = 0, recovered_from_ = 0;  // aborts: after which the ways of now were taken, and that ranks have recovered from
+  /// Aborts: after which the ways of now were taken, and that ranks have recovered from.
+  std::int64_t ways_ = 0, recovered_from_ = 0;
   bool has_trained_ = false;
   WorkersWork work_;
   std::unique_ptr<ServerShard> shard_;  // on the ranks that have one
   std::unique_ptr<ShardSnapshots> snapshots_;
-  std::vector<ShardLink> links_;        // of a worker: one to each shard
-  Snapshot consensus_;                  // on rank 0: the last one
+  std::vector<ShardLink> links_;  // of a worker: one to each shard
+  Snapshot consensus_;            // on rank 0: the last one
 };
 
 }  // namespace

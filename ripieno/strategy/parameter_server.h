@@ -18,31 +18,29 @@
 // they have all updates of everybody up to clock m; never more than s, by 4. s = 0 is lock-step, with updates one by
 // one. A worker's record has the greatest age over its shards, the server's shard 0's.
 //
-// Where: Plan::servers.beside == false, shard i is rank i, which learns nothing, and workers follow; true, shard i lives
-// on worker i's rank, what these two exchange goes by memory, and rank 0 evaluates between worker 0's steps (a stalled
-// worker 0 then holds evaluations up, not the others' training).
-// Records: a server on rank 0 of its own records every update (ps-sync: step), and every rank 0 the epochs that are
-// evaluated; workers record their steps and, but for rank 0, their epochs, without accuracy.
-// A gradient that overflowed under a loss scale is told to all shards, and none of them uses it (ps-sync: none of that
-// step).
+// Where: Plan::servers.beside == false, shard i is rank i, which learns nothing, and workers follow; true, shard i
+// lives on worker i's rank, what these two exchange goes by memory, and rank 0 evaluates between worker 0's steps (a
+// stalled worker 0 then holds evaluations up, not the others' training). Records: a server on rank 0 of its own records
+// every update (ps-sync: step), and every rank 0 the epochs that are evaluated; workers record their steps and, but for
+// rank 0, their epochs, without accuracy. A gradient that overflowed under a loss scale is told to all shards, and none
+// of them uses it (ps-sync: none of that step).
 //
 // Bytes a step and shard of n numbers, for b bytes of buffers: up codec(n) (+ b to shard 0), down n size_of(the codec's
 // type where it is a wire format, else the type in memory); nothing between a shard and the worker on its rank. And 24
 // up and 16 down of control. One round.
 // Commits: an update, when its shard has applied it; a worker's step, when all shards have answered. A push carries its
-// step, and a shard applies each step of a worker once: after an abort workers push again what they have not committed, and
-// shards serve anew from where each worker is.
-// Source: Dean et al., Large scale distributed deep networks, NIPS 2012; Li et al., Scaling distributed machine learning
-// with the parameter server, OSDI 2014; Ho et al., More effective distributed ML via a stale synchronous parallel
-// parameter server, NIPS 2013.
+// step, and a shard applies each step of a worker once: after an abort workers push again what they have not committed,
+// and shards serve anew from where each worker is. Source: Dean et al., Large scale distributed deep networks, NIPS
+// 2012; Li et al., Scaling distributed machine learning with the parameter server, OSDI 2014; Ho et al., More effective
+// distributed ML via a stale synchronous parallel parameter server, NIPS 2013.
 #pragma once
 
 #include "ripieno/strategy/registry.h"
 
 namespace ripieno {
 
-/// Throw Error(usage) where there is no worker, where more shards than workers would live beside them, for more shards than
-/// numbers, and for a codec that cannot be sent (PowerSGD).
+/// Throw Error(usage) where there is no worker, where more shards than workers would live beside them, for more shards
+/// than numbers, and for a codec that cannot be sent (PowerSGD).
 std::unique_ptr<Strategy> make_ps_sync(const StrategyInfo& info, const Plan& plan, Workplace workplace);
 std::unique_ptr<Strategy> make_ps_async(const StrategyInfo& info, const Plan& plan, Workplace workplace);
 std::unique_ptr<Strategy> make_ps_ssp(const StrategyInfo& info, const Plan& plan, Workplace workplace);

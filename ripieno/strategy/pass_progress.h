@@ -1,4 +1,5 @@
-// How far a pass has come: what its Pass (strategy/learner.h) tells a strategy, and what the learner that computes it fills in.
+// How far a pass has come: what its Pass (strategy/learner.h) tells a strategy, and what the learner that computes it
+// fills in.
 #pragma once
 
 #include <memory>
@@ -24,8 +25,9 @@ struct PassProgress {
     end(done);
   }
 
-  Queue<std::optional<std::size_t>> ready;  ///< buckets in the order in which their gradients are complete; nothing at the end
-  std::vector<Event> released;              ///< of each bucket: its parameters are not read any more
+  Queue<std::optional<std::size_t>>
+      ready;                    ///< buckets in the order in which their gradients are complete; nothing at the end
+  std::vector<Event> released;  ///< of each bucket: its parameters are not read any more
   Event done;
   PassResult result;
 };

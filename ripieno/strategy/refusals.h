@@ -14,14 +14,14 @@ struct Choice {
   const StrategyInfo& info;
   const Plan& plan;
   int workers = 1;
-  bool loss_scale = false;       ///< compute in fp16
-  bool uneven_data = false;      ///< data shared out by label or by Dirichlet's distribution
-  bool saves_on_the_way = false; ///< a checkpoint every so many epochs
-  bool deaths = false;           ///< ranks are to die (simulated)
+  bool loss_scale = false;        ///< compute in fp16
+  bool uneven_data = false;       ///< data shared out by label or by Dirichlet's distribution
+  bool saves_on_the_way = false;  ///< a checkpoint every so many epochs
+  bool deaths = false;            ///< ranks are to die (simulated)
 };
 
 struct Refusal {
-  std::string_view what;    ///< the combination, in the recipe's words
+  std::string_view what;  ///< the combination, in the recipe's words
   std::string_view reason;
   std::string_view instead;
   bool (*applies)(const Choice& choice);

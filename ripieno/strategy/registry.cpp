@@ -29,24 +29,73 @@ std::uint32_t every_hop(const Plan&, int workers) {
   return std::max(1u, static_cast<std::uint32_t>(std::bit_width(static_cast<unsigned>(workers - 1))));
 }
 
-constexpr StrategyInfo synchronous(std::string_view name, std::string_view title, std::string_view route, bool alone = false) {
-  return {name, title, "gradients", "every step", route, exact, agrees, DataUse::global_batches, !servers,
-          make_synchronous, synchronous_bytes_sent, synchronous_rounds, {.alone = alone, .commits = true}, every_step};
+constexpr StrategyInfo synchronous(std::string_view name, std::string_view title, std::string_view route,
+                                   bool alone = false) {
+  return {name,
+          title,
+          "gradients",
+          "every step",
+          route,
+          exact,
+          agrees,
+          DataUse::global_batches,
+          !servers,
+          make_synchronous,
+          synchronous_bytes_sent,
+          synchronous_rounds,
+          {.alone = alone, .commits = true},
+          every_step};
 }
 
 constexpr StrategyInfo federated(std::string_view name, std::string_view title) {
-  return {name, title, "parameters or deltas", "after local epochs", "clients and cloud", !exact, !agrees, DataUse::shards, !servers,
-          make_federated, federated_bytes_sent, federated_rounds, {.has_cloud = true, .commits = true}, every_step};
+  return {name,
+          title,
+          "parameters or deltas",
+          "after local epochs",
+          "clients and cloud",
+          !exact,
+          !agrees,
+          DataUse::shards,
+          !servers,
+          make_federated,
+          federated_bytes_sent,
+          federated_rounds,
+          {.has_cloud = true, .commits = true},
+          every_step};
 }
 
 constexpr StrategyInfo gossip(std::string_view name, std::string_view title, std::string_view route, Period period) {
-  return {name, title, "parameters", "every step", route, !exact, !agrees, DataUse::shards_in_step, !servers,
-          make_gossip, gossip_bytes_sent, synchronous_rounds, {.mixes = true, .commits = true}, period};
+  return {name,
+          title,
+          "parameters",
+          "every step",
+          route,
+          !exact,
+          !agrees,
+          DataUse::shards_in_step,
+          !servers,
+          make_gossip,
+          gossip_bytes_sent,
+          synchronous_rounds,
+          {.mixes = true, .commits = true},
+          period};
 }
 
 constexpr StrategyInfo local(std::string_view name, std::string_view title) {
-  return {name, title, "deltas", "after local steps", "any", !exact, !agrees, DataUse::shards_in_step, !servers,
-          make_local_sgd, local_sgd_bytes_sent, local_sgd_rounds, {.local_steps = true, .commits = true}, every_local_steps};
+  return {name,
+          title,
+          "deltas",
+          "after local steps",
+          "any",
+          !exact,
+          !agrees,
+          DataUse::shards_in_step,
+          !servers,
+          make_local_sgd,
+          local_sgd_bytes_sent,
+          local_sgd_rounds,
+          {.local_steps = true, .commits = true},
+          every_local_steps};
 }
 
 constexpr std::array built_in{
@@ -58,34 +107,112 @@ constexpr std::array built_in{
     synchronous("direct", "everybody's gradients to everybody, in one round", "direct"),
     synchronous("hierarchical", "inside each node, then a ring across nodes", "hierarchical"),
     synchronous("double-binary-tree", "two trees, each for half of the gradients", "double-binary-tree"),
-    StrategyInfo{"leader-ring", "around a ring to an elected leader, and around again", "gradients", "every step", "leader-ring",
-                 exact, agrees, DataUse::global_batches, !servers, make_leader_ring, leader_ring_bytes_sent, synchronous_rounds,
-                 {.survives = true, .commits = true}, every_step},
-    StrategyInfo{"ddp", "buckets averaged while backward (or the next forward) runs", "gradients", "as buckets become ready", "any",
-                 exact, agrees, DataUse::global_batches, !servers, make_ddp, synchronous_bytes_sent, synchronous_rounds,
-                 {.by_buckets = true, .commits = true}, every_step},
-    StrategyInfo{"accumulate", "several batches' gradients summed up before an exchange", "gradients", "after several batches", "any",
-                 exact, agrees, DataUse::global_batches, !servers, make_accumulate, accumulate_bytes_sent, accumulate_rounds,
-                 {.sums_passes = true, .commits = true}, every_pass},
-    StrategyInfo{"ps-sync", "parameter servers that wait for all workers", "gradients", "every step", "servers",
-                 exact, agrees, DataUse::global_batches, servers, make_ps_sync, ps_bytes_sent, synchronous_rounds,
-                 {.commits = true}, every_step},
-    StrategyInfo{"ps-async", "parameter servers, each worker at its own pace", "gradients", "asynchronously", "servers",
-                 !exact, !agrees, DataUse::shards, servers, make_ps_async, ps_bytes_sent, synchronous_rounds,
-                 {.own_pace = true}, every_step},
-    StrategyInfo{"ps-ssp", "parameter servers, no worker more than some steps ahead", "gradients", "asynchronously, bounded", "servers",
-                 !exact, !agrees, DataUse::shards_in_step, servers, make_ps_ssp, ps_bytes_sent, synchronous_rounds,
-                 {.own_pace = true}, every_step},
+    StrategyInfo{"leader-ring",
+                 "around a ring to an elected leader, and around again",
+                 "gradients",
+                 "every step",
+                 "leader-ring",
+                 exact,
+                 agrees,
+                 DataUse::global_batches,
+                 !servers,
+                 make_leader_ring,
+                 leader_ring_bytes_sent,
+                 synchronous_rounds,
+                 {.survives = true, .commits = true},
+                 every_step},
+    StrategyInfo{"ddp",
+                 "buckets averaged while backward (or the next forward) runs",
+                 "gradients",
+                 "as buckets become ready",
+                 "any",
+                 exact,
+                 agrees,
+                 DataUse::global_batches,
+                 !servers,
+                 make_ddp,
+                 synchronous_bytes_sent,
+                 synchronous_rounds,
+                 {.by_buckets = true, .commits = true},
+                 every_step},
+    StrategyInfo{"accumulate",
+                 "several batches' gradients summed up before an exchange",
+                 "gradients",
+                 "after several batches",
+                 "any",
+                 exact,
+                 agrees,
+                 DataUse::global_batches,
+                 !servers,
+                 make_accumulate,
+                 accumulate_bytes_sent,
+                 accumulate_rounds,
+                 {.sums_passes = true, .commits = true},
+                 every_pass},
+    StrategyInfo{"ps-sync",
+                 "parameter servers that wait for all workers",
+                 "gradients",
+                 "every step",
+                 "servers",
+                 exact,
+                 agrees,
+                 DataUse::global_batches,
+                 servers,
+                 make_ps_sync,
+                 ps_bytes_sent,
+                 synchronous_rounds,
+                 {.commits = true},
+                 every_step},
+    StrategyInfo{"ps-async",
+                 "parameter servers, each worker at its own pace",
+                 "gradients",
+                 "asynchronously",
+                 "servers",
+                 !exact,
+                 !agrees,
+                 DataUse::shards,
+                 servers,
+                 make_ps_async,
+                 ps_bytes_sent,
+                 synchronous_rounds,
+                 {.own_pace = true},
+                 every_step},
+    StrategyInfo{"ps-ssp",
+                 "parameter servers, no worker more than some steps ahead",
+                 "gradients",
+                 "asynchronously, bounded",
+                 "servers",
+                 !exact,
+                 !agrees,
+                 DataUse::shards_in_step,
+                 servers,
+                 make_ps_ssp,
+                 ps_bytes_sent,
+                 synchronous_rounds,
+                 {.own_pace = true},
+                 every_step},
     federated("fedavg", "federated averaging: local epochs, then the mean"),
     federated("fedavgm", "federated averaging with momentum at the cloud"),
     federated("fedadam", "federated averaging with Adam at the cloud"),
     local("local-sgd", "local steps, then the mean of the parameters"),
     local("diloco", "local steps, then Nesterov's step on the mean difference"),
-    StrategyInfo{"ring-passes", "parameters averaged with some predecessors on a ring", "parameters", "every step", "predecessors",
-                 !exact, !agrees, DataUse::shards_in_step, !servers, make_ring_passes, ring_passes_bytes_sent, synchronous_rounds,
-                 {.mixes = true, .predecessors = true, .commits = true}, every_step},
+    StrategyInfo{"ring-passes",
+                 "parameters averaged with some predecessors on a ring",
+                 "parameters",
+                 "every step",
+                 "predecessors",
+                 !exact,
+                 !agrees,
+                 DataUse::shards_in_step,
+                 !servers,
+                 make_ring_passes,
+                 ring_passes_bytes_sent,
+                 synchronous_rounds,
+                 {.mixes = true, .predecessors = true, .commits = true},
+                 every_step},
     gossip("gossip-pairs", "parameters averaged in random pairs", "random pairs", every_step),
-    gossip("gossip-exponential", "parameters averaged with one peer, 1, 2, 4, .. ranks away", "exponential graph", every_hop),
+    gossip("gossip-exponential", "parameters averaged with one peer, 1, 2, 4, .. ranks away", "exponential graph",
+           every_hop),
 };
 
 std::vector<StrategyInfo>& all() {
@@ -108,9 +235,7 @@ void add_strategy(const StrategyInfo& info) {
   all().push_back(info);
 }
 
-const StrategyInfo& find_strategy(std::string_view name) {
-  return find_named(all(), name, "strategy");
-}
+const StrategyInfo& find_strategy(std::string_view name) { return find_named(all(), name, "strategy"); }
 
 bool can_retake(const StrategyInfo& info, const Plan& plan) { return info.traits.commits && !plan.exchange.forward; }
 
@@ -127,7 +252,8 @@ std::unique_ptr<Strategy> make_strategy(const StrategyInfo& info, const Plan& pl
   const int workers = workplace.comm.size() - info.servers(plan);
   refuse({info, plan, workers, workplace.learner.loss_scale() != nullptr});
   if (workplace.regroup && plan.exchange.forward) {
-    fail(ErrorKind::usage, "strategy ", info.name, " with exchange.overlap = forward steps on each bucket by itself: its steps cannot be "
+    fail(ErrorKind::usage, "strategy ", info.name,
+         " with exchange.overlap = forward steps on each bucket by itself: its steps cannot be "
          "taken again after an abort; set exchange.overlap = backward, or give no Workplace::regroup");
   }
   return info.make(info, plan, std::move(workplace));

@@ -25,10 +25,11 @@ struct Workload {
 
 /// What else a strategy is, by which refusals, settings and projections go.
 struct Traits {
-  bool alone = false;         ///< one worker, without others
-  bool mixes = false;         ///< workers exchange parameters themselves, of which a codec must not lose more than precision
-  bool has_cloud = false;     ///< clients take steps of their own for rounds of Plan::federated's epochs, and send to one
-  bool by_buckets = false;    ///< buckets are exchanged while others are computed; under the next forward pass, too, if the plan wants it
+  bool alone = false;  ///< one worker, without others
+  bool mixes = false;  ///< workers exchange parameters themselves, of which a codec must not lose more than precision
+  bool has_cloud = false;   ///< clients take steps of their own for rounds of Plan::federated's epochs, and send to one
+  bool by_buckets = false;  ///< buckets are exchanged while others are computed; under the next forward pass, too, if
+                            ///< the plan wants it
   bool sums_passes = false;   ///< the gradients of Plan::passes batches are one exchange
   bool local_steps = false;   ///< Plan::local's steps lie between two exchanges
   bool predecessors = false;  ///< Plan::passes counts workers
@@ -39,9 +40,10 @@ struct Traits {
 
 struct StrategyInfo {
   std::string_view name, title;
-  std::string_view what, when, route;  ///< three of the four axes; the fourth is the plan's codec. Route "any": the plan's
-  bool exact;        ///< with a lossless codec, takes the steps of one worker with the P-fold batch
-  bool agrees;       ///< all workers hold the same parameters after every exchange
+  std::string_view what, when,
+      route;    ///< three of the four axes; the fourth is the plan's codec. Route "any": the plan's
+  bool exact;   ///< with a lossless codec, takes the steps of one worker with the P-fold batch
+  bool agrees;  ///< all workers hold the same parameters after every exchange
   DataUse data;
   bool has_servers;  ///< ranks or parts of ranks that hold the model (Plan::servers)
   std::unique_ptr<Strategy> (*make)(const StrategyInfo& info, const Plan& plan, Workplace workplace);
@@ -70,15 +72,16 @@ struct StrategyInfo {
 /// Whether an attempt at a step that is dropped and taken again gives the same bits, whatever the codec.
 bool can_retake(const StrategyInfo& info, const Plan& plan);
 
-/// The plan with what it leaves open (route auto) chosen for how the group's ranks reach each other, which is the same on all
-/// of them: two-phase where the endpoint has an all-reduce of its own and the codec goes along with it, else ring.
+/// The plan with what it leaves open (route auto) chosen for how the group's ranks reach each other, which is the same
+/// on all of them: two-phase where the endpoint has an all-reduce of its own and the codec goes along with it, else
+/// ring.
 Plan settled(const StrategyInfo& info, Plan plan, const Communicator& comm);
 
 /// Ripieno's, then those that were added.
 std::span<const StrategyInfo> strategies();
 
-/// Adds one of your own, for this process: to be called before anything else asks for strategies, for what was returned of
-/// them does not outlive it. Throws Error(usage) where the name is taken.
+/// Adds one of your own, for this process: to be called before anything else asks for strategies, for what was returned
+/// of them does not outlive it. Throws Error(usage) where the name is taken.
 void add_strategy(const StrategyInfo& info);
 
 /// Whether it is Ripieno's: neither unknown nor added.
@@ -87,8 +90,8 @@ bool is_built_in(std::string_view strategy);
 /// Throws Error(usage) that lists the known strategies.
 const StrategyInfo& find_strategy(std::string_view name);
 
-/// Refuses what cannot be (strategy/refusals.h), and a workplace that regroups with a plan whose steps cannot be dropped; then
-/// makes the strategy. Throws Error(usage).
+/// Refuses what cannot be (strategy/refusals.h), and a workplace that regroups with a plan whose steps cannot be
+/// dropped; then makes the strategy. Throws Error(usage).
 std::unique_ptr<Strategy> make_strategy(const StrategyInfo& info, const Plan& plan, Workplace workplace);
 
 }  // namespace ripieno

@@ -1,7 +1,7 @@
 // Passes around a ring: after every step of its own each worker averages its parameters with those of the p workers
 // before it on the ring (p = Plan::passes). p = 1 averages between every two neighbours (iterative pair-wise
-// averaging); p = W, the number of workers, is the full leader ring, whose average is everybody's. For p < W more passes
-// agree more and send more; but for W > 2 only p = 1 sends less than p = W does.
+// averaging); p = W, the number of workers, is the full leader ring, whose average is everybody's. For p < W more
+// passes agree more and send more; but for W > 2 only p = 1 sends less than p = W does.
 //
 // 1. All workers start from rank 0's parameters w.
 // 2. Each takes its optimiser's step on its gradient times samples W / samples of all workers in this step.
@@ -20,12 +20,11 @@
 //
 // Rounds a step: p; p = W: 2(W-1). Bytes sent a step for n bytes on the wire: p n by each worker; p = W: n by ranks 0
 // and W-1, 2n by the others (W = 2: n by both, W = 1: 0). Memory: p + 1 copies of the parameters in the wire's type.
-// Commits: p < W: as strategy/mixing.h says. p = W: a step, on each worker, when its mean is there; who is behind takes v.
-// Errors: Error(usage) for p > W and for a codec that is no wire format.
-// Source: Chundury, Distributed learning using iterative pair-wise averaging, NCSU CSC591, 2022, as its text and its
-// Table 2 have it ("when number of passes is 1, it becomes iterative pair-wise"; 2 workers with 2 passes, .., 6 with 6
-// for the all-reduce version). The knob that it turned, Horovod's backward_passes_per_step, does another thing: see
-// `accumulate`.
+// Commits: p < W: as strategy/mixing.h says. p = W: a step, on each worker, when its mean is there; who is behind takes
+// v. Errors: Error(usage) for p > W and for a codec that is no wire format. Source: Chundury, Distributed learning
+// using iterative pair-wise averaging, NCSU CSC591, 2022, as its text and its Table 2 have it ("when number of passes
+// is 1, it becomes iterative pair-wise"; 2 workers with 2 passes, .., 6 with 6 for the all-reduce version). The knob
+// that it turned, Horovod's backward_passes_per_step, does another thing: see `accumulate`.
 #pragma once
 
 #include "ripieno/strategy/registry.h"

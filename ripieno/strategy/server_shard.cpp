@@ -48,12 +48,14 @@ void ServerShard::begin(const WorkersWork& work, bool records) {
   end_where_all_have();
 }
 
-Task<ShardAnswer> ServerShard::exchange(int worker, Push push, NumberSpan gradient, NumberSpan buffers, NumberSpan weights) {
+Task<ShardAnswer> ServerShard::exchange(int worker, Push push, NumberSpan gradient, NumberSpan buffers,
+                                        NumberSpan weights) {
   const Arrival arrival{push, gradient, buffers};
   ShardAnswer& answer = answers_[worker];
   const std::int64_t next = begins_[worker] + clocks_[worker];
   if (push.step != next && push.step != next - 1) {
-    fail(ErrorKind::mismatch, "worker ", worker, " pushes step ", push.step, " to a shard that has its steps before ", next);
+    fail(ErrorKind::mismatch, "worker ", worker, " pushes step ", push.step, " to a shard that has its steps before ",
+         next);
   }
   const bool is_new = push.step == next;
   if (is_new && pace_ == Pace::together) answer.applied = co_await meet(worker, arrival);

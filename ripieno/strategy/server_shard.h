@@ -21,7 +21,7 @@ enum class Pace : std::uint8_t {
 
 /// What goes with a gradient.
 struct Push {
-  double loss = 0;           ///< mean over the samples; NaN without any
+  double loss = 0;  ///< mean over the samples; NaN without any
   std::uint32_t samples = 0;
   std::uint32_t finite = 1;  ///< 0: the whole gradient (all its shards) overflowed, so that no shard may use it
   std::int64_t step = 0;     ///< the worker's, from 0 over the whole run: a shard applies each step of a worker once
@@ -33,9 +33,10 @@ struct ShardAnswer {
   std::uint64_t applied = 1;  ///< whether the weights followed it
 };
 
-/// A push that became an update, in the order in which the shard made them: those that are finite, replayed, give its weights.
+/// A push that became an update, in the order in which the shard made them: those that are finite, replayed, give its
+/// weights.
 struct Applied {
-  int worker;           ///< the round's last where workers go together
+  int worker;  ///< the round's last where workers go together
   std::int64_t step;
   NumberSpan gradient;  ///< what the optimiser stepped on
   double rate;
@@ -65,8 +66,8 @@ class ServerShard {
   void begin(const WorkersWork& work, bool records);
 
   /// One worker's gradient, weighted and without loss scale. Returns when the worker may go on, with `weights` filled,
-  /// which may be the memory of `gradient`. A step that was applied already is answered as it was, and not applied again.
-  /// Throws what give_up() was told, and Error(mismatch) on a step that is not the worker's next.
+  /// which may be the memory of `gradient`. A step that was applied already is answered as it was, and not applied
+  /// again. Throws what give_up() was told, and Error(mismatch) on a step that is not the worker's next.
   Task<ShardAnswer> exchange(int worker, Push push, NumberSpan gradient, NumberSpan buffers, NumberSpan weights);
 
   /// A snapshot after each epoch that is to be evaluated and one of the end, then one without weights.
@@ -116,17 +117,17 @@ class ServerShard {
 
   std::vector<std::int64_t> begins_;           // of each worker: its first push's step
   std::vector<std::int64_t> totals_, clocks_;  // of each worker: pushes in all, and so far
-  std::vector<ShardAnswer> answers_;                // of each worker: to its last push
+  std::vector<ShardAnswer> answers_;           // of each worker: to its last push
   std::vector<std::int64_t> pulled_;           // of each worker: own: the version, bounded: the lead, at its last pull
   std::vector<std::shared_ptr<Event>> waiting_;
 
-  std::vector<Arrival> arrived_;               // together: the round's
+  std::vector<Arrival> arrived_;  // together: the round's
   int arrivals_ = 0;
   std::uint64_t round_applied_ = 0;
   Numbers sum_;
   std::shared_ptr<Event> round_;
 
-  double per_epoch_ = 0, done_ = 0;            // together: rounds; else samples
+  double per_epoch_ = 0, done_ = 0;  // together: rounds; else samples
   double snapshot_at_ = -1;
   std::uint32_t epochs_seen_ = 0;
   Queue<Snapshot> snapshots_;

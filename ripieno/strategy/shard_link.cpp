@@ -49,7 +49,11 @@ std::uint64_t pull_bytes(const ShardLinkOptions& options) {
 }
 
 ShardLink::ShardLink(const ShardLinkOptions& options, Endpoint* endpoint, int server, ServerShard* local)
-    : options_(options), endpoint_(endpoint), server_(server), local_(local), numbers_(options.numbers, options.type),
+    : options_(options),
+      endpoint_(endpoint),
+      server_(server),
+      local_(local),
+      numbers_(options.numbers, options.type),
       stream_(stream_of(options)) {}
 
 Task<> ShardLink::pull_first() {
@@ -84,7 +88,8 @@ void ShardLink::visit(StateVisitor& visitor) {
   if (!local_) stream_.visit(visitor, text("ps.push.", options_.shard));
 }
 
-Task<> serve_worker(ShardLinkOptions options, Endpoint* endpoint, int peer, ServerShard* shard, bool has_weights, std::int64_t pushes) {
+Task<> serve_worker(ShardLinkOptions options, Endpoint* endpoint, int peer, ServerShard* shard, bool has_weights,
+                    std::int64_t pushes) {
   Numbers numbers(options.numbers, options.type), buffers(options.buffers, options.type);
   EncodedStream stream = stream_of(options);
   if (!has_weights) {

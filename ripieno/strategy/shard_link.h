@@ -2,7 +2,8 @@
 // feedback, and pulls weights. With the shard on its own rank it exchanges by memory: in full, and without a byte.
 //
 //   worker -> shard   Push (control), gradient (codec), buffers (to the shard that keeps them, as they are in memory)
-//   shard -> worker   ShardAnswer (control), weights (in the codec's type where it is a wire format, else as they are in
+//   shard -> worker   ShardAnswer (control), weights (in the codec's type where it is a wire format, else as they are
+//   in
 //                     memory)
 //
 // Every worker's weights are alike after a pull of the same version: those taken by memory are rounded as on the wire.
@@ -21,7 +22,8 @@ struct ShardLinkOptions {
   int worker = 0, shard = 0;
   std::size_t numbers = 0, buffers = 0;  ///< of the shard
   DType type = DType::fp32;              ///< in memory
-  /// From the worker to the shard and back: two ranks may each hold a shard and a worker, and the ways between them are four.
+  /// From the worker to the shard and back: two ranks may each hold a shard and a worker, and the ways between them are
+  /// four.
   Channel up = {}, down = {};
 };
 
@@ -66,8 +68,9 @@ class ShardLink {
   EncodedStream stream_;
 };
 
-/// The shard's end, for `pushes` pushes of a worker on another rank, the endpoint's `peer`, after the weights that it starts from
-/// if it has none yet.
-Task<> serve_worker(ShardLinkOptions options, Endpoint* endpoint, int peer, ServerShard* shard, bool has_weights, std::int64_t pushes);
+/// The shard's end, for `pushes` pushes of a worker on another rank, the endpoint's `peer`, after the weights that it
+/// starts from if it has none yet.
+Task<> serve_worker(ShardLinkOptions options, Endpoint* endpoint, int peer, ServerShard* shard, bool has_weights,
+                    std::int64_t pushes);
 
 }  // namespace ripieno

@@ -4,10 +4,16 @@
 
 namespace ripieno {
 
-ShardSnapshots::ShardSnapshots(Communicator comm, std::uint32_t channel, const KeyShards& keys, std::size_t parameters, DType type,
-                               ServerShard& shard, bool acknowledged)
-    : ways_{std::move(comm), channel}, keys_(keys), parameters_(parameters), type_(type), shard_(shard),
-      acknowledged_(acknowledged), received_(static_cast<std::size_t>(keys.count())), all_received_(received_.size()) {
+ShardSnapshots::ShardSnapshots(Communicator comm, std::uint32_t channel, const KeyShards& keys, std::size_t parameters,
+                               DType type, ServerShard& shard, bool acknowledged)
+    : ways_{std::move(comm), channel},
+      keys_(keys),
+      parameters_(parameters),
+      type_(type),
+      shard_(shard),
+      acknowledged_(acknowledged),
+      received_(static_cast<std::size_t>(keys.count())),
+      all_received_(received_.size()) {
   for (int s = 1; s < keys.count(); ++s) {
     arrived_.push_back(std::make_unique<Queue<std::shared_ptr<Numbers>>>(ways_.comm.runtime()));
   }
@@ -15,8 +21,9 @@ ShardSnapshots::ShardSnapshots(Communicator comm, std::uint32_t channel, const K
 
 std::vector<std::function<Task<>(std::int64_t* renewed_after)>> ShardSnapshots::services() {
   if (shard_index() != 0) return {[this](std::int64_t* renewed_after) { return send_all(renewed_after); }};
-  std::vector<std::function<Task<>(std::int64_t* renewed_after)>> services;
-  for (int s = 1; s < keys_.count(); ++s) services.push_back([this, s](std::int64_t* renewed_after) { return receive_all(s, renewed_after); });
+  std::vector<std::function<Task<>(std::int64_t * renewed_after)>> services;
+  for (int s = 1; s < keys_.count(); ++s)
+    services.push_back([this, s](std::int64_t* renewed_after) { return receive_all(s, renewed_after); });
   return services;
 }
 

@@ -1,6 +1,6 @@
 // Whole models from the snapshots of their shards: every shard takes one after the same epochs, those on other ranks
-// send theirs to rank 0, and rank 0 puts them together. Training goes on meanwhile; what arrives is taken at once, or it
-// would stand in the way of weights that a worker on rank 0 waits for.
+// send theirs to rank 0, and rank 0 puts them together. Training goes on meanwhile; what arrives is taken at once, or
+// it would stand in the way of weights that a worker on rank 0 waits for.
 //
 // Where an abort may break one off, rank 0 answers each (`acknowledged`), and a shard keeps one until it knows that it
 // arrived: what rank 0 lacks after an abort is sent again.
@@ -19,8 +19,8 @@ namespace ripieno {
 class ShardSnapshots {
  public:
   /// On a rank that has a shard. `channel` is taken from `comm`; `keys` and `shard` outlive it.
-  ShardSnapshots(Communicator comm, std::uint32_t channel, const KeyShards& keys, std::size_t parameters, DType type, ServerShard& shard,
-                 bool acknowledged);
+  ShardSnapshots(Communicator comm, std::uint32_t channel, const KeyShards& keys, std::size_t parameters, DType type,
+                 ServerShard& shard, bool acknowledged);
 
   /// After an abort, a fresh communicator and a channel of it; `received`: as rank 0 has it.
   void regroup(Communicator comm, std::uint32_t channel, std::int64_t aborts);
@@ -28,8 +28,8 @@ class ShardSnapshots {
   /// Rank 0: of each shard, snapshots that have arrived, with the one that says that none follow.
   const std::vector<std::int64_t>& received() const { return received_; }
 
-  /// What goes on beside training on this rank, to the shard's end: sends its snapshots, or receives the others'. Each is to be begun
-  /// again when ranks have recovered from `renewed_after` aborts.
+  /// What goes on beside training on this rank, to the shard's end: sends its snapshots, or receives the others'. Each
+  /// is to be begun again when ranks have recovered from `renewed_after` aborts.
   std::vector<std::function<Task<>(std::int64_t* renewed_after)>> services();
 
   /// Rank 0: the next whole model, from shard 0's next snapshot on; null weights at the end.
@@ -65,7 +65,7 @@ class ShardSnapshots {
   std::int64_t sent_ = 0;            // that are
   bool ended_ = false;               // the last one is
   std::vector<std::int64_t> received_;
-  std::vector<bool> all_received_;   // rank 0: of each shard
+  std::vector<bool> all_received_;                                         // rank 0: of each shard
   std::vector<std::unique_ptr<Queue<std::shared_ptr<Numbers>>>> arrived_;  // rank 0: of each shard but the first
 };
 

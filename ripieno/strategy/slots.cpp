@@ -10,7 +10,8 @@ std::vector<Slot> slots_of(const Layout& layout, const std::vector<Range>& range
       const bool inside = range.begin <= tensor.range.begin && tensor.range.end <= range.end;
       if (!inside || tensor.shape.size() < 2 || tensor.range.size() == 0) continue;
       const auto rows = static_cast<std::size_t>(tensor.shape[0]);
-      slot.matrices.push_back({{tensor.range.begin - range.begin, tensor.range.end - range.begin}, rows, tensor.range.size() / rows});
+      slot.matrices.push_back(
+          {{tensor.range.begin - range.begin, tensor.range.end - range.begin}, rows, tensor.range.size() / rows});
     }
     slots.push_back(std::move(slot));
   }

@@ -2,10 +2,11 @@
 //
 // The commit contract. A step is a transaction. attempt() computes and exchanges; what a rank keeps from step to step
 // (parameters, optimiser, residuals, batch norm's statistics, loss scale) changes in commit() alone, at once, when
-// everything that the step needs has landed on that rank. So an attempt that an abort breaks off can be dropped and taken
-// again, and gives the same bits: random choices are keyed by the plan's seed, the step and what they are for, never drawn
-// from a stream that a dropped attempt advances. Ranks commit by themselves: after an abort some may have committed a step
-// that others have not, and recover() evens that out. What cannot keep the contract says so (can_retake, registry.h).
+// everything that the step needs has landed on that rank. So an attempt that an abort breaks off can be dropped and
+// taken again, and gives the same bits: random choices are keyed by the plan's seed, the step and what they are for,
+// never drawn from a stream that a dropped attempt advances. Ranks commit by themselves: after an abort some may have
+// committed a step that others have not, and recover() evens that out. What cannot keep the contract says so
+// (can_retake, registry.h).
 //
 // Workers that hold the same weights are Alike (alike.h), those that differ between exchanges Apart (apart.h).
 #pragma once
@@ -26,7 +27,8 @@ namespace ripieno {
 
 /// With whom and how, for the strategies that leave it open.
 struct ExchangeOptions {
-  std::string route = "auto";     ///< of strategies whose registry line says "any" (collective/schedule.h); auto: see settled()
+  std::string route =
+      "auto";  ///< of strategies whose registry line says "any" (collective/schedule.h); auto: see settled()
   std::string small_route = "auto";  ///< the same, of buckets of up to small_bytes; auto: as all
   std::size_t small_bytes = 0;
   CodecOptions codec = {};        ///< codec/codec.h
@@ -62,8 +64,8 @@ struct LocalOptions {
 
 /// The optimiser that steps on averaged differences: a federation's server, DiLoCo's outer step.
 struct OuterOptions {
-  double learning_rate = 0;  ///< 0: the strategy's own
-  double momentum = 0.9;     ///< fedavgm, diloco
+  double learning_rate = 0;                          ///< 0: the strategy's own
+  double momentum = 0.9;                             ///< fedavgm, diloco
   double beta1 = 0.9, beta2 = 0.99, epsilon = 1e-3;  ///< fedadam
 };
 
@@ -76,13 +78,13 @@ struct Plan {
   std::uint64_t seed = 0;            ///< of partners, clients and random rounding
   OptimiserOptions optimiser;
   LearningRateOptions learning_rate;
-  double rate_scale = 1;             ///< times the learning rate, e.g. the number of workers
+  double rate_scale = 1;  ///< times the learning rate, e.g. the number of workers
   ExchangeOptions exchange;
   ServerOptions servers;
   FederatedOptions federated;
   LocalOptions local;
   OuterOptions outer;
-  int passes = 1;                    ///< accumulate: batches before an exchange; ring-passes: predecessors; >= 1
+  int passes = 1;  ///< accumulate: batches before an exchange; ring-passes: predecessors; >= 1
 
   /// Whether it wants an evaluation after this epoch.
   bool evaluates_after(std::uint32_t epoch, bool last) const {
@@ -122,8 +124,8 @@ struct EpochEnd {
   bool evaluates = false;  ///< the plan wants an evaluation
 };
 
-/// What an abort broke off on a rank: a step, or where there is none the beginning of an epoch, its end (with its record), or
-/// the way out.
+/// What an abort broke off on a rank: a step, or where there is none the beginning of an epoch, its end (with its
+/// record), or the way out.
 struct BrokenOff {
   const TrainingStep* step = nullptr;
   EpochRecord* record = nullptr;

@@ -12,7 +12,8 @@ namespace {
 
 class Synchronous : public Alike {
  public:
-  Synchronous(const StrategyInfo& info, const Plan& plan, Workplace workplace) : Alike(info, plan, std::move(workplace)) {}
+  Synchronous(const StrategyInfo& info, const Plan& plan, Workplace workplace)
+      : Alike(info, plan, std::move(workplace)) {}
 
  protected:
   Task<> attempt(TrainingStep step, StepResult* result) override {
@@ -72,8 +73,8 @@ class Accumulate final : public Synchronous {
   int passes_ = 0;                   // since the last exchange
 };
 
-std::optional<std::uint64_t> bytes_of(const StrategyInfo& info, const Plan& plan, const Layout& layout, const Workload& work,
-                                      int rank, std::uint64_t exchanges) {
+std::optional<std::uint64_t> bytes_of(const StrategyInfo& info, const Plan& plan, const Layout& layout,
+                                      const Workload& work, int rank, std::uint64_t exchanges) {
   const auto averager = averager_of(info, plan, slots_of(layout, layout.buckets), layout.type);
   std::uint64_t one = 0;
   for (std::size_t i = 0; i < layout.buckets.size(); ++i) {

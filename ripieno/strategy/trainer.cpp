@@ -33,7 +33,8 @@ std::uint32_t Strategy::steps_in(std::uint32_t epoch) const {
   const std::uint32_t steps = place_.learner.steps_per_epoch();
   if (plan_.max_steps == 0) return steps;
   const std::uint64_t before = std::uint64_t{epoch} * steps;
-  return static_cast<std::uint32_t>(std::min<std::uint64_t>(steps, plan_.max_steps - std::min(plan_.max_steps, before)));
+  return static_cast<std::uint32_t>(
+      std::min<std::uint64_t>(steps, plan_.max_steps - std::min(plan_.max_steps, before)));
 }
 
 Task<bool> Strategy::recover(BrokenOff) {
@@ -42,7 +43,9 @@ Task<bool> Strategy::recover(BrokenOff) {
 }
 
 Trainer::Trainer(Strategy& strategy)
-    : strategy_(strategy), plan_(strategy.plan_), place_(strategy.place_),
+    : strategy_(strategy),
+      plan_(strategy.plan_),
+      place_(strategy.place_),
       learning_rate_(plan_.learning_rate, plan_.epochs, plan_.rate_scale) {}
 
 Task<> Trainer::run() {

@@ -1,11 +1,12 @@
 // The trainer: the one loop in which every rank that computes trains, whatever the strategy.
 //
-//   start, then for each epoch: begin_epoch; for each of its steps: attempt, commit, record; end_epoch, record, checkpoint
+//   start, then for each epoch: begin_epoch; for each of its steps: attempt, commit, record; end_epoch, record,
+//   checkpoint
 //
 // Where the workplace can regroup, an attempt that a peer breaks off (Error(peer)) is dropped: the rank gets a fresh
-// communicator, evens out with the others who has committed what (Strategy::recover), and takes the step again. Ranks then
-// leave together, so that nobody is gone whom another needs to recover. What dropped attempts sent, the ledger keeps apart.
-// Internal to strategy/: Strategy::run() is its only caller.
+// communicator, evens out with the others who has committed what (Strategy::recover), and takes the step again. Ranks
+// then leave together, so that nobody is gone whom another needs to recover. What dropped attempts sent, the ledger
+// keeps apart. Internal to strategy/: Strategy::run() is its only caller.
 #pragma once
 
 #include "ripieno/strategy/strategy.h"

@@ -106,7 +106,8 @@ std::string noticed(const Subject& of) {
   Trial trial(of.info, workers_for(of, plan, 4), plan);
   trial.options.back().leave_out = true;
   const double missed = off(of, trial);
-  expect(missed > 1e-3, "without the gradient of worker ", trial.workers - 1, " the weights are off by no more than ", missed);
+  expect(missed > 1e-3, "without the gradient of worker ", trial.workers - 1, " the weights are off by no more than ",
+         missed);
   return text("off by ", missed);
 }
 
@@ -138,7 +139,8 @@ std::string agrees(const Subject& of) {
     };
     trial.run();
     const std::size_t steps = 2 * trial.learners.back()->steps_per_epoch();
-    expect(hashes.size() == steps, "codec ", codec.name, ": the recorders were told of ", hashes.size(), " of ", steps, " steps");
+    expect(hashes.size() == steps, "codec ", codec.name, ": the recorders were told of ", hashes.size(), " of ", steps,
+           " steps");
     for (const auto& [step, all] : hashes) {
       expect(all == std::vector<std::uint64_t>(workers, all[0]), "codec ", codec.name, ": after step ", step,
              " the workers hold different parameters");
@@ -161,7 +163,8 @@ std::string repeats(const Subject& of) {
     second.run();
     expect(first.weights() == second.weights(), "codec ", codec, ": a second run ends with another consensus");
     for (int rank = 0; rank < first.cluster.size(); ++rank) {
-      expect(own(first, rank) == own(second, rank), "codec ", codec, ": a second run ends with other parameters on rank ", rank);
+      expect(own(first, rank) == own(second, rank), "codec ", codec,
+             ": a second run ends with other parameters on rank ", rank);
     }
     expect(first.took == second.took, "codec ", codec, ": a second run takes another time");
     compared += (compared.empty() ? "codec " : ", ") + std::string(codec);
@@ -179,7 +182,8 @@ std::string learns(const Subject& of) {
   trial.run();
   expect(!trial.recorders[0]->epochs().empty(), "rank 0 recorded no epoch");
   const double accuracy = trial.recorders[0]->epochs().back().accuracy;
-  expect(accuracy >= of.options.accuracy, "accuracy ", accuracy, " after ", plan.epochs, " epochs, less than ", of.options.accuracy);
+  expect(accuracy >= of.options.accuracy, "accuracy ", accuracy, " after ", plan.epochs, " epochs, less than ",
+         of.options.accuracy);
   return text("accuracy ", accuracy);
 }
 
@@ -207,7 +211,8 @@ std::string bytes(const Subject& of) {
                counted.payload_sent, " bytes, the closed form is ", *form);
         ++forms;
       }
-      expect(sent == received, "codec ", codec.name, ", ", workers, " workers: ", sent, " bytes were sent, ", received, " received");
+      expect(sent == received, "codec ", codec.name, ", ", workers, " workers: ", sent, " bytes were sent, ", received,
+             " received");
       ++balances;
     }
   }
@@ -231,7 +236,8 @@ std::string overflow(const Subject& of) {
     expect(!of.info.agrees || scale == first, "loss scales differ: ", first, " and, on rank ", rank, ", ", scale);
   }
   const Weights weights = trial.weights(), truth = trial.learners[0]->truth();
-  expect(std::all_of(weights.begin(), weights.end(), [](double w) { return std::isfinite(w); }), "weights are not finite");
+  expect(std::all_of(weights.begin(), weights.end(), [](double w) { return std::isfinite(w); }),
+         "weights are not finite");
   const double left = distance(weights, truth) / distance(Weights(truth.size()), truth);
   expect(left < 0.8, "after ", plan.epochs, " epochs ", left, " of the way to the true weights is left");
   return text("finite, ", left, " of the way is left");
@@ -267,7 +273,8 @@ std::string mismatch(const Subject& of) {
   trial.make();
   std::vector<std::optional<Error>> caught(trial.cluster.size());
   try {
-    trial.cluster.run([&](Communicator comm) { return run_and_catch(trial.strategies[comm.rank()].get(), &caught[comm.rank()]); });
+    trial.cluster.run(
+        [&](Communicator comm) { return run_and_catch(trial.strategies[comm.rank()].get(), &caught[comm.rank()]); });
   } catch (const Error& error) {
     expect(false, "rank 1 has one parameter more, and not all ranks end: ", error.what());
   }
@@ -309,7 +316,8 @@ std::string resume(const Subject& of) {
     rest.run();
     expect(rest.weights() == whole.weights(), "codec ", codec, ": the consensus is another than without the stop");
     for (int rank = rest.first_worker(); rank < rest.cluster.size(); ++rank) {
-      expect(own(rest, rank) == own(whole, rank), "codec ", codec, ": rank ", rank, " has other parameters than without the stop");
+      expect(own(rest, rank) == own(whole, rank), "codec ", codec, ": rank ", rank,
+             " has other parameters than without the stop");
     }
     compared += (compared.empty() ? "codec " : ", ") + std::string(codec);
   }

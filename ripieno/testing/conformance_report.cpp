@@ -13,8 +13,12 @@ bool conforms(std::span<const Finding> findings) {
 std::string report(std::span<const Finding> findings) {
   std::ostringstream out;
   for (const Finding& finding : findings) {
-    out << std::left << std::setw(8) << (!finding.applies ? "-" : finding.passed ? "ok" : "FAILED") << std::setw(10) << finding.check
-        << finding.what << "\n" << std::string(18, ' ') << finding.detail << "\n";
+    out << std::left << std::setw(8)
+        << (!finding.applies ? "-"
+            : finding.passed ? "ok"
+                             : "FAILED")
+        << std::setw(10) << finding.check << finding.what << "\n"
+        << std::string(18, ' ') << finding.detail << "\n";
   }
   return out.str();
 }

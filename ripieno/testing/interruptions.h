@@ -1,5 +1,5 @@
-// Aborts at random times among ranks of a virtual cluster, whose strategies take again what is broken off: for trying that
-// attempts at steps can be dropped.
+// Aborts at random times among ranks of a virtual cluster, whose strategies take again what is broken off: for trying
+// that attempts at steps can be dropped.
 #pragma once
 
 #include <memory>
@@ -15,7 +15,9 @@ class Interruptions {
  public:
   /// `cluster` outlives it.
   explicit Interruptions(VirtualCluster& cluster)
-      : cluster_(cluster), comms_(static_cast<std::size_t>(cluster.size())), trained_(static_cast<std::size_t>(cluster.size())) {}
+      : cluster_(cluster),
+        comms_(static_cast<std::size_t>(cluster.size())),
+        trained_(static_cast<std::size_t>(cluster.size())) {}
 
   /// The rank's workplace regroups from now on. Ranks are given in their order.
   void let(int rank, Workplace& place) {
@@ -30,7 +32,8 @@ class Interruptions {
   /// The rank has trained to the end: it begins none.
   void has_trained(int rank) { trained_[static_cast<std::size_t>(rank)] = true; }
 
-  /// Each is begun by a random rank at a random time between the two, when all train, and reaches the others over the network.
+  /// Each is begun by a random rank at a random time between the two, when all train, and reaches the others over the
+  /// network.
   void schedule(std::uint64_t seed, int times, Duration from, Duration until) {
     Random random(seed, 0);
     for (int i = 0; i < times; ++i) {

@@ -13,7 +13,7 @@
 namespace ripieno {
 namespace {
 
-constexpr double largest_number = 1000;  // of the made-up format under a loss scale
+constexpr double largest_number = 1000;                  // of the made-up format under a loss scale
 constexpr std::uint64_t for_dropout = 0x64726F706F7574;  // "dropout": the sampler has the same seed
 
 /// For data that is shared out by label.
@@ -98,8 +98,8 @@ Task<> LinearLearner::compute_pass(BatchId id, Weighting weighting, std::shared_
   progress->end(error);
 }
 
-/// A third of the time goes into the forward pass, from the first parameters to the last, the rest into the backward pass. What
-/// belongs to a bucket is read until the next one is ready.
+/// A third of the time goes into the forward pass, from the first parameters to the last, the rest into the backward
+/// pass. What belongs to a bucket is read until the next one is ready.
 Task<> LinearLearner::compute(BatchId id, Weighting weighting, std::shared_ptr<PassProgress> progress) {
   const SampleBatch batch = sampler_.batch(id.epoch, id.step);
   PassResult& result = progress->result;
@@ -116,14 +116,17 @@ Task<> LinearLearner::compute(BatchId id, Weighting weighting, std::shared_ptr<P
   std::fill(gradients_.begin(), gradients_.end(), 0.0);
   const double weight = weighting(result);
   const auto worker = static_cast<std::uint64_t>(options_.sampler.worker);
-  Random random(options_.sampler.seed ^ for_dropout, std::uint64_t{id.epoch} << 40 ^ std::uint64_t{id.step} << 12 ^ worker);
+  Random random(options_.sampler.seed ^ for_dropout,
+                std::uint64_t{id.epoch} << 40 ^ std::uint64_t{id.step} << 12 ^ worker);
   for (const std::uint32_t i : batch.indices) {
     auto [x, y] = sample(i);
     for (double& value : x) value = random.uniform() < options_.dropout ? 0 : value;
     const double missed = error(x, y);
     result.loss += missed * missed / 2 / result.samples;
-    for (std::size_t j = 0; j < x.size() && !options_.leave_out; ++j) gradients_[j] += weight * missed * x[j] / result.samples;
-    for (std::size_t j = 0; j < buffers_.size() && options_.running_means; ++j) buffers_[j] += 0.1 * (x[j % x.size()] - buffers_[j]);
+    for (std::size_t j = 0; j < x.size() && !options_.leave_out; ++j)
+      gradients_[j] += weight * missed * x[j] / result.samples;
+    for (std::size_t j = 0; j < buffers_.size() && options_.running_means; ++j)
+      buffers_[j] += 0.1 * (x[j % x.size()] - buffers_[j]);
   }
   if (loss_scale_) {
     for (double& gradient : gradients_) {

@@ -1,6 +1,6 @@
-// A learner without LibTorch: linear regression in double precision on made-up data, y = sum of x_j (j - 3). Exact enough
-// to compare the weights of P workers with those of one, quick enough for thousands of steps in virtual time; over a real
-// clock it computes as well.
+// A learner without LibTorch: linear regression in double precision on made-up data, y = sum of x_j (j - 3). Exact
+// enough to compare the weights of P workers with those of one, quick enough for thousands of steps in virtual time;
+// over a real clock it computes as well.
 #pragma once
 
 #include <functional>
@@ -18,16 +18,16 @@ namespace ripieno {
 struct LinearOptions {
   std::uint32_t samples = 103;
   std::size_t features = 13;
-  std::size_t buffers = 0;          ///< they begin as 1 + the worker's index
-  bool running_means = false;       ///< each pass moves the buffers as batch norm's running statistics move; else none does
-  double dropout = 0;               ///< the part of the features that a pass takes as 0, drawn for (seed, epoch, step, worker)
+  std::size_t buffers = 0;     ///< they begin as 1 + the worker's index
+  bool running_means = false;  ///< each pass moves the buffers as batch norm's running statistics move; else none does
+  double dropout = 0;  ///< the part of the features that a pass takes as 0, drawn for (seed, epoch, step, worker)
   std::size_t bucket_elements = 5;
-  double first_weight = 0;          ///< what every weight begins as
+  double first_weight = 0;  ///< what every weight begins as
   SamplerOptions sampler;
-  Duration sample_cost{0};          ///< charged for each sample of a pass
+  Duration sample_cost{0};                     ///< charged for each sample of a pass
   std::function<Duration(BatchId)> cost = {};  ///< charged for a pass besides
-  bool loss_scale = false;          ///< computes in a format that overflows, under a loss scale
-  bool leave_out = false;           ///< plant a fault: this worker's gradient is dropped
+  bool loss_scale = false;                     ///< computes in a format that overflows, under a loss scale
+  bool leave_out = false;                      ///< plant a fault: this worker's gradient is dropped
 };
 
 class LinearLearner final : public Learner {
@@ -72,8 +72,8 @@ class LinearLearner final : public Learner {
   Gates gates_;
   std::optional<LossScale> loss_scale_;
   std::vector<double> weights_, gradients_, buffers_;
-  bool uncommitted_ = false;   // passes have begun since the last commit()
-  std::vector<double> kept_;   // the buffers before the first of them
+  bool uncommitted_ = false;  // passes have begun since the last commit()
+  std::vector<double> kept_;  // the buffers before the first of them
 };
 
 }  // namespace ripieno

@@ -6,14 +6,18 @@
 
 namespace ripieno {
 
-std::string difference_when_retaken(const StrategyInfo& info, const Plan& plan, int workers, int runs, bool loss_scale) {
+std::string difference_when_retaken(const StrategyInfo& info, const Plan& plan, int workers, int runs,
+                                    bool loss_scale) {
   int recovered = 0;
   for (int seed = 0; seed < runs; ++seed) {
     Random random(static_cast<std::uint64_t>(seed), 1);
     SimulatedOptions network;
     network.link.latency = from_seconds(std::pow(10, random.uniform(-6, -1.5)));
-    const LinearOptions learner{.buffers = 3, .running_means = true, .dropout = 0.3,
-                                .sample_cost = Duration(200'000'000), .loss_scale = loss_scale};
+    const LinearOptions learner{.buffers = 3,
+                                .running_means = true,
+                                .dropout = 0.3,
+                                .sample_cost = Duration(200'000'000),
+                                .loss_scale = loss_scale};
     Trial whole(info, workers, plan, learner, 16, network), interrupted(info, workers, plan, learner, 16, network);
     whole.run();
     interrupted.interrupt(static_cast<std::uint64_t>(seed), 1 + seed % 4, whole);

@@ -13,8 +13,8 @@
 
 namespace ripieno {
 
-/// Saves what a walk shows, or writes back what an earlier walk saved. Throws Error(mismatch) where a walk shows two things by
-/// one name, and where what is to be written back was not saved or is of another size.
+/// Saves what a walk shows, or writes back what an earlier walk saved. Throws Error(mismatch) where a walk shows two
+/// things by one name, and where what is to be written back was not saved or is of another size.
 class SavedState final : public StateVisitor {
  public:
   void begin(bool restoring) {
@@ -42,7 +42,8 @@ class SavedState final : public StateVisitor {
     const Bytes all = values.bytes();
     if (!restoring_) saved.assign(all.begin(), all.end());
     if (saved.size() != all.size()) {
-      fail(ErrorKind::mismatch, "state ", name, " was saved with ", saved.size(), " bytes and has ", all.size(), " when resumed");
+      fail(ErrorKind::mismatch, "state ", name, " was saved with ", saved.size(), " bytes and has ", all.size(),
+           " when resumed");
     }
     std::copy(saved.begin(), saved.end(), all.begin());
   }
@@ -55,7 +56,8 @@ class SavedState final : public StateVisitor {
  private:
   template <class T>
   T& entry(std::map<std::string, T, std::less<>>& all, std::string_view name) {
-    if (!seen_.insert(std::string(name)).second) fail(ErrorKind::mismatch, "visit() shows two things by the name ", name);
+    if (!seen_.insert(std::string(name)).second)
+      fail(ErrorKind::mismatch, "visit() shows two things by the name ", name);
     const auto found = all.find(name);
     if (restoring_ && found == all.end()) {
       fail(ErrorKind::mismatch, "state ", name, " was not saved, and is there when resumed");

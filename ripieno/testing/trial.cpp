@@ -10,7 +10,7 @@ LinearOptions share_of(const StrategyInfo& info, const Plan& plan, int workers, 
   const bool divided = info.data == DataUse::global_batches;
   learner.sampler.workers = workers;
   learner.sampler.worker = std::max(0, info.worker(plan, rank));
-  learner.sampler.partition = divided                          ? Partition::global_batches
+  learner.sampler.partition = divided                        ? Partition::global_batches
                               : info.data == DataUse::shards ? Partition::shards
                                                              : Partition::shards_in_step;
   learner.sampler.batch = divided ? global_batch : std::max(1u, global_batch / workers);
@@ -35,7 +35,8 @@ void Trial::make() {
       if (on_step) on_step(rank, record);
     };
     recorders[rank]->on_epoch = [this, rank](const EpochRecord& record) {
-      if (interruptions && !this->info.has_servers && record.epoch + 1 == this->plan.epochs) interruptions->has_trained(rank);
+      if (interruptions && !this->info.has_servers && record.epoch + 1 == this->plan.epochs)
+        interruptions->has_trained(rank);
     };
     std::function<void(std::uint32_t)> save;
     if (checkpoint) save = [this, rank](std::uint32_t epoch) { checkpoint(rank, epoch); };

@@ -1,5 +1,5 @@
-// Trial: a strategy at work in virtual time, on a linear learner each: what its conformance is checked on, and a quick way
-// to try one of your own. The strategy may be in no registry.
+// Trial: a strategy at work in virtual time, on a linear learner each: what its conformance is checked on, and a quick
+// way to try one of your own. The strategy may be in no registry.
 #pragma once
 
 #include <functional>
@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "ripieno/collective/virtual_cluster.h"
+#include "ripieno/strategy/registry.h"
 #include "ripieno/testing/interruptions.h"
 #include "ripieno/testing/linear_learner.h"
-#include "ripieno/strategy/registry.h"
 #include "ripieno/testing/saved_state.h"
 
 namespace ripieno {
@@ -19,12 +19,12 @@ struct Trial {
   Trial(const StrategyInfo& info, int workers, Plan plan, LinearOptions learner = {}, std::uint32_t global_batch = 16,
         SimulatedOptions network = {});
 
-  /// Makes learners, recorders and strategies. Called by run(), or before it where what it makes is to be changed. Throws
-  /// Error(usage) where the strategy is refused.
+  /// Makes learners, recorders and strategies. Called by run(), or before it where what it makes is to be changed.
+  /// Throws Error(usage) where the strategy is refused.
   void make();
 
-  /// Before make(): aborts at random times (interruptions.h), from when all ranks of `whole`, which is not interrupted and has
-  /// run, had begun to train until it had taken its time.
+  /// Before make(): aborts at random times (interruptions.h), from when all ranks of `whole`, which is not interrupted
+  /// and has run, had begun to train until it had taken its time.
   void interrupt(std::uint64_t seed, int times, const Trial& whole);
 
   /// Trains. Ranks may die on the way (cluster.kill_at).

@@ -12,7 +12,9 @@ constexpr std::size_t longest_text = 400;  // characters of an error that others
 constexpr double rounding = 1e-4;          // relative: ranks on unlike processors may drift apart by so much
 
 /// Every rank's text, up to longest_text characters of it, on every rank.
-Task<std::vector<std::string>> texts_of_all(Communicator comm, std::string own) { return comm.all_gather(own.substr(0, longest_text)); }
+Task<std::vector<std::string>> texts_of_all(Communicator comm, std::string own) {
+  return comm.all_gather(own.substr(0, longest_text));
+}
 
 /// What a rank comes with, in short.
 struct AttendanceCard {
@@ -23,7 +25,8 @@ struct AttendanceCard {
 
 AttendanceCard card_of(const Attendance& mine) {
   const NumberSpan sample(const_cast<double*>(mine.sample.data()), mine.sample.size(), DType::fp64);  // only read
-  return {mine.number, hash(mine.doing) ^ (hash(sample) * 0x9E3779B97F4A7C15ull), mine.trouble ? 1u : 0u, mine.replaced ? 1u : 0u};
+  return {mine.number, hash(mine.doing) ^ (hash(sample) * 0x9E3779B97F4A7C15ull), mine.trouble ? 1u : 0u,
+          mine.replaced ? 1u : 0u};
 }
 
 std::string first_line_of(std::exception_ptr trouble) {
@@ -77,7 +80,8 @@ Task<> throw_if_apart(Communicator comm, const Attendance* mine) {
   for (std::size_t r = 1; r < apart.size(); ++r) {
     if (apart[r] <= rounding) continue;
     fail(ErrorKind::mismatch, "rank ", r, " holds other parameters than rank 0 in ", mine->doing, " (", 100 * apart[r],
-         " % apart): what changes them between steps (loading, another optimiser or learning rate) must be the same on all ranks");
+         " % apart): what changes them between steps (loading, another optimiser or learning rate) must be the same on "
+         "all ranks");
   }
 }
 
@@ -99,8 +103,8 @@ Task<double> meet(Communicator comm, Attendance mine) {
   if (troubles > 0) co_await throw_trouble(comm, &mine);
   if (!alike) co_await throw_if_apart(comm, &mine);
   if (replaced > 0 && replaced < cards.size()) {
-    fail(ErrorKind::mismatch, "the parameters were replaced (loaded?) on ", replaced, " of ", cards.size(), " ranks before ", mine.doing,
-         ": load them on all ranks, or before parallel()");
+    fail(ErrorKind::mismatch, "the parameters were replaced (loaded?) on ", replaced, " of ", cards.size(),
+         " ranks before ", mine.doing, ": load them on all ranks, or before parallel()");
   }
   co_return sum;
 }
@@ -119,7 +123,9 @@ Task<> compare_lines(Communicator comm, std::vector<std::string> mine) {
     }
   }
   theirs.pop_back();
-  const auto line = [](const std::vector<std::string>& lines, std::size_t i) { return i < lines.size() ? lines[i] : "nothing more"; };
+  const auto line = [](const std::vector<std::string>& lines, std::size_t i) {
+    return i < lines.size() ? lines[i] : "nothing more";
+  };
   std::string differs;
   for (std::size_t i = 0; i < std::max(mine.size(), theirs.size()) && differs.empty(); ++i) {
     if (line(mine, i) == line(theirs, i)) continue;

@@ -124,7 +124,8 @@ void BackwardWatch::collect_gradient(std::size_t i) {
   if (!early_.empty() && early_[i]) return;
   const torch::NoGradGuard no_grad;
   torch::Tensor place = model_.gradient_places()[i], gradient = model_.trained()[i].grad();
-  const bool is_sparse = gradient.defined() && gradient.layout() != torch::kStrided;  // an embedding's with sparse(true)
+  const bool is_sparse =
+      gradient.defined() && gradient.layout() != torch::kStrided;  // an embedding's with sparse(true)
   if (is_sparse) gradient = gradient.to_dense();
   if (gradient.defined() && gradient.data_ptr() == place.data_ptr()) return;
   if (gradient.defined()) {

@@ -20,7 +20,8 @@ torch::ScalarType scalar_type(DType type) {
 
 [[noreturn]] void fail_damaged(const std::filesystem::path& path, const std::exception& error) {
   const std::string what = error.what();
-  fail(ErrorKind::data, path.string(), ": is no checkpoint, or a damaged one (", what.substr(0, what.find_first_of("\n.:(")), ")");
+  fail(ErrorKind::data, path.string(), ": is no checkpoint, or a damaged one (",
+       what.substr(0, what.find_first_of("\n.:(")), ")");
 }
 
 }  // namespace
@@ -28,7 +29,8 @@ torch::ScalarType scalar_type(DType type) {
 void save_tensors(const std::filesystem::path& path, const NamedTensors& tensors) {
   c10::Dict<std::string, torch::Tensor> dictionary;
   // Views of flat memory would bring all of it along: each tensor gets a storage of its own.
-  for (const auto& [name, tensor] : tensors) dictionary.insert(name, tensor.detach().cpu().clone(torch::MemoryFormat::Contiguous));
+  for (const auto& [name, tensor] : tensors)
+    dictionary.insert(name, tensor.detach().cpu().clone(torch::MemoryFormat::Contiguous));
 
   std::string pickled;
   const auto collect = [&pickled](const char* data, std::size_t size) { pickled.append(data, size); };
@@ -60,7 +62,8 @@ NamedTensors load_tensors(const std::filesystem::path& path) {
   NamedTensors tensors;
   try {
     const auto value = torch::jit::pickle_load(std::vector<char>(content.begin(), content.end()));
-    for (const auto& item : value.toGenericDict()) tensors.emplace_back(item.key().toStringRef(), item.value().toTensor());
+    for (const auto& item : value.toGenericDict())
+      tensors.emplace_back(item.key().toStringRef(), item.value().toTensor());
   } catch (const std::exception& error) {
     fail_damaged(path, error);
   }
@@ -85,7 +88,8 @@ NamedTensors state_dict(const torch::nn::Module& module) {
   // Module by module, parameters before buffers: the order of Python's state_dict().
   const auto visit = [&tensors](const std::string& prefix, const torch::nn::Module& one) {
     const std::string dot = prefix.empty() ? "" : prefix + ".";
-    for (const auto& item : one.named_parameters(/*recurse=*/false)) tensors.emplace_back(dot + item.key(), item.value());
+    for (const auto& item : one.named_parameters(/*recurse=*/false))
+      tensors.emplace_back(dot + item.key(), item.value());
     for (const auto& item : one.named_buffers(/*recurse=*/false)) tensors.emplace_back(dot + item.key(), item.value());
   };
   visit("", module);
@@ -100,12 +104,14 @@ void load_state_dict(torch::nn::Module& module, const NamedTensors& tensors, con
     const auto it = found.find(name);
     if (it == found.end()) fail(ErrorKind::data, file.string(), ": has no tensor ", name, ", which the model has");
     if (it->second.sizes() != tensor.sizes()) {
-      fail(ErrorKind::data, file.string(), ": tensor ", name, " is of shape ", it->second.sizes(), ", the model's of ", tensor.sizes());
+      fail(ErrorKind::data, file.string(), ": tensor ", name, " is of shape ", it->second.sizes(), ", the model's of ",
+           tensor.sizes());
     }
     tensor.copy_(it->second);
     found.erase(it);
   }
-  if (!found.empty()) fail(ErrorKind::data, file.string(), ": has a tensor ", found.begin()->first, ", which the model has not");
+  if (!found.empty())
+    fail(ErrorKind::data, file.string(), ": has a tensor ", found.begin()->first, ", which the model has not");
 }
 
 void StateWriter::span(std::string_view name, NumberSpan values) {
@@ -128,8 +134,8 @@ const torch::Tensor& StateReader::find(std::string_view name) const {
 void StateReader::span(std::string_view name, NumberSpan values) {
   const torch::Tensor tensor = find(name);
   if (static_cast<std::size_t>(tensor.numel()) != values.count || tensor.scalar_type() != scalar_type(values.type)) {
-    fail(ErrorKind::data, file_.string(), ": ", name, " has ", tensor.numel(), " numbers of type ", tensor.scalar_type(), ", this run's has ",
-         values.count, " of ", ripieno::name(values.type));
+    fail(ErrorKind::data, file_.string(), ": ", name, " has ", tensor.numel(), " numbers of type ",
+         tensor.scalar_type(), ", this run's has ", values.count, " of ", ripieno::name(values.type));
   }
   if (values.count > 0) std::memcpy(values.data, tensor.contiguous().data_ptr(), values.size_bytes());
 }

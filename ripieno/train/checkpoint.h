@@ -39,7 +39,8 @@ class StateWriter final : public StateVisitor {
 /// Walks state and overwrites it from tensors. Throws Error(data) that names what is missing or of another size.
 class StateReader final : public StateVisitor {
  public:
-  StateReader(NamedTensors tensors, std::filesystem::path file) : tensors_(std::move(tensors)), file_(std::move(file)) {}
+  StateReader(NamedTensors tensors, std::filesystem::path file)
+      : tensors_(std::move(tensors)), file_(std::move(file)) {}
   void span(std::string_view name, NumberSpan values) override;
   void number(std::string_view name, std::int64_t& value) override;
 

@@ -6,7 +6,8 @@ namespace ripieno {
 namespace {
 
 std::string why_no_gpu() {
-  return at::globalContext().hasCUDART() ? "LibTorch finds none, or no driver for it" : "this LibTorch is built without CUDA";
+  return at::globalContext().hasCUDART() ? "LibTorch finds none, or no driver for it"
+                                         : "this LibTorch is built without CUDA";
 }
 
 }  // namespace
@@ -15,7 +16,9 @@ torch::Device find_device(const std::string& name, int worker) {
   if (name == "cpu") return torch::kCPU;
   if (name != "cuda") fail(ErrorKind::usage, "there is no device \"", name, "\"; there are cpu, cuda");
   const auto count = static_cast<int>(torch::cuda::device_count());
-  if (count == 0) fail(ErrorKind::usage, "train.device = cuda, but there is no GPU to compute on: ", why_no_gpu(), "; take train.device = cpu");
+  if (count == 0)
+    fail(ErrorKind::usage, "train.device = cuda, but there is no GPU to compute on: ", why_no_gpu(),
+         "; take train.device = cpu");
   return {torch::kCUDA, static_cast<c10::DeviceIndex>(worker % count)};
 }
 

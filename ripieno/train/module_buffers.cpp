@@ -32,7 +32,8 @@ ModuleBuffers::ModuleBuffers(torch::nn::Module& module, const Memory& memory) {
   auto lies = memory(bytes);
   std::byte* const data = lies.get();
   const auto words = static_cast<std::int64_t>(bytes / 4);
-  memory_ = torch::from_blob(data, {words}, [lies = std::move(lies)](void*) mutable { lies.reset(); }, torch::kFloat32);
+  memory_ = torch::from_blob(
+      data, {words}, [lies = std::move(lies)](void*) mutable { lies.reset(); }, torch::kFloat32);
   for (std::size_t i = 0; i < buffers_.size(); ++i) {
     packed_.push_back(torch::from_blob(data + offsets[i], buffers_[i].sizes(), buffers_[i].scalar_type()));
   }
@@ -50,8 +51,8 @@ void ModuleBuffers::check() const {
   for (std::size_t i = 0; i < buffers_.size(); ++i) {
     const torch::Tensor& now = buffers_[i];
     if (now.sizes() == packed_[i].sizes() && now.scalar_type() == packed_[i].scalar_type()) continue;
-    fail(ErrorKind::usage, "buffer ", names_[i], " is of shape ", now.sizes(), " and type ", now.scalar_type(), ", and was of ",
-         packed_[i].sizes(), " and ", packed_[i].scalar_type(), " at parallel(): change it before");
+    fail(ErrorKind::usage, "buffer ", names_[i], " is of shape ", now.sizes(), " and type ", now.scalar_type(),
+         ", and was of ", packed_[i].sizes(), " and ", packed_[i].scalar_type(), " at parallel(): change it before");
   }
 }
 

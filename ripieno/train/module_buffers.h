@@ -1,5 +1,5 @@
-// A module's buffers, of every type, as they are exchanged between ranks: each in its own type's bits, or the mean of those that
-// are floating-point numbers.
+// A module's buffers, of every type, as they are exchanged between ranks: each in its own type's bits, or the mean of
+// those that are floating-point numbers.
 #pragma once
 
 #include <torch/torch.h>
@@ -24,8 +24,8 @@ class ModuleBuffers {
 
   /// All ranks end with rank 0's bits.
   Task<> give_first(Communicator comm);
-  /// All ranks end with the sum of weight * its numbers of floating-point buffers; the weights add up to 1. Numbers that are alike on
-  /// all ranks stay as they are to the bit. Of the others: rank 0's.
+  /// All ranks end with the sum of weight * its numbers of floating-point buffers; the weights add up to 1. Numbers
+  /// that are alike on all ranks stay as they are to the bit. Of the others: rank 0's.
   Task<> average(Communicator comm, double weight);
 
  private:

@@ -21,7 +21,8 @@ FlatOptions flat_options(const ParallelOptions& options, const Cluster& cluster)
 }
 
 Communicator all_of(const Cluster& cluster) {
-  if (!cluster.endpoint || !cluster.runtime) fail(ErrorKind::usage, "the cluster is empty: take it from join(), and keep it");
+  if (!cluster.endpoint || !cluster.runtime)
+    fail(ErrorKind::usage, "the cluster is empty: take it from join(), and keep it");
   return Communicator(cluster.endpoint);
 }
 
@@ -29,10 +30,13 @@ Communicator all_of(const Cluster& cluster) {
 std::vector<std::string> lines_of(const ParallelOptions& options) {
   const std::array<const char*, 3> names{"rank0", "mean", "own"};
   const CodecOptions& codec = options.codec;
-  return {text("route ", options.route), text("codec ", codec.name, ", error_feedback ", codec.error_feedback, ", block ", codec.block,
-               ", bits ", codec.bits, ", fraction ", codec.fraction, ", rank ", codec.rank),
+  return {text("route ", options.route),
+          text("codec ", codec.name, ", error_feedback ", codec.error_feedback, ", block ", codec.block, ", bits ",
+               codec.bits, ", fraction ", codec.fraction, ", rank ", codec.rank),
           text("bucket_mb ", options.bucket_mb),
-          text("channels_last ", options.channels_last), text("overlap ", options.overlap), text("local_steps ", options.local_steps),
+          text("channels_last ", options.channels_last),
+          text("overlap ", options.overlap),
+          text("local_steps ", options.local_steps),
           text("buffers ", names.at(static_cast<std::size_t>(options.buffers)))};
 }
 
@@ -58,13 +62,15 @@ Parallel::Parallel(std::shared_ptr<torch::nn::Module> model, torch::optim::Optim
   std::vector<std::string> alike = lines_of(options_);
   for (const auto& lines : {homes_->lines(), buffers_->lines()}) alike.insert(alike.end(), lines.begin(), lines.end());
   run(compare_lines(comm_, std::move(alike)));
-  for (const NumberSpan state : {host_->parameters(), host_->frozen()}) run(broadcast(comm_, state, {state.type, Purpose::setup}));
+  for (const NumberSpan state : {host_->parameters(), host_->frozen()})
+    run(broadcast(comm_, state, {state.type, Purpose::setup}));
   host_->state_to_device();
   run(buffers_->give_first(comm_));
 }
 
 void Parallel::prepare(std::shared_ptr<torch::nn::Module> model) {
-  if (options_.local_steps < 1) fail(ErrorKind::usage, "local_steps is ", options_.local_steps, "; it must be at least 1");
+  if (options_.local_steps < 1)
+    fail(ErrorKind::usage, "local_steps is ", options_.local_steps, "; it must be at least 1");
   if (options_.local_steps > 1 && find_codec(options_.codec.name).kind != CodecKind::wire) {
     fail(ErrorKind::usage, "codec ", options_.codec.name, " with local_steps = ", options_.local_steps,
          ": parameters are averaged then, of which it loses too much; take fp16 or bf16");
@@ -99,9 +105,12 @@ void Parallel::check_optimiser() {
       }
     }
   }
-  if (known == 0) fail(ErrorKind::usage, "the optimiser has none of the model's parameters: was it made for another model, or a clone?");
+  if (known == 0)
+    fail(ErrorKind::usage,
+         "the optimiser has none of the model's parameters: was it made for another model, or a clone?");
   if (unknown) {
-    fail(ErrorKind::usage, "the optimiser has a parameter of shape ", unknown->sizes(), " that the model did not have at parallel(): ",
+    fail(ErrorKind::usage, "the optimiser has a parameter of shape ", unknown->sizes(),
+         " that the model did not have at parallel(): ",
          "its gradients would not be averaged. Add layers before parallel()");
   }
   optimised_ = parameters;
@@ -118,7 +127,8 @@ torch::Tensor Parallel::step(const std::function<torch::Tensor()>& closure, std:
   Pass pass = begin(closure, samples);
   if (options_.local_steps > 1) return local_step(std::move(pass));
   if (!options_.overlap) compute(pass);
-  const double share = share_of(pass.samples, meet_all({this_step(), pass.samples, pass.trouble, pass.replaced, pass.before}));
+  const double share =
+      share_of(pass.samples, meet_all({this_step(), pass.samples, pass.trouble, pass.replaced, pass.before}));
   if (options_.overlap) {
     compute_and_average(pass, share);
     meet_all({this_step(), 0, pass.trouble});
@@ -160,11 +170,13 @@ void Parallel::compute(Pass& pass) {
     in_closure_ = false;
     const std::vector<double> after = homes_->sample();
     if (!homes_->is_in_place() || std::memcmp(after.data(), pass.before.data(), after.size() * sizeof(double)) != 0) {
-      fail(ErrorKind::usage, "the closure of ", this_step(), " changed the model's parameters: leave optimiser.step() and loading ",
+      fail(ErrorKind::usage, "the closure of ", this_step(),
+           " changed the model's parameters: leave optimiser.step() and loading ",
            "out of it; step() runs the optimiser itself, on the averaged gradients");
     }
     if (backward_->added_too_late()) {
-      fail(ErrorKind::usage, "the closure of ", this_step(), " called backward() again after gradients were on their way: ",
+      fail(ErrorKind::usage, "the closure of ", this_step(),
+           " called backward() again after gradients were on their way: ",
            "with overlap call it once, on the sum of the losses, or take overlap = false");
     }
     if (!options_.overlap || options_.local_steps > 1) backward_->collect_gradients();
@@ -179,7 +191,8 @@ double Parallel::share_of(double samples, double all) const {
   return samples / all;
 }
 
-/// What goes wrong here is noticed by the others at the next average. A step that fails counts, so that all come to that together.
+/// What goes wrong here is noticed by the others at the next average. A step that fails counts, so that all come to
+/// that together.
 torch::Tensor Parallel::local_step(Pass pass) {
   compute(pass);
   try {
@@ -213,7 +226,8 @@ void Parallel::exchange_buffers(double weight) {
 
 double Parallel::sum(double value) {
   if (in_closure_ && options_.overlap && options_.local_steps == 1) {
-    fail(ErrorKind::usage, "sum() within a closure that runs beside the exchange: call it outside, or take overlap = false");
+    fail(ErrorKind::usage,
+         "sum() within a closure that runs beside the exchange: call it outside, or take overlap = false");
   }
   return meet_all({text("sum() after ", steps_, " steps", which_), value});
 }
@@ -223,7 +237,9 @@ double Parallel::meet_all(Attendance mine) {
   try {
     run(meeting(comm_, &mine, &sum));
   } catch (const Error& error) {
-    if (mine.trouble || error.kind() != ErrorKind::peer || std::string(error.what()).find(mine.doing) != std::string::npos) throw;
+    if (mine.trouble || error.kind() != ErrorKind::peer ||
+        std::string(error.what()).find(mine.doing) != std::string::npos)
+      throw;
     fail(error.kind(), error.what(), ", in ", mine.doing);  // a peer was lost
   }
   return sum;
@@ -254,13 +270,14 @@ Task<> Parallel::average(NumberSpan numbers, double weight) {
   }
 }
 
-/// All workers take this step: what encoding its gradients lost is kept for the next. A step that fails leaves nothing behind.
+/// All workers take this step: what encoding its gradients lost is kept for the next. A step that fails leaves nothing
+/// behind.
 void Parallel::commit() {
   for (std::size_t i = 0; i < model_->layout().buckets.size(); ++i) averager_->commit(i);
 }
 
-/// Buckets are averaged beside the closure, in the same order on all workers. Where it fails, the rest of its buckets are zeros: the
-/// others need not wait, and all throw their sum away when they meet.
+/// Buckets are averaged beside the closure, in the same order on all workers. Where it fails, the rest of its buckets
+/// are zeros: the others need not wait, and all throw their sum away when they meet.
 void Parallel::compute_and_average(Pass& pass, double weight) {
   Runtime& runtime = *cluster_.runtime;
   const std::size_t buckets = model_->layout().buckets.size();
@@ -275,7 +292,8 @@ void Parallel::compute_and_average(Pass& pass, double weight) {
     announced[bucket] = true;
     asio::post(runtime.context(), [event = ready[bucket].get()] { event->set(); });
   };
-  const Work averages = cluster_.progress().submit(text("rank ", rank()), all(runtime, std::move(tasks), comm_.ending()));
+  const Work averages =
+      cluster_.progress().submit(text("rank ", rank()), all(runtime, std::move(tasks), comm_.ending()));
   compute_watched(pass, announce);
   for (std::size_t i = 0; i < buckets; ++i) {  // those that the closure did not use as a whole
     if (announced[i]) continue;
@@ -300,7 +318,8 @@ void Parallel::compute_watched(Pass& pass, const std::function<void(std::size_t)
     };
     compute(pass);
     if (watch.was_used() && !pass.trouble) {
-      fail(ErrorKind::usage, "the closure of ", this_step(), " used gradients that were on their way already (clipping, norms?): ",
+      fail(ErrorKind::usage, "the closure of ", this_step(),
+           " used gradients that were on their way already (clipping, norms?): ",
            "with overlap leave them alone after backward(), or take overlap = false");
     }
   } catch (...) {

@@ -22,7 +22,8 @@ Precision find_precision(const std::string& name) {
     const char* name;
     Precision precision;
   };
-  constexpr std::array known{Row{"fp32", Precision::fp32}, Row{"fp64", Precision::fp64}, Row{"bf16", Precision::bf16}, Row{"fp16", Precision::fp16}};
+  constexpr std::array known{Row{"fp32", Precision::fp32}, Row{"fp64", Precision::fp64}, Row{"bf16", Precision::bf16},
+                             Row{"fp16", Precision::fp16}};
   return find_named(known, name, "precision").precision;
 }
 

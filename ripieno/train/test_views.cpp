@@ -10,7 +10,8 @@ TestViews find_test_views(const std::string& name) {
     const char* name;
     TestViews views;
   };
-  constexpr std::array known{Row{"none", TestViews::one}, Row{"flip", TestViews::flipped}, Row{"flip-shift", TestViews::flipped_shifted}};
+  constexpr std::array known{Row{"none", TestViews::one}, Row{"flip", TestViews::flipped},
+                             Row{"flip-shift", TestViews::flipped_shifted}};
   return find_named(known, name, "test-time augmentation").views;
 }
 

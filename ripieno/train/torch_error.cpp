@@ -20,7 +20,8 @@ std::string first_line(const std::exception& error) {
 }
 
 Error torch_error(const std::exception& error, const std::string& what) {
-  return Error(ErrorKind::usage, text(what, ": ", first_line(error), in_full ? "" : " (--verbose shows all that LibTorch says)"));
+  return Error(ErrorKind::usage,
+               text(what, ": ", first_line(error), in_full ? "" : " (--verbose shows all that LibTorch says)"));
 }
 
 }  // namespace ripieno

@@ -30,8 +30,11 @@ class TorchLearner::TorchPass final : public ProgressPass {
  private:
   struct Shared : PassProgress {
     Shared(std::shared_ptr<State> its_state, BatchId batch, Weighting weighting)
-        : PassProgress(its_state->runtime, its_state->flat->layout().buckets.size()), state(std::move(its_state)), batch(batch),
-          weighting(std::move(weighting)), announced(released.size()) {}
+        : PassProgress(its_state->runtime, its_state->flat->layout().buckets.size()),
+          state(std::move(its_state)),
+          batch(batch),
+          weighting(std::move(weighting)),
+          announced(released.size()) {}
 
     void announce(std::size_t bucket) {
       if (announced[bucket]) return;
@@ -58,7 +61,8 @@ class TorchLearner::TorchPass final : public ProgressPass {
       } else {
         co_await compute_on_thread(shared);
       }
-      for (std::size_t bucket = 0; bucket < shared->announced.size(); ++bucket) shared->announce(bucket);  // unused ones
+      for (std::size_t bucket = 0; bucket < shared->announced.size(); ++bucket)
+        shared->announce(bucket);  // unused ones
     } catch (...) {
       error = std::current_exception();
     }
@@ -79,16 +83,18 @@ class TorchLearner::TorchPass final : public ProgressPass {
     shared->result.waited = shared->times.waited;
   }
 
-  /// In virtual time the work is done in line at the end of the time that the forward pass is charged, bucket by bucket from the first
-  /// parameters to the last; a replay does none. The backward pass announces each bucket when it is ready.
+  /// In virtual time the work is done in line at the end of the time that the forward pass is charged, bucket by bucket
+  /// from the first parameters to the last; a replay does none. The backward pass announces each bucket when it is
+  /// ready.
   static Task<> compute_by_charge(std::shared_ptr<Shared> shared) {
     State& state = *shared->state;
     Runtime& runtime = state.runtime;
     const auto buckets = static_cast<std::int64_t>(shared->announced.size());
     const BatchSize size = state.size_of(shared->batch.step);
     const auto charged = state.charged(size);
-    const Duration negligible = runtime.is_virtual() ? Duration(0) : std::chrono::microseconds(10);  // an open gate is passed in less
-    Duration at = runtime.now() + charged.read;  // when what is charged so far is over
+    const Duration negligible =
+        runtime.is_virtual() ? Duration(0) : std::chrono::microseconds(10);  // an open gate is passed in less
+    Duration at = runtime.now() + charged.read;                              // when what is charged so far is over
     co_await pause_until(&runtime, at);
     const Duration start = runtime.now();
     std::vector<Span> spans;
@@ -118,7 +124,8 @@ class TorchLearner::TorchPass final : public ProgressPass {
     at = turn;
     std::vector<std::size_t> order(shared->announced.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
-    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return charged.ready[a] < charged.ready[b]; });
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::size_t a, std::size_t b) { return charged.ready[a] < charged.ready[b]; });
     for (const std::size_t bucket : order) {
       co_await pause_until(&runtime, at + charged.ready[bucket]);
       shared->announce(bucket);
@@ -139,7 +146,8 @@ class TorchLearner::TorchPass final : public ProgressPass {
 
 TorchLearner::TorchLearner(Runtime& runtime, Recorder& recorder, std::shared_ptr<Classifier> model, Loader train,
                            Loader test, TorchOptions options)
-    : state_(std::make_shared<State>(runtime, recorder, std::move(model), std::move(train), std::move(test), options)) {}
+    : state_(std::make_shared<State>(runtime, recorder, std::move(model), std::move(train), std::move(test), options)) {
+}
 
 TorchLearner::~TorchLearner() = default;
 

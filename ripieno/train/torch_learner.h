@@ -19,7 +19,8 @@ namespace ripieno {
 enum class TestViews : std::uint8_t {
   one,
   flipped,          ///< it and its mirror image
-  flipped_shifted,  ///< both, half of the weight; and both moved by a pixel down and right, and up and left, a quarter each
+  flipped_shifted,  ///< both, half of the weight; and both moved by a pixel down and right, and up and left, a quarter
+                    ///< each
 };
 
 /// "none", "flip", "flip-shift". Throws Error(usage) on another.
@@ -41,11 +42,12 @@ struct TorchOptions {
   std::uint64_t seed = 0;        ///< of dropout
   int worker = 0;                ///< dropout differs between workers
   std::uint32_t evaluation_batch = 250;
-  /// Waits for these times in place of computing: gradients are 0, losses NaN, nothing is evaluated. Layout, gates and what is exchanged
-  /// are real.
+  /// Waits for these times in place of computing: gradients are 0, losses NaN, nothing is evaluated. Layout, gates and
+  /// what is exchanged are real.
   std::optional<ComputeProfile> replay;
-  double slow = 1;                ///< real time only: times that computing takes, at least 1; who would be faster waits
-  Duration image_cost{0};        ///< virtual time only: charged for each image of a pass, a third of it forward (and in evaluation)
+  double slow = 1;  ///< real time only: times that computing takes, at least 1; who would be faster waits
+  Duration image_cost{
+      0};  ///< virtual time only: charged for each image of a pass, a third of it forward (and in evaluation)
 };
 
 class TorchLearner final : public Learner {

@@ -9,12 +9,12 @@
 #include <utility>
 #include <vector>
 
+#include "ripieno/data/prefetch.h"
 #include "ripieno/numeric/numbers.h"
 #include "ripieno/train/backward_watch.h"
 #include "ripieno/train/gate_watch.h"
 #include "ripieno/train/gradient_loan.h"
 #include "ripieno/train/host_copy.h"
-#include "ripieno/train/prefetch.h"
 #include "ripieno/train/slowdown.h"
 #include "ripieno/train/torch_error.h"
 #include "ripieno/train/torch_learner.h"

@@ -30,7 +30,8 @@ struct Cluster {
   std::unique_ptr<Runtime> runtime;  // first: it outlives all that holds its handlers
   std::shared_ptr<CountedEndpoint> endpoint;
   int models = 0;  ///< made parallel over it so far (train/parallel.h)
-  /// Is told of an Error(peer) that reaches an own loop: should this worker end because of it, it is not the cause. May be empty.
+  /// Is told of an Error(peer) that reaches an own loop: should this worker end because of it, it is not the cause. May
+  /// be empty.
   std::function<void(const Error&)> on_peer_error = {};
 
  private:

@@ -1,5 +1,6 @@
-// Decorates any endpoint: books every completed message in a ledger, and tells who watches. The one seam at which bytes are
-// counted, and messages numbered: those on one channel arrive in the order in which they were sent, so that both sides count alike.
+// Decorates any endpoint: books every completed message in a ledger, and tells who watches. The one seam at which bytes
+// are counted, and messages numbered: those on one channel arrive in the order in which they were sent, so that both
+// sides count alike.
 #pragma once
 
 #include <functional>
@@ -21,8 +22,8 @@ class CountedEndpoint final : public Endpoint {
   explicit CountedEndpoint(std::shared_ptr<Endpoint> inner) : inner_(std::move(inner)) {}
 
   Ledger& ledger() { return ledger_; }
-  /// Is told of every completed message, on the runtime's thread. All ranks set it at the same place between their messages, so that they
-  /// number them alike; without it nothing is numbered.
+  /// Is told of every completed message, on the runtime's thread. All ranks set it at the same place between their
+  /// messages, so that they number them alike; without it nothing is numbered.
   std::function<void(const CarriedMessage&)> on_message;
 
   int rank() const override { return inner_->rank(); }
@@ -34,14 +35,17 @@ class CountedEndpoint final : public Endpoint {
   std::span<const EngineOperation> engine() const override { return inner_->engine(); }
   bool has_flushed() const override { return inner_->has_flushed(); }
   Task<> flush() override { return inner_->flush(); }
-  void abort(Scope scope, const std::vector<int>& members, std::exception_ptr error) override { inner_->abort(scope, members, error); }
+  void abort(Scope scope, const std::vector<int>& members, std::exception_ptr error) override {
+    inner_->abort(scope, members, error);
+  }
   void watch_aborts(std::function<void(Scope, std::exception_ptr)> watcher) override {
     inner_->watch_aborts(std::move(watcher));
   }
   std::vector<int> survivors() override {
     std::vector<int> alive = inner_->survivors();
     // What was under way is lost, on some ranks before it was counted: numbers begin anew, apart from those before.
-    if (const std::size_t lost = static_cast<std::size_t>(size()) - alive.size(); lost != std::exchange(lost_, lost)) begun_.clear();
+    if (const std::size_t lost = static_cast<std::size_t>(size()) - alive.size(); lost != std::exchange(lost_, lost))
+      begun_.clear();
     return alive;
   }
 
@@ -60,7 +64,8 @@ class CountedEndpoint final : public Endpoint {
   }
   Task<> exchange(Outgoing out, Incoming in, std::function<void(std::exception_ptr)> on_error) override {
     if (on_message) return Endpoint::exchange(out, in, std::move(on_error));  // each is told of when it ends
-    const Half sent{out.message.channel.purpose, out.payload.size()}, received{in.message.channel.purpose, in.into.payload()};
+    const Half sent{out.message.channel.purpose, out.payload.size()},
+        received{in.message.channel.purpose, in.into.payload()};
     return counted(inner_->exchange(out, in, std::move(on_error)), sent, received);
   }
   /// Booked as the messages of the route two-phase.
@@ -97,7 +102,9 @@ class CountedEndpoint final : public Endpoint {
     if (!on_message) return std::nullopt;
     const std::uint64_t first = static_cast<std::uint64_t>(lost_) << 16;
     const std::uint64_t sequence = begun_.try_emplace({how, peer, message.channel}, first).first->second++;
-    return CarriedMessage{how, peer, message.channel.purpose, message.channel.id, message.operation, 0, sequence, inner_->runtime().now(), {}};
+    return CarriedMessage{
+        how, peer, message.channel.purpose, message.channel.id, message.operation, 0, sequence, inner_->runtime().now(),
+        {}};
   }
   void tell(std::optional<CarriedMessage> message, std::uint64_t bytes) const {
     if (!message || !on_message) return;
@@ -109,7 +116,7 @@ class CountedEndpoint final : public Endpoint {
   std::shared_ptr<Endpoint> inner_;
   Ledger ledger_;
   std::map<std::tuple<std::string_view, int, Channel>, std::uint64_t> begun_;  // how many, where somebody watches
-  std::size_t lost_ = 0;  // ranks
+  std::size_t lost_ = 0;                                                       // ranks
 };
 
 }  // namespace ripieno

@@ -12,14 +12,22 @@ std::string describe(const Message& message) {
 
 const char* name(Collective collective) {
   switch (collective) {
-    case Collective::all_reduce: return "all-reduce";
-    case Collective::reduce_scatter: return "reduce-scatter";
-    case Collective::all_gather: return "all-gather";
-    case Collective::broadcast: return "broadcast";
-    case Collective::reduce: return "reduce";
-    case Collective::gather: return "gather";
-    case Collective::scatter: return "scatter";
-    case Collective::all_to_all: return "all-to-all";
+    case Collective::all_reduce:
+      return "all-reduce";
+    case Collective::reduce_scatter:
+      return "reduce-scatter";
+    case Collective::all_gather:
+      return "all-gather";
+    case Collective::broadcast:
+      return "broadcast";
+    case Collective::reduce:
+      return "reduce";
+    case Collective::gather:
+      return "gather";
+    case Collective::scatter:
+      return "scatter";
+    case Collective::all_to_all:
+      return "all-to-all";
   }
   return "?";
 }
@@ -36,7 +44,8 @@ Task<> Endpoint::flush() { co_return; }
 
 const EngineOperation* Endpoint::find_engine(Collective collective, DType type, Channel channel) const {
   for (const EngineOperation& row : engine()) {
-    if (row.collective == collective && row.type == type && channel.scope == 0 && channel.id < row.channels) return &row;
+    if (row.collective == collective && row.type == type && channel.scope == 0 && channel.id < row.channels)
+      return &row;
   }
   return nullptr;
 }

@@ -1,5 +1,5 @@
-// Endpoint: one rank's way to its peers, point to point. Messages go to a peer on a channel; on one channel they arrive in
-// the order in which they were sent, and channels do not wait for each other. Every message carries epoch, channel,
+// Endpoint: one rank's way to its peers, point to point. Messages go to a peer on a channel; on one channel they arrive
+// in the order in which they were sent, and channels do not wait for each other. Every message carries epoch, channel,
 // sequence and what it is (operation, type, count): when the two sides disagree, the receiver's error names both, and
 // nothing hangs. Beside that, a table of what its engine does for all ranks together, faster than by messages.
 #pragma once
@@ -18,8 +18,8 @@
 
 namespace ripieno {
 
-/// What belongs together among the messages of an endpoint, and ends together (Endpoint::abort): those of one communicator
-/// (collective/communicator.h), which gives it out. 0: the one of all ranks.
+/// What belongs together among the messages of an endpoint, and ends together (Endpoint::abort): those of one
+/// communicator (collective/communicator.h), which gives it out. 0: the one of all ranks.
 using Scope = std::uint64_t;
 
 /// A sequence of messages between two ranks. `id` tells apart what is in flight at once (one bucket from another).
@@ -36,8 +36,8 @@ struct Message {
   std::string_view operation;  ///< at most 19 characters, outliving the call: "ring", "broadcast", ...
   DType type = DType::fp32;    ///< of the elements on the wire
   std::uint64_t count = 0;     ///< elements (bytes, for messages that are not numbers)
-  /// The sender's own affair: of the messages that wait for the connection to a peer, those with more go first (tcp). The
-  /// same for all messages of a channel that are under way at once.
+  /// The sender's own affair: of the messages that wait for the connection to a peer, those with more go first (tcp).
+  /// The same for all messages of a channel that are under way at once.
   int urgency = 0;
 };
 
@@ -57,7 +57,16 @@ struct Incoming {
 };
 
 /// What ranks do together. All of it can be done by messages (collective/schedule.h).
-enum class Collective : std::uint8_t { all_reduce, reduce_scatter, all_gather, broadcast, reduce, gather, scatter, all_to_all };
+enum class Collective : std::uint8_t {
+  all_reduce,
+  reduce_scatter,
+  all_gather,
+  broadcast,
+  reduce,
+  gather,
+  scatter,
+  all_to_all
+};
 /// "all-reduce", ...
 const char* name(Collective collective);
 
@@ -83,23 +92,26 @@ class Endpoint {
   /// Fills `into`, of whose size (Sink::payload) the message must be.
   virtual Task<> receive(int peer, Message message, Sink into) = 0;
 
-  /// Adds the numbers (of message.type on the wire) to `into`, or does with them what `how` says, converted to into's type.
+  /// Adds the numbers (of message.type on the wire) to `into`, or does with them what `how` says, converted to into's
+  /// type.
   Task<> receive(int peer, Message message, NumberSpan into, Reduce how) {
     if (into.count != message.count) throw_count(message, into.count);
     return receive(peer, message, Sink(into, message.type, how));
   }
 
-  /// Sends and receives at once; returns when both have ended. The first error is told to `on_error`, which must make the
-  /// other end (Endpoint::abort), and is thrown at the end.
+  /// Sends and receives at once; returns when both have ended. The first error is told to `on_error`, which must make
+  /// the other end (Endpoint::abort), and is thrown at the end.
   virtual Task<> exchange(Outgoing out, Incoming in, std::function<void(std::exception_ptr)> on_error);
 
   /// Ends every operation in `scope`, pending and to come, on this rank with `error`, and on `members` (ranks; this one
-  /// need not be left out) with an Error(peer) that says why: "rank 0: rank 2 gave up: " and the first line of its message. What
-  /// they still send in it is dropped. Other scopes go on, and the memory of an operation that has failed is its owner's again.
-  /// The first error for a scope counts; whoever calls it after having been told tells those who have not been told yet.
+  /// need not be left out) with an Error(peer) that says why: "rank 0: rank 2 gave up: " and the first line of its
+  /// message. What they still send in it is dropped. Other scopes go on, and the memory of an operation that has failed
+  /// is its owner's again. The first error for a scope counts; whoever calls it after having been told tells those who
+  /// have not been told yet.
   virtual void abort(Scope scope, const std::vector<int>& members, std::exception_ptr error) = 0;
 
-  /// Has `watcher` called with every scope that ends on this rank, its own aborts among them. For what lies around it (shaped.h).
+  /// Has `watcher` called with every scope that ends on this rank, its own aborts among them. For what lies around it
+  /// (shaped.h).
   virtual void watch_aborts(std::function<void(Scope, std::exception_ptr)> watcher);
 
   /// Goes on without the ranks that were lost so far: returns the ranks that are alive, own rank included, ascending,
@@ -110,12 +122,13 @@ class Endpoint {
   virtual std::vector<int> survivors() = 0;
 
   /// Whether all that was sent can be received whatever this rank does next. False only where sends return before that
-  /// (shaped.h): then flush() is to be awaited before the endpoint goes. It throws nothing; what was lost is not waited for.
+  /// (shaped.h): then flush() is to be awaited before the endpoint goes. It throws nothing; what was lost is not waited
+  /// for.
   virtual bool has_flushed() const { return true; }
   virtual Task<> flush();
 
-  /// `bytes` zeros, aligned to 64 bytes, that this endpoint's peers can read where they lie if the transport can do that:
-  /// what is sent from there is then not copied. Owned by whoever holds it, also after the endpoint has gone.
+  /// `bytes` zeros, aligned to 64 bytes, that this endpoint's peers can read where they lie if the transport can do
+  /// that: what is sent from there is then not copied. Owned by whoever holds it, also after the endpoint has gone.
   virtual std::shared_ptr<std::byte> memory(std::size_t bytes);
 
   /// What the engine does itself: the same table on all ranks. Over a network it is empty.
@@ -123,8 +136,8 @@ class Endpoint {
   /// Its row for a collective of numbers of `type` on `channel`; null where there is none.
   const EngineOperation* find_engine(Collective collective, DType type, Channel channel = {}) const;
 
-  /// Does what a row of engine() says; every rank calls it with as many numbers. One at a time on a channel. Errors: as of
-  /// receive().
+  /// Does what a row of engine() says; every rank calls it with as many numbers. One at a time on a channel. Errors: as
+  /// of receive().
   virtual Task<> run_engine(Collective collective, Message message, NumberSpan numbers);
 
   /// How messages get to `peer`, for people: "tcp", "shared memory", "tcp (another host)".

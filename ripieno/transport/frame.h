@@ -1,9 +1,9 @@
 // The 64 bytes that precede every payload on a connection, whatever carries it, little-endian:
-//    0 magic u32     8 scope u64    24 payload bytes u64   36 purpose u8   38 zero u8        44 operation, 20 characters
-//    4 epoch u32    16 count u64    32 channel id u32      37 type u8      40 sequence u32
+//    0 magic u32     8 scope u64    24 payload bytes u64   36 purpose u8   38 zero u8        44 operation, 20
+//    characters 4 epoch u32    16 count u64    32 channel id u32      37 type u8      40 sequence u32
 //                                                          39 kind u8
-// The operation ends with zeros. An abort (Endpoint::abort) ends its scope: nothing follows in it. Its channel id is the
-// rank that gave up first, its payload that rank's reason, and its other fields are zeros.
+// The operation ends with zeros. An abort (Endpoint::abort) ends its scope: nothing follows in it. Its channel id is
+// the rank that gave up first, its payload that rank's reason, and its other fields are zeros.
 #pragma once
 
 #include <array>

@@ -1,6 +1,6 @@
-// An endpoint that has a link to each peer, whatever kind each of them is. A scope that is aborted ends on all of them: the
-// links of members carry the word of it, each member passes it on once its own communicator is aborted for it, and so all
-// hear of it that one who has heard can reach.
+// An endpoint that has a link to each peer, whatever kind each of them is. A scope that is aborted ends on all of them:
+// the links of members carry the word of it, each member passes it on once its own communicator is aborted for it, and
+// so all hear of it that one who has heard can reach.
 #pragma once
 
 #include "ripieno/transport/peer_link.h"
@@ -10,7 +10,8 @@ namespace ripieno {
 class LinkedEndpoint : public Endpoint {
  public:
   /// links[r] leads to rank r; links[rank] is empty. All of them were made with `aborts`.
-  LinkedEndpoint(Runtime& runtime, int rank, std::vector<std::shared_ptr<PeerLink>> links, std::shared_ptr<Aborts> aborts)
+  LinkedEndpoint(Runtime& runtime, int rank, std::vector<std::shared_ptr<PeerLink>> links,
+                 std::shared_ptr<Aborts> aborts)
       : runtime_(runtime), rank_(rank), links_(std::move(links)), aborts_(std::move(aborts)) {
     require(rank >= 0 && rank < LinkedEndpoint::size(), "rank ", rank, " of ", links_.size());
     require(!links_[rank], "rank ", rank, " is connected to itself");

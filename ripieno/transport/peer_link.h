@@ -2,8 +2,9 @@
 // asked for yet, paired in order on each channel; the peer's credit; how a scope ends, and how the way itself; and the
 // watchdog.
 //
-// A scope that ends (aborts.h) leaves nothing behind: its receives and sends fail, and neither their memory nor that of what
-// nobody has asked for is touched again; what still comes in it is read and dropped, without credit and in no order.
+// A scope that ends (aborts.h) leaves nothing behind: its receives and sends fail, and neither their memory nor that of
+// what nobody has asked for is touched again; what still comes in it is read and dropped, without credit and in no
+// order.
 #pragma once
 
 #include <deque>

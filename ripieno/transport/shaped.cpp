@@ -62,8 +62,10 @@ class ShapedEndpoint final : public Endpoint, public std::enable_shared_from_thi
     Wire& wire = wires_[peer];
     wire.parcels.push_back(parcel);
     ++under_way_;
-    if (!std::exchange(wire.under_way, true)) asio::co_spawn(clock.context(), carry(inner_, peer, &wire, shared_from_this()), asio::detached);
-    // 3. Its sender goes on when it has left; that of a control message when it has arrived, for it may be the last before this rank ends.
+    if (!std::exchange(wire.under_way, true))
+      asio::co_spawn(clock.context(), carry(inner_, peer, &wire, shared_from_this()), asio::detached);
+    // 3. Its sender goes on when it has left; that of a control message when it has arrived, for it may be the last
+    //    before this rank ends.
     if (message.channel.purpose == Purpose::control) co_await parcel->handed_over.wait();
     const std::shared_ptr<Event> has_left(parcel, &parcel->has_left);
     co_await until(&clock, sent, has_left);
@@ -77,8 +79,12 @@ class ShapedEndpoint final : public Endpoint, public std::enable_shared_from_thi
  private:
   struct Parcel {
     Parcel(Runtime& runtime, const Message& message, ConstBytes payload, Duration arrives)
-        : message(message), bytes(payload.data() ? std::vector<std::byte>(payload.begin(), payload.end()) : std::vector<std::byte>()),
-          payload(payload.data() ? ConstBytes(bytes) : payload), arrives(arrives), has_left(runtime), has_arrived(runtime),
+        : message(message),
+          bytes(payload.data() ? std::vector<std::byte>(payload.begin(), payload.end()) : std::vector<std::byte>()),
+          payload(payload.data() ? ConstBytes(bytes) : payload),
+          arrives(arrives),
+          has_left(runtime),
+          has_arrived(runtime),
           handed_over(runtime) {}
     const Message message;
     const std::vector<std::byte> bytes;
@@ -155,7 +161,8 @@ class ShapedEndpoint final : public Endpoint, public std::enable_shared_from_thi
 }  // namespace
 
 std::shared_ptr<Endpoint> shaped(std::shared_ptr<Endpoint> inner, Shape shape) {
-  require(shape.delay.count() >= 0 && shape.mbit_s >= 0, "a link of ", shape.mbit_s, " Mb/s and ", seconds(shape.delay), " s of delay");
+  require(shape.delay.count() >= 0 && shape.mbit_s >= 0, "a link of ", shape.mbit_s, " Mb/s and ", seconds(shape.delay),
+          " s of delay");
   const auto endpoint = std::make_shared<ShapedEndpoint>(inner, shape);
   inner->watch_aborts([weak = std::weak_ptr(endpoint)](Scope scope, std::exception_ptr error) {
     if (const auto alive = weak.lock()) alive->drop(scope, error);

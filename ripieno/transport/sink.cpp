@@ -2,7 +2,6 @@
 
 #include <cstring>
 
-
 namespace ripieno {
 
 Sink::Sink(NumberSpan into, DType wire, Reduce how) : into_(into), wire_(wire), how_(how) {

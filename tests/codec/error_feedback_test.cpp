@@ -52,7 +52,8 @@ void the_sums_telescope(double tolerance) {
           ByteVector bytes;
           feedback.encode(*codec, begin, NumberSpan(x), random, bytes);
           const auto arrived = decoded<T>(*codec, bytes, x.size());
-          ASSERT_TRUE(x.empty() || std::memcmp(x.data(), arrived.data(), x.size() * sizeof(T)) == 0) << describe(options);
+          ASSERT_TRUE(x.empty() || std::memcmp(x.data(), arrived.data(), x.size() * sizeof(T)) == 0)
+              << describe(options);
           for (std::size_t i = 0; i < x.size(); ++i) {
             given[begin + i] += before[i];
             size[begin + i] += std::abs(double(before[i])) + std::abs(double(x[i]));
@@ -74,8 +75,11 @@ TEST(ErrorFeedback, TheSumsTelescopeFp32) { the_sums_telescope<float>(1e-5); }
 TEST(ErrorFeedback, TheSumsTelescopeFp64) { the_sums_telescope<double>(1e-9); }
 
 TEST(ErrorFeedback, ResidualsStayBounded) {
-  const std::vector<CodecOptions> cases = {{.name = "int8"}, {.name = "sign"}, {.name = "qsgd", .bits = 2},
-                                           {.name = "topk", .fraction = 0.1}, {.name = "topk-sampled", .fraction = 0.1}};
+  const std::vector<CodecOptions> cases = {{.name = "int8"},
+                                           {.name = "sign"},
+                                           {.name = "qsgd", .bits = 2},
+                                           {.name = "topk", .fraction = 0.1},
+                                           {.name = "topk-sampled", .fraction = 0.1}};
   for (const CodecOptions& options : cases) {
     constexpr std::size_t n = 512;
     const auto codec = make_codec(options, DType::fp32);
@@ -91,8 +95,8 @@ TEST(ErrorFeedback, ResidualsStayBounded) {
       feedback.commit();
       const auto residual = feedback.residual().as<float>();
       const double kept = square(std::vector<float>(residual.begin(), residual.end()));
-      // Of random signs, residuals grow like a walk until what is sent holds them: far below a contraction's worst case,
-      // 4 (1 - delta) / delta^2.
+      // Of random signs, residuals grow like a walk until what is sent holds them: far below a contraction's worst
+      // case, 4 (1 - delta) / delta^2.
       ASSERT_LE(kept, 1000 * largest) << options.name << " round " << round;
       if (round < 300) early = std::max(early, kept);
       ASSERT_LE(kept, 2 * early) << options.name << " still grows in round " << round;
@@ -172,8 +176,10 @@ TEST(ErrorFeedback, AnElementThatIsEncodedTwiceInAnAttemptIsABug) {
   ByteVector bytes;
   std::vector<float> x(50, 1.f), none;
   feedback.encode(*codec, 25, x, random, bytes);
-  for (const std::size_t offset : {0, 25, 50}) EXPECT_THROW(feedback.encode(*codec, offset, x, random, bytes), Error) << offset;
-  for (const std::size_t offset : {0, 50, 100}) EXPECT_NO_THROW(feedback.encode(*codec, offset, none, random, bytes)) << offset;
+  for (const std::size_t offset : {0, 25, 50})
+    EXPECT_THROW(feedback.encode(*codec, offset, x, random, bytes), Error) << offset;
+  for (const std::size_t offset : {0, 50, 100})
+    EXPECT_NO_THROW(feedback.encode(*codec, offset, none, random, bytes)) << offset;
   EXPECT_NO_THROW(feedback.encode(*codec, 75, NumberSpan(x).slice(0, 25), random, bytes));
   feedback.begin();
   EXPECT_NO_THROW(feedback.encode(*codec, 0, x, random, bytes));
@@ -224,14 +230,16 @@ TEST(ErrorFeedback, WhatIsNotCommittedIsForgotten) {
   for (const CodecOptions& options : every_codec()) {
     if (!options.error_feedback) continue;
     const auto codec = make_codec(options, DType::fp32);
-    const std::size_t block = std::max<std::size_t>(codec->block(), 1), half = codec->block() > 0 ? 9001 / 2 / block * block : 0;
+    const std::size_t block = std::max<std::size_t>(codec->block(), 1),
+                      half = codec->block() > 0 ? 9001 / 2 / block * block : 0;
     ErrorFeedback once(9001, DType::fp32, true), twice(9001, DType::fp32, true);
     Random random(9);
     for (int round = 0; round < 6; ++round) {
       const auto given = numbers<float>(9001, random);
       const std::uint64_t draws = random.next();
       const auto encode = [&](ErrorFeedback& feedback, std::size_t begin, std::size_t end) {
-        std::vector<float> part(given.begin() + static_cast<std::ptrdiff_t>(begin), given.begin() + static_cast<std::ptrdiff_t>(end));
+        std::vector<float> part(given.begin() + static_cast<std::ptrdiff_t>(begin),
+                                given.begin() + static_cast<std::ptrdiff_t>(end));
         ByteVector bytes;
         Random rounding(draws, begin);
         feedback.encode(*codec, begin, NumberSpan(part), rounding, bytes);

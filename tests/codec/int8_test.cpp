@@ -35,7 +35,8 @@ void errors_are_within_half_a_scale() {
       const auto y = decoded<T>(*codec, bytes, block);
       double largest = 0;
       for (const T value : x) largest = std::max(largest, std::abs(double(value)));
-      for (std::size_t i = 0; i < block; ++i) ASSERT_LE(std::abs(double(x[i]) - y[i]), largest / 254 * (1 + 1e-6)) << x[i];
+      for (std::size_t i = 0; i < block; ++i)
+        ASSERT_LE(std::abs(double(x[i]) - y[i]), largest / 254 * (1 + 1e-6)) << x[i];
       // A contraction: each error is within its number, the largest number's within 2^-16 of it.
       ASSERT_LE(square(x, y), (1 - 0.999 / double(block)) * square(x));
       // Products of a scale and a code are exact in fp32, and what was decoded encodes to the same bytes.

@@ -9,8 +9,8 @@ namespace {
 
 template <class T>
 void sign_by_hand() {
-  // First block: magnitudes add up to 16, their mean is 2 (fp32 0x40000000); numbers 1 and 3 are negative: 2 + 8 = 0x0A.
-  // Second block: 5 (fp32 0x40A00000), negative.
+  // First block: magnitudes add up to 16, their mean is 2 (fp32 0x40000000); numbers 1 and 3 are negative: 2 + 8 =
+  // 0x0A. Second block: 5 (fp32 0x40A00000), negative.
   const std::vector<T> x = {1, -2, 3, -4, 0, 0, 0, 6, -5};
   Random random(1);
   const auto codec = make_sign(8);

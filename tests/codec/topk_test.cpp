@@ -23,8 +23,8 @@ TEST(TopK, HowMany) {
 
 template <class T>
 void topk_by_hand() {
-  // A half of six is three: -5, and both of magnitude 3. 0.3 of six, rounded up, is two: -5 (fp32 0xC0A00000), and of the
-  // two of magnitude 3 the first (0x40400000).
+  // A half of six is three: -5, and both of magnitude 3. 0.3 of six, rounded up, is two: -5 (fp32 0xC0A00000), and of
+  // the two of magnitude 3 the first (0x40400000).
   const std::vector<T> x = {1, -5, 3, 0, -3, 2};
   Random random(1);
   for (const auto& make : {make_topk, make_topk_sampled}) {

@@ -22,7 +22,8 @@ void errors_are_within_half_a_unit() {
   Random random(2);
   std::vector<T> x(5000);
   for (T& value : x) value = static_cast<T>(random.uniform(0.01, 100) * (random.below(2) ? 1 : -1));
-  for (const auto& [type, relative] : {std::pair{DType::fp16, 0x1p-11}, {DType::bf16, 0x1p-8}, {DType::fp32, 0x1p-24}}) {
+  for (const auto& [type, relative] :
+       {std::pair{DType::fp16, 0x1p-11}, {DType::bf16, 0x1p-8}, {DType::fp32, 0x1p-24}}) {
     const auto y = round_trip(*make_wire(type), x, random);
     // fp64 meets 16 bits by way of fp32, which may round a middle the other way: a hair more.
     for (std::size_t i = 0; i < x.size(); ++i) {

@@ -17,7 +17,8 @@ constexpr std::size_t elements = 50'011;
 /// The root where there is one, of members of whom rank `gives_up` is one or not.
 int root_of(const Communicator& comm) { return comm.size() - 1; }
 
-/// Whether a member ends with what the collective promises (collective/schedule.h), where member m has begun with m + i.
+/// Whether a member ends with what the collective promises (collective/schedule.h), where member m has begun with m +
+/// i.
 bool is_right(const Route& route, const Communicator& comm, int i, const WatchedNumbers& numbers) {
   const int ranks = comm.size(), rank = comm.rank(), root = root_of(comm);
   const auto are = [&](Range range, int value) {
@@ -34,19 +35,28 @@ bool is_right(const Route& route, const Communicator& comm, int i, const Watched
   const int sum = ranks * (ranks - 1) / 2 + ranks * i;
   const Range all{0, elements}, own = chunk(elements, ranks, rank);
   switch (route.collective) {
-    case Collective::all_reduce: return are(all, sum);
-    case Collective::reduce_scatter: return are(own, sum);
-    case Collective::all_gather: return chunks_are_theirs(false);
-    case Collective::broadcast: return are(all, root + i);
-    case Collective::reduce: return rank != root || are(all, sum);
-    case Collective::gather: return rank != root || chunks_are_theirs(false);
-    case Collective::scatter: return are(own, root + i);
-    case Collective::all_to_all: return chunks_are_theirs(true);
+    case Collective::all_reduce:
+      return are(all, sum);
+    case Collective::reduce_scatter:
+      return are(own, sum);
+    case Collective::all_gather:
+      return chunks_are_theirs(false);
+    case Collective::broadcast:
+      return are(all, root + i);
+    case Collective::reduce:
+      return rank != root || are(all, sum);
+    case Collective::gather:
+      return rank != root || chunks_are_theirs(false);
+    case Collective::scatter:
+      return are(own, root + i);
+    case Collective::all_to_all:
+      return chunks_are_theirs(true);
   }
   return false;
 }
 
-/// The collective again and again, each time checked; `gives_up_at` aborts the communicator in the place of one of them.
+/// The collective again and again, each time checked; `gives_up_at` aborts the communicator in the place of one of
+/// them.
 Task<> operate_often(Communicator comm, const Route* route, int gives_up_at, bool registered, Kept* kept) {
   const auto where = registered ? WatchedNumbers::Where::registered : WatchedNumbers::Where::heap;
   for (int i = 0; i < 6; ++i) {
@@ -66,7 +76,8 @@ Task<> operate_often(Communicator comm, const Route* route, int gives_up_at, boo
       kept->push_back(numbers);
       std::rethrow_exception(error);
     }
-    EXPECT_TRUE(is_right(*route, comm, i, numbers)) << name(route->collective) << " " << route->name << ", rank " << comm.rank();
+    EXPECT_TRUE(is_right(*route, comm, i, numbers))
+        << name(route->collective) << " " << route->name << ", rank " << comm.rank();
   }
 }
 
@@ -127,11 +138,15 @@ class AbortOverLinks : public ::testing::TestWithParam<Way> {
 INSTANTIATE_TEST_SUITE_P(By, AbortOverLinks, ::testing::ValuesIn(every_way), way_of);
 
 // Where all ranks share memory, the engine reduces in scope 0 what goes along its route.
-TEST_P(AbortOverLinks, OfAllRanksLeavesAPartOfThem) { expect_only_the_first_ends({{0, {0, 1, 2, 3}}, {21, {3, 1, 2}}}); }
+TEST_P(AbortOverLinks, OfAllRanksLeavesAPartOfThem) {
+  expect_only_the_first_ends({{0, {0, 1, 2, 3}}, {21, {3, 1, 2}}});
+}
 
 TEST_P(AbortOverLinks, OfAPartLeavesAllRanks) { expect_only_the_first_ends({{21, {3, 1, 2}}, {0, {0, 1, 2, 3}}}); }
 
-TEST_P(AbortOverLinks, OfOnePartLeavesTheOtherOfTheSameScope) { expect_only_the_first_ends({{21, {0, 2}}, {21, {3, 1}}}); }
+TEST_P(AbortOverLinks, OfOnePartLeavesTheOtherOfTheSameScope) {
+  expect_only_the_first_ends({{21, {0, 2}}, {21, {3, 1}}});
+}
 
 void expect_only_the_first_ends_in_virtual_time(const Members& all) {
   for_every_route([&](const Route& route, bool) {

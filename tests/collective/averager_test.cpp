@@ -102,11 +102,13 @@ TEST(Averager, TellsOfEveryPartOnceWhenItHasItsLastBits) {
       const auto averaged = [&, rank](Range part) {
         ++parts[rank];
         for (std::size_t i = part.begin; i < part.end; ++i) {
-          EXPECT_EQ(std::bit_cast<std::uint64_t>(own[i]), std::bit_cast<std::uint64_t>(expected[rank][0][i])) << "element " << i;
+          EXPECT_EQ(std::bit_cast<std::uint64_t>(own[i]), std::bit_cast<std::uint64_t>(expected[rank][0][i]))
+              << "element " << i;
           own[i] = NAN;  // nobody looks at it any more
         }
       };
-      return by_parts.of[rank]->average_by_parts(comm.on_nodes(world.per_node), 0, NumberSpan(own), weight_of(rank, ranks), averaged);
+      return by_parts.of[rank]->average_by_parts(comm.on_nodes(world.per_node), 0, NumberSpan(own),
+                                                 weight_of(rank, ranks), averaged);
     });
     for (int rank = 0; rank < ranks; ++rank) {
       for (const double one : numbers[rank][0]) EXPECT_TRUE(std::isnan(one)) << "rank " << rank;
@@ -157,8 +159,8 @@ TEST(Averager, LosesNothingOverTwentyRounds) {
 
 /// Numbers of at most 1 are encoded P times at most on their way, each time to half a step of 1/127.
 TEST(Averager, StaysWithinTheCodecsError) {
-  for (const auto& [name, unit] : std::map<std::string, double>{{"auto", 1e-15}, {"fp32", 6e-8}, {"fp16", 1.0 / 2048},
-                                                                {"bf16", 1.0 / 256}, {"int8", 0.51 / 127}}) {
+  for (const auto& [name, unit] : std::map<std::string, double>{
+           {"auto", 1e-15}, {"fp32", 6e-8}, {"fp16", 1.0 / 2048}, {"bf16", 1.0 / 256}, {"int8", 0.51 / 127}}) {
     for (const Route& route : routes()) {
       for (int ranks = 1; ranks <= 9; ++ranks) {
         AveragerOptions options = options_of(find_codec(name), route);

@@ -60,7 +60,7 @@ TEST(Charged, WhatIsSentToOneIsChargedHalfAtEachEnd) {
     const auto body = [&](Communicator comm) {
       Endpoint* endpoint = &comm.endpoint();
       return comm.rank() == 0 ? streams[0].send(endpoint, 1, channel, "push", NumberSpan(numbers))
-                               : streams[1].receive(endpoint, 0, channel, "push", NumberSpan(numbers));
+                              : streams[1].receive(endpoint, 0, channel, "push", NumberSpan(numbers));
     };
     return cluster.run(body);
   };

@@ -33,10 +33,14 @@ Buffers<T> inputs(int ranks, std::size_t elements) {
 template <class T>
 T combined(Reduction how, T a, T b) {
   switch (how) {
-    case Reduction::product: return static_cast<T>(a * b);
-    case Reduction::minimum: return std::min(a, b);
-    case Reduction::maximum: return std::max(a, b);
-    default: return static_cast<T>(a + b);
+    case Reduction::product:
+      return static_cast<T>(a * b);
+    case Reduction::minimum:
+      return std::min(a, b);
+    case Reduction::maximum:
+      return std::max(a, b);
+    default:
+      return static_cast<T>(a + b);
   }
 }
 
@@ -65,17 +69,27 @@ Buffers<T> promised(Collective collective, World world, const Buffers<T>& in, Re
         take(in[static_cast<std::size_t>(other)], chunk(n, world.ranks, other));
     };
     switch (collective) {
-      case Collective::all_reduce: take(reduced, all); break;
-      case Collective::reduce_scatter: take(reduced, mine); break;
-      case Collective::all_gather: gather(); break;
-      case Collective::broadcast: take(of_root, all); break;
+      case Collective::all_reduce:
+        take(reduced, all);
+        break;
+      case Collective::reduce_scatter:
+        take(reduced, mine);
+        break;
+      case Collective::all_gather:
+        gather();
+        break;
+      case Collective::broadcast:
+        take(of_root, all);
+        break;
       case Collective::reduce:
         if (rank == world.root) take(reduced, all);
         break;
       case Collective::gather:
         if (rank == world.root) gather();
         break;
-      case Collective::scatter: take(of_root, mine); break;
+      case Collective::scatter:
+        take(of_root, mine);
+        break;
       case Collective::all_to_all:
         take(in[static_cast<std::size_t>(rank)], all);
         for (int other = 0; other < world.ranks; ++other) {

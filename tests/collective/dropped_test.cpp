@@ -1,5 +1,5 @@
-// Averages and streams that an abort breaks off at any moment, or that end and are dropped, and that are taken again: they
-// give the bits of a run in which nothing was dropped.
+// Averages and streams that an abort breaks off at any moment, or that end and are dropped, and that are taken again:
+// they give the bits of a run in which nothing was dropped.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -34,14 +34,15 @@ class Attempts {
     for (int rank = 0; rank < world.ranks; ++rank) comms_.push_back(cluster_.comm(rank).on_nodes(world.per_node));
   }
 
-  /// The time that `body` takes on all ranks. Where an abort by rank `by` is asked for, `ended` counts the ranks that end
-  /// without an error, and the next attempt is made over a communicator anew.
+  /// The time that `body` takes on all ranks. Where an abort by rank `by` is asked for, `ended` counts the ranks that
+  /// end without an error, and the next attempt is made over a communicator anew.
   Duration make(const std::function<Task<>(Communicator)>& body, std::optional<Duration> abort_after = {}, int by = 0) {
     ended = 0;
     if (abort_after) {
-      cluster_.runtime().call_at(cluster_.runtime().now() + *abort_after, [comm = comms_[static_cast<std::size_t>(by)]] {
-        comm.abort(std::make_exception_ptr(Error(ErrorKind::peer, "dropped")));
-      });
+      cluster_.runtime().call_at(cluster_.runtime().now() + *abort_after,
+                                 [comm = comms_[static_cast<std::size_t>(by)]] {
+                                   comm.abort(std::make_exception_ptr(Error(ErrorKind::peer, "dropped")));
+                                 });
     }
     const Duration took = cluster_.run([&](Communicator comm) {
       const Communicator& own = comms_[static_cast<std::size_t>(comm.rank())];

@@ -34,7 +34,7 @@ struct Ends {
   void carry(NumberSpan sent, NumberSpan received) {
     cluster.run([&](Communicator comm) {
       return comm.rank() == 0 ? out.send(&comm.endpoint(), 1, channel, "numbers", sent)
-                               : in.receive(&comm.endpoint(), 0, channel, "numbers", received);
+                              : in.receive(&comm.endpoint(), 0, channel, "numbers", received);
     });
     if (commits) out.commit();
   }
@@ -151,7 +151,8 @@ template <class Receive>
 void expect_refused(Channel on, std::string_view operation, std::uint64_t size, Receive receive) {
   VirtualCluster cluster(2);
   try {
-    cluster.run([&](Communicator comm) { return comm.rank() == 0 ? announce(comm, on, operation, size) : receive(comm); });
+    cluster.run(
+        [&](Communicator comm) { return comm.rank() == 0 ? announce(comm, on, operation, size) : receive(comm); });
     ADD_FAILURE() << "a size of " << size << " was accepted";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::mismatch) << error.what();
@@ -174,9 +175,8 @@ TEST(Encoding, ASizeThatCannotBeIsRefusedBeforeMemoryIsTaken) {
       averaging.codec = options;
       const auto averager = make_averager(averaging, {Slot{100}}, DType::fp32);
       const Channel exchange{Purpose::exchange, parts_of_a_channel};  // the first that is given out
-      expect_refused(exchange, find_route(route).name, size, [&](Communicator comm) {
-        return averager->average(comm, 0, NumberSpan(numbers), 0.5);
-      });
+      expect_refused(exchange, find_route(route).name, size,
+                     [&](Communicator comm) { return averager->average(comm, 0, NumberSpan(numbers), 0.5); });
     }
   }
 }

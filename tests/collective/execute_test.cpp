@@ -134,9 +134,7 @@ TEST(AllReduce, SegmentsGiveTheSameSum) {
       for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += one[i];
     }
     const ExecuteOptions options{.segment_bytes = 1024};
-    cluster.run([&](Communicator comm) {
-      return all_reduce(route, comm, NumberSpan(values[comm.rank()]), options);
-    });
+    cluster.run([&](Communicator comm) { return all_reduce(route, comm, NumberSpan(values[comm.rank()]), options); });
     for (const auto& one : values) EXPECT_EQ(one, sum) << route.name;
   }
 }
@@ -235,7 +233,7 @@ TEST(Averager, WeighsAndKnowsItsBytesOnEveryRoute) {
           std::vector<std::vector<float>> values(ranks, std::vector<float>(1003, 2.0f));
           cluster.run([&](Communicator comm) {
             return averager[comm.rank()]->average(comm.on_nodes(world.per_node), 0, NumberSpan(values[comm.rank()]),
-                                                   1.0 / ranks);
+                                                  1.0 / ranks);
           });
           for (int rank = 0; rank < ranks; ++rank) {
             EXPECT_NEAR(values[rank][1002], 2.0f, 0.02);

@@ -55,9 +55,7 @@ TEST(Nodes, HierarchicalIsFasterThanARingWithFastLinksInsideThemAndSlowerWithEqu
   EXPECT_EQ(all_reduce_takes("ring", gigabit), find_route("ring").time(world, 4 << 20, gigabit));
 }
 
-TEST(Nodes, NoRankANodeIsAnError) {
-  EXPECT_THROW(VirtualCluster(4, {.link = gigabit, .per_node = 0}), Error);
-}
+TEST(Nodes, NoRankANodeIsAnError) { EXPECT_THROW(VirtualCluster(4, {.link = gigabit, .per_node = 0}), Error); }
 
 }  // namespace
 }  // namespace ripieno

@@ -1,4 +1,5 @@
-// The executor over real endpoints: every route gives the bits and the ledger that it gives over tcp, whatever the transport.
+// The executor over real endpoints: every route gives the bits and the ledger that it gives over tcp, whatever the
+// transport.
 #include <gtest/gtest.h>
 
 #include "ripieno/collective/execute.h"

@@ -18,11 +18,13 @@ TEST(ScheduleRounds, EndWithAllContributionsEverywhereForEveryRoute) {
         for (const World world : worlds(route, ranks)) {
           const ScheduleRounds all = schedule_rounds_of(route, world, elements);
           const RankSet everyone = (RankSet{1} << ranks) - 1;
-          ASSERT_EQ(all.rounds.size(), static_cast<std::size_t>(schedule_rounds(route, world, elements))) << route.name << " " << ranks;
+          ASSERT_EQ(all.rounds.size(), static_cast<std::size_t>(schedule_rounds(route, world, elements)))
+              << route.name << " " << ranks;
           ASSERT_EQ(all.held.size(), all.rounds.size() + 1);
           for (int rank = 0; rank < ranks; ++rank) {
             for (const RankSet start : all.held.front()[rank]) ASSERT_EQ(start, RankSet{1} << rank);
-            for (const RankSet end : all.held.back()[rank]) ASSERT_EQ(end, everyone) << route.name << " " << ranks << " rank " << rank;
+            for (const RankSet end : all.held.back()[rank])
+              ASSERT_EQ(end, everyone) << route.name << " " << ranks << " rank " << rank;
           }
         }
       }
@@ -46,7 +48,8 @@ TEST(ScheduleRounds, CellsAreTheBufferAndTransfersAreWhatIsSent) {
         for (const auto& round : all.rounds) {
           for (const RoundTransfer& one : round) sent[static_cast<std::size_t>(one.from)] += one.range.size();
         }
-        for (int rank = 0; rank < ranks; ++rank) EXPECT_EQ(sent[static_cast<std::size_t>(rank)], schedule_cost(route, rank, world, 1003).elements_sent);
+        for (int rank = 0; rank < ranks; ++rank)
+          EXPECT_EQ(sent[static_cast<std::size_t>(rank)], schedule_cost(route, rank, world, 1003).elements_sent);
       }
     }
   }
@@ -72,7 +75,9 @@ TEST(ScheduleRounds, OfDirectAreOne) {
   EXPECT_EQ(all.rounds[0].size(), 12u);
 }
 
-TEST(ScheduleRounds, OfMoreRanksThanASetHoldsAreRefused) { EXPECT_THROW(schedule_rounds_of(find_route("ring"), 65, 100), Error); }
+TEST(ScheduleRounds, OfMoreRanksThanASetHoldsAreRefused) {
+  EXPECT_THROW(schedule_rounds_of(find_route("ring"), 65, 100), Error);
+}
 
 }  // namespace
 }  // namespace ripieno

@@ -175,7 +175,9 @@ TEST(Schedules, CheckerRejectsPlantedFaultsOfEveryCollective) {
       [](int rank, World world, std::size_t n, int k) { return flat::reduce(rank, world, n, k / 2); }, "twice");
   expect_rejected_with(
       Collective::gather, "tree",
-      [](int rank, World world, std::size_t n, int k) { return tree::gather(rank, {world.ranks, 1, 1}, n, k); },
+      [](int rank, World world, std::size_t n, int k) {
+        return tree::gather(rank, {world.ranks, 1, 1}, n, k);
+      },
       "ends with something else");
   expect_rejected_with(
       Collective::scatter, "flat",

@@ -12,7 +12,9 @@ namespace {
 
 using testing::VirtualCluster;
 
-LinkModel link_of(double latency_us, double mbit_s) { return {from_seconds(latency_us * 1e-6), from_seconds(8e-6 / mbit_s)}; }
+LinkModel link_of(double latency_us, double mbit_s) {
+  return {from_seconds(latency_us * 1e-6), from_seconds(8e-6 / mbit_s)};
+}
 
 /// What each rank finds in a network of such links.
 std::vector<LinkModel> measured(int ranks, LinkModel link) {

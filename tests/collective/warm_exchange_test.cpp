@@ -27,7 +27,9 @@ void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {  // std:
   if (bytes >= large) ++large_allocations;
   return std::malloc(bytes);
 }
-void* operator new(std::size_t bytes, std::align_val_t alignment) { return counted(bytes, static_cast<std::size_t>(alignment)); }
+void* operator new(std::size_t bytes, std::align_val_t alignment) {
+  return counted(bytes, static_cast<std::size_t>(alignment));
+}
 void operator delete(void* block) noexcept { std::free(block); }
 void operator delete(void* block, std::size_t) noexcept { std::free(block); }
 void operator delete(void* block, std::align_val_t) noexcept { std::free(block); }
@@ -62,7 +64,8 @@ TEST(WarmExchange, TakesNoNewMemoryForNumbers) {
       std::vector<std::shared_ptr<Endpoint>> endpoints;
       std::vector<std::unique_ptr<Averager>> averagers;
       for (int rank = 0; rank < 2; ++rank) {
-        endpoints.push_back(tcp_endpoint(*runtime, rank, testing::sockets_of(*runtime, fds[rank]), {.link = {.timeout = std::chrono::seconds(60)}}));
+        endpoints.push_back(tcp_endpoint(*runtime, rank, testing::sockets_of(*runtime, fds[rank]),
+                                         {.link = {.timeout = std::chrono::seconds(60)}}));
         Slot slot{elements / 2};
         slot.matrices.push_back({{0, elements / 2}, 512, elements / 1024});
         averagers.push_back(make_averager(options, {slot, slot}, DType::fp32));

@@ -7,8 +7,8 @@
 
 namespace ripieno::testing {
 
-/// So many ranks; for a route that looks at the nodes, with several numbers of them a node; for one that has a root, with
-/// several roots.
+/// So many ranks; for a route that looks at the nodes, with several numbers of them a node; for one that has a root,
+/// with several roots.
 inline std::vector<World> worlds(const Route& route, int ranks) {
   std::vector<World> all{ranks};
   if (has_root(route.collective)) {

@@ -103,7 +103,8 @@ TEST_F(Files, AWriterThatIsKilledLeavesNothing) {
 
 TEST_F(Files, OnlyWhatNobodyWritesToIsRemoved) {
   const Names kept{"config.toml", "config.toml.backup", "model.pt.unfinished-000002"};
-  for (const char* name : {"config.toml", "config.toml.backup", "model.pt.unfinished-000002", "state-1.pt.unfinished-aB3x9Z"}) {
+  for (const char* name :
+       {"config.toml", "config.toml.backup", "model.pt.unfinished-000002", "state-1.pt.unfinished-aB3x9Z"}) {
     std::ofstream(folder_ / name) << "x";
   }
   const Descriptor writer(::open((folder_ / kept.back()).c_str(), O_RDONLY | O_CLOEXEC));

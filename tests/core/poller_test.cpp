@@ -30,7 +30,8 @@ class Box final : public Poller, public std::enable_shared_from_this<Box> {
     const int number = filled_.load();
     if (number == seen_) return false;
     seen_ = number;
-    if (waiting_) asio::post(runtime_.context(), [resume = std::exchange(waiting_, nullptr)]() mutable { resume(nullptr); });
+    if (waiting_)
+      asio::post(runtime_.context(), [resume = std::exchange(waiting_, nullptr)]() mutable { resume(nullptr); });
     return true;
   }
   bool may_spin() const override { return spins; }

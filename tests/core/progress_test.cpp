@@ -55,7 +55,8 @@ TEST(Progress, AnErrorIsTheWorksOwn) {
   const auto runtime = real_runtime(0);
   Progress progress(*runtime);
   std::thread::id where;
-  const Work bad = progress.submit("bad", fail_later(runtime.get())), good = progress.submit("good", note_thread(runtime.get(), &where));
+  const Work bad = progress.submit("bad", fail_later(runtime.get())),
+             good = progress.submit("good", note_thread(runtime.get(), &where));
   EXPECT_NO_THROW(good.wait());
   for (int again = 0; again < 2; ++again) EXPECT_THROW(bad.wait(), Error);
   EXPECT_TRUE(bad.test());

@@ -18,7 +18,8 @@ Task<> sleep_and_note(Runtime* runtime, Duration d, std::vector<std::int64_t>* l
 TEST(VirtualRuntime, JumpsToTheNextTimerInOrder) {
   auto runtime = virtual_runtime(0);
   std::vector<std::int64_t> log;
-  for (const std::int64_t at : {30, 10, 20, 10}) runtime->spawn("sleeper", sleep_and_note(runtime.get(), Duration(at), &log));
+  for (const std::int64_t at : {30, 10, 20, 10})
+    runtime->spawn("sleeper", sleep_and_note(runtime.get(), Duration(at), &log));
   runtime->run();
   EXPECT_EQ(log, (std::vector<std::int64_t>{10, 10, 20, 30}));
 }
@@ -41,6 +42,23 @@ Task<> where_work_runs(Runtime* runtime, std::vector<std::thread::id>* threads) 
   auto here = [] { return std::this_thread::get_id(); };
   for (int i = 0; i < 3; ++i) threads->push_back(co_await runtime->offload(Duration(0), here));
   threads->push_back(std::this_thread::get_id());
+}
+
+TEST(Runtime, ATimerThatIsCancelledWhenItsTimeHasComeDoesNotFire) {
+  std::unique_ptr<Runtime> kinds[] = {virtual_runtime(0), real_runtime(0)};
+  for (auto& runtime : kinds) {
+    int fired = 0;
+    std::vector<Runtime::Timer> timers;
+    const auto cancel_others = [&] {
+      ++fired;
+      for (const Runtime::Timer timer : timers) runtime->cancel(timer);
+    };
+    for (int i = 0; i < 4; ++i)
+      timers.push_back(runtime->call_at(runtime->now(), cancel_others));  // all have come at once
+    runtime->spawn("sleeper", runtime->sleep(from_seconds(1e-3)));
+    runtime->run();
+    EXPECT_EQ(fired, 1) << (runtime->is_virtual() ? "virtual" : "real");
+  }
 }
 
 TEST(RealRuntime, OffloadsToOneOtherThread) {

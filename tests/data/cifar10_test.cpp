@@ -102,7 +102,8 @@ TEST(Cifar10, SaysWhatItHasInItsPlace) {
   expect_error(ErrorKind::data, {batch.string(), "a web page (HTML)", "fetch it again"}, open);
   std::filesystem::remove(batch);
   write(folder.path() / "cifar-10-batches-py" / "data_batch_2", "pickled");
-  expect_error(ErrorKind::data, {batch_name(2), "cifar-10-batches-py", "is the version for Python", "cifar-10-binary.tar.gz"}, open);
+  expect_error(ErrorKind::data,
+               {batch_name(2), "cifar-10-batches-py", "is the version for Python", "cifar-10-binary.tar.gz"}, open);
 }
 
 }  // namespace

@@ -47,7 +47,9 @@ TEST(Loader, AugmentsAnewEachEpochAndBySeed) {
   // The whole set is one batch in the data set's order, so that only augmentation differs.
   const auto batch = [&](std::uint64_t seed, std::uint32_t epoch) {
     std::shared_ptr<Dataset> set = open_dataset("shapes", Split::train, {.train_samples = 20});
-    return Loader(set, Sampler(20, {.batch = 20, .shuffle = false}), crop, shapes_normalisation, seed).load(epoch, 0).pixels;
+    return Loader(set, Sampler(20, {.batch = 20, .shuffle = false}), crop, shapes_normalisation, seed)
+        .load(epoch, 0)
+        .pixels;
   };
   EXPECT_TRUE(batch(1, 0) == batch(1, 0));
   EXPECT_FALSE(batch(1, 0) == batch(1, 1));

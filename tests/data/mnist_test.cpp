@@ -169,7 +169,9 @@ TEST(Mnist, IsFoundUnderTheNamesAndInTheFoldersThatPackagersUse) {
   const auto open = [&] { return open_dataset("mnist", Split::train, options); };
   const auto expect_found = [&](const char* images, const char* labels) {
     std::filesystem::remove_all(in);
-    const auto packed = [](const char* name, const std::string& bytes) { return std::filesystem::path(name).extension() == ".gz" ? gzip(bytes) : bytes; };
+    const auto packed = [](const char* name, const std::string& bytes) {
+      return std::filesystem::path(name).extension() == ".gz" ? gzip(bytes) : bytes;
+    };
     write(in / images, packed(images, idx_images(3)));
     write(in / labels, packed(labels, idx_labels(3)));
     expect_samples(*open());
@@ -197,9 +199,11 @@ TEST(Mnist, IsPackedWhereItsContentSaysSo) {
   write(packed, idx_images(3));  // unpacked already, by who fetched it
   expect_samples(*open());
   const std::string page = "\n<!DOCTYPE html>\n<html><head><title>404 Not Found</title></head></html>";
-  for (const auto& [content, kind] : {std::pair{page, "a web page (HTML)"}, {"<?xml version=\"1.0\"?><Error>", "an XML document"},
+  for (const auto& [content, kind] : {std::pair{page, "a web page (HTML)"},
+                                      {"<?xml version=\"1.0\"?><Error>", "an XML document"},
                                       {"version https://git-lfs.github.com/spec/v1\noid", "Git LFS"},
-                                      {"PK\3\4and what else is in it", "a zip archive"}, {"Not found, sorry", "\"Not found, sorry\""}}) {
+                                      {"PK\3\4and what else is in it", "a zip archive"},
+                                      {"Not found, sorry", "\"Not found, sorry\""}}) {
     write(packed, content);
     expect_error(ErrorKind::data, {packed.string(), "not packed with gzip", kind, "fetch it again"}, open);
   }

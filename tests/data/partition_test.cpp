@@ -77,8 +77,8 @@ TEST(Share, CutsIntoContiguousPartsThatDifferByAtMostOne) {
 }
 
 TEST(Proportional, CutsEachPartToWithinOneOfItsSize) {
-  const std::vector<std::vector<double>> all = {{1},         {1, 2}, {1, 2, 4}, {0.1, 0.2, 0.3, 0.4},
-                                                {1e-6, 1e6}, {3, 1, 1, 1, 1e-3}};
+  const std::vector<std::vector<double>> all = {
+      {1}, {1, 2}, {1, 2, 4}, {0.1, 0.2, 0.3, 0.4}, {1e-6, 1e6}, {3, 1, 1, 1, 1e-3}};
   for (const auto& shares : all) {
     const double sum = std::accumulate(shares.begin(), shares.end(), 0.0);
     for (const std::uint32_t n : {0u, 1u, 2u, 7u, 64u, 1000u, 60001u, 0xFFFFFFFFu}) {

@@ -155,7 +155,6 @@ TEST(Sampler, RefusesABatchOfNothingAndAStepTooFar) {
   EXPECT_THROW(one.batch(0, 3), Error);
 }
 
-
 // Workers that differ.
 
 /// One sampler a worker.
@@ -338,16 +337,20 @@ TEST(Sampler, SharesThatAreEqualChangeNothing) {
 }
 
 TEST(Sampler, RefusesSharesAndSharingsThatCannotBe) {
-  expect_error(ErrorKind::usage, {"shares", "3 numbers", "2 workers"},
-               [] { Sampler(10, {.workers = 2, .batch = 4, .shares = {1, 2, 3}}); });
+  expect_error(ErrorKind::usage, {"shares", "3 numbers", "2 workers"}, [] {
+    Sampler(10, {.workers = 2, .batch = 4, .shares = {1, 2, 3}});
+  });
   for (const auto partition : {Partition::global_batches, Partition::shards}) {
-    expect_error(ErrorKind::usage, {"shares", "-0.5", "worker 1"},
-                 [&] { Sampler(10, {.workers = 2, .batch = 4, .partition = partition, .shares = {1, -0.5}}); });
-    expect_error(ErrorKind::usage, {"shares", "0 for worker 0"},
-                 [&] { Sampler(10, {.workers = 2, .batch = 4, .partition = partition, .shares = {0, 1}}); });
+    expect_error(ErrorKind::usage, {"shares", "-0.5", "worker 1"}, [&] {
+      Sampler(10, {.workers = 2, .batch = 4, .partition = partition, .shares = {1, -0.5}});
+    });
+    expect_error(ErrorKind::usage, {"shares", "0 for worker 0"}, [&] {
+      Sampler(10, {.workers = 2, .batch = 4, .partition = partition, .shares = {0, 1}});
+    });
   }
   const SamplerOptions halves = {.batch = 4, .partition = Partition::shards, .sharing = "halves"};
-  expect_error(ErrorKind::usage, {"partition", "\"halves\"", "even, reshuffled, labels, dirichlet"}, [&] { Sampler(10, halves); });
+  expect_error(ErrorKind::usage, {"partition", "\"halves\"", "even, reshuffled, labels, dirichlet"},
+               [&] { Sampler(10, halves); });
   const SamplerOptions labels = {.batch = 4, .partition = Partition::shards_in_step, .sharing = "labels"};
   expect_error(ErrorKind::usage, {"\"labels\"", "10 samples", "has 0"}, [&] { Sampler(10, labels); });
   expect_error(ErrorKind::internal, {"worker 2 of 2"}, [] { Sampler(10, {.worker = 2, .workers = 2, .batch = 4}); });

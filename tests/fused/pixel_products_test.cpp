@@ -21,15 +21,18 @@ TEST(PixelProducts, EqualTheDirectSums) {
     for (const auto& [height, width] : {std::pair{1, 1}, {2, 2}, {3, 2}, {1, 4}, {4, 4}, {6, 5}}) {
       for (std::int64_t padding = 0; padding < kernel; ++padding) {
         for (const std::int64_t images : {1, 3}) {
-          SCOPED_TRACE(testing::Message() << images << " images of " << height << " x " << width << ", kernel " << kernel << ", padding " << padding);
-          const auto x = torch::randn({images, 7, height, width}).contiguous(nhwc), weight = torch::randn({6, 7, kernel, kernel}).contiguous(nhwc);
+          SCOPED_TRACE(testing::Message() << images << " images of " << height << " x " << width << ", kernel "
+                                          << kernel << ", padding " << padding);
+          const auto x = torch::randn({images, 7, height, width}).contiguous(nhwc),
+                     weight = torch::randn({6, 7, kernel, kernel}).contiguous(nhwc);
           const auto bias = torch::randn({6});
           const auto products = PixelProducts::of(x.sizes(), weight.sizes(), 1, padding);
           const std::int64_t rows = height + 2 * padding - kernel + 1, columns = width + 2 * padding - kernel + 1;
           ASSERT_EQ(products.has_value(), rows >= 1 && columns >= 1 && rows <= 4 && columns <= 4);
           if (!products) continue;
 
-          const auto exact = x.to(torch::kFloat64).requires_grad_(), exact_weight = weight.to(torch::kFloat64).requires_grad_();
+          const auto exact = x.to(torch::kFloat64).requires_grad_(),
+                     exact_weight = weight.to(torch::kFloat64).requires_grad_();
           const auto y = torch::conv2d(exact, exact_weight, {}, 1, padding);
           const auto gradient = torch::randn(y.sizes()).contiguous(nhwc);
           y.backward(gradient.to(torch::kFloat64));
@@ -59,7 +62,8 @@ TEST(PixelProducts, AreCountedWithoutThePlacesBesideTheImage) {
 }
 
 TEST(PixelProducts, AreTakenWhereTheyAreFewest) {
-  const auto way = [](std::int64_t images, std::int64_t channels, std::int64_t size, torch::ScalarType type = torch::kFloat32) {
+  const auto way = [](std::int64_t images, std::int64_t channels, std::int64_t size,
+                      torch::ScalarType type = torch::kFloat32) {
     return Convolution{{images, channels, size, size}, {channels, channels, 3, 3}, 1, 1, type}.way();
   };
   EXPECT_TRUE(std::holds_alternative<PixelProducts>(way(64, 512, 2)));

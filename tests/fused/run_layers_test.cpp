@@ -5,8 +5,8 @@
 
 #include <set>
 
-#include "ripieno/model/classifier.h"
 #include "ripieno/fused/gradient_places.h"
+#include "ripieno/model/classifier.h"
 #include "ripieno/model/zoo.h"
 
 namespace ripieno {
@@ -41,11 +41,13 @@ std::vector<torch::Tensor> gradients(torch::nn::Sequential& layers, torch::Tenso
   return all;
 }
 
-void expect_close(const std::vector<torch::Tensor>& found, const std::vector<torch::Tensor>& expected, double tolerance) {
+void expect_close(const std::vector<torch::Tensor>& found, const std::vector<torch::Tensor>& expected,
+                  double tolerance) {
   ASSERT_EQ(found.size(), expected.size());
   for (std::size_t i = 0; i < found.size(); ++i) {
     const double scale = expected[i].abs().max().item<double>();
-    EXPECT_LE((found[i] - expected[i]).abs().max().item<double>(), tolerance * scale) << "tensor " << i << " of scale " << scale;
+    EXPECT_LE((found[i] - expected[i]).abs().max().item<double>(), tolerance * scale)
+        << "tensor " << i << " of scale " << scale;
     EXPECT_GT(scale, 0) << "tensor " << i;
   }
 }
@@ -79,7 +81,9 @@ TEST(Fused, UnderAutocastGradientsOfParametersAreFp32AndEqualAutocasts) {
   for (std::size_t i = 0; i < found.size(); ++i) {
     EXPECT_EQ(found[i].scalar_type(), torch::kFloat32);
     const double scale = exact[i].norm().item<double>();
-    EXPECT_LE((found[i] - exact[i]).norm().item<double>(), 1.5 * (autocast[i] - exact[i]).norm().item<double>() + 1e-3 * scale) << i;
+    EXPECT_LE((found[i] - exact[i]).norm().item<double>(),
+              1.5 * (autocast[i] - exact[i]).norm().item<double>() + 1e-3 * scale)
+        << i;
   }
 }
 
@@ -119,8 +123,9 @@ TEST(Fused, BatchNormWithReluAndASummand) {
       more.mutable_grad() = torch::Tensor();
       const torch::Tensor y = fused ? run_layers(norm, x, more) : torch::relu(norm->forward(x) + more);
       (y * direction).sum().backward();
-      return std::vector<torch::Tensor>{y.detach(), x.grad(), more.grad(), norm->weight.grad(), norm->bias.grad(),
-                                        norm->running_mean, norm->running_var, norm->num_batches_tracked.to(torch::kFloat32)};
+      return std::vector<torch::Tensor>{
+          y.detach(),        x.grad(),           more.grad(),       norm->weight.grad(),
+          norm->bias.grad(), norm->running_mean, norm->running_var, norm->num_batches_tracked.to(torch::kFloat32)};
     };
     expect_close(run(layer, true), run(plain, false), 1e-5);
     layer->eval();
@@ -151,7 +156,8 @@ TEST(Fused, TheNumberOfThreadsChangesNothing) {
   expect_close(alone, plain, 1e-4);
   for (const int threads : {2, 5}) {
     const auto together = run(threads);
-    for (std::size_t i = 0; i < alone.size(); ++i) EXPECT_TRUE(torch::equal(together[i], alone[i])) << threads << " threads, tensor " << i;
+    for (std::size_t i = 0; i < alone.size(); ++i)
+      EXPECT_TRUE(torch::equal(together[i], alone[i])) << threads << " threads, tensor " << i;
   }
 }
 
@@ -166,7 +172,8 @@ TEST(Fused, TiesAndNaNGoWhereTheLayersSendThem) {
 
 TEST(Fused, LinearLayers) {
   torch::manual_seed(12);
-  torch::nn::Sequential layers(torch::nn::Linear(33, 17), torch::nn::ReLU(torch::nn::ReLUOptions(true)), torch::nn::Linear(17, 5));
+  torch::nn::Sequential layers(torch::nn::Linear(33, 17), torch::nn::ReLU(torch::nn::ReLUOptions(true)),
+                               torch::nn::Linear(17, 5));
   const auto x = torch::randn({7, 33}).requires_grad_();
   expect_close(gradients(layers, x, true), gradients(layers, x, false), 1e-6);
 }
@@ -200,20 +207,27 @@ struct InParts : GradientPlaces {
     const torch::Tensor whole = parameter.detach();
     return {whole.narrow(0, 0, a), whole.narrow(0, a, b - a), whole.narrow(0, b, rows - b)};
   }
-  void part_written(const torch::Tensor& parameter, std::size_t part) override { told.push_back({parameter.data_ptr(), part}); }
+  void part_written(const torch::Tensor& parameter, std::size_t part) override {
+    told.push_back({parameter.data_ptr(), part});
+  }
   std::vector<std::pair<void*, std::size_t>> told;
 };
 
 TEST(Fused, InPartsIsTheSame) {
-  const auto last = [](std::int64_t channels, bool bias) { return torch::nn::Conv2d(torch::nn::Conv2dOptions(channels, 37, 3).padding(1).bias(bias)); };
+  const auto last = [](std::int64_t channels, bool bias) {
+    return torch::nn::Conv2d(torch::nn::Conv2dOptions(channels, 37, 3).padding(1).bias(bias));
+  };
   for (const bool bf16 : {false, true}) {
     for (const std::int64_t channels : {8, 160}) {  // few, which LibTorch convolves, and many
       for (const bool bias : {false, true}) {
-        SCOPED_TRACE(testing::Message() << (bf16 ? "bf16, " : "fp32, ") << channels << " channels" << (bias ? ", with a bias" : ""));
+        SCOPED_TRACE(testing::Message() << (bf16 ? "bf16, " : "fp32, ") << channels << " channels"
+                                        << (bias ? ", with a bias" : ""));
         torch::manual_seed(13);
-        torch::nn::Sequential layers(last(channels, bias), torch::nn::ReLU(), torch::nn::MaxPool2d(torch::nn::MaxPool2dOptions(2).stride(2)),
-                                     torch::nn::Flatten(), torch::nn::Linear(37, 22), torch::nn::ReLU(), torch::nn::Linear(22, 10));
-        layers[0]->as<torch::nn::Conv2d>()->weight.set_data(layers[0]->as<torch::nn::Conv2d>()->weight.detach().contiguous(channels_last));
+        torch::nn::Sequential layers(
+            last(channels, bias), torch::nn::ReLU(), torch::nn::MaxPool2d(torch::nn::MaxPool2dOptions(2).stride(2)),
+            torch::nn::Flatten(), torch::nn::Linear(37, 22), torch::nn::ReLU(), torch::nn::Linear(22, 10));
+        layers[0]->as<torch::nn::Conv2d>()->weight.set_data(
+            layers[0]->as<torch::nn::Conv2d>()->weight.detach().contiguous(channels_last));
         const auto x = torch::randn({6, channels, 2, 2}).contiguous(channels_last).requires_grad_();
         const auto compute = [&] {
           at::autocast::set_autocast_dtype(at::kCPU, at::kBFloat16);
@@ -291,14 +305,16 @@ double error_over_plain(const ModelInfo& info, std::uint64_t seed) {
   for (std::size_t i = 1; i < exact.size(); ++i) largest = std::max(largest, exact[i].norm().item<double>());
   for (std::size_t i = 0; i < exact.size(); ++i) {
     const double norm = exact[i].norm().item<double>(), scale = i == 0 ? norm : std::max(1e-4 * largest, norm);
-    const auto error = [&](const std::vector<torch::Tensor>& found) { return (found[i] - exact[i]).norm().item<double>() / scale; };
+    const auto error = [&](const std::vector<torch::Tensor>& found) {
+      return (found[i] - exact[i]).norm().item<double>() / scale;
+    };
     worst = std::max(worst, error(fused) / (10 * error(plain) + 1e-5));
   }
   return worst;
 }
 
-// Where rounding turns one ReLU or one choice of a pool, a deep network's gradient jumps by a percent, in PyTorch's own layers as
-// well: in some batches by chance, the fewer images the more seldom. What is wrong is wrong in every batch.
+// Where rounding turns one ReLU or one choice of a pool, a deep network's gradient jumps by a percent, in PyTorch's own
+// layers as well: in some batches by chance, the fewer images the more seldom. What is wrong is wrong in every batch.
 TEST(Fused, EveryModelOfTheZooIsAsExactAsItsPlainLayers) {
   const Zoo known = zoo();
   for (const ModelInfo& info : known.all()) {

@@ -37,7 +37,8 @@ void receive_from(std::string_view bytes) {
   PeerSockets peers(2);
   peers[1].emplace(runtime->context(), asio::ip::tcp::v4(), ends[0]);
   if (!sent) return;
-  const auto endpoint = tcp_endpoint(*runtime, 0, std::move(peers), LinkOptions{.unasked_bytes = 4096, .timeout = std::chrono::seconds(2)});
+  const auto endpoint = tcp_endpoint(*runtime, 0, std::move(peers),
+                                     LinkOptions{.unasked_bytes = 4096, .timeout = std::chrono::seconds(2)});
   runtime->spawn("receive", receive(endpoint.get()));
   fuzz::take_or_refuse([&] { runtime->run(); });
 }

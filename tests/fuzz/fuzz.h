@@ -1,5 +1,5 @@
-// What every target does with bytes from outside: they may be refused, in a sentence. All else, a crash, a hang, a sanitizer's report, an
-// exception of another kind or an Error(internal), is found.
+// What every target does with bytes from outside: they may be refused, in a sentence. All else, a crash, a hang, a
+// sanitizer's report, an exception of another kind or an Error(internal), is found.
 #pragma once
 
 #include <sys/mman.h>
@@ -28,7 +28,8 @@ void take_or_refuse(Use use) {
 class MemoryFile {
  public:
   explicit MemoryFile(std::string_view bytes) : fd_(::memfd_create("fuzz", MFD_CLOEXEC)) {
-    require(fd_ >= 0 && ::write(fd_, bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size()), "no file in memory");
+    require(fd_ >= 0 && ::write(fd_, bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size()),
+            "no file in memory");
   }
   ~MemoryFile() { ::close(fd_); }
   MemoryFile(const MemoryFile&) = delete;
@@ -41,6 +42,8 @@ class MemoryFile {
   int fd_;
 };
 
-inline std::string_view as_text(const std::uint8_t* data, std::size_t size) { return {reinterpret_cast<const char*>(data), size}; }
+inline std::string_view as_text(const std::uint8_t* data, std::size_t size) {
+  return {reinterpret_cast<const char*>(data), size};
+}
 
 }  // namespace ripieno::fuzz

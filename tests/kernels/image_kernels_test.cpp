@@ -6,9 +6,9 @@
 #include <cmath>
 #include <vector>
 
+#include "ripieno/core/random.h"
 #include "ripieno/numeric/elementwise.h"
 #include "ripieno/numeric/numbers.h"
-#include "ripieno/core/random.h"
 
 namespace ripieno {
 namespace {
@@ -23,7 +23,9 @@ std::vector<float> drawn_coarsely(std::size_t n, std::uint64_t seed) {
 
 /// In the given type.
 struct Typed {
-  Typed(std::vector<float> values, DType type) : numbers(values.size(), type) { convert(numbers.span(), NumberSpan(values)); }
+  Typed(std::vector<float> values, DType type) : numbers(values.size(), type) {
+    convert(numbers.span(), NumberSpan(values));
+  }
   std::vector<float> values() {
     std::vector<float> all(numbers.span().count);
     convert(NumberSpan(all), numbers.span());
@@ -33,8 +35,10 @@ struct Typed {
 };
 
 TEST(ImageKernels, PoolingAndItsGradientEqualPlainLoops) {
-  for (const auto& [type, relu] : {std::pair{DType::fp32, true}, {DType::bf16, true}, {DType::fp32, false}, {DType::bf16, false}}) {
-    for (const Images shape : {Images{2, 4, 6, 16}, Images{1, 5, 3, 7}, Images{3, 2, 2, 37}, Images{2, 3, 4, 1}, Images{1, 1, 1, 4}}) {
+  for (const auto& [type, relu] :
+       {std::pair{DType::fp32, true}, {DType::bf16, true}, {DType::fp32, false}, {DType::bf16, false}}) {
+    for (const Images shape :
+         {Images{2, 4, 6, 16}, Images{1, 5, 3, 7}, Images{3, 2, 2, 37}, Images{2, 3, 4, 1}, Images{1, 1, 1, 4}}) {
       Typed in(drawn_coarsely(shape.elements(), 3), type), out(std::vector<float>(shape.pooled().elements(), 9), type);
       std::vector<std::uint8_t> chosen(shape.pooled().elements(), 77);
       max_pool(out.numbers.span(), chosen.data(), in.numbers.span(), shape, relu);
@@ -52,7 +56,8 @@ TEST(ImageKernels, PoolingAndItsGradientEqualPlainLoops) {
               std::size_t best = 0;
               int which = -1;
               for (int k = 0; k < 4; ++k) {
-                const std::size_t at = ((n * shape.height + 2 * row + k / 2) * shape.width + 2 * column + k % 2) * shape.channels + c;
+                const std::size_t at =
+                    ((n * shape.height + 2 * row + k / 2) * shape.width + 2 * column + k % 2) * shape.channels + c;
                 if (which < 0 || x[at] > x[best]) {
                   best = at;
                   which = k;
@@ -81,15 +86,18 @@ TEST(ImageKernels, SumsOfPartsAddUpToTheMoments) {
     const std::size_t cut[] = {0, 300 * channels, values.size()};
     for (int part = 0; part < 2; ++part) {
       for (auto& each : sums[part]) each.assign(channels, 77);
-      moment_sums(NumberSpan(values).slice(cut[part], cut[part + 1]), channels, about.data(), sums[part][0].data(), sums[part][1].data());
+      moment_sums(NumberSpan(values).slice(cut[part], cut[part + 1]), channels, about.data(), sums[part][0].data(),
+                  sums[part][1].data());
     }
     for (std::size_t c = 0; c < channels; ++c) {
       double sum = 0, square = 0;
       for (std::size_t p = 0; p < pixels; ++p) sum += values[p * channels + c];
       for (std::size_t p = 0; p < pixels; ++p) square += std::pow(values[p * channels + c] - sum / pixels, 2);
-      const double distance = (sums[0][0][c] + sums[1][0][c]) / pixels, squares = (sums[0][1][c] + sums[1][1][c]) / pixels;
+      const double distance = (sums[0][0][c] + sums[1][0][c]) / pixels,
+                   squares = (sums[0][1][c] + sums[1][1][c]) / pixels;
       EXPECT_NEAR(about[c] + distance, sum / pixels, 1e-6 * std::abs(sum / pixels)) << channels << " channels, " << c;
-      EXPECT_NEAR(squares - distance * distance, square / pixels, 1e-4 * square / pixels) << channels << " channels, " << c;
+      EXPECT_NEAR(squares - distance * distance, square / pixels, 1e-4 * square / pixels)
+          << channels << " channels, " << c;
     }
   }
 }
@@ -98,7 +106,8 @@ TEST(ImageKernels, WorkAChannelEqualsPlainLoops) {
   for (const DType type : {DType::fp32, DType::bf16}) {
     for (const std::size_t channels : {16u, 21u}) {
       const std::size_t n = channels * 300;
-      Typed in(drawn_coarsely(n, 6), type), more(drawn_coarsely(n, 7), type), out(std::vector<float>(n), type), gradient(drawn_coarsely(n, 8), type);
+      Typed in(drawn_coarsely(n, 6), type), more(drawn_coarsely(n, 7), type), out(std::vector<float>(n), type),
+          gradient(drawn_coarsely(n, 8), type);
       std::vector<float> a(channels), b(channels), c(channels);
       std::vector<double> sum(channels), product(channels);
       for (std::size_t k = 0; k < channels; ++k) {
@@ -109,9 +118,11 @@ TEST(ImageKernels, WorkAChannelEqualsPlainLoops) {
       const auto x = in.values(), m = more.values(), g = gradient.values();
       scale_channels(out.numbers.span(), in.numbers.span(), channels, a.data(), b.data(), more.numbers.span(), true);
       const auto y = out.values();
-      for (std::size_t i = 0; i < n; ++i) EXPECT_EQ(y[i], std::max(0.0f, x[i] * a[i % channels] + b[i % channels] + m[i]));
+      for (std::size_t i = 0; i < n; ++i)
+        EXPECT_EQ(y[i], std::max(0.0f, x[i] * a[i % channels] + b[i % channels] + m[i]));
 
-      gradient_sums(gradient.numbers.span(), out.numbers.span(), in.numbers.span(), b.data(), channels, sum.data(), product.data());
+      gradient_sums(gradient.numbers.span(), out.numbers.span(), in.numbers.span(), b.data(), channels, sum.data(),
+                    product.data());
       const auto masked = gradient.values();
       std::vector<double> sums(channels), products(channels);
       for (std::size_t i = 0; i < n; ++i) {
@@ -124,7 +135,8 @@ TEST(ImageKernels, WorkAChannelEqualsPlainLoops) {
         EXPECT_NEAR(product[k], products[k], 1e-3);
       }
 
-      combine_channels(out.numbers.span(), gradient.numbers.span(), in.numbers.span(), a.data(), b.data(), c.data(), channels);
+      combine_channels(out.numbers.span(), gradient.numbers.span(), in.numbers.span(), a.data(), b.data(), c.data(),
+                       channels);
       const auto combined = out.values();
       for (std::size_t i = 0; i < n; ++i) {
         const float expected = masked[i] * a[i % channels] + x[i] * b[i % channels] + c[i % channels];

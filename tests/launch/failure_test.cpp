@@ -5,10 +5,13 @@
 namespace ripieno {
 namespace {
 
-Failure follows(int rank, const std::string& words) { return {rank, Error(ErrorKind::peer, words), true, std::nullopt}; }
+Failure follows(int rank, const std::string& words) {
+  return {rank, Error(ErrorKind::peer, words), true, std::nullopt};
+}
 
 TEST(Failure, TheCauseIsAtTheEndOfTheChain) {
-  const Failure one = follows(1, "rank 1: gave up on rank 0 after 2 s"), zero = follows(0, "rank 0: gave up on rank 2 after 2 s");
+  const Failure one = follows(1, "rank 1: gave up on rank 0 after 2 s"),
+                zero = follows(0, "rank 0: gave up on rank 2 after 2 s");
   const Failure late = follows(2, "rank 2: lost rank 0 (connection closed)");
   EXPECT_EQ(cause_of({one, zero, late}).rank, 0);
   EXPECT_EQ(cause_of({late, zero, one}).rank, 0);
@@ -23,8 +26,10 @@ TEST(Failure, WhatWasToldStandsForWhoToldIt) {
   const Failure own = follows(1, "rank 1: gave up on rank 0 after 2 s of waiting for ring");
   EXPECT_EQ(cause_of({told, own}).rank, 1);
   EXPECT_EQ(cause_of({told, follows(0, "rank 0: lost rank 2 (connection closed)")}).rank, 2);
-  const Failure of_a_loss = follows(0, "rank 0: rank 1 gave up: lost rank 2 (connection closed) while waiting for ring");
-  EXPECT_EQ(cause_of({of_a_loss, follows(1, "rank 1: lost rank 2 (connection closed) while waiting for ring")}).rank, 1);
+  const Failure of_a_loss =
+      follows(0, "rank 0: rank 1 gave up: lost rank 2 (connection closed) while waiting for ring");
+  EXPECT_EQ(cause_of({of_a_loss, follows(1, "rank 1: lost rank 2 (connection closed) while waiting for ring")}).rank,
+            1);
   EXPECT_EQ(cause_of({of_a_loss, follows(2, "rank 2 was killed")}).rank, 2);
   EXPECT_EQ(cause_of({follows(0, "rank 0: rank 1 gave up: no more memory"), follows(1, "no more memory")}).rank, 1);
   EXPECT_EQ(blame_in("rank 0: rank 12 gave up: no more memory")->rank, 12);

@@ -86,9 +86,11 @@ TEST(Join, ThroughATransportOfOnesOwnThatNeedsNoRendezvous) {
 }
 
 TEST(Join, ThroughNoTransportOrOneOfVirtualTimeIsRefused) {
-  for (const auto& [name, words] : {std::pair("pigeons", "there is no transport \"pigeons\"; known are tcp, simulated, queues"),
-                                    std::pair("simulated", "transport simulated runs all ranks of a job in one process, in virtual "
-                                                           "time: workers cannot join through it")}) {
+  for (const auto& [name, words] :
+       {std::pair("pigeons", "there is no transport \"pigeons\"; known are tcp, simulated, queues"),
+        std::pair("simulated",
+                  "transport simulated runs all ranks of a job in one process, in virtual "
+                  "time: workers cannot join through it")}) {
     JoinOptions options;
     options.transport = name;
     try {
@@ -112,7 +114,8 @@ TEST(Join, WorkersThatDoNotAgreeOnSharingMemorySaySo) {
       errors[place.rank] = error.what();
     }
   });
-  EXPECT_EQ(errors[1], "shared memory is off on rank 1 and on on rank 0: set RIPIENO_SHARED_MEMORY to the same on all workers");
+  EXPECT_EQ(errors[1],
+            "shared memory is off on rank 1 and on on rank 0: set RIPIENO_SHARED_MEMORY to the same on all workers");
   for (const int rank : {0, 2}) EXPECT_NE(errors[rank], "");
 }
 

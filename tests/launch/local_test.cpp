@@ -1,6 +1,4 @@
 // Workers are small shell scripts, or this program itself run as `launch_test worker WHAT`.
-#include "ripieno/launch/local.h"
-
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -19,66 +17,19 @@
 #include "ripieno/launch/placement.h"
 #include "ripieno/membership/meet.h"
 #include "ripieno/transport/tcp/endpoint.h"
+#include "tests/launch/local_jobs.h"
 
 namespace ripieno {
 namespace {
 
-/// What a run of run_local() gave.
-struct Result {
-  std::string error;
-  std::optional<ErrorKind> kind;
-  std::map<int, std::vector<nlohmann::json>> messages;
-  std::map<int, std::vector<std::string>> lines;
-};
-
-Result run(LocalJob job) {
-  Result result;
-  auto on_message = std::exchange(job.on_message, nullptr);
-  job.on_message = [&](int rank, const nlohmann::json& message) {
-    result.messages[rank].push_back(message);
-    if (on_message) on_message(rank, message);
-  };
-  job.on_output = [&](int rank, const std::string& line) { result.lines[rank].push_back(line); };
-  try {
-    run_local(job);
-  } catch (const Error& error) {
-    result.error = error.what();
-    result.kind = error.kind();
-  }
-  return result;
-}
-
-LocalJob shell(int workers, const std::string& script) {
-  LocalJob job;
-  job.workers = workers;
-  job.command = {"/bin/sh", "-c", script};
-  return job;
-}
-
-LocalJob self(int workers, const std::string& what) {
-  LocalJob job;
-  job.workers = workers;
-  job.command = {"/proc/self/exe", "worker", what};
-  return job;
-}
-
-std::size_t open_descriptors() {
-  const std::filesystem::directory_iterator all("/proc/self/fd");
-  return static_cast<std::size_t>(std::distance(begin(all), end(all)));
-}
-
-/// This process has no child, dead or alive.
-void expect_no_children() {
-  EXPECT_EQ(waitpid(-1, nullptr, WNOHANG), -1);
-  EXPECT_EQ(errno, ECHILD);
-}
+using namespace testing;  // NOLINT
 
 TEST(Local, AllSucceedAndMessagesAreRelayed) {
   const std::size_t before = open_descriptors();
   for (const int workers : {1, 3}) {
-    const Result result = run(shell(workers,
-                                    "echo '{\"type\": \"hello\", \"rank\": '$RIPIENO_RANK'}' >&3;"
-                                    "echo no json >&3; echo to stderr $RIPIENO_WORLD_SIZE >&2"));
+    const LocalResult result = run(shell(workers,
+                                         "echo '{\"type\": \"hello\", \"rank\": '$RIPIENO_RANK'}' >&3;"
+                                         "echo no json >&3; echo to stderr $RIPIENO_WORLD_SIZE >&2"));
     EXPECT_EQ(result.error, "");
     for (int rank = 0; rank < workers; ++rank) {
       const std::vector<nlohmann::json> expected{{{"type", "hello"}, {"rank", rank}}};
@@ -93,85 +44,24 @@ TEST(Local, AllSucceedAndMessagesAreRelayed) {
 }
 
 TEST(Local, ALineWithoutItsEndIsNotLost) {
-  const Result result = run(shell(1, "printf '{\"a\": 1}' >&3; printf end >&2"));
+  const LocalResult result = run(shell(1, "printf '{\"a\": 1}' >&3; printf end >&2"));
   EXPECT_EQ(result.messages.at(0).at(0), (nlohmann::json{{"a", 1}}));
   EXPECT_EQ(result.lines.at(0), std::vector<std::string>{"end"});
 }
 
 TEST(Local, TheSecretIsNotInTheArgumentsAndNoDescriptorIsInherited) {
-  const Result result = run(shell(1,
-                                  "tr '\\0' ' ' </proc/$$/cmdline | grep -c -- $RIPIENO_TOKEN >&2;"
-                                  "echo ${#RIPIENO_TOKEN} >&2; exec ls /proc/self/fd >&2"));
+  const LocalResult result = run(shell(1,
+                                       "tr '\\0' ' ' </proc/$$/cmdline | grep -c -- $RIPIENO_TOKEN >&2;"
+                                       "echo ${#RIPIENO_TOKEN} >&2; exec ls /proc/self/fd >&2"));
   EXPECT_EQ(result.error, "");
   EXPECT_EQ(result.lines.at(0), (std::vector<std::string>{"0", "64", "0", "1", "2", "3", "4"}));  // ls reads by 4
-}
-
-TEST(Local, AWorkerThatLostAPeerIsNotTheCauseHoweverItEnds) {
-  for (const char* end : {"kill -ABRT $$", "exit 1"}) {
-    const Result result = run(shell(2, text("if [ $RIPIENO_RANK = 0 ]; then echo '{\"type\": \"lost-peer\"}' >&3; ", end,
-                                            "; fi; sleep 0.3; echo no such batch >&2; ", end)));
-    EXPECT_EQ(result.error.rfind("rank 1 ", 0), 0u) << result.error;
-    EXPECT_NE(result.error.find("no such batch"), std::string::npos) << result.error;
-  }
-}
-
-TEST(Local, AFailureIsTheWorkersOwnAndEndsTheOthers) {
-  // The others would sleep for 100 s; the test's own time limit is below that.
-  const Result result =
-      run(shell(3,
-                "if [ $RIPIENO_RANK = 1 ]; then"
-                "  echo '{\"type\": \"failed\", \"kind\": \"data\", \"message\": \"no such data set\"}' >&3; exit 3;"
-                "fi; sleep 100"));
-  EXPECT_EQ(result.error, "rank 1: no such data set");
-  EXPECT_EQ(result.kind, ErrorKind::data);
-  expect_no_children();
-}
-
-TEST(Local, AWorkerThatEndsWithoutAWordIsNamedWithItsLastLines) {
-  const Result result =
-      run(shell(2, "if [ $RIPIENO_RANK = 1 ]; then echo one >&2; echo two >&2; exit 3; fi; sleep 100"));
-  EXPECT_EQ(result.error, "rank 1 exited with code 3; its last lines on standard error:\n  one\n  two");
-  EXPECT_EQ(result.kind, ErrorKind::peer);
-}
-
-TEST(Local, AKilledWorkerIsTheCauseEvenIfOthersReportItFirst) {
-  LocalJob job = shell(3,
-                       "if [ $RIPIENO_RANK = 2 ]; then sleep 0.3; kill -9 $$; fi;"
-                       "echo '{\"type\": \"failed\", \"kind\": \"peer\", \"message\": \"lost rank 2\"}' >&3; exit 6");
-  const Result result = run(job);
-  EXPECT_EQ(result.error, "rank 2 was killed by signal 9 (Killed)");
-  expect_no_children();
-}
-
-TEST(Local, ALostPeerIsTheFailureWhereNothingElseFailed) {
-  LocalJob job =
-      shell(2,
-            "if [ $RIPIENO_RANK = 1 ]; then"
-            "  echo '{\"type\": \"failed\", \"kind\": \"peer\", \"message\": \"rank 1: lost rank 0\"}' >&3; exit 6;"
-            "fi; sleep 100");
-  job.grace = std::chrono::milliseconds(100);
-  const Result result = run(job);
-  EXPECT_EQ(result.error, "rank 1: lost rank 0");
-  EXPECT_EQ(result.kind, ErrorKind::peer);
-}
-
-TEST(Local, WorkersThatWillNotEndAreKilledWithAllThatTheyStarted) {
-  // `sleep` is a child of the shell that ignores SIGTERM like it, and holds its pipes.
-  LocalJob job = shell(2, "if [ $RIPIENO_RANK = 1 ]; then sleep 0.2; exit 4; fi; trap '' TERM; sleep 100; sleep 100");
-  job.grace = std::chrono::milliseconds(200);
-  EXPECT_EQ(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
-  const Result result = run(job);
-  EXPECT_EQ(result.error, "rank 1 exited with code 4");
-  int status = 0;
-  while (waitpid(-1, &status, 0) > 0) EXPECT_TRUE(WIFSIGNALED(status));  // the orphaned sleep
-  EXPECT_EQ(prctl(PR_SET_CHILD_SUBREAPER, 0), 0);
 }
 
 TEST(Local, AProgramThatIsNotThereIsNamed) {
   LocalJob job;
   job.workers = 2;
   job.command = {"/no/such/program"};
-  const Result result = run(job);
+  const LocalResult result = run(job);
   EXPECT_EQ(result.error, "cannot run '/no/such/program': No such file or directory");
   EXPECT_EQ(result.kind, ErrorKind::usage);
   expect_no_children();
@@ -180,7 +70,7 @@ TEST(Local, AProgramThatIsNotThereIsNamed) {
 TEST(Local, AnAddressThatCannotBeHadIsNamed) {
   LocalJob job = shell(2, "exit 0");
   job.listen = "192.0.2.1:0";  // of nobody (RFC 5737)
-  const Result result = run(job);
+  const LocalResult result = run(job);
   EXPECT_EQ(result.kind, ErrorKind::network);
   EXPECT_NE(result.error.find("192.0.2.1"), std::string::npos) << result.error;
 }
@@ -195,8 +85,10 @@ TEST(Local, OneWorkerAloneNeedsNoNetwork) {
 TEST(Local, AnExitCodeOfAWorkersOwnIsPassedOn) {
   // Rank 0, which lost it, may well be seen to end first, in whatever way its program ends then.
   for (const std::string end : {"exit 1", "kill -ABRT $$"}) {
-    LocalJob job = shell(2, "if [ $RIPIENO_RANK = 1 ]; then sleep 0.05; exit 42; fi;"
-                            "echo 'what():  rank 0: lost rank 1 (connection closed) while waiting for ring' >&2; " + end);
+    LocalJob job = shell(2,
+                         "if [ $RIPIENO_RANK = 1 ]; then sleep 0.05; exit 42; fi;"
+                         "echo 'what():  rank 0: lost rank 1 (connection closed) while waiting for ring' >&2; " +
+                             end);
     job.on_output = [](int, const std::string&) {};
     try {
       run_local(job);
@@ -209,19 +101,6 @@ TEST(Local, AnExitCodeOfAWorkersOwnIsPassedOn) {
   }
 }
 
-TEST(Local, WhoWaitedInVainNamesWhoDidNotCome) {
-  // Rank 2 does not come; rank 0, a server, gives up on it; rank 1 hears first that rank 0 ends.
-  LocalJob job = shell(3, R"(
-    case $RIPIENO_RANK in
-      0) sleep 0.05; echo '{"type": "failed", "kind": "peer", "message": "rank 0: gave up on rank 2 after 1 s of waiting for push"}' >&3;;
-      1) echo '{"type": "failed", "kind": "peer", "message": "rank 1: lost rank 0 (connection closed) while waiting for pull"}' >&3;;
-      2) exec sleep 100;;
-    esac
-    exit 6)");
-  job.grace = std::chrono::milliseconds(300);
-  EXPECT_EQ(run(job).error, "rank 0: gave up on rank 2 after 1 s of waiting for push");
-}
-
 TEST(Local, SoManyWorkersAsThereAreDescriptorsFor) {
   rlimit before{};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
@@ -232,8 +111,11 @@ TEST(Local, SoManyWorkersAsThereAreDescriptorsFor) {
   if (strict == 0) {  // a hard limit stays
     const rlimit hard{64, 64};
     setrlimit(RLIMIT_NOFILE, &hard);
-    const Result result = run(shell(16, "exit 0"));
-    _exit(result.kind == ErrorKind::io && result.error.find("16 workers") == 0 && result.error.find("limit is 64") != std::string::npos ? 0 : 1);
+    const LocalResult result = run(shell(16, "exit 0"));
+    _exit(result.kind == ErrorKind::io && result.error.find("16 workers") == 0 &&
+                  result.error.find("limit is 64") != std::string::npos
+              ? 0
+              : 1);
   }
   int status = 0;
   ASSERT_EQ(waitpid(strict, &status, 0), strict);
@@ -298,20 +180,20 @@ TEST(Local, AKilledLauncherLeavesNoWorker) {
 }
 
 TEST(Local, RealWorkersMeetAndAddUp) {
-  const Result result = run(self(4, "sum"));
+  const LocalResult result = run(self(4, "sum"));
   EXPECT_EQ(result.error, "");
   for (int rank = 0; rank < 4; ++rank) EXPECT_EQ(result.messages.at(rank).at(0).at("sum"), 0 + 1 + 2 + 3);
 }
 
 TEST(Local, WorkersWithDifferentRecipesAreAMismatch) {
-  const Result result = run(self(3, "mismatch"));
+  const LocalResult result = run(self(3, "mismatch"));
   EXPECT_EQ(result.kind, ErrorKind::mismatch);
   EXPECT_NE(result.error.find("another recipe"), std::string::npos) << result.error;
 }
 
 TEST(Local, TheLostWorkerIsNamedNotThoseWhoLostIt) {
   EXPECT_EQ(run(self(3, "lost")).error, "rank 2 was killed by signal 9 (Killed)");
-  const Result data = run(self(3, "data"));
+  const LocalResult data = run(self(3, "data"));
   EXPECT_EQ(data.error, "rank 2: broken data");
   EXPECT_EQ(data.kind, ErrorKind::data);
 }
@@ -322,7 +204,8 @@ TEST(Local, WhoIsDoneWithItsStepsMayLeaveAtOnce) {
   }
 }
 
-/// Four steps of an own loop: a number goes to rank 0 and back to all, and many are added up. Nothing is waited for at the end.
+/// Four steps of an own loop: a number goes to rank 0 and back to all, and many are added up. Nothing is waited for at
+/// the end.
 Task<> steps(Endpoint* endpoint) {
   std::vector<float> numbers(10, 1);
   float one = 1;
@@ -330,11 +213,14 @@ Task<> steps(Endpoint* endpoint) {
   const ConstBytes out = std::as_bytes(std::span(&one, 1));
   const Bytes in = std::as_writable_bytes(std::span(&one, 1));
   for (int step = 0; step < 4; ++step) {
-    for (int peer = 1; peer < endpoint->size() && endpoint->rank() == 0; ++peer) co_await endpoint->receive(peer, star, in);
-    for (int peer = 1; peer < endpoint->size() && endpoint->rank() == 0; ++peer) co_await endpoint->send(peer, star, out);
+    for (int peer = 1; peer < endpoint->size() && endpoint->rank() == 0; ++peer)
+      co_await endpoint->receive(peer, star, in);
+    for (int peer = 1; peer < endpoint->size() && endpoint->rank() == 0; ++peer)
+      co_await endpoint->send(peer, star, out);
     if (endpoint->rank() > 0) co_await endpoint->send(0, star, out);
     if (endpoint->rank() > 0) co_await endpoint->receive(0, star, in);
-    if (endpoint->find_engine(Collective::all_reduce, all.type)) co_await endpoint->run_engine(Collective::all_reduce, all, NumberSpan(numbers));
+    if (endpoint->find_engine(Collective::all_reduce, all.type))
+      co_await endpoint->run_engine(Collective::all_reduce, all, NumberSpan(numbers));
   }
 }
 

@@ -12,11 +12,23 @@
 namespace ripieno {
 namespace {
 
-const char* const variables[] = {
-    "RIPIENO_RANK",         "RIPIENO_WORLD_SIZE", "RIPIENO_RENDEZVOUS",  "RIPIENO_TOKEN", "RIPIENO_CONTROL_FD",
-    "RIPIENO_LISTEN",       "RIPIENO_SHARED_MEMORY",
-    "OMPI_COMM_WORLD_RANK", "SLURM_PROCID",       "TORCHELASTIC_RUN_ID", "RANK",          "MASTER_ADDR",
-    "OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS", "WORLD_SIZE",        "PMI_RANK",      "PMI_SIZE"};
+const char* const variables[] = {"RIPIENO_RANK",
+                                 "RIPIENO_WORLD_SIZE",
+                                 "RIPIENO_RENDEZVOUS",
+                                 "RIPIENO_TOKEN",
+                                 "RIPIENO_CONTROL_FD",
+                                 "RIPIENO_LISTEN",
+                                 "RIPIENO_SHARED_MEMORY",
+                                 "OMPI_COMM_WORLD_RANK",
+                                 "SLURM_PROCID",
+                                 "TORCHELASTIC_RUN_ID",
+                                 "RANK",
+                                 "MASTER_ADDR",
+                                 "OMPI_COMM_WORLD_SIZE",
+                                 "SLURM_STEP_NUM_TASKS",
+                                 "WORLD_SIZE",
+                                 "PMI_RANK",
+                                 "PMI_SIZE"};
 
 Placement placement_in(const std::map<std::string, std::string>& environment) {
   for (const char* name : variables) unsetenv(name);
@@ -82,15 +94,17 @@ TEST(Placement, OneOfSeveralProcessesOfAnotherLauncherIsRefused) {
   for (const Environment& world : worlds) {
     const Placement place = placement_in(world);
     EXPECT_EQ(place.world_size, 1);
-    for (const auto& check : std::vector<std::function<void()>>{[&] { refuse_foreign_world(place); }, check_environment}) {
+    for (const auto& check :
+         std::vector<std::function<void()>>{[&] { refuse_foreign_world(place); }, check_environment}) {
       try {
         check();
         ADD_FAILURE() << world.begin()->first << " is not noticed";
       } catch (const Error& error) {
         EXPECT_EQ(error.kind(), ErrorKind::usage);
         EXPECT_NE(std::string(error.what()).find("ripieno launch"), std::string::npos) << error.what();
-        const bool names_both = std::string(error.what()).find("is '" + world.rbegin()->second + "'") != std::string::npos ||
-                                world.count("MASTER_ADDR") || world.count("TORCHELASTIC_RUN_ID");
+        const bool names_both =
+            std::string(error.what()).find("is '" + world.rbegin()->second + "'") != std::string::npos ||
+            world.count("MASTER_ADDR") || world.count("TORCHELASTIC_RUN_ID");
         EXPECT_TRUE(names_both) << error.what();
       }
     }
@@ -134,9 +148,10 @@ TEST(Placement, TheControlPipeIsKnownWhateverElseIsWrong) {
 
 TEST(Placement, WhatIsMalformedIsNamed) {
   const std::vector<std::pair<std::string, std::string>> wrong{
-      {"RIPIENO_RANK", "-1"},      {"RIPIENO_RANK", "two"},      {"RIPIENO_RANK", "4"},       {"RIPIENO_RANK", ""},
-      {"RIPIENO_WORLD_SIZE", "0"}, {"RIPIENO_WORLD_SIZE", "4x"}, {"RIPIENO_CONTROL_FD", "-3"},
-      {"RIPIENO_LISTEN", ""},      {"RIPIENO_SHARED_MEMORY", "no"}, {"RIPIENO_SHARED_MEMORY", ""}};
+      {"RIPIENO_RANK", "-1"},       {"RIPIENO_RANK", "two"},     {"RIPIENO_RANK", "4"},
+      {"RIPIENO_RANK", ""},         {"RIPIENO_WORLD_SIZE", "0"}, {"RIPIENO_WORLD_SIZE", "4x"},
+      {"RIPIENO_CONTROL_FD", "-3"}, {"RIPIENO_LISTEN", ""},      {"RIPIENO_SHARED_MEMORY", "no"},
+      {"RIPIENO_SHARED_MEMORY", ""}};
   for (const auto& [name, value] : wrong) {
     auto environment = good;
     environment[name] = value;

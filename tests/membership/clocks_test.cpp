@@ -11,14 +11,17 @@ namespace {
 using testing::run_ranks;
 using testing::Way;
 
-Task<> ask(std::shared_ptr<Endpoint> endpoint, ClockOffset* offset) { *offset = co_await clock_offset(endpoint, {Purpose::setup, 1}); }
+Task<> ask(std::shared_ptr<Endpoint> endpoint, ClockOffset* offset) {
+  *offset = co_await clock_offset(endpoint, {Purpose::setup, 1});
+}
 
 /// In virtual time all ranks have the same clock, and every way takes as long there as back.
 TEST(Clocks, OfOneClockAreNotApart) {
   const auto runtime = virtual_runtime(0);
   SimulatedNetwork network(*runtime, 5, {});
   std::vector<ClockOffset> offsets(5, {Duration(1), Duration(-1)});
-  for (int rank = 0; rank < 5; ++rank) runtime->spawn(text("rank ", rank), ask(network.endpoint(rank), &offsets[static_cast<std::size_t>(rank)]));
+  for (int rank = 0; rank < 5; ++rank)
+    runtime->spawn(text("rank ", rank), ask(network.endpoint(rank), &offsets[static_cast<std::size_t>(rank)]));
   runtime->run();
   for (const auto& [ahead, error] : offsets) {
     EXPECT_LE(std::abs(ahead.count()), 1);
@@ -52,7 +55,8 @@ TEST(Clocks, AreFoundWithinARoundTrip) {
   EXPECT_EQ(seen[0].offset.error.count(), 0);
   for (std::size_t rank = 1; rank < 3; ++rank) {
     const Seen &zero = seen[0], &mine = seen[rank];
-    const double truth = seconds(zero.before) - seconds(mine.before) - std::chrono::duration<double>(zero.now - mine.now).count();
+    const double truth =
+        seconds(zero.before) - seconds(mine.before) - std::chrono::duration<double>(zero.now - mine.now).count();
     const double reading = seconds((zero.after - zero.before) + (mine.after - mine.before));
     EXPECT_NEAR(seconds(mine.offset.ahead), truth, seconds(mine.offset.error) + reading);
     EXPECT_LE(mine.offset.error, mine.asking / 2);

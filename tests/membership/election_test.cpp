@@ -11,9 +11,7 @@ using testing::VirtualCluster;
 
 constexpr Duration us(std::int64_t n) { return Duration(n * 1'000'000); }
 
-SimulatedOptions network(std::size_t window) {
-  return {.link = {us(50), Duration(8'000)}, .window_bytes = window};
-}
+SimulatedOptions network(std::size_t window) { return {.link = {us(50), Duration(8'000)}, .window_bytes = window}; }
 
 Task<> elect_once(Communicator comm, std::uint32_t round, std::vector<int>* leaders) {
   const std::vector<int> alive = comm.endpoint().survivors();
@@ -62,14 +60,16 @@ TEST(Election, HighestOfAnySubsetLeadsWithTheStatedMessages) {
 }
 
 /// Elects until an election's end outlasts every death: then the leader hears from all and answers.
-Task<> elect_until_settled(Communicator comm, Duration settled, std::vector<int>* leaders, std::vector<std::string>* log) {
+Task<> elect_until_settled(Communicator comm, Duration settled, std::vector<int>* leaders,
+                           std::vector<std::string>* log) {
   Endpoint& endpoint = comm.endpoint();
   const Message confirm{{Purpose::control, 5}, "confirm", DType::fp32, 0};
   for (;;) {
     try {
       const std::vector<int> alive = endpoint.survivors();
       const auto losses = static_cast<std::uint32_t>(comm.size() - alive.size());
-      const int leader = co_await elect(comm.shared_endpoint(), alive, {Purpose::control, static_cast<std::uint32_t>(losses)});
+      const int leader =
+          co_await elect(comm.shared_endpoint(), alive, {Purpose::control, static_cast<std::uint32_t>(losses)});
       log->push_back(text(comm.runtime().now().count(), ": rank ", comm.rank(), " follows ", leader));
       if (comm.runtime().now() < settled) co_await comm.runtime().sleep(settled - comm.runtime().now());
       for (const int peer : alive) {
@@ -159,8 +159,8 @@ std::string refusal(int ranks, std::vector<int> alive, std::uint32_t round) {
 
 TEST(Election, RefusesAListThatCannotBe) {
   const std::vector<std::pair<std::vector<int>, const char*>> lists{
-      {{}, "without being in the list"},  {{1}, "without being in the list"}, {{0, 0, 1}, "not ascending"},
-      {{0, 1, 1}, "not ascending"},       {{0, 1, 2}, "among ranks 0 to 2 of 2"}, {{-1, 0}, "among ranks -1 to 0 of 2"}};
+      {{}, "without being in the list"}, {{1}, "without being in the list"},     {{0, 0, 1}, "not ascending"},
+      {{0, 1, 1}, "not ascending"},      {{0, 1, 2}, "among ranks 0 to 2 of 2"}, {{-1, 0}, "among ranks -1 to 0 of 2"}};
   for (const auto& [alive, why] : lists) {
     const std::string message = refusal(2, alive, 0);
     EXPECT_NE(message.find(why), std::string::npos) << message;

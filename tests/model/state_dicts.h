@@ -57,10 +57,12 @@ inline std::string vgg_features(const std::vector<int>& channels) {
   }
   return lines.str();
 }
-inline const std::vector<int> vgg16_channels = {64, 64, 0, 128, 128, 0, 256, 256, 256, 0, 512, 512, 512, 0, 512, 512, 512, 0};
-inline const std::vector<int> vgg19_channels = {64,  64,  0,   128, 128, 0, 256, 256, 256, 256, 0,
-                                                512, 512, 512, 512, 0, 512, 512, 512, 512, 0};
-inline const std::string published_vgg_end = "linear classifier.0 25088 4096\nlinear classifier.3 4096 4096\nlinear classifier.6 4096 1000";
+inline const std::vector<int> vgg16_channels = {64, 64,  0,   128, 128, 0,   256, 256, 256,
+                                                0,  512, 512, 512, 0,   512, 512, 512, 0};
+inline const std::vector<int> vgg19_channels = {64,  64,  0,   128, 128, 0,   256, 256, 256, 256, 0,
+                                                512, 512, 512, 512, 0,   512, 512, 512, 512, 0};
+inline const std::string published_vgg_end =
+    "linear classifier.0 25088 4096\nlinear classifier.3 4096 4096\nlinear classifier.6 4096 1000";
 
 /// A ResNet of bottlenecks; first: the size of its first convolution.
 inline std::string bottlenecks(int first, const std::vector<int>& blocks, int classes) {
@@ -74,7 +76,9 @@ inline std::string bottlenecks(int first, const std::vector<int>& blocks, int cl
       lines << "conv- " << name << "conv1 " << in << " " << width << " 1\nbn " << name << "bn1 " << width << "\n";
       lines << "conv- " << name << "conv2 " << width << " " << width << " 3\nbn " << name << "bn2 " << width << "\n";
       lines << "conv- " << name << "conv3 " << width << " " << out << " 1\nbn " << name << "bn3 " << out << "\n";
-      if (block == 0) lines << "conv- " << name << "downsample.0 " << in << " " << out << " 1\nbn " << name << "downsample.1 " << out << "\n";
+      if (block == 0)
+        lines << "conv- " << name << "downsample.0 " << in << " " << out << " 1\nbn " << name << "downsample.1 " << out
+              << "\n";
       in = out;
     }
   }

@@ -92,7 +92,8 @@ std::int64_t multiply_adds_of(Classifier& model, const torch::Tensor& x) {
     const std::int64_t size = static_cast<const Inner*>(context)->size;
     if (size > 0) counted += size * f.outputs()[0].toTensor().numel();
   };
-  const auto handle = at::addThreadLocalCallback(at::RecordFunctionCallback(begin, end).needsInputs(true).needsOutputs(true));
+  const auto handle =
+      at::addThreadLocalCallback(at::RecordFunctionCallback(begin, end).needsInputs(true).needsOutputs(true));
   {
     torch::NoGradGuard no_grad;
     model.eval();
@@ -206,8 +207,8 @@ TEST_P(ZooModel, TrainsUnderAutocast) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, ZooModel,
-                         testing::Values("mnist-cnn", "mnist-3conv", "vgg11", "vgg11-bn", "vgg16", "vgg19", "resnet18", "resnet50",
-                                         "resnet152", "alexnet", "airbench"),
+                         testing::Values("mnist-cnn", "mnist-3conv", "vgg11", "vgg11-bn", "vgg16", "vgg19", "resnet18",
+                                         "resnet50", "resnet152", "alexnet", "airbench"),
                          [](const auto& info) {
                            std::string name = info.param;
                            for (char& c : name) {
@@ -216,8 +217,8 @@ INSTANTIATE_TEST_SUITE_P(All, ZooModel,
                            return name;
                          });
 
-/// The networks in the form published for ImageNet. Sizes: Table 3.1 of the report on parameter servers and rings that this
-/// project began with: MiB of fp32 numbers, 10^9 multiply-adds.
+/// The networks in the form published for ImageNet. Sizes: Table 3.1 of the report on parameter servers and rings that
+/// this project began with: MiB of fp32 numbers, 10^9 multiply-adds.
 struct PublishedSize {
   std::string name;
   double mib, gflops;
@@ -249,8 +250,10 @@ TEST_P(PublishedModel, HasThePublishedSizesAndTakesImagesOfAnySize) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Table31, PublishedModel,
-                         testing::Values(PublishedSize{"alexnet-imagenet", 233, 0.7, 8}, PublishedSize{"vgg16-imagenet", 528, 15.5, 16},
-                                         PublishedSize{"vgg19-imagenet", 548, 19.6, 19}, PublishedSize{"resnet50-imagenet", 98, 3.9, 50},
+                         testing::Values(PublishedSize{"alexnet-imagenet", 233, 0.7, 8},
+                                         PublishedSize{"vgg16-imagenet", 528, 15.5, 16},
+                                         PublishedSize{"vgg19-imagenet", 548, 19.6, 19},
+                                         PublishedSize{"resnet50-imagenet", 98, 3.9, 50},
                                          PublishedSize{"resnet152-imagenet", 230, 11.3, 152}),
                          [](const auto& info) { return info.param.name.substr(0, info.param.name.find('-')); });
 
@@ -324,7 +327,8 @@ TEST(Zoo, RefusesModelsThatCannotBe) {
 TEST(Zoo, NamesTheModelWhoseFunctionReturnsNull) {
   Zoo models;
   models.add({"mine", "a test", 1, 28, 28, 10, 1, [] { return std::shared_ptr<Classifier>(); }});
-  EXPECT_EQ(usage_error([&] { models.find("mine").make(); }), "zoo: the function that makes model \"mine\" returned null");
+  EXPECT_EQ(usage_error([&] { models.find("mine").make(); }),
+            "zoo: the function that makes model \"mine\" returned null");
 }
 
 TEST(MnistCnn, TakesADropoutRate) {

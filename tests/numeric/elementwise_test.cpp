@@ -101,7 +101,8 @@ TEST(Kernels, AddsConvertsAndScalesEveryPairAndLength) {
         scale(wide, 0.25);
         for (std::size_t i = 0; i < n; ++i) {
           const double got = wide_type == DType::fp64 ? wide.as<double>()[i] : wide.as<float>()[i];
-          ASSERT_EQ(got, source[i] / 2) << "n=" << n << " i=" << i << " " << name(wide_type) << " " << name(narrow_type);
+          ASSERT_EQ(got, source[i] / 2) << "n=" << n << " i=" << i << " " << name(wide_type) << " "
+                                        << name(narrow_type);
         }
       }
     }
@@ -196,7 +197,8 @@ void finds_what_is_not_finite() {
   using limits = std::numeric_limits<T>;
   for (const std::size_t n : {0u, 1u, 2u, 7u, 8u, 16u, 33u, 130u}) {
     std::vector<T> values(n);
-    for (std::size_t i = 0; i < n; ++i) values[i] = i % 3 ? (i % 2 ? limits::max() : limits::lowest()) : limits::denorm_min();
+    for (std::size_t i = 0; i < n; ++i)
+      values[i] = i % 3 ? (i % 2 ? limits::max() : limits::lowest()) : limits::denorm_min();
     EXPECT_TRUE(all_finite(NumberSpan(values))) << n;
     for (std::size_t i = 0; i < n; ++i) {
       for (const T bad : {limits::infinity(), -limits::infinity(), limits::quiet_NaN()}) {

@@ -34,12 +34,14 @@ void follows_the_definition(double tolerance) {
             if (beta == 0) c.assign(c.size(), std::numeric_limits<T>::quiet_NaN());  // not read
             const Matrix<const T> of_b = right == Right::plain ? Matrix<const T>{b.data(), inner, columns}
                                                                : Matrix<const T>{b.data(), columns, inner};
-            multiply(T(1.5), Matrix<const T>{a.data(), rows, inner}, of_b, right, beta, Matrix<T>{c.data(), rows, columns});
+            multiply(T(1.5), Matrix<const T>{a.data(), rows, inner}, of_b, right, beta,
+                     Matrix<T>{c.data(), rows, columns});
             for (std::size_t i = 0; i < rows; ++i) {
               for (std::size_t j = 0; j < columns; ++j) {
                 double sum = 0;
                 for (std::size_t k = 0; k < inner; ++k) {
-                  sum += static_cast<double>(a[i * inner + k]) * (right == Right::plain ? b[k * columns + j] : b[j * inner + k]);
+                  sum += static_cast<double>(a[i * inner + k]) *
+                         (right == Right::plain ? b[k * columns + j] : b[j * inner + k]);
                 }
                 const double due = 1.5 * sum + static_cast<double>(beta) * before[i * columns + j];
                 ASSERT_NEAR(c[i * columns + j], due, tolerance * std::sqrt(static_cast<double>(inner)))

@@ -51,14 +51,17 @@ class TracedMessages : public ::testing::Test {
   TracedMessages() {
     for (int rank = 0; rank < 2; ++rank) {
       recorders[rank] = std::make_unique<Recorder>(*runtime, nullptr, nullptr);
-      recorders[rank]->trace_to(std::make_unique<LineFile>(path(rank)), {.rank = rank, .ranks = 2, .clock_error = from_seconds(2e-6)});
+      recorders[rank]->trace_to(std::make_unique<LineFile>(path(rank)),
+                                {.rank = rank, .ranks = 2, .clock_error = from_seconds(2e-6)});
     }
   }
   std::filesystem::path path(int rank) const { return folder.path() / text("trace-", rank, ".json"); }
   /// Rank `from` sends a message that is under way from `begin` to `end`, in seconds.
   void carry(int from, std::uint32_t channel, std::uint64_t sequence, double begin, double end) {
-    recorders[from]->message({"send", 1 - from, Purpose::exchange, channel, "ring", 8, sequence, from_seconds(begin), from_seconds(end)});
-    recorders[1 - from]->message({"receive", from, Purpose::exchange, channel, "ring", 8, sequence, from_seconds(begin), from_seconds(end)});
+    recorders[from]->message(
+        {"send", 1 - from, Purpose::exchange, channel, "ring", 8, sequence, from_seconds(begin), from_seconds(end)});
+    recorders[1 - from]->message(
+        {"receive", from, Purpose::exchange, channel, "ring", 8, sequence, from_seconds(begin), from_seconds(end)});
   }
   /// Of both ranks.
   std::vector<nlohmann::json> events() {
@@ -106,7 +109,9 @@ TEST_F(TracedMessages, HaveArrowsOfTheSameIdOnBothSides) {
 
 /// An all-reduce in shared memory is no message: every rank's numbers go to every other.
 TEST_F(TracedMessages, OfAnAllReduceHaveArrowsBothWays) {
-  for (int rank = 0; rank < 2; ++rank) recorders[rank]->message({"all-reduce", -1, Purpose::exchange, 0, "two-phase", 8, 0, from_seconds(1), from_seconds(2)});
+  for (int rank = 0; rank < 2; ++rank)
+    recorders[rank]->message(
+        {"all-reduce", -1, Purpose::exchange, 0, "two-phase", 8, 0, from_seconds(1), from_seconds(2)});
   carry(0, 0, 0, 3, 4);  // of the same channel and number
   std::map<std::string, int> ends;
   for (const auto& event : events()) {
@@ -122,7 +127,8 @@ TEST(Recorder, StepsAndWhatIsOptimisedAreTraced) {
   const auto path = folder.path() / "trace.json";
   const auto runtime = virtual_runtime(0);
   Recorder recorder(*runtime, nullptr, nullptr);
-  recorder.trace_to(std::make_unique<LineFile>(path), {.rank = 1, .ahead = from_seconds(10), .clock_error = from_seconds(3e-6)});
+  recorder.trace_to(std::make_unique<LineFile>(path),
+                    {.rank = 1, .ahead = from_seconds(10), .clock_error = from_seconds(3e-6)});
   const auto train = [](Runtime* time, Recorder* told) -> Task<> {
     told->begin();
     {

@@ -125,7 +125,8 @@ TEST(Usage, IsReadFromTheSystemsTables) {
 
   const NetworkUsage network = network_usage(
       "Inter-|   Receive                                                |  Transmit\n"
-      " face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier compressed\n"
+      " face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier "
+      "compressed\n"
       "    lo: 1000 10 0 0 0 0 0 0 1000 10 0 0 0 0 0 0\n"
       "  eth0:16911391829 541 1 2 3 4 5 6 77 7 0 0 0 0 0 0\n"
       "enp3s0: 9 1 0 0 0 0 0 0 3 2 0 0 0 0 0 0\n",

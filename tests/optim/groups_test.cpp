@@ -131,7 +131,8 @@ TEST(Groups, AnyPartitionIntoTensorsGivesTheSameBits) {
       std::vector<double> gradients = random_numbers(n, 100 + s);
       parts->begin_step();
       for (const auto& [begin, end] : {std::pair{33, 35}, {9, 33}, {0, 9}}) {  // as backward announces buckets
-        parts->update(begin, NumberSpan(std::span(weights)).slice(begin, end), NumberSpan(std::span(gradients)).slice(begin, end), 0.05);
+        parts->update(begin, NumberSpan(std::span(weights)).slice(begin, end),
+                      NumberSpan(std::span(gradients)).slice(begin, end), 0.05);
       }
       ASSERT_EQ(std::memcmp(expected.data(), weights.data(), n * sizeof(double)), 0) << options.name << " step " << s;
     }
@@ -178,15 +179,18 @@ TEST(Groups, StateIsCalledByItsGroup) {
   optimiser->visit(saver);
   std::string spans;
   for (const auto& [name, bytes] : saver.spans) spans += name + " ";
-  EXPECT_EQ(spans, "lookahead.slow optimiser.first_matrices.momentum optimiser.first_vectors.momentum optimiser.head.momentum "
-                   "optimiser.matrices.momentum optimiser.vectors.momentum ");
+  EXPECT_EQ(spans,
+            "lookahead.slow optimiser.first_matrices.momentum optimiser.first_vectors.momentum optimiser.head.momentum "
+            "optimiser.matrices.momentum optimiser.vectors.momentum ");
 }
 
 TEST(Muon, RefusesHalfAMatrixAndTensorsThatAreNotTheModel) {
   const auto optimiser = make_optimiser(muon(), n, DType::fp64);
   std::vector<double> weights(n, 1), gradients(n, 1);
   optimiser->begin_step();
-  EXPECT_THROW(optimiser->update(0, NumberSpan(std::span(weights)).slice(0, 12), NumberSpan(std::span(gradients)).slice(0, 12), 0.1), Error);
+  EXPECT_THROW(optimiser->update(0, NumberSpan(std::span(weights)).slice(0, 12),
+                                 NumberSpan(std::span(gradients)).slice(0, 12), 0.1),
+               Error);
   EXPECT_THROW(make_optimiser(muon(), n + 1, DType::fp64), Error);
 }
 

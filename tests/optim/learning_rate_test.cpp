@@ -49,7 +49,8 @@ TEST(LearningRate, OneCycleRisesToItsPeakAndFalls) {
 }
 
 TEST(LearningRate, TriangularGoesInStraightLines) {
-  const LearningRate rate({.schedule = "triangular", .base = 2, .final_fraction = 0.07, .peak_at = 0.25, .start_fraction = 0.2}, 8, 1);
+  const LearningRate rate(
+      {.schedule = "triangular", .base = 2, .final_fraction = 0.07, .peak_at = 0.25, .start_fraction = 0.2}, 8, 1);
   EXPECT_DOUBLE_EQ(rate.at(0), 0.4);
   EXPECT_DOUBLE_EQ(rate.at(1), 1.2);
   EXPECT_DOUBLE_EQ(rate.at(2), 2);
@@ -63,9 +64,17 @@ TEST(LearningRate, TriangularGoesInStraightLines) {
 
 // torch.optim.lr_scheduler.OneCycleLR(max_lr=0.4, total_steps=11, pct_start=0.4): its peak is at 0.4 * 11 - 1.
 TEST(LearningRate, OneCycleIsPyTorchs) {
-  const std::vector<double> torch = {0.016000000000000014, 0.09229414981518275, 0.2605432940938398,  0.3870346680456363,
-                                     0.39189862712852064,  0.3447470286337836,  0.2654141310091137,  0.1715379461972136,
-                                     0.08398988213128807,  0.022234421337374254, 1.6e-06};
+  const std::vector<double> torch = {0.016000000000000014,
+                                     0.09229414981518275,
+                                     0.2605432940938398,
+                                     0.3870346680456363,
+                                     0.39189862712852064,
+                                     0.3447470286337836,
+                                     0.2654141310091137,
+                                     0.1715379461972136,
+                                     0.08398988213128807,
+                                     0.022234421337374254,
+                                     1.6e-06};
   const LearningRate rate({.schedule = "one-cycle", .base = 0.4, .final_fraction = 4e-6, .peak_at = 0.34}, 10, 1);
   for (std::size_t step = 0; step < torch.size(); ++step) {
     EXPECT_NEAR(rate.at(static_cast<double>(step)), torch[step], 1e-15) << step;

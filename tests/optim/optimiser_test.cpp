@@ -93,8 +93,8 @@ void any_partition_gives_the_same_bits() {
     for (std::uint64_t s = 0; s < 4; ++s) {
       step(*whole, expected, s);
       std::vector<T> gradients = random_numbers<T>(n, 100 + s);
-      const std::vector<std::size_t> cuts = s % 2 == 0 ? std::vector<std::size_t>{103, 64, 64, 17, 1, 0}
-                                                       : std::vector<std::size_t>{103, 101, 98, 5, 0};
+      const std::vector<std::size_t> cuts =
+          s % 2 == 0 ? std::vector<std::size_t>{103, 64, 64, 17, 1, 0} : std::vector<std::size_t>{103, 101, 98, 5, 0};
       parts->begin_step();
       for (std::size_t c = 0; c + 1 < cuts.size(); ++c) {  // from the back, as backward announces buckets
         parts->update(cuts[c + 1], NumberSpan(std::span(weights)).slice(cuts[c + 1], cuts[c]),

@@ -29,7 +29,8 @@ TEST(ChargedLearner, AStepTakesItsTimeHoweverOftenItIsTaken) {
   const auto runtime = virtual_runtime(0);
   ChargedLearner learner(*runtime, options);
   std::vector<Duration> took;
-  runtime->spawn("passes", take(&learner, runtime.get(), {{0, 0}, {0, 1}, {0, 1}, {1, 0}, {1, 1}, {0, 0}, {1, 0}}, &took));
+  runtime->spawn("passes",
+                 take(&learner, runtime.get(), {{0, 0}, {0, 1}, {0, 1}, {1, 0}, {1, 1}, {0, 0}, {1, 0}}, &took));
   runtime->run();
   const std::chrono::seconds one(3), two(6), three(9);
   EXPECT_EQ(took, (std::vector<Duration>{one, two, two, three, one, one, three}));

@@ -1,5 +1,5 @@
-// What virtual time costs grows with the messages: not with the workers times the workers, and not with the numbers that
-// nobody looks at. Counted, never timed.
+// What virtual time costs grows with the messages: not with the workers times the workers, and not with the numbers
+// that nobody looks at. Counted, never timed.
 #include <gtest/gtest.h>
 #include <malloc.h>
 

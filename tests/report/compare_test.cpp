@@ -69,7 +69,8 @@ TEST(Compare, OneRowANameWithItsInterval) {
   EXPECT_EQ(table[7].rfind("ring-workers64 ~", 0), 0u);
   EXPECT_NE(compare_table(several()).find("~ simulated"), std::string::npos);
   // A server on a rank of its own counts as well: bytes are divided by ranks, and the table says so.
-  EXPECT_NE(compare_table(several()).find("sent: payload of the exchange, for each epoch and rank;"), std::string::npos);
+  EXPECT_NE(compare_table(several()).find("sent: payload of the exchange, for each epoch and rank;"),
+            std::string::npos);
 }
 
 TEST(Compare, UnlikeRunsOfOneNameStayApart) {
@@ -83,8 +84,8 @@ TEST(Compare, UnlikeRunsOfOneNameStayApart) {
 TEST(Compare, FitsIn140Columns) {
   auto runs = several();
   for (int seed = 0; seed < 2; ++seed) {
-    runs.push_back(run("hierarchical-workers4096-momentum0.9-one-cycle-powersgd-bf16-with-more", 4096, 0.1, 1234.567,
-                       3, 12345.678));
+    runs.push_back(run("hierarchical-workers4096-momentum0.9-one-cycle-powersgd-bf16-with-more", 4096, 0.1, 1234.567, 3,
+                       12345.678));
     runs.back().images_per_second = 987654.3;
     runs.back().seed = seed;
   }
@@ -128,7 +129,8 @@ TEST(Compare, TellsOfALossThatIsNotFinite) {
   one.test->loss = std::nan("");
   one.not_finite = NotFinite{1, "training loss", "inf", 12, 0};
   const std::string table = compare_table({one});
-  EXPECT_NE(table.find("ring, seed 0: the training loss of rank 1 was inf at step 12, in epoch 1"), std::string::npos) << table;
+  EXPECT_NE(table.find("ring, seed 0: the training loss of rank 1 was inf at step 12, in epoch 1"), std::string::npos)
+      << table;
   EXPECT_NE(lines(table)[3].find("nan"), std::string::npos) << table;
 }
 

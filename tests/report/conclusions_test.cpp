@@ -16,9 +16,9 @@ using testing::line_of;
 using testing::made_run;
 
 struct Made {
-  double seconds = 10, megabytes = 100;           // an epoch; of the busiest rank
-  double first = 80, last = 95;                   // per cent of the test set after each of two epochs
-  double waited = 4;                              // of an epoch's seconds
+  double seconds = 10, megabytes = 100;  // an epoch; of the busiest rank
+  double first = 80, last = 95;          // per cent of the test set after each of two epochs
+  double waited = 4;                     // of an epoch's seconds
 };
 
 ripieno::Run made(const std::string& name, std::int64_t seed, const Made& what) {
@@ -69,9 +69,13 @@ TEST(Conclusions, NameTheWinnersByTimeByBytesAndByTimeToAccuracy) {
   ASSERT_EQ(found[0].sentences.size(), 3u);
   EXPECT_EQ(said(found[0].sentences, "time"), "ddp is fastest: 4.50 s an epoch, 2.2 times as fast as ring (10.0 s).");
   EXPECT_EQ(said(found[0].sentences, "bytes"),
-            "local-sgd sends least: 2.30 MB an epoch from its busiest rank, 43 times fewer bytes than ring (100 MB), for 1.0 points less accuracy (94.0 against 95.0 %).");
-  EXPECT_EQ(said(found[0].sentences, "accuracy"), "ddp comes to 93.5 % of the test set first, after 9.00 s of training: 2.2 times as fast as ring (20.0 s).");
-  EXPECT_EQ(said(found[0].notes, "arithmetic"), "ring, ddp and gather-scatter do the same arithmetic: their accuracy is the same, 95.0 %; only time and bytes differ.");
+            "local-sgd sends least: 2.30 MB an epoch from its busiest rank, 43 times fewer bytes than ring (100 MB), "
+            "for 1.0 points less accuracy (94.0 against 95.0 %).");
+  EXPECT_EQ(said(found[0].sentences, "accuracy"),
+            "ddp comes to 93.5 % of the test set first, after 9.00 s of training: 2.2 times as fast as ring (20.0 s).");
+  EXPECT_EQ(said(found[0].notes, "arithmetic"),
+            "ring, ddp and gather-scatter do the same arithmetic: their accuracy is the same, 95.0 %; only time and "
+            "bytes differ.");
   EXPECT_EQ(said(found[0].notes, "chance"), "");
   EXPECT_EQ(found[0].ways, (std::vector<std::string>{"ring", "ddp", "gather-scatter", "local-sgd"}));
   EXPECT_NE(str(found).find("ddp is fastest"), std::string::npos);
@@ -89,10 +93,12 @@ TEST(Conclusions, EveryNumberOfASentenceHasItsLine) {
       EXPECT_EQ(has_digit, piece.source.has_value()) << sentence.about << ": " << piece.text;
       numbers += has_digit;
       if (!piece.source || piece.source->file.filename() != "summary.json") continue;
-      const ripieno::Run& run = *std::find_if(runs.begin(), runs.end(), [&](const ripieno::Run& one) { return one.summary_file() == piece.source->file; });
+      const ripieno::Run& run = *std::find_if(
+          runs.begin(), runs.end(), [&](const ripieno::Run& one) { return one.summary_file() == piece.source->file; });
       const std::string unit = piece.text.substr(std::min(piece.text.find(' '), piece.text.size()));
       const char* field = unit == " s" || unit == " ms" ? "\"epoch\"" : unit == " MB" ? "\"payload_sent\"" : "\"";
-      EXPECT_NE(line_of(run.summary_text, piece.source->line).find(field), std::string::npos) << piece.text << ": " << line_of(run.summary_text, piece.source->line);
+      EXPECT_NE(line_of(run.summary_text, piece.source->line).find(field), std::string::npos)
+          << piece.text << ": " << line_of(run.summary_text, piece.source->line);
     }
   }
   EXPECT_GT(numbers, 9u);
@@ -106,19 +112,25 @@ TEST(Conclusions, WaysWhoseIntervalsOverlapCannotBeToldApart) {
   add(runs, "fedavg", {5.2, 60, 80, 94.6, 1}, 0.4);
   const auto found = conclusions(cells(runs)).at(0);
   EXPECT_EQ(said(found.sentences, "time"),
-            "local-sgd is fastest: 5.00 s an epoch, 2.0 times as fast as ring (10.0 s), and accuracy cannot be told apart (94.6 against 95.0 %); fedavg cannot be told apart from it.");
+            "local-sgd is fastest: 5.00 s an epoch, 2.0 times as fast as ring (10.0 s), and accuracy cannot be told "
+            "apart (94.6 against 95.0 %); fedavg cannot be told apart from it.");
   runs.erase(runs.begin() + 6, runs.end());
-  EXPECT_EQ(said(conclusions(cells(runs)).at(0).sentences, "time"), "No way is faster than ring, with 10.0 s an epoch, from which ddp cannot be told apart.");
-  EXPECT_EQ(said(conclusions(cells(runs)).at(0).sentences, "bytes"), "No way sends less than ring, whose busiest rank sends 100 MB an epoch; ddp sends as much.");
+  EXPECT_EQ(said(conclusions(cells(runs)).at(0).sentences, "time"),
+            "No way is faster than ring, with 10.0 s an epoch, from which ddp cannot be told apart.");
+  EXPECT_EQ(said(conclusions(cells(runs)).at(0).sentences, "bytes"),
+            "No way sends less than ring, whose busiest rank sends 100 MB an epoch; ddp sends as much.");
 }
 
 TEST(Conclusions, OneSeedLeavesRoomForChance) {
-  std::vector<ripieno::Run> runs{made("ring", 0, {10, 100, 80, 95, 5}), made("ddp", 0, {9.8, 100, 80, 95, 5}), made("local-sgd", 0, {5, 50, 80, 93, 5})};
+  std::vector<ripieno::Run> runs{made("ring", 0, {10, 100, 80, 95, 5}), made("ddp", 0, {9.8, 100, 80, 95, 5}),
+                                 made("local-sgd", 0, {5, 50, 80, 93, 5})};
   const auto found = conclusions(cells(runs)).at(0);
   EXPECT_EQ(said(found.notes, "chance"), "One seed each: less than 3 % of time or a point of accuracy may be chance.");
-  EXPECT_NE(said(found.sentences, "time").find("for 2.0 points less accuracy"), std::string::npos) << said(found.sentences, "time");
+  EXPECT_NE(said(found.sentences, "time").find("for 2.0 points less accuracy"), std::string::npos)
+      << said(found.sentences, "time");
   runs.pop_back();
-  EXPECT_EQ(said(conclusions(cells(runs)).at(0).sentences, "time"), "No way is faster than ring, with 10.0 s an epoch, from which ddp cannot be told apart.");
+  EXPECT_EQ(said(conclusions(cells(runs)).at(0).sentences, "time"),
+            "No way is faster than ring, with 10.0 s an epoch, from which ddp cannot be told apart.");
 }
 
 TEST(Conclusions, WhoDoesNotComeToTheTargetWinsNothingAndIsNamed) {
@@ -130,27 +142,36 @@ TEST(Conclusions, WhoDoesNotComeToTheTargetWinsNothingAndIsNamed) {
   const auto found = conclusions(cells(runs)).at(0);
   EXPECT_EQ(found.target, 94.5);
   EXPECT_EQ(said(found.sentences, "time"),
-            "ddp is fastest: 6.00 s an epoch, 1.7 times as fast as ring (10.0 s); local-sgd takes less, but does not come to 94.5 % of the test set.");
+            "ddp is fastest: 6.00 s an epoch, 1.7 times as fast as ring (10.0 s); local-sgd takes less, but does not "
+            "come to 94.5 % of the test set.");
   EXPECT_EQ(said(found.sentences, "bytes").substr(0, 22), "diloco sends least: 50");
-  EXPECT_NE(said(found.sentences, "accuracy").find("; local-sgd does not come to it."), std::string::npos) << said(found.sentences, "accuracy");
+  EXPECT_NE(said(found.sentences, "accuracy").find("; local-sgd does not come to it."), std::string::npos)
+      << said(found.sentences, "accuracy");
 }
 
 TEST(Conclusions, WithoutARingTheSlowestExactWayIsTheBaseline) {
-  const std::vector<ripieno::Run> runs{made("ddp", 0, {6, 100, 80, 95, 5}), made("gather-scatter", 0, {8, 100, 80, 95, 5}), made("local-sgd", 0, {9, 50, 80, 95, 5})};
+  const std::vector<ripieno::Run> runs{made("ddp", 0, {6, 100, 80, 95, 5}),
+                                       made("gather-scatter", 0, {8, 100, 80, 95, 5}),
+                                       made("local-sgd", 0, {9, 50, 80, 95, 5})};
   EXPECT_EQ(conclusions(cells(runs)).at(0).baseline, "gather-scatter");
 }
 
 TEST(Conclusions, OfOtherWorkersAreOfTheirOwn) {
-  std::vector<ripieno::Run> runs{made("ring", 0, {6, 100, 80, 95, 3}), made("ddp", 0, {3, 100, 80, 95, 1}), made_run("single", 1, 0)};
+  std::vector<ripieno::Run> runs{made("ring", 0, {6, 100, 80, 95, 3}), made("ddp", 0, {3, 100, 80, 95, 1}),
+                                 made_run("single", 1, 0)};
   const auto found = conclusions(cells(runs));
   ASSERT_EQ(found.size(), 2u);
-  EXPECT_EQ(said(found[0].notes, "alone"), "One worker alone (single) takes 98.5 s an epoch; ddp on 2 workers is 33 times as fast.");
-  EXPECT_EQ(said(found[1].sentences, "run"), "single took 98.5 s an epoch, 2 % of it waiting for the exchange; its busiest rank sent 30.0 MB an epoch; it got 90.0 % of the test set right.");
+  EXPECT_EQ(said(found[0].notes, "alone"),
+            "One worker alone (single) takes 98.5 s an epoch; ddp on 2 workers is 33 times as fast.");
+  EXPECT_EQ(said(found[1].sentences, "run"),
+            "single took 98.5 s an epoch, 2 % of it waiting for the exchange; its busiest rank sent 30.0 MB an epoch; "
+            "it got 90.0 % of the test set right.");
   runs[1].settings["batch.global"] = "128";
   EXPECT_EQ(conclusions(cells(runs)).size(), 3u);
 
   const std::vector<ripieno::Run> scaling{made_run("ring", 2, 0), made_run("ring", 4, 0)};
-  EXPECT_EQ(said(conclusions(cells(scaling)).at(0).sentences, "scaling"), "ring on 4 workers trains 2.0 times as many images a second as on 2: an efficiency of 100 %.");
+  EXPECT_EQ(said(conclusions(cells(scaling)).at(0).sentences, "scaling"),
+            "ring on 4 workers trains 2.0 times as many images a second as on 2: an efficiency of 100 %.");
 }
 
 TEST(Conclusions, WithoutAccuracyTheThirdIsOfWaiting) {
@@ -162,7 +183,8 @@ TEST(Conclusions, WithoutAccuracyTheThirdIsOfWaiting) {
       for (EpochLine& epoch : rank.epochs) epoch.test.reset();
     }
   }
-  EXPECT_EQ(said(conclusions(cells(runs)).at(0).sentences, "waiting"), "ddp waits least for its exchange: 10 % of an epoch, where ring waits 50 %.");
+  EXPECT_EQ(said(conclusions(cells(runs)).at(0).sentences, "waiting"),
+            "ddp waits least for its exchange: 10 % of an epoch, where ring waits 50 %.");
 }
 
 TEST(Conclusions, SayTheLink) {
@@ -172,15 +194,20 @@ TEST(Conclusions, SayTheLink) {
   EXPECT_EQ(link_of(run), "one machine, shared memory");
   run.settings = {{"transport.kind", "\"tcp\""}, {"transport.mbit_s", "100.0"}, {"transport.delay_ms", "5.0"}};
   EXPECT_EQ(link_of(run), "100 Mb/s a rank, 5 ms a message");
-  run.settings = {{"transport.kind", "\"tcp\""}, {"lab.nodes", "3"}, {"lab.mbit_s", "2500.0"}, {"lab.slow", "[1.0, 4.0]"}};
+  run.settings = {
+      {"transport.kind", "\"tcp\""}, {"lab.nodes", "3"}, {"lab.mbit_s", "2500.0"}, {"lab.slow", "[1.0, 4.0]"}};
   EXPECT_EQ(link_of(run), "3 emulated machines, 2.5 Gb/s each");
-  EXPECT_EQ(setting_in_words(run), "mnist-cnn on digits, 2 workers, batch 64, 2 epochs, 3 emulated machines, 2.5 Gb/s each, compute [1.0, 4.0] times as slow");
+  EXPECT_EQ(setting_in_words(run),
+            "mnist-cnn on digits, 2 workers, batch 64, 2 epochs, 3 emulated machines, 2.5 Gb/s each, compute [1.0, "
+            "4.0] times as slow");
   run.settings = {{"transport.kind", "\"simulated\""}, {"simulated.gbit_s", "0.1"}, {"simulated.latency_us", "50.0"}};
   EXPECT_EQ(link_of(run), "100 Mb/s links, 50 µs, in virtual time");
-  run.settings = {{"batch.global", "66"}, {"batch.per_worker", "0"}};  // as it was asked for, not as the first step came out
+  run.settings = {{"batch.global", "66"},
+                  {"batch.per_worker", "0"}};  // as it was asked for, not as the first step came out
   EXPECT_TRUE(setting_in_words(run).starts_with("mnist-cnn on digits, 2 workers, batch 66, ")) << setting_in_words(run);
   run.settings = {{"batch.global", "0"}, {"batch.per_worker", "33"}};
-  EXPECT_TRUE(setting_in_words(run).starts_with("mnist-cnn on digits, 2 workers, batch 33 a worker, ")) << setting_in_words(run);
+  EXPECT_TRUE(setting_in_words(run).starts_with("mnist-cnn on digits, 2 workers, batch 33 a worker, "))
+      << setting_in_words(run);
 }
 
 TEST(Ways, TimeToAccuracyIsOfTrainingAndNeedsAllSeeds) {

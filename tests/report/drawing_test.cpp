@@ -58,7 +58,8 @@ TEST(Looks, AreTheSameInAllFiguresWhateverTheOrder) {
         ++found;
       }
     }
-    for (std::size_t i = 0; i < figure.category_looks.size(); ++i) EXPECT_EQ(figure.category_looks[i].colour, figure.categories[i] == "slow" ? 0 : 1) << figure.id;
+    for (std::size_t i = 0; i < figure.category_looks.size(); ++i)
+      EXPECT_EQ(figure.category_looks[i].colour, figure.categories[i] == "slow" ? 0 : 1) << figure.id;
   }
   EXPECT_GT(found, 6u);
   EXPECT_EQ(report.figures[0].categories, (std::vector<std::string>{"fast", "slow"})) << "the fastest is on top";

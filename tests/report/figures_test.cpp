@@ -25,7 +25,9 @@ TEST(Figures, AccuracyIsTheMeanOverSeedsOverEpochsSecondsAndBytes) {
   const Figure figure = accuracy_figure(cells(runs));
   ASSERT_EQ(figure.series.size(), 2u);
   const Series& ring = named(figure, "ring");
-  EXPECT_EQ(ring.x, (std::vector<Numbers>{{1, 2}, {99, 197}, {60, 120}}));  // seconds of training; 3 and 6 steps of 10 MB on each of 2 ranks
+  EXPECT_EQ(ring.x,
+            (std::vector<Numbers>{
+                {1, 2}, {99, 197}, {60, 120}}));  // seconds of training; 3 and 6 steps of 10 MB on each of 2 ranks
   EXPECT_EQ(ring.y, (Numbers{50, 91}));
   ASSERT_EQ(ring.spread.size(), 2u);
   EXPECT_EQ(ring.spread[0], 0);
@@ -61,7 +63,8 @@ TEST(Figures, StagesAreMeansOfAWorkersStep) {
   EXPECT_EQ(figure.categories, (std::vector<std::string>{"ring"}));
   const Numbers milliseconds{1, 2, 3, 0, 4};
   ASSERT_EQ(figure.series.size(), milliseconds.size());
-  for (std::size_t i = 0; i < milliseconds.size(); ++i) EXPECT_DOUBLE_EQ(figure.series[i].y.at(0), milliseconds[i]) << figure.series[i].name;
+  for (std::size_t i = 0; i < milliseconds.size(); ++i)
+    EXPECT_DOUBLE_EQ(figure.series[i].y.at(0), milliseconds[i]) << figure.series[i].name;
   const Figure exchange = exchange_figure(cells(runs));
   EXPECT_DOUBLE_EQ(named(exchange, "waited for").y.at(0), 4);
   EXPECT_DOUBLE_EQ(named(exchange, "hidden").y.at(0), 5);
@@ -123,7 +126,8 @@ TEST(Figures, CpuAndNetworkAreRates) {
   // Sent, in every figure of the network.
   EXPECT_EQ(network_figure(apart).series[0].y, (Numbers{2.5, 2.5}));
   EXPECT_EQ(network_means_figure(cells({apart})).series.at(0).y, (Numbers{2.5}));
-  for (const Figure& figure : {network_figure(apart), packets_figure(apart), network_means_figure(cells({apart})), network_timeline_figure(cells({apart}))}) {
+  for (const Figure& figure : {network_figure(apart), packets_figure(apart), network_means_figure(cells({apart})),
+                               network_timeline_figure(cells({apart}))}) {
     EXPECT_NE(figure.title.find("sent"), std::string::npos) << figure.title;
     EXPECT_NE(figure.y_title.find("sent"), std::string::npos) << figure.y_title;
   }
@@ -145,20 +149,23 @@ TEST(Figures, ALossThatIsNotFiniteIsNamed) {
   runs[0].ranks[1].steps.back().loss = NAN;
   const Figure figure = loss_figure(cells(runs));
   EXPECT_EQ(figure.series.at(0).y, (Numbers{2}));
-  EXPECT_NE(figure.caption.find("ring, seed 4: not a finite number from epoch 2 on"), std::string::npos) << figure.caption;
+  EXPECT_NE(figure.caption.find("ring, seed 4: not a finite number from epoch 2 on"), std::string::npos)
+      << figure.caption;
 }
 
 TEST(Figures, PacketsAreOfANetwork) {
   ripieno::Run run = made_run("ring", 2, 0);
   EXPECT_TRUE(packets_figure(run).series.empty());
   for (Metrics& rank : run.ranks) {
-    for (SampleLine& sample : rank.samples) sample.bytes_sent = 1e6, sample.packets_sent = 600, sample.packets_received = 400;
+    for (SampleLine& sample : rank.samples)
+      sample.bytes_sent = 1e6, sample.packets_sent = 600, sample.packets_received = 400;
   }
   EXPECT_EQ(packets_figure(run).series.at(1).y, (Numbers{300, 300}));
 }
 
 TEST(Figures, ScalingTellsNodesAndKindsApart) {
-  std::vector<ripieno::Run> runs{made_run("ring", 1, 0), made_run("ring", 2, 0), made_run("ring", 4, 0), made_run("two", 4, 0)};
+  std::vector<ripieno::Run> runs{made_run("ring", 1, 0), made_run("ring", 2, 0), made_run("ring", 4, 0),
+                                 made_run("two", 4, 0)};
   for (ripieno::Run& run : runs) run.summary.strategy = "ring";
   for (std::size_t rank = 0; rank < 4; ++rank) runs[3].ranks[rank].start->network = text("net:", rank / 2);
   runs[3].summary.images_per_second = 200;
@@ -170,7 +177,8 @@ TEST(Figures, ScalingTellsNodesAndKindsApart) {
   EXPECT_EQ(named(speedup_figure(cells(runs)), "ring, projected").y, (Numbers{2, 4}));
   EXPECT_EQ(named(speedup_figure(cells(runs)), "ring, 2 nodes, computed").y, (Numbers{1, 2}));
 
-  std::vector<ripieno::Run> kinds{made_run("ring", 2, 0), made_run("ring", 4, 0), made_run("two", 2, 0), made_run("two", 4, 0)};
+  std::vector<ripieno::Run> kinds{made_run("ring", 2, 0), made_run("ring", 4, 0), made_run("two", 2, 0),
+                                  made_run("two", 4, 0)};
   for (ripieno::Run& run : kinds) run.summary.strategy = "ring";
   for (std::size_t i : {2, 3}) kinds[i].summary.kind = "projected";
   const Figure apart = speedup_figure(cells(kinds));
@@ -233,15 +241,18 @@ TEST(Figures, StalenessIsAShareOfGradients) {
 }
 
 TEST(Cells, OfOneNameOverOtherLinksAreNoSeedsOfEachOther) {
-  std::vector<ripieno::Run> runs{made_run("ring", 2, 0), made_run("ring", 2, 1), made_run("ring", 2, 0), made_run("ring", 2, 1)};
-  for (std::size_t i = 0; i < runs.size(); ++i) runs[i].settings = {{"lab.mbit_s", i < 2 ? "100.0" : "40.0"}, {"train.epochs", i < 2 ? "5" : "2"}};
+  std::vector<ripieno::Run> runs{made_run("ring", 2, 0), made_run("ring", 2, 1), made_run("ring", 2, 0),
+                                 made_run("ring", 2, 1)};
+  for (std::size_t i = 0; i < runs.size(); ++i)
+    runs[i].settings = {{"lab.mbit_s", i < 2 ? "100.0" : "40.0"}, {"train.epochs", i < 2 ? "5" : "2"}};
   const auto all = cells(runs);
   EXPECT_EQ(names_of(all), (std::vector<std::string>{"ring, 100 Mb/s, epochs 5", "ring, 40 Mb/s, epochs 2"}));
   EXPECT_EQ(all[1].runs.size(), 2u);
 }
 
 TEST(Cells, OfOneNameAreToldApart) {
-  const std::vector<ripieno::Run> runs{made_run("ring", 2, 0), made_run("ring", 2, 1), made_run("ring", 4, 0), made_run("ddp", 2, 0)};
+  const std::vector<ripieno::Run> runs{made_run("ring", 2, 0), made_run("ring", 2, 1), made_run("ring", 4, 0),
+                                       made_run("ddp", 2, 0)};
   const auto all = cells(runs);
   ASSERT_EQ(all.size(), 3u);
   EXPECT_EQ(all[0].runs.size(), 2u);

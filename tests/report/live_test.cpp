@@ -52,7 +52,7 @@ TEST(RunNow, AResumedRunCountsWhatItDidItself) {
   ripieno::Run run = made_run("ring", 1, 0);
   run.ranks[0].start->first_epoch = 1;
   run.ranks[0].steps.erase(run.ranks[0].steps.begin(), run.ranks[0].steps.begin() + 3);  // of the epoch before
-  run.ranks[0].steps.resize(1);                                                            // ends at 130 s
+  run.ranks[0].steps.resize(1);                                                          // ends at 130 s
   const RunNow now = now_of(run);
   EXPECT_DOUBLE_EQ(now.fraction, 4.0 / 6);
   EXPECT_NEAR(*now.seconds_left, 0.01 * 2, 1e-9);

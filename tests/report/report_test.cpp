@@ -22,18 +22,24 @@ using Json = nlohmann::json;
 using testing::line_of;
 using testing::made_run;
 
-Report report() { return report_of({made_run("ring", 2, 0), made_run("ring", 2, 1), made_run("fedavg", 2, 0)}, "a <title> & \"more\""); }
+Report report() {
+  return report_of({made_run("ring", 2, 0), made_run("ring", 2, 1), made_run("fedavg", 2, 0)}, "a <title> & \"more\"");
+}
 
 const Figure& figure_of(const Report& report, const std::string& id) {
-  return *std::find_if(report.figures.begin(), report.figures.end(), [&](const Figure& figure) { return figure.id == id; });
+  return *std::find_if(report.figures.begin(), report.figures.end(),
+                       [&](const Figure& figure) { return figure.id == id; });
 }
 
 /// The cell of a table's first row in which the row begins with `name`.
-ReportCell cell_of_row(const Report& report, const std::string& table, const std::string& name, const std::string& column) {
+ReportCell cell_of_row(const Report& report, const std::string& table, const std::string& name,
+                       const std::string& column) {
   for (const ReportTable& one : report.tables) {
-    const auto at = std::find_if(one.columns.begin(), one.columns.end(), [&](const auto& other) { return other.title == column; });
+    const auto at =
+        std::find_if(one.columns.begin(), one.columns.end(), [&](const auto& other) { return other.title == column; });
     for (const auto& row : one.rows) {
-      if (one.id == table && at != one.columns.end() && row[0].text == name) return row[static_cast<std::size_t>(at - one.columns.begin())];
+      if (one.id == table && at != one.columns.end() && row[0].text == name)
+        return row[static_cast<std::size_t>(at - one.columns.begin())];
     }
   }
   ADD_FAILURE() << table << ", " << name << ", " << column;
@@ -44,12 +50,17 @@ TEST(Report, NumbersSayTheLineThatTheyAreFrom) {
   const ripieno::Run run = made_run("ring", 2, 3);
   const Report made = report_of({run}, "");
   const std::map<std::pair<std::string, std::string>, std::string> fields{
-      {{"runs", "accuracy, %"}, "\"accuracy\": 0.93"}, {{"runs", "seed"}, "\"seed\": 3"}, {{"runs", "ranks"}, "\"world_size\": 2"},
-      {{"runs", "of it waiting for the exchange"}, "\"exchange\": 4"}, {{"runs-more", "backward, %"}, "\"backward\": 3"},
-      {{"runs-more", "MB sent"}, "\"payload_sent\": 120000000"}, {{"runs-more", "by formula, MB"}, "\"payload_sent\": 60000000"}};
+      {{"runs", "accuracy, %"}, "\"accuracy\": 0.93"},
+      {{"runs", "seed"}, "\"seed\": 3"},
+      {{"runs", "ranks"}, "\"world_size\": 2"},
+      {{"runs", "of it waiting for the exchange"}, "\"exchange\": 4"},
+      {{"runs-more", "backward, %"}, "\"backward\": 3"},
+      {{"runs-more", "MB sent"}, "\"payload_sent\": 120000000"},
+      {{"runs-more", "by formula, MB"}, "\"payload_sent\": 60000000"}};
   for (const auto& [column, wanted] : fields) {
     const ReportCell cell = cell_of_row(made, column.first, "ring3", column.second);
-    EXPECT_NE(line_of(run.summary_text, cell.source->line).find(wanted), std::string::npos) << column.second << ": " << line_of(run.summary_text, cell.source->line);
+    EXPECT_NE(line_of(run.summary_text, cell.source->line).find(wanted), std::string::npos)
+        << column.second << ": " << line_of(run.summary_text, cell.source->line);
   }
 }
 
@@ -59,24 +70,30 @@ TEST(Report, ThePageHoldsAllAndNothingFromElsewhere) {
   EXPECT_NE(page.find("<title>a &lt;title&gt; &amp; &quot;more&quot;</title>"), std::string::npos);
   EXPECT_EQ(page.find("{{"), page.find("{{", page.find("plotly.js")));  // all that stands in braces is Plotly's own
   EXPECT_NE(page.find("href=\"../runs/ring0/summary.json#L"), std::string::npos);
-  for (const Figure& figure : made.figures) EXPECT_NE(page.find("id=\"plot-" + figure.id + "\""), std::string::npos) << figure.id;
+  for (const Figure& figure : made.figures)
+    EXPECT_NE(page.find("id=\"plot-" + figure.id + "\""), std::string::npos) << figure.id;
   const std::string head = page.substr(0, page.find("plotly.js"));
   EXPECT_EQ(head.find("src="), std::string::npos);
   EXPECT_EQ(head.find("http"), std::string::npos);
   const auto begin = page.find("id=\"figures\">") + 13;
   const Json figures = Json::parse(page.substr(begin, page.find("</script>", begin) - begin));
-  EXPECT_EQ(figures.size(), static_cast<std::size_t>(std::count_if(made.figures.begin(), made.figures.end(), [](const Figure& one) { return one.run.empty(); })));
-  const auto accuracy = std::find_if(figures.begin(), figures.end(), [](const Json& one) { return one["id"] == "accuracy"; });
+  EXPECT_EQ(figures.size(), static_cast<std::size_t>(std::count_if(made.figures.begin(), made.figures.end(),
+                                                                   [](const Figure& one) { return one.run.empty(); })));
+  const auto accuracy =
+      std::find_if(figures.begin(), figures.end(), [](const Json& one) { return one["id"] == "accuracy"; });
   EXPECT_EQ((*accuracy)["series"][0]["sources"][0], "../runs/ring0/metrics-0.jsonl, line 5");
-  for (const char* tier : {"#summary", "#compare", "#each-run"}) EXPECT_NE(page.find(text("<a href=\"", tier, "\">")), std::string::npos) << tier;
-  EXPECT_NE(page.find("<option>ring0</option><option>ring1</option><option>fedavg0</option>"), std::string::npos) << "every run is a choice";
+  for (const char* tier : {"#summary", "#compare", "#each-run"})
+    EXPECT_NE(page.find(text("<a href=\"", tier, "\">")), std::string::npos) << tier;
+  EXPECT_NE(page.find("<option>ring0</option><option>ring1</option><option>fedavg0</option>"), std::string::npos)
+      << "every run is a choice";
 }
 
 TEST(Report, ThePageBeginsWithSentencesWhoseNumbersAreLinks) {
   const Report made = report();
   ASSERT_FALSE(made.conclusions.empty());
   const std::string page = html_page(made, "out");
-  const auto sentences = page.find("<ul class=\"sentences\">"), picture = page.find("class=\"picture\""), table = page.find("<table>");
+  const auto sentences = page.find("<ul class=\"sentences\">"), picture = page.find("class=\"picture\""),
+             table = page.find("<table>");
   EXPECT_LT(page.find("<h1>"), sentences);
   EXPECT_LT(sentences, picture);
   EXPECT_LT(picture, table);
@@ -86,7 +103,8 @@ TEST(Report, ThePageBeginsWithSentencesWhoseNumbersAreLinks) {
   }
   const std::string first = page.substr(sentences, picture - sentences);
   const std::regex link("<a href=\"\\.\\./runs/[^\"]*#L[0-9]+\"");
-  EXPECT_EQ(std::distance(std::sregex_iterator(first.begin(), first.end(), link), {}), static_cast<std::ptrdiff_t>(links));
+  EXPECT_EQ(std::distance(std::sregex_iterator(first.begin(), first.end(), link), {}),
+            static_cast<std::ptrdiff_t>(links));
 }
 
 TEST(Report, BarsOfWaysGoToTheRightAndGetRoom) {
@@ -105,8 +123,13 @@ TEST(Report, BarsOfWaysGoToTheRightAndGetRoom) {
 }
 
 TEST(Report, WhatWasPublishedStandsBeside) {
-  const Published table{"Somebody (2020), table 1", "Their machine was another.", {"s_epoch"}, {{"ring", {50}}, {"fedavg", {25}}, {"gone", {NAN}}}};
-  const ReportTable found = published_table(table, {made_run("ring", 2, 0), made_run("ring", 2, 1), made_run("fedavg", 4, 0)}, "published-1");  // of "gone" there is no run
+  const Published table{"Somebody (2020), table 1",
+                        "Their machine was another.",
+                        {"s_epoch"},
+                        {{"ring", {50}}, {"fedavg", {25}}, {"gone", {NAN}}}};
+  const ReportTable found =
+      published_table(table, {made_run("ring", 2, 0), made_run("ring", 2, 1), made_run("fedavg", 4, 0)},
+                      "published-1");  // of "gone" there is no run
   const auto row = [&](std::size_t i) {
     std::vector<std::string> texts;
     for (const ReportCell& cell : found.rows.at(i)) texts.push_back(cell.text);
@@ -121,9 +144,10 @@ TEST(Report, WhatWasPublishedStandsBeside) {
 
 TEST(Report, MeasuresSayWhatTheyAreOf) {
   const ripieno::Run run = made_run("ring", 2, 3);
-  const std::map<std::string, double> wanted{{"accuracy", 93}, {"loss", 0.25}, {"s_total", 210}, {"s_epoch", 98.5}, {"s_step", 0.010}, {"s_read", 0.001}, {"s_gradient", 0.005},
-                                             {"s_exchange", 0.004}, {"images_s", 200}, {"cpu_user", 75}, {"cpu_system", 12.5}, {"mb_sent", 120},
-                                             {"mb_upload", 30}, {"mb_read", 0}};
+  const std::map<std::string, double> wanted{
+      {"accuracy", 93},     {"loss", 0.25},        {"s_total", 210},      {"s_epoch", 98.5}, {"s_step", 0.010},
+      {"s_read", 0.001},    {"s_gradient", 0.005}, {"s_exchange", 0.004}, {"images_s", 200}, {"cpu_user", 75},
+      {"cpu_system", 12.5}, {"mb_sent", 120},      {"mb_upload", 30},     {"mb_read", 0}};
   ASSERT_EQ(measures().size(), wanted.size() + 1);
   EXPECT_FALSE(find_measure("mb_s_sent").of(run).has_value()) << "there is the loopback alone";
   for (const auto& [name, value] : wanted) EXPECT_NEAR(*find_measure(name).of(run), value, 1e-9) << name;
@@ -186,9 +210,14 @@ TEST(Report, FormsHaveTheSameNumbers) {
   const Report made = report();
   const Json json = Json::parse(report_json(made));
   EXPECT_EQ(figure_of(made, "accuracy").series[0].y, (std::vector<double>{50, 90.5}));
-  const auto table = [&](const char* id) { return *std::find_if(json["tables"].begin(), json["tables"].end(), [id](const Json& one) { return one["id"] == id; }); };
+  const auto table = [&](const char* id) {
+    return *std::find_if(json["tables"].begin(), json["tables"].end(),
+                         [id](const Json& one) { return one["id"] == id; });
+  };
   const Json columns = table("runs")["columns"];  // without model, data, codec and kind, which all runs have alike
-  EXPECT_EQ(columns, (std::vector<std::string>{"run", "strategy", "ranks", "seed", "accuracy, %", "s an epoch", "of it waiting for the exchange", "MB an epoch, busiest rank", "images/s"}));
+  EXPECT_EQ(columns,
+            (std::vector<std::string>{"run", "strategy", "ranks", "seed", "accuracy, %", "s an epoch",
+                                      "of it waiting for the exchange", "MB an epoch, busiest rank", "images/s"}));
   EXPECT_NE(json["lead"].get<std::string>().find("model mnist-cnn"), std::string::npos);
   EXPECT_EQ(table("runs")["rows"][0][4]["source"], "runs/ring0/summary.json:16");
   const Json sentence = json["conclusions"][0]["sentences"][0];
@@ -198,7 +227,8 @@ TEST(Report, FormsHaveTheSameNumbers) {
   EXPECT_NE(csv.find("accuracy,ring,seconds of training,197,90.5,"), std::string::npos) << csv.substr(0, 3000);
   EXPECT_NE(csv.find("\naccuracy,ring,MB sent by all ranks together,120,90.5,"), std::string::npos);
   EXPECT_NE(csv.find(",runs/ring0/metrics-0.jsonl:10\n"), std::string::npos);
-  EXPECT_NE(csv.find(text("\nconclusion-1,time,sentence,,", csv_field(sentence["text"]), ",,\n")), std::string::npos) << csv.substr(0, 1000);
+  EXPECT_NE(csv.find(text("\nconclusion-1,time,sentence,,", csv_field(sentence["text"]), ",,\n")), std::string::npos)
+      << csv.substr(0, 1000);
   const std::string markdown = report_markdown(made);
   EXPECT_NE(markdown.find(text("\n- ", made.conclusions[0].sentences[0].str(), "\n")), std::string::npos);
   EXPECT_EQ(markdown.find("## CPU over time"), std::string::npos) << "of single runs, where there are several";
@@ -228,12 +258,15 @@ class MetricsFile : public ::testing::Test {
 constexpr const char* bytes = R"({"payload_sent":7,"payload_received":1,"framing_sent":2,"framing_received":3})";
 
 TEST_F(MetricsFile, IsReadBack) {
-  const Metrics metrics = read(text(
-      R"({"type":"start","schema":1,"time":0.1,"rank":1,"ranks":2,"host":"a","first_epoch":0,"epochs":3,"steps_per_epoch":9})", "\n",
-      R"({"type":"step","time":1.5,"epoch":0,"step":4,"loss":null,"samples":8,"learning_rate":0.1,"seconds":{"forward":0.25},"bytes":)", bytes, ",\"age\":3}\n",
-      R"({"type":"to come","what":1})", "\n",
-      R"({"type":"epoch","time":2,"epoch":0,"seconds":1.25,"test":{"accuracy":0.5,"loss":1},"stages":{},"bytes":)", bytes, "}\n",
-      R"({"type":"step","time":)"));
+  const Metrics metrics = read(
+      text(R"({"type":"start","schema":1,"time":0.1,"rank":1,"ranks":2,"host":"a","first_epoch":0,"epochs":3,)"
+           R"("steps_per_epoch":9})",
+           "\n",
+           R"({"type":"step","time":1.5,"epoch":0,"step":4,"loss":null,"samples":8,"learning_rate":0.1,"seconds":)"
+           R"({"forward":0.25},"bytes":)",
+           bytes, ",\"age\":3}\n", R"({"type":"to come","what":1})", "\n",
+           R"({"type":"epoch","time":2,"epoch":0,"seconds":1.25,"test":{"accuracy":0.5,"loss":1},"stages":{},"bytes":)",
+           bytes, "}\n", R"({"type":"step","time":)"));
   ASSERT_EQ(metrics.steps.size(), 1u);
   EXPECT_EQ(metrics.start->steps_per_epoch, 9u);
   EXPECT_EQ(metrics.steps[0].line, 2u);
@@ -250,24 +283,32 @@ TEST_F(MetricsFile, IsReadBack) {
 TEST_F(MetricsFile, NamesTheLineThatIsWrong) {
   EXPECT_EQ(refused("{\"type\":\"end\"}\nnonsense\n"), file_.string() + " line 2: not JSON");
   EXPECT_EQ(refused("{\"type\":\"step\",\"time\":1}\n"), file_.string() + " line 1: field epoch is missing");
-  EXPECT_NE(refused("{\"type\":\"start\",\"schema\":2}\n").find("field schema must be 1: the run was made by a later version"), std::string::npos);
+  EXPECT_NE(refused("{\"type\":\"start\",\"schema\":2}\n")
+                .find("field schema must be 1: the run was made by a later version"),
+            std::string::npos);
   EXPECT_NE(refused("[]\n").find("must be an object"), std::string::npos);
 }
 
 TEST(Run, AFolderHasANameHoweverItIsGiven) {
-  for (const char* path : {"runs/0007-ring", "runs/0007-ring/", "/tmp/0007-ring/.", "./0007-ring"}) EXPECT_EQ(folder_name(path), "0007-ring") << path;
+  for (const char* path : {"runs/0007-ring", "runs/0007-ring/", "/tmp/0007-ring/.", "./0007-ring"})
+    EXPECT_EQ(folder_name(path), "0007-ring") << path;
 }
 
 TEST(Run, OneThatWasKilledIsReadAsFarAsItCame) {
   const TemporaryFolder scratch;
   const auto folder = scratch.path() / "killed_run";
   std::filesystem::create_directories(folder);
-  const std::string start = R"({"type":"start","schema":1,"time":0,"rank":0,"ranks":2,"host":"a","first_epoch":0,"epochs":9,"steps_per_epoch":2})";
+  const std::string start =
+      R"({"type":"start","schema":1,"time":0,"rank":0,"ranks":2,"host":"a","first_epoch":0,"epochs":9,)"
+      R"("steps_per_epoch":2})";
   const auto step = [](double time, int number) {
-    return text(R"({"type":"step","time":)", time, R"(,"epoch":0,"step":)", number, R"(,"loss":1,"samples":8,"seconds":{"forward":1},"bytes":)", bytes, "}\n");
+    return text(R"({"type":"step","time":)", time, R"(,"epoch":0,"step":)", number,
+                R"(,"loss":1,"samples":8,"seconds":{"forward":1},"bytes":)", bytes, "}\n");
   };
-  const std::string epoch = text(R"({"type":"epoch","time":3,"epoch":0,"seconds":2.5,"test":{"accuracy":0.5,"loss":1},"bytes":)", bytes, "}\n");
-  write_file(folder / "metrics-0.jsonl", text(start, "\n", step(1, 0), step(2, 1), epoch, step(4, 2), "{\"type\":\"st"));
+  const std::string epoch = text(
+      R"({"type":"epoch","time":3,"epoch":0,"seconds":2.5,"test":{"accuracy":0.5,"loss":1},"bytes":)", bytes, "}\n");
+  write_file(folder / "metrics-0.jsonl",
+             text(start, "\n", step(1, 0), step(2, 1), epoch, step(4, 2), "{\"type\":\"st"));
   Summary known;
   known.name = known.strategy = "ring";
   known.world_size = 2;  // rank 1 had not begun

@@ -16,8 +16,9 @@ inline std::string line_of(const std::string& text, std::size_t number) {
   return line;
 }
 
-/// Workers 0 .. n-1 of two epochs of three steps. A step takes 1 ms to read, 2 forward, 3 backward, 4 of exchange that it waits for and
-/// 5 hidden, and sends 10 MB a rank; it has `batch` / n samples a rank. Epochs end at 100 and 200 s with 50 and 90 + seed %.
+/// Workers 0 .. n-1 of two epochs of three steps. A step takes 1 ms to read, 2 forward, 3 backward, 4 of exchange that
+/// it waits for and 5 hidden, and sends 10 MB a rank; it has `batch` / n samples a rank. Epochs end at 100 and 200 s
+/// with 50 and 90 + seed %.
 inline Run made_run(const std::string& name, int workers, std::int64_t seed, std::uint32_t batch = 64) {
   Run run;
   run.folder = "runs/" + name + std::to_string(seed);

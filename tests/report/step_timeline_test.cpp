@@ -17,8 +17,8 @@ namespace {
 
 using testing::made_run;
 
-/// A run's traces as its recorders leave them. A step takes `pace` ms: forward and backward, half of it each; where it has an exchange,
-/// buckets 0 and 1 go side by side in its last quarter, and a message to the other rank with each.
+/// A run's traces as its recorders leave them. A step takes `pace` ms: forward and backward, half of it each; where it
+/// has an exchange, buckets 0 and 1 go side by side in its last quarter, and a message to the other rank with each.
 class Traced : public ::testing::Test {
  protected:
   Traced() { run.folder = folder.path(); }
@@ -33,7 +33,8 @@ class Traced : public ::testing::Test {
     recorder.end();
   }
 
-  static Task<> steps(Runtime* runtime, Recorder* recorder, int rank, double pace, std::vector<std::uint64_t> exchanged) {
+  static Task<> steps(Runtime* runtime, Recorder* recorder, int rank, double pace,
+                      std::vector<std::uint64_t> exchanged) {
     recorder->begin();
     std::uint64_t exchanges = 0;
     for (std::uint64_t step = 0; step < 6; ++step) {
@@ -44,8 +45,10 @@ class Traced : public ::testing::Test {
       recorder->span({"backward", step % 3, at(0.5), at(1)});
       if (std::find(exchanged.begin(), exchanged.end(), step) != exchanged.end()) {
         for (std::uint32_t bucket = 0; bucket < 2; ++bucket) {
-          recorder->message({"send", 1 - rank, Purpose::exchange, bucket, "ring", 100 + bucket, exchanges, at(0.75), at(0.8)});
-          recorder->message({"receive", 1 - rank, Purpose::exchange, bucket, "ring", 100 + bucket, exchanges, at(0.75), at(0.9)});
+          recorder->message(
+              {"send", 1 - rank, Purpose::exchange, bucket, "ring", 100 + bucket, exchanges, at(0.75), at(0.8)});
+          recorder->message(
+              {"receive", 1 - rank, Purpose::exchange, bucket, "ring", 100 + bucket, exchanges, at(0.75), at(0.9)});
           recorder->span({"exchange", bucket, at(0.75 + 0.01 * bucket), at(0.95)});
         }
         ++exchanges;
@@ -86,7 +89,9 @@ TEST_F(Traced, AStepHasAllRanksOnOneLineOfTime) {
     EXPECT_NEAR(arrow.end, 7.2e-3, 1e-8);
     EXPECT_EQ(arrow.operation, "ring");
   }
-  EXPECT_EQ(timeline->arrows[0].bytes + timeline->arrows[1].bytes + timeline->arrows[2].bytes + timeline->arrows[3].bytes, 402u);
+  EXPECT_EQ(
+      timeline->arrows[0].bytes + timeline->arrows[1].bytes + timeline->arrows[2].bytes + timeline->arrows[3].bytes,
+      402u);
 }
 
 TEST_F(Traced, AStepWithAnExchangeIsTaken) {
@@ -130,7 +135,8 @@ TEST_F(Traced, WhatIsNotThereIsSaid) {
 TEST_F(Traced, OfARankThatWasKilledWhatIsWholeIsShown) {
   for (const int rank : {0, 1}) trace(rank, 8, {4});
   const std::string whole = read_file(run.folder / "trace-1.json");
-  write_file(run.folder / "trace-1.json", whole.substr(0, whole.rfind("\"cat\":\"step\"")));  // within the last step's event
+  write_file(run.folder / "trace-1.json",
+             whole.substr(0, whole.rfind("\"cat\":\"step\"")));  // within the last step's event
   const auto timeline = read_step_timeline(run);
   ASSERT_TRUE(timeline);
   EXPECT_EQ(timeline->step, 4u);

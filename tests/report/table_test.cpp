@@ -31,7 +31,7 @@ TEST(Table, Markdown) {
 TEST(Table, DisplayWidth) {
   EXPECT_EQ(display_width(""), 0u);
   EXPECT_EQ(display_width("0.98 ± 0.01"), 11u);
-  EXPECT_EQ(display_width("e\xcc\x81"), 1u);       // e and a combining acute accent
+  EXPECT_EQ(display_width("e\xcc\x81"), 1u);  // e and a combining acute accent
   EXPECT_EQ(display_width("漢字"), 4u);
   EXPECT_EQ(display_width("\xf0\x9f\x98\x80"), 2u);  // an emoji
   EXPECT_EQ(display_width("\xff\xc3"), 2u);          // not UTF-8, and cut short

@@ -95,7 +95,7 @@ def refusals(code: str) -> list[list[str]]:
 
 
 def settings(code: str) -> set[str]:
-    return set(re.findall(r'\b(?:flag|whole|number|list|word|folder|choice|kib|converted|duration)\("([^"]+)"', code))
+    return set(re.findall(r'\b(?:flag|whole|number|list|word|folder|choice|kib|converted|duration)\(\s*"([^"]+)"', code))
 
 
 # ---- the page

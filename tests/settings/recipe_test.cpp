@@ -98,7 +98,9 @@ batch.per_worker = 512
 strategy = ["ddp"]
 workers = [8, 16]
 )";
-  const auto scaled = [&](const std::string& scale, std::vector<std::string> sets = {}) { return load_recipe_text(toml, "r.toml", sets, scale); };
+  const auto scaled = [&](const std::string& scale, std::vector<std::string> sets = {}) {
+    return load_recipe_text(toml, "r.toml", sets, scale);
+  };
   EXPECT_EQ(scaled("").cells.size(), 12u);
   EXPECT_EQ(scaled("").cells[0].settings->plan.epochs, 100u);
   const Recipe quick = scaled("quick", {"data.train_samples=64"});
@@ -114,7 +116,8 @@ workers = [8, 16]
   } catch (const Error& error) {
     EXPECT_STREQ(error.what(), "r.toml: has no [scale.huge]; its scales are gpu, quick");
   }
-  EXPECT_NE(refused("batch.global = 8\n[scale.quick]\ntrian.epochs = 1\n").find("r.toml:3:"), std::string::npos);  // though nobody asked for it
+  EXPECT_NE(refused("batch.global = 8\n[scale.quick]\ntrian.epochs = 1\n").find("r.toml:3:"),
+            std::string::npos);  // though nobody asked for it
 }
 
 TEST(Recipe, NamesOfEveryType) {
@@ -125,9 +128,11 @@ TEST(Recipe, NamesOfEveryType) {
 }
 
 TEST(Recipe, ADefaultThatAnotherGridVariesIsNotInTheName) {
-  const std::string ways = "[[grid]]\nstrategy = ['ring', 'ddp']\n[[grid]]\nstrategy = ['ddp']\nexchange.codec = ['int8', 'fp16']\n";
+  const std::string ways =
+      "[[grid]]\nstrategy = ['ring', 'ddp']\n[[grid]]\nstrategy = ['ddp']\nexchange.codec = ['int8', 'fp16']\n";
   EXPECT_EQ(names(read("batch.global = 8\n" + ways)), (Names{"ring", "ddp", "ddp-int8", "ddp-fp16"}));
-  EXPECT_EQ(names(read("batch.global = 8\nexchange.codec = 'bf16'\n" + ways)), (Names{"ring-bf16", "ddp-bf16", "ddp-int8", "ddp-fp16"}));
+  EXPECT_EQ(names(read("batch.global = 8\nexchange.codec = 'bf16'\n" + ways)),
+            (Names{"ring-bf16", "ddp-bf16", "ddp-int8", "ddp-fp16"}));
 }
 
 TEST(Recipe, SingleIsOneWorker) {
@@ -162,7 +167,8 @@ TEST(Recipe, SeveralGridsOneAfterTheOther) {
   EXPECT_EQ(recipe.cells[1].settings->plan.exchange.codec.name, "fp32");
   EXPECT_EQ(names(read(toml, {"strategy=ring"})), (Names{"fp32", "int8", "sign"}));
   EXPECT_NE(refused(toml, {"exchange.codec=bf16"}).find("are the same run"), std::string::npos);
-  EXPECT_EQ(refused("batch.global = 8\ngrid = ['ring']"), "r.toml:2:8: grid must be a table: write [grid], or [[grid]] for each of several");
+  EXPECT_EQ(refused("batch.global = 8\ngrid = ['ring']"),
+            "r.toml:2:8: grid must be a table: write [grid], or [[grid]] for each of several");
 }
 
 TEST(Recipe, GridMistakesAreRefused) {
@@ -170,28 +176,30 @@ TEST(Recipe, GridMistakesAreRefused) {
   EXPECT_EQ(refused(batch + "stratgy = ['ring']"), "r.toml:3:1: unknown key stratgy; did you mean strategy?");
   EXPECT_EQ(refused(batch + "workers = 2").rfind("r.toml:3:1: in [grid], workers must be an array", 0), 0u);
   EXPECT_EQ(refused(batch + "workers = []").rfind("r.toml:3:1: in [grid], workers must be an array", 0), 0u);
-  EXPECT_EQ(refused(batch + "workers = [2, 'x']"),
-            "r.toml:3:1: workers must be a whole number, not the string \"x\"");
-  EXPECT_EQ(refused(batch + "workers = [2, 0]"),
-            "r.toml:3:1: workers = 0 is out of range: it must be from 1 to 4096");
+  EXPECT_EQ(refused(batch + "workers = [2, 'x']"), "r.toml:3:1: workers must be a whole number, not the string \"x\"");
+  EXPECT_EQ(refused(batch + "workers = [2, 0]"), "r.toml:3:1: workers = 0 is out of range: it must be from 1 to 4096");
   EXPECT_EQ(refused(batch + "exchange.codec = ['fp16']\n'exchange.codec' = ['fp32']"),
             "r.toml:4:1: exchange.codec is in [grid] twice, first at r.toml:3");
-  EXPECT_EQ(refused("grid = 3\nbatch.global = 8"), "r.toml:1:8: grid must be a table: write [grid], or [[grid]] for each of several");
-  EXPECT_EQ(refused("seeds = 'x'\nbatch.global = 8"),
-            "r.toml:1:9: seeds must be a whole number, from 1 to 1000");
+  EXPECT_EQ(refused("grid = 3\nbatch.global = 8"),
+            "r.toml:1:8: grid must be a table: write [grid], or [[grid]] for each of several");
+  EXPECT_EQ(refused("seeds = 'x'\nbatch.global = 8"), "r.toml:1:9: seeds must be a whole number, from 1 to 1000");
   EXPECT_EQ(refused("title = 3\nbatch.global = 8"), "r.toml:1:9: title must be a string");
 }
 
 TEST(Recipe, AGridMayNameItsCells) {
-  const Recipe recipe = read("batch.global = 8\n[[grid]]\nrun.name = ['task 1']\nstrategy = ['single']\n[[grid]]\nrun.name = ['2b']\nstrategy = ['ring']\nworkers = [4]\n");
+  const Recipe recipe = read(
+      "batch.global = 8\n[[grid]]\nrun.name = ['task 1']\nstrategy = ['single']\n[[grid]]\nrun.name = ['2b']\nstrategy "
+      "= ['ring']\nworkers = [4]\n");
   EXPECT_EQ(names(recipe), (Names{"task_1", "2b"}));
-  const std::string beside = "[[grid]]\nstrategy = ['ring', 'ddp']\n[[grid]]\nrun.name = ['x']\nworkers = [4]\ndata.flip = [true]\n";
+  const std::string beside =
+      "[[grid]]\nstrategy = ['ring', 'ddp']\n[[grid]]\nrun.name = ['x']\nworkers = [4]\ndata.flip = [true]\n";
   EXPECT_EQ(names(read("batch.global = 8\n" + beside)), (Names{"ring", "ddp", "x"}));
 }
 
 TEST(Recipe, WhatWasPublished) {
   const std::string grid = "batch.global = 8\n[grid]\nstrategy = ['ring', 'ddp']\n[[published]]\n";
-  const Recipe recipe = read(grid + "title = 'T'\nnote = 'N'\nmeasures = ['s_epoch', 'loss']\nrows.ring = [1, 2.5]\nrows.ddp = [nan, 3]\n");
+  const Recipe recipe = read(
+      grid + "title = 'T'\nnote = 'N'\nmeasures = ['s_epoch', 'loss']\nrows.ring = [1, 2.5]\nrows.ddp = [nan, 3]\n");
   ASSERT_EQ(recipe.published.size(), 1u);
   const Published& one = recipe.published[0];
   EXPECT_EQ(one.title, "T");
@@ -204,22 +212,29 @@ TEST(Recipe, WhatWasPublished) {
   EXPECT_EQ(read(grid + "measures = ['loss']\nrows.ring = 7\n").published[0].rows[0].second, std::vector<double>{7});
   EXPECT_EQ(refused(grid + "measures = ['loss']\nrows.ring = [7, 8]\n"),
             "r.toml:6:6: ring has 2 numbers for 1 measures; write nan for what was not published");
-  EXPECT_EQ(refused(grid + "measures = ['lsos']\nrows.ring = 7\n").rfind("r.toml:4:1: there is no measure \"lsos\" (did you mean \"loss\"?)", 0), 0u);
+  EXPECT_EQ(refused(grid + "measures = ['lsos']\nrows.ring = 7\n")
+                .rfind("r.toml:4:1: there is no measure \"lsos\" (did you mean \"loss\"?)", 0),
+            0u);
   EXPECT_EQ(refused(grid + "rows.ring = 7\n").rfind("r.toml:4:1: [[published]] needs measures", 0), 0u);
-  EXPECT_EQ(refused(grid + "measures = ['loss']\nrows.ring = 'x'\n"), "r.toml:6:6: ring must be numbers, one for each of measures");
-  EXPECT_EQ(refused(grid + "colour = 3\n"), "r.toml:5:1: in [[published]], there is no colour; it may have title, note, measures and rows");
+  EXPECT_EQ(refused(grid + "measures = ['loss']\nrows.ring = 'x'\n"),
+            "r.toml:6:6: ring must be numbers, one for each of measures");
+  EXPECT_EQ(refused(grid + "colour = 3\n"),
+            "r.toml:5:1: in [[published]], there is no colour; it may have title, note, measures and rows");
   EXPECT_EQ(refused("batch.global = 8\npublished = 3\n"), "r.toml:2:13: published must be tables: write [[published]]");
 }
 
 TEST(Recipe, EqualCellsAreRefused) {
   EXPECT_EQ(refused("batch.global = 8\n[grid]\nstrategy = ['ring', 'tree', 'ring']")
-                .rfind("r.toml:3:1: in [grid], strategy takes \"ring\" twice", 0), 0u);
+                .rfind("r.toml:3:1: in [grid], strategy takes \"ring\" twice", 0),
+            0u);
   EXPECT_EQ(refused("batch.global = 8\n[grid]\noptimiser.momentum = [0, 0.0]")
-                .rfind("r.toml:3:11: in [grid], optimiser.momentum takes 0.0 twice", 0), 0u);
+                .rfind("r.toml:3:11: in [grid], optimiser.momentum takes 0.0 twice", 0),
+            0u);
   EXPECT_EQ(refused("seeds = 2\nbatch.global = 8\n[grid]\nseed = [0, 1]"),
             "r.toml: cells seed0 and seed1 are the same run with seed 1: let either the grid or seeds vary the seed");
   EXPECT_EQ(refused("batch.global = 8\n[grid]\nrun.name = ['a/b', 'a:b']")
-                .rfind("r.toml: two cells of the grid would both be named a_b", 0), 0u);
+                .rfind("r.toml: two cells of the grid would both be named a_b", 0),
+            0u);
 }
 
 TEST(Recipe, EveryCellIsChecked) {
@@ -242,14 +257,16 @@ std::string idle_refused(const std::string& toml, const std::vector<std::string>
 }
 
 TEST(Recipe, AKeyWithoutEffectInEveryCellIsToldOrRefused) {
-  const std::string grid = "batch.global = 8\npasses = 2\nworkers = 3\n[grid]\nstrategy = ['single', 'ring', 'accumulate']\n";
+  const std::string grid =
+      "batch.global = 8\npasses = 2\nworkers = 3\n[grid]\nstrategy = ['single', 'ring', 'accumulate']\n";
   EXPECT_TRUE(idle_in_file(read(grid).cells).empty()) << "strategies of a grid share keys";
   EXPECT_EQ(idle_refused(grid, {"exchange.codec=fp16"}), "nothing was refused");
   EXPECT_EQ(idle_refused(grid, {"workers=4"}), "nothing was refused");
   const auto alone = idle_in_file(read(grid, {"strategy=ring"}).cells);
   ASSERT_EQ(alone.size(), 1u);
   EXPECT_EQ(alone[0].substr(0, 24), "passes = 2 (r.toml:2) ha");
-  EXPECT_NE(idle_refused(grid, {"lab.mbit_s=10"}).find("lab.mbit_s = 10.0 (--set) has no effect with lab.nodes = 0"), std::string::npos);
+  EXPECT_NE(idle_refused(grid, {"lab.mbit_s=10"}).find("lab.mbit_s = 10.0 (--set) has no effect with lab.nodes = 0"),
+            std::string::npos);
   EXPECT_NE(idle_refused(grid, {"strategy=single", "workers=4"}).find("workers = 4 (--set)"), std::string::npos);
   EXPECT_EQ(idle_in_file(read("batch.global = 8\n[grid]\nps.staleness = [1, 2]\n").cells).size(), 1u);
 }
@@ -261,7 +278,8 @@ TEST(Recipe, ThoseThatAreShippedHaveNoKeyWithoutEffect) {
     std::vector<std::string> scales = recipe.scales;
     scales.push_back("");
     for (const std::string& scale : scales) {
-      for (const std::string& line : idle_in_file(load_recipe(entry.path(), {}, scale).cells)) ADD_FAILURE() << entry.path() << " " << scale << ": " << line;
+      for (const std::string& line : idle_in_file(load_recipe(entry.path(), {}, scale).cells))
+        ADD_FAILURE() << entry.path() << " " << scale << ": " << line;
     }
     ++count;
   }

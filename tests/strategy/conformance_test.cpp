@@ -1,7 +1,7 @@
-// The conformance kit: every strategy of the registry passes, and strategies with one fault each fail the checks that are
-// meant for it, and no others.
-#include "ripieno/strategy/alike.h"
+// The conformance kit: every strategy of the registry passes, and strategies with one fault each fail the checks that
+// are meant for it, and no others.
 #include "ripieno/testing/conformance.h"
+#include "ripieno/strategy/alike.h"
 
 #include <gtest/gtest.h>
 
@@ -71,8 +71,20 @@ std::string test_name(const ::testing::TestParamInfo<std::string_view>& name) {
 
 INSTANTIATE_TEST_SUITE_P(Every, Conformance, ::testing::ValuesIn(names()), test_name);
 
-enum class Fault { none, forgets_rank_1, counts_heads, differs_on_rank_1, random, steps_on_overflow, starts_apart, forgets_state, stands_still,
-                   steps_early, keeps_residuals_early, draws_from_a_stream };
+enum class Fault {
+  none,
+  forgets_rank_1,
+  counts_heads,
+  differs_on_rank_1,
+  random,
+  steps_on_overflow,
+  starts_apart,
+  forgets_state,
+  stands_still,
+  steps_early,
+  keeps_residuals_early,
+  draws_from_a_stream
+};
 
 int runs = 0;  // what a random strategy goes by
 
@@ -117,7 +129,8 @@ class Faulty final : public Alike {
   void update(TrainingStep step) override {
     Learner& learner = place_.learner;
     const double rate = fault == Fault::stands_still ? 0 : step.rate;
-    if (fault == Fault::steps_early && learner.loss_scale()) learner.loss_scale()->update(all_finite(learner.gradients()));
+    if (fault == Fault::steps_early && learner.loss_scale())
+      learner.loss_scale()->update(all_finite(learner.gradients()));
     if (fault == Fault::steps_early) return;
     if (fault == Fault::steps_on_overflow) {
       optimiser_->begin_step();
@@ -139,16 +152,17 @@ std::unique_ptr<Strategy> make_faulty(const StrategyInfo& info, const Plan& plan
   return std::make_unique<Faulty<fault>>(info, plan, std::move(place));
 }
 
-std::optional<std::uint64_t> form_less_one(const StrategyInfo& info, const Plan& plan, const Layout& layout, const Workload& work,
-                                           int rank) {
+std::optional<std::uint64_t> form_less_one(const StrategyInfo& info, const Plan& plan, const Layout& layout,
+                                           const Workload& work, int rank) {
   const auto bytes = synchronous_bytes_sent(info, plan, layout, work, rank);
   return bytes && *bytes > 0 ? std::optional(*bytes - 1) : bytes;
 }
 
 template <Fault fault>
 std::set<std::string_view> failed_by(decltype(StrategyInfo::bytes_sent) bytes = synchronous_bytes_sent) {
-  const StrategyInfo info{"own", "of no registry", "gradients", "every step", "ring", true, true, DataUse::global_batches, false,
-                          make_faulty<fault>, bytes, synchronous_rounds, {.commits = true}};
+  const StrategyInfo info{
+      "own", "of no registry",   "gradients", "every step",       "ring",           true, true, DataUse::global_batches,
+      false, make_faulty<fault>, bytes,       synchronous_rounds, {.commits = true}};
   runs = 0;
   return failed(check_conformance(info));
 }
@@ -159,29 +173,39 @@ TEST(PlantedFault, WithoutOneAllPasses) { EXPECT_EQ(failed_by<Fault::none>(), Na
 TEST(PlantedFault, AForgottenGradient) { EXPECT_EQ(failed_by<Fault::forgets_rank_1>(), (Names{"exact", "uneven"})); }
 TEST(PlantedFault, HeadsInsteadOfSamples) { EXPECT_EQ(failed_by<Fault::counts_heads>(), (Names{"exact", "uneven"})); }
 // Who goes on starts from rank 0's weights: the difference does not outlive a stop.
-TEST(PlantedFault, ALastBitOnRank1) { EXPECT_EQ(failed_by<Fault::differs_on_rank_1>(), (Names{"agrees", "resume", "retake"})); }
+TEST(PlantedFault, ALastBitOnRank1) {
+  EXPECT_EQ(failed_by<Fault::differs_on_rank_1>(), (Names{"agrees", "resume", "retake"}));
+}
 TEST(PlantedFault, AClosedFormOffByOne) { EXPECT_EQ(failed_by<Fault::none>(form_less_one), Names{"bytes"}); }
 // Starting from other weights and going on in new objects are second runs, too.
-TEST(PlantedFault, RandomResults) { EXPECT_EQ(failed_by<Fault::random>(), (Names{"repeats", "start", "resume", "retake"})); }
+TEST(PlantedFault, RandomResults) {
+  EXPECT_EQ(failed_by<Fault::random>(), (Names{"repeats", "start", "resume", "retake"}));
+}
 TEST(PlantedFault, StepsOnOverflow) { EXPECT_EQ(failed_by<Fault::steps_on_overflow>(), Names{"overflow"}); }
 TEST(PlantedFault, StateThatIsNotShown) { EXPECT_EQ(failed_by<Fault::forgets_state>(), Names{"resume"}); }
 
 // One that overflows in its second bucket has stepped on the first, too.
 TEST(PlantedFault, StepsBeforeAllHasLanded) { EXPECT_EQ(failed_by<Fault::steps_early>(), Names{"retake"}); }
-TEST(PlantedFault, ResidualsBeforeAllHasLanded) { EXPECT_EQ(failed_by<Fault::keeps_residuals_early>(), Names{"retake"}); }
+TEST(PlantedFault, ResidualsBeforeAllHasLanded) {
+  EXPECT_EQ(failed_by<Fault::keeps_residuals_early>(), Names{"retake"});
+}
 TEST(PlantedFault, RandomNumbersFromAStream) { EXPECT_EQ(failed_by<Fault::draws_from_a_stream>(), Names{"retake"}); }
 
 TEST(PlantedFault, StartsFromItsOwnWeights) { EXPECT_EQ(failed_by<Fault::starts_apart>(), Names{"start"}); }
 // An overflow leaves nothing to get better; to drop a gradient would still be noticed.
-TEST(PlantedFault, NothingIsLearnt) { EXPECT_EQ(failed_by<Fault::stands_still>(), (Names{"exact", "uneven", "learns", "overflow"})); }
+TEST(PlantedFault, NothingIsLearnt) {
+  EXPECT_EQ(failed_by<Fault::stands_still>(), (Names{"exact", "uneven", "learns", "overflow"}));
+}
 
 TEST(Report, SaysWhatPassedWhatFailedAndWhatDoesNotApply) {
-  const std::vector<Finding> findings{{"exact", "as one", true, true, "P = 2"}, {"bytes", "as counted", true, false, "3, not 4"},
+  const std::vector<Finding> findings{{"exact", "as one", true, true, "P = 2"},
+                                      {"bytes", "as counted", true, false, "3, not 4"},
                                       {"resume", "goes on", false, true, "saves nothing"}};
   EXPECT_FALSE(conforms(findings));
-  EXPECT_EQ(report(findings), "ok      exact     as one\n                  P = 2\n"
-                              "FAILED  bytes     as counted\n                  3, not 4\n"
-                              "-       resume    goes on\n                  saves nothing\n");
+  EXPECT_EQ(report(findings),
+            "ok      exact     as one\n                  P = 2\n"
+            "FAILED  bytes     as counted\n                  3, not 4\n"
+            "-       resume    goes on\n                  saves nothing\n");
 }
 
 }  // namespace

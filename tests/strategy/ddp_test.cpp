@@ -65,8 +65,8 @@ TEST(Ddp, HidesTheExchangeUnderTheBackwardPass) {
 }
 
 TEST(Ddp, HidesTheExchangeUnderTheNextForwardPassToo) {
-  // Where the wire is the limit: buckets wait for it when the backward pass has ended. Where it is not, there is nothing to
-  // gain: the bucket that is needed first is the one that is ready last.
+  // Where the wire is the limit: buckets wait for it when the backward pass has ended. Where it is not, there is
+  // nothing to gain: the bucket that is needed first is the one that is ready last.
   const Timed backward = run("ddp", sgd(2), thinner()), next = run("ddp", forward(sgd(2)), thinner());
   EXPECT_LT(next.took, backward.took);
   EXPECT_LT(next.exposed, backward.exposed);
@@ -90,8 +90,9 @@ TEST(Ddp, HasSeveralBucketsInTheAirAtOnceAndNoMoreThanAllowed) {
 }
 
 TEST(Ddp, BucketsAreOnTheWireDuringTheNextForwardPass) {
-  // In a step every bucket's span begins during the backward pass or after it. With `forward`, spans of one step reach into
-  // the next: the last layers' buckets of step k+1 become ready after spans of step k have ended in its forward pass.
+  // In a step every bucket's span begins during the backward pass or after it. With `forward`, spans of one step reach
+  // into the next: the last layers' buckets of step k+1 become ready after spans of step k have ended in its forward
+  // pass.
   const Timed timed = run("ddp", forward(sgd(2)), thinner());
   const std::size_t buckets = 8, steps = timed.spans[0].size() / buckets;
   ASSERT_EQ(steps, 8u);
@@ -118,12 +119,14 @@ TEST(Ddp, StartsBucketsInTheOrderOfRankZero) {
     for (std::size_t i = 1; i < spans.size(); ++i) EXPECT_GE(spans[i].end, spans[i - 1].begin);
   }
   for (int rank = 1; rank < 4; ++rank) {
-    for (std::size_t i = 0; i < timed.spans[0].size(); ++i) EXPECT_EQ(timed.spans[rank][i].index, timed.spans[0][i].index);
+    for (std::size_t i = 0; i < timed.spans[0].size(); ++i)
+      EXPECT_EQ(timed.spans[rank][i].index, timed.spans[0][i].index);
   }
 }
 
 TEST(Ddp, ForwardIsExactOnEveryRouteWithUnevenWorkers) {
-  for (const char* route : {"ring", "halving-doubling", "direct", "double-binary-tree", "gather-scatter", "reduce-broadcast"}) {
+  for (const char* route :
+       {"ring", "halving-doubling", "direct", "double-binary-tree", "gather-scatter", "reduce-broadcast"}) {
     for (const int workers : {2, 3, 4, 7}) {
       Plan plan = forward(sgd(3));
       plan.exchange.route = route;

@@ -41,8 +41,8 @@ TEST(FederatedBytes, InNumbers) {
   plan.exchange.codec.name = "int8";
   Federation federation("fedavg", plan, uneven, 300, 3);
   federation.run();
-  EXPECT_EQ(federation.sent(0), 3u * 3 * (300 * 8 + 3 * 8));          // in full, to three clients
-  EXPECT_EQ(federation.sent(1), 3u * (300 + 2 * 4 + 3 * 8));          // two blocks with a scale each
+  EXPECT_EQ(federation.sent(0), 3u * 3 * (300 * 8 + 3 * 8));  // in full, to three clients
+  EXPECT_EQ(federation.sent(1), 3u * (300 + 2 * 4 + 3 * 8));  // two blocks with a scale each
   EXPECT_DOUBLE_EQ(federated_rounds(plan, 5), 0.5);
 }
 
@@ -113,8 +113,8 @@ struct Way {
   Statistics statistics;
 };
 constexpr Way ways[] = {
-    {"fedavg", "auto", false, 1, Statistics::mean},      {"fedavg", "fp16", false, 0.5, Statistics::rank0},
-    {"fedavgm", "topk", true, 0.5, Statistics::local},   {"fedadam", "qsgd", true, 0.75, Statistics::mean},
+    {"fedavg", "auto", false, 1, Statistics::mean},    {"fedavg", "fp16", false, 0.5, Statistics::rank0},
+    {"fedavgm", "topk", true, 0.5, Statistics::local}, {"fedadam", "qsgd", true, 0.75, Statistics::mean},
     {"fedavgm", "qsgd", false, 1, Statistics::local},
 };
 Plan plan_for(const Way& way, std::uint32_t epochs) {

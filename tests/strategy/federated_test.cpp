@@ -105,8 +105,8 @@ TEST(FederatedStatistics, AreRankZerosOrTheMeanOrEachClientsOwn) {
       plan.exchange.codec.name = "fp16";  // statistics travel in full all the same
       Federation federation("fedavg", plan, uneven, 10, 3);
       federation.run();
-      double model = 10;       // rank 0's at the start
-      Vector own(4, model);    // each client's
+      double model = 10;     // rank 0's at the start
+      Vector own(4, model);  // each client's
       for (std::uint32_t t = 0; t < 6; ++t) {
         const auto drawn = clients_of(plan, t, 4);
         double samples = 0, mean = 0;

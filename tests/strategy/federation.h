@@ -31,7 +31,11 @@ inline double drift(double statistic, int client) { return 0.5 * statistic + cli
 class ToyLearner final : public Learner {
  public:
   ToyLearner(Runtime& runtime, int id, Client client, std::size_t weights, std::size_t buffers)
-      : id_(id), client_(client), gates_(runtime, 1), weights_(weights), gradients_(weights),
+      : id_(id),
+        client_(client),
+        gates_(runtime, 1),
+        weights_(weights),
+        gradients_(weights),
         buffers_(buffers, 10.0 + id) {
     layout_.type = DType::fp64;
     layout_.parameters = weights;

@@ -157,8 +157,8 @@ TEST(LocalSgd, WithOneLocalStepAndPlainSgdTakesTheStepsOfOneWorker) {
 
 TEST(LocalSgd, TakesTheStepsOfThePlainComputation) {
   for (const char* name : {"local-sgd", "diloco"}) {
-    for (const auto& [steps, fragments, delay] : std::vector<LocalOptions>{
-             {3, 1, 0}, {4, 1, 4}, {3, 3, 0}, {5, 2, 1}, {5, 2, 2}, {6, 3, 2}}) {
+    for (const auto& [steps, fragments, delay] :
+         std::vector<LocalOptions>{{3, 1, 0}, {4, 1, 4}, {3, 3, 0}, {5, 2, 1}, {5, 2, 2}, {6, 3, 2}}) {
       for (int workers = 1; workers <= 5; ++workers) {
         ApartJob job(name, workers, local(steps, fragments, delay));
         five_tensors(job);
@@ -280,7 +280,8 @@ TEST(LocalSgd, EndsOnAllWhereAWorkerIsLostDuringAnExchange) {
   };
   job.make();
   std::vector<std::string> what(3);
-  job.cluster.run([&](Communicator comm) { return run_and_catch(job.strategies[comm.rank()].get(), &what[comm.rank()]); });
+  job.cluster.run(
+      [&](Communicator comm) { return run_and_catch(job.strategies[comm.rank()].get(), &what[comm.rank()]); });
   EXPECT_EQ(what, (std::vector<std::string>{"rank 0: lost rank 2", "rank 1: lost rank 2", "rank 2 was killed"}));
   EXPECT_EQ(job.recorders[0]->steps(), 6u);  // the loss is met where the exchange is due
 }

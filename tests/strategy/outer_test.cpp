@@ -21,7 +21,8 @@ TEST(OuterOptimiser, MomentumAddsUpTheRoundsDifferences) {
       }
       return next;
     };
-    expect_near(Federation("fedavgm", plan, testing::federated::uneven).run().model(), by_hand(plan, testing::federated::uneven, 10, server).back(), 1e-13);
+    expect_near(Federation("fedavgm", plan, testing::federated::uneven).run().model(),
+                by_hand(plan, testing::federated::uneven, 10, server).back(), 1e-13);
   }
 }
 
@@ -45,7 +46,8 @@ TEST(OuterOptimiser, AdamStepsOnTheAverageDifference) {
         }
         return next;
       };
-      expect_near(Federation("fedadam", plan, testing::federated::uneven).run().model(), by_hand(plan, testing::federated::uneven, 10, server).back(), 1e-12);
+      expect_near(Federation("fedadam", plan, testing::federated::uneven).run().model(),
+                  by_hand(plan, testing::federated::uneven, 10, server).back(), 1e-12);
     }
   }
 }

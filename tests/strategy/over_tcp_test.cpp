@@ -1,8 +1,8 @@
 // Every strategy over real connections: the bytes of its closed form, and the weights that it has in virtual time.
 #include <gtest/gtest.h>
 
-#include "ripieno/testing/conformance.h"
 #include "ripieno/strategy/refusals.h"
+#include "ripieno/testing/conformance.h"
 #include "ripieno/testing/trial.h"
 #include "tests/transport/tcp_ranks.h"
 
@@ -13,8 +13,8 @@ namespace {
 struct Rank {
   Rank(const StrategyInfo& info, const Plan& plan, const LinearOptions& options, int rank, const std::vector<int>& fds)
       : runtime(real_runtime(0)),
-        endpoint(std::make_shared<CountedEndpoint>(
-            tcp_endpoint(*runtime, rank, testing::sockets_of(*runtime, fds), {.link = {.timeout = std::chrono::seconds(60)}}))),
+        endpoint(std::make_shared<CountedEndpoint>(tcp_endpoint(*runtime, rank, testing::sockets_of(*runtime, fds),
+                                                                {.link = {.timeout = std::chrono::seconds(60)}}))),
         learner(*runtime, options),
         recorder(*runtime, &endpoint->ledger(), nullptr),
         strategy(make_strategy(info, plan, {Communicator(endpoint), learner, recorder, nullptr})) {}
@@ -43,11 +43,13 @@ struct Rank {
 };
 
 /// Trains on a thread a rank; no endpoint is closed before all are through.
-std::vector<std::unique_ptr<Rank>> train_over_tcp(const StrategyInfo& info, const Plan& plan, const std::vector<LinearOptions>& options) {
+std::vector<std::unique_ptr<Rank>> train_over_tcp(const StrategyInfo& info, const Plan& plan,
+                                                  const std::vector<LinearOptions>& options) {
   const int size = static_cast<int>(options.size());
   const auto fds = testing::connect_all(size);
   std::vector<std::unique_ptr<Rank>> ranks;
-  for (int rank = 0; rank < size; ++rank) ranks.push_back(std::make_unique<Rank>(info, plan, options[rank], rank, fds[rank]));
+  for (int rank = 0; rank < size; ++rank)
+    ranks.push_back(std::make_unique<Rank>(info, plan, options[rank], rank, fds[rank]));
   std::vector<std::thread> threads;
   for (auto& rank : ranks) threads.emplace_back([&rank] { rank->run(); });
   for (auto& thread : threads) thread.join();

@@ -231,9 +231,8 @@ TEST(ParameterServers, ALostWorkerEndsTheJobOnEveryRank) {
       const int last = job.cluster.size() - 1;
       job.cluster.kill_at(ms(50), last);
       std::vector<std::string> what(job.cluster.size());
-      job.cluster.run([&](Communicator comm) {
-        return run_and_keep_error(job.strategies[comm.rank()].get(), &what[comm.rank()]);
-      });
+      job.cluster.run(
+          [&](Communicator comm) { return run_and_keep_error(job.strategies[comm.rank()].get(), &what[comm.rank()]); });
       for (int rank = 0; rank < last; ++rank) {
         EXPECT_NE(what[rank].find("lost rank"), std::string::npos)
             << name << ", " << describe(servers) << ": " << what[rank];

@@ -1,5 +1,6 @@
-// Attempts at steps that an abort breaks off at any moment, on some ranks before they commit and on others after, and that are
-// taken again: every way to agree ends with the bits of a run without. RIPIENO_RETAKES: runs of each case (500).
+// Attempts at steps that an abort breaks off at any moment, on some ranks before they commit and on others after, and
+// that are taken again: every way to agree ends with the bits of a run without. RIPIENO_RETAKES: runs of each case
+// (500).
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -8,8 +9,8 @@
 #include <map>
 #include <ostream>
 
-#include "ripieno/testing/conformance.h"
 #include "ripieno/strategy/refusals.h"
+#include "ripieno/testing/conformance.h"
 #include "ripieno/testing/retaken.h"
 #include "ripieno/testing/trial.h"
 
@@ -22,7 +23,9 @@ struct Case {
   std::string_view variant = "";
 };
 
-std::ostream& operator<<(std::ostream& out, const Case& one) { return out << one.strategy << " " << one.codec << " " << one.variant; }
+std::ostream& operator<<(std::ostream& out, const Case& one) {
+  return out << one.strategy << " " << one.codec << " " << one.variant;
+}
 
 int runs() {
   const char* const asked = std::getenv("RIPIENO_RETAKES");
@@ -78,17 +81,19 @@ std::vector<Case> cases() {
       for (const std::string_view variant : {"delayed fragments", "every step"}) all.push_back({name, codec, variant});
     }
     for (const std::string_view name : {"fedavg", "fedadam"}) {
-      for (const std::string_view variant : {"half of the clients", "two local epochs", "statistics of their own", "statistics of rank 0",
-                                             "seldom evaluated", "four workers"}) {
+      for (const std::string_view variant : {"half of the clients", "two local epochs", "statistics of their own",
+                                             "statistics of rank 0", "seldom evaluated", "four workers"}) {
         all.push_back({name, codec, variant});
       }
     }
-    for (const std::string_view variant : {"two shards", "shards beside", "fp16", "adam", "seldom evaluated"}) all.push_back({"ps-sync", codec, variant});
+    for (const std::string_view variant : {"two shards", "shards beside", "fp16", "adam", "seldom evaluated"})
+      all.push_back({"ps-sync", codec, variant});
     all.push_back({"accumulate", codec, "two passes"});
     all.push_back({"ddp", codec, "two in flight"});
   }
   for (const std::string_view name : {"gossip-pairs", "gossip-exponential", "ring-passes"}) {
-    for (const std::string_view variant : {"seldom evaluated", "four workers", "adam"}) all.push_back({name, "fp16", variant});
+    for (const std::string_view variant : {"seldom evaluated", "four workers", "adam"})
+      all.push_back({name, "fp16", variant});
   }
   for (const std::string_view variant : {"full ring", "two passes"}) all.push_back({"ring-passes", "bf16", variant});
   return all;
@@ -99,22 +104,27 @@ class Retake : public ::testing::TestWithParam<Case> {};
 TEST_P(Retake, GivesTheBitsOfARunWithout) {
   const Case& of = GetParam();
   const int workers = of.variant == "four workers" ? 4 : 3;
-  EXPECT_EQ(difference_when_retaken(find_strategy(of.strategy), plan_of(of), workers, runs(), of.variant == "fp16"), "");
+  EXPECT_EQ(difference_when_retaken(find_strategy(of.strategy), plan_of(of), workers, runs(), of.variant == "fp16"),
+            "");
 }
 
 std::string name_of(const ::testing::TestParamInfo<Case>& one) {
-  std::string name = text(one.param.strategy, "_", one.param.codec, one.param.variant.empty() ? "" : "_", one.param.variant);
-  std::replace_if(name.begin(), name.end(), [](char c) { return c == '-' || c == ' '; }, '_');
+  std::string name =
+      text(one.param.strategy, "_", one.param.codec, one.param.variant.empty() ? "" : "_", one.param.variant);
+  std::replace_if(
+      name.begin(), name.end(), [](char c) { return c == '-' || c == ' '; }, '_');
   return name;
 }
 
-/// The first rank that commits each step ends the communicator then: the others have not committed it yet, and catch up.
+/// The first rank that commits each step ends the communicator then: the others have not committed it yet, and catch
+/// up.
 int caught_up(std::string_view strategy, std::string_view codec, std::string_view variant) {
   const Plan plan = plan_of({strategy, codec, variant});
   SimulatedOptions network;
   network.link.latency = std::chrono::milliseconds(1);
   const LinearOptions learner{.buffers = 3, .running_means = true, .sample_cost = Duration(200'000'000)};
-  Trial whole(find_strategy(strategy), 3, plan, learner, 16, network), interrupted(find_strategy(strategy), 3, plan, learner, 16, network);
+  Trial whole(find_strategy(strategy), 3, plan, learner, 16, network),
+      interrupted(find_strategy(strategy), 3, plan, learner, 16, network);
   whole.run();
   interrupted.interrupt(0, 0, whole);  // but those that follow
   std::map<std::uint64_t, Duration> first;
@@ -128,19 +138,23 @@ int caught_up(std::string_view strategy, std::string_view codec, std::string_vie
   SCOPED_TRACE(text(strategy, " ", codec, " ", variant));
   EXPECT_NO_THROW(interrupted.run());
   for (int rank = 0; rank < 3; ++rank) {
-    EXPECT_EQ(interrupted.state(rank).difference(whole.state(rank)), "") << strategy << " " << codec << " " << variant << " rank " << rank;
+    EXPECT_EQ(interrupted.state(rank).difference(whole.state(rank)), "")
+        << strategy << " " << codec << " " << variant << " rank " << rank;
   }
   return late;
 }
 
 TEST(CatchingUp, GivesTheBitsOfARunWithout) {
   for (const std::string_view codec : {"auto", "int8", "powersgd"}) {
-    for (const std::string_view strategy : {"reduce-broadcast", "gather-scatter", "ring", "ddp", "accumulate", "leader-ring", "local-sgd", "diloco"}) {
+    for (const std::string_view strategy :
+         {"reduce-broadcast", "gather-scatter", "ring", "ddp", "accumulate", "leader-ring", "local-sgd", "diloco"}) {
       if (is_refused(find_strategy(strategy), plan_of({strategy, codec}), 3)) continue;
-      EXPECT_GE(caught_up(strategy, codec, strategy == "local-sgd" ? "every step" : ""), 10) << strategy << " " << codec;
+      EXPECT_GE(caught_up(strategy, codec, strategy == "local-sgd" ? "every step" : ""), 10)
+          << strategy << " " << codec;
     }
   }
-  for (const std::string_view strategy : {"gossip-pairs", "gossip-exponential", "ring-passes"}) EXPECT_GE(caught_up(strategy, "fp16", ""), 10) << strategy;
+  for (const std::string_view strategy : {"gossip-pairs", "gossip-exponential", "ring-passes"})
+    EXPECT_GE(caught_up(strategy, "fp16", ""), 10) << strategy;
   EXPECT_GE(caught_up("ring-passes", "bf16", "full ring"), 10);
   EXPECT_GE(caught_up("diloco", "int8", "delayed fragments"), 10);
 }
@@ -203,7 +217,8 @@ TEST(Dropped, WhatItSentIsCountedApart) {
       bool same = true;
       for (int rank = 0; rank < 3; ++rank) {
         const Ledger& ledger = interrupted.cluster.ledger(rank);
-        const std::uint64_t sent = ledger.total(Purpose::exchange).payload_sent, without = whole.cluster.ledger(rank).total(Purpose::exchange).payload_sent;
+        const std::uint64_t sent = ledger.total(Purpose::exchange).payload_sent,
+                            without = whole.cluster.ledger(rank).total(Purpose::exchange).payload_sent;
         EXPECT_LE(sent, without) << strategy;  // who catches up was spared a part
         EXPECT_LE(without, sent + without / 10) << strategy;
         same = same && sent == without;

@@ -16,7 +16,8 @@ constexpr std::size_t numbers = 5;
 
 /// A shard without a network.
 struct Alone {
-  explicit Alone(Pace pace) : learner(cluster.runtime(), {.sampler = {.batch = 1}}), recorder(cluster.runtime(), nullptr, nullptr) {
+  explicit Alone(Pace pace)
+      : learner(cluster.runtime(), {.sampler = {.batch = 1}}), recorder(cluster.runtime(), nullptr, nullptr) {
     plan.optimiser = {.name = "adam"};
     plan.servers.staleness = 2;
     Workplace place{cluster.comm(0), learner, recorder, nullptr, nullptr};
@@ -48,7 +49,8 @@ struct Alone {
   }
 
   void run(std::uint64_t seed) {
-    for (int worker = 0; worker < workers; ++worker) cluster.runtime().spawn(text("worker ", worker), push_all(worker, seed));
+    for (int worker = 0; worker < workers; ++worker)
+      cluster.runtime().spawn(text("worker ", worker), push_all(worker, seed));
     cluster.runtime().run();
   }
 
@@ -100,7 +102,9 @@ TEST(ServerShard, AStepThatIsNotTheWorkersNextIsRefused) {
     ADD_FAILURE() << "a step was left out";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::mismatch);
-    EXPECT_NE(std::string(error.what()).find("worker 0 pushes step 1 to a shard that has its steps before 0"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("worker 0 pushes step 1 to a shard that has its steps before 0"),
+              std::string::npos)
+        << error.what();
   }
 }
 

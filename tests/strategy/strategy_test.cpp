@@ -5,8 +5,8 @@
 #include <set>
 
 #include "ripieno/numeric/elementwise.h"
-#include "ripieno/testing/conformance.h"
 #include "ripieno/strategy/refusals.h"
+#include "ripieno/testing/conformance.h"
 #include "ripieno/testing/trial.h"
 #include "tests/support/job.h"
 
@@ -62,10 +62,13 @@ TEST(Accumulate, ExchangesWhatIsLeftAtAnEpochsEnd) {
   Job job("accumulate", 4, plan);
   job.make();
   const auto bytes = [&](std::uint32_t steps) {
-    return info.bytes_sent(info, plan, job.learners[0]->layout(), {World(4), std::vector<std::uint32_t>(4, steps), 1}, 0).value();
+    return info
+        .bytes_sent(info, plan, job.learners[0]->layout(), {World(4), std::vector<std::uint32_t>(4, steps), 1}, 0)
+        .value();
   };
   EXPECT_GT(bytes(1), 0u);
-  for (const auto& [steps, exchanges] : {std::pair(1u, 1u), {2u, 1u}, {3u, 1u}, {4u, 2u}, {7u, 3u}, {9u, 3u}, {10u, 4u}}) {
+  for (const auto& [steps, exchanges] :
+       {std::pair(1u, 1u), {2u, 1u}, {3u, 1u}, {4u, 2u}, {7u, 3u}, {9u, 3u}, {10u, 4u}}) {
     EXPECT_EQ(info.rounds(plan, steps), exchanges) << steps << " steps";
     EXPECT_EQ(bytes(steps), exchanges * bytes(1)) << steps << " steps";
   }

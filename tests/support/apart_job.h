@@ -74,7 +74,10 @@ inline ApartJob& uneven(ApartJob& job) {
 /// Workers' own steps, SGD with momentum.
 struct Reference {
   explicit Reference(const ApartJob& job)
-      : plan(job.plan), workers(job.options.size()), w(workers, Vector(job.options[0].features)), momentum(w),
+      : plan(job.plan),
+        workers(job.options.size()),
+        w(workers, Vector(job.options[0].features)),
+        momentum(w),
         data(std::make_unique<LinearLearner>(*runtime, job.options[0])) {
     for (const LinearOptions& options : job.options) samplers.emplace_back(options.samples, options.sampler);
   }

@@ -14,7 +14,8 @@ class TemporaryFolder {
  public:
   TemporaryFolder() {
     const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
-    path_ = std::filesystem::path(::testing::TempDir()) / text("ripieno-", test->test_suite_name(), "-", test->name(), "-", ::getpid());
+    path_ = std::filesystem::path(::testing::TempDir()) /
+            text("ripieno-", test->test_suite_name(), "-", test->name(), "-", ::getpid());
     std::filesystem::remove_all(path_);
     std::filesystem::create_directories(path_);
   }

@@ -1,5 +1,5 @@
-// Passes of a TorchLearner that are dropped and taken again: dropout, batch norm, counters, augmentation, a loss scale, batches
-// in parts; on a thread with the batches read ahead, and in virtual time.
+// Passes of a TorchLearner that are dropped and taken again: dropout, batch norm, counters, augmentation, a loss scale,
+// batches in parts; on a thread with the batches read ahead, and in virtual time.
 #include <gtest/gtest.h>
 
 #include "tests/train/random_net.h"
@@ -20,10 +20,12 @@ TEST(DroppedPass, LeavesNothingBehindInBothTimes) {
   for (const auto make : {real_runtime, virtual_runtime}) {
     for (const auto [precision, accumulate] : cases) {
       const auto runtime = make(0);
-      SCOPED_TRACE(text(runtime->is_virtual() ? "virtual" : "real", " time, precision ", precision, ", parts ", accumulate));
+      SCOPED_TRACE(
+          text(runtime->is_virtual() ? "virtual" : "real", " time, precision ", precision, ", parts ", accumulate));
       const Precision found = find_precision(precision);
       PassJob plain(*runtime, found, accumulate), dropping(*runtime, found, accumulate);
-      testing::expect_drops_leave_nothing(*runtime, *plain.learner, plain.counters(), *dropping.learner, dropping.counters());
+      testing::expect_drops_leave_nothing(*runtime, *plain.learner, plain.counters(), *dropping.learner,
+                                          dropping.counters());
     }
   }
 }

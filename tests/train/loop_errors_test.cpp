@@ -1,4 +1,5 @@
-// What an own loop on several workers says when it cannot be right, and that all workers can go on after an error of one.
+// What an own loop on several workers says when it cannot be right, and that all workers can go on after an error of
+// one.
 #include <ATen/autocast_mode.h>
 
 #include <thread>
@@ -96,7 +97,8 @@ Errors errors_of_second_step(const ParallelOptions& options, const std::function
 TEST(LoopErrors, AnErrorOfOneClosureIsKnownToAllAndAllGoOn) {
   for (const bool overlap : {false, true}) {
     const std::string told = "rank 2 failed in step() number 2: no such batch";
-    EXPECT_EQ(errors_of_second_step(overlapping(overlap), [](int rank) { return rank == 2; }), Errors({told, told, "no such batch"}));
+    EXPECT_EQ(errors_of_second_step(overlapping(overlap), [](int rank) { return rank == 2; }),
+              Errors({told, told, "no such batch"}));
     EXPECT_EQ(errors_of_second_step(overlapping(overlap), [](int) { return true; }), Errors(3, "no such batch"));
   }
   const Errors local = errors_of_second_step(overlapping(false, 2), [](int rank) { return rank == 2; });

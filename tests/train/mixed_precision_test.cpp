@@ -1,4 +1,5 @@
-// Mixed precision: the half that computes and the half that is on the wire, each alone and both; overflows and the loss scale.
+// Mixed precision: the half that computes and the half that is on the wire, each alone and both; overflows and the loss
+// scale.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -124,7 +125,8 @@ struct Seen {
 };
 
 /// What each worker has after each of its steps, where the last rank's gradient overflows in step 2. [rank][step]
-std::map<int, std::vector<Seen>> overflow_on_the_last_rank(std::string_view strategy, Plan plan, const char* wire = "auto") {
+std::map<int, std::vector<Seen>> overflow_on_the_last_rank(std::string_view strategy, Plan plan,
+                                                           const char* wire = "auto") {
   plan.exchange.codec.name = wire;
   TorchJob job(strategy, 3, plan, computing_in(Precision::fp16));
   const int last = job.cluster.size() - 1;
@@ -137,7 +139,8 @@ std::map<int, std::vector<Seen>> overflow_on_the_last_rank(std::string_view stra
       seen[rank].push_back({hash(learner.parameters()), learner.loss_scale()->value()});
     };
     Learner& learner = rank == last ? static_cast<Learner&>(overflowing) : *job.learners[rank];
-    job.strategies.push_back(make_strategy(job.info, plan, {job.cluster.comm(rank), learner, *job.recorders[rank], nullptr}));
+    job.strategies.push_back(
+        make_strategy(job.info, plan, {job.cluster.comm(rank), learner, *job.recorders[rank], nullptr}));
   }
   job.cluster.run([&](Communicator comm) { return job.strategies[comm.rank()]->run(); });
   EXPECT_TRUE(all_finite(job.weights())) << strategy;

@@ -1,7 +1,7 @@
-// A device that is not the CPU, where there is no GPU. To LibTorch it is an HPU, of which its builds have none: a backend of one's own
-// (PrivateUse1) may not take the parameters of a module that was made elsewhere. Its memory holds every bit inverted, so that who reads
-// or writes it by address, as only the CPU's may be, comes to nonsense. What it computes is computed on the CPU from copies. Include it
-// once in an executable.
+// A device that is not the CPU, where there is no GPU. To LibTorch it is an HPU, of which its builds have none: a
+// backend of one's own (PrivateUse1) may not take the parameters of a module that was made elsewhere. Its memory holds
+// every bit inverted, so that who reads or writes it by address, as only the CPU's may be, comes to nonsense. What it
+// computes is computed on the CPU from copies. Include it once in an executable.
 #pragma once
 
 #include <ATen/EmptyTensor.h>
@@ -64,7 +64,8 @@ inline Allocator& allocator() {
 }
 
 inline void invert(void* to, const void* from, std::size_t bytes) {
-  for (std::size_t i = 0; i < bytes; ++i) static_cast<std::uint8_t*>(to)[i] = static_cast<std::uint8_t>(~static_cast<const std::uint8_t*>(from)[i]);
+  for (std::size_t i = 0; i < bytes; ++i)
+    static_cast<std::uint8_t*>(to)[i] = static_cast<std::uint8_t>(~static_cast<const std::uint8_t*>(from)[i]);
 }
 
 /// On the CPU: a tensor of the same form, in a copy of all the memory that this one is part of.
@@ -73,7 +74,8 @@ inline Tensor decoded(const Tensor& tensor) {
   const auto bytes = tensor.storage().nbytes();
   const Tensor memory = torch::empty({static_cast<std::int64_t>(bytes)}, torch::kUInt8);
   invert(memory.data_ptr(), tensor.storage().data(), bytes);
-  return torch::empty({0}, tensor.options().device(torch::kCPU)).set_(memory.storage(), tensor.storage_offset(), tensor.sizes(), tensor.strides());
+  return torch::empty({0}, tensor.options().device(torch::kCPU))
+      .set_(memory.storage(), tensor.storage_offset(), tensor.sizes(), tensor.strides());
 }
 
 inline Tensor copy_from(const Tensor& from, const Tensor& to, bool) {
@@ -91,48 +93,61 @@ inline Tensor copy_from_and_resize(const Tensor& from, const Tensor& to) {
 
 constexpr c10::DispatchKeySet keys(c10::DispatchKey::HPU);
 
-inline torch::ScalarType type_of(std::optional<torch::ScalarType> type) { return type.value_or(c10::typeMetaToScalarType(torch::get_default_dtype())); }
+inline torch::ScalarType type_of(std::optional<torch::ScalarType> type) {
+  return type.value_or(c10::typeMetaToScalarType(torch::get_default_dtype()));
+}
 
-inline Tensor empty(c10::IntArrayRef size, std::optional<torch::ScalarType> type, std::optional<torch::Layout>, std::optional<torch::Device>,
-                    std::optional<bool>, std::optional<torch::MemoryFormat> format) {
+inline Tensor empty(c10::IntArrayRef size, std::optional<torch::ScalarType> type, std::optional<torch::Layout>,
+                    std::optional<torch::Device>, std::optional<bool>, std::optional<torch::MemoryFormat> format) {
   return Tensor(at::detail::empty_generic(size, &allocator(), keys, type_of(type), format));
 }
 
-inline Tensor empty_strided(c10::IntArrayRef size, c10::IntArrayRef stride, std::optional<torch::ScalarType> type, std::optional<torch::Layout>,
-                            std::optional<torch::Device>, std::optional<bool>) {
+inline Tensor empty_strided(c10::IntArrayRef size, c10::IntArrayRef stride, std::optional<torch::ScalarType> type,
+                            std::optional<torch::Layout>, std::optional<torch::Device>, std::optional<bool>) {
   return Tensor(at::detail::empty_strided_generic(size, stride, &allocator(), keys, type_of(type)));
 }
 
-inline MaybeTensor decoded(const MaybeTensor& tensor) { return tensor && tensor->defined() ? MaybeTensor(decoded(*tensor)) : std::nullopt; }
+inline MaybeTensor decoded(const MaybeTensor& tensor) {
+  return tensor && tensor->defined() ? MaybeTensor(decoded(*tensor)) : std::nullopt;
+}
 
 inline Tensor there(const Tensor& tensor) { return tensor.defined() ? tensor.to(c10::Device(kind, 0)) : tensor; }
 
-inline Tensor convolution(const Tensor& x, const Tensor& weight, const MaybeTensor& bias, c10::IntArrayRef stride, c10::IntArrayRef padding,
-                          c10::IntArrayRef dilation, bool transposed, c10::IntArrayRef output_padding, std::int64_t groups) {
-  return there(at::convolution(decoded(x), decoded(weight), decoded(bias), stride, padding, dilation, transposed, output_padding, groups));
+inline Tensor convolution(const Tensor& x, const Tensor& weight, const MaybeTensor& bias, c10::IntArrayRef stride,
+                          c10::IntArrayRef padding, c10::IntArrayRef dilation, bool transposed,
+                          c10::IntArrayRef output_padding, std::int64_t groups) {
+  return there(at::convolution(decoded(x), decoded(weight), decoded(bias), stride, padding, dilation, transposed,
+                               output_padding, groups));
 }
 
-inline std::tuple<Tensor, Tensor, Tensor> convolution_backward(const Tensor& gradient, const Tensor& x, const Tensor& weight,
-                                                               c10::IntArrayRef stride, c10::IntArrayRef padding, c10::IntArrayRef dilation,
-                                                               bool transposed, c10::IntArrayRef output_padding, std::int64_t groups,
-                                                               std::array<bool, 3> mask) {
+inline std::tuple<Tensor, Tensor, Tensor> convolution_backward(const Tensor& gradient, const Tensor& x,
+                                                               const Tensor& weight, c10::IntArrayRef stride,
+                                                               c10::IntArrayRef padding, c10::IntArrayRef dilation,
+                                                               bool transposed, c10::IntArrayRef output_padding,
+                                                               std::int64_t groups, std::array<bool, 3> mask) {
   const std::vector<std::int64_t> bias_sizes{weight.size(0)};
-  const auto [dx, dw, db] = at::convolution_backward(decoded(gradient), decoded(x), decoded(weight), at::OptionalIntArrayRef(bias_sizes), stride, padding,
-                                                     dilation, transposed, output_padding, groups, mask);
+  const auto [dx, dw, db] =
+      at::convolution_backward(decoded(gradient), decoded(x), decoded(weight), at::OptionalIntArrayRef(bias_sizes),
+                               stride, padding, dilation, transposed, output_padding, groups, mask);
   return {there(dx), there(dw), there(db)};
 }
 
 /// Its schema does not say that it changes the running mean and variance, so the fallback would not bring them back.
-inline std::tuple<Tensor, Tensor, Tensor> batch_norm(const Tensor& x, const MaybeTensor& weight, const MaybeTensor& bias, const MaybeTensor& mean,
-                                                     const MaybeTensor& variance, bool training, double momentum, double epsilon) {
+inline std::tuple<Tensor, Tensor, Tensor> batch_norm(const Tensor& x, const MaybeTensor& weight,
+                                                     const MaybeTensor& bias, const MaybeTensor& mean,
+                                                     const MaybeTensor& variance, bool training, double momentum,
+                                                     double epsilon) {
   const MaybeTensor m = decoded(mean), v = decoded(variance);
-  const auto [y, saved_mean, saved_spread] = at::native_batch_norm(decoded(x), decoded(weight), decoded(bias), m, v, training, momentum, epsilon);
+  const auto [y, saved_mean, saved_spread] =
+      at::native_batch_norm(decoded(x), decoded(weight), decoded(bias), m, v, training, momentum, epsilon);
   if (m) copy_from(*m, *mean, false);
   if (v) copy_from(*v, *variance, false);
   return {there(y), there(saved_mean), there(saved_spread)};
 }
 
-inline void by_cpu(const c10::OperatorHandle& operation, torch::jit::Stack* stack) { at::native::cpu_fallback(operation, stack); }
+inline void by_cpu(const c10::OperatorHandle& operation, torch::jit::Stack* stack) {
+  at::native::cpu_fallback(operation, stack);
+}
 
 TORCH_LIBRARY_IMPL(aten, HPU, library) {
   library.impl("empty.memory_format", empty);

@@ -72,7 +72,8 @@ TEST(OtherDevice, GradientsAndBuffersComeToTheHostAndParametersGoThere) {
     far.watch.on_ready = [&](std::size_t bucket) {
       const Range range = far.flat.layout().buckets[bucket];
       ++ready[bucket];
-      in_time[bucket] = distance(far.host.gradients().slice(range.begin, range.end), near.host.gradients().slice(range.begin, range.end)) < 1e-4;
+      in_time[bucket] = distance(far.host.gradients().slice(range.begin, range.end),
+                                 near.host.gradients().slice(range.begin, range.end)) < 1e-4;
     };
     elsewhere->forward(images(step).to(other_device())).square().sum().backward();
     far.watch.on_ready = nullptr;
@@ -80,7 +81,8 @@ TEST(OtherDevice, GradientsAndBuffersComeToTheHostAndParametersGoThere) {
     far.host.buffers_to_host();
     EXPECT_LT(distance(far.host.gradients(), near.host.gradients()), 1e-4) << "step " << step;
     EXPECT_LT(distance(far.host.buffers(), near.host.buffers()), 1e-6) << "step " << step;
-    for (std::size_t bucket = 0; bucket < ready.size(); ++bucket) EXPECT_EQ(in_time[bucket], ready[bucket] == 1) << "bucket " << bucket;
+    for (std::size_t bucket = 0; bucket < ready.size(); ++bucket)
+      EXPECT_EQ(in_time[bucket], ready[bucket] == 1) << "bucket " << bucket;
     EXPECT_EQ(std::count(ready.begin(), ready.end(), 0), 1) << "that of the unused layer";
     // As an optimiser does it, on the host.
     for (const HostCopy* host : {&near.host, &far.host}) {
@@ -126,7 +128,8 @@ TEST(OtherDevice, AJobEndsWithTheCpusWeights) {
       for (int rank = 0; rank < 2; ++rank) {
         ASSERT_EQ(found[rank].weights.size(), expected[rank].weights.size());
         double far = 0;
-        for (std::size_t i = 0; i < found[rank].weights.size(); ++i) far = std::max<double>(far, std::abs(found[rank].weights[i] - expected[rank].weights[i]));
+        for (std::size_t i = 0; i < found[rank].weights.size(); ++i)
+          far = std::max<double>(far, std::abs(found[rank].weights[i] - expected[rank].weights[i]));
         EXPECT_LT(far, 1e-5) << strategy << (forward ? " forward" : "") << " rank " << rank;
       }
     }
@@ -138,13 +141,16 @@ TEST(OtherDevice, EvaluatesAndShowsWhatTheHostHolds) {
     std::shared_ptr<Dataset> digits = open_dataset("digits", Split::train, {.train_samples = 100});
     const auto loader = [&] { return Loader(digits, Sampler(100, {.batch = 20}), {}, {}, 0); };
     torch::manual_seed(1);
-    return std::make_unique<TorchLearner>(runtime, recorder, std::make_shared<testing::SmallNet>(), loader(), loader(), TorchOptions{.device = device});
+    return std::make_unique<TorchLearner>(runtime, recorder, std::make_shared<testing::SmallNet>(), loader(), loader(),
+                                          TorchOptions{.device = device});
   };
   const auto runtime = real_runtime(0);
   Recorder recorder(*runtime, nullptr, nullptr);
   const auto here = make(*runtime, recorder, torch::kCPU), elsewhere = make(*runtime, recorder, other_device());
   std::vector<Evaluation> found;
-  const auto evaluate = [](TorchLearner* learner, std::vector<Evaluation>* found) -> Task<> { found->push_back(co_await learner->evaluate(0, 1)); };
+  const auto evaluate = [](TorchLearner* learner, std::vector<Evaluation>* found) -> Task<> {
+    found->push_back(co_await learner->evaluate(0, 1));
+  };
   for (TorchLearner* learner : {here.get(), elsewhere.get()}) {
     for (float& weight : learner->parameters().as<float>()) weight *= 1.5f;  // as an exchange does it
     runtime->spawn("evaluate", evaluate(learner, &found));
@@ -159,8 +165,10 @@ TEST(OtherDevice, EvaluatesAndShowsWhatTheHostHolds) {
 
 TEST(OtherDevice, ADroppedPassLeavesNothingBehind) {
   const auto runtime = real_runtime(0);
-  testing::PassJob plain(*runtime, Precision::fp32, 2, other_device()), dropping(*runtime, Precision::fp32, 2, other_device());
-  testing::expect_drops_leave_nothing(*runtime, *plain.learner, plain.counters(), *dropping.learner, dropping.counters());
+  testing::PassJob plain(*runtime, Precision::fp32, 2, other_device()),
+      dropping(*runtime, Precision::fp32, 2, other_device());
+  testing::expect_drops_leave_nothing(*runtime, *plain.learner, plain.counters(), *dropping.learner,
+                                      dropping.counters());
 }
 
 TEST(OtherDevice, AUsersOwnLoopStaysTogether) {
@@ -182,7 +190,8 @@ TEST(OtherDevice, AUsersOwnLoopStaysTogether) {
         const torch::Device device = far ? other_device() : torch::Device(torch::kCPU);
         net->to(device);
         torch::optim::SGD optimiser(net->parameters(), torch::optim::SGDOptions(0.01).momentum(0.9));
-        Parallel dp = parallel(net, optimiser, cluster, {.bucket_mb = 0.0005, .overlap = each.overlap, .local_steps = each.local_steps});
+        Parallel dp = parallel(net, optimiser, cluster,
+                               {.bucket_mb = 0.0005, .overlap = each.overlap, .local_steps = each.local_steps});
         for (int step = 0; step < 6; ++step) {
           dp.step([&] {
             const torch::Tensor loss = net->forward(images(2 * step + rank).to(device)).square().mean();
@@ -192,7 +201,8 @@ TEST(OtherDevice, AUsersOwnLoopStaysTogether) {
         }
         for (const torch::Tensor& parameter : net->parameters()) {
           const torch::Tensor values = parameter.detach().cpu().contiguous().view(-1);
-          weights[far][rank].insert(weights[far][rank].end(), values.data_ptr<float>(), values.data_ptr<float>() + values.numel());
+          weights[far][rank].insert(weights[far][rank].end(), values.data_ptr<float>(),
+                                    values.data_ptr<float>() + values.numel());
         }
         dp.sum(0);
       });
@@ -200,7 +210,8 @@ TEST(OtherDevice, AUsersOwnLoopStaysTogether) {
       EXPECT_EQ(weights[far][0], weights[far][1]);
     }
     ASSERT_EQ(weights[true][0].size(), weights[false][0].size());
-    for (std::size_t i = 0; i < weights[true][0].size(); ++i) ASSERT_NEAR(weights[true][0][i], weights[false][0][i], 1e-5) << i;
+    for (std::size_t i = 0; i < weights[true][0].size(); ++i)
+      ASSERT_NEAR(weights[true][0][i], weights[false][0][i], 1e-5) << i;
   }
 }
 

@@ -5,8 +5,8 @@
 #include <condition_variable>
 #include <map>
 
-#include "ripieno/numeric/elementwise.h"
 #include "ripieno/model/run_layers.h"
+#include "ripieno/numeric/elementwise.h"
 #include "ripieno/train/gate_watch.h"
 #include "ripieno/train/precision.h"
 #include "tests/train/tcp_learners.h"
@@ -69,8 +69,9 @@ TEST(OverlapInRealTime, EverySpanOfAJobHasItsPlace) {
       }
       for (const Span& wait : spans["wait"]) {
         EXPECT_TRUE(forward) << "nothing is closed";
-        const auto around = std::find_if(spans["forward"].begin(), spans["forward"].end(),
-                                         [&](const Span& pass) { return pass.begin <= wait.begin && wait.end <= pass.end; });
+        const auto around = std::find_if(spans["forward"].begin(), spans["forward"].end(), [&](const Span& pass) {
+          return pass.begin <= wait.begin && wait.end <= pass.end;
+        });
         EXPECT_NE(around, spans["forward"].end()) << "a wait outside of forward passes";
       }
     }
@@ -108,7 +109,8 @@ struct HoldBackward : torch::autograd::Function<HoldBackward> {
     context->saved_data["between"] = between;
     return x.clone();
   }
-  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context, torch::autograd::variable_list gradients) {
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
+                                                 torch::autograd::variable_list gradients) {
     auto* between = reinterpret_cast<Between*>(context->saved_data["between"].toInt());
     between->let_on = between->backward_may_go_on.wait();
     return {gradients[0], torch::Tensor()};
@@ -118,7 +120,8 @@ struct HoldBackward : torch::autograd::Function<HoldBackward> {
 struct HeldNet final : SmallNet {
   explicit HeldNet(Between& between) : between(between) {}
   torch::Tensor forward(torch::Tensor images) override {
-    const torch::Tensor features = HoldBackward::apply(torch::relu(convolution(images)).flatten(1), reinterpret_cast<std::int64_t>(&between));
+    const torch::Tensor features =
+        HoldBackward::apply(torch::relu(convolution(images)).flatten(1), reinterpret_cast<std::int64_t>(&between));
     between.forward_is_here(features);
     return linear(features);
   }
@@ -132,7 +135,8 @@ struct Held {
     torch::manual_seed(1);
     std::shared_ptr<Dataset> digits = open_dataset("digits", Split::train, {.train_samples = 100});
     const auto loader = [&] { return Loader(digits, Sampler(100, {.batch = 20}), {}, {}, 0); };
-    learner = std::make_unique<TorchLearner>(*runtime, recorder, std::make_shared<HeldNet>(between), loader(), loader(), two_buckets());
+    learner = std::make_unique<TorchLearner>(*runtime, recorder, std::make_shared<HeldNet>(between), loader(), loader(),
+                                             two_buckets());
     recorder.on_span = [this](const Span& span) { spans.push_back(span); };
   }
 
@@ -157,7 +161,8 @@ Task<> let_backward_on(Held* held, std::vector<std::size_t>* buckets, Duration* 
       *first_ready = held->runtime->now();
       EXPECT_EQ(pass->size().samples, 20u);
       const NumberSpan gradient = held->learner->gradients();
-      const Range range = held->learner->layout().buckets[*bucket], other = held->learner->layout().buckets[1 - *bucket];
+      const Range range = held->learner->layout().buckets[*bucket],
+                  other = held->learner->layout().buckets[1 - *bucket];
       EXPECT_FALSE(is_zero(gradient.slice(range.begin, range.end))) << "it is there";
       EXPECT_TRUE(is_zero(gradient.slice(other.begin, other.end))) << "the other is not";
       held->between.backward_may_go_on.set();
@@ -183,8 +188,8 @@ TEST(OverlapInRealTime, ABucketIsReadyBeforeBackwardHasEnded) {
   EXPECT_LT(first_ready, held.spans[2].end);
 }
 
-/// Closes the gates, and opens each, the convolution's first, with the parameters zeroed that lie behind it. `steps` is what
-/// happened, in order.
+/// Closes the gates, and opens each, the convolution's first, with the parameters zeroed that lie behind it. `steps` is
+/// what happened, in order.
 Task<> open_one_by_one(Held* held, Event* here, std::vector<std::string>* steps, double* loss) {
   Gates& gates = held->learner->gates();
   const Layout& layout = held->learner->layout();
@@ -245,16 +250,20 @@ TEST(GateWatch, WaitsForEveryGateOfWhatAnOperatorTakes) {
 // However a convolution is computed (fused/convolution.h), its weight is taken by an operator.
 TEST(GateWatch, SeesTheWeightsOfConvolutions) {
   const auto runtime = real_runtime(0);
-  for (const auto& [channels, size, images] : {std::tuple{8, 8, 2}, {64, 16, 8}, {256, 8, 16}, {512, 4, 16}, {64, 2, 4}}) {
+  for (const auto& [channels, size, images] :
+       {std::tuple{8, 8, 2}, {64, 16, 8}, {256, 8, 16}, {512, 4, 16}, {64, 2, 4}}) {
     for (const auto type : {torch::kFloat32, torch::kBFloat16}) {
-      SCOPED_TRACE(::testing::Message() << images << " images of " << size << " x " << size << ", " << channels << " channels, " << type);
+      SCOPED_TRACE(::testing::Message() << images << " images of " << size << " x " << size << ", " << channels
+                                        << " channels, " << type);
       const torch::Tensor flat = torch::randn(channels * channels * 9);
       torch::nn::Conv2d layer(torch::nn::Conv2dOptions(channels, channels, 3).padding(1).bias(false));
       layer->weight.set_data(flat.view({channels, 3, 3, channels}).permute({0, 3, 1, 2}));
-      const torch::Tensor x = torch::randn({images, channels, size, size}).contiguous(torch::MemoryFormat::ChannelsLast);
+      const torch::Tensor x =
+          torch::randn({images, channels, size, size}).contiguous(torch::MemoryFormat::ChannelsLast);
       Gates gates(*runtime, 1);
       std::vector<std::size_t> passed;
-      GateWatch watch(NumberSpan(flat.data_ptr<float>(), static_cast<std::size_t>(flat.numel()), DType::fp32), {{0, static_cast<std::size_t>(flat.numel())}}, gates);
+      GateWatch watch(NumberSpan(flat.data_ptr<float>(), static_cast<std::size_t>(flat.numel()), DType::fp32),
+                      {{0, static_cast<std::size_t>(flat.numel())}}, gates);
       watch.on_passed = [&](std::size_t gate) { passed.push_back(gate); };
       const Autocast autocast(type == torch::kBFloat16 ? Precision::bf16 : Precision::fp32, torch::kCPU);
       run_layers(layer, x);
@@ -263,7 +272,8 @@ TEST(GateWatch, SeesTheWeightsOfConvolutions) {
   }
 }
 
-/// What happens around a gate that is opened `late` after the other thread is about to come to it, and the waits that are told of.
+/// What happens around a gate that is opened `late` after the other thread is about to come to it, and the waits that
+/// are told of.
 struct AroundAGate {
   std::vector<std::string> log;
   std::vector<std::size_t> waits;
@@ -303,10 +313,12 @@ AroundAGate around_a_gate(std::chrono::milliseconds late) {
 }
 
 TEST(GateWatch, WaitsForTheGateOfWhatAnOperatorTakes) {
-  // Whether it comes to the gate before that opens is the scheduler's choice: it is given more and more time, until it has.
+  // Whether it comes to the gate before that opens is the scheduler's choice: it is given more and more time, until it
+  // has.
   const std::vector<std::string> expected{"open gate: 8", "opened", "closed gate: 24"};
   std::vector<std::size_t> waits;
-  for (auto late = std::chrono::milliseconds(0); waits.empty() && late < std::chrono::seconds(10); late = 2 * late + std::chrono::milliseconds(1)) {
+  for (auto late = std::chrono::milliseconds(0); waits.empty() && late < std::chrono::seconds(10);
+       late = 2 * late + std::chrono::milliseconds(1)) {
     const AroundAGate seen = around_a_gate(late);
     EXPECT_EQ(seen.log, expected);
     waits = seen.waits;

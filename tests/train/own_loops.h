@@ -10,17 +10,21 @@ namespace ripieno::testing {
 
 using Errors = std::vector<std::string>;
 
-/// A linear layer whose weights are the same wherever it is made. (Torch's generator is everybody's, and ranks are threads.)
+/// A linear layer whose weights are the same wherever it is made. (Torch's generator is everybody's, and ranks are
+/// threads.)
 inline torch::nn::Linear linear(int in, int out, double factor = 1) {
   torch::nn::Linear made(in, out);
   const torch::NoGradGuard no_grad;
   for (torch::Tensor& parameter : made->parameters()) {
-    parameter.copy_(torch::sin(factor * torch::arange(1, parameter.numel() + 1, torch::kFloat32)).view(parameter.sizes()));
+    parameter.copy_(
+        torch::sin(factor * torch::arange(1, parameter.numel() + 1, torch::kFloat32)).view(parameter.sizes()));
   }
   return made;
 }
 
-inline torch::Tensor batch(int rank, int step) { return torch::sin(torch::arange(1, 21, torch::kFloat32) * (1.3 + rank) + step).view({5, 4}); }
+inline torch::Tensor batch(int rank, int step) {
+  return torch::sin(torch::arange(1, 21, torch::kFloat32) * (1.3 + rank) + step).view({5, 4});
+}
 
 inline std::vector<float> weights(const torch::nn::Module& module) {
   std::vector<float> all;
@@ -34,7 +38,10 @@ inline std::vector<float> weights(const torch::nn::Module& module) {
 /// One worker of a small job.
 struct Worker {
   explicit Worker(Cluster& cluster, const ParallelOptions& options = {}, double rate = 0.1)
-      : cluster(cluster), rank(cluster.endpoint->rank()), model(linear(4, 3)), optimiser(model->parameters(), rate),
+      : cluster(cluster),
+        rank(cluster.endpoint->rank()),
+        model(linear(4, 3)),
+        optimiser(model->parameters(), rate),
         dp(parallel(model, optimiser, cluster, options)) {}
 
   torch::Tensor loss(int step = 0) { return model(batch(rank, step)).square().mean(); }
@@ -69,7 +76,8 @@ inline void expect_said(const Errors& errors, const std::vector<std::string>& wo
 }
 
 /// The body on two workers, which all must refuse with these words.
-inline void expect_refused(const std::vector<std::string>& words, const std::string& where, const std::function<void(Cluster&)>& body) {
+inline void expect_refused(const std::vector<std::string>& words, const std::string& where,
+                           const std::function<void(Cluster&)>& body) {
   expect_said(on_ranks(2, body), words, where);
 }
 

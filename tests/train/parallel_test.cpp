@@ -1,4 +1,5 @@
-// The library's face over loopback: what a user's own loop comes to with each option, against the same loop in one process.
+// The library's face over loopback: what a user's own loop comes to with each option, against the same loop in one
+// process.
 #include "ripieno/train/parallel.h"
 
 #include <gtest/gtest.h>
@@ -116,7 +117,8 @@ Outcome run(const ParallelOptions& options) {
   for (int step = 0; step < all_steps; ++step) {
     outcome.agreed.emplace_back();
     for (int rank = 0; rank < ranks; ++rank) {
-      outcome.agreed.back().push_back(history[rank].size() > static_cast<std::size_t>(step) && history[rank][step] == history[0][step]);
+      outcome.agreed.back().push_back(history[rank].size() > static_cast<std::size_t>(step) &&
+                                      history[rank][step] == history[0][step]);
     }
   }
   return outcome;
@@ -161,7 +163,8 @@ std::vector<double> local_sgd(int local_steps) {
     const torch::NoGradGuard no_grad;
     for (std::size_t p = 0; p < nets[0].parameters().size(); ++p) {
       torch::Tensor mean = torch::zeros_like(nets[0].parameters()[p]);
-      for (std::size_t w = 0; w < workers; ++w) mean += nets[w].parameters()[p] * (parts[w + 1] - parts[w]) / static_cast<double>(all_samples);
+      for (std::size_t w = 0; w < workers; ++w)
+        mean += nets[w].parameters()[p] * (parts[w + 1] - parts[w]) / static_cast<double>(all_samples);
       for (Net& net : nets) net.parameters()[p].copy_(mean);
     }
   }
@@ -200,8 +203,9 @@ TEST(Parallel, CodecsLoseLittleAndAllHoldTheSame) {
     const char* codec;
     double distance, bytes;  // relative to the way, and to fp32's
   };
-  for (const Bound& bound : {Bound{"fp32", 1e-5, 1}, Bound{"fp16", 0.01, 0.5}, Bound{"bf16", 0.05, 0.5}, Bound{"int8", 0.1, 0.35},
-                             Bound{"topk", 0.9, 0.75}, Bound{"powersgd", 0.9, 1.1}}) {  // its factors travel in fp64, as the model is
+  for (const Bound& bound :
+       {Bound{"fp32", 1e-5, 1}, Bound{"fp16", 0.01, 0.5}, Bound{"bf16", 0.05, 0.5}, Bound{"int8", 0.1, 0.35},
+        Bound{"topk", 0.9, 0.75}, Bound{"powersgd", 0.9, 1.1}}) {  // its factors travel in fp64, as the model is
     options.codec.name = bound.codec;
     options.codec.fraction = 0.2;
     for (const bool overlap : {false, true}) {
@@ -257,7 +261,8 @@ std::vector<double> table_after_steps(bool sparse, bool overlap) {
 }
 
 TEST(Parallel, ASparseGradientIsAveragedAsADenseOneIs) {
-  for (const bool overlap : {false, true}) EXPECT_EQ(table_after_steps(true, overlap), table_after_steps(false, overlap));
+  for (const bool overlap : {false, true})
+    EXPECT_EQ(table_after_steps(true, overlap), table_after_steps(false, overlap));
 }
 
 TEST(Parallel, WhoHasNoSamplesStillTakesTheStep) {
@@ -357,7 +362,8 @@ std::vector<std::vector<double>> weights_with_failures(std::string_view codec, b
 TEST(Parallel, AStepThatFailsLeavesNothingBehind) {
   for (const std::string_view codec : {"int8", "qsgd", "powersgd"}) {
     for (const bool overlap : {false, true}) {
-      const auto whole = weights_with_failures(codec, overlap, false), failed = weights_with_failures(codec, overlap, true);
+      const auto whole = weights_with_failures(codec, overlap, false),
+                 failed = weights_with_failures(codec, overlap, true);
       EXPECT_EQ(whole, failed) << codec << " " << overlap;
       EXPECT_EQ(failed[0], failed[1]) << codec << " " << overlap;
     }

@@ -28,7 +28,8 @@ struct CountingNet : RandomNet {
   torch::Tensor counts;
 };
 
-/// A learner of its own, the same each time: the second of two workers, five steps an epoch, images cropped and flipped.
+/// A learner of its own, the same each time: the second of two workers, five steps an epoch, images cropped and
+/// flipped.
 struct PassJob {
   PassJob(Runtime& runtime, Precision precision, std::uint32_t accumulate, torch::Device device = torch::kCPU)
       : recorder(runtime, nullptr, nullptr) {
@@ -51,7 +52,8 @@ struct PassJob {
   ShowMore counters() const {
     return [net = net](StateVisitor& visitor) {
       torch::Tensor counts = net->counts.cpu().clone();
-      visitor.span("counts", NumberSpan(std::span(counts.data_ptr<std::int32_t>(), static_cast<std::size_t>(counts.numel()))));
+      visitor.span("counts",
+                   NumberSpan(std::span(counts.data_ptr<std::int32_t>(), static_cast<std::size_t>(counts.numel()))));
     };
   }
 

@@ -26,7 +26,8 @@ Plan plan_of(const TorchLearner& learner) {
   plan.epochs = 3;
   plan.learning_rate = {.schedule = "triangular", .base = 0.05, .peak_at = 0};
   OptimiserOptions& o = plan.optimiser;
-  o = {.name = "muon", .momentum = 0.6, .weight_decay = 0.01, .nesterov = true, .newton_schulz = 3, .sgd_momentum = 0.8};
+  o = {
+      .name = "muon", .momentum = 0.6, .weight_decay = 0.01, .nesterov = true, .newton_schulz = 3, .sgd_momentum = 0.8};
   o.vector_factor = 4;
   o.head_factor = 2;
   for (const Layout::Tensor& tensor : learner.layout().tensors) {
@@ -63,7 +64,8 @@ TEST(RecipeTricks, PWorkersTakeTheStepsOfOne) {
       for (const bool forward : {false, true}) {
         if (forward && strategy != std::string_view("ddp")) continue;
         const Ran many = run(strategy, workers, 24, forward);
-        EXPECT_LE(norm(many.end, one.end) / norm(one.end, one.start), 1e-9) << strategy << " P=" << workers << " forward " << forward;
+        EXPECT_LE(norm(many.end, one.end) / norm(one.end, one.start), 1e-9)
+            << strategy << " P=" << workers << " forward " << forward;
       }
     }
   }

@@ -48,9 +48,9 @@ void expect_the_same(std::string_view strategy, std::string_view codec, Precisio
   options.image_cost = Duration(1'000'000'000);
   options.flat.bucket_bytes = 1000;
   const auto job_of = [&] {
-    return std::make_unique<TorchJob>(strategy, 3, plan_of(codec), options, 30, 90, -1,
-                                      [] { return std::make_shared<RandomNet>(); },
-                                      AugmentOptions{.crop_padding = 2, .flip = true});
+    return std::make_unique<TorchJob>(
+        strategy, 3, plan_of(codec), options, 30, 90, -1, [] { return std::make_shared<RandomNet>(); },
+        AugmentOptions{.crop_padding = 2, .flip = true});
   };
   const auto whole = job_of();
   whole->run();
@@ -92,13 +92,11 @@ TEST_P(RetakeComputed, GivesTheBitsOfARunWithout) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Every, RetakeComputed,
-                         ::testing::ValuesIn(retakable()),
-                         [](const auto& one) {
-                           std::string name(one.param);
-                           std::replace(name.begin(), name.end(), '-', '_');
-                           return name;
-                         });
+INSTANTIATE_TEST_SUITE_P(Every, RetakeComputed, ::testing::ValuesIn(retakable()), [](const auto& one) {
+  std::string name(one.param);
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+});
 
 }  // namespace
 }  // namespace ripieno

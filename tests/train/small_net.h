@@ -6,8 +6,8 @@
 #include <memory>
 #include <mutex>
 
-#include "ripieno/testing/interruptions.h"
 #include "ripieno/strategy/registry.h"
+#include "ripieno/testing/interruptions.h"
 #include "ripieno/train/torch_learner.h"
 #include "tests/support/cluster.h"
 
@@ -24,12 +24,20 @@ struct SmallNet : Classifier {
 };
 
 struct TorchJob {
-  TorchJob(std::string_view strategy, int workers, Plan plan, TorchOptions options = {}, std::uint32_t global_batch = 30,
-           std::uint32_t samples = 600, int slow_rank = -1,
-           std::function<std::shared_ptr<Classifier>()> model = [] { return std::make_shared<SmallNet>(); },
-           AugmentOptions augmentation = {})
-      : info(find_strategy(strategy)), workers(workers), plan(plan), options(options), global_batch(global_batch),
-        samples(samples), slow_rank(slow_rank), model(std::move(model)), augmentation(augmentation),
+  TorchJob(
+      std::string_view strategy, int workers, Plan plan, TorchOptions options = {}, std::uint32_t global_batch = 30,
+      std::uint32_t samples = 600, int slow_rank = -1,
+      std::function<std::shared_ptr<Classifier>()> model = [] { return std::make_shared<SmallNet>(); },
+      AugmentOptions augmentation = {})
+      : info(find_strategy(strategy)),
+        workers(workers),
+        plan(plan),
+        options(options),
+        global_batch(global_batch),
+        samples(samples),
+        slow_rank(slow_rank),
+        model(std::move(model)),
+        augmentation(augmentation),
         cluster(info.ranks(plan, workers)) {
     torch::set_num_threads(1);
     for (int rank = 0; rank < cluster.size(); ++rank) {
@@ -43,7 +51,8 @@ struct TorchJob {
     DataOptions data;
     data.train_samples = samples;
     data.test_samples = 200;
-    std::shared_ptr<Dataset> train = open_dataset("digits", Split::train, data), test = open_dataset("digits", Split::test, data);
+    std::shared_ptr<Dataset> train = open_dataset("digits", Split::train, data),
+                             test = open_dataset("digits", Split::test, data);
     SamplerOptions sampling;
     sampling.worker = std::max(0, info.worker(plan, rank));
     sampling.workers = workers;
@@ -58,9 +67,9 @@ struct TorchJob {
     static std::mutex seeding;  // torch's generator is everybody's
     const std::lock_guard lock(seeding);
     torch::manual_seed(1);
-    return std::make_unique<TorchLearner>(runtime, recorder, model(),
-                                          Loader(train, Sampler(train->size(), sampling), augmentation, normalisation, 0),
-                                          Loader(test, Sampler(test->size(), {.batch = 1}), {}, normalisation, 0), own);
+    return std::make_unique<TorchLearner>(
+        runtime, recorder, model(), Loader(train, Sampler(train->size(), sampling), augmentation, normalisation, 0),
+        Loader(test, Sampler(test->size(), {.batch = 1}), {}, normalisation, 0), own);
   }
 
   void run() {

@@ -1,4 +1,5 @@
-// An own loop on several workers stays together: all hold the same parameters and buffers, whatever the user does between steps.
+// An own loop on several workers stays together: all hold the same parameters and buffers, whatever the user does
+// between steps.
 #include <sstream>
 
 #include "tests/train/own_loops.h"
@@ -14,12 +15,15 @@ TEST(StayTogether, BuffersOfEveryTypeBeginAsRankZeros) {
     const int rank = cluster.endpoint->rank();
     torch::nn::Linear model = linear(4, 3);
     std::vector<torch::Tensor> buffers;
-    for (const auto type : {torch::kInt64, torch::kFloat64, torch::kBool, torch::kHalf, torch::kUInt8, torch::kFloat32, torch::kComplexFloat}) {
-      buffers.push_back(model->register_buffer(text("buffer", buffers.size()), ((torch::arange(5) + rank) % 2 * 7).to(type)));
+    for (const auto type : {torch::kInt64, torch::kFloat64, torch::kBool, torch::kHalf, torch::kUInt8, torch::kFloat32,
+                            torch::kComplexFloat}) {
+      buffers.push_back(
+          model->register_buffer(text("buffer", buffers.size()), ((torch::arange(5) + rank) % 2 * 7).to(type)));
     }
     torch::optim::SGD optimiser(model->parameters(), 0.1);
     auto dp = parallel(model, optimiser, cluster);
-    for (const torch::Tensor& buffer : buffers) held[rank].push_back(text(buffer.is_complex() ? torch::view_as_real(buffer) : buffer));
+    for (const torch::Tensor& buffer : buffers)
+      held[rank].push_back(text(buffer.is_complex() ? torch::view_as_real(buffer) : buffer));
     dp.sum(0);
   });
   EXPECT_EQ(errors, Errors(2));
@@ -52,11 +56,13 @@ TEST(StayTogether, BatchNormsStatisticsAgreeUnlessEachWantsItsOwn) {
         options.buffers = kind;
         auto dp = parallel(model, optimiser, cluster, options);
         for (int step = 0; step < local_steps; ++step) {
-          dp.step([&] {
-            const torch::Tensor loss = model->forward(batch(rank, 0)).square().mean();
-            loss.backward();
-            return loss;
-          }, rank == 0 ? 3 : 1);
+          dp.step(
+              [&] {
+                const torch::Tensor loss = model->forward(batch(rank, 0)).square().mean();
+                loss.backward();
+                return loss;
+              },
+              rank == 0 ? 3 : 1);
         }
         mean[rank] = model->norm->running_mean.clone();
         table[rank] = model->table.clone();
@@ -159,22 +165,26 @@ TEST(StayTogether, TwoBackwardPassesAreTheirSumOrRefused) {
     });
   };
   std::vector<std::vector<float>> ends(2), expected(2);
-  EXPECT_EQ(on_ranks(2, [&](Cluster& cluster) {
-    Worker worker(cluster, overlapping(false));
-    twice(worker);
-    ends[worker.rank] = weights(*worker.model);
-    worker.dp.sum(0);
-  }), Errors(2));
-  EXPECT_EQ(on_ranks(2, [&](Cluster& cluster) {
-    Worker worker(cluster, overlapping(true));
-    worker.dp.step([&] {
-      torch::Tensor loss = worker.loss(0) + worker.loss(1);
-      loss.backward();
-      return loss;
-    });
-    expected[worker.rank] = weights(*worker.model);
-    worker.dp.sum(0);
-  }), Errors(2));
+  EXPECT_EQ(on_ranks(2,
+                     [&](Cluster& cluster) {
+                       Worker worker(cluster, overlapping(false));
+                       twice(worker);
+                       ends[worker.rank] = weights(*worker.model);
+                       worker.dp.sum(0);
+                     }),
+            Errors(2));
+  EXPECT_EQ(on_ranks(2,
+                     [&](Cluster& cluster) {
+                       Worker worker(cluster, overlapping(true));
+                       worker.dp.step([&] {
+                         torch::Tensor loss = worker.loss(0) + worker.loss(1);
+                         loss.backward();
+                         return loss;
+                       });
+                       expected[worker.rank] = weights(*worker.model);
+                       worker.dp.sum(0);
+                     }),
+            Errors(2));
   EXPECT_EQ(ends[0], ends[1]);
   for (std::size_t i = 0; i < ends[0].size(); ++i) EXPECT_NEAR(ends[0][i], expected[0][i], 1e-6);
   expect_refused({"backward()", "overlap = false"}, "twice", [&](Cluster& cluster) {

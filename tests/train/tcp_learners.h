@@ -9,15 +9,17 @@
 
 namespace ripieno::testing {
 
-/// Runs body(cluster) on every rank. The clusters live until all are through. Returns each rank's error, empty where none.
+/// Runs body(cluster) on every rank. The clusters live until all are through. Returns each rank's error, empty where
+/// none.
 inline std::vector<std::string> on_ranks(int ranks, const std::function<void(Cluster&)>& body) {
   const auto fds = connect_all(ranks);
   std::vector<Cluster> clusters(ranks);
   for (int rank = 0; rank < ranks; ++rank) {
     Cluster& cluster = clusters[rank];
     cluster.runtime = real_runtime(0);
-    cluster.endpoint = std::make_shared<CountedEndpoint>(
-        tcp_endpoint(*cluster.runtime, rank, sockets_of(*cluster.runtime, fds[rank]), {.link = {.timeout = std::chrono::seconds(60)}}));
+    cluster.endpoint =
+        std::make_shared<CountedEndpoint>(tcp_endpoint(*cluster.runtime, rank, sockets_of(*cluster.runtime, fds[rank]),
+                                                       {.link = {.timeout = std::chrono::seconds(60)}}));
   }
   std::vector<std::string> errors(ranks);
   std::vector<std::thread> threads;

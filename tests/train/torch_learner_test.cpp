@@ -13,9 +13,9 @@
 namespace ripieno {
 namespace {
 
-using testing::SmallNet;
 using testing::copy;
 using testing::norm;
+using testing::SmallNet;
 using testing::TorchJob;
 
 Plan twenty_steps() {
@@ -87,13 +87,16 @@ TEST(TorchErrors, AreOneLineWithModelOperationAndShapes) {
   const auto expect = [](const std::string& said, const std::vector<std::string>& words) {
     for (const std::string& word : words) EXPECT_NE(said.find(word), std::string::npos) << said << " without " << word;
   };
-  expect(torch_refusal([] { return std::make_shared<Linear>(784, 5); }), {"Linear", "forward of images 16x1x28x28", "16x5", "16x10", "10 classes"});
-  expect(torch_refusal([] { return std::make_shared<Linear>(100, 10); }), {"Linear", "forward of images 16x1x28x28", "16x784", "100x10", "--verbose"});
+  expect(torch_refusal([] { return std::make_shared<Linear>(784, 5); }),
+         {"Linear", "forward of images 16x1x28x28", "16x5", "16x10", "10 classes"});
+  expect(torch_refusal([] { return std::make_shared<Linear>(100, 10); }),
+         {"Linear", "forward of images 16x1x28x28", "16x784", "100x10", "--verbose"});
   struct Backwards : Linear {
     Backwards() : Linear(784, 10) {}
     torch::Tensor forward(torch::Tensor images) override { return Linear::forward(images).detach(); }
   };
-  expect(torch_refusal([] { return std::make_shared<Backwards>(); }), {"Backwards", "backward from logits 16x10", "grad"});
+  expect(torch_refusal([] { return std::make_shared<Backwards>(); }),
+         {"Backwards", "backward from logits 16x10", "grad"});
 }
 
 /// A learner whose gradient is lost before it is exchanged.
@@ -142,7 +145,8 @@ TEST(Exactness, IsLostWhenOneRanksGradientIsLeftOut) {
     Forgetful forgetful(*job.learners[1]);
     for (int rank = 0; rank < job.cluster.size(); ++rank) {
       Learner& learner = rank == 1 ? static_cast<Learner&>(forgetful) : *job.learners[rank];
-      job.strategies.push_back(info.make(info, job.plan, {job.cluster.comm(rank), learner, *job.recorders[rank], nullptr}));
+      job.strategies.push_back(
+          info.make(info, job.plan, {job.cluster.comm(rank), learner, *job.recorders[rank], nullptr}));
     }
     job.cluster.run([&](Communicator comm) { return job.strategies[comm.rank()]->run(); });
     EXPECT_GT(norm(copy(job.weights()), one.end) / norm(one.end, one.start), 1e-3) << info.name;
@@ -167,10 +171,13 @@ TEST(Agreement, AllRanksHashAlikeAfterEveryStepWithEveryWire) {
       plan.exchange.codec.name = wire;
       TorchJob job(info.name, 3, plan);
       std::map<std::uint64_t, std::vector<std::uint64_t>> hashes;
-      job.on_step = [&](int rank, const StepRecord& record) { hashes[record.step].push_back(hash(job.learners[rank]->parameters())); };
+      job.on_step = [&](int rank, const StepRecord& record) {
+        hashes[record.step].push_back(hash(job.learners[rank]->parameters()));
+      };
       job.run();
       EXPECT_EQ(hashes.size(), 5u);
-      for (const auto& [step, all] : hashes) EXPECT_EQ(all, std::vector<std::uint64_t>(3, all[0])) << info.name << " " << wire << " " << step;
+      for (const auto& [step, all] : hashes)
+        EXPECT_EQ(all, std::vector<std::uint64_t>(3, all[0])) << info.name << " " << wire << " " << step;
     }
   }
 }
@@ -266,7 +273,8 @@ TEST(TorchLearner, AnnouncesEveryBucketOnceInBothTimes) {
     std::shared_ptr<Dataset> digits = open_dataset("digits", Split::train, {.train_samples = 100});
     TorchOptions options;
     options.flat.bucket_bytes = 100;
-    TorchLearner learner(*runtime, recorder, std::make_shared<SmallNet>(), Loader(digits, Sampler(100, {.batch = 20}), {}, {}, 0),
+    TorchLearner learner(*runtime, recorder, std::make_shared<SmallNet>(),
+                         Loader(digits, Sampler(100, {.batch = 20}), {}, {}, 0),
                          Loader(digits, Sampler(100, {.batch = 20}), {}, {}, 0), options);
     std::vector<std::size_t> buckets;
     PassResult result;

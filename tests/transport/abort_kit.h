@@ -71,10 +71,10 @@ inline Task<> send_filled(Endpoint* e, int peer, Message message, float value, W
   if (error) std::rethrow_exception(error);
 }
 
-/// Receives what send_filled() sends, and checks it; to where it belongs, or added to ones. What an error leaves is spoilt
-/// and kept for the test's end, or freed.
-inline Task<> receive_filled(Endpoint* e, int peer, Message message, float value, WatchedNumbers::Where where, bool adds,
-                           Kept* kept = nullptr) {
+/// Receives what send_filled() sends, and checks it; to where it belongs, or added to ones. What an error leaves is
+/// spoilt and kept for the test's end, or freed.
+inline Task<> receive_filled(Endpoint* e, int peer, Message message, float value, WatchedNumbers::Where where,
+                             bool adds, Kept* kept = nullptr) {
   WatchedNumbers numbers(e, message.count, where, 1);
   const Sink sink(NumberSpan(numbers.values()), message.type, adds ? Reduce::add : Reduce::replace);
   std::exception_ptr error;
@@ -84,7 +84,8 @@ inline Task<> receive_filled(Endpoint* e, int peer, Message message, float value
     error = std::current_exception();
   }
   if (!error) {
-    EXPECT_TRUE(numbers.are_all(adds ? 1 + value : value)) << describe(message) << " in scope " << message.channel.scope;
+    EXPECT_TRUE(numbers.are_all(adds ? 1 + value : value))
+        << describe(message) << " in scope " << message.channel.scope;
     co_return;
   }
   numbers.fill(spoilt);

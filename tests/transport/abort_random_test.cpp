@@ -1,5 +1,5 @@
-// Many rounds of messages in three scopes between 2 to 4 ranks, of which some rank aborts one at some moment: the other two
-// are as if nothing had been. A round is a function of its seed, up to what threads do.
+// Many rounds of messages in three scopes between 2 to 4 ranks, of which some rank aborts one at some moment: the other
+// two are as if nothing had been. A round is a function of its seed, up to what threads do.
 #include <gtest/gtest.h>
 
 #include "ripieno/core/random.h"
@@ -44,7 +44,8 @@ Plan make_plan(int ranks, int round) {
     const auto size = static_cast<std::size_t>((1 << below(19)) * (1.0 + below(1000) / 1000.0)) - 1;  // up to 2 MiB
     const auto where = [&] { return below(2) ? Where::registered : Where::heap; };
     const Where here = where(), there = where();
-    plan.messages.push_back({from, to, in_scope(first + static_cast<Scope>(below(3)), size, static_cast<std::uint32_t>(below(2))),
+    plan.messages.push_back({from, to,
+                             in_scope(first + static_cast<Scope>(below(3)), size, static_cast<std::uint32_t>(below(2))),
                              static_cast<float>(i + 2), here, there, below(2) == 0});
   }
   plan.broken = first + static_cast<Scope>(below(3));

@@ -130,8 +130,8 @@ void abort_posted(bool tells) {
   expect_no_errors(run_ranks(Way::shared, {posts, posts, gives_up}, hasty()));
 }
 
-/// Rank 0 aborts a call that its peer has posted, too, and may be writing to, until the peer says that it has `stopped`, or is
-/// done.
+/// Rank 0 aborts a call that its peer has posted, too, and may be writing to, until the peer says that it has
+/// `stopped`, or is done.
 void abort_beside_a_writer(bool stopped) {
   std::latch posted{1}, has_looked{1};
   auto honest = [&](Endpoint* e) -> Task<> {

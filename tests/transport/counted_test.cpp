@@ -41,7 +41,8 @@ Task<> talk(std::shared_ptr<CountedEndpoint> endpoint, Told* told) {
     EXPECT_LE(one.begin, one.end);
     const bool sends = one.how == std::string_view("send");
     const int from = sends ? rank : one.peer, to = sends ? one.peer : rank;
-    EXPECT_TRUE((sends ? told->sent : told->received).insert({{from, to, one.channel, one.sequence}, one.bytes}).second);
+    EXPECT_TRUE(
+        (sends ? told->sent : told->received).insert({{from, to, one.channel, one.sequence}, one.bytes}).second);
   };
   std::vector<std::vector<float>> memory;
   std::vector<Task<>> under_way;
@@ -69,7 +70,9 @@ void expect_alike(const Told& told) {
 TEST(Counted, BothSidesNumberMessagesAlike) {
   for (const Way way : every_way) {
     Told told;
-    const auto body = [&told](Endpoint* e) { return talk(std::make_shared<CountedEndpoint>(std::shared_ptr<Endpoint>(std::shared_ptr<void>(), e)), &told); };
+    const auto body = [&told](Endpoint* e) {
+      return talk(std::make_shared<CountedEndpoint>(std::shared_ptr<Endpoint>(std::shared_ptr<void>(), e)), &told);
+    };
     expect_no_errors(run_ranks(way, {body, body, body}));
     expect_alike(told);
   }
@@ -79,7 +82,8 @@ TEST(Counted, BothSidesNumberMessagesAlikeInVirtualTime) {
   const auto runtime = virtual_runtime(0);
   SimulatedNetwork network(*runtime, ranks, {});
   Told told;
-  for (int rank = 0; rank < ranks; ++rank) runtime->spawn(text("rank ", rank), talk(std::make_shared<CountedEndpoint>(network.endpoint(rank)), &told));
+  for (int rank = 0; rank < ranks; ++rank)
+    runtime->spawn(text("rank ", rank), talk(std::make_shared<CountedEndpoint>(network.endpoint(rank)), &told));
   runtime->run();
   expect_alike(told);
 }

@@ -130,9 +130,9 @@ class QueueLink final : public PeerLink {
   /// A message that is not out of the queue to its end.
   struct Incoming {
     Frame frame;
-    Lane* lane;                       ///< null: an abort, or a message that nobody wants
-    std::shared_ptr<Posted> posted;   ///< who had asked when it began,
-    std::optional<Arrived> arrived;   ///< or where it is kept
+    Lane* lane;                      ///< null: an abort, or a message that nobody wants
+    std::shared_ptr<Posted> posted;  ///< who had asked when it began,
+    std::optional<Arrived> arrived;  ///< or where it is kept
     std::uint64_t offset = 0;
     std::string reason;
   };

@@ -33,7 +33,8 @@ void exchange_all(Progress& progress, const Communicator& comm, int thread) {
   works.back().wait();
   for (int i = 0; i < exchanges; ++i) {
     const float expected = 2 * static_cast<float>(100 * thread + i) + 1;
-    EXPECT_TRUE(std::all_of(numbers[i].begin(), numbers[i].end(), [&](float x) { return x == expected; })) << thread << " " << i;
+    EXPECT_TRUE(std::all_of(numbers[i].begin(), numbers[i].end(), [&](float x) { return x == expected; }))
+        << thread << " " << i;
   }
 }
 
@@ -45,7 +46,8 @@ TEST_P(ProgressOverLinks, EightThreadsExchangeAtOnce) {
   for (int rank = 0; rank < pair_of_ranks; ++rank) {
     processes.emplace_back([&, rank] {
       const auto runtime = real_runtime(rank);
-      const auto endpoint = std::make_shared<CountedEndpoint>(make_endpoint(GetParam(), *runtime, rank, fds[rank], SharedOptions()));
+      const auto endpoint =
+          std::make_shared<CountedEndpoint>(make_endpoint(GetParam(), *runtime, rank, fds[rank], SharedOptions()));
       Progress progress(*runtime);
       const Communicator comm(endpoint);
       std::vector<Communicator> parts;

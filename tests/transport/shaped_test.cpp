@@ -65,7 +65,8 @@ TEST(Shaped, WithoutARateADelayHoldsNobodyUp) {
 
 TEST(Shaped, AReceiverThatDoesNotTakeOneMessageHoldsUpNoOther) {
   auto sends = [](Endpoint* e) -> Task<> {
-    const auto endpoint = shaped(std::shared_ptr<Endpoint>(std::shared_ptr<void>(), e), {std::chrono::milliseconds(1), 0});
+    const auto endpoint =
+        shaped(std::shared_ptr<Endpoint>(std::shared_ptr<void>(), e), {std::chrono::milliseconds(1), 0});
     std::vector<float> big(1 << 20, 1), small(10, 2);
     Task<> first = endpoint->send(1, message(big.size(), 0), const_bytes(big));
     Task<> second = endpoint->send(1, message(10, 1), const_bytes(small));
@@ -86,7 +87,8 @@ TEST(Shaped, AReceiverThatDoesNotTakeOneMessageHoldsUpNoOther) {
 
 TEST(Shaped, AnErrorOnTheWayEndsWhoWaits) {
   auto sends = [](Endpoint* e) -> Task<> {
-    const auto endpoint = shaped(std::shared_ptr<Endpoint>(std::shared_ptr<void>(), e), {std::chrono::milliseconds(1), 0});
+    const auto endpoint =
+        shaped(std::shared_ptr<Endpoint>(std::shared_ptr<void>(), e), {std::chrono::milliseconds(1), 0});
     std::vector<float> values(10);
     co_await endpoint->send(1, message(10, 0, "one"), const_bytes(values));
     co_await endpoint->receive(1, message(10, 3), bytes(values));
@@ -150,7 +152,8 @@ Task<> receive_small(Endpoint* endpoint) {
 
 TEST(Shaped, AnAbortEndsSendsAtOnceAndForgetsWhatIsOnItsWay) {
   auto sends = [](Endpoint* e) -> Task<> {
-    const auto endpoint = shaped(std::shared_ptr<Endpoint>(std::shared_ptr<void>(), e), {std::chrono::milliseconds(1), 10});
+    const auto endpoint =
+        shaped(std::shared_ptr<Endpoint>(std::shared_ptr<void>(), e), {std::chrono::milliseconds(1), 10});
     co_await abort_what_waits(endpoint.get());
     co_await testing::meet_all(e);
   };
@@ -190,7 +193,8 @@ TEST(Shaped, AnAbortOfAPeerEndsSendsAtOnce) {
 
 TEST(Shaped, SaysWhatItIs) {
   Pair pair({std::chrono::milliseconds(5), 100});
-  EXPECT_NE(pair.endpoints[0]->way(1).find(", shaped to 100 Mb/s 5 ms"), std::string::npos) << pair.endpoints[0]->way(1);
+  EXPECT_NE(pair.endpoints[0]->way(1).find(", shaped to 100 Mb/s 5 ms"), std::string::npos)
+      << pair.endpoints[0]->way(1);
   EXPECT_TRUE(pair.endpoints[0]->engine().empty());
 }
 

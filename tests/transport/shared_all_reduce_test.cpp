@@ -1,4 +1,5 @@
-// The engine's own all-reduce between ranks that share memory; its bits and ledger: tests/collective/over_shared_memory_test.cpp.
+// The engine's own all-reduce between ranks that share memory; its bits and ledger:
+// tests/collective/over_shared_memory_test.cpp.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -87,12 +88,14 @@ TEST(SharedAllReduce, ChannelsDoNotWaitForEachOther) {
       const std::uint32_t channel = (i * (e->rank() + 1) + 4) % channels;  // each rank in an order of its own
       if (!values[channel].empty()) continue;
       values[channel].assign(100 + 5000 * channel, static_cast<float>(channel));
-      under_way.push_back(e->run_engine(Collective::all_reduce, reduction(values[channel].size(), channel), NumberSpan(values[channel])));
+      under_way.push_back(e->run_engine(Collective::all_reduce, reduction(values[channel].size(), channel),
+                                        NumberSpan(values[channel])));
     }
     for (std::uint32_t channel = 0; channel < channels; ++channel) {  // rank 2 has had channels 4, 7 and 1 so far
       if (!values[channel].empty()) continue;
       values[channel].assign(100 + 5000 * channel, static_cast<float>(channel));
-      under_way.push_back(e->run_engine(Collective::all_reduce, reduction(values[channel].size(), channel), NumberSpan(values[channel])));
+      under_way.push_back(e->run_engine(Collective::all_reduce, reduction(values[channel].size(), channel),
+                                        NumberSpan(values[channel])));
     }
     co_await all(e->runtime(), std::move(under_way), revoke_on_error);
     for (std::uint32_t channel = 0; channel < channels; ++channel) expect_every(values[channel], 3.0f * channel);
@@ -130,7 +133,8 @@ void expect_mismatch(const std::vector<Outcome>& outcomes, const std::string& on
 }
 
 TEST(SharedAllReduce, AMismatchNamesBoth) {
-  expect_mismatch(run_ranks(Way::shared, {reduces(100), reduces(101)}, {}, true), "two-phase of 100 fp32", "two-phase of 101 fp32");
+  expect_mismatch(run_ranks(Way::shared, {reduces(100), reduces(101)}, {}, true), "two-phase of 100 fp32",
+                  "two-phase of 101 fp32");
   auto as_bf16 = [](Endpoint* e) -> Task<> {
     std::vector<float> values(100);
     const Message other = message(100, 0, "two-phase", DType::bf16);
@@ -142,7 +146,8 @@ TEST(SharedAllReduce, AMismatchNamesBoth) {
 TEST(SharedAllReduce, AMessageOnItsChannelIsAMismatch) {
   for (const bool sends_first : {true, false}) {
     auto messages = [sends_first](Endpoint* e) { return exchange_seven(e, sends_first); };
-    expect_mismatch(run_ranks(Way::shared, {reduces(100), messages}, {}, true), "two-phase of 100 fp32", "ring of 7 fp32");
+    expect_mismatch(run_ranks(Way::shared, {reduces(100), messages}, {}, true), "two-phase of 100 fp32",
+                    "ring of 7 fp32");
   }
 }
 
@@ -185,7 +190,8 @@ TEST(SharedAllReduce, ALostRankIsNamed) {
   };
   const auto outcomes = run_ranks(Way::shared, {reduces(100), leaves}, {}, true);
   EXPECT_EQ(outcomes[0].kind, ErrorKind::peer);
-  EXPECT_EQ(outcomes[0].error, "rank 0: lost rank 1 (connection closed) while waiting for two-phase of 100 fp32 on exchange channel 0");
+  EXPECT_EQ(outcomes[0].error,
+            "rank 0: lost rank 1 (connection closed) while waiting for two-phase of 100 fp32 on exchange channel 0");
 }
 
 Task<> begin_and(Endpoint* e, std::function<void()> then) {
@@ -236,7 +242,8 @@ TEST(SharedAllReduce, WhoHasNotLookedYetIsDoneAlsoWhenTheOtherHasLeft) {
 }
 
 TEST(SharedAllReduce, WhoIsDoneMayLeaveAtOnce) {
-  for (int i = 0; i < 20; ++i) expect_no_errors(run_ranks(Way::shared, {reduces(5000), reduces(5000), reduces(5000)}, {}, true));
+  for (int i = 0; i < 20; ++i)
+    expect_no_errors(run_ranks(Way::shared, {reduces(5000), reduces(5000), reduces(5000)}, {}, true));
 }
 
 TEST(SharedAllReduce, TheWatchdogNamesWhatItWaitedFor) {
@@ -244,7 +251,8 @@ TEST(SharedAllReduce, TheWatchdogNamesWhatItWaitedFor) {
   options.link.timeout = std::chrono::milliseconds(50);
   auto idle = [](Endpoint*) -> Task<> { co_return; };
   const auto outcomes = run_ranks(Way::shared, {reduces(100), idle}, options);
-  EXPECT_EQ(outcomes[0].error, "rank 0: gave up on rank 1 after 0.05 s of waiting for two-phase of 100 fp32 on exchange channel 0");
+  EXPECT_EQ(outcomes[0].error,
+            "rank 0: gave up on rank 1 after 0.05 s of waiting for two-phase of 100 fp32 on exchange channel 0");
 }
 
 TEST(SharedAllReduce, AnAbortEndsIt) {

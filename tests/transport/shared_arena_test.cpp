@@ -12,7 +12,9 @@ namespace {
 
 constexpr std::size_t ring_bytes = 256;
 
-std::shared_ptr<SharedControl> control() { return std::make_shared<SharedControl>(2, ring_bytes, 0x1234567890abcdefull); }
+std::shared_ptr<SharedControl> control() {
+  return std::make_shared<SharedControl>(2, ring_bytes, 0x1234567890abcdefull);
+}
 
 bool zeros(const std::byte* data, std::size_t bytes) {
   return std::all_of(data, data + bytes, [](std::byte byte) { return byte == std::byte{0}; });
@@ -127,8 +129,11 @@ TEST(PeerRegions, WhatIsNotThePeersIsRefused) {
   const SharedMemory other = SharedMemory::make(good.bytes);
   const Descriptor loose(::memfd_create("loose", MFD_CLOEXEC));
   ASSERT_EQ(::ftruncate(loose.get(), static_cast<off_t>(good.bytes)), 0);
-  for (const ControlHead::Region bad : {ControlHead::Region{good.bytes + 4096, good.fd}, {good.bytes, other.fd()},
-                                        {good.bytes, loose.get()}, {good.bytes, -1}, {0, good.fd}}) {
+  for (const ControlHead::Region bad : {ControlHead::Region{good.bytes + 4096, good.fd},
+                                        {good.bytes, other.fd()},
+                                        {good.bytes, loose.get()},
+                                        {good.bytes, -1},
+                                        {0, good.fd}}) {
     head.region[0] = bad;
     PeerRegions regions(::getpid(), &head);
     EXPECT_THROW(regions.at({0, 64}, 10), Error) << bad.bytes << " bytes of " << bad.fd;

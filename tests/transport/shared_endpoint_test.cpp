@@ -170,9 +170,10 @@ TEST(SharedEndpoint, WhatLiesUnaskedWithAPeerIsFoundToMismatch) {
   };
   auto outcomes = run_ranks(Way::shared, {sender, receiver});
   EXPECT_EQ(outcomes[1].kind, ErrorKind::mismatch);
-  EXPECT_EQ(outcomes[1].error,
-            "rank 1 waits for tree of 20000 fp32 on exchange channel 3 (80000 bytes), but rank 0 sent ring of 10000 fp32 "
-            "on exchange channel 3 (40000 bytes): the ranks do not run the same recipe");
+  EXPECT_EQ(
+      outcomes[1].error,
+      "rank 1 waits for tree of 20000 fp32 on exchange channel 3 (80000 bytes), but rank 0 sent ring of 10000 fp32 "
+      "on exchange channel 3 (40000 bytes): the ranks do not run the same recipe");
   EXPECT_EQ(outcomes[0].kind, ErrorKind::peer);
 }
 

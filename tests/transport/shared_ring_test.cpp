@@ -12,7 +12,7 @@ constexpr std::size_t small_ring = 512;
 
 /// A ring in memory of this process, where a sanitizer sees both sides.
 struct Ring {
-  Ring() : memory(new (std::align_val_t{line_bytes}) std::byte[ring_section(small_ring)]) {
+  Ring() : memory(new(std::align_val_t{line_bytes}) std::byte[ring_section(small_ring)]) {
     state = new (memory) RingState;
   }
   ~Ring() { ::operator delete[](memory, std::align_val_t{line_bytes}); }

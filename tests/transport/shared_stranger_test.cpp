@@ -45,7 +45,8 @@ TEST(SharedStranger, GarbageIsANamedError) {
 }
 
 /// A header for the message that rank 0 waits for, changed by `change`, and the line that follows it.
-Outcome receive_header(const std::function<void(FrameBytes&)>& change, std::array<std::uint64_t, 3> line, bool with_line) {
+Outcome receive_header(const std::function<void(FrameBytes&)>& change, std::array<std::uint64_t, 3> line,
+                       bool with_line) {
   return receive_after([&](SharedControl& control, SharedArena& arena, SharedPeer&) {
     const auto memory = arena.take(100);
     FrameBytes header = encode(make_frame(message(10), 0, 0, 40));

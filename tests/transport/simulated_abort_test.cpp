@@ -101,7 +101,6 @@ Task<> go_around(Communicator comm, Scope scope, ScopesJob* job) {
 }
 
 Task<> all_scopes(Communicator comm, ScopesJob* job) {
-  
   const auto one = [](Communicator own, Scope scope, ScopesJob* of) -> Task<> {
     std::string end = co_await failure_of(go_around(own, scope, of));
     of->ends[{own.rank(), scope}] = end;
@@ -178,7 +177,8 @@ TEST(SimulatedAbort, AnErrorOfOneRankEndsAllInItsScopeThroughTheExchange) {
   };
   cluster.run(body);
   const std::string cause =
-      "rank 1 expects note of 7 fp32 on exchange channel 0 from rank 0, which sends note of 8 fp32 on exchange channel 0";
+      "rank 1 expects note of 7 fp32 on exchange channel 0 from rank 0, which sends note of 8 fp32 on exchange channel "
+      "0";
   EXPECT_EQ(ends[1], cause);
   for (const int rank : {0, 2}) {
     EXPECT_EQ(ends[static_cast<std::size_t>(rank)], text("rank ", rank, ": rank 1 gave up: ", cause));

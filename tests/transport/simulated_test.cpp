@@ -141,7 +141,8 @@ TEST(SimulatedNetwork, NamesWhatTheTwoSidesDisagreeAbout) {
   std::string caught;
   cluster.run([&](Communicator comm) { return disagree(comm, &caught); });
   EXPECT_EQ(caught,
-            "rank 1 expects note of 7 fp32 on exchange channel 0 from rank 0, which sends note of 8 fp32 on exchange channel 0");
+            "rank 1 expects note of 7 fp32 on exchange channel 0 from rank 0, which sends note of 8 fp32 on exchange "
+            "channel 0");
 }
 
 Task<> channels(Communicator comm, std::vector<int>* order) {
@@ -182,7 +183,7 @@ TEST(SimulatedNetwork, AnAbortFailsWhoeverWaitsInItsScope) {
   std::vector<std::string> caught(2);
   cluster.run([&](Communicator comm) { return lose(&cluster, comm, &caught); });
   EXPECT_EQ(caught, (std::vector<std::string>{"rank 0: rank 2 gave up: rank 2's own error",
-                                               "rank 1: rank 2 gave up: rank 2's own error"}));
+                                              "rank 1: rank 2 gave up: rank 2's own error"}));
 }
 
 }  // namespace

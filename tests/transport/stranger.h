@@ -11,9 +11,10 @@ namespace ripieno::testing {
 
 inline constexpr std::size_t stranger_ring = 4096;  // bytes
 
-/// Rank 0 of two runs `body`; its one peer plays by the rules until it is there and then does `what` with what it shows and with
-/// what it has of rank 0. `all_share`: the two have an engine. Returns how rank 0 ends.
-inline Outcome beside_stranger(const Body& body, bool all_share, const std::function<void(SharedHub&, SharedPeer&)>& what) {
+/// Rank 0 of two runs `body`; its one peer plays by the rules until it is there and then does `what` with what it shows
+/// and with what it has of rank 0. `all_share`: the two have an engine. Returns how rank 0 ends.
+inline Outcome beside_stranger(const Body& body, bool all_share,
+                               const std::function<void(SharedHub&, SharedPeer&)>& what) {
   const auto fds = connect_all(2);
   Outcome outcome;
   std::thread honest([&] {

@@ -3,8 +3,8 @@
 
 #include <asio/write.hpp>
 
-#include "ripieno/transport/tcp/endpoint.h"
 #include "ripieno/transport/frame.h"
+#include "ripieno/transport/tcp/endpoint.h"
 #include "tests/transport/ranks.h"
 
 namespace ripieno {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "ripieno/numeric/elementwise.h"
 #include "ripieno/core/pause.h"
+#include "ripieno/numeric/elementwise.h"
 
 namespace ripieno {
 namespace {
@@ -22,8 +22,13 @@ std::size_t slot_of(Channel channel) {
 
 SharedAllReduce::SharedAllReduce(Runtime& runtime, int rank, const std::vector<std::shared_ptr<SharedLink>>& links,
                                  LinkOptions options, std::shared_ptr<const SharedOwn> own, bool may_spin)
-    : runtime_(runtime), rank_(rank), ranks_(static_cast<int>(links.size())), options_(options), own_(std::move(own)),
-      slots_(reinterpret_cast<AllReduceSlot*>(own_->all_reduces)), may_spin_(may_spin) {
+    : runtime_(runtime),
+      rank_(rank),
+      ranks_(static_cast<int>(links.size())),
+      options_(options),
+      own_(std::move(own)),
+      slots_(reinterpret_cast<AllReduceSlot*>(own_->all_reduces)),
+      may_spin_(may_spin) {
   for (int k = 1; k < ranks_; ++k) {
     const int peer = (rank + ranks_ - k) % ranks_;
     const std::byte* slots = links[peer]->other().regions.at(all_reduce_place, all_reduce_bytes);
@@ -136,10 +141,11 @@ std::vector<NumberSpan> SharedAllReduce::numbers_of_peers(const Message& message
     const Message other = its.message(message.channel);
     if (its.epoch != options_.epoch || other.operation != message.operation || its.wire != message.type ||
         its.count != message.count || its.type != own.type) {
-      const auto wrong = std::make_exception_ptr(Error(ErrorKind::mismatch, text(
-          "rank ", rank_, " takes part in ", describe(message), ", ", name(own.type), " in memory, epoch ", options_.epoch,
-          ", but rank ", peer.rank, " in ", describe(other), ", ", name(its.type), " in memory, epoch ", its.epoch,
-          ": the ranks do not run the same recipe")));
+      const auto wrong = std::make_exception_ptr(
+          Error(ErrorKind::mismatch,
+                text("rank ", rank_, " takes part in ", describe(message), ", ", name(own.type), " in memory, epoch ",
+                     options_.epoch, ", but rank ", peer.rank, " in ", describe(other), ", ", name(its.type),
+                     " in memory, epoch ", its.epoch, ": the ranks do not run the same recipe")));
       give_up(wrong);
       std::rethrow_exception(wrong);
     }
@@ -148,8 +154,8 @@ std::vector<NumberSpan> SharedAllReduce::numbers_of_peers(const Message& message
       numbers.emplace_back(lies, own.count, own.type);
     } catch (const Error& error) {
       const auto kind = error.kind() == ErrorKind::mismatch ? ErrorKind::mismatch : ErrorKind::peer;
-      const auto wrong = std::make_exception_ptr(Error(kind, text("rank ", rank_, ": lost rank ", peer.rank, " (",
-                                                                  error.what(), ") in ", describe(message))));
+      const auto wrong = std::make_exception_ptr(
+          Error(kind, text("rank ", rank_, ": lost rank ", peer.rank, " (", error.what(), ") in ", describe(message))));
       give_up(wrong);
       std::rethrow_exception(wrong);
     }
@@ -248,12 +254,13 @@ void SharedAllReduce::find_mismatches() {
   if (error_) return;
   std::exception_ptr wrong;
   const auto found = [&](const Peer& peer, const Message& own, const Message& other) {
-    wrong = std::make_exception_ptr(Error(ErrorKind::mismatch, text(
-        "rank ", rank_, " waits for ", describe(own), ", but rank ", peer.rank, " takes part in ", describe(other),
-        ": the ranks do not run the same recipe")));
+    wrong = std::make_exception_ptr(
+        Error(ErrorKind::mismatch, text("rank ", rank_, " waits for ", describe(own), ", but rank ", peer.rank,
+                                        " takes part in ", describe(other), ": the ranks do not run the same recipe")));
   };
   for (const Peer& peer : peers_) {
-    // Messages where this rank is in an all-reduce. Who has sent one later than its part in it has made progress before.
+    // Messages where this rank is in an all-reduce. Who has sent one later than its part in it has made progress
+    // before.
     for (const auto& waiting : waiting_) {
       const auto other = peer.link->unasked(waiting->message.channel);
       if (other && !reached(peer, waiting->slot, waiting->target)) found(peer, waiting->message, other->message());
@@ -312,8 +319,8 @@ void SharedAllReduce::expire() {
   const auto late = std::find_if(peers_.begin(), peers_.end(),
                                  [&](const Peer& peer) { return !reached(peer, oldest.slot, oldest.target); });
   give_up(std::make_exception_ptr(
-      Error(ErrorKind::peer, text("rank ", rank_, ": gave up on rank ", late->rank, " after ", seconds(options_.timeout),
-                                  " s of waiting for ", describe(oldest.message)))));
+      Error(ErrorKind::peer, text("rank ", rank_, ": gave up on rank ", late->rank, " after ",
+                                  seconds(options_.timeout), " s of waiting for ", describe(oldest.message)))));
 }
 
 }  // namespace ripieno

@@ -1,20 +1,22 @@
 // The engine's own all-reduce, for ranks that all share memory: the route two-phase (collective/two_phase.h) in place.
 //
 // 1. Each rank posts where its numbers lie, in a slot of the channel that its peers can read.
-// 2. When all have posted, each sums up its own chunk, a cache-sized piece at a time, reading the peers' numbers where they
-//    lie in the route's order and rounding them to the wire's type on the way, and puts the sum in place at every peer.
-// 3. When all are done, the numbers may be used again, and a rank may end: its slots stay readable for those who have not
-//    looked yet.
+// 2. When all have posted, each sums up its own chunk, a cache-sized piece at a time, reading the peers' numbers where
+//    they lie in the route's order and rounding them to the wire's type on the way, and puts the sum in place at every
+//    peer.
+// 3. When all are done, the numbers may be used again, and a rank may end: its slots stay readable for those who have
+//    not looked yet.
 //
-// Stopping. Peers write to a rank's numbers while a call is under way, so a call that fails must not return before all of
-// them have stopped. A rank whose scope 0 is aborted, or that has lost a peer, says in a line of its own that it stops: from
-// then on it touches nobody's numbers, in any call. The others look there before every piece, and where they wait, and then
-// stop likewise, with its reason. A call that has posted fails once no peer can be in it: each of them has stopped, has not
-// posted yet (it posts first and looks then), is done with it, or is gone. After that no call begins any more.
+// Stopping. Peers write to a rank's numbers while a call is under way, so a call that fails must not return before all
+// of them have stopped. A rank whose scope 0 is aborted, or that has lost a peer, says in a line of its own that it
+// stops: from then on it touches nobody's numbers, in any call. The others look there before every piece, and where
+// they wait, and then stop likewise, with its reason. A call that has posted fails once no peer can be in it: each of
+// them has stopped, has not posted yet (it posts first and looks then), is done with it, or is gone. After that no call
+// begins any more.
 //
-// Bits and bytes counted are those of the route's messages, whatever the transport. Numbers that do not lie in registered
-// memory go through some that does. Waiting is a short spin, where the ranks have a core each and nothing is computed here,
-// and then the hub's sleep (hub.h), so that more workers than cores go forward.
+// Bits and bytes counted are those of the route's messages, whatever the transport. Numbers that do not lie in
+// registered memory go through some that does. Waiting is a short spin, where the ranks have a core each and nothing is
+// computed here, and then the hub's sleep (hub.h), so that more workers than cores go forward.
 #pragma once
 
 #include <list>
@@ -58,8 +60,8 @@ inline constexpr Place all_reduce_place{0, line_bytes};
 class SharedAllReduce : public std::enable_shared_from_this<SharedAllReduce> {
  public:
   /// links[r] leads to rank r; links[rank] is empty. Error(network): a peer's slots cannot be mapped.
-  SharedAllReduce(Runtime& runtime, int rank, const std::vector<std::shared_ptr<SharedLink>>& links, LinkOptions options,
-                  std::shared_ptr<const SharedOwn> own, bool may_spin);
+  SharedAllReduce(Runtime& runtime, int rank, const std::vector<std::shared_ptr<SharedLink>>& links,
+                  LinkOptions options, std::shared_ptr<const SharedOwn> own, bool may_spin);
 
   /// What it does for all ranks (Endpoint::engine).
   static constexpr std::array operations{

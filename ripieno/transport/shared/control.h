@@ -11,7 +11,7 @@ namespace ripieno {
 inline constexpr std::size_t max_regions = 240;
 
 struct ControlHead {
-  std::uint64_t word = 0;  ///< the check word that the maker has told its peers
+  std::uint64_t word = 0;                                  ///< the check word that the maker has told its peers
   static constexpr std::uint32_t asleep = 1, waiting = 2;  ///< and waits for a peer
   alignas(line_bytes) std::atomic<std::uint32_t> sleeping{0};
   alignas(line_bytes) std::atomic<std::uint32_t> regions{0};  ///< how many of those that follow are there

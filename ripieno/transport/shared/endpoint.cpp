@@ -14,8 +14,11 @@ namespace {
 class SharedEndpoint final : public LinkedEndpoint {
  public:
   SharedEndpoint(Runtime& runtime, int rank, std::vector<std::shared_ptr<PeerLink>> links,
-                 std::shared_ptr<Aborts> aborts, std::shared_ptr<SharedHub> hub, std::shared_ptr<SharedAllReduce> all_reduce)
-      : LinkedEndpoint(runtime, rank, std::move(links), aborts), hub_(std::move(hub)), all_reduce_(std::move(all_reduce)) {
+                 std::shared_ptr<Aborts> aborts, std::shared_ptr<SharedHub> hub,
+                 std::shared_ptr<SharedAllReduce> all_reduce)
+      : LinkedEndpoint(runtime, rank, std::move(links), aborts),
+        hub_(std::move(hub)),
+        all_reduce_(std::move(all_reduce)) {
     if (!all_reduce_) return;
     aborts->watch([weak = std::weak_ptr(all_reduce_)](const Abort& abort) {
       const auto engine = weak.lock();
@@ -110,8 +113,13 @@ std::shared_ptr<SharedHub> make_hub(Runtime& runtime, int ranks, const SharedOpt
 class Agreement {
  public:
   Agreement(Runtime& runtime, int rank, PeerSockets peers, const SharedOptions& options)
-      : runtime_(runtime), rank_(rank), options_(options), talk_(runtime, rank, std::move(peers), options.agreement),
-        opened_(talk_.sockets.size()), why_(opened_.size()), theirs_(opened_.size()) {
+      : runtime_(runtime),
+        rank_(rank),
+        options_(options),
+        talk_(runtime, rank, std::move(peers), options.agreement),
+        opened_(talk_.sockets.size()),
+        why_(opened_.size()),
+        theirs_(opened_.size()) {
     for (int peer = 0; peer < ranks(); ++peer) {
       if (talk_.sockets[peer]) others_.push_back(peer);
     }
@@ -200,8 +208,8 @@ class Agreement {
     }
     if (theirs_[peer].shares == mine_.shares) return;
     const auto is = [](const SharedHello& hello) { return hello.shares != 0 ? "on" : "off"; };
-    fail(ErrorKind::mismatch, "shared memory is ", is(mine_), " on rank ", rank_, " and ", is(theirs_[peer]), " on rank ",
-         peer, ": set RIPIENO_SHARED_MEMORY to the same on all workers");
+    fail(ErrorKind::mismatch, "shared memory is ", is(mine_), " on rank ", rank_, " and ", is(theirs_[peer]),
+         " on rank ", peer, ": set RIPIENO_SHARED_MEMORY to the same on all workers");
   }
 
   Runtime& runtime_;

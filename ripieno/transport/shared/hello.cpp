@@ -10,8 +10,8 @@
 namespace ripieno {
 namespace {
 
-/// The kernel's boot and this process's namespaces, of processes and of the network: nodes of an emulated cluster differ in the latter.
-/// Empty where this kernel does not tell.
+/// The kernel's boot and this process's namespaces, of processes and of the network: nodes of an emulated cluster
+/// differ in the latter. Empty where this kernel does not tell.
 std::string host() {
   std::string boot;
   std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;

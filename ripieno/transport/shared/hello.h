@@ -14,12 +14,12 @@ namespace ripieno {
 struct SharedHello {
   static constexpr std::uint64_t expected_magic = 0x32'4D'48'53'49'52ull;  // "RISHM2"
   std::uint64_t magic = expected_magic;
-  std::uint64_t word = 0;        ///< at the beginning of what it shows
+  std::uint64_t word = 0;  ///< at the beginning of what it shows
   std::uint64_t ring_bytes = 0;
-  std::int32_t pid = 0;          ///< 0: has nothing to show
+  std::int32_t pid = 0;  ///< 0: has nothing to show
   std::int32_t control_fd = -1;
   std::int32_t bell_fd = -1;
-  std::int32_t shares = 1;  ///< 0: is to use TCP
+  std::int32_t shares = 1;       ///< 0: is to use TCP
   std::array<char, 112> host{};  ///< boot and process namespace
   cpu_set_t cpus{};              ///< that it may run on
 };

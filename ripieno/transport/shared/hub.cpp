@@ -68,7 +68,8 @@ bool SharedHub::sleep() {
     for (const auto& link : shared_) any |= link->take_in();
     if (any) return false;
   }
-  own_->control->head().sleeping.store(ControlHead::asleep | (waits ? ControlHead::waiting : 0), std::memory_order_seq_cst);
+  own_->control->head().sleeping.store(ControlHead::asleep | (waits ? ControlHead::waiting : 0),
+                                       std::memory_order_seq_cst);
   if (all_reduce_ && waits) all_reduce_->find_mismatches();
   return !(all_reduce_ && all_reduce_->has_work()) &&
          std::none_of(shared_.begin(), shared_.end(), [](const auto& link) { return link->has_work(); });

@@ -17,8 +17,8 @@ class SharedHub final : public Poller, public std::enable_shared_from_this<Share
   /// The pipe's end that peers open.
   int bell_fd() const { return bell_out_.get(); }
 
-  /// Begins to drive `shared`, and `all_reduce` if there is one. `all` links of the endpoint, through whatever, tell whether
-  /// this rank waits.
+  /// Begins to drive `shared`, and `all_reduce` if there is one. `all` links of the endpoint, through whatever, tell
+  /// whether this rank waits.
   void start(std::vector<std::shared_ptr<SharedLink>> shared, std::vector<std::shared_ptr<PeerLink>> all,
              std::shared_ptr<SharedAllReduce> all_reduce, bool may_spin);
   /// Lets go of the links.

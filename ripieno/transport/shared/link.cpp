@@ -294,7 +294,8 @@ void SharedLink::fail_sends(const std::string& why) {
 std::optional<Frame> SharedLink::unasked(Channel channel) const {
   const auto lane = lanes_.find(channel);
   if (lane != lanes_.end() && !lane->second.arrived.empty()) return lane->second.arrived.front().frame;
-  if (incoming_ && incoming_->lane && !incoming_->posted && incoming_->frame.channel == channel) return incoming_->frame;
+  if (incoming_ && incoming_->lane && !incoming_->posted && incoming_->frame.channel == channel)
+    return incoming_->frame;
   return std::nullopt;
 }
 

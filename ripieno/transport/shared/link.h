@@ -3,9 +3,9 @@
 // registered memory is not copied: a line with its place follows the header, the receiver takes it from there and gives
 // the ticket back. The TCP connection stays open beside: its end is how the loss of the peer is noticed.
 //
-// When a scope ends, what has been written of a message in part is written to its end, from a copy; then comes the frame that
-// tells of it, and what was still queued is dropped. A send whose payload the peer may be reading where it lies fails once
-// the ticket is back, which the peer gives at once when it hears of the end.
+// When a scope ends, what has been written of a message in part is written to its end, from a copy; then comes the
+// frame that tells of it, and what was still queued is dropped. A send whose payload the peer may be reading where it
+// lies fails once the ticket is back, which the peer gives at once when it hears of the end.
 #pragma once
 
 #include "ripieno/transport/peer_link.h"
@@ -98,7 +98,7 @@ class SharedLink final : public PeerLink {
   /// What is arriving.
   struct Incoming {
     Frame frame;
-    Lane* lane;  ///< null: an abort, or a message that nobody wants
+    Lane* lane;                      ///< null: an abort, or a message that nobody wants
     std::shared_ptr<Posted> posted;  ///< who had asked when it began,
     std::optional<Arrived> arrived;  ///< or where it is kept; neither of them until decide()
     const std::byte* lies = nullptr;
@@ -158,7 +158,7 @@ class SharedLink final : public PeerLink {
   std::uint64_t next_ticket_ = 0;
   std::optional<Incoming> incoming_;
   std::size_t placed_in_ = 0;  ///< arrived messages that lie with the peer
-  std::string gone_;  ///< why no more will come; what has come can still be received
+  std::string gone_;           ///< why no more will come; what has come can still be received
 };
 
 }  // namespace ripieno

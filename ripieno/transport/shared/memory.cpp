@@ -23,7 +23,8 @@ constexpr std::size_t worth_a_call = 1 << 20;  // bytes; fewer are quicker overw
 
 /// Addresses that are free now, from the beginning of a large page on; null where there are none.
 void* aligned_place(std::size_t bytes) {
-  void* const room = ::mmap(nullptr, bytes + large_page_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* const room =
+      ::mmap(nullptr, bytes + large_page_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (room == MAP_FAILED) return nullptr;
   ::munmap(room, bytes + large_page_bytes);
   return reinterpret_cast<void*>(round_up(reinterpret_cast<std::uintptr_t>(room), large_page_bytes));
@@ -92,7 +93,8 @@ SharedMemory SharedMemory::open(pid_t pid, int fd, std::size_t offset, std::size
 void SharedMemory::use_large_pages(std::byte* data, std::size_t bytes) {
   const auto begin = static_cast<std::size_t>(data - data_);
   const std::size_t first = begin / large_page_bytes * large_page_bytes;
-  const std::size_t last = std::min(round_up(begin + bytes, large_page_bytes), size_ / large_page_bytes * large_page_bytes);
+  const std::size_t last =
+      std::min(round_up(begin + bytes, large_page_bytes), size_ / large_page_bytes * large_page_bytes);
   if (first >= last) return;
   for (std::size_t at = first; at < last; at += large_page_bytes) {
     ::madvise(data_ + at, page_bytes, MADV_POPULATE_READ);  // what nobody has touched would be passed over

@@ -36,8 +36,8 @@ class SharedMemory {
   std::size_t size() const { return size_; }
   int fd() const { return file_.get(); }
 
-  /// Has the kernel keep [data, data + bytes), and what lies with it in the first and the last of them, in pages of 2 MiB where it
-  /// can, whatever the system's settings are: less is looked up, and more is fetched ahead. Numbers stay.
+  /// Has the kernel keep [data, data + bytes), and what lies with it in the first and the last of them, in pages of 2
+  /// MiB where it can, whatever the system's settings are: less is looked up, and more is fetched ahead. Numbers stay.
   void use_large_pages(std::byte* data, std::size_t bytes);
   /// Makes [data, data + bytes) of this mapping zeros; whole pages go back to the kernel.
   void clear(std::byte* data, std::size_t bytes);

@@ -4,11 +4,11 @@
 //
 // Waking. Who brings something (bytes, room, a ticket) first stores it and then looks whether the other side sleeps;
 // who goes to sleep first says so and then looks once more whether there is something. Both stores and both loads are
-// sequentially consistent, so all four have one order, and at least one side sees the other's store: no wake-up is lost.
-// (With release and acquire alone each side could still read the value from before the other's store.)
+// sequentially consistent, so all four have one order, and at least one side sees the other's store: no wake-up is
+// lost. (With release and acquire alone each side could still read the value from before the other's store.)
 //
-// The other process is not trusted to be right: counts that cannot be are an Error(mismatch), and nothing outside of the
-// ring is touched.
+// The other process is not trusted to be right: counts that cannot be are an Error(mismatch), and nothing outside of
+// the ring is touched.
 #pragma once
 
 #include <algorithm>

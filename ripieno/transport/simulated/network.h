@@ -1,17 +1,18 @@
 // A simulated network, for virtual time: every rank has one card that sends and one that receives, each serving one
-// message after the other, so that many senders to one receiver queue (incast costs what it costs). A message of b bytes
-// whose sending starts at t occupies the sender's card until t + b*beta; its head arrives at t + alpha and occupies the
-// receiver's card, once that is free, for b*beta.
+// message after the other, so that many senders to one receiver queue (incast costs what it costs). A message of b
+// bytes whose sending starts at t occupies the sender's card until t + b*beta; its head arrives at t + alpha and
+// occupies the receiver's card, once that is free, for b*beta.
 //
 // Ranks may share nodes (per_node): two of one node reach each other over a link of its own kind (node_link), for which
-// each rank has a second pair of cards. What a rank sends inside its node and between nodes does not wait for each other;
-// nor do the ranks of a node share a card to the outside.
+// each rank has a second pair of cards. What a rank sends inside its node and between nodes does not wait for each
+// other; nor do the ranks of a node share a card to the outside.
 //
-// An abort (Endpoint::abort) ends its scope at once on the rank that calls it, and on each other member one latency of the
-// link between them later, with Error(peer) "rank 0: rank 2 gave up: ...". What a rank had under way in the scope is
-// dropped as it learns of the abort; the time that cards had set aside for it stays taken, or, where messages take turns,
-// what is left of it is free. What had arrived by then can still be received until the receiver learns of it. What is
-// sent meanwhile to a rank that has ended the scope is carried and dropped. Other scopes' messages are not touched.
+// An abort (Endpoint::abort) ends its scope at once on the rank that calls it, and on each other member one latency of
+// the link between them later, with Error(peer) "rank 0: rank 2 gave up: ...". What a rank had under way in the scope
+// is dropped as it learns of the abort; the time that cards had set aside for it stays taken, or, where messages take
+// turns, what is left of it is free. What had arrived by then can still be received until the receiver learns of it.
+// What is sent meanwhile to a rank that has ended the scope is carried and dropped. Other scopes' messages are not
+// touched.
 //
 // Ranks can die (kill()), in three steps:
 // 1. Death. The rank's own operations, pending and to come, fail with Error(peer) "rank 3 was killed". What it had sent
@@ -25,7 +26,8 @@
 //    a rank that has not acknowledged it can send nothing, so messages of two epochs never meet. A rank that is ahead
 //    may send to one that is not: the message waits for it, within the window.
 // Ranks may die at any time, during another's detection or before survivors() too; each loss fails the operations anew.
-// An abort with an Error(peer) of a rank that has not acknowledged a loss does nothing: all ranks were told of the loss.
+// An abort with an Error(peer) of a rank that has not acknowledged a loss does nothing: all ranks were told of the
+// loss.
 #pragma once
 
 #include <memory>

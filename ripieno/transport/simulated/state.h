@@ -1,5 +1,5 @@
-// What is under way on a simulated network (network.h), which its endpoints share. Streams, cards, and losses with aborts
-// have a file each: streams.cpp, cards.cpp, losses.cpp.
+// What is under way on a simulated network (network.h), which its endpoints share. Streams, cards, and losses with
+// aborts have a file each: streams.cpp, cards.cpp, losses.cpp.
 #pragma once
 
 #include <memory>
@@ -67,12 +67,12 @@ class ParcelReference {
 /// A call of send(), receive() or exchange() until its caller goes on: a half sends, or receives, or there are both.
 struct Operation : Recycled {
   Resume resume;
-  int left = 0;                  // halves that have not ended
+  int left = 0;  // halves that have not ended
   bool receives = false;
-  Operation* next = nullptr;     // in its stream's receives, or of those that are ready
-  Parcel* parcel = nullptr;      // what it sends, until it starts
-  int peer = 0;                  // to whom
-  std::exception_ptr error;      // the first
+  Operation* next = nullptr;  // in its stream's receives, or of those that are ready
+  Parcel* parcel = nullptr;   // what it sends, until it starts
+  int peer = 0;               // to whom
+  std::exception_ptr error;   // the first
   Incoming in{0, {}, Bytes()};
   std::function<void(std::exception_ptr)> on_error;
 
@@ -114,13 +114,13 @@ struct Card {
 };
 
 struct alignas(64) Rank {
-  Card card;                                      // to other nodes
-  bool is_unharmed = true;                        // nothing was killed, lost, aborted or closed
+  Card card;                                       // to other nodes
+  bool is_unharmed = true;                         // nothing was killed, lost, aborted or closed
   Stream *last_out = nullptr, *last_in = nullptr;  // the stream of the latest send; of the latest receive
-  Card inside;                                    // to ranks of its own node
-  std::exception_ptr killed;                      // set from its death on
-  std::size_t epoch = 0;                          // how many of the lost it has acknowledged
-  std::vector<Stream*> streams;                   // in which it sends or receives
+  Card inside;                                     // to ranks of its own node
+  std::exception_ptr killed;                       // set from its death on
+  std::size_t epoch = 0;                           // how many of the lost it has acknowledged
+  std::vector<Stream*> streams;                    // in which it sends or receives
   std::unordered_map<Scope, std::exception_ptr> aborted;
 };
 

@@ -124,8 +124,8 @@ void State::take(Parcel& parcel, Operation& receiver) {
   const Message& sent = parcel.message;
   if (sent.operation != expected.operation || sent.type != expected.type || sent.count != expected.count ||
       parcel.payload.size() != into.payload()) {
-    const std::string what = text("rank ", parcel.stream->lane->to, " expects ", describe(expected), " from rank ", from,
-                                  ", which sends ", describe(sent));
+    const std::string what = text("rank ", parcel.stream->lane->to, " expects ", describe(expected), " from rank ",
+                                  from, ", which sends ", describe(sent));
     return end(&receiver, std::make_exception_ptr(Error(ErrorKind::mismatch, what)));
   }
   if (!parcel.data.empty() && into.has_data()) into.take(0, parcel.data);

@@ -1,6 +1,6 @@
-// An endpoint over TCP: one connection a pair of ranks. Header (transport/frame.h) and payload leave in one gathered write;
-// a coroutine per peer reads headers and moves payloads straight to where a receive wants them, adding or converting
-// on the way in chunks that stay in the cache.
+// An endpoint over TCP: one connection a pair of ranks. Header (transport/frame.h) and payload leave in one gathered
+// write; a coroutine per peer reads headers and moves payloads straight to where a receive wants them, adding or
+// converting on the way in chunks that stay in the cache.
 //
 // Errors, each naming this rank, the peer and the message:
 // - mismatch: the peer sent another message than the one awaited (operation, type, count, size, epoch or sequence), or
@@ -8,9 +8,10 @@
 // - peer: the connection was closed or reset, or the watchdog's time has passed. It is raised by the operations with
 //   that peer, pending and later; messages that had arrived whole can still be received. Nobody is told where nobody
 //   waits. A lost rank ends the job: survivors() always fails.
-// - peer, of a scope that another member has aborted (Endpoint::abort): "rank 0: rank 2 gave up: .." with that rank's own
-//   message. The connection, and what is in other scopes, goes on. This rank hears of it behind what was written to it before:
-//   where its credit has it pause at a message that nobody has asked for, once it asks for that or aborts that scope itself.
+// - peer, of a scope that another member has aborted (Endpoint::abort): "rank 0: rank 2 gave up: .." with that rank's
+//   own message. The connection, and what is in other scopes, goes on. This rank hears of it behind what was written to
+//   it before: where its credit has it pause at a message that nobody has asked for, once it asks for that or aborts
+//   that scope itself.
 //
 // Before ranks close their endpoints they should agree that all is received (a barrier): closing with unread bytes
 // makes the kernel reset the connection, which drops what the other side has not been given yet.

@@ -105,7 +105,8 @@ void TcpLink::write() {
   if (error != asio::error::would_block) {
     // The pump learns by itself that the peer is gone, after it has read what the peer still had to say.
     unwritable_ = error.message();
-    for (auto& outgoing : std::exchange(outgoing_, {})) outgoing->done.fail(std::make_exception_ptr(asio::system_error(error)));
+    for (auto& outgoing : std::exchange(outgoing_, {}))
+      outgoing->done.fail(std::make_exception_ptr(asio::system_error(error)));
   } else if (!writing_rest_) {
     writing_rest_ = true;
     asio::co_spawn(runtime_.context(), write_rest(self()), asio::detached);
@@ -304,7 +305,8 @@ Task<> TcpLink::changed() {
 }
 
 void TcpLink::asked() {
-  if (paused_) asio::post(runtime_.context(), [resume = std::exchange(paused_, nullptr)]() mutable { resume(nullptr); });
+  if (paused_)
+    asio::post(runtime_.context(), [resume = std::exchange(paused_, nullptr)]() mutable { resume(nullptr); });
 }
 
 /// Has what is not written yet lie here: its owner does not wait any more.

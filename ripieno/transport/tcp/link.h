@@ -1,11 +1,12 @@
-// One TCP connection to one peer: what is sent waits in one queue, of which each system call takes as much as it can; and
-// one coroutine (the pump) reads whatever comes and hands it to the receive that waits for it, or keeps it within the
-// peer's credit. Large payloads are read straight to where they belong, and the kernel is asked to wake this thread for
-// large pieces only (SO_RCVLOWAT): on a thin wire it shares its core with compute.
+// One TCP connection to one peer: what is sent waits in one queue, of which each system call takes as much as it can;
+// and one coroutine (the pump) reads whatever comes and hands it to the receive that waits for it, or keeps it within
+// the peer's credit. Large payloads are read straight to where they belong, and the kernel is asked to wake this thread
+// for large pieces only (SO_RCVLOWAT): on a thin wire it shares its core with compute.
 //
-// When a scope ends, what has been written of a message in part is written to its end, from a copy, so that the stream stays
-// in step; then comes the frame that tells of it, and what was still queued is dropped. A payload that is arriving is read
-// on and dropped: the read that is under way is taken back from the kernel before its memory is let go.
+// When a scope ends, what has been written of a message in part is written to its end, from a copy, so that the stream
+// stays in step; then comes the frame that tells of it, and what was still queued is dropped. A payload that is
+// arriving is read on and dropped: the read that is under way is taken back from the kernel before its memory is let
+// go.
 #pragma once
 
 #include "ripieno/transport/peer_link.h"
@@ -34,7 +35,7 @@ class TcpLink final : public PeerLink {
     ConstBytes payload;
     int urgency;
     std::vector<std::byte> own;  ///< the payload, where it is nobody else's
-    std::uint64_t written = 0;  ///< bytes of header and payload
+    std::uint64_t written = 0;   ///< bytes of header and payload
     bool sent = false;
     Event done;
   };
@@ -67,8 +68,8 @@ class TcpLink final : public PeerLink {
   std::deque<std::shared_ptr<Outgoing>> outgoing_;
   std::vector<asio::const_buffer> gathered_;  ///< write_some()'s
   bool writing_rest_ = false;
-  std::string unwritable_;  ///< why nothing can be sent any more
-  Resume paused_;           ///< continues the pump
+  std::string unwritable_;         ///< why nothing can be sent any more
+  Resume paused_;                  ///< continues the pump
   std::optional<Scope> arriving_;  ///< of the message that is arriving
   bool dropped_ = false;           ///< nobody wants the rest of it
   std::unique_ptr<std::byte[]> scratch_;

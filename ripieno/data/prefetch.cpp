@@ -1,4 +1,4 @@
-#include "ripieno/train/prefetch.h"
+#include "ripieno/data/prefetch.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -7,7 +7,8 @@
 
 namespace ripieno {
 
-Prefetch::Prefetch(Loader& loader) : loader_(loader), bytes_(loader.dataset().bytes_read()), thread_([this] { serve(); }) {}
+Prefetch::Prefetch(Loader& loader)
+    : loader_(loader), bytes_(loader.dataset().bytes_read()), thread_([this] { serve(); }) {}
 
 Prefetch::~Prefetch() {
   {

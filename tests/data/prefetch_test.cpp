@@ -1,4 +1,4 @@
-#include "ripieno/train/prefetch.h"
+#include "ripieno/data/prefetch.h"
 
 #include <gtest/gtest.h>
 
@@ -18,7 +18,8 @@ TEST(Prefetch, GivesTheLoadersBatches) {
   Loader ahead = loader(), plain = loader();
   Prefetch prefetch(ahead);
   // In order, on to the next epoch, again, back, and with batches left out.
-  for (const BatchId id : std::vector<BatchId>{{0, 0}, {0, 1}, {0, 2}, {0, 3}, {1, 0}, {1, 0}, {1, 1}, {0, 2}, {2, 3}, {2, 0}}) {
+  for (const BatchId id :
+       std::vector<BatchId>{{0, 0}, {0, 1}, {0, 2}, {0, 3}, {1, 0}, {1, 0}, {1, 1}, {0, 2}, {2, 3}, {2, 0}}) {
     Batch found = prefetch.take(id);
     const Batch expected = plain.load(id.epoch, id.step);
     EXPECT_EQ(found.pixels, expected.pixels) << id.epoch << " " << id.step;

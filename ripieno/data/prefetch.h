@@ -8,8 +8,8 @@
 #include <optional>
 #include <thread>
 
+#include "ripieno/data/batch_id.h"
 #include "ripieno/data/loader.h"
-#include "ripieno/strategy/learner.h"
 
 namespace ripieno {
 
@@ -44,9 +44,9 @@ class Prefetch {
   std::mutex mutex_;
   std::condition_variable changed_;
   State state_ = State::idle;
-  BatchId id_;       // of what is wanted, loading or ready
-  Loaded loaded_;    // once ready
-  Batch memory_;     // to be used again
+  BatchId id_;     // of what is wanted, loading or ready
+  Loaded loaded_;  // once ready
+  Batch memory_;   // to be used again
   std::uint64_t bytes_;
   std::thread thread_;
 };

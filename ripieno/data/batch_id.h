@@ -1,0 +1,13 @@
+// Which of a worker's batches.
+#pragma once
+
+#include <cstdint>
+
+namespace ripieno {
+
+/// Steps are counted within the epoch.
+struct BatchId {
+  std::uint32_t epoch = 0, step = 0;
+};
+
+}  // namespace ripieno

@@ -1,0 +1,51 @@
+// The members of the options that keys are bound to.
+#include "apps/ripieno/options.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "apps/ripieno/settings.h"
+
+namespace ripieno {
+namespace {
+
+/// A value that is allowed and not the default.
+Value another_value(const Setting& setting) {
+  if (const auto* flag = std::get_if<bool>(&setting.standard)) return !*flag;
+  if (const auto* whole = std::get_if<std::int64_t>(&setting.standard))
+    return *whole + (setting.range.contains(*whole + 1.) ? 1 : -1);
+  if (std::holds_alternative<std::vector<double>>(setting.standard))
+    return std::vector<double>{setting.range.contains(0.5) ? 0.5 : 1.5};
+  if (const auto* number = std::get_if<double>(&setting.standard)) {
+    for (const double x : {*number * 0.5, *number + 0.125, 0.5}) {
+      if (x != *number && setting.range.contains(x)) return x;
+    }
+  }
+  for (const std::string& word : setting.allowed) {
+    if (Value(word) != setting.standard) return word;
+  }
+  return std::string("another");
+}
+
+TEST(Options, EachKeyHasAMemberOfTheOptionsOfItsOwn) {
+  const auto options = std::make_unique<Options>();
+  const auto* bytes = reinterpret_cast<const unsigned char*>(options.get());
+  std::vector<std::string> whose(sizeof(Options));
+  for (const Setting& one : all_settings()) one.write(*options, one.standard);
+  for (const Setting& one : all_settings()) {
+    const std::vector<unsigned char> before(bytes, bytes + sizeof(Options));
+    one.write(*options, another_value(one));
+    bool changed = false;
+    for (std::size_t i = 0; i < sizeof(Options); ++i) {
+      if (bytes[i] == before[i]) continue;
+      changed = true;
+      EXPECT_TRUE(whose[i].empty() || whose[i] == one.key) << one.key << " changes what " << whose[i] << " is bound to";
+      whose[i] = one.key;
+    }
+    EXPECT_TRUE(changed) << one.key << " changes nothing";
+  }
+}
+
+}  // namespace
+}  // namespace ripieno
