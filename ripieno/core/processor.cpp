@@ -3,7 +3,7 @@
 namespace ripieno {
 
 std::optional<bool> processor_has(Instructions which) {
-#if defined(__x86_64__)
+#if defined(__x86_64__) && !defined(__clang__)  // clang 16 does not know all of these names
   __builtin_cpu_init();
   switch (which) {
     case Instructions::avx512_bf16:

@@ -1,6 +1,7 @@
 // The files of MNIST and of CIFAR-10: bytes before the first newline are the first file's, all else the second's.
 #include <filesystem>
 #include <fstream>
+#include <vector>
 
 #include "ripieno/data/dataset.h"
 #include "tests/fuzz/fuzz.h"

@@ -22,8 +22,8 @@ void check_frame(const std::uint8_t* data) {
 Task<> receive(Endpoint* endpoint) {
   std::vector<float> numbers(16);
   for (std::uint32_t id = 0; id < 3; ++id) {
-    const Message message{{0, Purpose::exchange, id % 2}, "ring", DType::fp32, numbers.size()};
-    co_await endpoint->receive(1, message, NumberSpan(numbers));
+    const Message message{{Purpose::exchange, id % 2, 0}, "ring", DType::fp32, numbers.size()};
+    co_await endpoint->receive(1, message, NumberSpan(numbers), Reduce::add);
   }
 }
 
@@ -37,8 +37,8 @@ void receive_from(std::string_view bytes) {
   PeerSockets peers(2);
   peers[1].emplace(runtime->context(), asio::ip::tcp::v4(), ends[0]);
   if (!sent) return;
-  const auto endpoint = tcp_endpoint(*runtime, 0, std::move(peers),
-                                     LinkOptions{.unasked_bytes = 4096, .timeout = std::chrono::seconds(2)});
+  const LinkOptions link{.unasked_bytes = 4096, .timeout = std::chrono::seconds(2)};
+  const auto endpoint = tcp_endpoint(*runtime, 0, std::move(peers), {.link = link});
   runtime->spawn("receive", receive(endpoint.get()));
   fuzz::take_or_refuse([&] { runtime->run(); });
 }

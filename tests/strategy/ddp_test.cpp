@@ -2,6 +2,7 @@
 
 #include "ripieno/numeric/elementwise.h"
 #include "tests/support/job.h"
+#include "tests/support/sanitized.h"
 
 namespace ripieno {
 namespace {
@@ -142,6 +143,7 @@ TEST(Ddp, ForwardIsExactOnEveryRouteWithUnevenWorkers) {
 }
 
 TEST(Ddp, AnErrorInTheAirEndsTheRunAndLeavesNobodyAtAGate) {
+  const testing::MayLeaveWaiting waiting;
   for (const bool overlap : {false, true}) {
     Plan plan = sgd(4);
     plan.exchange.forward = overlap;

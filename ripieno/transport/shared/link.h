@@ -8,6 +8,8 @@
 // lies fails once the ticket is back, which the peer gives at once when it hears of the end.
 #pragma once
 
+#include <asio/ip/tcp.hpp>
+
 #include "ripieno/transport/peer_link.h"
 #include "ripieno/transport/shared/arena.h"
 
