@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <system_error>
 
 #include "ripieno/core/error.h"
 
@@ -15,7 +16,7 @@ namespace ripieno {
 namespace {
 
 [[noreturn]] void fail_io(const std::filesystem::path& path, const char* doing) {
-  fail(ErrorKind::io, path.string(), ": cannot ", doing, ": ", std::strerror(errno));
+  fail(ErrorKind::io, path.string(), ": cannot ", doing, ": ", std::generic_category().message(errno));
 }
 
 constexpr std::string_view unfinished = ".unfinished-";
@@ -139,7 +140,8 @@ RandomAccessFile::RandomAccessFile(std::filesystem::path path)
   struct stat status = {};
   if (!file_.is_open() || ::fstat(file_.get(), &status) != 0) {
     const int error = errno;
-    fail(error == ENOENT ? ErrorKind::data : ErrorKind::io, path_.string(), ": cannot open: ", std::strerror(error));
+    fail(error == ENOENT ? ErrorKind::data : ErrorKind::io, path_.string(),
+         ": cannot open: ", std::generic_category().message(error));
   }
   size_ = static_cast<std::uint64_t>(status.st_size);
 }
@@ -150,7 +152,8 @@ void RandomAccessFile::read(std::uint64_t offset, Bytes into) {
     const ssize_t n = ::pread(file_.get(), into.data() + done, into.size() - done, static_cast<off_t>(offset + done));
     if (n < 0 && errno == EINTR) continue;
     if (n < 0)
-      fail(ErrorKind::data, path_.string(), ": cannot read at offset ", offset + done, ": ", std::strerror(errno));
+      fail(ErrorKind::data, path_.string(), ": cannot read at offset ", offset + done, ": ",
+           std::generic_category().message(errno));
     if (n == 0) {
       fail(ErrorKind::data, path_.string(), ": ends at ", offset + done, " where ", into.size(), " bytes from offset ",
            offset, " are needed; the file is truncated");

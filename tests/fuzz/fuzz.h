@@ -27,7 +27,7 @@ void take_or_refuse(Use use) {
 /// A file in memory that holds these bytes.
 class MemoryFile {
  public:
-  explicit MemoryFile(std::string_view bytes) : fd_(::memfd_create("fuzz", MFD_CLOEXEC)) {
+  explicit MemoryFile(std::string_view bytes) : fd_(::memfd_create("fuzz", MFD_CLOEXEC | MFD_ALLOW_SEALING)) {
     require(fd_ >= 0 && ::write(fd_, bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size()),
             "no file in memory");
   }

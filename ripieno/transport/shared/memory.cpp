@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <system_error>
 #include <utility>
 
 namespace ripieno {
@@ -18,7 +19,7 @@ constexpr std::size_t worth_a_call = 1 << 20;  // bytes; fewer are quicker overw
 
 [[noreturn]] void refuse(const std::string& what) {
   const int why = errno;
-  fail(ErrorKind::network, what, ": ", std::strerror(why));
+  fail(ErrorKind::network, what, ": ", std::generic_category().message(why));
 }
 
 /// Addresses that are free now, from the beginning of a large page on; null where there are none.

@@ -169,6 +169,7 @@ void State::post_ready() {
 
 std::string State::stalled() const {
   std::vector<const Stream*> all;
+  all.reserve(streams.size());
   for (const auto& [key, stream] : streams) all.push_back(&stream);
   std::sort(all.begin(), all.end(), [](const Stream* a, const Stream* b) {
     return std::tuple(a->lane->from, a->lane->to, a->channel) < std::tuple(b->lane->from, b->lane->to, b->channel);
