@@ -17,7 +17,7 @@ TEST(LeaderRing, GoesOnWithoutWorkersThatDied) {
   // The leader, rank 3, dies at many different times; then the next leader, rank 2.
   Job whole("leader-ring", 4, sgd(6), timed());
   whole.run();
-  const double all = seconds(whole.took);
+  const double all = seconds(whole.took), learnt = whole.recorders[0]->epochs().back().accuracy;
   for (int i = 1; i < 40; ++i) {
     Job job("leader-ring", 4, sgd(6), timed());
     job.cluster.kill_at(from_seconds(all * i / 60), 3);
@@ -28,7 +28,7 @@ TEST(LeaderRing, GoesOnWithoutWorkersThatDied) {
     EXPECT_EQ(job.recorders[0]->steps(), 36u) << i;
     EXPECT_EQ(job.recorders[1]->steps(), 36u) << i;
     ASSERT_EQ(job.recorders[0]->epochs().size(), 6u) << i;
-    EXPECT_GT(job.recorders[0]->epochs().back().accuracy, 0.15) << i;
+    EXPECT_GE(job.recorders[0]->epochs().back().accuracy, 0.75 * learnt) << i;
     EXPECT_EQ(job.recorders[0]->epochs().back().accuracy, job.recorders[1]->epochs().back().accuracy) << i;
   }
 }
