@@ -9,6 +9,7 @@
 #include "apps/ripieno/worker.h"
 #include "ripieno/collective/two_phase.h"
 #include "ripieno/launch/local.h"
+#include "ripieno/launch/placement.h"
 #include "ripieno/report/format.h"
 #include "ripieno/report/statistics.h"
 #include "ripieno/report/table.h"

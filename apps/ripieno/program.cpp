@@ -10,7 +10,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <iostream>
-#include <system_error>
 
 #include "apps/ripieno/commands.h"
 #include "apps/ripieno/standard_output.h"
@@ -81,7 +80,7 @@ namespace {
   if (::syscall(SYS_getcwd, here, sizeof here) > 0 || errno == ERANGE) return;
   ::dprintf(STDERR_FILENO,
             "ripieno: the working folder cannot be used (%s): it was deleted, or may not be read; cd to another one\n",
-            std::generic_category().message(errno));
+            ::strerrordesc_np(errno));
   ::_exit(static_cast<int>(ErrorKind::io));
 }
 [[gnu::section(".preinit_array"), gnu::used]] void (*const before_libraries)() = check_working_folder;
