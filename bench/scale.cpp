@@ -14,12 +14,12 @@
 namespace ripieno {
 namespace {
 
-ProjectedJob job_of(int workers, const char* strategy, const char* route) {
+predict::ProjectedJob job_of(int workers, const char* strategy, const char* route) {
   constexpr std::size_t numbers = 1'000'000;
   constexpr std::uint32_t steps = 2, images = 32;
   const auto each = static_cast<std::size_t>(workers);
-  ProjectedJob job;
-  job.info = &find_strategy(strategy);
+  predict::ProjectedJob job;
+  job.info = &strategy::find_strategy(strategy);
   job.plan.exchange.route = route;
   job.workers = workers;
   job.layout.tensors = {{"weights", {1000, 1000}, {0, numbers}}};
@@ -35,7 +35,7 @@ ProjectedJob job_of(int workers, const char* strategy, const char* route) {
 
 void measure(int workers, const char* strategy, const char* route) {
   const auto begin = std::chrono::steady_clock::now();
-  const Projection projection = project(job_of(workers, strategy, route));
+  const predict::Projection projection = predict::project(job_of(workers, strategy, route));
   const double wall = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   rusage used;
   getrusage(RUSAGE_SELF, &used);

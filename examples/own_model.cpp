@@ -9,7 +9,7 @@
 namespace {
 
 /// A convolution with a stride, and one linear layer.
-struct Tiny : ripieno::Classifier {
+struct Tiny : ripieno::model::Classifier {
   Tiny() {
     convolution = register_module("convolution", torch::nn::Conv2d(torch::nn::Conv2dOptions(1, 8, 5).stride(2)));
     linear = register_module("linear", torch::nn::Linear(8 * 12 * 12, 10));
@@ -22,7 +22,7 @@ struct Tiny : ripieno::Classifier {
 }  // namespace
 
 int main(int argc, char** argv) {
-  ripieno::Zoo zoo = ripieno::zoo();
+  ripieno::model::Zoo zoo = ripieno::model::zoo();
   zoo.add({"tiny", "one convolution, one linear layer", 1, 28, 28, 10, 11738, [] { return std::make_shared<Tiny>(); }});
-  return ripieno::run_program(argc, argv, zoo);
+  return ripieno::program::run_program(argc, argv, zoo);
 }

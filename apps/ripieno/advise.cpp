@@ -16,7 +16,7 @@
 #include "ripieno/train/flat_model.h"
 #include "ripieno/transport/frame.h"
 
-namespace ripieno {
+namespace ripieno::program {
 namespace {
 
 constexpr double packet_bytes = 1514,
@@ -33,17 +33,17 @@ std::string plain_codec(const Settings& settings) { return type_of(settings) == 
 
 std::uint32_t samples_of(const Settings& settings) {
   const auto limit = settings->data.train_samples;
-  return limit > 0 ? limit : find_dataset(settings->data_name).train;
+  return limit > 0 ? limit : data::find_dataset(settings->data_name).train;
 }
 
 /// Of passes that take what the profile says.
-double spread_of(const ComputeProfile& profile) {
+double spread_of(const strategy::ComputeProfile& profile) {
   const double pass_s = seconds(profile.read + profile.forward + profile.backward);
   return std::min(most_spread, adviser_fit.spread * std::sqrt(adviser_fit.pass_s / std::max(pass_s, 1e-9)));
 }
 
 void check_partition(const Settings& settings) {
-  if (!needs_labels(settings->sampling.sharing)) return;
+  if (!data::needs_labels(settings->sampling.sharing)) return;
   fail(ErrorKind::usage, settings.shown("data.partition"),
        ": how many samples a worker has is known when the labels are read; "
        "advise counts for data.partition = even or reshuffled");
@@ -55,19 +55,19 @@ bool asked_for(const std::vector<std::string>& names, std::string_view name) {
 
 }  // namespace
 
-LinkModel StatedLink::model() const {
+transport::LinkModel StatedLink::model() const {
   return {from_seconds(latency_ms * 1e-3), from_seconds(8e-6 / mbit_s * packet_bytes / packet_payload)};
 }
 
 std::vector<RecipeCell> all_ways(const Settings& base, const std::vector<std::string>& strategies_asked,
                                  const std::vector<std::string>& codecs_asked, std::vector<RefusedCell>* refused) {
-  for (const std::string& name : strategies_asked) find_strategy(name);
-  for (const std::string& name : codecs_asked) find_codec(name);
+  for (const std::string& name : strategies_asked) strategy::find_strategy(name);
+  for (const std::string& name : codecs_asked) codec::find_codec(name);
   const std::string plain = plain_codec(base), other_plain = plain == "auto" ? "fp32" : "auto";
   std::vector<RecipeCell> cells;
-  for (const StrategyInfo& strategy : strategies()) {
+  for (const strategy::StrategyInfo& strategy : strategy::strategies()) {
     if (!asked_for(strategies_asked, strategy.name)) continue;
-    for (const CodecInfo& codec : codecs()) {
+    for (const codec::CodecInfo& codec : codec::codecs()) {
       const bool single = strategy.traits.alone, same = codecs_asked.empty() && codec.name == other_plain;
       if (same || (single && codec.name != plain) || (!single && !asked_for(codecs_asked, codec.name))) continue;
       RecipeCell cell;
@@ -91,18 +91,18 @@ std::vector<RecipeCell> all_ways(const Settings& base, const std::vector<std::st
 Settings Adviser::as_it_runs(Settings settings) const {
   settle_measure(&settings);
   if (settings->measure == MeasureLinks::off) return settings;
-  Plan plan = plan_of(settings);
+  strategy::Plan plan = plan_of(settings);
   plan.exchange.route = strategy_of(settings).route_of(plan);
-  choose_for_links(&settings, zoo_, World(ranks_of(settings), settings->per_node), link_.model(), plan);
+  choose_for_links(&settings, zoo_, collective::World(ranks_of(settings), settings->per_node), link_.model(), plan);
   return settings;
 }
 
-const Layout& Adviser::layout(const Settings& settings) {
+const strategy::Layout& Adviser::layout(const Settings& settings) {
   const std::string key = text(settings->model, " ", settings->compute.bucket_bytes, " ", divides_buckets(settings),
                                " ", settings->compute.channels_last, " ", name(type_of(settings)));
   const auto known = layouts_.find(key);
   if (known != layouts_.end()) return known->second;
-  Layout layout = FlatModel(zoo_.find(settings->model).make(), layout_of(settings)).layout();
+  strategy::Layout layout = train::FlatModel(zoo_.find(settings->model).make(), layout_of(settings)).layout();
   layout.type = type_of(settings);
   return layouts_[key] = std::move(layout);
 }
@@ -124,7 +124,7 @@ const MeasuredPass& Adviser::pass_of_cell(const Settings& settings) {
   return passes_[key] = {profile_here(measured, zoo_), layout(measured).buckets, compute_threads(measured)};
 }
 
-double Adviser::coding(const Settings& settings, const CodecOptions& codec, const Layout& layout) {
+double Adviser::coding(const Settings& settings, const codec::CodecOptions& codec, const strategy::Layout& layout) {
   const std::string of = text("coding by ", codec.name, ", block ", codec.block, ", bits ", codec.bits, ", fraction ",
                               codec.fraction, ", rank ", codec.rank, ", error feedback ", codec.error_feedback,
                               ", model ", settings->model, ", ", name(layout.type));
@@ -132,12 +132,13 @@ double Adviser::coding(const Settings& settings, const CodecOptions& codec, cons
   if (known != costs_.end()) return known->second;
   const KeptNumbers kept(settings, of);
   if (const auto before = kept.read(); before && before->size() == 1) return costs_[of] = before->front();
-  const double cost = coding_cost(codec, layout);
+  const double cost = predict::coding_cost(codec, layout);
   kept.write({cost});
   return costs_[of] = cost;
 }
 
-Duration Adviser::optimiser_step(const Settings& settings, OptimiserOptions optimiser, const Layout& layout) {
+Duration Adviser::optimiser_step(const Settings& settings, optim::OptimiserOptions optimiser,
+                                 const strategy::Layout& layout) {
   const std::string of =
       text("a step of ", optimiser.name, ", momentum ", optimiser.momentum, ", lookahead ", optimiser.lookahead_every,
            ", groups ", optimiser.vector_factor != 1 || optimiser.head_factor != 1, ", iterations ",
@@ -147,11 +148,11 @@ Duration Adviser::optimiser_step(const Settings& settings, OptimiserOptions opti
   const KeptNumbers kept(settings, of);
   if (const auto before = kept.read(); before && before->size() == 1) return from_seconds(costs_[of] = before->front());
   optimiser.first_layer_steps = 0;
-  for (const Layout::Tensor& tensor : layout.tensors) {
+  for (const strategy::Layout::Tensor& tensor : layout.tensors) {
     const auto rows = tensor.shape.size() < 2 ? std::size_t{0} : static_cast<std::size_t>(tensor.shape[0]);
     optimiser.tensors.push_back({tensor.range.begin, tensor.range.end, rows});
   }
-  const Duration cost = optimiser_cost(optimiser, layout.parameters, layout.type);
+  const Duration cost = predict::optimiser_cost(optimiser, layout.parameters, layout.type);
   kept.write({seconds(cost)});
   costs_[of] = seconds(cost);
   return cost;
@@ -161,17 +162,17 @@ Advice Adviser::advise(const RecipeCell& cell) {
   check_choices(cell.settings);
   check_partition(cell.settings);
   const Settings settings = as_it_runs(cell.settings);
-  const Layout& its_layout = layout(settings);
+  const strategy::Layout& its_layout = layout(settings);
   const MeasuredPass& pass = pass_of_cell(settings);
-  const Sampler sampler(samples_of(settings), sampling_of(settings, 0));
-  ProjectedJob job;
+  const data::Sampler sampler(samples_of(settings), sampling_of(settings, 0));
+  predict::ProjectedJob job;
   job.info = &strategy_of(settings);
   job.plan = plan_of(settings);
   job.workers = settings->workers;
   job.per_node = settings->per_node;
   job.layout = its_layout;
-  job.profile = slowed(pass.profile, adviser_fit.pass);
-  job.profile.ready = ready_in(its_layout.buckets, pass.buckets, job.profile.ready);
+  job.profile = strategy::slowed(pass.profile, adviser_fit.pass);
+  job.profile.ready = predict::ready_in(its_layout.buckets, pass.buckets, job.profile.ready);
   job.spread = spread_of(job.profile);
   job.optimise = optimiser_step(settings, job.plan.optimiser, its_layout);
   job.steps = sampler.steps_of_all();
@@ -183,19 +184,19 @@ Advice Adviser::advise(const RecipeCell& cell) {
     job.link_per_node = settings->simulated.per_node;
     job.node_link = settings->simulated.node_link;
   }
-  job.framing_bytes = frame_bytes;
+  job.framing_bytes = transport::frame_bytes;
   job.burst_bytes = link_.burst_bytes;
   job.window_bytes = settings->simulated.window_bytes;
   job.loss_scale = settings->compute.precision == "fp16";
   if (job.workers > 1) job.plan.exchange.codec.number_s = coding(settings, job.plan.exchange.codec, its_layout);
-  const CodecInfo& codec = find_codec(job.plan.exchange.codec.name);
+  const codec::CodecInfo& codec = codec::find_codec(job.plan.exchange.codec.name);
   return {cell,
           std::string(job.info->name),
           job.workers > 1 ? std::string(codec.name) : "",
           job.info->exact && (codec.lossless || job.workers == 1),
           job.info->agrees,
           sampler.steps(),
-          project(job)};
+          predict::project(job)};
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::program

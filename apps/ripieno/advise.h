@@ -10,7 +10,7 @@
 #include "ripieno/model/zoo.h"
 #include "ripieno/predict/projection.h"
 
-namespace ripieno {
+namespace ripieno::program {
 
 /// What joins the workers: each has a link of its own to all others.
 struct StatedLink {
@@ -18,7 +18,7 @@ struct StatedLink {
   double latency_ms = 0;        ///< one way: half of what ping shows
   std::size_t burst_bytes = 0;  ///< that it lets through at once after a pause
   /// For a payload: TCP sends 1448 bytes of it in a packet of 1514.
-  LinkModel model() const;
+  transport::LinkModel model() const;
 };
 
 /// One way to agree and what it would take.
@@ -28,12 +28,12 @@ struct Advice {
   bool exact = false;       ///< takes the steps of one worker with the whole batch
   bool agrees = false;      ///< all workers hold the same parameters
   std::uint32_t steps = 0;  ///< of a worker in an epoch
-  Projection projection;
+  predict::Projection projection;
 };
 
 /// A worker's pass, measured alone on this machine.
 struct MeasuredPass {
-  ComputeProfile profile;
+  strategy::ComputeProfile profile;
   std::vector<Range> buckets;  ///< that the profile's `ready` is of
   int threads = 1;
 };
@@ -41,7 +41,7 @@ struct MeasuredPass {
 /// Measures what it needs once, and keeps it in data.cache.
 class Adviser {
  public:
-  Adviser(StatedLink link, const Zoo& zoo) : link_(link), zoo_(zoo) {}
+  Adviser(StatedLink link, const model::Zoo& zoo) : link_(link), zoo_(zoo) {}
 
   /// Throws Error(usage) where the cell's settings do not go together. Of data, only what a pass is measured with is
   /// opened.
@@ -52,14 +52,14 @@ class Adviser {
 
  private:
   Settings as_it_runs(Settings settings) const;
-  const Layout& layout(const Settings& settings);
+  const strategy::Layout& layout(const Settings& settings);
   const MeasuredPass& pass_of_cell(const Settings& settings);
-  double coding(const Settings& settings, const CodecOptions& codec, const Layout& layout);
-  Duration optimiser_step(const Settings& settings, OptimiserOptions optimiser, const Layout& layout);
+  double coding(const Settings& settings, const codec::CodecOptions& codec, const strategy::Layout& layout);
+  Duration optimiser_step(const Settings& settings, optim::OptimiserOptions optimiser, const strategy::Layout& layout);
 
   StatedLink link_;
-  const Zoo& zoo_;
-  std::map<std::string, Layout> layouts_;
+  const model::Zoo& zoo_;
+  std::map<std::string, strategy::Layout> layouts_;
   std::map<std::string, MeasuredPass> passes_;
   std::map<std::string, double> costs_;  // in seconds
 };
@@ -69,4 +69,4 @@ class Adviser {
 std::vector<RecipeCell> all_ways(const Settings& base, const std::vector<std::string>& strategies,
                                  const std::vector<std::string>& codecs, std::vector<RefusedCell>* refused);
 
-}  // namespace ripieno
+}  // namespace ripieno::program

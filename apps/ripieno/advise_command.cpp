@@ -9,7 +9,7 @@
 #include "ripieno/core/file.h"
 #include "ripieno/launch/lab.h"
 
-namespace ripieno {
+namespace ripieno::program {
 namespace {
 
 struct AdviseArguments : RecipeArguments {
@@ -34,7 +34,7 @@ StatedLink link_of(const AdviseArguments& arguments, const Settings& recipe) {
   }
   const double latency_ms = 1e3 * seconds(delayed ? recipe->transport.shape.delay : recipe->simulated.link.latency);
   if (link.latency_ms < 0) link.latency_ms = latency_ms;
-  if (lab && !simulated) link.burst_bytes = burst_of_lab(link.mbit_s);
+  if (lab && !simulated) link.burst_bytes = launch::burst_of_lab(link.mbit_s);
   return link;
 }
 
@@ -71,7 +71,7 @@ Recipe recipe_of(const AdviseArguments& arguments, std::vector<RefusedCell>* ref
   return load_recipe(arguments.recipe, sets, arguments.scale, refused);
 }
 
-AdviceList advice_of(const AdviseArguments& arguments, const Zoo& zoo) {
+AdviceList advice_of(const AdviseArguments& arguments, const model::Zoo& zoo) {
   AdviceList list;
   const Recipe recipe = recipe_of(arguments, &list.refused);
   check_workers(arguments, recipe.base);
@@ -173,4 +173,4 @@ void add_advise(CLI::App& app, CommandContext& context) {
       [arguments, &context] { context.chosen = [arguments, &context] { run_advise(*arguments, context); }; });
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::program

@@ -7,7 +7,7 @@
 #include "ripieno/report/format.h"
 #include "ripieno/report/table.h"
 
-namespace ripieno {
+namespace ripieno::program {
 namespace {
 
 std::string name_of(const Advice& one) {
@@ -28,7 +28,7 @@ const Advice* first(const AdviceList& list, Is is) {
   return found == list.ranked.end() ? nullptr : &*found;
 }
 
-std::string times(double ratio) { return format_fixed(ratio, ratio < 9.95 ? 1 : 0); }
+std::string times(double ratio) { return report::format_fixed(ratio, ratio < 9.95 ? 1 : 0); }
 
 /// ", 12 times as fast as a ring in fp32 (30.1 s); its busiest rank sends 90 times less"
 std::string beside_the_ring(const AdviceList& list, const Advice& best) {
@@ -39,7 +39,8 @@ std::string beside_the_ring(const AdviceList& list, const Advice& best) {
   if (!ring || ring == &best || best.projection.epoch_s <= 0) return "";
   const double faster = ring->projection.epoch_s / best.projection.epoch_s;
   const std::string ratio = faster > 0.95 && faster < 1.05 ? std::string("about") : times(faster) + " times";
-  std::string out = text(", ", ratio, " as fast as a ring in fp32 (", format_seconds(ring->projection.epoch_s), ")");
+  std::string out =
+      text(", ", ratio, " as fast as a ring in fp32 (", report::format_seconds(ring->projection.epoch_s), ")");
   if (best.projection.bytes == 0) return out;
   const double less = ring->projection.bytes / best.projection.bytes;
   if (less >= 1.05) out += text("; its busiest rank sends ", times(less), " times less");
@@ -50,20 +51,20 @@ std::string beside_the_ring(const AdviceList& list, const Advice& best) {
 bool is_several(const Advice& one) { return one.strategy != "single"; }
 
 std::string sentence(const AdviceList& list, const std::string& what, const Advice& one) {
-  return text(what, ": ", name_of(one), ", ", format_seconds(one.projection.epoch_s), " an epoch",
+  return text(what, ": ", name_of(one), ", ", report::format_seconds(one.projection.epoch_s), " an epoch",
               beside_the_ring(list, one), ".\n");
 }
 
 std::string answer(const AdviceList& list) {
   const StatedLink& link = list.link;
   const Advice& best = list.ranked.front();
-  std::string out = text(
-      list.workers, list.workers == 1 ? " worker" : " workers", ", links of ", link.mbit_s, " Mb/s and ",
-      link.latency_ms, " ms one way",
-      link.burst_bytes > 0
-          ? text(" (the lab's: ", format_bytes(static_cast<double>(link.burst_bytes)), " pass at once after a pause)")
-          : "",
-      ".\n");
+  std::string out =
+      text(list.workers, list.workers == 1 ? " worker" : " workers", ", links of ", link.mbit_s, " Mb/s and ",
+           link.latency_ms, " ms one way",
+           link.burst_bytes > 0 ? text(" (the lab's: ", report::format_bytes(static_cast<double>(link.burst_bytes)),
+                                       " pass at once after a pause)")
+                                : "",
+           ".\n");
   out += sentence(list, "Fastest", best);
   const Advice* several = first(list, is_several);
   if (several && several != &best) out += sentence(list, "Fastest of several workers", *several);
@@ -80,22 +81,22 @@ std::vector<std::string> columns() {
 }
 
 std::vector<std::string> row(const Advice& one) {
-  const Projection& its = one.projection;
+  const predict::Projection& its = one.projection;
   return {one.strategy,
           one.codec.empty() ? "–" : one.codec,
-          format_fixed(its.step_s * 1e3, its.step_s < 0.1 ? 1 : 0),
-          format_figures(its.epoch_s),
-          format_figures(its.bytes * 1e-6),
-          format_fixed(100 * exposed(one), 0),
+          report::format_fixed(its.step_s * 1e3, its.step_s < 0.1 ? 1 : 0),
+          report::format_figures(its.epoch_s),
+          report::format_figures(its.bytes * 1e-6),
+          report::format_fixed(100 * exposed(one), 0),
           yes(one.exact),
           yes(one.agrees)};
 }
 
-Table table_of(const AdviceList& list, std::size_t top) {
-  Table table;
+report::Table table_of(const AdviceList& list, std::size_t top) {
+  report::Table table;
   const std::vector<std::string> titles = columns();
   for (std::size_t i = 0; i < titles.size(); ++i) {
-    table.column(titles[i], i >= 2 && i <= 5 ? Align::right : Align::left);
+    table.column(titles[i], i >= 2 && i <= 5 ? report::Align::right : report::Align::left);
   }
   for (std::size_t i = 0; i < std::min(top, list.ranked.size()); ++i) table.row(row(list.ranked[i]));
   return table;
@@ -103,17 +104,18 @@ Table table_of(const AdviceList& list, std::size_t top) {
 
 std::string error_words() {
   const AdviserFit& fit = adviser_fit;
-  return text("Error: an epoch takes ", format_fixed(fit.low, 2), " to ", format_fixed(fit.high, 2),
+  return text("Error: an epoch takes ", report::format_fixed(fit.low, 2), " to ", report::format_fixed(fit.high, 2),
               " times what is projected (95 % interval), by ", fit.cells, " ways that were measured; of ", fit.others,
               " others,\n", fit.held, " lie in it (", fit.where, "; docs/adviser.md).");
 }
 
 std::string pass_words(const AdviceList& list) {
-  const ComputeProfile& pass = list.pass.profile;
+  const strategy::ComputeProfile& pass = list.pass.profile;
   const double pass_s = seconds(pass.read + pass.forward + pass.backward);
-  return text("Projected in virtual time from a worker's pass here: ", format_seconds(pass_s), " for ", pass.images,
-              " images of ", list.data, " by ", list.model, " on ", list.pass.threads,
-              list.pass.threads == 1 ? " thread," : " threads,", "\nalone; taken ", format_fixed(adviser_fit.pass, 2),
+  return text("Projected in virtual time from a worker's pass here: ", report::format_seconds(pass_s), " for ",
+              pass.images, " images of ", list.data, " by ", list.model, " on ", list.pass.threads,
+              list.pass.threads == 1 ? " thread," : " threads,", "\nalone; taken ",
+              report::format_fixed(adviser_fit.pass, 2),
               " times, as in measured runs. Each worker has a link of its own.");
 }
 
@@ -130,7 +132,7 @@ std::string more_words(const AdviceList& list, std::size_t top) {
 }
 
 nlohmann::ordered_json json_of(const Advice& one) {
-  const Projection& its = one.projection;
+  const predict::Projection& its = one.projection;
   nlohmann::ordered_json json{
       {"name", one.cell.name},
       {"strategy", one.strategy},
@@ -167,7 +169,7 @@ std::string advice_markdown(const AdviceList& list, std::size_t top) {
 std::string advice_csv(const AdviceList& list) {
   std::string out = "name,strategy,codec,s_step,s_epoch,steps,bytes_of_the_busiest,s_exchange,exact,agrees\n";
   for (const Advice& one : list.ranked) {
-    const Projection& its = one.projection;
+    const predict::Projection& its = one.projection;
     out +=
         text(one.cell.name, ",", one.strategy, ",", one.codec, ",", its.step_s, ",", its.epoch_s, ",", one.steps, ",",
              nlohmann::json(its.bytes).dump(), ",", its.exchange_s, ",", yes(one.exact), ",", yes(one.agrees), "\n");
@@ -176,7 +178,7 @@ std::string advice_csv(const AdviceList& list) {
 }
 
 std::string advice_json(const AdviceList& list) {
-  const ComputeProfile& pass = list.pass.profile;
+  const strategy::ComputeProfile& pass = list.pass.profile;
   nlohmann::ordered_json json{
       {"workers", list.workers},
       {"link",
@@ -203,4 +205,4 @@ std::string advice_json(const AdviceList& list) {
   return json.dump(2) + "\n";
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::program

@@ -7,7 +7,7 @@
 
 #include "apps/ripieno/advise.h"
 
-namespace ripieno {
+namespace ripieno::program {
 
 /// Of one question to the adviser.
 struct AdviceList {
@@ -27,4 +27,4 @@ std::string advice_markdown(const AdviceList& list, std::size_t top);
 std::string advice_csv(const AdviceList& list);
 std::string advice_json(const AdviceList& list);
 
-}  // namespace ripieno
+}  // namespace ripieno::program

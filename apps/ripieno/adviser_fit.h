@@ -2,7 +2,7 @@
 // numbers of them.
 #pragma once
 
-namespace ripieno {
+namespace ripieno::program {
 
 struct AdviserFit {
   /// Times that a pass takes in a run what it takes alone, over and over: caches are cold then, and another worker is
@@ -20,4 +20,4 @@ struct AdviserFit {
 inline constexpr AdviserFit adviser_fit{
     1.42, 0.29, 3.3e-3, 0.83, 1.23, 6, 30, 30, "two workers in the lab, 100, 40 and 400 Mb/s"};
 
-}  // namespace ripieno
+}  // namespace ripieno::program

@@ -17,14 +17,15 @@
 #include "ripieno/report/statistics.h"
 #include "ripieno/strategy/registry.h"
 
-namespace ripieno {
+namespace ripieno::program {
 namespace {
 
 constexpr std::size_t aligned_bytes = 16;  // nccl-tests: parts of a buffer are whole multiples of so many bytes
 
 /// Whether each rank has a part of the buffer: nccl-tests counts in such parts.
-bool has_parts(Collective operation) {
-  return operation != Collective::all_reduce && operation != Collective::broadcast && operation != Collective::reduce;
+bool has_parts(transport::Collective operation) {
+  return operation != transport::Collective::all_reduce && operation != transport::Collective::broadcast &&
+         operation != transport::Collective::reduce;
 }
 
 /// "4K", "128M", "1G", "512": powers of 1024, as nccl-tests reads them.
@@ -58,7 +59,7 @@ std::vector<std::size_t> sizes(const BenchArguments& arguments) {
 }
 
 /// Elements of a buffer of up to so many bytes.
-std::size_t elements_of(Collective operation, std::size_t bytes, DType type, int ranks) {
+std::size_t elements_of(transport::Collective operation, std::size_t bytes, DType type, int ranks) {
   const std::size_t count = bytes / size_of(type);
   if (!has_parts(operation)) return count;
   const std::size_t parts = static_cast<std::size_t>(ranks), unit = aligned_bytes / size_of(type);
@@ -66,11 +67,11 @@ std::size_t elements_of(Collective operation, std::size_t bytes, DType type, int
 }
 
 /// The names of an operation's routes, of those that are asked for.
-std::vector<std::string> routes_of(Collective operation, const std::vector<std::string>& asked) {
+std::vector<std::string> routes_of(transport::Collective operation, const std::vector<std::string>& asked) {
   std::vector<std::string> names;
   for (const std::string& one : asked) {
     if (one == "all") {
-      for (const Route& route : routes(operation)) names.emplace_back(route.name);
+      for (const collective::Route& route : collective::routes(operation)) names.emplace_back(route.name);
     } else {
       names.emplace_back(one == "auto" ? one : std::string(find_route_of(operation, one).name));
     }
@@ -79,21 +80,24 @@ std::vector<std::string> routes_of(Collective operation, const std::vector<std::
 }
 
 /// Of auto: what a strategy would take, or the operation's default.
-const Route& chosen_route(Collective operation, const std::string& name, const Communicator& comm) {
-  if (operation != Collective::all_reduce) {
-    return name == "auto" ? default_route(operation) : find_route(name, operation);
+const collective::Route& chosen_route(transport::Collective operation, const std::string& name,
+                                      const collective::Communicator& comm) {
+  if (operation != transport::Collective::all_reduce) {
+    return name == "auto" ? collective::default_route(operation) : collective::find_route(name, operation);
   }
-  Plan plan;
+  strategy::Plan plan;
   plan.exchange.route = name;
-  return find_route(settled(find_strategy("ddp"), plan, comm).exchange.route);
+  return collective::find_route(strategy::settled(strategy::find_strategy("ddp"), plan, comm).exchange.route);
 }
 
 /// Bytes to the next rank and from the one before, so that a link's burst is spent and what follows flows at its rate.
-Task<> drain(Communicator comm, std::uint32_t channel, std::vector<std::byte>* out, std::vector<std::byte>* in) {
-  const Message message{comm.channel(channel, Purpose::control), "drain", DType::fp32, out->size() / 4};
+Task<> drain(collective::Communicator comm, std::uint32_t channel, std::vector<std::byte>* out,
+             std::vector<std::byte>* in) {
+  const transport::Message message{comm.channel(channel, observe::Purpose::control), "drain", DType::fp32,
+                                   out->size() / 4};
   const int next = (comm.rank() + 1) % comm.size(), previous = (comm.rank() + comm.size() - 1) % comm.size();
-  const Outgoing sent{next, message, ConstBytes(*out)};
-  const Incoming received{previous, message, Bytes(*in)};
+  const transport::Outgoing sent{next, message, ConstBytes(*out)};
+  const transport::Incoming received{previous, message, Bytes(*in)};
   Task<> together = comm.endpoint().exchange(sent, received, comm.ending());
   co_await std::move(together);
 }
@@ -107,42 +111,43 @@ std::size_t segment_bytes(const BenchArguments& arguments, std::size_t bytes, st
 
 /// A moment of this rank's clock that is the same on all ranks, and still to come when they all have heard of it,
 /// mostly; whoever hears of it later is late, which counts. Returns then. `ahead`: see ClockOffset.
-Task<Duration> agreed_start(Communicator comm, Duration ahead) {
+Task<Duration> agreed_start(collective::Communicator comm, Duration ahead) {
   const Duration here = comm.runtime().now() + ahead;
-  const std::int64_t last = co_await comm.all_reduce<std::int64_t>(here.count(), Reduction::maximum);
+  const std::int64_t last = co_await comm.all_reduce<std::int64_t>(here.count(), collective::Reduction::maximum);
   const Duration start = Duration(last) + from_seconds(1e-4) - ahead;
   while (comm.runtime().now() < start) continue;
   co_return start;
 }
 
-Task<> measure(const BenchArguments* arguments, Communicator comm, BenchRow* row) {
-  const Route &route = chosen_route(row->operation, row->route, comm),
-              &quickest = chosen_route(Collective::all_reduce, "auto", comm);
+Task<> measure(const BenchArguments* arguments, collective::Communicator comm, BenchRow* row) {
+  const collective::Route &route = chosen_route(row->operation, row->route, comm),
+                          &quickest = chosen_route(transport::Collective::all_reduce, "auto", comm);
   row->route = route.name;
-  ExecuteOptions options{wire_of(*arguments)};
-  options.segment_bytes = route.name == two_phase::name
+  collective::ExecuteOptions options{wire_of(*arguments)};
+  options.segment_bytes = route.name == collective::two_phase::name
                               ? 0
                               : segment_bytes(*arguments, row->bytes(), static_cast<std::size_t>(comm.size()));
   options.reduction = find_reduction(arguments->reduction);
   options.root = arguments->root;
-  const ExecuteOptions control{DType::fp64, Purpose::control};
-  const BenchNumbers numbers(row->operation, options.reduction, World(comm.size(), 1, options.root));
+  const collective::ExecuteOptions control{DType::fp64, observe::Purpose::control};
+  const BenchNumbers numbers(row->operation, options.reduction, collective::World(comm.size(), 1, options.root));
   const auto memory = comm.endpoint().memory(row->bytes());  // as a strategy's gradients lie
   const NumberSpan buffer(memory.get(), row->elements, row->type);
   std::vector<std::byte> out(arguments->drain / 4 * 4), in(out.size());
   // With a root, ranks are done at different times and wait for nobody: who began late would seem quick.
-  const bool is_one_way = has_root(row->operation) && comm.size() > 1;
+  const bool is_one_way = collective::has_root(row->operation) && comm.size() > 1;
   const std::uint32_t clocks = comm.take_channels(), drains = comm.take_channels();
-  ClockOffset clock;
-  if (is_one_way) clock = co_await clock_offset(comm.shared_endpoint(), comm.channel(clocks, Purpose::setup));
+  membership::ClockOffset clock;
+  if (is_one_way)
+    clock = co_await membership::clock_offset(comm.shared_endpoint(), comm.channel(clocks, observe::Purpose::setup));
   for (int i = -arguments->warmup; i < arguments->iterations; ++i) {
     numbers.fill(buffer, comm.rank());
     double together = 0;  // a barrier, the quickest there is: all begin at about the same time
-    co_await all_reduce(quickest, comm, NumberSpan(&together, 1, DType::fp64), control);
+    co_await collective::all_reduce(quickest, comm, NumberSpan(&together, 1, DType::fp64), control);
     if (!out.empty() && comm.size() > 1) co_await drain(comm, drains, &out, &in);
     Duration start = comm.runtime().now();
     if (is_one_way) start = co_await agreed_start(comm, clock.ahead);
-    co_await run_collective(route, comm, buffer, options);
+    co_await collective::run_collective(route, comm, buffer, options);
     const double mine = seconds(comm.runtime().now() - start) * 1e6;
     const double sum = co_await comm.all_reduce(mine);
     if (i >= 0) row->times_us.push_back(sum / comm.size());  // nccl-tests' default: the mean over ranks
@@ -152,7 +157,7 @@ Task<> measure(const BenchArguments* arguments, Communicator comm, BenchRow* row
 }
 
 /// How rank 0 reaches the others.
-std::string way(const Endpoint& endpoint) {
+std::string way(const transport::Endpoint& endpoint) {
   std::set<std::string> ways;
   for (int peer = 0; peer < endpoint.size(); ++peer) {
     if (peer != endpoint.rank()) ways.insert(endpoint.way(peer));
@@ -170,14 +175,14 @@ DType find_type(const std::string& name) {
       "type");
 }
 
-Reduction find_reduction(const std::string& name) {
-  return find_named(
-      std::array{Reduction::sum, Reduction::mean, Reduction::product, Reduction::minimum, Reduction::maximum}, name,
-      "reduction");
+collective::Reduction find_reduction(const std::string& name) {
+  return find_named(std::array{collective::Reduction::sum, collective::Reduction::mean, collective::Reduction::product,
+                               collective::Reduction::minimum, collective::Reduction::maximum},
+                    name, "reduction");
 }
 
 DType wire_of(const BenchArguments& arguments) {
-  const DType type = find_type(arguments.type), wire = find_wire_format(arguments.wire).type(type);
+  const DType type = find_type(arguments.type), wire = codec::find_wire_format(arguments.wire).type(type);
   if (wire == type || (is_float(type) && size_of(wire) < size_of(type))) return wire;
   fail(ErrorKind::usage, "--wire ", arguments.wire, " with --type ", arguments.type,
        is_float(type) ? ": numbers travel as they are, or narrower; leave --wire out"
@@ -188,22 +193,23 @@ std::size_t BenchRow::count() const {
   return has_parts(operation) ? elements / static_cast<std::size_t>(ranks) : elements;
 }
 
-double BenchRow::algbw() const { return static_cast<double>(bytes()) / mean(times_us) / 1e3; }
+double BenchRow::algbw() const { return static_cast<double>(bytes()) / report::mean(times_us) / 1e3; }
 
 double BenchRow::busbw() const {
-  if (operation == Collective::broadcast || operation == Collective::reduce) return algbw();
-  return algbw() * (operation == Collective::all_reduce ? 2 : 1) * (ranks - 1) / ranks;
+  if (operation == transport::Collective::broadcast || operation == transport::Collective::reduce) return algbw();
+  return algbw() * (operation == transport::Collective::all_reduce ? 2 : 1) * (ranks - 1) / ranks;
 }
 
 std::vector<BenchRow> rows_of(const BenchArguments& arguments, int ranks) {
   const DType type = find_type(arguments.type);
   std::vector<BenchRow> rows;
-  for (const Collective operation : find_operations(arguments.operation)) {
+  for (const transport::Collective operation : find_operations(arguments.operation)) {
     for (const std::string& route : routes_of(operation, arguments.routes)) {
       for (const std::size_t size : sizes(arguments)) {
         const std::size_t elements = elements_of(operation, size, type, ranks);
         if (elements == 0) {
-          fail(ErrorKind::usage, "-b ", arguments.begin, " is too small for ", name(operation), " of ", arguments.type,
+          fail(ErrorKind::usage, "-b ", arguments.begin, " is too small for ", transport::name(operation), " of ",
+               arguments.type,
                has_parts(operation) ? text(": each of ", ranks, " ranks has ", aligned_bytes,
                                            " bytes at least; take -b ", ranks * static_cast<int>(aligned_bytes))
                                     : text(": a number has ", size_of(type), " bytes; take -b ", size_of(type)));
@@ -216,16 +222,16 @@ std::vector<BenchRow> rows_of(const BenchArguments& arguments, int ranks) {
 }
 
 void run_bench_rank(const BenchArguments& arguments) {
-  Control control(control_descriptor_of_environment());
+  launch::Control control(launch::control_descriptor_of_environment());
   run_part(control, [&] {
-    Cluster cluster = join();
-    const Communicator comm(cluster.endpoint);
+    transport::Cluster cluster = launch::join();
+    const collective::Communicator comm(cluster.endpoint);
     for (BenchRow& row : rows_of(arguments, comm.size())) {
       cluster.runtime->spawn("benchmark", measure(&arguments, comm, &row));
       cluster.runtime->run();
       if (comm.rank() != 0) continue;
       control.send({{"type", "row"},
-                    {"operation", name(row.operation)},
+                    {"operation", transport::name(row.operation)},
                     {"route", row.route},
                     {"elements", row.elements},
                     {"bytes", row.bytes()},
@@ -236,4 +242,4 @@ void run_bench_rank(const BenchArguments& arguments) {
   });
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::program

@@ -11,7 +11,7 @@
 #include "ripieno/collective/schedule.h"
 #include "ripieno/core/span.h"
 
-namespace ripieno {
+namespace ripieno::program {
 
 struct BenchArguments {
   std::string operation = "all-reduce";  ///< see find_operations()
@@ -26,14 +26,14 @@ struct BenchArguments {
 
 /// Throw Error(usage) that lists what is known.
 DType find_type(const std::string& name);
-Reduction find_reduction(const std::string& name);
+collective::Reduction find_reduction(const std::string& name);
 
 /// The type on the wire. Throws Error(usage) for a format that the type does not travel in.
 DType wire_of(const BenchArguments& arguments);
 
 /// One row of the table.
 struct BenchRow {
-  Collective operation = Collective::all_reduce;
+  transport::Collective operation = transport::Collective::all_reduce;
   std::string route;         ///< "auto" until it is measured
   std::size_t elements = 0;  ///< of a rank's buffer
   DType type = DType::fp32;
@@ -55,4 +55,4 @@ std::vector<BenchRow> rows_of(const BenchArguments& arguments, int ranks);
 /// "elements", "bytes", "way", "times_us", "wrong"} for each to whoever started it.
 void run_bench_rank(const BenchArguments& arguments);
 
-}  // namespace ripieno
+}  // namespace ripieno::program

@@ -16,7 +16,7 @@
 
 // The columns and units are those of nccl-tests, with the route and the spread over the iterations.
 
-namespace ripieno {
+namespace ripieno::program {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -28,16 +28,16 @@ struct GivenOptions {
 };
 
 Json json_of(const BenchRow& row, const BenchArguments& arguments) {
-  return {{"operation", name(row.operation)},
+  return {{"operation", transport::name(row.operation)},
           {"bytes", row.bytes()},
           {"elements", row.elements},
           {"count", row.count()},
           {"type", arguments.type},
-          {"reduction", reduces(row.operation) ? Json(arguments.reduction) : Json()},
-          {"root", has_root(row.operation) ? Json(arguments.root) : Json()},
+          {"reduction", collective::reduces(row.operation) ? Json(arguments.reduction) : Json()},
+          {"root", collective::has_root(row.operation) ? Json(arguments.root) : Json()},
           {"route", row.route},
           {"ranks", row.ranks},
-          {"time_us", mean(row.times_us)},
+          {"time_us", report::mean(row.times_us)},
           {"algbw", row.algbw()},
           {"busbw", row.busbw()},
           {"wrong", row.wrong},
@@ -46,7 +46,7 @@ Json json_of(const BenchRow& row, const BenchArguments& arguments) {
 }
 
 std::vector<std::string> own_command(const BenchArguments& arguments) {
-  std::vector<std::string> command{own_program(), "bench", arguments.operation, "--rank"};
+  std::vector<std::string> command{launch::own_program(), "bench", arguments.operation, "--rank"};
   const std::pair<const char*, std::string> options[] = {
       {"-b", arguments.begin},           {"-e", arguments.end},
       {"-f", text(arguments.factor)},    {"-i", text(arguments.iterations)},
@@ -61,27 +61,28 @@ std::vector<std::string> own_command(const BenchArguments& arguments) {
 
 /// What is wrong is said before anything starts.
 void check_arguments(const BenchArguments& arguments, const GivenOptions& given) {
-  const std::vector<Collective> operations = find_operations(arguments.operation);
+  const std::vector<transport::Collective> operations = find_operations(arguments.operation);
   const auto any = [&](auto is_it) { return std::any_of(operations.begin(), operations.end(), is_it); };
   find_reduction(arguments.reduction);
   wire_of(arguments);
   for (const BenchRow& row : rows_of(arguments, arguments.ranks)) {
-    if (row.route == two_phase::name && arguments.segment_kb > 0) {
+    if (row.route == collective::two_phase::name && arguments.segment_kb > 0) {
       fail(ErrorKind::usage, "--segment-kb ", arguments.segment_kb, " has no effect on route ", row.route,
            ", which cuts nothing; leave it out, or take another route");
     }
   }
-  if (given.root && !any(has_root)) {
+  if (given.root && !any(collective::has_root)) {
     fail(ErrorKind::usage, "--root ", arguments.root, " has no effect on ", arguments.operation,
          ": it has one on broadcast, reduce, gather and scatter; leave it out");
   }
   if (given.root) check_root(arguments.root, arguments.ranks);
-  if (given.reduction && !any(reduces)) {
+  if (given.reduction && !any(collective::reduces)) {
     fail(ErrorKind::usage, "--reduction ", arguments.reduction, " has no effect on ", arguments.operation,
          ": it has one on all-reduce, reduce-scatter and reduce; leave it out");
   }
-  const auto is_cut = [](Collective one) {
-    return one == Collective::all_reduce || one == Collective::broadcast || one == Collective::reduce;
+  const auto is_cut = [](transport::Collective one) {
+    return one == transport::Collective::all_reduce || one == transport::Collective::broadcast ||
+           one == transport::Collective::reduce;
   };
   if (arguments.segment_kb > 0 && !any(is_cut)) {
     fail(ErrorKind::usage, "--segment-kb ", arguments.segment_kb, " has no effect on ", arguments.operation,
@@ -97,46 +98,46 @@ void check_arguments(const BenchArguments& arguments, const GivenOptions& given)
 std::string print_rows(const std::vector<BenchRow>& rows, const BenchArguments& arguments) {
   const bool is_one =
       std::all_of(rows.begin(), rows.end(), [&](const BenchRow& row) { return row.operation == rows[0].operation; });
-  Table table;
+  report::Table table;
   if (!is_one) table.column("operation");
-  table.column("size\n(B)", Align::right)
-      .column("count\n(elements)", Align::right)
+  table.column("size\n(B)", report::Align::right)
+      .column("count\n(elements)", report::Align::right)
       .column("type")
       .column("redop")
-      .column("root", Align::right)
+      .column("root", report::Align::right)
       .column("route")
-      .column("time\n(us)", Align::right)
-      .column("algbw\n(GB/s)", Align::right)
-      .column("busbw\n(GB/s)", Align::right)
-      .column("#wrong", Align::right)
-      .column("min\n(us)", Align::right)
-      .column("max\n(us)", Align::right);
-  const auto us = [](double t) { return format_fixed(t, t < 100 ? 2 : t < 1000 ? 1 : 0); };
+      .column("time\n(us)", report::Align::right)
+      .column("algbw\n(GB/s)", report::Align::right)
+      .column("busbw\n(GB/s)", report::Align::right)
+      .column("#wrong", report::Align::right)
+      .column("min\n(us)", report::Align::right)
+      .column("max\n(us)", report::Align::right);
+  const auto us = [](double t) { return report::format_fixed(t, t < 100 ? 2 : t < 1000 ? 1 : 0); };
   for (const BenchRow& row : rows) {
     std::vector<std::string> cells{text(row.bytes()),
                                    text(row.count()),
                                    arguments.type,
-                                   reduces(row.operation) ? arguments.reduction : "none",
-                                   has_root(row.operation) ? text(arguments.root) : "-1",
+                                   collective::reduces(row.operation) ? arguments.reduction : "none",
+                                   collective::has_root(row.operation) ? text(arguments.root) : "-1",
                                    row.route,
-                                   us(mean(row.times_us)),
-                                   format_fixed(row.algbw(), 2),
-                                   format_fixed(row.busbw(), 2),
+                                   us(report::mean(row.times_us)),
+                                   report::format_fixed(row.algbw(), 2),
+                                   report::format_fixed(row.busbw(), 2),
                                    text(row.wrong),
                                    us(*std::min_element(row.times_us.begin(), row.times_us.end())),
                                    us(*std::max_element(row.times_us.begin(), row.times_us.end()))};
-    if (!is_one) cells.insert(cells.begin(), name(row.operation));
+    if (!is_one) cells.insert(cells.begin(), transport::name(row.operation));
     table.row(cells);
   }
   return table.str();
 }
 
 void run_bench(const BenchArguments& arguments, const GivenOptions& given, const CommandContext& context) {
-  check_environment();
+  launch::check_environment();
   check_arguments(arguments, given);
   std::vector<BenchRow> rows;
   std::string way;
-  LocalJob job;
+  launch::LocalJob job;
   job.workers = arguments.ranks;
   job.command = own_command(arguments);
   job.on_message = [&](int, const nlohmann::json& message) {
@@ -146,15 +147,15 @@ void run_bench(const BenchArguments& arguments, const GivenOptions& given, const
                     message.at("elements"), find_type(arguments.type), arguments.ranks, message.at("times_us"),
                     message.at("wrong")});
   };
-  run_local(job);
+  launch::run_local(job);
   if (context.format == "json") {
     Json all = Json::array();
     for (const BenchRow& row : rows) all.push_back(json_of(row, arguments));
     std::cout << all.dump(2) << "\n";
   } else {
     std::string operations;
-    for (const Collective one : find_operations(arguments.operation)) {
-      operations += (operations.empty() ? "" : ", ") + std::string(name(one));
+    for (const transport::Collective one : find_operations(arguments.operation)) {
+      operations += (operations.empty() ? "" : ", ") + std::string(transport::name(one));
     }
     std::cout << "# " << operations << " on " << arguments.ranks
               << (arguments.ranks == 1 ? " process, " : " processes, ") << way << ", wire " << name(wire_of(arguments))
@@ -235,4 +236,4 @@ void add_bench(CLI::App& app, CommandContext& context) {
   });
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::program

@@ -7,7 +7,7 @@
 #include "apps/ripieno/operations.h"
 #include "ripieno/numeric/elementwise.h"
 
-namespace ripieno {
+namespace ripieno::program {
 namespace {
 
 constexpr std::size_t block = 1024;
@@ -32,7 +32,7 @@ void convert_any(NumberSpan into, NumberSpan from) {
     case DType::uint8:
       return ints(static_cast<std::uint8_t*>(nullptr));
     default:
-      return convert(into, from);
+      return numeric::convert(into, from);
   }
 }
 
@@ -69,17 +69,18 @@ std::uint32_t ranks_a_doubling(int ranks) {
 }  // namespace
 
 std::uint32_t BenchNumbers::period() const {
-  if (!reduces(operation_)) return prime;
+  if (!collective::reduces(operation_)) return prime;
   if (adds()) return fewest_apart * addends(world_.ranks);
-  return reduction_ == Reduction::product ? ranks_a_doubling(world_.ranks) : prime;
+  return reduction_ == collective::Reduction::product ? ranks_a_doubling(world_.ranks) : prime;
 }
 
 double BenchNumbers::input(int rank, std::size_t i) const {
   const auto r = static_cast<std::size_t>(rank);
-  if (reduces(operation_) && adds()) {
+  if (collective::reduces(operation_) && adds()) {
     return (7 * r + i) % fewest_apart == 0 ? static_cast<double>(1 + i % addends(world_.ranks)) : 0;
   }
-  if (reduces(operation_) && reduction_ == Reduction::product) return (r + i) % period() == 0 ? 2 : 1;
+  if (collective::reduces(operation_) && reduction_ == collective::Reduction::product)
+    return (r + i) % period() == 0 ? 2 : 1;
   return static_cast<double>((89 * r + i) % prime);
 }
 
@@ -88,17 +89,17 @@ double BenchNumbers::reduced(std::size_t i) const {
   for (int rank = 1; rank < world_.ranks; ++rank) {
     const double one = input(rank, i);
     switch (reduction_) {
-      case Reduction::sum:
-      case Reduction::mean:
+      case collective::Reduction::sum:
+      case collective::Reduction::mean:
         all += one;
         break;
-      case Reduction::product:
+      case collective::Reduction::product:
         all *= one;
         break;
-      case Reduction::minimum:
+      case collective::Reduction::minimum:
         all = std::min(all, one);
         break;
-      case Reduction::maximum:
+      case collective::Reduction::maximum:
         all = std::max(all, one);
         break;
     }
@@ -127,36 +128,37 @@ std::vector<BenchNumbers::Piece> BenchNumbers::promised(std::size_t elements, in
     }
   };
   switch (operation_) {
-    case Collective::all_reduce:
+    case transport::Collective::all_reduce:
       pieces.push_back({all, -1, 0});
       break;
-    case Collective::reduce_scatter:
+    case transport::Collective::reduce_scatter:
       pieces.push_back({own, -1, 0});
       break;
-    case Collective::all_gather:
+    case transport::Collective::all_gather:
       gather();
       break;
-    case Collective::broadcast:
+    case transport::Collective::broadcast:
       pieces.push_back({all, world_.root, 0});
       break;
-    case Collective::reduce:
+    case transport::Collective::reduce:
       if (is_root) pieces.push_back({all, -1, 0});
       break;
-    case Collective::gather:
+    case transport::Collective::gather:
       if (is_root) gather();
       break;
-    case Collective::scatter:
+    case transport::Collective::scatter:
       pieces.push_back({own, world_.root, 0});
       break;
-    case Collective::all_to_all: {
-      const Range mine = block_of(elements, world_.ranks, rank);
+    case transport::Collective::all_to_all: {
+      const Range mine = collective::block_of(elements, world_.ranks, rank);
       for (int other = 0; other < world_.ranks; ++other) {
-        const Range theirs = block_of(elements, world_.ranks, other);
+        const Range theirs = collective::block_of(elements, world_.ranks, other);
         pieces.push_back(
             {theirs, other, static_cast<std::ptrdiff_t>(mine.begin) - static_cast<std::ptrdiff_t>(theirs.begin)});
       }
-      pieces.push_back(
-          {{block_of(elements, world_.ranks, world_.ranks).begin, elements}, rank, 0});  // what is left stays
+      pieces.push_back({{collective::block_of(elements, world_.ranks, world_.ranks).begin, elements},
+                        rank,
+                        0});  // what is left stays
       break;
     }
   }
@@ -164,7 +166,7 @@ std::vector<BenchNumbers::Piece> BenchNumbers::promised(std::size_t elements, in
 }
 
 std::uint64_t BenchNumbers::count_wrong(NumberSpan buffer, int rank) const {
-  const bool is_mean = reduces(operation_) && reduction_ == Reduction::mean;
+  const bool is_mean = collective::reduces(operation_) && reduction_ == collective::Reduction::mean;
   const double off = is_mean ? 2 * epsilon(buffer.type) : 0;
   std::uint64_t wrong = 0;
   std::vector<double> is(block), expected(period());
@@ -189,4 +191,4 @@ std::uint64_t BenchNumbers::count_wrong(NumberSpan buffer, int rank) const {
   return wrong;
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::program

@@ -9,12 +9,12 @@
 #include "ripieno/collective/schedule.h"
 #include "ripieno/core/span.h"
 
-namespace ripieno {
+namespace ripieno::program {
 
 /// Of up to 512 ranks.
 class BenchNumbers {
  public:
-  BenchNumbers(Collective operation, Reduction reduction, World world)
+  BenchNumbers(transport::Collective operation, collective::Reduction reduction, collective::World world)
       : operation_(operation), reduction_(reduction), world_(world) {}
 
   /// Writes what `rank` begins with. Where the operation only writes, too, there is something of that rank's.
@@ -34,14 +34,14 @@ class BenchNumbers {
   };
   std::vector<Piece> promised(std::size_t elements, int rank) const;
 
-  bool adds() const { return reduction_ == Reduction::sum || reduction_ == Reduction::mean; }
+  bool adds() const { return reduction_ == collective::Reduction::sum || reduction_ == collective::Reduction::mean; }
   std::uint32_t period() const;
   double input(int rank, std::size_t i) const;
   double reduced(std::size_t i) const;
 
-  Collective operation_;
-  Reduction reduction_;
-  World world_;
+  transport::Collective operation_;
+  collective::Reduction reduction_;
+  collective::World world_;
 };
 
-}  // namespace ripieno
+}  // namespace ripieno::program

@@ -10,7 +10,7 @@
 
 #include "apps/ripieno/settings.h"
 
-namespace ripieno {
+namespace ripieno::program {
 
 /// A key whose value of type T goes to the member as it is.
 template <class T, class At>
@@ -96,4 +96,4 @@ Setting duration(std::string key, At at, double unit, double standard, Bounds ra
       std::move(help));
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::program

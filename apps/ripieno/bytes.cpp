@@ -2,7 +2,7 @@
 
 #include <cstddef>
 
-namespace ripieno {
+namespace ripieno::program {
 namespace {
 
 unsigned at(std::string_view s, std::size_t i) { return i < s.size() ? static_cast<unsigned char>(s[i]) : 0; }
@@ -71,4 +71,4 @@ std::string bytes_of(std::string_view text) {
   return bytes;
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::program

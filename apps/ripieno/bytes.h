@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace ripieno {
+namespace ripieno::program {
 
 bool is_utf8(std::string_view bytes);
 
@@ -15,4 +15,4 @@ std::string text_of(std::string_view bytes);
 /// The bytes that text_of() made it from.
 std::string bytes_of(std::string_view text);
 
-}  // namespace ripieno
+}  // namespace ripieno::program

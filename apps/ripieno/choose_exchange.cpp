@@ -9,7 +9,7 @@
 #include "ripieno/collective/two_phase.h"
 #include "ripieno/report/format.h"
 
-namespace ripieno {
+namespace ripieno::program {
 
 void settle_measure(Settings* settings) {
   if ((*settings)->measure != MeasureLinks::automatic) return;
@@ -22,11 +22,12 @@ void settle_measure(Settings* settings) {
     settings->assign("exchange.measure", "off", {"exchange.measure"});
 }
 
-std::string choose_for_links(Settings* settings, const Zoo& zoo, World world, const LinkModel& link, const Plan& plan) {
-  const StrategyInfo& strategy = strategy_of(*settings);
+std::string choose_for_links(Settings* settings, const model::Zoo& zoo, collective::World world,
+                             const transport::LinkModel& link, const strategy::Plan& plan) {
+  const strategy::StrategyInfo& strategy = strategy_of(*settings);
   const bool open = strategy.route == "any" && (*settings)->plan.exchange.route == "auto";
   const auto numbers = static_cast<std::uint64_t>(zoo.find((*settings)->model).parameters);
-  const Tuning tuning = tune(world, numbers * sizeof(float), link);
+  const collective::Tuning tuning = collective::tune(world, numbers * sizeof(float), link);
   const auto assign = [&](std::string_view key, Value value) {
     settings->assign(key, std::move(value), {"exchange.measure"});
   };
@@ -34,18 +35,18 @@ std::string choose_for_links(Settings* settings, const Zoo& zoo, World world, co
   assign("exchange.measure", "off");
   const double bucket_mb = std::max(0.001, std::round(static_cast<double>(tuning.bucket_bytes) * 1e-3) * 1e-3);
   assign("exchange.bucket_mb", bucket_mb);
-  std::string chosen =
-      text("links of ", format_fixed(seconds(link.latency) * 1e6, 0), " us and ",
-           format_fixed(8e-6 / seconds(link.per_byte), 0), " Mb/s: buckets of ", format_fixed(bucket_mb, 3), " MB");
+  std::string chosen = text("links of ", report::format_fixed(seconds(link.latency) * 1e6, 0), " us and ",
+                            report::format_fixed(8e-6 / seconds(link.per_byte), 0), " Mb/s: buckets of ",
+                            report::format_fixed(bucket_mb, 3), " MB");
   if (open) {
     assign("exchange.route", plan.exchange.route);
     chosen += text(", ", plan.exchange.route);
   }
-  const bool in_place = open && plan.exchange.route == two_phase::name;  // which cuts by itself
-  if (in_place || find_codec(plan.exchange.codec.name).kind != CodecKind::wire) return chosen;
+  const bool in_place = open && plan.exchange.route == collective::two_phase::name;  // which cuts by itself
+  if (in_place || codec::find_codec(plan.exchange.codec.name).kind != codec::CodecKind::wire) return chosen;
   // A segment counts in numbers as they are here; tune() means what is on the wire.
-  const std::size_t segment_bytes =
-      tuning.segment_bytes * sizeof(float) / size_of(find_wire_format(plan.exchange.codec.name).type(DType::fp32));
+  const std::size_t segment_bytes = tuning.segment_bytes * sizeof(float) /
+                                    size_of(codec::find_wire_format(plan.exchange.codec.name).type(DType::fp32));
   assign("exchange.segment_kb", static_cast<std::int64_t>(segment_bytes >> 10));
   chosen += text(" in segments of ", segment_bytes >> 10, " KiB");
   if (!open || tuning.small_bytes < 1024) return chosen;
@@ -54,13 +55,13 @@ std::string choose_for_links(Settings* settings, const Zoo& zoo, World world, co
   return text(chosen, "; up to ", tuning.small_bytes >> 10, " KiB along ", tuning.small_route);
 }
 
-Task<std::string> choose_exchange(Settings* settings, const Zoo* zoo, Communicator comm) {
+Task<std::string> choose_exchange(Settings* settings, const model::Zoo* zoo, collective::Communicator comm) {
   const MeasureLinks measure = (*settings)->measure;
-  const bool in_memory = comm.size() == 1 || comm.find_engine(Collective::all_reduce, DType::fp32);
+  const bool in_memory = comm.size() == 1 || comm.find_engine(transport::Collective::all_reduce, DType::fp32);
   if (measure == MeasureLinks::off || (measure == MeasureLinks::automatic && in_memory)) co_return "";
-  const LinkModel link = co_await measure_links(comm);
-  const Plan plan = settled(strategy_of(*settings), plan_of(*settings), comm);
+  const transport::LinkModel link = co_await collective::measure_links(comm);
+  const strategy::Plan plan = strategy::settled(strategy_of(*settings), plan_of(*settings), comm);
   co_return choose_for_links(settings, *zoo, comm.world(), link, plan);
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::program

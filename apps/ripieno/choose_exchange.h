@@ -7,7 +7,7 @@
 #include "ripieno/model/zoo.h"
 #include "ripieno/strategy/strategy.h"
 
-namespace ripieno {
+namespace ripieno::program {
 
 /// Whoever starts a job calls it before it writes the settings for the workers, where all keys look given: auto becomes
 /// off where a key that would be chosen was given, in virtual time, and with a strategy that exchanges nothing while it
@@ -19,9 +19,10 @@ void settle_measure(Settings* settings);
 /// small_kb; returns what was found and chosen, in one line. exchange.measure becomes off, so that a run with these
 /// settings repeats the choice and does not measure. Where nothing is measured, nothing is replaced and the line is
 /// empty.
-Task<std::string> choose_exchange(Settings* settings, const Zoo* zoo, Communicator comm);
+Task<std::string> choose_exchange(Settings* settings, const model::Zoo* zoo, collective::Communicator comm);
 
 /// The choice itself, for such links between the ranks of `world`. `plan`: of these settings, its route settled.
-std::string choose_for_links(Settings* settings, const Zoo& zoo, World world, const LinkModel& link, const Plan& plan);
+std::string choose_for_links(Settings* settings, const model::Zoo& zoo, collective::World world,
+                             const transport::LinkModel& link, const strategy::Plan& plan);
 
-}  // namespace ripieno
+}  // namespace ripieno::program

@@ -9,13 +9,13 @@
 
 #include "ripieno/model/zoo.h"
 
-namespace ripieno {
+namespace ripieno::program {
 
 struct RecipeCell;
 
 /// What every command works with. Outlives the command line.
 struct CommandContext {
-  const Zoo& zoo;
+  const model::Zoo& zoo;
   std::string format = "text";   ///< "text" or "json"
   std::function<void()> chosen;  ///< set by the command that the user chose
 };
@@ -32,7 +32,7 @@ void add_recipe(CLI::App& command, RecipeArguments& arguments, bool required);
 
 /// What was given and has no effect in any of a recipe's cells: refused where the command line says it (Error(usage)),
 /// else told on standard error in a line for each key. Adds to the cells what their models leave without effect.
-void tell_idle(std::vector<RecipeCell>& cells, const Zoo& zoo);
+void tell_idle(std::vector<RecipeCell>& cells, const model::Zoo& zoo);
 
 void add_train(CLI::App& app, CommandContext& context);
 void add_compare(CLI::App& app, CommandContext& context);
@@ -49,4 +49,4 @@ void add_lab(CLI::App& app, CommandContext& context);
 /// Hidden: what the launcher starts.
 void add_worker(CLI::App& app, CommandContext& context);
 
-}  // namespace ripieno
+}  // namespace ripieno::program

@@ -17,7 +17,7 @@
 #include "ripieno/report/statistics.h"
 #include "ripieno/report/table.h"
 
-namespace ripieno {
+namespace ripieno::program {
 namespace {
 
 /// The finished run that was asked for with these very settings among the run folders, if there is one.
@@ -32,7 +32,7 @@ std::optional<TrainResult> find_done(const Settings& settings) {
     if (std::filesystem::exists(run.path() / "resumed_from")) continue;  // a part of a run
     const bool chose = std::filesystem::exists(run.asked());
     if (read_file(chose ? run.asked() : run.config()) == wanted)
-      return TrainResult{run.path(), read_summary(run.summary())};
+      return TrainResult{run.path(), report::read_summary(run.summary())};
   }
   return {};
 }
@@ -58,16 +58,18 @@ void keep(const std::vector<std::string>& names, const std::string& path, Recipe
   std::erase_if(refused, is_other);
 }
 
-void print_published(const std::vector<Published>& published, const std::vector<std::filesystem::path>& folders) {
-  std::vector<Run> runs;
-  for (const auto& folder : folders) runs.push_back(read_run(folder));
-  for (const Published& one : published) {
-    const ReportTable found = published_table(one, runs, "published");
-    Table table;
-    for (const auto& column : found.columns) table.column(column.title, column.is_text ? Align::left : Align::right);
+void print_published(const std::vector<report::Published>& published,
+                     const std::vector<std::filesystem::path>& folders) {
+  std::vector<report::Run> runs;
+  for (const auto& folder : folders) runs.push_back(report::read_run(folder));
+  for (const report::Published& one : published) {
+    const report::ReportTable found = report::published_table(one, runs, "published");
+    report::Table table;
+    for (const auto& column : found.columns)
+      table.column(column.title, column.is_text ? report::Align::left : report::Align::right);
     for (const auto& row : found.rows) {
       std::vector<std::string> cells;
-      for (const ReportCell& cell : row) cells.push_back(cell.text);
+      for (const report::ReportCell& cell : row) cells.push_back(cell.text);
       table.row(std::move(cells));
     }
     std::cout << "\n" << one.title << "\n" << table.str() << (one.note.empty() ? "" : one.note + "\n");
@@ -87,7 +89,7 @@ void settle(RecipeCell* cell) {
 
 /// Takes the cells that cannot be run out of the recipe, and settles the others. Those of one name differ in their
 /// seed: they are told of once. Throws what is wrong where it is the same with all.
-void take_refused(Recipe* recipe, const Zoo& zoo, std::vector<RefusedCell>* refused) {
+void take_refused(Recipe* recipe, const model::Zoo& zoo, std::vector<RefusedCell>* refused) {
   std::vector<RecipeCell> kept;
   for (RecipeCell& cell : recipe->cells) {
     try {
@@ -112,19 +114,20 @@ void tell(const RefusedCell& one, const char* what, bool others_run) {
 
 /// The runs of a grid, done now or before.
 struct Done {
-  std::vector<Summary> summaries;
+  std::vector<report::Summary> summaries;
   std::vector<std::filesystem::path> folders;
   std::vector<RefusedCell> failed;
 };
 
-std::string outcome(const Summary& summary, double seconds) {
-  const std::string score = summary.test ? format_percent(summary.test->accuracy, 2) + " of the test set, " : "";
-  return text("done, ", score, format_seconds(seconds),
-              summary.not_finite ? "; " + described(*summary.not_finite) : "");
+std::string outcome(const report::Summary& summary, double seconds) {
+  const std::string score =
+      summary.test ? report::format_percent(summary.test->accuracy, 2) + " of the test set, " : "";
+  return text("done, ", score, report::format_seconds(seconds),
+              summary.not_finite ? "; " + report::described(*summary.not_finite) : "");
 }
 
 /// Runs what was not run before. One that fails does not end the grid; a disk that is full or an interrupt does.
-Done run_cells(const Recipe& recipe, const Zoo& zoo, ProgressBar& progress) {
+Done run_cells(const Recipe& recipe, const model::Zoo& zoo, ProgressBar& progress) {
   std::vector<std::optional<TrainResult>> results;
   for (const RecipeCell& cell : recipe.cells) results.push_back(find_done(cell.settings));
   auto left = static_cast<std::size_t>(
@@ -138,7 +141,7 @@ Done run_cells(const Recipe& recipe, const Zoo& zoo, ProgressBar& progress) {
     if (results[i]) {
       progress.line("done before");
     } else {
-      progress.runs_after(--left, took.empty() ? std::optional<double>() : mean(took));
+      progress.runs_after(--left, took.empty() ? std::optional<double>() : report::mean(took));
       try {
         results[i] = train(cell.settings, "", zoo, progress);
       } catch (const Error& error) {
@@ -157,10 +160,10 @@ Done run_cells(const Recipe& recipe, const Zoo& zoo, ProgressBar& progress) {
   return done;
 }
 
-void print_json(const std::vector<Summary>& summaries) {
+void print_json(const std::vector<report::Summary>& summaries) {
   std::cout << "[\n";
   for (std::size_t i = 0; i < summaries.size(); ++i) {
-    std::string json = to_json(summaries[i]);
+    std::string json = report::to_json(summaries[i]);
     json.pop_back();  // the line break
     std::cout << json << (i + 1 < summaries.size() ? ",\n" : "\n");
   }
@@ -183,7 +186,7 @@ void run_compare(const CompareArguments& arguments, const CommandContext& contex
     }
     return;
   }
-  check_environment();
+  launch::check_environment();
   take_refused(&recipe, context.zoo, &missing);
   for (const RefusedCell& one : missing) tell(one, "is refused", !recipe.cells.empty());
   Done done;
@@ -196,7 +199,7 @@ void run_compare(const CompareArguments& arguments, const CommandContext& contex
   if (context.format == "json") {
     print_json(done.summaries);
   } else if (!done.summaries.empty()) {
-    std::cout << compare_table(done.summaries) << std::flush;
+    std::cout << report::compare_table(done.summaries) << std::flush;
     for (const RefusedCell& one : missing) std::cout << "not here: " << one.name << ": " << one.reason << "\n";
     if (!recipe.published.empty()) print_published(recipe.published, done.folders);
   }
@@ -219,4 +222,4 @@ void add_compare(CLI::App& app, CommandContext& context) {
       [arguments, &context] { context.chosen = [arguments, &context] { run_compare(*arguments, context); }; });
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::program

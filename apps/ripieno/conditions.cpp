@@ -5,7 +5,7 @@
 #include "ripieno/data/dataset.h"
 #include "ripieno/strategy/registry.h"
 
-namespace ripieno {
+namespace ripieno::program {
 namespace {
 
 std::string either(const std::vector<std::string>& words) {
@@ -26,20 +26,20 @@ std::string word_of(const Settings& settings, const std::string& key) {
 template <class Which>
 std::vector<std::string> strategies_that(Which which) {
   std::vector<std::string> names;
-  for (const StrategyInfo& info : strategies()) {
-    if (is_built_in(info.name) && which(info)) names.emplace_back(info.name);
+  for (const strategy::StrategyInfo& info : strategy::strategies()) {
+    if (strategy::is_built_in(info.name) && which(info)) names.emplace_back(info.name);
   }
   return names;
 }
 
-bool has_route(const StrategyInfo& info) {  // one that schedules know, on which averages are taken
+bool has_route(const strategy::StrategyInfo& info) {  // one that schedules know, on which averages are taken
   return !info.traits.alone && !info.traits.mixes && !info.traits.has_cloud && !info.has_servers;
 }
 
 bool is_generated(const Settings& settings) {
   const std::string name = word_of(settings, "data.name");
-  return std::any_of(datasets().begin(), datasets().end(),
-                     [&](const DatasetInfo& data) { return data.name == name && data.generated; });
+  return std::any_of(data::datasets().begin(), data::datasets().end(),
+                     [&](const data::DatasetInfo& data) { return data.name == name && data.generated; });
 }
 
 }  // namespace
@@ -69,7 +69,7 @@ Condition on(std::string key) {
 Condition strategy_of(std::vector<std::string> names) {
   return {"strategy", "strategy " + either(names), [names](const Settings& s) {
             const std::string name = word_of(s, "strategy");
-            return among(names, name) || !is_built_in(name);
+            return among(names, name) || !strategy::is_built_in(name);
           }};
 }
 
@@ -80,8 +80,8 @@ Condition several_workers() {
 
 Condition data_of_its_own() {
   // By label with a strategy that divides batches is refused, with the reason (strategy/refusals.cpp).
-  Condition condition =
-      strategy_of(strategies_that([](const StrategyInfo& info) { return info.data != DataUse::global_batches; }));
+  Condition condition = strategy_of(strategies_that(
+      [](const strategy::StrategyInfo& info) { return info.data != strategy::DataUse::global_batches; }));
   condition.holds = [inner = condition.holds](const Settings& s) {
     return inner(s) || among({"labels", "dirichlet"}, word_of(s, "data.partition"));
   };
@@ -98,7 +98,7 @@ Condition data_that_is_kept() {
 }
 
 Condition route_is_open() {
-  return strategy_of(strategies_that([](const StrategyInfo& info) { return info.route == "any"; }));
+  return strategy_of(strategies_that([](const strategy::StrategyInfo& info) { return info.route == "any"; }));
 }
 
 Condition route_knows_nodes() {
@@ -113,7 +113,7 @@ Condition route_knows_nodes() {
 
 Condition gradients_are_averaged() {
   return strategy_of(
-      strategies_that([](const StrategyInfo& info) { return has_route(info) && info.what == "gradients"; }));
+      strategies_that([](const strategy::StrategyInfo& info) { return has_route(info) && info.what == "gradients"; }));
 }
 
 Condition schedule_is_run() {
@@ -135,7 +135,8 @@ Condition links_are_measured() {
 
 Condition what_is_lost_can_be_kept() {
   return {"fedavg.exchange", "fedavg.exchange = deltas", [](const Settings& s) {
-            return !find_strategy(word_of(s, "strategy")).traits.has_cloud || word_of(s, "fedavg.exchange") == "deltas";
+            return !strategy::find_strategy(word_of(s, "strategy")).traits.has_cloud ||
+                   word_of(s, "fedavg.exchange") == "deltas";
           }};
 }
 
@@ -154,4 +155,4 @@ Condition rate_falls_in_time() {
           }};
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::program

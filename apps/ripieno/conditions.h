@@ -8,7 +8,7 @@
 
 #include "apps/ripieno/settings.h"
 
-namespace ripieno {
+namespace ripieno::program {
 
 /// A word is one of these, or is not this one.
 Condition is(std::string key, std::vector<std::string> words);
@@ -32,4 +32,4 @@ Condition what_is_lost_can_be_kept();  ///< differences travel, not parameters t
 Condition overlap_is_chosen();         ///< by ddp; under the next forward pass is refused of others, with the reason
 Condition rate_falls_in_time();        ///< before training ends
 
-}  // namespace ripieno
+}  // namespace ripieno::program

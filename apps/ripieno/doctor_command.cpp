@@ -19,7 +19,7 @@
 #include "ripieno/transport/shared/memory.h"
 #include "ripieno/transport/transports.h"
 
-namespace ripieno {
+namespace ripieno::program {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -42,11 +42,12 @@ Json interfaces() {
   return Json(names);
 }
 
-std::string shared_memory(const Placement& place) {
+std::string shared_memory(const launch::Placement& place) {
   if (!place.shared_memory) return "off: RIPIENO_SHARED_MEMORY says so";
   try {
-    const SharedMemory tried = SharedMemory::make(page_bytes);
-    SharedMemory::open(::getpid(), tried.fd(), 0, page_bytes, SharedMemory::Access::write);
+    const transport::SharedMemory tried = transport::SharedMemory::make(transport::page_bytes);
+    transport::SharedMemory::open(::getpid(), tried.fd(), 0, transport::page_bytes,
+                                  transport::SharedMemory::Access::write);
     return "on: between workers of this host";
   } catch (const Error& error) {
     return text("off: ", error.what());
@@ -54,21 +55,21 @@ std::string shared_memory(const Placement& place) {
 }
 
 Json examine() {
-  const Placement place = placement();
+  const launch::Placement place = launch::placement();
   Json json = Json::parse(environment_json());
   json["usable_cores"] = usable_cores();
   json["vector_instructions"] = at::get_cpu_capability();
   for (const std::string precision : {"bf16", "fp16"}) {
-    json[precision] =
-        has_instructions(find_precision(precision)) ? "in hardware" : "by way of fp32, and slower than it";
+    json[precision] = train::has_instructions(train::find_precision(precision)) ? "in hardware"
+                                                                                : "by way of fp32, and slower than it";
   }
-  json["gpus"] = gpus();
+  json["gpus"] = train::gpus();
   json["launcher"] = place.launcher;
   json["rank"] = place.rank;
   json["world_size"] = place.world_size;
   json["interfaces"] = interfaces();
   json["transports"] = Json::array();
-  for (const Transport& transport : transports()) json["transports"].push_back(transport.name);
+  for (const transport::Transport& transport : transport::transports()) json["transports"].push_back(transport.name);
   json["shared_memory"] = shared_memory(place);
   json["listens_on"] = place.listen;
   json["openmp"] = at::hasOpenMP();
@@ -104,4 +105,4 @@ void add_doctor(CLI::App& app, CommandContext& context) {
   });
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::program

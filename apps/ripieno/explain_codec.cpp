@@ -6,22 +6,23 @@
 #include "apps/ripieno/job.h"
 #include "ripieno/codec/codec.h"
 #include "ripieno/collective/averager.h"
+#include "ripieno/model/classifier.h"
 #include "ripieno/report/format.h"
 #include "ripieno/strategy/slots.h"
 #include "ripieno/train/flat_model.h"
 
-namespace ripieno {
+namespace ripieno::program {
 namespace {
 
-const char* how(CodecKind kind) {
+const char* how(codec::CodecKind kind) {
   switch (kind) {
-    case CodecKind::wire:
+    case codec::CodecKind::wire:
       return "wire: a floating-point type, converted at every hop of any route";
-    case CodecKind::block:
+    case codec::CodecKind::block:
       return "block: each block of numbers takes the same bytes, encoded anew at every hop of any route";
-    case CodecKind::gathered:
+    case codec::CodecKind::gathered:
       return "gathered: every rank gets every other's bytes and adds them up itself, on a ring or direct";
-    case CodecKind::low_rank:
+    case codec::CodecKind::low_rank:
       return "low-rank: two averages of small factors, along any route";
   }
   return "";
@@ -42,27 +43,28 @@ std::string options_of(const Settings& settings) {
 
 }  // namespace
 
-std::string explain_codec(const Settings& settings, const Zoo& zoo, std::size_t elements, int ranks,
-                          const LinkModel& link, bool json) {
-  const Plan plan = plan_of(settings);
-  const CodecOptions& options = plan.exchange.codec;
-  const CodecInfo& info = find_codec(options.name);
+std::string explain_codec(const Settings& settings, const model::Zoo& zoo, std::size_t elements, int ranks,
+                          const transport::LinkModel& link, bool json) {
+  const strategy::Plan plan = plan_of(settings);
+  const codec::CodecOptions& options = plan.exchange.codec;
+  const codec::CodecInfo& info = codec::find_codec(options.name);
   std::string of = "numbers";
-  std::vector<Slot> slots{Slot{elements}};
+  std::vector<collective::Slot> slots{collective::Slot{elements}};
   if (elements == 0) {
-    const ModelInfo& model = zoo.find(settings->model);
-    const FlatModel shape(model.make(), layout_of(settings));
+    const model::ModelInfo& model = zoo.find(settings->model);
+    const train::FlatModel shape(model.make(), layout_of(settings));
     elements = shape.layout().parameters;
-    slots = slots_of(shape.layout(), {Range{0, elements}});
+    slots = strategy::slots_of(shape.layout(), {Range{0, elements}});
     of = text("numbers of ", model.name);
-  } else if (info.kind == CodecKind::low_rank) {
+  } else if (info.kind == codec::CodecKind::low_rank) {
     fail(ErrorKind::usage, "--elements with codec ", info.name,
          ": its factors are of a model's matrices; give --model in its place");
   }
-  const bool encodes = info.kind != CodecKind::low_rank;
+  const bool encodes = info.kind != codec::CodecKind::low_rank;
   std::optional<std::size_t> encoded;
-  if (encodes) encoded = make_codec(options, DType::fp32)->bytes(elements);
-  const auto sent = make_averager({.codec = options}, std::move(slots), DType::fp32)->bytes_sent(0, World{ranks}, 0);
+  if (encodes) encoded = codec::make_codec(options, DType::fp32)->bytes(elements);
+  const auto sent = collective::make_averager({.codec = options}, std::move(slots), DType::fp32)
+                        ->bytes_sent(0, collective::World{ranks}, 0);
   const double plain = 4.0 * static_cast<double>(elements);
   std::optional<double> time;
   if (sent && ranks > 1) time = static_cast<double>(*sent) * seconds(link.per_byte) + seconds(link.latency);
@@ -89,20 +91,20 @@ std::string explain_codec(const Settings& settings, const Zoo& zoo, std::size_t 
       text(info.name, ": ", info.title, info.source.empty() ? "" : text(" (", info.source, ")"), "\n", how(info.kind),
            "; ", info.lossless ? "lossless: gives back the bits of numbers that are fp32 in memory" : "lossy", "\n");
   if (const std::string used = options_of(settings); !used.empty()) out += used + "\n";
-  out += text("\nbytes of n numbers     ", info.bytes, "\n", format_count(static_cast<std::int64_t>(elements)), " ", of,
-              "  ", format_bytes(plain), " in fp32, ");
+  out += text("\nbytes of n numbers     ", info.bytes, "\n", report::format_count(static_cast<std::int64_t>(elements)),
+              " ", of, "  ", report::format_bytes(plain), " in fp32, ");
   if (encoded) {
-    out += text(format_bytes(static_cast<double>(*encoded)),
-                " encoded: ", format_fixed(static_cast<double>(*encoded) / static_cast<double>(elements), 3),
+    out += text(report::format_bytes(static_cast<double>(*encoded)),
+                " encoded: ", report::format_fixed(static_cast<double>(*encoded) / static_cast<double>(elements), 3),
                 " bytes a number\n");
   } else {
     out += encodes ? "encoded as many as the numbers say\n" : "encoded as the shapes of the matrices say\n";
   }
   out += text("averaged on a ring     ",
-              sent ? format_bytes(static_cast<double>(*sent)) + text(" sent by each of ", ranks, " ranks")
+              sent ? report::format_bytes(static_cast<double>(*sent)) + text(" sent by each of ", ranks, " ranks")
                    : "depends on the numbers");
-  if (time) out += text(", in at least ", format_seconds(*time), " on such links");
+  if (time) out += text(", in at least ", report::format_seconds(*time), " on such links");
   return out + "\n";
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::program

@@ -15,7 +15,7 @@
 #include "ripieno/core/file.h"
 #include "ripieno/strategy/registry.h"
 
-namespace ripieno {
+namespace ripieno::program {
 namespace {
 
 struct ExplainArguments {
@@ -29,12 +29,13 @@ struct ExplainArguments {
 };
 
 bool is_strategy(const std::string& name) {
-  return std::any_of(strategies().begin(), strategies().end(),
-                     [&](const StrategyInfo& info) { return info.name == name; });
+  return std::any_of(strategy::strategies().begin(), strategy::strategies().end(),
+                     [&](const strategy::StrategyInfo& info) { return info.name == name; });
 }
 
 bool is_codec(const std::string& name) {
-  return std::any_of(codecs().begin(), codecs().end(), [&](const CodecInfo& info) { return info.name == name; });
+  return std::any_of(codec::codecs().begin(), codec::codecs().end(),
+                     [&](const codec::CodecInfo& info) { return info.name == name; });
 }
 
 bool sets_key(const ExplainArguments& arguments, std::string_view key) {
@@ -44,7 +45,7 @@ bool sets_key(const ExplainArguments& arguments, std::string_view key) {
 
 /// The job that is meant: a recipe's, or the defaults with a batch size, in which the options of the command line go
 /// before. `sets`: more.
-Settings job_of(const ExplainArguments& arguments, const std::vector<std::string>& more, const Zoo& zoo) {
+Settings job_of(const ExplainArguments& arguments, const std::vector<std::string>& more, const model::Zoo& zoo) {
   std::vector<std::string> sets = arguments.sets;
   sets.insert(sets.end(), more.begin(), more.end());
   if (!arguments.model.empty()) sets.push_back("model=" + arguments.model);
@@ -84,28 +85,28 @@ void run_codec(const ExplainArguments& arguments, const CommandContext& context)
 }
 
 void write_page(const WalkedRoute& walked, const ExplainArguments& arguments) {
-  SchedulePicture picture = picture_of(walked.route, walked.world, walked.elements, walked.number);
+  report::SchedulePicture picture = picture_of(walked.route, walked.world, walked.elements, walked.number);
   picture.buffer = buffer_of(walked);
   picture.totals = totals_of(walked);
-  const Collective operation = walked.route.collective;
-  const std::string of = operation == Collective::all_reduce ? "" : text(name(operation), "-");
+  const transport::Collective operation = walked.route.collective;
+  const std::string of = operation == transport::Collective::all_reduce ? "" : text(transport::name(operation), "-");
   const std::string file = arguments.output.empty() ? text(of, walked.route.name, ".html") : arguments.output;
-  write_file(file, schedule_page(picture));
+  write_file(file, report::schedule_page(picture));
   std::cerr << file << ": open it in a browser\n";
 }
 
-void run_route(const Route& route, const ExplainArguments& arguments, const CommandContext& context) {
+void run_route(const collective::Route& route, const ExplainArguments& arguments, const CommandContext& context) {
   if (arguments.per_node > 1 && route.name != std::string_view("hierarchical")) {
     fail(ErrorKind::usage, "--per-node ", arguments.per_node, " has no effect with route ", route.name,
          ": it has one with hierarchical; leave it out");
   }
-  if (arguments.root_given && !has_root(route.collective)) {
-    fail(ErrorKind::usage, "--root ", arguments.root, " has no effect with ", name(route.collective),
+  if (arguments.root_given && !collective::has_root(route.collective)) {
+    fail(ErrorKind::usage, "--root ", arguments.root, " has no effect with ", transport::name(route.collective),
          ": it has one with broadcast, reduce, gather and scatter; leave it out");
   }
   check_root(arguments.root, arguments.ranks);
-  if (arguments.html && arguments.ranks > most_drawn_ranks) {
-    fail(ErrorKind::usage, "--html draws up to ", most_drawn_ranks, " ranks, not ", arguments.ranks,
+  if (arguments.html && arguments.ranks > report::most_drawn_ranks) {
+    fail(ErrorKind::usage, "--html draws up to ", report::most_drawn_ranks, " ranks, not ", arguments.ranks,
          ": take fewer with -n, or leave --html out");
   }
   const std::size_t elements =
@@ -113,7 +114,7 @@ void run_route(const Route& route, const ExplainArguments& arguments, const Comm
           ? arguments.elements
           : static_cast<std::size_t>(
                 context.zoo.find(arguments.model.empty() ? "mnist-cnn" : arguments.model).parameters);
-  const World world{arguments.ranks, arguments.per_node, arguments.root};
+  const collective::World world{arguments.ranks, arguments.per_node, arguments.root};
   const WalkedRoute walked = walk_route(route, world, elements, arguments.wire, arguments.links);
   if (arguments.html) return write_page(walked, arguments);
   std::cout << (context.format == "json" ? route_json(walked) : route_text(walked));
@@ -124,11 +125,11 @@ void run_route(const Route& route, const ExplainArguments& arguments, const Comm
   const auto add = [&](std::string_view one) {
     if (std::find(names.begin(), names.end(), one) == names.end()) names.emplace_back(one);
   };
-  for (const StrategyInfo& info : strategies()) add(info.name);
-  for (const CodecInfo& info : codecs()) add(info.name);
-  for (const Collective operation : collectives) {
-    add(ripieno::name(operation));
-    for (const Route& route : routes(operation)) add(route.name);
+  for (const strategy::StrategyInfo& info : strategy::strategies()) add(info.name);
+  for (const codec::CodecInfo& info : codec::codecs()) add(info.name);
+  for (const transport::Collective operation : collective::collectives) {
+    add(transport::name(operation));
+    for (const collective::Route& route : collective::routes(operation)) add(route.name);
   }
   std::string known;
   for (const std::string& one : names) known += (known.empty() ? "" : ", ") + one;
@@ -166,7 +167,7 @@ void run_explain(ExplainArguments arguments, const CommandContext& context) {
     }
     arguments.operation = std::exchange(arguments.what, "");
   }
-  const Collective operation = find_operation(arguments.operation);
+  const transport::Collective operation = find_operation(arguments.operation);
   if (is_codec(arguments.what)) {
     check_no_schedule(arguments, "codec");
     return run_codec(arguments, context);
@@ -178,10 +179,11 @@ void run_explain(ExplainArguments arguments, const CommandContext& context) {
     return run_strategy(arguments, context);
   }
   if (!is_route) refuse_name(arguments.what);
-  const Route& route = arguments.what.empty() ? default_route(operation) : find_route_of(operation, arguments.what);
+  const collective::Route& route =
+      arguments.what.empty() ? collective::default_route(operation) : find_route_of(operation, arguments.what);
   if (of_a_job) {
     const std::string such =
-        operation == Collective::all_reduce ? text(", such as ddp with exchange.route = ", route.name) : "";
+        operation == transport::Collective::all_reduce ? text(", such as ddp with exchange.route = ", route.name) : "";
     fail(ErrorKind::usage, "route ", route.name, " has no job: --set and --recipe are a strategy's", such);
   }
   run_route(route, arguments, context);
@@ -229,7 +231,7 @@ void add_explain(CLI::App& app, CommandContext& context) {
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   command->add_flag("--html", arguments->html,
-                    text("of a route: a page that one steps through, of up to ", most_drawn_ranks, " ranks"));
+                    text("of a route: a page that one steps through, of up to ", report::most_drawn_ranks, " ranks"));
   command
       ->add_option("-o,--output", arguments->output,
                    "where the page goes; default: ROUTE.html, or OPERATION-ROUTE.html")
@@ -245,4 +247,4 @@ void add_explain(CLI::App& app, CommandContext& context) {
   });
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::program

@@ -5,16 +5,16 @@
 #include "apps/ripieno/operations.h"
 #include "ripieno/collective/rounds.h"
 
-namespace ripieno {
+namespace ripieno::program {
 namespace {
 
-std::string start_of(const Route& route, World world) {
+std::string start_of(const collective::Route& route, collective::World world) {
   switch (route.collective) {
-    case Collective::all_gather:
-    case Collective::gather:
+    case transport::Collective::all_gather:
+    case transport::Collective::gather:
       return "every rank holds its own chunk alone";
-    case Collective::broadcast:
-    case Collective::scatter:
+    case transport::Collective::broadcast:
+    case transport::Collective::scatter:
       return text("rank ", world.root, " holds its numbers, the other ranks nothing that counts");
     default:
       return "every rank holds its own numbers alone";
@@ -22,15 +22,15 @@ std::string start_of(const Route& route, World world) {
 }
 
 /// Whether the collective promises what a rank holds there in the end.
-bool is_promised(const Route& route, World world, std::size_t elements, int rank, Range cell) {
+bool is_promised(const collective::Route& route, collective::World world, std::size_t elements, int rank, Range cell) {
   switch (route.collective) {
-    case Collective::reduce_scatter:
-    case Collective::scatter: {
+    case transport::Collective::reduce_scatter:
+    case transport::Collective::scatter: {
       const Range own = chunk(elements, world.ranks, rank);
       return own.begin <= cell.begin && cell.end <= own.end;
     }
-    case Collective::reduce:
-    case Collective::gather:
+    case transport::Collective::reduce:
+    case transport::Collective::gather:
       return rank == world.root;
     default:
       return true;
@@ -38,9 +38,9 @@ bool is_promised(const Route& route, World world, std::size_t elements, int rank
 }
 
 /// A rank's two messages to another that meet around the buffer's end become one.
-void join_around_the_end(std::vector<SchedulePicture::Transfer>& round, std::size_t chunks) {
+void join_around_the_end(std::vector<report::SchedulePicture::Transfer>& round, std::size_t chunks) {
   for (std::size_t i = 0; i + 1 < round.size(); ++i) {
-    SchedulePicture::Transfer &one = round[i], &next = round[i + 1];
+    report::SchedulePicture::Transfer &one = round[i], &next = round[i + 1];
     if (one.from != next.from || one.to != next.to || one.adds != next.adds || one.last + 1 != chunks ||
         next.first != 0)
       continue;
@@ -52,20 +52,21 @@ void join_around_the_end(std::vector<SchedulePicture::Transfer>& round, std::siz
 
 }  // namespace
 
-SchedulePicture picture_of(const Route& route, World world, std::size_t elements, std::size_t number) {
-  ScheduleRounds all = schedule_rounds_of(route, world, elements);
-  SchedulePicture picture;
-  picture.name = text(name(route.collective), " along ", route.name);
+report::SchedulePicture picture_of(const collective::Route& route, collective::World world, std::size_t elements,
+                                   std::size_t number) {
+  collective::ScheduleRounds all = collective::schedule_rounds_of(route, world, elements);
+  report::SchedulePicture picture;
+  picture.name = text(transport::name(route.collective), " along ", route.name);
   picture.title = std::string(route.title);
   picture.source = std::string(route.source);
   picture.start = start_of(route, world);
   picture.outcome = promise_of(route.collective, world.root, "holds");
-  picture.sums = reduces(route.collective);
+  picture.sums = collective::reduces(route.collective);
   picture.ranks = world.ranks;
   picture.per_node = world.per_node;
-  picture.root = has_root(route.collective) ? world.root : -1;
-  if (route.collective == Collective::all_to_all && !all.rounds.empty() &&
-      all.cells.back().begin == block_of(elements, world.ranks, world.ranks).begin) {
+  picture.root = collective::has_root(route.collective) ? world.root : -1;
+  if (route.collective == transport::Collective::all_to_all && !all.rounds.empty() &&
+      all.cells.back().begin == collective::block_of(elements, world.ranks, world.ranks).begin) {
     all.cells.pop_back();  // what is left over stays
   }
   for (const Range cell : all.cells) picture.chunks.push_back(static_cast<double>(cell.size() * number));
@@ -79,7 +80,7 @@ SchedulePicture picture_of(const Route& route, World world, std::size_t elements
     for (const auto& [from, to, range, into, how] : round) {
       picture.rounds.back().push_back({from, to, cell_from(range.begin), cell_from(range.end - 1),
                                        cell_from(into.begin), static_cast<double>(range.size() * number),
-                                       how == Reduce::add});
+                                       how == numeric::Reduce::add});
     }
     join_around_the_end(picture.rounds.back(), all.cells.size());
   }
@@ -98,4 +99,4 @@ SchedulePicture picture_of(const Route& route, World world, std::size_t elements
   return picture;
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::program

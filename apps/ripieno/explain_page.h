@@ -4,10 +4,11 @@
 #include "ripieno/collective/schedule.h"
 #include "ripieno/report/schedule_page.h"
 
-namespace ripieno {
+namespace ripieno::program {
 
 /// Of `elements` numbers of `number` bytes each; without totals and what the buffer is. `world`: up to most_drawn_ranks
 /// ranks.
-SchedulePicture picture_of(const Route& route, World world, std::size_t elements, std::size_t number);
+report::SchedulePicture picture_of(const collective::Route& route, collective::World world, std::size_t elements,
+                                   std::size_t number);
 
-}  // namespace ripieno
+}  // namespace ripieno::program

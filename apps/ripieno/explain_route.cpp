@@ -11,7 +11,7 @@
 #include "ripieno/report/format.h"
 #include "ripieno/report/table.h"
 
-namespace ripieno {
+namespace ripieno::program {
 namespace {
 
 /// Largest table of steps that is still read: more ranks get their costs only.
@@ -20,14 +20,14 @@ constexpr int most_columns = 8;
 /// "all", or the chunks of P (or of the nodes, or of the largest power of two in P) that a range covers: "c2", "c2-3";
 /// of an all-to-all the blocks: "b2".
 std::string print_range(Range range, const WalkedRoute& walked) {
-  const World world = walked.world;
-  const bool is_blocks = walked.route.collective == Collective::all_to_all;
+  const collective::World world = walked.world;
+  const bool is_blocks = walked.route.collective == transport::Collective::all_to_all;
   if (range == Range{0, walked.elements}) return "all";
   for (const int parts :
        {world.ranks, world.nodes(), static_cast<int>(std::bit_floor(static_cast<unsigned>(world.ranks)))}) {
     int first = -1, last = -1;
     for (int i = 0; i < parts; ++i) {
-      const Range part = is_blocks ? block_of(walked.elements, parts, i) : chunk(walked.elements, parts, i);
+      const Range part = is_blocks ? collective::block_of(walked.elements, parts, i) : chunk(walked.elements, parts, i);
       if (part.begin == range.begin) first = i;
       if (part.end == range.end) last = i;
     }
@@ -37,17 +37,17 @@ std::string print_range(Range range, const WalkedRoute& walked) {
   return text("[", range.begin, ",", range.end, ")");
 }
 
-std::string print_step(const Step& step, const WalkedRoute& walked) {
+std::string print_step(const collective::Step& step, const WalkedRoute& walked) {
   std::string out;
-  for (const Transfer& one : step.sends) {
+  for (const collective::Transfer& one : step.sends) {
     if (one.range.size() == 0) continue;
     out += text(out.empty() ? "" : " ", print_range(one.range, walked), "→", one.peer);
   }
   bool is_first = true;
-  for (const Transfer& one : step.receives) {
+  for (const collective::Transfer& one : step.receives) {
     if (one.range.size() == 0) continue;
     const char* between = out.empty() ? "" : std::exchange(is_first, false) ? "  " : " ";
-    out += text(between, one.peer, "→", one.how == Reduce::add ? "+" : "=", print_range(one.range, walked));
+    out += text(between, one.peer, "→", one.how == numeric::Reduce::add ? "+" : "=", print_range(one.range, walked));
   }
   return out;
 }
@@ -55,8 +55,8 @@ std::string print_step(const Step& step, const WalkedRoute& walked) {
 /// The steps in which anything moves anywhere: as many rows as there are rounds.
 std::string print_steps(const WalkedRoute& walked) {
   const auto& [route, world] = std::tie(walked.route, walked.world);
-  Table table;
-  table.column("step", Align::right);
+  report::Table table;
+  table.column("step", report::Align::right);
   for (int rank = 0; rank < world.ranks; ++rank) table.column(text("rank ", rank));
   for (int k = 0; k < route.steps(world); ++k) {
     std::vector<std::string> row{text(table.rows())};
@@ -70,7 +70,7 @@ std::string print_steps(const WalkedRoute& walked) {
 
 /// How the table's cells are read, of what stands in it.
 std::string legend_of(const std::string& steps, const WalkedRoute& walked) {
-  const bool is_blocks = walked.route.collective == Collective::all_to_all;
+  const bool is_blocks = walked.route.collective == transport::Collective::all_to_all;
   const std::string part = is_blocks ? "b2" : "c2";
   std::string legend =
       text(part, is_blocks ? ": block 2 of the buffer; " : ": chunk 2 of the buffer; ", part, "→3: sent to rank 3");
@@ -78,8 +78,8 @@ std::string legend_of(const std::string& steps, const WalkedRoute& walked) {
   if (steps.find("→=") != steps.npos) {
     legend += text("; 1→=", part, ": replaced", steps.find("→+") == steps.npos ? " by what arrives from rank 1" : "");
   }
-  if (adds_on_the_way(walked.route)) return legend + "\n";
-  return (reduces(walked.route.collective)
+  if (collective::adds_on_the_way(walked.route)) return legend + "\n";
+  return (collective::reduces(walked.route.collective)
               ? "all is sent at once, as it was before the step, and the sums are made in the order of ranks\n"
               : "what is sent is as it was before the step\n") +
          legend + "\n";
@@ -87,40 +87,41 @@ std::string legend_of(const std::string& steps, const WalkedRoute& walked) {
 
 /// "6.91 MB  = 2n(Q-1)/Q + n min(1, P-Q), Q = 4": what was walked and its form; "≈" where the figures shown differ,
 /// since the buffer does not divide evenly into the route's chunks.
-std::string with_form(double walked, std::string_view form, World world, double n, std::string (*shown)(double)) {
-  const std::string letters = letters_of(form, world);
-  const bool equal = shown(walked) == shown(closed_form(form, world, n));
+std::string with_form(double walked, std::string_view form, collective::World world, double n,
+                      std::string (*shown)(double)) {
+  const std::string letters = collective::letters_of(form, world);
+  const bool equal = shown(walked) == shown(collective::closed_form(form, world, n));
   return text(shown(walked), equal ? "  = " : "  ≈ ", form, letters.empty() ? "" : ", " + letters,
               equal ? "" : "  (its chunks are of unequal size)");
 }
 
 /// Closed form of what all ranks send together; "" where it has none that is short.
-std::string_view total_form(const Route& route) {
+std::string_view total_form(const collective::Route& route) {
   switch (route.collective) {
-    case Collective::all_reduce:
-      return adds_on_the_way(route) ? "2n(P-1)" : "nP(P-1)";
-    case Collective::reduce_scatter:
-    case Collective::all_gather:
-    case Collective::all_to_all:
+    case transport::Collective::all_reduce:
+      return collective::adds_on_the_way(route) ? "2n(P-1)" : "nP(P-1)";
+    case transport::Collective::reduce_scatter:
+    case transport::Collective::all_gather:
+    case transport::Collective::all_to_all:
       return "n(P-1)";
-    case Collective::broadcast:
-    case Collective::reduce:
+    case transport::Collective::broadcast:
+    case transport::Collective::reduce:
       return route.name == "scatter-gather" ? "" : "n(P-1)";
-    case Collective::gather:
-    case Collective::scatter:
+    case transport::Collective::gather:
+    case transport::Collective::scatter:
       return "";
   }
   return "";
 }
 
-nlohmann::ordered_json transfers_json(const Transfers& transfers) {
+nlohmann::ordered_json transfers_json(const collective::Transfers& transfers) {
   auto all = nlohmann::ordered_json::array();
-  for (const Transfer& one : transfers) {
+  for (const collective::Transfer& one : transfers) {
     if (one.range.size() == 0) continue;
     all.push_back({{"peer", one.peer},
                    {"begin", one.range.begin},
                    {"end", one.range.end},
-                   {"how", one.how == Reduce::add ? "add" : "replace"}});
+                   {"how", one.how == numeric::Reduce::add ? "add" : "replace"}});
   }
   return all;
 }
@@ -129,7 +130,7 @@ nlohmann::ordered_json transfers_json(const Transfers& transfers) {
 nlohmann::ordered_json steps_json(const WalkedRoute& walked, int rank) {
   auto steps = nlohmann::ordered_json::array();
   for (int k = 0; k < walked.route.steps(walked.world); ++k) {
-    const Step step = walked.route.step(rank, walked.world, walked.elements, k);
+    const collective::Step step = walked.route.step(rank, walked.world, walked.elements, k);
     const auto sends = transfers_json(step.sends), receives = transfers_json(step.receives);
     if (!sends.empty() || !receives.empty()) steps.push_back({{"step", k}, {"sends", sends}, {"receives", receives}});
   }
@@ -137,30 +138,31 @@ nlohmann::ordered_json steps_json(const WalkedRoute& walked, int rank) {
 }
 
 std::string print_costs(const WalkedRoute& walked) {
-  Table table;
-  table.column("rank", Align::right)
-      .column("sends", Align::right)
-      .column("receives", Align::right)
-      .column("messages", Align::right);
+  report::Table table;
+  table.column("rank", report::Align::right)
+      .column("sends", report::Align::right)
+      .column("receives", report::Align::right)
+      .column("messages", report::Align::right);
   for (std::size_t rank = 0; rank < walked.costs.size(); ++rank) {
-    const ScheduleCost& cost = walked.costs[rank];
-    table.row({text(rank), format_bytes(static_cast<double>(cost.elements_sent * walked.number)),
-               format_bytes(static_cast<double>(cost.elements_received * walked.number)), text(cost.messages_sent)});
+    const collective::ScheduleCost& cost = walked.costs[rank];
+    table.row({text(rank), report::format_bytes(static_cast<double>(cost.elements_sent * walked.number)),
+               report::format_bytes(static_cast<double>(cost.elements_received * walked.number)),
+               text(cost.messages_sent)});
   }
   return table.str();
 }
 
 }  // namespace
 
-WalkedRoute walk_route(const Route& route, World world, std::size_t elements, const std::string& wire,
-                       const AskedLinks& links) {
-  const std::size_t number = size_of(find_wire_format(wire).type(DType::fp32));
-  check_schedule(route, world, elements);
+WalkedRoute walk_route(const collective::Route& route, collective::World world, std::size_t elements,
+                       const std::string& wire, const AskedLinks& links) {
+  const std::size_t number = size_of(codec::find_wire_format(wire).type(DType::fp32));
+  collective::check_schedule(route, world, elements);
   WalkedRoute walked{route, world, elements, wire, number, links, {}};
-  walked.rounds = schedule_rounds(route, world, elements);
+  walked.rounds = collective::schedule_rounds(route, world, elements);
   walked.seconds = seconds(route.time(world, elements * number, links.model()));
   for (int rank = 0; rank < world.ranks; ++rank) {
-    walked.costs.push_back(schedule_cost(route, rank, world, elements));
+    walked.costs.push_back(collective::schedule_cost(route, rank, world, elements));
     const std::uint64_t sent = walked.costs.back().elements_sent * number;
     walked.total += sent;
     walked.most = std::max(walked.most, sent);
@@ -169,39 +171,40 @@ WalkedRoute walk_route(const Route& route, World world, std::size_t elements, co
 }
 
 std::string buffer_of(const WalkedRoute& walked) {
-  const World world = walked.world;
+  const collective::World world = walked.world;
   const std::size_t left = walked.elements % static_cast<std::size_t>(world.ranks);
-  return text(
-      format_count(static_cast<std::int64_t>(walked.elements)), " numbers in ", walked.wire, " (",
-      format_bytes(walked.buffer()), ")",
-      walked.route.collective == Collective::all_to_all && left > 0 ? text(", of which the last ", left, " stay,") : "",
-      " on ", world.ranks, world.ranks == 1 ? " rank" : " ranks",
-      world.per_node > 1 ? text(", ", world.per_node, " a node") : "",
-      has_root(walked.route.collective) ? text(", root ", world.root) : "");
+  return text(report::format_count(static_cast<std::int64_t>(walked.elements)), " numbers in ", walked.wire, " (",
+              report::format_bytes(walked.buffer()), ")",
+              walked.route.collective == transport::Collective::all_to_all && left > 0
+                  ? text(", of which the last ", left, " stay,")
+                  : "",
+              " on ", world.ranks, world.ranks == 1 ? " rank" : " ranks",
+              world.per_node > 1 ? text(", ", world.per_node, " a node") : "",
+              collective::has_root(walked.route.collective) ? text(", root ", world.root) : "");
 }
 
 std::vector<std::pair<std::string, std::string>> totals_of(const WalkedRoute& walked) {
-  const Route& route = walked.route;
+  const collective::Route& route = walked.route;
   const double n = walked.buffer();
   const std::string_view total = total_form(route);
   const auto sum = static_cast<double>(walked.total);
-  return {
-      {"rounds", with_form(walked.rounds, route.rounds, walked.world, n, format_count)},
-      {"sent by all together",
-       total.empty() ? format_bytes(sum) : with_form(sum, total, walked.world, n, format_bytes)},
-      {"sent by the busiest", with_form(static_cast<double>(walked.most), route.bytes, walked.world, n, format_bytes)},
-      {"time on such links",
-       text(format_seconds(walked.seconds), "  (", walked.links.latency_us, " us, ", walked.links.gbit_s, " Gb/s)")}};
+  return {{"rounds", with_form(walked.rounds, route.rounds, walked.world, n, report::format_count)},
+          {"sent by all together",
+           total.empty() ? report::format_bytes(sum) : with_form(sum, total, walked.world, n, report::format_bytes)},
+          {"sent by the busiest",
+           with_form(static_cast<double>(walked.most), route.bytes, walked.world, n, report::format_bytes)},
+          {"time on such links", text(report::format_seconds(walked.seconds), "  (", walked.links.latency_us, " us, ",
+                                      walked.links.gbit_s, " Gb/s)")}};
 }
 
 std::string route_json(const WalkedRoute& walked) {
-  const World world = walked.world;
-  const Collective operation = walked.route.collective;
-  nlohmann::ordered_json json{{"operation", name(operation)},
+  const collective::World world = walked.world;
+  const transport::Collective operation = walked.route.collective;
+  nlohmann::ordered_json json{{"operation", transport::name(operation)},
                               {"route", walked.route.name},
                               {"ranks", world.ranks},
                               {"per_node", world.per_node}};
-  json["root"] = has_root(operation) ? nlohmann::ordered_json(world.root) : nlohmann::ordered_json();
+  json["root"] = collective::has_root(operation) ? nlohmann::ordered_json(world.root) : nlohmann::ordered_json();
   json.update({{"elements", walked.elements},
                {"wire", walked.wire},
                {"rounds", walked.rounds},
@@ -210,7 +213,7 @@ std::string route_json(const WalkedRoute& walked) {
   json["promise"] = promise_of(operation, world.root, "ends with");
   json["per_rank"] = nlohmann::ordered_json::array();
   for (int rank = 0; rank < world.ranks; ++rank) {
-    const ScheduleCost& cost = walked.costs[static_cast<std::size_t>(rank)];
+    const collective::ScheduleCost& cost = walked.costs[static_cast<std::size_t>(rank)];
     json["per_rank"].push_back({{"rank", rank},
                                 {"bytes_sent", cost.elements_sent * walked.number},
                                 {"bytes_received", cost.elements_received * walked.number},
@@ -221,9 +224,9 @@ std::string route_json(const WalkedRoute& walked) {
 }
 
 std::string route_text(const WalkedRoute& walked) {
-  const Route& route = walked.route;
+  const collective::Route& route = walked.route;
   std::string out =
-      text(name(route.collective), " along ", route.name, ": ", route.title, " (", route.source, ")\n",
+      text(transport::name(route.collective), " along ", route.name, ": ", route.title, " (", route.source, ")\n",
            buffer_of(walked), "; proved: ", promise_of(route.collective, walked.world.root, "ends with"), "\n\n");
   for (const auto& [name, value] : totals_of(walked)) out += text(std::left, std::setw(23), name, value, "\n");
   out += "\n";
@@ -236,4 +239,4 @@ std::string route_text(const WalkedRoute& walked) {
   return out + steps + "\n" + legend_of(steps, walked);
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::program

@@ -9,24 +9,24 @@
 #include "ripieno/collective/check.h"
 #include "ripieno/collective/schedule.h"
 
-namespace ripieno {
+namespace ripieno::program {
 
 /// The links that times are told for, as they were asked for.
 struct AskedLinks {
   double latency_us = 50, gbit_s = 1;
-  LinkModel model() const { return {from_seconds(latency_us * 1e-6), from_seconds(8e-9 / gbit_s)}; }
+  transport::LinkModel model() const { return {from_seconds(latency_us * 1e-6), from_seconds(8e-9 / gbit_s)}; }
 };
 
 /// A route in a world, proved and walked.
 struct WalkedRoute {
-  const Route& route;
-  World world;
+  const collective::Route& route;
+  collective::World world;
   std::size_t elements;
   std::string wire;    ///< the format of the numbers
   std::size_t number;  ///< bytes of one of them
   AskedLinks links;
-  std::vector<ScheduleCost> costs;    ///< of each rank
-  std::uint64_t total = 0, most = 0;  ///< bytes sent by all together, and by the busiest
+  std::vector<collective::ScheduleCost> costs;  ///< of each rank
+  std::uint64_t total = 0, most = 0;            ///< bytes sent by all together, and by the busiest
   int rounds = 0;
   double seconds = 0;
 
@@ -34,8 +34,8 @@ struct WalkedRoute {
 };
 
 /// Throws Error(usage) for a wire format that is not known.
-WalkedRoute walk_route(const Route& route, World world, std::size_t elements, const std::string& wire,
-                       const AskedLinks& links);
+WalkedRoute walk_route(const collective::Route& route, collective::World world, std::size_t elements,
+                       const std::string& wire, const AskedLinks& links);
 
 /// "1,724,320 numbers in fp32 (6.90 MB) on 6 ranks, 2 a node"
 std::string buffer_of(const WalkedRoute& walked);
@@ -46,4 +46,4 @@ std::vector<std::pair<std::string, std::string>> totals_of(const WalkedRoute& wa
 std::string route_text(const WalkedRoute& walked);
 std::string route_json(const WalkedRoute& walked);
 
-}  // namespace ripieno
+}  // namespace ripieno::program

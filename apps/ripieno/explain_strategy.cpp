@@ -11,7 +11,7 @@
 #include "ripieno/report/format.h"
 #include "ripieno/train/flat_model.h"
 
-namespace ripieno {
+namespace ripieno::program {
 namespace {
 
 /// How Cheng ("Performance comparison of distributed machine learning with different communication overheads", 2020)
@@ -22,29 +22,30 @@ double as_cheng_counts(double rounds, double parameters, std::size_t number) {
 
 }  // namespace
 
-std::string explain_strategy(const Settings& settings, const Zoo& zoo, const LinkModel& link, bool json) {
-  const StrategyInfo& info = strategy_of(settings);
-  const Plan plan = plan_of(settings);
-  const DatasetInfo& data = find_dataset(settings->data_name);
-  const ModelInfo& model = zoo.find(settings->model);
+std::string explain_strategy(const Settings& settings, const model::Zoo& zoo, const transport::LinkModel& link,
+                             bool json) {
+  const strategy::StrategyInfo& info = strategy_of(settings);
+  const strategy::Plan plan = plan_of(settings);
+  const data::DatasetInfo& data = data::find_dataset(settings->data_name);
+  const model::ModelInfo& model = zoo.find(settings->model);
   const auto limit = settings->data.train_samples;
   const std::uint32_t samples = limit > 0 ? limit : data.train;
-  if (needs_labels(settings->sampling.sharing)) {
+  if (data::needs_labels(settings->sampling.sharing)) {
     fail(ErrorKind::usage, "data.partition = ", settings->sampling.sharing,
          ": how many samples a worker has is known when the labels are read; explain counts for data.partition = even "
          "or reshuffled");
   }
-  const FlatModel shape(model.make(), layout_of(settings));
-  const Sampler sampler(samples, sampling_of(settings, 0));
+  const train::FlatModel shape(model.make(), layout_of(settings));
+  const data::Sampler sampler(samples, sampling_of(settings, 0));
 
   // The mean over the job's epochs, for they may differ (clients are drawn, partners too), and over whole rounds.
   const std::uint32_t round = info.traits.has_cloud ? plan.federated.local_epochs : 1;
   const std::uint32_t epochs = (std::max(plan.epochs, 1u) + round - 1) / round * round;
-  Plan counted = plan;
+  strategy::Plan counted = plan;
   counted.first_epoch = 0;
   counted.epochs = epochs;
   counted.max_steps = 0;
-  const Workload work = workload_of(settings, sampler.steps_of_all(), epochs);
+  const strategy::Workload work = workload_of(settings, sampler.steps_of_all(), epochs);
   double all = 0, busiest = 0;
   int busiest_rank = 0;
   bool known = true;  // not where the bytes depend on the numbers
@@ -60,12 +61,13 @@ std::string explain_strategy(const Settings& settings, const Zoo& zoo, const Lin
     }
   }
   const double steps = work.steps[0], exact_steps = static_cast<double>(samples) / sampler.options().batch;
-  const bool whole_batches = info.data == DataUse::global_batches;
+  const bool whole_batches = info.data == strategy::DataUse::global_batches;
   const double rounds = info.rounds(plan, steps);
   const auto parameters = static_cast<double>(shape.layout().parameters);
-  const CodecInfo& codec = find_codec(plan.exchange.codec.name);
-  const auto number =
-      codec.kind == CodecKind::wire ? make_codec(plan.exchange.codec, DType::fp32)->bytes(1) : std::nullopt;
+  const codec::CodecInfo& codec = codec::find_codec(plan.exchange.codec.name);
+  const auto number = codec.kind == codec::CodecKind::wire
+                          ? codec::make_codec(plan.exchange.codec, DType::fp32)->bytes(1)
+                          : std::nullopt;
   std::optional<double> cheng;
   if (number && work.world.ranks > 1)
     cheng = as_cheng_counts(info.rounds(plan, whole_batches ? exact_steps : steps), parameters, *number);
@@ -102,23 +104,25 @@ std::string explain_strategy(const Settings& settings, const Zoo& zoo, const Lin
                          : info.agrees                ? "all workers hold the same parameters"
                                                       : "workers' parameters differ between exchanges",
                          "\n\n", settings->workers, " workers on ", work.world.ranks, " ranks, ", model.name, " of ",
-                         format_count(static_cast<std::int64_t>(parameters)), " parameters, ",
-                         format_count(static_cast<std::int64_t>(samples)), " samples of ", data.name, "\n\n");
+                         report::format_count(static_cast<std::int64_t>(parameters)), " parameters, ",
+                         report::format_count(static_cast<std::int64_t>(samples)), " samples of ", data.name, "\n\n");
   out += text("steps of a worker an epoch   ", work.steps[0], whole_batches ? " of " : " of its own ",
               sampler.options().batch, " samples\n");
-  out += text("exchanges an epoch           ", format_fixed(rounds, rounds == std::floor(rounds) ? 0 : 2), "\n");
+  out +=
+      text("exchanges an epoch           ", report::format_fixed(rounds, rounds == std::floor(rounds) ? 0 : 2), "\n");
   out += text("sent by all an epoch         ",
-              known ? format_bytes(all) + "  (payload, closed form)\n" : "depends on the numbers\n");
-  if (known) out += text("sent by the busiest          ", format_bytes(busiest), "  (rank ", busiest_rank, ")\n");
+              known ? report::format_bytes(all) + "  (payload, closed form)\n" : "depends on the numbers\n");
+  if (known)
+    out += text("sent by the busiest          ", report::format_bytes(busiest), "  (rank ", busiest_rank, ")\n");
   if (least) {
-    out += text("which takes at least         ", format_seconds(*least), "  (", seconds(link.latency) * 1e6, " us, ",
-                8e-9 / seconds(link.per_byte), " Gb/s)\n");
+    out += text("which takes at least         ", report::format_seconds(*least), "  (", seconds(link.latency) * 1e6,
+                " us, ", 8e-9 / seconds(link.per_byte), " Gb/s)\n");
   }
   if (cheng) {
-    out += text("one model a round            ", format_bytes(*cheng),
+    out += text("one model a round            ", report::format_bytes(*cheng),
                 "  (as Cheng 2020 counts: samples/batch rounds, the model in whole MB)\n");
   }
   return out;
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::program

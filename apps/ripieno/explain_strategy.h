@@ -7,9 +7,10 @@
 #include "ripieno/collective/schedule.h"
 #include "ripieno/model/zoo.h"
 
-namespace ripieno {
+namespace ripieno::program {
 
 /// For people, or as JSON. `link`: for the least time that the exchange takes.
-std::string explain_strategy(const Settings& settings, const Zoo& zoo, const LinkModel& link, bool json);
+std::string explain_strategy(const Settings& settings, const model::Zoo& zoo, const transport::LinkModel& link,
+                             bool json);
 
-}  // namespace ripieno
+}  // namespace ripieno::program

@@ -2,7 +2,7 @@
 
 #include <malloc.h>
 
-namespace ripieno {
+namespace ripieno::program {
 
 void keep_freed_memory() {
 #ifdef __GLIBC__
@@ -13,4 +13,4 @@ void keep_freed_memory() {
 #endif
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::program

@@ -6,7 +6,7 @@
 #include "apps/ripieno/suggest.h"
 #include "ripieno/core/error.h"
 
-namespace ripieno {
+namespace ripieno::program {
 
 void add_help(CLI::App& app, CommandContext& context) {
   auto name = std::make_shared<std::string>();
@@ -27,4 +27,4 @@ void add_help(CLI::App& app, CommandContext& context) {
   });
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::program

@@ -6,7 +6,7 @@
 #include "apps/ripieno/job.h"
 #include "apps/ripieno/recipe.h"
 
-namespace ripieno {
+namespace ripieno::program {
 namespace {
 
 /// A key that is about a part of the model, and was given.
@@ -19,11 +19,11 @@ void know_part(RecipeCell& cell, const char* key, bool is_there, const char* wha
                             ": it has one with a model that has ", what)});
 }
 
-void know_model_parts(std::vector<RecipeCell>& cells, const Zoo& zoo) {
+void know_model_parts(std::vector<RecipeCell>& cells, const model::Zoo& zoo) {
   std::map<std::string, ModelParts> known;  // a model is made once
   for (RecipeCell& cell : cells) {
     const bool drops = cell.settings->compute.dropout >= 0;
-    const bool averages = cell.settings->plan.federated.statistics != Statistics::mean ||
+    const bool averages = cell.settings->plan.federated.statistics != strategy::Statistics::mean ||
                           cell.settings.origin("fedavg.batch_norm") == "--set";
     const std::string model = cell.settings->model;
     if (!drops && !averages) continue;
@@ -37,10 +37,10 @@ void know_model_parts(std::vector<RecipeCell>& cells, const Zoo& zoo) {
 
 }  // namespace
 
-void tell_idle(std::vector<RecipeCell>& cells, const Zoo& zoo) {
+void tell_idle(std::vector<RecipeCell>& cells, const model::Zoo& zoo) {
   know_model_parts(cells, zoo);
   refuse_idle(cells);
   for (const std::string& line : idle_in_file(cells)) std::cerr << "ripieno: note: " << line << "\n";
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::program

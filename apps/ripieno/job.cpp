@@ -9,16 +9,16 @@
 #include "ripieno/train/torch_learner.h"
 #include "ripieno/transport/frame.h"
 
-namespace ripieno {
+namespace ripieno::program {
 namespace {
 
-std::unique_ptr<Dataset> open(const Settings& settings, Split split) {
-  return open_dataset(settings->data_name, split, settings->data);
+std::unique_ptr<data::Dataset> open(const Settings& settings, data::Split split) {
+  return data::open_dataset(settings->data_name, split, settings->data);
 }
 
-void check_fit(const ModelInfo& model, const Dataset& data, const std::string& data_name) {
-  const ImageShape shape = data.shape();
-  if (shape == ImageShape{model.channels, model.height, model.width} && data.classes() == model.classes) return;
+void check_fit(const model::ModelInfo& model, const data::Dataset& data, const std::string& data_name) {
+  const data::ImageShape shape = data.shape();
+  if (shape == data::ImageShape{model.channels, model.height, model.width} && data.classes() == model.classes) return;
   if (model.resizes && shape.channels == model.channels && data.classes() <= model.classes) return;
   fail(ErrorKind::usage, "model ", model.name, " takes images of ", model.channels, "x", model.height, "x", model.width,
        " in ", model.classes, " classes; data set ", data_name, " has ", shape.channels, "x", shape.height, "x",
@@ -26,34 +26,36 @@ void check_fit(const ModelInfo& model, const Dataset& data, const std::string& d
 }
 
 /// Gives a model that asks for them the first training images.
-void prepare(Classifier& model, Loader& train) {
+void prepare(model::Classifier& model, data::Loader& train) {
   const std::uint32_t count = std::min(model.images_to_prepare(), train.dataset().size());
   if (count == 0) return;
-  Batch batch = train.load_range(0, count);
-  const ImageShape shape = train.dataset().shape();
+  data::Batch batch = train.load_range(0, count);
+  const data::ImageShape shape = train.dataset().shape();
   model.prepare(
       torch::from_blob(batch.pixels.data(), {count, shape.channels, shape.height, shape.width}, torch::kFloat32));
 }
 
 }  // namespace
 
-const StrategyInfo& strategy_of(const Settings& settings) { return find_strategy(settings->strategy); }
+const strategy::StrategyInfo& strategy_of(const Settings& settings) {
+  return strategy::find_strategy(settings->strategy);
+}
 
 int ranks_of(const Settings& settings) { return strategy_of(settings).ranks(plan_of(settings), settings->workers); }
 
-Plan plan_of(const Settings& settings) {
-  Plan plan = settings->plan;
+strategy::Plan plan_of(const Settings& settings) {
+  strategy::Plan plan = settings->plan;
   plan.seed = settings->seed;
   plan.rate_scale = settings->scale_rate ? settings->workers : 1;
   plan.optimiser.first_layer_steps = settings->compute.first_layer_epochs;  // in epochs until know_model()
   return plan;
 }
 
-void know_model(Plan* plan, const Settings& settings, TorchLearner& learner) {
-  const Layout& layout = learner.layout();
-  OptimiserOptions& optimiser = plan->optimiser;
+void know_model(strategy::Plan* plan, const Settings& settings, train::TorchLearner& learner) {
+  const strategy::Layout& layout = learner.layout();
+  optim::OptimiserOptions& optimiser = plan->optimiser;
   optimiser.tensors.clear();
-  for (const Layout::Tensor& tensor : layout.tensors) {
+  for (const strategy::Layout::Tensor& tensor : layout.tensors) {
     const auto rows = tensor.shape.size() < 2 ? std::size_t{0} : static_cast<std::size_t>(tensor.shape[0]);
     optimiser.tensors.push_back(
         {tensor.range.begin, tensor.range.end, rows, optimiser.tensors.size() < learner.first_layer()});
@@ -65,8 +67,8 @@ void know_model(Plan* plan, const Settings& settings, TorchLearner& learner) {
   optimiser.total_steps = std::max<std::int64_t>(1, steps * plan->epochs);
 }
 
-ModelParts parts_of(const ModelInfo& info) {
-  const std::shared_ptr<Classifier> model = info.make();
+ModelParts parts_of(const model::ModelInfo& info) {
+  const std::shared_ptr<model::Classifier> model = info.make();
   ModelParts parts;
   for (const auto& layer : model->modules()) parts.dropout = parts.dropout || layer->as<torch::nn::DropoutImpl>();
   for (const torch::Tensor& buffer : model->buffers())
@@ -74,8 +76,8 @@ ModelParts parts_of(const ModelInfo& info) {
   return parts;
 }
 
-Communicator group_of(const Settings& settings, std::shared_ptr<Endpoint> endpoint) {
-  return Communicator(std::move(endpoint)).on_nodes(settings->per_node);
+collective::Communicator group_of(const Settings& settings, std::shared_ptr<transport::Endpoint> endpoint) {
+  return collective::Communicator(std::move(endpoint)).on_nodes(settings->per_node);
 }
 
 std::vector<double> deaths_of(const Settings& settings) {
@@ -88,9 +90,9 @@ std::vector<double> deaths_of(const Settings& settings) {
   return deaths;
 }
 
-SimulatedOptions simulated_of(const Settings& settings) {
-  SimulatedOptions options = settings->simulated;
-  options.framing_bytes = frame_bytes;  // as tcp has
+transport::SimulatedOptions simulated_of(const Settings& settings) {
+  transport::SimulatedOptions options = settings->simulated;
+  options.framing_bytes = transport::frame_bytes;  // as tcp has
   return options;
 }
 
@@ -108,25 +110,26 @@ std::string kind_of(const Settings& settings) {
 std::uint32_t batch_of(const Settings& settings) {
   const auto workers = settings->workers;
   const auto [global, per_worker] = settings->batch;
-  if (strategy_of(settings).data == DataUse::global_batches) return global > 0 ? global : per_worker * workers;
+  if (strategy_of(settings).data == strategy::DataUse::global_batches)
+    return global > 0 ? global : per_worker * workers;
   return per_worker > 0 ? per_worker : std::max(1u, global / workers);
 }
 
-SamplerOptions sampling_of(const Settings& settings, int worker) {
-  SamplerOptions sampling = settings->sampling;
+data::SamplerOptions sampling_of(const Settings& settings, int worker) {
+  data::SamplerOptions sampling = settings->sampling;
   sampling.seed = settings->seed;
   sampling.worker = worker;
   sampling.workers = settings->workers;
   sampling.batch = batch_of(settings);
   switch (strategy_of(settings).data) {
-    case DataUse::global_batches:
-      sampling.partition = Partition::global_batches;
+    case strategy::DataUse::global_batches:
+      sampling.partition = data::Partition::global_batches;
       break;
-    case DataUse::shards:
-      sampling.partition = Partition::shards;
+    case strategy::DataUse::shards:
+      sampling.partition = data::Partition::shards;
       break;
-    case DataUse::shards_in_step:
-      sampling.partition = Partition::shards_in_step;
+    case strategy::DataUse::shards_in_step:
+      sampling.partition = data::Partition::shards_in_step;
       break;
   }
   return sampling;
@@ -138,43 +141,46 @@ bool divides_buckets(const Settings& settings) {
   return strategy_of(settings).traits.by_buckets && !by_matrices;
 }
 
-FlatOptions layout_of(const Settings& settings) {
-  FlatOptions options;
+train::FlatOptions layout_of(const Settings& settings) {
+  train::FlatOptions options;
   options.bucket_bytes = settings->compute.bucket_bytes;
   options.channels_last = settings->compute.channels_last;
   options.divide = divides_buckets(settings);
   return options;
 }
 
-Workload workload_of(const Settings& settings, std::vector<std::uint32_t> steps, std::uint32_t epochs) {
-  return {World(ranks_of(settings), settings->per_node), std::move(steps), epochs};
+strategy::Workload workload_of(const Settings& settings, std::vector<std::uint32_t> steps, std::uint32_t epochs) {
+  return {collective::World(ranks_of(settings), settings->per_node), std::move(steps), epochs};
 }
 
-std::unique_ptr<TorchLearner> make_learner(const Settings& settings, const Zoo& zoo, int rank, Runtime& runtime,
-                                           Recorder& recorder, Memory memory, std::optional<ComputeProfile> replay) {
-  const StrategyInfo& strategy = strategy_of(settings);
+std::unique_ptr<train::TorchLearner> make_learner(const Settings& settings, const model::Zoo& zoo, int rank,
+                                                  Runtime& runtime, observe::Recorder& recorder, Memory memory,
+                                                  std::optional<strategy::ComputeProfile> replay) {
+  const strategy::StrategyInfo& strategy = strategy_of(settings);
   const std::string data_name = settings->data_name;
-  const ModelInfo& info = zoo.find(settings->model);
+  const model::ModelInfo& info = zoo.find(settings->model);
   const auto seed = settings->seed;
-  std::shared_ptr<Dataset> train = open(settings, Split::train), test = open(settings, Split::test);
+  std::shared_ptr<data::Dataset> train = open(settings, data::Split::train), test = open(settings, data::Split::test);
   check_fit(info, *train, data_name);
 
-  const SamplerOptions sampling = sampling_of(settings, std::max(0, strategy.worker(plan_of(settings), rank)));
+  const data::SamplerOptions sampling = sampling_of(settings, std::max(0, strategy.worker(plan_of(settings), rank)));
   std::vector<std::uint8_t> labels;  // read apart: a worker's count of bytes read is of its own samples
-  if (needs_labels(sampling.sharing) && sampling.partition != Partition::global_batches)
-    labels = labels_of(*open(settings, Split::train));
-  const Normalisation normalisation = find_dataset(data_name).normalisation;
-  Loader train_loader(train, Sampler(train->size(), sampling, labels), settings->augmentation, normalisation, seed);
-  Loader test_loader(test, Sampler(test->size(), {.batch = 1}), settings->augmentation, normalisation, seed);
+  if (data::needs_labels(sampling.sharing) && sampling.partition != data::Partition::global_batches)
+    labels = data::labels_of(*open(settings, data::Split::train));
+  const data::Normalisation normalisation = data::find_dataset(data_name).normalisation;
+  data::Loader train_loader(train, data::Sampler(train->size(), sampling, labels), settings->augmentation,
+                            normalisation, seed);
+  data::Loader test_loader(test, data::Sampler(test->size(), {.batch = 1}), settings->augmentation, normalisation,
+                           seed);
 
-  TorchOptions options;
-  options.device = find_device(settings->compute.device, sampling.worker);
-  options.precision = find_precision(settings->compute.precision);
+  train::TorchOptions options;
+  options.device = train::find_device(settings->compute.device, sampling.worker);
+  options.precision = train::find_precision(settings->compute.precision);
   options.flat = layout_of(settings);
   options.flat.memory = std::move(memory);
   options.label_smoothing = settings->compute.label_smoothing;
   options.first_layer_epochs = settings->compute.first_layer_epochs;
-  options.test_views = find_test_views(settings->compute.test_views);
+  options.test_views = train::find_test_views(settings->compute.test_views);
   options.evaluation_batch = settings->compute.evaluation_batch;
   options.accumulate = settings->compute.accumulate;
   options.threads = compute_threads(settings);
@@ -183,22 +189,22 @@ std::unique_ptr<TorchLearner> make_learner(const Settings& settings, const Zoo& 
   const std::vector<double>& slow = runtime.is_virtual() ? settings->compute.virtual_slow : settings->compute.slow;
   const double factor = static_cast<std::size_t>(rank) < slow.size() ? slow[rank] : 1;
   if (replay) {
-    options.replay = slowed(std::move(*replay), factor);
+    options.replay = strategy::slowed(std::move(*replay), factor);
   } else if (!runtime.is_virtual()) {
     options.slow = factor;
   }
   options.image_cost = from_seconds(seconds(settings->compute.image_cost) * factor);
 
   torch::manual_seed(seed);
-  std::shared_ptr<Classifier> model = info.make();
+  std::shared_ptr<model::Classifier> model = info.make();
   prepare(*model, train_loader);
   if (const double dropout = settings->compute.dropout; dropout >= 0) {
     for (const auto& layer : model->modules()) {
       if (auto* its = layer->as<torch::nn::DropoutImpl>()) its->options.p(dropout);
     }
   }
-  return std::make_unique<TorchLearner>(runtime, recorder, std::move(model), std::move(train_loader),
-                                        std::move(test_loader), options);
+  return std::make_unique<train::TorchLearner>(runtime, recorder, std::move(model), std::move(train_loader),
+                                               std::move(test_loader), options);
 }
 
 namespace {
@@ -206,7 +212,7 @@ namespace {
 /// A rank that is to be slow must be there, and compute. One worker alone may be a cell of a grid whose others have
 /// more ranks.
 void check_slow(const Settings& settings) {
-  const StrategyInfo& strategy = strategy_of(settings);
+  const strategy::StrategyInfo& strategy = strategy_of(settings);
   const bool simulated = settings->in_virtual_time();
   const char* key = simulated ? "simulated.slow" : "lab.slow";
   const std::vector<double>& slow = simulated ? settings->compute.virtual_slow : settings->compute.slow;
@@ -228,16 +234,16 @@ void check_slow(const Settings& settings) {
 
 void check_choices(const Settings& settings) {
   settings.check();
-  const StrategyInfo& strategy = strategy_of(settings);
-  const Plan plan = plan_of(settings);
+  const strategy::StrategyInfo& strategy = strategy_of(settings);
+  const strategy::Plan plan = plan_of(settings);
   const bool simulated = settings->in_virtual_time();
   const std::vector<double> deaths = deaths_of(settings);
-  Choice choice{strategy, plan, settings->workers};
+  strategy::Choice choice{strategy, plan, settings->workers};
   choice.loss_scale = settings->compute.precision == "fp16";
-  choice.uneven_data = needs_labels(settings->sampling.sharing);
+  choice.uneven_data = data::needs_labels(settings->sampling.sharing);
   choice.saves_on_the_way = settings->run.checkpoint_every > 0;
   choice.deaths = std::any_of(deaths.begin(), deaths.end(), [](double time) { return time > 0; });
-  refuse(choice);
+  strategy::refuse(choice);
   if (choice.deaths && (!simulated || deaths[0] > 0)) {
     fail(ErrorKind::usage, "simulated.deaths_s: ",
          simulated ? "rank 0 writes the run's results and cannot die"
@@ -246,22 +252,22 @@ void check_choices(const Settings& settings) {
   if (const double dropout = settings->compute.dropout; dropout < 0 && dropout != -1) {
     fail(ErrorKind::usage, "train.dropout = ", dropout, "; give a rate from 0 to below 1, or -1 for each layer's own");
   }
-  find_device(settings->compute.device, 0);  // now, not in every worker
-  check_codec(plan.exchange.codec);
-  check_shares(settings->sampling.shares, settings->workers);
+  train::find_device(settings->compute.device, 0);  // now, not in every worker
+  codec::check_codec(plan.exchange.codec);
+  data::check_shares(settings->sampling.shares, settings->workers);
   check_slow(settings);
-  OptimiserOptions tried = plan.optimiser;
+  optim::OptimiserOptions tried = plan.optimiser;
   tried.tensors = {{0, 1, 1}};
-  make_optimiser(tried, 1, DType::fp32);
-  LearningRate(plan.learning_rate, plan.epochs, plan.rate_scale);
+  optim::make_optimiser(tried, 1, DType::fp32);
+  optim::LearningRate(plan.learning_rate, plan.epochs, plan.rate_scale);
 }
 
-void check_job(const Settings& settings, const Zoo& zoo) {
+void check_job(const Settings& settings, const model::Zoo& zoo) {
   check_choices(settings);
-  const ModelInfo& model = zoo.find(settings->model);
-  for (const Split split : {Split::train, Split::test}) {
+  const model::ModelInfo& model = zoo.find(settings->model);
+  for (const data::Split split : {data::Split::train, data::Split::test}) {
     check_fit(model, *open(settings, split), settings->data_name);
   }
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::program

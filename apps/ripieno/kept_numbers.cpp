@@ -7,7 +7,7 @@
 #include "ripieno/core/file.h"
 #include "ripieno/core/hash.h"
 
-namespace ripieno {
+namespace ripieno::program {
 
 KeptNumbers::KeptNumbers(const Settings& settings, const std::string& of) {
   const auto cache = settings->data.cache;
@@ -30,4 +30,4 @@ void KeptNumbers::write(const std::vector<double>& numbers) const {
   write_file(file_, nlohmann::json{{"of", of_}, {"numbers", numbers}}.dump(1) + "\n");
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::program

@@ -9,7 +9,7 @@
 
 #include "apps/ripieno/settings.h"
 
-namespace ripieno {
+namespace ripieno::program {
 
 class KeptNumbers {
  public:
@@ -25,4 +25,4 @@ class KeptNumbers {
   std::filesystem::path file_;  // empty: nothing is kept
 };
 
-}  // namespace ripieno
+}  // namespace ripieno::program

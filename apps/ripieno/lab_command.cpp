@@ -3,7 +3,7 @@
 #include "apps/ripieno/commands.h"
 #include "ripieno/launch/lab.h"
 
-namespace ripieno {
+namespace ripieno::program {
 
 void add_lab(CLI::App& app, CommandContext& context) {
   CLI::App* command = app.add_subcommand("lab", "Emulated clusters (lab.nodes): what killed runs left of them");
@@ -11,7 +11,7 @@ void add_lab(CLI::App& app, CommandContext& context) {
   command->add_subcommand("clean", "take down the nodes of runs that no longer run; the next lab does so too")
       ->callback([&context] {
         context.chosen = [] {
-          const int count = Lab::clean();
+          const int count = launch::Lab::clean();
           std::cout << (count == 0
                             ? "nothing was left\n"
                             : text(count, count == 1 ? " network namespace" : " network namespaces", " taken down\n"));
@@ -19,4 +19,4 @@ void add_lab(CLI::App& app, CommandContext& context) {
       });
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::program

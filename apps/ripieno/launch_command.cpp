@@ -10,18 +10,18 @@
 #include "ripieno/launch/local.h"
 #include "ripieno/launch/placement.h"
 
-namespace ripieno {
+namespace ripieno::program {
 namespace {
 
-void run_launch(LocalJob& job) {
-  check_environment();
+void run_launch(launch::LocalJob& job) {
+  launch::check_environment();
   if (!std::getenv("OMP_NUM_THREADS")) {  // else every worker computes with as many threads as there are cores
     const int cores = static_cast<int>(std::thread::hardware_concurrency());
     job.variables.emplace_back("OMP_NUM_THREADS", text(std::max(1, cores / job.workers)));
   }
   try {
-    run_local(job);
-  } catch (const WorkerExited& exited) {
+    launch::run_local(job);
+  } catch (const launch::WorkerExited& exited) {
     std::cerr << "ripieno: " << exited.what() << "\n";
     throw Reported{static_cast<ErrorKind>(exited.code())};  // the program's own code is the command's
   }
@@ -30,7 +30,7 @@ void run_launch(LocalJob& job) {
 }  // namespace
 
 void add_launch(CLI::App& app, CommandContext& context) {
-  auto job = std::make_shared<LocalJob>();
+  auto job = std::make_shared<launch::LocalJob>();
   CLI::App* command = app.add_subcommand(
       "launch",
       "Start a program of your own as the workers of a job (see examples/own_loop.cpp). Where OMP_NUM_THREADS\n"
@@ -41,4 +41,4 @@ void add_launch(CLI::App& app, CommandContext& context) {
   command->callback([job, &context] { context.chosen = [job] { run_launch(*job); }; });
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::program

@@ -19,7 +19,7 @@
 #include "ripieno/strategy/refusals.h"
 #include "ripieno/transport/transports.h"
 
-namespace ripieno {
+namespace ripieno::program {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -32,9 +32,9 @@ double rounded(double value, int digits) {
 }
 
 /// MiB: of all its fp32 numbers; GFLOPs: multiply-adds of one image forward; as papers state them.
-Json models(const Zoo& zoo) {
+Json models(const model::Zoo& zoo) {
   Json rows = Json::array();
-  for (const ModelInfo& m : zoo.all()) {
+  for (const model::ModelInfo& m : zoo.all()) {
     const Json layers = m.layers > 0 ? Json(m.layers) : Json(),
                gflops = m.multiply_adds > 0 ? Json(rounded(m.multiply_adds * 1e-9, 3)) : Json();
     rows.push_back({{"name", m.name},
@@ -51,7 +51,7 @@ Json models(const Zoo& zoo) {
 
 Json data_sets() {
   Json rows = Json::array();
-  for (const DatasetInfo& d : datasets()) {
+  for (const data::DatasetInfo& d : data::datasets()) {
     rows.push_back({{"name", d.name},
                     {"images", shape(d.shape.channels, d.shape.height, d.shape.width)},
                     {"classes", d.classes},
@@ -65,7 +65,7 @@ Json data_sets() {
 
 Json strategy_rows() {
   Json rows = Json::array();
-  for (const StrategyInfo& s : strategies()) {
+  for (const strategy::StrategyInfo& s : strategy::strategies()) {
     rows.push_back({{"name", s.name},
                     {"what", s.what},
                     {"when", s.when},
@@ -80,11 +80,12 @@ Json strategy_rows() {
 /// Of that operation, or of all.
 Json route_rows(const std::string& operation) {
   Json rows = Json::array();
-  for (const Collective one : operation.empty() ? find_operations("all") : std::vector{find_operation(operation)}) {
-    for (const Route& r : routes(one)) {
-      rows.push_back({{"operation", ripieno::name(one)},
+  for (const transport::Collective one :
+       operation.empty() ? find_operations("all") : std::vector{find_operation(operation)}) {
+    for (const collective::Route& r : collective::routes(one)) {
+      rows.push_back({{"operation", transport::name(one)},
                       {"name", r.name},
-                      {"default", &r == &default_route(one)},
+                      {"default", &r == &collective::default_route(one)},
                       {"rounds", r.rounds},
                       {"bytes of the busiest", r.bytes},
                       {"about", r.title},
@@ -96,21 +97,21 @@ Json route_rows(const std::string& operation) {
 
 Json transport_rows() {
   Json rows = Json::array();
-  for (const Transport& t : transports()) {
+  for (const transport::Transport& t : transport::transports()) {
     rows.push_back({{"name", t.name}, {"time", t.is_virtual() ? "virtual" : "real"}, {"about", t.title}});
   }
   return rows;
 }
 
-const char* name(CodecKind kind) {
+const char* name(codec::CodecKind kind) {
   switch (kind) {
-    case CodecKind::wire:
+    case codec::CodecKind::wire:
       return "wire";
-    case CodecKind::block:
+    case codec::CodecKind::block:
       return "block";
-    case CodecKind::gathered:
+    case codec::CodecKind::gathered:
       return "gathered";
-    case CodecKind::low_rank:
+    case codec::CodecKind::low_rank:
       return "low-rank";
   }
   return "";
@@ -118,7 +119,7 @@ const char* name(CodecKind kind) {
 
 Json codec_rows() {
   Json rows = Json::array();
-  for (const CodecInfo& c : codecs()) {
+  for (const codec::CodecInfo& c : codec::codecs()) {
     rows.push_back({{"name", c.name},
                     {"kind", name(c.kind)},
                     {"lossless", c.lossless},
@@ -131,14 +132,14 @@ Json codec_rows() {
 
 Json refusal_rows() {
   Json rows = Json::array();
-  for (const Refusal& r : refusals())
+  for (const strategy::Refusal& r : strategy::refusals())
     rows.push_back({{"refused", r.what}, {"because", r.reason}, {"instead", r.instead}});
   return rows;
 }
 
 Json measure_rows() {
   Json rows = Json::array();
-  for (const Measure& m : measures()) rows.push_back({{"name", m.name}, {"about", m.title}});
+  for (const report::Measure& m : report::measures()) rows.push_back({{"name", m.name}, {"about", m.title}});
   return rows;
 }
 
@@ -232,14 +233,15 @@ std::string cell(const Json& value) {
   if (value.is_boolean()) return value.get<bool>() ? "yes" : "no";
   if (value.is_null()) return "";
   if (value.is_number_float()) return text(value.get<double>());
-  return format_count(value.get<std::int64_t>());
+  return report::format_count(value.get<std::int64_t>());
 }
 
 /// Sources are left to docs/strategies.md and to --format json: lines are long enough.
 void print_table(Json rows) {
   for (auto& row : rows) row.erase("source");
-  Table table;
-  for (const auto& [key, value] : rows.at(0).items()) table.column(key, value.is_number() ? Align::right : Align::left);
+  report::Table table;
+  for (const auto& [key, value] : rows.at(0).items())
+    table.column(key, value.is_number() ? report::Align::right : report::Align::left);
   for (const auto& row : rows) {
     std::vector<std::string> cells;
     for (const auto& [key, value] : row.items()) cells.push_back(cell(value));
@@ -328,4 +330,4 @@ void add_list(CLI::App& app, CommandContext& context) {
   command->callback([what, of, &context] { context.chosen = [what, of, &context] { run_list(*what, *of, context); }; });
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::program

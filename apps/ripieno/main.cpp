@@ -2,6 +2,6 @@
 #include "apps/ripieno/program.h"
 
 int main(int argc, char** argv) {
-  ripieno::keep_freed_memory();
-  return ripieno::run_program(argc, argv, ripieno::zoo());
+  ripieno::program::keep_freed_memory();
+  return ripieno::program::run_program(argc, argv, ripieno::model::zoo());
 }

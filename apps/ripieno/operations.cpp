@@ -4,12 +4,12 @@
 
 #include "ripieno/core/edit_distance.h"
 
-namespace ripieno {
+namespace ripieno::program {
 namespace {
 
-bool has_route(Collective operation, std::string_view route) {
-  const auto all = routes(operation);
-  return std::any_of(all.begin(), all.end(), [&](const Route& one) { return one.name == route; });
+bool has_route(transport::Collective operation, std::string_view route) {
+  const auto all = collective::routes(operation);
+  return std::any_of(all.begin(), all.end(), [&](const collective::Route& one) { return one.name == route; });
 }
 
 /// "all-reduce", "all-reduce and all-gather", "all-reduce, reduce-scatter and all-gather"
@@ -24,65 +24,70 @@ std::string joined(const std::vector<std::string>& words) {
 }  // namespace
 
 bool is_operation(std::string_view name) {
-  return std::any_of(collectives.begin(), collectives.end(),
-                     [&](Collective one) { return name == ripieno::name(one); });
+  return std::any_of(collective::collectives.begin(), collective::collectives.end(),
+                     [&](transport::Collective one) { return name == transport::name(one); });
 }
 
 std::string list_operations() {
   std::string all;
-  for (const Collective one : collectives) all += text(all.empty() ? "" : ", ", name(one));
+  for (const transport::Collective one : collective::collectives)
+    all += text(all.empty() ? "" : ", ", transport::name(one));
   return all;
 }
 
-Collective find_operation(std::string_view name) { return find_named(collectives, name, "operation"); }
+transport::Collective find_operation(std::string_view name) {
+  return find_named(collective::collectives, name, "operation");
+}
 
-std::vector<Collective> find_operations(const std::string& names) {
-  if (names == "all") return {collectives.begin(), collectives.end()};
-  std::vector<Collective> found;
+std::vector<transport::Collective> find_operations(const std::string& names) {
+  if (names == "all") return {collective::collectives.begin(), collective::collectives.end()};
+  std::vector<transport::Collective> found;
   for (std::size_t begin = 0; begin <= names.size();) {
     const std::size_t end = std::min(names.find(',', begin), names.size());
-    const Collective one = find_operation(names.substr(begin, end - begin));
+    const transport::Collective one = find_operation(names.substr(begin, end - begin));
     if (std::find(found.begin(), found.end(), one) == found.end()) found.push_back(one);
     begin = end + 1;
   }
   return found;
 }
 
-std::string promise_of(Collective operation, int root, std::string_view ends) {
+std::string promise_of(transport::Collective operation, int root, std::string_view ends) {
   switch (operation) {
-    case Collective::all_reduce:
+    case transport::Collective::all_reduce:
       return text("every rank ", ends, " the sum of all");
-    case Collective::reduce_scatter:
+    case transport::Collective::reduce_scatter:
       return text("every rank ", ends, " its own chunk of the sum of all");
-    case Collective::all_gather:
+    case transport::Collective::all_gather:
       return text("every rank ", ends, " all ranks' chunks");
-    case Collective::broadcast:
+    case transport::Collective::broadcast:
       return text("every rank ", ends, " rank ", root, "'s numbers");
-    case Collective::reduce:
+    case transport::Collective::reduce:
       return text("rank ", root, " ", ends, " the sum of all");
-    case Collective::gather:
+    case transport::Collective::gather:
       return text("rank ", root, " ", ends, " all ranks' chunks");
-    case Collective::scatter:
+    case transport::Collective::scatter:
       return text("every rank ", ends, " its own chunk of rank ", root, "'s numbers");
-    case Collective::all_to_all:
+    case transport::Collective::all_to_all:
       return text("every rank ", ends, " the block that every rank had for it");
   }
   return "";
 }
 
 bool is_route_of_any(std::string_view name) {
-  return std::any_of(collectives.begin(), collectives.end(), [&](Collective one) { return has_route(one, name); });
+  return std::any_of(collective::collectives.begin(), collective::collectives.end(),
+                     [&](transport::Collective one) { return has_route(one, name); });
 }
 
-const Route& find_route_of(Collective operation, std::string_view route) {
-  if (has_route(operation, route) || !is_route_of_any(route)) return find_route(route, operation);
+const collective::Route& find_route_of(transport::Collective operation, std::string_view route) {
+  if (has_route(operation, route) || !is_route_of_any(route)) return collective::find_route(route, operation);
   std::vector<std::string> own, others;
-  for (const Route& one : routes(operation)) own.emplace_back(one.name);
-  for (const Collective one : collectives) {
-    if (has_route(one, route)) others.emplace_back(name(one));
+  for (const collective::Route& one : collective::routes(operation)) own.emplace_back(one.name);
+  for (const transport::Collective one : collective::collectives) {
+    if (has_route(one, route)) others.emplace_back(transport::name(one));
   }
-  fail(ErrorKind::usage, name(operation), " has no route \"", route, "\": ", joined(others),
-       others.size() == 1 ? " has" : " have", " (--operation); the routes of ", name(operation), " are ", joined(own));
+  fail(ErrorKind::usage, transport::name(operation), " has no route \"", route, "\": ", joined(others),
+       others.size() == 1 ? " has" : " have", " (--operation); the routes of ", transport::name(operation), " are ",
+       joined(own));
 }
 
 void check_root(int root, int ranks) {
@@ -91,4 +96,4 @@ void check_root(int root, int ranks) {
        ", which are numbered from 0; take 0 to ", ranks - 1);
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::program

@@ -16,7 +16,7 @@
 #include "ripieno/transport/simulated/network.h"
 #include "ripieno/transport/transports.h"
 
-namespace ripieno {
+namespace ripieno::program {
 
 struct BatchOptions {
   std::uint32_t global = 0, per_worker = 0;  ///< samples of a step, of all workers or of each; one of them is 0
@@ -47,7 +47,7 @@ struct TransportOptions {
   std::string kind = "tcp";  ///< in the table (transport/transports.h)
   std::string listen;
   Duration timeout{0};
-  Shape shape;
+  transport::Shape shape;
 };
 
 struct RunOptions {
@@ -63,21 +63,21 @@ struct Options {
   std::uint64_t seed = 0;
   bool scale_rate = false;  ///< the learning rate grows with the number of workers
   std::string data_name;
-  DataOptions data;
-  SamplerOptions sampling;  ///< how data is shared out; of no worker yet
-  AugmentOptions augmentation;
+  data::DataOptions data;
+  data::SamplerOptions sampling;  ///< how data is shared out; of no worker yet
+  data::AugmentOptions augmentation;
   BatchOptions batch;
   ComputeOptions compute;
-  Plan plan;
+  strategy::Plan plan;
   MeasureLinks measure = MeasureLinks::automatic;
   int per_node = 1;  ///< ranks of a node, as hierarchical routes have it
   TransportOptions transport;
-  LabOptions lab;
-  SimulatedOptions simulated;
+  launch::LabOptions lab;
+  transport::SimulatedOptions simulated;
   std::vector<double> deaths_s;  ///< virtual seconds; 0: never
   RunOptions run;
 
-  bool in_virtual_time() const { return find_transport(transport.kind).is_virtual(); }
+  bool in_virtual_time() const { return transport::find_transport(transport.kind).is_virtual(); }
 };
 
-}  // namespace ripieno
+}  // namespace ripieno::program

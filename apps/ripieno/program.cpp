@@ -19,7 +19,7 @@
 #include "ripieno/launch/local.h"
 #include "ripieno/train/torch_error.h"
 
-namespace ripieno {
+namespace ripieno::program {
 
 namespace {
 
@@ -64,7 +64,7 @@ void add_recipe(CLI::App& command, RecipeArguments& arguments, bool required) {
       ->allow_extra_args(false);
   const auto in_full = [] {
     ::setenv(verbose_variable, "1", 1);  // for the workers
-    print_errors_in_full();
+    train::print_errors_in_full();
   };
   command.add_flag_callback("--verbose", in_full, "print errors of LibTorch in full, beside their one line");
   command.add_flag("--print-config", arguments.print_config,
@@ -85,8 +85,8 @@ namespace {
 }
 [[gnu::section(".preinit_array"), gnu::used]] void (*const before_libraries)() = check_working_folder;
 
-int run_command_line(int argc, char** argv, const Zoo& zoo) {
-  if (std::getenv(verbose_variable)) print_errors_in_full();
+int run_command_line(int argc, char** argv, const model::Zoo& zoo) {
+  if (std::getenv(verbose_variable)) train::print_errors_in_full();
   CLI::App app(
       "Ripieno trains a network on many workers and makes the way in which they agree a value that you swap,\n"
       "measure and predict. Start with: ripieno compare recipes/demo.toml",
@@ -125,21 +125,21 @@ int run_command_line(int argc, char** argv, const Zoo& zoo) {
     return 0;
   } catch (const Reported& reported) {
     return static_cast<int>(reported.kind);
-  } catch (const Interrupted& interrupted) {
+  } catch (const launch::Interrupted& interrupted) {
     std::cerr << "ripieno: " << interrupted.what() << "\n";
     return 128 + interrupted.signal();
   } catch (const Error& error) {
     std::cerr << "ripieno: " << error.what() << "\n";
     return static_cast<int>(error.kind());
   } catch (const std::exception& error) {
-    std::cerr << "ripieno: internal error: " << first_line(error) << "\n";
+    std::cerr << "ripieno: internal error: " << train::first_line(error) << "\n";
     return static_cast<int>(ErrorKind::internal);
   }
 }
 
 }  // namespace
 
-int run_program(int argc, char** argv, const Zoo& zoo) {
+int run_program(int argc, char** argv, const model::Zoo& zoo) {
   ::signal(SIGXFSZ, SIG_IGN);  // a limit on the size of files is an error of the file that meets it
   open_standard_descriptors();
   StandardOutput output;
@@ -154,4 +154,4 @@ int run_program(int argc, char** argv, const Zoo& zoo) {
   }
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::program

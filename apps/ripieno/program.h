@@ -4,9 +4,9 @@
 
 #include "ripieno/model/zoo.h"
 
-namespace ripieno {
+namespace ripieno::program {
 
 /// Runs the command line. Returns the exit code (docs/errors.md); errors are printed as one line on standard error.
-int run_program(int argc, char** argv, const Zoo& zoo);
+int run_program(int argc, char** argv, const model::Zoo& zoo);
 
-}  // namespace ripieno
+}  // namespace ripieno::program

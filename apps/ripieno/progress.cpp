@@ -11,7 +11,7 @@
 #include "ripieno/report/format.h"
 #include "ripieno/report/table.h"
 
-namespace ripieno {
+namespace ripieno::program {
 
 ProgressBar ProgressBar::automatic() { return ProgressBar(::isatty(STDERR_FILENO) ? Kind::bar : Kind::lines); }
 
@@ -32,11 +32,11 @@ void ProgressBar::message(int rank, const nlohmann::json& message) {
     if (epoch <= epoch_) return;
     epoch_ = epoch;
     const double accuracy = message.value("accuracy", 0.0);
-    score_ = text("test ", format_percent(accuracy));
+    score_ = text("test ", report::format_percent(accuracy));
     if (kind_ == Kind::lines) {
       std::cerr << title_ << ": epoch " << epoch << "/" << message.value("epochs", 0) << ", "
-                << format_percent(accuracy, 2) << " of the test set, " << format_seconds(message.value("seconds", 0.0))
-                << "\n";
+                << report::format_percent(accuracy, 2) << " of the test set, "
+                << report::format_seconds(message.value("seconds", 0.0)) << "\n";
     }
     return;
   }
@@ -60,12 +60,12 @@ void ProgressBar::message(int rank, const nlohmann::json& message) {
              clock_time(this_one - elapsed() + static_cast<double>(runs_after_) * seconds_of_one_.value_or(this_one)) +
              " for all";
   }
-  const std::string loss = !message.at("loss").is_null() ? format_fixed(message.value("loss", 0.0), 3)
+  const std::string loss = !message.at("loss").is_null() ? report::format_fixed(message.value("loss", 0.0), 3)
                            : warned_                     ? "not finite"
                                                          : "–";
   draw(text(title_, " ▕", bar(fraction, 20), "▏ epoch ", message.value("epoch", 0), "/", message.value("epochs", 0),
-            "  ", format_count(message.value("images_per_second", 0.0)), " images/s  ", clock_time(left), " left",
-            in_all, "  loss ", loss, score_.empty() ? "" : "  ", score_));
+            "  ", report::format_count(message.value("images_per_second", 0.0)), " images/s  ", clock_time(left),
+            " left", in_all, "  loss ", loss, score_.empty() ? "" : "  ", score_));
 }
 
 void ProgressBar::line(const std::string& what) {
@@ -74,7 +74,8 @@ void ProgressBar::line(const std::string& what) {
 }
 
 void ProgressBar::draw(const std::string& line) {
-  std::cerr << "\r\033[K" << shorten(line, static_cast<std::size_t>(terminal_width(STDERR_FILENO) - 1)) << std::flush;
+  std::cerr << "\r\033[K" << report::shorten(line, static_cast<std::size_t>(terminal_width(STDERR_FILENO) - 1))
+            << std::flush;
   drawn_ = true;
 }
 
@@ -90,4 +91,4 @@ void ProgressBar::clear() {
   rank_ = -1;
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::program

@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-namespace ripieno {
+namespace ripieno::program {
 
 class ProgressBar {
  public:
@@ -52,4 +52,4 @@ class ProgressBar {
   std::optional<double> seconds_of_one_;
 };
 
-}  // namespace ripieno
+}  // namespace ripieno::program

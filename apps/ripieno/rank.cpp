@@ -17,27 +17,27 @@
 #include "ripieno/train/checkpoint.h"
 #include "ripieno/train/torch_learner.h"
 
-namespace ripieno {
+namespace ripieno::program {
 namespace {
 
 /// Has an endpoint's messages traced as long as it lives.
 class MessageTrace {
  public:
-  MessageTrace(CountedEndpoint& endpoint, Recorder& recorder) : endpoint_(endpoint) {
-    endpoint.on_message = [&recorder](const CarriedMessage& message) { recorder.message(message); };
+  MessageTrace(transport::CountedEndpoint& endpoint, observe::Recorder& recorder) : endpoint_(endpoint) {
+    endpoint.on_message = [&recorder](const observe::CarriedMessage& message) { recorder.message(message); };
   }
   ~MessageTrace() { endpoint_.on_message = {}; }
   MessageTrace(const MessageTrace&) = delete;
   MessageTrace& operator=(const MessageTrace&) = delete;
 
  private:
-  CountedEndpoint& endpoint_;
+  transport::CountedEndpoint& endpoint_;
 };
 
 /// The parts of run_rank(), in their order.
 class RankRun {
  public:
-  RankRun(RankTask task, const Zoo& zoo, std::shared_ptr<CountedEndpoint> endpoint)
+  RankRun(RankTask task, const model::Zoo& zoo, std::shared_ptr<transport::CountedEndpoint> endpoint)
       : task_(std::move(task)),
         zoo_(zoo),
         endpoint_(std::move(endpoint)),
@@ -48,14 +48,14 @@ class RankRun {
   Task<> settle();
   Task<> prepare();
   Task<> train();
-  Summary finish();
+  report::Summary finish();
 
-  const Communicator& comm() const { return comm_; }
+  const collective::Communicator& comm() const { return comm_; }
 
  private:
   int rank() const { return comm_.rank(); }
   void note(const std::string& what) const { task_.report({{"type", "note"}, {"text", what}}); }
-  Task<std::optional<ComputeProfile>> replayed();
+  Task<std::optional<strategy::ComputeProfile>> replayed();
   Task<> begin_trace();
   void open_saved();
   Task<> go_on_from_saved();
@@ -66,19 +66,19 @@ class RankRun {
   bool keeps_weights() const { return !task_.settings->compute.replayed; }
 
   RankTask task_;
-  const Zoo& zoo_;
-  const std::shared_ptr<CountedEndpoint> endpoint_;
+  const model::Zoo& zoo_;
+  const std::shared_ptr<transport::CountedEndpoint> endpoint_;
   Runtime& runtime_;
   const Duration start_ = runtime_.now();
-  const Communicator comm_;
+  const collective::Communicator comm_;
   SavedStates states_;
-  Plan plan_;
-  std::optional<Recorder> recorder_;
-  std::unique_ptr<TorchLearner> learner_;
-  std::optional<StateReader> saved_;
+  strategy::Plan plan_;
+  std::optional<observe::Recorder> recorder_;
+  std::unique_ptr<train::TorchLearner> learner_;
+  std::optional<train::StateReader> saved_;
   std::int64_t epochs_done_ = 0;
   std::optional<MessageTrace> messages_;
-  std::unique_ptr<Strategy> strategy_;
+  std::unique_ptr<strategy::Strategy> strategy_;
   std::optional<RankProgress> progress_;
   std::optional<double> machine_busy_;
 };
@@ -104,25 +104,26 @@ Task<> RankRun::settle() {
 
 Task<> RankRun::prepare() {
   const std::string& precision = task_.settings->compute.precision;
-  if (rank() == 0 && task_.settings->compute.device == "cpu" && !has_instructions(find_precision(precision))) {
+  if (rank() == 0 && task_.settings->compute.device == "cpu" &&
+      !train::has_instructions(train::find_precision(precision))) {
     note("this processor has no instructions for " + precision + ": train.precision = fp32 is faster here");
   }
-  const StrategyInfo& info = strategy_of(task_.settings);
-  plan_ = settled(info, plan_of(task_.settings), comm_);
+  const strategy::StrategyInfo& info = strategy_of(task_.settings);
+  plan_ = strategy::settled(info, plan_of(task_.settings), comm_);
   recorder_.emplace(runtime_, &endpoint_->ledger(), std::make_unique<LineFile>(task_.folder.metrics(rank())));
-  const std::optional<ComputeProfile> replay = co_await replayed();
+  const std::optional<strategy::ComputeProfile> replay = co_await replayed();
   learner_ = make_learner(task_.settings, zoo_, rank(), runtime_, *recorder_, comm_.memory(), replay);
   know_model(&plan_, task_.settings, *learner_);
   if (task_.resume) open_saved();
   if (task_.settings->run.trace) co_await begin_trace();
-  strategy_ =
-      make_strategy(info, plan_, {comm_, *learner_, *recorder_, [this](std::uint32_t epoch) { checkpoint(epoch); }});
+  strategy_ = strategy::make_strategy(
+      info, plan_, {comm_, *learner_, *recorder_, [this](std::uint32_t epoch) { checkpoint(epoch); }});
   if (saved_) co_await go_on_from_saved();
   const TrainedRank who{rank(), task_.settings->workers, learner_->steps_per_epoch(), keeps_weights()};
   progress_.emplace(*recorder_, runtime_, plan_, who, task_.report);
 }
 
-Task<std::optional<ComputeProfile>> RankRun::replayed() {
+Task<std::optional<strategy::ComputeProfile>> RankRun::replayed() {
   if (!task_.settings->compute.replayed) co_return std::nullopt;
   if (task_.profile) co_return task_.profile(task_.settings);
   co_return co_await common_profile(task_.settings, &zoo_, comm_);
@@ -130,7 +131,7 @@ Task<std::optional<ComputeProfile>> RankRun::replayed() {
 
 void RankRun::open_saved() {
   const auto file = SavedStates(RunFolder::open(*task_.resume), endpoint_->size()).newest_of(rank());
-  saved_.emplace(load_tensors(file), file);
+  saved_.emplace(train::load_tensors(file), file);
   saved_->number("epochs_done", epochs_done_);
   if (epochs_done_ >= plan_.epochs) {
     fail(ErrorKind::usage, file.string(), ": has ", epochs_done_, " epochs done, and train.epochs is ", plan_.epochs,
@@ -149,9 +150,9 @@ Task<> RankRun::go_on_from_saved() {
 }
 
 Task<> RankRun::begin_trace() {
-  ClockOffset clock;  // in virtual time there is one
+  membership::ClockOffset clock;  // in virtual time there is one
   if (!runtime_.is_virtual())
-    clock = co_await clock_offset(endpoint_, comm_.channel(comm_.take_channels(), Purpose::setup));
+    clock = co_await membership::clock_offset(endpoint_, comm_.channel(comm_.take_channels(), observe::Purpose::setup));
   recorder_->trace_to(std::make_unique<LineFile>(task_.folder.trace(rank())),
                       {rank(), endpoint_->size(), clock.ahead, clock.error});
   messages_.emplace(*endpoint_, *recorder_);
@@ -167,7 +168,7 @@ void RankRun::visit_state(StateVisitor& visitor) {
 }
 
 void RankRun::save_state() {
-  StateWriter writer;
+  train::StateWriter writer;
   visit_state(writer);
   states_.save(rank(), epochs_done_, writer.tensors);
 }
@@ -180,10 +181,10 @@ void RankRun::checkpoint(std::uint32_t epoch) {
 }
 
 Task<> RankRun::train() {
-  recorder_->start({rank(), endpoint_->size(), asio::ip::host_name(), network_namespace(), plan_.first_epoch,
+  recorder_->start({rank(), endpoint_->size(), asio::ip::host_name(), observe::network_namespace(), plan_.first_epoch,
                     plan_.epochs, learner_->steps_per_epoch(),
                     runtime_.is_virtual() ? std::optional<double>() : unix_time()});
-  std::optional<UsageSampler> sampler;
+  std::optional<observe::UsageSampler> sampler;
   const Duration between = task_.settings->run.sample_every;
   if (between.count() > 0 && !runtime_.is_virtual()) sampler.emplace(runtime_, *recorder_, between);
   try {
@@ -196,16 +197,16 @@ Task<> RankRun::train() {
 }
 
 /// Saves what was learnt.
-Summary RankRun::finish() {
+report::Summary RankRun::finish() {
   if (keeps_weights() && plan_.max_steps == 0) {  // a run that was cut within an epoch cannot be resumed
     epochs_done_ = plan_.epochs;
     save_state();  // before the consensus: where workers' parameters differ, each goes on from its own
   }
-  convert(learner_->parameters(), strategy_->consensus());
-  if (strategy_->consensus_buffers().count > 0) convert(learner_->buffers(), strategy_->consensus_buffers());
-  if (keeps_weights() && rank() == 0) save_tensors(task_.folder.model(), state_dict(learner_->model()));
-  Summary summary = summarise(task_.settings, plan_, rank(), *learner_, *recorder_, endpoint_->ledger(),
-                              learner_->parameters(), seconds(runtime_.now() - start_));
+  numeric::convert(learner_->parameters(), strategy_->consensus());
+  if (strategy_->consensus_buffers().count > 0) numeric::convert(learner_->buffers(), strategy_->consensus_buffers());
+  if (keeps_weights() && rank() == 0) train::save_tensors(task_.folder.model(), train::state_dict(learner_->model()));
+  report::Summary summary = summarise(task_.settings, plan_, rank(), *learner_, *recorder_, endpoint_->ledger(),
+                                      learner_->parameters(), seconds(runtime_.now() - start_));
   summary.ranks[0].machine_busy = machine_busy_;
   summary.not_finite = progress_->not_finite();
   for (int peer = 0; peer < endpoint_->size(); ++peer) {
@@ -218,7 +219,8 @@ Summary RankRun::finish() {
 
 }  // namespace
 
-Task<> run_rank(RankTask task, const Zoo* zoo, std::shared_ptr<CountedEndpoint> endpoint, Summary* summary) {
+Task<> run_rank(RankTask task, const model::Zoo* zoo, std::shared_ptr<transport::CountedEndpoint> endpoint,
+                report::Summary* summary) {
   Runtime& runtime = endpoint->runtime();
   RankRun run(std::move(task), *zoo, std::move(endpoint));
   co_await run.settle();
@@ -229,4 +231,4 @@ Task<> run_rank(RankTask task, const Zoo* zoo, std::shared_ptr<CountedEndpoint> 
   if (!runtime.is_virtual()) co_await run.comm().barrier();
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::program

@@ -12,7 +12,7 @@
 #include "ripieno/strategy/compute_profile.h"
 #include "ripieno/transport/counted.h"
 
-namespace ripieno {
+namespace ripieno::program {
 
 struct RankTask {
   Settings settings;
@@ -20,11 +20,12 @@ struct RankTask {
   std::optional<std::filesystem::path> resume;  ///< the run folder to go on from
   TellLauncher report;
   /// In virtual time: makes the profile that a replay charges, by the real clock. Else ranks make it together.
-  std::function<ComputeProfile(const Settings&)> profile = {};
+  std::function<strategy::ComputeProfile(const Settings&)> profile = {};
 };
 
 /// Trains, writes this rank's files (rank 0 the model too) and puts its summary in `*summary`. Throws Error(mismatch)
 /// where ranks have not come to the same settings.
-Task<> run_rank(RankTask task, const Zoo* zoo, std::shared_ptr<CountedEndpoint> endpoint, Summary* summary);
+Task<> run_rank(RankTask task, const model::Zoo* zoo, std::shared_ptr<transport::CountedEndpoint> endpoint,
+                report::Summary* summary);
 
-}  // namespace ripieno
+}  // namespace ripieno::program

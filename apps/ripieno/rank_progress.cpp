@@ -5,7 +5,7 @@
 
 #include "ripieno/report/format.h"
 
-namespace ripieno {
+namespace ripieno::program {
 namespace {
 
 const Duration between_lines = from_seconds(0.1);
@@ -15,21 +15,21 @@ nlohmann::json finite_or_null(double x) { return std::isfinite(x) ? nlohmann::js
 
 }  // namespace
 
-RankProgress::RankProgress(Recorder& recorder, const Runtime& runtime, const Plan& plan, TrainedRank who,
-                           TellLauncher report)
+RankProgress::RankProgress(observe::Recorder& recorder, const Runtime& runtime, const strategy::Plan& plan,
+                           TrainedRank who, TellLauncher report)
     : runtime_(runtime), plan_(plan), who_(who), report_(std::move(report)), start_(runtime.now()) {
-  recorder.on_step = [this](const StepRecord& record) { step(record); };
-  recorder.on_epoch = [this](const EpochRecord& record) { epoch(record); };
+  recorder.on_step = [this](const observe::StepRecord& record) { step(record); };
+  recorder.on_epoch = [this](const observe::EpochRecord& record) { epoch(record); };
 }
 
 /// The first loss that is not finite is told of at once.
 void RankProgress::watch(const char* what, double loss, std::uint64_t step, std::uint32_t epoch) {
   if (!who_.learns || std::isfinite(loss) || not_finite_) return;
-  not_finite_ = NotFinite{who_.rank, what, format_fixed(loss, 0), step, epoch};
-  report_({{"type", "not_finite"}, {"text", described(*not_finite_)}});
+  not_finite_ = report::NotFinite{who_.rank, what, report::format_fixed(loss, 0), step, epoch};
+  report_({{"type", "not_finite"}, {"text", report::described(*not_finite_)}});
 }
 
-void RankProgress::step(const StepRecord& record) {
+void RankProgress::step(const observe::StepRecord& record) {
   if (record.samples > 0) watch("training loss", record.loss, record.step, record.epoch);
   last_step_ = record.step;
   images_ += static_cast<double>(record.samples) * who_.workers;
@@ -51,7 +51,7 @@ void RankProgress::step(const StepRecord& record) {
            {"loss", finite_or_null(record.loss)}});
 }
 
-void RankProgress::epoch(const EpochRecord& record) {
+void RankProgress::epoch(const observe::EpochRecord& record) {
   if (std::isnan(record.accuracy)) return;
   watch("test loss", record.loss, last_step_, record.epoch);
   report_({{"type", "epoch"},
@@ -62,4 +62,4 @@ void RankProgress::epoch(const EpochRecord& record) {
            {"loss", finite_or_null(record.loss)}});
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::program

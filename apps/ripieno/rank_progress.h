@@ -10,7 +10,7 @@
 #include "ripieno/report/summary.h"
 #include "ripieno/strategy/strategy.h"
 
-namespace ripieno {
+namespace ripieno::program {
 
 /// {"type": "progress" | "epoch" | "note" | "not_finite", ...}
 using TellLauncher = std::function<void(const nlohmann::json&)>;
@@ -25,24 +25,25 @@ struct TrainedRank {
 /// Listens to the recorder of a rank; both outlive what it records.
 class RankProgress {
  public:
-  RankProgress(Recorder& recorder, const Runtime& runtime, const Plan& plan, TrainedRank who, TellLauncher report);
+  RankProgress(observe::Recorder& recorder, const Runtime& runtime, const strategy::Plan& plan, TrainedRank who,
+               TellLauncher report);
 
-  const std::optional<NotFinite>& not_finite() const { return not_finite_; }
+  const std::optional<report::NotFinite>& not_finite() const { return not_finite_; }
 
  private:
   void watch(const char* what, double loss, std::uint64_t step, std::uint32_t epoch);
-  void step(const StepRecord& record);
-  void epoch(const EpochRecord& record);
+  void step(const observe::StepRecord& record);
+  void epoch(const observe::EpochRecord& record);
 
   const Runtime& runtime_;
-  const Plan plan_;
+  const strategy::Plan plan_;
   const TrainedRank who_;
   const TellLauncher report_;
   const Duration start_;
   Duration last_{0};
   std::uint64_t last_step_ = 0;
   double images_ = 0;
-  std::optional<NotFinite> not_finite_;
+  std::optional<report::NotFinite> not_finite_;
 };
 
-}  // namespace ripieno
+}  // namespace ripieno::program

@@ -7,15 +7,15 @@
 #include "ripieno/observe/usage.h"
 #include "ripieno/train/torch_learner.h"
 
-namespace ripieno {
+namespace ripieno::program {
 
 namespace {
 
 /// What all ranks of the run have in common.
-Summary summary_of_run(const Settings& settings, const Plan& plan, int rank, const TorchLearner& learner,
-                       const Recorder& recorder) {
-  const StrategyInfo& info = strategy_of(settings);
-  Summary run;
+report::Summary summary_of_run(const Settings& settings, const strategy::Plan& plan, int rank,
+                               const train::TorchLearner& learner, const observe::Recorder& recorder) {
+  const strategy::StrategyInfo& info = strategy_of(settings);
+  report::Summary run;
   run.name = settings->run.name.empty() ? std::string(info.name) : settings->run.name;
   run.kind = kind_of(settings);
   run.strategy = std::string(info.name);
@@ -29,30 +29,31 @@ Summary summary_of_run(const Settings& settings, const Plan& plan, int rank, con
   run.steps = recorder.steps();
   run.seed = static_cast<std::int64_t>(settings->seed);
   if (plan.max_steps == 0) {
-    const Workload work =
+    const strategy::Workload work =
         workload_of(settings, learner.sampler().steps_of_all(), static_cast<std::uint32_t>(run.epochs));
     const auto sent = info.bytes_sent(info, plan, learner.layout(), work, rank);
     if (sent) run.closed_form_payload_sent = *sent / static_cast<std::uint64_t>(run.epochs);
   }
   const auto& epochs = recorder.epochs();
   if (!epochs.empty() && !std::isnan(epochs.back().accuracy))
-    run.test = TestResult{epochs.back().accuracy, epochs.back().loss};
+    run.test = report::TestResult{epochs.back().accuracy, epochs.back().loss};
   return run;
 }
 
-void put_bytes(const Ledger& ledger, RankSummary* own) {
-  const Traffic all = ledger.total();
+void put_bytes(const observe::Ledger& ledger, report::RankSummary* own) {
+  const observe::Traffic all = ledger.total();
   own->bytes = {all.payload_sent, all.payload_received, all.framing_sent, all.framing_received};
-  own->exchange_payload_sent = ledger.total(Purpose::exchange).payload_sent;
+  own->exchange_payload_sent = ledger.total(observe::Purpose::exchange).payload_sent;
   if (ledger.dropped().payload_sent > 0) own->dropped_payload_sent = ledger.dropped().payload_sent;
-  own->evaluation_payload_sent = ledger.total(Purpose::evaluate).payload_sent;
+  own->evaluation_payload_sent = ledger.total(observe::Purpose::evaluate).payload_sent;
 }
 
-void put_times(const Recorder& recorder, bool learns, RankSummary* own) {
+void put_times(const observe::Recorder& recorder, bool learns, report::RankSummary* own) {
   if (learns) {
     for (const Duration epoch : recorder.epoch_times()) own->seconds.epoch.push_back(seconds(epoch));
   }
-  for (const StageInfo& one : stages) own->seconds.stages[one.stage] = seconds(recorder.totals()[one.stage]);
+  for (const observe::StageInfo& one : observe::stages)
+    own->seconds.stages[one.stage] = seconds(recorder.totals()[one.stage]);
   double trained = 0;
   for (const double epoch : own->seconds.epoch) trained += epoch;
   if (trained > 0) own->images_per_second = static_cast<double>(recorder.samples()) / trained;
@@ -60,10 +61,11 @@ void put_times(const Recorder& recorder, bool learns, RankSummary* own) {
 
 }  // namespace
 
-Summary summarise(const Settings& settings, const Plan& plan, int rank, const TorchLearner& learner,
-                  const Recorder& recorder, const Ledger& ledger, NumberSpan weights, double total_seconds) {
-  Summary run = summary_of_run(settings, plan, rank, learner, recorder);
-  RankSummary own;
+report::Summary summarise(const Settings& settings, const strategy::Plan& plan, int rank,
+                          const train::TorchLearner& learner, const observe::Recorder& recorder,
+                          const observe::Ledger& ledger, NumberSpan weights, double total_seconds) {
+  report::Summary run = summary_of_run(settings, plan, rank, learner, recorder);
+  report::RankSummary own;
   own.rank = rank;
   own.test = run.test;
   own.seconds.total = total_seconds;
@@ -73,10 +75,11 @@ Summary summarise(const Settings& settings, const Plan& plan, int rank, const To
   if (!epochs.empty() && !std::isnan(epochs.back().own_accuracy)) own.own_accuracy = epochs.back().own_accuracy;
   own.bytes_read = learner.bytes_read();
   if (!settings->in_virtual_time()) {
-    const CpuSeconds cpu = cpu_seconds();
-    own.process = ProcessUse{cpu.user, cpu.system, proportional_memory(), peak_resident_memory()};
+    const observe::CpuSeconds cpu = observe::cpu_seconds();
+    own.process =
+        report::ProcessUse{cpu.user, cpu.system, observe::proportional_memory(), observe::peak_resident_memory()};
   }
-  own.parameters_hash = hash(weights);
+  own.parameters_hash = numeric::hash(weights);
   if (!recorder.ages().empty()) own.staleness = recorder.ages();
   run.seconds = own.seconds;
   run.bytes = own.bytes;
@@ -87,4 +90,4 @@ Summary summarise(const Settings& settings, const Plan& plan, int rank, const To
   return run;
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::program

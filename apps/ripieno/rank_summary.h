@@ -6,12 +6,15 @@
 #include "ripieno/report/summary.h"
 #include "ripieno/strategy/strategy.h"
 
-namespace ripieno {
-
+namespace ripieno::train {
 class TorchLearner;
+}
+
+namespace ripieno::program {
 
 /// `weights`: the consensus; `total_seconds`: of the rank's whole part, start and end included.
-Summary summarise(const Settings& settings, const Plan& plan, int rank, const TorchLearner& learner,
-                  const Recorder& recorder, const Ledger& ledger, NumberSpan weights, double total_seconds);
+report::Summary summarise(const Settings& settings, const strategy::Plan& plan, int rank,
+                          const train::TorchLearner& learner, const observe::Recorder& recorder,
+                          const observe::Ledger& ledger, NumberSpan weights, double total_seconds);
 
-}  // namespace ripieno
+}  // namespace ripieno::program

@@ -8,7 +8,7 @@
 #include "ripieno/core/file.h"
 #include "ripieno/report/measures.h"
 
-namespace ripieno {
+namespace ripieno::program {
 namespace {
 
 constexpr Bounds seeds_range{1, 1000};
@@ -236,7 +236,7 @@ std::vector<double> read_numbers(const Leaf& leaf) {
   return *numbers;
 }
 
-Published read_published(const toml::table& table, const std::string& name) {
+report::Published read_published(const toml::table& table, const std::string& name) {
   const std::string place = Origin{name, table.source().begin.line, table.source().begin.column}.place();
   for (const auto& [key, node] : table) {
     if (key != "title" && key != "note" && key != "measures" && key != "rows") {
@@ -244,7 +244,7 @@ Published read_published(const toml::table& table, const std::string& name) {
            ": in [[published]], there is no ", key.str(), "; it may have title, note, measures and rows");
     }
   }
-  Published found;
+  report::Published found;
   found.title = read_word(table, "title", name, "published");
   found.note = read_word(table, "note", name, "");
   const toml::array* its_measures = table["measures"].as_array();
@@ -255,7 +255,7 @@ Published read_published(const toml::table& table, const std::string& name) {
   }
   for (const toml::node& one : *its_measures) {
     try {
-      found.measures.emplace_back(find_measure(one.value_or(std::string())).name);
+      found.measures.emplace_back(report::find_measure(one.value_or(std::string())).name);
     } catch (const Error& error) {
       fail(error.kind(), place, ": ", error.what());
     }
@@ -397,4 +397,4 @@ Recipe load_recipe_text(std::string_view toml, const std::string& name, const st
   return recipe;
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::program

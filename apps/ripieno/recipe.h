@@ -23,7 +23,7 @@
 #include "apps/ripieno/settings.h"
 #include "ripieno/report/published.h"
 
-namespace ripieno {
+namespace ripieno::program {
 
 struct RecipeCell {
   /// From the values that vary, fit for a folder's name: "ring-fp16", "ring-workers4". Cells that differ in their seed
@@ -46,7 +46,7 @@ struct Recipe {
   Settings base;      ///< what all cells are made from: the recipe without its grids
   std::vector<RecipeCell> cells;
   int seeds = 1;
-  std::vector<Published> published;
+  std::vector<report::Published> published;
   std::vector<std::string> scales;  ///< their names, as --scale takes them
 };
 
@@ -69,4 +69,4 @@ void refuse_idle(const std::vector<RecipeCell>& cells);
 /// A line for each of the file's.
 std::vector<std::string> idle_in_file(const std::vector<RecipeCell>& cells);
 
-}  // namespace ripieno
+}  // namespace ripieno::program

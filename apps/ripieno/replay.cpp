@@ -4,7 +4,7 @@
 #include "apps/ripieno/kept_numbers.h"
 #include "ripieno/train/torch_learner.h"
 
-namespace ripieno {
+namespace ripieno::program {
 namespace {
 
 constexpr int warmup = 3, steps = 7;
@@ -16,29 +16,31 @@ std::string buckets_of(const Settings& settings) {
   return size + (divides_buckets(settings) ? ", the first in halves" : "");
 }
 
-Task<ComputeProfile> measured(Settings settings, const Zoo* zoo, Runtime* runtime) {
-  Recorder scratch(*runtime, nullptr, nullptr);
+Task<strategy::ComputeProfile> measured(Settings settings, const model::Zoo* zoo, Runtime* runtime) {
+  observe::Recorder scratch(*runtime, nullptr, nullptr);
   const auto learner = make_learner(settings, *zoo, 0, *runtime, scratch, own_memory);
-  Task<ComputeProfile> measuring = measure_profile(learner.get(), &scratch, runtime, warmup, steps);
+  Task<strategy::ComputeProfile> measuring = strategy::measure_profile(learner.get(), &scratch, runtime, warmup, steps);
   co_return co_await std::move(measuring);
 }
 
 /// Kept from before, or measured now and kept. `runtime`: of the real clock.
-Task<ComputeProfile> known_profile(Settings settings, const Zoo* zoo, Runtime* runtime) {
+Task<strategy::ComputeProfile> known_profile(Settings settings, const model::Zoo* zoo, Runtime* runtime) {
   const KeptNumbers kept(settings, text(pass_of(settings), ", ", buckets_of(settings)));
-  if (const auto before = kept.read()) co_return profile_of(*before);
-  const ComputeProfile profile = co_await measured(settings, zoo, runtime);
-  kept.write(numbers_of(profile));
+  if (const auto before = kept.read()) co_return strategy::profile_of(*before);
+  const strategy::ComputeProfile profile = co_await measured(settings, zoo, runtime);
+  kept.write(strategy::numbers_of(profile));
   co_return profile;
 }
 
-Task<> put(Task<ComputeProfile> making, ComputeProfile* profile) { *profile = co_await std::move(making); }
+Task<> put(Task<strategy::ComputeProfile> making, strategy::ComputeProfile* profile) {
+  *profile = co_await std::move(making);
+}
 
 }  // namespace
 
 std::string pass_of(const Settings& s) {
   const auto workers = s->workers;
-  const bool shared = strategy_of(s).data == DataUse::global_batches;
+  const bool shared = strategy_of(s).data == strategy::DataUse::global_batches;
   std::string images = std::to_string(shared ? (batch_of(s) + workers - 1) / workers : batch_of(s));
   for (const double share : s->sampling.shares) images += text(" : ", share);
   return text("model ", s->model, ", data ", s->data_name, ", images ", images, ", ", s->compute.precision, " on ",
@@ -47,26 +49,26 @@ std::string pass_of(const Settings& s) {
               s->compute.accumulate, " parts");
 }
 
-ComputeProfile profile_here(const Settings& settings, const Zoo& zoo) {
+strategy::ComputeProfile profile_here(const Settings& settings, const model::Zoo& zoo) {
   const auto runtime = real_runtime(settings->seed);
-  ComputeProfile profile;
+  strategy::ComputeProfile profile;
   runtime->spawn("a profile", put(known_profile(settings, &zoo, runtime.get()), &profile));
   runtime->run();
   return profile;
 }
 
-Task<ComputeProfile> common_profile(Settings settings, const Zoo* zoo, Communicator comm) {
+Task<strategy::ComputeProfile> common_profile(Settings settings, const model::Zoo* zoo, collective::Communicator comm) {
   std::vector<double> numbers;
   if (comm.rank() == 0) {
-    const ComputeProfile profile = co_await known_profile(settings, zoo, &comm.runtime());
-    numbers = numbers_of(profile);
+    const strategy::ComputeProfile profile = co_await known_profile(settings, zoo, &comm.runtime());
+    numbers = strategy::numbers_of(profile);
     require(numbers.size() <= most_numbers, "a profile of ", numbers.size(), " numbers");
   }
   numbers = co_await comm.broadcast(numbers);
   if (numbers.size() < 4 || numbers.size() > most_numbers) {
     fail(ErrorKind::mismatch, "rank ", comm.rank(), ": rank 0 sent a profile of ", numbers.size(), " numbers");
   }
-  co_return profile_of(numbers);
+  co_return strategy::profile_of(numbers);
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::program

@@ -14,7 +14,7 @@
 #include "ripieno/report/step_timeline.h"
 #include "ripieno/report/tensorboard.h"
 
-namespace ripieno {
+namespace ripieno::program {
 namespace {
 
 namespace fs = std::filesystem;
@@ -26,12 +26,12 @@ struct ReportArguments {
 };
 
 /// What a run was told to do, where its config.toml can be read: one of an earlier version may have other keys.
-void know_settings(Run* run) {
+void know_settings(report::Run* run) {
   Settings settings;
   try {
     settings.load(RunFolder::open(run->folder).config());
-    const StrategyInfo& strategy = strategy_of(settings);
-    run->exact = strategy.exact && find_codec(plan_of(settings).exchange.codec.name).lossless;
+    const strategy::StrategyInfo& strategy = strategy_of(settings);
+    run->exact = strategy.exact && codec::find_codec(plan_of(settings).exchange.codec.name).lossless;
   } catch (const Error&) {
     return;
   }
@@ -39,17 +39,17 @@ void know_settings(Run* run) {
 }
 
 /// One that ended as it should.
-Run read_finished_run(const fs::path& folder) {
-  Run run = read_run(folder);
+report::Run read_finished_run(const fs::path& folder) {
+  report::Run run = report::read_run(folder);
   know_settings(&run);
   return run;
 }
 
 /// A run that was killed or still runs: what it is of is in its settings.
-Run read_unfinished_run(const fs::path& folder) {
+report::Run read_unfinished_run(const fs::path& folder) {
   Settings settings;
   settings.load(RunFolder::open(folder).config());
-  Summary known;
+  report::Summary known;
   known.strategy = std::string(strategy_of(settings).name);
   known.name = settings->run.name.empty() ? known.strategy : settings->run.name;
   known.kind = kind_of(settings);
@@ -58,17 +58,17 @@ Run read_unfinished_run(const fs::path& folder) {
   known.dataset = settings->data_name;
   known.world_size = ranks_of(settings);
   known.seed = settings->seed;
-  Run run = read_unfinished(folder, known);
+  report::Run run = report::read_unfinished(folder, known);
   know_settings(&run);
   return run;
 }
 
 /// Those of a folder of runs, in order. Of one that did not finish as much as can be shown; that there is nothing to
 /// show is said.
-std::vector<Run> read_all(const std::vector<fs::path>& folders) {
-  std::vector<Run> runs;
+std::vector<report::Run> read_all(const std::vector<fs::path>& folders) {
+  std::vector<report::Run> runs;
   for (const fs::path& folder : folders) {
-    if (is_finished(folder)) {
+    if (report::is_finished(folder)) {
       runs.push_back(read_finished_run(folder));
       continue;
     }
@@ -85,22 +85,22 @@ std::vector<Run> read_all(const std::vector<fs::path>& folders) {
 }
 
 /// The folders themselves, or the runs in them.
-std::vector<Run> read_runs(const std::vector<std::string>& paths) {
-  std::vector<Run> runs;
+std::vector<report::Run> read_runs(const std::vector<std::string>& paths) {
+  std::vector<report::Run> runs;
   for (const std::string& path : paths) {
     if (!fs::is_directory(path))
       fail(ErrorKind::usage, path, ": there is no such folder; give a run's folder, or one that holds runs");
     std::vector<fs::path> inside;
     for (const auto& entry : fs::directory_iterator(path)) {
-      if (is_finished(entry.path()) || fs::exists(entry.path() / "config.toml")) inside.push_back(entry.path());
+      if (report::is_finished(entry.path()) || fs::exists(entry.path() / "config.toml")) inside.push_back(entry.path());
     }
     std::sort(inside.begin(), inside.end());
-    if (is_finished(path) || (inside.empty() && !fs::exists(fs::path(path) / "config.toml"))) {
+    if (report::is_finished(path) || (inside.empty() && !fs::exists(fs::path(path) / "config.toml"))) {
       runs.push_back(read_finished_run(path));
     } else if (fs::exists(fs::path(path) / "config.toml")) {
       runs.push_back(read_unfinished_run(path));
     } else {
-      for (Run& run : read_all(inside)) runs.push_back(std::move(run));
+      for (report::Run& run : read_all(inside)) runs.push_back(std::move(run));
     }
   }
   return runs;
@@ -110,18 +110,19 @@ std::vector<Run> read_runs(const std::vector<std::string>& paths) {
 /// sandbox; the page is our own.
 void draw(const fs::path& page, const std::string& part, int width, int height, const fs::path& png) {
   fs::remove(png);
-  const std::vector<std::string> command{"chromium",
-                                         "--headless",
-                                         "--no-sandbox",
-                                         "--disable-gpu",
-                                         "--hide-scrollbars",
-                                         "--force-device-scale-factor=2",
-                                         text("--window-size=", width, ",", height),
-                                         "--virtual-time-budget=4000",
-                                         "--screenshot=" + fs::absolute(png).string(),
-                                         "file://" + percent_encoded(fs::absolute(page).string()) + "#only=" + part};
+  const std::vector<std::string> command{
+      "chromium",
+      "--headless",
+      "--no-sandbox",
+      "--disable-gpu",
+      "--hide-scrollbars",
+      "--force-device-scale-factor=2",
+      text("--window-size=", width, ",", height),
+      "--virtual-time-budget=4000",
+      "--screenshot=" + fs::absolute(png).string(),
+      "file://" + report::percent_encoded(fs::absolute(page).string()) + "#only=" + part};
   try {
-    run_tool(command);
+    launch::run_tool(command);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::usage) throw;
     fail(ErrorKind::usage, "--format png draws with Chromium, which cannot be run (", error.what(),
@@ -134,40 +135,40 @@ void draw(const fs::path& page, const std::string& part, int width, int height, 
 }
 
 /// The first screen, and a picture a figure; those of single runs where there is one run.
-void write_pngs(const Report& report, std::size_t runs, const fs::path& folder) {
+void write_pngs(const report::Report& report, std::size_t runs, const fs::path& folder) {
   create_folders(folder);
   const fs::path page = folder / "report.html";
-  write_file(page, html_page(report, folder));
-  draw(page, "summary", 1200, summary_height(report), folder / "summary.png");
-  for (const Figure& figure : report.figures) {
+  write_file(page, report::html_page(report, folder));
+  draw(page, "summary", 1200, report::summary_height(report), folder / "summary.png");
+  for (const report::Figure& figure : report.figures) {
     if (figure.run.empty() || runs == 1)
-      draw(page, figure.id, 1000, pictured_height(figure), folder / (figure.id + ".png"));
+      draw(page, figure.id, 1000, report::pictured_height(figure), folder / (figure.id + ".png"));
   }
-  for (const Drawing& drawing : report.drawings)
+  for (const report::Drawing& drawing : report.drawings)
     draw(page, drawing.id, drawing.width + 40, drawing.height + 60, folder / (drawing.id + ".png"));
 }
 
 /// What the recipe's runs are of, and what was published of them.
-void show_published(const Recipe& recipe, const std::vector<Run>& runs, Report* report) {
+void show_published(const Recipe& recipe, const std::vector<report::Run>& runs, report::Report* report) {
   if (!recipe.title.empty()) report->lead = recipe.title + ". " + report->lead;
-  std::vector<ReportTable> tables;
-  for (const Published& one : recipe.published)
-    tables.push_back(published_table(one, runs, text("published-", tables.size() + 1)));
+  std::vector<report::ReportTable> tables;
+  for (const report::Published& one : recipe.published)
+    tables.push_back(report::published_table(one, runs, text("published-", tables.size() + 1)));
   report->tables.insert(report->tables.begin(), tables.begin(), tables.end());
 }
 
 /// A folder for each run, and in it one for each rank, as TensorBoard wants it.
-void write_events(const std::vector<Run>& runs, const fs::path& folder) {
+void write_events(const std::vector<report::Run>& runs, const fs::path& folder) {
   const char* name = "events.out.tfevents.0.ripieno";
   create_folders(folder);
-  write_file(folder / name, tensorboard_experiment(runs));
-  for (const Run& run : runs) {
-    create_folders(folder / folder_name(run.folder));
-    write_file(folder / folder_name(run.folder) / name, tensorboard_session(run, runs));
+  write_file(folder / name, report::tensorboard_experiment(runs));
+  for (const report::Run& run : runs) {
+    create_folders(folder / report::folder_name(run.folder));
+    write_file(folder / report::folder_name(run.folder) / name, report::tensorboard_session(run, runs));
     for (std::size_t rank = 0; rank < run.ranks.size(); ++rank) {
-      const fs::path place = folder / folder_name(run.folder) / text("rank-", rank);
+      const fs::path place = folder / report::folder_name(run.folder) / text("rank-", rank);
       create_folders(place);
-      write_file(place / name, tensorboard_events(run.ranks[rank]));
+      write_file(place / name, report::tensorboard_events(run.ranks[rank]));
     }
   }
   std::cerr << folder.string() << ": tensorboard --logdir " << folder.string() << "\n";
@@ -176,12 +177,12 @@ void write_events(const std::vector<Run>& runs, const fs::path& folder) {
 void run_report(const ReportArguments& arguments) {
   if (arguments.format == "tensorboard")
     return write_events(read_runs(arguments.runs), arguments.output.empty() ? "tensorboard" : arguments.output);
-  const std::vector<Run> runs = read_runs(arguments.runs);
-  Report report = report_of(runs, arguments.title);
-  report.drawings = step_drawings(runs, arguments.step);
+  const std::vector<report::Run> runs = read_runs(arguments.runs);
+  report::Report report = report::report_of(runs, arguments.title);
+  report.drawings = report::step_drawings(runs, arguments.step);
   if (!arguments.beside.empty()) show_published(load_recipe(arguments.beside, {}), runs, &report);
   const bool is_drawn = arguments.format == "html" || arguments.format == "png";
-  for (const Drawing& drawing : report.drawings) {
+  for (const report::Drawing& drawing : report.drawings) {
     if (!is_drawn) report.tables.push_back(drawing.numbers);
   }
   const auto write = [&](const std::string& content) {
@@ -194,17 +195,17 @@ void run_report(const ReportArguments& arguments) {
   };
   if (arguments.format == "html") {
     const fs::path file = arguments.output.empty() ? "report.html" : arguments.output;
-    write_file(file, html_page(report, file.parent_path()));
-    std::cout << str(report.conclusions);
+    write_file(file, report::html_page(report, file.parent_path()));
+    std::cout << report::str(report.conclusions);
     std::cerr << file.string() << ": open it in a browser\n";
   } else if (arguments.format == "png") {
     write_pngs(report, runs.size(), arguments.output.empty() ? "report" : arguments.output);
   } else if (arguments.format == "md") {
-    write(report_markdown(report));
+    write(report::report_markdown(report));
   } else if (arguments.format == "csv") {
-    write(report_csv(report));
+    write(report::report_csv(report));
   } else {
-    write(report_json(report));
+    write(report::report_json(report));
   }
 }
 
@@ -241,4 +242,4 @@ void add_report(CLI::App& app, CommandContext& context) {
   command->callback([arguments, &context] { context.chosen = [arguments] { run_report(*arguments); }; });
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::program

@@ -14,7 +14,7 @@
 
 #include "ripieno/core/file.h"
 
-namespace ripieno {
+namespace ripieno::program {
 namespace {
 
 /// The value of the first "key : value" line of a /proc file.
@@ -98,4 +98,4 @@ std::string environment_json() {
   return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::program

@@ -9,7 +9,7 @@
 
 #include "apps/ripieno/settings.h"
 
-namespace ripieno {
+namespace ripieno::program {
 
 class RunFolder {
  public:
@@ -38,4 +38,4 @@ class RunFolder {
 /// What this machine and build are, as JSON: host, processor, cores, memory, kernel, compiler, LibTorch.
 std::string environment_json();
 
-}  // namespace ripieno
+}  // namespace ripieno::program

@@ -6,7 +6,7 @@
 
 #include "ripieno/core/descriptor.h"
 
-namespace ripieno {
+namespace ripieno::program {
 
 class RunLock {
  public:
@@ -22,4 +22,4 @@ class RunLock {
 /// Whether somebody holds it, or it cannot be told.
 bool is_running(const std::filesystem::path& folder);
 
-}  // namespace ripieno
+}  // namespace ripieno::program

@@ -5,7 +5,7 @@
 
 #include "ripieno/core/error.h"
 
-namespace ripieno {
+namespace ripieno::program {
 namespace {
 
 namespace fs = std::filesystem;
@@ -41,18 +41,19 @@ SavedStates::Files SavedStates::files_of(int rank) const {
     const std::int64_t epochs = kept_epochs(entry.path().filename().string(), rank);
     if (epochs > 0) files.emplace(epochs, entry.path());
   }
-  if (fs::exists(folder_.state(rank), error)) files[load_first_number(folder_.state(rank))] = folder_.state(rank);
+  if (fs::exists(folder_.state(rank), error))
+    files[train::load_first_number(folder_.state(rank))] = folder_.state(rank);
   return files;
 }
 
-void SavedStates::save(int rank, std::int64_t epochs_done, const NamedTensors& state) {
+void SavedStates::save(int rank, std::int64_t epochs_done, const train::NamedTensors& state) {
   const fs::path newest = folder_.state(rank);
   if (last_ > 0) {
     std::error_code error;
     fs::rename(newest, folder_.state(rank, last_), error);
     if (error) fail(ErrorKind::io, newest.string(), ": cannot rename: ", error.message());
   }
-  save_tensors(newest, state);
+  train::save_tensors(newest, state);
   last_ = epochs_done;
   std::vector<Files> ranks;
   try {
@@ -91,4 +92,4 @@ fs::path SavedStates::newest_of(int rank) const {
   return ranks[static_cast<std::size_t>(rank)].at(all_have);
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::program

@@ -10,7 +10,7 @@
 #include "apps/ripieno/run_folder.h"
 #include "ripieno/train/checkpoint.h"
 
-namespace ripieno {
+namespace ripieno::program {
 
 class SavedStates {
  public:
@@ -18,7 +18,7 @@ class SavedStates {
 
   /// Saves a rank's state, which begins with its epochs_done, more from call to call; removes what no rank needs any
   /// more. Each process saves one rank's. Throws Error(io).
-  void save(int rank, std::int64_t epochs_done, const NamedTensors& state);
+  void save(int rank, std::int64_t epochs_done, const train::NamedTensors& state);
 
   /// A rank's file of the newest epoch that all ranks have. Throws Error(data) that names what is missing or damaged,
   /// or says which epochs there are where the ranks have none in common.
@@ -35,4 +35,4 @@ class SavedStates {
   std::int64_t last_ = 0;  // that this process saved
 };
 
-}  // namespace ripieno
+}  // namespace ripieno::program

@@ -14,7 +14,7 @@
 #include "ripieno/core/file.h"
 #include "ripieno/core/hash.h"
 
-namespace ripieno {
+namespace ripieno::program {
 namespace {
 
 std::string shortest(double x) {
@@ -273,7 +273,7 @@ const std::string& Settings::origin(std::string_view key) const {
 }
 
 std::string Settings::shown(std::string_view key) const {
-  return text(key, " = ", ripieno::to_toml(value(key)), " (", origin(key), ")");
+  return text(key, " = ", program::to_toml(value(key)), " (", origin(key), ")");
 }
 
 std::vector<IdleKey> Settings::idle() const {
@@ -310,7 +310,7 @@ void Settings::check() const {
   if (options_.plan.optimiser.nesterov && options_.plan.optimiser.momentum == 0) {
     fail(ErrorKind::usage, shown("optimiser.nesterov"), " needs a momentum above 0, but ", shown("optimiser.momentum"));
   }
-  const LearningRateOptions& rate = options_.plan.learning_rate;
+  const optim::LearningRateOptions& rate = options_.plan.learning_rate;
   if (rate.warmup_epochs >= options_.plan.epochs) {
     fail(ErrorKind::usage, shown("learning_rate.warmup_epochs"),
          " must end before training does: ", shown("train.epochs"));
@@ -333,7 +333,7 @@ std::string Settings::written(bool with_origins) const {
       group = key.substr(0, dot);
       out += text("\n[", group, "]\n");
     }
-    out += text(last_part(key), " = ", ripieno::to_toml(entries_[i].value));
+    out += text(last_part(key), " = ", program::to_toml(entries_[i].value));
     if (with_origins) out += "  # " + entries_[i].origin;
     out += '\n';
   }
@@ -346,4 +346,4 @@ std::string Settings::print() const { return written(true); }
 
 std::uint64_t Settings::digest() const { return hash(to_toml()); }
 
-}  // namespace ripieno
+}  // namespace ripieno::program

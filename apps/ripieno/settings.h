@@ -18,7 +18,7 @@
 #include "apps/ripieno/options.h"
 #include "ripieno/core/error.h"
 
-namespace ripieno {
+namespace ripieno::program {
 
 /// A whole number given for a number is one; nothing else is converted.
 using Value = std::variant<bool, std::int64_t, double, std::string, std::vector<double>>;
@@ -152,4 +152,4 @@ class Settings {
   Options options_;             // what they say
 };
 
-}  // namespace ripieno
+}  // namespace ripieno::program

@@ -7,7 +7,7 @@
 #include "ripieno/collective/schedule.h"
 #include "ripieno/data/partition.h"
 
-namespace ripieno {
+namespace ripieno::program {
 namespace {
 
 /// The member of the options that a key is bound to.
@@ -24,7 +24,7 @@ std::vector<std::string> names_in(const Table& table, std::vector<std::string> n
 template <class Which>
 std::vector<std::string> transports_that(Which which) {
   std::vector<std::string> names;
-  for (const Transport& transport : transports()) {
+  for (const transport::Transport& transport : transport::transports()) {
     if (which(transport)) names.emplace_back(transport.name);
   }
   return names;
@@ -33,15 +33,16 @@ std::vector<std::string> transports_that(Which which) {
 /// "tcp: ...; simulated: ..."
 std::string what_transports_are() {
   std::string all;
-  for (const Transport& one : transports()) all += text(all.empty() ? "" : "; ", one.name, ": ", one.title);
+  for (const transport::Transport& one : transport::transports())
+    all += text(all.empty() ? "" : "; ", one.name, ": ", one.title);
   return all;
 }
 
 std::vector<Setting> table() {
   const Bounds from_0{0, unbounded, false, false}, above_0{0, unbounded, true, false}, count{0, 2147483647};
   const Bounds below_1{0, 1, false, true}, fraction{0, 1, false, false};
-  const Condition real_time = is("transport.kind", transports_that(std::not_fn(&Transport::is_virtual)));
-  const Condition virtual_time = is("transport.kind", transports_that(std::mem_fn(&Transport::is_virtual)));
+  const Condition real_time = is("transport.kind", transports_that(std::not_fn(&transport::Transport::is_virtual)));
+  const Condition virtual_time = is("transport.kind", transports_that(std::mem_fn(&transport::Transport::is_virtual)));
   const Condition on_nodes = above("simulated.per_node", 1);
   const Condition computed = is("train.compute", {"real"});  // a replay learns nothing
   const Condition several = several_workers(), exchanged = is_not("strategy", "single"), own_data = data_of_its_own();
@@ -85,7 +86,7 @@ std::vector<Setting> table() {
       word("data.partition", AT(sampling.sharing), "even",
            "how the samples are dealt out to workers with data of their own: evenly (for good, or anew each epoch), or "
            "skewed by label",
-           {partition_names().begin(), partition_names().end()})
+           {data::partition_names().begin(), data::partition_names().end()})
           .only(own_data),
       whole("data.shards_per_worker", AT(sampling.shards_per_worker), 2, {1, 10000},
             "pieces of the data, sorted by label, that each worker gets")
@@ -95,7 +96,8 @@ std::vector<Setting> table() {
           .only(is("data.partition", {"dirichlet"})),
       whole("data.crop_padding", AT(augmentation.crop_padding), 0, {0, 16},
             "pixels added around an image before it is cropped at random; 0: no crop"),
-      choice("data.crop_border", AT(augmentation.border), {{"black", Border::black}, {"reflected", Border::reflected}},
+      choice("data.crop_border", AT(augmentation.border),
+             {{"black", data::Border::black}, {"reflected", data::Border::reflected}},
              "what the added pixels are: black, or the image reflected")
           .only(above("data.crop_padding", 0)),
       flag("data.flip", AT(augmentation.flip), false, "mirror half of the images at random"),
@@ -203,10 +205,11 @@ std::vector<Setting> table() {
       word("exchange.route", AT(plan.exchange.route), "auto",
            "the all-reduce algorithm of strategies whose route is any (ripieno list routes); auto: two-phase between "
            "workers that share memory, else ring",
-           names_in(routes(), {"auto"}))
+           names_in(collective::routes(), {"auto"}))
           .only(exchanged),
       word("exchange.small_route", AT(plan.exchange.small_route), "auto",
-           "the same for buckets of up to exchange.small_kb; auto: exchange.route's", names_in(routes(), {"auto"}))
+           "the same for buckets of up to exchange.small_kb; auto: exchange.route's",
+           names_in(collective::routes(), {"auto"}))
           .only(open_route)
           .only(floats)
           .only(above("exchange.small_kb", 0))
@@ -218,7 +221,7 @@ std::vector<Setting> table() {
           .only(small_route)
           .only(not_measured),
       word("exchange.codec", AT(plan.exchange.codec.name), "auto",
-           "how numbers are encoded (ripieno list codecs); auto: as they are in memory", names_in(codecs()))
+           "how numbers are encoded (ripieno list codecs); auto: as they are in memory", names_in(codec::codecs()))
           .only(exchanged),
       converted(
           "exchange.bucket_mb", AT(compute.bucket_bytes), [](double mb) { return static_cast<std::size_t>(mb * 1e6); },
@@ -273,7 +276,9 @@ std::vector<Setting> table() {
              "what clients send: their parameters, or their differences to the last average")
           .only(federated),
       choice("fedavg.batch_norm", AT(plan.federated.statistics),
-             {{"mean", Statistics::mean}, {"rank0", Statistics::rank0}, {"local", Statistics::local}},
+             {{"mean", strategy::Statistics::mean},
+              {"rank0", strategy::Statistics::rank0},
+              {"local", strategy::Statistics::local}},
              "whose batch-norm statistics count: rank 0's, the mean of all, or each client's own")
           .only(federated),
       whole("local.steps", AT(plan.local.steps), 8, {1, 1000000},
@@ -295,7 +300,7 @@ std::vector<Setting> table() {
           .only(fedadam),
       number("outer.epsilon", AT(plan.outer.epsilon), 1e-3, from_0, "added to the denominator of that step")
           .only(fedadam),
-      word("transport.kind", AT(transport.kind), "tcp", what_transports_are(), names_in(transports())),
+      word("transport.kind", AT(transport.kind), "tcp", what_transports_are(), names_in(transport::transports())),
       word("transport.listen", AT(transport.listen), "127.0.0.1:0", "address:port where the workers meet; port 0: any")
           .only(real_time),
       duration("transport.timeout_s", AT(transport.timeout), 1, 1800, {0, 1e6, true, false},
@@ -373,4 +378,4 @@ const std::vector<Setting>& all_settings() {
   return all;
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::program

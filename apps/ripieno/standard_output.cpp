@@ -7,7 +7,7 @@
 
 #include "ripieno/core/file.h"
 
-namespace ripieno {
+namespace ripieno::program {
 namespace {
 
 constexpr std::size_t most_pending = 1 << 16;  // bytes
@@ -56,4 +56,4 @@ void open_standard_descriptors() {
   }
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::program

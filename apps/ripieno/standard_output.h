@@ -5,7 +5,7 @@
 #include <streambuf>
 #include <string>
 
-namespace ripieno {
+namespace ripieno::program {
 
 /// As long as it lives, std::cout writes to descriptor 1 through it: at std::flush, once much is pending, and at a
 /// terminal at once. One at a time.
@@ -34,4 +34,4 @@ class StandardOutput : private std::streambuf {
 /// fails then.
 void open_standard_descriptors();
 
-}  // namespace ripieno
+}  // namespace ripieno::program

@@ -5,7 +5,7 @@
 #include "apps/ripieno/settings.h"
 #include "ripieno/core/edit_distance.h"
 
-namespace ripieno {
+namespace ripieno::program {
 namespace {
 
 /// "--batch-size=32" -> "batch_size"
@@ -82,4 +82,4 @@ std::string suggestion(const CLI::App& app, const std::vector<std::string>& word
   return text("; did you mean --set ", key, "=", value, "?");
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::program

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-namespace ripieno {
+namespace ripieno::program {
 
 /// The nearest of them where the word may be a misspelling, of so many edits at most, or the beginning of it; else
 /// empty.
@@ -23,4 +23,4 @@ std::string no_command(const CLI::App& app, const std::string& word);
 /// "; did you mean --set train.epochs=3?". Else empty. `words`: the whole command line.
 std::string suggestion(const CLI::App& app, const std::vector<std::string>& words);
 
-}  // namespace ripieno
+}  // namespace ripieno::program

@@ -8,7 +8,7 @@
 
 #include "ripieno/core/error.h"
 
-namespace ripieno {
+namespace ripieno::program {
 
 std::string bar(double fraction, int cells) {
   const char* part[] = {" ", "▏", "▎", "▍", "▌", "▋", "▊", "▉", "█"};
@@ -30,4 +30,4 @@ int terminal_width(int descriptor) {
   return ::ioctl(descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::program

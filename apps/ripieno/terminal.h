@@ -3,7 +3,7 @@
 
 #include <string>
 
-namespace ripieno {
+namespace ripieno::program {
 
 /// A bar of so many cells, in eighths of a cell so that it moves smoothly; `fraction` from 0 to 1.
 std::string bar(double fraction, int cells);
@@ -14,4 +14,4 @@ std::string clock_time(double seconds);
 /// Columns of the terminal at this descriptor; 80 where it is none.
 int terminal_width(int descriptor);
 
-}  // namespace ripieno
+}  // namespace ripieno::program

@@ -13,7 +13,7 @@
 #include "apps/ripieno/bytes.h"
 #include "apps/ripieno/settings.h"
 
-namespace ripieno {
+namespace ripieno::program {
 
 /// Throws Error(usage) with `name`, line and column.
 inline toml::table parse_toml(std::string_view content, const std::string& name) {
@@ -83,4 +83,4 @@ Value checked(const Setting& setting, Value value, const Origin& origin);
 /// The same for a node.
 Value checked(const Setting& setting, const toml::node& node, const Origin& origin);
 
-}  // namespace ripieno
+}  // namespace ripieno::program

@@ -12,16 +12,16 @@
 #include "ripieno/launch/local.h"
 #include "ripieno/report/merge.h"
 
-namespace ripieno {
+namespace ripieno::program {
 namespace {
 
 void note(ProgressBar& progress, const std::string& what) { progress.message(0, {{"type", "note"}, {"text", what}}); }
 
 /// The nodes that the settings ask for, where there can be any.
-std::unique_ptr<Lab> lab_of(const Settings& settings, LocalJob* job, ProgressBar& progress) {
+std::unique_ptr<launch::Lab> lab_of(const Settings& settings, launch::LocalJob* job, ProgressBar& progress) {
   const int nodes = settings->lab.nodes;
-  if (nodes == 0 || !Lab::impossible().empty()) return nullptr;
-  auto lab = std::make_unique<Lab>(settings->lab);
+  if (nodes == 0 || !launch::Lab::impossible().empty()) return nullptr;
+  auto lab = std::make_unique<launch::Lab>(settings->lab);
   if (!lab->without_cpu().empty())
     note(progress, "the lab's nodes have no part of the CPU of their own: " + lab->without_cpu());
   if (settings.origin("transport.listen") != "default" &&
@@ -31,8 +31,8 @@ std::unique_ptr<Lab> lab_of(const Settings& settings, LocalJob* job, ProgressBar
   job->network = lab->network();
   job->listen = lab->address() + ":0";
   job->place = [lab = lab.get(), nodes, ranks = job->workers](int rank) {
-    const LabNode& node = lab->node(static_cast<int>(std::int64_t{rank} * nodes / ranks));
-    return WorkerPlace{{node.network, node.groups}, node.address};
+    const launch::LabNode& node = lab->node(static_cast<int>(std::int64_t{rank} * nodes / ranks));
+    return launch::WorkerPlace{{node.network, node.groups}, node.address};
   };
   return lab;
 }
@@ -40,7 +40,7 @@ std::unique_ptr<Lab> lab_of(const Settings& settings, LocalJob* job, ProgressBar
 /// A lab without namespaces: the workers' own endpoints are as slow as its links.
 Settings without_namespaces(Settings settings, ProgressBar& progress) {
   if (settings->lab.nodes == 0 || settings->in_virtual_time()) return settings;
-  const std::string why = Lab::impossible();
+  const std::string why = launch::Lab::impossible();
   if (why.empty()) return settings;
   note(progress, "the lab has no network namespaces (" + why +
                      "): rates are kept in user space, packets are not counted, CPU is not shared out");
@@ -48,28 +48,28 @@ Settings without_namespaces(Settings settings, ProgressBar& progress) {
   return settings;
 }
 
-std::vector<Summary> run_processes(const Settings& settings, const RunFolder& folder, const std::string& resume,
-                                   ProgressBar& progress) {
-  std::vector<Summary> ranks;
-  LocalJob job;
+std::vector<report::Summary> run_processes(const Settings& settings, const RunFolder& folder, const std::string& resume,
+                                           ProgressBar& progress) {
+  std::vector<report::Summary> ranks;
+  launch::LocalJob job;
   job.workers = ranks_of(settings);
   job.listen = settings->transport.listen;
-  const std::unique_ptr<Lab> lab = lab_of(settings, &job, progress);
-  job.command = {own_program(), "worker", folder.path().string()};
+  const std::unique_ptr<launch::Lab> lab = lab_of(settings, &job, progress);
+  job.command = {launch::own_program(), "worker", folder.path().string()};
   if (!resume.empty()) job.command.insert(job.command.end(), {"--resume", resume});
   job.on_message = [&](int rank, const nlohmann::json& message) {
     if (message.value("type", "") == "summary") {
-      ranks.push_back(from_json(message.at("summary").get<std::string>(), folder.summary()));
+      ranks.push_back(report::from_json(message.at("summary").get<std::string>(), folder.summary()));
     } else {
       progress.message(rank, message);
     }
   };
-  run_local(job);
+  launch::run_local(job);
   return ranks;
 }
 
 /// A rank that dies ends quietly, with the first of its operations that fails.
-Task<> until_death(Network* network, int rank, Task<> work, ProgressBar* progress) {
+Task<> until_death(transport::Network* network, int rank, Task<> work, ProgressBar* progress) {
   try {
     co_await std::move(work);
   } catch (const Error& error) {
@@ -78,15 +78,15 @@ Task<> until_death(Network* network, int rank, Task<> work, ProgressBar* progres
   }
 }
 
-std::vector<Summary> run_virtually(const Settings& settings, const RunFolder& folder, const std::string& resume,
-                                   const Zoo& zoo, ProgressBar& progress) {
+std::vector<report::Summary> run_virtually(const Settings& settings, const RunFolder& folder, const std::string& resume,
+                                           const model::Zoo& zoo, ProgressBar& progress) {
   const int size = ranks_of(settings);
   const auto runtime = virtual_runtime(settings->seed);
-  const Transport& transport = find_transport(settings->transport.kind);
-  const std::unique_ptr<Network> network = transport.simulate(*runtime, size, simulated_of(settings));
-  std::vector<Summary> ranks(static_cast<std::size_t>(size));
+  const transport::Transport& transport = transport::find_transport(settings->transport.kind);
+  const std::unique_ptr<transport::Network> network = transport.simulate(*runtime, size, simulated_of(settings));
+  std::vector<report::Summary> ranks(static_cast<std::size_t>(size));
   const std::vector<double> deaths = deaths_of(settings);
-  std::optional<ComputeProfile> profile;  // all ranks have come to the same settings by the time they ask
+  std::optional<strategy::ComputeProfile> profile;  // all ranks have come to the same settings by the time they ask
   const auto common = [&profile, &zoo](const Settings& its) {
     if (!profile) profile = profile_here(its, zoo);
     return *profile;
@@ -98,13 +98,13 @@ std::vector<Summary> run_virtually(const Settings& settings, const RunFolder& fo
                   [&progress, rank](const nlohmann::json& message) { progress.message(rank, message); },
                   common};
     if (!resume.empty()) task.resume = resume;
-    auto endpoint = std::make_shared<CountedEndpoint>(network->endpoint(rank));
+    auto endpoint = std::make_shared<transport::CountedEndpoint>(network->endpoint(rank));
     Task<> work = until_death(network.get(), rank, run_rank(std::move(task), &zoo, endpoint, &ranks[rank]), &progress);
     runtime->spawn(text("rank ", rank), std::move(work));
     if (deaths[rank] > 0) runtime->call_at(from_seconds(deaths[rank]), [&network, rank] { network->kill(rank); });
   }
   runtime->run();
-  std::erase_if(ranks, [](const Summary& summary) { return summary.ranks.empty(); });  // of ranks that died
+  std::erase_if(ranks, [](const report::Summary& summary) { return summary.ranks.empty(); });  // of ranks that died
   return ranks;
 }
 
@@ -138,7 +138,7 @@ void find_data(Settings& settings) {
   }
 }
 
-TrainResult train(const Settings& asked, const std::string& resume, const Zoo& zoo, ProgressBar& progress) {
+TrainResult train(const Settings& asked, const std::string& resume, const model::Zoo& zoo, ProgressBar& progress) {
   const Settings settings = without_namespaces(asked, progress);
   if (!resume.empty()) remove_unfinished(resume);
   const RunFolder folder = RunFolder::create(settings);
@@ -149,7 +149,7 @@ TrainResult train(const Settings& asked, const std::string& resume, const Zoo& z
   const auto merge = [&] {
     if (settings->run.trace) merge_traces(folder, ranks_of(settings));
   };
-  std::vector<Summary> ranks;
+  std::vector<report::Summary> ranks;
   try {
     ranks = simulated ? run_virtually(settings, folder, resume, zoo, progress)
                       : run_processes(settings, folder, resume, progress);
@@ -161,10 +161,10 @@ TrainResult train(const Settings& asked, const std::string& resume, const Zoo& z
     throw;
   }
   progress.clear();
-  TrainResult result{folder.path(), merge_ranks(std::move(ranks))};
+  TrainResult result{folder.path(), report::merge_ranks(std::move(ranks))};
   merge();
-  write_file(folder.summary(), to_json(result.summary));
+  write_file(folder.summary(), report::to_json(result.summary));
   return result;
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::program

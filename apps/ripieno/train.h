@@ -9,20 +9,20 @@
 #include "ripieno/model/zoo.h"
 #include "ripieno/report/summary.h"
 
-namespace ripieno {
+namespace ripieno::program {
 
 struct TrainResult {
   std::filesystem::path folder;
-  Summary summary;
+  report::Summary summary;
 };
 
 /// Makes the run folder, starts the workers (or, with a transport of virtual time, runs all ranks here),
 /// waits for them, and writes summary.json. `resume`: a run folder to go on from; empty: none. The job was checked
 /// before (check_job). On an error no summary.json is written.
-TrainResult train(const Settings& settings, const std::string& resume, const Zoo& zoo, ProgressBar& progress);
+TrainResult train(const Settings& settings, const std::string& resume, const model::Zoo& zoo, ProgressBar& progress);
 
 /// The data folder where the settings leave it open: $RIPIENO_DATA; and the cache: $XDG_CACHE_HOME/ripieno or
 /// ~/.cache/ripieno.
 void find_data(Settings& settings);
 
-}  // namespace ripieno
+}  // namespace ripieno::program

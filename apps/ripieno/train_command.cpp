@@ -11,7 +11,7 @@
 #include "ripieno/launch/placement.h"
 #include "ripieno/report/compare.h"
 
-namespace ripieno {
+namespace ripieno::program {
 namespace {
 
 struct TrainArguments {
@@ -21,7 +21,7 @@ struct TrainArguments {
 };
 
 /// --resume takes the settings of the run that it goes on from; else they are a recipe's, or the defaults.
-Settings settings_of(const TrainArguments& arguments, const Zoo& zoo) {
+Settings settings_of(const TrainArguments& arguments, const model::Zoo& zoo) {
   std::vector<std::string> sets = arguments.recipe.sets;
   if (arguments.workers > 0) sets.push_back(text("workers=", arguments.workers));
   if (!arguments.compute.empty()) sets.push_back("train.compute=" + arguments.compute);
@@ -55,15 +55,15 @@ void run_train(const TrainArguments& arguments, const CommandContext& context) {
     std::cout << settings.print();
     return;
   }
-  check_environment();
+  launch::check_environment();
   check_job(settings, context.zoo);
   ProgressBar progress = ProgressBar::automatic();
   progress.title(settings->strategy);
   const TrainResult result = train(settings, arguments.resume, context.zoo, progress);
   if (context.format == "json") {
-    std::cout << to_json(result.summary);
+    std::cout << report::to_json(result.summary);
   } else {
-    std::cout << compare_table({result.summary}) << result.folder.string() << "\n";
+    std::cout << report::compare_table({result.summary}) << result.folder.string() << "\n";
   }
 }
 
@@ -100,4 +100,4 @@ void add_worker(CLI::App& app, CommandContext& context) {
   });
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::program

@@ -16,7 +16,7 @@
 #include "ripieno/report/run.h"
 #include "ripieno/report/table.h"
 
-namespace ripieno {
+namespace ripieno::program {
 namespace {
 
 namespace fs = std::filesystem;
@@ -52,30 +52,31 @@ class Watch {
   explicit Watch(fs::path run) : run_(std::move(run)) {}
 
   /// Whether its numbers change no more. One that was killed, or failed, has no summary.
-  bool ended() const { return is_finished(run_) || !is_running(run_); }
+  bool ended() const { return report::is_finished(run_) || !is_running(run_); }
 
   /// Who asks ended() before sees the last numbers.
   std::string look(bool colours) {
     while (fs::exists(run_ / text("metrics-", readers_.size(), ".jsonl"))) {
-      readers_.push_back(std::make_unique<MetricsReader>(run_ / text("metrics-", readers_.size(), ".jsonl")));
+      readers_.push_back(std::make_unique<report::MetricsReader>(run_ / text("metrics-", readers_.size(), ".jsonl")));
     }
-    std::vector<const Metrics*> metrics;
+    std::vector<const report::Metrics*> metrics;
     for (const auto& reader : readers_) metrics.push_back(&reader->read());
-    const RunNow now = run_now(metrics);
+    const report::RunNow now = report::run_now(metrics);
     return head(now) + (now.ranks.empty() ? "" : ranks(now, colours));
   }
 
  private:
-  std::string head(const RunNow& now) const {
-    const std::string name = folder_name(run_);
+  std::string head(const report::RunNow& now) const {
+    const std::string name = report::folder_name(run_);
     const bool running = is_running(run_),
-               finished = is_finished(run_);  // in this order: it ends with its summary there
+               finished = report::is_finished(run_);  // in this order: it ends with its summary there
     if (now.ranks.empty())
       return name + (running ? ": its workers have not begun yet\n" : ": ended before its workers began\n");
     std::uint32_t epoch = 0;
-    for (const RankNow& rank : now.ranks) epoch = std::max(epoch, rank.epoch);
-    std::string line = text(name, " ▕", bar(now.fraction, 20), "▏ ", format_percent(now.fraction, 0), "  epoch ",
-                            epoch + 1, "/", now.epochs, "  ", format_count(now.images_per_second), " images/s");
+    for (const report::RankNow& rank : now.ranks) epoch = std::max(epoch, rank.epoch);
+    std::string line =
+        text(name, " ▕", bar(now.fraction, 20), "▏ ", report::format_percent(now.fraction, 0), "  epoch ", epoch + 1,
+             "/", now.epochs, "  ", report::format_count(now.images_per_second), " images/s");
     if (finished) {
       line += "  ended";
     } else if (!running) {
@@ -83,43 +84,44 @@ class Watch {
     } else if (now.seconds_left) {
       line += "  " + clock_time(*now.seconds_left) + " left";
     }
-    if (now.accuracy) line += "  test " + format_percent(*now.accuracy);
+    if (now.accuracy) line += "  test " + report::format_percent(*now.accuracy);
     return line + "\n\n";
   }
 
-  static std::string ranks(const RunNow& now, bool colours) {
-    Table table;
+  static std::string ranks(const report::RunNow& now, bool colours) {
+    report::Table table;
     for (const char* title : {"rank", "step", "images/s", "loss", "CPU", "memory", "network"})
-      table.column(title, Align::right);
+      table.column(title, report::Align::right);
     table.column("a step's time");
-    for (const RankNow& rank : now.ranks) {
-      table.row({std::to_string(rank.rank), format_count(static_cast<std::int64_t>(rank.steps)),
-                 format_count(rank.images_per_second), rank.loss ? format_fixed(*rank.loss, 3) : "–",
-                 rank.cpu ? format_percent(*rank.cpu, 0) : "–", rank.resident > 0 ? format_bytes(rank.resident) : "–",
-                 format_bytes(rank.bytes_per_second) + "/s", stages(rank.stages, colours)});
+    for (const report::RankNow& rank : now.ranks) {
+      table.row({std::to_string(rank.rank), report::format_count(static_cast<std::int64_t>(rank.steps)),
+                 report::format_count(rank.images_per_second), rank.loss ? report::format_fixed(*rank.loss, 3) : "–",
+                 rank.cpu ? report::format_percent(*rank.cpu, 0) : "–",
+                 rank.resident > 0 ? report::format_bytes(rank.resident) : "–",
+                 report::format_bytes(rank.bytes_per_second) + "/s", stages(rank.stages, colours)});
     }
     std::string legend = "\nCPU: of a core; network: sent. ";
-    for (const StageInfo& stage : ripieno::stages) {
-      if (stage.kind == StageKind::in_step) legend += text(shade(stage, 1, colours), " ", stage.name, "  ");
+    for (const observe::StageInfo& stage : observe::stages) {
+      if (stage.kind == observe::StageKind::in_step) legend += text(shade(stage, 1, colours), " ", stage.name, "  ");
     }
     return table.str() + legend + "\n";
   }
 
-  static std::string shade(const StageInfo& stage, int cells, bool colours) {
+  static std::string shade(const observe::StageInfo& stage, int cells, bool colours) {
     std::string out;
     for (int i = 0; i < cells; ++i) out += colours ? "█" : std::string(1, stage.name[0]);
     return colours && cells > 0 ? text("\033[", stage.colour, "m", out, "\033[0m") : out;
   }
 
   /// As long as the bar is, without gaps: each part ends where the sum so far does.
-  static std::string stages(const StageSeconds& seconds, bool colours) {
+  static std::string stages(const report::StageSeconds& seconds, bool colours) {
     const double all = seconds.steps();
     if (all <= 0) return "";
     std::string out;
     double sum = 0;
     int drawn = 0;
-    for (const StageInfo& stage : ripieno::stages) {
-      if (stage.kind != StageKind::in_step) continue;
+    for (const observe::StageInfo& stage : observe::stages) {
+      if (stage.kind != observe::StageKind::in_step) continue;
       sum += seconds[stage.stage];
       const int until = static_cast<int>(std::lround(sum / all * bar_cells));
       out += shade(stage, until - drawn, colours);
@@ -129,7 +131,7 @@ class Watch {
   }
 
   fs::path run_;
-  std::vector<std::unique_ptr<MetricsReader>> readers_;
+  std::vector<std::unique_ptr<report::MetricsReader>> readers_;
 };
 
 /// Lines cut at the terminal's width would wrap and leave their ends behind: drawn without wrapping.
@@ -178,4 +180,4 @@ void add_watch(CLI::App& app, CommandContext& context) {
   command->callback([arguments, &context] { context.chosen = [arguments] { run_watch(*arguments); }; });
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::program

@@ -7,9 +7,9 @@
 #include "ripieno/launch/join.h"
 #include "ripieno/train/torch_error.h"
 
-namespace ripieno {
+namespace ripieno::program {
 
-void run_part(Control& control, const std::function<void()>& part) {
+void run_part(launch::Control& control, const std::function<void()>& part) {
   const auto report = [&](const Error& error) {
     control.failed(error);
     if (control.has_listener()) throw Reported{error.kind()};
@@ -20,37 +20,37 @@ void run_part(Control& control, const std::function<void()>& part) {
     report(error);
     throw;
   } catch (const std::exception& error) {
-    report(Error(ErrorKind::internal, first_line(error)));
+    report(Error(ErrorKind::internal, train::first_line(error)));
     throw;
   }
 }
 
-void run_worker(const std::filesystem::path& path, const std::string& resume, const Zoo& zoo) {
-  Control control(control_descriptor_of_environment());
-  std::optional<Cluster> cluster;  // is taken down once the launcher knows why
+void run_worker(const std::filesystem::path& path, const std::string& resume, const model::Zoo& zoo) {
+  launch::Control control(launch::control_descriptor_of_environment());
+  std::optional<transport::Cluster> cluster;  // is taken down once the launcher knows why
   run_part(control, [&] {
-    const Placement place = placement();
+    const launch::Placement place = launch::placement();
     const RunFolder folder = RunFolder::open(path);
     Settings settings;
     settings.load(folder.config());
-    JoinOptions options;
+    launch::JoinOptions options;
     options.digest = settings.digest();
     options.seed = settings->seed;
     options.transport = settings->transport.kind;
     options.timeout = settings->transport.timeout;
     options.shape = settings->transport.shape;
-    cluster.emplace(join(place, options));
+    cluster.emplace(launch::join(place, options));
     if (cluster->endpoint->size() != ranks_of(settings)) {
       fail(ErrorKind::mismatch, "the job has ", cluster->endpoint->size(), " ranks; its recipe needs ",
            ranks_of(settings));
     }
     RankTask task{settings, folder, {}, [&](const nlohmann::json& message) { control.send(message); }};
     if (!resume.empty()) task.resume = resume;
-    Summary summary;
+    report::Summary summary;
     cluster->runtime->spawn(text("rank ", place.rank), run_rank(task, &zoo, cluster->endpoint, &summary));
     cluster->runtime->run();
-    control.send({{"type", "summary"}, {"summary", to_json(summary)}});
+    control.send({{"type", "summary"}, {"summary", report::to_json(summary)}});
   });
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::program

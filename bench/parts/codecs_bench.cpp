@@ -19,7 +19,7 @@ std::vector<float> gradients() {
 }
 
 void encode(benchmark::State& state, std::string name) {
-  const auto codec = make_codec({.name = name}, DType::fp32);
+  const auto codec = codec::make_codec({.name = name}, DType::fp32);
   auto numbers = gradients();
   Random random(1, 2);
   ByteVector bytes;
@@ -32,7 +32,7 @@ void encode(benchmark::State& state, std::string name) {
 }
 
 void decode(benchmark::State& state, std::string name) {
-  const auto codec = make_codec({.name = name}, DType::fp32);
+  const auto codec = codec::make_codec({.name = name}, DType::fp32);
   auto numbers = gradients();
   Random random(1, 2);
   ByteVector bytes;
@@ -45,8 +45,8 @@ void decode(benchmark::State& state, std::string name) {
 }
 
 const bool registered = [] {
-  for (const CodecInfo& info : codecs()) {
-    if (info.kind == CodecKind::low_rank) continue;  // no bytes of its own (collective/powersgd.h)
+  for (const codec::CodecInfo& info : codec::codecs()) {
+    if (info.kind == codec::CodecKind::low_rank) continue;  // no bytes of its own (collective/powersgd.h)
     const std::string name(info.name);
     benchmark::RegisterBenchmark(("encode/" + name).c_str(), encode, name);
     benchmark::RegisterBenchmark(("decode/" + name).c_str(), decode, name);

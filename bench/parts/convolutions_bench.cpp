@@ -40,7 +40,7 @@ struct Layer {
 
 void convolution_winograd(benchmark::State& state) {
   Layer layer(state);
-  const auto winograd = Winograd::of(layer.input.sizes(), layer.weight.sizes(), 1, 1);
+  const auto winograd = fused::Winograd::of(layer.input.sizes(), layer.weight.sizes(), 1, 1);
   if (!winograd) return state.SkipWithError("not computed so");
   const torch::Tensor by_weight = torch::empty_like(layer.weight);
   for (auto _ : state) {

@@ -47,7 +47,7 @@ void read_dataset(benchmark::State& state) {
   std::array<std::uint8_t, 784> pixels;
   std::uint64_t bytes = 0;
   for (auto _ : state) {
-    const auto data = open_dataset("mnist", Split::train, {.folder = files.folder});
+    const auto data = data::open_dataset("mnist", data::Split::train, {.folder = files.folder});
     for (std::uint32_t i = 0; i < samples / parts; ++i) benchmark::DoNotOptimize(data->read(order[i], pixels));
     bytes = data->bytes_read();
   }

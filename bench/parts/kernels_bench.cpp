@@ -15,7 +15,7 @@ struct Numbers {
         span(bytes.data(), static_cast<std::size_t>(count), type) {
     std::vector<float> values(span.count);
     for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 1024) / 1024;
-    convert(span, values);
+    numeric::convert(span, values);
   }
   std::vector<std::byte> bytes;
   NumberSpan span;
@@ -29,7 +29,7 @@ void report(benchmark::State& state, std::size_t bytes) {
 void add_from(benchmark::State& state, DType type) {
   const Numbers into(state.range(0), DType::fp32), from(state.range(0), type);
   for (auto _ : state) {
-    add(into.span, from.span);
+    numeric::add(into.span, from.span);
     benchmark::ClobberMemory();
   }
   report(state, 2 * into.bytes.size() + from.bytes.size());
@@ -38,7 +38,7 @@ void add_from(benchmark::State& state, DType type) {
 void convert_between(benchmark::State& state, DType to, DType from_type) {
   const Numbers into(state.range(0), to), from(state.range(0), from_type);
   for (auto _ : state) {
-    convert(into.span, from.span);
+    numeric::convert(into.span, from.span);
     benchmark::ClobberMemory();
   }
   report(state, into.bytes.size() + from.bytes.size());
@@ -47,7 +47,7 @@ void convert_between(benchmark::State& state, DType to, DType from_type) {
 void scale_by(benchmark::State& state) {
   const Numbers values(state.range(0), DType::fp32);
   for (auto _ : state) {
-    scale(values.span, 0.9999999);
+    numeric::scale(values.span, 0.9999999);
     benchmark::ClobberMemory();
   }
   report(state, 2 * values.bytes.size());
@@ -56,7 +56,7 @@ void scale_by(benchmark::State& state) {
 void round_to(benchmark::State& state, DType type) {
   const Numbers values(state.range(0), DType::fp32);
   for (auto _ : state) {
-    round_through(values.span, type);
+    numeric::round_through(values.span, type);
     benchmark::ClobberMemory();
   }
   report(state, 2 * values.bytes.size());

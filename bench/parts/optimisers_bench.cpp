@@ -6,9 +6,9 @@
 namespace ripieno {
 namespace {
 
-void step(benchmark::State& state, OptimiserOptions options) {
+void step(benchmark::State& state, optim::OptimiserOptions options) {
   std::vector<float> weights(9'231'114), gradients(weights.size(), 1e-3f);  // VGG-11 with batch norm at 32x32
-  const auto optimiser = make_optimiser(options, weights.size(), DType::fp32);
+  const auto optimiser = optim::make_optimiser(options, weights.size(), DType::fp32);
   for (auto _ : state) {
     optimiser->begin_step();
     optimiser->update(0, weights, gradients, 1e-6);

@@ -13,9 +13,9 @@ namespace {
 void sample(benchmark::State& state) {
   const auto file = std::filesystem::temp_directory_path() / "ripieno_sampler_bench.jsonl";
   const auto runtime = real_runtime(0);
-  Recorder recorder(*runtime, nullptr, std::make_unique<LineFile>(file));
+  observe::Recorder recorder(*runtime, nullptr, std::make_unique<LineFile>(file));
   for (auto _ : state)
-    UsageSampler(*runtime, recorder, std::chrono::hours(1));  // one for its beginning, one at its end
+    observe::UsageSampler(*runtime, recorder, std::chrono::hours(1));  // one for its beginning, one at its end
   state.SetItemsProcessed(2 * state.iterations());
   std::filesystem::remove(file);
 }

@@ -9,27 +9,29 @@
 #include "ripieno/testing/conformance.h"
 #include "ripieno/testing/trial.h"
 
-int main(int argc, char** argv) {
-  ripieno::add_strategy(own::easgd());
-  if (argc > 1) return ripieno::run_program(argc, argv, ripieno::zoo());
+using namespace ripieno;
 
-  ripieno::ConformanceOptions options;
+int main(int argc, char** argv) {
+  strategy::add_strategy(own::easgd());
+  if (argc > 1) return program::run_program(argc, argv, model::zoo());
+
+  testing::ConformanceOptions options;
   options.plan.local.steps = 4;
-  const auto findings = ripieno::check_conformance(ripieno::find_strategy("easgd"), options);
-  std::fputs(ripieno::report(findings).c_str(), stdout);
+  const auto findings = testing::check_conformance(strategy::find_strategy("easgd"), options);
+  std::fputs(testing::report(findings).c_str(), stdout);
 
   // Beside one of Ripieno's: 4 workers on one network, the same data, and as many steps.
-  ripieno::Plan plan = options.plan;
+  strategy::Plan plan = options.plan;
   plan.epochs = 10;
   std::printf("\n4 workers, %u epochs\n", plan.epochs);
-  const ripieno::LinearOptions learner{.samples = 512, .features = 16, .bucket_elements = 16};
+  const testing::LinearOptions learner{.samples = 512, .features = 16, .bucket_elements = 16};
   for (const char* name : {"ring", "easgd"}) {
-    ripieno::Trial trial(ripieno::find_strategy(name), 4, plan, learner, 64);
+    testing::Trial trial(strategy::find_strategy(name), 4, plan, learner, 64);
     trial.run();
-    const std::uint64_t sent = trial.cluster.ledger(0).total(ripieno::Purpose::exchange).payload_sent;
+    const std::uint64_t sent = trial.cluster.ledger(0).total(observe::Purpose::exchange).payload_sent;
     std::printf("%-6s accuracy %5.1f %%, %6llu bytes sent by rank 0, %5.2f ms of virtual time\n", name,
                 100 * trial.recorders[0]->epochs().back().accuracy, static_cast<unsigned long long>(sent),
-                1e3 * ripieno::seconds(trial.took));
+                1e3 * seconds(trial.took));
   }
-  return ripieno::conforms(findings) ? 0 : 1;
+  return testing::conforms(findings) ? 0 : 1;
 }

@@ -14,18 +14,19 @@ namespace own {
 namespace {
 
 using namespace ripieno;
+using namespace ripieno::strategy;
 
 constexpr double beta = 0.9;
 constexpr int in_a_pair = 2;
 
 /// Of all parameters as one, between all workers.
-std::unique_ptr<Averager> averager(const StrategyInfo& info, const Plan& plan, const Layout& layout) {
+std::unique_ptr<collective::Averager> averager(const StrategyInfo& info, const Plan& plan, const Layout& layout) {
   return averager_of(info, plan, slots_of(layout, {{0, layout.parameters}}), layout.type);
 }
 
 /// The same, of gradients between the workers of a pair.
-std::unique_ptr<Averager> pair_averager(const Layout& layout) {
-  return make_averager({}, {Slot{layout.parameters}}, layout.type);
+std::unique_ptr<collective::Averager> pair_averager(const Layout& layout) {
+  return collective::make_averager({}, {collective::Slot{layout.parameters}}, layout.type);
 }
 
 class Easgd final : public Strategy {
@@ -34,7 +35,7 @@ class Easgd final : public Strategy {
       : Strategy(plan, std::move(workplace)),
         averager_(averager(info, plan, layout)),
         pair_averager_(pair_averager(layout)),
-        optimiser_(make_optimiser(plan.optimiser, layout.parameters, layout.type)),
+        optimiser_(optim::make_optimiser(plan.optimiser, layout.parameters, layout.type)),
         centre_(layout.parameters, layout.type),
         force_(layout.parameters, layout.type),
         pull_(layout.parameters, layout.type) {}
@@ -49,7 +50,7 @@ class Easgd final : public Strategy {
  private:
   Task<> start() override {
     co_await start_apart(place_.comm, &place_.learner, plan_.first_epoch > 0);  // 1
-    if (plan_.first_epoch == 0) convert(centre_.span(), place_.learner.parameters());
+    if (plan_.first_epoch == 0) numeric::convert(centre_.span(), place_.learner.parameters());
     pair_ = co_await place_.comm.split(place_.comm.rank() / in_a_pair);
   }
 
@@ -66,8 +67,8 @@ class Easgd final : public Strategy {
     pair_averager_->commit(0);
     place_.learner.commit();
     if (!is_elastic(step)) return;
-    add(place_.learner.parameters(), pull_.span());  // 3
-    add(centre_.span(), force_.span());
+    numeric::add(place_.learner.parameters(), pull_.span());  // 3
+    numeric::add(centre_.span(), force_.span());
     averager_->commit(0);
   }
 
@@ -81,7 +82,7 @@ class Easgd final : public Strategy {
     *of_pair = std::accumulate(samples.begin(), samples.end(), 0.0);
     const double weight = 1 / std::max(1.0, *of_pair);
     {
-      const StageTimer timer(place_.recorder, place_.comm.runtime(), Stage::exchange);
+      const observe::StageTimer timer(place_.recorder, place_.comm.runtime(), observe::Stage::exchange);
       co_await pair_averager_->average(*pair_, 0, learner.gradients(), weight);
     }
     divide_by_loss_scale(learner);
@@ -89,35 +90,35 @@ class Easgd final : public Strategy {
 
   /// 3: what pulls at the worker, and the sum of what pulls at the centre.
   Task<> stretch(PassResult result, double of_pair) {
-    const StageTimer timer(place_.recorder, place_.comm.runtime(), Stage::exchange);
+    const observe::StageTimer timer(place_.recorder, place_.comm.runtime(), observe::Stage::exchange);
     const NumberSpan force = force_.span();
-    subtract(force, centre_.span(), place_.learner.parameters());
-    scale(force, beta * of_pair / result.global_samples);
-    convert(pull_.span(), force);
-    scale(force, result.samples / std::max(1.0, of_pair));
+    numeric::subtract(force, centre_.span(), place_.learner.parameters());
+    numeric::scale(force, beta * of_pair / result.global_samples);
+    numeric::convert(pull_.span(), force);
+    numeric::scale(force, result.samples / std::max(1.0, of_pair));
     co_await averager_->average(place_.comm, 0, force, -1);
   }
 
   /// It is the centre that is evaluated.
-  Task<> end_epoch(EpochEnd end, EpochRecord* record) override {
+  Task<> end_epoch(EpochEnd end, observe::EpochRecord* record) override {
     const NumberSpan parameters = place_.learner.parameters();
-    const auto own = copy_of(parameters);
-    convert(parameters, centre_.span());
+    const auto own = numeric::copy_of(parameters);
+    numeric::convert(parameters, centre_.span());
     co_await average_buffers(place_.comm, place_.learner);
     if (end.evaluates) {
-      const StageTimer timer(place_.recorder, place_.comm.runtime(), Stage::evaluate);
+      const observe::StageTimer timer(place_.recorder, place_.comm.runtime(), observe::Stage::evaluate);
       const Score score = co_await evaluate_together(place_.comm, place_.learner);
       record->accuracy = score.accuracy;
       record->loss = score.loss;
     }
-    record->parameters_hash = hash(parameters);
-    convert(parameters, own->span());
+    record->parameters_hash = numeric::hash(parameters);
+    numeric::convert(parameters, own->span());
   }
 
-  std::unique_ptr<Averager> averager_, pair_averager_;
-  std::optional<Communicator> pair_;  // from start() on
-  std::unique_ptr<Optimiser> optimiser_;
-  Numbers centre_, force_, pull_;
+  std::unique_ptr<collective::Averager> averager_, pair_averager_;
+  std::optional<collective::Communicator> pair_;  // from start() on
+  std::unique_ptr<optim::Optimiser> optimiser_;
+  numeric::Numbers centre_, force_, pull_;
 };
 
 std::unique_ptr<Strategy> make(const StrategyInfo& info, const Plan& plan, Workplace workplace) {

@@ -25,6 +25,6 @@ namespace own {
 
 /// What it promises. It is not exact, as it takes other steps than one worker, and its workers do not agree: only their
 /// copies of the centre do.
-ripieno::StrategyInfo easgd();
+ripieno::strategy::StrategyInfo easgd();
 
 }  // namespace own

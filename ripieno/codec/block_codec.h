@@ -15,7 +15,7 @@
 #include "ripieno/codec/codec.h"
 #include "ripieno/codec/numbers.h"
 
-namespace ripieno {
+namespace ripieno::codec {
 
 /// What stands for a block's scale where the block holds an infinity or NaN: all its numbers come out as NaN.
 constexpr float no_scale = std::numeric_limits<float>::quiet_NaN();
@@ -70,4 +70,4 @@ class BlockCodec final : public Codec {
   Code code_;
 };
 
-}  // namespace ripieno
+}  // namespace ripieno::codec

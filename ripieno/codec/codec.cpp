@@ -10,7 +10,7 @@
 #include "ripieno/codec/wire_codec.h"
 #include "ripieno/core/edit_distance.h"
 
-namespace ripieno {
+namespace ripieno::codec {
 namespace {
 
 using Options = CodecOptions;
@@ -90,4 +90,4 @@ void check_codec(const CodecOptions& options) {
   check_option("rank", options.rank, options.rank >= 1 && options.rank <= 64, "1 .. 64");
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::codec

@@ -19,7 +19,7 @@
 #include "ripieno/core/random.h"
 #include "ripieno/core/span.h"
 
-namespace ripieno {
+namespace ripieno::codec {
 
 enum class CodecKind : std::uint8_t { wire, block, gathered, low_rank };
 
@@ -80,4 +80,4 @@ std::unique_ptr<Codec> make_codec(const CodecOptions& options, DType native);
 /// Checks the options without making anything. Throws as make_codec().
 void check_codec(const CodecOptions& options);
 
-}  // namespace ripieno
+}  // namespace ripieno::codec

@@ -5,7 +5,7 @@
 #include "ripieno/codec/numbers.h"
 #include "ripieno/numeric/elementwise.h"
 
-namespace ripieno {
+namespace ripieno::codec {
 namespace {
 
 /// What is decoded at a time: it, x and both residuals stay in the innermost cache.
@@ -53,7 +53,7 @@ void ErrorFeedback::encode(const Codec& codec, std::size_t offset, NumberSpan nu
   staged_ranges_.push_back(range);
 
   // 1. x <- x + e
-  add(numbers, kept);
+  numeric::add(numbers, kept);
   // 2. send C(x)
   codec.encode(numbers, random, into);
   // 3. e <- x - D(C(x)), in pieces where the bytes of whole blocks can be decoded apart
@@ -93,4 +93,4 @@ void ErrorFeedback::visit(StateVisitor& visitor, const std::string& name) {
   visitor.span(name, residual());
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::codec

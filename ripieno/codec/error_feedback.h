@@ -18,7 +18,7 @@
 #include "ripieno/core/range.h"
 #include "ripieno/core/state.h"
 
-namespace ripieno {
+namespace ripieno::codec {
 
 class ErrorFeedback {
  public:
@@ -47,4 +47,4 @@ class ErrorFeedback {
   std::vector<Range> staged_ranges_;
 };
 
-}  // namespace ripieno
+}  // namespace ripieno::codec

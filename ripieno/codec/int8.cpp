@@ -4,7 +4,7 @@
 
 #include "ripieno/codec/block_codec.h"
 
-namespace ripieno {
+namespace ripieno::codec {
 namespace {
 
 /// x + round_to_integer<T> has the nearest integer to x in its lowest bits, in two's complement: 1.5 times the number
@@ -49,4 +49,4 @@ struct Int8 {
 
 std::unique_ptr<Codec> make_int8(std::size_t block) { return std::make_unique<BlockCodec<Int8>>(block, Int8{}); }
 
-}  // namespace ripieno
+}  // namespace ripieno::codec

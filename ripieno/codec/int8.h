@@ -16,8 +16,8 @@
 
 #include "ripieno/codec/codec.h"
 
-namespace ripieno {
+namespace ripieno::codec {
 
 std::unique_ptr<Codec> make_int8(std::size_t block);
 
-}  // namespace ripieno
+}  // namespace ripieno::codec

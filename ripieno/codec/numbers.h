@@ -8,7 +8,7 @@
 
 #include "ripieno/core/span.h"
 
-namespace ripieno {
+namespace ripieno::codec {
 
 /// Calls `body` with the numbers as a span of float or of double.
 template <class Body>
@@ -50,4 +50,4 @@ void store(std::byte* to, T value) {
   std::memcpy(to, &value, sizeof value);
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::codec

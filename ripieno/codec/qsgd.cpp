@@ -4,7 +4,7 @@
 
 #include "ripieno/codec/block_codec.h"
 
-namespace ripieno {
+namespace ripieno::codec {
 namespace {
 
 constexpr std::size_t together = 8;  // numbers whose codes fill whole bytes, whatever their width
@@ -137,4 +137,4 @@ std::unique_ptr<Codec> make_qsgd(std::size_t block, int bits, bool contraction) 
   return std::make_unique<BlockCodec<Qsgd>>(block, Qsgd{bits, contraction});
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::codec

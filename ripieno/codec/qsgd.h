@@ -30,9 +30,9 @@
 
 #include "ripieno/codec/codec.h"
 
-namespace ripieno {
+namespace ripieno::codec {
 
 /// `bits` of each number, 2 .. 8. `contraction`: with step 5.
 std::unique_ptr<Codec> make_qsgd(std::size_t block, int bits, bool contraction);
 
-}  // namespace ripieno
+}  // namespace ripieno::codec

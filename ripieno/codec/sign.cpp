@@ -4,7 +4,7 @@
 
 #include "ripieno/codec/block_codec.h"
 
-namespace ripieno {
+namespace ripieno::codec {
 namespace {
 
 struct Sign {
@@ -56,4 +56,4 @@ struct Sign {
 
 std::unique_ptr<Codec> make_sign(std::size_t block) { return std::make_unique<BlockCodec<Sign>>(block, Sign{}); }
 
-}  // namespace ripieno
+}  // namespace ripieno::codec

@@ -15,8 +15,8 @@
 
 #include "ripieno/codec/codec.h"
 
-namespace ripieno {
+namespace ripieno::codec {
 
 std::unique_ptr<Codec> make_sign(std::size_t block);
 
-}  // namespace ripieno
+}  // namespace ripieno::codec

@@ -6,7 +6,7 @@
 
 #include "ripieno/codec/numbers.h"
 
-namespace ripieno {
+namespace ripieno::codec {
 namespace {
 
 struct Pair {
@@ -188,4 +188,4 @@ std::size_t top_count(double fraction, std::size_t count) {
 std::unique_ptr<Codec> make_topk(double fraction) { return std::make_unique<TopK>(fraction); }
 std::unique_ptr<Codec> make_topk_sampled(double fraction) { return std::make_unique<TopKSampled>(fraction); }
 
-}  // namespace ripieno
+}  // namespace ripieno::codec

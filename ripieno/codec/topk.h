@@ -24,7 +24,7 @@
 
 #include "ripieno/codec/codec.h"
 
-namespace ripieno {
+namespace ripieno::codec {
 
 /// k of `count` numbers: a fraction in (0, 1] of them, rounded up.
 std::size_t top_count(double fraction, std::size_t count);
@@ -32,4 +32,4 @@ std::size_t top_count(double fraction, std::size_t count);
 std::unique_ptr<Codec> make_topk(double fraction);
 std::unique_ptr<Codec> make_topk_sampled(double fraction);
 
-}  // namespace ripieno
+}  // namespace ripieno::codec

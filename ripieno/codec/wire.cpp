@@ -5,7 +5,7 @@
 
 #include "ripieno/core/edit_distance.h"
 
-namespace ripieno {
+namespace ripieno::codec {
 namespace {
 
 constexpr std::array formats{
@@ -21,4 +21,4 @@ std::span<const WireFormat> wire_formats() { return formats; }
 
 const WireFormat& find_wire_format(std::string_view name) { return find_named(formats, name, "wire format"); }
 
-}  // namespace ripieno
+}  // namespace ripieno::codec

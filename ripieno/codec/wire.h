@@ -7,7 +7,7 @@
 
 #include "ripieno/core/span.h"
 
-namespace ripieno {
+namespace ripieno::codec {
 
 struct WireFormat {
   std::string_view name;
@@ -21,4 +21,4 @@ std::span<const WireFormat> wire_formats();
 /// Throws Error(usage) that lists the known formats.
 const WireFormat& find_wire_format(std::string_view name);
 
-}  // namespace ripieno
+}  // namespace ripieno::codec

@@ -2,7 +2,7 @@
 
 #include "ripieno/numeric/elementwise.h"
 
-namespace ripieno {
+namespace ripieno::codec {
 namespace {
 
 class WireCodec final : public Codec {
@@ -15,13 +15,15 @@ class WireCodec final : public Codec {
 
   void encode(NumberSpan numbers, Random&, ByteVector& into) const override {
     into.resize(numbers.count * size_of(type_));
-    convert(NumberSpan(into.data(), numbers.count, type_), numbers);
+    numeric::convert(NumberSpan(into.data(), numbers.count, type_), numbers);
   }
 
-  void decode(ConstBytes bytes, NumberSpan numbers) const override { convert(numbers, checked(bytes, numbers.count)); }
+  void decode(ConstBytes bytes, NumberSpan numbers) const override {
+    numeric::convert(numbers, checked(bytes, numbers.count));
+  }
 
   void add(ConstBytes bytes, NumberSpan numbers) const override {
-    ripieno::add(numbers, checked(bytes, numbers.count));
+    numeric::add(numbers, checked(bytes, numbers.count));
   }
 
  private:
@@ -40,4 +42,4 @@ class WireCodec final : public Codec {
 
 std::unique_ptr<Codec> make_wire(DType type) { return std::make_unique<WireCodec>(type); }
 
-}  // namespace ripieno
+}  // namespace ripieno::codec

@@ -6,9 +6,9 @@
 
 #include "ripieno/codec/codec.h"
 
-namespace ripieno {
+namespace ripieno::codec {
 
 /// Numbers as `type` on the wire. Decoding takes bytes that are aligned for it.
 std::unique_ptr<Codec> make_wire(DType type);
 
-}  // namespace ripieno
+}  // namespace ripieno::codec

@@ -9,7 +9,7 @@
 #include "ripieno/collective/powersgd.h"
 #include "ripieno/collective/slot_channels.h"
 
-namespace ripieno {
+namespace ripieno::collective {
 namespace {
 
 class ScheduledAverager final : public Averager {
@@ -18,7 +18,7 @@ class ScheduledAverager final : public Averager {
       : large_(find_route(options.route)),
         small_(options.small_route == "auto" ? large_ : find_route(options.small_route)),
         small_bytes_(options.small_bytes),
-        wire_(find_wire_format(options.codec.name).type(type)),
+        wire_(codec::find_wire_format(options.codec.name).type(type)),
         segment_bytes_(options.segment_bytes),
         last_first_(options.last_first),
         channels_(slots.size()),
@@ -35,7 +35,7 @@ class ScheduledAverager final : public Averager {
             slots_[slot].elements, " ", name(type_), " is averaged with ", numbers.count, " ", name(numbers.type));
     const std::uint32_t channel = channels_.of(comm, slot);
     const int urgency = last_first_ ? static_cast<int>(slot) + 1 : 0;
-    const ExecuteOptions options{wire_,  Purpose::exchange,  channel, segment_bytes_, urgency,
+    const ExecuteOptions options{wire_,  observe::Purpose::exchange, channel, segment_bytes_, urgency,
                                  weight, std::move(averaged)};
     co_await all_reduce(route_of(slot), comm, numbers, options);
   }
@@ -79,9 +79,9 @@ namespace {
 
 std::unique_ptr<Averager> make_free_averager(const AveragerOptions& options, std::vector<Slot> slots, DType type) {
   require(type == DType::fp32 || type == DType::fp64, "numbers are averaged in fp32 or fp64, not in ", name(type));
-  const CodecInfo& codec = find_codec(options.codec.name);
+  const codec::CodecInfo& codec = codec::find_codec(options.codec.name);
   const Route& route = find_route(options.route);
-  check_codec(options.codec);
+  codec::check_codec(options.codec);
   if (!averages_over(codec.name, route.name)) {
     std::string able;
     for (const Route& other : routes()) {
@@ -91,14 +91,14 @@ std::unique_ptr<Averager> make_free_averager(const AveragerOptions& options, std
          ": sums of its encodings do not fit into its bytes, so every rank needs all of them; use route ", able);
   }
   switch (codec.kind) {
-    case CodecKind::wire:
+    case codec::CodecKind::wire:
       return std::make_unique<ScheduledAverager>(options, std::move(slots), type);
-    case CodecKind::block:
+    case codec::CodecKind::block:
       if (adds_on_the_way(route)) return make_coded(options, std::move(slots), type);
       [[fallthrough]];
-    case CodecKind::gathered:
+    case codec::CodecKind::gathered:
       return make_gathered(options, std::move(slots), type);
-    case CodecKind::low_rank:
+    case codec::CodecKind::low_rank:
       return make_powersgd(options, {options.codec.rank, options.codec.error_feedback}, std::move(slots), type);
   }
   fail(ErrorKind::internal, "codec ", codec.name, " is of no kind");
@@ -113,7 +113,7 @@ std::unique_ptr<Averager> make_averager(const AveragerOptions& options, std::vec
 
 bool averages_over(std::string_view codec, std::string_view route) {
   const Route& along = find_route(route);
-  return find_codec(codec).kind != CodecKind::gathered || gathers(along);
+  return codec::find_codec(codec).kind != codec::CodecKind::gathered || gathers(along);
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::collective

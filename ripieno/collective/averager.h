@@ -21,7 +21,7 @@
 #include "ripieno/collective/schedule.h"
 #include "ripieno/core/state.h"
 
-namespace ripieno {
+namespace ripieno::collective {
 
 /// rows x columns numbers of a slot, row after row.
 struct SlotMatrix {
@@ -40,7 +40,7 @@ struct AveragerOptions {
   std::string route = "ring";
   std::string small_route = "auto";  ///< of slots of up to small_bytes bytes in memory; auto: as all. Wire formats only
   std::size_t small_bytes = 0;
-  CodecOptions codec = {};
+  codec::CodecOptions codec = {};
   std::size_t segment_bytes = 0;  ///< see ExecuteOptions; wire formats only
   std::uint64_t seed = 0;         ///< of random rounding and of PowerSGD's first factors
   bool last_first = false;        ///< of slots in flight at once, the later's messages go first; wire formats only
@@ -84,4 +84,4 @@ std::unique_ptr<Averager> make_averager(const AveragerOptions& options, std::vec
 /// `direct` have. Throws Error(usage) on unknown names.
 bool averages_over(std::string_view codec, std::string_view route);
 
-}  // namespace ripieno
+}  // namespace ripieno::collective

@@ -15,11 +15,11 @@
 
 #include "ripieno/collective/schedule.h"
 
-namespace ripieno::bruck {
+namespace ripieno::collective::bruck {
 
 int steps(World world);
 Step all_gather(int rank, World world, std::size_t elements, int k);
 Step reduce_scatter(int rank, World world, std::size_t elements, int k);
-Duration time(World world, std::uint64_t bytes, LinkModel link);
+Duration time(World world, std::uint64_t bytes, transport::LinkModel link);
 
-}  // namespace ripieno::bruck
+}  // namespace ripieno::collective::bruck

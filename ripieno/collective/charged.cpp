@@ -1,6 +1,6 @@
 #include "ripieno/collective/charged.h"
 
-namespace ripieno {
+namespace ripieno::collective {
 namespace {
 
 class ChargedAverager final : public Averager {
@@ -39,4 +39,4 @@ std::unique_ptr<Averager> make_charged(std::unique_ptr<Averager> inner, double n
   return std::make_unique<ChargedAverager>(std::move(inner), number_s);
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::collective

@@ -4,9 +4,9 @@
 
 #include "ripieno/collective/averager.h"
 
-namespace ripieno {
+namespace ripieno::collective {
 
 /// `number_s` > 0: seconds a number. By the real clock it does as `inner` does.
 std::unique_ptr<Averager> make_charged(std::unique_ptr<Averager> inner, double number_s);
 
-}  // namespace ripieno
+}  // namespace ripieno::collective

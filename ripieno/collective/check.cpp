@@ -4,11 +4,11 @@
 
 #include "ripieno/collective/rounds.h"
 
-namespace ripieno {
+namespace ripieno::collective {
 namespace {
 
 std::string print(const Transfer& t) {
-  return text("[", t.range.begin, ", ", t.range.end, ") ", t.how == Reduce::add ? "add" : "replace");
+  return text("[", t.range.begin, ", ", t.range.end, ") ", t.how == numeric::Reduce::add ? "add" : "replace");
 }
 
 /// A set of ranks of any number, quick for up to 64.
@@ -79,8 +79,8 @@ class Proof {
   /// The rank whose chunk (of an all-to-all: block) an element is in; -1: nobody's.
   int owner_of(std::size_t element) const {
     for (int i = 0; i < world_.ranks; ++i) {
-      const Range range = route_.collective == Collective::all_to_all ? block_of(elements_, world_.ranks, i)
-                                                                      : chunk(elements_, world_.ranks, i);
+      const Range range = route_.collective == transport::Collective::all_to_all ? block_of(elements_, world_.ranks, i)
+                                                                                 : chunk(elements_, world_.ranks, i);
       if (range.begin <= element && element < range.end) return i;
     }
     return -1;
@@ -99,12 +99,12 @@ class Proof {
     for (std::size_t cell = 0; cell < cells(); ++cell) {
       bool has = true;
       switch (route_.collective) {
-        case Collective::all_gather:
-        case Collective::gather:
+        case transport::Collective::all_gather:
+        case transport::Collective::gather:
           has = owner(cell) == rank;
           break;
-        case Collective::broadcast:
-        case Collective::scatter:
+        case transport::Collective::broadcast:
+        case transport::Collective::scatter:
           has = rank == world_.root;
           break;
         default:
@@ -120,21 +120,21 @@ class Proof {
     const bool is_root = rank == world_.root;
     const int its = owner(cell);
     switch (route_.collective) {
-      case Collective::all_reduce:
+      case transport::Collective::all_reduce:
         return from_all(cell);
-      case Collective::reduce_scatter:
+      case transport::Collective::reduce_scatter:
         return its == rank ? from_all(cell) : Contributions{};
-      case Collective::all_gather:
+      case transport::Collective::all_gather:
         return from(cell, its);
-      case Collective::broadcast:
+      case transport::Collective::broadcast:
         return from(cell, world_.root);
-      case Collective::reduce:
+      case transport::Collective::reduce:
         return is_root ? from_all(cell) : Contributions{};
-      case Collective::gather:
+      case transport::Collective::gather:
         return is_root ? from(cell, its) : Contributions{};
-      case Collective::scatter:
+      case transport::Collective::scatter:
         return its == rank ? from(cell, world_.root) : Contributions{};
-      case Collective::all_to_all: {
+      case transport::Collective::all_to_all: {
         if (its < 0) return from(cell, rank);  // beyond the last block
         const std::size_t into = cut_[cell] - block_of(elements_, world_.ranks, its).begin;
         return from(cell_at(block_of(elements_, world_.ranks, rank).begin + into), its);
@@ -159,7 +159,7 @@ class Proof {
   struct Arrival {
     int rank;
     std::size_t cell;
-    Reduce how;
+    numeric::Reduce how;
     Contributions content;
   };
 
@@ -183,7 +183,7 @@ class Proof {
       const bool is_sent = overlaps(in, step.sends);
       for (const Transfer& other : step.receives) {
         if (&other == &in || !overlaps(in, other)) continue;
-        if (in.how != Reduce::add || other.how != Reduce::add)
+        if (in.how != numeric::Reduce::add || other.how != numeric::Reduce::add)
           wrong("rank ", rank, " receives ", print(in), " and ", print(other));
         if (is_sent && in.range != other.range)
           wrong("rank ", rank, " adds ", print(in), " and ", print(other), " to what it sends");
@@ -208,7 +208,7 @@ class Proof {
       if (arriving.cell < 0) wrong("rank ", in.peer, " sends element ", cut_[there], ", which is of no stated content");
       arrivals.push_back({rank, cell, in.how, arriving});
       const bool is_final = arriving.ranks == all_ || !reduces(route_.collective);
-      if (in.how == Reduce::replace && !is_final) {
+      if (in.how == numeric::Reduce::replace && !is_final) {
         wrong("rank ", in.peer, " sends element ", cut_[there], " as final, and it is not");
       }
     }
@@ -217,7 +217,7 @@ class Proof {
   void take(Arrival& arrival) {
     const auto& [rank, cell, how, arriving] = arrival;
     Contributions& held = held_[static_cast<std::size_t>(rank)][cell];
-    if (how == Reduce::replace) {
+    if (how == numeric::Reduce::replace) {
       held = std::move(arrival.content);
       return;
     }
@@ -243,7 +243,7 @@ class Proof {
 
   template <class... What>
   [[noreturn]] void wrong(const What&... what) const {
-    fail(ErrorKind::internal, name(route_.collective), " ", route_.name, " for ", world_.ranks, " ranks, ",
+    fail(ErrorKind::internal, transport::name(route_.collective), " ", route_.name, " for ", world_.ranks, " ranks, ",
          world_.per_node, " a node, root ", world_.root, ", and ", elements_, " elements, step ", k_, ": ", what...);
   }
 
@@ -300,4 +300,4 @@ bool adds_on_the_way(const Route& route) {
   return true;
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::collective

@@ -6,7 +6,7 @@
 
 #include "ripieno/collective/schedule.h"
 
-namespace ripieno {
+namespace ripieno::collective {
 
 /// Proves, by running the schedule on whose contributions each element holds instead of numbers, that for this world
 /// and size
@@ -32,4 +32,4 @@ int schedule_rounds(const Route& route, World world, std::size_t elements);
 /// Whether an all-reduce's sums grow on the way, hop by hop; else (`direct`) a step receives into what it sends.
 bool adds_on_the_way(const Route& route);
 
-}  // namespace ripieno
+}  // namespace ripieno::collective

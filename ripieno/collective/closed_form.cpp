@@ -5,7 +5,7 @@
 #include <cctype>
 #include <cmath>
 
-namespace ripieno {
+namespace ripieno::collective {
 namespace {
 
 int largest_power(World world) { return static_cast<int>(std::bit_floor(static_cast<unsigned>(world.ranks))); }
@@ -112,4 +112,4 @@ std::string letters_of(std::string_view form, World world) {
   return out;
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::collective

@@ -6,7 +6,7 @@
 
 #include "ripieno/collective/schedule.h"
 
-namespace ripieno {
+namespace ripieno::collective {
 
 /// What a form comes to. It may hold numbers, + - * / and parentheses (what stands side by side is multiplied:
 /// "2n(P-1)/P"), min(a, b), ceil, floor and log2 ("ceil(log2 P)"), and the letters
@@ -19,4 +19,4 @@ double closed_form(std::string_view form, World world, double n);
 /// What a form's letters are in this world, those that speak for themselves left out: "Q = 4"; "" where there are none.
 std::string letters_of(std::string_view form, World world);
 
-}  // namespace ripieno
+}  // namespace ripieno::collective

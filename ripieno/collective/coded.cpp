@@ -8,7 +8,7 @@
 #include "ripieno/collective/slot_memory.h"
 #include "ripieno/numeric/elementwise.h"
 
-namespace ripieno {
+namespace ripieno::collective {
 namespace {
 
 /// A slot's numbers seen as blocks, of which the last may be short.
@@ -22,8 +22,8 @@ struct Cut {
 /// One slot on its way along a route: its numbers, and an image of the encoded final sums.
 class BlocksPayload final : public MessagePayload {
  public:
-  BlocksPayload(Communicator comm, Message message, const Codec& codec, ErrorFeedback& feedback, NumberSpan numbers,
-                Random random)
+  BlocksPayload(Communicator comm, transport::Message message, const codec::Codec& codec,
+                codec::ErrorFeedback& feedback, NumberSpan numbers, Random random)
       : MessagePayload(std::move(comm)),
         message_(message),
         codec_(codec),
@@ -38,7 +38,7 @@ class BlocksPayload final : public MessagePayload {
 
   void arrived(const Transfer& transfer) override {
     const Range range = transfer.range;
-    if (transfer.how == Reduce::add) {
+    if (transfer.how == numeric::Reduce::add) {
       advance(range, State::partial, State::partial);
       if (numbers_.data) codec_.add(incoming_, part(range));
     } else {
@@ -56,17 +56,17 @@ class BlocksPayload final : public MessagePayload {
   /// Of a block: a sum that grows; a sum that was sent on; the sum of all.
   enum class State : std::uint8_t { partial, spent, final };
 
-  Outgoing outgoing(const Transfer& transfer) override {
+  transport::Outgoing outgoing(const Transfer& transfer) override {
     return {comm_.member(transfer.peer), of(bytes(transfer.range)), encode(transfer)};
   }
-  Incoming incoming(const Transfer& transfer) override {
+  transport::Incoming incoming(const Transfer& transfer) override {
     return {comm_.member(transfer.peer), of(bytes(transfer.range)), room(transfer)};
   }
 
   /// Valid until the next call.
   ConstBytes encode(const Transfer& transfer) {
     const Range range = transfer.range;
-    if (transfer.how == Reduce::add) {
+    if (transfer.how == numeric::Reduce::add) {
       advance(range, State::partial, State::spent);
       outgoing_.clear();
       feedback_.encode(codec_, cut_.numbers(range).begin, part(range), random_, outgoing_);
@@ -84,13 +84,13 @@ class BlocksPayload final : public MessagePayload {
 
   /// Where the bytes that arrive go; valid until arrived().
   Bytes room(const Transfer& transfer) {
-    if (transfer.how == Reduce::replace) return image(transfer.range);
+    if (transfer.how == numeric::Reduce::replace) return image(transfer.range);
     incoming_.resize(numbers_.data ? bytes(transfer.range) : 0);
     return {numbers_.data ? incoming_.data() : nullptr, bytes(transfer.range)};
   }
 
-  Message of(std::size_t bytes) const {
-    Message message = message_;
+  transport::Message of(std::size_t bytes) const {
+    transport::Message message = message_;
     message.count = bytes;
     return message;
   }
@@ -116,9 +116,9 @@ class BlocksPayload final : public MessagePayload {
     return {numbers_.data ? image_.data() + range.begin * *codec_.bytes(cut_.block) : nullptr, bytes(range)};
   }
 
-  const Message message_;
-  const Codec& codec_;
-  ErrorFeedback& feedback_;
+  const transport::Message message_;
+  const codec::Codec& codec_;
+  codec::ErrorFeedback& feedback_;
   NumberSpan numbers_;
   Random random_;
   Cut cut_;
@@ -131,7 +131,7 @@ class CodedAverager final : public Averager {
   CodedAverager(const AveragerOptions& options, std::vector<Slot> slots, DType type)
       : options_(options),
         route_(find_route(options.route)),
-        codec_(make_codec(options.codec, type)),
+        codec_(codec::make_codec(options.codec, type)),
         slots_(std::move(slots)),
         type_(type),
         memory_(options, slots_, type),
@@ -144,10 +144,11 @@ class CodedAverager final : public Averager {
     require(numbers.count == slots_.at(slot).elements && numbers.type == type_, "slot ", slot, " of ",
             slots_[slot].elements, " ", name(type_), " is averaged with ", numbers.count, " ", name(numbers.type));
     const Random random = memory_.begin(comm.endpoint().rank(), slot);
-    scale(numbers, weight);  // 1.
+    numeric::scale(numbers, weight);  // 1.
     if (comm.size() == 1) co_return;
-    const Communicator::Use use = comm.use(comm.channel(channels_.of(comm, slot), Purpose::exchange));
-    const Message message{comm.channel(channels_.of(comm, slot), Purpose::exchange), route_.name, DType::uint8};
+    const Communicator::Use use = comm.use(comm.channel(channels_.of(comm, slot), observe::Purpose::exchange));
+    const transport::Message message{comm.channel(channels_.of(comm, slot), observe::Purpose::exchange), route_.name,
+                                     DType::uint8};
     BlocksPayload blocks(comm, message, *codec_, memory_.feedback(slot), numbers, random);
     co_await run_schedule(&route_, comm, comm.world(), &blocks);  // 2., 3.
     blocks.check_final();
@@ -169,7 +170,7 @@ class CodedAverager final : public Averager {
  private:
   const AveragerOptions options_;
   const Route& route_;
-  const std::unique_ptr<Codec> codec_;
+  const std::unique_ptr<codec::Codec> codec_;
   const std::vector<Slot> slots_;
   const DType type_;
   SlotMemory memory_;
@@ -182,4 +183,4 @@ std::unique_ptr<Averager> make_coded(const AveragerOptions& options, std::vector
   return std::make_unique<CodedAverager>(options, std::move(slots), type);
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::collective

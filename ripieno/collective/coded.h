@@ -18,9 +18,9 @@
 
 #include "ripieno/collective/averager.h"
 
-namespace ripieno {
+namespace ripieno::collective {
 
 /// The codec is a block codec, and the route adds on the way (check.h).
 std::unique_ptr<Averager> make_coded(const AveragerOptions& options, std::vector<Slot> slots, DType type);
 
-}  // namespace ripieno
+}  // namespace ripieno::collective

@@ -5,7 +5,7 @@
 
 #include "ripieno/collective/execute.h"
 
-namespace ripieno {
+namespace ripieno::collective {
 namespace {
 
 // What random numbers are used for.
@@ -22,7 +22,7 @@ bool are_all(const std::vector<int>& members, int size) {
 }
 
 /// A scope of its own for each number: they are too many to meet by chance.
-Scope scope_under(Scope parent, std::uint64_t what_for, std::uint64_t number) {
+transport::Scope scope_under(transport::Scope parent, std::uint64_t what_for, std::uint64_t number) {
   return Random(parent ^ what_for, number).next();
 }
 
@@ -40,7 +40,7 @@ int per_node_of(const std::vector<int>& part, int per_node) {
 
 }  // namespace
 
-Communicator::Communicator(std::shared_ptr<Endpoint> endpoint, int per_node)
+Communicator::Communicator(std::shared_ptr<transport::Endpoint> endpoint, int per_node)
     : state_(std::make_shared<State>()), per_node_(per_node) {
   require(per_node >= 1, "a communicator with ", per_node, " members a node: at least 1");
   state_->rank = endpoint->rank();
@@ -48,7 +48,8 @@ Communicator::Communicator(std::shared_ptr<Endpoint> endpoint, int per_node)
   state_->endpoint = std::move(endpoint);
 }
 
-Communicator::Communicator(std::shared_ptr<Endpoint> endpoint, std::vector<int> members, Scope scope, int per_node)
+Communicator::Communicator(std::shared_ptr<transport::Endpoint> endpoint, std::vector<int> members,
+                           transport::Scope scope, int per_node)
     : Communicator(std::move(endpoint), per_node) {
   const auto me = std::find(members.begin(), members.end(), state_->rank);
   require(me != members.end(), "rank ", state_->rank, " is not a member of its communicator");
@@ -71,11 +72,12 @@ std::uint32_t Communicator::take_channels(std::uint32_t count) const {
   return first;
 }
 
-Communicator::Use Communicator::use(Channel channel) const {
-  std::vector<Channel>& in_use = state_->in_use;
+Communicator::Use Communicator::use(transport::Channel channel) const {
+  std::vector<transport::Channel>& in_use = state_->in_use;
   if (std::find(in_use.begin(), in_use.end(), channel) != in_use.end()) {
-    fail(ErrorKind::internal, "rank ", state_->endpoint->rank(), ": two operations at once on ", name(channel.purpose),
-         " channel ", channel.id, " of a communicator: take channels for what goes on at once");
+    fail(ErrorKind::internal, "rank ", state_->endpoint->rank(), ": two operations at once on ",
+         observe::name(channel.purpose), " channel ", channel.id,
+         " of a communicator: take channels for what goes on at once");
   }
   in_use.push_back(channel);
   return Use(state_, channel);
@@ -96,21 +98,23 @@ void Communicator::abort(State& state, std::exception_ptr error) {
   state.endpoint->abort(state.scope, members, error);
 }
 
-Task<std::string> Communicator::broadcast(std::string value, int root, Purpose purpose) const {
+Task<std::string> Communicator::broadcast(std::string value, int root, observe::Purpose purpose) const {
   return broadcast_text(*this, std::move(value), root, purpose);
 }
 
-Task<std::string> Communicator::broadcast_text(Communicator comm, std::string value, int root, Purpose purpose) {
+Task<std::string> Communicator::broadcast_text(Communicator comm, std::string value, int root,
+                                               observe::Purpose purpose) {
   std::vector<char> letters(value.begin(), value.end());
   letters = co_await broadcast_values(comm, std::move(letters), root, purpose);
   co_return std::string(letters.begin(), letters.end());
 }
 
-Task<std::vector<std::string>> Communicator::all_gather(std::string value, Purpose purpose) const {
+Task<std::vector<std::string>> Communicator::all_gather(std::string value, observe::Purpose purpose) const {
   return gather_texts(*this, std::move(value), purpose);
 }
 
-Task<std::vector<std::string>> Communicator::gather_texts(Communicator comm, std::string value, Purpose purpose) {
+Task<std::vector<std::string>> Communicator::gather_texts(Communicator comm, std::string value,
+                                                          observe::Purpose purpose) {
   const std::vector<std::uint64_t> sizes = co_await gather_values<std::uint64_t>(comm, value.size(), purpose);
   const std::size_t longest = *std::max_element(sizes.begin(), sizes.end());
   std::vector<std::string> values(sizes.size());
@@ -125,19 +129,22 @@ Task<std::vector<std::string>> Communicator::gather_texts(Communicator comm, std
 
 Task<> Communicator::barrier() const { return meet(*this); }
 
-Task<> Communicator::meet(Communicator comm) { co_await gather_values<std::uint8_t>(comm, 0, Purpose::control); }
+Task<> Communicator::meet(Communicator comm) {
+  co_await gather_values<std::uint8_t>(comm, 0, observe::Purpose::control);
+}
 
 Task<std::optional<Communicator>> Communicator::split(int colour, int key) const {
   return part_of(*this, colour, key,
                  scope_under(state_->scope, for_parts, ++state_->splits));  // disjoint parts may share a scope
 }
 
-Task<std::optional<Communicator>> Communicator::part_of(Communicator comm, int colour, int key, Scope scope) {
+Task<std::optional<Communicator>> Communicator::part_of(Communicator comm, int colour, int key,
+                                                        transport::Scope scope) {
   struct Wish {
     std::int32_t colour, key;
   };
   const Wish mine{colour, key};
-  const std::vector<Wish> wishes = co_await gather_values(comm, mine, Purpose::control);
+  const std::vector<Wish> wishes = co_await gather_values(comm, mine, observe::Purpose::control);
   if (colour < 0) co_return std::nullopt;
   std::vector<int> part;
   for (int i = 0; i < comm.size(); ++i) {
@@ -151,20 +158,21 @@ Task<std::optional<Communicator>> Communicator::part_of(Communicator comm, int c
   co_return Communicator(comm.state_->endpoint, std::move(part), scope, per_node);
 }
 
-Task<> Communicator::broadcast_bytes(Communicator comm, Bytes bytes, int root, Purpose purpose) {
+Task<> Communicator::broadcast_bytes(Communicator comm, Bytes bytes, int root, observe::Purpose purpose) {
   ExecuteOptions options{DType::uint8, purpose};
   options.root = root;
   const NumberSpan numbers(bytes.data(), bytes.size(), DType::uint8);
-  return run_collective(default_route(Collective::broadcast), comm, numbers, options);
+  return run_collective(default_route(transport::Collective::broadcast), comm, numbers, options);
 }
 
-Task<> Communicator::gather_bytes(Communicator comm, Bytes all, Purpose purpose) {
+Task<> Communicator::gather_bytes(Communicator comm, Bytes all, observe::Purpose purpose) {
   const ExecuteOptions options{DType::uint8, purpose};
   const NumberSpan numbers(all.data(), all.size(), DType::uint8);
-  return run_collective(default_route(Collective::all_gather), comm, numbers, options);
+  return run_collective(default_route(transport::Collective::all_gather), comm, numbers, options);
 }
 
-Task<> Communicator::reduce_numbers(Communicator comm, NumberSpan numbers, Reduction reduction, Purpose purpose) {
+Task<> Communicator::reduce_numbers(Communicator comm, NumberSpan numbers, Reduction reduction,
+                                    observe::Purpose purpose) {
   ExecuteOptions options{numbers.type, purpose};
   options.reduction = reduction;
   return run_collective(find_route("reduce-broadcast"), comm, numbers, options);
@@ -192,4 +200,4 @@ Communicator Communicator::survivors() const {
   return alive_ones;
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::collective

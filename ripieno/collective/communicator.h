@@ -20,7 +20,7 @@
 #include "ripieno/core/memory.h"
 #include "ripieno/transport/endpoint.h"
 
-namespace ripieno {
+namespace ripieno::collective {
 
 /// What one operation may have in flight at once on its channel: the parts of a buffer (ExecuteOptions::segment_bytes).
 inline constexpr std::uint32_t parts_of_a_channel = 64;
@@ -28,11 +28,12 @@ inline constexpr std::uint32_t parts_of_a_channel = 64;
 class Communicator {
  public:
   /// All ranks behind the endpoint, by their own numbers; `per_node` of them after each other share a node.
-  explicit Communicator(std::shared_ptr<Endpoint> endpoint, int per_node = 1);
+  explicit Communicator(std::shared_ptr<transport::Endpoint> endpoint, int per_node = 1);
 
   /// `members` are ranks of the endpoint, its own among them; the same list on every member, and a scope that no other
   /// communicator with two of them has.
-  Communicator(std::shared_ptr<Endpoint> endpoint, std::vector<int> members, Scope scope = 0, int per_node = 1);
+  Communicator(std::shared_ptr<transport::Endpoint> endpoint, std::vector<int> members, transport::Scope scope = 0,
+               int per_node = 1);
 
   int rank() const { return state_->rank; }
   int size() const { return state_->size; }
@@ -41,10 +42,10 @@ class Communicator {
   Communicator on_nodes(int per_node) const;
   /// The endpoint's rank of member `i`.
   int member(int i) const { return state_->members.empty() ? i : state_->members[static_cast<std::size_t>(i)]; }
-  Scope scope() const { return state_->scope; }
+  transport::Scope scope() const { return state_->scope; }
 
-  Endpoint& endpoint() const { return *state_->endpoint; }
-  const std::shared_ptr<Endpoint>& shared_endpoint() const { return state_->endpoint; }
+  transport::Endpoint& endpoint() const { return *state_->endpoint; }
+  const std::shared_ptr<transport::Endpoint>& shared_endpoint() const { return state_->endpoint; }
   Runtime& runtime() const { return state_->endpoint->runtime(); }
   /// What is exchanged lies there best (Endpoint::memory).
   Memory memory() const {
@@ -53,7 +54,8 @@ class Communicator {
 
   /// What the engine does for all of its members (Endpoint::engine): null where it is none of its operations, or not
   /// all ranks are members by their own numbers.
-  const EngineOperation* find_engine(Collective collective, DType type, Channel channel = {}) const {
+  const transport::EngineOperation* find_engine(transport::Collective collective, DType type,
+                                                transport::Channel channel = {}) const {
     if (!state_->members.empty()) return nullptr;
     channel.scope = state_->scope;
     return state_->endpoint->find_engine(collective, type, channel);
@@ -63,14 +65,14 @@ class Communicator {
   /// (ExecuteOptions::channel). 0 is never given out: it is for what goes on one after the other.
   std::uint32_t take_channels(std::uint32_t count = 1) const;
   /// Such a channel for messages from member to member.
-  Channel channel(std::uint32_t taken, Purpose purpose) const {
+  transport::Channel channel(std::uint32_t taken, observe::Purpose purpose) const {
     return {purpose, taken * parts_of_a_channel, state_->scope};
   }
 
   /// Keeps an operation's channel for it while it goes on. Error(internal): another one is under way there on this
   /// rank, whose messages would be taken for its own.
   class Use;
-  Use use(Channel channel) const;
+  Use use(transport::Channel channel) const;
 
   /// Ends all operations on it, on all members, with `error` here and an Error(peer) that says why elsewhere.
   void abort(std::exception_ptr error) const;
@@ -94,26 +96,30 @@ class Communicator {
 
   /// The root's value, on all members.
   template <class T>
-  Task<T> broadcast(T value, int root = 0, Purpose purpose = Purpose::control) const {
+  Task<T> broadcast(T value, int root = 0, observe::Purpose purpose = observe::Purpose::control) const {
     return broadcast_value(*this, value, root, purpose);
   }
   /// As many values as the root has.
   template <class T>
-  Task<std::vector<T>> broadcast(std::vector<T> values, int root = 0, Purpose purpose = Purpose::control) const {
+  Task<std::vector<T>> broadcast(std::vector<T> values, int root = 0,
+                                 observe::Purpose purpose = observe::Purpose::control) const {
     return broadcast_values(*this, std::move(values), root, purpose);
   }
-  Task<std::string> broadcast(std::string value, int root = 0, Purpose purpose = Purpose::control) const;
+  Task<std::string> broadcast(std::string value, int root = 0,
+                              observe::Purpose purpose = observe::Purpose::control) const;
 
   /// Every member's value, by member, on all members.
   template <class T>
-  Task<std::vector<T>> all_gather(T value, Purpose purpose = Purpose::control) const {
+  Task<std::vector<T>> all_gather(T value, observe::Purpose purpose = observe::Purpose::control) const {
     return gather_values(*this, value, purpose);
   }
-  Task<std::vector<std::string>> all_gather(std::string value, Purpose purpose = Purpose::control) const;
+  Task<std::vector<std::string>> all_gather(std::string value,
+                                            observe::Purpose purpose = observe::Purpose::control) const;
 
   /// What all members' values, which are of a DType, come to.
   template <class T>
-  Task<T> all_reduce(T value, Reduction reduction = Reduction::sum, Purpose purpose = Purpose::control) const {
+  Task<T> all_reduce(T value, Reduction reduction = Reduction::sum,
+                     observe::Purpose purpose = observe::Purpose::control) const {
     return reduce_value(*this, value, reduction, purpose);
   }
 
@@ -127,27 +133,28 @@ class Communicator {
 
  private:
   struct State {
-    std::shared_ptr<Endpoint> endpoint;
-    std::vector<int> members;    ///< the endpoint's ranks; empty: all, by their own numbers
-    Scope scope = 0, whole = 0;  ///< its own, and that of those whose survivors its members are
+    std::shared_ptr<transport::Endpoint> endpoint;
+    std::vector<int> members;               ///< the endpoint's ranks; empty: all, by their own numbers
+    transport::Scope scope = 0, whole = 0;  ///< its own, and that of those whose survivors its members are
     int rank = 0, size = 1;
     std::uint32_t next_channel = 1;
     std::uint64_t splits = 0;  ///< communicators made from it
     bool aborted = false;
-    std::vector<Channel> in_use;
+    std::vector<transport::Channel> in_use;
     std::vector<std::weak_ptr<State>> taken_along;  ///< that end with it
   };
   static void abort(State& state, std::exception_ptr error);
 
   // Coroutines that keep a communicator of their own: it may be gone where they were called.
   template <class T>
-  static Task<T> broadcast_value(Communicator comm, T value, int root, Purpose purpose) {
+  static Task<T> broadcast_value(Communicator comm, T value, int root, observe::Purpose purpose) {
     static_assert(std::is_trivially_copyable_v<T>);
     co_await broadcast_bytes(comm, std::as_writable_bytes(std::span<T>(&value, 1)), root, purpose);
     co_return value;
   }
   template <class T>
-  static Task<std::vector<T>> broadcast_values(Communicator comm, std::vector<T> values, int root, Purpose purpose) {
+  static Task<std::vector<T>> broadcast_values(Communicator comm, std::vector<T> values, int root,
+                                               observe::Purpose purpose) {
     static_assert(std::is_trivially_copyable_v<T>);
     const std::uint64_t count = co_await broadcast_value<std::uint64_t>(comm, values.size(), root, purpose);
     values.resize(count);
@@ -155,7 +162,7 @@ class Communicator {
     co_return values;
   }
   template <class T>
-  static Task<std::vector<T>> gather_values(Communicator comm, T value, Purpose purpose) {
+  static Task<std::vector<T>> gather_values(Communicator comm, T value, observe::Purpose purpose) {
     static_assert(std::is_trivially_copyable_v<T>);
     std::vector<T> values(static_cast<std::size_t>(comm.size()));
     values[static_cast<std::size_t>(comm.rank())] = value;
@@ -163,18 +170,18 @@ class Communicator {
     co_return values;
   }
   template <class T>
-  static Task<T> reduce_value(Communicator comm, T value, Reduction reduction, Purpose purpose) {
+  static Task<T> reduce_value(Communicator comm, T value, Reduction reduction, observe::Purpose purpose) {
     co_await reduce_numbers(comm, NumberSpan(std::span<T>(&value, 1)), reduction, purpose);
     co_return value;
   }
-  static Task<std::string> broadcast_text(Communicator comm, std::string value, int root, Purpose purpose);
-  static Task<std::vector<std::string>> gather_texts(Communicator comm, std::string value, Purpose purpose);
+  static Task<std::string> broadcast_text(Communicator comm, std::string value, int root, observe::Purpose purpose);
+  static Task<std::vector<std::string>> gather_texts(Communicator comm, std::string value, observe::Purpose purpose);
   static Task<> meet(Communicator comm);
-  static Task<std::optional<Communicator>> part_of(Communicator comm, int colour, int key, Scope scope);
-  static Task<> broadcast_bytes(Communicator comm, Bytes bytes, int root, Purpose purpose);
+  static Task<std::optional<Communicator>> part_of(Communicator comm, int colour, int key, transport::Scope scope);
+  static Task<> broadcast_bytes(Communicator comm, Bytes bytes, int root, observe::Purpose purpose);
   /// `all` holds as many bytes of each member.
-  static Task<> gather_bytes(Communicator comm, Bytes all, Purpose purpose);
-  static Task<> reduce_numbers(Communicator comm, NumberSpan numbers, Reduction reduction, Purpose purpose);
+  static Task<> gather_bytes(Communicator comm, Bytes all, observe::Purpose purpose);
+  static Task<> reduce_numbers(Communicator comm, NumberSpan numbers, Reduction reduction, observe::Purpose purpose);
 
   std::shared_ptr<State> state_;
   int per_node_ = 1;
@@ -190,10 +197,10 @@ class Communicator::Use {
 
  private:
   friend class Communicator;
-  Use(std::shared_ptr<State> state, Channel channel) : state_(std::move(state)), channel_(channel) {}
+  Use(std::shared_ptr<State> state, transport::Channel channel) : state_(std::move(state)), channel_(channel) {}
 
   std::shared_ptr<State> state_;
-  Channel channel_;
+  transport::Channel channel_;
 };
 
-}  // namespace ripieno
+}  // namespace ripieno::collective

@@ -13,15 +13,15 @@
 
 #include "ripieno/collective/schedule.h"
 
-namespace ripieno::direct {
+namespace ripieno::collective::direct {
 
 int steps(World world);
 Step step(int rank, World world, std::size_t elements, int k);
-Duration time(World world, std::uint64_t bytes, LinkModel link);
+Duration time(World world, std::uint64_t bytes, transport::LinkModel link);
 
 Step all_gather(int rank, World world, std::size_t elements, int k);
 Step all_to_all(int rank, World world, std::size_t elements, int k);
 /// Of a buffer's chunks.
-Duration chunks_time(World world, std::uint64_t bytes, LinkModel link);
+Duration chunks_time(World world, std::uint64_t bytes, transport::LinkModel link);
 
-}  // namespace ripieno::direct
+}  // namespace ripieno::collective::direct

@@ -2,7 +2,7 @@
 
 #include <bit>
 
-namespace ripieno::double_binary_tree {
+namespace ripieno::collective::double_binary_tree {
 namespace {
 
 /// L, the root's level.
@@ -51,7 +51,7 @@ Step step(int rank, World world, std::size_t elements, int k) {
   const int round = reducing ? k / 2 : (k - 2 * levels) / 2;
   const int now = reducing ? round + 1 : levels - round;  // the parents' level
   const int side = k % 2;
-  const Reduce how = reducing ? Reduce::add : Reduce::replace;
+  const numeric::Reduce how = reducing ? numeric::Reduce::add : numeric::Reduce::replace;
   Step step;
   for (int tree = 0; tree < 2; ++tree) {
     const Range half = chunk(elements, 2, tree);
@@ -70,7 +70,7 @@ Step step(int rank, World world, std::size_t elements, int k) {
   return step;
 }
 
-Duration time(World world, std::uint64_t bytes, LinkModel link) {
+Duration time(World world, std::uint64_t bytes, transport::LinkModel link) {
   if (world.ranks == 1) return Duration{0};
   const int levels = height(world.ranks);
   const Duration buffer = link.per_byte * static_cast<std::int64_t>(bytes);
@@ -81,4 +81,4 @@ Duration time(World world, std::uint64_t bytes, LinkModel link) {
   return (3 * levels + 1) * link.latency + 2 * levels * buffer;
 }
 
-}  // namespace ripieno::double_binary_tree
+}  // namespace ripieno::collective::double_binary_tree

@@ -23,10 +23,10 @@
 
 #include "ripieno/collective/schedule.h"
 
-namespace ripieno::double_binary_tree {
+namespace ripieno::collective::double_binary_tree {
 
 int steps(World world);
 Step step(int rank, World world, std::size_t elements, int k);
-Duration time(World world, std::uint64_t bytes, LinkModel link);
+Duration time(World world, std::uint64_t bytes, transport::LinkModel link);
 
-}  // namespace ripieno::double_binary_tree
+}  // namespace ripieno::collective::double_binary_tree

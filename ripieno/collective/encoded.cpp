@@ -3,27 +3,27 @@
 #include <array>
 #include <bit>
 
-namespace ripieno {
+namespace ripieno::collective {
 namespace {
 
 static_assert(std::endian::native == std::endian::little, "sizes are sent as they lie in memory");
 using Size = std::array<std::uint64_t, 1>;
 
-std::unique_ptr<Codec> sendable(const CodecOptions& options, DType type) {
-  if (find_codec(options.name).kind == CodecKind::low_rank) {
+std::unique_ptr<codec::Codec> sendable(const codec::CodecOptions& options, DType type) {
+  if (codec::find_codec(options.name).kind == codec::CodecKind::low_rank) {
     fail(ErrorKind::usage, "codec ", options.name,
          " averages factors among all workers; it cannot be sent to one: take another codec");
   }
-  return make_codec(options, type);
+  return codec::make_codec(options, type);
 }
 
-bool keeps_residual(const CodecOptions& options) {
-  return options.error_feedback && find_codec(options.name).kind != CodecKind::wire;
+bool keeps_residual(const codec::CodecOptions& options) {
+  return options.error_feedback && codec::find_codec(options.name).kind != codec::CodecKind::wire;
 }
 
 }  // namespace
 
-Encoding encode(std::string_view name, const Codec& codec, ErrorFeedback& feedback, NumberSpan numbers,
+Encoding encode(std::string_view name, const codec::Codec& codec, codec::ErrorFeedback& feedback, NumberSpan numbers,
                 Random& random) {
   const std::optional<std::size_t> bytes = codec.bytes(numbers.count);
   const bool has_data = numbers.data || numbers.count == 0;
@@ -39,8 +39,8 @@ Encoding encode(std::string_view name, const Codec& codec, ErrorFeedback& feedba
   return encoding;
 }
 
-Task<> send_encoding(Endpoint* endpoint, int peer, Message message, const Codec* codec, NumberSpan numbers,
-                     Encoding* encoding) {
+Task<> send_encoding(transport::Endpoint* endpoint, int peer, transport::Message message, const codec::Codec* codec,
+                     NumberSpan numbers, Encoding* encoding) {
   if (!codec->bytes(numbers.count)) {
     const Size size{encoding->size};
     const ConstBytes announced = std::as_bytes(std::span(size));
@@ -53,8 +53,8 @@ Task<> send_encoding(Endpoint* endpoint, int peer, Message message, const Codec*
   co_await endpoint->send(peer, message, payload);
 }
 
-Task<> receive_encoding(Endpoint* endpoint, int peer, Message message, const Codec* codec, NumberSpan numbers,
-                        Encoding* encoding) {
+Task<> receive_encoding(transport::Endpoint* endpoint, int peer, transport::Message message, const codec::Codec* codec,
+                        NumberSpan numbers, Encoding* encoding) {
   const std::size_t most = codec->most_bytes(numbers.count);
   Size size{most};
   if (!codec->bytes(numbers.count)) {
@@ -74,7 +74,7 @@ Task<> receive_encoding(Endpoint* endpoint, int peer, Message message, const Cod
   co_await endpoint->receive(peer, message, room);
 }
 
-EncodedStream::EncodedStream(const CodecOptions& options, std::size_t elements, DType type, std::uint64_t seed)
+EncodedStream::EncodedStream(const codec::CodecOptions& options, std::size_t elements, DType type, std::uint64_t seed)
     : codec_name_(options.name),
       number_s_(options.number_s),
       elements_(elements),
@@ -82,13 +82,13 @@ EncodedStream::EncodedStream(const CodecOptions& options, std::size_t elements, 
       codec_(sendable(options, type)),
       feedback_(elements, type, keeps_residual(options)) {}
 
-Task<> EncodedStream::send(Endpoint* endpoint, int peer, Channel channel, std::string_view operation,
-                           NumberSpan numbers) {
+Task<> EncodedStream::send(transport::Endpoint* endpoint, int peer, transport::Channel channel,
+                           std::string_view operation, NumberSpan numbers) {
   Random random(seed_, static_cast<std::uint64_t>(draws_));
   feedback_.begin();
   Encoding encoding = encode(codec_name_, *codec_, feedback_, numbers, random);
   co_await coded(endpoint);
-  const Message message{channel, operation, DType::uint8};
+  const transport::Message message{channel, operation, DType::uint8};
   co_await send_encoding(endpoint, peer, message, codec_.get(), numbers, &encoding);
 }
 
@@ -97,16 +97,16 @@ void EncodedStream::commit() {
   ++draws_;
 }
 
-Task<> EncodedStream::receive(Endpoint* endpoint, int peer, Channel channel, std::string_view operation,
-                              NumberSpan numbers) {
+Task<> EncodedStream::receive(transport::Endpoint* endpoint, int peer, transport::Channel channel,
+                              std::string_view operation, NumberSpan numbers) {
   Encoding encoding;
-  const Message message{channel, operation, DType::uint8};
+  const transport::Message message{channel, operation, DType::uint8};
   co_await receive_encoding(endpoint, peer, message, codec_.get(), numbers, &encoding);
   if (numbers.data) codec_->decode(encoding.data, numbers);
   co_await coded(endpoint);
 }
 
-Task<> EncodedStream::coded(Endpoint* endpoint) const {
+Task<> EncodedStream::coded(transport::Endpoint* endpoint) const {
   if (number_s_ == 0 || !endpoint->runtime().is_virtual()) co_return;
   co_await endpoint->runtime().sleep(from_seconds(number_s_ * static_cast<double>(elements_) / 2));
 }
@@ -118,4 +118,4 @@ void EncodedStream::visit(StateVisitor& visitor, const std::string& name) {
   visitor.number(name + ".draws", draws_);
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::collective

@@ -12,7 +12,7 @@
 #include "ripieno/core/state.h"
 #include "ripieno/transport/endpoint.h"
 
-namespace ripieno {
+namespace ripieno::collective {
 
 /// Numbers as a codec made them. In a simulation without data they have a size alone.
 struct Encoding {
@@ -24,14 +24,15 @@ struct Encoding {
 
 /// Encodes `numbers` with error feedback and replaces them by what receivers decode. Throws Error(usage), with the
 /// codec's name, in a simulation without data where the codec's bytes depend on the numbers.
-Encoding encode(std::string_view name, const Codec& codec, ErrorFeedback& feedback, NumberSpan numbers, Random& random);
+Encoding encode(std::string_view name, const codec::Codec& codec, codec::ErrorFeedback& feedback, NumberSpan numbers,
+                Random& random);
 
 /// The message gives channel and operation; of `numbers`, how many they are and whether they have data. Receiving
 /// throws Error(mismatch) where more bytes are announced than so many numbers can take.
-Task<> send_encoding(Endpoint* endpoint, int peer, Message message, const Codec* codec, NumberSpan numbers,
-                     Encoding* encoding);
-Task<> receive_encoding(Endpoint* endpoint, int peer, Message message, const Codec* codec, NumberSpan numbers,
-                        Encoding* encoding);
+Task<> send_encoding(transport::Endpoint* endpoint, int peer, transport::Message message, const codec::Codec* codec,
+                     NumberSpan numbers, Encoding* encoding);
+Task<> receive_encoding(transport::Endpoint* endpoint, int peer, transport::Message message, const codec::Codec* codec,
+                        NumberSpan numbers, Encoding* encoding);
 
 /// One rank's end of a stream of encodings, for sending or for receiving, with error feedback at the sender: what is
 /// not an average among equals goes this way (a push to a parameter server, a client's upload).
@@ -39,15 +40,17 @@ class EncodedStream {
  public:
   /// Of messages of `elements` numbers of `type`. `seed` is of random rounding; distinct for each sender. Throws
   /// Error(usage) as make_codec(), and for PowerSGD, which averages and cannot be sent.
-  EncodedStream(const CodecOptions& options, std::size_t elements, DType type, std::uint64_t seed);
+  EncodedStream(const codec::CodecOptions& options, std::size_t elements, DType type, std::uint64_t seed);
 
   /// Sends `numbers` and replaces them by what the receiver decodes. The operation names the message (endpoint.h). What
   /// the sender keeps of it, residual and draws, is staged until commit(): until then sending again gives the same
   /// bits.
-  Task<> send(Endpoint* endpoint, int peer, Channel channel, std::string_view operation, NumberSpan numbers);
+  Task<> send(transport::Endpoint* endpoint, int peer, transport::Channel channel, std::string_view operation,
+              NumberSpan numbers);
   void commit();
   /// Fills `numbers` with what the peer sent.
-  Task<> receive(Endpoint* endpoint, int peer, Channel channel, std::string_view operation, NumberSpan numbers);
+  Task<> receive(transport::Endpoint* endpoint, int peer, transport::Channel channel, std::string_view operation,
+                 NumberSpan numbers);
 
   /// Payload bytes of one message; nothing where that depends on the numbers.
   std::optional<std::uint64_t> bytes() const;
@@ -57,15 +60,15 @@ class EncodedStream {
 
  private:
   /// In virtual time, what coding is charged.
-  Task<> coded(Endpoint* endpoint) const;
+  Task<> coded(transport::Endpoint* endpoint) const;
 
   std::string codec_name_;
   double number_s_;
   std::size_t elements_;
   std::uint64_t seed_;
-  std::unique_ptr<Codec> codec_;
-  ErrorFeedback feedback_;
+  std::unique_ptr<codec::Codec> codec_;
+  codec::ErrorFeedback feedback_;
   std::int64_t draws_ = 0;  // messages committed: each draws from a stream of its own
 };
 
-}  // namespace ripieno
+}  // namespace ripieno::collective

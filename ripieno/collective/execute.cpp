@@ -6,7 +6,7 @@
 #include "ripieno/core/async.h"
 #include "ripieno/numeric/elementwise.h"
 
-namespace ripieno {
+namespace ripieno::collective {
 namespace {
 
 /// One message after the other.
@@ -26,45 +26,45 @@ bool is_empty(const Transfer& one) { return one.range.size() == 0; }
 
 /// Its operation's name in messages: another collective's, or another route of an all-reduce, is noticed.
 std::string_view operation_of(const Route& route) {
-  return route.collective == Collective::all_reduce ? route.name : name(route.collective);
+  return route.collective == transport::Collective::all_reduce ? route.name : transport::name(route.collective);
 }
 
 /// Whether parts of a buffer can go through its schedules by themselves.
-bool is_cut(Collective collective) {
-  return collective == Collective::all_reduce || collective == Collective::broadcast ||
-         collective == Collective::reduce;
+bool is_cut(transport::Collective collective) {
+  return collective == transport::Collective::all_reduce || collective == transport::Collective::broadcast ||
+         collective == transport::Collective::reduce;
 }
 
-Reduce how_of(Reduction reduction) {
+numeric::Reduce how_of(Reduction reduction) {
   switch (reduction) {
     case Reduction::sum:
     case Reduction::mean:
-      return Reduce::add;
+      return numeric::Reduce::add;
     case Reduction::product:
-      return Reduce::multiply;
+      return numeric::Reduce::multiply;
     case Reduction::minimum:
-      return Reduce::minimum;
+      return numeric::Reduce::minimum;
     case Reduction::maximum:
-      return Reduce::maximum;
+      return numeric::Reduce::maximum;
   }
-  return Reduce::add;
+  return numeric::Reduce::add;
 }
 
 /// Where a rank has a sum of all, it becomes the mean.
 void divide_outcome(const Route& route, World world, int rank, NumberSpan part) {
   const Range own = chunk(part.count, world.ranks, rank);
-  if (route.collective == Collective::reduce_scatter) part = part.slice(own.begin, own.end);
-  const bool has_outcome = route.collective == Collective::all_reduce ||
-                           route.collective == Collective::reduce_scatter ||
-                           (route.collective == Collective::reduce && rank == world.root);
-  if (has_outcome) divide(part, world.ranks);
+  if (route.collective == transport::Collective::reduce_scatter) part = part.slice(own.begin, own.end);
+  const bool has_outcome = route.collective == transport::Collective::all_reduce ||
+                           route.collective == transport::Collective::reduce_scatter ||
+                           (route.collective == transport::Collective::reduce && rank == world.root);
+  if (has_outcome) numeric::divide(part, world.ranks);
 }
 
 /// One part of a buffer.
-Task<> run_part(const Route* route, Communicator comm, NumberSpan data, Range range, Message message,
+Task<> run_part(const Route* route, Communicator comm, NumberSpan data, Range range, transport::Message message,
                 ExecuteOptions options) {
   const NumberSpan part = data.slice(range.begin, range.end);
-  if (options.weight != 1) scale(part, options.weight);
+  if (options.weight != 1) numeric::scale(part, options.weight);
   World world = comm.world();
   world.root = options.root;
   NumbersPayload payload(comm, part, message, how_of(options.reduction));
@@ -80,7 +80,8 @@ Task<> run_parts(const Route* route, Communicator comm, NumberSpan data, Execute
   const DType wire = is_float(data.type) ? options.wire : data.type;
   for (const Range range : segments(data.count, data.type, is_cut(route->collective) ? options.segment_bytes : 0)) {
     const auto id = options.channel * parts_of_a_channel + static_cast<std::uint32_t>(parts.size());
-    const Message message{{options.purpose, id, comm.scope()}, operation_of(*route), wire, 0, options.urgency};
+    const transport::Message message{
+        {options.purpose, id, comm.scope()}, operation_of(*route), wire, 0, options.urgency};
     parts.push_back(run_part(route, comm, data, range, message, options));
   }
   if (parts.size() == 1) {
@@ -92,15 +93,15 @@ Task<> run_parts(const Route* route, Communicator comm, NumberSpan data, Execute
 }
 
 /// Every part of a buffer after the other, by what the endpoint has of its own.
-Task<> run_engine(Endpoint* endpoint, NumberSpan data, Message message, ExecuteOptions options) {
+Task<> run_engine(transport::Endpoint* endpoint, NumberSpan data, transport::Message message, ExecuteOptions options) {
   const std::vector<Range> parts = segments(data.count, data.type, options.segment_bytes);
   for (std::uint32_t i = 0; i < parts.size(); ++i) {
     const NumberSpan part = data.slice(parts[i].begin, parts[i].end);
-    Message one = message;
+    transport::Message one = message;
     one.channel.id += i;
     one.count = part.count;
-    if (options.weight != 1) scale(part, options.weight);
-    co_await endpoint->run_engine(Collective::all_reduce, one, part);
+    if (options.weight != 1) numeric::scale(part, options.weight);
+    co_await endpoint->run_engine(transport::Collective::all_reduce, one, part);
     if (options.done) options.done(parts[i]);
   }
 }
@@ -155,13 +156,13 @@ Task<> run_schedule(const Route* route, Communicator comm, World world, Payload*
   std::rethrow_exception(error);
 }
 
-Task<> send_numbers(Endpoint* endpoint, int peer, Message message, NumberSpan numbers) {
+Task<> send_numbers(transport::Endpoint* endpoint, int peer, transport::Message message, NumberSpan numbers) {
   if (numbers.type == message.type) {
     co_await endpoint->send(peer, message, numbers.bytes());
     co_return;
   }
   const Scratch encoded = scratch(numbers.data ? numbers.count * size_of(message.type) : 0);
-  convert(NumberSpan(numbers.data ? encoded.get() : nullptr, numbers.count, message.type), numbers);
+  numeric::convert(NumberSpan(numbers.data ? encoded.get() : nullptr, numbers.count, message.type), numbers);
   const ConstBytes payload(numbers.data ? encoded.get() : nullptr, numbers.count * size_of(message.type));
   co_await endpoint->send(peer, message, payload);
 }
@@ -176,20 +177,21 @@ std::vector<Range> segments(std::size_t elements, DType type, std::size_t segmen
 }
 
 Task<> run_collective(const Route& route, Communicator comm, NumberSpan data, ExecuteOptions options) {
-  require(options.root >= 0 && options.root < comm.size(), name(route.collective), " from rank ", options.root, " of ",
-          comm.size());
-  if (route.collective == Collective::all_reduce) return all_reduce(route, comm, data, std::move(options));
+  require(options.root >= 0 && options.root < comm.size(), transport::name(route.collective), " from rank ",
+          options.root, " of ", comm.size());
+  if (route.collective == transport::Collective::all_reduce) return all_reduce(route, comm, data, std::move(options));
   return run_parts(&route, comm, data, std::move(options));
 }
 
 Task<> all_reduce(const Route& route, Communicator comm, NumberSpan data, ExecuteOptions options) {
-  const Message whole{
+  const transport::Message whole{
       {options.purpose, options.channel * parts_of_a_channel, comm.scope()}, route.name, options.wire, data.count};
-  const EngineOperation* const engine = comm.find_engine(Collective::all_reduce, data.type, whole.channel);
+  const transport::EngineOperation* const engine =
+      comm.find_engine(transport::Collective::all_reduce, data.type, whole.channel);
   if (engine && engine->route == route.name && options.reduction == Reduction::sum) {
     // Of a few bytes, a coroutine of our own would be a good part of the time.
     if (options.segment_bytes == 0 && options.weight == 1 && !options.done) {
-      return comm.endpoint().run_engine(Collective::all_reduce, whole, data);
+      return comm.endpoint().run_engine(transport::Collective::all_reduce, whole, data);
     }
     return run_engine(&comm.endpoint(), data, whole, std::move(options));
   }
@@ -197,7 +199,7 @@ Task<> all_reduce(const Route& route, Communicator comm, NumberSpan data, Execut
 }
 
 Task<> broadcast(Communicator comm, NumberSpan data, ExecuteOptions options) {
-  return run_collective(default_route(Collective::broadcast), comm, data, std::move(options));
+  return run_collective(default_route(transport::Collective::broadcast), comm, data, std::move(options));
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::collective

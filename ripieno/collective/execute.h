@@ -12,12 +12,12 @@
 #include "ripieno/collective/payload.h"
 #include "ripieno/collective/schedule.h"
 
-namespace ripieno {
+namespace ripieno::collective {
 
 /// What all members of a communicator do together with their numbers.
 struct ExecuteOptions {
   DType wire = DType::fp32;  ///< type of the numbers on the wire; whole numbers are sent as they are
-  Purpose purpose = Purpose::exchange;
+  observe::Purpose purpose = observe::Purpose::exchange;
   std::uint32_t channel = 0;  ///< of the communicator; 0 for what goes on one after the other, else taken from it
   /// Bytes of the buffer that go through the schedule as one; larger buffers are cut and their parts go through it side
   /// by side, so that one part's sending hides another's adding. 0: never cut. Of all-reduce, broadcast and reduce.
@@ -50,6 +50,6 @@ Task<> all_reduce(const Route& route, Communicator comm, NumberSpan data, Execut
 Task<> broadcast(Communicator comm, NumberSpan data, ExecuteOptions options);
 
 /// Sends `numbers` converted to message.type. `peer` is the endpoint's.
-Task<> send_numbers(Endpoint* endpoint, int peer, Message message, NumberSpan numbers);
+Task<> send_numbers(transport::Endpoint* endpoint, int peer, transport::Message message, NumberSpan numbers);
 
-}  // namespace ripieno
+}  // namespace ripieno::collective

@@ -11,7 +11,7 @@
 
 #include "ripieno/collective/schedule.h"
 
-namespace ripieno::flat {
+namespace ripieno::collective::flat {
 
 int steps(World world);
 Step reduce(int rank, World world, std::size_t elements, int k);
@@ -20,10 +20,10 @@ Step gather(int rank, World world, std::size_t elements, int k);
 Step scatter(int rank, World world, std::size_t elements, int k);
 
 /// Of messages of `bytes` bytes.
-Duration to_root_time(World world, std::uint64_t bytes, LinkModel link);
-Duration from_root_time(World world, std::uint64_t bytes, LinkModel link);
+Duration to_root_time(World world, std::uint64_t bytes, transport::LinkModel link);
+Duration from_root_time(World world, std::uint64_t bytes, transport::LinkModel link);
 /// Of a buffer's chunks.
-Duration gather_time(World world, std::uint64_t bytes, LinkModel link);
-Duration scatter_time(World world, std::uint64_t bytes, LinkModel link);
+Duration gather_time(World world, std::uint64_t bytes, transport::LinkModel link);
+Duration scatter_time(World world, std::uint64_t bytes, transport::LinkModel link);
 
-}  // namespace ripieno::flat
+}  // namespace ripieno::collective::flat

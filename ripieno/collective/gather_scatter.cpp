@@ -2,7 +2,7 @@
 
 #include "ripieno/collective/flat.h"
 
-namespace ripieno::gather_scatter {
+namespace ripieno::collective::gather_scatter {
 
 int steps(World world) { return 2 * flat::steps(world); }
 
@@ -12,8 +12,8 @@ Step step(int rank, World world, std::size_t elements, int k) {
   return flat::broadcast(rank, world, elements, k - half);      // 2. scatter
 }
 
-Duration time(World world, std::uint64_t bytes, LinkModel link) {
+Duration time(World world, std::uint64_t bytes, transport::LinkModel link) {
   return flat::to_root_time(world, bytes, link) + flat::from_root_time(world, bytes, link);
 }
 
-}  // namespace ripieno::gather_scatter
+}  // namespace ripieno::collective::gather_scatter

@@ -11,10 +11,10 @@
 
 #include "ripieno/collective/schedule.h"
 
-namespace ripieno::gather_scatter {
+namespace ripieno::collective::gather_scatter {
 
 int steps(World world);
 Step step(int rank, World world, std::size_t elements, int k);
-Duration time(World world, std::uint64_t bytes, LinkModel link);
+Duration time(World world, std::uint64_t bytes, transport::LinkModel link);
 
-}  // namespace ripieno::gather_scatter
+}  // namespace ripieno::collective::gather_scatter

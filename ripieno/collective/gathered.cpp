@@ -10,13 +10,13 @@
 #include "ripieno/core/async.h"
 #include "ripieno/numeric/elementwise.h"
 
-namespace ripieno {
+namespace ripieno::collective {
 namespace {
 
 /// All members' encodings, which an all-gather brings together.
 class EncodingsPayload final : public Payload {
  public:
-  EncodingsPayload(Communicator comm, Message message, const Codec& codec, NumberSpan numbers)
+  EncodingsPayload(Communicator comm, transport::Message message, const codec::Codec& codec, NumberSpan numbers)
       : comm_(std::move(comm)),
         message_(message),
         codec_(codec),
@@ -47,8 +47,8 @@ class EncodingsPayload final : public Payload {
   }
 
   const Communicator comm_;
-  const Message message_;
-  const Codec& codec_;
+  const transport::Message message_;
+  const codec::Codec& codec_;
   const NumberSpan numbers_;
   std::vector<Encoding> of_;  ///< by member
 };
@@ -58,8 +58,8 @@ class GatheredAverager final : public Averager {
   GatheredAverager(const AveragerOptions& options, std::vector<Slot> slots, DType type)
       : options_(options),
         route_(find_route(options.route)),
-        gather_(find_route(options.route, Collective::all_gather)),
-        codec_(make_codec(options.codec, type)),
+        gather_(find_route(options.route, transport::Collective::all_gather)),
+        codec_(codec::make_codec(options.codec, type)),
         slots_(std::move(slots)),
         type_(type),
         memory_(options, slots_, type),
@@ -69,11 +69,12 @@ class GatheredAverager final : public Averager {
     require(numbers.count == slots_.at(slot).elements && numbers.type == type_, "slot ", slot, " of ",
             slots_[slot].elements, " ", name(type_), " is averaged with ", numbers.count, " ", name(numbers.type));
     Random random = memory_.begin(comm.endpoint().rank(), slot);
-    scale(numbers, weight);  // 1.
+    numeric::scale(numbers, weight);  // 1.
     if (comm.size() == 1) co_return;
 
-    const Communicator::Use use = comm.use(comm.channel(channels_.of(comm, slot), Purpose::exchange));
-    const Message message{comm.channel(channels_.of(comm, slot), Purpose::exchange), route_.name, DType::uint8};
+    const Communicator::Use use = comm.use(comm.channel(channels_.of(comm, slot), observe::Purpose::exchange));
+    const transport::Message message{comm.channel(channels_.of(comm, slot), observe::Purpose::exchange), route_.name,
+                                     DType::uint8};
     EncodingsPayload all(comm, message, *codec_, numbers);
     all.of(static_cast<std::size_t>(comm.rank())) =
         encode(options_.codec.name, *codec_, memory_.feedback(slot), numbers, random);  // 2.
@@ -97,7 +98,7 @@ class GatheredAverager final : public Averager {
  private:
   const AveragerOptions options_;
   const Route &route_, &gather_;
-  const std::unique_ptr<Codec> codec_;
+  const std::unique_ptr<codec::Codec> codec_;
   const std::vector<Slot> slots_;
   const DType type_;
   SlotMemory memory_;
@@ -107,7 +108,7 @@ class GatheredAverager final : public Averager {
 }  // namespace
 
 bool gathers(const Route& route) {
-  const auto all = routes(Collective::all_gather);
+  const auto all = routes(transport::Collective::all_gather);
   return std::any_of(all.begin(), all.end(), [&](const Route& one) { return one.name == route.name; });
 }
 
@@ -115,4 +116,4 @@ std::unique_ptr<Averager> make_gathered(const AveragerOptions& options, std::vec
   return std::make_unique<GatheredAverager>(options, std::move(slots), type);
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::collective

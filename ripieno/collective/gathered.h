@@ -14,7 +14,7 @@
 
 #include "ripieno/collective/averager.h"
 
-namespace ripieno {
+namespace ripieno::collective {
 
 /// The route gathers.
 std::unique_ptr<Averager> make_gathered(const AveragerOptions& options, std::vector<Slot> slots, DType type);
@@ -22,4 +22,4 @@ std::unique_ptr<Averager> make_gathered(const AveragerOptions& options, std::vec
 /// Whether the all-reduce's route has an all-gather of the same name.
 bool gathers(const Route& route);
 
-}  // namespace ripieno
+}  // namespace ripieno::collective

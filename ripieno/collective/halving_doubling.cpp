@@ -2,7 +2,7 @@
 
 #include <bit>
 
-namespace ripieno::halving_doubling {
+namespace ripieno::collective::halving_doubling {
 namespace {
 
 /// Chunks [first, first + count) of `parts`, as elements.
@@ -15,7 +15,7 @@ Step fold(int rank, int ranks, int q, std::size_t elements, bool unfold) {
   const bool extra = rank >= q;
   const int peer = extra ? rank - q : rank + q;
   if (peer >= ranks) return {};
-  const Transfer transfer{peer, Range{0, elements}, unfold ? Reduce::replace : Reduce::add};
+  const Transfer transfer{peer, Range{0, elements}, unfold ? numeric::Reduce::replace : numeric::Reduce::add};
   if (extra != unfold) return {.sends = transfer, .receives = {}};
   return {.sends = {}, .receives = transfer};
 }
@@ -47,13 +47,14 @@ Step step(int rank, World world, std::size_t elements, int k) {
   const Range mine_range = block(elements, q, mine, half), other_range = block(elements, q, other, half);
   const int peer = rank ^ half;
   if (halving) {
-    return {.sends = Transfer{peer, other_range, Reduce::add}, .receives = Transfer{peer, mine_range, Reduce::add}};
+    return {.sends = Transfer{peer, other_range, numeric::Reduce::add},
+            .receives = Transfer{peer, mine_range, numeric::Reduce::add}};
   }
-  return {.sends = Transfer{peer, mine_range, Reduce::replace},
-          .receives = Transfer{peer, other_range, Reduce::replace}};
+  return {.sends = Transfer{peer, mine_range, numeric::Reduce::replace},
+          .receives = Transfer{peer, other_range, numeric::Reduce::replace}};
 }
 
-Duration time(World world, std::uint64_t bytes, LinkModel link) {
+Duration time(World world, std::uint64_t bytes, transport::LinkModel link) {
   const int ranks = world.ranks;
   const int q = static_cast<int>(std::bit_floor(static_cast<unsigned>(ranks)));
   const int levels = std::countr_zero(static_cast<unsigned>(q));
@@ -62,4 +63,4 @@ Duration time(World world, std::uint64_t bytes, LinkModel link) {
          (q == ranks ? Duration{0} : 2 * whole);
 }
 
-}  // namespace ripieno::halving_doubling
+}  // namespace ripieno::collective::halving_doubling

@@ -5,7 +5,7 @@
 #include "ripieno/collective/reduce_broadcast.h"
 #include "ripieno/collective/ring.h"
 
-namespace ripieno::hierarchical {
+namespace ripieno::collective::hierarchical {
 namespace {
 
 /// Ranks of the fullest node.
@@ -41,8 +41,8 @@ Step step(int rank, World world, std::size_t elements, int k) {
   return renumbered(ring::step(node, world.nodes(), elements, k - up), 0, world.per_node);  // 2. among leaders
 }
 
-Duration time(World world, std::uint64_t bytes, LinkModel link) {
+Duration time(World world, std::uint64_t bytes, transport::LinkModel link) {
   return reduce_broadcast::time(fullest(world), bytes, link) + ring::time(world.nodes(), bytes, link);
 }
 
-}  // namespace ripieno::hierarchical
+}  // namespace ripieno::collective::hierarchical

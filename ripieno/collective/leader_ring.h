@@ -16,10 +16,10 @@
 
 #include "ripieno/collective/schedule.h"
 
-namespace ripieno::leader_ring {
+namespace ripieno::collective::leader_ring {
 
 int steps(World world);
 Step step(int rank, World world, std::size_t elements, int k);
-Duration time(World world, std::uint64_t bytes, LinkModel link);
+Duration time(World world, std::uint64_t bytes, transport::LinkModel link);
 
-}  // namespace ripieno::leader_ring
+}  // namespace ripieno::collective::leader_ring

@@ -4,16 +4,16 @@
 
 #include "ripieno/numeric/elementwise.h"
 
-namespace ripieno {
+namespace ripieno::collective {
 
 void NumbersPayload::begin(const Step& step) {
   bool adds = false;
   for (const Transfer& in : step.receives) {
     if (!overlaps(in, step.sends)) continue;
     keep(in.peer, in.range, in.how);
-    if (in.how == Reduce::add && !std::exchange(adds, true)) {
-      keep(comm_.rank(), in.range, Reduce::add);
-      convert(kept_.back().numbers, part(in.range));
+    if (in.how == numeric::Reduce::add && !std::exchange(adds, true)) {
+      keep(comm_.rank(), in.range, numeric::Reduce::add);
+      numeric::convert(kept_.back().numbers, part(in.range));
     }
   }
 }
@@ -22,16 +22,16 @@ void NumbersPayload::end(const Step&) {
   std::sort(kept_.begin(), kept_.end(), [](const Kept& a, const Kept& b) { return a.member < b.member; });
   bool is_first = true;
   for (const Kept& one : kept_) {
-    if (one.how == Reduce::replace || std::exchange(is_first, false)) {
-      convert(part(one.range), one.numbers);
+    if (one.how == numeric::Reduce::replace || std::exchange(is_first, false)) {
+      numeric::convert(part(one.range), one.numbers);
     } else {
-      combine(part(one.range), one.numbers, reduction_);
+      numeric::combine(part(one.range), one.numbers, reduction_);
     }
   }
   kept_.clear();
 }
 
-void NumbersPayload::keep(int member, Range range, Reduce how) {
+void NumbersPayload::keep(int member, Range range, numeric::Reduce how) {
   const std::size_t bytes = data_.data ? range.size() * size_of(message_.type) : 0;
   Scratch memory = scratch(bytes);
   const NumberSpan numbers(data_.data ? memory.get() : nullptr, range.size(), message_.type);
@@ -44,10 +44,10 @@ NumbersPayload::Kept* NumbersPayload::kept_of(int member, Range range) {
   return found == kept_.end() ? nullptr : &*found;
 }
 
-Outgoing NumbersPayload::outgoing(const Transfer& out) {
+transport::Outgoing NumbersPayload::outgoing(const Transfer& out) {
   const NumberSpan numbers = part(out.range);
-  if (out.how == Reduce::replace) round_through(numbers, message_.type);
-  Outgoing leaving{comm_.member(out.peer), message_, numbers.bytes()};
+  if (out.how == numeric::Reduce::replace) numeric::round_through(numbers, message_.type);
+  transport::Outgoing leaving{comm_.member(out.peer), message_, numbers.bytes()};
   leaving.message.count = numbers.count;
   if (numbers.type == message_.type) return leaving;
   if (const Kept* const own = kept_of(comm_.rank(), out.range)) {
@@ -57,18 +57,20 @@ Outgoing NumbersPayload::outgoing(const Transfer& out) {
   const std::size_t bytes = numbers.count * size_of(message_.type);
   encoded_ = scratch(numbers.data ? bytes : 0);
   const NumberSpan encoded(numbers.data ? encoded_.get() : nullptr, numbers.count, message_.type);
-  convert(encoded, numbers);
+  numeric::convert(encoded, numbers);
   leaving.payload = encoded.bytes();
   return leaving;
 }
 
-Incoming NumbersPayload::incoming(const Transfer& in) {
-  Message message = message_;
+transport::Incoming NumbersPayload::incoming(const Transfer& in) {
+  transport::Message message = message_;
   message.count = in.range.size();
   const int peer = comm_.member(in.peer);
   if (const Kept* const apart = kept_of(in.peer, in.range))
-    return {peer, message, Sink(apart->numbers, message.type, Reduce::replace)};
-  return {peer, message, Sink(part(in.range), message.type, in.how == Reduce::add ? reduction_ : Reduce::replace)};
+    return {peer, message, transport::Sink(apart->numbers, message.type, numeric::Reduce::replace)};
+  return {peer, message,
+          transport::Sink(part(in.range), message.type,
+                          in.how == numeric::Reduce::add ? reduction_ : numeric::Reduce::replace)};
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::collective

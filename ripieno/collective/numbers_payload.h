@@ -9,12 +9,12 @@
 
 #include "ripieno/collective/payload.h"
 
-namespace ripieno {
+namespace ripieno::collective {
 
 class NumbersPayload final : public MessagePayload {
  public:
   /// `message` gives channel, operation, the wire's type and urgency; `reduction` is what Reduce::add stands for.
-  NumbersPayload(Communicator comm, NumberSpan data, Message message, Reduce reduction)
+  NumbersPayload(Communicator comm, NumberSpan data, transport::Message message, numeric::Reduce reduction)
       : MessagePayload(std::move(comm)), data_(data), message_(message), reduction_(reduction) {}
 
   std::size_t units() const override { return data_.count; }
@@ -26,23 +26,23 @@ class NumbersPayload final : public MessagePayload {
   struct Kept {
     int member;
     Range range;
-    Reduce how;
+    numeric::Reduce how;
     Scratch memory;
     NumberSpan numbers;
   };
 
-  Outgoing outgoing(const Transfer& out) override;
-  Incoming incoming(const Transfer& in) override;
-  void keep(int member, Range range, Reduce how);
+  transport::Outgoing outgoing(const Transfer& out) override;
+  transport::Incoming incoming(const Transfer& in) override;
+  void keep(int member, Range range, numeric::Reduce how);
   /// Null where nothing of that member's is kept.
   Kept* kept_of(int member, Range range);
   NumberSpan part(Range range) const { return data_.slice(range.begin, range.end); }
 
   const NumberSpan data_;
-  const Message message_;
-  const Reduce reduction_;
+  const transport::Message message_;
+  const numeric::Reduce reduction_;
   Scratch encoded_;  ///< what leaves, where the wire's type is another: one message after the other
   std::vector<Kept> kept_;
 };
 
-}  // namespace ripieno
+}  // namespace ripieno::collective

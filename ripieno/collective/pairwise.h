@@ -13,15 +13,15 @@
 
 #include "ripieno/collective/schedule.h"
 
-namespace ripieno::pairwise {
+namespace ripieno::collective::pairwise {
 
 int steps(World world);
 Step reduce_scatter(int rank, World world, std::size_t elements, int k);
 Step all_gather(int rank, World world, std::size_t elements, int k);
-Duration time(World world, std::uint64_t bytes, LinkModel link);
+Duration time(World world, std::uint64_t bytes, transport::LinkModel link);
 
 int all_to_all_steps(World world);
 Step all_to_all(int rank, World world, std::size_t elements, int k);
-Duration all_to_all_time(World world, std::uint64_t bytes, LinkModel link);
+Duration all_to_all_time(World world, std::uint64_t bytes, transport::LinkModel link);
 
-}  // namespace ripieno::pairwise
+}  // namespace ripieno::collective::pairwise

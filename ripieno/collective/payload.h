@@ -3,7 +3,7 @@
 
 #include "ripieno/collective/communicator.h"
 
-namespace ripieno {
+namespace ripieno::collective {
 
 class Payload {
  public:
@@ -32,24 +32,24 @@ class MessagePayload : public Payload {
   explicit MessagePayload(Communicator comm) : comm_(std::move(comm)) {}
 
   Task<> send(const Transfer& out) override {
-    const Outgoing message = outgoing(out);
+    const transport::Outgoing message = outgoing(out);
     return comm_.endpoint().send(message.peer, message.message, message.payload);
   }
   Task<> receive(const Transfer& in) override {
-    const Incoming message = incoming(in);
+    const transport::Incoming message = incoming(in);
     return comm_.endpoint().receive(message.peer, message.message, message.into);
   }
   Task<> exchange(const Transfer& out, const Transfer& in, std::function<void(std::exception_ptr)> on_error) override {
-    const Outgoing leaving = outgoing(out);
+    const transport::Outgoing leaving = outgoing(out);
     return comm_.endpoint().exchange(leaving, incoming(in), std::move(on_error));
   }
 
  protected:
   /// The peer is the endpoint's. Payload and sink are valid until the transfer has ended.
-  virtual Outgoing outgoing(const Transfer& out) = 0;
-  virtual Incoming incoming(const Transfer& in) = 0;
+  virtual transport::Outgoing outgoing(const Transfer& out) = 0;
+  virtual transport::Incoming incoming(const Transfer& in) = 0;
 
   const Communicator comm_;
 };
 
-}  // namespace ripieno
+}  // namespace ripieno::collective

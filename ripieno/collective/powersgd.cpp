@@ -10,7 +10,7 @@
 #include "ripieno/collective/slot_channels.h"
 #include "ripieno/numeric/elementwise.h"
 
-namespace ripieno {
+namespace ripieno::collective {
 namespace {
 
 template <class T>
@@ -113,10 +113,10 @@ class PowerSgdAverager final : public Averager {
     require(numbers.count == plan.elements && numbers.type == type_, "slot ", slot, " of ", plan.elements, " ",
             name(type_), " is averaged with ", numbers.count, " ", name(numbers.type));
     forget_staged(memory_[slot]);
-    scale(numbers, weight);
+    numeric::scale(numbers, weight);
     if (comm.size() == 1) co_return;
     const std::uint32_t channel = channels_.of(comm, slot);
-    const ExecuteOptions options{type_, Purpose::exchange, channel, 0};
+    const ExecuteOptions options{type_, observe::Purpose::exchange, channel, 0};
     if (!numbers.data) {
       const NumberSpan first(nullptr, plan.p + plan.rest_size, type_), second(nullptr, plan.q, type_);
       co_await all_reduce(route_, comm, first, options);
@@ -127,8 +127,8 @@ class PowerSgdAverager final : public Averager {
     Memory& memory = ready(slot);
     std::vector<T> first(plan.p + plan.rest_size), second(plan.q);
     for (const Factored& f : plan.matrices) {
-      if (error_feedback_) add(numbers.slice(f.range.begin, f.range.end), error(memory, f));  // 1.
-      p(first, f).noalias() = m(numbers, f) * q(memory.q, f);                                 // 2.
+      if (error_feedback_) numeric::add(numbers.slice(f.range.begin, f.range.end), error(memory, f));  // 1.
+      p(first, f).noalias() = m(numbers, f) * q(memory.q, f);                                          // 2.
     }
     copy_rest(plan, numbers, first, true);
     const NumberSpan first_numbers(first), second_numbers(second);
@@ -207,8 +207,8 @@ class PowerSgdAverager final : public Averager {
     if (!finite || !error_feedback_ || plan.matrices.empty()) return;
     memory.staged_error.resize(plan.elements);
     for (const Factored& f : plan.matrices) {
-      convert(NumberSpan(memory.staged_error).slice(f.range.begin, f.range.end),
-              numbers.slice(f.range.begin, f.range.end));
+      numeric::convert(NumberSpan(memory.staged_error).slice(f.range.begin, f.range.end),
+                       numbers.slice(f.range.begin, f.range.end));
     }
     memory.has_staged_error = all_finite(memory.staged_error);
   }
@@ -247,7 +247,7 @@ class PowerSgdAverager final : public Averager {
     for (const Range range : plan.rest) {
       const NumberSpan here = numbers.slice(range.begin, range.end);
       const NumberSpan there = NumberSpan(packed).slice(at, at + range.size());
-      convert(pack ? there : here, pack ? here : there);
+      numeric::convert(pack ? there : here, pack ? here : there);
       at += range.size();
     }
   }
@@ -269,4 +269,4 @@ std::unique_ptr<Averager> make_powersgd(const AveragerOptions& options, PowerSgd
   return std::make_unique<PowerSgdAverager<float>>(options, powersgd, slots, type);
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::collective

@@ -32,7 +32,7 @@
 
 #include "ripieno/collective/averager.h"
 
-namespace ripieno {
+namespace ripieno::collective {
 
 struct PowerSgdOptions {
   int rank = 2;
@@ -45,4 +45,4 @@ struct PowerSgdOptions {
 std::unique_ptr<Averager> make_powersgd(const AveragerOptions& options, PowerSgdOptions powersgd,
                                         std::vector<Slot> slots, DType type);
 
-}  // namespace ripieno
+}  // namespace ripieno::collective

@@ -2,7 +2,7 @@
 
 #include "ripieno/collective/tree.h"
 
-namespace ripieno::reduce_broadcast {
+namespace ripieno::collective::reduce_broadcast {
 
 int steps(World world) { return 2 * tree::steps(world); }
 
@@ -11,6 +11,8 @@ Step step(int rank, World world, std::size_t elements, int k) {
   return k < levels ? tree::reduce(rank, world, elements, k) : tree::broadcast(rank, world, elements, k - levels);
 }
 
-Duration time(World world, std::uint64_t bytes, LinkModel link) { return 2 * tree::time(world, bytes, link); }
+Duration time(World world, std::uint64_t bytes, transport::LinkModel link) {
+  return 2 * tree::time(world, bytes, link);
+}
 
-}  // namespace ripieno::reduce_broadcast
+}  // namespace ripieno::collective::reduce_broadcast

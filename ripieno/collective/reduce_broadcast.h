@@ -11,10 +11,10 @@
 
 #include "ripieno/collective/schedule.h"
 
-namespace ripieno::reduce_broadcast {
+namespace ripieno::collective::reduce_broadcast {
 
 int steps(World world);
 Step step(int rank, World world, std::size_t elements, int k);
-Duration time(World world, std::uint64_t bytes, LinkModel link);
+Duration time(World world, std::uint64_t bytes, transport::LinkModel link);
 
-}  // namespace ripieno::reduce_broadcast
+}  // namespace ripieno::collective::reduce_broadcast

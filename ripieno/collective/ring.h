@@ -14,15 +14,15 @@
 
 #include "ripieno/collective/schedule.h"
 
-namespace ripieno::ring {
+namespace ripieno::collective::ring {
 
 int steps(World world);
 Step step(int rank, World world, std::size_t elements, int k);
-Duration time(World world, std::uint64_t bytes, LinkModel link);
+Duration time(World world, std::uint64_t bytes, transport::LinkModel link);
 
 int half_steps(World world);
 Step reduce_scatter(int rank, World world, std::size_t elements, int k);
 Step all_gather(int rank, World world, std::size_t elements, int k);
-Duration half_time(World world, std::uint64_t bytes, LinkModel link);
+Duration half_time(World world, std::uint64_t bytes, transport::LinkModel link);
 
-}  // namespace ripieno::ring
+}  // namespace ripieno::collective::ring

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-namespace ripieno {
+namespace ripieno::collective {
 namespace {
 
 std::vector<RoundTransfer> transfers_of(const Route& route, World world, std::size_t elements, int k) {
@@ -25,11 +25,11 @@ std::vector<RoundTransfer> transfers_of(const Route& route, World world, std::si
 bool begins_with(const Route& route, World world, std::size_t elements, int rank, Range cell) {
   const Range own = chunk(elements, world.ranks, rank);
   switch (route.collective) {
-    case Collective::all_gather:
-    case Collective::gather:
+    case transport::Collective::all_gather:
+    case transport::Collective::gather:
       return own.begin <= cell.begin && cell.end <= own.end;
-    case Collective::broadcast:
-    case Collective::scatter:
+    case transport::Collective::broadcast:
+    case transport::Collective::scatter:
       return rank == world.root;
     default:
       return true;
@@ -57,16 +57,16 @@ std::vector<std::size_t> schedule_cuts(const Route& route, World world, std::siz
       for (std::size_t i = 0; i < step.sends.size(); ++i) {
         const Range from = step.sends[i].range;
         at.insert({from.begin, from.end});
-        if (route.collective != Collective::all_to_all) continue;
+        if (route.collective != transport::Collective::all_to_all) continue;
         const Step other = route.step(step.sends[i].peer, world, elements, k);
         const Transfer* const in = counterpart(rank, step.sends, i, other.receives);
         if (in && from != in->range && from.size() == in->range.size()) moved.emplace_back(from, in->range);
       }
     }
   }
-  for (int i = 0; i < world.ranks && route.collective != Collective::all_reduce; ++i) {
-    const Range own = route.collective == Collective::all_to_all ? block_of(elements, world.ranks, i)
-                                                                 : chunk(elements, world.ranks, i);
+  for (int i = 0; i < world.ranks && route.collective != transport::Collective::all_reduce; ++i) {
+    const Range own = route.collective == transport::Collective::all_to_all ? block_of(elements, world.ranks, i)
+                                                                            : chunk(elements, world.ranks, i);
     at.insert({own.begin, own.end});
   }
   // A cut on the way is a cut in both places.
@@ -110,7 +110,7 @@ ScheduleRounds schedule_rounds_of(const Route& route, World world, std::size_t e
         if (all.cells[cell].end > range.end) break;
         const RankSet arriving = before[static_cast<std::size_t>(from)][cell];
         RankSet& there = after[static_cast<std::size_t>(to)][target];
-        there = how == Reduce::add ? there | arriving : arriving;
+        there = how == numeric::Reduce::add ? there | arriving : arriving;
       }
     }
     all.held.push_back(std::move(after));
@@ -118,4 +118,4 @@ ScheduleRounds schedule_rounds_of(const Route& route, World world, std::size_t e
   return all;
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::collective

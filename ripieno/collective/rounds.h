@@ -7,7 +7,7 @@
 
 #include "ripieno/collective/schedule.h"
 
-namespace ripieno {
+namespace ripieno::collective {
 
 /// The other end of the i-th of `rank`'s transfers one way, among its peer's the other way; null where there is none.
 const Transfer* counterpart(int rank, const Transfers& own, std::size_t i, const Transfers& theirs);
@@ -19,9 +19,9 @@ std::vector<std::size_t> schedule_cuts(const Route& route, World world, std::siz
 /// One message of a round.
 struct RoundTransfer {
   int from = 0, to = 0;
-  Range range;               ///< of the sender's elements
-  Range into;                ///< of the receiver's
-  Reduce how = Reduce::add;  ///< what the receiver does with it
+  Range range;                                 ///< of the sender's elements
+  Range into;                                  ///< of the receiver's
+  numeric::Reduce how = numeric::Reduce::add;  ///< what the receiver does with it
 };
 
 /// A set of ranks: bit r is rank r.
@@ -40,4 +40,4 @@ struct ScheduleRounds {
 /// Of up to most_set_ranks ranks and a schedule that check_schedule() accepts; Error(internal) for more ranks.
 ScheduleRounds schedule_rounds_of(const Route& route, World world, std::size_t elements);
 
-}  // namespace ripieno
+}  // namespace ripieno::collective

@@ -16,7 +16,7 @@
 #include "ripieno/collective/two_phase.h"
 #include "ripieno/core/edit_distance.h"
 
-namespace ripieno {
+namespace ripieno::collective {
 namespace {
 
 constexpr std::array all_reduce_routes{
@@ -52,97 +52,98 @@ constexpr const char* bruck_source = "Bruck et al., IEEE TPDS 1997";
 constexpr std::array reduce_scatter_routes{
     Route{"bruck", "sums of ever fewer chunks, half as far away each time", "ceil(log2 P)", "n(P-1)/P",
           "Traeff, arXiv:2410.14234, 2024", bruck::steps, bruck::reduce_scatter, bruck::time,
-          Collective::reduce_scatter},
+          transport::Collective::reduce_scatter},
     Route{"ring", "partial sums of every chunk around a ring to its owner", "P-1", "n(P-1)/P",
           "Patarasuk and Yuan, JPDC 2009", ring::half_steps, ring::reduce_scatter, ring::half_time,
-          Collective::reduce_scatter},
+          transport::Collective::reduce_scatter},
     Route{"pairwise", "every rank's part of a chunk to its owner", "P-1", "n(P-1)/P", thakur, pairwise::steps,
-          pairwise::reduce_scatter, pairwise::time, Collective::reduce_scatter},
+          pairwise::reduce_scatter, pairwise::time, transport::Collective::reduce_scatter},
 };
 
 constexpr std::array all_gather_routes{
     Route{"bruck", "ever more chunks, twice as far away each time", "ceil(log2 P)", "n(P-1)/P", bruck_source,
-          bruck::steps, bruck::all_gather, bruck::time, Collective::all_gather},
+          bruck::steps, bruck::all_gather, bruck::time, transport::Collective::all_gather},
     Route{"ring", "every chunk around a ring", "P-1", "n(P-1)/P", "Patarasuk and Yuan, JPDC 2009", ring::half_steps,
-          ring::all_gather, ring::half_time, Collective::all_gather},
+          ring::all_gather, ring::half_time, transport::Collective::all_gather},
     Route{"pairwise", "every chunk from its owner to each rank in turn", "P-1", "n(P-1)/P", thakur, pairwise::steps,
-          pairwise::all_gather, pairwise::time, Collective::all_gather},
+          pairwise::all_gather, pairwise::time, transport::Collective::all_gather},
     Route{"direct", "every chunk from its owner to all ranks, at once", "min(1, P-1)", "n(P-1)/P",
           "Shah et al., arXiv:2504.09014, 2025", direct::steps, direct::all_gather, direct::chunks_time,
-          Collective::all_gather},
+          transport::Collective::all_gather},
 };
 
 constexpr std::array broadcast_routes{
     Route{"tree", "from the root along a binomial tree", "ceil(log2 P)", "n ceil(log2 P)", thakur, tree::steps,
-          tree::broadcast, tree::time, Collective::broadcast},
+          tree::broadcast, tree::time, transport::Collective::broadcast},
     Route{"scatter-gather", "the root's chunks along a binomial tree, then all of them around a ring",
           "ceil(log2 P) + P-1", "2n(P-1)/P", "Barnett et al., SHPCC 1994", scatter_gather::steps, scatter_gather::step,
-          scatter_gather::time, Collective::broadcast},
+          scatter_gather::time, transport::Collective::broadcast},
     Route{"flat", "from the root to each rank, one after the other", "P-1", "n(P-1)", "Li et al., OSDI 2014",
-          flat::steps, flat::broadcast, flat::from_root_time, Collective::broadcast},
+          flat::steps, flat::broadcast, flat::from_root_time, transport::Collective::broadcast},
 };
 
 constexpr std::array reduce_routes{
     Route{"tree", "partial sums along a binomial tree to the root", "ceil(log2 P)", "n min(1, P-1)", thakur,
-          tree::steps, tree::reduce, tree::time, Collective::reduce},
+          tree::steps, tree::reduce, tree::time, transport::Collective::reduce},
     Route{"flat", "every buffer to the root, one after the other", "P-1", "n min(1, P-1)", "Li et al., OSDI 2014",
-          flat::steps, flat::reduce, flat::to_root_time, Collective::reduce},
+          flat::steps, flat::reduce, flat::to_root_time, transport::Collective::reduce},
 };
 
 constexpr std::array gather_routes{
     Route{"tree", "the chunks of ever larger subtrees along a binomial tree to the root", "ceil(log2 P)",
           "n min(1, P-1) (P - Q/2 - min(P-Q, Q/2))/P", thakur, tree::steps, tree::gather, tree::chunks_time,
-          Collective::gather},
+          transport::Collective::gather},
     Route{"flat", "every chunk to the root, one after the other", "P-1", "n min(1, P-1)/P", "Li et al., OSDI 2014",
-          flat::steps, flat::gather, flat::gather_time, Collective::gather},
+          flat::steps, flat::gather, flat::gather_time, transport::Collective::gather},
 };
 
 constexpr std::array scatter_routes{
     Route{"tree", "the chunks of ever smaller subtrees along a binomial tree from the root", "ceil(log2 P)", "n(P-1)/P",
-          thakur, tree::steps, tree::scatter, tree::chunks_time, Collective::scatter},
+          thakur, tree::steps, tree::scatter, tree::chunks_time, transport::Collective::scatter},
     Route{"flat", "every chunk from the root, one after the other", "P-1", "n(P-1)/P", "Li et al., OSDI 2014",
-          flat::steps, flat::scatter, flat::scatter_time, Collective::scatter},
+          flat::steps, flat::scatter, flat::scatter_time, transport::Collective::scatter},
 };
 
 constexpr std::array all_to_all_routes{
     Route{"pairwise", "blocks change places between two ranks at a time", "min(P, (P-1)(P-1))", "n(P-1)/P", thakur,
-          pairwise::all_to_all_steps, pairwise::all_to_all, pairwise::all_to_all_time, Collective::all_to_all},
+          pairwise::all_to_all_steps, pairwise::all_to_all, pairwise::all_to_all_time,
+          transport::Collective::all_to_all},
     Route{"direct", "every block to its rank, all at once", "min(1, P-1)", "n(P-1)/P",
           "Shah et al., arXiv:2504.09014, 2025", direct::steps, direct::all_to_all, direct::chunks_time,
-          Collective::all_to_all},
+          transport::Collective::all_to_all},
 };
 
 }  // namespace
 
-std::span<const Route> routes(Collective collective) {
+std::span<const Route> routes(transport::Collective collective) {
   switch (collective) {
-    case Collective::all_reduce:
+    case transport::Collective::all_reduce:
       return all_reduce_routes;
-    case Collective::reduce_scatter:
+    case transport::Collective::reduce_scatter:
       return reduce_scatter_routes;
-    case Collective::all_gather:
+    case transport::Collective::all_gather:
       return all_gather_routes;
-    case Collective::broadcast:
+    case transport::Collective::broadcast:
       return broadcast_routes;
-    case Collective::reduce:
+    case transport::Collective::reduce:
       return reduce_routes;
-    case Collective::gather:
+    case transport::Collective::gather:
       return gather_routes;
-    case Collective::scatter:
+    case transport::Collective::scatter:
       return scatter_routes;
-    case Collective::all_to_all:
+    case transport::Collective::all_to_all:
       return all_to_all_routes;
   }
   return {};
 }
 
-const Route& default_route(Collective collective) {
-  return collective == Collective::all_reduce ? find_route("ring") : routes(collective).front();
+const Route& default_route(transport::Collective collective) {
+  return collective == transport::Collective::all_reduce ? find_route("ring") : routes(collective).front();
 }
 
-const Route& find_route(std::string_view name, Collective collective) {
-  if (collective == Collective::all_reduce) return find_named(all_reduce_routes, name, "route");
-  return find_named(routes(collective), name, text(ripieno::name(collective), " route"));
+const Route& find_route(std::string_view name, transport::Collective collective) {
+  if (collective == transport::Collective::all_reduce) return find_named(all_reduce_routes, name, "route");
+  return find_named(routes(collective), name, text(transport::name(collective), " route"));
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::collective

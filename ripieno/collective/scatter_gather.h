@@ -8,10 +8,10 @@
 
 #include "ripieno/collective/schedule.h"
 
-namespace ripieno::scatter_gather {
+namespace ripieno::collective::scatter_gather {
 
 int steps(World world);
 Step step(int rank, World world, std::size_t elements, int k);
-Duration time(World world, std::uint64_t bytes, LinkModel link);
+Duration time(World world, std::uint64_t bytes, transport::LinkModel link);
 
-}  // namespace ripieno::scatter_gather
+}  // namespace ripieno::collective::scatter_gather

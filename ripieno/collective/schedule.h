@@ -31,14 +31,14 @@
 #include "ripieno/transport/endpoint.h"
 #include "ripieno/transport/link_model.h"
 
-namespace ripieno {
+namespace ripieno::collective {
 
 /// One end of a message. Both ends name as many elements (all but an all-to-all's: the same) and what the receiver does
 /// with them: Reduce::add, or `replace`, which carries final values.
 struct Transfer {
   int peer = 0;
   Range range;
-  Reduce how = Reduce::add;
+  numeric::Reduce how = numeric::Reduce::add;
 };
 
 /// One, or none, of most steps; those with the same peer in an order that both ends have.
@@ -117,15 +117,15 @@ struct World {
 };
 
 /// Whether one rank of it is the root.
-constexpr bool has_root(Collective collective) {
-  return collective == Collective::broadcast || collective == Collective::reduce || collective == Collective::gather ||
-         collective == Collective::scatter;
+constexpr bool has_root(transport::Collective collective) {
+  return collective == transport::Collective::broadcast || collective == transport::Collective::reduce ||
+         collective == transport::Collective::gather || collective == transport::Collective::scatter;
 }
 
 /// Whether numbers of several ranks become one.
-constexpr bool reduces(Collective collective) {
-  return collective == Collective::all_reduce || collective == Collective::reduce_scatter ||
-         collective == Collective::reduce;
+constexpr bool reduces(transport::Collective collective) {
+  return collective == transport::Collective::all_reduce || collective == transport::Collective::reduce_scatter ||
+         collective == transport::Collective::reduce;
 }
 
 /// Block `i` of an all-to-all.
@@ -136,7 +136,7 @@ inline Range block_of(std::size_t elements, int ranks, int i) {
 
 /// With `peer`, the chunks of `count` ranks from `first` on, in the order of the ranks: where they go past the last
 /// rank they go on at 0, and are two transfers.
-inline Transfers chunk_transfers(int peer, int ranks, std::size_t elements, int first, int count, Reduce how) {
+inline Transfers chunk_transfers(int peer, int ranks, std::size_t elements, int first, int count, numeric::Reduce how) {
   const int end = first + count, cut = end < ranks ? end : ranks;
   const auto part = [&](int from, int to) {
     return Transfer{peer, {chunk(elements, ranks, from).begin, chunk(elements, ranks, to - 1).end}, how};
@@ -160,21 +160,22 @@ struct Route {
   /// Closed form of the time, in the alpha-beta model, of `bytes` bytes on equal links, with no more in flight unasked
   /// than one message; exact where `ranks` divides the elements (and, for the trees, is a power of two;
   /// for hierarchical, where `per_node` is one too and divides `ranks`).
-  Duration (*time)(World world, std::uint64_t bytes, LinkModel link);
-  Collective collective = Collective::all_reduce;
+  Duration (*time)(World world, std::uint64_t bytes, transport::LinkModel link);
+  transport::Collective collective = transport::Collective::all_reduce;
 };
 
 /// Every route of a collective, in one table each.
-std::span<const Route> routes(Collective collective = Collective::all_reduce);
+std::span<const Route> routes(transport::Collective collective = transport::Collective::all_reduce);
 
-inline constexpr std::array collectives{Collective::all_reduce, Collective::reduce_scatter, Collective::all_gather,
-                                        Collective::broadcast,  Collective::reduce,         Collective::gather,
-                                        Collective::scatter,    Collective::all_to_all};
+inline constexpr std::array collectives{transport::Collective::all_reduce, transport::Collective::reduce_scatter,
+                                        transport::Collective::all_gather, transport::Collective::broadcast,
+                                        transport::Collective::reduce,     transport::Collective::gather,
+                                        transport::Collective::scatter,    transport::Collective::all_to_all};
 
 /// What is taken where none is named: that of few rounds or bytes, whatever the size.
-const Route& default_route(Collective collective);
+const Route& default_route(transport::Collective collective);
 
 /// Throws Error(usage) that lists the known routes.
-const Route& find_route(std::string_view name, Collective collective = Collective::all_reduce);
+const Route& find_route(std::string_view name, transport::Collective collective = transport::Collective::all_reduce);
 
-}  // namespace ripieno
+}  // namespace ripieno::collective

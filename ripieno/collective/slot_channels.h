@@ -6,7 +6,7 @@
 
 #include "ripieno/collective/communicator.h"
 
-namespace ripieno {
+namespace ripieno::collective {
 
 class SlotChannels {
  public:
@@ -22,8 +22,8 @@ class SlotChannels {
 
  private:
   const std::uint32_t slots_;
-  Scope scope_ = 0;
+  transport::Scope scope_ = 0;
   std::optional<std::uint32_t> first_;
 };
 
-}  // namespace ripieno
+}  // namespace ripieno::collective

@@ -1,6 +1,6 @@
 #include "ripieno/collective/slot_memory.h"
 
-namespace ripieno {
+namespace ripieno::collective {
 
 Random rounding_draws(std::uint64_t seed, int rank, std::uint32_t slot, std::int64_t call) {
   const std::uint64_t of_rank = Random(seed, static_cast<std::uint64_t>(rank)).next();
@@ -31,4 +31,4 @@ void SlotMemory::visit(StateVisitor& visitor) {
   }
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::collective

@@ -9,7 +9,7 @@
 #include "ripieno/collective/averager.h"
 #include "ripieno/core/random.h"
 
-namespace ripieno {
+namespace ripieno::collective {
 
 /// What random rounding draws from: a stream of its own for every rank, slot and call.
 Random rounding_draws(std::uint64_t seed, int rank, std::uint32_t slot, std::int64_t call);
@@ -18,7 +18,7 @@ class SlotMemory {
  public:
   SlotMemory(const AveragerOptions& options, const std::vector<Slot>& slots, DType type);
 
-  ErrorFeedback& feedback(std::size_t slot) { return feedback_[slot]; }
+  codec::ErrorFeedback& feedback(std::size_t slot) { return feedback_[slot]; }
 
   /// A slot's next call begins, and forgets what one before it has not committed: rounding_draws() of it.
   Random begin(int rank, std::size_t slot);
@@ -30,8 +30,8 @@ class SlotMemory {
 
  private:
   std::uint64_t seed_;
-  std::vector<ErrorFeedback> feedback_;  // a slot
-  std::vector<std::int64_t> calls_;      // a slot; committed
+  std::vector<codec::ErrorFeedback> feedback_;  // a slot
+  std::vector<std::int64_t> calls_;             // a slot; committed
 };
 
-}  // namespace ripieno
+}  // namespace ripieno::collective

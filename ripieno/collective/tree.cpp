@@ -2,7 +2,7 @@
 
 #include <bit>
 
-namespace ripieno::tree {
+namespace ripieno::collective::tree {
 namespace {
 
 /// The edge that a rank has in a level; peer -1: none.
@@ -26,7 +26,7 @@ Edge edge_of(int rank, World world, int level) {
 /// The chunks of an edge's subtree.
 Transfers chunks(const Edge& edge, World world, std::size_t elements) {
   const int first = (edge.subtree + world.root) % world.ranks;
-  return chunk_transfers(edge.peer, world.ranks, elements, first, edge.count, Reduce::replace);
+  return chunk_transfers(edge.peer, world.ranks, elements, first, edge.count, numeric::Reduce::replace);
 }
 
 Step step_of(bool sends, Transfers transfers) {
@@ -42,13 +42,13 @@ int steps(World world) { return std::bit_width(static_cast<unsigned>(world.ranks
 Step reduce(int rank, World world, std::size_t elements, int k) {
   const Edge edge = edge_of(rank, world, k);
   if (edge.peer < 0) return {};
-  return step_of(edge.is_child, Transfer{edge.peer, {0, elements}, Reduce::add});
+  return step_of(edge.is_child, Transfer{edge.peer, {0, elements}, numeric::Reduce::add});
 }
 
 Step broadcast(int rank, World world, std::size_t elements, int k) {
   const Edge edge = edge_of(rank, world, steps(world) - 1 - k);
   if (edge.peer < 0) return {};
-  return step_of(!edge.is_child, Transfer{edge.peer, {0, elements}, Reduce::replace});
+  return step_of(!edge.is_child, Transfer{edge.peer, {0, elements}, numeric::Reduce::replace});
 }
 
 Step gather(int rank, World world, std::size_t elements, int k) {
@@ -63,13 +63,13 @@ Step scatter(int rank, World world, std::size_t elements, int k) {
   return step_of(!edge.is_child, chunks(edge, world, elements));
 }
 
-Duration time(World world, std::uint64_t bytes, LinkModel link) {
+Duration time(World world, std::uint64_t bytes, transport::LinkModel link) {
   return steps(world) * (link.latency + link.per_byte * static_cast<std::int64_t>(bytes));
 }
 
-Duration chunks_time(World world, std::uint64_t bytes, LinkModel link) {
+Duration chunks_time(World world, std::uint64_t bytes, transport::LinkModel link) {
   return steps(world) * link.latency +
          (world.ranks - 1) * (link.per_byte * static_cast<std::int64_t>(bytes / world.ranks));
 }
 
-}  // namespace ripieno::tree
+}  // namespace ripieno::collective::tree

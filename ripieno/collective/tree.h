@@ -13,15 +13,15 @@
 
 #include "ripieno/collective/schedule.h"
 
-namespace ripieno::tree {
+namespace ripieno::collective::tree {
 
 int steps(World world);
 Step reduce(int rank, World world, std::size_t elements, int k);
 Step broadcast(int rank, World world, std::size_t elements, int k);
-Duration time(World world, std::uint64_t bytes, LinkModel link);
+Duration time(World world, std::uint64_t bytes, transport::LinkModel link);
 
 Step gather(int rank, World world, std::size_t elements, int k);
 Step scatter(int rank, World world, std::size_t elements, int k);
-Duration chunks_time(World world, std::uint64_t bytes, LinkModel link);
+Duration chunks_time(World world, std::uint64_t bytes, transport::LinkModel link);
 
-}  // namespace ripieno::tree
+}  // namespace ripieno::collective::tree

@@ -7,7 +7,7 @@
 
 #include "ripieno/collective/execute.h"
 
-namespace ripieno {
+namespace ripieno::collective {
 namespace {
 
 constexpr int pings = 21;
@@ -23,9 +23,10 @@ constexpr std::array small_routes{"direct", "halving-doubling", "double-binary-t
 Task<Duration> shift(Communicator comm, std::uint32_t channel, std::size_t bytes) {
   const int next = comm.member((comm.rank() + 1) % comm.size());
   const int previous = comm.member((comm.rank() + comm.size() - 1) % comm.size());
-  const Message message{comm.channel(channel, Purpose::control), "measure links", DType::fp32, bytes / 4};
-  const Outgoing out{next, message, ConstBytes(static_cast<const std::byte*>(nullptr), bytes)};
-  const Incoming in{previous, message, Bytes(static_cast<std::byte*>(nullptr), bytes)};
+  const transport::Message message{comm.channel(channel, observe::Purpose::control), "measure links", DType::fp32,
+                                   bytes / 4};
+  const transport::Outgoing out{next, message, ConstBytes(static_cast<const std::byte*>(nullptr), bytes)};
+  const transport::Incoming in{previous, message, Bytes(static_cast<std::byte*>(nullptr), bytes)};
   const Duration start = comm.runtime().now();
   Task<> together = comm.endpoint().exchange(out, in, comm.ending());
   co_await std::move(together);
@@ -35,18 +36,18 @@ Task<Duration> shift(Communicator comm, std::uint32_t channel, std::size_t bytes
 }
 
 /// Of the time that the ring takes.
-double share_of_ring(const Route& route, World world, std::uint64_t bytes, LinkModel link) {
+double share_of_ring(const Route& route, World world, std::uint64_t bytes, transport::LinkModel link) {
   const Route& ring = find_route("ring");
-  const LinkModel bytes_alone{Duration{0}, link.per_byte};
+  const transport::LinkModel bytes_alone{Duration{0}, link.per_byte};
   const bool sends_no_more = route.time(world, bytes, bytes_alone) <= ring.time(world, bytes, bytes_alone);
-  const LinkModel judged = sends_no_more ? busy(link) : link;
+  const transport::LinkModel judged = sends_no_more ? busy(link) : link;
   return seconds(route.time(world, bytes, judged)) / seconds(ring.time(world, bytes, judged));
 }
 
 }  // namespace
 
-Task<LinkModel> measure_links(Communicator comm) {
-  LinkModel link;
+Task<transport::LinkModel> measure_links(Communicator comm) {
+  transport::LinkModel link;
   if (comm.size() == 1) co_return link;
   const std::uint32_t channel = comm.take_channels();
   std::vector<Duration> times;  // 1
@@ -64,12 +65,12 @@ Task<LinkModel> measure_links(Communicator comm) {
   co_return link;
 }
 
-LinkModel busy(LinkModel link) {
+transport::LinkModel busy(transport::LinkModel link) {
   link.latency += link.per_byte * static_cast<std::int64_t>(in_the_way);
   return link;
 }
 
-Tuning tune(World world, std::uint64_t bytes, LinkModel link) {
+Tuning tune(World world, std::uint64_t bytes, transport::LinkModel link) {
   require(bytes > 0, "nothing is averaged: there is nothing to tune");
   Tuning tuning;
   const double beta = seconds(std::max(Duration(1), link.per_byte));
@@ -99,4 +100,4 @@ Tuning tune(World world, std::uint64_t bytes, LinkModel link) {
   return tuning;
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::collective

@@ -28,14 +28,14 @@
 
 #include "ripieno/collective/communicator.h"
 
-namespace ripieno {
+namespace ripieno::collective {
 
 /// Every member calls it, and all get the same. A group of one: LinkModel's defaults, at once.
-Task<LinkModel> measure_links(Communicator comm);
+Task<transport::LinkModel> measure_links(Communicator comm);
 
 /// The same link where other messages are always under way: each message waits for 256 KiB of theirs (tcp_link.cpp
 /// leaves 256 KiB unsent in the kernel, which has about as much on the wire).
-LinkModel busy(LinkModel link);
+transport::LinkModel busy(transport::LinkModel link);
 
 struct Tuning {
   std::size_t segment_bytes = 0;     ///< ExecuteOptions::segment_bytes
@@ -45,6 +45,6 @@ struct Tuning {
 };
 
 /// For `bytes` > 0 bytes that are averaged a step, in buckets.
-Tuning tune(World world, std::uint64_t bytes, LinkModel link);
+Tuning tune(World world, std::uint64_t bytes, transport::LinkModel link);
 
-}  // namespace ripieno
+}  // namespace ripieno::collective

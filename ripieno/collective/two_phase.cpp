@@ -2,7 +2,7 @@
 
 #include "ripieno/collective/pairwise.h"
 
-namespace ripieno::two_phase {
+namespace ripieno::collective::two_phase {
 
 int steps(World world) { return 2 * pairwise::steps(world); }
 
@@ -12,6 +12,8 @@ Step step(int rank, World world, std::size_t elements, int k) {
   return pairwise::all_gather(rank, world, elements, k - half);             // 2
 }
 
-Duration time(World world, std::uint64_t bytes, LinkModel link) { return 2 * pairwise::time(world, bytes, link); }
+Duration time(World world, std::uint64_t bytes, transport::LinkModel link) {
+  return 2 * pairwise::time(world, bytes, link);
+}
 
-}  // namespace ripieno::two_phase
+}  // namespace ripieno::collective::two_phase

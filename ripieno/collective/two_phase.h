@@ -14,12 +14,12 @@
 
 #include "ripieno/collective/schedule.h"
 
-namespace ripieno::two_phase {
+namespace ripieno::collective::two_phase {
 
 inline constexpr std::string_view name = "two-phase";
 
 int steps(World world);
 Step step(int rank, World world, std::size_t elements, int k);
-Duration time(World world, std::uint64_t bytes, LinkModel link);
+Duration time(World world, std::uint64_t bytes, transport::LinkModel link);
 
-}  // namespace ripieno::two_phase
+}  // namespace ripieno::collective::two_phase

@@ -11,24 +11,24 @@
 #include "ripieno/transport/counted.h"
 #include "ripieno/transport/simulated/network.h"
 
-namespace ripieno {
+namespace ripieno::collective {
 
 class VirtualCluster {
  public:
-  explicit VirtualCluster(int ranks, SimulatedOptions options = {}, std::uint64_t seed = 0)
+  explicit VirtualCluster(int ranks, transport::SimulatedOptions options = {}, std::uint64_t seed = 0)
       : runtime_(virtual_runtime(seed)), network_(*runtime_, ranks, options) {
     for (int rank = 0; rank < ranks; ++rank) {
-      endpoints_.push_back(std::make_shared<CountedEndpoint>(network_.endpoint(rank)));
+      endpoints_.push_back(std::make_shared<transport::CountedEndpoint>(network_.endpoint(rank)));
     }
   }
 
   int size() const { return static_cast<int>(endpoints_.size()); }
   Runtime& runtime() { return *runtime_; }
-  CountedEndpoint& endpoint(int rank) { return *endpoints_[rank]; }
+  transport::CountedEndpoint& endpoint(int rank) { return *endpoints_[rank]; }
   Communicator comm(int rank) { return Communicator(endpoints_[rank]); }
-  Ledger& ledger(int rank) { return endpoints_[rank]->ledger(); }
-  const Ledger& ledger(int rank) const { return endpoints_[rank]->ledger(); }
-  SimulatedNetwork& network() { return network_; }
+  observe::Ledger& ledger(int rank) { return endpoints_[rank]->ledger(); }
+  const observe::Ledger& ledger(int rank) const { return endpoints_[rank]->ledger(); }
+  transport::SimulatedNetwork& network() { return network_; }
 
   /// Kills `rank` at that virtual time, during run().
   void kill_at(Duration when, int rank) {
@@ -55,7 +55,7 @@ class VirtualCluster {
   }
 
  private:
-  static Task<> until_death(SimulatedNetwork* network, int rank, Task<> task) {
+  static Task<> until_death(transport::SimulatedNetwork* network, int rank, Task<> task) {
     try {
       co_await std::move(task);
     } catch (const Error& error) {
@@ -64,8 +64,8 @@ class VirtualCluster {
   }
 
   std::unique_ptr<Runtime> runtime_;  // first: it outlives all that holds its handlers
-  SimulatedNetwork network_;
-  std::vector<std::shared_ptr<CountedEndpoint>> endpoints_;
+  transport::SimulatedNetwork network_;
+  std::vector<std::shared_ptr<transport::CountedEndpoint>> endpoints_;
 };
 
-}  // namespace ripieno
+}  // namespace ripieno::collective

@@ -4,7 +4,7 @@
 
 #include "ripieno/core/error.h"
 
-namespace ripieno {
+namespace ripieno::data {
 namespace {
 
 void check(std::span<const std::uint8_t> pixels, ImageShape shape, std::span<const float> out) {
@@ -93,4 +93,4 @@ void augment(std::span<const std::uint8_t> pixels, ImageShape shape, const Augme
   }
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::data

@@ -9,7 +9,7 @@
 #include "ripieno/core/random.h"
 #include "ripieno/data/dataset.h"
 
-namespace ripieno {
+namespace ripieno::data {
 
 /// What lies around an image.
 enum class Border { black, reflected };
@@ -38,4 +38,4 @@ void augment(std::span<const std::uint8_t> pixels, ImageShape shape, const Augme
              const Normalisation& normalisation, Random& random, std::span<float> out,
              std::optional<bool> flipped = {});
 
-}  // namespace ripieno
+}  // namespace ripieno::data

@@ -3,11 +3,11 @@
 
 #include <cstdint>
 
-namespace ripieno {
+namespace ripieno::data {
 
 /// Steps are counted within the epoch.
 struct BatchId {
   std::uint32_t epoch = 0, step = 0;
 };
 
-}  // namespace ripieno
+}  // namespace ripieno::data

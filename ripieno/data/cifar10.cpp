@@ -10,7 +10,7 @@
 #include "ripieno/data/gunzip.h"
 #include "ripieno/data/locate.h"
 
-namespace ripieno {
+namespace ripieno::data {
 namespace {
 
 constexpr int cifar10_classes = 10;
@@ -106,4 +106,4 @@ std::unique_ptr<Dataset> open_cifar10(Split split, const DataOptions& options) {
   return std::make_unique<Cifar10>(files, split, options);
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::data

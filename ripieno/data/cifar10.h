@@ -5,7 +5,7 @@
 
 #include "ripieno/data/dataset.h"
 
-namespace ripieno {
+namespace ripieno::data {
 
 inline constexpr ImageShape cifar10_shape = {3, 32, 32};
 
@@ -15,4 +15,4 @@ inline constexpr ImageShape cifar10_shape = {3, 32, 32};
 /// Error(io) where a folder or file may not be read.
 std::unique_ptr<Dataset> open_cifar10(Split split, const DataOptions& options);
 
-}  // namespace ripieno
+}  // namespace ripieno::data

@@ -11,7 +11,7 @@
 #include "ripieno/data/mnist.h"
 #include "ripieno/data/shapes.h"
 
-namespace ripieno {
+namespace ripieno::data {
 namespace {
 
 // clang-format off
@@ -54,4 +54,4 @@ std::uint32_t limit_samples(const char* dataset, Split split, const DataOptions&
   return wanted == 0 ? available : wanted;
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::data

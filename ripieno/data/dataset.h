@@ -10,7 +10,7 @@
 #include <span>
 #include <string_view>
 
-namespace ripieno {
+namespace ripieno::data {
 
 struct ImageShape {
   int channels = 0, height = 0, width = 0;
@@ -84,4 +84,4 @@ std::unique_ptr<Dataset> open_dataset(std::string_view name, Split split, const 
 /// How many of the `available` samples the options ask for. Throws Error(usage) when they ask for more.
 std::uint32_t limit_samples(const char* dataset, Split split, const DataOptions& options, std::uint32_t available);
 
-}  // namespace ripieno
+}  // namespace ripieno::data

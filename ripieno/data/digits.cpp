@@ -7,7 +7,7 @@
 #include "ripieno/data/fixed_point.h"
 #include "ripieno/data/generated.h"
 
-namespace ripieno {
+namespace ripieno::data {
 namespace {
 
 constexpr int digit_side = 28;
@@ -231,4 +231,4 @@ std::unique_ptr<Dataset> open_digits(Split split, const DataOptions& options) {
   return open_generated({digits_shape, 10, digits_train, digits_test, draw_digit}, split, options);
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::data

@@ -8,7 +8,7 @@
 
 #include "ripieno/data/dataset.h"
 
-namespace ripieno {
+namespace ripieno::data {
 
 inline constexpr ImageShape digits_shape = {1, 28, 28};
 inline constexpr std::uint32_t digits_train = 12000, digits_test = 2000;
@@ -16,4 +16,4 @@ inline constexpr std::uint32_t digits_train = 12000, digits_test = 2000;
 /// Any number of samples may be asked for.
 std::unique_ptr<Dataset> open_digits(Split split, const DataOptions& options);
 
-}  // namespace ripieno
+}  // namespace ripieno::data

@@ -7,7 +7,7 @@
 
 #include "ripieno/core/random.h"
 
-namespace ripieno {
+namespace ripieno::data {
 
 /// Uniform over low .. high, both included.
 inline int range(Random& random, int low, int high) {
@@ -28,4 +28,4 @@ inline Rotation rotation(std::int64_t t) {
   return {((one - t * t) << 14) / divisor, (2 * t << 28) / divisor};
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::data

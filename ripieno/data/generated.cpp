@@ -2,7 +2,7 @@
 
 #include "ripieno/core/error.h"
 
-namespace ripieno {
+namespace ripieno::data {
 namespace {
 
 // What a seed is used for, so that no other use of it shares these random numbers.
@@ -46,4 +46,4 @@ std::unique_ptr<Dataset> open_generated(const GeneratedSet& set, Split split, co
   return std::make_unique<Generated>(set, split, options);
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::data

@@ -9,7 +9,7 @@
 #include "ripieno/core/random.h"
 #include "ripieno/data/dataset.h"
 
-namespace ripieno {
+namespace ripieno::data {
 
 /// Draws one image into planes of bytes and returns its label. Uses integers only, so that every machine and compiler
 /// draws the same.
@@ -24,4 +24,4 @@ struct GeneratedSet {
 
 std::unique_ptr<Dataset> open_generated(const GeneratedSet& set, Split split, const DataOptions& options);
 
-}  // namespace ripieno
+}  // namespace ripieno::data

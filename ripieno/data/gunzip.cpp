@@ -10,7 +10,7 @@
 #include "ripieno/core/file.h"
 #include "ripieno/data/locate.h"
 
-namespace ripieno {
+namespace ripieno::data {
 namespace {
 
 constexpr std::uint64_t smallest_gzip = 18;     // header 10, trailer 8 (RFC 1952)
@@ -104,4 +104,4 @@ Unpacked unpack_gzip(const std::filesystem::path& packed, const std::filesystem:
   return {path, file.bytes_read()};
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::data

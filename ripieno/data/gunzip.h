@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 
-namespace ripieno {
+namespace ripieno::data {
 
 struct Unpacked {
   std::filesystem::path path;  ///< the plain file, in the cache where it was packed
@@ -23,4 +23,4 @@ Unpacked plain_file(const std::filesystem::path& file, const std::filesystem::pa
 /// one gzip member, Error(usage) when `cache` is empty, and Error(io) when the cache cannot be written.
 Unpacked unpack_gzip(const std::filesystem::path& packed, const std::filesystem::path& cache);
 
-}  // namespace ripieno
+}  // namespace ripieno::data

@@ -4,7 +4,7 @@
 
 #include "ripieno/core/error.h"
 
-namespace ripieno {
+namespace ripieno::data {
 namespace {
 
 constexpr std::uint64_t for_augmentation = 0x6175676D656E74;  // "augment": the sampler may have the same seed
@@ -58,4 +58,4 @@ Batch Loader::load_range(std::uint32_t begin, std::uint32_t end) {
   return batch;
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::data

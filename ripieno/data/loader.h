@@ -10,7 +10,7 @@
 #include "ripieno/data/dataset.h"
 #include "ripieno/data/sampler.h"
 
-namespace ripieno {
+namespace ripieno::data {
 
 struct Batch {
   std::vector<float> pixels;         ///< size() x channels x height x width
@@ -48,4 +48,4 @@ class Loader {
   std::vector<std::uint8_t> image_;  // one sample as read
 };
 
-}  // namespace ripieno
+}  // namespace ripieno::data

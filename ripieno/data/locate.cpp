@@ -8,7 +8,7 @@
 #include "ripieno/core/error.h"
 #include "ripieno/core/file.h"
 
-namespace ripieno {
+namespace ripieno::data {
 namespace {
 
 namespace fs = std::filesystem;
@@ -123,4 +123,4 @@ std::string first_bytes(const fs::path& path) {
   return first;
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::data

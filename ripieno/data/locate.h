@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-namespace ripieno {
+namespace ripieno::data {
 
 struct SoughtFile {
   const char* dataset;                         ///< for messages
@@ -32,4 +32,4 @@ std::string kind_of(std::string_view first);
 /// The file's first bytes, up to 64. Throws as RandomAccessFile.
 std::string first_bytes(const std::filesystem::path& path);
 
-}  // namespace ripieno
+}  // namespace ripieno::data

@@ -8,7 +8,7 @@
 #include "ripieno/data/gunzip.h"
 #include "ripieno/data/locate.h"
 
-namespace ripieno {
+namespace ripieno::data {
 namespace {
 
 constexpr int mnist_classes = 10;
@@ -130,4 +130,4 @@ std::unique_ptr<Dataset> open_mnist(Split split, const DataOptions& options) {
   return std::make_unique<Mnist>(std::move(images), std::move(labels), split, options);
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::data

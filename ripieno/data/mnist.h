@@ -6,7 +6,7 @@
 
 #include "ripieno/data/dataset.h"
 
-namespace ripieno {
+namespace ripieno::data {
 
 inline constexpr ImageShape mnist_shape = {1, 28, 28};
 
@@ -17,4 +17,4 @@ inline constexpr ImageShape mnist_shape = {1, 28, 28};
 /// images and labels that differ; Error(io) where a folder or file may not be read.
 std::unique_ptr<Dataset> open_mnist(Split split, const DataOptions& options);
 
-}  // namespace ripieno
+}  // namespace ripieno::data

@@ -6,7 +6,7 @@
 
 #include "ripieno/core/error.h"
 
-namespace ripieno {
+namespace ripieno::data {
 namespace {
 
 using Shards = std::vector<std::vector<std::uint32_t>>;
@@ -200,4 +200,4 @@ double log_gamma_variate(Random& random, double a) {
   }
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::data

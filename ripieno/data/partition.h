@@ -18,7 +18,7 @@
 #include "ripieno/core/random.h"
 #include "ripieno/data/dataset.h"
 
-namespace ripieno {
+namespace ripieno::data {
 
 /// [begin, end) of the `worker`-th of `workers` contiguous parts of 0 .. n-1; parts differ by at most one, and some are
 /// empty when n < workers. Throws Error(internal) unless 0 <= worker < workers.
@@ -72,4 +72,4 @@ std::vector<std::uint8_t> labels_of(Dataset& dataset);
 /// The logarithm of a gamma variate of shape a > 0 and scale 1, which itself would underflow for small a.
 double log_gamma_variate(Random& random, double a);
 
-}  // namespace ripieno
+}  // namespace ripieno::data

@@ -5,7 +5,7 @@
 
 #include <utility>
 
-namespace ripieno {
+namespace ripieno::data {
 
 Prefetch::Prefetch(Loader& loader)
     : loader_(loader), bytes_(loader.dataset().bytes_read()), thread_([this] { serve(); }) {}
@@ -76,4 +76,4 @@ std::uint64_t Prefetch::bytes_read() {
   return bytes_;
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::data

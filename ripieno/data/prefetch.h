@@ -11,7 +11,7 @@
 #include "ripieno/data/batch_id.h"
 #include "ripieno/data/loader.h"
 
-namespace ripieno {
+namespace ripieno::data {
 
 class Prefetch {
  public:
@@ -51,4 +51,4 @@ class Prefetch {
   std::thread thread_;
 };
 
-}  // namespace ripieno
+}  // namespace ripieno::data

@@ -8,7 +8,7 @@
 #include "ripieno/core/error.h"
 #include "ripieno/core/random.h"
 
-namespace ripieno {
+namespace ripieno::data {
 namespace {
 
 constexpr std::uint64_t for_epochs = 0x65706F636873;  // "epochs": what the seed is used for, beside shards
@@ -146,4 +146,4 @@ SampleBatch Sampler::batch(std::uint32_t epoch, std::uint32_t step) {
   return {{first, first + counts[worker]}, global};
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::data

@@ -11,7 +11,7 @@
 
 #include "ripieno/data/partition.h"
 
-namespace ripieno {
+namespace ripieno::data {
 
 enum class Partition {
   global_batches,  ///< each step's batch is drawn from all samples, then shared: any number of workers does the same
@@ -86,4 +86,4 @@ class Sampler {
   std::vector<std::uint32_t> order_;
 };
 
-}  // namespace ripieno
+}  // namespace ripieno::data

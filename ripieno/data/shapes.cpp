@@ -7,7 +7,7 @@
 #include "ripieno/data/fixed_point.h"
 #include "ripieno/data/generated.h"
 
-namespace ripieno {
+namespace ripieno::data {
 namespace {
 
 constexpr int shape_side = 32;
@@ -189,4 +189,4 @@ std::unique_ptr<Dataset> open_shapes(Split split, const DataOptions& options) {
   return open_generated({shapes_shape, 10, shapes_train, shapes_test, draw_shape}, split, options);
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::data

@@ -8,7 +8,7 @@
 
 #include "ripieno/data/dataset.h"
 
-namespace ripieno {
+namespace ripieno::data {
 
 inline constexpr ImageShape shapes_shape = {3, 32, 32};
 inline constexpr std::uint32_t shapes_train = 10000, shapes_test = 2000;
@@ -16,4 +16,4 @@ inline constexpr std::uint32_t shapes_train = 10000, shapes_test = 2000;
 /// Any number of samples may be asked for.
 std::unique_ptr<Dataset> open_shapes(Split split, const DataOptions& options);
 
-}  // namespace ripieno
+}  // namespace ripieno::data

@@ -4,7 +4,7 @@
 
 #include "ripieno/core/processor.h"
 
-namespace ripieno {
+namespace ripieno::fused {
 namespace {
 
 using torch::Tensor;
@@ -96,4 +96,4 @@ Tensor backward(const Convolution& form, const ConvolutionOperands& operands, co
   return std::get<0>(found);
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::fused

@@ -13,7 +13,7 @@
 #include "ripieno/fused/pixel_products.h"
 #include "ripieno/fused/winograd.h"
 
-namespace ripieno {
+namespace ripieno::fused {
 
 struct Convolution {
   std::vector<std::int64_t> input, weight;  ///< sizes: N x I x H x W, O x I x K x K
@@ -52,4 +52,4 @@ struct ConvolutionGradients {
 torch::Tensor backward(const Convolution& form, const ConvolutionOperands& operands, const torch::Tensor& gradient,
                        const ConvolutionGradients& places, bool needs_input);
 
-}  // namespace ripieno
+}  // namespace ripieno::fused

@@ -1,6 +1,6 @@
 #include "ripieno/fused/gradient_places.h"
 
-namespace ripieno {
+namespace ripieno::fused {
 namespace {
 
 // An operation's backward is called by autograd, which passes nothing on: this is how it finds the lender of its
@@ -34,4 +34,4 @@ void gradient_part_written(const torch::Tensor& parameter, std::size_t part) {
   if (places_of_thread) places_of_thread->part_written(parameter, part);
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::fused

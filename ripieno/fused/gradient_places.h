@@ -7,7 +7,7 @@
 
 #include <vector>
 
-namespace ripieno {
+namespace ripieno::fused {
 
 class GradientPlaces {
  public:
@@ -47,4 +47,4 @@ void gradient_written(const torch::Tensor& parameter);
 std::vector<torch::Tensor> parts_of(const torch::Tensor& parameter);
 void gradient_part_written(const torch::Tensor& parameter, std::size_t part);
 
-}  // namespace ripieno
+}  // namespace ripieno::fused

@@ -8,7 +8,7 @@
 #include "ripieno/fused/operations.h"
 #include "ripieno/numeric/elementwise.h"
 
-namespace ripieno {
+namespace ripieno::fused {
 namespace {
 
 using torch::Tensor;
@@ -25,7 +25,7 @@ NumberSpan part_of(const Tensor& tensor, Range range) {
   return tensor.defined() ? span_of(tensor).slice(range.begin, range.end) : NumberSpan();
 }
 
-Images images_of(torch::IntArrayRef sizes) {
+kernels::Images images_of(torch::IntArrayRef sizes) {
   const auto size = [&](std::size_t i) { return static_cast<std::size_t>(sizes[i]); };
   return {size(0), size(2), size(3), size(1)};
 }
@@ -36,15 +36,15 @@ struct BatchNormOperation : torch::autograd::Function<BatchNormOperation> {
     const NoAutocast no_autocast;
     const Tensor in = x.contiguous(channels_last),
                  other = more ? more->to(in.scalar_type()).contiguous(channels_last) : Tensor();
-    const Images images = images_of(in.sizes());
+    const kernels::Images images = images_of(in.sizes());
     const std::size_t channels = images.channels;
     const auto pixels = static_cast<double>(images.elements() / channels);
     const Tensor mean = at::empty_like(weight), spread = at::empty_like(weight);  // 1 / standard deviation
     std::vector<float> about(channels), scale(channels), offset(channels);
-    convert(NumberSpan(about), span_of(in).slice(0, channels));
+    numeric::convert(NumberSpan(about), span_of(in).slice(0, channels));
     // About the first pixel, so that little is lost where the mean is far from 0.
     const ChannelSums sums = sum_over_pixels(images, [&](Range some, double* sum, double* square) {
-      moment_sums(part_of(in, some), channels, about.data(), sum, square);
+      kernels::moment_sums(part_of(in, some), channels, about.data(), sum, square);
     });
     // Parameters are taken by way of an operator, so that who watches operators (train/gate_watch.h) sees it.
     const Tensor factor = weight.detach(), summand = bias.detach();
@@ -66,8 +66,8 @@ struct BatchNormOperation : torch::autograd::Function<BatchNormOperation> {
     }
     const Tensor y = at::empty_like(in);
     over_pixels(images, [&](Range some) {
-      scale_channels(part_of(y, some), part_of(in, some), channels, scale.data(), offset.data(), part_of(other, some),
-                     form.relu);
+      kernels::scale_channels(part_of(y, some), part_of(in, some), channels, scale.data(), offset.data(),
+                              part_of(other, some), form.relu);
     });
     context->save_for_backward({in, weight, mean, spread, form.relu ? y : Tensor()});
     context->saved_data["bias"] = bias;
@@ -83,13 +83,13 @@ struct BatchNormOperation : torch::autograd::Function<BatchNormOperation> {
     gradient = gradient.contiguous(channels_last);
     bool shared = is_shared(gradient);
     if (y.defined() && std::exchange(shared, false)) gradient = gradient.clone(channels_last);
-    const Images images = images_of(in.sizes());
+    const kernels::Images images = images_of(in.sizes());
     const std::size_t channels = images.channels;
     const auto pixels = static_cast<float>(images.elements() / channels);
     std::vector<float> a(channels), b(channels), c(channels);
     const float *m = mean.data_ptr<float>(), *s = spread.data_ptr<float>(), *w = weight.data_ptr<float>();
     const ChannelSums sums = sum_over_pixels(images, [&](Range some, double* sum, double* product) {
-      gradient_sums(part_of(gradient, some), part_of(y, some), part_of(in, some), m, channels, sum, product);
+      kernels::gradient_sums(part_of(gradient, some), part_of(y, some), part_of(in, some), m, channels, sum, product);
     });
     const Tensor weight_place = place_for_gradient(weight),
                  bias_place = place_for_gradient(context->saved_data["bias"].toTensor());
@@ -103,8 +103,8 @@ struct BatchNormOperation : torch::autograd::Function<BatchNormOperation> {
     }
     const Tensor input_gradient = shared || more ? at::empty_like(gradient) : gradient;
     over_pixels(images, [&](Range some) {
-      combine_channels(part_of(input_gradient, some), part_of(gradient, some), part_of(in, some), a.data(), b.data(),
-                       c.data(), channels);
+      kernels::combine_channels(part_of(input_gradient, some), part_of(gradient, some), part_of(in, some), a.data(),
+                                b.data(), c.data(), channels);
     });
     return {input_gradient, weight_place, bias_place, more ? gradient : Tensor(), Tensor()};
   }
@@ -134,7 +134,7 @@ Pooled pooled(const Tensor& x, bool relu) {
               at::empty(halved, in.options().dtype(torch::kUInt8).memory_format(channels_last))};
   over_images(images_of(in.sizes()), [&](const ImagePart& some) {
     std::uint8_t* const chosen = made.chosen.data_ptr<std::uint8_t>() + some.pooled().begin;
-    max_pool(part_of(made.y, some.pooled()), chosen, part_of(in, some.elements()), some.images, relu);
+    kernels::max_pool(part_of(made.y, some.pooled()), chosen, part_of(in, some.elements()), some.images, relu);
   });
   return made;
 }
@@ -144,7 +144,7 @@ Tensor before_pooling(const Tensor& gradient, const Tensor& chosen, torch::IntAr
   Tensor in = at::empty(sizes, out.options().memory_format(channels_last));
   over_images(images_of(sizes), [&](const ImagePart& some) {
     const std::uint8_t* const which = chosen.data_ptr<std::uint8_t>() + some.pooled().begin;
-    max_pool_gradient(part_of(in, some.elements()), part_of(out, some.pooled()), which, some.images);
+    kernels::max_pool_gradient(part_of(in, some.elements()), part_of(out, some.pooled()), which, some.images);
   });
   return in;
 }
@@ -156,4 +156,4 @@ Tensor batch_norm_operation(const Tensor& x, const Tensor& weight, const Tensor&
 
 Tensor relu_max_pool_operation(const Tensor& x) { return ReluMaxPoolOperation::apply(x); }
 
-}  // namespace ripieno
+}  // namespace ripieno::fused

@@ -9,18 +9,18 @@
 #include "ripieno/fused/threads.h"
 #include "ripieno/kernels/image_kernels.h"
 
-namespace ripieno {
+namespace ripieno::fused {
 
 /// images.count images of a batch, from the first-th on.
 struct ImagePart {
   std::size_t first = 0;
-  Images images;
+  kernels::Images images;
   /// Where their numbers are among the batch's, and their results' after pooling.
   Range elements() const { return of(images); }
   Range pooled() const { return of(images.pooled()); }
 
  private:
-  Range of(Images some) const {
+  Range of(kernels::Images some) const {
     const std::size_t each = some.height * some.width * some.channels;
     return {first * each, (first + some.count) * each};
   }
@@ -39,9 +39,9 @@ void over_parts(std::size_t count, std::size_t numbers, Body body) {
 
 /// Calls body(ImagePart).
 template <class Body>
-void over_images(Images batch, Body body) {
+void over_images(kernels::Images batch, Body body) {
   over_parts(batch.count, batch.height * batch.width * batch.channels, [&](Range range) {
-    Images some = batch;
+    kernels::Images some = batch;
     some.count = range.size();
     body(ImagePart{range.begin, some});
   });
@@ -49,7 +49,7 @@ void over_images(Images batch, Body body) {
 
 /// Calls body(Range) with elements, those of whole pixels.
 template <class Body>
-void over_pixels(Images batch, Body body) {
+void over_pixels(kernels::Images batch, Body body) {
   const std::size_t channels = batch.channels;
   over_parts(batch.elements() / channels, channels, [&](Range pixels) {
     body(Range{pixels.begin * channels, pixels.end * channels});
@@ -64,7 +64,7 @@ struct ChannelSums {
 /// body(Range, first, second) sums over elements, those of whole pixels. The parts and the order in which their sums
 /// are added up do not depend on the number of threads, and so neither does the result.
 template <class Body>
-ChannelSums sum_over_pixels(Images batch, Body body) {
+ChannelSums sum_over_pixels(kernels::Images batch, Body body) {
   constexpr std::size_t worthwhile = 1 << 16, most = 64;
   const std::size_t channels = batch.channels, parts = std::clamp<std::size_t>(batch.elements() / worthwhile, 1, most);
   std::vector<ChannelSums> sums(parts, {std::vector<double>(channels), std::vector<double>(channels)});
@@ -83,4 +83,4 @@ ChannelSums sum_over_pixels(Images batch, Body body) {
   return std::move(sums[0]);
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::fused

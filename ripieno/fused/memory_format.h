@@ -3,8 +3,8 @@
 
 #include <torch/types.h>
 
-namespace ripieno {
+namespace ripieno::fused {
 
 inline constexpr auto channels_last = torch::MemoryFormat::ChannelsLast;
 
-}  // namespace ripieno
+}  // namespace ripieno::fused

@@ -8,7 +8,7 @@
 
 #include <optional>
 
-namespace ripieno {
+namespace ripieno::fused {
 
 using MaybeTensor = std::optional<torch::Tensor>;  // autograd takes no undefined tensor as an operation's input
 
@@ -61,4 +61,4 @@ Pooled pooled(const torch::Tensor& x, bool relu);
 /// The gradient before pooling, and ReLU; `sizes`: of what was pooled.
 torch::Tensor before_pooling(const torch::Tensor& gradient, const torch::Tensor& chosen, torch::IntArrayRef sizes);
 
-}  // namespace ripieno
+}  // namespace ripieno::fused

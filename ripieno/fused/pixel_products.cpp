@@ -4,7 +4,7 @@
 
 #include "ripieno/fused/memory_format.h"
 
-namespace ripieno {
+namespace ripieno::fused {
 namespace {
 
 using torch::Tensor;
@@ -109,4 +109,4 @@ void PixelProducts::weight_gradient(const Tensor& gradient, const Tensor& input,
   }
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::fused

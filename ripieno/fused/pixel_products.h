@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-namespace ripieno {
+namespace ripieno::fused {
 
 /// One convolution of N x I x H x W by O x I x K x K, to N x O x H' x W'. All tensors are of one type, on the CPU,
 /// channels-last.
@@ -38,4 +38,4 @@ class PixelProducts {
   std::vector<Meeting> meetings_;                      // in the order of `out`
 };
 
-}  // namespace ripieno
+}  // namespace ripieno::fused

@@ -6,7 +6,7 @@
 #include "ripieno/fused/gradient_places.h"
 #include "ripieno/fused/operations.h"
 
-namespace ripieno {
+namespace ripieno::fused {
 namespace {
 
 using torch::Tensor;
@@ -100,7 +100,7 @@ struct ConvolutionOperation : torch::autograd::Function<ConvolutionOperation> {
       };
     }
     const Tensor input_gradient =
-        ripieno::backward(convolution, {input, read}, gradient, places, context->needs_input_grad(0));
+        fused::backward(convolution, {input, read}, gradient, places, context->needs_input_grad(0));
     return {input_gradient, places.weight, places.bias, Tensor()};
   }
 };
@@ -172,4 +172,4 @@ Tensor linear_operation(const Tensor& x, const Tensor& weight, const Tensor& bia
   return LinearOperation::apply(x, weight, bias, relu);
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::fused

@@ -3,7 +3,7 @@
 #include "ripieno/fused/memory_format.h"
 #include "ripieno/fused/operations.h"
 
-namespace ripieno {
+namespace ripieno::fused {
 namespace {
 
 using torch::Tensor;
@@ -113,4 +113,4 @@ Tensor run_layers(torch::nn::Sequential& sequence, Tensor x) {
   return x;
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::fused

@@ -9,7 +9,7 @@
 
 #include <torch/torch.h>
 
-namespace ripieno {
+namespace ripieno::fused {
 
 torch::Tensor run_layers(torch::nn::Sequential& layers, torch::Tensor x);
 /// relu(layer(x) + more); `more` may be undefined.
@@ -17,4 +17,4 @@ torch::Tensor run_layers(torch::nn::BatchNorm2d& layer, torch::Tensor x, torch::
 /// layer(x), and the largest of each 2 x 2 of it where asked for.
 torch::Tensor run_layers(torch::nn::Conv2d& layer, torch::Tensor x, bool pool = false);
 
-}  // namespace ripieno
+}  // namespace ripieno::fused

@@ -7,14 +7,14 @@
 #include "ripieno/fused/memory_format.h"
 #include "ripieno/fused/threads.h"
 
-namespace ripieno {
+namespace ripieno::fused {
 namespace {
 
 using torch::Tensor;
 
 constexpr std::int64_t cache = 1'000'000 / sizeof(float);  // numbers that stay in the second cache
 
-Images images_of(torch::IntArrayRef sizes, std::int64_t count) {
+kernels::Images images_of(torch::IntArrayRef sizes, std::int64_t count) {
   const auto size = [&](std::size_t i) { return static_cast<std::size_t>(sizes[i]); };
   return {static_cast<std::size_t>(count), size(2), size(3), size(1)};
 }
@@ -22,25 +22,25 @@ Images images_of(torch::IntArrayRef sizes, std::int64_t count) {
 /// Memory for numbers at the points of so many images, of which each part of a batch uses what it needs.
 class Points {
  public:
-  Points(WinogradTile m, const Tiling& largest)
-      : count_(static_cast<std::int64_t>(points_of(m))),
+  Points(kernels::WinogradTile m, const kernels::Tiling& largest)
+      : count_(static_cast<std::int64_t>(kernels::points_of(m))),
         memory_(at::empty({count_ * elements(largest)}, torch::kFloat32)) {}
   /// points x tiles x channels
-  Tensor of(const Tiling& tiling) const {
+  Tensor of(const kernels::Tiling& tiling) const {
     const auto tiles = static_cast<std::int64_t>(tiling.tiles()),
                channels = static_cast<std::int64_t>(tiling.images.channels);
     return memory_.narrow(0, 0, count_ * elements(tiling)).view({count_, tiles, channels});
   }
 
  private:
-  static std::int64_t elements(const Tiling& tiling) {
+  static std::int64_t elements(const kernels::Tiling& tiling) {
     return static_cast<std::int64_t>(tiling.tiles() * tiling.images.channels);
   }
   std::int64_t count_;
   Tensor memory_;
 };
 
-WinogradPoints planes_of(const Tensor& points) {
+kernels::WinogradPoints planes_of(const Tensor& points) {
   return {points.data_ptr<float>(), static_cast<std::size_t>(points.stride(0))};
 }
 
@@ -53,25 +53,26 @@ void with_numbers(const Tensor& images, Body body) {
 }
 
 template <class Body>
-void over_images(const Tiling& tiling, Body body) {
+void over_images(const kernels::Tiling& tiling, Body body) {
   over_threads(static_cast<std::int64_t>(tiling.images.count), 1, [&](std::int64_t begin, std::int64_t end) {
     body(static_cast<std::size_t>(begin), static_cast<std::size_t>(end));
   });
 }
 
-void transform(const Tensor& points, const Tensor& images, const Tiling& tiling, WinogradTile m, WinogradMap map) {
+void transform(const Tensor& points, const Tensor& images, const kernels::Tiling& tiling, kernels::WinogradTile m,
+               kernels::WinogradMap map) {
   with_numbers(images, [&](const auto* numbers) {
     over_images(tiling, [&](std::size_t begin, std::size_t end) {
-      to_points(planes_of(points), numbers, tiling, m, map, begin, end);
+      kernels::to_points(planes_of(points), numbers, tiling, m, map, begin, end);
     });
   });
 }
 
-void transform_back(const Tensor& images, const Tensor& points, const Tiling& tiling, WinogradTile m, WinogradMap map,
-                    const float* bias = nullptr) {
+void transform_back(const Tensor& images, const Tensor& points, const kernels::Tiling& tiling, kernels::WinogradTile m,
+                    kernels::WinogradMap map, const float* bias = nullptr) {
   with_numbers(images, [&](auto* numbers) {
     over_images(tiling, [&](std::size_t begin, std::size_t end) {
-      from_points(numbers, planes_of(points), tiling, m, map, bias, begin, end);
+      kernels::from_points(numbers, planes_of(points), tiling, m, map, bias, begin, end);
     });
   });
 }
@@ -116,11 +117,11 @@ std::optional<Winograd> Winograd::of(torch::IntArrayRef input, torch::IntArrayRe
   const auto inputs = static_cast<double>(weight[1]), outputs = static_cast<double>(weight[0]);
   made.operations_ = direct * 9 * static_cast<double>(input[0] * made.result_[2] * made.result_[3]) * inputs * outputs;
   bool wins = false;
-  for (const WinogradTile m : {WinogradTile::two, WinogradTile::four}) {
+  for (const kernels::WinogradTile m : {kernels::WinogradTile::two, kernels::WinogradTile::four}) {
     const auto side = static_cast<std::int64_t>(m);
     const std::int64_t rows = (made.result_[2] + side - 1) / side, columns = (made.result_[3] + side - 1) / side;
     const double tiles = static_cast<double>(input[0] * rows * columns), weights = inputs * outputs;
-    const double cost = static_cast<double>(points_of(m)) *
+    const double cost = static_cast<double>(kernels::points_of(m)) *
                         (tiles * (weights + transform * (inputs + outputs)) + weight_transform * weights);
     if (cost >= made.operations_) continue;
     made.operations_ = cost;
@@ -132,21 +133,21 @@ std::optional<Winograd> Winograd::of(torch::IntArrayRef input, torch::IntArrayRe
   return wins ? std::optional(made) : std::nullopt;
 }
 
-Tiling Winograd::input_tiles(std::int64_t images) const {
+kernels::Tiling Winograd::input_tiles(std::int64_t images) const {
   return {images_of(input_, images), static_cast<std::size_t>(rows_), static_cast<std::size_t>(columns_),
           static_cast<std::size_t>(tile_), -padding_};
 }
-Tiling Winograd::result_tiles(std::int64_t images) const {
+kernels::Tiling Winograd::result_tiles(std::int64_t images) const {
   return {images_of(result_, images), static_cast<std::size_t>(rows_), static_cast<std::size_t>(columns_),
           static_cast<std::size_t>(tile_), 0};
 }
-Tiling Winograd::weight_tiles(std::int64_t outputs) const { return {.images = images_of(weight_, outputs)}; }
+kernels::Tiling Winograd::weight_tiles(std::int64_t outputs) const { return {.images = images_of(weight_, outputs)}; }
 
 std::int64_t Winograd::numbers_an_image() const {
-  return static_cast<std::int64_t>(points_of(tile_)) * rows_ * columns_ * (weight_[0] + weight_[1]);
+  return static_cast<std::int64_t>(kernels::points_of(tile_)) * rows_ * columns_ * (weight_[0] + weight_[1]);
 }
 std::int64_t Winograd::numbers_of_weights() const {
-  return static_cast<std::int64_t>(points_of(tile_)) * weight_[0] * weight_[1];
+  return static_cast<std::int64_t>(kernels::points_of(tile_)) * weight_[0] * weight_[1];
 }
 
 bool Winograd::by_channels() const { return numbers_of_weights() > std::max(cache, input_[0] * numbers_an_image()); }
@@ -162,14 +163,15 @@ std::int64_t Winograd::images_a_part() const {
 /// MB of third cache).
 std::int64_t Winograd::channels_a_part(std::int64_t others) const {
   constexpr std::int64_t fast = 32, part = 5 * cache;
-  return std::max<std::int64_t>(part / (static_cast<std::int64_t>(points_of(tile_)) * others) / fast, 1) * fast;
+  return std::max<std::int64_t>(part / (static_cast<std::int64_t>(kernels::points_of(tile_)) * others) / fast, 1) *
+         fast;
 }
 
 Tensor Winograd::prepared(const Tensor& weight) const {
   const Tensor in = weight.contiguous(channels_last);
   if (by_channels()) return in;
   const Tensor made = Points(tile_, weight_tiles(weight_[0])).of(weight_tiles(weight_[0]));
-  transform(made, in, weight_tiles(weight_[0]), tile_, WinogradMap::weight);
+  transform(made, in, weight_tiles(weight_[0]), tile_, kernels::WinogradMap::weight);
   return made;
 }
 
@@ -195,9 +197,9 @@ Tensor Winograd::forward_by_images(const Tensor& input, const Tensor& weight_poi
       const std::int64_t count = std::min(part, end - n);
       const Tensor x = inputs.of(input_tiles(count));
       Tensor y = results.of(result_tiles(count));
-      transform(x, in.narrow(0, n, count), input_tiles(count), tile_, WinogradMap::input);
+      transform(x, in.narrow(0, n, count), input_tiles(count), tile_, kernels::WinogradMap::input);
       at::bmm_out(y, x, weight_points.transpose(1, 2));
-      transform_back(result.narrow(0, n, count), y, result_tiles(count), tile_, WinogradMap::result, added);
+      transform_back(result.narrow(0, n, count), y, result_tiles(count), tile_, kernels::WinogradMap::result, added);
     }
   });
   return result;
@@ -206,16 +208,17 @@ Tensor Winograd::forward_by_images(const Tensor& input, const Tensor& weight_poi
 Tensor Winograd::forward_by_channels(const Tensor& input, const Tensor& weight, const Tensor& bias) const {
   const Tensor in = input.contiguous(channels_last);
   Tensor result = at::empty(result_, in.options().memory_format(channels_last));
-  const Tiling in_tiles = input_tiles(input_[0]), out_tiles = result_tiles(input_[0]);
+  const kernels::Tiling in_tiles = input_tiles(input_[0]), out_tiles = result_tiles(input_[0]);
   const Tensor x = Points(tile_, in_tiles).of(in_tiles);
-  transform(x, in, in_tiles, tile_, WinogradMap::input);
+  transform(x, in, in_tiles, tile_, kernels::WinogradMap::input);
   over_channels(weight_[0], channels_a_part(weight_[1]), [&](std::int64_t first, std::int64_t count) {
-    const Tiling some_weights = weight_tiles(count), some_results = out_tiles.some(static_cast<std::size_t>(count));
+    const kernels::Tiling some_weights = weight_tiles(count),
+                          some_results = out_tiles.some(static_cast<std::size_t>(count));
     const Tensor w = Points(tile_, some_weights).of(some_weights);
     Tensor y = Points(tile_, some_results).of(some_results);
-    transform(w, weight.narrow(0, first, count), some_weights, tile_, WinogradMap::weight);
+    transform(w, weight.narrow(0, first, count), some_weights, tile_, kernels::WinogradMap::weight);
     at::bmm_out(y, x, w.transpose(1, 2));
-    transform_back(result.narrow(1, first, count), y, some_results, tile_, WinogradMap::result,
+    transform_back(result.narrow(1, first, count), y, some_results, tile_, kernels::WinogradMap::result,
                    bias.defined() ? bias.const_data_ptr<float>() + first : nullptr);
   });
   return result;
@@ -225,28 +228,28 @@ Tensor Winograd::backward_by_channels(const Tensor& gradient, const Tensor& inpu
                                       Tensor weight_gradient, const std::function<void()>& written,
                                       bool needs_input) const {
   const Tensor by_result = gradient.contiguous(channels_last), in = input.contiguous(channels_last);
-  const Tiling in_tiles = input_tiles(input_[0]), out_tiles = result_tiles(input_[0]),
-               all_weights = weight_tiles(weight_[0]);
+  const kernels::Tiling in_tiles = input_tiles(input_[0]), out_tiles = result_tiles(input_[0]),
+                        all_weights = weight_tiles(weight_[0]);
   const Tensor x = Points(tile_, in_tiles).of(in_tiles), g = Points(tile_, out_tiles).of(out_tiles);
-  transform(x, in, in_tiles, tile_, WinogradMap::input);
-  transform(g, by_result, out_tiles, tile_, WinogradMap::result);
+  transform(x, in, in_tiles, tile_, kernels::WinogradMap::input);
+  transform(g, by_result, out_tiles, tile_, kernels::WinogradMap::result);
   over_channels(weight_[0], channels_a_part(weight_[1]), [&](std::int64_t first, std::int64_t count) {
-    const Tiling some_weights = weight_tiles(count);
+    const kernels::Tiling some_weights = weight_tiles(count);
     Tensor w = Points(tile_, some_weights).of(some_weights);
     at::bmm_out(w, g.narrow(2, first, count).transpose(1, 2), x);
-    transform_back(weight_gradient.narrow(0, first, count), w, some_weights, tile_, WinogradMap::weight);
+    transform_back(weight_gradient.narrow(0, first, count), w, some_weights, tile_, kernels::WinogradMap::weight);
   });
   written();
   if (!needs_input) return Tensor();
   Tensor by_input = at::empty(input_, in.options().memory_format(channels_last));
   over_channels(weight_[1], channels_a_part(weight_[0]), [&](std::int64_t first, std::int64_t count) {
-    const Tiling some_weights = all_weights.some(static_cast<std::size_t>(count)),
-                 some_inputs = in_tiles.some(static_cast<std::size_t>(count));
+    const kernels::Tiling some_weights = all_weights.some(static_cast<std::size_t>(count)),
+                          some_inputs = in_tiles.some(static_cast<std::size_t>(count));
     const Tensor w = Points(tile_, some_weights).of(some_weights);
     Tensor y = Points(tile_, some_inputs).of(some_inputs);
-    transform(w, weight.narrow(1, first, count), some_weights, tile_, WinogradMap::weight);
+    transform(w, weight.narrow(1, first, count), some_weights, tile_, kernels::WinogradMap::weight);
     at::bmm_out(y, g, w);
-    transform_back(by_input.narrow(1, first, count), y, some_inputs, tile_, WinogradMap::input);
+    transform_back(by_input.narrow(1, first, count), y, some_inputs, tile_, kernels::WinogradMap::input);
   });
   return by_input;
 }
@@ -262,7 +265,7 @@ Tensor Winograd::backward_by_images(const Tensor& gradient, const Tensor& input,
     for (std::size_t i = 1; i < by_weight.size(); ++i) {
       if (by_weight[i].defined()) by_weight[0].add_(by_weight[i]);
     }
-    transform_back(weight_gradient, by_weight[0], weight_tiles(weight_[0]), tile_, WinogradMap::weight);
+    transform_back(weight_gradient, by_weight[0], weight_tiles(weight_[0]), tile_, kernels::WinogradMap::weight);
     written();
   };
   const bool alone = part >= input_[0];
@@ -275,17 +278,17 @@ Tensor Winograd::backward_by_images(const Tensor& gradient, const Tensor& input,
       const std::int64_t count = std::min(part, end - n);
       Tensor x = inputs.of(input_tiles(count));
       const Tensor g = results.of(result_tiles(count));
-      transform(x, in.narrow(0, n, count), input_tiles(count), tile_, WinogradMap::input);
-      transform(g, by_result.narrow(0, n, count), result_tiles(count), tile_, WinogradMap::result);
+      transform(x, in.narrow(0, n, count), input_tiles(count), tile_, kernels::WinogradMap::input);
+      transform(g, by_result.narrow(0, n, count), result_tiles(count), tile_, kernels::WinogradMap::result);
       n == first ? at::bmm_out(sum, g.transpose(1, 2), x) : sum.baddbmm_(g.transpose(1, 2), x);
       if (alone) finish();
       if (!needs_input) continue;
       at::bmm_out(x, g, weight_points);
-      transform_back(by_input.narrow(0, n, count), x, input_tiles(count), tile_, WinogradMap::input);
+      transform_back(by_input.narrow(0, n, count), x, input_tiles(count), tile_, kernels::WinogradMap::input);
     }
   });
   if (!alone) finish();
   return by_input;
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::fused

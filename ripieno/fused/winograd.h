@@ -12,7 +12,7 @@
 
 #include "ripieno/kernels/winograd_kernels.h"
 
-namespace ripieno {
+namespace ripieno::fused {
 
 /// One convolution of N x I x H x W by O x I x 3 x 3, to N x O x H' x W'. All tensors are on the CPU, channels-last,
 /// each of fp32 or bf16; results are of the input's type. Numbers at the points are many times those of images and
@@ -49,19 +49,19 @@ class Winograd {
   torch::Tensor backward_by_channels(const torch::Tensor& gradient, const torch::Tensor& input,
                                      const torch::Tensor& weight, torch::Tensor weight_gradient,
                                      const std::function<void()>& written, bool needs_input) const;
-  Tiling input_tiles(std::int64_t images) const;
-  Tiling result_tiles(std::int64_t images) const;
-  Tiling weight_tiles(std::int64_t outputs) const;
+  kernels::Tiling input_tiles(std::int64_t images) const;
+  kernels::Tiling result_tiles(std::int64_t images) const;
+  kernels::Tiling weight_tiles(std::int64_t outputs) const;
   std::int64_t numbers_an_image() const;
   std::int64_t numbers_of_weights() const;
   bool by_channels() const;
   std::int64_t images_a_part() const;
   std::int64_t channels_a_part(std::int64_t others) const;
 
-  WinogradTile tile_ = WinogradTile::two;
+  kernels::WinogradTile tile_ = kernels::WinogradTile::two;
   double operations_ = 0;
   std::int64_t padding_ = 0, rows_ = 0, columns_ = 0;  // of tiles an image
   std::vector<std::int64_t> input_, weight_, result_;  // sizes
 };
 
-}  // namespace ripieno
+}  // namespace ripieno::fused

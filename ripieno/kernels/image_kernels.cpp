@@ -11,7 +11,8 @@
 #include "ripieno/numeric/vectors-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace ripieno::HWY_NAMESPACE {
+namespace ripieno::kernels::HWY_NAMESPACE {
+using namespace numeric::HWY_NAMESPACE;
 const hn::Rebind<std::uint8_t, decltype(f32)> u8;
 
 constexpr std::size_t window = 4;
@@ -246,11 +247,11 @@ void BackwardBf16(std::uint16_t* in, const std::uint16_t* out, const std::uint8_
   backward(in, out, chosen, shape);
 }
 
-}  // namespace ripieno::HWY_NAMESPACE
+}  // namespace ripieno::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace ripieno {
+namespace ripieno::kernels {
 
 HWY_EXPORT(ForwardFp32);
 HWY_EXPORT(ForwardBf16);
@@ -357,5 +358,5 @@ void combine_channels(NumberSpan out, NumberSpan gradient, NumberSpan in, const 
   }
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::kernels
 #endif  // HWY_ONCE

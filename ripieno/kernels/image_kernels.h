@@ -8,7 +8,7 @@
 
 #include "ripieno/core/span.h"
 
-namespace ripieno {
+namespace ripieno::kernels {
 
 struct Images {
   std::size_t count = 0, height = 0, width = 0, channels = 0;
@@ -43,4 +43,4 @@ void gradient_sums(NumberSpan gradient, NumberSpan result, NumberSpan in, const 
 void combine_channels(NumberSpan out, NumberSpan gradient, NumberSpan in, const float* a, const float* b,
                       const float* c, std::size_t channels);
 
-}  // namespace ripieno
+}  // namespace ripieno::kernels

@@ -13,7 +13,8 @@
 #include "ripieno/numeric/vectors-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace ripieno::HWY_NAMESPACE {
+namespace ripieno::kernels::HWY_NAMESPACE {
+using namespace numeric::HWY_NAMESPACE;
 template <std::size_t Rows, std::size_t Columns>
 struct SmallMatrix {
   static constexpr std::size_t rows = Rows, columns = Columns;
@@ -307,11 +308,11 @@ void FromPointsBf16(std::uint16_t* images, WinogradPoints points, const Tiling& 
                          : from<4>(images, points, tiling, map, bias, begin, end);
 }
 
-}  // namespace ripieno::HWY_NAMESPACE
+}  // namespace ripieno::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace ripieno {
+namespace ripieno::kernels {
 
 HWY_EXPORT(ToPointsFp32);
 HWY_EXPORT(ToPointsBf16);
@@ -336,5 +337,5 @@ void from_points(std::uint16_t* images, WinogradPoints points, const Tiling& til
   HWY_DYNAMIC_DISPATCH(FromPointsBf16)(images, points, tiling, m, map, bias, begin, end);
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::kernels
 #endif  // HWY_ONCE

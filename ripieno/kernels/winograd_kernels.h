@@ -15,7 +15,7 @@
 
 #include "ripieno/kernels/image_kernels.h"
 
-namespace ripieno {
+namespace ripieno::kernels {
 
 /// What is transformed. The gradients' transforms are the transposed ones of what they are gradients of.
 enum class WinogradMap : std::uint8_t {
@@ -70,4 +70,4 @@ void from_points(float* images, WinogradPoints points, const Tiling& tiling, Win
 void from_points(std::uint16_t* images, WinogradPoints points, const Tiling& tiling, WinogradTile m, WinogradMap map,
                  const float* bias, std::size_t begin, std::size_t end);
 
-}  // namespace ripieno
+}  // namespace ripieno::kernels

@@ -11,7 +11,7 @@
 
 #include "ripieno/core/error.h"
 
-namespace ripieno {
+namespace ripieno::launch {
 namespace {
 
 constexpr int patience_ms = 500;
@@ -77,4 +77,4 @@ void Control::flush() {
   }
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::launch

@@ -8,8 +8,10 @@
 #include "ripieno/core/descriptor.h"
 
 namespace ripieno {
-
 class Error;
+}
+
+namespace ripieno::launch {
 
 /// Used by one thread at a time. A launcher that has gone, or that does not read, neither ends the worker nor holds it
 /// up for more than a second a message: what cannot be written by then is dropped, but never half a message.
@@ -35,4 +37,4 @@ class Control {
   std::string unsent_;
 };
 
-}  // namespace ripieno
+}  // namespace ripieno::launch

@@ -6,7 +6,7 @@
 
 #include "ripieno/core/error.h"
 
-namespace ripieno {
+namespace ripieno::launch {
 
 void make_room_for_descriptors(std::size_t more, const std::string& who) {
   rlimit limit{};
@@ -23,4 +23,4 @@ void make_room_for_descriptors(std::size_t more, const std::string& who) {
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::launch

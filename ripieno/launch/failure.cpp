@@ -5,7 +5,7 @@
 #include <set>
 #include <string_view>
 
-namespace ripieno {
+namespace ripieno::launch {
 namespace {
 
 std::optional<int> rank_behind(const std::string& words, std::string_view phrase) {
@@ -59,4 +59,4 @@ const Failure& cause_of(const std::vector<Failure>& failures) {
   return *first;  // they blame each other
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::launch

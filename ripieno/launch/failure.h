@@ -7,7 +7,7 @@
 
 #include "ripieno/core/error.h"
 
-namespace ripieno {
+namespace ripieno::launch {
 
 struct Failure {
   int rank;  ///< whose; -1: the rendezvous'
@@ -30,4 +30,4 @@ std::optional<Blame> blame_in(const std::string& words);
 /// said. Words that were told stand for those of the rank that told them, where there are none of its own.
 const Failure& cause_of(const std::vector<Failure>& failures);
 
-}  // namespace ripieno
+}  // namespace ripieno::launch

@@ -7,23 +7,24 @@
 #include "ripieno/membership/meet.h"
 #include "ripieno/transport/transports.h"
 
-namespace ripieno {
+namespace ripieno::launch {
 namespace {
 
-Task<PeerSockets> connect(Runtime* runtime, Meeting meeting) {
-  if (meeting.world_size == 1) co_return PeerSockets(1);
-  Task<PeerSockets> meeting_all = meet(*runtime, meeting);
+Task<transport::PeerSockets> connect(Runtime* runtime, membership::Meeting meeting) {
+  if (meeting.world_size == 1) co_return transport::PeerSockets(1);
+  Task<transport::PeerSockets> meeting_all = membership::meet(*runtime, meeting);
   co_return co_await std::move(meeting_all);
 }
 
-Task<> join_through(const Transport* transport, Joining joining, std::shared_ptr<Endpoint>* made) {
-  Task<std::shared_ptr<Endpoint>> making = transport->join(std::move(joining));
+Task<> join_through(const transport::Transport* transport, transport::Joining joining,
+                    std::shared_ptr<transport::Endpoint>* made) {
+  Task<std::shared_ptr<transport::Endpoint>> making = transport->join(std::move(joining));
   *made = co_await std::move(making);
 }
 
 /// Error(usage): it is not one through which processes join each other.
-const Transport& real_transport(const std::string& name) {
-  const Transport& transport = find_transport(name);
+const transport::Transport& real_transport(const std::string& name) {
+  const transport::Transport& transport = transport::find_transport(name);
   if (transport.is_virtual()) {
     fail(ErrorKind::usage, "transport ", name,
          " runs all ranks of a job in one process, in virtual time: workers cannot join through it");
@@ -31,8 +32,8 @@ const Transport& real_transport(const std::string& name) {
   return transport;
 }
 
-Meeting meeting_of(const Placement& place, const JoinOptions& options) {
-  Meeting meeting;
+membership::Meeting meeting_of(const Placement& place, const JoinOptions& options) {
+  membership::Meeting meeting;
   meeting.address = place.rendezvous;
   meeting.token = place.token;
   meeting.rank = place.rank;
@@ -51,29 +52,29 @@ void tell_launcher(int control_fd, std::shared_ptr<Control>& control) {
 
 }  // namespace
 
-Cluster join(const Placement& place, const JoinOptions& options) {
+transport::Cluster join(const Placement& place, const JoinOptions& options) {
   refuse_foreign_world(place);
-  const Transport& transport = real_transport(options.transport);
+  const transport::Transport& transport = real_transport(options.transport);
   const auto descriptors = 2 * static_cast<std::size_t>(place.world_size) + 16;
   make_room_for_descriptors(descriptors, text("rank ", place.rank, " of ", place.world_size));
-  Cluster cluster;
+  transport::Cluster cluster;
   cluster.runtime = real_runtime(options.seed);
   Runtime* const runtime = cluster.runtime.get();
-  Joining joining{*runtime, place.rank, place.world_size};
+  transport::Joining joining{*runtime, place.rank, place.world_size};
   joining.connect = [runtime, meeting = meeting_of(place, options)] { return connect(runtime, meeting); };
   joining.link.timeout = options.timeout;
   joining.agreement = options.meeting;
   joining.shares_memory = options.shared_memory && place.shared_memory;
-  std::shared_ptr<Endpoint> endpoint;
+  std::shared_ptr<transport::Endpoint> endpoint;
   runtime->spawn(text("rank ", place.rank, " joins"), join_through(&transport, std::move(joining), &endpoint));
   runtime->run();
   if (options.shape.delay.count() > 0 || options.shape.mbit_s > 0)
-    endpoint = shaped(std::move(endpoint), options.shape);
-  cluster.endpoint = std::make_shared<CountedEndpoint>(std::move(endpoint));
+    endpoint = transport::shaped(std::move(endpoint), options.shape);
+  cluster.endpoint = std::make_shared<transport::CountedEndpoint>(std::move(endpoint));
   cluster.on_peer_error = [fd = place.control_fd, control = std::shared_ptr<Control>()](const Error&) mutable {
     tell_launcher(fd, control);
   };
   return cluster;
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::launch

@@ -8,7 +8,7 @@
 #include "ripieno/transport/cluster.h"
 #include "ripieno/transport/shaped.h"
 
-namespace ripieno {
+namespace ripieno::launch {
 
 struct JoinOptions {
   std::string transport = "tcp";                ///< its name in the table; one of real time
@@ -18,12 +18,16 @@ struct JoinOptions {
   /// Between workers that can, where Placement allows it too. The same on all workers.
   bool shared_memory = true;
   Duration meeting = std::chrono::seconds(60);  ///< until all workers have come
-  Shape shape;                                  ///< of what this worker sends, where it is slower than its way is
+  transport::Shape shape;                       ///< of what this worker sends, where it is slower than its way is
 };
 
 /// Errors: those of meet() (membership/meet.h), of the transport, refuse_foreign_world() (placement.h) and
 /// make_room_for_descriptors() (descriptors.h); Error(usage) where there is no such transport, or it is of virtual
 /// time.
-Cluster join(const Placement& place = placement(), const JoinOptions& options = {});
+transport::Cluster join(const Placement& place = placement(), const JoinOptions& options = {});
 
-}  // namespace ripieno
+}  // namespace ripieno::launch
+
+namespace ripieno {
+using launch::join, launch::JoinOptions;  // own loops need no rooms
+}

@@ -11,7 +11,7 @@
 #include "ripieno/core/file.h"
 #include "ripieno/launch/process.h"
 
-namespace ripieno {
+namespace ripieno::launch {
 namespace {
 
 namespace fs = std::filesystem;
@@ -209,4 +209,4 @@ int Lab::clean() {
   return count;
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::launch

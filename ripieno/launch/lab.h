@@ -9,7 +9,7 @@
 
 #include "ripieno/core/error.h"
 
-namespace ripieno {
+namespace ripieno::launch {
 
 struct LabOptions {
   int nodes = 2;
@@ -58,4 +58,4 @@ class Lab {
   std::vector<std::filesystem::path> groups_;
 };
 
-}  // namespace ripieno
+}  // namespace ripieno::launch

@@ -20,7 +20,7 @@
 #include "ripieno/membership/address.h"
 #include "ripieno/membership/rendezvous.h"
 
-namespace ripieno {
+namespace ripieno::launch {
 namespace {
 
 constexpr std::size_t kept_lines = 20;         // of a worker's standard error, for the error that it may end with
@@ -62,13 +62,16 @@ struct Worker {
 class LocalRun {
  public:
   LocalRun(Runtime& runtime, const LocalJob& job)
-      : runtime_(runtime), job_(job), token_(random_token()), signals_(runtime.context(), SIGINT, SIGTERM, SIGHUP) {
+      : runtime_(runtime),
+        job_(job),
+        token_(membership::random_token()),
+        signals_(runtime.context(), SIGINT, SIGTERM, SIGHUP) {
     signals_.add(SIGCHLD);
-    parse_address(job.listen);
+    membership::parse_address(job.listen);
     if (job.workers == 1) return;  // nobody to meet
     const InNetwork there(job.network);
     rendezvous_.emplace(runtime, job.listen, token_, job.workers, job.meeting);
-    check_route_to(rendezvous_->address());
+    membership::check_route_to(rendezvous_->address());
   }
 
   ~LocalRun() {
@@ -258,7 +261,7 @@ class LocalRun {
   Runtime& runtime_;
   const LocalJob& job_;
   const std::string token_;
-  std::optional<Rendezvous> rendezvous_;  ///< where there is more than one worker
+  std::optional<membership::Rendezvous> rendezvous_;  ///< where there is more than one worker
   asio::signal_set signals_;
   std::vector<std::unique_ptr<Worker>> workers_;
   int settled_ = 0;
@@ -281,4 +284,4 @@ void run_local(const LocalJob& job) {
   run.run();
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::launch

@@ -11,7 +11,7 @@
 #include "ripieno/core/runtime.h"
 #include "ripieno/launch/process.h"
 
-namespace ripieno {
+namespace ripieno::launch {
 
 /// Where a worker runs, and what it listens on for the others; empty: where and what the environment says.
 struct WorkerPlace {
@@ -65,4 +65,4 @@ class WorkerExited : public Error {
 /// from a thread that lives as long. While it runs it handles SIGINT, SIGTERM, SIGHUP and SIGCHLD.
 void run_local(const LocalJob& job);
 
-}  // namespace ripieno
+}  // namespace ripieno::launch

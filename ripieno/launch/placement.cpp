@@ -7,7 +7,7 @@
 
 #include "ripieno/core/error.h"
 
-namespace ripieno {
+namespace ripieno::launch {
 namespace {
 
 std::optional<std::string> variable(const char* name) {
@@ -132,4 +132,4 @@ void check_environment() {
   refuse_foreign_world(place);
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::launch

@@ -12,7 +12,7 @@
 
 #include <string>
 
-namespace ripieno {
+namespace ripieno::launch {
 
 struct Placement {
   int rank = 0;
@@ -42,4 +42,4 @@ void refuse_foreign_world(const Placement& place);
 /// a variable that its workers would not take.
 void check_environment();
 
-}  // namespace ripieno
+}  // namespace ripieno::launch

@@ -17,7 +17,7 @@
 #include "ripieno/core/error.h"
 #include "ripieno/core/file.h"
 
-namespace ripieno {
+namespace ripieno::launch {
 namespace {
 
 constexpr int longest_silence_ms = 60'000;  // of a tool
@@ -236,4 +236,4 @@ void kill_and_reap(pid_t pid) {
   }
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::launch

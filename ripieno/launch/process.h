@@ -11,7 +11,7 @@
 
 #include "ripieno/core/descriptor.h"
 
-namespace ripieno {
+namespace ripieno::launch {
 
 /// What the child's descriptor of control messages is called there.
 inline constexpr int control_descriptor = 3;
@@ -62,4 +62,4 @@ std::optional<int> reap(pid_t pid);
 /// Kills process and group and waits for its end.
 void kill_and_reap(pid_t pid);
 
-}  // namespace ripieno
+}  // namespace ripieno::launch

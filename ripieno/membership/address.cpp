@@ -6,7 +6,7 @@
 
 #include "ripieno/core/error.h"
 
-namespace ripieno {
+namespace ripieno::membership {
 
 using asio::ip::tcp;
 
@@ -54,4 +54,4 @@ void check_route_to(const std::string& address) {
        where.address().is_loopback() ? "Is the loopback interface up? (ip link set lo up)" : "Is the network up?");
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::membership

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-namespace ripieno {
+namespace ripieno::membership {
 
 struct Address {
   std::string host;  ///< a name or a number, IPv6 without its brackets
@@ -25,4 +25,4 @@ asio::ip::tcp::endpoint resolve(const std::string& address);
 /// interface is down. Nothing is sent.
 void check_route_to(const std::string& address);
 
-}  // namespace ripieno
+}  // namespace ripieno::membership

@@ -1,13 +1,13 @@
 #include "ripieno/membership/clocks.h"
 
-namespace ripieno {
+namespace ripieno::membership {
 namespace {
 
-Message question_on(Channel channel) { return {channel, "what time is it", DType::int64, 1}; }
-Message answer_on(Channel channel) { return {channel, "it is", DType::int64, 1}; }
+transport::Message question_on(transport::Channel channel) { return {channel, "what time is it", DType::int64, 1}; }
+transport::Message answer_on(transport::Channel channel) { return {channel, "it is", DType::int64, 1}; }
 
-Task<> serve(std::shared_ptr<Endpoint> endpoint, Channel channel, int peer, int tries) {
-  const Message question = question_on(channel), answer = answer_on(channel);
+Task<> serve(std::shared_ptr<transport::Endpoint> endpoint, transport::Channel channel, int peer, int tries) {
+  const transport::Message question = question_on(channel), answer = answer_on(channel);
   std::int64_t time = 0;
   const Bytes place(reinterpret_cast<std::byte*>(&time), sizeof time);
   for (int i = 0; i < tries; ++i) {
@@ -19,8 +19,8 @@ Task<> serve(std::shared_ptr<Endpoint> endpoint, Channel channel, int peer, int 
 
 }  // namespace
 
-Task<ClockOffset> clock_offset(std::shared_ptr<Endpoint> endpoint, Channel channel, int tries) {
-  const Message question = question_on(channel), answer = answer_on(channel);
+Task<ClockOffset> clock_offset(std::shared_ptr<transport::Endpoint> endpoint, transport::Channel channel, int tries) {
+  const transport::Message question = question_on(channel), answer = answer_on(channel);
   Runtime& runtime = endpoint->runtime();
   if (endpoint->rank() == 0) {
     for (int peer = 1; peer < endpoint->size(); ++peer) co_await serve(endpoint, channel, peer, tries);
@@ -42,4 +42,4 @@ Task<ClockOffset> clock_offset(std::shared_ptr<Endpoint> endpoint, Channel chann
   co_return offset;
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::membership

@@ -5,7 +5,7 @@
 
 #include "ripieno/transport/endpoint.h"
 
-namespace ripieno {
+namespace ripieno::membership {
 
 /// Of a rank's clock; both 0 of rank 0's.
 struct ClockOffset {
@@ -19,6 +19,7 @@ struct ClockOffset {
 /// what time it is, and believes the answer that came quickest, which lies at the middle of its question's and its
 /// answer's time: wrong by at most half that round trip. Rank 0 serves the ranks in turn: (P - 1) * tries round trips,
 /// 8 bytes each way. All of it goes on `channel`.
-Task<ClockOffset> clock_offset(std::shared_ptr<Endpoint> endpoint, Channel channel, int tries = 8);
+Task<ClockOffset> clock_offset(std::shared_ptr<transport::Endpoint> endpoint, transport::Channel channel,
+                               int tries = 8);
 
-}  // namespace ripieno
+}  // namespace ripieno::membership

@@ -8,7 +8,7 @@
 #include "ripieno/core/error.h"
 #include "ripieno/membership/address.h"
 
-namespace ripieno {
+namespace ripieno::membership {
 namespace {
 
 using asio::ip::tcp;
@@ -94,4 +94,4 @@ Task<> Door::greet(std::shared_ptr<Door> door, Connection connection) {
   }
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::membership

@@ -11,7 +11,7 @@
 #include "ripieno/core/runtime.h"
 #include "ripieno/membership/greeting.h"
 
-namespace ripieno {
+namespace ripieno::membership {
 
 using Connection = std::shared_ptr<asio::ip::tcp::socket>;
 
@@ -44,4 +44,4 @@ class Door : public std::enable_shared_from_this<Door> {
 /// Closes the socket, whatever state it is in.
 void hang_up(asio::ip::tcp::socket& socket);
 
-}  // namespace ripieno
+}  // namespace ripieno::membership

@@ -3,30 +3,32 @@
 #include <algorithm>
 #include <span>
 
-namespace ripieno {
+namespace ripieno::membership {
 namespace {
 
-Message message(std::string_view operation, Channel channel) { return {channel, operation, DType::int32, 1}; }
+transport::Message message(std::string_view operation, transport::Channel channel) {
+  return {channel, operation, DType::int32, 1};
+}
 
-Task<> tell(std::shared_ptr<Endpoint> endpoint, int peer, Message what) {
+Task<> tell(std::shared_ptr<transport::Endpoint> endpoint, int peer, transport::Message what) {
   const std::int32_t rank = endpoint->rank();
   const ConstBytes payload(reinterpret_cast<const std::byte*>(&rank), sizeof rank);
   co_await endpoint->send(peer, what, payload);
 }
 
-Task<> hear(std::shared_ptr<Endpoint> endpoint, int peer, Message what) {
+Task<> hear(std::shared_ptr<transport::Endpoint> endpoint, int peer, transport::Message what) {
   std::int32_t rank = -1;
   const Bytes payload(reinterpret_cast<std::byte*>(&rank), sizeof rank);
   co_await endpoint->receive(peer, what, payload);
   if (rank != peer) {
-    fail(ErrorKind::mismatch, "rank ", endpoint->rank(), ": ", describe(what), " from rank ", peer, " names ", rank,
-         ": start all ranks from the same build");
+    fail(ErrorKind::mismatch, "rank ", endpoint->rank(), ": ", transport::describe(what), " from rank ", peer,
+         " names ", rank, ": start all ranks from the same build");
   }
 }
 
 }  // namespace
 
-Task<int> elect(std::shared_ptr<Endpoint> endpoint, std::vector<int> alive, Channel channel) {
+Task<int> elect(std::shared_ptr<transport::Endpoint> endpoint, std::vector<int> alive, transport::Channel channel) {
   const int rank = endpoint->rank();
   const auto me = std::lower_bound(alive.begin(), alive.end(), rank);
   require(me != alive.end() && *me == rank, "rank ", rank, " elects without being in the list of those alive");
@@ -34,8 +36,8 @@ Task<int> elect(std::shared_ptr<Endpoint> endpoint, std::vector<int> alive, Chan
           " elects among a list that is not ascending");
   require(alive.front() >= 0 && alive.back() < endpoint->size(), "rank ", rank, " elects among ranks ", alive.front(),
           " to ", alive.back(), " of ", endpoint->size());
-  const Message election = message("ELECTION", channel), ok = message("OK", channel),
-                coordinator = message("COORDINATOR", channel);
+  const transport::Message election = message("ELECTION", channel), ok = message("OK", channel),
+                           coordinator = message("COORDINATOR", channel);
   const std::span<const int> lower(alive.begin(), me), higher(me + 1, alive.end());
 
   // 1. Election, the highest first: it alone has nothing to send, so it receives, and then the next one does.
@@ -57,4 +59,4 @@ Task<int> elect(std::shared_ptr<Endpoint> endpoint, std::vector<int> alive, Chan
   co_return rank;
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::membership

@@ -26,13 +26,13 @@
 
 #include "ripieno/transport/endpoint.h"
 
-namespace ripieno {
+namespace ripieno::membership {
 
 /// Returns the leader's rank. `alive`: what survivors() returned, ascending (it need not be contiguous), own rank
 /// included, the same on every member. `channel` keeps two elections apart: the same on every member, another one for
 /// each election of an epoch.
 /// Error(peer): a rank died. Error(mismatch): a message carries another rank than its sender's.
 /// Error(internal): `alive` is not ascending, lacks the own rank or names one that does not exist.
-Task<int> elect(std::shared_ptr<Endpoint> endpoint, std::vector<int> alive, Channel channel);
+Task<int> elect(std::shared_ptr<transport::Endpoint> endpoint, std::vector<int> alive, transport::Channel channel);
 
-}  // namespace ripieno
+}  // namespace ripieno::membership

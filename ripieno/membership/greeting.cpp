@@ -9,7 +9,7 @@
 
 #include "ripieno/core/error.h"
 
-namespace ripieno {
+namespace ripieno::membership {
 
 static_assert(std::endian::native == std::endian::little, "greetings are sent as they lie in memory");
 
@@ -63,4 +63,4 @@ std::optional<std::string> address_of(const AddressField& field) {
 
 bool Greeting::knows(const Token& other) const { return CRYPTO_memcmp(token.data(), other.data(), token.size()) == 0; }
 
-}  // namespace ripieno
+}  // namespace ripieno::membership

@@ -8,7 +8,7 @@
 
 #include "ripieno/core/runtime.h"
 
-namespace ripieno {
+namespace ripieno::membership {
 
 /// The secret that a job's processes share, in binary.
 using Token = std::array<std::byte, 32>;
@@ -48,4 +48,4 @@ struct GreetingAnswer {
 static_assert(sizeof(GreetingAnswer) == 16 && std::is_trivially_copyable_v<GreetingAnswer>);
 inline constexpr std::uint32_t longest_error = 4000;
 
-}  // namespace ripieno
+}  // namespace ripieno::membership

@@ -12,7 +12,7 @@
 #include "ripieno/membership/address.h"
 #include "ripieno/membership/door.h"
 
-namespace ripieno {
+namespace ripieno::membership {
 namespace {
 
 using asio::ip::tcp;
@@ -254,4 +254,4 @@ Task<Sockets> meet(Runtime& runtime, Meeting meeting) {
   co_return sockets;
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::membership

@@ -9,7 +9,7 @@
 
 #include "ripieno/core/runtime.h"
 
-namespace ripieno {
+namespace ripieno::membership {
 
 struct Meeting {
   std::string address;  ///< host:port of the rendezvous
@@ -26,4 +26,4 @@ struct Meeting {
 /// Error(mismatch): this or another worker does not fit the job. Error(peer): ranks that have not come, by name.
 Task<std::vector<std::optional<asio::ip::tcp::socket>>> meet(Runtime& runtime, Meeting meeting);
 
-}  // namespace ripieno
+}  // namespace ripieno::membership

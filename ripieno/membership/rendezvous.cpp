@@ -16,7 +16,7 @@
 #include "ripieno/membership/address.h"
 #include "ripieno/membership/door.h"
 
-namespace ripieno {
+namespace ripieno::membership {
 
 using asio::ip::tcp;
 
@@ -189,4 +189,4 @@ Task<> Rendezvous::serve(std::shared_ptr<State> state) {
   if (state->error && !state->closed) throw *state->error;
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::membership

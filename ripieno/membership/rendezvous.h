@@ -9,7 +9,7 @@
 #include "ripieno/core/runtime.h"
 #include "ripieno/membership/greeting.h"
 
-namespace ripieno {
+namespace ripieno::membership {
 
 class Rendezvous {
  public:
@@ -39,4 +39,4 @@ class Rendezvous {
   std::shared_ptr<State> state_;
 };
 
-}  // namespace ripieno
+}  // namespace ripieno::membership

@@ -10,7 +10,7 @@
 #include "ripieno/model/run_layers.h"
 #include "ripieno/model/whitening.h"
 
-namespace ripieno {
+namespace ripieno::model {
 namespace {
 
 /// No weights, as the next layer can have them; statistics that follow the last few batches.
@@ -39,8 +39,8 @@ struct BlockImpl : torch::nn::Module {
   }
 
   torch::Tensor forward(const torch::Tensor& x) {
-    const torch::Tensor y = torch::gelu(norm1->forward(run_layers(conv1, x, true)));
-    return torch::gelu(norm2->forward(run_layers(conv2, y)));
+    const torch::Tensor y = torch::gelu(norm1->forward(fused::run_layers(conv1, x, true)));
+    return torch::gelu(norm2->forward(fused::run_layers(conv2, y)));
   }
 
   torch::nn::Conv2d conv1{nullptr}, conv2{nullptr};
@@ -86,4 +86,4 @@ class Airbench : public Classifier {
 
 std::shared_ptr<Classifier> make_airbench() { return std::make_shared<Airbench>(); }
 
-}  // namespace ripieno
+}  // namespace ripieno::model

@@ -5,7 +5,7 @@
 #include "ripieno/model/layers.h"
 #include "ripieno/model/run_layers.h"
 
-namespace ripieno {
+namespace ripieno::model {
 namespace {
 
 class AlexNet : public Classifier {
@@ -41,7 +41,7 @@ class AlexNet : public Classifier {
 
   torch::Tensor forward(torch::Tensor images) override {
     if (form_ == InputSize::published) images = at_published_size(images);
-    return run_layers(classifier_, torch::flatten(run_layers(features_, images), 1));
+    return fused::run_layers(classifier_, torch::flatten(fused::run_layers(features_, images), 1));
   }
 
  private:
@@ -53,4 +53,4 @@ class AlexNet : public Classifier {
 
 std::shared_ptr<Classifier> make_alexnet(InputSize form) { return std::make_shared<AlexNet>(form); }
 
-}  // namespace ripieno
+}  // namespace ripieno::model

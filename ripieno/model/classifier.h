@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-namespace ripieno {
+namespace ripieno::model {
 
 /// A classifier of images: N x C x H x W floats (of any memory format) -> N x classes logits.
 class Classifier : public torch::nn::Module {
@@ -18,4 +18,4 @@ class Classifier : public torch::nn::Module {
   virtual void prepare(const torch::Tensor& /*images*/) {}
 };
 
-}  // namespace ripieno
+}  // namespace ripieno::model

@@ -10,7 +10,7 @@
 #include "ripieno/model/classifier.h"
 #include "ripieno/model/zoo.h"
 
-namespace ripieno {
+namespace ripieno::model {
 
 /// 1 x 28 x 28 -> 10 logits, 690,590 parameters. `dropout`: the rate before the first linear layer, 0 <= rate < 1.
 std::shared_ptr<Classifier> make_mnist_cnn(double dropout = 0.5);
@@ -40,4 +40,4 @@ std::shared_ptr<Classifier> make_alexnet(InputSize form = InputSize::small);
 /// 3 x 32 x 32 -> 10 logits, 1,971,352 trained parameters; prepare() sets the 288 frozen ones of its first layer.
 std::shared_ptr<Classifier> make_airbench();
 
-}  // namespace ripieno
+}  // namespace ripieno::model

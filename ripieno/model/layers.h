@@ -3,7 +3,7 @@
 
 #include <torch/torch.h>
 
-namespace ripieno {
+namespace ripieno::model {
 
 /// A square convolution; by default of size 3 that keeps height and width.
 struct ConvShape {
@@ -46,4 +46,4 @@ inline void start_kaiming(torch::nn::Module& model) {
   }
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::model

@@ -5,7 +5,7 @@
 #include "ripieno/model/layers.h"
 #include "ripieno/model/run_layers.h"
 
-namespace ripieno {
+namespace ripieno::model {
 namespace {
 
 class Mnist3Conv : public Classifier {
@@ -26,7 +26,7 @@ class Mnist3Conv : public Classifier {
   }
 
   torch::Tensor forward(torch::Tensor images) override {
-    return run_layers(classifier_, torch::flatten(run_layers(features_, images), 1));
+    return fused::run_layers(classifier_, torch::flatten(fused::run_layers(features_, images), 1));
   }
 
  private:
@@ -37,4 +37,4 @@ class Mnist3Conv : public Classifier {
 
 std::shared_ptr<Classifier> make_mnist_3conv() { return std::make_shared<Mnist3Conv>(); }
 
-}  // namespace ripieno
+}  // namespace ripieno::model

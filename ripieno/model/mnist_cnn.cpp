@@ -5,7 +5,7 @@
 #include "ripieno/model/layers.h"
 #include "ripieno/model/run_layers.h"
 
-namespace ripieno {
+namespace ripieno::model {
 namespace {
 
 class MnistCnn : public Classifier {
@@ -27,7 +27,7 @@ class MnistCnn : public Classifier {
   }
 
   torch::Tensor forward(torch::Tensor images) override {
-    return run_layers(classifier_, torch::flatten(run_layers(features_, images), 1));
+    return fused::run_layers(classifier_, torch::flatten(fused::run_layers(features_, images), 1));
   }
 
  private:
@@ -43,4 +43,4 @@ std::shared_ptr<Classifier> make_mnist_cnn(double dropout) {
   return std::make_shared<MnistCnn>(dropout);
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::model

@@ -9,7 +9,7 @@
 #include "ripieno/model/layers.h"
 #include "ripieno/model/run_layers.h"
 
-namespace ripieno {
+namespace ripieno::model {
 namespace {
 
 /// What a block adds to its result where the shape changes: a 1 x 1 convolution of x. Else none.
@@ -35,8 +35,8 @@ struct BasicBlockImpl : torch::nn::Module {
   }
 
   torch::Tensor forward(torch::Tensor x) {
-    const torch::Tensor y = run_layers(conv2, run_layers(bn1, run_layers(conv1, x)));
-    return run_layers(bn2, y, downsample ? run_layers(downsample, x) : x);
+    const torch::Tensor y = fused::run_layers(conv2, fused::run_layers(bn1, fused::run_layers(conv1, x)));
+    return fused::run_layers(bn2, y, downsample ? fused::run_layers(downsample, x) : x);
   }
 
   torch::nn::Conv2d conv1{nullptr}, conv2{nullptr};
@@ -63,9 +63,9 @@ struct BottleneckImpl : torch::nn::Module {
   }
 
   torch::Tensor forward(torch::Tensor x) {
-    torch::Tensor y = run_layers(bn1, run_layers(conv1, x));
-    y = run_layers(conv3, run_layers(bn2, run_layers(conv2, y)));
-    return run_layers(bn3, y, downsample ? run_layers(downsample, x) : x);
+    torch::Tensor y = fused::run_layers(bn1, fused::run_layers(conv1, x));
+    y = fused::run_layers(conv3, fused::run_layers(bn2, fused::run_layers(conv2, y)));
+    return fused::run_layers(bn3, y, downsample ? fused::run_layers(downsample, x) : x);
   }
 
   torch::nn::Conv2d conv1{nullptr}, conv2{nullptr}, conv3{nullptr};
@@ -99,7 +99,7 @@ class ResNet : public Classifier {
 
   torch::Tensor forward(torch::Tensor images) override {
     const bool small = form_ == InputSize::small;
-    torch::Tensor x = run_layers(bn1_, run_layers(conv1_, small ? images : at_published_size(images)));
+    torch::Tensor x = fused::run_layers(bn1_, fused::run_layers(conv1_, small ? images : at_published_size(images)));
     if (!small) x = pool_->forward(x);
     for (auto& stage : stages_) x = stage->forward(x);
     return fc_->forward(torch::flatten(torch::adaptive_avg_pool2d(x, {1, 1}), 1));
@@ -129,4 +129,4 @@ std::shared_ptr<Classifier> make_resnet(int depth, InputSize form) {
   }
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::model

@@ -7,7 +7,7 @@
 #else
 #include <torch/torch.h>
 
-namespace ripieno {
+namespace ripieno::model {
 
 inline torch::Tensor run_layers(torch::nn::Sequential& layers, torch::Tensor x) { return layers->forward(x); }
 
@@ -22,5 +22,5 @@ inline torch::Tensor run_layers(torch::nn::Conv2d& layer, torch::Tensor x, bool 
   return pool ? torch::max_pool2d(y, 2) : y;
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::model
 #endif

@@ -6,7 +6,7 @@
 #include "ripieno/model/layers.h"
 #include "ripieno/model/run_layers.h"
 
-namespace ripieno {
+namespace ripieno::model {
 namespace {
 
 constexpr int pool = 0;  // in place of a number of channels
@@ -51,8 +51,8 @@ class Vgg : public Classifier {
   }
 
   torch::Tensor forward(torch::Tensor images) override {
-    if (form_ == InputSize::small) return linear_->forward(torch::flatten(run_layers(features_, images), 1));
-    return run_layers(classifier_, torch::flatten(run_layers(features_, at_published_size(images)), 1));
+    if (form_ == InputSize::small) return linear_->forward(torch::flatten(fused::run_layers(features_, images), 1));
+    return fused::run_layers(classifier_, torch::flatten(fused::run_layers(features_, at_published_size(images)), 1));
   }
 
  private:
@@ -81,4 +81,4 @@ std::shared_ptr<Classifier> make_vgg(int depth, VggNorm norm, InputSize form) {
   return std::make_shared<Vgg>(channels_of(depth), norm, form);
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::model

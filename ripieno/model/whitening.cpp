@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace ripieno {
+namespace ripieno::model {
 
 torch::Tensor whitening_filters(const torch::Tensor& images, std::int64_t size, double epsilon) {
   const torch::NoGradGuard no_grad;
@@ -23,4 +23,4 @@ torch::Tensor whitening_filters(const torch::Tensor& images, std::int64_t size, 
   return torch::cat({filters, -filters}).reshape({2 * length, channels, size, size}).to(images.scalar_type());
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::model

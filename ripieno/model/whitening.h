@@ -5,7 +5,7 @@
 
 #include <torch/torch.h>
 
-namespace ripieno {
+namespace ripieno::model {
 
 /// Of N x C x H x W images (any floating-point type), N >= 1: 2 C s^2 filters of C x `size` x `size`, s = `size`, in
 /// the images' type: the eigenvectors v of the patches' second moments E[p p^T], each as v / sqrt(value + epsilon), in
@@ -13,4 +13,4 @@ namespace ripieno {
 /// number is positive.
 torch::Tensor whitening_filters(const torch::Tensor& images, std::int64_t size, double epsilon = 5e-4);
 
-}  // namespace ripieno
+}  // namespace ripieno::model

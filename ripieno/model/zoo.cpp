@@ -6,7 +6,7 @@
 #include "ripieno/core/error.h"
 #include "ripieno/model/families.h"
 
-namespace ripieno {
+namespace ripieno::model {
 
 namespace {
 
@@ -106,4 +106,4 @@ const ModelInfo& Zoo::find(const std::string& name) const {
        nearest.empty() ? "" : text(" (did you mean \"", nearest, "\"?)"), "; the known ones are ", names);
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::model

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace ripieno {
+namespace ripieno::model {
 
 class Classifier;  // classifier.h
 
@@ -44,4 +44,4 @@ class Zoo {
 /// The built-in models; add() your own to the copy.
 Zoo zoo();
 
-}  // namespace ripieno
+}  // namespace ripieno::model

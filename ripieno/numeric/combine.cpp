@@ -6,7 +6,7 @@
 
 #include "ripieno/numeric/elementwise.h"
 
-namespace ripieno {
+namespace ripieno::numeric {
 namespace {
 
 constexpr std::size_t block = 512;
@@ -143,4 +143,4 @@ void divide(NumberSpan values, std::int64_t divisor) {
   }
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::numeric

@@ -5,7 +5,7 @@
 
 #include "ripieno/core/span.h"
 
-namespace ripieno {
+namespace ripieno::numeric {
 
 /// What a receiver does with the numbers that arrive.
 enum class Reduce : std::uint8_t { add, multiply, minimum, maximum, replace };
@@ -20,4 +20,4 @@ void combine(NumberSpan into, NumberSpan from, Reduce how);
 /// values[i] /= divisor; of whole numbers, towards zero.
 void divide(NumberSpan values, std::int64_t divisor);
 
-}  // namespace ripieno
+}  // namespace ripieno::numeric

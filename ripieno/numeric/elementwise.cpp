@@ -11,7 +11,7 @@
 #include "ripieno/numeric/vectors-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace ripieno::HWY_NAMESPACE {
+namespace ripieno::numeric::HWY_NAMESPACE {
 // The three shapes that every kernel here has: whole vectors, then what is left through a small padded buffer.
 template <class To, class From, class Body>
 HWY_INLINE void over(To* to, const From* from, std::size_t n, std::size_t lanes, Body body) {
@@ -120,11 +120,11 @@ HWY_INLINE bool finite(D d, const T* from, std::size_t n) {
 bool FiniteFp32(const float* from, std::size_t n) { return finite(f32, from, n); }
 bool FiniteFp64(const double* from, std::size_t n) { return finite(f64, from, n); }
 
-}  // namespace ripieno::HWY_NAMESPACE
+}  // namespace ripieno::numeric::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace ripieno {
+namespace ripieno::numeric {
 
 HWY_EXPORT(AddFp32);
 HWY_EXPORT(AddFp64);
@@ -288,8 +288,8 @@ bool all_finite(NumberSpan values) {
 }
 
 std::uint64_t hash(NumberSpan values) {
-  return hash(values.data ? std::string_view(static_cast<const char*>(values.data), values.size_bytes()) : "");
+  return ripieno::hash(values.data ? std::string_view(static_cast<const char*>(values.data), values.size_bytes()) : "");
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::numeric
 #endif  // HWY_ONCE

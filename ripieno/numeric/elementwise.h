@@ -6,7 +6,7 @@
 #include "ripieno/core/hash.h"
 #include "ripieno/core/span.h"
 
-namespace ripieno {
+namespace ripieno::numeric {
 
 /// into[i] += from[i]; `from` may be of another type and is converted on the way. Into fp32 from fp64, the sum is
 /// rounded once.
@@ -35,4 +35,4 @@ bool all_finite(NumberSpan values);  ///< no infinity and no NaN; fp32 and fp64
 /// A 64-bit digest of the bits. Equal on all ranks exactly where the bits are.
 std::uint64_t hash(NumberSpan values);
 
-}  // namespace ripieno
+}  // namespace ripieno::numeric

@@ -11,7 +11,7 @@
 #include <hwy/highway.h>
 
 HWY_BEFORE_NAMESPACE();
-namespace ripieno::HWY_NAMESPACE {
+namespace ripieno::numeric::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 // As Goto and van de Geijn, "Anatomy of high-performance matrix multiplication", 2008: a panel of b, two vectors wide,
@@ -88,11 +88,11 @@ void MultiplyFp64(double alpha, Matrix<const double> a, Matrix<const double> b, 
   multiply_as(alpha, a, b, transposed, beta, c);
 }
 
-}  // namespace ripieno::HWY_NAMESPACE
+}  // namespace ripieno::numeric::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace ripieno {
+namespace ripieno::numeric {
 namespace {
 
 HWY_EXPORT(MultiplyFp32);
@@ -126,5 +126,5 @@ void multiply(double alpha, Matrix<const double> a, Matrix<const double> b, Righ
   HWY_DYNAMIC_DISPATCH(MultiplyFp64)(alpha, a, b, right == Right::transposed, beta, c);
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::numeric
 #endif  // HWY_ONCE

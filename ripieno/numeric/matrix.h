@@ -4,7 +4,7 @@
 
 #include <cstddef>
 
-namespace ripieno {
+namespace ripieno::numeric {
 
 /// `rows` x `columns` numbers, row after row.
 template <class T>
@@ -20,4 +20,4 @@ enum class Right { plain, transposed };
 template <class T>
 void multiply(T alpha, Matrix<const T> a, Matrix<const T> b, Right right, T beta, Matrix<T> c);
 
-}  // namespace ripieno
+}  // namespace ripieno::numeric

@@ -6,7 +6,7 @@
 #include "ripieno/core/memory.h"
 #include "ripieno/numeric/elementwise.h"
 
-namespace ripieno {
+namespace ripieno::numeric {
 
 class Numbers {
  public:
@@ -29,4 +29,4 @@ inline std::unique_ptr<Numbers> copy_of(NumberSpan from, const Memory& memory = 
   return numbers;
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::numeric

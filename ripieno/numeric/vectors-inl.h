@@ -14,7 +14,7 @@
 #include <cstring>
 
 HWY_BEFORE_NAMESPACE();
-namespace ripieno::HWY_NAMESPACE {
+namespace ripieno::numeric::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 const hn::ScalableTag<float> f32;
@@ -55,7 +55,7 @@ HWY_INLINE void store_some(T* to, V value, std::size_t n) {
   std::memcpy(to, last, n * sizeof(T));
 }
 
-}  // namespace ripieno::HWY_NAMESPACE
+}  // namespace ripieno::numeric::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif  // RIPIENO_NUMERIC_VECTORS_INL_H_

@@ -1,6 +1,6 @@
 #include "ripieno/observe/ledger.h"
 
-namespace ripieno {
+namespace ripieno::observe {
 
 const char* name(Purpose purpose) {
   switch (purpose) {
@@ -56,4 +56,4 @@ Traffic Ledger::total() const {
   return sum;
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::observe

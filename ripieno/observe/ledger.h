@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <utility>
 
-namespace ripieno {
+namespace ripieno::observe {
 
 /// What bytes are sent for.
 enum class Purpose : std::uint8_t { setup, exchange, evaluate, control };
@@ -49,4 +49,4 @@ class Ledger {
   Traffic open_, dropped_;
 };
 
-}  // namespace ripieno
+}  // namespace ripieno::observe

@@ -5,7 +5,7 @@
 #include <iomanip>
 #include <nlohmann/json.hpp>
 
-namespace ripieno {
+namespace ripieno::observe {
 namespace {
 
 nlohmann::ordered_json stage_seconds(const StageTimes& times) {
@@ -195,7 +195,7 @@ void Recorder::message(const CarriedMessage& message) {
                                      {"args",
                                       {{"bytes", message.bytes},
                                        {"operation", message.operation},
-                                       {"for", ripieno::name(message.purpose)},
+                                       {"for", observe::name(message.purpose)},
                                        {"channel", message.channel}}}};
   trace_line(text(",", event.dump()));
   if (!by_all) return trace_arrow(sends, message.peer, message, thread, sends ? message.begin : last);
@@ -271,4 +271,4 @@ Traffic Recorder::traffic_since() {
   return now - std::exchange(last_traffic_, now);
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::observe

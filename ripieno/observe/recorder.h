@@ -17,7 +17,7 @@
 #include "ripieno/observe/stages.h"
 #include "ripieno/observe/usage.h"
 
-namespace ripieno {
+namespace ripieno::observe {
 
 /// Raised when a line's field changes its meaning or goes; new fields and types of lines leave it as it is.
 inline constexpr int metrics_schema = 1;
@@ -210,4 +210,4 @@ class StageTimer {
   Duration start_;
 };
 
-}  // namespace ripieno
+}  // namespace ripieno::observe

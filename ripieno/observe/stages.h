@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <initializer_list>
 
-namespace ripieno {
+namespace ripieno::observe {
 
 enum class Stage : std::uint8_t { read, forward, backward, exchange, optimise, evaluate, hidden };
 
@@ -77,4 +77,4 @@ class PerStage {
   std::array<T, stages.size()> times_{};
 };
 
-}  // namespace ripieno
+}  // namespace ripieno::observe

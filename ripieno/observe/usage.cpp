@@ -8,7 +8,7 @@
 #include <sstream>
 #include <string>
 
-namespace ripieno {
+namespace ripieno::observe {
 namespace {
 
 /// Bytes in the line "NAME: 123 kB" of a file of /proc.
@@ -113,4 +113,4 @@ NetworkUsage network_usage(std::string_view proc_net_dev, std::string_view proc_
   return usage;
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::observe

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace ripieno {
+namespace ripieno::observe {
 
 /// Bytes of this process's memory now, pages that it shares counted as its share of them (the proportional set size);
 /// 0 where the system does not tell.
@@ -54,4 +54,4 @@ std::string network_namespace();
 /// Of the texts of /proc/net/dev and /proc/net/snmp.
 NetworkUsage network_usage(std::string_view proc_net_dev, std::string_view proc_net_snmp);
 
-}  // namespace ripieno
+}  // namespace ripieno::observe

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace ripieno {
+namespace ripieno::observe {
 namespace {
 
 /// An interface that was taken away takes what it counted with it.
@@ -68,4 +68,4 @@ void UsageSampler::wait() {
   timer_ = runtime_.call_at(runtime_.now() + every_, again);
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::observe

@@ -9,7 +9,7 @@
 #include "ripieno/observe/recorder.h"
 #include "ripieno/observe/usage.h"
 
-namespace ripieno {
+namespace ripieno::observe {
 
 class UsageSampler {
  public:
@@ -42,4 +42,4 @@ class UsageSampler {
   Runtime::Timer timer_{};
 };
 
-}  // namespace ripieno
+}  // namespace ripieno::observe

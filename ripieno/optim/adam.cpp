@@ -4,7 +4,7 @@
 
 #include "ripieno/optim/step_kernels.h"
 
-namespace ripieno {
+namespace ripieno::optim {
 
 Adam::Adam(const OptimiserOptions& options, WeightDecay decay, std::size_t elements, DType type)
     : options_(options), decay_(decay), state_(elements, type, {"optimiser.mean", "optimiser.square"}) {}
@@ -36,4 +36,4 @@ void Adam::update(std::size_t offset, NumberSpan weights, NumberSpan gradients, 
   }
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::optim

@@ -11,7 +11,7 @@
 #include "ripieno/optim/flat_state.h"
 #include "ripieno/optim/optimiser.h"
 
-namespace ripieno {
+namespace ripieno::optim {
 
 class Adam : public Optimiser {
  public:
@@ -32,4 +32,4 @@ class Adam : public Optimiser {
   FlatState state_;
 };
 
-}  // namespace ripieno
+}  // namespace ripieno::optim

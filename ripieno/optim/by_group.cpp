@@ -4,7 +4,7 @@
 
 #include "ripieno/core/error.h"
 
-namespace ripieno {
+namespace ripieno::optim {
 namespace {
 
 /// "optimiser.momentum" of the group "vectors": "optimiser.vectors.momentum".
@@ -109,4 +109,4 @@ void ByGroup::visit(StateVisitor& visitor) {
   }
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::optim

@@ -11,7 +11,7 @@
 
 #include "ripieno/optim/optimiser.h"
 
-namespace ripieno {
+namespace ripieno::optim {
 
 /// Whether the options treat some tensors unlike others.
 bool has_groups(const OptimiserOptions& options);
@@ -53,4 +53,4 @@ class ByGroup : public Optimiser {
   std::int64_t step_ = 0;
 };
 
-}  // namespace ripieno
+}  // namespace ripieno::optim

@@ -1,6 +1,6 @@
 #include "ripieno/optim/flat_state.h"
 
-namespace ripieno {
+namespace ripieno::optim {
 
 FlatState::FlatState(std::size_t elements, DType type, const std::vector<const char*>& names, const char* step_name)
     : elements_(elements), type_(type), step_name_(step_name) {
@@ -29,4 +29,4 @@ NumberSpan FlatState::whole(std::size_t buffer) {
   return {bytes.data(), elements_, type_};
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::optim

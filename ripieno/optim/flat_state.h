@@ -9,7 +9,7 @@
 #include "ripieno/core/span.h"
 #include "ripieno/core/state.h"
 
-namespace ripieno {
+namespace ripieno::optim {
 
 class FlatState {
  public:
@@ -48,4 +48,4 @@ class FlatState {
   std::vector<Buffer> buffers_;
 };
 
-}  // namespace ripieno
+}  // namespace ripieno::optim

@@ -7,7 +7,7 @@
 
 #include "ripieno/core/error.h"
 
-namespace ripieno {
+namespace ripieno::optim {
 namespace {
 
 using Options = LearningRateOptions;
@@ -103,4 +103,4 @@ double LearningRate::at(double epochs_done) const {
   return from + (to - from) * (epochs / warmup);
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::optim

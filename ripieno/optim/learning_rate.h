@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-namespace ripieno {
+namespace ripieno::optim {
 
 struct LearningRateOptions {
   std::string schedule = "constant";
@@ -45,4 +45,4 @@ class LearningRate {
   double (*fraction_)(const LearningRateOptions&, double epochs_done, double progress);
 };
 
-}  // namespace ripieno
+}  // namespace ripieno::optim

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <utility>
 
-namespace ripieno {
+namespace ripieno::optim {
 
 Lookahead::Lookahead(std::unique_ptr<Optimiser> inner, const OptimiserOptions& options, std::size_t elements,
                      DType type)
@@ -49,4 +49,4 @@ void Lookahead::visit(StateVisitor& visitor) {
   state_.visit(visitor);
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::optim

@@ -12,7 +12,7 @@
 #include "ripieno/optim/flat_state.h"
 #include "ripieno/optim/optimiser.h"
 
-namespace ripieno {
+namespace ripieno::optim {
 
 class Lookahead : public Optimiser {
  public:
@@ -34,4 +34,4 @@ class Lookahead : public Optimiser {
   FlatState state_;
 };
 
-}  // namespace ripieno
+}  // namespace ripieno::optim

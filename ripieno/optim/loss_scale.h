@@ -7,7 +7,7 @@
 
 #include "ripieno/core/state.h"
 
-namespace ripieno {
+namespace ripieno::optim {
 
 struct LossScaleOptions {
   double initial = 65536;        ///< > 0
@@ -45,4 +45,4 @@ class LossScale {
   std::int64_t good_ = 0;
 };
 
-}  // namespace ripieno
+}  // namespace ripieno::optim

@@ -4,7 +4,7 @@
 
 #include "ripieno/numeric/matrix.h"
 
-namespace ripieno {
+namespace ripieno::optim {
 namespace {
 
 template <class T>
@@ -38,16 +38,19 @@ void orthogonalise(T* matrix, std::size_t rows, std::size_t columns, int times) 
   for (T& value : x) value *= factor;
 
   std::vector<T> next(n), square(rows * rows), polynomial(rows * rows);
-  const auto of = [](std::vector<T>& m, std::size_t r, std::size_t k) { return Matrix<T>{m.data(), r, k}; };
+  const auto of = [](std::vector<T>& m, std::size_t r, std::size_t k) { return numeric::Matrix<T>{m.data(), r, k}; };
   const auto from = [](const std::vector<T>& m, std::size_t r, std::size_t k) {
-    return Matrix<const T>{m.data(), r, k};
+    return numeric::Matrix<const T>{m.data(), r, k};
   };
   for (int i = 0; i < times; ++i) {
-    multiply(T(1), from(x, rows, columns), from(x, rows, columns), Right::transposed, T(0), of(square, rows, rows));
+    numeric::multiply(T(1), from(x, rows, columns), from(x, rows, columns), numeric::Right::transposed, T(0),
+                      of(square, rows, rows));
     polynomial = square;
-    multiply(c, from(square, rows, rows), from(square, rows, rows), Right::plain, b, of(polynomial, rows, rows));
+    numeric::multiply(c, from(square, rows, rows), from(square, rows, rows), numeric::Right::plain, b,
+                      of(polynomial, rows, rows));
     next = x;
-    multiply(T(1), from(polynomial, rows, rows), from(x, rows, columns), Right::plain, a, of(next, rows, columns));
+    numeric::multiply(T(1), from(polynomial, rows, rows), from(x, rows, columns), numeric::Right::plain, a,
+                      of(next, rows, columns));
     std::swap(x, next);
   }
   if (tall) x = transposed(x.data(), rows, columns);
@@ -97,4 +100,4 @@ void Muon::update(std::size_t offset, NumberSpan weights, NumberSpan gradients, 
   }
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::optim

@@ -17,7 +17,7 @@
 #include "ripieno/optim/flat_state.h"
 #include "ripieno/optim/optimiser.h"
 
-namespace ripieno {
+namespace ripieno::optim {
 
 /// Step 4: `matrix` of rows x columns numbers, row after row, is replaced by its x. T is float or double.
 template <class T>
@@ -41,4 +41,4 @@ class Muon : public Optimiser {
   FlatState state_;
 };
 
-}  // namespace ripieno
+}  // namespace ripieno::optim

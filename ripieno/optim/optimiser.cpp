@@ -9,7 +9,7 @@
 #include "ripieno/optim/muon.h"
 #include "ripieno/optim/sgd.h"
 
-namespace ripieno {
+namespace ripieno::optim {
 namespace {
 
 using Made = std::unique_ptr<Optimiser>;
@@ -90,4 +90,4 @@ std::unique_ptr<Optimiser> make_optimiser(const OptimiserOptions& options, std::
   return std::make_unique<Lookahead>(std::move(made), options, elements, type);
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::optim

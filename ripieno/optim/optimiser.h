@@ -12,7 +12,7 @@
 #include "ripieno/core/span.h"
 #include "ripieno/core/state.h"
 
-namespace ripieno {
+namespace ripieno::optim {
 
 /// Calls come from one thread at a time.
 class Optimiser {
@@ -78,4 +78,4 @@ struct OptimiserOptions {
 /// on an unknown name (and lists the known ones), a value out of range, or another type.
 std::unique_ptr<Optimiser> make_optimiser(const OptimiserOptions& options, std::size_t elements, DType type);
 
-}  // namespace ripieno
+}  // namespace ripieno::optim

@@ -2,7 +2,7 @@
 
 #include "ripieno/optim/step_kernels.h"
 
-namespace ripieno {
+namespace ripieno::optim {
 
 Sgd::Sgd(const OptimiserOptions& options, std::size_t elements, DType type)
     : options_(options),
@@ -29,4 +29,4 @@ void Sgd::update(std::size_t offset, NumberSpan weights, NumberSpan gradients, d
   }
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::optim

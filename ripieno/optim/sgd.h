@@ -10,7 +10,7 @@
 #include "ripieno/optim/flat_state.h"
 #include "ripieno/optim/optimiser.h"
 
-namespace ripieno {
+namespace ripieno::optim {
 
 class Sgd : public Optimiser {
  public:
@@ -28,4 +28,4 @@ class Sgd : public Optimiser {
   FlatState state_;
 };
 
-}  // namespace ripieno
+}  // namespace ripieno::optim

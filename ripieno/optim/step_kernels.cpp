@@ -6,7 +6,7 @@
 #include <hwy/highway.h>
 
 HWY_BEFORE_NAMESPACE();
-namespace ripieno::HWY_NAMESPACE {
+namespace ripieno::optim::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 /// body(tag, i) for whole vectors from number i on, then for the numbers that are left, one by one.
@@ -67,11 +67,11 @@ void Adam64(double* w, const double* g, double* m, double* v, std::size_t n, con
   adam(w, g, m, v, n, by);
 }
 
-}  // namespace ripieno::HWY_NAMESPACE
+}  // namespace ripieno::optim::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace ripieno {
+namespace ripieno::optim {
 
 HWY_EXPORT(Sgd32);
 HWY_EXPORT(Sgd64);
@@ -95,5 +95,5 @@ void adam_step(double* w, const double* gradient, double* m, double* v, std::siz
   HWY_DYNAMIC_DISPATCH(Adam64)(w, gradient, m, v, n, by);
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::optim
 #endif  // HWY_ONCE

@@ -5,7 +5,7 @@
 
 #include <cstddef>
 
-namespace ripieno {
+namespace ripieno::optim {
 
 /// A decay of 0 is left out: 0 * w would turn an infinite weight into NaN.
 template <class T>
@@ -36,4 +36,4 @@ struct AdamRates {
 template <class T>
 void adam_step(T* w, const T* gradient, T* m, T* v, std::size_t n, const AdamRates<T>& by);
 
-}  // namespace ripieno
+}  // namespace ripieno::optim

@@ -8,13 +8,13 @@
 #include "ripieno/core/async.h"
 #include "ripieno/numeric/elementwise.h"
 
-namespace ripieno {
+namespace ripieno::predict {
 namespace {
 
 std::shared_ptr<std::byte> no_memory(std::size_t) { return nullptr; }
 
-Numbers numbers_of(const ChargedOptions& options, std::size_t count) {
-  return Numbers(count, options.layout.type, options.numbers ? Memory(own_memory) : Memory(no_memory));
+numeric::Numbers numbers_of(const ChargedOptions& options, std::size_t count) {
+  return numeric::Numbers(count, options.layout.type, options.numbers ? Memory(own_memory) : Memory(no_memory));
 }
 
 }  // namespace
@@ -35,18 +35,18 @@ ChargedLearner::ChargedLearner(Runtime& runtime, ChargedOptions options)
   Random random(options_.seed, 0);
   std::vector<float> draws(options_.layout.parameters);
   for (float& draw : draws) draw = static_cast<float>(random.uniform(-1e-3, 1e-3));
-  convert(drawn_.span(), NumberSpan(draws));
+  numeric::convert(drawn_.span(), NumberSpan(draws));
 }
 
-Task<std::unique_ptr<Pass>> ChargedLearner::begin(BatchId batch, Weighting) {
-  const auto progress = std::make_shared<PassProgress>(runtime_, options_.layout.buckets.size());
+Task<std::unique_ptr<strategy::Pass>> ChargedLearner::begin(data::BatchId batch, strategy::Weighting) {
+  const auto progress = std::make_shared<strategy::PassProgress>(runtime_, options_.layout.buckets.size());
   progress->result.samples = options_.samples;
   progress->result.global_samples = options_.global_samples;
   asio::co_spawn(runtime_.context(), pass(batch, progress), asio::detached);
-  co_return std::make_unique<ProgressPass>(progress);
+  co_return std::make_unique<strategy::ProgressPass>(progress);
 }
 
-Task<> ChargedLearner::pass(BatchId batch, std::shared_ptr<PassProgress> progress) {
+Task<> ChargedLearner::pass(data::BatchId batch, std::shared_ptr<strategy::PassProgress> progress) {
   std::exception_ptr error;
   try {
     co_await charge(batch, progress);
@@ -56,16 +56,16 @@ Task<> ChargedLearner::pass(BatchId batch, std::shared_ptr<PassProgress> progres
   progress->end(error);
 }
 
-ComputeProfile ChargedLearner::profile_of(BatchId batch) const {
+strategy::ComputeProfile ChargedLearner::profile_of(data::BatchId batch) const {
   const std::size_t step = std::size_t{batch.epoch} * options_.steps + batch.step;
   const double factor = options_.factors.empty() ? 1 : options_.factors[step % options_.factors.size()];
-  return slowed(options_.profile.of(options_.samples), factor);
+  return strategy::slowed(options_.profile.of(options_.samples), factor);
 }
 
 /// As train/torch_learner.cpp charges a replayed pass: forward bucket by bucket from the first parameters to the last,
 /// each once its gate is open.
-Task<> ChargedLearner::charge(BatchId batch, std::shared_ptr<PassProgress> progress) {
-  const ComputeProfile profile = profile_of(batch);
+Task<> ChargedLearner::charge(data::BatchId batch, std::shared_ptr<strategy::PassProgress> progress) {
+  const strategy::ComputeProfile profile = profile_of(batch);
   const std::size_t buckets = options_.layout.buckets.size();
   co_await runtime_.sleep(options_.before_pass + profile.read);
   for (std::size_t bucket = buckets; bucket-- > 0;) {
@@ -74,7 +74,7 @@ Task<> ChargedLearner::charge(BatchId batch, std::shared_ptr<PassProgress> progr
     progress->result.waited += runtime_.now() - asked;
     co_await runtime_.sleep(profile.forward / static_cast<std::int64_t>(buckets));
   }
-  convert(gradients_.span(), drawn_.span());
+  numeric::convert(gradients_.span(), drawn_.span());
   for (Event& released : progress->released) released.set();
   const Duration turn = runtime_.now();
   std::vector<std::size_t> order(buckets);
@@ -88,4 +88,4 @@ Task<> ChargedLearner::charge(BatchId batch, std::shared_ptr<PassProgress> progr
   co_await runtime_.sleep(std::max(Duration{0}, turn + profile.backward - runtime_.now()));
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::predict

@@ -10,11 +10,11 @@
 #include "ripieno/strategy/learner.h"
 #include "ripieno/strategy/pass_progress.h"
 
-namespace ripieno {
+namespace ripieno::predict {
 
 struct ChargedOptions {
-  Layout layout;
-  ComputeProfile profile;       ///< `ready` for each of the layout's buckets
+  strategy::Layout layout;
+  strategy::ComputeProfile profile;  ///< `ready` for each of the layout's buckets
   std::vector<double> factors;  ///< times that a step's pass takes, by its number, and again from the first; empty: 1
   Duration before_pass{0};      ///< charged before each pass: an optimiser's step
   std::uint32_t steps = 1;      ///< an epoch
@@ -25,36 +25,36 @@ struct ChargedOptions {
   std::uint64_t seed = 0;  ///< of the gradients, which are uniform over [-1, 1) times 1e-3
 };
 
-class ChargedLearner final : public Learner {
+class ChargedLearner final : public strategy::Learner {
  public:
   /// `runtime` is virtual.
   ChargedLearner(Runtime& runtime, ChargedOptions options);
 
-  const Layout& layout() const override { return options_.layout; }
+  const strategy::Layout& layout() const override { return options_.layout; }
   NumberSpan parameters() override { return parameters_.span(); }
   NumberSpan gradients() override { return gradients_.span(); }
   NumberSpan buffers() override { return buffers_.span(); }
   std::uint32_t steps_per_epoch() const override { return options_.steps; }
   std::uint32_t samples_per_epoch() const override { return options_.steps * options_.samples; }
   Gates& gates() override { return gates_; }
-  LossScale* loss_scale() override { return loss_scale_ ? &*loss_scale_ : nullptr; }
-  Task<std::unique_ptr<Pass>> begin(BatchId batch, Weighting weighting) override;
+  optim::LossScale* loss_scale() override { return loss_scale_ ? &*loss_scale_ : nullptr; }
+  Task<std::unique_ptr<strategy::Pass>> begin(data::BatchId batch, strategy::Weighting weighting) override;
   void commit() override {}
   void drop() override {}
   /// Takes no time and finds nothing.
-  Task<Evaluation> evaluate(int, int) override { co_return Evaluation{}; }
+  Task<strategy::Evaluation> evaluate(int, int) override { co_return strategy::Evaluation{}; }
 
  private:
-  Task<> pass(BatchId batch, std::shared_ptr<PassProgress> progress);
-  Task<> charge(BatchId batch, std::shared_ptr<PassProgress> progress);
+  Task<> pass(data::BatchId batch, std::shared_ptr<strategy::PassProgress> progress);
+  Task<> charge(data::BatchId batch, std::shared_ptr<strategy::PassProgress> progress);
   /// What its pass is charged.
-  ComputeProfile profile_of(BatchId batch) const;
+  strategy::ComputeProfile profile_of(data::BatchId batch) const;
 
   Runtime& runtime_;
   ChargedOptions options_;
   Gates gates_;
-  std::optional<LossScale> loss_scale_;
-  Numbers parameters_, gradients_, buffers_, drawn_;
+  std::optional<optim::LossScale> loss_scale_;
+  numeric::Numbers parameters_, gradients_, buffers_, drawn_;
 };
 
-}  // namespace ripieno
+}  // namespace ripieno::predict

@@ -7,7 +7,7 @@
 #include "ripieno/predict/shrink.h"
 #include "ripieno/strategy/slots.h"
 
-namespace ripieno {
+namespace ripieno::predict {
 namespace {
 
 constexpr double most_numbers = 4e6;  // that are coded
@@ -27,33 +27,35 @@ double typical(Work work) {
   return times[repeats / 2];
 }
 
-Numbers drawn(std::size_t count, DType type) {
+numeric::Numbers drawn(std::size_t count, DType type) {
   std::vector<float> draws(count);
   Random random(0, 1);
   for (float& draw : draws) draw = static_cast<float>(random.uniform(-1e-3, 1e-3));
-  Numbers numbers(count, type);
-  convert(numbers.span(), NumberSpan(draws));
+  numeric::Numbers numbers(count, type);
+  numeric::convert(numbers.span(), NumberSpan(draws));
   return numbers;
 }
 
 }  // namespace
 
-double coding_cost(const CodecOptions& asked, const Layout& whole) {
-  CodecOptions codec = asked;
+double coding_cost(const codec::CodecOptions& asked, const strategy::Layout& whole) {
+  codec::CodecOptions codec = asked;
   codec.number_s = 0;
-  const Layout layout = shrunk(whole, std::max(1.0, static_cast<double>(whole.parameters) / most_numbers), codec);
+  const strategy::Layout layout =
+      shrunk(whole, std::max(1.0, static_cast<double>(whole.parameters) / most_numbers), codec);
   constexpr int ranks = 2;
-  SimulatedOptions network;
+  transport::SimulatedOptions network;
   network.link = {Duration(0), Duration(0)};
-  VirtualCluster cluster(ranks, network);
-  Numbers fresh = drawn(layout.parameters, layout.type);
-  std::vector<Numbers> numbers;
-  std::vector<std::unique_ptr<Averager>> averagers;
+  collective::VirtualCluster cluster(ranks, network);
+  numeric::Numbers fresh = drawn(layout.parameters, layout.type);
+  std::vector<numeric::Numbers> numbers;
+  std::vector<std::unique_ptr<collective::Averager>> averagers;
   for (int rank = 0; rank < ranks; ++rank) {
     numbers.emplace_back(layout.parameters, layout.type);
-    averagers.push_back(make_averager({.codec = codec}, slots_of(layout, layout.buckets), layout.type));
+    averagers.push_back(
+        collective::make_averager({.codec = codec}, strategy::slots_of(layout, layout.buckets), layout.type));
   }
-  const auto average = [&](Communicator comm) -> Task<> {
+  const auto average = [&](collective::Communicator comm) -> Task<> {
     const int rank = comm.endpoint().rank();
     const NumberSpan own = numbers[static_cast<std::size_t>(rank)].span();
     for (std::size_t i = 0; i < layout.buckets.size(); ++i) {
@@ -64,19 +66,19 @@ double coding_cost(const CodecOptions& asked, const Layout& whole) {
     }
   };
   const double taken = typical([&] {
-    for (Numbers& own : numbers) convert(own.span(), fresh.span());
+    for (numeric::Numbers& own : numbers) numeric::convert(own.span(), fresh.span());
     cluster.run(average);
   });
   return taken / ranks / static_cast<double>(layout.parameters);
 }
 
-Duration optimiser_cost(const OptimiserOptions& options, std::size_t parameters, DType type) {
-  const auto optimiser = make_optimiser(options, parameters, type);
-  Numbers weights = drawn(parameters, type), gradients = drawn(parameters, type);
+Duration optimiser_cost(const optim::OptimiserOptions& options, std::size_t parameters, DType type) {
+  const auto optimiser = optim::make_optimiser(options, parameters, type);
+  numeric::Numbers weights = drawn(parameters, type), gradients = drawn(parameters, type);
   return from_seconds(typical([&] {
     optimiser->begin_step();
     optimiser->update(0, weights.span(), gradients.span(), 1e-3);
   }));
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::predict

@@ -8,7 +8,7 @@
 #include "ripieno/predict/charged_learner.h"
 #include "ripieno/predict/shrink.h"
 
-namespace ripieno {
+namespace ripieno::predict {
 namespace {
 
 constexpr std::uint64_t for_passes = 0x706173736573;  // "passes": a stream of random numbers
@@ -30,8 +30,8 @@ std::uint32_t epochs_of(const ProjectedJob& job) {
 }
 
 /// Each worker's steps an epoch, where all take so many.
-Workload workload_of(const ProjectedJob& job, std::uint32_t steps, std::uint32_t epochs) {
-  const World world(job.info->ranks(job.plan, job.workers), job.per_node);
+strategy::Workload workload_of(const ProjectedJob& job, std::uint32_t steps, std::uint32_t epochs) {
+  const collective::World world(job.info->ranks(job.plan, job.workers), job.per_node);
   return {world, std::vector<std::uint32_t>(static_cast<std::size_t>(job.workers), steps), epochs};
 }
 
@@ -39,8 +39,8 @@ Workload workload_of(const ProjectedJob& job, std::uint32_t steps, std::uint32_t
 struct ProjectedBytes {
   double busiest = 0, all = 0;
 };
-std::optional<ProjectedBytes> bytes_of(const ProjectedJob& job, const Plan& plan, const Layout& layout,
-                                       const Workload& work) {
+std::optional<ProjectedBytes> bytes_of(const ProjectedJob& job, const strategy::Plan& plan,
+                                       const strategy::Layout& layout, const strategy::Workload& work) {
   ProjectedBytes bytes;
   for (int rank = 0; rank < work.world.ranks; ++rank) {
     const auto sent = job.info->bytes_sent(*job.info, plan, layout, work, rank);
@@ -59,21 +59,22 @@ double coding_beside_passes(const ProjectedJob& job) {
 
 /// Whether times or bytes depend on the numbers that are exchanged, as far as that is known.
 bool looks_at_numbers(const ProjectedJob& job) {
-  if (!is_built_in(job.info->name)) return true;
-  const CodecOptions& codec = job.plan.exchange.codec;
-  return find_codec(codec.name).kind != CodecKind::low_rank && !make_codec(codec, job.layout.type)->bytes(1);
+  if (!strategy::is_built_in(job.info->name)) return true;
+  const codec::CodecOptions& codec = job.plan.exchange.codec;
+  return codec::find_codec(codec.name).kind != codec::CodecKind::low_rank &&
+         !codec::make_codec(codec, job.layout.type)->bytes(1);
 }
 
 /// What is simulated in the job's place.
 struct Model {
-  Layout layout;
-  Plan plan;
-  SimulatedOptions network;
+  strategy::Layout layout;
+  strategy::Plan plan;
+  transport::SimulatedOptions network;
   double bytes = 1;  // of the job's for each of the model's
 };
 
-Plan plan_of(const ProjectedJob& job) {
-  Plan plan = job.plan;
+strategy::Plan plan_of(const ProjectedJob& job) {
+  strategy::Plan plan = job.plan;
   plan.epochs = epochs_of(job);
   plan.first_epoch = 0;
   plan.max_steps = 0;
@@ -86,13 +87,13 @@ Plan plan_of(const ProjectedJob& job) {
 Model model_of(const ProjectedJob& job, std::uint32_t steps) {
   const double factor = std::max(1.0, static_cast<double>(job.layout.parameters) / enough_numbers);
   Model model{shrunk(job.layout, factor, job.plan.exchange.codec), plan_of(job), {job.link}, factor};
-  const Plan whole = model.plan;
-  CodecOptions& codec = model.plan.exchange.codec;
+  const strategy::Plan whole = model.plan;
+  codec::CodecOptions& codec = model.plan.exchange.codec;
   codec = shrunk(codec, factor);
   codec.number_s *= coding_beside_passes(job) > 0
                         ? 0
                         : static_cast<double>(job.layout.parameters) / static_cast<double>(model.layout.parameters);
-  const Workload work = workload_of(job, steps, whole.epochs);
+  const strategy::Workload work = workload_of(job, steps, whole.epochs);
   const auto large = bytes_of(job, whole, job.layout, work), small = bytes_of(job, model.plan, model.layout, work);
   if (large && small && small->all > 0) model.bytes = large->all / small->all;
   const auto fewer = [&](std::size_t bytes) {
@@ -131,13 +132,14 @@ ChargedOptions learner_of(const ProjectedJob& job, const Model& model, int rank,
   const double factor = static_cast<std::size_t>(rank) < job.slow.size() ? job.slow[static_cast<std::size_t>(rank)] : 1;
   ChargedOptions options;
   options.layout = model.layout;
-  options.profile = slowed(job.profile, factor);
+  options.profile = strategy::slowed(job.profile, factor);
   options.before_pass = from_seconds((seconds(job.optimise) + coding_beside_passes(job)) * factor);
   options.factors = factors_of(job.spread, cycle, rank);
   options.steps = steps;
   options.samples = std::max(1u, job.images.at(static_cast<std::size_t>(worker)));
-  options.global_samples =
-      job.info->data == DataUse::shards ? options.samples : std::accumulate(job.images.begin(), job.images.end(), 0u);
+  options.global_samples = job.info->data == strategy::DataUse::shards
+                               ? options.samples
+                               : std::accumulate(job.images.begin(), job.images.end(), 0u);
   options.loss_scale = job.loss_scale;
   options.numbers = looks_at_numbers(job);
   options.seed = model.plan.seed + static_cast<std::uint64_t>(rank);
@@ -151,26 +153,29 @@ struct Taken {
 };
 
 Taken simulated(const ProjectedJob& job, const Model& model, std::uint32_t steps, std::uint32_t cycle) {
-  VirtualCluster cluster(job.info->ranks(model.plan, job.workers), model.network, model.plan.seed);
+  collective::VirtualCluster cluster(job.info->ranks(model.plan, job.workers), model.network, model.plan.seed);
   std::vector<std::unique_ptr<ChargedLearner>> learners;
-  std::vector<std::unique_ptr<Recorder>> recorders;
-  std::vector<std::unique_ptr<Strategy>> strategies;
+  std::vector<std::unique_ptr<observe::Recorder>> recorders;
+  std::vector<std::unique_ptr<strategy::Strategy>> strategies;
   for (int rank = 0; rank < cluster.size(); ++rank) {
     learners.push_back(std::make_unique<ChargedLearner>(cluster.runtime(), learner_of(job, model, rank, steps, cycle)));
-    recorders.push_back(std::make_unique<Recorder>(cluster.runtime(), &cluster.ledger(rank), nullptr));
-    strategies.push_back(make_strategy(
+    recorders.push_back(std::make_unique<observe::Recorder>(cluster.runtime(), &cluster.ledger(rank), nullptr));
+    strategies.push_back(strategy::make_strategy(
         *job.info, model.plan, {cluster.comm(rank).on_nodes(job.per_node), *learners.back(), *recorders.back(), {}}));
   }
-  cluster.run([&](Communicator comm) { return strategies[static_cast<std::size_t>(comm.endpoint().rank())]->run(); });
+  cluster.run([&](collective::Communicator comm) {
+    return strategies[static_cast<std::size_t>(comm.endpoint().rank())]->run();
+  });
   Taken taken;
   for (int rank = 0; rank < cluster.size(); ++rank) {
-    taken.bytes = std::max(
-        taken.bytes, static_cast<double>(cluster.ledger(rank).total(Purpose::exchange).payload_sent) * model.bytes);
+    taken.bytes =
+        std::max(taken.bytes, static_cast<double>(cluster.ledger(rank).total(observe::Purpose::exchange).payload_sent) *
+                                  model.bytes);
     if (job.info->worker(model.plan, rank) < 0) continue;
-    const Recorder& recorder = *recorders[static_cast<std::size_t>(rank)];
+    const observe::Recorder& recorder = *recorders[static_cast<std::size_t>(rank)];
     const auto& times = recorder.epoch_times();
     const double epoch = seconds(std::accumulate(times.begin(), times.end(), Duration{0}));
-    if (epoch > taken.epoch) taken = {epoch, seconds(recorder.totals()[Stage::exchange]), taken.bytes};
+    if (epoch > taken.epoch) taken = {epoch, seconds(recorder.totals()[observe::Stage::exchange]), taken.bytes};
   }
   std::uint64_t messages = 0;
   for (int rank = 0; rank < cluster.size(); ++rank) messages += cluster.ledger(rank).total().messages_sent;
@@ -206,11 +211,11 @@ Projection project(const ProjectedJob& job) {
     taken = {further(shorter.epoch, taken.epoch), further(shorter.exchange, taken.exchange),
              further(shorter.bytes, taken.bytes), taken.messages + shorter.messages};
   }
-  const Plan whole = plan_of(job);
+  const strategy::Plan whole = plan_of(job);
   if (const auto bytes = bytes_of(job, whole, job.layout, workload_of(job, steps, whole.epochs)))
     taken.bytes = bytes->busiest / whole.epochs;
   const double epoch = taken.epoch - saved_by_small_batches(job, steps);
   return {epoch, epoch / steps, taken.exchange, taken.bytes, taken.messages};
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::predict

@@ -19,23 +19,23 @@
 #include "ripieno/strategy/registry.h"
 #include "ripieno/transport/link_model.h"
 
-namespace ripieno {
+namespace ripieno::predict {
 
 struct ProjectedJob {
-  const StrategyInfo* info = nullptr;
-  Plan plan;  ///< its codec with number_s, where that is known
+  const strategy::StrategyInfo* info = nullptr;
+  strategy::Plan plan;  ///< its codec with number_s, where that is known
   int workers = 1, per_node = 1;
-  Layout layout;
-  ComputeProfile profile;  ///< `ready` for each of the layout's buckets
-  double spread = 0;       ///< of passes: one takes 1 - spread + spread x times the profile, x exponential with mean 1
-  Duration optimise{0};    ///< a step on the whole model
+  strategy::Layout layout;
+  strategy::ComputeProfile profile;  ///< `ready` for each of the layout's buckets
+  double spread = 0;     ///< of passes: one takes 1 - spread + spread x times the profile, x exponential with mean 1
+  Duration optimise{0};  ///< a step on the whole model
   std::vector<std::uint32_t> steps;    ///< of each worker in an epoch
   std::vector<std::uint32_t> images;   ///< of each worker's pass
   std::vector<std::uint32_t> samples;  ///< of each worker in an epoch
   std::vector<double> slow;            ///< of each rank: times that a pass takes; missing: 1
-  LinkModel link;                      ///< of every rank, each way
+  transport::LinkModel link;           ///< of every rank, each way
   int link_per_node = 1;               ///< ranks of a node, which reach each other over a second link of each of them:
-  LinkModel node_link;                 ///< that one (transport/simulated/network.h)
+  transport::LinkModel node_link;      ///< that one (transport/simulated/network.h)
   std::size_t framing_bytes = 0, window_bytes = 256 << 10, burst_bytes = 0;  ///< transport/simulated/network.h
   bool loss_scale = false;
 };
@@ -51,4 +51,4 @@ struct Projection {
 /// Throws Error(usage) where the strategy is refused.
 Projection project(const ProjectedJob& job);
 
-}  // namespace ripieno
+}  // namespace ripieno::predict

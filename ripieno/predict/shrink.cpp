@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace ripieno {
+namespace ripieno::predict {
 namespace {
 
 std::size_t part_of(std::size_t count, double factor) {
@@ -17,10 +17,12 @@ bool is_factored(std::size_t rows, std::size_t columns, std::size_t rank) {
   return r > 0 && (rows + columns) * r < rows * columns;
 }
 
-Layout::Tensor shrunk(const Layout::Tensor& tensor, std::size_t begin, double factor, const CodecOptions& codec) {
+strategy::Layout::Tensor shrunk(const strategy::Layout::Tensor& tensor, std::size_t begin, double factor,
+                                const codec::CodecOptions& codec) {
   const std::size_t count = tensor.range.size(), fewer = part_of(count, factor);
-  Layout::Tensor small{tensor.name, {static_cast<std::int64_t>(fewer)}, {begin, begin + fewer}};
-  if (find_codec(codec.name).kind != CodecKind::low_rank || tensor.shape.size() < 2 || count == 0) return small;
+  strategy::Layout::Tensor small{tensor.name, {static_cast<std::int64_t>(fewer)}, {begin, begin + fewer}};
+  if (codec::find_codec(codec.name).kind != codec::CodecKind::low_rank || tensor.shape.size() < 2 || count == 0)
+    return small;
   const auto rank = static_cast<std::size_t>(codec.rank), rows = static_cast<std::size_t>(tensor.shape[0]),
              columns = count / rows;
   if (!is_factored(rows, columns, rank)) return small;
@@ -34,12 +36,12 @@ Layout::Tensor shrunk(const Layout::Tensor& tensor, std::size_t begin, double fa
 
 }  // namespace
 
-Layout shrunk(const Layout& layout, double factor, const CodecOptions& codec) {
+strategy::Layout shrunk(const strategy::Layout& layout, double factor, const codec::CodecOptions& codec) {
   require(factor >= 1, "a model with ", factor, " times fewer numbers");
-  Layout small;
+  strategy::Layout small;
   small.type = layout.type;
   small.buffers = part_of(layout.buffers, factor);
-  for (const Layout::Tensor& tensor : layout.tensors) {
+  for (const strategy::Layout::Tensor& tensor : layout.tensors) {
     small.tensors.push_back(shrunk(tensor, small.parameters, factor, codec));
     small.parameters = small.tensors.back().range.end;
   }
@@ -55,7 +57,7 @@ Layout shrunk(const Layout& layout, double factor, const CodecOptions& codec) {
   return small;
 }
 
-CodecOptions shrunk(CodecOptions codec, double factor) {
+codec::CodecOptions shrunk(codec::CodecOptions codec, double factor) {
   const auto eighths = static_cast<std::size_t>(std::llround(static_cast<double>(codec.block) / factor / 8));
   codec.block = std::clamp<std::size_t>(8 * eighths, 8, codec.block);
   return codec;
@@ -73,4 +75,4 @@ std::vector<Duration> ready_in(const std::vector<Range>& buckets, const std::vec
   return times;
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::predict

@@ -6,18 +6,18 @@
 #include "ripieno/codec/codec.h"
 #include "ripieno/strategy/learner.h"
 
-namespace ripieno {
+namespace ripieno::predict {
 
 /// Every tensor and bucket with a `factor`-th of its numbers, one at least; `factor` >= 1. For PowerSGD, which sends
 /// factors, matrices that it factors have a factor-th of their rows and of their columns instead.
-Layout shrunk(const Layout& layout, double factor, const CodecOptions& codec);
+strategy::Layout shrunk(const strategy::Layout& layout, double factor, const codec::CodecOptions& codec);
 
 /// The same codec for such a model: blocks of fewer numbers, so that there are still many.
-CodecOptions shrunk(CodecOptions codec, double factor);
+codec::CodecOptions shrunk(codec::CodecOptions codec, double factor);
 
 /// When a bucket's gradient was ready, for buckets that are cut otherwise: when all of the `measured` ones that lie in
 /// it were.
 std::vector<Duration> ready_in(const std::vector<Range>& buckets, const std::vector<Range>& measured,
                                const std::vector<Duration>& ready);
 
-}  // namespace ripieno
+}  // namespace ripieno::predict

@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-namespace ripieno {
+namespace ripieno::report {
 
 struct PageAssets {
   std::string_view html, style, script, figures, plotly;
@@ -11,4 +11,4 @@ struct PageAssets {
 };
 PageAssets page_assets();
 
-}  // namespace ripieno
+}  // namespace ripieno::report

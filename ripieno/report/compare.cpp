@@ -12,7 +12,7 @@
 #include "ripieno/report/statistics.h"
 #include "ripieno/report/table.h"
 
-namespace ripieno {
+namespace ripieno::report {
 namespace {
 
 constexpr std::size_t widest = 140;
@@ -80,7 +80,7 @@ std::vector<std::string> means(const std::vector<Group>& groups, const Field& fi
 }
 
 /// Whole per cents.
-std::vector<std::string> shares(const std::vector<Group>& groups, Stage stage) {
+std::vector<std::string> shares(const std::vector<Group>& groups, observe::Stage stage) {
   const Field share = [stage](const Summary& one) -> std::optional<double> {
     const double all = one.seconds.stages.steps();
     if (!(all > 0)) return std::nullopt;
@@ -143,10 +143,10 @@ std::vector<Content> contents(const std::vector<Group>& groups, const std::vecto
   all.push_back({"loss", Align::right, means(groups, loss, 3, 3)});
   all.push_back({"s per\nepoch", Align::right, means(groups, epoch, 2, 4)});
   all.push_back({"images\nper s", Align::right, means(groups, images, 3, 1)});
-  for (const StageInfo& one : stages) {
+  for (const observe::StageInfo& one : observe::stages) {
     const auto any = [&](const Group& group) { return group[0]->seconds.stages[one.stage] > 0; };
-    const bool shown = one.kind == StageKind::in_step ||
-                       (one.kind == StageKind::beside && std::any_of(groups.begin(), groups.end(), any));
+    const bool shown = one.kind == observe::StageKind::in_step ||
+                       (one.kind == observe::StageKind::beside && std::any_of(groups.begin(), groups.end(), any));
     if (shown) all.push_back({text(one.column, "\n%"), Align::right, shares(groups, one.stage)});
   }
   all.push_back({"most\nMB", Align::right, means(groups, busiest, 3, 3)});
@@ -238,4 +238,4 @@ std::string compare_markdown(const std::vector<Summary>& summaries) {
   return out;
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::report

@@ -6,7 +6,7 @@
 
 #include "ripieno/report/summary.h"
 
-namespace ripieno {
+namespace ripieno::report {
 
 /// One row a run; runs of the same name, strategy, model, data set, size, codec and kind are seeds of one row, in which
 /// "a ± b" is their mean and the half-width of its 95 % interval. Rows are in the order in which they first appear.
@@ -25,4 +25,4 @@ std::string compare_table(const std::vector<Summary>& summaries);
 /// The same as Markdown, with full names.
 std::string compare_markdown(const std::vector<Summary>& summaries);
 
-}  // namespace ripieno
+}  // namespace ripieno::report

@@ -10,7 +10,7 @@
 #include "ripieno/report/setting.h"
 #include "ripieno/report/statistics.h"
 
-namespace ripieno {
+namespace ripieno::report {
 namespace {
 
 constexpr double far_behind = 5;  // points of accuracy
@@ -172,4 +172,4 @@ std::string str(const std::vector<Conclusion>& conclusions) {
   return all;
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::report

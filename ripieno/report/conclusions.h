@@ -7,7 +7,7 @@
 
 #include "ripieno/report/run.h"
 
-namespace ripieno {
+namespace ripieno::report {
 
 /// A piece of a sentence: words, the name of a way, or a number.
 struct Piece {
@@ -47,4 +47,4 @@ std::vector<Conclusion> conclusions(const std::vector<Cell>& cells);
 /// All sentences, for who takes plain text.
 std::string str(const std::vector<Conclusion>& conclusions);
 
-}  // namespace ripieno
+}  // namespace ripieno::report

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <string_view>
 
-namespace ripieno::event_file {
+namespace ripieno::report::event_file {
 namespace {
 
 /// Castagnoli's polynomial, as RFC 3720 has it.
@@ -75,4 +75,4 @@ std::string plugin_data(double wall_time, const std::string& tag, const std::str
   return record(field(1, wall_time) + field(5, field(1, field(1, tag) + field(9, metadata))));
 }
 
-}  // namespace ripieno::event_file
+}  // namespace ripieno::report::event_file

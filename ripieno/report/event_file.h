@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-namespace ripieno::event_file {
+namespace ripieno::report::event_file {
 
 /// Protocol buffers: a field is its number and wire type, then its value. Of bytes: text, or a message.
 std::string field(int number, const std::string& bytes);
@@ -29,4 +29,4 @@ std::string scalars(double wall_time, std::uint64_t step, const Scalars& values)
 std::string plugin_data(double wall_time, const std::string& tag, const std::string& plugin,
                         const std::string& content);
 
-}  // namespace ripieno::event_file
+}  // namespace ripieno::report::event_file

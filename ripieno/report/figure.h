@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace ripieno {
+namespace ripieno::report {
 
 /// Where a number stands: a line of a run's file, from 1.
 struct Source {
@@ -65,4 +65,4 @@ struct Figure {
   std::string run = {};    ///< the run that it is of; empty: it compares ways
 };
 
-}  // namespace ripieno
+}  // namespace ripieno::report

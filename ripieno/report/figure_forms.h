@@ -6,7 +6,7 @@
 
 #include "ripieno/report/report.h"
 
-namespace ripieno {
+namespace ripieno::report {
 
 /// Its members are Figure's, without those that are empty; sources by their names.
 nlohmann::ordered_json figure_json(const Figure& figure, const std::function<std::string(const Source&)>& source_name);
@@ -14,4 +14,4 @@ nlohmann::ordered_json figure_json(const Figure& figure, const std::function<std
 /// A row a number: series, x on every axis or the category, y, and where there is one its spread.
 ReportTable numbers_of(const Figure& figure);
 
-}  // namespace ripieno
+}  // namespace ripieno::report

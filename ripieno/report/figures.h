@@ -4,7 +4,7 @@
 #include "ripieno/report/figure.h"
 #include "ripieno/report/run.h"
 
-namespace ripieno {
+namespace ripieno::report {
 
 /// For the first screen: seconds an epoch of each cell, computing and waiting for the exchange; MB that its busiest
 /// rank sends an epoch; and accuracy over seconds of training.
@@ -54,4 +54,4 @@ Figure network_means_figure(const std::vector<Cell>& cells);
 /// How many gradients of asynchronous strategies were how old.
 Figure staleness_figure(const std::vector<Cell>& cells);
 
-}  // namespace ripieno
+}  // namespace ripieno::report

@@ -9,7 +9,7 @@
 #include "ripieno/report/figures.h"
 #include "ripieno/report/statistics.h"
 
-namespace ripieno {
+namespace ripieno::report {
 namespace {
 
 constexpr const char* strong_and_weak = "Strong: the batch of all workers together stays; weak: that of each does.";
@@ -146,4 +146,4 @@ Figure efficiency_figure(const std::vector<Cell>& cells) {
                  [](double workers, double unit) { return 100 / workers / unit; });
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::report

@@ -5,7 +5,7 @@
 #include "ripieno/report/figures.h"
 #include "ripieno/report/ways.h"
 
-namespace ripieno {
+namespace ripieno::report {
 namespace {
 
 Figure summary_figure(const char* id, const char* title, const char* caption, const char* unit,
@@ -84,4 +84,4 @@ Figure progress_figure(const std::vector<Cell>& cells) {
   return figure;
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::report

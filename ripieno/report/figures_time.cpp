@@ -9,20 +9,22 @@
 #include "ripieno/report/measures.h"
 #include "ripieno/report/statistics.h"
 
-namespace ripieno {
+namespace ripieno::report {
 namespace {
 
 /// The stages of a step as they are stacked: what is waited for comes last, in colour.
-std::vector<StageInfo> stacked_stages() {
-  std::vector<StageInfo> found;
-  std::copy_if(stages.begin(), stages.end(), std::back_inserter(found),
-               [](const StageInfo& one) { return one.kind == StageKind::in_step && one.stage != Stage::exchange; });
-  found.push_back(info(Stage::exchange));
+std::vector<observe::StageInfo> stacked_stages() {
+  std::vector<observe::StageInfo> found;
+  std::copy_if(observe::stages.begin(), observe::stages.end(), std::back_inserter(found),
+               [](const observe::StageInfo& one) {
+                 return one.kind == observe::StageKind::in_step && one.stage != observe::Stage::exchange;
+               });
+  found.push_back(observe::info(observe::Stage::exchange));
   return found;
 }
 
 /// Milliseconds a step.
-double a_step(const Run& run, Stage stage) { return 1e3 * mean_step(run, stage).value_or(0); }
+double a_step(const Run& run, observe::Stage stage) { return 1e3 * mean_step(run, stage).value_or(0); }
 
 double mean_of(const Cell& cell, const std::function<double(const Run&)>& value) {
   return mean(seeds_of(cell, [&](const Run& run) { return std::optional(value(run)); }));
@@ -150,7 +152,7 @@ Figure stages_figure(const std::vector<Cell>& all) {
                               {}},
                              cells);
   if (cells.empty()) return figure;
-  for (const StageInfo& one : stacked_stages()) {
+  for (const observe::StageInfo& one : stacked_stages()) {
     figure.series.push_back(bar(one.label, cells, [&](const Run& run) { return a_step(run, one.stage); }));
   }
   figure.series.back().by_category = true;
@@ -175,7 +177,7 @@ Figure blocks_figure(const Run& run, std::size_t steps_a_block) {
   for (std::size_t block = 0; block < blocks; ++block) {
     figure.categories.push_back(text(block * steps_a_block, " – ", std::min(steps, (block + 1) * steps_a_block) - 1));
   }
-  for (const StageInfo& one : stacked_stages()) {
+  for (const observe::StageInfo& one : stacked_stages()) {
     Series series{one.label, {}, std::vector<double>(blocks), {}, {}, std::vector<Source>(blocks)};
     std::vector<double> counted(blocks);
     for (const int rank : workers) {
@@ -195,7 +197,9 @@ Figure blocks_figure(const Run& run, std::size_t steps_a_block) {
 
 Figure exchange_figure(const std::vector<Cell>& all) {
   const auto exchanges = [](const Cell& cell) {
-    return mean_of(cell, [](const Run& run) { return a_step(run, Stage::exchange) + a_step(run, Stage::hidden); }) > 0;
+    return mean_of(cell, [](const Run& run) {
+             return a_step(run, observe::Stage::exchange) + a_step(run, observe::Stage::hidden);
+           }) > 0;
   };
   const auto cells = those(all, exchanges);
   Figure figure = over_cells({"exchange",
@@ -210,8 +214,8 @@ Figure exchange_figure(const std::vector<Cell>& all) {
                              cells);
   if (cells.empty()) return figure;
   figure.series.push_back(
-      in_their_colours(bar("waited for", cells, [](const Run& run) { return a_step(run, Stage::exchange); })));
-  figure.series.push_back(bar("hidden", cells, [](const Run& run) { return a_step(run, Stage::hidden); }));
+      in_their_colours(bar("waited for", cells, [](const Run& run) { return a_step(run, observe::Stage::exchange); })));
+  figure.series.push_back(bar("hidden", cells, [](const Run& run) { return a_step(run, observe::Stage::hidden); }));
   return figure;
 }
 
@@ -335,4 +339,4 @@ Figure network_means_figure(const std::vector<Cell>& all) {
   return figure;
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::report

@@ -11,7 +11,7 @@
 #include "ripieno/report/statistics.h"
 #include "ripieno/report/ways.h"
 
-namespace ripieno {
+namespace ripieno::report {
 namespace {
 
 const std::vector<std::string> over{"epochs", "seconds of training", "MB sent by all ranks together"};
@@ -224,4 +224,4 @@ Figure staleness_figure(const std::vector<Cell>& cells) {
   return figure;
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::report

@@ -8,7 +8,7 @@
 
 #include "ripieno/core/error.h"
 
-namespace ripieno {
+namespace ripieno::report {
 namespace {
 
 /// Three figures for 0 <= value < 1000, the whole part in any case.
@@ -98,4 +98,4 @@ std::string format_count(double count) {
 
 std::string format_percent(double fraction, int digits) { return format_fixed(fraction * 100, digits) + " %"; }
 
-}  // namespace ripieno
+}  // namespace ripieno::report

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-namespace ripieno {
+namespace ripieno::report {
 
 /// A path as a link has it: every byte that means something there ("#", "%", "?", ":", spaces, what is not ASCII) as
 /// %XX.
@@ -32,4 +32,4 @@ std::string format_count(double count);
 /// Of a fraction: 0.9812 -> "98.1 %" with one digit.
 std::string format_percent(double fraction, int digits = 1);
 
-}  // namespace ripieno
+}  // namespace ripieno::report

@@ -10,7 +10,7 @@
 #include "ripieno/report/tensorboard.h"
 #include "ripieno/report/ways.h"
 
-namespace ripieno {
+namespace ripieno::report {
 namespace {
 
 using event_file::field;
@@ -129,4 +129,4 @@ std::string tensorboard_session(const Run& run, const std::vector<Run>& runs) {
                              field(1, std::uint64_t{run.summary.unfinished ? 0u : 1u}) + field(2, end));
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::report

@@ -1,6 +1,6 @@
 #include "ripieno/report/html.h"
 
-namespace ripieno {
+namespace ripieno::report {
 
 std::string escaped_html(std::string_view text) {
   std::string out;
@@ -45,4 +45,4 @@ std::string script_json(const nlohmann::ordered_json& json) {
   return out;
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::report

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-namespace ripieno {
+namespace ripieno::report {
 
 /// Text as it stands in HTML and in the value of an attribute.
 std::string escaped_html(std::string_view text);
@@ -19,4 +19,4 @@ std::string replaced(std::string_view html, const std::vector<std::pair<std::str
 /// JSON as it stands in a <script>, which it cannot end.
 std::string script_json(const nlohmann::ordered_json& json);
 
-}  // namespace ripieno
+}  // namespace ripieno::report

@@ -12,7 +12,7 @@
 
 #include "ripieno/core/error.h"
 
-namespace ripieno {
+namespace ripieno::report {
 
 /// Every function throws Error(data) where the value is not what is asked for. Refers to the value and to the path,
 /// which must outlive it.
@@ -83,4 +83,4 @@ class JsonField {
   std::string name_;
 };
 
-}  // namespace ripieno
+}  // namespace ripieno::report

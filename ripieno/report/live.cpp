@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace ripieno {
+namespace ripieno::report {
 namespace {
 
 /// The lines of the last `window` seconds, the newest last; at least two where there are two.
@@ -77,4 +77,4 @@ RunNow run_now(const std::vector<const Metrics*>& ranks, double window) {
   return now;
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::report

@@ -6,7 +6,7 @@
 
 #include "ripieno/report/metrics.h"
 
-namespace ripieno {
+namespace ripieno::report {
 
 struct RankNow {
   int rank = 0;
@@ -32,4 +32,4 @@ struct RunNow {
 /// Rates and means are over the last `window` seconds of each rank. `ranks`: of those that have begun.
 RunNow run_now(const std::vector<const Metrics*>& ranks, double window = 5);
 
-}  // namespace ripieno
+}  // namespace ripieno::report

@@ -3,7 +3,7 @@
 #include <map>
 #include <string>
 
-namespace ripieno {
+namespace ripieno::report {
 
 void give_looks(std::vector<Cell>& cells) {
   std::map<std::string, int> names;
@@ -16,4 +16,4 @@ void give_looks(std::vector<Cell>& cells) {
   }
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::report

@@ -5,7 +5,7 @@
 
 #include "ripieno/report/run.h"
 
-namespace ripieno {
+namespace ripieno::report {
 
 inline constexpr int colours = 12, dashes = 6, markers = 8;
 
@@ -14,4 +14,4 @@ inline constexpr int colours = 12, dashes = 6, markers = 8;
 /// look alike, up to colours * dashes * markers.
 void give_looks(std::vector<Cell>& cells);
 
-}  // namespace ripieno
+}  // namespace ripieno::report

@@ -4,7 +4,7 @@
 #include "ripieno/core/error.h"
 #include "ripieno/report/statistics.h"
 
-namespace ripieno {
+namespace ripieno::report {
 namespace {
 
 using Number = std::optional<double>;
@@ -38,12 +38,14 @@ const Measure known_measures[] = {
      {"seconds", "epoch"}},
     {"s_step", "s a step",
      [](const Run& run) { return mean_step(run, [](const StageSeconds& s) { return s.steps(); }); }},
-    {"s_read", "s of reading a step", [](const Run& run) { return mean_step(run, Stage::read); }},
+    {"s_read", "s of reading a step", [](const Run& run) { return mean_step(run, observe::Stage::read); }},
     {"s_gradient", "s forward and backward a step",
      [](const Run& run) {
-       return mean_step(run, [](const StageSeconds& s) { return s[Stage::forward] + s[Stage::backward]; });
+       return mean_step(run,
+                        [](const StageSeconds& s) { return s[observe::Stage::forward] + s[observe::Stage::backward]; });
      }},
-    {"s_exchange", "s of exchange a step, waited for", [](const Run& run) { return mean_step(run, Stage::exchange); }},
+    {"s_exchange", "s of exchange a step, waited for",
+     [](const Run& run) { return mean_step(run, observe::Stage::exchange); }},
     {"images_s",
      "images/s",
      [](const Run& run) {
@@ -93,7 +95,7 @@ std::optional<double> mean_step(const Run& run, const std::function<double(const
   return steps > 0 ? Number(sum / steps) : Number();
 }
 
-std::optional<double> mean_step(const Run& run, Stage stage) {
+std::optional<double> mean_step(const Run& run, observe::Stage stage) {
   return mean_step(run, [stage](const StageSeconds& seconds) { return seconds[stage]; });
 }
 
@@ -113,4 +115,4 @@ std::span<const Measure> measures() { return known_measures; }
 
 const Measure& find_measure(std::string_view name) { return find_named(known_measures, name, "measure"); }
 
-}  // namespace ripieno
+}  // namespace ripieno::report

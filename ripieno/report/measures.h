@@ -10,7 +10,7 @@
 
 #include "ripieno/report/run.h"
 
-namespace ripieno {
+namespace ripieno::report {
 
 struct Measure {
   const char* name;   ///< as recipes write it
@@ -22,7 +22,7 @@ struct Measure {
 
 /// The mean over all steps of a run's workers; none without steps.
 std::optional<double> mean_step(const Run& run, const std::function<double(const StageSeconds&)>& part);
-std::optional<double> mean_step(const Run& run, Stage stage);
+std::optional<double> mean_step(const Run& run, observe::Stage stage);
 /// What these ranks' samples say together, a second of a rank; none without samples.
 std::optional<double> mean_second(const std::vector<const Metrics*>& ranks,
                                   const std::function<double(const SampleLine&)>& amount);
@@ -32,4 +32,4 @@ std::span<const Measure> measures();
 /// Throws Error(usage) that names the nearest known one and lists all.
 const Measure& find_measure(std::string_view name);
 
-}  // namespace ripieno
+}  // namespace ripieno::report

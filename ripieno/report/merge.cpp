@@ -4,7 +4,7 @@
 
 #include "ripieno/core/error.h"
 
-namespace ripieno {
+namespace ripieno::report {
 namespace {
 
 /// A sum is known where all of its parts are.
@@ -51,9 +51,10 @@ Summary merge_ranks(std::vector<Summary> ranks) {
     epochs.resize(std::max(epochs.size(), rank.seconds.epoch.size()));
     for (std::size_t i = 0; i < rank.seconds.epoch.size(); ++i) epochs[i] = std::max(epochs[i], rank.seconds.epoch[i]);
     const double share = 1.0 / static_cast<double>(ranks.size());
-    for (const StageInfo& one : stages) run.seconds.stages[one.stage] += rank.seconds.stages[one.stage] * share;
+    for (const observe::StageInfo& one : observe::stages)
+      run.seconds.stages[one.stage] += rank.seconds.stages[one.stage] * share;
   }
   return run;
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::report

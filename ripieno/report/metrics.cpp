@@ -4,7 +4,7 @@
 #include "ripieno/observe/recorder.h"
 #include "ripieno/report/json_field.h"
 
-namespace ripieno {
+namespace ripieno::report {
 namespace {
 
 double number_of(const JsonField& object, const std::string& key) {
@@ -18,7 +18,7 @@ double loss(const JsonField& field) {
 
 StageSeconds stage_seconds(const JsonField& seconds) {
   StageSeconds found;
-  for (const StageInfo& one : stages) found[one.stage] = number_of(seconds, one.name);
+  for (const observe::StageInfo& one : observe::stages) found[one.stage] = number_of(seconds, one.name);
   return found;
 }
 
@@ -28,8 +28,8 @@ ByteCounts bytes(const JsonField& counts) {
 }
 
 StartLine start(const JsonField& line, std::size_t number) {
-  if (line.at("schema").count() > metrics_schema) {
-    line.at("schema").refuse(text(metrics_schema, ": the run was made by a later version of Ripieno"));
+  if (line.at("schema").count() > observe::metrics_schema) {
+    line.at("schema").refuse(text(observe::metrics_schema, ": the run was made by a later version of Ripieno"));
   }
   return {number,
           line.at("rank").small_count(),
@@ -122,4 +122,4 @@ const Metrics& MetricsReader::read() {
 
 Metrics read_metrics(const std::filesystem::path& file) { return MetricsReader(file).read(); }
 
-}  // namespace ripieno
+}  // namespace ripieno::report

@@ -9,7 +9,7 @@
 
 #include "ripieno/report/summary.h"
 
-namespace ripieno {
+namespace ripieno::report {
 
 struct StepLine {
   std::size_t line = 0;  ///< in its file, from 1
@@ -79,4 +79,4 @@ class MetricsReader {
 
 Metrics read_metrics(const std::filesystem::path& file);
 
-}  // namespace ripieno
+}  // namespace ripieno::report

@@ -7,7 +7,7 @@
 #include "ripieno/report/page_parts.h"
 #include "ripieno/report/report.h"
 
-namespace ripieno {
+namespace ripieno::report {
 namespace {
 
 constexpr int row_height = 24, line_height = 27;  // of a bar, and of a line of a sentence, in pixels
@@ -126,4 +126,4 @@ std::string html_page(const Report& report, const std::filesystem::path& folder)
                                 {"script", assets.script}});
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::report

@@ -8,7 +8,7 @@
 #include "ripieno/report/html.h"
 #include "ripieno/report/scale.h"
 
-namespace ripieno {
+namespace ripieno::report {
 namespace {
 
 constexpr std::size_t most_numbers = 400;  // in the table below a drawing
@@ -124,4 +124,4 @@ std::string PageParts::figure_data(const std::vector<Figure>& figures) const {
   return script_json(all);
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::report

@@ -6,7 +6,7 @@
 
 #include "ripieno/report/report.h"
 
-namespace ripieno {
+namespace ripieno::report {
 
 /// Makes parts of a page that will lie in `folder`, from which its links go.
 class PageParts {
@@ -33,4 +33,4 @@ class PageParts {
 /// Whether its bars go to the right: those of ways, whose names need room.
 bool is_horizontal(const Figure& figure);
 
-}  // namespace ripieno
+}  // namespace ripieno::report

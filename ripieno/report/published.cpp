@@ -7,7 +7,7 @@
 #include "ripieno/report/measures.h"
 #include "ripieno/report/statistics.h"
 
-namespace ripieno {
+namespace ripieno::report {
 namespace {
 
 struct Ours {
@@ -85,4 +85,4 @@ ReportTable published_table(const Published& published, const std::vector<Run>& 
   return table;
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::report

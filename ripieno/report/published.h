@@ -7,7 +7,7 @@
 
 #include "ripieno/report/report.h"
 
-namespace ripieno {
+namespace ripieno::report {
 
 struct Published {
   std::string title;                  ///< whose, and which table
@@ -22,4 +22,4 @@ struct Published {
 /// published. Sources: of each cell's first seed.
 ReportTable published_table(const Published& published, const std::vector<Run>& runs, const std::string& id);
 
-}  // namespace ripieno
+}  // namespace ripieno::report

@@ -11,7 +11,7 @@
 #include "ripieno/report/report_tables.h"
 #include "ripieno/report/ways.h"
 
-namespace ripieno {
+namespace ripieno::report {
 namespace {
 
 constexpr std::size_t most_pictured = 14;     // of a figure of the first screen
@@ -193,4 +193,4 @@ Report report_of(const std::vector<Run>& runs, const std::string& title) {
   return report;
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::report

@@ -11,7 +11,7 @@
 #include "ripieno/report/figure.h"
 #include "ripieno/report/run.h"
 
-namespace ripieno {
+namespace ripieno::report {
 
 struct ReportCell {
   std::string text;
@@ -74,4 +74,4 @@ std::string report_csv(const Report& report);
 /// The tables and figures as docs/reports.md describes them.
 std::string report_json(const Report& report);
 
-}  // namespace ripieno
+}  // namespace ripieno::report

@@ -7,7 +7,7 @@
 #include "ripieno/report/format.h"
 #include "ripieno/report/table.h"
 
-namespace ripieno {
+namespace ripieno::report {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -225,4 +225,4 @@ std::string report_json(const Report& report) {
          "\n";
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::report

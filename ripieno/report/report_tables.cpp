@@ -9,7 +9,7 @@
 #include "ripieno/report/statistics.h"
 #include "ripieno/report/ways.h"
 
-namespace ripieno {
+namespace ripieno::report {
 namespace {
 
 using Shown = std::function<std::string(double)>;
@@ -119,8 +119,8 @@ std::vector<ReportCell> stage_cells(const Run& run) {
   const StageSeconds& seconds = run.summary.seconds.stages;
   const double step = seconds.steps();
   std::vector<ReportCell> cells;
-  for (const StageInfo& one : stages) {
-    if (one.kind != StageKind::in_step) continue;
+  for (const observe::StageInfo& one : observe::stages) {
+    if (one.kind != observe::StageKind::in_step) continue;
     const double share = 100 * seconds[one.stage] / step;
     if (step <= 0) {
       cells.push_back({"–", {}});
@@ -313,4 +313,4 @@ ReportTable more_of_runs_table(const std::vector<Run>& runs) {
   return table;
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::report

@@ -6,7 +6,7 @@
 
 #include "ripieno/report/report.h"
 
-namespace ripieno {
+namespace ripieno::report {
 
 /// A row a way: what it reaches, takes and sends, beside the baseline of its conclusion.
 ReportTable ways_table(const std::vector<Cell>& cells, const std::vector<Conclusion>& conclusions);
@@ -17,4 +17,4 @@ ReportTable more_of_ways_table(const std::vector<Cell>& cells);
 ReportTable runs_table(const std::vector<Run>& runs, std::string* lead);
 ReportTable more_of_runs_table(const std::vector<Run>& runs);
 
-}  // namespace ripieno
+}  // namespace ripieno::report

@@ -11,7 +11,7 @@
 #include "ripieno/report/setting.h"
 #include "ripieno/report/statistics.h"
 
-namespace ripieno {
+namespace ripieno::report {
 
 std::string folder_name(const std::filesystem::path& folder) {
   const auto whole = std::filesystem::absolute(folder).lexically_normal();
@@ -22,7 +22,7 @@ std::vector<int> Run::workers() const {
   std::vector<int> found;
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
     for (const StepLine& step : ranks[rank].steps) {
-      if (step.seconds[Stage::forward] <= 0) continue;
+      if (step.seconds[observe::Stage::forward] <= 0) continue;
       found.push_back(static_cast<int>(rank));
       break;
     }
@@ -172,4 +172,4 @@ std::vector<double> seeds_of(const Cell& cell, const std::function<std::optional
   return by_seed(found);
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::report

@@ -12,7 +12,7 @@
 #include "ripieno/report/metrics.h"
 #include "ripieno/report/summary.h"
 
-namespace ripieno {
+namespace ripieno::report {
 
 /// "0007-ring-n2", also of "runs/0007-ring-n2/" and of "." in it.
 std::string folder_name(const std::filesystem::path& folder);
@@ -68,4 +68,4 @@ std::vector<std::string> names_of(const std::vector<Cell>& cells);
 /// A number a seed, of the runs that have one: repeats of a seed are its mean.
 std::vector<double> seeds_of(const Cell& cell, const std::function<std::optional<double>(const Run&)>& value);
 
-}  // namespace ripieno
+}  // namespace ripieno::report

@@ -5,7 +5,7 @@
 
 #include "ripieno/report/statistics.h"
 
-namespace ripieno {
+namespace ripieno::report {
 namespace {
 
 constexpr double out_of_scale = 10;  // times the middle one
@@ -100,4 +100,4 @@ bool is_x_log(const Figure& figure, std::size_t axis) {
   return most > out_of_scale * least;
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::report

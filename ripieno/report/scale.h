@@ -3,7 +3,7 @@
 
 #include "ripieno/report/figure.h"
 
-namespace ripieno {
+namespace ripieno::report {
 
 /// Of the figure's y axis.
 ///   bars     of ways: those above 10 times the median, and 3 times the longest of the others, are cut above that one,
@@ -17,4 +17,4 @@ Scale scale_of(const Figure& figure);
 /// Whether the x axis is to be logarithmic: all of it is above 0, and the series' ends lie more than 10 times apart.
 bool is_x_log(const Figure& figure, std::size_t axis);
 
-}  // namespace ripieno
+}  // namespace ripieno::report

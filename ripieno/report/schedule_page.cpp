@@ -7,7 +7,7 @@
 #include "ripieno/report/format.h"
 #include "ripieno/report/html.h"
 
-namespace ripieno {
+namespace ripieno::report {
 namespace {
 
 nlohmann::ordered_json round_json(const SchedulePicture& picture, std::size_t round) {
@@ -77,4 +77,4 @@ std::string schedule_page(const SchedulePicture& picture) {
                                          {"script", assets.schedule_script}});
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::report

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-namespace ripieno {
+namespace ripieno::report {
 
 struct SchedulePicture {
   /// One message of a round.
@@ -48,4 +48,4 @@ std::string round_sentence(const SchedulePicture& picture, std::size_t round);
 /// which.
 std::string schedule_page(const SchedulePicture& picture);
 
-}  // namespace ripieno
+}  // namespace ripieno::report

@@ -6,7 +6,7 @@
 #include "ripieno/report/format.h"
 #include "ripieno/report/schedule_page.h"
 
-namespace ripieno {
+namespace ripieno::report {
 namespace {
 
 using Transfer = SchedulePicture::Transfer;
@@ -140,4 +140,4 @@ std::string round_sentence(const SchedulePicture& picture, std::size_t round) {
               reached(picture, round));
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::report

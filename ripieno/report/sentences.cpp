@@ -7,7 +7,7 @@
 #include "ripieno/core/error.h"
 #include "ripieno/report/format.h"
 
-namespace ripieno {
+namespace ripieno::report {
 namespace {
 
 constexpr double time_tolerance = 0.03, accuracy_tolerance = 0.01;  // of one run each: what may be chance
@@ -380,4 +380,4 @@ Sentence scaling_sentence(const Run& few, const Run& many) {
   return words.end();
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::report

@@ -8,7 +8,7 @@
 #include "ripieno/report/conclusions.h"
 #include "ripieno/report/ways.h"
 
-namespace ripieno {
+namespace ripieno::report {
 
 /// A cell, and what sentences need of it.
 struct Way {
@@ -43,4 +43,4 @@ std::optional<Sentence> alone_note(const std::vector<Way>& ways, const Cell& oth
 Sentence run_sentence(const Way& way);
 Sentence scaling_sentence(const Run& few, const Run& many);
 
-}  // namespace ripieno
+}  // namespace ripieno::report

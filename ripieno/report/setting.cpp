@@ -6,7 +6,7 @@
 #include "ripieno/core/error.h"
 #include "ripieno/report/format.h"
 
-namespace ripieno {
+namespace ripieno::report {
 namespace {
 
 constexpr const char* keys[] = {"transport.kind",     "transport.mbit_s",   "transport.delay_ms",
@@ -116,4 +116,4 @@ std::string setting_in_words(const Run& run) {
   return words;
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::report

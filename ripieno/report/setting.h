@@ -6,7 +6,7 @@
 
 #include "ripieno/report/run.h"
 
-namespace ripieno {
+namespace ripieno::report {
 
 /// "two emulated machines, 100 Mb/s each"; "1 Gb/s, 50 µs, in virtual time"; "shared memory"; "" where nothing says it.
 std::string link_of(const Run& run);
@@ -24,4 +24,4 @@ std::string setting_value(const Run& run, const char* key);
 /// "mnist-cnn on digits, 2 workers, batch 100, 100 Mb/s"
 std::string setting_in_words(const Run& run);
 
-}  // namespace ripieno
+}  // namespace ripieno::report

@@ -8,7 +8,7 @@
 
 #include "ripieno/core/error.h"
 
-namespace ripieno {
+namespace ripieno::report {
 
 double mean(const std::vector<double>& values) {
   require(!values.empty(), "the mean of no values");
@@ -66,4 +66,4 @@ double quantile(std::vector<double> values, double q) {
   return values[below] + (at - static_cast<double>(below)) * (values[below + 1] - values[below]);
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::report

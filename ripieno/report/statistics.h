@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-namespace ripieno {
+namespace ripieno::report {
 
 double mean(const std::vector<double>& values);
 
@@ -32,4 +32,4 @@ double median(std::vector<double> values);
 /// default).
 double quantile(std::vector<double> values, double q);
 
-}  // namespace ripieno
+}  // namespace ripieno::report

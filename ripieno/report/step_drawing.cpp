@@ -9,7 +9,7 @@
 #include "ripieno/report/html.h"
 #include "ripieno/report/step_timeline.h"
 
-namespace ripieno {
+namespace ripieno::report {
 namespace {
 
 using Bar = StepTimeline::Bar;
@@ -248,4 +248,4 @@ Drawing drawing_of(const StepTimeline& timeline, const std::string& id, const st
           numbers_of(timeline, id, full)};
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::report

@@ -9,7 +9,7 @@
 #include "ripieno/core/file.h"
 #include "ripieno/report/json_field.h"
 
-namespace ripieno {
+namespace ripieno::report {
 namespace {
 
 using Bar = StepTimeline::Bar;
@@ -259,4 +259,4 @@ std::vector<Drawing> step_drawings(const std::vector<Run>& runs, std::optional<s
   return drawings;
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::report

@@ -10,7 +10,7 @@
 #include "ripieno/report/report.h"
 #include "ripieno/report/run.h"
 
-namespace ripieno {
+namespace ripieno::report {
 
 /// Times are seconds from the beginning of what is shown.
 struct StepTimeline {
@@ -54,4 +54,4 @@ Drawing drawing_of(const StepTimeline& timeline, const std::string& id, const st
 /// A drawing of each cell's first run, where that left a trace. Error(usage): `step` is given and none did.
 std::vector<Drawing> step_drawings(const std::vector<Run>& runs, std::optional<std::uint64_t> step);
 
-}  // namespace ripieno
+}  // namespace ripieno::report

@@ -8,7 +8,7 @@
 #include "ripieno/core/file.h"
 #include "ripieno/report/json_field.h"
 
-namespace ripieno {
+namespace ripieno::report {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -31,7 +31,7 @@ Json write(const std::optional<TestResult>& test) {
 
 Json write(const RunSeconds& seconds) {
   Json split = Json::object();
-  for (const StageInfo& one : stages) split[one.name] = seconds.stages[one.stage];
+  for (const observe::StageInfo& one : observe::stages) split[one.name] = seconds.stages[one.stage];
   return {{"total", seconds.total}, {"epoch", seconds.epoch}, {"stages", split}};
 }
 
@@ -96,7 +96,8 @@ RunSeconds read_seconds(const JsonField& field) {
   RunSeconds seconds;
   seconds.total = field.at("total").number();
   for (const JsonField& one : field.at("epoch").items()) seconds.epoch.push_back(one.number());
-  for (const StageInfo& one : stages) seconds.stages[one.stage] = field.at("stages").at(one.name).number();
+  for (const observe::StageInfo& one : observe::stages)
+    seconds.stages[one.stage] = field.at("stages").at(one.name).number();
   return seconds;
 }
 
@@ -259,4 +260,4 @@ Summary from_json(std::string_view json, const std::filesystem::path& file) {
 
 Summary read_summary(const std::filesystem::path& file) { return from_json(read_file(file), file); }
 
-}  // namespace ripieno
+}  // namespace ripieno::report

@@ -59,14 +59,14 @@
 
 #include "ripieno/observe/stages.h"
 
-namespace ripieno {
+namespace ripieno::report {
 
 struct TestResult {
   double accuracy = 0;  ///< 0 .. 1
   double loss = 0;      ///< mean over samples; NaN for any that is not finite
 };
 
-using StageSeconds = PerStage<double>;
+using StageSeconds = observe::PerStage<double>;
 
 struct RunSeconds {
   double total = 0;
@@ -158,4 +158,4 @@ Summary from_json(std::string_view json, const std::filesystem::path& file);
 /// Throws Error(io) when the file cannot be read, and what from_json() throws.
 Summary read_summary(const std::filesystem::path& file);
 
-}  // namespace ripieno
+}  // namespace ripieno::report

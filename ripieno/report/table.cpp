@@ -7,7 +7,7 @@
 
 #include "ripieno/core/error.h"
 
-namespace ripieno {
+namespace ripieno::report {
 namespace {
 
 struct CodePoint {
@@ -169,4 +169,4 @@ std::string Table::markdown() const {
   return header + "\n" + rule + "\n" + body;
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::report

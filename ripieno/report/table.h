@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-namespace ripieno {
+namespace ripieno::report {
 
 enum class Align { left, right };
 
@@ -45,4 +45,4 @@ class Table {
   std::vector<std::vector<std::string>> rows_;
 };
 
-}  // namespace ripieno
+}  // namespace ripieno::report

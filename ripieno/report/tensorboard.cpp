@@ -2,9 +2,10 @@
 
 #include <algorithm>
 
+#include "ripieno/core/error.h"
 #include "ripieno/report/event_file.h"
 
-namespace ripieno {
+namespace ripieno::report {
 
 std::string tensorboard_events(const Metrics& metrics) {
   const double start = metrics.start ? metrics.start->unix_time : 0;
@@ -39,8 +40,8 @@ std::string tensorboard_events(const Metrics& metrics) {
     others_until(step.line);
     at = step.step;
     event_file::Scalars scalars{{"train/loss", step.loss}, {"train/samples", step.samples}};
-    for (const StageInfo& one : stages) {
-      if (one.kind != StageKind::between_steps)
+    for (const observe::StageInfo& one : observe::stages) {
+      if (one.kind != observe::StageKind::between_steps)
         scalars.push_back({text("seconds/", one.name), step.seconds[one.stage]});
     }
     scalars.push_back({"bytes/payload_sent", static_cast<double>(step.bytes.payload_sent)});
@@ -50,4 +51,4 @@ std::string tensorboard_events(const Metrics& metrics) {
   return out;
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::report

@@ -6,7 +6,7 @@
 
 #include "ripieno/report/run.h"
 
-namespace ripieno {
+namespace ripieno::report {
 
 /// The bytes of an events.out.tfevents file of one rank: loss, samples, stages and bytes of every step, accuracy of
 /// every epoch, CPU, memory and network of every sample. Steps count from 0; a sample and an epoch stand at the step
@@ -20,4 +20,4 @@ std::string tensorboard_experiment(const std::vector<Run>& runs);
 /// ended.
 std::string tensorboard_session(const Run& run, const std::vector<Run>& runs);
 
-}  // namespace ripieno
+}  // namespace ripieno::report

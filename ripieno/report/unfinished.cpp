@@ -5,7 +5,7 @@
 #include "ripieno/report/merge.h"
 #include "ripieno/report/run.h"
 
-namespace ripieno {
+namespace ripieno::report {
 namespace {
 
 RankSummary rank_of(const Metrics& metrics, int number) {
@@ -27,7 +27,7 @@ RankSummary rank_of(const Metrics& metrics, int number) {
   rank.seconds.total = std::max(rank.seconds.total, metrics.steps.back().time);
   const double began = metrics.steps.front().time - metrics.steps.front().seconds.steps(),
                took = metrics.steps.back().time - began;
-  const bool trains = rank.seconds.stages[Stage::forward] > 0;  // a server's lines repeat its workers'
+  const bool trains = rank.seconds.stages[observe::Stage::forward] > 0;  // a server's lines repeat its workers'
   if (trains && took > 0) rank.images_per_second = samples / took;
   return rank;
 }
@@ -60,4 +60,4 @@ Run read_unfinished(const std::filesystem::path& folder, Summary known) {
   return run;
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::report

@@ -6,7 +6,7 @@
 #include "ripieno/core/error.h"
 #include "ripieno/report/statistics.h"
 
-namespace ripieno {
+namespace ripieno::report {
 namespace {
 
 /// A run's number and the line that it is from.
@@ -31,14 +31,14 @@ std::optional<Estimate> estimate(const Cell& cell, const OfRun& of) {
 }
 
 /// The mean over workers of a time of theirs, an epoch.
-OfRun worker_stage(Stage stage) {
+OfRun worker_stage(observe::Stage stage) {
   return [stage](const Run& run) -> std::optional<Measured> {
     double sum = 0;
     const auto workers = run.workers();
     if (workers.empty() || run.summary.epochs == 0) return std::nullopt;
     for (const int rank : workers) sum += run.summary.ranks.at(static_cast<std::size_t>(rank)).seconds.stages[stage];
     return Measured{sum / static_cast<double>(workers.size()) / run.summary.epochs,
-                    run.source({"ranks", std::to_string(workers[0]), "seconds", "stages", info(stage).name})};
+                    run.source({"ranks", std::to_string(workers[0]), "seconds", "stages", observe::info(stage).name})};
   };
 }
 
@@ -72,9 +72,13 @@ std::optional<Estimate> epoch_seconds(const Cell& cell) {
   });
 }
 
-std::optional<Estimate> exposed_seconds(const Cell& cell) { return estimate(cell, worker_stage(Stage::exchange)); }
+std::optional<Estimate> exposed_seconds(const Cell& cell) {
+  return estimate(cell, worker_stage(observe::Stage::exchange));
+}
 
-std::optional<Estimate> evaluation_seconds(const Cell& cell) { return estimate(cell, worker_stage(Stage::evaluate)); }
+std::optional<Estimate> evaluation_seconds(const Cell& cell) {
+  return estimate(cell, worker_stage(observe::Stage::evaluate));
+}
 
 std::optional<Estimate> busiest_bytes(const Cell& cell) {
   return estimate(cell, [](const Run& run) -> std::optional<Measured> {
@@ -132,4 +136,4 @@ std::optional<Estimate> seconds_to(const Cell& cell, double percent) {
   return all ? estimate(cell, first) : std::nullopt;
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::report

@@ -7,7 +7,7 @@
 
 #include "ripieno/report/run.h"
 
-namespace ripieno {
+namespace ripieno::report {
 
 struct Estimate {
   double middle = 0;  ///< the mean over seeds
@@ -44,4 +44,4 @@ std::optional<Estimate> reached_accuracy(const Cell& cell);
 /// one of its runs never comes to it.
 std::optional<Estimate> seconds_to(const Cell& cell, double percent);
 
-}  // namespace ripieno
+}  // namespace ripieno::report

@@ -7,15 +7,15 @@
 #include "ripieno/strategy/share_state.h"
 #include "ripieno/strategy/slots.h"
 
-namespace ripieno {
+namespace ripieno::strategy {
 
-Task<> start_alike(Communicator comm, Learner& learner) {
+Task<> start_alike(collective::Communicator comm, Learner& learner) {
   const std::vector<NumberSpan> all{learner.parameters(), learner.frozen(), learner.buffers()};
-  const std::vector<bool> alike = co_await are_alike(comm, all, Purpose::setup);
+  const std::vector<bool> alike = co_await are_alike(comm, all, observe::Purpose::setup);
   for (std::size_t i = 0; i < all.size(); ++i) {
     if (alike[i]) continue;
-    const ExecuteOptions options{all[i].type, Purpose::setup};
-    co_await broadcast(comm, all[i], options);
+    const collective::ExecuteOptions options{all[i].type, observe::Purpose::setup};
+    co_await collective::broadcast(comm, all[i], options);
   }
 }
 
@@ -23,7 +23,7 @@ Alike::Alike(const StrategyInfo& info, const Plan& plan, Workplace workplace)
     : Strategy(plan, std::move(workplace)),
       layout_(place_.learner.layout()),
       averager_(averager_of(info, plan, slots_of(layout_, layout_.buckets), layout_.type)),
-      optimiser_(make_optimiser(plan.optimiser, layout_.parameters, layout_.type)) {}
+      optimiser_(optim::make_optimiser(plan.optimiser, layout_.parameters, layout_.type)) {}
 
 void Alike::visit(StateVisitor& visitor) {
   optimiser_->visit(visitor);
@@ -46,18 +46,18 @@ void Alike::settle() {
   ++done_;
 }
 
-Task<> Alike::end_epoch(EpochEnd end, EpochRecord* record) {
+Task<> Alike::end_epoch(EpochEnd end, observe::EpochRecord* record) {
   const NumberSpan buffers = place_.learner.buffers();
-  const auto own = copy_of(buffers);
+  const auto own = numeric::copy_of(buffers);
   const std::exception_ptr error = co_await error_of(average_and_evaluate(end));
   if (error) {  // parts of sums are left
-    convert(buffers, own->span());
+    numeric::convert(buffers, own->span());
     std::rethrow_exception(error);
   }
   record->accuracy = score_.accuracy;
   record->loss = score_.loss;
-  record->parameters_hash = hash(place_.learner.parameters());
-  mean_ = copy_of(buffers);
+  record->parameters_hash = numeric::hash(place_.learner.parameters());
+  mean_ = numeric::copy_of(buffers);
   if (end.evaluates || buffers.count > 0) ++done_;  // ranks met
 }
 
@@ -65,7 +65,7 @@ Task<> Alike::average_and_evaluate(EpochEnd end) {
   co_await average_buffers(place_.comm, place_.learner);
   Score score;
   if (end.evaluates) {
-    const StageTimer timer(place_.recorder, place_.comm.runtime(), Stage::evaluate);
+    const observe::StageTimer timer(place_.recorder, place_.comm.runtime(), observe::Stage::evaluate);
     score = co_await evaluate_together(place_.comm, place_.learner);
   }
   score_ = score;
@@ -86,7 +86,7 @@ Task<bool> Alike::recover(BrokenOff what) {
 /// All get it, but only who missed something takes it.
 Task<> Alike::hand_over(int from, BrokenOff missed) {
   Learner& learner = place_.learner;
-  const auto mean = copy_of(mean_ ? mean_->span() : learner.buffers());
+  const auto mean = numeric::copy_of(mean_ ? mean_->span() : learner.buffers());
   Score score = score_;
   const std::function<void(StateVisitor&)> shared = [&](StateVisitor& visitor) {
     visitor.span("parameters", learner.parameters());
@@ -99,13 +99,13 @@ Task<> Alike::hand_over(int from, BrokenOff missed) {
   co_await share_state(place_.comm, from, shared);
   if (missed.step) settle();
   if (!missed.record) co_return;
-  convert(learner.buffers(), mean->span());
-  mean_ = copy_of(mean->span());
+  numeric::convert(learner.buffers(), mean->span());
+  mean_ = numeric::copy_of(mean->span());
   score_ = score;
   missed.record->accuracy = score.accuracy;
   missed.record->loss = score.loss;
-  missed.record->parameters_hash = hash(learner.parameters());
+  missed.record->parameters_hash = numeric::hash(learner.parameters());
   ++done_;
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::strategy

@@ -15,11 +15,11 @@
 #include "ripieno/strategy/optimiser_step.h"
 #include "ripieno/strategy/registry.h"
 
-namespace ripieno {
+namespace ripieno::strategy {
 
 /// Gives every rank rank 0's parameters, trained and frozen, and buffers, of which nothing is sent where all ranks hold
 /// the same bits already (made from one seed). Ranks with another model get Error(mismatch).
-Task<> start_alike(Communicator comm, Learner& learner);
+Task<> start_alike(collective::Communicator comm, Learner& learner);
 
 class Alike : public Strategy {
  public:
@@ -32,7 +32,7 @@ class Alike : public Strategy {
 
   Task<> start() override { return start_alike(place_.comm, place_.learner); }
   void commit(TrainingStep step) override;
-  Task<> end_epoch(EpochEnd end, EpochRecord* record) override;
+  Task<> end_epoch(EpochEnd end, observe::EpochRecord* record) override;
   Task<bool> recover(BrokenOff what) override;
 
   /// Whether ranks meet in this step: who commits it knows that all others have staged it.
@@ -48,8 +48,8 @@ class Alike : public Strategy {
   double loss_scale() const { return place_.learner.loss_scale() ? place_.learner.loss_scale()->value() : 1; }
 
   const Layout& layout_;
-  std::unique_ptr<Averager> averager_;  // a slot for each bucket
-  std::unique_ptr<Optimiser> optimiser_;
+  std::unique_ptr<collective::Averager> averager_;  // a slot for each bucket
+  std::unique_ptr<optim::Optimiser> optimiser_;
 
  private:
   Task<> average_and_evaluate(EpochEnd end);
@@ -57,7 +57,7 @@ class Alike : public Strategy {
 
   std::int64_t done_ = 0;  // steps with an exchange, and epochs' ends at which ranks met, that this rank has committed
   Score score_;            // of the last epoch
-  std::unique_ptr<Numbers> mean_;  // of its buffers
+  std::unique_ptr<numeric::Numbers> mean_;  // of its buffers
 };
 
-}  // namespace ripieno
+}  // namespace ripieno::strategy

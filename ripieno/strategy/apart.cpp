@@ -6,18 +6,18 @@
 #include "ripieno/strategy/alike.h"
 #include "ripieno/strategy/share_state.h"
 
-namespace ripieno {
+namespace ripieno::strategy {
 
-Task<> start_apart(Communicator comm, Learner* learner, bool resumed) {
+Task<> start_apart(collective::Communicator comm, Learner* learner, bool resumed) {
   if (!resumed) {
     co_await start_alike(comm, *learner);
     co_return;
   }
-  const auto parameters = copy_of(learner->parameters());
-  const auto buffers = copy_of(learner->buffers());
+  const auto parameters = numeric::copy_of(learner->parameters());
+  const auto buffers = numeric::copy_of(learner->buffers());
   co_await start_alike(comm, *learner);
-  convert(learner->parameters(), parameters->span());
-  convert(learner->buffers(), buffers->span());
+  numeric::convert(learner->parameters(), parameters->span());
+  numeric::convert(learner->buffers(), buffers->span());
 }
 
 Apart::Apart(const Plan& plan, Workplace workplace)
@@ -28,19 +28,19 @@ Apart::Apart(const Plan& plan, Workplace workplace)
 
 Task<> Apart::start() {
   co_await start_apart(place_.comm, &place_.learner, plan_.first_epoch > 0);
-  convert(consensus_.span(), place_.learner.parameters());
-  convert(consensus_buffers_.span(), place_.learner.buffers());
+  numeric::convert(consensus_.span(), place_.learner.parameters());
+  numeric::convert(consensus_buffers_.span(), place_.learner.buffers());
 }
 
-Task<> Apart::end_epoch(EpochEnd end, EpochRecord* record) {
+Task<> Apart::end_epoch(EpochEnd end, observe::EpochRecord* record) {
   Learner& learner = place_.learner;
-  record->parameters_hash = hash(learner.parameters());
+  record->parameters_hash = numeric::hash(learner.parameters());
   Score score;
   if (end.evaluates) {
-    const auto parameters = copy_of(learner.parameters()), buffers = copy_of(learner.buffers());
+    const auto parameters = numeric::copy_of(learner.parameters()), buffers = numeric::copy_of(learner.buffers());
     const std::exception_ptr error = co_await error_of(evaluate(record));
-    convert(learner.parameters(), parameters->span());
-    convert(learner.buffers(), buffers->span());
+    numeric::convert(learner.parameters(), parameters->span());
+    numeric::convert(learner.buffers(), buffers->span());
     if (error) std::rethrow_exception(error);
     score = {record->accuracy, record->loss};
     ++done_;
@@ -48,21 +48,21 @@ Task<> Apart::end_epoch(EpochEnd end, EpochRecord* record) {
   score_ = score;
 }
 
-Task<> Apart::evaluate(EpochRecord* record) {
+Task<> Apart::evaluate(observe::EpochRecord* record) {
   Learner& learner = place_.learner;
-  const StageTimer timer(place_.recorder, place_.comm.runtime(), Stage::evaluate);
+  const observe::StageTimer timer(place_.recorder, place_.comm.runtime(), observe::Stage::evaluate);
   const Evaluation lone = co_await learner.evaluate(0, 1);
   record->own_accuracy = lone.correct / lone.samples;
   co_await average_buffers(place_.comm, learner);
   const std::vector<NumberSpan> own{learner.parameters()};
-  const std::vector<bool> alike = co_await are_alike(place_.comm, own, Purpose::evaluate);
+  const std::vector<bool> alike = co_await are_alike(place_.comm, own, observe::Purpose::evaluate);
   if (!alike[0]) {
-    scale(learner.parameters(), 1.0 / place_.comm.size());
+    numeric::scale(learner.parameters(), 1.0 / place_.comm.size());
     co_await sum_up(place_.comm, learner.parameters());
   }
   const Score score = co_await evaluate_together(place_.comm, learner);
-  convert(consensus_.span(), learner.parameters());
-  convert(consensus_buffers_.span(), learner.buffers());
+  numeric::convert(consensus_.span(), learner.parameters());
+  numeric::convert(consensus_buffers_.span(), learner.buffers());
   record->accuracy = score.accuracy;
   record->loss = score.loss;
 }
@@ -92,7 +92,7 @@ Task<bool> Apart::recover(BrokenOff what) {
 
 Task<> Apart::hand_over_epoch(int from, BrokenOff missed) {
   Score score = score_;
-  const auto parameters = copy_of(consensus_.span()), buffers = copy_of(consensus_buffers_.span());
+  const auto parameters = numeric::copy_of(consensus_.span()), buffers = numeric::copy_of(consensus_buffers_.span());
   const std::function<void(StateVisitor&)> shared = [&](StateVisitor& visitor) {
     visitor.span("consensus", parameters->span());
     visitor.span("buffers", buffers->span());
@@ -100,12 +100,12 @@ Task<> Apart::hand_over_epoch(int from, BrokenOff missed) {
   };
   co_await share_state(place_.comm, from, shared);
   if (!missed.record) co_return;
-  convert(consensus_.span(), parameters->span());
-  convert(consensus_buffers_.span(), buffers->span());
+  numeric::convert(consensus_.span(), parameters->span());
+  numeric::convert(consensus_buffers_.span(), buffers->span());
   score_ = score;
   missed.record->accuracy = score.accuracy;
   missed.record->loss = score.loss;
   ++done_;
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::strategy

@@ -12,11 +12,11 @@
 #include "ripieno/strategy/optimiser_step.h"
 #include "ripieno/strategy/strategy.h"
 
-namespace ripieno {
+namespace ripieno::strategy {
 
 /// start_alike(), after which the ranks of a resumed run have the parameters and buffers back that each of them came
 /// with: there they differ by right, and only the models are compared. Throws as start_alike().
-Task<> start_apart(Communicator comm, Learner* learner, bool resumed);
+Task<> start_apart(collective::Communicator comm, Learner* learner, bool resumed);
 
 class Apart : public Strategy {
  public:
@@ -28,7 +28,7 @@ class Apart : public Strategy {
   Apart(const Plan& plan, Workplace workplace);
 
   Task<> start() override;
-  Task<> end_epoch(EpochEnd end, EpochRecord* record) override;
+  Task<> end_epoch(EpochEnd end, observe::EpochRecord* record) override;
   Task<bool> recover(BrokenOff what) override;
 
   /// Between workers of which some are ahead by an exchange, `from` among them: those who are `behind`, in the step
@@ -40,12 +40,12 @@ class Apart : public Strategy {
   OwnSteps own_steps_;
 
  private:
-  Task<> evaluate(EpochRecord* record);
+  Task<> evaluate(observe::EpochRecord* record);
   Task<> hand_over_epoch(int from, BrokenOff what);
 
   std::int64_t done_ = 0;  // exchanges, and evaluations at epochs' ends, that this worker has committed
-  Numbers consensus_, consensus_buffers_;
+  numeric::Numbers consensus_, consensus_buffers_;
   Score score_;  // of the last epoch
 };
 
-}  // namespace ripieno
+}  // namespace ripieno::strategy

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
-namespace ripieno {
+namespace ripieno::strategy {
 namespace {
 
 Duration median(std::vector<Duration> times) {
@@ -14,7 +14,8 @@ Duration median(std::vector<Duration> times) {
 
 }  // namespace
 
-Task<ComputeProfile> measure_profile(Learner* learner, Recorder* recorder, Runtime* runtime, int warmup, int steps) {
+Task<ComputeProfile> measure_profile(Learner* learner, observe::Recorder* recorder, Runtime* runtime, int warmup,
+                                     int steps) {
   const std::size_t buckets = learner->layout().buckets.size();
   if (learner->steps_per_epoch() == 0)
     fail(ErrorKind::usage, "there is no batch to measure a pass by: data.train_samples is too small for these workers");
@@ -23,15 +24,15 @@ Task<ComputeProfile> measure_profile(Learner* learner, Recorder* recorder, Runti
   ComputeProfile profile;
   for (int i = -warmup; i < steps; ++i) {
     Duration forwards{0}, backwards{0}, end{0};
-    recorder->on_span = [&](const Span& span) {
+    recorder->on_span = [&](const observe::Span& span) {
       const std::string_view what = span.what;
       if (what == "forward") forwards += span.end - span.begin;
       if (what != "backward") return;
       backwards += span.end - span.begin;
       end = span.end;
     };
-    const Duration read_before = recorder->totals()[Stage::read];
-    const BatchId batch{0, static_cast<std::uint32_t>(i + warmup) % learner->steps_per_epoch()};
+    const Duration read_before = recorder->totals()[observe::Stage::read];
+    const data::BatchId batch{0, static_cast<std::uint32_t>(i + warmup) % learner->steps_per_epoch()};
     const std::unique_ptr<Pass> pass = co_await learner->begin(batch, unweighted);
     std::vector<Duration> at(buckets);
     while (const auto bucket = co_await pass->next_bucket()) at[*bucket] = runtime->now();
@@ -39,7 +40,7 @@ Task<ComputeProfile> measure_profile(Learner* learner, Recorder* recorder, Runti
     recorder->on_span = {};
     if (i < 0) continue;
     profile.images = std::max(profile.images, result.samples);
-    read.push_back(recorder->totals()[Stage::read] - read_before);
+    read.push_back(recorder->totals()[observe::Stage::read] - read_before);
     forward.push_back(forwards);
     backward.push_back(backwards);
     for (std::size_t bucket = 0; bucket < buckets; ++bucket) {  // of a batch computed in parts, the last part announces
@@ -102,4 +103,4 @@ ComputeProfile profile_of(const std::vector<double>& numbers) {
   return profile;
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::strategy

@@ -7,7 +7,7 @@
 #include "ripieno/observe/recorder.h"
 #include "ripieno/strategy/learner.h"
 
-namespace ripieno {
+namespace ripieno::strategy {
 
 struct ComputeProfile {
   std::uint32_t images = 0;  ///< of a pass that was measured; times of others are taken to be in proportion
@@ -24,7 +24,8 @@ ComputeProfile stated_profile(Duration cost, std::size_t buckets);
 
 /// Medians over `steps` passes (at least 1) of the first epoch's first batches, after `warmup` others. `recorder`: the
 /// learner's own, which nobody else uses meanwhile. Throws Error(usage) where an epoch has no batch of this worker's.
-Task<ComputeProfile> measure_profile(Learner* learner, Recorder* recorder, Runtime* runtime, int warmup, int steps);
+Task<ComputeProfile> measure_profile(Learner* learner, observe::Recorder* recorder, Runtime* runtime, int warmup,
+                                     int steps);
 
 /// As a machine that takes `factor` times as long would have it.
 ComputeProfile slowed(ComputeProfile profile, double factor);
@@ -33,4 +34,4 @@ ComputeProfile slowed(ComputeProfile profile, double factor);
 std::vector<double> numbers_of(const ComputeProfile& profile);
 ComputeProfile profile_of(const std::vector<double>& numbers);
 
-}  // namespace ripieno
+}  // namespace ripieno::strategy

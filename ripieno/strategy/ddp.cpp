@@ -5,7 +5,7 @@
 #include "ripieno/core/async.h"
 #include "ripieno/strategy/alike.h"
 
-namespace ripieno {
+namespace ripieno::strategy {
 namespace {
 
 /// How long at least one of several things was under way.
@@ -111,7 +111,7 @@ class Ddp final : public Alike {
   }
 
   void step_on(Range range, double rate) {
-    const StageTimer timer(place_.recorder, place_.comm.runtime(), Stage::optimise);
+    const observe::StageTimer timer(place_.recorder, place_.comm.runtime(), observe::Stage::optimise);
     Learner& learner = place_.learner;
     optimiser_->update(range.begin, learner.parameters().slice(range.begin, range.end),
                        learner.gradients().slice(range.begin, range.end), rate);
@@ -225,8 +225,8 @@ class Ddp final : public Alike {
   void record_times(Duration at_gates) {
     const Duration exposed = std::exchange(waited_, Duration{0}) + at_gates;
     const Duration in_the_air = air_.take(place_.comm.runtime().now());
-    place_.recorder.add(Stage::exchange, exposed);
-    place_.recorder.add(Stage::hidden, std::max(Duration{0}, in_the_air - exposed));
+    place_.recorder.add(observe::Stage::exchange, exposed);
+    place_.recorder.add(observe::Stage::hidden, std::max(Duration{0}, in_the_air - exposed));
   }
 
   std::vector<std::size_t> order_;  // in which buckets are started: rank 0's in the last step of learning
@@ -243,4 +243,4 @@ std::unique_ptr<Strategy> make_ddp(const StrategyInfo& info, const Plan& plan, W
   return std::make_unique<Ddp>(info, plan, std::move(workplace));
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::strategy

@@ -22,8 +22,8 @@
 
 #include "ripieno/strategy/registry.h"
 
-namespace ripieno {
+namespace ripieno::strategy {
 
 std::unique_ptr<Strategy> make_ddp(const StrategyInfo& info, const Plan& plan, Workplace workplace);
 
-}  // namespace ripieno
+}  // namespace ripieno::strategy

@@ -8,7 +8,7 @@
 #include "ripieno/collective/communicator.h"
 #include "ripieno/strategy/learner.h"
 
-namespace ripieno {
+namespace ripieno::strategy {
 
 struct Score {
   double accuracy = NAN;  ///< 0 .. 1; NaN: not evaluated
@@ -22,15 +22,16 @@ inline void visit_score(StateVisitor& visitor, Score& score) {
 }
 
 /// Every rank evaluates its parameters on its share of the test set; all get the score over the whole.
-Task<Score> evaluate_together(Communicator comm, Learner& learner);
+Task<Score> evaluate_together(collective::Communicator comm, Learner& learner);
 
 /// Replaces the buffers (batch norm's running statistics) by their mean over the ranks.
-Task<> average_buffers(Communicator comm, Learner& learner);
+Task<> average_buffers(collective::Communicator comm, Learner& learner);
 
 /// Sums numbers up over the ranks.
-Task<> sum_up(Communicator comm, NumberSpan numbers, Purpose purpose = Purpose::evaluate);
+Task<> sum_up(collective::Communicator comm, NumberSpan numbers, observe::Purpose purpose = observe::Purpose::evaluate);
 
 /// Of each of some numbers, whether all ranks hold the same bits, told by their hashes. The same answer on all ranks.
-Task<std::vector<bool>> are_alike(Communicator comm, std::vector<NumberSpan> states, Purpose purpose);
+Task<std::vector<bool>> are_alike(collective::Communicator comm, std::vector<NumberSpan> states,
+                                  observe::Purpose purpose);
 
-}  // namespace ripieno
+}  // namespace ripieno::strategy

@@ -14,20 +14,20 @@
 #include "ripieno/strategy/outer.h"
 #include "ripieno/strategy/share_state.h"
 
-namespace ripieno {
+namespace ripieno::strategy {
 namespace {
 
 constexpr int cloud = 0;
 
-CodecOptions upload_codec(const Plan& plan) {
-  CodecOptions codec = plan.exchange.codec;
+codec::CodecOptions upload_codec(const Plan& plan) {
+  codec::CodecOptions codec = plan.exchange.codec;
   codec.error_feedback = codec.error_feedback && plan.federated.deltas;
   return codec;
 }
 
 DType download_type(const Plan& plan, DType native) {
   const std::string& codec = plan.exchange.codec.name;
-  return find_codec(codec).kind == CodecKind::wire ? find_wire_format(codec).type(native) : native;
+  return codec::find_codec(codec).kind == codec::CodecKind::wire ? codec::find_wire_format(codec).type(native) : native;
 }
 
 class Federated final : public Strategy {
@@ -58,10 +58,11 @@ class Federated final : public Strategy {
  private:
   Task<> start() override {
     Learner& learner = place_.learner;
-    const auto own_statistics = copy_of(learner.buffers());
+    const auto own_statistics = numeric::copy_of(learner.buffers());
     co_await start_alike(place_.comm, learner);
-    if (plan_.first_epoch > 0 && statistics_are(Statistics::local)) convert(learner.buffers(), own_statistics->span());
-    convert(global_.span(), learner.parameters());
+    if (plan_.first_epoch > 0 && statistics_are(Statistics::local))
+      numeric::convert(learner.buffers(), own_statistics->span());
+    numeric::convert(global_.span(), learner.parameters());
     const std::vector<std::uint32_t> steps = co_await tell_sizes();
     end_ = federated_end(plan_, steps);
     rounds_ = rounds_between(plan_, end_, place_.comm.size());  // 1
@@ -87,7 +88,7 @@ class Federated final : public Strategy {
     const std::int64_t with_this = number_of(round) + 1;
     if (epoch != round.first_epoch || !(round.has(rank()) || is_cloud())) co_return;
     if (is_cloud() ? served_ == with_this : downloaded_ == with_this) co_return;  // an abort came in between
-    if (is_cloud() && downloaded_ != with_this) convert(statistics_.span(), place_.learner.buffers());
+    if (is_cloud() && downloaded_ != with_this) numeric::convert(statistics_.span(), place_.learner.buffers());
     if (is_cloud()) downloaded_ = with_this;
     co_await download(&round.clients);
     (is_cloud() ? served_ : downloaded_) = with_this;
@@ -97,10 +98,10 @@ class Federated final : public Strategy {
   Task<> attempt(TrainingStep step, StepResult* result) override { co_await own_steps_.take(step, unweighted, result); }
   void commit(TrainingStep) override {}
 
-  Task<> end_epoch(EpochEnd end, EpochRecord* record) override {
+  Task<> end_epoch(EpochEnd end, observe::EpochRecord* record) override {
     const Round& round = round_of(end.epoch);
     if (end.epoch + 1 < round.end_epoch) {
-      record->parameters_hash = hash(place_.learner.parameters());
+      record->parameters_hash = numeric::hash(place_.learner.parameters());
       co_return;
     }
     if (averaged_ <= number_of(round)) {
@@ -115,14 +116,16 @@ class Federated final : public Strategy {
     return end.epoch + 1 == round_of(end.epoch).end_epoch && !cut;
   }
 
-  void regrouped() override { channel_ = place_.comm.channel(place_.comm.take_channels(), Purpose::exchange); }
+  void regrouped() override { channel_ = place_.comm.channel(place_.comm.take_channels(), observe::Purpose::exchange); }
   int rank() const { return place_.comm.rank(); }
   bool is_cloud() const { return rank() == cloud; }
-  Endpoint* endpoint() const { return &place_.comm.endpoint(); }
+  transport::Endpoint* endpoint() const { return &place_.comm.endpoint(); }
   bool statistics_are(Statistics which) const { return plan_.federated.statistics == which; }
 
-  Message model() const { return {channel_, "download", download_type(plan_, layout_.type), layout_.parameters}; }
-  Message statistics() const { return {channel_, "statistics", layout_.type, layout_.buffers}; }
+  transport::Message model() const {
+    return {channel_, "download", download_type(plan_, layout_.type), layout_.parameters};
+  }
+  transport::Message statistics() const { return {channel_, "statistics", layout_.type, layout_.buffers}; }
 
   /// A client's, in an epoch.
   struct Sizes {
@@ -132,7 +135,7 @@ class Federated final : public Strategy {
   /// All get to know each client's samples, which weigh it, and its steps an epoch.
   Task<std::vector<std::uint32_t>> tell_sizes() {
     const Sizes own{place_.learner.samples_per_epoch(), place_.learner.steps_per_epoch()};
-    const std::vector<Sizes> all = co_await place_.comm.all_gather(own, Purpose::setup);
+    const std::vector<Sizes> all = co_await place_.comm.all_gather(own, observe::Purpose::setup);
     std::vector<std::uint32_t> steps;
     for (const Sizes& sizes : all) {
       samples_.push_back(sizes.samples);
@@ -143,73 +146,75 @@ class Federated final : public Strategy {
 
   /// 2. At the cloud, to those clients; else from it.
   Task<> download(const std::vector<int>* clients) {
-    const StageTimer timer(place_.recorder, place_.comm.runtime(), Stage::exchange, 0);
+    const observe::StageTimer timer(place_.recorder, place_.comm.runtime(), observe::Stage::exchange, 0);
     const NumberSpan buffers = is_cloud() ? statistics_.span() : place_.learner.buffers();
     const bool with_statistics = buffers.count > 0 && !statistics_are(Statistics::local);
     if (!is_cloud()) {
       const int from = place_.comm.member(cloud);
-      co_await endpoint()->receive(from, model(), global_.span(), Reduce::replace);
-      convert(place_.learner.parameters(), global_.span());
-      if (with_statistics) co_await endpoint()->receive(from, statistics(), buffers, Reduce::replace);
+      co_await endpoint()->receive(from, model(), global_.span(), numeric::Reduce::replace);
+      numeric::convert(place_.learner.parameters(), global_.span());
+      if (with_statistics) co_await endpoint()->receive(from, statistics(), buffers, numeric::Reduce::replace);
       co_return;
     }
     for (const int client : *clients) {
       if (client == cloud) continue;
-      co_await send_numbers(endpoint(), place_.comm.member(client), model(), global_.span());
-      if (with_statistics) co_await send_numbers(endpoint(), place_.comm.member(client), statistics(), buffers);
+      co_await collective::send_numbers(endpoint(), place_.comm.member(client), model(), global_.span());
+      if (with_statistics)
+        co_await collective::send_numbers(endpoint(), place_.comm.member(client), statistics(), buffers);
     }
   }
 
   /// What this client has to say: its parameters, or what it changed of them.
-  std::unique_ptr<Numbers> news() {
-    auto numbers = copy_of(place_.learner.parameters(), place_.comm.memory());
-    if (plan_.federated.deltas) subtract(numbers->span(), numbers->span(), global_.span());
+  std::unique_ptr<numeric::Numbers> news() {
+    auto numbers = numeric::copy_of(place_.learner.parameters(), place_.comm.memory());
+    if (plan_.federated.deltas) numeric::subtract(numbers->span(), numbers->span(), global_.span());
     return numbers;
   }
 
   /// 4
   Task<> upload() {
-    const StageTimer timer(place_.recorder, place_.comm.runtime(), Stage::exchange, 0);
+    const observe::StageTimer timer(place_.recorder, place_.comm.runtime(), observe::Stage::exchange, 0);
     const auto numbers = news();
     co_await upload_.send(endpoint(), place_.comm.member(cloud), channel_, "upload", numbers->span());
     const NumberSpan buffers = place_.learner.buffers();
     if (buffers.count == 0 || !statistics_are(Statistics::mean)) co_return;
-    co_await send_numbers(endpoint(), place_.comm.member(cloud), statistics(), buffers);
+    co_await collective::send_numbers(endpoint(), place_.comm.member(cloud), statistics(), buffers);
   }
 
   /// 5
   Task<> average(const Round* round) {
-    const StageTimer timer(place_.recorder, place_.comm.runtime(), Stage::exchange, 0);
+    const observe::StageTimer timer(place_.recorder, place_.comm.runtime(), observe::Stage::exchange, 0);
     double samples = 0;
     for (const int client : round->clients) samples += samples_[client];
-    Numbers sum(layout_.parameters, layout_.type);
-    auto buffers_sum = std::make_unique<Numbers>(layout_.buffers, layout_.type);
+    numeric::Numbers sum(layout_.parameters, layout_.type);
+    auto buffers_sum = std::make_unique<numeric::Numbers>(layout_.buffers, layout_.type);
     for (const int client : round->clients) {  // one after the other: one buffer is enough, and sums repeat bit for bit
       const double weight = samples > 0 ? samples_[client] / samples : 0;
-      std::unique_ptr<Numbers> numbers, buffers;
+      std::unique_ptr<numeric::Numbers> numbers, buffers;
       if (client == cloud) {
         numbers = news();
-        buffers = copy_of(place_.learner.buffers());
+        buffers = numeric::copy_of(place_.learner.buffers());
       } else {
-        numbers = std::make_unique<Numbers>(layout_.parameters, layout_.type);
-        buffers = std::make_unique<Numbers>(layout_.buffers, layout_.type);
+        numbers = std::make_unique<numeric::Numbers>(layout_.parameters, layout_.type);
+        buffers = std::make_unique<numeric::Numbers>(layout_.buffers, layout_.type);
         co_await upload_.receive(endpoint(), place_.comm.member(client), channel_, "upload", numbers->span());
         if (layout_.buffers > 0 && statistics_are(Statistics::mean)) {
-          co_await endpoint()->receive(place_.comm.member(client), statistics(), buffers->span(), Reduce::replace);
+          co_await endpoint()->receive(place_.comm.member(client), statistics(), buffers->span(),
+                                       numeric::Reduce::replace);
         }
       }
-      scale(numbers->span(), weight);
-      add(sum.span(), numbers->span());
-      scale(buffers->span(), weight);
-      add(buffers_sum->span(), buffers->span());
+      numeric::scale(numbers->span(), weight);
+      numeric::add(sum.span(), numbers->span());
+      numeric::scale(buffers->span(), weight);
+      numeric::add(buffers_sum->span(), buffers->span());
     }
     averaged_ = number_of(*round) + 1;
     if (samples == 0) co_return;
     const NumberSpan gradient = sum.span();  // -d, or w - (weighted mean of the w_i), which is the same
     if (plan_.federated.deltas) {
-      scale(gradient, -1);
+      numeric::scale(gradient, -1);
     } else {
-      subtract(gradient, global_.span(), gradient);
+      numeric::subtract(gradient, global_.span(), gradient);
     }
     outer_->begin_step();
     outer_->update(0, global_.span(), gradient, outer_rate_);
@@ -217,20 +222,20 @@ class Federated final : public Strategy {
   }
 
   /// 6
-  Task<> end_round(const Round* round, EpochRecord* record) {
+  Task<> end_round(const Round* round, observe::EpochRecord* record) {
     Learner& learner = place_.learner;
     bool evaluates = false;
     for (std::uint32_t epoch = round->first_epoch; epoch < round->end_epoch; ++epoch) {
       evaluates = evaluates || plan_.evaluates_after(epoch, round->end_epoch == end_);
     }
     if (evaluates && round->has(rank()) && std::isnan(record->own_accuracy)) {
-      const StageTimer timer(place_.recorder, place_.comm.runtime(), Stage::evaluate);
+      const observe::StageTimer timer(place_.recorder, place_.comm.runtime(), observe::Stage::evaluate);
       const Evaluation own = co_await learner.evaluate(0, 1);
       record->own_accuracy = own.correct / own.samples;
     }
     if (is_cloud()) {
-      convert(learner.parameters(), global_.span());
-      if (mean_statistics_) convert(learner.buffers(), mean_statistics_->span());
+      numeric::convert(learner.parameters(), global_.span());
+      if (mean_statistics_) numeric::convert(learner.buffers(), mean_statistics_->span());
       mean_statistics_.reset();
     }
     Score score;
@@ -239,25 +244,25 @@ class Federated final : public Strategy {
     } else if (place_.regroup) {
       co_await place_.comm.barrier();
     }
-    commit_round(record, {score, hash(learner.parameters())});
+    commit_round(record, {score, numeric::hash(learner.parameters())});
   }
 
   Task<Score> evaluate_global() {
-    const StageTimer timer(place_.recorder, place_.comm.runtime(), Stage::evaluate);
+    const observe::StageTimer timer(place_.recorder, place_.comm.runtime(), observe::Stage::evaluate);
     const NumberSpan buffers = place_.learner.buffers();
-    const auto own_statistics = copy_of(buffers);
+    const auto own_statistics = numeric::copy_of(buffers);
     Score score;
     const std::exception_ptr error = co_await error_of(share_and_evaluate(&score));
-    if (statistics_are(Statistics::local)) convert(buffers, own_statistics->span());
+    if (statistics_are(Statistics::local)) numeric::convert(buffers, own_statistics->span());
     if (error) std::rethrow_exception(error);
     co_return score;
   }
 
   Task<> share_and_evaluate(Score* score) {
-    const ExecuteOptions options{layout_.type, Purpose::evaluate};
-    co_await broadcast(place_.comm, place_.learner.parameters(), options);
-    co_await broadcast(place_.comm, place_.learner.buffers(), options);
-    convert(global_.span(), place_.learner.parameters());
+    const collective::ExecuteOptions options{layout_.type, observe::Purpose::evaluate};
+    co_await collective::broadcast(place_.comm, place_.learner.parameters(), options);
+    co_await collective::broadcast(place_.comm, place_.learner.buffers(), options);
+    numeric::convert(global_.span(), place_.learner.parameters());
     *score = co_await evaluate_together(place_.comm, place_.learner);
   }
 
@@ -268,7 +273,7 @@ class Federated final : public Strategy {
   };
 
   /// The cloud has averaged: what a client sent it has arrived.
-  void commit_round(EpochRecord* record, Outcome outcome) {
+  void commit_round(observe::EpochRecord* record, Outcome outcome) {
     if (!is_cloud()) upload_.commit();
     outcome_ = outcome;
     record->accuracy = outcome.score.accuracy;
@@ -302,7 +307,7 @@ class Federated final : public Strategy {
 
   Task<> hand_over_round(int from, bool behind, BrokenOff what) {
     const Outcome outcome = co_await place_.comm.broadcast(outcome_, from);
-    const auto model = copy_of(global_.span()), statistics = copy_of(place_.learner.buffers());
+    const auto model = numeric::copy_of(global_.span()), statistics = numeric::copy_of(place_.learner.buffers());
     const std::function<void(StateVisitor&)> shared = [&](StateVisitor& visitor) {
       visitor.span("model", model->span());
       visitor.span("statistics", statistics->span());
@@ -310,8 +315,8 @@ class Federated final : public Strategy {
     co_await share_state(place_.comm, cloud, shared);
     if (!behind) co_return;
     // Where the cloud has gone on, this rank's next download or evaluation brings what it has now.
-    convert(global_.span(), model->span());
-    if (!statistics_are(Statistics::local)) convert(place_.learner.buffers(), statistics->span());
+    numeric::convert(global_.span(), model->span());
+    if (!statistics_are(Statistics::local)) numeric::convert(place_.learner.buffers(), statistics->span());
     commit_round(what.record, outcome);
   }
 
@@ -330,14 +335,14 @@ class Federated final : public Strategy {
 
   const Layout layout_;
   OwnSteps own_steps_;
-  std::unique_ptr<Optimiser> outer_;  // takes no memory before its first step, which only rank 0 takes
+  std::unique_ptr<optim::Optimiser> outer_;  // takes no memory before its first step, which only rank 0 takes
   double outer_rate_;
-  Numbers global_;      // w: at rank 0 the model, elsewhere what was last received of it
-  Channel channel_;     // of downloads, uploads and statistics
-  Numbers statistics_;  // at rank 0: those that go with the last model
-  EncodedStream upload_;
-  std::vector<double> samples_;               // of each client's shard
-  std::unique_ptr<Numbers> mean_statistics_;  // where a round has changed them
+  numeric::Numbers global_;      // w: at rank 0 the model, elsewhere what was last received of it
+  transport::Channel channel_;   // of downloads, uploads and statistics
+  numeric::Numbers statistics_;  // at rank 0: those that go with the last model
+  collective::EncodedStream upload_;
+  std::vector<double> samples_;                        // of each client's shard
+  std::unique_ptr<numeric::Numbers> mean_statistics_;  // where a round has changed them
   std::vector<Round> rounds_;
   std::uint32_t end_ = 0;                                   // epochs
   std::int64_t ended_ = 0, averaged_ = 0, downloaded_ = 0;  // as Progress; averaged_ as this rank knows it
@@ -368,11 +373,11 @@ std::optional<std::uint64_t> federated_bytes_sent(const StrategyInfo&, const Pla
     }
   }
   if (rank == cloud) return messages * down;
-  const auto up = EncodedStream(upload_codec(plan), layout.parameters, layout.type, 0).bytes();
+  const auto up = collective::EncodedStream(upload_codec(plan), layout.parameters, layout.type, 0).bytes();
   if (!up) return std::nullopt;
   return messages * (*up + (statistics == Statistics::mean ? buffers : 0));
 }
 
 double federated_rounds(const Plan& plan, double) { return 1.0 / plan.federated.local_epochs; }
 
-}  // namespace ripieno
+}  // namespace ripieno::strategy

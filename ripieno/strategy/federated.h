@@ -38,7 +38,7 @@
 
 #include "ripieno/strategy/registry.h"
 
-namespace ripieno {
+namespace ripieno::strategy {
 
 /// `info.name` is fedavg, fedavgm or fedadam. Throws Error(usage) where the codec cannot be sent (powersgd).
 std::unique_ptr<Strategy> make_federated(const StrategyInfo& info, const Plan& plan, Workplace workplace);
@@ -49,4 +49,4 @@ std::optional<std::uint64_t> federated_bytes_sent(const StrategyInfo& info, cons
 /// Of a client that is drawn every time.
 double federated_rounds(const Plan& plan, double steps);
 
-}  // namespace ripieno
+}  // namespace ripieno::strategy

@@ -5,7 +5,7 @@
 #include "ripieno/core/error.h"
 #include "ripieno/core/random.h"
 
-namespace ripieno {
+namespace ripieno::strategy {
 
 std::vector<Round> rounds_between(const Plan& plan, std::uint32_t end, int workers) {
   const std::uint32_t length = plan.federated.local_epochs;
@@ -35,4 +35,4 @@ std::uint32_t federated_end(const Plan& plan, const std::vector<std::uint32_t>& 
   return static_cast<std::uint32_t>(std::min<std::uint64_t>(plan.epochs, std::max(enough, next)));
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::strategy

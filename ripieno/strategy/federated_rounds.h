@@ -7,7 +7,7 @@
 
 #include "ripieno/strategy/strategy.h"
 
-namespace ripieno {
+namespace ripieno::strategy {
 
 struct Round {
   std::uint32_t first_epoch, end_epoch;
@@ -25,4 +25,4 @@ std::vector<int> clients_of(const Plan& plan, std::uint32_t round, int workers);
 /// in an epoch.
 std::uint32_t federated_end(const Plan& plan, const std::vector<std::uint32_t>& steps);
 
-}  // namespace ripieno
+}  // namespace ripieno::strategy

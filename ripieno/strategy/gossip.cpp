@@ -4,7 +4,7 @@
 
 #include "ripieno/strategy/mixing.h"
 
-namespace ripieno {
+namespace ripieno::strategy {
 namespace {
 
 constexpr std::uint64_t for_partners = 0x706172746E657273;  // "partners": what the seed is used for, beside data
@@ -22,7 +22,7 @@ class Gossip final : public Mixing {
     const auto [to, from] = partners_(rank, place_.comm.size(), plan_.seed, step);
     if (to == rank) co_return std::vector<NumberSpan>();
     const NumberSpan own = of_set(0), partners = of_set(1);
-    convert(own, place_.learner.parameters());
+    numeric::convert(own, place_.learner.parameters());
     co_await pass_on("gossip", to, own, from, partners);
     const std::vector<NumberSpan> pair{own, partners};
     co_return pair;
@@ -71,4 +71,4 @@ std::optional<std::uint64_t> gossip_bytes_sent(const StrategyInfo& info, const P
   return exchanges * a_step;
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::strategy

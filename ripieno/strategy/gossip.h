@@ -28,7 +28,7 @@
 
 #include "ripieno/strategy/registry.h"
 
-namespace ripieno {
+namespace ripieno::strategy {
 
 /// The members whom a worker sends to and receives from; itself where it idles.
 struct Partners {
@@ -48,4 +48,4 @@ std::unique_ptr<Strategy> make_gossip(const StrategyInfo& info, const Plan& plan
 std::optional<std::uint64_t> gossip_bytes_sent(const StrategyInfo& info, const Plan& plan, const Layout& layout,
                                                const Workload& work, int rank);
 
-}  // namespace ripieno
+}  // namespace ripieno::strategy

@@ -4,7 +4,7 @@
 
 #include "ripieno/numeric/elementwise.h"
 
-namespace ripieno {
+namespace ripieno::strategy {
 namespace {
 
 std::vector<Range> keys_of(const Layout& layout) {
@@ -91,7 +91,7 @@ std::size_t KeyShards::size(int shard) const {
 void KeyShards::gather(int shard, NumberSpan compact, NumberSpan flat) const {
   std::size_t at = 0;
   for (const Range& range : ranges(shard)) {
-    convert(compact.slice(at, at + range.size()), flat.slice(range.begin, range.end));
+    numeric::convert(compact.slice(at, at + range.size()), flat.slice(range.begin, range.end));
     at += range.size();
   }
 }
@@ -99,9 +99,9 @@ void KeyShards::gather(int shard, NumberSpan compact, NumberSpan flat) const {
 void KeyShards::scatter(int shard, NumberSpan flat, NumberSpan compact) const {
   std::size_t at = 0;
   for (const Range& range : ranges(shard)) {
-    convert(flat.slice(range.begin, range.end), compact.slice(at, at + range.size()));
+    numeric::convert(flat.slice(range.begin, range.end), compact.slice(at, at + range.size()));
     at += range.size();
   }
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::strategy

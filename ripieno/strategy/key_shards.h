@@ -14,7 +14,7 @@
 
 #include "ripieno/strategy/learner.h"
 
-namespace ripieno {
+namespace ripieno::strategy {
 
 class KeyShards {
  public:
@@ -36,4 +36,4 @@ class KeyShards {
   std::vector<std::vector<Range>> shards_;
 };
 
-}  // namespace ripieno
+}  // namespace ripieno::strategy

@@ -6,7 +6,7 @@
 #include "ripieno/strategy/alike.h"
 #include "ripieno/strategy/synchronous.h"
 
-namespace ripieno {
+namespace ripieno::strategy {
 namespace {
 
 class LeaderRing final : public Alike {
@@ -18,8 +18,8 @@ class LeaderRing final : public Alike {
 
  private:
   /// Throws on a rank that has died itself, and where the transport cannot go on without those that have.
-  static Communicator survivors_of(const Communicator& ended) {
-    const Communicator alive = ended.survivors();
+  static collective::Communicator survivors_of(const collective::Communicator& ended) {
+    const collective::Communicator alive = ended.survivors();
     if (alive.size() == ended.size()) fail(ErrorKind::peer, "nobody has died: there is nobody to go on without");
     return alive;
   }
@@ -30,11 +30,11 @@ class LeaderRing final : public Alike {
   }
 
   Task<> elect_leader() {
-    Communicator comm = place_.comm;
+    collective::Communicator comm = place_.comm;
     std::vector<int> alive;
     for (int i = 0; i < comm.size(); ++i) alive.push_back(comm.member(i));
-    const Channel channel = comm.channel(comm.take_channels(), Purpose::control);
-    const int leader = co_await elect(comm.shared_endpoint(), alive, channel);
+    const transport::Channel channel = comm.channel(comm.take_channels(), observe::Purpose::control);
+    const int leader = co_await membership::elect(comm.shared_endpoint(), alive, channel);
     const auto at = static_cast<int>(std::lower_bound(alive.begin(), alive.end(), leader) - alive.begin());
     const auto ring = co_await comm.split(0, (comm.rank() - at + comm.size()) % comm.size());
     ring_ = *ring;
@@ -52,7 +52,7 @@ class LeaderRing final : public Alike {
     }
     const double weight = samples > 0 ? result->samples / samples / loss_scale() : 0;
     for (std::size_t i = 0; i < layout_.buckets.size(); ++i) {  // 3
-      const StageTimer timer(place_.recorder, place_.comm.runtime(), Stage::exchange, i);
+      const observe::StageTimer timer(place_.recorder, place_.comm.runtime(), observe::Stage::exchange, i);
       const Range bucket = layout_.buckets[i];
       co_await averager_->average(ring_, i, learner.gradients().slice(bucket.begin, bucket.end), weight);
     }
@@ -64,8 +64,8 @@ class LeaderRing final : public Alike {
     co_return co_await Alike::recover(what);
   }
 
-  const int everyone_;  // ranks at the start
-  Communicator ring_;   // the place's, from the leader on
+  const int everyone_;             // ranks at the start
+  collective::Communicator ring_;  // the place's, from the leader on
 };
 
 }  // namespace
@@ -80,4 +80,4 @@ std::optional<std::uint64_t> leader_ring_bytes_sent(const StrategyInfo& info, co
   return synchronous_bytes_sent(info, plan, layout, work, (rank - leader + work.world.ranks) % work.world.ranks);
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::strategy

@@ -20,7 +20,7 @@
 
 #include "ripieno/strategy/registry.h"
 
-namespace ripieno {
+namespace ripieno::strategy {
 
 std::unique_ptr<Strategy> make_leader_ring(const StrategyInfo& info, const Plan& plan, Workplace workplace);
 
@@ -28,4 +28,4 @@ std::unique_ptr<Strategy> make_leader_ring(const StrategyInfo& info, const Plan&
 std::optional<std::uint64_t> leader_ring_bytes_sent(const StrategyInfo& info, const Plan& plan, const Layout& layout,
                                                     const Workload& work, int rank);
 
-}  // namespace ripieno
+}  // namespace ripieno::strategy

@@ -18,7 +18,7 @@
 #include "ripieno/data/batch_id.h"
 #include "ripieno/optim/loss_scale.h"
 
-namespace ripieno {
+namespace ripieno::strategy {
 
 /// How the flat buffers are made up.
 struct Layout {
@@ -92,7 +92,7 @@ class Learner {
   virtual std::uint32_t samples_per_epoch() const = 0;
 
   /// Starts a pass; one at a time. It goes on by itself, announcing buckets as they become ready.
-  virtual Task<std::unique_ptr<Pass>> begin(BatchId batch, Weighting weighting) = 0;
+  virtual Task<std::unique_ptr<Pass>> begin(data::BatchId batch, Weighting weighting) = 0;
 
   /// A pass waits, before it uses a bucket's parameters, while the bucket's gate is closed; and it changes no gradient
   /// before all gates are open.
@@ -100,7 +100,7 @@ class Learner {
 
   /// Where gradients are computed times a scale, the scale: divide by its value, and tell it of each step whether the
   /// gradients were finite. Null elsewhere.
-  virtual LossScale* loss_scale() { return nullptr; }
+  virtual optim::LossScale* loss_scale() { return nullptr; }
 
   /// Evaluates the current parameters and buffers on share `part` of `parts` of the test set.
   virtual Task<Evaluation> evaluate(int part, int parts) = 0;
@@ -116,4 +116,4 @@ class Learner {
   virtual void visit(StateVisitor&) {}
 };
 
-}  // namespace ripieno
+}  // namespace ripieno::strategy

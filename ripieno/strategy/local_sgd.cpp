@@ -9,7 +9,7 @@
 #include "ripieno/strategy/share_state.h"
 #include "ripieno/strategy/slots.h"
 
-namespace ripieno {
+namespace ripieno::strategy {
 namespace {
 
 class LocalSgd final : public Apart {
@@ -57,7 +57,7 @@ class LocalSgd final : public Apart {
 
   Task<> start() override {
     co_await Apart::start();  // 1
-    if (plan_.first_epoch == 0) convert(agreed_.span(), place_.learner.parameters());
+    if (plan_.first_epoch == 0) numeric::convert(agreed_.span(), place_.learner.parameters());
   }
 
   Task<> attempt(TrainingStep step, StepResult* result) override {
@@ -94,7 +94,7 @@ class LocalSgd final : public Apart {
   bool is_idle() const override { return under_way_.empty(); }
 
   void set_out(std::size_t fragment, std::uint64_t step) {
-    if (plan_.local.delay > 0) convert(thens_[fragment].span(), part(place_.learner.parameters(), fragment));
+    if (plan_.local.delay > 0) numeric::convert(thens_[fragment].span(), part(place_.learner.parameters(), fragment));
     const auto [samples, global_samples] = std::exchange(learnt_[fragment], {});
     const double weight = static_cast<double>(samples) / static_cast<double>(global_samples);
     under_way_.push_back(std::make_shared<Exchange>(Exchange{fragment, step + plan_.local.delay, weight}));
@@ -104,13 +104,14 @@ class LocalSgd final : public Apart {
   void launch(const std::shared_ptr<Exchange>& exchange) {
     const std::size_t fragment = exchange->fragment;
     const NumberSpan own = part(place_.learner.parameters(), fragment), then = thens_[fragment].span();
-    subtract(changes_[fragment].span(), part(agreed_.span(), fragment), plan_.local.delay > 0 ? then : own);
+    numeric::subtract(changes_[fragment].span(), part(agreed_.span(), fragment), plan_.local.delay > 0 ? then : own);
     exchange->begin = place_.comm.runtime().now();
     exchange->flight.emplace(place_.comm.runtime(),
                              average(averager_.get(), place_.comm, changes_[fragment].span(), exchange));
   }
 
-  static Task<> average(Averager* averager, Communicator comm, NumberSpan change, std::shared_ptr<Exchange> exchange) {
+  static Task<> average(collective::Averager* averager, collective::Communicator comm, NumberSpan change,
+                        std::shared_ptr<Exchange> exchange) {
     co_await averager->average(comm, exchange->fragment, change, exchange->weight);
     exchange->end = comm.runtime().now();
   }
@@ -130,16 +131,16 @@ class LocalSgd final : public Apart {
     Runtime& runtime = place_.comm.runtime();
     const Duration asked = runtime.now();
     {
-      const StageTimer timer(place_.recorder, runtime, Stage::exchange);
+      const observe::StageTimer timer(place_.recorder, runtime, observe::Stage::exchange);
       co_await exchange->flight->landed();
     }
     const Duration hidden = std::min(asked, exchange->end) - exchange->begin;
-    if (hidden > Duration(0)) place_.recorder.add(Stage::hidden, hidden);
+    if (hidden > Duration(0)) place_.recorder.add(observe::Stage::hidden, hidden);
     place_.recorder.span({"exchange", exchange->fragment, exchange->begin, exchange->end});
   }
 
   void apply(const Exchange& exchange) {
-    const StageTimer timer(place_.recorder, place_.comm.runtime(), Stage::optimise);
+    const observe::StageTimer timer(place_.recorder, place_.comm.runtime(), observe::Stage::optimise);
     const std::size_t fragment = exchange.fragment;
     const NumberSpan own = part(place_.learner.parameters(), fragment), agreed = part(agreed_.span(), fragment);
     if (!exchange.is_agreed) {
@@ -149,9 +150,9 @@ class LocalSgd final : public Apart {
       exchanged();
     }
     if (plan_.local.delay > 0) {
-      carry_over(own, thens_[fragment].span(), agreed);  // what was learnt meanwhile
+      numeric::carry_over(own, thens_[fragment].span(), agreed);  // what was learnt meanwhile
     } else {
-      convert(own, agreed);
+      numeric::convert(own, agreed);
     }
   }
 
@@ -176,12 +177,12 @@ class LocalSgd final : public Apart {
   }
 
   std::vector<Range> fragments_;
-  std::unique_ptr<Averager> averager_;
-  std::unique_ptr<Optimiser> outer_;
+  std::unique_ptr<collective::Averager> averager_;
+  std::unique_ptr<optim::Optimiser> outer_;
   double outer_rate_;
-  Numbers agreed_;  // v
+  numeric::Numbers agreed_;  // v
   std::vector<Learnt> learnt_;
-  std::vector<Numbers> changes_, thens_;  // of each fragment: d = v - w; w when that set out, with a delay
+  std::vector<numeric::Numbers> changes_, thens_;  // of each fragment: d = v - w; w when that set out, with a delay
   std::deque<std::shared_ptr<Exchange>> under_way_;
   std::uint64_t set_out_before_ = 0;  // the step before which all has set out
 };
@@ -239,4 +240,4 @@ std::optional<std::uint64_t> local_sgd_bytes_sent(const StrategyInfo& info, cons
 
 double local_sgd_rounds(const Plan& plan, double steps) { return steps / plan.local.steps * plan.local.fragments; }
 
-}  // namespace ripieno
+}  // namespace ripieno::strategy

@@ -40,7 +40,7 @@
 
 #include "ripieno/strategy/registry.h"
 
-namespace ripieno {
+namespace ripieno::strategy {
 
 /// The parameters in `count` ranges of whole tensors after each other, each cut at the tensor's border that is nearest
 /// to the even cut. Throws Error(usage) unless there are 1 .. as many as tensors.
@@ -57,4 +57,4 @@ std::optional<std::uint64_t> local_sgd_bytes_sent(const StrategyInfo& info, cons
 
 double local_sgd_rounds(const Plan& plan, double steps);
 
-}  // namespace ripieno
+}  // namespace ripieno::strategy

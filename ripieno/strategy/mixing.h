@@ -23,7 +23,7 @@
 
 #include "ripieno/strategy/apart.h"
 
-namespace ripieno {
+namespace ripieno::strategy {
 
 class Mixing : public Apart {
  protected:
@@ -44,13 +44,13 @@ class Mixing : public Apart {
   void commit(TrainingStep step) override;
   void regrouped() override { take_channel(); }
   Task<bool> hand_over(int from, bool behind, BrokenOff what) override;
-  void take_channel() { channel_ = place_.comm.channel(place_.comm.take_channels(), Purpose::exchange); }
+  void take_channel() { channel_ = place_.comm.channel(place_.comm.take_channels(), observe::Purpose::exchange); }
   void take_mean();
 
-  std::vector<std::unique_ptr<Numbers>> set_;
+  std::vector<std::unique_ptr<numeric::Numbers>> set_;
   std::vector<NumberSpan> staged_;  // whose mean is to be taken
-  Numbers mean_, lost_;
-  Channel channel_;  // of pass_on()
+  numeric::Numbers mean_, lost_;
+  transport::Channel channel_;  // of pass_on()
 };
 
 /// 2: a worker's own step, on its gradient times samples P / samples of all P workers.
@@ -59,4 +59,4 @@ Task<> weighted_step(OwnSteps* steps, TrainingStep step, int workers, StepResult
 /// The type of a model's numbers on the wire. Throws Error(usage) where the plan's codec is no wire format.
 DType wire_type(const Plan& plan, DType native);
 
-}  // namespace ripieno
+}  // namespace ripieno::strategy

@@ -2,17 +2,17 @@
 
 #include "ripieno/numeric/elementwise.h"
 
-namespace ripieno {
+namespace ripieno::strategy {
 
 void divide_by_loss_scale(Learner& learner) {
-  if (learner.loss_scale()) scale(learner.gradients(), 1 / learner.loss_scale()->value());
+  if (learner.loss_scale()) numeric::scale(learner.gradients(), 1 / learner.loss_scale()->value());
 }
 
-void step_if_finite(Workplace& place, Optimiser& optimiser, double rate) {
+void step_if_finite(Workplace& place, optim::Optimiser& optimiser, double rate) {
   Learner& learner = place.learner;
-  const StageTimer timer(place.recorder, place.comm.runtime(), Stage::optimise);
-  LossScale* const loss_scale = learner.loss_scale();
-  const bool finite = !loss_scale || all_finite(learner.gradients());
+  const observe::StageTimer timer(place.recorder, place.comm.runtime(), observe::Stage::optimise);
+  optim::LossScale* const loss_scale = learner.loss_scale();
+  const bool finite = !loss_scale || numeric::all_finite(learner.gradients());
   if (loss_scale) loss_scale->update(finite);
   if (!finite) return;
   optimiser.begin_step();
@@ -21,7 +21,8 @@ void step_if_finite(Workplace& place, Optimiser& optimiser, double rate) {
 
 OwnSteps::OwnSteps(const Plan& plan, Workplace& place)
     : place_(place),
-      optimiser_(make_optimiser(plan.optimiser, place.learner.layout().parameters, place.learner.layout().type)) {}
+      optimiser_(
+          optim::make_optimiser(plan.optimiser, place.learner.layout().parameters, place.learner.layout().type)) {}
 
 Task<bool> OwnSteps::take(TrainingStep step, Weighting weighting, StepResult* result) {
   const bool is_new = taken_ != step.number;
@@ -38,4 +39,4 @@ Task<bool> OwnSteps::take(TrainingStep step, Weighting weighting, StepResult* re
   co_return is_new;
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::strategy

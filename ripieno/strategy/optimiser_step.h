@@ -3,14 +3,14 @@
 
 #include "ripieno/strategy/strategy.h"
 
-namespace ripieno {
+namespace ripieno::strategy {
 
 /// The gradients become what they are without a loss scale.
 void divide_by_loss_scale(Learner& learner);
 
 /// The step, which is not taken where gradients overflowed under a loss scale; this is told. Gradients that are alike
 /// on all ranks make all ranks decide alike.
-void step_if_finite(Workplace& place, Optimiser& optimiser, double rate);
+void step_if_finite(Workplace& place, optim::Optimiser& optimiser, double rate);
 
 /// A worker's own steps: a pass over a batch, then the optimiser's step on its weighted gradients. Such a step depends
 /// on nobody else: it commits by itself when its pass is over, and who takes it again finds it taken.
@@ -26,9 +26,9 @@ class OwnSteps {
 
  private:
   Workplace& place_;
-  std::unique_ptr<Optimiser> optimiser_;
+  std::unique_ptr<optim::Optimiser> optimiser_;
   std::optional<std::uint64_t> taken_;  // the last step's number
   StepResult result_;                   // and what came of it
 };
 
-}  // namespace ripieno
+}  // namespace ripieno::strategy

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <string>
 
-namespace ripieno {
+namespace ripieno::strategy {
 namespace {
 
 struct Outer {
@@ -38,17 +38,17 @@ class WithPrefix final : public StateVisitor {
 
 }  // namespace
 
-std::unique_ptr<Optimiser> make_outer(std::string_view strategy, const OuterOptions& options, std::size_t elements,
-                                      DType type) {
+std::unique_ptr<optim::Optimiser> make_outer(std::string_view strategy, const OuterOptions& options,
+                                             std::size_t elements, DType type) {
   const Outer& outer = find_outer(strategy);
-  OptimiserOptions made;
+  optim::OptimiserOptions made;
   made.name = outer.optimiser;
   made.momentum = outer.momentum ? options.momentum : 0;
   made.nesterov = outer.nesterov && options.momentum > 0;
   made.beta1 = options.beta1;
   made.beta2 = options.beta2;
   made.epsilon = options.epsilon;
-  return make_optimiser(made, elements, type);
+  return optim::make_optimiser(made, elements, type);
 }
 
 double outer_rate(std::string_view strategy, const OuterOptions& options) {
@@ -60,9 +60,9 @@ double outer_rate(std::string_view strategy, const OuterOptions& options) {
   return options.learning_rate > 0 ? options.learning_rate : own;
 }
 
-void visit_outer(Optimiser& outer, StateVisitor& visitor) {
+void visit_outer(optim::Optimiser& outer, StateVisitor& visitor) {
   WithPrefix with_prefix(visitor);
   outer.visit(with_prefix);
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::strategy

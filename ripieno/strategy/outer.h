@@ -17,17 +17,17 @@
 #include "ripieno/optim/optimiser.h"
 #include "ripieno/strategy/strategy.h"
 
-namespace ripieno {
+namespace ripieno::strategy {
 
 /// The named strategy's outer optimiser, of `elements` parameters of `type`. Throws Error(usage) on options out of
 /// range, and Error(internal) on a strategy that has none.
-std::unique_ptr<Optimiser> make_outer(std::string_view strategy, const OuterOptions& options, std::size_t elements,
-                                      DType type);
+std::unique_ptr<optim::Optimiser> make_outer(std::string_view strategy, const OuterOptions& options,
+                                             std::size_t elements, DType type);
 
 /// The rate of its steps: options.learning_rate, or where that is 0 the strategy's own. Throws as make_outer().
 double outer_rate(std::string_view strategy, const OuterOptions& options);
 
 /// Shows its state with "outer." before the names ("outer.optimiser.step"), apart from a worker's own optimiser's.
-void visit_outer(Optimiser& outer, StateVisitor& visitor);
+void visit_outer(optim::Optimiser& outer, StateVisitor& visitor);
 
-}  // namespace ripieno
+}  // namespace ripieno::strategy

@@ -11,7 +11,7 @@
 #include "ripieno/strategy/shard_snapshots.h"
 #include "ripieno/strategy/trainer.h"
 
-namespace ripieno {
+namespace ripieno::strategy {
 namespace {
 
 ShardLinkOptions link_options(const Plan& plan, const Layout& layout, const KeyShards& shards, int worker, int shard) {
@@ -102,8 +102,8 @@ class ParameterServer final : public Strategy {
 
   std::uint32_t take_channels() {
     const std::uint32_t snapshots = place_.comm.take_channels(), ways = place_.comm.take_channels(2);
-    up_ = place_.comm.channel(ways, Purpose::exchange);
-    down_ = place_.comm.channel(ways + 1, Purpose::exchange);
+    up_ = place_.comm.channel(ways, observe::Purpose::exchange);
+    down_ = place_.comm.channel(ways + 1, observe::Purpose::exchange);
     return snapshots;
   }
 
@@ -160,7 +160,7 @@ class ParameterServer final : public Strategy {
   /// 1
   Task<> start() override {
     const int rank = place_.comm.rank();
-    if (resumed() && rank == 0) convert(place_.learner.buffers(), shard_->buffers());
+    if (resumed() && rank == 0) numeric::convert(place_.learner.buffers(), shard_->buffers());
     co_await start_alike(place_.comm, place_.learner);
 
     struct Sizes {
@@ -168,7 +168,7 @@ class ParameterServer final : public Strategy {
     };
     Sizes own{};
     if (worker_ >= 0) own = {place_.learner.samples_per_epoch(), place_.learner.steps_per_epoch()};
-    const std::vector<Sizes> all = co_await place_.comm.all_gather(own, Purpose::setup);
+    const std::vector<Sizes> all = co_await place_.comm.all_gather(own, observe::Purpose::setup);
     for (std::size_t i = static_cast<std::size_t>(servers_); i < all.size(); ++i) {
       work_.samples.push_back(all[i].samples);
       work_.steps.push_back(all[i].steps);
@@ -177,7 +177,7 @@ class ParameterServer final : public Strategy {
     if (!shard_) co_return;
     if (!resumed()) {  // else they are those of the checkpoint
       keys_.gather(rank, shard_->weights(), place_.learner.parameters());
-      if (rank == 0) convert(shard_->buffers(), place_.learner.buffers());
+      if (rank == 0) numeric::convert(shard_->buffers(), place_.learner.buffers());
     }
     if (pace_ == Pace::together && worker_ < 0 && place_.checkpoint) {
       shard_->on_epoch = [this](std::uint32_t epoch) {
@@ -239,8 +239,8 @@ class ParameterServer final : public Strategy {
     lock_.reset();
   }
 
-  Task<> end_epoch(EpochEnd, EpochRecord* record) override {
-    record->parameters_hash = hash(place_.learner.parameters());
+  Task<> end_epoch(EpochEnd, observe::EpochRecord* record) override {
+    record->parameters_hash = numeric::hash(place_.learner.parameters());
     co_return;
   }
   bool records_epochs() const override { return !beside_shard_0(); }
@@ -255,12 +255,12 @@ class ParameterServer final : public Strategy {
 
   /// Also on a narrower wire.
   bool stays_finite(NumberSpan gradients) const {
-    round_through(gradients, pull_type(plan_.exchange.codec, layout_.type));
-    return all_finite(gradients);
+    numeric::round_through(gradients, pull_type(plan_.exchange.codec, layout_.type));
+    return numeric::all_finite(gradients);
   }
 
   Task<ShardAnswer> push_and_pull(Push push) {
-    const StageTimer timer(place_.recorder, place_.comm.runtime(), Stage::exchange, 0);
+    const observe::StageTimer timer(place_.recorder, place_.comm.runtime(), observe::Stage::exchange, 0);
     std::vector<ShardAnswer> answers(links_.size());
     std::vector<Task<>> exchanges;
     for (std::size_t s = 0; s < links_.size(); ++s) {
@@ -304,36 +304,36 @@ class ParameterServer final : public Strategy {
   Task<> evaluate(std::uint32_t epoch) {
     const auto lock = co_await learner_free_.lock();
     Learner& learner = place_.learner;
-    const auto parameters = copy_of(learner.parameters()), buffers = copy_of(learner.buffers());
-    convert(learner.parameters(), consensus_.weights->span());
-    convert(learner.buffers(), consensus_.buffers->span());
-    EpochRecord record{epoch, NAN, NAN, hash(consensus_.weights->span()), NAN};
+    const auto parameters = numeric::copy_of(learner.parameters()), buffers = numeric::copy_of(learner.buffers());
+    numeric::convert(learner.parameters(), consensus_.weights->span());
+    numeric::convert(learner.buffers(), consensus_.buffers->span());
+    observe::EpochRecord record{epoch, NAN, NAN, numeric::hash(consensus_.weights->span()), NAN};
     {
-      const StageTimer timer(place_.recorder, place_.comm.runtime(), Stage::evaluate);
+      const observe::StageTimer timer(place_.recorder, place_.comm.runtime(), observe::Stage::evaluate);
       const Evaluation whole = co_await learner.evaluate(0, 1);
       record.accuracy = whole.correct / whole.samples;
       record.loss = whole.loss / whole.samples;
     }
-    convert(learner.parameters(), parameters->span());
-    convert(learner.buffers(), buffers->span());
+    numeric::convert(learner.parameters(), parameters->span());
+    numeric::convert(learner.buffers(), buffers->span());
     place_.recorder.epoch(record);
   }
 
   /// 6, the end
   Task<> finish() override {
     if (place_.comm.rank() == 0) {
-      convert(place_.learner.parameters(), consensus_.weights->span());
-      convert(place_.learner.buffers(), consensus_.buffers->span());
+      numeric::convert(place_.learner.parameters(), consensus_.weights->span());
+      numeric::convert(place_.learner.buffers(), consensus_.buffers->span());
     }
-    const ExecuteOptions options{layout_.type, Purpose::evaluate};
-    co_await broadcast(place_.comm, place_.learner.parameters(), options);
-    co_await broadcast(place_.comm, place_.learner.buffers(), options);
+    const collective::ExecuteOptions options{layout_.type, observe::Purpose::evaluate};
+    co_await collective::broadcast(place_.comm, place_.learner.parameters(), options);
+    co_await collective::broadcast(place_.comm, place_.learner.buffers(), options);
   }
 
   Pace pace_;
   const Layout& layout_;
-  int servers_, worker_;  // ranks of servers alone; this worker's index, -1 for such a rank
-  Channel up_, down_;     // between workers and shards
+  int servers_, worker_;          // ranks of servers alone; this worker's index, -1 for such a rank
+  transport::Channel up_, down_;  // between workers and shards
   KeyShards keys_;
   Mutex learner_free_;                // rank 0's learner trains or evaluates
   std::optional<Mutex::Lock> lock_;   // of a step, from its attempt to its commit
@@ -383,4 +383,4 @@ std::optional<std::uint64_t> ps_bytes_sent(const StrategyInfo& info, const Plan&
   return bytes * work.epochs;
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::strategy

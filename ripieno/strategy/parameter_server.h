@@ -37,7 +37,7 @@
 
 #include "ripieno/strategy/registry.h"
 
-namespace ripieno {
+namespace ripieno::strategy {
 
 /// Throw Error(usage) where there is no worker, where more shards than workers would live beside them, for more shards
 /// than numbers, and for a codec that cannot be sent (PowerSGD).
@@ -49,4 +49,4 @@ std::unique_ptr<Strategy> make_ps_ssp(const StrategyInfo& info, const Plan& plan
 std::optional<std::uint64_t> ps_bytes_sent(const StrategyInfo& info, const Plan& plan, const Layout& layout,
                                            const Workload& work, int rank);
 
-}  // namespace ripieno
+}  // namespace ripieno::strategy

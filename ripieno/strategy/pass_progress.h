@@ -10,7 +10,7 @@
 #include "ripieno/core/async.h"
 #include "ripieno/strategy/learner.h"
 
-namespace ripieno {
+namespace ripieno::strategy {
 
 struct PassProgress {
   PassProgress(Runtime& runtime, std::size_t buckets) : ready(runtime), done(runtime) {
@@ -50,4 +50,4 @@ class ProgressPass : public Pass {
   std::shared_ptr<PassProgress> progress_;
 };
 
-}  // namespace ripieno
+}  // namespace ripieno::strategy

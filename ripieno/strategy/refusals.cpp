@@ -2,10 +2,10 @@
 
 #include <array>
 
-namespace ripieno {
+namespace ripieno::strategy {
 namespace {
 
-CodecKind kind(const Choice& choice) { return find_codec(choice.plan.exchange.codec.name).kind; }
+codec::CodecKind kind(const Choice& choice) { return codec::find_codec(choice.plan.exchange.codec.name).kind; }
 const Traits& traits(const Choice& choice) { return choice.info.traits; }
 
 /// What is exchanged is averaged by an Averager.
@@ -28,18 +28,19 @@ constexpr std::array all_refusals{
         "which only ring and direct can do",
         "take the route ring or direct, or codec int8, qsgd or sign",
         [](const Choice& c) {
-          return averages(c) && kind(c) == CodecKind::gathered &&
-                 !averages_over(c.plan.exchange.codec.name, c.info.route_of(c.plan));
+          return averages(c) && kind(c) == codec::CodecKind::gathered &&
+                 !collective::averages_over(c.plan.exchange.codec.name, c.info.route_of(c.plan));
         }},
-    Refusal{
-        "codec powersgd with a parameter server or a federated strategy",
-        "its factors are averaged among all workers, and cannot be sent to one",
-        "take topk, or a strategy that averages, such as ddp",
-        [](const Choice& c) { return kind(c) == CodecKind::low_rank && (c.info.has_servers || traits(c).has_cloud); }},
+    Refusal{"codec powersgd with a parameter server or a federated strategy",
+            "its factors are averaged among all workers, and cannot be sent to one",
+            "take topk, or a strategy that averages, such as ddp",
+            [](const Choice& c) {
+              return kind(c) == codec::CodecKind::low_rank && (c.info.has_servers || traits(c).has_cloud);
+            }},
     Refusal{
         "codec int8, qsgd, sign, topk, topk-sampled or powersgd with gossip or ring-passes",
         "they exchange the parameters themselves, and what a codec loses of these in every step is never made up for",
-        "take fp16 or bf16", [](const Choice& c) { return traits(c).mixes && kind(c) != CodecKind::wire; }},
+        "take fp16 or bf16", [](const Choice& c) { return traits(c).mixes && kind(c) != codec::CodecKind::wire; }},
     Refusal{"codec sign, topk or topk-sampled with fedavg, fedavgm or fedadam that exchange parameters",
             "it drops most of what makes up a number or most numbers: only differences survive that",
             "set fedavg.exchange = deltas",
@@ -49,7 +50,7 @@ constexpr std::array all_refusals{
             }},
     Refusal{"exchange.segment_kb with a codec that is no floating-point type", "only these are cut into segments",
             "leave it at 0, or take fp32, fp16 or bf16",
-            [](const Choice& c) { return c.plan.exchange.segment_bytes > 0 && kind(c) != CodecKind::wire; }},
+            [](const Choice& c) { return c.plan.exchange.segment_bytes > 0 && kind(c) != codec::CodecKind::wire; }},
     Refusal{"exchange.overlap = forward with a strategy other than ddp", "only ddp steps on each bucket by itself",
             "take strategy ddp", [](const Choice& c) { return c.plan.exchange.forward && !traits(c).by_buckets; }},
     Refusal{"exchange.overlap = forward with train.precision = fp16",
@@ -62,7 +63,7 @@ constexpr std::array all_refusals{
             "a server has parts of the model whose tensors it does not know",
             "take a strategy that averages, such as ddp",
             [](const Choice& c) {
-              const OptimiserOptions& o = c.plan.optimiser;
+              const optim::OptimiserOptions& o = c.plan.optimiser;
               return c.info.has_servers &&
                      (o.name == "muon" || o.vector_factor != 1 || o.head_factor != 1 || o.first_layer_steps > 0);
             }},
@@ -108,4 +109,4 @@ void refuse(const Choice& choice) {
   }
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::strategy

@@ -7,7 +7,7 @@
 
 #include "ripieno/strategy/registry.h"
 
-namespace ripieno {
+namespace ripieno::strategy {
 
 /// Everything that a refusal may depend on.
 struct Choice {
@@ -32,4 +32,4 @@ std::span<const Refusal> refusals();
 /// Throws Error(usage), with the combination, its reason and what to do, if a refusal applies.
 void refuse(const Choice& choice);
 
-}  // namespace ripieno
+}  // namespace ripieno::strategy

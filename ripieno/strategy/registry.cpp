@@ -15,7 +15,7 @@
 #include "ripieno/strategy/ring_passes.h"
 #include "ripieno/strategy/synchronous.h"
 
-namespace ripieno {
+namespace ripieno::strategy {
 namespace {
 
 using Period = decltype(StrategyInfo::period);
@@ -239,11 +239,11 @@ const StrategyInfo& find_strategy(std::string_view name) { return find_named(all
 
 bool can_retake(const StrategyInfo& info, const Plan& plan) { return info.traits.commits && !plan.exchange.forward; }
 
-Plan settled(const StrategyInfo& info, Plan plan, const Communicator& comm) {
+Plan settled(const StrategyInfo& info, Plan plan, const collective::Communicator& comm) {
   if (info.route != "any" || plan.exchange.route != "auto") return plan;
-  const CodecKind kind = find_codec(plan.exchange.codec.name).kind;
-  const bool averages_numbers = kind == CodecKind::wire || kind == CodecKind::low_rank;
-  const EngineOperation* const in_place = comm.find_engine(Collective::all_reduce, DType::fp32);
+  const codec::CodecKind kind = codec::find_codec(plan.exchange.codec.name).kind;
+  const bool averages_numbers = kind == codec::CodecKind::wire || kind == codec::CodecKind::low_rank;
+  const transport::EngineOperation* const in_place = comm.find_engine(transport::Collective::all_reduce, DType::fp32);
   plan.exchange.route = averages_numbers && in_place ? in_place->route : "ring";
   return plan;
 }
@@ -259,4 +259,4 @@ std::unique_ptr<Strategy> make_strategy(const StrategyInfo& info, const Plan& pl
   return info.make(info, plan, std::move(workplace));
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::strategy

@@ -7,7 +7,7 @@
 
 #include "ripieno/strategy/strategy.h"
 
-namespace ripieno {
+namespace ripieno::strategy {
 
 /// How the data set is shared out.
 enum class DataUse : std::uint8_t {
@@ -18,7 +18,7 @@ enum class DataUse : std::uint8_t {
 
 /// How much a job does, for closed forms.
 struct Workload {
-  World world;                       ///< all ranks, servers included
+  collective::World world;           ///< all ranks, servers included
   std::vector<std::uint32_t> steps;  ///< of each worker in an epoch
   std::uint32_t epochs = 1;          ///< whole ones, from the plan's first on
 };
@@ -75,7 +75,7 @@ bool can_retake(const StrategyInfo& info, const Plan& plan);
 /// The plan with what it leaves open (route auto) chosen for how the group's ranks reach each other, which is the same
 /// on all of them: two-phase where the endpoint has an all-reduce of its own and the codec goes along with it, else
 /// ring.
-Plan settled(const StrategyInfo& info, Plan plan, const Communicator& comm);
+Plan settled(const StrategyInfo& info, Plan plan, const collective::Communicator& comm);
 
 /// Ripieno's, then those that were added.
 std::span<const StrategyInfo> strategies();
@@ -94,4 +94,4 @@ const StrategyInfo& find_strategy(std::string_view name);
 /// dropped; then makes the strategy. Throws Error(usage).
 std::unique_ptr<Strategy> make_strategy(const StrategyInfo& info, const Plan& plan, Workplace workplace);
 
-}  // namespace ripieno
+}  // namespace ripieno::strategy

@@ -6,7 +6,7 @@
 #include "ripieno/strategy/share_state.h"
 #include "ripieno/strategy/slots.h"
 
-namespace ripieno {
+namespace ripieno::strategy {
 namespace {
 
 class RingPasses final : public Mixing {
@@ -17,7 +17,7 @@ class RingPasses final : public Mixing {
   Task<std::vector<NumberSpan>> exchange(std::uint64_t) override {
     const int workers = place_.comm.size(), me = place_.comm.rank();
     const int next = (me + 1) % workers, previous = (me - 1 + workers) % workers;
-    convert(of_set(0), place_.learner.parameters());
+    numeric::convert(of_set(0), place_.learner.parameters());
     std::map<int, NumberSpan> by_rank{{me, of_set(0)}};
     for (int j = 1; j <= plan_.passes; ++j) {
       const NumberSpan newest = of_set(j - 1), into = of_set(j);
@@ -30,12 +30,12 @@ class RingPasses final : public Mixing {
   }
 };
 
-std::unique_ptr<Averager> full_ring(const Plan& plan, const Layout& layout) {
-  AveragerOptions options;
+std::unique_ptr<collective::Averager> full_ring(const Plan& plan, const Layout& layout) {
+  collective::AveragerOptions options;
   options.route = "leader-ring";
   options.codec = plan.exchange.codec;
   options.segment_bytes = plan.exchange.segment_bytes;
-  return make_averager(options, slots_of(layout, {{0, layout.parameters}}), layout.type);
+  return collective::make_averager(options, slots_of(layout, {{0, layout.parameters}}), layout.type);
 }
 
 /// p = W.
@@ -50,27 +50,27 @@ class FullRing final : public Apart {
  private:
   Task<> start() override {
     co_await Apart::start();
-    convert(before_.span(), place_.learner.parameters());
+    numeric::convert(before_.span(), place_.learner.parameters());
   }
 
   Task<> attempt(TrainingStep step, StepResult* result) override {
     co_await weighted_step(&own_steps_, step, place_.comm.size(), result);  // 2
-    const StageTimer timer(place_.recorder, place_.comm.runtime(), Stage::exchange, 0);
+    const observe::StageTimer timer(place_.recorder, place_.comm.runtime(), observe::Stage::exchange, 0);
     if (place_.comm.size() == 1) co_return;
-    subtract(change_.span(), place_.learner.parameters(), before_.span());
+    numeric::subtract(change_.span(), place_.learner.parameters(), before_.span());
     co_await averager_->average(place_.comm, 0, change_.span(), 1.0 / place_.comm.size());
   }
 
   void commit(TrainingStep) override {
     if (place_.comm.size() == 1) return;
     const NumberSpan parameters = place_.learner.parameters();
-    convert(parameters, change_.span());
-    add(parameters, before_.span());
+    numeric::convert(parameters, change_.span());
+    numeric::add(parameters, before_.span());
     settle();
   }
 
   void settle() {
-    convert(before_.span(), place_.learner.parameters());
+    numeric::convert(before_.span(), place_.learner.parameters());
     averager_->commit(0);
     exchanged();
   }
@@ -80,14 +80,14 @@ class FullRing final : public Apart {
     const std::function<void(StateVisitor&)> alike = [&](StateVisitor& visitor) { visitor.span("v", before_.span()); };
     co_await share_state(place_.comm, from, alike);
     if (behind) {
-      convert(place_.learner.parameters(), before_.span());
+      numeric::convert(place_.learner.parameters(), before_.span());
       settle();
     }
     co_return behind;
   }
 
-  std::unique_ptr<Averager> averager_;
-  Numbers before_, change_;  // v; w - v, then its mean
+  std::unique_ptr<collective::Averager> averager_;
+  numeric::Numbers before_, change_;  // v; w - v, then its mean
 };
 
 void check(const Plan& plan, int workers) {
@@ -113,4 +113,4 @@ std::optional<std::uint64_t> ring_passes_bytes_sent(const StrategyInfo&, const P
   return steps * static_cast<unsigned>(plan.passes) * layout.parameters * size_of(wire_type(plan, layout.type));
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::strategy

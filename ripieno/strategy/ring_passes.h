@@ -29,11 +29,11 @@
 
 #include "ripieno/strategy/registry.h"
 
-namespace ripieno {
+namespace ripieno::strategy {
 
 std::unique_ptr<Strategy> make_ring_passes(const StrategyInfo& info, const Plan& plan, Workplace workplace);
 
 std::optional<std::uint64_t> ring_passes_bytes_sent(const StrategyInfo& info, const Plan& plan, const Layout& layout,
                                                     const Workload& work, int rank);
 
-}  // namespace ripieno
+}  // namespace ripieno::strategy

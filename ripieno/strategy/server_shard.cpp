@@ -6,7 +6,7 @@
 
 #include "ripieno/numeric/elementwise.h"
 
-namespace ripieno {
+namespace ripieno::strategy {
 
 std::int64_t steps_in_all(const Plan& plan, std::uint32_t per_epoch) {
   const auto first = static_cast<std::int64_t>(plan.first_epoch) * per_epoch;
@@ -23,7 +23,7 @@ ServerShard::ServerShard(const Plan& plan, Pace pace, std::size_t numbers, std::
       recorder_(place.recorder),
       weights_(numbers, type),
       buffers_(buffers, type),
-      optimiser_(make_optimiser(plan.optimiser, numbers, type)),
+      optimiser_(optim::make_optimiser(plan.optimiser, numbers, type)),
       learning_rate_(plan.learning_rate, plan.epochs, plan.rate_scale),
       sum_(pace == Pace::together ? numbers : 0, type),
       round_(std::make_shared<Event>(runtime_)),
@@ -64,7 +64,7 @@ Task<ShardAnswer> ServerShard::exchange(int worker, Push push, NumberSpan gradie
     co_await wait_turn(worker);
     pulled_[worker] = pace_ == Pace::own ? version_ : lead(worker);
   }
-  convert(weights, weights_.span());
+  numeric::convert(weights, weights_.span());
   co_return answer;
 }
 
@@ -92,10 +92,10 @@ void ServerShard::average_arrivals() {
   }
   all.loss /= static_cast<double>(all.samples);
   for (std::size_t i = 0; i < arrived_.size(); ++i) {  // in the order of workers: the same bits every time
-    (i == 0 ? convert : add)(sum_.span(), arrived_[i].gradient);
-    (i == 0 ? convert : add)(buffers_.span(), arrived_[i].buffers);
+    (i == 0 ? numeric::convert : numeric::add)(sum_.span(), arrived_[i].gradient);
+    (i == 0 ? numeric::convert : numeric::add)(buffers_.span(), arrived_[i].buffers);
   }
-  if (arrived_.size() > 1) scale(buffers_.span(), 1.0 / static_cast<double>(arrived_.size()));
+  if (arrived_.size() > 1) numeric::scale(buffers_.span(), 1.0 / static_cast<double>(arrived_.size()));
   for (std::int64_t& clock : clocks_) ++clock;
   round_applied_ = all.finite;
   all.step = arrived_[0].push.step;
@@ -108,7 +108,7 @@ void ServerShard::average_arrivals() {
 /// One update; nothing else runs meanwhile.
 ShardAnswer ServerShard::apply(int worker, const Arrival& arrival) {
   const ShardAnswer answer{pace_ == Pace::own ? version_ - pulled_[worker] : pulled_[worker], arrival.push.finite};
-  convert(buffers_.span(), arrival.buffers);
+  numeric::convert(buffers_.span(), arrival.buffers);
   const double rate = update(worker, arrival.push, arrival.gradient);
   record(arrival.push, rate, answer.age);
   ++clocks_[worker];
@@ -143,7 +143,7 @@ double ServerShard::update(int worker, const Push& push, NumberSpan gradient) {
   const double rate = learning_rate_.at(done_ / per_epoch_);
   if (push.finite == 0) return rate;
   if (on_applied) on_applied({worker, push.step, gradient, rate});
-  const StageTimer timer(recorder_, runtime_, Stage::optimise);
+  const observe::StageTimer timer(recorder_, runtime_, observe::Stage::optimise);
   optimiser_->begin_step();
   optimiser_->update(0, weights_.span(), gradient, rate);
   ++version_;
@@ -167,7 +167,7 @@ void ServerShard::advance(double by) {
 }
 
 void ServerShard::snapshot(std::uint32_t epoch) {
-  snapshots_.push({epoch, copy_of(weights_.span()), copy_of(buffers_.span())});
+  snapshots_.push({epoch, numeric::copy_of(weights_.span()), numeric::copy_of(buffers_.span())});
   snapshot_at_ = done_;
 }
 
@@ -201,4 +201,4 @@ void ServerShard::visit(StateVisitor& visitor) {
   optimiser_->visit(visitor);
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::strategy

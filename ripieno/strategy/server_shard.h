@@ -10,7 +10,7 @@
 #include "ripieno/numeric/numbers.h"
 #include "ripieno/strategy/strategy.h"
 
-namespace ripieno {
+namespace ripieno::strategy {
 
 /// Whom a worker waits for.
 enum class Pace : std::uint8_t {
@@ -51,7 +51,7 @@ struct WorkersWork {
 /// A copy of a shard at an epoch's end.
 struct Snapshot {
   std::uint32_t epoch = 0;
-  std::shared_ptr<Numbers> weights, buffers;  ///< null: none follow
+  std::shared_ptr<numeric::Numbers> weights, buffers;  ///< null: none follow
 };
 
 class ServerShard {
@@ -107,10 +107,10 @@ class ServerShard {
   Plan plan_;
   Pace pace_;
   Runtime& runtime_;
-  Recorder& recorder_;
-  Numbers weights_, buffers_;
-  std::unique_ptr<Optimiser> optimiser_;
-  LearningRate learning_rate_;
+  observe::Recorder& recorder_;
+  numeric::Numbers weights_, buffers_;
+  std::unique_ptr<optim::Optimiser> optimiser_;
+  optim::LearningRate learning_rate_;
   bool records_ = false;
   std::int64_t version_ = 0;  // updates that the weights have had
   std::int64_t steps_ = 0;    // the same and those that were not finite
@@ -124,7 +124,7 @@ class ServerShard {
   std::vector<Arrival> arrived_;  // together: the round's
   int arrivals_ = 0;
   std::uint64_t round_applied_ = 0;
-  Numbers sum_;
+  numeric::Numbers sum_;
   std::shared_ptr<Event> round_;
 
   double per_epoch_ = 0, done_ = 0;  // together: rounds; else samples
@@ -137,4 +137,4 @@ class ServerShard {
 /// Steps of a worker from the plan's first epoch to its end.
 std::int64_t steps_in_all(const Plan& plan, std::uint32_t per_epoch);
 
-}  // namespace ripieno
+}  // namespace ripieno::strategy

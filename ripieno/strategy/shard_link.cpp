@@ -3,39 +3,40 @@
 #include "ripieno/codec/wire.h"
 #include "ripieno/collective/execute.h"
 
-namespace ripieno {
+namespace ripieno::strategy {
 namespace {
 
-Channel with(Channel channel, Purpose purpose) {
+transport::Channel with(transport::Channel channel, observe::Purpose purpose) {
   channel.purpose = purpose;
   return channel;
 }
 
 template <class Record>
-Message control(std::string_view operation, Channel way) {
-  return {with(way, Purpose::control), operation, DType::uint8, sizeof(Record)};
+transport::Message control(std::string_view operation, transport::Channel way) {
+  return {with(way, observe::Purpose::control), operation, DType::uint8, sizeof(Record)};
 }
 
-Message weights_message(const ShardLinkOptions& options, Purpose purpose) {
+transport::Message weights_message(const ShardLinkOptions& options, observe::Purpose purpose) {
   return {with(options.down, purpose), "pull", pull_type(options.codec, options.type), options.numbers};
 }
 
-Message buffers_message(const ShardLinkOptions& options) {
-  return {with(options.up, Purpose::exchange), "push buffers", options.type, options.buffers};
+transport::Message buffers_message(const ShardLinkOptions& options) {
+  return {with(options.up, observe::Purpose::exchange), "push buffers", options.type, options.buffers};
 }
 
-Channel gradients(const ShardLinkOptions& options) { return with(options.up, Purpose::exchange); }
+transport::Channel gradients(const ShardLinkOptions& options) { return with(options.up, observe::Purpose::exchange); }
 
 /// Distinct for every worker and shard.
-EncodedStream stream_of(const ShardLinkOptions& options) {
+collective::EncodedStream stream_of(const ShardLinkOptions& options) {
   const auto sender = static_cast<std::uint64_t>(options.worker) << 32 | static_cast<std::uint64_t>(options.shard);
-  return EncodedStream(options.codec, options.numbers, options.type, Random(options.seed, sender).next());
+  return collective::EncodedStream(options.codec, options.numbers, options.type, Random(options.seed, sender).next());
 }
 
 }  // namespace
 
-DType pull_type(const CodecOptions& codec, DType type) {
-  return find_codec(codec.name).kind == CodecKind::wire ? find_wire_format(codec.name).type(type) : type;
+DType pull_type(const codec::CodecOptions& codec, DType type) {
+  return codec::find_codec(codec.name).kind == codec::CodecKind::wire ? codec::find_wire_format(codec.name).type(type)
+                                                                      : type;
 }
 
 std::optional<std::uint64_t> push_bytes(const ShardLinkOptions& options) {
@@ -48,7 +49,7 @@ std::uint64_t pull_bytes(const ShardLinkOptions& options) {
   return options.numbers * size_of(pull_type(options.codec, options.type));
 }
 
-ShardLink::ShardLink(const ShardLinkOptions& options, Endpoint* endpoint, int server, ServerShard* local)
+ShardLink::ShardLink(const ShardLinkOptions& options, transport::Endpoint* endpoint, int server, ServerShard* local)
     : options_(options),
       endpoint_(endpoint),
       server_(server),
@@ -58,29 +59,31 @@ ShardLink::ShardLink(const ShardLinkOptions& options, Endpoint* endpoint, int se
 
 Task<> ShardLink::pull_first() {
   if (local_) {
-    convert(numbers(), local_->weights());
-    round_through(numbers(), pull_type(options_.codec, options_.type));
+    numeric::convert(numbers(), local_->weights());
+    numeric::round_through(numbers(), pull_type(options_.codec, options_.type));
     co_return;
   }
-  co_await endpoint_->receive(server_, weights_message(options_, Purpose::setup), numbers(), Reduce::replace);
+  co_await endpoint_->receive(server_, weights_message(options_, observe::Purpose::setup), numbers(),
+                              numeric::Reduce::replace);
 }
 
 Task<ShardAnswer> ShardLink::exchange(Push push, NumberSpan buffers) {
   const NumberSpan kept = buffers.slice(0, options_.buffers);
   if (local_) {
     const ShardAnswer answer = co_await local_->exchange(options_.worker, push, numbers(), kept, numbers());
-    round_through(numbers(), pull_type(options_.codec, options_.type));
+    numeric::round_through(numbers(), pull_type(options_.codec, options_.type));
     co_return answer;
   }
   const ConstBytes header = std::as_bytes(std::span(&push, 1));
   co_await endpoint_->send(server_, control<Push>("push", options_.up), header);
   co_await stream_.send(endpoint_, server_, gradients(options_), "push", numbers());
-  if (options_.buffers > 0) co_await send_numbers(endpoint_, server_, buffers_message(options_), kept);
+  if (options_.buffers > 0) co_await collective::send_numbers(endpoint_, server_, buffers_message(options_), kept);
 
   ShardAnswer answer;
   const Bytes reply = std::as_writable_bytes(std::span(&answer, 1));
   co_await endpoint_->receive(server_, control<ShardAnswer>("pull", options_.down), reply);
-  co_await endpoint_->receive(server_, weights_message(options_, Purpose::exchange), numbers(), Reduce::replace);
+  co_await endpoint_->receive(server_, weights_message(options_, observe::Purpose::exchange), numbers(),
+                              numeric::Reduce::replace);
   co_return answer;
 }
 
@@ -88,13 +91,14 @@ void ShardLink::visit(StateVisitor& visitor) {
   if (!local_) stream_.visit(visitor, text("ps.push.", options_.shard));
 }
 
-Task<> serve_worker(ShardLinkOptions options, Endpoint* endpoint, int peer, ServerShard* shard, bool has_weights,
-                    std::int64_t pushes) {
-  Numbers numbers(options.numbers, options.type), buffers(options.buffers, options.type);
-  EncodedStream stream = stream_of(options);
+Task<> serve_worker(ShardLinkOptions options, transport::Endpoint* endpoint, int peer, ServerShard* shard,
+                    bool has_weights, std::int64_t pushes) {
+  numeric::Numbers numbers(options.numbers, options.type), buffers(options.buffers, options.type);
+  collective::EncodedStream stream = stream_of(options);
   if (!has_weights) {
-    convert(numbers.span(), shard->weights());  // a copy: others' updates go on while it is sent
-    co_await send_numbers(endpoint, peer, weights_message(options, Purpose::setup), numbers.span());
+    numeric::convert(numbers.span(), shard->weights());  // a copy: others' updates go on while it is sent
+    co_await collective::send_numbers(endpoint, peer, weights_message(options, observe::Purpose::setup),
+                                      numbers.span());
   }
   for (std::int64_t i = 0; i < pushes; ++i) {
     Push push;
@@ -102,14 +106,15 @@ Task<> serve_worker(ShardLinkOptions options, Endpoint* endpoint, int peer, Serv
     co_await endpoint->receive(peer, control<Push>("push", options.up), header);
     co_await stream.receive(endpoint, peer, gradients(options), "push", numbers.span());
     if (options.buffers > 0) {
-      co_await endpoint->receive(peer, buffers_message(options), buffers.span(), Reduce::replace);
+      co_await endpoint->receive(peer, buffers_message(options), buffers.span(), numeric::Reduce::replace);
     }
     const NumberSpan all = numbers.span();
     const ShardAnswer answer = co_await shard->exchange(options.worker, push, all, buffers.span(), all);
     const ConstBytes reply = std::as_bytes(std::span(&answer, 1));
     co_await endpoint->send(peer, control<ShardAnswer>("pull", options.down), reply);
-    co_await send_numbers(endpoint, peer, weights_message(options, Purpose::exchange), numbers.span());
+    co_await collective::send_numbers(endpoint, peer, weights_message(options, observe::Purpose::exchange),
+                                      numbers.span());
   }
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::strategy

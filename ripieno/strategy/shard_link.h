@@ -13,22 +13,22 @@
 #include "ripieno/numeric/numbers.h"
 #include "ripieno/strategy/server_shard.h"
 
-namespace ripieno {
+namespace ripieno::strategy {
 
 /// What both ends know.
 struct ShardLinkOptions {
-  CodecOptions codec;
+  codec::CodecOptions codec;
   std::uint64_t seed = 0;  ///< of the plan
   int worker = 0, shard = 0;
   std::size_t numbers = 0, buffers = 0;  ///< of the shard
   DType type = DType::fp32;              ///< in memory
   /// From the worker to the shard and back: two ranks may each hold a shard and a worker, and the ways between them are
   /// four.
-  Channel up = {}, down = {};
+  transport::Channel up = {}, down = {};
 };
 
 /// The type in which weights are pulled.
-DType pull_type(const CodecOptions& codec, DType type);
+DType pull_type(const codec::CodecOptions& codec, DType type);
 
 /// Payload bytes of a push; nothing where that depends on the numbers.
 std::optional<std::uint64_t> push_bytes(const ShardLinkOptions& options);
@@ -39,7 +39,7 @@ class ShardLink {
  public:
   /// `server` is the endpoint's rank; `local` the shard where it is this very rank, else null. Throws Error(usage) as
   /// EncodedStream.
-  ShardLink(const ShardLinkOptions& options, Endpoint* endpoint, int server, ServerShard* local);
+  ShardLink(const ShardLinkOptions& options, transport::Endpoint* endpoint, int server, ServerShard* local);
 
   /// The shard's numbers: the gradient before exchange(), the weights after.
   NumberSpan numbers() { return numbers_.span(); }
@@ -51,7 +51,7 @@ class ShardLink {
   /// The worker's step is committed.
   void commit() { stream_.commit(); }
   /// After an abort: the ways of a fresh communicator.
-  void take_ways(Channel up, Channel down) {
+  void take_ways(transport::Channel up, transport::Channel down) {
     options_.up = up;
     options_.down = down;
   }
@@ -61,16 +61,16 @@ class ShardLink {
 
  private:
   ShardLinkOptions options_;
-  Endpoint* endpoint_;
+  transport::Endpoint* endpoint_;
   int server_;
   ServerShard* local_;
-  Numbers numbers_;
-  EncodedStream stream_;
+  numeric::Numbers numbers_;
+  collective::EncodedStream stream_;
 };
 
 /// The shard's end, for `pushes` pushes of a worker on another rank, the endpoint's `peer`, after the weights that it
 /// starts from if it has none yet.
-Task<> serve_worker(ShardLinkOptions options, Endpoint* endpoint, int peer, ServerShard* shard, bool has_weights,
-                    std::int64_t pushes);
+Task<> serve_worker(ShardLinkOptions options, transport::Endpoint* endpoint, int peer, ServerShard* shard,
+                    bool has_weights, std::int64_t pushes);
 
-}  // namespace ripieno
+}  // namespace ripieno::strategy

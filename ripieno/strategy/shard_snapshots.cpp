@@ -2,10 +2,10 @@
 
 #include "ripieno/collective/execute.h"
 
-namespace ripieno {
+namespace ripieno::strategy {
 
-ShardSnapshots::ShardSnapshots(Communicator comm, std::uint32_t channel, const KeyShards& keys, std::size_t parameters,
-                               DType type, ServerShard& shard, bool acknowledged)
+ShardSnapshots::ShardSnapshots(collective::Communicator comm, std::uint32_t channel, const KeyShards& keys,
+                               std::size_t parameters, DType type, ServerShard& shard, bool acknowledged)
     : ways_{std::move(comm), channel},
       keys_(keys),
       parameters_(parameters),
@@ -15,7 +15,7 @@ ShardSnapshots::ShardSnapshots(Communicator comm, std::uint32_t channel, const K
       received_(static_cast<std::size_t>(keys.count())),
       all_received_(received_.size()) {
   for (int s = 1; s < keys.count(); ++s) {
-    arrived_.push_back(std::make_unique<Queue<std::shared_ptr<Numbers>>>(ways_.comm.runtime()));
+    arrived_.push_back(std::make_unique<Queue<std::shared_ptr<numeric::Numbers>>>(ways_.comm.runtime()));
   }
 }
 
@@ -33,12 +33,13 @@ Task<> ShardSnapshots::send_all(std::int64_t* renewed_after) {
     if (!pending_) pending_ = co_await shard_.snapshots().pop();
     const Ways ways = ways_;  // all of it over one communicator
     *renewed_after = ways.aborts + 1;
-    Endpoint* const endpoint = &ways.comm.endpoint();
+    transport::Endpoint* const endpoint = &ways.comm.endpoint();
     const int to = ways.comm.member(0);
     const std::uint64_t follows = pending_->weights != nullptr;
     const ConstBytes announced = std::as_bytes(std::span(&follows, 1));
     co_await endpoint->send(to, ways.announcement(), announced);
-    if (follows) co_await send_numbers(endpoint, to, weights(ways, shard_index()), pending_->weights->span());
+    if (follows)
+      co_await collective::send_numbers(endpoint, to, weights(ways, shard_index()), pending_->weights->span());
     if (acknowledged_) {
       std::byte answer{};
       const Bytes room(&answer, 1);
@@ -60,14 +61,14 @@ Task<> ShardSnapshots::receive_all(int shard, std::int64_t* renewed_after) {
   while (!all_received_[at]) {
     const Ways ways = ways_;
     *renewed_after = ways.aborts + 1;
-    Endpoint* const endpoint = &ways.comm.endpoint();
+    transport::Endpoint* const endpoint = &ways.comm.endpoint();
     const int from = ways.comm.member(shard);
     std::uint64_t follows = 0;
     const Bytes announced = std::as_writable_bytes(std::span(&follows, 1));
     co_await endpoint->receive(from, ways.announcement(), announced);
     if (follows) {
-      const auto part = std::make_shared<Numbers>(keys_.size(shard), type_);
-      co_await endpoint->receive(from, weights(ways, shard), part->span(), Reduce::replace);
+      const auto part = std::make_shared<numeric::Numbers>(keys_.size(shard), type_);
+      co_await endpoint->receive(from, weights(ways, shard), part->span(), numeric::Reduce::replace);
       arrived_[at - 1]->push(part);
     }
     all_received_[at] = !follows;
@@ -79,7 +80,7 @@ Task<> ShardSnapshots::receive_all(int shard, std::int64_t* renewed_after) {
   }
 }
 
-void ShardSnapshots::regroup(Communicator comm, std::uint32_t channel, std::int64_t aborts) {
+void ShardSnapshots::regroup(collective::Communicator comm, std::uint32_t channel, std::int64_t aborts) {
   ways_ = {std::move(comm), channel, aborts};
 }
 
@@ -90,7 +91,7 @@ void ShardSnapshots::recover(const std::vector<std::int64_t>& received) {
 Task<Snapshot> ShardSnapshots::next() {
   const Snapshot first = co_await shard_.snapshots().pop();
   if (!first.weights) co_return first;
-  const Snapshot whole{first.epoch, std::make_shared<Numbers>(parameters_, type_), first.buffers};
+  const Snapshot whole{first.epoch, std::make_shared<numeric::Numbers>(parameters_, type_), first.buffers};
   keys_.scatter(0, whole.weights->span(), first.weights->span());
   for (int s = 1; s < keys_.count(); ++s) {
     const auto part = co_await arrived_[s - 1]->pop();
@@ -104,4 +105,4 @@ void ShardSnapshots::give_up() {
   for (const auto& queue : arrived_) queue->push(nullptr);
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::strategy

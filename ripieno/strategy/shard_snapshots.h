@@ -14,16 +14,16 @@
 #include "ripieno/strategy/key_shards.h"
 #include "ripieno/strategy/server_shard.h"
 
-namespace ripieno {
+namespace ripieno::strategy {
 
 class ShardSnapshots {
  public:
   /// On a rank that has a shard. `channel` is taken from `comm`; `keys` and `shard` outlive it.
-  ShardSnapshots(Communicator comm, std::uint32_t channel, const KeyShards& keys, std::size_t parameters, DType type,
-                 ServerShard& shard, bool acknowledged);
+  ShardSnapshots(collective::Communicator comm, std::uint32_t channel, const KeyShards& keys, std::size_t parameters,
+                 DType type, ServerShard& shard, bool acknowledged);
 
   /// After an abort, a fresh communicator and a channel of it; `received`: as rank 0 has it.
-  void regroup(Communicator comm, std::uint32_t channel, std::int64_t aborts);
+  void regroup(collective::Communicator comm, std::uint32_t channel, std::int64_t aborts);
   void recover(const std::vector<std::int64_t>& received);
   /// Rank 0: of each shard, snapshots that have arrived, with the one that says that none follow.
   const std::vector<std::int64_t>& received() const { return received_; }
@@ -44,14 +44,18 @@ class ShardSnapshots {
   Task<> receive_all(int shard, std::int64_t* renewed_after);
   /// On which snapshots travel, until an abort.
   struct Ways {
-    Communicator comm;
+    collective::Communicator comm;
     std::uint32_t channel;
     std::int64_t aborts = 0;  ///< before it
-    Message announcement() const { return {comm.channel(channel, Purpose::control), "snapshot", DType::int64, 1}; }
-    Message acknowledgement() const { return {comm.channel(channel, Purpose::control), "arrived", DType::uint8, 1}; }
+    transport::Message announcement() const {
+      return {comm.channel(channel, observe::Purpose::control), "snapshot", DType::int64, 1};
+    }
+    transport::Message acknowledgement() const {
+      return {comm.channel(channel, observe::Purpose::control), "arrived", DType::uint8, 1};
+    }
   };
-  Message weights(const Ways& ways, int shard) const {
-    return {ways.comm.channel(ways.channel, Purpose::evaluate), "snapshot", type_, keys_.size(shard)};
+  transport::Message weights(const Ways& ways, int shard) const {
+    return {ways.comm.channel(ways.channel, observe::Purpose::evaluate), "snapshot", type_, keys_.size(shard)};
   }
   int shard_index() const { return ways_.comm.rank(); }
 
@@ -65,8 +69,9 @@ class ShardSnapshots {
   std::int64_t sent_ = 0;            // that are
   bool ended_ = false;               // the last one is
   std::vector<std::int64_t> received_;
-  std::vector<bool> all_received_;                                         // rank 0: of each shard
-  std::vector<std::unique_ptr<Queue<std::shared_ptr<Numbers>>>> arrived_;  // rank 0: of each shard but the first
+  std::vector<bool> all_received_;  // rank 0: of each shard
+  std::vector<std::unique_ptr<Queue<std::shared_ptr<numeric::Numbers>>>>
+      arrived_;  // rank 0: of each shard but the first
 };
 
-}  // namespace ripieno
+}  // namespace ripieno::strategy

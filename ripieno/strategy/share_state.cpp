@@ -4,7 +4,7 @@
 
 #include "ripieno/collective/execute.h"
 
-namespace ripieno {
+namespace ripieno::strategy {
 namespace {
 
 /// Where all of it is.
@@ -32,15 +32,15 @@ class Numbered final : public StateVisitor {
 
 }  // namespace
 
-Task<> share_state(Communicator comm, int root, std::function<void(StateVisitor&)> walk) {
+Task<> share_state(collective::Communicator comm, int root, std::function<void(StateVisitor&)> walk) {
   Places places;
   walk(places);
-  ExecuteOptions options;
-  options.purpose = Purpose::control;
+  collective::ExecuteOptions options;
+  options.purpose = observe::Purpose::control;
   options.root = root;
   for (const NumberSpan span : places.spans) {
     options.wire = span.type;
-    co_await broadcast(comm, span, options);
+    co_await collective::broadcast(comm, span, options);
   }
   if (places.numbers.empty()) co_return;
   const std::size_t count = places.numbers.size();
@@ -50,4 +50,4 @@ Task<> share_state(Communicator comm, int root, std::function<void(StateVisitor&
   walk(numbered);
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::strategy

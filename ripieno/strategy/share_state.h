@@ -6,9 +6,9 @@
 #include "ripieno/collective/communicator.h"
 #include "ripieno/core/state.h"
 
-namespace ripieno {
+namespace ripieno::strategy {
 
 /// Every rank's walk shows as many things of the same sizes. Bytes: of control, those that the walk shows.
-Task<> share_state(Communicator comm, int root, std::function<void(StateVisitor&)> walk);
+Task<> share_state(collective::Communicator comm, int root, std::function<void(StateVisitor&)> walk);
 
-}  // namespace ripieno
+}  // namespace ripieno::strategy

@@ -1,11 +1,11 @@
 #include "ripieno/strategy/slots.h"
 
-namespace ripieno {
+namespace ripieno::strategy {
 
-std::vector<Slot> slots_of(const Layout& layout, const std::vector<Range>& ranges) {
-  std::vector<Slot> slots;
+std::vector<collective::Slot> slots_of(const Layout& layout, const std::vector<Range>& ranges) {
+  std::vector<collective::Slot> slots;
   for (const Range range : ranges) {
-    Slot slot{range.size()};
+    collective::Slot slot{range.size()};
     for (const Layout::Tensor& tensor : layout.tensors) {
       const bool inside = range.begin <= tensor.range.begin && tensor.range.end <= range.end;
       if (!inside || tensor.shape.size() < 2 || tensor.range.size() == 0) continue;
@@ -18,8 +18,9 @@ std::vector<Slot> slots_of(const Layout& layout, const std::vector<Range>& range
   return slots;
 }
 
-std::unique_ptr<Averager> averager_of(const StrategyInfo& info, const Plan& plan, std::vector<Slot> slots, DType type) {
-  AveragerOptions options;
+std::unique_ptr<collective::Averager> averager_of(const StrategyInfo& info, const Plan& plan,
+                                                  std::vector<collective::Slot> slots, DType type) {
+  collective::AveragerOptions options;
   options.route = info.route_of(plan);
   if (info.route == "any") {
     options.small_route = plan.exchange.small_route;
@@ -29,7 +30,7 @@ std::unique_ptr<Averager> averager_of(const StrategyInfo& info, const Plan& plan
   options.segment_bytes = plan.exchange.segment_bytes;
   options.last_first = plan.exchange.forward;
   options.seed = plan.seed;
-  return make_averager(options, std::move(slots), type);
+  return collective::make_averager(options, std::move(slots), type);
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::strategy

@@ -7,12 +7,13 @@
 #include "ripieno/collective/averager.h"
 #include "ripieno/strategy/registry.h"
 
-namespace ripieno {
+namespace ripieno::strategy {
 
 /// The given ranges of the parameters, with the matrices that lie in each as a whole.
-std::vector<Slot> slots_of(const Layout& layout, const std::vector<Range>& ranges);
+std::vector<collective::Slot> slots_of(const Layout& layout, const std::vector<Range>& ranges);
 
 /// An averager of such slots along the strategy's route with the plan's codec.
-std::unique_ptr<Averager> averager_of(const StrategyInfo& info, const Plan& plan, std::vector<Slot> slots, DType type);
+std::unique_ptr<collective::Averager> averager_of(const StrategyInfo& info, const Plan& plan,
+                                                  std::vector<collective::Slot> slots, DType type);
 
-}  // namespace ripieno
+}  // namespace ripieno::strategy

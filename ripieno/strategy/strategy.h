@@ -23,7 +23,7 @@
 #include "ripieno/optim/optimiser.h"
 #include "ripieno/strategy/learner.h"
 
-namespace ripieno {
+namespace ripieno::strategy {
 
 /// With whom and how, for the strategies that leave it open.
 struct ExchangeOptions {
@@ -31,10 +31,10 @@ struct ExchangeOptions {
       "auto";  ///< of strategies whose registry line says "any" (collective/schedule.h); auto: see settled()
   std::string small_route = "auto";  ///< the same, of buckets of up to small_bytes; auto: as all
   std::size_t small_bytes = 0;
-  CodecOptions codec = {};        ///< codec/codec.h
-  std::size_t segment_bytes = 0;  ///< collective/execute.h
-  int in_flight = 0;              ///< ddp: buckets that are averaged at once; 0: all
-  bool forward = false;           ///< ddp: the exchange may go on under the next forward pass
+  codec::CodecOptions codec = {};  ///< codec/codec.h
+  std::size_t segment_bytes = 0;   ///< collective/execute.h
+  int in_flight = 0;               ///< ddp: buckets that are averaged at once; 0: all
+  bool forward = false;            ///< ddp: the exchange may go on under the next forward pass
 };
 
 /// Parameter servers.
@@ -76,8 +76,8 @@ struct Plan {
   std::uint64_t max_steps = 0;       ///< ends training after that many steps of a worker; 0: no limit
   std::uint32_t evaluate_every = 1;  ///< epochs; the last is always evaluated
   std::uint64_t seed = 0;            ///< of partners, clients and random rounding
-  OptimiserOptions optimiser;
-  LearningRateOptions learning_rate;
+  optim::OptimiserOptions optimiser;
+  optim::LearningRateOptions learning_rate;
   double rate_scale = 1;  ///< times the learning rate, e.g. the number of workers
   ExchangeOptions exchange;
   ServerOptions servers;
@@ -94,19 +94,19 @@ struct Plan {
 
 /// What a strategy works with on one rank. All outlive it.
 struct Workplace {
-  Communicator comm;
+  collective::Communicator comm;
   Learner& learner;
-  Recorder& recorder;
+  observe::Recorder& recorder;
   /// Called (where set) after every epoch, when parameters() and the strategy's state are those to save.
   std::function<void(std::uint32_t epoch)> checkpoint;
   /// After an exchange that a peer broke off (Error(peer)): a fresh communicator of those who go on, from the one that
   /// ended. Throws an Error where nobody can. Unset: such an error ends training.
-  std::function<Communicator(const Communicator& ended)> regroup;
+  std::function<collective::Communicator(const collective::Communicator& ended)> regroup;
 };
 
 /// One step of one rank.
 struct TrainingStep {
-  BatchId batch;
+  data::BatchId batch;
   std::uint64_t number = 0;  ///< from 0, over the whole run
   double rate = 0;           ///< of learning
   bool ends_epoch = false;   ///< it is the last of this rank's epoch
@@ -128,7 +128,7 @@ struct EpochEnd {
 /// record), or the way out.
 struct BrokenOff {
   const TrainingStep* step = nullptr;
-  EpochRecord* record = nullptr;
+  observe::EpochRecord* record = nullptr;
 };
 
 class Strategy {
@@ -168,7 +168,7 @@ class Strategy {
   virtual Task<> attempt(TrainingStep step, StepResult* result) = 0;
   virtual void commit(TrainingStep step) = 0;
   /// Evaluates where it is asked to, and fills in the record.
-  virtual Task<> end_epoch(EpochEnd end, EpochRecord* record) = 0;
+  virtual Task<> end_epoch(EpochEnd end, observe::EpochRecord* record) = 0;
   /// Whether this rank records epochs.
   virtual bool records_epochs() const { return true; }
   /// Whether what visit() shows after this epoch is whole: a state to go on from.
@@ -191,4 +191,4 @@ class Strategy {
   Workplace place_;
 };
 
-}  // namespace ripieno
+}  // namespace ripieno::strategy

@@ -7,7 +7,7 @@
 #include "ripieno/strategy/alike.h"
 #include "ripieno/strategy/slots.h"
 
-namespace ripieno {
+namespace ripieno::strategy {
 namespace {
 
 class Synchronous : public Alike {
@@ -29,7 +29,7 @@ class Synchronous : public Alike {
 
   Task<> average_buckets(double weight) {
     for (std::size_t i = 0; i < layout_.buckets.size(); ++i) {  // in the same order on all ranks
-      const StageTimer timer(place_.recorder, place_.comm.runtime(), Stage::exchange, i);
+      const observe::StageTimer timer(place_.recorder, place_.comm.runtime(), observe::Stage::exchange, i);
       co_await average(i, weight / loss_scale());
     }
   }
@@ -47,13 +47,13 @@ class Accumulate final : public Synchronous {
     co_await compute(step, by_samples, result);
     newest_ = result->global_samples;
     if (!exchanges(step)) co_return;
-    add(place_.learner.gradients(), sum_.span());
+    numeric::add(place_.learner.gradients(), sum_.span());
     co_await average_buckets(1 / (samples_ + newest_));
   }
 
   void commit(TrainingStep step) override {
     if (exchanges(step)) return Alike::commit(step);
-    add(sum_.span(), place_.learner.gradients());
+    numeric::add(sum_.span(), place_.learner.gradients());
     samples_ += newest_;
     ++passes_;
     place_.learner.commit();
@@ -61,14 +61,14 @@ class Accumulate final : public Synchronous {
 
   void settle() override {
     Alike::settle();
-    sum_ = Numbers(layout_.parameters, layout_.type);
+    sum_ = numeric::Numbers(layout_.parameters, layout_.type);
     samples_ = 0;
     passes_ = 0;
   }
 
   bool exchanges(TrainingStep step) const override { return passes_ + 1 == plan_.passes || step.ends_epoch; }
 
-  Numbers sum_;                      // of the gradients since the last exchange
+  numeric::Numbers sum_;             // of the gradients since the last exchange
   double samples_ = 0, newest_ = 0;  // of all workers: since the last exchange, and in the newest pass
   int passes_ = 0;                   // since the last exchange
 };
@@ -113,4 +113,4 @@ std::optional<std::uint64_t> accumulate_bytes_sent(const StrategyInfo& info, con
 
 double accumulate_rounds(const Plan& plan, double steps) { return std::ceil(steps / plan.passes); }
 
-}  // namespace ripieno
+}  // namespace ripieno::strategy

@@ -17,7 +17,7 @@
 
 #include "ripieno/strategy/registry.h"
 
-namespace ripieno {
+namespace ripieno::strategy {
 
 std::unique_ptr<Strategy> make_synchronous(const StrategyInfo& info, const Plan& plan, Workplace workplace);
 std::unique_ptr<Strategy> make_accumulate(const StrategyInfo& info, const Plan& plan, Workplace workplace);
@@ -30,4 +30,4 @@ std::optional<std::uint64_t> accumulate_bytes_sent(const StrategyInfo& info, con
                                                    const Workload& work, int rank);
 double accumulate_rounds(const Plan& plan, double steps);
 
-}  // namespace ripieno
+}  // namespace ripieno::strategy

@@ -5,7 +5,7 @@
 
 #include "ripieno/core/async.h"
 
-namespace ripieno {
+namespace ripieno::strategy {
 
 Task<std::exception_ptr> loss_in(Task<> task) {
   std::exception_ptr loss;
@@ -88,7 +88,7 @@ Task<> Trainer::take(TrainingStep step) {
 }
 
 Task<> Trainer::end_epoch(EpochEnd end) {
-  EpochRecord record{end.epoch, NAN, NAN, 0, NAN};
+  observe::EpochRecord record{end.epoch, NAN, NAN, 0, NAN};
   const Act act = [this, end, &record] { return strategy_.end_epoch(end, &record); };
   const BrokenOff this_end{.record = &record};
   co_await retake(act, this_end);
@@ -145,4 +145,4 @@ EpochEnd Trainer::end_of(std::uint32_t epoch) const {
   return {epoch, last, early, plan_.evaluates_after(epoch, last)};
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::strategy

@@ -11,7 +11,7 @@
 
 #include "ripieno/strategy/strategy.h"
 
-namespace ripieno {
+namespace ripieno::strategy {
 
 /// The error of a peer with which the task ended, if it did.
 Task<std::exception_ptr> loss_in(Task<> task);
@@ -41,7 +41,7 @@ class Trainer {
   Strategy& strategy_;
   const Plan& plan_;
   Workplace& place_;
-  LearningRate learning_rate_;
+  optim::LearningRate learning_rate_;
 };
 
-}  // namespace ripieno
+}  // namespace ripieno::strategy

@@ -10,13 +10,14 @@
 #include "ripieno/testing/retaken.h"
 #include "ripieno/testing/trial.h"
 
-namespace ripieno {
+namespace ripieno::testing {
 namespace {
 
+using strategy::Plan;
 using Weights = std::vector<double>;
 
 struct Subject {
-  const StrategyInfo& info;
+  const strategy::StrategyInfo& info;
   const ConformanceOptions& options;
 };
 
@@ -44,7 +45,7 @@ Plan plan_of(const Subject& of, std::uint32_t epochs, std::string_view codec = "
 /// Nothing where so many workers may have such a plan; else why not.
 std::string refusal_of(const Subject& of, const Plan& plan, int workers, bool loss_scale = false, bool saves = false) {
   try {
-    refuse({of.info, plan, workers, loss_scale, false, saves});
+    strategy::refuse({of.info, plan, workers, loss_scale, false, saves});
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::usage) throw;
     return error.what();
@@ -128,14 +129,14 @@ std::string uneven(const Subject& of) {
 std::string agrees(const Subject& of) {
   if (!of.info.agrees) throw DoesNotApply{"it does not promise that"};
   int compared = 0;
-  for (const CodecInfo& codec : codecs()) {
+  for (const codec::CodecInfo& codec : codec::codecs()) {
     const Plan plan = plan_of(of, 2, codec.name);
     const int workers = allowed(of, plan, 5) ? 5 : 1;
     if (!allowed(of, plan, workers)) continue;
     Trial trial(of.info, workers, plan);
     std::map<std::uint64_t, std::vector<std::uint64_t>> hashes;  // by step
-    trial.on_step = [&](int rank, const StepRecord& record) {
-      if (rank >= trial.first_worker()) hashes[record.step].push_back(hash(trial.learners[rank]->parameters()));
+    trial.on_step = [&](int rank, const auto& step) {
+      if (rank >= trial.first_worker()) hashes[step.step].push_back(numeric::hash(trial.learners[rank]->parameters()));
     };
     trial.run();
     const std::size_t steps = 2 * trial.learners.back()->steps_per_epoch();
@@ -191,7 +192,7 @@ std::string learns(const Subject& of) {
 
 std::string bytes(const Subject& of) {
   int forms = 0, balances = 0;
-  for (const CodecInfo& codec : codecs()) {
+  for (const codec::CodecInfo& codec : codec::codecs()) {
     Plan plan = plan_of(of, 2, codec.name);
     plan.optimiser.momentum = 0;
     for (int workers = 1; workers <= of.options.max_workers; ++workers) {
@@ -201,7 +202,7 @@ std::string bytes(const Subject& of) {
       trial.run();
       std::uint64_t sent = 0, received = 0;
       for (int rank = 0; rank < trial.cluster.size(); ++rank) {
-        const Traffic& counted = trial.cluster.ledger(rank).total(Purpose::exchange);
+        const observe::Traffic& counted = trial.cluster.ledger(rank).total(observe::Purpose::exchange);
         sent += counted.payload_sent;
         received += counted.payload_received;
         if (!of.info.bytes_sent) continue;
@@ -228,7 +229,7 @@ std::string overflow(const Subject& of) {
   const int workers = workers_for(of, plan, 3, true);
   Trial trial(of.info, workers, plan, {.loss_scale = true});
   trial.run();
-  const LossScale fresh;
+  const optim::LossScale fresh;
   for (int rank = trial.first_worker(); rank < trial.cluster.size(); ++rank) {
     const double scale = trial.learners[rank]->loss_scale()->value();
     const double first = trial.learners[trial.first_worker()]->loss_scale()->value();
@@ -257,7 +258,7 @@ std::string start(const Subject& of) {
   return text(workers, " workers");
 }
 
-Task<> run_and_catch(Strategy* strategy, std::optional<Error>* caught) {
+Task<> run_and_catch(strategy::Strategy* strategy, std::optional<Error>* caught) {
   try {
     co_await strategy->run();
   } catch (const Error& error) {
@@ -274,7 +275,7 @@ std::string mismatch(const Subject& of) {
   std::vector<std::optional<Error>> caught(trial.cluster.size());
   try {
     trial.cluster.run(
-        [&](Communicator comm) { return run_and_catch(trial.strategies[comm.rank()].get(), &caught[comm.rank()]); });
+        [&](auto comm) { return run_and_catch(trial.strategies[comm.rank()].get(), &caught[comm.rank()]); });
   } catch (const Error& error) {
     expect(false, "rank 1 has one parameter more, and not all ranks end: ", error.what());
   }
@@ -328,9 +329,9 @@ std::string resume(const Subject& of) {
 
 std::string retake(const Subject& of) {
   std::string compared;
-  for (const CodecInfo& codec : codecs()) {
+  for (const codec::CodecInfo& codec : codec::codecs()) {
     const Plan plan = plan_of(of, 3, codec.name);
-    if (!can_retake(of.info, plan)) throw DoesNotApply{"it does not keep the commit contract"};
+    if (!strategy::can_retake(of.info, plan)) throw DoesNotApply{"it does not keep the commit contract"};
     const int workers = allowed(of, plan, 3) ? 3 : 1;
     if (!allowed(of, plan, workers)) continue;
     const std::string difference = difference_when_retaken(of.info, plan, workers, of.options.retakes);
@@ -374,7 +375,7 @@ Plan conformance_plan() {
   return plan;
 }
 
-std::vector<Finding> check_conformance(const StrategyInfo& info, const ConformanceOptions& options) {
+std::vector<Finding> check_conformance(const strategy::StrategyInfo& info, const ConformanceOptions& options) {
   const Subject subject{info, options};
   std::vector<Finding> findings;
   for (const Check& check : checks) {
@@ -396,4 +397,4 @@ std::vector<Finding> check_conformance(const StrategyInfo& info, const Conforman
   return findings;
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::testing

@@ -43,13 +43,13 @@
 
 #include "ripieno/strategy/registry.h"
 
-namespace ripieno {
+namespace ripieno::testing {
 
 /// Three epochs of SGD with momentum, at a rate that the linear learner learns with, and codecs for so few numbers.
-Plan conformance_plan();
+strategy::Plan conformance_plan();
 
 struct ConformanceOptions {
-  Plan plan = conformance_plan();              ///< its epochs and codec's name are each check's own
+  strategy::Plan plan = conformance_plan();    ///< its epochs and codec's name are each check's own
   std::vector<int> workers = {1, 2, 3, 4, 7};  ///< of check 1; refused ones are left out
   int max_workers = 9;                         ///< of check 7
   int per_node = 1;                            ///< of check 7: ranks that share a node
@@ -67,11 +67,11 @@ struct Finding {
 };
 
 /// All twelve findings, in the order above. Throws nothing that a strategy does wrong.
-std::vector<Finding> check_conformance(const StrategyInfo& info, const ConformanceOptions& options = {});
+std::vector<Finding> check_conformance(const strategy::StrategyInfo& info, const ConformanceOptions& options = {});
 
 bool conforms(std::span<const Finding> findings);
 
 /// A line a finding: "ok", "FAILED" or "-", the check, what it shows, the detail.
 std::string report(std::span<const Finding> findings);
 
-}  // namespace ripieno
+}  // namespace ripieno::testing

@@ -4,7 +4,7 @@
 
 #include "ripieno/testing/conformance.h"
 
-namespace ripieno {
+namespace ripieno::testing {
 
 bool conforms(std::span<const Finding> findings) {
   return std::all_of(findings.begin(), findings.end(), [](const Finding& finding) { return finding.passed; });
@@ -23,4 +23,4 @@ std::string report(std::span<const Finding> findings) {
   return out.str();
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::testing

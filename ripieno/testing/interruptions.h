@@ -9,20 +9,20 @@
 #include "ripieno/core/random.h"
 #include "ripieno/strategy/strategy.h"
 
-namespace ripieno {
+namespace ripieno::testing {
 
 class Interruptions {
  public:
   /// `cluster` outlives it.
-  explicit Interruptions(VirtualCluster& cluster)
+  explicit Interruptions(collective::VirtualCluster& cluster)
       : cluster_(cluster),
         comms_(static_cast<std::size_t>(cluster.size())),
         trained_(static_cast<std::size_t>(cluster.size())) {}
 
   /// The rank's workplace regroups from now on. Ranks are given in their order.
-  void let(int rank, Workplace& place) {
+  void let(int rank, strategy::Workplace& place) {
     comms_[static_cast<std::size_t>(rank)] = place.comm;
-    place.regroup = [this, rank](const Communicator& ended) {
+    place.regroup = [this, rank](const collective::Communicator& ended) {
       ++recovered;
       comms_[static_cast<std::size_t>(rank)] = ended.renewed();
       return *comms_[static_cast<std::size_t>(rank)];
@@ -53,9 +53,9 @@ class Interruptions {
   int recovered = 0;  ///< of all ranks: what was broken off and taken up again
 
  private:
-  VirtualCluster& cluster_;
-  std::vector<std::optional<Communicator>> comms_;  // of each rank, now
+  collective::VirtualCluster& cluster_;
+  std::vector<std::optional<collective::Communicator>> comms_;  // of each rank, now
   std::vector<bool> trained_;
 };
 
-}  // namespace ripieno
+}  // namespace ripieno::testing

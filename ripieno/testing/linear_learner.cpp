@@ -10,7 +10,7 @@
 #include "ripieno/core/async.h"
 #include "ripieno/core/random.h"
 
-namespace ripieno {
+namespace ripieno::testing {
 namespace {
 
 constexpr double largest_number = 1000;                  // of the made-up format under a loss scale
@@ -68,16 +68,16 @@ double LinearLearner::error(const std::vector<double>& x, double y) const {
   return error;
 }
 
-Task<std::unique_ptr<Pass>> LinearLearner::begin(BatchId id, Weighting weighting) {
+Task<std::unique_ptr<strategy::Pass>> LinearLearner::begin(data::BatchId id, strategy::Weighting weighting) {
   if (!std::exchange(uncommitted_, true)) kept_ = buffers_;
-  const auto progress = std::make_shared<PassProgress>(runtime_, layout_.buckets.size());
+  const auto progress = std::make_shared<strategy::PassProgress>(runtime_, layout_.buckets.size());
   asio::co_spawn(runtime_.context(), compute_pass(id, std::move(weighting), progress), asio::detached);
-  co_return std::make_unique<ProgressPass>(progress);
+  co_return std::make_unique<strategy::ProgressPass>(progress);
 }
 
-Task<Evaluation> LinearLearner::evaluate(int part, int parts) {
-  Evaluation sums;
-  const auto [begin, end] = share(options_.samples, part, parts);
+Task<strategy::Evaluation> LinearLearner::evaluate(int part, int parts) {
+  strategy::Evaluation sums;
+  const auto [begin, end] = data::share(options_.samples, part, parts);
   for (std::uint32_t i = begin; i < end; ++i) {
     const auto [x, y] = sample(i);
     const double missed = error(x, y);
@@ -88,7 +88,8 @@ Task<Evaluation> LinearLearner::evaluate(int part, int parts) {
   co_return sums;
 }
 
-Task<> LinearLearner::compute_pass(BatchId id, Weighting weighting, std::shared_ptr<PassProgress> progress) {
+Task<> LinearLearner::compute_pass(data::BatchId id, strategy::Weighting weighting,
+                                   std::shared_ptr<strategy::PassProgress> progress) {
   std::exception_ptr error;
   try {
     co_await compute(id, std::move(weighting), progress);
@@ -100,9 +101,10 @@ Task<> LinearLearner::compute_pass(BatchId id, Weighting weighting, std::shared_
 
 /// A third of the time goes into the forward pass, from the first parameters to the last, the rest into the backward
 /// pass. What belongs to a bucket is read until the next one is ready.
-Task<> LinearLearner::compute(BatchId id, Weighting weighting, std::shared_ptr<PassProgress> progress) {
-  const SampleBatch batch = sampler_.batch(id.epoch, id.step);
-  PassResult& result = progress->result;
+Task<> LinearLearner::compute(data::BatchId id, strategy::Weighting weighting,
+                              std::shared_ptr<strategy::PassProgress> progress) {
+  const data::SampleBatch batch = sampler_.batch(id.epoch, id.step);
+  strategy::PassResult& result = progress->result;
   result.samples = static_cast<std::uint32_t>(batch.indices.size());
   result.global_samples = batch.global_count;
   const auto buckets = static_cast<std::int64_t>(layout_.buckets.size());
@@ -153,4 +155,4 @@ Task<> LinearLearner::compute(BatchId id, Weighting weighting, std::shared_ptr<P
   release(layout_.buckets.size() - 1);
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::testing

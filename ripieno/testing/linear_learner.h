@@ -13,7 +13,7 @@
 #include "ripieno/strategy/learner.h"
 #include "ripieno/strategy/pass_progress.h"
 
-namespace ripieno {
+namespace ripieno::testing {
 
 struct LinearOptions {
   std::uint32_t samples = 103;
@@ -23,28 +23,28 @@ struct LinearOptions {
   double dropout = 0;  ///< the part of the features that a pass takes as 0, drawn for (seed, epoch, step, worker)
   std::size_t bucket_elements = 5;
   double first_weight = 0;  ///< what every weight begins as
-  SamplerOptions sampler;
-  Duration sample_cost{0};                     ///< charged for each sample of a pass
-  std::function<Duration(BatchId)> cost = {};  ///< charged for a pass besides
-  bool loss_scale = false;                     ///< computes in a format that overflows, under a loss scale
-  bool leave_out = false;                      ///< plant a fault: this worker's gradient is dropped
+  data::SamplerOptions sampler;
+  Duration sample_cost{0};                           ///< charged for each sample of a pass
+  std::function<Duration(data::BatchId)> cost = {};  ///< charged for a pass besides
+  bool loss_scale = false;                           ///< computes in a format that overflows, under a loss scale
+  bool leave_out = false;                            ///< plant a fault: this worker's gradient is dropped
 };
 
-class LinearLearner final : public Learner {
+class LinearLearner final : public strategy::Learner {
  public:
   LinearLearner(Runtime& runtime, LinearOptions options);
 
-  const Layout& layout() const override { return layout_; }
+  const strategy::Layout& layout() const override { return layout_; }
   NumberSpan parameters() override { return NumberSpan(weights_); }
   NumberSpan gradients() override { return NumberSpan(gradients_); }
   NumberSpan buffers() override { return NumberSpan(buffers_); }
   std::uint32_t steps_per_epoch() const override { return sampler_.steps(); }
   std::uint32_t samples_per_epoch() const override { return sampler_.samples(); }
   Gates& gates() override { return gates_; }
-  LossScale* loss_scale() override { return loss_scale_ ? &*loss_scale_ : nullptr; }
-  Task<std::unique_ptr<Pass>> begin(BatchId id, Weighting weighting) override;
+  optim::LossScale* loss_scale() override { return loss_scale_ ? &*loss_scale_ : nullptr; }
+  Task<std::unique_ptr<strategy::Pass>> begin(data::BatchId id, strategy::Weighting weighting) override;
   /// A sample is right where its value is missed by less than 0.5.
-  Task<Evaluation> evaluate(int part, int parts) override;
+  Task<strategy::Evaluation> evaluate(int part, int parts) override;
   void commit() override { uncommitted_ = false; }
   void drop() override {
     if (std::exchange(uncommitted_, false)) buffers_ = kept_;
@@ -53,27 +53,28 @@ class LinearLearner final : public Learner {
     if (loss_scale_) loss_scale_->visit(visitor);
   }
 
-  const Sampler& sampler() const { return sampler_; }
+  const data::Sampler& sampler() const { return sampler_; }
   /// The made-up sample: its features and its value.
   std::pair<std::vector<double>, double> sample(std::uint32_t i) const;
   /// The weights that miss no value.
   std::vector<double> truth() const;
 
  private:
-  Task<> compute_pass(BatchId id, Weighting weighting, std::shared_ptr<PassProgress> progress);
-  Task<> compute(BatchId id, Weighting weighting, std::shared_ptr<PassProgress> progress);
+  Task<> compute_pass(data::BatchId id, strategy::Weighting weighting,
+                      std::shared_ptr<strategy::PassProgress> progress);
+  Task<> compute(data::BatchId id, strategy::Weighting weighting, std::shared_ptr<strategy::PassProgress> progress);
   /// The sample's value as the weights have it, less what it is.
   double error(const std::vector<double>& x, double y) const;
 
   Runtime& runtime_;
   LinearOptions options_;
-  Sampler sampler_;
-  Layout layout_;
+  data::Sampler sampler_;
+  strategy::Layout layout_;
   Gates gates_;
-  std::optional<LossScale> loss_scale_;
+  std::optional<optim::LossScale> loss_scale_;
   std::vector<double> weights_, gradients_, buffers_;
   bool uncommitted_ = false;  // passes have begun since the last commit()
   std::vector<double> kept_;  // the buffers before the first of them
 };
 
-}  // namespace ripieno
+}  // namespace ripieno::testing

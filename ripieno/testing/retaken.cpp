@@ -4,14 +4,14 @@
 
 #include "ripieno/testing/trial.h"
 
-namespace ripieno {
+namespace ripieno::testing {
 
-std::string difference_when_retaken(const StrategyInfo& info, const Plan& plan, int workers, int runs,
-                                    bool loss_scale) {
+std::string difference_when_retaken(const strategy::StrategyInfo& info, const strategy::Plan& plan, int workers,
+                                    int runs, bool loss_scale) {
   int recovered = 0;
   for (int seed = 0; seed < runs; ++seed) {
     Random random(static_cast<std::uint64_t>(seed), 1);
-    SimulatedOptions network;
+    transport::SimulatedOptions network;
     network.link.latency = from_seconds(std::pow(10, random.uniform(-6, -1.5)));
     const LinearOptions learner{.buffers = 3,
                                 .running_means = true,
@@ -32,4 +32,4 @@ std::string difference_when_retaken(const StrategyInfo& info, const Plan& plan, 
   return workers > 1 && recovered < runs ? text("only ", recovered, " interruptions in ", runs, " runs") : "";
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::testing

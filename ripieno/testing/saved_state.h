@@ -11,7 +11,7 @@
 #include "ripieno/core/error.h"
 #include "ripieno/core/state.h"
 
-namespace ripieno {
+namespace ripieno::testing {
 
 /// Saves what a walk shows, or writes back what an earlier walk saved. Throws Error(mismatch) where a walk shows two
 /// things by one name, and where what is to be written back was not saved or is of another size.
@@ -71,4 +71,4 @@ class SavedState final : public StateVisitor {
   std::map<std::string, std::int64_t, std::less<>> numbers_;
 };
 
-}  // namespace ripieno
+}  // namespace ripieno::testing

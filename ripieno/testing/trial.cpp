@@ -3,22 +3,22 @@
 #include <algorithm>
 #include <cmath>
 
-namespace ripieno {
+namespace ripieno::testing {
 
-LinearOptions share_of(const StrategyInfo& info, const Plan& plan, int workers, int rank, LinearOptions learner,
-                       std::uint32_t global_batch) {
-  const bool divided = info.data == DataUse::global_batches;
+LinearOptions share_of(const strategy::StrategyInfo& info, const strategy::Plan& plan, int workers, int rank,
+                       LinearOptions learner, std::uint32_t global_batch) {
+  const bool divided = info.data == strategy::DataUse::global_batches;
   learner.sampler.workers = workers;
   learner.sampler.worker = std::max(0, info.worker(plan, rank));
-  learner.sampler.partition = divided                        ? Partition::global_batches
-                              : info.data == DataUse::shards ? Partition::shards
-                                                             : Partition::shards_in_step;
+  learner.sampler.partition = divided                                  ? data::Partition::global_batches
+                              : info.data == strategy::DataUse::shards ? data::Partition::shards
+                                                                       : data::Partition::shards_in_step;
   learner.sampler.batch = divided ? global_batch : std::max(1u, global_batch / workers);
   return learner;
 }
 
-Trial::Trial(const StrategyInfo& info, int workers, Plan plan, LinearOptions learner, std::uint32_t global_batch,
-             SimulatedOptions network)
+Trial::Trial(const strategy::StrategyInfo& info, int workers, strategy::Plan plan, LinearOptions learner,
+             std::uint32_t global_batch, transport::SimulatedOptions network)
     : info(info), plan(plan), workers(workers), cluster(info.ranks(plan, workers), network) {
   for (int rank = 0; rank < cluster.size(); ++rank) {
     options.push_back(share_of(info, plan, workers, rank, learner, global_batch));
@@ -28,23 +28,23 @@ Trial::Trial(const StrategyInfo& info, int workers, Plan plan, LinearOptions lea
 void Trial::make() {
   for (int rank = 0; rank < cluster.size(); ++rank) {
     learners.push_back(std::make_unique<LinearLearner>(cluster.runtime(), options[rank]));
-    recorders.push_back(std::make_unique<Recorder>(cluster.runtime(), &cluster.ledger(rank), nullptr));
+    recorders.push_back(std::make_unique<observe::Recorder>(cluster.runtime(), &cluster.ledger(rank), nullptr));
     const std::uint64_t steps = std::uint64_t{this->plan.epochs} * learners[rank]->steps_per_epoch();
-    recorders[rank]->on_step = [this, rank, steps](const StepRecord& record) {
+    recorders[rank]->on_step = [this, rank, steps](const observe::StepRecord& record) {
       if (interruptions && this->info.has_servers && record.step + 1 == steps) interruptions->has_trained(rank);
       if (on_step) on_step(rank, record);
     };
-    recorders[rank]->on_epoch = [this, rank](const EpochRecord& record) {
+    recorders[rank]->on_epoch = [this, rank](const observe::EpochRecord& record) {
       if (interruptions && !this->info.has_servers && record.epoch + 1 == this->plan.epochs)
         interruptions->has_trained(rank);
     };
     std::function<void(std::uint32_t)> save;
     if (checkpoint) save = [this, rank](std::uint32_t epoch) { checkpoint(rank, epoch); };
-    const Communicator comm = cluster.comm(rank).on_nodes(per_node);
-    Workplace place{comm, *learners[rank], *recorders[rank], save, nullptr};
+    const collective::Communicator comm = cluster.comm(rank).on_nodes(per_node);
+    strategy::Workplace place{comm, *learners[rank], *recorders[rank], save, nullptr};
     if (interruptions) interruptions->let(rank, place);
     if (interruptions && info.worker(plan, rank) < 0) interruptions->has_trained(rank);
-    strategies.push_back(make_strategy(info, plan, std::move(place)));
+    strategies.push_back(strategy::make_strategy(info, plan, std::move(place)));
   }
 }
 
@@ -70,7 +70,7 @@ SavedState Trial::state(int rank) {
 
 void Trial::run() {
   if (strategies.empty()) make();
-  took = cluster.run_mortal([&](Communicator comm) { return strategies[comm.rank()]->run(); });
+  took = cluster.run_mortal([&](collective::Communicator comm) { return strategies[comm.rank()]->run(); });
 }
 
 std::vector<double> Trial::weights(int rank) {
@@ -78,12 +78,13 @@ std::vector<double> Trial::weights(int rank) {
   return {span.begin(), span.end()};
 }
 
-Workload Trial::workload() const {
-  return {World(cluster.size(), per_node), learners.back()->sampler().steps_of_all(), plan.epochs - plan.first_epoch};
+strategy::Workload Trial::workload() const {
+  return {collective::World(cluster.size(), per_node), learners.back()->sampler().steps_of_all(),
+          plan.epochs - plan.first_epoch};
 }
 
-std::vector<double> train_alone(const Plan& plan, LinearOptions learner, std::uint32_t batch) {
-  Trial trial(find_strategy("single"), 1, plan, learner, batch);
+std::vector<double> train_alone(const strategy::Plan& plan, LinearOptions learner, std::uint32_t batch) {
+  Trial trial(strategy::find_strategy("single"), 1, plan, learner, batch);
   trial.run();
   return trial.weights();
 }
@@ -94,4 +95,4 @@ double distance(const std::vector<double>& a, const std::vector<double>& b) {
   return std::sqrt(square);
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::testing

@@ -12,12 +12,12 @@
 #include "ripieno/testing/linear_learner.h"
 #include "ripieno/testing/saved_state.h"
 
-namespace ripieno {
+namespace ripieno::testing {
 
 struct Trial {
   /// `global_batch` samples a step over all workers. `info` outlives the trial.
-  Trial(const StrategyInfo& info, int workers, Plan plan, LinearOptions learner = {}, std::uint32_t global_batch = 16,
-        SimulatedOptions network = {});
+  Trial(const strategy::StrategyInfo& info, int workers, strategy::Plan plan, LinearOptions learner = {},
+        std::uint32_t global_batch = 16, transport::SimulatedOptions network = {});
 
   /// Makes learners, recorders and strategies. Called by run(), or before it where what it makes is to be changed.
   /// Throws Error(usage) where the strategy is refused.
@@ -38,34 +38,34 @@ struct Trial {
   std::vector<double> weights(int rank = 0);
 
   /// What closed forms go by, once it has run.
-  Workload workload() const;
+  strategy::Workload workload() const;
 
   /// The first rank that learns.
   int first_worker() const { return info.servers(plan); }
 
-  const StrategyInfo& info;
-  Plan plan;
+  const strategy::StrategyInfo& info;
+  strategy::Plan plan;
   int workers;
   int per_node = 1;
-  VirtualCluster cluster;
+  collective::VirtualCluster cluster;
   std::vector<LinearOptions> options;  ///< of each rank; may be changed before make()
   std::vector<std::unique_ptr<LinearLearner>> learners;
-  std::vector<std::unique_ptr<Recorder>> recorders;
-  std::vector<std::unique_ptr<Strategy>> strategies;
-  std::function<void(int rank, const StepRecord&)> on_step;
+  std::vector<std::unique_ptr<observe::Recorder>> recorders;
+  std::vector<std::unique_ptr<strategy::Strategy>> strategies;
+  std::function<void(int rank, const observe::StepRecord&)> on_step;
   std::function<void(int rank, std::uint32_t epoch)> checkpoint;  ///< Workplace::checkpoint, where set before make()
   Duration took{0};
   std::optional<Interruptions> interruptions;
 };
 
 /// What a rank of such a trial learns from: the workers share each batch or the data set as the strategy uses it.
-LinearOptions share_of(const StrategyInfo& info, const Plan& plan, int workers, int rank, LinearOptions learner,
-                       std::uint32_t global_batch);
+LinearOptions share_of(const strategy::StrategyInfo& info, const strategy::Plan& plan, int workers, int rank,
+                       LinearOptions learner, std::uint32_t global_batch);
 
 /// What one worker alone ends with, by synchronous SGD.
-std::vector<double> train_alone(const Plan& plan, LinearOptions learner = {}, std::uint32_t batch = 16);
+std::vector<double> train_alone(const strategy::Plan& plan, LinearOptions learner = {}, std::uint32_t batch = 16);
 
 /// Euclidean.
 double distance(const std::vector<double>& a, const std::vector<double>& b);
 
-}  // namespace ripieno
+}  // namespace ripieno::testing

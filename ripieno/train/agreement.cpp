@@ -5,14 +5,14 @@
 
 #include "ripieno/numeric/elementwise.h"
 
-namespace ripieno {
+namespace ripieno::train {
 namespace {
 
 constexpr std::size_t longest_text = 400;  // characters of an error that others are told
 constexpr double rounding = 1e-4;          // relative: ranks on unlike processors may drift apart by so much
 
 /// Every rank's text, up to longest_text characters of it, on every rank.
-Task<std::vector<std::string>> texts_of_all(Communicator comm, std::string own) {
+Task<std::vector<std::string>> texts_of_all(collective::Communicator comm, std::string own) {
   return comm.all_gather(own.substr(0, longest_text));
 }
 
@@ -25,7 +25,7 @@ struct AttendanceCard {
 
 AttendanceCard card_of(const Attendance& mine) {
   const NumberSpan sample(const_cast<double*>(mine.sample.data()), mine.sample.size(), DType::fp64);  // only read
-  return {mine.number, hash(mine.doing) ^ (hash(sample) * 0x9E3779B97F4A7C15ull), mine.trouble ? 1u : 0u,
+  return {mine.number, hash(mine.doing) ^ (numeric::hash(sample) * 0x9E3779B97F4A7C15ull), mine.trouble ? 1u : 0u,
           mine.replaced ? 1u : 0u};
 }
 
@@ -41,7 +41,7 @@ std::string first_line_of(std::exception_ptr trouble) {
   return said.empty() ? "an exception without a text" : said;
 }
 
-Task<> throw_if_doing_differs(Communicator comm, const Attendance* mine) {
+Task<> throw_if_doing_differs(collective::Communicator comm, const Attendance* mine) {
   const std::vector<std::string> doing = co_await texts_of_all(comm, mine->doing);
   for (std::size_t r = 1; r < doing.size(); ++r) {
     if (doing[r] == doing[0]) continue;
@@ -51,7 +51,7 @@ Task<> throw_if_doing_differs(Communicator comm, const Attendance* mine) {
   }
 }
 
-Task<> throw_trouble(Communicator comm, const Attendance* mine) {
+Task<> throw_trouble(collective::Communicator comm, const Attendance* mine) {
   std::string own;
   if (mine->trouble) own = first_line_of(mine->trouble);
   const std::vector<std::string> troubles = co_await texts_of_all(comm, own);
@@ -73,7 +73,7 @@ double distance(const std::vector<double>& own, const std::vector<double>& first
   return std::isfinite(relative) ? relative : 1;
 }
 
-Task<> throw_if_apart(Communicator comm, const Attendance* mine) {
+Task<> throw_if_apart(collective::Communicator comm, const Attendance* mine) {
   const std::vector<double> first = co_await comm.broadcast(mine->sample);
   const double own = distance(mine->sample, first);
   const std::vector<double> apart = co_await comm.all_gather(own);
@@ -87,7 +87,7 @@ Task<> throw_if_apart(Communicator comm, const Attendance* mine) {
 
 }  // namespace
 
-Task<double> meet(Communicator comm, Attendance mine) {
+Task<double> meet(collective::Communicator comm, Attendance mine) {
   const AttendanceCard own = card_of(mine);
   const std::vector<AttendanceCard> cards = co_await comm.all_gather(own);
   double sum = 0;
@@ -109,7 +109,7 @@ Task<double> meet(Communicator comm, Attendance mine) {
   co_return sum;
 }
 
-Task<> compare_lines(Communicator comm, std::vector<std::string> mine) {
+Task<> compare_lines(collective::Communicator comm, std::vector<std::string> mine) {
   std::string joined;
   for (const std::string& line : mine) joined += line + "\n";
   const std::string first = co_await comm.broadcast(joined);
@@ -137,4 +137,4 @@ Task<> compare_lines(Communicator comm, std::vector<std::string> mine) {
   }
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::train

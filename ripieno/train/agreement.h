@@ -9,7 +9,7 @@
 
 #include "ripieno/collective/communicator.h"
 
-namespace ripieno {
+namespace ripieno::train {
 
 /// What a rank comes to a meeting with.
 struct Attendance {
@@ -24,10 +24,10 @@ struct Attendance {
 /// Every rank calls it; all get the sum of the numbers, or each an error: its own trouble; Error(peer) that names the
 /// first rank in trouble and says what it was; Error(mismatch) on all where ranks do different things, hold different
 /// parameters (more than rounding explains), or some have had theirs replaced and others not.
-Task<double> meet(Communicator comm, Attendance mine);
+Task<double> meet(collective::Communicator comm, Attendance mine);
 
 /// The lines that describe what all ranks must have alike: Error(mismatch) on all of them that has the first line in
 /// which a rank differs from rank 0, and both versions.
-Task<> compare_lines(Communicator comm, std::vector<std::string> mine);
+Task<> compare_lines(collective::Communicator comm, std::vector<std::string> mine);
 
-}  // namespace ripieno
+}  // namespace ripieno::train

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace ripieno {
+namespace ripieno::train {
 
 bool BackwardWatch::Tally::completes(std::size_t tensor, std::size_t piece, std::size_t bucket) {
   if (seen[tensor][piece]) return false;
@@ -143,4 +143,4 @@ void BackwardWatch::bring_to_host(std::size_t bucket) {
   on_host_[bucket] = true;
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::train

@@ -13,7 +13,7 @@
 #include "ripieno/train/host_copy.h"
 #include "ripieno/train/torch_internals.h"
 
-namespace ripieno {
+namespace ripieno::train {
 
 class BackwardWatch {
  public:
@@ -80,4 +80,4 @@ class BackwardWatch {
   std::vector<GradientHook> hooks_;  // of each trained tensor
 };
 
-}  // namespace ripieno
+}  // namespace ripieno::train

@@ -3,15 +3,15 @@
 #include <algorithm>
 #include <utility>
 
-namespace ripieno {
+namespace ripieno::train {
 
-Buckets make_buckets(const std::vector<Layout::Tensor>& tensors, std::size_t element_bytes,
+Buckets make_buckets(const std::vector<strategy::Layout::Tensor>& tensors, std::size_t element_bytes,
                      const BucketOptions& options) {
   Buckets buckets;
   buckets.of_tensor.resize(tensors.size());
   std::size_t end = tensors.empty() ? 0 : tensors.back().range.end, pieces = 0;
   for (std::size_t i = tensors.size(); i-- > 0;) {
-    const Layout::Tensor& tensor = tensors[i];
+    const strategy::Layout::Tensor& tensor = tensors[i];
     const std::size_t rows =
         tensor.shape.empty() ? 1 : std::max<std::size_t>(1, static_cast<std::size_t>(tensor.shape[0]));
     const bool in_halves = options.divide && buckets.ranges.empty() && rows > 1 &&
@@ -33,4 +33,4 @@ Buckets make_buckets(const std::vector<Layout::Tensor>& tensors, std::size_t ele
   return buckets;
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::train

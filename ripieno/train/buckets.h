@@ -7,7 +7,7 @@
 
 #include "ripieno/strategy/learner.h"
 
-namespace ripieno {
+namespace ripieno::train {
 
 struct BucketOptions {
   std::size_t bucket_bytes = 25 << 20;  ///< a bucket takes whole tensors until it has at least so many bytes
@@ -30,7 +30,7 @@ struct Buckets {
 };
 
 /// `tensors` lie one behind the other, from element 0 on; an element has `element_bytes`.
-Buckets make_buckets(const std::vector<Layout::Tensor>& tensors, std::size_t element_bytes,
+Buckets make_buckets(const std::vector<strategy::Layout::Tensor>& tensors, std::size_t element_bytes,
                      const BucketOptions& options);
 
-}  // namespace ripieno
+}  // namespace ripieno::train

@@ -10,7 +10,7 @@
 
 #include "ripieno/core/file.h"
 
-namespace ripieno {
+namespace ripieno::train {
 namespace {
 
 torch::ScalarType scalar_type(DType type) {
@@ -146,4 +146,4 @@ void StateReader::number(std::string_view name, std::int64_t& value) {
   value = tensor.item<std::int64_t>();
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::train

@@ -9,7 +9,7 @@
 
 #include "ripieno/core/state.h"
 
-namespace ripieno {
+namespace ripieno::train {
 
 using NamedTensors = std::vector<std::pair<std::string, torch::Tensor>>;
 
@@ -50,4 +50,4 @@ class StateReader final : public StateVisitor {
   std::filesystem::path file_;
 };
 
-}  // namespace ripieno
+}  // namespace ripieno::train

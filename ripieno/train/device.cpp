@@ -2,7 +2,7 @@
 
 #include "ripieno/core/error.h"
 
-namespace ripieno {
+namespace ripieno::train {
 namespace {
 
 std::string why_no_gpu() {
@@ -27,4 +27,4 @@ std::string gpus() {
   return count > 0 ? text(count, " by CUDA") : "none: " + why_no_gpu();
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::train

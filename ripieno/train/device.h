@@ -5,7 +5,7 @@
 
 #include <string>
 
-namespace ripieno {
+namespace ripieno::train {
 
 /// "cpu", or "cuda": of the GPUs that this process sees, worker i takes the i-th, counted round.
 /// Throws Error(usage) on another name, and where there is no GPU, with the reason.
@@ -14,4 +14,4 @@ torch::Device find_device(const std::string& name, int worker);
 /// Whether there are GPUs to compute on: how many, or why not.
 std::string gpus();
 
-}  // namespace ripieno
+}  // namespace ripieno::train

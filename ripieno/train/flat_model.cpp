@@ -5,7 +5,7 @@
 
 #include "ripieno/train/flat_tensor.h"
 
-namespace ripieno {
+namespace ripieno::train {
 namespace {
 
 DType dtype_of_tensor(const torch::Tensor& tensor, const std::string& name) {
@@ -43,7 +43,7 @@ torch::Tensor flatten(std::vector<torch::Tensor>& tensors, const torch::TensorOp
 }
 
 /// How many of the first tensors belong to the module that the first one belongs to.
-std::size_t tensors_of_first_layer(const std::vector<Layout::Tensor>& tensors) {
+std::size_t tensors_of_first_layer(const std::vector<strategy::Layout::Tensor>& tensors) {
   const auto layer_of = [&](std::size_t i) { return tensors[i].name.substr(0, tensors[i].name.rfind('.')); };
   std::size_t count = 0;
   while (count < tensors.size() && layer_of(count) == layer_of(0)) ++count;
@@ -129,7 +129,7 @@ std::optional<std::size_t> FlatModel::index_of(const torch::Tensor& parameter) c
   const std::size_t element = static_cast<std::size_t>(address - begin) / size_of(all.type);
   const auto after =
       std::upper_bound(layout_.tensors.begin(), layout_.tensors.end(), element,
-                       [](std::size_t at, const Layout::Tensor& tensor) { return at < tensor.range.begin; });
+                       [](std::size_t at, const strategy::Layout::Tensor& tensor) { return at < tensor.range.begin; });
   const auto i = static_cast<std::size_t>(after - layout_.tensors.begin()) - 1;
   if (layout_.tensors[i].range.begin != element || parameter.sizes() != trained_[i].sizes()) return std::nullopt;
   return i;
@@ -140,4 +140,4 @@ std::vector<torch::Tensor> FlatModel::parts_of(const torch::Tensor& parameter) c
   return divided_parts_;
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::train

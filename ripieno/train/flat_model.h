@@ -18,7 +18,7 @@
 #include "ripieno/strategy/learner.h"
 #include "ripieno/train/buckets.h"
 
-namespace ripieno {
+namespace ripieno::train {
 
 struct FlatOptions {
   std::size_t bucket_bytes = 25 << 20;  ///< as in BucketOptions
@@ -42,7 +42,7 @@ class FlatModel {
 
   torch::nn::Module& module() const { return *module_; }
   torch::Device device() const { return blocks_.parameters.device(); }
-  const Layout& layout() const { return layout_; }
+  const strategy::Layout& layout() const { return layout_; }
   /// How the trained tensors lie in the layout's buckets.
   const Buckets& buckets() const { return buckets_; }
   /// How many of the layout's first tensors are the first layer's: those whose names begin as the first one's.
@@ -75,7 +75,7 @@ class FlatModel {
   void place_gradients(const torch::TensorOptions& kind, const FlatOptions& options);
 
   std::shared_ptr<torch::nn::Module> module_;
-  Layout layout_;
+  strategy::Layout layout_;
   Buckets buckets_;
   FlatBlocks blocks_;
   std::vector<torch::Tensor> trained_, gradient_places_;
@@ -83,4 +83,4 @@ class FlatModel {
   std::size_t first_layer_ = 0;
 };
 
-}  // namespace ripieno
+}  // namespace ripieno::train

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace ripieno {
+namespace ripieno::train {
 
 torch::Tensor flat_tensor(std::int64_t elements, const torch::TensorOptions& kind, const Memory& memory) {
   if (!kind.device().is_cpu()) return torch::zeros({elements}, kind);
@@ -30,4 +30,4 @@ NumberSpan span_of(const torch::Tensor& tensor, DType type) {
   return NumberSpan(tensor.data_ptr(), static_cast<std::size_t>(tensor.numel()), type);
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::train

@@ -8,7 +8,7 @@
 #include "ripieno/core/memory.h"
 #include "ripieno/core/span.h"
 
-namespace ripieno {
+namespace ripieno::train {
 
 /// `elements` zeros of a type and on a device. On the CPU they lie in `memory`, elsewhere in LibTorch's own.
 torch::Tensor flat_tensor(std::int64_t elements, const torch::TensorOptions& kind, const Memory& memory);
@@ -24,4 +24,4 @@ torch::Tensor alias_of(const torch::Tensor& view);
 /// The numbers of a contiguous tensor, where they lie; none where the tensor is undefined or empty.
 NumberSpan span_of(const torch::Tensor& tensor, DType type);
 
-}  // namespace ripieno
+}  // namespace ripieno::train

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
-namespace ripieno {
+namespace ripieno::train {
 
 GateWatch::GateWatch(NumberSpan parameters, const std::vector<Range>& buckets, Gates& gates)
     : parameters_(parameters),
@@ -40,4 +40,4 @@ void GateWatch::wait(std::size_t gate) {
   if (on_passed) on_passed(gate);
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::train

@@ -8,10 +8,10 @@
 #ifdef RIPIENO_KERNELS
 #include "ripieno/fused/gradient_places.h"
 
-namespace ripieno {
+namespace ripieno::train {
 
 /// Lends as long as it lives. The watch must outlive it.
-class GradientLoan final : public GradientPlaces {
+class GradientLoan final : public fused::GradientPlaces {
  public:
   explicit GradientLoan(BackwardWatch& watch) : watch_(watch), lend_(*this) {}
   torch::Tensor take(const torch::Tensor& parameter) override { return watch_.take(parameter); }
@@ -21,20 +21,20 @@ class GradientLoan final : public GradientPlaces {
 
  private:
   BackwardWatch& watch_;
-  LendGradientPlaces lend_;
+  fused::LendGradientPlaces lend_;
 };
 
-}  // namespace ripieno
+}  // namespace ripieno::train
 
 #else
 
-namespace ripieno {
+namespace ripieno::train {
 
 class GradientLoan {
  public:
   explicit GradientLoan(BackwardWatch&) {}
 };
 
-}  // namespace ripieno
+}  // namespace ripieno::train
 
 #endif

@@ -1,6 +1,6 @@
 #include "ripieno/train/gradient_watch.h"
 
-namespace ripieno {
+namespace ripieno::train {
 
 GradientWatch::GradientWatch(NumberSpan gradients, const std::vector<Range>& buckets)
     : gradients_(gradients),
@@ -18,4 +18,4 @@ void GradientWatch::look_at(const std::byte* address) {
   }
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::train

@@ -9,7 +9,7 @@
 #include "ripieno/core/span.h"
 #include "ripieno/train/torch_internals.h"
 
-namespace ripieno {
+namespace ripieno::train {
 
 /// Watches the calling thread from its making to its end, both on that thread; one at a time.
 class GradientWatch {
@@ -32,4 +32,4 @@ class GradientWatch {
   OperatorWatch operators_;  // the last: it looks at the others
 };
 
-}  // namespace ripieno
+}  // namespace ripieno::train

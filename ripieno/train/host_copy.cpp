@@ -2,7 +2,7 @@
 
 #include "ripieno/train/flat_tensor.h"
 
-namespace ripieno {
+namespace ripieno::train {
 namespace {
 
 FlatBlocks cut(const FlatBlocks& blocks, const Range& range) {
@@ -59,4 +59,4 @@ void HostCopy::gradients_to_host(std::size_t bucket) {
   if (!is_the_models()) cross(host_buckets_[bucket].gradients, device_buckets_[bucket].gradients);
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::train

@@ -9,7 +9,7 @@
 #include "ripieno/core/memory.h"
 #include "ripieno/train/flat_model.h"
 
-namespace ripieno {
+namespace ripieno::train {
 
 class HostCopy {
  public:
@@ -42,4 +42,4 @@ class HostCopy {
   std::vector<FlatBlocks> device_buckets_, host_buckets_;  // parameters and gradients of each bucket; none on the CPU
 };
 
-}  // namespace ripieno
+}  // namespace ripieno::train

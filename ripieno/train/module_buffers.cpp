@@ -4,12 +4,12 @@
 
 #include "ripieno/collective/execute.h"
 
-namespace ripieno {
+namespace ripieno::train {
 namespace {
 
 constexpr std::size_t alignment = 16;  // of a buffer in the packed memory, bytes
-const ExecuteOptions as_bytes{DType::uint8, Purpose::control};
-const ExecuteOptions as_numbers{DType::fp64, Purpose::control};
+const collective::ExecuteOptions as_bytes{DType::uint8, observe::Purpose::control};
+const collective::ExecuteOptions as_numbers{DType::fp64, observe::Purpose::control};
 
 }  // namespace
 
@@ -56,13 +56,13 @@ void ModuleBuffers::check() const {
   }
 }
 
-Task<> ModuleBuffers::give_first(Communicator comm) {
+Task<> ModuleBuffers::give_first(collective::Communicator comm) {
   if (empty() || comm.size() == 1) co_return;
   if (comm.rank() == 0) {
     const torch::NoGradGuard no_grad;
     for (std::size_t i = 0; i < buffers_.size(); ++i) packed_[i].copy_(buffers_[i]);
   }
-  co_await broadcast(comm, NumberSpan(memory_.data_ptr(), memory_.nbytes(), DType::uint8), as_bytes);
+  co_await collective::broadcast(comm, NumberSpan(memory_.data_ptr(), memory_.nbytes(), DType::uint8), as_bytes);
   if (comm.rank() != 0) {
     const torch::NoGradGuard no_grad;
     for (std::size_t i = 0; i < buffers_.size(); ++i) buffers_[i].copy_(packed_[i]);
@@ -77,7 +77,7 @@ torch::Tensor ModuleBuffers::numbers() const {
   return torch::cat(parts);
 }
 
-Task<> ModuleBuffers::average(Communicator comm, double weight) {
+Task<> ModuleBuffers::average(collective::Communicator comm, double weight) {
   if (comm.size() == 1) co_return;
   if (numbers_ == 0) {
     co_await give_first(comm);
@@ -88,7 +88,7 @@ Task<> ModuleBuffers::average(Communicator comm, double weight) {
   const torch::Tensor first = numbers();
   const torch::Tensor off = torch::where(own == first, torch::zeros_like(own), (own - first) * weight).contiguous();
   const NumberSpan numbers_off(off.data_ptr(), static_cast<std::size_t>(off.numel()), DType::fp64);
-  co_await all_reduce(find_route("reduce-broadcast"), comm, numbers_off, as_numbers);
+  co_await collective::all_reduce(collective::find_route("reduce-broadcast"), comm, numbers_off, as_numbers);
   const torch::NoGradGuard no_grad;
   std::int64_t offset = 0;
   for (torch::Tensor& buffer : buffers_) {
@@ -99,4 +99,4 @@ Task<> ModuleBuffers::average(Communicator comm, double weight) {
   }
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::train

@@ -9,7 +9,7 @@
 
 #include "ripieno/collective/communicator.h"
 
-namespace ripieno {
+namespace ripieno::train {
 
 class ModuleBuffers {
  public:
@@ -23,10 +23,10 @@ class ModuleBuffers {
   void check() const;
 
   /// All ranks end with rank 0's bits.
-  Task<> give_first(Communicator comm);
+  Task<> give_first(collective::Communicator comm);
   /// All ranks end with the sum of weight * its numbers of floating-point buffers; the weights add up to 1. Numbers
   /// that are alike on all ranks stay as they are to the bit. Of the others: rank 0's.
-  Task<> average(Communicator comm, double weight);
+  Task<> average(collective::Communicator comm, double weight);
 
  private:
   torch::Tensor numbers() const;
@@ -37,4 +37,4 @@ class ModuleBuffers {
   std::int64_t numbers_ = 0;                     // of floating-point buffers
 };
 
-}  // namespace ripieno
+}  // namespace ripieno::train

@@ -10,26 +10,26 @@
 #include "ripieno/train/gradient_watch.h"
 #include "ripieno/train/torch_internals.h"
 
-namespace ripieno {
+namespace ripieno::train {
 namespace {
 
-FlatOptions flat_options(const ParallelOptions& options, const Cluster& cluster) {
+FlatOptions flat_options(const ParallelOptions& options, const transport::Cluster& cluster) {
   if (!(options.bucket_mb > 0)) fail(ErrorKind::usage, "bucket_mb is ", options.bucket_mb, "; it must be above 0");
   return {.bucket_bytes = static_cast<std::size_t>(options.bucket_mb * 1e6),
           .channels_last = options.channels_last,
-          .memory = Communicator(cluster.endpoint).memory()};
+          .memory = collective::Communicator(cluster.endpoint).memory()};
 }
 
-Communicator all_of(const Cluster& cluster) {
+collective::Communicator all_of(const transport::Cluster& cluster) {
   if (!cluster.endpoint || !cluster.runtime)
     fail(ErrorKind::usage, "the cluster is empty: take it from join(), and keep it");
-  return Communicator(cluster.endpoint);
+  return collective::Communicator(cluster.endpoint);
 }
 
 /// What all workers must have alike, besides the model.
 std::vector<std::string> lines_of(const ParallelOptions& options) {
   const std::array<const char*, 3> names{"rank0", "mean", "own"};
-  const CodecOptions& codec = options.codec;
+  const codec::CodecOptions& codec = options.codec;
   return {text("route ", options.route),
           text("codec ", codec.name, ", error_feedback ", codec.error_feedback, ", block ", codec.block, ", bits ",
                codec.bits, ", fraction ", codec.fraction, ", rank ", codec.rank),
@@ -40,15 +40,15 @@ std::vector<std::string> lines_of(const ParallelOptions& options) {
           text("buffers ", names.at(static_cast<std::size_t>(options.buffers)))};
 }
 
-Task<> meeting(Communicator comm, const Attendance* mine, double* sum) {
+Task<> meeting(collective::Communicator comm, const Attendance* mine, double* sum) {
   Task<double> met = meet(comm, *mine);
   *sum = co_await std::move(met);
 }
 
 }  // namespace
 
-Parallel::Parallel(std::shared_ptr<torch::nn::Module> model, torch::optim::Optimizer& optimiser, Cluster& cluster,
-                   ParallelOptions options)
+Parallel::Parallel(std::shared_ptr<torch::nn::Module> model, torch::optim::Optimizer& optimiser,
+                   transport::Cluster& cluster, ParallelOptions options)
     : optimiser_(optimiser), cluster_(cluster), comm_(all_of(cluster)), options_(std::move(options)) {
   if (++cluster.models > 1) which_ = text(" of model ", cluster.models);
   Attendance mine{text("parallel()", which_)};
@@ -63,7 +63,7 @@ Parallel::Parallel(std::shared_ptr<torch::nn::Module> model, torch::optim::Optim
   for (const auto& lines : {homes_->lines(), buffers_->lines()}) alike.insert(alike.end(), lines.begin(), lines.end());
   run(compare_lines(comm_, std::move(alike)));
   for (const NumberSpan state : {host_->parameters(), host_->frozen()})
-    run(broadcast(comm_, state, {state.type, Purpose::setup}));
+    run(collective::broadcast(comm_, state, {state.type, observe::Purpose::setup}));
   host_->state_to_device();
   run(buffers_->give_first(comm_));
 }
@@ -71,7 +71,7 @@ Parallel::Parallel(std::shared_ptr<torch::nn::Module> model, torch::optim::Optim
 void Parallel::prepare(std::shared_ptr<torch::nn::Module> model) {
   if (options_.local_steps < 1)
     fail(ErrorKind::usage, "local_steps is ", options_.local_steps, "; it must be at least 1");
-  if (options_.local_steps > 1 && find_codec(options_.codec.name).kind != CodecKind::wire) {
+  if (options_.local_steps > 1 && codec::find_codec(options_.codec.name).kind != codec::CodecKind::wire) {
     fail(ErrorKind::usage, "codec ", options_.codec.name, " with local_steps = ", options_.local_steps,
          ": parameters are averaged then, of which it loses too much; take fp16 or bf16");
   }
@@ -82,12 +82,13 @@ void Parallel::prepare(std::shared_ptr<torch::nn::Module> model) {
   backward_ = std::make_unique<BackwardWatch>(*model_, *host_);
   buffers_ = std::make_unique<ModuleBuffers>(model_->module(), comm_.memory());
   check_optimiser();
-  const Layout& layout = model_->layout();
-  Plan plan;
+  const strategy::Layout& layout = model_->layout();
+  strategy::Plan plan;
   plan.exchange.route = options_.route;
   plan.exchange.codec = options_.codec;
-  const std::string route = settled(find_strategy("ddp"), plan, comm_).exchange.route;
-  averager_ = make_averager({.route = route, .codec = options_.codec}, slots_of(layout, layout.buckets), layout.type);
+  const std::string route = strategy::settled(strategy::find_strategy("ddp"), plan, comm_).exchange.route;
+  averager_ = collective::make_averager({.route = route, .codec = options_.codec},
+                                        strategy::slots_of(layout, layout.buckets), layout.type);
 }
 
 /// Whether what the optimiser steps on is what is averaged. Looks at it once, and again where its number has changed.
@@ -118,7 +119,7 @@ void Parallel::check_optimiser() {
 
 int Parallel::rank() const { return cluster_.endpoint->rank(); }
 int Parallel::workers() const { return cluster_.endpoint->size(); }
-const Ledger& Parallel::ledger() const { return cluster_.endpoint->ledger(); }
+const observe::Ledger& Parallel::ledger() const { return cluster_.endpoint->ledger(); }
 std::string Parallel::this_step() const { return text("step() number ", steps_, which_); }
 
 torch::Tensor Parallel::step(const std::function<torch::Tensor()>& closure, std::int64_t samples) {
@@ -345,9 +346,9 @@ Task<> Parallel::await_and_average(std::size_t bucket, Event* ready, double weig
   co_await averager_->average(comm_, bucket, host_->gradients().slice(range.begin, range.end), weight);
 }
 
-Parallel parallel(std::shared_ptr<torch::nn::Module> model, torch::optim::Optimizer& optimiser, Cluster& cluster,
-                  ParallelOptions options) {
+Parallel parallel(std::shared_ptr<torch::nn::Module> model, torch::optim::Optimizer& optimiser,
+                  transport::Cluster& cluster, ParallelOptions options) {
   return Parallel(std::move(model), optimiser, cluster, std::move(options));
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::train

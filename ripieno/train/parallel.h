@@ -29,7 +29,7 @@
 #include "ripieno/train/tensor_homes.h"
 #include "ripieno/transport/cluster.h"
 
-namespace ripieno {
+namespace ripieno::train {
 
 /// What buffers (batch norm's statistics, say) hold after a step; before the first all hold rank 0's, of every type.
 enum class Buffers {
@@ -40,10 +40,10 @@ enum class Buffers {
 };
 
 struct ParallelOptions {
-  std::string route = "auto";  ///< see collective/schedule.h; auto: what settled() chooses (strategy/registry.h)
-  CodecOptions codec = {};     ///< see codec/codec.h
-  double bucket_mb = 25;       ///< gradients that travel together, 10^6 bytes
-  bool channels_last = false;  ///< memory format of 4-dimensional parameters
+  std::string route = "auto";      ///< see collective/schedule.h; auto: what settled() chooses (strategy/registry.h)
+  codec::CodecOptions codec = {};  ///< see codec/codec.h
+  double bucket_mb = 25;           ///< gradients that travel together, 10^6 bytes
+  bool channels_last = false;      ///< memory format of 4-dimensional parameters
   /// Averages buckets while the closure's backward pass still runs, on the caller's thread as ever: the exchange goes
   /// on beside it (core/progress.h). The closure calls backward() once, and leaves gradients alone after it.
   bool overlap = false;
@@ -63,7 +63,7 @@ class Parallel {
   /// Change the model's form before: a layer that is added, unfrozen or converted later is refused at the next step
   /// where it is noticed. Weights that are loaded later are taken at the next step; they must be the same on all
   /// workers (checked).
-  Parallel(std::shared_ptr<torch::nn::Module> model, torch::optim::Optimizer& optimiser, Cluster& cluster,
+  Parallel(std::shared_ptr<torch::nn::Module> model, torch::optim::Optimizer& optimiser, transport::Cluster& cluster,
            ParallelOptions options);
 
   int rank() const;
@@ -90,7 +90,7 @@ class Parallel {
   double sum(double value);
 
   /// Bytes of this worker so far.
-  const Ledger& ledger() const;
+  const observe::Ledger& ledger() const;
 
  private:
   /// What a step comes to on this worker.
@@ -127,10 +127,10 @@ class Parallel {
   std::unique_ptr<BackwardWatch> backward_;
   std::unique_ptr<ModuleBuffers> buffers_;
   torch::optim::Optimizer& optimiser_;
-  Cluster& cluster_;
-  const Communicator comm_;  ///< of all workers
+  transport::Cluster& cluster_;
+  const collective::Communicator comm_;  ///< of all workers
   ParallelOptions options_;
-  std::unique_ptr<Averager> averager_;
+  std::unique_ptr<collective::Averager> averager_;
   std::string which_;          // " of model 2", where the cluster has several
   std::size_t optimised_ = 0;  // parameters of the optimiser that were looked at
   std::uint64_t steps_ = 0;    // begun
@@ -140,15 +140,19 @@ class Parallel {
   bool replaced_since_average_ = false;
 };
 
-Parallel parallel(std::shared_ptr<torch::nn::Module> model, torch::optim::Optimizer& optimiser, Cluster& cluster,
-                  ParallelOptions options = {});
+Parallel parallel(std::shared_ptr<torch::nn::Module> model, torch::optim::Optimizer& optimiser,
+                  transport::Cluster& cluster, ParallelOptions options = {});
 
 /// For a model held by torch's ModuleHolder (TORCH_MODULE, torch::nn::Sequential, ...).
 template <class Contained>
-Parallel parallel(const torch::nn::ModuleHolder<Contained>& model, torch::optim::Optimizer& optimiser, Cluster& cluster,
-                  ParallelOptions options = {}) {
+Parallel parallel(const torch::nn::ModuleHolder<Contained>& model, torch::optim::Optimizer& optimiser,
+                  transport::Cluster& cluster, ParallelOptions options = {}) {
   const std::shared_ptr<torch::nn::Module> module = model.is_empty() ? nullptr : model.ptr();
   return parallel(module, optimiser, cluster, std::move(options));
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::train
+
+namespace ripieno {
+using train::parallel, train::Parallel, train::ParallelOptions;  // own loops need no rooms
+}

@@ -5,7 +5,7 @@
 #include "ripieno/core/edit_distance.h"
 #include "ripieno/core/processor.h"
 
-namespace ripieno {
+namespace ripieno::train {
 namespace {
 
 /// What autocast is to cast to, if it is to.
@@ -43,4 +43,4 @@ void compute_in(torch::nn::Module& model, torch::ScalarType type) {
   }
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::train

@@ -8,7 +8,7 @@
 
 #include "ripieno/train/torch_internals.h"
 
-namespace ripieno {
+namespace ripieno::train {
 
 enum class Precision : std::uint8_t {
   fp32,
@@ -36,4 +36,4 @@ class Autocast {
 /// As Python's Module.to(dtype); LibTorch's converts whole numbers too, such as the batches that batch norm counts.
 void compute_in(torch::nn::Module& model, torch::ScalarType type);
 
-}  // namespace ripieno
+}  // namespace ripieno::train

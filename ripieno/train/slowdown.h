@@ -7,7 +7,7 @@
 
 #include "ripieno/core/runtime.h"
 
-namespace ripieno {
+namespace ripieno::train {
 
 class Slowdown {
  public:
@@ -28,4 +28,4 @@ class Slowdown {
   Clock::time_point since_;
 };
 
-}  // namespace ripieno
+}  // namespace ripieno::train

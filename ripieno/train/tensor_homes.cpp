@@ -4,7 +4,7 @@
 
 #include "ripieno/train/flat_tensor.h"
 
-namespace ripieno {
+namespace ripieno::train {
 namespace {
 
 constexpr std::size_t samples_of_a_tensor = 8;
@@ -35,7 +35,7 @@ void TensorHomes::add(const std::string& name, const torch::Tensor& tensor) {
 }
 
 void TensorHomes::choose_sample() {
-  for (const Layout::Tensor& tensor : model_.layout().tensors) {
+  for (const strategy::Layout::Tensor& tensor : model_.layout().tensors) {
     const std::size_t count = std::min(samples_of_a_tensor, tensor.range.size());
     for (std::size_t i = 0; i < count; ++i) sampled_.push_back(tensor.range.begin + tensor.range.size() * i / count);
   }
@@ -100,4 +100,4 @@ bool TensorHomes::knows(const torch::Tensor& parameter) const {
   return std::any_of(homes_.begin(), homes_.end(), [&](const Home& home) { return home.tensor.is_same(parameter); });
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::train

@@ -7,7 +7,7 @@
 
 #include "ripieno/train/flat_model.h"
 
-namespace ripieno {
+namespace ripieno::train {
 
 class TensorHomes {
  public:
@@ -42,4 +42,4 @@ class TensorHomes {
   torch::Tensor sampled_there_;       // the same, on a device that is not the CPU
 };
 
-}  // namespace ripieno
+}  // namespace ripieno::train

@@ -3,7 +3,7 @@
 #include "ripieno/core/edit_distance.h"
 #include "ripieno/train/torch_learner.h"
 
-namespace ripieno {
+namespace ripieno::train {
 
 TestViews find_test_views(const std::string& name) {
   struct Row {
@@ -27,4 +27,4 @@ torch::Tensor logits_of_views(TestViews views, const torch::Tensor& images,
   return 0.5 * both(images) + 0.25 * moved(0) + 0.25 * moved(2);
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::train

@@ -3,7 +3,7 @@
 #include <atomic>
 #include <cstdio>
 
-namespace ripieno {
+namespace ripieno::train {
 namespace {
 
 std::atomic<bool> in_full = false;
@@ -24,4 +24,4 @@ Error torch_error(const std::exception& error, const std::string& what) {
                text(what, ": ", first_line(error), in_full ? "" : " (--verbose shows all that LibTorch says)"));
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::train

@@ -6,7 +6,7 @@
 
 #include "ripieno/core/error.h"
 
-namespace ripieno {
+namespace ripieno::train {
 
 /// Has errors printed in full on standard error, too, in this process from now on: `ripieno train --verbose`.
 void print_errors_in_full();
@@ -17,4 +17,4 @@ Error torch_error(const std::exception& error, const std::string& what);
 /// The first line of an error that may have many; prints all of them where that is asked for.
 std::string first_line(const std::exception& error);
 
-}  // namespace ripieno
+}  // namespace ripieno::train

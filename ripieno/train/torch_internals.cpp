@@ -9,7 +9,7 @@
 
 #include "ripieno/core/error.h"
 
-namespace ripieno {
+namespace ripieno::train {
 
 GradientHook::GradientHook(const torch::Tensor& parameter, std::function<void()> callback)
     : callback_(std::make_shared<const std::function<void()>>(std::move(callback))),
@@ -92,4 +92,4 @@ AutocastSwitch::~AutocastSwitch() {
   at::autocast::clear_cache();
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::train

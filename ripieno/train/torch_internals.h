@@ -11,7 +11,7 @@
 
 #include "ripieno/core/span.h"
 
-namespace ripieno {
+namespace ripieno::train {
 
 /// Calls a function each time autograd has ended with a parameter's gradient in a backward pass: on the thread that
 /// runs it, after the gradient was added to, as long as the hook lives. A graph may outlive it.
@@ -61,4 +61,4 @@ class AutocastSwitch {
   bool on_, before_;
 };
 
-}  // namespace ripieno
+}  // namespace ripieno::train

@@ -9,28 +9,28 @@
 #include "ripieno/strategy/pass_progress.h"
 #include "ripieno/train/torch_learner_state.h"
 
-namespace ripieno {
+namespace ripieno::train {
 
-class TorchLearner::TorchPass final : public ProgressPass {
+class TorchLearner::TorchPass final : public strategy::ProgressPass {
  public:
-  TorchPass(std::shared_ptr<State> state, BatchId batch, Weighting weighting)
+  TorchPass(std::shared_ptr<State> state, data::BatchId batch, strategy::Weighting weighting)
       : TorchPass(std::make_shared<Shared>(std::move(state), batch, std::move(weighting))) {}
 
-  Task<PassResult> finish() override {
-    const PassResult result = co_await ProgressPass::finish();
+  Task<strategy::PassResult> finish() override {
+    const strategy::PassResult result = co_await strategy::ProgressPass::finish();
     const PassTimes& times = shared_->times;
-    Recorder& recorder = shared_->state->recorder;
-    recorder.add(Stage::read, times.read);
-    recorder.add(Stage::forward, times.forward);
-    recorder.add(Stage::backward, times.backward);
-    for (const Span& span : times.spans) recorder.span(span);
+    observe::Recorder& recorder = shared_->state->recorder;
+    recorder.add(observe::Stage::read, times.read);
+    recorder.add(observe::Stage::forward, times.forward);
+    recorder.add(observe::Stage::backward, times.backward);
+    for (const observe::Span& span : times.spans) recorder.span(span);
     co_return result;
   }
 
  private:
-  struct Shared : PassProgress {
-    Shared(std::shared_ptr<State> its_state, BatchId batch, Weighting weighting)
-        : PassProgress(its_state->runtime, its_state->flat->layout().buckets.size()),
+  struct Shared : strategy::PassProgress {
+    Shared(std::shared_ptr<State> its_state, data::BatchId batch, strategy::Weighting weighting)
+        : strategy::PassProgress(its_state->runtime, its_state->flat->layout().buckets.size()),
           state(std::move(its_state)),
           batch(batch),
           weighting(std::move(weighting)),
@@ -43,13 +43,13 @@ class TorchLearner::TorchPass final : public ProgressPass {
     }
 
     std::shared_ptr<State> state;
-    BatchId batch;
-    Weighting weighting;
+    data::BatchId batch;
+    strategy::Weighting weighting;
     std::vector<bool> announced;
     PassTimes times;
   };
 
-  explicit TorchPass(std::shared_ptr<Shared> shared) : ProgressPass(shared), shared_(std::move(shared)) {
+  explicit TorchPass(std::shared_ptr<Shared> shared) : strategy::ProgressPass(shared), shared_(std::move(shared)) {
     asio::co_spawn(shared_->state->runtime.context(), compute(shared_), asio::detached);
   }
 
@@ -90,14 +90,14 @@ class TorchLearner::TorchPass final : public ProgressPass {
     State& state = *shared->state;
     Runtime& runtime = state.runtime;
     const auto buckets = static_cast<std::int64_t>(shared->announced.size());
-    const BatchSize size = state.size_of(shared->batch.step);
+    const strategy::BatchSize size = state.size_of(shared->batch.step);
     const auto charged = state.charged(size);
     const Duration negligible =
         runtime.is_virtual() ? Duration(0) : std::chrono::microseconds(10);  // an open gate is passed in less
     Duration at = runtime.now() + charged.read;                              // when what is charged so far is over
     co_await pause_until(&runtime, at);
     const Duration start = runtime.now();
-    std::vector<Span> spans;
+    std::vector<observe::Span> spans;
     if (charged.read.count() > 0) spans.push_back({"read", shared->batch.step, start - charged.read, start});
     for (std::int64_t bucket = buckets; bucket-- > 0;) {
       const Duration asked = runtime.now();
@@ -114,7 +114,7 @@ class TorchLearner::TorchPass final : public ProgressPass {
     const Duration waited = shared->result.waited, turn = runtime.now();
     spans.push_back({"forward", shared->batch.step, start, turn});
     if (state.options.replay) {
-      static_cast<BatchSize&>(shared->result) = size;
+      static_cast<strategy::BatchSize&>(shared->result) = size;
       shared->result.loss = NAN;
     } else {
       state.compute(shared->batch, shared->weighting, shared->result, shared->times, {}, {});
@@ -144,18 +144,18 @@ class TorchLearner::TorchPass final : public ProgressPass {
   std::shared_ptr<Shared> shared_;
 };
 
-TorchLearner::TorchLearner(Runtime& runtime, Recorder& recorder, std::shared_ptr<Classifier> model, Loader train,
-                           Loader test, TorchOptions options)
+TorchLearner::TorchLearner(Runtime& runtime, observe::Recorder& recorder, std::shared_ptr<model::Classifier> model,
+                           data::Loader train, data::Loader test, TorchOptions options)
     : state_(std::make_shared<State>(runtime, recorder, std::move(model), std::move(train), std::move(test), options)) {
 }
 
 TorchLearner::~TorchLearner() = default;
 
-Classifier& TorchLearner::model() {
+model::Classifier& TorchLearner::model() {
   state_->host->state_to_device();
   return *state_->model;
 }
-const Layout& TorchLearner::layout() const { return state_->flat->layout(); }
+const strategy::Layout& TorchLearner::layout() const { return state_->flat->layout(); }
 NumberSpan TorchLearner::parameters() { return state_->host->parameters(); }
 NumberSpan TorchLearner::gradients() { return state_->host->gradients(); }
 NumberSpan TorchLearner::buffers() { return state_->host->buffers(); }
@@ -164,19 +164,19 @@ std::uint32_t TorchLearner::steps_per_epoch() const { return state_->train.steps
 std::uint32_t TorchLearner::samples_per_epoch() const { return state_->train.sampler().samples(); }
 
 Gates& TorchLearner::gates() { return *state_->gates; }
-LossScale* TorchLearner::loss_scale() { return state_->loss_scale ? &*state_->loss_scale : nullptr; }
+optim::LossScale* TorchLearner::loss_scale() { return state_->loss_scale ? &*state_->loss_scale : nullptr; }
 
 void TorchLearner::commit() { state_->commit(); }
 void TorchLearner::drop() { state_->drop(); }
 
-Task<std::unique_ptr<Pass>> TorchLearner::begin(BatchId batch, Weighting weighting) {
+Task<std::unique_ptr<strategy::Pass>> TorchLearner::begin(data::BatchId batch, strategy::Weighting weighting) {
   state_->keep();
   co_return std::make_unique<TorchPass>(state_, batch, std::move(weighting));
 }
 
-Task<Evaluation> TorchLearner::evaluate(int part, int parts) {
-  if (state_->options.replay) co_return Evaluation{};
-  const auto [begin, end] = share(state_->test.dataset().size(), part, parts);
+Task<strategy::Evaluation> TorchLearner::evaluate(int part, int parts) {
+  if (state_->options.replay) co_return strategy::Evaluation{};
+  const auto [begin, end] = data::share(state_->test.dataset().size(), part, parts);
   auto work = [state = state_, begin = begin, end = end] { return state->evaluate(begin, end); };
   const Duration cost = state_->options.image_cost * static_cast<std::int64_t>(end - begin) / 3;
   co_return co_await state_->runtime.offload(cost, work);
@@ -195,11 +195,11 @@ void TorchLearner::visit(StateVisitor& visitor) {
 }
 
 std::size_t TorchLearner::first_layer() const { return state_->flat->first_layer(); }
-const Sampler& TorchLearner::sampler() const { return state_->train.sampler(); }
+const data::Sampler& TorchLearner::sampler() const { return state_->train.sampler(); }
 
 std::uint64_t TorchLearner::bytes_read() const {
   const std::uint64_t train = state_->prefetch ? state_->prefetch->bytes_read() : state_->train.dataset().bytes_read();
   return train + state_->test.dataset().bytes_read();
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::train

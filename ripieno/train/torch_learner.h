@@ -13,7 +13,7 @@
 #include "ripieno/train/flat_model.h"
 #include "ripieno/train/precision.h"
 
-namespace ripieno {
+namespace ripieno::train {
 
 /// Of each image in evaluation, whose logits are averaged (Jordan, arXiv:2404.00498, 2024).
 enum class TestViews : std::uint8_t {
@@ -44,32 +44,32 @@ struct TorchOptions {
   std::uint32_t evaluation_batch = 250;
   /// Waits for these times in place of computing: gradients are 0, losses NaN, nothing is evaluated. Layout, gates and
   /// what is exchanged are real.
-  std::optional<ComputeProfile> replay;
+  std::optional<strategy::ComputeProfile> replay;
   double slow = 1;  ///< real time only: times that computing takes, at least 1; who would be faster waits
   Duration image_cost{
       0};  ///< virtual time only: charged for each image of a pass, a third of it forward (and in evaluation)
 };
 
-class TorchLearner final : public Learner {
+class TorchLearner final : public strategy::Learner {
  public:
-  TorchLearner(Runtime& runtime, Recorder& recorder, std::shared_ptr<Classifier> model, Loader train, Loader test,
-               TorchOptions options);
+  TorchLearner(Runtime& runtime, observe::Recorder& recorder, std::shared_ptr<model::Classifier> model,
+               data::Loader train, data::Loader test, TorchOptions options);
   ~TorchLearner() override;
 
   /// With the current parameters and buffers.
-  Classifier& model();
+  model::Classifier& model();
 
-  const Layout& layout() const override;
+  const strategy::Layout& layout() const override;
   NumberSpan parameters() override;
   NumberSpan gradients() override;
   NumberSpan buffers() override;
   NumberSpan frozen() override;
   std::uint32_t steps_per_epoch() const override;
   std::uint32_t samples_per_epoch() const override;
-  Task<std::unique_ptr<Pass>> begin(BatchId batch, Weighting weighting) override;
+  Task<std::unique_ptr<strategy::Pass>> begin(data::BatchId batch, strategy::Weighting weighting) override;
   Gates& gates() override;
-  LossScale* loss_scale() override;
-  Task<Evaluation> evaluate(int part, int parts) override;
+  optim::LossScale* loss_scale() override;
+  Task<strategy::Evaluation> evaluate(int part, int parts) override;
   void commit() override;
   void drop() override;
   void visit(StateVisitor& visitor) override;
@@ -77,7 +77,7 @@ class TorchLearner final : public Learner {
   /// How many of the layout's first tensors are the first layer's.
   std::size_t first_layer() const;
   /// Who takes which samples of the training set.
-  const Sampler& sampler() const;
+  const data::Sampler& sampler() const;
   /// Bytes read from the data's files so far.
   std::uint64_t bytes_read() const;
 
@@ -87,4 +87,4 @@ class TorchLearner final : public Learner {
   std::shared_ptr<State> state_;
 };
 
-}  // namespace ripieno
+}  // namespace ripieno::train

@@ -19,13 +19,13 @@
 #include "ripieno/train/torch_error.h"
 #include "ripieno/train/torch_learner.h"
 
-namespace ripieno {
+namespace ripieno::train {
 
 struct PassTimes {
   Duration read{0}, forward{0}, backward{0}, waited{0};
   /// For a trace: reading, forward and backward of each part, by their step, and within forward the waits at gates, by
   /// their bucket.
-  std::vector<Span> spans;
+  std::vector<observe::Span> spans;
 };
 
 inline std::string shape_of(torch::IntArrayRef sizes) {
@@ -39,8 +39,8 @@ struct TorchLearner::State {
   using Clock = std::chrono::steady_clock;  // on the compute thread; virtual time charges a stated cost instead
   static Duration since(Clock::time_point start) { return std::chrono::duration_cast<Duration>(Clock::now() - start); }
 
-  State(Runtime& runtime, Recorder& recorder, std::shared_ptr<Classifier> model, Loader train, Loader test,
-        TorchOptions options)
+  State(Runtime& runtime, observe::Recorder& recorder, std::shared_ptr<model::Classifier> model, data::Loader train,
+        data::Loader test, TorchOptions options)
       : runtime(runtime),
         recorder(recorder),
         model(std::move(model)),
@@ -65,8 +65,8 @@ struct TorchLearner::State {
     }
   }
 
-  torch::Tensor images(Batch& batch, std::size_t begin, std::size_t end) const {
-    const ImageShape shape = train.dataset().shape();
+  torch::Tensor images(data::Batch& batch, std::size_t begin, std::size_t end) const {
+    const data::ImageShape shape = train.dataset().shape();
     const std::size_t count = end - begin;
     const torch::Tensor pixels = torch::from_blob(
         batch.pixels.data() + begin * shape.pixels(),
@@ -75,7 +75,7 @@ struct TorchLearner::State {
         .contiguous(options.flat.channels_last ? torch::MemoryFormat::ChannelsLast : torch::MemoryFormat::Contiguous);
   }
 
-  torch::Tensor labels(Batch& batch, std::size_t begin, std::size_t end) const {
+  torch::Tensor labels(data::Batch& batch, std::size_t begin, std::size_t end) const {
     return torch::from_blob(batch.labels.data() + begin, {static_cast<std::int64_t>(end - begin)}, torch::kInt64)
         .to(options.device);
   }
@@ -115,15 +115,15 @@ struct TorchLearner::State {
 
   /// Forward and backward over one batch, on the compute thread. `result`'s sizes are set before `announce` is first
   /// called with a ready bucket, and `release` with one whose parameters are not read any more.
-  void compute(BatchId id, const Weighting& weighting, PassResult& result, PassTimes& times,
+  void compute(data::BatchId id, const strategy::Weighting& weighting, strategy::PassResult& result, PassTimes& times,
                const std::function<void(std::size_t)>& announce, const std::function<void(std::size_t)>& release) {
     in_one_line([&] { compute_batch(id, weighting, result, times, announce, release); });
   }
 
   /// A pass that is being computed.
   struct Computation {
-    BatchId id;
-    PassResult& result;
+    data::BatchId id;
+    strategy::PassResult& result;
     PassTimes& times;
     std::function<void(std::size_t)> announce, release;  // none: nobody waits for single buckets
     Slowdown slowdown;
@@ -131,11 +131,11 @@ struct TorchLearner::State {
     double loss_factor = 1;
   };
 
-  void compute_batch(BatchId id, const Weighting& weighting, PassResult& result, PassTimes& times,
-                     const std::function<void(std::size_t)>& announce,
+  void compute_batch(data::BatchId id, const strategy::Weighting& weighting, strategy::PassResult& result,
+                     PassTimes& times, const std::function<void(std::size_t)>& announce,
                      const std::function<void(std::size_t)>& release) {
     prepare_thread();
-    Batch batch = read(id, times);
+    data::Batch batch = read(id, times);
     Random random(options.seed, (std::uint64_t{id.epoch} << 40) ^ (std::uint64_t{id.step} << 12) ^
                                     static_cast<std::uint64_t>(options.worker));
     torch::manual_seed(random.next());
@@ -159,10 +159,10 @@ struct TorchLearner::State {
     if (prefetch) prefetch->give_back(std::move(batch));
   }
 
-  Batch read(BatchId id, PassTimes& times) {
+  data::Batch read(data::BatchId id, PassTimes& times) {
     const auto start = Clock::now();
     const Duration span_start = runtime.now();
-    Batch batch = prefetch ? prefetch->take(id) : train.load(id.epoch, id.step);
+    data::Batch batch = prefetch ? prefetch->take(id) : train.load(id.epoch, id.step);
     times.read += since(start);
     times.spans.push_back({"read", id.step, span_start, runtime.now()});
     return batch;
@@ -181,7 +181,7 @@ struct TorchLearner::State {
   }
 
   /// Forward and backward over each part of the batch.
-  void compute_parts(Computation& now, Batch& batch) {
+  void compute_parts(Computation& now, data::Batch& batch) {
     const std::size_t parts = std::min<std::size_t>(options.accumulate, batch.size());
     if (parts == 0) {
       if (now.watch) now.watch->wait_for_all();
@@ -208,7 +208,7 @@ struct TorchLearner::State {
   }
 
   /// The loss of a part, which counts with `weight` in the batch's.
-  torch::Tensor forward_part(Computation& now, Batch& batch, Range part, double weight) {
+  torch::Tensor forward_part(Computation& now, data::Batch& batch, Range part, double weight) {
     const auto start = Clock::now();
     const Duration span_start = runtime.now();
     const torch::Tensor output = logits(images(batch, part.begin, part.end));
@@ -241,37 +241,37 @@ struct TorchLearner::State {
   }
 
   /// What a pass takes where it is not computed on a thread of its own.
-  ComputeProfile charged(BatchSize size) const {
+  strategy::ComputeProfile charged(strategy::BatchSize size) const {
     if (options.replay) return options.replay->of(size.samples);
-    return stated_profile(options.image_cost * std::int64_t{size.samples}, flat->layout().buckets.size());
+    return strategy::stated_profile(options.image_cost * std::int64_t{size.samples}, flat->layout().buckets.size());
   }
 
   /// Of a step, of this worker and of all.
-  BatchSize size_of(std::uint32_t step) const {
+  strategy::BatchSize size_of(std::uint32_t step) const {
     const auto counts = train.sampler().counts_of_all(step);
-    const SamplerOptions& sampling = train.sampler().options();
-    BatchSize size;
+    const data::SamplerOptions& sampling = train.sampler().options();
+    strategy::BatchSize size;
     size.samples = size.global_samples = counts[static_cast<std::size_t>(sampling.worker)];
-    if (sampling.partition == Partition::shards) return size;
+    if (sampling.partition == data::Partition::shards) return size;
     size.global_samples = std::accumulate(counts.begin(), counts.end(), 0u);
     return size;
   }
 
-  Evaluation evaluate(std::uint32_t begin, std::uint32_t end) {
+  strategy::Evaluation evaluate(std::uint32_t begin, std::uint32_t end) {
     prepare_thread();
     const torch::NoGradGuard no_grad;
     Slowdown slowdown(options.slow);
     model->eval();
     host->state_to_device();
-    Evaluation sums;
+    strategy::Evaluation sums;
     in_one_line([&] { evaluate_into(begin, end, sums); });
     slowdown.catch_up();
     return sums;
   }
 
-  void evaluate_into(std::uint32_t begin, std::uint32_t end, Evaluation& sums) {
+  void evaluate_into(std::uint32_t begin, std::uint32_t end, strategy::Evaluation& sums) {
     for (std::uint32_t at = begin; at < end; at += options.evaluation_batch) {
-      Batch batch = test.load_range(at, std::min(end, at + options.evaluation_batch));
+      data::Batch batch = test.load_range(at, std::min(end, at + options.evaluation_batch));
       const torch::Tensor output = logits_of_views(options.test_views, images(batch, 0, batch.size()),
                                                    [this](const torch::Tensor& view) { return logits(view); });
       const torch::Tensor target = labels(batch, 0, batch.size());
@@ -292,7 +292,7 @@ struct TorchLearner::State {
         if (!item.value().is_floating_point()) kept_counters.push_back({item.value(), item.value().clone()});
       }
     }
-    convert(kept_buffers->span(), host->buffers());
+    numeric::convert(kept_buffers->span(), host->buffers());
     for (auto& [counter, kept] : kept_counters) kept.copy_(counter);
   }
 
@@ -300,27 +300,27 @@ struct TorchLearner::State {
 
   void drop() {
     if (!std::exchange(uncommitted, false)) return;
-    convert(host->buffers(), kept_buffers->span());
+    numeric::convert(host->buffers(), kept_buffers->span());
     for (auto& [counter, kept] : kept_counters) counter.copy_(kept);
   }
 
   Runtime& runtime;
-  Recorder& recorder;
-  std::shared_ptr<Classifier> model;
-  Loader train, test;
+  observe::Recorder& recorder;
+  std::shared_ptr<model::Classifier> model;
+  data::Loader train, test;
   TorchOptions options;
   torch::ScalarType type;
   std::unique_ptr<FlatModel> flat;
   std::unique_ptr<HostCopy> host;  // of its numbers: what is exchanged
   std::unique_ptr<BackwardWatch> backward;
   std::unique_ptr<Gates> gates;
-  std::optional<LossScale> loss_scale;
-  std::optional<Prefetch> prefetch;  // not in virtual time
-  bool uncommitted = false;          // passes have begun since the last commit; before them:
-  std::optional<Numbers> kept_buffers;
+  std::optional<optim::LossScale> loss_scale;
+  std::optional<data::Prefetch> prefetch;  // not in virtual time
+  bool uncommitted = false;                // passes have begun since the last commit; before them:
+  std::optional<numeric::Numbers> kept_buffers;
   std::vector<std::pair<torch::Tensor, torch::Tensor>> kept_counters;  // a buffer that is not of floats, and its copy
   const char* operation = "start";  // that computes now, and the shape of what it takes
   std::vector<std::int64_t> operand;
 };
 
-}  // namespace ripieno
+}  // namespace ripieno::train

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace ripieno {
+namespace ripieno::transport {
 namespace {
 
 std::string message_of(std::exception_ptr error) {
@@ -61,4 +61,4 @@ void Aborts::end(Abort abort) {
 
 bool Aborts::must_tell(Scope scope, int peer) { return ended_.at(scope).know.insert(peer).second; }
 
-}  // namespace ripieno
+}  // namespace ripieno::transport

@@ -11,7 +11,7 @@
 
 #include "ripieno/transport/endpoint.h"
 
-namespace ripieno {
+namespace ripieno::transport {
 
 /// The end of a scope on this rank.
 struct Abort {
@@ -67,4 +67,4 @@ class Aborts {
   std::vector<Watcher> watchers_;
 };
 
-}  // namespace ripieno
+}  // namespace ripieno::transport

@@ -2,7 +2,7 @@
 
 #include <exception>
 
-namespace ripieno {
+namespace ripieno::transport {
 
 Progress& Cluster::progress() {
   if (!progress_) progress_ = std::make_unique<Progress>(*runtime);
@@ -17,4 +17,4 @@ Cluster::~Cluster() {
   }
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::transport

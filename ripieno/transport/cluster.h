@@ -8,7 +8,7 @@
 #include "ripieno/core/progress.h"
 #include "ripieno/transport/counted.h"
 
-namespace ripieno {
+namespace ripieno::transport {
 
 struct Cluster {
   Cluster() = default;
@@ -38,4 +38,4 @@ struct Cluster {
   std::unique_ptr<Progress> progress_;  // last: its thread ends before what it drives
 };
 
-}  // namespace ripieno
+}  // namespace ripieno::transport

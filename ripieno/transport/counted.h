@@ -15,16 +15,16 @@
 #include "ripieno/observe/recorder.h"
 #include "ripieno/transport/endpoint.h"
 
-namespace ripieno {
+namespace ripieno::transport {
 
 class CountedEndpoint final : public Endpoint {
  public:
   explicit CountedEndpoint(std::shared_ptr<Endpoint> inner) : inner_(std::move(inner)) {}
 
-  Ledger& ledger() { return ledger_; }
+  observe::Ledger& ledger() { return ledger_; }
   /// Is told of every completed message, on the runtime's thread. All ranks set it at the same place between their
   /// messages, so that they number them alike; without it nothing is numbered.
-  std::function<void(const CarriedMessage&)> on_message;
+  std::function<void(const observe::CarriedMessage&)> on_message;
 
   int rank() const override { return inner_->rank(); }
   int size() const override { return inner_->size(); }
@@ -50,14 +50,14 @@ class CountedEndpoint final : public Endpoint {
   }
 
   Task<> send(int peer, Message message, ConstBytes payload) override {
-    const std::optional<CarriedMessage> began = begin("send", peer, message);
+    const std::optional<observe::CarriedMessage> began = begin("send", peer, message);
     co_await inner_->send(peer, message, payload);
     ledger_.sent(message.channel.purpose, payload.size(), inner_->framing_bytes());
     tell(began, payload.size());
   }
   using Endpoint::receive;
   Task<> receive(int peer, Message message, Sink into) override {
-    const std::optional<CarriedMessage> began = begin("receive", peer, message);
+    const std::optional<observe::CarriedMessage> began = begin("receive", peer, message);
     co_await inner_->receive(peer, message, into);
     ledger_.received(message.channel.purpose, into.payload(), inner_->framing_bytes());
     tell(began, into.payload());
@@ -70,12 +70,12 @@ class CountedEndpoint final : public Endpoint {
   }
   /// Booked as the messages of the route two-phase.
   Task<> run_engine(Collective collective, Message message, NumberSpan numbers) override {
-    const std::optional<CarriedMessage> began = begin("all-reduce", -1, message);
+    const std::optional<observe::CarriedMessage> began = begin("all-reduce", -1, message);
     co_await inner_->run_engine(collective, message, numbers);
     tell(began, numbers.count * size_of(message.type));
     const auto bytes = [&](int owner) { return chunk(message.count, size(), owner).size() * size_of(message.type); };
     const auto own = bytes(rank());
-    const Purpose purpose = message.channel.purpose;
+    const observe::Purpose purpose = message.channel.purpose;
     for (int peer = 0; peer < size(); ++peer) {
       if (peer == rank()) continue;
       const auto its = bytes(peer);
@@ -89,7 +89,7 @@ class CountedEndpoint final : public Endpoint {
 
  private:
   struct Half {
-    Purpose purpose;
+    observe::Purpose purpose;
     std::uint64_t bytes;
   };
   Task<> counted(Task<> exchange, Half out, Half in) {
@@ -98,15 +98,15 @@ class CountedEndpoint final : public Endpoint {
     ledger_.received(in.purpose, in.bytes, inner_->framing_bytes());
   }
   /// Nothing where nobody watches.
-  std::optional<CarriedMessage> begin(const char* how, int peer, const Message& message) {
+  std::optional<observe::CarriedMessage> begin(const char* how, int peer, const Message& message) {
     if (!on_message) return std::nullopt;
     const std::uint64_t first = static_cast<std::uint64_t>(lost_) << 16;
     const std::uint64_t sequence = begun_.try_emplace({how, peer, message.channel}, first).first->second++;
-    return CarriedMessage{
+    return observe::CarriedMessage{
         how, peer, message.channel.purpose, message.channel.id, message.operation, 0, sequence, inner_->runtime().now(),
         {}};
   }
-  void tell(std::optional<CarriedMessage> message, std::uint64_t bytes) const {
+  void tell(std::optional<observe::CarriedMessage> message, std::uint64_t bytes) const {
     if (!message || !on_message) return;
     message->bytes = bytes;
     message->end = inner_->runtime().now();
@@ -114,9 +114,9 @@ class CountedEndpoint final : public Endpoint {
   }
 
   std::shared_ptr<Endpoint> inner_;
-  Ledger ledger_;
+  observe::Ledger ledger_;
   std::map<std::tuple<std::string_view, int, Channel>, std::uint64_t> begun_;  // how many, where somebody watches
   std::size_t lost_ = 0;                                                       // ranks
 };
 
-}  // namespace ripieno
+}  // namespace ripieno::transport

@@ -3,11 +3,11 @@
 #include "ripieno/core/async.h"
 #include "ripieno/core/memory.h"
 
-namespace ripieno {
+namespace ripieno::transport {
 
 std::string describe(const Message& message) {
-  return text(message.operation, " of ", message.count, " ", name(message.type), " on ", name(message.channel.purpose),
-              " channel ", message.channel.id);
+  return text(message.operation, " of ", message.count, " ", name(message.type), " on ",
+              observe::name(message.channel.purpose), " channel ", message.channel.id);
 }
 
 const char* name(Collective collective) {
@@ -60,4 +60,4 @@ void Endpoint::throw_count(const Message& message, std::size_t count) {
   fail(ErrorKind::internal, "a receive of ", describe(message), " into ", count, " elements");
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::transport

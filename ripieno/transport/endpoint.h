@@ -16,7 +16,7 @@
 #include "ripieno/observe/ledger.h"
 #include "ripieno/transport/sink.h"
 
-namespace ripieno {
+namespace ripieno::transport {
 
 /// What belongs together among the messages of an endpoint, and ends together (Endpoint::abort): those of one
 /// communicator (collective/communicator.h), which gives it out. 0: the one of all ranks.
@@ -24,7 +24,7 @@ using Scope = std::uint64_t;
 
 /// A sequence of messages between two ranks. `id` tells apart what is in flight at once (one bucket from another).
 struct Channel {
-  Purpose purpose = Purpose::exchange;
+  observe::Purpose purpose = observe::Purpose::exchange;
   std::uint32_t id = 0;
   Scope scope = 0;
   auto operator<=>(const Channel&) const = default;
@@ -94,7 +94,7 @@ class Endpoint {
 
   /// Adds the numbers (of message.type on the wire) to `into`, or does with them what `how` says, converted to into's
   /// type.
-  Task<> receive(int peer, Message message, NumberSpan into, Reduce how) {
+  Task<> receive(int peer, Message message, NumberSpan into, numeric::Reduce how) {
     if (into.count != message.count) throw_count(message, into.count);
     return receive(peer, message, Sink(into, message.type, how));
   }
@@ -150,4 +150,4 @@ class Endpoint {
   [[noreturn]] static void throw_count(const Message& message, std::size_t count);
 };
 
-}  // namespace ripieno
+}  // namespace ripieno::transport

@@ -4,7 +4,7 @@
 #include <bit>
 #include <cstring>
 
-namespace ripieno {
+namespace ripieno::transport {
 namespace {
 
 static_assert(std::endian::native == std::endian::little, "frames are written as they lie in memory");
@@ -38,7 +38,7 @@ Frame make_frame(const Abort& abort, std::uint32_t epoch) {
   Frame frame;
   frame.epoch = epoch;
   frame.payload = abort.reason.size();
-  frame.channel = {Purpose{}, static_cast<std::uint32_t>(abort.origin), abort.scope};
+  frame.channel = {observe::Purpose{}, static_cast<std::uint32_t>(abort.origin), abort.scope};
   frame.type = DType{};
   frame.kind = FrameKind::abort;
   return frame;
@@ -74,12 +74,12 @@ std::optional<Frame> decode(const FrameBytes& bytes) {
   frame.operation = get<std::array<char, 20>>(bytes, 44);
   const bool printable = std::all_of(frame.operation.begin(), frame.operation.end(),
                                      [](char c) { return c == 0 || (c >= 32 && c < 127); });
-  if (get<std::uint32_t>(bytes, 0) != magic || purpose >= purposes.size() || type >= dtypes ||
+  if (get<std::uint32_t>(bytes, 0) != magic || purpose >= observe::purposes.size() || type >= dtypes ||
       get<std::uint8_t>(bytes, 38) != 0 || kind > static_cast<int>(FrameKind::abort) || frame.operation.back() != 0 ||
       !printable || frame.payload > most_payload) {
     return std::nullopt;
   }
-  frame.channel.purpose = static_cast<Purpose>(purpose);
+  frame.channel.purpose = static_cast<observe::Purpose>(purpose);
   frame.type = static_cast<DType>(type);
   frame.kind = static_cast<FrameKind>(kind);
   if (frame.kind == FrameKind::abort && frame.payload > most_reason) return std::nullopt;
@@ -90,4 +90,4 @@ std::string describe(const Message& message, std::uint64_t payload) {
   return text(describe(message), " (", payload, " bytes)");
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::transport

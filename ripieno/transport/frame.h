@@ -12,7 +12,7 @@
 
 #include "ripieno/transport/aborts.h"
 
-namespace ripieno {
+namespace ripieno::transport {
 
 enum class FrameKind : std::uint8_t { message, abort };
 
@@ -47,4 +47,4 @@ std::optional<Frame> decode(const FrameBytes& bytes);
 /// "ring of 1024 fp32 on exchange channel 0 (4096 bytes)"
 std::string describe(const Message& message, std::uint64_t payload);
 
-}  // namespace ripieno
+}  // namespace ripieno::transport

@@ -8,7 +8,7 @@
 
 #include "ripieno/transport/link_options.h"
 
-namespace ripieno {
+namespace ripieno::transport {
 
 /// A rank's connections: [r] leads to rank r and was made on its runtime's context; its own is empty.
 using PeerSockets = std::vector<std::optional<asio::ip::tcp::socket>>;
@@ -25,4 +25,4 @@ struct Joining {
   bool shares_memory = true;  ///< workers of one host may share memory; the same on all ranks (RIPIENO_SHARED_MEMORY)
 };
 
-}  // namespace ripieno
+}  // namespace ripieno::transport

@@ -3,11 +3,11 @@
 
 #include "ripieno/core/runtime.h"
 
-namespace ripieno {
+namespace ripieno::transport {
 
 struct LinkModel {
   Duration latency{50'000'000};  ///< alpha: from the first byte's sending to its arrival
   Duration per_byte{8'000};      ///< beta: 8,000 ps a byte is 1 Gb/s
 };
 
-}  // namespace ripieno
+}  // namespace ripieno::transport

@@ -6,7 +6,7 @@
 
 #include "ripieno/core/runtime.h"
 
-namespace ripieno {
+namespace ripieno::transport {
 
 struct LinkOptions {
   /// Credit: bytes that one peer may send before they are asked for. Beyond it, reading from that peer pauses until a
@@ -18,4 +18,4 @@ struct LinkOptions {
   std::uint32_t epoch = 0;
 };
 
-}  // namespace ripieno
+}  // namespace ripieno::transport

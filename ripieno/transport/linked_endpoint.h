@@ -5,7 +5,7 @@
 
 #include "ripieno/transport/peer_link.h"
 
-namespace ripieno {
+namespace ripieno::transport {
 
 class LinkedEndpoint : public Endpoint {
  public:
@@ -73,4 +73,4 @@ class LinkedEndpoint : public Endpoint {
   const std::shared_ptr<Aborts> aborts_;
 };
 
-}  // namespace ripieno
+}  // namespace ripieno::transport

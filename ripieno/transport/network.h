@@ -6,7 +6,7 @@
 
 #include "ripieno/transport/endpoint.h"
 
-namespace ripieno {
+namespace ripieno::transport {
 
 class Network {
  public:
@@ -20,4 +20,4 @@ class Network {
   virtual bool dead(int rank) const = 0;
 };
 
-}  // namespace ripieno
+}  // namespace ripieno::transport

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace ripieno {
+namespace ripieno::transport {
 
 Task<> PeerLink::receive(std::shared_ptr<PeerLink> link, Message message, Sink sink) {
   link->throw_if_aborted(message.channel.scope);
@@ -172,4 +172,4 @@ void PeerLink::expire() {
   if (busy) watch();
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::transport

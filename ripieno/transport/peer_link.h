@@ -18,7 +18,7 @@
 #include "ripieno/transport/link_options.h"
 #include "ripieno/transport/sink.h"
 
-namespace ripieno {
+namespace ripieno::transport {
 
 /// Held by its coroutines, so that it outlives the endpoint that ends it. All on the runtime's thread.
 class PeerLink : public std::enable_shared_from_this<PeerLink> {
@@ -131,4 +131,4 @@ class PeerLink : public std::enable_shared_from_this<PeerLink> {
   std::optional<Runtime::Timer> watchdog_;
 };
 
-}  // namespace ripieno
+}  // namespace ripieno::transport

@@ -8,7 +8,7 @@
 
 #include "ripieno/core/async.h"
 
-namespace ripieno {
+namespace ripieno::transport {
 namespace {
 
 class ShapedEndpoint final : public Endpoint, public std::enable_shared_from_this<ShapedEndpoint> {
@@ -66,7 +66,7 @@ class ShapedEndpoint final : public Endpoint, public std::enable_shared_from_thi
       asio::co_spawn(clock.context(), carry(inner_, peer, &wire, shared_from_this()), asio::detached);
     // 3. Its sender goes on when it has left; that of a control message when it has arrived, for it may be the last
     //    before this rank ends.
-    if (message.channel.purpose == Purpose::control) co_await parcel->handed_over.wait();
+    if (message.channel.purpose == observe::Purpose::control) co_await parcel->handed_over.wait();
     const std::shared_ptr<Event> has_left(parcel, &parcel->has_left);
     co_await until(&clock, sent, has_left);
     if (parcel->error) std::rethrow_exception(parcel->error);
@@ -170,4 +170,4 @@ std::shared_ptr<Endpoint> shaped(std::shared_ptr<Endpoint> inner, Shape shape) {
   return endpoint;
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::transport

@@ -8,7 +8,7 @@
 
 #include "ripieno/transport/endpoint.h"
 
-namespace ripieno {
+namespace ripieno::transport {
 
 struct Shape {
   Duration delay{0};  ///< one way
@@ -21,4 +21,4 @@ struct Shape {
 /// endpoint below only when its delay is over.
 std::shared_ptr<Endpoint> shaped(std::shared_ptr<Endpoint> inner, Shape shape);
 
-}  // namespace ripieno
+}  // namespace ripieno::transport

@@ -2,10 +2,10 @@
 
 #include <cstring>
 
-namespace ripieno {
+namespace ripieno::transport {
 
-Sink::Sink(NumberSpan into, DType wire, Reduce how) : into_(into), wire_(wire), how_(how) {
-  convert_ = how != Reduce::replace || wire != into.type;
+Sink::Sink(NumberSpan into, DType wire, numeric::Reduce how) : into_(into), wire_(wire), how_(how) {
+  convert_ = how != numeric::Reduce::replace || wire != into.type;
   if (!convert_) straight_ = into.bytes();
 }
 
@@ -22,7 +22,7 @@ void Sink::take(std::uint64_t offset, ConstBytes part) const {
   const std::size_t first = offset / size_of(wire_), count = part.size() / size_of(wire_);
   const NumberSpan from(const_cast<std::byte*>(part.data()), count, wire_);  // only read
   const NumberSpan into = into_.slice(first, first + count);
-  combine(into, from, how_);
+  numeric::combine(into, from, how_);
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::transport

@@ -5,13 +5,13 @@
 
 #include "ripieno/numeric/combine.h"
 
-namespace ripieno {
+namespace ripieno::transport {
 
 /// Null data is counted, not moved.
 class Sink {
  public:
   Sink(Bytes into) : straight_(into) {}  // NOLINT: implicit from bytes
-  Sink(NumberSpan into, DType wire, Reduce how);
+  Sink(NumberSpan into, DType wire, numeric::Reduce how);
 
   /// Bytes on the wire.
   std::uint64_t payload() const { return convert_ ? into_.count * size_of(wire_) : straight_.size(); }
@@ -26,8 +26,8 @@ class Sink {
   Bytes straight_;
   NumberSpan into_;
   DType wire_ = DType::fp32;
-  Reduce how_ = Reduce::replace;
+  numeric::Reduce how_ = numeric::Reduce::replace;
   bool convert_ = false;  ///< into_, not straight_
 };
 
-}  // namespace ripieno
+}  // namespace ripieno::transport

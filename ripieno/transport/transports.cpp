@@ -6,7 +6,7 @@
 #include "ripieno/transport/shared/endpoint.h"
 #include "ripieno/transport/simulated/network.h"
 
-namespace ripieno {
+namespace ripieno::transport {
 namespace {
 
 std::vector<Transport>& all_transports() {
@@ -36,4 +36,4 @@ void add_transport(Transport transport) {
 
 const Transport& find_transport(std::string_view name) { return find_named(all_transports(), name, "transport"); }
 
-}  // namespace ripieno
+}  // namespace ripieno::transport

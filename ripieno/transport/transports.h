@@ -11,7 +11,7 @@
 #include "ripieno/transport/joining.h"
 #include "ripieno/transport/network.h"
 
-namespace ripieno {
+namespace ripieno::transport {
 
 struct SimulatedOptions;  // simulated/network.h
 
@@ -36,4 +36,4 @@ void add_transport(Transport transport);
 /// Error(usage) that lists the known transports.
 const Transport& find_transport(std::string_view name);
 
-}  // namespace ripieno
+}  // namespace ripieno::transport

@@ -8,7 +8,7 @@
 
 #include "ripieno/codec/codec.h"
 
-namespace ripieno {
+namespace ripieno::codec {
 
 inline std::string describe(const CodecOptions& o) {
   return text(o.name, " block=", o.block, " bits=", o.bits, " fraction=", o.fraction, " feedback=", o.error_feedback);
@@ -88,4 +88,4 @@ inline ByteVector bytes_of(std::initializer_list<int> values) {
   return bytes;
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::codec

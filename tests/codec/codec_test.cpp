@@ -12,7 +12,7 @@
 #include "ripieno/numeric/elementwise.h"
 #include "tests/codec/cases.h"
 
-namespace ripieno {
+namespace ripieno::codec {
 namespace {
 
 template <class Body>
@@ -192,7 +192,7 @@ void what_is_not_finite_stays_so() {
     std::vector<T> x(3000, limits::infinity());
     for (std::size_t i = 0; i < x.size(); i += 3) x[i] = i % 2 ? limits::quiet_NaN() : T(1);
     auto y = round_trip(*codec, x, random);
-    EXPECT_FALSE(all_finite(NumberSpan(y))) << describe(options);
+    EXPECT_FALSE(numeric::all_finite(NumberSpan(y))) << describe(options);
   }
 }
 
@@ -279,4 +279,4 @@ TEST(Codec, AnyBytesDecodeOrAreRefusedFp32) { any_bytes_decode_or_are_refused<fl
 TEST(Codec, AnyBytesDecodeOrAreRefusedFp64) { any_bytes_decode_or_are_refused<double>(); }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::codec

@@ -8,7 +8,7 @@
 #include "ripieno/numeric/elementwise.h"
 #include "tests/codec/cases.h"
 
-namespace ripieno {
+namespace ripieno::codec {
 namespace {
 
 TEST(ErrorFeedback, ByHand) {
@@ -137,13 +137,13 @@ TEST(ErrorFeedback, AnOverflowIsSentAndNotKept) {
       feedback.encode(*codec, 0, x, random, bytes);
       feedback.commit();
       EXPECT_FALSE(std::isfinite(x[17])) << describe(options);
-      EXPECT_TRUE(all_finite(feedback.residual())) << describe(options);
+      EXPECT_TRUE(numeric::all_finite(feedback.residual())) << describe(options);
       EXPECT_EQ(feedback.residual().as<float>()[17], kept) << describe(options);
     }
     x = numbers<float>(300, random);
     feedback.encode(*codec, 0, x, random, bytes);
     feedback.commit();
-    EXPECT_TRUE(all_finite(NumberSpan(x))) << describe(options);
+    EXPECT_TRUE(numeric::all_finite(NumberSpan(x))) << describe(options);
   }
 }
 
@@ -263,4 +263,4 @@ TEST(ErrorFeedback, WhatIsNotCommittedIsForgotten) {
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::codec

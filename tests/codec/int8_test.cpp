@@ -6,7 +6,7 @@
 
 #include "tests/codec/cases.h"
 
-namespace ripieno {
+namespace ripieno::codec {
 namespace {
 
 template <class T>
@@ -75,4 +75,4 @@ TEST(Int8, ABlockThatIsNotFiniteIsNanAndItsNeighboursAreAsTheyWere) {
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::codec

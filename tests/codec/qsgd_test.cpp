@@ -9,7 +9,7 @@
 #include "ripieno/codec/numbers.h"
 #include "tests/codec/cases.h"
 
-namespace ripieno {
+namespace ripieno::codec {
 namespace {
 
 template <class T>
@@ -221,4 +221,4 @@ TEST(Qsgd, ScalesAtBothEndsOfTheRange) {
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::codec

@@ -4,7 +4,7 @@
 
 #include "tests/codec/cases.h"
 
-namespace ripieno {
+namespace ripieno::codec {
 namespace {
 
 template <class T>
@@ -49,4 +49,4 @@ TEST(Sign, ContractsAsPromisedFp32) { contracts_as_promised<float>(); }
 TEST(Sign, ContractsAsPromisedFp64) { contracts_as_promised<double>(); }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::codec

@@ -8,7 +8,7 @@
 
 #include "tests/codec/cases.h"
 
-namespace ripieno {
+namespace ripieno::codec {
 namespace {
 
 TEST(TopK, HowMany) {
@@ -146,4 +146,4 @@ TEST(TopK, IndicesThatCannotBeAreRefused) {
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::codec

@@ -5,7 +5,7 @@
 #include "ripieno/numeric/elementwise.h"
 #include "tests/codec/cases.h"
 
-namespace ripieno {
+namespace ripieno::codec {
 namespace {
 
 TEST(WireCodec, ByHand) {
@@ -30,7 +30,7 @@ void errors_are_within_half_a_unit() {
       ASSERT_LE(std::abs(y[i] - x[i]), std::abs(x[i]) * relative * (1 + 1e-4)) << name(type);
     }
     auto rounded = x;
-    round_through(NumberSpan(rounded), type);
+    numeric::round_through(NumberSpan(rounded), type);
     EXPECT_EQ(y, rounded) << name(type);
   }
 }
@@ -47,4 +47,4 @@ TEST(WireCodec, AutoIsExactInBothTypes) {
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::codec

@@ -3,10 +3,10 @@
 #include <gtest/gtest.h>
 
 #include "ripieno/collective/execute.h"
-#include "tests/support/cluster.h"
+#include "ripieno/collective/virtual_cluster.h"
 #include "tests/transport/abort_kit.h"
 
-namespace ripieno {
+namespace ripieno::collective {
 namespace {
 
 using namespace ripieno::testing;
@@ -35,21 +35,21 @@ bool is_right(const Route& route, const Communicator& comm, int i, const Watched
   const int sum = ranks * (ranks - 1) / 2 + ranks * i;
   const Range all{0, elements}, own = chunk(elements, ranks, rank);
   switch (route.collective) {
-    case Collective::all_reduce:
+    case transport::Collective::all_reduce:
       return are(all, sum);
-    case Collective::reduce_scatter:
+    case transport::Collective::reduce_scatter:
       return are(own, sum);
-    case Collective::all_gather:
+    case transport::Collective::all_gather:
       return chunks_are_theirs(false);
-    case Collective::broadcast:
+    case transport::Collective::broadcast:
       return are(all, root + i);
-    case Collective::reduce:
+    case transport::Collective::reduce:
       return rank != root || are(all, sum);
-    case Collective::gather:
+    case transport::Collective::gather:
       return rank != root || chunks_are_theirs(false);
-    case Collective::scatter:
+    case transport::Collective::scatter:
       return are(own, root + i);
-    case Collective::all_to_all:
+    case transport::Collective::all_to_all:
       return chunks_are_theirs(true);
   }
   return false;
@@ -77,21 +77,21 @@ Task<> operate_often(Communicator comm, const Route* route, int gives_up_at, boo
       std::rethrow_exception(error);
     }
     EXPECT_TRUE(is_right(*route, comm, i, numbers))
-        << name(route->collective) << " " << route->name << ", rank " << comm.rank();
+        << transport::name(route->collective) << " " << route->name << ", rank " << comm.rank();
   }
 }
 
 /// Whether a member may send all that is its own without waiting for anybody.
 bool may_end_early(const Route& route) {
-  return route.collective == Collective::broadcast || route.collective == Collective::reduce ||
-         route.collective == Collective::gather || route.collective == Collective::scatter;
+  return route.collective == transport::Collective::broadcast || route.collective == transport::Collective::reduce ||
+         route.collective == transport::Collective::gather || route.collective == transport::Collective::scatter;
 }
 
 /// Member lists by scope. The first is aborted.
-using Members = std::vector<std::pair<Scope, std::vector<int>>>;
+using Members = std::vector<std::pair<transport::Scope, std::vector<int>>>;
 
-Task<> operate_in_all(Endpoint* e, const Route* route, Members all, bool registered) {
-  const std::shared_ptr<Endpoint> endpoint(std::shared_ptr<void>(), e);
+Task<> operate_in_all(transport::Endpoint* e, const Route* route, Members all, bool registered) {
+  const std::shared_ptr<transport::Endpoint> endpoint(std::shared_ptr<void>(), e);
   Kept kept;
   Side side(e);
   std::vector<std::pair<std::size_t, bool>> started;
@@ -109,7 +109,7 @@ Task<> operate_in_all(Endpoint* e, const Route* route, Members all, bool registe
     const std::string end = is_broken ? end_of(e->rank(), gives_up) : "done";
     const bool may_be_done = is_broken && e->rank() != gives_up && may_end_early(*route);
     EXPECT_TRUE(side.end(i) == end || (may_be_done && side.end(i) == "done"))
-        << name(route->collective) << " " << route->name << ", rank " << e->rank() << ": " << side.end(i);
+        << transport::name(route->collective) << " " << route->name << ", rank " << e->rank() << ": " << side.end(i);
   }
   co_await meet_all(e);
   expect_untouched(kept);
@@ -117,10 +117,10 @@ Task<> operate_in_all(Endpoint* e, const Route* route, Members all, bool registe
 
 template <class Body>
 void for_every_route(Body body) {
-  for (const Collective collective : collectives) {
+  for (const transport::Collective collective : collectives) {
     for (const Route& route : routes(collective)) {
       body(route, false);
-      if (collective == Collective::all_reduce) body(route, true);
+      if (collective == transport::Collective::all_reduce) body(route, true);
     }
   }
 }
@@ -129,7 +129,9 @@ class AbortOverLinks : public ::testing::TestWithParam<Way> {
  protected:
   static void expect_only_the_first_ends(const Members& all) {
     for_every_route([&](const Route& route, bool registered) {
-      auto body = [&route, &all, registered](Endpoint* e) { return operate_in_all(e, &route, all, registered); };
+      auto body = [&route, &all, registered](transport::Endpoint* e) {
+        return operate_in_all(e, &route, all, registered);
+      };
       expect_no_errors(run_ranks(GetParam(), {body, body, body, body}, hasty()));
     });
   }
@@ -168,4 +170,4 @@ TEST(AbortInVirtualTime, OfOnePartLeavesTheOtherOfTheSameScope) {
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::collective

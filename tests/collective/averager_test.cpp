@@ -10,7 +10,7 @@
 #include "tests/collective/averagers.h"
 #include "tests/collective/worlds.h"
 
-namespace ripieno {
+namespace ripieno::collective {
 namespace {
 
 using testing::Averagers;
@@ -24,7 +24,7 @@ std::vector<Slot> slots() {
   return {{1003, {{{3, 603}, 20, 30}, {{700, 820}, 12, 10}}}, {7}, {0}, {200, {{{0, 200}, 10, 20}}}};
 }
 
-AveragerOptions options_of(const CodecInfo& codec, const Route& route) {
+AveragerOptions options_of(const codec::CodecInfo& codec, const Route& route) {
   AveragerOptions options;
   options.route = route.name;
   options.codec = {.name = std::string(codec.name), .block = 64, .fraction = 0.05};
@@ -33,18 +33,18 @@ AveragerOptions options_of(const CodecInfo& codec, const Route& route) {
 }
 
 /// Every codec with every route that carries it.
-void for_each_pair(const std::function<void(const CodecInfo&, const Route&)>& body) {
-  for (const CodecInfo& codec : codecs()) {
+void for_each_pair(const std::function<void(const codec::CodecInfo&, const Route&)>& body) {
+  for (const codec::CodecInfo& codec : codec::codecs()) {
     for (const Route& route : routes()) {
       if (averages_over(codec.name, route.name)) body(codec, route);
     }
   }
 }
 
-bool feeds_back(const CodecInfo& codec) { return codec.kind != CodecKind::wire; }
+bool feeds_back(const codec::CodecInfo& codec) { return codec.kind != codec::CodecKind::wire; }
 
 TEST(Averager, AllRanksHoldTheSameBitsAndBookTheClosedForm) {
-  for_each_pair([](const CodecInfo& codec, const Route& route) {
+  for_each_pair([](const codec::CodecInfo& codec, const Route& route) {
     for (int ranks = 1; ranks <= 9; ++ranks) {
       for (const World world : worlds(route, ranks)) {
         SCOPED_TRACE(text(codec.name, " on ", route.name, " P=", ranks, " M=", world.per_node));
@@ -54,7 +54,8 @@ TEST(Averager, AllRanksHoldTheSameBitsAndBookTheClosedForm) {
           averagers.average(numbers);
           for (int rank = 1; rank < ranks; ++rank) {
             for (std::size_t slot = 0; slot < slots().size(); ++slot) {
-              ASSERT_EQ(hash(NumberSpan(numbers[rank][slot])), hash(NumberSpan(numbers[0][slot]))) << "rank " << rank;
+              ASSERT_EQ(numeric::hash(NumberSpan(numbers[rank][slot])), numeric::hash(NumberSpan(numbers[0][slot])))
+                  << "rank " << rank;
             }
           }
         }
@@ -78,7 +79,8 @@ TEST(Averager, AllRanksHoldTheSameBitsAndBookTheClosedForm) {
             EXPECT_TRUE(sent >= least && sent <= most && sent % 8 == 0) << sent << ", not " << least << " .. " << most;
           }
           EXPECT_EQ(sent == 0, ranks == 1);
-          EXPECT_EQ(averagers.cluster.ledger(rank).total(), averagers.cluster.ledger(rank).total(Purpose::exchange));
+          EXPECT_EQ(averagers.cluster.ledger(rank).total(),
+                    averagers.cluster.ledger(rank).total(observe::Purpose::exchange));
         }
       }
     }
@@ -86,7 +88,7 @@ TEST(Averager, AllRanksHoldTheSameBitsAndBookTheClosedForm) {
 }
 
 TEST(Averager, TellsOfEveryPartOnceWhenItHasItsLastBits) {
-  for_each_pair([](const CodecInfo& codec, const Route& route) {
+  for_each_pair([](const codec::CodecInfo& codec, const Route& route) {
     SCOPED_TRACE(text(codec.name, " on ", route.name));
     const int ranks = 4;
     AveragerOptions options = options_of(codec, route);
@@ -112,13 +114,13 @@ TEST(Averager, TellsOfEveryPartOnceWhenItHasItsLastBits) {
     });
     for (int rank = 0; rank < ranks; ++rank) {
       for (const double one : numbers[rank][0]) EXPECT_TRUE(std::isnan(one)) << "rank " << rank;
-      EXPECT_EQ(parts[rank], codec.kind == CodecKind::wire ? 8 : 1) << "rank " << rank;
+      EXPECT_EQ(parts[rank], codec.kind == codec::CodecKind::wire ? 8 : 1) << "rank " << rank;
     }
   });
 }
 
 TEST(Averager, LosesNothingOverTwentyRounds) {
-  for_each_pair([](const CodecInfo& codec, const Route& route) {
+  for_each_pair([](const codec::CodecInfo& codec, const Route& route) {
     if (!feeds_back(codec)) return;
     for (const int ranks : {2, 3, 5, 8}) {
       for (const World world : worlds(route, ranks)) {
@@ -163,7 +165,7 @@ TEST(Averager, StaysWithinTheCodecsError) {
            {"auto", 1e-15}, {"fp32", 6e-8}, {"fp16", 1.0 / 2048}, {"bf16", 1.0 / 256}, {"int8", 0.51 / 127}}) {
     for (const Route& route : routes()) {
       for (int ranks = 1; ranks <= 9; ++ranks) {
-        AveragerOptions options = options_of(find_codec(name), route);
+        AveragerOptions options = options_of(codec::find_codec(name), route);
         options.codec.error_feedback = false;
         Averagers averagers(ranks, slots(), options);
         std::vector<Numbers> numbers = averagers.inputs(0);
@@ -182,9 +184,9 @@ TEST(Averager, StaysWithinTheCodecsError) {
 }
 
 TEST(Averager, OneRankOnlyScales) {
-  for_each_pair([](const CodecInfo& codec, const Route& route) {
+  for_each_pair([](const codec::CodecInfo& codec, const Route& route) {
     SCOPED_TRACE(text(codec.name, " on ", route.name));
-    testing::VirtualCluster cluster(1);
+    VirtualCluster cluster(1);
     const auto averager = make_averager(options_of(codec, route), slots(), DType::fp64);
     const std::vector<double> before = testing::random_numbers(slots(), 0, 0)[0];
     std::vector<double> numbers = before, quarter = before;
@@ -195,7 +197,7 @@ TEST(Averager, OneRankOnlyScales) {
     }
     cluster.run([&](Communicator comm) { return averager->average(comm, 0, NumberSpan(numbers), 0.25); });
     EXPECT_EQ(numbers, quarter);
-    EXPECT_EQ(cluster.ledger(0).total(), Traffic());
+    EXPECT_EQ(cluster.ledger(0).total(), observe::Traffic());
     for (const auto& [name, bytes] : Saved(*averager).spans) {
       if (!name.ends_with(".residual")) continue;
       EXPECT_EQ(bytes, std::vector<std::byte>(bytes.size())) << name;
@@ -204,7 +206,7 @@ TEST(Averager, OneRankOnlyScales) {
 }
 
 TEST(Averager, WhatOverflowsIsSeenByAllAndSpoilsNothing) {
-  for_each_pair([](const CodecInfo& codec, const Route& route) {
+  for_each_pair([](const codec::CodecInfo& codec, const Route& route) {
     for (const double bad : {std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()}) {
       for (const int ranks : {2, 5}) {
         SCOPED_TRACE(text(codec.name, " on ", route.name, " P=", ranks));
@@ -219,7 +221,8 @@ TEST(Averager, WhatOverflowsIsSeenByAllAndSpoilsNothing) {
               EXPECT_FALSE(std::isfinite(numbers[rank][1][3])) << "rank " << rank;
             }
             for (std::size_t slot = 0; slot < slots().size(); ++slot) {
-              ASSERT_EQ(hash(NumberSpan(numbers[rank][slot])), hash(NumberSpan(numbers[0][slot]))) << "rank " << rank;
+              ASSERT_EQ(numeric::hash(NumberSpan(numbers[rank][slot])), numeric::hash(NumberSpan(numbers[0][slot])))
+                  << "rank " << rank;
               for (const double x : numbers[rank][slot]) {
                 ASSERT_TRUE(round == 1 || std::isfinite(x)) << "round " << round;
               }
@@ -236,7 +239,7 @@ TEST(Averager, WhatOverflowsIsSeenByAllAndSpoilsNothing) {
 }
 
 TEST(Averager, ARestoredOneGoesOnBitForBit) {
-  for_each_pair([](const CodecInfo& codec, const Route& route) {
+  for_each_pair([](const codec::CodecInfo& codec, const Route& route) {
     SCOPED_TRACE(text(codec.name, " on ", route.name));
     const int ranks = 3;
     Averagers first(ranks, slots(), options_of(codec, route)), second(ranks, slots(), options_of(codec, route));
@@ -255,7 +258,7 @@ TEST(Averager, ARestoredOneGoesOnBitForBit) {
 }
 
 TEST(Averager, NumbersWithoutDataMoveTheSameBytes) {
-  for_each_pair([](const CodecInfo& codec, const Route& route) {
+  for_each_pair([](const codec::CodecInfo& codec, const Route& route) {
     SCOPED_TRACE(text(codec.name, " on ", route.name));
     Averagers real(5, slots(), options_of(codec, route)), simulated(5, slots(), options_of(codec, route));
     if (codec.name == "topk-sampled") {
@@ -282,15 +285,15 @@ TEST(Averager, RefusesWhatARouteCannotCarry) {
     return "";
   };
   const auto has = [](const std::string& all, const char* part) { return all.find(part) != std::string::npos; };
-  for (const CodecInfo& codec : codecs()) {
+  for (const codec::CodecInfo& codec : codec::codecs()) {
     for (const Route& route : routes()) {
-      const bool refused = codec.kind == CodecKind::gathered && route.name != "ring" && route.name != "direct";
+      const bool refused = codec.kind == codec::CodecKind::gathered && route.name != "ring" && route.name != "direct";
       EXPECT_EQ(averages_over(codec.name, route.name), !refused);
       const std::string why = message(options_of(codec, route));
       EXPECT_EQ(why.empty(), !refused) << codec.name << " on " << route.name << ": " << why;
     }
   }
-  const std::string why = message(options_of(find_codec("topk"), find_route("reduce-broadcast")));
+  const std::string why = message(options_of(codec::find_codec("topk"), find_route("reduce-broadcast")));
   for (const char* part : {"topk", "reduce-broadcast", "ring", "direct"}) EXPECT_TRUE(has(why, part)) << why;
 
   AveragerOptions options;
@@ -303,11 +306,11 @@ TEST(Averager, RefusesWhatARouteCannotCarry) {
 }
 
 TEST(Averager, AllRanksHoldTheSameBitsInSinglePrecision) {
-  for_each_pair([](const CodecInfo& codec, const Route& route) {
+  for_each_pair([](const codec::CodecInfo& codec, const Route& route) {
     SCOPED_TRACE(text(codec.name, " on ", route.name));
     const int ranks = 5;
     const Slot slot = slots()[0];
-    testing::VirtualCluster cluster(ranks);
+    VirtualCluster cluster(ranks);
     std::vector<std::unique_ptr<Averager>> averagers;
     std::vector<std::vector<float>> numbers(ranks);
     std::vector<double> truth(slot.elements);
@@ -346,4 +349,4 @@ TEST(RoundingDraws, DifferByRankChannelAndCall) {
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::collective

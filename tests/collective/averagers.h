@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "ripieno/collective/averager.h"
+#include "ripieno/collective/virtual_cluster.h"
 #include "ripieno/core/async.h"
-#include "tests/support/cluster.h"
 
 namespace ripieno::testing {
 
@@ -17,7 +17,7 @@ namespace ripieno::testing {
 using Numbers = std::vector<std::vector<double>>;
 
 /// Different on every rank, in every round and slot; uniform over [-1, 1).
-inline Numbers random_numbers(const std::vector<Slot>& slots, int rank, int round) {
+inline Numbers random_numbers(const std::vector<collective::Slot>& slots, int rank, int round) {
   Numbers numbers;
   for (std::size_t slot = 0; slot < slots.size(); ++slot) {
     Random random(17 + slot, static_cast<std::uint64_t>(rank * 1000 + round));
@@ -33,8 +33,8 @@ inline double weight_of(int rank, int ranks) { return 2.0 * (rank + 1) / (ranks 
 /// Writes an averager's state down, or back.
 class Saved final : public StateVisitor {
  public:
-  explicit Saved(Averager& averager) { averager.visit(*this); }
-  void restore(Averager& averager) {
+  explicit Saved(collective::Averager& averager) { averager.visit(*this); }
+  void restore(collective::Averager& averager) {
     restoring_ = true;
     averager.visit(*this);
   }
@@ -67,17 +67,19 @@ class Saved final : public StateVisitor {
 
 class Averagers {
  public:
-  using Make = std::function<std::unique_ptr<Averager>()>;
+  using Make = std::function<std::unique_ptr<collective::Averager>()>;
 
-  Averagers(World world, std::vector<Slot> slots, const Make& make) : world(world), slots(slots), cluster(world.ranks) {
+  Averagers(collective::World world, std::vector<collective::Slot> slots, const Make& make)
+      : world(world), slots(slots), cluster(world.ranks) {
     for (int rank = 0; rank < world.ranks; ++rank) of.push_back(make());
   }
-  Averagers(World world, std::vector<Slot> slots, const AveragerOptions& options, DType type = DType::fp64)
-      : Averagers(world, slots, [&] { return make_averager(options, slots, type); }) {}
+  Averagers(collective::World world, std::vector<collective::Slot> slots, const collective::AveragerOptions& options,
+            DType type = DType::fp64)
+      : Averagers(world, slots, [&] { return collective::make_averager(options, slots, type); }) {}
 
   /// All slots at once. By rank.
   void average(std::vector<Numbers>& numbers) {
-    cluster.run([&](Communicator comm) {
+    cluster.run([&](collective::Communicator comm) {
       const int rank = comm.rank();
       std::vector<NumberSpan> spans;
       for (auto& one : numbers[rank]) spans.emplace_back(one);
@@ -86,9 +88,9 @@ class Averagers {
   }
   /// Numbers without data.
   void simulate() {
-    cluster.run([&](Communicator comm) {
+    cluster.run([&](collective::Communicator comm) {
       std::vector<NumberSpan> spans;
-      for (const Slot& slot : slots) spans.emplace_back(nullptr, slot.elements, DType::fp64);
+      for (const collective::Slot& slot : slots) spans.emplace_back(nullptr, slot.elements, DType::fp64);
       return all_slots(comm.on_nodes(world.per_node), of[comm.rank()].get(), spans, 1.0 / world.ranks);
     });
   }
@@ -109,17 +111,18 @@ class Averagers {
   }
   Numbers zeros() const {
     Numbers numbers;
-    for (const Slot& slot : slots) numbers.emplace_back(slot.elements);
+    for (const collective::Slot& slot : slots) numbers.emplace_back(slot.elements);
     return numbers;
   }
 
-  World world;
-  std::vector<Slot> slots;
-  VirtualCluster cluster;
-  std::vector<std::unique_ptr<Averager>> of;
+  collective::World world;
+  std::vector<collective::Slot> slots;
+  collective::VirtualCluster cluster;
+  std::vector<std::unique_ptr<collective::Averager>> of;
 
  private:
-  static Task<> all_slots(Communicator comm, Averager* averager, std::vector<NumberSpan> spans, double weight) {
+  static Task<> all_slots(collective::Communicator comm, collective::Averager* averager, std::vector<NumberSpan> spans,
+                          double weight) {
     std::vector<Task<>> tasks;
     for (std::size_t slot = 0; slot < spans.size(); ++slot) {
       tasks.push_back(averager->average(comm, slot, spans[slot], weight));

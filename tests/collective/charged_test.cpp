@@ -3,12 +3,10 @@
 #include <gtest/gtest.h>
 
 #include "ripieno/collective/encoded.h"
-#include "tests/support/cluster.h"
+#include "ripieno/collective/virtual_cluster.h"
 
-namespace ripieno {
+namespace ripieno::collective {
 namespace {
-
-using testing::VirtualCluster;
 
 constexpr std::size_t count = 1000;
 
@@ -53,12 +51,12 @@ TEST(Charged, WhatIsSentToOneIsChargedHalfAtEachEnd) {
   const auto took = [](double number_s) {
     VirtualCluster cluster(2);
     std::vector<float> numbers(count, 1);
-    const CodecOptions codec = options_with("int8", number_s).codec;
+    const codec::CodecOptions codec = options_with("int8", number_s).codec;
     std::vector<EncodedStream> streams;
     for (int rank = 0; rank < 2; ++rank) streams.emplace_back(codec, count, DType::fp32, 0);
-    constexpr Channel channel{Purpose::exchange, 0};
+    constexpr transport::Channel channel{observe::Purpose::exchange, 0};
     const auto body = [&](Communicator comm) {
-      Endpoint* endpoint = &comm.endpoint();
+      transport::Endpoint* endpoint = &comm.endpoint();
       return comm.rank() == 0 ? streams[0].send(endpoint, 1, channel, "push", NumberSpan(numbers))
                               : streams[1].receive(endpoint, 0, channel, "push", NumberSpan(numbers));
     };
@@ -68,4 +66,4 @@ TEST(Charged, WhatIsSentToOneIsChargedHalfAtEachEnd) {
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::collective

@@ -6,14 +6,13 @@
 
 #include "ripieno/collective/check.h"
 #include "ripieno/collective/execute.h"
+#include "ripieno/collective/virtual_cluster.h"
 #include "ripieno/numeric/elementwise.h"
 #include "tests/collective/worlds.h"
-#include "tests/support/cluster.h"
 
-namespace ripieno {
+namespace ripieno::collective {
 namespace {
 
-using testing::VirtualCluster;
 using testing::worlds;
 
 template <class T>
@@ -46,7 +45,8 @@ T combined(Reduction how, T a, T b) {
 
 /// What schedule.h's table promises. Where it promises nothing, what is there is taken.
 template <class T>
-Buffers<T> promised(Collective collective, World world, const Buffers<T>& in, Reduction how, const Buffers<T>& out) {
+Buffers<T> promised(transport::Collective collective, World world, const Buffers<T>& in, Reduction how,
+                    const Buffers<T>& out) {
   const std::size_t n = in[0].size();
   std::vector<T> reduced = in[0];
   for (std::size_t rank = 1; rank < in.size(); ++rank) {
@@ -69,28 +69,28 @@ Buffers<T> promised(Collective collective, World world, const Buffers<T>& in, Re
         take(in[static_cast<std::size_t>(other)], chunk(n, world.ranks, other));
     };
     switch (collective) {
-      case Collective::all_reduce:
+      case transport::Collective::all_reduce:
         take(reduced, all);
         break;
-      case Collective::reduce_scatter:
+      case transport::Collective::reduce_scatter:
         take(reduced, mine);
         break;
-      case Collective::all_gather:
+      case transport::Collective::all_gather:
         gather();
         break;
-      case Collective::broadcast:
+      case transport::Collective::broadcast:
         take(of_root, all);
         break;
-      case Collective::reduce:
+      case transport::Collective::reduce:
         if (rank == world.root) take(reduced, all);
         break;
-      case Collective::gather:
+      case transport::Collective::gather:
         if (rank == world.root) gather();
         break;
-      case Collective::scatter:
+      case transport::Collective::scatter:
         take(of_root, mine);
         break;
-      case Collective::all_to_all:
+      case transport::Collective::all_to_all:
         take(in[static_cast<std::size_t>(rank)], all);
         for (int other = 0; other < world.ranks; ++other) {
           const Range to = block_of(n, world.ranks, other), from = block_of(n, world.ranks, rank);
@@ -105,9 +105,9 @@ Buffers<T> promised(Collective collective, World world, const Buffers<T>& in, Re
 
 template <class T>
 void run_one(const Route& route, World world, std::size_t elements, Reduction how, std::size_t segment_bytes = 0) {
-  const std::string where =
-      text(name(route.collective), " ", route.name, " of ", name(dtype_of<T>), ", ", name(how), ", P=", world.ranks,
-           " M=", world.per_node, " root=", world.root, " n=", elements, " segments of ", segment_bytes);
+  const std::string where = text(transport::name(route.collective), " ", route.name, " of ", name(dtype_of<T>), ", ",
+                                 name(how), ", P=", world.ranks, " M=", world.per_node, " root=", world.root,
+                                 " n=", elements, " segments of ", segment_bytes);
   VirtualCluster cluster(world.ranks, {.framing_bytes = 64});
   const Buffers<T> in = inputs<T>(world.ranks, elements);
   Buffers<T> out = in;
@@ -124,18 +124,18 @@ void run_one(const Route& route, World world, std::size_t elements, Reduction ho
   if (segment_bytes > 0) return;
   for (int rank = 0; rank < world.ranks; ++rank) {
     const ScheduleCost cost = schedule_cost(route, rank, world, elements);
-    const Traffic expected{cost.elements_sent * sizeof(T),
-                           cost.elements_received * sizeof(T),
-                           cost.messages_sent * 64,
-                           cost.messages_received * 64,
-                           cost.messages_sent,
-                           cost.messages_received};
+    const observe::Traffic expected{cost.elements_sent * sizeof(T),
+                                    cost.elements_received * sizeof(T),
+                                    cost.messages_sent * 64,
+                                    cost.messages_received * 64,
+                                    cost.messages_sent,
+                                    cost.messages_received};
     EXPECT_EQ(cluster.ledger(rank).total(), expected) << where;
   }
 }
 
 TEST(Collectives, DoWhatTheyPromiseAlongEveryRouteAndBookTheClosedForm) {
-  for (const Collective collective : collectives) {
+  for (const transport::Collective collective : collectives) {
     for (const Route& route : routes(collective)) {
       for (int ranks = 1; ranks <= 9; ++ranks) {
         for (const std::size_t elements : {std::size_t{0}, std::size_t{1}, std::size_t(ranks), std::size_t{101}}) {
@@ -148,7 +148,8 @@ TEST(Collectives, DoWhatTheyPromiseAlongEveryRouteAndBookTheClosedForm) {
 
 template <class T>
 void run_all_reductions() {
-  for (const Collective collective : {Collective::all_reduce, Collective::reduce_scatter, Collective::reduce}) {
+  for (const transport::Collective collective :
+       {transport::Collective::all_reduce, transport::Collective::reduce_scatter, transport::Collective::reduce}) {
     for (const Route& route : routes(collective)) {
       for (const Reduction how :
            {Reduction::sum, Reduction::mean, Reduction::product, Reduction::minimum, Reduction::maximum}) {
@@ -167,8 +168,9 @@ TEST(Collectives, CombineEveryTypeInEveryWay) {
 }
 
 TEST(Collectives, MoveEveryType) {
-  for (const Collective collective : {Collective::all_gather, Collective::broadcast, Collective::gather,
-                                      Collective::scatter, Collective::all_to_all}) {
+  for (const transport::Collective collective :
+       {transport::Collective::all_gather, transport::Collective::broadcast, transport::Collective::gather,
+        transport::Collective::scatter, transport::Collective::all_to_all}) {
     for (const Route& route : routes(collective)) {
       run_one<double>(route, 5, 23, Reduction::sum);
       run_one<std::int64_t>(route, 5, 23, Reduction::sum);
@@ -179,7 +181,7 @@ TEST(Collectives, MoveEveryType) {
 }
 
 TEST(Collectives, SegmentsGiveTheSame) {
-  for (const Collective collective : collectives) {
+  for (const transport::Collective collective : collectives) {
     for (const Route& route : routes(collective)) run_one<float>(route, {5, 2}, 4099, Reduction::sum, 1024);
   }
 }
@@ -195,7 +197,7 @@ void of_narrow_numbers(DType type, Reduction how, const Route& route) {
     const auto rank = static_cast<std::size_t>(comm.rank());
     std::vector<float> own = in[rank];
     const NumberSpan narrow(bits[rank].data(), n, type);
-    convert(narrow, NumberSpan(own));
+    numeric::convert(narrow, NumberSpan(own));
     ExecuteOptions options;
     options.wire = type;
     options.reduction = how;
@@ -203,7 +205,7 @@ void of_narrow_numbers(DType type, Reduction how, const Route& route) {
   });
   for (std::size_t rank = 0; rank < ranks; ++rank) {
     std::vector<float> out(n);
-    convert(NumberSpan(out), NumberSpan(bits[rank].data(), n, type));
+    numeric::convert(NumberSpan(out), NumberSpan(bits[rank].data(), n, type));
     for (std::size_t i = 0; i < n; ++i) {
       float expected = in[0][i];
       for (std::size_t other = 1; other < ranks; ++other) expected = combined(how, expected, in[other][i]);
@@ -222,7 +224,7 @@ TEST(Collectives, CombineNarrowNumbersAsTheyAreInMemory) {
 }
 
 TEST(Collectives, AllRanksHoldTheSameBitsOfANarrowWire) {
-  for (const Collective collective : {Collective::all_gather, Collective::broadcast}) {
+  for (const transport::Collective collective : {transport::Collective::all_gather, transport::Collective::broadcast}) {
     for (const Route& route : routes(collective)) {
       VirtualCluster cluster(6);
       Buffers<float> values(6, std::vector<float>(101));
@@ -236,15 +238,15 @@ TEST(Collectives, AllRanksHoldTheSameBitsOfANarrowWire) {
         options.root = 4;
         return run_collective(route, comm, NumberSpan(values[static_cast<std::size_t>(comm.rank())]), options);
       });
-      for (const auto& one : values) EXPECT_EQ(one, values[0]) << name(collective) << " " << route.name;
+      for (const auto& one : values) EXPECT_EQ(one, values[0]) << transport::name(collective) << " " << route.name;
     }
   }
 }
 
 TEST(Collectives, TakeNoLongerThanTheirFormulaAndOftenThat) {
-  const LinkModel link{Duration(50'000'000), Duration(800)};
-  for (const Collective collective : collectives) {
-    if (collective == Collective::all_reduce) continue;  // execute_test.cpp
+  const transport::LinkModel link{Duration(50'000'000), Duration(800)};
+  for (const transport::Collective collective : collectives) {
+    if (collective == transport::Collective::all_reduce) continue;  // execute_test.cpp
     for (const Route& route : routes(collective)) {
       for (const int ranks : {1, 2, 3, 4, 8, 12, 16}) {
         VirtualCluster cluster(ranks, {.link = link, .window_bytes = 0});
@@ -255,10 +257,13 @@ TEST(Collectives, TakeNoLongerThanTheirFormulaAndOftenThat) {
         const Duration formula = route.time(ranks, elements * 4, link);
         const bool is_exact = route.name != "scatter-gather" && (route.name != "tree" || (ranks & (ranks - 1)) == 0);
         if (is_exact) {
-          EXPECT_EQ(took.count(), formula.count()) << name(collective) << " " << route.name << " P=" << ranks;
+          EXPECT_EQ(took.count(), formula.count())
+              << transport::name(collective) << " " << route.name << " P=" << ranks;
         } else {
-          EXPECT_LE(took.count(), formula.count()) << name(collective) << " " << route.name << " P=" << ranks;
-          EXPECT_GE(took.count(), formula.count() / 2) << name(collective) << " " << route.name << " P=" << ranks;
+          EXPECT_LE(took.count(), formula.count())
+              << transport::name(collective) << " " << route.name << " P=" << ranks;
+          EXPECT_GE(took.count(), formula.count() / 2)
+              << transport::name(collective) << " " << route.name << " P=" << ranks;
         }
       }
     }
@@ -268,39 +273,39 @@ TEST(Collectives, TakeNoLongerThanTheirFormulaAndOftenThat) {
 TEST(Collectives, RefuseWhatCannotBe) {
   VirtualCluster cluster(2);
   std::vector<float> numbers(4);
-  const Route& tree = default_route(Collective::broadcast);
+  const Route& tree = default_route(transport::Collective::broadcast);
   ExecuteOptions options;
   options.root = 2;
   EXPECT_THROW(run_collective(tree, cluster.comm(0), NumberSpan(numbers), options), Error);
-  EXPECT_THROW(find_route("ring", Collective::gather), Error);
+  EXPECT_THROW(find_route("ring", transport::Collective::gather), Error);
 }
 
 TEST(Combine, MinimumAndMaximumKeepNaN) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
-  for (const Reduce how : {Reduce::minimum, Reduce::maximum}) {
+  for (const numeric::Reduce how : {numeric::Reduce::minimum, numeric::Reduce::maximum}) {
     std::vector<double> a{nan, 1, nan}, b{1, nan, nan};
-    combine(NumberSpan(a), NumberSpan(b), how);
-    for (const double x : a) EXPECT_TRUE(std::isnan(x)) << name(how);
+    numeric::combine(NumberSpan(a), NumberSpan(b), how);
+    for (const double x : a) EXPECT_TRUE(std::isnan(x)) << numeric::name(how);
   }
 }
 
 TEST(Combine, WholeNumbersWrapAround) {
   std::vector<std::int32_t> a{std::numeric_limits<std::int32_t>::max()}, b{1};
-  combine(NumberSpan(a), NumberSpan(b), Reduce::add);
+  numeric::combine(NumberSpan(a), NumberSpan(b), numeric::Reduce::add);
   EXPECT_EQ(a[0], std::numeric_limits<std::int32_t>::min());
   std::vector<std::uint8_t> c{200}, d{100};
-  combine(NumberSpan(c), NumberSpan(d), Reduce::add);
+  numeric::combine(NumberSpan(c), NumberSpan(d), numeric::Reduce::add);
   EXPECT_EQ(c[0], 44);
 }
 
 TEST(Combine, DividesTowardsZero) {
   std::vector<std::int64_t> a{7, -7};
-  divide(NumberSpan(a), 2);
+  numeric::divide(NumberSpan(a), 2);
   EXPECT_EQ(a, (std::vector<std::int64_t>{3, -3}));
   std::vector<float> b{3};
-  divide(NumberSpan(b), 2);
+  numeric::divide(NumberSpan(b), 2);
   EXPECT_EQ(b[0], 1.5f);
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::collective

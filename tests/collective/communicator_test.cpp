@@ -6,13 +6,11 @@
 #include <set>
 
 #include "ripieno/collective/execute.h"
+#include "ripieno/collective/virtual_cluster.h"
 #include "ripieno/core/async.h"
-#include "tests/support/cluster.h"
 
-namespace ripieno {
+namespace ripieno::collective {
 namespace {
-
-using testing::VirtualCluster;
 
 struct Place {
   std::int32_t rank;
@@ -147,7 +145,7 @@ TEST(Communicator, WhoTakesNoPartGetsNone) {
   cluster.run([](Communicator comm) { return try_part(comm, {0, -1, 0, -1, 1}, {0, 0, 0, 0, 0}); });
 }
 
-Task<> part_of_part(Communicator comm, std::set<Scope>* scopes) {
+Task<> part_of_part(Communicator comm, std::set<transport::Scope>* scopes) {
   const auto halves = co_await comm.split(comm.rank() % 2);
   const auto again = co_await comm.split(comm.rank() % 2);
   const auto quarters = co_await halves->split(halves->rank() % 2);
@@ -158,7 +156,7 @@ Task<> part_of_part(Communicator comm, std::set<Scope>* scopes) {
 
 TEST(Communicator, PartsOfPartsAndLaterPartsHaveScopesOfTheirOwn) {
   VirtualCluster cluster(8);
-  std::vector<std::set<Scope>> scopes(8);
+  std::vector<std::set<transport::Scope>> scopes(8);
   cluster.run([&](Communicator comm) { return part_of_part(comm, &scopes[static_cast<std::size_t>(comm.rank())]); });
   for (const auto& one : scopes) EXPECT_EQ(one, scopes[0]);
   EXPECT_EQ(scopes[0].size(), 3u);
@@ -218,4 +216,4 @@ TEST(Communicator, GivesChannelsOutOnce) {
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::collective

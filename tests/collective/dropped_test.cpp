@@ -8,20 +8,19 @@
 #include "ripieno/numeric/elementwise.h"
 #include "tests/collective/averagers.h"
 
-namespace ripieno {
+namespace ripieno::collective {
 namespace {
 
 using testing::Averagers;
 using testing::Numbers;
 using testing::Saved;
-using testing::VirtualCluster;
 using testing::weight_of;
 
 /// When an abort begins, in parts of the time that a whole attempt takes; from 1 on, all have ended before it.
 constexpr double moments[] = {0, 0.2, 0.45, 0.6, 0.75, 0.9, 1.5};
 
-SimulatedOptions slow_network() {
-  SimulatedOptions network;
+transport::SimulatedOptions slow_network() {
+  transport::SimulatedOptions network;
   network.link.latency = std::chrono::milliseconds(1);
   network.link.per_byte = Duration(1'000'000);  // 1 MB/s
   return network;
@@ -116,7 +115,7 @@ struct Group {
 };
 
 TEST(Dropped, AnAverageThatIsTakenAgainGivesTheBitsOfARunWithout) {
-  for (const CodecInfo& codec : codecs()) {
+  for (const codec::CodecInfo& codec : codec::codecs()) {
     int broken_off = 0, on_some = 0;
     for (const std::string_view name : {"ring", "double-binary-tree", "hierarchical", "direct"}) {
       if (!averages_over(codec.name, name)) continue;
@@ -204,7 +203,7 @@ TEST(Dropped, AnErrorOfPowerSgdThatOverflowsIsNeverKept) {
     };
     if (moment == 0) {
       took = attempts.make(body);
-      ASSERT_FALSE(all_finite(NumberSpan(numbers[1])));
+      ASSERT_FALSE(numeric::all_finite(NumberSpan(numbers[1])));
     } else {
       attempts.make(body, from_seconds(seconds(took) * moment / 20), 1);
       broken_off += attempts.ended < 2;
@@ -222,10 +221,10 @@ TEST(Dropped, AnErrorOfPowerSgdThatOverflowsIsNeverKept) {
 
 TEST(Dropped, AStreamThatIsSentAgainGivesTheBitsOfARunWithout) {
   constexpr std::size_t n = 1003;
-  for (const CodecInfo& codec : codecs()) {
-    if (codec.kind == CodecKind::low_rank) continue;
+  for (const codec::CodecInfo& codec : codec::codecs()) {
+    if (codec.kind == codec::CodecKind::low_rank) continue;
     SCOPED_TRACE(codec.name);
-    const CodecOptions options{.name = std::string(codec.name), .block = 64, .fraction = 0.05};
+    const codec::CodecOptions options{.name = std::string(codec.name), .block = 64, .fraction = 0.05};
     EncodedStream whole_out(options, n, DType::fp32, 3), dropped_out(options, n, DType::fp32, 3);
     EncodedStream in(options, n, DType::fp32, 3);
     Attempts whole(2), dropped(2);
@@ -236,7 +235,7 @@ TEST(Dropped, AStreamThatIsSentAgainGivesTheBitsOfARunWithout) {
         Random random(1, static_cast<std::uint64_t>(round));
         for (float& x : sent) x = static_cast<float>(random.uniform(-1, 1));
         const auto body = [&](Communicator comm) {
-          const Channel channel = comm.channel(7, Purpose::exchange);
+          const transport::Channel channel = comm.channel(7, observe::Purpose::exchange);
           return comm.rank() == 0 ? out.send(&comm.endpoint(), 1, channel, "numbers", NumberSpan(sent))
                                   : in.receive(&comm.endpoint(), 0, channel, "numbers", NumberSpan(received));
         };
@@ -260,4 +259,4 @@ TEST(Dropped, AStreamThatIsSentAgainGivesTheBitsOfARunWithout) {
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::collective

@@ -6,21 +6,19 @@
 #include <cmath>
 
 #include "ripieno/collective/averager.h"
+#include "ripieno/collective/virtual_cluster.h"
 #include "tests/collective/averagers.h"
-#include "tests/support/cluster.h"
 
-namespace ripieno {
+namespace ripieno::collective {
 namespace {
 
-using testing::VirtualCluster;
-
-constexpr Channel channel{Purpose::exchange, 7};
+constexpr transport::Channel channel{observe::Purpose::exchange, 7};
 constexpr std::size_t encoded_elements = 1003;
 
-std::vector<CodecOptions> sendable() {
-  std::vector<CodecOptions> all;
-  for (const CodecInfo& info : codecs()) {
-    if (info.kind == CodecKind::low_rank) continue;
+std::vector<codec::CodecOptions> sendable() {
+  std::vector<codec::CodecOptions> all;
+  for (const codec::CodecInfo& info : codec::codecs()) {
+    if (info.kind == codec::CodecKind::low_rank) continue;
     all.push_back({.name = std::string(info.name), .block = 64, .fraction = 0.05});
   }
   return all;
@@ -28,7 +26,7 @@ std::vector<CodecOptions> sendable() {
 
 /// Two ends of one stream: rank 0 sends, rank 1 receives. The sender's numbers end as what was decoded.
 struct Ends {
-  explicit Ends(const CodecOptions& options, std::size_t count = encoded_elements)
+  explicit Ends(const codec::CodecOptions& options, std::size_t count = encoded_elements)
       : cluster(2), out(options, count, DType::fp32, 3), in(options, count, DType::fp32, 3) {}
 
   void carry(NumberSpan sent, NumberSpan received) {
@@ -52,7 +50,7 @@ std::vector<float> some_numbers(int round) {
 }
 
 TEST(EncodedStream, TheReceiverHasWhatTheSenderKnowsItDecodes) {
-  for (const CodecOptions& options : sendable()) {
+  for (const codec::CodecOptions& options : sendable()) {
     SCOPED_TRACE(options.name);
     Ends ends(options);
     std::vector<double> lost(encoded_elements);  // all rounds together
@@ -64,7 +62,7 @@ TEST(EncodedStream, TheReceiverHasWhatTheSenderKnowsItDecodes) {
       for (std::size_t i = 0; i < encoded_elements; ++i) lost[i] += given[i] - received[i];
     }
     for (const double x : lost) largest = std::max(largest, std::abs(x));
-    const Traffic traffic = ends.cluster.ledger(0).total();
+    const observe::Traffic traffic = ends.cluster.ledger(0).total();
     if (const auto bytes = ends.out.bytes()) {
       EXPECT_EQ(traffic.payload_sent, 20 * *bytes);
       EXPECT_EQ(traffic.messages_sent, 20u);
@@ -73,14 +71,14 @@ TEST(EncodedStream, TheReceiverHasWhatTheSenderKnowsItDecodes) {
       EXPECT_LE(traffic.payload_sent, 20u * (8 + 16 * 51));
     }
     // Error feedback: what the rounds lost is one residual, and does not add up.
-    const bool exact = find_codec(options.name).lossless;
+    const bool exact = codec::find_codec(options.name).lossless;
     EXPECT_EQ(largest == 0, exact);
     EXPECT_LT(largest, options.name.starts_with("topk") ? 20.0 : 2.5);
   }
 }
 
 TEST(EncodedStream, WhatIsSentAgainBeforeItIsCommittedIsTheSame) {
-  for (const CodecOptions& options : sendable()) {
+  for (const codec::CodecOptions& options : sendable()) {
     SCOPED_TRACE(options.name);
     Ends ends(options);
     for (int round = 0; round < 4; ++round) {
@@ -98,7 +96,7 @@ TEST(EncodedStream, WhatIsSentAgainBeforeItIsCommittedIsTheSame) {
 }
 
 TEST(EncodedStream, WithoutDataTheSameBytesMove) {
-  for (const CodecOptions& options : sendable()) {
+  for (const codec::CodecOptions& options : sendable()) {
     SCOPED_TRACE(options.name);
     Ends real(options), simulated(options);
     const NumberSpan nothing(nullptr, encoded_elements, DType::fp32);
@@ -120,7 +118,7 @@ TEST(EncodedStream, WithoutDataTheSameBytesMove) {
 }
 
 TEST(EncodedStream, NoNumbersAreNoMessageButTheirSize) {
-  for (const CodecOptions& options : sendable()) {
+  for (const codec::CodecOptions& options : sendable()) {
     Ends ends(options, 0);
     std::vector<float> none;
     ends.carry(NumberSpan(none), NumberSpan(none));
@@ -140,15 +138,15 @@ TEST(EncodedStream, PowerSgdCannotBeSent) {
 }
 
 /// A peer that announces another size than an encoding of so many numbers can have.
-Task<> announce(Communicator comm, Channel on, std::string_view operation, std::uint64_t size) {
+Task<> announce(Communicator comm, transport::Channel on, std::string_view operation, std::uint64_t size) {
   const std::array<std::uint64_t, 1> announced{size};
-  const Message message{on, operation, DType::uint8, sizeof announced};
+  const transport::Message message{on, operation, DType::uint8, sizeof announced};
   const ConstBytes payload = std::as_bytes(std::span(announced));
   co_await comm.endpoint().send(1, message, payload);
 }
 
 template <class Receive>
-void expect_refused(Channel on, std::string_view operation, std::uint64_t size, Receive receive) {
+void expect_refused(transport::Channel on, std::string_view operation, std::uint64_t size, Receive receive) {
   VirtualCluster cluster(2);
   try {
     cluster.run(
@@ -162,7 +160,8 @@ void expect_refused(Channel on, std::string_view operation, std::uint64_t size, 
 }
 
 TEST(Encoding, ASizeThatCannotBeIsRefusedBeforeMemoryIsTaken) {
-  const CodecOptions options{.name = "topk-sampled", .fraction = 0.05};  // of 100: 2 * 5 pairs of 8 bytes at most
+  const codec::CodecOptions options{.name = "topk-sampled",
+                                    .fraction = 0.05};  // of 100: 2 * 5 pairs of 8 bytes at most
   std::vector<float> numbers(100, 1.0f);
   for (const std::uint64_t size : {std::uint64_t{81}, std::uint64_t{1} << 62, ~std::uint64_t{0}}) {
     EncodedStream stream(options, 100, DType::fp32, 0);
@@ -174,7 +173,7 @@ TEST(Encoding, ASizeThatCannotBeIsRefusedBeforeMemoryIsTaken) {
       averaging.route = route;
       averaging.codec = options;
       const auto averager = make_averager(averaging, {Slot{100}}, DType::fp32);
-      const Channel exchange{Purpose::exchange, parts_of_a_channel};  // the first that is given out
+      const transport::Channel exchange{observe::Purpose::exchange, parts_of_a_channel};  // the first that is given out
       expect_refused(exchange, find_route(route).name, size,
                      [&](Communicator comm) { return averager->average(comm, 0, NumberSpan(numbers), 0.5); });
     }
@@ -182,4 +181,4 @@ TEST(Encoding, ASizeThatCannotBeIsRefusedBeforeMemoryIsTaken) {
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::collective

@@ -4,14 +4,13 @@
 
 #include "ripieno/collective/averager.h"
 #include "ripieno/collective/check.h"
+#include "ripieno/collective/virtual_cluster.h"
 #include "ripieno/numeric/elementwise.h"
 #include "tests/collective/worlds.h"
-#include "tests/support/cluster.h"
 
-namespace ripieno {
+namespace ripieno::collective {
 namespace {
 
-using testing::VirtualCluster;
 using testing::worlds;
 
 /// Buffers whose sum is exact in every type: small multiples of 1/8.
@@ -38,9 +37,9 @@ void sums_and_books(const Route& route, World world, std::size_t elements) {
   for (int rank = 0; rank < world.ranks; ++rank) {
     EXPECT_EQ(values[rank], sum) << where << " rank " << rank;
     const ScheduleCost cost = schedule_cost(route, rank, world, elements);
-    const Traffic expected{cost.elements_sent * 4,      cost.elements_received * 4, cost.messages_sent * 64,
-                           cost.messages_received * 64, cost.messages_sent,         cost.messages_received};
-    EXPECT_EQ(cluster.ledger(rank).total(Purpose::exchange), expected) << where;
+    const observe::Traffic expected{cost.elements_sent * 4,      cost.elements_received * 4, cost.messages_sent * 64,
+                                    cost.messages_received * 64, cost.messages_sent,         cost.messages_received};
+    EXPECT_EQ(cluster.ledger(rank).total(observe::Purpose::exchange), expected) << where;
     EXPECT_EQ(cluster.ledger(rank).total(), expected);
   }
 }
@@ -56,14 +55,14 @@ TEST(AllReduce, SumsOverEveryRouteAndBooksTheClosedForm) {
 }
 
 /// The virtual time of one all-reduce, with nothing in flight unasked.
-Duration time_of(const Route& route, World world, std::size_t elements, LinkModel link) {
+Duration time_of(const Route& route, World world, std::size_t elements, transport::LinkModel link) {
   VirtualCluster cluster(world.ranks, {.link = link, .window_bytes = 0});
   return cluster.run([&](Communicator comm) {
     return all_reduce(route, comm.on_nodes(world.per_node), NumberSpan(nullptr, elements, DType::fp32), {});
   });
 }
 
-constexpr LinkModel fast_link{Duration(50'000'000), Duration(800)};
+constexpr transport::LinkModel fast_link{Duration(50'000'000), Duration(800)};
 
 TEST(AllReduce, TakesTheFormulasTimeExactly) {
   const std::size_t elements = 64 * 1000;
@@ -98,7 +97,7 @@ TEST(AllReduce, TakesTheFormulasTimeForEveryWorldSizeWhereStated) {
 
 TEST(AllReduce, SegmentsLetTheTreesAndTheLeaderRingSendAtTheFullRate) {
   const std::size_t elements = 1 << 20;
-  const LinkModel link{Duration(1'000'000), Duration(800)};
+  const transport::LinkModel link{Duration(1'000'000), Duration(800)};
   const auto took = [&](const char* route, std::size_t segment_bytes) {
     VirtualCluster cluster(16, {.link = link, .window_bytes = 0});
     ExecuteOptions options;
@@ -175,7 +174,7 @@ void same_bits(const Route& route, World world, DType wire) {
   });
   const double unit = wire == DType::fp32 ? 1e-6 : wire == DType::fp16 ? 1.0 / 1024 : 1.0 / 128;
   for (int rank = 0; rank < world.ranks; ++rank) {
-    EXPECT_EQ(hash(NumberSpan(values[rank])), hash(NumberSpan(values[0])))
+    EXPECT_EQ(numeric::hash(NumberSpan(values[rank])), numeric::hash(NumberSpan(values[0])))
         << route.name << " " << name(wire) << " P=" << world.ranks << " M=" << world.per_node << " rank " << rank;
     for (std::size_t i = 0; i < 997; ++i) ASSERT_NEAR(values[rank][i], sum[i], unit * world.ranks * world.ranks);
   }
@@ -201,7 +200,7 @@ TEST(AllReduce, DirectAddsInTheOrderOfRanksWhateverItIsCutInto) {
         for (float& x : values[rank]) x = static_cast<float>(random.uniform(-1, 1));
       }
       auto rounded = values;
-      for (auto& one : rounded) round_through(NumberSpan(one), wire);
+      for (auto& one : rounded) numeric::round_through(NumberSpan(one), wire);
       auto expected = rounded[0];
       for (int rank = 1; rank < 5; ++rank) {
         for (std::size_t i = 0; i < 999; ++i) expected[i] += rounded[rank][i];
@@ -252,7 +251,7 @@ TEST(Broadcast, GivesEveryoneTheFirstMembersNumbers) {
     auto values = inputs(ranks, 100);
     const auto first = values[0];
     cluster.run([&](Communicator comm) {
-      const ExecuteOptions options{.purpose = Purpose::setup};
+      const ExecuteOptions options{.purpose = observe::Purpose::setup};
       return broadcast(comm, NumberSpan(values[comm.rank()]), options);
     });
     for (const auto& one : values) EXPECT_EQ(one, first);
@@ -297,4 +296,4 @@ TEST(Communicator, ARotatedGroupHasAnotherLeader) {
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::collective

@@ -2,18 +2,16 @@
 #include <gtest/gtest.h>
 
 #include "ripieno/collective/execute.h"
+#include "ripieno/collective/virtual_cluster.h"
 #include "ripieno/core/async.h"
-#include "tests/support/cluster.h"
 
-namespace ripieno {
+namespace ripieno::collective {
 namespace {
 
-using testing::VirtualCluster;
+constexpr transport::LinkModel gigabit{Duration(50'000'000), Duration(8'000)};  // 50 us, 1 Gb/s
+constexpr transport::LinkModel inside{Duration(1'000'000), Duration(40)};       // 1 us, 200 Gb/s
 
-constexpr LinkModel gigabit{Duration(50'000'000), Duration(8'000)};  // 50 us, 1 Gb/s
-constexpr LinkModel inside{Duration(1'000'000), Duration(40)};       // 1 us, 200 Gb/s
-
-Message letter_of(std::size_t bytes) { return {{}, "letter", DType::fp32, bytes / 4}; }
+transport::Message letter_of(std::size_t bytes) { return {{}, "letter", DType::fp32, bytes / 4}; }
 
 /// Rank 0 sends 1000 bytes each to rank 1, of its node, and to rank 2, of another, at once.
 Task<> inside_and_outside(Communicator comm, std::vector<Duration>* arrived) {
@@ -40,7 +38,7 @@ TEST(Nodes, HaveLinksOfTheirOwnThatDoNotWaitForTheOthers) {
 }
 
 /// Of 4 MB among 4 nodes of 8 ranks.
-Duration all_reduce_takes(const char* route, const LinkModel& in_nodes) {
+Duration all_reduce_takes(const char* route, const transport::LinkModel& in_nodes) {
   constexpr std::size_t elements = 1 << 20;
   VirtualCluster cluster(32, {.link = gigabit, .per_node = 8, .node_link = in_nodes, .window_bytes = 1 << 30});
   const NumberSpan numbers(nullptr, elements, DType::fp32);
@@ -58,4 +56,4 @@ TEST(Nodes, HierarchicalIsFasterThanARingWithFastLinksInsideThemAndSlowerWithEqu
 TEST(Nodes, NoRankANodeIsAnError) { EXPECT_THROW(VirtualCluster(4, {.link = gigabit, .per_node = 0}), Error); }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::collective

@@ -7,7 +7,7 @@
 #include "ripieno/transport/counted.h"
 #include "tests/transport/ranks.h"
 
-namespace ripieno {
+namespace ripieno::collective {
 namespace {
 
 using namespace ripieno::testing;
@@ -15,12 +15,12 @@ using namespace ripieno::testing;
 /// What one rank has at the end.
 struct Reduced {
   std::vector<std::uint64_t> hashes;  ///< after every all-reduce
-  Traffic traffic;
+  observe::Traffic traffic;
 };
 
 enum class Where : std::uint8_t { registered, plain };
 
-Task<> reduce_all(std::shared_ptr<CountedEndpoint> endpoint, Where where, std::size_t elements,
+Task<> reduce_all(std::shared_ptr<transport::CountedEndpoint> endpoint, Where where, std::size_t elements,
                   std::vector<std::uint64_t>* hashes) {
   const auto memory = endpoint->memory(elements * 4);
   std::vector<float> own(elements);
@@ -35,7 +35,7 @@ Task<> reduce_all(std::shared_ptr<CountedEndpoint> endpoint, Where where, std::s
         ExecuteOptions options{wire};
         options.segment_bytes = segment_bytes;
         co_await all_reduce(route, comm, NumberSpan(values), options);
-        hashes->push_back(hash(NumberSpan(values)));
+        hashes->push_back(numeric::hash(NumberSpan(values)));
       }
     }
   }
@@ -51,10 +51,11 @@ std::vector<Reduced> run(Way way, Where where, int ranks, std::size_t elements) 
   for (int rank = 0; rank < ranks; ++rank) {
     threads.emplace_back([&, rank] {
       auto runtime = real_runtime(rank);
-      SharedOptions options;
+      transport::SharedOptions options;
       options.ring_bytes = 8 << 10;
       options.placed_bytes = 1 << 10;
-      auto endpoint = std::make_shared<CountedEndpoint>(make_endpoint(way, *runtime, rank, fds[rank], options));
+      auto endpoint =
+          std::make_shared<transport::CountedEndpoint>(make_endpoint(way, *runtime, rank, fds[rank], options));
       runtime->spawn(text("rank ", rank), reduce_all(endpoint, where, elements, &reduced[rank].hashes));
       EXPECT_NO_THROW(runtime->run());
       reduced[rank].traffic = endpoint->ledger().total();
@@ -83,4 +84,4 @@ TEST(OverEveryTransport, EveryRouteHasTheBitsAndTheLedgerOfTcp) {
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::collective

@@ -6,7 +6,7 @@
 
 #include "tests/collective/averagers.h"
 
-namespace ripieno {
+namespace ripieno::collective {
 namespace {
 
 using testing::Averagers;
@@ -206,4 +206,4 @@ TEST(PowerSgd, RefusesMatricesThatAreNotTheSlots) {
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::collective

@@ -6,7 +6,7 @@
 #include "ripieno/core/error.h"
 #include "tests/collective/worlds.h"
 
-namespace ripieno {
+namespace ripieno::collective {
 namespace {
 
 using testing::worlds;
@@ -63,10 +63,10 @@ TEST(ScheduleRounds, OfARingOfThree) {
   EXPECT_EQ(to, 1);
   EXPECT_EQ(range, (Range{0, 2}));
   EXPECT_EQ(into, range);
-  EXPECT_EQ(how, Reduce::add);
+  EXPECT_EQ(how, numeric::Reduce::add);
   EXPECT_EQ(all.held[1][1], (std::vector<RankSet>{0b011, 0b010, 0b010}));
   EXPECT_EQ(all.held[2][2], (std::vector<RankSet>{0b111, 0b110, 0b100}));
-  EXPECT_EQ(all.rounds[2][0].how, Reduce::replace);
+  EXPECT_EQ(all.rounds[2][0].how, numeric::Reduce::replace);
 }
 
 TEST(ScheduleRounds, OfDirectAreOne) {
@@ -80,4 +80,4 @@ TEST(ScheduleRounds, OfMoreRanksThanASetHoldsAreRefused) {
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::collective

@@ -16,13 +16,13 @@
 #include "ripieno/core/error.h"
 #include "tests/collective/worlds.h"
 
-namespace ripieno {
+namespace ripieno::collective {
 namespace {
 
 using testing::worlds;
 
 TEST(Schedules, KeepWhatTheirCollectivePromisesForEveryWorldAndLength) {
-  for (const Collective collective : collectives) {
+  for (const transport::Collective collective : collectives) {
     for (const Route& route : routes(collective)) {
       EXPECT_EQ(route.collective, collective) << route.name;
       for (int ranks = 1; ranks <= 64; ++ranks) {
@@ -30,8 +30,8 @@ TEST(Schedules, KeepWhatTheirCollectivePromisesForEveryWorldAndLength) {
              {std::size_t{0}, std::size_t{1}, std::size_t(ranks - 1), std::size_t(ranks), std::size_t{1000003}}) {
           for (const World world : worlds(route, ranks)) {
             ASSERT_NO_THROW(check_schedule(route, world, elements))
-                << name(collective) << " " << route.name << " " << ranks << " (" << world.per_node << " a node, root "
-                << world.root << ") " << elements;
+                << transport::name(collective) << " " << route.name << " " << ranks << " (" << world.per_node
+                << " a node, root " << world.root << ") " << elements;
           }
         }
       }
@@ -90,8 +90,8 @@ TEST(Schedules, CheckerKnowsThatAStepSendsWhatWasThereBefore) {
     for (Transfers* one : {&all.sends, &all.receives}) {
       Transfers halves;
       for (const Transfer& whole : *one) {
-        halves.push_back({whole.peer, {0, elements / 2 + 1}, Reduce::add});
-        halves.push_back({whole.peer, {elements / 2, elements}, Reduce::add});
+        halves.push_back({whole.peer, {0, elements / 2 + 1}, numeric::Reduce::add});
+        halves.push_back({whole.peer, {elements / 2, elements}, numeric::Reduce::add});
       }
       *one = halves;
     }
@@ -120,8 +120,8 @@ TEST(Schedules, CheckerRejectsADirectExchangeThatForgetsOrRepeatsARank) {
 }
 
 /// A route with one step of one rank changed; of 6 ranks, root 0.
-void expect_rejected_with(Collective collective, const char* route, Step (*step)(int, World, std::size_t, int),
-                          const char* why) {
+void expect_rejected_with(transport::Collective collective, const char* route,
+                          Step (*step)(int, World, std::size_t, int), const char* why) {
   Route faulty = find_route(route, collective);
   faulty.step = step;
   expect_rejected(faulty, 6, why);
@@ -129,58 +129,58 @@ void expect_rejected_with(Collective collective, const char* route, Step (*step)
 
 TEST(Schedules, CheckerRejectsPlantedFaultsOfEveryCollective) {
   expect_rejected_with(
-      Collective::reduce_scatter, "ring",
+      transport::Collective::reduce_scatter, "ring",
       [](int rank, World world, std::size_t n, int k) {
         return k == 4 ? Step{} : ring::reduce_scatter(rank, world, n, k);
       },
       "ends without rank");
   expect_rejected_with(
-      Collective::reduce_scatter, "bruck",
+      transport::Collective::reduce_scatter, "bruck",
       [](int rank, World world, std::size_t n, int k) { return bruck::reduce_scatter(rank, world, n, k == 1 ? 0 : k); },
       "twice");
   expect_rejected_with(
-      Collective::all_gather, "ring",
+      transport::Collective::all_gather, "ring",
       [](int rank, World world, std::size_t n, int k) { return ring::all_gather(rank, world, n, k + 1); },
       "of no stated content");
   expect_rejected_with(
-      Collective::all_gather, "bruck",
+      transport::Collective::all_gather, "bruck",
       [](int rank, World world, std::size_t n, int k) {
         return k == 2 ? Step{} : bruck::all_gather(rank, world, n, k);
       },
       "ends with something else");
   expect_rejected_with(
-      Collective::all_gather, "direct",
+      transport::Collective::all_gather, "direct",
       [](int rank, World world, std::size_t n, int k) {
         Step step = direct::all_gather(rank, world, n, k);
         for (Transfers* all : {&step.sends, &step.receives}) {
-          for (Transfer& one : *all) one.how = Reduce::add;
+          for (Transfer& one : *all) one.how = numeric::Reduce::add;
         }
         return step;
       },
       "nothing is to be added");
   expect_rejected_with(
-      Collective::broadcast, "tree",
+      transport::Collective::broadcast, "tree",
       [](int rank, World world, std::size_t n, int k) { return tree::broadcast(rank, world, n, 2 - k); },
       "of no stated content");
   expect_rejected_with(
-      Collective::broadcast, "flat",
+      transport::Collective::broadcast, "flat",
       [](int rank, World world, std::size_t n, int k) { return k == 3 ? Step{} : flat::broadcast(rank, world, n, k); },
       "ends with something else");
   expect_rejected_with(
-      Collective::reduce, "tree",
+      transport::Collective::reduce, "tree",
       [](int rank, World world, std::size_t n, int k) { return tree::reduce(rank, world, n, 2 - k); },
       "ends without rank");
   expect_rejected_with(
-      Collective::reduce, "flat",
+      transport::Collective::reduce, "flat",
       [](int rank, World world, std::size_t n, int k) { return flat::reduce(rank, world, n, k / 2); }, "twice");
   expect_rejected_with(
-      Collective::gather, "tree",
+      transport::Collective::gather, "tree",
       [](int rank, World world, std::size_t n, int k) {
         return tree::gather(rank, {world.ranks, 1, 1}, n, k);
       },
       "ends with something else");
   expect_rejected_with(
-      Collective::scatter, "flat",
+      transport::Collective::scatter, "flat",
       [](int rank, World world, std::size_t n, int k) {
         Step step = flat::scatter(rank, world, n, k);
         for (Transfers* all : {&step.sends, &step.receives}) {
@@ -190,7 +190,7 @@ TEST(Schedules, CheckerRejectsPlantedFaultsOfEveryCollective) {
       },
       "ends with something else");
   expect_rejected_with(
-      Collective::all_to_all, "pairwise",
+      transport::Collective::all_to_all, "pairwise",
       [](int rank, World world, std::size_t n, int k) {
         Step step = pairwise::all_to_all(rank, world, n, k);
         for (Transfer& one : step.receives) one.range = block_of(n, world.ranks, rank);
@@ -198,7 +198,7 @@ TEST(Schedules, CheckerRejectsPlantedFaultsOfEveryCollective) {
       },
       "ends without rank 0's");
   expect_rejected_with(
-      Collective::all_to_all, "direct",
+      transport::Collective::all_to_all, "direct",
       [](int rank, World world, std::size_t n, int k) {
         Step step = direct::all_to_all(rank, world, n, k);
         step.receives[1].range = step.receives[0].range;
@@ -236,8 +236,8 @@ TEST(DoubleBinaryTree, NoRankIsInteriorInBothTreesAndBothAreBinary) {
       int children[2] = {0, 0}, parents[2] = {0, 0};
       for (int k = 0; k < route.steps(ranks); ++k) {
         const Step step = route.step(rank, ranks, elements, k);
-        for (const Transfer& in : step.receives) children[in.range.begin > 0] += in.how == Reduce::add;
-        for (const Transfer& out : step.sends) parents[out.range.begin > 0] += out.how == Reduce::add;
+        for (const Transfer& in : step.receives) children[in.range.begin > 0] += in.how == numeric::Reduce::add;
+        for (const Transfer& out : step.sends) parents[out.range.begin > 0] += out.how == numeric::Reduce::add;
       }
       EXPECT_TRUE(children[0] == 0 || children[1] == 0) << "P=" << ranks << " rank " << rank;
       EXPECT_LE(children[0] + children[1], 2) << "P=" << ranks << " rank " << rank;
@@ -317,7 +317,7 @@ TEST(Schedules, CostsOfTheNewerRoutesMatchTheirs) {
 }
 
 TEST(Schedules, TheFormsThatAreShownComeToWhatIsWalkedForEveryWorld) {
-  for (const Collective collective : collectives) {
+  for (const transport::Collective collective : collectives) {
     for (const Route& route : routes(collective)) {
       for (int ranks = 1; ranks <= 33; ++ranks) {
         for (const World world : worlds(route, ranks)) {
@@ -327,7 +327,7 @@ TEST(Schedules, TheFormsThatAreShownComeToWhatIsWalkedForEveryWorld) {
             busiest = std::max(busiest, schedule_cost(route, rank, world, elements).elements_sent);
           const double n = static_cast<double>(elements);
           const std::string where =
-              text(name(collective), " ", route.name, ", ", ranks, " ranks, root ", world.root, ": ");
+              text(transport::name(collective), " ", route.name, ", ", ranks, " ranks, root ", world.root, ": ");
           EXPECT_DOUBLE_EQ(closed_form(route.bytes, world, n), static_cast<double>(busiest)) << where << route.bytes;
           EXPECT_EQ(closed_form(route.rounds, world, n), schedule_rounds(route, world, elements))
               << where << route.rounds;
@@ -359,4 +359,4 @@ TEST(Schedules, UnknownRouteListsTheKnown) {
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::collective

@@ -5,22 +5,20 @@
 #include <cmath>
 
 #include "ripieno/collective/averager.h"
-#include "tests/support/cluster.h"
+#include "ripieno/collective/virtual_cluster.h"
 
-namespace ripieno {
+namespace ripieno::collective {
 namespace {
 
-using testing::VirtualCluster;
-
-LinkModel link_of(double latency_us, double mbit_s) {
+transport::LinkModel link_of(double latency_us, double mbit_s) {
   return {from_seconds(latency_us * 1e-6), from_seconds(8e-6 / mbit_s)};
 }
 
 /// What each rank finds in a network of such links.
-std::vector<LinkModel> measured(int ranks, LinkModel link) {
+std::vector<transport::LinkModel> measured(int ranks, transport::LinkModel link) {
   VirtualCluster cluster(ranks, {.link = link});
-  std::vector<LinkModel> found(ranks);
-  auto measure = [](Communicator comm, LinkModel* own) -> Task<> { *own = co_await measure_links(comm); };
+  std::vector<transport::LinkModel> found(ranks);
+  auto measure = [](Communicator comm, transport::LinkModel* own) -> Task<> { *own = co_await measure_links(comm); };
   cluster.run([&](Communicator comm) { return measure(comm, &found[comm.rank()]); });
   return found;
 }
@@ -28,13 +26,13 @@ std::vector<LinkModel> measured(int ranks, LinkModel link) {
 TEST(MeasureLinks, FindsWhatTheLinksAre) {
   for (const int ranks : {2, 3, 5, 8}) {
     for (const auto& [latency_us, mbit_s] : {std::pair(50.0, 1000.0), {500.0, 100.0}, {5.0, 40'000.0}}) {
-      const LinkModel link = link_of(latency_us, mbit_s);
+      const transport::LinkModel link = link_of(latency_us, mbit_s);
       const std::string where = text(ranks, " ranks, ", latency_us, " us, ", mbit_s, " Mb/s");
       const auto found = measured(ranks, link);
       // Beside alpha, a message of 4 bytes takes 4 beta.
       EXPECT_NEAR(seconds(found[0].latency), seconds(link.latency + 4 * link.per_byte), 1e-9) << where;
       EXPECT_NEAR(seconds(found[0].per_byte) / seconds(link.per_byte), 1, 0.01) << where;
-      for (const LinkModel& other : found) {
+      for (const transport::LinkModel& other : found) {
         EXPECT_EQ(other.latency, found[0].latency) << where;
         EXPECT_EQ(other.per_byte, found[0].per_byte) << where;
       }
@@ -44,8 +42,8 @@ TEST(MeasureLinks, FindsWhatTheLinksAre) {
 
 TEST(MeasureLinks, AloneThereIsNothingToMeasure) {
   const auto found = measured(1, link_of(7, 70));
-  EXPECT_EQ(found[0].latency, LinkModel{}.latency);
-  EXPECT_EQ(found[0].per_byte, LinkModel{}.per_byte);
+  EXPECT_EQ(found[0].latency, transport::LinkModel{}.latency);
+  EXPECT_EQ(found[0].per_byte, transport::LinkModel{}.per_byte);
 }
 
 TEST(Tune, AMessageIsWhatALinkCarriesInTwoMilliseconds) {
@@ -57,7 +55,7 @@ TEST(Tune, AMessageIsWhatALinkCarriesInTwoMilliseconds) {
 TEST(Tune, NoOtherBucketsCostLess) {
   // What buckets of b bytes cost beside the bytes themselves: a start each, and the last one's bytes.
   for (const int ranks : {2, 4, 7}) {
-    const LinkModel link = link_of(100, 1000);
+    const transport::LinkModel link = link_of(100, 1000);
     const double bytes = 37e6, start = 2 * (ranks - 1) * seconds(link.latency);
     const double per_byte = 2.0 * (ranks - 1) / ranks * seconds(link.per_byte);
     const auto cost = [&](double bucket) { return bytes / bucket * start + bucket * per_byte; };
@@ -74,17 +72,17 @@ TEST(Tune, BucketsAreNoLargerThanWhatThereIs) {
 }
 
 /// Whether a route that sends no more than the ring is a tenth faster on busy links, or any other on idle ones.
-bool wins(const Route& route, int ranks, std::size_t bytes, LinkModel link) {
-  const auto time = [&](const Route& r, LinkModel l) { return seconds(r.time(ranks, bytes, l)); };
+bool wins(const Route& route, int ranks, std::size_t bytes, transport::LinkModel link) {
+  const auto time = [&](const Route& r, transport::LinkModel l) { return seconds(r.time(ranks, bytes, l)); };
   const Route& ring = find_route("ring");
-  const LinkModel no_latency{Duration{0}, link.per_byte};
-  const LinkModel judged = time(route, no_latency) <= time(ring, no_latency) ? busy(link) : link;
+  const transport::LinkModel no_latency{Duration{0}, link.per_byte};
+  const transport::LinkModel judged = time(route, no_latency) <= time(ring, no_latency) ? busy(link) : link;
   return time(route, judged) < 0.899 * time(ring, judged);
 }
 
 TEST(Tune, WhatIsSmallGoesTheFasterWayAndWhatIsLargeTheRing) {
   for (const int ranks : {2, 3, 4, 7, 16}) {
-    const LinkModel link = link_of(50, 1000);
+    const transport::LinkModel link = link_of(50, 1000);
     const Tuning tuning = tune(ranks, 64 << 20, link);
     ASSERT_GT(tuning.small_bytes, 0u) << ranks;
     ASSERT_LT(tuning.small_bytes, 64u << 20) << ranks;
@@ -108,7 +106,7 @@ TEST(Tune, TwoRanksSendEachOtherAllOfWhatIsSmall) {
 TEST(Tune, OnBusyLinksTheChoiceIsFasterInVirtualTimeThanTheRing) {
   // One small slot of the chosen size, and one of eight times that: the first takes what the small route takes.
   const int ranks = 4;
-  const LinkModel link = busy(link_of(50, 1000));
+  const transport::LinkModel link = busy(link_of(50, 1000));
   const Tuning tuning = tune(ranks, 64 << 20, link_of(50, 1000));
   const std::size_t few = tuning.small_bytes / sizeof(float), many = 8 * few;
   AveragerOptions plain, chosen;
@@ -127,4 +125,4 @@ TEST(Tune, OnBusyLinksTheChoiceIsFasterInVirtualTimeThanTheRing) {
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::collective

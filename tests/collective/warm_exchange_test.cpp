@@ -35,7 +35,7 @@ void operator delete(void* block, std::size_t) noexcept { std::free(block); }
 void operator delete(void* block, std::align_val_t) noexcept { std::free(block); }
 void operator delete(void* block, std::size_t, std::align_val_t) noexcept { std::free(block); }
 
-namespace ripieno {
+namespace ripieno::collective {
 namespace {
 
 constexpr std::size_t elements = 1 << 19;
@@ -51,21 +51,21 @@ Task<> average(Averager* averager, Communicator comm, NumberSpan numbers) {
 }
 
 TEST(WarmExchange, TakesNoNewMemoryForNumbers) {
-  for (const CodecInfo& codec : codecs()) {
+  for (const codec::CodecInfo& codec : codec::codecs()) {
     for (const char* route : {"ring", "direct", "two-phase"}) {
       if (!averages_over(codec.name, route)) continue;
       AveragerOptions options;
       options.route = route;
       options.codec.name = codec.name;
-      if (codec.kind == CodecKind::wire) options.segment_bytes = 1 << 19;
+      if (codec.kind == codec::CodecKind::wire) options.segment_bytes = 1 << 19;
       const auto runtime = real_runtime(0);
       const auto fds = testing::connect_all(2);
       std::vector<std::vector<float>> numbers(2, std::vector<float>(elements, 1));
-      std::vector<std::shared_ptr<Endpoint>> endpoints;
+      std::vector<std::shared_ptr<transport::Endpoint>> endpoints;
       std::vector<std::unique_ptr<Averager>> averagers;
       for (int rank = 0; rank < 2; ++rank) {
-        endpoints.push_back(tcp_endpoint(*runtime, rank, testing::sockets_of(*runtime, fds[rank]),
-                                         {.link = {.timeout = std::chrono::seconds(60)}}));
+        endpoints.push_back(transport::tcp_endpoint(*runtime, rank, testing::sockets_of(*runtime, fds[rank]),
+                                                    {.link = {.timeout = std::chrono::seconds(60)}}));
         Slot slot{elements / 2};
         slot.matrices.push_back({{0, elements / 2}, 512, elements / 1024});
         averagers.push_back(make_averager(options, {slot, slot}, DType::fp32));
@@ -82,4 +82,4 @@ TEST(WarmExchange, TakesNoNewMemoryForNumbers) {
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::collective

@@ -9,9 +9,9 @@ namespace ripieno::testing {
 
 /// So many ranks; for a route that looks at the nodes, with several numbers of them a node; for one that has a root,
 /// with several roots.
-inline std::vector<World> worlds(const Route& route, int ranks) {
-  std::vector<World> all{ranks};
-  if (has_root(route.collective)) {
+inline std::vector<collective::World> worlds(const collective::Route& route, int ranks) {
+  std::vector<collective::World> all{ranks};
+  if (collective::has_root(route.collective)) {
     if (ranks > 1) all.push_back({ranks, 1, ranks - 1});
     if (ranks > 3) all.push_back({ranks, 1, ranks / 2});
   }

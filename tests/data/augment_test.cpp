@@ -8,7 +8,7 @@
 
 #include "ripieno/core/error.h"
 
-namespace ripieno {
+namespace ripieno::data {
 namespace {
 
 constexpr ImageShape shape = {3, 5, 7};
@@ -169,4 +169,4 @@ TEST(Augment, RefusesWhatCannotBe) {
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::data

@@ -3,7 +3,7 @@
 #include "files.h"
 #include "ripieno/core/file.h"
 
-namespace ripieno {
+namespace ripieno::data {
 namespace {
 
 std::string batch_name(int i) { return text("data_batch_", i, ".bin"); }
@@ -107,4 +107,4 @@ TEST(Cifar10, SaysWhatItHasInItsPlace) {
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::data

@@ -4,7 +4,7 @@
 
 #include "files.h"
 
-namespace ripieno {
+namespace ripieno::data {
 namespace {
 
 TEST(Datasets, NamesAreFoundAndTheNearestIsSuggested) {
@@ -98,4 +98,4 @@ TEST_P(EachGenerated, ClassesAreBalancedAndTheTablesNormalisationFits) {
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::data

@@ -13,7 +13,7 @@
 #include "ripieno/core/error.h"
 #include "tests/support/temporary_folder.h"
 
-namespace ripieno {
+namespace ripieno::data {
 
 inline void write(const std::filesystem::path& path, const std::string& content) {
   std::filesystem::create_directories(path.parent_path());
@@ -99,4 +99,4 @@ class Hash {
   std::uint64_t value_ = 0xCBF29CE484222325ull;
 };
 
-}  // namespace ripieno
+}  // namespace ripieno::data

@@ -7,7 +7,7 @@
 #include "files.h"
 #include "ripieno/core/file.h"
 
-namespace ripieno {
+namespace ripieno::data {
 namespace {
 
 /// Bytes that hardly pack, so that the packed file takes several reads.
@@ -127,4 +127,4 @@ TEST(Gunzip, ManyProcessesAtOnceGetTheWholeFile) {
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::data

@@ -4,7 +4,7 @@
 
 #include "files.h"
 
-namespace ripieno {
+namespace ripieno::data {
 namespace {
 
 const Normalisation shapes_normalisation = find_dataset("shapes").normalisation;
@@ -95,4 +95,4 @@ TEST(Loader, RefusesASamplerOverMoreSamplesThanThereAre) {
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::data

@@ -2,7 +2,7 @@
 
 #include "files.h"
 
-namespace ripieno {
+namespace ripieno::data {
 namespace {
 
 constexpr auto train_images = "train-images-idx3-ubyte", train_labels = "train-labels-idx1-ubyte";
@@ -240,4 +240,4 @@ TEST(Mnist, SaysWhatMayNotBeRead) {
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::data

@@ -7,7 +7,7 @@
 
 #include "files.h"
 
-namespace ripieno {
+namespace ripieno::data {
 namespace {
 
 using Indices = std::vector<std::uint32_t>;
@@ -282,4 +282,4 @@ TEST(LogGammaVariate, HasTheMomentsOfItsShape) {
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::data

@@ -2,7 +2,8 @@
 
 #include <gtest/gtest.h>
 
-namespace ripieno {
+#include "ripieno/core/error.h"
+namespace ripieno::data {
 namespace {
 
 Loader loader(std::uint32_t samples = 100) {
@@ -58,4 +59,4 @@ TEST(Prefetch, ThrowsWhatTheLoaderThrowsAndCountsWhatWasTaken) {
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::data

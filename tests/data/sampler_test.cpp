@@ -8,7 +8,7 @@
 
 #include "files.h"
 
-namespace ripieno {
+namespace ripieno::data {
 namespace {
 
 using Indices = std::vector<std::uint32_t>;
@@ -357,4 +357,4 @@ TEST(Sampler, RefusesSharesAndSharingsThatCannotBe) {
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::data

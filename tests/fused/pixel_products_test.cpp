@@ -4,7 +4,7 @@
 
 #include "ripieno/fused/convolution.h"
 
-namespace ripieno {
+namespace ripieno::fused {
 namespace {
 
 using torch::Tensor;
@@ -74,4 +74,4 @@ TEST(PixelProducts, AreTakenWhereTheyAreFewest) {
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::fused

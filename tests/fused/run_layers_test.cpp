@@ -9,7 +9,7 @@
 #include "ripieno/model/classifier.h"
 #include "ripieno/model/zoo.h"
 
-namespace ripieno {
+namespace ripieno::fused {
 namespace {
 
 constexpr auto channels_last = torch::MemoryFormat::ChannelsLast;
@@ -277,8 +277,8 @@ TEST(Fused, WritesGradientsToTheirPlaces) {
 }
 
 /// Output and gradients of one batch; fp64 and the usual layout know no fused layers.
-std::vector<torch::Tensor> output_and_gradients(const ModelInfo& info, std::uint64_t seed, torch::ScalarType type,
-                                                torch::MemoryFormat format) {
+std::vector<torch::Tensor> output_and_gradients(const model::ModelInfo& info, std::uint64_t seed,
+                                                torch::ScalarType type, torch::MemoryFormat format) {
   torch::manual_seed(seed);
   auto model = info.make();
   if (type != torch::kFloat32) model->to(type);
@@ -297,7 +297,7 @@ std::vector<torch::Tensor> output_and_gradients(const ModelInfo& info, std::uint
 }
 
 /// The largest error of the fused layers against fp64, over ten times that of the plain ones (and a little more).
-double error_over_plain(const ModelInfo& info, std::uint64_t seed) {
+double error_over_plain(const model::ModelInfo& info, std::uint64_t seed) {
   const auto exact = output_and_gradients(info, seed, torch::kFloat64, torch::MemoryFormat::Contiguous);
   const auto plain = output_and_gradients(info, seed, torch::kFloat32, torch::MemoryFormat::Contiguous);
   const auto fused = output_and_gradients(info, seed, torch::kFloat32, channels_last);
@@ -316,8 +316,8 @@ double error_over_plain(const ModelInfo& info, std::uint64_t seed) {
 // Where rounding turns one ReLU or one choice of a pool, a deep network's gradient jumps by a percent, in PyTorch's own
 // layers as well: in some batches by chance, the fewer images the more seldom. What is wrong is wrong in every batch.
 TEST(Fused, EveryModelOfTheZooIsAsExactAsItsPlainLayers) {
-  const Zoo known = zoo();
-  for (const ModelInfo& info : known.all()) {
+  const model::Zoo known = model::zoo();
+  for (const model::ModelInfo& info : known.all()) {
     if (info.resizes || info.layers > 50) continue;  // the same blocks, more or larger
     double best = 1e9;
     for (std::uint64_t seed = 1; seed <= 8 && best > 1; ++seed) best = std::min(best, error_over_plain(info, 2 * seed));
@@ -326,4 +326,4 @@ TEST(Fused, EveryModelOfTheZooIsAsExactAsItsPlainLayers) {
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::fused

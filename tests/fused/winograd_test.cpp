@@ -4,7 +4,7 @@
 
 #include "ripieno/fused/convolution.h"
 
-namespace ripieno {
+namespace ripieno::fused {
 namespace {
 
 using torch::Tensor;
@@ -152,4 +152,4 @@ TEST(Winograd, IsForManyChannelsAndPixelsOfItsFormAlone) {
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::fused

@@ -10,7 +10,7 @@
 #include "ripieno/numeric/elementwise.h"
 #include "ripieno/numeric/numbers.h"
 
-namespace ripieno {
+namespace ripieno::kernels {
 namespace {
 
 /// Numbers that bf16 holds exactly, many alike, as after a ReLU.
@@ -24,14 +24,14 @@ std::vector<float> drawn_coarsely(std::size_t n, std::uint64_t seed) {
 /// In the given type.
 struct Typed {
   Typed(std::vector<float> values, DType type) : numbers(values.size(), type) {
-    convert(numbers.span(), NumberSpan(values));
+    numeric::convert(numbers.span(), NumberSpan(values));
   }
   std::vector<float> values() {
     std::vector<float> all(numbers.span().count);
-    convert(NumberSpan(all), numbers.span());
+    numeric::convert(NumberSpan(all), numbers.span());
     return all;
   }
-  Numbers numbers;
+  numeric::Numbers numbers;
 };
 
 TEST(ImageKernels, PoolingAndItsGradientEqualPlainLoops) {
@@ -147,4 +147,4 @@ TEST(ImageKernels, WorkAChannelEqualsPlainLoops) {
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::kernels

@@ -8,7 +8,7 @@
 #include "ripieno/core/random.h"
 #include "ripieno/numeric/elementwise.h"
 
-namespace ripieno {
+namespace ripieno::kernels {
 namespace {
 
 constexpr WinogradTile tile_sizes[] = {WinogradTile::two, WinogradTile::four};
@@ -110,8 +110,8 @@ TEST(WinogradKernels, ImagesOfBf16AreReadAsTheyAreAndWrittenRoundedOnce) {
         auto images = drawn_uniformly(tiling.images.elements(), 7), points = drawn_uniformly(points_of(m) * pitch, 8),
              bias = drawn_uniformly(tiling.images.channels, 9);
         std::vector<std::uint16_t> half(images.size());
-        convert(numbers(half), images);
-        convert(images, numbers(half));
+        numeric::convert(numbers(half), images);
+        numeric::convert(images, numbers(half));
 
         std::vector<float> there(points.size(), NAN);
         to_points({there.data(), pitch}, half.data(), tiling, m, map, 0, tiling.images.count);
@@ -120,7 +120,7 @@ TEST(WinogradKernels, ImagesOfBf16AreReadAsTheyAreAndWrittenRoundedOnce) {
         auto whole = from(points, tiling, m, map, bias.data());
         std::vector<std::uint16_t> back(images.size()), rounded(images.size());
         from_points(back.data(), {points.data(), pitch}, tiling, m, map, bias.data(), 0, tiling.images.count);
-        convert(numbers(rounded), whole);
+        numeric::convert(numbers(rounded), whole);
         EXPECT_EQ(back, rounded) << "m " << static_cast<int>(m) << ", map " << static_cast<int>(map);
       }
     }
@@ -140,4 +140,4 @@ TEST(WinogradKernels, ImagesCanBeDoneInParts) {
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::kernels

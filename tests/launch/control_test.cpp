@@ -8,7 +8,7 @@
 
 #include "ripieno/core/error.h"
 
-namespace ripieno {
+namespace ripieno::launch {
 namespace {
 
 std::string read_all(int fd) {
@@ -64,4 +64,4 @@ TEST(Control, AListenerThatDoesNotReadGetsWholeMessagesOrNone) {
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::launch

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace ripieno {
+namespace ripieno::launch {
 namespace {
 
 Failure follows(int rank, const std::string& words) {
@@ -38,4 +38,4 @@ TEST(Failure, WhatWasToldStandsForWhoToldIt) {
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::launch

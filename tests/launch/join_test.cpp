@@ -10,13 +10,13 @@
 #include "ripieno/membership/rendezvous.h"
 #include "tests/transport/own_transport.h"
 
-namespace ripieno {
+namespace ripieno::launch {
 namespace {
 
 /// Sends `rank` round the ring and keeps what comes.
-Task<> pass_on(Endpoint* e, float* got) {
+Task<> pass_on(transport::Endpoint* e, float* got) {
   const int next = (e->rank() + 1) % e->size(), last = (e->rank() + e->size() - 1) % e->size();
-  const Message message{{}, "test", DType::fp32, 1};
+  const transport::Message message{{}, "test", DType::fp32, 1};
   const float own = static_cast<float>(e->rank());
   Task<> sending = e->send(next, message, std::as_bytes(std::span(&own, 1)));
   Task<> receiving = e->receive(last, message, std::as_writable_bytes(std::span(got, 1)));
@@ -27,7 +27,7 @@ Task<> pass_on(Endpoint* e, float* got) {
 /// Joins, and passes a number on; how this rank reaches the next one.
 std::string way_to_next(const Placement& place, const JoinOptions& options) {
   const int ranks = place.world_size;
-  const Cluster cluster = join(place, options);
+  const transport::Cluster cluster = join(place, options);
   float got = -1;
   cluster.runtime->spawn("passes on", pass_on(cluster.endpoint.get(), &got));
   cluster.runtime->run();
@@ -38,8 +38,8 @@ std::string way_to_next(const Placement& place, const JoinOptions& options) {
 /// Runs worker(place) for every rank of a job, in a thread each.
 void run_workers(int ranks, const std::function<void(Placement)>& worker) {
   auto runtime = real_runtime(0);
-  const std::string token = random_token();
-  Rendezvous rendezvous(*runtime, "127.0.0.1:0", token, ranks);
+  const std::string token = membership::random_token();
+  membership::Rendezvous rendezvous(*runtime, "127.0.0.1:0", token, ranks);
   runtime->spawn("rendezvous", rendezvous.serve());
   std::vector<std::thread> workers;
   for (int rank = 0; rank < ranks; ++rank) {
@@ -119,8 +119,8 @@ TEST(Join, WorkersThatDoNotAgreeOnSharingMemorySaySo) {
   for (const int rank : {0, 2}) EXPECT_NE(errors[rank], "");
 }
 
-Task<> send_or_receive(Endpoint* e, float* value) {
-  const Message message{{}, "test", DType::fp32, 1};
+Task<> send_or_receive(transport::Endpoint* e, float* value) {
+  const transport::Message message{{}, "test", DType::fp32, 1};
   if (e->rank() == 0) {
     co_await e->send(1, message, std::as_bytes(std::span(value, 1)));
   } else {
@@ -133,7 +133,7 @@ TEST(Join, WhatIsOnItsWayArrivesAlsoWhenItsSenderHasLeft) {
   far_away.shape.delay = std::chrono::milliseconds(30);
   run_workers(2, [&far_away](const Placement& place) {
     float value = place.rank == 0 ? 7 : 0;
-    const Cluster cluster = join(place, far_away);
+    const transport::Cluster cluster = join(place, far_away);
     cluster.runtime->spawn("last message", send_or_receive(cluster.endpoint.get(), &value));
     EXPECT_NO_THROW(cluster.runtime->run());
     EXPECT_EQ(value, 7);
@@ -141,10 +141,10 @@ TEST(Join, WhatIsOnItsWayArrivesAlsoWhenItsSenderHasLeft) {
 }
 
 TEST(Join, AProcessThatNobodyLaunchedIsAJobOfOne) {
-  const Cluster cluster = join(Placement{});
+  const transport::Cluster cluster = join(Placement{});
   EXPECT_EQ(cluster.endpoint->size(), 1);
   EXPECT_NE(cluster.endpoint->memory(100), nullptr);
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::launch

@@ -5,7 +5,7 @@
 
 #include "tests/launch/local_jobs.h"
 
-namespace ripieno {
+namespace ripieno::launch {
 namespace {
 
 using namespace testing;  // NOLINT
@@ -87,4 +87,4 @@ TEST(Local, WhoWaitedInVainNamesWhoDidNotCome) {
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::launch

@@ -21,7 +21,7 @@ struct LocalResult {
   std::map<int, std::vector<std::string>> lines;
 };
 
-inline LocalResult run(LocalJob job) {
+inline LocalResult run(launch::LocalJob job) {
   LocalResult result;
   auto on_message = std::exchange(job.on_message, nullptr);
   job.on_message = [&](int rank, const nlohmann::json& message) {
@@ -30,7 +30,7 @@ inline LocalResult run(LocalJob job) {
   };
   job.on_output = [&](int rank, const std::string& line) { result.lines[rank].push_back(line); };
   try {
-    run_local(job);
+    launch::run_local(job);
   } catch (const Error& error) {
     result.error = error.what();
     result.kind = error.kind();
@@ -38,15 +38,15 @@ inline LocalResult run(LocalJob job) {
   return result;
 }
 
-inline LocalJob shell(int workers, const std::string& script) {
-  LocalJob job;
+inline launch::LocalJob shell(int workers, const std::string& script) {
+  launch::LocalJob job;
   job.workers = workers;
   job.command = {"/bin/sh", "-c", script};
   return job;
 }
 
-inline LocalJob self(int workers, const std::string& what) {
-  LocalJob job;
+inline launch::LocalJob self(int workers, const std::string& what) {
+  launch::LocalJob job;
   job.workers = workers;
   job.command = {"/proc/self/exe", "worker", what};
   return job;

@@ -19,7 +19,7 @@
 #include "ripieno/transport/tcp/endpoint.h"
 #include "tests/launch/local_jobs.h"
 
-namespace ripieno {
+namespace ripieno::launch {
 namespace {
 
 using namespace testing;  // NOLINT
@@ -206,10 +206,11 @@ TEST(Local, WhoIsDoneWithItsStepsMayLeaveAtOnce) {
 
 /// Four steps of an own loop: a number goes to rank 0 and back to all, and many are added up. Nothing is waited for at
 /// the end.
-Task<> steps(Endpoint* endpoint) {
+Task<> steps(transport::Endpoint* endpoint) {
   std::vector<float> numbers(10, 1);
   float one = 1;
-  const Message star{{Purpose::control, 0}, "sum", DType::fp32, 1}, all{{}, "two-phase", DType::fp32, 10};
+  const transport::Message star{{observe::Purpose::control, 0}, "sum", DType::fp32, 1},
+      all{{}, "two-phase", DType::fp32, 10};
   const ConstBytes out = std::as_bytes(std::span(&one, 1));
   const Bytes in = std::as_writable_bytes(std::span(&one, 1));
   for (int step = 0; step < 4; ++step) {
@@ -219,28 +220,29 @@ Task<> steps(Endpoint* endpoint) {
       co_await endpoint->send(peer, star, out);
     if (endpoint->rank() > 0) co_await endpoint->send(0, star, out);
     if (endpoint->rank() > 0) co_await endpoint->receive(0, star, in);
-    if (endpoint->find_engine(Collective::all_reduce, all.type))
-      co_await endpoint->run_engine(Collective::all_reduce, all, NumberSpan(numbers));
+    if (endpoint->find_engine(transport::Collective::all_reduce, all.type))
+      co_await endpoint->run_engine(transport::Collective::all_reduce, all, NumberSpan(numbers));
   }
 }
 
 void run_steps(Placement place, bool shared_memory) {
   place.shared_memory = shared_memory;
-  const Cluster cluster = join(place);
+  const transport::Cluster cluster = join(place);
   cluster.runtime->spawn("steps", steps(cluster.endpoint.get()));
   cluster.runtime->run();
 }
 
 /// The worker: sends its rank to all others and adds theirs to its own.
 Task<> work(Runtime* runtime, Placement place, std::string what, Control* control) {
-  Meeting meeting;
+  membership::Meeting meeting;
   meeting.address = place.rendezvous;
   meeting.token = place.token;
   meeting.rank = place.rank;
   meeting.world_size = place.world_size;
   meeting.digest = what == "mismatch" ? place.rank : 0;
-  std::vector<std::optional<asio::ip::tcp::socket>> sockets = co_await meet(*runtime, meeting);
-  const std::shared_ptr<Endpoint> endpoint = tcp_endpoint(*runtime, place.rank, std::move(sockets), {});
+  std::vector<std::optional<asio::ip::tcp::socket>> sockets = co_await membership::meet(*runtime, meeting);
+  const std::shared_ptr<transport::Endpoint> endpoint =
+      transport::tcp_endpoint(*runtime, place.rank, std::move(sockets), {});
   if (what == "lost" && place.rank == 2) raise(SIGKILL);
   if (what == "data" && place.rank == 2) {
     // The others hear of it before the launcher does.
@@ -249,14 +251,14 @@ Task<> work(Runtime* runtime, Placement place, std::string what, Control* contro
     fail(ErrorKind::data, "broken data");
   }
   float mine = static_cast<float>(place.rank), sum = mine;
-  const Message message{{}, "sum", DType::fp32, 1};
+  const transport::Message message{{}, "sum", DType::fp32, 1};
   for (int peer = 0; peer < place.world_size; ++peer) {
     const ConstBytes bytes = std::as_bytes(std::span(&mine, 1));
     if (peer != place.rank) co_await endpoint->send(peer, message, bytes);
   }
   for (int peer = 0; peer < place.world_size; ++peer) {
     const NumberSpan into(std::span(&sum, 1));
-    if (peer != place.rank) co_await endpoint->receive(peer, message, into, Reduce::add);
+    if (peer != place.rank) co_await endpoint->receive(peer, message, into, numeric::Reduce::add);
   }
   control->send({{"type", "sum"}, {"sum", sum}});
 }
@@ -280,10 +282,10 @@ int worker(const std::string& what) {
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::launch
 
 int main(int argc, char** argv) {
-  if (argc == 3 && std::string(argv[1]) == "worker") return ripieno::worker(argv[2]);
+  if (argc == 3 && std::string(argv[1]) == "worker") return ripieno::launch::worker(argv[2]);
   testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();
 }

@@ -9,7 +9,7 @@
 
 #include "ripieno/core/error.h"
 
-namespace ripieno {
+namespace ripieno::launch {
 namespace {
 
 const char* const variables[] = {"RIPIENO_RANK",
@@ -172,4 +172,4 @@ TEST(Placement, WhatIsMalformedIsNamed) {
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::launch

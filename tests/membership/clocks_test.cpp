@@ -5,20 +5,20 @@
 #include "ripieno/transport/simulated/network.h"
 #include "tests/transport/ranks.h"
 
-namespace ripieno {
+namespace ripieno::membership {
 namespace {
 
 using testing::run_ranks;
 using testing::Way;
 
-Task<> ask(std::shared_ptr<Endpoint> endpoint, ClockOffset* offset) {
-  *offset = co_await clock_offset(endpoint, {Purpose::setup, 1});
+Task<> ask(std::shared_ptr<transport::Endpoint> endpoint, ClockOffset* offset) {
+  *offset = co_await clock_offset(endpoint, {observe::Purpose::setup, 1});
 }
 
 /// In virtual time all ranks have the same clock, and every way takes as long there as back.
 TEST(Clocks, OfOneClockAreNotApart) {
   const auto runtime = virtual_runtime(0);
-  SimulatedNetwork network(*runtime, 5, {});
+  transport::SimulatedNetwork network(*runtime, 5, {});
   std::vector<ClockOffset> offsets(5, {Duration(1), Duration(-1)});
   for (int rank = 0; rank < 5; ++rank)
     runtime->spawn(text("rank ", rank), ask(network.endpoint(rank), &offsets[static_cast<std::size_t>(rank)]));
@@ -38,13 +38,13 @@ TEST(Clocks, AreFoundWithinARoundTrip) {
     std::chrono::steady_clock::time_point now;  // between them
   };
   std::vector<Seen> seen(3);
-  const auto asks = [&seen](Endpoint* e) -> Task<> {
+  const auto asks = [&seen](transport::Endpoint* e) -> Task<> {
     Seen& mine = seen[static_cast<std::size_t>(e->rank())];
     const Duration late = std::chrono::milliseconds(7 * e->rank());
     co_await e->runtime().sleep(late);
     const Duration start = e->runtime().now();
-    const std::shared_ptr<Endpoint> endpoint(std::shared_ptr<void>(), e);
-    mine.offset = co_await clock_offset(endpoint, {Purpose::setup, 1});
+    const std::shared_ptr<transport::Endpoint> endpoint(std::shared_ptr<void>(), e);
+    mine.offset = co_await clock_offset(endpoint, {observe::Purpose::setup, 1});
     mine.asking = e->runtime().now() - start;
     mine.before = e->runtime().now();
     mine.now = std::chrono::steady_clock::now();
@@ -64,4 +64,4 @@ TEST(Clocks, AreFoundWithinARoundTrip) {
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::membership

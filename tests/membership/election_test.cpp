@@ -2,24 +2,26 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/support/cluster.h"
+#include "ripieno/collective/virtual_cluster.h"
 
-namespace ripieno {
+namespace ripieno::membership {
 namespace {
 
-using testing::VirtualCluster;
+using collective::VirtualCluster;
 
 constexpr Duration us(std::int64_t n) { return Duration(n * 1'000'000); }
 
-SimulatedOptions network(std::size_t window) { return {.link = {us(50), Duration(8'000)}, .window_bytes = window}; }
+transport::SimulatedOptions network(std::size_t window) {
+  return {.link = {us(50), Duration(8'000)}, .window_bytes = window};
+}
 
-Task<> elect_once(Communicator comm, std::uint32_t round, std::vector<int>* leaders) {
+Task<> elect_once(collective::Communicator comm, std::uint32_t round, std::vector<int>* leaders) {
   const std::vector<int> alive = comm.endpoint().survivors();
-  (*leaders)[comm.rank()] = co_await elect(comm.shared_endpoint(), alive, {Purpose::control, round});
+  (*leaders)[comm.rank()] = co_await elect(comm.shared_endpoint(), alive, {observe::Purpose::control, round});
 }
 
 /// After all of `dead` are lost.
-Task<> elect_after(Communicator comm, Duration when, std::vector<int>* leaders) {
+Task<> elect_after(collective::Communicator comm, Duration when, std::vector<int>* leaders) {
   co_await comm.runtime().sleep(when);
   co_await elect_once(comm, 0, leaders);
 }
@@ -27,7 +29,8 @@ Task<> elect_after(Communicator comm, Duration when, std::vector<int>* leaders) 
 TEST(Election, HighestOfAnySubsetLeadsWithTheStatedMessages) {
   for (int ranks = 1; ranks <= 9; ++ranks) {
     for (unsigned dead = 0; dead + 1 < 1u << ranks; ++dead) {
-      VirtualCluster cluster(ranks, network(dead % 2 ? 0 : 4096));  // without a window too: the order alone must hold
+      collective::VirtualCluster cluster(
+          ranks, network(dead % 2 ? 0 : 4096));  // without a window too: the order alone must hold
       std::vector<int> alive, leaders(ranks, -1);
       for (int rank = 0; rank < ranks; ++rank) {
         if (dead >> rank & 1) {
@@ -36,17 +39,17 @@ TEST(Election, HighestOfAnySubsetLeadsWithTheStatedMessages) {
           alive.push_back(rank);
         }
       }
-      cluster.run_mortal([&](Communicator comm) { return elect_after(comm, us(20'000), &leaders); });
+      cluster.run_mortal([&](collective::Communicator comm) { return elect_after(comm, us(20'000), &leaders); });
       const std::uint64_t m = alive.size();
       std::uint64_t all = 0;
       for (int rank = 0; rank < ranks; ++rank) {
-        const Traffic traffic = cluster.ledger(rank).total(Purpose::control);
+        const observe::Traffic traffic = cluster.ledger(rank).total(observe::Purpose::control);
         all += traffic.messages_sent;
         EXPECT_EQ(traffic, cluster.ledger(rank).total());
         EXPECT_EQ(traffic.payload_sent, 4 * traffic.messages_sent);
         if (dead >> rank & 1) {
           EXPECT_EQ(leaders[rank], -1);
-          EXPECT_EQ(traffic, Traffic());
+          EXPECT_EQ(traffic, observe::Traffic());
           continue;
         }
         const bool leads = rank == alive.back();
@@ -60,16 +63,16 @@ TEST(Election, HighestOfAnySubsetLeadsWithTheStatedMessages) {
 }
 
 /// Elects until an election's end outlasts every death: then the leader hears from all and answers.
-Task<> elect_until_settled(Communicator comm, Duration settled, std::vector<int>* leaders,
+Task<> elect_until_settled(collective::Communicator comm, Duration settled, std::vector<int>* leaders,
                            std::vector<std::string>* log) {
-  Endpoint& endpoint = comm.endpoint();
-  const Message confirm{{Purpose::control, 5}, "confirm", DType::fp32, 0};
+  transport::Endpoint& endpoint = comm.endpoint();
+  const transport::Message confirm{{observe::Purpose::control, 5}, "confirm", DType::fp32, 0};
   for (;;) {
     try {
       const std::vector<int> alive = endpoint.survivors();
       const auto losses = static_cast<std::uint32_t>(comm.size() - alive.size());
-      const int leader =
-          co_await elect(comm.shared_endpoint(), alive, {Purpose::control, static_cast<std::uint32_t>(losses)});
+      const int leader = co_await elect(comm.shared_endpoint(), alive,
+                                        {observe::Purpose::control, static_cast<std::uint32_t>(losses)});
       log->push_back(text(comm.runtime().now().count(), ": rank ", comm.rank(), " follows ", leader));
       if (comm.runtime().now() < settled) co_await comm.runtime().sleep(settled - comm.runtime().now());
       for (const int peer : alive) {
@@ -94,10 +97,12 @@ struct Settled {
 };
 
 Settled settle(int ranks, const std::vector<std::pair<Duration, int>>& deaths) {
-  VirtualCluster cluster(ranks, network(4096));
+  collective::VirtualCluster cluster(ranks, network(4096));
   Settled result{std::vector<int>(ranks, -1), {}};
   for (const auto& [when, rank] : deaths) cluster.kill_at(when, rank);
-  cluster.run([&](Communicator comm) { return elect_until_settled(comm, us(100'000), &result.leaders, &result.log); });
+  cluster.run([&](collective::Communicator comm) {
+    return elect_until_settled(comm, us(100'000), &result.leaders, &result.log);
+  });
   return result;
 }
 
@@ -126,27 +131,27 @@ TEST(Election, TheLastOneLeadsItself) {
   EXPECT_EQ(result.leaders, (std::vector<int>{0, -1, -1}));
 }
 
-Task<> elect_twice(Communicator comm, std::vector<int>* leaders) {
+Task<> elect_twice(collective::Communicator comm, std::vector<int>* leaders) {
   co_await elect_once(comm, 0, leaders);
   co_await elect_once(comm, 1, leaders);
 }
 
 TEST(Election, TakesTwoLatenciesAndRoundsDoNotMix) {
-  VirtualCluster once(4, {.link = {us(50), Duration(0)}}), twice(4, {.link = {us(50), Duration(0)}});
+  collective::VirtualCluster once(4, {.link = {us(50), Duration(0)}}), twice(4, {.link = {us(50), Duration(0)}});
   std::vector<int> leaders(4, -1);
-  EXPECT_EQ(once.run([&](Communicator comm) { return elect_once(comm, 0, &leaders); }), us(100));
+  EXPECT_EQ(once.run([&](collective::Communicator comm) { return elect_once(comm, 0, &leaders); }), us(100));
   EXPECT_EQ(leaders, (std::vector<int>{3, 3, 3, 3}));
-  twice.run([&](Communicator comm) { return elect_twice(comm, &leaders); });
+  twice.run([&](collective::Communicator comm) { return elect_twice(comm, &leaders); });
   EXPECT_EQ(leaders, (std::vector<int>{3, 3, 3, 3}));
   EXPECT_EQ(twice.ledger(0).total().messages_sent, 2 * once.ledger(0).total().messages_sent);
 }
 
-Task<> elect_among(Communicator comm, std::vector<int> alive, std::uint32_t round) {
-  co_await elect(comm.shared_endpoint(), alive, {Purpose::control, round});
+Task<> elect_among(collective::Communicator comm, std::vector<int> alive, std::uint32_t round) {
+  co_await elect(comm.shared_endpoint(), alive, {observe::Purpose::control, round});
 }
 
 std::string refusal(int ranks, std::vector<int> alive, std::uint32_t round) {
-  VirtualCluster cluster(ranks);
+  collective::VirtualCluster cluster(ranks);
   cluster.runtime().spawn("rank 0", elect_among(cluster.comm(0), std::move(alive), round));
   try {
     cluster.runtime().run();
@@ -168,4 +173,4 @@ TEST(Election, RefusesAListThatCannotBe) {
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::membership

@@ -14,7 +14,7 @@
 #include "ripieno/membership/address.h"
 #include "ripieno/membership/meet.h"
 
-namespace ripieno {
+namespace ripieno::membership {
 namespace {
 
 using asio::ip::tcp;
@@ -329,4 +329,4 @@ TEST(Rendezvous, APlaceToMeetWithoutAWayToItIsNamed) {
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::membership

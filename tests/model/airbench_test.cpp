@@ -3,7 +3,7 @@
 #include "ripieno/model/families.h"
 #include "ripieno/model/whitening.h"
 
-namespace ripieno {
+namespace ripieno::model {
 namespace {
 
 /// Images whose neighbouring pixels and channels go together.
@@ -65,4 +65,4 @@ TEST(Airbench, PreparesItsFirstLayerFromImagesAlone) {
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::model

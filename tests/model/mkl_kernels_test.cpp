@@ -6,7 +6,7 @@
 
 extern "C" int mkl_serv_intel_cpu_true();
 
-namespace ripieno {
+namespace ripieno::model {
 namespace {
 
 TEST(MklKernels, AreChosenByTheInstructionsThatThereAre) {
@@ -18,4 +18,4 @@ TEST(MklKernels, AreChosenByTheInstructionsThatThereAre) {
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::model

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace ripieno {
+namespace ripieno::model {
 
 using NamedShapes = std::vector<std::pair<std::string, std::vector<std::int64_t>>>;
 
@@ -212,4 +212,4 @@ conv- block3.conv2 256 256 3
 bn block3.norm2 256
 linear- head 256 10)"}};
 
-}  // namespace ripieno
+}  // namespace ripieno::model

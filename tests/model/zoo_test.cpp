@@ -12,7 +12,7 @@
 #include "ripieno/model/families.h"
 #include "tests/model/state_dicts.h"
 
-namespace ripieno {
+namespace ripieno::model {
 namespace {
 
 torch::Tensor images(const ModelInfo& model, std::int64_t n) {
@@ -344,4 +344,4 @@ TEST(MnistCnn, TakesADropoutRate) {
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::model

@@ -9,7 +9,7 @@
 
 #include "ripieno/core/random.h"
 
-namespace ripieno {
+namespace ripieno::numeric {
 namespace {
 
 /// Reference: the nearest of all values of a 16-bit format, ties to the even pattern, by the definition of the format.
@@ -226,4 +226,4 @@ TEST(Kernels, SpansWithoutDataAreSkipped) {
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::numeric

@@ -9,7 +9,7 @@
 #include "ripieno/core/error.h"
 #include "ripieno/core/random.h"
 
-namespace ripieno {
+namespace ripieno::numeric {
 namespace {
 
 template <class T>
@@ -67,4 +67,4 @@ TEST(Matrix, RefusesSizesThatDoNotFit) {
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::numeric

@@ -7,7 +7,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-namespace ripieno {
+namespace ripieno::observe {
 namespace {
 
 TEST(Recorder, AnErrorEndsTheTrace) {
@@ -150,4 +150,4 @@ TEST(Recorder, StepsAndWhatIsOptimisedAreTraced) {
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::observe

@@ -13,7 +13,7 @@
 #include "ripieno/core/file.h"
 #include "tests/support/temporary_folder.h"
 
-namespace ripieno {
+namespace ripieno::observe {
 namespace {
 
 using Json = nlohmann::json;
@@ -143,4 +143,4 @@ TEST(Usage, IsReadFromTheSystemsTables) {
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::observe

@@ -10,7 +10,7 @@
 #include "ripieno/optim/muon.h"
 #include "ripieno/optim/optimiser.h"
 
-namespace ripieno {
+namespace ripieno::optim {
 namespace {
 
 std::vector<double> random_numbers(std::size_t n, std::uint64_t stream) {
@@ -210,4 +210,4 @@ TEST(Lookahead, EndsAtItsMean) {
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::optim

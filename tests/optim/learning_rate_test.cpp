@@ -7,7 +7,7 @@
 
 #include "ripieno/core/error.h"
 
-namespace ripieno {
+namespace ripieno::optim {
 namespace {
 
 using Options = LearningRateOptions;
@@ -160,4 +160,4 @@ TEST(LearningRate, AssertsThatProgressIsNotNegative) {
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::optim

@@ -11,7 +11,7 @@
 #include "ripieno/core/random.h"
 #include "tests/optim/torch_trajectories.h"
 
-namespace ripieno {
+namespace ripieno::optim {
 namespace {
 
 /// Copies every piece of state out.
@@ -231,4 +231,4 @@ TEST(Optimiser, AssertsThatAPartFits) {
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::optim

@@ -13,7 +13,7 @@
 
 #include "ripieno/optim/optimiser.h"
 
-namespace ripieno {
+namespace ripieno::optim {
 
 struct Trajectory {
   OptimiserOptions options;
@@ -75,4 +75,4 @@ inline const std::vector<Trajectory>& torch_trajectories() {
   return trajectories;
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::optim

@@ -4,13 +4,14 @@
 
 #include <chrono>
 
-namespace ripieno {
+namespace ripieno::predict {
 namespace {
 
-Task<> take(ChargedLearner* learner, Runtime* runtime, std::vector<BatchId> batches, std::vector<Duration>* took) {
-  for (const BatchId batch : batches) {
+Task<> take(ChargedLearner* learner, Runtime* runtime, std::vector<data::BatchId> batches,
+            std::vector<Duration>* took) {
+  for (const data::BatchId batch : batches) {
     const Duration start = runtime->now();
-    Weighting weighting = unweighted;
+    strategy::Weighting weighting = strategy::unweighted;
     const auto pass = co_await learner->begin(batch, std::move(weighting));
     while (co_await pass->next_bucket()) {
     }
@@ -23,7 +24,7 @@ TEST(ChargedLearner, AStepTakesItsTimeHoweverOftenItIsTaken) {
   ChargedOptions options;
   options.layout.parameters = 10;
   options.layout.buckets = {{0, 10}};
-  options.profile = stated_profile(std::chrono::seconds(3), 1);
+  options.profile = strategy::stated_profile(std::chrono::seconds(3), 1);
   options.factors = {1, 2, 3};
   options.steps = 2;
   const auto runtime = virtual_runtime(0);
@@ -37,4 +38,4 @@ TEST(ChargedLearner, AStepTakesItsTimeHoweverOftenItIsTaken) {
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::predict

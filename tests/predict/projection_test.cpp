@@ -9,12 +9,12 @@
 #include "ripieno/predict/shrink.h"
 #include "ripieno/strategy/refusals.h"
 
-namespace ripieno {
+namespace ripieno::predict {
 namespace {
 
 /// Of two matrices and their vectors in three buckets, the last tensors first.
-Layout layout_of(std::size_t side, bool divided = true) {
-  Layout layout;
+strategy::Layout layout_of(std::size_t side, bool divided = true) {
+  strategy::Layout layout;
   std::size_t end = 0;
   const auto add = [&](const char* name, std::vector<std::int64_t> shape) {
     std::size_t count = 1;
@@ -39,8 +39,8 @@ Layout layout_of(std::size_t side, bool divided = true) {
   return layout;
 }
 
-ComputeProfile profile_of(double pass_s, std::size_t buckets, std::uint32_t images) {
-  ComputeProfile profile{images, Duration(0), from_seconds(pass_s / 3), from_seconds(pass_s * 2 / 3), {}};
+strategy::ComputeProfile profile_of(double pass_s, std::size_t buckets, std::uint32_t images) {
+  strategy::ComputeProfile profile{images, Duration(0), from_seconds(pass_s / 3), from_seconds(pass_s * 2 / 3), {}};
   for (std::size_t i = 0; i < buckets; ++i)
     profile.ready.push_back(from_seconds(pass_s * 2 / 3 * static_cast<double>(i + 1) / static_cast<double>(buckets)));
   return profile;
@@ -50,7 +50,7 @@ ComputeProfile profile_of(double pass_s, std::size_t buckets, std::uint32_t imag
 ProjectedJob job_of(const char* strategy, const char* codec, int workers, std::uint32_t steps, std::size_t side = 256) {
   const bool by_matrices = codec == std::string_view("powersgd");
   ProjectedJob job;
-  job.info = &find_strategy(strategy);
+  job.info = &strategy::find_strategy(strategy);
   job.plan.exchange.codec.name = codec;
   job.workers = workers;
   job.layout = layout_of(side, !by_matrices);
@@ -103,12 +103,12 @@ TEST(Projection, ExchangesAnEpochAreThoseOfItsSteps) {
 
 TEST(Projection, EveryStrategyWithEveryCodec) {
   int projected = 0;
-  for (const StrategyInfo& info : strategies()) {
-    for (const CodecInfo& codec : codecs()) {
+  for (const strategy::StrategyInfo& info : strategy::strategies()) {
+    for (const codec::CodecInfo& codec : codec::codecs()) {
       const bool single = info.name == "single";
       ProjectedJob job = job_of(std::string(info.name).c_str(), std::string(codec.name).c_str(), single ? 1 : 4, 40);
       try {
-        refuse({info, job.plan, job.workers});
+        strategy::refuse({info, job.plan, job.workers});
       } catch (const Error&) {
         continue;
       }
@@ -164,9 +164,9 @@ TEST(Projection, AShrunkModelTakesAsLong) {
 }
 
 TEST(Shrink, KeepsTheCut) {
-  const Layout large = layout_of(512);
+  const strategy::Layout large = layout_of(512);
   for (const char* codec : {"auto", "powersgd"}) {
-    const Layout small = shrunk(large, 20, CodecOptions{codec});
+    const strategy::Layout small = shrunk(large, 20, codec::CodecOptions{codec});
     EXPECT_EQ(small.tensors.size(), large.tensors.size());
     std::size_t end = small.parameters;
     for (const Range bucket : small.buckets) {  // still a partition, from the end
@@ -176,10 +176,11 @@ TEST(Shrink, KeepsTheCut) {
     }
     EXPECT_EQ(end, 0u);
   }
-  EXPECT_NEAR(static_cast<double>(large.parameters) / static_cast<double>(shrunk(large, 20, CodecOptions{}).parameters),
-              20, 0.1);
-  EXPECT_EQ(shrunk(CodecOptions{"int8"}, 4.0).block, 64u);
-  EXPECT_EQ(shrunk(CodecOptions{"int8"}, 1e6).block, 8u);
+  EXPECT_NEAR(
+      static_cast<double>(large.parameters) / static_cast<double>(shrunk(large, 20, codec::CodecOptions{}).parameters),
+      20, 0.1);
+  EXPECT_EQ(shrunk(codec::CodecOptions{"int8"}, 4.0).block, 64u);
+  EXPECT_EQ(shrunk(codec::CodecOptions{"int8"}, 1e6).block, 8u);
 }
 
 TEST(Shrink, ABucketIsReadyOnceAllThatLiesInItIs) {
@@ -190,9 +191,9 @@ TEST(Shrink, ABucketIsReadyOnceAllThatLiesInItIs) {
 }
 
 TEST(Costs, AreMeasuredForEveryCodecAndOptimiser) {
-  const Layout layout = layout_of(64);
-  for (const CodecInfo& codec : codecs()) {
-    const double cost = coding_cost(CodecOptions{std::string(codec.name)}, layout);
+  const strategy::Layout layout = layout_of(64);
+  for (const codec::CodecInfo& codec : codec::codecs()) {
+    const double cost = coding_cost(codec::CodecOptions{std::string(codec.name)}, layout);
     EXPECT_GT(cost, 0) << codec.name;
     EXPECT_LT(cost, 1e-4) << codec.name;
   }
@@ -200,4 +201,4 @@ TEST(Costs, AreMeasuredForEveryCodecAndOptimiser) {
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::predict

@@ -48,7 +48,7 @@ void operator delete(void* block, std::size_t) noexcept { free_counted(block); }
 void operator delete(void* block, std::align_val_t) noexcept { free_counted(block); }
 void operator delete(void* block, std::size_t, std::align_val_t) noexcept { free_counted(block); }
 
-namespace ripieno {
+namespace ripieno::predict {
 namespace {
 
 struct Cost {
@@ -58,9 +58,11 @@ struct Cost {
 /// Of all-reduces of numbers without data; `held` at once, beyond what was held before.
 Cost cost_of(const char* route, int ranks, std::size_t turn_bytes) {
   const std::size_t before = bytes_held;
-  VirtualCluster cluster(ranks, {.turn_bytes = turn_bytes});
+  collective::VirtualCluster cluster(ranks, {.turn_bytes = turn_bytes});
   const NumberSpan numbers(nullptr, 1 << 16, DType::fp32);
-  const auto run = [&](Communicator comm) { return all_reduce(find_route(route), comm, numbers, {}); };
+  const auto run = [&](collective::Communicator comm) {
+    return collective::all_reduce(collective::find_route(route), comm, numbers, {});
+  };
   cluster.run(run);  // takes what later ones have
   const std::uint64_t events = cluster.runtime().fired();
   const std::size_t taken = allocations;
@@ -102,7 +104,7 @@ TEST(Scale, ARingHoldsAsMuchForEachOfMoreRanks) {
 /// Held at once by the projection of two steps of a model of a million numbers.
 double projection_holds(const char* strategy, int workers) {
   ProjectedJob job;
-  job.info = &find_strategy(strategy);
+  job.info = &strategy::find_strategy(strategy);
   if (job.info->route == "any") job.plan.exchange.route = "halving-doubling";
   job.workers = workers;
   job.layout.tensors = {{"weights", {1000, 1000}, {0, 1000000}}};
@@ -126,4 +128,4 @@ TEST(Scale, AProjectionHoldsNoNumbersThatNobodyLooksAt) {
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::predict

@@ -6,14 +6,14 @@
 #include <string_view>
 #include <vector>
 
-#include "tests/support/linear_learner.h"
+#include "ripieno/testing/linear_learner.h"
 
 namespace ripieno::testing {
 
 /// A job before it is made.
 struct Setup {
-  Plan plan;
-  LinearOptions learner;
+  strategy::Plan plan;
+  testing::LinearOptions learner;
   std::vector<std::vector<std::int64_t>> shapes = {};  ///< of the model's tensors; none: one vector
   bool own_pace = false;                               ///< every pass takes another time
   int dies = -1;                                       ///< this worker, of those that take steps together,
@@ -150,7 +150,7 @@ constexpr std::array cases{
          [](Setup& s) {
            s.shapes = {{3, 5}, {4, 2}, {2, 2, 1}, {3}};
            s.learner.features = s.learner.bucket_elements = 30;
-           OptimiserOptions& o = s.plan.optimiser;
+           optim::OptimiserOptions& o = s.plan.optimiser;
            o.name = "muon";
            o.nesterov = o.normalise = true;
            o.newton_schulz = 3;
@@ -162,7 +162,7 @@ constexpr std::array cases{
          }},
     Case{"lookahead", "ring", 3, 2,
          [](Setup& s) {
-           OptimiserOptions& o = s.plan.optimiser;
+           optim::OptimiserOptions& o = s.plan.optimiser;
            o.lookahead_every = 3;
            o.lookahead_decay = 0.6;
            o.lookahead_power = 2;

@@ -28,9 +28,9 @@ using Json = nlohmann::json;
 Json numbers(NumberSpan span) { return span.as<double>(); }
 
 /// The linear learner's numbers as the tensors of a case.
-class Shaped final : public Learner {
+class Shaped final : public strategy::Learner {
  public:
-  Shaped(LinearLearner& inner, const std::vector<std::vector<std::int64_t>>& shapes)
+  Shaped(testing::LinearLearner& inner, const std::vector<std::vector<std::int64_t>>& shapes)
       : inner_(inner), layout_(inner.layout()) {
     if (shapes.empty()) return;
     layout_.tensors.clear();
@@ -43,23 +43,23 @@ class Shaped final : public Learner {
     }
     require(begin == layout_.parameters, "tensors of ", begin, " numbers, not of ", layout_.parameters);
   }
-  const Layout& layout() const override { return layout_; }
+  const strategy::Layout& layout() const override { return layout_; }
   NumberSpan parameters() override { return inner_.parameters(); }
   NumberSpan gradients() override { return inner_.gradients(); }
   NumberSpan buffers() override { return inner_.buffers(); }
   std::uint32_t steps_per_epoch() const override { return inner_.steps_per_epoch(); }
   std::uint32_t samples_per_epoch() const override { return inner_.samples_per_epoch(); }
-  Task<std::unique_ptr<Pass>> begin(BatchId batch, Weighting weighting) override {
+  Task<std::unique_ptr<strategy::Pass>> begin(data::BatchId batch, strategy::Weighting weighting) override {
     return inner_.begin(batch, std::move(weighting));
   }
   Gates& gates() override { return inner_.gates(); }
   void commit() override { inner_.commit(); }
   void drop() override { inner_.drop(); }
-  Task<Evaluation> evaluate(int part, int parts) override { return inner_.evaluate(part, parts); }
+  Task<strategy::Evaluation> evaluate(int part, int parts) override { return inner_.evaluate(part, parts); }
 
  private:
-  LinearLearner& inner_;
-  Layout layout_;
+  testing::LinearLearner& inner_;
+  strategy::Layout layout_;
 };
 
 /// PowerSGD's first factors, from a strategy that has not run.
@@ -86,26 +86,26 @@ struct Trajectory : Job {
 
   /// Ranks start from numbers of their own, though all are to take rank 0's.
   void prepare(int rank) {
-    LinearOptions& mine = options[static_cast<std::size_t>(rank)];
+    testing::LinearOptions& mine = options[static_cast<std::size_t>(rank)];
     const int worker = info.worker(plan, rank);
     if (setup.own_pace && worker >= 0) {
-      mine.cost = [this, worker](BatchId batch) { return cost(worker, batch); };
+      mine.cost = [this, worker](data::BatchId batch) { return cost(worker, batch); };
     }
-    learners.push_back(std::make_unique<LinearLearner>(cluster.runtime(), mine));
+    learners.push_back(std::make_unique<testing::LinearLearner>(cluster.runtime(), mine));
     Random random(7, static_cast<std::uint64_t>(rank));
     for (double& x : learners.back()->parameters().as<double>()) x = random.uniform(-1, 1);
     faces.push_back(std::make_unique<Shaped>(*learners.back(), setup.shapes));
-    recorders.push_back(std::make_unique<Recorder>(cluster.runtime(), &cluster.ledger(rank), nullptr));
-    recorders.back()->on_step = [this, rank, worker](const StepRecord& record) {
+    recorders.push_back(std::make_unique<observe::Recorder>(cluster.runtime(), &cluster.ledger(rank), nullptr));
+    recorders.back()->on_step = [this, rank, worker](const observe::StepRecord& record) {
       if (worker < 0) return;
       result["workers"][worker].push_back(numbers(learners[rank]->parameters()));
       if (record.age) result["ages"][worker].push_back(*record.age);
     };
     if (rank == 0 && info.name.starts_with("fed")) {
-      recorders.back()->on_epoch = [this](const EpochRecord& record) { end_epoch(record); };
+      recorders.back()->on_epoch = [this](const observe::EpochRecord& record) { end_epoch(record); };
     }
-    const Workplace place{cluster.comm(rank), *faces.back(), *recorders.back(), nullptr};
-    strategies.push_back(make_strategy(info, plan, place));
+    const strategy::Workplace place{cluster.comm(rank), *faces.back(), *recorders.back(), nullptr};
+    strategies.push_back(strategy::make_strategy(info, plan, place));
   }
 
   /// While all live, a step takes as long as its slowest worker.
@@ -122,14 +122,14 @@ struct Trajectory : Job {
     cluster.kill_at(when, servers + setup.dies);
   }
 
-  void end_epoch(const EpochRecord& record) {
+  void end_epoch(const observe::EpochRecord& record) {
     const std::uint32_t done = record.epoch + 1;
     if (done % plan.federated.local_epochs != 0 && done != plan.epochs) return;
     result["rounds"].push_back(numbers(learners[0]->parameters()));
   }
 
   /// Worker w takes about w + 2 milliseconds, now more and now less: no two ever end at the same time.
-  Duration cost(int worker, BatchId batch) const {
+  Duration cost(int worker, data::BatchId batch) const {
     Random random(static_cast<std::uint64_t>(worker) << 32 | batch.epoch, batch.step);
     return Duration(1'000'000'000) * (worker + 2) + Duration(static_cast<std::int64_t>(random.below(3'000'000'000)));
   }
@@ -141,8 +141,8 @@ struct Trajectory : Job {
 };
 
 /// Uniform draws of worker `worker` for its `call`-th encoding of a bucket: codec/qsgd.h has two numbers take one.
-Json rounding(const Plan& plan, int worker, std::uint32_t bucket, std::size_t elements, std::int64_t call) {
-  Random random = rounding_draws(plan.seed, worker, bucket, call);
+Json rounding(const strategy::Plan& plan, int worker, std::uint32_t bucket, std::size_t elements, std::int64_t call) {
+  Random random = collective::rounding_draws(plan.seed, worker, bucket, call);
   Json draws = Json::array();
   for (std::size_t i = 0; i < elements; i += 2) {
     const std::uint64_t two = random.next();
@@ -154,7 +154,7 @@ Json rounding(const Plan& plan, int worker, std::uint32_t bucket, std::size_t el
 
 Json problem(Trajectory& job) {
   Json json;
-  LinearLearner& learner = *job.learners[0];
+  testing::LinearLearner& learner = *job.learners[0];
   for (std::uint32_t i = 0; i < job.options[0].samples; ++i) {
     const auto [x, y] = learner.sample(i);
     json["x"].push_back(x);
@@ -166,8 +166,8 @@ Json problem(Trajectory& job) {
 }
 
 Json options(const Trajectory& job) {
-  const Plan& plan = job.plan;
-  const CodecOptions& codec = plan.exchange.codec;
+  const strategy::Plan& plan = job.plan;
+  const codec::CodecOptions& codec = plan.exchange.codec;
   Json json = {{"workers", job.workers},
                {"rate", plan.learning_rate.base},
                {"momentum", plan.optimiser.momentum},
@@ -200,14 +200,14 @@ Json options(const Trajectory& job) {
                {"dies_in", job.setup.dies_in}};
   const std::string_view name = job.info.name;
   const bool has_outer = name.starts_with("fed") || name == "local-sgd" || name == "diloco";
-  if (has_outer) json["outer_rate"] = outer_rate(name, plan.outer);
+  if (has_outer) json["outer_rate"] = strategy::outer_rate(name, plan.outer);
   return json;
 }
 
 /// Of each worker and epoch, by step: the samples, and how long they take.
 void add_batches(Json& json, Trajectory& job) {
   for (int worker = 0; worker < job.workers; ++worker) {
-    Sampler sampler = job.learners[static_cast<std::size_t>(job.servers + worker)]->sampler();
+    data::Sampler sampler = job.learners[static_cast<std::size_t>(job.servers + worker)]->sampler();
     Json epochs = Json::array(), times = Json::array();
     for (std::uint32_t epoch = 0; epoch < job.plan.epochs; ++epoch) {
       Json steps = Json::array();
@@ -224,23 +224,23 @@ void add_batches(Json& json, Trajectory& job) {
 
 /// What is drawn from the seed.
 void add_draws(Json& json, Trajectory& job) {
-  const Plan& plan = job.plan;
+  const strategy::Plan& plan = job.plan;
   const std::string_view name = job.info.name;
   const std::uint64_t steps = std::uint64_t{plan.epochs} * job.learners[0]->sampler().steps();
   if (name.starts_with("fed")) {
     for (std::uint32_t t = 0; t * plan.federated.local_epochs < plan.epochs; ++t) {
-      json["clients"].push_back(clients_of(plan, t, job.workers));
+      json["clients"].push_back(strategy::clients_of(plan, t, job.workers));
     }
   }
   if (name == "diloco" || name == "local-sgd") {
-    for (const Range range : fragments_of(job.faces[0]->layout(), plan.local.fragments)) {
+    for (const Range range : strategy::fragments_of(job.faces[0]->layout(), plan.local.fragments)) {
       json["fragments"].push_back({range.begin, range.end});
     }
   }
   for (int worker = 0; worker < job.workers; ++worker) {
     Json partners = Json::array(), draws = Json::array();
     for (std::uint64_t t = 0; t < steps; ++t) {
-      if (name == "gossip-pairs") partners.push_back(random_partners(worker, job.workers, plan.seed, t).to);
+      if (name == "gossip-pairs") partners.push_back(strategy::random_partners(worker, job.workers, plan.seed, t).to);
       Json buckets = Json::array();
       const std::vector<Range>& ranges = job.faces[0]->layout().buckets;
       for (std::uint32_t b = 0; b < ranges.size() && plan.exchange.codec.name == "qsgd"; ++b) {

@@ -7,7 +7,7 @@
 
 #include "ripieno/report/table.h"
 
-namespace ripieno {
+namespace ripieno::report {
 namespace {
 
 Summary run(const std::string& name, int workers, double accuracy, double seconds, double exchange, double sent) {
@@ -153,4 +153,4 @@ TEST(Compare, MarkdownHasTheSameRows) {
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::report

@@ -9,7 +9,7 @@
 #include "ripieno/report/ways.h"
 #include "tests/report/runs.h"
 
-namespace ripieno {
+namespace ripieno::report {
 namespace {
 
 using testing::line_of;
@@ -21,14 +21,14 @@ struct Made {
   double waited = 4;                     // of an epoch's seconds
 };
 
-ripieno::Run made(const std::string& name, std::int64_t seed, const Made& what) {
-  ripieno::Run run = made_run(name, 2, seed);
+report::Run made(const std::string& name, std::int64_t seed, const Made& what) {
+  report::Run run = made_run(name, 2, seed);
   Summary& s = run.summary;
   s.seconds.epoch = {what.seconds, what.seconds};
   s.test->accuracy = what.last / 100;
   for (RankSummary& rank : s.ranks) {
     rank.exchange_payload_sent = static_cast<std::uint64_t>(2e6 * what.megabytes / (rank.rank == 1 ? 1 : 2));
-    rank.seconds.stages[Stage::exchange] = 2 * what.waited;
+    rank.seconds.stages[observe::Stage::exchange] = 2 * what.waited;
   }
   for (Metrics& rank : run.ranks) {
     for (EpochLine& epoch : rank.epochs) epoch.seconds = what.seconds;
@@ -41,7 +41,7 @@ ripieno::Run made(const std::string& name, std::int64_t seed, const Made& what) 
 }
 
 /// Three seeds that differ by `deviation` seconds and points.
-void add(std::vector<ripieno::Run>& runs, const std::string& name, const Made& what, double deviation) {
+void add(std::vector<report::Run>& runs, const std::string& name, const Made& what, double deviation) {
   for (int seed = 0; seed < 3; ++seed) {
     Made one = what;
     one.seconds += deviation * (seed - 1);
@@ -58,7 +58,7 @@ std::string said(const std::vector<Sentence>& sentences, const std::string& abou
 }
 
 TEST(Conclusions, NameTheWinnersByTimeByBytesAndByTimeToAccuracy) {
-  std::vector<ripieno::Run> runs;
+  std::vector<report::Run> runs;
   add(runs, "ring", {10, 100, 80, 95, 5}, 0.05);
   add(runs, "ddp", {4.5, 100, 80, 95, 1}, 0.05);
   add(runs, "gather-scatter", {14, 200, 80, 95, 9}, 0.05);
@@ -82,7 +82,7 @@ TEST(Conclusions, NameTheWinnersByTimeByBytesAndByTimeToAccuracy) {
 }
 
 TEST(Conclusions, EveryNumberOfASentenceHasItsLine) {
-  std::vector<ripieno::Run> runs;
+  std::vector<report::Run> runs;
   add(runs, "ring", {10, 100, 80, 95, 5}, 0.05);
   add(runs, "local-sgd", {5, 2.3, 70, 94, 0.4}, 0.05);
   std::size_t numbers = 0;
@@ -93,8 +93,8 @@ TEST(Conclusions, EveryNumberOfASentenceHasItsLine) {
       EXPECT_EQ(has_digit, piece.source.has_value()) << sentence.about << ": " << piece.text;
       numbers += has_digit;
       if (!piece.source || piece.source->file.filename() != "summary.json") continue;
-      const ripieno::Run& run = *std::find_if(
-          runs.begin(), runs.end(), [&](const ripieno::Run& one) { return one.summary_file() == piece.source->file; });
+      const report::Run& run = *std::find_if(
+          runs.begin(), runs.end(), [&](const report::Run& one) { return one.summary_file() == piece.source->file; });
       const std::string unit = piece.text.substr(std::min(piece.text.find(' '), piece.text.size()));
       const char* field = unit == " s" || unit == " ms" ? "\"epoch\"" : unit == " MB" ? "\"payload_sent\"" : "\"";
       EXPECT_NE(line_of(run.summary_text, piece.source->line).find(field), std::string::npos)
@@ -105,7 +105,7 @@ TEST(Conclusions, EveryNumberOfASentenceHasItsLine) {
 }
 
 TEST(Conclusions, WaysWhoseIntervalsOverlapCannotBeToldApart) {
-  std::vector<ripieno::Run> runs;
+  std::vector<report::Run> runs;
   add(runs, "ring", {10, 100, 80, 95, 5}, 0.4);
   add(runs, "ddp", {9.8, 100, 80, 95, 1}, 0.4);
   add(runs, "local-sgd", {5, 50, 80, 94.6, 1}, 0.4);
@@ -122,8 +122,8 @@ TEST(Conclusions, WaysWhoseIntervalsOverlapCannotBeToldApart) {
 }
 
 TEST(Conclusions, OneSeedLeavesRoomForChance) {
-  std::vector<ripieno::Run> runs{made("ring", 0, {10, 100, 80, 95, 5}), made("ddp", 0, {9.8, 100, 80, 95, 5}),
-                                 made("local-sgd", 0, {5, 50, 80, 93, 5})};
+  std::vector<report::Run> runs{made("ring", 0, {10, 100, 80, 95, 5}), made("ddp", 0, {9.8, 100, 80, 95, 5}),
+                                made("local-sgd", 0, {5, 50, 80, 93, 5})};
   const auto found = conclusions(cells(runs)).at(0);
   EXPECT_EQ(said(found.notes, "chance"), "One seed each: less than 3 % of time or a point of accuracy may be chance.");
   EXPECT_NE(said(found.sentences, "time").find("for 2.0 points less accuracy"), std::string::npos)
@@ -134,7 +134,7 @@ TEST(Conclusions, OneSeedLeavesRoomForChance) {
 }
 
 TEST(Conclusions, WhoDoesNotComeToTheTargetWinsNothingAndIsNamed) {
-  std::vector<ripieno::Run> runs;
+  std::vector<report::Run> runs;
   add(runs, "ring", {10, 100, 80, 95, 5}, 0.05);
   add(runs, "ddp", {6, 100, 80, 95, 5}, 0.05);
   add(runs, "diloco", {7, 50, 80, 95, 5}, 0.05);
@@ -150,15 +150,15 @@ TEST(Conclusions, WhoDoesNotComeToTheTargetWinsNothingAndIsNamed) {
 }
 
 TEST(Conclusions, WithoutARingTheSlowestExactWayIsTheBaseline) {
-  const std::vector<ripieno::Run> runs{made("ddp", 0, {6, 100, 80, 95, 5}),
-                                       made("gather-scatter", 0, {8, 100, 80, 95, 5}),
-                                       made("local-sgd", 0, {9, 50, 80, 95, 5})};
+  const std::vector<report::Run> runs{made("ddp", 0, {6, 100, 80, 95, 5}),
+                                      made("gather-scatter", 0, {8, 100, 80, 95, 5}),
+                                      made("local-sgd", 0, {9, 50, 80, 95, 5})};
   EXPECT_EQ(conclusions(cells(runs)).at(0).baseline, "gather-scatter");
 }
 
 TEST(Conclusions, OfOtherWorkersAreOfTheirOwn) {
-  std::vector<ripieno::Run> runs{made("ring", 0, {6, 100, 80, 95, 3}), made("ddp", 0, {3, 100, 80, 95, 1}),
-                                 made_run("single", 1, 0)};
+  std::vector<report::Run> runs{made("ring", 0, {6, 100, 80, 95, 3}), made("ddp", 0, {3, 100, 80, 95, 1}),
+                                made_run("single", 1, 0)};
   const auto found = conclusions(cells(runs));
   ASSERT_EQ(found.size(), 2u);
   EXPECT_EQ(said(found[0].notes, "alone"),
@@ -169,14 +169,14 @@ TEST(Conclusions, OfOtherWorkersAreOfTheirOwn) {
   runs[1].settings["batch.global"] = "128";
   EXPECT_EQ(conclusions(cells(runs)).size(), 3u);
 
-  const std::vector<ripieno::Run> scaling{made_run("ring", 2, 0), made_run("ring", 4, 0)};
+  const std::vector<report::Run> scaling{made_run("ring", 2, 0), made_run("ring", 4, 0)};
   EXPECT_EQ(said(conclusions(cells(scaling)).at(0).sentences, "scaling"),
             "ring on 4 workers trains 2.0 times as many images a second as on 2: an efficiency of 100 %.");
 }
 
 TEST(Conclusions, WithoutAccuracyTheThirdIsOfWaiting) {
-  std::vector<ripieno::Run> runs{made("ring", 0, {10, 100, 80, 95, 5}), made("ddp", 0, {6, 100, 80, 95, 0.6})};
-  for (ripieno::Run& run : runs) {
+  std::vector<report::Run> runs{made("ring", 0, {10, 100, 80, 95, 5}), made("ddp", 0, {6, 100, 80, 95, 0.6})};
+  for (report::Run& run : runs) {
     run.summary.kind = "replayed";
     run.summary.test.reset();
     for (Metrics& rank : run.ranks) {
@@ -188,7 +188,7 @@ TEST(Conclusions, WithoutAccuracyTheThirdIsOfWaiting) {
 }
 
 TEST(Conclusions, SayTheLink) {
-  ripieno::Run run = made_run("ring", 2, 0);
+  report::Run run = made_run("ring", 2, 0);
   EXPECT_EQ(link_of(run), "");
   run.summary.ranks[0].ways = {"", "shared memory"};
   EXPECT_EQ(link_of(run), "one machine, shared memory");
@@ -211,16 +211,16 @@ TEST(Conclusions, SayTheLink) {
 }
 
 TEST(Ways, TimeToAccuracyIsOfTrainingAndNeedsAllSeeds) {
-  std::vector<ripieno::Run> runs{made("ring", 0, {10, 100, 80, 95, 5}), made("ring", 1, {12, 100, 96, 97, 5})};
+  std::vector<report::Run> runs{made("ring", 0, {10, 100, 80, 95, 5}), made("ring", 1, {12, 100, 96, 97, 5})};
   const auto both = cells(runs);
   EXPECT_EQ(seconds_to(both[0], 95)->middle, 16);  // 20 s, and 12 s
   EXPECT_FALSE(seconds_to(both[0], 96));
   EXPECT_EQ(reached_accuracy(both[0])->middle, 95);
   EXPECT_EQ(exposed_seconds(both[0])->middle, 5);
   EXPECT_FALSE(evaluation_bytes(both[0]));
-  for (ripieno::Run& run : runs) run.summary.evaluation_payload_sent = 800;
+  for (report::Run& run : runs) run.summary.evaluation_payload_sent = 800;
   EXPECT_EQ(evaluation_bytes(cells(runs)[0])->middle, 800);
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::report

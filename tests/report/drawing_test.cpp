@@ -9,7 +9,7 @@
 #include "ripieno/report/scale.h"
 #include "tests/report/runs.h"
 
-namespace ripieno {
+namespace ripieno::report {
 namespace {
 
 using testing::made_run;
@@ -31,7 +31,7 @@ Figure curves(const char* unit, const std::vector<std::vector<double>>& lines) {
 }
 
 TEST(Looks, NoTwoCellsLookAlike) {
-  std::vector<ripieno::Run> runs;
+  std::vector<report::Run> runs;
   for (int i = 0; i < 40; ++i) runs.push_back(made_run(text("way-", i), 2, 0));
   for (int workers = 3; workers < 12; ++workers) runs.push_back(made_run("way-0", workers, 0));
   std::set<std::tuple<int, int, int>> seen;
@@ -47,7 +47,7 @@ TEST(Looks, NoTwoCellsLookAlike) {
 }
 
 TEST(Looks, AreTheSameInAllFiguresWhateverTheOrder) {
-  std::vector<ripieno::Run> runs{made_run("slow", 2, 0), made_run("fast", 2, 0)};
+  std::vector<report::Run> runs{made_run("slow", 2, 0), made_run("fast", 2, 0)};
   runs[1].summary.seconds.epoch = {1, 1};
   const Report report = report_of(runs, "");
   std::size_t found = 0;
@@ -101,4 +101,4 @@ TEST(Scale, TimesThatLieFarApartAreLogarithmic) {
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::report

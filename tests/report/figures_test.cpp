@@ -7,7 +7,7 @@
 #include "ripieno/report/statistics.h"
 #include "tests/report/runs.h"
 
-namespace ripieno {
+namespace ripieno::report {
 namespace {
 
 using testing::made_run;
@@ -21,7 +21,7 @@ const Series& named(const Figure& figure, const std::string& name) {
 }
 
 TEST(Figures, AccuracyIsTheMeanOverSeedsOverEpochsSecondsAndBytes) {
-  const std::vector<ripieno::Run> runs{made_run("ring", 2, 0), made_run("ring", 2, 2), made_run("fedavg", 2, 0)};
+  const std::vector<report::Run> runs{made_run("ring", 2, 0), made_run("ring", 2, 2), made_run("fedavg", 2, 0)};
   const Figure figure = accuracy_figure(cells(runs));
   ASSERT_EQ(figure.series.size(), 2u);
   const Series& ring = named(figure, "ring");
@@ -38,7 +38,7 @@ TEST(Figures, AccuracyIsTheMeanOverSeedsOverEpochsSecondsAndBytes) {
 }
 
 TEST(Figures, AnEpochThatWasNotEvaluatedIsNoPoint) {
-  std::vector<ripieno::Run> runs{made_run("ring", 2, 0)};
+  std::vector<report::Run> runs{made_run("ring", 2, 0)};
   for (Metrics& rank : runs[0].ranks) rank.epochs[0].test.reset();
   const Series series = accuracy_figure(cells(runs)).series.at(0);
   EXPECT_EQ(series.y, (Numbers{90}));
@@ -48,7 +48,7 @@ TEST(Figures, AnEpochThatWasNotEvaluatedIsNoPoint) {
 }
 
 TEST(Figures, LossIsThatOfAllSamples) {
-  std::vector<ripieno::Run> runs{made_run("ring", 2, 0)};
+  std::vector<report::Run> runs{made_run("ring", 2, 0)};
   for (StepLine& step : runs[0].ranks[1].steps) {
     step.samples *= 3;
     step.loss += 1;
@@ -57,7 +57,7 @@ TEST(Figures, LossIsThatOfAllSamples) {
 }
 
 TEST(Figures, StagesAreMeansOfAWorkersStep) {
-  std::vector<ripieno::Run> runs{made_run("ring", 2, 0)};
+  std::vector<report::Run> runs{made_run("ring", 2, 0)};
   runs[0].ranks.emplace_back();  // a server trains nothing
   const Figure figure = stages_figure(cells(runs));
   EXPECT_EQ(figure.categories, (std::vector<std::string>{"ring"}));
@@ -71,7 +71,7 @@ TEST(Figures, StagesAreMeansOfAWorkersStep) {
 }
 
 TEST(Figures, ABlockIsTheMeanOfItsStepsHoweverFewTheyAre) {
-  const ripieno::Run run = made_run("ring", 2, 0);
+  const report::Run run = made_run("ring", 2, 0);
   const Figure figure = blocks_figure(run, 4);
   EXPECT_EQ(figure.categories, (std::vector<std::string>{"0 – 3", "4 – 5"}));
   EXPECT_DOUBLE_EQ(named(figure, "backward").y[0], 3);
@@ -81,7 +81,7 @@ TEST(Figures, ABlockIsTheMeanOfItsStepsHoweverFewTheyAre) {
 }
 
 TEST(Figures, TheParetoFrontIsOfCellsThatNoOtherBeats) {
-  std::vector<ripieno::Run> runs{made_run("much", 2, 3), made_run("little", 2, 0), made_run("worse", 2, 1)};
+  std::vector<report::Run> runs{made_run("much", 2, 3), made_run("little", 2, 0), made_run("worse", 2, 1)};
   runs[1].summary.exchange_payload_sent = 1'000'000;
   runs[2].summary.exchange_payload_sent = 500'000'000;
   const Figure figure = bytes_figure(cells(runs));
@@ -92,7 +92,7 @@ TEST(Figures, TheParetoFrontIsOfCellsThatNoOtherBeats) {
 }
 
 TEST(Figures, ScalingBeginsAtTheFewestWorkers) {
-  std::vector<ripieno::Run> runs{made_run("single", 1, 0), made_run("ring", 2, 0), made_run("ring", 4, 0)};
+  std::vector<report::Run> runs{made_run("single", 1, 0), made_run("ring", 2, 0), made_run("ring", 4, 0)};
   runs[2].summary.images_per_second = 300;
   EXPECT_EQ(throughput_figure(cells(runs)).series.at(0).y, (Numbers{100, 200, 300}));
   const Figure speedup = speedup_figure(cells(runs)), efficiency = efficiency_figure(cells(runs));
@@ -102,12 +102,12 @@ TEST(Figures, ScalingBeginsAtTheFewestWorkers) {
   EXPECT_EQ(named(efficiency, "ring, mnist-cnn, batch 64 (strong)").y, (Numbers{100, 100, 75}));
   EXPECT_EQ(speedup.series.size(), 1u);  // batches of a worker are 64, 32 and 16
 
-  const std::vector<ripieno::Run> weak{made_run("ring", 2, 0, 64), made_run("ring", 4, 0, 128)};
+  const std::vector<report::Run> weak{made_run("ring", 2, 0, 64), made_run("ring", 4, 0, 128)};
   EXPECT_EQ(speedup_figure(cells(weak)).series.at(0).name, "ring, mnist-cnn, batch 32 a worker (weak)");
 }
 
 TEST(Figures, CpuAndNetworkAreRates) {
-  std::vector<ripieno::Run> runs{made_run("ring", 2, 0)};
+  std::vector<report::Run> runs{made_run("ring", 2, 0)};
   for (SampleLine& sample : runs[0].ranks[0].samples) sample.machine_user = 3, sample.machine_system = 0.5;
   const Figure cpu = cpu_figure(runs[0]), network = network_figure(runs[0]);
   ASSERT_EQ(cpu.series.size(), 3u);
@@ -119,7 +119,7 @@ TEST(Figures, CpuAndNetworkAreRates) {
   EXPECT_EQ(named(cpu_means_figure(cells(runs)), "user").y, (Numbers{75}));
   EXPECT_EQ(network_means_figure(cells(runs)).series.at(0).y, (Numbers{2}));
 
-  ripieno::Run apart = runs[0];
+  report::Run apart = runs[0];
   for (Metrics& rank : apart.ranks) {
     for (SampleLine& sample : rank.samples) sample.bytes_sent = sample.bytes_received = 5e6;
   }
@@ -134,7 +134,7 @@ TEST(Figures, CpuAndNetworkAreRates) {
 }
 
 TEST(Figures, RepeatsOfASeedHaveNoIntervalOverSeeds) {
-  std::vector<ripieno::Run> runs{made_run("ring", 2, 1), made_run("ring", 2, 1), made_run("ring", 2, 1)};
+  std::vector<report::Run> runs{made_run("ring", 2, 1), made_run("ring", 2, 1), made_run("ring", 2, 1)};
   runs[1].summary.images_per_second = 500;
   const auto all = cells(runs);
   EXPECT_TRUE(measure_figure(all, "images_s", "").series.at(0).spread.empty());
@@ -144,7 +144,7 @@ TEST(Figures, RepeatsOfASeedHaveNoIntervalOverSeeds) {
 }
 
 TEST(Figures, ALossThatIsNotFiniteIsNamed) {
-  std::vector<ripieno::Run> runs{made_run("ring", 2, 4)};
+  std::vector<report::Run> runs{made_run("ring", 2, 4)};
   EXPECT_EQ(loss_figure(cells(runs)).caption.find("not a finite number"), std::string::npos);
   runs[0].ranks[1].steps.back().loss = NAN;
   const Figure figure = loss_figure(cells(runs));
@@ -154,7 +154,7 @@ TEST(Figures, ALossThatIsNotFiniteIsNamed) {
 }
 
 TEST(Figures, PacketsAreOfANetwork) {
-  ripieno::Run run = made_run("ring", 2, 0);
+  report::Run run = made_run("ring", 2, 0);
   EXPECT_TRUE(packets_figure(run).series.empty());
   for (Metrics& rank : run.ranks) {
     for (SampleLine& sample : rank.samples)
@@ -164,9 +164,9 @@ TEST(Figures, PacketsAreOfANetwork) {
 }
 
 TEST(Figures, ScalingTellsNodesAndKindsApart) {
-  std::vector<ripieno::Run> runs{made_run("ring", 1, 0), made_run("ring", 2, 0), made_run("ring", 4, 0),
-                                 made_run("two", 4, 0)};
-  for (ripieno::Run& run : runs) run.summary.strategy = "ring";
+  std::vector<report::Run> runs{made_run("ring", 1, 0), made_run("ring", 2, 0), made_run("ring", 4, 0),
+                                made_run("two", 4, 0)};
+  for (report::Run& run : runs) run.summary.strategy = "ring";
   for (std::size_t rank = 0; rank < 4; ++rank) runs[3].ranks[rank].start->network = text("net:", rank / 2);
   runs[3].summary.images_per_second = 200;
   const Figure nodes = speedup_figure(cells(runs));
@@ -177,9 +177,9 @@ TEST(Figures, ScalingTellsNodesAndKindsApart) {
   EXPECT_EQ(named(speedup_figure(cells(runs)), "ring, projected").y, (Numbers{2, 4}));
   EXPECT_EQ(named(speedup_figure(cells(runs)), "ring, 2 nodes, computed").y, (Numbers{1, 2}));
 
-  std::vector<ripieno::Run> kinds{made_run("ring", 2, 0), made_run("ring", 4, 0), made_run("two", 2, 0),
-                                  made_run("two", 4, 0)};
-  for (ripieno::Run& run : kinds) run.summary.strategy = "ring";
+  std::vector<report::Run> kinds{made_run("ring", 2, 0), made_run("ring", 4, 0), made_run("two", 2, 0),
+                                 made_run("two", 4, 0)};
+  for (report::Run& run : kinds) run.summary.strategy = "ring";
   for (std::size_t i : {2, 3}) kinds[i].summary.kind = "projected";
   const Figure apart = speedup_figure(cells(kinds));
   ASSERT_EQ(apart.series.size(), 2u);
@@ -188,14 +188,14 @@ TEST(Figures, ScalingTellsNodesAndKindsApart) {
 }
 
 TEST(Figures, WhoDoesNotTrainIsAServer) {
-  ripieno::Run run = made_run("ps-sync", 3, 0);
-  for (StepLine& step : run.ranks[0].steps) step.seconds[Stage::forward] = 0;
+  report::Run run = made_run("ps-sync", 3, 0);
+  for (StepLine& step : run.ranks[0].steps) step.seconds[observe::Stage::forward] = 0;
   EXPECT_EQ(network_figure(run).series[0].name, "rank 0, server");
   EXPECT_EQ(network_figure(run).series[1].name, "rank 1");
 }
 
 TEST(Figures, ATimelineOfAllRuns) {
-  std::vector<ripieno::Run> runs{made_run("ring", 2, 0), made_run("ring", 2, 1), made_run("ddp", 4, 0)};
+  std::vector<report::Run> runs{made_run("ring", 2, 0), made_run("ring", 2, 1), made_run("ddp", 4, 0)};
   const Figure figure = network_timeline_figure(cells(runs));  // all ranks see the same 4 MB in 2 s
   ASSERT_EQ(figure.series.size(), 2u);
   EXPECT_EQ(figure.series[0].y.at(97), 0);
@@ -209,7 +209,7 @@ TEST(Figures, ATimelineOfAllRuns) {
 }
 
 TEST(Figures, AMeasureOfEachCell) {
-  const std::vector<ripieno::Run> runs{made_run("ring", 2, 0), made_run("ring", 2, 1), made_run("ddp", 4, 0)};
+  const std::vector<report::Run> runs{made_run("ring", 2, 0), made_run("ring", 2, 1), made_run("ddp", 4, 0)};
   const Figure figure = measure_figure(cells(runs), "mb_sent", "Sent");
   EXPECT_EQ(figure.categories, (std::vector<std::string>{"ring", "ddp"}));
   EXPECT_EQ(figure.series.at(0).y, (Numbers{120, 240}));
@@ -217,7 +217,7 @@ TEST(Figures, AMeasureOfEachCell) {
 }
 
 TEST(Figures, TheFirstScreenSplitsAnEpochAndLeavesEvaluationOut) {
-  std::vector<ripieno::Run> runs{made_run("ring", 2, 0), made_run("ring", 2, 2), made_run("fedavg", 2, 0)};
+  std::vector<report::Run> runs{made_run("ring", 2, 0), made_run("ring", 2, 2), made_run("fedavg", 2, 0)};
   runs[1].summary.seconds.epoch = {101, 100};
   const auto all = cells(runs);
   const Figure epoch = epoch_figure(all), sent = sent_figure(all), progress = progress_figure(all);
@@ -232,7 +232,7 @@ TEST(Figures, TheFirstScreenSplitsAnEpochAndLeavesEvaluationOut) {
 }
 
 TEST(Figures, StalenessIsAShareOfGradients) {
-  std::vector<ripieno::Run> runs{made_run("ps-async", 2, 0), made_run("ring", 2, 0)};
+  std::vector<report::Run> runs{made_run("ps-async", 2, 0), made_run("ring", 2, 0)};
   runs[0].summary.ranks[0].staleness = std::map<std::int64_t, std::uint64_t>{{0, 1}, {2, 3}};
   const Figure figure = staleness_figure(cells(runs));
   EXPECT_EQ(figure.categories, (std::vector<std::string>{"0", "1", "2"}));
@@ -241,8 +241,8 @@ TEST(Figures, StalenessIsAShareOfGradients) {
 }
 
 TEST(Cells, OfOneNameOverOtherLinksAreNoSeedsOfEachOther) {
-  std::vector<ripieno::Run> runs{made_run("ring", 2, 0), made_run("ring", 2, 1), made_run("ring", 2, 0),
-                                 made_run("ring", 2, 1)};
+  std::vector<report::Run> runs{made_run("ring", 2, 0), made_run("ring", 2, 1), made_run("ring", 2, 0),
+                                made_run("ring", 2, 1)};
   for (std::size_t i = 0; i < runs.size(); ++i)
     runs[i].settings = {{"lab.mbit_s", i < 2 ? "100.0" : "40.0"}, {"train.epochs", i < 2 ? "5" : "2"}};
   const auto all = cells(runs);
@@ -251,8 +251,8 @@ TEST(Cells, OfOneNameOverOtherLinksAreNoSeedsOfEachOther) {
 }
 
 TEST(Cells, OfOneNameAreToldApart) {
-  const std::vector<ripieno::Run> runs{made_run("ring", 2, 0), made_run("ring", 2, 1), made_run("ring", 4, 0),
-                                       made_run("ddp", 2, 0)};
+  const std::vector<report::Run> runs{made_run("ring", 2, 0), made_run("ring", 2, 1), made_run("ring", 4, 0),
+                                      made_run("ddp", 2, 0)};
   const auto all = cells(runs);
   ASSERT_EQ(all.size(), 3u);
   EXPECT_EQ(all[0].runs.size(), 2u);
@@ -260,4 +260,4 @@ TEST(Cells, OfOneNameAreToldApart) {
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::report

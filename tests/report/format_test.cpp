@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-namespace ripieno {
+namespace ripieno::report {
 namespace {
 
 TEST(Format, Bytes) {
@@ -52,4 +52,4 @@ TEST(Format, CountsAndShares) {
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::report

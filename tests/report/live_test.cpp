@@ -4,19 +4,19 @@
 
 #include "tests/report/runs.h"
 
-namespace ripieno {
+namespace ripieno::report {
 namespace {
 
 using testing::made_run;
 
-RunNow now_of(const ripieno::Run& run, double window = 5) {
+RunNow now_of(const report::Run& run, double window = 5) {
   std::vector<const Metrics*> ranks;
   for (const Metrics& rank : run.ranks) ranks.push_back(&rank);
   return run_now(ranks, window);
 }
 
 TEST(RunNow, RatesAreOfTheWindow) {
-  ripieno::Run run = made_run("ring", 2, 0);  // steps of 32 samples a rank end every 30 s
+  report::Run run = made_run("ring", 2, 0);  // steps of 32 samples a rank end every 30 s
   run.ranks[0].steps.pop_back();
   const RunNow now = now_of(run, 40);
   ASSERT_EQ(now.ranks.size(), 2u);
@@ -24,7 +24,7 @@ TEST(RunNow, RatesAreOfTheWindow) {
   EXPECT_DOUBLE_EQ(now.ranks[0].images_per_second, 32.0 / 30);
   EXPECT_DOUBLE_EQ(now.images_per_second, 64.0 / 30);
   EXPECT_EQ(now.ranks[0].loss, 1);
-  EXPECT_DOUBLE_EQ(now.ranks[0].stages[Stage::backward], 0.006);
+  EXPECT_DOUBLE_EQ(now.ranks[0].stages[observe::Stage::backward], 0.006);
   EXPECT_DOUBLE_EQ(*now.ranks[0].cpu, 0.875);
   EXPECT_DOUBLE_EQ(now.ranks[0].bytes_per_second, 2e6);
   EXPECT_EQ(now.accuracy, 0.9);
@@ -34,7 +34,7 @@ TEST(RunNow, RatesAreOfTheWindow) {
 }
 
 TEST(RunNow, HasNoRatesBeforeTheFirstSteps) {
-  ripieno::Run run = made_run("ring", 2, 0);
+  report::Run run = made_run("ring", 2, 0);
   for (Metrics& rank : run.ranks) {
     rank.steps.clear();
     rank.epochs.clear();
@@ -49,7 +49,7 @@ TEST(RunNow, HasNoRatesBeforeTheFirstSteps) {
 }
 
 TEST(RunNow, AResumedRunCountsWhatItDidItself) {
-  ripieno::Run run = made_run("ring", 1, 0);
+  report::Run run = made_run("ring", 1, 0);
   run.ranks[0].start->first_epoch = 1;
   run.ranks[0].steps.erase(run.ranks[0].steps.begin(), run.ranks[0].steps.begin() + 3);  // of the epoch before
   run.ranks[0].steps.resize(1);                                                          // ends at 130 s
@@ -59,4 +59,4 @@ TEST(RunNow, AResumedRunCountsWhatItDidItself) {
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::report

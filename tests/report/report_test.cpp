@@ -15,7 +15,7 @@
 #include "tests/report/runs.h"
 #include "tests/support/temporary_folder.h"
 
-namespace ripieno {
+namespace ripieno::report {
 namespace {
 
 using Json = nlohmann::json;
@@ -47,7 +47,7 @@ ReportCell cell_of_row(const Report& report, const std::string& table, const std
 }
 
 TEST(Report, NumbersSayTheLineThatTheyAreFrom) {
-  const ripieno::Run run = made_run("ring", 2, 3);
+  const report::Run run = made_run("ring", 2, 3);
   const Report made = report_of({run}, "");
   const std::map<std::pair<std::string, std::string>, std::string> fields{
       {{"runs", "accuracy, %"}, "\"accuracy\": 0.93"},
@@ -143,7 +143,7 @@ TEST(Report, WhatWasPublishedStandsBeside) {
 }
 
 TEST(Report, MeasuresSayWhatTheyAreOf) {
-  const ripieno::Run run = made_run("ring", 2, 3);
+  const report::Run run = made_run("ring", 2, 3);
   const std::map<std::string, double> wanted{
       {"accuracy", 93},     {"loss", 0.25},        {"s_total", 210},      {"s_epoch", 98.5}, {"s_step", 0.010},
       {"s_read", 0.001},    {"s_gradient", 0.005}, {"s_exchange", 0.004}, {"images_s", 200}, {"cpu_user", 75},
@@ -160,7 +160,7 @@ TEST(Report, MeasuresSayWhatTheyAreOf) {
 }
 
 TEST(Report, LinksLeadToWhereTheFilesAreWhateverTheirNames) {
-  ripieno::Run run = made_run("ring", 2, 0);
+  report::Run run = made_run("ring", 2, 0);
   run.folder = "exp#3 100%25/a?b:ü/0001-ring";
   const std::string page = html_page(report_of({run}, "t"), "");
   EXPECT_NE(page.find("href=\"exp%233%20100%2525/a%3Fb%3A%C3%BC/0001-ring/summary.json#L"), std::string::npos);
@@ -168,7 +168,7 @@ TEST(Report, LinksLeadToWhereTheFilesAreWhateverTheirNames) {
 }
 
 TEST(Report, TablesAsCsvHaveTheirNumbersInFull) {
-  ripieno::Run run = made_run("ring", 2, 0);
+  report::Run run = made_run("ring", 2, 0);
   run.summary.images_per_second = 1234567.890625;
   run.summary.test->loss = NAN;
   const std::string csv = report_csv(report_of({run, run, made_run("ring", 2, 1)}, "t"));
@@ -179,7 +179,7 @@ TEST(Report, TablesAsCsvHaveTheirNumbersInFull) {
 }
 
 TEST(Report, WhatIsNotFiniteWasComputed) {
-  ripieno::Run run = made_run("ring", 2, 0), untested = made_run("fedavg", 2, 0);
+  report::Run run = made_run("ring", 2, 0), untested = made_run("fedavg", 2, 0);
   run.summary.test->loss = NAN;
   run.summary.not_finite = NotFinite{0, "test loss", "nan", 5, 1};
   untested.summary.test.reset();
@@ -190,7 +190,7 @@ TEST(Report, WhatIsNotFiniteWasComputed) {
 }
 
 TEST(Report, TheBusiestRanksBytesLinkToThatRank) {
-  ripieno::Run run = made_run("ring", 3, 0);
+  report::Run run = made_run("ring", 3, 0);
   run.summary.ranks[1].exchange_payload_sent = 77'000'000;
   run.summary_text = to_json(run.summary);
   const ReportCell cell = cell_of_row(report_of({run}, ""), "runs", "ring0", "MB an epoch, busiest rank");
@@ -199,7 +199,7 @@ TEST(Report, TheBusiestRanksBytesLinkToThatRank) {
 }
 
 TEST(Report, ATextThatLooksLikeMarkupEndsNothing) {
-  ripieno::Run run = made_run("</script><b>", 2, 0);
+  report::Run run = made_run("</script><b>", 2, 0);
   const std::string page = html_page(report_of({run}, "t"), "");
   EXPECT_EQ(page.find("</script><b>"), std::string::npos);
 }
@@ -271,7 +271,7 @@ TEST_F(MetricsFile, IsReadBack) {
   EXPECT_EQ(metrics.start->steps_per_epoch, 9u);
   EXPECT_EQ(metrics.steps[0].line, 2u);
   EXPECT_TRUE(std::isnan(metrics.steps[0].loss));
-  EXPECT_EQ(metrics.steps[0].seconds[Stage::forward], 0.25);
+  EXPECT_EQ(metrics.steps[0].seconds[observe::Stage::forward], 0.25);
   EXPECT_EQ(metrics.steps[0].bytes.payload_sent, 7u);
   EXPECT_EQ(metrics.steps[0].age, 3);
   ASSERT_EQ(metrics.epochs.size(), 1u);
@@ -312,7 +312,7 @@ TEST(Run, OneThatWasKilledIsReadAsFarAsItCame) {
   Summary known;
   known.name = known.strategy = "ring";
   known.world_size = 2;  // rank 1 had not begun
-  const ripieno::Run run = read_unfinished(folder, known);
+  const report::Run run = read_unfinished(folder, known);
   EXPECT_TRUE(run.summary.unfinished);
   EXPECT_EQ(run.summary.epochs, 1);
   EXPECT_EQ(run.summary.steps, 3u);
@@ -346,4 +346,4 @@ TEST(Run, AFolderWithoutASummaryIsNamed) {
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::report

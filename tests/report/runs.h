@@ -19,10 +19,10 @@ inline std::string line_of(const std::string& text, std::size_t number) {
 /// Workers 0 .. n-1 of two epochs of three steps. A step takes 1 ms to read, 2 forward, 3 backward, 4 of exchange that
 /// it waits for and 5 hidden, and sends 10 MB a rank; it has `batch` / n samples a rank. Epochs end at 100 and 200 s
 /// with 50 and 90 + seed %.
-inline Run made_run(const std::string& name, int workers, std::int64_t seed, std::uint32_t batch = 64) {
-  Run run;
+inline report::Run made_run(const std::string& name, int workers, std::int64_t seed, std::uint32_t batch = 64) {
+  report::Run run;
   run.folder = "runs/" + name + std::to_string(seed);
-  Summary& s = run.summary;
+  report::Summary& s = run.summary;
   s.name = s.strategy = name;
   s.codec = "fp32";
   s.model = "mnist-cnn";
@@ -31,19 +31,19 @@ inline Run made_run(const std::string& name, int workers, std::int64_t seed, std
   s.epochs = 2;
   s.steps = 6;
   s.seed = seed;
-  s.test = TestResult{0.9 + 0.01 * static_cast<double>(seed), 0.25};
+  s.test = report::TestResult{0.9 + 0.01 * static_cast<double>(seed), 0.25};
   s.seconds = {210, {99, 98}, {1, 2, 3, 4, 0.5, 0, 5}};
   s.images_per_second = 100.0 * workers;
   s.exchange_payload_sent = static_cast<std::uint64_t>(workers) * 60'000'000;
   s.closed_form_payload_sent = static_cast<std::uint64_t>(workers) * 30'000'000;
   for (int rank = 0; rank < workers; ++rank) {
-    Metrics metrics;
+    report::Metrics metrics;
     metrics.file = run.folder / text("metrics-", rank, ".jsonl");
-    metrics.start = StartLine{1, rank, workers, "host", "net:1", 0, 2, 3};
+    metrics.start = report::StartLine{1, rank, workers, "host", "net:1", 0, 2, 3};
     std::size_t line = 1;
     for (std::uint32_t epoch = 0; epoch < 2; ++epoch) {
       for (std::uint32_t step = 0; step < 3; ++step) {
-        StepLine one;
+        report::StepLine one;
         one.line = ++line;
         one.epoch = epoch;
         one.step = epoch * 3 + step;
@@ -54,14 +54,14 @@ inline Run made_run(const std::string& name, int workers, std::int64_t seed, std
         one.bytes.payload_sent = 10'000'000;
         metrics.steps.push_back(one);
       }
-      EpochLine end;
+      report::EpochLine end;
       end.line = ++line;
       end.time = epoch * 100 + 100;
       end.epoch = epoch;
       end.seconds = 99 - epoch;
-      end.test = TestResult{epoch == 0 ? 0.5 : s.test->accuracy, 0.25};
+      end.test = report::TestResult{epoch == 0 ? 0.5 : s.test->accuracy, 0.25};
       metrics.epochs.push_back(end);
-      SampleLine sample;
+      report::SampleLine sample;
       sample.line = ++line;
       sample.time = end.time;
       sample.seconds = 2;
@@ -71,13 +71,13 @@ inline Run made_run(const std::string& name, int workers, std::int64_t seed, std
       metrics.samples.push_back(sample);
     }
     run.ranks.push_back(metrics);
-    RankSummary own;
+    report::RankSummary own;
     own.rank = rank;
     own.exchange_payload_sent = 60'000'000;
     own.seconds = s.seconds;
     s.ranks.push_back(own);
   }
-  run.summary_text = to_json(s);
+  run.summary_text = report::to_json(s);
   return run;
 }
 

@@ -6,7 +6,7 @@
 
 #include "ripieno/core/error.h"
 
-namespace ripieno {
+namespace ripieno::report {
 namespace {
 
 using Transfer = SchedulePicture::Transfer;
@@ -149,4 +149,4 @@ TEST(SchedulePage, HoldsAllRoundsAndNothingFromElsewhere) {
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::report

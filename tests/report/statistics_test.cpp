@@ -7,7 +7,7 @@
 
 #include "ripieno/core/error.h"
 
-namespace ripieno {
+namespace ripieno::report {
 namespace {
 
 /// P(T <= t), by Simpson's rule on the density: another way than the table's.
@@ -69,4 +69,4 @@ TEST(Statistics, Quantiles) {
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::report

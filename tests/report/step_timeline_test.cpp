@@ -12,7 +12,7 @@
 #include "tests/report/runs.h"
 #include "tests/support/temporary_folder.h"
 
-namespace ripieno {
+namespace ripieno::report {
 namespace {
 
 using testing::made_run;
@@ -25,7 +25,7 @@ class Traced : public ::testing::Test {
 
   void trace(int rank, double pace, const std::vector<std::uint64_t>& exchanged) {
     const auto runtime = virtual_runtime(0);
-    Recorder recorder(*runtime, nullptr, nullptr);
+    observe::Recorder recorder(*runtime, nullptr, nullptr);
     recorder.trace_to(std::make_unique<LineFile>(run.folder / text("trace-", rank, ".json")),
                       {.rank = rank, .ranks = 2, .ahead = from_seconds(5), .clock_error = from_seconds(rank * 1e-6)});
     runtime->spawn("training", steps(runtime.get(), &recorder, rank, pace * 1e-3, exchanged));
@@ -33,7 +33,7 @@ class Traced : public ::testing::Test {
     recorder.end();
   }
 
-  static Task<> steps(Runtime* runtime, Recorder* recorder, int rank, double pace,
+  static Task<> steps(Runtime* runtime, observe::Recorder* recorder, int rank, double pace,
                       std::vector<std::uint64_t> exchanged) {
     recorder->begin();
     std::uint64_t exchanges = 0;
@@ -45,10 +45,10 @@ class Traced : public ::testing::Test {
       recorder->span({"backward", step % 3, at(0.5), at(1)});
       if (std::find(exchanged.begin(), exchanged.end(), step) != exchanged.end()) {
         for (std::uint32_t bucket = 0; bucket < 2; ++bucket) {
-          recorder->message(
-              {"send", 1 - rank, Purpose::exchange, bucket, "ring", 100 + bucket, exchanges, at(0.75), at(0.8)});
-          recorder->message(
-              {"receive", 1 - rank, Purpose::exchange, bucket, "ring", 100 + bucket, exchanges, at(0.75), at(0.9)});
+          recorder->message({"send", 1 - rank, observe::Purpose::exchange, bucket, "ring", 100 + bucket, exchanges,
+                             at(0.75), at(0.8)});
+          recorder->message({"receive", 1 - rank, observe::Purpose::exchange, bucket, "ring", 100 + bucket, exchanges,
+                             at(0.75), at(0.9)});
           recorder->span({"exchange", bucket, at(0.75 + 0.01 * bucket), at(0.95)});
         }
         ++exchanges;
@@ -59,7 +59,7 @@ class Traced : public ::testing::Test {
   }
 
   const TemporaryFolder folder;
-  ripieno::Run run = made_run("ring", 2, 0);  // of two epochs of three steps
+  report::Run run = made_run("ring", 2, 0);  // of two epochs of three steps
 };
 
 TEST_F(Traced, AStepHasAllRanksOnOneLineOfTime) {
@@ -167,4 +167,4 @@ TEST_F(Traced, ADrawingHasALaneARankAndAnArrowAMessage) {
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::report

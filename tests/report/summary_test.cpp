@@ -9,7 +9,7 @@
 #include "ripieno/report/merge.h"
 #include "tests/support/temporary_folder.h"
 
-namespace ripieno {
+namespace ripieno::report {
 namespace {
 
 Summary sample() {
@@ -81,7 +81,7 @@ TEST(Summary, RoundTrip) {
   EXPECT_EQ(again.name, s.name);
   EXPECT_EQ(again.bytes.payload_sent, s.bytes.payload_sent);
   EXPECT_EQ(again.seconds.epoch, s.seconds.epoch);
-  EXPECT_EQ(again.seconds.stages[Stage::evaluate], 0.75);
+  EXPECT_EQ(again.seconds.stages[observe::Stage::evaluate], 0.75);
   EXPECT_EQ(again.seconds.stages.steps(), 6.75);
   EXPECT_EQ(again.closed_form_payload_sent, 500u);
   EXPECT_EQ(again.evaluation_payload_sent, 64u);
@@ -166,4 +166,4 @@ TEST(Summary, ReadsItsFile) {
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::report

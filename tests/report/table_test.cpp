@@ -4,7 +4,7 @@
 
 #include "ripieno/core/error.h"
 
-namespace ripieno {
+namespace ripieno::report {
 namespace {
 
 TEST(Table, AlignsAndStripsTrailingSpaces) {
@@ -55,4 +55,4 @@ TEST(Table, MisuseIsAnError) {
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::report

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A type's name is defined in one place: no room has one that another room has, too, and no two files of a room share one."""
+"""Each room has a namespace of its own, and a type's name is defined in one place: no room has one that another room has, too."""
 import re
 import sys
 import unittest
@@ -29,7 +29,37 @@ def twice(files: dict[str, str]) -> list[str]:
     return [f"{name}: {', '.join(sorted(paths))}" for name, paths in sorted(places.items()) if len(paths) > 1]
 
 
+NAMESPACE = re.compile(r"(?m)^namespace (\w[\w:]*) \{\n((?:.*\n)*?)^\}")
+ONLY_NAMES = re.compile(r"^(class \w+;|struct \w+;|using [\w:, ]+;)?(  //.*)?$")
+
+
+def namespace_of(path: str) -> str:
+    room = path.split("/")[1]
+    return "ripieno::program" if path.startswith("apps/") else "ripieno" if room == "core" else f"ripieno::{room}"
+
+
+def strays(path: str, text: str) -> list[str]:
+    """Namespaces other than the room's in which a file does more than to declare others' names, or to give its own a second place."""
+    own = namespace_of(path)
+    return [f"{path}: {name}, its room's is {own}" for name, body in NAMESPACE.findall(text)
+            if name != own and not name.startswith(own + "::") and not all(ONLY_NAMES.match(line) for line in body.splitlines())]
+
+
 class Names(unittest.TestCase):
+    def test_each_file_is_in_its_rooms_namespace(self):
+        files = {str(path.relative_to(ROOT)): path.read_text() for folder in ("ripieno", "apps") for path in ROOT.glob(f"{folder}/**/*.[hc]*")
+                 if path.suffix in (".h", ".cpp")}
+        self.assertGreater(sum(f"namespace {namespace_of(path)}" in text for path, text in files.items()), 300)
+        self.assertEqual([stray for path, text in sorted(files.items()) for stray in strays(path, text)], [])
+
+    def test_strays_are_found(self):
+        room = "namespace ripieno::codec {\nint a;\n}  // namespace ripieno::codec\n"
+        self.assertEqual(strays("ripieno/codec/x.h", room + "namespace ripieno {\nclass Error;\nusing codec::a;  // why\n}\n"), [])
+        self.assertEqual(strays("ripieno/codec/x.h", room + "namespace ripieno {\nint b;\n}\n"),
+                         ["ripieno/codec/x.h: ripieno, its room's is ripieno::codec"])
+        self.assertEqual(strays("ripieno/core/x.h", "namespace ripieno::simulation {\nint b;\n}\n"), [])
+        self.assertEqual(strays("apps/ripieno/x.h", room), ["apps/ripieno/x.h: ripieno::codec, its room's is ripieno::program"])
+
     def test_each_is_defined_once(self):
         paths = [*ROOT.glob("ripieno/**/*.h"), *ROOT.glob("ripieno/**/*.cpp"), *ROOT.glob("apps/**/*.h"), *ROOT.glob("apps/**/*.cpp")]
         files = {str(path.relative_to(ROOT)): of_file(path) for path in paths}

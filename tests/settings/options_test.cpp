@@ -11,7 +11,7 @@ namespace ripieno {
 namespace {
 
 /// A value that is allowed and not the default.
-Value another_value(const Setting& setting) {
+program::Value another_value(const program::Setting& setting) {
   if (const auto* flag = std::get_if<bool>(&setting.standard)) return !*flag;
   if (const auto* whole = std::get_if<std::int64_t>(&setting.standard))
     return *whole + (setting.range.contains(*whole + 1.) ? 1 : -1);
@@ -23,21 +23,21 @@ Value another_value(const Setting& setting) {
     }
   }
   for (const std::string& word : setting.allowed) {
-    if (Value(word) != setting.standard) return word;
+    if (program::Value(word) != setting.standard) return word;
   }
   return std::string("another");
 }
 
 TEST(Options, EachKeyHasAMemberOfTheOptionsOfItsOwn) {
-  const auto options = std::make_unique<Options>();
+  const auto options = std::make_unique<program::Options>();
   const auto* bytes = reinterpret_cast<const unsigned char*>(options.get());
-  std::vector<std::string> whose(sizeof(Options));
-  for (const Setting& one : all_settings()) one.write(*options, one.standard);
-  for (const Setting& one : all_settings()) {
-    const std::vector<unsigned char> before(bytes, bytes + sizeof(Options));
+  std::vector<std::string> whose(sizeof(program::Options));
+  for (const program::Setting& one : program::all_settings()) one.write(*options, one.standard);
+  for (const program::Setting& one : program::all_settings()) {
+    const std::vector<unsigned char> before(bytes, bytes + sizeof(program::Options));
     one.write(*options, another_value(one));
     bool changed = false;
-    for (std::size_t i = 0; i < sizeof(Options); ++i) {
+    for (std::size_t i = 0; i < sizeof(program::Options); ++i) {
       if (bytes[i] == before[i]) continue;
       changed = true;
       EXPECT_TRUE(whose[i].empty() || whose[i] == one.key) << one.key << " changes what " << whose[i] << " is bound to";

@@ -12,13 +12,13 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-Recipe read(const std::string& toml, std::vector<std::string> sets = {}) {
-  return load_recipe_text(toml, "r.toml", sets);
+program::Recipe read(const std::string& toml, std::vector<std::string> sets = {}) {
+  return program::load_recipe_text(toml, "r.toml", sets);
 }
 
-Names names(const Recipe& recipe) {
+Names names(const program::Recipe& recipe) {
   Names all;
-  for (const RecipeCell& cell : recipe.cells) all.push_back(cell.name);
+  for (const program::RecipeCell& cell : recipe.cells) all.push_back(cell.name);
   return all;
 }
 
@@ -35,7 +35,7 @@ std::string refused(const std::string& toml, std::vector<std::string> sets = {})
 }
 
 TEST(Recipe, WithoutGridIsOneCell) {
-  const Recipe recipe = read("title = 'One'\nworkers = 3\nbatch.global = 64\n", {"workers=5"});
+  const program::Recipe recipe = read("title = 'One'\nworkers = 3\nbatch.global = 64\n", {"workers=5"});
   EXPECT_EQ(recipe.title, "One");
   EXPECT_EQ(recipe.seeds, 1);
   ASSERT_EQ(recipe.cells.size(), 1u);
@@ -47,7 +47,7 @@ TEST(Recipe, WithoutGridIsOneCell) {
 
 TEST(Recipe, ProductInFileOrderSeedsInnermost) {
   // File order is neither that of the alphabet nor that of the table.
-  const Recipe recipe = read(R"(
+  const program::Recipe recipe = read(R"(
 seed = 7
 seeds = 2
 batch.per_worker = 8
@@ -64,7 +64,7 @@ codec = ["fp16", "fp32"]
                    "workers2-ring-fp16", "workers2-ring-fp16", "workers2-ring-fp32", "workers2-ring-fp32",
                    "workers4-tree-fp16", "workers4-tree-fp16", "workers4-tree-fp32", "workers4-tree-fp32",
                    "workers4-ring-fp16", "workers4-ring-fp16", "workers4-ring-fp32", "workers4-ring-fp32"}));
-  const RecipeCell& cell = recipe.cells[7];
+  const program::RecipeCell& cell = recipe.cells[7];
   EXPECT_EQ(cell.seed_index, 1);
   EXPECT_EQ(cell.settings->seed, 8u);
   EXPECT_EQ(recipe.cells[6].settings->seed, 7u);
@@ -99,11 +99,11 @@ strategy = ["ddp"]
 workers = [8, 16]
 )";
   const auto scaled = [&](const std::string& scale, std::vector<std::string> sets = {}) {
-    return load_recipe_text(toml, "r.toml", sets, scale);
+    return program::load_recipe_text(toml, "r.toml", sets, scale);
   };
   EXPECT_EQ(scaled("").cells.size(), 12u);
   EXPECT_EQ(scaled("").cells[0].settings->plan.epochs, 100u);
-  const Recipe quick = scaled("quick", {"data.train_samples=64"});
+  const program::Recipe quick = scaled("quick", {"data.train_samples=64"});
   EXPECT_EQ(names(quick), (Names{"tree", "ring"}));
   EXPECT_EQ(quick.cells[0].settings->plan.epochs, 1u);
   EXPECT_EQ(quick.cells[0].settings->data.train_samples, 64u);
@@ -136,9 +136,9 @@ TEST(Recipe, ADefaultThatAnotherGridVariesIsNotInTheName) {
 }
 
 TEST(Recipe, SingleIsOneWorker) {
-  const Recipe recipe = read("batch.per_worker = 16\n[grid]\nstrategy = ['single', 'ring']\nworkers = [2, 4]");
+  const program::Recipe recipe = read("batch.per_worker = 16\n[grid]\nstrategy = ['single', 'ring']\nworkers = [2, 4]");
   EXPECT_EQ(names(recipe), (Names{"single", "ring-workers2", "ring-workers4"}));
-  const Settings& single = recipe.cells[0].settings;
+  const program::Settings& single = recipe.cells[0].settings;
   EXPECT_EQ(single->workers, 1);
   EXPECT_EQ(single->batch.per_worker, 16u);
   EXPECT_EQ(single.origin("workers"), "strategy single");
@@ -149,7 +149,7 @@ TEST(Recipe, SingleIsOneWorker) {
 
 TEST(Recipe, SetFixesAKeyOfTheGrid) {
   const std::string toml = "seeds = 3\nbatch.global = 8\n[grid]\nstrategy = ['tree', 'ring']\nworkers = [2, 4]";
-  const Recipe recipe = read(toml, {"strategy=direct", "seeds=1", "train.epochs=9"});
+  const program::Recipe recipe = read(toml, {"strategy=direct", "seeds=1", "train.epochs=9"});
   EXPECT_EQ(names(recipe), (Names{"workers2", "workers4"}));
   EXPECT_EQ(recipe.cells[1].settings->strategy, "direct");
   EXPECT_EQ(recipe.cells[1].settings->plan.epochs, 9u);
@@ -161,7 +161,7 @@ TEST(Recipe, SeveralGridsOneAfterTheOther) {
   const std::string toml =
       "batch.global = 8\nexchange.codec = 'fp32'\n[[grid]]\nstrategy = ['single', 'ring']\nworkers = [2]\n"
       "[[grid]]\nworkers = [2]\n'exchange.codec' = ['int8', 'sign']\nstrategy = ['ring', 'ddp']";
-  const Recipe recipe = read(toml);
+  const program::Recipe recipe = read(toml);
   // Named after what differs between any two cells of any grid; what a grid leaves out is the recipe's.
   EXPECT_EQ(names(recipe), (Names{"single-fp32", "ring-fp32", "ring-int8", "ddp-int8", "ring-sign", "ddp-sign"}));
   EXPECT_EQ(recipe.cells[1].settings->plan.exchange.codec.name, "fp32");
@@ -187,7 +187,7 @@ TEST(Recipe, GridMistakesAreRefused) {
 }
 
 TEST(Recipe, AGridMayNameItsCells) {
-  const Recipe recipe = read(
+  const program::Recipe recipe = read(
       "batch.global = 8\n[[grid]]\nrun.name = ['task 1']\nstrategy = ['single']\n[[grid]]\nrun.name = ['2b']\nstrategy "
       "= ['ring']\nworkers = [4]\n");
   EXPECT_EQ(names(recipe), (Names{"task_1", "2b"}));
@@ -198,10 +198,10 @@ TEST(Recipe, AGridMayNameItsCells) {
 
 TEST(Recipe, WhatWasPublished) {
   const std::string grid = "batch.global = 8\n[grid]\nstrategy = ['ring', 'ddp']\n[[published]]\n";
-  const Recipe recipe = read(
+  const program::Recipe recipe = read(
       grid + "title = 'T'\nnote = 'N'\nmeasures = ['s_epoch', 'loss']\nrows.ring = [1, 2.5]\nrows.ddp = [nan, 3]\n");
   ASSERT_EQ(recipe.published.size(), 1u);
-  const Published& one = recipe.published[0];
+  const report::Published& one = recipe.published[0];
   EXPECT_EQ(one.title, "T");
   EXPECT_EQ(one.note, "N");
   EXPECT_EQ(one.measures, (Names{"s_epoch", "loss"}));
@@ -246,9 +246,9 @@ TEST(Recipe, EveryCellIsChecked) {
 
 /// What the command line's keys without effect are refused with.
 std::string idle_refused(const std::string& toml, const std::vector<std::string>& sets) {
-  const Recipe recipe = read(toml, sets);
+  const program::Recipe recipe = read(toml, sets);
   try {
-    refuse_idle(recipe.cells);
+    program::refuse_idle(recipe.cells);
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::usage) << error.what();
     return error.what();
@@ -259,26 +259,26 @@ std::string idle_refused(const std::string& toml, const std::vector<std::string>
 TEST(Recipe, AKeyWithoutEffectInEveryCellIsToldOrRefused) {
   const std::string grid =
       "batch.global = 8\npasses = 2\nworkers = 3\n[grid]\nstrategy = ['single', 'ring', 'accumulate']\n";
-  EXPECT_TRUE(idle_in_file(read(grid).cells).empty()) << "strategies of a grid share keys";
+  EXPECT_TRUE(program::idle_in_file(read(grid).cells).empty()) << "strategies of a grid share keys";
   EXPECT_EQ(idle_refused(grid, {"exchange.codec=fp16"}), "nothing was refused");
   EXPECT_EQ(idle_refused(grid, {"workers=4"}), "nothing was refused");
-  const auto alone = idle_in_file(read(grid, {"strategy=ring"}).cells);
+  const auto alone = program::idle_in_file(read(grid, {"strategy=ring"}).cells);
   ASSERT_EQ(alone.size(), 1u);
   EXPECT_EQ(alone[0].substr(0, 24), "passes = 2 (r.toml:2) ha");
   EXPECT_NE(idle_refused(grid, {"lab.mbit_s=10"}).find("lab.mbit_s = 10.0 (--set) has no effect with lab.nodes = 0"),
             std::string::npos);
   EXPECT_NE(idle_refused(grid, {"strategy=single", "workers=4"}).find("workers = 4 (--set)"), std::string::npos);
-  EXPECT_EQ(idle_in_file(read("batch.global = 8\n[grid]\nps.staleness = [1, 2]\n").cells).size(), 1u);
+  EXPECT_EQ(program::idle_in_file(read("batch.global = 8\n[grid]\nps.staleness = [1, 2]\n").cells).size(), 1u);
 }
 
 TEST(Recipe, ThoseThatAreShippedHaveNoKeyWithoutEffect) {
   int count = 0;
   for (const auto& entry : std::filesystem::directory_iterator(RIPIENO_RECIPES)) {
-    const Recipe recipe = load_recipe(entry.path(), {});
+    const program::Recipe recipe = program::load_recipe(entry.path(), {});
     std::vector<std::string> scales = recipe.scales;
     scales.push_back("");
     for (const std::string& scale : scales) {
-      for (const std::string& line : idle_in_file(load_recipe(entry.path(), {}, scale).cells))
+      for (const std::string& line : program::idle_in_file(program::load_recipe(entry.path(), {}, scale).cells))
         ADD_FAILURE() << entry.path() << " " << scale << ": " << line;
     }
     ++count;
@@ -290,11 +290,11 @@ TEST(Recipe, ReadsAFile) {
   const TemporaryFolder folder;
   const auto path = folder.path() / "recipe.toml";
   write_file(path, "batch.global = 8\n[grid]\nstrategy = ['ring', 'tree']\n");
-  const Recipe recipe = load_recipe(path, {});
+  const program::Recipe recipe = program::load_recipe(path, {});
   std::filesystem::remove(path);
   EXPECT_EQ(names(recipe), (Names{"ring", "tree"}));
   EXPECT_EQ(recipe.cells[1].settings.origin("strategy"), path.string() + ":3");
-  EXPECT_THROW(load_recipe(path, {}), Error);
+  EXPECT_THROW(program::load_recipe(path, {}), Error);
 }
 
 }  // namespace

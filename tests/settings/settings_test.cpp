@@ -27,32 +27,32 @@ std::string refusal(Call call) {
 }
 
 std::string refused_text(const std::string& toml) {
-  return refusal([&] { Settings().load_text(toml, "r.toml"); });
+  return refusal([&] { program::Settings().load_text(toml, "r.toml"); });
 }
 
 std::string refused_set(const std::string& assignment) {
-  return refusal([&] { Settings().set(assignment); });
+  return refusal([&] { program::Settings().set(assignment); });
 }
 
 TEST(Settings, TableIsSound) {
   std::set<std::string> keys;
-  for (const Setting& one : all_settings()) {
+  for (const program::Setting& one : program::all_settings()) {
     EXPECT_TRUE(keys.insert(one.key).second) << one.key;
     EXPECT_FALSE(one.help.empty()) << one.key;
     // A default that its own range or list would refuse could not be reloaded from config.toml.
-    Settings settings;
+    program::Settings settings;
     EXPECT_NO_THROW(settings.assign(one.key, one.standard, {"test"})) << one.key;
     EXPECT_EQ(settings.origin(one.key), "test");
   }
 }
 
 TEST(Settings, DefaultsAndMembers) {
-  const Settings settings;
+  const program::Settings settings;
   EXPECT_EQ(settings->model, "mnist-cnn");
   EXPECT_EQ(settings->workers, 2);
   EXPECT_EQ(settings->simulated.window_bytes, 256u << 10);
   EXPECT_EQ(settings->simulated.link.latency, std::chrono::microseconds(50));
-  EXPECT_EQ(settings->plan.federated.statistics, Statistics::mean);
+  EXPECT_EQ(settings->plan.federated.statistics, strategy::Statistics::mean);
   EXPECT_TRUE(settings->augmentation.normalise);
   EXPECT_EQ(settings->plan.optimiser.epsilon, 1e-8);
   EXPECT_EQ(settings->compute.virtual_slow, Numbers());
@@ -64,7 +64,7 @@ TEST(Settings, DefaultsAndMembers) {
 }
 
 TEST(Settings, LoadsAndRemembersOrigins) {
-  Settings settings;
+  program::Settings settings;
   settings.load_text(R"(title = "A demonstration"
 workers = 4
 "exchange.codec" = "fp16"   # a quoted dotted key
@@ -88,7 +88,7 @@ step_epochs = [10, 20.5]
 }
 
 TEST(Settings, SetParsesToml) {
-  Settings settings;
+  program::Settings settings;
   settings.set("learning_rate.base=0.25");
   settings.set(" learning_rate.step_epochs = [1, 2]");
   settings.set("data.flip=true");
@@ -156,7 +156,7 @@ TEST(Settings, RangesAreHeld) {
   }
   for (const char* edge : {"workers=1", "workers=4096", "optimiser.momentum=0", "learning_rate.base=1000",
                            "optimiser.weight_decay=1", "data.crop_padding=16"}) {
-    Settings settings;
+    program::Settings settings;
     EXPECT_NO_THROW(settings.set(edge)) << edge;
   }
 }
@@ -170,13 +170,13 @@ TEST(Settings, WordsAreFromTheirList) {
 }
 
 TEST(Settings, TransportsAreThoseOfTheTable) {
-  const auto& all = all_settings();
+  const auto& all = program::all_settings();
   const auto kind =
-      std::find_if(all.begin(), all.end(), [](const Setting& one) { return one.key == "transport.kind"; });
+      std::find_if(all.begin(), all.end(), [](const program::Setting& one) { return one.key == "transport.kind"; });
   ASSERT_NE(kind, all.end());
   std::vector<std::string> names;
-  Settings settings;
-  for (const Transport& transport : transports()) {
+  program::Settings settings;
+  for (const transport::Transport& transport : transport::transports()) {
     names.emplace_back(transport.name);
     EXPECT_NE(kind->help.find(text(transport.name, ": ", transport.title)), std::string::npos) << kind->help;
     settings.set(text("transport.kind=", transport.name));
@@ -194,14 +194,14 @@ TEST(Settings, BadFilesAreNamed) {
   EXPECT_NE(refused_text("[grid]\nworkers = [1]").find("more than one run"), std::string::npos);
   EXPECT_EQ(refused_set("workers").rfind("--set workers: write KEY=VALUE", 0), 0u);
   EXPECT_EQ(refused_set("=3").rfind("--set =3: write KEY=VALUE", 0), 0u);
-  const std::string missing = refusal([] { Settings().load("no/such/recipe.toml"); });
+  const std::string missing = refusal([] { program::Settings().load("no/such/recipe.toml"); });
   EXPECT_EQ(missing.rfind("no/such/recipe.toml: cannot open", 0), 0u) << missing;
 }
 
 TEST(Settings, CheckAcrossKeys) {
   const auto check = [](std::vector<std::string> sets) {
     return refusal([&] {
-      Settings settings;
+      program::Settings settings;
       for (const auto& set : sets) settings.set(set);
       settings.check();
     });
@@ -286,7 +286,7 @@ TEST(Settings, EveryKeyWithoutEffectIsNamedWithWhatLeavesItSo) {
       {{"data.crop_border=reflected"}, "data.crop_border", "data.crop_padding = 0", "above 0"},
   };
   for (const auto& one : cases) {
-    Settings settings;
+    program::Settings settings;
     for (const std::string& assignment : one.given) settings.set(assignment);
     const auto idle = settings.idle();
     ASSERT_FALSE(idle.empty()) << one.idle;
@@ -312,22 +312,22 @@ TEST(Settings, KeysWithAnEffectAreNotCalledIdle) {
       {"exchange.route=ring"},
   };
   for (const auto& given : cases) {
-    Settings settings;
+    program::Settings settings;
     for (const std::string& assignment : given) settings.set(assignment);
-    for (const IdleKey& key : settings.idle()) ADD_FAILURE() << key.why;
+    for (const program::IdleKey& key : settings.idle()) ADD_FAILURE() << key.why;
   }
-  Settings whole;  // a run's config.toml gives every key
-  whole.load_text(Settings().to_toml(), "config.toml");
+  program::Settings whole;  // a run's config.toml gives every key
+  whole.load_text(program::Settings().to_toml(), "config.toml");
   EXPECT_TRUE(whole.idle().empty());
 }
 
 TEST(Settings, FoldersMayBeAnyBytesAndNamesAreUtf8) {
   const std::string bytes = "d\xc3\xa9j\xe0/\xff\xf4\x90", name = "\xff";
   for (const char* key : {"run.folder", "data.folder", "data.cache"}) {
-    Settings settings, again;
+    program::Settings settings, again;
     settings.set(std::string(key) + "=" + bytes);
     again.load_text(settings.to_toml(), "config.toml");
-    EXPECT_EQ(again.value(key), Value(bytes));
+    EXPECT_EQ(again.value(key), program::Value(bytes));
     EXPECT_EQ(again.to_toml(), settings.to_toml());
   }
   for (const char* key : {"run.name", "model", "data.name", "transport.listen", "exchange.codec"}) {
@@ -339,7 +339,7 @@ TEST(Settings, FoldersMayBeAnyBytesAndNamesAreUtf8) {
 }
 
 TEST(Settings, TomlRoundTrip) {
-  Settings settings;
+  program::Settings settings;
   settings.set("learning_rate.base=0.1");
   settings.set("optimiser.epsilon=1e-8");
   settings.set("optimiser.weight_decay=0.00030000000000000003");
@@ -347,11 +347,11 @@ TEST(Settings, TomlRoundTrip) {
   settings.set("simulated.slow=[1, 2.5, 1e-300]");
   settings.assign("run.name", "a \"quoted\" \\ name\n\twith \x01 and \xc3\xa9", {"test"});
   const std::string toml = settings.to_toml();
-  Settings again;
+  program::Settings again;
   again.load_text(toml, "config.toml");
   EXPECT_EQ(again.to_toml(), toml);
   EXPECT_EQ(again.digest(), settings.digest());
-  for (const Setting& one : all_settings()) {
+  for (const program::Setting& one : program::all_settings()) {
     EXPECT_EQ(again.value(one.key), settings.value(one.key)) << one.key;
     EXPECT_TRUE(again.is_set(one.key)) << one.key;
   }
@@ -362,24 +362,24 @@ TEST(Settings, TomlRoundTrip) {
 TEST(Settings, LoadsItsOwnFile) {
   const TemporaryFolder folder;
   const auto path = folder.path() / "settings.toml";
-  Settings settings;
+  program::Settings settings;
   settings.set("workers=7");
   write_file(path, settings.to_toml());
-  Settings again;
+  program::Settings again;
   again.load(path);
   EXPECT_EQ(again.to_toml(), settings.to_toml());
   EXPECT_EQ(again.origin("workers"), path.string() + ":3");
 }
 
 TEST(Settings, PrintSaysWhereFrom) {
-  Settings settings;
+  program::Settings settings;
   settings.load_text("[train]\nepochs = 5\n", "recipes/demo.toml");
   settings.set("strategy=tree");
   const std::string printed = settings.print();
   EXPECT_NE(printed.find("strategy = \"tree\"  # --set\n"), std::string::npos) << printed;
   EXPECT_NE(printed.find("workers = 2  # default\n"), std::string::npos);
   EXPECT_NE(printed.find("\n[train]\nepochs = 5  # recipes/demo.toml:2\n"), std::string::npos);
-  Settings again;
+  program::Settings again;
   again.load_text(printed, "printed");
   EXPECT_EQ(again.to_toml(), settings.to_toml());
 }

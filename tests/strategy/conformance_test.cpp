@@ -11,11 +11,11 @@
 #include "ripieno/numeric/elementwise.h"
 #include "ripieno/strategy/synchronous.h"
 
-namespace ripieno {
+namespace ripieno::strategy {
 namespace {
 
-ConformanceOptions options_for(const StrategyInfo& info) {
-  ConformanceOptions options;
+testing::ConformanceOptions options_for(const StrategyInfo& info) {
+  testing::ConformanceOptions options;
   if (info.name == "accumulate") options.plan.passes = 3;
   if (info.name == "ring-passes") options.plan.passes = 2;
   if (info.name == "fedadam") options.plan.outer.learning_rate = 0.3;
@@ -23,9 +23,9 @@ ConformanceOptions options_for(const StrategyInfo& info) {
   return options;
 }
 
-std::set<std::string_view> failed(const std::vector<Finding>& findings) {
+std::set<std::string_view> failed(const std::vector<testing::Finding>& findings) {
   std::set<std::string_view> names;
-  for (const Finding& finding : findings) {
+  for (const testing::Finding& finding : findings) {
     if (!finding.passed) names.insert(finding.check);
   }
   return names;
@@ -35,8 +35,8 @@ class Conformance : public ::testing::TestWithParam<std::string_view> {};
 
 TEST_P(Conformance, OfTheRegistry) {
   const StrategyInfo& info = find_strategy(GetParam());
-  const std::vector<Finding> findings = check_conformance(info, options_for(info));
-  EXPECT_TRUE(conforms(findings)) << report(findings);
+  const std::vector<testing::Finding> findings = testing::check_conformance(info, options_for(info));
+  EXPECT_TRUE(testing::conforms(findings)) << testing::report(findings);
   EXPECT_EQ(findings.size(), 12u);
   // What is promised is checked: nothing is left out but what is named here.
   std::set<std::string_view> left_out;
@@ -45,7 +45,7 @@ TEST_P(Conformance, OfTheRegistry) {
   if (info.name == "single") left_out = {"uneven", "mismatch"};
   if (info.name == "ps-async" || info.name == "ps-ssp") left_out.insert("resume");
   if (info.traits.own_pace) left_out.insert("retake");
-  for (const Finding& finding : findings) {
+  for (const testing::Finding& finding : findings) {
     EXPECT_NE(finding.applies, left_out.contains(finding.check)) << finding.check << ": " << finding.detail;
     if (finding.check == "exact" && finding.applies) {
       const char* const workers = info.name == "single" ? "P = 1:" : "P = 1, 2, 3, 4, 7:";
@@ -108,19 +108,20 @@ class Faulty final : public Alike {
 
   Task<> attempt(TrainingStep step, StepResult* result) override {
     Learner& learner = place_.learner;
-    const Communicator& comm = place_.comm;
+    const collective::Communicator& comm = place_.comm;
     const auto pass = co_await learner.begin(step.batch, unweighted);
     static_cast<PassResult&>(*result) = co_await pass->finish();
-    scale(learner.gradients(), fault == Fault::counts_heads ? 1.0 : result->samples);
-    if (fault == Fault::forgets_rank_1 && comm.rank() == 1) scale(learner.gradients(), 0);
+    numeric::scale(learner.gradients(), fault == Fault::counts_heads ? 1.0 : result->samples);
+    if (fault == Fault::forgets_rank_1 && comm.rank() == 1) numeric::scale(learner.gradients(), 0);
     const double weight = 1.0 / (fault == Fault::counts_heads ? comm.size() : result->global_samples) / loss_scale();
-    if (fault == Fault::draws_from_a_stream) scale(learner.gradients(), 1 + 0x1p-52 * Random(7, draws_++).below(16));
+    if (fault == Fault::draws_from_a_stream)
+      numeric::scale(learner.gradients(), 1 + 0x1p-52 * Random(7, draws_++).below(16));
     if (fault == Fault::steps_early) optimiser_->begin_step();
     for (std::size_t i = 0; i < layout_.buckets.size(); ++i) {
       const Range bucket = layout_.buckets[i];
       co_await average(i, weight);
       if (fault == Fault::keeps_residuals_early) averager_->commit(i);
-      if (fault != Fault::steps_early || !all_finite(learner.gradients())) continue;
+      if (fault != Fault::steps_early || !numeric::all_finite(learner.gradients())) continue;
       optimiser_->update(bucket.begin, learner.parameters().slice(bucket.begin, bucket.end),
                          learner.gradients().slice(bucket.begin, bucket.end), step.rate);
     }
@@ -130,7 +131,7 @@ class Faulty final : public Alike {
     Learner& learner = place_.learner;
     const double rate = fault == Fault::stands_still ? 0 : step.rate;
     if (fault == Fault::steps_early && learner.loss_scale())
-      learner.loss_scale()->update(all_finite(learner.gradients()));
+      learner.loss_scale()->update(numeric::all_finite(learner.gradients()));
     if (fault == Fault::steps_early) return;
     if (fault == Fault::steps_on_overflow) {
       optimiser_->begin_step();
@@ -164,7 +165,7 @@ std::set<std::string_view> failed_by(decltype(StrategyInfo::bytes_sent) bytes = 
       "own", "of no registry",   "gradients", "every step",       "ring",           true, true, DataUse::global_batches,
       false, make_faulty<fault>, bytes,       synchronous_rounds, {.commits = true}};
   runs = 0;
-  return failed(check_conformance(info));
+  return failed(testing::check_conformance(info));
 }
 
 using Names = std::set<std::string_view>;
@@ -198,15 +199,15 @@ TEST(PlantedFault, NothingIsLearnt) {
 }
 
 TEST(Report, SaysWhatPassedWhatFailedAndWhatDoesNotApply) {
-  const std::vector<Finding> findings{{"exact", "as one", true, true, "P = 2"},
-                                      {"bytes", "as counted", true, false, "3, not 4"},
-                                      {"resume", "goes on", false, true, "saves nothing"}};
-  EXPECT_FALSE(conforms(findings));
-  EXPECT_EQ(report(findings),
+  const std::vector<testing::Finding> findings{{"exact", "as one", true, true, "P = 2"},
+                                               {"bytes", "as counted", true, false, "3, not 4"},
+                                               {"resume", "goes on", false, true, "saves nothing"}};
+  EXPECT_FALSE(testing::conforms(findings));
+  EXPECT_EQ(testing::report(findings),
             "ok      exact     as one\n                  P = 2\n"
             "FAILED  bytes     as counted\n                  3, not 4\n"
             "-       resume    goes on\n                  saves nothing\n");
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::strategy

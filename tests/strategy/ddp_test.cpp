@@ -4,7 +4,7 @@
 #include "tests/support/job.h"
 #include "tests/support/sanitized.h"
 
-namespace ripieno {
+namespace ripieno::strategy {
 namespace {
 
 using testing::distance;
@@ -14,35 +14,35 @@ using testing::sgd;
 using testing::single;
 
 /// Eight buckets of 512 numbers, 4,096 bytes each, and passes of 1.2 ms, a third of it forward.
-LinearOptions large() {
+testing::LinearOptions large() {
   return {.samples = 64, .features = 4096, .bucket_elements = 512, .sample_cost = Duration(300'000'000)};
 }
 
 /// On which a bucket takes 6 * (5 + 16) us around four workers, all eight about 1 ms: less than a pass.
-SimulatedOptions thin() { return {.link = {Duration(5'000'000), Duration(16'000)}}; }
+transport::SimulatedOptions thin() { return {.link = {Duration(5'000'000), Duration(16'000)}}; }
 /// Four times as long: more than a pass.
-SimulatedOptions thinner() { return {.link = {Duration(5'000'000), Duration(64'000)}}; }
+transport::SimulatedOptions thinner() { return {.link = {Duration(5'000'000), Duration(64'000)}}; }
 
 struct Timed {
-  std::vector<std::vector<Span>> spans;  // of exchanges, by rank
+  std::vector<std::vector<observe::Span>> spans;  // of exchanges, by rank
   Duration took{0}, exposed{0}, hidden{0};
   std::vector<double> weights;
 };
 
-Timed run(std::string_view strategy, Plan plan, SimulatedOptions network = thin(), int workers = 4) {
+Timed run(std::string_view strategy, Plan plan, transport::SimulatedOptions network = thin(), int workers = 4) {
   Job job(strategy, workers, plan, large(), 16, network);
   job.make();
   Timed timed;
   timed.spans.resize(workers);
   for (int rank = 0; rank < workers; ++rank) {
-    job.recorders[rank]->on_span = [&timed, rank](const Span& span) {
+    job.recorders[rank]->on_span = [&timed, rank](const observe::Span& span) {
       if (span.what == std::string_view("exchange")) timed.spans[rank].push_back(span);
     };
   }
   job.run();
   timed.took = job.took;
-  timed.exposed = job.recorders[0]->totals()[Stage::exchange];
-  timed.hidden = job.recorders[0]->totals()[Stage::hidden];
+  timed.exposed = job.recorders[0]->totals()[observe::Stage::exchange];
+  timed.hidden = job.recorders[0]->totals()[observe::Stage::hidden];
   timed.weights = job.weights();
   return timed;
 }
@@ -80,9 +80,9 @@ TEST(Ddp, HasSeveralBucketsInTheAirAtOnceAndNoMoreThanAllowed) {
     plan.exchange.in_flight = allowed;
     const Timed timed = run("ddp", plan);
     int most = 0;
-    for (const Span& a : timed.spans[0]) {
+    for (const observe::Span& a : timed.spans[0]) {
       int at_once = 0;
-      for (const Span& b : timed.spans[0]) at_once += b.begin <= a.begin && a.begin < b.end;
+      for (const observe::Span& b : timed.spans[0]) at_once += b.begin <= a.begin && a.begin < b.end;
       most = std::max(most, at_once);
     }
     EXPECT_LE(most, allowed);
@@ -100,16 +100,17 @@ TEST(Ddp, BucketsAreOnTheWireDuringTheNextForwardPass) {
   const Duration pass = 4 * Duration(300'000'000);  // four samples a worker
   std::vector<Duration> first_ready(steps, Duration::max());
   std::vector<std::size_t> seen(buckets);
-  std::vector<std::vector<Span>> by_step(steps);
-  for (const Span& span : timed.spans[0]) by_step[seen[span.index]++].push_back(span);
+  std::vector<std::vector<observe::Span>> by_step(steps);
+  for (const observe::Span& span : timed.spans[0]) by_step[seen[span.index]++].push_back(span);
   for (std::size_t k = 0; k < steps; ++k) {
-    for (const Span& span : by_step[k]) first_ready[k] = std::min(first_ready[k], span.begin);
+    for (const observe::Span& span : by_step[k]) first_ready[k] = std::min(first_ready[k], span.begin);
   }
   int under_forward = 0;
   for (std::size_t k = 0; k + 1 < steps; ++k) {
     if (k % 4 == 3) continue;  // an epoch's end waits for all
     const Duration forward_begins = first_ready[k + 1] - pass / 3 - pass * 2 / 3 / 8;
-    for (const Span& span : by_step[k]) under_forward += span.end > forward_begins && span.end <= first_ready[k + 1];
+    for (const observe::Span& span : by_step[k])
+      under_forward += span.end > forward_begins && span.end <= first_ready[k + 1];
   }
   EXPECT_GE(under_forward, 6);
 }
@@ -137,12 +138,12 @@ TEST(Ddp, ForwardIsExactOnEveryRouteWithUnevenWorkers) {
         options.sampler.shares[1] = 3;
       }
       job.run();
-      EXPECT_LE(distance(job.weights(), single(sgd(3))), 1e-11) << route << " P=" << workers;
+      EXPECT_LE(testing::distance(job.weights(), single(sgd(3))), 1e-11) << route << " P=" << workers;
     }
   }
 }
 
-TEST(Ddp, AnErrorInTheAirEndsTheRunAndLeavesNobodyAtAGate) {
+TEST(Ddp, AnErrorInFlightEndsTheRunAndLeavesNobodyAtAGate) {
   const testing::MayLeaveWaiting waiting;
   for (const bool overlap : {false, true}) {
     Plan plan = sgd(4);
@@ -151,7 +152,7 @@ TEST(Ddp, AnErrorInTheAirEndsTheRunAndLeavesNobodyAtAGate) {
     job.make();
     job.cluster.kill_at(Duration(3'100'000'000), 2);
     try {
-      job.cluster.run_mortal([&](Communicator comm) { return job.strategies[comm.rank()]->run(); });
+      job.cluster.run_mortal([&](collective::Communicator comm) { return job.strategies[comm.rank()]->run(); });
       FAIL() << "a lost rank went unnoticed";
     } catch (const Error& error) {
       EXPECT_EQ(error.kind(), ErrorKind::peer) << error.what();
@@ -161,4 +162,4 @@ TEST(Ddp, AnErrorInTheAirEndsTheRunAndLeavesNobodyAtAGate) {
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::strategy

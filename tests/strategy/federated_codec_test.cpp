@@ -1,6 +1,6 @@
 #include "tests/strategy/federation.h"
 
-namespace ripieno {
+namespace ripieno::strategy {
 namespace {
 
 using namespace testing::federated;
@@ -165,4 +165,4 @@ TEST(FederatedRuns, RepeatBitForBitAndFollowTheSeed) {
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::strategy

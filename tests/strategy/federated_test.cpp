@@ -2,7 +2,7 @@
 
 #include "tests/strategy/federation.h"
 
-namespace ripieno {
+namespace ripieno::strategy {
 namespace {
 
 using namespace testing::federated;
@@ -50,7 +50,7 @@ TEST(FederatedAverage, OfAFractionOfTheClients) {
       const bool takes_part = std::count(drawn.begin(), drawn.end(), rank) > 0;
       steps += takes_part ? 2 * uneven[rank].steps : 0;
       // Its own weights are scored where it took part.
-      const EpochRecord& record = federation.recorders[rank]->epochs()[2 * t + 1];
+      const observe::EpochRecord& record = federation.recorders[rank]->epochs()[2 * t + 1];
       EXPECT_EQ(std::isnan(record.own_accuracy), !takes_part) << "rank " << rank << " round " << t;
     }
     EXPECT_EQ(federation.recorders[rank]->steps(), steps) << "rank " << rank;
@@ -122,7 +122,7 @@ TEST(FederatedStatistics, AreRankZerosOrTheMeanOrEachClientsOwn) {
           model = own[0];
         }
         // The evaluation's are the model's.
-        const EpochRecord& record = federation.recorders[0]->epochs()[t];
+        const observe::EpochRecord& record = federation.recorders[0]->epochs()[t];
         EXPECT_NEAR(record.loss - record.accuracy, 1000 * model, 1e-8) << "round " << t;
         for (int rank = 0; rank < 4; ++rank) {
           const double held = statistics == Statistics::local ? own[rank] : model;
@@ -197,4 +197,4 @@ TEST(FederatedMaxSteps, EndTrainingOnAllRanksInTheSameRound) {
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::strategy

@@ -7,10 +7,10 @@
 #include <cmath>
 #include <map>
 
+#include "ripieno/collective/virtual_cluster.h"
 #include "ripieno/numeric/elementwise.h"
 #include "ripieno/strategy/federated.h"
 #include "ripieno/strategy/federated_rounds.h"
-#include "tests/support/cluster.h"
 
 namespace ripieno::testing::federated {
 
@@ -21,14 +21,14 @@ struct Client {
   std::uint32_t samples, steps;
 };
 
-inline double target(int client, BatchId batch, std::size_t j) {
+inline double target(int client, data::BatchId batch, std::size_t j) {
   return std::sin(1.0 + client * 3.0 + static_cast<double>(j)) + 0.1 * batch.epoch - 0.05 * batch.step;
 }
 
 /// What a step makes of a running statistic.
 inline double drift(double statistic, int client) { return 0.5 * statistic + client + 1; }
 
-class ToyLearner final : public Learner {
+class ToyLearner final : public strategy::Learner {
  public:
   ToyLearner(Runtime& runtime, int id, Client client, std::size_t weights, std::size_t buffers)
       : id_(id),
@@ -45,7 +45,7 @@ class ToyLearner final : public Learner {
     for (std::size_t j = 0; j < weights; ++j) weights_[j] = id + 0.01 * static_cast<double>(j);
   }
 
-  const Layout& layout() const override { return layout_; }
+  const strategy::Layout& layout() const override { return layout_; }
   NumberSpan parameters() override { return NumberSpan(weights_); }
   NumberSpan gradients() override { return NumberSpan(gradients_); }
   NumberSpan buffers() override { return NumberSpan(buffers_); }
@@ -55,24 +55,25 @@ class ToyLearner final : public Learner {
   void commit() override {}
   void drop() override {}
 
-  Task<std::unique_ptr<Pass>> begin(BatchId batch, Weighting) override {
+  Task<std::unique_ptr<strategy::Pass>> begin(data::BatchId batch, strategy::Weighting) override {
     for (std::size_t j = 0; j < weights_.size(); ++j) gradients_[j] = weights_[j] - target(id_, batch, j);
     for (double& statistic : buffers_) statistic = drift(statistic, id_);
     co_return std::make_unique<ToyPass>();
   }
 
   /// The loss gives weights and statistics away, the accuracy the first weight.
-  Task<Evaluation> evaluate(int part, int parts) override {
+  Task<strategy::Evaluation> evaluate(int part, int parts) override {
     const double mine = 60.0 / parts;
-    co_return Evaluation{mine * weights_[0], mine * (weights_[0] + (buffers_.empty() ? 0 : 1000 * buffers_[0])), mine};
+    co_return strategy::Evaluation{mine * weights_[0],
+                                   mine * (weights_[0] + (buffers_.empty() ? 0 : 1000 * buffers_[0])), mine};
   }
 
  private:
-  struct ToyPass final : Pass {
+  struct ToyPass final : strategy::Pass {
     Task<std::optional<std::size_t>> next_bucket() override { co_return std::nullopt; }
-    BatchSize size() const override { return {1, 1}; }
-    Task<PassResult> finish() override {
-      PassResult result;
+    strategy::BatchSize size() const override { return {1, 1}; }
+    Task<strategy::PassResult> finish() override {
+      strategy::PassResult result;
       result.samples = result.global_samples = 1;
       co_return result;
     }
@@ -81,7 +82,7 @@ class ToyLearner final : public Learner {
   int id_;
   Client client_;
   Gates gates_;
-  Layout layout_;
+  strategy::Layout layout_;
   Vector weights_, gradients_, buffers_;
 };
 
@@ -90,16 +91,16 @@ struct State final : StateVisitor {
   void span(std::string_view name, NumberSpan values) override {
     auto& saved = spans[std::string(name)];
     if (loading) {
-      convert(values, NumberSpan(saved));
+      numeric::convert(values, NumberSpan(saved));
     } else {
       saved.resize(values.count);
-      convert(NumberSpan(saved), values);
+      numeric::convert(NumberSpan(saved), values);
     }
   }
   void number(std::string_view name, std::int64_t& value) override {
     (loading ? value : numbers[std::string(name)]) = loading ? numbers.at(std::string(name)) : value;
   }
-  void walk(Learner& learner, Strategy& strategy) {
+  void walk(strategy::Learner& learner, strategy::Strategy& strategy) {
     span("parameters", learner.parameters());
     span("buffers", learner.buffers());
     strategy.visit(*this);
@@ -110,25 +111,26 @@ struct State final : StateVisitor {
 };
 
 struct Federation {
-  Federation(std::string_view name, Plan plan, std::vector<Client> clients, std::size_t weights = 10,
+  Federation(std::string_view name, strategy::Plan plan, std::vector<Client> clients, std::size_t weights = 10,
              std::size_t buffers = 0)
       : plan(plan), cluster(static_cast<int>(clients.size())), saved(clients.size()) {
     info.name = name;
-    work.world = World(cluster.size());
+    work.world = collective::World(cluster.size());
     work.epochs = plan.epochs - plan.first_epoch;
     for (int rank = 0; rank < cluster.size(); ++rank) {
       work.steps.push_back(clients[rank].steps);
       learners.push_back(std::make_unique<ToyLearner>(cluster.runtime(), rank, clients[rank], weights, buffers));
-      recorders.push_back(std::make_unique<Recorder>(cluster.runtime(), &cluster.ledger(rank), nullptr));
+      recorders.push_back(std::make_unique<observe::Recorder>(cluster.runtime(), &cluster.ledger(rank), nullptr));
       const auto save = [this, rank](std::uint32_t epoch) {
         saved[rank][epoch].walk(*learners[rank], *strategies[rank]);
       };
-      strategies.push_back(make_federated(info, plan, {cluster.comm(rank), *learners[rank], *recorders[rank], save}));
+      strategies.push_back(
+          strategy::make_federated(info, plan, {cluster.comm(rank), *learners[rank], *recorders[rank], save}));
     }
   }
 
   Federation& run() {
-    cluster.run([&](Communicator comm) { return strategies[comm.rank()]->run(); });
+    cluster.run([&](collective::Communicator comm) { return strategies[comm.rank()]->run(); });
     return *this;
   }
 
@@ -137,27 +139,27 @@ struct Federation {
     return {span.begin(), span.end()};
   }
   /// Bytes for the exchange: by the ledger, and in closed form.
-  std::uint64_t sent(int rank) const { return cluster.ledger(rank).total(Purpose::exchange).payload_sent; }
+  std::uint64_t sent(int rank) const { return cluster.ledger(rank).total(observe::Purpose::exchange).payload_sent; }
   std::optional<std::uint64_t> closed_form(int rank) const {
-    return federated_bytes_sent(info, plan, learners[rank]->layout(), work, rank);
+    return strategy::federated_bytes_sent(info, plan, learners[rank]->layout(), work, rank);
   }
   Vector buffers(int rank) {
     const auto span = learners[rank]->buffers().as<double>();
     return {span.begin(), span.end()};
   }
 
-  StrategyInfo info{};
-  Plan plan;
-  VirtualCluster cluster;
-  Workload work{World(1), {}, 1};
+  strategy::StrategyInfo info{};
+  strategy::Plan plan;
+  collective::VirtualCluster cluster;
+  strategy::Workload work{collective::World(1), {}, 1};
   std::vector<std::unique_ptr<ToyLearner>> learners;
-  std::vector<std::unique_ptr<Recorder>> recorders;
-  std::vector<std::unique_ptr<Strategy>> strategies;
+  std::vector<std::unique_ptr<observe::Recorder>> recorders;
+  std::vector<std::unique_ptr<strategy::Strategy>> strategies;
   std::vector<std::map<std::uint32_t, State>> saved;  // by rank and epoch
 };
 
-inline Plan plan_of(std::uint32_t epochs, std::uint32_t local_epochs = 1, double momentum = 0.5) {
-  Plan plan;
+inline strategy::Plan plan_of(std::uint32_t epochs, std::uint32_t local_epochs = 1, double momentum = 0.5) {
+  strategy::Plan plan;
   plan.epochs = epochs;
   plan.optimiser.momentum = momentum;
   plan.learning_rate.base = 0.1;
@@ -196,14 +198,15 @@ struct LocalSgd {
 
 /// The models after each round, by the paper: `server` makes the next model of this one and the weighted mean.
 template <class Server>
-std::vector<Vector> by_hand(const Plan& plan, const std::vector<Client>& clients, std::size_t weights, Server server) {
+std::vector<Vector> by_hand(const strategy::Plan& plan, const std::vector<Client>& clients, std::size_t weights,
+                            Server server) {
   std::vector<Vector> models{first_model(weights)};
   std::vector<LocalSgd> local(clients.size());
   const std::uint32_t length = plan.federated.local_epochs;
   for (std::uint32_t t = 0; t * length < plan.epochs; ++t) {
     double samples = 0;
     Vector mean(weights, 0.0);
-    const auto drawn = clients_of(plan, t, static_cast<int>(clients.size()));
+    const auto drawn = strategy::clients_of(plan, t, static_cast<int>(clients.size()));
     for (const int i : drawn) samples += clients[i].samples;
     for (const int i : drawn) {
       const std::uint32_t end = std::min((t + 1) * length, plan.epochs);

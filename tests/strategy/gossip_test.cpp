@@ -6,7 +6,7 @@
 
 #include "tests/support/apart_job.h"
 
-namespace ripieno {
+namespace ripieno::strategy {
 namespace {
 
 using testing::ApartJob;
@@ -86,11 +86,11 @@ TEST(Gossip, TakesTheStepsOfThePlainComputation) {
         }
       }
       for (int r = 0; r < workers; ++r) {
-        EXPECT_LE(distance(job.own(r), reference.w[r]), 1e-12) << name << " P=" << workers << " rank " << r;
-        EXPECT_LE(distance(job.weights(r), reference.mean()), 1e-12) << name << " P=" << workers;
+        EXPECT_LE(testing::distance(job.own(r), reference.w[r]), 1e-12) << name << " P=" << workers << " rank " << r;
+        EXPECT_LE(testing::distance(job.weights(r), reference.mean()), 1e-12) << name << " P=" << workers;
       }
       if (workers >= 3) {
-        EXPECT_GT(distance(job.own(0), job.weights()), 1e-6) << name << " P=" << workers;  // they do differ
+        EXPECT_GT(testing::distance(job.own(0), job.weights()), 1e-6) << name << " P=" << workers;  // they do differ
       }
     }
   }
@@ -117,7 +117,8 @@ TEST(Gossip, ANarrowWireLosesSomethingOnTheWay) {
     job.run();
     return job.own(0);
   };
-  const double fp16 = distance(weights("auto"), weights("fp16")), bf16 = distance(weights("auto"), weights("bf16"));
+  const double fp16 = testing::distance(weights("auto"), weights("fp16")),
+               bf16 = testing::distance(weights("auto"), weights("bf16"));
   EXPECT_GT(fp16, 1e-6);
   EXPECT_LT(fp16, bf16);
   EXPECT_LT(bf16, 0.1);
@@ -127,8 +128,8 @@ TEST(Gossip, PartnersEndWithTheSameBitsWhereTheWireLosesNothing) {
   Plan plan = sgd(2);
   ApartJob job("gossip-pairs", 2, plan);
   std::map<std::uint64_t, std::set<std::uint64_t>> hashes;
-  job.on_step = [&](int rank, const StepRecord& record) {
-    hashes[record.step].insert(hash(job.learners[rank]->parameters()));
+  job.on_step = [&](int rank, const observe::StepRecord& record) {
+    hashes[record.step].insert(numeric::hash(job.learners[rank]->parameters()));
   };
   job.run();
   EXPECT_EQ(hashes.size(), 14u);
@@ -167,4 +168,4 @@ TEST(Gossip, RefusesACodecThatIsNoWireFormat) {
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::strategy

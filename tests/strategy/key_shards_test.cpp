@@ -7,7 +7,7 @@
 
 #include "ripieno/core/random.h"
 
-namespace ripieno {
+namespace ripieno::strategy {
 namespace {
 
 struct Model {
@@ -91,4 +91,4 @@ TEST(KeyShards, RefusesMoreShardsThanNumbersAndKeysThatOverlap) {
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::strategy

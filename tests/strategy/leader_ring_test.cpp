@@ -3,7 +3,7 @@
 #include "ripieno/numeric/elementwise.h"
 #include "tests/support/job.h"
 
-namespace ripieno {
+namespace ripieno::strategy {
 namespace {
 
 using testing::distance;
@@ -11,7 +11,7 @@ using testing::Job;
 using testing::LinearOptions;
 using testing::sgd;
 
-LinearOptions timed() { return {.samples = 96, .sample_cost = Duration(100'000'000)}; }
+testing::LinearOptions timed() { return {.samples = 96, .sample_cost = Duration(100'000'000)}; }
 
 TEST(LeaderRing, GoesOnWithoutWorkersThatDied) {
   // The leader, rank 3, dies at many different times; then the next leader, rank 2.
@@ -42,7 +42,7 @@ TEST(LeaderRing, SurvivorsTakeTheStepsOfTheirOwnSamples) {
   // The same by hand: batches of 16 in four parts of 4, of which the last is lost.
   Job alone("single", 1, sgd(2), timed());
   alone.make();
-  Sampler batches(96, alone.options[0].sampler);
+  data::Sampler batches(96, alone.options[0].sampler);
   std::vector<double> w(13), momentum(13);
   bool first = true;
   for (std::uint32_t epoch = 0; epoch < 2; ++epoch) {
@@ -62,7 +62,7 @@ TEST(LeaderRing, SurvivorsTakeTheStepsOfTheirOwnSamples) {
       first = false;
     }
   }
-  EXPECT_LE(distance(job.weights(), w), 1e-12);
+  EXPECT_LE(testing::distance(job.weights(), w), 1e-12);
 }
 
 TEST(LeaderRing, TheDeathOfAnotherRankIsSurvivedToo) {
@@ -83,10 +83,10 @@ TEST(LeaderRing, ADeathAmidTheAverageOfBuffersSpoilsNone) {
   // At the first epoch's end rank r's buffers are r + 1; averaging them takes longer than the epoch's only step.
   std::vector<Duration> ends;  // of rank 0's steps
   const auto run = [&ends](int dead, Duration when) {
-    const LinearOptions learner{.samples = 16, .buffers = 4000, .sample_cost = Duration(10'000'000)};
+    const testing::LinearOptions learner{.samples = 16, .buffers = 4000, .sample_cost = Duration(10'000'000)};
     auto job = std::make_unique<Job>("leader-ring", 4, sgd(2), learner);
     ends.clear();
-    job->on_step = [&ends, made = job.get()](int rank, const StepRecord& record) {
+    job->on_step = [&ends, made = job.get()](int rank, const observe::StepRecord& record) {
       const auto buffers = made->learners[rank]->buffers().as<double>();
       if (record.step == 0) std::fill(buffers.begin(), buffers.end(), rank + 1.0);
       if (rank == 0) ends.push_back(made->cluster.runtime().now());
@@ -125,4 +125,4 @@ TEST(LeaderRing, TheLastWorkerGoesOnAlone) {
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::strategy

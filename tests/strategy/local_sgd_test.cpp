@@ -9,7 +9,7 @@
 #include "ripieno/strategy/refusals.h"
 #include "tests/support/apart_job.h"
 
-namespace ripieno {
+namespace ripieno::strategy {
 namespace {
 
 using testing::ApartJob;
@@ -23,7 +23,7 @@ using testing::Vector;
 /// The linear learner's weights as tensors of 4, 1, 3, 1 and 4 numbers.
 class FiveTensors final : public Learner {
  public:
-  explicit FiveTensors(LinearLearner& inner) : inner_(inner), layout_(inner.layout()) {
+  explicit FiveTensors(testing::LinearLearner& inner) : inner_(inner), layout_(inner.layout()) {
     layout_.tensors.clear();
     std::size_t begin = 0;
     for (const std::size_t size : {4, 1, 3, 1, 4}) {
@@ -38,7 +38,7 @@ class FiveTensors final : public Learner {
   NumberSpan buffers() override { return inner_.buffers(); }
   std::uint32_t steps_per_epoch() const override { return inner_.steps_per_epoch(); }
   std::uint32_t samples_per_epoch() const override { return inner_.samples_per_epoch(); }
-  Task<std::unique_ptr<Pass>> begin(BatchId batch, Weighting weighting) override {
+  Task<std::unique_ptr<Pass>> begin(data::BatchId batch, Weighting weighting) override {
     return inner_.begin(batch, std::move(weighting));
   }
   Gates& gates() override { return inner_.gates(); }
@@ -47,12 +47,12 @@ class FiveTensors final : public Learner {
   Task<Evaluation> evaluate(int part, int parts) override { return inner_.evaluate(part, parts); }
 
  private:
-  LinearLearner& inner_;
+  testing::LinearLearner& inner_;
   Layout layout_;
 };
 
 void five_tensors(ApartJob& job) {
-  job.face = [](LinearLearner& inner) { return std::make_unique<FiveTensors>(inner); };
+  job.face = [](testing::LinearLearner& inner) { return std::make_unique<FiveTensors>(inner); };
 }
 
 Plan local(std::uint32_t steps, std::uint32_t fragments = 1, std::uint32_t delay = 0, Plan plan = sgd(2, 0.05)) {
@@ -145,14 +145,15 @@ TEST(LocalSgd, WithOneLocalStepAndPlainSgdTakesTheStepsOfOneWorker) {
     for (int rank = 1; rank < workers; ++rank) {
       EXPECT_EQ(job.own(rank), job.own(0));
     }
-    EXPECT_LE(distance(job.own(0), job.weights(workers - 1)), 1e-14);
+    EXPECT_LE(testing::distance(job.own(0), job.weights(workers - 1)), 1e-14);
     return job.own(0);
   };
   ApartJob job("local-sgd", 1, local(1, 1, 0, sgd(3, 0.1, 0)));
   Reference one(job);
   for (std::uint64_t step = 0; step < 3 * one.steps_per_epoch(); ++step) one.local_step(step, false);
-  EXPECT_GT(distance(one.w[0], Vector(13)), 0.1);
-  for (const int workers : {1, 2, 3, 4, 5, 7, 17}) EXPECT_LE(distance(weights(workers), one.w[0]), 1e-12) << workers;
+  EXPECT_GT(testing::distance(one.w[0], Vector(13)), 0.1);
+  for (const int workers : {1, 2, 3, 4, 5, 7, 17})
+    EXPECT_LE(testing::distance(weights(workers), one.w[0]), 1e-12) << workers;
 }
 
 TEST(LocalSgd, TakesTheStepsOfThePlainComputation) {
@@ -164,7 +165,7 @@ TEST(LocalSgd, TakesTheStepsOfThePlainComputation) {
         five_tensors(job);
         testing::uneven(job);
         for (auto& options : job.options) {
-          options.sampler.partition = Partition::shards_in_step;
+          options.sampler.partition = data::Partition::shards_in_step;
           options.sampler.batch = 8;
         }
         job.make();
@@ -173,9 +174,9 @@ TEST(LocalSgd, TakesTheStepsOfThePlainComputation) {
         const std::vector<std::vector<std::size_t>> cuts{{13}, {8, 13}, {4, 9, 13}};  // 5 and 8 are as near to 6.5
         const Reference expected = computed(job, std::string(name) == "diloco", cuts[fragments - 1], 0.5);
         for (int rank = 0; rank < workers; ++rank) {
-          EXPECT_LE(distance(job.own(rank), expected.w[rank]), 1e-12)
+          EXPECT_LE(testing::distance(job.own(rank), expected.w[rank]), 1e-12)
               << name << " P=" << workers << " k=" << steps << " F=" << fragments << " d=" << delay;
-          EXPECT_LE(distance(job.weights(rank), expected.mean()), 1e-12);
+          EXPECT_LE(testing::distance(job.weights(rank), expected.mean()), 1e-12);
         }
       }
     }
@@ -185,14 +186,14 @@ TEST(LocalSgd, TakesTheStepsOfThePlainComputation) {
 TEST(LocalSgd, AllAgreeAfterAnExchangeOfEverythingOnEveryRouteWithEveryCodec) {
   for (const char* route : {"ring", "direct", "halving-doubling"}) {
     for (const char* codec : {"auto", "fp16", "int8", "topk", "powersgd"}) {
-      if (!averages_over(codec, route)) continue;
+      if (!collective::averages_over(codec, route)) continue;
       Plan plan = local(2);
       plan.exchange.route = route;
       plan.exchange.codec.name = codec;
       ApartJob job("diloco", 5, plan);
       std::map<std::uint64_t, std::set<std::uint64_t>> hashes;
-      job.on_step = [&](int rank, const StepRecord& record) {
-        hashes[record.step].insert(hash(job.learners[rank]->parameters()));
+      job.on_step = [&](int rank, const observe::StepRecord& record) {
+        hashes[record.step].insert(numeric::hash(job.learners[rank]->parameters()));
       };
       job.run();
       EXPECT_EQ(hashes.size(), 14u);
@@ -236,11 +237,11 @@ TEST(LocalSgd, WithDelayTheExchangeIsHiddenAndAsManyBytesAreSent) {
   };
   const auto plain = run(0), delayed = run(2);
   EXPECT_EQ(plain->sent(1), delayed->sent(1));
-  EXPECT_EQ(plain->total(1, Stage::hidden), Duration(0));
-  EXPECT_GT(plain->total(1, Stage::exchange), Duration(0));
-  EXPECT_GT(delayed->total(1, Stage::hidden), Duration(0));
+  EXPECT_EQ(plain->total(1, observe::Stage::hidden), Duration(0));
+  EXPECT_GT(plain->total(1, observe::Stage::exchange), Duration(0));
+  EXPECT_GT(delayed->total(1, observe::Stage::hidden), Duration(0));
   // Only what sets out after an epoch's last step is waited for: two of ten exchanges.
-  EXPECT_LT(delayed->total(1, Stage::exchange), plain->total(1, Stage::exchange) / 4);
+  EXPECT_LT(delayed->total(1, observe::Stage::exchange), plain->total(1, observe::Stage::exchange) / 4);
   EXPECT_LT(delayed->took, plain->took);
 }
 
@@ -248,8 +249,8 @@ TEST(LocalSgd, ShowsEachExchangeInTheTrace) {
   ApartJob job("diloco", 2, local(4, 2, 2, sgd(1)));
   five_tensors(job);
   std::map<std::size_t, int> spans;
-  job.on_step = [&](int rank, const StepRecord&) {
-    job.recorders[rank]->on_span = [&spans, rank](const Span& span) {
+  job.on_step = [&](int rank, const observe::StepRecord&) {
+    job.recorders[rank]->on_span = [&spans, rank](const observe::Span& span) {
       if (rank == 0 && span.what == std::string_view("exchange")) ++spans[span.index];
     };
   };
@@ -275,13 +276,14 @@ Task<> run_and_catch(Strategy* strategy, std::string* what) {
 
 TEST(LocalSgd, EndsOnAllWhereAWorkerIsLostDuringAnExchange) {
   ApartJob job("local-sgd", 3, local(4, 1, 3), {.samples = 160, .sample_cost = std::chrono::milliseconds(1)});
-  job.on_step = [&](int rank, const StepRecord& record) {
+  job.on_step = [&](int rank, const observe::StepRecord& record) {
     if (rank == 0 && record.step == 3) job.cluster.kill_at(job.cluster.runtime().now() + Duration(1), 2);
   };
   job.make();
   std::vector<std::string> what(3);
-  job.cluster.run(
-      [&](Communicator comm) { return run_and_catch(job.strategies[comm.rank()].get(), &what[comm.rank()]); });
+  job.cluster.run([&](collective::Communicator comm) {
+    return run_and_catch(job.strategies[comm.rank()].get(), &what[comm.rank()]);
+  });
   EXPECT_EQ(what, (std::vector<std::string>{"rank 0: lost rank 2", "rank 1: lost rank 2", "rank 2 was killed"}));
   EXPECT_EQ(job.recorders[0]->steps(), 6u);  // the loss is met where the exchange is due
 }
@@ -313,4 +315,4 @@ TEST(LocalSgd, RefusesADelayInWhichTheNextExchangeWouldFall) {
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::strategy

@@ -2,7 +2,7 @@
 
 #include "tests/strategy/federation.h"
 
-namespace ripieno {
+namespace ripieno::strategy {
 namespace {
 
 using namespace testing::federated;
@@ -82,4 +82,4 @@ TEST(OuterOptimiser, EachStrategyHasItsOwn) {
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::strategy

@@ -6,18 +6,19 @@
 #include "ripieno/testing/trial.h"
 #include "tests/transport/tcp_ranks.h"
 
-namespace ripieno {
+namespace ripieno::strategy {
 namespace {
 
 /// One rank of a job over loopback, with a real runtime of its own.
 struct Rank {
-  Rank(const StrategyInfo& info, const Plan& plan, const LinearOptions& options, int rank, const std::vector<int>& fds)
+  Rank(const StrategyInfo& info, const Plan& plan, const testing::LinearOptions& options, int rank,
+       const std::vector<int>& fds)
       : runtime(real_runtime(0)),
-        endpoint(std::make_shared<CountedEndpoint>(tcp_endpoint(*runtime, rank, testing::sockets_of(*runtime, fds),
-                                                                {.link = {.timeout = std::chrono::seconds(60)}}))),
+        endpoint(std::make_shared<transport::CountedEndpoint>(transport::tcp_endpoint(
+            *runtime, rank, testing::sockets_of(*runtime, fds), {.link = {.timeout = std::chrono::seconds(60)}}))),
         learner(*runtime, options),
         recorder(*runtime, &endpoint->ledger(), nullptr),
-        strategy(make_strategy(info, plan, {Communicator(endpoint), learner, recorder, nullptr})) {}
+        strategy(make_strategy(info, plan, {collective::Communicator(endpoint), learner, recorder, nullptr})) {}
 
   void run() {
     try {
@@ -32,19 +33,19 @@ struct Rank {
     const auto span = learner.parameters().as<double>();
     return {span.begin(), span.end()};
   }
-  const Traffic& traffic() const { return endpoint->ledger().total(Purpose::exchange); }
+  const observe::Traffic& traffic() const { return endpoint->ledger().total(observe::Purpose::exchange); }
 
   std::unique_ptr<Runtime> runtime;  // first: it outlives all that holds its handlers
-  std::shared_ptr<CountedEndpoint> endpoint;
-  LinearLearner learner;
-  Recorder recorder;
+  std::shared_ptr<transport::CountedEndpoint> endpoint;
+  testing::LinearLearner learner;
+  observe::Recorder recorder;
   std::unique_ptr<Strategy> strategy;
   std::string error;
 };
 
 /// Trains on a thread a rank; no endpoint is closed before all are through.
 std::vector<std::unique_ptr<Rank>> train_over_tcp(const StrategyInfo& info, const Plan& plan,
-                                                  const std::vector<LinearOptions>& options) {
+                                                  const std::vector<testing::LinearOptions>& options) {
   const int size = static_cast<int>(options.size());
   const auto fds = testing::connect_all(size);
   std::vector<std::unique_ptr<Rank>> ranks;
@@ -61,10 +62,10 @@ class OverTcp : public ::testing::TestWithParam<std::string_view> {};
 TEST_P(OverTcp, SendsTheClosedFormsBytesAndEndsAsInVirtualTime) {
   const StrategyInfo& info = find_strategy(GetParam());
   const bool timing_decides = info.name == "ps-async" || info.name == "ps-ssp";
-  for (const CodecInfo& info_of_codec : codecs()) {
+  for (const codec::CodecInfo& info_of_codec : codec::codecs()) {
     const std::string_view codec = info_of_codec.name;
     for (const int workers : {2, 3, 5}) {
-      Plan plan = conformance_plan();
+      Plan plan = testing::conformance_plan();
       plan.epochs = 2;
       plan.exchange.codec.name = codec;
       try {
@@ -73,11 +74,11 @@ TEST_P(OverTcp, SendsTheClosedFormsBytesAndEndsAsInVirtualTime) {
         continue;
       }
       const std::string here = text(info.name, " ", codec, " ", workers, " workers");
-      Trial simulated(info, workers, plan, {.samples = 55, .buffers = 3});
+      testing::Trial simulated(info, workers, plan, {.samples = 55, .buffers = 3});
       simulated.run();
       const auto ranks = train_over_tcp(info, plan, simulated.options);
 
-      Traffic all;
+      observe::Traffic all;
       for (int r = 0; r < simulated.cluster.size(); ++r) {
         Rank& rank = *ranks[r];
         ASSERT_EQ(rank.error, "") << here << " rank " << r;
@@ -121,4 +122,4 @@ std::string over_tcp_name(const ::testing::TestParamInfo<std::string_view>& name
 INSTANTIATE_TEST_SUITE_P(Every, OverTcp, ::testing::ValuesIn(strategies_over_tcp()), over_tcp_name);
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::strategy

@@ -11,7 +11,7 @@
 #include "tests/strategy/placements.h"
 #include "tests/support/job.h"
 
-namespace ripieno {
+namespace ripieno::strategy {
 namespace {
 
 using testing::describe;
@@ -34,7 +34,7 @@ TEST(PsSync, TakesTheStepsOfOneWorkerOnAnyNumberOfShards) {
       plan.servers = servers;
       Job job("ps-sync", workers, plan);
       job.run();
-      EXPECT_LE(distance(job.weights(), one) / distance(one, start), 1e-12)
+      EXPECT_LE(testing::distance(job.weights(), one) / testing::distance(one, start), 1e-12)
           << workers << " workers, " << describe(servers);
     }
   }
@@ -49,8 +49,9 @@ TEST(PsSync, WorkersAgreeAfterEveryStepWithEveryCodec) {
       plan.exchange.codec.fraction = 0.3;
       Job job("ps-sync", 4, plan);
       std::map<std::uint64_t, std::vector<std::uint64_t>> hashes;
-      job.on_step = [&](int rank, const StepRecord& record) {
-        if (job.info.worker(plan, rank) >= 0) hashes[record.step].push_back(hash(job.learners[rank]->parameters()));
+      job.on_step = [&](int rank, const observe::StepRecord& record) {
+        if (job.info.worker(plan, rank) >= 0)
+          hashes[record.step].push_back(numeric::hash(job.learners[rank]->parameters()));
       };
       job.run();
       EXPECT_EQ(hashes.size(), 14u);
@@ -75,7 +76,7 @@ TEST(ParameterServers, SendTheBytesOfTheirClosedForm) {
           for (int rank = 0; rank < job.cluster.size(); ++rank) {
             const Layout& layout = job.learners[rank]->layout();
             const auto expected = job.info.bytes_sent(job.info, plan, layout, job.workload(), rank);
-            EXPECT_EQ(job.cluster.ledger(rank).total(Purpose::exchange).payload_sent, expected.value())
+            EXPECT_EQ(job.cluster.ledger(rank).total(observe::Purpose::exchange).payload_sent, expected.value())
                 << name << ", " << workers << " workers, " << codec << ", rank " << rank << ", " << describe(servers);
           }
         }
@@ -109,12 +110,12 @@ TEST(ParameterServers, LearnWithLossyCodecsAndRepeatBitForBit) {
         for (int run = 0; run < 2; ++run) {
           Job job(name, 4, plan, {.buffers = 3, .sample_cost = ms(1)});
           job.run();
-          const EpochRecord last = job.recorders[0]->epochs().back();
+          const observe::EpochRecord last = job.recorders[0]->epochs().back();
           EXPECT_EQ(job.recorders[0]->epochs().size(), 60u) << name << ", " << describe(servers);
           EXPECT_GT(last.accuracy, 0.95) << name << " " << codec << ", " << describe(servers);
-          const std::uint64_t digest = hash(job.strategies[0]->consensus());
+          const std::uint64_t digest = numeric::hash(job.strategies[0]->consensus());
           EXPECT_EQ(last.parameters_hash, digest);
-          for (const auto& learner : job.learners) EXPECT_EQ(hash(learner->parameters()), digest);
+          for (const auto& learner : job.learners) EXPECT_EQ(numeric::hash(learner->parameters()), digest);
           if (run == 1) {
             EXPECT_EQ(digest, first) << name << " " << codec << ", " << describe(servers);
           }
@@ -146,7 +147,7 @@ TEST(ParameterServers, NoShardUsesAGradientThatOverflowed) {
 }
 
 /// What a program's checkpoint of a rank holds.
-void visit(Job& job, int rank, SavedState& saved, bool restoring) {
+void visit(Job& job, int rank, testing::SavedState& saved, bool restoring) {
   saved.begin(restoring);
   saved.span("parameters", job.learners[rank]->parameters());
   saved.span("buffers", job.learners[rank]->buffers());
@@ -159,14 +160,14 @@ TEST(PsSync, GoesOnBitForBitFromACheckpoint) {
       Plan plan = sgd(5);
       plan.servers = servers;
       plan.exchange.codec.name = codec;
-      std::vector<SavedState> saved(8);
+      std::vector<testing::SavedState> saved(8);
       std::uint64_t whole = 0;
       for (const std::uint32_t first : {0u, 2u}) {
         plan.first_epoch = first;
         Job job("ps-sync", 3, plan, {.buffers = 2});
         for (int rank = 0; rank < job.cluster.size(); ++rank) {
           job.learners.push_back(std::make_unique<testing::LinearLearner>(job.cluster.runtime(), job.options[rank]));
-          job.recorders.push_back(std::make_unique<Recorder>(job.cluster.runtime(), nullptr, nullptr));
+          job.recorders.push_back(std::make_unique<observe::Recorder>(job.cluster.runtime(), nullptr, nullptr));
           const auto checkpoint = [&, rank](std::uint32_t epoch) {
             if (first == 0 && epoch == 1) visit(job, rank, saved[rank], false);
           };
@@ -175,7 +176,7 @@ TEST(PsSync, GoesOnBitForBitFromACheckpoint) {
           if (first > 0) visit(job, rank, saved[rank], true);
         }
         job.run();
-        const std::uint64_t digest = hash(job.strategies[0]->consensus());
+        const std::uint64_t digest = numeric::hash(job.strategies[0]->consensus());
         if (first == 0) {
           whole = digest;
         } else {
@@ -200,7 +201,7 @@ TEST(ParameterServers, GoOnFromTheWeightsThatTheirShardsEndedWith) {
       Job resumed(name, 3, plan, {.buffers = 2});
       resumed.make();
       for (int rank = 0; rank < ended.cluster.size(); ++rank) {
-        SavedState saved;
+        testing::SavedState saved;
         visit(ended, rank, saved, false);
         visit(resumed, rank, saved, true);
         std::ranges::fill(resumed.learners[rank]->parameters().as<double>(), 7.0);
@@ -231,8 +232,9 @@ TEST(ParameterServers, ALostWorkerEndsTheJobOnEveryRank) {
       const int last = job.cluster.size() - 1;
       job.cluster.kill_at(ms(50), last);
       std::vector<std::string> what(job.cluster.size());
-      job.cluster.run(
-          [&](Communicator comm) { return run_and_keep_error(job.strategies[comm.rank()].get(), &what[comm.rank()]); });
+      job.cluster.run([&](collective::Communicator comm) {
+        return run_and_keep_error(job.strategies[comm.rank()].get(), &what[comm.rank()]);
+      });
       for (int rank = 0; rank < last; ++rank) {
         EXPECT_NE(what[rank].find("lost rank"), std::string::npos)
             << name << ", " << describe(servers) << ": " << what[rank];
@@ -245,7 +247,7 @@ TEST(ParameterServers, RefuseWhatCannotBe) {
   const auto make = [](int workers, Plan plan) {
     Job job("ps-sync", workers, plan);
     testing::LinearLearner learner(job.cluster.runtime(), job.options[0]);
-    Recorder recorder(job.cluster.runtime(), nullptr, nullptr);
+    observe::Recorder recorder(job.cluster.runtime(), nullptr, nullptr);
     make_ps_sync(job.info, plan, {job.cluster.comm(0), learner, recorder, nullptr});
   };
   Plan plan = sgd(1);
@@ -275,10 +277,10 @@ TEST(ParameterServers, AStepLimitEndsThemWithAnEvaluation) {
       ASSERT_EQ(epochs.size(), 2u) << name << ", " << describe(servers);
       EXPECT_EQ(epochs.back().epoch, 1u);
       EXPECT_FALSE(std::isnan(epochs.back().accuracy));
-      EXPECT_EQ(epochs.back().parameters_hash, hash(job.strategies[0]->consensus()));
+      EXPECT_EQ(epochs.back().parameters_hash, numeric::hash(job.strategies[0]->consensus()));
     }
   }
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::strategy

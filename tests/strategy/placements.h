@@ -9,8 +9,8 @@
 namespace ripieno::testing {
 
 /// Every number of shards and both placements that so many workers can have.
-inline std::vector<ServerOptions> placements(int workers, int most_shards = 3) {
-  std::vector<ServerOptions> all;
+inline std::vector<strategy::ServerOptions> placements(int workers, int most_shards = 3) {
+  std::vector<strategy::ServerOptions> all;
   for (int shards = 1; shards <= most_shards; ++shards) {
     all.push_back({.count = shards});
     if (shards <= workers) all.push_back({.count = shards, .beside = true});
@@ -18,7 +18,7 @@ inline std::vector<ServerOptions> placements(int workers, int most_shards = 3) {
   return all;
 }
 
-inline std::string describe(const ServerOptions& servers) {
+inline std::string describe(const strategy::ServerOptions& servers) {
   return text("servers: ", servers.count, servers.beside ? " beside" : " apart");
 }
 

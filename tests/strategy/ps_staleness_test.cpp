@@ -7,7 +7,7 @@
 #include "tests/support/job.h"
 #include "tests/support/sanitized.h"
 
-namespace ripieno {
+namespace ripieno::strategy {
 namespace {
 
 using testing::describe;
@@ -23,10 +23,10 @@ TEST(PsAsync, AWorkerThatStallsForEverStopsNobody) {
     Plan plan = sgd(8, 0.05, 0);
     plan.servers = servers;
     const auto run = [&](double slow) {
-      auto job = std::make_unique<Job>("ps-async", 4, plan, LinearOptions{.samples = 400}, 40);
+      auto job = std::make_unique<Job>("ps-async", 4, plan, testing::LinearOptions{.samples = 400}, 40);
       for (int rank = 0; rank < job->cluster.size(); ++rank) {
         const Duration cost = ms(10) * static_cast<std::int64_t>(job->info.worker(plan, rank) == 3 ? slow : 1);
-        job->options[rank].cost = [cost](BatchId) { return cost; };
+        job->options[rank].cost = [cost](data::BatchId) { return cost; };
       }
       job->make();
       return job;
@@ -34,7 +34,7 @@ TEST(PsAsync, AWorkerThatStallsForEverStopsNobody) {
     const auto even = run(1), uneven = run(1e6);
     even->run();
     std::vector<Duration> evaluated;
-    uneven->recorders[0]->on_epoch = [&](const EpochRecord& record) {
+    uneven->recorders[0]->on_epoch = [&](const observe::EpochRecord& record) {
       if (!std::isnan(record.accuracy)) evaluated.push_back(uneven->cluster.runtime().now());
     };
     uneven->run();
@@ -59,7 +59,7 @@ TEST(PsAsync, CountsTheAgeOfEveryGradient) {
   Job job("ps-async", 4, plan, {.samples = 400}, 16);
   for (int rank = 1; rank < 5; ++rank) {
     const Duration cost = ms(rank == 4 ? 40 : 10);
-    job.options[rank].cost = [cost](BatchId) { return cost; };
+    job.options[rank].cost = [cost](data::BatchId) { return cost; };
   }
   job.run();
   std::map<std::int64_t, std::uint64_t> sum;
@@ -80,7 +80,7 @@ TEST(ParameterServers, WeightUnevenBatchesBySamples) {
   for (const char* name : {"ps-async", "ps-ssp"}) {
     const double rate = 1e-9;
     Job job(name, 3, sgd(1, rate, 0), {.samples = 103}, 24);
-    for (LinearOptions& options : job.options) options.sampler.shares = {1, 2, 5};
+    for (testing::LinearOptions& options : job.options) options.sampler.shares = {1, 2, 5};
     job.run();
     const auto& learner = *job.learners.back();
     double pushes = 0;
@@ -90,7 +90,7 @@ TEST(ParameterServers, WeightUnevenBatchesBySamples) {
       const auto [x, y] = learner.sample(i);
       for (std::size_t j = 0; j < x.size(); ++j) expected[j] += rate * pushes * y * x[j] / 103;
     }
-    EXPECT_LE(distance(job.weights(), expected) / distance(expected, start), 1e-6) << name;
+    EXPECT_LE(testing::distance(job.weights(), expected) / testing::distance(expected, start), 1e-6) << name;
   }
 }
 
@@ -113,7 +113,7 @@ std::vector<double> reference(Job& job, std::span<const int> pass_times, int sta
       if (all[w].waits || all[w].clock == steps || all[w].ends != now) continue;
       std::vector<double> gradient(13, 0.0);
       testing::LinearLearner& learner = *job.learners[first + w];
-      Sampler sampler = learner.sampler();
+      data::Sampler sampler = learner.sampler();
       for (const std::uint32_t i : sampler.batch(0, static_cast<std::uint32_t>(all[w].clock)).indices) {
         const auto [x, y] = learner.sample(i);
         double error = -y;
@@ -150,11 +150,11 @@ TEST(ParameterServers, ApplyUpdatesInTheOrderOfArrival) {
       for (int rank = 0; rank < job.cluster.size(); ++rank) {
         const int worker = job.info.worker(plan, rank);
         const Duration cost = ms(worker < 0 ? 0 : pass_times[worker]);
-        job.options[rank].cost = [cost](BatchId) { return cost; };
+        job.options[rank].cost = [cost](data::BatchId) { return cost; };
       }
       job.run();
       const std::vector<double> expected = reference(job, pass_times, staleness), start(13, 0.0);
-      EXPECT_LE(distance(job.weights(), expected) / distance(expected, start), 1e-12)
+      EXPECT_LE(testing::distance(job.weights(), expected) / testing::distance(expected, start), 1e-12)
           << name << " " << staleness << ", " << describe(servers);
     }
   }
@@ -179,10 +179,10 @@ Timing run_with_random_times(const char* name, int staleness, std::uint64_t seed
     const double typical = random.uniform(1, 10);
     std::vector<Duration> times;
     for (int step = 0; step < 10; ++step) times.push_back(ms(typical * random.uniform(0.1, 3)));
-    job.options[rank].cost = [times](BatchId batch) { return times.at(batch.step); };
+    job.options[rank].cost = [times](data::BatchId batch) { return times.at(batch.step); };
   }
   Timing timing;
-  job.on_step = [&](int, const StepRecord& record) {
+  job.on_step = [&](int, const observe::StepRecord& record) {
     timing.oldest = std::max(timing.oldest, record.age.value());
     ++timing.gradients;
   };
@@ -218,7 +218,7 @@ TEST(PsSsp, TheFastWaitForTheSlowOnly) {
     Job job(name, 3, plan, {.samples = 60}, 6);
     for (int rank = 0; rank < job.cluster.size(); ++rank) {
       const Duration cost = ms(rank == 3 ? 40 : 10);
-      job.options[rank].cost = [cost](BatchId) { return cost; };
+      job.options[rank].cost = [cost](data::BatchId) { return cost; };
     }
     job.run();
     return seconds(job.recorders[1]->epoch_times().at(0));
@@ -237,4 +237,4 @@ TEST(PsSsp, TheFastWaitForTheSlowOnly) {
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::strategy

@@ -14,7 +14,7 @@
 #include "ripieno/testing/retaken.h"
 #include "ripieno/testing/trial.h"
 
-namespace ripieno {
+namespace ripieno::strategy {
 namespace {
 
 struct Case {
@@ -33,7 +33,7 @@ int runs() {
 }
 
 Plan plan_of(const Case& of) {
-  Plan plan = conformance_plan();
+  Plan plan = testing::conformance_plan();
   plan.exchange.codec.name = of.codec;
   if (of.variant == "delayed fragments") plan.local = {.steps = 3, .fragments = 1, .delay = 2};
   if (of.variant == "every step") plan.local = {.steps = 1};
@@ -65,7 +65,7 @@ bool is_refused(const StrategyInfo& info, const Plan& plan, int workers) {
 std::vector<Case> cases() {
   std::vector<Case> all;
   for (const StrategyInfo& info : strategies()) {
-    for (const CodecInfo& codec : codecs()) {
+    for (const codec::CodecInfo& codec : codec::codecs()) {
       const Case one{info.name, codec.name};
       const Plan plan = plan_of(one);
       if (!info.traits.alone && can_retake(info, plan) && !is_refused(info, plan, 3)) all.push_back(one);
@@ -104,8 +104,9 @@ class Retake : public ::testing::TestWithParam<Case> {};
 TEST_P(Retake, GivesTheBitsOfARunWithout) {
   const Case& of = GetParam();
   const int workers = of.variant == "four workers" ? 4 : 3;
-  EXPECT_EQ(difference_when_retaken(find_strategy(of.strategy), plan_of(of), workers, runs(), of.variant == "fp16"),
-            "");
+  EXPECT_EQ(
+      testing::difference_when_retaken(find_strategy(of.strategy), plan_of(of), workers, runs(), of.variant == "fp16"),
+      "");
 }
 
 std::string name_of(const ::testing::TestParamInfo<Case>& one) {
@@ -120,16 +121,16 @@ std::string name_of(const ::testing::TestParamInfo<Case>& one) {
 /// up.
 int caught_up(std::string_view strategy, std::string_view codec, std::string_view variant) {
   const Plan plan = plan_of({strategy, codec, variant});
-  SimulatedOptions network;
+  transport::SimulatedOptions network;
   network.link.latency = std::chrono::milliseconds(1);
-  const LinearOptions learner{.buffers = 3, .running_means = true, .sample_cost = Duration(200'000'000)};
-  Trial whole(find_strategy(strategy), 3, plan, learner, 16, network),
+  const testing::LinearOptions learner{.buffers = 3, .running_means = true, .sample_cost = Duration(200'000'000)};
+  testing::Trial whole(find_strategy(strategy), 3, plan, learner, 16, network),
       interrupted(find_strategy(strategy), 3, plan, learner, 16, network);
   whole.run();
   interrupted.interrupt(0, 0, whole);  // but those that follow
   std::map<std::uint64_t, Duration> first;
   int late = 0;
-  interrupted.on_step = [&](int rank, const StepRecord& record) {
+  interrupted.on_step = [&](int rank, const observe::StepRecord& record) {
     const Duration now = interrupted.cluster.runtime().now();
     const auto [when, is_first] = first.try_emplace(record.step, now);
     if (is_first && record.step >= 3) interrupted.interruptions->begin(rank);  // all have begun to train
@@ -167,8 +168,9 @@ TEST(Retake, AsynchronousPushesCountOnce) {
       plan.servers = {.count = 2, .beside = beside, .staleness = 1};
       int recovered = 0;
       for (int seed = 0; seed < 100; ++seed) {
-        const LinearOptions learner{.buffers = 3, .running_means = true, .sample_cost = Duration(200'000'000)};
-        Trial whole(find_strategy(strategy), 3, plan, learner), interrupted(find_strategy(strategy), 3, plan, learner);
+        const testing::LinearOptions learner{.buffers = 3, .running_means = true, .sample_cost = Duration(200'000'000)};
+        testing::Trial whole(find_strategy(strategy), 3, plan, learner),
+            interrupted(find_strategy(strategy), 3, plan, learner);
         whole.run();
         interrupted.interrupt(static_cast<std::uint64_t>(seed), 1 + seed % 4, whole);
         interrupted.run();
@@ -190,7 +192,7 @@ TEST(Retake, WhatCannotBeDroppedIsRefused) {
   Plan plan = plan_of({"ddp", "auto"});
   plan.exchange.forward = true;
   EXPECT_FALSE(can_retake(find_strategy("ddp"), plan));
-  Trial whole(find_strategy("ddp"), 2, plan), interrupted(find_strategy("ddp"), 2, plan);
+  testing::Trial whole(find_strategy("ddp"), 2, plan), interrupted(find_strategy("ddp"), 2, plan);
   whole.run();
   interrupted.interrupt(0, 1, whole);
   try {
@@ -205,20 +207,20 @@ TEST(Retake, WhatCannotBeDroppedIsRefused) {
 TEST(Dropped, WhatItSentIsCountedApart) {
   for (const std::string_view strategy : {"ring", "ddp", "diloco", "gossip-pairs"}) {
     const Plan plan = plan_of({strategy, "auto", "every step"});
-    const LinearOptions learner{.sample_cost = Duration(20'000'000)};
-    Trial whole(find_strategy(strategy), 3, plan, learner);
+    const testing::LinearOptions learner{.sample_cost = Duration(20'000'000)};
+    testing::Trial whole(find_strategy(strategy), 3, plan, learner);
     whole.run();
     int exact = 0;
     for (int seed = 0; seed < 60; ++seed) {
-      Trial interrupted(find_strategy(strategy), 3, plan, learner);
+      testing::Trial interrupted(find_strategy(strategy), 3, plan, learner);
       interrupted.interrupt(static_cast<std::uint64_t>(seed), 1, whole);
       interrupted.run();
       std::uint64_t dropped = 0;
       bool same = true;
       for (int rank = 0; rank < 3; ++rank) {
-        const Ledger& ledger = interrupted.cluster.ledger(rank);
-        const std::uint64_t sent = ledger.total(Purpose::exchange).payload_sent,
-                            without = whole.cluster.ledger(rank).total(Purpose::exchange).payload_sent;
+        const observe::Ledger& ledger = interrupted.cluster.ledger(rank);
+        const std::uint64_t sent = ledger.total(observe::Purpose::exchange).payload_sent,
+                            without = whole.cluster.ledger(rank).total(observe::Purpose::exchange).payload_sent;
         EXPECT_LE(sent, without) << strategy;  // who catches up was spared a part
         EXPECT_LE(without, sent + without / 10) << strategy;
         same = same && sent == without;
@@ -233,4 +235,4 @@ TEST(Dropped, WhatItSentIsCountedApart) {
 INSTANTIATE_TEST_SUITE_P(Every, Retake, ::testing::ValuesIn(cases()), name_of);
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::strategy

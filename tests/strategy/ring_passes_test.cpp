@@ -4,7 +4,7 @@
 
 #include "tests/support/apart_job.h"
 
-namespace ripieno {
+namespace ripieno::strategy {
 namespace {
 
 using testing::ApartJob;
@@ -40,11 +40,12 @@ TEST(RingPasses, TakesTheStepsOfThePlainComputation) {
         }
       }
       for (int r = 0; r < workers; ++r) {
-        EXPECT_LE(distance(job.own(r), reference.w[r]), 1e-12) << "W=" << workers << " p=" << p << " rank " << r;
-        EXPECT_LE(distance(job.weights(r), reference.mean()), 1e-12) << "W=" << workers << " p=" << p;
+        EXPECT_LE(testing::distance(job.own(r), reference.w[r]), 1e-12)
+            << "W=" << workers << " p=" << p << " rank " << r;
+        EXPECT_LE(testing::distance(job.weights(r), reference.mean()), 1e-12) << "W=" << workers << " p=" << p;
       }
       if (p < workers - 1) {
-        EXPECT_GT(distance(job.own(0), job.own(1)), 1e-6) << "W=" << workers << " p=" << p;
+        EXPECT_GT(testing::distance(job.own(0), job.own(1)), 1e-6) << "W=" << workers << " p=" << p;
       }
     }
   }
@@ -62,7 +63,8 @@ TEST(RingPasses, AllHoldTheSameBitsWithWMinusOneAndWPassesAndTakeTheStepsOfOneWo
         uneven(job).run();
         const bool exact = std::string(wire) == "auto";
         for (int rank = 0; rank < workers; ++rank) {
-          EXPECT_LE(distance(job.own(rank), one.own(0)), exact ? 1e-12 : 0.05) << workers << " " << p << " " << wire;
+          EXPECT_LE(testing::distance(job.own(rank), one.own(0)), exact ? 1e-12 : 0.05)
+              << workers << " " << p << " " << wire;
           if (!exact && p < workers) continue;  // they differ by what the wire lost
           EXPECT_EQ(job.own(rank), job.own(0)) << workers << " " << p << " " << wire;
         }
@@ -132,4 +134,4 @@ TEST(RingPasses, RefusesMorePassesThanWorkersAndCodecsThatAreNoWireFormat) {
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::strategy

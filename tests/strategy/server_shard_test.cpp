@@ -7,7 +7,7 @@
 #include "ripieno/core/random.h"
 #include "ripieno/testing/trial.h"
 
-namespace ripieno {
+namespace ripieno::strategy {
 namespace {
 
 constexpr int workers = 3;
@@ -60,9 +60,9 @@ struct Alone {
   };
 
   Plan plan;
-  VirtualCluster cluster{1};
-  LinearLearner learner;
-  Recorder recorder;
+  collective::VirtualCluster cluster{1};
+  testing::LinearLearner learner;
+  observe::Recorder recorder;
   std::unique_ptr<ServerShard> shard;
   std::vector<Update> log;
   std::map<std::pair<int, std::int64_t>, int> times;  // that each push was applied
@@ -76,7 +76,7 @@ TEST(ServerShard, ItsLogReplayedGivesItsWeightsHoweverOftenAPushCame) {
       alone.run(seed);
       for (const auto& [push, times] : alone.times) EXPECT_EQ(times, 1) << push.first << " " << push.second;
       std::vector<double> weights(numbers);
-      const auto optimiser = make_optimiser(alone.plan.optimiser, numbers, DType::fp64);
+      const auto optimiser = optim::make_optimiser(alone.plan.optimiser, numbers, DType::fp64);
       for (Alone::Update& update : alone.log) {
         optimiser->begin_step();
         optimiser->update(0, NumberSpan(weights), NumberSpan(update.gradient), update.rate);
@@ -109,4 +109,4 @@ TEST(ServerShard, AStepThatIsNotTheWorkersNextIsRefused) {
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::strategy

@@ -10,7 +10,7 @@
 #include "ripieno/testing/trial.h"
 #include "tests/support/job.h"
 
-namespace ripieno {
+namespace ripieno::strategy {
 namespace {
 
 using testing::distance;
@@ -45,9 +45,11 @@ TEST(Exact, MoreWorkersThanABatchHasSamplesTakeTheStepsOfOne) {
       const std::vector<double> one = equal_of(*info, plan), start(one.size(), 0.0);
       Job job(info->name, workers, plan);
       job.run();
-      EXPECT_LE(distance(job.weights(), one) / distance(one, start), 1e-12) << info->name << " P=" << workers;
+      EXPECT_LE(testing::distance(job.weights(), one) / testing::distance(one, start), 1e-12)
+          << info->name << " P=" << workers;
       for (int rank = info->servers(plan) + 1; rank < job.cluster.size(); ++rank) {
-        EXPECT_EQ(hash(job.learners[rank]->parameters()), hash(job.learners[rank - 1]->parameters())) << info->name;
+        EXPECT_EQ(numeric::hash(job.learners[rank]->parameters()), numeric::hash(job.learners[rank - 1]->parameters()))
+            << info->name;
       }
       ++compared;
     }
@@ -63,7 +65,8 @@ TEST(Accumulate, ExchangesWhatIsLeftAtAnEpochsEnd) {
   job.make();
   const auto bytes = [&](std::uint32_t steps) {
     return info
-        .bytes_sent(info, plan, job.learners[0]->layout(), {World(4), std::vector<std::uint32_t>(4, steps), 1}, 0)
+        .bytes_sent(info, plan, job.learners[0]->layout(),
+                    {collective::World(4), std::vector<std::uint32_t>(4, steps), 1}, 0)
         .value();
   };
   EXPECT_GT(bytes(1), 0u);
@@ -76,8 +79,8 @@ TEST(Accumulate, ExchangesWhatIsLeftAtAnEpochsEnd) {
 
 TEST(Apart, EndsWithItsOwnBuffersAndAConsensusOfAll) {
   for (const char* name : {"gossip-pairs", "gossip-exponential", "ring-passes", "local-sgd", "diloco"}) {
-    Trial trial(find_strategy(name), 3, sgd(2), {.samples = 55, .buffers = 3});
-    trial.on_step = [&](int rank, const StepRecord&) {  // as batch norm's statistics would be
+    testing::Trial trial(find_strategy(name), 3, sgd(2), {.samples = 55, .buffers = 3});
+    trial.on_step = [&](int rank, const observe::StepRecord&) {  // as batch norm's statistics would be
       for (double& number : trial.learners[rank]->buffers().as<double>()) number += rank + 1;
     };
     trial.run();
@@ -98,8 +101,8 @@ TEST(Apart, EndsWithItsOwnBuffersAndAConsensusOfAll) {
 
 TEST(EveryStrategy, HasAClosedFormOfItsBytesButWhereNumbersDecide) {
   int compared = 0;
-  for (const CodecInfo& codec : codecs()) {
-    Plan plan = conformance_plan();
+  for (const codec::CodecInfo& codec : codec::codecs()) {
+    Plan plan = testing::conformance_plan();
     plan.exchange.codec.name = codec.name;
     for (const StrategyInfo* info : allowed(plan, 3)) {
       Job job(info->name, 3, plan);
@@ -119,18 +122,19 @@ TEST(Scale, SixtyFourWorkersTakeTheFormulasTimeAStep) {
     Job job(info->name, 64, sgd(1),
             {.samples = 6400, .features = 640, .bucket_elements = 640, .sample_cost = sample_cost}, 640);
     std::vector<Duration> ends;
-    job.on_step = [&](int rank, const StepRecord&) {
+    job.on_step = [&](int rank, const observe::StepRecord&) {
       if (rank == 0) ends.push_back(job.cluster.runtime().now());
     };
     job.run();
     // Where ranks end at different times, the next step begins at different times too.
     if (info->route != "ring" && info->route != "halving-doubling" && info->route != "hierarchical") continue;
     // The first steps also wait for the ranks that the initial broadcast reached last.
-    EXPECT_EQ((ends[9] - ends[8]).count(),
-              (10 * sample_cost + find_route(info->route).time(64, 640 * 8, LinkModel{})).count())
+    EXPECT_EQ(
+        (ends[9] - ends[8]).count(),
+        (10 * sample_cost + collective::find_route(info->route).time(64, 640 * 8, transport::LinkModel{})).count())
         << info->name;
   }
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::strategy

@@ -3,12 +3,12 @@
 
 #include <algorithm>
 #include <functional>
-#include <map>
 #include <numeric>
 #include <string>
 #include <vector>
 
 #include "ripieno/numeric/elementwise.h"
+#include "ripieno/testing/saved_state.h"
 #include "tests/support/job.h"
 
 namespace ripieno::testing {
@@ -17,26 +17,28 @@ using Vector = std::vector<double>;
 
 /// A job whose workers divide every batch of 16 among them, so that any number of them learns from the same samples.
 struct ApartJob : Job {
-  ApartJob(std::string_view strategy, int workers, const Plan& plan, const LinearOptions& learner = {})
+  ApartJob(std::string_view strategy, int workers, const strategy::Plan& plan,
+           const testing::LinearOptions& learner = {})
       : Job(strategy, workers, plan, learner) {
-    for (LinearOptions& mine : options) {
-      mine.sampler.partition = Partition::global_batches;
+    for (testing::LinearOptions& mine : options) {
+      mine.sampler.partition = data::Partition::global_batches;
       mine.sampler.batch = 16;
     }
   }
 
   void make() {
     for (int rank = 0; rank < workers; ++rank) {
-      learners.push_back(std::make_unique<LinearLearner>(cluster.runtime(), options[rank]));
+      learners.push_back(std::make_unique<testing::LinearLearner>(cluster.runtime(), options[rank]));
       faces.push_back(face ? face(*learners[rank]) : nullptr);
-      recorders.push_back(std::make_unique<Recorder>(cluster.runtime(), &cluster.ledger(rank), nullptr));
-      recorders[rank]->on_step = [this, rank](const StepRecord& record) {
+      recorders.push_back(std::make_unique<observe::Recorder>(cluster.runtime(), &cluster.ledger(rank), nullptr));
+      recorders[rank]->on_step = [this, rank](const observe::StepRecord& record) {
         if (on_step) on_step(rank, record);
       };
       const auto saved = [this, rank](std::uint32_t epoch) {
         if (checkpoint) checkpoint(rank, epoch);
       };
-      strategies.push_back(make_strategy(info, plan, {cluster.comm(rank), learner(rank), *recorders[rank], saved}));
+      strategies.push_back(
+          strategy::make_strategy(info, plan, {cluster.comm(rank), learner(rank), *recorders[rank], saved}));
     }
   }
 
@@ -46,8 +48,10 @@ struct ApartJob : Job {
   }
 
   /// What the strategy sees.
-  Learner& learner(int rank) { return faces[rank] ? *faces[rank] : static_cast<Learner&>(*learners[rank]); }
-  std::uint64_t sent(int rank) const { return cluster.ledger(rank).total(Purpose::exchange).payload_sent; }
+  strategy::Learner& learner(int rank) {
+    return faces[rank] ? *faces[rank] : static_cast<strategy::Learner&>(*learners[rank]);
+  }
+  std::uint64_t sent(int rank) const { return cluster.ledger(rank).total(observe::Purpose::exchange).payload_sent; }
   std::optional<std::uint64_t> closed_form(int rank) {
     return info.bytes_sent(info, plan, learner(rank).layout(), workload(), rank);
   }
@@ -56,16 +60,17 @@ struct ApartJob : Job {
     const auto span = learners[rank]->parameters().as<double>();
     return {span.begin(), span.end()};
   }
-  Duration total(int rank, Stage stage) const { return recorders[rank]->totals()[stage]; }
+  Duration total(int rank, observe::Stage stage) const { return recorders[rank]->totals()[stage]; }
 
-  std::function<std::unique_ptr<Learner>(LinearLearner&)> face;  ///< shows the strategy another layout
-  std::vector<std::unique_ptr<Learner>> faces;
+  std::function<std::unique_ptr<strategy::Learner>(testing::LinearLearner&)>
+      face;  ///< shows the strategy another layout
+  std::vector<std::unique_ptr<strategy::Learner>> faces;
   std::function<void(int rank, std::uint32_t epoch)> checkpoint;
 };
 
 /// Shares 1, 2, 3, ..: every worker another size of batch.
 inline ApartJob& uneven(ApartJob& job) {
-  for (LinearOptions& options : job.options) {
+  for (testing::LinearOptions& options : job.options) {
     for (int rank = 0; rank < job.workers; ++rank) options.sampler.shares.push_back(1.0 + rank);
   }
   return job;
@@ -78,12 +83,12 @@ struct Reference {
         workers(job.options.size()),
         w(workers, Vector(job.options[0].features)),
         momentum(w),
-        data(std::make_unique<LinearLearner>(*runtime, job.options[0])) {
-    for (const LinearOptions& options : job.options) samplers.emplace_back(options.samples, options.sampler);
+        data(std::make_unique<testing::LinearLearner>(*runtime, job.options[0])) {
+    for (const testing::LinearOptions& options : job.options) samplers.emplace_back(options.samples, options.sampler);
   }
 
   std::uint32_t steps_per_epoch() const { return samplers[0].steps(); }
-  SampleBatch batch(std::size_t r, std::uint64_t step) {
+  data::SampleBatch batch(std::size_t r, std::uint64_t step) {
     const std::uint64_t each = steps_per_epoch();
     return samplers[r].batch(static_cast<std::uint32_t>(step / each), static_cast<std::uint32_t>(step % each));
   }
@@ -102,7 +107,7 @@ struct Reference {
   /// The gradient is the mean over the worker's samples; `mixing`: times samples * workers / samples of all.
   void local_step(std::uint64_t step, bool mixing) {
     for (std::size_t r = 0; r < workers; ++r) {
-      const SampleBatch mine = batch(r, step);
+      const data::SampleBatch mine = batch(r, step);
       const Vector sum = gradient_sum(r, mine.indices);
       const double samples = std::max(1.0, static_cast<double>(mine.indices.size()));
       const double weight = mixing ? static_cast<double>(workers) / mine.global_count : 1 / samples;
@@ -121,19 +126,19 @@ struct Reference {
     return sum;
   }
 
-  Plan plan;
+  strategy::Plan plan;
   std::size_t workers;
   std::vector<Vector> w, momentum;  // of each worker
-  std::vector<Sampler> samplers;
+  std::vector<data::Sampler> samplers;
   std::unique_ptr<Runtime> runtime = virtual_runtime(0);
-  std::unique_ptr<LinearLearner> data;
+  std::unique_ptr<testing::LinearLearner> data;
 };
 
 /// How far, in the worst step of the job, the mean of the workers' weights ended from where the mean gradient over all
 /// their samples, each at its own worker's weights, leads it. For plain SGD.
 inline double worst_step_of_the_mean(ApartJob& job) {
   std::map<std::uint64_t, std::vector<Vector>> after;  // by steps done, by rank
-  job.on_step = [&](int rank, const StepRecord& record) {
+  job.on_step = [&](int rank, const observe::StepRecord& record) {
     auto& all = after[record.step + 1];
     all.resize(job.options.size());
     all[rank] = job.own(rank);
@@ -146,40 +151,20 @@ inline double worst_step_of_the_mean(ApartJob& job) {
     at.w = after[step];
     Vector expected = at.mean();
     for (std::size_t r = 0; r < at.workers; ++r) {
-      const SampleBatch mine = at.batch(r, step);
+      const data::SampleBatch mine = at.batch(r, step);
       const Vector sum = at.gradient_sum(r, mine.indices);
       const double rate = job.plan.learning_rate.base / mine.global_count;
       for (std::size_t j = 0; j < sum.size(); ++j) expected[j] -= rate * sum[j];
     }
     at.w = after[step + 1];
-    worst = std::max(worst, distance(at.mean(), expected));
+    worst = std::max(worst, testing::distance(at.mean(), expected));
   }
   return worst;
 }
 
-/// State by name: saves, or writes back what another walk saved.
-struct SavedState final : StateVisitor {
-  void span(std::string_view name, NumberSpan values) override {
-    auto& bytes = spans[std::string(name)];
-    const Bytes all = values.bytes();
-    if (!restoring) {
-      bytes.assign(all.begin(), all.end());
-    } else if (!bytes.empty()) {
-      std::copy(bytes.begin(), bytes.end(), all.begin());
-    }
-  }
-  void number(std::string_view name, std::int64_t& value) override {
-    auto& saved = numbers[std::string(name)];
-    (restoring ? value : saved) = restoring ? saved : value;
-  }
-  bool restoring = false;
-  std::map<std::string, std::vector<std::byte>> spans;
-  std::map<std::string, std::int64_t> numbers;
-};
-
 /// Whether a run that is taken up again after `epochs` epochs of its plan ends with the same bits on every rank.
-inline bool resumes_bit_for_bit(std::string_view strategy, int workers, const Plan& plan, std::uint32_t epochs,
-                                const std::function<void(ApartJob&)>& prepare = {}) {
+inline bool resumes_bit_for_bit(std::string_view strategy, int workers, const strategy::Plan& plan,
+                                std::uint32_t epochs, const std::function<void(ApartJob&)>& prepare = {}) {
   std::vector<SavedState> saved(workers);
   const auto walk = [&saved](ApartJob& job, int rank) {
     saved[rank].span("parameters", job.learner(rank).parameters());
@@ -193,13 +178,13 @@ inline bool resumes_bit_for_bit(std::string_view strategy, int workers, const Pl
   };
   whole.run();
 
-  Plan rest = plan;
+  strategy::Plan rest = plan;
   rest.first_epoch = epochs;
   ApartJob resumed(strategy, workers, rest, {.buffers = 3});
   if (prepare) prepare(resumed);
   resumed.make();
   for (int rank = 0; rank < workers; ++rank) {
-    saved[rank].restoring = true;
+    saved[rank].begin(/*restoring=*/true);
     walk(resumed, rank);
   }
   resumed.run();

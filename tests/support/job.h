@@ -5,21 +5,17 @@
 #include <vector>
 
 #include "ripieno/testing/trial.h"
-#include "tests/support/cluster.h"
-#include "tests/support/linear_learner.h"
 
 namespace ripieno::testing {
 
-using ripieno::distance;
-
 struct Job : Trial {
-  Job(std::string_view strategy, int workers, Plan plan, LinearOptions learner = {}, std::uint32_t global_batch = 16,
-      SimulatedOptions network = {})
-      : Trial(find_strategy(strategy), workers, plan, learner, global_batch, network) {}
+  Job(std::string_view strategy, int workers, strategy::Plan plan, LinearOptions learner = {},
+      std::uint32_t global_batch = 16, transport::SimulatedOptions network = {})
+      : Trial(strategy::find_strategy(strategy), workers, plan, learner, global_batch, network) {}
 };
 
-inline Plan sgd(std::uint32_t epochs, double rate = 0.1, double momentum = 0.9) {
-  Plan plan;
+inline strategy::Plan sgd(std::uint32_t epochs, double rate = 0.1, double momentum = 0.9) {
+  strategy::Plan plan;
   plan.epochs = epochs;
   plan.optimiser.momentum = momentum;
   plan.learning_rate.base = rate;
@@ -27,7 +23,7 @@ inline Plan sgd(std::uint32_t epochs, double rate = 0.1, double momentum = 0.9) 
 }
 
 /// What one worker alone ends with.
-inline std::vector<double> single(const Plan& plan, LinearOptions learner = {}, std::uint32_t batch = 16) {
+inline std::vector<double> single(const strategy::Plan& plan, LinearOptions learner = {}, std::uint32_t batch = 16) {
   return train_alone(plan, learner, batch);
 }
 

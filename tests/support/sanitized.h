@@ -15,7 +15,7 @@ inline constexpr bool sanitized = false;
 
 /// Memory that is taken while it lives may be left behind: where a run ends by an error, the coroutines that still wait
 /// for each other (at a queue that they own together, say) are not destroyed, since a job's process ends then.
-class MayLeaveWaiting {
+class [[maybe_unused]] MayLeaveWaiting {
  public:
 #if defined(__SANITIZE_ADDRESS__)
   MayLeaveWaiting() { __lsan_disable(); }

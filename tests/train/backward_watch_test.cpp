@@ -5,7 +5,7 @@
 #include "ripieno/train/gradient_loan.h"
 #include "tests/train/watched_model.h"
 
-namespace ripieno {
+namespace ripieno::train {
 namespace {
 
 using testing::copy_parameters;
@@ -130,4 +130,4 @@ TEST(HostCopy, OnTheCpuIsTheModelsOwnMemory) {
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::train

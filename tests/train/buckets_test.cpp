@@ -4,12 +4,12 @@
 
 #include "ripieno/core/random.h"
 
-namespace ripieno {
+namespace ripieno::train {
 namespace {
 
 /// One behind the other.
-std::vector<Layout::Tensor> tensors_of(const std::vector<std::vector<std::int64_t>>& shapes) {
-  std::vector<Layout::Tensor> tensors;
+std::vector<strategy::Layout::Tensor> tensors_of(const std::vector<std::vector<std::int64_t>>& shapes) {
+  std::vector<strategy::Layout::Tensor> tensors;
   std::size_t at = 0;
   for (const auto& shape : shapes) {
     std::size_t elements = 1;
@@ -83,4 +83,4 @@ TEST(Buckets, TheTensorThatEndsTheFirstIsDividedWhereItIsLarge) {
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::train

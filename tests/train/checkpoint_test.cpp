@@ -7,13 +7,13 @@
 #include "ripieno/model/zoo.h"
 #include "tests/support/temporary_folder.h"
 
-namespace ripieno {
+namespace ripieno::train {
 namespace {
 
 TEST(Checkpoint, ComesBackAsItWas) {
   const TemporaryFolder folder;
   const auto path = folder.path() / "state.pt";
-  const auto model = zoo().find("vgg11-bn").make();
+  const auto model = model::zoo().find("vgg11-bn").make();
   const NamedTensors saved = state_dict(*model);
   save_tensors(path, saved);
   const NamedTensors loaded = load_tensors(path);
@@ -22,7 +22,7 @@ TEST(Checkpoint, ComesBackAsItWas) {
     EXPECT_EQ(loaded[i].first, saved[i].first);
     EXPECT_TRUE(torch::equal(loaded[i].second, saved[i].second)) << saved[i].first;
   }
-  const auto other = zoo().find("vgg11-bn").make();
+  const auto other = model::zoo().find("vgg11-bn").make();
   load_state_dict(*other, loaded, path);
   EXPECT_TRUE(torch::equal(other->parameters()[0], model->parameters()[0]));
 }
@@ -69,4 +69,4 @@ TEST(Checkpoint, DamageAndStrangersAreNamed) {
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::train

@@ -4,7 +4,7 @@
 
 #include "tests/train/random_net.h"
 
-namespace ripieno {
+namespace ripieno::train {
 namespace {
 
 using testing::PassJob;
@@ -39,4 +39,4 @@ TEST(DroppedPass, DependsOnItsBatchAloneInBothTimes) {
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::train

@@ -2,10 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include "ripieno/model/classifier.h"
 #include "ripieno/model/zoo.h"
 #include "tests/train/watched_model.h"
 
-namespace ripieno {
+namespace ripieno::train {
 namespace {
 
 using testing::copy_parameters;
@@ -27,7 +28,7 @@ TEST(FlatModel, TiedIsOneFrozenIsApart) {
 
 TEST(FlatModel, BucketsPartitionTheParametersFromTheEnd) {
   for (const std::size_t bytes : {std::size_t{1}, std::size_t{1} << 20, std::size_t{25} << 20, std::size_t{1} << 40}) {
-    FlatModel flat(zoo().find("mnist-cnn").make(), {.bucket_bytes = bytes});
+    FlatModel flat(model::zoo().find("mnist-cnn").make(), {.bucket_bytes = bytes});
     std::size_t end = flat.layout().parameters;
     EXPECT_EQ(end, 690590u);
     for (const Range bucket : flat.layout().buckets) {
@@ -67,7 +68,7 @@ TEST(FlatModel, KnowsItsParametersByAddressAndShape) {
 
 TEST(FlatModel, ChannelsLastComputesTheSame) {
   torch::manual_seed(5);
-  auto plain = zoo().find("vgg11").make(), last = zoo().find("vgg11").make();
+  auto plain = model::zoo().find("vgg11").make(), last = model::zoo().find("vgg11").make();
   copy_parameters(*last, *plain);
   FlatModel a(plain, {}), b(last, {.channels_last = true});
   const auto x = torch::randn({4, 3, 32, 32});
@@ -95,4 +96,4 @@ TEST(FlatModel, RefusesWhatItCannotTrain) {
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::train

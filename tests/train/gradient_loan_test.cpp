@@ -12,7 +12,7 @@
 #include "ripieno/numeric/elementwise.h"
 #include "tests/train/watched_model.h"
 
-namespace ripieno {
+namespace ripieno::train {
 namespace {
 
 using testing::copy_parameters;
@@ -29,9 +29,9 @@ struct Chain : torch::nn::Module {
     }
   }
   torch::Tensor forward(torch::Tensor x) {
-    torch::Tensor y = run_layers(layers, x.contiguous(torch::MemoryFormat::ChannelsLast)).flatten(1);
+    torch::Tensor y = fused::run_layers(layers, x.contiguous(torch::MemoryFormat::ChannelsLast)).flatten(1);
     torch::nn::Sequential last(linear);
-    for (int i = 0; i < uses; ++i) y = run_layers(last, y);
+    for (int i = 0; i < uses; ++i) y = fused::run_layers(last, y);
     return y;
   }
   const int uses;
@@ -79,7 +79,7 @@ TEST(GradientLoan, AGradientCountsFromWhenItIsWrittenWhereItsParameterIsUsedOnce
     };
     watch.on_ready = [&](std::size_t bucket) {  // so does an exchange
       const Range range = model.flat.layout().buckets[bucket];
-      scale(model.flat.gradients().slice(range.begin, range.end), 10);
+      numeric::scale(model.flat.gradients().slice(range.begin, range.end), 10);
       EXPECT_EQ(released[bucket], 0);
       const auto parameters = module->parameters();
       before_autograd[bucket] = !parameters[parameters.size() - 1 - bucket].grad().defined();
@@ -150,7 +150,7 @@ TEST(GradientLoan, TheLastLargeTensorLiesInTwoBuckets) {
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::train
 
 #else
 

@@ -6,7 +6,7 @@
 
 #include "tests/train/own_loops.h"
 
-namespace ripieno {
+namespace ripieno::train {
 namespace {
 
 using namespace testing;  // NOLINT
@@ -14,7 +14,7 @@ using namespace testing;  // NOLINT
 TEST(LoopErrors, AnotherModelOrOptionIsNamed) {
   using Change = std::function<void(torch::nn::Linear&, ParallelOptions&)>;  // rank 1's
   const auto refused = [](const std::vector<std::string>& words, const Change& change) {
-    expect_refused(words, words[0], [&](Cluster& cluster) {
+    expect_refused(words, words[0], [&](transport::Cluster& cluster) {
       torch::nn::Linear model = linear(5, 6);
       model->register_buffer("count", torch::zeros({2}, torch::kInt64));
       ParallelOptions options;
@@ -39,13 +39,14 @@ TEST(LoopErrors, AnotherModelOrOptionIsNamed) {
 
 TEST(LoopErrors, DifferentOperationsNeverMeet) {
   for (const auto& [overlap, local_steps] : {std::pair{false, 1}, {true, 1}, {false, 2}}) {
-    expect_refused({"rank 0 is in step()", "rank 1 in sum()"}, "another number of steps", [&](Cluster& cluster) {
-      Worker worker(cluster, overlapping(overlap, local_steps));
-      for (int step = 0; step < (worker.rank == 0 ? 4 : 2); ++step) worker.step(step);
-      EXPECT_NE(worker.dp.sum(101), 102);
-    });
+    expect_refused({"rank 0 is in step()", "rank 1 in sum()"}, "another number of steps",
+                   [&](transport::Cluster& cluster) {
+                     Worker worker(cluster, overlapping(overlap, local_steps));
+                     for (int step = 0; step < (worker.rank == 0 ? 4 : 2); ++step) worker.step(step);
+                     EXPECT_NE(worker.dp.sum(101), 102);
+                   });
   }
-  expect_refused({"model 2", "parallel()"}, "another number of models", [](Cluster& cluster) {
+  expect_refused({"model 2", "parallel()"}, "another number of models", [](transport::Cluster& cluster) {
     Worker worker(cluster);
     if (worker.rank == 0) Worker second(cluster);
     worker.step();
@@ -54,7 +55,7 @@ TEST(LoopErrors, DifferentOperationsNeverMeet) {
 
 TEST(LoopErrors, WhoWaitsForARankThatHasEndedIsTold) {
   for (const bool overlap : {false, true}) {
-    const auto errors = on_ranks(2, [&](Cluster& cluster) {
+    const auto errors = on_ranks(2, [&](transport::Cluster& cluster) {
       Worker worker(cluster, overlapping(overlap));
       worker.step();
       if (worker.rank == 1) return cluster.endpoint.reset();
@@ -70,7 +71,7 @@ TEST(LoopErrors, WhoWaitsForARankThatHasEndedIsTold) {
 Errors errors_of_second_step(const ParallelOptions& options, const std::function<bool(int rank)>& throws) {
   Errors said(3);
   std::vector<std::vector<float>> ends(3);
-  const auto errors = on_ranks(3, [&](Cluster& cluster) {
+  const auto errors = on_ranks(3, [&](transport::Cluster& cluster) {
     Worker worker(cluster, options);
     for (int step = 0; step < 5; ++step) {
       try {
@@ -108,7 +109,7 @@ TEST(LoopErrors, AnErrorOfOneClosureIsKnownToAllAndAllGoOn) {
 
 TEST(LoopErrors, GradientsOnTheirWayAreNotForTheClosure) {
   for (const bool overlap : {false, true}) {
-    const auto errors = on_ranks(2, [&](Cluster& cluster) {
+    const auto errors = on_ranks(2, [&](transport::Cluster& cluster) {
       Worker worker(cluster, overlapping(overlap));
       worker.dp.step([&] {
         torch::Tensor loss = worker.loss();
@@ -127,7 +128,7 @@ TEST(LoopErrors, GradientsOnTheirWayAreNotForTheClosure) {
 
 TEST(LoopErrors, AClosureRunsOnTheCallersThread) {
   const int before = torch::get_num_threads();
-  const auto errors = on_ranks(1, [&](Cluster& cluster) {
+  const auto errors = on_ranks(1, [&](transport::Cluster& cluster) {
     Worker worker(cluster, overlapping(true));
     std::vector<bool> modes;
     const auto closure = [&, caller = std::this_thread::get_id()] {
@@ -159,7 +160,7 @@ TEST(LoopErrors, AClosureRunsOnTheCallersThread) {
 }
 
 TEST(LoopErrors, WhatCannotBeTrainedIsRefused) {
-  expect_refused({"null"}, "no model", [](Cluster& cluster) {
+  expect_refused({"null"}, "no model", [](transport::Cluster& cluster) {
     torch::nn::Linear other = linear(4, 3), none{nullptr};
     torch::optim::SGD optimiser(other->parameters(), 0.1);
     if (cluster.endpoint->rank() == 0) {
@@ -168,22 +169,22 @@ TEST(LoopErrors, WhatCannotBeTrainedIsRefused) {
       parallel(std::shared_ptr<torch::nn::Module>(), optimiser, cluster);
     }
   });
-  expect_refused({"null"}, "no model on one rank", [](Cluster& cluster) {
+  expect_refused({"null"}, "no model on one rank", [](transport::Cluster& cluster) {
     torch::nn::Linear model = linear(4, 3), none{nullptr};
     torch::optim::SGD optimiser(model->parameters(), 0.1);
     parallel(cluster.endpoint->rank() == 0 ? none : model, optimiser, cluster);
   });
-  expect_refused({"none of the model's parameters"}, "another's optimiser", [](Cluster& cluster) {
+  expect_refused({"none of the model's parameters"}, "another's optimiser", [](transport::Cluster& cluster) {
     torch::nn::Linear model = linear(4, 3), other = linear(4, 3);
     torch::optim::SGD optimiser(other->parameters(), 0.1);
     parallel(model, optimiser, cluster);
   });
-  expect_refused({"[2, 3]", "before parallel()"}, "a layer added later", [](Cluster& cluster) {
+  expect_refused({"[2, 3]", "before parallel()"}, "a layer added later", [](transport::Cluster& cluster) {
     Worker worker(cluster);
     worker.optimiser.add_param_group(torch::optim::OptimizerParamGroup(linear(3, 2)->parameters()));
     worker.step();
   });
-  expect_refused({"bias", "frozen"}, "unfrozen later", [](Cluster& cluster) {
+  expect_refused({"bias", "frozen"}, "unfrozen later", [](transport::Cluster& cluster) {
     torch::nn::Linear model = linear(4, 3);
     model->bias.requires_grad_(false);
     torch::optim::SGD optimiser(model->parameters(), 0.1);
@@ -191,24 +192,24 @@ TEST(LoopErrors, WhatCannotBeTrainedIsRefused) {
     model->bias.requires_grad_(true);
     dp.step([] { return torch::zeros({}); });
   });
-  expect_refused({"weight", "Float", "Double"}, "converted later", [](Cluster& cluster) {
+  expect_refused({"weight", "Float", "Double"}, "converted later", [](transport::Cluster& cluster) {
     Worker worker(cluster);
     worker.model->to(torch::kFloat64);
     worker.step();
   });
-  expect_refused({"sum()", "overlap"}, "a sum beside the exchange", [](Cluster& cluster) {
+  expect_refused({"sum()", "overlap"}, "a sum beside the exchange", [](transport::Cluster& cluster) {
     Worker worker(cluster, overlapping(true));
     worker.dp.step([&] { return torch::full({}, worker.dp.sum(1)); });
   });
-  expect_refused({"within the closure"}, "a step in a step", [](Cluster& cluster) {
+  expect_refused({"within the closure"}, "a step in a step", [](transport::Cluster& cluster) {
     Worker worker(cluster);
     worker.dp.step([&] {
       worker.step();
       return torch::zeros({});
     });
   });
-  expect_refused({"empty closure"}, "no closure", [](Cluster& cluster) { Worker(cluster).dp.step({}); });
+  expect_refused({"empty closure"}, "no closure", [](transport::Cluster& cluster) { Worker(cluster).dp.step({}); });
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::train

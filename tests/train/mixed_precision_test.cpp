@@ -9,13 +9,13 @@
 #include "ripieno/numeric/elementwise.h"
 #include "tests/train/small_net.h"
 
-namespace ripieno {
+namespace ripieno::train {
 namespace {
 
 using testing::TorchJob;
 
-Plan steps(std::uint64_t count) {
-  Plan plan;
+strategy::Plan steps(std::uint64_t count) {
+  strategy::Plan plan;
   plan.epochs = 3;
   plan.max_steps = count;
   plan.optimiser.momentum = 0.9;
@@ -48,7 +48,7 @@ TEST(MixedPrecision, EachHalfIsToBeHadAlone) {
   };
   std::vector<double> start;
   const auto run = [&](Precision compute, const char* wire) {
-    Plan plan = steps(20);
+    strategy::Plan plan = steps(20);
     plan.exchange.codec.name = wire;
     TorchJob job("ring", 3, plan, computing_in(compute));
     start = in_fp64(job.learners[0]->parameters());
@@ -57,7 +57,7 @@ TEST(MixedPrecision, EachHalfIsToBeHadAlone) {
     for (int rank = 0; rank < 3; ++rank) {
       EXPECT_EQ(job.learners[rank]->parameters().type, DType::fp32) << "master weights";
       EXPECT_EQ(in_fp64(job.learners[rank]->parameters()), outcome.weights) << "rank " << rank;
-      outcome.bytes += job.cluster.ledger(rank).total(Purpose::exchange).payload_sent;
+      outcome.bytes += job.cluster.ledger(rank).total(observe::Purpose::exchange).payload_sent;
     }
     return outcome;
   };
@@ -79,41 +79,41 @@ TEST(MixedPrecision, EachHalfIsToBeHadAlone) {
 }
 
 /// The gradient of one pass overflows.
-class Overflowing final : public Learner {
+class Overflowing final : public strategy::Learner {
  public:
   Overflowing(TorchLearner& inner, std::uint32_t step) : inner_(inner), step_(step) {}
-  const Layout& layout() const override { return inner_.layout(); }
+  const strategy::Layout& layout() const override { return inner_.layout(); }
   NumberSpan parameters() override { return inner_.parameters(); }
   NumberSpan gradients() override { return inner_.gradients(); }
   NumberSpan buffers() override { return inner_.buffers(); }
   std::uint32_t steps_per_epoch() const override { return inner_.steps_per_epoch(); }
   std::uint32_t samples_per_epoch() const override { return inner_.samples_per_epoch(); }
-  Task<Evaluation> evaluate(int part, int parts) override { return inner_.evaluate(part, parts); }
+  Task<strategy::Evaluation> evaluate(int part, int parts) override { return inner_.evaluate(part, parts); }
   Gates& gates() override { return inner_.gates(); }
   void commit() override { inner_.commit(); }
   void drop() override { inner_.drop(); }
-  LossScale* loss_scale() override { return inner_.loss_scale(); }
-  Task<std::unique_ptr<Pass>> begin(BatchId batch, Weighting weighting) override {
+  optim::LossScale* loss_scale() override { return inner_.loss_scale(); }
+  Task<std::unique_ptr<strategy::Pass>> begin(data::BatchId batch, strategy::Weighting weighting) override {
     auto pass = co_await inner_.begin(batch, std::move(weighting));
     if (batch.step != step_) co_return pass;
     while (co_await pass->next_bucket()) {
     }
-    const PassResult result = co_await pass->finish();
+    const strategy::PassResult result = co_await pass->finish();
     inner_.gradients().as<float>()[3] = std::numeric_limits<float>::infinity();
     co_return std::make_unique<Done>(inner_.layout().buckets.size(), result);
   }
 
  private:
-  struct Done final : Pass {
-    Done(std::size_t buckets, PassResult result) : buckets(buckets), result(result) {}
+  struct Done final : strategy::Pass {
+    Done(std::size_t buckets, strategy::PassResult result) : buckets(buckets), result(result) {}
     Task<std::optional<std::size_t>> next_bucket() override {
       if (next == buckets) co_return std::nullopt;
       co_return next++;
     }
-    BatchSize size() const override { return result; }
-    Task<PassResult> finish() override { co_return result; }
+    strategy::BatchSize size() const override { return result; }
+    Task<strategy::PassResult> finish() override { co_return result; }
     std::size_t buckets, next = 0;
-    PassResult result;
+    strategy::PassResult result;
   };
   TorchLearner& inner_;
   std::uint32_t step_;
@@ -125,7 +125,7 @@ struct Seen {
 };
 
 /// What each worker has after each of its steps, where the last rank's gradient overflows in step 2. [rank][step]
-std::map<int, std::vector<Seen>> overflow_on_the_last_rank(std::string_view strategy, Plan plan,
+std::map<int, std::vector<Seen>> overflow_on_the_last_rank(std::string_view strategy, strategy::Plan plan,
                                                            const char* wire = "auto") {
   plan.exchange.codec.name = wire;
   TorchJob job(strategy, 3, plan, computing_in(Precision::fp16));
@@ -133,17 +133,17 @@ std::map<int, std::vector<Seen>> overflow_on_the_last_rank(std::string_view stra
   Overflowing overflowing(*job.learners[last], 2);
   std::map<int, std::vector<Seen>> seen;
   for (int rank = 0; rank <= last; ++rank) {
-    *job.learners[rank]->loss_scale() = LossScale({.initial = 1024});
-    job.recorders[rank]->on_step = [&, rank](const StepRecord&) {
+    *job.learners[rank]->loss_scale() = optim::LossScale({.initial = 1024});
+    job.recorders[rank]->on_step = [&, rank](const observe::StepRecord&) {
       TorchLearner& learner = *job.learners[rank];
-      seen[rank].push_back({hash(learner.parameters()), learner.loss_scale()->value()});
+      seen[rank].push_back({numeric::hash(learner.parameters()), learner.loss_scale()->value()});
     };
-    Learner& learner = rank == last ? static_cast<Learner&>(overflowing) : *job.learners[rank];
+    strategy::Learner& learner = rank == last ? static_cast<strategy::Learner&>(overflowing) : *job.learners[rank];
     job.strategies.push_back(
-        make_strategy(job.info, plan, {job.cluster.comm(rank), learner, *job.recorders[rank], nullptr}));
+        strategy::make_strategy(job.info, plan, {job.cluster.comm(rank), learner, *job.recorders[rank], nullptr}));
   }
-  job.cluster.run([&](Communicator comm) { return job.strategies[comm.rank()]->run(); });
-  EXPECT_TRUE(all_finite(job.weights())) << strategy;
+  job.cluster.run([&](collective::Communicator comm) { return job.strategies[comm.rank()]->run(); });
+  EXPECT_TRUE(numeric::all_finite(job.weights())) << strategy;
   return seen;
 }
 
@@ -169,7 +169,7 @@ TEST(LossScale, AnOverflowOnOneRankSkipsTheStepOnAllAndHalvesTheScale) {
 
 TEST(LossScale, ParameterServersTellEachOtherAndTheWorkersOfAnOverflow) {
   for (const int shards : {1, 2}) {
-    Plan plan = steps(5);
+    strategy::Plan plan = steps(5);
     plan.servers.count = shards;
     const auto seen = overflow_on_the_last_rank("ps-sync", plan);
     for (const auto& [rank, after] : seen) {
@@ -182,7 +182,7 @@ TEST(LossScale, ParameterServersTellEachOtherAndTheWorkersOfAnOverflow) {
 }
 
 TEST(LossScale, IsEachWorkersOwnWhereWorkersStepByThemselves) {
-  Plan plan = steps(8);
+  strategy::Plan plan = steps(8);
   plan.local.steps = 4;
   const auto seen = overflow_on_the_last_rank("local-sgd", plan);
   for (const auto& [rank, after] : seen) {
@@ -195,12 +195,12 @@ TEST(LossScale, IsEachWorkersOwnWhereWorkersStepByThemselves) {
 }
 
 /// The scale and weights of rank 0 after each step of training with that first scale.
-std::vector<Seen> scales(LossScaleOptions options, std::uint64_t count) {
+std::vector<Seen> scales(optim::LossScaleOptions options, std::uint64_t count) {
   TorchJob job("ddp", 2, steps(count), computing_in(Precision::fp16));
-  for (auto& learner : job.learners) *learner->loss_scale() = LossScale(options);
+  for (auto& learner : job.learners) *learner->loss_scale() = optim::LossScale(options);
   std::map<int, std::vector<Seen>> seen;
-  job.on_step = [&](int rank, const StepRecord&) {
-    seen[rank].push_back({hash(job.learners[rank]->parameters()), job.learners[rank]->loss_scale()->value()});
+  job.on_step = [&](int rank, const observe::StepRecord&) {
+    seen[rank].push_back({numeric::hash(job.learners[rank]->parameters()), job.learners[rank]->loss_scale()->value()});
   };
   job.run();
   EXPECT_EQ(seen[0].size(), count);
@@ -245,4 +245,4 @@ TEST(LossScale, HasNoPartInOtherPrecisions) {
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::train

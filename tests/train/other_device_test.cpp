@@ -11,7 +11,7 @@
 #include "tests/train/tcp_learners.h"
 #include "tests/train/watched_model.h"
 
-namespace ripieno {
+namespace ripieno::train {
 namespace {
 
 using testing::floats;
@@ -112,7 +112,7 @@ TEST(OtherDevice, AModelOfTwoDevicesIsRefused) {
 }
 
 TEST(OtherDevice, AJobEndsWithTheCpusWeights) {
-  Plan plan;
+  strategy::Plan plan;
   plan.max_steps = 10;
   plan.optimiser.momentum = 0.9;
   plan.learning_rate.base = 0.05;
@@ -137,18 +137,18 @@ TEST(OtherDevice, AJobEndsWithTheCpusWeights) {
 }
 
 TEST(OtherDevice, EvaluatesAndShowsWhatTheHostHolds) {
-  const auto make = [](Runtime& runtime, Recorder& recorder, torch::Device device) {
-    std::shared_ptr<Dataset> digits = open_dataset("digits", Split::train, {.train_samples = 100});
-    const auto loader = [&] { return Loader(digits, Sampler(100, {.batch = 20}), {}, {}, 0); };
+  const auto make = [](Runtime& runtime, observe::Recorder& recorder, torch::Device device) {
+    std::shared_ptr<data::Dataset> digits = data::open_dataset("digits", data::Split::train, {.train_samples = 100});
+    const auto loader = [&] { return data::Loader(digits, data::Sampler(100, {.batch = 20}), {}, {}, 0); };
     torch::manual_seed(1);
     return std::make_unique<TorchLearner>(runtime, recorder, std::make_shared<testing::SmallNet>(), loader(), loader(),
                                           TorchOptions{.device = device});
   };
   const auto runtime = real_runtime(0);
-  Recorder recorder(*runtime, nullptr, nullptr);
+  observe::Recorder recorder(*runtime, nullptr, nullptr);
   const auto here = make(*runtime, recorder, torch::kCPU), elsewhere = make(*runtime, recorder, other_device());
-  std::vector<Evaluation> found;
-  const auto evaluate = [](TorchLearner* learner, std::vector<Evaluation>* found) -> Task<> {
+  std::vector<strategy::Evaluation> found;
+  const auto evaluate = [](TorchLearner* learner, std::vector<strategy::Evaluation>* found) -> Task<> {
     found->push_back(co_await learner->evaluate(0, 1));
   };
   for (TorchLearner* learner : {here.get(), elsewhere.get()}) {
@@ -181,7 +181,7 @@ TEST(OtherDevice, AUsersOwnLoopStaysTogether) {
     for (const bool far : {false, true}) {
       weights[far].resize(2);
       std::mutex making;  // torch's generator is everybody's
-      const auto errors = on_ranks(2, [&](Cluster& cluster) {
+      const auto errors = on_ranks(2, [&](transport::Cluster& cluster) {
         const int rank = cluster.endpoint->rank();
         const auto net = [&] {
           const std::lock_guard lock(making);
@@ -232,4 +232,4 @@ TEST(FindDevice, NamesWhatThereIs) {
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::train

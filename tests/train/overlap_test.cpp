@@ -11,7 +11,7 @@
 #include "ripieno/train/precision.h"
 #include "tests/train/tcp_learners.h"
 
-namespace ripieno {
+namespace ripieno::train {
 namespace {
 
 using testing::floats;
@@ -27,8 +27,8 @@ TorchOptions two_buckets() {
   return options;
 }
 
-Plan ten_steps(bool forward = false) {
-  Plan plan;
+strategy::Plan ten_steps(bool forward = false) {
+  strategy::Plan plan;
   plan.max_steps = 10;
   plan.optimiser.momentum = 0.9;
   plan.optimiser.weight_decay = 1e-3;
@@ -56,8 +56,8 @@ TEST(OverlapInRealTime, EndsWithTheWeightsOfTakingTurns) {
 TEST(OverlapInRealTime, EverySpanOfAJobHasItsPlace) {
   for (const bool forward : {false, true}) {
     for (const RealRank& rank : train_over_tcp("ddp", 2, ten_steps(forward), two_buckets())) {
-      std::map<std::string, std::vector<Span>> spans;
-      for (const Span& span : rank.spans) spans[span.what].push_back(span);
+      std::map<std::string, std::vector<observe::Span>> spans;
+      for (const observe::Span& span : rank.spans) spans[span.what].push_back(span);
       ASSERT_EQ(spans["forward"].size(), 10u);
       ASSERT_EQ(spans["backward"].size(), 10u);
       EXPECT_EQ(spans["exchange"].size(), 20u);
@@ -67,11 +67,11 @@ TEST(OverlapInRealTime, EverySpanOfAJobHasItsPlace) {
           EXPECT_LE(spans["backward"][step - 1].end, spans["forward"][step].begin);
         }
       }
-      for (const Span& wait : spans["wait"]) {
+      for (const observe::Span& wait : spans["wait"]) {
         EXPECT_TRUE(forward) << "nothing is closed";
-        const auto around = std::find_if(spans["forward"].begin(), spans["forward"].end(), [&](const Span& pass) {
-          return pass.begin <= wait.begin && wait.end <= pass.end;
-        });
+        const auto around =
+            std::find_if(spans["forward"].begin(), spans["forward"].end(),
+                         [&](const observe::Span& pass) { return pass.begin <= wait.begin && wait.end <= pass.end; });
         EXPECT_NE(around, spans["forward"].end()) << "a wait outside of forward passes";
       }
     }
@@ -133,18 +133,18 @@ struct Held {
   Held() {
     torch::set_num_threads(1);
     torch::manual_seed(1);
-    std::shared_ptr<Dataset> digits = open_dataset("digits", Split::train, {.train_samples = 100});
-    const auto loader = [&] { return Loader(digits, Sampler(100, {.batch = 20}), {}, {}, 0); };
+    std::shared_ptr<data::Dataset> digits = data::open_dataset("digits", data::Split::train, {.train_samples = 100});
+    const auto loader = [&] { return data::Loader(digits, data::Sampler(100, {.batch = 20}), {}, {}, 0); };
     learner = std::make_unique<TorchLearner>(*runtime, recorder, std::make_shared<HeldNet>(between), loader(), loader(),
                                              two_buckets());
-    recorder.on_span = [this](const Span& span) { spans.push_back(span); };
+    recorder.on_span = [this](const observe::Span& span) { spans.push_back(span); };
   }
 
   std::unique_ptr<Runtime> runtime = real_runtime(0);
-  Recorder recorder{*runtime, nullptr, nullptr};
+  observe::Recorder recorder{*runtime, nullptr, nullptr};
   Between between;
   std::unique_ptr<TorchLearner> learner;
-  std::vector<Span> spans;
+  std::vector<observe::Span> spans;
 };
 
 bool is_zero(NumberSpan span) {
@@ -154,8 +154,8 @@ bool is_zero(NumberSpan span) {
 
 /// The first bucket's readiness lets backward go on; were it told at backward's end, nobody would.
 Task<> let_backward_on(Held* held, std::vector<std::size_t>* buckets, Duration* first_ready) {
-  const BatchId batch{0, 0};
-  const auto pass = co_await held->learner->begin(batch, unweighted);
+  const data::BatchId batch{0, 0};
+  const auto pass = co_await held->learner->begin(batch, strategy::unweighted);
   while (const auto bucket = co_await pass->next_bucket()) {
     if (buckets->empty()) {
       *first_ready = held->runtime->now();
@@ -192,19 +192,19 @@ TEST(OverlapInRealTime, ABucketIsReadyBeforeBackwardHasEnded) {
 /// what happened, in order.
 Task<> open_one_by_one(Held* held, Event* here, std::vector<std::string>* steps, double* loss) {
   Gates& gates = held->learner->gates();
-  const Layout& layout = held->learner->layout();
+  const strategy::Layout& layout = held->learner->layout();
   gates.close(0);
   gates.close(1);
-  const BatchId batch{0, 0};
-  const auto pass = co_await held->learner->begin(batch, unweighted);
+  const data::BatchId batch{0, 0};
+  const auto pass = co_await held->learner->begin(batch, strategy::unweighted);
   for (const std::size_t bucket : {std::size_t{1}, std::size_t{0}}) {
     const Range range = layout.buckets[bucket];
-    scale(held->learner->parameters().slice(range.begin, range.end), 0);
+    numeric::scale(held->learner->parameters().slice(range.begin, range.end), 0);
     steps->push_back(text("open ", bucket));
     gates.open(bucket);
     if (bucket == 1) co_await here->wait();
   }
-  const PassResult result = co_await pass->finish();
+  const strategy::PassResult result = co_await pass->finish();
   *loss = result.loss;
 }
 
@@ -266,7 +266,7 @@ TEST(GateWatch, SeesTheWeightsOfConvolutions) {
                       {{0, static_cast<std::size_t>(flat.numel())}}, gates);
       watch.on_passed = [&](std::size_t gate) { passed.push_back(gate); };
       const Autocast autocast(type == torch::kBFloat16 ? Precision::bf16 : Precision::fp32, torch::kCPU);
-      run_layers(layer, x);
+      fused::run_layers(layer, x);
       EXPECT_EQ(passed, std::vector<std::size_t>{0});
     }
   }
@@ -327,4 +327,4 @@ TEST(GateWatch, WaitsForTheGateOfWhatAnOperatorTakes) {
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::train

@@ -37,12 +37,12 @@ inline std::vector<float> weights(const torch::nn::Module& module) {
 
 /// One worker of a small job.
 struct Worker {
-  explicit Worker(Cluster& cluster, const ParallelOptions& options = {}, double rate = 0.1)
+  explicit Worker(transport::Cluster& cluster, const train::ParallelOptions& options = {}, double rate = 0.1)
       : cluster(cluster),
         rank(cluster.endpoint->rank()),
         model(linear(4, 3)),
         optimiser(model->parameters(), rate),
-        dp(parallel(model, optimiser, cluster, options)) {}
+        dp(train::parallel(model, optimiser, cluster, options)) {}
 
   torch::Tensor loss(int step = 0) { return model(batch(rank, step)).square().mean(); }
   void step(int number = 0) {
@@ -53,15 +53,15 @@ struct Worker {
     });
   }
 
-  Cluster& cluster;
+  transport::Cluster& cluster;
   int rank;
   torch::nn::Linear model;
   torch::optim::SGD optimiser;
-  Parallel dp;
+  train::Parallel dp;
 };
 
-inline ParallelOptions overlapping(bool overlap, int local_steps = 1) {
-  ParallelOptions options;
+inline train::ParallelOptions overlapping(bool overlap, int local_steps = 1) {
+  train::ParallelOptions options;
   options.bucket_mb = 1e-5;
   options.overlap = overlap;
   options.local_steps = local_steps;
@@ -77,7 +77,7 @@ inline void expect_said(const Errors& errors, const std::vector<std::string>& wo
 
 /// The body on two workers, which all must refuse with these words.
 inline void expect_refused(const std::vector<std::string>& words, const std::string& where,
-                           const std::function<void(Cluster&)>& body) {
+                           const std::function<void(transport::Cluster&)>& body) {
   expect_said(on_ranks(2, body), words, where);
 }
 

@@ -6,7 +6,7 @@
 
 #include "tests/train/tcp_learners.h"
 
-namespace ripieno {
+namespace ripieno::train {
 namespace {
 
 using testing::on_ranks;
@@ -85,7 +85,7 @@ Outcome run(const ParallelOptions& options) {
   outcome.weights.resize(ranks);
   std::vector<std::vector<std::vector<double>>> history(ranks);
   std::vector<std::uint64_t> bytes(ranks);
-  const auto errors = on_ranks(ranks, [&](Cluster& cluster) {
+  const auto errors = on_ranks(ranks, [&](transport::Cluster& cluster) {
     const int rank = cluster.endpoint->rank();
     const auto net = std::make_shared<Net>();
     if (rank > 0) {
@@ -107,7 +107,7 @@ Outcome run(const ParallelOptions& options) {
       history[rank].push_back(numbers(*net));
     }
     outcome.weights[rank] = numbers(*net);
-    bytes[rank] = dp.ledger().total(Purpose::exchange).payload_sent;
+    bytes[rank] = dp.ledger().total(observe::Purpose::exchange).payload_sent;
     dp.sum(0);  // nobody leaves before all have what they were sent
   });
   for (int rank = 0; rank < ranks; ++rank) {
@@ -234,7 +234,7 @@ TEST(Parallel, LocalStepsTakeA16BitWire) {
 /// Two ranks look words up; returns the table after three steps.
 std::vector<double> table_after_steps(bool sparse, bool overlap) {
   std::vector<double> table;
-  const auto errors = on_ranks(2, [&](Cluster& cluster) {
+  const auto errors = on_ranks(2, [&](transport::Cluster& cluster) {
     const int rank = cluster.endpoint->rank();
     torch::nn::Embedding words(torch::nn::EmbeddingOptions(12, 2).sparse(sparse));
     words->to(torch::kFloat64);
@@ -268,7 +268,7 @@ TEST(Parallel, ASparseGradientIsAveragedAsADenseOneIs) {
 TEST(Parallel, WhoHasNoSamplesStillTakesTheStep) {
   for (const bool overlap : {false, true}) {
     std::vector<std::vector<double>> weights(2);
-    const auto errors = on_ranks(2, [&](Cluster& cluster) {
+    const auto errors = on_ranks(2, [&](transport::Cluster& cluster) {
       const int rank = cluster.endpoint->rank();
       const auto net = std::make_shared<Net>();
       auto optimiser = optimiser_of(*net);
@@ -302,7 +302,7 @@ TEST(Parallel, WhoHasNoSamplesStillTakesTheStep) {
 
 TEST(Parallel, AnErrorInTheClosureEndsTheStepOnAll) {
   for (const bool overlap : {false, true}) {
-    const auto errors = on_ranks(2, [&](Cluster& cluster) {
+    const auto errors = on_ranks(2, [&](transport::Cluster& cluster) {
       const auto net = std::make_shared<Net>();
       auto optimiser = optimiser_of(*net);
       ParallelOptions options;
@@ -330,7 +330,7 @@ TEST(Parallel, AnErrorInTheClosureEndsTheStepOnAll) {
 /// By rank, after steps between which, where asked for, some fail on rank 1 when all buckets are under way or averaged.
 std::vector<std::vector<double>> weights_with_failures(std::string_view codec, bool overlap, bool fails) {
   std::vector<std::vector<double>> weights(2);
-  const auto errors = on_ranks(2, [&](Cluster& cluster) {
+  const auto errors = on_ranks(2, [&](transport::Cluster& cluster) {
     const int rank = cluster.endpoint->rank();
     const auto net = std::make_shared<Net>();
     auto optimiser = optimiser_of(*net);
@@ -372,7 +372,7 @@ TEST(Parallel, AStepThatFailsLeavesNothingBehind) {
 
 TEST(Parallel, OptionsThatCannotBeAreRefused) {
   const auto error_of = [](ParallelOptions options) {
-    return on_ranks(1, [&](Cluster& cluster) {
+    return on_ranks(1, [&](transport::Cluster& cluster) {
       const auto net = std::make_shared<Net>();
       auto optimiser = optimiser_of(*net);
       parallel(net, optimiser, cluster, options);
@@ -395,4 +395,4 @@ TEST(Parallel, OptionsThatCannotBeAreRefused) {
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::train

@@ -31,12 +31,15 @@ struct CountingNet : RandomNet {
 /// A learner of its own, the same each time: the second of two workers, five steps an epoch, images cropped and
 /// flipped.
 struct PassJob {
-  PassJob(Runtime& runtime, Precision precision, std::uint32_t accumulate, torch::Device device = torch::kCPU)
+  PassJob(Runtime& runtime, train::Precision precision, std::uint32_t accumulate, torch::Device device = torch::kCPU)
       : recorder(runtime, nullptr, nullptr) {
-    const std::shared_ptr<Dataset> digits = open_dataset("digits", Split::train, {.train_samples = 90});
-    SamplerOptions sampling{.seed = 3, .worker = 1, .workers = 2, .batch = 20};
-    const auto loader = [&] { return Loader(digits, Sampler(90, sampling), {.crop_padding = 2, .flip = true}, {}, 7); };
-    TorchOptions options;
+    const std::shared_ptr<data::Dataset> digits =
+        data::open_dataset("digits", data::Split::train, {.train_samples = 90});
+    data::SamplerOptions sampling{.seed = 3, .worker = 1, .workers = 2, .batch = 20};
+    const auto loader = [&] {
+      return data::Loader(digits, data::Sampler(90, sampling), {.crop_padding = 2, .flip = true}, {}, 7);
+    };
+    train::TorchOptions options;
     options.device = device;
     options.precision = precision;
     options.accumulate = accumulate;
@@ -45,7 +48,7 @@ struct PassJob {
     options.worker = 1;
     torch::manual_seed(1);
     net = std::make_shared<CountingNet>();
-    learner = std::make_unique<TorchLearner>(runtime, recorder, net, loader(), loader(), options);
+    learner = std::make_unique<train::TorchLearner>(runtime, recorder, net, loader(), loader(), options);
   }
 
   /// Shows the counter that the learner's own walk does not.
@@ -57,9 +60,9 @@ struct PassJob {
     };
   }
 
-  Recorder recorder;
+  observe::Recorder recorder;
   std::shared_ptr<CountingNet> net;
-  std::unique_ptr<TorchLearner> learner;
+  std::unique_ptr<train::TorchLearner> learner;
 };
 
 }  // namespace ripieno::testing

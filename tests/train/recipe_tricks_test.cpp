@@ -5,7 +5,7 @@
 
 #include "tests/train/small_net.h"
 
-namespace ripieno {
+namespace ripieno::train {
 namespace {
 
 using testing::copy;
@@ -21,16 +21,16 @@ TorchOptions smoothed_fp64() {
 }
 
 /// All of them at once: muon, rates of their own, a first layer that is frozen on the way, lookahead.
-Plan plan_of(const TorchLearner& learner) {
-  Plan plan;
+strategy::Plan plan_of(const TorchLearner& learner) {
+  strategy::Plan plan;
   plan.epochs = 3;
   plan.learning_rate = {.schedule = "triangular", .base = 0.05, .peak_at = 0};
-  OptimiserOptions& o = plan.optimiser;
+  optim::OptimiserOptions& o = plan.optimiser;
   o = {
       .name = "muon", .momentum = 0.6, .weight_decay = 0.01, .nesterov = true, .newton_schulz = 3, .sgd_momentum = 0.8};
   o.vector_factor = 4;
   o.head_factor = 2;
-  for (const Layout::Tensor& tensor : learner.layout().tensors) {
+  for (const strategy::Layout::Tensor& tensor : learner.layout().tensors) {
     const std::size_t rows = tensor.shape.size() < 2 ? 0 : static_cast<std::size_t>(tensor.shape[0]);
     o.tensors.push_back({tensor.range.begin, tensor.range.end, rows, o.tensors.size() < learner.first_layer()});
   }
@@ -48,7 +48,7 @@ Ran run(std::string_view strategy, int workers, std::uint32_t batch, bool forwar
   TorchOptions options = smoothed_fp64();
   options.first_layer_epochs = 1;
   const TorchJob shape("single", 1, {}, options, batch, 120);
-  Plan plan = plan_of(*shape.learners[0]);
+  strategy::Plan plan = plan_of(*shape.learners[0]);
   plan.exchange.forward = forward;
   TorchJob job(strategy, workers, plan, options, batch, 120);
   Ran ran{copy(job.learners[0]->parameters()), {}};
@@ -79,7 +79,7 @@ TEST(RecipeTricks, AFrozenFirstLayerStaysAndItsBucketsAreAnnounced) {
   ASSERT_EQ(shape.learners[0]->first_layer(), 2u);
   const Range first = shape.learners[0]->layout().tensors[1].range;
   std::vector<std::vector<double>> layers;
-  job.on_step = [&](int rank, const StepRecord&) {
+  job.on_step = [&](int rank, const observe::StepRecord&) {
     if (rank == 0) layers.push_back(copy(job.learners[0]->parameters().slice(0, first.end)));
   };
   job.run();
@@ -122,4 +122,4 @@ TEST(TestViews, AreAveragedAsPublished) {
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::train

@@ -10,7 +10,7 @@
 #include "ripieno/testing/saved_state.h"
 #include "tests/train/random_net.h"
 
-namespace ripieno {
+namespace ripieno::train {
 namespace {
 
 using testing::RandomNet;
@@ -21,8 +21,8 @@ int runs() {
   return asked ? std::atoi(asked) : 6;
 }
 
-Plan plan_of(std::string_view codec) {
-  Plan plan;
+strategy::Plan plan_of(std::string_view codec) {
+  strategy::Plan plan;
   plan.epochs = 2;
   plan.optimiser.momentum = 0.9;
   plan.learning_rate.base = 0.05;
@@ -32,8 +32,8 @@ Plan plan_of(std::string_view codec) {
   return plan;
 }
 
-SavedState state(TorchJob& job, int rank) {
-  SavedState saved;
+testing::SavedState state(TorchJob& job, int rank) {
+  testing::SavedState saved;
   saved.begin(false);
   saved.span("learner.parameters", job.learners[rank]->parameters());
   saved.span("learner.buffers", job.learners[rank]->buffers());
@@ -50,7 +50,7 @@ void expect_the_same(std::string_view strategy, std::string_view codec, Precisio
   const auto job_of = [&] {
     return std::make_unique<TorchJob>(
         strategy, 3, plan_of(codec), options, 30, 90, -1, [] { return std::make_shared<RandomNet>(); },
-        AugmentOptions{.crop_padding = 2, .flip = true});
+        data::AugmentOptions{.crop_padding = 2, .flip = true});
   };
   const auto whole = job_of();
   whole->run();
@@ -59,7 +59,7 @@ void expect_the_same(std::string_view strategy, std::string_view codec, Precisio
   int recovered = 0;
   for (int seed = 0; seed < runs(); ++seed) {
     const auto job = job_of();
-    Interruptions interruptions(job->cluster);
+    testing::Interruptions interruptions(job->cluster);
     job->interruptions = &interruptions;
     interruptions.schedule(static_cast<std::uint64_t>(seed), 1 + seed % 3, begun, whole->cluster.runtime().now());
     job->run();
@@ -75,8 +75,8 @@ void expect_the_same(std::string_view strategy, std::string_view codec, Precisio
 /// All that keep the commit contract.
 std::vector<std::string_view> retakable() {
   std::vector<std::string_view> names;
-  for (const StrategyInfo& info : strategies()) {
-    if (!info.traits.alone && can_retake(info, plan_of("auto"))) names.push_back(info.name);
+  for (const strategy::StrategyInfo& info : strategy::strategies()) {
+    if (!info.traits.alone && strategy::can_retake(info, plan_of("auto"))) names.push_back(info.name);
   }
   return names;
 }
@@ -85,7 +85,7 @@ class RetakeComputed : public ::testing::TestWithParam<std::string_view> {};
 
 TEST_P(RetakeComputed, GivesTheBitsOfARunWithout) {
   for (const char* codec : {"auto", "int8"}) {
-    const bool mixes = find_strategy(GetParam()).traits.mixes;
+    const bool mixes = strategy::find_strategy(GetParam()).traits.mixes;
     if (mixes && std::string_view(codec) == "int8") continue;
     expect_the_same(GetParam(), codec, Precision::fp32);
     expect_the_same(GetParam(), codec, Precision::fp16);
@@ -99,4 +99,4 @@ INSTANTIATE_TEST_SUITE_P(Every, RetakeComputed, ::testing::ValuesIn(retakable())
 });
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::train

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace ripieno {
+namespace ripieno::train {
 namespace {
 
 using namespace std::chrono_literals;
@@ -30,4 +30,4 @@ TEST(Slowdown, WaitingIsNotSlowed) {
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::train

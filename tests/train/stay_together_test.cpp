@@ -4,14 +4,14 @@
 
 #include "tests/train/own_loops.h"
 
-namespace ripieno {
+namespace ripieno::train {
 namespace {
 
 using namespace testing;  // NOLINT
 
 TEST(StayTogether, BuffersOfEveryTypeBeginAsRankZeros) {
   std::vector<std::vector<std::string>> held(2);
-  const auto errors = on_ranks(2, [&](Cluster& cluster) {
+  const auto errors = on_ranks(2, [&](transport::Cluster& cluster) {
     const int rank = cluster.endpoint->rank();
     torch::nn::Linear model = linear(4, 3);
     std::vector<torch::Tensor> buffers;
@@ -48,7 +48,7 @@ TEST(StayTogether, BatchNormsStatisticsAgreeUnlessEachWantsItsOwn) {
     for (const auto& [overlap, local_steps] : {std::pair{false, 1}, {true, 1}, {false, 2}}) {
       std::vector<torch::Tensor> mean(2), table(2);
       std::vector<std::int64_t> batches(2);
-      const auto errors = on_ranks(2, [&](Cluster& cluster) {
+      const auto errors = on_ranks(2, [&](transport::Cluster& cluster) {
         const int rank = cluster.endpoint->rank();
         const auto model = std::make_shared<Normalised>();
         torch::optim::SGD optimiser(model->parameters(), 0.0);  // so that each rank's own statistics are known
@@ -102,7 +102,7 @@ TEST(StayTogether, WeightsThatAllLoadAfterwardsAreTrained) {
   for (const auto& [overlap, local_steps] : {std::pair{false, 1}, {true, 1}, {false, 2}}) {
     std::vector<std::vector<float>> ends(2), expected(2);
     for (const bool before : {true, false}) {  // loaded before parallel(), and after
-      const auto errors = on_ranks(2, [&](Cluster& cluster) {
+      const auto errors = on_ranks(2, [&](transport::Cluster& cluster) {
         torch::nn::Linear model = linear(4, 3);
         const auto load = [&] {
           std::istringstream in(file);
@@ -133,7 +133,7 @@ TEST(StayTogether, WhatIsChangedOnSomeWorkersOnlyIsRefused) {
   const std::string file = saved(2);
   for (const auto& [overlap, local_steps] : {std::pair{false, 1}, {true, 1}, {false, 2}}) {
     for (const int who : {0, 1}) {
-      expect_refused({"load", "all ranks"}, "loaded", [&](Cluster& cluster) {
+      expect_refused({"load", "all ranks"}, "loaded", [&](transport::Cluster& cluster) {
         Worker worker(cluster, overlapping(overlap, local_steps));
         if (worker.rank == who) {
           std::istringstream in(file);
@@ -143,13 +143,13 @@ TEST(StayTogether, WhatIsChangedOnSomeWorkersOnlyIsRefused) {
       });
     }
   }
-  expect_refused({"rank 1", "other parameters", "step() number 2"}, "scaled", [](Cluster& cluster) {
+  expect_refused({"rank 1", "other parameters", "step() number 2"}, "scaled", [](transport::Cluster& cluster) {
     Worker worker(cluster);
     worker.step();
     if (worker.rank == 1) worker.model->bias.data().mul_(2);
     worker.step();
   });
-  expect_refused({"other parameters", "learning rate"}, "learning rates", [](Cluster& cluster) {
+  expect_refused({"other parameters", "learning rate"}, "learning rates", [](transport::Cluster& cluster) {
     Worker worker(cluster, {}, cluster.endpoint->rank() == 0 ? 0.1 : 0.5);
     for (int step = 0; step < 3; ++step) worker.step(step);
   });
@@ -166,7 +166,7 @@ TEST(StayTogether, TwoBackwardPassesAreTheirSumOrRefused) {
   };
   std::vector<std::vector<float>> ends(2), expected(2);
   EXPECT_EQ(on_ranks(2,
-                     [&](Cluster& cluster) {
+                     [&](transport::Cluster& cluster) {
                        Worker worker(cluster, overlapping(false));
                        twice(worker);
                        ends[worker.rank] = weights(*worker.model);
@@ -174,7 +174,7 @@ TEST(StayTogether, TwoBackwardPassesAreTheirSumOrRefused) {
                      }),
             Errors(2));
   EXPECT_EQ(on_ranks(2,
-                     [&](Cluster& cluster) {
+                     [&](transport::Cluster& cluster) {
                        Worker worker(cluster, overlapping(true));
                        worker.dp.step([&] {
                          torch::Tensor loss = worker.loss(0) + worker.loss(1);
@@ -187,7 +187,7 @@ TEST(StayTogether, TwoBackwardPassesAreTheirSumOrRefused) {
             Errors(2));
   EXPECT_EQ(ends[0], ends[1]);
   for (std::size_t i = 0; i < ends[0].size(); ++i) EXPECT_NEAR(ends[0][i], expected[0][i], 1e-6);
-  expect_refused({"backward()", "overlap = false"}, "twice", [&](Cluster& cluster) {
+  expect_refused({"backward()", "overlap = false"}, "twice", [&](transport::Cluster& cluster) {
     Worker worker(cluster, overlapping(true));
     twice(worker);
   });
@@ -195,7 +195,7 @@ TEST(StayTogether, TwoBackwardPassesAreTheirSumOrRefused) {
 
 TEST(StayTogether, AClosureThatStepsItselfIsRefused) {
   for (const auto& [overlap, local_steps] : {std::pair{false, 1}, {true, 1}, {false, 2}}) {
-    expect_refused({"optimiser.step()", "closure"}, "step in closure", [&](Cluster& cluster) {
+    expect_refused({"optimiser.step()", "closure"}, "step in closure", [&](transport::Cluster& cluster) {
       Worker worker(cluster, overlapping(overlap, local_steps));
       worker.dp.step([&] {
         torch::Tensor loss = worker.loss();
@@ -208,4 +208,4 @@ TEST(StayTogether, AClosureThatStepsItselfIsRefused) {
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::train

@@ -4,7 +4,7 @@
 
 #include "tests/train/watched_model.h"
 
-namespace ripieno {
+namespace ripieno::train {
 namespace {
 
 using testing::OddNet;
@@ -69,4 +69,4 @@ TEST(TensorHomes, KnowsTheModulesParametersAndDescribesThem) {
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::train

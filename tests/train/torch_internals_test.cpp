@@ -7,7 +7,7 @@
 
 #include "ripieno/core/error.h"
 
-namespace ripieno {
+namespace ripieno::train {
 namespace {
 
 TEST(GradientHook, IsCalledOnceAPassAsLongAsItLives) {
@@ -63,4 +63,4 @@ TEST(OperatorWatch, SeesWhatOperatorsOfItsThreadTake) {
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::train

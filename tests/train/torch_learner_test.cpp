@@ -10,7 +10,7 @@
 #include "ripieno/numeric/elementwise.h"
 #include "tests/train/small_net.h"
 
-namespace ripieno {
+namespace ripieno::train {
 namespace {
 
 using testing::copy;
@@ -18,8 +18,8 @@ using testing::norm;
 using testing::SmallNet;
 using testing::TorchJob;
 
-Plan twenty_steps() {
-  Plan plan;
+strategy::Plan twenty_steps() {
+  strategy::Plan plan;
   plan.epochs = 3;
   plan.max_steps = 20;
   plan.optimiser.momentum = 0.9;
@@ -52,7 +52,7 @@ Reference one_worker(std::uint32_t batch) {
 TEST(Exactness, PWorkersTakeTheStepsOfOneWithThePFoldBatch) {
   for (const int workers : {2, 3, 5}) {
     const Reference one = one_worker(8 * workers);
-    for (const StrategyInfo& info : strategies()) {
+    for (const strategy::StrategyInfo& info : strategy::strategies()) {
       if (!info.exact || info.name == "single") continue;
       TorchJob job(info.name, workers, twenty_steps(), fp64(), 8 * workers);
       job.run();
@@ -63,14 +63,14 @@ TEST(Exactness, PWorkersTakeTheStepsOfOneWithThePFoldBatch) {
 }
 
 /// As many numbers out of as many pixels as are said.
-struct Linear : Classifier {
+struct Linear : model::Classifier {
   Linear(int pixels, int numbers) : layer(register_module("layer", torch::nn::Linear(pixels, numbers))) {}
   torch::Tensor forward(torch::Tensor images) override { return layer(images.flatten(1)); }
   torch::nn::Linear layer;
 };
 
 /// What a job that trains the model is refused with, in one line.
-std::string torch_refusal(std::function<std::shared_ptr<Classifier>()> model) {
+std::string torch_refusal(std::function<std::shared_ptr<model::Classifier>()> model) {
   try {
     TorchJob job("single", 1, twenty_steps(), {}, 16, 160, -1, std::move(model));
     job.run();
@@ -100,55 +100,55 @@ TEST(TorchErrors, AreOneLineWithModelOperationAndShapes) {
 }
 
 /// A learner whose gradient is lost before it is exchanged.
-class Forgetful final : public Learner {
+class Forgetful final : public strategy::Learner {
  public:
-  explicit Forgetful(Learner& inner) : inner_(inner) {}
-  const Layout& layout() const override { return inner_.layout(); }
+  explicit Forgetful(strategy::Learner& inner) : inner_(inner) {}
+  const strategy::Layout& layout() const override { return inner_.layout(); }
   NumberSpan parameters() override { return inner_.parameters(); }
   NumberSpan gradients() override { return inner_.gradients(); }
   NumberSpan buffers() override { return inner_.buffers(); }
   std::uint32_t steps_per_epoch() const override { return inner_.steps_per_epoch(); }
   std::uint32_t samples_per_epoch() const override { return inner_.samples_per_epoch(); }
-  Task<Evaluation> evaluate(int part, int parts) override { return inner_.evaluate(part, parts); }
+  Task<strategy::Evaluation> evaluate(int part, int parts) override { return inner_.evaluate(part, parts); }
   Gates& gates() override { return inner_.gates(); }
   void commit() override { inner_.commit(); }
   void drop() override { inner_.drop(); }
-  Task<std::unique_ptr<Pass>> begin(BatchId batch, Weighting weighting) override {
+  Task<std::unique_ptr<strategy::Pass>> begin(data::BatchId batch, strategy::Weighting weighting) override {
     auto pass = co_await inner_.begin(batch, std::move(weighting));
     while (co_await pass->next_bucket()) {
     }
-    const PassResult result = co_await pass->finish();
-    scale(inner_.gradients(), 0);
+    const strategy::PassResult result = co_await pass->finish();
+    numeric::scale(inner_.gradients(), 0);
     co_return std::make_unique<Done>(inner_.layout().buckets.size(), result);
   }
 
  private:
-  struct Done final : Pass {
-    Done(std::size_t buckets, PassResult result) : left(buckets), result(result) {}
+  struct Done final : strategy::Pass {
+    Done(std::size_t buckets, strategy::PassResult result) : left(buckets), result(result) {}
     Task<std::optional<std::size_t>> next_bucket() override {
       if (left == 0) co_return std::nullopt;
       co_return --left;
     }
-    BatchSize size() const override { return result; }
-    Task<PassResult> finish() override { co_return result; }
+    strategy::BatchSize size() const override { return result; }
+    Task<strategy::PassResult> finish() override { co_return result; }
     std::size_t left;
-    PassResult result;
+    strategy::PassResult result;
   };
-  Learner& inner_;
+  strategy::Learner& inner_;
 };
 
 TEST(Exactness, IsLostWhenOneRanksGradientIsLeftOut) {
   const Reference one = one_worker(24);
-  for (const StrategyInfo& info : strategies()) {
+  for (const strategy::StrategyInfo& info : strategy::strategies()) {
     if (!info.exact || info.name == "single") continue;
     TorchJob job(info.name, 3, twenty_steps(), fp64(), 24);
     Forgetful forgetful(*job.learners[1]);
     for (int rank = 0; rank < job.cluster.size(); ++rank) {
-      Learner& learner = rank == 1 ? static_cast<Learner&>(forgetful) : *job.learners[rank];
+      strategy::Learner& learner = rank == 1 ? static_cast<strategy::Learner&>(forgetful) : *job.learners[rank];
       job.strategies.push_back(
           info.make(info, job.plan, {job.cluster.comm(rank), learner, *job.recorders[rank], nullptr}));
     }
-    job.cluster.run([&](Communicator comm) { return job.strategies[comm.rank()]->run(); });
+    job.cluster.run([&](collective::Communicator comm) { return job.strategies[comm.rank()]->run(); });
     EXPECT_GT(norm(copy(job.weights()), one.end) / norm(one.end, one.start), 1e-3) << info.name;
   }
 }
@@ -164,15 +164,15 @@ TEST(Exactness, AccumulationGivesTheWholeBatchsGradient) {
 
 TEST(Agreement, AllRanksHashAlikeAfterEveryStepWithEveryWire) {
   for (const char* wire : {"auto", "fp16", "bf16"}) {
-    for (const StrategyInfo& info : strategies()) {
+    for (const strategy::StrategyInfo& info : strategy::strategies()) {
       if (!info.exact || info.has_servers || info.name == "single") continue;
-      Plan plan = twenty_steps();
+      strategy::Plan plan = twenty_steps();
       plan.max_steps = 5;
       plan.exchange.codec.name = wire;
       TorchJob job(info.name, 3, plan);
       std::map<std::uint64_t, std::vector<std::uint64_t>> hashes;
-      job.on_step = [&](int rank, const StepRecord& record) {
-        hashes[record.step].push_back(hash(job.learners[rank]->parameters()));
+      job.on_step = [&](int rank, const observe::StepRecord& record) {
+        hashes[record.step].push_back(numeric::hash(job.learners[rank]->parameters()));
       };
       job.run();
       EXPECT_EQ(hashes.size(), 5u);
@@ -183,7 +183,7 @@ TEST(Agreement, AllRanksHashAlikeAfterEveryStepWithEveryWire) {
 }
 
 TEST(EveryStrategy, RepeatsBitForBit) {
-  for (const StrategyInfo& info : strategies()) {
+  for (const strategy::StrategyInfo& info : strategy::strategies()) {
     if (info.name == "single") continue;
     TorchOptions options;
     options.image_cost = Duration(1'000'000'000);
@@ -191,7 +191,7 @@ TEST(EveryStrategy, RepeatsBitForBit) {
     for (int run = 0; run < 2; ++run) {
       TorchJob job(info.name, 3, twenty_steps(), options);
       job.run();
-      hashes.push_back(hash(job.weights()));
+      hashes.push_back(numeric::hash(job.weights()));
     }
     EXPECT_EQ(hashes[0], hashes[1]) << info.name;
   }
@@ -199,7 +199,7 @@ TEST(EveryStrategy, RepeatsBitForBit) {
 
 TEST(ParameterServer, ComputesForRealWhileASlowWorkerHoldsUpNobody) {
   const auto run = [](int slow_rank) {
-    Plan plan;
+    strategy::Plan plan;
     plan.epochs = 2;
     plan.learning_rate.base = 0.05;
     TorchOptions options;
@@ -221,13 +221,13 @@ TEST(ParameterServer, ComputesForRealWhileASlowWorkerHoldsUpNobody) {
   for (const auto& [age, count] : uneven->recorders[0]->ages()) gradients += count;
   EXPECT_EQ(gradients, 4 * 2 * 20u);
   EXPECT_GE(uneven->recorders[4]->ages().rbegin()->first, 9);
-  EXPECT_EQ(hash(uneven->weights()), hash(again->weights()));
+  EXPECT_EQ(numeric::hash(uneven->weights()), numeric::hash(again->weights()));
   EXPECT_EQ(uneven->recorders[0]->ages(), again->recorders[0]->ages());
   EXPECT_GT(uneven->recorders[0]->epochs().back().accuracy, 0.3);
 }
 
 TEST(Federated, LearnsWithRealCompute) {
-  Plan plan;
+  strategy::Plan plan;
   plan.epochs = 5;
   plan.learning_rate.base = 0.1;
   TorchJob job("fedavg", 4, plan, {}, 40, 2000);
@@ -240,7 +240,7 @@ TEST(Precision, Bf16AndChannelsLastLearnLikeFp32) {
   std::vector<double> accuracies;
   for (const Precision precision : {Precision::fp32, Precision::bf16}) {
     for (const bool channels_last : {false, true}) {
-      Plan plan;
+      strategy::Plan plan;
       plan.epochs = 3;
       plan.optimiser.momentum = 0.9;
       plan.learning_rate.base = 0.05;
@@ -259,8 +259,9 @@ TEST(Precision, Bf16AndChannelsLastLearnLikeFp32) {
 
 TEST(Precision, UnknownNamesAreRefused) { EXPECT_THROW(find_precision("fp8"), Error); }
 
-Task<> one_pass(Learner* learner, Weighting weighting, std::vector<std::size_t>* buckets, PassResult* result) {
-  const BatchId batch{0, 0};
+Task<> one_pass(strategy::Learner* learner, strategy::Weighting weighting, std::vector<std::size_t>* buckets,
+                strategy::PassResult* result) {
+  const data::BatchId batch{0, 0};
   const auto pass = co_await learner->begin(batch, std::move(weighting));
   while (const auto bucket = co_await pass->next_bucket()) buckets->push_back(*bucket);
   *result = co_await pass->finish();
@@ -269,16 +270,16 @@ Task<> one_pass(Learner* learner, Weighting weighting, std::vector<std::size_t>*
 TEST(TorchLearner, AnnouncesEveryBucketOnceInBothTimes) {
   for (const auto make : {real_runtime, virtual_runtime}) {
     const auto runtime = make(0);
-    Recorder recorder(*runtime, nullptr, nullptr);
-    std::shared_ptr<Dataset> digits = open_dataset("digits", Split::train, {.train_samples = 100});
+    observe::Recorder recorder(*runtime, nullptr, nullptr);
+    std::shared_ptr<data::Dataset> digits = data::open_dataset("digits", data::Split::train, {.train_samples = 100});
     TorchOptions options;
     options.flat.bucket_bytes = 100;
     TorchLearner learner(*runtime, recorder, std::make_shared<SmallNet>(),
-                         Loader(digits, Sampler(100, {.batch = 20}), {}, {}, 0),
-                         Loader(digits, Sampler(100, {.batch = 20}), {}, {}, 0), options);
+                         data::Loader(digits, data::Sampler(100, {.batch = 20}), {}, {}, 0),
+                         data::Loader(digits, data::Sampler(100, {.batch = 20}), {}, {}, 0), options);
     std::vector<std::size_t> buckets;
-    PassResult result;
-    runtime->spawn("pass", one_pass(&learner, unweighted, &buckets, &result));
+    strategy::PassResult result;
+    runtime->spawn("pass", one_pass(&learner, strategy::unweighted, &buckets, &result));
     runtime->run();
     ASSERT_EQ(learner.layout().buckets.size(), 2u);  // a layer's bias alone is below 100 bytes
     std::sort(buckets.begin(), buckets.end());
@@ -289,14 +290,15 @@ TEST(TorchLearner, AnnouncesEveryBucketOnceInBothTimes) {
 }
 
 TEST(TorchLearner, WeightsTheGradientsAndNotTheLoss) {
-  std::shared_ptr<Dataset> digits = open_dataset("digits", Split::train, {.train_samples = 100});
-  const Loader second_of_three(digits, Sampler(100, {.worker = 1, .workers = 3, .batch = 20}), {}, {}, 0);
+  std::shared_ptr<data::Dataset> digits = data::open_dataset("digits", data::Split::train, {.train_samples = 100});
+  const data::Loader second_of_three(digits, data::Sampler(100, {.worker = 1, .workers = 3, .batch = 20}), {}, {}, 0);
   for (const std::uint32_t parts : {1, 3}) {
     std::vector<std::vector<double>> gradients;
-    std::vector<PassResult> results;
-    for (const Weighting& weighting : {unweighted, Weighting(&BatchSize::share), Weighting(&BatchSize::samples)}) {
+    std::vector<strategy::PassResult> results;
+    for (const strategy::Weighting& weighting : {strategy::unweighted, strategy::Weighting(&strategy::BatchSize::share),
+                                                 strategy::Weighting(&strategy::BatchSize::samples)}) {
       const auto runtime = virtual_runtime(0);
-      Recorder recorder(*runtime, nullptr, nullptr);
+      observe::Recorder recorder(*runtime, nullptr, nullptr);
       torch::manual_seed(8);
       TorchOptions options = fp64();
       options.accumulate = parts;
@@ -318,4 +320,4 @@ TEST(TorchLearner, WeightsTheGradientsAndNotTheLoss) {
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::train

@@ -9,12 +9,12 @@
 namespace ripieno::testing {
 
 struct WatchedModel {
-  explicit WatchedModel(std::shared_ptr<torch::nn::Module> module, const FlatOptions& options = {})
+  explicit WatchedModel(std::shared_ptr<torch::nn::Module> module, const train::FlatOptions& options = {})
       : flat(std::move(module), options), host(flat, options.memory), watch(flat, host) {}
 
-  FlatModel flat;
-  HostCopy host;
-  BackwardWatch watch;
+  train::FlatModel flat;
+  train::HostCopy host;
+  train::BackwardWatch watch;
 };
 
 inline std::vector<float> floats_of(NumberSpan numbers) {

@@ -9,8 +9,8 @@
 
 namespace ripieno::testing {
 
-inline Message in_scope(Scope scope, std::uint64_t count, std::uint32_t channel = 0) {
-  Message made = message(count, channel);
+inline transport::Message in_scope(transport::Scope scope, std::uint64_t count, std::uint32_t channel = 0) {
+  transport::Message made = message(count, channel);
   made.channel.scope = scope;
   return made;
 }
@@ -30,7 +30,7 @@ inline void expect_done_or(const std::string& error, const std::string& end) {
 /// Numbers of which the test sees who touches them when they are nobody's any more.
 struct WatchedNumbers {
   enum class Where : std::uint8_t { heap, registered };
-  WatchedNumbers(Endpoint* e, std::size_t count, Where where, float value) : count(count) {
+  WatchedNumbers(transport::Endpoint* e, std::size_t count, Where where, float value) : count(count) {
     if (where == Where::registered) {
       memory = e->memory(count * sizeof(float));
     } else {
@@ -58,7 +58,8 @@ inline void expect_untouched(const Kept& kept) {
 }
 
 /// Sends `message.count` numbers of `value`, and spoils and frees them as soon as that has ended.
-inline Task<> send_filled(Endpoint* e, int peer, Message message, float value, WatchedNumbers::Where where) {
+inline Task<> send_filled(transport::Endpoint* e, int peer, transport::Message message, float value,
+                          WatchedNumbers::Where where) {
   WatchedNumbers numbers(e, message.count, where, value);
   std::exception_ptr error;
   try {
@@ -73,10 +74,11 @@ inline Task<> send_filled(Endpoint* e, int peer, Message message, float value, W
 
 /// Receives what send_filled() sends, and checks it; to where it belongs, or added to ones. What an error leaves is
 /// spoilt and kept for the test's end, or freed.
-inline Task<> receive_filled(Endpoint* e, int peer, Message message, float value, WatchedNumbers::Where where,
-                             bool adds, Kept* kept = nullptr) {
+inline Task<> receive_filled(transport::Endpoint* e, int peer, transport::Message message, float value,
+                             WatchedNumbers::Where where, bool adds, Kept* kept = nullptr) {
   WatchedNumbers numbers(e, message.count, where, 1);
-  const Sink sink(NumberSpan(numbers.values()), message.type, adds ? Reduce::add : Reduce::replace);
+  const transport::Sink sink(NumberSpan(numbers.values()), message.type,
+                             adds ? numeric::Reduce::add : numeric::Reduce::replace);
   std::exception_ptr error;
   try {
     co_await e->receive(peer, message, sink);
@@ -85,7 +87,7 @@ inline Task<> receive_filled(Endpoint* e, int peer, Message message, float value
   }
   if (!error) {
     EXPECT_TRUE(numbers.are_all(adds ? 1 + value : value))
-        << describe(message) << " in scope " << message.channel.scope;
+        << transport::describe(message) << " in scope " << message.channel.scope;
     co_return;
   }
   numbers.fill(spoilt);
@@ -97,7 +99,7 @@ inline Task<> receive_filled(Endpoint* e, int peer, Message message, float value
 /// Operations side by side, and how they ended.
 class Side {
  public:
-  explicit Side(Endpoint* e) : e_(e) {}
+  explicit Side(transport::Endpoint* e) : e_(e) {}
 
   /// Its number.
   std::size_t start(Task<> operation) {
@@ -121,20 +123,20 @@ class Side {
     }
   }
 
-  Endpoint* e_;
+  transport::Endpoint* e_;
   std::vector<std::unique_ptr<std::string>> ends_;
   std::vector<Flight> flights_;
 };
 
 /// Lets this rank's loop go round for a while, so that what can be written and read is.
-inline Task<> settle(Endpoint* e) {
+inline Task<> settle(transport::Endpoint* e) {
   const Duration a_while = std::chrono::milliseconds(3);
   return e->runtime().sleep(a_while);
 }
 
 /// All ranks are here: until then each still answers. In a scope of its own.
-inline Task<> meet_all(Endpoint* e) {
-  constexpr Scope meetings = 1'000'000;
+inline Task<> meet_all(transport::Endpoint* e) {
+  constexpr transport::Scope meetings = 1'000'000;
   for (int peer = 0; peer < e->size(); ++peer) {
     if (peer != e->rank()) co_await e->send(peer, in_scope(meetings, 0), ConstBytes());
   }
@@ -144,8 +146,8 @@ inline Task<> meet_all(Endpoint* e) {
 }
 
 /// Small credit, and a watchdog that a test that hangs soon meets.
-inline SharedOptions hasty() {
-  SharedOptions options;
+inline transport::SharedOptions hasty() {
+  transport::SharedOptions options;
   options.link.unasked_bytes = 1 << 20;
   options.link.timeout = std::chrono::seconds(30);
   return options;

@@ -5,7 +5,7 @@
 #include "ripieno/core/random.h"
 #include "tests/transport/abort_kit.h"
 
-namespace ripieno {
+namespace ripieno::transport {
 namespace {
 
 using namespace ripieno::testing;
@@ -98,4 +98,4 @@ TEST_P(AbortAtRandom, LeavesOtherScopesAsTheyAre) {
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::transport

@@ -5,7 +5,7 @@
 #include "tests/transport/abort_kit.h"
 #include "tests/transport/stranger.h"
 
-namespace ripieno {
+namespace ripieno::transport {
 namespace {
 
 using namespace ripieno::testing;
@@ -150,7 +150,7 @@ void abort_beside_a_writer(bool stopped) {
   const Outcome outcome = beside_stranger(honest, true, [&](SharedHub& hub, SharedPeer& zero) {
     const auto memory = hub.own()->arena->take(400);
     auto* slots = reinterpret_cast<AllReduceSlot*>(hub.own()->all_reduces);
-    AllReduceSlot& own = slots[static_cast<std::size_t>(Purpose::exchange) * all_reduce_channels];
+    AllReduceSlot& own = slots[static_cast<std::size_t>(observe::Purpose::exchange) * all_reduce_channels];
     own.count = 100;
     own.place = hub.own()->arena->find(ConstBytes(memory.get(), 400)).value();
     std::string_view("two-phase").copy(own.operation.data(), own.operation.size() - 1);
@@ -202,4 +202,4 @@ TEST(SharedAbort, OfACallThatIsUnderWayLeavesItsNumbersAlone) {
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::transport

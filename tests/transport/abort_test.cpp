@@ -3,7 +3,7 @@
 
 #include "tests/transport/abort_kit.h"
 
-namespace ripieno {
+namespace ripieno::transport {
 namespace {
 
 using namespace ripieno::testing;
@@ -78,7 +78,8 @@ TEST_P(ScopeAbort, ByReceiverOfWhatIsHalfRead) {
       signs.ready.wait();
       Side side(e);
       WatchedNumbers numbers(e, past_buffers, Where::heap, 0);
-      const Sink into(NumberSpan(numbers.values()), DType::fp32, adds ? Reduce::add : Reduce::replace);
+      const Sink into(NumberSpan(numbers.values()), DType::fp32,
+                      adds ? numeric::Reduce::add : numeric::Reduce::replace);
       const auto half = side.start(e->receive(0, in_scope(broken_scope, past_buffers), into));
       co_await settle(e);
       EXPECT_EQ(numbers.values().front(), 1);
@@ -235,4 +236,4 @@ TEST_P(ScopeAbort, TellsOneLineOfBoundedLength) {
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::transport

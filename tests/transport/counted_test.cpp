@@ -9,9 +9,10 @@
 #include "ripieno/transport/simulated/network.h"
 #include "tests/transport/ranks.h"
 
-namespace ripieno {
+namespace ripieno::transport {
 namespace {
 
+using testing::every_way;
 using testing::expect_no_errors;
 using testing::revoke_on_error;
 using testing::run_ranks;
@@ -36,7 +37,7 @@ std::vector<std::size_t> sizes() {
 
 /// Every rank sends to every other, on three channels, all at once.
 Task<> talk(std::shared_ptr<CountedEndpoint> endpoint, Told* told) {
-  endpoint->on_message = [rank = endpoint->rank(), told](const CarriedMessage& one) {
+  endpoint->on_message = [rank = endpoint->rank(), told](const observe::CarriedMessage& one) {
     const std::lock_guard lock(told->mutex);
     EXPECT_LE(one.begin, one.end);
     const bool sends = one.how == std::string_view("send");
@@ -89,4 +90,4 @@ TEST(Counted, BothSidesNumberMessagesAlikeInVirtualTime) {
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::transport

@@ -9,7 +9,7 @@
 #include "ripieno/numeric/elementwise.h"
 #include "tests/transport/ranks.h"
 
-namespace ripieno {
+namespace ripieno::transport {
 namespace {
 
 using namespace ripieno::testing;
@@ -81,7 +81,7 @@ Task<> add_body(Endpoint* e) {
   const Message m = message(count, 0, "add", wire), go = message(0, 1);
   if (e->rank() == 0) {
     std::vector<std::byte> out(count * size_of(wire));
-    convert(NumberSpan(out.data(), count, wire), NumberSpan(std::span(values)));
+    numeric::convert(NumberSpan(out.data(), count, wire), NumberSpan(std::span(values)));
     co_await e->send(1, m, ConstBytes(out));
     co_await e->send(1, go, ConstBytes());
     co_await e->send(1, m, ConstBytes(out));
@@ -91,10 +91,10 @@ Task<> add_body(Endpoint* e) {
   std::vector<std::conditional_t<wire == DType::fp64, double, float>> into(count, 1.0);
   co_await e->receive(0, go, Bytes());  // so the first message has been kept
   const NumberSpan span{std::span(into)};
-  co_await e->receive(0, m, span, Reduce::add);
-  co_await e->receive(0, m, span, Reduce::add);
+  co_await e->receive(0, m, span, numeric::Reduce::add);
+  co_await e->receive(0, m, span, numeric::Reduce::add);
   for (std::size_t i = 0; i < count; ++i) EXPECT_EQ(into[i], 1 + 2 * values[i]) << i;
-  co_await e->receive(0, m, span, Reduce::replace);
+  co_await e->receive(0, m, span, numeric::Reduce::replace);
   EXPECT_TRUE(std::equal(into.begin(), into.end(), values.begin()));
 }
 
@@ -116,7 +116,7 @@ TEST_P(Linked, APayloadWithoutDataIsSentAsZeros) {
     co_await e->receive(0, message(in.size()), bytes(in));
     EXPECT_EQ(in, std::vector<float>(100'000));
     const NumberSpan nowhere(nullptr, 100'000, DType::fp32);
-    co_await e->receive(0, message(in.size()), nowhere, Reduce::replace);
+    co_await e->receive(0, message(in.size()), nowhere, numeric::Reduce::replace);
   };
   expect_no_errors(run_ranks(GetParam(), {sender, receiver}));
 }
@@ -149,7 +149,7 @@ TEST_P(Linked, AMismatchOfWhatWasKeptIsFoundToo) {
     std::vector<float> values(100);
     co_await e->receive(0, message(0), Bytes());
     const Message other = message(100, 3, "ring", DType::bf16);
-    co_await e->receive(0, other, NumberSpan(std::span<float>(values)), Reduce::add);
+    co_await e->receive(0, other, NumberSpan(std::span<float>(values)), numeric::Reduce::add);
   };
   auto outcomes = run_ranks(GetParam(), {sender, receiver});
   EXPECT_EQ(outcomes[1].kind, ErrorKind::mismatch);
@@ -309,4 +309,4 @@ TEST_P(Linked, ThreeRanksExchangeWithEachOther) {
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::transport

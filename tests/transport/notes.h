@@ -5,10 +5,10 @@
 
 namespace ripieno::testing {
 
-constexpr Message note(std::uint64_t count, std::uint32_t channel = 0) {
-  return {{Purpose::exchange, channel}, "note", DType::fp32, count};
+constexpr transport::Message note(std::uint64_t count, std::uint32_t channel = 0) {
+  return {{observe::Purpose::exchange, channel}, "note", DType::fp32, count};
 }
 
-inline const SimulatedOptions gigabit{.link = {Duration(50'000'000), Duration(8'000)}, .window_bytes = 4096};
+inline const transport::SimulatedOptions gigabit{.link = {Duration(50'000'000), Duration(8'000)}, .window_bytes = 4096};
 
 }  // namespace ripieno::testing

@@ -16,6 +16,7 @@
 namespace own {
 
 using namespace ripieno;
+using namespace ripieno::transport;
 
 struct QueueOptions {
   std::size_t most_bytes = 256 << 10;  ///< that wait between a rank and another; a piece at least

@@ -3,21 +3,22 @@
 
 #include "ripieno/collective/execute.h"
 #include "ripieno/core/progress.h"
+#include "ripieno/transport/counted.h"
 #include "tests/transport/ranks.h"
 
-namespace ripieno {
+namespace ripieno::transport {
 namespace {
 
 using namespace ripieno::testing;
 
 constexpr int pair_of_ranks = 2, threads = 8, exchanges = 40;
 
-Task<> divide(Communicator comm, std::vector<Communicator>* parts) {
+Task<> divide(collective::Communicator comm, std::vector<collective::Communicator>* parts) {
   for (int i = 0; i < threads; ++i) parts->push_back(*co_await comm.split(0));
 }
 
 /// Sums of numbers that say which thread and exchange they are of; two at a time.
-void exchange_all(Progress& progress, const Communicator& comm, int thread) {
+void exchange_all(Progress& progress, const collective::Communicator& comm, int thread) {
   std::vector<std::vector<float>> numbers;
   std::vector<Work> works;
   const std::uint32_t channels = comm.take_channels(2);
@@ -25,9 +26,10 @@ void exchange_all(Progress& progress, const Communicator& comm, int thread) {
     numbers.emplace_back(static_cast<std::size_t>(1 + 997 * i), static_cast<float>(100 * thread + i + comm.rank()));
   }
   for (int i = 0; i < exchanges; ++i) {
-    ExecuteOptions options;
+    collective::ExecuteOptions options;
     options.channel = channels + static_cast<std::uint32_t>(i % 2);
-    works.push_back(progress.submit("sum", all_reduce(find_route("ring"), comm, NumberSpan(numbers[i]), options)));
+    works.push_back(progress.submit(
+        "sum", collective::all_reduce(collective::find_route("ring"), comm, NumberSpan(numbers[i]), options)));
     if (i > 0) works[i - 1].wait();
   }
   works.back().wait();
@@ -49,8 +51,8 @@ TEST_P(ProgressOverLinks, EightThreadsExchangeAtOnce) {
       const auto endpoint =
           std::make_shared<CountedEndpoint>(make_endpoint(GetParam(), *runtime, rank, fds[rank], SharedOptions()));
       Progress progress(*runtime);
-      const Communicator comm(endpoint);
-      std::vector<Communicator> parts;
+      const collective::Communicator comm(endpoint);
+      std::vector<collective::Communicator> parts;
       progress.run("parts", divide(comm, &parts));
       std::vector<std::thread> submitting;
       for (int thread = 0; thread < threads; ++thread) {
@@ -67,4 +69,4 @@ INSTANTIATE_TEST_SUITE_P(Every, ProgressOverLinks, ::testing::Values(Way::tcp, W
                          [](const auto& one) { return one.param == Way::tcp ? "tcp" : "shared"; });
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::transport

@@ -36,8 +36,8 @@ inline std::vector<std::vector<int>> connect_all(int ranks) {
   return fds;
 }
 
-inline PeerSockets sockets_of(Runtime& runtime, const std::vector<int>& fds) {
-  PeerSockets sockets(fds.size());
+inline transport::PeerSockets sockets_of(Runtime& runtime, const std::vector<int>& fds) {
+  transport::PeerSockets sockets(fds.size());
   for (std::size_t i = 0; i < fds.size(); ++i) {
     if (fds[i] >= 0) sockets[i].emplace(runtime.context(), tcp::v4(), fds[i]);
   }
@@ -54,24 +54,26 @@ inline std::string way_of(const ::testing::TestParamInfo<Way>& info) {
   return names[static_cast<std::size_t>(info.param)];
 }
 
-inline Task<> make_shared_endpoint(Runtime* runtime, int rank, std::vector<int> fds, SharedOptions options,
-                                   std::shared_ptr<Endpoint>* endpoint) {
-  PeerSockets sockets = sockets_of(*runtime, fds);
-  Task<std::shared_ptr<Endpoint>> making = shared_endpoint(*runtime, rank, std::move(sockets), options);
+inline Task<> make_shared_endpoint(Runtime* runtime, int rank, std::vector<int> fds, transport::SharedOptions options,
+                                   std::shared_ptr<transport::Endpoint>* endpoint) {
+  transport::PeerSockets sockets = sockets_of(*runtime, fds);
+  Task<std::shared_ptr<transport::Endpoint>> making =
+      transport::shared_endpoint(*runtime, rank, std::move(sockets), options);
   *endpoint = co_await std::move(making);
 }
 
-inline Task<> join_own(Joining joining, std::shared_ptr<Endpoint>* endpoint) {
-  Task<std::shared_ptr<Endpoint>> making = find_transport("queues").join(std::move(joining));
+inline Task<> join_own(transport::Joining joining, std::shared_ptr<transport::Endpoint>* endpoint) {
+  Task<std::shared_ptr<transport::Endpoint>> making = transport::find_transport("queues").join(std::move(joining));
   *endpoint = co_await std::move(making);
 }
 
-inline std::shared_ptr<Endpoint> make_endpoint(Way way, Runtime& runtime, int rank, const std::vector<int>& fds,
-                                               SharedOptions options) {
-  if (way == Way::tcp) return tcp_endpoint(runtime, rank, sockets_of(runtime, fds), {options.link});
-  std::shared_ptr<Endpoint> endpoint;
+inline std::shared_ptr<transport::Endpoint> make_endpoint(Way way, Runtime& runtime, int rank,
+                                                          const std::vector<int>& fds,
+                                                          transport::SharedOptions options) {
+  if (way == Way::tcp) return transport::tcp_endpoint(runtime, rank, sockets_of(runtime, fds), {options.link});
+  std::shared_ptr<transport::Endpoint> endpoint;
   if (way == Way::own) {
-    const Joining joining{runtime, rank, static_cast<int>(fds.size()), nullptr, options.link};
+    const transport::Joining joining{runtime, rank, static_cast<int>(fds.size()), nullptr, options.link};
     runtime.spawn("joining", join_own(joining, &endpoint));
   } else {
     runtime.spawn("making an endpoint", make_shared_endpoint(&runtime, rank, fds, options, &endpoint));
@@ -80,7 +82,7 @@ inline std::shared_ptr<Endpoint> make_endpoint(Way way, Runtime& runtime, int ra
   return endpoint;
 }
 
-using Body = std::function<Task<>(Endpoint*)>;
+using Body = std::function<Task<>(transport::Endpoint*)>;
 
 struct Outcome {
   std::string error;  // empty where all went well
@@ -89,13 +91,13 @@ struct Outcome {
 
 /// Runs body(endpoint) on every rank, in a thread each, and returns how each ended. No endpoint is closed before all
 /// are through, unless `leave` says so.
-inline std::vector<Outcome> run_ranks(Way way, std::vector<Body> bodies, SharedOptions options = {},
+inline std::vector<Outcome> run_ranks(Way way, std::vector<Body> bodies, transport::SharedOptions options = {},
                                       bool leave = false) {
   const int ranks = static_cast<int>(bodies.size());
   const auto fds = connect_all(ranks);
   std::vector<Outcome> outcomes(ranks);
   std::vector<std::unique_ptr<Runtime>> runtimes(ranks);
-  std::vector<std::shared_ptr<Endpoint>> endpoints(ranks);
+  std::vector<std::shared_ptr<transport::Endpoint>> endpoints(ranks);
   for (int rank = 0; rank < ranks; ++rank) {
     runtimes[rank] = real_runtime(rank);
   }
@@ -120,16 +122,16 @@ inline void expect_no_errors(const std::vector<Outcome>& outcomes) {
   for (std::size_t rank = 0; rank < outcomes.size(); ++rank) EXPECT_EQ(outcomes[rank].error, "") << "rank " << rank;
 }
 
-inline Message message(std::uint64_t count, std::uint32_t channel = 0, std::string_view operation = "test",
-                       DType type = DType::fp32) {
-  return {{Purpose::exchange, channel}, operation, type, count};
+inline transport::Message message(std::uint64_t count, std::uint32_t channel = 0, std::string_view operation = "test",
+                                  DType type = DType::fp32) {
+  return {{observe::Purpose::exchange, channel}, operation, type, count};
 }
 
 inline ConstBytes const_bytes(const std::vector<float>& v) { return std::as_bytes(std::span(v)); }
 inline Bytes bytes(std::vector<float>& v) { return std::as_writable_bytes(std::span(v)); }
 
 /// All ranks, as an abort's members.
-inline std::vector<int> everyone(const Endpoint* e) {
+inline std::vector<int> everyone(const transport::Endpoint* e) {
   std::vector<int> ranks(static_cast<std::size_t>(e->size()));
   std::iota(ranks.begin(), ranks.end(), 0);
   return ranks;

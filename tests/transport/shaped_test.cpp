@@ -6,7 +6,7 @@
 #include "ripieno/transport/simulated/network.h"
 #include "tests/transport/abort_kit.h"
 
-namespace ripieno {
+namespace ripieno::transport {
 namespace {
 
 using testing::bytes;
@@ -128,7 +128,7 @@ Task<> abort_what_waits(Endpoint* endpoint) {
   std::vector<float> large(1 << 16, 1), small(250, 2);  // large: 0.2 s on the card
   Message broken = message(large.size()), also = message(large.size(), 1), whole = message(250);
   broken.channel.scope = also.channel.scope = shaped_broken;
-  also.channel.purpose = Purpose::control;
+  also.channel.purpose = observe::Purpose::control;
   testing::Side side(endpoint);
   const auto lost = side.start(endpoint->send(1, broken, const_bytes(large)));
   const auto lost_too = side.start(endpoint->send(1, also, const_bytes(large)));
@@ -199,4 +199,4 @@ TEST(Shaped, SaysWhatItIs) {
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::transport

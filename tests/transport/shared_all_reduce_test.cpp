@@ -11,7 +11,7 @@
 #include "ripieno/transport/shared/all_reduce.h"
 #include "tests/transport/ranks.h"
 
-namespace ripieno {
+namespace ripieno::transport {
 namespace {
 
 using namespace ripieno::testing;
@@ -281,4 +281,4 @@ TEST(SharedAllReduce, AnAbortEndsIt) {
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::transport

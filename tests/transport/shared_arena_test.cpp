@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-namespace ripieno {
+namespace ripieno::transport {
 namespace {
 
 constexpr std::size_t ring_bytes = 256;
@@ -144,4 +144,4 @@ TEST(PeerRegions, WhatIsNotThePeersIsRefused) {
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::transport

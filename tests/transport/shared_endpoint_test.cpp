@@ -11,7 +11,7 @@
 #include "ripieno/transport/shared/ring.h"
 #include "tests/transport/ranks.h"
 
-namespace ripieno {
+namespace ripieno::transport {
 namespace {
 
 using namespace ripieno::testing;
@@ -96,10 +96,10 @@ TEST(SharedEndpoint, PayloadsOfEveryKindAndSizeGoThroughASmallRing) {
       co_await e->receive(0, message(count), bytes(in));
       EXPECT_EQ(in, expected);
       const NumberSpan sum{std::span<float>(in)};
-      co_await e->receive(0, message(count), sum, Reduce::add);
+      co_await e->receive(0, message(count), sum, numeric::Reduce::add);
       for (float& x : expected) x *= 2;
       EXPECT_EQ(in, expected);
-      co_await e->receive(0, message(count), sum, Reduce::add);
+      co_await e->receive(0, message(count), sum, numeric::Reduce::add);
       EXPECT_EQ(in, expected);
     }
   };
@@ -117,7 +117,7 @@ TEST(SharedEndpoint, ASendOfWhatLiesThereReturnsOnceItIsTaken) {
   auto receiver = [](Endpoint* e) -> Task<> {
     Registered in(e, 100'000, 1);
     const NumberSpan sum(in.values);
-    for (int i = 0; i < 50; ++i) co_await e->receive(0, message(100'000), sum, Reduce::add);
+    for (int i = 0; i < 50; ++i) co_await e->receive(0, message(100'000), sum, numeric::Reduce::add);
     expect_all(in.values, 1 + 49 * 50 / 2);
   };
   expect_no_errors(run_ranks(Way::shared, {sender, receiver}));
@@ -289,4 +289,4 @@ TEST(SharedEndpoint, OffloadedWorkAndMessagesGoOnTogether) {
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::transport

@@ -5,7 +5,7 @@
 #include <thread>
 #include <vector>
 
-namespace ripieno {
+namespace ripieno::transport {
 namespace {
 
 constexpr std::size_t small_ring = 512;
@@ -121,4 +121,4 @@ TEST(SharedRing, CountsThatCannotBeAreRefused) {
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::transport

@@ -11,7 +11,7 @@
 #include "ripieno/transport/shared/endpoint.h"
 #include "tests/transport/stranger.h"
 
-namespace ripieno {
+namespace ripieno::transport {
 namespace {
 
 using namespace ripieno::testing;
@@ -243,4 +243,4 @@ TEST(SharedStranger, AProcessKilledInAnAllReduceIsLostAndLeavesNothing) {
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::transport

@@ -4,13 +4,13 @@
 #include <map>
 #include <numeric>
 
+#include "ripieno/collective/virtual_cluster.h"
 #include "ripieno/core/async.h"
-#include "tests/support/cluster.h"
 
-namespace ripieno {
+namespace ripieno::transport {
 namespace {
 
-using testing::VirtualCluster;
+using collective::VirtualCluster;
 
 /// 1 ns of latency and 100 ps a byte: whatever happens, happens at a multiple of 100 ps.
 SimulatedOptions quick(std::size_t turn_bytes = 0, std::size_t window_bytes = 64) {
@@ -23,7 +23,9 @@ std::vector<int> all_of(int ranks) {
   return members;
 }
 
-Message letter(Scope scope, std::uint64_t count) { return {{Purpose::exchange, 0, scope}, "note", DType::fp32, count}; }
+Message letter(Scope scope, std::uint64_t count) {
+  return {{observe::Purpose::exchange, 0, scope}, "note", DType::fp32, count};
+}
 
 struct Told {
   std::string pending, later;
@@ -40,7 +42,7 @@ Task<std::string> failure_of(Task<> task) {
 }
 
 /// Rank 2 gives scope 5 up; the others wait for it and then try once more.
-Task<> give_up(Communicator comm, std::vector<Told>* told) {
+Task<> give_up(collective::Communicator comm, std::vector<Told>* told) {
   Endpoint& endpoint = comm.endpoint();
   Told& own = (*told)[static_cast<std::size_t>(comm.rank())];
   float number = 1;
@@ -58,9 +60,9 @@ Task<> give_up(Communicator comm, std::vector<Told>* told) {
 }
 
 TEST(SimulatedAbort, TellsEveryMemberALatencyLater) {
-  VirtualCluster cluster(3, quick());
+  collective::VirtualCluster cluster(3, quick());
   std::vector<Told> told(3);
-  cluster.run([&](Communicator comm) { return give_up(comm, &told); });
+  cluster.run([&](collective::Communicator comm) { return give_up(comm, &told); });
   for (const int rank : {0, 1}) {
     const Told& own = told[static_cast<std::size_t>(rank)];
     EXPECT_EQ(own.pending, text("rank ", rank, ": rank 2 gave up: rank 2's own error"));
@@ -81,7 +83,7 @@ struct ScopesJob {
 };
 
 /// Around a ring, numbers of which every rank knows what they must be.
-Task<> go_around(Communicator comm, Scope scope, ScopesJob* job) {
+Task<> go_around(collective::Communicator comm, Scope scope, ScopesJob* job) {
   Endpoint& endpoint = comm.endpoint();
   const int next = (comm.rank() + 1) % comm.size(), previous = (comm.rank() + comm.size() - 1) % comm.size();
   const auto give_up = [&endpoint, scope, members = all_of(job->ranks)](std::exception_ptr error) {
@@ -100,8 +102,8 @@ Task<> go_around(Communicator comm, Scope scope, ScopesJob* job) {
   }
 }
 
-Task<> all_scopes(Communicator comm, ScopesJob* job) {
-  const auto one = [](Communicator own, Scope scope, ScopesJob* of) -> Task<> {
+Task<> all_scopes(collective::Communicator comm, ScopesJob* job) {
+  const auto one = [](collective::Communicator own, Scope scope, ScopesJob* of) -> Task<> {
     std::string end = co_await failure_of(go_around(own, scope, of));
     of->ends[{own.rank(), scope}] = end;
     of->last = own.runtime().now();
@@ -115,13 +117,13 @@ Task<> all_scopes(Communicator comm, ScopesJob* job) {
 /// `rank` gives `scope` up at `when`, before whatever else happens then or after it. Returns when the last operation
 /// ended.
 Duration abort_at(Duration when, bool first, int rank, Scope scope, const SimulatedOptions& options, ScopesJob& job) {
-  VirtualCluster cluster(job.ranks, options);
+  collective::VirtualCluster cluster(job.ranks, options);
   const auto abort = [&] {
     cluster.endpoint(rank).abort(scope, all_of(job.ranks), std::make_exception_ptr(Error(ErrorKind::data, "enough")));
   };
   if (first) cluster.runtime().call_at(when, abort);
   if (!first) cluster.runtime().call_at(when, [&, when] { cluster.runtime().call_at(when, abort); });
-  cluster.run([&](Communicator comm) { return all_scopes(comm, &job); });
+  cluster.run([&](collective::Communicator comm) { return all_scopes(comm, &job); });
   return job.last;
 }
 
@@ -159,10 +161,10 @@ TEST(SimulatedAbort, AtAnyMomentEndsItsScopeAndNoOther) {
 
 TEST(SimulatedAbort, AnErrorOfOneRankEndsAllInItsScopeThroughTheExchange) {
   // Rank 1's receive expects another count: its exchange tells all.
-  VirtualCluster cluster(3, quick());
+  collective::VirtualCluster cluster(3, quick());
   std::vector<std::string> ends(3);
-  const auto body = [&](Communicator comm) -> Task<> {
-    const auto run = [](Communicator own) -> Task<> {
+  const auto body = [&](collective::Communicator comm) -> Task<> {
+    const auto run = [](collective::Communicator own) -> Task<> {
       std::vector<float> numbers(8);
       const std::size_t wrong = own.rank() == 1 ? 7 : 8;
       const auto give_up = [&own](std::exception_ptr error) { own.endpoint().abort(3, all_of(3), error); };
@@ -192,12 +194,12 @@ TEST(SimulatedAbort, BesideADeathAtAnyMomentNobodyWaitsForEver) {
       options.detection = Duration(2500);
       ScopesJob job;
       job.rounds = 6;
-      VirtualCluster cluster(job.ranks, options);
+      collective::VirtualCluster cluster(job.ranks, options);
       cluster.kill_at(death, 3);
       cluster.runtime().call_at(when, [&] {
         cluster.endpoint(1).abort(7, all_of(4), std::make_exception_ptr(Error(ErrorKind::data, "enough")));
       });
-      cluster.run_mortal([&](Communicator comm) { return all_scopes(comm, &job); });
+      cluster.run_mortal([&](collective::Communicator comm) { return all_scopes(comm, &job); });
       for (const auto& [whose, error] : job.ends) EXPECT_NE(error, "") << whose.first << " in scope " << whose.second;
     }
   }
@@ -207,7 +209,7 @@ TEST(SimulatedAbort, ANetworkMayGoWithAllOfItUnderWay) {
   for (const std::size_t turn_bytes : {0, 8}) {
     for (Duration when{0}; when <= Duration(12000); when += Duration(300)) {
       ScopesJob job;
-      VirtualCluster cluster(job.ranks, quick(turn_bytes));
+      collective::VirtualCluster cluster(job.ranks, quick(turn_bytes));
       cluster.runtime().call_at(when / 2, [&] {
         cluster.endpoint(2).abort(9, all_of(4), std::make_exception_ptr(Error(ErrorKind::data, "enough")));
       });
@@ -217,7 +219,7 @@ TEST(SimulatedAbort, ANetworkMayGoWithAllOfItUnderWay) {
       };
       cluster.runtime().spawn("stop", stop(&cluster.runtime(), when));
       try {
-        cluster.run([&](Communicator comm) { return all_scopes(comm, &job); });
+        cluster.run([&](collective::Communicator comm) { return all_scopes(comm, &job); });
       } catch (const Error& error) {
         EXPECT_STREQ(error.what(), "stop");
       }
@@ -226,4 +228,4 @@ TEST(SimulatedAbort, ANetworkMayGoWithAllOfItUnderWay) {
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::transport

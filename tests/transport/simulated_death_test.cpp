@@ -1,24 +1,24 @@
 // Ranks that die on a simulated network. Latency 50 us, 8 ns a byte; a death is known 10 ms later.
 #include <gtest/gtest.h>
 
-#include "tests/support/cluster.h"
+#include "ripieno/collective/virtual_cluster.h"
 #include "tests/transport/notes.h"
 
-namespace ripieno {
+namespace ripieno::transport {
 namespace {
 
+using collective::VirtualCluster;
 using testing::gigabit;
 using testing::note;
-using testing::VirtualCluster;
 
 constexpr Duration ms(double n) { return Duration(static_cast<std::int64_t>(n * 1e9)); }
 
-Task<> write(Communicator comm, int peer, std::int32_t value, std::uint32_t channel = 0) {
+Task<> write(collective::Communicator comm, int peer, std::int32_t value, std::uint32_t channel = 0) {
   const ConstBytes payload(reinterpret_cast<const std::byte*>(&value), sizeof value);
   co_await comm.endpoint().send(peer, note(1, channel), payload);
 }
 
-Task<std::int32_t> read(Communicator comm, int peer, std::uint32_t channel = 0) {
+Task<std::int32_t> read(collective::Communicator comm, int peer, std::uint32_t channel = 0) {
   std::int32_t value = -1;
   const Bytes payload(reinterpret_cast<std::byte*>(&value), sizeof value);
   co_await comm.endpoint().receive(peer, note(1, channel), payload);
@@ -36,7 +36,7 @@ Task<std::string> outcome(Task<> task) {
   co_return std::string();
 }
 
-Task<> read_and_drop(Communicator comm, int peer) { co_await read(comm, peer); }
+Task<> read_and_drop(collective::Communicator comm, int peer) { co_await read(comm, peer); }
 
 struct Loss {
   std::string pending, later, beside;
@@ -45,7 +45,7 @@ struct Loss {
 };
 
 /// Ranks 0 and 1 wait: 0 for the rank that dies, 1 for 0, who lives.
-Task<> meet_a_death(Communicator comm, std::vector<Loss>* losses) {
+Task<> meet_a_death(collective::Communicator comm, std::vector<Loss>* losses) {
   Loss& loss = (*losses)[comm.rank()];
   loss.pending = co_await outcome(read_and_drop(comm, comm.rank() == 1 ? 0 : 1 + comm.rank() % 2));
   loss.when = comm.runtime().now();
@@ -55,11 +55,11 @@ Task<> meet_a_death(Communicator comm, std::vector<Loss>* losses) {
 }
 
 TEST(SimulatedDeath, FailsTheDeadAtOnceAndAllOthersAfterDetection) {
-  VirtualCluster cluster(3, gigabit);
+  collective::VirtualCluster cluster(3, gigabit);
   std::vector<Loss> losses(3);
   cluster.kill_at(ms(2), 2);
   EXPECT_FALSE(cluster.network().dead(2));
-  cluster.run_mortal([&](Communicator comm) { return meet_a_death(comm, &losses); });
+  cluster.run_mortal([&](collective::Communicator comm) { return meet_a_death(comm, &losses); });
   for (const int rank : {0, 1}) {
     const std::string lost = text("rank ", rank, ": lost rank 2");
     EXPECT_EQ(losses[rank].when, ms(12));  // rank 1 too, who waited for 0
@@ -72,10 +72,10 @@ TEST(SimulatedDeath, FailsTheDeadAtOnceAndAllOthersAfterDetection) {
   const Loss& own = losses[2];
   for (const auto& failure : {own.pending, own.later, own.beside}) EXPECT_EQ(failure, "rank 2 was killed");
   EXPECT_TRUE(losses[2].alive.empty());  // survivors() threw
-  for (int rank = 0; rank < 3; ++rank) EXPECT_EQ(cluster.ledger(rank).total(), Traffic());
+  for (int rank = 0; rank < 3; ++rank) EXPECT_EQ(cluster.ledger(rank).total(), observe::Traffic());
 }
 
-Task<> ask_survivors(Communicator comm, std::vector<int>* values) {
+Task<> ask_survivors(collective::Communicator comm, std::vector<int>* values) {
   const int peer = 1 - comm.rank();
   co_await write(comm, peer, 7);
   const std::vector<int> alive = comm.endpoint().survivors();
@@ -84,13 +84,13 @@ Task<> ask_survivors(Communicator comm, std::vector<int>* values) {
 }
 
 TEST(SimulatedDeath, SurvivorsWithoutALossChangesNothing) {
-  VirtualCluster cluster(2, gigabit);
+  collective::VirtualCluster cluster(2, gigabit);
   std::vector<int> values;
-  cluster.run([&](Communicator comm) { return ask_survivors(comm, &values); });
+  cluster.run([&](collective::Communicator comm) { return ask_survivors(comm, &values); });
   EXPECT_EQ(values, (std::vector<int>{2, 2, 7, 7}));
 }
 
-Task<> last_words(Communicator comm, std::vector<std::string>* heard) {
+Task<> last_words(collective::Communicator comm, std::vector<std::string>* heard) {
   if (comm.rank() == 1) {
     co_await write(comm, 0, 11);
     co_await comm.runtime().sleep(ms(1));
@@ -103,15 +103,15 @@ Task<> last_words(Communicator comm, std::vector<std::string>* heard) {
 }
 
 TEST(SimulatedDeath, WhatHadArrivedIsReadWhatIsUnderWayIsLost) {
-  VirtualCluster cluster(2, gigabit);
+  collective::VirtualCluster cluster(2, gigabit);
   std::vector<std::string> heard;
   cluster.kill_at(ms(1.02), 1);
-  cluster.run_mortal([&](Communicator comm) { return last_words(comm, &heard); });
+  cluster.run_mortal([&](collective::Communicator comm) { return last_words(comm, &heard); });
   EXPECT_EQ(heard, (std::vector<std::string>{"11", "rank 0: lost rank 1"}));
 }
 
 /// Rank 2 dies at 1 ms. Before, rank 0 writes an old value to rank 1, who reads in the new epoch only.
-Task<> two_epochs(Communicator comm, std::vector<int>* values, Duration late) {
+Task<> two_epochs(collective::Communicator comm, std::vector<int>* values, Duration late) {
   if (comm.rank() == 2) co_await read(comm, 0, 9);
   if (comm.rank() == 0) {
     co_await write(comm, 1, 100);
@@ -131,10 +131,10 @@ Task<> two_epochs(Communicator comm, std::vector<int>* values, Duration late) {
 
 TEST(SimulatedDeath, EpochsDoNotMeet) {
   for (const Duration late : {ms(11.001), ms(11.02), ms(12), ms(40)}) {  // the new message is on its way, or waits
-    VirtualCluster cluster(3, gigabit);
+    collective::VirtualCluster cluster(3, gigabit);
     std::vector<int> values;
     cluster.kill_at(ms(1), 2);
-    cluster.run_mortal([&](Communicator comm) { return two_epochs(comm, &values, late); });
+    cluster.run_mortal([&](collective::Communicator comm) { return two_epochs(comm, &values, late); });
     EXPECT_EQ(values, (std::vector<int>{200, 300}));
     // Completed: three sends of rank 0 (two were dropped on the way), of which rank 1 received one.
     EXPECT_EQ(cluster.ledger(0).total().messages_sent, 3u);
@@ -143,7 +143,7 @@ TEST(SimulatedDeath, EpochsDoNotMeet) {
   }
 }
 
-Task<> fill_the_window(Communicator comm, std::vector<Duration>* sent) {
+Task<> fill_the_window(collective::Communicator comm, std::vector<Duration>* sent) {
   std::vector<std::byte> half(2048);
   if (comm.rank() == 2) co_await read(comm, 0);
   EXPECT_EQ(co_await outcome(read_and_drop(comm, 2)), text("rank ", comm.rank(), ": lost rank 2"));
@@ -161,16 +161,16 @@ Task<> fill_the_window(Communicator comm, std::vector<Duration>* sent) {
 }
 
 TEST(SimulatedDeath, EarlyMessagesWaitWithinTheWindow) {
-  VirtualCluster cluster(3, gigabit);
+  collective::VirtualCluster cluster(3, gigabit);
   std::vector<Duration> sent;
   cluster.kill_at(ms(1), 2);
-  cluster.run_mortal([&](Communicator comm) { return fill_the_window(comm, &sent); });
+  cluster.run_mortal([&](collective::Communicator comm) { return fill_the_window(comm, &sent); });
   ASSERT_EQ(sent.size(), 3u);
   EXPECT_EQ(sent[1], ms(11) + Duration(2 * 2048 * 8'000));  // two fit
   EXPECT_EQ(sent[2], ms(111) + Duration(2048 * 8'000));     // the third starts when rank 1 has come and asks
 }
 
-Task<> cut_off(Communicator comm, std::vector<std::byte>* memory, Duration* took) {
+Task<> cut_off(collective::Communicator comm, std::vector<std::byte>* memory, Duration* took) {
   if (comm.rank() == 2) co_await read(comm, 0);
   if (comm.rank() == 0) {
     EXPECT_NE(co_await outcome(comm.endpoint().send(1, note(2'500'000), *memory)), "");
@@ -188,16 +188,16 @@ Task<> cut_off(Communicator comm, std::vector<std::byte>* memory, Duration* took
 }
 
 TEST(SimulatedDeath, ALossCutsOffWhatIsUnderWayAndFreesTheCards) {
-  VirtualCluster cluster(3, gigabit);
+  collective::VirtualCluster cluster(3, gigabit);
   std::vector<std::byte> memory(10'000'000);  // 80 ms on the wire
   Duration took{};
   cluster.kill_at(ms(1), 2);
-  cluster.run_mortal([&](Communicator comm) { return cut_off(comm, &memory, &took); });
+  cluster.run_mortal([&](collective::Communicator comm) { return cut_off(comm, &memory, &took); });
   EXPECT_EQ(took.count(), 50'000'000 + 4 * 8'000);
 }
 
 /// All to all, over and over, until it succeeds after the last death; what failed on the way.
-Task<> recover(Communicator comm, std::vector<std::vector<std::string>>* log, int deaths) {
+Task<> recover(collective::Communicator comm, std::vector<std::vector<std::string>>* log, int deaths) {
   auto& mine = (*log)[comm.rank()];
   for (;;) {
     std::string failure;
@@ -222,10 +222,10 @@ Task<> recover(Communicator comm, std::vector<std::vector<std::string>>* log, in
 }
 
 std::vector<std::vector<std::string>> recover_from(const std::vector<std::pair<Duration, int>>& deaths, int ranks) {
-  VirtualCluster cluster(ranks, gigabit);
+  collective::VirtualCluster cluster(ranks, gigabit);
   std::vector<std::vector<std::string>> log(ranks);
   for (const auto& [when, rank] : deaths) cluster.kill_at(when, rank);
-  cluster.run([&](Communicator comm) { return recover(comm, &log, static_cast<int>(deaths.size())); });
+  cluster.run([&](collective::Communicator comm) { return recover(comm, &log, static_cast<int>(deaths.size())); });
   return log;
 }
 
@@ -243,7 +243,7 @@ TEST(SimulatedDeath, SeveralDeathsAlsoDuringRecoveryAndAlikeEveryTime) {
   }
 }
 
-Task<> abort_after_loss(Communicator comm, ErrorKind kind, std::vector<std::string>* ends) {
+Task<> abort_after_loss(collective::Communicator comm, ErrorKind kind, std::vector<std::string>* ends) {
   if (comm.rank() == 2) co_await read(comm, 0);
   const std::string lost = co_await outcome(read_and_drop(comm, 2));
   if (comm.rank() == 0) comm.endpoint().abort(0, {0, 1}, std::make_exception_ptr(Error(kind, lost)));
@@ -255,21 +255,21 @@ Task<> abort_after_loss(Communicator comm, ErrorKind kind, std::vector<std::stri
 
 TEST(SimulatedDeath, AnAbortBecauseOfALossEndsNothingAnotherErrorDoes) {
   for (const ErrorKind kind : {ErrorKind::peer, ErrorKind::data}) {
-    VirtualCluster cluster(3, gigabit);
+    collective::VirtualCluster cluster(3, gigabit);
     std::vector<std::string> ends(2);
     cluster.kill_at(ms(1), 2);
-    cluster.run_mortal([&](Communicator comm) { return abort_after_loss(comm, kind, &ends); });
+    cluster.run_mortal([&](collective::Communicator comm) { return abort_after_loss(comm, kind, &ends); });
     EXPECT_EQ(ends[1], kind == ErrorKind::peer ? "" : "rank 1: rank 0 gave up: rank 0: lost rank 2");
   }
 }
 
 TEST(SimulatedDeath, ARunMayEndBeforeTheLossIsKnown) {
-  VirtualCluster cluster(2, gigabit);
+  collective::VirtualCluster cluster(2, gigabit);
   cluster.kill_at(ms(1), 1);
-  auto body = [&](Communicator comm) -> Task<> { return cluster.runtime().sleep(ms(2)); };
+  auto body = [&](collective::Communicator comm) -> Task<> { return cluster.runtime().sleep(ms(2)); };
   cluster.run(body);  // the detection's timer is left behind
   EXPECT_TRUE(cluster.network().dead(1));
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::transport

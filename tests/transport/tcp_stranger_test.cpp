@@ -7,7 +7,7 @@
 #include "ripieno/transport/tcp/endpoint.h"
 #include "tests/transport/ranks.h"
 
-namespace ripieno {
+namespace ripieno::transport {
 namespace {
 
 using namespace ripieno::testing;
@@ -98,4 +98,4 @@ TEST(TcpStranger, AnEndpointMayGoWhileOthersWaitOnIt) {
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::transport

@@ -3,7 +3,7 @@
 #include "ripieno/core/async.h"
 #include "tests/transport/ranks.h"
 
-namespace ripieno {
+namespace ripieno::transport {
 namespace {
 
 using namespace ripieno::testing;
@@ -59,4 +59,4 @@ TEST(TcpUrgency, WhatIsUrgentOvertakesWhatWaitsButNotWhatHasBegun) {
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::transport

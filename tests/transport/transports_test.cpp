@@ -6,7 +6,7 @@
 #include "ripieno/transport/simulated/network.h"
 #include "tests/transport/ranks.h"
 
-namespace ripieno {
+namespace ripieno::transport {
 namespace {
 
 using namespace ripieno::testing;
@@ -99,4 +99,4 @@ TEST(Transports, OwnOptionsAreBoundToTheRow) {
 }
 
 }  // namespace
-}  // namespace ripieno
+}  // namespace ripieno::transport

@@ -5,7 +5,7 @@
 #include "ripieno/core/pause.h"
 #include "ripieno/numeric/elementwise.h"
 
-namespace ripieno {
+namespace ripieno::transport {
 namespace {
 
 constexpr std::size_t piece_bytes = 64 << 10;  // stays in the cache while P-1 peers' numbers are added to it
@@ -171,16 +171,16 @@ void SharedAllReduce::reduce(NumberSpan own, const std::vector<NumberSpan>& peer
     if (wire != own.type) {
       rounded_.resize(piece_bytes);
       const NumberSpan narrow(rounded_.data(), other.count, wire);
-      convert(narrow, other);
-      add(sum, narrow);
+      numeric::convert(narrow, other);
+      numeric::add(sum, narrow);
     } else if (&peer != &peers.back()) {
-      add(sum, other);
+      numeric::add(sum, other);
     } else {
-      add_to_both(sum, other);  // the last addition is the sum
+      numeric::add_to_both(sum, other);  // the last addition is the sum
       --to_be_told;
     }
   }
-  if (wire != own.type) round_through(sum, wire);
+  if (wire != own.type) numeric::round_through(sum, wire);
   for (std::size_t i = 0; i < to_be_told; ++i) {
     std::memcpy(peers[i].slice(piece.begin, piece.end).data, sum.data, sum.size_bytes());
   }
@@ -323,4 +323,4 @@ void SharedAllReduce::expire() {
                                   seconds(options_.timeout), " s of waiting for ", describe(oldest.message)))));
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::transport

@@ -25,7 +25,7 @@
 #include "ripieno/core/range.h"
 #include "ripieno/transport/shared/link.h"
 
-namespace ripieno {
+namespace ripieno::transport {
 
 /// What a rank says of a channel's all-reduce: one line, written by it alone.
 struct alignas(line_bytes) AllReduceSlot {
@@ -50,7 +50,7 @@ struct alignas(line_bytes) AllReduceStop {
 
 /// Channels 0 .. so many less one of every purpose have a slot. What is never used is never backed by memory.
 inline constexpr std::uint32_t all_reduce_channels = 1 << 14;
-inline constexpr std::size_t all_reduce_slots = all_reduce_channels * purposes.size();
+inline constexpr std::size_t all_reduce_slots = all_reduce_channels * observe::purposes.size();
 /// The slots, and then the AllReduceStop.
 inline constexpr std::size_t all_reduce_bytes = all_reduce_slots * sizeof(AllReduceSlot) + sizeof(AllReduceStop);
 /// Where the slots lie: what every rank takes first of its registered memory.
@@ -149,4 +149,4 @@ class SharedAllReduce : public std::enable_shared_from_this<SharedAllReduce> {
   bool revoked_ = false;
 };
 
-}  // namespace ripieno
+}  // namespace ripieno::transport

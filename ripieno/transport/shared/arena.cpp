@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace ripieno {
+namespace ripieno::transport {
 namespace {
 
 constexpr std::size_t least_region = 64 << 20;  // bytes; what is not touched costs nothing
@@ -115,4 +115,4 @@ std::byte* PeerRegions::at(Place place, std::uint64_t bytes) {
   return memory.data() + place.offset;
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::transport

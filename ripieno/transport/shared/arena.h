@@ -10,7 +10,7 @@
 
 #include "ripieno/transport/shared/control.h"
 
-namespace ripieno {
+namespace ripieno::transport {
 
 /// Where bytes lie in their owner's registered memory.
 struct Place {
@@ -63,4 +63,4 @@ class PeerRegions {
   std::vector<SharedMemory> regions_;
 };
 
-}  // namespace ripieno
+}  // namespace ripieno::transport

@@ -6,7 +6,7 @@
 
 #include "ripieno/transport/shared/ring.h"
 
-namespace ripieno {
+namespace ripieno::transport {
 
 inline constexpr std::size_t max_regions = 240;
 
@@ -52,4 +52,4 @@ class SharedControl {
   ControlHead* head_ = nullptr;
 };
 
-}  // namespace ripieno
+}  // namespace ripieno::transport

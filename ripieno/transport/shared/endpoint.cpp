@@ -8,7 +8,7 @@
 #include "ripieno/transport/shared/hello.h"
 #include "ripieno/transport/tcp/link.h"
 
-namespace ripieno {
+namespace ripieno::transport {
 namespace {
 
 class SharedEndpoint final : public LinkedEndpoint {
@@ -247,4 +247,4 @@ Task<std::shared_ptr<Endpoint>> join_by_host(Joining joining) {
   co_return co_await std::move(making);
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::transport

@@ -20,7 +20,7 @@
 #include "ripieno/transport/endpoint.h"
 #include "ripieno/transport/joining.h"
 
-namespace ripieno {
+namespace ripieno::transport {
 
 struct SharedOptions {
   LinkOptions link;                               ///< of both ways
@@ -39,4 +39,4 @@ Task<std::shared_ptr<Endpoint>> shared_endpoint(Runtime& runtime, int rank, Peer
 /// The transport "tcp" (transports.h): the same, of ranks that have met.
 Task<std::shared_ptr<Endpoint>> join_by_host(Joining joining);
 
-}  // namespace ripieno
+}  // namespace ripieno::transport

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <fstream>
 
-namespace ripieno {
+namespace ripieno::transport {
 namespace {
 
 /// The kernel's boot and this process's namespaces, of processes and of the network: nodes of an emulated cluster
@@ -89,4 +89,4 @@ bool cores_for_all(const SharedHello& mine, const std::vector<SharedHello>& othe
   return CPU_COUNT(&cpus) >= ranks;
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::transport

@@ -8,7 +8,7 @@
 
 #include "ripieno/transport/shared/hub.h"
 
-namespace ripieno {
+namespace ripieno::transport {
 
 /// As it lies in memory: what differs in size or order has another magic number.
 struct SharedHello {
@@ -36,4 +36,4 @@ std::optional<SharedPeer> open_peer(const SharedHello& mine, const SharedHello& 
 /// Whether the ranks that said so have at least a core each, all together: the ones on this rank's host.
 bool cores_for_all(const SharedHello& mine, const std::vector<SharedHello>& others);
 
-}  // namespace ripieno
+}  // namespace ripieno::transport

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace ripieno {
+namespace ripieno::transport {
 
 SharedHub::SharedHub(Runtime& runtime, int ranks, std::size_t ring_bytes, std::size_t placed_bytes, std::uint64_t word)
     : runtime_(runtime), own_(std::make_shared<SharedOwn>()), bell_(runtime.context()) {
@@ -75,4 +75,4 @@ bool SharedHub::sleep() {
          std::none_of(shared_.begin(), shared_.end(), [](const auto& link) { return link->has_work(); });
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::transport

@@ -6,7 +6,7 @@
 
 #include "ripieno/transport/shared/all_reduce.h"
 
-namespace ripieno {
+namespace ripieno::transport {
 
 class SharedHub final : public Poller, public std::enable_shared_from_this<SharedHub> {
  public:
@@ -43,4 +43,4 @@ class SharedHub final : public Poller, public std::enable_shared_from_this<Share
   bool may_spin_ = false;
 };
 
-}  // namespace ripieno
+}  // namespace ripieno::transport

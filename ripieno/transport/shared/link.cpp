@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace ripieno {
+namespace ripieno::transport {
 namespace {
 
 constexpr std::size_t shown_bytes = 32 << 10;  // shown at once, so that it is read while the next is written
@@ -308,4 +308,4 @@ void SharedLink::hang_up() {
   fail_sends(lost_);
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::transport

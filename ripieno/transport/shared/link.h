@@ -13,7 +13,7 @@
 #include "ripieno/transport/peer_link.h"
 #include "ripieno/transport/shared/arena.h"
 
-namespace ripieno {
+namespace ripieno::transport {
 
 /// The header's byte that says: a place follows, no payload.
 inline constexpr std::size_t placed_mark = 38;
@@ -163,4 +163,4 @@ class SharedLink final : public PeerLink {
   std::string gone_;           ///< why no more will come; what has come can still be received
 };
 
-}  // namespace ripieno
+}  // namespace ripieno::transport

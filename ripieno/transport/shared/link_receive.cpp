@@ -3,7 +3,7 @@
 
 #include "ripieno/transport/shared/link.h"
 
-namespace ripieno {
+namespace ripieno::transport {
 
 /// Whether a message, or an abort, has begun.
 bool SharedLink::read_header() {
@@ -164,4 +164,4 @@ bool SharedLink::take_in() {
   return any;
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::transport

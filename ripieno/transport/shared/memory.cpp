@@ -11,7 +11,7 @@
 #include <system_error>
 #include <utility>
 
-namespace ripieno {
+namespace ripieno::transport {
 namespace {
 
 constexpr int madv_collapse = 25;              // MADV_COLLAPSE of Linux 6.1 and later, which glibc 2.36 does not name
@@ -116,4 +116,4 @@ void SharedMemory::clear(std::byte* data, std::size_t bytes) {
   }
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::transport

@@ -12,7 +12,7 @@
 #include "ripieno/core/descriptor.h"
 #include "ripieno/core/span.h"
 
-namespace ripieno {
+namespace ripieno::transport {
 
 /// Descriptor `fd` of process `pid`, opened anew with `flags`. Error(network): it cannot be.
 Descriptor open_of(pid_t pid, int fd, int flags);
@@ -52,4 +52,4 @@ inline constexpr std::size_t page_bytes = 4096, large_page_bytes = 2 << 20;
 
 constexpr std::size_t round_up(std::size_t value, std::size_t unit) { return (value + unit - 1) / unit * unit; }
 
-}  // namespace ripieno
+}  // namespace ripieno::transport

@@ -18,7 +18,7 @@
 
 #include "ripieno/transport/shared/memory.h"
 
-namespace ripieno {
+namespace ripieno::transport {
 
 inline constexpr std::size_t line_bytes = 64;
 /// Messages that lie in the sender's memory and whose tickets have not come back.
@@ -125,4 +125,4 @@ class RingReader {
   std::uint64_t taken_ = 0, returned_ = 0;
 };
 
-}  // namespace ripieno
+}  // namespace ripieno::transport

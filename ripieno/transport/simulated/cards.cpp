@@ -2,7 +2,7 @@
 
 #include "ripieno/transport/simulated/state.h"
 
-namespace ripieno::simulation {
+namespace ripieno::transport::simulation {
 
 void State::send(Parcel& parcel) {
   Lane& lane = *parcel.stream->lane;
@@ -97,4 +97,4 @@ void State::deliver(Parcel& parcel) {
   post_ready();
 }
 
-}  // namespace ripieno::simulation
+}  // namespace ripieno::transport::simulation

@@ -2,7 +2,7 @@
 
 #include "ripieno/transport/simulated/state.h"
 
-namespace ripieno::simulation {
+namespace ripieno::transport::simulation {
 namespace {
 
 std::exception_ptr peer_lost(int rank, int peer) {
@@ -172,4 +172,4 @@ void State::close() {
   post_ready();
 }
 
-}  // namespace ripieno::simulation
+}  // namespace ripieno::transport::simulation

@@ -2,7 +2,7 @@
 
 #include "ripieno/transport/simulated/state.h"
 
-namespace ripieno {
+namespace ripieno::transport {
 
 namespace simulation {
 
@@ -101,4 +101,4 @@ bool SimulatedNetwork::dead(int rank) const {
   return state_->members.at(static_cast<std::size_t>(rank)).killed != nullptr;
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::transport

@@ -35,7 +35,7 @@
 #include "ripieno/transport/link_model.h"
 #include "ripieno/transport/network.h"
 
-namespace ripieno {
+namespace ripieno::transport {
 
 namespace simulation {
 struct State;
@@ -75,4 +75,4 @@ class SimulatedNetwork final : public Network {
 /// The transport "simulated" (transports.h).
 std::unique_ptr<Network> simulated_network(Runtime& runtime, int ranks, const SimulatedOptions& options);
 
-}  // namespace ripieno
+}  // namespace ripieno::transport

@@ -10,7 +10,7 @@
 #include "ripieno/core/queue_of.h"
 #include "ripieno/transport/simulated/network.h"
 
-namespace ripieno::simulation {
+namespace ripieno::transport::simulation {
 
 struct State;
 struct Stream;
@@ -212,4 +212,4 @@ struct State : std::enable_shared_from_this<State> {
   std::unordered_map<std::uint64_t, Lane> lanes;  // by sender and receiver
 };
 
-}  // namespace ripieno::simulation
+}  // namespace ripieno::transport::simulation

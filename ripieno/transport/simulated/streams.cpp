@@ -2,7 +2,7 @@
 
 #include "ripieno/transport/simulated/state.h"
 
-namespace ripieno::simulation {
+namespace ripieno::transport::simulation {
 
 void ParcelReference::end(Parcel* parcel) {
   const std::unique_ptr<Parcel> owned(parcel);
@@ -186,4 +186,4 @@ std::string State::stalled() const {
   return waits;
 }
 
-}  // namespace ripieno::simulation
+}  // namespace ripieno::transport::simulation

@@ -3,7 +3,7 @@
 #include "ripieno/transport/linked_endpoint.h"
 #include "ripieno/transport/tcp/link.h"
 
-namespace ripieno {
+namespace ripieno::transport {
 
 std::shared_ptr<Endpoint> tcp_endpoint(Runtime& runtime, int rank, PeerSockets peers, TcpOptions options) {
   const auto aborts = std::make_shared<Aborts>(rank);
@@ -17,4 +17,4 @@ std::shared_ptr<Endpoint> tcp_endpoint(Runtime& runtime, int rank, PeerSockets p
   return std::make_shared<LinkedEndpoint>(runtime, rank, std::move(links), aborts);
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::transport

@@ -21,7 +21,7 @@
 #include "ripieno/transport/endpoint.h"
 #include "ripieno/transport/joining.h"
 
-namespace ripieno {
+namespace ripieno::transport {
 
 struct TcpOptions {
   LinkOptions link;
@@ -32,4 +32,4 @@ struct TcpOptions {
 /// `peers[r]` is connected to rank r and made on `runtime`'s context; peers[rank] is empty.
 std::shared_ptr<Endpoint> tcp_endpoint(Runtime& runtime, int rank, PeerSockets peers, TcpOptions options);
 
-}  // namespace ripieno
+}  // namespace ripieno::transport

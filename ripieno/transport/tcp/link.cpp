@@ -6,7 +6,7 @@
 #include <asio/redirect_error.hpp>
 #include <limits>
 
-namespace ripieno {
+namespace ripieno::transport {
 namespace {
 
 constexpr std::size_t scratch_bytes = 256 << 10;  // a chunk that stays in the second-level cache until it is added
@@ -351,4 +351,4 @@ void TcpLink::hang_up() {
   }
 }
 
-}  // namespace ripieno
+}  // namespace ripieno::transport

@@ -12,7 +12,7 @@
 #include "ripieno/transport/peer_link.h"
 #include "ripieno/transport/tcp/endpoint.h"
 
-namespace ripieno {
+namespace ripieno::transport {
 
 class TcpLink final : public PeerLink {
  public:
@@ -79,4 +79,4 @@ class TcpLink final : public PeerLink {
   std::size_t most_wake_ = 0;           ///< what the kernel had room for when it was last asked
 };
 
-}  // namespace ripieno
+}  // namespace ripieno::transport
