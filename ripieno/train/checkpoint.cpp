@@ -1,7 +1,8 @@
 #include "ripieno/train/checkpoint.h"
 
+#include <ATen/EmptyTensor.h>
 #include <caffe2/serialize/inline_container.h>
-#include <torch/csrc/jit/serialization/pickle.h>
+#include <torch/csrc/jit/serialization/import_read.h>
 #include <torch/csrc/jit/serialization/pickler.h>
 
 #include <cstring>
@@ -22,6 +23,22 @@ torch::ScalarType scalar_type(DType type) {
   const std::string what = error.what();
   fail(ErrorKind::data, path.string(), ": is no checkpoint, or a damaged one (",
        what.substr(0, what.find_first_of("\n.:(")), ")");
+}
+
+bool is_plain(torch::ScalarType type) {
+  return type == torch::kHalf || type == torch::kBFloat16 || type == torch::kFloat32 || type == torch::kFloat64 ||
+         c10::isIntegralType(type, /*includeBool=*/true);
+}
+
+/// As it is. Throws std::runtime_error where it reaches beyond its memory, or is none of numbers in memory.
+torch::Tensor whole(torch::Tensor tensor) {
+  if (!tensor.defined() || tensor.layout() != torch::kStrided || !tensor.device().is_cpu() ||
+      !is_plain(tensor.scalar_type()) ||
+      at::detail::computeStorageNbytes(tensor.sizes(), tensor.strides(), tensor.element_size(),
+                                       static_cast<std::size_t>(tensor.storage_offset())) > tensor.storage().nbytes()) {
+    throw std::runtime_error("a tensor that is not whole");
+  }
+  return tensor;
 }
 
 }  // namespace
@@ -58,12 +75,13 @@ void save_tensors(const std::filesystem::path& path, const NamedTensors& tensors
 
 NamedTensors load_tensors(const std::filesystem::path& path) {
   if (!std::filesystem::is_regular_file(path)) fail(ErrorKind::data, path.string(), ": there is no such checkpoint");
-  const std::string content = read_file(path);
   NamedTensors tensors;
   try {
-    const auto value = torch::jit::pickle_load(std::vector<char>(content.begin(), content.end()));
+    // Not torch::jit::pickle_load(), which reads beyond the end of what is damaged.
+    caffe2::serialize::PyTorchStreamReader reader(path.string());
+    const auto value = torch::jit::readArchiveAndTensors("data", "", "", {}, {}, {}, reader);
     for (const auto& item : value.toGenericDict())
-      tensors.emplace_back(item.key().toStringRef(), item.value().toTensor());
+      tensors.emplace_back(item.key().toStringRef(), whole(item.value().toTensor()));
   } catch (const std::exception& error) {
     fail_damaged(path, error);
   }
@@ -142,7 +160,8 @@ void StateReader::span(std::string_view name, NumberSpan values) {
 
 void StateReader::number(std::string_view name, std::int64_t& value) {
   const torch::Tensor tensor = find(name);
-  if (tensor.numel() != 1) fail(ErrorKind::data, file_.string(), ": ", name, " is not one number");
+  if (tensor.numel() != 1 || tensor.scalar_type() != torch::kInt64)
+    fail(ErrorKind::data, file_.string(), ": ", name, " is not one whole number");
   value = tensor.item<std::int64_t>();
 }
 

@@ -17,7 +17,7 @@ void write(const std::filesystem::path& path, std::string_view bytes) {
 /// Opens what the folder holds and reads a sample of it.
 void read(const char* name, const std::filesystem::path& folder) {
   fuzz::take_or_refuse([&] {
-    const auto dataset = open_dataset(name, Split::test, {.folder = folder});
+    const auto dataset = data::open_dataset(name, data::Split::test, {.folder = folder});
     std::vector<std::uint8_t> pixels(dataset->shape().pixels());
     if (dataset->size() > 0) dataset->read(dataset->size() - 1, pixels);
   });

@@ -14,16 +14,17 @@ namespace {
 using namespace ripieno;
 
 void check_frame(const std::uint8_t* data) {
-  FrameBytes bytes;
+  transport::FrameBytes bytes;
   std::memcpy(bytes.data(), data, bytes.size());
-  if (const auto frame = decode(bytes)) require(encode(*frame) == bytes, "a frame that is encoded as another");
+  if (const auto frame = transport::decode(bytes))
+    require(encode(*frame) == bytes, "a frame that is encoded as another");
 }
 
-Task<> receive(Endpoint* endpoint) {
+Task<> receive(transport::Endpoint* endpoint) {
   std::vector<float> numbers(16);
   for (std::uint32_t id = 0; id < 3; ++id) {
-    const Message message{{Purpose::exchange, id % 2, 0}, "ring", DType::fp32, numbers.size()};
-    co_await endpoint->receive(1, message, NumberSpan(numbers), Reduce::add);
+    const transport::Message message{{observe::Purpose::exchange, id % 2, 0}, "ring", DType::fp32, numbers.size()};
+    co_await endpoint->receive(1, message, NumberSpan(numbers), numeric::Reduce::add);
   }
 }
 
@@ -34,11 +35,11 @@ void receive_from(std::string_view bytes) {
   const bool sent = ::send(ends[1], bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL) >= 0 || bytes.empty();
   ::close(ends[1]);
   const auto runtime = real_runtime(0);
-  PeerSockets peers(2);
+  transport::PeerSockets peers(2);
   peers[1].emplace(runtime->context(), asio::ip::tcp::v4(), ends[0]);
   if (!sent) return;
-  const LinkOptions link{.unasked_bytes = 4096, .timeout = std::chrono::seconds(2)};
-  const auto endpoint = tcp_endpoint(*runtime, 0, std::move(peers), {.link = link});
+  const transport::LinkOptions link{.unasked_bytes = 4096, .timeout = std::chrono::seconds(2)};
+  const auto endpoint = transport::tcp_endpoint(*runtime, 0, std::move(peers), {.link = link});
   runtime->spawn("receive", receive(endpoint.get()));
   fuzz::take_or_refuse([&] { runtime->run(); });
 }
@@ -46,7 +47,7 @@ void receive_from(std::string_view bytes) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  if (size >= frame_bytes) check_frame(data);
+  if (size >= transport::frame_bytes) check_frame(data);
   receive_from(fuzz::as_text(data, size));
   return 0;
 }

@@ -14,11 +14,11 @@ using namespace ripieno;
 
 const std::string token(64, 'a');
 
-Task<> speak(Runtime* runtime, Rendezvous* rendezvous, std::string said) {
+Task<> speak(Runtime* runtime, membership::Rendezvous* rendezvous, std::string said) {
   {
     asio::ip::tcp::socket socket(runtime->context());
     asio::error_code ignored;
-    socket.connect(resolve(rendezvous->address()), ignored);
+    socket.connect(membership::resolve(rendezvous->address()), ignored);
     asio::write(socket, asio::buffer(said), ignored);
     socket.shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
     for (int i = 0; i < 20; ++i) co_await runtime->yield();
@@ -30,20 +30,20 @@ Task<> speak(Runtime* runtime, Rendezvous* rendezvous, std::string said) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  if (size < sizeof(Greeting)) return 0;
-  Greeting greeting;
+  if (size < sizeof(membership::Greeting)) return 0;
+  membership::Greeting greeting;
   std::memcpy(&greeting, data, sizeof greeting);
   fuzz::take_or_refuse([&] {
-    if (const auto address = address_of(greeting.address)) parse_address(*address);
+    if (const auto address = membership::address_of(greeting.address)) membership::parse_address(*address);
   });
   std::string said(fuzz::as_text(data, size));
   if (data[size - 1] % 2 == 0) {  // one who knows
-    greeting.magic = Greeting::expected_magic;
-    greeting.token = parse_token(token);
+    greeting.magic = membership::Greeting::expected_magic;
+    greeting.token = membership::parse_token(token);
     std::memcpy(said.data(), &greeting, sizeof greeting);
   }
   const auto runtime = real_runtime(0);
-  Rendezvous rendezvous(*runtime, "127.0.0.1:0", token, 2, std::chrono::milliseconds(50));
+  membership::Rendezvous rendezvous(*runtime, "127.0.0.1:0", token, 2, std::chrono::milliseconds(50));
   runtime->spawn("rendezvous", rendezvous.serve());
   runtime->spawn("a stranger", speak(runtime.get(), &rendezvous, said));
   fuzz::take_or_refuse([&] { runtime->run(); });

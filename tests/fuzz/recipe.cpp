@@ -5,9 +5,9 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace ripieno;
   fuzz::take_or_refuse([&] {
-    const Recipe recipe = load_recipe_text(fuzz::as_text(data, size), "fuzz.toml", {});
-    for (const RecipeCell& cell : recipe.cells) {  // what was taken can be written and read back
-      Settings again;
+    const program::Recipe recipe = program::load_recipe_text(fuzz::as_text(data, size), "fuzz.toml", {});
+    for (const program::RecipeCell& cell : recipe.cells) {  // what was taken can be written and read back
+      program::Settings again;
       again.load_text(cell.settings.to_toml(), "config.toml");
       require(again.to_toml() == cell.settings.to_toml(), "a config.toml that reads back as another");
     }

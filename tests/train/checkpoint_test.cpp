@@ -65,7 +65,33 @@ TEST(Checkpoint, DamageAndStrangersAreNamed) {
   std::int64_t number = 0;
   expect(ErrorKind::data, "has no momentum", [&] { reader.span("momentum", NumberSpan(span)); });
   expect(ErrorKind::data, "16 numbers", [&] { reader.span("weight", NumberSpan(span)); });
-  expect(ErrorKind::data, "not one number", [&] { reader.number("weight", number); });
+  expect(ErrorKind::data, "not one whole number", [&] { reader.number("weight", number); });
+}
+
+TEST(Checkpoint, NoDamageDoesHarm) {
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "damaged.pt";
+  save_tensors(path, {{"weight", torch::ones({4, 4})}, {"bias", torch::ones({4})}});
+  const std::string good = read_file(path);
+  int refused = 0, count = 0;
+  const auto read = [&](const std::string& bytes) {
+    write_file(path, bytes);
+    ++count;
+    try {
+      torch::nn::Linear linear(4, 4);
+      load_state_dict(*linear, load_tensors(path), path);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::data) << error.what();
+      ++refused;
+    }
+  };
+  for (std::size_t i = 0; i < good.size(); i += 3) {
+    std::string bytes = good;
+    bytes[i] = static_cast<char>(bytes[i] ^ (1 << i % 8));
+    read(bytes);
+  }
+    read(read_file(kept.path()));
+  EXPECT_GT(refused, count / 4) << "of " << count;
 }
 
 }  // namespace
