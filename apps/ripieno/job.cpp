@@ -4,6 +4,8 @@
 #include <thread>
 
 #include "ripieno/data/partition.h"
+#include "ripieno/model/classifier.h"
+#include "ripieno/model/initialise.h"
 #include "ripieno/strategy/refusals.h"
 #include "ripieno/train/device.h"
 #include "ripieno/train/torch_learner.h"
@@ -197,6 +199,7 @@ std::unique_ptr<train::TorchLearner> make_learner(const Settings& settings, cons
 
   torch::manual_seed(seed);
   std::shared_ptr<model::Classifier> model = info.make();
+  model::initialise(*model, settings->compute.first_weights);
   prepare(*model, train_loader);
   if (const double dropout = settings->compute.dropout; dropout >= 0) {
     for (const auto& layer : model->modules()) {

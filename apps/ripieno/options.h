@@ -11,6 +11,7 @@
 #include "ripieno/data/dataset.h"
 #include "ripieno/data/sampler.h"
 #include "ripieno/launch/lab.h"
+#include "ripieno/model/initialise.h"
 #include "ripieno/strategy/strategy.h"
 #include "ripieno/transport/shaped.h"
 #include "ripieno/transport/simulated/network.h"
@@ -25,6 +26,7 @@ struct BatchOptions {
 /// How a worker computes.
 struct ComputeOptions {
   std::string precision, device;
+  model::Initialisation first_weights = model::Initialisation::standard;
   bool replayed = false;  ///< measured times are waited for, or charged, in place of computing
   bool channels_last = true;
   std::size_t bucket_bytes = 0;
@@ -54,6 +56,7 @@ struct RunOptions {
   std::string folder, name;
   int checkpoint_every = 0;
   Duration sample_every{0};
+  std::uint64_t left_out_steps = 0;  ///< of each worker's rate, the first
   bool trace = false;
 };
 

@@ -59,6 +59,7 @@ class RankRun {
   Task<> begin_trace();
   void open_saved();
   Task<> go_on_from_saved();
+  void leave_out_steps();
   void checkpoint(std::uint32_t epoch);
   void save_state();
   void visit_state(StateVisitor& visitor);
@@ -114,6 +115,7 @@ Task<> RankRun::prepare() {
   const std::optional<strategy::ComputeProfile> replay = co_await replayed();
   learner_ = make_learner(task_.settings, zoo_, rank(), runtime_, *recorder_, comm_.memory(), replay);
   know_model(&plan_, task_.settings, *learner_);
+  leave_out_steps();
   if (task_.resume) open_saved();
   if (task_.settings->run.trace) co_await begin_trace();
   strategy_ = strategy::make_strategy(
@@ -121,6 +123,20 @@ Task<> RankRun::prepare() {
   if (saved_) co_await go_on_from_saved();
   const TrainedRank who{rank(), task_.settings->workers, learner_->steps_per_epoch(), keeps_weights()};
   progress_.emplace(*recorder_, runtime_, plan_, who, task_.report);
+}
+
+/// Where a rate would have no steps left, it is said before the work is done.
+void RankRun::leave_out_steps() {
+  const std::uint64_t wanted = task_.settings->run.left_out_steps;
+  const std::uint64_t passes = strategy_of(task_.settings).traits.sums_passes ? plan_.passes : 1;
+  const std::uint64_t in_an_epoch = (learner_->steps_per_epoch() + passes - 1) / passes;
+  std::uint64_t steps = in_an_epoch * (plan_.epochs - plan_.first_epoch);
+  if (plan_.max_steps > 0) steps = std::min<std::uint64_t>(steps, plan_.max_steps);
+  if (wanted > 0 && wanted >= steps) {
+    fail(ErrorKind::usage, task_.settings.shown("measure.skip_steps"), " leaves none of the ", steps,
+         " steps of this run to measure; give less, or train for longer");
+  }
+  recorder_->leave_out(wanted);
 }
 
 Task<std::optional<strategy::ComputeProfile>> RankRun::replayed() {

@@ -27,6 +27,7 @@ report::Summary summary_of_run(const Settings& settings, const strategy::Plan& p
   run.parameters = learner.layout().parameters;
   run.epochs = static_cast<int>(plan.epochs - plan.first_epoch);
   run.steps = recorder.steps();
+  run.steps_left_out = settings->run.left_out_steps;
   run.seed = static_cast<std::int64_t>(settings->seed);
   if (plan.max_steps == 0) {
     const strategy::Workload work =
@@ -54,9 +55,7 @@ void put_times(const observe::Recorder& recorder, bool learns, report::RankSumma
   }
   for (const observe::StageInfo& one : observe::stages)
     own->seconds.stages[one.stage] = seconds(recorder.totals()[one.stage]);
-  double trained = 0;
-  for (const double epoch : own->seconds.epoch) trained += epoch;
-  if (trained > 0) own->images_per_second = static_cast<double>(recorder.samples()) / trained;
+  if (learns) own->images_per_second = recorder.rate();
 }
 
 }  // namespace

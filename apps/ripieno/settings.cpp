@@ -153,6 +153,11 @@ const Setting& known_setting(std::string_view key, const Origin& origin) {
 }
 
 Value checked(const Setting& setting, Value value, const Origin& origin) {
+  if (!setting.of_flag.empty()) {
+    const bool is_on = value == Value(true) || value == Value("true"),
+               is_off = value == Value(false) || value == Value("false");
+    if (is_on || is_off) value = setting.of_flag[is_on ? 1 : 0];
+  }
   const auto* as_whole = std::get_if<std::int64_t>(&value);
   if (as_whole && std::holds_alternative<double>(setting.standard)) value = static_cast<double>(*as_whole);
   if (value.index() != setting.standard.index()) {

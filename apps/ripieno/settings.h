@@ -56,11 +56,16 @@ struct Setting {
       {};                                 ///< puts a value, in range and allowed, where the key is bound to
   std::vector<std::string> allowed = {};  ///< for words; empty: any
   Bounds range = {};                      ///< for numbers, and for each of a list
+  std::vector<std::string> of_flag = {};  ///< for words that once were a flag: what false and true stand for
   bool is_path = false;                   ///< of a folder: any bytes; other strings are UTF-8
   std::vector<Condition> when = {};       ///< all must hold for the key to have an effect; empty: it always has one
 
   Setting& only(Condition condition) {
     when.push_back(std::move(condition));
+    return *this;
+  }
+  Setting& once_a_flag(std::string off, std::string on) {
+    of_flag = {std::move(off), std::move(on)};
     return *this;
   }
   Setting& within(Bounds bounds) {

@@ -69,8 +69,9 @@ std::vector<Setting> table() {
            "how the workers agree (ripieno list strategies); single: one worker alone"),
       whole("workers", AT(workers), 2, {1, 4096}, "how many processes train together").only(several),
       whole("passes", AT(plan.passes), 1, {1, 4096},
-            "accumulate: batches between two exchanges; ring-passes: how many predecessors a worker averages with")
-          .only(strategy_of({"accumulate", "ring-passes"})),
+            "accumulate: batches between two exchanges; ring-passes: how many predecessors a worker averages with; "
+            "ring-groups: how many others there are in a group")
+          .only(strategy_of({"accumulate", "ring-passes", "ring-groups"})),
       whole("seed", AT(seed), 0, {0, 1e12},
             "of all random choices: first weights, order of samples, augmentation, partners"),
       word("data.name", AT(data_name), "digits", "the data set (ripieno list data)"),
@@ -104,7 +105,12 @@ std::vector<Setting> table() {
       flag("data.flip_alternate", AT(augmentation.alternate), false,
            "mirror each image in every other epoch, half of them in the first")
           .only(on("data.flip")),
-      flag("data.normalise", AT(augmentation.normalise), true, "scale each channel to zero mean and unit deviation"),
+      choice("data.normalise", AT(augmentation.pixels),
+             {{"standard", data::PixelScale::standard},
+              {"unit", data::PixelScale::unit},
+              {"none", data::PixelScale::none}},
+             "what pixels are scaled to: zero mean and unit deviation in each channel, 0 to 1, or not at all, 0 to 255")
+          .once_a_flag("unit", "standard"),
       whole("batch.global", AT(batch.global), 0, {0, 1000000},
             "samples in a step, over all workers; give this or batch.per_worker"),
       whole("batch.per_worker", AT(batch.per_worker), 0, {0, 1000000},
@@ -112,6 +118,13 @@ std::vector<Setting> table() {
       list("batch.shares", AT(sampling.shares), {0, 1e6, true, false},
            "each worker's part of the batch, beside the others'; empty: equal parts"),
       whole("train.epochs", AT(plan.epochs), 1, {1, 100000}, "passes over the training data"),
+      choice("train.init", AT(compute.first_weights),
+             {{"default", model::Initialisation::standard},
+              {"glorot", model::Initialisation::glorot},
+              {"he", model::Initialisation::he},
+              {"orthogonal", model::Initialisation::orthogonal}},
+             "how the first weights of convolutions and linear layers are drawn; all but default set their biases to 0")
+          .only(computed),
       word("train.precision", AT(compute.precision), "fp32",
            "number format of computing; bf16, fp16: autocast over fp32 weights, fp16 with a loss scale",
            {"fp32", "fp64", "bf16", "fp16"}),
@@ -356,6 +369,8 @@ std::vector<Setting> table() {
       kib("simulated.window_kb", AT(simulated.window_bytes), 256, {1, 1048576},
           "bytes that may be under way before a send waits, in 1024 bytes")
           .only(virtual_time),
+      whole("measure.skip_steps", AT(run.left_out_steps), 0, count,
+            "each worker's first steps that images a second leave out: connections and caches are then warm"),
       folder("run.folder", AT(run.folder), "runs", "the folder in which run folders are made"),
       word("run.name", AT(run.name), "", "name of the run's folder; empty: made from what runs"),
       whole("run.checkpoint_every", AT(run.checkpoint_every), 0, count,

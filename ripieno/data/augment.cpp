@@ -32,6 +32,12 @@ std::optional<bool> decided_flip(const AugmentOptions& options, std::uint64_t se
   return first != (epoch % 2 == 1);
 }
 
+Normalisation normalisation_for(PixelScale scale, const Normalisation& standard) {
+  if (scale == PixelScale::standard) return standard;
+  const float unit = scale == PixelScale::none ? 1.0f / 255.0f : 1.0f;
+  return {.mean = {0, 0, 0}, .std = {unit, unit, unit}};
+}
+
 void normalise(std::span<const std::uint8_t> pixels, ImageShape shape, const Normalisation& normalisation,
                std::span<float> out) {
   check(pixels, shape, out);
@@ -51,7 +57,7 @@ void augment(std::span<const std::uint8_t> pixels, ImageShape shape, const Augme
     fail(ErrorKind::usage, "crop_padding is ", padding, " where an image of ", shape.height, " x ", shape.width,
          " is reflected; give less than its smaller side");
   }
-  const Normalisation used = options.normalise ? normalisation : Normalisation{};
+  const Normalisation used = normalisation_for(options.pixels, normalisation);
 
   // The window's corner relative to the image's: -padding .. padding.
   const auto offset = [&] {

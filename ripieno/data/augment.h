@@ -11,13 +11,17 @@
 
 namespace ripieno::data {
 
+/// What a pixel's byte becomes: itself; 0 .. 1; or that with each channel's mean and deviation over the training set
+/// taken out.
+enum class PixelScale { none, unit, standard };
+
 /// What lies around an image.
 enum class Border { black, reflected };
 
 struct AugmentOptions {
-  int crop_padding = 0;   ///< pixels put around the image before an image-sized window is cut at random; 0: no crop
-  bool flip = false;      ///< left and right swapped in half of all cases
-  bool normalise = true;  ///< false: pixels scaled to 0 .. 1 only
+  int crop_padding = 0;  ///< pixels put around the image before an image-sized window is cut at random; 0: no crop
+  bool flip = false;     ///< left and right swapped in half of all cases
+  PixelScale pixels = PixelScale::standard;
   Border border =
       Border::black;       ///< of zero bytes, or the image mirrored at its outermost pixels (which are not repeated)
   bool alternate = false;  ///< flip: an image is swapped in every other epoch, from its first or its second on
@@ -26,6 +30,9 @@ struct AugmentOptions {
 /// Whether an image is swapped in an epoch, with options.flip: nothing where chance decides in each epoch anew.
 std::optional<bool> decided_flip(const AugmentOptions& options, std::uint64_t seed, std::uint32_t epoch,
                                  std::uint32_t sample);
+
+/// What normalise() needs for pixels of that scale; `standard` is the data set's.
+Normalisation normalisation_for(PixelScale scale, const Normalisation& standard);
 
 /// (x / 255 - mean) / std of every byte, in this order of operations, into floats of the same layout.
 void normalise(std::span<const std::uint8_t> pixels, ImageShape shape, const Normalisation& normalisation,

@@ -50,7 +50,7 @@ Batch Loader::load_range(std::uint32_t begin, std::uint32_t end) {
           dataset_->size());
   Batch batch = empty_batch(end - begin);
   batch.global_count = end - begin;
-  const Normalisation used = augmentation_.normalise ? normalisation_ : Normalisation{};
+  const Normalisation used = normalisation_for(augmentation_.pixels, normalisation_);
   for (std::size_t i = 0; i < batch.size(); ++i) {
     batch.labels[i] = dataset_->read(begin + static_cast<std::uint32_t>(i), image_);
     normalise(image_, dataset_->shape(), used, std::span(batch.pixels).subspan(i * image_.size(), image_.size()));

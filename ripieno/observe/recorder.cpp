@@ -4,6 +4,7 @@
 #include <cmath>
 #include <iomanip>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 namespace ripieno::observe {
 namespace {
@@ -58,6 +59,10 @@ void Recorder::step(const StepRecord& record) {
   throw_later();
   ++steps_;
   samples_ += record.samples;
+  if (steps_ == left_out_steps_) {
+    left_out_samples_ = samples_;
+    left_out_time_ = std::accumulate(epoch_times_.begin(), epoch_times_.end(), runtime_.now() - epoch_start_);
+  }
   if (record.age) ++ages_[*record.age];
   if (metrics_) {
     nlohmann::ordered_json line{{"type", "step"},
@@ -77,6 +82,12 @@ void Recorder::step(const StepRecord& record) {
   if (trace_ && now > step_start_) trace_bar(text("step ", record.step), "step", "steps", step_start_, now);
   step_start_ = now;
   if (on_step) on_step(record);
+}
+
+double Recorder::rate() const {
+  if (left_out_steps_ > 0 && steps_ <= left_out_steps_) return 0;
+  const Duration time = std::accumulate(epoch_times_.begin(), epoch_times_.end(), -left_out_time_);
+  return time > Duration(0) ? static_cast<double>(samples_ - left_out_samples_) / seconds(time) : 0;
 }
 
 void Recorder::epoch(const EpochRecord& record) {

@@ -100,6 +100,8 @@ class Recorder {
   void begin() { began_ = epoch_start_ = step_start_ = runtime_.now(); }
   /// When that was.
   Duration began() const { return began_; }
+  /// The first so many steps are left out of rate(): before begin().
+  void leave_out(std::uint64_t steps) { left_out_steps_ = steps; }
   /// Time spent since the last step's end. Called from the runtime's thread.
   void add(Stage stage, Duration time);
   /// What was exchanged since the last commit() or dropped() belongs to a step that is committed, or to an attempt that
@@ -132,6 +134,9 @@ class Recorder {
   const StageTimes& totals() const { return totals_; }
   std::uint64_t steps() const { return steps_; }
   std::uint64_t samples() const { return samples_; }
+  /// Samples a second over the epochs that have ended, without their evaluation and what is left out; 0 where no time
+  /// remains.
+  double rate() const;
   /// Of each epoch, without its evaluation.
   const std::vector<Duration>& epoch_times() const { return epoch_times_; }
   const std::vector<EpochRecord>& epochs() const { return epochs_; }
@@ -168,6 +173,8 @@ class Recorder {
   Traffic last_traffic_;
   Duration began_{0}, epoch_start_, step_start_;
   std::uint64_t steps_ = 0, samples_ = 0;
+  std::uint64_t left_out_steps_ = 0, left_out_samples_ = 0;
+  Duration left_out_time_{0};
   std::vector<Duration> epoch_times_;
   std::vector<EpochRecord> epochs_;
   std::map<std::int64_t, std::uint64_t> ages_;

@@ -111,7 +111,7 @@ Figure throughput_figure(const std::vector<Cell>& cells) {
   return scaling(cells,
                  {"throughput",
                   "Images a second",
-                  text("Of all workers together. ", strong_and_weak),
+                  text("Of all workers together. ", strong_and_weak, " ", counted_steps(cells)),
                   Form::lines,
                   {"workers"},
                   "images/s",

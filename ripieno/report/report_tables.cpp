@@ -216,6 +216,7 @@ ReportTable more_of_ways_table(const std::vector<Cell>& cells) {
       {},
       Tier::summary,
       true};
+  table.caption += " " + counted_steps(cells);
   using Value = std::optional<double>;
   for (const Cell& cell : cells) {
     table.rows.push_back(
@@ -260,7 +261,12 @@ ReportTable runs_table(const std::vector<Run>& runs, std::string* lead) {
                      {"images/s"}},
                     {},
                     Tier::runs};
-  for (const Run& run : runs) table.rows.push_back(run_row(run));
+  std::vector<const Run*> all;
+  for (const Run& run : runs) {
+    table.rows.push_back(run_row(run));
+    all.push_back(&run);
+  }
+  table.caption += " " + counted_steps(all);
   if (runs.size() < 2) return table;
   for (const char* title : {"strategy", "codec", "model", "data", "kind"}) {
     const std::string alike = take_alike(&table, title);

@@ -172,4 +172,20 @@ std::vector<double> seeds_of(const Cell& cell, const std::function<std::optional
   return by_seed(found);
 }
 
+std::string counted_steps(const std::vector<const Run*>& runs) {
+  const auto fewer = [](const Run* a, const Run* b) { return a->summary.steps_left_out < b->summary.steps_left_out; };
+  if (runs.empty()) return "";
+  const auto [least, most] = std::minmax_element(runs.begin(), runs.end(), fewer);
+  const std::uint64_t few = (*least)->summary.steps_left_out, many = (*most)->summary.steps_left_out;
+  if (many == 0) return "Images a second count all steps.";
+  return text("Images a second leave out each worker's first ", few == many ? "" : text(few, " to "), many,
+              many == 1 ? " step." : " steps.");
+}
+
+std::string counted_steps(const std::vector<Cell>& cells) {
+  std::vector<const Run*> runs;
+  for (const Cell& cell : cells) runs.insert(runs.end(), cell.runs.begin(), cell.runs.end());
+  return counted_steps(runs);
+}
+
 }  // namespace ripieno::report

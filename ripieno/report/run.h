@@ -62,6 +62,9 @@ struct Cell {
 
   const Run& first() const { return *runs.at(0); }
 };
+/// Which steps the runs' images a second count: a sentence.
+std::string counted_steps(const std::vector<const Run*>& runs);
+std::string counted_steps(const std::vector<Cell>& cells);
 /// In the order in which their first runs are given.
 std::vector<Cell> cells(const std::vector<Run>& runs);
 std::vector<std::string> names_of(const std::vector<Cell>& cells);

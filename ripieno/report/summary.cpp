@@ -207,6 +207,7 @@ std::string to_json(const Summary& summary) {
               {"exchange", {{"payload_sent", summary.exchange_payload_sent}}},
               {"closed_form", {{"payload_sent", closed_form}}},
               {"ranks", ranks}};
+  if (summary.steps_left_out > 0) all["steps_left_out"] = summary.steps_left_out;
   if (summary.evaluation_payload_sent) all["evaluation"] = {{"payload_sent", *summary.evaluation_payload_sent}};
   if (summary.not_finite) all["not_finite"] = write(*summary.not_finite);
   // A name that is not UTF-8 must not cost a run its results.
@@ -248,6 +249,7 @@ Summary from_json(std::string_view json, const std::filesystem::path& file) {
   summary.test = read_test(top.at("test"));
   summary.seconds = read_seconds(top.at("seconds"));
   summary.images_per_second = top.at("images_per_second").number();
+  if (top.has("steps_left_out")) summary.steps_left_out = top.at("steps_left_out").count();
   summary.bytes = read_bytes(top.at("bytes"));
   summary.exchange_payload_sent = top.at("exchange").at("payload_sent").count();
   if (top.has("evaluation")) summary.evaluation_payload_sent = top.at("evaluation").at("payload_sent").count();

@@ -23,7 +23,8 @@
 //                             "exchange_hidden"}},
 //                                      in all, the mean over ranks; exchange: as far as compute had to wait for it,
 //                                      exchange_hidden: what went on beside the others
-//     "images_per_second": 24650.0,    trained by all ranks together, over the epochs' seconds
+//     "images_per_second": 24650.0,    trained by all ranks together, over the epochs' seconds, but for
+//     "steps_left_out": 4,             each worker's first steps (measure.skip_steps); only where there are any
 //     "bytes": {"payload_sent", "payload_received", "framing_sent", "framing_received"},
 //                                      of the whole run, summed over ranks, for every purpose
 //     "exchange": {"payload_sent": 1}, of the whole run, summed over ranks, for the exchange alone
@@ -127,6 +128,7 @@ struct Summary {
   std::uint64_t parameters = 0;
   int epochs = 0;
   std::uint64_t steps = 0;
+  std::uint64_t steps_left_out = 0;  ///< of each worker's rate, the first
   std::int64_t seed = 0;
   std::optional<TestResult> test;
   RunSeconds seconds;

@@ -38,7 +38,7 @@ constexpr std::array all_refusals{
               return kind(c) == codec::CodecKind::low_rank && (c.info.has_servers || traits(c).has_cloud);
             }},
     Refusal{
-        "codec int8, qsgd, sign, topk, topk-sampled or powersgd with gossip or ring-passes",
+        "codec int8, qsgd, sign, topk, topk-sampled or powersgd with gossip, ring-passes or ring-groups",
         "they exchange the parameters themselves, and what a codec loses of these in every step is never made up for",
         "take fp16 or bf16", [](const Choice& c) { return traits(c).mixes && kind(c) != codec::CodecKind::wire; }},
     Refusal{"codec sign, topk or topk-sampled with fedavg, fedavgm or fedadam that exchange parameters",
@@ -78,6 +78,9 @@ constexpr std::array all_refusals{
     Refusal{"passes > workers with ring-passes", "a worker has no more predecessors than there are workers",
             "lower passes: workers - 1 averages all, workers does so by way of a leader",
             [](const Choice& c) { return traits(c).predecessors && c.plan.passes > c.workers; }},
+    Refusal{"passes >= workers with ring-groups", "a group has no more other workers than there are",
+            "lower passes: workers - 1 is one group of all",
+            [](const Choice& c) { return traits(c).in_groups && c.plan.passes > std::max(1, c.workers - 1); }},
     Refusal{"local.fragments > local.steps", "each fragment needs a step of its own to be exchanged after",
             "lower local.fragments or raise local.steps",
             [](const Choice& c) { return c.plan.local.fragments > c.plan.local.steps; }},

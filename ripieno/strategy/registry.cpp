@@ -12,6 +12,7 @@
 #include "ripieno/strategy/local_sgd.h"
 #include "ripieno/strategy/parameter_server.h"
 #include "ripieno/strategy/refusals.h"
+#include "ripieno/strategy/ring_groups.h"
 #include "ripieno/strategy/ring_passes.h"
 #include "ripieno/strategy/synchronous.h"
 
@@ -209,6 +210,20 @@ constexpr std::array built_in{
                  ring_passes_bytes_sent,
                  synchronous_rounds,
                  {.mixes = true, .predecessors = true, .commits = true},
+                 every_step},
+    StrategyInfo{"ring-groups",
+                 "parameters averaged in groups of neighbours on a ring",
+                 "parameters",
+                 "every step",
+                 "groups",
+                 !exact,
+                 !agrees,
+                 DataUse::shards_in_step,
+                 !servers,
+                 make_ring_groups,
+                 ring_groups_bytes_sent,
+                 synchronous_rounds,
+                 {.mixes = true, .in_groups = true, .commits = true},
                  every_step},
     gossip("gossip-pairs", "parameters averaged in random pairs", "random pairs", every_step),
     gossip("gossip-exponential", "parameters averaged with one peer, 1, 2, 4, .. ranks away", "exponential graph",

@@ -32,7 +32,8 @@ struct Traits {
                             ///< the plan wants it
   bool sums_passes = false;   ///< the gradients of Plan::passes batches are one exchange
   bool local_steps = false;   ///< Plan::local's steps lie between two exchanges
-  bool predecessors = false;  ///< Plan::passes counts workers
+  bool predecessors = false;  ///< Plan::passes counts workers: the one itself may be among them
+  bool in_groups = false;     ///< Plan::passes counts the others of a group
   bool own_pace = false;      ///< workers are never at the same step, so that a run cannot be saved on the way
   bool survives = false;      ///< goes on without a worker that died
   bool commits = false;       ///< keeps the commit contract (strategy.h): see can_retake()

@@ -61,8 +61,14 @@ TEST(Augment, NormalisesEachChannelByItsOwn) {
 
 TEST(Augment, ScalesToOneWithoutNormalising) {
   Random random(1);
-  const auto out = augmented({.normalise = false}, random);
+  const auto out = augmented({.pixels = PixelScale::unit}, random);
   for (std::size_t i = 0; i < out.size(); ++i) ASSERT_EQ(out[i], static_cast<float>(i + 1) / 255.0f);
+}
+
+TEST(Augment, LeavesBytesAsTheyAreWithoutScaling) {
+  Random random(1);
+  const auto out = augmented({.pixels = PixelScale::none}, random);
+  for (std::size_t i = 0; i < out.size(); ++i) ASSERT_FLOAT_EQ(out[i], static_cast<float>(i + 1));
 }
 
 TEST(Augment, EveryResultIsAWindowAndEveryWindowComesUpEquallyOften) {

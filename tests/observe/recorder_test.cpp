@@ -122,6 +122,40 @@ TEST_F(TracedMessages, OfAnAllReduceHaveArrowsBothWays) {
   for (const auto& [id, count] : ends) EXPECT_EQ(count, 11) << id;
 }
 
+/// Two epochs of three steps of 10 samples: the first step takes 5 s, each other 1 s, an evaluation 7 s.
+double rate_without(std::uint64_t left_out) {
+  const auto runtime = virtual_runtime(0);
+  Recorder recorder(*runtime, nullptr, nullptr);
+  recorder.leave_out(left_out);
+  const auto train = [](Runtime* time, Recorder* told) -> Task<> {
+    co_await time->sleep(from_seconds(100));
+    told->begin();
+    for (std::uint32_t epoch = 0; epoch < 2; ++epoch) {
+      for (std::uint64_t step = 0; step < 3; ++step) {
+        co_await time->sleep(from_seconds(epoch + step == 0 ? 5 : 1));
+        told->step({.epoch = epoch, .step = 3 * epoch + step, .samples = 10});
+      }
+      {
+        const StageTimer timer(*told, *time, Stage::evaluate);
+        co_await time->sleep(from_seconds(7));
+      }
+      told->epoch({.epoch = epoch});
+    }
+  };
+  runtime->spawn("training", train(runtime.get(), &recorder));
+  runtime->run();
+  return recorder.rate();
+}
+
+TEST(Recorder, RatesLeaveOutTheFirstSteps) {
+  EXPECT_DOUBLE_EQ(rate_without(0), 6.0);  // 60 samples in 10 s
+  EXPECT_DOUBLE_EQ(rate_without(1), 10.0);
+  EXPECT_DOUBLE_EQ(rate_without(3), 10.0);
+  EXPECT_DOUBLE_EQ(rate_without(5), 10.0);
+  EXPECT_EQ(rate_without(6), 0) << "no step remains";
+  EXPECT_EQ(rate_without(7), 0);
+}
+
 TEST(Recorder, StepsAndWhatIsOptimisedAreTraced) {
   const TemporaryFolder folder;
   const auto path = folder.path() / "trace.json";

@@ -28,7 +28,7 @@ REFUSED = {
         {"strategy": "ddp", "exchange.route": "hierarchical", "exchange.codec": "topk-sampled"}],
     "codec powersgd with a parameter server or a federated strategy": [
         {"strategy": "ps-sync", "exchange.codec": "powersgd"}, {"strategy": "fedadam", "exchange.codec": "powersgd"}],
-    "codec int8, qsgd, sign, topk, topk-sampled or powersgd with gossip or ring-passes": [
+    "codec int8, qsgd, sign, topk, topk-sampled or powersgd with gossip, ring-passes or ring-groups": [
         {"strategy": "gossip-pairs", "exchange.codec": "int8"}, {"strategy": "ring-passes", "exchange.codec": "powersgd"}],
     "codec sign, topk or topk-sampled with fedavg, fedavgm or fedadam that exchange parameters": [
         {"strategy": "fedavg", "exchange.codec": "sign"}, {"strategy": "fedavgm", "exchange.codec": "topk"}],
@@ -43,6 +43,7 @@ REFUSED = {
         {"strategy": "ps-sync", "ps.placement": "beside", "ps.servers": 3, "workers": 2}],
     "run.checkpoint_every with ps-async or ps-ssp": [
         {"strategy": "ps-async", "run.checkpoint_every": 1}, {"strategy": "ps-ssp", "run.checkpoint_every": 1}],
+    "passes >= workers with ring-groups": [{"strategy": "ring-groups", "passes": 2, "workers": 2}],
     "passes > workers with ring-passes": [{"strategy": "ring-passes", "passes": 3, "workers": 2}],
     "local.fragments > local.steps": [{"strategy": "local-sgd", "local.fragments": 9, "local.steps": 8}],
     "local.delay > local.steps / local.fragments": [

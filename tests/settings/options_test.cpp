@@ -47,5 +47,20 @@ TEST(Options, EachKeyHasAMemberOfTheOptionsOfItsOwn) {
   }
 }
 
+TEST(Options, AWordThatWasAFlagTakesBoth) {
+  for (const auto& [given, pixels] :
+       {std::pair{"true", data::PixelScale::standard}, std::pair{"false", data::PixelScale::unit},
+        std::pair{"unit", data::PixelScale::unit}, std::pair{"none", data::PixelScale::none}}) {
+    program::Settings by_set;
+    by_set.set(text("data.normalise=", given));
+    EXPECT_EQ(by_set->augmentation.pixels, pixels) << given;
+  }
+  program::Settings by_file;
+  by_file.load_text("[data]\nnormalise = false\n", "old.toml");
+  EXPECT_EQ(by_file->augmentation.pixels, data::PixelScale::unit);
+  EXPECT_EQ(by_file.shown("data.normalise"), "data.normalise = \"unit\" (old.toml:2)");
+  EXPECT_THROW(by_file.set("data.normalise=maybe"), Error);
+}
+
 }  // namespace
 }  // namespace ripieno

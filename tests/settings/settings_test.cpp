@@ -53,7 +53,7 @@ TEST(Settings, DefaultsAndMembers) {
   EXPECT_EQ(settings->simulated.window_bytes, 256u << 10);
   EXPECT_EQ(settings->simulated.link.latency, std::chrono::microseconds(50));
   EXPECT_EQ(settings->plan.federated.statistics, strategy::Statistics::mean);
-  EXPECT_TRUE(settings->augmentation.normalise);
+  EXPECT_EQ(settings->augmentation.pixels, data::PixelScale::standard);
   EXPECT_EQ(settings->plan.optimiser.epsilon, 1e-8);
   EXPECT_EQ(settings->compute.virtual_slow, Numbers());
   EXPECT_FALSE(settings.is_set("workers"));
@@ -248,7 +248,7 @@ TEST(Settings, EveryKeyWithoutEffectIsNamedWithWhatLeavesItSo) {
       {{"strategy=fedavg", "local.steps=4"}, "local.steps = 4", "strategy = \"fedavg\"", "local-sgd or diloco"},
       {{"fedavg.fraction=0.5"}, "fedavg.fraction", "strategy", "fedavg, fedavgm or fedadam"},
       {{"strategy=fedavg", "outer.momentum=0.5"}, "outer.momentum", "strategy", "fedavgm or diloco"},
-      {{"passes=3"}, "passes = 3", "strategy", "accumulate or ring-passes"},
+      {{"passes=3"}, "passes = 3", "strategy", "accumulate, ring-passes or ring-groups"},
       {{"strategy=single", "workers=4"}, "workers = 4", "strategy = \"single\"", "single"},
       {{"strategy=single", "exchange.codec=fp16"}, "exchange.codec = \"fp16\"", "strategy = \"single\"", "single"},
       {{"strategy=ps-sync", "exchange.bucket_mb=5"}, "exchange.bucket_mb", "strategy", "ddp"},
