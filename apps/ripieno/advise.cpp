@@ -23,12 +23,12 @@ constexpr double packet_bytes = 1514,
                  packet_payload = 1448;  // of Ethernet, IPv4 and TCP with timestamps, in packets of 1500 bytes
 
 constexpr int many_buckets = 16;
-constexpr double most_spread = 0.9;  // at 1 some passes would take no time
+constexpr double most_spread = 0.9;  // with 1, some passes would take no time
 
-/// Numbers are fp64 in memory where compute is.
+/// Numbers in memory are fp64 if compute is.
 DType type_of(const Settings& settings) { return settings->compute.precision == "fp64" ? DType::fp64 : DType::fp32; }
 
-/// The codec whose numbers are those in memory has two names: the one that says what they are is taken.
+/// The codec with the same numbers as in memory has two names; uses the one that names their type.
 std::string plain_codec(const Settings& settings) { return type_of(settings) == DType::fp64 ? "auto" : "fp32"; }
 
 std::uint32_t samples_of(const Settings& settings) {
@@ -36,7 +36,7 @@ std::uint32_t samples_of(const Settings& settings) {
   return limit > 0 ? limit : data::find_dataset(settings->data_name).train;
 }
 
-/// Of passes that take what the profile says.
+/// The job's projection input, with passes as in the profile.
 double spread_of(const strategy::ComputeProfile& profile) {
   const double pass_s = seconds(profile.read + profile.forward + profile.backward);
   return std::min(most_spread, adviser_fit.spread * std::sqrt(adviser_fit.pass_s / std::max(pass_s, 1e-9)));
@@ -87,7 +87,7 @@ std::vector<RecipeCell> all_ways(const Settings& base, const std::vector<std::st
   return cells;
 }
 
-/// With what is chosen at a run's start, when its links are measured (choose_exchange.h).
+/// Adds what a run chooses at its start after measuring its links (choose_exchange.h).
 Settings Adviser::as_it_runs(Settings settings) const {
   settle_measure(&settings);
   if (settings->measure == MeasureLinks::off) return settings;
@@ -107,8 +107,8 @@ const strategy::Layout& Adviser::layout(const Settings& settings) {
   return layouts_[key] = std::move(layout);
 }
 
-/// A pass depends neither on the strategy nor on the links, so that one is measured for all: as ddp's, in many buckets,
-/// from which it is known when the gradient of any other was ready.
+/// A pass depends neither on the strategy nor on the links, so one is measured for all: as for ddp, in many buckets,
+/// which give the time at which the gradient of any other bucket is ready.
 const MeasuredPass& Adviser::pass_of_cell(const Settings& settings) {
   Settings measured = settings;
   const auto assign = [&](const char* key, Value value) { measured.assign(key, std::move(value), {"ripieno advise"}); };

@@ -1,5 +1,5 @@
-// What each of many ways to agree would take in a job (predict/projection.h), from what one worker's step takes on this
-// machine.
+// Projects a job's time and bytes for many strategies and codecs (predict/projection.h), from a worker's step measured
+// on this machine.
 #pragma once
 
 #include <map>
@@ -12,20 +12,20 @@
 
 namespace ripieno::program {
 
-/// What joins the workers: each has a link of its own to all others.
+/// The links between workers: each has its own link to all others.
 struct StatedLink {
   double mbit_s = 0;            ///< 10^6 bits a second, each way, of whole packets
   double latency_ms = 0;        ///< one way: half of what ping shows
-  std::size_t burst_bytes = 0;  ///< that it lets through at once after a pause
-  /// For a payload: TCP sends 1448 bytes of it in a packet of 1514.
+  std::size_t burst_bytes = 0;  ///< sent at once after a pause
+  /// The model for payloads: TCP sends 1448 bytes of payload in a packet of 1514.
   transport::LinkModel model() const;
 };
 
-/// One way to agree and what it would take.
+/// One way (strategy, route and codec) and its projection.
 struct Advice {
   RecipeCell cell;  ///< its settings as they would run
   std::string strategy, codec;
-  bool exact = false;       ///< takes the steps of one worker with the whole batch
+  bool exact = false;       ///< takes the same steps as one worker with the whole batch
   bool agrees = false;      ///< all workers hold the same parameters
   std::uint32_t steps = 0;  ///< of a worker in an epoch
   predict::Projection projection;
@@ -34,20 +34,19 @@ struct Advice {
 /// A worker's pass, measured alone on this machine.
 struct MeasuredPass {
   strategy::ComputeProfile profile;
-  std::vector<Range> buckets;  ///< that the profile's `ready` is of
+  std::vector<Range> buckets;  ///< the buckets of the profile's `ready`
   int threads = 1;
 };
 
-/// Measures what it needs once, and keeps it in data.cache.
+/// Measures everything it needs once, and keeps it in data.cache.
 class Adviser {
  public:
   Adviser(StatedLink link, const model::Zoo& zoo) : link_(link), zoo_(zoo) {}
 
-  /// Throws Error(usage) where the cell's settings do not go together. Of data, only what a pass is measured with is
-  /// opened.
+  /// Throws Error(usage) if the cell's settings cannot be combined. Opens only the data that measuring a pass needs.
   Advice advise(const RecipeCell& cell);
 
-  /// The pass of a cell that was advised.
+  /// The measured pass of a cell that advise() has seen.
   const MeasuredPass& pass(const RecipeCell& cell) { return pass_of_cell(as_it_runs(cell.settings)); }
 
  private:
@@ -64,8 +63,8 @@ class Adviser {
   std::map<std::string, double> costs_;  // in seconds
 };
 
-/// The recipe's own setting with every strategy and codec that are asked for (empty: all); what cannot go together is
-/// put into `refused`. Throws Error(usage) on names that are not known.
+/// The recipe's own setting with every requested strategy and codec (empty: all); refused combinations go into
+/// `refused`. Throws Error(usage) on names that are not known.
 std::vector<RecipeCell> all_ways(const Settings& base, const std::vector<std::string>& strategies,
                                  const std::vector<std::string>& codecs, std::vector<RefusedCell>* refused);
 

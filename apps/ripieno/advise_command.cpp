@@ -21,7 +21,8 @@ struct AdviseArguments : RecipeArguments {
   std::string format = "text", output;
 };
 
-/// What the command line leaves open is the recipe's: of its lab, its slowed-down endpoints, or its simulated network.
+/// Links that the command line leaves open come from the recipe: its lab, its shaped endpoints, or its simulated
+/// network.
 StatedLink link_of(const AdviseArguments& arguments, const Settings& recipe) {
   StatedLink link{arguments.mbit_s, arguments.latency_ms, 0};
   const bool simulated = recipe->in_virtual_time();
@@ -38,7 +39,7 @@ StatedLink link_of(const AdviseArguments& arguments, const Settings& recipe) {
   return link;
 }
 
-/// The recipe's cells, of one seed each; what cannot be is put into `refused`.
+/// The recipe's cells, of one seed each; refused combinations go into `refused`.
 std::vector<RecipeCell> cells_of_grid(const Recipe& recipe) {
   std::vector<RecipeCell> cells;
   for (const RecipeCell& cell : recipe.cells) {
@@ -84,7 +85,7 @@ AdviceList advice_of(const AdviseArguments& arguments, const model::Zoo& zoo) {
   }
   list.link = link_of(arguments, recipe.base);
   Adviser adviser(list.link, zoo);
-  const RecipeCell* measured = nullptr;  // of several workers, where there is one
+  const RecipeCell* measured = nullptr;  // one with several workers, if there is one
   for (RecipeCell& cell : cells) {
     const Settings as_given = cell.settings;
     find_data(cell.settings);
@@ -142,8 +143,7 @@ void add_advise(CLI::App& app, CommandContext& context) {
   CLI::App* command = app.add_subcommand(
       "advise", "Rank ways to agree for a recipe's job on other links, by what each would take; no run is needed");
   add_recipe(*command, *arguments, true);
-  command
-      ->add_option("-n,--workers", arguments->workers, "workers, each on a machine of its own; default: the recipe's")
+  command->add_option("-n,--workers", arguments->workers, "workers, each on its own machine; default: the recipe's")
       ->check(CLI::Range(2, 4096));
   command
       ->add_option("--mbit-s", arguments->mbit_s,
@@ -158,12 +158,12 @@ void add_advise(CLI::App& app, CommandContext& context) {
   };
   list("--strategy", arguments->strategies, "only these, e.g. ring,ddp; default: all (ripieno list strategies)");
   list("--codec", arguments->codecs, "only these, e.g. fp32,int8; default: all (ripieno list codecs)");
-  command->add_flag("--exact", arguments->exact, "only what takes the steps of one worker with the whole batch");
+  command->add_flag("--exact", arguments->exact, "only ways that take the steps of one worker with the whole batch");
   command->add_flag("--grid", arguments->grid, "rank the cells of the recipe's own grid instead");
-  command->add_option("--top", arguments->top, "so many rows of the table")
+  command->add_option("--top", arguments->top, "how many rows of the table")
       ->check(CLI::Range(1, 100000))
       ->capture_default_str();
-  command->add_flag("--refused", arguments->refused, "say of each combination that cannot be why");
+  command->add_flag("--refused", arguments->refused, "say for each refused combination why");
   command->add_option("--format", arguments->format, "text, md; csv, json: all rows")
       ->check(CLI::IsMember({"text", "md", "csv", "json"}))
       ->capture_default_str();

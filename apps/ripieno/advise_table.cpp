@@ -21,7 +21,7 @@ double exposed(const Advice& one) {
 
 const char* yes(bool is) { return is ? "yes" : "no"; }
 
-/// The first that is; null: none.
+/// The first advice that fits; null: none.
 template <class Is>
 const Advice* first(const AdviceList& list, Is is) {
   const auto found = std::find_if(list.ranked.begin(), list.ranked.end(), is);

@@ -1,20 +1,20 @@
-// What the adviser takes from runs that were really measured: docs/adviser.md has them, bench/adviser.py makes these
-// numbers of them.
+// Numbers that the adviser takes from measured runs: docs/adviser.md lists the runs, bench/adviser.py computes these
+// numbers from them.
 #pragma once
 
 namespace ripieno::program {
 
 struct AdviserFit {
-  /// Times that a pass takes in a run what it takes alone, over and over: caches are cold then, and another worker is
-  /// beside it.
+  /// The time of a pass in a run relative to the same pass repeated alone: in a run caches are cold, and another worker
+  /// runs beside it.
   double pass;
-  /// Of such a pass around its mean (predict/projection.h), where it takes pass_s. What delays it is taken to come
-  /// independently, so that the spread falls with the root of a pass's length.
+  /// The spread of such a pass around its mean (predict/projection.h), if it takes pass_s. Delays are assumed to be
+  /// independent, so that the spread falls with the square root of a pass's length.
   double spread, pass_s;
-  double low, high;   ///< measured seconds an epoch over projected ones: what 95 % of ways to agree stay within
-  int cells;          ///< ways to agree, each of them measured, that all this was computed from
-  int others, held;   ///< further ones, and how many of these stayed within
-  const char* where;  ///< all were measured
+  double low, high;   ///< bounds of measured over projected seconds per epoch for 95 % of the ways
+  int cells;          ///< measured ways from which these numbers were computed
+  int others, held;   ///< further ways, and how many of them were within the bounds
+  const char* where;  ///< where all were measured
 };
 
 inline constexpr AdviserFit adviser_fit{

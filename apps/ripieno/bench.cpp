@@ -20,9 +20,9 @@
 namespace ripieno::program {
 namespace {
 
-constexpr std::size_t aligned_bytes = 16;  // nccl-tests: parts of a buffer are whole multiples of so many bytes
+constexpr std::size_t aligned_bytes = 16;  // nccl-tests: parts of a buffer are multiples of so many bytes
 
-/// Whether each rank has a part of the buffer: nccl-tests counts in such parts.
+/// Whether each rank has a part of the buffer; nccl-tests then counts such parts.
 bool has_parts(transport::Collective operation) {
   return operation != transport::Collective::all_reduce && operation != transport::Collective::broadcast &&
          operation != transport::Collective::reduce;
@@ -66,7 +66,7 @@ std::size_t elements_of(transport::Collective operation, std::size_t bytes, DTyp
   return count / parts / unit * unit * parts;
 }
 
-/// The names of an operation's routes, of those that are asked for.
+/// The requested routes that the operation has.
 std::vector<std::string> routes_of(transport::Collective operation, const std::vector<std::string>& asked) {
   std::vector<std::string> names;
   for (const std::string& one : asked) {
@@ -79,7 +79,7 @@ std::vector<std::string> routes_of(transport::Collective operation, const std::v
   return names;
 }
 
-/// Of auto: what a strategy would take, or the operation's default.
+/// The route for auto: the one that a strategy would take, or the operation's default.
 const collective::Route& chosen_route(transport::Collective operation, const std::string& name,
                                       const collective::Communicator& comm) {
   if (operation != transport::Collective::all_reduce) {
@@ -90,7 +90,8 @@ const collective::Route& chosen_route(transport::Collective operation, const std
   return collective::find_route(strategy::settled(strategy::find_strategy("ddp"), plan, comm).exchange.route);
 }
 
-/// Bytes to the next rank and from the one before, so that a link's burst is spent and what follows flows at its rate.
+/// Sends bytes to the next rank and receives as many from the previous one, to use up the links' burst, so that later
+/// messages flow at the links' rate.
 Task<> drain(collective::Communicator comm, std::uint32_t channel, std::vector<std::byte>* out,
              std::vector<std::byte>* in) {
   const transport::Message message{comm.channel(channel, observe::Purpose::control), "drain", DType::fp32,
@@ -102,15 +103,15 @@ Task<> drain(collective::Communicator comm, std::uint32_t channel, std::vector<s
   co_await std::move(together);
 }
 
-/// Where none is asked for, three, so that one's messages are on their way while another's are added; of 32 to 256 KiB
-/// for each rank.
+/// By default three segments, so that one's messages are in flight while another's are added; of 32 to 256 KiB for each
+/// rank.
 std::size_t segment_bytes(const BenchArguments& arguments, std::size_t bytes, std::size_t ranks) {
   if (arguments.segment_kb >= 0) return static_cast<std::size_t>(arguments.segment_kb) << 10;
   return std::clamp(bytes / 3, (32 << 10) * ranks, (256 << 10) * ranks);
 }
 
-/// A moment of this rank's clock that is the same on all ranks, and still to come when they all have heard of it,
-/// mostly; whoever hears of it later is late, which counts. Returns then. `ahead`: see ClockOffset.
+/// Waits for a moment that is the same on all ranks and, as a rule, still to come when all have heard of it; a rank
+/// that hears of it later begins late, which counts. `ahead`: see ClockOffset.
 Task<Duration> agreed_start(collective::Communicator comm, Duration ahead) {
   const Duration here = comm.runtime().now() + ahead;
   const std::int64_t last = co_await comm.all_reduce<std::int64_t>(here.count(), collective::Reduction::maximum);
@@ -131,10 +132,10 @@ Task<> measure(const BenchArguments* arguments, collective::Communicator comm, B
   options.root = arguments->root;
   const collective::ExecuteOptions control{DType::fp64, observe::Purpose::control};
   const BenchNumbers numbers(row->operation, options.reduction, collective::World(comm.size(), 1, options.root));
-  const auto memory = comm.endpoint().memory(row->bytes());  // as a strategy's gradients lie
+  const auto memory = comm.endpoint().memory(row->bytes());  // as for a strategy's gradients
   const NumberSpan buffer(memory.get(), row->elements, row->type);
   std::vector<std::byte> out(arguments->drain / 4 * 4), in(out.size());
-  // With a root, ranks are done at different times and wait for nobody: who began late would seem quick.
+  // With a root, ranks end at different times without waiting for others: a rank that began late would seem fast.
   const bool is_one_way = collective::has_root(row->operation) && comm.size() > 1;
   const std::uint32_t clocks = comm.take_channels(), drains = comm.take_channels();
   membership::ClockOffset clock;
@@ -142,7 +143,7 @@ Task<> measure(const BenchArguments* arguments, collective::Communicator comm, B
     clock = co_await membership::clock_offset(comm.shared_endpoint(), comm.channel(clocks, observe::Purpose::setup));
   for (int i = -arguments->warmup; i < arguments->iterations; ++i) {
     numbers.fill(buffer, comm.rank());
-    double together = 0;  // a barrier, the quickest there is: all begin at about the same time
+    double together = 0;  // the fastest barrier, so that all begin at about the same time
     co_await collective::all_reduce(quickest, comm, NumberSpan(&together, 1, DType::fp64), control);
     if (!out.empty() && comm.size() > 1) co_await drain(comm, drains, &out, &in);
     Duration start = comm.runtime().now();

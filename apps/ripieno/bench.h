@@ -1,6 +1,6 @@
-// What `ripieno bench` measures: operations, each along routes and with buffers of several sizes (bench_command.cpp
-// reads the command line and prints). Sizes, bandwidths and the check of results are those of nccl-tests
-// (doc/PERFORMANCE.md and src/*.cu there, at commit a0b82b2), in place.
+// The measurements of `ripieno bench`: operations along routes, with buffers of several sizes (bench_command.cpp reads
+// the command line and prints). Sizes, bandwidths and the check of results are those of nccl-tests (doc/PERFORMANCE.md
+// and src/*.cu there, at commit a0b82b2), in place.
 #pragma once
 
 #include <cstdint>
@@ -24,17 +24,17 @@ struct BenchArguments {
   std::size_t drain = 0;         ///< bytes
 };
 
-/// Throw Error(usage) that lists what is known.
+/// Throw Error(usage), which lists the known names, for an unknown name.
 DType find_type(const std::string& name);
 collective::Reduction find_reduction(const std::string& name);
 
-/// The type on the wire. Throws Error(usage) for a format that the type does not travel in.
+/// The type on the wire. Throws Error(usage) for a format that cannot carry the type.
 DType wire_of(const BenchArguments& arguments);
 
 /// One row of the table.
 struct BenchRow {
   transport::Collective operation = transport::Collective::all_reduce;
-  std::string route;         ///< "auto" until it is measured
+  std::string route;         ///< "auto" until measured
   std::size_t elements = 0;  ///< of a rank's buffer
   DType type = DType::fp32;
   int ranks = 1;
@@ -42,17 +42,17 @@ struct BenchRow {
   std::uint64_t wrong = 0;            ///< elements, on all ranks
 
   std::size_t bytes() const { return elements * size_of(type); }
-  /// Elements that nccl-tests counts: of the part of each rank, where the operation moves such parts, else all.
+  /// The elements that nccl-tests counts: those of one rank's part if the operation moves such parts, else all.
   std::size_t count() const;
   double algbw() const;  ///< GB/s
-  double busbw() const;  ///< GB/s: algbw times what must go through a rank's link for each byte, whatever the route
+  double busbw() const;  ///< GB/s: algbw times the bytes that must cross a rank's link per byte, whatever the route
 };
 
-/// All that is to be measured, in order. Throws Error(usage) for what cannot be: no operation, no route of it, no size.
+/// All rows to measure, in order. Throws Error(usage) if there is no such operation, route or size.
 std::vector<BenchRow> rows_of(const BenchArguments& arguments, int ranks);
 
 /// One rank of the benchmark: measures all, and rank 0 sends a message {"type": "row", "operation", "route",
-/// "elements", "bytes", "way", "times_us", "wrong"} for each to whoever started it.
+/// "elements", "bytes", "way", "times_us", "wrong"} for each to its launcher.
 void run_bench_rank(const BenchArguments& arguments);
 
 }  // namespace ripieno::program

@@ -21,7 +21,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// What the command line says beside BenchArguments.
+/// Options of the command line besides BenchArguments.
 struct GivenOptions {
   bool is_rank = false;  ///< this process is one of the ranks
   bool root = false, reduction = false;
@@ -59,7 +59,7 @@ std::vector<std::string> own_command(const BenchArguments& arguments) {
   return command;
 }
 
-/// What is wrong is said before anything starts.
+/// Checks the arguments before anything starts.
 void check_arguments(const BenchArguments& arguments, const GivenOptions& given) {
   const std::vector<transport::Collective> operations = find_operations(arguments.operation);
   const auto any = [&](auto is_it) { return std::any_of(operations.begin(), operations.end(), is_it); };
@@ -94,7 +94,7 @@ void check_arguments(const BenchArguments& arguments, const GivenOptions& given)
   }
 }
 
-/// nccl-tests writes "none" and -1 where there is no reduction and no root.
+/// nccl-tests writes "none" and -1 if there is no reduction or root.
 std::string print_rows(const std::vector<BenchRow>& rows, const BenchArguments& arguments) {
   const bool is_one =
       std::all_of(rows.begin(), rows.end(), [&](const BenchRow& row) { return row.operation == rows[0].operation; });
@@ -171,13 +171,13 @@ void add_sizes(CLI::App* command, BenchArguments* arguments) {
   command->add_option("-b,--begin", arguments->begin, "smallest size of a rank's buffer, in bytes")
       ->capture_default_str();
   command->add_option("-e,--end", arguments->end, "largest size")->capture_default_str();
-  command->add_option("-f,--factor", arguments->factor, "from each size to the next")
+  command->add_option("-f,--factor", arguments->factor, "factor from each size to the next")
       ->check(CLI::Range(1.1, 1024.0))
       ->capture_default_str();
-  command->add_option("-i,--iterations", arguments->iterations, "timed, of each size")
+  command->add_option("-i,--iterations", arguments->iterations, "timed iterations of each size")
       ->check(CLI::Range(1, 1000000))
       ->capture_default_str();
-  command->add_option("-w,--warmup", arguments->warmup, "not timed, of each size")
+  command->add_option("-w,--warmup", arguments->warmup, "untimed iterations of each size")
       ->check(CLI::Range(0, 1000000))
       ->capture_default_str();
 }
@@ -204,7 +204,7 @@ void add_bench(CLI::App& app, CommandContext& context) {
   command->add_option("--route", arguments->routes, "may be given several times; auto, all, or see ripieno list routes")
       ->allow_extra_args(false)
       ->capture_default_str();
-  command->add_option("--type", arguments->type, "of the numbers: fp32, fp64, fp16, bf16, int64, int32 or uint8")
+  command->add_option("--type", arguments->type, "type of the numbers: fp32, fp64, fp16, bf16, int64, int32 or uint8")
       ->capture_default_str();
   auto* reduction =
       command

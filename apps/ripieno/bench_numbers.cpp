@@ -17,7 +17,7 @@ void copy_as(To* to, const From* from, std::size_t n) {
   for (std::size_t i = 0; i < n; ++i) to[i] = static_cast<To>(from[i]);
 }
 
-/// Of any type, to and from fp64.
+/// Converts numbers of any type to and from fp64.
 void convert_any(NumberSpan into, NumberSpan from) {
   const auto ints = [&](auto* number) {
     using T = std::remove_pointer_t<decltype(number)>;
@@ -36,7 +36,7 @@ void convert_any(NumberSpan into, NumberSpan from) {
   }
 }
 
-/// The distance of 1 to the next greater number; 0 for whole numbers.
+/// The distance from 1 to the next greater number; 0 for integers.
 double epsilon(DType type) {
   switch (type) {
     case DType::fp64:
@@ -52,9 +52,9 @@ double epsilon(DType type) {
   }
 }
 
-constexpr std::uint32_t prime = 251;       // the values of what is moved or compared
-constexpr int most_doublings = 7;          // in a product, that uint8 holds
-constexpr std::uint32_t fewest_apart = 4;  // every so many ranks have a number that counts
+constexpr std::uint32_t prime = 251;       // the number of values that are moved or compared
+constexpr int most_doublings = 7;          // the most factors 2 in a product that fits uint8
+constexpr std::uint32_t fewest_apart = 4;  // one of every so many ranks has a factor other than 1
 
 int ranks_that_count(int ranks) { return (ranks + 3) / 4; }
 
@@ -158,7 +158,7 @@ std::vector<BenchNumbers::Piece> BenchNumbers::promised(std::size_t elements, in
       }
       pieces.push_back({{collective::block_of(elements, world_.ranks, world_.ranks).begin, elements},
                         rank,
-                        0});  // what is left stays
+                        0});  // the rest is left alone
       break;
     }
   }

@@ -1,6 +1,6 @@
-// What ranks hold before a benchmark's operation, and what they must hold after it. Whole numbers of at most 250, which
-// every type and wire format holds exactly, and so all sums and products on the way. They repeat after a few hundred
-// elements, and differ by rank and place: what is lost, doubled or in a wrong place is noticed.
+// The numbers that ranks hold before a benchmark's operation, and must hold after it: integers up to 250, which every
+// type and wire format represents exactly, as it does all partial sums and products. They repeat after a few hundred
+// elements and differ by rank and place, so that lost, doubled or misplaced numbers are noticed.
 #pragma once
 
 #include <cstdint>
@@ -11,22 +11,22 @@
 
 namespace ripieno::program {
 
-/// Of up to 512 ranks.
+/// For up to 512 ranks.
 class BenchNumbers {
  public:
   BenchNumbers(transport::Collective operation, collective::Reduction reduction, collective::World world)
       : operation_(operation), reduction_(reduction), world_(world) {}
 
-  /// Writes what `rank` begins with. Where the operation only writes, too, there is something of that rank's.
+  /// Fills `rank`'s buffer for the start, also the parts that the operation only writes.
   void fill(NumberSpan buffer, int rank) const;
 
-  /// Elements that are not what the operation promises `rank` (schedule.h's table). Means of floating-point numbers may
-  /// be off by two units in the last place.
+  /// The number of elements that differ from what the operation promises `rank` (the table in schedule.h). Means of
+  /// floating-point numbers may be off by two units in the last place.
   std::uint64_t count_wrong(NumberSpan buffer, int rank) const;
 
  private:
-  /// A part of a buffer in which element i is to be what rank `from` held in element i + shift; from < 0: what all came
-  /// to in element i.
+  /// A part of a buffer in which element i must be rank `from`'s element i + shift; from < 0: the reduction of all
+  /// ranks' element i.
   struct Piece {
     Range where;
     int from = -1;

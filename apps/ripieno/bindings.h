@@ -1,5 +1,5 @@
-// Kinds of rows for the table of keys (settings_table.cpp): each binds a key to a member of the options, given as a
-// function that finds it, with its default, range and help, and says how its value becomes the member's.
+// Row kinds for the table of keys (settings_table.cpp). Each binds a key to a member of the options (given as a
+// function that finds it), with default, range and help, and converts the key's value to the member's.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 
 namespace ripieno::program {
 
-/// A key whose value of type T goes to the member as it is.
+/// A key whose value of type T is assigned to the member unchanged.
 template <class T, class At>
 Setting bound(std::string key, At at, T standard, std::string help) {
   using Member = std::remove_reference_t<std::invoke_result_t<At, Options&>>;
@@ -50,7 +50,7 @@ Setting folder(std::string key, At at, std::string standard, std::string help) {
   return setting;
 }
 
-/// Words that stand for values of the member; the first is the default.
+/// Words for values of the member; the first is the default.
 template <class At>
 using Choices = std::vector<std::pair<std::string, std::remove_reference_t<std::invoke_result_t<At, Options&>>>>;
 
@@ -65,7 +65,7 @@ Setting choice(std::string key, At at, std::type_identity_t<Choices<At>> choices
   return setting;
 }
 
-/// A whole number of 1024 bytes, for a member that counts bytes.
+/// An integer in units of 1024 bytes, for a member that counts bytes.
 template <class At>
 Setting kib(std::string key, At at, std::int64_t standard, Bounds range, std::string help) {
   Setting setting = whole(std::move(key), at, standard, range, std::move(help));
@@ -75,7 +75,7 @@ Setting kib(std::string key, At at, std::int64_t standard, Bounds range, std::st
   return setting;
 }
 
-/// A number of which `convert` makes the member's value.
+/// A number that `convert` turns into the member's value.
 template <class At, class Convert>
 Setting converted(std::string key, At at, Convert convert, double standard, Bounds range, std::string help) {
   Setting setting{std::move(key), Value(standard), std::move(help)};
@@ -85,7 +85,7 @@ Setting converted(std::string key, At at, Convert convert, double standard, Boun
   return setting.within(range);
 }
 
-/// Of a link of so many 10^9 bits a second.
+/// The time per byte of a link of so many 10^9 bits a second.
 inline Duration seconds_a_byte(double gbit_s) { return from_seconds(8e-9 / gbit_s); }
 
 /// A number of `unit` seconds, for a member that is a Duration.

@@ -7,7 +7,7 @@ namespace {
 
 unsigned at(std::string_view s, std::size_t i) { return i < s.size() ? static_cast<unsigned char>(s[i]) : 0; }
 
-/// Bytes of the character that begins at `i`; 0: none does. The ranges are those of Unicode's table 3-7.
+/// The length of the character that begins at `i`, in bytes; 0: none does. The ranges are those of Unicode's table 3-7.
 std::size_t character_at(std::string_view s, std::size_t i) {
   const unsigned first = at(s, i), second = at(s, i + 1);
   const auto follows = [&](std::size_t j) { return at(s, j) >= 0x80 && at(s, j) <= 0xbf; };

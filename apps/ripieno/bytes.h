@@ -1,5 +1,5 @@
-// Text that is kept (in TOML, in JSON) is UTF-8; the paths of files may be any bytes. A byte that is part of no UTF-8
-// is carried as a character of Unicode's private use, U+10FE80 .. U+10FEFF, and comes back as it was.
+// Text in TOML and JSON is UTF-8, but file paths may be any bytes. A byte that is not part of valid UTF-8 is stored as
+// a private-use character, U+10FE80 .. U+10FEFF, and converted back.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@ namespace ripieno::program {
 
 bool is_utf8(std::string_view bytes);
 
-/// Valid UTF-8 whatever the bytes: the same ones where they are it already.
+/// Valid UTF-8 for any bytes; valid UTF-8 stays the same.
 std::string text_of(std::string_view bytes);
 
 /// The bytes that text_of() made it from.

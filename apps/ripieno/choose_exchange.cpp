@@ -42,9 +42,9 @@ std::string choose_for_links(Settings* settings, const model::Zoo& zoo, collecti
     assign("exchange.route", plan.exchange.route);
     chosen += text(", ", plan.exchange.route);
   }
-  const bool in_place = open && plan.exchange.route == collective::two_phase::name;  // which cuts by itself
+  const bool in_place = open && plan.exchange.route == collective::two_phase::name;  // it cuts buffers by itself
   if (in_place || codec::find_codec(plan.exchange.codec.name).kind != codec::CodecKind::wire) return chosen;
-  // A segment counts in numbers as they are here; tune() means what is on the wire.
+  // Segments count bytes in memory; tune() counts bytes on the wire.
   const std::size_t segment_bytes = tuning.segment_bytes * sizeof(float) /
                                     size_of(codec::find_wire_format(plan.exchange.codec.name).type(DType::fp32));
   assign("exchange.segment_kb", static_cast<std::int64_t>(segment_bytes >> 10));

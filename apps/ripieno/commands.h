@@ -1,5 +1,5 @@
-// The program's commands: each in a file of its own (NAME_command.cpp), which adds its options to the command line and
-// what is to be done when it is chosen.
+// The program's commands: each is in its own file (NAME_command.cpp), which adds its options and its action to the
+// command line.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -13,7 +13,7 @@ namespace ripieno::program {
 
 struct RecipeCell;
 
-/// What every command works with. Outlives the command line.
+/// The context of every command. Outlives the command line.
 struct CommandContext {
   const model::Zoo& zoo;
   std::string format = "text";   ///< "text" or "json"
@@ -30,8 +30,8 @@ struct RecipeArguments {
 };
 void add_recipe(CLI::App& command, RecipeArguments& arguments, bool required);
 
-/// What was given and has no effect in any of a recipe's cells: refused where the command line says it (Error(usage)),
-/// else told on standard error in a line for each key. Adds to the cells what their models leave without effect.
+/// Reports given keys that have no effect in any of a recipe's cells: Error(usage) for those on the command line, else
+/// a line for each on standard error. First adds to the cells the keys that have no effect with their models.
 void tell_idle(std::vector<RecipeCell>& cells, const model::Zoo& zoo);
 
 void add_train(CLI::App& app, CommandContext& context);
@@ -46,7 +46,7 @@ void add_list(CLI::App& app, CommandContext& context);
 void add_doctor(CLI::App& app, CommandContext& context);
 void add_launch(CLI::App& app, CommandContext& context);
 void add_lab(CLI::App& app, CommandContext& context);
-/// Hidden: what the launcher starts.
+/// Hidden: the launcher starts it.
 void add_worker(CLI::App& app, CommandContext& context);
 
 }  // namespace ripieno::program

@@ -20,7 +20,7 @@
 namespace ripieno::program {
 namespace {
 
-/// The finished run that was asked for with these very settings among the run folders, if there is one.
+/// The finished run with exactly these given settings, if the run folders have one.
 std::optional<TrainResult> find_done(const Settings& settings) {
   const std::filesystem::path runs = settings->run.folder;
   if (!std::filesystem::is_directory(runs)) return {};
@@ -29,7 +29,7 @@ std::optional<TrainResult> find_done(const Settings& settings) {
     if (!std::filesystem::exists(entry.path() / "config.toml")) continue;
     const RunFolder run = RunFolder::open(entry.path());
     if (!std::filesystem::exists(run.summary())) continue;
-    if (std::filesystem::exists(run.path() / "resumed_from")) continue;  // a part of a run
+    if (std::filesystem::exists(run.path() / "resumed_from")) continue;  // only a part of a run
     const bool chose = std::filesystem::exists(run.asked());
     if (read_file(chose ? run.asked() : run.config()) == wanted)
       return TrainResult{run.path(), report::read_summary(run.summary())};
@@ -37,7 +37,7 @@ std::optional<TrainResult> find_done(const Settings& settings) {
   return {};
 }
 
-/// Leaves only the cells of these names. Throws Error(usage) that lists the names where there is no such cell.
+/// Keeps only the cells of these names. Throws Error(usage), which lists the names, if there is no such cell.
 void keep(const std::vector<std::string>& names, const std::string& path, Recipe& recipe,
           std::vector<RefusedCell>& refused) {
   std::vector<std::string> there;
@@ -80,15 +80,15 @@ struct CompareArguments : RecipeArguments {
   std::vector<std::string> only;
 };
 
-/// Makes a cell ready to be run. Throws what is wrong with it.
+/// Prepares a cell for running. Throws its errors.
 void settle(RecipeCell* cell) {
   find_data(cell->settings);
   settle_measure(&cell->settings);
   cell->settings.assign("run.name", cell->name, {"the grid"});
 }
 
-/// Takes the cells that cannot be run out of the recipe, and settles the others. Those of one name differ in their
-/// seed: they are told of once. Throws what is wrong where it is the same with all.
+/// Removes cells that cannot be run from the recipe, and settles the others. Cells of one name differ only in their
+/// seed, so they are reported once. Throws the error if all cells have the same one.
 void take_refused(Recipe* recipe, const model::Zoo& zoo, std::vector<RefusedCell>* refused) {
   std::vector<RecipeCell> kept;
   for (RecipeCell& cell : recipe->cells) {
@@ -126,7 +126,7 @@ std::string outcome(const report::Summary& summary, double seconds) {
               summary.not_finite ? "; " + report::described(*summary.not_finite) : "");
 }
 
-/// Runs what was not run before. One that fails does not end the grid; a disk that is full or an interrupt does.
+/// Runs the cells that were not run before. A failing cell does not end the grid; a full disk or an interrupt does.
 Done run_cells(const Recipe& recipe, const model::Zoo& zoo, ProgressBar& progress) {
   std::vector<std::optional<TrainResult>> results;
   for (const RecipeCell& cell : recipe.cells) results.push_back(find_done(cell.settings));
@@ -213,7 +213,7 @@ void add_compare(CLI::App& app, CommandContext& context) {
   CLI::App* command = app.add_subcommand(
       "compare", "Run all cells of a recipe's [grid] and compare them; done cells are not run again");
   add_recipe(*command, *arguments, true);
-  command->add_option("--only", arguments->only, "run these cells alone, e.g. --only ring-int8,ddp-int8")
+  command->add_option("--only", arguments->only, "run only these cells, e.g. --only ring-int8,ddp-int8")
       ->type_name("CELL,..")
       ->delimiter(',')
       ->allow_extra_args(false);

@@ -22,7 +22,7 @@ std::string word_of(const Settings& settings, const std::string& key) {
   return std::get<std::string>(settings.value(key));
 }
 
-/// The strategies that Ripieno has of which `which` is true.
+/// The built-in strategies for which `which` is true.
 template <class Which>
 std::vector<std::string> strategies_that(Which which) {
   std::vector<std::string> names;
@@ -32,7 +32,7 @@ std::vector<std::string> strategies_that(Which which) {
   return names;
 }
 
-bool has_route(const strategy::StrategyInfo& info) {  // one that schedules know, on which averages are taken
+bool has_route(const strategy::StrategyInfo& info) {  // a route with a schedule, for averages
   return !info.traits.alone && !info.traits.mixes && !info.traits.has_cloud && !info.has_servers;
 }
 

@@ -28,7 +28,7 @@ const char* how(codec::CodecKind kind) {
   return "";
 }
 
-/// The keys that the codec looks at, with their values.
+/// The keys that the codec uses, with their values.
 std::string options_of(const Settings& settings) {
   std::string all;
   for (const char* key : {"codec.block", "codec.bits", "codec.fraction", "codec.rank", "codec.error_feedback"}) {

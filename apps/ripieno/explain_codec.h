@@ -1,4 +1,4 @@
-// What a codec makes of numbers: its kind, its bytes, and what an average through it sends.
+// Explains a codec: its kind, its bytes, and the bytes of an average through it.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +10,8 @@
 
 namespace ripieno::program {
 
-/// Of exchange.codec with the codec's own keys, for so many numbers (0: the model's parameters), averaged on a ring of
-/// so many ranks over such links. For people, or as JSON.
+/// Explains exchange.codec with its own keys, for `elements` numbers (0: the model's parameters) averaged on a ring of
+/// `ranks` over `link`. For people, or as JSON.
 std::string explain_codec(const Settings& settings, const model::Zoo& zoo, std::size_t elements, int ranks,
                           const transport::LinkModel& link, bool json);
 

@@ -43,8 +43,8 @@ bool sets_key(const ExplainArguments& arguments, std::string_view key) {
                      [&](const std::string& one) { return one.starts_with(key); });
 }
 
-/// The job that is meant: a recipe's, or the defaults with a batch size, in which the options of the command line go
-/// before. `sets`: more.
+/// The job to explain: a recipe's, or the defaults with a batch size; options of the command line take precedence.
+/// `sets`: more of them.
 Settings job_of(const ExplainArguments& arguments, const std::vector<std::string>& more, const model::Zoo& zoo) {
   std::vector<std::string> sets = arguments.sets;
   sets.insert(sets.end(), more.begin(), more.end());
@@ -60,7 +60,7 @@ Settings job_of(const ExplainArguments& arguments, const std::vector<std::string
   return recipe.cells[0].settings;
 }
 
-/// Some names are a route's and a strategy's: what only a job has makes it the strategy.
+/// Some names are both a route's and a strategy's; options that only a job has select the strategy.
 void run_strategy(const ExplainArguments& arguments, const CommandContext& context) {
   if (arguments.elements > 0) {
     fail(ErrorKind::usage, "--elements ", arguments.elements, " with strategy ", arguments.what,
@@ -137,7 +137,7 @@ void run_route(const collective::Route& route, const ExplainArguments& arguments
        "; they are ", known);
 }
 
-/// What only a route's schedule has, said of a strategy or a codec.
+/// Refuses options of route schedules for a strategy or a codec.
 void check_no_schedule(const ExplainArguments& arguments, const char* what) {
   const std::string of = text(" with ", what, " ", arguments.what);
   if (arguments.operation_given) {
@@ -211,7 +211,7 @@ void add_explain(CLI::App& app, CommandContext& context) {
                     ->check(CLI::Range(1, 512))
                     ->capture_default_str();
   auto* per_node =
-      command->add_option("--per-node", arguments->per_node, "ranks on each node, for the routes that look at it")
+      command->add_option("--per-node", arguments->per_node, "ranks on each node, for routes that use nodes")
           ->check(CLI::Range(1, 512))
           ->capture_default_str();
   auto* root = command
@@ -222,9 +222,10 @@ void add_explain(CLI::App& app, CommandContext& context) {
   auto* elements =
       command->add_option("--elements", arguments->elements, "how many numbers; default: the model's parameters")
           ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40));
-  command->add_option("--model", arguments->model, "whose parameters; default mnist-cnn")->excludes(elements);
+  command->add_option("--model", arguments->model, "the model whose parameters are counted; default mnist-cnn")
+      ->excludes(elements);
   auto* wire = command->add_option("--wire", arguments->wire, "fp32, fp16 or bf16")->capture_default_str();
-  command->add_option("--latency-us", arguments->links.latency_us, "of the links, for the time")
+  command->add_option("--latency-us", arguments->links.latency_us, "latency of the links, for the time")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   command->add_option("--gbit-s", arguments->links.gbit_s, "rate of the links, for the time")

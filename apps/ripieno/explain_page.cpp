@@ -21,7 +21,7 @@ std::string start_of(const collective::Route& route, collective::World world) {
   }
 }
 
-/// Whether the collective promises what a rank holds there in the end.
+/// Whether the collective promises a rank's final content of this part.
 bool is_promised(const collective::Route& route, collective::World world, std::size_t elements, int rank, Range cell) {
   switch (route.collective) {
     case transport::Collective::reduce_scatter:
@@ -37,7 +37,7 @@ bool is_promised(const collective::Route& route, collective::World world, std::s
   }
 }
 
-/// A rank's two messages to another that meet around the buffer's end become one.
+/// Joins a rank's two messages to another that wrap around the buffer's end.
 void join_around_the_end(std::vector<report::SchedulePicture::Transfer>& round, std::size_t chunks) {
   for (std::size_t i = 0; i + 1 < round.size(); ++i) {
     report::SchedulePicture::Transfer &one = round[i], &next = round[i + 1];
@@ -67,7 +67,7 @@ report::SchedulePicture picture_of(const collective::Route& route, collective::W
   picture.root = collective::has_root(route.collective) ? world.root : -1;
   if (route.collective == transport::Collective::all_to_all && !all.rounds.empty() &&
       all.cells.back().begin == collective::block_of(elements, world.ranks, world.ranks).begin) {
-    all.cells.pop_back();  // what is left over stays
+    all.cells.pop_back();  // the rest is left alone
   }
   for (const Range cell : all.cells) picture.chunks.push_back(static_cast<double>(cell.size() * number));
   const auto cell_from = [&](std::size_t element) {

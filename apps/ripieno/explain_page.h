@@ -6,8 +6,8 @@
 
 namespace ripieno::program {
 
-/// Of `elements` numbers of `number` bytes each; without totals and what the buffer is. `world`: up to most_drawn_ranks
-/// ranks.
+/// The picture for `elements` numbers of `number` bytes each, without totals and without the description of the buffer.
+/// `world` has up to most_drawn_ranks ranks.
 report::SchedulePicture picture_of(const collective::Route& route, collective::World world, std::size_t elements,
                                    std::size_t number);
 

@@ -14,11 +14,11 @@
 namespace ripieno::program {
 namespace {
 
-/// Largest table of steps that is still read: more ranks get their costs only.
+/// The most ranks for which a table of steps is readable; with more, only costs are printed.
 constexpr int most_columns = 8;
 
 /// "all", or the chunks of P (or of the nodes, or of the largest power of two in P) that a range covers: "c2", "c2-3";
-/// of an all-to-all the blocks: "b2".
+/// for an all-to-all the blocks: "b2".
 std::string print_range(Range range, const WalkedRoute& walked) {
   const collective::World world = walked.world;
   const bool is_blocks = walked.route.collective == transport::Collective::all_to_all;
@@ -52,7 +52,7 @@ std::string print_step(const collective::Step& step, const WalkedRoute& walked) 
   return out;
 }
 
-/// The steps in which anything moves anywhere: as many rows as there are rounds.
+/// The steps in which any rank sends anything: one row per round.
 std::string print_steps(const WalkedRoute& walked) {
   const auto& [route, world] = std::tie(walked.route, walked.world);
   report::Table table;
@@ -68,7 +68,7 @@ std::string print_steps(const WalkedRoute& walked) {
   return table.str();
 }
 
-/// How the table's cells are read, of what stands in it.
+/// A legend of the table, for the signs that occur in it.
 std::string legend_of(const std::string& steps, const WalkedRoute& walked) {
   const bool is_blocks = walked.route.collective == transport::Collective::all_to_all;
   const std::string part = is_blocks ? "b2" : "c2";
@@ -85,8 +85,8 @@ std::string legend_of(const std::string& steps, const WalkedRoute& walked) {
          legend + "\n";
 }
 
-/// "6.91 MB  = 2n(Q-1)/Q + n min(1, P-Q), Q = 4": what was walked and its form; "≈" where the figures shown differ,
-/// since the buffer does not divide evenly into the route's chunks.
+/// "6.91 MB  = 2n(Q-1)/Q + n min(1, P-Q), Q = 4": the counted value and its closed form; "≈" if the shown figures
+/// differ, since the buffer does not divide evenly into the route's chunks.
 std::string with_form(double walked, std::string_view form, collective::World world, double n,
                       std::string (*shown)(double)) {
   const std::string letters = collective::letters_of(form, world);
@@ -95,7 +95,7 @@ std::string with_form(double walked, std::string_view form, collective::World wo
               equal ? "" : "  (its chunks are of unequal size)");
 }
 
-/// Closed form of what all ranks send together; "" where it has none that is short.
+/// Closed form of what all ranks send together; "" if there is no short one.
 std::string_view total_form(const collective::Route& route) {
   switch (route.collective) {
     case transport::Collective::all_reduce:
@@ -126,7 +126,7 @@ nlohmann::ordered_json transfers_json(const collective::Transfers& transfers) {
   return all;
 }
 
-/// Those in which the rank sends or receives anything.
+/// The number of steps in which the rank sends or receives anything.
 nlohmann::ordered_json steps_json(const WalkedRoute& walked, int rank) {
   auto steps = nlohmann::ordered_json::array();
   for (int k = 0; k < walked.route.steps(walked.world); ++k) {

@@ -1,4 +1,4 @@
-// What `ripieno explain` says of a route: its schedule, rounds, bytes and time.
+// Explains a route for `ripieno explain`: its schedule, rounds, bytes and time.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +11,13 @@
 
 namespace ripieno::program {
 
-/// The links that times are told for, as they were asked for.
+/// The links for which times are given, as on the command line.
 struct AskedLinks {
   double latency_us = 50, gbit_s = 1;
   transport::LinkModel model() const { return {from_seconds(latency_us * 1e-6), from_seconds(8e-9 / gbit_s)}; }
 };
 
-/// A route in a world, proved and walked.
+/// A route in a world, checked, with its costs.
 struct WalkedRoute {
   const collective::Route& route;
   collective::World world;
@@ -33,14 +33,14 @@ struct WalkedRoute {
   double buffer() const { return static_cast<double>(elements * number); }
 };
 
-/// Throws Error(usage) for a wire format that is not known.
+/// Throws Error(usage) for an unknown wire format.
 WalkedRoute walk_route(const collective::Route& route, collective::World world, std::size_t elements,
                        const std::string& wire, const AskedLinks& links);
 
 /// "1,724,320 numbers in fp32 (6.90 MB) on 6 ranks, 2 a node"
 std::string buffer_of(const WalkedRoute& walked);
 
-/// What the whole costs: a name and its value each.
+/// Total costs: names and values.
 std::vector<std::pair<std::string, std::string>> totals_of(const WalkedRoute& walked);
 
 std::string route_text(const WalkedRoute& walked);

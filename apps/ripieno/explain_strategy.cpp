@@ -15,7 +15,8 @@ namespace ripieno::program {
 namespace {
 
 /// How Cheng ("Performance comparison of distributed machine learning with different communication overheads", 2020)
-/// counts: one model of whole megabytes a round, and fractions of rounds; whatever the route sends, and to how many.
+/// counts: one model of whole megabytes per round, and fractions of rounds, regardless of what the route sends and to
+/// how many.
 double as_cheng_counts(double rounds, double parameters, std::size_t number) {
   return rounds * std::floor(parameters * static_cast<double>(number) / 1e6) * 1e6;
 }
@@ -38,7 +39,7 @@ std::string explain_strategy(const Settings& settings, const model::Zoo& zoo, co
   const train::FlatModel shape(model.make(), layout_of(settings));
   const data::Sampler sampler(samples, sampling_of(settings, 0));
 
-  // The mean over the job's epochs, for they may differ (clients are drawn, partners too), and over whole rounds.
+  // The mean over the job's epochs, which may differ (clients and partners are drawn), and over whole rounds.
   const std::uint32_t round = info.traits.has_cloud ? plan.federated.local_epochs : 1;
   const std::uint32_t epochs = (std::max(plan.epochs, 1u) + round - 1) / round * round;
   strategy::Plan counted = plan;
@@ -48,7 +49,7 @@ std::string explain_strategy(const Settings& settings, const model::Zoo& zoo, co
   const strategy::Workload work = workload_of(settings, sampler.steps_of_all(), epochs);
   double all = 0, busiest = 0;
   int busiest_rank = 0;
-  bool known = true;  // not where the bytes depend on the numbers
+  bool known = true;  // false if the bytes depend on the numbers
   for (int rank = 0; rank < work.world.ranks; ++rank) {
     const auto sent = info.bytes_sent(info, counted, shape.layout(), work, rank);
     known = sent.has_value();
@@ -72,7 +73,7 @@ std::string explain_strategy(const Settings& settings, const model::Zoo& zoo, co
   if (number && work.world.ranks > 1)
     cheng = as_cheng_counts(info.rounds(plan, whole_batches ? exact_steps : steps), parameters, *number);
 
-  // What its busiest rank must send, one thing after the other, as if nothing else took time.
+  // The time in which the busiest rank sends its bytes one after the other, if nothing else takes time.
   std::optional<double> least;
   if (known && work.world.ranks > 1) least = busiest * seconds(link.per_byte) + rounds * seconds(link.latency);
 

@@ -1,4 +1,4 @@
-// What a strategy exchanges in a job, before it runs: its place on the four axes and its bytes in closed form.
+// Explains a strategy in a job before it runs: its place on the four axes and its bytes in closed form.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace ripieno::program {
 
-/// For people, or as JSON. `link`: for the least time that the exchange takes.
+/// For people, or as JSON. `link` gives the least time that the exchange takes.
 std::string explain_strategy(const Settings& settings, const model::Zoo& zoo, const transport::LinkModel& link,
                              bool json);
 

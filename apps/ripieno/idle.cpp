@@ -9,7 +9,7 @@
 namespace ripieno::program {
 namespace {
 
-/// A key that is about a part of the model, and was given.
+/// A given key that refers to a part of the model.
 void know_part(RecipeCell& cell, const char* key, bool is_there, const char* what) {
   const Settings& settings = cell.settings;
   const bool asked = settings.origin(key) == "--set";
@@ -20,7 +20,7 @@ void know_part(RecipeCell& cell, const char* key, bool is_there, const char* wha
 }
 
 void know_model_parts(std::vector<RecipeCell>& cells, const model::Zoo& zoo) {
-  std::map<std::string, ModelParts> known;  // a model is made once
+  std::map<std::string, ModelParts> known;  // each model is made once
   for (RecipeCell& cell : cells) {
     const bool drops = cell.settings->compute.dropout >= 0;
     const bool averages = cell.settings->plan.federated.statistics != strategy::Statistics::mean ||

@@ -27,7 +27,7 @@ void check_fit(const model::ModelInfo& model, const data::Dataset& data, const s
        shape.width, " in ", data.classes());
 }
 
-/// Gives a model that asks for them the first training images.
+/// Gives the first training images to a model that asks for them.
 void prepare(model::Classifier& model, data::Loader& train) {
   const std::uint32_t count = std::min(model.images_to_prepare(), train.dataset().size());
   if (count == 0) return;
@@ -94,7 +94,7 @@ std::vector<double> deaths_of(const Settings& settings) {
 
 transport::SimulatedOptions simulated_of(const Settings& settings) {
   transport::SimulatedOptions options = settings->simulated;
-  options.framing_bytes = transport::frame_bytes;  // as tcp has
+  options.framing_bytes = transport::frame_bytes;  // as over tcp
   return options;
 }
 
@@ -166,7 +166,7 @@ std::unique_ptr<train::TorchLearner> make_learner(const Settings& settings, cons
   check_fit(info, *train, data_name);
 
   const data::SamplerOptions sampling = sampling_of(settings, std::max(0, strategy.worker(plan_of(settings), rank)));
-  std::vector<std::uint8_t> labels;  // read apart: a worker's count of bytes read is of its own samples
+  std::vector<std::uint8_t> labels;  // read separately, so that a worker's bytes_read counts only its own samples
   if (data::needs_labels(sampling.sharing) && sampling.partition != data::Partition::global_batches)
     labels = data::labels_of(*open(settings, data::Split::train));
   const data::Normalisation normalisation = data::find_dataset(data_name).normalisation;
@@ -212,7 +212,7 @@ std::unique_ptr<train::TorchLearner> make_learner(const Settings& settings, cons
 
 namespace {
 
-/// A rank that is to be slow must be there, and compute. One worker alone may be a cell of a grid whose others have
+/// A rank that is to be slow must exist and compute. A single worker may be a cell of a grid in which other cells have
 /// more ranks.
 void check_slow(const Settings& settings) {
   const strategy::StrategyInfo& strategy = strategy_of(settings);
@@ -255,7 +255,7 @@ void check_choices(const Settings& settings) {
   if (const double dropout = settings->compute.dropout; dropout < 0 && dropout != -1) {
     fail(ErrorKind::usage, "train.dropout = ", dropout, "; give a rate from 0 to below 1, or -1 for each layer's own");
   }
-  train::find_device(settings->compute.device, 0);  // now, not in every worker
+  train::find_device(settings->compute.device, 0);  // an error should come now, not in every worker
   codec::check_codec(plan.exchange.codec);
   data::check_shares(settings->sampling.shares, settings->workers);
   check_slow(settings);

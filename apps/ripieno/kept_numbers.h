@@ -1,5 +1,4 @@
-// What was measured on this machine once, in data.cache: a file of numbers in profiles/, by what they are of and the
-// processor.
+// Numbers measured once on this machine and kept in data.cache: one file in profiles/ for each subject and processor.
 #pragma once
 
 #include <filesystem>
@@ -13,16 +12,16 @@ namespace ripieno::program {
 
 class KeptNumbers {
  public:
-  /// `of`: in words, all that they depend on beside the processor. Without data.cache nothing is kept.
+  /// `of`: in words, everything besides the processor that the numbers depend on. Without data.cache nothing is kept.
   KeptNumbers(const Settings& settings, const std::string& of);
 
-  /// Nothing where they were not kept, or the file cannot be understood.
+  /// nullopt if nothing was kept, or the file cannot be parsed.
   std::optional<std::vector<double>> read() const;
   void write(const std::vector<double>& numbers) const;
 
  private:
   std::string of_;
-  std::filesystem::path file_;  // empty: nothing is kept
+  std::filesystem::path file_;  // empty: keep nothing
 };
 
 }  // namespace ripieno::program

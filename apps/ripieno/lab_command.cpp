@@ -6,9 +6,9 @@
 namespace ripieno::program {
 
 void add_lab(CLI::App& app, CommandContext& context) {
-  CLI::App* command = app.add_subcommand("lab", "Emulated clusters (lab.nodes): what killed runs left of them");
+  CLI::App* command = app.add_subcommand("lab", "Emulated clusters (lab.nodes): clean up what killed runs have left");
   command->require_subcommand(1);
-  command->add_subcommand("clean", "take down the nodes of runs that no longer run; the next lab does so too")
+  command->add_subcommand("clean", "remove the nodes of runs that have ended; the next lab does so too")
       ->callback([&context] {
         context.chosen = [] {
           const int count = launch::Lab::clean();

@@ -15,7 +15,7 @@ namespace {
 
 void run_launch(launch::LocalJob& job) {
   launch::check_environment();
-  if (!std::getenv("OMP_NUM_THREADS")) {  // else every worker computes with as many threads as there are cores
+  if (!std::getenv("OMP_NUM_THREADS")) {  // else every worker would use as many threads as there are cores
     const int cores = static_cast<int>(std::thread::hardware_concurrency());
     job.variables.emplace_back("OMP_NUM_THREADS", text(std::max(1, cores / job.workers)));
   }
@@ -23,7 +23,7 @@ void run_launch(launch::LocalJob& job) {
     launch::run_local(job);
   } catch (const launch::WorkerExited& exited) {
     std::cerr << "ripieno: " << exited.what() << "\n";
-    throw Reported{static_cast<ErrorKind>(exited.code())};  // the program's own code is the command's
+    throw Reported{static_cast<ErrorKind>(exited.code())};  // the command exits with the program's own code
   }
 }
 
@@ -36,7 +36,7 @@ void add_launch(CLI::App& app, CommandContext& context) {
       "Start a program of your own as the workers of a job (see examples/own_loop.cpp). Where OMP_NUM_THREADS\n"
       "is not set, each gets an equal part of this machine's cores, at least 1. A program's own exit code is passed "
       "on");
-  command->add_option("-n,--workers", job->workers, "how many")->required()->check(CLI::Range(1, 4096));
+  command->add_option("-n,--workers", job->workers, "how many workers")->required()->check(CLI::Range(1, 4096));
   command->add_option("command", job->command, "the program and its arguments, after --")->required();
   command->callback([job, &context] { context.chosen = [job] { run_launch(*job); }; });
 }

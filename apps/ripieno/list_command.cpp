@@ -31,7 +31,7 @@ double rounded(double value, int digits) {
   return std::round(value * unit) / unit;
 }
 
-/// MiB: of all its fp32 numbers; GFLOPs: multiply-adds of one image forward; as papers state them.
+/// MiB: of all fp32 numbers; GFLOPs: multiply-adds for one image forward, as papers state them.
 Json models(const model::Zoo& zoo) {
   Json rows = Json::array();
   for (const model::ModelInfo& m : zoo.all()) {
@@ -77,7 +77,7 @@ Json strategy_rows() {
   return rows;
 }
 
-/// Of that operation, or of all.
+/// The routes of that operation, or of all.
 Json route_rows(const std::string& operation) {
   Json rows = Json::array();
   for (const transport::Collective one :
@@ -143,7 +143,7 @@ Json measure_rows() {
   return rows;
 }
 
-/// The settings whose keys, or the keys' last parts, begin so.
+/// The settings whose keys, or last parts of keys, begin with this word.
 std::vector<Setting> settings_that_begin(const std::string& prefix) {
   std::vector<Setting> found, by_last;
   std::vector<std::string> names;
@@ -183,7 +183,7 @@ Json setting_rows(const std::string& prefix) {
   return rows;
 }
 
-/// Where recipes are: here, beside the program as it was built, or where it was installed.
+/// The folder of recipes: here, beside the built program, or where it was installed.
 std::filesystem::path recipes_folder() {
   std::error_code error;
   const auto program = std::filesystem::read_symlink("/proc/self/exe", error);
@@ -236,7 +236,7 @@ std::string cell(const Json& value) {
   return report::format_count(value.get<std::int64_t>());
 }
 
-/// Sources are left to docs/strategies.md and to --format json: lines are long enough.
+/// Without sources, which docs/strategies.md and --format json have: lines are long enough.
 void print_table(Json rows) {
   for (auto& row : rows) row.erase("source");
   report::Table table;
@@ -250,7 +250,7 @@ void print_table(Json rows) {
   std::cout << table.str();
 }
 
-/// For rows of whole sentences: the first value on a line of its own, the others below it.
+/// For rows of whole sentences: the first value on its own line, the others below it.
 void print_paragraphs(const Json& rows) {
   for (const auto& row : rows) {
     for (const auto& [key, value] : row.items())

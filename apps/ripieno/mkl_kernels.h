@@ -1,7 +1,7 @@
-// Which kernels LibTorch's fp32 matrix products take. They are MKL's, which by itself takes those for AVX-512 on
-// Intel's processors only and on AMD's others, half as fast. This program has them wherever the processor has AVX-512;
-// what is linked with the library alone has MKL as it comes.
+// Selects the kernels of LibTorch's fp32 matrix products. They are MKL's, which by itself uses its AVX-512 kernels only
+// on Intel processors; on AMD's it uses others, half as fast. This program uses them on every processor with AVX-512;
+// programs linked with the library alone get MKL's own choice.
 #pragma once
 
-/// Whether MKL may take its kernels for AVX-512 here.
+/// Whether MKL may use its AVX-512 kernels here.
 extern "C" bool ripieno_mkl_takes_avx512();

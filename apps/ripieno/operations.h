@@ -1,5 +1,4 @@
-// The operations that the command line names: collectives, what they are asked for with, and what they promise in
-// words.
+// Operations on the command line: the names of collectives, and what they promise in words.
 #pragma once
 
 #include <string>
@@ -12,7 +11,7 @@ namespace ripieno::program {
 
 bool is_operation(std::string_view name);
 
-/// Throws Error(usage) that names the nearest one and lists all.
+/// Throws Error(usage), which names the nearest one and lists all, for an unknown name.
 transport::Collective find_operation(std::string_view name);
 
 /// "all-gather,reduce", or "all", in the order given, each once. Errors: find_operation's.
@@ -21,11 +20,12 @@ std::vector<transport::Collective> find_operations(const std::string& names);
 /// "all-reduce, reduce-scatter, ..., all-to-all"
 std::string list_operations();
 
-/// What it promises, as schedule.h's table says: "every rank ends with the sum of all", where `ends` is "ends with".
+/// What the operation promises (the table in schedule.h): "every rank ends with the sum of all", with `ends` = "ends
+/// with".
 std::string promise_of(transport::Collective operation, int root, std::string_view ends);
 
-/// A route of that operation. Throws Error(usage) that lists the operation's, and says which other operations have one
-/// of that name.
+/// A route of that operation. Otherwise throws Error(usage), which lists the operation's routes, and the other
+/// operations that have a route of that name.
 const collective::Route& find_route_of(transport::Collective operation, std::string_view name);
 
 /// Whether any operation has a route of that name.

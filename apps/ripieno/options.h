@@ -1,5 +1,5 @@
-// What a recipe says, as the option structs of the rooms that it is for. settings_table.cpp binds each key to its
-// member; defaults are there. What follows from several keys, such as how many ranks there are, is in job.h.
+// A recipe's values in the option structs of the rooms that use them. settings_table.cpp binds each key to its member
+// and has the defaults. Values that follow from several keys, such as the number of ranks, are in job.h.
 #pragma once
 
 #include <cstdint>
@@ -20,20 +20,20 @@
 namespace ripieno::program {
 
 struct BatchOptions {
-  std::uint32_t global = 0, per_worker = 0;  ///< samples of a step, of all workers or of each; one of them is 0
+  std::uint32_t global = 0, per_worker = 0;  ///< samples per step, of all workers or of each; one of them is 0
 };
 
 /// How a worker computes.
 struct ComputeOptions {
   std::string precision, device;
   model::Initialisation first_weights = model::Initialisation::standard;
-  bool replayed = false;  ///< measured times are waited for, or charged, in place of computing
+  bool replayed = false;  ///< wait for measured times, or charge them, instead of computing
   bool channels_last = true;
   std::size_t bucket_bytes = 0;
   double label_smoothing = 0;
   double dropout = -1;  ///< -1: the model's own rates
   std::uint32_t accumulate = 1;
-  int threads = 1;  ///< 0: the cores over the workers
+  int threads = 1;  ///< 0: cores divided by workers
   std::uint32_t first_layer_epochs = 0;
   std::string test_views;
   std::uint32_t evaluation_batch = 0;
@@ -42,11 +42,11 @@ struct ComputeOptions {
   std::vector<double> virtual_slow;  ///< in virtual time
 };
 
-/// When links are measured and the exchange is chosen by them.
+/// Whether to measure links and choose the exchange by them.
 enum class MeasureLinks : std::uint8_t { automatic, on, off };
 
 struct TransportOptions {
-  std::string kind = "tcp";  ///< in the table (transport/transports.h)
+  std::string kind = "tcp";  ///< a name in the table of transport/transports.h
   std::string listen;
   Duration timeout{0};
   transport::Shape shape;
@@ -64,16 +64,16 @@ struct Options {
   std::string model, strategy;
   int workers = 0;
   std::uint64_t seed = 0;
-  bool scale_rate = false;  ///< the learning rate grows with the number of workers
+  bool scale_rate = false;  ///< multiply the learning rate by the number of workers
   std::string data_name;
   data::DataOptions data;
-  data::SamplerOptions sampling;  ///< how data is shared out; of no worker yet
+  data::SamplerOptions sampling;  ///< how data is divided, not yet for a worker
   data::AugmentOptions augmentation;
   BatchOptions batch;
   ComputeOptions compute;
   strategy::Plan plan;
   MeasureLinks measure = MeasureLinks::automatic;
-  int per_node = 1;  ///< ranks of a node, as hierarchical routes have it
+  int per_node = 1;  ///< ranks per node, for hierarchical routes
   TransportOptions transport;
   launch::LabOptions lab;
   transport::SimulatedOptions simulated;

@@ -42,7 +42,7 @@ class HelpFormat : public CLI::Formatter {
   }
 };
 
-/// What the command line names where a command should be; empty: it names one, or nothing.
+/// The unknown word where the command line should name a command; empty if it names one, or nothing.
 std::string unknown_command(const CLI::App& app, int argc, char** argv) {
   if (argc < 2 || argv[1][0] == '-') return "";
   const auto named = [&](const CLI::App* command) { return command->get_name() == argv[1]; };
@@ -73,8 +73,8 @@ void add_recipe(CLI::App& command, RecipeArguments& arguments, bool required) {
 
 namespace {
 
-/// LibTorch's MKL looks for itself from the working folder while it is loaded, and ends the program where that is gone.
-/// This runs before, when nothing but the C library can be used.
+/// LibTorch's MKL searches for its files from the working folder while it is loaded, and ends the program if that
+/// folder is gone. This runs before, when only the C library can be used.
 [[gnu::no_sanitize("address")]] void check_working_folder() {
   static char here[PATH_MAX];
   if (::syscall(SYS_getcwd, here, sizeof here) > 0 || errno == ERANGE) return;
@@ -140,7 +140,7 @@ int run_command_line(int argc, char** argv, const model::Zoo& zoo) {
 }  // namespace
 
 int run_program(int argc, char** argv, const model::Zoo& zoo) {
-  ::signal(SIGXFSZ, SIG_IGN);  // a limit on the size of files is an error of the file that meets it
+  ::signal(SIGXFSZ, SIG_IGN);  // exceeding a file-size limit is then an error of that file
   open_standard_descriptors();
   StandardOutput output;
   const int code = run_command_line(argc, argv, zoo);

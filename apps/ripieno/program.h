@@ -1,4 +1,4 @@
-// The program `ripieno` as a function, so that a program of your own becomes it with your models in its zoo
+// The program `ripieno` as a function, so that your own program can be `ripieno` with your models in its zoo
 // (examples/own_model.cpp).
 #pragma once
 

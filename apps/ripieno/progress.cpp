@@ -49,7 +49,7 @@ void ProgressBar::message(int rank, const nlohmann::json& message) {
     return;
   }
   if (type != "progress" || kind_ != Kind::bar) return;
-  if (message.value("samples", 0) == 0) return;  // its worker had none in this step
+  if (message.value("samples", 0) == 0) return;  // the worker had no samples in this step
   if (rank_ < 0) rank_ = rank;
   if (rank != rank_) return;
   const double fraction = message.value("fraction", 0.0), left = message.value("seconds_left", 0.0);

@@ -1,5 +1,5 @@
-// The progress of a job on the terminal: one line that is drawn over, a few times a second; where standard error is no
-// terminal, a line an epoch.
+// The progress of a job on the terminal: one line, redrawn a few times a second; if standard error is not a terminal,
+// one line per epoch.
 #pragma once
 
 #include <chrono>
@@ -18,22 +18,22 @@ class ProgressBar {
   static ProgressBar automatic();
 
   bool is_bar() const { return kind_ == Kind::bar; }
-  /// What is running: "2/5 ring". A run begins.
+  /// Begins a run with this title: "2/5 ring".
   void title(const std::string& title);
-  /// Seconds since then, by the clock on the wall: a run may have another of its own.
+  /// Wall-clock seconds since title(); the run itself may be in virtual time.
   double elapsed() const;
-  /// How many runs come after this one, and what one took so far (none yet: as long as this one does): the bar shows
-  /// how long all will take.
+  /// How many runs follow this one, and how long a run has taken so far (nullopt: assume as long as this one), so that
+  /// the bar shows the time left for all.
   void runs_after(std::size_t count, std::optional<double> seconds_of_one) {
     runs_after_ = count;
     seconds_of_one_ = seconds_of_one;
   }
-  /// A line that stays, with the title before it.
+  /// Prints a permanent line, with the title before it.
   void line(const std::string& what);
-  /// A worker's message (worker.h). Ranks that evaluate together report the same epochs: the first counts; so it is
-  /// with a loss that is not finite.
+  /// Shows a worker's message (worker.h). Ranks that evaluate together report the same epochs, of which the first
+  /// report counts; likewise for a loss that is not finite.
   void message(int rank, const nlohmann::json& message);
-  /// Takes the bar off the terminal: the run has ended.
+  /// Removes the bar from the terminal when the run has ended.
   void clear();
 
  private:
@@ -43,10 +43,10 @@ class ProgressBar {
   Kind kind_;
   std::string title_;
   std::string score_;  ///< of the last evaluated epoch
-  int epoch_ = 0;      ///< the last that was told of
-  int rank_ = -1;      ///< whose progress is shown: the first worker's that reports
+  int epoch_ = 0;      ///< the last one reported
+  int rank_ = -1;      ///< the rank whose progress is shown: the first worker to report
   bool drawn_ = false;
-  bool warned_ = false;  // of a loss that is not finite, in this run
+  bool warned_ = false;  // about a loss that is not finite, in this run
   std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
   std::size_t runs_after_ = 0;
   std::optional<double> seconds_of_one_;

@@ -20,7 +20,7 @@
 namespace ripieno::program {
 namespace {
 
-/// Has an endpoint's messages traced as long as it lives.
+/// Traces an endpoint's messages for as long as it lives.
 class MessageTrace {
  public:
   MessageTrace(transport::CountedEndpoint& endpoint, observe::Recorder& recorder) : endpoint_(endpoint) {
@@ -34,7 +34,7 @@ class MessageTrace {
   transport::CountedEndpoint& endpoint_;
 };
 
-/// The parts of run_rank(), in their order.
+/// The parts of run_rank(), in order.
 class RankRun {
  public:
   RankRun(RankTask task, const model::Zoo& zoo, std::shared_ptr<transport::CountedEndpoint> endpoint)
@@ -63,7 +63,7 @@ class RankRun {
   void checkpoint(std::uint32_t epoch);
   void save_state();
   void visit_state(StateVisitor& visitor);
-  /// A replay learns nothing that could be kept.
+  /// A replay learns nothing worth saving.
   bool keeps_weights() const { return !task_.settings->compute.replayed; }
 
   RankTask task_;
@@ -84,8 +84,8 @@ class RankRun {
   std::optional<double> machine_busy_;
 };
 
-/// What the recipe leaves to the links is measured and chosen, before anything else goes by it; then the ranks agree on
-/// all of it. What is not measured they have agreed on when they met.
+/// Measures the links and chooses what the recipe leaves to them, before anything depends on it; then the ranks check
+/// that they agree. On everything else they have agreed when they met.
 Task<> RankRun::settle() {
   if (task_.settings->measure == MeasureLinks::off) co_return;
   const std::string asked = task_.settings.to_toml();
@@ -156,7 +156,8 @@ void RankRun::open_saved() {
   plan_.first_epoch = static_cast<std::uint32_t>(epochs_done_);
 }
 
-/// Takes the saved state. A job that still runs may have saved in between: all ranks' must be of the same epoch.
+/// Loads the saved state. A job that still runs may have saved in between, so all ranks' states must be of the same
+/// epoch.
 Task<> RankRun::go_on_from_saved() {
   visit_state(*saved_);
   const std::int64_t first = co_await comm_.broadcast(epochs_done_);
@@ -166,7 +167,7 @@ Task<> RankRun::go_on_from_saved() {
 }
 
 Task<> RankRun::begin_trace() {
-  membership::ClockOffset clock;  // in virtual time there is one
+  membership::ClockOffset clock;  // in virtual time all ranks share one clock
   if (!runtime_.is_virtual())
     clock = co_await membership::clock_offset(endpoint_, comm_.channel(comm_.take_channels(), observe::Purpose::setup));
   recorder_->trace_to(std::make_unique<LineFile>(task_.folder.trace(rank())),
@@ -174,7 +175,8 @@ Task<> RankRun::begin_trace() {
   messages_.emplace(*endpoint_, *recorder_);
 }
 
-/// What a rank's checkpoint holds, in one walk for writing and reading; epochs_done first, as saved_states.h needs it.
+/// The content of a rank's checkpoint, in one walk for writing and reading; epochs_done comes first, as saved_states.h
+/// requires.
 void RankRun::visit_state(StateVisitor& visitor) {
   visitor.number("epochs_done", epochs_done_);
   visitor.span("parameters", learner_->parameters());
@@ -192,7 +194,7 @@ void RankRun::save_state() {
 void RankRun::checkpoint(std::uint32_t epoch) {
   const int every = keeps_weights() ? task_.settings->run.checkpoint_every : 0;
   const std::int64_t before = std::exchange(epochs_done_, epoch + 1);
-  const bool at_end = epochs_done_ == plan_.epochs && plan_.max_steps == 0;  // it is saved then
+  const bool at_end = epochs_done_ == plan_.epochs && plan_.max_steps == 0;  // the end is saved separately
   if (every > 0 && epochs_done_ / every > before / every && !at_end) save_state();
 }
 
@@ -212,11 +214,11 @@ Task<> RankRun::train() {
   if (sampler) machine_busy_ = sampler->machine_busy();
 }
 
-/// Saves what was learnt.
+/// Saves the trained model.
 report::Summary RankRun::finish() {
   if (keeps_weights() && plan_.max_steps == 0) {  // a run that was cut within an epoch cannot be resumed
     epochs_done_ = plan_.epochs;
-    save_state();  // before the consensus: where workers' parameters differ, each goes on from its own
+    save_state();  // before the consensus is taken: if workers' parameters differ, each resumes from its own
   }
   numeric::convert(learner_->parameters(), strategy_->consensus());
   if (strategy_->consensus_buffers().count > 0) numeric::convert(learner_->buffers(), strategy_->consensus_buffers());
@@ -243,7 +245,8 @@ Task<> run_rank(RankTask task, const model::Zoo* zoo, std::shared_ptr<transport:
   co_await run.prepare();
   co_await run.train();
   *summary = run.finish();
-  // Nobody closes before all have what they were sent; in virtual time nobody closes, and some may have died.
+  // No rank closes its endpoint before all have received everything; in virtual time no rank closes it, and some may
+  // have died.
   if (!runtime.is_virtual()) co_await run.comm().barrier();
 }
 

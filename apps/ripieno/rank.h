@@ -1,4 +1,4 @@
-// One rank's part of a run, wherever it runs: in a process of its own over tcp, or beside the others in virtual time.
+// One rank's part of a run, in its own process over tcp, or beside the other ranks in virtual time.
 #pragma once
 
 #include <filesystem>
@@ -17,14 +17,15 @@ namespace ripieno::program {
 struct RankTask {
   Settings settings;
   RunFolder folder;
-  std::optional<std::filesystem::path> resume;  ///< the run folder to go on from
+  std::optional<std::filesystem::path> resume;  ///< the run folder to resume
   TellLauncher report;
-  /// In virtual time: makes the profile that a replay charges, by the real clock. Else ranks make it together.
+  /// In virtual time: measures, in real time, the profile that a replay charges. Otherwise the ranks measure it
+  /// together.
   std::function<strategy::ComputeProfile(const Settings&)> profile = {};
 };
 
-/// Trains, writes this rank's files (rank 0 the model too) and puts its summary in `*summary`. Throws Error(mismatch)
-/// where ranks have not come to the same settings.
+/// Trains, writes this rank's files (rank 0 also the model) and puts its summary into `*summary`. Throws
+/// Error(mismatch) if ranks have different settings.
 Task<> run_rank(RankTask task, const model::Zoo* zoo, std::shared_ptr<transport::CountedEndpoint> endpoint,
                 report::Summary* summary);
 

@@ -22,7 +22,7 @@ RankProgress::RankProgress(observe::Recorder& recorder, const Runtime& runtime, 
   recorder.on_epoch = [this](const observe::EpochRecord& record) { epoch(record); };
 }
 
-/// The first loss that is not finite is told of at once.
+/// Reports the first loss that is not finite at once.
 void RankProgress::watch(const char* what, double loss, std::uint64_t step, std::uint32_t epoch) {
   if (!who_.learns || std::isfinite(loss) || not_finite_) return;
   not_finite_ = report::NotFinite{who_.rank, what, report::format_fixed(loss, 0), step, epoch};

@@ -1,5 +1,5 @@
-// What a rank tells its launcher while it trains: a line for the progress bar a few times a second, each epoch's end,
-// and the first loss that is no finite number.
+// A rank's messages to its launcher during training: progress a few times a second, the end of each epoch, and the
+// first loss that is not finite.
 #pragma once
 
 #include <functional>
@@ -15,14 +15,14 @@ namespace ripieno::program {
 /// {"type": "progress" | "epoch" | "note" | "not_finite", ...}
 using TellLauncher = std::function<void(const nlohmann::json&)>;
 
-/// Whose training it is.
+/// The training rank.
 struct TrainedRank {
   int rank = 0, workers = 1;
   std::uint64_t steps_per_epoch = 0;
   bool learns = true;  ///< losses are computed
 };
 
-/// Listens to the recorder of a rank; both outlive what it records.
+/// Listens to a rank's recorder; both must outlive the recording.
 class RankProgress {
  public:
   RankProgress(observe::Recorder& recorder, const Runtime& runtime, const strategy::Plan& plan, TrainedRank who,

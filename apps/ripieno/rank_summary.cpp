@@ -11,7 +11,7 @@ namespace ripieno::program {
 
 namespace {
 
-/// What all ranks of the run have in common.
+/// The fields that are the same for all ranks of the run.
 report::Summary summary_of_run(const Settings& settings, const strategy::Plan& plan, int rank,
                                const train::TorchLearner& learner, const observe::Recorder& recorder) {
   const strategy::StrategyInfo& info = strategy_of(settings);

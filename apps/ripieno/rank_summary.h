@@ -1,4 +1,4 @@
-// What a rank has to say of its run when it ends: its summary.
+// Makes a rank's summary at the end of its run.
 #pragma once
 
 #include "apps/ripieno/settings.h"
@@ -12,7 +12,7 @@ class TorchLearner;
 
 namespace ripieno::program {
 
-/// `weights`: the consensus; `total_seconds`: of the rank's whole part, start and end included.
+/// `weights`: the consensus; `total_seconds`: the rank's whole time, including start and end.
 report::Summary summarise(const Settings& settings, const strategy::Plan& plan, int rank,
                           const train::TorchLearner& learner, const observe::Recorder& recorder,
                           const observe::Ledger& ledger, NumberSpan weights, double total_seconds);

@@ -13,7 +13,7 @@ namespace {
 
 constexpr Bounds seeds_range{1, 1000};
 
-/// A key of the grid and the values that it takes.
+/// A key of the grid and its values.
 struct Axis {
   std::string key;
   std::vector<Value> values;
@@ -50,7 +50,7 @@ Grid read_grid(const toml::table& grid, const std::string& name) {
   return axes;
 }
 
-/// One grid, or several: always one at least, if only an empty one.
+/// The recipe's grids: at least one, perhaps empty.
 std::vector<Grid> read_grids(const toml::node* node, const std::string& name) {
   std::vector<Grid> grids;
   if (!node) return {Grid()};
@@ -72,7 +72,7 @@ int read_seeds(const toml::node& node, const Origin& origin) {
   return static_cast<int>(seeds->get());
 }
 
-/// Takes seeds and the grids' keys out of what --set gives; the rest goes to `base`.
+/// Takes seeds and the grids' keys from the --set options; the rest goes to `base`.
 void apply(const std::vector<std::string>& sets, Settings& base, std::vector<Grid>& grids, int& seeds) {
   for (const std::string& assignment : sets) {
     std::string key = assignment.substr(0, assignment.find('='));
@@ -98,7 +98,7 @@ const toml::table& scale_of(const toml::table& recipe, const std::string& scale,
        known.empty() ? "it has no scales" : "its scales are " + known);
 }
 
-/// Its settings go before the recipe's, and its grids take the place of the recipe's.
+/// A scale's settings override the recipe's, and its grids replace the recipe's.
 void take_scale(const toml::table& scale, const std::string& name, Settings& base, std::vector<Grid>& grids,
                 int& seeds) {
   if (const toml::node* grid = scale.get("grid")) grids = read_grids(grid, name);
@@ -120,7 +120,7 @@ bool has_axis(const Grid& grid, std::string_view key) {
 
 bool names_its_cells(const Grid& grid) { return has_axis(grid, "run.name"); }
 
-/// The keys that take several values over all cells, of the grids that do not name theirs, in file order.
+/// The keys with several values over all cells of the grids that do not name their cells, in file order.
 std::vector<std::string> varying(std::vector<Grid> grids, const Settings& base) {
   std::vector<std::string> keys;
   std::erase_if(grids, names_its_cells);
@@ -165,13 +165,13 @@ std::string name_part(const std::string& key, const Value& value) {
       c = '_';
     }
   }
-  if (part.front() == '.') part.front() = '_';  // no hidden folder, and not the one above
+  if (part.front() == '.') part.front() = '_';  // avoids hidden folders and ".."
   return part;
 }
 
 bool is_single(const Settings& settings) { return settings->strategy == "single"; }
 
-/// The cell at one combination of a grid's values, still with the recipe's own seed.
+/// The cell for one combination of a grid's values, still with the recipe's seed.
 RecipeCell make_cell(const Settings& base, const Grid& grid, const std::vector<std::size_t>& choice,
                      const std::vector<std::string>& varying) {
   RecipeCell cell;
@@ -188,7 +188,7 @@ RecipeCell make_cell(const Settings& base, const Grid& grid, const std::vector<s
     if (single && key == "workers") continue;
     const Value value = cell.settings.value(key);
     cell.varies.emplace_back(key, shown(value));
-    if (!base.is_set(key) && !has_axis(grid, key)) continue;  // a default that other grids vary
+    if (!base.is_set(key) && !has_axis(grid, key)) continue;  // a default value that other grids vary
     if (!cell.name.empty()) cell.name += '-';
     cell.name += name_part(key, value);
   }
@@ -207,7 +207,7 @@ RecipeCell make_cell(const Settings& base, const Grid& grid, const std::vector<s
   return cell;
 }
 
-/// Moves on to the next combination, the last axis fastest; false after the last one.
+/// Advances to the next combination, the last axis fastest; false after the last one.
 bool next_choice(const Grid& grid, std::vector<std::size_t>& choice) {
   for (std::size_t i = grid.size(); i-- > 0;) {
     if (++choice[i] < grid[i].values.size()) return true;
@@ -271,7 +271,7 @@ report::Published read_published(const toml::table& table, const std::string& na
   return found;
 }
 
-/// Why a key has no effect in any of the cells, in the words of the first; empty: it has one somewhere.
+/// Why a key has no effect in any cell, as the first cell states it; empty if it has one in some cell.
 std::string why_idle(const std::vector<RecipeCell>& cells, const std::string& key) {
   std::string why;
   for (const RecipeCell& cell : cells) {
@@ -283,7 +283,7 @@ std::string why_idle(const std::vector<RecipeCell>& cells, const std::string& ke
   return why;
 }
 
-/// Those without effect, of the command line or of a file, in the table's order.
+/// The keys without effect, from the command line or from a file, in the table's order.
 std::vector<std::string> all_idle(const std::vector<RecipeCell>& cells, bool asked) {
   std::vector<std::string> lines;
   for (const Setting& setting : all_settings()) {
@@ -297,7 +297,7 @@ std::vector<std::string> all_idle(const std::vector<RecipeCell>& cells, bool ask
   return lines;
 }
 
-/// Whether its values go together. A grid's cell that they do not in is put into `refused`, where that is given.
+/// Whether the cell's values can be combined. If not, puts the grid's cell into `refused`, if given.
 bool check_cell(const RecipeCell& cell, bool of_grid, std::vector<RefusedCell>* refused) {
   try {
     cell.settings.check();
@@ -355,7 +355,7 @@ Recipe load_recipe_text(std::string_view toml, const std::string& name, const st
   base.load_text(toml, name, {"title", "seeds", "grid", "scale", "published"});
   if (const toml::table* scales = table["scale"].as_table()) {
     for (const auto& [key, one] : *scales) recipe.scales.emplace_back(key.str());
-    for (const auto& [key, one] : *scales) {  // also those that nobody asks for must be right
+    for (const auto& [key, one] : *scales) {  // scales that are not used must be valid too
       Settings tried = base;
       std::vector<Grid> tried_grids = grids;
       int tried_seeds = 1;
@@ -374,7 +374,7 @@ Recipe load_recipe_text(std::string_view toml, const std::string& name, const st
     do {
       const RecipeCell cell = make_cell(base, grid, choice, varies);
       if (!check_cell(cell, !varies.empty(), refused)) continue;
-      // One worker is the same run for every number of workers in the grid.
+      // `single` is the same run for every number of workers in the grid.
       if (is_single(cell.settings) && !single_runs.emplace(cell.settings.to_toml(), cell.name).second) continue;
       for (int i = 0; i < recipe.seeds; ++i) {
         RecipeCell& one = recipe.cells.emplace_back(cell);

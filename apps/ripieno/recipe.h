@@ -35,7 +35,7 @@ struct RecipeCell {
   int seed_index = 0;         ///< 0 .. seeds-1; the cell's `seed` is the recipe's plus this
 };
 
-/// A cell that cannot be run, and why.
+/// A cell that cannot be run, and the reason.
 struct RefusedCell {
   std::string name, reason;
   ErrorKind kind = ErrorKind::usage;
@@ -43,7 +43,7 @@ struct RefusedCell {
 
 struct Recipe {
   std::string title;  ///< empty: none
-  Settings base;      ///< what all cells are made from: the recipe without its grids
+  Settings base;      ///< the base of all cells: the recipe without its grids
   std::vector<RecipeCell> cells;
   int seeds = 1;
   std::vector<report::Published> published;

@@ -8,9 +8,9 @@ namespace ripieno::program {
 namespace {
 
 constexpr int warmup = 3, steps = 7;
-constexpr std::size_t most_numbers = 1 << 16;  // of a profile
+constexpr std::size_t most_numbers = 1 << 16;  // of a kept profile
 
-/// How its gradients are cut into buckets.
+/// The sizes of its gradients' buckets, in words.
 std::string buckets_of(const Settings& settings) {
   const std::string size = text("buckets of ", static_cast<double>(settings->compute.bucket_bytes) * 1e-6, " MB");
   return size + (divides_buckets(settings) ? ", the first in halves" : "");
@@ -23,7 +23,7 @@ Task<strategy::ComputeProfile> measured(Settings settings, const model::Zoo* zoo
   co_return co_await std::move(measuring);
 }
 
-/// Kept from before, or measured now and kept. `runtime`: of the real clock.
+/// The kept profile, or one measured now and then kept. `runtime` must be in real time.
 Task<strategy::ComputeProfile> known_profile(Settings settings, const model::Zoo* zoo, Runtime* runtime) {
   const KeptNumbers kept(settings, text(pass_of(settings), ", ", buckets_of(settings)));
   if (const auto before = kept.read()) co_return strategy::profile_of(*before);

@@ -25,7 +25,7 @@ struct ReportArguments {
   std::optional<std::uint64_t> step;
 };
 
-/// What a run was told to do, where its config.toml can be read: one of an earlier version may have other keys.
+/// A run's settings, if its config.toml can be read; one of an earlier version may have other keys.
 void know_settings(report::Run* run) {
   Settings settings;
   try {
@@ -38,14 +38,14 @@ void know_settings(report::Run* run) {
   for (const Setting& setting : all_settings()) run->settings[setting.key] = to_toml(settings.value(setting.key));
 }
 
-/// One that ended as it should.
+/// Reads a finished run.
 report::Run read_finished_run(const fs::path& folder) {
   report::Run run = report::read_run(folder);
   know_settings(&run);
   return run;
 }
 
-/// A run that was killed or still runs: what it is of is in its settings.
+/// Reads a run that was killed or still runs; its settings describe it.
 report::Run read_unfinished_run(const fs::path& folder) {
   Settings settings;
   settings.load(RunFolder::open(folder).config());
@@ -63,8 +63,7 @@ report::Run read_unfinished_run(const fs::path& folder) {
   return run;
 }
 
-/// Those of a folder of runs, in order. Of one that did not finish as much as can be shown; that there is nothing to
-/// show is said.
+/// The runs in a folder, in order. Unfinished runs are included as far as they can be shown; others are reported.
 std::vector<report::Run> read_all(const std::vector<fs::path>& folders) {
   std::vector<report::Run> runs;
   for (const fs::path& folder : folders) {
@@ -106,8 +105,8 @@ std::vector<report::Run> read_runs(const std::vector<std::string>& paths) {
   return runs;
 }
 
-/// Draws a part of the page with Chromium, started as for a server without a screen. It does not run as root with its
-/// sandbox; the page is our own.
+/// Draws a part of the page with Chromium, headless. As root it does not run with its sandbox, which our own page does
+/// not need.
 void draw(const fs::path& page, const std::string& part, int width, int height, const fs::path& png) {
   fs::remove(png);
   const std::vector<std::string> command{
@@ -134,7 +133,7 @@ void draw(const fs::path& page, const std::string& part, int width, int height, 
   std::cerr << png.string() << "\n";
 }
 
-/// The first screen, and a picture a figure; those of single runs where there is one run.
+/// Draws the first screen and every figure; figures of single runs only if there is one run.
 void write_pngs(const report::Report& report, std::size_t runs, const fs::path& folder) {
   create_folders(folder);
   const fs::path page = folder / "report.html";
@@ -148,7 +147,7 @@ void write_pngs(const report::Report& report, std::size_t runs, const fs::path& 
     draw(page, drawing.id, drawing.width + 40, drawing.height + 60, folder / (drawing.id + ".png"));
 }
 
-/// What the recipe's runs are of, and what was published of them.
+/// The title of the recipe's runs, and the published results.
 void show_published(const Recipe& recipe, const std::vector<report::Run>& runs, report::Report* report) {
   if (!recipe.title.empty()) report->lead = recipe.title + ". " + report->lead;
   std::vector<report::ReportTable> tables;
@@ -157,7 +156,7 @@ void show_published(const Recipe& recipe, const std::vector<report::Run>& runs, 
   report->tables.insert(report->tables.begin(), tables.begin(), tables.end());
 }
 
-/// A folder for each run, and in it one for each rank, as TensorBoard wants it.
+/// Makes a folder for each run with a folder for each rank, as TensorBoard expects.
 void write_events(const std::vector<report::Run>& runs, const fs::path& folder) {
   const char* name = "events.out.tfevents.0.ripieno";
   create_folders(folder);
@@ -215,7 +214,7 @@ void add_report(CLI::App& app, CommandContext& context) {
   auto arguments = std::make_shared<ReportArguments>();
   CLI::App* command = app.add_subcommand(
       "report", "Show finished runs: one HTML page with tables and figures; or Markdown, CSV, JSON, PNG");
-  command->add_option("runs", arguments->runs, "runs' folders, or folders that hold runs")
+  command->add_option("runs", arguments->runs, "run folders, or folders that hold runs")
       ->required()
       ->type_name("RUN ...");
   command

@@ -62,7 +62,7 @@ RunFolder RunFolder::create(const Settings& settings) {
     if (std::from_chars(name.data(), name.data() + name.size(), number).ec == std::errc())
       last = std::max(last, number);
   }
-  for (;;) {  // mkdir decides between runs that start at the same time
+  for (;;) {  // mkdir settles races between runs that start at the same time
     std::ostringstream name;
     name << std::setw(4) << std::setfill('0') << ++last << '-' << tail;
     RunFolder folder(runs / name.str());

@@ -1,6 +1,6 @@
-// A run's folder: runs/0007-ring-n2/ with config.toml (every value that the run used), asked.toml (those it was asked
-// for, where it chose others), env.json (what it ran on), a metrics-RANK.jsonl and a state-RANK.pt for each rank,
-// model.pt, and at the end summary.json. docs/runs.md has their fields.
+// A run's folder: runs/0007-ring-n2/ with config.toml (every value that the run used), asked.toml (the values that it
+// was given, if it chose others), env.json (the machine and the build), a metrics-RANK.jsonl and a state-RANK.pt for
+// each rank, model.pt, and at the end summary.json. docs/runs.md has their fields.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +13,9 @@ namespace ripieno::program {
 
 class RunFolder {
  public:
-  /// One that exists. Throws Error(data) where there is no config.toml in it.
+  /// An existing folder. Throws Error(data) if it has no config.toml.
   static RunFolder open(const std::filesystem::path& path);
-  /// A new one with the next free number, with config.toml and env.json. Throws Error(io).
+  /// Makes a new folder with the next free number, with config.toml and env.json. Throws Error(io).
   static RunFolder create(const Settings& settings);
 
   const std::filesystem::path& path() const { return path_; }
@@ -25,7 +25,7 @@ class RunFolder {
   std::filesystem::path trace(int rank) const;
   std::filesystem::path trace() const { return path_ / "trace.json"; }
   std::filesystem::path state(int rank) const;
-  /// An older one, kept until all ranks have a newer one.
+  /// An older state, kept until all ranks have a newer one.
   std::filesystem::path state(int rank, std::int64_t epochs_done) const;
   std::filesystem::path model() const { return path_ / "model.pt"; }
   std::filesystem::path summary() const { return path_ / "summary.json"; }
@@ -35,7 +35,7 @@ class RunFolder {
   std::filesystem::path path_;
 };
 
-/// What this machine and build are, as JSON: host, processor, cores, memory, kernel, compiler, LibTorch.
+/// A description of this machine and build, as JSON: host, processor, cores, memory, kernel, compiler, LibTorch.
 std::string environment_json();
 
 }  // namespace ripieno::program

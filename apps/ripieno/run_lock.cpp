@@ -15,7 +15,7 @@ Descriptor open_folder(const std::filesystem::path& folder) {
 
 }  // namespace
 
-// Holders share it, and who asks takes it for itself: two that ask at once do not keep a holder out.
+// Holders take a shared lock, a test takes an exclusive one: two tests at once do not keep a holder out.
 RunLock::RunLock(const std::filesystem::path& folder) : folder_(open_folder(folder)) {
   if (folder_.is_open()) ::flock(folder_.get(), LOCK_SH);
 }

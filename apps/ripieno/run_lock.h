@@ -1,5 +1,5 @@
-// Whether a job still works in a run's folder: whoever runs it holds a lock on the folder, which the system takes back
-// when that process ends, however it ends.
+// Tells whether a job still works in a run's folder: its process holds a lock on the folder, which the system releases
+// when the process ends, however it ends.
 #pragma once
 
 #include <filesystem>
@@ -10,7 +10,7 @@ namespace ripieno::program {
 
 class RunLock {
  public:
-  /// Where the file system has no locks nothing is held, and the run counts as running until its summary is there.
+  /// If the file system has no locks, there is no lock, and the run counts as running until its summary exists.
   explicit RunLock(const std::filesystem::path& folder);
   RunLock(const RunLock&) = delete;
   RunLock& operator=(const RunLock&) = delete;
@@ -19,7 +19,7 @@ class RunLock {
   Descriptor folder_;
 };
 
-/// Whether somebody holds it, or it cannot be told.
+/// Whether the lock is held, or this cannot be determined.
 bool is_running(const std::filesystem::path& folder);
 
 }  // namespace ripieno::program

@@ -10,7 +10,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The epochs of a name like state-1.epoch-3.pt; 0: it is no such name of this rank.
+/// The epochs in a name like state-1.epoch-3.pt; 0 if it is not such a name of this rank.
 std::int64_t kept_epochs(const std::string& name, int rank) {
   const std::string before = text("state-", rank, ".epoch-"), after = ".pt";
   std::int64_t epochs = 0;
@@ -58,7 +58,7 @@ void SavedStates::save(int rank, std::int64_t epochs_done, const train::NamedTen
   std::vector<Files> ranks;
   try {
     for (int one = 0; one < ranks_; ++one) ranks.push_back(files_of(one));
-  } catch (const Error&) {  // another rank's file is taken from its place just now: whoever saves next tidies up
+  } catch (const Error&) {  // another rank's file is being moved just now: the next save tidies up
     return;
   }
   const std::int64_t all_have = newest_of_all(ranks);

@@ -38,7 +38,7 @@ std::string quoted(const std::string& s) {
   return out + '"';
 }
 
-/// What other programs call a key.
+/// Names of keys in other programs.
 constexpr std::array other_names{
     std::pair{"lr", "learning_rate.base"},
     std::pair{"learning_rate", "learning_rate.base"},
@@ -76,7 +76,7 @@ std::size_t index_of(std::string_view key) {
   return static_cast<std::size_t>(at - all.begin());
 }
 
-/// Of a default: it switches something off, or leaves it open.
+/// Whether a default switches something off, or leaves it open.
 bool is_off(const Value& value) {
   static const std::vector<Value> all{
       false, std::int64_t{0}, 0.0, std::string(), std::string("none"), std::string("auto"), std::vector<double>()};
@@ -113,7 +113,7 @@ std::string to_toml(const Value& value) {
   if (auto* v = std::get_if<std::string>(&value)) return quoted(text_of(*v));
   if (auto* v = std::get_if<double>(&value)) {
     std::string digits = shortest(*v);
-    // TOML tells a number from a whole one by its point or exponent.
+    // In TOML a point or an exponent distinguishes a number from an integer.
     if (digits.find_first_of(".en") == digits.npos) digits += ".0";
     return digits;
   }

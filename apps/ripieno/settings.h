@@ -1,6 +1,6 @@
-// Every key of a recipe: the member of the options that it is bound to, its type, default, range and meaning in one
-// table (settings_table.cpp), and a set of values for all of them that remembers where each came from. TOML is known
-// here and in recipe.cpp only; below apps/ there are plain structs.
+// All keys of a recipe, in one table (settings_table.cpp): each with the bound member of the options, type, default,
+// range and meaning. And Settings, a value for every key with its origin. Only this file and recipe.cpp know TOML; the
+// library has plain structs.
 //
 // Every function that takes input throws Error(usage), in one line that names the place (file:line:column or "--set"),
 // the key, what was given and what is allowed.
@@ -20,14 +20,14 @@
 
 namespace ripieno::program {
 
-/// A whole number given for a number is one; nothing else is converted.
+/// An integer is accepted as a number; nothing else is converted.
 using Value = std::variant<bool, std::int64_t, double, std::string, std::vector<double>>;
 
-/// As TOML writes it, with the fewest digits that read back as the same number: true, 5, 0.1, "ring", [1.0, 2.5].
-/// Always UTF-8 (bytes.h).
+/// In TOML, with the fewest digits that read back as the same number: true, 5, 0.1, "ring", [1.0, 2.5]. Always UTF-8
+/// (bytes.h).
 std::string to_toml(const Value& value);
 
-/// Finite numbers between two bounds, which belong to it or not.
+/// A range of finite numbers; each bound is included or excluded.
 struct Bounds {
   double low = -std::numeric_limits<double>::infinity();
   double high = std::numeric_limits<double>::infinity();
@@ -49,15 +49,14 @@ struct Condition {
 };
 
 struct Setting {
-  std::string key;   ///< with its table: "learning_rate.base"
-  Value standard;    ///< the default; its alternative is the key's type
-  std::string help;  ///< one line, with the unit
-  std::function<void(Options&, const Value&)> write =
-      {};                                 ///< puts a value, in range and allowed, where the key is bound to
-  std::vector<std::string> allowed = {};  ///< for words; empty: any
-  Bounds range = {};                      ///< for numbers, and for each of a list
-  std::vector<std::string> of_flag = {};  ///< for words that once were a flag: what false and true stand for
-  bool is_path = false;                   ///< of a folder: any bytes; other strings are UTF-8
+  std::string key;                                         ///< with its table: "learning_rate.base"
+  Value standard;                                          ///< the default; its alternative is the key's type
+  std::string help;                                        ///< one line, with the unit
+  std::function<void(Options&, const Value&)> write = {};  ///< writes a checked value to the bound member
+  std::vector<std::string> allowed = {};                   ///< allowed words; empty: any
+  Bounds range = {};                                       ///< for numbers, and for each of a list
+  std::vector<std::string> of_flag = {};  ///< what false and true stand for, where the words once were a flag
+  bool is_path = false;                   ///< a folder's path, of any bytes; other strings are UTF-8
   std::vector<Condition> when = {};       ///< all must hold for the key to have an effect; empty: it always has one
 
   Setting& only(Condition condition) {
@@ -81,19 +80,18 @@ struct Setting {
 /// The table, in the order in which it is printed.
 const std::vector<Setting>& all_settings();
 
-/// The key that was probably meant: misspelt, without its table or in another one, or by the name that other programs
-/// give it
-/// ("lr", "train.batch_size"). Empty: none comes near.
+/// The key that was probably meant: misspelt, with a missing or wrong table, or under the name that other programs use
+/// ("lr", "train.batch_size"). Empty: no key is close.
 std::string likely_key(std::string_view given);
 
-/// A key that was given and changes nothing beside the other settings.
+/// A given key that has no effect with the other settings.
 struct IdleKey {
   std::string key;
-  bool asked = false;  ///< on the command line, not in a file
+  bool asked = false;  ///< given on the command line, not in a file
   std::string why;     ///< one line: the key, its value, and the setting that leaves it without effect
 };
 
-/// Where a value came from.
+/// The origin of a value.
 struct Origin {
   std::string name;   ///< "recipes/demo.toml", "--set"
   unsigned line = 0;  ///< from 1; 0: not from a file
@@ -108,41 +106,41 @@ class Settings {
   /// All defaults, of origin "default".
   Settings();
 
-  /// Takes the values of a file; other values stay. A file that is missing, bad TOML, a key that is unknown (named with
-  /// the nearest known one) or given twice, a wrong type and a value out of range are refused.
+  /// Takes the values of a file; other values stay. Refuses a missing file, bad TOML, keys that are unknown (naming the
+  /// nearest known one) or given twice, wrong types and values out of range.
   void load(const std::filesystem::path& toml);
-  /// The same from text; `name` stands for the file. `skip` names top-level keys that belong to somebody else.
+  /// The same from text; `name` stands for the file. `skip`: top-level keys to ignore.
   void load_text(std::string_view toml, const std::string& name, const std::vector<std::string>& skip = {"title"});
-  /// "learning_rate.base=0.1", of origin "--set". The value is read as TOML; where a string is wanted, quotes are not.
+  /// "learning_rate.base=0.1", of origin "--set". The value is TOML; strings need no quotes.
   void set(std::string_view assignment);
   void assign(std::string_view key, Value value, const Origin& origin);
 
-  /// What all keys together say.
+  /// The options from all keys.
   const Options& options() const { return options_; }
   const Options* operator->() const { return &options_; }
-  /// Of one key, as it was given.
+  /// The value of one key, as given.
   const Value& value(std::string_view key) const;
-  /// Whether it was given, be it with its default value.
+  /// Whether the key was given, even with its default value.
   bool is_set(std::string_view key) const { return origin(key) != "default"; }
-  /// "default", "recipes/demo.toml:12", "--set" or the name that assign() was given.
+  /// "default", "recipes/demo.toml:12", "--set" or the name given to assign().
   const std::string& origin(std::string_view key) const;
 
   /// "workers = 2 (recipes/demo.toml:4)"
   std::string shown(std::string_view key) const;
 
-  /// The keys that were given, by a file or the command line, and have no effect. A value that switches something off,
-  /// as the default does, is not counted, nor is a file that gives every key: a run's config.toml.
+  /// The keys given in a file or on the command line that have no effect. Not counted: values that switch something off
+  /// as the default does, and files that give every key, such as a run's config.toml.
   std::vector<IdleKey> idle() const;
 
-  /// What no key shows alone: one of batch.global and batch.per_worker is stated; Nesterov has a momentum; warm-up ends
-  /// before training; step_epochs rise, and are there for the step schedule.
+  /// Checks keys against each other: one of batch.global and batch.per_worker is given; Nesterov has a momentum;
+  /// warm-up ends before training; step_epochs ascend, and are given for the step schedule.
   void check() const;
 
   /// Every value, in tables: a run's config.toml. Loading it gives the same values and the same text.
   std::string to_toml() const;
   /// The same with a comment on each line: where the value came from.
   std::string print() const;
-  /// Of to_toml() (core/hash.h): equal for workers that are to do the same.
+  /// The hash of to_toml() (core/hash.h): equal for workers with equal settings.
   std::uint64_t digest() const;
 
  private:
@@ -154,7 +152,7 @@ class Settings {
   std::string written(bool with_origins) const;
 
   std::vector<Entry> entries_;  // in the order of all_settings()
-  Options options_;             // what they say
+  Options options_;             // from the entries
 };
 
 }  // namespace ripieno::program

@@ -1,4 +1,4 @@
-// Every key of a recipe: what it may be, what it is where nobody says, what it means, and when it has an effect.
+// Every key of a recipe: its allowed values, default and meaning, and when it has an effect.
 #include <limits>
 
 #include "apps/ripieno/bindings.h"
@@ -73,7 +73,7 @@ std::vector<Setting> table() {
             "ring-groups: how many others there are in a group")
           .only(strategy_of({"accumulate", "ring-passes", "ring-groups"})),
       whole("seed", AT(seed), 0, {0, 1e12},
-            "of all random choices: first weights, order of samples, augmentation, partners"),
+            "seed of all random choices: first weights, order of samples, augmentation, partners"),
       word("data.name", AT(data_name), "digits", "the data set (ripieno list data)"),
       folder("data.folder", AT(data.folder), "", "the folder that holds the data set; empty: $RIPIENO_DATA")
           .only(real_data),
@@ -85,7 +85,7 @@ std::vector<Setting> table() {
       whole("data.test_samples", AT(data.test_samples), 0, count,
             "how many of the test samples to evaluate on, from the first on; 0: all"),
       word("data.partition", AT(sampling.sharing), "even",
-           "how the samples are dealt out to workers with data of their own: evenly (for good, or anew each epoch), or "
+           "how samples are divided among workers with their own data: evenly (once, or anew each epoch), or "
            "skewed by label",
            {data::partition_names().begin(), data::partition_names().end()})
           .only(own_data),
@@ -116,7 +116,7 @@ std::vector<Setting> table() {
       whole("batch.per_worker", AT(batch.per_worker), 0, {0, 1000000},
             "samples in a step, for each worker; give this or batch.global"),
       list("batch.shares", AT(sampling.shares), {0, 1e6, true, false},
-           "each worker's part of the batch, beside the others'; empty: equal parts"),
+           "each worker's part of the batch, relative to the others'; empty: equal parts"),
       whole("train.epochs", AT(plan.epochs), 1, {1, 100000}, "passes over the training data"),
       choice("train.init", AT(compute.first_weights),
              {{"default", model::Initialisation::standard},
@@ -129,10 +129,10 @@ std::vector<Setting> table() {
            "number format of computing; bf16, fp16: autocast over fp32 weights, fp16 with a loss scale",
            {"fp32", "fp64", "bf16", "fp16"}),
       word("train.device", AT(compute.device), "cpu",
-           "where models are computed; cuda: worker i takes GPU i, counted round", {"cpu", "cuda"}),
+           "where models are computed; cuda: worker i takes GPU i modulo their number", {"cpu", "cuda"}),
       choice("train.compute", AT(compute.replayed), {{"real", false}, {"replay", true}},
-             "replay: wait for times that were measured once, with one worker on this machine, instead of computing; "
-             "exchanges are real, nothing is learnt. In virtual time the same times are charged"),
+             "replay: wait for times measured once, with one worker on this machine, instead of computing; "
+             "exchanges are real, nothing is learnt; virtual time charges the same times"),
       flag("train.channels_last", AT(compute.channels_last), true,
            "store images as N x H x W x C, which the fused layers need"),
       number("train.label_smoothing", AT(compute.label_smoothing), 0, below_1,
@@ -140,27 +140,27 @@ std::vector<Setting> table() {
       number("train.dropout", AT(compute.dropout), -1, {-1, 1, false, true},
              "rate of all dropout layers; -1: the model's own rates"),
       whole("train.accumulate", AT(compute.accumulate), 1, {1, 1024},
-            "parts in which a worker computes its batch; their gradients are added up"),
+            "parts of a worker's batch, computed one after the other; their gradients are added up"),
       whole("train.threads", AT(compute.threads), 1, {0, 4096},
             "threads that each worker computes with; 0: all cores / workers"),
       whole("train.max_steps", AT(plan.max_steps), 0, count,
-            "stop after so many steps in all (such a run cannot be resumed); 0: no limit"),
+            "stop after so many steps in total (such a run cannot be resumed); 0: no limit"),
       whole("train.evaluate_every", AT(plan.evaluate_every), 1, {1, 100000}, "epochs between two evaluations"),
       whole("train.first_layer_epochs", AT(compute.first_layer_epochs), 0, count,
             "epochs after which the first layer is frozen; its learning rate falls to 0 until then; 0: never"),
       word("evaluate.tta", AT(compute.test_views), "none",
-           "test-time augmentation: evaluate mirrored images too, and images moved by a pixel",
+           "test-time augmentation: also evaluate mirrored images, and images moved by a pixel",
            {"none", "flip", "flip-shift"})
           .only(computed),
-      whole("evaluate.batch", AT(compute.evaluation_batch), 250, {1, 1000000}, "images that are evaluated at once")
+      whole("evaluate.batch", AT(compute.evaluation_batch), 250, {1, 1000000}, "images evaluated at once")
           .only(computed),
-      word("optimiser.name", AT(plan.optimiser.name), "sgd", "the rule by which weights follow gradients",
+      word("optimiser.name", AT(plan.optimiser.name), "sgd", "the optimiser that updates weights by gradients",
            {"sgd", "adam", "adamw", "muon"}),
       number("optimiser.momentum", AT(plan.optimiser.momentum), 0, below_1,
-             "part of the last step that goes into the next")
+             "part of the last step that is added to the next")
           .only(with_momentum),
       number("optimiser.weight_decay", AT(plan.optimiser.weight_decay), 0, fraction,
-             "pull of the weights towards 0, as L2; adamw: decoupled; muon: not of the matrices it steps on"),
+             "pull of the weights towards 0, as L2; adamw: decoupled; muon: not for the matrices that it steps on"),
       flag("optimiser.nesterov", AT(plan.optimiser.nesterov), false, "Nesterov's momentum").only(with_momentum),
       number("optimiser.beta1", AT(plan.optimiser.beta1), 0.9, below_1, "decay of the running mean of gradients")
           .only(adam),
@@ -179,9 +179,9 @@ std::vector<Setting> table() {
              "momentum of vectors and of the last matrix, on which SGD steps")
           .only(muon),
       whole("optimiser.lookahead_every", AT(plan.optimiser.lookahead_every), 0, count,
-            "steps after which the weights go back to their running mean; 0: never"),
+            "steps after which the weights are set to their running mean; 0: never"),
       number("optimiser.lookahead_decay", AT(plan.optimiser.lookahead_decay), 0.5, below_1,
-             "decay of that running mean; it starts afresh at 0")
+             "decay of that running mean; 0: it keeps nothing of older weights")
           .only(lookahead),
       number("optimiser.lookahead_power", AT(plan.optimiser.lookahead_power), 0, {0, 100},
              "the decay is multiplied by the fraction of training done, to this power")
@@ -193,28 +193,28 @@ std::vector<Setting> table() {
       choice("learning_rate.scale", AT(scale_rate), {{"none", false}, {"linear", true}},
              "linear: the full rate is multiplied by the number of workers"),
       number("learning_rate.warmup_epochs", AT(plan.learning_rate.warmup_epochs), 0, from_0,
-             "epochs in which the rate first rises in a straight line; 0: none"),
+             "epochs in which the rate first rises linearly; 0: none"),
       list("learning_rate.step_epochs", AT(plan.learning_rate.step_epochs), above_0,
            "epochs after which the rate falls")
           .only(in_steps)
           .only(falls),
       number("learning_rate.step_factor", AT(plan.learning_rate.step_factor), 0.1, above_0,
-             "what the rate is multiplied by when it falls")
+             "factor of the rate when it falls")
           .only(in_steps),
       number("learning_rate.final_fraction", AT(plan.learning_rate.final_fraction), 0, fraction,
              "the last rate, as a fraction of the full one")
           .only(is("learning_rate.schedule", {"cosine", "one-cycle", "triangular"})),
       number("learning_rate.peak_at", AT(plan.learning_rate.peak_at), 0.3, below_1,
-             "when the rate is at its highest, as a fraction of training")
+             "when the rate is highest, as a fraction of training")
           .only(in_a_cycle),
       number("learning_rate.start_fraction", AT(plan.learning_rate.start_fraction), 0.04, fraction,
              "the first rate, as a fraction of the full one")
           .only(in_a_cycle)
           .only(above("learning_rate.peak_at", 0)),
       number("learning_rate.vector_factor", AT(plan.optimiser.vector_factor), 1, above_0,
-             "what the rate of biases and of normalisations' weights is multiplied by"),
+             "factor of the rate for biases and for weights of normalisations"),
       number("learning_rate.head_factor", AT(plan.optimiser.head_factor), 1, above_0,
-             "what the rate of the last matrix is multiplied by"),
+             "factor of the rate for the last matrix"),
       word("exchange.route", AT(plan.exchange.route), "auto",
            "the all-reduce algorithm of strategies whose route is any (ripieno list routes); auto: two-phase between "
            "workers that share memory, else ring",
@@ -228,7 +228,7 @@ std::vector<Setting> table() {
           .only(above("exchange.small_kb", 0))
           .only(not_measured),
       kib("exchange.small_kb", AT(plan.exchange.small_bytes), 0, {0, 1048576},
-          "largest bucket that goes by exchange.small_route, in 1024 bytes; 0: none does")
+          "largest bucket that takes exchange.small_route, in 1024 bytes; 0: none")
           .only(open_route)
           .only(floats)
           .only(small_route)
@@ -238,27 +238,26 @@ std::vector<Setting> table() {
           .only(exchanged),
       converted(
           "exchange.bucket_mb", AT(compute.bucket_bytes), [](double mb) { return static_cast<std::size_t>(mb * 1e6); },
-          25, {0.001, 4096}, "gradients that travel together, in 10^6 bytes")
+          25, {0.001, 4096}, "gradients exchanged together, in 10^6 bytes")
           .only(buckets)
           .only(not_measured),
       kib("exchange.segment_kb", AT(plan.exchange.segment_bytes), 0, {0, 1048576},
-          "parts in which a bucket goes through a route, in 1024 bytes; 0: never cut")
+          "segments of a bucket that go through a route, in 1024 bytes; 0: never cut")
           .only(segments)
           .only(not_measured),
       choice("exchange.measure", AT(measure),
              {{"auto", MeasureLinks::automatic}, {"on", MeasureLinks::on}, {"off", MeasureLinks::off}},
-             "on: measure the links at the start, and choose bucket_mb, segment_kb and small_* by them; auto: ddp does "
-             "so where none is given and not all workers share memory")
+             "on: measure the links at the start and choose bucket_mb, segment_kb and small_* for them; auto: ddp does "
+             "so if none of these is given and not all workers share memory")
           .only(measures),
-      whole("exchange.in_flight", AT(plan.exchange.in_flight), 0, {0, 256},
-            "buckets that are averaged at the same time; 0: all")
+      whole("exchange.in_flight", AT(plan.exchange.in_flight), 0, {0, 256}, "buckets averaged at the same time; 0: all")
           .only(ddp),
       choice("exchange.overlap", AT(plan.exchange.forward), {{"backward", false}, {"forward", true}},
-             "what goes on beside the exchange: the backward pass; forward: the next forward pass, too")
+             "what runs during the exchange: the backward pass; forward: also the next forward pass")
           .only(forward),
       whole("exchange.per_node", AT(per_node), 1, {1, 4096}, "ranks on each node").only(nodes),
       flag("codec.error_feedback", AT(plan.exchange.codec.error_feedback), true,
-           "what a lossy codec loses is added to what is sent next")
+           "add what a lossy codec loses to the numbers sent next")
           .only(is("exchange.codec", {"int8", "qsgd", "sign", "topk", "topk-sampled", "powersgd"}))
           .only(differences),
       whole("codec.block", AT(plan.exchange.codec.block), 256, {8, 1048576},
@@ -267,14 +266,13 @@ std::vector<Setting> table() {
       whole("codec.bits", AT(plan.exchange.codec.bits), 4, {2, 8}, "bits of each number")
           .only(is("exchange.codec", {"qsgd"})),
       number("codec.fraction", AT(plan.exchange.codec.fraction), 0.01, {0, 1, true, false},
-             "fraction of the numbers that is sent")
+             "fraction of the numbers to send")
           .only(is("exchange.codec", {"topk", "topk-sampled"})),
       whole("codec.rank", AT(plan.exchange.codec.rank), 2, {1, 64}, "rank of the two factors")
           .only(is("exchange.codec", {"powersgd"})),
-      whole("ps.servers", AT(plan.servers.count), 1, {1, 4096}, "servers among which the model is divided")
-          .only(servers),
+      whole("ps.servers", AT(plan.servers.count), 1, {1, 4096}, "servers that share the model").only(servers),
       choice("ps.placement", AT(plan.servers.beside), {{"own", false}, {"beside", true}},
-             "own: servers have ranks of their own; beside: server i runs in worker i's process")
+             "own: servers have their own ranks; beside: server i runs in worker i's process")
           .only(servers),
       whole("ps.staleness", AT(plan.servers.staleness), 2, {0, 1000000},
             "steps that a worker may be ahead of the slowest")
@@ -295,15 +293,15 @@ std::vector<Setting> table() {
              "whose batch-norm statistics count: rank 0's, the mean of all, or each client's own")
           .only(federated),
       whole("local.steps", AT(plan.local.steps), 8, {1, 1000000},
-            "steps of its own that a worker takes between two exchanges")
+            "steps that a worker takes by itself between two exchanges")
           .only(local_steps),
       whole("local.fragments", AT(plan.local.fragments), 1, {1, 10000}, "parts of the model that are exchanged in turn")
           .only(local_steps),
       whole("local.delay", AT(plan.local.delay), 0, {0, 1000000},
-            "steps that an exchange may take while computing goes on")
+            "steps that a worker computes while an exchange is in flight")
           .only(local_steps),
       number("outer.learning_rate", AT(plan.outer.learning_rate), 0, {0, 1000},
-             "rate of the step that is taken along the mean difference; 0: the strategy's own")
+             "rate of the step along the mean difference; 0: the strategy's own")
           .only(strategy_of({"fedavg", "fedavgm", "fedadam", "local-sgd", "diloco"})),
       number("outer.momentum", AT(plan.outer.momentum), 0.9, below_1, "momentum of that step")
           .only(strategy_of({"fedavgm", "diloco"})),
@@ -320,20 +318,20 @@ std::vector<Setting> table() {
                "seconds of silence after which a peer is lost")
           .only(real_time),
       duration("transport.delay_ms", AT(transport.shape.delay), 1e-3, 0, {0, 1e5},
-               "milliseconds by which each message is made to arrive later")
+               "milliseconds by which each message is delayed")
           .only(real_time),
       number("transport.mbit_s", AT(transport.shape.mbit_s), 0, {0, 1e6},
              "10^6 bits a second that each rank may send; 0: no limit")
           .only(real_time),
       whole("lab.nodes", AT(lab.nodes), 0, {0, 200},
             "nodes of an emulated cluster on this machine, over which the workers are spread in order: network "
-            "namespaces where the user may make them, else rates in user space; 0: no lab")
+            "namespaces if the user may make them, else rates in user space; 0: no lab")
           .only(real_time),
       number("lab.mbit_s", AT(lab.mbit_s), 0, {0, 1e6}, "10^6 bits a second of each node's link, each way; 0: no limit")
           .only(real_time)
           .only(lab),
       number("lab.cpu", AT(lab.cpu), 0, {0, 4096},
-             "cores' worth of CPU time of each node, where control groups are writable; 0: no limit")
+             "CPU limit of each node in cores, if control groups are writable; 0: no limit")
           .only(real_time)
           .only(lab),
       list("lab.slow", AT(compute.slow), {1, 1e4},
@@ -346,7 +344,7 @@ std::vector<Setting> table() {
                 "10^9 bits a second of each worker's link, each way")
           .only(virtual_time),
       whole("simulated.per_node", AT(simulated.per_node), 1, {1, 4096},
-            "workers on each node of the network, which reach each other over links of their own")
+            "workers on each node of the network, which reach each other over separate links")
           .only(virtual_time),
       duration("simulated.node_latency_us", AT(simulated.node_link.latency), 1e-6, 2, {0, 1e9},
                "microseconds that a message takes inside a node, besides its bytes")
@@ -357,7 +355,7 @@ std::vector<Setting> table() {
           .only(virtual_time)
           .only(on_nodes),
       duration("simulated.image_us", AT(compute.image_cost), 1e-6, 100, {0, 1e9},
-               "microseconds of computing charged for each image and step; a replay charges what was measured")
+               "microseconds of computing charged for each image and step; a replay charges measured times")
           .only(virtual_time)
           .only(computed),
       list("simulated.slow", AT(compute.virtual_slow), {0, 1e4, true, false},
@@ -367,7 +365,7 @@ std::vector<Setting> table() {
            "virtual seconds after which each rank dies; 0 or missing: never")
           .only(virtual_time),
       kib("simulated.window_kb", AT(simulated.window_bytes), 256, {1, 1048576},
-          "bytes that may be under way before a send waits, in 1024 bytes")
+          "bytes that may be in flight before a send waits, in 1024 bytes")
           .only(virtual_time),
       whole("measure.skip_steps", AT(run.left_out_steps), 0, count,
             "each worker's first steps that images a second leave out: connections and caches are then warm"),

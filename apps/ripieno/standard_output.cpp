@@ -51,7 +51,7 @@ int StandardOutput::sync() {
 void open_standard_descriptors() {
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (::fcntl(fd, F_GETFD) >= 0) continue;
-    // The lowest free number is the one that is given. Errors go nowhere then; output must not.
+    // open() returns the lowest free number. Errors may then go nowhere; output must not.
     [[maybe_unused]] const int opened = ::open("/dev/null", fd == STDERR_FILENO ? O_WRONLY : O_RDONLY);
   }
 }

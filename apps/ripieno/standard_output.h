@@ -1,4 +1,4 @@
-// Standard output, checked: what could not be written there is an error of the command, as in a file.
+// Checked standard output: a failed write is an error of the command, as for a file.
 #pragma once
 
 #include <exception>
@@ -7,8 +7,8 @@
 
 namespace ripieno::program {
 
-/// As long as it lives, std::cout writes to descriptor 1 through it: at std::flush, once much is pending, and at a
-/// terminal at once. One at a time.
+/// While it lives, std::cout writes to descriptor 1 through it: at std::flush, once much is pending, and on a terminal
+/// at once. One at a time.
 class StandardOutput : private std::streambuf {
  public:
   StandardOutput();
@@ -16,7 +16,7 @@ class StandardOutput : private std::streambuf {
   StandardOutput(const StandardOutput&) = delete;
   StandardOutput& operator=(const StandardOutput&) = delete;
 
-  /// Writes what is pending. Throws Error(io) where that, or anything before, could not be written.
+  /// Writes pending output. Throws Error(io) if that, or anything before, could not be written.
   void finish();
 
  private:
@@ -30,8 +30,8 @@ class StandardOutput : private std::streambuf {
   std::streambuf* before_;
 };
 
-/// Opens descriptors 0 to 2 where the caller has closed them, so that no file of ours gets their numbers. Writing to 1
-/// fails then.
+/// Opens those of the descriptors 0 to 2 that the caller has closed, so that no file of ours gets their numbers.
+/// Writing to 1 then fails.
 void open_standard_descriptors();
 
 }  // namespace ripieno::program

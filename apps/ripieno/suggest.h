@@ -1,4 +1,4 @@
-// "Did you mean ..?": what a word of the command line that nobody knows was probably to be.
+// "Did you mean ..?": guesses what an unknown word on the command line was meant to be.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -8,7 +8,7 @@
 
 namespace ripieno::program {
 
-/// The nearest of them where the word may be a misspelling, of so many edits at most, or the beginning of it; else
+/// The nearest known word, if `word` may be a misspelling of it, with at most `edits` edits, or its beginning; else
 /// empty.
 std::string nearest(std::string_view word, const std::vector<std::string>& known, std::size_t edits = 3);
 
@@ -18,8 +18,8 @@ std::string did_you_mean(std::string_view word, const std::vector<std::string>& 
 /// 'there is no command "trian"; did you mean train? (see ripieno --help)'
 std::string no_command(const CLI::App& app, const std::string& word);
 
-/// To go after an error of the command line: for an option that the chosen command has not, its nearest one, or the key
-/// that does it:
+/// A suffix for an error of the command line: for an option that the command does not have, its nearest option, or the
+/// key that does the same:
 /// "; did you mean --set train.epochs=3?". Else empty. `words`: the whole command line.
 std::string suggestion(const CLI::App& app, const std::vector<std::string>& words);
 

@@ -1,4 +1,4 @@
-// What the progress bar and the view of a running job have in common.
+// Helpers of the progress bar and of the view of a running job.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ std::string bar(double fraction, int cells);
 /// "1:05", "2:01:05"
 std::string clock_time(double seconds);
 
-/// Columns of the terminal at this descriptor; 80 where it is none.
+/// Columns of the terminal at this descriptor; 80 if it is not a terminal.
 int terminal_width(int descriptor);
 
 }  // namespace ripieno::program

@@ -1,5 +1,5 @@
-// What settings.cpp and recipe.cpp share of TOML: parsing with errors in one line, the leaves of a table in file order,
-// and a node as a Value.
+// TOML helpers of settings.cpp and recipe.cpp: parsing with one-line errors, the leaves of a table in file order, and
+// conversion of a node to a Value.
 #pragma once
 
 #include <toml++/toml.h>
@@ -26,14 +26,14 @@ inline toml::table parse_toml(std::string_view content, const std::string& name)
   }
 }
 
-/// A key with all its tables, "a.b", and what stands there: a value, an array, or a table without keys.
+/// A key with its tables, "a.b", and its node: a value, an array, or a table without keys.
 struct Leaf {
   std::string key;
   const toml::node* node;
   Origin origin;
 };
 
-/// In file order (toml++ keeps them by name).
+/// In file order (toml++ sorts them by name).
 inline std::vector<Leaf> leaves(const toml::table& table, const std::string& name, const std::string& prefix = "") {
   std::vector<Leaf> found;
   for (auto&& [key, node] : table) {
@@ -51,7 +51,7 @@ inline std::vector<Leaf> leaves(const toml::table& table, const std::string& nam
   return found;
 }
 
-/// Nothing for what no setting can be: tables, dates, arrays of other things than numbers.
+/// nullopt for nodes that no setting can have: tables, dates, arrays of anything but numbers.
 inline std::optional<Value> to_value(const toml::node& node) {
   if (auto* v = node.as_boolean()) return Value(v->get());
   if (auto* v = node.as_integer()) return Value(v->get());
@@ -74,7 +74,7 @@ inline std::string describe(const toml::node& node) {
   return "a date or time";
 }
 
-/// The key's entry in all_settings(). Throws Error(usage) with the nearest known key.
+/// The key's entry in all_settings(). Throws Error(usage), with the nearest known key, for an unknown one.
 const Setting& known_setting(std::string_view key, const Origin& origin);
 
 /// Throws Error(usage) unless the value is of the setting's type, in its range and allowed; returns it in that type.

@@ -17,7 +17,7 @@ namespace {
 
 void note(ProgressBar& progress, const std::string& what) { progress.message(0, {{"type", "note"}, {"text", what}}); }
 
-/// The nodes that the settings ask for, where there can be any.
+/// The lab that the settings ask for, if there can be one.
 std::unique_ptr<launch::Lab> lab_of(const Settings& settings, launch::LocalJob* job, ProgressBar& progress) {
   const int nodes = settings->lab.nodes;
   if (nodes == 0 || !launch::Lab::impossible().empty()) return nullptr;
@@ -68,7 +68,7 @@ std::vector<report::Summary> run_processes(const Settings& settings, const RunFo
   return ranks;
 }
 
-/// A rank that dies ends quietly, with the first of its operations that fails.
+/// A rank that dies ends quietly, with its first failing operation.
 Task<> until_death(transport::Network* network, int rank, Task<> work, ProgressBar* progress) {
   try {
     co_await std::move(work);
@@ -86,7 +86,7 @@ std::vector<report::Summary> run_virtually(const Settings& settings, const RunFo
   const std::unique_ptr<transport::Network> network = transport.simulate(*runtime, size, simulated_of(settings));
   std::vector<report::Summary> ranks(static_cast<std::size_t>(size));
   const std::vector<double> deaths = deaths_of(settings);
-  std::optional<strategy::ComputeProfile> profile;  // all ranks have come to the same settings by the time they ask
+  std::optional<strategy::ComputeProfile> profile;  // all ranks have agreed on settings before they ask for it
   const auto common = [&profile, &zoo](const Settings& its) {
     if (!profile) profile = profile_here(its, zoo);
     return *profile;
@@ -104,16 +104,17 @@ std::vector<report::Summary> run_virtually(const Settings& settings, const RunFo
     if (deaths[rank] > 0) runtime->call_at(from_seconds(deaths[rank]), [&network, rank] { network->kill(rank); });
   }
   runtime->run();
-  std::erase_if(ranks, [](const report::Summary& summary) { return summary.ranks.empty(); });  // of ranks that died
+  std::erase_if(ranks, [](const report::Summary& summary) { return summary.ranks.empty(); });  // ranks that died
   return ranks;
 }
 
-/// One trace of all ranks, whose clocks agree. Each rank's file has an event a line after "[" or ","; a rank that was
-/// killed left no end.
+/// One trace of all ranks, whose clocks agree. Each rank's file has one event per line, after "[" or ","; the file of a
+/// killed rank has no end.
 void merge_traces(const RunFolder& folder, int ranks) {
   std::string all;
   for (int rank = 0; rank < ranks; ++rank) {
-    if (!std::filesystem::exists(folder.trace(rank))) continue;  // it died before its trace began, or in virtual time
+    if (!std::filesystem::exists(folder.trace(rank)))
+      continue;  // the rank died before its trace began, or in virtual time
     const std::string events = read_file(folder.trace(rank));
     for (std::size_t begin = 0, end; (end = events.find('\n', begin)) != std::string::npos; begin = end + 1) {
       if (events[begin] != ']')
@@ -155,8 +156,8 @@ TrainResult train(const Settings& asked, const std::string& resume, const model:
                       : run_processes(settings, folder, resume, progress);
   } catch (...) {
     try {
-      merge();                         // to see what went before
-    } catch (const std::exception&) {  // what ended the job is said
+      merge();                         // shows what happened before the error
+    } catch (const std::exception&) {  // the error that ended the job is reported instead
     }
     throw;
   }

@@ -17,11 +17,11 @@ struct TrainResult {
 };
 
 /// Makes the run folder, starts the workers (or, with a transport of virtual time, runs all ranks here),
-/// waits for them, and writes summary.json. `resume`: a run folder to go on from; empty: none. The job was checked
-/// before (check_job). On an error no summary.json is written.
+/// waits for them, and writes summary.json. `resume`: a run folder to resume; empty: none. The job must have passed
+/// check_job. On an error no summary.json is written.
 TrainResult train(const Settings& settings, const std::string& resume, const model::Zoo& zoo, ProgressBar& progress);
 
-/// The data folder where the settings leave it open: $RIPIENO_DATA; and the cache: $XDG_CACHE_HOME/ripieno or
+/// Fills in folders that the settings leave open: data from $RIPIENO_DATA, the cache as $XDG_CACHE_HOME/ripieno or
 /// ~/.cache/ripieno.
 void find_data(Settings& settings);
 

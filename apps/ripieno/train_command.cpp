@@ -20,7 +20,7 @@ struct TrainArguments {
   std::string strategy, resume, compute;
 };
 
-/// --resume takes the settings of the run that it goes on from; else they are a recipe's, or the defaults.
+/// With --resume the settings are those of the resumed run; else a recipe's, or the defaults.
 Settings settings_of(const TrainArguments& arguments, const model::Zoo& zoo) {
   std::vector<std::string> sets = arguments.recipe.sets;
   if (arguments.workers > 0) sets.push_back(text("workers=", arguments.workers));
@@ -80,7 +80,7 @@ void add_train(CLI::App& app, CommandContext& context) {
       ->add_option("--compute", arguments->compute,
                    "real; replay: wait for times measured once; same as --set train.compute=KIND")
       ->check(CLI::IsMember({"real", "replay"}));
-  command->add_option("--resume", arguments->resume, "go on from a run's folder, e.g. with --set train.epochs=10")
+  command->add_option("--resume", arguments->resume, "resume from a run's folder, e.g. with --set train.epochs=10")
       ->type_name("RUN");
   add_format(*command, context);
   command->callback(
@@ -94,7 +94,7 @@ void add_worker(CLI::App& app, CommandContext& context) {
   auto arguments = std::make_shared<WorkerArguments>();
   CLI::App* command = app.add_subcommand("worker", "One rank of a job that a launcher started")->group("");
   command->add_option("folder", arguments->folder, "the run's folder")->required();
-  command->add_option("--resume", arguments->resume, "the run folder to go on from");
+  command->add_option("--resume", arguments->resume, "the run folder to resume");
   command->callback([arguments, &context] {
     context.chosen = [arguments, &context] { run_worker(arguments->folder, arguments->resume, context.zoo); };
   });

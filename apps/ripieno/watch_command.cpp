@@ -31,7 +31,7 @@ struct WatchArguments {
   bool once = false;
 };
 
-/// The run in that folder, or the newest of those that are in it.
+/// The run in that folder, or the newest run inside it.
 fs::path newest(const fs::path& folder) {
   const auto is_run = [](const fs::path& one) { return fs::exists(one / "config.toml"); };
   if (is_run(folder)) return folder;
@@ -51,10 +51,10 @@ class Watch {
  public:
   explicit Watch(fs::path run) : run_(std::move(run)) {}
 
-  /// Whether its numbers change no more. One that was killed, or failed, has no summary.
+  /// Whether its numbers are final. A killed or failed run has no summary.
   bool ended() const { return report::is_finished(run_) || !is_running(run_); }
 
-  /// Who asks ended() before sees the last numbers.
+  /// Call ended() first to be sure to get the last numbers.
   std::string look(bool colours) {
     while (fs::exists(run_ / text("metrics-", readers_.size(), ".jsonl"))) {
       readers_.push_back(std::make_unique<report::MetricsReader>(run_ / text("metrics-", readers_.size(), ".jsonl")));
@@ -69,7 +69,7 @@ class Watch {
   std::string head(const report::RunNow& now) const {
     const std::string name = report::folder_name(run_);
     const bool running = is_running(run_),
-               finished = report::is_finished(run_);  // in this order: it ends with its summary there
+               finished = report::is_finished(run_);  // in this order: a run ends after its summary is written
     if (now.ranks.empty())
       return name + (running ? ": its workers have not begun yet\n" : ": ended before its workers began\n");
     std::uint32_t epoch = 0;
@@ -113,7 +113,7 @@ class Watch {
     return colours && cells > 0 ? text("\033[", stage.colour, "m", out, "\033[0m") : out;
   }
 
-  /// As long as the bar is, without gaps: each part ends where the sum so far does.
+  /// Fills the bar without gaps: each part ends at the sum so far.
   static std::string stages(const report::StageSeconds& seconds, bool colours) {
     const double all = seconds.steps();
     if (all <= 0) return "";
@@ -134,7 +134,7 @@ class Watch {
   std::vector<std::unique_ptr<report::MetricsReader>> readers_;
 };
 
-/// Lines cut at the terminal's width would wrap and leave their ends behind: drawn without wrapping.
+/// Draws without wrapping, since wrapped lines would leave their ends behind.
 void draw(const std::string& view) {
   std::string out = "\033[H\033[?7l";
   for (const char c : view) out += c == '\n' ? std::string("\033[K\n") : std::string(1, c);
@@ -150,7 +150,7 @@ void run_watch(const WatchArguments& arguments) {
   struct sigaction stop = {}, before = {};
   stop.sa_handler = [](int) { interrupted = 1; };
   sigaction(SIGINT, &stop, &before);
-  struct Screen {  // a screen of its own, and what was there before comes back
+  struct Screen {  // the alternate screen; the old content comes back
     Screen() { std::cout << "\033[?1049h\033[?25l"; }
     ~Screen() { std::cout << "\033[?25h\033[?1049l" << std::flush; }
   };
@@ -174,7 +174,8 @@ void add_watch(CLI::App& app, CommandContext& context) {
   auto arguments = std::make_shared<WatchArguments>();
   CLI::App* command =
       app.add_subcommand("watch", "Watch a running job: its ranks, speed, stages, CPU, network, loss and time left");
-  command->add_option("run", arguments->folder, "its folder, or one whose newest run is watched; default: runs");
+  command->add_option("run", arguments->folder,
+                      "the run's folder, or a folder whose newest run to watch; default: runs");
   command->add_flag("--once", arguments->once,
                     "print it once, without colours; so where standard output is no terminal");
   command->callback([arguments, &context] { context.chosen = [arguments] { run_watch(*arguments); }; });

@@ -27,7 +27,7 @@ void run_part(launch::Control& control, const std::function<void()>& part) {
 
 void run_worker(const std::filesystem::path& path, const std::string& resume, const model::Zoo& zoo) {
   launch::Control control(launch::control_descriptor_of_environment());
-  std::optional<transport::Cluster> cluster;  // is taken down once the launcher knows why
+  std::optional<transport::Cluster> cluster;  // destroyed once the launcher knows of an error
   run_part(control, [&] {
     const launch::Placement place = launch::placement();
     const RunFolder folder = RunFolder::open(path);

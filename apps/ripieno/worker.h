@@ -1,4 +1,4 @@
-// The process of one rank that a launcher started.
+// The process of one rank, started by a launcher.
 #pragma once
 
 #include <filesystem>
@@ -11,12 +11,13 @@
 
 namespace ripieno::program {
 
-/// Thrown by a rank in place of an error that its launcher was told of and reports, so that it is printed once.
+/// A rank throws it instead of an error that its launcher has been told of and reports, so that the error is printed
+/// once.
 struct Reported {
   ErrorKind kind;
 };
 
-/// Calls `part`, a rank's part of a job; tells the launcher why it fails. Throws Reported where a launcher listens,
+/// Calls `part`, a rank's part of a job, and tells the launcher if it fails. Throws Reported if a launcher listens,
 /// else the error itself.
 void run_part(launch::Control& control, const std::function<void()>& part);
 

@@ -1,10 +1,10 @@
-// The frame of the block codecs: per block of `block` numbers, its fp32 scale and then its numbers' codes. The last
-// block may be shorter. Blocks know nothing of each other, so ranges that begin at a block can be encoded apart and
+// The common part of the block codecs. Each block of `block` numbers is an fp32 scale followed by the numbers' codes;
+// the last block may be shorter. Blocks are independent, so ranges that begin at a block can be encoded separately and
 // joined.
 //
 // A Code supplies, for a block of m numbers:
 //   static constexpr const char* name
-//   std::size_t bytes(m)                            of its codes; whole for a whole block
+//   std::size_t bytes(m)                            bytes of the codes of m numbers
 //   float encode(const T* x, m, random, std::byte*) writes the codes, returns the scale
 //   void decode<adds>(float scale, const std::byte*, T* y, m)
 #pragma once
@@ -17,7 +17,7 @@
 
 namespace ripieno::codec {
 
-/// What stands for a block's scale where the block holds an infinity or NaN: all its numbers come out as NaN.
+/// The scale of a block that holds an infinity or NaN: all its numbers decode to NaN.
 constexpr float no_scale = std::numeric_limits<float>::quiet_NaN();
 
 template <class Code>

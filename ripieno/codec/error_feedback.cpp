@@ -8,16 +8,16 @@
 namespace ripieno::codec {
 namespace {
 
-/// What is decoded at a time: it, x and both residuals stay in the innermost cache.
+/// Numbers decoded at a time: they, x and both residuals fit into the L1 cache.
 constexpr std::size_t piece_elements = 1024;
 
-/// The new e = x - d, x = d. A number that overflowed keeps the old e: the step is lost on all ranks, and a residual
-/// that is not finite would spoil all that follow.
+/// The new e = x - d, x = d. A number that overflowed keeps the old e: the step is dropped on all ranks, and a residual
+/// that is not finite would spoil all later steps.
 template <class T>
 void keep_what_was_lost(T* __restrict x, const T* __restrict decoded, const T* __restrict old, T* __restrict staged,
                         std::size_t n) {
   for (std::size_t i = 0; i < n; ++i) {
-    const T lost = x[i] - decoded[i], before = old[i];  // read in any case: a branch would not vectorise
+    const T lost = x[i] - decoded[i], before = old[i];  // always read: a branch would not vectorise
     const bool finite = lost - lost == T{0};
     staged[i] = finite ? lost : before;
     x[i] = decoded[i];
@@ -56,7 +56,7 @@ void ErrorFeedback::encode(const Codec& codec, std::size_t offset, NumberSpan nu
   numeric::add(numbers, kept);
   // 2. send C(x)
   codec.encode(numbers, random, into);
-  // 3. e <- x - D(C(x)), in pieces where the bytes of whole blocks can be decoded apart
+  // 3. e <- x - D(C(x)), in pieces if whole blocks can be decoded separately
   const std::size_t block = codec.block();
   const std::size_t whole = std::max<std::size_t>(numbers.count, 1);
   const std::size_t piece = block ? (piece_elements + block - 1) / block * block : whole;

@@ -7,8 +7,8 @@
 namespace ripieno::codec {
 namespace {
 
-/// x + round_to_integer<T> has the nearest integer to x in its lowest bits, in two's complement: 1.5 times the number
-/// from which on T holds whole numbers only.
+/// x + round_to_integer<T> has the integer nearest to x in its lowest bits, in two's complement. The constant is 1.5
+/// times the number above which T holds only integers.
 template <class T>
 constexpr T round_to_integer = sizeof(T) == 4 ? T(0x1.8p23) : T(0x1.8p52);
 
@@ -19,7 +19,7 @@ struct Int8 {
 
   template <class T>
   float encode(const T* x, std::size_t m, Random&, std::byte* codes) const {
-    SignedBits<T> largest = 0;  // as bits: integers' maximum vectorises, and NaN is above all
+    SignedBits<T> largest = 0;  // compared as bits: an integer maximum vectorises, and NaN is above all
     for (std::size_t i = 0; i < m; ++i) largest = std::max(largest, magnitude(x[i]));
 
     // 1. scale = max |x_i| / 127

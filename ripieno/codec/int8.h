@@ -5,10 +5,10 @@
 // 2. q_i = x_i / scale, rounded to nearest, ties to even: -127 .. 127
 // 3. D(q)_i = scale q_i
 //
-// With 17 bits (the other 7 are cut off) every scale q_i is exact in fp32, so that encoding what was decoded gives the
-// same bytes; q_i still stays within 127.01 before it is rounded. |x_i - D_i| <= scale / 2, and the largest number is
-// off by 2^-16 of itself at most, hence a contraction. A scale below 2^-126 becomes 0, and so do its block's numbers; a
-// block with an infinity or NaN comes out as NaN.
+// With 17 bits (the other 7 are cut off) every scale q_i is exact in fp32, so that encoding decoded numbers gives the
+// same bytes; before rounding, q_i still stays within 127.01. |x_i - D_i| <= scale / 2, and the relative error of the
+// largest number is at most 2^-16, hence a contraction. A scale below 2^-126 becomes 0, and so do its block's numbers;
+// a block with an infinity or NaN decodes to NaN.
 //
 // Bytes: n + 4 ceil(n / block).
 // Source: Dettmers, 8-bit approximations for parallelism in deep learning, ICLR 2016 (linear quantisation, per block).

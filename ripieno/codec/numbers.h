@@ -1,4 +1,4 @@
-// What the codecs share about numbers in memory: fp32 or fp64, their bits, and how decoded ones are put down.
+// Helpers of the codecs for numbers in memory: fp32 or fp64, their bits, and how decoded ones are stored.
 #pragma once
 
 #include <bit>

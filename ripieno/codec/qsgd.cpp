@@ -7,9 +7,9 @@
 namespace ripieno::codec {
 namespace {
 
-constexpr std::size_t together = 8;  // numbers whose codes fill whole bytes, whatever their width
-constexpr std::size_t piece = 256;   // numbers whose codes are worked out before they are packed
-constexpr std::size_t lanes = 32;    // sums side by side, so that they vectorise and need not wait for each other
+constexpr std::size_t together = 8;  // the codes of so many numbers fill whole bytes, whatever their width
+constexpr std::size_t piece = 256;   // so many codes are computed before they are packed
+constexpr std::size_t lanes = 32;    // parallel sums, so that they vectorise and do not wait for each other
 
 struct Qsgd {
   static constexpr const char* name = "qsgd";
@@ -61,7 +61,7 @@ struct Qsgd {
       std::uint64_t word = 0;
       const std::size_t at = i / 8 * static_cast<std::size_t>(bits), left = bytes(m) - at;
       if (left >= sizeof word) {
-        std::memcpy(&word, from + at, sizeof word);  // a fixed size is fast; the codes after these are not looked at
+        std::memcpy(&word, from + at, sizeof word);  // a fixed size is fast; later codes in the word are ignored
       } else {
         std::memcpy(&word, from + at, left);
       }
@@ -76,7 +76,7 @@ struct Qsgd {
  private:
   /// Sums over a block, for its omega.
   struct Sums {
-    double lost = 0, all = 0;  // of p (1 - p), of r^2
+    double lost = 0, all = 0;  // sums of p (1 - p) and of r^2
 
     /// `r` is padded with zeros to a multiple of `lanes`.
     template <class T>
@@ -98,10 +98,10 @@ struct Qsgd {
     double omega() const { return lost / all; }
   };
 
-  /// 0 if too small for an fp32 of full precision.
+  /// 0 if too small for a normal fp32.
   template <class T>
   static float largest_of(const T* x, std::size_t m) {
-    SignedBits<T> most = 0;  // as bits: integers' maximum vectorises, and NaN is above all
+    SignedBits<T> most = 0;  // compared as bits: an integer maximum vectorises, and NaN is above all
     for (std::size_t i = 0; i < m; ++i) most = std::max(most, magnitude(x[i]));
     const T exact = std::bit_cast<T>(most);
     auto largest = static_cast<float>(exact);
@@ -110,7 +110,7 @@ struct Qsgd {
     return largest < std::numeric_limits<float>::min() ? 0.0f : largest;
   }
 
-  /// Uniform over [0, 1), multiples of 2^-24, two from each draw.
+  /// Uniform numbers over [0, 1), multiples of 2^-24, two from each draw.
   static void draw(float* uniform, std::size_t n, Random& random) {
     for (std::size_t j = 0; j < n; j += 2) {
       const std::uint64_t draws = random.next();
@@ -119,7 +119,7 @@ struct Qsgd {
     }
   }
 
-  /// The codes' bits one after the other; `codes` is padded with zeros to a multiple of 8.
+  /// Packs the codes' bits; `codes` is padded with zeros to a multiple of 8.
   void pack(const std::uint8_t* codes, std::size_t n, std::byte* to) const {
     for (std::size_t j = 0; j < n; j += together) {
       std::uint64_t word = 0;

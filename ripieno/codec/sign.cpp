@@ -14,7 +14,7 @@ struct Sign {
 
   template <class T>
   float encode(const T* x, std::size_t m, Random&, std::byte* codes) const {
-    double sums[8] = {};  // side by side, so that they vectorise
+    double sums[8] = {};  // parallel sums, so that they vectorise
     std::size_t i = 0;
     for (; i + 8 <= m; i += 8) {
       for (int j = 0; j < 8; ++j) sums[j] += std::abs(x[i + j]);

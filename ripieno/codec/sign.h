@@ -6,8 +6,8 @@
 // 3. D_i = -scale or +scale
 //
 // ||x - D||^2 = ||x||^2 - ||x||_1^2 / m: a contraction with delta = ||x||_1^2 / (m ||x||^2), between 1/m and 1. Signs
-// are biased, so without error feedback training may not converge. Encoding what was decoded gives the same bytes. In a
-// block with an infinity or NaN all numbers come out not finite.
+// are biased, so without error feedback training may not converge. Encoding decoded numbers gives the same bytes. In a
+// block with an infinity or NaN no decoded number is finite.
 //
 // Bytes: ceil(n / 8) + 4 ceil(n / block).
 // Source: Karimireddy et al., Error feedback fixes SignSGD and other gradient compression schemes, ICML 2019.

@@ -15,7 +15,7 @@ struct Pair {
 };
 static_assert(sizeof(Pair) == 8);
 
-/// The k-th largest of the magnitudes' bits; reorders them.
+/// The k-th largest magnitude, as bits; reorders the magnitudes.
 template <class Key>
 Key kth_largest(RecycledVector<Key>& keys, std::size_t k) {
   const auto kth = keys.begin() + static_cast<std::ptrdiff_t>(k - 1);
@@ -23,8 +23,8 @@ Key kth_largest(RecycledVector<Key>& keys, std::size_t k) {
   return *kth;
 }
 
-/// The k-th largest |x_i|, as bits. One pass counts the numbers by their leading bits, which leaves the few that share
-/// the k-th's leading bits to be put in order.
+/// The k-th largest |x_i|, as bits. One pass counts the numbers by their leading bits; then only the few with the same
+/// leading bits as the k-th are sorted.
 template <class T>
 SignedBits<T> kth_largest_magnitude(std::span<const T> x, std::size_t k) {
   constexpr int leading = 12, shift = sizeof(T) * 8 - 1 - leading;  // fp32: exponent and 4 bits
@@ -64,7 +64,7 @@ void encode_largest(std::span<const T> x, std::size_t k, ByteVector& into) {
   }
 }
 
-/// What both codecs do with pairs.
+/// The handling of pairs, common to both codecs.
 class PairCodec : public Codec {
  public:
   explicit PairCodec(double fraction) : fraction_(fraction) {}
@@ -106,7 +106,7 @@ class PairCodec : public Codec {
            least == most ? text(most) : text(least, " to ", most, " (a multiple of ", sizeof(Pair), ")"), " bytes, ",
            bytes.size(), " came: do all ranks run the same recipe?");
     }
-    std::size_t next = 0;  // the least index that may come
+    std::size_t next = 0;  // the smallest valid next index
     each(bytes, [&](Pair pair) {
       if (pair.index >= count) {
         fail(ErrorKind::mismatch, "an encoding in ", name(), " holds number ", pair.index, " of ", count,
@@ -163,7 +163,7 @@ class TopKSampled final : public PairCodec {
     for (std::size_t i = 0; i < sampled; ++i) sample[i] = magnitude(x[sampled == n ? i : random.below(n)]);
     const SignedBits<T> t = kth_largest(sample, k(sampled));
 
-    // 2. all that reach it, unless these are too many: then the k largest, which are the k largest of all
+    // 2. all that reach it; if these are too many, the k largest of them, which are the k largest of all
     const std::size_t most = 2 * k(n);
     into.resize(sizeof(Pair) * std::min(n, k(n) + k(n) / 4 + 16));
     std::size_t size = 0;
@@ -180,7 +180,7 @@ class TopKSampled final : public PairCodec {
 
 std::size_t top_count(double fraction, std::size_t count) {
   if (count == 0) return 0;
-  // A hair less: 0.07 of 100, which doubles make 7.000000000000001, is 7.
+  // Slightly less, because in doubles 0.07 of 100 is 7.000000000000001, and k must be 7.
   const double wanted = std::ceil(fraction * static_cast<double>(count) * (1 - 1e-12));
   return std::clamp<std::size_t>(static_cast<std::size_t>(wanted), 1, count);
 }

@@ -32,7 +32,7 @@ class WireCodec final : public Codec {
       fail(ErrorKind::mismatch, count, " numbers in ", name(type_), " take ", count * size_of(type_), " bytes, ",
            bytes.size(), " came: do all ranks run the same recipe?");
     }
-    return NumberSpan(const_cast<std::byte*>(bytes.data()), count, type_);  // only read from
+    return NumberSpan(const_cast<std::byte*>(bytes.data()), count, type_);  // read only
   }
 
   DType type_;

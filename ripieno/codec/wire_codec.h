@@ -1,5 +1,5 @@
-// The wire formats (codec/wire.h) as codecs: every number converted to the narrower type, to nearest, ties to even.
-// What exceeds fp16's range becomes infinity.
+// The wire formats (codec/wire.h) as codecs: every number is converted to the narrower type, to nearest, ties to even.
+// Numbers beyond fp16's range become infinity.
 //
 // Bytes: n size_of(type).
 #pragma once
@@ -8,7 +8,7 @@
 
 namespace ripieno::codec {
 
-/// Numbers as `type` on the wire. Decoding takes bytes that are aligned for it.
+/// Numbers are `type` on the wire. Decoding needs bytes aligned for that type.
 std::unique_ptr<Codec> make_wire(DType type);
 
 }  // namespace ripieno::codec

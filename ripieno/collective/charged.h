@@ -1,4 +1,4 @@
-// An averager that is charged, in virtual time, for what encoding and decoding takes (CodecOptions::number_s): before
+// An averager that, in virtual time, waits for as long as encoding and decoding take (CodecOptions::number_s) before
 // each average begins.
 #pragma once
 
@@ -6,7 +6,7 @@
 
 namespace ripieno::collective {
 
-/// `number_s` > 0: seconds a number. By the real clock it does as `inner` does.
+/// `number_s` > 0: seconds a number. In real time it behaves as `inner`.
 std::unique_ptr<Averager> make_charged(std::unique_ptr<Averager> inner, double number_s);
 
 }  // namespace ripieno::collective

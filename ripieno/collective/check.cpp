@@ -11,7 +11,7 @@ std::string print(const Transfer& t) {
   return text("[", t.range.begin, ", ", t.range.end, ") ", t.how == numeric::Reduce::add ? "add" : "replace");
 }
 
-/// A set of ranks of any number, quick for up to 64.
+/// A set of ranks of any size, fast for up to 64 ranks.
 class Ranks {
  public:
   bool has(int rank) const { return (word(rank) >> (rank % 64) & 1) != 0; }
@@ -43,15 +43,15 @@ class Ranks {
   std::vector<std::uint64_t> more_;  ///< without zeros at the end
 };
 
-/// What a cell of a rank's buffer holds: the cell of the input that it is of, and whose contributions to it.
+/// What a cell of a rank's buffer holds: the cell of the input that it belongs to, and whose contributions to it.
 struct Contributions {
-  std::ptrdiff_t cell = -1;  ///< -1: of no stated content
+  std::ptrdiff_t cell = -1;  ///< -1: undefined content
   Ranks ranks;
 
   bool operator==(const Contributions&) const = default;
 };
 
-/// A run of a schedule on contents.
+/// Runs a schedule on contents instead of numbers.
 class Proof {
  public:
   Proof(const Route& route, World world, std::size_t elements)
@@ -76,7 +76,7 @@ class Proof {
   std::size_t cell_at(std::size_t element) const {
     return static_cast<std::size_t>(std::lower_bound(cut_.begin(), cut_.end(), element) - cut_.begin());
   }
-  /// The rank whose chunk (of an all-to-all: block) an element is in; -1: nobody's.
+  /// The rank whose chunk (in an all-to-all: block) holds an element; -1: no rank's.
   int owner_of(std::size_t element) const {
     for (int i = 0; i < world_.ranks; ++i) {
       const Range range = route_.collective == transport::Collective::all_to_all ? block_of(elements_, world_.ranks, i)
@@ -115,7 +115,7 @@ class Proof {
     return contents;
   }
 
-  /// What the collective promises; of no stated content: nothing.
+  /// What the collective promises for a cell; empty Contributions: undefined content.
   Contributions promised(int rank, std::size_t cell) const {
     const bool is_root = rank == world_.root;
     const int its = owner(cell);
@@ -146,7 +146,7 @@ class Proof {
   void take_step() {
     std::vector<Step> steps;
     for (int rank = 0; rank < world_.ranks; ++rank) steps.push_back(route_.step(rank, world_, elements_, k_));
-    std::vector<Arrival> arrivals;  // all sends carry what was there before
+    std::vector<Arrival> arrivals;  // all sends carry the content before the step
     for (int rank = 0; rank < world_.ranks; ++rank) {
       check_sends(steps, rank);
       check_places(steps[static_cast<std::size_t>(rank)], rank);

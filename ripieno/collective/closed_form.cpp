@@ -11,7 +11,7 @@ namespace {
 int largest_power(World world) { return static_cast<int>(std::bit_floor(static_cast<unsigned>(world.ranks))); }
 int fullest_node(World world) { return std::min(world.per_node, world.ranks); }
 
-/// Reads a form from left to right and works it out as it goes.
+/// Parses a form from left to right and evaluates it on the way.
 class FormReader {
  public:
   FormReader(std::string_view form, World world, double n) : form_(form), world_(world), n_(n) {}

@@ -11,7 +11,7 @@
 namespace ripieno::collective {
 namespace {
 
-/// A slot's numbers seen as blocks, of which the last may be short.
+/// A slot's numbers as blocks; the last may be short.
 struct Cut {
   std::size_t elements, block;
 
@@ -19,7 +19,7 @@ struct Cut {
   Range numbers(Range of) const { return {std::min(of.begin * block, elements), std::min(of.end * block, elements)}; }
 };
 
-/// One slot on its way along a route: its numbers, and an image of the encoded final sums.
+/// One slot in flight along a route: its numbers, and the encoded final sums.
 class BlocksPayload final : public MessagePayload {
  public:
   BlocksPayload(Communicator comm, transport::Message message, const codec::Codec& codec,
@@ -53,7 +53,7 @@ class BlocksPayload final : public MessagePayload {
   void check_final() { advance({0, units()}, State::final, State::final); }
 
  private:
-  /// Of a block: a sum that grows; a sum that was sent on; the sum of all.
+  /// A block's state: a growing sum; a partial sum that was sent; the final sum.
   enum class State : std::uint8_t { partial, spent, final };
 
   transport::Outgoing outgoing(const Transfer& transfer) override {
@@ -72,7 +72,7 @@ class BlocksPayload final : public MessagePayload {
       feedback_.encode(codec_, cut_.numbers(range).begin, part(range), random_, outgoing_);
       return {numbers_.data ? outgoing_.data() : nullptr, bytes(range)};
     }
-    for (std::size_t begin = range.begin; begin < range.end;) {  // runs of blocks of which this rank is the owner
+    for (std::size_t begin = range.begin; begin < range.end;) {  // runs of blocks that this rank owns
       std::size_t end = begin;
       while (end < range.end && state_[end] == State::partial) ++end;
       if (end > begin) finish({begin, end});
@@ -82,7 +82,7 @@ class BlocksPayload final : public MessagePayload {
     return image(range);
   }
 
-  /// Where the bytes that arrive go; valid until arrived().
+  /// Memory for the arriving bytes; valid until arrived().
   Bytes room(const Transfer& transfer) {
     if (transfer.how == numeric::Reduce::replace) return image(transfer.range);
     incoming_.resize(numbers_.data ? bytes(transfer.range) : 0);
@@ -101,7 +101,7 @@ class BlocksPayload final : public MessagePayload {
     advance(owned, State::partial, State::final);
   }
 
-  /// Each block is encoded once: it must be in the state that its step presumes.
+  /// Each block is encoded once: it must be in the state that the step expects.
   void advance(Range range, State from, State to) {
     for (std::size_t i = range.begin; i < range.end; ++i) {
       require(state_[i] == from, "block ", i, " is in state ", static_cast<int>(state_[i]), " instead of ",

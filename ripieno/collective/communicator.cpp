@@ -8,7 +8,7 @@
 namespace ripieno::collective {
 namespace {
 
-// What random numbers are used for.
+// Keys of random numbers, by purpose.
 constexpr std::uint64_t for_parts = 0x7061727473;            // "parts"
 constexpr std::uint64_t for_renewed = 0x72656E6577656421;    // "renewed!"
 constexpr std::uint64_t for_survivors = 0x7375727669766F72;  // "survivor"
@@ -21,12 +21,13 @@ bool are_all(const std::vector<int>& members, int size) {
   return true;
 }
 
-/// A scope of its own for each number: they are too many to meet by chance.
+/// A distinct scope for each number: with so many scopes, collisions do not happen by chance.
 transport::Scope scope_under(transport::Scope parent, std::uint64_t what_for, std::uint64_t number) {
   return Random(parent ^ what_for, number).next();
 }
 
-/// How many of a part's members are on each of its nodes after each other, if all but the last have as many; else 1.
+/// How many consecutive members of a part are on each of its nodes, if all nodes but the last have the same number;
+/// else 1.
 int per_node_of(const std::vector<int>& part, int per_node) {
   std::vector<std::size_t> sizes;
   for (std::size_t i = 0; i < part.size(); ++i) {
@@ -194,7 +195,7 @@ Communicator Communicator::survivors() const {
   for (int i = 0; i < size(); ++i) {
     if (std::binary_search(alive.begin(), alive.end(), member(i))) members.push_back(member(i));
   }
-  // All members come to the same scope, also those that learn of several losses at once.
+  // All members compute the same scope, even those that learn of several losses at once.
   const Communicator alive_ones(state_->endpoint, std::move(members), scope_under(state_->whole, for_survivors, lost));
   alive_ones.state_->whole = state_->whole;
   return alive_ones;

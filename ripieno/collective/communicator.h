@@ -1,9 +1,9 @@
-// Communicator: some of the ranks behind an endpoint, renumbered from zero in an order of their own, and what they say
-// to each other. It has channels of its own, which it gives out, and an end of its own: the first error of any of its
-// members ends its operations on all of them (abort), and no other communicator's.
+// Communicator: a group of the ranks behind an endpoint, renumbered from zero in its own order. It hands out its own
+// channels, and it ends on its own: the first error of any member ends its operations on all members (abort), but no
+// other communicator's.
 //
-// A handle is cheap to copy and costs the same for 4 and for 4,096 ranks; copies share one state. Members use it alike:
-// they split it, take channels from it, and tell each other values, in the same order.
+// A handle is cheap to copy, for 4 ranks and for 4,096; copies share one state. All members split it, take channels
+// from it and exchange values in the same order.
 //
 //   const auto nodes = co_await comm.split(comm.rank() / 8);           // eight ranks each
 //   const std::vector<Sizes> sizes = co_await comm.all_gather(mine);  // a struct of each
@@ -22,23 +22,23 @@
 
 namespace ripieno::collective {
 
-/// What one operation may have in flight at once on its channel: the parts of a buffer (ExecuteOptions::segment_bytes).
+/// The most parts of a buffer (ExecuteOptions::segment_bytes) that one operation may have in flight on its channel.
 inline constexpr std::uint32_t parts_of_a_channel = 64;
 
 class Communicator {
  public:
-  /// All ranks behind the endpoint, by their own numbers; `per_node` of them after each other share a node.
+  /// All ranks behind the endpoint, with the endpoint's numbers; every `per_node` consecutive ranks share a node.
   explicit Communicator(std::shared_ptr<transport::Endpoint> endpoint, int per_node = 1);
 
-  /// `members` are ranks of the endpoint, its own among them; the same list on every member, and a scope that no other
-  /// communicator with two of them has.
+  /// `members` are ranks of the endpoint, its own among them, in the same order on every member. No other communicator
+  /// with two of these members may have the same scope.
   Communicator(std::shared_ptr<transport::Endpoint> endpoint, std::vector<int> members, transport::Scope scope = 0,
                int per_node = 1);
 
   int rank() const { return state_->rank; }
   int size() const { return state_->size; }
   World world() const { return {state_->size, per_node_}; }
-  /// The same members, `per_node` of them after each other on a node.
+  /// The same members, with `per_node` consecutive ones on a node.
   Communicator on_nodes(int per_node) const;
   /// The endpoint's rank of member `i`.
   int member(int i) const { return state_->members.empty() ? i : state_->members[static_cast<std::size_t>(i)]; }
@@ -47,13 +47,13 @@ class Communicator {
   transport::Endpoint& endpoint() const { return *state_->endpoint; }
   const std::shared_ptr<transport::Endpoint>& shared_endpoint() const { return state_->endpoint; }
   Runtime& runtime() const { return state_->endpoint->runtime(); }
-  /// What is exchanged lies there best (Endpoint::memory).
+  /// Memory that is fastest to exchange from (Endpoint::memory).
   Memory memory() const {
     return [endpoint = state_->endpoint](std::size_t bytes) { return endpoint->memory(bytes); };
   }
 
-  /// What the engine does for all of its members (Endpoint::engine): null where it is none of its operations, or not
-  /// all ranks are members by their own numbers.
+  /// The engine's operation for this collective (Endpoint::engine). Null if the engine has none, or unless all ranks
+  /// are members under their own numbers.
   const transport::EngineOperation* find_engine(transport::Collective collective, DType type,
                                                 transport::Channel channel = {}) const {
     if (!state_->members.empty()) return nullptr;
@@ -61,45 +61,44 @@ class Communicator {
     return state_->endpoint->find_engine(collective, type, channel);
   }
 
-  /// Gives out `count` channels that nobody else has, from the returned one on, for what goes on at once
-  /// (ExecuteOptions::channel). 0 is never given out: it is for what goes on one after the other.
+  /// Hands out `count` unused channels, from the returned one on, for operations that run at once
+  /// (ExecuteOptions::channel). It never hands out channel 0, which is for operations that run one after the other.
   std::uint32_t take_channels(std::uint32_t count = 1) const;
-  /// Such a channel for messages from member to member.
+  /// A channel, taken with take_channels(), for messages between members.
   transport::Channel channel(std::uint32_t taken, observe::Purpose purpose) const {
     return {purpose, taken * parts_of_a_channel, state_->scope};
   }
 
-  /// Keeps an operation's channel for it while it goes on. Error(internal): another one is under way there on this
-  /// rank, whose messages would be taken for its own.
+  /// Reserves a channel for one operation while the returned object lives. Error(internal): another operation of this
+  /// rank is using the channel; their messages would be confused.
   class Use;
   Use use(transport::Channel channel) const;
 
-  /// Ends all operations on it, on all members, with `error` here and an Error(peer) that says why elsewhere.
+  /// Ends all operations on this communicator, on all members: here with `error`, elsewhere with an Error(peer) that
+  /// says why.
   void abort(std::exception_ptr error) const;
-  /// From now on an abort() of it on this rank is one of `part`, too: for who waits in a part of it.
+  /// From now on abort() of this communicator on this rank also aborts `part`, for operations that wait there.
   void takes_along(const Communicator& part) const { state_->taken_along.push_back(part.state_); }
-  /// abort(), for what tells of errors.
+  /// abort() as an error handler.
   std::function<void(std::exception_ptr)> ending() const {
     return [state = state_.get()](std::exception_ptr error) { abort(*state, error); };
   }
 
-  /// After its end: the same members anew, in a scope of its own. Every member calls it, once.
+  /// After an abort: a communicator of the same members in a new scope. Every member calls it, once.
   Communicator renewed() const;
 
-  /// Those of its members that are alive after a loss, in the same order (Endpoint::survivors, of which it has the
-  /// errors).
+  /// After a loss: a communicator of the members that are alive, in the same order. Throws as Endpoint::survivors.
   Communicator survivors() const;
 
-  // What members tell each other beside their numbers: values of any type that can be copied bit by bit, the same on
-  // all members, one after the other. Rounds: ceil(log2 P); all_reduce: twice as many. Error(mismatch): members tell
-  // each other values of other sizes.
+  // Small values that members exchange: of any trivially copyable type, the same on all members, one call after the
+  // other. Rounds: ceil(log2 P); all_reduce: twice as many. Error(mismatch): the members' values differ in size.
 
   /// The root's value, on all members.
   template <class T>
   Task<T> broadcast(T value, int root = 0, observe::Purpose purpose = observe::Purpose::control) const {
     return broadcast_value(*this, value, root, purpose);
   }
-  /// As many values as the root has.
+  /// The root's values, on all members; their number may differ before.
   template <class T>
   Task<std::vector<T>> broadcast(std::vector<T> values, int root = 0,
                                  observe::Purpose purpose = observe::Purpose::control) const {
@@ -116,7 +115,7 @@ class Communicator {
   Task<std::vector<std::string>> all_gather(std::string value,
                                             observe::Purpose purpose = observe::Purpose::control) const;
 
-  /// What all members' values, which are of a DType, come to.
+  /// The reduction of all members' values, whose type is a DType.
   template <class T>
   Task<T> all_reduce(T value, Reduction reduction = Reduction::sum,
                      observe::Purpose purpose = observe::Purpose::control) const {
@@ -126,26 +125,26 @@ class Communicator {
   /// Returns when all members have called it.
   Task<> barrier() const;
 
-  /// Parts it by colour: the members of each are a communicator of their own, in the order of their keys and then of
-  /// their ranks here. Nothing for a colour below zero. Members of one node stay on one, if a part has as many on each
-  /// of its nodes; else each is taken for a node of its own. Every member calls it, also one that takes no part.
+  /// Splits it by colour: the members of each colour form a communicator, ordered by key and then by rank here. A
+  /// member with a colour below zero gets nullopt, but calls it too. A part keeps its nodes if it has the same number
+  /// of members on each; else each of its members counts as a node.
   Task<std::optional<Communicator>> split(int colour, int key = 0) const;
 
  private:
   struct State {
     std::shared_ptr<transport::Endpoint> endpoint;
-    std::vector<int> members;               ///< the endpoint's ranks; empty: all, by their own numbers
-    transport::Scope scope = 0, whole = 0;  ///< its own, and that of those whose survivors its members are
+    std::vector<int> members;               ///< the endpoint's ranks; empty: all ranks, under their own numbers
+    transport::Scope scope = 0, whole = 0;  ///< its own, and that of the communicator whose survivors it holds
     int rank = 0, size = 1;
     std::uint32_t next_channel = 1;
-    std::uint64_t splits = 0;  ///< communicators made from it
+    std::uint64_t splits = 0;  ///< how many communicators were made from it
     bool aborted = false;
     std::vector<transport::Channel> in_use;
     std::vector<std::weak_ptr<State>> taken_along;  ///< that end with it
   };
   static void abort(State& state, std::exception_ptr error);
 
-  // Coroutines that keep a communicator of their own: it may be gone where they were called.
+  // Coroutines that hold their own copy, since the caller's communicator may be destroyed while they run.
   template <class T>
   static Task<T> broadcast_value(Communicator comm, T value, int root, observe::Purpose purpose) {
     static_assert(std::is_trivially_copyable_v<T>);
@@ -179,7 +178,7 @@ class Communicator {
   static Task<> meet(Communicator comm);
   static Task<std::optional<Communicator>> part_of(Communicator comm, int colour, int key, transport::Scope scope);
   static Task<> broadcast_bytes(Communicator comm, Bytes bytes, int root, observe::Purpose purpose);
-  /// `all` holds as many bytes of each member.
+  /// `all` holds equally many bytes of each member.
   static Task<> gather_bytes(Communicator comm, Bytes all, observe::Purpose purpose);
   static Task<> reduce_numbers(Communicator comm, NumberSpan numbers, Reduction reduction, observe::Purpose purpose);
 

@@ -5,7 +5,7 @@
 namespace ripieno::collective::direct {
 namespace {
 
-/// Every rank's i-th message goes to the i-th rank after it, so that no two meet at a receiver. `to` and `from` give
+/// Every rank's i-th message goes to the i-th rank after it, so that no two compete at a receiver. `to` and `from` give
 /// the ranges in the sender's and in the receiver's buffer.
 template <class To, class From>
 Step with_all(int rank, World world, numeric::Reduce how, To to, From from) {

@@ -26,7 +26,7 @@ int parent(int label, int ranks) {
   return up <= ranks ? up : label ^ bit;
 }
 
-/// Between ranks and labels in the first (0) and in the second tree (1).
+/// Converts between ranks and labels in the first (0) and the second tree (1).
 int label_of(int rank, int tree, int ranks) {
   if (tree == 0) return rank + 1;
   return ranks % 2 == 0 ? ranks - rank : (rank + 1) % ranks + 1;
@@ -74,7 +74,7 @@ Duration time(World world, std::uint64_t bytes, transport::LinkModel link) {
   if (world.ranks == 1) return Duration{0};
   const int levels = height(world.ranks);
   const Duration buffer = link.per_byte * static_cast<std::int64_t>(bytes);
-  // Where P = 2^L the root has no right child: half a buffer less up, and half less down.
+  // Where P = 2^L the root has no right child: half a buffer less goes up, and half less goes down.
   if (std::has_single_bit(static_cast<unsigned>(world.ranks))) {
     return (3 * levels - 1) * link.latency + (2 * levels - 1) * buffer;
   }

@@ -24,12 +24,13 @@ Task<> take_step(const Step* step, Communicator comm, Payload* payload) {
 
 bool is_empty(const Transfer& one) { return one.range.size() == 0; }
 
-/// Its operation's name in messages: another collective's, or another route of an all-reduce, is noticed.
+/// The operation's name in messages, which reveals a peer that runs another collective or another route of an
+/// all-reduce.
 std::string_view operation_of(const Route& route) {
   return route.collective == transport::Collective::all_reduce ? route.name : transport::name(route.collective);
 }
 
-/// Whether parts of a buffer can go through its schedules by themselves.
+/// Whether the parts of a buffer can go through the collective's schedules separately.
 bool is_cut(transport::Collective collective) {
   return collective == transport::Collective::all_reduce || collective == transport::Collective::broadcast ||
          collective == transport::Collective::reduce;
@@ -50,7 +51,7 @@ numeric::Reduce how_of(Reduction reduction) {
   return numeric::Reduce::add;
 }
 
-/// Where a rank has a sum of all, it becomes the mean.
+/// Turns the final sums that a rank holds into means.
 void divide_outcome(const Route& route, World world, int rank, NumberSpan part) {
   const Range own = chunk(part.count, world.ranks, rank);
   if (route.collective == transport::Collective::reduce_scatter) part = part.slice(own.begin, own.end);
@@ -92,7 +93,7 @@ Task<> run_parts(const Route* route, Communicator comm, NumberSpan data, Execute
   co_await std::move(together);
 }
 
-/// Every part of a buffer after the other, by what the endpoint has of its own.
+/// All parts of a buffer one after the other, by the endpoint's engine.
 Task<> run_engine(transport::Endpoint* endpoint, NumberSpan data, transport::Message message, ExecuteOptions options) {
   const std::vector<Range> parts = segments(data.count, data.type, options.segment_bytes);
   for (std::uint32_t i = 0; i < parts.size(); ++i) {
@@ -189,7 +190,7 @@ Task<> all_reduce(const Route& route, Communicator comm, NumberSpan data, Execut
   const transport::EngineOperation* const engine =
       comm.find_engine(transport::Collective::all_reduce, data.type, whole.channel);
   if (engine && engine->route == route.name && options.reduction == Reduction::sum) {
-    // Of a few bytes, a coroutine of our own would be a good part of the time.
+    // For a few bytes, another coroutine would take a good part of the time.
     if (options.segment_bytes == 0 && options.weight == 1 && !options.done) {
       return comm.endpoint().run_engine(transport::Collective::all_reduce, whole, data);
     }

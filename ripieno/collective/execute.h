@@ -1,8 +1,8 @@
-// The one executor that runs any schedule over any endpoint, whatever it moves (payload.h).
+// The executor: runs any schedule over any endpoint, with any payload (payload.h).
 //
-// For k = 0, 1, ..: what the step sends goes out, one message after the other, while all that it receives is asked for.
-// (The card would send one after the other anyway, and so the ranks' i-th messages, which go to different ranks, do not
-// meet at a receiver.) Empty ranges are not sent. An error ends the communicator's operations on all members
+// For k = 0, 1, ..: step k sends its messages one after the other while all its receives are posted. (The network card
+// would send one at a time anyway; this way the ranks' i-th messages, which go to different ranks, do not compete at
+// one receiver.) Empty ranges are not sent. An error ends the communicator's operations on all members
 // (Communicator::abort).
 #pragma once
 
@@ -14,42 +14,42 @@
 
 namespace ripieno::collective {
 
-/// What all members of a communicator do together with their numbers.
+/// Options of a collective.
 struct ExecuteOptions {
-  DType wire = DType::fp32;  ///< type of the numbers on the wire; whole numbers are sent as they are
+  DType wire = DType::fp32;  ///< type of the numbers on the wire; integers are sent as they are
   observe::Purpose purpose = observe::Purpose::exchange;
-  std::uint32_t channel = 0;  ///< of the communicator; 0 for what goes on one after the other, else taken from it
-  /// Bytes of the buffer that go through the schedule as one; larger buffers are cut and their parts go through it side
-  /// by side, so that one part's sending hides another's adding. 0: never cut. Of all-reduce, broadcast and reduce.
+  std::uint32_t channel = 0;  ///< 0 for operations one after the other; else from Communicator::take_channels()
+  /// Larger buffers are cut into segments of so many bytes, which go through the schedule side by side, so that sending
+  /// one hides adding another. 0: never cut. For all-reduce, broadcast and reduce.
   std::size_t segment_bytes = 0;
   int urgency = 0;  ///< see Message
-  /// Each part's numbers are taken times `weight` right before they go out, so that the first is on its way while the
-  /// others wait for that; and `done`, if there is one, is told of each part of the buffer once it holds its outcome
-  /// and this call will not look at it again.
+  /// Each segment is multiplied by `weight` right before it is sent, so that the first is in flight while the others
+  /// are still being multiplied. `done`, if set, is called with each part of the buffer once it holds its result and
+  /// this call no longer reads it.
   double weight = 1;
   std::function<void(Range)> done = {};
   Reduction reduction = Reduction::sum;
-  int root = 0;  ///< of broadcast, reduce, gather and scatter
+  int root = 0;  ///< for broadcast, reduce, gather and scatter
 };
 
-/// The parts that a buffer of so many elements is cut into, up to parts_of_a_channel of them.
+/// The segments of a buffer of so many elements, at most parts_of_a_channel.
 std::vector<Range> segments(std::size_t elements, DType type, std::size_t segment_bytes);
 
-/// Runs the route's collective (schedule.h says what all begin and end with) on `data`. Every member calls it with as
-/// many numbers and the same options.
+/// Runs the route's collective (schedule.h says what ranks begin and end with) on `data`. Every member calls it with
+/// the same count of numbers and the same options.
 Task<> run_collective(const Route& route, Communicator comm, NumberSpan data, ExecuteOptions options);
 
-/// The same of what is not numbers. Steps of `payload->units()` units; the caller keeps the payload.
+/// Runs a schedule of `payload->units()` units on any payload, which must outlive the call.
 Task<> run_schedule(const Route* route, Communicator comm, World world, Payload* payload);
 
-/// All end with the sum of all members' weight * numbers. Where the endpoint's engine does what the route does, it does
-/// it.
+/// All end with the sum of all members' weight * numbers. Uses the endpoint's engine if that does the same as the
+/// route.
 Task<> all_reduce(const Route& route, Communicator comm, NumberSpan data, ExecuteOptions options);
 
-/// All end with the root's numbers, along the tree.
+/// All end with the root's numbers, sent along the tree.
 Task<> broadcast(Communicator comm, NumberSpan data, ExecuteOptions options);
 
-/// Sends `numbers` converted to message.type. `peer` is the endpoint's.
+/// Sends `numbers` converted to message.type. `peer` is a rank of the endpoint.
 Task<> send_numbers(transport::Endpoint* endpoint, int peer, transport::Message message, NumberSpan numbers);
 
 }  // namespace ripieno::collective

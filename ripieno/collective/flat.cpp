@@ -3,7 +3,7 @@
 namespace ripieno::collective::flat {
 namespace {
 
-/// Between the root and the k-th rank after it.
+/// The transfer between the root and the k-th rank after it.
 Step between(int rank, World world, int k, Range range, numeric::Reduce how, bool to_root) {
   const int other = (world.root + 1 + k) % world.ranks;
   if (rank != world.root && rank != other) return {};

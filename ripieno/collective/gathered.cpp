@@ -13,7 +13,7 @@
 namespace ripieno::collective {
 namespace {
 
-/// All members' encodings, which an all-gather brings together.
+/// The payload of the all-gather: all members' encodings.
 class EncodingsPayload final : public Payload {
  public:
   EncodingsPayload(Communicator comm, transport::Message message, const codec::Codec& codec, NumberSpan numbers)

@@ -11,7 +11,7 @@ namespace {
 /// Ranks of the fullest node.
 int fullest(World world) { return std::min(world.per_node, world.ranks); }
 
-/// A step among other ranks, whose rank i is the world's rank first + i * stride.
+/// Renumbers a step: rank i becomes the world's rank first + i * stride.
 Step renumbered(Step step, int first, int stride) {
   for (Transfer& one : step.sends) one.peer = first + one.peer * stride;
   for (Transfer& one : step.receives) one.peer = first + one.peer * stride;
@@ -26,7 +26,7 @@ Step step(int rank, World world, std::size_t elements, int k) {
   const int node = rank / world.per_node;
   const int leader = node * world.per_node;
   const int here = std::min(world.per_node, world.ranks - leader);
-  // A smaller last node goes through the tree of a full one: its missing ranks are leaves and the subtrees above them.
+  // A smaller last node goes through the tree of a full one: its missing ranks form whole subtrees.
   const auto inside = [&](int tree_step) {
     Step step = reduce_broadcast::step(rank - leader, fullest(world), elements, tree_step);
     const auto is_missing = [here](const Transfer& one) { return one.peer >= here; };

@@ -2,7 +2,7 @@
 // carries the whole buffer and waits for the one before it, so it takes P times as long as the ring all-reduce
 // (ring.h); cutting the buffer into segments (ExecuteOptions) lets the hops of different segments overlap.
 //
-// The leader is rank 0; a group whose members are rotated makes another worker the leader.
+// The leader is rank 0; to make another worker the leader, rotate the group's members.
 // 1. First cycle, k = 0 .. P-2: rank k+1 sends its sum to rank k+2 (the last to the leader, rank 0), which adds it to
 // its own.
 // 2. Second cycle, k = 0 .. P-2: rank k sends the result to rank k+1.

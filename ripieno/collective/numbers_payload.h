@@ -1,10 +1,9 @@
-// Numbers that are sent as a wire type, and combined or put in place as they arrive.
+// A payload of numbers, which are sent as a wire type and combined or stored as they arrive.
 //
 // Before a range is first sent as final (Reduce::replace) its owner rounds its own copy to the wire's type, so that
-// every rank ends with the same bits. What a step receives into ranges that it also sends is kept apart until all is
-// there: what is final is then put in place; what is added is added in the order of the ranks, this rank's own numbers
-// in their place and rounded to the wire's type like all others, so that every rank adds the same numbers in the same
-// order.
+// every rank ends with the same bits. If a step receives into ranges that it also sends, the received numbers are
+// buffered until all have arrived. Final ones are then stored; others are added in rank order, with this rank's own
+// numbers at its place and rounded to the wire's type, so that every rank adds the same numbers in the same order.
 #pragma once
 
 #include "ripieno/collective/payload.h"
@@ -13,7 +12,7 @@ namespace ripieno::collective {
 
 class NumbersPayload final : public MessagePayload {
  public:
-  /// `message` gives channel, operation, the wire's type and urgency; `reduction` is what Reduce::add stands for.
+  /// `message` gives channel, operation, wire type and urgency; `reduction` replaces Reduce::add.
   NumbersPayload(Communicator comm, NumberSpan data, transport::Message message, numeric::Reduce reduction)
       : MessagePayload(std::move(comm)), data_(data), message_(message), reduction_(reduction) {}
 
@@ -22,7 +21,7 @@ class NumbersPayload final : public MessagePayload {
   void end(const Step& step) override;
 
  private:
-  /// A member's numbers as they are on the wire, kept apart.
+  /// A member's buffered numbers, in the wire's type.
   struct Kept {
     int member;
     Range range;
@@ -34,14 +33,14 @@ class NumbersPayload final : public MessagePayload {
   transport::Outgoing outgoing(const Transfer& out) override;
   transport::Incoming incoming(const Transfer& in) override;
   void keep(int member, Range range, numeric::Reduce how);
-  /// Null where nothing of that member's is kept.
+  /// Null if nothing of that member is buffered.
   Kept* kept_of(int member, Range range);
   NumberSpan part(Range range) const { return data_.slice(range.begin, range.end); }
 
   const NumberSpan data_;
   const transport::Message message_;
   const numeric::Reduce reduction_;
-  Scratch encoded_;  ///< what leaves, where the wire's type is another: one message after the other
+  Scratch encoded_;  ///< the outgoing message, if the wire's type differs from that in memory
   std::vector<Kept> kept_;
 };
 

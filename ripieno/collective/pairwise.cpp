@@ -32,7 +32,7 @@ Step all_to_all(int rank, World world, std::size_t elements, int k) {
 }
 
 Duration all_to_all_time(World world, std::uint64_t bytes, transport::LinkModel link) {
-  // Every rank rests once, and nobody waits for it where two are alone.
+  // Every rank idles once; with two ranks, nobody waits for it.
   const int ranks = world.ranks, rounds = std::min(ranks, (ranks - 1) * (ranks - 1));
   return rounds * (link.latency + link.per_byte * static_cast<std::int64_t>(bytes / ranks));
 }

@@ -1,4 +1,4 @@
-// What a schedule moves, and how it goes out and comes in: the executor (execute.h) is one, its payloads are several.
+// What a schedule moves, and how it is sent and received. One executor (execute.h) runs all kinds of payload.
 #pragma once
 
 #include "ripieno/collective/communicator.h"
@@ -9,24 +9,24 @@ class Payload {
  public:
   virtual ~Payload() = default;
 
-  /// What the schedule's ranges count: numbers, blocks, the members' encodings.
+  /// The number of units that the schedule's ranges count: numbers, blocks, members' encodings.
   virtual std::size_t units() const = 0;
 
-  /// Before and after a step of more than one transfer one way, or one that receives into what it sends.
+  /// Called before and after a step that has several transfers in one direction, or that receives into what it sends.
   virtual void begin(const Step&) {}
   virtual void end(const Step&) {}
 
-  /// The coroutines outlive neither the payload nor the step.
+  /// The payload and the step outlive these coroutines.
   virtual Task<> send(const Transfer& out) = 0;
   virtual Task<> receive(const Transfer& in) = 0;
-  /// Both at once; `on_error` makes one end when the other has failed.
+  /// Sends and receives at once; if one fails, `on_error` must end the other.
   virtual Task<> exchange(const Transfer& out, const Transfer& in,
                           std::function<void(std::exception_ptr)> on_error) = 0;
-  /// What was received is there; before the next step.
+  /// Called when a transfer has been received, before the next step.
   virtual void arrived(const Transfer&) {}
 };
 
-/// One whose every transfer is one message.
+/// A payload that sends each transfer as one message.
 class MessagePayload : public Payload {
  public:
   explicit MessagePayload(Communicator comm) : comm_(std::move(comm)) {}
@@ -45,7 +45,7 @@ class MessagePayload : public Payload {
   }
 
  protected:
-  /// The peer is the endpoint's. Payload and sink are valid until the transfer has ended.
+  /// The peer is a rank of the endpoint. Payload and sink are valid until the transfer has ended.
   virtual transport::Outgoing outgoing(const Transfer& out) = 0;
   virtual transport::Incoming incoming(const Transfer& in) = 0;
 

@@ -18,18 +18,18 @@ using Rows = Eigen::Map<Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::
 template <class T>
 using Columns = Eigen::Map<Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic>>;
 
-/// Where a matrix and its factors lie: in the slot's numbers, and in the packed P and Q of all its matrices.
+/// The places of a matrix and its factors: in the slot's numbers, and in the packed P and Q of all matrices.
 struct Factored {
   Range range;
   std::size_t rows, columns, rank;
   std::size_t p, q;
 };
 
-/// A slot's numbers, apart by how they are averaged.
+/// A slot's numbers, divided by how they are averaged.
 struct Factorisation {
   std::size_t elements = 0;
   std::vector<Factored> matrices;
-  std::vector<Range> rest;                  ///< what is averaged as it is
+  std::vector<Range> rest;                  ///< averaged uncompressed
   std::size_t p = 0, q = 0, rest_size = 0;  ///< numbers in all P, in all Q, and in `rest`
 };
 
@@ -62,8 +62,8 @@ Factorisation make_plan(const Slot& slot, PowerSgdOptions options) {
   return plan;
 }
 
-/// The unit vector that is furthest from columns [0, j) of P. They are orthonormal, so e_k leaves 1 - |k-th row|^2 of
-/// itself.
+/// The unit vector that is furthest from columns [0, j) of P. The columns are orthonormal, so projecting e_k leaves 1 -
+/// |k-th row|^2 of it.
 template <class T>
 Eigen::Index furthest_axis(const Columns<T>& p, Eigen::Index j) {
   Eigen::Index best = 0;
@@ -80,7 +80,7 @@ void orthogonalise(Columns<T> p) {
   const T dependent = std::sqrt(std::numeric_limits<T>::epsilon()) * T(0.01);
   for (Eigen::Index j = 0; j < p.cols(); ++j) {
     const T size = p.col(j).cwiseAbs().maxCoeff();
-    if (size > 0) p.col(j) /= size;  // squares neither overflow nor vanish
+    if (size > 0) p.col(j) /= size;  // so that squares neither overflow nor vanish
     const T before = p.col(j).norm();
     project(j);
     if (!(p.col(j).norm() > dependent * before)) {
@@ -90,7 +90,7 @@ void orthogonalise(Columns<T> p) {
       project(j);
     }
     p.col(j) /= p.col(j).norm();
-    project(j);  // once more: what rounding left
+    project(j);  // once more, for what rounding left
     p.col(j) /= p.col(j).norm();
   }
 }
@@ -134,7 +134,7 @@ class PowerSgdAverager final : public Averager {
     const NumberSpan first_numbers(first), second_numbers(second);
     co_await all_reduce(route_, comm, first_numbers, options);  // 3.
 
-    // What all decide alike: the sums' bits are the same everywhere.
+    // All ranks decide alike: the sums' bits are the same everywhere.
     bool finite = all_finite(first);
     for (const Factored& f : plan.matrices) {
       if (p(first, f).allFinite()) {
@@ -145,7 +145,7 @@ class PowerSgdAverager final : public Averager {
       q(second, f).noalias() = m(numbers, f).transpose() * p(first, f);   // 5.
       m(numbers, f).noalias() -= p(first, f) * q(second, f).transpose();  // 6.
     }
-    stage_error(plan, memory, numbers, finite);                  // others may end before this member knows it of all
+    stage_error(plan, memory, numbers, finite);  // others may end before this member knows that all have
     co_await all_reduce(route_, comm, second_numbers, options);  // 7.
 
     finite = finite && all_finite(second);
@@ -187,11 +187,11 @@ class PowerSgdAverager final : public Averager {
   }
 
  private:
-  /// Of a slot; taken at the first use.
+  /// A slot's state, allocated at the first use.
   struct Memory {
     std::vector<T> error;  ///< as long as the slot, 0 outside matrices
     std::vector<T> q;
-    std::vector<T> staged_error, staged_q;  ///< the latter empty where there is none
+    std::vector<T> staged_error, staged_q;  ///< staged_q: empty if there is none
     bool has_staged_error = false;
   };
 
@@ -200,9 +200,8 @@ class PowerSgdAverager final : public Averager {
     memory.staged_q.clear();
   }
 
-  /// 6. `finite`: what all have decided alike. The error may overflow beside it, and is not staged then: this member
-  ///    may
-  /// commit without having seen the second sum, which would tell.
+  /// 6. `finite`: the decision that all share. The error may overflow even so, and is then not staged: this member may
+  ///    commit before it has seen the second sum, which would show that.
   void stage_error(const Factorisation& plan, Memory& memory, NumberSpan numbers, bool finite) {
     if (!finite || !error_feedback_ || plan.matrices.empty()) return;
     memory.staged_error.resize(plan.elements);
@@ -241,7 +240,7 @@ class PowerSgdAverager final : public Averager {
     return std::all_of(values.begin(), values.end(), [](T x) { return std::isfinite(x); });
   }
 
-  /// The rest lies behind P in `packed`.
+  /// In `packed`, the rest follows P.
   static void copy_rest(const Factorisation& plan, NumberSpan numbers, std::vector<T>& packed, bool pack) {
     std::size_t at = plan.p;
     for (const Range range : plan.rest) {

@@ -1,5 +1,5 @@
-// PowerSGD averages: every matrix of a slot is sent as the product of two thin factors, one step of power iteration
-// away from the best of its rank. For a matrix of rows x columns on worker i, with a rank r:
+// PowerSGD averages: every matrix of a slot is sent as the product of two thin factors, found by one step of power
+// iteration towards the best approximation of rank r. For a matrix of rows x columns on worker i:
 //
 // 1. M_i <- weight_i * numbers_i + e_i            (rows x columns)
 // 2. P_i <- M_i Q                                 (rows x r)
@@ -10,19 +10,19 @@
 // 7. Q <- all-reduce of Q_i
 // 8. numbers_i <- P Q^T
 //
-// Q is kept for the next call (warm start), and is at first uniform over [-1, 1), the same on all ranks. Matrices of
-// which the factors would not be smaller, (rows + columns) r >= rows columns, and what is in no matrix are averaged as
-// they are, beside P in step 3. r is at most the lesser of rows and columns; where it is that, the average is exact.
+// Q is kept for the next call (warm start); the first Q is uniform over [-1, 1), the same on all ranks. Matrices whose
+// factors would not be smaller, (rows + columns) r >= rows columns, and numbers outside matrices are averaged
+// uncompressed, together with P in step 3. r is at most min(rows, columns); with that r, the average is exact.
 //
-// Step 6 takes from M_i the part that worker i itself put into the result, and not the result of all as the paper's
-// memory does: so the errors need no worker's weight, e_i is never larger than M_i however much the workers differ, and
-// since the results add up, P Q^T = sum of P Q_i^T, nothing is lost: outputs + sum of e_i = sum of weight_i numbers_i
-// over all calls. Without error feedback e_i stays 0.
+// Step 6 subtracts from M_i the part that worker i itself put into the result, not the whole result as the paper's
+// memory does. So the errors need no worker's weight, and e_i is never larger than M_i, however much the workers
+// differ. Since P Q^T = sum of P Q_i^T, nothing is lost: outputs + sum of e_i = sum of weight_i numbers_i over all
+// calls. Without error feedback e_i stays 0.
 //
-// Step 4 is modified Gram-Schmidt, each column twice. A column that depends on those before it gives way to the unit
-// vector that is furthest from them, so that r directions are tried however empty M is.
+// Step 4 is modified Gram-Schmidt, each column twice. A column that depends linearly on earlier ones is replaced by the
+// unit vector furthest from them, so that r directions are tried even if M has a lower rank.
 //
-// Bytes: the route's closed form for sum(rows) r + numbers as they are, and for sum(columns) r. Rounds: twice the
+// Bytes: the route's closed form for sum(rows) r + uncompressed numbers, and for sum(columns) r. Rounds: twice the
 // route's. Numbers that are not finite reach all ranks as such; e_i and Q then stay as they were, on all ranks alike. A
 // group of one factors and sends nothing.
 //
@@ -37,11 +37,11 @@ namespace ripieno::collective {
 struct PowerSgdOptions {
   int rank = 2;
   bool error_feedback = true;
-  bool factor_all = false;  ///< also matrices of which the factors are not smaller
+  bool factor_all = false;  ///< also factor matrices whose factors are not smaller
 };
 
-/// Uses options.route and .seed. Throws Error(usage) on a matrix that leaves its slot, overlaps with
-/// another, or has another number of elements than rows * columns.
+/// Uses options.route and .seed. Throws Error(usage) if a matrix is not inside its slot, overlaps another, or does not
+/// have rows * columns elements.
 std::unique_ptr<Averager> make_powersgd(const AveragerOptions& options, PowerSgdOptions powersgd,
                                         std::vector<Slot> slots, DType type);
 

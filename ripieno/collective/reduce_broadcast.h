@@ -1,5 +1,5 @@
-// Reduce to rank 0, then broadcast from it, each along a binomial tree: what MPI_Reduce and MPI_Bcast do for a call
-// each. Few rounds, but each carries the whole buffer.
+// Reduce to rank 0, then broadcast from it, each along a binomial tree: what calls of MPI_Reduce and MPI_Bcast do. Few
+// rounds, but each carries the whole buffer.
 //
 // 1. Reduce, j = 0 .. L-1 with L = ceil(log2 P): every rank r with r mod 2^(j+1) = 2^j sends its sum to r - 2^j.
 // 2. Broadcast, j = L-1 .. 0: the same edges, backwards.

@@ -3,7 +3,7 @@
 namespace ripieno::collective::ring {
 namespace {
 
-/// To the next rank goes chunk `first` - k, and from the previous one comes the one before.
+/// Sends chunk `first` - k to the next rank and receives the chunk before it from the previous one.
 Step around(int rank, World world, std::size_t elements, int first, int k, numeric::Reduce how) {
   const int ranks = world.ranks;
   const auto mod = [ranks](int x) { return ((x % ranks) + ranks) % ranks; };

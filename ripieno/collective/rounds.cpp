@@ -21,7 +21,7 @@ std::vector<RoundTransfer> transfers_of(const Route& route, World world, std::si
   return all;
 }
 
-/// Whether a rank begins with a part of the buffer that the collective looks at.
+/// Whether a rank begins with a part of the buffer that the collective reads.
 bool begins_with(const Route& route, World world, std::size_t elements, int rank, Range cell) {
   const Range own = chunk(elements, world.ranks, rank);
   switch (route.collective) {
@@ -49,7 +49,7 @@ const Transfer* counterpart(int rank, const Transfers& own, std::size_t i, const
 
 std::vector<std::size_t> schedule_cuts(const Route& route, World world, std::size_t elements) {
   std::set<std::size_t> at{0, elements};
-  std::vector<std::pair<Range, Range>> moved;  // to another place
+  std::vector<std::pair<Range, Range>> moved;  // the source and destination of transfers to another place
   for (int k = 0; k < route.steps(world); ++k) {
     for (int rank = 0; rank < world.ranks; ++rank) {
       const Step step = route.step(rank, world, elements, k);
@@ -69,7 +69,7 @@ std::vector<std::size_t> schedule_cuts(const Route& route, World world, std::siz
                                                                             : chunk(elements, world.ranks, i);
     at.insert({own.begin, own.end});
   }
-  // A cut on the way is a cut in both places.
+  // A cut in one of them is a cut in the other.
   for (std::size_t before = 0; before != at.size();) {
     before = at.size();
     for (const auto& [from, to] : moved) {
@@ -100,7 +100,7 @@ ScheduleRounds schedule_rounds_of(const Route& route, World world, std::size_t e
     }
   }
   for (const std::vector<RoundTransfer>& round : all.rounds) {
-    const auto before = all.held.back();  // what is sent was there when the round began
+    const auto before = all.held.back();  // sends carry the content before the round
     auto after = before;
     for (const auto& [from, to, range, into, how] : round) {
       const auto first = std::lower_bound(cuts.begin(), cuts.end(), range.begin) - cuts.begin();

@@ -1,5 +1,5 @@
-// A schedule as what happens in it, round by round: who sends what to whom, and whose numbers each part of each rank's
-// buffer then holds. For pictures of schedules; the proof that a schedule is right is check.h's.
+// A schedule round by round: who sends what to whom, and whose numbers each part of each rank's buffer then holds. For
+// pictures of schedules; check.h proves them right.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,12 @@
 
 namespace ripieno::collective {
 
-/// The other end of the i-th of `rank`'s transfers one way, among its peer's the other way; null where there is none.
+/// The other end of `rank`'s i-th transfer in one direction, found among its peer's transfers in the other direction
+/// (`theirs`); null if there is none.
 const Transfer* counterpart(int rank, const Transfers& own, std::size_t i, const Transfers& theirs);
 
-/// Where the buffer is cut: 0, the ends of all transfers and of what is a rank's own, ascending, and `elements`. All
-/// elements between two neighbouring cuts are treated alike by every step.
+/// The cuts of the buffer, ascending: 0, the ends of all transfers and of each rank's own part, and `elements`. Every
+/// step treats all elements between two neighbouring cuts alike.
 std::vector<std::size_t> schedule_cuts(const Route& route, World world, std::size_t elements);
 
 /// One message of a round.
@@ -30,14 +31,14 @@ inline constexpr int most_set_ranks = 64;
 
 struct ScheduleRounds {
   std::vector<Range> cells;  ///< the buffer between its cuts, in order
-  /// The steps in which anything moves, in the order of their senders.
+  /// The steps in which anything is sent, each in the order of senders.
   std::vector<std::vector<RoundTransfer>> rounds;
-  /// held[k][rank][cell]: whose contributions a cell holds after k rounds (none: of no stated content); held[0] is the
-  /// start. One more than rounds.
+  /// held[k][rank][cell]: whose contributions a cell holds after k rounds (none: undefined content); held[0] is the
+  /// start. One entry more than rounds.
   std::vector<std::vector<std::vector<RankSet>>> held;
 };
 
-/// Of up to most_set_ranks ranks and a schedule that check_schedule() accepts; Error(internal) for more ranks.
+/// For up to most_set_ranks ranks (Error(internal) for more) and a schedule that check_schedule() accepts.
 ScheduleRounds schedule_rounds_of(const Route& route, World world, std::size_t elements);
 
 }  // namespace ripieno::collective

@@ -1,5 +1,5 @@
-// Broadcast of a large buffer: the root scatters its chunks along the binomial tree (tree.h), and all gather them
-// around the ring (ring.h).
+// Broadcast of a large buffer: the root scatters its chunks along the binomial tree (tree.h), then all ranks gather
+// them around the ring (ring.h).
 //
 // Rounds: ceil(log2 P) + P-1. Bytes sent by the root, for n bytes: 2n (P-1)/P. Time: (ceil(log2 P) + P-1) alpha +
 // 2n (P-1)/P beta.

@@ -1,10 +1,9 @@
 // A schedule is an algorithm as data: a pure function (rank, world, elements, k) -> the k-th step of that rank. One
-// executor (execute.h) runs any schedule, a checker (check.h) proves that every rank ends with what the collective
-// promises, and a walker (check.h) gives bytes and rounds; `ripieno explain` prints it. Steps are functions of an index
-// and not lists: a ring's lists for 4,096 ranks would take 1.9 GB.
+// executor (execute.h) runs any schedule; check.h proves that every rank ends with what the collective promises, and
+// counts bytes and rounds; `ripieno explain` prints the schedule. Steps are functions of an index, not lists: a ring's
+// lists for 4,096 ranks would take 1.9 GB.
 //
-// All collectives work in place, on a buffer of as many elements on every rank, of which chunk r (core/range.h) is rank
-// r's:
+// All collectives work in place, on a buffer of the same size on every rank; chunk r (core/range.h) belongs to rank r:
 //
 //   collective      a rank begins with      and ends with
 //   all-reduce      its numbers             the sum of all ranks' numbers
@@ -16,8 +15,8 @@
 //   scatter         the root its numbers    chunk r of the root's numbers
 //   all-to-all      its numbers             as block i, rank i's block r
 //
-// What is not named is of no stated content. Blocks are of elements / P numbers each, rounded down; what is left at the
-// end of the buffer stays. For "sum" read any Reduction.
+// All other content is undefined. A block has elements / P numbers, rounded down; the rest at the end of the buffer is
+// left alone. "Sum" stands for any Reduction.
 #pragma once
 
 #include <array>
@@ -33,15 +32,16 @@
 
 namespace ripieno::collective {
 
-/// One end of a message. Both ends name as many elements (all but an all-to-all's: the same) and what the receiver does
-/// with them: Reduce::add, or `replace`, which carries final values.
+/// One end of a message. Both ends name equally many elements (the same ones, except in an all-to-all) and what the
+/// receiver does with them: Reduce::add, or Reduce::replace for final values.
 struct Transfer {
   int peer = 0;
   Range range;
   numeric::Reduce how = numeric::Reduce::add;
 };
 
-/// One, or none, of most steps; those with the same peer in an order that both ends have.
+/// The transfers of a step in one direction: in most steps one or none. Transfers with the same peer are in the same
+/// order at both ends.
 class Transfers {
  public:
   Transfers() = default;
@@ -65,7 +65,7 @@ class Transfers {
   const Transfer& operator[](std::size_t i) const { return begin()[i]; }
   Transfer& operator[](std::size_t i) { return begin()[i]; }
 
-  /// Leaves out those of which `leave_out` is true.
+  /// Removes the transfers for which `leave_out` returns true.
   template <class Test>
   void erase_if(Test leave_out) {
     Transfers kept;
@@ -78,23 +78,22 @@ class Transfers {
  private:
   Transfer first_;
   std::size_t size_ = 0;
-  std::vector<Transfer> more_;  ///< all of them, where they are more than one
+  std::vector<Transfer> more_;  ///< all of them, if more than one
 };
 
-/// What one rank does at once. Both ends of a transfer have it at the same k. Sends carry what the buffer held before
-/// the step, also where the step receives into the same range: then all ranks add the same range, in the order of the
-/// ranks.
+/// What one rank does at once. A transfer has the same k at both ends. Sends carry what the buffer held before the
+/// step, even if the step receives into the same range: all ranks then add the same range, in rank order.
 struct Step {
   Transfers sends, receives;
 };
 
-/// What all-reduce, reduce-scatter and reduce make of all members' numbers. The mean of whole numbers is rounded
-/// towards zero.
+/// How all-reduce, reduce-scatter and reduce combine the members' numbers. The mean of integers is rounded towards
+/// zero.
 enum class Reduction : std::uint8_t { sum, mean, product, minimum, maximum };
 /// "sum", ...
 const char* name(Reduction reduction);
 
-/// Whether a transfer has elements that one of the others has.
+/// Whether a transfer shares elements with one of the others.
 inline bool overlaps(const Transfer& one, const Transfers& others) {
   for (const Transfer& other : others) {
     if (one.range.begin < other.range.end && other.range.begin < one.range.end) return true;
@@ -102,9 +101,8 @@ inline bool overlaps(const Transfer& one, const Transfers& others) {
   return false;
 }
 
-/// The ranks, how they lie on nodes, and which of them is the root, of collectives that have one: ranks 0 .. per_node-1
-/// are on the first node, and so on; the last node may have fewer. A number of ranks alone is a world of one rank a
-/// node.
+/// The ranks, their nodes, and the root of collectives that have one. Ranks 0 .. per_node-1 are on the first node, and
+/// so on; the last node may have fewer. A number converts to a world with one rank a node.
 struct World {
   int ranks = 1;
   int per_node = 1;
@@ -116,13 +114,13 @@ struct World {
   bool operator==(const World&) const = default;
 };
 
-/// Whether one rank of it is the root.
+/// Whether the collective has a root.
 constexpr bool has_root(transport::Collective collective) {
   return collective == transport::Collective::broadcast || collective == transport::Collective::reduce ||
          collective == transport::Collective::gather || collective == transport::Collective::scatter;
 }
 
-/// Whether numbers of several ranks become one.
+/// Whether the collective combines numbers of several ranks.
 constexpr bool reduces(transport::Collective collective) {
   return collective == transport::Collective::all_reduce || collective == transport::Collective::reduce_scatter ||
          collective == transport::Collective::reduce;
@@ -134,8 +132,8 @@ inline Range block_of(std::size_t elements, int ranks, int i) {
   return {static_cast<std::size_t>(i) * size, static_cast<std::size_t>(i + 1) * size};
 }
 
-/// With `peer`, the chunks of `count` ranks from `first` on, in the order of the ranks: where they go past the last
-/// rank they go on at 0, and are two transfers.
+/// Transfers with `peer` of the chunks of `count` ranks from `first` on. Past the last rank they go on at rank 0; this
+/// makes two transfers.
 inline Transfers chunk_transfers(int peer, int ranks, std::size_t elements, int first, int count, numeric::Reduce how) {
   const int end = first + count, cut = end < ranks ? end : ranks;
   const auto part = [&](int from, int to) {
@@ -152,19 +150,19 @@ struct Route {
   std::string_view title;
   std::string_view rounds;  ///< closed form, as closed_form.h reads it; right for every world
   std::string_view
-      bytes;  ///< the same of what the busiest rank sends, for n bytes that divide evenly into the route's chunks
+      bytes;  ///< closed form of what the busiest rank sends, for n bytes that divide evenly into the route's chunks
   std::string_view source;
-  /// Steps a rank goes through, the same number for all ranks (some may be empty).
+  /// The number of steps, the same for all ranks (some may be empty).
   int (*steps)(World world);
   Step (*step)(int rank, World world, std::size_t elements, int k);
-  /// Closed form of the time, in the alpha-beta model, of `bytes` bytes on equal links, with no more in flight unasked
-  /// than one message; exact where `ranks` divides the elements (and, for the trees, is a power of two;
-  /// for hierarchical, where `per_node` is one too and divides `ranks`).
+  /// Closed form of the time for `bytes` bytes on equal links in the alpha-beta model, with at most one message in
+  /// flight before its receive is posted. Exact if `ranks` divides the elements (and, for the trees, is a power of two;
+  /// for hierarchical, if `per_node` is one too and divides `ranks`).
   Duration (*time)(World world, std::uint64_t bytes, transport::LinkModel link);
   transport::Collective collective = transport::Collective::all_reduce;
 };
 
-/// Every route of a collective, in one table each.
+/// All routes of a collective.
 std::span<const Route> routes(transport::Collective collective = transport::Collective::all_reduce);
 
 inline constexpr std::array collectives{transport::Collective::all_reduce, transport::Collective::reduce_scatter,
@@ -172,10 +170,10 @@ inline constexpr std::array collectives{transport::Collective::all_reduce, trans
                                         transport::Collective::reduce,     transport::Collective::gather,
                                         transport::Collective::scatter,    transport::Collective::all_to_all};
 
-/// What is taken where none is named: that of few rounds or bytes, whatever the size.
+/// The route used when none is named: one of few rounds or bytes, whatever the size.
 const Route& default_route(transport::Collective collective);
 
-/// Throws Error(usage) that lists the known routes.
+/// Throws Error(usage), which lists the known routes, for an unknown name.
 const Route& find_route(std::string_view name, transport::Collective collective = transport::Collective::all_reduce);
 
 }  // namespace ripieno::collective

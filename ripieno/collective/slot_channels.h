@@ -1,5 +1,5 @@
-// The channels of an averager's slots: taken from a communicator at the first average over it, all at once, so that
-// slots may be in flight in any order.
+// The channels of an averager's slots. The first average over a communicator takes them all at once, so that slots may
+// be in flight in any order.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,5 @@
-// What an averager that encodes keeps of each slot from one call to the next: residuals, and how many calls were
-// committed, by which random rounding goes.
+// The state of an encoding averager for each slot: its residual, and the number of committed calls, which keys random
+// rounding.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace ripieno::collective {
 
-/// What random rounding draws from: a stream of its own for every rank, slot and call.
+/// The random stream for rounding: a separate one for every rank, slot and call.
 Random rounding_draws(std::uint64_t seed, int rank, std::uint32_t slot, std::int64_t call);
 
 class SlotMemory {
@@ -20,18 +20,18 @@ class SlotMemory {
 
   codec::ErrorFeedback& feedback(std::size_t slot) { return feedback_[slot]; }
 
-  /// A slot's next call begins, and forgets what one before it has not committed: rounding_draws() of it.
+  /// Begins a slot's next call and drops what an earlier call has not committed. Returns the call's rounding_draws().
   Random begin(int rank, std::size_t slot);
-  /// The call is committed, with what it has left in feedback().
+  /// Commits the call, with the residual that it has staged in feedback().
   void commit(std::size_t slot);
 
-  /// As averager.slotN.residual and .calls.
+  /// Shows averager.slotN.residual and .calls.
   void visit(StateVisitor& visitor);
 
  private:
   std::uint64_t seed_;
-  std::vector<codec::ErrorFeedback> feedback_;  // a slot
-  std::vector<std::int64_t> calls_;             // a slot; committed
+  std::vector<codec::ErrorFeedback> feedback_;  // by slot
+  std::vector<std::int64_t> calls_;             // by slot: committed calls
 };
 
 }  // namespace ripieno::collective

@@ -16,10 +16,11 @@ constexpr Duration long_enough = std::chrono::milliseconds(20);
 constexpr Duration message_time = std::chrono::milliseconds(2);
 constexpr std::size_t in_the_way = 256 << 10;
 constexpr std::size_t least_message = 64 << 10, most_message = 1 << 20, least_bucket = 4 << 10;
-/// Those that need nothing to be known of nodes.
+/// Routes that need no knowledge of nodes.
 constexpr std::array small_routes{"direct", "halving-doubling", "double-binary-tree", "reduce-broadcast"};
 
-/// Bytes to the next rank and from the one before, kept nowhere; the mean of the time over the ranks.
+/// Sends bytes to the next rank and receives as many from the previous one, without storing them. Returns the mean time
+/// over the ranks.
 Task<Duration> shift(Communicator comm, std::uint32_t channel, std::size_t bytes) {
   const int next = comm.member((comm.rank() + 1) % comm.size());
   const int previous = comm.member((comm.rank() + comm.size() - 1) % comm.size());
@@ -35,7 +36,7 @@ Task<Duration> shift(Communicator comm, std::uint32_t channel, std::size_t bytes
   co_return Duration(mean);
 }
 
-/// Of the time that the ring takes.
+/// As a part of the time that the ring takes.
 double share_of_ring(const Route& route, World world, std::uint64_t bytes, transport::LinkModel link) {
   const Route& ring = find_route("ring");
   const transport::LinkModel bytes_alone{Duration{0}, link.per_byte};

@@ -1,10 +1,8 @@
-// Two-phase all-pairs all-reduce: the buffer is cut into P chunks, of which each rank sums up one and hands it to all.
-// The bytes of a ring, in one hop each way. Through shared memory the engine does it in place
-// (transport/shared/all_reduce.h).
+// Two-phase all-pairs all-reduce: the buffer is cut into P chunks; each rank adds up one chunk and sends it to all. The
+// bytes of a ring, in one hop each way. In shared memory the engine does it in place (transport/shared/all_reduce.h).
 //
 // 1. Reduce-scatter, k = 0 .. P-2: rank r sends chunk r+k+1 to its owner r+k+1, and adds its own chunk r as it arrives
-// from
-//    r-k-1. Then rank r owns the sum of chunk r.
+//    from r-k-1. Then rank r owns the sum of chunk r.
 // 2. All-gather, k = 0 .. P-2: rank r sends chunk r to r+k+1, and replaces its chunk r-k-1 by what arrives from there.
 //
 // Rounds: 2(P-1). Bytes sent by a rank, for n bytes: 2 n (P-1)/P. Time: 2(P-1)(alpha + n/P beta).

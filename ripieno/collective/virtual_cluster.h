@@ -1,5 +1,5 @@
-// Ranks on one simulated network, in virtual time: P coroutines, each with a counted endpoint. What runs on it is
-// deterministic, and an exchange that would hang ends with an error that says who waits for what.
+// Ranks on one simulated network, in virtual time: P coroutines, each with a counted endpoint. Runs are deterministic,
+// and an exchange that would hang ends with an error that says who waits for what.
 #pragma once
 
 #include <functional>
@@ -30,13 +30,13 @@ class VirtualCluster {
   const observe::Ledger& ledger(int rank) const { return endpoints_[rank]->ledger(); }
   transport::SimulatedNetwork& network() { return network_; }
 
-  /// Kills `rank` at that virtual time, during run().
+  /// Kills `rank` at virtual time `when`, during run().
   void kill_at(Duration when, int rank) {
     runtime_->call_at(when, [this, rank] { network_.kill(rank); });
   }
 
-  /// Runs `body(group of rank r)` for every rank; returns the virtual time that it took. Throws the first rank's error;
-  /// Error(internal) where all that is left waits for ever.
+  /// Runs `body(group of rank r)` for every rank; returns the virtual time that it took. Throws the first rank's error,
+  /// or Error(internal) if all ranks left wait forever.
   Duration run(const std::function<Task<>(Communicator)>& body) {
     const Duration start = runtime_->now();
     for (int rank = 0; rank < size(); ++rank) runtime_->spawn("rank " + std::to_string(rank), body(comm(rank)));
@@ -44,7 +44,7 @@ class VirtualCluster {
     return runtime_->now() - start;
   }
 
-  /// Like run(), but a rank may die: it then ends quietly with its first operation that fails for it.
+  /// Like run(), but ranks may die: a dead rank ends quietly with its first failing operation.
   Duration run_mortal(const std::function<Task<>(Communicator)>& body) {
     const Duration start = runtime_->now();
     for (int rank = 0; rank < size(); ++rank) {
@@ -63,7 +63,7 @@ class VirtualCluster {
     }
   }
 
-  std::unique_ptr<Runtime> runtime_;  // first: it outlives all that holds its handlers
+  std::unique_ptr<Runtime> runtime_;  // first member: outlives everything that holds its handlers
   transport::SimulatedNetwork network_;
   std::vector<std::shared_ptr<transport::CountedEndpoint>> endpoints_;
 };

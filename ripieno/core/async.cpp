@@ -3,7 +3,7 @@
 namespace ripieno {
 namespace {
 
-/// Counts tasks down, keeps the first error.
+/// Counts tasks down and keeps the first error.
 struct Join {
   Join(Runtime& runtime, std::size_t count, std::function<void(std::exception_ptr)> on_error)
       : done(runtime), left(count), on_error(std::move(on_error)) {}
@@ -22,8 +22,8 @@ struct Join {
   std::exception_ptr first;
 };
 
-/// Tells a join of a task's end. Where a run ended early, tasks are destroyed without one: then whoever waits for the
-/// join, and so holds it, is destroyed, too.
+/// Tells a join that a task has ended. If a run ends early, tasks are destroyed without ending; then the coroutine that
+/// waits for the join, and so holds it, is destroyed too.
 class Ending {
  public:
   explicit Ending(std::shared_ptr<Join> join) : join_(std::move(join)) {}

@@ -1,4 +1,4 @@
-// Waiting for each other, between coroutines of one runtime's thread.
+// Synchronisation between coroutines on one runtime's thread.
 #pragma once
 
 #include <asio/co_spawn.hpp>
@@ -9,14 +9,14 @@
 
 namespace ripieno {
 
-/// Happens once; all who wait for it continue, in the order in which they came.
+/// Happens once; all coroutines that wait for it continue, in the order in which they came.
 class Event {
  public:
   explicit Event(Runtime& runtime) : runtime_(&runtime) {}
 
   bool is_set() const { return set_; }
   void set() { finish(nullptr); }
-  /// Everybody who waits, now or later, gets the error.
+  /// All present and later waits throw the error.
   void fail(std::exception_ptr error) { finish(error); }
 
   Task<> wait() {
@@ -47,7 +47,7 @@ class Event {
   std::vector<Resume> waiting_;
 };
 
-/// One at a time, in the order of asking.
+/// Held by one coroutine at a time, in the order of lock() calls.
 class Mutex {
  public:
   explicit Mutex(Runtime& runtime) : runtime_(&runtime) {}
@@ -120,8 +120,8 @@ class Queue {
   Resume reader_;
 };
 
-/// A task under way beside the one that started it. Await landed() before what it works on goes away, also after an
-/// error: an owner that ends early makes its flights end (Endpoint::abort) and awaits them.
+/// A task that runs beside the one that started it. Await landed() before destroying anything that the task uses, even
+/// after an error: an owner that ends early makes its flights end (Endpoint::abort) and awaits them.
 class Flight {
  public:
   Flight(Runtime& runtime, Task<> task);
@@ -135,14 +135,14 @@ class Flight {
   std::shared_ptr<Event> landed_;
 };
 
-/// Awaits the task; the error with which it ended, if it did.
+/// Awaits the task; returns the error that ended it, or null.
 Task<std::exception_ptr> error_of(Task<> task);
 
-/// Runs all tasks at once and returns when every one has ended. The first error is passed to `on_error` (which should
-/// make the others end) and is thrown at the end: the cause, not what followed from it.
+/// Runs all tasks at once and returns when every one has ended. The first error, which caused the others, is passed to
+/// `on_error` (which should end the other tasks) and is thrown at the end.
 Task<> all(Runtime& runtime, std::vector<Task<>> tasks, std::function<void(std::exception_ptr)> on_error);
 
-/// all() of two.
+/// all() of two tasks.
 Task<> both(Runtime& runtime, Task<> a, Task<> b, std::function<void(std::exception_ptr)> on_error);
 
 }  // namespace ripieno

@@ -1,5 +1,4 @@
-// A function without arguments and result, as std::function<void()> is one, but it is moved and never copied, and
-// closures of up to four words allocate nothing.
+// Like std::function<void()>, but it is moved and never copied, and closures of up to four words allocate nothing.
 #pragma once
 
 #include <cstddef>
@@ -35,7 +34,7 @@ class Callback {
   ~Callback() { clear(); }
 
   explicit operator bool() const { return actions_ != nullptr; }
-  /// There is one.
+  /// Must not be empty.
   void operator()() { actions_->call(room_); }
 
  private:
@@ -46,7 +45,7 @@ class Callback {
 
   struct Actions {
     void (*call)(void* room);
-    void (*move)(void* to, void* from);  // ends what was in `from`
+    void (*move)(void* to, void* from);  // destroys the object in `from`
     void (*end)(void* room);
   };
   template <class F>

@@ -10,7 +10,7 @@ namespace ripieno {
 class Descriptor {
  public:
   Descriptor() = default;
-  /// Takes what open() and the like return; less than 0: none.
+  /// Takes a descriptor as open() returns it; negative: none.
   explicit Descriptor(int fd) : fd_(fd) {}
   Descriptor(Descriptor&& other) noexcept : fd_(other.release()) {}
   Descriptor& operator=(Descriptor&& other) noexcept {
@@ -23,7 +23,7 @@ class Descriptor {
 
   bool is_open() const { return fd_ >= 0; }
   int get() const { return fd_; }
-  /// Its number, which is the caller's to close.
+  /// Gives up the descriptor: the caller closes it.
   int release() { return std::exchange(fd_, -1); }
 
  private:

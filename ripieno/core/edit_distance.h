@@ -1,4 +1,4 @@
-// How far two words are apart, and rows found by their names: for "did you mean ..?".
+// The distance of two words, and look-up of table rows by name: for "did you mean ..?".
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace ripieno {
 
-/// Letters to change, insert, drop, or swap with their neighbour (optimal string alignment).
+/// The number of letters to change, insert, drop, or swap with their neighbour (optimal string alignment).
 std::size_t edit_distance(std::string_view a, std::string_view b);
 
 /// The name of a table's row, or of an enumerator.
@@ -22,8 +22,8 @@ std::string_view name_of(const Row& row) {
   }
 }
 
-/// The row of that name in a table whose rows have one, or the enumerator. Throws Error(usage) that says there is no
-/// such `what`, names the nearest one where it may be a misspelling, and lists all.
+/// The row or enumerator of that name in a table. Otherwise throws Error(usage), which says that there is no such
+/// `what`, names the nearest one if it may be a misspelling, and lists all.
 template <class Table>
 const auto& find_named(const Table& table, std::string_view name, std::string_view what) {
   std::string known, nearest;

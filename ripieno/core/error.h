@@ -1,6 +1,5 @@
-// The two kinds of error. What the outside world did (bad input, a lost peer) is an Error with its kind, which is also
-// the program's exit code; what the program itself did wrong is an Error of kind `internal`, raised by require().
-// docs/errors.md lists both for users.
+// Errors. A failure from outside (bad input, a lost peer) is an Error with its kind, which is also the program's exit
+// code; a bug in the program is an Error of kind `internal`, thrown by require(). docs/errors.md lists both for users.
 #pragma once
 
 #include <sstream>
@@ -12,7 +11,7 @@ namespace ripieno {
 /// The value is the program's exit code.
 enum class ErrorKind : int {
   internal = 1,  ///< a bug in Ripieno: an assertion failed
-  usage = 2,     ///< a command line, recipe or option that cannot be
+  usage = 2,     ///< an invalid command line, recipe or option
   data = 3,      ///< a data set or checkpoint that is missing, truncated or corrupt
   io = 4,        ///< a file or folder that cannot be written or read
   network = 5,   ///< an address that cannot be listened on or reached
@@ -32,7 +31,7 @@ class Error : public std::runtime_error {
   ErrorKind kind_;
 };
 
-/// All parts, printed one after the other with operator<<.
+/// Concatenates all parts, printed with operator<<.
 template <class... Parts>
 std::string text(const Parts&... parts) {
   std::ostringstream out;

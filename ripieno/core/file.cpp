@@ -20,10 +20,11 @@ namespace {
 }
 
 constexpr std::string_view unfinished = ".unfinished-";
-constexpr std::size_t unfinished_digits = 6;  // that follow it
+constexpr std::size_t unfinished_digits = 6;  // digits after the mark
 
-/// A file that takes its place once it is complete. Until then it has no name, where the file system can do that:
-/// whoever is killed leaves nothing. Else its name says what it is, and it is locked as long as its writer lives.
+/// A file that takes its place once it is complete. Until then it has no name, if the file system supports that, so
+/// that a killed writer leaves nothing. Else its name marks it as unfinished, and it is locked as long as its writer
+/// lives.
 class NewFile {
  public:
   explicit NewFile(const std::filesystem::path& path) : path_(path) {
@@ -47,7 +48,7 @@ class NewFile {
   void write(std::string_view content) {
     write_all(file_.get(), content, path_);
     if (!name_.empty() && ::fsync(file_.get()) != 0)
-      fail_io(path_, "write");  // a network's file system says only now that it is full
+      fail_io(path_, "write");  // a network file system reports only now that it is full
     if (::fchmod(file_.get(), 0644) != 0) fail_io(path_, "set the permissions of");
   }
 
@@ -63,7 +64,7 @@ class NewFile {
   }
 
  private:
-  /// Gives it a name; false where there is such a file already.
+  /// Gives the file a name; false if that name exists already.
   bool link(const std::filesystem::path& name) {
     const std::string here = text("/proc/self/fd/", file_.get());
     if (::linkat(AT_FDCWD, here.c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW) == 0) return true;
@@ -73,7 +74,7 @@ class NewFile {
 
   std::filesystem::path path_;
   Descriptor file_;
-  std::string name_;  ///< while it has one that is not its own
+  std::string name_;  ///< its temporary name, if it has one
 };
 
 }  // namespace
@@ -171,7 +172,7 @@ LineFile::LineFile(std::filesystem::path path)
 LineFile::~LineFile() {
   try {
     flush();
-  } catch (...) {  // a destructor has nobody to tell; flush() called before has told
+  } catch (...) {  // a destructor cannot throw; call flush() before to get the error
   }
 }
 

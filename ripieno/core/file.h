@@ -1,4 +1,4 @@
-// Files, with errors that name the path. The only way in which Ripieno writes files.
+// Files, with errors that name the path. Ripieno writes files only through these functions.
 #pragma once
 
 #include <cstddef>
@@ -16,18 +16,18 @@ namespace ripieno {
 /// The whole file. Throws Error(io) that names the path and the system's reason.
 std::string read_file(const std::filesystem::path& path);
 
-/// Replaces the file as a whole: readers see the old or the new content, never half, and a writer that is killed leaves
-/// nothing, but for what remove_unfinished() removes. What is no file but a device or a pipe is written to. Throws
-/// Error(io).
+/// Replaces the file as a whole: readers see the old or the new content, never a part, and a killed writer leaves
+/// nothing except files that remove_unfinished() removes. A device or pipe is written to directly. Throws Error(io).
 void write_file(const std::filesystem::path& path, std::string_view content);
 
-/// Removes what writers that were killed left in the folder, where its file system knows no files without a name.
+/// Removes files that killed writers left in the folder; there are such files only on file systems without unnamed
+/// files.
 void remove_unfinished(const std::filesystem::path& folder);
 
-/// Writes all of it to an open descriptor, which errors call by this name. Throws Error(io).
+/// Writes all of `content` to an open descriptor, which errors call `name`. Throws Error(io).
 void write_all(int descriptor, std::string_view content, const std::filesystem::path& name);
 
-/// Writes into a file that is there and stays what it is, as those of the kernel. Throws Error(io).
+/// Writes into an existing file without replacing it, e.g. one of the kernel's. Throws Error(io).
 void write_value(const std::filesystem::path& path, std::string_view value);
 
 /// Creates the folder and its parents. Throws Error(io).
@@ -36,7 +36,7 @@ void create_folders(const std::filesystem::path& path);
 /// A file open for reading at any offset, which counts what it reads.
 class RandomAccessFile {
  public:
-  /// Throws Error(data) that names the path where there is none, Error(io) where it cannot be opened.
+  /// Throws, with the path, Error(data) if there is no such file, and Error(io) if it cannot be opened.
   explicit RandomAccessFile(std::filesystem::path path);
   RandomAccessFile(RandomAccessFile&&) noexcept = default;
   RandomAccessFile& operator=(RandomAccessFile&&) = delete;
@@ -45,7 +45,7 @@ class RandomAccessFile {
   std::uint64_t size() const { return size_; }
   /// Bytes that pread has returned so far.
   std::uint64_t bytes_read() const { return bytes_read_; }
-  /// Fills `into` from `offset`. Throws Error(data) with path, offset and both lengths when the file ends before.
+  /// Fills `into` from `offset`. Throws Error(data) with path, offset and both lengths if the file ends earlier.
   void read(std::uint64_t offset, Bytes into);
 
  private:
@@ -55,8 +55,8 @@ class RandomAccessFile {
   std::uint64_t bytes_read_ = 0;
 };
 
-/// Appends whole lines to a file, created anew. Each line is complete in the file once flush() has returned. All throw
-/// Error(io); after an error nothing more is written, and every further call throws it again.
+/// Appends whole lines to a newly created file. Each line is complete in the file once flush() has returned. All
+/// functions throw Error(io); after an error nothing more is written, and every further call throws it again.
 class LineFile {
  public:
   explicit LineFile(std::filesystem::path path);

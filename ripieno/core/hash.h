@@ -1,4 +1,4 @@
-// Digests, to tell whether two ranks hold the same: no protection against who means harm.
+// Hashes, to tell whether two ranks hold the same; no protection against attackers.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 
 namespace ripieno {
 
-/// Of these bytes: XXH3, 64 bits. The same on every machine.
+/// XXH3 with 64 bits; the same on every machine.
 std::uint64_t hash(std::string_view bytes);
 
 }  // namespace ripieno

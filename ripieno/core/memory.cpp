@@ -11,14 +11,14 @@ namespace ripieno {
 namespace {
 
 constexpr std::align_val_t line{64};
-thread_local bool ended = false;  // outlives the lists: what comes back later is freed
+thread_local bool ended = false;  // outlives the lists: blocks given back later are freed
 
-/// A block that is free holds the address of the next.
+/// A free block holds the address of the next.
 struct Free {
   Free* next;
 };
 
-/// Free blocks, by the power of two that they are long.
+/// Free blocks by size, which is a power of two.
 struct Lists {
   std::array<Free*, 64> first{};
 

@@ -1,4 +1,4 @@
-// Where numbers that travel may lie, and bytes that every step needs for a moment.
+// Memory for numbers that are exchanged, and recycled blocks for short-lived bytes.
 #pragma once
 
 #include <cstddef>
@@ -8,15 +8,16 @@
 
 namespace ripieno {
 
-/// Gives `bytes` zeros, aligned to 64 bytes, owned by whoever holds them; e.g. an endpoint's registered memory
-/// (transport/endpoint.h). Empty: memory of one's own.
+/// A source of memory: gives `bytes` zeroed bytes, aligned to 64, owned by their holders; e.g. an endpoint's registered
+/// memory (transport/endpoint.h). Empty: own_memory().
 using Memory = std::function<std::shared_ptr<std::byte>(std::size_t bytes)>;
 
-/// The process's own, as Memory gives it.
+/// A Memory of the process's heap.
 std::shared_ptr<std::byte> own_memory(std::size_t bytes);
 
-/// A block of at least so many bytes, of no stated content, aligned to 64: one that this thread gave back before, if
-/// there is one. After the first steps, those that do alike take nothing new. A thread keeps its blocks until it ends.
+/// A block of at least so many uninitialised bytes, aligned to 64; reuses a block that this thread gave back before, if
+/// there is one. So steps that do the same allocate nothing new after the first few. A thread keeps its free blocks
+/// until it ends.
 void* take_block(std::size_t bytes);
 void give_back_block(void* block, std::size_t bytes) noexcept;
 
@@ -42,7 +43,7 @@ struct GiveBack {
   void operator()(std::byte* block) const noexcept { give_back_block(block, bytes); }
 };
 
-/// take_block() that gives itself back.
+/// A block of take_block() that gives itself back.
 using Scratch = std::unique_ptr<std::byte[], GiveBack>;
 inline Scratch scratch(std::size_t bytes) {
   return Scratch(static_cast<std::byte*>(take_block(bytes)), GiveBack{bytes});

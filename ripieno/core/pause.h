@@ -1,4 +1,4 @@
-// What a loop does between two looks at memory that another core writes to.
+// A short pause in a loop that polls memory which another core writes.
 #pragma once
 
 namespace ripieno {

@@ -1,4 +1,4 @@
-// What the processor that this runs on can do.
+// Instruction sets of this machine's processor.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@ namespace ripieno {
 
 enum class Instructions : std::uint8_t { avx512_bf16, avx512_fp16, amx_bf16 };
 
-/// Whether it has them. None where this is not known, as of what is no x86.
+/// Whether the processor has them; nullopt if unknown, e.g. on a processor other than x86.
 std::optional<bool> processor_has(Instructions which);
 
 }  // namespace ripieno

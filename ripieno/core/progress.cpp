@@ -10,26 +10,26 @@
 
 namespace ripieno {
 
-/// Shared with the work that is under way.
+/// Shared with the submitted work.
 struct Progress::Core {
   explicit Core(Runtime& its_runtime) : runtime(its_runtime) {}
 
-  /// On the calling thread, which holds `lock` before and after.
+  /// Drives on the calling thread, which holds `lock` before and after.
   void drive(std::unique_lock<std::mutex>& lock, const std::function<bool()>& until, Runtime::Wait wait);
   void work_in_background();
   void wait_for(const Work::State& state);
   void submit(std::string name, Task<> task, const std::shared_ptr<Work::State>& state, bool in_background);
 
   Runtime& runtime;
-  std::mutex mutex;  // of all below
+  std::mutex mutex;  // guards all below
   std::condition_variable changed;
   bool driven = false;                // a thread drives the runtime
-  bool by_background = false;         // and it is the library's
-  std::atomic<int> waiting{0};        // threads in wait(), which drive before the library's
-  std::atomic<int> in_background{0};  // tasks that have not ended, besides those that are waited for from the start
+  bool by_background = false;         // that thread is the library's
+  std::atomic<int> waiting{0};        // threads in wait(); they drive in place of the library's
+  std::atomic<int> in_background{0};  // unfinished tasks, except those waited for from the start
   std::atomic<bool> closed{false};
-  std::exception_ptr broken;  // what the runtime threw at the library's thread; nothing goes on then
-  std::thread thread;         // from the first task that nobody waits for at once
+  std::exception_ptr broken;  // thrown by the runtime on the library's thread; nothing goes on then
+  std::thread thread;         // starts with the first task that nobody waits for at once
 };
 
 struct Work::State {
@@ -66,7 +66,7 @@ void Progress::Core::drive(std::unique_lock<std::mutex>& lock, const std::functi
   changed.notify_all();
 }
 
-/// Drives while there are tasks that nobody waits for, and sleeps else.
+/// Drives while there are tasks that nobody waits for, else sleeps.
 void Progress::Core::work_in_background() {
   const auto has_work = [this] { return in_background.load() > 0 && waiting.load() == 0; };
   std::unique_lock lock(mutex);
@@ -80,7 +80,7 @@ void Progress::Core::work_in_background() {
   }
 }
 
-/// Drives where nobody else does; sleeps beside another thread that waits, which drives for both.
+/// Drives if no other thread does; else sleeps while another waiting thread drives for both.
 void Progress::Core::wait_for(const Work::State& state) {
   const auto ended = [&] { return state.ended.load(std::memory_order_acquire) || closed.load(); };
   ++waiting;

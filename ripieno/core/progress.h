@@ -1,16 +1,16 @@
-// Work that goes on while its caller does something else: an exchange beside the computing of gradients, several
-// exchanges at once.
+// Tasks that run while their caller does something else: an exchange while gradients are computed, several exchanges at
+// once.
 //
 //   Progress progress(runtime);
 //   Work sum = progress.submit("the sum", all_reduce(comm, numbers));   // from any thread
 //   ...                                                                 // on the caller's own thread
 //   sum.wait();                                                         // throws what the task threw
 //
-// A thread of the library's moves the work on. Who waits moves it on himself, since a hop from one thread to another
-// costs 4 to 55 us: a task that is submitted and waited for at once never leaves the caller's thread. At any time one
-// thread drives the runtime, which is "the runtime's thread" meanwhile.
+// A background thread of the library drives the tasks. A thread that waits drives them itself, since a hop from one
+// thread to another costs 4 to 55 us: a task that is submitted and waited for at once never leaves the caller's thread.
+// At any time one thread drives the runtime; that is "the runtime's thread" meanwhile.
 //
-// In virtual time there is no thread: tasks run in line, where the runtime is driven.
+// In virtual time there is no thread: tasks run on the thread that drives the runtime.
 #pragma once
 
 #include <exception>
@@ -23,17 +23,17 @@ namespace ripieno {
 
 class Progress;
 
-/// A task that was submitted. Copies are the same task's.
+/// A handle to a submitted task; copies refer to the same task.
 class Work {
  public:
   Work() = default;
 
-  /// Whether it has ended, well or not. Never blocks.
+  /// Whether the task has ended, with or without an error. Never blocks.
   bool test() const;
-  /// Returns once it has ended. Throws its error; Error(usage) where there is no task, or its Progress is gone. From
-  /// any thread but from within a coroutine of the runtime.
+  /// Returns once the task has ended. Throws its error, or Error(usage) if there is no task or its Progress is gone.
+  /// From any thread, but not from a coroutine of the runtime.
   void wait() const;
-  /// Of a task that has ended badly; else null.
+  /// The error of a task that has ended with one; else null.
   std::exception_ptr error() const;
 
  private:
@@ -46,17 +46,17 @@ class Work {
 
 class Progress {
  public:
-  /// From now on nobody else runs the runtime, which outlives this.
+  /// From now on nobody else may run the runtime, which must outlive this object.
   explicit Progress(Runtime& runtime);
-  /// Leaves tasks that have not ended where they are.
+  /// Does not wait for tasks that have not ended.
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  /// Begins a task. Tasks begin in the order in which they were submitted; of one communicator's operations that must
-  /// be the same order on all its ranks. In real time from any thread.
+  /// Begins a task. Tasks begin in the order of submission; operations of one communicator must be submitted in the
+  /// same order on all its ranks. In real time from any thread.
   Work submit(std::string name, Task<> task);
-  /// Submits and waits.
+  /// Submits a task and waits for it.
   void run(std::string name, Task<> task);
 
  private:

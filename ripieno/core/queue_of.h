@@ -1,4 +1,4 @@
-// First in, first out, of things that hold the link to the next themselves: nothing is allocated. It owns nothing.
+// An intrusive queue, first in, first out: its elements hold the link to the next. It allocates and owns nothing.
 #pragma once
 
 namespace ripieno {
@@ -13,7 +13,7 @@ class QueueOf {
     (first_ ? last_->*next : first_) = one;
     last_ = one;
   }
-  /// There is one.
+  /// Must not be empty.
   T* pop() {
     T* const one = first_;
     first_ = one->*next;

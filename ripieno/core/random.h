@@ -11,7 +11,7 @@ namespace ripieno {
 
 class Random {
  public:
-  /// Streams of one seed are independent of each other: give each purpose (epoch, sample, rank) its own.
+  /// Streams of one seed are independent: give each purpose (epoch, sample, rank) its own.
   explicit Random(std::uint64_t seed, std::uint64_t stream = 0) {
     std::uint64_t x = seed ^ (stream * 0xD1342543DE82EF95ull + 0x2545F4914F6CDD1Dull);
     for (auto& word : state_) word = splitmix(x);

@@ -58,7 +58,7 @@ void Runtime::start(std::string name, Task<> task, std::function<void(std::excep
 void Runtime::add_poller(std::weak_ptr<Poller> poller) {
   require(!is_virtual(), "virtual time has nobody outside to poll for");
   pollers_.push_back(std::move(poller));
-  context_.stop();  // a loop that is under way begins anew and finds it
+  context_.stop();  // a running loop starts again and finds it
 }
 
 std::vector<std::shared_ptr<Poller>> Runtime::pollers() {
@@ -104,7 +104,7 @@ class RealRuntime final : public Runtime {
         context_, start_ + std::chrono::duration_cast<std::chrono::steady_clock::duration>(when));
     const Timer id = next_timer_++;
     timer->async_wait([this, id, callback = std::move(callback)](asio::error_code error) mutable {
-      // Asio calls back with no error where it had expired before it was cancelled.
+      // Asio calls back without an error if the timer had expired before it was cancelled.
       if (timers_.erase(id) == 0 || error) return;
       count_fired();
       callback();
@@ -143,7 +143,7 @@ class RealRuntime final : public Runtime {
   static constexpr auto spin_time = std::chrono::microseconds(50);
   static constexpr int most_unspun = 1024;
 
-  /// Runs what is ready, polls, and where there is nothing spins for a moment and then blocks.
+  /// Runs ready handlers and polls; if there is nothing, spins for a moment and then blocks.
   void look_around(const std::function<bool()>& until) {
     bool active = run_ready();
     if (until()) return;
@@ -158,15 +158,15 @@ class RealRuntime final : public Runtime {
     const auto asleep = std::chrono::steady_clock::now();
     if (quiet) context_.run_one();
     for (const auto& poller : present) poller->wake();
-    // What spinning has not brought came at once when this thread slept: whoever brought it needed this core. The next
-    // waits do without spinning, the more of them the oftener this happens.
+    // Spinning brought nothing, but sleeping did at once: the other side needed this core. The next waits do not spin;
+    // their number grows each time that this happens.
     if (spun && quiet && std::chrono::steady_clock::now() - asleep < spin_time) {
       unspun_next_ = std::min(most_unspun, 2 * unspun_next_ + 8);
       unspun_ = unspun_next_;
     }
   }
 
-  /// Never beside offloaded work: it may share the core, and computes what is waited for.
+  /// Never beside offloaded work, which may need this core and computes what this thread waits for.
   bool may_spin(const std::vector<std::shared_ptr<Poller>>& pollers) {
     for (const auto& poller : pollers) {
       if (!poller->may_spin()) return false;
@@ -176,14 +176,14 @@ class RealRuntime final : public Runtime {
     return true;
   }
 
-  /// A few at a time, so that handlers that post each other do not keep the pollers from their turn.
+  /// Runs a few handlers at a time, so that handlers that post each other do not starve the pollers.
   bool run_ready() {
     int ran = 0;
     while (ran < handlers_between_looks && context_.poll_one() > 0) ++ran;
     return ran > 0;
   }
 
-  /// Whether anything came.
+  /// Polls all pollers; returns whether anything had arrived.
   bool spin(const std::vector<std::shared_ptr<Poller>>& pollers) {
     const auto end = std::chrono::steady_clock::now() + spin_time;
     while (!is_computing() && std::chrono::steady_clock::now() < end) {
@@ -202,8 +202,8 @@ class RealRuntime final : public Runtime {
 
   std::atomic<int> offloaded_{0};
   std::atomic<bool> yields_core_{false};
-  int unspun_ = 0;       // waits that do without spinning
-  int unspun_next_ = 0;  // how many, the next time that spinning is in vain
+  int unspun_ = 0;       // coming waits that do not spin
+  int unspun_next_ = 0;  // how many, after the next vain spin
   std::chrono::steady_clock::time_point start_;
   std::map<Timer, std::unique_ptr<asio::steady_timer>> timers_;
   Timer next_timer_ = 1;
@@ -212,7 +212,7 @@ class RealRuntime final : public Runtime {
 
 class VirtualRuntime final : public Runtime {
  public:
-  /// Nothing of it is touched by two threads at once: no locks.
+  /// No two threads touch it at once, so it needs no locks.
   explicit VirtualRuntime(std::uint64_t seed) : Runtime(seed, ASIO_CONCURRENCY_HINT_UNSAFE) {}
   ~VirtualRuntime() override {
     timeline_.clear();

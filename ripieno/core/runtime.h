@@ -1,7 +1,7 @@
-// Runtime: all that Ripieno has of time, waiting, randomness and blocking work, so that the same code runs against the
-// real clock or in virtual time. In virtual time, when nothing is ready the next timer fires at once and the clock
-// jumps to it, and offloaded work runs in line and is charged its stated cost: a cluster of thousands of workers is
-// then one deterministic thread. It holds only if nothing goes around it; tests/rooms/runtime_test.py greps for that.
+// Runtime: Ripieno's only access to time, waiting, randomness and blocking work, so that the same code runs in real or
+// in virtual time. In virtual time, when nothing is ready, the clock jumps to the next timer, which fires at once;
+// offloaded work runs inline and is charged its stated cost. A cluster of thousands of workers is then one
+// deterministic thread. This works only if no code bypasses the runtime; tests/rooms/runtime_test.py greps for that.
 #pragma once
 
 #include <algorithm>
@@ -30,7 +30,7 @@
 namespace ripieno {
 
 inline double seconds(Duration d) { return std::chrono::duration<double>(d).count(); }
-/// To the nearest picosecond; what is beyond 100 days is 100 days.
+/// To the nearest picosecond, clamped to 100 days.
 inline Duration from_seconds(double s) { return Duration(std::llround(std::clamp(s, -8.64e6, 8.64e6) * 1e12)); }
 
 /// A coroutine. Take parameters by value; name closures and braced values before a co_await uses them (g++ 12 destroys
@@ -38,8 +38,8 @@ inline Duration from_seconds(double s) { return Duration(std::llround(std::clamp
 template <class T = void>
 using Task = asio::awaitable<T, asio::any_io_executor>;
 
-/// Continues a suspended coroutine, with an error or without. Call once, on the runtime's thread. One that goes
-/// uncalled destroys the coroutine.
+/// Resumes a suspended coroutine, with or without an error. Call it once, on the runtime's thread. If it is destroyed
+/// uncalled, it destroys the coroutine.
 class Resume {
  public:
   using Handler = asio::async_result<asio::use_awaitable_t<>, void(std::exception_ptr)>::handler_type;
@@ -57,7 +57,7 @@ class Resume {
   ~Resume() { clear(); }
 
   explicit operator bool() const { return has_handler_; }
-  /// There is one; then there is none.
+  /// Must not be empty; it is empty afterwards.
   void operator()(std::exception_ptr error) {
     Handler handler = std::move(this->handler());
     clear();
@@ -83,7 +83,7 @@ class Resume {
   bool has_handler_ = false;
 };
 
-/// Suspends the caller and hands `start` what continues it.
+/// Suspends the caller and passes `start` the Resume that continues it.
 template <class Start>
 Task<> suspend(Start start) {
   auto initiate = [](Resume::Handler handler, Start begin) { begin(Resume(std::move(handler))); };
@@ -91,20 +91,20 @@ Task<> suspend(Start start) {
                                                                                        std::move(start));
 }
 
-/// What a runtime's thread looks at besides timers, sockets and posted work: memory that other processes write to. All
-/// calls are made on the runtime's thread.
+/// A source of events besides timers, sockets and posted work: memory that other processes write. All calls are made on
+/// the runtime's thread.
 class Poller {
  public:
   virtual ~Poller() = default;
-  /// Does what there is to do; coroutines continue by what it posts to the runtime's context. Whether there was
+  /// Handles what has arrived, and resumes coroutines by posting to the runtime's context. Returns whether there was
   /// anything.
   virtual bool poll() = 0;
-  /// Whether it is worth looking again for a moment before the thread blocks.
+  /// Whether polling for a moment before blocking is worthwhile.
   virtual bool may_spin() const = 0;
-  /// Announces that the thread is about to block: whoever brings something from now on wakes it, through a descriptor
-  /// that the context watches. False where something has come meanwhile.
+  /// Announces that the thread is about to block: from now on writers wake it, through a descriptor that the context
+  /// watches. False if something has arrived meanwhile.
   virtual bool sleep() = 0;
-  /// The thread looks again by itself. Follows every sleep().
+  /// The thread polls by itself again. Follows every sleep().
   virtual void wake() = 0;
 };
 
@@ -125,46 +125,47 @@ class Runtime {
   /// Time since the runtime was made.
   virtual Duration now() const = 0;
   virtual bool is_virtual() const = 0;
-  /// Whether offloaded work goes on beside the runtime's thread, and may need its core.
+  /// Whether offloaded work is running beside the runtime's thread, and may need its core.
   virtual bool is_computing() const { return false; }
 
   /// Calls back on the runtime's thread once `when` has come.
   virtual Timer call_at(Duration when, Callback callback) = 0;
-  /// It does not fire any more, even where its time has come. A timer that has fired already is no error.
+  /// The timer will not fire, even if its time has come. Cancelling a fired timer is no error.
   virtual void cancel(Timer timer) = 0;
-  /// How many have fired: in virtual time, what a run costs.
+  /// How many timers have fired: in virtual time, the cost of a run.
   std::uint64_t fired() const { return fired_; }
 
   Task<> sleep(Duration d);
-  /// Lets what else is ready go first.
+  /// Lets everything else that is ready run first.
   Task<> yield();
   Random random(std::uint64_t stream) const { return Random(seed_, stream); }
 
-  /// Runs blocking `work` on the runtime's worker thread and awaits its result. In virtual time: runs it in line, then
+  /// Runs blocking `work` on the runtime's worker thread and awaits its result. In virtual time: runs it inline, then
   /// lets `cost` pass.
   template <class Work>
   Task<std::invoke_result_t<Work>> offload(Duration cost, Work work);
 
   /// Starts a task that run() waits for; its name appears in errors.
   void spawn(std::string name, Task<> task);
-  /// Runs until every spawned task has ended. The first error of any of them ends all and is thrown.
+  /// Runs until every spawned task has ended. The first error of a task ends all and is thrown.
   void run();
 
-  /// What waiting costs: a thread that drives beside one that computes leaves the core to it.
+  /// How drive() waits: it may spin, or it blocks to leave the core to a computing thread.
   enum class Wait : std::uint8_t { may_spin, blocks };
-  /// Runs handlers until `until()`, which is asked between them: what progress.h drives with. On one thread at a time,
-  /// which is the runtime's thread meanwhile.
+  /// Runs handlers until `until()` is true; it is checked between handlers. Used by progress.h. On one thread at a
+  /// time, which is the runtime's thread meanwhile.
   void drive(const std::function<bool()>& until, Wait wait = Wait::may_spin);
-  /// Starts a task that run() does not wait for; `ended` is called on the runtime's thread, with its error or none. In
-  /// real time from any thread; tasks begin in the order of these calls.
+  /// Starts a task that run() does not wait for; `ended` is called on the runtime's thread, with the task's error or
+  /// null. In real time from any thread; tasks begin in the order of these calls.
   void start(std::string name, Task<> task, std::function<void(std::exception_ptr)> ended);
-  /// Has drive() ask its `until` anew, soon. From any thread.
+  /// Makes drive() check its `until` again soon. From any thread.
   void interrupt() {
     asio::post(context_, [this] { context_.stop(); });
   }
-  /// Has `poller` asked for as long as it lives. In real time only; what it polls must not outlive the runtime.
+  /// Polls `poller` for as long as it lives. In real time only; the poller must not outlive the runtime.
   void add_poller(std::weak_ptr<Poller> poller);
-  /// Describes, for the error of a run in virtual time that stands still, what a component waits for ("" for nothing).
+  /// Registers a description of what a component waits for ("" for nothing), for the error of a stalled run in virtual
+  /// time.
   void explain_stall(std::function<std::string()> waits) { stalls_.push_back(std::move(waits)); }
 
  protected:
@@ -178,7 +179,7 @@ class Runtime {
   std::vector<std::shared_ptr<Poller>> pollers();
   bool has_pollers() const { return !pollers_.empty(); }
 
-  /// Destroys the coroutines that still wait, while now() can still be asked: called by every derived destructor.
+  /// Destroys the coroutines that still wait, while now() still works: every derived destructor calls it.
   void destroy_waiting() { context_.destroy_waiting(); }
 
   struct Context : asio::io_context {
@@ -194,15 +195,15 @@ class Runtime {
   std::vector<std::function<std::string()>> stalls_;
   std::vector<std::weak_ptr<Poller>> pollers_;
   std::uint64_t next_id_ = 0, fired_ = 0;
-  const std::function<bool()>* until_ = nullptr;  // of the drive() that is under way
+  const std::function<bool()>* until_ = nullptr;  // of the running drive()
   std::exception_ptr error_;
 };
 
-/// Against the steady clock; offloaded work runs on one thread of its own (so that LibTorch's and OpenMP's per-thread
-/// state stays where it is).
+/// A runtime on the steady clock. Offloaded work runs on one dedicated thread, so that LibTorch's and OpenMP's
+/// per-thread state stays there.
 std::unique_ptr<Runtime> real_runtime(std::uint64_t seed);
 
-/// In virtual time, starting at zero.
+/// A runtime in virtual time, which starts at zero.
 std::unique_ptr<Runtime> virtual_runtime(std::uint64_t seed);
 
 template <class Work>
@@ -238,7 +239,7 @@ Task<std::invoke_result_t<Work>> Runtime::offload(Duration cost, Work work) {
   if constexpr (!std::is_void_v<Result>) co_return std::move(*slot);
 }
 
-/// Seconds since 1970 (UTC), for who puts runs of several machines beside each other; all else is timed by the runtime.
+/// Seconds since 1970 (UTC), for comparing runs on several machines; all other times come from the runtime.
 double unix_time();
 
 }  // namespace ripieno

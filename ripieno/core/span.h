@@ -15,7 +15,7 @@ namespace ripieno {
 enum class DType : std::uint8_t { fp32, fp64, fp16, bf16, int64, int32, uint8 };
 inline constexpr int dtypes = 7;
 
-/// Bytes an element.
+/// Bytes per element.
 constexpr std::size_t size_of(DType type) {
   switch (type) {
     case DType::fp64:
@@ -38,7 +38,7 @@ const char* name(DType type);
 
 constexpr bool is_float(DType type) { return type <= DType::bf16; }
 
-/// The DType of a C++ type of numbers.
+/// The DType of a C++ arithmetic type.
 template <class T>
 inline constexpr DType dtype_of = [] {
   if constexpr (std::is_same_v<T, float>) return DType::fp32;
@@ -48,7 +48,7 @@ inline constexpr DType dtype_of = [] {
   if constexpr (std::is_same_v<T, std::uint8_t>) return DType::uint8;
 }();
 
-/// Where memory lies. CPU today; a CUDA build adds its kind.
+/// The device that holds memory. CPU today; a CUDA build adds its kind.
 struct Device {
   enum class Kind : std::uint8_t { cpu } kind = Kind::cpu;
   int index = 0;
@@ -58,7 +58,7 @@ struct Device {
 using Bytes = std::span<std::byte>;
 using ConstBytes = std::span<const std::byte>;
 
-/// `count` numbers of one type, not owned. `data` may be null for a simulation that moves no data but counts it.
+/// `count` numbers of one type, not owned. `data` may be null in a simulation that counts data without moving it.
 struct NumberSpan {
   void* data = nullptr;
   std::size_t count = 0;
@@ -84,7 +84,7 @@ struct NumberSpan {
     return part;
   }
 
-  /// The same memory as numbers of type T, which must be its type.
+  /// The numbers as type T, which must match `type`.
   template <class T>
   std::span<T> as() const {
     require(type == dtype_of<std::remove_const_t<T>>, "a span of ", name(type), " read as another type");

@@ -1,4 +1,4 @@
-// What a checkpoint needs: whoever keeps state across steps shows each piece, by name, to a visitor. The same walk
+// State for checkpoints: a class that keeps state across steps shows each piece, by name, to a visitor. The same walk
 // writes a checkpoint, reads one back, and measures its size.
 #pragma once
 
@@ -12,7 +12,8 @@ namespace ripieno {
 class StateVisitor {
  public:
   virtual ~StateVisitor() = default;
-  /// Numbers that are read or overwritten in place. Names are unique within one walk, e.g. "optimiser.momentum".
+  /// Numbers that the visitor reads or overwrites in place. Names are unique within one walk, e.g.
+  /// "optimiser.momentum".
   virtual void span(std::string_view name, NumberSpan values) = 0;
   virtual void number(std::string_view name, std::int64_t& value) = 0;
 };

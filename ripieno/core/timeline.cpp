@@ -50,7 +50,7 @@ void Timeline::remove(Id id) {
   if (event >= events_.size() || events_[event].generation != id >> 32) return;
   ++events_[event].generation;
   --count_;
-  const Callback removed = std::move(events_[event].callback);  // ends last: it may use this
+  const Callback removed = std::move(events_[event].callback);  // destroyed last: its destructor may use this timeline
 }
 
 Callback Timeline::take(Duration& when) {

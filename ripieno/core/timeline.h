@@ -1,5 +1,5 @@
-// Callbacks in the order of (time, sequence): what was set first among those of one time comes first. A heap of
-// moments, each with a queue of its callbacks, since in a cluster that goes in step a thousand of them share a time.
+// Callbacks in the order of (time, sequence): among callbacks of one time, the one added first comes first. A heap of
+// moments, each with a queue of callbacks, since in a cluster in lock-step a thousand of them share a time.
 #pragma once
 
 #include <array>
@@ -19,32 +19,32 @@ class Timeline {
   using Id = std::uint64_t;  ///< never 0
 
   Id add(Duration when, Callback callback);
-  /// One that was taken or removed before is no error.
+  /// No error if the callback was taken or removed before.
   void remove(Id id);
   bool empty() const { return count_ == 0; }
-  /// Takes the first off and says its time. There is one.
+  /// Removes the first callback and sets `when` to its time. Must not be empty.
   Callback take(Duration& when);
-  /// Destroys all, of which some may add others or remove them meanwhile.
+  /// Destroys all callbacks, whose destructors may add or remove others.
   void clear();
 
  private:
   static constexpr std::uint32_t none = ~std::uint32_t{0};
-  /// Empty: removed, and still in the queue of its moment; or free, and in the list of those.
+  /// With an empty callback: removed but still in its moment's queue, or in the free list.
   struct Event {
     Callback callback;
     std::uint32_t next = none, generation = 1;
   };
   struct Moment {
-    std::uint32_t first = none, last = none;  // of its events; `first` of a free moment: the next free one
+    std::uint32_t first = none, last = none;  // its events; in a free moment, `first` is the next free one
   };
-  /// Moments of one time: the one that was made first is over before the next gets its first event.
+  /// Among moments of one time, the older one is over before the next gets its first event.
   struct Entry {
     Duration when;
     std::uint64_t order;
     std::uint32_t moment;
     bool operator>(const Entry& other) const { return when != other.when ? when > other.when : order > other.order; }
   };
-  /// The latest moment of a time, where known: events are added to it alone.
+  /// The latest moment of a time, if known; new events are added to it.
   struct Known {
     Duration when{-1};
     std::uint32_t moment = none;
@@ -56,11 +56,11 @@ class Timeline {
 
   std::vector<Event> events_;
   std::vector<Moment> moments_;
-  std::vector<Entry> heap_;  // the least first
+  std::vector<Entry> heap_;  // min-heap
   std::array<Known, 64> known_{};
   std::uint32_t free_event_ = none, free_moment_ = none;
   std::uint64_t next_order_ = 0;
-  std::size_t count_ = 0;  // of those that were neither taken nor removed
+  std::size_t count_ = 0;  // callbacks neither taken nor removed
 };
 
 }  // namespace ripieno

@@ -20,7 +20,7 @@ void normalise_run(const std::uint8_t* from, std::size_t n, float mean, float st
 
 constexpr std::uint64_t for_first_flip = 0x666C6970;  // "flip"
 
-/// The pixel that lies at `i` when 0 .. n-1 is mirrored at 0 and n-1; within n-1 of them.
+/// The pixel at `i` when 0 .. n-1 is mirrored at 0 and n-1; `i` is at most n-1 outside.
 int reflected(int i, int n) { return i < 0 ? -i : i >= n ? 2 * (n - 1) - i : i; }
 
 }  // namespace
@@ -68,7 +68,7 @@ void augment(std::span<const std::uint8_t> pixels, ImageShape shape, const Augme
   const bool flipped = flipped_as ? *flipped_as : options.flip && random.next() >> 63;
   if (top == 0 && left == 0 && !flipped) return normalise(pixels, shape, used, out);
 
-  // Columns [begin, end) of the window lie in the image.
+  // Columns [begin, end) of the window are inside the image.
   const int begin = std::clamp(-left, 0, shape.width);
   const int end = std::clamp(shape.width - left, begin, shape.width);
   for (int c = 0; c < shape.channels; ++c) {

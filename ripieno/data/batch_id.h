@@ -1,4 +1,4 @@
-// Which of a worker's batches.
+// Identifies one of a worker's batches.
 #pragma once
 
 #include <cstdint>

@@ -16,7 +16,7 @@ namespace {
 constexpr int cifar10_classes = 10;
 constexpr std::uint64_t record = 3073;
 
-/// What to do where a file is missing: the archive may be there, or the version for Python.
+/// Advice if a file is missing: the archive may be there, or the Python version.
 std::string advice(const std::vector<std::filesystem::path>& folders) {
   const std::string archive = "cifar-10-binary.tar.gz";
   for (const auto& folder : folders) {
@@ -89,7 +89,7 @@ class Cifar10 final : public Dataset {
 
  private:
   std::vector<RandomAccessFile> files_;
-  std::vector<std::uint32_t> ends_;  // samples up to the end of each file
+  std::vector<std::uint32_t> ends_;  // the number of samples up to the end of each file
   std::uint64_t unpacking_ = 0;
   std::uint32_t size_ = 0;
 };

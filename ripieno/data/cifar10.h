@@ -10,9 +10,9 @@ namespace ripieno::data {
 inline constexpr ImageShape cifar10_shape = {3, 32, 32};
 
 /// Looks in options.folder and its subfolder cifar-10-batches-bin for data_batch_1.bin to data_batch_5.bin, or
-/// test_batch.bin; those that are packed with gzip are unpacked to options.cache. Reads nothing else now, then 3073
-/// bytes a sample. Throws Error(data) for a missing file and for one that is empty or no whole number of records;
-/// Error(io) where a folder or file may not be read.
+/// test_batch.bin; gzip files are unpacked to options.cache. Reads nothing else now, then 3073 bytes a sample. Throws
+/// Error(data) for a file that is missing, empty or no whole number of records; Error(io) if a folder or file may not
+/// be read.
 std::unique_ptr<Dataset> open_cifar10(Split split, const DataOptions& options);
 
 }  // namespace ripieno::data

@@ -16,7 +16,7 @@ struct StrokePoint {
   int x = 0, y = 0;
 };
 
-/// A pen stroke through a few corners, rounded unless it has only two. A closed one ends where it began.
+/// A pen stroke through a few corners, rounded unless it has only two. A closed stroke ends where it began.
 struct Stroke {
   int count;
   StrokePoint corners[12];
@@ -175,7 +175,7 @@ void draw_glyph(Random& random, const Glyph& glyph, std::array<int, digit_side *
   const DigitPlacement place(random);
   const int radius = range(random, 150, 420), soft = range(random, 150, 420);
   const int reach = radius + soft;
-  const int jitter = 360;  // over a pixel: no two sevens are alike
+  const int jitter = 360;  // over a pixel, so that no two sevens are the same
   Canvas canvas;
   for (int s = 0; s < glyph.count; ++s) {
     Path path(glyph.strokes[s]);

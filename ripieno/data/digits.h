@@ -13,7 +13,7 @@ namespace ripieno::data {
 inline constexpr ImageShape digits_shape = {1, 28, 28};
 inline constexpr std::uint32_t digits_train = 12000, digits_test = 2000;
 
-/// Any number of samples may be asked for.
+/// The options may ask for any number of samples.
 std::unique_ptr<Dataset> open_digits(Split split, const DataOptions& options);
 
 }  // namespace ripieno::data

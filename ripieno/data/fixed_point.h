@@ -1,5 +1,5 @@
-// Arithmetic of the generated data sets: whole numbers only, because floating point may differ in its last bit between
-// compilers (contraction) and libraries (sine), and one bit is another data set.
+// Arithmetic of the generated data sets, with integers only: floating point may differ in its last bit between
+// compilers (contraction) and libraries (sine), and one different bit makes another data set.
 #pragma once
 
 #include <cmath>
@@ -14,7 +14,7 @@ inline int range(Random& random, int low, int high) {
   return low + static_cast<int>(random.below(static_cast<std::uint64_t>(high - low) + 1));
 }
 
-/// The whole part of the square root of 0 <= x < 2^52, which an IEEE square root gives exactly.
+/// floor(sqrt(x)) for 0 <= x < 2^52, for which an IEEE square root gives it exactly.
 inline int whole_sqrt(std::int64_t x) { return static_cast<int>(std::sqrt(static_cast<double>(x))); }
 
 /// Cosine and sine in units of 2^-14.

@@ -5,10 +5,10 @@
 namespace ripieno::data {
 namespace {
 
-// What a seed is used for, so that no other use of it shares these random numbers.
+// The key of a seed's use, so that no other use shares these random numbers.
 constexpr std::uint64_t for_images = 0x696D61676573;  // "images"
 
-// An epoch's order of so many takes 40 MB a worker; more is a slip of the hand.
+// An epoch's order of so many samples takes 40 MB per worker; more is probably a typing error.
 constexpr std::uint32_t most_samples = 10'000'000;
 
 class Generated final : public Dataset {

@@ -1,5 +1,5 @@
-// A data set that needs no file: sample i is drawn when it is read, from (seed, split, i) alone, so it is the same for
-// every worker, in every order and however many are asked for.
+// A data set without files: sample i is drawn when it is read, from (seed, split, i) alone. So it is the same for every
+// worker, in any order of reading and for any number of samples.
 #pragma once
 
 #include <cstdint>

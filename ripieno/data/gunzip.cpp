@@ -22,7 +22,7 @@ std::uint32_t little_endian(const std::byte* p) {
   return value;
 }
 
-/// zlib's state, ended on every way out.
+/// zlib's state, freed on every path out.
 struct Inflater {
   z_stream stream = {};
   Inflater() { require(inflateInit2(&stream, 16 + MAX_WBITS) == Z_OK, "zlib cannot start"); }

@@ -7,7 +7,8 @@
 namespace ripieno::data {
 namespace {
 
-constexpr std::uint64_t for_augmentation = 0x6175676D656E74;  // "augment": the sampler may have the same seed
+constexpr std::uint64_t for_augmentation =
+    0x6175676D656E74;  // "augment": separates these draws from the sampler's, which may have the same seed
 
 }  // namespace
 

@@ -1,4 +1,4 @@
-// A worker's batches: the sampler's choice, read from the data set, augmented, as floats.
+// A worker's batches: chosen by the sampler, read from the data set and augmented, as floats.
 #pragma once
 
 #include <cstddef>
@@ -21,18 +21,18 @@ struct Batch {
 
 class Loader {
  public:
-  /// The sampler must be over no more samples than the data set has. `seed` is for augmentation; the sampler has its
+  /// The sampler must not cover more samples than the data set has. `seed` is for augmentation; the sampler has its
   /// own.
   Loader(std::shared_ptr<Dataset> dataset, Sampler sampler, AugmentOptions augmentation, Normalisation normalisation,
          std::uint64_t seed);
 
   const Dataset& dataset() const { return *dataset_; }
   const Sampler& sampler() const { return sampler_; }
-  /// Steps an epoch.
+  /// Steps per epoch.
   std::uint32_t steps() const { return sampler_.steps(); }
-  /// This worker's part of a step's batch. A sample's augmentation depends on (seed, epoch, sample) only, so any number
-  /// of workers sees the same pixels. `memory`: a batch that is done with, whose memory is used again. Throws what
-  /// Dataset::read throws.
+  /// This worker's part of a step's batch. A sample's augmentation depends on (seed, epoch, sample) only, so the pixels
+  /// do not depend on the number of workers. `memory`: a used batch, whose memory is reused. Throws what Dataset::read
+  /// throws.
   Batch load(std::uint32_t epoch, std::uint32_t step, Batch memory = {});
   /// Samples [begin, end) in the data set's order, without crop or flip: for evaluation, with share().
   Batch load_range(std::uint32_t begin, std::uint32_t end);

@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A folder, and why it cannot be looked into.
+/// A folder, and why it cannot be read.
 struct Trouble {
   fs::path place;
   std::error_code error;
@@ -23,7 +23,7 @@ bool is_missing(const std::error_code& error) {
   return error == std::errc::no_such_file_or_directory || error == std::errc::not_a_directory;
 }
 
-/// The file at a path, or in a folder there that is called like it, as some archives are unpacked.
+/// The file at a path, or inside a folder of that name, as some archives unpack.
 std::optional<fs::path> file_at(const fs::path& path, std::optional<Trouble>* trouble) {
   for (const fs::path& place : {path, path / path.filename()}) {
     std::error_code error;
@@ -37,7 +37,7 @@ std::optional<fs::path> file_at(const fs::path& path, std::optional<Trouble>* tr
 
 char lower(char c) { return static_cast<char>(std::tolower(static_cast<unsigned char>(c))); }
 
-/// What has all the words in its name, the shortest such; "" for none.
+/// The shortest file name that has all the words; "" for none.
 std::string other_form(const SoughtFile& sought) {
   std::string best;
   for (const fs::path& folder : sought.folders) {

@@ -1,5 +1,4 @@
-// Where a data set's files are, and in which form: what was asked for under any of the names it goes by, in any of a
-// few folders.
+// Finds a data set's files, under any of their usual names and forms, in any of a few folders.
 #pragma once
 
 #include <cstdint>
@@ -13,20 +12,22 @@ namespace ripieno::data {
 
 struct SoughtFile {
   const char* dataset;                         ///< for messages
-  std::vector<std::filesystem::path> folders;  ///< the first that has it counts
-  std::vector<std::string> names;  ///< the first that is there counts; the first is what it is called in messages
-  std::vector<std::string> words;  ///< in lower case; what has them all in its name may be the file in another form
-  std::string advice;              ///< what to do where it is missing
+  std::vector<std::filesystem::path> folders;  ///< searched in this order
+  std::vector<std::string> names;              ///< tried in this order; messages use the first
+  std::vector<std::string>
+      words;           ///< in lower case; a file with all of them in its name may be the sought one in another form
+  std::string advice;  ///< what to do if the file is missing
 };
 
-/// The file, plain or with .gz after its name, or in a folder of its own name. Throws Error(data) where there is none,
-/// which names the folders and what may be it in another form, and Error(io) where a folder cannot be looked into.
+/// The path of the file, plain or with .gz after its name, or inside a folder with its name. Throws Error(data), which
+/// names the folders and files that may be it in another form, if there is none, and Error(io) if a folder cannot be
+/// read.
 std::filesystem::path locate(const SoughtFile& file);
 
-/// "a, b" for a message.
+/// "a, b", for messages.
 std::string list(std::span<const std::filesystem::path> folders);
 
-/// What a file's first bytes show it to be, where that is no data: "a web page (HTML)", "a zip archive", ...; "" else.
+/// What a file that is no data seems to be, by its first bytes: "a web page (HTML)", "a zip archive", ...; else "".
 std::string kind_of(std::string_view first);
 
 /// The file's first bytes, up to 64. Throws as RandomAccessFile.

@@ -107,7 +107,7 @@ class Mnist final : public Dataset {
   std::uint32_t size_ = 0;
 };
 
-/// E.g. train-images-idx3-ubyte, which some write with a dot for the second dash.
+/// E.g. train-images-idx3-ubyte; some copies have a dot for the second dash.
 Unpacked find_plain(const std::string& split, const std::string& items, const std::string& idx,
                     const DataOptions& options) {
   const std::string stem = split + "-" + items;

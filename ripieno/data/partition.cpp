@@ -12,10 +12,10 @@ namespace {
 using Shards = std::vector<std::vector<std::uint32_t>>;
 
 constexpr const char* names[] = {"even", "reshuffled", "labels", "dirichlet"};
-constexpr std::uint64_t for_shards = 0x736861726473;  // "shards": what the seed is used for
+constexpr std::uint64_t for_shards = 0x736861726473;  // "shards": the key of the seed's use
 // Streams of it. Class c has the stream for_classes + c.
 constexpr std::uint64_t for_order = 0, for_pieces = 1, for_classes = 2;
-constexpr double least = 1e-6, most = 1e6;  // of shares and alpha: far from where their quotients overflow
+constexpr double least = 1e-6, most = 1e6;  // limits of shares and alpha, whose quotients then cannot overflow
 
 Random random_for(const PartitionOptions& options, std::uint64_t stream) {
   return Random(options.seed ^ for_shards, stream);
@@ -25,7 +25,7 @@ void append(std::vector<std::uint32_t>& shard, std::span<const std::uint32_t> sa
   shard.insert(shard.end(), samples.begin(), samples.end());
 }
 
-/// [bounds[i], bounds[i+1]) of the order.
+/// Cuts the order into [bounds[i], bounds[i+1]).
 std::span<const std::uint32_t> piece(std::span<const std::uint32_t> order, std::span<const std::uint32_t> bounds,
                                      std::size_t i) {
   return order.subspan(bounds[i], bounds[i + 1] - bounds[i]);
@@ -137,7 +137,7 @@ std::vector<std::uint32_t> proportional(std::uint32_t n, int workers, std::span<
   double sum = 0;
   for (const double s : shares) {
     sum += s;
-    // A little more than the quotient, so that a whole number stays one however the sums were rounded.
+    // Slightly more than the quotient, so that an integer stays one whatever the rounding of the sums.
     const double bound = std::floor(sum / all * (1 + 0x1p-40) * n);
     bounds.push_back(std::max(bounds.back(), static_cast<std::uint32_t>(std::min(bound, static_cast<double>(n)))));
   }

@@ -33,7 +33,7 @@ Prefetch::Loaded Prefetch::load(BatchId id, Batch memory) {
 
 void Prefetch::serve() {
   const sched_param none{};
-  pthread_setschedparam(pthread_self(), SCHED_BATCH, &none);  // best effort: it never preempts compute
+  pthread_setschedparam(pthread_self(), SCHED_BATCH, &none);  // so that it never preempts compute; best effort
   std::unique_lock lock(mutex_);
   while (true) {
     changed_.wait(lock, [this] { return state_ == State::wanted || state_ == State::ended; });

@@ -1,5 +1,5 @@
-// Reads and augments the next batch while this one is computed on: on a thread of its own that yields to compute. The
-// batches are those that the loader gives by itself.
+// Reads and augments the next batch while the present one is computed, on a thread of low priority. The batches are the
+// same as the loader's.
 #pragma once
 
 #include <condition_variable>
@@ -15,18 +15,18 @@ namespace ripieno::data {
 
 class Prefetch {
  public:
-  /// Nobody else may load from the loader as long as this lives.
+  /// Nobody else may load from the loader while this object lives.
   explicit Prefetch(Loader& loader);
   ~Prefetch();
   Prefetch(const Prefetch&) = delete;
   Prefetch& operator=(const Prefetch&) = delete;
 
-  /// The batch, and begins on the epoch's next one. What is begun is waited for, what is not is done by the caller: a
-  /// machine with no time for the thread loses nothing. Throws what Loader::load throws.
+  /// Returns the batch and requests the epoch's next one. Waits for the batch if the thread has begun it, else loads it
+  /// on the caller's thread, so that a machine without time for the thread loses nothing. Throws as Loader::load.
   Batch take(BatchId id);
-  /// A batch that is done with: its memory is used again.
+  /// Takes back a used batch, to reuse its memory.
   void give_back(Batch batch);
-  /// Bytes that were read for the batches taken so far, and before the first.
+  /// Bytes read for the batches taken so far, and before the first.
   std::uint64_t bytes_read();
 
  private:
@@ -44,9 +44,9 @@ class Prefetch {
   std::mutex mutex_;
   std::condition_variable changed_;
   State state_ = State::idle;
-  BatchId id_;     // of what is wanted, loading or ready
+  BatchId id_;     // of the batch that is wanted, loading or ready
   Loaded loaded_;  // once ready
-  Batch memory_;   // to be used again
+  Batch memory_;   // to be reused
   std::uint64_t bytes_;
   std::thread thread_;
 };

@@ -11,7 +11,7 @@
 namespace ripieno::data {
 namespace {
 
-constexpr std::uint64_t for_epochs = 0x65706F636873;  // "epochs": what the seed is used for, beside shards
+constexpr std::uint64_t for_epochs = 0x65706F636873;  // "epochs": the key of the seed's use, apart from shards
 
 std::vector<std::uint32_t> ascending(std::uint32_t n) {
   std::vector<std::uint32_t> order(n);
@@ -23,7 +23,7 @@ std::uint32_t rounded_up(std::uint32_t samples, std::uint32_t batch) {
   return static_cast<std::uint32_t>((std::uint64_t{samples} + batch - 1) / batch);
 }
 
-/// `batch` times each worker's share over the average share: the nearest whole number, at least 1.
+/// `batch` times each worker's share divided by the average share, rounded to the nearest integer, at least 1.
 std::vector<std::uint32_t> own_batches(std::uint32_t batch, int workers, const std::vector<double>& shares) {
   if (shares.empty()) return std::vector<std::uint32_t>(static_cast<std::size_t>(workers), batch);
   const double average = std::accumulate(shares.begin(), shares.end(), 0.0) / workers;
@@ -72,7 +72,7 @@ std::vector<std::uint32_t> Sampler::samples_of_all() const {
   if (options_.partition != Partition::global_batches) return sizes_;
   std::vector<std::uint32_t> all(static_cast<std::size_t>(options_.workers), 0);
   if (total_ == 0) return all;
-  const std::uint32_t last = steps() - 1;  // all steps before it are alike
+  const std::uint32_t last = steps() - 1;  // all steps before it have the same size
   const auto whole = counts_of_all(0), rest = counts_of_all(last);
   for (std::size_t w = 0; w < all.size(); ++w) all[w] = last * whole[w] + rest[w];
   return all;
@@ -106,14 +106,14 @@ std::pair<std::uint32_t, std::uint32_t> Sampler::shard_range(std::size_t worker,
     const std::uint32_t first = step * batch;
     return {first, first + std::min(batch, n - first)};
   }
-  // In step: spread over all steps, however many those are.
+  // In step: the shard is spread over all steps.
   const auto bound = [&](std::uint64_t s) { return static_cast<std::uint32_t>(n * s / steps_[worker]); };
   return {bound(step), bound(std::uint64_t{step} + 1)};
 }
 
 const std::vector<std::uint32_t>& Sampler::order(std::uint32_t epoch) {
   if (epoch_ == epoch) return order_;
-  // Shards that are kept draw for the worker too; what is dealt out anew must be the same for all.
+  // Fixed shards draw per worker; an order that is dealt out anew must be the same for all workers.
   const bool shards = options_.partition != Partition::global_batches && options_.sharing != "reshuffled";
   const auto who = shards ? static_cast<std::uint64_t>(options_.worker) + 1 : 0;
   const std::uint32_t count = shards ? samples() : total_;

@@ -11,7 +11,7 @@ namespace ripieno::data {
 namespace {
 
 constexpr int shape_side = 32;
-constexpr int grid = 3;  // grid x grid points a pixel are tested against the shape
+constexpr int grid = 3;  // grid x grid points of each pixel are tested against the shape
 
 // A shape is a test of a point in its own coordinates, where it fills the square -1000 .. 1000.
 using Inside = bool (*)(int x, int y);
@@ -54,7 +54,7 @@ bool heart(int x, int y) {
   static constexpr int corners[][2] = {{-970, -180}, {0, -400}, {970, -180}, {0, 1000}};
   return in_disc(x, y, -500, -380, 510) || in_disc(x, y, 500, -380, 510) || in_polygon(x, y, corners);
 }
-/// Which of the strips, 400 wide, a coordinate is in; the middle one is the 5th.
+/// The strip, 400 wide, that holds a coordinate; the middle strip is the 5th.
 int strip(int x) { return (x + 2200) / 400; }
 bool stripes(int x, int y) { return std::abs(x) < 1000 && std::abs(y) < 900 && strip(x) % 2 == 1; }
 bool checks(int x, int y) { return std::abs(x) < 1000 && std::abs(y) < 1000 && (strip(x) + strip(y)) % 2 == 0; }
@@ -65,14 +65,14 @@ Colour any_colour(Random& random, int most) {
   return {range(random, 0, most), range(random, 0, most), range(random, 0, most)};
 }
 
-/// Far from another colour, 90 to 165 from it in every channel, and lighter where the channel has room for that.
+/// A colour that differs from another by 90 to 165 in every channel, lighter if the channel has room.
 Colour contrast(Random& random, const Colour& other) {
   Colour colour;
   for (std::size_t c = 0; c < 3; ++c) colour[c] = (other[c] + range(random, 90, 165)) % 256;
   return colour;
 }
 
-/// Two colours near each other that blend into one another along a direction.
+/// Two similar colours that blend into each other along a direction.
 struct Background {
   Colour from, to;
   int along_x, along_y;
@@ -89,7 +89,7 @@ struct Background {
   }
 };
 
-/// Where, how large and how turned the shape is.
+/// The shape's place, size and rotation.
 class ShapePlacement {
  public:
   explicit ShapePlacement(Random& random) {

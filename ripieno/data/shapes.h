@@ -1,6 +1,6 @@
 // "shapes": a generated stand-in for CIFAR-10. One of ten shapes (disc, square, triangle, star, cross, ring, crescent,
 // heart, stripes, checks) of random colour, size, place and rotation on a background of two colours, often partly
-// hidden by a bar, under noise. Colour says nothing about the class.
+// hidden by a bar, under noise. Colour does not depend on the class.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace ripieno::data {
 inline constexpr ImageShape shapes_shape = {3, 32, 32};
 inline constexpr std::uint32_t shapes_train = 10000, shapes_test = 2000;
 
-/// Any number of samples may be asked for.
+/// The options may ask for any number of samples.
 std::unique_ptr<Dataset> open_shapes(Split split, const DataOptions& options);
 
 }  // namespace ripieno::data

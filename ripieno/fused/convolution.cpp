@@ -9,10 +9,10 @@ namespace {
 
 using torch::Tensor;
 
-/// Channels times channels: with fewer, products of pixels are too small to be fast.
+/// The least product of input and output channels: with fewer, products of pixels are too small to be fast.
 constexpr std::int64_t worthwhile = 4096;
 
-/// What a product of two bf16 numbers costs, where one of fp32 costs 1.
+/// The cost of a product of two bf16 numbers, relative to fp32.
 double bf16_product() {
   const auto matrices = processor_has(Instructions::amx_bf16), vectors = processor_has(Instructions::avx512_bf16);
   if (!matrices || !vectors) return 0;
@@ -40,7 +40,7 @@ bool Convolution::divides() const {
 Tensor weight_for(const Convolution& form, const Tensor& weight) {
   const auto way = form.way();
   const auto* winograd = std::get_if<Winograd>(&way);
-  // Taken by way of an operator in any case, so that who watches operators (train/gate_watch.h) sees it.
+  // Always goes through an operator, so that operator watches (train/gate_watch.h) see it.
   return winograd ? winograd->prepared(weight.detach()) : weight.to(form.type);
 }
 

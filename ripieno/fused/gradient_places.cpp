@@ -3,8 +3,7 @@
 namespace ripieno::fused {
 namespace {
 
-// An operation's backward is called by autograd, which passes nothing on: this is how it finds the lender of its
-// thread.
+// Autograd calls an operation's backward without extra arguments, so it finds its thread's lender here.
 thread_local GradientPlaces* places_of_thread = nullptr;
 
 }  // namespace

@@ -1,5 +1,4 @@
-// The operations that go over images once: batch normalisation, ReLU and pooling, by the kernels of
-// kernels/image_kernels.h.
+// Batch normalisation, ReLU and pooling, with the kernels of kernels/image_kernels.h.
 #include <cmath>
 
 #include "ripieno/fused/gradient_places.h"
@@ -20,7 +19,7 @@ NumberSpan span_of(const Tensor& tensor) {
   return NumberSpan(tensor.data_ptr(), static_cast<std::size_t>(tensor.numel()), type);
 }
 
-/// Elements of a range, or nothing of an undefined tensor.
+/// A range of a tensor's elements; empty if it is undefined.
 NumberSpan part_of(const Tensor& tensor, Range range) {
   return tensor.defined() ? span_of(tensor).slice(range.begin, range.end) : NumberSpan();
 }
@@ -42,11 +41,11 @@ struct BatchNormOperation : torch::autograd::Function<BatchNormOperation> {
     const Tensor mean = at::empty_like(weight), spread = at::empty_like(weight);  // 1 / standard deviation
     std::vector<float> about(channels), scale(channels), offset(channels);
     numeric::convert(NumberSpan(about), span_of(in).slice(0, channels));
-    // About the first pixel, so that little is lost where the mean is far from 0.
+    // Relative to the first pixel, so that rounding is small even if the mean is far from 0.
     const ChannelSums sums = sum_over_pixels(images, [&](Range some, double* sum, double* square) {
       kernels::moment_sums(part_of(in, some), channels, about.data(), sum, square);
     });
-    // Parameters are taken by way of an operator, so that who watches operators (train/gate_watch.h) sees it.
+    // Parameters go through an operator, so that operator watches (train/gate_watch.h) see it.
     const Tensor factor = weight.detach(), summand = bias.detach();
     const float *w = factor.data_ptr<float>(), *b = summand.data_ptr<float>();
     float *m = mean.data_ptr<float>(), *s = spread.data_ptr<float>(),

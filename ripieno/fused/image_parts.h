@@ -1,5 +1,5 @@
-// The parts of a batch of images (N x H x W x C in memory) that LibTorch's threads work on, each on its own: images,
-// pixels, and sums over pixels.
+// Divides a batch of images (N x H x W x C in memory) among LibTorch's threads: by images, by pixels, and for sums over
+// pixels.
 #pragma once
 
 #include <algorithm>
@@ -11,11 +11,11 @@
 
 namespace ripieno::fused {
 
-/// images.count images of a batch, from the first-th on.
+/// images.count images of a batch, from image `first` on.
 struct ImagePart {
   std::size_t first = 0;
   kernels::Images images;
-  /// Where their numbers are among the batch's, and their results' after pooling.
+  /// The ranges of their numbers in the batch, and of their results after pooling.
   Range elements() const { return of(images); }
   Range pooled() const { return of(images.pooled()); }
 
@@ -26,7 +26,7 @@ struct ImagePart {
   }
 };
 
-/// Calls body(Range) with ranges of `count` things, of so many numbers each, a range a thread where that is worth it.
+/// Calls body(Range) with ranges of `count` items of so many numbers each, one range per thread if that is worthwhile.
 template <class Body>
 void over_parts(std::size_t count, std::size_t numbers, Body body) {
   constexpr std::size_t worthwhile = 1 << 15;
@@ -47,7 +47,7 @@ void over_images(kernels::Images batch, Body body) {
   });
 }
 
-/// Calls body(Range) with elements, those of whole pixels.
+/// Calls body(Range) with ranges of elements that hold whole pixels.
 template <class Body>
 void over_pixels(kernels::Images batch, Body body) {
   const std::size_t channels = batch.channels;
@@ -61,8 +61,8 @@ struct ChannelSums {
   std::vector<double> first, second;
 };
 
-/// body(Range, first, second) sums over elements, those of whole pixels. The parts and the order in which their sums
-/// are added up do not depend on the number of threads, and so neither does the result.
+/// body(Range, first, second) adds up over elements of whole pixels. Neither the parts nor the order of adding their
+/// sums depends on the number of threads, so the result does not either.
 template <class Body>
 ChannelSums sum_over_pixels(kernels::Images batch, Body body) {
   constexpr std::size_t worthwhile = 1 << 16, most = 64;

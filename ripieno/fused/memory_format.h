@@ -1,4 +1,4 @@
-// How images and convolutions' weights are stored: channels last, N x H x W x C in memory.
+// The memory format of images and convolution weights: channels last, N x H x W x C in memory.
 #pragma once
 
 #include <torch/types.h>

@@ -1,7 +1,6 @@
-// What run_layers (fused/run_layers.h) makes of layers: operations with gradients, each doing together what several
-// layers do. They compute in fp32, or under autocast in its 16-bit type; gradients of parameters are fp32, and are
-// written to where they are wanted (fused/gradient_places.h). Images are N x C x H x W, and results are stored
-// channels-last.
+// The fused operations of run_layers (fused/run_layers.h), with gradients; each does the work of several layers. They
+// compute in fp32, or under autocast in its 16-bit type; gradients of parameters are fp32, written to lent places
+// (fused/gradient_places.h). Images are N x C x H x W, and results are stored channels-last.
 #pragma once
 
 #include <torch/torch.h>
@@ -10,9 +9,9 @@
 
 namespace ripieno::fused {
 
-using MaybeTensor = std::optional<torch::Tensor>;  // autograd takes no undefined tensor as an operation's input
+using MaybeTensor = std::optional<torch::Tensor>;  // autograd does not accept undefined tensors as inputs
 
-/// What this thread computes in: autocast's type while it is on.
+/// This thread's type of computation: autocast's type while it is on.
 torch::ScalarType compute_type();
 
 struct ConvolutionForm {
@@ -20,12 +19,11 @@ struct ConvolutionForm {
   bool relu = false, pool = false;
 };
 
-/// pool(relu(convolution(x) + bias)), the latter three where asked for; pool of 2 x 2. `weight` is stored
-/// channels-last.
+/// pool(relu(convolution(x) + bias)); bias, relu and pool (2 x 2) are optional. `weight` is stored channels-last.
 torch::Tensor convolution_operation(const torch::Tensor& x, const torch::Tensor& weight, const MaybeTensor& bias,
                                     ConvolutionForm form);
 
-/// relu(x * weight^T + bias), relu where asked for. x: N x inputs; weight: outputs x inputs.
+/// relu(x * weight^T + bias); relu is optional. x: N x inputs; weight: outputs x inputs.
 torch::Tensor linear_operation(const torch::Tensor& x, const torch::Tensor& weight, const torch::Tensor& bias,
                                bool relu);
 
@@ -35,7 +33,7 @@ struct BatchNormForm {
   bool relu = false;
 };
 
-/// relu(batch_norm(x) + more), the latter two where asked for, by the statistics of the batch (Ioffe and Szegedy, Batch
+/// relu(batch_norm(x) + more), with the batch's statistics; more and relu are optional (Ioffe and Szegedy, Batch
 /// normalization, 2015).
 torch::Tensor batch_norm_operation(const torch::Tensor& x, const torch::Tensor& weight, const torch::Tensor& bias,
                                    const MaybeTensor& more, const BatchNormForm& form);
@@ -43,22 +41,22 @@ torch::Tensor batch_norm_operation(const torch::Tensor& x, const torch::Tensor& 
 /// pool(relu(x)), of 2 x 2.
 torch::Tensor relu_max_pool_operation(const torch::Tensor& x);
 
-// What the operations share.
+// Shared by the operations.
 
-/// Within an operation types are as it chose them.
+/// Turns autocast off inside an operation, which chooses types itself.
 struct NoAutocast {
   c10::impl::ExcludeDispatchKeyGuard guard{c10::DispatchKeySet(c10::DispatchKey::AutocastCPU)};
 };
 
-/// Whether someone else sees this gradient's numbers, so that they must not be changed.
+/// Whether others share this gradient's numbers, so that they must not be changed.
 bool is_shared(const torch::Tensor& gradient);
 
-/// Half the height and width; `chosen`: which of four, or that ReLU let none pass.
+/// A pooled image, of half the height and width; `chosen` as in kernels::max_pool.
 struct Pooled {
   torch::Tensor y, chosen;
 };
 Pooled pooled(const torch::Tensor& x, bool relu);
-/// The gradient before pooling, and ReLU; `sizes`: of what was pooled.
+/// The gradient by the input of pooling (and ReLU), whose sizes are `sizes`.
 torch::Tensor before_pooling(const torch::Tensor& gradient, const torch::Tensor& chosen, torch::IntArrayRef sizes);
 
 }  // namespace ripieno::fused

@@ -9,10 +9,10 @@ namespace {
 
 using torch::Tensor;
 
-constexpr std::int64_t largest = 4;  // pixels a side; above, the places beside the image are too few
+constexpr std::int64_t largest = 4;  // pixels per side; larger images have too few kernel positions outside
 
-/// What the kernel's place `place` meets along one axis: pixels [begin, end) of the result, and those of the image
-/// `offset` further.
+/// Along one axis, the kernel position `place` connects pixels [begin, end) of the result with the image's pixels
+/// `offset` further on.
 struct PixelRun {
   std::int64_t begin, end, offset;
   PixelRun(std::int64_t place, std::int64_t padding, std::int64_t in, std::int64_t out)
@@ -22,7 +22,7 @@ struct PixelRun {
   std::int64_t size() const { return end - begin; }
 };
 
-/// `count` neighbouring pixels of all images, or places of all filters, as a matrix: a row for each of them.
+/// `count` neighbouring pixels of all images, or positions of all filters, as a matrix with a row for each.
 Tensor columns(const Tensor& images, std::int64_t first, std::int64_t count) {
   const std::int64_t channels = images.size(1), pixels = images.size(2) * images.size(3);
   return images.as_strided({images.size(0), count * channels}, {pixels * channels, 1},
@@ -90,7 +90,7 @@ Tensor PixelProducts::input_gradient(const Tensor& gradient, const Tensor& weigh
   return found;
 }
 
-// One product for each of the kernel's places: its sum is over the images and the pixels, as long as can be.
+// One product for each kernel position, which sums over images and pixels: the longest possible sums.
 void PixelProducts::weight_gradient(const Tensor& gradient, const Tensor& input, const Tensor& to) const {
   const Tensor by_result = by_pixel(gradient), in = by_pixel(input);
   for (std::int64_t i = 0; i < weight_[2]; ++i) {

@@ -1,6 +1,6 @@
 // Convolutions of small images (4 x 4 and less) of stride 1 as matrix products: for each pixel of the result and each
-// row of the kernel one product of the pixels that it meets, of all images, with its weights. Places of the kernel that
-// lie beside the image cost nothing: padded for a 3 x 3 kernel, they are more than half of a 2 x 2 image's.
+// row of the kernel, one product of the pixels under that row, of all images, with the row's weights. Kernel positions
+// outside the image cost nothing; for a padded 2 x 2 image and a 3 x 3 kernel they are more than half.
 #pragma once
 
 #include <torch/torch.h>
@@ -14,22 +14,22 @@ namespace ripieno::fused {
 /// channels-last.
 class PixelProducts {
  public:
-  /// None where images are larger, or of another form.
+  /// nullopt for larger images and other forms.
   static std::optional<PixelProducts> of(torch::IntArrayRef input, torch::IntArrayRef weight, std::int64_t stride,
                                          std::int64_t padding);
 
-  /// Products of two numbers, in each pass.
+  /// The number of multiplications in each pass.
   double operations() const;
   /// `bias` may be undefined.
   torch::Tensor forward(const torch::Tensor& input, const torch::Tensor& weight, const torch::Tensor& bias) const;
-  /// `gradient`: by the result. Returns the gradient by the input.
+  /// `gradient` is by the result. Returns the gradient by the input.
   torch::Tensor input_gradient(const torch::Tensor& gradient, const torch::Tensor& weight) const;
   /// Writes the gradient by the weight to `to`, of any type.
   void weight_gradient(const torch::Tensor& gradient, const torch::Tensor& input, const torch::Tensor& to) const;
 
  private:
-  /// `count` pixels of a row of the image, from `in` on, which the pixel `out` of the result meets with as many places
-  /// of the kernel, from `place` on (all counted row by row).
+  /// The pixel `out` of the result uses `count` pixels of an image row, from `in` on, with as many kernel positions,
+  /// from `place` on (all counted row by row).
   struct Meeting {
     std::int64_t out, in, place, count;
   };

@@ -1,5 +1,5 @@
-// The operations that are products with a weight: convolution and linear layer. A weight that comes in parts is used
-// part by part, and so its gradient goes.
+// Convolution and linear layer, the products with a weight. A weight that arrives in parts is used part by part, and
+// its gradient is written likewise.
 #include <ATen/autocast_mode.h>
 
 #include "ripieno/fused/convolution.h"
@@ -13,14 +13,13 @@ using torch::Tensor;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-/// The gradient before a ReLU whose result is `y`; in place where nobody else sees it.
+/// The gradient by the input of a ReLU with result `y`; in place if it is not shared.
 Tensor before_relu(Tensor gradient, const Tensor& y) {
   if (is_shared(gradient)) return at::threshold_backward(gradient, y, 0);
   return at::threshold_backward_out(gradient, gradient, y, 0);
 }
 
-/// A parameter as numbers of `type`, its parts brought there one after the other: use(part) may read what is there, and
-/// no other.
+/// Converts a parameter to `type`, one part after the other: use(part) may read only parts converted so far.
 template <class Use>
 Tensor by_parts(const Tensor& parameter, const std::vector<Tensor>& parts, torch::ScalarType type, const Use& use) {
   const bool as_it_is = parameter.scalar_type() == type;

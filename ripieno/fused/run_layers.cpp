@@ -38,10 +38,10 @@ bool is_known(const torch::nn::BatchNorm2dImpl& layer) {
          layer.options.momentum().has_value() && layer.weight.scalar_type() == torch::kFloat32;
 }
 
-/// Stored so, beyond what one channel or one pixel leaves open.
+/// Whether a tensor is stored channels-last; one channel or one pixel leaves that open.
 bool is_channels_last(const Tensor& x) { return x.dim() == 4 && x.suggest_memory_format() == channels_last; }
 
-/// Whether the computation that x is in the midst of is one that the kernels here are for.
+/// Whether x is part of a computation that the kernels here support.
 bool is_known(const Tensor& x) {
   const auto type = compute_type();
   return x.is_cpu() && (type == torch::kFloat32 || type == torch::kBFloat16) &&
@@ -57,7 +57,7 @@ Tensor convolve_fused(torch::nn::Conv2dImpl& layer, const Tensor& x, bool relu, 
 
 Tensor normalise(torch::nn::BatchNorm2dImpl& layer, const Tensor& x, const Tensor& more, bool relu) {
   if (layer.num_batches_tracked.scalar_type() == torch::kInt64) {
-    *layer.num_batches_tracked.data_ptr<std::int64_t>() += 1;  // an operation would cost more than all else here
+    *layer.num_batches_tracked.data_ptr<std::int64_t>() += 1;  // an operator would cost more than everything else here
   } else {                                                     // Module::to(dtype) converts it too
     layer.num_batches_tracked.add_(1);
   }

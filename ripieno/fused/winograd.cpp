@@ -12,14 +12,14 @@ namespace {
 
 using torch::Tensor;
 
-constexpr std::int64_t cache = 1'000'000 / sizeof(float);  // numbers that stay in the second cache
+constexpr std::int64_t cache = 1'000'000 / sizeof(float);  // numbers that stay in the L2 cache
 
 kernels::Images images_of(torch::IntArrayRef sizes, std::int64_t count) {
   const auto size = [&](std::size_t i) { return static_cast<std::size_t>(sizes[i]); };
   return {static_cast<std::size_t>(count), size(2), size(3), size(1)};
 }
 
-/// Memory for numbers at the points of so many images, of which each part of a batch uses what it needs.
+/// Memory for numbers at the points of so many images; each part of a batch uses as much as it needs.
 class Points {
  public:
   Points(kernels::WinogradTile m, const kernels::Tiling& largest)
@@ -88,8 +88,8 @@ void over_channels(std::int64_t channels, std::int64_t part, Body body) {
   });
 }
 
-/// Calls body(first, end), part by part, with the images of ranges of parts: one range, or one for each thread where
-/// there are as many parts, so that they need not wait for each other within them.
+/// Calls body(first, end), part by part, with ranges of images: in one range, or, if there are enough parts, in one per
+/// thread, so that threads need not wait for each other.
 template <class Body>
 void over_ranges(std::int64_t images, std::int64_t part, Body body) {
   const std::int64_t parts = (images + part - 1) / part;
@@ -110,9 +110,8 @@ std::optional<Winograd> Winograd::of(torch::IntArrayRef input, torch::IntArrayRe
   made.weight_ = weight.vec();
   made.result_ = {input[0], weight[0], input[2] + 2 * padding - 2, input[3] + 2 * padding - 2};
   if (made.result_[2] < 1 || made.result_[3] < 1) return std::nullopt;
-  // Operations, in products of numbers: at each point a matrix product and the transforms, of which a channel of a tile
-  // costs as much as `transform` products, and a weight as much as `weight_transform` (measured, on processors with 512
-  // bits a vector).
+  // Operations, in products of numbers: at each point a matrix product and the transforms, which cost `transform`
+  // products per channel of a tile, and `weight_transform` per weight (measured on processors with 512-bit vectors).
   constexpr double transform = 25, weight_transform = 16;
   const auto inputs = static_cast<double>(weight[1]), outputs = static_cast<double>(weight[0]);
   made.operations_ = direct * 9 * static_cast<double>(input[0] * made.result_[2] * made.result_[3]) * inputs * outputs;
@@ -152,15 +151,14 @@ std::int64_t Winograd::numbers_of_weights() const {
 
 bool Winograd::by_channels() const { return numbers_of_weights() > std::max(cache, input_[0] * numbers_an_image()); }
 
-/// As many as make the numbers at the points fit the second cache, or be as many as the weights there, which every part
-/// reads.
+/// As many images as fit the L2 cache with their numbers at the points, or have as many as the weights there, which
+/// every part reads.
 std::int64_t Winograd::images_a_part() const {
   return std::clamp<std::int64_t>(std::max(cache, numbers_of_weights()) / numbers_an_image(), 1, input_[0]);
 }
 
-/// So many that a part of the weights at the points, with all `others`, takes 5 MB: smaller parts make smaller matrix
-/// products, which are slower than what the cache spares; larger ones leave it (measured with 512 KB of second and 32
-/// MB of third cache).
+/// As many channels as make a part of the weights at the points, with all `others`, 5 MB: smaller matrix products lose
+/// more time than the cache saves; larger parts leave the cache (measured with 512 KB of L2 and 32 MB of L3 cache).
 std::int64_t Winograd::channels_a_part(std::int64_t others) const {
   constexpr std::int64_t fast = 32, part = 5 * cache;
   return std::max<std::int64_t>(part / (static_cast<std::int64_t>(kernels::points_of(tile_)) * others) / fast, 1) *
@@ -260,7 +258,7 @@ Tensor Winograd::backward_by_images(const Tensor& gradient, const Tensor& input,
   const Tensor by_result = gradient.contiguous(channels_last), in = input.contiguous(channels_last);
   Tensor by_input = needs_input ? at::empty(input_, in.options().memory_format(channels_last)) : Tensor();
   const std::int64_t part = images_a_part();
-  std::vector<Tensor> by_weight(static_cast<std::size_t>(at::get_num_threads()));  // sums of each thread
+  std::vector<Tensor> by_weight(static_cast<std::size_t>(at::get_num_threads()));  // each thread's sums
   const auto finish = [&] {
     for (std::size_t i = 1; i < by_weight.size(); ++i) {
       if (by_weight[i].defined()) by_weight[0].add_(by_weight[i]);

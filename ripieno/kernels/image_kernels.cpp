@@ -46,7 +46,7 @@ HWY_INLINE void spread(T* const in[window], const T* out, const std::uint8_t* ch
   }
 }
 
-/// Where the four corners of a window are, from its first.
+/// The offsets of a window's four corners from its first.
 HWY_INLINE void offsets(Images shape, std::size_t (&found)[window]) {
   found[0] = 0;
   found[1] = shape.channels;
@@ -110,7 +110,7 @@ HWY_INLINE void backward(T* in, const T* out, const std::uint8_t* chosen, Images
         out += shape.channels;
         chosen += shape.channels;
       }
-      if (shape.width % 2) {  // a last column in no window
+      if (shape.width % 2) {  // a last column outside all windows
         std::memset(first, 0, shape.channels * sizeof(T));
         std::memset(first + row, 0, shape.channels * sizeof(T));
       }
@@ -119,15 +119,15 @@ HWY_INLINE void backward(T* in, const T* out, const std::uint8_t* chosen, Images
   }
 }
 
-/// Calls body(c, n) for every vector of channels, n = lanes but for the last one.
+/// Calls body(c, n) for every vector of channels; n is the number of lanes, fewer in the last vector.
 template <class Body>
 HWY_INLINE void over_channels(std::size_t channels, Body body) {
   const std::size_t lanes = hn::Lanes(f32);
   for (std::size_t c = 0; c < channels; c += lanes) body(c, channels - c < lanes ? channels - c : lanes);
 }
 
-/// first[c], second[c] = sums over all pixels of what body(pixel, c, n) gives, a pair of vectors. Sums of a block stay
-/// in registers in fp32; blocks are summed up in fp64. A block fits the first cache, whose lines are read in order.
+/// first[c], second[c] = sums over all pixels of the pair of vectors that body(pixel, c, n) returns. Sums of a block
+/// stay in registers in fp32; blocks are added up in fp64. A block fits the L1 cache, whose lines are read in order.
 template <class Body>
 HWY_INLINE void sum_over_pixels(std::size_t pixels, std::size_t channels, double* first, double* second, Body body) {
   HWY_ALIGN float one[HWY_MAX_BYTES / sizeof(float)], two[HWY_MAX_BYTES / sizeof(float)];
@@ -304,7 +304,7 @@ namespace {
 float* fp32(NumberSpan s) { return static_cast<float*>(s.data); }
 std::uint16_t* bf16(NumberSpan s) { return static_cast<std::uint16_t*>(s.data); }
 
-/// Pixels; all spans that have data are alike.
+/// The number of pixels; all spans with data must be alike.
 std::size_t pixels_of(NumberSpan in, std::size_t channels, std::initializer_list<NumberSpan> others) {
   require(in.type == DType::fp32 || in.type == DType::bf16, "images of ", name(in.type));
   require(channels > 0 && in.count % channels == 0, in.count, " elements of ", channels, " channels");

@@ -28,9 +28,9 @@ struct SmallMatrix {
   }
 };
 
-/// Where the polynomials of a filter and of its pixels are evaluated, besides infinity. For m = 4 the paper's 0, 1, -1,
-/// 2 and -2 have more than twice the rounding errors (in the manner of Alam et al., "Winograd convolution for deep
-/// neural networks: efficient point selection", ACM TECS 2022).
+/// The points, besides infinity, at which the polynomials of a filter and its pixels are evaluated. For m = 4 the
+/// paper's 0, 1, -1, 2 and -2 have more than twice the rounding errors (points chosen as in Alam et al., "Winograd
+/// convolution for deep neural networks: efficient point selection", ACM TECS 2022).
 template <std::size_t m>
 constexpr std::array<double, m + 1> interpolation_points;
 template <>
@@ -44,7 +44,7 @@ template <std::size_t m>
 struct Matrices {
   static constexpr std::size_t count = m + 2, finite = m + 1;
 
-  /// The product of (x - p) over all points p but that one, lowest power first, or over all of them.
+  /// The product of (x - p) over all points p but one, or over all of them, lowest power first.
   static constexpr std::array<double, count> product_without(std::size_t but) {
     std::array<double, count> found{1};
     for (std::size_t i = 0; i < finite; ++i) {
@@ -64,8 +64,8 @@ struct Matrices {
     return found;
   }();
 
-  /// Powers of the points: a row each, the highest power's for infinity. Divided, where asked for, by the product of
-  /// its distances.
+  /// The powers of the points, one row per point; infinity has only the highest power. If asked for, each row is
+  /// divided by the product of its point's distances.
   template <std::size_t columns>
   static constexpr SmallMatrix<count, columns> powers(bool divided) {
     SmallMatrix<count, columns> found{};
@@ -130,8 +130,8 @@ HWY_INLINE void transform(Load load, Store store) {
   }
 }
 
-/// Calls body(tile, pixels) for each tile of an image, where pixels has the address of each of the tile's side x side
-/// pixels, or `outside`.
+/// Calls body(tile, pixels) for each tile of an image; pixels holds the address of each of its side x side pixels, or
+/// `outside`.
 template <std::size_t side, class T, class Body>
 HWY_INLINE void over_tiles(T* image, std::size_t n, const Tiling& tiling, T* outside, Body body) {
   const std::size_t height = tiling.images.height, width = tiling.images.width;
@@ -181,7 +181,8 @@ struct StoreSome {
   }
 };
 
-/// Calls body(c, load, store) for every vector of channels; load(from), store(to, value) touch no more than there are.
+/// Calls body(c, load, store) for every vector of channels; load(from) and store(to, value) touch only existing
+/// channels.
 template <class Body>
 HWY_INLINE void over_channels(std::size_t channels, Body body) {
   const std::size_t lanes = hn::Lanes(f32);
@@ -213,8 +214,8 @@ HWY_INLINE void tiles_to_points(WinogradPoints points, const T* images, const Ti
   }
 }
 
-/// Image n. Does what `overlap` says with what stands in a pixel: adds to it, or not. `outside` takes what is beside
-/// the image.
+/// Transforms image n back. `overlap`: adds to the pixels' numbers instead of replacing them. `outside` takes numbers
+/// outside the image.
 template <const auto& matrix, bool overlap, class T>
 HWY_INLINE void points_to_tiles(T* image, std::size_t n, WinogradPoints points, const Tiling& tiling, const float* bias,
                                 T* outside) {
@@ -242,7 +243,7 @@ HWY_INLINE void points_to_images(T* images, WinogradPoints points, const Tiling&
   const std::size_t channels = tiling.images.channels, size = pixels_of(tiling) * tiling.pitch;
   const std::vector<float> none(bias ? 0 : channels);
   if (!bias) bias = none.data();
-  if constexpr (overlap && sizeof(T) < sizeof(float)) {  // sums are fp32 until they are whole
+  if constexpr (overlap && sizeof(T) < sizeof(float)) {  // sums are fp32 until they are complete
     std::vector<float> image(pixels_of(tiling) * channels), outside(channels);
     Tiling apart = tiling;
     apart.pitch = channels;

@@ -70,7 +70,7 @@ void Control::flush() {
     } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
       pollfd writable{pipe_.get(), POLLOUT, 0};
       if (poll(&writable, 1, patience_ms) <= 0) return;
-    } else if (errno != EINTR) {  // the launcher has gone
+    } else if (errno != EINTR) {  // the launcher has ended
       pipe_ = Descriptor();
       unsent_.clear();
     }

@@ -1,5 +1,5 @@
-// A worker's messages to its launcher: one JSON object a line over a pipe. {"type": "lost-peer"}: an own loop got an
-// Error(peer), so if this worker ends badly it is not the cause (join() sends it).
+// A worker's messages to its launcher: one JSON object a line over a pipe. {"type": "lost-peer"}: the user's own loop
+// got an Error(peer), so if this worker fails it is not the cause (join() sends it).
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -13,24 +13,24 @@ class Error;
 
 namespace ripieno::launch {
 
-/// Used by one thread at a time. A launcher that has gone, or that does not read, neither ends the worker nor holds it
-/// up for more than a second a message: what cannot be written by then is dropped, but never half a message.
+/// For one thread at a time. A launcher that has ended or does not read neither ends the worker nor delays it for more
+/// than a second per message: unwritten messages are dropped after that, but always whole ones.
 class Control {
  public:
-  /// Owns the descriptor; -1 for a worker that nobody listens to.
+  /// Owns the descriptor; -1 for a worker without a launcher.
   explicit Control(int fd);
   ~Control();
   Control(const Control&) = delete;
   Control& operator=(const Control&) = delete;
 
-  /// Whether there is a launcher that hears.
+  /// Whether a launcher is listening.
   bool has_listener() const { return pipe_.is_open(); }
   void send(const nlohmann::json& message);
-  /// {"type": "failed", "kind": ..., "message": ...}: what the launcher then reports as the job's failure.
+  /// Sends {"type": "failed", "kind": ..., "message": ...}, which the launcher then reports as the job's failure.
   void failed(const Error& error);
 
  private:
-  /// Writes what it can of `unsent_` within half a second.
+  /// Writes as much of `unsent_` as it can within half a second.
   void flush();
 
   Descriptor pipe_;

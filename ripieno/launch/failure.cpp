@@ -16,7 +16,7 @@ std::optional<int> rank_behind(const std::string& words, std::string_view phrase
   return error == std::errc() ? std::optional(rank) : std::nullopt;
 }
 
-/// Of "rank 0: rank 2 gave up: ..", 2.
+/// 2 from "rank 0: rank 2 gave up: ..".
 std::optional<int> rank_before(const std::string& words, std::string_view phrase) {
   const std::size_t end = words.find(phrase);
   const std::size_t begin = end == std::string::npos ? end : words.rfind("rank ", end);

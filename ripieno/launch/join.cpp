@@ -22,7 +22,7 @@ Task<> join_through(const transport::Transport* transport, transport::Joining jo
   *made = co_await std::move(making);
 }
 
-/// Error(usage): it is not one through which processes join each other.
+/// Error(usage): it is not a transport of real time.
 const transport::Transport& real_transport(const std::string& name) {
   const transport::Transport& transport = transport::find_transport(name);
   if (transport.is_virtual()) {
@@ -44,7 +44,7 @@ membership::Meeting meeting_of(const Placement& place, const JoinOptions& option
   return meeting;
 }
 
-/// Tells the launcher that this worker has lost a peer: should it end now, it is not the cause.
+/// Tells the launcher that this worker has lost a peer: if it fails now, it is not the cause.
 void tell_launcher(int control_fd, std::shared_ptr<Control>& control) {
   if (!control) control = std::make_shared<Control>(control_fd);
   control->send({{"type", "lost-peer"}});

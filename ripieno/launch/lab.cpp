@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view name_of_all = "ripieno-lab-";  // ripieno-lab-PID-0, ..., ripieno-lab-PID-switch
 constexpr const char* interface = "link0";                // a node's, in its namespace
-constexpr double queue_s = 0.1;                           // of a link that is full, at its rate
+constexpr double queue_s = 0.1;                           // the length of a full link's queue, at its rate
 constexpr int most_nodes = 200;
 
 template <class... Words>
@@ -45,7 +45,7 @@ std::optional<pid_t> launcher_of(const std::string& name) {
 
 bool is_running(pid_t pid) { return fs::exists(text("/proc/", pid)); }
 
-/// Folders in which groups can be made that limit the CPU: of version 2, else of version 1.
+/// Folders in which control groups that limit the CPU can be made: of version 2, else of version 1.
 std::optional<fs::path> root_of_groups() {
   for (const char* root : {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"}) {
     const fs::path controllers = fs::path(root) / "cgroup.subtree_control";
@@ -154,7 +154,7 @@ void Lab::take_down() {
   const auto quietly = [](auto work) {
     try {
       work();
-    } catch (const Error&) {  // what cannot be removed now, clean() tries again
+    } catch (const Error&) {  // clean() tries again later
     }
   };
   for (const LabNode& node : nodes_) quietly([&] { ip("netns", "del", node.network); });

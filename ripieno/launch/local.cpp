@@ -23,8 +23,8 @@
 namespace ripieno::launch {
 namespace {
 
-constexpr std::size_t kept_lines = 20;         // of a worker's standard error, for the error that it may end with
-constexpr std::size_t longest_line = 1 << 20;  // bytes; a longer one is cut in pieces
+constexpr std::size_t kept_lines = 20;         // of a worker's standard error, for its error
+constexpr std::size_t longest_line = 1 << 20;  // bytes; longer lines are cut
 
 ErrorKind kind_named(const std::string& kind) {
   for (ErrorKind k : {ErrorKind::internal, ErrorKind::usage, ErrorKind::data, ErrorKind::io, ErrorKind::network,
@@ -53,9 +53,9 @@ struct Worker {
   const pid_t pid;
   asio::posix::stream_descriptor control, output, errors;
   int readers = 0;
-  std::optional<int> status;  ///< once it has ended
-  bool told = false;          ///< it has said why it fails
-  bool lost_peer = false;     ///< it has said that it lost a peer
+  std::optional<int> status;  ///< set once it has ended
+  bool told = false;          ///< it has sent its failure
+  bool lost_peer = false;     ///< it has reported that it lost a peer
   std::deque<std::string> last;
 };
 
@@ -68,7 +68,7 @@ class LocalRun {
         signals_(runtime.context(), SIGINT, SIGTERM, SIGHUP) {
     signals_.add(SIGCHLD);
     membership::parse_address(job.listen);
-    if (job.workers == 1) return;  // nobody to meet
+    if (job.workers == 1) return;  // needs no rendezvous
     const InNetwork there(job.network);
     rendezvous_.emplace(runtime, job.listen, token_, job.workers, job.meeting);
     membership::check_route_to(rendezvous_->address());
@@ -177,7 +177,7 @@ class LocalRun {
       if (signal == SIGCHLD) {
         for (auto& worker : workers_) look_after(*worker);
       } else if (interrupted_) {
-        send_all(SIGKILL);  // asked twice
+        send_all(SIGKILL);  // the second request
       } else {
         interrupted_ = signal;
         terminate();
@@ -197,12 +197,12 @@ class LocalRun {
     if (worker.status) return;
     worker.status = reap(worker.pid);
     if (!worker.status) return;
-    // Its pipes end now, unless something that has left its group still holds them.
+    // Its pipes end now, unless a process that has left its group still holds them.
     runtime_.call_at(runtime_.now() + job_.grace, [&worker] { worker.hang_up(); });
     settle(worker);
   }
 
-  /// Judges a worker that has ended, once all that it said has been read; ends the run after the last.
+  /// Judges an ended worker once all its output has been read; ends the run after the last worker.
   void settle(Worker& worker) {
     if (!worker.status || worker.readers > 0) return;
     const int status = *worker.status;
@@ -222,8 +222,8 @@ class LocalRun {
     }
   }
 
-  /// A worker that ended without a word. Where it may have ended by itself, its last lines may say that an error of
-  /// ours ended it.
+  /// Judges a worker that ended without a message. If it ended by itself, its last lines may show that an error of ours
+  /// ended it.
   void lost(const Worker& worker, std::string how, std::optional<int> code, bool by_itself) {
     if (!worker.last.empty()) how += "; its last lines on standard error:";
     for (const std::string& line : worker.last) how += "\n  " + line;
@@ -241,7 +241,7 @@ class LocalRun {
     ending_ = true;
   }
 
-  /// Asks all to end, but for those who are about to: they have said why.
+  /// Asks all workers to end, except those that have sent their failure and are about to end.
   void terminate() {
     if (terminated_) return;
     terminated_ = true;
@@ -261,13 +261,13 @@ class LocalRun {
   Runtime& runtime_;
   const LocalJob& job_;
   const std::string token_;
-  std::optional<membership::Rendezvous> rendezvous_;  ///< where there is more than one worker
+  std::optional<membership::Rendezvous> rendezvous_;  ///< if there is more than one worker
   asio::signal_set signals_;
   std::vector<std::unique_ptr<Worker>> workers_;
   int settled_ = 0;
   bool ending_ = false, terminated_ = false, killed_ = false;
   std::optional<int> interrupted_;
-  std::vector<Failure> failures_;  ///< as they were heard of
+  std::vector<Failure> failures_;  ///< in the order of arrival
 };
 
 }  // namespace
@@ -277,7 +277,7 @@ Interrupted::Interrupted(int signal)
 
 void run_local(const LocalJob& job) {
   if (job.workers < 1) fail(ErrorKind::usage, "a job has at least 1 worker, not ", job.workers);
-  const auto workers = static_cast<std::size_t>(job.workers);  // three pipes and a visit to the rendezvous each
+  const auto workers = static_cast<std::size_t>(job.workers);  // three pipes and a connection to the rendezvous each
   make_room_for_descriptors(4 * workers + 20, text(workers, workers == 1 ? " worker" : " workers"));
   const std::unique_ptr<Runtime> runtime = real_runtime(0);
   LocalRun run(*runtime, job);

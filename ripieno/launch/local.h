@@ -13,7 +13,7 @@
 
 namespace ripieno::launch {
 
-/// Where a worker runs, and what it listens on for the others; empty: where and what the environment says.
+/// Where a worker runs and listens; empty: as the environment says.
 struct WorkerPlace {
   ProcessPlace process;
   std::string listen;
@@ -21,19 +21,19 @@ struct WorkerPlace {
 
 struct LocalJob {
   int workers = 1;
-  std::vector<std::string> command;    ///< every worker's; the job's secret is passed in the environment, not here
-  std::string listen = "127.0.0.1:0";  ///< of the rendezvous, which one worker alone does without
-  std::string network;                 ///< in which it listens: a network namespace; "": the launcher's
+  std::vector<std::string> command;    ///< of every worker; the job's token is passed in the environment, not here
+  std::string listen = "127.0.0.1:0";  ///< of the rendezvous, which a single worker does not need
+  std::string network;                 ///< the network namespace in which the rendezvous listens; "": the launcher's
   std::function<WorkerPlace(int rank)> place;                  ///< may be empty
-  std::vector<std::pair<std::string, std::string>> variables;  ///< of the workers' environment, beside the job's own
+  std::vector<std::pair<std::string, std::string>> variables;  ///< added to the workers' environment
   Duration meeting = std::chrono::seconds(60);  ///< from the first worker at the rendezvous until the last
-  /// From asking workers to end until they are killed; also how long those who lost a peer are given to end by
-  /// themselves, so that the lost one can say why.
+  /// The time from asking workers to end until they are killed. Workers that lost a peer get the same time to end by
+  /// themselves, so that the lost one can say why it failed.
   Duration grace = std::chrono::seconds(5);
-  /// Every message of a worker (control.h), also {"type": "failed"}.
+  /// Called with every message of a worker (control.h), also with {"type": "failed"}.
   std::function<void(int rank, const nlohmann::json& message)> on_message;
-  /// Every line of a worker's standard error, and of its standard output but for rank 0, which shares the launcher's.
-  /// By default printed to the launcher's standard error as "[rank 2] ...".
+  /// Called with every line of a worker's standard error, and of its standard output except rank 0's, which is the
+  /// launcher's. By default printed to the launcher's standard error as "[rank 2] ...".
   std::function<void(int rank, const std::string& line)> on_output;
 };
 
@@ -47,7 +47,7 @@ class Interrupted : public std::runtime_error {
   int signal_;
 };
 
-/// The cause was a worker that exited with a code of its own and without a word (control.h). Of kind peer.
+/// The cause was a worker that exited with its own code and without a message (control.h). Of kind peer.
 class WorkerExited : public Error {
  public:
   WorkerExited(const Error& error, int code) : Error(error), code_(code) {}
@@ -57,12 +57,12 @@ class WorkerExited : public Error {
   int code_;
 };
 
-/// Returns when all workers have ended well. When one fails, the others are ended (SIGTERM, after `grace` SIGKILL) and
-/// the cause is thrown: the first failure that is not itself the loss of a peer (failure.h), with the kind that the
-/// worker gave it; a worker that ended without a word gives Error(peer) with its signal, or WorkerExited, and its last
-/// lines. Error(network): workers could not reach each other. Error(io): there are too few descriptors (descriptors.h).
-/// No process, zombie or descriptor is left, and should the launcher be killed, the kernel kills the workers. Call it
-/// from a thread that lives as long. While it runs it handles SIGINT, SIGTERM, SIGHUP and SIGCHLD.
+/// Returns when all workers have ended successfully. If one fails, ends the others (SIGTERM, after `grace` SIGKILL) and
+/// throws the cause: the first failure that is not itself the loss of a peer (failure.h), with the worker's kind; for a
+/// worker that ended without a message, Error(peer) with its signal, or WorkerExited, with its last lines.
+/// Error(network): workers could not reach each other. Error(io): there are too few descriptors (descriptors.h). It
+/// leaves no process, zombie or descriptor; if the launcher is killed, the kernel kills the workers. Call it from a
+/// thread that lives as long as the call. While it runs it handles SIGINT, SIGTERM, SIGHUP and SIGCHLD.
 void run_local(const LocalJob& job);
 
 }  // namespace ripieno::launch

@@ -32,15 +32,15 @@ std::string needed(const char* name) {
   return *value;
 }
 
-/// What another launcher tells each of its processes.
+/// The variables by which another launcher numbers its processes.
 struct ForeignLauncher {
   const char* name;
   const char* rank;
   const char* size;
 };
 
-/// srun's comes behind those that it may start. A shell of sbatch or salloc has SLURM_PROCID too, but is one task of
-/// its step.
+/// srun's comes after those of launchers that it may start. A shell of sbatch or salloc has SLURM_PROCID too, but is
+/// the only task of its step.
 constexpr ForeignLauncher foreign_launchers[]{{"torchrun", "RANK", "WORLD_SIZE"},
                                               {"mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
                                               {"mpirun", "MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE"},
@@ -49,7 +49,7 @@ constexpr ForeignLauncher foreign_launchers[]{{"torchrun", "RANK", "WORLD_SIZE"}
                                               {"srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS"},
                                               {"mpiexec", "PMI_RANK", "PMI_SIZE"}};
 
-/// RANK alone may be anybody's.
+/// RANK alone may belong to any program.
 bool has_started_this(const ForeignLauncher& launcher) {
   if (!variable(launcher.rank)) return false;
   return std::string_view(launcher.name) != "torchrun" || variable("TORCHELASTIC_RUN_ID") || variable("MASTER_ADDR");
@@ -76,7 +76,7 @@ bool switched(const char* name, bool otherwise) {
   return *value == "on";
 }
 
-/// What a worker has from its launcher's environment as it is.
+/// Variables that a worker inherits unchanged from its launcher's environment.
 Placement ways_to_peers() {
   Placement place;
   place.shared_memory = switched("RIPIENO_SHARED_MEMORY", place.shared_memory);

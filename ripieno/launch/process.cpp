@@ -20,7 +20,7 @@
 namespace ripieno::launch {
 namespace {
 
-constexpr int longest_silence_ms = 60'000;  // of a tool
+constexpr int longest_silence_ms = 60'000;  // the longest that a tool may print nothing
 
 std::string reason(int error) { return std::generic_category().message(error); }
 
@@ -42,7 +42,7 @@ struct Pipe {
   Descriptor read, write;
 };
 
-/// What the child needs, made before the fork: after it, only calls that are safe in a signal handler are allowed.
+/// Everything that the child needs, made before the fork: after it, only async-signal-safe calls are allowed.
 struct ProcessStart {
   char** arguments;
   char** environment;
@@ -70,7 +70,7 @@ void close_on_exec_from(int first) {
 [[noreturn]] void become(ProcessStart plan) {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != plan.launcher) _exit(127);  // it ended before the line above
+  if (getppid() != plan.launcher) _exit(127);  // the launcher ended before the line above
   // The launcher's handlers would report to the launcher's event loop: none may run here.
   for (int signal : {SIGINT, SIGTERM, SIGHUP, SIGCHLD, SIGPIPE, SIGXFSZ}) ::signal(signal, SIG_DFL);
   sigset_t none;
@@ -79,7 +79,7 @@ void close_on_exec_from(int first) {
   if (plan.network >= 0 && setns(plan.network, CLONE_NEWNET) != 0) give_up(plan.status);
   for (int* fd : {&plan.status, &plan.input, &plan.output, &plan.errors, &plan.control}) {
     if (*fd < 0) continue;
-    const int moved = fcntl(*fd, F_DUPFD_CLOEXEC, 10);  // out of the way of what is put at 0 to 3
+    const int moved = fcntl(*fd, F_DUPFD_CLOEXEC, 10);  // away from descriptors 0 to 3, which are set below
     if (moved < 0) give_up(plan.status);
     *fd = moved;
   }
@@ -134,13 +134,13 @@ Process start_process(const std::vector<std::string>& command,
   const int fork_error = errno;
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (pid < 0) fail(ErrorKind::io, "cannot start a worker: ", reason(fork_error));
-  setpgid(pid, pid);  // here too: whoever comes first
+  setpgid(pid, pid);  // in parent and child, whichever runs first
 
   status.write = Descriptor();
   int error = 0;
   ssize_t got;
   do {
-    got = read(status.read.get(), &error, sizeof error);  // ends with the exec, which closes the pipe
+    got = read(status.read.get(), &error, sizeof error);  // returns at exec, which closes the pipe
   } while (got < 0 && errno == EINTR);
   if (got == sizeof error) {
     kill_and_reap(pid);
@@ -165,13 +165,14 @@ std::string own_program() {
   std::error_code error;
   const auto path = std::filesystem::read_symlink(self, error);
   if (error) fail(ErrorKind::io, self, ": ", error.message());
-  // A child that has not run anything yet is still this program, whatever lies in its place now.
+  // Before its exec a child is still this program, so "/proc/self/exe" names it there even if the file has been
+  // replaced.
   return std::filesystem::equivalent(path, self, error) ? path.string() : self;
 }
 
 std::string run_tool(const std::vector<std::string>& command) {
   const Process process = start_process(command, {}, false);
-  // Both pipes are read until the child has closed them, whichever it fills first.
+  // Reads both pipes until the child has closed them, whichever it fills first.
   std::string output, errors;
   std::array<std::pair<const Descriptor*, std::string*>, 2> pipes{
       {{&process.output, &output}, {&process.errors, &errors}}};
@@ -222,7 +223,7 @@ std::optional<int> reap(pid_t pid) {
   if (waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid != pid) {
     return std::nullopt;
   }
-  kill(-pid, SIGKILL);  // while the ended process still holds the group's number
+  kill(-pid, SIGKILL);  // while the ended process still holds the group's id
   int status = 0;
   while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }

@@ -1,4 +1,4 @@
-// One child process of the launcher, in a process group of its own, that ends with the launcher however that ends.
+// A child process of the launcher, in its own process group. It ends with the launcher, however the launcher ends.
 #pragma once
 
 #include <sys/types.h>
@@ -13,38 +13,39 @@
 
 namespace ripieno::launch {
 
-/// What the child's descriptor of control messages is called there.
+/// The number of the child's descriptor for control messages.
 inline constexpr int control_descriptor = 3;
 
 struct Process {
   pid_t pid = -1;
-  /// The launcher's ends of the child's pipes. `output` is empty where the child shares the launcher's standard output.
+  /// The launcher's ends of the child's pipes. `output` is empty if the child shares the launcher's standard output.
   Descriptor control, output, errors;
 };
 
-/// Where on this machine a child runs; empty: where its launcher does.
+/// Where on this machine a child runs; empty: as its launcher.
 struct ProcessPlace {
   std::string network;                        ///< a network namespace, as `ip netns` names it
   std::vector<std::filesystem::path> groups;  ///< control groups that it joins
 };
 
-/// Runs `command` (its program is looked up in PATH) with the caller's environment but for `variables`. Its standard
-/// input is empty; it has no other descriptors than 0 to 3. If the calling thread ends, the kernel kills the child.
-/// Error(usage) where the program cannot be run, Error(io) where the system has no process or descriptor left.
+/// Runs `command` (its program is looked up in PATH) with the caller's environment changed by `variables`. Its standard
+/// input is empty; it has no descriptors other than 0 to 3. If the calling thread ends, the kernel kills the child.
+/// Error(usage) if the program cannot be run, Error(io) if the system has no process or descriptor left.
 Process start_process(const std::vector<std::string>& command,
                       const std::vector<std::pair<std::string, std::string>>& variables, bool share_output,
                       const ProcessPlace& place = {});
 
-/// This program's own file, to start further processes of it, also where it was deleted or replaced while it runs.
-/// Error(io) where the system does not say.
+/// This program's own file, for starting more processes of it, even if it was deleted or replaced meanwhile. Error(io)
+/// if the system does not tell.
 std::string own_program();
 
-/// Runs a tool to its end and returns what it said on standard output. Error(io) with what it said on standard error
-/// where it ends with another code than 0, or is killed because it says nothing for a minute; else as start_process().
+/// Runs a tool to its end and returns its standard output. Error(io), with its standard error, if it exits with a code
+/// other than 0, or is killed because it printed nothing for a minute; else as start_process().
 std::string run_tool(const std::vector<std::string>& command);
 
-/// The calling thread is in a network namespace, as `ip netns` names it, as long as this lives; sockets stay where they
-/// were made. "" changes nothing. Error(io) where there is no such namespace, or this process may not enter it.
+/// Moves the calling thread into a network namespace, as `ip netns` names it, for as long as this object lives; sockets
+/// stay in the namespace where they were made. "" changes nothing. Error(io) if there is no such namespace, or this
+/// process may not enter it.
 class InNetwork {
  public:
   explicit InNetwork(const std::string& network);
@@ -56,10 +57,10 @@ class InNetwork {
   Descriptor before_;
 };
 
-/// How the process ended, as waitpid() says it; nothing while it runs. What is left of its group is killed.
+/// The process's status as from waitpid(), or nullopt while it runs. Kills the rest of its group.
 std::optional<int> reap(pid_t pid);
 
-/// Kills process and group and waits for its end.
+/// Kills the process and its group and waits for the process to end.
 void kill_and_reap(pid_t pid);
 
 }  // namespace ripieno::launch

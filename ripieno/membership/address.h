@@ -1,4 +1,4 @@
-// "host:port", the way addresses are written in options, recipes and messages.
+// Addresses, written "host:port" in options, recipes and messages.
 #pragma once
 
 #include <asio/ip/tcp.hpp>
@@ -12,17 +12,18 @@ struct Address {
   std::uint16_t port = 0;
 };
 
-/// "127.0.0.1:8000", "node7:8000", "[::1]:8000". Error(usage) where it is none.
+/// "127.0.0.1:8000", "node7:8000", "[::1]:8000". Error(usage): it is not an address.
 Address parse_address(const std::string& address);
 
 /// "127.0.0.1:8000", "[::1]:8000"
 std::string to_string(const asio::ip::tcp::endpoint& endpoint);
 
-/// The first endpoint that the name stands for; may wait for a name server. Error(network) naming it and the reason.
+/// The first endpoint that the name resolves to; may wait for a name server. Error(network), with the name and the
+/// reason.
 asio::ip::tcp::endpoint resolve(const std::string& address);
 
-/// Error(network) where this machine's network knows no way to the address, a number, at all, as where the loopback
-/// interface is down. Nothing is sent.
+/// Error(network) if this machine has no route to the (numeric) address, e.g. because the loopback interface is down.
+/// Sends nothing.
 void check_route_to(const std::string& address);
 
 }  // namespace ripieno::membership

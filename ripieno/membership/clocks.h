@@ -1,4 +1,4 @@
-// How far the ranks' clocks are apart: every runtime's clock begins with its process. For one trace of all ranks.
+// The offsets between the ranks' clocks, for one trace of all ranks: every runtime's clock begins with its process.
 #pragma once
 
 #include <memory>
@@ -7,18 +7,17 @@
 
 namespace ripieno::membership {
 
-/// Of a rank's clock; both 0 of rank 0's.
+/// The offset of a rank's clock; for rank 0 both are 0.
 struct ClockOffset {
-  Duration ahead{0};  ///< what is to be added to this rank's runtime.now() for rank 0's
-  Duration error{
-      0};  ///< by how much that can be wrong, either way; clocks that run at different rates part further with time
+  Duration ahead{0};  ///< add it to this rank's runtime.now() to get rank 0's
+  Duration error{0};  ///< the error bound, either way; clocks that run at different rates drift further apart
 };
 
 /// All ranks call it together.
 /// Cristian's algorithm (F. Cristian, "Probabilistic clock synchronization", 1989): a rank asks rank 0 `tries` times
-/// what time it is, and believes the answer that came quickest, which lies at the middle of its question's and its
-/// answer's time: wrong by at most half that round trip. Rank 0 serves the ranks in turn: (P - 1) * tries round trips,
-/// 8 bytes each way. All of it goes on `channel`.
+/// for its time and uses the answer with the shortest round trip, which it takes to be from the middle of that round
+/// trip: the error is at most half of it. Rank 0 serves the ranks in turn: (P - 1) * tries round trips, 8 bytes each
+/// way. All messages use `channel`.
 Task<ClockOffset> clock_offset(std::shared_ptr<transport::Endpoint> endpoint, transport::Channel channel,
                                int tries = 8);
 

@@ -64,7 +64,7 @@ Task<> Door::accept(std::shared_ptr<Door> door) {
     auto token = asio::redirect_error(asio::use_awaitable, error);
     co_await door->acceptor_.async_accept(*connection, token);
     if (!door->acceptor_.is_open()) co_return;
-    if (error) {  // out of descriptors, or a guest who left at once
+    if (error) {  // out of descriptors, or the peer left at once
       co_await door->runtime_.sleep(pause);
       continue;
     }
@@ -86,7 +86,7 @@ Task<> Door::greet(std::shared_ptr<Door> door, Connection connection) {
   door->runtime_.cancel(timer);
   door->undecided_.erase(connection);
   const bool known = !error && greeting.magic == Greeting::expected_magic && greeting.knows(door->token_);
-  const Guest guest = door->guest_;  // a copy: it may close the door
+  const Guest guest = door->guest_;  // a copy: the call may close the door
   if (known && guest && connection->is_open()) {
     guest(connection, greeting);
   } else {

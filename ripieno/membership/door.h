@@ -1,6 +1,6 @@
-// A listening socket that lets in only those who know the job's token: whoever connects has 5 s to send a greeting, and
-// is put out without a word where it is none or has another token. Strangers neither end nor disturb the job: there is
-// room for so many of them at once that are undecided, and what they send is read into a fixed-size buffer.
+// A listening socket that admits only connections that know the job's token: a peer has 5 s to send a greeting, and is
+// closed without an answer if it sends no greeting or another token. Strangers neither end nor disturb the job: the
+// number of undecided connections is bounded, and their bytes are read into a fixed-size buffer.
 #pragma once
 
 #include <asio/ip/tcp.hpp>
@@ -19,14 +19,14 @@ class Door : public std::enable_shared_from_this<Door> {
  public:
   using Guest = std::function<void(Connection, const Greeting&)>;
 
-  /// Listens on `where` (port 0: one that the kernel picks). Error(network) naming address and reason.
+  /// Listens on `where` (port 0: one that the kernel picks). Error(network), with address and reason.
   Door(Runtime& runtime, asio::ip::tcp::endpoint where, const Token& token);
   ~Door();
 
   asio::ip::tcp::endpoint endpoint() const { return endpoint_; }
-  /// Lets in. `guest` is called for each who is known, until close().
+  /// Begins to admit connections: calls `guest` with each that knows the token, until close().
   void open(Guest guest);
-  /// Stops listening and puts out everybody who is undecided.
+  /// Stops listening and closes all undecided connections.
   void close();
 
  private:

@@ -40,7 +40,7 @@ Task<int> elect(std::shared_ptr<transport::Endpoint> endpoint, std::vector<int> 
                            coordinator = message("COORDINATOR", channel);
   const std::span<const int> lower(alive.begin(), me), higher(me + 1, alive.end());
 
-  // 1. Election, the highest first: it alone has nothing to send, so it receives, and then the next one does.
+  // 1. Election, to the highest rank first: only that one has nothing to send, so it receives, and then the next does.
   for (auto peer = higher.rbegin(); peer != higher.rend(); ++peer) co_await tell(endpoint, *peer, election);
 
   // 2. Answer

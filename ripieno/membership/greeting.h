@@ -1,5 +1,5 @@
-// The fixed-size message with which every connection of a job begins, so that nothing is allocated by what a stranger
-// says. Whoever does not know the job's token is a stranger.
+// The first message on every connection of a job. Its size is fixed, so that a stranger (a peer without the job's
+// token) cannot make the receiver allocate memory.
 #pragma once
 
 #include <array>
@@ -13,17 +13,17 @@ namespace ripieno::membership {
 /// The secret that a job's processes share, in binary.
 using Token = std::array<std::byte, 32>;
 
-/// 32 bytes of the kernel's randomness as 64 hexadecimal digits.
+/// 32 random bytes from the kernel as 64 hexadecimal digits.
 std::string random_token();
 
-/// Error(usage) where `token` is not 64 hexadecimal digits; the text itself is not repeated.
+/// Error(usage), which does not repeat the text, unless `token` is 64 hexadecimal digits.
 Token parse_token(const std::string& token);
 
-/// "host:port" with zeros behind it.
+/// "host:port", padded with zeros.
 using AddressField = std::array<char, 72>;
-/// Error(usage) where it does not fit.
+/// Error(usage): it does not fit.
 AddressField address_field(const std::string& address);
-/// Nothing where the field does not end with a zero.
+/// nullopt if the field does not end with a zero.
 std::optional<std::string> address_of(const AddressField& field);
 
 struct Greeting {
@@ -34,7 +34,7 @@ struct Greeting {
   std::uint64_t digest = 0;
   AddressField address{};  ///< where the sender listens
 
-  /// Takes the same time wherever the tokens differ.
+  /// Whether it carries this token; takes the same time wherever the tokens differ.
   bool knows(const Token& token) const;
 };
 static_assert(sizeof(Greeting) == 128 && std::is_trivially_copyable_v<Greeting>);

@@ -18,10 +18,11 @@ namespace {
 using asio::ip::tcp;
 using Sockets = std::vector<std::optional<tcp::socket>>;
 
-/// The rendezvous names who is missing: its word is waited for a little longer than its own time.
+/// The rendezvous names missing ranks, so a worker waits a little longer than the rendezvous does.
 constexpr auto margin = std::chrono::seconds(5);
 constexpr auto between_attempts = std::chrono::milliseconds(100);
-constexpr auto without_a_way = std::chrono::seconds(3);  // a network may come up, but one that does not is said soon
+constexpr auto without_a_way =
+    std::chrono::seconds(3);  // a network may still come up; if it does not, the error comes soon
 
 tcp::endpoint any_port(const std::string& host) {
   return resolve(host.find(':') == std::string::npos ? host + ":0" : "[" + host + "]:0");
@@ -51,7 +52,7 @@ struct Mesh {
     return ranks;
   }
 
-  /// Ends whatever is waited for; its error is this one.
+  /// Ends all pending operations with this error.
   void give_up(ErrorKind kind, const std::string& why) {
     if (over) return;
     over = std::make_exception_ptr(Error(kind, me() + why));
@@ -66,8 +67,8 @@ struct Mesh {
   std::vector<Connection> found;
   int connected = 0;
   Event complete;
-  bool told = false;   ///< where the others are
-  Connection dialled;  ///< what is being connected or asked now
+  bool told = false;   ///< whether this worker knows where the others are
+  Connection dialled;  ///< the connection being made or used now
   std::exception_ptr over;
 };
 
@@ -104,12 +105,12 @@ Task<asio::error_code> ask(std::shared_ptr<Mesh> mesh, Greeting greeting, Greeti
   co_return error;
 }
 
-/// Goes to the rendezvous and returns where each rank listens.
+/// Asks the rendezvous where each rank listens.
 Task<std::vector<tcp::endpoint>> addresses(std::shared_ptr<Mesh> mesh) {
   const Meeting& meeting = mesh->meeting;
   const tcp::endpoint where = resolve(meeting.address);
   const Duration start = mesh->runtime.now(), deadline = start + meeting.timeout;
-  for (;;) {  // it may start later than this worker
+  for (;;) {  // the rendezvous may start later than this worker
     const asio::error_code error = co_await dial(mesh, where);
     if (!error) break;
     const bool no_way = error == asio::error::network_unreachable && mesh->runtime.now() >= start + without_a_way;

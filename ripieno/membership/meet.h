@@ -1,5 +1,5 @@
-// The workers' side of how they find each other: each goes to the rendezvous (rendezvous.h), is told where the others
-// listen, and connects to every rank below its own.
+// The workers' side of the rendezvous (rendezvous.h): each worker connects to it, is told where the others listen, and
+// connects to every lower rank.
 #pragma once
 
 #include <asio/ip/tcp.hpp>
@@ -15,15 +15,16 @@ struct Meeting {
   std::string address;  ///< host:port of the rendezvous
   std::string token;    ///< of the job
   int rank = 0, world_size = 1;
-  std::uint64_t digest = 0;  ///< of all that the workers must agree on: the recipe
+  std::uint64_t digest = 0;  ///< of everything that the workers must agree on: the recipe
   Duration timeout = std::chrono::seconds(60);
   std::string listen = "127.0.0.1";  ///< the host that this worker listens on
 };
 
-/// Connects to all other ranks: [r] is the connection to rank r, [rank] is empty. What connects to this worker without
-/// knowing the token is put out and changes nothing.
-/// Error(network): the rendezvous cannot be reached or does not answer, or nothing can be listened on.
-/// Error(mismatch): this or another worker does not fit the job. Error(peer): ranks that have not come, by name.
+/// Connects to all other ranks: [r] is the connection to rank r, [rank] is empty. A connection to this worker without
+/// the token is closed and has no effect.
+/// Error(network): the rendezvous cannot be reached or does not answer, or this worker cannot listen.
+/// Error(mismatch): this or another worker does not fit the job. Error(peer): some ranks, which it names, have not
+/// come.
 Task<std::vector<std::optional<asio::ip::tcp::socket>>> meet(Runtime& runtime, Meeting meeting);
 
 }  // namespace ripieno::membership

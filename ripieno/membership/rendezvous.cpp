@@ -31,7 +31,7 @@ struct Rendezvous::State : std::enable_shared_from_this<State> {
   void come(Connection connection, const Greeting& greeting);
   void end(ErrorKind kind, const std::string& why);
   void expire();
-  /// Why this worker does not fit the job; "" where it does.
+  /// Why this worker does not fit the job; "" if it does.
   std::string unfit(const Greeting& greeting) const;
   std::vector<std::byte> answer() const;
 
@@ -147,7 +147,7 @@ void Rendezvous::close() {
   state_->door->close();
 }
 
-/// Notices that a worker that has come is lost before all have.
+/// Notices if a worker that has come is lost before all have come.
 Task<> Rendezvous::watch(std::shared_ptr<State> state, int rank) {
   const Connection connection = state->seats.at(rank).connection;
   char byte = 0;
@@ -174,7 +174,7 @@ Task<> Rendezvous::serve(std::shared_ptr<State> state) {
     for (const Connection& connection : connections) hang_up(*connection);
   };
   if (!state->closed) {
-    // A worker that does not listen to its answer holds nobody up for longer than this.
+    // A worker that does not read its answer delays the others for at most this long.
     const Runtime::Timer timer = state->runtime.call_at(state->runtime.now() + std::chrono::seconds(5), put_out);
     const std::vector<std::byte> bytes = state->answer();
     const asio::const_buffer buffer(bytes.data(), bytes.size());

@@ -1,6 +1,7 @@
-// The launcher's side of how workers find each other. Every worker says who it is and where it listens; when all have
-// come, each is told where the others are (meet.h is the workers' side). A stranger is put out and forgotten. Whoever
-// knows the token but does not fit the job ends it, for everybody, with an error that names the rank and both values.
+// The rendezvous, the launcher's side of how workers find each other (meet.h is the workers' side). Every worker says
+// who it is and where it listens; when all have come, each is told where the others are. Strangers are ignored. A
+// worker that knows the token but does not fit the job ends it for all, with an error that names the rank and both
+// values.
 #pragma once
 
 #include <memory>
@@ -14,7 +15,7 @@ namespace ripieno::membership {
 class Rendezvous {
  public:
   /// Listens at once. `listen` is host:port, port 0 for one that the kernel picks; `token` is a random_token().
-  /// Error(network) where the address cannot be had.
+  /// Error(network): it cannot listen on the address.
   Rendezvous(Runtime& runtime, const std::string& listen, const std::string& token, int world_size,
              Duration timeout = std::chrono::seconds(60));
   ~Rendezvous();
@@ -24,9 +25,9 @@ class Rendezvous {
   /// "127.0.0.1:41873"
   std::string address() const;
 
-  /// Ends when every worker has been told where the others are, or after close(); waits for the first without limit.
-  /// Error(mismatch): a worker has another world size or recipe (digest), a rank out of range, or one that is taken.
-  /// Error(peer): a worker was lost before all had come, or some have not come within `timeout` of the first.
+  /// Returns when every worker has been told where the others are, or after close(); waits for the first worker without
+  /// limit. Error(mismatch): a worker has another world size or recipe (digest), or a rank that is out of range or
+  /// taken. Error(peer): a worker was lost before all had come, or some have not come within `timeout` of the first.
   Task<> serve();
 
   /// Gives up, without an error.

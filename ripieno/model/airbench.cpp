@@ -13,15 +13,15 @@
 namespace ripieno::model {
 namespace {
 
-/// No weights, as the next layer can have them; statistics that follow the last few batches.
+/// Without weights, which the next layer can represent; its statistics follow the last few batches.
 torch::nn::BatchNorm2d batch_norm(std::int64_t channels) {
   torch::nn::BatchNorm2d made(torch::nn::BatchNorm2dOptions(channels).eps(1e-12).momentum(0.4));
   made->weight.set_requires_grad(false);
   return made;
 }
 
-/// 3 x 3, without bias. Its first filters hand their channel on unchanged: a residual connection at the start of
-/// training.
+/// 3 x 3, without bias. Its first filters pass their channel on unchanged, which acts as a residual connection at the
+/// start of training.
 torch::nn::Conv2d convolution(std::int64_t in, std::int64_t out) {
   torch::nn::Conv2d made = conv({.in = in, .out = out, .bias = false});
   const torch::NoGradGuard no_grad;

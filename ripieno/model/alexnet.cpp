@@ -1,6 +1,6 @@
 // AlexNet (Krizhevsky, Sutskever and Hinton, "ImageNet classification with deep convolutional neural networks", 2012)
-// as torchvision has it (the one-tower form of Krizhevsky, 2014). For 32 x 32 images its first convolution and its
-// poolings are smaller: 32 -> 16 -> 8 -> 4 -> 2 pixels, where the published form has 224 -> 55 -> 27 -> 13 -> 6.
+// as in torchvision (the one-tower form of Krizhevsky, 2014). For 32 x 32 images its first convolution and its poolings
+// are smaller: 32 -> 16 -> 8 -> 4 -> 2 pixels instead of 224 -> 55 -> 27 -> 13 -> 6 in the published form.
 #include "ripieno/model/families.h"
 #include "ripieno/model/layers.h"
 #include "ripieno/model/run_layers.h"

@@ -1,4 +1,4 @@
-// What the program trains: a torch::nn::Module that takes images.
+// The interface of the models that the program trains.
 #pragma once
 
 #include <torch/torch.h>
@@ -12,8 +12,8 @@ class Classifier : public torch::nn::Module {
  public:
   virtual torch::Tensor forward(torch::Tensor images) = 0;
 
-  /// For a model whose start depends on the data, e.g. a whitened first layer: how many of the first training images,
-  /// without augmentation, prepare() is to be given once before training. The same ones on every rank.
+  /// For a model whose initial weights depend on data, e.g. a whitened first layer: prepare() is called once before
+  /// training with so many of the first training images, without augmentation, the same on every rank.
   virtual std::uint32_t images_to_prepare() const { return 0; }
   virtual void prepare(const torch::Tensor& /*images*/) {}
 };

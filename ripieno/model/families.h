@@ -1,8 +1,8 @@
 // The families of the zoo, one file each. Names in their state dicts are torchvision's, so that weights can be
 // exchanged.
 //
-// Layers are appended one statement at a time: as arguments of one call they would draw their weights in an order that
-// C++ leaves to the compiler.
+// Layers are appended one statement at a time. As arguments of one call they would draw their weights in an order that
+// C++ leaves unspecified.
 #pragma once
 
 #include <memory>
@@ -18,14 +18,14 @@ std::shared_ptr<Classifier> make_mnist_cnn(double dropout = 0.5);
 /// 1 x 28 x 28 -> 10 logits, 61,130 parameters.
 std::shared_ptr<Classifier> make_mnist_3conv();
 
-/// What a network for large images was made for, and what it is made for on CIFAR.
+/// The input for which a network of large images is built: CIFAR's size or the published one.
 enum class InputSize {
   small,     ///< 3 x 32 x 32 -> 10 logits
-  published  ///< 3 x 224 x 224 -> 1000 logits, as published for ImageNet; smaller or larger images are resized to that
+  published  ///< 3 x 224 x 224 -> 1000 logits, as published for ImageNet; images of other sizes are resized
 };
 
 enum class VggNorm { none, batch };
-/// `depth`: 11, 16 or 19 layers with weights. The published form is without batch normalisation.
+/// `depth`: 11, 16 or 19 layers with weights. The published form has no batch normalisation.
 /// Parameters: 9,225,610 (11), 9,231,114 (11 with normalisation), 14,719,818 (16), 20,029,514 (19);
 /// published 138,357,544 (16), 143,667,240 (19).
 std::shared_ptr<Classifier> make_vgg(int depth, VggNorm norm = VggNorm::none, InputSize form = InputSize::small);

@@ -16,9 +16,9 @@ enum class Initialisation : std::uint8_t {
   orthogonal  ///< orthonormal rows, or columns: Saxe, McClelland and Ganguli, ICLR 2014
 };
 
-/// Draws the weights of all convolutions and linear layers anew, from torch::manual_seed alone, and sets their biases to
-/// 0. In and out count a weight's numbers per output and per input. What is not trained stays as it is, as do all other
-/// layers.
+/// Draws the weights of all convolutions and linear layers anew, from torch::manual_seed alone, and sets their biases
+/// to 0. In and out count a weight's numbers per output and per input. What is not trained stays as it is, as do all
+/// other layers.
 void initialise(torch::nn::Module& module, Initialisation how);
 
 }  // namespace ripieno::model

@@ -1,11 +1,11 @@
-// Shorthands for the layers that the families share. Internal to model/.
+// Helpers for layers that the families share. Internal to model/.
 #pragma once
 
 #include <torch/torch.h>
 
 namespace ripieno::model {
 
-/// A square convolution; by default of size 3 that keeps height and width.
+/// A square convolution; by default 3 x 3, keeping height and width.
 struct ConvShape {
   std::int64_t in = 0, out = 0, size = 3, stride = 1, padding = 1;
   bool bias = true;
@@ -15,7 +15,7 @@ inline torch::nn::Conv2d conv(const ConvShape& s) {
       torch::nn::Conv2dOptions(s.in, s.out, s.size).stride(s.stride).padding(s.padding).bias(s.bias));
 }
 
-/// In place: its input is never needed again.
+/// In place, since its input is not needed again.
 inline torch::nn::ReLU relu() { return torch::nn::ReLU(torch::nn::ReLUOptions(true)); }
 
 /// 2 x 2, stride 2, rounding down.
@@ -26,17 +26,18 @@ inline torch::nn::MaxPool2d overlapping_max_pool(std::int64_t padding = 0) {
   return torch::nn::MaxPool2d(torch::nn::MaxPool2dOptions(3).stride(2).padding(padding));
 }
 
-inline constexpr std::int64_t published_side = 224, published_classes = 1000;  // of a network in its published form
+inline constexpr std::int64_t published_side = 224, published_classes = 1000;  // of networks in their published form
 
-/// Images as a network in its published form takes them: 224 x 224, bilinearly.
+/// Images resized bilinearly to the published size, 224 x 224.
 inline torch::Tensor at_published_size(const torch::Tensor& images) {
   if (images.size(2) == published_side && images.size(3) == published_side) return images;
   if (images.size(0) == 0) return images.new_empty({0, images.size(1), published_side, published_side});
   return torch::upsample_bilinear2d(images, {published_side, published_side}, /*align_corners=*/false);
 }
 
-/// Starts convolutions as torchvision does for VGG and ResNet: normal weights whose variance keeps that of gradients
-/// through a ReLU (He et al., 2015), biases 0. For a model's constructor, when all its layers are registered.
+/// Initialises convolutions as torchvision does for VGG and ResNet: normal weights whose variance preserves that of
+/// gradients through a ReLU (He et al., 2015), biases 0. Call it in a model's constructor once all layers are
+/// registered.
 inline void start_kaiming(torch::nn::Module& model) {
   for (const auto& layer : model.modules(/*include_self=*/false)) {
     if (auto* convolution = layer->as<torch::nn::Conv2d>()) {

@@ -1,6 +1,6 @@
-// A smaller and quicker network than mnist-cnn for 28 x 28 grey images: three unpadded convolutions with ReLU, the
-// first two of stride 2 in place of pooling (28 -> 12 -> 5 -> 3 pixels), and two linear layers. No dropout, so that its
-// gradients depend on the weights and the batch alone.
+// A network for 28 x 28 grey images, smaller and faster than mnist-cnn: three unpadded convolutions with ReLU, the
+// first two of stride 2 instead of pooling (28 -> 12 -> 5 -> 3 pixels), and two linear layers. It has no dropout, so
+// its gradients depend on the weights and the batch alone.
 #include "ripieno/model/families.h"
 #include "ripieno/model/layers.h"
 #include "ripieno/model/run_layers.h"

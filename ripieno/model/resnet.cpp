@@ -12,7 +12,7 @@
 namespace ripieno::model {
 namespace {
 
-/// What a block adds to its result where the shape changes: a 1 x 1 convolution of x. Else none.
+/// The projection of a block whose shape changes: a 1 x 1 convolution of x. Empty for other blocks.
 torch::nn::Sequential projection(int in, int out, int stride) {
   if (stride == 1 && in == out) return nullptr;
   torch::nn::Sequential made;
@@ -23,7 +23,7 @@ torch::nn::Sequential projection(int in, int out, int stride) {
 
 /// relu(x' + bn2(conv2(relu(bn1(conv1(x)))))), where x' is x, or its projection when the shape changes.
 struct BasicBlockImpl : torch::nn::Module {
-  static constexpr int expansion = 1;  // channels of its result, of `width`
+  static constexpr int expansion = 1;  // channels of its result, in units of `width`
 
   BasicBlockImpl(int in, int width, int stride) {
     conv1 = register_module("conv1", conv({.in = in, .out = width, .stride = stride, .bias = false}));
@@ -45,7 +45,7 @@ struct BasicBlockImpl : torch::nn::Module {
 };
 TORCH_MODULE(BasicBlock);
 
-/// The same of three convolutions: 1 x 1 to `width` channels, 3 x 3, and 1 x 1 to four times as many.
+/// The same with three convolutions: 1 x 1 to `width` channels, 3 x 3, and 1 x 1 to four times as many channels.
 struct BottleneckImpl : torch::nn::Module {
   static constexpr int expansion = 4;
 
@@ -77,7 +77,7 @@ TORCH_MODULE(Bottleneck);
 template <class Block>
 class ResNet : public Classifier {
  public:
-  /// Four stages of `blocks` each; the later three halve height and width and double the channels.
+  /// Four stages with `blocks` blocks; the last three halve height and width and double the channels.
   ResNet(const std::array<int, 4>& blocks, InputSize form) : form_(form) {
     int in = 64;
     conv1_ =

@@ -1,5 +1,4 @@
-// How the families of the zoo run their layers: fused (fused/run_layers.h) where that room is built, else one by one as
-// LibTorch has them.
+// Runs the layers of the zoo's models: fused (fused/run_layers.h) if that room is built, else one by one with LibTorch.
 #pragma once
 
 #ifdef RIPIENO_KERNELS

@@ -1,5 +1,5 @@
 // VGG (Simonyan and Zisserman, "Very deep convolutional networks for large-scale image recognition", 2015),
-// configurations A, D and E, with torchvision's `features`. For 32 x 32 images, which their five poolings end at one
+// configurations A, D and E, with torchvision's `features`. For 32 x 32 images, which the five poolings reduce to one
 // pixel, one linear layer follows; in the published form three.
 #include "ripieno/core/error.h"
 #include "ripieno/model/families.h"
@@ -9,7 +9,7 @@
 namespace ripieno::model {
 namespace {
 
-constexpr int pool = 0;  // in place of a number of channels
+constexpr int pool = 0;  // stands in the list of channels for a pooling
 
 std::vector<int> channels_of(int depth) {
   switch (depth) {

@@ -9,7 +9,7 @@ torch::Tensor whitening_filters(const torch::Tensor& images, std::int64_t size, 
   const std::int64_t n = images.size(0), channels = images.size(1), length = channels * size * size;
   torch::Tensor moments = torch::zeros({length, length}, torch::kFloat64);
   std::int64_t patches = 0;
-  for (std::int64_t begin = 0; begin < n; begin += 500) {  // a patch for every pixel would take much memory at once
+  for (std::int64_t begin = 0; begin < n; begin += 500) {  // patches of all images at once would take much memory
     const torch::Tensor some = images.narrow(0, begin, std::min<std::int64_t>(500, n - begin)).to(torch::kFloat64);
     const torch::Tensor p =
         torch::im2col(some, {size, size}, {1, 1}, {0, 0}, {1, 1}).transpose(1, 2).reshape({-1, length});

@@ -10,7 +10,7 @@ namespace ripieno::model {
 
 namespace {
 
-/// What differs from the form that suits CIFAR-10 in that published for ImageNet.
+/// The fields in which the form published for ImageNet differs from that for CIFAR-10.
 struct PublishedForm {
   std::int64_t parameters = 0;
   int layers = 0;
@@ -93,7 +93,7 @@ void Zoo::add(ModelInfo model) {
 
 const ModelInfo& Zoo::find(const std::string& name) const {
   std::string names, nearest;
-  std::size_t distance = 4;  // a name further away than 3 edits is no misspelling
+  std::size_t distance = 4;  // more than 3 edits are no misspelling
   for (const ModelInfo& model : models_) {
     if (model.name == name) return model;
     names += text(names.empty() ? "" : ", ", model.name);

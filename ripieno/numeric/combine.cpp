@@ -11,13 +11,13 @@ namespace {
 
 constexpr std::size_t block = 512;
 
-/// Whole numbers as those without a sign, whose sums and products wrap around.
+/// Integers as unsigned ones, whose sums and products wrap around.
 template <class T>
 auto wrapping(T x) {
   if constexpr (std::is_floating_point_v<T>) {
     return x;
   } else if constexpr (sizeof(T) < sizeof(unsigned)) {
-    return static_cast<unsigned>(x);  // promoted without a sign
+    return static_cast<unsigned>(x);  // promoted to unsigned
   } else {
     return static_cast<std::make_unsigned_t<T>>(x);
   }
@@ -28,7 +28,7 @@ void each(T* into, const T* from, std::size_t n, Body body) {
   for (std::size_t i = 0; i < n; ++i) into[i] = body(into[i], from[i]);
 }
 
-/// Compares false with NaN: `a` stays where it is NaN, and gives way to NaN.
+/// Comparisons with NaN are false: `a` stays if it is NaN, and is replaced if `b` is NaN.
 template <class T>
 void combine_as(NumberSpan into, NumberSpan from, Reduce how) {
   T* const to = into.as<T>().data();
@@ -62,11 +62,11 @@ void combine_alike(NumberSpan into, NumberSpan from, Reduce how) {
       return combine_as<std::uint8_t>(into, from, how);
     case DType::fp16:
     case DType::bf16:
-      break;  // by way of fp32
+      break;  // through fp32
   }
 }
 
-/// A block at a time as `middle`, and back.
+/// Converts a block at a time to `middle`, and back.
 void combine_by_way_of(DType middle, NumberSpan into, NumberSpan from, Reduce how) {
   double to[block], of[block];  // large enough for a block of any type
   for (std::size_t i = 0; i < into.count; i += block) {

@@ -1,4 +1,4 @@
-// What a collective does with two numbers of one element: their sum, product, lesser or greater.
+// Combines two numbers of one element in a collective: sum, product, minimum or maximum.
 #pragma once
 
 #include <string_view>
@@ -7,17 +7,17 @@
 
 namespace ripieno::numeric {
 
-/// What a receiver does with the numbers that arrive.
+/// What a receiver does with arriving numbers.
 enum class Reduce : std::uint8_t { add, multiply, minimum, maximum, replace };
 /// "add", ...
 const char* name(Reduce how);
 
-/// into[i] = into[i] combined with from[i], converted to into's type; `from` may be narrower. Whole numbers wrap
-/// around; of NaN and a number the lesser and the greater are NaN; sums and products of fp16 and bf16 are rounded once.
-/// Spans without data are skipped.
+/// into[i] = into[i] combined with from[i], converted to into's type; `from` may be narrower. Integers wrap around; the
+/// minimum and maximum of NaN and a number are NaN; sums and products of fp16 and bf16 are rounded once. Spans without
+/// data are skipped.
 void combine(NumberSpan into, NumberSpan from, Reduce how);
 
-/// values[i] /= divisor; of whole numbers, towards zero.
+/// values[i] /= divisor; integers are rounded towards zero.
 void divide(NumberSpan values, std::int64_t divisor);
 
 }  // namespace ripieno::numeric

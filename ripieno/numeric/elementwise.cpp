@@ -12,7 +12,7 @@
 
 HWY_BEFORE_NAMESPACE();
 namespace ripieno::numeric::HWY_NAMESPACE {
-// The three shapes that every kernel here has: whole vectors, then what is left through a small padded buffer.
+// The three forms of the kernels here; each processes whole vectors, then the rest through a small padded buffer.
 template <class To, class From, class Body>
 HWY_INLINE void over(To* to, const From* from, std::size_t n, std::size_t lanes, Body body) {
   std::size_t i = 0;
@@ -154,7 +154,8 @@ std::uint16_t* bf16(NumberSpan s) { return static_cast<std::uint16_t*>(s.data); 
 
 constexpr std::size_t block = 512;
 
-/// fp64 meets another type by way of fp32, a block at a time: rare (tests with a narrow wire), so simple.
+/// Combines fp64 with another type through fp32, a block at a time. Rare (tests with a narrow wire type), so kept
+/// simple.
 template <class Body>
 void by_way_of_fp32(NumberSpan wide, NumberSpan narrow, Body body) {
   float middle[block];
@@ -168,7 +169,7 @@ void by_way_of_fp32(NumberSpan wide, NumberSpan narrow, Body body) {
   fail(ErrorKind::internal, what, " has no kernel from ", name(from.type), " to ", name(into.type));
 }
 
-/// The kernel for numbers that are all fp32, or all fp64.
+/// Calls the kernel for spans that are all fp32, or all fp64.
 void of_one_type(const char* what, NumberSpan into, NumberSpan a, NumberSpan b,
                  void (&fp32)(float*, const float*, const float*, std::size_t),
                  void (&fp64)(double*, const double*, const double*, std::size_t)) {
@@ -271,7 +272,7 @@ void scale(NumberSpan values, double factor) {
 
 void round_through(NumberSpan values, DType type) {
   if (!values.data || size_of(type) >= size_of(values.type)) return;
-  std::uint64_t memory[block];  // large enough, and aligned, for a block of any type
+  std::uint64_t memory[block];  // large enough for a block of any type, and aligned
   for (std::size_t i = 0; i < values.count; i += block) {
     const NumberSpan part = values.slice(i, std::min(i + block, values.count));
     const NumberSpan narrow(memory, part.count, type);

@@ -1,5 +1,5 @@
-// Element-wise work on float spans, vectorised for the processor that is found at run time (Highway). Rounding to a
-// narrower type is to nearest, ties to even; NaN stays NaN; what exceeds fp16's range becomes infinity.
+// Element-wise work on float spans, vectorised for the processor found at run time (Highway). Rounding to a narrower
+// type is to nearest, ties to even; NaN stays NaN; numbers beyond fp16's range become infinity.
 // Spans without data are skipped.
 #pragma once
 
@@ -12,13 +12,15 @@ namespace ripieno::numeric {
 /// rounded once.
 void add(NumberSpan into, NumberSpan from);
 
-/// a[i] = b[i] = a[i] + b[i]; both fp32, or both fp64. One pass: where another core has b, its lines come and go once.
+/// a[i] = b[i] = a[i] + b[i]; both fp32, or both fp64. One pass over memory, so that cache lines of b that another core
+/// holds move only once each way.
 void add_to_both(NumberSpan a, NumberSpan b);
 
 /// into[i] = a[i] - b[i]; all fp32, or all fp64.
 void subtract(NumberSpan into, NumberSpan a, NumberSpan b);
 
-/// into[i] = (into[i] - from[i]) + to[i]; all fp32, or all fp64: what `into` has beyond `from` is carried over to `to`.
+/// into[i] = (into[i] - from[i]) + to[i]; all fp32, or all fp64: carries the difference of `into` from `from` over to
+/// `to`.
 void carry_over(NumberSpan into, NumberSpan from, NumberSpan to);
 
 /// into[i] = from[i], converted to into's type.
@@ -27,12 +29,12 @@ void convert(NumberSpan into, NumberSpan from);
 /// values[i] *= factor.
 void scale(NumberSpan values, double factor);
 
-/// values[i] = values[i] rounded to what `type` can hold.
+/// Rounds each value to one that `type` can hold.
 void round_through(NumberSpan values, DType type);
 
 bool all_finite(NumberSpan values);  ///< no infinity and no NaN; fp32 and fp64
 
-/// A 64-bit digest of the bits. Equal on all ranks exactly where the bits are.
+/// A 64-bit digest of the bits. Equal bits have equal digests.
 std::uint64_t hash(NumberSpan values);
 
 }  // namespace ripieno::numeric

@@ -15,10 +15,10 @@ namespace ripieno::numeric::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 // As Goto and van de Geijn, "Anatomy of high-performance matrix multiplication", 2008: a panel of b, two vectors wide,
-// is packed so that it stays in the cache; tiles of 6 rows of c are then summed up in registers.
+// is packed so that it stays in the cache; tiles of 6 rows of c are then added up in registers.
 constexpr std::size_t tile_rows = 6, depth = 256;
 
-/// A tile's sums over `k` columns of a; rows past the last are the last one again, which only costs time.
+/// A tile's sums over `k` columns of a. Rows past the last repeat it, which only costs time.
 template <class D, class T>
 HWY_INLINE void tile(D d, const T* const* a, const T* panel, std::size_t k, T* sums) {
   const std::size_t lanes = hn::Lanes(d);

@@ -1,4 +1,4 @@
-// Numbers that are owned: a flat buffer of a stated type, for what a strategy keeps besides its learner's.
+// A flat buffer of numbers that owns its memory, for a strategy's own state.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@ namespace ripieno::numeric {
 
 class Numbers {
  public:
-  /// Zeros, in memory of their own or from `memory`.
+  /// `count` zeros, in memory from `memory`.
   Numbers(std::size_t count, DType type, const Memory& memory = own_memory)
       : memory_(memory(count * size_of(type))), count_(count), type_(type) {}
   Numbers(Numbers&&) = default;

@@ -1,5 +1,5 @@
-// Vectors of fp32 from memory that holds fp32 or bf16, and back, for files that are compiled for each kind of processor
-// (Highway's foreach_target); bf16 is a std::uint16_t, the upper half of an fp32.
+// Loads and stores vectors of fp32 from and to memory of fp32 or bf16, for files compiled for each kind of processor
+// (Highway's foreach_target). bf16 is a std::uint16_t, the upper half of an fp32.
 #if defined(RIPIENO_NUMERIC_VECTORS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef RIPIENO_NUMERIC_VECTORS_INL_H_
 #undef RIPIENO_NUMERIC_VECTORS_INL_H_
@@ -29,7 +29,7 @@ HWY_INLINE V load(const std::uint16_t* from) {
 }
 
 HWY_INLINE void store(float* to, V value) { hn::StoreU(value, f32, to); }
-/// To the nearest, ties to even; a NaN stays one.
+/// Rounds to nearest, ties to even; NaN stays NaN.
 HWY_INLINE void store(std::uint16_t* to, V value) {
   const auto bits = hn::BitCast(u32, value);
   const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(u32, 1));
@@ -39,7 +39,7 @@ HWY_INLINE void store(std::uint16_t* to, V value) {
   hn::StoreU(hn::DemoteTo(u16, hn::BitCast(hn::RebindToSigned<U32>(), found)), u16, to);
 }
 
-/// n of a vector's lanes; the others are 0.
+/// Loads n of a vector's lanes; the others are 0.
 template <class T>
 HWY_INLINE V load_some(const T* from, std::size_t n) {
   if (n == hn::Lanes(f32)) return load(from);

@@ -1,6 +1,6 @@
-// The byte ledger: what one rank sent and received, payload and framing apart, per purpose. Filled at one seam, the
-// counted endpoint (transport/counted.h). What an attempt at a step exchanged before it was dropped stands apart from
-// what was committed.
+// The byte ledger: the bytes that one rank sent and received, by purpose, payload and framing separately. Only the
+// counted endpoint (transport/counted.h) fills it. Bytes of dropped attempts at a step are counted separately from
+// committed ones.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@ inline constexpr std::array purposes{Purpose::setup, Purpose::exchange, Purpose:
 /// "setup", ...
 const char* name(Purpose purpose);
 
-/// Bytes. Framing is what the transport adds to a payload (its own message header; not TCP's and IP's).
+/// Bytes and messages. Framing is what the transport adds to a payload: its own message header, not TCP's and IP's.
 struct Traffic {
   std::uint64_t payload_sent = 0, payload_received = 0;
   std::uint64_t framing_sent = 0, framing_received = 0;
@@ -28,20 +28,20 @@ struct Traffic {
 
 class Ledger {
  public:
-  /// A message.
+  /// Counts a message.
   void sent(Purpose purpose, std::uint64_t payload, std::uint64_t framing);
   void received(Purpose purpose, std::uint64_t payload, std::uint64_t framing);
 
-  /// What was exchanged since the last commit() or drop() belongs to a step that is committed now.
+  /// Exchange traffic since the last commit() or drop() belongs to a step that is committed now.
   void commit() { open_ = {}; }
-  /// It belongs to an attempt that is dropped: it counts as dropped() and not as the exchange's.
+  /// That traffic belongs to an attempt that is dropped: it counts as dropped(), not as the exchange's.
   void drop();
 
-  /// Without what was dropped.
+  /// One purpose's traffic, without dropped attempts.
   const Traffic& total(Purpose purpose) const { return totals_[static_cast<std::size_t>(purpose)]; }
-  /// Over all purposes, with what was dropped: all that went over the network.
+  /// All traffic, over all purposes, with dropped attempts.
   Traffic total() const;
-  /// The exchange's, of attempts that were dropped.
+  /// The exchange traffic of dropped attempts.
   const Traffic& dropped() const { return dropped_; }
 
  private:

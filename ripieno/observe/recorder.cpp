@@ -103,7 +103,7 @@ void Recorder::epoch(const EpochRecord& record) {
       line["test"] = {{"accuracy", record.accuracy}, {"loss", record.loss}};
     }
     if (!std::isnan(record.own_accuracy)) line["own_accuracy"] = record.own_accuracy;
-    line["stages"] = stage_seconds(pending_);  // since the last step: evaluation, and a round's exchange
+    line["stages"] = stage_seconds(pending_);  // since the last step: evaluation, and the exchange of a round
     line["bytes"] = bytes_json(traffic_since());
     line["parameters_hash"] = text(std::hex, std::setw(16), std::setfill('0'), record.parameters_hash);
     metrics_->append(line.dump());
@@ -143,7 +143,7 @@ void Recorder::sample(const SampleRecord& record) {
                                     {"loopback", interface(record.network.loopback)},
                                     {"retransmits", record.network.retransmits}};
   metrics_->append(line.dump());
-  metrics_->flush();  // who watches the run reads it now
+  metrics_->flush();  // so that watchers of the run see it now
 }
 
 void Recorder::trace_to(std::unique_ptr<LineFile> trace, const TraceOptions& options) {
@@ -173,8 +173,8 @@ void Recorder::span(const Span& span) {
   if (on_span) on_span(span);
   if (!trace_) return;
   const std::string name = text(span.what, " ", span.index), what = span.what;
-  // Events of one thread must nest: what computes does; exchanges go on side by side, and the optimiser's steps beside
-  // a pass.
+  // Events of one thread must nest. Those of compute do; exchanges overlap each other, and the optimiser's steps
+  // overlap a pass.
   const std::string thread = what == "exchange" ? name : what == "optimise" ? what : "compute";
   trace_bar(name, what, thread, span.begin, span.end);
 }
@@ -192,7 +192,7 @@ void Recorder::message(const CarriedMessage& message) {
   const bool by_all = message.peer < 0, sends = message.how == std::string_view("send");
   const std::string name =
       by_all ? text(message.how, " by all") : text(message.how, sends ? " to " : " from ", message.peer);
-  // An arrow's end belongs to the bar that it is within, which so has a length, if one of two nanoseconds.
+  // An arrow's end belongs to the bar around it, so the bar needs a length: at least two nanoseconds.
   constexpr Duration nanosecond = std::chrono::nanoseconds(1);
   const Duration end = std::max(message.end, message.begin + 2 * nanosecond), last = end - nanosecond;
   const std::string thread = message_thread(message.begin, end);
@@ -219,7 +219,7 @@ void Recorder::message(const CarriedMessage& message) {
 
 void Recorder::trace_arrow(bool is_start, int peer, const CarriedMessage& message, std::string_view thread,
                            Duration when) {
-  // Both ranks make the same number: viewers want one of 64 bits. It comes again after 2^18 messages of a channel.
+  // Both ranks compute the same number, of 64 bits as viewers require. It repeats after 2^18 messages of a channel.
   const auto from = static_cast<std::uint64_t>(is_start ? tracing_.rank : peer),
              to = static_cast<std::uint64_t>(is_start ? peer : tracing_.rank);
   const auto part = [](std::uint64_t value, int bits) { return value & ((std::uint64_t{1} << bits) - 1); };
@@ -229,7 +229,7 @@ void Recorder::trace_arrow(bool is_start, int peer, const CarriedMessage& messag
   nlohmann::ordered_json event{{"name", message.operation},      {"cat", "arrow"},       {"ph", is_start ? "s" : "f"},
                                {"id", text("0x", std::hex, id)}, {"pid", tracing_.rank}, {"tid", thread},
                                {"ts", trace_time(when)}};
-  if (!is_start) event["bp"] = "e";  // it ends at the bar that it is within, not at the next
+  if (!is_start) event["bp"] = "e";  // it ends at the bar around it, not at the next
   trace_line(text(",", event.dump()));
 }
 
@@ -259,7 +259,7 @@ void Recorder::failed(const std::string& what) noexcept {
     mark("error: " + what);
     trace_->append("]");
     trace_->flush();
-  } catch (...) {  // what ends training is said
+  } catch (...) {  // the error that ends training is reported instead
   }
 }
 

@@ -1,6 +1,6 @@
-// The recorder: where a rank's time and bytes are put down, a line of JSON each step and epoch in metrics-RANK.jsonl;
-// the lines' bytes add up to the exchange's total and what was dropped. docs/runs.md gives the lines' fields, of schema
-// `metrics_schema`. Time is measured at the learner and the strategy, bytes at the counted endpoint.
+// The recorder writes a rank's times and bytes, as a line of JSON for each step and epoch, to metrics-RANK.jsonl. The
+// lines' bytes add up to the exchange's total plus dropped traffic. docs/runs.md describes the lines' fields, of schema
+// `metrics_schema`. The learner and the strategy measure time, the counted endpoint bytes.
 #pragma once
 
 #include <array>
@@ -19,18 +19,18 @@
 
 namespace ripieno::observe {
 
-/// Raised when a line's field changes its meaning or goes; new fields and types of lines leave it as it is.
+/// Increased when a field changes its meaning or is removed; new fields and new types of lines do not change it.
 inline constexpr int metrics_schema = 1;
 
 using StageTimes = PerStage<Duration>;
 
-/// What a rank's metrics begin with.
+/// The start of a rank's metrics.
 struct StartRecord {
   int rank = 0, ranks = 1;
-  std::string host, network;                  ///< the machine's name, and its network namespace's
-  std::uint32_t first_epoch = 0, epochs = 0;  ///< from 0, and where the last one ends
+  std::string host, network;                  ///< names of the machine and of its network namespace
+  std::uint32_t first_epoch = 0, epochs = 0;  ///< the first epoch, from 0, and the epoch before which training ends
   std::uint64_t steps_per_epoch = 0;
-  std::optional<double> unix_time;  ///< now, in seconds since 1970; none in virtual time
+  std::optional<double> unix_time;  ///< now, in seconds since 1970; nullopt in virtual time
 };
 
 /// One step of one rank.
@@ -40,18 +40,18 @@ struct StepRecord {
   double loss = 0;          ///< mean over this rank's samples
   std::uint32_t samples = 0;
   double learning_rate = 0;
-  std::optional<std::int64_t> age;  ///< asynchronous strategies: updates that the weights had seen since they were read
+  std::optional<std::int64_t> age;  ///< asynchronous strategies: updates of the weights since this rank read them
 };
 
-/// One epoch's end.
+/// The end of one epoch.
 struct EpochRecord {
   std::uint32_t epoch = 0;
-  double accuracy = 0, loss = 0;  ///< of the consensus on the test set; NaN where it was not evaluated
+  double accuracy = 0, loss = 0;  ///< of the consensus on the test set; NaN if not evaluated
   std::uint64_t parameters_hash = 0;
-  double own_accuracy = 0;  ///< of this rank's own weights, where they differ from the consensus; else NaN
+  double own_accuracy = 0;  ///< of this rank's own weights, if they differ from the consensus; else NaN
 };
 
-/// What was used since the last sample; memory: now.
+/// Usage since the last sample; memory: now.
 struct SampleRecord {
   Duration span;
   ProcessUsage process;
@@ -59,26 +59,27 @@ struct SampleRecord {
   NetworkUsage network;
 };
 
-/// Something that took a while: what a trace shows.
+/// An interval that a trace shows.
 struct Span {
-  const char* what;   ///< "exchange", "wait" (for a gate), "forward", ...: outlives the recorder
-  std::size_t index;  ///< of the bucket or fragment that is exchanged or waited for; else of the step
+  const char* what;   ///< "exchange", "wait" (for a gate), "forward", ...; must outlive the recorder
+  std::size_t index;  ///< the exchanged or awaited bucket or fragment; else the step
   Duration begin, end;
 };
 
-/// A message that has come to its end on this rank.
+/// A message that this rank has completed.
 struct CarriedMessage {
-  const char* how;  ///< "send", "receive"; "all-reduce", of all peers at once
+  const char* how;  ///< "send", "receive"; "all-reduce" with all peers at once
   int peer;         ///< -1: all
   Purpose purpose;
-  std::uint32_t channel;       ///< of an exchange: the bucket
+  std::uint32_t channel;       ///< for exchanges: the bucket
   std::string_view operation;  ///< "ring"
-  std::uint64_t bytes;         ///< of payload; of an all-reduce: of the numbers
-  std::uint64_t sequence;  ///< which one between the two ranks, this way and on this channel: the same on both sides
+  std::uint64_t bytes;         ///< of the payload; for an all-reduce: of the numbers
+  std::uint64_t
+      sequence;  ///< its number between the two ranks, in this direction and on this channel: the same on both sides
   Duration begin, end;
 };
 
-/// Whose trace it is. Its times are the rank's own plus `ahead`: those of a clock that all ranks share, up to
+/// Describes a rank's trace. Its times are the rank's own plus `ahead`, which gives a clock that all ranks share, up to
 /// `clock_error` (membership/clocks.h).
 struct TraceOptions {
   int rank = 0, ranks = 1;
@@ -87,81 +88,82 @@ struct TraceOptions {
 
 class Recorder {
  public:
-  /// Writes to `metrics` where given; keeps totals in any case. `ledger` may be null (nothing is sent).
+  /// Writes to `metrics` unless null; keeps totals in any case. `ledger` may be null if nothing is sent.
   Recorder(const Runtime& runtime, Ledger* ledger, std::unique_ptr<LineFile> metrics);
 
-  /// The first line.
+  /// Writes the first line.
   void start(const StartRecord& record);
-  /// An error where none can be thrown, in a timer, a callback or a destructor: the next step, epoch or end throws it.
+  /// Keeps an error that cannot be thrown where it happens (in a timer, callback or destructor): the next step(),
+  /// epoch() or end() throws it.
   void later(std::exception_ptr error) noexcept {
     if (!later_) later_ = std::move(error);
   }
-  /// Training begins now: what went before belongs to no epoch.
+  /// Training begins now; earlier time belongs to no epoch.
   void begin() { began_ = epoch_start_ = step_start_ = runtime_.now(); }
-  /// When that was.
+  /// The time of begin().
   Duration began() const { return began_; }
-  /// The first so many steps are left out of rate(): before begin().
+  /// Leaves the first so many steps out of rate(). Call it before begin().
   void leave_out(std::uint64_t steps) { left_out_steps_ = steps; }
-  /// Time spent since the last step's end. Called from the runtime's thread.
+  /// Adds time spent since the end of the last step. Call it on the runtime's thread.
   void add(Stage stage, Duration time);
-  /// What was exchanged since the last commit() or dropped() belongs to a step that is committed, or to an attempt that
-  /// is not.
+  /// Traffic since the last commit() or dropped() belongs to a committed step, or to a dropped attempt.
   void commit() {
     if (ledger_) ledger_->commit();
   }
   void dropped() {
     if (ledger_) ledger_->drop();
   }
-  /// These and end() throw Error(io) where a line cannot be written, now or before.
+  /// These and end() throw Error(io) if a line cannot be written, or could not be before.
   void step(const StepRecord& record);
   void epoch(const EpochRecord& record);
   void sample(const SampleRecord& record);
-  /// Writes a line of the trace, where one is kept; where it cannot, the next step says so.
+  /// Writes a line of the trace, if one is kept; the next step() throws an error of writing.
   void span(const Span& span);
-  /// The same, of a time in which compute waited for an exchange, beside the exchanges themselves.
+  /// As span(), for a time in which compute waited for an exchange.
   void exposed(Duration begin, Duration end) {
     if (end > begin) span({"exposed", steps_, begin, end});
   }
-  /// The same, of a message: with an end of an arrow, whose other end is in the trace of the peer.
+  /// As span(), for a message, with one end of an arrow; the other end is in the peer's trace.
   void message(const CarriedMessage& message);
-  /// Keeps a trace: a file of events in the Chrome trace format, a line each; JSON once end() was called.
+  /// Keeps a trace: a file of events in the Chrome trace format, one per line; valid JSON once end() was called.
   void trace_to(std::unique_ptr<LineFile> trace, const TraceOptions& options);
   std::function<void(const Span&)> on_span;
-  /// Also told of each step or epoch (a progress bar, a test).
+  /// Also called with each step and epoch (for a progress bar or a test).
   std::function<void(const StepRecord&)> on_step;
   std::function<void(const EpochRecord&)> on_epoch;
 
   const StageTimes& totals() const { return totals_; }
   std::uint64_t steps() const { return steps_; }
   std::uint64_t samples() const { return samples_; }
-  /// Samples a second over the epochs that have ended, without their evaluation and what is left out; 0 where no time
-  /// remains.
+  /// Samples a second over the epochs that have ended, without their evaluation and without the steps that are left
+  /// out; 0 where no time remains.
   double rate() const;
-  /// Of each epoch, without its evaluation.
+  /// The time of each epoch, without its evaluation.
   const std::vector<Duration>& epoch_times() const { return epoch_times_; }
   const std::vector<EpochRecord>& epochs() const { return epochs_; }
-  /// How many gradients had which age.
+  /// The number of gradients by age.
   const std::map<std::int64_t, std::uint64_t>& ages() const { return ages_; }
-  /// An error ends training: a mark in the trace, which ends with it. Throws nothing that would stand before it.
+  /// An error ends training: marks it in the trace and ends the trace. Throws nothing that would hide that error.
   void failed(const std::string& what) noexcept;
-  /// The last lines: what was sent since the last epoch's; the trace's end.
+  /// Writes the last lines: the traffic since the last epoch's line, and the trace's end.
   void end();
 
  private:
-  /// A line of the trace: a moment, such as an epoch's end.
+  /// Writes a line of the trace for a moment, such as the end of an epoch.
   void mark(const std::string& what);
   void trace_line(const std::string& line) noexcept;
   void trace_bar(const std::string& name, std::string_view category, std::string_view thread, Duration begin,
                  Duration end);
   void trace_arrow(bool is_start, int peer, const CarriedMessage& message, std::string_view thread, Duration when);
-  /// A thread of its own for each of the messages that are under way at once: bars of one thread do not overlap.
+  /// The trace's thread for a message: messages in flight at once get different ones, since bars of one thread must not
+  /// overlap.
   std::string message_thread(Duration begin, Duration end);
   void throw_later() const {
     if (later_) std::rethrow_exception(later_);
   }
   double trace_time(Duration time) const { return microseconds(time + tracing_.ahead); }
   static double microseconds(Duration time) { return std::chrono::duration<double, std::micro>(time).count(); }
-  /// The exchange's, since the last line.
+  /// The exchange's traffic since the last line.
   Traffic traffic_since();
 
   const Runtime& runtime_;
@@ -184,9 +186,9 @@ class Recorder {
   std::shared_ptr<const bool> alive_ = std::make_shared<const bool>(true);
 };
 
-/// Adds the time from its making to its end to a stage, and with `shown_as` puts a span of that index into the trace;
-/// of what is optimised and evaluated in any case, with the step's. It may outlive the recorder, in a coroutine that is
-/// destroyed where it waited.
+/// Adds the time from its construction to its destruction to a stage. With `shown_as` it also writes a span of that
+/// index to the trace; for the stages optimise and evaluate always, with the step's index. It may outlive the recorder,
+/// in a coroutine that is destroyed while waiting.
 class StageTimer {
  public:
   StageTimer(Recorder& recorder, const Runtime& runtime, Stage stage, std::optional<std::size_t> shown_as = {})

@@ -1,5 +1,5 @@
-// What a worker's time goes into: one table, by which the recorder writes it and reports read, add and draw it. A new
-// stage is one row here and a StageTimer where its time goes by.
+// The stages of a worker's time. The recorder writes them and reports read, add up and draw them by this table. A new
+// stage needs one row here and a StageTimer where its time is spent.
 #pragma once
 
 #include <algorithm>
@@ -12,17 +12,17 @@ namespace ripieno::observe {
 
 enum class Stage : std::uint8_t { read, forward, backward, exchange, optimise, evaluate, hidden };
 
-/// What a stage's time is to a step's: a part of it, between two steps, or beside the other stages and no part of
-/// anything.
+/// How a stage's time relates to a step's: part of it, between two steps, or beside the other stages and part of
+/// neither.
 enum class StageKind : std::uint8_t { in_step, between_steps, beside };
 
 struct StageInfo {
   Stage stage;
   const char* name;    ///< in files
   const char* label;   ///< in figures
-  const char* column;  ///< over a table's column
+  const char* column;  ///< heading of a table's column
   StageKind kind;
-  int colour;  ///< a terminal's
+  int colour;  ///< for terminals
 };
 
 inline constexpr std::array stages{
@@ -30,11 +30,11 @@ inline constexpr std::array stages{
     StageInfo{Stage::forward, "forward", "forward", "fwd", StageKind::in_step, 34},
     StageInfo{Stage::backward, "backward", "backward", "bwd", StageKind::in_step, 36},
     StageInfo{Stage::exchange, "exchange", "waiting for the exchange", "exch.", StageKind::in_step,
-              31},  // what compute waited for
+              31},  // the part that compute waited for
     StageInfo{Stage::optimise, "optimise", "optimiser", "opt.", StageKind::in_step, 33},
     StageInfo{Stage::evaluate, "evaluate", "evaluation", "eval.", StageKind::between_steps, 35},
     StageInfo{Stage::hidden, "exchange_hidden", "hidden", "hidden", StageKind::beside,
-              32},  // exchange beside the others
+              32},  // the part that ran beside other stages
 };
 
 constexpr const StageInfo& info(Stage stage) { return stages[static_cast<std::size_t>(stage)]; }
@@ -47,12 +47,12 @@ static_assert(
     }(),
     "the table's rows are in the order of their stages");
 
-/// A time of each stage.
+/// A time for each stage.
 template <class T>
 class PerStage {
  public:
   PerStage() = default;
-  /// In the table's order; those that are missing are 0.
+  /// In the table's order; missing ones are 0.
   PerStage(std::initializer_list<T> times) {
     std::copy_n(times.begin(), std::min(times.size(), stages.size()), times_.begin());
   }
@@ -64,7 +64,7 @@ class PerStage {
     for (std::size_t i = 0; i < stages.size(); ++i) times_[i] += more.times_[i];
     return *this;
   }
-  /// What the steps took.
+  /// The time of the steps.
   T steps() const {
     T sum{};
     for (const StageInfo& one : stages) {

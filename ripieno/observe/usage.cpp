@@ -11,7 +11,7 @@
 namespace ripieno::observe {
 namespace {
 
-/// Bytes in the line "NAME: 123 kB" of a file of /proc.
+/// The bytes in the line "NAME: 123 kB" of a file of /proc.
 std::uint64_t bytes_in(const char* path, const std::string& name) {
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {
@@ -24,7 +24,7 @@ std::uint64_t bytes_in(const char* path, const std::string& name) {
   return 0;
 }
 
-/// The whole of a file of /proc; "" where there is none.
+/// The content of a file of /proc; "" if it is missing.
 std::string text_of(const char* path) {
   std::ifstream file(path);
   std::ostringstream text;
@@ -96,7 +96,7 @@ NetworkUsage network_usage(std::string_view proc_net_dev, std::string_view proc_
   std::istringstream lines{std::string(proc_net_dev)};
   for (std::string line; std::getline(lines, line);) {
     const auto colon = line.find(':');
-    if (colon == std::string::npos) continue;  // the two lines of titles
+    if (colon == std::string::npos) continue;  // the two title lines
     const std::string name = line.substr(line.find_first_not_of(' '), colon - line.find_first_not_of(' '));
     std::istringstream values(line.substr(colon + 1));
     std::uint64_t received = 0, packets_received = 0, sent = 0, packets_sent = 0, other = 0;

@@ -5,7 +5,7 @@
 namespace ripieno::observe {
 namespace {
 
-/// An interface that was taken away takes what it counted with it.
+/// Counters may go back: a removed interface takes its counts with it.
 std::uint64_t grown(std::uint64_t now, std::uint64_t before) { return now > before ? now - before : 0; }
 
 InterfaceUsage operator-(const InterfaceUsage& now, const InterfaceUsage& before) {
@@ -29,7 +29,7 @@ double UsageSampler::machine_busy() const {
   const MachineUsage now = machine_usage(), &before = first_.machine;
   const double used = now.user + now.system + now.stolen - before.user - before.system - before.stolen,
                all = used + now.idle - before.idle;
-  return all > 0 ? std::clamp(used / all, 0.0, 1.0) : 0;  // sums of seconds are rounded
+  return all > 0 ? std::clamp(used / all, 0.0, 1.0) : 0;  // clamped because sums of seconds are rounded
 }
 
 UsageSampler::Counts UsageSampler::counts() const {
@@ -39,7 +39,7 @@ UsageSampler::Counts UsageSampler::counts() const {
 void UsageSampler::sample() noexcept {
   try {
     record();
-  } catch (...) {  // neither a timer nor a destructor has anybody to tell
+  } catch (...) {  // neither a timer nor a destructor can throw
     recorder_.later(std::current_exception());
   }
 }

@@ -1,5 +1,5 @@
-// Samples what a worker and its machine use, every so often, on the clock of the worker's steps: a line each in its
-// metrics (docs/runs.md). A sample costs some 0.1 ms of the runtime's thread.
+// Samples the usage of a worker and its machine at intervals, on the same clock as its steps; each sample is a line in
+// its metrics (docs/runs.md). A sample takes about 0.1 ms on the runtime's thread.
 #pragma once
 
 #include <memory>
@@ -13,14 +13,14 @@ namespace ripieno::observe {
 
 class UsageSampler {
  public:
-  /// The first sample is taken `every` after now, the last one when it is destroyed; what it counts begins now. `every`
-  /// > 0; both must outlive it. In real time only.
+  /// Counting begins now. The first sample is taken after `every` (> 0), the last one on destruction. Runtime and
+  /// recorder must outlive it. In real time only.
   UsageSampler(Runtime& runtime, Recorder& recorder, Duration every);
   ~UsageSampler();
   UsageSampler(const UsageSampler&) = delete;
   UsageSampler& operator=(const UsageSampler&) = delete;
 
-  /// Of the machine's CPU time since it was made, the part that was used, by anybody: 0 to 1.
+  /// The part of the machine's CPU time that all processes together have used since construction: 0 to 1.
   double machine_busy() const;
 
  private:

@@ -1,6 +1,6 @@
 // Adam (Kingma and Ba, "Adam: a method for stochastic optimization", 2015) and AdamW (Loshchilov and Hutter, "Decoupled
-// weight decay regularization", 2019), as torch.optim.Adam and AdamW compute them. State: two numbers a
-// parameter. Step t = 1, 2, ...:
+// weight decay regularization", 2019), as in torch.optim.Adam and AdamW. State: two numbers per parameter. Step t = 1,
+// 2, ...:
 //   1. adam:  g <- gradient + weight_decay * w
 //      adamw: g <- gradient;  w <- w * (1 - learning_rate * weight_decay)
 //   2. m <- beta1 * m + (1 - beta1) * g
@@ -17,7 +17,7 @@ class Adam : public Optimiser {
  public:
   enum class WeightDecay { l2, decoupled };
 
-  /// Options as make_optimiser() has checked them.
+  /// Options must have passed make_optimiser()'s checks.
   Adam(const OptimiserOptions& options, WeightDecay decay, std::size_t elements, DType type);
   void begin_step() override { state_.begin_step(); }
   void update(std::size_t offset, NumberSpan weights, NumberSpan gradients, double learning_rate) override;

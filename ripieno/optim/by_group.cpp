@@ -73,7 +73,7 @@ std::size_t ByGroup::group_of(const TensorShape& tensor, bool is_head) {
   return groups_.size() - 1;
 }
 
-/// Times the learning rate. The first layer's falls to 0 in a straight line, on top of the schedule's own fall.
+/// The group's factor of the learning rate. The first layer's falls linearly to 0, on top of the schedule.
 double ByGroup::rate_of(const Group& group) const {
   if (!group.first_layer) return group.factor;
   const double done = static_cast<double>(step_ - 1) / static_cast<double>(options_.first_layer_steps);
@@ -95,7 +95,7 @@ void ByGroup::update(std::size_t offset, NumberSpan weights, NumberSpan gradient
     if (from >= to) continue;
     const Group& group = groups_[part.group];
     const double rate = learning_rate * rate_of(group);
-    if (rate == 0 && group.first_layer) continue;  // it rests
+    if (rate == 0 && group.first_layer) continue;  // it has stopped
     group.optimiser->update(part.at + from - part.begin, weights.slice(from - offset, to - offset),
                             gradients.slice(from - offset, to - offset), rate);
   }

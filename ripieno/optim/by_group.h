@@ -1,8 +1,7 @@
-// Groups of tensors that are not stepped on alike, each with an optimiser of its own: vectors (biases, and the weights
-// of normalisations) and the last layer's matrix at rates that are times the others' (Page, "How to train your ResNet",
-// part 5, 2018: biases at 64 times), the first layer until a step after which it rests, and with muon all but the
-// hidden matrices by sgd. Weight decay is not times the factor: what a step takes off a weight is the same in all
-// groups.
+// Groups of tensors that are stepped on differently, each with its own optimiser. Vectors (biases, and weights of
+// normalisations) and the last layer's matrix have factors on the learning rate (Page, "How to train your ResNet", part
+// 5, 2018: 64 for biases). The first layer stops after a given step. With muon, sgd steps on everything but the hidden
+// matrices. The factor does not scale weight decay: a step decays weights alike in all groups.
 #pragma once
 
 #include <memory>
@@ -13,15 +12,15 @@
 
 namespace ripieno::optim {
 
-/// Whether the options treat some tensors unlike others.
+/// Whether the options treat tensors differently.
 bool has_groups(const OptimiserOptions& options);
 
 class ByGroup : public Optimiser {
  public:
   using Make = std::unique_ptr<Optimiser> (*)(const OptimiserOptions&, std::size_t elements, DType);
 
-  /// Options as make_optimiser() has checked them; its `tensors` cover the `elements` one after the other:
-  /// Error(internal) otherwise. `make` makes the rule that a group's options name.
+  /// Options must have passed make_optimiser()'s checks; their `tensors` must cover `elements` without gaps:
+  /// Error(internal) otherwise. `make` makes the optimiser that a group's options name.
   ByGroup(const OptimiserOptions& options, std::size_t elements, DType type, Make make);
   void begin_step() override;
   void update(std::size_t offset, NumberSpan weights, NumberSpan gradients, double learning_rate) override;
@@ -39,8 +38,8 @@ class ByGroup : public Optimiser {
     std::unique_ptr<Optimiser> optimiser;
   };
   struct Part {
-    std::size_t begin, end;  // in the whole
-    std::size_t group, at;   // from `at` on in the group's numbers
+    std::size_t begin, end;  // of all elements
+    std::size_t group, at;   // begins at `at` in the group's elements
   };
 
   std::size_t group_of(const TensorShape& tensor, bool is_head);

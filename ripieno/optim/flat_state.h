@@ -1,4 +1,4 @@
-// What every optimiser keeps across steps: how many were begun, and numbers for each parameter. Internal to optim/.
+// The state of an optimiser: the number of steps begun, and numbers for each parameter. Internal to optim/.
 #pragma once
 
 #include <cstddef>
@@ -13,8 +13,8 @@ namespace ripieno::optim {
 
 class FlatState {
  public:
-  /// One buffer of `elements` zeros for each name ("optimiser.momentum"). Memory is taken at the first use, so that a
-  /// simulation, which never updates, needs none.
+  /// One buffer of `elements` zeros for each name ("optimiser.momentum"). Memory is allocated at the first use, so that
+  /// a simulation, which never updates, needs none.
   FlatState(std::size_t elements, DType type, const std::vector<const char*>& names,
             const char* step_name = "optimiser.step");
 
@@ -22,11 +22,11 @@ class FlatState {
   /// 1 in the first step.
   std::int64_t step() const { return step_; }
 
-  /// Asserts that [offset, offset + weights.count) is a part of the whole, in its type, in a step that was begun. False
-  /// when the spans carry no data.
+  /// Asserts that [offset, offset + weights.count) is inside the elements, has their type, and that a step was begun.
+  /// False if the spans have no data.
   bool accepts(std::size_t offset, const NumberSpan& weights, const NumberSpan& gradients) const;
 
-  /// `count` numbers of a buffer from `offset`; T is the type given above.
+  /// `count` numbers of a buffer from `offset`; T is the type given to the constructor.
   template <class T>
   T* part(std::size_t buffer, std::size_t offset, std::size_t count) {
     return whole(buffer).slice(offset, offset + count).as<T>().data();

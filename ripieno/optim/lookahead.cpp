@@ -37,7 +37,7 @@ void Lookahead::update(std::size_t offset, NumberSpan weights, NumberSpan gradie
     if (weights.type == DType::fp32) return this->average<float>(offset, weights, decay);
     this->average<double>(offset, weights, decay);
   };
-  if (has_data && state_.step() == 1) average(0);  // slow begins where training does
+  if (has_data && state_.step() == 1) average(0);  // slow begins as the first weights
   inner_->update(offset, weights, gradients, learning_rate);
   if (!has_data || (state_.step() % every_ != 0 && state_.step() != total_)) return;
   const double done = std::min(1.0, static_cast<double>(state_.step()) / static_cast<double>(total_));

@@ -1,10 +1,9 @@
-// Lookahead (Zhang et al., "Lookahead optimizer: k steps forward, 1 step back", 2019) around any optimiser: a running
-// mean of the weights, from which the next steps go on, so that it is what is evaluated and saved. Every k-th step, and
-// the last:
+// Lookahead (Zhang et al., "Lookahead optimizer: k steps forward, 1 step back", 2019) around any optimiser: keeps a
+// running mean of the weights, continues from it, and so evaluates and saves it. At every k-th step, and the last:
 //   slow <- slow + (1 - d) (w - slow);  w <- slow,   d = decay * (steps done / steps in all)^power
-// With power 0 it is the paper's (alpha = 1 - decay); with power 3 and decay 0.95^5 that of airbench94 (Jordan, "94% on
-// CIFAR-10 in 3.29 seconds on a single GPU", arXiv:2404.00498, 2024), which moves fast at first and averages at the
-// end. State: one number a parameter.
+// With power 0 it is the paper's form (alpha = 1 - decay); with power 3 and decay 0.95^5 that of airbench94 (Jordan,
+// "94% on CIFAR-10 in 3.29 seconds on a single GPU", arXiv:2404.00498, 2024), which moves fast at first and averages at
+// the end. State: one number per parameter.
 #pragma once
 
 #include <memory>
@@ -16,12 +15,12 @@ namespace ripieno::optim {
 
 class Lookahead : public Optimiser {
  public:
-  /// Options as make_optimiser() has checked them.
+  /// Options must have passed make_optimiser()'s checks.
   Lookahead(std::unique_ptr<Optimiser> inner, const OptimiserOptions& options, std::size_t elements, DType type);
   void begin_step() override;
   void update(std::size_t offset, NumberSpan weights, NumberSpan gradients, double learning_rate) override;
   bool by_matrices() const override { return inner_->by_matrices(); }
-  /// The inner optimiser's, then "lookahead.step" and "lookahead.slow".
+  /// Shows the inner optimiser's state, then "lookahead.step" and "lookahead.slow".
   void visit(StateVisitor& visitor) override;
 
  private:

@@ -1,5 +1,5 @@
 // Dynamic loss scaling for fp16 compute: the loss is multiplied by a scale so that small gradients do not vanish in
-// fp16. A step whose gradients overflow is not taken and the scale halved; after 2,000 good steps it is doubled.
+// fp16. If gradients overflow, the step is skipped and the scale halved; after 2,000 good steps the scale is doubled.
 // Source: Micikevicius et al., Mixed precision training, ICLR 2018; the numbers are those of torch.amp.GradScaler.
 #pragma once
 
@@ -13,17 +13,17 @@ struct LossScaleOptions {
   double initial = 65536;        ///< > 0
   double growth = 2;             ///< >= 1
   double backoff = 0.5;          ///< in (0, 1)
-  std::int64_t interval = 2000;  ///< good steps in a row before it grows, >= 1
+  std::int64_t interval = 2000;  ///< good steps in a row before the scale grows, >= 1
 };
 
 class LossScale {
  public:
   explicit LossScale(LossScaleOptions options = {}) : options_(options), value_(options.initial) {}
 
-  /// What the loss, and so every gradient, is multiplied by.
+  /// The factor of the loss, and so of every gradient.
   double value() const { return value_; }
 
-  /// To be told after every step, alike on all ranks that must agree.
+  /// Call it after every step, with the same value on all ranks that must agree.
   void update(bool finite) {
     if (!finite) {
       value_ *= options_.backoff;

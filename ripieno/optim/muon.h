@@ -1,15 +1,15 @@
 // Muon (Jordan et al., "Muon: an optimizer for hidden layers in neural networks", kellerjordan.github.io/posts/muon,
 // 2024; as in github.com/KellerJordan/cifar10-airbench): every matrix moves by its momentum with all singular values
-// brought near 1. A tensor of more than two dimensions is a matrix with a row for each of its first. State: one number
-// a parameter. A step:
+// brought near 1. A tensor of more than two dimensions counts as a matrix whose rows are its first dimension. State:
+// one number per parameter. A step:
 //   1. m <- momentum * m + gradient
 //   2. g <- gradient + momentum * m with nesterov, else m
-//   3. with normalise: w <- w * sqrt(rows) / |w|, which a normalisation after the layer makes up for
+//   3. with normalise: w <- w * sqrt(rows) / |w|, which a normalisation layer after it compensates
 //   4. x <- g / |g|; a few times (Newton-Schulz, of fifth order):
 //        A = x x^T;  x <- a x + (b A + c A A) x,  (a, b, c) = (3.4445, -4.7750, 2.0315)
-//      (of g^T where g has more rows than columns). Singular values end between about 0.5 and 1.5.
+//      (with g^T if g has more rows than columns). Singular values end between about 0.5 and 1.5.
 //   5. w <- w - learning_rate * x
-// Work: per time 4 r^2 n + 2 r^3 operations for r x n numbers, r <= n.
+// Work: 4 r^2 n + 2 r^3 operations per iteration for r x n numbers, r <= n.
 #pragma once
 
 #include <vector>
@@ -19,14 +19,14 @@
 
 namespace ripieno::optim {
 
-/// Step 4: `matrix` of rows x columns numbers, row after row, is replaced by its x. T is float or double.
+/// Step 4: replaces `matrix` (rows x columns, row-major) by its x. T is float or double.
 template <class T>
 void orthogonalise(T* matrix, std::size_t rows, std::size_t columns, int times);
 
 class Muon : public Optimiser {
  public:
-  /// Options as make_optimiser() has checked them; its `tensors` are matrices, one after the other. Weight decay is not
-  /// part of it. A part that is updated holds each matrix as a whole or not at all: Error(internal) otherwise.
+  /// Options must have passed make_optimiser()'s checks; their `tensors` are consecutive matrices. There is no weight
+  /// decay. An updated part must hold each matrix wholly or not at all: Error(internal) otherwise.
   Muon(const OptimiserOptions& options, std::size_t elements, DType type);
   void begin_step() override { state_.begin_step(); }
   void update(std::size_t offset, NumberSpan weights, NumberSpan gradients, double learning_rate) override;

@@ -32,7 +32,7 @@ constexpr Rule rules[] = {
     {"muon", [](const OptimiserOptions& o, std::size_t n, DType t) -> Made { return std::make_unique<Muon>(o, n, t); }},
 };
 
-/// The named rule, for all numbers.
+/// The named optimiser, for all elements.
 Made make_rule(const OptimiserOptions& options, std::size_t elements, DType type) {
   std::string names;
   for (const Rule& one : rules) {

@@ -9,7 +9,7 @@ HWY_BEFORE_NAMESPACE();
 namespace ripieno::optim::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// body(tag, i) for whole vectors from number i on, then for the numbers that are left, one by one.
+/// Calls body(tag, i) for whole vectors from number i on, then one by one for the rest.
 template <class T, class Body>
 HWY_INLINE void over(std::size_t n, Body body) {
   const hn::ScalableTag<T> vectors;
@@ -36,7 +36,7 @@ HWY_INLINE void sgd(T* HWY_RESTRICT w, const T* HWY_RESTRICT gradient, T* HWY_RE
   });
 }
 
-/// The mean moves as torch.lerp does, from the nearer end.
+/// The mean moves as in torch.lerp, from the nearer end.
 template <class T>
 HWY_INLINE void adam(T* HWY_RESTRICT w, const T* HWY_RESTRICT gradient, T* HWY_RESTRICT m, T* HWY_RESTRICT v,
                      std::size_t n, const AdamRates<T> by) {

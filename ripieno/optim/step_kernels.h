@@ -1,13 +1,13 @@
 // The loops of sgd.h and adam.h over n numbers of fp32 or fp64, with the widest vectors that the machine has, chosen at
-// run time (Highway). Products and sums are rounded one by one, so that every machine gets the same bits. Internal to
-// optim/.
+// run time (Highway). Every product and sum is rounded separately, so that every machine gets the same bits. Internal
+// to optim/.
 #pragma once
 
 #include <cstddef>
 
 namespace ripieno::optim {
 
-/// A decay of 0 is left out: 0 * w would turn an infinite weight into NaN.
+/// A decay of 0 is skipped: 0 * w would turn an infinite weight into NaN.
 template <class T>
 struct SgdRates {
   T learning_rate, weight_decay;
@@ -15,15 +15,15 @@ struct SgdRates {
   bool first = false, nesterov = false;
 };
 
-/// w and, unless m is null (no momentum), m are changed. No two of the arrays overlap.
+/// Changes w and, unless m is null (no momentum), m. The arrays must not overlap.
 template <class T>
 void sgd_step(T* w, const T* gradient, T* m, std::size_t n, const SgdRates<T>& by);
 
-/// All computed in double and then rounded once, as PyTorch rounds a scalar to the tensor's type.
+/// All are computed in double and rounded once, as PyTorch rounds a scalar to the tensor's type.
 template <class T>
 struct AdamRates {
-  T l2;          ///< weight decay, of adam; 0: none
-  T keep;        ///< of a weight, of adamw: 1 - learning rate * weight decay; 1: all
+  T l2;          ///< adam: weight decay; 0: none
+  T keep;        ///< adamw: factor of a weight, 1 - learning rate * weight decay; 1: no decay
   T first;       ///< 1 - beta1
   T second;      ///< beta2
   T new_second;  ///< 1 - beta2
@@ -32,7 +32,7 @@ struct AdamRates {
   T epsilon;
 };
 
-/// w, m and v are changed. No two of the arrays overlap.
+/// Changes w, m and v. The arrays must not overlap.
 template <class T>
 void adam_step(T* w, const T* gradient, T* m, T* v, std::size_t n, const AdamRates<T>& by);
 

@@ -62,8 +62,8 @@ strategy::ComputeProfile ChargedLearner::profile_of(data::BatchId batch) const {
   return strategy::slowed(options_.profile.of(options_.samples), factor);
 }
 
-/// As train/torch_learner.cpp charges a replayed pass: forward bucket by bucket from the first parameters to the last,
-/// each once its gate is open.
+/// Charges as train/torch_learner.cpp does in a replay: forward bucket by bucket, from the first parameters to the
+/// last, each once its gate is open.
 Task<> ChargedLearner::charge(data::BatchId batch, std::shared_ptr<strategy::PassProgress> progress) {
   const strategy::ComputeProfile profile = profile_of(batch);
   const std::size_t buckets = options_.layout.buckets.size();

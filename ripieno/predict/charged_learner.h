@@ -1,5 +1,5 @@
-// A learner that computes nothing: in virtual time, a pass takes what a profile says and leaves random gradients, or
-// none where nobody looks at them: its parameters, gradients and buffers are then sizes without data (core/span.h).
+// A learner that computes nothing: in virtual time, a pass takes the time of a profile and leaves random gradients. If
+// nobody needs the numbers, parameters, gradients and buffers have sizes without data (core/span.h).
 #pragma once
 
 #include <memory>
@@ -15,19 +15,19 @@ namespace ripieno::predict {
 struct ChargedOptions {
   strategy::Layout layout;
   strategy::ComputeProfile profile;  ///< `ready` for each of the layout's buckets
-  std::vector<double> factors;  ///< times that a step's pass takes, by its number, and again from the first; empty: 1
-  Duration before_pass{0};      ///< charged before each pass: an optimiser's step
-  std::uint32_t steps = 1;      ///< an epoch
-  std::uint32_t samples = 1;    ///< of a pass
-  std::uint32_t global_samples = 1;  ///< of all workers' passes in a step; the same where each goes at its own pace
+  std::vector<double> factors;       ///< factors of the time of each step's pass, repeated cyclically; empty: 1
+  Duration before_pass{0};           ///< charged before each pass: an optimiser's step
+  std::uint32_t steps = 1;           ///< per epoch
+  std::uint32_t samples = 1;         ///< per pass
+  std::uint32_t global_samples = 1;  ///< of all workers' passes in a step; as `samples` if each goes at its own pace
   bool loss_scale = false;
-  bool numbers = true;     ///< parameters, gradients and buffers have data, so that any strategy runs on it as it is
-  std::uint64_t seed = 0;  ///< of the gradients, which are uniform over [-1, 1) times 1e-3
+  bool numbers = true;     ///< parameters, gradients and buffers have data, so that any strategy runs unchanged
+  std::uint64_t seed = 0;  ///< for the gradients, which are uniform over [-1, 1) times 1e-3
 };
 
 class ChargedLearner final : public strategy::Learner {
  public:
-  /// `runtime` is virtual.
+  /// `runtime` must be in virtual time.
   ChargedLearner(Runtime& runtime, ChargedOptions options);
 
   const strategy::Layout& layout() const override { return options_.layout; }
@@ -47,7 +47,7 @@ class ChargedLearner final : public strategy::Learner {
  private:
   Task<> pass(data::BatchId batch, std::shared_ptr<strategy::PassProgress> progress);
   Task<> charge(data::BatchId batch, std::shared_ptr<strategy::PassProgress> progress);
-  /// What its pass is charged.
+  /// The profile charged for a pass.
   strategy::ComputeProfile profile_of(data::BatchId batch) const;
 
   Runtime& runtime_;

@@ -10,10 +10,10 @@
 namespace ripieno::predict {
 namespace {
 
-constexpr double most_numbers = 4e6;  // that are coded
-constexpr int repeats = 5;            // after one, which fills the caches
+constexpr double most_numbers = 4e6;  // the most numbers encoded in a measurement
+constexpr int repeats = 5;            // after a first run, which fills the caches
 
-/// The median of what a piece of work takes by the real clock.
+/// The median real time of a piece of work.
 template <class Work>
 double typical(Work work) {
   const auto clock = real_runtime(0);

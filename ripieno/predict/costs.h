@@ -1,4 +1,4 @@
-// What the CPU does besides passes, measured here by the real clock: coding what is exchanged, and optimisers' steps.
+// CPU costs besides passes, measured here in real time: encoding and decoding for exchanges, and optimisers' steps.
 #pragma once
 
 #include "ripieno/collective/averager.h"
@@ -7,12 +7,11 @@
 
 namespace ripieno::predict {
 
-/// Seconds that a rank spends for each number of an average, on encoding, decoding and adding, per
-/// CodecOptions::number_s: of two ranks around a ring, with the whole of the layout's buckets, or with a part where
-/// they are many millions of numbers.
+/// Seconds that a rank spends on encoding, decoding and adding each number of an average, for CodecOptions::number_s.
+/// Measured with two ranks on a ring over all of the layout's buckets, or over a part of many millions of numbers.
 double coding_cost(const codec::CodecOptions& codec, const strategy::Layout& layout);
 
-/// Of a step on the whole model: `parameters` numbers.
+/// The time of an optimiser's step on the whole model of `parameters` numbers.
 Duration optimiser_cost(const optim::OptimiserOptions& optimiser, std::size_t parameters, DType type);
 
 }  // namespace ripieno::predict

@@ -12,30 +12,31 @@ namespace ripieno::predict {
 namespace {
 
 constexpr std::uint64_t for_passes = 0x706173736573;  // "passes": a stream of random numbers
-constexpr double enough_numbers = 32768;              // that a projected model has
-constexpr std::size_t turn_bytes = 16 << 10;          // of messages to several ranks, which share a link
-constexpr std::uint32_t few_steps = 16;  // by which a strategy has found its pace, and two epochs differ at least
+constexpr double enough_numbers = 32768;              // elements of a projected model
+constexpr std::size_t turn_bytes = 16 << 10;          // turns of messages to several ranks that share a link
+constexpr std::uint32_t few_steps =
+    16;  // after which a strategy's pace is steady, and by which the two epochs differ at least
 
-/// Steps after which a strategy does the same again.
+/// The number of steps after which a strategy's exchanges repeat.
 std::uint32_t period_of(const ProjectedJob& job) {
   return job.info->period ? job.info->period(job.plan, job.workers) : 8;
 }
 
 bool is_federated(const ProjectedJob& job) { return job.info->traits.has_cloud; }
 
-/// Epochs that are projected: whole rounds, and several where not all clients take part in each.
+/// The projected epochs: whole rounds, and several if not all clients take part in each.
 std::uint32_t epochs_of(const ProjectedJob& job) {
   if (!is_federated(job)) return 1;
   return job.plan.federated.local_epochs * (job.plan.federated.fraction < 1 ? 4 : 1);
 }
 
-/// Each worker's steps an epoch, where all take so many.
+/// Each worker's steps per epoch, if all take so many.
 strategy::Workload workload_of(const ProjectedJob& job, std::uint32_t steps, std::uint32_t epochs) {
   const collective::World world(job.info->ranks(job.plan, job.workers), job.per_node);
   return {world, std::vector<std::uint32_t>(static_cast<std::size_t>(job.workers), steps), epochs};
 }
 
-/// By the closed form, of the busiest rank and of all together.
+/// Bytes by the closed form: of the busiest rank and of all together.
 struct ProjectedBytes {
   double busiest = 0, all = 0;
 };
@@ -51,13 +52,13 @@ std::optional<ProjectedBytes> bytes_of(const ProjectedJob& job, const strategy::
   return bytes;
 }
 
-/// ddp codes while it computes, on the same core: no pass is shorter for it. What others code they wait for.
+/// ddp encodes on the same core while it computes, which makes passes longer; other strategies wait for encoding.
 double coding_beside_passes(const ProjectedJob& job) {
   return job.info->traits.by_buckets ? job.plan.exchange.codec.number_s * static_cast<double>(job.layout.parameters)
                                      : 0;
 }
 
-/// Whether times or bytes depend on the numbers that are exchanged, as far as that is known.
+/// Whether times or bytes may depend on the exchanged numbers.
 bool looks_at_numbers(const ProjectedJob& job) {
   if (!strategy::is_built_in(job.info->name)) return true;
   const codec::CodecOptions& codec = job.plan.exchange.codec;
@@ -65,12 +66,12 @@ bool looks_at_numbers(const ProjectedJob& job) {
          !codec::make_codec(codec, job.layout.type)->bytes(1);
 }
 
-/// What is simulated in the job's place.
+/// The model that is simulated instead of the job.
 struct Model {
   strategy::Layout layout;
   strategy::Plan plan;
   transport::SimulatedOptions network;
-  double bytes = 1;  // of the job's for each of the model's
+  double bytes = 1;  // the job's bytes per byte of this model
 };
 
 strategy::Plan plan_of(const ProjectedJob& job) {
@@ -79,7 +80,7 @@ strategy::Plan plan_of(const ProjectedJob& job) {
   plan.first_epoch = 0;
   plan.max_steps = 0;
   plan.evaluate_every = plan.epochs;
-  plan.optimiser = {};  // its time is charged
+  plan.optimiser = {};  // its time is charged instead
   plan.learning_rate = {};
   return plan;
 }
@@ -112,8 +113,8 @@ Model model_of(const ProjectedJob& job, std::uint32_t steps) {
   return model;
 }
 
-/// Of so many passes: the exponential distribution's quantiles, in an order of the rank's own, so that each rank's mean
-/// is 1.
+/// Factors of so many passes: quantiles of the exponential distribution, in a different order on each rank, so that
+/// each rank's mean is 1.
 std::vector<double> factors_of(double spread, std::uint32_t passes, int rank) {
   if (spread == 0) return {};
   std::vector<double> draws;
@@ -125,7 +126,7 @@ std::vector<double> factors_of(double spread, std::uint32_t passes, int rank) {
   return factors;
 }
 
-/// `cycle`: passes in which each of the factors comes once.
+/// `cycle`: the number of passes in which each factor comes once.
 ChargedOptions learner_of(const ProjectedJob& job, const Model& model, int rank, std::uint32_t steps,
                           std::uint32_t cycle) {
   const int worker = std::max(0, job.info->worker(model.plan, rank));
@@ -183,7 +184,7 @@ Taken simulated(const ProjectedJob& job, const Model& model, std::uint32_t steps
   return {taken.epoch / epochs, taken.exchange / epochs, taken.bytes / epochs, messages};
 }
 
-/// What the epoch's passes take less than as many whole ones, for its last batches are smaller.
+/// How much less time the epoch's passes take than as many full ones, since its last batches are smaller.
 double saved_by_small_batches(const ProjectedJob& job, std::uint32_t steps) {
   const double pass = seconds(job.profile.read + job.profile.forward + job.profile.backward);
   double least = std::numeric_limits<double>::infinity();

@@ -11,7 +11,7 @@ std::size_t part_of(std::size_t count, double factor) {
                                static_cast<std::size_t>(std::llround(static_cast<double>(count) / factor)));
 }
 
-/// Whether PowerSGD sends factors of rank r for it (collective/powersgd.h).
+/// Whether PowerSGD factors the matrix with rank r (collective/powersgd.h).
 bool is_factored(std::size_t rows, std::size_t columns, std::size_t rank) {
   const std::size_t r = std::min({rank, rows, columns});
   return r > 0 && (rows + columns) * r < rows * columns;

@@ -1,4 +1,4 @@
-// What is built into the program for reports: the page's parts, and Plotly (assets.cpp.in).
+// Files built into the program for reports: the page's parts, and Plotly (assets.cpp.in).
 #pragma once
 
 #include <string_view>

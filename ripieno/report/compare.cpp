@@ -33,7 +33,7 @@ std::vector<Group> grouped(const std::vector<Summary>& summaries) {
   return groups;
 }
 
-/// Of the runs that have the field, a number a seed.
+/// One number per seed, of the runs that have the field.
 std::vector<double> values(const Group& group, const Field& field) {
   std::vector<std::pair<std::int64_t, double>> all;
   for (const Summary* one : group) {
@@ -46,8 +46,8 @@ std::size_t seed_count(const Group& group) {
   return values(group, [](const Summary&) -> std::optional<double> { return 0; }).size();
 }
 
-/// A column of means: as many digits for all of its rows as its smallest mean needs to show `figures` figures, so that
-/// they can be compared at a glance.
+/// A column of means: all rows have as many digits as the smallest mean needs for `figures` figures, so that they
+/// compare at a glance.
 std::vector<std::string> means(const std::vector<Group>& groups, const Field& field, int figures, int most_digits) {
   double smallest = INFINITY;
   for (const Group& group : groups) {
@@ -70,8 +70,8 @@ std::vector<std::string> means(const std::vector<Group>& groups, const Field& fi
     half_width = std::max(half_width, halves.back().size());
     varies |= std::any_of(all.begin(), all.end(), [&](double x) { return x != all.front(); });
   }
-  if (!varies) return cells;  // as bytes, which are the same for every seed
-  // The ± stand below each other, and a row without one keeps its place.
+  if (!varies) return cells;  // like bytes, which are the same for every seed
+  // Aligns the ±, also past rows without one.
   for (std::size_t i = 0; i < cells.size(); ++i) {
     const std::size_t space = half_width - halves[i].size();
     cells[i] += halves[i].empty() ? std::string(half_width + 3, ' ') : " ± " + std::string(space, ' ') + halves[i];
@@ -166,7 +166,7 @@ Table built(const std::vector<Content>& contents, std::size_t rows) {
   return table;
 }
 
-/// The name, and a mark where the figures do not come from training.
+/// The name, with a mark if the figures do not come from training.
 std::vector<std::string> marked_names(const std::vector<Group>& groups) {
   std::vector<std::string> names;
   for (const Group& group : groups) {

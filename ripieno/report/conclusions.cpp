@@ -39,8 +39,8 @@ const Way* baseline_of(const std::vector<Way>& ways) {
   return slowest;
 }
 
-/// The highest half per cent that all ways come to but those that are far behind the middle one, with the line of the
-/// way that sets it.
+/// The highest half per cent that all ways reach, except those far behind the median, with the source line of the way
+/// that sets it.
 std::optional<Estimate> target_of(const std::vector<Way>& ways) {
   std::vector<Estimate> reached;
   for (const Way& way : ways) {
@@ -104,7 +104,7 @@ Conclusion compared(std::vector<Way> ways) {
   return found;
 }
 
-/// How a way that was run with several numbers of workers gains by them: the first such.
+/// How the first way that was run with several numbers of workers scales.
 std::optional<Conclusion> scaling(const std::vector<Cell>& cells) {
   std::map<std::string, std::vector<const Run*>> by_name;
   for (const Cell& cell : cells)

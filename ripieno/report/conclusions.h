@@ -1,4 +1,4 @@
-// What a report says first: sentences made of its runs' numbers, each with the line that it is from.
+// The first sentences of a report, made from its runs' numbers; each number has its source line.
 #pragma once
 
 #include <optional>
@@ -9,11 +9,11 @@
 
 namespace ripieno::report {
 
-/// A piece of a sentence: words, the name of a way, or a number.
+/// A piece of a sentence: words, the name of a way (a strategy with its options), or a number.
 struct Piece {
   std::string text;
   std::optional<Source> source = {};  ///< of a number
-  bool is_name = false;               ///< of a way
+  bool is_name = false;               ///< the name of a way
 };
 
 struct Sentence {
@@ -23,28 +23,28 @@ struct Sentence {
   std::string str() const;
 };
 
-/// Of runs whose settings (setting.h) are alike.
+/// The conclusion from runs with the same setting (setting.h).
 struct Conclusion {
-  std::string setting;                 ///< in words, with what ways are compared to
-  std::vector<Sentence> sentences;     ///< three where several ways are compared, else one
-  std::vector<Sentence> notes;         ///< what to know to judge them
-  std::string baseline = {};           ///< the cell that the others are compared with; "" of one alone
+  std::string setting;                 ///< in words, with the baseline
+  std::vector<Sentence> sentences;     ///< three if several ways are compared, else one
+  std::vector<Sentence> notes;         ///< notes for judging them
+  std::string baseline = {};           ///< the cell that the others are compared with; "" for a single cell
   double target = 0;                   ///< per cent of the test set; 0: none
-  std::vector<std::string> ways = {};  ///< names of the cells that it is about
+  std::vector<std::string> ways = {};  ///< names of its cells
 };
 
-/// The largest group of cells with alike settings first. In each, the winner
+/// Groups cells by setting, the largest group first. In each group, the winner
 ///   by time      of an epoch, evaluation left out
-///   by bytes     that the busiest rank sends an epoch
-///   by accuracy  seconds of training to a target: the highest half per cent that all ways come to in all their runs,
-///   but those that are
-///                more than 5 points behind the median of the ways
-/// beside a ring in fp32, where there is none the slowest exact way, else the slowest. Ways that do not come to the
-/// target can win nothing, and are named. Ways whose 95 % intervals overlap cannot be told apart; of one seed, below 3
-/// % of time or a point of accuracy. Without accuracies (replays) the third is of waiting for the exchange.
+///   by bytes     that the busiest rank sends per epoch
+///   by accuracy  seconds of training to a target: the highest half per cent that all ways reach in all their runs,
+///                except ways more than 5 points behind the median way
+/// is compared with a ring in fp32, or without one with the slowest exact way, else with the slowest way. Ways that do
+/// not reach the target cannot win, and are named. Ways whose 95 % intervals overlap cannot be told apart; with one
+/// seed, those that differ by less than 3 % of time or a point of accuracy. Without accuracies (replays) the third
+/// sentence is about waiting for the exchange.
 std::vector<Conclusion> conclusions(const std::vector<Cell>& cells);
 
-/// All sentences, for who takes plain text.
+/// All sentences as plain text.
 std::string str(const std::vector<Conclusion>& conclusions);
 
 }  // namespace ripieno::report

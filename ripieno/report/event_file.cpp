@@ -23,7 +23,7 @@ std::uint32_t crc32c(std::string_view bytes) {
   return ~crc;
 }
 
-/// So that a checksum of data with checksums in it stays one.
+/// Masks a checksum, since checksums of data that contains checksums are weak.
 std::uint32_t masked(std::uint32_t crc) { return (crc >> 15 | crc << 17) + 0xa282ead8u; }
 
 template <class Number>

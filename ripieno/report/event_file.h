@@ -1,4 +1,4 @@
-// TensorBoard's event files, as far as Ripieno writes them; internal to report/. The format: records (length, masked
+// The part of TensorBoard's event files that Ripieno writes; internal to report/. The format: records (length, masked
 // CRC-32C of it, data, masked CRC-32C of that; tensorflow/core/lib/io/record_writer.cc) of Event messages in protocol
 // buffers (tensorboard/compat/proto/event.proto, summary.proto).
 #pragma once
@@ -10,22 +10,22 @@
 
 namespace ripieno::report::event_file {
 
-/// Protocol buffers: a field is its number and wire type, then its value. Of bytes: text, or a message.
+/// Protocol buffers: a field is its number and wire type, then its value. A field of bytes is text or a message.
 std::string field(int number, const std::string& bytes);
 std::string field(int number, double value);
 std::string field(int number, float value);
 std::string field(int number, std::uint64_t value);
 
-/// What every file begins with.
+/// The first record of every file.
 std::string beginning(double wall_time);
 
 using Scalars = std::vector<std::pair<std::string, double>>;
-/// Event{wall_time = 1, step = 2, summary = 5{value = 1{tag = 1, simple_value = 2}}}; without those that are not
+/// Event{wall_time = 1, step = 2, summary = 5{value = 1{tag = 1, simple_value = 2}}}; leaves out values that are not
 /// finite.
 std::string scalars(double wall_time, std::uint64_t step, const Scalars& values);
 
-/// What belongs to a plugin: Event{wall_time = 1, summary = 5{value = 1{tag = 1, metadata = 9{plugin_data = 1{name = 1,
-/// content = 2}}}}}
+/// A plugin's data: Event{wall_time = 1, summary = 5{value = 1{tag = 1, metadata = 9{plugin_data = 1{name = 1, content
+/// = 2}}}}}
 std::string plugin_data(double wall_time, const std::string& tag, const std::string& plugin,
                         const std::string& content);
 

@@ -8,10 +8,10 @@
 
 namespace ripieno::report {
 
-/// Its members are Figure's, without those that are empty; sources by their names.
+/// The members are Figure's, without empty ones; sources are given by name.
 nlohmann::ordered_json figure_json(const Figure& figure, const std::function<std::string(const Source&)>& source_name);
 
-/// A row a number: series, x on every axis or the category, y, and where there is one its spread.
+/// One row per number: series, x on every axis or the category, y, and its spread if there is one.
 ReportTable numbers_of(const Figure& figure);
 
 }  // namespace ripieno::report

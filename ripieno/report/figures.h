@@ -1,4 +1,4 @@
-// The figures of a report, each from the runs that have something to show in it; without any, a figure has no series.
+// The figures of a report. Each uses the runs that have data for it; without any, it has no series.
 #pragma once
 
 #include "ripieno/report/figure.h"
@@ -6,18 +6,19 @@
 
 namespace ripieno::report {
 
-/// For the first screen: seconds an epoch of each cell, computing and waiting for the exchange; MB that its busiest
-/// rank sends an epoch; and accuracy over seconds of training.
+/// For the first screen: each cell's seconds per epoch (computing and waiting for the exchange), MB per epoch sent by
+/// its busiest rank, and accuracy over seconds of training.
 Figure epoch_figure(const std::vector<Cell>& cells);
 Figure sent_figure(const std::vector<Cell>& cells);
 Figure progress_figure(const std::vector<Cell>& cells);
 
 /// Accuracy of the consensus on the test set, over epochs, seconds and bytes; mean over seeds.
 Figure accuracy_figure(const std::vector<Cell>& cells);
-/// The mean loss of the training steps of each epoch, over the same; its caption names runs in which it was no finite
-/// number.
+/// The mean loss of the training steps of each epoch, over the same axes; its caption names runs in which a loss was
+/// not finite.
 Figure loss_figure(const std::vector<Cell>& cells);
-/// What each cell sent in all against the accuracy that it reached, and the Pareto front: who sends less reaches less.
+/// The bytes that each cell sent in all against the accuracy that it reached, with the Pareto front: no cell sends less
+/// and reaches more.
 Figure bytes_figure(const std::vector<Cell>& cells);
 
 /// A measure of each cell, as a bar.
@@ -25,33 +26,34 @@ Figure measure_figure(const std::vector<Cell>& cells, const std::string& measure
 
 /// A step of each cell, by stage: mean over steps, workers and seeds.
 Figure stages_figure(const std::vector<Cell>& cells);
-/// The same of one run over time, a bar for each block of steps: means, so that a short block is no speed-up.
+/// The same for one run over time, a bar for each block of steps. Bars are means, so that a short last block does not
+/// look faster.
 Figure blocks_figure(const Run& run, std::size_t steps_a_block = 20);
-/// Exchange that compute waited for, and that went on beside it.
+/// The exchange time that compute waited for, and the time hidden behind compute.
 Figure exchange_figure(const std::vector<Cell>& cells);
 
-/// Images a second over workers; all cells of a strategy, codec and model whose batch is the
-/// same in all (strong scaling) or the same for each worker (weak).
+/// Images per second over workers, for cells of one strategy, codec and model with the same global batch (strong
+/// scaling) or the same batch per worker (weak scaling).
 Figure throughput_figure(const std::vector<Cell>& cells);
-/// The same against the fewest workers that were run.
+/// The same relative to the smallest number of workers that was run.
 Figure speedup_figure(const std::vector<Cell>& cells);
 /// Speed-up over workers.
 Figure efficiency_figure(const std::vector<Cell>& cells);
 
-/// CPU of each rank of a run over time, and of each host's whole: per cent of a core, user and system together.
+/// CPU of each rank of a run, and of each whole host, over time: per cent of a core, user and system together.
 Figure cpu_figure(const Run& run);
-/// Bytes that each rank's interfaces sent over time (as all figures of the network count); those of the loopback where
+/// Bytes sent by each rank's network interfaces over time (other network figures count the same); the loopback's if
 /// there are no others.
 Figure network_figure(const Run& run);
-/// The packets that they sent; none over the loopback.
+/// Packets sent by them; not the loopback's.
 Figure packets_figure(const Run& run);
-/// What the ranks of each run sent together, all runs one after the other on one line of time.
+/// Bytes that all ranks of each run sent together, with the runs one after the other on one time axis.
 Figure network_timeline_figure(const std::vector<Cell>& cells);
-/// Means of both over whole runs.
+/// Means of CPU and network over whole runs.
 Figure cpu_means_figure(const std::vector<Cell>& cells);
 Figure network_means_figure(const std::vector<Cell>& cells);
 
-/// How many gradients of asynchronous strategies were how old.
+/// The number of gradients by age, for asynchronous strategies.
 Figure staleness_figure(const std::vector<Cell>& cells);
 
 }  // namespace ripieno::report

@@ -22,10 +22,10 @@ struct Point {
   Look look;
 };
 
-/// What is alike along a line: how workers agree and where they are; the model; what kind of run; the batch.
+/// The key of a line: how workers agree and where they run, the model, the kind of run, the batch.
 using Parts = std::array<std::string, 4>;
 
-/// Cells that differ in their workers alone; each line with at least two numbers of workers.
+/// Cells that differ only in their workers; each line has at least two numbers of workers.
 std::map<Parts, std::vector<Point>> scalings(const std::vector<Cell>& cells) {
   std::map<Parts, std::vector<Point>> strong, weak, kept;
   for (const Cell& cell : cells) {
@@ -38,7 +38,7 @@ std::map<Parts, std::vector<Point>> scalings(const std::vector<Cell>& cells) {
     point.seeds = seeds_of(cell, [](const Run& seed) { return std::optional(seed.summary.images_per_second); });
     point.images_a_second = mean(point.seeds);
     if (point.workers == 0 || point.images_a_second <= 0) continue;
-    // One rank alone is the beginning of every line, whatever its strategy is called.
+    // A single rank begins every line, whatever its strategy's name.
     const std::size_t nodes = run.nodes().size();
     const std::string codec = one.codec == "fp32" || one.codec == "auto" ? "" : " " + one.codec;
     const std::string place = nodes == 1 ? "" : nodes >= point.workers ? ", a node each" : text(", ", nodes, " nodes");
@@ -63,7 +63,8 @@ std::map<Parts, std::vector<Point>> scalings(const std::vector<Cell>& cells) {
   return kept;
 }
 
-/// A line a scaling, its y images a second times what `factor` says of the workers and of what one of the fewest does.
+/// A line for each scaling; y is images per second times `factor` of the workers and of the rate per worker at the
+/// fewest workers.
 Figure scaling(const std::vector<Cell>& cells, Figure figure,
                const std::function<double(double workers, double unit)>& factor_of) {
   const auto lines = scalings(cells);
@@ -72,7 +73,7 @@ Figure scaling(const std::vector<Cell>& cells, Figure figure,
     alike[i] = std::all_of(lines.begin(), lines.end(),
                            [&](const auto& line) { return line.first[i] == lines.begin()->first[i]; });
   }
-  // What several lines have in common is said once, below the title; that runs are computed, only where some are not.
+  // Properties that all lines share are stated once, below the title; that runs are computed only if some are not.
   const auto name_of = [&](const Parts& line, bool common) {
     std::string name;
     for (std::size_t i = 0; i < line.size(); ++i) {

@@ -1,4 +1,4 @@
-// The figures of the first screen: what an epoch of each way takes and sends, and how soon it learns.
+// The figures of the first screen: each way's time and bytes per epoch, and how soon it learns.
 #include <algorithm>
 #include <iterator>
 
@@ -19,7 +19,7 @@ Figure summary_figure(const char* id, const char* title, const char* caption, co
   return figure;
 }
 
-/// Whiskers only where there is an interval.
+/// Whiskers only if there is an interval.
 void add_bar(Series& series, double length, const Estimate& whole) {
   series.y.push_back(length);
   series.spread.push_back(whole.half);

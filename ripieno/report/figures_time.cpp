@@ -12,7 +12,7 @@
 namespace ripieno::report {
 namespace {
 
-/// The stages of a step as they are stacked: what is waited for comes last, in colour.
+/// The stages of a step in stacking order: waiting comes last, in colour.
 std::vector<observe::StageInfo> stacked_stages() {
   std::vector<observe::StageInfo> found;
   std::copy_if(observe::stages.begin(), observe::stages.end(), std::back_inserter(found),
@@ -34,7 +34,7 @@ bool has_steps(const Cell& cell) {
   return std::any_of(cell.runs.begin(), cell.runs.end(), [](const Run* run) { return !run->workers().empty(); });
 }
 
-/// Keeps the cells that `has` says something of.
+/// Keeps the cells for which `has` is true.
 std::vector<Cell> those(const std::vector<Cell>& cells, const std::function<bool(const Cell&)>& has) {
   std::vector<Cell> kept;
   std::copy_if(cells.begin(), cells.end(), std::back_inserter(kept), has);
@@ -60,7 +60,7 @@ Series over_time(const std::string& name, const Metrics& rank, const std::functi
   return series;
 }
 
-/// A line a rank; who does not train is a server.
+/// One line per rank; a rank that does not train is a server.
 std::vector<Series> by_rank(const Run& run, const std::function<double(const SampleLine&)>& value) {
   std::vector<Series> found;
   const auto workers = run.workers();
@@ -72,7 +72,7 @@ std::vector<Series> by_rank(const Run& run, const std::function<double(const Sam
   return found;
 }
 
-/// A line a host, as its first rank saw it.
+/// One line per host, from its first rank's samples.
 std::vector<Series> by_host(const Run& run, const std::function<double(const SampleLine&)>& value) {
   std::vector<Series> found;
   std::set<std::string> seen;

@@ -1,4 +1,4 @@
-// What training came to: accuracy, loss, bytes, staleness.
+// Results of training: accuracy, loss, bytes, staleness.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace {
 
 const std::vector<std::string> over{"epochs", "seconds of training", "MB sent by all ranks together"};
 
-/// One seed's y at the ends of its epochs; seconds are of training, evaluation left out.
+/// One seed's y at the ends of its epochs; seconds are training time, without evaluation.
 struct Curve {
   std::vector<double> epochs, seconds, megabytes, y;
   std::vector<Source> sources;
@@ -24,7 +24,7 @@ struct Curve {
 
 using OfEpoch = std::function<std::optional<double>(const Run&, std::size_t epoch)>;
 
-/// Of the epochs that have a value, in rank 0's order. The exchange's bytes: of all ranks, up to the epoch's end.
+/// The epochs that have a value, in rank 0's order. Bytes are the exchange's, of all ranks up to the end of the epoch.
 Curve curve(const Run& run, const OfEpoch& value) {
   Curve found;
   std::vector<std::size_t> at(run.ranks.size(), 0);
@@ -51,7 +51,7 @@ Curve curve(const Run& run, const OfEpoch& value) {
   return found;
 }
 
-/// The mean over seeds, point by point, as far as all have come.
+/// The mean over seeds, point by point, as far as all seeds go.
 Series mean_curve(const Cell& cell, const OfEpoch& value) {
   std::vector<Curve> seeds;
   std::size_t points = SIZE_MAX;

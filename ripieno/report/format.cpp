@@ -11,9 +11,9 @@
 namespace ripieno::report {
 namespace {
 
-/// Three figures for 0 <= value < 1000, the whole part in any case.
+/// Three significant figures for 0 <= value < 1000, but at least the integer part.
 std::string three_figures(double value) {
-  // By the value as it will be rounded, so that 9.999 is "10.0" and not "10.00".
+  // By the rounded value, so that 9.999 is "10.0" and not "10.00".
   return format_fixed(value, value < 9.995 ? 2 : value < 99.95 ? 1 : 0);
 }
 

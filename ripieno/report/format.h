@@ -1,4 +1,4 @@
-// Numbers for people, to three figures. SI units: 1 kB = 10^3 bytes, 1 MB = 10^6 bytes. What is not a finite number is
+// Numbers for people, to three figures. SI units: 1 kB = 10^3 bytes, 1 MB = 10^6 bytes. Numbers that are not finite are
 // printed as "nan" or "inf" without a unit's prefix.
 #pragma once
 
@@ -7,15 +7,14 @@
 
 namespace ripieno::report {
 
-/// A path as a link has it: every byte that means something there ("#", "%", "?", ":", spaces, what is not ASCII) as
-/// %XX.
+/// A path for use in a link: bytes with a meaning there ("#", "%", "?", ":", spaces, non-ASCII bytes) become %XX.
 std::string percent_encoded(const std::string& path);
 
 /// With so many digits after the point: 0.1 -> "0.100".
 std::string format_fixed(double value, int digits);
 
-/// To four figures, or as many as asked for: 0.001234 -> "0.001234", 12.3456 -> "12.35", 1234567 -> "1,234,567"; "nan",
-/// "inf" or "-inf" for what is not finite.
+/// To `figures` significant figures: 0.001234 -> "0.001234", 12.3456 -> "12.35", 1234567 -> "1,234,567"; "nan", "inf"
+/// or "-inf" for numbers that are not finite.
 std::string format_figures(double value, int figures = 4);
 
 /// 999 -> "999 B", 1379000 -> "1.38 MB", 12.5e9 -> "12.5 GB". Negative numbers too.
@@ -26,10 +25,10 @@ std::string format_seconds(double seconds);
 
 /// 1234567 -> "1,234,567".
 std::string format_count(std::int64_t count);
-/// Rounded to a whole number, halves away from zero.
+/// Rounded to an integer, halves away from zero.
 std::string format_count(double count);
 
-/// Of a fraction: 0.9812 -> "98.1 %" with one digit.
+/// A fraction in per cent: 0.9812 -> "98.1 %" with one digit.
 std::string format_percent(double fraction, int digits = 1);
 
 }  // namespace ripieno::report

@@ -1,4 +1,4 @@
-// What TensorBoard's hparams tab compares runs by.
+// The data of TensorBoard's hparams tab, by which it compares runs.
 #include <charconv>
 #include <cstdlib>
 #include <functional>
@@ -24,7 +24,7 @@ std::string hparams_event(double wall_time, const char* tag, Part part, const st
   return event_file::plugin_data(wall_time, tag, plugin, field(static_cast<int>(part), content));
 }
 
-/// What a run is, and every key of its settings, as TOML writes them. Folders and names say nothing about training.
+/// A run's properties and every key of its settings, in TOML. Folders and names do not matter for training.
 std::map<std::string, std::string> all_of(const Run& run) {
   std::map<std::string, std::string> all = run.settings;
   for (const char* key : {"run.folder", "run.name", "data.folder", "data.cache"}) all.erase(key);
@@ -38,7 +38,7 @@ std::map<std::string, std::string> all_of(const Run& run) {
   return all;
 }
 
-/// The strategy and the codec, and all else in which runs differ.
+/// The strategy, the codec, and everything else in which runs differ.
 std::set<std::string> compared_keys(const std::vector<Run>& runs) {
   std::map<std::string, std::set<std::string>> values;
   for (const Run& run : runs) {

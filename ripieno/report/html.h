@@ -1,5 +1,4 @@
-// What every HTML page that Ripieno writes needs: text in HTML, a page's parts put together, JSON within it; internal
-// to report/.
+// Helpers for HTML pages: escaping text, filling in a page's parts, embedding JSON; internal to report/.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -10,13 +9,13 @@
 
 namespace ripieno::report {
 
-/// Text as it stands in HTML and in the value of an attribute.
+/// Text escaped for HTML and for attribute values.
 std::string escaped_html(std::string_view text);
 
-/// `html` with every {{NAME}} replaced by its part, or by nothing where there is none.
+/// `html` with every {{NAME}} replaced by its part, or by "" if there is none.
 std::string replaced(std::string_view html, const std::vector<std::pair<std::string_view, std::string_view>>& parts);
 
-/// JSON as it stands in a <script>, which it cannot end.
+/// JSON escaped for a <script>, so that it cannot end the element.
 std::string script_json(const nlohmann::ordered_json& json);
 
 }  // namespace ripieno::report

@@ -1,4 +1,4 @@
-// A value in a JSON file that knows its place, so that every complaint names the file and the field.
+// A value in a JSON file that knows its place, so that every error names the file and the field.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@
 
 namespace ripieno::report {
 
-/// Every function throws Error(data) where the value is not what is asked for. Refers to the value and to the path,
-/// which must outlive it.
+/// Every function throws Error(data) if the value is not of the requested kind. Value and path must outlive this
+/// object.
 class JsonField {
  public:
   JsonField(const nlohmann::json& value, const std::filesystem::path& file, std::string name = "")

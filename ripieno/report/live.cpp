@@ -5,7 +5,7 @@
 namespace ripieno::report {
 namespace {
 
-/// The lines of the last `window` seconds, the newest last; at least two where there are two.
+/// The lines of the last `window` seconds, the newest last; at least two if there are two.
 template <class Line>
 std::vector<const Line*> last(const std::vector<Line>& lines, double window) {
   std::vector<const Line*> found;
@@ -62,7 +62,7 @@ RunNow run_now(const std::vector<const Metrics*>& ranks, double window) {
     now.epochs = start.epochs;
     if (!metrics->epochs.empty() && metrics->epochs.back().test) now.accuracy = metrics->epochs.back().test->accuracy;
     if (metrics->steps.empty() || metrics->steps.back().samples == 0) continue;
-    // The slowest worker says how far the run is.
+    // The slowest worker determines the run's progress.
     const double all = static_cast<double>(start.steps_per_epoch) * start.epochs;
     const double fraction = all > 0 ? (static_cast<double>(metrics->steps.back().step) + 1) / all : 0;
     if (fraction > done) continue;

@@ -1,4 +1,4 @@
-// What a run does now, from the metrics that its ranks have written so far.
+// The present state of a run, from the metrics that its ranks have written so far.
 #pragma once
 
 #include <optional>
@@ -13,23 +13,23 @@ struct RankNow {
   std::uint32_t epoch = 0;       ///< from 0
   std::uint64_t steps = 0;       ///< done
   double images_per_second = 0;  ///< of this rank
-  std::optional<double> loss;    ///< mean over the window; none of who has no samples
+  std::optional<double> loss;    ///< mean over the window; nullopt for a rank without samples
   StageSeconds stages;           ///< sums over the window
-  std::optional<double> cpu;     ///< of one core: 1 is all of it
+  std::optional<double> cpu;     ///< in cores: 1 is a whole core
   double resident = 0;           ///< bytes
-  double bytes_per_second = 0;   ///< sent over the network, or over the loopback where there is no other
+  double bytes_per_second = 0;   ///< sent over the network, or over the loopback if there is no other
 };
 
 struct RunNow {
   std::vector<RankNow> ranks;
-  double fraction = 0;                 ///< of all steps that are planned: 0 to 1
-  std::optional<double> seconds_left;  ///< none before the first steps
+  double fraction = 0;                 ///< the part of the planned steps that is done: 0 to 1
+  std::optional<double> seconds_left;  ///< nullopt before the first steps
   double images_per_second = 0;        ///< of all ranks
   std::optional<double> accuracy;      ///< the last one known, 0 to 1
   std::uint32_t epochs = 0;            ///< planned
 };
 
-/// Rates and means are over the last `window` seconds of each rank. `ranks`: of those that have begun.
+/// Rates and means are over the last `window` seconds of each rank. `ranks`: the metrics of ranks that have begun.
 RunNow run_now(const std::vector<const Metrics*>& ranks, double window = 5);
 
 }  // namespace ripieno::report

@@ -9,7 +9,7 @@ namespace {
 
 using Number = std::optional<double>;
 
-/// Of the middle one of the workers: a root or a cloud among them does not stand for the rest.
+/// The median worker's value: a root or a server among them is not typical.
 Number a_worker(const Run& run, const std::function<double(const RankSummary&)>& value) {
   std::vector<double> all;
   for (const int rank : run.workers()) {

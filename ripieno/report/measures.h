@@ -1,4 +1,4 @@
-// What can be said of a run in one number: the columns that recipes' published tables are about.
+// Measures: single numbers that describe a run, for the columns of recipes' published tables.
 #pragma once
 
 #include <functional>
@@ -13,23 +13,23 @@
 namespace ripieno::report {
 
 struct Measure {
-  const char* name;   ///< as recipes write it
+  const char* name;   ///< as in recipes
   const char* title;  ///< with its unit
-  /// None where the run has nothing to say of it.
+  /// The run's value; nullopt if it has none.
   std::function<std::optional<double>(const Run&)> of;
-  std::vector<std::string> field = {};  ///< of summary.json, where it is from there
+  std::vector<std::string> field = {};  ///< the path in summary.json, if it comes from there
 };
 
-/// The mean over all steps of a run's workers; none without steps.
+/// The mean over all steps of a run's workers; nullopt without steps.
 std::optional<double> mean_step(const Run& run, const std::function<double(const StageSeconds&)>& part);
 std::optional<double> mean_step(const Run& run, observe::Stage stage);
-/// What these ranks' samples say together, a second of a rank; none without samples.
+/// The mean of an amount per second and rank, over these ranks' samples; nullopt without samples.
 std::optional<double> mean_second(const std::vector<const Metrics*>& ranks,
                                   const std::function<double(const SampleLine&)>& amount);
 
 std::span<const Measure> measures();
 
-/// Throws Error(usage) that names the nearest known one and lists all.
+/// Throws Error(usage), which names the nearest known name and lists all, for an unknown name.
 const Measure& find_measure(std::string_view name);
 
 }  // namespace ripieno::report

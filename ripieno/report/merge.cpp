@@ -7,7 +7,7 @@
 namespace ripieno::report {
 namespace {
 
-/// A sum is known where all of its parts are.
+/// A sum is known if all its parts are.
 void add_known(std::optional<std::uint64_t>& sum, const std::optional<std::uint64_t>& part) {
   if (sum && part) {
     *sum += *part;

@@ -1,4 +1,4 @@
-// Makes one run's summary of its ranks' own.
+// Merges the ranks' summaries into a run's summary.
 #pragma once
 
 #include <vector>
@@ -7,9 +7,9 @@
 
 namespace ripieno::report {
 
-/// `ranks` holds one summary a rank, each with that rank alone in ranks[]; the order does not matter. Bytes add up,
-/// times are the slowest rank's (stages: the mean), what the run is comes from rank 0, and its test from the lowest
-/// rank that has one. Throws Error(internal) on an empty list.
+/// `ranks` holds one summary per rank, each with that rank alone in ranks[], in any order. Bytes are added up, times
+/// are the slowest rank's (stages: the mean), the description of the run is rank 0's, and the test result is that of
+/// the lowest rank that has one. Throws Error(internal) on an empty list.
 Summary merge_ranks(std::vector<Summary> ranks);
 
 }  // namespace ripieno::report

@@ -11,7 +11,7 @@ double number_of(const JsonField& object, const std::string& key) {
   return object.has(key) ? object.at(key).number() : 0;
 }
 
-/// JSON has no NaN: a loss that is none is null.
+/// JSON has no NaN: null stands for a loss that is not finite.
 double loss(const JsonField& field) {
   return field.is_null() ? std::numeric_limits<double>::quiet_NaN() : field.number();
 }

@@ -1,5 +1,5 @@
-// A rank's metrics-RANK.jsonl, read back (docs/runs.md has its lines). Every line knows its number in the file, so that
-// a figure can say where it is from.
+// A rank's metrics-RANK.jsonl, read back (docs/runs.md has its lines). Every line keeps its number in the file, so that
+// a figure can name its source.
 #pragma once
 
 #include <filesystem>
@@ -29,10 +29,10 @@ struct EpochLine {
   std::uint32_t epoch = 0;
   double seconds = 0;  ///< of training
   std::optional<TestResult> test;
-  ByteCounts bytes;  ///< since the line before
+  ByteCounts bytes;  ///< since the previous line
 };
 
-/// What was used in the `seconds` before `time`.
+/// Usage in the `seconds` before `time`.
 struct SampleLine {
   std::size_t line = 0;
   double time = 0, seconds = 0;
@@ -48,10 +48,10 @@ struct SampleLine {
 struct StartLine {
   std::size_t line = 0;
   int rank = 0, ranks = 1;
-  std::string host, network;  ///< network: "" in files of before it was written
+  std::string host, network;  ///< network: "" in files from before this field existed
   std::uint32_t first_epoch = 0, epochs = 0;
   std::uint64_t steps_per_epoch = 0;
-  double unix_time = 0;  ///< at time 0, in seconds since 1970; 0: not said (virtual time)
+  double unix_time = 0;  ///< at time 0, in seconds since 1970; 0: not given (virtual time)
 };
 
 struct Metrics {
@@ -66,9 +66,8 @@ struct Metrics {
 class MetricsReader {
  public:
   explicit MetricsReader(const std::filesystem::path& file) { metrics_.file = file; }
-  /// All that is there by now. Lines of types that are not known are passed over, and a last line that is not whole
-  /// waits for the next call. Throws Error(data) where the file cannot be read, or that names file, line and field
-  /// where a line is wrong.
+  /// Reads everything written by now. Skips lines of unknown types; an incomplete last line waits for the next call.
+  /// Throws Error(data) if the file cannot be read, or, with file, line and field, if a line is wrong.
   const Metrics& read();
 
  private:

@@ -20,7 +20,7 @@ std::string tables_of(const Report& report, Tier tier, const PageParts& parts) {
   return out;
 }
 
-/// Sentences, the picture that shows them, what to know to judge them, and the table.
+/// Sentences, their picture, the notes for judging them, and the table.
 std::string summary(const Report& report, const PageParts& parts) {
   std::string out, picture;
   if (!report.conclusions.empty()) out += parts.conclusion(report.conclusions[0]);

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t most_numbers = 400;  // in the table below a drawing
 
-/// `file` as it is reached from a page in `folder`.
+/// The path of `file` relative to a page in `folder`.
 std::string address(const std::filesystem::path& file, const std::filesystem::path& folder) {
   const auto absolute = std::filesystem::absolute(file).lexically_normal();
   const auto from = std::filesystem::absolute(folder.empty() ? "." : folder).lexically_normal();

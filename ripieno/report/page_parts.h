@@ -8,20 +8,20 @@
 
 namespace ripieno::report {
 
-/// Makes parts of a page that will lie in `folder`, from which its links go.
+/// Makes parts of a page that will be in `folder`; links are relative to it.
 class PageParts {
  public:
   explicit PageParts(std::filesystem::path folder) : folder_(std::move(folder)) {}
 
   std::string table(const ReportTable& table) const;
-  /// A plot's place, with what stands above and below it; the page's script draws it.
+  /// The place of a plot, with the text above and below it; the page's script draws the plot.
   std::string figure(const Figure& figure) const;
-  /// With its numbers folded away.
+  /// The drawing, with its numbers folded.
   std::string drawing(const Drawing& drawing) const;
   /// Setting, sentences and notes.
   std::string conclusion(const Conclusion& conclusion) const;
   std::string sentences(const std::vector<Sentence>& sentences, const char* kind) const;
-  /// What the script draws of it.
+  /// The figures' data for the script.
   std::string figure_data(const std::vector<Figure>& figures) const;
 
  private:
@@ -30,7 +30,7 @@ class PageParts {
   std::filesystem::path folder_;
 };
 
-/// Whether its bars go to the right: those of ways, whose names need room.
+/// Whether its bars are horizontal: those of ways, whose names need room.
 bool is_horizontal(const Figure& figure);
 
 }  // namespace ripieno::report

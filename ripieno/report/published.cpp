@@ -16,7 +16,7 @@ struct Ours {
   std::optional<Source> source;
 };
 
-/// Of all runs of that name, a number a seed.
+/// One number per seed, of all runs with that name.
 Ours ours(const Measure& measure, const std::string& cell, const std::vector<Run>& runs) {
   Ours found;
   std::vector<std::pair<std::int64_t, double>> values;

@@ -1,4 +1,4 @@
-// What a report of runs consists of.
+// The parts of a report of runs.
 #include "ripieno/report/report.h"
 
 #include <algorithm>
@@ -15,9 +15,9 @@ namespace ripieno::report {
 namespace {
 
 constexpr std::size_t most_pictured = 14;     // of a figure of the first screen
-constexpr std::size_t most_points = 100'000;  // of figures of single runs, beside each cell's first
+constexpr std::size_t most_points = 100'000;  // of figures of single runs, besides each cell's first run
 
-/// The fastest first; cells whose epochs nobody has timed last.
+/// The fastest first; cells without timed epochs last.
 void sort_by_time(std::vector<Cell>& cells) {
   const auto seconds = [](const Cell& cell) {
     return epoch_seconds(cell).value_or(Estimate{INFINITY, 0, 0, {}}).middle;
@@ -29,8 +29,8 @@ bool contains_name(const std::vector<std::string>& names, const std::string& nam
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-/// What the first screen shows, of the model and data of the first conclusion: the ways that its sentences name, the
-/// fastest of those that it is about, and the fastest of the others, as far as there is room.
+/// The ways on the first screen, of the first conclusion's model and data: those that its sentences name, then the
+/// fastest of its ways, then the fastest of the others, as far as there is room.
 std::vector<Cell> pictured(const std::vector<Cell>& all, const std::vector<Conclusion>& conclusions) {
   const Conclusion& first = conclusions.at(0);
   std::vector<std::string> named;
@@ -124,7 +124,7 @@ Look look_of(const Run& run, const std::vector<Cell>& all) {
   return {};
 }
 
-/// A run's figures are in its way's colour, of which its ranks have shades; of stages what it waits for.
+/// A run's figures use its way's colour, with shades for ranks; figures of stages use it for waiting.
 void color_ranks(Figure& figure, const Look& look) {
   if (figure.form == Form::stacked_bars) {
     if (!figure.series.empty()) figure.series.back().look = look;
@@ -138,7 +138,7 @@ void color_ranks(Figure& figure, const Look& look) {
   }
 }
 
-/// Of each cell's first run, and then of others while there is room.
+/// Figures of each cell's first run, then of others while there is room.
 void add_runs(Report& report, const std::vector<Run>& runs, const std::vector<Cell>& all) {
   const auto is_first = [&](const Run& run) {
     return std::any_of(all.begin(), all.end(), [&](const Cell& cell) { return cell.runs[0] == &run; });
@@ -146,8 +146,7 @@ void add_runs(Report& report, const std::vector<Run>& runs, const std::vector<Ce
   std::size_t points = 0, number = 0;
   for (const Run& run : runs) {
     ++number;
-    const bool is_virtual =
-        run.summary.kind == "simulated" || run.summary.kind == "projected";  // a step is like the other
+    const bool is_virtual = run.summary.kind == "simulated" || run.summary.kind == "projected";  // all steps are alike
     std::vector<Figure> own{is_virtual ? Figure() : blocks_figure(run), cpu_figure(run), network_figure(run),
                             packets_figure(run)};
     std::size_t more = 0;

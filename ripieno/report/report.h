@@ -1,5 +1,4 @@
-// A report of runs: tables and figures as numbers, each of which says where it is from; and the forms that it can be
-// given.
+// A report of runs: tables and figures as numbers with their sources, and the forms in which it can be written.
 #pragma once
 
 #include <filesystem>
@@ -16,62 +15,61 @@ namespace ripieno::report {
 struct ReportCell {
   std::string text;
   std::optional<Source> source;
-  std::optional<double> number = {};  ///< what the text shows, in full; none where it shows no number
-  std::optional<double> spread = {};  ///< half the width of its 95 % interval, where it has one
+  std::optional<double> number = {};  ///< the number that the text shows, in full; nullopt if it shows none
+  std::optional<double> spread = {};  ///< half the width of its 95 % interval, if it has one
 };
 
 struct ReportTable {
   struct Column {
     std::string title;
-    bool is_text = false;  ///< else a number, to the right
+    bool is_text = false;  ///< else a number, aligned right
   };
   std::string id, title, caption;
   std::vector<Column> columns;
-  std::vector<std::vector<ReportCell>> rows;  ///< a cell a column
+  std::vector<std::vector<ReportCell>> rows;  ///< one cell per column
   Tier tier = Tier::compare;
   bool is_folded = false;  ///< shown when the reader asks for it
 };
 
-/// A picture that is drawn here, and not by the browser.
+/// A picture drawn here, not by the browser.
 struct Drawing {
   std::string id, title, caption;
   std::string svg;            ///< in the page's colours; its ids begin with `id`
   int width = 0, height = 0;  ///< in pixels
-  ReportTable numbers;        ///< what it shows
+  ReportTable numbers;        ///< the numbers that it shows
 };
 
 struct Report {
   std::string title;
-  std::string lead;  ///< a line: what the runs are
+  std::string lead;  ///< a line that describes the runs
   std::vector<ReportTable> tables;
   std::vector<Figure> figures;  ///< those of single runs last
   std::vector<Conclusion> conclusions = {};
   std::vector<Drawing> drawings = {};
 };
 
-/// What there is to say of these runs; figures that would show nothing are left out. Ways are in the order of the time
-/// that an epoch of theirs takes. CPU and network over time, and stages over time, are those of each cell's first run,
-/// and of the other runs as far as their numbers do not become too many for a page. What is not a finite number is
-/// shown as such: it was computed.
+/// Makes the report of these runs, without empty figures. Ways are ordered by their time per epoch. Figures of CPU,
+/// network and stages over time show each cell's first run, and other runs as long as the page does not get too many
+/// numbers. Numbers that are not finite are shown as such, since they were computed.
 Report report_of(const std::vector<Run>& runs, const std::string& title);
 
-/// One HTML file that needs nothing else: Plotly is inside it. Sources are linked as seen from `folder`, where it will
-/// lie.
+/// One HTML file that needs nothing else: Plotly is inside it. Links to sources are relative to `folder`, where the
+/// file will be.
 std::string html_page(const Report& report, const std::filesystem::path& folder);
-/// How high the page draws a figure, in pixels: more where it has many bars.
+/// The height at which the page draws a figure, in pixels; larger with many bars.
 int drawn_height(const Figure& figure);
-/// How high its legend and its plot are together, as a picture of 1000 pixels' width.
+/// The height of legend and plot together, in a picture 1000 pixels wide.
 int pictured_height(const Figure& figure);
-/// The same of the page's first screen, sentences and their picture: 1200 pixels wide.
+/// The height of the page's first screen (sentences and their picture), 1200 pixels wide.
 int summary_height(const Report& report);
-/// Sentences, tables, and below each figure's title its numbers as a table; figures of single runs only in a report of
-/// one way alone.
+/// Sentences, tables, and each figure's numbers as a table below its title; figures of single runs only in a report of
+/// a single way.
 std::string report_markdown(const Report& report);
-/// A line a number: figure,series,x axis,x,y,spread,source; tables the same way, with row and column, sentences with
-/// what they are about. Numbers in full, without separators of thousands; what is not finite as nan, inf or -inf, and
-/// nothing where there is no number.
+/// One line per number: figure,series,x axis,x,y,spread,source. Tables likewise, with row and column; sentences with
+/// their subject. Numbers are in full, without thousands separators; numbers that are not finite are nan, inf or -inf,
+/// and missing ones are empty.
 std::string report_csv(const Report& report);
-/// The tables and figures as docs/reports.md describes them.
+/// Tables and figures, as docs/reports.md describes.
 std::string report_json(const Report& report);
 
 }  // namespace ripieno::report

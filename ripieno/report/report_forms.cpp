@@ -30,7 +30,7 @@ std::string name(Form form) {
 
 std::string plain(const Source& source) { return text(source.file.generic_string(), ":", source.line); }
 
-/// As short as it can be read back from.
+/// The shortest text that reads back as the same number.
 std::string exact(double value) {
   if (!std::isfinite(value)) return format_fixed(value, 0);
   char digits[32];

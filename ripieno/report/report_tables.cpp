@@ -15,7 +15,7 @@ namespace {
 using Shown = std::function<std::string(double)>;
 
 const Shown shown_figures = [](double value) { return std::isfinite(value) ? format_figures(value) : "not finite"; };
-/// To three figures and three digits after the point, of small numbers to three figures alone.
+/// To three figures and at most three decimals; small numbers to three figures.
 const Shown three_figures_shown = [](double value) {
   if (!std::isfinite(value)) return std::string("not finite");
   const double size = std::abs(value);
@@ -25,13 +25,13 @@ const Shown shown_hundredths = [](double value) { return format_fixed(value, 2);
 const Shown shown_tenths = [](double value) { return format_fixed(value, 1); };
 const Shown shown_whole = [](double value) { return format_fixed(value, 0); };
 
-/// "a ± b"; without "± b" where there is no interval, or nothing varies.
+/// "a ± b"; without "± b" if there is no interval or nothing varies.
 ReportCell estimated(const std::optional<Estimate>& number, const Shown& shown, double unit = 1) {
   if (!number) return {"–", {}};
   ReportCell cell{shown(unit * number->middle), number->source, unit * number->middle};
   if (number->seeds > 1 && std::isfinite(number->middle)) {
     cell.spread = unit * number->half;
-    // With as many digits after the point as the mean; nothing where that leaves nothing.
+    // With as many decimals as the mean; "" if that leaves only zeros.
     const auto point = cell.text.find('.');
     const std::string half = format_fixed(
         unit * number->half, point == std::string::npos ? 0 : static_cast<int>(cell.text.size() - point - 1));
@@ -63,7 +63,7 @@ const Cell* find_cell(const std::vector<Cell>& cells, const std::string& name) {
   return at == cells.end() ? nullptr : &*at;
 }
 
-/// How many times `base` is `own`.
+/// `base` as a multiple of `own`.
 ReportCell times(const std::optional<Estimate>& base, const std::optional<Estimate>& own) {
   if (!base || !own || own->middle <= 0) return {"–", {}};
   const double ratio = base->middle / own->middle;
@@ -72,7 +72,7 @@ ReportCell times(const std::optional<Estimate>& base, const std::optional<Estima
 
 ReportCell name_cell(const Cell& cell) { return {cell.name, cell.first().source({"name"})}; }
 
-/// Takes a column out in which every row says the same, and returns what it says; "" where rows differ.
+/// Removes a column in which all rows are equal, and returns its value; "" if rows differ.
 std::string take_alike(ReportTable* table, const std::string& title) {
   const auto at = std::find_if(table->columns.begin(), table->columns.end(),
                                [&](const auto& column) { return column.title == title; });

@@ -8,12 +8,12 @@
 
 namespace ripieno::report {
 
-/// A row a way: what it reaches, takes and sends, beside the baseline of its conclusion.
+/// One row per way: what it reaches, takes and sends, compared with its conclusion's baseline.
 ReportTable ways_table(const std::vector<Cell>& cells, const std::vector<Conclusion>& conclusions);
-/// What the page folds away: the rest of the same.
+/// More columns of the same, which the page folds.
 ReportTable more_of_ways_table(const std::vector<Cell>& cells);
 
-/// A row a run. Columns of words in which all runs are alike go to `lead`.
+/// One row per run. Text columns with the same value in all runs go to `lead`.
 ReportTable runs_table(const std::vector<Run>& runs, std::string* lead);
 ReportTable more_of_runs_table(const std::vector<Run>& runs);
 

@@ -58,17 +58,17 @@ std::vector<const Metrics*> Run::nodes() const {
 std::uint64_t Run::batch() const {
   std::uint64_t samples = 0;
   for (const int rank : workers())
-    samples += ranks[static_cast<std::size_t>(rank)].steps.front().samples;  // a server's line repeats its workers'
+    samples += ranks[static_cast<std::size_t>(rank)].steps.front().samples;  // a server's lines repeat its workers'
   return samples;
 }
 
-/// summary.json is indented by two spaces a level, which a member's level can be told by.
+/// summary.json is indented by two spaces per level, which gives a member's level.
 Source Run::source(const std::vector<std::string>& field) const {
   if (summary_text.empty()) return {folder / "metrics-0.jsonl", 1};
   std::size_t at = 0;
   for (std::size_t level = 0; level < field.size(); ++level) {
     const std::string indent(2 * (level + 1), ' ');
-    if (level == 1 && field[0] == "ranks") {  // one of a list, by its place
+    if (level == 1 && field[0] == "ranks") {  // an item of a list, by its index
       for (int place = std::stoi(field[1]); place >= 0 && at != std::string::npos; --place)
         at = summary_text.find(text('\n', indent, '{'), at + 1);
     } else {
@@ -101,7 +101,7 @@ Run read_run(const std::filesystem::path& folder) {
 
 namespace {
 
-/// Puts behind the names of these cells what `part` says of each, where they differ in it.
+/// Appends `part` of each cell to its name, if the cells differ in it.
 void add_difference(const std::vector<Cell*>& alike, const std::function<std::string(const Run&)>& part) {
   const std::string first = part(alike[0]->first());
   if (std::all_of(alike.begin(), alike.end(), [&](const Cell* cell) { return part(cell->first()) == first; })) return;
@@ -110,7 +110,7 @@ void add_difference(const std::vector<Cell*>& alike, const std::function<std::st
   }
 }
 
-/// Where several cells have a name, it is followed by what they differ in.
+/// If several cells share a name, appends what they differ in.
 void add_differences(std::vector<Cell>& cells) {
   std::map<std::string, std::vector<Cell*>> named;
   for (Cell& cell : cells) named[cell.first().summary.name].push_back(&cell);
@@ -127,7 +127,7 @@ void add_differences(std::vector<Cell>& cells) {
   }
 }
 
-/// What tells that figures do not come from training: said of each cell where cells differ in it.
+/// Appends the mark of a cell's kind (not from training), if cells differ in it.
 void add_marks(std::vector<Cell>& cells) {
   std::vector<std::string> marks;
   for (const Cell& cell : cells) {

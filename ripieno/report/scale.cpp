@@ -8,15 +8,15 @@
 namespace ripieno::report {
 namespace {
 
-constexpr double out_of_scale = 10;  // times the middle one
-constexpr double most_beside = 3;    // times the longest bar that is in scale: a longer one would flatten it
+constexpr double out_of_scale = 10;  // times the median
+constexpr double most_beside = 3;    // times the longest bar in scale: a longer axis would flatten it
 
 double lower_median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   return values[(values.size() - 1) / 2];
 }
 
-/// Lengths of bars: of stacked ones their sum.
+/// Lengths of bars; for stacked bars, of the whole stack.
 std::vector<double> bar_lengths(const Figure& figure) {
   std::vector<double> found;
   const bool stacked = figure.form == Form::stacked_bars;
@@ -43,7 +43,7 @@ Scale scale_of_bars(const Figure& figure) {
   return {0, longest * 1.35, false};
 }
 
-/// Per cents that rise, as accuracy: what ends far below is left out.
+/// Rising percentages, such as accuracy: lines that end far below are left out.
 Scale scale_of_accuracy(const Figure& figure) {
   std::vector<double> ends;
   for (const Series& series : figure.series) {

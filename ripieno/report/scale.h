@@ -1,20 +1,22 @@
-// What part of an axis is drawn: a way that is far off the others does not flatten them.
+// The drawn part of an axis, so that a way far from the others does not flatten them.
 #pragma once
 
 #include "ripieno/report/figure.h"
 
 namespace ripieno::report {
 
-/// Of the figure's y axis.
-///   bars     of ways: those above 10 times the median, and 3 times the longest of the others, are cut above that one,
-///   their numbers written on them lines    of one measure over the same axis: lines that end far below the others
-///   (more than 15, and more than five times as far below
-///            the median as the best is above it) are left below the edge, and named there. Ranks and rates, whose
-///            values are all above 0: logarithmic, where one line's highest is above 10 times the middle one's
+/// The drawn part of the figure's y axis.
+///   bars     of ways: bars above 10 times the median and 3 times the longest of the others are cut above that
+///            one, with their numbers written on them
+///   lines    of one measure over the same axis: lines that end far below the others (more than 15, and more than five
+///            times as far below the median as the best is above it) are left below the edge, and named there. Ranks
+///            and rates, whose values are all above 0: logarithmic if one line's highest value is above 10 times the
+///            median line's
 ///   points   as lines
 Scale scale_of(const Figure& figure);
 
-/// Whether the x axis is to be logarithmic: all of it is above 0, and the series' ends lie more than 10 times apart.
+/// Whether the x axis should be logarithmic: all values are above 0, and the series' ends differ by more than a factor
+/// of 10.
 bool is_x_log(const Figure& figure, std::size_t axis);
 
 }  // namespace ripieno::report

@@ -12,7 +12,7 @@ namespace {
 using Transfer = SchedulePicture::Transfer;
 using Round = std::vector<Transfer>;
 
-constexpr std::size_t most_pairs = 8;  // that a sentence names
+constexpr std::size_t most_pairs = 8;  // named in a sentence
 
 bool all_of(const Round& round, const auto& what) { return std::all_of(round.begin(), round.end(), what); }
 
@@ -34,7 +34,7 @@ std::string load_of(const SchedulePicture& picture, const Round& round) {
               " (", bytes, ")");
 }
 
-/// How far to the right every receiver is of its sender, where all ranks send and it is the same for all; else 0.
+/// The distance from sender to receiver, if all ranks send and it is the same for all; else 0.
 int shift_of(const SchedulePicture& picture, const Round& round) {
   const int ranks = picture.ranks;
   const auto shift = [ranks](const Transfer& one) { return (one.to - one.from + ranks) % ranks; };
@@ -44,7 +44,7 @@ int shift_of(const SchedulePicture& picture, const Round& round) {
   return shift(round[0]);
 }
 
-/// Whether the first ranks of all nodes send to that of the next.
+/// Whether the first rank of every node sends to the first rank of the next.
 bool is_among_first_ranks(const SchedulePicture& picture, const Round& round) {
   const int nodes = (picture.ranks + picture.per_node - 1) / picture.per_node;
   return picture.per_node > 1 && static_cast<int>(round.size()) == nodes && all_of(round, [&](const Transfer& one) {
@@ -60,7 +60,7 @@ bool is_in_pairs(const Round& round) {
   });
 }
 
-/// "0 → 1, 2 → 3", or "0 and 1, 2 and 3" where each pair is named once.
+/// "0 → 1, 2 → 3", or "0 and 1, 2 and 3" if each pair is named once.
 std::string pairs_of(const Round& round, const char* between, bool once) {
   std::string all;
   std::size_t named = 0;
@@ -72,7 +72,7 @@ std::string pairs_of(const Round& round, const char* between, bool once) {
   return all;
 }
 
-/// After "which", of one receiver, or of several.
+/// The verb after "which", for one receiver or several.
 std::string what_receivers_do(const SchedulePicture& picture, const Round& round, bool one) {
   const std::string adds = one ? "adds it" : "add it",
                     keeps = text(one ? "keeps it" : "keep it", picture.sums ? ": it is the sum of all" : "");
@@ -111,7 +111,7 @@ std::string who_sends(const SchedulePicture& picture, const Round& round) {
               what_receivers_do(picture, round, false));
 }
 
-/// How much of what is promised is there by now.
+/// How much of the promised content has been reached.
 std::string reached(const SchedulePicture& picture, std::size_t round) {
   std::size_t done = 0, all = 0;
   for (std::size_t rank = 0; rank < picture.goal.size(); ++rank) {

@@ -10,10 +10,10 @@
 namespace ripieno::report {
 namespace {
 
-constexpr double time_tolerance = 0.03, accuracy_tolerance = 0.01;  // of one run each: what may be chance
-constexpr std::size_t most_names = 4;                               // that are listed
+constexpr double time_tolerance = 0.03, accuracy_tolerance = 0.01;  // with one run each: differences that may be chance
+constexpr std::size_t most_names = 4;                               // listed at most
 
-/// Puts a sentence together.
+/// Builds a sentence.
 class Words {
  public:
   explicit Words(std::string about) { sentence_.about = std::move(about); }
@@ -54,8 +54,8 @@ std::string ratio_in_words(double ratio) { return format_fixed(ratio, ratio < 9.
 
 std::string percent(double value) { return format_fixed(value, 1); }
 
-/// What is compared: the best of those that come to the target, who cannot be told apart from it, and who beats it
-/// without coming there.
+/// The compared ways: the best of those that reach the target, those that cannot be told apart from it, and those that
+/// beat it without reaching the target.
 struct Ranking {
   const Way* best = nullptr;
   const Way* worst = nullptr;
@@ -89,8 +89,7 @@ bool contains(const std::vector<const Way*>& ways, const Way* way) {
 
 bool is_same_arithmetic(const Way& a, const Way& b) { return a.exact && b.exact && a.steps == b.steps; }
 
-/// ", for 0.2 points less accuracy (96.9 against 97.1 %)": what the winner's place costs; nothing where the arithmetic
-/// is the same.
+/// ", for 0.2 points less accuracy (96.9 against 97.1 %)": the cost of winning; "" if the arithmetic is the same.
 void add_price(Words& words, const Way& way, const Way& base) {
   if (!way.accuracy || !base.accuracy || is_same_arithmetic(way, base)) return;
   const Estimate &own = *way.accuracy, &other = *base.accuracy;
@@ -122,7 +121,7 @@ void add_short(Words& words, const Ranking& order, const Comparison& all, const 
       .say(" % of the test set");
 }
 
-/// "2.1 times as fast as ring (4.85 s)", or where it is less than a tenth, "4 % less time than ring (4.85 s)".
+/// "2.1 times as fast as ring (4.85 s)", or, for less than a tenth, "4 % less time than ring (4.85 s)".
 void add_speed(Words& words, const Estimate& own, const Way& base, const Estimate& other) {
   const double ratio = other.middle / own.middle;
   if (ratio >= 1.1) {

@@ -10,9 +10,9 @@
 
 namespace ripieno::report {
 
-/// A cell, and what sentences need of it.
+/// A cell with the numbers that sentences need.
 struct Way {
-  std::string name;  ///< of its runs, where no other way beside it has it
+  std::string name;  ///< its runs' name, if unique among the compared ways
   Cell cell;
   bool exact = false;
   std::uint64_t steps = 0;
@@ -23,23 +23,23 @@ struct Way {
 struct Comparison {
   std::vector<Way> ways;
   const Way* baseline = nullptr;   ///< one of them
-  std::optional<Estimate> target;  ///< per cent of the test set; none where nothing is tested
+  std::optional<Estimate> target;  ///< per cent of the test set; nullopt if nothing is tested
 };
 
-/// None where there is nothing to say.
+/// nullopt if there is nothing to say.
 std::optional<Sentence> time_sentence(const Comparison& all);
 std::optional<Sentence> bytes_sentence(const Comparison& all);
 std::optional<Sentence> accuracy_sentence(const Comparison& all);
 std::optional<Sentence> waiting_sentence(const Comparison& all);
 
-/// Which exact ways do the same arithmetic, so that accuracy is no reason to choose among them.
+/// Which exact ways do the same arithmetic, so that accuracy does not distinguish them.
 std::optional<Sentence> arithmetic_note(const Comparison& all);
-/// What one run each can say.
+/// How far a single run of each way can be trusted.
 std::optional<Sentence> chance_note(const Comparison& all);
-/// What one worker alone takes, where `other` is of the same model, data and kind.
+/// The time of one worker alone, if `other` has the same model, data and kind.
 std::optional<Sentence> alone_note(const std::vector<Way>& ways, const Cell& other);
 
-/// A way that is compared with no other.
+/// The sentence about a way that is compared with no other.
 Sentence run_sentence(const Way& way);
 Sentence scaling_sentence(const Run& few, const Run& many);
 

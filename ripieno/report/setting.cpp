@@ -16,7 +16,7 @@ constexpr const char* keys[] = {"transport.kind",     "transport.mbit_s",   "tra
                                 "batch.per_worker",   "data.train_samples", "data.test_samples",
                                 "train.epochs",       "train.precision",    "train.device"};
 
-/// "": nobody has read it.
+/// "" if it was not read.
 std::string given(const Run& run, const std::string& key) {
   const auto found = run.settings.find(key);
   return found == run.settings.end() ? "" : found->second;
@@ -36,7 +36,7 @@ std::string bits_a_second(double mega) {
   return mega >= 1000 ? short_number(mega / 1000) + " Gb/s" : short_number(mega) + " Mb/s";
 }
 
-/// How the ranks of a run whose link nothing slows reached each other.
+/// How ranks reached each other in a run without slowed links.
 std::string plain_link(const Run& run) {
   bool memory = false, tcp = false;
   for (const RankSummary& rank : run.summary.ranks) {
@@ -82,8 +82,8 @@ std::string setting_value(const Run& run, const char* key) {
   return text(name.substr(name.find('.') + 1), ' ', value);
 }
 
-/// As it was asked for: a worker with data of its own may have some samples less in a step. Of a run whose settings are
-/// not there, its first step's.
+/// The batch that was asked for, since a worker with its own data may have fewer samples in a step. Without settings,
+/// the first step's.
 std::string batch_in_words(const Run& run) {
   if (const double all = given_number(run, "batch.global"); all > 0) return text(", batch ", short_number(all));
   if (const double own = given_number(run, "batch.per_worker"); own > 0)

@@ -1,4 +1,4 @@
-// What runs must have alike to be compared, and how it is said: model, data, workers, batch, link.
+// The setting that runs must share to be compared (model, data, workers, batch, link), and its wording.
 #pragma once
 
 #include <span>
@@ -8,17 +8,17 @@
 
 namespace ripieno::report {
 
-/// "two emulated machines, 100 Mb/s each"; "1 Gb/s, 50 µs, in virtual time"; "shared memory"; "" where nothing says it.
+/// "two emulated machines, 100 Mb/s each"; "1 Gb/s, 50 µs, in virtual time"; "shared memory"; "" if unknown.
 std::string link_of(const Run& run);
 
-/// What runs must have alike so that their times, bytes and accuracies are of one question; equal strings, equal
-/// settings.
+/// A string of everything that must be the same for times, bytes and accuracies to be comparable; equal strings mean
+/// equal settings.
 std::string setting_of(const Run& run);
 
-/// Keys of a recipe that are a part of it.
+/// The recipe's keys that belong to it.
 std::span<const char* const> setting_keys();
-/// A key's value among a run's settings; a rate in words, "100 Mb/s", another with its key, "epochs 5"; "" where nobody
-/// has read it.
+/// A key's value in a run's settings, in words: a rate as "100 Mb/s", others with their key, "epochs 5"; "" if the
+/// settings were not read.
 std::string setting_value(const Run& run, const char* key);
 
 /// "mnist-cnn on digits, 2 workers, batch 100, 100 Mb/s"

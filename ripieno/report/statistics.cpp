@@ -42,7 +42,7 @@ std::vector<double> by_seed(const std::vector<std::pair<std::int64_t, double>>& 
   }
   std::vector<double> means;
   for (const auto& repeats : values) {
-    // The repeats of a run that is computed alike bit by bit are one number, not one that rounding has changed.
+    // Bit-identical repeats stay the same number, which rounding in a mean could change.
     const bool alike = std::all_of(repeats.begin(), repeats.end(), [&](double x) { return x == repeats.front(); });
     means.push_back(alike ? repeats.front() : mean(repeats));
   }

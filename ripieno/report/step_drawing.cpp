@@ -1,5 +1,5 @@
-// A step's timeline as SVG: a lane a rank, with what it computes above and what it exchanges below, and arrows from
-// sends to receives.
+// A step's timeline as SVG: one lane per rank, with computing above and exchanges below, and arrows from sends to
+// receives.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -51,7 +51,7 @@ std::string style() {
 
 std::string number(double value) { return format_fixed(value, 1); }
 
-/// 1, 2 or 5 times a power of ten, so that there are up to eight of it.
+/// A tick distance of 1, 2 or 5 times a power of ten, for up to eight ticks.
 double tick_of(double length) {
   const double least = length / 8, power = std::pow(10, std::floor(std::log10(least)));
   for (const double times : {1.0, 2.0, 5.0}) {
@@ -97,7 +97,7 @@ class Drawer {
       out += text("<text x=\"0\" y=\"", number(place->second.y + 16), "\">rank ", lane.rank,
                   "</text>\n<line class=\"line\" x1=\"", left, "\" x2=\"", width - right, "\" y1=\"",
                   number(place->second.port), "\" y2=\"", number(place->second.port), "\"/>\n");
-      for (const bool waiting : {false, true}) {  // a wait is within a pass, and drawn over it
+      for (const bool waiting : {false, true}) {  // a wait is inside a pass, and drawn over it
         for (const Bar& bar : lane.bars) out += waits(bar) == waiting ? drawn(bar, place->second) : "";
       }
     }

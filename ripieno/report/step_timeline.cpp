@@ -19,13 +19,13 @@ struct Window {
   bool meets(double from, double to) const { return from < end && to > begin; }
 };
 
-/// A rank's trace: an event a line, after "[" or "," (observe/recorder.h). Most lines are passed over unread, for there
-/// may be millions.
+/// A rank's trace: one event per line, after "[" or "," (observe/recorder.h). Most lines are skipped unparsed, since
+/// there may be millions.
 class TraceFile {
  public:
   explicit TraceFile(std::filesystem::path path) : path_(std::move(path)), content_(read_file(path_)) {}
 
-  /// Calls `read(event)` for every event; not for a last line that has no end, of a rank that was killed.
+  /// Calls `read(event)` for every event, except an incomplete last line of a killed rank.
   void each(const auto& read) const {
     for (std::size_t begin = 0, end; (end = content_.find('\n', begin)) != std::string::npos; begin = end + 1) {
       const std::string_view line(content_.data() + begin, end - begin);
@@ -77,7 +77,7 @@ std::map<std::uint64_t, Window> steps_of(const TraceFile& trace) {
   return steps;
 }
 
-/// When a rank's messages of the exchange began.
+/// The times at which a rank's exchange messages began.
 std::vector<double> exchanges_of(const TraceFile& trace) {
   std::vector<double> begins;
   trace.each([&](std::string_view event) {
@@ -87,7 +87,7 @@ std::vector<double> exchanges_of(const TraceFile& trace) {
   return begins;
 }
 
-/// Next to the middle of the last epoch, with an exchange if any of its steps has one.
+/// The step nearest to the middle of the last epoch, with an exchange if any of its steps has one.
 std::uint64_t chosen_step(const Metrics& worker, const std::map<std::uint64_t, Window>& steps,
                           const std::vector<double>& exchanges) {
   std::vector<std::uint64_t> last;
@@ -109,7 +109,7 @@ std::uint64_t chosen_step(const Metrics& worker, const std::map<std::uint64_t, W
   return last[middle];
 }
 
-/// Exchanges, by their beginning, into as few rows as they need.
+/// Puts exchanges, in order of beginning, into as few rows as possible.
 void put_into_rows(StepTimeline::Lane& lane) {
   std::sort(lane.bars.begin(), lane.bars.end(),
             [](const Bar& a, const Bar& b) { return std::pair(a.begin, -a.end) < std::pair(b.begin, -b.end); });
@@ -139,9 +139,9 @@ class Reader {
 
   void read(int rank, const TraceFile& trace) {
     StepTimeline::Lane lane{rank, {}, 0};
-    // A message that crosses the window's edge may have its other end outside: as far as the window is long.
+    // A message that crosses the window's edge may have its other end outside, by up to the window's length.
     const double margin = window_.end - window_.begin;
-    End message;  // whose arrows follow in the file
+    End message;  // its arrows follow in the file
     trace.each([&](std::string_view event) {
       const double begin = number_after(event, "\"ts\":").value_or(-1),
                    duration = number_after(event, "\"dur\":").value_or(0);
@@ -192,7 +192,7 @@ class Reader {
   std::map<std::string, End> starts_, ends_;
 };
 
-/// The two largest: that is by how much two ranks' clocks may be apart.
+/// The sum of the two largest errors bounds the difference of two ranks' clocks.
 double clock_error(const std::map<int, TraceFile>& traces) {
   std::vector<double> errors{0, 0};
   for (const auto& [rank, trace] : traces) {

@@ -210,7 +210,7 @@ std::string to_json(const Summary& summary) {
   if (summary.steps_left_out > 0) all["steps_left_out"] = summary.steps_left_out;
   if (summary.evaluation_payload_sent) all["evaluation"] = {{"payload_sent", *summary.evaluation_payload_sent}};
   if (summary.not_finite) all["not_finite"] = write(*summary.not_finite);
-  // A name that is not UTF-8 must not cost a run its results.
+  // A name that is not UTF-8 must not lose a run's results.
   return all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

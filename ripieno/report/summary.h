@@ -1,4 +1,4 @@
-// A run's summary.json: what came out of a run, in numbers. Rank 0 writes it when the run ends; reports read it.
+// A run's summary.json: the results of a run, in numbers. Rank 0 writes it when the run ends; reports read it.
 //
 //   {
 //     "schema": 2,
@@ -15,8 +15,7 @@
 //     "test": {"accuracy": 0.98, "loss": 0.06},   of consensus(), accuracy from 0 to 1; null: not evaluated. A loss
 //                                      that is not a finite number is null.
 //     "not_finite": {"rank": 0, "what": "training loss", "value": "nan", "step": 12, "epoch": 0},   the first loss that
-//     was
-//                                      no finite number, both counted from 0; only where there was one
+//                                      was no finite number, both counted from 0; only where there was one
 //     "seconds": {"total": 61.5,       from start to end
 //                 "epoch": [12.1, ..], training of each epoch, on the slowest rank, without evaluation
 //                 "stages": {"read", "forward", "backward", "exchange", "optimise", "evaluate",
@@ -33,8 +32,7 @@
 //                                      ranks; null where the bytes depend on data or timing
 //     "ranks": [{"rank": 0, "test": .., "seconds": .., "images_per_second": .., "bytes": ..,   as above, of this rank
 //                "exchange": {"payload_sent": 1},   of this rank, for the exchange alone. A worker's upload to a server
-//                or
-//                                      cloud is what the report by Cheng (2020) counts: rounds x model size
+//                                      or cloud is what the report by Cheng (2020) counts: rounds x model size
 //                "evaluation": {"payload_sent": 1},
 //                "own_accuracy": 0.97, of its own weights, where they are not the consensus; else null
 //                "bytes_read": 1,      from the data set's files
@@ -42,8 +40,7 @@
 //                            "proportional_bytes": 1, "peak_resident_bytes": 1},   simulated runs. Memory: at the end,
 //                                      pages that processes share counted as shares; the most at once, counted in full
 //                "machine_busy": 0.97, of its machine's CPU time while it trained, what was used by anybody; not in
-//                simulated runs
-//                                      nor without samples
+//                                      simulated runs nor without samples
 //                "parameters_hash": "9f86d081884c7d65",   of its weights at the end, 16 hexadecimal digits
 //                "ways": ["", "shared memory", "tcp (another host)"],   how it reached each rank
 //                "staleness": {"0": 12, "1": 3}}]         asynchronous strategies: age in steps -> how many updates
@@ -64,7 +61,7 @@ namespace ripieno::report {
 
 struct TestResult {
   double accuracy = 0;  ///< 0 .. 1
-  double loss = 0;      ///< mean over samples; NaN for any that is not finite
+  double loss = 0;      ///< mean over samples; NaN if not finite
 };
 
 using StageSeconds = observe::PerStage<double>;
@@ -79,17 +76,17 @@ struct ByteCounts {
   std::uint64_t payload_sent = 0, payload_received = 0, framing_sent = 0, framing_received = 0;
 };
 
-/// What a rank's process took.
+/// Resources used by a rank's process.
 struct ProcessUse {
   double cpu_user_s = 0, cpu_system_s = 0;
-  std::uint64_t proportional_bytes = 0, peak_resident_bytes = 0;  ///< 0 where the system does not tell
+  std::uint64_t proportional_bytes = 0, peak_resident_bytes = 0;  ///< 0 if unknown
 };
 
 /// The first loss of a run that was not a finite number.
 struct NotFinite {
   int rank = 0;
   std::string what, value;  ///< "training loss" or "test loss"; "nan", "inf" or "-inf"
-  std::uint64_t step = 0;   ///< from 0; of a test loss: the last one before it
+  std::uint64_t step = 0;   ///< from 0; for a test loss, the last step before it
   std::uint32_t epoch = 0;  ///< from 0
 };
 /// "the training loss of rank 0 was nan at step 12, in epoch 1"
@@ -103,7 +100,7 @@ struct RankSummary {
   ByteCounts bytes;
   std::uint64_t exchange_payload_sent = 0;
   std::optional<std::uint64_t>
-      dropped_payload_sent;  ///< the exchange's, of attempts that were dropped, which the former leaves out
+      dropped_payload_sent;  ///< the exchange's, in dropped attempts, which the field above excludes
   std::optional<std::uint64_t> evaluation_payload_sent;
   std::optional<double> own_accuracy;
   std::uint64_t bytes_read = 0;
@@ -114,11 +111,11 @@ struct RankSummary {
   std::vector<std::string> ways;
 };
 
-/// The fields are described above.
+/// The fields are those described above.
 struct Summary {
-  /// Whether some rank's machine was so busy that a replay's waits, which take no CPU of their own, cannot have held.
+  /// Whether some rank's machine was so busy that a replay's waits, which use no CPU, cannot have been accurate.
   bool is_crowded() const;
-  /// Payload of the exchange, of the whole run; 0 without ranks.
+  /// The exchange's payload that the busiest rank sent in the whole run; 0 without ranks.
   std::uint64_t sent_by_the_busiest() const;
 
   std::string name;
@@ -139,25 +136,25 @@ struct Summary {
   std::optional<std::uint64_t> closed_form_payload_sent;
   std::vector<RankSummary> ranks;
   std::optional<NotFinite> not_finite;
-  bool unfinished = false;  ///< made of what a run without a summary has left
+  bool unfinished = false;  ///< made from the files of a run without a summary
 };
 
-/// What follows a cell's name where its figures do not come from training: " ~" simulated, " =" replayed, " =!"
-/// replayed on a crowded machine, " ~=" projected; then " …" where the run did not finish.
+/// The mark after a cell's name if its figures do not come from training: " ~" simulated, " =" replayed, " =!" replayed
+/// on a crowded machine, " ~=" projected; then " …" if the run did not finish.
 std::string mark_of(const std::vector<const Summary*>& seeds);
 
-/// What runs that differ in their seed alone have in common: name, strategy, model, data, ranks, codec, kind, and that
-/// they finished.
+/// A key that runs share if they differ only in their seed: name, strategy, model, data, ranks, codec, kind, and
+/// whether they finished.
 std::string cell_of(const Summary& summary);
 
-/// With line breaks, indented by two spaces a level, and a line break at the end.
+/// Indented by two spaces per level, with a final line break.
 std::string to_json(const Summary& summary);
 
-/// Throws Error(data) that names `file`, the field ("ranks[2].seconds.epoch[0]"), what is wanted and what is there.
-/// Fields that are not known are passed over.
+/// Throws Error(data), with `file`, the field ("ranks[2].seconds.epoch[0]"), the expected and the found value. Skips
+/// unknown fields.
 Summary from_json(std::string_view json, const std::filesystem::path& file);
 
-/// Throws Error(io) when the file cannot be read, and what from_json() throws.
+/// Throws Error(io) if the file cannot be read, and as from_json().
 Summary read_summary(const std::filesystem::path& file);
 
 }  // namespace ripieno::report

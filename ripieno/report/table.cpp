@@ -15,7 +15,7 @@ struct CodePoint {
   std::size_t bytes;
 };
 
-/// The code point at the start of `s`, which is not empty; a byte that starts none stands for itself.
+/// The code point at the start of `s`, which is not empty; an invalid byte stands for itself.
 CodePoint first_code_point(std::string_view s) {
   const auto lead = static_cast<unsigned char>(s[0]);
   const std::size_t bytes = lead < 0x80 ? 1 : (lead >> 5) == 6 ? 2 : (lead >> 4) == 14 ? 3 : (lead >> 3) == 30 ? 4 : 0;
@@ -47,7 +47,7 @@ bool in_any(const std::array<Block, n>& blocks, char32_t c) {
 
 std::size_t width_of(char32_t c) { return in_any(none_wide, c) ? 0 : in_any(two_wide, c) ? 2 : 1; }
 
-/// The longest start of `s` that takes at most `width` columns.
+/// The longest prefix of `s` with at most `width` columns.
 std::string_view fitting(std::string_view s, std::size_t width) {
   std::size_t bytes = 0, used = 0;
   while (bytes < s.size()) {

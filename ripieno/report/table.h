@@ -1,4 +1,4 @@
-// A table of text, for a terminal and as Markdown.
+// A text table, for terminals and as Markdown.
 #pragma once
 
 #include <cstddef>
@@ -10,22 +10,22 @@ namespace ripieno::report {
 
 enum class Align { left, right };
 
-/// Columns of a terminal that UTF-8 text takes: combining marks none, East Asian wide characters and emoji two, bytes
-/// that are not UTF-8 one each.
+/// The terminal columns of UTF-8 text: none for combining marks, two for East Asian wide characters and emoji, one for
+/// each byte that is not UTF-8.
 std::size_t display_width(std::string_view text);
 
-/// At most `width` columns, with "…" in the middle for what was taken out; `width` >= 1.
+/// The text cut to `width` >= 1 columns, with "…" in the middle for the removed part.
 std::string shorten(const std::string& text, std::size_t width);
 
 class Table {
  public:
-  /// A header may have several lines; they stand on the rule below them. Columns come before rows.
+  /// Adds a column, before any row. A header may have several lines, aligned at the bottom.
   Table& column(std::string header, Align align = Align::left);
-  /// One cell a column, else Error(internal). Cells have one line.
+  /// Adds a row with one cell per column (else Error(internal)); cells have one line.
   Table& row(std::vector<std::string> cells);
 
   std::size_t rows() const { return rows_.size(); }
-  /// Columns of the terminal that str() takes.
+  /// The width of str() in terminal columns.
   std::size_t width() const;
 
   /// Lines without trailing spaces; two spaces between columns.

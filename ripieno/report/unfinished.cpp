@@ -1,4 +1,4 @@
-// A run without a summary: what its ranks' metrics say of it.
+// Reads a run without a summary from its ranks' metrics.
 #include <algorithm>
 
 #include "ripieno/core/error.h"

@@ -9,7 +9,7 @@
 namespace ripieno::report {
 namespace {
 
-/// A run's number and the line that it is from.
+/// A run's number and its source line.
 struct Measured {
   double value = 0;
   Source source;
@@ -30,7 +30,7 @@ std::optional<Estimate> estimate(const Cell& cell, const OfRun& of) {
   return Estimate{mean(seeds), interval95(seeds), seeds.size(), *source};
 }
 
-/// The mean over workers of a time of theirs, an epoch.
+/// A time per epoch, as the mean over workers.
 OfRun worker_stage(observe::Stage stage) {
   return [stage](const Run& run) -> std::optional<Measured> {
     double sum = 0;

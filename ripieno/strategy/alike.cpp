@@ -50,7 +50,7 @@ Task<> Alike::end_epoch(EpochEnd end, observe::EpochRecord* record) {
   const NumberSpan buffers = place_.learner.buffers();
   const auto own = numeric::copy_of(buffers);
   const std::exception_ptr error = co_await error_of(average_and_evaluate(end));
-  if (error) {  // parts of sums are left
+  if (error) {  // the buffers may hold partial sums
     numeric::convert(buffers, own->span());
     std::rethrow_exception(error);
   }
@@ -58,7 +58,7 @@ Task<> Alike::end_epoch(EpochEnd end, observe::EpochRecord* record) {
   record->loss = score_.loss;
   record->parameters_hash = numeric::hash(place_.learner.parameters());
   mean_ = numeric::copy_of(buffers);
-  if (end.evaluates || buffers.count > 0) ++done_;  // ranks met
+  if (end.evaluates || buffers.count > 0) ++done_;  // there was an exchange
 }
 
 Task<> Alike::average_and_evaluate(EpochEnd end) {
@@ -83,7 +83,7 @@ Task<bool> Alike::recover(BrokenOff what) {
   co_return behind;
 }
 
-/// All get it, but only who missed something takes it.
+/// All ranks receive the state, but only those that missed a commit take it.
 Task<> Alike::hand_over(int from, BrokenOff missed) {
   Learner& learner = place_.learner;
   const auto mean = numeric::copy_of(mean_ ? mean_->span() : learner.buffers());

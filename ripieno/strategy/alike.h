@@ -1,13 +1,12 @@
-// For strategies whose workers hold the same weights after every exchange: how they begin, commit, end an epoch and
-// recover. What is left to say is the attempt: how gradients are computed and averaged.
+// The base of strategies whose workers hold the same weights after every exchange: how they begin, commit, end an epoch
+// and recover. A derived class adds the attempt: how gradients are computed and averaged.
 //
-// commit   the optimiser's step on the averaged gradients, unless they overflowed under a loss scale; then what the
-//          averager and the learner have staged
+// commit   the optimiser's step on the averaged gradients, unless they overflowed under a loss scale; then everything
+//          that the averager and the learner have staged
 // epoch    the buffers (batch norm's statistics) become their mean over the ranks; all evaluate a share of the test set
-// recover  a rank is ahead of another by one commit at most, for what it committed needed the other's part. Who is
-//          behind takes parameters, optimiser and loss scale from one who is ahead, and commits what it has staged
-//          itself: its residuals and its statistics are its own. Of an epoch's end it takes the mean of the buffers,
-//          and the score.
+// recover  a rank is ahead of another by one commit at most, since each commit needs every rank's part. A rank that is
+//          behind takes parameters, optimiser and loss scale from one that is ahead, and commits its own staged
+//          residuals and statistics. After the end of an epoch it takes the mean of the buffers and the score.
 #pragma once
 
 #include "ripieno/numeric/numbers.h"
@@ -17,8 +16,9 @@
 
 namespace ripieno::strategy {
 
-/// Gives every rank rank 0's parameters, trained and frozen, and buffers, of which nothing is sent where all ranks hold
-/// the same bits already (made from one seed). Ranks with another model get Error(mismatch).
+/// Gives every rank the parameters (trained and frozen) and buffers of rank 0. Sends only those that the ranks do not
+/// hold alike already: ranks that made their models from one seed send nothing. A rank with another model gets
+/// Error(mismatch).
 Task<> start_alike(collective::Communicator comm, Learner& learner);
 
 class Alike : public Strategy {
@@ -35,16 +35,16 @@ class Alike : public Strategy {
   Task<> end_epoch(EpochEnd end, observe::EpochRecord* record) override;
   Task<bool> recover(BrokenOff what) override;
 
-  /// Whether ranks meet in this step: who commits it knows that all others have staged it.
+  /// Whether ranks exchange in this step: a rank that commits it then knows that all others have staged it.
   virtual bool exchanges(TrainingStep) const { return true; }
-  /// The optimiser's step, when the gradients are averaged.
+  /// The optimiser's step, called once the gradients are averaged.
   virtual void update(TrainingStep step) { step_if_finite(place_, *optimiser_, step.rate); }
-  /// What else is committed with a step.
+  /// Commits everything else that belongs to a step.
   virtual void settle();
 
-  /// Averages a bucket of the gradients; buckets may be under way side by side.
+  /// Averages one bucket of the gradients; several buckets may be in flight at once.
   Task<> average(std::size_t bucket, double weight);
-  /// Its value, where there is one; else 1.
+  /// The loss scale's value, or 1 without a loss scale.
   double loss_scale() const { return place_.learner.loss_scale() ? place_.learner.loss_scale()->value() : 1; }
 
   const Layout& layout_;
@@ -55,9 +55,9 @@ class Alike : public Strategy {
   Task<> average_and_evaluate(EpochEnd end);
   Task<> hand_over(int from, BrokenOff missed);
 
-  std::int64_t done_ = 0;  // steps with an exchange, and epochs' ends at which ranks met, that this rank has committed
+  std::int64_t done_ = 0;  // exchanges that this rank has committed: those of steps and those at ends of epochs
   Score score_;            // of the last epoch
-  std::unique_ptr<numeric::Numbers> mean_;  // of its buffers
+  std::unique_ptr<numeric::Numbers> mean_;  // of the last epoch's buffers
 };
 
 }  // namespace ripieno::strategy

@@ -1,10 +1,10 @@
-// For strategies whose workers hold parameters of their own between exchanges: how they begin, how their epochs end,
-// and how they recover. The consensus is the mean over the workers.
+// The base of strategies whose workers hold different parameters between exchanges: how they begin, end an epoch and
+// recover. The consensus is the mean over the workers.
 //
-// epoch    where the plan wants it, the mean of all parameters and buffers is evaluated, and each worker's own; then
-//          each is left with what is its own
-// recover  a worker is ahead of another by one commit at most: an exchange, whose outcome those who are ahead hand over
-//          as the strategy says, or an epoch's end, of which they hand over the score and the consensus
+// epoch    where the plan wants an evaluation, the workers evaluate the mean of all parameters and buffers, and each
+//          its own; then each goes on with its own
+// recover  a worker is ahead of another by one commit at most. If that was an exchange, those ahead hand over its
+//          outcome as the strategy defines; if it was the end of an epoch, they hand over the score and the consensus.
 #pragma once
 
 #include "ripieno/numeric/numbers.h"
@@ -14,8 +14,8 @@
 
 namespace ripieno::strategy {
 
-/// start_alike(), after which the ranks of a resumed run have the parameters and buffers back that each of them came
-/// with: there they differ by right, and only the models are compared. Throws as start_alike().
+/// start_alike(). In a resumed run each rank then gets back the parameters and buffers that it came with, since they
+/// rightly differ there; only the models are compared. Throws as start_alike().
 Task<> start_apart(collective::Communicator comm, Learner* learner, bool resumed);
 
 class Apart : public Strategy {
@@ -31,8 +31,8 @@ class Apart : public Strategy {
   Task<> end_epoch(EpochEnd end, observe::EpochRecord* record) override;
   Task<bool> recover(BrokenOff what) override;
 
-  /// Between workers of which some are ahead by an exchange, `from` among them: those who are `behind`, in the step
-  /// that an abort broke off, commit it, too. True: which is all that there is to the step. Called on all.
+  /// Called on all workers when some of them, `from` among them, are ahead by an exchange. The workers that are
+  /// `behind`, in the step that an abort broke off, commit that exchange too. Returns true if this completes the step.
   virtual Task<bool> hand_over(int from, bool behind, BrokenOff what) = 0;
   /// To be called with every exchange that this worker commits.
   void exchanged() { ++done_; }

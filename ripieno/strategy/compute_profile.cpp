@@ -43,7 +43,7 @@ Task<ComputeProfile> measure_profile(Learner* learner, observe::Recorder* record
     read.push_back(recorder->totals()[observe::Stage::read] - read_before);
     forward.push_back(forwards);
     backward.push_back(backwards);
-    for (std::size_t bucket = 0; bucket < buckets; ++bucket) {  // of a batch computed in parts, the last part announces
+    for (std::size_t bucket = 0; bucket < buckets; ++bucket) {  // the last part of a batch announces
       ready[bucket].push_back(std::clamp(backwards - (end - at[bucket]), Duration(0), backwards));
     }
   }

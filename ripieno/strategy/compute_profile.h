@@ -1,5 +1,5 @@
-// What a pass takes on this machine, measured once: times that a learner can wait for in place of computing, so that
-// more workers than cores behave as on machines of their own.
+// How long a pass takes on this machine, measured once. A learner can wait for these times instead of computing, so
+// that more workers than cores behave as if each had a machine of its own.
 #pragma once
 
 #include <vector>
@@ -10,27 +10,28 @@
 namespace ripieno::strategy {
 
 struct ComputeProfile {
-  std::uint32_t images = 0;  ///< of a pass that was measured; times of others are taken to be in proportion
+  std::uint32_t images = 0;  ///< of the measured pass; the times of other passes are scaled in proportion
   Duration read{0}, forward{0}, backward{0};
-  std::vector<Duration> ready;  ///< for each bucket: from the beginning of backward until its gradient was there
+  std::vector<Duration> ready;  ///< for each bucket: from the start of backward until its gradient was ready
 
-  /// For a pass of so many images.
+  /// The profile of a pass over so many images.
   ComputeProfile of(std::uint32_t images_now) const;
 };
 
-/// Of a pass that takes `cost`, at least 1 bucket: a third of it forward, the same part for each bucket, and each with
-/// its own part of backward.
+/// The profile of a pass that takes `cost`, with at least 1 bucket: a third of the cost is forward (a multiple of the
+/// number of buckets), the rest backward, spread evenly over the buckets.
 ComputeProfile stated_profile(Duration cost, std::size_t buckets);
 
-/// Medians over `steps` passes (at least 1) of the first epoch's first batches, after `warmup` others. `recorder`: the
-/// learner's own, which nobody else uses meanwhile. Throws Error(usage) where an epoch has no batch of this worker's.
+/// Medians over `steps` passes (at least 1) of the first epoch's first batches, after `warmup` passes that do not
+/// count. `recorder` is the learner's own; nobody else may use it meanwhile. Throws Error(usage) if this worker has no
+/// batch in an epoch.
 Task<ComputeProfile> measure_profile(Learner* learner, observe::Recorder* recorder, Runtime* runtime, int warmup,
                                      int steps);
 
-/// As a machine that takes `factor` times as long would have it.
+/// The profile of a machine that takes `factor` times as long.
 ComputeProfile slowed(ComputeProfile profile, double factor);
 
-/// As numbers, and back: to be sent or kept.
+/// To numbers and back, for sending or saving.
 std::vector<double> numbers_of(const ComputeProfile& profile);
 ComputeProfile profile_of(const std::vector<double>& numbers);
 

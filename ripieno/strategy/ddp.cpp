@@ -8,23 +8,23 @@
 namespace ripieno::strategy {
 namespace {
 
-/// How long at least one of several things was under way.
-class AirTime {
+/// The time during which at least one bucket was in flight.
+class FlightTime {
  public:
   void start(Duration now) {
-    if (under_way_++ == 0) since_ = now;
+    if (in_flight_++ == 0) since_ = now;
   }
   void end(Duration now) {
-    if (--under_way_ == 0) total_ += now - since_;
+    if (--in_flight_ == 0) total_ += now - since_;
   }
-  /// Since the last call.
+  /// The time since the last call.
   Duration take(Duration now) {
-    if (under_way_ > 0) total_ += now - std::exchange(since_, now);
+    if (in_flight_ > 0) total_ += now - std::exchange(since_, now);
     return std::exchange(total_, Duration{0});
   }
 
  private:
-  int under_way_ = 0;
+  int in_flight_ = 0;
   Duration since_{0}, total_{0};
 };
 
@@ -38,22 +38,22 @@ class Ddp final : public Alike {
     std::shared_ptr<Pass> pass;
     const std::exception_ptr error = co_await error_of(compute_and_exchange(step, &pass, result));
     if (!error) co_return;
-    // What is under way works on this object: it must end first.
+    // Buckets in flight work on this object: they must end first.
     if (plan_.exchange.forward) place_.learner.gates().give_up();
     place_.comm.abort(error);
     for (auto& flight : flights_) {
       if (flight) co_await error_of(flight->landed());  // `error` is the cause
       flight.reset();
     }
-    in_the_air_.clear();
-    air_ = {};
+    in_flight_.clear();
+    flight_time_ = {};
     if (pass) co_await error_of(finish(pass, result));
     std::rethrow_exception(error);
   }
 
   void commit(TrainingStep step) override {
     if (!plan_.exchange.forward) return Alike::commit(step);
-    place_.learner.commit();  // each bucket by itself: average_and_step()
+    place_.learner.commit();  // average_and_step() has stepped on each bucket
     learnt_order();
   }
 
@@ -66,9 +66,9 @@ class Ddp final : public Alike {
     if (learning_ > 0) --learning_;
   }
 
-  bool is_idle() const override { return in_the_air_.empty(); }
+  bool is_idle() const override { return in_flight_.empty(); }
 
-  /// Which buckets of a pass are ready, and which were started.
+  /// Which buckets of a pass are ready, and which have been started.
   struct Progress {
     Progress(Runtime& runtime, std::size_t buckets) : ready(buckets), started(buckets), news(runtime) {}
     std::vector<bool> ready, started;
@@ -84,7 +84,7 @@ class Ddp final : public Alike {
     Flight collecting(place_.comm.runtime(), collect(*pass, progress));  // 2
     co_await start_buckets(step, *pass, progress);                       // 3
     co_await finish(*pass, result);
-    if (!plan_.exchange.forward || step.ends_epoch) co_await land_all();
+    if (!plan_.exchange.forward || step.ends_epoch) co_await await_all();
     record_times(result->waited);
   }
 
@@ -94,19 +94,19 @@ class Ddp final : public Alike {
 
   Task<> start_buckets(TrainingStep step, std::shared_ptr<Pass> pass, std::shared_ptr<Progress> progress) {
     for (std::size_t n = 0; n < order_.size(); ++n) {
-      co_await room_for_one_more();
+      co_await wait_for_room();
       if (learning_ > 0) order_[n] = co_await choose(progress);
       const std::size_t bucket = order_[n];
       while (!progress->ready[bucket] && !progress->ended) co_await progress->news.pop();
       if (!progress->ready[bucket]) break;  // the pass failed: finish() says why
       if (n == 0 && plan_.exchange.forward) {
-        co_await land_all();  // they opened all gates: the last step is done
+        co_await await_all();  // all gates are open then: the last step is done
         optimiser_->begin_step();
       }
       progress->started[bucket] = true;
       if (plan_.exchange.forward) place_.learner.gates().close(bucket);
-      flights_[bucket].emplace(place_.comm.runtime(), fly(bucket, pass, step.rate));
-      in_the_air_.push_back(bucket);
+      flights_[bucket].emplace(place_.comm.runtime(), average_bucket(bucket, pass, step.rate));
+      in_flight_.push_back(bucket);
     }
   }
 
@@ -130,8 +130,8 @@ class Ddp final : public Alike {
     }
   }
 
-  /// The bucket that rank 0 would start next: of those that are ready there, the one that became so first; with
-  /// `forward`, the one that the next forward pass needs first.
+  /// The bucket that rank 0 starts next: among those ready there, the one that became ready first; with `forward`, the
+  /// one that the next forward pass needs first.
   Task<std::size_t> choose(std::shared_ptr<Progress> progress) {
     std::uint32_t choice = 0;
     if (place_.comm.rank() == 0) {
@@ -149,10 +149,10 @@ class Ddp final : public Alike {
     co_return choice;
   }
 
-  /// One bucket, from its readiness until it is averaged (and, with `forward`, stepped on).
-  Task<> fly(std::size_t bucket, std::shared_ptr<Pass> pass, double rate) {
+  /// Takes one ready bucket until it is averaged (and, with `forward`, stepped on).
+  Task<> average_bucket(std::size_t bucket, std::shared_ptr<Pass> pass, double rate) {
     const Duration start = place_.comm.runtime().now();
-    air_.start(start);
+    flight_time_.start(start);
     if (!plan_.exchange.forward) {
       co_await average(bucket, 1 / loss_scale());
       was_averaged(bucket, start);
@@ -160,13 +160,13 @@ class Ddp final : public Alike {
     }
     const std::exception_ptr error = co_await error_of(average_and_step(bucket, pass, rate));
     if (!error) co_return;
-    place_.learner.gates().give_up();  // or the next forward pass would wait for this bucket for ever
+    place_.learner.gates().give_up();  // else the next forward pass would wait for this bucket forever
     std::rethrow_exception(error);
   }
 
   void was_averaged(std::size_t bucket, Duration start) {
     const Duration end = place_.comm.runtime().now();
-    air_.end(end);
+    flight_time_.end(end);
     place_.recorder.span({"exchange", bucket, start, end});
   }
 
@@ -174,7 +174,7 @@ class Ddp final : public Alike {
   Task<> average_and_step(std::size_t bucket, std::shared_ptr<Pass> pass, double rate) {
     const Range range = layout_.buckets[bucket];
     const Duration start = place_.comm.runtime().now();
-    // And not stepped on: backward still needs the parameters for the gradient by a layer's input.
+    // Averaged but not stepped on yet: backward still reads the parameters, for the gradient of a layer's input.
     std::vector<Range> averaged;
     if (optimiser_->by_matrices()) {
       co_await average(bucket, 1);
@@ -195,21 +195,21 @@ class Ddp final : public Alike {
     place_.learner.gates().open(bucket);
   }
 
-  /// Waits while as many buckets as may be are in the air: for the one that was started first.
-  Task<> room_for_one_more() {
+  /// Waits, for the bucket started first, while as many buckets are in flight as may be.
+  Task<> wait_for_room() {
     if (plan_.exchange.in_flight == 0) co_return;
-    while (in_the_air_.size() >= static_cast<std::size_t>(plan_.exchange.in_flight)) {
-      const std::size_t first = in_the_air_.front();
-      in_the_air_.pop_front();
+    while (in_flight_.size() >= static_cast<std::size_t>(plan_.exchange.in_flight)) {
+      const std::size_t first = in_flight_.front();
+      in_flight_.pop_front();
       co_await flights_[first]->landed();
     }
   }
 
-  Task<> land_all() {
+  Task<> await_all() {
     const Duration start = place_.comm.runtime().now();
-    while (!in_the_air_.empty()) {
-      const std::size_t first = in_the_air_.front();
-      in_the_air_.pop_front();
+    while (!in_flight_.empty()) {
+      const std::size_t first = in_flight_.front();
+      in_flight_.pop_front();
       co_await flights_[first]->landed();
     }
     was_waited_for(start);
@@ -221,19 +221,19 @@ class Ddp final : public Alike {
     place_.recorder.exposed(start, end);
   }
 
-  /// The exchange that compute waited for, at the step's end or at gates, and the rest, which it hid.
+  /// Records the exchange time that compute waited for (at the end of the step or at gates) and the time that it hid.
   void record_times(Duration at_gates) {
     const Duration exposed = std::exchange(waited_, Duration{0}) + at_gates;
-    const Duration in_the_air = air_.take(place_.comm.runtime().now());
+    const Duration in_flight = flight_time_.take(place_.comm.runtime().now());
     place_.recorder.add(observe::Stage::exchange, exposed);
-    place_.recorder.add(observe::Stage::hidden, std::max(Duration{0}, in_the_air - exposed));
+    place_.recorder.add(observe::Stage::hidden, std::max(Duration{0}, in_flight - exposed));
   }
 
-  std::vector<std::size_t> order_;  // in which buckets are started: rank 0's in the last step of learning
-  int learning_ = 3;                // steps in which rank 0 announces every bucket; the network is slower in the first
+  std::vector<std::size_t> order_;  // in which buckets are started; fixed after the steps of `learning_`
+  int learning_ = 3;  // steps left in which rank 0 announces every bucket; the network is slower in the first
   std::vector<std::optional<Flight>> flights_;
-  std::deque<std::size_t> in_the_air_;  // in the order of starting; some may have landed
-  AirTime air_;
+  std::deque<std::size_t> in_flight_;  // in the order of starting; some may have ended
+  FlightTime flight_time_;
   Duration waited_{0};
 };
 

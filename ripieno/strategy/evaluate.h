@@ -1,5 +1,5 @@
-// What ranks find out together: a score over the whole test set, the mean of their buffers, whether they hold the same
-// bits.
+// What ranks compute together: a score over the whole test set, the mean of their buffers, and whether they hold the
+// same bits.
 #pragma once
 
 #include <cmath>
@@ -15,7 +15,7 @@ struct Score {
   double loss = NAN;      ///< mean over the test set
 };
 
-/// Shows it, as a state that a walk may overwrite.
+/// Shows the score to a visitor, which may overwrite it.
 inline void visit_score(StateVisitor& visitor, Score& score) {
   visitor.span("accuracy", NumberSpan(&score.accuracy, 1, DType::fp64));
   visitor.span("loss", NumberSpan(&score.loss, 1, DType::fp64));
@@ -27,10 +27,10 @@ Task<Score> evaluate_together(collective::Communicator comm, Learner& learner);
 /// Replaces the buffers (batch norm's running statistics) by their mean over the ranks.
 Task<> average_buffers(collective::Communicator comm, Learner& learner);
 
-/// Sums numbers up over the ranks.
+/// Replaces the numbers by their sums over the ranks.
 Task<> sum_up(collective::Communicator comm, NumberSpan numbers, observe::Purpose purpose = observe::Purpose::evaluate);
 
-/// Of each of some numbers, whether all ranks hold the same bits, told by their hashes. The same answer on all ranks.
+/// For each span, whether all ranks hold the same bits, judged by hashes. All ranks get the same answer.
 Task<std::vector<bool>> are_alike(collective::Communicator comm, std::vector<NumberSpan> states,
                                   observe::Purpose purpose);
 

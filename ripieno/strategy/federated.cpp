@@ -87,7 +87,7 @@ class Federated final : public Strategy {
     const Round& round = round_of(epoch);
     const std::int64_t with_this = number_of(round) + 1;
     if (epoch != round.first_epoch || !(round.has(rank()) || is_cloud())) co_return;
-    if (is_cloud() ? served_ == with_this : downloaded_ == with_this) co_return;  // an abort came in between
+    if (is_cloud() ? served_ == with_this : downloaded_ == with_this) co_return;  // done before an abort
     if (is_cloud() && downloaded_ != with_this) numeric::convert(statistics_.span(), place_.learner.buffers());
     if (is_cloud()) downloaded_ = with_this;
     co_await download(&round.clients);
@@ -127,12 +127,12 @@ class Federated final : public Strategy {
   }
   transport::Message statistics() const { return {channel_, "statistics", layout_.type, layout_.buffers}; }
 
-  /// A client's, in an epoch.
+  /// A client's samples and steps in an epoch.
   struct Sizes {
     std::uint32_t samples, steps;
   };
 
-  /// All get to know each client's samples, which weigh it, and its steps an epoch.
+  /// Tells all ranks each client's samples, which weight it, and its steps an epoch. Returns the steps.
   Task<std::vector<std::uint32_t>> tell_sizes() {
     const Sizes own{place_.learner.samples_per_epoch(), place_.learner.steps_per_epoch()};
     const std::vector<Sizes> all = co_await place_.comm.all_gather(own, observe::Purpose::setup);
@@ -144,7 +144,7 @@ class Federated final : public Strategy {
     co_return steps;
   }
 
-  /// 2. At the cloud, to those clients; else from it.
+  /// 2. Rank 0 sends to those clients; other ranks receive from it.
   Task<> download(const std::vector<int>* clients) {
     const observe::StageTimer timer(place_.recorder, place_.comm.runtime(), observe::Stage::exchange, 0);
     const NumberSpan buffers = is_cloud() ? statistics_.span() : place_.learner.buffers();
@@ -164,7 +164,7 @@ class Federated final : public Strategy {
     }
   }
 
-  /// What this client has to say: its parameters, or what it changed of them.
+  /// What this client uploads: its parameters, or their change.
   std::unique_ptr<numeric::Numbers> news() {
     auto numbers = numeric::copy_of(place_.learner.parameters(), place_.comm.memory());
     if (plan_.federated.deltas) numeric::subtract(numbers->span(), numbers->span(), global_.span());
@@ -188,7 +188,8 @@ class Federated final : public Strategy {
     for (const int client : round->clients) samples += samples_[client];
     numeric::Numbers sum(layout_.parameters, layout_.type);
     auto buffers_sum = std::make_unique<numeric::Numbers>(layout_.buffers, layout_.type);
-    for (const int client : round->clients) {  // one after the other: one buffer is enough, and sums repeat bit for bit
+    for (const int client :
+         round->clients) {  // one at a time: one buffer suffices, and sums are the same bits every time
       const double weight = samples > 0 ? samples_[client] / samples : 0;
       std::unique_ptr<numeric::Numbers> numbers, buffers;
       if (client == cloud) {
@@ -266,13 +267,13 @@ class Federated final : public Strategy {
     *score = co_await evaluate_together(place_.comm, place_.learner);
   }
 
-  /// A round's end, as all record it.
+  /// The end of a round, as all ranks record it.
   struct Outcome {
     Score score;
     std::uint64_t hash = 0;
   };
 
-  /// The cloud has averaged: what a client sent it has arrived.
+  /// Rank 0 has averaged, so each client's upload has arrived.
   void commit_round(observe::EpochRecord* record, Outcome outcome) {
     if (!is_cloud()) upload_.commit();
     outcome_ = outcome;
@@ -282,15 +283,15 @@ class Federated final : public Strategy {
     ++ended_;
   }
 
-  /// How far this rank has come, in rounds.
+  /// This rank's progress, in rounds.
   struct Progress {
-    std::int64_t ended = 0;       ///< that it has committed
-    std::int64_t averaged = 0;    ///< at the cloud
-    std::int64_t downloaded = 0;  ///< before which this client has the model, or the cloud has begun to send it
+    std::int64_t ended = 0;       ///< rounds committed
+    std::int64_t averaged = 0;    ///< rounds that rank 0 has averaged
+    std::int64_t downloaded = 0;  ///< rounds whose model this client has, or rank 0 has begun to send
   };
 
-  /// Who is behind by a round's end takes its outcome; the cloud sends the model anew to clients who miss it. What a
-  /// client uploads again is decided by whether the cloud has averaged.
+  /// A rank that has not committed the end of a round takes its outcome from one that has. Rank 0 sends the model again
+  /// to clients that lack it. A client uploads again unless rank 0 has averaged.
   Task<bool> recover(BrokenOff what) override {
     place_.learner.drop();
     const Progress mine{ended_, averaged_, downloaded_};
@@ -314,7 +315,7 @@ class Federated final : public Strategy {
     };
     co_await share_state(place_.comm, cloud, shared);
     if (!behind) co_return;
-    // Where the cloud has gone on, this rank's next download or evaluation brings what it has now.
+    // If rank 0 is ahead, this rank gets its present model with the next download or evaluation.
     numeric::convert(global_.span(), model->span());
     if (!statistics_are(Statistics::local)) numeric::convert(place_.learner.buffers(), statistics->span());
     commit_round(what.record, outcome);
@@ -335,19 +336,19 @@ class Federated final : public Strategy {
 
   const Layout layout_;
   OwnSteps own_steps_;
-  std::unique_ptr<optim::Optimiser> outer_;  // takes no memory before its first step, which only rank 0 takes
+  std::unique_ptr<optim::Optimiser> outer_;  // allocates at its first step, which only rank 0 takes
   double outer_rate_;
-  numeric::Numbers global_;      // w: at rank 0 the model, elsewhere what was last received of it
+  numeric::Numbers global_;      // w: at rank 0 the model, elsewhere the last download
   transport::Channel channel_;   // of downloads, uploads and statistics
-  numeric::Numbers statistics_;  // at rank 0: those that go with the last model
+  numeric::Numbers statistics_;  // at rank 0: those of the last model
   collective::EncodedStream upload_;
   std::vector<double> samples_;                        // of each client's shard
-  std::unique_ptr<numeric::Numbers> mean_statistics_;  // where a round has changed them
+  std::unique_ptr<numeric::Numbers> mean_statistics_;  // set once a round has changed them
   std::vector<Round> rounds_;
   std::uint32_t end_ = 0;                                   // epochs
-  std::int64_t ended_ = 0, averaged_ = 0, downloaded_ = 0;  // as Progress; averaged_ as this rank knows it
-  std::int64_t served_ = 0;  // at the cloud: rounds whose model all of their clients have
-  Outcome outcome_;          // of the last round that was committed
+  std::int64_t ended_ = 0, averaged_ = 0, downloaded_ = 0;  // as in Progress; averaged_ as far as this rank knows
+  std::int64_t served_ = 0;                                 // at rank 0: rounds whose model all their clients have
+  Outcome outcome_;                                         // of the last committed round
 };
 
 }  // namespace

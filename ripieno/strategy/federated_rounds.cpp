@@ -19,7 +19,8 @@ std::vector<Round> rounds_between(const Plan& plan, std::uint32_t end, int worke
 }
 
 std::vector<int> clients_of(const Plan& plan, std::uint32_t round, int workers) {
-  const auto wanted = static_cast<int>(std::ceil(plan.federated.fraction * workers - 1e-9));  // 0.3 * 10 is above 3
+  const auto wanted =
+      static_cast<int>(std::ceil(plan.federated.fraction * workers - 1e-9));  // 0.3 * 10 exceeds 3 in fp64
   const auto order = Random(plan.seed, round).permutation(static_cast<std::uint32_t>(workers));
   std::vector<int> clients(order.begin(), order.begin() + std::clamp(wanted, 1, workers));
   std::sort(clients.begin(), clients.end());

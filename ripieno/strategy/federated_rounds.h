@@ -1,5 +1,5 @@
-// A federation's rounds: which epochs each has, and which clients take part. Pure functions of the plan, so that nobody
-// has to be told.
+// The rounds of federated averaging: which epochs each covers, and which clients take part. Pure functions of the plan:
+// every rank computes them by itself.
 #pragma once
 
 #include <algorithm>
@@ -15,14 +15,15 @@ struct Round {
   bool has(int rank) const { return std::binary_search(clients.begin(), clients.end(), rank); }
 };
 
-/// From the plan's first epoch on. Rounds begin at multiples of local_epochs; a resumed run may begin within one.
+/// The rounds from the plan's first epoch up to `end`. Rounds begin at multiples of local_epochs; a resumed run may
+/// begin within one.
 std::vector<Round> rounds_between(const Plan& plan, std::uint32_t end, int workers);
 
-/// The clients of round `round`, ascending: a pure function, so that nobody has to be told.
+/// The clients of round `round`, ascending.
 std::vector<int> clients_of(const Plan& plan, std::uint32_t round, int workers);
 
-/// The epoch before which training ends: the plan's epochs, or fewer where max_steps ends it. `steps` are each worker's
-/// in an epoch.
+/// The epoch before which training ends: the plan's epochs, or fewer if max_steps ends it. `steps` holds each worker's
+/// steps in an epoch.
 std::uint32_t federated_end(const Plan& plan, const std::vector<std::uint32_t>& steps);
 
 }  // namespace ripieno::strategy

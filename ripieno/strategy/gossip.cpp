@@ -7,7 +7,7 @@
 namespace ripieno::strategy {
 namespace {
 
-constexpr std::uint64_t for_partners = 0x706172746E657273;  // "partners": what the seed is used for, beside data
+constexpr std::uint64_t for_partners = 0x706172746E657273;  // "partners": keeps these draws apart from those for data
 
 using PartnersOf = Partners (*)(int rank, int ranks, std::uint64_t seed, std::uint64_t step);
 

@@ -1,23 +1,24 @@
-// Gossip: after every step of its own each worker averages its parameters with one partner, another one every time.
-// News reach everybody in O(log P) steps, and a step costs what two workers cost, however many there are.
+// Gossip: after each of its own steps a worker averages its parameters with one partner, a different one every time. A
+// change reaches all workers within O(log P) steps, and a step costs as much as with two workers, however many there
+// are.
 //
 //   gossip-pairs        a random perfect matching of the workers, drawn anew for every step from the plan's seed; both
-//                       send to each other. Of an odd number one idles, drawn as well.
+//                       send to each other. Of an odd number one worker idles, drawn too.
 //   gossip-exponential  the one-peer exponential graph: in step t worker r sends to r + h and receives from r - h,
-//                       mod P, with h = 2^(t mod ceil(log2 P)). Where P is a power of two, log2 P such means in a row,
-//                       without steps between them, are the mean of all.
+//                       mod P, with h = 2^(t mod ceil(log2 P)). If P is a power of two, log2 P such means in a row,
+//                       without steps in between, give the mean of all.
 //
 // 1. All workers start from rank 0's parameters w.
-// 2. Each takes its optimiser's step on its gradient times samples P / samples of all workers in this step.
-// 3. Each sends q, its w as the wire format holds it, and gets its partner's q':  w <- (w - q) + (q + q') / 2.
+// 2. Each takes its optimiser's step on its gradient times (its samples * P / samples of all workers in this step).
+// 3. Each sends q, its w rounded to the wire format, and gets its partner's q':  w <- (w - q) + (q + q') / 2.
 // 4. Go to 2, until the plan's epochs are done.
 //
-// Why the weights in 2, and why w - q is kept: strategy/mixing.h. The mean over the workers is the consensus, and 3
-// keeps it. With pairs both partners end with the same bits, unless the wire format is narrower than the numbers in
-// memory: then they differ by what it lost of each.
+// strategy/mixing.h says why 2 weights and why 3 keeps w - q. The mean over the workers is the consensus, and 3
+// preserves it. With pairs both partners end with the same bits, unless the wire format is narrower than the numbers in
+// memory: then they differ by what rounding lost of each.
 //
-// Rounds: one a step. Bytes sent a step for n bytes on the wire: n by each worker; 0 by the one that idles, and by one
-// worker alone.
+// Rounds: one a step. Bytes sent a step for n bytes on the wire: n by each worker; 0 by one that idles and by a worker
+// alone.
 // Commits: as strategy/mixing.h says.
 // Sources: Boyd, Ghosh, Prabhakar, Shah, Randomized gossip algorithms, IEEE Trans. Information Theory 52 (6), 2006;
 // Jin, Yuan, Iandola, Keutzer, How to scale distributed deep learning?, 2016 (gossiping SGD); Lian, Zhang, Zhang, Liu,
@@ -30,13 +31,13 @@
 
 namespace ripieno::strategy {
 
-/// The members whom a worker sends to and receives from; itself where it idles.
+/// The ranks that a worker sends to and receives from; its own rank if it idles.
 struct Partners {
   int to = 0, from = 0;
   bool operator==(const Partners&) const = default;
 };
 
-/// gossip-pairs: the same draw on all ranks, whoever asks.
+/// gossip-pairs; every rank draws the same pairs.
 Partners random_partners(int rank, int ranks, std::uint64_t seed, std::uint64_t step);
 
 /// gossip-exponential; the seed has no effect.

@@ -27,7 +27,7 @@ void check_partition(std::vector<Range> keys, std::size_t elements) {
   require(end == elements, "keys hold ", end, " numbers of ", elements);
 }
 
-/// Ascending, neighbours joined.
+/// The pieces in ascending order, with adjacent ones joined.
 std::vector<Range> joined(std::vector<Range> pieces) {
   std::sort(pieces.begin(), pieces.end(), by_place);
   std::vector<Range> ranges;

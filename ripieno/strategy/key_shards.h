@@ -1,4 +1,4 @@
-// Which parameter server holds which numbers. The keys are the model's tensors; one that is larger than a server's even
+// Which parameter server holds which numbers. The keys are the model's tensors; a tensor larger than a server's even
 // share is cut, so that no server gets much more than its part of the bytes and of the work.
 //
 // 1. Cut every tensor of more than E = ceil(N / k) numbers into ceil(size / E) nearly equal pieces; halve the
@@ -23,12 +23,13 @@ class KeyShards {
   explicit KeyShards(const Layout& layout, int shards);
 
   int count() const { return static_cast<int>(shards_.size()); }
-  /// What a shard holds: ascending ranges of the flat parameters, apart from each other, not empty.
+  /// A shard's ranges of the flat parameters: ascending, disjoint, not empty.
   const std::vector<Range>& ranges(int shard) const { return shards_.at(static_cast<std::size_t>(shard)); }
-  /// Numbers that a shard holds, >= 1.
+  /// The number of elements in a shard, >= 1.
   std::size_t size(int shard) const;
 
-  /// A shard numbers what it holds from 0, in the order of ranges(): `compact` is all of it, `flat` the whole model.
+  /// Copies a shard's numbers from the whole model (`flat`) to its own dense array (`compact`, in the order of
+  /// ranges()), or back.
   void gather(int shard, NumberSpan compact, NumberSpan flat) const;
   void scatter(int shard, NumberSpan flat, NumberSpan compact) const;
 

@@ -17,7 +17,7 @@ class LeaderRing final : public Alike {
   }
 
  private:
-  /// Throws on a rank that has died itself, and where the transport cannot go on without those that have.
+  /// Throws on a dead rank, and if the transport cannot go on without the dead ranks.
   static collective::Communicator survivors_of(const collective::Communicator& ended) {
     const collective::Communicator alive = ended.survivors();
     if (alive.size() == ended.size()) fail(ErrorKind::peer, "nobody has died: there is nobody to go on without");
@@ -64,8 +64,8 @@ class LeaderRing final : public Alike {
     co_return co_await Alike::recover(what);
   }
 
-  const int everyone_;             // ranks at the start
-  collective::Communicator ring_;  // the place's, from the leader on
+  const int everyone_;             // the number of ranks at the start
+  collective::Communicator ring_;  // the ranks in ring order, from the leader on
 };
 
 }  // namespace

@@ -24,7 +24,7 @@ class LocalSgd final : public Apart {
         learnt_(fragments_.size()) {
     for (const Range& fragment : fragments_) {
       changes_.emplace_back(fragment.size(), layout().type, place_.comm.memory());
-      thens_.emplace_back(plan.local.delay > 0 ? fragment.size() : 0, layout().type);
+      at_start_.emplace_back(plan.local.delay > 0 ? fragment.size() : 0, layout().type);
     }
   }
 
@@ -45,14 +45,14 @@ class LocalSgd final : public Apart {
     std::int64_t samples = 0, global_samples = 0;
   };
 
-  /// A fragment's change under way.
+  /// A fragment's exchange in flight.
   struct Exchange {
     std::size_t fragment;
     std::uint64_t due;  // the step after which its mean is applied
     double weight;
     Duration begin{0}, end{0};
     std::optional<Flight> flight = {};
-    bool is_agreed = false;  // v is the others' already, who have committed it
+    bool is_agreed = false;  // v comes from ranks that have committed the exchange
   };
 
   Task<> start() override {
@@ -63,8 +63,8 @@ class LocalSgd final : public Apart {
   Task<> attempt(TrainingStep step, StepResult* result) override {
     const std::exception_ptr error = co_await error_of(learn_and_exchange(step, result));
     if (!error) co_return;
-    place_.comm.abort(error);  // what is under way works on this object: it must end first
-    for (const auto& exchange : under_way_) {
+    place_.comm.abort(error);  // exchanges in flight work on this object: they must end first
+    for (const auto& exchange : in_flight_) {
       if (exchange->flight) co_await error_of(exchange->flight->landed());
       exchange->flight.reset();
     }
@@ -72,8 +72,8 @@ class LocalSgd final : public Apart {
   }
 
   Task<> learn_and_exchange(TrainingStep step, StepResult* result) {
-    for (const auto& exchange : under_way_) {
-      if (!exchange->flight && !exchange->is_agreed) launch(exchange);  // again: an abort broke it off
+    for (const auto& exchange : in_flight_) {
+      if (!exchange->flight && !exchange->is_agreed) launch(exchange);  // an abort broke it off
     }
     if (co_await own_steps_.take(step, unweighted, result)) {  // 2
       for (Learnt& learnt : learnt_) {
@@ -81,29 +81,31 @@ class LocalSgd final : public Apart {
         learnt.global_samples += result->global_samples;
       }
     }
-    co_await apply_due(step.number);  // 4, of what set out before
-    for (std::size_t f = 0; f < fragments_.size() && set_out_before_ <= step.number; ++f) {
-      if (exchanges_after(plan_.local, static_cast<std::uint32_t>(f), step.number)) set_out(f, step.number);  // 3
+    co_await apply_due(step.number);  // 4, of earlier exchanges
+    for (std::size_t f = 0; f < fragments_.size() && begun_before_ <= step.number; ++f) {
+      if (exchanges_after(plan_.local, static_cast<std::uint32_t>(f), step.number))
+        begin_exchange(f, step.number);  // 3
     }
-    set_out_before_ = step.number + 1;
+    begun_before_ = step.number + 1;
     co_await apply_due(step.ends_epoch ? UINT64_MAX : step.number);  // 4
   }
 
   /// The step's own part and each exchange are committed when they are over.
   void commit(TrainingStep) override {}
-  bool is_idle() const override { return under_way_.empty(); }
+  bool is_idle() const override { return in_flight_.empty(); }
 
-  void set_out(std::size_t fragment, std::uint64_t step) {
-    if (plan_.local.delay > 0) numeric::convert(thens_[fragment].span(), part(place_.learner.parameters(), fragment));
+  void begin_exchange(std::size_t fragment, std::uint64_t step) {
+    if (plan_.local.delay > 0)
+      numeric::convert(at_start_[fragment].span(), part(place_.learner.parameters(), fragment));
     const auto [samples, global_samples] = std::exchange(learnt_[fragment], {});
     const double weight = static_cast<double>(samples) / static_cast<double>(global_samples);
-    under_way_.push_back(std::make_shared<Exchange>(Exchange{fragment, step + plan_.local.delay, weight}));
-    launch(under_way_.back());
+    in_flight_.push_back(std::make_shared<Exchange>(Exchange{fragment, step + plan_.local.delay, weight}));
+    launch(in_flight_.back());
   }
 
   void launch(const std::shared_ptr<Exchange>& exchange) {
     const std::size_t fragment = exchange->fragment;
-    const NumberSpan own = part(place_.learner.parameters(), fragment), then = thens_[fragment].span();
+    const NumberSpan own = part(place_.learner.parameters(), fragment), then = at_start_[fragment].span();
     numeric::subtract(changes_[fragment].span(), part(agreed_.span(), fragment), plan_.local.delay > 0 ? then : own);
     exchange->begin = place_.comm.runtime().now();
     exchange->flight.emplace(place_.comm.runtime(),
@@ -116,17 +118,17 @@ class LocalSgd final : public Apart {
     exchange->end = comm.runtime().now();
   }
 
-  /// 4, of all that is due after that step, in the order in which it set out: the same on all ranks.
+  /// 4, for all exchanges due after that step, in the order in which they began: the same on all ranks.
   Task<> apply_due(std::uint64_t step) {
-    while (!under_way_.empty() && under_way_.front()->due <= step) {
-      const std::shared_ptr<Exchange> exchange = under_way_.front();
+    while (!in_flight_.empty() && in_flight_.front()->due <= step) {
+      const std::shared_ptr<Exchange> exchange = in_flight_.front();
       if (!exchange->is_agreed) co_await arrival(exchange);
-      under_way_.pop_front();
+      in_flight_.pop_front();
       apply(*exchange);
     }
   }
 
-  /// Waits, and puts down what of the exchange was waited for and what was hidden.
+  /// Waits for the exchange, and records how much of it was waited for and how much was hidden.
   Task<> arrival(std::shared_ptr<Exchange> exchange) {
     Runtime& runtime = place_.comm.runtime();
     const Duration asked = runtime.now();
@@ -150,13 +152,13 @@ class LocalSgd final : public Apart {
       exchanged();
     }
     if (plan_.local.delay > 0) {
-      numeric::carry_over(own, thens_[fragment].span(), agreed);  // what was learnt meanwhile
+      numeric::carry_over(own, at_start_[fragment].span(), agreed);  // what was learnt meanwhile
     } else {
       numeric::convert(own, agreed);
     }
   }
 
-  /// v and the outer optimiser are alike on all; what was learnt meanwhile and residuals are each one's own.
+  /// All ranks have the same v and outer optimiser; each keeps its residuals and what it learnt meanwhile.
   Task<bool> hand_over(int from, bool behind, BrokenOff) override {
     const std::function<void(StateVisitor&)> alike = [&](StateVisitor& visitor) {
       visitor.span("agreed", agreed_.span());
@@ -165,8 +167,8 @@ class LocalSgd final : public Apart {
     };
     co_await share_state(place_.comm, from, alike);
     if (!behind) co_return false;
-    under_way_.front()->is_agreed = true;
-    averager_->commit(under_way_.front()->fragment);
+    in_flight_.front()->is_agreed = true;
+    averager_->commit(in_flight_.front()->fragment);
     exchanged();
     co_return false;
   }
@@ -182,9 +184,10 @@ class LocalSgd final : public Apart {
   double outer_rate_;
   numeric::Numbers agreed_;  // v
   std::vector<Learnt> learnt_;
-  std::vector<numeric::Numbers> changes_, thens_;  // of each fragment: d = v - w; w when that set out, with a delay
-  std::deque<std::shared_ptr<Exchange>> under_way_;
-  std::uint64_t set_out_before_ = 0;  // the step before which all has set out
+  std::vector<numeric::Numbers> changes_,
+      at_start_;  // of each fragment: d = v - w; with a delay, w when the exchange began
+  std::deque<std::shared_ptr<Exchange>> in_flight_;
+  std::uint64_t begun_before_ = 0;  // all exchanges of earlier steps have begun
 };
 
 }  // namespace

@@ -1,25 +1,25 @@
-// A rank's optimiser steps on its learner's gradients.
+// Steps of a rank's optimiser on its learner's gradients.
 #pragma once
 
 #include "ripieno/strategy/strategy.h"
 
 namespace ripieno::strategy {
 
-/// The gradients become what they are without a loss scale.
+/// Divides the gradients by the loss scale, if there is one.
 void divide_by_loss_scale(Learner& learner);
 
-/// The step, which is not taken where gradients overflowed under a loss scale; this is told. Gradients that are alike
-/// on all ranks make all ranks decide alike.
+/// Takes the step, unless gradients overflowed under a loss scale; tells the loss scale which. Ranks with the same
+/// gradients decide alike.
 void step_if_finite(Workplace& place, optim::Optimiser& optimiser, double rate);
 
 /// A worker's own steps: a pass over a batch, then the optimiser's step on its weighted gradients. Such a step depends
-/// on nobody else: it commits by itself when its pass is over, and who takes it again finds it taken.
+/// on no other rank: it commits when its pass is over, and taking it again has no effect.
 class OwnSteps {
  public:
   /// `place` outlives it.
   OwnSteps(const Plan& plan, Workplace& place);
 
-  /// `result` is the step's, also where it was taken before; then false.
+  /// Takes the step and returns true, or returns false if it was taken before. `result` is the step's in both cases.
   Task<bool> take(TrainingStep step, Weighting weighting, StepResult* result);
 
   void visit(StateVisitor& visitor) { optimiser_->visit(visitor); }
@@ -27,8 +27,8 @@ class OwnSteps {
  private:
   Workplace& place_;
   std::unique_ptr<optim::Optimiser> optimiser_;
-  std::optional<std::uint64_t> taken_;  // the last step's number
-  StepResult result_;                   // and what came of it
+  std::optional<std::uint64_t> taken_;  // the number of the last step
+  StepResult result_;                   // of the last step
 };
 
 }  // namespace ripieno::strategy

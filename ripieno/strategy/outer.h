@@ -1,5 +1,6 @@
-// The optimiser that steps on averaged differences: a federation's server, DiLoCo's outer step. Its gradient is the
-// pseudo-gradient -(average of what workers changed), so that plain SGD with rate 1 takes the average itself.
+// The optimiser that steps on averaged differences: at the server of federated averaging, and DiLoCo's outer step. Its
+// gradient is the pseudo-gradient -(average of the workers' changes), so that plain SGD with rate 1 adds the average
+// itself.
 //
 //   fedavg, local-sgd  sgd, rate 1, no momentum: w <- w + average
 //   fedavgm            sgd with momentum, rate 1: m <- momentum * m - average;  w <- w - rate * m
@@ -19,15 +20,15 @@
 
 namespace ripieno::strategy {
 
-/// The named strategy's outer optimiser, of `elements` parameters of `type`. Throws Error(usage) on options out of
-/// range, and Error(internal) on a strategy that has none.
+/// The named strategy's outer optimiser, for `elements` parameters of `type`. Throws Error(usage) on options out of
+/// range, and Error(internal) for a strategy that has no outer optimiser.
 std::unique_ptr<optim::Optimiser> make_outer(std::string_view strategy, const OuterOptions& options,
                                              std::size_t elements, DType type);
 
-/// The rate of its steps: options.learning_rate, or where that is 0 the strategy's own. Throws as make_outer().
+/// The learning rate of its steps: options.learning_rate, or the strategy's own if that is 0. Throws as make_outer().
 double outer_rate(std::string_view strategy, const OuterOptions& options);
 
-/// Shows its state with "outer." before the names ("outer.optimiser.step"), apart from a worker's own optimiser's.
+/// Shows its state with "outer." before the names ("outer.optimiser.step"), to tell it from a worker's own optimiser.
 void visit_outer(optim::Optimiser& outer, StateVisitor& visitor);
 
 }  // namespace ripieno::strategy

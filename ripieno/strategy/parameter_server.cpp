@@ -53,13 +53,13 @@ class ParameterServer final : public Strategy {
   }
 
  private:
-  /// `renewed_after`: it is begun again when ranks have recovered from so many aborts.
+  /// The service starts again once ranks have recovered from `renewed_after` aborts.
   using Service = std::function<Task<>(std::int64_t* renewed_after)>;
 
-  /// How far a worker is.
+  /// A worker's progress.
   struct Progress {
-    std::int64_t has_weights = 0;  ///< those that it starts from
-    std::int64_t steps = 0;        ///< that it has committed
+    std::int64_t has_weights = 0;  ///< whether it has the weights to start from
+    std::int64_t steps = 0;        ///< committed
   };
 
   std::vector<Task<>> services() override {
@@ -77,8 +77,8 @@ class ParameterServer final : public Strategy {
     return tasks;
   }
 
-  /// Takes a service up again after each abort, also one that was over: who was served may have lost it. Until all have
-  /// trained.
+  /// Runs a service, and again after each abort until all have trained. A service that had ended starts again too: its
+  /// peer may not have received everything.
   Task<> lasting(Service service) {
     std::int64_t renewed_after = 0;
     for (;;) {
@@ -101,20 +101,20 @@ class ParameterServer final : public Strategy {
   }
 
   std::uint32_t take_channels() {
-    const std::uint32_t snapshots = place_.comm.take_channels(), ways = place_.comm.take_channels(2);
-    up_ = place_.comm.channel(ways, observe::Purpose::exchange);
-    down_ = place_.comm.channel(ways + 1, observe::Purpose::exchange);
+    const std::uint32_t snapshots = place_.comm.take_channels(), links = place_.comm.take_channels(2);
+    up_ = place_.comm.channel(links, observe::Purpose::exchange);
+    down_ = place_.comm.channel(links + 1, observe::Purpose::exchange);
     return snapshots;
   }
 
   void regrouped() override {
     const std::uint32_t snapshots = take_channels();
-    ++ways_;
-    if (snapshots_) snapshots_->regroup(place_.comm, snapshots, ways_);
+    ++aborts_;
+    if (snapshots_) snapshots_->regroup(place_.comm, snapshots, aborts_);
     for (ShardLink& link : links_) link.take_ways(up_, down_);
   }
 
-  /// Shards learn how far each worker is, and which snapshots have arrived; then they serve anew.
+  /// Tells shards each worker's progress and which snapshots have arrived; then they serve again.
   Task<bool> recover(BrokenOff) override {
     const std::vector<Progress> all = co_await place_.comm.all_gather(progress_);
     std::vector<std::int64_t> received;
@@ -122,7 +122,7 @@ class ParameterServer final : public Strategy {
     received = co_await place_.comm.broadcast(std::move(received));
     if (snapshots_) snapshots_->recover(received);
     of_workers_.assign(all.begin() + servers_, all.end());
-    recovered_from_ = ways_;
+    recovered_from_ = aborts_;
     std::exchange(recovered_, std::make_shared<Event>(place_.comm.runtime()))->set();
     co_return false;
   }
@@ -135,7 +135,7 @@ class ParameterServer final : public Strategy {
     return options;
   }
   bool resumed() const { return plan_.first_epoch > 0; }
-  /// Shard 0 and a worker on one rank: they share its learner and its recorder.
+  /// Whether shard 0 and a worker are on this rank; they then share its learner and its recorder.
   bool beside_shard_0() const { return place_.comm.rank() == 0 && worker_ >= 0; }
 
   void check(const StrategyInfo& info) const {
@@ -149,7 +149,7 @@ class ParameterServer final : public Strategy {
     }
   }
 
-  /// Whatever this rank waits for ends with the error.
+  /// Everything that this rank waits for ends with the error.
   void give_up(std::exception_ptr error) override {
     place_.comm.abort(error);
     if (!shard_) return;
@@ -175,7 +175,7 @@ class ParameterServer final : public Strategy {
     }
 
     if (!shard_) co_return;
-    if (!resumed()) {  // else they are those of the checkpoint
+    if (!resumed()) {  // else the checkpoint's
       keys_.gather(rank, shard_->weights(), place_.learner.parameters());
       if (rank == 0) numeric::convert(shard_->buffers(), place_.learner.buffers());
     }
@@ -189,7 +189,7 @@ class ParameterServer final : public Strategy {
   }
 
   Task<> serve(int worker, std::int64_t* renewed_after) {
-    *renewed_after = ways_ + 1;
+    *renewed_after = aborts_ + 1;
     const ShardLinkOptions options = link(worker, place_.comm.rank());
     const Progress its = of_workers_.empty() ? Progress() : of_workers_[static_cast<std::size_t>(worker)];
     return serve_worker(options, &place_.comm.endpoint(), place_.comm.member(servers_ + worker), shard_.get(),
@@ -253,7 +253,7 @@ class ParameterServer final : public Strategy {
     return size.samples / (samples / steps);
   }
 
-  /// Also on a narrower wire.
+  /// Whether the gradients are finite, also after rounding to the wire's type.
   bool stays_finite(NumberSpan gradients) const {
     numeric::round_through(gradients, pull_type(plan_.exchange.codec, layout_.type));
     return numeric::all_finite(gradients);
@@ -291,7 +291,7 @@ class ParameterServer final : public Strategy {
     }
   }
 
-  /// 6, on rank 0. What is evaluated is a copy, so that no worker waits for it but the one on this rank.
+  /// 6, on rank 0. It evaluates a copy, so that only the worker on this rank waits for it.
   Task<> evaluate_epochs() {
     for (;;) {
       const Snapshot now = co_await snapshots_->next();
@@ -319,7 +319,7 @@ class ParameterServer final : public Strategy {
     place_.recorder.epoch(record);
   }
 
-  /// 6, the end
+  /// 6: at the end
   Task<> finish() override {
     if (place_.comm.rank() == 0) {
       numeric::convert(place_.learner.parameters(), consensus_.weights->span());
@@ -332,23 +332,23 @@ class ParameterServer final : public Strategy {
 
   Pace pace_;
   const Layout& layout_;
-  int servers_, worker_;          // ranks of servers alone; this worker's index, -1 for such a rank
+  int servers_, worker_;          // the number of ranks that only serve; this worker's index, or -1 on such a rank
   transport::Channel up_, down_;  // between workers and shards
   KeyShards keys_;
-  Mutex learner_free_;                // rank 0's learner trains or evaluates
-  std::optional<Mutex::Lock> lock_;   // of a step, from its attempt to its commit
-  ShardAnswer answer_;                // of the step that is attempted
+  Mutex learner_free_;                // rank 0's learner either trains or evaluates
+  std::optional<Mutex::Lock> lock_;   // held from a step's attempt to its commit
+  ShardAnswer answer_;                // to the attempted step
   Progress progress_;                 // this worker's
-  std::vector<Progress> of_workers_;  // as it was when they last recovered
+  std::vector<Progress> of_workers_;  // as of the last recovery
   std::shared_ptr<Event> recovered_ = std::make_shared<Event>(place_.comm.runtime());
-  /// Aborts: after which the ways of now were taken, and that ranks have recovered from.
-  std::int64_t ways_ = 0, recovered_from_ = 0;
+  /// Aborts before the present channels, and aborts that ranks have recovered from.
+  std::int64_t aborts_ = 0, recovered_from_ = 0;
   bool has_trained_ = false;
   WorkersWork work_;
-  std::unique_ptr<ServerShard> shard_;  // on the ranks that have one
+  std::unique_ptr<ServerShard> shard_;  // on ranks with a shard
   std::unique_ptr<ShardSnapshots> snapshots_;
-  std::vector<ShardLink> links_;  // of a worker: one to each shard
-  Snapshot consensus_;            // on rank 0: the last one
+  std::vector<ShardLink> links_;  // a worker's, one to each shard
+  Snapshot consensus_;            // on rank 0: the last snapshot
 };
 
 }  // namespace

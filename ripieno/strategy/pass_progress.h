@@ -1,5 +1,5 @@
-// How far a pass has come: what its Pass (strategy/learner.h) tells a strategy, and what the learner that computes it
-// fills in.
+// The progress of a pass: the learner that computes the pass fills it in, and the strategy reads it through a Pass
+// (strategy/learner.h).
 #pragma once
 
 #include <memory>
@@ -17,7 +17,7 @@ struct PassProgress {
     for (std::size_t i = 0; i < buckets; ++i) released.emplace_back(runtime);
   }
 
-  /// No bucket follows. With an error, whoever waits for a bucket's release or for the end gets it.
+  /// No bucket follows. With an error, all that wait for a bucket's release or for the end get it.
   void end(std::exception_ptr error) {
     ready.push(std::nullopt);
     const auto end = [&](Event& event) { error ? event.fail(error) : event.set(); };
@@ -26,13 +26,13 @@ struct PassProgress {
   }
 
   Queue<std::optional<std::size_t>>
-      ready;                    ///< buckets in the order in which their gradients are complete; nothing at the end
-  std::vector<Event> released;  ///< of each bucket: its parameters are not read any more
+      ready;                    ///< buckets in the order in which their gradients become complete; nullopt at the end
+  std::vector<Event> released;  ///< of each bucket: the pass no longer reads its parameters
   Event done;
   PassResult result;
 };
 
-/// Shares the progress with the coroutine that computes the pass.
+/// A Pass that shares its progress with the coroutine that computes it.
 class ProgressPass : public Pass {
  public:
   explicit ProgressPass(std::shared_ptr<PassProgress> progress) : progress_(std::move(progress)) {}

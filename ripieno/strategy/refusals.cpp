@@ -8,7 +8,7 @@ namespace {
 codec::CodecKind kind(const Choice& choice) { return codec::find_codec(choice.plan.exchange.codec.name).kind; }
 const Traits& traits(const Choice& choice) { return choice.info.traits; }
 
-/// What is exchanged is averaged by an Averager.
+/// Whether the strategy exchanges through an Averager.
 bool averages(const Choice& choice) {
   const Traits& is = traits(choice);
   return !is.mixes && !is.has_cloud && !is.alone && !choice.info.has_servers;

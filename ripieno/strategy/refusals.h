@@ -1,5 +1,5 @@
-// What cannot be, and why: one table of all combinations that are refused, from which they are refused at once and the
-// documentation is printed (`ripieno list refusals`).
+// One table of all combinations that are refused, with reasons. make_strategy() checks it, and `ripieno list refusals`
+// prints it for the documentation.
 #pragma once
 
 #include <span>
@@ -15,9 +15,9 @@ struct Choice {
   const Plan& plan;
   int workers = 1;
   bool loss_scale = false;        ///< compute in fp16
-  bool uneven_data = false;       ///< data shared out by label or by Dirichlet's distribution
-  bool saves_on_the_way = false;  ///< a checkpoint every so many epochs
-  bool deaths = false;            ///< ranks are to die (simulated)
+  bool uneven_data = false;       ///< data partitioned by label or by a Dirichlet distribution
+  bool saves_on_the_way = false;  ///< checkpoints are saved during the run
+  bool deaths = false;            ///< some ranks will die (simulated)
 };
 
 struct Refusal {

@@ -1,4 +1,4 @@
-// Every strategy by name: one table, from which they are made, listed and documented.
+// The table of all strategies by name, from which they are made, listed and documented.
 #pragma once
 
 #include <optional>
@@ -9,32 +9,33 @@
 
 namespace ripieno::strategy {
 
-/// How the data set is shared out.
+/// How the data set is divided among the workers.
 enum class DataUse : std::uint8_t {
   global_batches,  ///< every batch is divided among the workers
-  shards,          ///< every worker has a part of the data set of its own, and takes its steps at its own pace
-  shards_in_step,  ///< every worker has a part of its own, and all take as many steps an epoch
+  shards,          ///< every worker has its own part of the data set, and takes its steps at its own pace
+  shards_in_step,  ///< every worker has its own part, and all take the same number of steps an epoch
 };
 
-/// How much a job does, for closed forms.
+/// The size of a job, for closed forms.
 struct Workload {
   collective::World world;           ///< all ranks, servers included
   std::vector<std::uint32_t> steps;  ///< of each worker in an epoch
-  std::uint32_t epochs = 1;          ///< whole ones, from the plan's first on
+  std::uint32_t epochs = 1;          ///< whole epochs, from the plan's first on
 };
 
-/// What else a strategy is, by which refusals, settings and projections go.
+/// More properties of a strategy; refusals, settings and projections depend on them.
 struct Traits {
   bool alone = false;  ///< one worker, without others
-  bool mixes = false;  ///< workers exchange parameters themselves, of which a codec must not lose more than precision
-  bool has_cloud = false;   ///< clients take steps of their own for rounds of Plan::federated's epochs, and send to one
-  bool by_buckets = false;  ///< buckets are exchanged while others are computed; under the next forward pass, too, if
-                            ///< the plan wants it
-  bool sums_passes = false;   ///< the gradients of Plan::passes batches are one exchange
-  bool local_steps = false;   ///< Plan::local's steps lie between two exchanges
-  bool predecessors = false;  ///< Plan::passes counts workers: the one itself may be among them
+  bool mixes = false;  ///< workers exchange parameters themselves, so that a codec may only lower their precision
+  /// Clients take their own steps for rounds of Plan::federated's epochs, and send to one rank.
+  bool has_cloud = false;
+  bool by_buckets = false;   ///< buckets are exchanged while others are computed; if the plan wants it, also during the
+                             ///< next forward pass
+  bool sums_passes = false;  ///< one exchange carries the summed gradients of Plan::passes batches
+  bool local_steps = false;  ///< workers take Plan::local's steps between two exchanges
+  bool predecessors = false;  ///< Plan::passes counts workers: a worker's own may be among them
   bool in_groups = false;     ///< Plan::passes counts the others of a group
-  bool own_pace = false;      ///< workers are never at the same step, so that a run cannot be saved on the way
+  bool own_pace = false;      ///< workers are not all at the same step, so that a run cannot be saved before its end
   bool survives = false;      ///< goes on without a worker that died
   bool commits = false;       ///< keeps the commit contract (strategy.h): see can_retake()
 };
@@ -42,22 +43,22 @@ struct Traits {
 struct StrategyInfo {
   std::string_view name, title;
   std::string_view what, when,
-      route;    ///< three of the four axes; the fourth is the plan's codec. Route "any": the plan's
-  bool exact;   ///< with a lossless codec, takes the steps of one worker with the P-fold batch
+      route;    ///< three of the four axes; the fourth is the plan's codec. Route "any": the plan chooses
+  bool exact;   ///< with a lossless codec, it takes the same steps as one worker with the P-fold batch
   bool agrees;  ///< all workers hold the same parameters after every exchange
   DataUse data;
   bool has_servers;  ///< ranks or parts of ranks that hold the model (Plan::servers)
   std::unique_ptr<Strategy> (*make)(const StrategyInfo& info, const Plan& plan, Workplace workplace);
-  /// Payload bytes that a rank sends for the exchange, in closed form; nothing where they depend on numbers or timing.
+  /// Payload bytes that a rank sends for the exchange, in closed form; nullopt if they depend on numbers or timing.
   std::optional<std::uint64_t> (*bytes_sent)(const StrategyInfo& info, const Plan& plan, const Layout& layout,
                                              const Workload& work, int rank);
-  /// Exchanges that a worker takes part in, in an epoch of so many steps.
+  /// The number of exchanges that a worker takes part in during an epoch of `steps` steps.
   double (*rounds)(const Plan& plan, double steps);
   Traits traits = {};
-  /// Steps after which it does the same again; null: not known.
+  /// The number of steps after which its pattern of exchanges repeats; null: not known.
   std::uint32_t (*period)(const Plan& plan, int workers) = nullptr;
 
-  /// Ranks 0 .. servers()-1 learn nothing.
+  /// Ranks 0 .. servers()-1 do not train.
   int servers(const Plan& plan) const { return has_servers && !plan.servers.beside ? plan.servers.count : 0; }
   /// Ranks that `workers` workers need.
   int ranks(const Plan& plan, int workers) const { return workers + servers(plan); }
@@ -70,29 +71,28 @@ struct StrategyInfo {
   }
 };
 
-/// Whether an attempt at a step that is dropped and taken again gives the same bits, whatever the codec.
+/// Whether a step that is dropped and taken again gives the same bits, whatever the codec.
 bool can_retake(const StrategyInfo& info, const Plan& plan);
 
-/// The plan with what it leaves open (route auto) chosen for how the group's ranks reach each other, which is the same
-/// on all of them: two-phase where the endpoint has an all-reduce of its own and the codec goes along with it, else
-/// ring.
+/// The plan with route auto replaced by a route that suits the transport: two-phase if the endpoint has an all-reduce
+/// of its own that works with the codec, else ring. All ranks get the same.
 Plan settled(const StrategyInfo& info, Plan plan, const collective::Communicator& comm);
 
-/// Ripieno's, then those that were added.
+/// The built-in strategies, then the added ones.
 std::span<const StrategyInfo> strategies();
 
-/// Adds one of your own, for this process: to be called before anything else asks for strategies, for what was returned
-/// of them does not outlive it. Throws Error(usage) where the name is taken.
+/// Adds a strategy to this process. Invalidates what strategies() and find_strategy() have returned: call it before
+/// anything else asks for strategies. Throws Error(usage) if the name is taken.
 void add_strategy(const StrategyInfo& info);
 
-/// Whether it is Ripieno's: neither unknown nor added.
+/// Whether the name is of a built-in strategy; false for added and unknown ones.
 bool is_built_in(std::string_view strategy);
 
-/// Throws Error(usage) that lists the known strategies.
+/// Throws Error(usage), which lists the known strategies, for an unknown name.
 const StrategyInfo& find_strategy(std::string_view name);
 
-/// Refuses what cannot be (strategy/refusals.h), and a workplace that regroups with a plan whose steps cannot be
-/// dropped; then makes the strategy. Throws Error(usage).
+/// Makes the strategy. Throws Error(usage) for a refused combination (strategy/refusals.h), and for a workplace that
+/// regroups if the plan's steps cannot be taken again.
 std::unique_ptr<Strategy> make_strategy(const StrategyInfo& info, const Plan& plan, Workplace workplace);
 
 }  // namespace ripieno::strategy

@@ -38,7 +38,7 @@ std::unique_ptr<collective::Averager> full_ring(const Plan& plan, const Layout& 
   return collective::make_averager(options, slots_of(layout, {{0, layout.parameters}}), layout.type);
 }
 
-/// p = W.
+/// The form for p = W.
 class FullRing final : public Apart {
  public:
   FullRing(const Plan& plan, Workplace workplace)
@@ -75,7 +75,7 @@ class FullRing final : public Apart {
     exchanged();
   }
 
-  /// All hold v alike.
+  /// All ranks hold the same v.
   Task<bool> hand_over(int from, bool behind, BrokenOff) override {
     const std::function<void(StateVisitor&)> alike = [&](StateVisitor& visitor) { visitor.span("v", before_.span()); };
     co_await share_state(place_.comm, from, alike);
@@ -87,7 +87,7 @@ class FullRing final : public Apart {
   }
 
   std::unique_ptr<collective::Averager> averager_;
-  numeric::Numbers before_, change_;  // v; w - v, then its mean
+  numeric::Numbers before_, change_;  // v; w - v, later its mean
 };
 
 void check(const Plan& plan, int workers) {
@@ -100,7 +100,7 @@ void check(const Plan& plan, int workers) {
 
 std::unique_ptr<Strategy> make_ring_passes(const StrategyInfo&, const Plan& plan, Workplace workplace) {
   check(plan, workplace.comm.size());
-  wire_type(plan, workplace.learner.layout().type);  // refuses other codecs
+  wire_type(plan, workplace.learner.layout().type);  // throws for other codecs
   if (plan.passes == workplace.comm.size()) return std::make_unique<FullRing>(plan, std::move(workplace));
   return std::make_unique<RingPasses>(plan, std::move(workplace));
 }

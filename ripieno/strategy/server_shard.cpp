@@ -68,7 +68,7 @@ Task<ShardAnswer> ServerShard::exchange(int worker, Push push, NumberSpan gradie
   co_return answer;
 }
 
-/// The round's update is made by the worker that comes last; until all have pushed anew, nothing changes any more.
+/// The call of the round's last worker makes the update; nothing changes then until all have pushed again.
 Task<std::uint64_t> ServerShard::meet(int worker, Arrival arrival) {
   if (error_) std::rethrow_exception(error_);
   arrived_[worker] = arrival;
@@ -91,7 +91,7 @@ void ServerShard::average_arrivals() {
     if (one.push.samples > 0) all.loss += one.push.loss * static_cast<double>(one.push.samples);
   }
   all.loss /= static_cast<double>(all.samples);
-  for (std::size_t i = 0; i < arrived_.size(); ++i) {  // in the order of workers: the same bits every time
+  for (std::size_t i = 0; i < arrived_.size(); ++i) {  // in worker order: the same bits every time
     (i == 0 ? numeric::convert : numeric::add)(sum_.span(), arrived_[i].gradient);
     (i == 0 ? numeric::convert : numeric::add)(buffers_.span(), arrived_[i].buffers);
   }
@@ -105,7 +105,7 @@ void ServerShard::average_arrivals() {
   end_where_all_have();
 }
 
-/// One update; nothing else runs meanwhile.
+/// Makes one update; nothing else runs meanwhile.
 ShardAnswer ServerShard::apply(int worker, const Arrival& arrival) {
   const ShardAnswer answer{pace_ == Pace::own ? version_ - pulled_[worker] : pulled_[worker], arrival.push.finite};
   numeric::convert(buffers_.span(), arrival.buffers);
@@ -130,7 +130,7 @@ Task<> ServerShard::wait_turn(int worker) {
   co_await event->wait();
 }
 
-/// Clocks by which a worker is ahead of the slowest other one that still goes on; 0 for the slowest.
+/// How many clocks a worker is ahead of the slowest other worker that has not ended; 0 for the slowest.
 std::int64_t ServerShard::lead(int worker) const {
   std::int64_t slowest = clocks_[worker];
   for (std::size_t other = 0; other < clocks_.size(); ++other) {
@@ -173,7 +173,7 @@ void ServerShard::snapshot(std::uint32_t epoch) {
 
 void ServerShard::end_where_all_have() {
   if (clocks_ != totals_) return;
-  const double epochs = std::ceil(done_ / per_epoch_);  // begun
+  const double epochs = std::ceil(done_ / per_epoch_);  // epochs begun
   // The end is always evaluated.
   if (snapshot_at_ != done_) snapshot(epochs > 0 ? static_cast<std::uint32_t>(epochs) - 1 : 0);
   snapshots_.push({});

@@ -1,5 +1,5 @@
-// One shard of the model at its parameter server: its weights, its optimiser's state, and the rule by which workers'
-// gradients become updates. No messages here: whoever hands over a gradient awaits the weights to go on with.
+// One shard of the model at its parameter server: its weights, its optimiser's state, and the rule that turns workers'
+// gradients into updates. It sends no messages: the caller hands over a gradient and awaits new weights.
 #pragma once
 
 #include <functional>
@@ -16,70 +16,70 @@ namespace ripieno::strategy {
 enum class Pace : std::uint8_t {
   together,  ///< all others, every step
   own,       ///< nobody
-  bounded,   ///< those that are more than Plan::servers.staleness steps behind
+  bounded,   ///< workers that are more than Plan::servers.staleness steps behind
 };
 
-/// What goes with a gradient.
+/// What a worker sends with a gradient.
 struct Push {
   double loss = 0;  ///< mean over the samples; NaN without any
   std::uint32_t samples = 0;
-  std::uint32_t finite = 1;  ///< 0: the whole gradient (all its shards) overflowed, so that no shard may use it
+  std::uint32_t finite = 1;  ///< 0: the gradient overflowed in some shard, so that no shard may use it
   std::int64_t step = 0;     ///< the worker's, from 0 over the whole run: a shard applies each step of a worker once
 };
 
-/// What goes with the weights.
+/// What a shard sends with its weights.
 struct ShardAnswer {
   std::int64_t age = 0;       ///< of the gradient (parameter_server.h)
-  std::uint64_t applied = 1;  ///< whether the weights followed it
+  std::uint64_t applied = 1;  ///< whether the shard used the gradient
 };
 
-/// A push that became an update, in the order in which the shard made them: those that are finite, replayed, give its
-/// weights.
+/// A push that became an update. Replaying the finite ones in the shard's order gives its weights.
 struct Applied {
-  int worker;  ///< the round's last where workers go together
+  int worker;  ///< with Pace::together: the last worker of the round
   std::int64_t step;
-  NumberSpan gradient;  ///< what the optimiser stepped on
+  NumberSpan gradient;  ///< the gradient that the optimiser stepped on
   double rate;
 };
 
-/// What the workers do in an epoch, by worker.
+/// Each worker's samples and steps in an epoch.
 struct WorkersWork {
   std::vector<double> samples;
   std::vector<std::uint32_t> steps;
 };
 
-/// A copy of a shard at an epoch's end.
+/// A copy of a shard at the end of an epoch.
 struct Snapshot {
   std::uint32_t epoch = 0;
-  std::shared_ptr<numeric::Numbers> weights, buffers;  ///< null: none follow
+  std::shared_ptr<numeric::Numbers> weights, buffers;  ///< null: the end of the snapshots
 };
 
 class ServerShard {
  public:
-  /// Of `numbers` weights; `buffers` > 0 on the shard that keeps the buffers.
+  /// A shard of `numbers` weights; `buffers` > 0 on the shard that keeps the buffers.
   ServerShard(const Plan& plan, Pace pace, std::size_t numbers, std::size_t buffers, DType type, Workplace& place);
 
   NumberSpan weights() { return weights_.span(); }
   NumberSpan buffers() { return buffers_.span(); }
 
-  /// To be called once, before the first push. `records`: steps go to the recorder.
+  /// Call it once, before the first push. `records`: whether the shard records its steps.
   void begin(const WorkersWork& work, bool records);
 
-  /// One worker's gradient, weighted and without loss scale. Returns when the worker may go on, with `weights` filled,
-  /// which may be the memory of `gradient`. A step that was applied already is answered as it was, and not applied
-  /// again. Throws what give_up() was told, and Error(mismatch) on a step that is not the worker's next.
+  /// Takes one worker's gradient, weighted and divided by the loss scale. Returns when the worker may go on, with
+  /// `weights` filled; `weights` may be the memory of `gradient`. A step that was applied before gets the same answer
+  /// and is not applied again. Throws the error given to give_up(), and Error(mismatch) on a step that is not the
+  /// worker's next.
   Task<ShardAnswer> exchange(int worker, Push push, NumberSpan gradient, NumberSpan buffers, NumberSpan weights);
 
-  /// A snapshot after each epoch that is to be evaluated and one of the end, then one without weights.
+  /// A snapshot after each epoch to evaluate and one at the end of training, then one without weights.
   Queue<Snapshot>& snapshots() { return snapshots_; }
-  /// Called where set with each update, before the weights follow it.
+  /// If set, called with each update before it changes the weights.
   std::function<void(const Applied&)> on_applied;
-  /// Called where set after each epoch.
+  /// If set, called after each epoch.
   std::function<void(std::uint32_t epoch)> on_epoch;
 
-  /// All who wait get the error; what has arrived for a round that was not made is forgotten, and may be pushed again.
+  /// All waiting calls throw the error. Pushes of an unfinished round are forgotten; workers may push them again.
   void interrupt(std::exception_ptr error);
-  /// The same, and whoever pushes from now on gets it.
+  /// As interrupt(), and all later pushes throw the error too.
   void give_up(std::exception_ptr error);
 
   /// Weights, buffers, versions, the optimiser's state.
@@ -113,28 +113,29 @@ class ServerShard {
   optim::LearningRate learning_rate_;
   bool records_ = false;
   std::int64_t version_ = 0;  // updates that the weights have had
-  std::int64_t steps_ = 0;    // the same and those that were not finite
+  std::int64_t steps_ = 0;    // updates, and pushes that were not finite
 
-  std::vector<std::int64_t> begins_;           // of each worker: its first push's step
+  std::vector<std::int64_t> begins_;           // of each worker: the step of its first push
   std::vector<std::int64_t> totals_, clocks_;  // of each worker: pushes in all, and so far
   std::vector<ShardAnswer> answers_;           // of each worker: to its last push
-  std::vector<std::int64_t> pulled_;           // of each worker: own: the version, bounded: the lead, at its last pull
+  std::vector<std::int64_t>
+      pulled_;  // of each worker at its last pull: the version (Pace::own) or its lead (Pace::bounded)
   std::vector<std::shared_ptr<Event>> waiting_;
 
-  std::vector<Arrival> arrived_;  // together: the round's
+  std::vector<Arrival> arrived_;  // Pace::together: of the round
   int arrivals_ = 0;
   std::uint64_t round_applied_ = 0;
   numeric::Numbers sum_;
   std::shared_ptr<Event> round_;
 
-  double per_epoch_ = 0, done_ = 0;  // together: rounds; else samples
+  double per_epoch_ = 0, done_ = 0;  // in rounds (Pace::together), else in samples
   double snapshot_at_ = -1;
   std::uint32_t epochs_seen_ = 0;
   Queue<Snapshot> snapshots_;
   std::exception_ptr error_;
 };
 
-/// Steps of a worker from the plan's first epoch to its end.
+/// A worker's steps from the plan's first epoch to its end.
 std::int64_t steps_in_all(const Plan& plan, std::uint32_t per_epoch);
 
 }  // namespace ripieno::strategy

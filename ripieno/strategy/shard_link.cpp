@@ -26,7 +26,7 @@ transport::Message buffers_message(const ShardLinkOptions& options) {
 
 transport::Channel gradients(const ShardLinkOptions& options) { return with(options.up, observe::Purpose::exchange); }
 
-/// Distinct for every worker and shard.
+/// The stream's seed is distinct for every worker and shard.
 collective::EncodedStream stream_of(const ShardLinkOptions& options) {
   const auto sender = static_cast<std::uint64_t>(options.worker) << 32 | static_cast<std::uint64_t>(options.shard);
   return collective::EncodedStream(options.codec, options.numbers, options.type, Random(options.seed, sender).next());
@@ -96,7 +96,7 @@ Task<> serve_worker(ShardLinkOptions options, transport::Endpoint* endpoint, int
   numeric::Numbers numbers(options.numbers, options.type), buffers(options.buffers, options.type);
   collective::EncodedStream stream = stream_of(options);
   if (!has_weights) {
-    numeric::convert(numbers.span(), shard->weights());  // a copy: others' updates go on while it is sent
+    numeric::convert(numbers.span(), shard->weights());  // a copy: other workers' updates go on while it is sent
     co_await collective::send_numbers(endpoint, peer, weights_message(options, observe::Purpose::setup),
                                       numbers.span());
   }

@@ -1,12 +1,12 @@
-// How a worker and a shard of the model talk: the worker pushes a gradient through the plan's codec, with error
-// feedback, and pulls weights. With the shard on its own rank it exchanges by memory: in full, and without a byte.
+// The protocol between a worker and a shard of the model: the worker pushes a gradient through the plan's codec, with
+// error feedback, and pulls weights. A worker and a shard on the same rank exchange through memory, in full and without
+// sending a byte.
 //
 //   worker -> shard   Push (control), gradient (codec), buffers (to the shard that keeps them, as they are in memory)
 //   shard -> worker   ShardAnswer (control), weights (in the codec's type where it is a wire format, else as they are
-//   in
-//                     memory)
+//                     in memory)
 //
-// Every worker's weights are alike after a pull of the same version: those taken by memory are rounded as on the wire.
+// All workers that pull the same version get the same weights: those taken through memory are rounded as on the wire.
 #pragma once
 
 #include "ripieno/collective/encoded.h"
@@ -22,41 +22,41 @@ struct ShardLinkOptions {
   int worker = 0, shard = 0;
   std::size_t numbers = 0, buffers = 0;  ///< of the shard
   DType type = DType::fp32;              ///< in memory
-  /// From the worker to the shard and back: two ranks may each hold a shard and a worker, and the ways between them are
-  /// four.
+  /// From the worker to the shard and back. Two ranks that each hold a shard and a worker have four such channels
+  /// between them.
   transport::Channel up = {}, down = {};
 };
 
 /// The type in which weights are pulled.
 DType pull_type(const codec::CodecOptions& codec, DType type);
 
-/// Payload bytes of a push; nothing where that depends on the numbers.
+/// Payload bytes of a push; nullopt if they depend on the numbers.
 std::optional<std::uint64_t> push_bytes(const ShardLinkOptions& options);
 std::uint64_t pull_bytes(const ShardLinkOptions& options);
 
 /// A worker's end.
 class ShardLink {
  public:
-  /// `server` is the endpoint's rank; `local` the shard where it is this very rank, else null. Throws Error(usage) as
-  /// EncodedStream.
+  /// `server` is the shard's rank at the endpoint; `local` is the shard if it is on this rank, else null. Throws
+  /// Error(usage) as EncodedStream.
   ShardLink(const ShardLinkOptions& options, transport::Endpoint* endpoint, int server, ServerShard* local);
 
   /// The shard's numbers: the gradient before exchange(), the weights after.
   NumberSpan numbers() { return numbers_.span(); }
 
-  /// The weights that the worker starts from.
+  /// Pulls the weights that the worker starts from.
   Task<> pull_first();
   /// May be called again with the same push, until commit().
   Task<ShardAnswer> exchange(Push push, NumberSpan buffers);
   /// The worker's step is committed.
   void commit() { stream_.commit(); }
-  /// After an abort: the ways of a fresh communicator.
+  /// After an abort: channels of a fresh communicator.
   void take_ways(transport::Channel up, transport::Channel down) {
     options_.up = up;
     options_.down = down;
   }
 
-  /// What the codec still owes the shard.
+  /// Shows the codec's residual: the part of the gradients that the shard has not got yet.
   void visit(StateVisitor& visitor);
 
  private:
@@ -68,8 +68,8 @@ class ShardLink {
   collective::EncodedStream stream_;
 };
 
-/// The shard's end, for `pushes` pushes of a worker on another rank, the endpoint's `peer`, after the weights that it
-/// starts from if it has none yet.
+/// The shard's end of the link with a worker on another rank, `peer` at the endpoint. Sends the weights to start from
+/// unless the worker has them, then serves `pushes` pushes.
 Task<> serve_worker(ShardLinkOptions options, transport::Endpoint* endpoint, int peer, ServerShard* shard,
                     bool has_weights, std::int64_t pushes);
 

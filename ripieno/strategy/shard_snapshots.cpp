@@ -31,7 +31,7 @@ Task<> ShardSnapshots::send_all(std::int64_t* renewed_after) {
   *renewed_after = ways_.aborts + 1;
   while (!ended_) {
     if (!pending_) pending_ = co_await shard_.snapshots().pop();
-    const Ways ways = ways_;  // all of it over one communicator
+    const Ways ways = ways_;  // one communicator for the whole transfer
     *renewed_after = ways.aborts + 1;
     transport::Endpoint* const endpoint = &ways.comm.endpoint();
     const int to = ways.comm.member(0);

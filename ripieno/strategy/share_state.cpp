@@ -7,7 +7,7 @@
 namespace ripieno::strategy {
 namespace {
 
-/// Where all of it is.
+/// Collects the state's spans and numbers.
 class Places final : public StateVisitor {
  public:
   void span(std::string_view, NumberSpan values) override {
@@ -19,7 +19,7 @@ class Places final : public StateVisitor {
   std::vector<std::int64_t> numbers;
 };
 
-/// A walk that overwrites the numbers.
+/// Overwrites the state's numbers by others.
 class Numbered final : public StateVisitor {
  public:
   explicit Numbered(const std::vector<std::int64_t>& numbers) : next_(numbers.begin()) {}

@@ -1,4 +1,4 @@
-// State that one rank has and others miss: all get the root's, as a walk over it shows it.
+// Copies the root's state to all ranks.
 #pragma once
 
 #include <functional>
@@ -8,7 +8,8 @@
 
 namespace ripieno::strategy {
 
-/// Every rank's walk shows as many things of the same sizes. Bytes: of control, those that the walk shows.
+/// `walk` shows the state to a visitor; on every rank it shows the same number of items of the same sizes. Bytes
+/// (control): those of the items.
 Task<> share_state(collective::Communicator comm, int root, std::function<void(StateVisitor&)> walk);
 
 }  // namespace ripieno::strategy

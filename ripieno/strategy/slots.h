@@ -1,4 +1,4 @@
-// What an averager works on: ranges of a model's parameters, along a strategy's route with a plan's codec.
+// Averagers of ranges of a model's parameters, along a strategy's route with a plan's codec.
 #pragma once
 
 #include <memory>
@@ -9,10 +9,10 @@
 
 namespace ripieno::strategy {
 
-/// The given ranges of the parameters, with the matrices that lie in each as a whole.
+/// A slot for each range of the parameters, with the matrices that lie wholly inside it.
 std::vector<collective::Slot> slots_of(const Layout& layout, const std::vector<Range>& ranges);
 
-/// An averager of such slots along the strategy's route with the plan's codec.
+/// An averager of these slots, along the strategy's route with the plan's codec.
 std::unique_ptr<collective::Averager> averager_of(const StrategyInfo& info, const Plan& plan,
                                                   std::vector<collective::Slot> slots, DType type);
 

@@ -1,14 +1,16 @@
-// Strategy: a way to agree. It says what it does at each point of training; the trainer (trainer.h) takes the steps.
+// Strategy: a way for ranks to agree on weights. It defines what happens at each point of training; the trainer
+// (trainer.h) runs the loop.
 //
-// The commit contract. A step is a transaction. attempt() computes and exchanges; what a rank keeps from step to step
-// (parameters, optimiser, residuals, batch norm's statistics, loss scale) changes in commit() alone, at once, when
-// everything that the step needs has landed on that rank. So an attempt that an abort breaks off can be dropped and
-// taken again, and gives the same bits: random choices are keyed by the plan's seed, the step and what they are for,
-// never drawn from a stream that a dropped attempt advances. Ranks commit by themselves: after an abort some may have
-// committed a step that others have not, and recover() evens that out. What cannot keep the contract says so
-// (can_retake, registry.h).
+// The commit contract. A step is a transaction. attempt() computes and exchanges. The state that a rank keeps from step
+// to step (parameters, optimiser, residuals, batch norm's statistics, loss scale) changes only in commit(), all at
+// once, when everything that the step needs has arrived at that rank. So an attempt that an abort breaks off can be
+// dropped and taken again, and gives the same bits: random choices are keyed by the plan's seed, the step and their
+// purpose, and never drawn from a stream that a dropped attempt advances. Each rank commits by itself: after an abort
+// some ranks may have committed a step that others have not, and recover() brings the others up to it. can_retake
+// (registry.h) is false for strategies that cannot keep this contract.
 //
-// Workers that hold the same weights are Alike (alike.h), those that differ between exchanges Apart (apart.h).
+// Strategies whose workers always hold the same weights derive from Alike (alike.h); those whose workers differ between
+// exchanges derive from Apart (apart.h).
 #pragma once
 
 #include <functional>
@@ -25,82 +27,82 @@
 
 namespace ripieno::strategy {
 
-/// With whom and how, for the strategies that leave it open.
+/// Route and codec, for the strategies that leave them open.
 struct ExchangeOptions {
   std::string route =
-      "auto";  ///< of strategies whose registry line says "any" (collective/schedule.h); auto: see settled()
-  std::string small_route = "auto";  ///< the same, of buckets of up to small_bytes; auto: as all
+      "auto";  ///< for strategies with route "any" in the registry (collective/schedule.h); auto: see settled()
+  std::string small_route = "auto";  ///< for buckets of up to small_bytes; auto: as `route`
   std::size_t small_bytes = 0;
   codec::CodecOptions codec = {};  ///< codec/codec.h
   std::size_t segment_bytes = 0;   ///< collective/execute.h
-  int in_flight = 0;               ///< ddp: buckets that are averaged at once; 0: all
-  bool forward = false;            ///< ddp: the exchange may go on under the next forward pass
+  int in_flight = 0;               ///< ddp: buckets averaged at once; 0: all
+  bool forward = false;            ///< ddp: the exchange may go on during the next forward pass
 };
 
 /// Parameter servers.
 struct ServerOptions {
-  int count = 1;        ///< shards of the model, each on a rank of its own or beside a worker, >= 1
-  bool beside = false;  ///< shard i lives on worker i's rank
+  int count = 1;        ///< shards of the model, each on its own rank or beside a worker, >= 1
+  bool beside = false;  ///< shard i is on worker i's rank
   int staleness = 2;    ///< ps-ssp: steps that the fastest worker may be ahead of the slowest, >= 0
 };
 
-/// Batch norm's statistics where clients keep their own.
+/// What federated averaging does with batch norm's statistics (federated.h).
 enum class Statistics : std::uint8_t { rank0, mean, local };
 
 /// Federated averaging.
 struct FederatedOptions {
-  std::uint32_t local_epochs = 1;            ///< of a client between two exchanges, >= 1
-  double fraction = 1;                       ///< of the clients that take part in a round, in (0, 1]
-  bool deltas = false;                       ///< clients send what they changed; else their parameters
-  Statistics statistics = Statistics::mean;  ///< what becomes of batch norm's running mean and variance
+  std::uint32_t local_epochs = 1;            ///< a client's epochs between two exchanges, >= 1
+  double fraction = 1;                       ///< the part of the clients in each round, in (0, 1]
+  bool deltas = false;                       ///< clients send their changes; else their parameters
+  Statistics statistics = Statistics::mean;  ///< batch norm's running mean and variance
 };
 
 /// Local SGD and DiLoCo.
 struct LocalOptions {
-  std::uint32_t steps = 8;      ///< of a worker between two exchanges of the same numbers, >= 1
+  std::uint32_t steps = 8;      ///< a worker's steps between two exchanges of the same fragment, >= 1
   std::uint32_t fragments = 1;  ///< parts of the model that are exchanged in turn, 1 .. steps
-  std::uint32_t delay = 0;      ///< steps that an exchange may take while computing goes on, 0 .. steps / fragments
+  std::uint32_t delay = 0;      ///< steps that a worker computes while an exchange is in flight, 0 .. steps / fragments
 };
 
-/// The optimiser that steps on averaged differences: a federation's server, DiLoCo's outer step.
+/// The optimiser that steps on averaged differences (outer.h).
 struct OuterOptions {
   double learning_rate = 0;                          ///< 0: the strategy's own
   double momentum = 0.9;                             ///< fedavgm, diloco
   double beta1 = 0.9, beta2 = 0.99, epsilon = 1e-3;  ///< fedadam
 };
 
-/// What is to be trained, and each family's options.
+/// The options of training, and of each family of strategies.
 struct Plan {
   std::uint32_t epochs = 1;
-  std::uint32_t first_epoch = 0;     ///< > 0 for a run that is resumed
+  std::uint32_t first_epoch = 0;     ///< > 0 in a resumed run
   std::uint64_t max_steps = 0;       ///< ends training after that many steps of a worker; 0: no limit
   std::uint32_t evaluate_every = 1;  ///< epochs; the last is always evaluated
   std::uint64_t seed = 0;            ///< of partners, clients and random rounding
   optim::OptimiserOptions optimiser;
   optim::LearningRateOptions learning_rate;
-  double rate_scale = 1;  ///< times the learning rate, e.g. the number of workers
+  double rate_scale = 1;  ///< the factor of the learning rate, e.g. the number of workers
   ExchangeOptions exchange;
   ServerOptions servers;
   FederatedOptions federated;
   LocalOptions local;
   OuterOptions outer;
-  int passes = 1;  ///< accumulate: batches before an exchange; ring-passes: predecessors; >= 1
+  int passes = 1;  ///< accumulate: batches per exchange; ring-passes: predecessors; >= 1
 
-  /// Whether it wants an evaluation after this epoch.
+  /// Whether the plan wants an evaluation after this epoch.
   bool evaluates_after(std::uint32_t epoch, bool last) const {
     return last || (evaluate_every > 0 && (epoch + 1) % evaluate_every == 0);
   }
 };
 
-/// What a strategy works with on one rank. All outlive it.
+/// What a strategy works with on one rank. All of it outlives the strategy.
 struct Workplace {
   collective::Communicator comm;
   Learner& learner;
   observe::Recorder& recorder;
-  /// Called (where set) after every epoch, when parameters() and the strategy's state are those to save.
+  /// If set, called after every epoch, when the learner's parameters and the strategy's state may be saved.
   std::function<void(std::uint32_t epoch)> checkpoint;
-  /// After an exchange that a peer broke off (Error(peer)): a fresh communicator of those who go on, from the one that
-  /// ended. Throws an Error where nobody can. Unset: such an error ends training.
+  /// After a peer broke off an exchange (Error(peer)): makes, from the ended communicator, a fresh one of the ranks
+  /// that go on. Throws an Error if no rank can go on. Unset: such an error ends training.
   std::function<collective::Communicator(const collective::Communicator& ended)> regroup;
 };
 
@@ -108,24 +110,24 @@ struct Workplace {
 struct TrainingStep {
   data::BatchId batch;
   std::uint64_t number = 0;  ///< from 0, over the whole run
-  double rate = 0;           ///< of learning
-  bool ends_epoch = false;   ///< it is the last of this rank's epoch
+  double rate = 0;           ///< the learning rate
+  bool ends_epoch = false;   ///< the last step of this rank's epoch
 };
 
-/// What came of a step.
+/// The result of a step.
 struct StepResult : PassResult {
-  std::optional<std::int64_t> age;  ///< as StepRecord
+  std::optional<std::int64_t> age;  ///< as in StepRecord
 };
 
 struct EpochEnd {
   std::uint32_t epoch = 0;
-  bool last = false;       ///< training ends with it
+  bool last = false;       ///< training ends with this epoch
   bool early = false;      ///< the plan's max_steps ends training here, within an epoch or not
   bool evaluates = false;  ///< the plan wants an evaluation
 };
 
-/// What an abort broke off on a rank: a step, or where there is none the beginning of an epoch, its end (with its
-/// record), or the way out.
+/// What an abort broke off on a rank: a step (`step` is set), the end of an epoch (`record` is set), or else the
+/// beginning of an epoch or the end of training.
 struct BrokenOff {
   const TrainingStep* step = nullptr;
   observe::EpochRecord* record = nullptr;
@@ -141,12 +143,12 @@ class Strategy {
   /// Trains to the plan's end, once (trainer.h). Every rank of the communicator calls it.
   Task<> run();
 
-  /// The weights that are evaluated and saved. Valid after run() on the ranks that hold them (rank 0 always does).
+  /// The weights that are evaluated and saved. Valid after run() on the ranks that hold them, among them rank 0.
   virtual NumberSpan consensus() = 0;
   /// The float buffers (batch norm's statistics) that go with them. Empty: the learner's own.
   virtual NumberSpan consensus_buffers() { return {}; }
 
-  /// State that a resumed run needs: optimiser, residuals, versions.
+  /// Shows the state that a resumed run needs: optimiser, residuals, versions.
   virtual void visit(StateVisitor& visitor) = 0;
 
  protected:
@@ -154,37 +156,38 @@ class Strategy {
 
   // The points of training, in their order.
 
-  /// All ranks begin from the same weights.
+  /// Gives all ranks the same weights.
   virtual Task<> start() = 0;
-  /// What this rank does beside training, to its end: it serves shards of the model.
+  /// Tasks that run on this rank beside training, to its end: serving shards of the model.
   virtual std::vector<Task<>> services() { return {}; }
   /// Before the first step, when services have begun.
   virtual Task<> begin_training() { co_return; }
-  /// Of this rank: the epoch before which training ends, and its steps in an epoch before that.
+  /// For this rank: the epoch before which training ends, and its number of steps in an earlier epoch.
   virtual std::uint32_t epochs_end() const;
   virtual std::uint32_t steps_in(std::uint32_t epoch) const;
   virtual Task<> begin_epoch(std::uint32_t) { co_return; }
-  /// The step, up to where it could commit. `result` is filled in when its pass is over.
+  /// Takes the step up to the point where it can commit. `result` is filled in when its pass is over.
   virtual Task<> attempt(TrainingStep step, StepResult* result) = 0;
   virtual void commit(TrainingStep step) = 0;
-  /// Evaluates where it is asked to, and fills in the record.
+  /// Evaluates if `end` asks for it, and fills in the record.
   virtual Task<> end_epoch(EpochEnd end, observe::EpochRecord* record) = 0;
   /// Whether this rank records epochs.
   virtual bool records_epochs() const { return true; }
-  /// Whether what visit() shows after this epoch is whole: a state to go on from.
+  /// Whether the state after this epoch is complete, so that a run can resume from it.
   virtual bool can_save_after(EpochEnd end) const { return !end.early; }
-  /// This rank has trained to the end, and nobody needs it to recover any more.
+  /// This rank has trained to the end, and no other rank needs it to recover.
   virtual void trained() {}
-  /// When all have trained, and services have ended.
+  /// Called when all have trained and services have ended.
   virtual Task<> finish() { co_return; }
 
-  /// After an abort, over a fresh communicator: takes channels from it anew.
+  /// After an abort: takes channels from the fresh communicator.
   virtual void regrouped() {}
-  /// Then: ranks even out who has committed what, and forget the rest. True: what was broken off is committed now.
+  /// After regrouped(): ranks that are behind catch up with the commits of the others, and all drop the rest. Returns
+  /// true if what was broken off is committed now.
   virtual Task<bool> recover(BrokenOff what);
-  /// Whether nothing that a committed step began is still under way.
+  /// Whether no exchange of a committed step is still in flight.
   virtual bool is_idle() const { return true; }
-  /// An error ends training: makes all end that is under way on this rank.
+  /// An error ends training: ends everything that is in flight on this rank.
   virtual void give_up(std::exception_ptr error) { place_.comm.abort(error); }
 
   Plan plan_;

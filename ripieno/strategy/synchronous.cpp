@@ -35,7 +35,7 @@ class Synchronous : public Alike {
   }
 };
 
-/// Over several passes, the gradients' sums over samples are summed up.
+/// Adds up the gradients of several passes, each weighted by its samples.
 class Accumulate final : public Synchronous {
  public:
   Accumulate(const StrategyInfo& info, const Plan& plan, Workplace workplace)
@@ -69,7 +69,7 @@ class Accumulate final : public Synchronous {
   bool exchanges(TrainingStep step) const override { return passes_ + 1 == plan_.passes || step.ends_epoch; }
 
   numeric::Numbers sum_;             // of the gradients since the last exchange
-  double samples_ = 0, newest_ = 0;  // of all workers: since the last exchange, and in the newest pass
+  double samples_ = 0, newest_ = 0;  // of all workers: since the last exchange, and in the latest pass
   int passes_ = 0;                   // since the last exchange
 };
 
@@ -85,7 +85,7 @@ std::optional<std::uint64_t> bytes_of(const StrategyInfo& info, const Plan& plan
   return one * exchanges * work.epochs;
 }
 
-/// Exchanges an epoch: what is left at its end is exchanged too.
+/// Exchanges an epoch; the last one may carry fewer passes.
 std::uint64_t exchanges(std::uint64_t steps, int passes) { return (steps + passes - 1) / passes; }
 
 }  // namespace

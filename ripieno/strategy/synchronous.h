@@ -1,15 +1,15 @@
-// Synchronous data-parallel SGD: after every step all ranks hold the same weights, those that one worker with the
-// P-fold batch would have.
+// Synchronous data-parallel SGD: after every step all ranks hold the same weights, the ones that a single worker with
+// the P-fold batch would have.
 //
 // 1. All ranks start from rank 0's weights.
 // 2. Every rank computes the mean gradient over its part of the global batch.
 // 3. The gradients are averaged, weighted by each part's samples, bucket by bucket, along the strategy's route.
 // 4. Every rank's optimiser takes the same step on the same gradient.
 //
-// `accumulate` does 2 for `passes` batches, sums the gradients up locally, and then does 3 and 4 once: the step of one
-// worker with the (P * passes)-fold batch, for 1/passes of the bytes (Horovod's backward_passes_per_step).
+// `accumulate` does 2 for `passes` batches, adds up the gradients locally, then does 3 and 4 once: this takes the step
+// of one worker with the (P * passes)-fold batch, for 1/passes of the bytes (Horovod's backward_passes_per_step).
 //
-// Bytes: one averaging of all parameters a step (accumulate: an exchange), whatever the buckets
+// Bytes: one average of all parameters a step (accumulate: an exchange), however they are cut into buckets
 // (collective/averager.h). Commits: a step, on each rank, when its last bucket is averaged there (alike.h). Source:
 // Goyal et al., Accurate, large minibatch SGD, arXiv:1706.02677, 2017; Sergeev and Del Balso, Horovod,
 // arXiv:1802.05799, 2018.

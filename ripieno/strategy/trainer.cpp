@@ -114,7 +114,7 @@ Task<bool> Trainer::recover(std::exception_ptr loss, BrokenOff what) {
     if (!place_.regroup) std::rethrow_exception(loss);
     try {
       place_.comm = place_.regroup(place_.comm);
-    } catch (const Error&) {  // this rank is the one that was lost, or the transport cannot go on
+    } catch (const Error&) {  // this rank is the lost one, or the transport cannot go on
       std::rethrow_exception(loss);
     }
     loss = co_await loss_in(recover_once(what, &caught_up));

@@ -42,7 +42,7 @@ Plan plan_of(const Subject& of, std::uint32_t epochs, std::string_view codec = "
   return plan;
 }
 
-/// Nothing where so many workers may have such a plan; else why not.
+/// Why so many workers may not have this plan; "" if they may.
 std::string refusal_of(const Subject& of, const Plan& plan, int workers, bool loss_scale = false, bool saves = false) {
   try {
     strategy::refuse({of.info, plan, workers, loss_scale, false, saves});
@@ -54,7 +54,7 @@ std::string refusal_of(const Subject& of, const Plan& plan, int workers, bool lo
 }
 bool allowed(const Subject& of, const Plan& plan, int workers) { return refusal_of(of, plan, workers).empty(); }
 
-/// That many workers, or one where more are refused.
+/// That many workers, or one if more are refused.
 int workers_for(const Subject& of, const Plan& plan, int wanted, bool loss_scale = false, bool saves = false) {
   const std::string why = refusal_of(of, plan, wanted, loss_scale, saves);
   if (why.empty()) return wanted;
@@ -74,9 +74,9 @@ void needs_exact(const Subject& of) {
   if (!of.info.exact) throw DoesNotApply{"it does not promise the steps of one worker"};
 }
 
-/// How far the trial ends from one worker with the P-fold batch, over the way that this one went.
+/// The distance of the trial's end from that of one worker with the P-fold batch, relative to how far that one moved.
 double off(const Subject& of, Trial& trial) {
-  constexpr double steps = 1000;  // of which several may be one exchange, where gradients accumulate
+  constexpr double steps = 1000;  // several of them may share one exchange, if gradients accumulate
   const double exchanges = of.info.rounds ? of.info.rounds(trial.plan, steps) : steps;
   const auto fold = static_cast<std::uint32_t>(std::lround(steps / exchanges));
   const Weights one = train_alone(trial.plan, {}, 16 * fold);
@@ -178,7 +178,7 @@ std::string learns(const Subject& of) {
   Plan plan = plan_of(of, of.options.epochs);
   plan.optimiser.momentum = 0;
   plan.optimiser.nesterov = false;
-  plan.evaluate_every = 0;  // the last is evaluated
+  plan.evaluate_every = 0;  // only the last epoch is evaluated
   Trial trial(of.info, workers_for(of, plan, 4), plan, {.buffers = 3});
   trial.run();
   expect(!trial.recorders[0]->epochs().empty(), "rank 0 recorded no epoch");

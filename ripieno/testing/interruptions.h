@@ -1,5 +1,5 @@
-// Aborts at random times among ranks of a virtual cluster, whose strategies take again what is broken off: for trying
-// that attempts at steps can be dropped.
+// Aborts at random times among ranks of a virtual cluster whose strategies take broken-off steps again: to test that
+// attempts at steps can be dropped.
 #pragma once
 
 #include <memory>
@@ -19,7 +19,7 @@ class Interruptions {
         comms_(static_cast<std::size_t>(cluster.size())),
         trained_(static_cast<std::size_t>(cluster.size())) {}
 
-  /// The rank's workplace regroups from now on. Ranks are given in their order.
+  /// Makes the rank's workplace regroup. Call it for the ranks in order.
   void let(int rank, strategy::Workplace& place) {
     comms_[static_cast<std::size_t>(rank)] = place.comm;
     place.regroup = [this, rank](const collective::Communicator& ended) {
@@ -29,11 +29,11 @@ class Interruptions {
     };
   }
 
-  /// The rank has trained to the end: it begins none.
+  /// The rank has trained to the end and begins no more aborts.
   void has_trained(int rank) { trained_[static_cast<std::size_t>(rank)] = true; }
 
-  /// Each is begun by a random rank at a random time between the two, when all train, and reaches the others over the
-  /// network.
+  /// Schedules aborts. A random rank begins each at a random time between the two, while all train; it reaches the
+  /// others over the network.
   void schedule(std::uint64_t seed, int times, Duration from, Duration until) {
     Random random(seed, 0);
     for (int i = 0; i < times; ++i) {
@@ -43,18 +43,18 @@ class Interruptions {
     }
   }
 
-  /// Now, by that rank.
+  /// Begins an abort now, by that rank.
   void begin(int rank) {
     const auto at = static_cast<std::size_t>(rank);
     const auto error = std::make_exception_ptr(Error(ErrorKind::peer, text("rank ", rank, " was interrupted")));
     if (!trained_[at]) comms_[at]->abort(error);
   }
 
-  int recovered = 0;  ///< of all ranks: what was broken off and taken up again
+  int recovered = 0;  ///< recoveries, over all ranks
 
  private:
   collective::VirtualCluster& cluster_;
-  std::vector<std::optional<collective::Communicator>> comms_;  // of each rank, now
+  std::vector<std::optional<collective::Communicator>> comms_;  // each rank's present one
   std::vector<bool> trained_;
 };
 

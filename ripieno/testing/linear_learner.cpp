@@ -13,10 +13,10 @@
 namespace ripieno::testing {
 namespace {
 
-constexpr double largest_number = 1000;                  // of the made-up format under a loss scale
-constexpr std::uint64_t for_dropout = 0x64726F706F7574;  // "dropout": the sampler has the same seed
+constexpr double largest_number = 1000;                  // of the number format under a loss scale
+constexpr std::uint64_t for_dropout = 0x64726F706F7574;  // "dropout": the sampler uses the same seed
 
-/// For data that is shared out by label.
+/// Labels, for data partitioned by label.
 std::vector<std::uint8_t> labels(std::uint32_t samples) {
   std::vector<std::uint8_t> labels(samples);
   for (std::uint32_t i = 0; i < samples; ++i) labels[i] = static_cast<std::uint8_t>(i % 4);
@@ -100,7 +100,7 @@ Task<> LinearLearner::compute_pass(data::BatchId id, strategy::Weighting weighti
 }
 
 /// A third of the time goes into the forward pass, from the first parameters to the last, the rest into the backward
-/// pass. What belongs to a bucket is read until the next one is ready.
+/// pass. A bucket's parameters are read until the next bucket is ready.
 Task<> LinearLearner::compute(data::BatchId id, strategy::Weighting weighting,
                               std::shared_ptr<strategy::PassProgress> progress) {
   const data::SampleBatch batch = sampler_.batch(id.epoch, id.step);

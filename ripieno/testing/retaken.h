@@ -1,4 +1,4 @@
-// Whether steps that aborts break off, and that are taken again, give the bits of steps that were not broken off.
+// Tests that steps which aborts break off, and which are taken again, give the same bits as undisturbed steps.
 #pragma once
 
 #include <string>
@@ -7,9 +7,9 @@
 
 namespace ripieno::testing {
 
-/// Trains so many times on linear learners in virtual time with aborts at random times (interruptions.h), on links of
-/// random latency, and says what differs in which run from training without: weights, optimiser, residuals, statistics,
-/// loss scale, on any rank. Empty where nothing does.
+/// Trains `runs` times on linear learners in virtual time, with aborts at random times (interruptions.h) and links of
+/// random latency. Says what differs, in which run, from training without aborts: weights, optimiser, residuals,
+/// statistics, loss scale, on any rank. Empty if nothing differs.
 std::string difference_when_retaken(const strategy::StrategyInfo& info, const strategy::Plan& plan, int workers,
                                     int runs, bool loss_scale = false);
 

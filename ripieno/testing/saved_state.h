@@ -1,4 +1,4 @@
-// State in memory, by name: what a checkpoint holds, for trying whether one holds all that it needs.
+// The content of a checkpoint, in memory by name, to test that a checkpoint is complete.
 #pragma once
 
 #include <algorithm>
@@ -13,8 +13,8 @@
 
 namespace ripieno::testing {
 
-/// Saves what a walk shows, or writes back what an earlier walk saved. Throws Error(mismatch) where a walk shows two
-/// things by one name, and where what is to be written back was not saved or is of another size.
+/// Saves what a walk shows, or writes back what an earlier walk saved. Throws Error(mismatch) if a walk shows two
+/// things under one name, or shows something to restore that was not saved or is of another size.
 class SavedState final : public StateVisitor {
  public:
   void begin(bool restoring) {
@@ -22,9 +22,9 @@ class SavedState final : public StateVisitor {
     seen_.clear();
   }
 
-  /// A number that was saved.
+  /// A saved number.
   std::int64_t number_of(std::string_view name) const { return numbers_.find(name)->second; }
-  /// The name of something that is not the same in both; empty where all is.
+  /// The name of something that differs between the two; empty if nothing does.
   std::string difference(const SavedState& other) const {
     for (const auto& [name, bytes] : spans_) {
       const auto found = other.spans_.find(name);

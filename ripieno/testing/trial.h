@@ -1,5 +1,5 @@
-// Trial: a strategy at work in virtual time, on a linear learner each: what its conformance is checked on, and a quick
-// way to try one of your own. The strategy may be in no registry.
+// Trial: runs a strategy in virtual time, with a linear learner on each rank. Conformance checks use it, and it is a
+// quick way to try your own strategy, which need not be registered.
 #pragma once
 
 #include <functional>
@@ -15,32 +15,32 @@
 namespace ripieno::testing {
 
 struct Trial {
-  /// `global_batch` samples a step over all workers. `info` outlives the trial.
+  /// `global_batch` samples per step over all workers. `info` must outlive the trial.
   Trial(const strategy::StrategyInfo& info, int workers, strategy::Plan plan, LinearOptions learner = {},
         std::uint32_t global_batch = 16, transport::SimulatedOptions network = {});
 
-  /// Makes learners, recorders and strategies. Called by run(), or before it where what it makes is to be changed.
-  /// Throws Error(usage) where the strategy is refused.
+  /// Makes learners, recorders and strategies. run() calls it; call it before run() to change what it makes. Throws
+  /// Error(usage) if the strategy is refused.
   void make();
 
-  /// Before make(): aborts at random times (interruptions.h), from when all ranks of `whole`, which is not interrupted
-  /// and has run, had begun to train until it had taken its time.
+  /// Call it before make(): schedules aborts at random times (interruptions.h) within the time in which all ranks of
+  /// `whole` were training; `whole` has run without aborts.
   void interrupt(std::uint64_t seed, int times, const Trial& whole);
 
-  /// Trains. Ranks may die on the way (cluster.kill_at).
+  /// Trains. Ranks may die meanwhile (cluster.kill_at).
   void run();
 
-  /// Saves what a rank keeps, its learner's numbers and what a checkpoint holds of its strategy, or puts it back.
+  /// Saves a rank's state (its learner's numbers and its strategy's checkpoint), or restores it.
   void walk(int rank, SavedState& state, bool restoring);
   SavedState state(int rank);
 
-  /// The consensus as `rank` holds it, once it has run.
+  /// After run(): the consensus on `rank`.
   std::vector<double> weights(int rank = 0);
 
-  /// What closed forms go by, once it has run.
+  /// After run(): the workload for closed forms.
   strategy::Workload workload() const;
 
-  /// The first rank that learns.
+  /// The first rank that trains.
   int first_worker() const { return info.servers(plan); }
 
   const strategy::StrategyInfo& info;
@@ -58,14 +58,14 @@ struct Trial {
   std::optional<Interruptions> interruptions;
 };
 
-/// What a rank of such a trial learns from: the workers share each batch or the data set as the strategy uses it.
+/// The learner options of a rank in a trial: workers divide each batch or the data set as the strategy requires.
 LinearOptions share_of(const strategy::StrategyInfo& info, const strategy::Plan& plan, int workers, int rank,
                        LinearOptions learner, std::uint32_t global_batch);
 
-/// What one worker alone ends with, by synchronous SGD.
+/// The final weights of one worker alone, by synchronous SGD.
 std::vector<double> train_alone(const strategy::Plan& plan, LinearOptions learner = {}, std::uint32_t batch = 16);
 
-/// Euclidean.
+/// The Euclidean distance.
 double distance(const std::vector<double>& a, const std::vector<double>& b);
 
 }  // namespace ripieno::testing

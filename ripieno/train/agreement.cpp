@@ -8,23 +8,23 @@
 namespace ripieno::train {
 namespace {
 
-constexpr std::size_t longest_text = 400;  // characters of an error that others are told
-constexpr double rounding = 1e-4;          // relative: ranks on unlike processors may drift apart by so much
+constexpr std::size_t longest_text = 400;  // characters of an error that are sent to the others
+constexpr double rounding = 1e-4;          // relative: ranks on different processors may drift apart by this much
 
 /// Every rank's text, up to longest_text characters of it, on every rank.
 Task<std::vector<std::string>> texts_of_all(collective::Communicator comm, std::string own) {
   return comm.all_gather(own.substr(0, longest_text));
 }
 
-/// What a rank comes with, in short.
+/// A rank's attendance as a few numbers.
 struct AttendanceCard {
   double number;
-  std::uint64_t code;  ///< of what it does and which parameters it holds
+  std::uint64_t code;  ///< hash of what it does and which parameters it holds
   std::uint64_t has_trouble, replaced;
 };
 
 AttendanceCard card_of(const Attendance& mine) {
-  const NumberSpan sample(const_cast<double*>(mine.sample.data()), mine.sample.size(), DType::fp64);  // only read
+  const NumberSpan sample(const_cast<double*>(mine.sample.data()), mine.sample.size(), DType::fp64);  // read only
   return {mine.number, hash(mine.doing) ^ (numeric::hash(sample) * 0x9E3779B97F4A7C15ull), mine.trouble ? 1u : 0u,
           mine.replaced ? 1u : 0u};
 }
@@ -61,7 +61,7 @@ Task<> throw_trouble(collective::Communicator comm, const Attendance* mine) {
   }
 }
 
-/// How far a sample is from rank 0's, relative to that.
+/// The distance of a sample from rank 0's, relative to rank 0's.
 double distance(const std::vector<double>& own, const std::vector<double>& first) {
   if (std::memcmp(own.data(), first.data(), own.size() * sizeof(double)) == 0) return 0;
   double square = 0, norm = 0;

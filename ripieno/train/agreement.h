@@ -1,6 +1,6 @@
-// How the workers of an own loop stay together. Before anything is exchanged all meet in one small sum, in which each
-// says what it does, whether it can go on, and which parameters it holds: so different operations never meet, an error
-// on one rank is known to all at once (and all can go on after it), and ranks do not part in silence.
+// Keeps the workers of a user's own loop together. Before each exchange all ranks meet in one small sum, which tells
+// what each is doing, whether it can go on, and which parameters it holds. So different operations never mix, all ranks
+// learn of an error at once (and can go on after it), and ranks do not diverge unnoticed.
 #pragma once
 
 #include <exception>
@@ -11,23 +11,23 @@
 
 namespace ripieno::train {
 
-/// What a rank comes to a meeting with.
+/// A rank's contribution to a meeting.
 struct Attendance {
   std::string doing;                ///< "step() number 3": the same on all ranks
-  double number = 0;                ///< the meeting's result is the sum of all ranks'
+  double number = 0;                ///< the meeting returns the sum over the ranks
   std::exception_ptr trouble = {};  ///< why this rank cannot go on
   bool replaced = false;            ///< its parameters were replaced since the last meeting: on all ranks or on none
-  /// Some of its parameters, where all ranks must hold the same: as many on all ranks.
+  /// Some of its parameters, if all ranks must hold the same; equally many on all ranks.
   std::vector<double> sample = {};
 };
 
-/// Every rank calls it; all get the sum of the numbers, or each an error: its own trouble; Error(peer) that names the
-/// first rank in trouble and says what it was; Error(mismatch) on all where ranks do different things, hold different
-/// parameters (more than rounding explains), or some have had theirs replaced and others not.
+/// Every rank calls it; all get the sum of the numbers, or each an error: its own trouble; Error(peer), which names the
+/// first rank in trouble and its error; Error(mismatch) on all if ranks do different things, hold different parameters
+/// (by more than rounding), or only some had theirs replaced.
 Task<double> meet(collective::Communicator comm, Attendance mine);
 
-/// The lines that describe what all ranks must have alike: Error(mismatch) on all of them that has the first line in
-/// which a rank differs from rank 0, and both versions.
+/// Compares lines that must be the same on all ranks. Otherwise throws, on all ranks, Error(mismatch) with the first
+/// line in which a rank differs from rank 0, in both versions.
 Task<> compare_lines(collective::Communicator comm, std::vector<std::string> mine);
 
 }  // namespace ripieno::train

@@ -36,7 +36,7 @@ void BackwardWatch::renew_gradients(const torch::Tensor& loss) {
   start();
 }
 
-/// Nothing is ready yet. Tensors that get no gradient are not waited for.
+/// Marks nothing as ready. Tensors that get no gradient are not waited for.
 void BackwardWatch::start() {
   const Buckets& buckets = model_.buckets();
   Tally tally{buckets.pieces, {}};
@@ -50,11 +50,11 @@ void BackwardWatch::start() {
   added_too_late_ = false;
 }
 
-/// Autograd has ended with the tensor's gradient: what computed it does not read the tensor any more.
+/// Autograd is done with the tensor's gradient, so the operation that computed it no longer reads the tensor.
 void BackwardWatch::accumulated(std::size_t i) {
   if (renewing_ && early_[i]) {
     early_[i] = false;
-    // Whatever autograd made of it: who was told may have changed it by now.
+    // Drop what autograd made of it: the exchange may have changed the numbers by now.
     model_.trained()[i].mutable_grad() = model_.gradient_places()[i];
   } else if (renewing_) {
     collect_gradient(i);
@@ -136,7 +136,7 @@ void BackwardWatch::collect_gradient(std::size_t i) {
   model_.trained()[i].mutable_grad() = place;
 }
 
-/// Once: who was told that the bucket is ready may have changed the host's numbers since.
+/// Only once: the exchange may have changed the host's numbers since on_ready.
 void BackwardWatch::bring_to_host(std::size_t bucket) {
   if (on_host_[bucket]) return;
   host_.gradients_to_host(bucket);

@@ -17,7 +17,7 @@ Buckets make_buckets(const std::vector<strategy::Layout::Tensor>& tensors, std::
     const bool in_halves = options.divide && buckets.ranges.empty() && rows > 1 &&
                            tensor.range.size() * element_bytes >= 2 * options.bucket_bytes;
     if (in_halves) buckets.divided = i;
-    const int parts = in_halves ? 2 : 1;  // in four, products of matrices get slower than what is gained
+    const int parts = in_halves ? 2 : 1;  // with four parts, slower matrix products would cost more than is gained
     for (int part = parts; part-- > 0;) {
       const Range some = chunk(rows, parts, part);
       buckets.of_tensor[i].insert(buckets.of_tensor[i].begin(), buckets.ranges.size());

@@ -1,4 +1,4 @@
-// How a model's tensors are divided into buckets, which are what is exchanged at once. A pure function of sizes.
+// Divides a model's tensors into buckets, the units of exchange. A pure function of sizes.
 #pragma once
 
 #include <cstddef>
@@ -11,9 +11,9 @@ namespace ripieno::train {
 
 struct BucketOptions {
   std::size_t bucket_bytes = 25 << 20;  ///< a bucket takes whole tensors until it has at least so many bytes
-  /// Whether the tensor that ends the first bucket, if it has two bucket_bytes or more, is divided: each half of its
-  /// rows (its first dimension) lies in a bucket of its own. The last large layer can then go forward, and its gradient
-  /// be exchanged, by halves. Only for exchanges that treat all numbers of a tensor alike.
+  /// Whether to divide the tensor that ends the first bucket, if it has at least two bucket_bytes: each half of its
+  /// rows (its first dimension) gets its own bucket. The forward pass through the last large layer, and the exchange of
+  /// its gradient, can then go by halves. Only for exchanges that treat all numbers of a tensor alike.
   bool divide = false;
 };
 
@@ -29,7 +29,7 @@ struct Buckets {
   std::vector<Range> divided_rows;     ///< the rows of its halves
 };
 
-/// `tensors` lie one behind the other, from element 0 on; an element has `element_bytes`.
+/// `tensors` are consecutive from element 0 on; an element has `element_bytes`.
 Buckets make_buckets(const std::vector<strategy::Layout::Tensor>& tensors, std::size_t element_bytes,
                      const BucketOptions& options);
 

@@ -45,7 +45,7 @@ torch::Tensor whole(torch::Tensor tensor) {
 
 void save_tensors(const std::filesystem::path& path, const NamedTensors& tensors) {
   c10::Dict<std::string, torch::Tensor> dictionary;
-  // Views of flat memory would bring all of it along: each tensor gets a storage of its own.
+  // A view would save the whole flat memory with it, so each tensor gets its own storage.
   for (const auto& [name, tensor] : tensors)
     dictionary.insert(name, tensor.detach().cpu().clone(torch::MemoryFormat::Contiguous));
 

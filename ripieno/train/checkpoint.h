@@ -13,19 +13,21 @@ namespace ripieno::train {
 
 using NamedTensors = std::vector<std::pair<std::string, torch::Tensor>>;
 
-/// Replaces the file as a whole. Throws Error(io).
+/// Replaces the file atomically. Throws Error(io).
 void save_tensors(const std::filesystem::path& path, const NamedTensors& tensors);
 
-/// In the file's order. Throws Error(data) that names the file when it is missing, truncated or holds something else.
+/// Returns the tensors in the file's order. Throws Error(data), which names the file, if it is missing, truncated or
+/// holds something else.
 NamedTensors load_tensors(const std::filesystem::path& path);
 
-/// The file's first tensor, which is one whole number, without reading the others. Throws as load_tensors().
+/// The file's first tensor, one integer, without reading the others. Throws as load_tensors().
 std::int64_t load_first_number(const std::filesystem::path& path);
 
-/// Parameters and buffers under their names in the module, as Python's state_dict() has them.
+/// Parameters and buffers under their names in the module, as in Python's state_dict().
 NamedTensors state_dict(const torch::nn::Module& module);
 
-/// Copies tensors into a module. Throws Error(data) that names a tensor which is missing, too much or of another shape.
+/// Copies tensors into a module. Throws Error(data), which names the tensor, if one is missing, superfluous or of
+/// another shape.
 void load_state_dict(torch::nn::Module& module, const NamedTensors& tensors, const std::filesystem::path& file);
 
 /// Walks state (core/state.h) into tensors, in the order of the walk.
@@ -36,7 +38,7 @@ class StateWriter final : public StateVisitor {
   NamedTensors tensors;
 };
 
-/// Walks state and overwrites it from tensors. Throws Error(data) that names what is missing or of another size.
+/// Walks state and overwrites it from tensors. Throws Error(data), which names what is missing or of another size.
 class StateReader final : public StateVisitor {
  public:
   StateReader(NamedTensors tensors, std::filesystem::path file)

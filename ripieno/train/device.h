@@ -1,4 +1,4 @@
-// Where a model is computed. What is exchanged and the optimiser's numbers lie on the host in any case (host_copy.h).
+// The device that computes a model. Exchanged numbers and the optimiser's state are always on the host (host_copy.h).
 #pragma once
 
 #include <torch/torch.h>
@@ -7,11 +7,11 @@
 
 namespace ripieno::train {
 
-/// "cpu", or "cuda": of the GPUs that this process sees, worker i takes the i-th, counted round.
-/// Throws Error(usage) on another name, and where there is no GPU, with the reason.
+/// `name` is "cpu" or "cuda": worker i takes the i-th GPU that this process sees, modulo their number. Throws
+/// Error(usage) on another name, and, with the reason, if there is no GPU.
 torch::Device find_device(const std::string& name, int worker);
 
-/// Whether there are GPUs to compute on: how many, or why not.
+/// How many GPUs there are to compute on, or why there are none, for people.
 std::string gpus();
 
 }  // namespace ripieno::train

@@ -42,7 +42,7 @@ torch::Tensor flatten(std::vector<torch::Tensor>& tensors, const torch::TensorOp
   return flat;
 }
 
-/// How many of the first tensors belong to the module that the first one belongs to.
+/// How many of the first tensors belong to the same module as the first one.
 std::size_t tensors_of_first_layer(const std::vector<strategy::Layout::Tensor>& tensors) {
   const auto layer_of = [&](std::size_t i) { return tensors[i].name.substr(0, tensors[i].name.rfind('.')); };
   std::size_t count = 0;

@@ -1,5 +1,5 @@
-// Makes the thread that runs a forward pass wait at gates: before any operator that takes memory of a bucket whose gate
-// is closed. Works for any module, for it sees operators, not layers.
+// Makes the thread of a forward pass wait at gates, before any operator that takes memory of a bucket whose gate is
+// closed. Works for any module, since it sees operators, not layers.
 #pragma once
 
 #include <functional>
@@ -12,16 +12,16 @@
 
 namespace ripieno::train {
 
-/// Watches the calling thread from its making to its end, both on that thread; one at a time.
+/// Watches the thread that constructs it, which must also destroy it; one at a time.
 class GateWatch {
  public:
   /// `buckets` partition the flat `parameters`; gate i is bucket i's.
   GateWatch(NumberSpan parameters, const std::vector<Range>& buckets, Gates& gates);
 
-  /// Waits for the buckets that these bytes lie in, if they are the parameters'.
+  /// Waits for the gates of the buckets that contain these bytes, if they are parameters.
   void wait_for(ConstBytes bytes);
   void wait_for_all();
-  /// Told of each gate that was closed, once the wait is over, and of each gate before anything uses what is behind it.
+  /// Called for each gate that was closed, after the wait; and for each gate before the pass uses its bucket.
   std::function<void(std::size_t gate, Duration took)> on_wait;
   std::function<void(std::size_t gate)> on_passed;
   /// Time spent waiting so far.
@@ -31,11 +31,11 @@ class GateWatch {
   void wait(std::size_t gate);
 
   NumberSpan parameters_;
-  std::vector<std::pair<std::size_t, std::size_t>> starts_;  // of each bucket: its first element, its gate; ascending
+  std::vector<std::pair<std::size_t, std::size_t>> starts_;  // by bucket: its first element and its gate; ascending
   Gates& gates_;
-  std::vector<bool> passed_;  // gates that this watch has waited for: they stay open
+  std::vector<bool> passed_;  // gates that this watch has waited for; they stay open
   Duration waited_{0};
-  OperatorWatch operators_;  // the last: it looks at the others
+  OperatorWatch operators_;  // last member: its callback uses the others
 };
 
 }  // namespace ripieno::train

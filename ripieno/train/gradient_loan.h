@@ -1,6 +1,6 @@
 // Lends the memory of a BackwardWatch's gradients to the fused operations that run on this thread
-// (fused/gradient_places.h). Where that room is not built (RIPIENO_KERNELS=OFF) there is nobody to lend to. Nothing
-// else in this room knows of fused operations.
+// (fused/gradient_places.h). Without that room (RIPIENO_KERNELS=OFF) it does nothing. Nothing else in this room knows
+// of fused operations.
 #pragma once
 
 #include "ripieno/train/backward_watch.h"
@@ -10,7 +10,7 @@
 
 namespace ripieno::train {
 
-/// Lends as long as it lives. The watch must outlive it.
+/// Lends for as long as it lives. The watch must outlive it.
 class GradientLoan final : public fused::GradientPlaces {
  public:
   explicit GradientLoan(BackwardWatch& watch) : watch_(watch), lend_(*this) {}

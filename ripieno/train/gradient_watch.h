@@ -1,5 +1,5 @@
-// Notices a closure that uses gradients which are on their way to the other workers already: clipping them there, say.
-// Works for any closure, for it sees operators.
+// Notices a closure that uses gradients already in flight to the other workers, for example to clip them. Works for any
+// closure, since it sees operators.
 #pragma once
 
 #include <atomic>
@@ -11,15 +11,15 @@
 
 namespace ripieno::train {
 
-/// Watches the calling thread from its making to its end, both on that thread; one at a time.
+/// Watches the thread that constructs it, which must also destroy it; one at a time.
 class GradientWatch {
  public:
-  /// `gradients` lie where they are computed; `buckets` are ranges of them.
+  /// `gradients` are the ones on the computing device; `buckets` are ranges of them.
   GradientWatch(NumberSpan gradients, const std::vector<Range>& buckets);
 
-  /// The bucket is on its way. On any thread.
+  /// Tells that the bucket is in flight. From any thread.
   void announced(std::size_t bucket) { announced_[bucket].store(true, std::memory_order_relaxed); }
-  /// Whether an operator took a gradient that was on its way.
+  /// Whether an operator took a gradient in flight.
   bool was_used() const { return used_; }
 
  private:
@@ -29,7 +29,7 @@ class GradientWatch {
   const std::vector<Range>& buckets_;
   std::vector<std::atomic<bool>> announced_;
   bool used_ = false;
-  OperatorWatch operators_;  // the last: it looks at the others
+  OperatorWatch operators_;  // last member: its callback uses the others
 };
 
 }  // namespace ripieno::train

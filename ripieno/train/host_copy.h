@@ -1,6 +1,6 @@
-// A FlatModel's numbers on the host, where they are exchanged and where the optimiser steps. Where the module computes
-// on the CPU this is the module's own memory and nothing crosses. Where it computes on another device, the numbers
-// cross when a function here is called.
+// A FlatModel's numbers on the host, where they are exchanged and where the optimiser steps. If the module computes on
+// the CPU, this is the module's own memory and nothing is copied. If it computes on another device, the functions here
+// copy.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ namespace ripieno::train {
 
 class HostCopy {
  public:
-  /// Begins with the model's numbers. `memory` is what they lie in, where the device is not the CPU.
+  /// Begins with the model's numbers. `memory` holds them, if the device is not the CPU.
   HostCopy(const FlatModel& model, const Memory& memory);
 
   NumberSpan parameters() const;
@@ -21,14 +21,14 @@ class HostCopy {
   NumberSpan buffers() const;
   NumberSpan frozen() const;
 
-  /// From the host to the device: trained parameters, all or a bucket's; buffers with frozen parameters; all of these;
-  /// gradients.
+  /// Copies from the host to the device: trained parameters (all or one bucket's); buffers and frozen parameters; all
+  /// of these; gradients.
   void parameters_to_device();
   void parameters_to_device(std::size_t bucket);
   void buffers_to_device();
   void state_to_device();
   void gradients_to_device();
-  /// And back. BackwardWatch brings each bucket's gradients by itself.
+  /// Copies from the device to the host. BackwardWatch copies each bucket's gradients by itself.
   void parameters_to_host();
   void buffers_to_host();
   void gradients_to_host(std::size_t bucket);
@@ -38,8 +38,9 @@ class HostCopy {
   void cross(const torch::Tensor& to, const torch::Tensor& from) const;
 
   DType type_;
-  FlatBlocks device_, host_;                               // the same tensors on the CPU
-  std::vector<FlatBlocks> device_buckets_, host_buckets_;  // parameters and gradients of each bucket; none on the CPU
+  FlatBlocks device_, host_;  // the same tensors if the device is the CPU
+  std::vector<FlatBlocks> device_buckets_,
+      host_buckets_;  // parameters and gradients by bucket; empty if the device is the CPU
 };
 
 }  // namespace ripieno::train

@@ -7,7 +7,7 @@
 namespace ripieno::train {
 namespace {
 
-constexpr std::size_t alignment = 16;  // of a buffer in the packed memory, bytes
+constexpr std::size_t alignment = 16;  // of a buffer in the packed memory, in bytes
 const collective::ExecuteOptions as_bytes{DType::uint8, observe::Purpose::control};
 const collective::ExecuteOptions as_numbers{DType::fp64, observe::Purpose::control};
 

@@ -1,5 +1,4 @@
-// A module's buffers, of every type, as they are exchanged between ranks: each in its own type's bits, or the mean of
-// those that are floating-point numbers.
+// Exchanges a module's buffers, of every type, between ranks: as bits, or as means of the floating-point ones.
 #pragma once
 
 #include <torch/torch.h>
@@ -13,28 +12,28 @@ namespace ripieno::train {
 
 class ModuleBuffers {
  public:
-  /// Those that the module has now. Throws Error(usage) on one that is not dense.
+  /// Takes the module's present buffers. Throws Error(usage) on one that is not dense.
   ModuleBuffers(torch::nn::Module& module, const Memory& memory);
 
   bool empty() const { return buffers_.empty(); }
-  /// A line each: name, shape and type.
+  /// A line for each buffer: name, shape and type.
   std::vector<std::string> lines() const;
-  /// Throws Error(usage) where one has another shape or type than it had.
+  /// Throws Error(usage) if a buffer's shape or type has changed.
   void check() const;
 
   /// All ranks end with rank 0's bits.
   Task<> give_first(collective::Communicator comm);
-  /// All ranks end with the sum of weight * its numbers of floating-point buffers; the weights add up to 1. Numbers
-  /// that are alike on all ranks stay as they are to the bit. Of the others: rank 0's.
+  /// All ranks end with the sum over ranks of weight * floating-point buffers; the weights add up to 1. Numbers that
+  /// are the same on all ranks keep their bits. Other buffers become rank 0's.
   Task<> average(collective::Communicator comm, double weight);
 
  private:
   torch::Tensor numbers() const;
 
   std::vector<std::string> names_;
-  std::vector<torch::Tensor> buffers_, packed_;  // packed_: on the host, in one piece of memory
-  torch::Tensor memory_;                         // of whole words
-  std::int64_t numbers_ = 0;                     // of floating-point buffers
+  std::vector<torch::Tensor> buffers_, packed_;  // packed_: on the host, in one block
+  torch::Tensor memory_;                         // a whole number of words
+  std::int64_t numbers_ = 0;                     // elements of floating-point buffers
 };
 
 }  // namespace ripieno::train

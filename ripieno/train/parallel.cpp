@@ -26,7 +26,7 @@ collective::Communicator all_of(const transport::Cluster& cluster) {
   return collective::Communicator(cluster.endpoint);
 }
 
-/// What all workers must have alike, besides the model.
+/// Lines of what must be the same on all workers besides the model.
 std::vector<std::string> lines_of(const ParallelOptions& options) {
   const std::array<const char*, 3> names{"rank0", "mean", "own"};
   const codec::CodecOptions& codec = options.codec;
@@ -91,7 +91,7 @@ void Parallel::prepare(std::shared_ptr<torch::nn::Module> model) {
                                         strategy::slots_of(layout, layout.buckets), layout.type);
 }
 
-/// Whether what the optimiser steps on is what is averaged. Looks at it once, and again where its number has changed.
+/// Checks that the optimiser steps on the averaged parameters: once, and again if their number has changed.
 void Parallel::check_optimiser() {
   std::size_t parameters = 0, known = 0;
   for (const auto& group : optimiser_.param_groups()) parameters += group.params().size();
@@ -143,7 +143,7 @@ torch::Tensor Parallel::step(const std::function<torch::Tensor()>& closure, std:
   return pass.loss;
 }
 
-/// Makes ready for the closure. What is wrong with this worker is for all to know, so it is kept until they meet.
+/// Prepares for the closure. An error of this worker is kept until all meet, so that all learn of it.
 Parallel::Pass Parallel::begin(const std::function<torch::Tensor()>& closure, std::int64_t samples) {
   Pass pass{&closure, samples == every_worker_alike ? 1. : static_cast<double>(samples)};
   try {
@@ -162,7 +162,7 @@ Parallel::Pass Parallel::begin(const std::function<torch::Tensor()>& closure, st
   return pass;
 }
 
-/// Runs the closure, and looks at what it did.
+/// Runs the closure and checks what it did.
 void Parallel::compute(Pass& pass) {
   if (pass.trouble) return;
   try {
@@ -192,8 +192,7 @@ double Parallel::share_of(double samples, double all) const {
   return samples / all;
 }
 
-/// What goes wrong here is noticed by the others at the next average. A step that fails counts, so that all come to
-/// that together.
+/// The others notice an error here at the next average. A failed step counts, so that all reach that average together.
 torch::Tensor Parallel::local_step(Pass pass) {
   compute(pass);
   try {
@@ -254,7 +253,7 @@ void Parallel::wait(const Work& work) {
   telling_launcher([&] { work.wait(); });
 }
 
-/// Who launched this worker is told where an exchange fails because of another.
+/// Tells the launcher if an exchange fails because of another worker.
 void Parallel::telling_launcher(const std::function<void()>& exchange) {
   try {
     exchange();
@@ -271,14 +270,13 @@ Task<> Parallel::average(NumberSpan numbers, double weight) {
   }
 }
 
-/// All workers take this step: what encoding its gradients lost is kept for the next. A step that fails leaves nothing
-/// behind.
+/// All workers take this step, so commits the residuals of its gradients. A failed step leaves no trace.
 void Parallel::commit() {
   for (std::size_t i = 0; i < model_->layout().buckets.size(); ++i) averager_->commit(i);
 }
 
-/// Buckets are averaged beside the closure, in the same order on all workers. Where it fails, the rest of its buckets
-/// are zeros: the others need not wait, and all throw their sum away when they meet.
+/// Averages buckets while the closure runs, in the same order on all workers. If the closure fails, its remaining
+/// buckets are sent as zeros, so that the others need not wait; all drop the sums when they meet.
 void Parallel::compute_and_average(Pass& pass, double weight) {
   Runtime& runtime = *cluster_.runtime;
   const std::size_t buckets = model_->layout().buckets.size();
@@ -296,7 +294,7 @@ void Parallel::compute_and_average(Pass& pass, double weight) {
   const Work averages =
       cluster_.progress().submit(text("rank ", rank()), all(runtime, std::move(tasks), comm_.ending()));
   compute_watched(pass, announce);
-  for (std::size_t i = 0; i < buckets; ++i) {  // those that the closure did not use as a whole
+  for (std::size_t i = 0; i < buckets; ++i) {  // buckets that the closure did not use completely
     if (announced[i]) continue;
     complete_bucket(pass, i);
     announce(i);
@@ -309,7 +307,7 @@ void Parallel::compute_and_average(Pass& pass, double weight) {
   }
 }
 
-/// Runs the closure, whose gradients are announced bucket by bucket and then left alone.
+/// Runs the closure and announces its gradients bucket by bucket; the closure must not touch them after that.
 void Parallel::compute_watched(Pass& pass, const std::function<void(std::size_t)>& announce) {
   try {
     GradientWatch watch(model_->gradients(), model_->layout().buckets);

@@ -8,7 +8,7 @@
 namespace ripieno::train {
 namespace {
 
-/// What autocast is to cast to, if it is to.
+/// The type that autocast casts to, if any.
 std::optional<torch::ScalarType> cast_type(Precision precision) {
   if (precision == Precision::bf16) return torch::kBFloat16;
   if (precision == Precision::fp16) return torch::kHalf;

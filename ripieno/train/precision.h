@@ -1,4 +1,4 @@
-// What a model is computed in.
+// The precision in which a model is computed.
 #pragma once
 
 #include <torch/torch.h>
@@ -20,11 +20,11 @@ enum class Precision : std::uint8_t {
 /// Throws Error(usage) on an unknown name.
 Precision find_precision(const std::string& name);
 
-/// Of the CPU. False where this processor is known to have no instructions for it: LibTorch then computes by way of
-/// fp32, which takes longer than fp32 itself.
+/// Whether the CPU has instructions for it. False if it is known to have none: LibTorch then goes through fp32, which
+/// takes longer than fp32 itself.
 bool has_instructions(Precision precision);
 
-/// Casts what is worth casting to bf16 or fp16 as long as it lives; the casts of weights are kept until its end.
+/// Turns autocast to bf16 or fp16 on for as long as it lives; casts of weights are cached until then.
 class Autocast {
  public:
   Autocast(Precision precision, torch::DeviceType device);
@@ -33,7 +33,7 @@ class Autocast {
   AutocastSwitch autocast_;
 };
 
-/// As Python's Module.to(dtype); LibTorch's converts whole numbers too, such as the batches that batch norm counts.
+/// As Python's Module.to(dtype). LibTorch's own converts integers too, such as batch norm's count of batches.
 void compute_in(torch::nn::Module& model, torch::ScalarType type);
 
 }  // namespace ripieno::train

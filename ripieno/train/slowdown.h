@@ -1,5 +1,5 @@
-// Makes a thread's work last longer than it takes, as on a slower machine: a real clock's counterpart of what virtual
-// time charges.
+// Makes a thread's work last longer, as on a slower machine: the real-time counterpart of the costs charged in virtual
+// time.
 #pragma once
 
 #include <chrono>
@@ -11,11 +11,11 @@ namespace ripieno::train {
 
 class Slowdown {
  public:
-  /// `factor`: times that the work takes; 1: nothing is done.
+  /// The work takes `factor` times as long; 1: no slowdown.
   explicit Slowdown(double factor) : factor_(factor), since_(Clock::now()) {}
 
-  /// Waits until the work since the last call has lasted `factor` times as long. `waited`: how much of it was waiting
-  /// already.
+  /// Waits until the work since the last call has lasted `factor` times as long. `waited`: the part of that time which
+  /// was waiting, and is not stretched.
   void catch_up(Duration waited = Duration{0}) {
     if (factor_ <= 1) return;
     std::this_thread::sleep_for((Clock::now() - since_ - waited) * (factor_ - 1));

@@ -1,5 +1,5 @@
-// Where the tensors of a FlatModel's module were put, and whether they still lie there. A user's own loop may change
-// that: loading into the module, or its to(), gives tensors other memory. Only such loops (parallel.h) need this.
+// Tracks whether the tensors of a FlatModel's module are still in the flat memory. A user's own loop may change that:
+// loading into the module, or its to(), gives tensors other memory. Only such loops (parallel.h) need this.
 #pragma once
 
 #include <string>
@@ -11,16 +11,16 @@ namespace ripieno::train {
 
 class TensorHomes {
  public:
-  /// Remembers where the tensors lie now: make it right after the model, which must outlive it.
+  /// Remembers where the tensors are now: construct it right after the model, which must outlive it.
   explicit TensorHomes(const FlatModel& model);
 
-  /// Whether every tensor lies where it did.
+  /// Whether every tensor is in its place.
   bool is_in_place() const;
-  /// Copies what lies elsewhere into the flat memory and makes it lie there again; whether there was anything. Throws
-  /// Error(usage) that names the tensor where one has another type, shape or device than it had, or a frozen one
-  /// requires a gradient now.
+  /// Copies tensors with other memory back into the flat memory and makes them views of it again; returns whether there
+  /// were any. Throws Error(usage), which names the tensor, if its type, shape or device has changed, or if a frozen
+  /// one now requires a gradient.
   bool bring_back();
-  /// Some of the numbers of each trained parameter, the same places each time.
+  /// Some numbers of each trained parameter, at the same places each time.
   std::vector<double> sample() const;
   /// A line for each parameter: name, shape, type, and whether it is frozen.
   std::vector<std::string> lines() const;
@@ -30,16 +30,16 @@ class TensorHomes {
  private:
   struct Home {
     std::string name;
-    torch::Tensor tensor, place;  // what the module has, and the flat memory of it
+    torch::Tensor tensor, place;  // the module's tensor, and its part of the flat memory
     bool frozen;
   };
   void add(const std::string& name, const torch::Tensor& tensor);
   void choose_sample();
 
   const FlatModel& model_;
-  std::vector<Home> homes_;           // of parameters, trained and frozen, and buffers
+  std::vector<Home> homes_;           // for trained and frozen parameters and buffers
   std::vector<std::size_t> sampled_;  // elements of the flat parameters
-  torch::Tensor sampled_there_;       // the same, on a device that is not the CPU
+  torch::Tensor sampled_there_;       // the same indices, on a device other than the CPU
 };
 
 }  // namespace ripieno::train

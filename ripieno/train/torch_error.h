@@ -1,4 +1,4 @@
-// LibTorch's errors are many lines long, most of them frames of the stack: said in one, and the rest to whoever asks.
+// Shortens LibTorch's errors, many lines long and mostly stack frames, to one line; the rest is printed on request.
 #pragma once
 
 #include <exception>
@@ -8,13 +8,13 @@
 
 namespace ripieno::train {
 
-/// Has errors printed in full on standard error, too, in this process from now on: `ripieno train --verbose`.
+/// From now on this process also prints errors in full on standard error: `ripieno train --verbose`.
 void print_errors_in_full();
 
-/// Error(usage): what was done, and the first line of what LibTorch says of it, with no frames.
+/// An Error(usage) with `what` was being done and the first line of LibTorch's error, without frames.
 Error torch_error(const std::exception& error, const std::string& what);
 
-/// The first line of an error that may have many; prints all of them where that is asked for.
+/// The first line of an error; prints all its lines if print_errors_in_full() was called.
 std::string first_line(const std::exception& error);
 
 }  // namespace ripieno::train

@@ -43,12 +43,12 @@ std::vector<std::size_t> uses_of(const std::vector<GradientHook>& parameters, co
 
 namespace {
 
-// LibTorch's callback is a plain function: this is how it finds what the thread's watch looks with.
+// LibTorch's callback is a plain function and finds the thread's watch here.
 thread_local const OperatorWatch::Look* look_of_thread = nullptr;
 
 void show(const at::Tensor& tensor) {
   if (!tensor.defined() || !tensor.has_storage() || tensor.numel() == 0) return;
-  std::int64_t last = 0;  // element, from the first
+  std::int64_t last = 0;  // the last element's offset from the first
   for (std::int64_t i = 0; i < tensor.dim(); ++i) last += (tensor.size(i) - 1) * tensor.stride(i);
   const auto bytes = (static_cast<std::size_t>(last) + 1) * tensor.element_size();
   (*look_of_thread)({static_cast<const std::byte*>(tensor.const_data_ptr()), bytes});

@@ -1,4 +1,4 @@
-// All that this room needs of LibTorch's internals, which may change with its versions: hooks on gradients, edges of
+// This room's only use of LibTorch's internals, which may change with its versions: hooks on gradients, edges of
 // autograd's graph, callbacks before operators, and the switches of autocast.
 #pragma once
 
@@ -13,8 +13,8 @@
 
 namespace ripieno::train {
 
-/// Calls a function each time autograd has ended with a parameter's gradient in a backward pass: on the thread that
-/// runs it, after the gradient was added to, as long as the hook lives. A graph may outlive it.
+/// Calls a function each time autograd is done with a parameter's gradient in a backward pass: on the thread of that
+/// pass, after the gradient was accumulated, for as long as the hook lives. A graph may outlive the hook.
 class GradientHook {
  public:
   /// `parameter` must be a leaf that requires a gradient.
@@ -24,19 +24,18 @@ class GradientHook {
   friend std::vector<std::size_t> uses_of(const std::vector<GradientHook>& parameters, const torch::Tensor& loss);
 
   std::shared_ptr<const std::function<void()>> callback_;
-  c10::intrusive_ptr<torch::autograd::Node> accumulator_;  // kept alive: a parameter holds its own weakly
+  c10::intrusive_ptr<torch::autograd::Node> accumulator_;  // kept alive: a parameter holds it only weakly
 };
 
-/// How often the graph of `loss` uses each of these parameters; zeros where the loss is undefined or has no graph.
+/// How often the graph of `loss` uses each of these parameters; zeros if the loss is undefined or has no graph.
 std::vector<std::size_t> uses_of(const std::vector<GradientHook>& parameters, const torch::Tensor& loss);
 
 /// Shows a function the memory of every tensor that an operator takes, before the operator runs: from the tensor's
-/// first element to its last. Watches the calling thread from its making to its end, both on that thread; one at a
-/// time.
+/// first element to its last. Watches the thread that constructs it, which must also destroy it; one at a time.
 class OperatorWatch {
  public:
   using Look = std::function<void(ConstBytes)>;
-  /// `kind` names it where there are two on a thread, which is a fault of the program.
+  /// `kind` names the watch in the error for two on one thread, which is a bug.
   OperatorWatch(const char* kind, Look look);
   ~OperatorWatch();
   OperatorWatch(const OperatorWatch&) = delete;
@@ -47,7 +46,7 @@ class OperatorWatch {
   std::uint64_t callback_;
 };
 
-/// Turns autocast to `type` on as long as it lives; the casts of weights are kept until its end. Without a type it does
+/// Turns autocast to `type` on for as long as it lives; casts of weights are cached until then. Without a type it does
 /// nothing.
 class AutocastSwitch {
  public:

@@ -62,7 +62,7 @@ class TorchLearner::TorchPass final : public strategy::ProgressPass {
         co_await compute_on_thread(shared);
       }
       for (std::size_t bucket = 0; bucket < shared->announced.size(); ++bucket)
-        shared->announce(bucket);  // unused ones
+        shared->announce(bucket);  // buckets without a gradient
     } catch (...) {
       error = std::current_exception();
     }
@@ -83,9 +83,9 @@ class TorchLearner::TorchPass final : public strategy::ProgressPass {
     shared->result.waited = shared->times.waited;
   }
 
-  /// In virtual time the work is done in line at the end of the time that the forward pass is charged, bucket by bucket
-  /// from the first parameters to the last; a replay does none. The backward pass announces each bucket when it is
-  /// ready.
+  /// A pass in charged time. The forward pass is charged bucket by bucket, from the first parameters to the last; in
+  /// virtual time the real work is then done inline at its end, in a replay there is none. The backward pass announces
+  /// each bucket when it is ready.
   static Task<> compute_by_charge(std::shared_ptr<Shared> shared) {
     State& state = *shared->state;
     Runtime& runtime = state.runtime;
@@ -93,8 +93,8 @@ class TorchLearner::TorchPass final : public strategy::ProgressPass {
     const strategy::BatchSize size = state.size_of(shared->batch.step);
     const auto charged = state.charged(size);
     const Duration negligible =
-        runtime.is_virtual() ? Duration(0) : std::chrono::microseconds(10);  // an open gate is passed in less
-    Duration at = runtime.now() + charged.read;                              // when what is charged so far is over
+        runtime.is_virtual() ? Duration(0) : std::chrono::microseconds(10);  // passing an open gate takes less
+    Duration at = runtime.now() + charged.read;                              // the end of the time charged so far
     co_await pause_until(&runtime, at);
     const Duration start = runtime.now();
     std::vector<observe::Span> spans;

@@ -1,4 +1,4 @@
-// A learner that computes with LibTorch: a classifier, its training and test data, and the precision it computes in.
+// A learner that computes with LibTorch: a classifier with its training and test data, in a given precision.
 #pragma once
 
 #include <functional>
@@ -15,12 +15,12 @@
 
 namespace ripieno::train {
 
-/// Of each image in evaluation, whose logits are averaged (Jordan, arXiv:2404.00498, 2024).
+/// The views of each test image whose logits are averaged (Jordan, arXiv:2404.00498, 2024).
 enum class TestViews : std::uint8_t {
   one,
-  flipped,          ///< it and its mirror image
-  flipped_shifted,  ///< both, half of the weight; and both moved by a pixel down and right, and up and left, a quarter
-                    ///< each
+  flipped,          ///< the image and its mirror image
+  flipped_shifted,  ///< both, with half of the weight; and both shifted by a pixel down and right, and up and left, a
+                    ///< quarter each
 };
 
 /// "none", "flip", "flip-shift". Throws Error(usage) on another.
@@ -35,19 +35,19 @@ struct TorchOptions {
   Precision precision = Precision::fp32;
   FlatOptions flat;
   double label_smoothing = 0;
-  std::uint32_t first_layer_epochs = 0;  ///< after which the first layer's parameters get no gradient; 0: never
+  std::uint32_t first_layer_epochs = 0;  ///< epochs after which the first layer's parameters get no gradient; 0: never
   TestViews test_views = TestViews::one;
-  std::uint32_t accumulate = 1;  ///< parts that a batch is cut into, whose gradients are added up
+  std::uint32_t accumulate = 1;  ///< parts of a batch, whose gradients are added up
   int threads = 1;               ///< compute threads
-  std::uint64_t seed = 0;        ///< of dropout
+  std::uint64_t seed = 0;        ///< for dropout
   int worker = 0;                ///< dropout differs between workers
   std::uint32_t evaluation_batch = 250;
-  /// Waits for these times in place of computing: gradients are 0, losses NaN, nothing is evaluated. Layout, gates and
-  /// what is exchanged are real.
+  /// Waits for these times instead of computing: gradients are 0, losses NaN, nothing is evaluated. Layout, gates and
+  /// exchanges are real.
   std::optional<strategy::ComputeProfile> replay;
-  double slow = 1;  ///< real time only: times that computing takes, at least 1; who would be faster waits
+  double slow = 1;  ///< real time only: computing takes so many times as long (by waiting), at least 1
   Duration image_cost{
-      0};  ///< virtual time only: charged for each image of a pass, a third of it forward (and in evaluation)
+      0};  ///< virtual time only: the cost of each image of a pass, a third of it forward (and in evaluation)
 };
 
 class TorchLearner final : public strategy::Learner {
@@ -56,7 +56,7 @@ class TorchLearner final : public strategy::Learner {
                data::Loader train, data::Loader test, TorchOptions options);
   ~TorchLearner() override;
 
-  /// With the current parameters and buffers.
+  /// The model, with the current parameters and buffers.
   model::Classifier& model();
 
   const strategy::Layout& layout() const override;
@@ -74,9 +74,9 @@ class TorchLearner final : public strategy::Learner {
   void drop() override;
   void visit(StateVisitor& visitor) override;
 
-  /// How many of the layout's first tensors are the first layer's.
+  /// How many of the layout's first tensors belong to the first layer.
   std::size_t first_layer() const;
-  /// Who takes which samples of the training set.
+  /// The sampler of the training set.
   const data::Sampler& sampler() const;
   /// Bytes read from the data's files so far.
   std::uint64_t bytes_read() const;

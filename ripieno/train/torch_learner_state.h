@@ -1,5 +1,5 @@
-// What a TorchLearner keeps, and the work that it does with LibTorch: forward and backward over a batch, evaluation.
-// Internal to torch_learner.cpp.
+// The state of a TorchLearner and its work with LibTorch: forward and backward over a batch, evaluation. Internal to
+// torch_learner.cpp.
 #pragma once
 
 #include <chrono>
@@ -23,8 +23,8 @@ namespace ripieno::train {
 
 struct PassTimes {
   Duration read{0}, forward{0}, backward{0}, waited{0};
-  /// For a trace: reading, forward and backward of each part, by their step, and within forward the waits at gates, by
-  /// their bucket.
+  /// For a trace: reading, and forward and backward of each part, numbered by step; within forward, waits at gates,
+  /// numbered by bucket.
   std::vector<observe::Span> spans;
 };
 
@@ -34,9 +34,9 @@ inline std::string shape_of(torch::IntArrayRef sizes) {
   return all.empty() ? "a number" : all;
 }
 
-/// Shared with passes under way.
+/// Shared with running passes.
 struct TorchLearner::State {
-  using Clock = std::chrono::steady_clock;  // on the compute thread; virtual time charges a stated cost instead
+  using Clock = std::chrono::steady_clock;  // for the compute thread; virtual time charges a stated cost instead
   static Duration since(Clock::time_point start) { return std::chrono::duration_cast<Duration>(Clock::now() - start); }
 
   State(Runtime& runtime, observe::Recorder& recorder, std::shared_ptr<model::Classifier> model, data::Loader train,
@@ -50,7 +50,8 @@ struct TorchLearner::State {
         type(options.precision == Precision::fp64 ? torch::kFloat64 : torch::kFloat32) {
     compute_in(*this->model, type);
     if (!this->options.device.is_cpu()) this->model->to(this->options.device);
-    if (this->options.device.is_cuda()) at::globalContext().setDeterministicCuDNN(true);  // a rerun repeats a run
+    if (this->options.device.is_cuda())
+      at::globalContext().setDeterministicCuDNN(true);  // so that a rerun repeats a run
     flat = std::make_unique<FlatModel>(this->model, options.flat);
     host = std::make_unique<HostCopy>(*flat, options.flat.memory);
     backward = std::make_unique<BackwardWatch>(*flat, *host);
@@ -80,7 +81,7 @@ struct TorchLearner::State {
         .to(options.device);
   }
 
-  /// Forward, then the logits in at least fp32.
+  /// The logits of images, in at least fp32.
   torch::Tensor logits(const torch::Tensor& images) {
     now_does("forward of images", images);
     const Autocast autocast(options.precision, options.device.type());
@@ -93,13 +94,13 @@ struct TorchLearner::State {
     return output;
   }
 
-  /// What is said where LibTorch fails.
+  /// Remembers the running operation, for the error if LibTorch fails.
   void now_does(const char* what, const torch::Tensor& with) {
     operation = what;
     operand.assign(with.sizes().begin(), with.sizes().end());
   }
 
-  /// Does it, and says an error of LibTorch's in one line.
+  /// Runs `work` and turns an error of LibTorch into one line.
   template <class Work>
   auto in_one_line(Work work) {
     try {
@@ -113,8 +114,8 @@ struct TorchLearner::State {
     if (options.threads > 0 && torch::get_num_threads() != options.threads) torch::set_num_threads(options.threads);
   }
 
-  /// Forward and backward over one batch, on the compute thread. `result`'s sizes are set before `announce` is first
-  /// called with a ready bucket, and `release` with one whose parameters are not read any more.
+  /// Forward and backward over one batch, on the compute thread. Calls `announce` with each ready bucket, and `release`
+  /// with each bucket whose parameters are no longer read; `result`'s sizes are set before the first call.
   void compute(data::BatchId id, const strategy::Weighting& weighting, strategy::PassResult& result, PassTimes& times,
                const std::function<void(std::size_t)>& announce, const std::function<void(std::size_t)>& release) {
     in_one_line([&] { compute_batch(id, weighting, result, times, announce, release); });
@@ -125,9 +126,9 @@ struct TorchLearner::State {
     data::BatchId id;
     strategy::PassResult& result;
     PassTimes& times;
-    std::function<void(std::size_t)> announce, release;  // none: nobody waits for single buckets
+    std::function<void(std::size_t)> announce, release;  // empty: nobody waits for single buckets
     Slowdown slowdown;
-    std::optional<GateWatch> watch = {};  // where gates are closed, until the first forward pass is over
+    std::optional<GateWatch> watch = {};  // if gates are closed, until the first forward pass is over
     double loss_factor = 1;
   };
 
@@ -168,7 +169,7 @@ struct TorchLearner::State {
     return batch;
   }
 
-  /// Parameters are taken to the device now, or each bucket once its gate is open.
+  /// Copies parameters to the device now, or each bucket once its gate is open.
   void watch_gates(Computation& now) {
     host->buffers_to_device();
     if (!gates->any_closed()) return host->parameters_to_device();
@@ -194,7 +195,7 @@ struct TorchLearner::State {
       const torch::Tensor loss = forward_part(now, batch, {begin, end}, weight);
       const auto start = Clock::now();
       const Duration span_start = runtime.now();
-      // Renewed after the gates: until then the gradients belong to the last step.
+      // Only after the gates: until then the gradients belong to the previous step.
       if (part == 0) backward->renew_gradients(parts == 1 ? loss : torch::Tensor());
       if (part + 1 == parts) tell_buckets(now);
       const double factor = weight * now.loss_factor;
@@ -207,7 +208,7 @@ struct TorchLearner::State {
     backward->on_ready = backward->on_released = nullptr;
   }
 
-  /// The loss of a part, which counts with `weight` in the batch's.
+  /// The loss of a part, which counts with `weight` in the batch's loss.
   torch::Tensor forward_part(Computation& now, data::Batch& batch, Range part, double weight) {
     const auto start = Clock::now();
     const Duration span_start = runtime.now();
@@ -229,7 +230,7 @@ struct TorchLearner::State {
     return loss;
   }
 
-  /// Of the last part's backward pass.
+  /// Makes the last part's backward pass announce and release buckets.
   void tell_buckets(Computation& now) {
     if (now.announce) {
       backward->on_ready = [&now](std::size_t bucket) {
@@ -240,13 +241,13 @@ struct TorchLearner::State {
     backward->on_released = now.release;
   }
 
-  /// What a pass takes where it is not computed on a thread of its own.
+  /// The times of a pass that are charged or waited for instead of measured.
   strategy::ComputeProfile charged(strategy::BatchSize size) const {
     if (options.replay) return options.replay->of(size.samples);
     return strategy::stated_profile(options.image_cost * std::int64_t{size.samples}, flat->layout().buckets.size());
   }
 
-  /// Of a step, of this worker and of all.
+  /// The samples of a step: this worker's and all workers'.
   strategy::BatchSize size_of(std::uint32_t step) const {
     const auto counts = train.sampler().counts_of_all(step);
     const data::SamplerOptions& sampling = train.sampler().options();
@@ -283,7 +284,7 @@ struct TorchLearner::State {
     }
   }
 
-  /// Before a pass: what it may change beside the gradients, unless what an earlier one changed is not committed yet.
+  /// Before a pass: saves everything but gradients that it may change, unless an earlier uncommitted pass has saved it.
   void keep() {
     if (std::exchange(uncommitted, true)) return;
     if (!kept_buffers) {
@@ -311,15 +312,16 @@ struct TorchLearner::State {
   TorchOptions options;
   torch::ScalarType type;
   std::unique_ptr<FlatModel> flat;
-  std::unique_ptr<HostCopy> host;  // of its numbers: what is exchanged
+  std::unique_ptr<HostCopy> host;  // the host's copy of the numbers, for exchanges
   std::unique_ptr<BackwardWatch> backward;
   std::unique_ptr<Gates> gates;
   std::optional<optim::LossScale> loss_scale;
   std::optional<data::Prefetch> prefetch;  // not in virtual time
-  bool uncommitted = false;                // passes have begun since the last commit; before them:
+  bool uncommitted = false;                // a pass has begun since the last commit; the state before it:
   std::optional<numeric::Numbers> kept_buffers;
-  std::vector<std::pair<torch::Tensor, torch::Tensor>> kept_counters;  // a buffer that is not of floats, and its copy
-  const char* operation = "start";  // that computes now, and the shape of what it takes
+  std::vector<std::pair<torch::Tensor, torch::Tensor>>
+      kept_counters;                // a buffer that is not floating-point, and its copy
+  const char* operation = "start";  // the running operation; below, its operand's shape
   std::vector<std::int64_t> operand;
 };
 

@@ -16,7 +16,7 @@ std::string message_of(std::exception_ptr error) {
   }
 }
 
-/// The first `most` bytes of UTF-8, or a little less: no character is cut.
+/// The first `most` bytes of UTF-8, or a few less so that no character is cut.
 std::string cut(const std::string& words, std::size_t most) {
   if (words.size() <= most) return words;
   while (most > 0 && (static_cast<unsigned char>(words[most]) & 0xC0) == 0x80) --most;
@@ -35,7 +35,7 @@ std::string reason_of(std::exception_ptr error, int rank) {
 std::exception_ptr gave_up(int rank, int origin, std::string_view reason) {
   std::string words(reason.substr(0, most_reason));
   const auto is_control = [](char c) { return static_cast<unsigned char>(c) < 32 || c == 127; };
-  std::replace_if(words.begin(), words.end(), is_control, ' ');  // they come from outside
+  std::replace_if(words.begin(), words.end(), is_control, ' ');  // the text comes from outside
   return std::make_exception_ptr(Error(ErrorKind::peer, text("rank ", rank, ": rank ", origin, " gave up: ", words)));
 }
 

@@ -1,4 +1,4 @@
-// Which scopes of an endpoint have ended (Endpoint::abort), and why: what its links and its engine share.
+// Records which scopes of an endpoint have ended (Endpoint::abort), and why. The endpoint's links and engine share it.
 #pragma once
 
 #include <exception>
@@ -16,49 +16,49 @@ namespace ripieno::transport {
 /// The end of a scope on this rank.
 struct Abort {
   Scope scope = 0;
-  std::exception_ptr error;  ///< of every operation in it
+  std::exception_ptr error;  ///< thrown by every operation in the scope
   int origin = 0;            ///< the rank that gave up first
-  std::string reason;        ///< its message, as others are told it
+  std::string reason;        ///< that rank's message, as sent to the others
 };
 
-/// Bytes of a reason.
+/// The most bytes of a reason.
 inline constexpr std::size_t most_reason = 1000;
 
-/// What others are told of an error of `rank`: its first line, without "rank N: ", cut to most_reason bytes.
+/// The reason that `rank` sends to others for an error: its first line, without "rank N: ", cut to most_reason bytes.
 std::string reason_of(std::exception_ptr error, int rank);
 
-/// Error(peer) of a rank that is told: "rank 0: rank 2 gave up: its message".
+/// The Error(peer) on a rank that hears of an abort: "rank 0: rank 2 gave up: its message".
 std::exception_ptr gave_up(int rank, int origin, std::string_view reason);
 
-/// All on the runtime's thread.
+/// Used on the runtime's thread alone.
 class Aborts {
  public:
   using Watcher = std::function<void(const Abort&)>;
 
   explicit Aborts(int rank) : rank_(rank) {}
 
-  /// Has `watcher` called with every scope that ends.
+  /// From now on calls `watcher` with every scope that ends.
   void watch(Watcher watcher) { watchers_.push_back(std::move(watcher)); }
 
-  /// Null where the scope goes on.
+  /// Null unless the scope has ended.
   const Abort* find(Scope scope) const;
-  /// The error of operations in it; null where it goes on.
+  /// The error of operations in the scope; null unless it has ended.
   std::exception_ptr error(Scope scope) const {
     const Abort* const abort = find(scope);
     return abort ? abort->error : nullptr;
   }
 
-  /// Ends it, by this rank's own error. The first call counts, of this and of hear().
+  /// Ends the scope with this rank's own error. Only the first call of end() or hear() for a scope counts.
   void end(Scope scope, std::exception_ptr error);
-  /// Ends it, because `peer` has told that rank `origin` gave up.
+  /// Ends the scope because `peer` says that rank `origin` gave up.
   void hear(Scope scope, int peer, int origin, std::string_view reason);
-  /// Whether `peer` has neither told nor been told of the end of the scope; now it has.
+  /// Whether `peer` still has to be told that the scope has ended. Marks it as told.
   bool must_tell(Scope scope, int peer);
 
  private:
   struct Ended {
     Abort abort;
-    std::set<int> know;  ///< ranks
+    std::set<int> know;  ///< ranks that know of it
   };
   void end(Abort abort);
 

@@ -13,7 +13,7 @@ Cluster::~Cluster() {
   if (!runtime || !endpoint || endpoint->has_flushed() || std::uncaught_exceptions() > 0) return;
   try {
     progress().run("the last messages", endpoint->flush());
-  } catch (const std::exception&) {  // whom they were for has been lost
+  } catch (const std::exception&) {  // their receiver has been lost
   }
 }
 

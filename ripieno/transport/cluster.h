@@ -1,4 +1,4 @@
-// A worker's place among the others: the runtime that drives it and the endpoint that reaches them.
+// A worker's connection to the others: its runtime and its endpoint.
 #pragma once
 
 #include <functional>
@@ -21,21 +21,22 @@ struct Cluster {
     std::swap(progress_, other.progress_);
     return *this;
   }
-  /// A rank that is done may leave at once: what it sent last arrives. After an exception nothing is waited for.
+  /// Waits until everything that this rank has sent can be received; after an exception it waits for nothing.
   ~Cluster();
 
-  /// What moves this worker's exchanges on; made when first asked for, and then nobody else runs the runtime.
+  /// Drives this worker's exchanges in the background. Made at the first call; from then on nobody else may run the
+  /// runtime.
   Progress& progress();
 
-  std::unique_ptr<Runtime> runtime;  // first: it outlives all that holds its handlers
+  std::unique_ptr<Runtime> runtime;  // first member: outlives everything that holds its handlers
   std::shared_ptr<CountedEndpoint> endpoint;
-  int models = 0;  ///< made parallel over it so far (train/parallel.h)
-  /// Is told of an Error(peer) that reaches an own loop: should this worker end because of it, it is not the cause. May
-  /// be empty.
+  int models = 0;  ///< how many models were made parallel over it so far (train/parallel.h)
+  /// Called with an Error(peer) that reaches the user's own training loop: if this worker ends because of it, another
+  /// one is the cause. May be empty.
   std::function<void(const Error&)> on_peer_error = {};
 
  private:
-  std::unique_ptr<Progress> progress_;  // last: its thread ends before what it drives
+  std::unique_ptr<Progress> progress_;  // last member: its thread ends before what it drives
 };
 
 }  // namespace ripieno::transport

@@ -1,6 +1,6 @@
-// Decorates any endpoint: books every completed message in a ledger, and tells who watches. The one seam at which bytes
-// are counted, and messages numbered: those on one channel arrive in the order in which they were sent, so that both
-// sides count alike.
+// An endpoint around another one that enters every completed message in a ledger and reports it to a watcher. It is the
+// only place where bytes are counted and messages numbered. Messages on one channel arrive in the order of sending, so
+// both sides number them alike.
 #pragma once
 
 #include <functional>
@@ -22,8 +22,8 @@ class CountedEndpoint final : public Endpoint {
   explicit CountedEndpoint(std::shared_ptr<Endpoint> inner) : inner_(std::move(inner)) {}
 
   observe::Ledger& ledger() { return ledger_; }
-  /// Is told of every completed message, on the runtime's thread. All ranks set it at the same place between their
-  /// messages, so that they number them alike; without it nothing is numbered.
+  /// Called with every completed message, on the runtime's thread. All ranks set it at the same point in their sequence
+  /// of messages, so that they number them alike; while it is unset, messages are not numbered.
   std::function<void(const observe::CarriedMessage&)> on_message;
 
   int rank() const override { return inner_->rank(); }
@@ -43,7 +43,7 @@ class CountedEndpoint final : public Endpoint {
   }
   std::vector<int> survivors() override {
     std::vector<int> alive = inner_->survivors();
-    // What was under way is lost, on some ranks before it was counted: numbers begin anew, apart from those before.
+    // Messages in flight are lost, on some ranks before they were counted: numbering begins anew in a separate range.
     if (const std::size_t lost = static_cast<std::size_t>(size()) - alive.size(); lost != std::exchange(lost_, lost))
       begun_.clear();
     return alive;
@@ -63,12 +63,12 @@ class CountedEndpoint final : public Endpoint {
     tell(began, into.payload());
   }
   Task<> exchange(Outgoing out, Incoming in, std::function<void(std::exception_ptr)> on_error) override {
-    if (on_message) return Endpoint::exchange(out, in, std::move(on_error));  // each is told of when it ends
+    if (on_message) return Endpoint::exchange(out, in, std::move(on_error));  // reports each message when it ends
     const Half sent{out.message.channel.purpose, out.payload.size()},
         received{in.message.channel.purpose, in.into.payload()};
     return counted(inner_->exchange(out, in, std::move(on_error)), sent, received);
   }
-  /// Booked as the messages of the route two-phase.
+  /// Counted as the messages of the route two-phase.
   Task<> run_engine(Collective collective, Message message, NumberSpan numbers) override {
     const std::optional<observe::CarriedMessage> began = begin("all-reduce", -1, message);
     co_await inner_->run_engine(collective, message, numbers);
@@ -97,7 +97,7 @@ class CountedEndpoint final : public Endpoint {
     ledger_.sent(out.purpose, out.bytes, inner_->framing_bytes());
     ledger_.received(in.purpose, in.bytes, inner_->framing_bytes());
   }
-  /// Nothing where nobody watches.
+  /// nullopt without a watcher.
   std::optional<observe::CarriedMessage> begin(const char* how, int peer, const Message& message) {
     if (!on_message) return std::nullopt;
     const std::uint64_t first = static_cast<std::uint64_t>(lost_) << 16;
@@ -115,8 +115,8 @@ class CountedEndpoint final : public Endpoint {
 
   std::shared_ptr<Endpoint> inner_;
   observe::Ledger ledger_;
-  std::map<std::tuple<std::string_view, int, Channel>, std::uint64_t> begun_;  // how many, where somebody watches
-  std::size_t lost_ = 0;                                                       // ranks
+  std::map<std::tuple<std::string_view, int, Channel>, std::uint64_t> begun_;  // messages begun, while watched
+  std::size_t lost_ = 0;                                                       // lost ranks
 };
 
 }  // namespace ripieno::transport

@@ -1,7 +1,7 @@
-// Endpoint: one rank's way to its peers, point to point. Messages go to a peer on a channel; on one channel they arrive
-// in the order in which they were sent, and channels do not wait for each other. Every message carries epoch, channel,
-// sequence and what it is (operation, type, count): when the two sides disagree, the receiver's error names both, and
-// nothing hangs. Beside that, a table of what its engine does for all ranks together, faster than by messages.
+// Endpoint: point-to-point messages between one rank and its peers. Messages go to a peer on a channel; on one channel
+// they arrive in the order of sending, and channels do not wait for each other. Every message carries epoch, channel,
+// sequence number, operation, type and count: if the two sides disagree, the receiver's error names both, and nothing
+// hangs. An endpoint may also have an engine, which runs some collectives faster than messages can.
 #pragma once
 
 #include <exception>
@@ -18,11 +18,11 @@
 
 namespace ripieno::transport {
 
-/// What belongs together among the messages of an endpoint, and ends together (Endpoint::abort): those of one
-/// communicator (collective/communicator.h), which gives it out. 0: the one of all ranks.
+/// Identifies messages that end together (Endpoint::abort): those of one communicator (collective/communicator.h). 0:
+/// the communicator of all ranks.
 using Scope = std::uint64_t;
 
-/// A sequence of messages between two ranks. `id` tells apart what is in flight at once (one bucket from another).
+/// A sequence of messages between two ranks. Messages in flight at once (of different buckets) differ in `id`.
 struct Channel {
   observe::Purpose purpose = observe::Purpose::exchange;
   std::uint32_t id = 0;
@@ -36,15 +36,15 @@ struct Message {
   std::string_view operation;  ///< at most 19 characters, outliving the call: "ring", "broadcast", ...
   DType type = DType::fp32;    ///< of the elements on the wire
   std::uint64_t count = 0;     ///< elements (bytes, for messages that are not numbers)
-  /// The sender's own affair: of the messages that wait for the connection to a peer, those with more go first (tcp).
-  /// The same for all messages of a channel that are under way at once.
+  /// Matters to the sender alone: among messages queued for the connection to a peer, more urgent ones go first (tcp).
+  /// The same for all messages in flight on one channel.
   int urgency = 0;
 };
 
 /// "ring of 1024 fp32 on exchange channel 0"
 std::string describe(const Message& message);
 
-/// One end of a transfer.
+/// The sender's and the receiver's end of a transfer.
 struct Outgoing {
   int peer = 0;
   Message message;
@@ -56,7 +56,7 @@ struct Incoming {
   Sink into;
 };
 
-/// What ranks do together. All of it can be done by messages (collective/schedule.h).
+/// The collectives. Each can be done with messages (collective/schedule.h).
 enum class Collective : std::uint8_t {
   all_reduce,
   reduce_scatter,
@@ -70,12 +70,12 @@ enum class Collective : std::uint8_t {
 /// "all-reduce", ...
 const char* name(Collective collective);
 
-/// What an endpoint's engine does itself: a collective of all ranks, in scope 0, of numbers of this type in memory.
+/// An operation of an endpoint's engine: a collective of all ranks, in scope 0, on numbers of this type in memory.
 struct EngineOperation {
   Collective collective;
   DType type;
-  std::string_view route;  ///< whose bits it gives, and whose messages are counted (collective/routes.cpp)
-  std::uint32_t channels;  ///< 0 .. so many less one of every purpose
+  std::string_view route;  ///< gives the same bits, and counts the same messages, as this route (collective/routes.cpp)
+  std::uint32_t channels;  ///< works on channels 0 .. channels - 1 of every purpose
 };
 
 class Endpoint {
@@ -89,55 +89,54 @@ class Endpoint {
   /// Returns when `payload` may be overwritten. A payload with a size but null data is counted and timed, not moved.
   virtual Task<> send(int peer, Message message, ConstBytes payload) = 0;
 
-  /// Fills `into`, of whose size (Sink::payload) the message must be.
+  /// Fills `into`; the message must have the sink's size (Sink::payload).
   virtual Task<> receive(int peer, Message message, Sink into) = 0;
 
-  /// Adds the numbers (of message.type on the wire) to `into`, or does with them what `how` says, converted to into's
-  /// type.
+  /// Combines the numbers (of message.type on the wire, converted to into's type) with `into` as `how` says.
   Task<> receive(int peer, Message message, NumberSpan into, numeric::Reduce how) {
     if (into.count != message.count) throw_count(message, into.count);
     return receive(peer, message, Sink(into, message.type, how));
   }
 
-  /// Sends and receives at once; returns when both have ended. The first error is told to `on_error`, which must make
-  /// the other end (Endpoint::abort), and is thrown at the end.
+  /// Sends and receives at once; returns when both have ended. The first error is passed to `on_error`, which must end
+  /// the other half (Endpoint::abort), and is thrown once both have ended.
   virtual Task<> exchange(Outgoing out, Incoming in, std::function<void(std::exception_ptr)> on_error);
 
-  /// Ends every operation in `scope`, pending and to come, on this rank with `error`, and on `members` (ranks; this one
-  /// need not be left out) with an Error(peer) that says why: "rank 0: rank 2 gave up: " and the first line of its
-  /// message. What they still send in it is dropped. Other scopes go on, and the memory of an operation that has failed
-  /// is its owner's again. The first error for a scope counts; whoever calls it after having been told tells those who
-  /// have not been told yet.
+  /// Ends every pending and future operation in `scope`: on this rank with `error`, on the ranks `members` (which may
+  /// include this one) with an Error(peer) that says why: "rank 0: rank 2 gave up: " and the first line of its message.
+  /// Messages that they still send in the scope are dropped. Other scopes go on. A failed operation no longer touches
+  /// its memory. Only the first error for a scope counts; a rank that has heard of the abort and then calls this passes
+  /// it on to members that have not.
   virtual void abort(Scope scope, const std::vector<int>& members, std::exception_ptr error) = 0;
 
-  /// Has `watcher` called with every scope that ends on this rank, its own aborts among them. For what lies around it
-  /// (shaped.h).
+  /// From now on calls `watcher` with every scope that ends on this rank, also by its own aborts. For endpoints around
+  /// this one (shaped.h).
   virtual void watch_aborts(std::function<void(Scope, std::exception_ptr)> watcher);
 
-  /// Goes on without the ranks that were lost so far: returns the ranks that are alive, own rank included, ascending,
-  /// and begins a new epoch on this rank. Until it is called, every operation after a loss fails with Error(peer) that
-  /// names the lost rank. Call it once all of this rank's coroutines that used the endpoint have had their error.
-  /// Without a loss it returns all and changes nothing. Error(peer): this transport ends the job with a lost rank, or
-  /// this rank itself is the lost one.
+  /// Goes on without the lost ranks: begins a new epoch on this rank and returns the ranks that are alive, this one
+  /// included, ascending. After a loss, every operation fails with an Error(peer) that names the lost rank until this
+  /// is called. Call it once all coroutines of this rank that used the endpoint have got their error. Without a loss it
+  /// returns all ranks and changes nothing. Error(peer): with this transport a lost rank ends the job, or this rank
+  /// itself is the lost one.
   virtual std::vector<int> survivors() = 0;
 
-  /// Whether all that was sent can be received whatever this rank does next. False only where sends return before that
-  /// (shaped.h): then flush() is to be awaited before the endpoint goes. It throws nothing; what was lost is not waited
-  /// for.
+  /// Whether everything sent can be received, whatever this rank does next. False only if sends return before that
+  /// (shaped.h): then await flush() before destroying the endpoint. flush() throws nothing and does not wait for lost
+  /// ranks.
   virtual bool has_flushed() const { return true; }
   virtual Task<> flush();
 
-  /// `bytes` zeros, aligned to 64 bytes, that this endpoint's peers can read where they lie if the transport can do
-  /// that: what is sent from there is then not copied. Owned by whoever holds it, also after the endpoint has gone.
+  /// `bytes` zeroed bytes, aligned to 64, that peers can read in place if the transport supports it; payloads sent from
+  /// there are then not copied. The memory may outlive the endpoint.
   virtual std::shared_ptr<std::byte> memory(std::size_t bytes);
 
-  /// What the engine does itself: the same table on all ranks. Over a network it is empty.
+  /// The engine's operations, the same on all ranks. Empty over a network.
   virtual std::span<const EngineOperation> engine() const { return {}; }
-  /// Its row for a collective of numbers of `type` on `channel`; null where there is none.
+  /// The engine's operation for a collective on numbers of `type` on `channel`; null if there is none.
   const EngineOperation* find_engine(Collective collective, DType type, Channel channel = {}) const;
 
-  /// Does what a row of engine() says; every rank calls it with as many numbers. One at a time on a channel. Errors: as
-  /// of receive().
+  /// Runs an operation of engine(); every rank calls it with the same count of numbers. One at a time on a channel.
+  /// Errors: those of receive().
   virtual Task<> run_engine(Collective collective, Message message, NumberSpan numbers);
 
   /// How messages get to `peer`, for people: "tcp", "shared memory", "tcp (another host)".

@@ -10,7 +10,7 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "frames are written as they lie in memory");
 
 constexpr std::uint32_t magic = 0x4E504952;         // "RIPN"
-constexpr std::uint64_t most_payload = 1ull << 48;  // no message is larger: catches a stream out of step
+constexpr std::uint64_t most_payload = 1ull << 48;  // a larger message means that the stream is out of step
 
 template <class T>
 void put(FrameBytes& bytes, std::size_t at, const T& value) {

@@ -1,9 +1,10 @@
 // The 64 bytes that precede every payload on a connection, whatever carries it, little-endian:
-//    0 magic u32     8 scope u64    24 payload bytes u64   36 purpose u8   38 zero u8        44 operation, 20
-//    characters 4 epoch u32    16 count u64    32 channel id u32      37 type u8      40 sequence u32
-//                                                          39 kind u8
-// The operation ends with zeros. An abort (Endpoint::abort) ends its scope: nothing follows in it. Its channel id is
-// the rank that gave up first, its payload that rank's reason, and its other fields are zeros.
+//    0 magic u32     16 count u64            36 purpose u8   40 sequence u32
+//    4 epoch u32     24 payload bytes u64    37 type u8      44 operation, 20 characters
+//    8 scope u64     32 channel id u32       38 zero u8
+//                                            39 kind u8
+// The operation ends with zeros. An abort (Endpoint::abort) is the last frame of its scope. Its channel id is the rank
+// that gave up first, its payload that rank's reason, and its other fields are zero.
 #pragma once
 
 #include <array>
@@ -18,7 +19,7 @@ enum class FrameKind : std::uint8_t { message, abort };
 
 struct Frame {
   std::uint32_t epoch = 0;
-  std::uint32_t sequence = 0;  ///< of the message on its channel, from 0; after 2^32 messages from 0 again
+  std::uint32_t sequence = 0;  ///< the message's number on its channel, from 0, modulo 2^32
   std::uint64_t payload = 0;   ///< bytes
   Channel channel;
   DType type = DType::fp32;
@@ -36,12 +37,12 @@ using FrameBytes = std::array<std::byte, frame_bytes>;
 /// An operation of more than 19 characters is an Error(internal).
 Frame make_frame(const Message& message, std::uint32_t epoch, std::uint32_t sequence, std::uint64_t payload);
 
-/// The frame that tells of an abort; its reason follows.
+/// The frame that announces an abort; its reason follows.
 Frame make_frame(const Abort& abort, std::uint32_t epoch);
 
 FrameBytes encode(const Frame& frame);
 
-/// Nothing where the bytes cannot have been made by encode(): they come from outside.
+/// nullopt if encode() cannot have made the bytes, which come from outside.
 std::optional<Frame> decode(const FrameBytes& bytes);
 
 /// "ring of 1024 fp32 on exchange channel 0 (4096 bytes)"

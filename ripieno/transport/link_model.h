@@ -6,7 +6,7 @@
 namespace ripieno::transport {
 
 struct LinkModel {
-  Duration latency{50'000'000};  ///< alpha: from the first byte's sending to its arrival
+  Duration latency{50'000'000};  ///< alpha: from sending the first byte to its arrival
   Duration per_byte{8'000};      ///< beta: 8,000 ps a byte is 1 Gb/s
 };
 

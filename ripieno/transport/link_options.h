@@ -1,4 +1,4 @@
-// What every link to a peer is told, whatever carries its bytes.
+// Options of a link to a peer, whatever carries its bytes.
 #pragma once
 
 #include <cstddef>
@@ -9,12 +9,12 @@
 namespace ripieno::transport {
 
 struct LinkOptions {
-  /// Credit: bytes that one peer may send before they are asked for. Beyond it, reading from that peer pauses until a
-  /// receive makes room. A message larger than all of it is read once its receive is posted.
+  /// Credit: bytes that one peer may send before their receives are posted. Beyond it, reading from that peer pauses
+  /// until a receive makes room. A message larger than the whole credit is read once its receive is posted.
   std::size_t unasked_bytes = 64 << 20;
-  /// Watchdog of every pending operation.
+  /// The watchdog's limit for every pending operation.
   Duration timeout = std::chrono::minutes(30);
-  /// Of the membership view; both sides' must be the same.
+  /// The epoch of the membership view; both sides must have the same.
   std::uint32_t epoch = 0;
 };
 

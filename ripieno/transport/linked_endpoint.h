@@ -1,6 +1,6 @@
-// An endpoint that has a link to each peer, whatever kind each of them is. A scope that is aborted ends on all of them:
-// the links of members carry the word of it, each member passes it on once its own communicator is aborted for it, and
-// so all hear of it that one who has heard can reach.
+// An endpoint with a link of any kind to each peer. An abort ends its scope on all links and is sent to the members;
+// each member passes it on once its own communicator is aborted. So an abort reaches every member that can be reached
+// from one that has heard of it.
 #pragma once
 
 #include "ripieno/transport/peer_link.h"
@@ -9,7 +9,7 @@ namespace ripieno::transport {
 
 class LinkedEndpoint : public Endpoint {
  public:
-  /// links[r] leads to rank r; links[rank] is empty. All of them were made with `aborts`.
+  /// links[r] leads to rank r; links[rank] is empty. All links were made with `aborts`.
   LinkedEndpoint(Runtime& runtime, int rank, std::vector<std::shared_ptr<PeerLink>> links,
                  std::shared_ptr<Aborts> aborts)
       : runtime_(runtime), rank_(rank), links_(std::move(links)), aborts_(std::move(aborts)) {
@@ -50,7 +50,7 @@ class LinkedEndpoint : public Endpoint {
   }
 
  protected:
-  /// Ends everything: every operation, pending and to come, fails with `error`.
+  /// Ends everything: every pending and future operation fails with `error`.
   virtual void close(std::exception_ptr error) {
     for (auto& link : links_) {
       if (link) link->revoke(error);

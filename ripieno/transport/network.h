@@ -1,4 +1,4 @@
-// The network of all ranks of a job that runs in one process, in virtual time: what a transport of virtual time makes
+// The network between all ranks of a job that runs in one process, in virtual time. Transports of virtual time make it
 // (transports.h).
 #pragma once
 
@@ -14,9 +14,9 @@ class Network {
 
   virtual std::shared_ptr<Endpoint> endpoint(int rank) = 0;
 
-  /// `rank` dies now; a second death is none. Its coroutine goes on until its next operation fails.
+  /// Kills `rank` now; no effect on a dead rank. Its coroutine goes on until its next operation fails.
   virtual void kill(int rank) = 0;
-  /// From kill() on, before others know of it.
+  /// True from kill() on, even before others know.
   virtual bool dead(int rank) const = 0;
 };
 

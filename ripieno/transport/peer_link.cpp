@@ -135,7 +135,7 @@ std::uint64_t PeerLink::begin_send(const Message& message) {
   return id;
 }
 
-/// One timer for all operations, set anew where it finds none that is overdue: cheaper than one each.
+/// One timer for all operations, set again while none is overdue: cheaper than a timer for each.
 void PeerLink::watch() {
   if (watchdog_ || ended()) return;
   auto expired = [weak = weak_from_this()] {

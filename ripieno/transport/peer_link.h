@@ -1,9 +1,9 @@
-// What every way to one peer has in common, whatever carries the bytes: receives that wait and messages that nobody has
-// asked for yet, paired in order on each channel; the peer's credit; how a scope ends, and how the way itself; and the
-// watchdog.
+// The base of links to one peer, whatever carries the bytes. It pairs posted receives and unexpected messages (no
+// receive is posted yet) in order on each channel, keeps the peer's credit and the watchdog, and ends scopes and the
+// link itself.
 //
-// A scope that ends (aborts.h) leaves nothing behind: its receives and sends fail, and neither their memory nor that of
-// what nobody has asked for is touched again; what still comes in it is read and dropped, without credit and in no
+// When a scope ends (aborts.h), its receives and sends fail, and neither their memory nor that of its unexpected
+// messages is touched again. Messages that still arrive in it are read and dropped, without using credit and in any
 // order.
 #pragma once
 
@@ -20,7 +20,7 @@
 
 namespace ripieno::transport {
 
-/// Held by its coroutines, so that it outlives the endpoint that ends it. All on the runtime's thread.
+/// Its coroutines own it, so that it outlives the endpoint that ends it. Used on the runtime's thread alone.
 class PeerLink : public std::enable_shared_from_this<PeerLink> {
  public:
   PeerLink(Runtime& runtime, int rank, int peer, LinkOptions options, std::shared_ptr<Aborts> aborts)
@@ -29,17 +29,17 @@ class PeerLink : public std::enable_shared_from_this<PeerLink> {
 
   virtual Task<> send(Message message, ConstBytes payload) = 0;
   Task<> receive(Message message, Sink sink) { return receive(shared_from_this(), message, sink); }
-  /// Ends the connection: every operation, pending and to come, fails with `error`.
+  /// Ends the link: every pending and future operation fails with `error`.
   void revoke(std::exception_ptr error);
-  /// Ends a scope: every operation in it that is pending fails. Those to come look at the endpoint's aborts.
+  /// Ends a scope: every pending operation in it fails. Future ones check the endpoint's aborts.
   void end(const Abort& abort);
-  /// Tells the peer of it: the last that is sent in that scope.
+  /// Tells the peer of an abort; nothing is sent in that scope after it.
   virtual void tell(const Abort& abort) = 0;
   /// See Endpoint::way().
   virtual std::string way() const = 0;
-  /// Whether an operation of this rank waits for the peer.
+  /// Whether an operation of this rank is waiting for the peer.
   bool waits() const;
-  /// The messages that receives wait for.
+  /// The messages that posted receives wait for.
   std::vector<Message> posted() const;
 
  protected:
@@ -50,17 +50,17 @@ class PeerLink : public std::enable_shared_from_this<PeerLink> {
     Message message;
     Sink sink;
     Duration since;
-    bool filled = false;  ///< nothing to wait for any more
+    bool filled = false;  ///< nothing is left to wait for
     Event done;
   };
-  /// A message that nobody has asked for yet: kept here, or lying in memory of the sender, who waits for its ticket.
+  /// An unexpected message: its payload is kept here, or still in memory of the sender, which waits for its ticket.
   struct Arrived {
     Frame frame;
     Scratch payload;
     const std::byte* lies = nullptr;
     std::uint64_t ticket = 0;
 
-    /// What it costs of the credit: with its bookkeeping, so that empty messages are not for nothing.
+    /// The credit that it uses. Includes its bookkeeping, so that empty messages use credit too.
     std::uint64_t cost() const { return (lies ? 0 : frame.payload) + sizeof(Arrived); }
   };
   /// One channel.
@@ -70,39 +70,39 @@ class PeerLink : public std::enable_shared_from_this<PeerLink> {
     std::deque<Arrived> arrived;
   };
 
-  /// A receive has been posted, or credit has come free.
+  /// Called when a receive has been posted or credit has become free.
   virtual void asked() = 0;
-  /// Closes what carries the bytes; failure() is known by then.
+  /// Closes what carries the bytes; failure() works by then.
   virtual void hang_up() = 0;
-  /// Of a scope that ends: fails the sends that wait, and lets go of the message that is arriving.
+  /// Called when a scope ends: fails its pending sends and drops the message that is arriving in it.
   virtual void drop(const Abort& abort) = 0;
-  /// A message is dropped that nobody has asked for.
+  /// Called when an unexpected message is dropped.
   virtual void forget(const Arrived&) {}
-  /// Gives an arrived message to the receive that it is for.
+  /// Gives an unexpected message to its receive.
   virtual void give(const Arrived& arrived, const Sink& sink);
 
-  /// Error(mismatch): the frame is of another epoch.
+  /// Throws Error(mismatch) if the frame is of another epoch.
   void check_epoch(const Frame& frame) const;
-  /// The lane of a message that begins to arrive. Error(mismatch): another sequence than was due.
+  /// The lane of a message that begins to arrive. Error(mismatch): its sequence number is not the next one.
   Lane& admit(const Frame& frame);
-  /// The first receive of the lane has its payload.
+  /// Completes the lane's first receive, which has its payload.
   static void serve(Lane& lane);
 
   bool ended() const { return error_ || !lost_.empty(); }
-  /// Why the scope has ended; null where it goes on.
+  /// Why the scope has ended; null if it has not.
   std::exception_ptr aborted(Scope scope) const { return aborts_->error(scope); }
   void throw_if_aborted(Scope scope) const {
     if (auto error = aborted(scope)) std::rethrow_exception(error);
   }
-  /// Ends the connection because of what happened to it; each operation's error says what it was doing.
+  /// Ends the link because of a failure (`why`); each operation's error says what it was doing.
   void lose(const std::string& why);
   std::exception_ptr failure(const char* doing, const Message& message) const;
-  /// The error of an operation that the loss of the peer ended.
+  /// The error of an operation that ends because the peer is lost.
   std::exception_ptr loss(const std::string& why, const char* doing, const Message& message) const;
-  /// Why the frame is not what was expected; null where it is.
+  /// How the frame differs from the expected message; null if it does not.
   std::exception_ptr mismatch(const Frame& frame, const Message& expected, std::uint64_t payload) const;
 
-  /// For the watchdog; end_send() takes what begin_send() returned.
+  /// Registers a send with the watchdog; end_send() takes the returned id.
   std::uint64_t begin_send(const Message& message);
   void end_send(std::uint64_t id) { sending_.erase(id); }
 
@@ -111,7 +111,7 @@ class PeerLink : public std::enable_shared_from_this<PeerLink> {
   const LinkOptions options_;
   const std::shared_ptr<Aborts> aborts_;
   std::map<Channel, Lane> lanes_;
-  std::uint64_t unasked_ = 0;  ///< of the credit
+  std::uint64_t unasked_ = 0;  ///< credit in use
   std::string lost_;
   std::exception_ptr error_;
 

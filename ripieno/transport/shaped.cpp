@@ -27,7 +27,7 @@ class ShapedEndpoint final : public Endpoint, public std::enable_shared_from_thi
   void watch_aborts(std::function<void(Scope, std::exception_ptr)> watcher) override {
     inner_->watch_aborts(std::move(watcher));
   }
-  /// A scope has ended: its sends fail, and what has not arrived is forgotten.
+  /// A scope has ended: its sends fail, and parcels that have not arrived are dropped.
   void drop(Scope scope, std::exception_ptr error) {
     if (!aborted_.emplace(scope, error).second) return;
     for (auto& [peer, wire] : wires_) {
@@ -49,7 +49,7 @@ class ShapedEndpoint final : public Endpoint, public std::enable_shared_from_thi
   }
 
   Task<> send(int peer, Message message, ConstBytes payload) override {
-    // 1. The card sends it after those before it.
+    // 1. The card sends the parcel after earlier ones.
     const auto aborted = aborted_.find(message.channel.scope);
     if (aborted != aborted_.end()) std::rethrow_exception(aborted->second);
     Runtime& clock = runtime();
@@ -57,15 +57,15 @@ class ShapedEndpoint final : public Endpoint, public std::enable_shared_from_thi
     const Duration on_card = shape_.mbit_s > 0 ? from_seconds(8e-6 * bytes / shape_.mbit_s) : Duration(0);
     card_free_ = std::max(card_free_, clock.now()) + on_card;
     const Duration sent = card_free_;
-    // 2. It is on its way by itself, behind those to the same peer.
+    // 2. The parcel travels on its own, behind earlier ones to the same peer.
     auto parcel = std::make_shared<Parcel>(clock, message, payload, sent + shape_.delay);
     Wire& wire = wires_[peer];
     wire.parcels.push_back(parcel);
     ++under_way_;
     if (!std::exchange(wire.under_way, true))
       asio::co_spawn(clock.context(), carry(inner_, peer, &wire, shared_from_this()), asio::detached);
-    // 3. Its sender goes on when it has left; that of a control message when it has arrived, for it may be the last
-    //    before this rank ends.
+    // 3. Its sender goes on when the parcel has left; for a control message, when it has arrived, since it may be the
+    //    last before this rank ends.
     if (message.channel.purpose == observe::Purpose::control) co_await parcel->handed_over.wait();
     const std::shared_ptr<Event> has_left(parcel, &parcel->has_left);
     co_await until(&clock, sent, has_left);
@@ -88,19 +88,19 @@ class ShapedEndpoint final : public Endpoint, public std::enable_shared_from_thi
           handed_over(runtime) {}
     const Message message;
     const std::vector<std::byte> bytes;
-    const ConstBytes payload;  // without data where there was none
+    const ConstBytes payload;  // without data if the sender's payload has none
     const Duration arrives;
     Event has_left, has_arrived, handed_over;
     std::exception_ptr error;
   };
 
-  /// To one peer.
+  /// The way to one peer.
   struct Wire {
     std::deque<std::shared_ptr<Parcel>> parcels;
     bool under_way = false;
   };
 
-  /// Returns at `when`, or as soon as the event has happened.
+  /// Returns at `when`, or earlier if the event happens.
   static Task<> until(Runtime* clock, Duration when, std::shared_ptr<Event> event) {
     if (when <= clock->now()) co_return;
     const Runtime::Timer timer = clock->call_at(when, [event] { event->set(); });
@@ -108,7 +108,7 @@ class ShapedEndpoint final : public Endpoint, public std::enable_shared_from_thi
     clock->cancel(timer);
   }
 
-  /// Hands parcels over in their order, each when it arrives; none waits for another's receiver.
+  /// Hands parcels over in order, each when it arrives; none waits for another's receiver.
   static Task<> carry(std::shared_ptr<Endpoint> inner, int peer, Wire* wire, std::shared_ptr<ShapedEndpoint> owner) {
     Runtime* clock = &inner->runtime();
     while (!wire->parcels.empty()) {
@@ -130,7 +130,7 @@ class ShapedEndpoint final : public Endpoint, public std::enable_shared_from_thi
       parcel->error = std::current_exception();
     }
     parcel->handed_over.set();
-    if (parcel->error) inner->abort(parcel->message.channel.scope, {}, parcel->error);  // its sender may have gone on
+    if (parcel->error) inner->abort(parcel->message.channel.scope, {}, parcel->error);  // its sender may no longer wait
     owner->ended_one();
   }
 
@@ -154,7 +154,7 @@ class ShapedEndpoint final : public Endpoint, public std::enable_shared_from_thi
   Duration card_free_{0};
   std::map<int, Wire> wires_;
   std::map<Scope, std::exception_ptr> aborted_;
-  std::size_t under_way_ = 0;  ///< parcels that are not handed over
+  std::size_t under_way_ = 0;  ///< parcels not handed over yet
   std::shared_ptr<Event> all_arrived_;
 };
 

@@ -20,7 +20,7 @@ void Sink::take(std::uint64_t offset, ConstBytes part) const {
     return;
   }
   const std::size_t first = offset / size_of(wire_), count = part.size() / size_of(wire_);
-  const NumberSpan from(const_cast<std::byte*>(part.data()), count, wire_);  // only read
+  const NumberSpan from(const_cast<std::byte*>(part.data()), count, wire_);  // read only
   const NumberSpan into = into_.slice(first, first + count);
   numeric::combine(into, from, how_);
 }

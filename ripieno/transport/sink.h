@@ -1,4 +1,4 @@
-// Where an arriving payload goes: bytes as they are, or numbers that are combined or converted on the way.
+// The destination of an arriving payload: raw bytes, or numbers that are combined or converted on arrival.
 #pragma once
 
 #include <optional>
@@ -7,7 +7,7 @@
 
 namespace ripieno::transport {
 
-/// Null data is counted, not moved.
+/// With null data the payload is counted but not moved.
 class Sink {
  public:
   Sink(Bytes into) : straight_(into) {}  // NOLINT: implicit from bytes
@@ -15,9 +15,9 @@ class Sink {
 
   /// Bytes on the wire.
   std::uint64_t payload() const { return convert_ ? into_.count * size_of(wire_) : straight_.size(); }
-  /// Whether anything is moved.
+  /// Whether data is moved.
   bool has_data() const { return convert_ ? into_.data != nullptr : straight_.data() != nullptr; }
-  /// The bytes that the payload may be read to as it is; nothing where each part has to go through take().
+  /// The memory that the payload can be read into directly; nullopt if each part has to go through take().
   std::optional<Bytes> straight() const;
   /// Takes the payload's bytes from `offset` on; a whole number of elements.
   void take(std::uint64_t offset, ConstBytes part) const;
@@ -27,7 +27,7 @@ class Sink {
   NumberSpan into_;
   DType wire_ = DType::fp32;
   numeric::Reduce how_ = numeric::Reduce::replace;
-  bool convert_ = false;  ///< into_, not straight_
+  bool convert_ = false;  ///< use into_, not straight_
 };
 
 }  // namespace ripieno::transport

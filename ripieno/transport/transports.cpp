@@ -12,7 +12,7 @@ namespace {
 std::vector<Transport>& all_transports() {
   static std::vector<Transport> all{
       {"tcp",
-       "workers are processes in real time, over shared memory on one host (but for RIPIENO_SHARED_MEMORY=off) and TCP "
+       "workers are processes in real time, over shared memory on one host (unless RIPIENO_SHARED_MEMORY=off) and TCP "
        "between hosts",
        join_by_host},
       {"simulated", "virtual time, in one process", nullptr, simulated_network},

@@ -1,6 +1,6 @@
-// Every transport by name: one table, by which jobs join (launch/join.h) and recipes choose (transport.kind). A
-// transport is a folder with options of its own and a line in transports.cpp. Of real time are those through which
-// processes join each other; of virtual time those that make a network of all ranks in one process.
+// The table of all transports by name, for joining a job (launch/join.h) and for recipes (transport.kind). A transport
+// is a folder with its own options and a line in transports.cpp. Transports of real time connect processes; those of
+// virtual time make a network of all ranks in one process.
 #pragma once
 
 #include <functional>
@@ -16,24 +16,25 @@ namespace ripieno::transport {
 struct SimulatedOptions;  // simulated/network.h
 
 struct Transport {
-  std::string_view name, title;  ///< what they view outlives the table
-  /// Of real time: joins the other ranks, each of which calls it, and returns this one's endpoint. Options of the
-  /// transport's own are bound to it. Null: it is of virtual time.
+  std::string_view name, title;  ///< their text must outlive the table
+  /// Real time: joins the other ranks, each of which calls it, and returns this rank's endpoint. The transport's own
+  /// options are bound to it. Null for a transport of virtual time.
   std::function<Task<std::shared_ptr<Endpoint>>(Joining joining)> join = nullptr;
-  /// Of virtual time: a network for `ranks` ranks on the runtime. Null: it is of real time.
+  /// Virtual time: makes a network for `ranks` ranks on the runtime. Null for a transport of real time.
   std::function<std::unique_ptr<Network>(Runtime& runtime, int ranks, const SimulatedOptions&)> simulate = nullptr;
 
   bool is_virtual() const { return simulate != nullptr; }
 };
 
-/// Ripieno's, then those that were added.
+/// The built-in transports, then the added ones.
 std::span<const Transport> transports();
 
-/// Adds one of your own, for this process. Call it before anything else asks for transports: what they were given does
-/// not outlive it. Error(usage): the name is taken; Error(internal): it has none or both of join and simulate.
+/// Adds a transport to this process. Invalidates what transports() and find_transport() have returned: call it before
+/// anything else asks for transports. Error(usage): the name is taken; Error(internal): not exactly one of join and
+/// simulate is set.
 void add_transport(Transport transport);
 
-/// Error(usage) that lists the known transports.
+/// Throws Error(usage), which lists the known transports, for an unknown name.
 const Transport& find_transport(std::string_view name);
 
 }  // namespace ripieno::transport

@@ -35,7 +35,8 @@ double deviation(const torch::Tensor& weight) { return weight.std().item<double>
 
 TEST(Initialise, GlorotIsUniformByBothSides) {
   const auto made = net(Initialisation::glorot);
-  for (const auto& [weight, sides] : {std::pair{made->convolution->weight, 8 * 9 + 16 * 9}, std::pair{made->linear->weight, 800}}) {
+  for (const auto& [weight, sides] :
+       {std::pair{made->convolution->weight, 8 * 9 + 16 * 9}, std::pair{made->linear->weight, 800}}) {
     EXPECT_LE(weight.abs().max().item<double>(), std::sqrt(6.0 / sides));
     EXPECT_GT(weight.abs().max().item<double>(), 0.98 * std::sqrt(6.0 / sides));
     EXPECT_NEAR(deviation(weight), std::sqrt(2.0 / sides), 0.05 * std::sqrt(2.0 / sides));

@@ -91,7 +91,7 @@ std::vector<Case> cases() {
     all.push_back({"accumulate", codec, "two passes"});
     all.push_back({"ddp", codec, "two in flight"});
   }
-  for (const std::string_view name : {"gossip-pairs", "gossip-exponential", "ring-passes"}) {
+  for (const std::string_view name : {"gossip-pairs", "gossip-exponential", "ring-passes", "ring-groups"}) {
     for (const std::string_view variant : {"seldom evaluated", "four workers", "adam"})
       all.push_back({name, "fp16", variant});
   }
@@ -154,7 +154,7 @@ TEST(CatchingUp, GivesTheBitsOfARunWithout) {
           << strategy << " " << codec;
     }
   }
-  for (const std::string_view strategy : {"gossip-pairs", "gossip-exponential", "ring-passes"})
+  for (const std::string_view strategy : {"gossip-pairs", "gossip-exponential", "ring-passes", "ring-groups"})
     EXPECT_GE(caught_up(strategy, "fp16", ""), 10) << strategy;
   EXPECT_GE(caught_up("ring-passes", "bf16", "full ring"), 10);
   EXPECT_GE(caught_up("diloco", "int8", "delayed fragments"), 10);

@@ -40,7 +40,8 @@ TEST(RingGroups, TakesTheStepsOfThePlainComputation) {
         }
       }
       for (int r = 0; r < workers; ++r) {
-        EXPECT_LE(testing::distance(job.own(r), reference.w[r]), 1e-12) << "W=" << workers << " p=" << p << " rank " << r;
+        EXPECT_LE(testing::distance(job.own(r), reference.w[r]), 1e-12)
+            << "W=" << workers << " p=" << p << " rank " << r;
         EXPECT_LE(testing::distance(job.weights(r), reference.mean()), 1e-12) << "W=" << workers << " p=" << p;
         EXPECT_EQ(job.own(r), job.own(r / (p + 1) * (p + 1))) << "a group holds the same bits";
       }

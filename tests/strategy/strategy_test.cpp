@@ -78,7 +78,7 @@ TEST(Accumulate, ExchangesWhatIsLeftAtAnEpochsEnd) {
 }
 
 TEST(Apart, EndsWithItsOwnBuffersAndAConsensusOfAll) {
-  for (const char* name : {"gossip-pairs", "gossip-exponential", "ring-passes", "local-sgd", "diloco"}) {
+  for (const char* name : {"gossip-pairs", "gossip-exponential", "ring-passes", "ring-groups", "local-sgd", "diloco"}) {
     testing::Trial trial(find_strategy(name), 3, sgd(2), {.samples = 55, .buffers = 3});
     trial.on_step = [&](int rank, const observe::StepRecord&) {  // as batch norm's statistics would be
       for (double& number : trial.learners[rank]->buffers().as<double>()) number += rank + 1;

@@ -9,8 +9,8 @@ namespace ripieno::transport {
 namespace {
 
 constexpr std::size_t piece_bytes = 64 << 10;  // stays in the cache while P-1 peers' numbers are added to it
-constexpr int pieces_in_a_row = 16;            // then others have their turn
-constexpr std::size_t kept_bytes = 1 << 20;    // of a copy of numbers that peers cannot read
+constexpr int pieces_in_a_row = 16;            // then other coroutines have their turn
+constexpr std::size_t kept_bytes = 1 << 20;    // the largest copy of unregistered numbers that is kept
 constexpr auto spin_time = std::chrono::microseconds(20);
 constexpr int looks_between_clocks = 32;
 
@@ -44,14 +44,14 @@ Task<> SharedAllReduce::run(std::shared_ptr<SharedAllReduce> self, Message messa
   const std::uint64_t before = self->slots_[slot].progress.load(std::memory_order_relaxed);
   if (before % 2 == 1) fail(ErrorKind::internal, describe(message), " while another is under way on its channel");
 
-  // 1. Where this rank's numbers lie; and, when all have said so, where the others'.
+  // 1. Post the place of this rank's numbers; once all have posted, find the others'.
   const Lying lying = self->registered(numbers, slot);
   const NumberSpan own = lying.numbers;
   self->post(message, lying, slot, before + 1);
   if (!self->spin(slot, before + 1)) co_await wait(self.get(), message, slot, before + 1);
   std::vector<NumberSpan> peers = self->numbers_of_peers(message, own, slot);
 
-  // 2. The sum of this rank's chunk, at all of them.
+  // 2. Add up this rank's chunk and write it to all ranks.
   const Range mine = chunk(own.count, self->ranks_, self->rank_);
   const std::size_t piece = piece_bytes / size_of(own.type);
   int in_a_row = 0;
@@ -66,7 +66,7 @@ Task<> SharedAllReduce::run(std::shared_ptr<SharedAllReduce> self, Message messa
     std::rethrow_exception(self->error_);
   }
 
-  // 3. Until all have been put here.
+  // 3. Wait until all chunks have been written here.
   self->announce(slot, before + 2);
   if (!self->spin(slot, before + 2)) co_await wait(self.get(), message, slot, before + 2);
   if (lying.copy) std::memcpy(numbers.data, own.data, numbers.size_bytes());
@@ -100,7 +100,7 @@ void SharedAllReduce::post(const Message& message, const Lying& lying, std::size
   announce(slot, progress);
 }
 
-/// Whoever sleeps and waits for this rank is woken. No wake-up is lost: see ring.h.
+/// Wakes peers that sleep and wait for this rank. No wake-up is lost: see ring.h.
 void SharedAllReduce::announce(std::size_t slot, std::uint64_t progress) {
   slots_[slot].progress.store(progress, std::memory_order_seq_cst);
   for (Peer& peer : peers_) peer.link->other().wake_if_waiting();
@@ -176,7 +176,7 @@ void SharedAllReduce::reduce(NumberSpan own, const std::vector<NumberSpan>& peer
     } else if (&peer != &peers.back()) {
       numeric::add(sum, other);
     } else {
-      numeric::add_to_both(sum, other);  // the last addition is the sum
+      numeric::add_to_both(sum, other);  // the last addition completes the sum
       --to_be_told;
     }
   }
@@ -204,7 +204,7 @@ bool SharedAllReduce::poll() {
   return waiting_.size() != before;
 }
 
-/// What a rank did before it ended is seen once its end is.
+/// When a rank's end is visible, so is all that it did before.
 void SharedAllReduce::find_losses() {
   for (const auto& waiting : waiting_) {
     for (const Peer& peer : peers_) {
@@ -259,13 +259,13 @@ void SharedAllReduce::find_mismatches() {
                                         " takes part in ", describe(other), ": the ranks do not run the same recipe")));
   };
   for (const Peer& peer : peers_) {
-    // Messages where this rank is in an all-reduce. Who has sent one later than its part in it has made progress
-    // before.
+    // Messages where this rank is in an all-reduce. A peer that sent one after its part in the all-reduce has shown its
+    // progress before.
     for (const auto& waiting : waiting_) {
       const auto other = peer.link->unasked(waiting->message.channel);
       if (other && !reached(peer, waiting->slot, waiting->target)) found(peer, waiting->message, other->message());
     }
-    // An all-reduce where this rank waits for a message. One that was sent before it is there to be read.
+    // An all-reduce where this rank waits for a message. A message sent before the all-reduce can be read by now.
     for (const Message& message : peer.link->posted()) {
       if (message.channel.id >= all_reduce_channels || message.channel.scope != 0) continue;
       const std::size_t slot = slot_of(message.channel);
@@ -300,7 +300,7 @@ void SharedAllReduce::revoke(std::exception_ptr error) {
   for (auto& waiting : std::exchange(waiting_, {})) waiting->done.fail(error_);
 }
 
-/// One timer for all, set anew where it finds none that is overdue.
+/// One timer for all calls, set again while none is overdue.
 void SharedAllReduce::watch() {
   if (watchdog_ || waiting_.empty()) return;
   auto expired = [weak = weak_from_this()] {

@@ -1,22 +1,20 @@
-// The engine's own all-reduce, for ranks that all share memory: the route two-phase (collective/two_phase.h) in place.
+// The engine's all-reduce for ranks that all share memory: the route two-phase (collective/two_phase.h), in place.
 //
-// 1. Each rank posts where its numbers lie, in a slot of the channel that its peers can read.
-// 2. When all have posted, each sums up its own chunk, a cache-sized piece at a time, reading the peers' numbers where
-//    they lie in the route's order and rounding them to the wire's type on the way, and puts the sum in place at every
-//    peer.
-// 3. When all are done, the numbers may be used again, and a rank may end: its slots stay readable for those who have
-//    not looked yet.
+// 1. Each rank posts the place of its numbers in the channel's slot, which its peers can read.
+// 2. When all have posted, each adds up its own chunk, a cache-sized piece at a time. It reads the peers' numbers in
+//    place, in the route's order, rounds them to the wire's type, and writes the sum to every peer.
+// 3. When all are done, the numbers may be used again, and a rank may end: its slots stay readable for slower peers.
 //
-// Stopping. Peers write to a rank's numbers while a call is under way, so a call that fails must not return before all
-// of them have stopped. A rank whose scope 0 is aborted, or that has lost a peer, says in a line of its own that it
-// stops: from then on it touches nobody's numbers, in any call. The others look there before every piece, and where
-// they wait, and then stop likewise, with its reason. A call that has posted fails once no peer can be in it: each of
-// them has stopped, has not posted yet (it posts first and looks then), is done with it, or is gone. After that no call
-// begins any more.
+// Stopping. Peers write to a rank's numbers during a call, so a failing call must not return before all peers have
+// stopped. A rank whose scope 0 is aborted, or that has lost a peer, announces in its own cache line that it stops:
+// from then on it touches no other rank's numbers, in any call. The others check that line before every piece and while
+// they wait, and then stop too, with its reason. A call that has posted fails once no peer can be in it: each peer has
+// stopped, has not posted yet (it posts first and checks then), is done with the call, or is gone. After that no call
+// begins.
 //
-// Bits and bytes counted are those of the route's messages, whatever the transport. Numbers that do not lie in
-// registered memory go through some that does. Waiting is a short spin, where the ranks have a core each and nothing is
-// computed here, and then the hub's sleep (hub.h), so that more workers than cores go forward.
+// Results and counted bytes are those of the route's messages. Numbers outside registered memory are copied through
+// registered memory. A wait spins briefly, if each rank has a core and nothing is computed here, and then sleeps in the
+// hub (hub.h), so that more workers than cores make progress.
 #pragma once
 
 #include <list>
@@ -27,9 +25,9 @@
 
 namespace ripieno::transport {
 
-/// What a rank says of a channel's all-reduce: one line, written by it alone.
+/// A rank's state of a channel's all-reduce: one cache line, which that rank alone writes.
 struct alignas(line_bytes) AllReduceSlot {
-  std::atomic<std::uint64_t> progress{0};  ///< 2 for every call that is done, and 1 more for one that is posted
+  std::atomic<std::uint64_t> progress{0};  ///< 2 for every call that is done, plus 1 for one that is posted
   std::uint64_t count = 0;
   Place place;
   std::uint32_t epoch = 0;
@@ -40,7 +38,7 @@ struct alignas(line_bytes) AllReduceSlot {
 };
 static_assert(sizeof(AllReduceSlot) == line_bytes);
 
-/// Says that a rank has stopped, and why; written by it alone.
+/// Whether a rank has stopped, and why; that rank alone writes it.
 struct alignas(line_bytes) AllReduceStop {
   std::atomic<std::uint32_t> stopped{0};
   std::int32_t origin = 0;  ///< the rank that stopped first
@@ -48,37 +46,37 @@ struct alignas(line_bytes) AllReduceStop {
   std::array<char, most_reason> reason{};
 };
 
-/// Channels 0 .. so many less one of every purpose have a slot. What is never used is never backed by memory.
+/// The number of channels of every purpose that have a slot. Unused slots are never backed by memory.
 inline constexpr std::uint32_t all_reduce_channels = 1 << 14;
 inline constexpr std::size_t all_reduce_slots = all_reduce_channels * observe::purposes.size();
-/// The slots, and then the AllReduceStop.
+/// The slots, followed by the AllReduceStop.
 inline constexpr std::size_t all_reduce_bytes = all_reduce_slots * sizeof(AllReduceSlot) + sizeof(AllReduceStop);
-/// Where the slots lie: what every rank takes first of its registered memory.
+/// The place of the slots: every rank takes them first from its registered memory.
 inline constexpr Place all_reduce_place{0, line_bytes};
 
-/// All on the runtime's thread.
+/// Used on the runtime's thread alone.
 class SharedAllReduce : public std::enable_shared_from_this<SharedAllReduce> {
  public:
   /// links[r] leads to rank r; links[rank] is empty. Error(network): a peer's slots cannot be mapped.
   SharedAllReduce(Runtime& runtime, int rank, const std::vector<std::shared_ptr<SharedLink>>& links,
                   LinkOptions options, std::shared_ptr<const SharedOwn> own, bool may_spin);
 
-  /// What it does for all ranks (Endpoint::engine).
+  /// The engine's operations (Endpoint::engine).
   static constexpr std::array operations{
       EngineOperation{Collective::all_reduce, DType::fp32, "two-phase", all_reduce_channels},
       EngineOperation{Collective::all_reduce, DType::fp64, "two-phase", all_reduce_channels}};
   Task<> run(Message message, NumberSpan numbers) { return run(shared_from_this(), message, numbers); }
-  /// Every call, pending and to come, fails; one that is pending once no peer touches its numbers any more.
+  /// Makes every pending and future call fail; a pending call fails once no peer touches its numbers.
   void stop(const Abort& abort);
-  /// The same at once: for when this rank's connections have ended.
+  /// As stop(), but at once: for when this rank's connections have ended.
   void revoke(std::exception_ptr error);
 
   // For the hub.
-  /// Continues what need not wait any more. Whether there was anything.
+  /// Resumes calls that need not wait any more. Returns whether there was one.
   bool poll();
   bool has_work() const;
   bool waits() const { return !waiting_.empty(); }
-  /// Ends with an Error(mismatch) what would wait for ever, because a peer does something else on the same channel.
+  /// Ends with an Error(mismatch) calls that would wait forever because a peer does something else on the same channel.
   void find_mismatches();
 
  private:
@@ -110,7 +108,7 @@ class SharedAllReduce : public std::enable_shared_from_this<SharedAllReduce> {
   struct Lying {
     NumberSpan numbers;
     Place place;
-    std::shared_ptr<std::byte> copy;  ///< of numbers that lie elsewhere; kept for the slot while it is small
+    std::shared_ptr<std::byte> copy;  ///< of numbers outside registered memory; kept for the slot if small
   };
   Lying registered(NumberSpan numbers, std::size_t slot);
   void post(const Message& message, const Lying& own, std::size_t slot, std::uint64_t progress);
@@ -119,13 +117,13 @@ class SharedAllReduce : public std::enable_shared_from_this<SharedAllReduce> {
     return peer.slots[slot].progress.load(std::memory_order_seq_cst) >= target;
   }
   bool all_reached(std::size_t slot, std::uint64_t target) const;
-  /// Whether this rank has stopped; it does where a peer has.
+  /// Whether this rank has stopped; it stops if a peer has.
   bool has_stopped();
   bool any_peer_stopped() const;
-  /// Whether no peer can be in this rank's call any more.
+  /// Whether no peer can still be in this rank's call.
   bool is_left_alone(const Waiting& waiting) const;
   void find_losses();
-  /// Whether all have reached it after a moment.
+  /// Waits a moment; returns whether all have reached the target.
   bool spin(std::size_t slot, std::uint64_t target) const;
   std::vector<NumberSpan> numbers_of_peers(const Message& message, NumberSpan own, std::size_t slot);
   void reduce(NumberSpan own, const std::vector<NumberSpan>& peers, Range piece, DType wire);
@@ -142,7 +140,7 @@ class SharedAllReduce : public std::enable_shared_from_this<SharedAllReduce> {
   const bool may_spin_;
   std::vector<Peer> peers_;  ///< in the order in which their numbers are added: rank-1, rank-2, ..
   std::map<std::size_t, Spare> spare_;
-  std::vector<std::byte> rounded_;  ///< a piece on its way, where the wire's type is another
+  std::vector<std::byte> rounded_;  ///< a rounded piece, if the wire's type differs
   std::list<std::shared_ptr<Waiting>> waiting_;
   std::optional<Runtime::Timer> watchdog_;
   std::exception_ptr error_;

@@ -5,7 +5,7 @@
 namespace ripieno::transport {
 namespace {
 
-constexpr std::size_t least_region = 64 << 20;  // bytes; what is not touched costs nothing
+constexpr std::size_t least_region = 64 << 20;  // bytes; untouched memory costs nothing
 
 std::size_t whole_lines(std::size_t bytes) { return round_up(std::max<std::size_t>(bytes, 1), line_bytes); }
 
@@ -28,7 +28,7 @@ std::byte* SharedArena::cut(std::size_t bytes) {
   return grow(bytes) ? cut(regions_.back(), bytes) : nullptr;
 }
 
-/// The first hole that is large enough; null where there is none.
+/// The first hole that is large enough; null if there is none.
 std::byte* SharedArena::cut(Region& region, std::size_t bytes) {
   const auto hole = std::find_if(region.free.begin(), region.free.end(),
                                  [bytes](const auto& entry) { return entry.second >= bytes; });
@@ -49,11 +49,11 @@ bool SharedArena::grow(std::size_t bytes) {
   } catch (const Error&) {
     return false;
   }
-  // 1. The region begins with the check word, so that a peer knows it for what it is.
+  // 1. The region begins with the check word, by which a peer recognises it.
   ControlHead& head = control_->head();
   std::memcpy(region.memory.data(), &head.word, sizeof head.word);
   region.free.emplace(line_bytes, region.memory.size() - line_bytes);
-  // 2. It is described, and then counted.
+  // 2. Its description is written before it is counted.
   const auto index = static_cast<std::uint32_t>(regions_.size());
   head.region[index] = {region.memory.size(), region.memory.fd()};
   head.regions.store(index + 1, std::memory_order_release);

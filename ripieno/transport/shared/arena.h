@@ -1,5 +1,5 @@
-// Registered memory: what a rank's peers on the same host can read where it lies. The owner's side hands it out of a
-// few large regions; the peer's side finds what a message says lies there.
+// Registered memory, which a rank's peers on the same host can read in place. The owner hands it out from a few large
+// regions; a peer maps the places that messages name.
 #pragma once
 
 #include <map>
@@ -12,30 +12,30 @@
 
 namespace ripieno::transport {
 
-/// Where bytes lie in their owner's registered memory.
+/// The place of bytes in their owner's registered memory.
 struct Place {
   std::uint32_t region = 0;
   std::uint64_t offset = 0;
 };
 
-/// May be used from any thread. Free memory is always zeros.
+/// Thread-safe. Free memory is always zeroed.
 class SharedArena : public std::enable_shared_from_this<SharedArena> {
  public:
   explicit SharedArena(std::shared_ptr<SharedControl> control) : control_(std::move(control)) {}
 
-  /// `bytes` zeros, aligned to 64 bytes; free again when the last owner lets go, who may outlive everything else. Null
-  /// where there is no more memory to share.
+  /// `bytes` zeroed bytes, aligned to 64; freed with the last owner, which may outlive everything else. Null if there
+  /// is no more memory to share.
   std::shared_ptr<std::byte> take(std::size_t bytes);
-  /// The same for good: never free again, so that peers who have it mapped read what was last written there also after
-  /// this rank has ended. Valid as long as this object.
+  /// As take(), but never freed, so that peers that have it mapped can read the last contents even after this rank has
+  /// ended. Valid as long as this object.
   std::byte* keep(std::size_t bytes);
-  /// Nothing where not all of `bytes` is registered memory.
+  /// nullopt unless all of `bytes` is registered memory.
   std::optional<Place> find(ConstBytes bytes) const;
 
  private:
   struct Region {
     SharedMemory memory;
-    std::map<std::size_t, std::size_t> free;  ///< offset -> bytes; neighbours are one
+    std::map<std::size_t, std::size_t> free;  ///< offset -> bytes; adjacent holes are merged
   };
 
   std::byte* cut(std::size_t bytes);
@@ -48,13 +48,13 @@ class SharedArena : public std::enable_shared_from_this<SharedArena> {
   std::vector<Region> regions_;
 };
 
-/// A peer's registered memory, mapped when first spoken of; to be written to in an all-reduce, otherwise read.
+/// A peer's registered memory, mapped at first use; an all-reduce writes to it, everything else only reads.
 class PeerRegions {
  public:
   PeerRegions() = default;
   PeerRegions(pid_t pid, const ControlHead* head) : pid_(pid), head_(head) {}
 
-  /// Error(mismatch): that is not registered memory. Error(network): it cannot be mapped.
+  /// The mapped address. Error(mismatch): the place is not registered memory. Error(network): it cannot be mapped.
   std::byte* at(Place place, std::uint64_t bytes);
 
  private:

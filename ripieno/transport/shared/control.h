@@ -1,5 +1,5 @@
-// What each rank shows the others of its host: one piece of shared memory with a head (whether it sleeps, which memory
-// it has registered) and a ring to every peer.
+// The shared memory that each rank shows to the others on its host: a head (whether the rank sleeps, which memory it
+// has registered) and a ring to every peer.
 #pragma once
 
 #include <array>
@@ -11,10 +11,10 @@ namespace ripieno::transport {
 inline constexpr std::size_t max_regions = 240;
 
 struct ControlHead {
-  std::uint64_t word = 0;                                  ///< the check word that the maker has told its peers
-  static constexpr std::uint32_t asleep = 1, waiting = 2;  ///< and waits for a peer
+  std::uint64_t word = 0;                                  ///< the check word, which the maker also sends to its peers
+  static constexpr std::uint32_t asleep = 1, waiting = 2;  ///< flags: asleep; also waits for a peer
   alignas(line_bytes) std::atomic<std::uint32_t> sleeping{0};
-  alignas(line_bytes) std::atomic<std::uint32_t> regions{0};  ///< how many of those that follow are there
+  alignas(line_bytes) std::atomic<std::uint32_t> regions{0};  ///< how many of the entries below are valid
   struct Region {
     std::uint64_t bytes = 0;
     std::int32_t fd = -1;
@@ -23,7 +23,7 @@ struct ControlHead {
 };
 static_assert(sizeof(ControlHead) <= page_bytes);
 
-/// Where the ring to rank `peer` begins, and how long it is.
+/// The length of a ring's section, and the offset of the ring to rank `peer`.
 constexpr std::size_t section_bytes(std::size_t ring_bytes) { return round_up(ring_section(ring_bytes), page_bytes); }
 constexpr std::size_t section_offset(int peer, std::size_t ring_bytes) {
   return page_bytes + static_cast<std::size_t>(peer) * section_bytes(ring_bytes);

@@ -51,10 +51,10 @@ class SharedEndpoint final : public LinkedEndpoint {
   }
 
   std::shared_ptr<SharedHub> hub_;
-  std::shared_ptr<SharedAllReduce> all_reduce_;  ///< null where not all ranks share memory
+  std::shared_ptr<SharedAllReduce> all_reduce_;  ///< null unless all ranks share memory
 };
 
-/// The ranks' talk before they decide. Closes all connections when its time is over.
+/// The ranks' negotiation. Closes all connections when its time is over.
 struct Talk {
   Talk(Runtime& runtime, int rank, PeerSockets sockets, Duration timeout)
       : runtime(runtime), rank(rank), timeout(timeout), sockets(std::move(sockets)) {
@@ -109,7 +109,7 @@ std::shared_ptr<SharedHub> make_hub(Runtime& runtime, int ranks, const SharedOpt
   }
 }
 
-/// How a rank comes to its ways to all others, step by step.
+/// The steps by which a rank agrees on a link with every other rank.
 class Agreement {
  public:
   Agreement(Runtime& runtime, int rank, PeerSockets peers, const SharedOptions& options)
@@ -125,7 +125,7 @@ class Agreement {
     }
   }
 
-  /// 1. Everyone tells everyone what it shows. So few bytes never wait for their reader.
+  /// 1. Every rank sends its hello to every other. So few bytes never block the sender.
   Task<> show() {
     const std::uint64_t word = check_word();
     if (options_.shares && !others_.empty()) hub_ = make_hub(runtime_, ranks(), options_, word);
@@ -135,7 +135,7 @@ class Agreement {
     for (const int peer : others_) co_await talk_.hear(peer, &theirs_[peer], sizeof mine_);
   }
 
-  /// 2. Each opens what it is shown, and says whether it could: a pair shares memory where both can.
+  /// 2. Each opens its peers' memory and tells them whether it could: a pair shares memory if both could.
   Task<> open() {
     for (const int peer : others_) {
       check(peer);
@@ -154,7 +154,7 @@ class Agreement {
     }
   }
 
-  /// 3. Whether all of them share memory, as every rank sees it: then they have an all-reduce of their own.
+  /// 3. All agree whether all pairs share memory: if so, the engine offers an all-reduce.
   Task<> compare() {
     const auto alone = [&](int peer) { return !opened_[peer]; };
     const char every = hub_ && !others_.empty() && std::none_of(others_.begin(), others_.end(), alone) ? 1 : 0;
@@ -167,7 +167,7 @@ class Agreement {
     }
   }
 
-  /// 4. The links.
+  /// 4. Makes the links.
   std::shared_ptr<Endpoint> endpoint() {
     const auto aborts = std::make_shared<Aborts>(rank_);
     std::vector<std::shared_ptr<PeerLink>> links(opened_.size());
@@ -200,7 +200,7 @@ class Agreement {
  private:
   int ranks() const { return static_cast<int>(opened_.size()); }
 
-  /// Error(mismatch): the peer's first words are not what this rank can go on with.
+  /// Error(mismatch): the peer's hello does not fit this rank's.
   void check(int peer) const {
     if (theirs_[peer].magic != SharedHello::expected_magic) {
       fail(ErrorKind::mismatch, "rank ", rank_, ": rank ", peer, " sent bytes that do not say how to reach it. Do all ",
@@ -220,7 +220,7 @@ class Agreement {
   std::shared_ptr<SharedHub> hub_;
   SharedHello mine_;
   std::vector<std::optional<SharedPeer>> opened_;
-  std::vector<std::string> why_;  ///< it is not opened
+  std::vector<std::string> why_;  ///< why a peer's memory is not open
   std::vector<SharedHello> theirs_;
   bool all_share_ = false;
 };

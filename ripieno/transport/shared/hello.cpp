@@ -11,7 +11,7 @@ namespace ripieno::transport {
 namespace {
 
 /// The kernel's boot and this process's namespaces, of processes and of the network: nodes of an emulated cluster
-/// differ in the latter. Empty where this kernel does not tell.
+/// differ in the latter. Empty if the kernel does not tell.
 std::string host() {
   std::string boot;
   std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
@@ -67,7 +67,7 @@ std::optional<SharedPeer> open_peer(const SharedHello& mine, const SharedHello& 
       peer.ring = RingReader(reinterpret_cast<RingState*>(peer.ring_memory.data()), mine.ring_bytes);
       peer.regions = PeerRegions(theirs.pid, peer.head);
       peer.regions.at(all_reduce_place, all_reduce_bytes);
-      // For reading too: a pipe that has a reader raises no signal when the peer has gone.
+      // Open for reading too: writing to a pipe with a reader raises no signal when the peer has gone.
       peer.bell = open_of(theirs.pid, theirs.bell_fd, O_RDWR | O_NONBLOCK);
       if (peer.head->word == theirs.word) return peer;
       *why = "what the peer shows is not its own";

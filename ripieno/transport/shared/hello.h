@@ -1,4 +1,4 @@
-// What two ranks tell each other over their TCP connection before they decide how to reach each other.
+// The message that two ranks exchange over their TCP connection before they choose shared memory or TCP.
 #pragma once
 
 #include <sched.h>
@@ -10,30 +10,30 @@
 
 namespace ripieno::transport {
 
-/// As it lies in memory: what differs in size or order has another magic number.
+/// Sent as its bytes in memory; a change of its layout needs another magic number.
 struct SharedHello {
   static constexpr std::uint64_t expected_magic = 0x32'4D'48'53'49'52ull;  // "RISHM2"
   std::uint64_t magic = expected_magic;
-  std::uint64_t word = 0;  ///< at the beginning of what it shows
+  std::uint64_t word = 0;  ///< the check word at the start of the sender's shared memory
   std::uint64_t ring_bytes = 0;
-  std::int32_t pid = 0;  ///< 0: has nothing to show
+  std::int32_t pid = 0;  ///< 0: the sender has no shared memory
   std::int32_t control_fd = -1;
   std::int32_t bell_fd = -1;
-  std::int32_t shares = 1;       ///< 0: is to use TCP
+  std::int32_t shares = 1;       ///< 0: the sender must use TCP
   std::array<char, 112> host{};  ///< boot and process namespace
-  cpu_set_t cpus{};              ///< that it may run on
+  cpu_set_t cpus{};              ///< the CPUs that the sender may run on
 };
 
 /// `hub` may be null: this rank has no shared memory.
 SharedHello shared_hello(const SharedHub* hub, std::uint64_t word, std::size_t ring_bytes);
 
-/// A word that nobody can guess.
+/// A random word that other processes cannot guess.
 std::uint64_t check_word();
 
-/// Opens what the peer shows. `why` not, for people, where nothing is returned.
+/// Opens the peer's shared memory. If it returns nullopt, `why` says why, for people.
 std::optional<SharedPeer> open_peer(const SharedHello& mine, const SharedHello& theirs, int rank, std::string* why);
 
-/// Whether the ranks that said so have at least a core each, all together: the ones on this rank's host.
+/// Whether the ranks on this rank's host together have at least a core each.
 bool cores_for_all(const SharedHello& mine, const std::vector<SharedHello>& others);
 
 }  // namespace ripieno::transport

@@ -42,7 +42,7 @@ void SharedHub::close() {
   all_reduce_.reset();
 }
 
-/// Only wakes the thread: what the bell was rung for, poll() finds.
+/// Only wakes the thread; poll() finds what the bell was rung for.
 void SharedHub::listen() {
   auto rung = [weak = weak_from_this()](asio::error_code error, std::size_t) {
     const auto hub = weak.lock();
@@ -59,8 +59,8 @@ bool SharedHub::poll() {
 }
 
 bool SharedHub::sleep() {
-  // What lies with a peer unasked is taken in where this rank waits itself: the peer may wait for that before it comes
-  // to what this rank waits for.
+  // Before this rank waits, it copies unexpected payloads out of its peers' memory: a peer may wait for that before it
+  // sends what this rank waits for.
   const bool waits = (all_reduce_ && all_reduce_->waits()) ||
                      std::any_of(all_.begin(), all_.end(), [](const auto& link) { return link && link->waits(); });
   if (waits) {

@@ -1,4 +1,4 @@
-// What drives all of a rank's links through shared memory: polled by the runtime, and woken by a pipe.
+// Drives all of a rank's links through shared memory. The runtime polls it, and a pipe (the bell) wakes it.
 #pragma once
 
 #include <asio/posix/stream_descriptor.hpp>
@@ -10,18 +10,18 @@ namespace ripieno::transport {
 
 class SharedHub final : public Poller, public std::enable_shared_from_this<SharedHub> {
  public:
-  /// Error(network): the kernel has no shared memory or no pipe for it.
+  /// Error(network): the kernel cannot give shared memory or a pipe.
   SharedHub(Runtime& runtime, int ranks, std::size_t ring_bytes, std::size_t placed_bytes, std::uint64_t word);
 
   const std::shared_ptr<SharedOwn>& own() const { return own_; }
-  /// The pipe's end that peers open.
+  /// The end of the pipe that peers open.
   int bell_fd() const { return bell_out_.get(); }
 
-  /// Begins to drive `shared`, and `all_reduce` if there is one. `all` links of the endpoint, through whatever, tell
+  /// Begins to drive `shared`, and `all_reduce` if not null. `all` are the endpoint's links of every kind; they show
   /// whether this rank waits.
   void start(std::vector<std::shared_ptr<SharedLink>> shared, std::vector<std::shared_ptr<PeerLink>> all,
              std::shared_ptr<SharedAllReduce> all_reduce, bool may_spin);
-  /// Lets go of the links.
+  /// Releases the links.
   void close();
 
   bool poll() override;

@@ -7,7 +7,8 @@
 namespace ripieno::transport {
 namespace {
 
-constexpr std::size_t shown_bytes = 32 << 10;  // shown at once, so that it is read while the next is written
+constexpr std::size_t shown_bytes =
+    32 << 10;  // published in pieces of this size, so that one is read while the next is written
 }  // namespace
 
 void SharedPeer::ring_bell() {
@@ -65,7 +66,7 @@ Task<> SharedLink::send(std::shared_ptr<SharedLink> link, Message message, Const
   if (error) std::rethrow_exception(error);
 }
 
-/// A message that needs to wait for nothing.
+/// Writes a message at once if it need not wait; returns whether it did.
 bool SharedLink::write_now(const Message& message, ConstBytes payload) {
   if (!outgoing_.empty() || ring_.full_for(2 * line_bytes + payload.size())) return false;
   Outgoing outgoing(runtime_, message, payload);
@@ -101,7 +102,7 @@ void SharedLink::write_header(const Outgoing& outgoing) {
   ring_.advance(line_bytes);
 }
 
-/// Whether it is through with the ring.
+/// Writes as much as there is room for; returns whether all of it is in the ring.
 bool SharedLink::write_one(Outgoing& outgoing) {
   const std::uint64_t size = outgoing.payload.size();
   if (!outgoing.begun) {
@@ -133,7 +134,7 @@ bool SharedLink::write() {
     any |= !ring_.published() || through;
     if (!through) {
       publish();
-      // Who waits for room says so, and looks once more.
+      // Announce the wait for room, then check once more.
       ring_.want_room(true);
       if (ring_.room() < 2 * line_bytes || (outgoing->place && placed_out_.size() == max_tickets)) return any;
       continue;
@@ -150,7 +151,7 @@ bool SharedLink::write() {
   return any;
 }
 
-/// Ahead of what has not begun.
+/// Queues the abort ahead of messages that have not begun.
 void SharedLink::tell(const Abort& abort) {
   if (has_ended()) return;
   const auto reason = std::as_bytes(std::span(abort.reason));
@@ -180,7 +181,7 @@ bool SharedLink::take_tickets() {
   return any;
 }
 
-// Its life ---------------------------------------------------------------------------------------------------------
+// Lifetime ---------------------------------------------------------------------------------------------------------
 
 bool SharedLink::progress() {
   if (ended()) return false;
@@ -221,7 +222,7 @@ void SharedLink::asked() {
   end_if_drained();
 }
 
-/// The hub goes on with what this makes room for.
+/// The hub then continues what this makes room for.
 void SharedLink::drop(const Abort& abort) {
   drop_outgoing(abort);
   if (!incoming_ || !incoming_->lane || incoming_->frame.channel.scope != abort.scope) return;
@@ -265,7 +266,7 @@ void SharedLink::forget(const Arrived& arrived) {
   give_back(arrived.ticket);
 }
 
-/// The connection has ended: nothing more will be written, but what was is there to be read.
+/// The connection has ended: nothing more will be written, but everything written can still be read.
 void SharedLink::gone(const std::string& why) {
   if (ended()) return;
   gone_ = why;

@@ -1,11 +1,11 @@
-// The way to one peer through shared memory: a ring of bytes in each direction (ring.h) that carries what a TCP
-// connection would, headers (frame.h) and payloads, each from the beginning of a line. A payload that lies in
-// registered memory is not copied: a line with its place follows the header, the receiver takes it from there and gives
-// the ticket back. The TCP connection stays open beside: its end is how the loss of the peer is noticed.
+// The link to one peer through shared memory: a ring of bytes in each direction (ring.h) carries the same as a TCP
+// connection, headers (frame.h) and payloads, each at the start of a line. A payload in registered memory is not
+// copied: a line with its place follows the header, the receiver reads it there and gives the ticket back. The TCP
+// connection stays open: if it ends, the peer is lost.
 //
-// When a scope ends, what has been written of a message in part is written to its end, from a copy; then comes the
-// frame that tells of it, and what was still queued is dropped. A send whose payload the peer may be reading where it
-// lies fails once the ticket is back, which the peer gives at once when it hears of the end.
+// When a scope ends, a partly written message is completed from a copy; then the abort's frame follows, and messages
+// still queued are dropped. A send whose payload the peer may be reading in place fails once its ticket is back; the
+// peer returns the ticket as soon as it reads of the abort.
 #pragma once
 
 #include <asio/ip/tcp.hpp>
@@ -15,26 +15,26 @@
 
 namespace ripieno::transport {
 
-/// The header's byte that says: a place follows, no payload.
+/// The header's byte that marks a message whose place follows instead of its payload.
 inline constexpr std::size_t placed_mark = 38;
 
-/// The line that follows the header of what lies in registered memory.
+/// The line that follows the header of a payload in registered memory.
 struct PlaceLine {
   std::uint64_t offset, ticket;
   std::uint32_t region;
 };
 
-/// What one side of a pair has of the other's memory.
+/// One side's view of the other's memory.
 struct SharedPeer {
   SharedMemory head_memory, ring_memory;
   ControlHead* head = nullptr;
   RingReader ring;
   PeerRegions regions;
-  Descriptor bell;  ///< of the pipe that wakes the peer
+  Descriptor bell;  ///< the pipe that wakes the peer
 
-  /// Wakes the peer if it sleeps. Follows the store of what it is woken for.
+  /// Wakes the peer if it sleeps. Call it after the store that the peer is to see.
   void ring_bell();
-  /// The same if it also waits for a peer.
+  /// Wakes the peer if it sleeps and waits for a peer.
   void wake_if_waiting() {
     if (head->sleeping.load(std::memory_order_seq_cst) & ControlHead::waiting) ring_bell();
   }
@@ -44,9 +44,9 @@ struct SharedPeer {
 struct SharedOwn {
   std::shared_ptr<SharedControl> control;
   std::shared_ptr<SharedArena> arena;
-  /// Slots (all_reduce.h), the arena's for good: a peer that is slower looks there for what this rank did last.
+  /// The slots (all_reduce.h), never freed: a slower peer looks there for what this rank did last.
   std::byte* all_reduces = nullptr;
-  std::size_t placed_bytes = 0;  ///< from this size on a payload in registered memory stays where it is
+  std::size_t placed_bytes = 0;  ///< from this size on, payloads in registered memory are not copied
 };
 
 class SharedLink final : public PeerLink {
@@ -59,28 +59,28 @@ class SharedLink final : public PeerLink {
   Task<> send(Message message, ConstBytes payload) override { return send(self(), message, payload); }
   void tell(const Abort& abort) override;
 
-  /// Moves what can be moved. Whether there was anything.
+  /// Sends and receives what it can. Returns whether there was anything.
   bool progress();
   /// Whether progress() would do anything.
   bool has_work();
-  /// Copies what nobody has asked for out of the peer's memory, within the credit, so that the peer can go on: for when
-  /// this rank is about to wait itself. Whether there was anything.
+  /// Copies unexpected payloads out of the peer's memory, within the credit, so that the peer can go on. Called when
+  /// this rank is about to wait itself. Returns whether there was anything.
   bool take_in();
 
   // For all-reduces beside the messages (all_reduce.h).
   SharedPeer& other() { return other_; }
-  /// Whether the peer is gone, and why an operation failed for that.
+  /// Whether the peer is gone, and the error of an operation that waits for it.
   bool has_ended() const { return ended() || !gone_.empty(); }
   std::exception_ptr end_of(const Message& waiting) const {
     return ended() ? failure("waiting for", waiting) : loss(gone_, "waiting for", waiting);
   }
-  /// The first message that has come on a channel unasked.
+  /// The first unexpected message on a channel.
   std::optional<Frame> unasked(Channel channel) const;
-  /// Whether there is nothing left to read of what the peer has sent.
+  /// Whether everything that the peer has sent has been read.
   bool has_read_all() const { return !incoming_ && !ended() && other_.ring.readable() == 0; }
 
  private:
-  /// A send that is not through, or what is told of an abort.
+  /// A send that is not finished, or an abort to announce.
   struct Outgoing {
     Outgoing(Runtime& runtime, Message message, ConstBytes payload)
         : message(message), payload(payload), done(runtime) {}
@@ -88,21 +88,21 @@ class SharedLink final : public PeerLink {
         : payload(reason), own(std::move(reason)), tells(tells), done(runtime) {}
     Message message;
     ConstBytes payload;
-    std::vector<std::byte> own;  ///< the payload, where it is nobody else's
-    std::optional<Frame> tells;  ///< the frame of an abort, in the place of a message
+    std::vector<std::byte> own;  ///< the payload, if this object owns it
+    std::optional<Frame> tells;  ///< the frame of an abort, instead of a message
     std::optional<Place> place;
     bool begun = false;        ///< its header is written
-    std::uint64_t offset = 0;  ///< of what is not written yet
+    std::uint64_t offset = 0;  ///< of the first unwritten byte
     bool sent = false;
-    std::exception_ptr error;  ///< with which it ends once its ticket is back
+    std::exception_ptr error;  ///< thrown once its ticket is back
     Event done;
   };
-  /// What is arriving.
+  /// The message or abort that is arriving.
   struct Incoming {
     Frame frame;
-    Lane* lane;                      ///< null: an abort, or a message that nobody wants
-    std::shared_ptr<Posted> posted;  ///< who had asked when it began,
-    std::optional<Arrived> arrived;  ///< or where it is kept; neither of them until decide()
+    Lane* lane;                      ///< null: an abort, or a message to drop
+    std::shared_ptr<Posted> posted;  ///< the receive that was posted when it began,
+    std::optional<Arrived> arrived;  ///< or where it is kept; neither is set before decide()
     const std::byte* lies = nullptr;
     std::uint64_t ticket = 0;
     std::uint64_t offset = 0;
@@ -127,7 +127,7 @@ class SharedLink final : public PeerLink {
   bool read_header();
   bool read_place();
   bool decide();
-  /// Whether it is to be asked for first: it exceeds the credit.
+  /// Whether the arriving message waits for its receive because it exceeds the credit.
   bool is_paused() const {
     return incoming_ && incoming_->lane && !incoming_->posted && !incoming_->arrived && incoming_->lane->posted.empty();
   }
@@ -151,7 +151,7 @@ class SharedLink final : public PeerLink {
   void fail_sends(const std::string& why);
 
   asio::ip::tcp::socket socket_;
-  std::byte stray_{};  ///< what the connection must not bring
+  std::byte stray_{};  ///< for a byte on the connection, which must not come
   std::shared_ptr<const SharedOwn> own_;
   SharedPeer other_;
   RingWriter ring_;
@@ -159,8 +159,8 @@ class SharedLink final : public PeerLink {
   std::map<std::uint64_t, std::shared_ptr<Outgoing>> placed_out_;  ///< by ticket
   std::uint64_t next_ticket_ = 0;
   std::optional<Incoming> incoming_;
-  std::size_t placed_in_ = 0;  ///< arrived messages that lie with the peer
-  std::string gone_;           ///< why no more will come; what has come can still be received
+  std::size_t placed_in_ = 0;  ///< arrived messages whose payload is still in the peer's memory
+  std::string gone_;           ///< why no more will arrive; arrived messages can still be received
 };
 
 }  // namespace ripieno::transport

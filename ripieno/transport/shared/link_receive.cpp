@@ -1,11 +1,11 @@
-// What a SharedLink reads.
+// The receiving part of SharedLink.
 #include <algorithm>
 
 #include "ripieno/transport/shared/link.h"
 
 namespace ripieno::transport {
 
-/// Whether a message, or an abort, has begun.
+/// Reads a header; returns whether a message or an abort has begun.
 bool SharedLink::read_header() {
   if (other_.ring.readable() < line_bytes) return false;
   FrameBytes bytes;
@@ -27,7 +27,7 @@ bool SharedLink::read_header() {
   return true;
 }
 
-/// Where the payload lies. False: the peer is gone, and its memory with it.
+/// Reads the payload's place. False: the peer is gone, and its memory with it.
 bool SharedLink::read_place() {
   Incoming& in = *incoming_;
   PlaceLine line;
@@ -35,7 +35,7 @@ bool SharedLink::read_place() {
   const bool room_wanted = other_.ring.advance(line_bytes);
   in.ticket = line.ticket;
   if (!in.lane) {
-    in.frame.payload = 0;  // it stays where it is
+    in.frame.payload = 0;  // it stays in the peer's memory
     give_back(line.ticket);
     return true;
   }
@@ -50,7 +50,7 @@ bool SharedLink::read_place() {
   return true;
 }
 
-/// Where the message goes. False: nobody has asked for it and it exceeds the credit.
+/// Decides where the message goes. False: it is unexpected and exceeds the credit.
 bool SharedLink::decide() {
   Incoming& in = *incoming_;
   if (!in.lane || in.posted || in.arrived) return true;
@@ -67,7 +67,7 @@ bool SharedLink::decide() {
   return true;
 }
 
-/// Whether all of it is there.
+/// Reads payload; returns whether it is complete.
 bool SharedLink::read_payload() {
   Incoming& in = *incoming_;
   if (in.lies) return true;
@@ -100,7 +100,7 @@ void SharedLink::finish() {
   } else if (in.lane->posted.empty()) {
     if (in.lies) ++placed_in_;
     in.lane->arrived.push_back(std::move(*in.arrived));
-  } else {  // asked for meanwhile
+  } else {  // its receive was posted meanwhile
     unasked_ -= in.arrived->cost();
     const std::shared_ptr<Posted> posted = in.lane->posted.front();
     if (auto wrong = mismatch(in.frame, posted->message, posted->sink.payload())) std::rethrow_exception(wrong);
@@ -124,7 +124,7 @@ bool SharedLink::read() {
   return any;
 }
 
-/// False: the sender has ended the connection meanwhile, and what was read is nothing.
+/// False: the sender has ended the connection meanwhile, and the bytes read are not valid.
 bool SharedLink::take_placed(const std::byte* lies, std::uint64_t bytes, std::uint64_t ticket, const Sink& sink) {
   sink.take(0, ConstBytes(lies, bytes));
   if (other_.ring.withdrawn()) return false;

@@ -15,14 +15,14 @@ namespace ripieno::transport {
 namespace {
 
 constexpr int madv_collapse = 25;              // MADV_COLLAPSE of Linux 6.1 and later, which glibc 2.36 does not name
-constexpr std::size_t worth_a_call = 1 << 20;  // bytes; fewer are quicker overwritten than given back
+constexpr std::size_t worth_a_call = 1 << 20;  // bytes; overwriting fewer is faster than giving them back
 
 [[noreturn]] void refuse(const std::string& what) {
   const int why = errno;
   fail(ErrorKind::network, what, ": ", std::generic_category().message(why));
 }
 
-/// Addresses that are free now, from the beginning of a large page on; null where there are none.
+/// A free range of addresses that starts at a large page; null if there is none.
 void* aligned_place(std::size_t bytes) {
   void* const room =
       ::mmap(nullptr, bytes + large_page_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -32,7 +32,8 @@ void* aligned_place(std::size_t bytes) {
 }
 
 std::byte* map(int fd, std::size_t offset, std::size_t bytes, int protection) {
-  void* const wanted = bytes < large_page_bytes ? nullptr : aligned_place(bytes);  // elsewhere its pages are small ones
+  void* const wanted =
+      bytes < large_page_bytes ? nullptr : aligned_place(bytes);  // at other addresses its pages are small
   void* data = ::mmap(wanted, bytes, protection, MAP_SHARED, fd, static_cast<off_t>(offset));
   if (data == MAP_FAILED) refuse(text("cannot map ", bytes, " bytes of shared memory"));
   return static_cast<std::byte*>(data);
@@ -98,9 +99,9 @@ void SharedMemory::use_large_pages(std::byte* data, std::size_t bytes) {
       std::min(round_up(begin + bytes, large_page_bytes), size_ / large_page_bytes * large_page_bytes);
   if (first >= last) return;
   for (std::size_t at = first; at < last; at += large_page_bytes) {
-    ::madvise(data_ + at, page_bytes, MADV_POPULATE_READ);  // what nobody has touched would be passed over
+    ::madvise(data_ + at, page_bytes, MADV_POPULATE_READ);  // madvise would skip untouched pages
   }
-  ::madvise(data_ + first, last - first, madv_collapse);  // an older kernel says no
+  ::madvise(data_ + first, last - first, madv_collapse);  // older kernels refuse
 }
 
 void SharedMemory::clear(std::byte* data, std::size_t bytes) {

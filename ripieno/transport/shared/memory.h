@@ -1,6 +1,6 @@
 // Memory that processes of one host share: anonymous files (memfd), which other processes open through /proc/PID/fd.
-// They have no names, so nothing is left behind however a process ends; and they are sealed, so that nobody can shrink
-// one under those who read it.
+// They have no names, so nothing is left behind, however a process ends. They are sealed, so that nobody can shrink one
+// while others read it.
 #pragma once
 
 #include <sys/types.h>
@@ -14,10 +14,10 @@
 
 namespace ripieno::transport {
 
-/// Descriptor `fd` of process `pid`, opened anew with `flags`. Error(network): it cannot be.
+/// Descriptor `fd` of process `pid`, reopened with `flags`. Error(network): it cannot be opened.
 Descriptor open_of(pid_t pid, int fd, int flags);
 
-/// A mapping, and in its maker the file behind it.
+/// A mapping; the maker also holds the file behind it.
 class SharedMemory {
  public:
   SharedMemory() = default;
@@ -25,10 +25,10 @@ class SharedMemory {
   SharedMemory& operator=(SharedMemory&& other) noexcept;
   ~SharedMemory();
 
-  /// Zeros, in whole pages. Error(network): the kernel has none to give.
+  /// Makes zeroed memory in whole pages. Error(network): the kernel has none.
   static SharedMemory make(std::size_t bytes);
-  /// What another process has made: `bytes` from `offset` (of a page) on. Error(network): it cannot be opened, is
-  /// smaller or could be shrunk.
+  /// Maps `bytes` from `offset` (at a page) on of memory that another process has made. Error(network): it cannot be
+  /// opened, is smaller or could be shrunk.
   enum class Access : std::uint8_t { read, write };
   static SharedMemory open(pid_t pid, int fd, std::size_t offset, std::size_t bytes, Access access);
 
@@ -36,10 +36,10 @@ class SharedMemory {
   std::size_t size() const { return size_; }
   int fd() const { return file_.get(); }
 
-  /// Has the kernel keep [data, data + bytes), and what lies with it in the first and the last of them, in pages of 2
-  /// MiB where it can, whatever the system's settings are: less is looked up, and more is fetched ahead. Numbers stay.
+  /// Asks the kernel to keep [data, data + bytes), extended to whole pages of 2 MiB, in such large pages, whatever the
+  /// system's settings: fewer page lookups and more prefetching. Contents do not change.
   void use_large_pages(std::byte* data, std::size_t bytes);
-  /// Makes [data, data + bytes) of this mapping zeros; whole pages go back to the kernel.
+  /// Zeroes [data, data + bytes) of this mapping; whole pages go back to the kernel.
   void clear(std::byte* data, std::size_t bytes);
 
  private:

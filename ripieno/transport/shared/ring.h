@@ -1,14 +1,14 @@
 // A stream of bytes from one process to another through shared memory: one writes, one reads, and each keeps its own
-// count where the other cannot change it. Everything is in lines of 64 bytes. Beside it, in the other direction, the
-// tickets of what the reader has taken from where it lay.
+// count where the other cannot change it. Everything is in lines of 64 bytes. In the other direction go tickets, for
+// payloads that the reader has taken in place.
 //
-// Waking. Who brings something (bytes, room, a ticket) first stores it and then looks whether the other side sleeps;
-// who goes to sleep first says so and then looks once more whether there is something. Both stores and both loads are
-// sequentially consistent, so all four have one order, and at least one side sees the other's store: no wake-up is
-// lost. (With release and acquire alone each side could still read the value from before the other's store.)
+// Waking. A side that has something for the other (bytes, room, a ticket) first stores it and then checks whether the
+// other sleeps; a side that goes to sleep first announces it and then checks once more whether there is something. Both
+// stores and both loads are sequentially consistent, so all four have one order, and at least one side sees the other's
+// store: no wake-up is lost. (With release and acquire alone each side could still read the value from before the
+// other's store.)
 //
-// The other process is not trusted to be right: counts that cannot be are an Error(mismatch), and nothing outside of
-// the ring is touched.
+// The other process is not trusted: impossible counts are an Error(mismatch), and nothing outside the ring is touched.
 #pragma once
 
 #include <algorithm>
@@ -21,15 +21,15 @@
 namespace ripieno::transport {
 
 inline constexpr std::size_t line_bytes = 64;
-/// Messages that lie in the sender's memory and whose tickets have not come back.
+/// The most messages in the sender's memory whose tickets have not come back.
 inline constexpr std::size_t max_tickets = 64;
 
-/// What lies in shared memory, followed by the stream's bytes.
+/// The ring's state in shared memory; the stream's bytes follow it.
 struct RingState {
   alignas(line_bytes) std::atomic<std::uint64_t> written{0};  ///< bytes, by the writer
-  std::atomic<std::uint32_t> closed{0};      ///< by the writer: what lies in its memory is not what it sent any more
-  std::atomic<std::uint32_t> wants_room{0};  ///< by the writer
-  alignas(line_bytes) std::atomic<std::uint64_t> taken{0};     ///< bytes, by the reader
+  std::atomic<std::uint32_t> closed{0};                     ///< by the writer: its memory no longer holds what it sent
+  std::atomic<std::uint32_t> wants_room{0};                 ///< by the writer
+  alignas(line_bytes) std::atomic<std::uint64_t> taken{0};  ///< bytes, by the reader
   alignas(line_bytes) std::atomic<std::uint64_t> returned{0};  ///< tickets, by the reader
   std::array<std::uint64_t, max_tickets> tickets{};
 };
@@ -43,23 +43,23 @@ class RingWriter {
   /// `ring_bytes` is a multiple of a line.
   RingWriter(RingState* state, std::size_t ring_bytes) : state_(state), size_(ring_bytes) {}
 
-  /// Bytes that can be written; what has been written counts before publish() too.
+  /// Bytes that can be written; written bytes count even before publish().
   std::size_t room() {
     const std::uint64_t taken = state_->taken.load(std::memory_order_seq_cst);
     require_sane(taken >= taken_ && taken <= written_, "taken", taken);
     taken_ = taken;
     return size_ - static_cast<std::size_t>(written_ - taken_);
   }
-  /// Whether `bytes` are more than there is room for, as far as this side has last seen: it may have become more.
+  /// Whether `bytes` exceed the room that this side last saw; there may be more room by now.
   bool full_for(std::uint64_t bytes) const { return bytes > size_ - (written_ - taken_); }
-  /// What can be written next in one piece, at most `most` bytes.
+  /// The memory that can be written next in one piece, at most `most` bytes.
   Bytes space(std::size_t most) {
     const std::size_t at = written_ % size_;
     return {bytes() + at, std::min<std::size_t>({most, room(), size_ - at})};
   }
-  /// `bytes` of space() are written; the rest of the last line is left as it is.
+  /// Call it after writing `bytes` of space(); the rest of the last line is left as it is.
   void advance(std::size_t bytes) { written_ += round_up(bytes, line_bytes); }
-  /// Shows the reader what was written.
+  /// Makes the written bytes visible to the reader.
   void publish() { state_->written.store(written_, std::memory_order_seq_cst); }
   bool published() const { return state_->written.load(std::memory_order_relaxed) == written_; }
 
@@ -97,24 +97,25 @@ class RingReader {
     }
     return static_cast<std::size_t>(written - taken_) / line_bytes * line_bytes;
   }
-  /// What can be read next in one piece, at most `most` bytes.
+  /// The bytes that can be read next in one piece, at most `most`.
   ConstBytes piece(std::size_t most) const {
     const std::size_t at = taken_ % size_;
     return {bytes() + at, std::min<std::size_t>({most, readable(), size_ - at})};
   }
-  /// `bytes` of piece() are read and may be overwritten. Whether the writer waits for room.
+  /// Call it after reading `bytes` of piece(), which may then be overwritten. Returns whether the writer waits for
+  /// room.
   bool advance(std::size_t bytes) {
     taken_ += round_up(bytes, line_bytes);
     state_->taken.store(taken_, std::memory_order_seq_cst);
     return state_->wants_room.load(std::memory_order_seq_cst) != 0;
   }
-  /// Gives the writer its ticket back. The writer reuses the memory once it has seen that.
+  /// Gives the writer its ticket back. The writer then reuses the memory.
   void give_back(std::uint64_t ticket) {
     state_->tickets[returned_ % max_tickets] = ticket;
     state_->returned.store(++returned_, std::memory_order_seq_cst);
   }
-  /// After reading memory of the writer: whether it was still what had been sent. A read-modify-write, which the reads
-  /// before it cannot pass.
+  /// Call it after reading the writer's memory: whether the memory may have changed meanwhile. It is a
+  /// read-modify-write, past which earlier reads cannot move.
   bool withdrawn() { return state_->closed.fetch_or(0, std::memory_order_seq_cst) != 0; }
 
  private:

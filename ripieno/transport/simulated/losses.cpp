@@ -49,7 +49,8 @@ void State::check_peer(int rank, int peer, Scope scope) const {
 }
 
 void State::abort(int rank, Scope scope, const std::vector<int>& members, std::exception_ptr error) {
-  if (closed || at(rank).killed || (is_behind(rank) && is_peer_error(error))) return;  // a loss has told all
+  if (closed || at(rank).killed || (is_behind(rank) && is_peer_error(error)))
+    return;  // the loss has been announced to all
   if (!add_abort(rank, scope, error)) return;
   end_scope(rank, scope, error);
   post_ready();
@@ -77,7 +78,7 @@ void State::end_scope(int rank, Scope scope, const std::exception_ptr& error) {
     if (stream->channel.scope != scope) continue;
     if (stream->lane->from == rank) {  // what has arrived can still be received
       drop_parcels(*stream, error, [](const Parcel& parcel) { return parcel.delivered; });
-    } else {  // the sender goes on until it is told
+    } else {  // the sender goes on until it hears of it
       fail_receives(*stream, error);
       drop_parcels(*stream, nullptr, [](const Parcel& parcel) { return !parcel.started; });
     }
@@ -158,8 +159,8 @@ std::vector<int> State::survivors(int rank) {
 }
 
 void State::close() {
-  // Where a run ended early: whoever waits in here owns what it waits for and the endpoint, which owns this state.
-  // Failing them hands them to the runtime, which destroys them unresumed.
+  // If a run ended early, coroutines that wait here own the endpoint, which owns this state. Failing their operations
+  // hands them to the runtime, which destroys them without resuming them.
   closed = std::make_exception_ptr(Error(ErrorKind::internal, "the simulated network was destroyed"));
   for (Rank& one : members) one.is_unharmed = false;
   for (auto& [key, stream] : streams) {

@@ -40,7 +40,7 @@ class RankEndpoint final : public Endpoint {
     operation->receives = true;
     return carry_out(std::move(operation));
   }
-  /// A step of a schedule: its caller is suspended once.
+  /// A step of a schedule, which suspends its caller only once.
   Task<> exchange(Outgoing out, Incoming in, std::function<void(std::exception_ptr)> on_error) override {
     auto operation = std::make_unique<Operation>();
     add_send(*operation, out);

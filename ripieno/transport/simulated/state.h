@@ -1,5 +1,5 @@
-// What is under way on a simulated network (network.h), which its endpoints share. Streams, cards, and losses with
-// aborts have a file each: streams.cpp, cards.cpp, losses.cpp.
+// The state of a simulated network (network.h), which its endpoints share. Its members are in streams.cpp, cards.cpp
+// and losses.cpp (losses and aborts).
 #pragma once
 
 #include <memory>
@@ -15,7 +15,7 @@ namespace ripieno::transport::simulation {
 struct State;
 struct Stream;
 
-/// Made and ended for every message: in blocks that are used again (core/memory.h).
+/// The base of objects made for every message: their memory is recycled (core/memory.h).
 struct Recycled {
   static void* operator new(std::size_t bytes) { return take_block(bytes); }
   static void operator delete(void* block, std::size_t bytes) { give_back_block(block, bytes); }
@@ -26,19 +26,20 @@ struct Operation;
 /// A message from the call of send() until a receive has taken it.
 struct Parcel : Recycled {
   std::shared_ptr<State> state;
-  Stream* stream = nullptr;     // from its start on
+  Stream* stream = nullptr;     // set once it starts
   Operation* sender = nullptr;  // until its half has ended
   Parcel* next = nullptr;       // in its stream
   Parcel* next_turn = nullptr;  // in its lane
   int references = 0;
   bool started = false, delivered = false, unasked = false, dropped = false;
-  Duration left{0}, turn{0};  // on the wire, where messages take turns
-  ConstBytes payload;         // the sender's: its data until sending starts
+  Duration left{0}, turn{0};  // time on the wire, where messages take turns
+  ConstBytes payload;         // the sender's memory, read when sending starts
   Message message;
   ByteVector data;  // the copy that travels (empty when the payload has no data)
 };
 
-/// Counts those who hold a parcel: its stream until it is taken or dropped, its lane while it waits there, and events.
+/// A counted reference to a parcel. Its holders: its stream until it is taken or dropped, its lane while it waits
+/// there, and events.
 class ParcelReference {
  public:
   ParcelReference() = default;
@@ -58,21 +59,22 @@ class ParcelReference {
   }
 
  private:
-  /// Its sender still waits where a run ended early, and is then destroyed.
+  /// If a run ended early, the parcel's sender is still waiting; destroys it.
   static void end(Parcel* parcel);
 
   Parcel* parcel_ = nullptr;
 };
 
-/// A call of send(), receive() or exchange() until its caller goes on: a half sends, or receives, or there are both.
+/// A call of send(), receive() or exchange() until its caller goes on. It has a sending half, a receiving half, or
+/// both.
 struct Operation : Recycled {
   Resume resume;
   int left = 0;  // halves that have not ended
   bool receives = false;
-  Operation* next = nullptr;  // in its stream's receives, or of those that are ready
+  Operation* next = nullptr;  // in its stream's receives, or among ready operations
   Parcel* parcel = nullptr;   // what it sends, until it starts
-  int peer = 0;               // to whom
-  std::exception_ptr error;   // the first
+  int peer = 0;               // the receiver
+  std::exception_ptr error;   // the first one
   Incoming in{0, {}, Bytes()};
   std::function<void(std::exception_ptr)> on_error;
 
@@ -81,46 +83,46 @@ struct Operation : Recycled {
 
 struct Card;
 
-/// All that one rank sends another.
+/// Everything that one rank sends to another.
 struct Lane {
   int from = 0, to = 0;
-  bool is_inside = false;                       // both are on one node
-  std::size_t unasked = 0;                      // bytes under way or arrived that nobody asked for
-  Card *out = nullptr, *in = nullptr;           // of the two ranks
-  QueueOf<Parcel, &Parcel::next_turn> waiting;  // where messages take turns: for the card; the first is being sent
-  Lane* next = nullptr;                         // of those that wait for their turn
+  bool is_inside = false;                       // both ranks are on one node
+  std::size_t unasked = 0;                      // bytes in flight or arrived whose receive is not posted
+  Card *out = nullptr, *in = nullptr;           // the two ranks' cards
+  QueueOf<Parcel, &Parcel::next_turn> waiting;  // for the card, where messages take turns; the first is being sent
+  Lane* next = nullptr;                         // among lanes that wait for their turn
   std::vector<Stream*> streams;                 // by channel
 };
 
-/// What is between one sender and one receiver on one channel, in order.
+/// The messages and receives between one sender and one receiver on one channel, in order.
 struct Stream {
   Lane* lane = nullptr;
   Channel channel;
-  QueueOf<Parcel, &Parcel::next> parcels;       // not yet taken: first those that have started
-  QueueOf<Operation, &Operation::next> posted;  // receives that are not yet served
-  Parcel* not_started = nullptr;                // the first, within `parcels`
-  std::uint32_t started = 0, asked = 0;         // of the parcels; of the receives
+  QueueOf<Parcel, &Parcel::next> parcels;       // not yet taken; started ones first
+  QueueOf<Operation, &Operation::next> posted;  // receives not yet served
+  Parcel* not_started = nullptr;                // the first such in `parcels`
+  std::uint32_t started = 0, asked = 0;         // parcels started; receives posted
 
   bool is(int from, int to, const Channel& other) const {
     return lane->from == from && lane->to == to && channel == other;
   }
 };
 
-/// What sends, or receives, one message after the other.
+/// A network card: it sends, and receives, one message after the other.
 struct Card {
-  Duration out_free{0}, in_free{0};  // from then on
+  Duration out_free{0}, in_free{0};  // the times from which it is free
   QueueOf<Lane, &Lane::next> turns;  // lanes that wait for their turn
-  bool busy = false;                 // where messages take turns
+  bool busy = false;                 // used where messages take turns
 };
 
 struct alignas(64) Rank {
   Card card;                                       // to other nodes
-  bool is_unharmed = true;                         // nothing was killed, lost, aborted or closed
-  Stream *last_out = nullptr, *last_in = nullptr;  // the stream of the latest send; of the latest receive
+  bool is_unharmed = true;                         // no kill, loss, abort or close so far
+  Stream *last_out = nullptr, *last_in = nullptr;  // the streams of the latest send and of the latest receive
   Card inside;                                     // to ranks of its own node
   std::exception_ptr killed;                       // set from its death on
-  std::size_t epoch = 0;                           // how many of the lost it has acknowledged
-  std::vector<Stream*> streams;                    // in which it sends or receives
+  std::size_t epoch = 0;                           // how many losses it has acknowledged
+  std::vector<Stream*> streams;                    // those in which it sends or receives
   std::unordered_map<Scope, std::exception_ptr> aborted;
 };
 
@@ -132,9 +134,9 @@ struct State : std::enable_shared_from_this<State> {
   void abort(int rank, Scope scope, const std::vector<int>& members, std::exception_ptr error);
   std::vector<int> survivors(int rank);
   void kill(int rank);
-  /// Fails all that waits: the network goes.
+  /// Fails all waiting operations before the network is destroyed.
   void close();
-  /// Who waits for what.
+  /// Says who waits for what.
   std::string stalled() const;
 
   // Streams.
@@ -142,32 +144,33 @@ struct State : std::enable_shared_from_this<State> {
   Stream& find_stream(int from, int to, const Channel& channel);
   Stream& out_stream(int from, int to, const Channel& channel);
   Stream& in_stream(int from, int to, const Channel& channel);
-  /// Starts what may start: in order, and only what was asked for or fits into the window.
+  /// Starts parcels in order, as long as their receive is posted or they fit into the window.
   void advance(Stream& stream);
   void match(Stream& stream);
   void take(Parcel& parcel, Operation& receiver);
-  /// Room in the window: what waits at this sender for this receiver may go.
+  /// Frees room in the window, so that parcels that wait at this sender for this receiver may start.
   void free_window(Lane& lane, std::size_t bytes);
-  /// A half has ended.
+  /// Ends one half of an operation.
   void end(Operation* operation, std::exception_ptr error);
   void end_sender(Parcel& parcel, std::exception_ptr error);
-  /// Those whose halves have ended go on, after all that is ready already. Every entry ends with it.
+  /// Resumes the callers whose halves have all ended, after everything that is ready already. Every entry point ends
+  /// with it.
   void post_ready();
 
   // Cards.
   void send(Parcel& parcel);
-  /// The next part of a message goes out; returns when the card is done with it.
+  /// Sends the next part of a message; returns the time at which the card is done with it.
   Duration transmit(Parcel& parcel, Duration wire, bool is_last);
   void serve_next(Card& card);
   void end_turn(Card& card, Lane& lane);
-  /// Of the first that waits.
+  /// Ends the sending of the lane's first waiting parcel.
   void end_sending(Lane& lane);
-  /// The head of a part is here: the receiver's card takes it when it is free, and not before `here`, when all of it
-  /// is. The message has arrived with its last part.
+  /// Called when the head of a part arrives: the receiver's card takes the part when it is free, and not before `here`,
+  /// when the whole part has arrived. The message has arrived with its last part.
   void arrive(Parcel& parcel, Duration wire, Duration here, bool is_last);
   void deliver(Parcel& parcel);
-  /// When a card is done with what takes it so long; it is then free no earlier than `card`, less what it may let
-  /// through at once.
+  /// The time at which a card is done with a transfer that takes `wire`. It starts no earlier than `card` (when the
+  /// card is free), less the burst that the card may send at once.
   Duration served(Duration& card, Duration wire, bool is_inside) const;
   const LinkModel& link(const Lane& lane) const { return lane.is_inside ? options.node_link : options.link; }
 
@@ -181,12 +184,12 @@ struct State : std::enable_shared_from_this<State> {
   bool has_aborted(int rank, Scope scope) const {
     return !at(rank).aborted.empty() && at(rank).aborted.contains(scope);
   }
-  /// Whether that is the first.
+  /// Records an abort. Returns whether it is the first.
   bool add_abort(int rank, Scope scope, const std::exception_ptr& error);
   /// Ends the operations of `rank` in `scope`.
   void end_scope(int rank, Scope scope, const std::exception_ptr& error);
   void fail_receives(Stream& stream, const std::exception_ptr& error);
-  /// Drops its parcels but those that it keeps. Their senders get the error, where there is one.
+  /// Drops the stream's parcels except those for which `keeps` is true. Their senders get the error, if any.
   void drop_parcels(Stream& stream, const std::exception_ptr& error, bool (*keeps)(const Parcel&));
 
   Rank& at(int rank) { return members[static_cast<std::size_t>(rank)]; }
@@ -196,7 +199,7 @@ struct State : std::enable_shared_from_this<State> {
   const int ranks;
   const SimulatedOptions options;
   std::vector<Rank> members;
-  std::vector<int> lost;  // the dead of whom all know, in the order of their losses
+  std::vector<int> lost;  // the dead ranks that all know of, in the order of their losses
   std::exception_ptr closed;
   QueueOf<Operation, &Operation::next> ready;
 

@@ -140,7 +140,7 @@ void State::free_window(Lane& lane, std::size_t bytes) {
 void State::end(Operation* operation, std::exception_ptr error) {
   if (error && !operation->error) {
     operation->error = error;
-    if (operation->on_error) operation->on_error(error);  // which ends the other half
+    if (operation->on_error) operation->on_error(error);  // it ends the other half
   }
   if (--operation->left == 0) ready.push(operation);
 }

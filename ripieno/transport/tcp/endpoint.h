@@ -1,21 +1,22 @@
-// An endpoint over TCP: one connection a pair of ranks. Header (transport/frame.h) and payload leave in one gathered
-// write; a coroutine per peer reads headers and moves payloads straight to where a receive wants them, adding or
-// converting on the way in chunks that stay in the cache.
+// An endpoint over TCP, with one connection per pair of ranks. Header (transport/frame.h) and payload leave in one
+// gathered write. A coroutine per peer reads headers and moves payloads straight to the memory of their receives,
+// adding or converting on the way in chunks that stay in the cache.
 //
 // Errors, each naming this rank, the peer and the message:
-// - mismatch: the peer sent another message than the one awaited (operation, type, count, size, epoch or sequence), or
-//   bytes that are no message. The connection ends: nothing on it could be trusted any more.
-// - peer: the connection was closed or reset, or the watchdog's time has passed. It is raised by the operations with
-//   that peer, pending and later; messages that had arrived whole can still be received. Nobody is told where nobody
-//   waits. A lost rank ends the job: survivors() always fails.
-// - peer, of a scope that another member has aborted (Endpoint::abort): "rank 0: rank 2 gave up: .." with that rank's
-//   own message. The connection, and what is in other scopes, goes on. This rank hears of it behind what was written to
-//   it before: where its credit has it pause at a message that nobody has asked for, once it asks for that or aborts
-//   that scope itself.
+// - mismatch: the peer sent a message other than the expected one (operation, type, count, size, epoch or sequence), or
+//   bytes that are no message. The connection ends, since nothing on it can be trusted.
+// - peer: the connection was closed or reset, or the watchdog's time has passed. Pending and later operations with that
+//   peer throw it; messages that had arrived completely can still be received. A rank without such an operation is not
+//   told. A lost rank ends the job: survivors() always fails.
+// - peer, in a scope that another member has aborted (Endpoint::abort): "rank 0: rank 2 gave up: .." with that rank's
+//   own message. The connection and other scopes go on. This rank reads of the abort after everything written to it
+//   before. If it has paused at an unexpected message for lack of credit, it reads on once it posts that receive or
+//   aborts that scope itself.
 //
-// Before ranks close their endpoints they should agree that all is received (a barrier): closing with unread bytes
-// makes the kernel reset the connection, which drops what the other side has not been given yet.
-// Destroy the endpoint before its runtime. A coroutine that is suspended in it should not own it: it would never end.
+// Before ranks close their endpoints they should agree that everything is received (a barrier): closing with unread
+// bytes makes the kernel reset the connection, which drops bytes that the other side has not read yet. Destroy the
+// endpoint before its runtime. A coroutine that is suspended in the endpoint should not own it, or neither would ever
+// end.
 #pragma once
 
 #include "ripieno/transport/endpoint.h"
@@ -25,7 +26,7 @@ namespace ripieno::transport {
 
 struct TcpOptions {
   LinkOptions link;
-  /// Bytes that the kernel takes before they can leave; the rest waits here, where what is more urgent overtakes it.
+  /// Unsent bytes that the kernel accepts; the rest waits here, where more urgent messages can overtake it.
   int unsent_bytes = 256 << 10;
 };
 

@@ -9,12 +9,12 @@
 namespace ripieno::transport {
 namespace {
 
-constexpr std::size_t scratch_bytes = 256 << 10;  // a chunk that stays in the second-level cache until it is added
+constexpr std::size_t scratch_bytes = 256 << 10;  // a chunk stays in the L2 cache until it is added
 constexpr std::size_t stage_bytes = 16 << 10;
 constexpr std::size_t most_wake_bytes = 256 << 10;
-constexpr std::size_t most_gathered = 64;  // Asio passes no more buffers to the kernel
+constexpr std::size_t most_gathered = 64;  // the most buffers that Asio passes to the kernel
 
-/// What a payload without data looks like on the wire.
+/// The bytes sent for a payload without data.
 const std::array<std::byte, 64 << 10> zeros{};
 
 using UnsentLowWater = asio::detail::socket_option::integer<IPPROTO_TCP, TCP_NOTSENT_LOWAT>;
@@ -61,7 +61,7 @@ Task<> TcpLink::send(std::shared_ptr<TcpLink> link, Message message, ConstBytes 
   std::rethrow_exception(link->ended() ? link->failure("sending", message) : link->broken("sending", message));
 }
 
-/// Behind all that is as urgent, and behind what has begun.
+/// Queues a message behind equally urgent ones and behind those that have begun.
 void TcpLink::queue(std::shared_ptr<Outgoing> outgoing) {
   auto at = outgoing_.end();
   while (at != outgoing_.begin()) {
@@ -83,7 +83,7 @@ void TcpLink::tell(const Abort& abort) {
   if (!writing_rest_) write();
 }
 
-/// Writes what the connection takes now; the rest is written when it takes more.
+/// Writes as much as the connection takes now, and the rest when it takes more.
 void TcpLink::write() {
   asio::error_code error;
   while (!outgoing_.empty() && !error) {
@@ -103,7 +103,7 @@ void TcpLink::write() {
   }
   if (!error) return;
   if (error != asio::error::would_block) {
-    // The pump learns by itself that the peer is gone, after it has read what the peer still had to say.
+    // The pump finds out that the peer is gone, after it has read the peer's last messages.
     unwritable_ = error.message();
     for (auto& outgoing : std::exchange(outgoing_, {}))
       outgoing->done.fail(std::make_exception_ptr(asio::system_error(error)));
@@ -113,7 +113,7 @@ void TcpLink::write() {
   }
 }
 
-/// One system call for as many messages as it can hold.
+/// Writes as many messages as fit into one system call.
 std::size_t TcpLink::write_some(asio::error_code& error) {
   gathered_.clear();
   for (const auto& outgoing : outgoing_) {
@@ -158,7 +158,7 @@ Task<> TcpLink::pump(std::shared_ptr<TcpLink> link) {
   }
 }
 
-/// One message, or an abort. False: the connection has ended.
+/// Reads one message or abort. False: the connection has ended.
 Task<bool> TcpLink::pump_one() {
   FrameBytes bytes;
   const Bytes header(bytes);
@@ -174,7 +174,7 @@ Task<bool> TcpLink::pump_one() {
   if (frame.kind == FrameKind::abort) co_return co_await hear(frame);
   if (aborted(frame.channel.scope)) co_return co_await skip(frame.payload);
 
-  Lane* lane = &admit(frame);  // until the message is dropped
+  Lane* lane = &admit(frame);  // valid until the message is dropped
   arriving_ = frame.channel.scope;
   const std::uint64_t cost = frame.payload + sizeof(Arrived);
   while (!stops() && lane->posted.empty() && unasked_ + cost > options_.unasked_bytes) co_await changed();
@@ -199,7 +199,7 @@ Task<bool> TcpLink::hear(Frame frame) {
   co_return true;
 }
 
-/// Reads what nobody wants. False: the connection has ended.
+/// Reads and discards bytes. False: the connection has ended.
 Task<bool> TcpLink::skip(std::uint64_t bytes) {
   while (bytes > 0 && !ended()) {
     const Bytes part(scratch_.get(), std::min<std::uint64_t>(bytes, scratch_bytes));
@@ -208,7 +208,7 @@ Task<bool> TcpLink::skip(std::uint64_t bytes) {
   co_return !ended();
 }
 
-/// Fills `into`; returns how much of it: all of it where stops() has not become true, which means that it may be gone.
+/// Fills `into` and returns how many bytes. Fewer than all only if stops() is true; `into` may then be gone.
 Task<std::uint64_t> TcpLink::read(Bytes into) {
   const std::size_t wanted = into.size();
   for (;;) {
@@ -229,26 +229,27 @@ Task<std::uint64_t> TcpLink::read(Bytes into) {
   }
 }
 
-/// What has come, which need not be all that is wanted; nothing once the connection has ended.
+/// Reads the bytes that are there, perhaps fewer than `wanted`; 0 once the connection has ended.
 Task<std::size_t> TcpLink::read_some(Bytes into, std::size_t wanted) {
   wake_for(wanted);
   asio::error_code error;
   auto token = asio::redirect_error(asio::use_awaitable, error);
   const asio::mutable_buffer buffer(into.data(), into.size());
   const std::size_t got = co_await socket_.async_read_some(buffer, token);
-  if (error == asio::error::operation_aborted) co_return 0;  // by drop(), or the connection has ended
+  if (error == asio::error::operation_aborted) co_return 0;  // drop() did it, or the connection has ended
   if (error) lose(error == asio::error::eof ? "connection closed" : error.message());
   co_return got;
 }
 
-/// Has the kernel wake this thread when that much has come, or a quarter of what it can hold: the sender must not wait.
+/// Makes the kernel wake this thread once `bytes` have arrived, or a quarter of what its buffer holds, so that the
+/// sender need not wait.
 void TcpLink::wake_for(std::size_t bytes) {
-  asio::error_code ignored;  // it wakes more often then
+  asio::error_code ignored;  // on an error it only wakes more often
   if (bytes < stage_bytes) {
     bytes = 1;
   } else {
     bytes = std::min(bytes, most_wake_bytes);
-    if (bytes > most_wake_) {  // the room grows with what flows
+    if (bytes > most_wake_) {  // the buffer grows with the traffic
       asio::socket_base::receive_buffer_size room;
       socket_.get_option(room, ignored);
       most_wake_ = std::max<std::size_t>(static_cast<std::size_t>(room.value()) / 4, 1);
@@ -260,7 +261,7 @@ void TcpLink::wake_for(std::size_t bytes) {
   wakes_for_ = bytes;
 }
 
-/// Reads a payload to the receive that waits for it; returns how much, as read() does.
+/// Reads a payload into its posted receive; returns how much, as read() does.
 Task<std::uint64_t> TcpLink::fill(Frame frame, Lane* lane) {
   const std::shared_ptr<Posted> posted = lane->posted.front();
   if (auto wrong = mismatch(frame, posted->message, posted->sink.payload())) std::rethrow_exception(wrong);
@@ -279,7 +280,7 @@ Task<std::uint64_t> TcpLink::fill(Frame frame, Lane* lane) {
   co_return got;
 }
 
-/// Reads a payload that nobody has asked for yet, whose size is within the credit; returns how much, as read() does.
+/// Reads an unexpected payload that is within the credit; returns how much, as read() does.
 Task<std::uint64_t> TcpLink::keep(Frame frame, Lane* lane) {
   Arrived arrived{frame, scratch(frame.payload)};
   unasked_ += arrived.cost();
@@ -291,7 +292,7 @@ Task<std::uint64_t> TcpLink::keep(Frame frame, Lane* lane) {
   }
   unasked_ -= arrived.cost();
   if (stops()) co_return got;
-  // Asked for meanwhile.
+  // Its receive was posted meanwhile.
   const std::shared_ptr<Posted> posted = lane->posted.front();
   if (auto wrong = mismatch(frame, posted->message, posted->sink.payload())) std::rethrow_exception(wrong);
   give(arrived, posted->sink);
@@ -309,7 +310,7 @@ void TcpLink::asked() {
     asio::post(runtime_.context(), [resume = std::exchange(paused_, nullptr)]() mutable { resume(nullptr); });
 }
 
-/// Has what is not written yet lie here: its owner does not wait any more.
+/// Copies the unwritten rest of a payload, whose owner no longer waits.
 void TcpLink::keep_rest(Outgoing& outgoing) {
   const std::uint64_t of_payload = std::max<std::uint64_t>(outgoing.written, frame_bytes) - frame_bytes;
   outgoing.written -= of_payload;
@@ -337,7 +338,7 @@ void TcpLink::drop(const Abort& abort) {
   if (arriving_ == abort.scope) {
     dropped_ = true;
     asio::error_code ignored;
-    socket_.cancel(ignored);  // the pump's read; a write that waits looks again
+    socket_.cancel(ignored);  // the pump's read; a waiting write checks again
   }
   asked();
 }

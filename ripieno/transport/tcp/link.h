@@ -1,12 +1,11 @@
-// One TCP connection to one peer: what is sent waits in one queue, of which each system call takes as much as it can;
-// and one coroutine (the pump) reads whatever comes and hands it to the receive that waits for it, or keeps it within
-// the peer's credit. Large payloads are read straight to where they belong, and the kernel is asked to wake this thread
-// for large pieces only (SO_RCVLOWAT): on a thin wire it shares its core with compute.
+// One TCP connection to one peer. Sends wait in one queue, from which each system call takes as much as it can. One
+// coroutine (the pump) reads everything that arrives and hands it to the waiting receive, or keeps it within the peer's
+// credit. Large payloads are read straight to their destination, and the kernel wakes this thread for large pieces only
+// (SO_RCVLOWAT), since on a slow wire it shares its core with compute.
 //
-// When a scope ends, what has been written of a message in part is written to its end, from a copy, so that the stream
-// stays in step; then comes the frame that tells of it, and what was still queued is dropped. A payload that is
-// arriving is read on and dropped: the read that is under way is taken back from the kernel before its memory is let
-// go.
+// When a scope ends, a partly written message is completed from a copy, so that the stream stays in step; then the
+// abort's frame follows, and messages still queued are dropped. The rest of an arriving payload is read and dropped; a
+// pending read is cancelled before its memory is released.
 #pragma once
 
 #include "ripieno/transport/peer_link.h"
@@ -16,7 +15,7 @@ namespace ripieno::transport {
 
 class TcpLink final : public PeerLink {
  public:
-  /// `why` it is tcp and nothing faster, where that is worth saying.
+  /// `why`: why the link uses tcp and nothing faster, if that is worth saying.
   TcpLink(Runtime& runtime, int rank, int peer, asio::ip::tcp::socket socket, TcpOptions options,
           std::shared_ptr<Aborts> aborts, std::string why = "");
 
@@ -26,7 +25,7 @@ class TcpLink final : public PeerLink {
   void tell(const Abort& abort) override;
 
  private:
-  /// A message that has not been written to its end.
+  /// A message that is not completely written.
   struct Outgoing {
     Outgoing(Runtime& runtime, const Frame& frame, ConstBytes payload, int urgency)
         : header(encode(frame)), scope(frame.channel.scope), payload(payload), urgency(urgency), done(runtime) {}
@@ -34,7 +33,7 @@ class TcpLink final : public PeerLink {
     Scope scope;
     ConstBytes payload;
     int urgency;
-    std::vector<std::byte> own;  ///< the payload, where it is nobody else's
+    std::vector<std::byte> own;  ///< the payload, if this object owns it
     std::uint64_t written = 0;   ///< bytes of header and payload
     bool sent = false;
     Event done;
@@ -66,17 +65,17 @@ class TcpLink final : public PeerLink {
   const std::string why_;
   asio::ip::tcp::socket socket_;
   std::deque<std::shared_ptr<Outgoing>> outgoing_;
-  std::vector<asio::const_buffer> gathered_;  ///< write_some()'s
+  std::vector<asio::const_buffer> gathered_;  ///< used by write_some()
   bool writing_rest_ = false;
-  std::string unwritable_;         ///< why nothing can be sent any more
+  std::string unwritable_;         ///< why nothing more can be sent
   Resume paused_;                  ///< continues the pump
-  std::optional<Scope> arriving_;  ///< of the message that is arriving
-  bool dropped_ = false;           ///< nobody wants the rest of it
+  std::optional<Scope> arriving_;  ///< the scope of the arriving message
+  bool dropped_ = false;           ///< the rest of it is to be dropped
   std::unique_ptr<std::byte[]> scratch_;
-  std::unique_ptr<std::byte[]> stage_;  ///< what is small is read into here, with what follows it
-  ConstBytes ahead_;                    ///< of the stage, what has not been asked for yet
+  std::unique_ptr<std::byte[]> stage_;  ///< small reads go here, with the bytes that follow
+  ConstBytes ahead_;                    ///< bytes of the stage not yet consumed
   std::size_t wakes_for_ = 1;           ///< bytes
-  std::size_t most_wake_ = 0;           ///< what the kernel had room for when it was last asked
+  std::size_t most_wake_ = 0;           ///< the kernel's room when last queried
 };
 
 }  // namespace ripieno::transport

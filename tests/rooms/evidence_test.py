@@ -1,0 +1,73 @@
+#!/usr/bin/env python3
+"""docs/reproduction.md is what scripts/evidence makes of docs/evidence, and what it makes of runs is right."""
+import importlib.machinery
+import importlib.util
+import json
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+loader = importlib.machinery.SourceFileLoader("evidence", str(ROOT / "scripts/evidence"))
+evidence = importlib.util.module_from_spec(importlib.util.spec_from_loader("evidence", loader))
+sys.dont_write_bytecode = True
+loader.exec_module(evidence)
+
+
+def a_run(name, seed, accuracy, seconds=(2.0, 4.0), **settings):
+    summary = {"name": name, "seed": seed, "test": {"accuracy": accuracy, "loss": 0.5}, "seconds": {"total": 9.0, "epoch": list(seconds)},
+               "images_per_second": 100.0, "exchange": {"payload_sent": 2_500_000}, "ranks": []}
+    return {"run": name, "seed": seed, "machine": "a machine", "date": "2026-11-26", "launcher": "ripieno", "engine": "tcp",
+            "settings": settings, "summary": summary, "epochs": []}
+
+
+class Evidence(unittest.TestCase):
+    def setUp(self):
+        self.page = evidence.Page()
+        self.page.runs = {"002": [a_run("1n8p", seed, accuracy) for seed, accuracy in ((1, 0.97), (2, 0.96), (3, 0.98))]
+                          + [a_run("1n1p", 1, 0.99, (20.0, 28.0))]}
+
+    def test_the_page_is_as_it_would_be_written(self):
+        made = evidence.Page().text()
+        self.assertEqual((ROOT / "docs/reproduction.md").read_text(), made, "scripts/evidence page writes it anew")
+
+    def test_seeds_are_a_mean_and_an_interval(self):
+        self.assertEqual(self.page.number("002", "1n8p", "accuracy"), "97.00 ± 2.48")  # t = 4.303, s = 1, n = 3
+        self.assertEqual(self.page.number("002", "1n1p", "accuracy", 1), "99.0")
+        self.assertEqual(self.page.seeds("002", "1n8p", "accuracy", 0), "97, 96, 98")
+
+    def test_rows_have_ours_beside_theirs(self):
+        self.assertEqual(self.page.rows("002", {"1n8p": "1, 8"}, ["s_epoch", "published s_epoch", "s_epoch / 1n1p", "published s_epoch / 1n1p", "mb_sent"]),
+                         "| 1, 8 | 3.00 ± 0.00 | 20.52 | 0.12 | 0.14 | 2.5 ± 0.0 |")
+
+    def test_what_is_not_kept_is_named(self):
+        with self.assertRaisesRegex(KeyError, "docs/evidence/002.jsonl has no run 9n9p"):
+            self.page.number("002", "9n9p", "accuracy")
+        with self.assertRaisesRegex(KeyError, "no published loss of 9n9p"):
+            self.page.published("002", "9n9p", "loss")
+
+    def test_a_run_is_kept_once_with_what_its_settings_say(self):
+        with tempfile.TemporaryDirectory() as folder:
+            folder = Path(folder)
+            run = folder / "runs/one"
+            run.mkdir(parents=True)
+            (run / "config.toml").write_text('workers = 8\nseed = 3\n[data]\nfolder = "/somewhere"\n[train]\nepochs = 5\n')
+            (run / "metrics-0.jsonl").write_text('{"type":"step"}\n{"type":"epoch","epoch":0,"seconds":2.0,"test":{"accuracy":0.9,"loss":1},"bytes":{}}\n')
+            (run / "summary.json").write_text(json.dumps(a_run("1n8p", 3, 0.9)["summary"]))
+            kept, self.kept_before = folder / "kept", evidence.KEPT
+            evidence.KEPT, evidence.ROOT, root = kept, folder, evidence.ROOT
+            defaults, evidence.defaults = evidence.defaults, lambda: {"workers": 2, "seed": 3, "train.epochs": 1}
+            try:
+                evidence.keep("002", [folder / "runs"])
+                evidence.keep("002", [folder / "runs"])
+            finally:
+                evidence.KEPT, evidence.ROOT, evidence.defaults = self.kept_before, root, defaults
+            lines = [json.loads(line) for line in (kept / "002.jsonl").read_text().splitlines()]
+            self.assertEqual(len(lines), 1)
+            self.assertEqual(lines[0]["settings"], {"workers": 8, "train.epochs": 5})
+            self.assertEqual(lines[0]["epochs"], [{"epoch": 0, "seconds": 2.0, "test": {"accuracy": 0.9, "loss": 1}}])
+
+
+if __name__ == "__main__":
+    sys.exit(unittest.main())
