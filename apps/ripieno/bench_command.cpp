@@ -212,7 +212,7 @@ void add_bench(CLI::App& app, CommandContext& context) {
               "--reduction", arguments->reduction,
               "what all-reduce, reduce-scatter and reduce make of them: sum, mean, product, minimum or maximum")
           ->capture_default_str();
-  command->add_option("--wire", arguments->wire, "auto (as they are), fp32, fp16 or bf16")->capture_default_str();
+  command->add_option("--wire", arguments->wire, list_wire_formats() + "; auto: as they are")->capture_default_str();
   command
       ->add_option("--segment-kb", arguments->segment_kb,
                    "cut buffers of all-reduce, broadcast and reduce into segments of so many KiB; 0: never; -1: a "

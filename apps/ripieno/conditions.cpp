@@ -66,6 +66,14 @@ Condition on(std::string key) {
   return {key, key + " = true", [key](const Settings& s) { return std::get<bool>(s.value(key)); }};
 }
 
+Condition codec_of(std::vector<codec::CodecKind> kinds) {
+  std::vector<std::string> names;
+  for (const codec::CodecInfo& info : codec::codecs()) {
+    if (std::find(kinds.begin(), kinds.end(), info.kind) != kinds.end()) names.emplace_back(info.name);
+  }
+  return is("exchange.codec", std::move(names));
+}
+
 Condition strategy_of(std::vector<std::string> names) {
   return {"strategy", "strategy " + either(names), [names](const Settings& s) {
             const std::string name = word_of(s, "strategy");

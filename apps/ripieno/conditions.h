@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "apps/ripieno/settings.h"
+#include "ripieno/codec/codec.h"
 
 namespace ripieno::program {
 
@@ -15,6 +16,8 @@ Condition is_not(std::string key, std::string word);
 /// A number is above `least`; a flag is true.
 Condition above(std::string key, double least);
 Condition on(std::string key);
+/// The codec is of one of these kinds.
+Condition codec_of(std::vector<codec::CodecKind> kinds);
 /// The strategy is one of these.
 Condition strategy_of(std::vector<std::string> names);
 

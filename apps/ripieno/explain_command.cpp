@@ -224,7 +224,7 @@ void add_explain(CLI::App& app, CommandContext& context) {
           ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40));
   command->add_option("--model", arguments->model, "the model whose parameters are counted; default mnist-cnn")
       ->excludes(elements);
-  auto* wire = command->add_option("--wire", arguments->wire, "fp32, fp16 or bf16")->capture_default_str();
+  auto* wire = command->add_option("--wire", arguments->wire, list_wire_formats())->capture_default_str();
   command->add_option("--latency-us", arguments->links.latency_us, "latency of the links, for the time")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ripieno/codec/wire.h"
 #include "ripieno/core/edit_distance.h"
 
 namespace ripieno::program {
@@ -32,6 +33,12 @@ std::string list_operations() {
   std::string all;
   for (const transport::Collective one : collective::collectives)
     all += text(all.empty() ? "" : ", ", transport::name(one));
+  return all;
+}
+
+std::string list_wire_formats() {
+  std::string all;
+  for (const codec::WireFormat& one : codec::wire_formats()) all += text(all.empty() ? "" : ", ", one.name);
   return all;
 }
 

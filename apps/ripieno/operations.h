@@ -20,6 +20,9 @@ std::vector<transport::Collective> find_operations(const std::string& names);
 /// "all-reduce, reduce-scatter, ..., all-to-all"
 std::string list_operations();
 
+/// "auto, fp32, fp16, bf16"
+std::string list_wire_formats();
+
 /// What the operation promises (the table in schedule.h): "every rank ends with the sum of all", with `ends` = "ends
 /// with".
 std::string promise_of(transport::Collective operation, int root, std::string_view ends);

@@ -39,6 +39,7 @@ std::string what_transports_are() {
 }
 
 std::vector<Setting> table() {
+  using Kind = codec::CodecKind;
   const Bounds from_0{0, unbounded, false, false}, above_0{0, unbounded, true, false}, count{0, 2147483647};
   const Bounds below_1{0, 1, false, true}, fraction{0, 1, false, false};
   const Condition real_time = is("transport.kind", transports_that(std::not_fn(&transport::Transport::is_virtual)));
@@ -47,7 +48,7 @@ std::vector<Setting> table() {
   const Condition computed = is("train.compute", {"real"});  // a replay learns nothing
   const Condition several = several_workers(), exchanged = is_not("strategy", "single"), own_data = data_of_its_own();
   const Condition real_data = data_in_files(), data_or_profiles = data_that_is_kept();
-  const Condition open_route = route_is_open(), floats = is("exchange.codec", {"auto", "fp32", "fp16", "bf16"});
+  const Condition open_route = route_is_open(), floats = codec_of({Kind::wire});
   const Condition nodes = route_knows_nodes(), measures = links_are_measured();
   const Condition small_route = is_not("exchange.small_route", "auto"), not_measured = is_not("exchange.measure", "on");
   const Condition buckets = gradients_are_averaged(), segments = schedule_is_run(),
@@ -61,8 +62,7 @@ std::vector<Setting> table() {
   const Condition in_a_cycle = is("learning_rate.schedule", {"one-cycle", "triangular"});
   const Condition ddp = strategy_of({"ddp"}), local_steps = strategy_of({"local-sgd", "diloco"}),
                   fedadam = strategy_of({"fedadam"});
-  const Condition forward = overlap_is_chosen(), lab = above("lab.nodes", 0),
-                  in_blocks = is("exchange.codec", {"int8", "qsgd", "sign"});
+  const Condition forward = overlap_is_chosen(), lab = above("lab.nodes", 0), in_blocks = codec_of({Kind::block});
   return {
       word("model", AT(model), "mnist-cnn", "the network to train (ripieno list models)"),
       word("strategy", AT(strategy), "ring",
@@ -258,7 +258,7 @@ std::vector<Setting> table() {
       whole("exchange.per_node", AT(per_node), 1, {1, 4096}, "ranks on each node").only(nodes),
       flag("codec.error_feedback", AT(plan.exchange.codec.error_feedback), true,
            "add what a lossy codec loses to the numbers sent next")
-          .only(is("exchange.codec", {"int8", "qsgd", "sign", "topk", "topk-sampled", "powersgd"}))
+          .only(codec_of({Kind::block, Kind::gathered, Kind::low_rank}))
           .only(differences),
       whole("codec.block", AT(plan.exchange.codec.block), 256, {8, 1048576},
             "numbers that share a scale, a multiple of 8")
@@ -267,9 +267,9 @@ std::vector<Setting> table() {
           .only(is("exchange.codec", {"qsgd"})),
       number("codec.fraction", AT(plan.exchange.codec.fraction), 0.01, {0, 1, true, false},
              "fraction of the numbers to send")
-          .only(is("exchange.codec", {"topk", "topk-sampled"})),
+          .only(codec_of({Kind::gathered})),
       whole("codec.rank", AT(plan.exchange.codec.rank), 2, {1, 64}, "rank of the two factors")
-          .only(is("exchange.codec", {"powersgd"})),
+          .only(codec_of({Kind::low_rank})),
       whole("ps.servers", AT(plan.servers.count), 1, {1, 4096}, "servers that share the model").only(servers),
       choice("ps.placement", AT(plan.servers.beside), {{"own", false}, {"beside", true}},
              "own: servers have their own ranks; beside: server i runs in worker i's process")

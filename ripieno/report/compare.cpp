@@ -175,9 +175,20 @@ std::vector<std::string> marked_names(const std::vector<Group>& groups) {
   return names;
 }
 
+/// "read, forward, .., optimise": the stages that are parts of a step.
+std::string stage_names() {
+  std::string names;
+  for (const observe::StageInfo& one : observe::stages) {
+    if (one.kind != observe::StageKind::in_step) continue;
+    names += text(names.empty() ? "" : ", ", one.name);
+    if (one.stage == observe::Stage::exchange) names += " (as far as compute waited for it)";
+  }
+  return names;
+}
+
 std::vector<std::string> notes(const std::vector<Group>& groups) {
   std::vector<std::string> lines{
-      "read, forward, backward, exchange (as far as compute waited for it), optimise: % of the steps' time",
+      stage_names() + ": % of the steps' time",
       "sent: payload of the exchange, for each epoch and rank; formula: the same in closed form",
       "most: the same of the rank that sent most"};
   const auto any = [&](auto condition) { return std::any_of(groups.begin(), groups.end(), condition); };

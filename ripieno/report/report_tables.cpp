@@ -114,6 +114,16 @@ std::vector<ReportCell> run_row(const Run& run) {
           {shown_figures(one.images_per_second), run.source({"images_per_second"}), one.images_per_second}};
 }
 
+/// The columns of stage_cells().
+std::vector<ReportTable::Column> stage_columns() {
+  std::vector<ReportTable::Column> columns;
+  for (const observe::StageInfo& one : observe::stages) {
+    if (one.kind == observe::StageKind::in_step)
+      columns.push_back({text(one.stage == observe::Stage::exchange ? "waiting" : one.label, ", %")});
+  }
+  return columns;
+}
+
 /// The stages of a run's steps, per cent.
 std::vector<ReportCell> stage_cells(const Run& run) {
   const StageSeconds& seconds = run.summary.seconds.stages;
@@ -281,20 +291,12 @@ ReportTable more_of_runs_table(const std::vector<Run>& runs) {
       "runs-more",
       "All runs: stages, loss, evaluation",
       "Stages: per cent of the steps' time, mean over ranks. MB: of the whole run, by all ranks together.",
-      {{"run", true},
-       {"reading, %"},
-       {"forward, %"},
-       {"backward, %"},
-       {"waiting, %"},
-       {"optimiser, %"},
-       {"evaluation, s an epoch"},
-       {"evaluation, MB"},
-       {"MB sent"},
-       {"by formula, MB"},
-       {"loss"}},
+      {{"run", true}, {"evaluation, s an epoch"}, {"evaluation, MB"}, {"MB sent"}, {"by formula, MB"}, {"loss"}},
       {},
       Tier::runs,
       true};
+  const std::vector<ReportTable::Column> stages = stage_columns();
+  table.columns.insert(table.columns.begin() + 1, stages.begin(), stages.end());
   for (const Run& run : runs) {
     const Summary& one = run.summary;
     Cell cell;
