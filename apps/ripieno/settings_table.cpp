@@ -11,7 +11,7 @@ namespace ripieno::program {
 namespace {
 
 /// The member of the options that a key is bound to.
-#define AT(member) [](Options& options) -> auto& { return options.member; }
+#define AT(member) ([](Options& options) -> auto& { return options.member; })
 
 constexpr double unbounded = std::numeric_limits<double>::infinity();
 

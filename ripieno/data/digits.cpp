@@ -87,7 +87,7 @@ class Canvas {
         } else {
           d2 = across * across / length2;  // below 2^58: everything is within a few canvases
         }
-        std::int64_t& nearest = distance_[static_cast<std::size_t>(y * digit_side + x)];
+        std::int64_t& nearest = distance_[static_cast<std::size_t>(y) * digit_side + static_cast<std::size_t>(x)];
         nearest = std::min(nearest, d2);
       }
     }

@@ -78,7 +78,7 @@ std::string take_alike(ReportTable* table, const std::string& title) {
                                [&](const auto& column) { return column.title == title; });
   if (at == table->columns.end() || table->rows.empty()) return "";
   const auto column = at - table->columns.begin();
-  const std::string first = table->rows[0][static_cast<std::size_t>(column)].text;
+  std::string first = table->rows[0][static_cast<std::size_t>(column)].text;
   for (const auto& row : table->rows) {
     if (row[static_cast<std::size_t>(column)].text != first) return "";
   }
