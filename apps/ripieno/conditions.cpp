@@ -2,17 +2,12 @@
 
 #include <algorithm>
 
+#include "ripieno/collective/schedule.h"
 #include "ripieno/data/dataset.h"
 #include "ripieno/strategy/registry.h"
 
 namespace ripieno::program {
 namespace {
-
-std::string either(const std::vector<std::string>& words) {
-  std::string all;
-  for (std::size_t i = 0; i < words.size(); ++i) all += (i == 0 ? "" : i + 1 < words.size() ? ", " : " or ") + words[i];
-  return all;
-}
 
 bool among(const std::vector<std::string>& words, const std::string& word) {
   return std::find(words.begin(), words.end(), word) != words.end();
@@ -43,6 +38,12 @@ bool is_generated(const Settings& settings) {
 }
 
 }  // namespace
+
+std::string either(const std::vector<std::string>& words) {
+  std::string all;
+  for (std::size_t i = 0; i < words.size(); ++i) all += (i == 0 ? "" : i + 1 < words.size() ? ", " : " or ") + words[i];
+  return all;
+}
 
 Condition is(std::string key, std::vector<std::string> words) {
   return {key, text(key, " = ", either(words)),
@@ -110,11 +111,12 @@ Condition route_is_open() {
 }
 
 Condition route_knows_nodes() {
-  Condition condition = strategy_of({"hierarchical"});
-  condition.words += ", or route hierarchical";
-  condition.holds = [inner = condition.holds](const Settings& s) {
-    return inner(s) || word_of(s, "exchange.route") == "hierarchical" ||
-           word_of(s, "exchange.small_route") == "hierarchical";
+  const std::vector<std::string> routes = collective::routes_that_look_at_nodes();
+  Condition condition = strategy_of(
+      strategies_that([&](const strategy::StrategyInfo& info) { return among(routes, std::string(info.route)); }));
+  condition.words += ", or route " + either(routes);
+  condition.holds = [inner = condition.holds, routes](const Settings& s) {
+    return inner(s) || among(routes, word_of(s, "exchange.route")) || among(routes, word_of(s, "exchange.small_route"));
   };
   return condition;
 }

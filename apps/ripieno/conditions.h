@@ -10,6 +10,9 @@
 
 namespace ripieno::program {
 
+/// "a, b or c"
+std::string either(const std::vector<std::string>& words);
+
 /// A word is one of these; a word is not this one.
 Condition is(std::string key, std::vector<std::string> words);
 Condition is_not(std::string key, std::string word);
@@ -26,7 +29,7 @@ Condition data_of_its_own();           ///< workers have their own data: the str
 Condition data_in_files();             ///< not generated
 Condition data_that_is_kept();         ///< something that data.cache keeps: unpacked files, a replay's times
 Condition route_is_open();             ///< the strategy leaves it to exchange.route
-Condition route_knows_nodes();         ///< hierarchical as strategy, route or small_route
+Condition route_knows_nodes();         ///< strategy, route or small_route looks at nodes
 Condition gradients_are_averaged();    ///< bucket by bucket
 Condition schedule_is_run();           ///< a route's schedule runs, which can cut buffers into segments
 Condition links_are_measured();        ///< links can be measured for buckets or segments, or measuring is switched off

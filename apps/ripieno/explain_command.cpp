@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "apps/ripieno/commands.h"
+#include "apps/ripieno/conditions.h"
 #include "apps/ripieno/explain_codec.h"
 #include "apps/ripieno/explain_page.h"
 #include "apps/ripieno/explain_route.h"
@@ -96,9 +97,9 @@ void write_page(const WalkedRoute& walked, const ExplainArguments& arguments) {
 }
 
 void run_route(const collective::Route& route, const ExplainArguments& arguments, const CommandContext& context) {
-  if (arguments.per_node > 1 && route.name != std::string_view("hierarchical")) {
+  if (arguments.per_node > 1 && !route.looks_at_nodes) {
     fail(ErrorKind::usage, "--per-node ", arguments.per_node, " has no effect with route ", route.name,
-         ": it has one with hierarchical; leave it out");
+         ": it has one with ", either(collective::routes_that_look_at_nodes()), "; leave it out");
   }
   if (arguments.root_given && !collective::has_root(route.collective)) {
     fail(ErrorKind::usage, "--root ", arguments.root, " has no effect with ", transport::name(route.collective),

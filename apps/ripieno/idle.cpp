@@ -10,7 +10,7 @@ namespace ripieno::program {
 namespace {
 
 /// A given key that refers to a part of the model.
-void know_part(RecipeCell& cell, const char* key, bool is_there, const char* what) {
+void note_key_without_part(RecipeCell& cell, const char* key, bool is_there, const char* what) {
   const Settings& settings = cell.settings;
   const bool asked = settings.origin(key) == "--set";
   if (is_there || !settings.is_set(key)) return;
@@ -19,7 +19,7 @@ void know_part(RecipeCell& cell, const char* key, bool is_there, const char* wha
                             ": it has one with a model that has ", what)});
 }
 
-void know_model_parts(std::vector<RecipeCell>& cells, const model::Zoo& zoo) {
+void note_keys_without_parts(std::vector<RecipeCell>& cells, const model::Zoo& zoo) {
   std::map<std::string, ModelParts> known;  // each model is made once
   for (RecipeCell& cell : cells) {
     const bool drops = cell.settings->compute.dropout >= 0;
@@ -28,17 +28,17 @@ void know_model_parts(std::vector<RecipeCell>& cells, const model::Zoo& zoo) {
     const std::string model = cell.settings->model;
     if (!drops && !averages) continue;
     if (!known.contains(model)) known[model] = parts_of(zoo.find(model));
-    if (drops) know_part(cell, "train.dropout", known[model].dropout, "layers of dropout");
+    if (drops) note_key_without_part(cell, "train.dropout", known[model].dropout, "layers of dropout");
     const bool told = std::any_of(cell.idle.begin(), cell.idle.end(),
                                   [](const IdleKey& one) { return one.key == "fedavg.batch_norm"; });
-    if (averages && !told) know_part(cell, "fedavg.batch_norm", known[model].statistics, "batch norm");
+    if (averages && !told) note_key_without_part(cell, "fedavg.batch_norm", known[model].statistics, "batch norm");
   }
 }
 
 }  // namespace
 
 void tell_idle(std::vector<RecipeCell>& cells, const model::Zoo& zoo) {
-  know_model_parts(cells, zoo);
+  note_keys_without_parts(cells, zoo);
   refuse_idle(cells);
   for (const std::string& line : idle_in_file(cells)) std::cerr << "ripieno: note: " << line << "\n";
 }

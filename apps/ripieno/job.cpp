@@ -49,11 +49,11 @@ strategy::Plan plan_of(const Settings& settings) {
   strategy::Plan plan = settings->plan;
   plan.seed = settings->seed;
   plan.rate_scale = settings->scale_rate ? settings->workers : 1;
-  plan.optimiser.first_layer_steps = settings->compute.first_layer_epochs;  // in epochs until know_model()
+  plan.optimiser.first_layer_steps = settings->compute.first_layer_epochs;  // in epochs until add_model()
   return plan;
 }
 
-void know_model(strategy::Plan* plan, const Settings& settings, train::TorchLearner& learner) {
+void add_model(strategy::Plan* plan, const Settings& settings, train::TorchLearner& learner) {
   const strategy::Layout& layout = learner.layout();
   optim::OptimiserOptions& optimiser = plan->optimiser;
   optimiser.tensors.clear();

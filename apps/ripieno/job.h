@@ -70,7 +70,7 @@ ModelParts parts_of(const model::ModelInfo& model);
 void check_choices(const Settings& settings);
 
 /// Adds to a plan what the optimiser must know of the model: its tensors, and the number of steps.
-void know_model(strategy::Plan* plan, const Settings& settings, train::TorchLearner& learner);
+void add_model(strategy::Plan* plan, const Settings& settings, train::TorchLearner& learner);
 
 /// check_choices(), and opens everything that the job names, so that errors appear before anything starts. Unpacks data
 /// into the cache.

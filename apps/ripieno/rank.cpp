@@ -114,7 +114,7 @@ Task<> RankRun::prepare() {
   recorder_.emplace(runtime_, &endpoint_->ledger(), std::make_unique<LineFile>(task_.folder.metrics(rank())));
   const std::optional<strategy::ComputeProfile> replay = co_await replayed();
   learner_ = make_learner(task_.settings, zoo_, rank(), runtime_, *recorder_, comm_.memory(), replay);
-  know_model(&plan_, task_.settings, *learner_);
+  add_model(&plan_, task_.settings, *learner_);
   leave_out_steps();
   if (task_.resume) open_saved();
   if (task_.settings->run.trace) co_await begin_trace();

@@ -66,6 +66,7 @@ struct CodecInfo {
   bool lossless;           ///< preserves the bits of numbers that are fp32 in memory
   std::string_view bytes;  ///< bytes of n numbers in closed form, for people
   std::string_view source;
+  bool for_differences = false;  ///< keeps too little of numbers themselves; of differences to sent ones it is enough
 };
 
 /// Every codec in one table: auto, fp32, fp16, bf16, int8, qsgd, sign, topk, topk-sampled, powersgd.

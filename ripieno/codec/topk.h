@@ -11,7 +11,7 @@
 //    or of all numbers if there are no more than m
 // 2. all i with |x_i| >= t; if these are more than 2 k, the k largest as above
 // 3. as above
-// Bytes: 8 times the numbers sent, which depends on the numbers and the draws: between 8 and 16 k.
+// Bytes: 8 times the numbers sent, which depends on the numbers and the draws: between 8 and about 16 k.
 //
 // NaN counts as larger than infinity, and infinity as larger than all numbers, so numbers that are not finite are sent
 // first. Contractions with delta = k / n (exact) and 1 / n (sampled: the largest is always sent), except for the

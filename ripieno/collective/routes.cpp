@@ -36,7 +36,7 @@ constexpr std::array all_reduce_routes{
           "2n(P-1)/P", "Shah et al., arXiv:2504.09014, 2025", two_phase::steps, two_phase::step, two_phase::time},
     Route{"hierarchical", "reduce inside each node of M, ring among their first ranks, broadcast inside",
           "2 ceil(log2 M) + 2(N-1)", "n ceil(log2 M) + 2n(N-1)/N", "Jia et al., arXiv:1807.11205, 2018",
-          hierarchical::steps, hierarchical::step, hierarchical::time},
+          hierarchical::steps, hierarchical::step, hierarchical::time, transport::Collective::all_reduce, true},
     Route{"double-binary-tree", "reduce, then broadcast, each half of the buffer along its own tree",
           "2 (floor(log2 P) + ceil(log2 P) - min(1, P-1))", "n min(1, P-1) min(4, P)/2",
           "Sanders, Speck and Traeff, Parallel Computing 2009", double_binary_tree::steps, double_binary_tree::step,
@@ -134,6 +134,16 @@ std::span<const Route> routes(transport::Collective collective) {
       return all_to_all_routes;
   }
   return {};
+}
+
+std::vector<std::string> routes_that_look_at_nodes() {
+  std::vector<std::string> names;
+  for (const transport::Collective collective : collectives) {
+    for (const Route& route : routes(collective)) {
+      if (route.looks_at_nodes) names.emplace_back(route.name);
+    }
+  }
+  return names;
 }
 
 const Route& default_route(transport::Collective collective) {

@@ -160,6 +160,7 @@ struct Route {
   /// for hierarchical, if `per_node` is one too and divides `ranks`).
   Duration (*time)(World world, std::uint64_t bytes, transport::LinkModel link);
   transport::Collective collective = transport::Collective::all_reduce;
+  bool looks_at_nodes = false;  ///< whether World::per_node changes its steps
 };
 
 /// All routes of a collective.
@@ -169,6 +170,9 @@ inline constexpr std::array collectives{transport::Collective::all_reduce, trans
                                         transport::Collective::all_gather, transport::Collective::broadcast,
                                         transport::Collective::reduce,     transport::Collective::gather,
                                         transport::Collective::scatter,    transport::Collective::all_to_all};
+
+/// "hierarchical": the names of the routes that look at nodes.
+std::vector<std::string> routes_that_look_at_nodes();
 
 /// The route used when none is named: one of few rounds or bytes, whatever the size.
 const Route& default_route(transport::Collective collective);

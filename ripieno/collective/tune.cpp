@@ -1,7 +1,6 @@
 #include "ripieno/collective/tune.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <vector>
 
@@ -16,8 +15,6 @@ constexpr Duration long_enough = std::chrono::milliseconds(20);
 constexpr Duration message_time = std::chrono::milliseconds(2);
 constexpr std::size_t in_the_way = 256 << 10;
 constexpr std::size_t least_message = 64 << 10, most_message = 1 << 20, least_bucket = 4 << 10;
-/// Routes that need no knowledge of nodes.
-constexpr std::array small_routes{"direct", "halving-doubling", "double-binary-tree", "reduce-broadcast"};
 
 /// Sends bytes to the next rank and receives as many from the previous one, without storing them. Returns the mean time
 /// over the ranks.
@@ -89,11 +86,11 @@ Tuning tune(World world, std::uint64_t bytes, transport::LinkModel link) {
 
   for (std::uint64_t size = 1; size <= bytes && world.ranks > 1; size *= 2) {
     double best = 0.9;
-    for (const char* name : small_routes) {
-      const double share = share_of_ring(find_route(name), world, size, link);
+    for (const Route& route : routes()) {
+      const double share = route.looks_at_nodes ? 1 : share_of_ring(route, world, size, link);
       if (share >= best) continue;
       best = share;
-      tuning.small_route = name;
+      tuning.small_route = route.name;
       tuning.small_bytes = size;
     }
     if (tuning.small_bytes != size) break;

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <functional>
+#include <iostream>
 #include <mutex>
 #include <thread>
 
@@ -28,26 +29,51 @@ struct Progress::Core {
   std::atomic<int> waiting{0};        // threads in wait(); they drive in place of the library's
   std::atomic<int> in_background{0};  // unfinished tasks, except those waited for from the start
   std::atomic<bool> closed{false};
-  std::exception_ptr broken;  // thrown by the runtime on the library's thread; nothing goes on then
-  std::thread thread;         // starts with the first task that nobody waits for at once
+  std::exception_ptr broken;      // thrown by the runtime on the library's thread; nothing goes on then
+  std::atomic<bool> told{false};  // somebody has got a task's error
+  std::thread thread;             // starts with the first task that nobody waits for at once
 };
 
 struct Work::State {
-  explicit State(std::shared_ptr<Progress::Core> its_core) : core(std::move(its_core)) {}
+  State(std::shared_ptr<Progress::Core> its_core, std::string its_name)
+      : core(std::move(its_core)), name(std::move(its_name)) {}
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+  ~State() { tell_unseen(); }
+
+  /// An error that nobody has got is told on standard error, unless it may follow from one that somebody got.
+  void tell_unseen() const;
 
   const std::shared_ptr<Progress::Core> core;
+  const std::string name;
   std::atomic<bool> ended{false};
   std::exception_ptr error;  // written before `ended`
 };
 
+void Work::State::tell_unseen() const {
+  if (!error || core->told.exchange(true)) return;
+  std::string why = "an error that is no std::exception";
+  try {
+    std::rethrow_exception(error);
+  } catch (const std::exception& known) {
+    why = known.what();
+  } catch (...) {  // as it says
+  }
+  std::cerr << text("ripieno: ", name, " failed, and nobody waited for it: ", why, "\n") << std::flush;
+}
+
 bool Work::test() const { return !state_ || state_->ended.load(std::memory_order_acquire); }
 
-std::exception_ptr Work::error() const { return state_ && test() ? state_->error : nullptr; }
+std::exception_ptr Work::error() const {
+  if (!state_ || !test() || !state_->error) return nullptr;
+  state_->core->told = true;
+  return state_->error;
+}
 
 void Work::wait() const {
   if (!state_) fail(ErrorKind::usage, "wait() for a Work that no task was submitted for");
   if (!test()) state_->core->wait_for(*state_);
-  if (state_->error) std::rethrow_exception(state_->error);
+  if (const auto error = this->error()) std::rethrow_exception(error);
 }
 
 void Progress::Core::drive(std::unique_lock<std::mutex>& lock, const std::function<bool()>& until, Runtime::Wait wait) {
@@ -128,13 +154,13 @@ Progress::~Progress() {
 }
 
 Work Progress::submit(std::string name, Task<> task) {
-  auto state = std::make_shared<Work::State>(core_);
+  auto state = std::make_shared<Work::State>(core_, name);
   core_->submit(std::move(name), std::move(task), state, true);
   return Work(std::move(state));
 }
 
 void Progress::run(std::string name, Task<> task) {
-  const auto state = std::make_shared<Work::State>(core_);
+  const auto state = std::make_shared<Work::State>(core_, name);
   core_->submit(std::move(name), std::move(task), state, false);
   Work(state).wait();
 }

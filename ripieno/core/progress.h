@@ -23,7 +23,9 @@ namespace ripieno {
 
 class Progress;
 
-/// A handle to a submitted task; copies refer to the same task.
+/// A handle to a submitted task; copies refer to the same task. An error that nobody has got from wait() or error()
+/// when the last copy is gone is told in a line on standard error; only the first of a Progress, from which others may
+/// follow.
 class Work {
  public:
   Work() = default;

@@ -21,7 +21,7 @@ double bf16_product() {
 
 }  // namespace
 
-std::variant<std::monostate, PixelProducts, Winograd> Convolution::way() const {
+std::variant<std::monostate, PixelProducts, Winograd> Convolution::algorithm() const {
   if (type != torch::kFloat32 && type != torch::kBFloat16) return {};
   const bool bf16 = type == torch::kBFloat16;
   const auto winograd = Winograd::of(input, weight, stride, padding, bf16 ? bf16_product() : 1);
@@ -34,22 +34,22 @@ std::variant<std::monostate, PixelProducts, Winograd> Convolution::way() const {
 }
 
 bool Convolution::divides() const {
-  return PixelProducts::of(input, weight, stride, padding) && !std::holds_alternative<Winograd>(way());
+  return PixelProducts::of(input, weight, stride, padding) && !std::holds_alternative<Winograd>(algorithm());
 }
 
 Tensor weight_for(const Convolution& form, const Tensor& weight) {
-  const auto way = form.way();
-  const auto* winograd = std::get_if<Winograd>(&way);
+  const auto algorithm = form.algorithm();
+  const auto* winograd = std::get_if<Winograd>(&algorithm);
   // Always goes through an operator, so that operator watches (train/gate_watch.h) see it.
   return winograd ? winograd->prepared(weight.detach()) : weight.to(form.type);
 }
 
 Tensor convolve(const Convolution& form, const ConvolutionOperands& operands, const Tensor& bias) {
-  const auto way = form.way();
-  if (const auto* winograd = std::get_if<Winograd>(&way)) {
+  const auto algorithm = form.algorithm();
+  if (const auto* winograd = std::get_if<Winograd>(&algorithm)) {
     return winograd->forward(operands.input, operands.weight, bias.defined() ? bias.to(torch::kFloat32) : bias);
   }
-  if (const auto* products = std::get_if<PixelProducts>(&way))
+  if (const auto* products = std::get_if<PixelProducts>(&algorithm))
     return products->forward(operands.input, operands.weight, bias);
   return at::conv2d(operands.input, operands.weight, bias, form.stride, form.padding);
 }
@@ -60,8 +60,8 @@ Tensor backward(const Convolution& form, const ConvolutionOperands& operands, co
   const auto sum_bias = [&] {
     if (bias) places.bias.copy_(at::sum(gradient, {0, 2, 3}));
   };
-  const auto way = form.way();
-  if (const auto* winograd = std::get_if<Winograd>(&way)) {
+  const auto algorithm = form.algorithm();
+  if (const auto* winograd = std::get_if<Winograd>(&algorithm)) {
     sum_bias();
     return winograd->backward(gradient, operands.input, operands.weight, places.weight, places.written, needs_input);
   }
@@ -81,7 +81,7 @@ Tensor backward(const Convolution& form, const ConvolutionOperands& operands, co
       places.written();
     }
     if (!needs_input) return Tensor();
-    if (std::holds_alternative<PixelProducts>(way)) return small->input_gradient(gradient, operands.weight);
+    if (std::holds_alternative<PixelProducts>(algorithm)) return small->input_gradient(gradient, operands.weight);
   }
   const std::vector<std::int64_t> bias_sizes{form.weight[0]};
   const std::array<bool, 3> wanted{needs_input, !small, !small && bias};

@@ -20,7 +20,7 @@ struct Convolution {
   std::int64_t stride = 1, padding = 0;
   torch::ScalarType type = torch::kFloat32;
   /// The algorithm; monostate: LibTorch's. Depends only on sizes and processor, so both passes use the same.
-  std::variant<std::monostate, PixelProducts, Winograd> way() const;
+  std::variant<std::monostate, PixelProducts, Winograd> algorithm() const;
   /// Whether computing the output channels in parts costs about as much as all at once.
   bool divides() const;
 };

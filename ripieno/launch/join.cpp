@@ -1,9 +1,11 @@
 #include "ripieno/launch/join.h"
 
 #include <nlohmann/json.hpp>
+#include <span>
 
 #include "ripieno/launch/control.h"
 #include "ripieno/launch/descriptors.h"
+#include "ripieno/membership/greeting.h"
 #include "ripieno/membership/meet.h"
 #include "ripieno/transport/transports.h"
 
@@ -16,10 +18,32 @@ Task<transport::PeerSockets> connect(Runtime* runtime, membership::Meeting meeti
   co_return co_await std::move(meeting_all);
 }
 
-Task<> join_through(const transport::Transport* transport, transport::Joining joining,
+/// What the rendezvous does for ranks that meet there: each compares its recipe with the rank's before it.
+Task<> compare_recipes(transport::Endpoint* endpoint, std::uint64_t digest) {
+  const int rank = endpoint->rank(), size = endpoint->size();
+  const int next = (rank + 1) % size, previous = (rank + size - 1) % size;
+  std::uint64_t theirs = digest;
+  const transport::Message message{{observe::Purpose::control, 0, 0}, "recipe", DType::uint8, sizeof digest};
+  const transport::Outgoing out{next, message, std::as_bytes(std::span(&digest, 1))};
+  const transport::Incoming in{previous, message, std::as_writable_bytes(std::span(&theirs, 1))};
+  auto revoke = [endpoint, next, previous](std::exception_ptr error) { endpoint->abort(0, {next, previous}, error); };
+  Task<> exchange = endpoint->exchange(out, in, revoke);
+  co_await std::move(exchange);
+  if (theirs != digest) fail(ErrorKind::mismatch, membership::other_recipe(rank, digest, previous, theirs));
+}
+
+Task<> join_through(const transport::Transport* transport, transport::Joining joining, membership::Meeting meeting,
                     std::shared_ptr<transport::Endpoint>* made) {
+  bool has_met = false;
+  joining.connect = [&has_met, runtime = &joining.runtime, meeting] {
+    has_met = true;
+    return connect(runtime, meeting);
+  };
   Task<std::shared_ptr<transport::Endpoint>> making = transport->join(std::move(joining));
   *made = co_await std::move(making);
+  if (has_met || (*made)->size() == 1) co_return;
+  Task<> comparing = compare_recipes(made->get(), meeting.digest);
+  co_await std::move(comparing);
 }
 
 /// Error(usage): it is not a transport of real time.
@@ -61,12 +85,12 @@ transport::Cluster join(const Placement& place, const JoinOptions& options) {
   cluster.runtime = real_runtime(options.seed);
   Runtime* const runtime = cluster.runtime.get();
   transport::Joining joining{*runtime, place.rank, place.world_size};
-  joining.connect = [runtime, meeting = meeting_of(place, options)] { return connect(runtime, meeting); };
   joining.link.timeout = options.timeout;
   joining.agreement = options.meeting;
   joining.shares_memory = options.shared_memory && place.shared_memory;
   std::shared_ptr<transport::Endpoint> endpoint;
-  runtime->spawn(text("rank ", place.rank, " joins"), join_through(&transport, std::move(joining), &endpoint));
+  runtime->spawn(text("rank ", place.rank, " joins"),
+                 join_through(&transport, std::move(joining), meeting_of(place, options), &endpoint));
   runtime->run();
   if (options.shape.delay.count() > 0 || options.shape.mbit_s > 0)
     endpoint = transport::shaped(std::move(endpoint), options.shape);

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <ios>
 
 #include "ripieno/core/error.h"
 
@@ -62,5 +63,10 @@ std::optional<std::string> address_of(const AddressField& field) {
 }
 
 bool Greeting::knows(const Token& other) const { return CRYPTO_memcmp(token.data(), other.data(), token.size()) == 0; }
+
+std::string other_recipe(int rank, std::uint64_t digest, int other, std::uint64_t others) {
+  return text("rank ", rank, " was started with another recipe than rank ", other, " (digests ", std::hex, digest,
+              " and ", others, "): give all workers the same recipe and options");
+}
 
 }  // namespace ripieno::membership

@@ -48,4 +48,7 @@ struct GreetingAnswer {
 static_assert(sizeof(GreetingAnswer) == 16 && std::is_trivially_copyable_v<GreetingAnswer>);
 inline constexpr std::uint32_t longest_error = 4000;
 
+/// The error's words when a rank's recipe differs from another's.
+std::string other_recipe(int rank, std::uint64_t digest, int other, std::uint64_t others);
+
 }  // namespace ripieno::membership

@@ -6,7 +6,6 @@
 #include <asio/redirect_error.hpp>
 #include <asio/write.hpp>
 #include <cstring>
-#include <ios>
 #include <map>
 #include <optional>
 #include <vector>
@@ -15,6 +14,7 @@
 #include "ripieno/core/error.h"
 #include "ripieno/membership/address.h"
 #include "ripieno/membership/door.h"
+#include "ripieno/membership/greeting.h"
 
 namespace ripieno::membership {
 
@@ -83,9 +83,8 @@ std::string Rendezvous::State::unfit(const Greeting& greeting) const {
   }
   if (seats.count(static_cast<int>(greeting.rank))) return text("two workers came as rank ", greeting.rank);
   if (!seats.empty() && seats.begin()->second.greeting.digest != greeting.digest) {
-    return text("rank ", greeting.rank, " was started with another recipe than rank ", seats.begin()->first,
-                " (digests ", std::hex, greeting.digest, " and ", seats.begin()->second.greeting.digest,
-                "): give all workers the same recipe and options");
+    const auto& [other, seat] = *seats.begin();
+    return other_recipe(static_cast<int>(greeting.rank), greeting.digest, other, seat.greeting.digest);
   }
   if (const auto address = address_of(greeting.address); !address || address->empty()) {
     return text("rank ", greeting.rank, " did not say where it listens");

@@ -1,6 +1,8 @@
 // The figures of a report. Each uses the runs that have data for it; without any, it has no series.
 #pragma once
 
+#include <cstdint>
+
 #include "ripieno/report/figure.h"
 #include "ripieno/report/run.h"
 
@@ -42,11 +44,12 @@ Figure efficiency_figure(const std::vector<Cell>& cells);
 
 /// CPU of each rank of a run, and of each whole host, over time: per cent of a core, user and system together.
 Figure cpu_figure(const Run& run);
-/// Bytes sent by each rank's network interfaces over time (other network figures count the same); the loopback's if
-/// there are no others.
-Figure network_figure(const Run& run);
-/// Packets sent by them; not the loopback's.
-Figure packets_figure(const Run& run);
+enum class Direction : std::uint8_t { sent, received };
+/// Bytes that each rank's network interfaces sent or received over time; what the loopback sent if there are no others
+/// (it receives the same).
+Figure network_figure(const Run& run, Direction direction = Direction::sent);
+/// Packets, likewise; not the loopback's.
+Figure packets_figure(const Run& run, Direction direction = Direction::sent);
 /// Bytes that all ranks of each run sent together, with the runs one after the other on one time axis.
 Figure network_timeline_figure(const std::vector<Cell>& cells);
 /// Means of CPU and network over whole runs.

@@ -4,9 +4,11 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <tuple>
 
 #include "ripieno/core/error.h"
 #include "ripieno/report/figures.h"
+#include "ripieno/report/setting.h"
 #include "ripieno/report/statistics.h"
 
 namespace ripieno::report {
@@ -22,8 +24,12 @@ struct Point {
   Look look;
 };
 
-/// The key of a line: how workers agree and where they run, the model, the kind of run, the batch.
-using Parts = std::array<std::string, 4>;
+/// The key of a line: how workers agree and where they run, the model, the kind of run, the batch, how slow they
+/// compute, and their links.
+using Parts = std::array<std::string, 6>;
+
+/// How a figure words these where they are empty and some line's are not.
+const Parts in_place_of_nothing{"", "", "", "", "compute at its own speed", "links without limits"};
 
 /// Cells that differ only in their workers; each line has at least two numbers of workers.
 std::map<Parts, std::vector<Point>> scalings(const std::vector<Cell>& cells) {
@@ -43,14 +49,17 @@ std::map<Parts, std::vector<Point>> scalings(const std::vector<Cell>& cells) {
     const std::string codec = one.codec == "fp32" || one.codec == "auto" ? "" : " " + one.codec;
     const std::string place = nodes == 1 ? "" : nodes >= point.workers ? ", a node each" : text(", ", nodes, " nodes");
     const std::string strategy = one.world_size == 1 ? "" : one.strategy + codec + place;
-    strong[{strategy, one.model, one.kind, text("batch ", run.batch(), " (strong)")}].push_back(point);
-    weak[{strategy, one.model, one.kind, text("batch ", run.batch() / point.workers, " a worker (weak)")}].push_back(
-        point);
+    const std::string links = one.world_size == 1 ? "" : link_limits_of(run), slow = slowness_of(run);
+    const auto add = [&](auto& lines, std::size_t batch, const char* of) {
+      lines[{strategy, one.model, one.kind, text("batch ", batch, of), slow, links}].push_back(point);
+    };
+    add(strong, run.batch(), " (strong)");
+    add(weak, run.batch() / point.workers, " a worker (weak)");
   }
   for (auto* lines : {&strong, &weak}) {
     for (auto& [line, points] : *lines) {
       if (line[0].empty()) continue;
-      const auto lone = lines->find({"", line[1], line[2], line[3]});
+      const auto lone = lines->find({"", line[1], line[2], line[3], line[4], ""});
       if (lone != lines->end()) points.insert(points.end(), lone->second.begin(), lone->second.end());
       std::stable_sort(points.begin(), points.end(),
                        [](const Point& a, const Point& b) { return a.workers < b.workers; });
@@ -68,7 +77,7 @@ std::map<Parts, std::vector<Point>> scalings(const std::vector<Cell>& cells) {
 Figure scaling(const std::vector<Cell>& cells, Figure figure,
                const std::function<double(double workers, double unit)>& factor_of) {
   const auto lines = scalings(cells);
-  std::array<bool, 4> alike{};
+  std::array<bool, std::tuple_size_v<Parts>> alike{};
   for (std::size_t i = 0; i < alike.size(); ++i) {
     alike[i] = std::all_of(lines.begin(), lines.end(),
                            [&](const auto& line) { return line.first[i] == lines.begin()->first[i]; });
@@ -77,8 +86,9 @@ Figure scaling(const std::vector<Cell>& cells, Figure figure,
   const auto name_of = [&](const Parts& line, bool common) {
     std::string name;
     for (std::size_t i = 0; i < line.size(); ++i) {
-      if (alike[i] && line[i] == "computed") continue;
-      if ((alike[i] && lines.size() > 1) == common) name += text(name.empty() ? "" : ", ", line[i]);
+      const std::string& part = line[i].empty() && !alike[i] ? in_place_of_nothing[i] : line[i];
+      if (part.empty() || (alike[i] && part == "computed")) continue;
+      if ((alike[i] && lines.size() > 1) == common) name += text(name.empty() ? "" : ", ", part);
     }
     return name;
   };

@@ -234,32 +234,41 @@ Figure cpu_figure(const Run& run) {
   return figure;
 }
 
-Figure network_figure(const Run& run) {
-  const bool network = run.is_on_network();
-  return {"network",
-          "Network over time: sent",
-          network ? "What each rank's network interfaces sent, headers included, without the loopback."
-                  : "What the machine's loopback sent, as each rank saw it: ranks of one host see the same. What goes "
-                    "through shared memory is not in it.",
-          Form::lines,
-          {"seconds"},
-          "MB sent a second",
-          {},
-          by_rank(run, [network](const SampleLine& s) {
-            return 1e-6 * (network ? s.bytes_sent : s.loopback_bytes) / s.seconds;
-          })};
-}
-
-Figure packets_figure(const Run& run) {
-  Figure figure{"packets",
-                "Packets over time: sent",
-                "Sent by each rank's network interfaces, without the loopback.",
+Figure network_figure(const Run& run, Direction direction) {
+  const bool network = run.is_on_network(), sent = direction == Direction::sent;
+  const std::string done = sent ? "sent" : "received";
+  Figure figure{sent ? "network" : "network-received",
+                "Network over time: " + done,
+                network
+                    ? text("What each rank's network interfaces ", done, ", headers included, without the loopback.")
+                    : "What the machine's loopback sent, as each rank saw it: ranks of one host see the same. What "
+                      "goes through shared memory is not in it.",
                 Form::lines,
                 {"seconds"},
-                "packets sent a second",
+                text("MB ", done, " a second"),
                 {},
                 {}};
-  if (run.is_on_network()) figure.series = by_rank(run, [](const SampleLine& s) { return s.packets_sent / s.seconds; });
+  if (!network && !sent) return figure;
+  figure.series = by_rank(run, [network, sent](const SampleLine& s) {
+    return 1e-6 * (!network ? s.loopback_bytes : sent ? s.bytes_sent : s.bytes_received) / s.seconds;
+  });
+  return figure;
+}
+
+Figure packets_figure(const Run& run, Direction direction) {
+  const bool sent = direction == Direction::sent;
+  const std::string done = sent ? "sent" : "received";
+  Figure figure{sent ? "packets" : "packets-received",
+                "Packets over time: " + done,
+                text("What each rank's network interfaces ", done, ", without the loopback."),
+                Form::lines,
+                {"seconds"},
+                text("packets ", done, " a second"),
+                {},
+                {}};
+  if (!run.is_on_network()) return figure;
+  figure.series =
+      by_rank(run, [sent](const SampleLine& s) { return (sent ? s.packets_sent : s.packets_received) / s.seconds; });
   return figure;
 }
 

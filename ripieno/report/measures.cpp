@@ -1,5 +1,7 @@
 #include "ripieno/report/measures.h"
 
+#include <algorithm>
+
 #include "ripieno/core/edit_distance.h"
 #include "ripieno/core/error.h"
 #include "ripieno/report/statistics.h"
@@ -39,6 +41,8 @@ const Measure known_measures[] = {
     {"s_step", "s a step",
      [](const Run& run) { return mean_step(run, [](const StageSeconds& s) { return s.steps(); }); }},
     {"s_read", "s of reading a step", [](const Run& run) { return mean_step(run, observe::Stage::read); }},
+    {"s_forward", "s forward a step", [](const Run& run) { return mean_step(run, observe::Stage::forward); }},
+    {"s_backward", "s backward a step", [](const Run& run) { return mean_step(run, observe::Stage::backward); }},
     {"s_gradient", "s forward and backward a step",
      [](const Run& run) {
        return mean_step(run,
@@ -79,6 +83,15 @@ const Measure known_measures[] = {
     {"mb_read", "MB a worker reads",
      [](const Run& run) {
        return a_worker(run, [](const RankSummary& rank) { return 1e-6 * static_cast<double>(rank.bytes_read); });
+     }},
+    {"mb_memory", "MB of memory at the peak, largest rank",
+     [](const Run& run) {
+       Number most;
+       for (const RankSummary& one : run.summary.ranks) {
+         if (one.process && one.process->peak_resident_bytes > 0)
+           most = std::max(most.value_or(0), 1e-6 * static_cast<double>(one.process->peak_resident_bytes));
+       }
+       return most;
      }},
 };
 

@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
 
 #include "ripieno/core/error.h"
 #include "ripieno/report/figures.h"
 #include "ripieno/report/looks.h"
+#include "ripieno/report/measures.h"
 #include "ripieno/report/report_tables.h"
 #include "ripieno/report/ways.h"
 
@@ -147,8 +149,9 @@ void add_runs(Report& report, const std::vector<Run>& runs, const std::vector<Ce
   for (const Run& run : runs) {
     ++number;
     const bool is_virtual = run.summary.kind == "simulated" || run.summary.kind == "projected";  // all steps are alike
-    std::vector<Figure> own{is_virtual ? Figure() : blocks_figure(run), cpu_figure(run), network_figure(run),
-                            packets_figure(run)};
+    std::vector<Figure> own{
+        is_virtual ? Figure() : blocks_figure(run), cpu_figure(run),     network_figure(run),
+        network_figure(run, Direction::received),   packets_figure(run), packets_figure(run, Direction::received)};
     std::size_t more = 0;
     for (const Figure& figure : own) {
       for (const Series& series : figure.series) more += series.y.size();
@@ -166,6 +169,14 @@ void add_runs(Report& report, const std::vector<Run>& runs, const std::vector<Ce
       add(report, std::move(figure));
     }
   }
+}
+
+MeasuredRun measured(const Run& run) {
+  MeasuredRun found{folder_name(run.folder), run.summary.name, run.summary.seed, {}};
+  for (const Measure& one : measures()) {
+    if (const auto value = one.of(run)) found.measures.emplace_back(one.name, *value);
+  }
+  return found;
 }
 
 }  // namespace
@@ -189,6 +200,7 @@ Report report_of(const std::vector<Run>& runs, const std::string& title) {
   report.tables.push_back(more_of_runs_table(runs));
   add_comparisons(report, all);
   add_runs(report, runs, all);
+  std::transform(runs.begin(), runs.end(), std::back_inserter(report.measured), measured);
   return report;
 }
 

@@ -1,9 +1,11 @@
 // A report of runs: tables and figures as numbers with their sources, and the forms in which it can be written.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ripieno/report/conclusions.h"
@@ -39,6 +41,13 @@ struct Drawing {
   ReportTable numbers;        ///< the numbers that it shows
 };
 
+/// A run's measures (measures.h) by name, without those that it has not.
+struct MeasuredRun {
+  std::string folder, name;
+  std::int64_t seed = 0;
+  std::vector<std::pair<std::string, double>> measures;
+};
+
 struct Report {
   std::string title;
   std::string lead;  ///< a line that describes the runs
@@ -46,6 +55,7 @@ struct Report {
   std::vector<Figure> figures;  ///< those of single runs last
   std::vector<Conclusion> conclusions = {};
   std::vector<Drawing> drawings = {};
+  std::vector<MeasuredRun> measured = {};  ///< every run, in the order given
 };
 
 /// Makes the report of these runs, without empty figures. Ways are ordered by their time per epoch. Figures of CPU,
@@ -69,7 +79,7 @@ std::string report_markdown(const Report& report);
 /// their subject. Numbers are in full, without thousands separators; numbers that are not finite are nan, inf or -inf,
 /// and missing ones are empty.
 std::string report_csv(const Report& report);
-/// Tables and figures, as docs/reports.md describes.
+/// Tables, figures and every run's measures, as docs/reports.md describes.
 std::string report_json(const Report& report);
 
 }  // namespace ripieno::report

@@ -209,18 +209,20 @@ std::string report_csv(const Report& report) {
 }
 
 std::string report_json(const Report& report) {
-  Json conclusions = Json::array(), tables = Json::array(), figures = Json::array();
+  Json conclusions = Json::array(), tables = Json::array(), figures = Json::array(), runs = Json::array();
   for (const Conclusion& one : report.conclusions) {
     conclusions.push_back(
         {{"setting", one.setting}, {"sentences", sentences_json(one.sentences)}, {"notes", sentences_json(one.notes)}});
   }
   for (const ReportTable& table : report.tables) tables.push_back(table_json(table));
   for (const Figure& figure : report.figures) figures.push_back(figure_json(figure, plain));
-  return Json{{"title", report.title},
-              {"conclusions", conclusions},
-              {"lead", report.lead},
-              {"tables", tables},
-              {"figures", figures}}
+  for (const MeasuredRun& run : report.measured) {
+    Json values = Json::object();
+    for (const auto& [name, value] : run.measures) values[name] = value;
+    runs.push_back({{"folder", run.folder}, {"name", run.name}, {"seed", run.seed}, {"measures", values}});
+  }
+  return Json{{"title", report.title}, {"conclusions", conclusions}, {"lead", report.lead},
+              {"tables", tables},      {"figures", figures},         {"runs", runs}}
              .dump(1, ' ', false, Json::error_handler_t::replace) +
          "\n";
 }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <set>
+#include <vector>
 
 #include "ripieno/core/error.h"
 #include "ripieno/report/format.h"
@@ -38,15 +40,16 @@ std::string bits_a_second(double mega) {
 
 /// How ranks reached each other in a run without slowed links.
 std::string plain_link(const Run& run) {
-  bool memory = false, tcp = false;
+  std::set<std::string> ways;
   for (const RankSummary& rank : run.summary.ranks) {
-    for (const std::string& way : rank.ways) {
-      memory |= way == "shared memory";
-      tcp |= way.starts_with("tcp");
-    }
+    for (const std::string& way : rank.ways) ways.insert(way.starts_with("tcp") ? "TCP" : way);
   }
-  if (memory && tcp) return "shared memory and TCP";
-  return memory ? "one machine, shared memory" : tcp ? "TCP" : "";
+  ways.erase("");  // to itself
+  const bool memory = ways.erase("shared memory") > 0;
+  if (memory && ways.empty()) return "one machine, shared memory";
+  std::string words = memory ? "shared memory" : "";
+  for (const std::string& way : ways) words += (words.empty() ? "" : " and ") + way;
+  return words;
 }
 
 }  // namespace
@@ -69,6 +72,40 @@ std::string link_of(const Run& run) {
   const double delay = given_number(run, "transport.delay_ms");
   if (delay > 0) link += text(link.empty() ? "" : ", ", short_number(delay), " ms a message");
   return link;
+}
+
+std::string link_limits_of(const Run& run) {
+  if (given(run, "transport.kind") == "\"simulated\"") {
+    return text(bits_a_second(1000 * given_number(run, "simulated.gbit_s")), ", ",
+                short_number(given_number(run, "simulated.latency_us")), " µs");
+  }
+  std::string limits;
+  for (const char* key : {"lab.mbit_s", "transport.mbit_s"}) {
+    if (const double rate = given_number(run, key); rate > 0)
+      limits += (limits.empty() ? "" : ", ") + bits_a_second(rate);
+  }
+  if (const double delay = given_number(run, "transport.delay_ms"); delay > 0)
+    limits += text(limits.empty() ? "" : ", ", short_number(delay), " ms");
+  return limits;
+}
+
+std::string slowness_of(const Run& run) {
+  const bool is_virtual = given(run, "transport.kind") == "\"simulated\"";
+  std::string slow = given(run, is_virtual ? "simulated.slow" : "lab.slow");
+  std::vector<double> factors;
+  for (std::size_t at = 0; at < slow.size(); ++at) {
+    char* end = nullptr;
+    const double factor = std::strtod(slow.c_str() + at, &end);
+    if (end == slow.c_str() + at) continue;
+    factors.push_back(factor);
+    at = static_cast<std::size_t>(end - slow.c_str());
+  }
+  factors.resize(std::max(factors.size(), run.ranks.size()), 1);  // missing: 1
+  const auto workers = run.workers();
+  std::set<double> distinct;
+  for (const int worker : workers) distinct.insert(factors[static_cast<std::size_t>(worker)]);
+  if (distinct.empty() || distinct == std::set<double>{1}) return "";
+  return text("compute ", distinct.size() == 1 ? short_number(*distinct.begin()) : slow, " times as slow");
 }
 
 std::span<const char* const> setting_keys() { return keys; }
@@ -107,9 +144,7 @@ std::string setting_in_words(const Run& run) {
   words += batch_in_words(run);
   words += text(", ", one.epochs, one.epochs == 1 ? " epoch" : " epochs");
   if (const std::string link = workers > 1 ? link_of(run) : ""; !link.empty()) words += ", " + link;
-  for (const char* key : {"lab.slow", "simulated.slow"}) {
-    if (const std::string slow = given(run, key); slow.size() > 2) words += text(", compute ", slow, " times as slow");
-  }
+  if (const std::string slow = slowness_of(run); !slow.empty()) words += ", " + slow;
   if (one.kind == "replayed") words += ", compute times replayed";
   if (one.kind == "projected") words += ", projected from measured compute times";
   if (one.unfinished) words += ", unfinished";

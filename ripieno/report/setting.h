@@ -11,6 +11,11 @@ namespace ripieno::report {
 /// "two emulated machines, 100 Mb/s each"; "1 Gb/s, 50 µs, in virtual time"; "shared memory"; "" if unknown.
 std::string link_of(const Run& run);
 
+/// The links' limits: "1 Gb/s, 50 µs", "100 Mb/s"; "" if they have none or if unknown.
+std::string link_limits_of(const Run& run);
+/// "compute 0.1 times as slow", "compute [1, 2] times as slow" of ranks that differ; "" at their own speed.
+std::string slowness_of(const Run& run);
+
 /// A string of everything that must be the same for times, bytes and accuracies to be comparable; equal strings mean
 /// equal settings.
 std::string setting_of(const Run& run);

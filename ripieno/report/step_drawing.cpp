@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
+#include <utility>
+#include <vector>
 
 #include "ripieno/core/error.h"
 #include "ripieno/report/format.h"
@@ -23,7 +26,7 @@ constexpr std::size_t most_arrows = 400, most_lanes = 32;
 struct BarColour {
   const char *what, *shown, *light, *dark;
 };
-/// The colours of the figure "A step by stage".
+/// The colours of the figure "A step by stage". Bars of other names, such as a new stage's, are grey.
 constexpr BarColour bar_colours[] = {
     {"read", "read", "#0a58ca", "#7cb3ff"},         {"forward", "forward", "#d9480f", "#ff9f6b"},
     {"backward", "backward", "#2b8a3e", "#69db7c"}, {"exchange", "exchange", "#9c36b5", "#e599f7"},
@@ -40,7 +43,7 @@ std::string style() {
       ".wait{fill:var(--raised);stroke:var(--soft);"
       "stroke-dasharray:3 2}.step .arrow{stroke:var(--ink);stroke-width:1.2;fill:none}.step .memory{stroke-dasharray:4 "
       "3}"
-      ".step .head{fill:var(--ink)}";
+      ".step .head{fill:var(--ink)}.step rect{fill:#868e96}";
   for (const BarColour& colour : bar_colours) {
     if (*colour.light)
       out += text(".step .", colour.what, "{fill:", colour.light, "}[data-theme=\"dark\"] .step .", colour.what,
@@ -116,20 +119,29 @@ class Drawer {
 
   double x(double time) const { return left + time * scale_; }
 
+  /// The bars' names and how the legend calls them: those of the table in its order, then others.
+  std::vector<std::pair<std::string, std::string>> kinds_of_bars() const {
+    std::set<std::string> there;
+    for (const auto& lane : timeline_.lanes) {
+      for (const Bar& bar : lane.bars) there.insert(bar.what);
+    }
+    std::vector<std::pair<std::string, std::string>> kinds;
+    for (const BarColour& colour : bar_colours) {
+      if (there.erase(colour.what) > 0 && (kinds.empty() || kinds.back().second != colour.shown))
+        kinds.emplace_back(colour.what, colour.shown);
+    }
+    for (const std::string& other : there) kinds.emplace_back(other, other);
+    return kinds;
+  }
+
   std::string legend() const {
     std::string out;
     double at = left;
-    std::string last;
-    for (const BarColour& colour : bar_colours) {
-      const bool there = std::any_of(timeline_.lanes.begin(), timeline_.lanes.end(), [&](const auto& lane) {
-        return std::any_of(lane.bars.begin(), lane.bars.end(), [&](const Bar& bar) { return bar.what == colour.what; });
-      });
-      if (!there || last == colour.shown) continue;
-      last = colour.shown;
-      out += text("<rect class=\"", colour.what, "\" x=\"", number(at),
+    for (const auto& [what, shown] : kinds_of_bars()) {
+      out += text("<rect class=\"", escaped_html(what), "\" x=\"", number(at),
                   "\" y=\"6\" width=\"12\" height=\"12\" rx=\"2\"/><text x=\"", number(at + 17), "\" y=\"16\">",
-                  colour.shown, "</text>\n");
-      at += 36 + 7.2 * static_cast<double>(last.size());
+                  escaped_html(shown), "</text>\n");
+      at += 36 + 7.2 * static_cast<double>(shown.size());
     }
     return out;
   }

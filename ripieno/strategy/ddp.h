@@ -8,10 +8,10 @@
 //    order bucket by bucket in the first three steps; from then on it is fixed. A rank whose next bucket is not ready
 //    yet waits for it.
 // 4. When all buckets are averaged, every rank's optimiser takes the step.
-// 4'. With `forward`: a bucket is stepped on, part by part, as soon as it is averaged and the backward pass no
-//    longer reads its parameters; after its last part its gate opens. The next forward pass begins at once and
-//    waits at the gates of layers that are not updated yet. Rank 0's order is then: among the ready buckets, the
-//    one that the next forward pass needs first. Among the buckets in flight, the messages of that bucket go first
+// 4'. With `forward`: a bucket is stepped on as soon as it is averaged and the backward pass no longer reads its
+//    parameters (of some of them earlier than of others); after that its gate opens. The next forward pass begins at
+//    once and waits at the gates of layers that are not updated yet. Rank 0's order is then: among the ready buckets,
+//    the one that the next forward pass needs first. Among the buckets in flight, the messages of that bucket go first
 //    (Message::urgency).
 //
 // Bytes: as synchronous SGD; announcing the order adds bytes of Purpose::control.

@@ -21,7 +21,7 @@ class LocalSgd final : public Apart {
         outer_(make_outer(info.name, plan.outer, layout().parameters, layout().type)),
         outer_rate_(outer_rate(info.name, plan.outer)),
         agreed_(layout().parameters, layout().type),
-        learnt_(fragments_.size()) {
+        fragment_samples_(fragments_.size()) {
     for (const Range& fragment : fragments_) {
       changes_.emplace_back(fragment.size(), layout().type, place_.comm.memory());
       at_start_.emplace_back(plan.local.delay > 0 ? fragment.size() : 0, layout().type);
@@ -33,15 +33,15 @@ class LocalSgd final : public Apart {
     visit_outer(*outer_, visitor);
     averager_->visit(visitor);
     visitor.span("local.agreed", agreed_.span());
-    for (std::size_t f = 0; f < learnt_.size(); ++f) {
-      visitor.number(text("local.samples.", f), learnt_[f].samples);
-      visitor.number(text("local.global_samples.", f), learnt_[f].global_samples);
+    for (std::size_t f = 0; f < fragment_samples_.size(); ++f) {
+      visitor.number(text("local.samples.", f), fragment_samples_[f].samples);
+      visitor.number(text("local.global_samples.", f), fragment_samples_[f].global_samples);
     }
   }
 
  private:
   /// Samples since a fragment's last exchange.
-  struct Learnt {
+  struct FragmentSamples {
     std::int64_t samples = 0, global_samples = 0;
   };
 
@@ -76,9 +76,9 @@ class LocalSgd final : public Apart {
       if (!exchange->flight && !exchange->is_agreed) launch(exchange);  // an abort broke it off
     }
     if (co_await own_steps_.take(step, unweighted, result)) {  // 2
-      for (Learnt& learnt : learnt_) {
-        learnt.samples += result->samples;
-        learnt.global_samples += result->global_samples;
+      for (FragmentSamples& fragment : fragment_samples_) {
+        fragment.samples += result->samples;
+        fragment.global_samples += result->global_samples;
       }
     }
     co_await apply_due(step.number);  // 4, of earlier exchanges
@@ -97,7 +97,7 @@ class LocalSgd final : public Apart {
   void begin_exchange(std::size_t fragment, std::uint64_t step) {
     if (plan_.local.delay > 0)
       numeric::convert(at_start_[fragment].span(), part(place_.learner.parameters(), fragment));
-    const auto [samples, global_samples] = std::exchange(learnt_[fragment], {});
+    const auto [samples, global_samples] = std::exchange(fragment_samples_[fragment], {});
     const double weight = static_cast<double>(samples) / static_cast<double>(global_samples);
     in_flight_.push_back(std::make_shared<Exchange>(Exchange{fragment, step + plan_.local.delay, weight}));
     launch(in_flight_.back());
@@ -183,7 +183,7 @@ class LocalSgd final : public Apart {
   std::unique_ptr<optim::Optimiser> outer_;
   double outer_rate_;
   numeric::Numbers agreed_;  // v
-  std::vector<Learnt> learnt_;
+  std::vector<FragmentSamples> fragment_samples_;
   std::vector<numeric::Numbers> changes_,
       at_start_;  // of each fragment: d = v - w; with a delay, w when the exchange began
   std::deque<std::shared_ptr<Exchange>> in_flight_;

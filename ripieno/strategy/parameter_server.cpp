@@ -111,7 +111,7 @@ class ParameterServer final : public Strategy {
     const std::uint32_t snapshots = take_channels();
     ++aborts_;
     if (snapshots_) snapshots_->regroup(place_.comm, snapshots, aborts_);
-    for (ShardLink& link : links_) link.take_ways(up_, down_);
+    for (ShardLink& link : links_) link.set_channels(up_, down_);
   }
 
   /// Tells shards each worker's progress and which snapshots have arrived; then they serve again.

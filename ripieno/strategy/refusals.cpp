@@ -23,7 +23,7 @@ constexpr std::array all_refusals{
               return c.plan.exchange.route != "auto" && c.plan.exchange.route != c.info.route_of(c.plan);
             }},
     Refusal{
-        "codec topk or topk-sampled on a route other than ring or direct",
+        "a codec that is gathered, such as topk, on a route other than ring or direct",
         "its numbers differ from rank to rank, so sums on the way have no room in the same bytes: it must be gathered, "
         "which only ring and direct can do",
         "take the route ring or direct, or codec int8, qsgd or sign",
@@ -38,15 +38,16 @@ constexpr std::array all_refusals{
               return kind(c) == codec::CodecKind::low_rank && (c.info.has_servers || traits(c).has_cloud);
             }},
     Refusal{
-        "codec int8, qsgd, sign, topk, topk-sampled or powersgd with gossip, ring-passes or ring-groups",
+        "a codec that is no floating-point type with gossip, ring-passes or ring-groups",
         "they exchange the parameters themselves, and what a codec loses of these in every step is never made up for",
         "take fp16 or bf16", [](const Choice& c) { return traits(c).mixes && kind(c) != codec::CodecKind::wire; }},
-    Refusal{"codec sign, topk or topk-sampled with fedavg, fedavgm or fedadam that exchange parameters",
+    Refusal{"a codec that keeps little of a number, such as sign or topk, with fedavg, fedavgm or fedadam that "
+            "exchange parameters",
             "it drops most of what makes up a number or most numbers: only differences survive that",
             "set fedavg.exchange = deltas",
             [](const Choice& c) {
-              const std::string& codec = c.plan.exchange.codec.name;
-              return traits(c).has_cloud && !c.plan.federated.deltas && (codec == "sign" || codec.starts_with("topk"));
+              return traits(c).has_cloud && !c.plan.federated.deltas &&
+                     codec::find_codec(c.plan.exchange.codec.name).for_differences;
             }},
     Refusal{"exchange.segment_kb with a codec that is no floating-point type", "only these are cut into segments",
             "leave it at 0, or take fp32, fp16 or bf16",

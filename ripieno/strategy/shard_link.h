@@ -51,7 +51,7 @@ class ShardLink {
   /// The worker's step is committed.
   void commit() { stream_.commit(); }
   /// After an abort: channels of a fresh communicator.
-  void take_ways(transport::Channel up, transport::Channel down) {
+  void set_channels(transport::Channel up, transport::Channel down) {
     options_.up = up;
     options_.down = down;
   }

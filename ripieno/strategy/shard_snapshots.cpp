@@ -6,7 +6,7 @@ namespace ripieno::strategy {
 
 ShardSnapshots::ShardSnapshots(collective::Communicator comm, std::uint32_t channel, const KeyShards& keys,
                                std::size_t parameters, DType type, ServerShard& shard, bool acknowledged)
-    : ways_{std::move(comm), channel},
+    : path_{std::move(comm), channel},
       keys_(keys),
       parameters_(parameters),
       type_(type),
@@ -15,7 +15,7 @@ ShardSnapshots::ShardSnapshots(collective::Communicator comm, std::uint32_t chan
       received_(static_cast<std::size_t>(keys.count())),
       all_received_(received_.size()) {
   for (int s = 1; s < keys.count(); ++s) {
-    arrived_.push_back(std::make_unique<Queue<std::shared_ptr<numeric::Numbers>>>(ways_.comm.runtime()));
+    arrived_.push_back(std::make_unique<Queue<std::shared_ptr<numeric::Numbers>>>(path_.comm.runtime()));
   }
 }
 
@@ -28,22 +28,22 @@ std::vector<std::function<Task<>(std::int64_t* renewed_after)>> ShardSnapshots::
 }
 
 Task<> ShardSnapshots::send_all(std::int64_t* renewed_after) {
-  *renewed_after = ways_.aborts + 1;
+  *renewed_after = path_.aborts + 1;
   while (!ended_) {
     if (!pending_) pending_ = co_await shard_.snapshots().pop();
-    const Ways ways = ways_;  // one communicator for the whole transfer
-    *renewed_after = ways.aborts + 1;
-    transport::Endpoint* const endpoint = &ways.comm.endpoint();
-    const int to = ways.comm.member(0);
+    const Path path = path_;  // one communicator for the whole transfer
+    *renewed_after = path.aborts + 1;
+    transport::Endpoint* const endpoint = &path.comm.endpoint();
+    const int to = path.comm.member(0);
     const std::uint64_t follows = pending_->weights != nullptr;
     const ConstBytes announced = std::as_bytes(std::span(&follows, 1));
-    co_await endpoint->send(to, ways.announcement(), announced);
+    co_await endpoint->send(to, path.announcement(), announced);
     if (follows)
-      co_await collective::send_numbers(endpoint, to, weights(ways, shard_index()), pending_->weights->span());
+      co_await collective::send_numbers(endpoint, to, weights(path, shard_index()), pending_->weights->span());
     if (acknowledged_) {
       std::byte answer{};
       const Bytes room(&answer, 1);
-      co_await endpoint->receive(to, ways.acknowledgement(), room);
+      co_await endpoint->receive(to, path.acknowledgement(), room);
     }
     confirm_pending();
   }
@@ -56,19 +56,19 @@ void ShardSnapshots::confirm_pending() {
 }
 
 Task<> ShardSnapshots::receive_all(int shard, std::int64_t* renewed_after) {
-  *renewed_after = ways_.aborts + 1;
+  *renewed_after = path_.aborts + 1;
   const auto at = static_cast<std::size_t>(shard);
   while (!all_received_[at]) {
-    const Ways ways = ways_;
-    *renewed_after = ways.aborts + 1;
-    transport::Endpoint* const endpoint = &ways.comm.endpoint();
-    const int from = ways.comm.member(shard);
+    const Path path = path_;
+    *renewed_after = path.aborts + 1;
+    transport::Endpoint* const endpoint = &path.comm.endpoint();
+    const int from = path.comm.member(shard);
     std::uint64_t follows = 0;
     const Bytes announced = std::as_writable_bytes(std::span(&follows, 1));
-    co_await endpoint->receive(from, ways.announcement(), announced);
+    co_await endpoint->receive(from, path.announcement(), announced);
     if (follows) {
       const auto part = std::make_shared<numeric::Numbers>(keys_.size(shard), type_);
-      co_await endpoint->receive(from, weights(ways, shard), part->span(), numeric::Reduce::replace);
+      co_await endpoint->receive(from, weights(path, shard), part->span(), numeric::Reduce::replace);
       arrived_[at - 1]->push(part);
     }
     all_received_[at] = !follows;
@@ -76,12 +76,12 @@ Task<> ShardSnapshots::receive_all(int shard, std::int64_t* renewed_after) {
     if (!acknowledged_) continue;
     const std::byte answer{};
     const ConstBytes sent(&answer, 1);
-    co_await endpoint->send(from, ways.acknowledgement(), sent);
+    co_await endpoint->send(from, path.acknowledgement(), sent);
   }
 }
 
 void ShardSnapshots::regroup(collective::Communicator comm, std::uint32_t channel, std::int64_t aborts) {
-  ways_ = {std::move(comm), channel, aborts};
+  path_ = {std::move(comm), channel, aborts};
 }
 
 void ShardSnapshots::recover(const std::vector<std::int64_t>& received) {

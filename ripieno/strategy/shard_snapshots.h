@@ -43,7 +43,7 @@ class ShardSnapshots {
   void confirm_pending();
   Task<> receive_all(int shard, std::int64_t* renewed_after);
   /// The communicator and channel that snapshots use until an abort.
-  struct Ways {
+  struct Path {
     collective::Communicator comm;
     std::uint32_t channel;
     std::int64_t aborts = 0;  ///< before this communicator
@@ -54,12 +54,12 @@ class ShardSnapshots {
       return {comm.channel(channel, observe::Purpose::control), "arrived", DType::uint8, 1};
     }
   };
-  transport::Message weights(const Ways& ways, int shard) const {
-    return {ways.comm.channel(ways.channel, observe::Purpose::evaluate), "snapshot", type_, keys_.size(shard)};
+  transport::Message weights(const Path& path, int shard) const {
+    return {path.comm.channel(path.channel, observe::Purpose::evaluate), "snapshot", type_, keys_.size(shard)};
   }
-  int shard_index() const { return ways_.comm.rank(); }
+  int shard_index() const { return path_.comm.rank(); }
 
-  Ways ways_;
+  Path path_;
   const KeyShards& keys_;
   std::size_t parameters_;
   DType type_;

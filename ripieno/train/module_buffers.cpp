@@ -29,11 +29,11 @@ ModuleBuffers::ModuleBuffers(torch::nn::Module& module, const Memory& memory) {
     bytes += (buffer.nbytes() + alignment - 1) / alignment * alignment;
     if (buffer.is_floating_point()) numbers_ += buffer.numel();
   }
-  auto lies = memory(bytes);
-  std::byte* const data = lies.get();
+  auto owned = memory(bytes);
+  std::byte* const data = owned.get();
   const auto words = static_cast<std::int64_t>(bytes / 4);
   memory_ = torch::from_blob(
-      data, {words}, [lies = std::move(lies)](void*) mutable { lies.reset(); }, torch::kFloat32);
+      data, {words}, [owned = std::move(owned)](void*) mutable { owned.reset(); }, torch::kFloat32);
   for (std::size_t i = 0; i < buffers_.size(); ++i) {
     packed_.push_back(torch::from_blob(data + offsets[i], buffers_[i].sizes(), buffers_[i].scalar_type()));
   }

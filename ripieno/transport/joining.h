@@ -17,7 +17,8 @@ struct Joining {
   Runtime& runtime;  ///< of real time
   int rank = 0;
   int size = 1;
-  /// Meets the others at the rendezvous, which compares recipes, and returns an authenticated TCP connection to each.
+  /// Meets the others at the rendezvous, which compares recipes (of a transport that never calls this, each rank
+  /// compares its recipe with its predecessor's by a message), and returns an authenticated TCP connection to each.
   /// For transports that start from TCP connections. Called at most once. Errors: those of meet() (membership/meet.h).
   std::function<Task<PeerSockets>()> connect;
   LinkOptions link;

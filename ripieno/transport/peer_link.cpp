@@ -128,11 +128,9 @@ std::exception_ptr PeerLink::mismatch(const Frame& frame, const Message& expecte
                                 " sent ", describe(sent, frame.payload), ": the ranks do not run the same recipe")));
 }
 
-std::uint64_t PeerLink::begin_send(const Message& message) {
-  const std::uint64_t id = next_send_++;
-  sending_[id] = Sending{message, runtime_.now()};
-  watch();
-  return id;
+PeerLink::Watched::Watched(PeerLink* link, const Message& message) : link_(link), id_(link->next_send_++) {
+  link->sending_[id_] = Sending{message, link->runtime_.now()};
+  link->watch();
 }
 
 /// One timer for all operations, set again while none is overdue: cheaper than a timer for each.

@@ -57,11 +57,11 @@ class PeerLink : public std::enable_shared_from_this<PeerLink> {
   struct Arrived {
     Frame frame;
     Scratch payload;
-    const std::byte* lies = nullptr;
+    const std::byte* in_place = nullptr;  ///< the payload in the sender's memory; null: in `payload`
     std::uint64_t ticket = 0;
 
     /// The credit that it uses. Includes its bookkeeping, so that empty messages use credit too.
-    std::uint64_t cost() const { return (lies ? 0 : frame.payload) + sizeof(Arrived); }
+    std::uint64_t cost() const { return (in_place ? 0 : frame.payload) + sizeof(Arrived); }
   };
   /// One channel.
   struct Lane {
@@ -102,9 +102,18 @@ class PeerLink : public std::enable_shared_from_this<PeerLink> {
   /// How the frame differs from the expected message; null if it does not.
   std::exception_ptr mismatch(const Frame& frame, const Message& expected, std::uint64_t payload) const;
 
-  /// Registers a send with the watchdog; end_send() takes the returned id.
-  std::uint64_t begin_send(const Message& message);
-  void end_send(std::uint64_t id) { sending_.erase(id); }
+  /// The watchdog watches a send as long as this lives.
+  class Watched {
+   public:
+    Watched(PeerLink* link, const Message& message);
+    Watched(const Watched&) = delete;
+    Watched& operator=(const Watched&) = delete;
+    ~Watched() { link_->sending_.erase(id_); }
+
+   private:
+    PeerLink* link_;
+    std::uint64_t id_;
+  };
 
   Runtime& runtime_;
   const int rank_, peer_;

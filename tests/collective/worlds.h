@@ -15,7 +15,7 @@ inline std::vector<collective::World> worlds(const collective::Route& route, int
     if (ranks > 1) all.push_back({ranks, 1, ranks - 1});
     if (ranks > 3) all.push_back({ranks, 1, ranks / 2});
   }
-  if (route.name != "hierarchical") return all;
+  if (!route.looks_at_nodes) return all;
   for (const int per_node : {2, 3, 4, 8}) all.push_back({ranks, per_node});
   return all;
 }

@@ -65,6 +65,31 @@ TEST(Progress, AnErrorIsTheWorksOwn) {
   EXPECT_NO_THROW(progress.run("good", note_thread(runtime.get(), &where)));
 }
 
+TEST(Progress, AnErrorThatNobodyWaitsForIsTold) {
+  ::testing::internal::CaptureStderr();
+  {
+    const auto runtime = real_runtime(0);
+    Progress progress(*runtime);
+    std::thread::id where;
+    for (int i = 0; i < 3; ++i) progress.submit("bad", fail_later(runtime.get()));
+    progress.run("last", note_thread(runtime.get(), &where));
+  }
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "ripieno: bad failed, and nobody waited for it: no luck\n");
+}
+
+TEST(Progress, AnErrorThatSomebodyGotIsNotToldAgain) {
+  const auto runtime = real_runtime(0);
+  Progress progress(*runtime);
+  ::testing::internal::CaptureStderr();
+  {
+    const Work first = progress.submit("bad", fail_later(runtime.get())),
+               second = progress.submit("bad", fail_later(runtime.get()));
+    EXPECT_THROW(first.wait(), Error);
+    while (!second.test()) std::this_thread::yield();
+  }
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
+}
+
 TEST(Progress, WhoWaitsForOneNeedNotWaitForAnother) {
   const auto runtime = real_runtime(0);
   Progress progress(*runtime);

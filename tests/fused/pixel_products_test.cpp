@@ -64,7 +64,7 @@ TEST(PixelProducts, AreCountedWithoutThePlacesBesideTheImage) {
 TEST(PixelProducts, AreTakenWhereTheyAreFewest) {
   const auto way = [](std::int64_t images, std::int64_t channels, std::int64_t size,
                       torch::ScalarType type = torch::kFloat32) {
-    return Convolution{{images, channels, size, size}, {channels, channels, 3, 3}, 1, 1, type}.way();
+    return Convolution{{images, channels, size, size}, {channels, channels, 3, 3}, 1, 1, type}.algorithm();
   };
   EXPECT_TRUE(std::holds_alternative<PixelProducts>(way(64, 512, 2)));
   EXPECT_TRUE(std::holds_alternative<Winograd>(way(64, 512, 4)));

@@ -85,6 +85,34 @@ TEST(Join, ThroughATransportOfOnesOwnThatNeedsNoRendezvous) {
   EXPECT_EQ(ways, std::vector<std::string>(3, "a queue"));
 }
 
+TEST(Join, ThroughATransportOfOnesOwnRecipesAreComparedToo) {
+  std::vector<std::string> errors(3);
+  std::vector<std::thread> workers;
+  for (int rank = 0; rank < 3; ++rank) {
+    workers.emplace_back([&, rank] {
+      JoinOptions options;
+      options.transport = "queues";
+      options.digest = rank == 1 ? 0xb : 0xa;
+      Placement place;
+      place.rank = rank;
+      place.world_size = 3;
+      try {
+        join(place, options);
+      } catch (const Error& error) {
+        EXPECT_EQ(error.kind(), ErrorKind::mismatch);
+        errors[rank] = error.what();
+      }
+    });
+  }
+  for (auto& worker : workers) worker.join();
+  EXPECT_EQ(errors[1],
+            "rank 1 was started with another recipe than rank 0 (digests b and a): give all workers the same recipe "
+            "and options");
+  EXPECT_EQ(errors[2],
+            "rank 2 was started with another recipe than rank 1 (digests a and b): give all workers the same recipe "
+            "and options");
+}
+
 TEST(Join, ThroughNoTransportOrOneOfVirtualTimeIsRefused) {
   for (const auto& [name, words] :
        {std::pair("pigeons", "there is no transport \"pigeons\"; known are tcp, simulated, queues"),

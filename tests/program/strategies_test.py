@@ -23,14 +23,14 @@ REFUSED = {
     "strategy single, workers > 1": [],  # a recipe's single has one worker, whatever it says of the others
     "exchange.route with a strategy that has its own": [
         {"strategy": "ring", "exchange.route": "direct"}, {"strategy": "fedavg", "exchange.route": "ring"}],
-    "codec topk or topk-sampled on a route other than ring or direct": [
+    "a codec that is gathered, such as topk, on a route other than ring or direct": [
         {"strategy": "halving-doubling", "exchange.codec": "topk"},
         {"strategy": "ddp", "exchange.route": "hierarchical", "exchange.codec": "topk-sampled"}],
     "codec powersgd with a parameter server or a federated strategy": [
         {"strategy": "ps-sync", "exchange.codec": "powersgd"}, {"strategy": "fedadam", "exchange.codec": "powersgd"}],
-    "codec int8, qsgd, sign, topk, topk-sampled or powersgd with gossip, ring-passes or ring-groups": [
+    "a codec that is no floating-point type with gossip, ring-passes or ring-groups": [
         {"strategy": "gossip-pairs", "exchange.codec": "int8"}, {"strategy": "ring-passes", "exchange.codec": "powersgd"}],
-    "codec sign, topk or topk-sampled with fedavg, fedavgm or fedadam that exchange parameters": [
+    "a codec that keeps little of a number, such as sign or topk, with fedavg, fedavgm or fedadam that exchange parameters": [
         {"strategy": "fedavg", "exchange.codec": "sign"}, {"strategy": "fedavgm", "exchange.codec": "topk"}],
     "exchange.segment_kb with a codec that is no floating-point type": [{"exchange.segment_kb": 64, "exchange.codec": "int8"}],
     "exchange.overlap = forward with a strategy other than ddp": [{"strategy": "ring", "exchange.overlap": "forward"}],

@@ -106,6 +106,29 @@ TEST(Figures, ScalingBeginsAtTheFewestWorkers) {
   EXPECT_EQ(speedup_figure(cells(weak)).series.at(0).name, "ring, mnist-cnn, batch 32 a worker (weak)");
 }
 
+TEST(Figures, ScalingTellsLinksAndSlownessApart) {
+  std::vector<report::Run> runs;
+  for (const char* slow : {"[0.1, 0.1, 0.1, 0.1]", "[]"}) {
+    for (const int workers : {1, 2, 4}) {
+      runs.push_back(made_run(workers == 1 ? "single" : "ring", workers, 0));
+      runs.back().settings = {{"transport.kind", "\"simulated\""},
+                              {"simulated.gbit_s", "1.0"},
+                              {"simulated.latency_us", "50.0"},
+                              {"simulated.slow", slow}};
+    }
+  }
+  Figure speedup = speedup_figure(cells(runs));
+  EXPECT_EQ(named(speedup, "compute 0.1 times as slow").x[0], (Numbers{1, 2, 4}));
+  EXPECT_EQ(named(speedup, "compute at its own speed").x[0], (Numbers{1, 2, 4}));
+  EXPECT_NE(speedup.caption.find("1 Gb/s, 50 µs"), std::string::npos) << speedup.caption;
+
+  for (std::size_t i = 3; i < 6; ++i) runs[i].settings["simulated.gbit_s"] = "0.1";
+  for (report::Run& run : runs) run.settings["simulated.slow"] = "[]";
+  speedup = speedup_figure(cells(runs));
+  EXPECT_EQ(named(speedup, "1 Gb/s, 50 µs").x[0], (Numbers{1, 2, 4}));
+  EXPECT_EQ(named(speedup, "100 Mb/s, 50 µs").x[0], (Numbers{1, 2, 4}));
+}
+
 TEST(Figures, CpuAndNetworkAreRates) {
   std::vector<report::Run> runs{made_run("ring", 2, 0)};
   for (SampleLine& sample : runs[0].ranks[0].samples) sample.machine_user = 3, sample.machine_system = 0.5;
@@ -121,10 +144,12 @@ TEST(Figures, CpuAndNetworkAreRates) {
 
   report::Run apart = runs[0];
   for (Metrics& rank : apart.ranks) {
-    for (SampleLine& sample : rank.samples) sample.bytes_sent = sample.bytes_received = 5e6;
+    for (SampleLine& sample : rank.samples) sample.bytes_sent = 5e6, sample.bytes_received = 3e6;
   }
-  // Sent, in every figure of the network.
+  // Sent, in every figure of the network that does not say otherwise.
   EXPECT_EQ(network_figure(apart).series[0].y, (Numbers{2.5, 2.5}));
+  EXPECT_EQ(network_figure(apart, Direction::received).series[0].y, (Numbers{1.5, 1.5}));
+  EXPECT_TRUE(network_figure(runs[0], Direction::received).series.empty());  // a loopback receives what it sends
   EXPECT_EQ(network_means_figure(cells({apart})).series.at(0).y, (Numbers{2.5}));
   for (const Figure& figure : {network_figure(apart), packets_figure(apart), network_means_figure(cells({apart})),
                                network_timeline_figure(cells({apart}))}) {
@@ -161,6 +186,7 @@ TEST(Figures, PacketsAreOfANetwork) {
       sample.bytes_sent = 1e6, sample.packets_sent = 600, sample.packets_received = 400;
   }
   EXPECT_EQ(packets_figure(run).series.at(1).y, (Numbers{300, 300}));
+  EXPECT_EQ(packets_figure(run, Direction::received).series.at(1).y, (Numbers{200, 200}));
 }
 
 TEST(Figures, ScalingTellsNodesAndKindsApart) {

@@ -145,10 +145,16 @@ TEST(Report, WhatWasPublishedStandsBeside) {
 TEST(Report, MeasuresSayWhatTheyAreOf) {
   const report::Run run = made_run("ring", 2, 3);
   const std::map<std::string, double> wanted{
-      {"accuracy", 93},     {"loss", 0.25},        {"s_total", 210},      {"s_epoch", 98.5}, {"s_step", 0.010},
-      {"s_read", 0.001},    {"s_gradient", 0.005}, {"s_exchange", 0.004}, {"images_s", 200}, {"cpu_user", 75},
-      {"cpu_system", 12.5}, {"mb_sent", 120},      {"mb_upload", 30},     {"mb_read", 0}};
-  ASSERT_EQ(measures().size(), wanted.size() + 1);
+      {"accuracy", 93},  {"loss", 0.25},    {"s_total", 210},      {"s_epoch", 98.5},
+      {"s_step", 0.010}, {"s_read", 0.001}, {"s_gradient", 0.005}, {"s_exchange", 0.004},
+      {"images_s", 200}, {"cpu_user", 75},  {"cpu_system", 12.5},  {"mb_sent", 120},
+      {"mb_upload", 30}, {"mb_read", 0},    {"s_forward", 0.002},  {"s_backward", 0.003}};
+  ASSERT_EQ(measures().size(), wanted.size() + 2);
+  EXPECT_FALSE(find_measure("mb_memory").of(run).has_value());
+  report::Run large = run;
+  large.summary.ranks[0].process.emplace().peak_resident_bytes = 200'000'000;
+  large.summary.ranks[1].process.emplace().peak_resident_bytes = 300'000'000;
+  EXPECT_EQ(find_measure("mb_memory").of(large), 300);
   EXPECT_FALSE(find_measure("mb_s_sent").of(run).has_value()) << "there is the loopback alone";
   for (const auto& [name, value] : wanted) EXPECT_NEAR(*find_measure(name).of(run), value, 1e-9) << name;
   try {
@@ -220,6 +226,10 @@ TEST(Report, FormsHaveTheSameNumbers) {
                                       "of it waiting for the exchange", "MB an epoch, busiest rank", "images/s"}));
   EXPECT_NE(json["lead"].get<std::string>().find("model mnist-cnn"), std::string::npos);
   EXPECT_EQ(table("runs")["rows"][0][4]["source"], "runs/ring0/summary.json:16");
+  EXPECT_EQ(json["runs"].size(), 3u);
+  EXPECT_EQ(json["runs"][0]["folder"], "ring0");
+  EXPECT_EQ(json["runs"][0]["measures"]["s_epoch"], 98.5);
+  EXPECT_FALSE(json["runs"][0]["measures"].contains("mb_s_sent")) << "it has none";
   const Json sentence = json["conclusions"][0]["sentences"][0];
   EXPECT_EQ(sentence["text"], made.conclusions[0].sentences[0].str());
   EXPECT_EQ(sentence["numbers"][0]["source"], "runs/ring0/summary.json:21");

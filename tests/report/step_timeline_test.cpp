@@ -166,5 +166,14 @@ TEST_F(Traced, ADrawingHasALaneARankAndAnArrowAMessage) {
   EXPECT_NE(html_page(report, "").find("<svg class=\"step\""), std::string::npos);
 }
 
+TEST(StepDrawing, HasALegendForStagesThatItDoesNotKnow) {
+  StepTimeline timeline;
+  timeline.length = 1;
+  timeline.lanes = {{0, {{"compress", 0, 0, 0.4}, {"exposed", 0, 0.4, 0.5}, {"wait", 0, 0.5, 0.6}}, 0}};
+  const std::string svg = drawing_of(timeline, "step-1", "t").svg;
+  EXPECT_NE(svg.find("y=\"16\">compress</text>"), std::string::npos) << svg;
+  EXPECT_EQ(svg.find("y=\"16\">waits for an exchange</text>"), svg.rfind("y=\"16\">waits for an exchange</text>"));
+}
+
 }  // namespace
 }  // namespace ripieno::report

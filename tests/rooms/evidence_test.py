@@ -15,18 +15,17 @@ sys.dont_write_bytecode = True
 loader.exec_module(evidence)
 
 
-def a_run(name, seed, accuracy, seconds=(2.0, 4.0), **settings):
-    summary = {"name": name, "seed": seed, "test": {"accuracy": accuracy, "loss": 0.5}, "seconds": {"total": 9.0, "epoch": list(seconds)},
-               "images_per_second": 100.0, "exchange": {"payload_sent": 2_500_000}, "ranks": []}
-    return {"run": name, "seed": seed, "machine": "a machine", "date": "2026-11-26", "launcher": "ripieno", "engine": "tcp",
-            "settings": settings, "summary": summary, "epochs": []}
+def a_run(name, seed, accuracy, s_epoch=3.0, **settings):
+    return {"run": name, "seed": seed, "machine": "a machine", "date": "2026-11-26", "launcher": "ripieno", "engine": "tcp", "settings": settings,
+            "measures": {"accuracy": 100 * accuracy, "s_epoch": s_epoch, "mb_sent": 2.5},
+            "summary": {"name": name, "seed": seed, "model": "mnist-cnn", "ranks": []}, "epochs": {}}
 
 
 class Evidence(unittest.TestCase):
     def setUp(self):
         self.page = evidence.Page()
         self.page.runs = {"002": [a_run("1n8p", seed, accuracy) for seed, accuracy in ((1, 0.97), (2, 0.96), (3, 0.98))]
-                          + [a_run("1n1p", 1, 0.99, (20.0, 28.0))]}
+                          + [a_run("1n1p", 1, 0.99, 24.0)]}
 
     def test_the_page_is_as_it_would_be_written(self):
         made = evidence.Page().text()
@@ -41,6 +40,21 @@ class Evidence(unittest.TestCase):
         self.assertEqual(self.page.rows("002", {"1n8p": "1, 8"}, ["s_epoch", "published s_epoch", "s_epoch / 1n1p", "published s_epoch / 1n1p", "mb_sent"]),
                          "| 1, 8 | 3.00 ± 0.00 | 20.52 | 0.12 | 0.14 | 2.5 ± 0.0 |")
 
+    def test_a_column_may_be_of_another_run(self):
+        self.page.runs["004"] = [a_run("four-ring", 1, 0.9), a_run("four-groups", 1, 0.8), a_run("two-ring", 1, 0.7)]
+        self.assertEqual(self.page.rows("004", {"four": "4", "two": "2"}, ["accuracy of *-ring", "accuracy of *-groups"]),
+                         "| 4 | 90.00 | 80.00 |\n| 2 | 70.00 |  |")
+
+    def test_accuracy_by_an_epoch_and_by_bytes(self):
+        curves = ([0.2, 0.5, 0.9], [0.4, 0.7, 0.9])
+        self.page.runs["004"] = [{**a_run("ring", seed, 0.9), "epochs": {"accuracy": curve, "sent": [1_000_000, 2_000_000, 3_000_000]}}
+                                 for seed, curve in enumerate(curves)]
+        self.assertEqual(self.page.cell("004", "ring", "epoch 2"), "60.00 ± 127.06")  # t = 12.706, s = 14.14, n = 2
+        self.assertEqual(self.page.cell("004", "ring", "2.5 MB"), "60.00 ± 127.06")
+        self.assertEqual(self.page.cell("004", "ring", "3 MB"), "90.00 ± 0.00")
+        self.assertEqual(self.page.cell("004", "ring", "0.5 MB"), "")
+        self.assertEqual(self.page.cell("004", "ring", "epoch 4"), "")
+
     def test_what_is_not_kept_is_named(self):
         with self.assertRaisesRegex(KeyError, "docs/evidence/002.jsonl has no run 9n9p"):
             self.page.number("002", "9n9p", "accuracy")
@@ -53,20 +67,25 @@ class Evidence(unittest.TestCase):
             run = folder / "runs/one"
             run.mkdir(parents=True)
             (run / "config.toml").write_text('workers = 8\nseed = 3\n[data]\nfolder = "/somewhere"\n[train]\nepochs = 5\n')
-            (run / "metrics-0.jsonl").write_text('{"type":"step"}\n{"type":"epoch","epoch":0,"seconds":2.0,"test":{"accuracy":0.9,"loss":1},"bytes":{}}\n')
+            for rank in range(2):
+                (run / f"metrics-{rank}.jsonl").write_text(
+                    '{"type":"start"}\n{"type":"step","bytes":{"payload_sent":30}}\n{"type":"step","bytes":{"payload_sent":30}}\n'
+                    '{"type":"epoch","epoch":0,"seconds":2.0,"test":{"accuracy":0.9,"loss":1},"bytes":{"payload_sent":5}}\n')
             (run / "summary.json").write_text(json.dumps(a_run("1n8p", 3, 0.9)["summary"]))
             kept, self.kept_before = folder / "kept", evidence.KEPT
             evidence.KEPT, evidence.ROOT, root = kept, folder, evidence.ROOT
             defaults, evidence.defaults = evidence.defaults, lambda: {"workers": 2, "seed": 3, "train.epochs": 1}
+            measures, evidence.measures = evidence.measures, lambda folders: {one.name: {"accuracy": 90.0} for one in folders}
             try:
                 evidence.keep("002", [folder / "runs"])
                 evidence.keep("002", [folder / "runs"])
             finally:
-                evidence.KEPT, evidence.ROOT, evidence.defaults = self.kept_before, root, defaults
+                evidence.KEPT, evidence.ROOT, evidence.defaults, evidence.measures = self.kept_before, root, defaults, measures
             lines = [json.loads(line) for line in (kept / "002.jsonl").read_text().splitlines()]
             self.assertEqual(len(lines), 1)
+            self.assertEqual(lines[0]["measures"], {"accuracy": 90.0})
             self.assertEqual(lines[0]["settings"], {"workers": 8, "train.epochs": 5})
-            self.assertEqual(lines[0]["epochs"], [{"epoch": 0, "seconds": 2.0, "test": {"accuracy": 0.9, "loss": 1}}])
+            self.assertEqual(lines[0]["epochs"], {"seconds": [2.0], "accuracy": [0.9], "loss": [1], "sent": [130]})
 
 
 if __name__ == "__main__":

@@ -78,7 +78,7 @@ def other_routes(code: str) -> list[list[str]]:
     rows = []
     for part in re.findall(r"constexpr std::array \w+\{.*?\n\};", code, re.S):
         collective = re.search(r"Collective::(\w+)", part)
-        if collective:
+        if collective and collective[1] != "all_reduce":
             rows += [[collective[1].replace("_", "-"), row[0], row[2], row[3]] for row in entries(part, "Route")]
     return rows
 

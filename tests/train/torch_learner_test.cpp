@@ -223,7 +223,9 @@ TEST(ParameterServer, ComputesForRealWhileASlowWorkerHoldsUpNobody) {
   EXPECT_GE(uneven->recorders[4]->ages().rbegin()->first, 9);
   EXPECT_EQ(numeric::hash(uneven->weights()), numeric::hash(again->weights()));
   EXPECT_EQ(uneven->recorders[0]->ages(), again->recorders[0]->ages());
-  EXPECT_GT(uneven->recorders[0]->epochs().back().accuracy, 0.3);
+  const auto accuracy = [](const TorchJob& job) { return job.recorders[0]->epochs().back().accuracy; };
+  EXPECT_GT(accuracy(*even), 0.45);
+  EXPECT_NEAR(accuracy(*uneven), accuracy(*even), 0.1) << "stale gradients of one worker in four cost little";
 }
 
 TEST(Federated, LearnsWithRealCompute) {

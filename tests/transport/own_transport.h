@@ -147,15 +147,8 @@ class QueueLink final : public PeerLink {
     link->outgoing_.push_back(outgoing);
     link->progress();
     if (outgoing->sent) co_return;
-    const std::uint64_t id = link->begin_send(message);
-    std::exception_ptr error;
-    try {
-      co_await outgoing->done.wait();
-    } catch (...) {
-      error = std::current_exception();
-    }
-    link->end_send(id);
-    if (error) std::rethrow_exception(error);
+    const Watched watched(link.get(), message);
+    co_await outgoing->done.wait();
   }
 
   void progress() {

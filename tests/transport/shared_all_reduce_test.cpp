@@ -25,10 +25,11 @@ void expect_every(std::span<const float> values, float expected) {
 TEST(SharedAllReduce, SumsManyTimesOnMoreRanksThanCores) {
   auto body = [](Endpoint* e) -> Task<> {
     const int ranks = e->size();
-    const auto lies = e->memory(40'000);
+    const auto registered = e->memory(40'000);
     std::vector<float> plain(10'000);
     for (int i = 0; i < 100; ++i) {
-      const std::span<float> whole = i % 3 ? std::span(reinterpret_cast<float*>(lies.get()), 10'000) : std::span(plain);
+      const std::span<float> whole =
+          i % 3 ? std::span(reinterpret_cast<float*>(registered.get()), 10'000) : std::span(plain);
       const auto values = whole.first(i % 2 ? 10'000 : i % 4 ? 5 : 300);
       std::fill(values.begin(), values.end(), static_cast<float>(e->rank() + i));
       co_await e->run_engine(Collective::all_reduce, reduction(values.size()), NumberSpan(values));

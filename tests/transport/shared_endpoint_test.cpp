@@ -80,11 +80,11 @@ TEST(SharedEndpoint, PayloadsOfEveryKindAndSizeGoThroughASmallRing) {
   options.ring_bytes = 256;  // everything wraps, and most does not fit
   options.placed_bytes = 400;
   auto sender = [](Endpoint* e) -> Task<> {
-    Registered lies(e, 2000);
-    std::iota(lies.values.begin(), lies.values.end(), 0.0f);
-    std::vector<float> plain(lies.values.begin(), lies.values.end());
+    Registered registered(e, 2000);
+    std::iota(registered.values.begin(), registered.values.end(), 0.0f);
+    std::vector<float> plain(registered.values.begin(), registered.values.end());
     for (std::size_t count = 0; count < 300; ++count) {
-      co_await e->send(1, message(count), ConstBytes(lies.bytes().data() + count * 4, count * 4));
+      co_await e->send(1, message(count), ConstBytes(registered.bytes().data() + count * 4, count * 4));
       co_await e->send(1, message(count), ConstBytes(std::as_bytes(std::span(plain)).data() + count * 4, count * 4));
       co_await e->send(1, message(count), ConstBytes(static_cast<const std::byte*>(nullptr), count * 4));
     }

@@ -160,9 +160,9 @@ Task<> exchange_for_ever(Endpoint* e, int ready) {
 
 /// The same with all-reduces in place, large and small.
 Task<> all_reduce_for_ever(Endpoint* e, int ready) {
-  const auto lies = e->memory(1 << 20);
+  const auto registered = e->memory(1 << 20);
   for (int i = 0;; ++i) {
-    const NumberSpan numbers(lies.get(), i % 2 ? 1 << 18 : 16, DType::fp32);
+    const NumberSpan numbers(registered.get(), i % 2 ? 1 << 18 : 16, DType::fp32);
     co_await e->run_engine(Collective::all_reduce, message(numbers.count), numbers);
     if (i == 100 && e->rank() == 1) {
       const char going = 1;

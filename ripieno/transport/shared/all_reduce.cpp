@@ -45,9 +45,9 @@ Task<> SharedAllReduce::run(std::shared_ptr<SharedAllReduce> self, Message messa
   if (before % 2 == 1) fail(ErrorKind::internal, describe(message), " while another is under way on its channel");
 
   // 1. Post the place of this rank's numbers; once all have posted, find the others'.
-  const Lying lying = self->registered(numbers, slot);
-  const NumberSpan own = lying.numbers;
-  self->post(message, lying, slot, before + 1);
+  const Readable readable = self->registered(numbers, slot);
+  const NumberSpan own = readable.numbers;
+  self->post(message, readable, slot, before + 1);
   if (!self->spin(slot, before + 1)) co_await wait(self.get(), message, slot, before + 1);
   std::vector<NumberSpan> peers = self->numbers_of_peers(message, own, slot);
 
@@ -69,10 +69,10 @@ Task<> SharedAllReduce::run(std::shared_ptr<SharedAllReduce> self, Message messa
   // 3. Wait until all chunks have been written here.
   self->announce(slot, before + 2);
   if (!self->spin(slot, before + 2)) co_await wait(self.get(), message, slot, before + 2);
-  if (lying.copy) std::memcpy(numbers.data, own.data, numbers.size_bytes());
+  if (readable.copy) std::memcpy(numbers.data, own.data, numbers.size_bytes());
 }
 
-SharedAllReduce::Lying SharedAllReduce::registered(NumberSpan numbers, std::size_t slot) {
+SharedAllReduce::Readable SharedAllReduce::registered(NumberSpan numbers, std::size_t slot) {
   if (const auto place = own_->arena->find(numbers.bytes())) return {numbers, *place, nullptr};
   std::shared_ptr<std::byte> copy;
   const std::size_t bytes = numbers.size_bytes();
@@ -88,12 +88,12 @@ SharedAllReduce::Lying SharedAllReduce::registered(NumberSpan numbers, std::size
   return {there, own_->arena->find(there.bytes()).value(), copy};
 }
 
-void SharedAllReduce::post(const Message& message, const Lying& lying, std::size_t slot, std::uint64_t progress) {
+void SharedAllReduce::post(const Message& message, const Readable& readable, std::size_t slot, std::uint64_t progress) {
   AllReduceSlot& own = slots_[slot];
   own.count = message.count;
-  own.place = lying.place;
+  own.place = readable.place;
   own.epoch = options_.epoch;
-  own.type = lying.numbers.type;
+  own.type = readable.numbers.type;
   own.wire = message.type;
   own.operation.fill(0);
   message.operation.copy(own.operation.data(), own.operation.size() - 1);
@@ -150,8 +150,8 @@ std::vector<NumberSpan> SharedAllReduce::numbers_of_peers(const Message& message
       std::rethrow_exception(wrong);
     }
     try {
-      std::byte* lies = peer.link->other().regions.at(its.place, own.size_bytes());
-      numbers.emplace_back(lies, own.count, own.type);
+      std::byte* data = peer.link->other().regions.at(its.place, own.size_bytes());
+      numbers.emplace_back(data, own.count, own.type);
     } catch (const Error& error) {
       const auto kind = error.kind() == ErrorKind::mismatch ? ErrorKind::mismatch : ErrorKind::peer;
       const auto wrong = std::make_exception_ptr(

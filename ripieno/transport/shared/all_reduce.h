@@ -105,13 +105,13 @@ class SharedAllReduce : public std::enable_shared_from_this<SharedAllReduce> {
   static Task<> wait(SharedAllReduce* self, Message message, std::size_t slot, std::uint64_t target);
 
   /// Numbers where peers can read them.
-  struct Lying {
+  struct Readable {
     NumberSpan numbers;
     Place place;
     std::shared_ptr<std::byte> copy;  ///< of numbers outside registered memory; kept for the slot if small
   };
-  Lying registered(NumberSpan numbers, std::size_t slot);
-  void post(const Message& message, const Lying& own, std::size_t slot, std::uint64_t progress);
+  Readable registered(NumberSpan numbers, std::size_t slot);
+  void post(const Message& message, const Readable& own, std::size_t slot, std::uint64_t progress);
   void announce(std::size_t slot, std::uint64_t progress);
   bool reached(const Peer& peer, std::size_t slot, std::uint64_t target) const {
     return peer.slots[slot].progress.load(std::memory_order_seq_cst) >= target;

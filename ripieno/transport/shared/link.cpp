@@ -55,15 +55,8 @@ Task<> SharedLink::send(std::shared_ptr<SharedLink> link, Message message, Const
   link->progress();
   if (outgoing->sent) co_return;
   if (link->ended()) std::rethrow_exception(link->failure("sending", message));
-  const std::uint64_t id = link->begin_send(message);
-  std::exception_ptr error;
-  try {
-    co_await outgoing->done.wait();
-  } catch (...) {
-    error = std::current_exception();
-  }
-  link->end_send(id);
-  if (error) std::rethrow_exception(error);
+  const Watched watched(link.get(), message);
+  co_await outgoing->done.wait();
 }
 
 /// Writes a message at once if it need not wait; returns whether it did.
@@ -231,7 +224,7 @@ void SharedLink::drop(const Abort& abort) {
   in.posted.reset();
   in.arrived.reset();
   in.lane = nullptr;
-  if (!in.lies) return;
+  if (!in.in_place) return;
   give_back(in.ticket);
   incoming_.reset();
 }
@@ -261,7 +254,7 @@ void SharedLink::drop_outgoing(const Abort& abort) {
 }
 
 void SharedLink::forget(const Arrived& arrived) {
-  if (!arrived.lies) return;
+  if (!arrived.in_place) return;
   --placed_in_;
   give_back(arrived.ticket);
 }

@@ -100,10 +100,10 @@ class SharedLink final : public PeerLink {
   /// The message or abort that is arriving.
   struct Incoming {
     Frame frame;
-    Lane* lane;                      ///< null: an abort, or a message to drop
-    std::shared_ptr<Posted> posted;  ///< the receive that was posted when it began,
-    std::optional<Arrived> arrived;  ///< or where it is kept; neither is set before decide()
-    const std::byte* lies = nullptr;
+    Lane* lane;                           ///< null: an abort, or a message to drop
+    std::shared_ptr<Posted> posted;       ///< the receive that was posted when it began,
+    std::optional<Arrived> arrived;       ///< or where it is kept; neither is set before decide()
+    const std::byte* in_place = nullptr;  ///< the payload in the sender's memory; null: in the ring
     std::uint64_t ticket = 0;
     std::uint64_t offset = 0;
     std::string reason;  ///< of an abort
@@ -134,7 +134,7 @@ class SharedLink final : public PeerLink {
   bool read_payload();
   void finish();
   void give(const Arrived& arrived, const Sink& sink) override;
-  bool take_placed(const std::byte* lies, std::uint64_t bytes, std::uint64_t ticket, const Sink& sink);
+  bool take_placed(const std::byte* in_place, std::uint64_t bytes, std::uint64_t ticket, const Sink& sink);
   void give_back(std::uint64_t ticket) {
     other_.ring.give_back(ticket);
     other_.ring_bell();

@@ -40,7 +40,7 @@ bool SharedLink::read_place() {
     return true;
   }
   try {
-    in.lies = other_.regions.at({line.region, line.offset}, in.frame.payload);
+    in.in_place = other_.regions.at({line.region, line.offset}, in.frame.payload);
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::mismatch) throw;
     lose(error.what());
@@ -59,10 +59,10 @@ bool SharedLink::decide() {
     if (auto wrong = mismatch(in.frame, in.posted->message, in.posted->sink.payload())) std::rethrow_exception(wrong);
     return true;
   }
-  Arrived arrived{in.frame, nullptr, in.lies, in.ticket};
+  Arrived arrived{in.frame, nullptr, in.in_place, in.ticket};
   if (unasked_ + arrived.cost() > options_.unasked_bytes) return false;
   unasked_ += arrived.cost();
-  if (!in.lies) arrived.payload = scratch(in.frame.payload);
+  if (!in.in_place) arrived.payload = scratch(in.frame.payload);
   in.arrived = std::move(arrived);
   return true;
 }
@@ -70,7 +70,7 @@ bool SharedLink::decide() {
 /// Reads payload; returns whether it is complete.
 bool SharedLink::read_payload() {
   Incoming& in = *incoming_;
-  if (in.lies) return true;
+  if (in.in_place) return true;
   while (in.offset < in.frame.payload) {
     const ConstBytes part = other_.ring.piece(in.frame.payload - in.offset);
     if (part.empty()) return false;
@@ -95,16 +95,16 @@ void SharedLink::finish() {
   } else if (!in.lane) {
     return;
   } else if (in.posted) {
-    if (in.lies && !take_placed(in.lies, in.frame.payload, in.ticket, in.posted->sink)) return withdrawn();
+    if (in.in_place && !take_placed(in.in_place, in.frame.payload, in.ticket, in.posted->sink)) return withdrawn();
     serve(*in.lane);
   } else if (in.lane->posted.empty()) {
-    if (in.lies) ++placed_in_;
+    if (in.in_place) ++placed_in_;
     in.lane->arrived.push_back(std::move(*in.arrived));
   } else {  // its receive was posted meanwhile
     unasked_ -= in.arrived->cost();
     const std::shared_ptr<Posted> posted = in.lane->posted.front();
     if (auto wrong = mismatch(in.frame, posted->message, posted->sink.payload())) std::rethrow_exception(wrong);
-    if (in.lies) ++placed_in_;
+    if (in.in_place) ++placed_in_;
     give(*in.arrived, posted->sink);
     serve(*in.lane);
   }
@@ -125,17 +125,17 @@ bool SharedLink::read() {
 }
 
 /// False: the sender has ended the connection meanwhile, and the bytes read are not valid.
-bool SharedLink::take_placed(const std::byte* lies, std::uint64_t bytes, std::uint64_t ticket, const Sink& sink) {
-  sink.take(0, ConstBytes(lies, bytes));
+bool SharedLink::take_placed(const std::byte* in_place, std::uint64_t bytes, std::uint64_t ticket, const Sink& sink) {
+  sink.take(0, ConstBytes(in_place, bytes));
   if (other_.ring.withdrawn()) return false;
   give_back(ticket);
   return true;
 }
 
 void SharedLink::give(const Arrived& arrived, const Sink& sink) {
-  if (!arrived.lies) return PeerLink::give(arrived, sink);
+  if (!arrived.in_place) return PeerLink::give(arrived, sink);
   --placed_in_;
-  if (take_placed(arrived.lies, arrived.frame.payload, arrived.ticket, sink)) return;
+  if (take_placed(arrived.in_place, arrived.frame.payload, arrived.ticket, sink)) return;
   withdrawn();
   const Message message = arrived.frame.message();
   std::rethrow_exception(failure("waiting for", message));
@@ -147,17 +147,17 @@ bool SharedLink::take_in() {
   for (auto& [channel, lane] : lanes_) {
     for (Arrived& arrived : lane.arrived) {
       const std::uint64_t bytes = arrived.frame.payload;
-      if (!arrived.lies || unasked_ + bytes > options_.unasked_bytes) continue;
+      if (!arrived.in_place || unasked_ + bytes > options_.unasked_bytes) continue;
       Scratch payload = scratch(bytes);
       const Sink sink{Bytes(payload.get(), bytes)};
-      if (!take_placed(arrived.lies, bytes, arrived.ticket, sink)) {
+      if (!take_placed(arrived.in_place, bytes, arrived.ticket, sink)) {
         withdrawn();
         return true;
       }
       unasked_ += bytes;
       --placed_in_;
       arrived.payload = std::move(payload);
-      arrived.lies = nullptr;
+      arrived.in_place = nullptr;
       any = true;
     }
   }

@@ -48,17 +48,13 @@ Task<> TcpLink::send(std::shared_ptr<TcpLink> link, Message message, ConstBytes 
   link->queue(outgoing);
   if (!link->writing_rest_) link->write();
   if (outgoing->sent) co_return;
-  const std::uint64_t id = link->begin_send(message);
-  std::exception_ptr error;
+  const Watched watched(link.get(), message);
   try {
     co_await outgoing->done.wait();
   } catch (...) {
-    error = std::current_exception();
+    link->throw_if_aborted(message.channel.scope);
+    std::rethrow_exception(link->ended() ? link->failure("sending", message) : link->broken("sending", message));
   }
-  link->end_send(id);
-  if (!error) co_return;
-  link->throw_if_aborted(message.channel.scope);
-  std::rethrow_exception(link->ended() ? link->failure("sending", message) : link->broken("sending", message));
 }
 
 /// Queues a message behind equally urgent ones and behind those that have begun.
