@@ -19,6 +19,17 @@ double bf16_product() {
   return *matrices ? 1. / 8 : *vectors ? 1. / 2 : 1;
 }
 
+/// On CPUs LibTorch multiplies fp16 slowly (a convolution's backward pass takes some 200 times as long as in fp32). So
+/// products of fp16 numbers are summed up in fp32, as tensor cores do, and the results rounded.
+bool is_in_fp32(const Convolution& form, const Tensor& operand) {
+  return form.type == torch::kFloat16 && operand.is_cpu();
+}
+
+Convolution in_fp32(Convolution form) {
+  form.type = torch::kFloat32;
+  return form;
+}
+
 }  // namespace
 
 std::variant<std::monostate, PixelProducts, Winograd> Convolution::algorithm() const {
@@ -34,10 +45,12 @@ std::variant<std::monostate, PixelProducts, Winograd> Convolution::algorithm() c
 }
 
 bool Convolution::divides() const {
-  return PixelProducts::of(input, weight, stride, padding) && !std::holds_alternative<Winograd>(algorithm());
+  return type != torch::kFloat16 && PixelProducts::of(input, weight, stride, padding) &&
+         !std::holds_alternative<Winograd>(algorithm());
 }
 
 Tensor weight_for(const Convolution& form, const Tensor& weight) {
+  if (is_in_fp32(form, weight)) return weight_for(in_fp32(form), weight.to(torch::kFloat16).to(torch::kFloat32));
   const auto algorithm = form.algorithm();
   const auto* winograd = std::get_if<Winograd>(&algorithm);
   // Always goes through an operator, so that operator watches (train/gate_watch.h) see it.
@@ -45,6 +58,10 @@ Tensor weight_for(const Convolution& form, const Tensor& weight) {
 }
 
 Tensor convolve(const Convolution& form, const ConvolutionOperands& operands, const Tensor& bias) {
+  if (is_in_fp32(form, operands.input)) {
+    const Tensor input = operands.input.to(torch::kFloat32), wide = bias.defined() ? bias.to(torch::kFloat32) : bias;
+    return convolve(in_fp32(form), {input, operands.weight}, wide).to(torch::kFloat16);
+  }
   const auto algorithm = form.algorithm();
   if (const auto* winograd = std::get_if<Winograd>(&algorithm)) {
     return winograd->forward(operands.input, operands.weight, bias.defined() ? bias.to(torch::kFloat32) : bias);
@@ -56,6 +73,11 @@ Tensor convolve(const Convolution& form, const ConvolutionOperands& operands, co
 
 Tensor backward(const Convolution& form, const ConvolutionOperands& operands, const Tensor& gradient,
                 const ConvolutionGradients& places, bool needs_input) {
+  if (is_in_fp32(form, operands.input)) {
+    const Tensor input = operands.input.to(torch::kFloat32), wide = gradient.to(torch::kFloat32);
+    const Tensor found = backward(in_fp32(form), {input, operands.weight}, wide, places, needs_input);
+    return found.defined() ? found.to(torch::kFloat16) : found;
+  }
   const bool bias = places.bias.defined();
   const auto sum_bias = [&] {
     if (bias) places.bias.copy_(at::sum(gradient, {0, 2, 3}));

@@ -2,7 +2,7 @@
 //   3 x 3, stride 1, many channels: Winograd's minimal filtering (fused/winograd.h), in bf16 too where the processor's
 //   products of bf16 are not much faster than those of fp32; small images (4 x 4 and less): products of pixels
 //   (fused/pixel_products.h), in fp32 where they are fewer than Winograd's, and for the weights' gradient in bf16 too;
-//   all else: LibTorch's.
+//   all else: LibTorch's. On CPUs products of fp16 numbers are summed up in fp32, and the results rounded.
 #pragma once
 
 #include <torch/torch.h>

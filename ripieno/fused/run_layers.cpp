@@ -48,6 +48,9 @@ bool is_known(const Tensor& x) {
          (x.scalar_type() == torch::kFloat32 || x.scalar_type() == torch::kBFloat16);
 }
 
+/// Whether x is part of a computation in fp16 on a CPU, of which only convolutions are computed here.
+bool is_in_fp16(const Tensor& x) { return x.is_cpu() && compute_type() == torch::kFloat16; }
+
 Tensor convolve_fused(torch::nn::Conv2dImpl& layer, const Tensor& x, bool relu, bool pool) {
   const auto& o = layer.options;
   const std::int64_t padding = (*std::get<torch::ExpandingArray<2>>(o.padding()))[0];
@@ -65,6 +68,15 @@ Tensor normalise(torch::nn::BatchNorm2dImpl& layer, const Tensor& x, const Tenso
   return batch_norm_operation(x, layer.weight, layer.bias, more.defined() ? MaybeTensor(more) : std::nullopt, form);
 }
 
+Tensor run_in_fp16(torch::nn::Sequential& sequence, Tensor x) {
+  for (torch::nn::AnyModule& layer : *sequence) {
+    auto* convolution = layer.ptr()->as<torch::nn::Conv2dImpl>();
+    const bool is_convolution = convolution && x.dim() == 4 && is_known(*convolution);
+    x = is_convolution ? convolve_fused(*convolution, x, false, false) : layer.forward<Tensor>(x);
+  }
+  return x;
+}
+
 }  // namespace
 
 Tensor run_layers(torch::nn::BatchNorm2d& layer, Tensor x, Tensor more) {
@@ -75,12 +87,14 @@ Tensor run_layers(torch::nn::BatchNorm2d& layer, Tensor x, Tensor more) {
 }
 
 Tensor run_layers(torch::nn::Conv2d& layer, Tensor x, bool pool) {
-  if (is_known(x) && x.dim() == 4 && is_known(*layer)) return convolve_fused(*layer, x, false, pool);
-  const Tensor y = layer->forward(x);
+  const bool is_convolution = x.dim() == 4 && is_known(*layer);
+  if (is_known(x) && is_convolution) return convolve_fused(*layer, x, false, pool);
+  const Tensor y = is_in_fp16(x) && is_convolution ? convolve_fused(*layer, x, false, false) : layer->forward(x);
   return pool ? torch::max_pool2d(y, 2) : y;
 }
 
 Tensor run_layers(torch::nn::Sequential& sequence, Tensor x) {
+  if (is_in_fp16(x)) return run_in_fp16(sequence, x);
   if (!is_known(x)) return sequence->forward(x);
   const auto layers = sequence->children();
   std::size_t at = 0;

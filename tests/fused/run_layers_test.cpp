@@ -255,6 +255,40 @@ TEST(Fused, InPartsIsTheSame) {
   }
 }
 
+struct InFp16 {
+  InFp16() {
+    at::autocast::set_autocast_dtype(at::kCPU, at::kHalf);
+    at::autocast::set_autocast_enabled(at::kCPU, true);
+  }
+  ~InFp16() {
+    at::autocast::clear_cache();
+    at::autocast::set_autocast_enabled(at::kCPU, false);
+  }
+};
+
+TEST(Fused, Fp16IsSummedUpInFp32) {
+  for (const std::int64_t channels : {8, 160}) {  // few, which LibTorch convolves, and many
+    torch::manual_seed(17);
+    torch::nn::Conv2d layer(torch::nn::Conv2dOptions(channels, channels, 3).padding(1));
+    layer->weight.set_data(layer->weight.detach().contiguous(channels_last));
+    const auto x = torch::randn({3, channels, 6, 6}).contiguous(channels_last);
+    const auto rounded = [](const torch::Tensor& t) { return t.to(torch::kHalf).to(torch::kFloat32); };
+    const auto expected = at::conv2d(rounded(x), rounded(layer->weight), rounded(layer->bias), 1, 1).to(torch::kHalf);
+    const InFp16 in_fp16;
+    const auto found = run_layers(layer, x, false);
+    ASSERT_EQ(found.scalar_type(), torch::kHalf);
+    const double apart = (found.to(torch::kFloat32) - expected.to(torch::kFloat32)).abs().max().item<double>();
+    EXPECT_LE(apart, channels == 8 ? 0 : 1e-3 * expected.abs().max().item<double>()) << channels << " channels";
+  }
+}
+
+TEST(Fused, Fp16EqualsTheLayersOneByOne) {
+  auto layers = chain(3, 16, 1);
+  const auto x = torch::randn({2, 3, 8, 8}).contiguous(channels_last).requires_grad_();
+  const InFp16 in_fp16;
+  expect_close(gradients(layers, x, true), gradients(layers, x, false), 5e-3);
+}
+
 TEST(Fused, WritesGradientsToTheirPlaces) {
   auto layers = chain(3, 16, 1);
   const auto x = torch::randn({2, 3, 8, 8}).contiguous(channels_last);
