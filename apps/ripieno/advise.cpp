@@ -171,7 +171,8 @@ Advice Adviser::advise(const RecipeCell& cell) {
   job.workers = settings->workers;
   job.per_node = settings->per_node;
   job.layout = its_layout;
-  job.profile = strategy::slowed(pass.profile, adviser_fit.pass);
+  const double all_slow = settings->in_virtual_time() ? settings->compute.virtual_slow_all : 1;
+  job.profile = strategy::slowed(pass.profile, adviser_fit.pass * all_slow);
   job.profile.ready = predict::ready_in(its_layout.buckets, pass.buckets, job.profile.ready);
   job.spread = spread_of(job.profile);
   job.optimise = optimiser_step(settings, job.plan.optimiser, its_layout);

@@ -6,6 +6,7 @@
 #include "ripieno/data/partition.h"
 #include "ripieno/model/classifier.h"
 #include "ripieno/model/initialise.h"
+#include "ripieno/predict/projection.h"
 #include "ripieno/strategy/refusals.h"
 #include "ripieno/train/device.h"
 #include "ripieno/train/torch_learner.h"
@@ -189,9 +190,12 @@ std::unique_ptr<train::TorchLearner> make_learner(const Settings& settings, cons
   options.seed = seed;
   options.worker = sampling.worker;
   const std::vector<double>& slow = runtime.is_virtual() ? settings->compute.virtual_slow : settings->compute.slow;
-  const double factor = static_cast<std::size_t>(rank) < slow.size() ? slow[rank] : 1;
+  const double own = static_cast<std::size_t>(rank) < slow.size() ? slow[rank] : 1;
+  const double factor = runtime.is_virtual() ? own * settings->compute.virtual_slow_all : own;
   if (replay) {
     options.replay = strategy::slowed(std::move(*replay), factor);
+    const codec::CodecOptions& codec = settings->plan.exchange.codec;
+    options.numbers = !runtime.is_virtual() || predict::looks_at_numbers(strategy_of(settings), codec, DType::fp32);
   } else if (!runtime.is_virtual()) {
     options.slow = factor;
   }

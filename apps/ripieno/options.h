@@ -40,6 +40,7 @@ struct ComputeOptions {
   Duration image_cost{0};            ///< in virtual time
   std::vector<double> slow;          ///< in real time, of each rank
   std::vector<double> virtual_slow;  ///< in virtual time
+  double virtual_slow_all = 1;       ///< likewise, of all workers
 };
 
 /// Whether to measure links and choose the exchange by them.

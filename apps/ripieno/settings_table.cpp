@@ -361,6 +361,9 @@ std::vector<Setting> table() {
       list("simulated.slow", AT(compute.virtual_slow), {0, 1e4, true, false},
            "how many times longer each rank computes; missing: 1")
           .only(virtual_time),
+      number("simulated.slow_all", AT(compute.virtual_slow_all), 1, {0, 1e4, true, false},
+             "how many times longer all workers compute, besides simulated.slow; below 1: on faster machines than this")
+          .only(virtual_time),
       list("simulated.deaths_s", AT(deaths_s), from_0,
            "virtual seconds after which each rank dies; 0 or missing: never")
           .only(virtual_time),

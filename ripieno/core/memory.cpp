@@ -45,6 +45,8 @@ std::shared_ptr<std::byte> own_memory(std::size_t bytes) {
   return {data, [](std::byte* owned) { ::operator delete(owned, line); }};
 }
 
+std::shared_ptr<std::byte> no_memory(std::size_t) { return nullptr; }
+
 void* take_block(std::size_t bytes) {
   const int power = power_for(bytes);
   Free* const block = ended ? nullptr : first_free(power);

@@ -14,6 +14,8 @@ using Memory = std::function<std::shared_ptr<std::byte>(std::size_t bytes)>;
 
 /// A Memory of the process's heap.
 std::shared_ptr<std::byte> own_memory(std::size_t bytes);
+/// A Memory that gives none: numbers in it have sizes without data (core/span.h).
+std::shared_ptr<std::byte> no_memory(std::size_t bytes);
 
 /// A block of at least so many uninitialised bytes, aligned to 64; reuses a block that this thread gave back before, if
 /// there is one. So steps that do the same allocate nothing new after the first few. A thread keeps its free blocks

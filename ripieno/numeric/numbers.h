@@ -23,8 +23,13 @@ class Numbers {
   DType type_;
 };
 
+/// Memory for numbers that go with these: none if they have no data.
+inline Memory memory_like(NumberSpan numbers, const Memory& memory = own_memory) {
+  return numbers.data ? memory : Memory(no_memory);
+}
+
 inline std::unique_ptr<Numbers> copy_of(NumberSpan from, const Memory& memory = own_memory) {
-  auto numbers = std::make_unique<Numbers>(from.count, from.type, memory);
+  auto numbers = std::make_unique<Numbers>(from.count, from.type, memory_like(from, memory));
   convert(numbers->span(), from);
   return numbers;
 }

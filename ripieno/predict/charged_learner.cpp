@@ -11,8 +11,6 @@
 namespace ripieno::predict {
 namespace {
 
-std::shared_ptr<std::byte> no_memory(std::size_t) { return nullptr; }
-
 numeric::Numbers numbers_of(const ChargedOptions& options, std::size_t count) {
   return numeric::Numbers(count, options.layout.type, options.numbers ? Memory(own_memory) : Memory(no_memory));
 }

@@ -58,14 +58,6 @@ double coding_beside_passes(const ProjectedJob& job) {
                                      : 0;
 }
 
-/// Whether times or bytes may depend on the exchanged numbers.
-bool looks_at_numbers(const ProjectedJob& job) {
-  if (!strategy::is_built_in(job.info->name)) return true;
-  const codec::CodecOptions& codec = job.plan.exchange.codec;
-  return codec::find_codec(codec.name).kind != codec::CodecKind::low_rank &&
-         !codec::make_codec(codec, job.layout.type)->bytes(1);
-}
-
 /// The model that is simulated instead of the job.
 struct Model {
   strategy::Layout layout;
@@ -142,7 +134,7 @@ ChargedOptions learner_of(const ProjectedJob& job, const Model& model, int rank,
                                ? options.samples
                                : std::accumulate(job.images.begin(), job.images.end(), 0u);
   options.loss_scale = job.loss_scale;
-  options.numbers = looks_at_numbers(job);
+  options.numbers = looks_at_numbers(*job.info, job.plan.exchange.codec, job.layout.type);
   options.seed = model.plan.seed + static_cast<std::uint64_t>(rank);
   return options;
 }
@@ -196,6 +188,11 @@ double saved_by_small_batches(const ProjectedJob& job, std::uint32_t steps) {
 }
 
 }  // namespace
+
+bool looks_at_numbers(const strategy::StrategyInfo& info, const codec::CodecOptions& codec, DType type) {
+  if (!strategy::is_built_in(info.name)) return true;
+  return codec::find_codec(codec.name).kind != codec::CodecKind::low_rank && !codec::make_codec(codec, type)->bytes(1);
+}
 
 Projection project(const ProjectedJob& job) {
   const std::uint32_t steps = std::max(1u, *std::max_element(job.steps.begin(), job.steps.end())),

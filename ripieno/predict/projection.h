@@ -48,6 +48,10 @@ struct Projection {
   std::uint64_t messages = 0;  ///< simulated for this projection
 };
 
+/// Whether times or bytes of a job may depend on the exchanged numbers: of built-in strategies only with codecs whose
+/// bytes do. `type`: of the numbers in memory.
+bool looks_at_numbers(const strategy::StrategyInfo& info, const codec::CodecOptions& codec, DType type);
+
 /// Throws Error(usage) if the strategy is refused.
 Projection project(const ProjectedJob& job);
 

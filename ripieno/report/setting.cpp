@@ -11,12 +11,13 @@
 namespace ripieno::report {
 namespace {
 
-constexpr const char* keys[] = {"transport.kind",     "transport.mbit_s",   "transport.delay_ms",
-                                "lab.nodes",          "lab.mbit_s",         "lab.cpu",
-                                "lab.slow",           "simulated.gbit_s",   "simulated.latency_us",
-                                "simulated.image_us", "simulated.slow",     "batch.global",
-                                "batch.per_worker",   "data.train_samples", "data.test_samples",
-                                "train.epochs",       "train.precision",    "train.device"};
+constexpr const char* keys[] = {"transport.kind",     "transport.mbit_s", "transport.delay_ms",
+                                "lab.nodes",          "lab.mbit_s",       "lab.cpu",
+                                "lab.slow",           "simulated.gbit_s", "simulated.latency_us",
+                                "simulated.image_us", "simulated.slow",   "simulated.slow_all",
+                                "batch.global",       "batch.per_worker", "data.train_samples",
+                                "data.test_samples",  "train.epochs",     "train.precision",
+                                "train.device"};
 
 /// "" if it was not read.
 std::string given(const Run& run, const std::string& key) {
@@ -101,11 +102,13 @@ std::string slowness_of(const Run& run) {
     at = static_cast<std::size_t>(end - slow.c_str());
   }
   factors.resize(std::max(factors.size(), run.ranks.size()), 1);  // missing: 1
-  const auto workers = run.workers();
+  const double all =
+      is_virtual && !given(run, "simulated.slow_all").empty() ? given_number(run, "simulated.slow_all") : 1;
   std::set<double> distinct;
-  for (const int worker : workers) distinct.insert(factors[static_cast<std::size_t>(worker)]);
+  for (const int worker : run.workers()) distinct.insert(all * factors[static_cast<std::size_t>(worker)]);
   if (distinct.empty() || distinct == std::set<double>{1}) return "";
-  return text("compute ", distinct.size() == 1 ? short_number(*distinct.begin()) : slow, " times as slow");
+  if (distinct.size() == 1) return text("compute ", short_number(*distinct.begin()), " times as slow");
+  return text("compute ", slow, all == 1 ? "" : text(" times ", short_number(all)), " times as slow");
 }
 
 std::span<const char* const> setting_keys() { return keys; }

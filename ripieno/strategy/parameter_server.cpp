@@ -132,6 +132,7 @@ class ParameterServer final : public Strategy {
     ShardLinkOptions options = link_options(plan_, layout_, keys_, worker, shard);
     options.up = up_;
     options.down = down_;
+    options.memory = numeric::memory_like(place_.learner.parameters());
     return options;
   }
   bool resumed() const { return plan_.first_epoch > 0; }

@@ -21,11 +21,11 @@ ServerShard::ServerShard(const Plan& plan, Pace pace, std::size_t numbers, std::
       pace_(pace),
       runtime_(place.comm.runtime()),
       recorder_(place.recorder),
-      weights_(numbers, type),
-      buffers_(buffers, type),
+      weights_(numbers, type, numeric::memory_like(place.learner.parameters())),
+      buffers_(buffers, type, numeric::memory_like(place.learner.parameters())),
       optimiser_(optim::make_optimiser(plan.optimiser, numbers, type)),
       learning_rate_(plan.learning_rate, plan.epochs, plan.rate_scale),
-      sum_(pace == Pace::together ? numbers : 0, type),
+      sum_(pace == Pace::together ? numbers : 0, type, numeric::memory_like(place.learner.parameters())),
       round_(std::make_shared<Event>(runtime_)),
       snapshots_(runtime_) {}
 

@@ -54,7 +54,7 @@ ShardLink::ShardLink(const ShardLinkOptions& options, transport::Endpoint* endpo
       endpoint_(endpoint),
       server_(server),
       local_(local),
-      numbers_(options.numbers, options.type),
+      numbers_(options.numbers, options.type, options.memory),
       stream_(stream_of(options)) {}
 
 Task<> ShardLink::pull_first() {
@@ -93,7 +93,8 @@ void ShardLink::visit(StateVisitor& visitor) {
 
 Task<> serve_worker(ShardLinkOptions options, transport::Endpoint* endpoint, int peer, ServerShard* shard,
                     bool has_weights, std::int64_t pushes) {
-  numeric::Numbers numbers(options.numbers, options.type), buffers(options.buffers, options.type);
+  numeric::Numbers numbers(options.numbers, options.type, options.memory),
+      buffers(options.buffers, options.type, options.memory);
   collective::EncodedStream stream = stream_of(options);
   if (!has_weights) {
     numeric::convert(numbers.span(), shard->weights());  // a copy: other workers' updates go on while it is sent

@@ -22,6 +22,7 @@ struct ShardLinkOptions {
   int worker = 0, shard = 0;
   std::size_t numbers = 0, buffers = 0;  ///< of the shard
   DType type = DType::fp32;              ///< in memory
+  Memory memory = own_memory;            ///< of the numbers at both ends
   /// From the worker to the shard and back. Two ranks that each hold a shard and a worker have four such channels
   /// between them.
   transport::Channel up = {}, down = {};

@@ -67,7 +67,8 @@ Task<> ShardSnapshots::receive_all(int shard, std::int64_t* renewed_after) {
     const Bytes announced = std::as_writable_bytes(std::span(&follows, 1));
     co_await endpoint->receive(from, path.announcement(), announced);
     if (follows) {
-      const auto part = std::make_shared<numeric::Numbers>(keys_.size(shard), type_);
+      const auto part =
+          std::make_shared<numeric::Numbers>(keys_.size(shard), type_, numeric::memory_like(shard_.weights()));
       co_await endpoint->receive(from, weights(path, shard), part->span(), numeric::Reduce::replace);
       arrived_[at - 1]->push(part);
     }
@@ -91,7 +92,9 @@ void ShardSnapshots::recover(const std::vector<std::int64_t>& received) {
 Task<Snapshot> ShardSnapshots::next() {
   const Snapshot first = co_await shard_.snapshots().pop();
   if (!first.weights) co_return first;
-  const Snapshot whole{first.epoch, std::make_shared<numeric::Numbers>(parameters_, type_), first.buffers};
+  const Snapshot whole{first.epoch,
+                       std::make_shared<numeric::Numbers>(parameters_, type_, numeric::memory_like(shard_.weights())),
+                       first.buffers};
   keys_.scatter(0, whole.weights->span(), first.weights->span());
   for (int s = 1; s < keys_.count(); ++s) {
     const auto part = co_await arrived_[s - 1]->pop();

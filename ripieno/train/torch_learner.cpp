@@ -156,9 +156,9 @@ model::Classifier& TorchLearner::model() {
   return *state_->model;
 }
 const strategy::Layout& TorchLearner::layout() const { return state_->flat->layout(); }
-NumberSpan TorchLearner::parameters() { return state_->host->parameters(); }
-NumberSpan TorchLearner::gradients() { return state_->host->gradients(); }
-NumberSpan TorchLearner::buffers() { return state_->host->buffers(); }
+NumberSpan TorchLearner::parameters() { return state_->shown(state_->host->parameters()); }
+NumberSpan TorchLearner::gradients() { return state_->shown(state_->host->gradients()); }
+NumberSpan TorchLearner::buffers() { return state_->shown(state_->host->buffers()); }
 NumberSpan TorchLearner::frozen() { return state_->host->frozen(); }
 std::uint32_t TorchLearner::steps_per_epoch() const { return state_->train.steps(); }
 std::uint32_t TorchLearner::samples_per_epoch() const { return state_->train.sampler().samples(); }

@@ -45,6 +45,9 @@ struct TorchOptions {
   /// Waits for these times instead of computing: gradients are 0, losses NaN, nothing is evaluated. Layout, gates and
   /// exchanges are real.
   std::optional<strategy::ComputeProfile> replay;
+  /// Of a replay: false if nobody looks at its numbers. Parameters, gradients and buffers then have sizes without data
+  /// (core/span.h), and exchanging them in virtual time costs next to nothing.
+  bool numbers = true;
   double slow = 1;  ///< real time only: computing takes so many times as long (by waiting), at least 1
   Duration image_cost{
       0};  ///< virtual time only: the cost of each image of a pass, a third of it forward (and in evaluation)

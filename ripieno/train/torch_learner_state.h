@@ -56,6 +56,7 @@ struct TorchLearner::State {
     host = std::make_unique<HostCopy>(*flat, options.flat.memory);
     backward = std::make_unique<BackwardWatch>(*flat, *host);
     gates = std::make_unique<Gates>(runtime, flat->layout().buckets.size());
+    require(options.numbers || options.replay, "a learner without numbers that is no replay");
     if (options.precision == Precision::fp16) loss_scale.emplace();
     if (this->options.replay) {
       require(this->options.replay->ready.size() == flat->layout().buckets.size(), "a profile of ",
@@ -64,6 +65,11 @@ struct TorchLearner::State {
     } else if (!runtime.is_virtual()) {
       prefetch.emplace(this->train);
     }
+  }
+
+  /// As strategies see the numbers.
+  NumberSpan shown(NumberSpan numbers) const {
+    return options.numbers ? numbers : NumberSpan(nullptr, numbers.count, numbers.type);
   }
 
   torch::Tensor images(data::Batch& batch, std::size_t begin, std::size_t end) const {

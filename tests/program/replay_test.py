@@ -73,6 +73,9 @@ class ReplayTest(ProgramTest):
         slow = self.train(settings | {"simulated.slow": "[1, 3]"}, "--compute", "replay")
         waited = [next(line for line in slow.metrics(rank) if line["type"] == "step")["seconds"] for rank in (0, 1)]
         self.assertAlmostEqual(waited[1]["backward"], 3 * waited[0]["backward"], delta=1e-6)
+        fast = self.train(settings | {"simulated.slow_all": 0.5}, "--compute", "replay")
+        self.assertAlmostEqual(next(line for line in fast.metrics(0) if line["type"] == "step")["seconds"]["backward"],
+                               0.5 * waited[0]["backward"], delta=1e-6)
         out = self.good("train", *sets(SMALL | settings), "--compute", "replay")
         self.assertRegex(out, r"ring ~= ")
         self.assertIn("; projected", json.loads(self.good("report", run.folder, "--format", "json"))["lead"])

@@ -119,11 +119,14 @@ TEST(Figures, ScalingTellsLinksAndSlownessApart) {
   }
   Figure speedup = speedup_figure(cells(runs));
   EXPECT_EQ(named(speedup, "compute 0.1 times as slow").x[0], (Numbers{1, 2, 4}));
+  for (std::size_t i = 0; i < 3; ++i)
+    runs[i].settings["simulated.slow"] = "[]", runs[i].settings["simulated.slow_all"] = "0.1";
+  EXPECT_EQ(named(speedup_figure(cells(runs)), "compute 0.1 times as slow").x[0], (Numbers{1, 2, 4}));
   EXPECT_EQ(named(speedup, "compute at its own speed").x[0], (Numbers{1, 2, 4}));
   EXPECT_NE(speedup.caption.find("1 Gb/s, 50 µs"), std::string::npos) << speedup.caption;
 
   for (std::size_t i = 3; i < 6; ++i) runs[i].settings["simulated.gbit_s"] = "0.1";
-  for (report::Run& run : runs) run.settings["simulated.slow"] = "[]";
+  for (report::Run& run : runs) run.settings["simulated.slow"] = "[]", run.settings.erase("simulated.slow_all");
   speedup = speedup_figure(cells(runs));
   EXPECT_EQ(named(speedup, "1 Gb/s, 50 µs").x[0], (Numbers{1, 2, 4}));
   EXPECT_EQ(named(speedup, "100 Mb/s, 50 µs").x[0], (Numbers{1, 2, 4}));

@@ -197,6 +197,29 @@ TEST(EveryStrategy, RepeatsBitForBit) {
   }
 }
 
+TEST(Replay, WithoutNumbersTakesTheTimeAndSendsTheBytesOfOneWithThem) {
+  for (const strategy::StrategyInfo& info : strategy::strategies()) {
+    if (info.name == "single") continue;
+    const auto run = [&info](bool numbers) {
+      strategy::Plan plan = twenty_steps();
+      plan.optimiser.momentum = 0.9;
+      TorchOptions options;
+      options.replay = strategy::stated_profile(Duration(3'000'000'000), 1);
+      options.numbers = numbers;
+      TorchJob job(info.name, 3, plan, options);
+      job.run();
+      std::vector<std::pair<std::vector<Duration>, std::uint64_t>> ranks;
+      for (int rank = 0; rank < job.cluster.size(); ++rank) {
+        ranks.emplace_back(job.recorders[rank]->epoch_times(), job.cluster.ledger(rank).total().payload_sent);
+      }
+      return ranks;
+    };
+    const auto with = run(true), without = run(false);
+    EXPECT_EQ(with, without) << info.name;
+    EXPECT_GT(with.back().second, 0u) << info.name;
+  }
+}
+
 TEST(ParameterServer, ComputesForRealWhileASlowWorkerHoldsUpNobody) {
   const auto run = [](int slow_rank) {
     strategy::Plan plan;
