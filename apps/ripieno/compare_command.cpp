@@ -62,8 +62,7 @@ void print_published(const std::vector<report::Published>& published,
                      const std::vector<std::filesystem::path>& folders) {
   std::vector<report::Run> runs;
   for (const auto& folder : folders) runs.push_back(report::read_run(folder));
-  for (const report::Published& one : published) {
-    const report::ReportTable found = report::published_table(one, runs, "published");
+  for (const report::ReportTable& found : report::published_tables(published, runs)) {
     report::Table table;
     for (const auto& column : found.columns)
       table.column(column.title, column.is_text ? report::Align::left : report::Align::right);
@@ -72,7 +71,7 @@ void print_published(const std::vector<report::Published>& published,
       for (const report::ReportCell& cell : row) cells.push_back(cell.text);
       table.row(std::move(cells));
     }
-    std::cout << "\n" << one.title << "\n" << table.str() << (one.note.empty() ? "" : one.note + "\n");
+    std::cout << "\n" << found.title << "\n" << table.str() << (found.caption.empty() ? "" : found.caption + "\n");
   }
 }
 

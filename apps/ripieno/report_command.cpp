@@ -150,9 +150,9 @@ void write_pngs(const report::Report& report, std::size_t runs, const fs::path& 
 /// The title of the recipe's runs, and the published results.
 void show_published(const Recipe& recipe, const std::vector<report::Run>& runs, report::Report* report) {
   if (!recipe.title.empty()) report->lead = recipe.title + ". " + report->lead;
-  std::vector<report::ReportTable> tables;
-  for (const report::Published& one : recipe.published)
-    tables.push_back(report::published_table(one, runs, text("published-", tables.size() + 1)));
+  const std::vector<report::ReportTable> tables = report::published_tables(recipe.published, runs);
+  if (tables.empty() && !recipe.published.empty())
+    std::cerr << "ripieno: note: none of these runs has the name of a row that the recipe gives as published\n";
   report->tables.insert(report->tables.begin(), tables.begin(), tables.end());
 }
 

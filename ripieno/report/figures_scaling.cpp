@@ -25,11 +25,12 @@ struct Point {
 };
 
 /// The key of a line: how workers agree and where they run, the model, the kind of run, the batch, how slow they
-/// compute, and their links.
-using Parts = std::array<std::string, 6>;
+/// compute and with how many cores, and their links.
+using Parts = std::array<std::string, 7>;
 
 /// How a figure words these where they are empty and some line's are not.
-const Parts in_place_of_nothing{"", "", "", "", "compute at its own speed", "links without limits"};
+const Parts in_place_of_nothing{
+    "", "", "", "", "compute at its own speed", "one thread a worker", "links without limits"};
 
 /// Cells that differ only in their workers; each line has at least two numbers of workers.
 std::map<Parts, std::vector<Point>> scalings(const std::vector<Cell>& cells) {
@@ -49,9 +50,10 @@ std::map<Parts, std::vector<Point>> scalings(const std::vector<Cell>& cells) {
     const std::string codec = one.codec == "fp32" || one.codec == "auto" ? "" : " " + one.codec;
     const std::string place = nodes == 1 ? "" : nodes >= point.workers ? ", a node each" : text(", ", nodes, " nodes");
     const std::string strategy = one.world_size == 1 ? "" : one.strategy + codec + place;
-    const std::string links = one.world_size == 1 ? "" : link_limits_of(run), slow = slowness_of(run);
+    const std::string links = one.world_size == 1 ? "" : link_limits_of(run), slow = slowness_of(run),
+                      cores = cores_of(run);
     const auto add = [&](auto& lines, std::size_t batch, const char* of) {
-      lines[{strategy, one.model, one.kind, text("batch ", batch, of), slow, links}].push_back(point);
+      lines[{strategy, one.model, one.kind, text("batch ", batch, of), slow, cores, links}].push_back(point);
     };
     add(strong, run.batch(), " (strong)");
     add(weak, run.batch() / point.workers, " a worker (weak)");
@@ -59,7 +61,7 @@ std::map<Parts, std::vector<Point>> scalings(const std::vector<Cell>& cells) {
   for (auto* lines : {&strong, &weak}) {
     for (auto& [line, points] : *lines) {
       if (line[0].empty()) continue;
-      const auto lone = lines->find({"", line[1], line[2], line[3], line[4], ""});
+      const auto lone = lines->find({"", line[1], line[2], line[3], line[4], line[5], ""});
       if (lone != lines->end()) points.insert(points.end(), lone->second.begin(), lone->second.end());
       std::stable_sort(points.begin(), points.end(),
                        [](const Point& a, const Point& b) { return a.workers < b.workers; });

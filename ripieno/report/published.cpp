@@ -1,5 +1,6 @@
 #include "ripieno/report/published.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "ripieno/core/error.h"
@@ -48,8 +49,6 @@ ReportCell plain_cell(double value) {
   return {format_figures(value), {}, value};
 }
 
-}  // namespace
-
 ReportTable published_table(const Published& published, const std::vector<Run>& runs, const std::string& id) {
   ReportTable table{id, published.title, published.note, {{"way", true}}, {}};
   for (const std::string& name : published.measures) {
@@ -83,6 +82,19 @@ ReportTable published_table(const Published& published, const std::vector<Run>& 
     table.rows.push_back(std::move(row));
   }
   return table;
+}
+
+}  // namespace
+
+std::vector<ReportTable> published_tables(const std::vector<Published>& published, const std::vector<Run>& runs) {
+  std::vector<ReportTable> tables;
+  for (const Published& one : published) {
+    const bool was_run = std::any_of(one.rows.begin(), one.rows.end(), [&runs](const auto& row) {
+      return std::any_of(runs.begin(), runs.end(), [&row](const Run& run) { return run.summary.name == row.first; });
+    });
+    if (was_run) tables.push_back(published_table(one, runs, text("published-", tables.size() + 1)));
+  }
+  return tables;
 }
 
 }  // namespace ripieno::report

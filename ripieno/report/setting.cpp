@@ -17,7 +17,7 @@ constexpr const char* keys[] = {"transport.kind",     "transport.mbit_s", "trans
                                 "simulated.image_us", "simulated.slow",   "simulated.slow_all",
                                 "batch.global",       "batch.per_worker", "data.train_samples",
                                 "data.test_samples",  "train.epochs",     "train.precision",
-                                "train.device"};
+                                "train.threads",      "train.device"};
 
 /// "" if it was not read.
 std::string given(const Run& run, const std::string& key) {
@@ -109,6 +109,15 @@ std::string slowness_of(const Run& run) {
   if (distinct.empty() || distinct == std::set<double>{1}) return "";
   if (distinct.size() == 1) return text("compute ", short_number(*distinct.begin()), " times as slow");
   return text("compute ", slow, all == 1 ? "" : text(" times ", short_number(all)), " times as slow");
+}
+
+std::string cores_of(const Run& run) {
+  std::string limits;
+  if (const double cores = given_number(run, "lab.cpu"); cores > 0)
+    limits = text(short_number(cores), cores == 1 ? " core a node" : " cores a node");
+  if (const double threads = given_number(run, "train.threads"); threads > 1)
+    limits += text(limits.empty() ? "" : ", ", short_number(threads), " threads a worker");
+  return limits;
 }
 
 std::span<const char* const> setting_keys() { return keys; }

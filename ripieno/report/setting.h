@@ -16,6 +16,10 @@ std::string link_limits_of(const Run& run);
 /// "compute 0.1 times as slow", "compute [1, 2] times as slow" of ranks that differ; "" at their own speed.
 std::string slowness_of(const Run& run);
 
+/// What a recipe limits computing to: "0.45 cores a node, 2 threads a worker"; "" for a thread a worker and
+/// whole cores.
+std::string cores_of(const Run& run);
+
 /// A string of everything that must be the same for times, bytes and accuracies to be comparable; equal strings mean
 /// equal settings.
 std::string setting_of(const Run& run);

@@ -132,6 +132,24 @@ TEST(Figures, ScalingTellsLinksAndSlownessApart) {
   EXPECT_EQ(named(speedup, "100 Mb/s, 50 µs").x[0], (Numbers{1, 2, 4}));
 }
 
+TEST(Figures, ScalingTellsCoresAndThreadsApart) {
+  std::vector<report::Run> runs;
+  for (const char* cpu : {"0.45", "0.0"}) {
+    for (const int workers : {1, 2, 4}) {
+      runs.push_back(made_run(workers == 1 ? "single" : "ring", workers, 0));
+      runs.back().settings = {{"lab.cpu", cpu}, {"train.threads", "1"}};
+    }
+  }
+  Figure speedup = speedup_figure(cells(runs));
+  EXPECT_EQ(named(speedup, "0.45 cores a node").x[0], (Numbers{1, 2, 4}));
+  EXPECT_EQ(named(speedup, "one thread a worker").x[0], (Numbers{1, 2, 4}));
+
+  for (std::size_t i = 0; i < 6; ++i) runs[i].settings = {{"train.threads", i < 3 ? "2" : "1"}};
+  speedup = speedup_figure(cells(runs));
+  EXPECT_EQ(named(speedup, "2 threads a worker").x[0], (Numbers{1, 2, 4}));
+  EXPECT_EQ(named(speedup, "one thread a worker").x[0], (Numbers{1, 2, 4}));
+}
+
 TEST(Figures, CpuAndNetworkAreRates) {
   std::vector<report::Run> runs{made_run("ring", 2, 0)};
   for (SampleLine& sample : runs[0].ranks[0].samples) sample.machine_user = 3, sample.machine_system = 0.5;

@@ -127,9 +127,12 @@ TEST(Report, WhatWasPublishedStandsBeside) {
                         "Their machine was another.",
                         {"s_epoch"},
                         {{"ring", {50}}, {"fedavg", {25}}, {"gone", {NAN}}}};
-  const ReportTable found =
-      published_table(table, {made_run("ring", 2, 0), made_run("ring", 2, 1), made_run("fedavg", 4, 0)},
-                      "published-1");  // of "gone" there is no run
+  const Published elsewhere{"Of other ways", "", {"s_epoch"}, {{"gone", {1}}}};  // there is no run of "gone"
+  const std::vector<ReportTable> tables =
+      published_tables({elsewhere, table}, {made_run("ring", 2, 0), made_run("ring", 2, 1), made_run("fedavg", 4, 0)});
+  ASSERT_EQ(tables.size(), 1u);
+  EXPECT_EQ(tables[0].id, "published-1");
+  const ReportTable& found = tables[0];
   const auto row = [&](std::size_t i) {
     std::vector<std::string> texts;
     for (const ReportCell& cell : found.rows.at(i)) texts.push_back(cell.text);

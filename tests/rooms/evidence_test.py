@@ -57,6 +57,25 @@ class Evidence(unittest.TestCase):
         self.assertEqual(self.page.cell("004", "ring", "0.5 MB"), "")
         self.assertEqual(self.page.cell("004", "ring", "epoch 4"), "")
 
+    def test_parts_are_in_per_cent(self):
+        self.page.runs["001"] = [a_run("task1", seed, 0.2, s_epoch) for seed, s_epoch in ((1, 3.0), (2, 5.0))]
+        self.assertEqual(self.page.share("001", "task1", "mb_sent", "s_epoch", 1), "62.5")
+        self.assertEqual(self.page.cell("001", "task1", "mb_sent % s_epoch"), "62")
+        self.assertEqual(self.page.published_share("001", "task1", "cpu_system", "cpu_user"), "16.1")  # 10.8 of 67.1
+        self.assertEqual(self.page.rows("001", {"task1": "1"}, ["", "mb_sent"]), "| 1 |  | 2.5 |")
+
+    def test_what_nodes_send_second_by_second(self):
+        def sample(seconds, sent):
+            return json.dumps({"type": "sample", "seconds": seconds, "network": {"bytes_sent": sent}})
+
+        with tempfile.TemporaryDirectory() as folder:
+            ends = [sample(1, 0)] * 2
+            lines = ends + [sample(0.5, 1_000_000), sample(0.5, 1_000_000), sample(1, 6_000_000)] + ends
+            (Path(folder) / "metrics-0.jsonl").write_text("\n".join(lines))
+            self.assertEqual(evidence.sent_by_seconds(Path(folder)), {"mb_s_sent_0": 4.0, "variation_sent": 0.5})
+            (Path(folder) / "metrics-1.jsonl").write_text("\n".join([sample(1, 0)] * 8))
+            self.assertEqual(evidence.sent_by_seconds(Path(folder)), {})
+
     def test_what_is_not_kept_is_named(self):
         with self.assertRaisesRegex(KeyError, "docs/evidence/002.jsonl has no run 9n9p"):
             self.page.number("002", "9n9p", "accuracy")
