@@ -4,6 +4,7 @@
 #include <asio/detached.hpp>
 #include <asio/read.hpp>
 #include <asio/redirect_error.hpp>
+#include <asio/write.hpp>
 
 #include "ripieno/core/error.h"
 #include "ripieno/membership/address.h"
@@ -78,17 +79,21 @@ Task<> Door::greet(std::shared_ptr<Door> door, Connection connection) {
     if (door->undecided_.count(connection)) hang_up(*connection);
   };
   const Runtime::Timer timer = door->runtime_.call_at(door->runtime_.now() + patience, late);
+  Challenge challenge;
+  challenge.nonce = random_nonce();
   Greeting greeting;
-  const asio::mutable_buffer buffer(&greeting, sizeof greeting);
+  const asio::const_buffer out(&challenge, sizeof challenge);
+  const asio::mutable_buffer in(&greeting, sizeof greeting);
   asio::error_code error;
   auto token = asio::redirect_error(asio::use_awaitable, error);
-  co_await asio::async_read(*connection, buffer, token);
+  co_await asio::async_write(*connection, out, token);
+  if (!error) co_await asio::async_read(*connection, in, token);
   door->runtime_.cancel(timer);
   door->undecided_.erase(connection);
-  const bool known = !error && greeting.magic == Greeting::expected_magic && greeting.knows(door->token_);
+  const bool known = !error && greeting.proves(door->token_, challenge);
   const Guest guest = door->guest_;  // a copy: the call may close the door
   if (known && guest && connection->is_open()) {
-    guest(connection, greeting);
+    guest(connection, greeting, {challenge.nonce, greeting.nonce});
   } else {
     hang_up(*connection);
   }

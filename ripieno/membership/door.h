@@ -1,6 +1,7 @@
-// A listening socket that admits only connections that know the job's token: a peer has 5 s to send a greeting, and is
-// closed without an answer if it sends no greeting or another token. Strangers neither end nor disturb the job: the
-// number of undecided connections is bounded, and their bytes are read into a fixed-size buffer.
+// A listening socket that admits only connections that know the job's token: a peer gets a challenge and has 5 s to
+// greet (greeting.h). It is closed without an answer if it does not, or proves no knowledge of the token. Strangers
+// neither end nor disturb the job: the number of undecided connections is bounded, and their bytes are read into a
+// fixed-size buffer.
 #pragma once
 
 #include <asio/ip/tcp.hpp>
@@ -17,7 +18,8 @@ using Connection = std::shared_ptr<asio::ip::tcp::socket>;
 
 class Door : public std::enable_shared_from_this<Door> {
  public:
-  using Guest = std::function<void(Connection, const Greeting&)>;
+  /// A connection that knows the token, and what it has said. Whoever answers proves its own knowledge (answer()).
+  using Guest = std::function<void(Connection, const Greeting&, const Conversation&)>;
 
   /// Listens on `where` (port 0: one that the kernel picks). Error(network), with address and reason.
   Door(Runtime& runtime, asio::ip::tcp::endpoint where, const Token& token);

@@ -1,11 +1,9 @@
 #include "ripieno/membership/greeting.h"
 
-#include <openssl/crypto.h>
-#include <openssl/err.h>
-#include <openssl/rand.h>
-
 #include <algorithm>
 #include <bit>
+#include <cstddef>
+#include <cstring>
 #include <ios>
 
 #include "ripieno/core/error.h"
@@ -14,38 +12,18 @@ namespace ripieno::membership {
 
 static_assert(std::endian::native == std::endian::little, "greetings are sent as they lie in memory");
 
-std::string random_token() {
-  std::array<unsigned char, 32> bytes;
-  if (RAND_bytes(bytes.data(), static_cast<int>(bytes.size())) != 1) {
-    fail(ErrorKind::io, "OpenSSL gives no random bytes: ", ERR_reason_error_string(ERR_get_error()));
-  }
-  std::string token;
-  for (const unsigned char byte : bytes) {
-    token += "0123456789abcdef"[byte >> 4];
-    token += "0123456789abcdef"[byte & 15];
-  }
-  return token;
+namespace {
+
+/// All that is said but the proof, which comes last of a fixed part.
+std::string words(const Greeting& greeting) {
+  return std::string(reinterpret_cast<const char*>(&greeting), offsetof(Greeting, proof));
 }
 
-Token parse_token(const std::string& token) {
-  auto digit = [](char c) -> int {
-    if (c >= '0' && c <= '9') return c - '0';
-    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-    return -1;
-  };
-  Token parsed{};
-  bool good = token.size() == 2 * parsed.size();
-  for (std::size_t i = 0; good && i < parsed.size(); ++i) {
-    const int high = digit(token[2 * i]), low = digit(token[2 * i + 1]);
-    good = high >= 0 && low >= 0;
-    parsed[i] = static_cast<std::byte>(high * 16 + low);
-  }
-  if (!good) {
-    fail(ErrorKind::usage, "a job's token is 64 hexadecimal digits (0-9, a-f); the one given, of ", token.size(),
-         " characters, is not");
-  }
-  return parsed;
+std::string words(const AnswerHead& head, const std::string& content) {
+  return std::string(reinterpret_cast<const char*>(&head), offsetof(AnswerHead, proof)) + content;
 }
+
+}  // namespace
 
 AddressField address_field(const std::string& address) {
   AddressField field{};
@@ -62,7 +40,33 @@ std::optional<std::string> address_of(const AddressField& field) {
   return std::string(field.begin(), end);
 }
 
-bool Greeting::knows(const Token& other) const { return CRYPTO_memcmp(token.data(), other.data(), token.size()) == 0; }
+Conversation Greeting::prove(const Token& token, const Challenge& challenge) {
+  nonce = random_nonce();
+  const Conversation conversation{challenge.nonce, nonce};
+  proof = membership::prove(token, conversation, Speaker::guest, words(*this));
+  return conversation;
+}
+
+bool Greeting::proves(const Token& token, const Challenge& challenge) const {
+  return magic == expected_magic &&
+         same(proof, membership::prove(token, {challenge.nonce, nonce}, Speaker::guest, words(*this)));
+}
+
+std::vector<std::byte> answer(const Token& token, const Conversation& conversation, std::uint32_t status,
+                              const std::string& content) {
+  AnswerHead head;
+  head.status = status;
+  head.length = static_cast<std::uint32_t>(content.size());
+  head.proof = prove(token, conversation, Speaker::door, words(head, content));
+  std::vector<std::byte> bytes(sizeof head + content.size());
+  std::memcpy(bytes.data(), &head, sizeof head);
+  std::memcpy(bytes.data() + sizeof head, content.data(), content.size());
+  return bytes;
+}
+
+bool proves(const Token& token, const Conversation& conversation, const AnswerHead& head, const std::string& content) {
+  return same(head.proof, prove(token, conversation, Speaker::door, words(head, content)));
+}
 
 std::string other_recipe(int rank, std::uint64_t digest, int other, std::uint64_t others) {
   return text("rank ", rank, " was started with another recipe than rank ", other, " (digests ", std::hex, digest,

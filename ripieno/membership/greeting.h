@@ -1,23 +1,25 @@
-// The first message on every connection of a job. Its size is fixed, so that a stranger (a peer without the job's
-// token) cannot make the receiver allocate memory.
+// How every connection of a job begins. The door (door.h), which listens, says a Challenge. The guest, which has
+// connected, answers with a Greeting, and the door with an Answer. Greeting and Answer prove that their speakers know
+// the job's token (proof.h). Sizes are fixed or bounded, so that a stranger (who does not know the token) cannot make
+// the receiver allocate memory.
 #pragma once
 
 #include <array>
 #include <optional>
 #include <string>
+#include <vector>
 
-#include "ripieno/core/runtime.h"
+#include "ripieno/membership/proof.h"
 
 namespace ripieno::membership {
 
-/// The secret that a job's processes share, in binary.
-using Token = std::array<std::byte, 32>;
+inline constexpr std::uint64_t expected_magic = 0x323030304E504952;  ///< "RIPN0002": name and version
 
-/// 32 random bytes from the kernel as 64 hexadecimal digits.
-std::string random_token();
-
-/// Error(usage), which does not repeat the text, unless `token` is 64 hexadecimal digits.
-Token parse_token(const std::string& token);
+struct Challenge {
+  std::uint64_t magic = expected_magic;
+  Nonce nonce{};  ///< the door's
+};
+static_assert(sizeof(Challenge) == 40 && std::is_trivially_copyable_v<Challenge>);
 
 /// "host:port", padded with zeros.
 using AddressField = std::array<char, 72>;
@@ -27,26 +29,36 @@ AddressField address_field(const std::string& address);
 std::optional<std::string> address_of(const AddressField& field);
 
 struct Greeting {
-  static constexpr std::uint64_t expected_magic = 0x313030304E504952;  // "RIPN0001": name and version
   std::uint64_t magic = expected_magic;
-  Token token{};
+  Nonce nonce{};  ///< the guest's
   std::uint32_t rank = 0, world_size = 0;
   std::uint64_t digest = 0;
-  AddressField address{};  ///< where the sender listens
+  AddressField address{};  ///< where the guest listens
+  KeyedHash proof{};       ///< of all the above
 
-  /// Whether it carries this token; takes the same time wherever the tokens differ.
-  bool knows(const Token& token) const;
+  /// Fills in nonce and proof. Returns the conversation that it belongs to.
+  Conversation prove(const Token& token, const Challenge& challenge);
+  /// Whether it answers this challenge and its sender knows the token.
+  bool proves(const Token& token, const Challenge& challenge) const;
 };
-static_assert(sizeof(Greeting) == 128 && std::is_trivially_copyable_v<Greeting>);
+static_assert(sizeof(Greeting) == 160 && std::is_trivially_copyable_v<Greeting>);
 
-/// The answer: `status` 0 and `length` bytes of content, or an ErrorKind and as many bytes of message.
-struct GreetingAnswer {
-  std::uint64_t magic = Greeting::expected_magic;
+/// The head of an answer, before `length` bytes of content: with `status` 0 what the guest wants to know, or an
+/// ErrorKind and its message.
+struct AnswerHead {
+  std::uint64_t magic = expected_magic;
   std::uint32_t status = 0;
   std::uint32_t length = 0;
+  KeyedHash proof{};  ///< of all the above and the content
 };
-static_assert(sizeof(GreetingAnswer) == 16 && std::is_trivially_copyable_v<GreetingAnswer>);
+static_assert(sizeof(AnswerHead) == 48 && std::is_trivially_copyable_v<AnswerHead>);
 inline constexpr std::uint32_t longest_error = 4000;
+
+/// Head and content, as they are sent.
+std::vector<std::byte> answer(const Token& token, const Conversation& conversation, std::uint32_t status,
+                              const std::string& content);
+/// Whether the door that gave this answer knows the token.
+bool proves(const Token& token, const Conversation& conversation, const AnswerHead& head, const std::string& content);
 
 /// The error's words when a rank's recipe differs from another's.
 std::string other_recipe(int rank, std::uint64_t digest, int other, std::uint64_t others);

@@ -21,6 +21,7 @@ using Sockets = std::vector<std::optional<tcp::socket>>;
 /// The rendezvous names missing ranks, so a worker waits a little longer than the rendezvous does.
 constexpr auto margin = std::chrono::seconds(5);
 constexpr auto between_attempts = std::chrono::milliseconds(100);
+constexpr std::size_t longest_number = 10;  // of a rank, in digits
 constexpr auto without_a_way =
     std::chrono::seconds(3);  // a network may still come up; if it does not, the error comes soon
 
@@ -74,7 +75,6 @@ struct Mesh {
 
 Greeting greeting(const Mesh& mesh, const std::string& address) {
   Greeting greeting;
-  greeting.token = mesh.token;
   greeting.rank = static_cast<std::uint32_t>(mesh.meeting.rank);
   greeting.world_size = static_cast<std::uint32_t>(mesh.meeting.world_size);
   greeting.digest = mesh.meeting.digest;
@@ -93,16 +93,42 @@ Task<asio::error_code> dial(std::shared_ptr<Mesh> mesh, tcp::endpoint where) {
   co_return error;
 }
 
-/// Sends the greeting and reads the head of the answer.
-Task<asio::error_code> ask(std::shared_ptr<Mesh> mesh, Greeting greeting, GreetingAnswer* answer) {
-  asio::error_code error;
-  auto token = asio::redirect_error(asio::use_awaitable, error);
+/// What a door has answered.
+struct Answer {
+  asio::error_code error;  ///< set: the connection broke before the answer was whole
+  bool is_ours = true;     ///< who answers is a door of this version and knows the token
+  std::uint32_t status = 0;
+  std::string content;
+};
+
+/// Greets the door at the other end, whose answer has `most` bytes of content, or fewer of an error.
+Task<Answer> ask(std::shared_ptr<Mesh> mesh, Greeting greeting, std::size_t most) {
+  Answer answer;
+  Challenge challenge;
+  AnswerHead head;
+  const asio::mutable_buffer first(&challenge, sizeof challenge), second(&head, sizeof head);
   const asio::const_buffer out(&greeting, sizeof greeting);
-  const asio::mutable_buffer in(answer, sizeof *answer);
-  co_await asio::async_write(*mesh->dialled, out, token);
-  if (!error) co_await asio::async_read(*mesh->dialled, in, token);
+  auto token = asio::redirect_error(asio::use_awaitable, answer.error);
+  co_await asio::async_read(*mesh->dialled, first, token);
   if (mesh->over) std::rethrow_exception(mesh->over);
-  co_return error;
+  answer.is_ours = answer.error || challenge.magic == expected_magic;
+  if (answer.error || !answer.is_ours) co_return answer;
+  const Conversation conversation = greeting.prove(mesh->token, challenge);
+  co_await asio::async_write(*mesh->dialled, out, token);
+  if (!answer.error) co_await asio::async_read(*mesh->dialled, second, token);
+  if (mesh->over) std::rethrow_exception(mesh->over);
+  if (answer.error) co_return answer;
+  const std::size_t longest = head.status == 0 ? most : longest_error;
+  answer.is_ours = head.magic == expected_magic && head.length <= longest &&
+                   head.status <= static_cast<std::uint32_t>(ErrorKind::mismatch);
+  if (!answer.is_ours) co_return answer;
+  answer.status = head.status;
+  answer.content.resize(head.length);
+  const asio::mutable_buffer rest(answer.content.data(), answer.content.size());
+  co_await asio::async_read(*mesh->dialled, rest, token);
+  if (mesh->over) std::rethrow_exception(mesh->over);
+  if (!answer.error) answer.is_ours = proves(mesh->token, conversation, head, answer.content);
+  co_return answer;
 }
 
 /// Asks the rendezvous where each rank listens.
@@ -122,61 +148,57 @@ Task<std::vector<tcp::endpoint>> addresses(std::shared_ptr<Mesh> mesh) {
   }
   tcp::endpoint here = mesh->door->endpoint();
   if (here.address().is_unspecified()) here.address(mesh->dialled->local_endpoint().address());
-  GreetingAnswer answer;
   const Greeting hello = greeting(*mesh, to_string(here));
-  asio::error_code error = co_await ask(mesh, hello, &answer);
-  if (error) {
-    fail(ErrorKind::network, mesh->me(), "the rendezvous at ", meeting.address, " gave no answer (", error.message(),
-         "): the token is not that of its job, or the launcher has ended");
-  }
   const std::size_t table = mesh->found.size() * sizeof(AddressField);
-  const std::size_t most = answer.status == 0 ? table : longest_error;
-  if (answer.magic != Greeting::expected_magic || answer.status > static_cast<std::uint32_t>(ErrorKind::mismatch) ||
-      answer.length > most || (answer.status == 0 && answer.length != table)) {
-    fail(ErrorKind::network, mesh->me(), "what answers at ", meeting.address, " is not the rendezvous of this version");
+  Task<Answer> asking = ask(mesh, hello, table);
+  const Answer answer = co_await std::move(asking);
+  if (answer.error) {
+    fail(ErrorKind::network, mesh->me(), "the rendezvous at ", meeting.address, " gave no answer (",
+         answer.error.message(), "): the token is not that of its job, or the launcher has ended");
   }
-  std::string content(answer.length, '\0');
-  const asio::mutable_buffer buffer(content.data(), content.size());
-  auto token = asio::redirect_error(asio::use_awaitable, error);
-  co_await asio::async_read(*mesh->dialled, buffer, token);
-  if (mesh->over) std::rethrow_exception(mesh->over);
-  if (error) fail(ErrorKind::network, mesh->me(), "lost the rendezvous at ", meeting.address, ": ", error.message());
-  if (answer.status != 0) throw Error(static_cast<ErrorKind>(answer.status), content);
+  if (!answer.is_ours || (answer.status == 0 && answer.content.size() != table)) {
+    fail(ErrorKind::network, mesh->me(), "what answers at ", meeting.address,
+         " is not the rendezvous of this version, or does not know the job's token");
+  }
+  if (answer.status != 0) throw Error(static_cast<ErrorKind>(answer.status), answer.content);
   hang_up(*mesh->dialled);
   std::vector<tcp::endpoint> endpoints;
   for (std::size_t rank = 0; rank < mesh->found.size(); ++rank) {
     AddressField field;
-    content.copy(field.data(), field.size(), rank * field.size());
+    answer.content.copy(field.data(), field.size(), rank * field.size());
     endpoints.push_back(resolve(address_of(field).value_or("")));
   }
   co_return endpoints;
 }
 
 Task<> connect_to(std::shared_ptr<Mesh> mesh, int peer, tcp::endpoint where) {
-  GreetingAnswer answer;
   asio::error_code error = co_await dial(mesh, where);
   const Greeting hello = greeting(*mesh, "");
-  if (!error) error = co_await ask(mesh, hello, &answer);
+  Answer answer;
+  if (!error) {
+    Task<Answer> asking = ask(mesh, hello, longest_number);
+    answer = co_await std::move(asking);
+    error = answer.error;
+  }
   if (error) {
     fail(ErrorKind::peer, mesh->me(), "cannot connect to rank ", peer, " at ", to_string(where), ": ", error.message());
   }
-  if (answer.magic != Greeting::expected_magic || answer.length != static_cast<std::uint32_t>(peer)) {
+  if (!answer.is_ours || answer.status != 0 || answer.content != std::to_string(peer)) {
     fail(ErrorKind::peer, mesh->me(), "what answers at ", to_string(where), " is not rank ", peer, " any more");
   }
   mesh->place(peer, std::exchange(mesh->dialled, nullptr));
 }
 
 /// Answers a higher rank that has connected.
-Task<> admit(std::shared_ptr<Mesh> mesh, Connection connection, Greeting greeting) {
+Task<> admit(std::shared_ptr<Mesh> mesh, Connection connection, Greeting greeting, Conversation conversation) {
   const Meeting& meeting = mesh->meeting;
   const int rank = static_cast<int>(greeting.rank);
   const bool fits = greeting.world_size == mesh->found.size() && greeting.digest == meeting.digest &&
                     rank > meeting.rank && rank < meeting.world_size && !mesh->found[rank];
   asio::error_code error;
   if (fits) {
-    GreetingAnswer answer;
-    answer.length = static_cast<std::uint32_t>(meeting.rank);
-    const asio::const_buffer buffer(&answer, sizeof answer);
+    const std::vector<std::byte> bytes = answer(mesh->token, conversation, 0, std::to_string(meeting.rank));
+    const asio::const_buffer buffer(bytes.data(), bytes.size());
     auto token = asio::redirect_error(asio::use_awaitable, error);
     co_await asio::async_write(*connection, buffer, token);
   }
@@ -208,8 +230,10 @@ Task<> assemble(std::shared_ptr<Mesh> mesh) {
   runtime.cancel(first);
   if (error) std::rethrow_exception(error);
 
-  auto guest = [weak = std::weak_ptr<Mesh>(mesh)](Connection connection, const Greeting& greeting) {
-    if (auto m = weak.lock()) asio::co_spawn(m->runtime.context(), admit(m, connection, greeting), asio::detached);
+  auto guest = [weak = std::weak_ptr<Mesh>(mesh)](Connection connection, const Greeting& greeting,
+                                                  const Conversation& conversation) {
+    if (auto m = weak.lock())
+      asio::co_spawn(m->runtime.context(), admit(m, connection, greeting, conversation), asio::detached);
   };
   mesh->door->open(guest);
   auto incomplete = [weak = std::weak_ptr<Mesh>(mesh)] {

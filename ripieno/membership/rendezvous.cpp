@@ -5,7 +5,6 @@
 #include <asio/read.hpp>
 #include <asio/redirect_error.hpp>
 #include <asio/write.hpp>
-#include <cstring>
 #include <map>
 #include <optional>
 #include <vector>
@@ -25,41 +24,48 @@ struct Rendezvous::State : std::enable_shared_from_this<State> {
       : runtime(runtime),
         world_size(world_size),
         timeout(timeout),
+        token(token),
         door(std::make_shared<Door>(runtime, resolve(listen), token)),
         decided(runtime) {}
 
-  void come(Connection connection, const Greeting& greeting);
+  void come(Connection connection, const Greeting& greeting, const Conversation& conversation);
   void end(ErrorKind kind, const std::string& why);
   void expire();
   /// Why this worker does not fit the job; "" if it does.
   std::string unfit(const Greeting& greeting) const;
-  std::vector<std::byte> answer() const;
+  /// To every guest: where all ranks are, or the error.
+  std::pair<std::uint32_t, std::string> answer() const;
 
-  struct Seat {
+  struct Guest {
     Connection connection;
+    Conversation conversation;
+  };
+  struct Seat {
+    Guest guest;
     Greeting greeting;
   };
 
   Runtime& runtime;
   const int world_size;
   const Duration timeout;
+  const Token token;
   std::shared_ptr<Door> door;
   std::map<int, Seat> seats;
-  Connection refused;
+  std::optional<Guest> refused;
   Event decided;
   std::optional<Error> error;
   std::optional<Runtime::Timer> timer;
   bool closed = false;
 };
 
-void Rendezvous::State::come(Connection connection, const Greeting& greeting) {
+void Rendezvous::State::come(Connection connection, const Greeting& greeting, const Conversation& conversation) {
   if (decided.is_set()) return hang_up(*connection);
   if (const std::string why = unfit(greeting); !why.empty()) {
-    refused = connection;
+    refused = Guest{connection, conversation};
     return end(ErrorKind::mismatch, why);
   }
   const int rank = static_cast<int>(greeting.rank);
-  seats.emplace(rank, Seat{connection, greeting});
+  seats.emplace(rank, Seat{{connection, conversation}, greeting});
   if (static_cast<int>(seats.size()) == world_size) {
     decided.set();
     return;
@@ -112,20 +118,11 @@ void Rendezvous::State::expire() {
            " not come to the rendezvous at ", to_string(door->endpoint()), " within ", seconds(timeout), " s"));
 }
 
-std::vector<std::byte> Rendezvous::State::answer() const {
-  std::string content;
-  GreetingAnswer answer;
-  if (error) {
-    content = std::string(error->what()).substr(0, longest_error);
-    answer.status = static_cast<std::uint32_t>(error->kind());
-  } else {
-    for (const auto& [rank, seat] : seats) content.append(seat.greeting.address.data(), seat.greeting.address.size());
-  }
-  answer.length = static_cast<std::uint32_t>(content.size());
-  std::vector<std::byte> bytes(sizeof answer + content.size());
-  std::memcpy(bytes.data(), &answer, sizeof answer);
-  std::memcpy(bytes.data() + sizeof answer, content.data(), content.size());
-  return bytes;
+std::pair<std::uint32_t, std::string> Rendezvous::State::answer() const {
+  if (error) return {static_cast<std::uint32_t>(error->kind()), std::string(error->what()).substr(0, longest_error)};
+  std::string table;
+  for (const auto& [rank, seat] : seats) table.append(seat.greeting.address.data(), seat.greeting.address.size());
+  return {0, table};
 }
 
 Rendezvous::Rendezvous(Runtime& runtime, const std::string& listen, const std::string& token, int world_size,
@@ -148,7 +145,7 @@ void Rendezvous::close() {
 
 /// Notices if a worker that has come is lost before all have come.
 Task<> Rendezvous::watch(std::shared_ptr<State> state, int rank) {
-  const Connection connection = state->seats.at(rank).connection;
+  const Connection connection = state->seats.at(rank).guest.connection;
   char byte = 0;
   const asio::mutable_buffer buffer(&byte, 1);
   asio::error_code error;
@@ -159,28 +156,30 @@ Task<> Rendezvous::watch(std::shared_ptr<State> state, int rank) {
 }
 
 Task<> Rendezvous::serve(std::shared_ptr<State> state) {
-  auto guest = [weak = std::weak_ptr<State>(state)](Connection connection, const Greeting& greeting) {
-    if (auto rendezvous = weak.lock()) rendezvous->come(connection, greeting);
+  auto guest = [weak = std::weak_ptr<State>(state)](Connection connection, const Greeting& greeting,
+                                                    const Conversation& conversation) {
+    if (auto rendezvous = weak.lock()) rendezvous->come(connection, greeting, conversation);
   };
   if (!state->closed) state->door->open(guest);
   co_await state->decided.wait();
   state->door->close();
   if (state->timer) state->runtime.cancel(*state->timer);
-  std::vector<Connection> connections;
-  for (const auto& [rank, seat] : state->seats) connections.push_back(seat.connection);
-  if (state->refused) connections.push_back(state->refused);
-  auto put_out = [connections] {
-    for (const Connection& connection : connections) hang_up(*connection);
+  std::vector<State::Guest> guests;
+  for (const auto& [rank, seat] : state->seats) guests.push_back(seat.guest);
+  if (state->refused) guests.push_back(*state->refused);
+  auto put_out = [guests] {
+    for (const State::Guest& one : guests) hang_up(*one.connection);
   };
   if (!state->closed) {
     // A worker that does not read its answer delays the others for at most this long.
     const Runtime::Timer timer = state->runtime.call_at(state->runtime.now() + std::chrono::seconds(5), put_out);
-    const std::vector<std::byte> bytes = state->answer();
-    const asio::const_buffer buffer(bytes.data(), bytes.size());
-    for (const Connection& connection : connections) {
+    const auto [status, content] = state->answer();
+    for (const State::Guest& one : guests) {
+      const std::vector<std::byte> bytes = answer(state->token, one.conversation, status, content);
+      const asio::const_buffer buffer(bytes.data(), bytes.size());
       asio::error_code ignored;
       auto token = asio::redirect_error(asio::use_awaitable, ignored);
-      co_await asio::async_write(*connection, buffer, token);
+      co_await asio::async_write(*one.connection, buffer, token);
     }
     state->runtime.cancel(timer);
   }

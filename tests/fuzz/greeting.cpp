@@ -1,5 +1,7 @@
 // What a stranger, and one who knows the token, may send to the rendezvous of a job.
 #include <asio/connect.hpp>
+#include <asio/read.hpp>
+#include <asio/redirect_error.hpp>
 #include <asio/write.hpp>
 #include <cstring>
 
@@ -14,11 +16,23 @@ using namespace ripieno;
 
 const std::string token(64, 'a');
 
-Task<> speak(Runtime* runtime, membership::Rendezvous* rendezvous, std::string said) {
+/// knows: what is said begins with a greeting, and proves that its sender knows the token.
+Task<> speak(Runtime* runtime, membership::Rendezvous* rendezvous, std::string said, bool knows) {
   {
     asio::ip::tcp::socket socket(runtime->context());
     asio::error_code ignored;
     socket.connect(membership::resolve(rendezvous->address()), ignored);
+    membership::Challenge challenge;
+    const asio::mutable_buffer in(&challenge, sizeof challenge);
+    auto come = asio::redirect_error(asio::use_awaitable, ignored);
+    co_await asio::async_read(socket, in, come);
+    if (knows) {
+      membership::Greeting greeting;
+      std::memcpy(&greeting, said.data(), sizeof greeting);
+      greeting.magic = membership::expected_magic;
+      greeting.prove(membership::parse_token(token), challenge);
+      std::memcpy(said.data(), &greeting, sizeof greeting);
+    }
     asio::write(socket, asio::buffer(said), ignored);
     socket.shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
     for (int i = 0; i < 20; ++i) co_await runtime->yield();
@@ -36,16 +50,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   fuzz::take_or_refuse([&] {
     if (const auto address = membership::address_of(greeting.address)) membership::parse_address(*address);
   });
-  std::string said(fuzz::as_text(data, size));
-  if (data[size - 1] % 2 == 0) {  // one who knows
-    greeting.magic = membership::Greeting::expected_magic;
-    greeting.token = membership::parse_token(token);
-    std::memcpy(said.data(), &greeting, sizeof greeting);
-  }
+  const std::string said(fuzz::as_text(data, size));
+  const bool knows = data[size - 1] % 2 == 0;
   const auto runtime = real_runtime(0);
   membership::Rendezvous rendezvous(*runtime, "127.0.0.1:0", token, 2, std::chrono::milliseconds(50));
   runtime->spawn("rendezvous", rendezvous.serve());
-  runtime->spawn("a stranger", speak(runtime.get(), &rendezvous, said));
+  runtime->spawn("a stranger", speak(runtime.get(), &rendezvous, said, knows));
   fuzz::take_or_refuse([&] { runtime->run(); });
   return 0;
 }

@@ -7,7 +7,10 @@
 #include <asio/read.hpp>
 #include <asio/redirect_error.hpp>
 #include <asio/write.hpp>
+#include <cstddef>
 #include <cstring>
+#include <functional>
+#include <map>
 
 #include "ripieno/core/async.h"
 #include "ripieno/core/error.h"
@@ -108,11 +111,26 @@ TEST(Rendezvous, WorkersMeet) {
   }
 }
 
-/// Connects to `address`, sends `bytes`, waits to be put out.
-Task<> intrude(Runtime* runtime, std::string address, std::vector<std::byte> bytes, bool* put_out) {
-  tcp::socket socket(runtime->context());
+/// Connects to a door and reads its challenge.
+Task<Challenge> knock(tcp::socket* socket, std::string address) {
   const tcp::endpoint where = resolve(address);
-  co_await socket.async_connect(where, asio::use_awaitable);
+  co_await socket->async_connect(where, asio::use_awaitable);
+  Challenge challenge;
+  const asio::mutable_buffer in(&challenge, sizeof challenge);
+  co_await asio::async_read(*socket, in, asio::use_awaitable);
+  EXPECT_EQ(challenge.magic, expected_magic);
+  co_return challenge;
+}
+
+/// What to say to a door once it has said its challenge.
+using Words = std::function<std::vector<std::byte>(const Challenge&)>;
+
+/// Connects to `address`, says `words`, waits to be put out.
+Task<> intrude(Runtime* runtime, std::string address, Words words, bool* put_out) {
+  tcp::socket socket(runtime->context());
+  Task<Challenge> knocking = knock(&socket, address);
+  const Challenge challenge = co_await std::move(knocking);
+  const std::vector<std::byte> bytes = words(challenge);
   const asio::const_buffer out(bytes.data(), bytes.size());
   asio::error_code error;
   auto token = asio::redirect_error(asio::use_awaitable, error);
@@ -129,25 +147,82 @@ std::vector<std::byte> bytes_of(const Greeting& greeting) {
   return bytes;
 }
 
+std::vector<std::byte> garbage(const Challenge&) { return std::vector<std::byte>(100'000, std::byte{'x'}); }
+
+/// A worker's greeting, with its proof.
+Words greeting(const std::string& token, std::uint32_t rank, std::uint32_t world_size) {
+  return [=](const Challenge& challenge) {
+    Greeting greeting;
+    greeting.rank = rank;
+    greeting.world_size = world_size;
+    greeting.digest = 0x1234;
+    greeting.address = address_field("127.0.0.1:1");
+    greeting.prove(parse_token(token), challenge);
+    return bytes_of(greeting);
+  };
+}
+
 TEST(Rendezvous, StrangersArePutOutAndDisturbNobody) {
   Job job(4);
-  Greeting wrong_token;
-  wrong_token.world_size = 4;
-  wrong_token.address = address_field("127.0.0.1:1");
-  Greeting wrong_magic = wrong_token;
-  wrong_magic.token = parse_token(job.token);
-  wrong_magic.magic ^= 1;
-  bool out[4] = {};
-  const std::vector<std::byte> garbage(100'000, std::byte{'x'}), nothing;
-  job.runtime->spawn("wrong token",
-                     intrude(job.runtime.get(), job.rendezvous.address(), bytes_of(wrong_token), &out[0]));
-  job.runtime->spawn("wrong magic",
-                     intrude(job.runtime.get(), job.rendezvous.address(), bytes_of(wrong_magic), &out[1]));
-  job.runtime->spawn("garbage", intrude(job.runtime.get(), job.rendezvous.address(), garbage, &out[2]));
-  job.runtime->spawn("silence", intrude(job.runtime.get(), job.rendezvous.address(), nothing, &out[3]));
+  const Words good = greeting(job.token, 3, 4);
+  const std::map<std::string, Words> strangers{
+      {"another token", greeting(random_token(), 3, 4)},
+      {"another magic",
+       [&](const Challenge& challenge) {
+         auto bytes = good(challenge);
+         bytes[0] ^= std::byte{1};
+         return bytes;
+       }},
+      {"another rank than was proved",
+       [&](const Challenge& challenge) {
+         auto bytes = good(challenge);
+         bytes[offsetof(Greeting, rank)] ^= std::byte{1};
+         return bytes;
+       }},
+      {"what somebody else said before", [overheard = good({})](const Challenge&) { return overheard; }},
+      {"garbage", garbage},
+      {"silence", [](const Challenge&) { return std::vector<std::byte>(); }}};
+  std::map<std::string, bool> out;
+  for (const auto& [name, words] : strangers)
+    job.runtime->spawn(name, intrude(job.runtime.get(), job.rendezvous.address(), words, &out[name]));
   job.run();
   expect_mesh(job);
-  for (const bool one : out) EXPECT_TRUE(one);
+  for (const auto& [name, was_put_out] : out) EXPECT_TRUE(was_put_out) << name;
+}
+
+/// A door of somebody who does not know the token, but says what a door does.
+TEST(Rendezvous, ADoorThatDoesNotKnowTheTokenIsNotBelieved) {
+  for (const bool knows : {false, true}) {
+    const auto runtime = real_runtime(0);
+    const std::string token = random_token();
+    Meeting meeting;
+    meeting.token = token;
+    meeting.world_size = 2;
+    meeting.timeout = std::chrono::seconds(10);
+    asio::ip::tcp::acceptor acceptor(runtime->context(), resolve("127.0.0.1:0"));
+    meeting.address = to_string(acceptor.local_endpoint());
+    auto pretend = [&](std::string its_token) -> Task<> {
+      tcp::socket socket(runtime->context());
+      co_await acceptor.async_accept(socket, asio::use_awaitable);
+      Challenge challenge;
+      Greeting greeting;
+      const asio::const_buffer first(&challenge, sizeof challenge);
+      const asio::mutable_buffer in(&greeting, sizeof greeting);
+      co_await asio::async_write(socket, first, asio::use_awaitable);
+      co_await asio::async_read(socket, in, asio::use_awaitable);
+      EXPECT_TRUE(greeting.proves(parse_token(token), challenge));
+      const std::vector<std::byte> bytes =
+          answer(parse_token(its_token), {challenge.nonce, greeting.nonce}, 6, "the end of the world");
+      const asio::const_buffer out(bytes.data(), bytes.size());
+      co_await asio::async_write(socket, out, asio::use_awaitable);
+    };
+    Outcome outcome;
+    runtime->spawn("door", pretend(knows ? token : random_token()));
+    runtime->spawn("worker", attempt(runtime.get(), meeting, &outcome));
+    runtime->run();
+    EXPECT_NE(outcome.error.find(knows ? "the end of the world" : "does not know the job's token"), std::string::npos)
+        << outcome.error;
+  }
 }
 
 TEST(Rendezvous, AWorkerWithAnotherTokenGetsNoAnswer) {
@@ -166,18 +241,14 @@ TEST(Rendezvous, GarbageAtAWorkersPortDisturbsNobody) {
   Job job(3);
   job.workers.pop_back();  // rank 2 is played by hand, and learns from the table where ranks 0 and 1 listen
   auto by_hand = [](Job* job) -> Task<> {
+    const Words rank2 = greeting(job->token, 2, 3), rank77 = greeting(job->token, 77, 3);
     tcp::socket server(job->runtime->context());
-    const tcp::endpoint where = resolve(job->rendezvous.address());
-    co_await server.async_connect(where, asio::use_awaitable);
-    Greeting greeting;
-    greeting.token = parse_token(job->token);
-    greeting.rank = 2;
-    greeting.world_size = 3;
-    greeting.digest = 0x1234;
-    greeting.address = address_field("127.0.0.1:1");
-    const asio::const_buffer hello(&greeting, sizeof greeting);
+    Task<Challenge> knocking = knock(&server, job->rendezvous.address());
+    const Challenge challenge = co_await std::move(knocking);
+    const std::vector<std::byte> said = rank2(challenge);
+    const asio::const_buffer hello(said.data(), said.size());
     co_await asio::async_write(server, hello, asio::use_awaitable);
-    GreetingAnswer answer;
+    AnswerHead answer;
     const asio::mutable_buffer head(&answer, sizeof answer);
     co_await asio::async_read(server, head, asio::use_awaitable);
     EXPECT_EQ(answer.status, 0u);
@@ -186,22 +257,25 @@ TEST(Rendezvous, GarbageAtAWorkersPortDisturbsNobody) {
     co_await asio::async_read(server, body, asio::use_awaitable);
     for (int peer = 0; peer < 2; ++peer) {
       const std::string address = address_of(table[peer]).value();
-      Greeting wrong = greeting;
-      wrong.rank = 77;  // knows the token, but cannot be
       bool out[2] = {};
-      const std::vector<std::byte> garbage(100'000, std::byte{'x'});
       co_await intrude(job->runtime.get(), address, garbage, &out[0]);
-      co_await intrude(job->runtime.get(), address, bytes_of(wrong), &out[1]);
+      co_await intrude(job->runtime.get(), address, rank77, &out[1]);  // knows the token, but cannot be
       EXPECT_TRUE(out[0]);
       EXPECT_TRUE(out[1]);
     }
     for (int peer = 0; peer < 2; ++peer) {
       tcp::socket socket(job->runtime->context());
-      const tcp::endpoint there = resolve(address_of(table[peer]).value());
-      co_await socket.async_connect(there, asio::use_awaitable);
-      co_await asio::async_write(socket, hello, asio::use_awaitable);
+      Task<Challenge> knocking_there = knock(&socket, address_of(table[peer]).value());
+      const Challenge challenge_there = co_await std::move(knocking_there);
+      const std::vector<std::byte> said_there = rank2(challenge_there);
+      const asio::const_buffer hello_there(said_there.data(), said_there.size());
+      co_await asio::async_write(socket, hello_there, asio::use_awaitable);
       co_await asio::async_read(socket, head, asio::use_awaitable);
-      EXPECT_EQ(answer.length, static_cast<std::uint32_t>(peer));
+      char who = 0;
+      const asio::mutable_buffer rest(&who, 1);
+      co_await asio::async_read(socket, rest, asio::use_awaitable);
+      EXPECT_EQ(answer.length, 1u);
+      EXPECT_EQ(who, '0' + peer);
     }
   };
   job.runtime->spawn("rank 2", by_hand(&job));
@@ -261,16 +335,13 @@ TEST(Rendezvous, AWorkerLostBeforeAllHaveComeIsNamed) {
   job.workers.resize(1);
   auto comes_and_goes = [](Job* job) -> Task<> {
     tcp::socket server(job->runtime->context());
-    const tcp::endpoint where = resolve(job->rendezvous.address());
-    co_await server.async_connect(where, asio::use_awaitable);
-    Greeting greeting;
-    greeting.token = parse_token(job->token);
-    greeting.rank = 1;
-    greeting.world_size = 3;
-    greeting.digest = 0x1234;
-    greeting.address = address_field("127.0.0.1:1");
-    const asio::const_buffer hello(&greeting, sizeof greeting);
+    Task<Challenge> knocking = knock(&server, job->rendezvous.address());
+    const Challenge challenge = co_await std::move(knocking);
+    const std::vector<std::byte> said = greeting(job->token, 1, 3)(challenge);
+    const asio::const_buffer hello(said.data(), said.size());
     co_await asio::async_write(server, hello, asio::use_awaitable);
+    for (int round = 0; round < 100; ++round)
+      co_await job->runtime->sleep(std::chrono::milliseconds(2));  // rank 0 comes
   };
   job.runtime->spawn("rank 1", comes_and_goes(&job));
   job.run();
@@ -297,35 +368,6 @@ TEST(Rendezvous, ARendezvousThatIsNotThereIsAnError) {
   EXPECT_EQ(job.served.error, "");
   EXPECT_EQ(job.outcomes[0].kind, ErrorKind::network);
   EXPECT_NE(job.outcomes[0].error.find("cannot be reached"), std::string::npos) << job.outcomes[0].error;
-}
-
-TEST(Rendezvous, TokensAreRandomAndChecked) {
-  EXPECT_NE(random_token(), random_token());
-  EXPECT_EQ(random_token().size(), 64u);
-  EXPECT_NE(parse_token(random_token()), Token{});
-  EXPECT_THROW(parse_token("abc"), Error);
-  EXPECT_THROW(parse_token(std::string(64, 'g')), Error);
-}
-
-TEST(Address, IsParsed) {
-  EXPECT_EQ(parse_address("127.0.0.1:80").host, "127.0.0.1");
-  EXPECT_EQ(parse_address("127.0.0.1:80").port, 80);
-  EXPECT_EQ(parse_address("[::1]:65535").host, "::1");
-  for (const char* wrong : {"", "host", "host:", ":80", "host:65536", "host:-1", "host:8x", "::1:80"}) {
-    EXPECT_THROW(parse_address(wrong), Error) << wrong;
-  }
-  EXPECT_THROW(resolve("no-such-host.invalid:1"), Error);
-}
-
-TEST(Rendezvous, APlaceToMeetWithoutAWayToItIsNamed) {
-  try {
-    check_route_to("255.255.255.255:80");
-    FAIL() << "there is a way to everybody";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::network);
-    EXPECT_NE(std::string(error.what()).find("cannot meet at 255.255.255.255:80"), std::string::npos) << error.what();
-  }
-  EXPECT_NO_THROW(check_route_to("127.0.0.1:80"));
 }
 
 }  // namespace
