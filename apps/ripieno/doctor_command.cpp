@@ -54,6 +54,14 @@ std::string shared_memory(const launch::Placement& place) {
   }
 }
 
+std::string how_ranks_meet(const launch::Placement& place) {
+  if (!place.cannot_meet.empty()) return "cannot: " + place.cannot_meet;
+  if (place.world_size == 1) return "there is one";
+  if (!place.invitation.empty()) return "by the file that rank 0 leaves: " + place.invitation;
+  return text("at ", place.rendezvous, ", which ",
+              place.opens_rendezvous ? "this process opens" : "another process opens");
+}
+
 Json examine() {
   const launch::Placement place = launch::placement();
   Json json = Json::parse(environment_json());
@@ -64,9 +72,10 @@ Json examine() {
                                                                                 : "by way of fp32, and slower than it";
   }
   json["gpus"] = train::gpus();
-  json["launcher"] = place.launcher;
+  json["launcher"] = place.launcher + (place.read.empty() ? "" : " (" + place.read + ")");
   json["rank"] = place.rank;
   json["world_size"] = place.world_size;
+  json["ranks_meet"] = how_ranks_meet(place);
   json["interfaces"] = interfaces();
   json["transports"] = Json::array();
   for (const transport::Transport& transport : transport::transports()) json["transports"].push_back(transport.name);

@@ -5,6 +5,7 @@
 
 #include "ripieno/launch/control.h"
 #include "ripieno/launch/descriptors.h"
+#include "ripieno/launch/open_rendezvous.h"
 #include "ripieno/membership/greeting.h"
 #include "ripieno/membership/meet.h"
 #include "ripieno/transport/transports.h"
@@ -12,8 +13,19 @@
 namespace ripieno::launch {
 namespace {
 
-Task<transport::PeerSockets> connect(Runtime* runtime, membership::Meeting meeting) {
+Task<> serve(std::shared_ptr<OpenRendezvous> rendezvous) {
+  Task<> serving = rendezvous->serve();
+  co_await std::move(serving);
+}
+
+Task<transport::PeerSockets> connect(Runtime* runtime, Placement place, membership::Meeting meeting) {
   if (meeting.world_size == 1) co_return transport::PeerSockets(1);
+  std::shared_ptr<OpenRendezvous> rendezvous;
+  if (place.opens_rendezvous) {
+    rendezvous = std::make_shared<OpenRendezvous>(*runtime, place, meeting.timeout);
+    rendezvous->invite(&meeting);
+    runtime->spawn("rendezvous", serve(rendezvous));
+  }
   Task<transport::PeerSockets> meeting_all = membership::meet(*runtime, meeting);
   co_return co_await std::move(meeting_all);
 }
@@ -32,12 +44,12 @@ Task<> compare_recipes(transport::Endpoint* endpoint, std::uint64_t digest) {
   if (theirs != digest) fail(ErrorKind::mismatch, membership::other_recipe(rank, digest, previous, theirs));
 }
 
-Task<> join_through(const transport::Transport* transport, transport::Joining joining, membership::Meeting meeting,
-                    std::shared_ptr<transport::Endpoint>* made) {
+Task<> join_through(const transport::Transport* transport, transport::Joining joining, Placement place,
+                    membership::Meeting meeting, std::shared_ptr<transport::Endpoint>* made) {
   bool has_met = false;
-  joining.connect = [&has_met, runtime = &joining.runtime, meeting] {
+  joining.connect = [&has_met, runtime = &joining.runtime, place, meeting] {
     has_met = true;
-    return connect(runtime, meeting);
+    return connect(runtime, place, meeting);
   };
   Task<std::shared_ptr<transport::Endpoint>> making = transport->join(std::move(joining));
   *made = co_await std::move(making);
@@ -60,6 +72,7 @@ membership::Meeting meeting_of(const Placement& place, const JoinOptions& option
   membership::Meeting meeting;
   meeting.address = place.rendezvous;
   meeting.token = place.token;
+  meeting.invitation = place.invitation;
   meeting.rank = place.rank;
   meeting.world_size = place.world_size;
   meeting.digest = options.digest;
@@ -77,7 +90,7 @@ void tell_launcher(int control_fd, std::shared_ptr<Control>& control) {
 }  // namespace
 
 transport::Cluster join(const Placement& place, const JoinOptions& options) {
-  refuse_foreign_world(place);
+  if (!place.cannot_meet.empty()) fail(ErrorKind::usage, place.cannot_meet);
   const transport::Transport& transport = real_transport(options.transport);
   const auto descriptors = 2 * static_cast<std::size_t>(place.world_size) + 16;
   make_room_for_descriptors(descriptors, text("rank ", place.rank, " of ", place.world_size));
@@ -90,7 +103,7 @@ transport::Cluster join(const Placement& place, const JoinOptions& options) {
   joining.shares_memory = options.shared_memory && place.shared_memory;
   std::shared_ptr<transport::Endpoint> endpoint;
   runtime->spawn(text("rank ", place.rank, " joins"),
-                 join_through(&transport, std::move(joining), meeting_of(place, options), &endpoint));
+                 join_through(&transport, std::move(joining), place, meeting_of(place, options), &endpoint));
   runtime->run();
   if (options.shape.delay.count() > 0 || options.shape.mbit_s > 0)
     endpoint = transport::shaped(std::move(endpoint), options.shape);

@@ -1,5 +1,6 @@
 // Joins the other workers of a job, which the environment describes (placement.h), through a transport
-// (transport/transports.h). A process without a launcher is a job of one and needs no network.
+// (transport/transports.h): whoever started them, Ripieno's launcher or mpirun, torchrun, srun. A process without a
+// launcher is a job of one and needs no network.
 #pragma once
 
 #include <string>
@@ -21,8 +22,9 @@ struct JoinOptions {
   transport::Shape shape;                       ///< slows down this worker's sends
 };
 
-/// Errors: those of meet() (membership/meet.h), of the transport, refuse_foreign_world() (placement.h) and
-/// make_room_for_descriptors() (descriptors.h); Error(usage) if there is no such transport, or it is of virtual time.
+/// Errors: those of meet() (membership/meet.h), of OpenRendezvous, of the transport, and of make_room_for_descriptors()
+/// (descriptors.h); Error(usage) if the processes cannot meet (Placement::cannot_meet), or there is no such transport,
+/// or it is of virtual time.
 transport::Cluster join(const Placement& place = placement(), const JoinOptions& options = {});
 
 }  // namespace ripieno::launch

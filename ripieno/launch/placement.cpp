@@ -1,79 +1,19 @@
 #include "ripieno/launch/placement.h"
 
 #include <charconv>
-#include <cstdlib>
-#include <optional>
-#include <string_view>
 
 #include "ripieno/core/error.h"
+#include "ripieno/launch/environment.h"
+#include "ripieno/launch/launchers.h"
+#include "ripieno/membership/invitation.h"
 
 namespace ripieno::launch {
 namespace {
-
-std::optional<std::string> variable(const char* name) {
-  const char* value = std::getenv(name);
-  if (!value) return std::nullopt;
-  return value;
-}
-
-int number(const char* name, const std::string& value, int least) {
-  int parsed = 0;
-  const char* last = value.data() + value.size();
-  const auto [end, error] = std::from_chars(value.data(), last, parsed);
-  if (error != std::errc() || end != last || parsed < least) {
-    fail(ErrorKind::usage, name, " is '", value, "', but must be a whole number of at least ", least);
-  }
-  return parsed;
-}
 
 std::string needed(const char* name) {
   const auto value = variable(name);
   if (!value || value->empty()) fail(ErrorKind::usage, "RIPIENO_RANK is set, but ", name, " is not: set both or none");
   return *value;
-}
-
-/// The variables by which another launcher numbers its processes.
-struct ForeignLauncher {
-  const char* name;
-  const char* rank;
-  const char* size;
-};
-
-/// srun's comes after those of launchers that it may start. A shell of sbatch or salloc has SLURM_PROCID too, but is
-/// the only task of its step.
-constexpr ForeignLauncher foreign_launchers[]{{"torchrun", "RANK", "WORLD_SIZE"},
-                                              {"mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
-                                              {"mpirun", "MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE"},
-                                              {"jsrun", "JSM_NAMESPACE_RANK", "JSM_NAMESPACE_SIZE"},
-                                              {"flux", "FLUX_TASK_RANK", "FLUX_JOB_SIZE"},
-                                              {"srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS"},
-                                              {"mpiexec", "PMI_RANK", "PMI_SIZE"}};
-
-/// RANK alone may belong to any program.
-bool has_started_this(const ForeignLauncher& launcher) {
-  if (!variable(launcher.rank)) return false;
-  return std::string_view(launcher.name) != "torchrun" || variable("TORCHELASTIC_RUN_ID") || variable("MASTER_ADDR");
-}
-
-void find_foreign_launcher(Placement* place) {
-  if (variable("TORCHELASTIC_RUN_ID")) place->launcher = "torchrun";
-  for (const ForeignLauncher& launcher : foreign_launchers) {
-    if (!has_started_this(launcher)) continue;
-    if (place->launcher == "none") place->launcher = launcher.name;
-    const std::string size = variable(launcher.size).value_or("");
-    int processes = 0;
-    std::from_chars(size.data(), size.data() + size.size(), processes);
-    if (processes < 2 || !place->foreign_world.empty()) continue;
-    place->foreign_world = text(launcher.name, " has started ", processes, " of this process (", launcher.rank, " is '",
-                                *variable(launcher.rank), "', ", launcher.size, " is '", size, "')");
-  }
-}
-
-bool switched(const char* name, bool otherwise) {
-  const auto value = variable(name);
-  if (!value) return otherwise;
-  if (*value != "on" && *value != "off") fail(ErrorKind::usage, name, " is '", *value, "', but must be on or off");
-  return *value == "on";
 }
 
 /// Variables that a worker inherits unchanged from its launcher's environment.
@@ -87,28 +27,95 @@ Placement ways_to_peers() {
   return place;
 }
 
+/// "" if there is none.
+std::string token() {
+  const auto given = variable("RIPIENO_TOKEN"), file = variable("RIPIENO_TOKEN_FILE");
+  if (given && file) fail(ErrorKind::usage, "RIPIENO_TOKEN and RIPIENO_TOKEN_FILE are both set: set one of them");
+  return file ? membership::read_token(*file) : given.value_or("");
+}
+
+/// What to say of a launcher that is not in the table; "" if none is seen.
+std::string unknown() {
+  const std::string seen = unknown_launcher();
+  if (seen.empty()) return "";
+  return text("a launcher that Ripieno does not know seems to have started several of this process (", seen,
+              "): set RIPIENO_RANK and RIPIENO_WORLD_SIZE, to 0 and 1 if this is a job of its own");
+}
+
+/// One of several processes without a launcher of ours: they meet at an address, or by rank 0's invitation.
+void find_meeting(const std::string& address, bool is_one_host, const std::string& job, Placement* place) {
+  place->opens_rendezvous = place->rank == 0;
+  if (!is_one_host && !variable("RIPIENO_LISTEN")) place->listen = "0.0.0.0";
+  if (const auto folder = variable("RIPIENO_MEETING_FOLDER")) {
+    place->invitation = *folder + "/" + job;
+    return;
+  }
+  place->rendezvous = variable("RIPIENO_RENDEZVOUS").value_or(address);
+  place->token = token();
+  if (!place->rendezvous.empty() && !place->token.empty()) return;
+  if (is_one_host && !variable("RIPIENO_RENDEZVOUS")) {
+    place->rendezvous.clear();
+    place->token.clear();
+    place->invitation = membership::private_folder(variable("XDG_RUNTIME_DIR").value_or("")) / job;
+    return;
+  }
+  place->cannot_meet = text("rank ", place->rank, " (", place->launcher, ": ", place->read, ") does not know ",
+                            place->rendezvous.empty() ? "where to meet the others" : "the job's secret",
+                            ": set RIPIENO_MEETING_FOLDER to a folder that all hosts share, or RIPIENO_TOKEN_FILE to a "
+                            "copy of one secret on ",
+                            "every host (openssl rand -hex 32)",
+                            place->rendezvous.empty() ? " and RIPIENO_RENDEZVOUS to rank 0's host:port" : "");
+}
+
+/// The user, or a launcher of ours, numbers processes by RIPIENO_RANK.
+void read_own(const std::string& rank, Placement* place) {
+  place->launcher = "ripieno";
+  place->rank = number("RIPIENO_RANK", rank, 0);
+  place->world_size = number("RIPIENO_WORLD_SIZE", needed("RIPIENO_WORLD_SIZE"), 1);
+  place->read = text("RIPIENO_RANK is ", place->rank, ", RIPIENO_WORLD_SIZE is ", place->world_size);
+  if (place->rank >= place->world_size) {
+    fail(ErrorKind::usage, "RIPIENO_RANK is ", place->rank, ", but must be below RIPIENO_WORLD_SIZE, which is ",
+         place->world_size);
+  }
+  place->local_rank = place->rank;
+  if (const auto fd = variable("RIPIENO_CONTROL_FD")) place->control_fd = number("RIPIENO_CONTROL_FD", *fd, 0);
+  const bool is_ours = place->control_fd >= 0;
+  if (const auto other = is_ours ? std::nullopt : launched();
+      other && (other->rank != place->rank || other->size != place->world_size)) {
+    fail(ErrorKind::usage, place->read, ", but ", other->launcher, " says otherwise (", other->read,
+         "): leave the first two unset, or set them to the same");
+  }
+  if (place->world_size == 1) return;
+  if (is_ours) {
+    place->rendezvous = needed("RIPIENO_RENDEZVOUS");
+    place->token = needed("RIPIENO_TOKEN");
+    return;
+  }
+  if (variable("RIPIENO_MEETING_FOLDER")) return find_meeting("", false, "ripieno", place);
+  place->rendezvous = needed("RIPIENO_RENDEZVOUS");
+  place->token = token();
+  if (place->token.empty()) needed("RIPIENO_TOKEN");
+  place->opens_rendezvous = place->rank == 0;
+}
+
 }  // namespace
 
 Placement placement() {
   Placement place = ways_to_peers();
-  const auto rank = variable("RIPIENO_RANK");
-  if (!rank) {
-    find_foreign_launcher(&place);
+  if (const auto rank = variable("RIPIENO_RANK")) {
+    read_own(*rank, &place);
     return place;
   }
-  place.launcher = "ripieno";
-  place.rank = number("RIPIENO_RANK", *rank, 0);
-  place.world_size = number("RIPIENO_WORLD_SIZE", needed("RIPIENO_WORLD_SIZE"), 1);
-  if (place.rank >= place.world_size) {
-    fail(ErrorKind::usage, "RIPIENO_RANK is ", place.rank, ", but must be below RIPIENO_WORLD_SIZE, which is ",
-         place.world_size);
+  place.launcher = launcher_name();
+  if (const auto found = launched()) {
+    place.rank = found->rank;
+    place.world_size = found->size;
+    place.local_rank = found->local_rank;
+    place.read = found->read;
+    find_meeting(found->address, found->is_one_host, found->job, &place);
+  } else {
+    place.cannot_meet = unknown();
   }
-  place.local_rank = place.rank;
-  if (place.world_size > 1) {
-    place.rendezvous = needed("RIPIENO_RENDEZVOUS");
-    place.token = needed("RIPIENO_TOKEN");
-  }
-  if (const auto fd = variable("RIPIENO_CONTROL_FD")) place.control_fd = number("RIPIENO_CONTROL_FD", *fd, 0);
   return place;
 }
 
@@ -119,17 +126,17 @@ int control_descriptor_of_environment() {
   return error == std::errc() && end == value.data() + value.size() && fd >= 0 ? fd : -1;
 }
 
-void refuse_foreign_world(const Placement& place) {
-  if (place.foreign_world.empty()) return;
-  fail(ErrorKind::usage, place.foreign_world,
-       ", and each would be a job of its own: start it once, without that launcher, with ",
-       "`ripieno train -n N` or `ripieno launch -n N -- PROGRAM`, which start the workers themselves");
-}
-
 void check_environment() {
-  Placement place = ways_to_peers();
-  if (!variable("RIPIENO_RANK")) find_foreign_launcher(&place);
-  refuse_foreign_world(place);
+  ways_to_peers();
+  if (variable("RIPIENO_RANK")) return;
+  if (const auto found = launched()) {
+    fail(ErrorKind::usage, found->launcher, " has started ", found->size, " of this process (", found->read,
+         "), and each would start a job of its own: start it once, without that launcher, with ",
+         "`ripieno train -n N` or `ripieno launch -n N -- PROGRAM`, which start the workers themselves; a program with "
+         "a ",
+         "loop of its own (docs/clusters.md) needs neither");
+  }
+  if (const std::string why = unknown(); !why.empty()) fail(ErrorKind::usage, why);
 }
 
 }  // namespace ripieno::launch

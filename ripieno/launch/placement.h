@@ -1,12 +1,20 @@
-// A process's place in a job, from the environment. No other file of the library reads the environment.
+// A process's place in a job, and where the job's processes meet, from the environment.
 //
-//   RIPIENO_RANK         0 .. world size - 1; set by `ripieno train`'s launcher, or by hand, one process a machine
+// Started by Ripieno's launcher, or by hand, one process a machine:
+//   RIPIENO_RANK         0 .. world size - 1
 //   RIPIENO_WORLD_SIZE   number of workers
-//   RIPIENO_RENDEZVOUS   host:port where workers find each other; needed for more than one worker
-//   RIPIENO_TOKEN        the job's secret, 64 hexadecimal digits
 //   RIPIENO_CONTROL_FD   descriptor of the pipe to the launcher, if there is one
-//   RIPIENO_LISTEN       address that this worker listens on for the others; 127.0.0.1 by default RIPIENO_SHARED_MEMORY
-//   off: tcp even to workers on the same host; the same on all workers. Default: on
+// Started by another launcher: its own variables (launchers.h).
+// Where they meet: what the user sets, or else what the launcher says, or else, on one host, a file of the user's alone
+//   RIPIENO_RENDEZVOUS      host:port where rank 0, or the launcher, listens; needs a token
+//   RIPIENO_TOKEN           the job's secret, 64 hexadecimal digits
+//   RIPIENO_TOKEN_FILE      a file that holds it, which only its user can read
+//   RIPIENO_MEETING_FOLDER  a folder that all hosts share, in which rank 0 leaves address and token
+// Ways to peers, the same on all workers:
+//   RIPIENO_LISTEN         address that this worker listens on for the others; by default 127.0.0.1, or all of this
+//   host's
+//                          addresses if there are other hosts
+//   RIPIENO_SHARED_MEMORY  off: tcp even to workers on the same host. Default: on
 #pragma once
 
 #include <string>
@@ -16,31 +24,29 @@ namespace ripieno::launch {
 struct Placement {
   int rank = 0;
   int world_size = 1;
-  int local_rank = 0;
-  std::string rendezvous, token;  ///< empty without a launcher
-  std::string launcher =
-      "none";  ///< "ripieno", "mpirun", "srun", "torchrun", "none": which launcher seems to have started the process
-  /// If another launcher has started several of this process: which, how many, and by which variables this is known;
-  /// else "".
-  std::string foreign_world;
+  int local_rank = 0;             ///< among the workers of this host
+  std::string launcher = "none";  ///< "ripieno", or a name of launchers.h
+  std::string read;               ///< the variables by which this is known, with their values
+  std::string rendezvous, token;  ///< empty without a launcher, and where an invitation says both
+  std::string invitation;         ///< the file in which rank 0 says them (membership/invitation.h); else ""
+  bool opens_rendezvous = false;  ///< this process is to serve it: rank 0, if no launcher of ours does
+  std::string cannot_meet;        ///< why these processes cannot meet, and what to do; "" if they can
   int control_fd = -1;
   std::string listen = "127.0.0.1";
   bool shared_memory = true;
 };
 
-/// Error(usage), with the variable and its value, if one is malformed, or missing while others are set.
+/// Error(usage), with the variable and its value, if one is malformed, missing while others are set, or contradicts
+/// another; and as private_folder() and read of a token's file (membership/invitation.h).
 Placement placement();
 
 /// Only the descriptor of the control pipe, for reporting errors in the other variables; -1 if there is none or it is
 /// malformed.
 int control_descriptor_of_environment();
 
-/// Error(usage) if place.foreign_world is set: each of those processes would be its own job, and all would write the
-/// same files.
-void refuse_foreign_world(const Placement& place);
-
-/// For commands that start workers, before anything else: Error(usage) as refuse_foreign_world(), and for a variable
-/// that its workers would refuse.
+/// For commands that start workers themselves, before anything else: Error(usage) if another launcher has started
+/// several of this process, each of which would start a job of its own; and for a variable that its workers would
+/// refuse.
 void check_environment();
 
 }  // namespace ripieno::launch

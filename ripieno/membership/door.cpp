@@ -25,8 +25,7 @@ void hang_up(tcp::socket& socket) {
   socket.close(ignored);
 }
 
-Door::Door(Runtime& runtime, tcp::endpoint where, const Token& token)
-    : runtime_(runtime), token_(token), acceptor_(runtime.context()) {
+Door::Door(Runtime& runtime, tcp::endpoint where) : runtime_(runtime), acceptor_(runtime.context()) {
   asio::error_code error;
   acceptor_.open(where.protocol(), error);
   if (!error) acceptor_.set_option(tcp::acceptor::reuse_address(true), error);
@@ -41,7 +40,8 @@ Door::Door(Runtime& runtime, tcp::endpoint where, const Token& token)
 
 Door::~Door() { close(); }
 
-void Door::open(Guest guest) {
+void Door::open(const Token& token, Guest guest) {
+  token_ = token;
   guest_ = std::move(guest);
   asio::co_spawn(runtime_.context(), accept(shared_from_this()), asio::detached);
 }

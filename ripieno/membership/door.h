@@ -22,12 +22,12 @@ class Door : public std::enable_shared_from_this<Door> {
   using Guest = std::function<void(Connection, const Greeting&, const Conversation&)>;
 
   /// Listens on `where` (port 0: one that the kernel picks). Error(network), with address and reason.
-  Door(Runtime& runtime, asio::ip::tcp::endpoint where, const Token& token);
+  Door(Runtime& runtime, asio::ip::tcp::endpoint where);
   ~Door();
 
   asio::ip::tcp::endpoint endpoint() const { return endpoint_; }
   /// Begins to admit connections: calls `guest` with each that knows the token, until close().
-  void open(Guest guest);
+  void open(const Token& token, Guest guest);
   /// Stops listening and closes all undecided connections.
   void close();
 
@@ -36,7 +36,7 @@ class Door : public std::enable_shared_from_this<Door> {
   static Task<> greet(std::shared_ptr<Door> door, Connection connection);
 
   Runtime& runtime_;
-  const Token token_;
+  Token token_{};
   asio::ip::tcp::acceptor acceptor_;
   asio::ip::tcp::endpoint endpoint_;
   Guest guest_;

@@ -11,6 +11,7 @@
 #include "ripieno/core/error.h"
 #include "ripieno/membership/address.h"
 #include "ripieno/membership/door.h"
+#include "ripieno/membership/invitation.h"
 
 namespace ripieno::membership {
 namespace {
@@ -21,6 +22,10 @@ using Sockets = std::vector<std::optional<tcp::socket>>;
 /// The rendezvous names missing ranks, so a worker waits a little longer than the rendezvous does.
 constexpr auto margin = std::chrono::seconds(5);
 constexpr auto between_attempts = std::chrono::milliseconds(100);
+/// Of an attempt to connect, so that an address that nobody answers at does not keep this worker from the others.
+Duration longest_attempt(std::size_t addresses) {
+  return addresses > 1 ? std::chrono::seconds(1) : std::chrono::minutes(2);
+}
 constexpr std::size_t longest_number = 10;  // of a rank, in digits
 constexpr auto without_a_way =
     std::chrono::seconds(3);  // a network may still come up; if it does not, the error comes soon
@@ -33,8 +38,8 @@ struct Mesh {
   Mesh(Runtime& runtime, const Meeting& meeting)
       : runtime(runtime),
         meeting(meeting),
-        token(parse_token(meeting.token)),
-        door(std::make_shared<Door>(runtime, any_port(meeting.listen), token)),
+        token(meeting.invitation.empty() ? parse_token(meeting.token) : Token{}),
+        door(std::make_shared<Door>(runtime, any_port(meeting.listen))),
         found(meeting.world_size),
         complete(runtime) {}
 
@@ -63,7 +68,7 @@ struct Mesh {
 
   Runtime& runtime;
   const Meeting meeting;
-  const Token token;
+  Token token;
   std::shared_ptr<Door> door;
   std::vector<Connection> found;
   int connected = 0;
@@ -131,21 +136,52 @@ Task<Answer> ask(std::shared_ptr<Mesh> mesh, Greeting greeting, std::size_t most
   co_return answer;
 }
 
-/// Asks the rendezvous where each rank listens.
-Task<std::vector<tcp::endpoint>> addresses(std::shared_ptr<Mesh> mesh) {
+/// The ways to the rendezvous that are known now; learns the token too. Empty: rank 0 has not said yet.
+std::vector<std::string> ways(std::shared_ptr<Mesh> mesh) {
   const Meeting& meeting = mesh->meeting;
-  const tcp::endpoint where = resolve(meeting.address);
+  if (meeting.invitation.empty()) return {meeting.address};
+  const std::optional<Invitation> found = read_invitation(meeting.invitation);
+  if (!found) return {};
+  mesh->token = parse_token(found->token);
+  return found->addresses;
+}
+
+/// Connects to the rendezvous, which may start later than this worker; an invitation may be of an earlier job and
+/// replaced.
+Task<tcp::endpoint> find_rendezvous(std::shared_ptr<Mesh> mesh) {
+  const Meeting& meeting = mesh->meeting;
   const Duration start = mesh->runtime.now(), deadline = start + meeting.timeout;
-  for (;;) {  // the rendezvous may start later than this worker
-    const asio::error_code error = co_await dial(mesh, where);
-    if (!error) break;
-    const bool no_way = error == asio::error::network_unreachable && mesh->runtime.now() >= start + without_a_way;
-    if (no_way || mesh->runtime.now() >= deadline) {
-      fail(ErrorKind::network, mesh->me(), "the rendezvous at ", meeting.address,
+  for (;;) {
+    const std::vector<std::string> known = ways(mesh);
+    asio::error_code error;
+    for (const std::string& address : known) {
+      const tcp::endpoint where = resolve(address);
+      const Runtime::Timer timer = mesh->runtime.call_at(mesh->runtime.now() + longest_attempt(known.size()), [mesh] {
+        if (mesh->dialled) hang_up(*mesh->dialled);
+      });
+      Task<asio::error_code> dialling = dial(mesh, where);
+      error = co_await std::move(dialling);
+      mesh->runtime.cancel(timer);
+      if (!error) co_return where;
+    }
+    const Duration now = mesh->runtime.now();
+    if (known.empty() && now >= deadline) {
+      fail(ErrorKind::peer, mesh->me(), "rank 0 has not come within ", seconds(meeting.timeout),
+           " s: it would have left ", meeting.invitation, ". Is that the same folder on all hosts?");
+    }
+    const bool no_way = error == asio::error::network_unreachable && now >= start + without_a_way;
+    if (no_way || now >= deadline) {
+      fail(ErrorKind::network, mesh->me(), "the rendezvous at ", known.front(),
            " cannot be reached: ", error.message());
     }
     co_await mesh->runtime.sleep(between_attempts);
   }
+}
+
+/// Asks the rendezvous where each rank listens.
+Task<std::vector<tcp::endpoint>> addresses(std::shared_ptr<Mesh> mesh) {
+  Task<tcp::endpoint> finding = find_rendezvous(mesh);
+  const tcp::endpoint where = co_await std::move(finding);
   tcp::endpoint here = mesh->door->endpoint();
   if (here.address().is_unspecified()) here.address(mesh->dialled->local_endpoint().address());
   const Greeting hello = greeting(*mesh, to_string(here));
@@ -153,11 +189,11 @@ Task<std::vector<tcp::endpoint>> addresses(std::shared_ptr<Mesh> mesh) {
   Task<Answer> asking = ask(mesh, hello, table);
   const Answer answer = co_await std::move(asking);
   if (answer.error) {
-    fail(ErrorKind::network, mesh->me(), "the rendezvous at ", meeting.address, " gave no answer (",
+    fail(ErrorKind::network, mesh->me(), "the rendezvous at ", to_string(where), " gave no answer (",
          answer.error.message(), "): the token is not that of its job, or the launcher has ended");
   }
   if (!answer.is_ours || (answer.status == 0 && answer.content.size() != table)) {
-    fail(ErrorKind::network, mesh->me(), "what answers at ", meeting.address,
+    fail(ErrorKind::network, mesh->me(), "what answers at ", to_string(where),
          " is not the rendezvous of this version, or does not know the job's token");
   }
   if (answer.status != 0) throw Error(static_cast<ErrorKind>(answer.status), answer.content);
@@ -166,7 +202,10 @@ Task<std::vector<tcp::endpoint>> addresses(std::shared_ptr<Mesh> mesh) {
   for (std::size_t rank = 0; rank < mesh->found.size(); ++rank) {
     AddressField field;
     answer.content.copy(field.data(), field.size(), rank * field.size());
-    endpoints.push_back(resolve(address_of(field).value_or("")));
+    tcp::endpoint listens = resolve(address_of(field).value_or(""));
+    // Whoever came to the rendezvous along the loopback is on its host.
+    if (listens.address().is_loopback() && !where.address().is_loopback()) listens.address(where.address());
+    endpoints.push_back(listens);
   }
   co_return endpoints;
 }
@@ -214,8 +253,10 @@ Task<> assemble(std::shared_ptr<Mesh> mesh) {
   const Meeting& meeting = mesh->meeting;
   auto no_answer = [weak = std::weak_ptr<Mesh>(mesh)] {
     if (auto m = weak.lock(); m && !m->told) {
-      m->give_up(ErrorKind::network, text("the rendezvous at ", m->meeting.address, " has not answered within ",
-                                          seconds(m->meeting.timeout), " s"));
+      m->give_up(ErrorKind::network,
+                 text("the rendezvous ",
+                      m->meeting.invitation.empty() ? "at " + m->meeting.address : "of " + m->meeting.invitation,
+                      " has not answered within ", seconds(m->meeting.timeout), " s"));
     }
   };
   const Runtime::Timer first = runtime.call_at(runtime.now() + meeting.timeout + margin, no_answer);
@@ -235,7 +276,7 @@ Task<> assemble(std::shared_ptr<Mesh> mesh) {
     if (auto m = weak.lock())
       asio::co_spawn(m->runtime.context(), admit(m, connection, greeting, conversation), asio::detached);
   };
-  mesh->door->open(guest);
+  mesh->door->open(mesh->token, guest);
   auto incomplete = [weak = std::weak_ptr<Mesh>(mesh)] {
     if (auto m = weak.lock(); m && !m->complete.is_set()) {
       m->give_up(ErrorKind::peer,

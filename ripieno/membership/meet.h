@@ -12,8 +12,9 @@
 namespace ripieno::membership {
 
 struct Meeting {
-  std::string address;  ///< host:port of the rendezvous
-  std::string token;    ///< of the job
+  std::string address;     ///< host:port of the rendezvous
+  std::string token;       ///< of the job
+  std::string invitation;  ///< the file that says both, when it is there (invitation.h); "": they are given
   int rank = 0, world_size = 1;
   std::uint64_t digest = 0;  ///< of everything that the workers must agree on: the recipe
   Duration timeout = std::chrono::seconds(60);
@@ -24,7 +25,7 @@ struct Meeting {
 /// the token is closed and has no effect.
 /// Error(network): the rendezvous cannot be reached or does not answer, or this worker cannot listen.
 /// Error(mismatch): this or another worker does not fit the job. Error(peer): some ranks, which it names, have not
-/// come.
+/// come. Errors of read_invitation().
 Task<std::vector<std::optional<asio::ip::tcp::socket>>> meet(Runtime& runtime, Meeting meeting);
 
 }  // namespace ripieno::membership

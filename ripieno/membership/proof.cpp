@@ -69,6 +69,8 @@ KeyedHash prove(const Token& token, const Conversation& conversation, Speaker sp
   return proof;
 }
 
-bool same(const KeyedHash& one, const KeyedHash& other) { return CRYPTO_memcmp(one.data(), other.data(), one.size()) == 0; }
+bool same(const KeyedHash& one, const KeyedHash& other) {
+  return CRYPTO_memcmp(one.data(), other.data(), one.size()) == 0;
+}
 
 }  // namespace ripieno::membership

@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <string>
 
-
 namespace ripieno::membership {
 
 /// The secret that a job's processes share, in binary.

@@ -25,7 +25,7 @@ struct Rendezvous::State : std::enable_shared_from_this<State> {
         world_size(world_size),
         timeout(timeout),
         token(token),
-        door(std::make_shared<Door>(runtime, resolve(listen), token)),
+        door(std::make_shared<Door>(runtime, resolve(listen))),
         decided(runtime) {}
 
   void come(Connection connection, const Greeting& greeting, const Conversation& conversation);
@@ -160,7 +160,7 @@ Task<> Rendezvous::serve(std::shared_ptr<State> state) {
                                                     const Conversation& conversation) {
     if (auto rendezvous = weak.lock()) rendezvous->come(connection, greeting, conversation);
   };
-  if (!state->closed) state->door->open(guest);
+  if (!state->closed) state->door->open(state->token, guest);
   co_await state->decided.wait();
   state->door->close();
   if (state->timer) state->runtime.cancel(*state->timer);

@@ -7,7 +7,9 @@
 #include <vector>
 
 #include "ripieno/core/async.h"
+#include "ripieno/membership/invitation.h"
 #include "ripieno/membership/rendezvous.h"
+#include "tests/support/temporary_folder.h"
 #include "tests/transport/own_transport.h"
 
 namespace ripieno::launch {
@@ -66,6 +68,63 @@ TEST(Join, WorkersOfOneHostShareMemoryUnlessTold) {
   JoinOptions over_tcp;
   over_tcp.shared_memory = false;
   EXPECT_EQ(ways(2, over_tcp), std::vector<std::string>(2, "tcp"));
+}
+
+/// Ranks that no launcher of ours has started: each is told `place`, and rank 0 opens the rendezvous.
+std::vector<std::string> ways_without_launcher(int ranks, Placement place) {
+  std::vector<std::string> ways(ranks);
+  std::vector<std::thread> workers;
+  for (place.rank = 0, place.world_size = ranks; place.rank < ranks; ++place.rank) {
+    place.opens_rendezvous = place.rank == 0;
+    workers.emplace_back([&ways, place] { ways[place.rank] = way_to_next(place, {}); });
+  }
+  for (auto& worker : workers) worker.join();
+  return ways;
+}
+
+TEST(Join, Rank0OpensTheRendezvousWhereNoLauncherDoes) {
+  Placement place;
+  place.token = membership::random_token();
+  auto runtime = real_runtime(0);
+  place.rendezvous = membership::Rendezvous(*runtime, "127.0.0.1:0", place.token, 3).address();  // free again
+  EXPECT_EQ(ways_without_launcher(3, place), std::vector<std::string>(3, "shared memory"));
+}
+
+TEST(Join, Rank0InvitesByAFileWhereNobodyKnowsAnAddress) {
+  const TemporaryFolder folder;
+  Placement place;
+  place.invitation = folder.path() / "job";
+  // One of an earlier job whose rank 0 was killed: nobody listens there.
+  membership::write_invitation(place.invitation, {{"127.0.0.1:1"}, membership::random_token()});
+  EXPECT_EQ(ways_without_launcher(3, place), std::vector<std::string>(3, "shared memory"));
+  EXPECT_FALSE(std::filesystem::exists(place.invitation)) << "all have come";
+
+  place.listen = "0.0.0.0";  // as where there are other hosts
+  EXPECT_EQ(ways_without_launcher(2, place), std::vector<std::string>(2, "shared memory"));
+}
+
+TEST(Join, WithoutRank0NobodyWaitsForever) {
+  const TemporaryFolder folder;
+  Placement place;
+  place.rank = 1;
+  place.world_size = 2;
+  place.invitation = folder.path() / "job";
+  JoinOptions options;
+  options.meeting = std::chrono::milliseconds(300);
+  try {
+    join(place, options);
+    FAIL() << "rank 0 is not there";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::peer);
+    EXPECT_NE(std::string(error.what()).find(place.invitation), std::string::npos) << error.what();
+  }
+  place.cannot_meet = "the moon is full";
+  try {
+    join(place, options);
+    FAIL() << "they cannot meet";
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "the moon is full");
+  }
 }
 
 TEST(Join, ThroughATransportOfOnesOwnThatNeedsNoRendezvous) {

@@ -2,45 +2,42 @@
 
 #include <gtest/gtest.h>
 
+#include <unistd.h>
+
 #include <cstdlib>
-#include <functional>
 #include <map>
 #include <vector>
 
 #include "ripieno/core/error.h"
+#include "ripieno/launch/launchers.h"
+#include "tests/support/temporary_folder.h"
 
 namespace ripieno::launch {
 namespace {
 
-const char* const variables[] = {"RIPIENO_RANK",
-                                 "RIPIENO_WORLD_SIZE",
-                                 "RIPIENO_RENDEZVOUS",
-                                 "RIPIENO_TOKEN",
-                                 "RIPIENO_CONTROL_FD",
-                                 "RIPIENO_LISTEN",
-                                 "RIPIENO_SHARED_MEMORY",
-                                 "OMPI_COMM_WORLD_RANK",
-                                 "SLURM_PROCID",
-                                 "TORCHELASTIC_RUN_ID",
-                                 "RANK",
-                                 "MASTER_ADDR",
-                                 "OMPI_COMM_WORLD_SIZE",
-                                 "SLURM_STEP_NUM_TASKS",
-                                 "WORLD_SIZE",
-                                 "PMI_RANK",
-                                 "PMI_SIZE"};
+/// Everything that a launcher may have left in this process's own environment.
+void forget_environment() {
+  std::vector<std::string> names;
+  for (char** entry = environ; *entry; ++entry)
+    names.push_back(std::string(*entry).substr(0, std::string(*entry).find('=')));
+  for (const std::string& name : names) {
+    if (name != "PATH" && name != "HOME" && name != "TMPDIR") unsetenv(name.c_str());
+  }
+}
 
-Placement placement_in(const std::map<std::string, std::string>& environment) {
-  for (const char* name : variables) unsetenv(name);
+using Environment = std::map<std::string, std::string>;
+
+Placement placement_in(const Environment& environment) {
+  forget_environment();
   for (const auto& [name, value] : environment) setenv(name.c_str(), value.c_str(), 1);
   return placement();
 }
 
-const std::map<std::string, std::string> good{{"RIPIENO_RANK", "2"},
-                                              {"RIPIENO_WORLD_SIZE", "4"},
-                                              {"RIPIENO_RENDEZVOUS", "127.0.0.1:8000"},
-                                              {"RIPIENO_TOKEN", "secret"},
-                                              {"RIPIENO_CONTROL_FD", "3"}};
+const Environment good{{"RIPIENO_RANK", "2"},
+                       {"RIPIENO_WORLD_SIZE", "4"},
+                       {"RIPIENO_RENDEZVOUS", "127.0.0.1:8000"},
+                       {"RIPIENO_TOKEN", "secret"},
+                       {"RIPIENO_CONTROL_FD", "3"}};
 
 TEST(Placement, IsRead) {
   const Placement place = placement_in(good);
@@ -73,42 +70,13 @@ TEST(Placement, SaysHowWorkersAreReached) {
   EXPECT_TRUE(placement_in(told).shared_memory);
 }
 
-TEST(Placement, OtherLaunchersAreRecognised) {
-  EXPECT_EQ(placement_in({{"OMPI_COMM_WORLD_RANK", "1"}}).launcher, "mpirun");
-  EXPECT_EQ(placement_in({{"SLURM_PROCID", "1"}}).launcher, "srun");
-  EXPECT_EQ(placement_in({{"TORCHELASTIC_RUN_ID", "x"}}).launcher, "torchrun");
-  EXPECT_EQ(placement_in({{"RANK", "1"}, {"MASTER_ADDR", "x"}}).launcher, "torchrun");
-  EXPECT_EQ(placement_in({{"RANK", "1"}}).launcher, "none");
-}
-
-using Environment = std::map<std::string, std::string>;
-
-TEST(Placement, OneOfSeveralProcessesOfAnotherLauncherIsRefused) {
-  const std::vector<Environment> worlds{
-      {{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "127.0.0.1"}},
-      {{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"TORCHELASTIC_RUN_ID", "none"}},
-      {{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "4"}},
-      {{"PMI_RANK", "3"}, {"PMI_SIZE", "4"}},
-      {{"SLURM_PROCID", "0"}, {"SLURM_STEP_NUM_TASKS", "2"}},
-      {{"SLURM_PROCID", "0"}, {"SLURM_STEP_NUM_TASKS", "1"}, {"RANK", "1"}, {"WORLD_SIZE", "3"}, {"MASTER_ADDR", "x"}}};
-  for (const Environment& world : worlds) {
-    const Placement place = placement_in(world);
-    EXPECT_EQ(place.world_size, 1);
-    for (const auto& check :
-         std::vector<std::function<void()>>{[&] { refuse_foreign_world(place); }, check_environment}) {
-      try {
-        check();
-        ADD_FAILURE() << world.begin()->first << " is not noticed";
-      } catch (const Error& error) {
-        EXPECT_EQ(error.kind(), ErrorKind::usage);
-        EXPECT_NE(std::string(error.what()).find("ripieno launch"), std::string::npos) << error.what();
-        const bool names_both =
-            std::string(error.what()).find("is '" + world.rbegin()->second + "'") != std::string::npos ||
-            world.count("MASTER_ADDR") || world.count("TORCHELASTIC_RUN_ID");
-        EXPECT_TRUE(names_both) << error.what();
-      }
-    }
-  }
+TEST(Placement, ByHandRank0OpensTheRendezvous) {
+  auto by_hand = good;
+  by_hand.erase("RIPIENO_CONTROL_FD");
+  EXPECT_FALSE(placement_in(by_hand).opens_rendezvous);
+  by_hand["RIPIENO_RANK"] = "0";
+  EXPECT_TRUE(placement_in(by_hand).opens_rendezvous);
+  EXPECT_FALSE(placement_in(good).opens_rendezvous);
 }
 
 TEST(Placement, OneProcessAloneIsAJobOfOneWhereverItIs) {
@@ -120,14 +88,140 @@ TEST(Placement, OneProcessAloneIsAJobOfOneWhereverItIs) {
                                        {{"RANK", "0"}, {"WORLD_SIZE", "2"}},  // anybody's
                                        {{"PMI_RANK", "0"}, {"PMI_SIZE", "many"}}};
   for (const Environment& environment : alone) {
-    EXPECT_EQ(placement_in(environment).foreign_world, "");
+    const Placement place = placement_in(environment);
+    EXPECT_EQ(place.world_size, 1);
+    EXPECT_EQ(place.cannot_meet, "");
     EXPECT_NO_THROW(check_environment());
   }
-  auto wrapped = good;  // a script under mpirun that has set what Ripieno needs
-  wrapped["OMPI_COMM_WORLD_RANK"] = "2";
-  wrapped["OMPI_COMM_WORLD_SIZE"] = "4";
-  EXPECT_EQ(placement_in(wrapped).foreign_world, "");
-  EXPECT_NO_THROW(check_environment());
+}
+
+TEST(Placement, ProcessesOfAnotherLauncherAreOneJob) {
+  Environment of_two_hosts{{"RANK", "3"},
+                           {"WORLD_SIZE", "4"},
+                           {"LOCAL_RANK", "1"},
+                           {"LOCAL_WORLD_SIZE", "2"},
+                           {"MASTER_PORT", "29500"},
+                           {"MASTER_ADDR", "node1"},
+                           {"TORCHELASTIC_RUN_ID", "x"}};
+  Placement place = placement_in(of_two_hosts);
+  EXPECT_EQ(place.launcher, "torchrun");
+  EXPECT_EQ(place.rank, 3);
+  EXPECT_EQ(place.world_size, 4);
+  EXPECT_EQ(place.local_rank, 1);
+  EXPECT_EQ(place.read, "RANK is 3, WORLD_SIZE is 4");
+  EXPECT_NE(place.cannot_meet.find("does not know the job's secret"), std::string::npos) << place.cannot_meet;
+  of_two_hosts["RIPIENO_TOKEN"] = "secret";
+  place = placement_in(of_two_hosts);
+  EXPECT_EQ(place.cannot_meet, "");
+  EXPECT_EQ(place.rendezvous, "node1:29501") << "torchrun itself listens on MASTER_PORT";
+  EXPECT_EQ(place.listen, "0.0.0.0");
+  EXPECT_FALSE(place.opens_rendezvous);
+  of_two_hosts.erase("TORCHELASTIC_RUN_ID");
+  EXPECT_EQ(placement_in(of_two_hosts).rendezvous, "node1:29500");
+  of_two_hosts["RIPIENO_MEETING_FOLDER"] = "/shared";
+  place = placement_in(of_two_hosts);
+  EXPECT_EQ(place.invitation, "/shared/environment-node1-29500");
+  EXPECT_EQ(place.rendezvous + place.token, "");
+  EXPECT_THROW(check_environment(), Error);
+}
+
+TEST(Placement, OnOneHostRank0InvitesByAFile) {
+  const TemporaryFolder folder;
+  const std::string runtime = folder.path().string();
+  const std::vector<Environment> jobs{
+      {{"OMPI_COMM_WORLD_RANK", "0"},
+       {"OMPI_COMM_WORLD_SIZE", "2"},
+       {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"},
+       {"PMIX_NAMESPACE", "a/7"}},
+      {{"PMI_RANK", "0"}, {"PMI_SIZE", "3"}, {"MPI_LOCALNRANKS", "3"}},
+      {{"SLURM_PROCID", "0"},
+       {"SLURM_STEP_NUM_TASKS", "2"},
+       {"SLURM_STEP_NUM_NODES", "1"},
+       {"SLURM_JOB_ID", "12"},
+       {"SLURM_STEP_ID", "3"}},
+      {{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "localhost"}, {"MASTER_PORT", "80"}}};
+  const std::vector<std::string> names{"mpirun--Open-MPI--a-7", text("mpiexec--Hydra--", getppid()), "srun-12-3",
+                                       "environment-localhost-80"};
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    Environment environment = jobs[i];
+    environment["XDG_RUNTIME_DIR"] = runtime;
+    const Placement place = placement_in(environment);
+    EXPECT_EQ(place.cannot_meet, "");
+    EXPECT_TRUE(place.opens_rendezvous);
+    EXPECT_EQ(place.invitation, runtime + "/ripieno/" + names[i]);
+    EXPECT_EQ(place.listen, "127.0.0.1");
+  }
+}
+
+TEST(Placement, OnSeveralHostsSlurmSaysWhereRank0Is) {
+  const Environment step{{"SLURM_PROCID", "1"},         {"SLURM_STEP_NUM_TASKS", "4"},
+                         {"SLURM_STEP_NUM_NODES", "2"}, {"SLURM_JOB_ID", "12"},
+                         {"SLURM_STEP_ID", "0"},        {"SLURM_STEP_NODELIST", "gpu[07-08]"},
+                         {"RIPIENO_TOKEN", "secret"}};
+  const std::string where = placement_in(step).rendezvous;
+  EXPECT_EQ(where.substr(0, 6), "gpu07:");
+  auto next = step;
+  next["SLURM_STEP_ID"] = "1";
+  EXPECT_NE(placement_in(next).rendezvous, where);
+  EXPECT_EQ(first_host("a,b"), "a");
+  EXPECT_EQ(first_host("n[3,5-7]x,other[1-2]"), "n3x");
+  EXPECT_EQ(first_host("n[3"), "");
+  EXPECT_EQ(first_host(""), "");
+}
+
+TEST(Placement, TheInnermostLauncherCounts) {
+  const Environment nested{{"SLURM_PROCID", "1"},
+                           {"SLURM_STEP_NUM_TASKS", "2"},
+                           {"OMPI_COMM_WORLD_RANK", "5"},
+                           {"OMPI_COMM_WORLD_SIZE", "8"},
+                           {"OMPI_COMM_WORLD_LOCAL_SIZE", "4"}};
+  EXPECT_EQ(placement_in(nested).rank, 5);
+  EXPECT_EQ(placement_in(nested).launcher, "mpirun (Open MPI)");
+}
+
+void expect_refused(const Environment& environment, const std::vector<std::string>& words) {
+  try {
+    placement_in(environment);
+    ADD_FAILURE() << words.front() << " is not refused";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::usage);
+    for (const std::string& word : words)
+      EXPECT_NE(std::string(error.what()).find(word), std::string::npos) << error.what();
+  }
+}
+
+TEST(Placement, ContradictionsAreRefusedWithBothValues) {
+  auto script = good;  // a script under mpirun that sets what Ripieno needs
+  script.erase("RIPIENO_CONTROL_FD");
+  script["OMPI_COMM_WORLD_RANK"] = "2";
+  script["OMPI_COMM_WORLD_SIZE"] = "4";
+  EXPECT_NO_THROW(placement_in(script));
+  script["RIPIENO_RANK"] = "0";
+  expect_refused(script, {"RIPIENO_RANK is 0", "OMPI_COMM_WORLD_RANK is 2"});
+  script["RIPIENO_WORLD_SIZE"] = "1";  // each of four would be rank 0 of one
+  expect_refused(script, {"RIPIENO_WORLD_SIZE is 1", "OMPI_COMM_WORLD_SIZE is 4"});
+  script["RIPIENO_CONTROL_FD"] = "3";  // a launcher of ours, started by one of the four
+  EXPECT_NO_THROW(placement_in(script));
+  expect_refused({{"OMPI_COMM_WORLD_RANK", "4"}, {"OMPI_COMM_WORLD_SIZE", "4"}},
+                 {"OMPI_COMM_WORLD_RANK is 4", "OMPI_COMM_WORLD_SIZE is 4"});
+  expect_refused({{"OMPI_COMM_WORLD_RANK", "two"}, {"OMPI_COMM_WORLD_SIZE", "4"}}, {"OMPI_COMM_WORLD_RANK is 'two'"});
+  expect_refused({{"RANK", "0"},
+                  {"WORLD_SIZE", "2"},
+                  {"MASTER_ADDR", "node1"},
+                  {"MASTER_PORT", "80"},
+                  {"RIPIENO_TOKEN", "a"},
+                  {"RIPIENO_TOKEN_FILE", "b"}},
+                 {"RIPIENO_TOKEN and RIPIENO_TOKEN_FILE are both set"});
+}
+
+TEST(Placement, NoLauncherMakesSeveralRank0sOfOne) {
+  const Environment unknown{{"GLORP_RANK", "1"}, {"GLORP_SIZE", "2"}};
+  EXPECT_NE(placement_in(unknown).cannot_meet.find("GLORP_RANK is '1', GLORP_SIZE is '2'"), std::string::npos);
+  EXPECT_THROW(check_environment(), Error);
+  auto known_to_be_alone = unknown;
+  known_to_be_alone["RIPIENO_RANK"] = "0";
+  known_to_be_alone["RIPIENO_WORLD_SIZE"] = "1";
+  EXPECT_EQ(placement_in(known_to_be_alone).cannot_meet, "");
 }
 
 TEST(Placement, WhatWorkersWouldNotTakeIsSaidBeforeAnyIsStarted) {

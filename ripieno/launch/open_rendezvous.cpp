@@ -1,0 +1,57 @@
+#include "ripieno/launch/open_rendezvous.h"
+
+#include "ripieno/membership/address.h"
+#include "ripieno/membership/invitation.h"
+
+namespace ripieno::launch {
+namespace {
+
+using membership::parse_address;
+
+std::string with_port(const std::string& host, int port) {
+  const bool is_number = host.find(':') != std::string::npos;
+  return text(is_number ? "[" : "", host, is_number ? "]:" : ":", port);
+}
+
+bool is_any(const std::string& host) { return host == "0.0.0.0" || host == "::"; }
+
+/// At the job's address, or, where an invitation says the address, at any port. Where workers listen on all of the
+/// host's addresses, so does the rendezvous.
+std::string listens_at(const Placement& place) {
+  if (place.rendezvous.empty()) return with_port(place.listen, 0);
+  return is_any(place.listen) ? with_port(place.listen, parse_address(place.rendezvous).port) : place.rendezvous;
+}
+
+}  // namespace
+
+OpenRendezvous::OpenRendezvous(Runtime& runtime, const Placement& place, Duration timeout)
+    : token_(place.invitation.empty() ? place.token : membership::random_token()),
+      rendezvous_(runtime, listens_at(place), token_, place.world_size, timeout) {
+  if (place.invitation.empty()) return;
+  membership::Invitation invitation{{rendezvous_.address()}, token_};
+  const membership::Address here = parse_address(rendezvous_.address());
+  if (is_any(here.host)) {
+    invitation.addresses.clear();
+    for (const std::string& host : membership::addresses_of_host())
+      invitation.addresses.push_back(with_port(host, here.port));
+    if (invitation.addresses.empty()) invitation.addresses.push_back(with_port("127.0.0.1", here.port));
+  }
+  write_invitation(place.invitation, invitation);
+  invitation_ = place.invitation;
+}
+
+OpenRendezvous::~OpenRendezvous() {
+  std::error_code ignored;
+  if (!invitation_.empty()) std::filesystem::remove(invitation_, ignored);
+}
+
+void OpenRendezvous::invite(membership::Meeting* rank0) const {
+  const membership::Address here = parse_address(rendezvous_.address());
+  rank0->address = here.host == "::" ? with_port("::1", here.port)
+                   : is_any(here.host) ? with_port("127.0.0.1", here.port)
+                                       : rendezvous_.address();
+  rank0->token = token_;
+  rank0->invitation.clear();
+}
+
+}  // namespace ripieno::launch

@@ -1,0 +1,35 @@
+// The rendezvous of a job that no launcher of ours serves: it is in rank 0's process.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "ripieno/launch/placement.h"
+#include "ripieno/membership/meet.h"
+#include "ripieno/membership/rendezvous.h"
+
+namespace ripieno::launch {
+
+class OpenRendezvous {
+ public:
+  /// Listens, and writes the invitation if the others need one. Error(network): it cannot listen there; Error(io): it
+  /// cannot write there.
+  OpenRendezvous(Runtime& runtime, const Placement& place, Duration timeout);
+  /// Removes the invitation.
+  ~OpenRendezvous();
+  OpenRendezvous(const OpenRendezvous&) = delete;
+  OpenRendezvous& operator=(const OpenRendezvous&) = delete;
+
+  /// As Rendezvous::serve().
+  Task<> serve() { return rendezvous_.serve(); }
+  void close() { rendezvous_.close(); }
+  /// Where rank 0 itself comes to it.
+  void invite(membership::Meeting* rank0) const;
+
+ private:
+  const std::string token_;
+  membership::Rendezvous rendezvous_;
+  std::filesystem::path invitation_;
+};
+
+}  // namespace ripieno::launch
