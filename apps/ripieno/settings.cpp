@@ -349,6 +349,11 @@ std::string Settings::to_toml() const { return written(false); }
 
 std::string Settings::print() const { return written(true); }
 
-std::uint64_t Settings::digest() const { return hash(to_toml()); }
+std::uint64_t Settings::digest() const {
+  Settings common = *this;
+  for (const char* folder : {"run.folder", "data.folder", "data.cache"})
+    common.assign(folder, std::string(), {"default"});
+  return hash(common.to_toml());
+}
 
 }  // namespace ripieno::program

@@ -140,7 +140,7 @@ class Settings {
   std::string to_toml() const;
   /// The same with a comment on each line: where the value came from.
   std::string print() const;
-  /// The hash of to_toml() (core/hash.h): equal for workers with equal settings.
+  /// The hash of to_toml() without folders, which hosts may have of their own: equal for workers with equal settings.
   std::uint64_t digest() const;
 
  private:

@@ -4,6 +4,7 @@
 #include "apps/ripieno/choose_exchange.h"
 #include "apps/ripieno/commands.h"
 #include "apps/ripieno/job.h"
+#include "apps/ripieno/launched.h"
 #include "apps/ripieno/recipe.h"
 #include "apps/ripieno/run_folder.h"
 #include "apps/ripieno/train.h"
@@ -47,24 +48,39 @@ Settings settings_of(const TrainArguments& arguments, const model::Zoo& zoo) {
   return recipe.cells[0].settings;
 }
 
-void run_train(const TrainArguments& arguments, const CommandContext& context) {
-  Settings settings = settings_of(arguments, context.zoo);
-  find_data(settings);
-  settle_measure(&settings);
-  if (arguments.recipe.print_config) {
-    std::cout << settings.print();
-    return;
-  }
-  launch::check_environment();
-  check_job(settings, context.zoo);
-  ProgressBar progress = ProgressBar::automatic();
-  progress.title(settings->strategy);
-  const TrainResult result = train(settings, arguments.resume, context.zoo, progress);
-  if (context.format == "json") {
+void show(const TrainResult& result, const std::string& format) {
+  if (format == "json") {
     std::cout << report::to_json(result.summary);
   } else {
     std::cout << report::compare_table({result.summary}) << result.folder.string() << "\n";
   }
+}
+
+void run_train(const TrainArguments& arguments, const CommandContext& context, const launch::Placement& place) {
+  Settings settings = settings_of(arguments, context.zoo);
+  find_data(settings);
+  if (place.world_size > 1) fit_to_world(place, &settings);
+  settle_measure(&settings);
+  if (arguments.recipe.print_config) {
+    if (place.rank == 0) std::cout << settings.print();
+    return;
+  }
+  check_job(settings, context.zoo);
+  ProgressBar progress = ProgressBar::automatic();
+  progress.title(settings->strategy);
+  if (place.world_size == 1) {
+    show(train(settings, arguments.resume, context.zoo, progress), context.format);
+  } else if (const auto result = train_launched(place, settings, arguments.resume, context.zoo, progress)) {
+    show(*result, context.format);
+  }
+}
+
+/// Alone, the command starts workers; started by another launcher, as several processes, it is one of them.
+void run_train(const TrainArguments& arguments, const CommandContext& context) {
+  const launch::Placement place = launch::placement();
+  if (!place.cannot_meet.empty()) fail(ErrorKind::usage, place.cannot_meet);
+  if (place.world_size == 1) return run_train(arguments, context, place);
+  as_rank(place.rank, [&] { run_train(arguments, context, place); });
 }
 
 }  // namespace

@@ -19,25 +19,68 @@ struct Row {
   const char* name;
   const char *rank, *size;  ///< variables, as all below; "": there is none
   const char *local_rank, *local_size;
-  const char* nodes;    ///< how many hosts, where local_size is not known
-  const char* also;     ///< must be set too: rank and size may belong to anybody
-  const char* job[3];   ///< their values together differ between jobs
+  const char* nodes;   ///< how many hosts, where local_size is not known
+  const char* also;    ///< must be set too: rank and size may belong to anybody
+  const char* job[3];  ///< their values together differ between jobs
 };
 
 constexpr Row rows[]{
-    {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_WORLD_SIZE", "TORCHELASTIC_RUN_ID",
+    {"torchrun",
+     "RANK",
+     "WORLD_SIZE",
+     "LOCAL_RANK",
+     "LOCAL_WORLD_SIZE",
+     "GROUP_WORLD_SIZE",
+     "TORCHELASTIC_RUN_ID",
      {"TORCHELASTIC_RUN_ID", "MASTER_PORT", "TORCHELASTIC_RESTART_COUNT"}},
-    {"environment", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "", "MASTER_ADDR",
+    {"environment",
+     "RANK",
+     "WORLD_SIZE",
+     "LOCAL_RANK",
+     "LOCAL_WORLD_SIZE",
+     "",
+     "MASTER_ADDR",
      {"MASTER_ADDR", "MASTER_PORT", ""}},
-    {"mpirun (Open MPI)", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
-     "OMPI_COMM_WORLD_LOCAL_SIZE", "", "", {"PMIX_NAMESPACE", "", ""}},
-    {"mpirun (MVAPICH)", "MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_LOCAL_RANK",
-     "MV2_COMM_WORLD_LOCAL_SIZE", "", "", {"", "", ""}},
-    {"jsrun", "JSM_NAMESPACE_RANK", "JSM_NAMESPACE_SIZE", "JSM_NAMESPACE_LOCAL_RANK", "JSM_NAMESPACE_LOCAL_SIZE", "", "",
+    {"mpirun (Open MPI)",
+     "OMPI_COMM_WORLD_RANK",
+     "OMPI_COMM_WORLD_SIZE",
+     "OMPI_COMM_WORLD_LOCAL_RANK",
+     "OMPI_COMM_WORLD_LOCAL_SIZE",
+     "",
+     "",
+     {"PMIX_NAMESPACE", "", ""}},
+    {"mpirun (MVAPICH)",
+     "MV2_COMM_WORLD_RANK",
+     "MV2_COMM_WORLD_SIZE",
+     "MV2_COMM_WORLD_LOCAL_RANK",
+     "MV2_COMM_WORLD_LOCAL_SIZE",
+     "",
+     "",
+     {"", "", ""}},
+    {"jsrun",
+     "JSM_NAMESPACE_RANK",
+     "JSM_NAMESPACE_SIZE",
+     "JSM_NAMESPACE_LOCAL_RANK",
+     "JSM_NAMESPACE_LOCAL_SIZE",
+     "",
+     "",
      {"LSB_JOBID", "JSM_NAMESPACE_ID", ""}},
-    {"flux", "FLUX_TASK_RANK", "FLUX_JOB_SIZE", "FLUX_TASK_LOCAL_ID", "", "FLUX_JOB_NNODES", "", {"FLUX_JOB_ID", "", ""}},
+    {"flux",
+     "FLUX_TASK_RANK",
+     "FLUX_JOB_SIZE",
+     "FLUX_TASK_LOCAL_ID",
+     "",
+     "FLUX_JOB_NNODES",
+     "",
+     {"FLUX_JOB_ID", "", ""}},
     // A shell of sbatch or salloc has SLURM_PROCID too, but is the only task of its step.
-    {"srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", "", "SLURM_STEP_NUM_NODES", "",
+    {"srun",
+     "SLURM_PROCID",
+     "SLURM_STEP_NUM_TASKS",
+     "SLURM_LOCALID",
+     "",
+     "SLURM_STEP_NUM_NODES",
+     "",
      {"SLURM_JOB_ID", "SLURM_STEP_ID", ""}},
     {"mpiexec (Hydra)", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", "", "", {"", "", ""}}};
 
@@ -96,7 +139,8 @@ std::optional<Launched> launched() {
       if (!value(name).empty()) found.job += "-" + value(name), is_named = true;
     }
     if (!is_named) found.job += text("-", getppid());  // the launcher's own process on this host
-    std::replace_if(found.job.begin(), found.job.end(), [](unsigned char c) { return !std::isalnum(c) && c != '.'; }, '-');
+    std::replace_if(
+        found.job.begin(), found.job.end(), [](unsigned char c) { return !std::isalnum(c) && c != '.'; }, '-');
     found.address = address(row, found.job);
     return found;
   }

@@ -17,8 +17,8 @@ struct Launched {
   std::string read;         ///< the variables that said so, and their values: "PMI_RANK is 1, PMI_SIZE is 2"
 };
 
-/// The first row that fits. Rows of launchers that start others come after these; so of a job step that torchrun runs in,
-/// torchrun's counts. nullopt: none has started several of this process, as far as the environment says.
+/// The first row that fits. Rows of launchers that start others come after these; so of a job step that torchrun runs
+/// in, torchrun's counts. nullopt: none has started several of this process, as far as the environment says.
 /// Error(usage), with both, if a rank is not below its size or a variable is not a number.
 std::optional<Launched> launched();
 

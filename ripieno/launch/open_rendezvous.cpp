@@ -47,7 +47,7 @@ OpenRendezvous::~OpenRendezvous() {
 
 void OpenRendezvous::invite(membership::Meeting* rank0) const {
   const membership::Address here = parse_address(rendezvous_.address());
-  rank0->address = here.host == "::" ? with_port("::1", here.port)
+  rank0->address = here.host == "::"   ? with_port("::1", here.port)
                    : is_any(here.host) ? with_port("127.0.0.1", here.port)
                                        : rendezvous_.address();
   rank0->token = token_;

@@ -34,7 +34,7 @@ void check_private(const std::filesystem::path& path, const struct stat& found) 
 std::optional<std::string> read_private(const std::filesystem::path& path) {
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
   if (!file.is_open() && errno == ENOENT) return std::nullopt;
-  struct stat found{};
+  struct stat found {};
   std::string content(4096, '\0');
   ssize_t got = -1;
   if (file.is_open() && ::fstat(file.get(), &found) == 0) {
@@ -91,7 +91,7 @@ std::filesystem::path private_folder(const std::string& runtime_folder) {
                                                             : std::filesystem::path(runtime_folder) / "ripieno";
   if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST)
     fail(ErrorKind::io, "cannot make the folder ", path.string(), ": ", std::strerror(errno));
-  struct stat found{};
+  struct stat found {};
   if (::lstat(path.c_str(), &found) != 0 || !S_ISDIR(found.st_mode))
     fail(ErrorKind::usage, path.string(), " is no folder, but ranks would meet by a file in it: remove it");
   check_private(path, found);

@@ -35,7 +35,7 @@ TEST(Invitation, IsReadAsItWasWritten) {
   EXPECT_EQ(found->token, "secret");
   write_invitation(path, {{"10.0.0.2:80"}, "another"});
   EXPECT_EQ(read_invitation(path)->token, "another") << "an older one is replaced";
-  struct stat file{};
+  struct stat file {};
   ASSERT_EQ(stat(path.c_str(), &file), 0);
   EXPECT_EQ(file.st_mode & 0777, 0600u);
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 1) << "nothing else is left";
@@ -63,7 +63,8 @@ TEST(Invitation, IsBelievedOnlyIfNobodyElseSeesIt) {
 TEST(Invitation, OtherFilesAreNone) {
   const TemporaryFolder folder;
   const auto path = folder.path() / "job";
-  for (const char* content : {"", "hello\n", "Ripieno's invitation to a job's rendezvous\n", "Ripieno's invitation to a job's rendezvous\nsecret\n"}) {
+  for (const char* content : {"", "hello\n", "Ripieno's invitation to a job's rendezvous\n",
+                              "Ripieno's invitation to a job's rendezvous\nsecret\n"}) {
     std::ofstream(path) << content;
     chmod(path.c_str(), 0600);
     EXPECT_THROW(read_invitation(path), Error) << content;

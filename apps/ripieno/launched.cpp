@@ -1,0 +1,150 @@
+#include "apps/ripieno/launched.h"
+
+#include <asio/ip/host_name.hpp>
+#include <nlohmann/json.hpp>
+
+#include "apps/ripieno/job.h"
+#include "apps/ripieno/rank.h"
+#include "apps/ripieno/run_lock.h"
+#include "ripieno/core/file.h"
+#include "ripieno/launch/error_file.h"
+#include "ripieno/launch/join.h"
+#include "ripieno/report/merge.h"
+#include "ripieno/train/torch_error.h"
+
+namespace ripieno::program {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A rank's part, after all have met.
+class LaunchedRank {
+ public:
+  LaunchedRank(const launch::Placement& place, const Settings& settings, const std::string& resume,
+               const model::Zoo& zoo, ProgressBar& progress, std::shared_ptr<transport::CountedEndpoint> endpoint)
+      : place_(place), settings_(settings), resume_(resume), zoo_(zoo), progress_(progress), endpoint_(endpoint) {}
+
+  Task<> run();
+  std::optional<TrainResult> take_result() { return std::move(result_); }
+
+ private:
+  Task<> find_folder();
+
+  const launch::Placement& place_;
+  const Settings& settings_;
+  const std::string& resume_;
+  const model::Zoo& zoo_;
+  ProgressBar& progress_;
+  const std::shared_ptr<transport::CountedEndpoint> endpoint_;
+  std::optional<RunFolder> folder_;
+  std::optional<RunLock> running_;
+  std::optional<TrainResult> result_;
+};
+
+/// Rank 0 makes the run's folder; the others open it.
+Task<> LaunchedRank::find_folder() {
+  const collective::Communicator comm(endpoint_);
+  std::string path;
+  if (place_.rank == 0) {
+    folder_.emplace(RunFolder::create(settings_));
+    running_.emplace(folder_->path());
+    if (!resume_.empty()) write_file(folder_->path() / "resumed_from", resume_ + "\n");
+    path = fs::absolute(folder_->path()).string();
+  }
+  Task<std::string> telling = comm.broadcast(path);
+  path = co_await std::move(telling);
+  if (place_.rank == 0) co_return;
+  if (!fs::exists(fs::path(path) / "config.toml")) {
+    fail(ErrorKind::usage, "rank 0 has made the run's folder ", path, ", which is not to be seen on ",
+         asio::ip::host_name(), ": set run.folder to a folder that all hosts share");
+  }
+  folder_.emplace(RunFolder::open(path));
+}
+
+Task<> LaunchedRank::run() {
+  Task<> finding = find_folder();
+  co_await std::move(finding);
+  RankTask task{settings_, *folder_, {}, [this](const nlohmann::json& message) {
+                  if (place_.rank == 0) progress_.message(0, message);
+                }};
+  if (!resume_.empty()) task.resume = resume_;
+  report::Summary own;
+  Task<> training = run_rank(std::move(task), &zoo_, endpoint_, &own);
+  co_await std::move(training);
+  const collective::Communicator comm(endpoint_);
+  Task<std::vector<std::string>> gathering = comm.all_gather(report::to_json(own));
+  const std::vector<std::string> all = co_await std::move(gathering);
+  if (place_.rank != 0) co_return;
+  std::vector<report::Summary> ranks;
+  for (const std::string& one : all) ranks.push_back(report::from_json(one, folder_->summary()));
+  result_.emplace(TrainResult{folder_->path(), report::merge_ranks(std::move(ranks))});
+}
+
+launch::JoinOptions join_options(const Settings& settings) {
+  launch::JoinOptions options;
+  options.digest = settings.digest();
+  options.seed = settings->seed;
+  options.transport = settings->transport.kind;
+  options.timeout = settings->transport.timeout;
+  options.shape = settings->transport.shape;
+  return options;
+}
+
+}  // namespace
+
+void fit_to_world(const launch::Placement& place, Settings* settings) {
+  const std::string started = text(place.launcher, " has started ", place.world_size, " processes (", place.read, ")");
+  if ((*settings)->in_virtual_time()) {
+    fail(ErrorKind::usage, started, ", but ", settings->shown("transport.kind"),
+         " runs all ranks in one: start one, without that launcher");
+  }
+  if ((*settings)->lab.nodes > 0) {
+    fail(ErrorKind::usage, started, ", but ", settings->shown("lab.nodes"),
+         " starts processes of its own: start one, without that launcher");
+  }
+  const bool is_asked = settings->origin("workers") == "--set";
+  for (int workers = place.world_size; workers >= 1 && !is_asked; --workers) {
+    Settings tried = *settings;
+    tried.assign("workers", std::int64_t{workers}, {place.launcher});
+    if (ranks_of(tried) == place.world_size) *settings = tried;
+  }
+  if (const int ranks = ranks_of(*settings); ranks != place.world_size) {
+    fail(ErrorKind::usage, started, ", but the recipe needs ", ranks, " (", settings->shown("workers"),
+         "): start as many, or leave -n and --set workers out");
+  }
+}
+
+void as_rank(int rank, const std::function<void()>& part) {
+  const auto told = [rank](const Error& error) {
+    const std::string said = error.what();
+    const Error whose = said.starts_with("rank ") ? error : Error(error.kind(), text("rank ", rank, ": ", said));
+    launch::write_error_file(whose);
+    return whose;
+  };
+  try {
+    part();
+  } catch (const Error& error) {
+    throw told(error);
+  } catch (const std::exception& error) {
+    throw told(Error(ErrorKind::internal, train::first_line(error)));
+  }
+}
+
+std::optional<TrainResult> train_launched(const launch::Placement& place, const Settings& settings,
+                                          const std::string& resume, const model::Zoo& zoo, ProgressBar& progress) {
+  const transport::Cluster cluster = launch::join(place, join_options(settings));
+  LaunchedRank rank(place, settings, resume, zoo, progress, cluster.endpoint);
+  cluster.runtime->spawn(text("rank ", place.rank), rank.run());
+  try {
+    cluster.runtime->run();
+  } catch (...) {
+    progress.clear();
+    throw;
+  }
+  progress.clear();
+  std::optional<TrainResult> result = rank.take_result();
+  if (result) write_file(RunFolder::open(result->folder).summary(), report::to_json(result->summary));
+  return result;
+}
+
+}  // namespace ripieno::program

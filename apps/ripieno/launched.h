@@ -1,0 +1,25 @@
+// `ripieno train` as one rank of a job whose processes another launcher has started: mpirun, torchrun, srun, or a user
+// who sets the variables (ripieno/launch/placement.h). Rank 0 does what Ripieno's own launcher would.
+#pragma once
+
+#include <functional>
+#include <optional>
+
+#include "apps/ripieno/train.h"
+#include "ripieno/launch/placement.h"
+
+namespace ripieno::program {
+
+/// Takes as many workers as make the job's ranks as many as the processes, whatever a recipe says; the command line may
+/// say it, too. Error(usage) if the job needs another number of processes, or one process alone (virtual time, a lab).
+void fit_to_world(const launch::Placement& place, Settings* settings);
+
+/// Calls `part`, this rank's part of the job. Its errors then begin with the rank, and torchrun is told of them, too.
+void as_rank(int rank, const std::function<void()>& part);
+
+/// All processes call it, with the same settings; they share the folder of runs. The result is rank 0's: it makes the
+/// run's folder, and merges the ranks' summaries.
+std::optional<TrainResult> train_launched(const launch::Placement& place, const Settings& settings,
+                                          const std::string& resume, const model::Zoo& zoo, ProgressBar& progress);
+
+}  // namespace ripieno::program
