@@ -154,12 +154,13 @@ class ErrorsTest(ProgramTest):
         """Other launchers' processes, and what workers would not take."""
         mpirun = {"OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_SIZE": "2"}
         srun = {"SLURM_PROCID": "1", "SLURM_STEP_NUM_TASKS": "4"}
-        torchrun = {"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "TORCHELASTIC_RUN_ID": "none"}
+        torchrun = {"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "node0", "MASTER_PORT": "29400", "TORCHELASTIC_RUN_ID": "none"}
         (self.folder / "grid.toml").write_text("[batch]\nper_worker = 8\n")
         for variables, arguments, words in (
-                (torchrun, ("train", "--set", B), ["torchrun has started 2", "RANK is '1'", "WORLD_SIZE is '2'", "ripieno train -n"]),
-                (mpirun, ("compare", "grid.toml"), ["mpirun has started 2", "OMPI_COMM_WORLD_SIZE is '2'", "ripieno launch -n"]),
-                (srun, ("launch", "-n", "2", "--", "true"), ["srun has started 4", "SLURM_STEP_NUM_TASKS is '4'"]),
+                (torchrun, ("train", "--set", B), ["rank 1 (torchrun: RANK is 1, WORLD_SIZE is 2)", "secret", "RIPIENO_TOKEN_FILE"]),
+                (mpirun, ("compare", "grid.toml"), ["mpirun (Open MPI) has started 2", "OMPI_COMM_WORLD_SIZE is 2", "ripieno launch -n"]),
+                (srun, ("launch", "-n", "2", "--", "true"), ["srun has started 4", "SLURM_STEP_NUM_TASKS is 4"]),
+                ({"GLORP_RANK": "1", "GLORP_SIZE": "2"}, ("train", "--set", B), ["GLORP_RANK is '1'", "GLORP_SIZE is '2'", "does not know"]),
                 ({"RIPIENO_SHARED_MEMORY": "0"}, ("train", "--set", B), ["RIPIENO_SHARED_MEMORY is '0'", "on or off"]),
                 ({"RIPIENO_LISTEN": ""}, ("launch", "-n", "2", "--", "true"), ["RIPIENO_LISTEN is empty"])):
             with self.subTest(variables=variables):

@@ -154,7 +154,7 @@ function named_layout(figure, width) {
 
 function line_layout(figure, axis) {
   const title = figure.x_titles[axis];
-  const layout = { margin: { l: 64, r: 12, t: 8, b: 46 }, xaxis: { title: { text: title, standoff: 8 }, automargin: true },
+  const layout = { margin: { l: 64, r: 12, t: 8, b: 46 }, xaxis: { title: { text: title, standoff: 8 }, automargin: true, tickangle: 0 },
                    yaxis: { title: { text: figure.y_title, standoff: 8 }, automargin: true, rangemode: "normal" }, annotations: [] };
   if (title === "workers" || title === "epochs") {  // whole numbers
     const last = Math.max(...figure.series.flatMap((series) => series.x[axis]));
@@ -176,15 +176,18 @@ function line_layout(figure, axis) {
   return layout;
 }
 
-function column_layout(figure) {
+/** Angles are set, since a label that turns when space is short makes the space shorter, and Plotly turn it back. */
+function column_layout(figure, width) {
+  const longest = Math.max(...figure.categories.map((name) => name.length)), each = (width - 80) / figure.categories.length;
+  const angle = each > 8 + 7 * longest ? 0 : each > 40 ? 30 : 90;
   return { margin: { l: 64, r: 12, t: 8, b: 46 }, barmode: figure.form === "stacked_bars" ? "stack" : "group", bargap: 0.3,
-           xaxis: { type: "category", automargin: true, title: { text: figure.x_titles[0], standoff: 8 } },
+           xaxis: { type: "category", automargin: true, tickangle: angle, title: { text: figure.x_titles[0], standoff: 8 } },
            yaxis: { rangemode: "tozero", automargin: true, range: figure.y_range, title: { text: figure.y_title, standoff: 8 } }, annotations: [] };
 }
 
 function layout_of(figure, axis, at) {
   const width = at.clientWidth;
-  const own = figure.horizontal ? bar_layout(figure, width, at.clientHeight) : figure.categories ? column_layout(figure) : figure.id === "progress" ? named_layout(figure, width) : line_layout(figure, axis);
+  const own = figure.horizontal ? bar_layout(figure, width, at.clientHeight) : figure.categories ? column_layout(figure, width) : figure.id === "progress" ? named_layout(figure, width) : line_layout(figure, axis);
   const lines = { gridcolor: style("--line"), linecolor: style("--line"), zerolinecolor: style("--line") };
   own.xaxis = { ...lines, ...own.xaxis };
   own.yaxis = { ...lines, ...own.yaxis };
