@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <set>
+#include <string_view>
 #include <vector>
 
 #include "ripieno/core/error.h"
@@ -26,6 +27,9 @@ std::string given(const Run& run, const std::string& key) {
 }
 
 double given_number(const Run& run, const std::string& key) { return std::strtod(given(run, key).c_str(), nullptr); }
+
+/// Without nodes the lab's other keys have no effect.
+bool has_lab(const Run& run) { return given_number(run, "lab.nodes") > 0; }
 
 /// 100 -> "100", 2.5 -> "2.5".
 std::string short_number(double value) {
@@ -82,6 +86,7 @@ std::string link_limits_of(const Run& run) {
   }
   std::string limits;
   for (const char* key : {"lab.mbit_s", "transport.mbit_s"}) {
+    if (!has_lab(run) && std::string_view(key).starts_with("lab.")) continue;
     if (const double rate = given_number(run, key); rate > 0)
       limits += (limits.empty() ? "" : ", ") + bits_a_second(rate);
   }
@@ -113,7 +118,7 @@ std::string slowness_of(const Run& run) {
 
 std::string cores_of(const Run& run) {
   std::string limits;
-  if (const double cores = given_number(run, "lab.cpu"); cores > 0)
+  if (const double cores = given_number(run, "lab.cpu"); cores > 0 && has_lab(run))
     limits = text(short_number(cores), cores == 1 ? " core a node" : " cores a node");
   if (const double threads = given_number(run, "train.threads"); threads > 1)
     limits += text(limits.empty() ? "" : ", ", short_number(threads), " threads a worker");

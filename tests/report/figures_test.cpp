@@ -137,13 +137,18 @@ TEST(Figures, ScalingTellsCoresAndThreadsApart) {
   for (const char* cpu : {"0.45", "0.0"}) {
     for (const int workers : {1, 2, 4}) {
       runs.push_back(made_run(workers == 1 ? "single" : "ring", workers, 0));
-      runs.back().settings = {{"lab.cpu", cpu}, {"train.threads", "1"}};
+      runs.back().settings = {{"lab.cpu", cpu}, {"lab.nodes", std::to_string(workers)}, {"train.threads", "1"}};
     }
   }
+  runs.push_back(made_run("single", 1, 1));  // no lab: its other keys have no effect
+  runs.back().settings = {{"lab.cpu", "0.45"}, {"lab.nodes", "0"}, {"train.threads", "1"}};
+  runs.back().summary.images_per_second *= 10;
   Figure speedup = speedup_figure(cells(runs));
   EXPECT_EQ(named(speedup, "0.45 cores a node").x[0], (Numbers{1, 2, 4}));
+  EXPECT_EQ(named(speedup, "0.45 cores a node").y[1], 2) << "as fast as two of it";
   EXPECT_EQ(named(speedup, "one thread a worker").x[0], (Numbers{1, 2, 4}));
 
+  runs.pop_back();
   for (std::size_t i = 0; i < 6; ++i) runs[i].settings = {{"train.threads", i < 3 ? "2" : "1"}};
   speedup = speedup_figure(cells(runs));
   EXPECT_EQ(named(speedup, "2 threads a worker").x[0], (Numbers{1, 2, 4}));
