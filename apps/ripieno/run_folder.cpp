@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "ripieno/core/file.h"
+#include "ripieno/launch/launchers.h"
 
 namespace ripieno::program {
 namespace {
@@ -86,6 +87,7 @@ std::filesystem::path RunFolder::state(int rank, std::int64_t epochs_done) const
 std::string environment_json() {
   utsname system = {};
   ::uname(&system);
+  const std::optional<launch::Launched> other = launch::launched();
   const nlohmann::ordered_json json{
       {"host", system.nodename},
       {"kernel", text(system.sysname, " ", system.release)},
@@ -94,6 +96,7 @@ std::string environment_json() {
       {"memory", proc_value("/proc/meminfo", "MemTotal")},
       {"compiler", text("g++ ", __VERSION__)},
       {"libtorch", TORCH_VERSION},
+      {"launcher", other ? other->launcher : "ripieno"},
   };
   return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }

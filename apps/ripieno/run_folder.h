@@ -35,7 +35,8 @@ class RunFolder {
   std::filesystem::path path_;
 };
 
-/// A description of this machine and build, as JSON: host, processor, cores, memory, kernel, compiler, LibTorch.
+/// A description of this machine and build, as JSON: host, processor, cores, memory, kernel, compiler, LibTorch; and
+/// who has started the job's processes.
 std::string environment_json();
 
 }  // namespace ripieno::program

@@ -5,6 +5,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -70,23 +71,39 @@ class Launchers(unittest.TestCase):
                 self.assertEqual(done.returncode, 0, done.stderr)
                 self.assertEqual(done.stdout.count("images"), 1, "rank 0 alone prints the result")
                 self.assertEqual(self.hashes(), own)
+                environment = json.loads(max(self.folder.glob("runs/*/env.json")).read_text())
+                self.assertTrue(environment["launcher"].startswith(name.replace("mpiexec", "mpiexec (Hydra)").replace("mpirun", "mpirun (Open MPI)")))
                 self.nothing_is_left()
+
+    def start_training(self, launcher, runs):
+        """A job that has trained an epoch, and would train for long."""
+        command = [*launcher, *TRAIN, "--set", "train.epochs=10000", "--set", f"run.folder={runs}"]
+        job = subprocess.Popen(command, cwd=self.folder, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        for line in job.stdout:
+            if "epoch 1/" in line:
+                break
+        return job
 
     def test_a_killed_rank_ends_the_job_and_is_named(self):
         for name, launcher in LAUNCHERS.items():
             with self.subTest(name):
-                runs = self.folder / name.replace(" ", "-")
-                command = [*launcher, *TRAIN, "--set", "train.epochs=10000", "--set", f"run.folder={runs}"]
-                job = subprocess.Popen(command, cwd=self.folder, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-                for line in job.stdout:  # the first epoch has been trained
-                    if "epoch 1/" in line:
-                        break
+                runs = self.folder / name
+                job = self.start_training(launcher, runs)
                 ranks = subprocess.run(("pgrep", "-f", f"^{RIPIENO} train .*{runs}"), capture_output=True, text=True).stdout.split()
                 self.assertEqual(len(ranks), 4)
-                os.kill(int(ranks[-1]), 9)
+                os.kill(int(ranks[-1]), signal.SIGKILL)
                 said, _ = job.communicate(timeout=60)
                 self.assertNotEqual(job.returncode, 0)
                 self.assertTrue(re.search(r"rank \d: (rank \d gave up: )?lost rank \d", said) or "SIGKILL" in said or "signal 9" in said, said)
+                self.nothing_is_left()
+
+    def test_ctrl_c_leaves_nothing(self):
+        for name, launcher in LAUNCHERS.items():
+            with self.subTest(name):
+                job = self.start_training(launcher, self.folder / name)
+                job.send_signal(signal.SIGINT)
+                job.communicate(timeout=60)
+                self.assertNotEqual(job.returncode, 0)
                 self.nothing_is_left()
 
     def test_a_rank_without_data_says_so_in_a_line(self):
