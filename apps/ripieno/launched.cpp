@@ -117,7 +117,7 @@ void fit_to_world(const launch::Placement& place, Settings* settings) {
 void as_rank(int rank, const std::function<void()>& part) {
   const auto told = [rank](const Error& error) {
     const std::string said = error.what();
-    const Error whose = said.starts_with("rank ") ? error : Error(error.kind(), text("rank ", rank, ": ", said));
+    Error whose = said.starts_with("rank ") ? error : Error(error.kind(), text("rank ", rank, ": ", said));
     launch::write_error_file(whose);
     return whose;
   };

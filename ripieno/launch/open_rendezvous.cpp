@@ -1,5 +1,6 @@
 #include "ripieno/launch/open_rendezvous.h"
 
+#include "ripieno/core/error.h"
 #include "ripieno/membership/address.h"
 #include "ripieno/membership/invitation.h"
 

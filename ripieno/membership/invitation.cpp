@@ -87,8 +87,8 @@ std::string read_token(const std::filesystem::path& path) {
 }
 
 std::filesystem::path private_folder(const std::string& runtime_folder) {
-  const std::filesystem::path path = runtime_folder.empty() ? std::filesystem::path(text("/tmp/ripieno-", ::getuid()))
-                                                            : std::filesystem::path(runtime_folder) / "ripieno";
+  std::filesystem::path path = runtime_folder.empty() ? std::filesystem::path(text("/tmp/ripieno-", ::getuid()))
+                                                      : std::filesystem::path(runtime_folder) / "ripieno";
   if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST)
     fail(ErrorKind::io, "cannot make the folder ", path.string(), ": ", std::strerror(errno));
   struct stat found {};

@@ -17,8 +17,6 @@
 
 namespace ripieno::membership {
 
-using asio::ip::tcp;
-
 struct Rendezvous::State : std::enable_shared_from_this<State> {
   State(Runtime& runtime, const std::string& listen, const Token& token, int world_size, Duration timeout)
       : runtime(runtime),
