@@ -128,7 +128,12 @@ int control_descriptor_of_environment() {
 
 void check_environment() {
   ways_to_peers();
-  if (variable("RIPIENO_RANK")) return;
+  if (const auto rank = variable("RIPIENO_RANK")) {
+    const std::string size = variable("RIPIENO_WORLD_SIZE").value_or("1");
+    if (number("RIPIENO_WORLD_SIZE", size, 1) == 1) return;
+    fail(ErrorKind::usage, "this process is one of ", size, " (RIPIENO_RANK is ", *rank,
+         "), and each would start a job of its own: start it once, without these variables");
+  }
   if (const auto found = launched()) {
     fail(ErrorKind::usage, found->launcher, " has started ", found->size, " of this process (", found->read,
          "), and each would start a job of its own: start it once, without that launcher, with ",

@@ -76,6 +76,7 @@ TEST(Placement, ByHandRank0OpensTheRendezvous) {
   EXPECT_FALSE(placement_in(by_hand).opens_rendezvous);
   by_hand["RIPIENO_RANK"] = "0";
   EXPECT_TRUE(placement_in(by_hand).opens_rendezvous);
+  EXPECT_THROW(check_environment(), Error) << "a command that starts workers would do so several times";
   EXPECT_FALSE(placement_in(good).opens_rendezvous);
 }
 
