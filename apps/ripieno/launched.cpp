@@ -75,6 +75,7 @@ Task<> LaunchedRank::run() {
   Task<std::vector<std::string>> gathering = comm.all_gather(report::to_json(own));
   const std::vector<std::string> all = co_await std::move(gathering);
   if (place_.rank != 0) co_return;
+  if (settings_->run.trace) merge_traces(*folder_, endpoint_->size());
   std::vector<report::Summary> ranks;
   for (const std::string& one : all) ranks.push_back(report::from_json(one, folder_->summary()));
   result_.emplace(TrainResult{folder_->path(), report::merge_ranks(std::move(ranks))});

@@ -108,8 +108,8 @@ std::vector<report::Summary> run_virtually(const Settings& settings, const RunFo
   return ranks;
 }
 
-/// One trace of all ranks, whose clocks agree. Each rank's file has one event per line, after "[" or ","; the file of a
-/// killed rank has no end.
+}  // namespace
+
 void merge_traces(const RunFolder& folder, int ranks) {
   std::string all;
   for (int rank = 0; rank < ranks; ++rank) {
@@ -123,8 +123,6 @@ void merge_traces(const RunFolder& folder, int ranks) {
   }
   write_file(folder.trace(), (all.empty() ? "[" : all) + "]\n");
 }
-
-}  // namespace
 
 void find_data(Settings& settings) {
   const auto variable = [](const char* name) { return std::string(std::getenv(name) ? std::getenv(name) : ""); };

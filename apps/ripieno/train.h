@@ -5,6 +5,7 @@
 #include <string>
 
 #include "apps/ripieno/progress.h"
+#include "apps/ripieno/run_folder.h"
 #include "apps/ripieno/settings.h"
 #include "ripieno/model/zoo.h"
 #include "ripieno/report/summary.h"
@@ -20,6 +21,10 @@ struct TrainResult {
 /// waits for them, and writes summary.json. `resume`: a run folder to resume; empty: none. The job must have passed
 /// check_job. On an error no summary.json is written.
 TrainResult train(const Settings& settings, const std::string& resume, const model::Zoo& zoo, ProgressBar& progress);
+
+/// One trace of all ranks, whose clocks agree. Each rank's file has one event per line, after "[" or ","; the file of a
+/// killed rank has no end.
+void merge_traces(const RunFolder& folder, int ranks);
 
 /// Fills in folders that the settings leave open: data from $RIPIENO_DATA, the cache as $XDG_CACHE_HOME/ripieno or
 /// ~/.cache/ripieno.

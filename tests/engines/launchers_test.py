@@ -67,10 +67,11 @@ class Launchers(unittest.TestCase):
         for name, launcher in LAUNCHERS.items():
             with self.subTest(name):
                 self.assertIsNotNone(shutil.which(launcher[0]), f"{launcher[0]} is missing: scripts/setup engines")
-                done = self.run_all(*launcher, *TRAIN)
+                done = self.run_all(*launcher, *TRAIN, "--set", "run.trace=true")
                 self.assertEqual(done.returncode, 0, done.stderr)
                 self.assertEqual(done.stdout.count("images"), 1, "rank 0 alone prints the result")
                 self.assertEqual(self.hashes(), own)
+                self.assertTrue(json.loads(max(self.folder.glob("runs/*/trace.json")).read_text()), "one trace of all ranks")
                 environment = json.loads(max(self.folder.glob("runs/*/env.json")).read_text())
                 self.assertTrue(environment["launcher"].startswith(name.replace("mpiexec", "mpiexec (Hydra)").replace("mpirun", "mpirun (Open MPI)")))
                 self.nothing_is_left()
