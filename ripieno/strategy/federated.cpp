@@ -303,7 +303,8 @@ class Federated final : public Strategy {
     const bool behind = ended_ < ahead->ended;
     if (last->ended < ahead->ended) co_await hand_over_round(static_cast<int>(ahead - all.begin()), behind, what);
     co_await download_again(all);
-    co_return behind;
+    // Also if another abort broke off an earlier recovery, in which this rank had caught up.
+    co_return what.record&& ended_ > number_of(round_of(what.record->epoch));
   }
 
   Task<> hand_over_round(int from, bool behind, BrokenOff what) {

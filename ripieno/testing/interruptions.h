@@ -37,10 +37,14 @@ class Interruptions {
   void schedule(std::uint64_t seed, int times, Duration from, Duration until) {
     Random random(seed, 0);
     for (int i = 0; i < times; ++i) {
-      const auto rank = static_cast<std::size_t>(random.below(comms_.size()));
-      const Duration when = from + from_seconds(seconds(until - from) * random.uniform(0, 1));
-      cluster_.runtime().call_at(when, [this, rank] { begin(static_cast<int>(rank)); });
+      const auto rank = static_cast<int>(random.below(comms_.size()));
+      schedule(rank, from + from_seconds(seconds(until - from) * random.uniform(0, 1)));
     }
+  }
+
+  /// Schedules one abort, begun by that rank.
+  void schedule(int rank, Duration when) {
+    cluster_.runtime().call_at(when, [this, rank] { begin(rank); });
   }
 
   /// Begins an abort now, by that rank.
