@@ -37,27 +37,6 @@ std::optional<TrainResult> find_done(const Settings& settings) {
   return {};
 }
 
-/// Keeps only the cells of these names. Throws Error(usage), which lists the names, if there is no such cell.
-void keep(const std::vector<std::string>& names, const std::string& path, Recipe& recipe,
-          std::vector<RefusedCell>& refused) {
-  std::vector<std::string> there;
-  for (const RecipeCell& cell : recipe.cells) {
-    if (cell.seed_index == 0) there.push_back(cell.name);
-  }
-  for (const RefusedCell& cell : refused) there.push_back(cell.name);
-  std::string known;
-  for (const std::string& name : there) known += (known.empty() ? "" : ", ") + name;
-  for (const std::string& name : names) {
-    if (std::find(there.begin(), there.end(), name) == there.end())
-      fail(ErrorKind::usage, "--only ", name, ": ", path, " has no such cell; its cells are ", known);
-  }
-  const auto is_other = [&](const auto& cell) {
-    return std::find(names.begin(), names.end(), cell.name) == names.end();
-  };
-  std::erase_if(recipe.cells, is_other);
-  std::erase_if(refused, is_other);
-}
-
 void print_published(const std::vector<report::Published>& published,
                      const std::vector<std::filesystem::path>& folders) {
   std::vector<report::Run> runs;
@@ -175,7 +154,7 @@ void run_compare(const CompareArguments& arguments, const CommandContext& contex
       load_recipe(arguments.recipe, arguments.sets, arguments.scale, arguments.print_config ? nullptr : &missing);
   tell_idle(recipe.cells, context.zoo);
   if (!arguments.only.empty()) {
-    keep(arguments.only, arguments.recipe, recipe, missing);
+    keep_cells(arguments.only, arguments.recipe, &recipe, &missing);
     refuse_idle(recipe.cells);
   }
   if (arguments.print_config) {

@@ -373,7 +373,7 @@ Recipe load_recipe_text(std::string_view toml, const std::string& name, const st
     std::vector<std::size_t> choice(grid.size(), 0);
     do {
       const RecipeCell cell = make_cell(base, grid, choice, varies);
-      if (!check_cell(cell, !varies.empty(), refused)) continue;
+      if (!check_cell(cell, !grid.empty(), refused)) continue;
       // `single` is the same run for every number of workers in the grid.
       if (is_single(cell.settings) && !single_runs.emplace(cell.settings.to_toml(), cell.name).second) continue;
       for (int i = 0; i < recipe.seeds; ++i) {

@@ -63,6 +63,11 @@ Recipe load_recipe(const std::filesystem::path& path, const std::vector<std::str
 Recipe load_recipe_text(std::string_view toml, const std::string& name, const std::vector<std::string>& sets,
                         const std::string& scale = "", std::vector<RefusedCell>* refused = nullptr);
 
+/// Keeps only the cells of these names (--only), of the recipe in the file `path`. Error(usage), which lists the names, if
+/// there is no such cell.
+void keep_cells(const std::vector<std::string>& names, const std::string& path, Recipe* recipe,
+                std::vector<RefusedCell>* refused);
+
 /// A key is without effect where it has none in any of the cells that it is given in: strategies of one grid share
 /// keys. Throws Error(usage) for the first of the command line's.
 void refuse_idle(const std::vector<RecipeCell>& cells);

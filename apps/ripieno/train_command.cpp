@@ -18,7 +18,7 @@ namespace {
 struct TrainArguments {
   RecipeArguments recipe;
   int workers = 0;
-  std::string strategy, resume, compute;
+  std::string strategy, resume, compute, only;
 };
 
 /// With --resume the settings are those of the resumed run; else a recipe's, or the defaults.
@@ -31,6 +31,8 @@ Settings settings_of(const TrainArguments& arguments, const model::Zoo& zoo) {
     fail(ErrorKind::usage, "--scale ", arguments.recipe.scale,
          " has no effect without a recipe, whose scale it is; name the recipe, or leave it out");
   }
+  if (!arguments.only.empty() && arguments.recipe.recipe.empty())
+    fail(ErrorKind::usage, "--only ", arguments.only, " names a cell of a recipe; name the recipe, or leave it out");
   if (!arguments.resume.empty()) {
     if (!arguments.recipe.recipe.empty())
       fail(ErrorKind::usage, "--resume takes its settings from the run folder; leave the recipe out");
@@ -38,11 +40,18 @@ Settings settings_of(const TrainArguments& arguments, const model::Zoo& zoo) {
     tell_idle(run.cells, zoo);
     return run.cells.at(0).settings;
   }
-  Recipe recipe = arguments.recipe.recipe.empty() ? load_recipe_text("", "defaults", sets)
-                                                  : load_recipe(arguments.recipe.recipe, sets, arguments.recipe.scale);
+  std::vector<RefusedCell> refused;
+  const std::string& path = arguments.recipe.recipe;
+  Recipe recipe = path.empty() ? load_recipe_text("", "defaults", sets)
+                               : load_recipe(path, sets, arguments.recipe.scale,
+                                             arguments.only.empty() ? nullptr : &refused);
+  if (!arguments.only.empty()) keep_cells({arguments.only}, path, &recipe, &refused);
+  if (!refused.empty()) fail(refused[0].kind, refused[0].reason);
   if (recipe.cells.size() != 1) {
-    fail(ErrorKind::usage, arguments.recipe.recipe, ": holds ", recipe.cells.size(),
-         " runs; use ripieno compare (one cell: --only ", recipe.cells[0].name, "), or fix its grid with --set");
+    const std::string one = arguments.only.empty() ? text("one of them: --only ", recipe.cells[0].name)
+                                                   : text("its seeds: fix them with --set seeds=1");
+    fail(ErrorKind::usage, path, ": holds ", recipe.cells.size(), " runs; use ripieno compare (", one,
+         "), or fix its grid with --set");
   }
   tell_idle(recipe.cells, zoo);
   return recipe.cells[0].settings;
@@ -89,6 +98,7 @@ void add_train(CLI::App& app, CommandContext& context) {
   auto arguments = std::make_shared<TrainArguments>();
   CLI::App* command = app.add_subcommand("train", "Train one model by one strategy");
   add_recipe(*command, arguments->recipe, false);
+  command->add_option("--only", arguments->only, "run this cell of a recipe with a [grid]")->type_name("CELL");
   command->add_option("-n,--workers", arguments->workers, "workers; same as --set workers=N")
       ->check(CLI::Range(1, 4096));
   command->add_option("--strategy", arguments->strategy, "same as --set strategy=NAME; see ripieno list strategies");

@@ -133,6 +133,7 @@ std::optional<Launched> launched() {
     const std::string local = value(row.local_rank);
     found.local_rank = local.empty() ? found.rank : number(row.local_rank, local, 0);
     found.is_one_host = is_one_host(row, found.size);
+    found.carries_variables = std::string_view(row.name) == "srun";
     found.job = row.name;
     bool is_named = false;
     for (const char* name : row.job) {

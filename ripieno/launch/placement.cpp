@@ -43,28 +43,32 @@ std::string unknown() {
 }
 
 /// One of several processes without a launcher of ours: they meet at an address, or by rank 0's invitation.
-void find_meeting(const std::string& address, bool is_one_host, const std::string& job, Placement* place) {
+void find_meeting(const Launched& found, Placement* place) {
   place->opens_rendezvous = place->rank == 0;
-  if (!is_one_host && !variable("RIPIENO_LISTEN")) place->listen = "0.0.0.0";
+  if (!found.is_one_host && !variable("RIPIENO_LISTEN")) place->listen = "0.0.0.0";
   if (const auto folder = variable("RIPIENO_MEETING_FOLDER")) {
-    place->invitation = *folder + "/" + job;
+    place->invitation = *folder + "/" + found.job;
     return;
   }
-  place->rendezvous = variable("RIPIENO_RENDEZVOUS").value_or(address);
+  place->rendezvous = variable("RIPIENO_RENDEZVOUS").value_or(found.address);
   place->token = token();
   if (!place->rendezvous.empty() && !place->token.empty()) return;
-  if (is_one_host && !variable("RIPIENO_RENDEZVOUS")) {
+  if (found.is_one_host && !variable("RIPIENO_RENDEZVOUS")) {
     place->rendezvous.clear();
     place->token.clear();
-    place->invitation = membership::private_folder(variable("XDG_RUNTIME_DIR").value_or("")) / job;
+    place->invitation = membership::private_folder(variable("XDG_RUNTIME_DIR").value_or("")) / found.job;
     return;
   }
-  place->cannot_meet = text("rank ", place->rank, " (", place->launcher, ": ", place->read, ") does not know ",
-                            place->rendezvous.empty() ? "where to meet the others" : "the job's secret",
-                            ": set RIPIENO_MEETING_FOLDER to a folder that all hosts share, or RIPIENO_TOKEN_FILE to a "
-                            "copy of one secret on ",
-                            "every host (openssl rand -hex 32)",
-                            place->rendezvous.empty() ? " and RIPIENO_RENDEZVOUS to rank 0's host:port" : "");
+  const bool knows_where = !place->rendezvous.empty();
+  place->cannot_meet = text(
+      "rank ", place->rank, " (", place->launcher, ": ", place->read, ") does not know ",
+      knows_where ? "the job's secret" : "where to meet the others", ": ",
+      knows_where && found.carries_variables
+          ? text("export RIPIENO_TOKEN=$(openssl rand -hex 32) before ", found.launcher, ", or set ")
+          : text("set "),
+      "RIPIENO_MEETING_FOLDER to a folder that all hosts share, or RIPIENO_TOKEN_FILE to a copy of one secret on every "
+      "host (openssl rand -hex 32)",
+      knows_where ? "" : " and RIPIENO_RENDEZVOUS to rank 0's host:port");
 }
 
 /// The user, or a launcher of ours, numbers processes by RIPIENO_RANK.
@@ -91,7 +95,7 @@ void read_own(const std::string& rank, Placement* place) {
     place->token = needed("RIPIENO_TOKEN");
     return;
   }
-  if (variable("RIPIENO_MEETING_FOLDER")) return find_meeting("", false, "ripieno", place);
+  if (variable("RIPIENO_MEETING_FOLDER")) return find_meeting({.is_one_host = false, .job = "ripieno"}, place);
   place->rendezvous = needed("RIPIENO_RENDEZVOUS");
   place->token = token();
   if (place->token.empty()) needed("RIPIENO_TOKEN");
@@ -112,7 +116,7 @@ Placement placement() {
     place.world_size = found->size;
     place.local_rank = found->local_rank;
     place.read = found->read;
-    find_meeting(found->address, found->is_one_host, found->job, &place);
+    find_meeting(*found, &place);
   } else {
     place.cannot_meet = unknown();
   }

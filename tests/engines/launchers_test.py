@@ -8,58 +8,18 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
-import time
 import unittest
-from pathlib import Path
 
+from launcher_case import ENVIRONMENT, RIPIENO, ROOT, TRAIN, LauncherCase
 from nodes import Nodes
 
-ROOT = Path(__file__).resolve().parents[2]
-RIPIENO = os.environ["RIPIENO_BINARY"]
-TRAIN = [RIPIENO, "train", "--strategy", "ring", "--set", "model=mnist-3conv", "--set", "batch.global=64", "--set", "data.train_samples=640",
-         "--set", "data.test_samples=100"]
-ENVIRONMENT = {key: value for key, value in os.environ.items() if not key.startswith("RIPIENO_")} | {
-    "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1", "OMP_NUM_THREADS": "1"}
 # How docs/clusters.md has each launcher start four ranks. Debian calls MPICH's mpiexec and Open MPI's mpirun so when both are there.
 CALLED = {"mpirun": ("mpirun.openmpi",), "mpiexec": ("mpiexec.hydra",), "torchrun": (sys.executable, "-m", "torch.distributed.run")}
 LAUNCHERS = {name: (*CALLED[name], *words.split()) for name, words in
              re.findall(r"^(\w+) (.+) ripieno train recipes/mnist.toml --strategy ring", (ROOT / "docs/clusters.md").read_text(), re.M) if name != "srun"}
 
 
-class Launchers(unittest.TestCase):
-    def setUp(self):
-        held = tempfile.TemporaryDirectory(prefix="ripieno-launchers-", dir=Path(RIPIENO).parent)  # /tmp is each node's own
-        self.addCleanup(held.cleanup)
-        self.folder = Path(held.name)
-
-    def run_all(self, *command, **environment):
-        return subprocess.run([str(word) for word in command], cwd=self.folder, env=ENVIRONMENT | environment, capture_output=True, text=True, timeout=120)
-
-    def summary(self):
-        """Of the last run."""
-        return json.loads(max(self.folder.glob("runs/*/summary.json")).read_text())
-
-    def hashes(self):
-        summary = self.summary()
-        self.assertEqual(summary["world_size"], 4)
-        return {rank["parameters_hash"] for rank in summary["ranks"]}
-
-    def own(self):
-        done = self.run_all(*TRAIN, "-n", "4")
-        self.assertEqual(done.returncode, 0, done.stderr)
-        return self.hashes()
-
-    def nothing_is_left(self):
-        for _ in range(100):
-            left = subprocess.run(("pgrep", "-f", str(self.folder)), capture_output=True, text=True).stdout.split()
-            if not left:
-                break
-            time.sleep(0.1)
-        self.assertEqual(left, [])
-        mine = Path(f"/tmp/ripieno-{os.getuid()}")
-        self.assertEqual(list(mine.iterdir()) if mine.exists() else [], [])
-
+class Launchers(LauncherCase):
     def test_each_trains_as_ripienos_own_launcher(self):
         own = self.own()
         self.assertEqual(len(own), 1)

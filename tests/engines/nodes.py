@@ -1,11 +1,13 @@
 """Nodes on this machine: each has a network, a host name, processes, shared memory and a /tmp of its own, as a machine has, and
-one link to a switch. Needs root. Everything is gone when the Nodes are closed, or their process has ended."""
+one link to a switch; they know each other by name. Needs root. Everything is gone when the Nodes are closed, or their process has
+ended."""
 import os
 import subprocess
 import time
 
 # What a node's first process does: the node lives as long as it.
-BECOME = """hostname "$0" && mount -t proc proc /proc && for f in /tmp /run /dev/shm; do mount -t tmpfs tmpfs $f; done && exec sleep infinity"""
+BECOME = """hostname "$0" && mount -t proc proc /proc && for f in /tmp /run /dev/shm; do mount -t tmpfs tmpfs $f; done &&
+printf "%s" "$1" > /run/hosts && mount --bind /run/hosts /etc/hosts && exec sleep infinity"""
 
 
 def ip(*words):
@@ -16,7 +18,9 @@ def ip(*words):
 
 class Nodes:
     def __init__(self, count):
+        """Named node0, node1, .."""
         self.prefix, self.networks, self.holders, self.first = f"rp{os.getpid()}", [], [], []
+        self.hosts = "127.0.0.1 localhost\n" + "".join(f"{self.address(i)} node{i}\n" for i in range(count))
         try:
             switch = self._network("s")
             ip("-n", switch, "link", "add", "bridge", "type", "bridge")
@@ -41,7 +45,7 @@ class Nodes:
 
     def _node(self, network, number):
         holder = subprocess.Popen(("ip", "netns", "exec", network, "unshare", "--uts", "--ipc", "--pid", "--mount", "--fork", "--kill-child",
-                                   "sh", "-c", BECOME, f"node{number}"), stderr=subprocess.DEVNULL)
+                                   "sh", "-c", BECOME, f"node{number}", self.hosts), stderr=subprocess.DEVNULL)
         self.holders.append(holder)
         for _ in range(500):
             children = subprocess.run(("pgrep", "-P", str(holder.pid), "-f", "sleep infinity"), capture_output=True, text=True).stdout.split()
