@@ -63,8 +63,8 @@ Recipe load_recipe(const std::filesystem::path& path, const std::vector<std::str
 Recipe load_recipe_text(std::string_view toml, const std::string& name, const std::vector<std::string>& sets,
                         const std::string& scale = "", std::vector<RefusedCell>* refused = nullptr);
 
-/// Keeps only the cells of these names (--only), of the recipe in the file `path`. Error(usage), which lists the names, if
-/// there is no such cell.
+/// Keeps only the cells of these names (--only), of the recipe in the file `path`. Error(usage), which lists the names,
+/// if there is no such cell.
 void keep_cells(const std::vector<std::string>& names, const std::string& path, Recipe* recipe,
                 std::vector<RefusedCell>* refused);
 

@@ -21,6 +21,23 @@ struct TrainArguments {
   std::string strategy, resume, compute, only;
 };
 
+/// The recipe's one run, or the cell that --only names.
+Settings cell_of(const TrainArguments& arguments, const std::vector<std::string>& sets, const model::Zoo& zoo) {
+  const std::string& path = arguments.recipe.recipe;
+  const bool chooses = !arguments.only.empty();
+  std::vector<RefusedCell> refused;
+  Recipe recipe = load_recipe(path, sets, arguments.recipe.scale, chooses ? &refused : nullptr);
+  tell_idle(recipe.cells, zoo);
+  if (chooses) {
+    keep_cells({arguments.only}, path, &recipe, &refused);
+    if (!refused.empty()) fail(refused[0].kind, refused[0].reason);
+    refuse_idle(recipe.cells);
+  }
+  if (recipe.cells.size() == 1) return recipe.cells[0].settings;
+  fail(ErrorKind::usage, path, ": holds ", recipe.cells.size(), " runs, and train makes one: take one with ",
+       chooses ? "--set seeds=1" : "--only " + recipe.cells[0].name, ", or make them all with ripieno compare");
+}
+
 /// With --resume the settings are those of the resumed run; else a recipe's, or the defaults.
 Settings settings_of(const TrainArguments& arguments, const model::Zoo& zoo) {
   std::vector<std::string> sets = arguments.recipe.sets;
@@ -40,21 +57,12 @@ Settings settings_of(const TrainArguments& arguments, const model::Zoo& zoo) {
     tell_idle(run.cells, zoo);
     return run.cells.at(0).settings;
   }
-  std::vector<RefusedCell> refused;
-  const std::string& path = arguments.recipe.recipe;
-  Recipe recipe = path.empty() ? load_recipe_text("", "defaults", sets)
-                               : load_recipe(path, sets, arguments.recipe.scale,
-                                             arguments.only.empty() ? nullptr : &refused);
-  if (!arguments.only.empty()) keep_cells({arguments.only}, path, &recipe, &refused);
-  if (!refused.empty()) fail(refused[0].kind, refused[0].reason);
-  if (recipe.cells.size() != 1) {
-    const std::string one = arguments.only.empty() ? text("one of them: --only ", recipe.cells[0].name)
-                                                   : text("its seeds: fix them with --set seeds=1");
-    fail(ErrorKind::usage, path, ": holds ", recipe.cells.size(), " runs; use ripieno compare (", one,
-         "), or fix its grid with --set");
+  if (arguments.recipe.recipe.empty()) {
+    Recipe defaults = load_recipe_text("", "defaults", sets);
+    tell_idle(defaults.cells, zoo);
+    return defaults.cells.at(0).settings;
   }
-  tell_idle(recipe.cells, zoo);
-  return recipe.cells[0].settings;
+  return cell_of(arguments, sets, zoo);
 }
 
 void show(const TrainResult& result, const std::string& format) {

@@ -120,6 +120,13 @@ class CompareTest(ProgramTest):
     def test_train_takes_one_cell(self):
         self.good("train", "grid.toml", "--set", "strategy=ring", "--set", "seeds=1")
         self.assertEqual(len(self.runs()), 1)
+        self.good("train", "grid.toml", "--only", "ring", "--set", "seeds=1")
+        self.assertEqual(len(self.runs()), 2)
+        for words, said in ((("grid.toml", "--only", "rang"), "has no such cell"), (("--only", "ring"), "names a cell of a recipe"),
+                            (("grid.toml", "--only", "ring"), "--set seeds=1")):
+            result = self.ripieno("train", *words)
+            self.assertEqual(result.code, USAGE)
+            self.assert_one_line(result.err, said)
 
     def test_print_config(self):
         cells = self.good("compare", "grid.toml", "--print-config")
@@ -313,7 +320,7 @@ class RecipesTest(ProgramTest):
             with self.subTest(recipe.name):
                 result = self.ripieno("train", recipe, "--print-config")
                 if result.code != 0:  # a grid
-                    self.assertRegex(result.err, r"holds \d+ runs; use ripieno compare \(one cell: --only [^)]+\)")
+                    self.assertRegex(result.err, r"holds \d+ runs, and train makes one: take one with --only \S+, or")
 
     def test_published_rows_are_cells_of_some_scale(self):
         for recipe in sorted((ROOT / "recipes").glob("seed-*.toml")):
