@@ -32,7 +32,7 @@ void add_recipe(CLI::App& command, RecipeArguments& arguments, bool required);
 
 /// Reports given keys that have no effect in any of a recipe's cells: Error(usage) for those on the command line, else
 /// a line for each on standard error. First adds to the cells the keys that have no effect with their models.
-void tell_idle(std::vector<RecipeCell>& cells, const model::Zoo& zoo);
+void tell_idle(std::vector<RecipeCell>& cells, const model::Zoo& zoo, bool aloud = true);
 
 void add_train(CLI::App& app, CommandContext& context);
 void add_compare(CLI::App& app, CommandContext& context);
@@ -45,6 +45,7 @@ void add_bench(CLI::App& app, CommandContext& context);
 void add_list(CLI::App& app, CommandContext& context);
 void add_doctor(CLI::App& app, CommandContext& context);
 void add_launch(CLI::App& app, CommandContext& context);
+void add_agent(CLI::App& app, CommandContext& context);
 void add_lab(CLI::App& app, CommandContext& context);
 /// Hidden: the launcher starts it.
 void add_worker(CLI::App& app, CommandContext& context);

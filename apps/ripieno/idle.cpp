@@ -37,9 +37,10 @@ void note_keys_without_parts(std::vector<RecipeCell>& cells, const model::Zoo& z
 
 }  // namespace
 
-void tell_idle(std::vector<RecipeCell>& cells, const model::Zoo& zoo) {
+void tell_idle(std::vector<RecipeCell>& cells, const model::Zoo& zoo, bool aloud) {
   note_keys_without_parts(cells, zoo);
   refuse_idle(cells);
+  if (!aloud) return;
   for (const std::string& line : idle_in_file(cells)) std::cerr << "ripieno: note: " << line << "\n";
 }
 

@@ -6,6 +6,7 @@
 #include "apps/ripieno/job.h"
 #include "apps/ripieno/rank.h"
 #include "apps/ripieno/run_lock.h"
+#include "apps/ripieno/worker.h"
 #include "ripieno/core/file.h"
 #include "ripieno/launch/error_file.h"
 #include "ripieno/launch/join.h"
@@ -21,8 +22,8 @@ namespace fs = std::filesystem;
 class LaunchedRank {
  public:
   LaunchedRank(const launch::Placement& place, const Settings& settings, const std::string& resume,
-               const model::Zoo& zoo, ProgressBar& progress, std::shared_ptr<transport::CountedEndpoint> endpoint)
-      : place_(place), settings_(settings), resume_(resume), zoo_(zoo), progress_(progress), endpoint_(endpoint) {}
+               const model::Zoo& zoo, const TellLauncher& tell, std::shared_ptr<transport::CountedEndpoint> endpoint)
+      : place_(place), settings_(settings), resume_(resume), zoo_(zoo), tell_(tell), endpoint_(endpoint) {}
 
   Task<> run();
   std::optional<TrainResult> take_result() { return std::move(result_); }
@@ -34,7 +35,7 @@ class LaunchedRank {
   const Settings& settings_;
   const std::string& resume_;
   const model::Zoo& zoo_;
-  ProgressBar& progress_;
+  const TellLauncher& tell_;
   const std::shared_ptr<transport::CountedEndpoint> endpoint_;
   std::optional<RunFolder> folder_;
   std::optional<RunLock> running_;
@@ -64,9 +65,7 @@ Task<> LaunchedRank::find_folder() {
 Task<> LaunchedRank::run() {
   Task<> finding = find_folder();
   co_await std::move(finding);
-  RankTask task{settings_, *folder_, {}, [this](const nlohmann::json& message) {
-                  if (place_.rank == 0) progress_.message(0, message);
-                }};
+  RankTask task{settings_, *folder_, {}, tell_};
   if (!resume_.empty()) task.resume = resume_;
   report::Summary own;
   Task<> training = run_rank(std::move(task), &zoo_, endpoint_, &own);
@@ -115,7 +114,8 @@ void fit_to_world(const launch::Placement& place, Settings* settings) {
   }
 }
 
-void as_rank(int rank, const std::function<void()>& part) {
+void as_rank(int rank, launch::Control& control, const std::function<void()>& part) {
+  if (control.has_listener()) return run_part(control, part);
   const auto told = [rank](const Error& error) {
     const std::string said = error.what();
     Error whose = said.starts_with("rank ") ? error : Error(error.kind(), text("rank ", rank, ": ", said));
@@ -132,17 +132,11 @@ void as_rank(int rank, const std::function<void()>& part) {
 }
 
 std::optional<TrainResult> train_launched(const launch::Placement& place, const Settings& settings,
-                                          const std::string& resume, const model::Zoo& zoo, ProgressBar& progress) {
+                                          const std::string& resume, const model::Zoo& zoo, const TellLauncher& tell) {
   const transport::Cluster cluster = launch::join(place, join_options(settings));
-  LaunchedRank rank(place, settings, resume, zoo, progress, cluster.endpoint);
+  LaunchedRank rank(place, settings, resume, zoo, tell, cluster.endpoint);
   cluster.runtime->spawn(text("rank ", place.rank), rank.run());
-  try {
-    cluster.runtime->run();
-  } catch (...) {
-    progress.clear();
-    throw;
-  }
-  progress.clear();
+  cluster.runtime->run();
   std::optional<TrainResult> result = rank.take_result();
   if (result) write_file(RunFolder::open(result->folder).summary(), report::to_json(result->summary));
   return result;

@@ -5,7 +5,9 @@
 #include <functional>
 #include <optional>
 
+#include "apps/ripieno/rank_progress.h"
 #include "apps/ripieno/train.h"
+#include "ripieno/launch/control.h"
 #include "ripieno/launch/placement.h"
 
 namespace ripieno::program {
@@ -14,12 +16,13 @@ namespace ripieno::program {
 /// say it, too. Error(usage) if the job needs another number of processes, or one process alone (virtual time, a lab).
 void fit_to_world(const launch::Placement& place, Settings* settings);
 
-/// Calls `part`, this rank's part of the job. Its errors then begin with the rank, and torchrun is told of them, too.
-void as_rank(int rank, const std::function<void()>& part);
+/// Calls `part`, this rank's part of the job. A launcher that listens is told of its errors (run_part()). Else they
+/// begin with the rank; torchrun is told of them, too.
+void as_rank(int rank, launch::Control& control, const std::function<void()>& part);
 
-/// All processes call it, with the same settings; they share the folder of runs. The result is rank 0's: it makes the
-/// run's folder, and merges the ranks' summaries.
+/// All processes call it, with the same settings; they share the folder of runs. `tell`: of this rank's progress. The
+/// result is rank 0's: it makes the run's folder, and merges the ranks' summaries.
 std::optional<TrainResult> train_launched(const launch::Placement& place, const Settings& settings,
-                                          const std::string& resume, const model::Zoo& zoo, ProgressBar& progress);
+                                          const std::string& resume, const model::Zoo& zoo, const TellLauncher& tell);
 
 }  // namespace ripieno::program

@@ -106,6 +106,7 @@ int run_command_line(int argc, char** argv, const model::Zoo& zoo) {
   add_doctor(app, context);
   add_help(app, context);
   add_launch(app, context);
+  add_agent(app, context);
   add_lab(app, context);
   add_worker(app, context);
   if (const std::string unknown = unknown_command(app, argc, argv); !unknown.empty()) {

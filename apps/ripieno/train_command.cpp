@@ -1,10 +1,12 @@
 #include <iostream>
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "apps/ripieno/choose_exchange.h"
 #include "apps/ripieno/commands.h"
 #include "apps/ripieno/job.h"
 #include "apps/ripieno/launched.h"
+#include "apps/ripieno/on_hosts.h"
 #include "apps/ripieno/recipe.h"
 #include "apps/ripieno/run_folder.h"
 #include "apps/ripieno/train.h"
@@ -17,17 +19,19 @@ namespace {
 
 struct TrainArguments {
   RecipeArguments recipe;
+  HostArguments hosts;
   int workers = 0;
   std::string strategy, resume, compute, only;
 };
 
 /// The recipe's one run, or the cell that --only names.
-Settings cell_of(const TrainArguments& arguments, const std::vector<std::string>& sets, const model::Zoo& zoo) {
+Settings cell_of(const TrainArguments& arguments, const std::vector<std::string>& sets, const model::Zoo& zoo,
+                 bool aloud) {
   const std::string& path = arguments.recipe.recipe;
   const bool chooses = !arguments.only.empty();
   std::vector<RefusedCell> refused;
   Recipe recipe = load_recipe(path, sets, arguments.recipe.scale, chooses ? &refused : nullptr);
-  tell_idle(recipe.cells, zoo);
+  tell_idle(recipe.cells, zoo, aloud);
   if (chooses) {
     keep_cells({arguments.only}, path, &recipe, &refused);
     if (!refused.empty()) fail(refused[0].kind, refused[0].reason);
@@ -38,8 +42,8 @@ Settings cell_of(const TrainArguments& arguments, const std::vector<std::string>
        chooses ? "--set seeds=1" : "--only " + recipe.cells[0].name, ", or make them all with ripieno compare");
 }
 
-/// With --resume the settings are those of the resumed run; else a recipe's, or the defaults.
-Settings settings_of(const TrainArguments& arguments, const model::Zoo& zoo) {
+/// With --resume the settings are those of the resumed run; else a recipe's, or the defaults. `aloud`: prints notes.
+Settings settings_of(const TrainArguments& arguments, const model::Zoo& zoo, bool aloud) {
   std::vector<std::string> sets = arguments.recipe.sets;
   if (arguments.workers > 0) sets.push_back(text("workers=", arguments.workers));
   if (!arguments.compute.empty()) sets.push_back("train.compute=" + arguments.compute);
@@ -54,15 +58,15 @@ Settings settings_of(const TrainArguments& arguments, const model::Zoo& zoo) {
     if (!arguments.recipe.recipe.empty())
       fail(ErrorKind::usage, "--resume takes its settings from the run folder; leave the recipe out");
     Recipe run = load_recipe(RunFolder::open(arguments.resume).config(), sets);
-    tell_idle(run.cells, zoo);
+    tell_idle(run.cells, zoo, aloud);
     return run.cells.at(0).settings;
   }
   if (arguments.recipe.recipe.empty()) {
     Recipe defaults = load_recipe_text("", "defaults", sets);
-    tell_idle(defaults.cells, zoo);
+    tell_idle(defaults.cells, zoo, aloud);
     return defaults.cells.at(0).settings;
   }
-  return cell_of(arguments, sets, zoo);
+  return cell_of(arguments, sets, zoo, aloud);
 }
 
 void show(const TrainResult& result, const std::string& format) {
@@ -73,31 +77,83 @@ void show(const TrainResult& result, const std::string& format) {
   }
 }
 
-void run_train(const TrainArguments& arguments, const CommandContext& context, const launch::Placement& place) {
-  Settings settings = settings_of(arguments, context.zoo);
+/// The settings of a process that makes a job of its own, or is one rank of one.
+Settings settled(const TrainArguments& arguments, const CommandContext& context, const launch::Placement& place) {
+  Settings settings = settings_of(arguments, context.zoo, place.rank == 0);
   find_data(settings);
   if (place.world_size > 1) fit_to_world(place, &settings);
   settle_measure(&settings);
-  if (arguments.recipe.print_config) {
-    if (place.rank == 0) std::cout << settings.print();
-    return;
-  }
-  check_job(settings, context.zoo);
+  if (!arguments.recipe.print_config) check_job(settings, context.zoo);
+  return settings;
+}
+
+void train_alone(const TrainArguments& arguments, const CommandContext& context, const Settings& settings) {
   ProgressBar progress = ProgressBar::automatic();
   progress.title(settings->strategy);
-  if (place.world_size == 1) {
-    show(train(settings, arguments.resume, context.zoo, progress), context.format);
-  } else if (const auto result = train_launched(place, settings, arguments.resume, context.zoo, progress)) {
-    show(*result, context.format);
+  show(train(settings, arguments.resume, context.zoo, progress), context.format);
+}
+
+/// A launcher of ours shows the progress of its ranks; under others, rank 0 does.
+void train_as_rank(const TrainArguments& arguments, const CommandContext& context, const Settings& settings,
+                   const launch::Placement& place, launch::Control& control) {
+  ProgressBar progress =
+      place.rank == 0 && !control.has_listener() ? ProgressBar::automatic() : ProgressBar(ProgressBar::Kind::none);
+  progress.title(settings->strategy);
+  control.send({{"type", "title"}, {"text", settings->strategy}});
+  const TellLauncher tell = [&](const nlohmann::json& message) {
+    control.send(message);
+    progress.message(0, message);
+  };
+  std::optional<TrainResult> result;
+  try {
+    result = train_launched(place, settings, arguments.resume, context.zoo, tell);
+  } catch (...) {
+    progress.clear();
+    throw;
   }
+  progress.clear();
+  if (result) show(*result, context.format);
+}
+
+/// Each worker runs this command there, as under another launcher.
+void train_on_hosts(const TrainArguments& arguments) {
+  launch::HostsJob job = job_on_hosts(arguments.hosts, arguments.workers);
+  job.command = own_command_line();
+  ProgressBar progress = ProgressBar::automatic();
+  progress.title("train");
+  job.on_message = [&](int rank, const nlohmann::json& message) {
+    if (message.value("type", "") == "title") {
+      progress.title(message.value("text", ""));
+    } else {
+      progress.message(rank, message);
+    }
+  };
+  job.on_output = [&](int rank, const std::string& line) {
+    progress.clear();
+    std::cerr << text("[rank ", rank, "] ", line, "\n") << std::flush;
+  };
+  launch::run_on_hosts(job);
+  progress.clear();
 }
 
 /// Alone, the command starts workers; started by another launcher, as several processes, it is one of them.
 void run_train(const TrainArguments& arguments, const CommandContext& context) {
+  if (arguments.hosts.are_given() && !arguments.recipe.print_config) return train_on_hosts(arguments);
   const launch::Placement place = launch::placement();
   if (!place.cannot_meet.empty()) fail(ErrorKind::usage, place.cannot_meet);
-  if (place.world_size == 1) return run_train(arguments, context, place);
-  as_rank(place.rank, [&] { run_train(arguments, context, place); });
+  const auto part = [&](launch::Control* control) {
+    const Settings settings = settled(arguments, context, place);
+    if (arguments.recipe.print_config) {
+      if (place.rank == 0) std::cout << settings.print();
+    } else if (control) {
+      train_as_rank(arguments, context, settings, place, *control);
+    } else {
+      train_alone(arguments, context, settings);
+    }
+  };
+  if (place.world_size == 1) return part(nullptr);
+  launch::Control control(place.control_fd);
+  as_rank(place.rank, control, [&] { part(&control); });
 }
 
 }  // namespace
@@ -109,6 +165,7 @@ void add_train(CLI::App& app, CommandContext& context) {
   command->add_option("--only", arguments->only, "run this cell of a recipe with a [grid]")->type_name("CELL");
   command->add_option("-n,--workers", arguments->workers, "workers; same as --set workers=N")
       ->check(CLI::Range(1, 4096));
+  add_hosts(*command, arguments->hosts);
   command->add_option("--strategy", arguments->strategy, "same as --set strategy=NAME; see ripieno list strategies");
   command
       ->add_option("--compute", arguments->compute,

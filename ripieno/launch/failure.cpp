@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <string_view>
 
@@ -57,6 +58,41 @@ const Failure& cause_of(const std::vector<Failure>& failures) {
     at = next;
   }
   return *first;  // they blame each other
+}
+
+void throw_cause(const std::vector<Failure>& failures) {
+  const Failure& cause = cause_of(failures);
+  if (cause.code) throw WorkerExited(cause.error, *cause.code);
+  throw cause.error;
+}
+
+nlohmann::json to_json(const Failure& failure) {
+  nlohmann::json code = nullptr;
+  if (failure.code) code = *failure.code;
+  return {{"rank", failure.rank},
+          {"kind", name(failure.error.kind())},
+          {"message", failure.error.what()},
+          {"follows", failure.follows},
+          {"code", code}};
+}
+
+Failure failure_from(const nlohmann::json& json) {
+  try {
+    const nlohmann::json& code = json.at("code");
+    const Error error(kind_named(json.at("kind").get<std::string>()), json.at("message").get<std::string>());
+    return {json.at("rank").get<int>(), error, json.at("follows").get<bool>(),
+            code.is_null() ? std::nullopt : std::optional(code.get<int>())};
+  } catch (const nlohmann::json::exception&) {
+    return {-1, Error(ErrorKind::internal, "said something that is no failure: " + json.dump()), false, std::nullopt};
+  }
+}
+
+ErrorKind kind_named(const std::string& kind) {
+  for (ErrorKind k : {ErrorKind::internal, ErrorKind::usage, ErrorKind::data, ErrorKind::io, ErrorKind::network,
+                      ErrorKind::peer, ErrorKind::mismatch}) {
+    if (kind == name(k)) return k;
+  }
+  return ErrorKind::internal;
 }
 
 }  // namespace ripieno::launch

@@ -1,6 +1,7 @@
 // Picks the failure of a job to report: the cause, not its consequences.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -29,5 +30,26 @@ std::optional<Blame> blame_in(const std::string& words);
 /// a peer end, and among those takes the end of the chain: if rank 1 gave up on rank 0, and rank 0 on rank 2, rank 0's
 /// failure. A message passed on by others stands in for a rank that has none of its own.
 const Failure& cause_of(const std::vector<Failure>& failures);
+
+/// The cause was a worker that exited with its own code and without a message (control.h). Of kind peer.
+class WorkerExited : public Error {
+ public:
+  WorkerExited(const Error& error, int code) : Error(error), code_(code) {}
+  int code() const { return code_; }
+
+ private:
+  int code_;
+};
+
+/// Throws the cause as a WorkerExited or an Error. There is at least one failure.
+[[noreturn]] void throw_cause(const std::vector<Failure>& failures);
+
+/// {"rank": 2, "kind": "peer", "message": "lost rank 1", "follows": true, "code": null}
+nlohmann::json to_json(const Failure& failure);
+/// What does not fit is taken as a failure of kind internal.
+Failure failure_from(const nlohmann::json& json);
+
+/// Of the kind's name; internal if there is none.
+ErrorKind kind_named(const std::string& kind);
 
 }  // namespace ripieno::launch

@@ -11,6 +11,7 @@
 #include "ripieno/core/error.h"
 #include "ripieno/core/hash.h"
 #include "ripieno/launch/environment.h"
+#include "ripieno/membership/address.h"
 
 namespace ripieno::launch {
 namespace {
@@ -107,8 +108,7 @@ std::string address(const Row& row, const std::string& job) {
   const std::string host = variable("MASTER_ADDR").value_or("");
   const int port = count("MASTER_PORT");
   if ((name != "torchrun" && name != "environment") || host.empty() || port <= 0) return "";
-  const bool is_number = host.find(':') != std::string::npos;
-  return text(is_number ? "[" : "", host, is_number ? "]:" : ":", name == "torchrun" ? port + 1 : port);
+  return membership::with_port(host, name == "torchrun" ? port + 1 : port);
 }
 
 bool is_loopback(const std::string& host) { return host == "localhost" || host == "::1" || host.starts_with("127."); }

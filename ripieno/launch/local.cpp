@@ -13,26 +13,17 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <thread>
 
 #include "ripieno/launch/descriptors.h"
-#include "ripieno/launch/failure.h"
-#include "ripieno/launch/process.h"
+#include "ripieno/launch/lines.h"
 #include "ripieno/membership/address.h"
 #include "ripieno/membership/rendezvous.h"
 
 namespace ripieno::launch {
 namespace {
 
-constexpr std::size_t kept_lines = 20;         // of a worker's standard error, for its error
-constexpr std::size_t longest_line = 1 << 20;  // bytes; longer lines are cut
-
-ErrorKind kind_named(const std::string& kind) {
-  for (ErrorKind k : {ErrorKind::internal, ErrorKind::usage, ErrorKind::data, ErrorKind::io, ErrorKind::network,
-                      ErrorKind::peer, ErrorKind::mismatch}) {
-    if (kind == name(k)) return k;
-  }
-  return ErrorKind::internal;
-}
+constexpr std::size_t kept_lines = 20;  // of a worker's standard error, for its error
 
 struct Worker {
   Worker(Runtime& runtime, int rank, Process process)
@@ -64,14 +55,17 @@ class LocalRun {
   LocalRun(Runtime& runtime, const LocalJob& job)
       : runtime_(runtime),
         job_(job),
-        token_(membership::random_token()),
-        signals_(runtime.context(), SIGINT, SIGTERM, SIGHUP) {
+        share_(job.share.value_or(Share{0, job.workers, "", membership::random_token()})),
+        signals_(runtime.context(), SIGINT, SIGTERM, SIGHUP),
+        until_(runtime.context()) {
     signals_.add(SIGCHLD);
+    if (job.until >= 0) until_.assign(job.until);
     membership::parse_address(job.listen);
-    if (job.workers == 1) return;  // needs no rendezvous
+    if (job.share || job.workers == 1) return;  // one worker needs no rendezvous
     const InNetwork there(job.network);
-    rendezvous_.emplace(runtime, job.listen, token_, job.workers, job.meeting);
-    membership::check_route_to(rendezvous_->address());
+    rendezvous_.emplace(runtime, job.listen, share_.token, job.workers, job.meeting);
+    share_.rendezvous = rendezvous_->address();
+    membership::check_route_to(share_.rendezvous);
   }
 
   ~LocalRun() {
@@ -81,32 +75,34 @@ class LocalRun {
   }
 
   void run() {
-    for (int rank = 0; rank < job_.workers; ++rank) start(rank);
+    for (int local = 0; local < job_.workers; ++local) start(share_.first_rank + local, local);
     runtime_.spawn("signals", watch_signals());
+    if (until_.is_open()) runtime_.spawn("end", watch_end());
     if (rendezvous_) runtime_.spawn("rendezvous", serve());
     runtime_.run();
     if (interrupted_) throw Interrupted(*interrupted_);
-    if (failures_.empty()) return;
-    const Failure& cause = cause_of(failures_);
-    if (cause.code) throw WorkerExited(cause.error, *cause.code);
-    throw cause.error;
+    if (!failures_.empty()) throw_cause(failures_);
   }
 
  private:
-  void start(int rank) {
+  void start(int rank, int local) {
     const WorkerPlace place = job_.place ? job_.place(rank) : WorkerPlace();
     std::vector<std::pair<std::string, std::string>> variables = job_.variables;
     variables.insert(variables.end(), {{"RIPIENO_RANK", std::to_string(rank)},
-                                       {"RIPIENO_WORLD_SIZE", std::to_string(job_.workers)},
-                                       {"RIPIENO_RENDEZVOUS", rendezvous_ ? rendezvous_->address() : ""},
-                                       {"RIPIENO_TOKEN", token_},
+                                       {"RIPIENO_LOCAL_RANK", std::to_string(local)},
+                                       {"RIPIENO_WORLD_SIZE", std::to_string(share_.world_size)},
+                                       {"RIPIENO_RENDEZVOUS", share_.rendezvous},
+                                       {"RIPIENO_TOKEN", share_.token},
                                        {"RIPIENO_CONTROL_FD", std::to_string(control_descriptor)}});
     if (!place.listen.empty()) variables.emplace_back("RIPIENO_LISTEN", place.listen);
-    Process process = start_process(job_.command, variables, rank == 0, place.process);
+    const bool shares_output = rank == 0 && !job_.on_result;
+    Process process = start_process(job_.command, variables, {.output = !shares_output}, place.process);
     workers_.push_back(std::make_unique<Worker>(runtime_, rank, std::move(process)));
     Worker* worker = workers_.back().get();
     listen(worker, &worker->control, [this, worker](const std::string& line) { message(*worker, line); });
-    listen(worker, &worker->output, [this, worker](const std::string& line) { show(worker->rank, line); });
+    listen(worker, &worker->output, [this, worker](const std::string& line) {
+      worker->rank == 0 ? job_.on_result(line) : show(worker->rank, line);
+    });
     listen(worker, &worker->errors, [this, worker](const std::string& line) {
       worker->last.push_back(line.substr(0, 500));
       if (worker->last.size() > kept_lines) worker->last.pop_front();
@@ -114,31 +110,15 @@ class LocalRun {
     });
   }
 
-  using OnLine = std::function<void(const std::string&)>;
-
   void listen(Worker* worker, asio::posix::stream_descriptor* pipe, OnLine on_line) {
     if (!pipe->is_open()) return;
     ++worker->readers;
-    runtime_.spawn(text("pipe of rank ", worker->rank), read_lines(worker, pipe, std::move(on_line)));
+    runtime_.spawn(text("pipe of rank ", worker->rank), read(worker, pipe, std::move(on_line)));
   }
 
-  Task<> read_lines(Worker* worker, asio::posix::stream_descriptor* pipe, OnLine on_line) {
-    std::vector<char> chunk(16 << 10);
-    const asio::mutable_buffer buffer(chunk.data(), chunk.size());
-    std::string line;
-    for (;;) {
-      asio::error_code error;
-      auto token = asio::redirect_error(asio::use_awaitable, error);
-      const std::size_t got = co_await pipe->async_read_some(buffer, token);
-      if (error) break;
-      for (std::size_t i = 0; i < got; ++i) {
-        if (chunk[i] != '\n') line += chunk[i];
-        if (chunk[i] == '\n' || line.size() == longest_line) on_line(std::exchange(line, {}));
-      }
-    }
-    if (!line.empty()) on_line(line);
-    asio::error_code ignored;
-    pipe->close(ignored);
+  Task<> read(Worker* worker, asio::posix::stream_descriptor* pipe, OnLine on_line) {
+    Task<> reading = read_lines(pipe, std::move(on_line));
+    co_await std::move(reading);
     --worker->readers;
     settle(*worker);
   }
@@ -185,6 +165,14 @@ class LocalRun {
     }
   }
 
+  Task<> watch_end() {
+    Task<> reading = read_lines(&until_, [](const std::string&) {});
+    co_await std::move(reading);
+    if (settled_ == job_.workers) co_return;
+    interrupted_ = SIGTERM;
+    terminate();
+  }
+
   Task<> serve() {
     try {
       co_await rendezvous_->serve();
@@ -218,6 +206,7 @@ class LocalRun {
     if (++settled_ == job_.workers) {
       asio::error_code ignored;
       signals_.cancel(ignored);
+      until_.close(ignored);
       if (rendezvous_) rendezvous_->close();
     }
   }
@@ -235,6 +224,7 @@ class LocalRun {
 
   void failed(Failure failure) {
     const bool follows = failure.follows;
+    if (job_.on_failure) job_.on_failure(failure);
     failures_.push_back(std::move(failure));
     if (!follows) return terminate();
     if (!ending_) runtime_.call_at(runtime_.now() + job_.grace, [this] { terminate(); });
@@ -260,9 +250,10 @@ class LocalRun {
 
   Runtime& runtime_;
   const LocalJob& job_;
-  const std::string token_;
+  Share share_;
   std::optional<membership::Rendezvous> rendezvous_;  ///< if there is more than one worker
   asio::signal_set signals_;
+  asio::posix::stream_descriptor until_;
   std::vector<std::unique_ptr<Worker>> workers_;
   int settled_ = 0;
   bool ending_ = false, terminated_ = false, killed_ = false;
@@ -271,6 +262,8 @@ class LocalRun {
 };
 
 }  // namespace
+
+int part_of_cores(int workers) { return std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / workers); }
 
 Interrupted::Interrupted(int signal)
     : std::runtime_error(text("interrupted by signal ", signal, " (", strsignal(signal), ")")), signal_(signal) {}

@@ -1,14 +1,17 @@
-// Starts the workers of a job on this machine, serves their rendezvous, relays their messages and ends them together.
+// Starts the workers of a job, or a part of them, on this machine, serves their rendezvous, relays their messages and
+// ends them together.
 #pragma once
 
 #include <functional>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "ripieno/core/error.h"
 #include "ripieno/core/runtime.h"
+#include "ripieno/launch/failure.h"
 #include "ripieno/launch/process.h"
 
 namespace ripieno::launch {
@@ -19,8 +22,15 @@ struct WorkerPlace {
   std::string listen;
 };
 
+/// Which part of a larger job the workers are. Others of it run on other hosts; another process serves the rendezvous.
+struct Share {
+  int first_rank = 0, world_size = 1;
+  std::string rendezvous, token;
+};
+
 struct LocalJob {
   int workers = 1;
+  std::optional<Share> share;          ///< empty: they are the whole job
   std::vector<std::string> command;    ///< of every worker; the job's token is passed in the environment, not here
   std::string listen = "127.0.0.1:0";  ///< of the rendezvous, which a single worker does not need
   std::string network;                 ///< the network namespace in which the rendezvous listens; "": the launcher's
@@ -35,7 +45,14 @@ struct LocalJob {
   /// Called with every line of a worker's standard error, and of its standard output except rank 0's, which is the
   /// launcher's. By default printed to the launcher's standard error as "[rank 2] ...".
   std::function<void(int rank, const std::string& line)> on_output;
+  /// Called with every line of rank 0's standard output. By default rank 0 has the launcher's.
+  std::function<void(const std::string& line)> on_result;
+  std::function<void(const Failure& failure)> on_failure;  ///< called with every failure as it comes; may be empty
+  int until = -1;  ///< a descriptor; at its end the workers are told to end, as by SIGTERM. Closed at the job's end
 };
+
+/// The threads that each of so many workers on this machine gets: its part of the cores, at least 1.
+int part_of_cores(int workers);
 
 /// The launcher was told to end, by SIGINT, SIGTERM or SIGHUP, and has ended its workers.
 class Interrupted : public std::runtime_error {
@@ -45,16 +62,6 @@ class Interrupted : public std::runtime_error {
 
  private:
   int signal_;
-};
-
-/// The cause was a worker that exited with its own code and without a message (control.h). Of kind peer.
-class WorkerExited : public Error {
- public:
-  WorkerExited(const Error& error, int code) : Error(error), code_(code) {}
-  int code() const { return code_; }
-
- private:
-  int code_;
 };
 
 /// Returns when all workers have ended successfully. If one fails, ends the others (SIGTERM, after `grace` SIGKILL) and

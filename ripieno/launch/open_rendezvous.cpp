@@ -7,12 +7,7 @@
 namespace ripieno::launch {
 namespace {
 
-using membership::parse_address;
-
-std::string with_port(const std::string& host, int port) {
-  const bool is_number = host.find(':') != std::string::npos;
-  return text(is_number ? "[" : "", host, is_number ? "]:" : ":", port);
-}
+using membership::parse_address, membership::with_port;
 
 bool is_any(const std::string& host) { return host == "0.0.0.0" || host == "::"; }
 

@@ -82,6 +82,7 @@ void read_own(const std::string& rank, Placement* place) {
          place->world_size);
   }
   place->local_rank = place->rank;
+  if (const auto local = variable("RIPIENO_LOCAL_RANK")) place->local_rank = number("RIPIENO_LOCAL_RANK", *local, 0);
   if (const auto fd = variable("RIPIENO_CONTROL_FD")) place->control_fd = number("RIPIENO_CONTROL_FD", *fd, 0);
   const bool is_ours = place->control_fd >= 0;
   if (const auto other = is_ours ? std::nullopt : launched();

@@ -3,6 +3,7 @@
 // Started by Ripieno's launcher, or by hand, one process a machine:
 //   RIPIENO_RANK         0 .. world size - 1
 //   RIPIENO_WORLD_SIZE   number of workers
+//   RIPIENO_LOCAL_RANK   0 .. workers of this host - 1; by default the rank
 //   RIPIENO_CONTROL_FD   descriptor of the pipe to the launcher, if there is one
 // Started by another launcher: its own variables (launchers.h).
 // Where they meet: what the user sets, or else what the launcher says, or else, on one host, a file of the user's alone

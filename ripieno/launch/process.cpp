@@ -115,17 +115,23 @@ std::vector<char*> pointers(std::vector<std::string>& strings) {
 }  // namespace
 
 Process start_process(const std::vector<std::string>& command,
-                      const std::vector<std::pair<std::string, std::string>>& variables, bool share_output,
+                      const std::vector<std::pair<std::string, std::string>>& variables, Pipes pipes,
                       const ProcessPlace& place) {
   if (command.empty() || command.front().empty()) fail(ErrorKind::usage, "there is no command for the workers to run");
   std::vector<std::string> arguments = command, environment = environment_with(variables);
   std::vector<char*> argv = pointers(arguments), envp = pointers(environment);
   const Descriptor network = open_network(place.network);
-  Pipe control, output, errors, status;
-  const Descriptor input(open("/dev/null", O_RDONLY | O_CLOEXEC));
-  const ProcessStart plan{
-      argv.data(),        envp.data(),         getpid(),           input.get(),  share_output ? -1 : output.write.get(),
-      errors.write.get(), control.write.get(), status.write.get(), network.get()};
+  Pipe control, input, output, errors, status;
+  const Descriptor nothing(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  const ProcessStart plan{argv.data(),
+                          envp.data(),
+                          getpid(),
+                          (pipes.input ? input.read : nothing).get(),
+                          pipes.output ? output.write.get() : -1,
+                          errors.write.get(),
+                          control.write.get(),
+                          status.write.get(),
+                          network.get()};
   sigset_t every, before;
   sigfillset(&every);
   pthread_sigmask(SIG_SETMASK, &every, &before);
@@ -156,7 +162,8 @@ Process start_process(const std::vector<std::string>& command,
   process.pid = pid;
   process.control = std::move(control.read);
   process.errors = std::move(errors.read);
-  if (!share_output) process.output = std::move(output.read);
+  if (pipes.input) process.input = std::move(input.write);
+  if (pipes.output) process.output = std::move(output.read);
   return process;
 }
 
@@ -171,7 +178,7 @@ std::string own_program() {
 }
 
 std::string run_tool(const std::vector<std::string>& command) {
-  const Process process = start_process(command, {}, false);
+  const Process process = start_process(command, {});
   // Reads both pipes until the child has closed them, whichever it fills first.
   std::string output, errors;
   std::array<std::pair<const Descriptor*, std::string*>, 2> pipes{

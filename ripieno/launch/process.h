@@ -18,8 +18,13 @@ inline constexpr int control_descriptor = 3;
 
 struct Process {
   pid_t pid = -1;
-  /// The launcher's ends of the child's pipes. `output` is empty if the child shares the launcher's standard output.
-  Descriptor control, output, errors;
+  /// The launcher's ends of the child's pipes, of its standard input, output and error. Empty where there is none.
+  Descriptor control, input, output, errors;
+};
+
+/// Which of a child's standard descriptors are pipes. Without one, its input is empty, and its output the launcher's.
+struct Pipes {
+  bool input = false, output = true;
 };
 
 /// Where on this machine a child runs; empty: as its launcher.
@@ -28,11 +33,11 @@ struct ProcessPlace {
   std::vector<std::filesystem::path> groups;  ///< control groups that it joins
 };
 
-/// Runs `command` (its program is looked up in PATH) with the caller's environment changed by `variables`. Its standard
-/// input is empty; it has no descriptors other than 0 to 3. If the calling thread ends, the kernel kills the child.
+/// Runs `command` (its program is looked up in PATH) with the caller's environment changed by `variables`. It has no
+/// descriptors other than 0 to 3. If the calling thread ends, the kernel kills the child.
 /// Error(usage) if the program cannot be run, Error(io) if the system has no process or descriptor left.
 Process start_process(const std::vector<std::string>& command,
-                      const std::vector<std::pair<std::string, std::string>>& variables, bool share_output,
+                      const std::vector<std::pair<std::string, std::string>>& variables, Pipes pipes = {},
                       const ProcessPlace& place = {});
 
 /// This program's own file, for starting more processes of it, even if it was deleted or replaced meanwhile. Error(io)

@@ -35,6 +35,11 @@ Address parse_address(const std::string& address) {
 
 std::string to_string(const tcp::endpoint& endpoint) { return text(endpoint); }
 
+std::string with_port(const std::string& host, int port) {
+  const bool is_six = host.find(':') != std::string::npos;
+  return text(is_six ? "[" : "", host, is_six ? "]:" : ":", port);
+}
+
 tcp::endpoint resolve(const std::string& address) {
   const Address parsed = parse_address(address);
   asio::error_code error;

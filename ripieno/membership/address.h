@@ -18,6 +18,7 @@ Address parse_address(const std::string& address);
 
 /// "127.0.0.1:8000", "[::1]:8000"
 std::string to_string(const asio::ip::tcp::endpoint& endpoint);
+std::string with_port(const std::string& host, int port);
 
 /// The first endpoint that the name resolves to; may wait for a name server. Error(network), with the name and the
 /// reason.

@@ -30,16 +30,12 @@ constexpr std::size_t longest_number = 10;  // of a rank, in digits
 constexpr auto without_a_way =
     std::chrono::seconds(3);  // a network may still come up; if it does not, the error comes soon
 
-tcp::endpoint any_port(const std::string& host) {
-  return resolve(host.find(':') == std::string::npos ? host + ":0" : "[" + host + "]:0");
-}
-
 struct Mesh {
   Mesh(Runtime& runtime, const Meeting& meeting)
       : runtime(runtime),
         meeting(meeting),
         token(meeting.invitation.empty() ? parse_token(meeting.token) : Token{}),
-        door(std::make_shared<Door>(runtime, any_port(meeting.listen))),
+        door(std::make_shared<Door>(runtime, resolve(with_port(meeting.listen, 0)))),
         found(meeting.world_size),
         complete(runtime) {}
 

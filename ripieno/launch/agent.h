@@ -1,0 +1,37 @@
+// The launcher's hand on one of several hosts: `ripieno agent FOLDER`, which `run_on_hosts()` starts through ssh. It says
+// one JSON object a line:
+//   {"hello": {"version": "0.1.0", "launcher": "10.0.0.1"}}   at once; launcher: its address, as this host sees it
+//   {"rank": 2, "message": {..}}   a worker's message (control.h)
+//   {"rank": 2, "line": ".."}      a line of a worker's output
+//   {"result": ".."}               a line of rank 0's standard output
+//   {"failed": {..}}               a failure (failure.h)
+//   {"ended": true}                all workers have ended
+// and is told one, the share of the job (AgentJob). When its input ends, which it also does when the connection breaks, it
+// ends its workers.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ripieno/launch/local.h"
+
+namespace ripieno::launch {
+
+/// What a host is to do.
+struct AgentJob {
+  std::vector<std::string> command;
+  std::vector<std::pair<std::string, std::string>> variables;
+  int workers = 1;
+  bool shares_cores = false;  ///< each worker gets an equal part of the cores, at least 1, where OMP_NUM_THREADS is not set
+  Share share;
+};
+
+nlohmann::json to_json(const AgentJob& job);
+
+/// From `folder`. Returns when the workers have ended, also if they failed. Error(usage): what it is told is no job.
+/// Error(io): it cannot go to the folder, or the launcher has ended before it told the job.
+void run_agent(const std::string& folder, const std::string& version);
+
+}  // namespace ripieno::launch

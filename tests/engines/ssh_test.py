@@ -1,0 +1,124 @@
+#!/usr/bin/env python3
+"""`ripieno train --hosts` and `ripieno launch --hosts` through real sshds, a host each (ssh_hosts.py)."""
+import os
+import signal
+import subprocess
+import time
+import unittest
+
+from launcher_case import ENVIRONMENT, RIPIENO, TRAIN, LauncherCase, in_full
+from ssh_hosts import SshHosts
+
+
+class Ssh(LauncherCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.hosts = SshHosts(3)
+        cls.addClassCleanup(cls.hosts.close)
+
+    def start_there(self, *command, cwd=None, **environment):
+        """A command of the user's, on node0."""
+        return self.hosts.start(0, command, cwd=cwd or self.folder, env=ENVIRONMENT | self.hosts.environment | environment, stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, text=True)
+
+    def at_hosts(self, *command, **options):
+        """(exit code, standard output, standard error)"""
+        process = self.start_there(*command, **options)
+        out, err = process.communicate(timeout=120)
+        return process.returncode, out, err
+
+    def start_training(self, *options):
+        """A job that has trained an epoch, and would train for long."""
+        job = self.start_there(*TRAIN, "--hosts", "node1:2,node2:2", "--set", "train.epochs=10000", "--set", f"run.folder={self.folder}/runs", *options)
+        for line in job.stderr:
+            if "epoch 1/" in line:
+                break
+        return job
+
+    def ranks(self, host):
+        """The workers' ids, as this test sees them."""
+        mine = subprocess.run(("pgrep", "-f", f"^{RIPIENO} train .*{self.folder}"), capture_output=True, text=True).stdout.split()
+        namespace = os.readlink(f"/proc/{self.hosts.first[host]}/ns/net")
+        return [pid for pid in mine if os.readlink(f"/proc/{pid}/ns/net") == namespace]
+
+    def test_it_trains_as_on_one_host(self):
+        own = self.own()
+        code, out, err = self.at_hosts(*TRAIN, "--hosts", "node1:2,node2:2")
+        self.assertEqual(code, 0, err)
+        self.assertEqual(self.hashes(), own)
+        self.assertRegex(out, r"ring +4 ")
+        self.assertRegex(err, r"^ring: epoch 1/1, .*\n$", "the launcher alone shows the progress")
+        ways = self.summary()["ranks"][0]["ways"]
+        self.assertEqual((ways[1], ways[2][:3], ways[3][:3]), ("shared memory", "tcp", "tcp"))
+        self.nothing_is_left()
+
+    def test_a_host_file_and_this_host(self):
+        own = self.own()
+        (self.folder / "hosts").write_text("# ours\nnode0 slots=2\nnode2:3\n")
+        code, _, err = self.at_hosts(*TRAIN, "--hostfile", "hosts", "-n", "4")
+        self.assertEqual(code, 0, err)
+        self.assertEqual(self.hashes(), own)
+
+    def test_a_killed_rank_ends_the_job_and_is_named(self):
+        job = self.start_training()
+        self.assertEqual((len(self.ranks(1)), len(self.ranks(2))), (2, 2))
+        os.kill(int(self.ranks(2)[0]), signal.SIGKILL)
+        _, err = job.communicate(timeout=60)
+        self.assertEqual(job.returncode, 6, err)
+        self.assertRegex(err, r"ripieno: node2: rank \d was killed by signal 9")
+        self.assertEqual(err.count("ripieno:"), 1)
+        self.nothing_is_left()
+
+    def test_a_lost_host_ends_the_job_and_is_named(self):
+        job = self.start_training()
+        sshd = subprocess.run(("pgrep", "-f", f"ssh .* node2 exec '{RIPIENO}"), capture_output=True, text=True).stdout.split()
+        os.kill(int(sshd[0]), signal.SIGKILL)  # the connection breaks
+        _, err = job.communicate(timeout=60)
+        self.assertEqual(job.returncode, 6, err)
+        self.assertRegex(err, r"ripieno: node2: the connection to it has ended")
+        self.nothing_is_left()
+
+    def test_ctrl_c_leaves_nothing(self):
+        job = self.start_training()
+        user, = subprocess.run(("pgrep", "-f", f"^{RIPIENO} train .*--hosts .*{self.folder}"), capture_output=True, text=True).stdout.split()
+        os.kill(int(user), signal.SIGINT)
+        _, err = job.communicate(timeout=60)
+        self.assertEqual(job.returncode, 130, err)
+        self.assertRegex(err, r"interrupted by signal 2")
+        self.nothing_is_left()
+
+    @in_full
+    def test_what_a_host_lacks_is_named_before_training(self):
+        moved = self.folder / "here"
+        moved.mkdir()
+        away = self.hosts.start(2, ("mount", "-t", "tmpfs", "tmpfs", self.folder), cwd="/")
+        self.assertEqual(away.wait(), 0)
+        self.addCleanup(lambda: self.hosts.start(2, ("umount", self.folder), cwd="/").wait())
+        begun = time.monotonic()
+        for words, options, code, said in (
+                (("--hosts", "nowhere:2,node1"), {}, 5, r"nowhere: cannot be reached: ssh: Could not resolve hostname"),
+                (("--hosts", "10.77.0.99,node1"), {}, 5, r"10.77.0.99: cannot be reached: ssh: .*(No route to host|timed out)"),
+                (("--hosts", "node1,node2"), {"cwd": moved}, 2, r"node2: there is no folder .*/here on node2"),
+                (("--hosts", "node1,node2", "--set", "data.name=mnist", "--set", "data.folder=/nowhere"), {}, 3, r"node\d: rank \d: mnist: there is no "),
+                (("--hosts", "node1:x"), {}, 2, r"--hosts: 'x' workers: a host has 1 to"),
+                (("--hosts", "node1", "-n", "2"), {}, 2, r"-n 2 asks for more workers than the hosts have, which is 1"),
+                (("--hosts", "node1,node1"), {}, 2, r"--hosts: node1 is named twice")):
+            with self.subTest(said):
+                result, _, err = self.at_hosts(*TRAIN, *words, **options)
+                self.assertEqual(result, code, err)
+                self.assertRegex(err, rf"^ripieno: {said}.*\n$")
+        self.assertLess(time.monotonic() - begun, 7 * 50)
+        self.nothing_is_left()
+
+    def test_launch_starts_own_programs_and_passes_their_exit_code_on(self):
+        code, out, err = self.at_hosts(RIPIENO, "launch", "--hosts", "node1,node2", "--", "sh", "-c",
+                                       "echo $RIPIENO_RANK of $RIPIENO_WORLD_SIZE on $(hostname); touch said-$RIPIENO_RANK; "
+                                       "until [ -e said-0 ] && [ -e said-1 ]; do sleep 0.1; done; [ $RIPIENO_RANK = 0 ] || exit 9")
+        self.assertEqual(code, 9, err)
+        self.assertEqual(out, "0 of 2 on node1\n")
+        self.assertIn("[rank 1] 1 of 2 on node2\n", err)
+        self.assertIn("ripieno: node2: rank 1 exited with code 9", err)
+
+
+if __name__ == "__main__":
+    unittest.main()
