@@ -1,10 +1,10 @@
 #include "apps/ripieno/launched.h"
 
-#include <asio/ip/host_name.hpp>
 #include <nlohmann/json.hpp>
 
 #include "apps/ripieno/job.h"
 #include "apps/ripieno/rank.h"
+#include "apps/ripieno/rank_folder.h"
 #include "apps/ripieno/run_lock.h"
 #include "apps/ripieno/worker.h"
 #include "ripieno/core/file.h"
@@ -15,8 +15,6 @@
 
 namespace ripieno::program {
 namespace {
-
-namespace fs = std::filesystem;
 
 /// A rank's part, after all have met.
 class LaunchedRank {
@@ -37,35 +35,27 @@ class LaunchedRank {
   const model::Zoo& zoo_;
   const TellLauncher& tell_;
   const std::shared_ptr<transport::CountedEndpoint> endpoint_;
-  std::optional<RunFolder> folder_;
+  RankFolder folder_;
   std::optional<RunLock> running_;
   std::optional<TrainResult> result_;
 };
 
-/// Rank 0 makes the run's folder; the others open it.
+/// Rank 0 makes the run's folder.
 Task<> LaunchedRank::find_folder() {
-  const collective::Communicator comm(endpoint_);
-  std::string path;
+  std::optional<RunFolder> made;
   if (place_.rank == 0) {
-    folder_.emplace(RunFolder::create(settings_));
-    running_.emplace(folder_->path());
-    if (!resume_.empty()) write_file(folder_->path() / "resumed_from", resume_ + "\n");
-    path = fs::absolute(folder_->path()).string();
+    made.emplace(RunFolder::create(settings_));
+    running_.emplace(made->path());
+    if (!resume_.empty()) write_file(made->path() / "resumed_from", resume_ + "\n");
   }
-  Task<std::string> telling = comm.broadcast(path);
-  path = co_await std::move(telling);
-  if (place_.rank == 0) co_return;
-  if (!fs::exists(fs::path(path) / "config.toml")) {
-    fail(ErrorKind::usage, "rank 0 has made the run's folder ", path, ", which is not to be seen on ",
-         asio::ip::host_name(), ": set run.folder to a folder that all hosts share");
-  }
-  folder_.emplace(RunFolder::open(path));
+  Task<> agreeing = RankFolder::agree(collective::Communicator(endpoint_), made, &folder_);
+  co_await std::move(agreeing);
 }
 
 Task<> LaunchedRank::run() {
   Task<> finding = find_folder();
   co_await std::move(finding);
-  RankTask task{settings_, *folder_, {}, tell_};
+  RankTask task{settings_, folder_.run(), {}, tell_};
   if (!resume_.empty()) task.resume = resume_;
   report::Summary own;
   Task<> training = run_rank(std::move(task), &zoo_, endpoint_, &own);
@@ -73,11 +63,13 @@ Task<> LaunchedRank::run() {
   const collective::Communicator comm(endpoint_);
   Task<std::vector<std::string>> gathering = comm.all_gather(report::to_json(own));
   const std::vector<std::string> all = co_await std::move(gathering);
+  Task<> gathering_files = folder_.gather(comm);
+  co_await std::move(gathering_files);
   if (place_.rank != 0) co_return;
-  if (settings_->run.trace) merge_traces(*folder_, endpoint_->size());
+  if (settings_->run.trace) merge_traces(folder_.run(), endpoint_->size());
   std::vector<report::Summary> ranks;
-  for (const std::string& one : all) ranks.push_back(report::from_json(one, folder_->summary()));
-  result_.emplace(TrainResult{folder_->path(), report::merge_ranks(std::move(ranks))});
+  for (const std::string& one : all) ranks.push_back(report::from_json(one, folder_.run().summary()));
+  result_.emplace(TrainResult{folder_.run().path(), report::merge_ranks(std::move(ranks))});
 }
 
 launch::JoinOptions join_options(const Settings& settings) {

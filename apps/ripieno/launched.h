@@ -20,7 +20,7 @@ void fit_to_world(const launch::Placement& place, Settings* settings);
 /// begin with the rank; torchrun is told of them, too.
 void as_rank(int rank, launch::Control& control, const std::function<void()>& part);
 
-/// All processes call it, with the same settings; they share the folder of runs. `tell`: of this rank's progress. The
+/// All processes call it, with the same settings. `tell`: of this rank's progress. The
 /// result is rank 0's: it makes the run's folder, and merges the ranks' summaries.
 std::optional<TrainResult> train_launched(const launch::Placement& place, const Settings& settings,
                                           const std::string& resume, const model::Zoo& zoo, const TellLauncher& tell);

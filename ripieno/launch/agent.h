@@ -1,13 +1,13 @@
-// The launcher's hand on one of several hosts: `ripieno agent FOLDER`, which `run_on_hosts()` starts through ssh. It says
-// one JSON object a line:
+// The launcher's hand on one of several hosts: `ripieno agent FOLDER`, which `run_on_hosts()` starts through ssh. It
+// says one JSON object a line:
 //   {"hello": {"version": "0.1.0", "launcher": "10.0.0.1"}}   at once; launcher: its address, as this host sees it
 //   {"rank": 2, "message": {..}}   a worker's message (control.h)
 //   {"rank": 2, "line": ".."}      a line of a worker's output
 //   {"result": ".."}               a line of rank 0's standard output
 //   {"failed": {..}}               a failure (failure.h)
 //   {"ended": true}                all workers have ended
-// and is told one, the share of the job (AgentJob). When its input ends, which it also does when the connection breaks, it
-// ends its workers.
+// and is told one, the share of the job (AgentJob). When its input ends, which it also does when the connection breaks,
+// it ends its workers.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -24,7 +24,8 @@ struct AgentJob {
   std::vector<std::string> command;
   std::vector<std::pair<std::string, std::string>> variables;
   int workers = 1;
-  bool shares_cores = false;  ///< each worker gets an equal part of the cores, at least 1, where OMP_NUM_THREADS is not set
+  bool shares_cores =
+      false;  ///< each worker gets an equal part of the cores, at least 1, where OMP_NUM_THREADS is not set
   Share share;
 };
 

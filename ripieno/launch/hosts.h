@@ -16,8 +16,8 @@ struct Host {
 /// list.
 std::vector<Host> parse_hosts(const std::string& list);
 
-/// A line a host: "a slots=2" (as Open MPI has it), "a:2" (as MPICH has it) or "a"; # begins a comment. Error(usage): there
-/// is no such file, or a line is none of these.
+/// A line a host: "a slots=2" (as Open MPI has it), "a:2" (as MPICH has it) or "a"; # begins a comment. Error(usage):
+/// there is no such file, or a line is none of these.
 std::vector<Host> read_hosts(const std::filesystem::path& file);
 
 /// Takes `workers` of the hosts' workers, in their order. Error(usage), with both numbers, if they have fewer. 0: all.

@@ -192,9 +192,13 @@ class HostsRun {
     for (auto& agent : agents_) {
       const std::string& address = agent->launcher->empty() ? here : *agent->launcher;
       const std::string all = address.find(':') == std::string::npos ? "0.0.0.0" : "::";
-      AgentJob share{job_.command, variables_to_pass(), agent->host.workers, job_.shares_cores,
+      AgentJob share{job_.command,
+                     variables_to_pass(),
+                     agent->host.workers,
+                     job_.shares_cores,
                      {agent->first_rank, workers, with_port(address, port), token}};
-      if (other != agents_.end()) share.variables.emplace_back("RIPIENO_LISTEN", variable("RIPIENO_LISTEN").value_or(all));
+      if (other != agents_.end())
+        share.variables.emplace_back("RIPIENO_LISTEN", variable("RIPIENO_LISTEN").value_or(all));
       share.variables.insert(share.variables.end(), job_.variables.begin(), job_.variables.end());
       const std::string line = to_json(share).dump() + "\n";
       asio::error_code ignored;  // an agent that has ended is noticed by its end
@@ -214,7 +218,8 @@ class HostsRun {
   void name_late() {
     for (auto& agent : agents_) {
       if (!agent->launcher && !agent->has_failed) {
-        failed(*agent, ErrorKind::network, text("has not answered within ", seconds(job_.greeting), " s of ssh's start"));
+        failed(*agent, ErrorKind::network,
+               text("has not answered within ", seconds(job_.greeting), " s of ssh's start"));
       }
     }
   }

@@ -1,5 +1,5 @@
-// Starts the workers of a job on several hosts, through ssh, and ends them together. On each host an agent (agent.h) starts
-// and watches its workers; this side serves the rendezvous, shows what workers say, and judges failures.
+// Starts the workers of a job on several hosts, through ssh, and ends them together. On each host an agent (agent.h)
+// starts and watches its workers; this side serves the rendezvous, shows what workers say, and judges failures.
 //
 // RIPIENO_SSH: the command in place of `ssh`, with its options, such as "ssh -F my-config".
 #pragma once
@@ -17,19 +17,19 @@ struct HostsJob {
   std::vector<std::string> command;  ///< of every worker, the same on all hosts
   /// Added to the workers' environment, beside this process's own variables that begin with RIPIENO_, OMP_ or MKL_.
   std::vector<std::pair<std::string, std::string>> variables;
-  bool shares_cores = false;                            ///< as AgentJob
-  std::string agent;                                    ///< the program that is the agent; on each host the same path
-  std::string version;                                  ///< which the agents must have, too
-  Duration greeting = std::chrono::seconds(30);         ///< until a host's agent has come
-  Duration meeting = std::chrono::seconds(60);          ///< as LocalJob
-  Duration grace = std::chrono::seconds(5);             ///< as LocalJob
+  bool shares_cores = false;                     ///< as AgentJob
+  std::string agent;                             ///< the program that is the agent; on each host the same path
+  std::string version;                           ///< which the agents must have, too
+  Duration greeting = std::chrono::seconds(30);  ///< until a host's agent has come
+  Duration meeting = std::chrono::seconds(60);   ///< as LocalJob
+  Duration grace = std::chrono::seconds(5);      ///< as LocalJob
   std::function<void(int rank, const nlohmann::json& message)> on_message;  ///< as LocalJob; on_output too
   std::function<void(int rank, const std::string& line)> on_output;
 };
 
-/// As run_local(). A failure's message begins with the host. Rank 0's standard output becomes this process's. Error(usage),
-/// before any worker begins: a host has not the agent, another version of it, or not this folder. Error(network): ssh
-/// cannot reach a host.
+/// As run_local(). A failure's message begins with the host. Rank 0's standard output becomes this process's.
+/// Error(usage), before any worker begins: a host has not the agent, another version of it, or not this folder.
+/// Error(network): ssh cannot reach a host.
 void run_on_hosts(const HostsJob& job);
 
 }  // namespace ripieno::launch

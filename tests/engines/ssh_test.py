@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """`ripieno train --hosts` and `ripieno launch --hosts` through real sshds, a host each (ssh_hosts.py)."""
+import json
 import os
 import signal
 import subprocess
@@ -87,13 +88,35 @@ class Ssh(LauncherCase):
         self.assertRegex(err, r"interrupted by signal 2")
         self.nothing_is_left()
 
+    def part(self, host):
+        """From now on the host has another file system in this test's folder."""
+        self.assertEqual(self.hosts.start(host, ("mount", "-t", "tmpfs", "tmpfs", self.folder), cwd="/").wait(), 0)
+        self.addCleanup(lambda: self.hosts.start(host, ("umount", "--lazy", self.folder), cwd="/").wait())
+
+    def test_hosts_that_share_no_folder_send_rank_0_their_part_of_the_run(self):
+        own = self.own()
+        self.part(2)
+        code, _, err = self.at_hosts(*TRAIN, "--hosts", "node1:2,node2:2", "--set", "run.trace=true")
+        self.assertEqual(code, 0, err)
+        self.assertEqual(self.hashes(), own)
+        run = max(self.folder.glob("runs/*"))
+        self.assertEqual(len(list(run.glob("metrics-*.jsonl"))), 4)
+        self.assertEqual(len(list(run.glob("state-*.pt"))), 4)
+        self.assertEqual({event.get("pid") for event in json.loads((run / "trace.json").read_text())} - {None}, {0, 1, 2, 3})
+        self.assertEqual(list(run.glob("shared-*")), [])
+        resumed = self.run_all(RIPIENO, "train", "--resume", run, "--set", "train.epochs=2")
+        self.assertEqual(resumed.returncode, 0, resumed.stderr)
+        left = self.hosts.start(2, ("sh", "-c", 'ls -d /tmp/ripieno-run-* "$0"/*', self.folder), cwd="/", stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        self.assertEqual(left.communicate()[0], b"", "nothing is left there")
+        code, _, err = self.at_hosts(RIPIENO, "train", "--resume", run, "--set", "train.epochs=2", "--hosts", "node1:2,node2:2")
+        self.assertNotEqual(code, 0)
+        self.assertRegex(err, rf"^ripieno: node2: rank \d: .*{run}")
+
     @in_full
     def test_what_a_host_lacks_is_named_before_training(self):
         moved = self.folder / "here"
         moved.mkdir()
-        away = self.hosts.start(2, ("mount", "-t", "tmpfs", "tmpfs", self.folder), cwd="/")
-        self.assertEqual(away.wait(), 0)
-        self.addCleanup(lambda: self.hosts.start(2, ("umount", self.folder), cwd="/").wait())
+        self.part(2)
         begun = time.monotonic()
         for words, options, code, said in (
                 (("--hosts", "nowhere:2,node1"), {}, 5, r"nowhere: cannot be reached: ssh: Could not resolve hostname"),
