@@ -277,4 +277,15 @@ void check_job(const Settings& settings, const model::Zoo& zoo) {
   }
 }
 
+launch::JoinOptions join_options(const Settings& settings) {
+  launch::JoinOptions options;
+  options.digest = settings.digest();
+  options.seed = settings->seed;
+  options.transport = settings->transport.kind;
+  options.interface = settings->transport.interface;
+  options.timeout = settings->transport.timeout;
+  options.shape = settings->transport.shape;
+  return options;
+}
+
 }  // namespace ripieno::program

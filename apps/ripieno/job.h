@@ -5,6 +5,7 @@
 
 #include "apps/ripieno/settings.h"
 #include "ripieno/data/sampler.h"
+#include "ripieno/launch/join.h"
 #include "ripieno/model/zoo.h"
 #include "ripieno/strategy/compute_profile.h"
 #include "ripieno/strategy/registry.h"
@@ -75,5 +76,8 @@ void add_model(strategy::Plan* plan, const Settings& settings, train::TorchLearn
 /// check_choices(), and opens everything that the job names, so that errors appear before anything starts. Unpacks data
 /// into the cache.
 void check_job(const Settings& settings, const model::Zoo& zoo);
+
+/// How a rank of this job joins the others.
+launch::JoinOptions join_options(const Settings& settings);
 
 }  // namespace ripieno::program

@@ -9,7 +9,6 @@
 #include "apps/ripieno/worker.h"
 #include "ripieno/core/file.h"
 #include "ripieno/launch/error_file.h"
-#include "ripieno/launch/join.h"
 #include "ripieno/report/merge.h"
 #include "ripieno/train/torch_error.h"
 
@@ -70,16 +69,6 @@ Task<> LaunchedRank::run() {
   std::vector<report::Summary> ranks;
   for (const std::string& one : all) ranks.push_back(report::from_json(one, folder_.run().summary()));
   result_.emplace(TrainResult{folder_.run().path(), report::merge_ranks(std::move(ranks))});
-}
-
-launch::JoinOptions join_options(const Settings& settings) {
-  launch::JoinOptions options;
-  options.digest = settings.digest();
-  options.seed = settings->seed;
-  options.transport = settings->transport.kind;
-  options.timeout = settings->transport.timeout;
-  options.shape = settings->transport.shape;
-  return options;
 }
 
 }  // namespace

@@ -48,7 +48,7 @@ enum class MeasureLinks : std::uint8_t { automatic, on, off };
 
 struct TransportOptions {
   std::string kind = "tcp";  ///< a name in the table of transport/transports.h
-  std::string listen;
+  std::string listen, interface;
   Duration timeout{0};
   transport::Shape shape;
 };

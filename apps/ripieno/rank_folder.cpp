@@ -59,7 +59,8 @@ transport::Message piece(transport::Channel channel, std::size_t bytes) {
 RunFolder make_own(const std::string& config, int rank) {
   std::string name = (fs::temp_directory_path() / text("ripieno-run-rank-", rank, "-XXXXXX")).string();
   if (!::mkdtemp(name.data()))
-    fail(ErrorKind::io, name, ": cannot make the folder, on ", asio::ip::host_name(), ", which does not share run.folder");
+    fail(ErrorKind::io, name, ": cannot make the folder, on ", asio::ip::host_name(),
+         ", which does not share run.folder");
   write_file(fs::path(name) / "config.toml", config);
   return RunFolder::open(name);
 }
@@ -114,8 +115,10 @@ Task<> RankFolder::agree(collective::Communicator comm, std::optional<RunFolder>
 
 RankFolder::~RankFolder() {
   if (!is_own_ || !run_) return;
-  std::cerr << text("rank ", rank_, ": ", asio::ip::host_name(), " does not share the run's folder; what this rank has "
-                    "written is in ", run_->path().string(), "\n");
+  std::cerr << text("rank ", rank_, ": ", asio::ip::host_name(),
+                    " does not share the run's folder; what this rank has "
+                    "written is in ",
+                    run_->path().string(), "\n");
 }
 
 Task<> RankFolder::gather(collective::Communicator comm) {

@@ -1,5 +1,5 @@
-// The folder of a run, as each rank sees it: the one that rank 0 has made, or, on a host that does not share it, one of the
-// rank's own, whose files go to rank 0 when they are written.
+// The folder of a run, as each rank sees it: the one that rank 0 has made, or, on a host that does not share it, one of
+// the rank's own, whose files go to rank 0 when they are written.
 #pragma once
 
 #include <optional>

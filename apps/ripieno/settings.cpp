@@ -315,6 +315,10 @@ void Settings::check() const {
   if (options_.plan.optimiser.nesterov && options_.plan.optimiser.momentum == 0) {
     fail(ErrorKind::usage, shown("optimiser.nesterov"), " needs a momentum above 0, but ", shown("optimiser.momentum"));
   }
+  if (!options_.transport.interface.empty() && options_.lab.nodes > 0) {
+    fail(ErrorKind::usage, shown("transport.interface"), " has no effect with ", shown("lab.nodes"),
+         ": a lab's workers meet on its own network");
+  }
   const optim::LearningRateOptions& rate = options_.plan.learning_rate;
   if (rate.warmup_epochs >= options_.plan.epochs) {
     fail(ErrorKind::usage, shown("learning_rate.warmup_epochs"),
@@ -351,8 +355,8 @@ std::string Settings::print() const { return written(true); }
 
 std::uint64_t Settings::digest() const {
   Settings common = *this;
-  for (const char* folder : {"run.folder", "data.folder", "data.cache"})
-    common.assign(folder, std::string(), {"default"});
+  for (const char* of_a_host : {"run.folder", "data.folder", "data.cache", "transport.interface"})
+    common.assign(of_a_host, std::string(), {"default"});
   return hash(common.to_toml());
 }
 

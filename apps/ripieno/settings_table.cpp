@@ -314,6 +314,9 @@ std::vector<Setting> table() {
       word("transport.kind", AT(transport.kind), "tcp", what_transports_are(), names_in(transport::transports())),
       word("transport.listen", AT(transport.listen), "127.0.0.1:0", "address:port where the workers meet; port 0: any")
           .only(real_time),
+      word("transport.interface", AT(transport.interface), "",
+           "network interface at which workers listen, such as eth0; empty: as RIPIENO_LISTEN says")
+          .only(real_time),
       duration("transport.timeout_s", AT(transport.timeout), 1, 1800, {0, 1e6, true, false},
                "seconds of silence after which a peer is lost")
           .only(real_time),

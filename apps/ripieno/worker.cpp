@@ -4,7 +4,6 @@
 
 #include "apps/ripieno/job.h"
 #include "apps/ripieno/rank.h"
-#include "ripieno/launch/join.h"
 #include "ripieno/train/torch_error.h"
 
 namespace ripieno::program {
@@ -33,13 +32,7 @@ void run_worker(const std::filesystem::path& path, const std::string& resume, co
     const RunFolder folder = RunFolder::open(path);
     Settings settings;
     settings.load(folder.config());
-    launch::JoinOptions options;
-    options.digest = settings.digest();
-    options.seed = settings->seed;
-    options.transport = settings->transport.kind;
-    options.timeout = settings->transport.timeout;
-    options.shape = settings->transport.shape;
-    cluster.emplace(launch::join(place, options));
+    cluster.emplace(launch::join(place, join_options(settings)));
     if (cluster->endpoint->size() != ranks_of(settings)) {
       fail(ErrorKind::mismatch, "the job has ", cluster->endpoint->size(), " ranks; its recipe needs ",
            ranks_of(settings));

@@ -5,8 +5,10 @@
 
 #include "ripieno/launch/control.h"
 #include "ripieno/launch/descriptors.h"
+#include "ripieno/launch/environment.h"
 #include "ripieno/launch/open_rendezvous.h"
 #include "ripieno/membership/greeting.h"
+#include "ripieno/membership/interfaces.h"
 #include "ripieno/membership/meet.h"
 #include "ripieno/transport/transports.h"
 
@@ -81,6 +83,16 @@ membership::Meeting meeting_of(const Placement& place, const JoinOptions& option
   return meeting;
 }
 
+std::string listens_at(const Placement& place, const std::string& interface) {
+  if (interface.empty()) return place.listen;
+  const std::string address = membership::address_of_interface(interface);
+  if (const auto other = variable("RIPIENO_LISTEN"); other && place.listen != address) {
+    fail(ErrorKind::usage, "transport.interface = ", interface, " has the address ", address,
+         ", but RIPIENO_LISTEN is ", *other, ": set one of them");
+  }
+  return address;
+}
+
 /// Tells the launcher that this worker has lost a peer: if it fails now, it is not the cause.
 void tell_launcher(int control_fd, std::shared_ptr<Control>& control) {
   if (!control) control = std::make_shared<Control>(control_fd);
@@ -89,8 +101,10 @@ void tell_launcher(int control_fd, std::shared_ptr<Control>& control) {
 
 }  // namespace
 
-transport::Cluster join(const Placement& place, const JoinOptions& options) {
-  if (!place.cannot_meet.empty()) fail(ErrorKind::usage, place.cannot_meet);
+transport::Cluster join(const Placement& placement, const JoinOptions& options) {
+  if (!placement.cannot_meet.empty()) fail(ErrorKind::usage, placement.cannot_meet);
+  Placement place = placement;
+  place.listen = listens_at(placement, options.interface);
   const transport::Transport& transport = real_transport(options.transport);
   const auto descriptors = 2 * static_cast<std::size_t>(place.world_size) + 16;
   make_room_for_descriptors(descriptors, text("rank ", place.rank, " of ", place.world_size));

@@ -13,6 +13,7 @@ namespace ripieno::launch {
 
 struct JoinOptions {
   std::string transport = "tcp";                ///< the name of a transport of real time
+  std::string interface;                        ///< at which this worker listens, such as "eth0"; "": as Placement says
   std::uint64_t digest = 0;                     ///< of everything that all workers must agree on, such as the recipe
   std::uint64_t seed = 0;                       ///< of the runtime's random numbers
   Duration timeout = std::chrono::minutes(30);  ///< of any wait for a peer
@@ -23,8 +24,8 @@ struct JoinOptions {
 };
 
 /// Errors: those of meet() (membership/meet.h), of OpenRendezvous, of the transport, and of make_room_for_descriptors()
-/// (descriptors.h); Error(usage) if the processes cannot meet (Placement::cannot_meet), or there is no such transport,
-/// or it is of virtual time.
+/// (descriptors.h); Error(usage) if there is no such interface, or RIPIENO_LISTEN names another, or the processes
+/// cannot meet (Placement::cannot_meet), or there is no such transport, or it is of virtual time.
 transport::Cluster join(const Placement& place = placement(), const JoinOptions& options = {});
 
 }  // namespace ripieno::launch

@@ -2,6 +2,7 @@
 
 #include "ripieno/core/error.h"
 #include "ripieno/membership/address.h"
+#include "ripieno/membership/interfaces.h"
 #include "ripieno/membership/invitation.h"
 
 namespace ripieno::launch {
@@ -15,6 +16,7 @@ bool is_any(const std::string& host) { return host == "0.0.0.0" || host == "::";
 /// host's addresses, so does the rendezvous.
 std::string listens_at(const Placement& place) {
   if (place.rendezvous.empty()) return with_port(place.listen, 0);
+  membership::resolve(place.rendezvous);  // else the others wait in vain, too
   return is_any(place.listen) ? with_port(place.listen, parse_address(place.rendezvous).port) : place.rendezvous;
 }
 
@@ -28,8 +30,8 @@ OpenRendezvous::OpenRendezvous(Runtime& runtime, const Placement& place, Duratio
   const membership::Address here = parse_address(rendezvous_.address());
   if (is_any(here.host)) {
     invitation.addresses.clear();
-    for (const std::string& host : membership::addresses_of_host())
-      invitation.addresses.push_back(with_port(host, here.port));
+    for (const membership::Interface& one : membership::interfaces_of_host())
+      invitation.addresses.push_back(with_port(one.address, here.port));
     if (invitation.addresses.empty()) invitation.addresses.push_back(with_port("127.0.0.1", here.port));
   }
   write_invitation(place.invitation, invitation);

@@ -5,6 +5,7 @@
 #include "ripieno/core/error.h"
 #include "ripieno/launch/environment.h"
 #include "ripieno/launch/launchers.h"
+#include "ripieno/membership/interfaces.h"
 #include "ripieno/membership/invitation.h"
 
 namespace ripieno::launch {
@@ -22,7 +23,7 @@ Placement ways_to_peers() {
   place.shared_memory = switched("RIPIENO_SHARED_MEMORY", place.shared_memory);
   if (const auto address = variable("RIPIENO_LISTEN")) {
     if (address->empty()) fail(ErrorKind::usage, "RIPIENO_LISTEN is empty, but must be an address of this machine");
-    place.listen = *address;
+    place.listen = membership::find_interface(*address).value_or(*address);
   }
   return place;
 }
@@ -45,7 +46,7 @@ std::string unknown() {
 /// One of several processes without a launcher of ours: they meet at an address, or by rank 0's invitation.
 void find_meeting(const Launched& found, Placement* place) {
   place->opens_rendezvous = place->rank == 0;
-  if (!found.is_one_host && !variable("RIPIENO_LISTEN")) place->listen = "0.0.0.0";
+  if (!found.is_one_host && !variable("RIPIENO_LISTEN")) place->listen = membership::all_addresses();
   if (const auto folder = variable("RIPIENO_MEETING_FOLDER")) {
     place->invitation = *folder + "/" + found.job;
     return;

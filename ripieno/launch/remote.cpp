@@ -17,6 +17,7 @@
 #include "ripieno/launch/environment.h"
 #include "ripieno/launch/lines.h"
 #include "ripieno/membership/address.h"
+#include "ripieno/membership/interfaces.h"
 #include "ripieno/membership/rendezvous.h"
 
 namespace ripieno::launch {
@@ -180,18 +181,15 @@ class HostsRun {
     const auto is_other = [](const std::unique_ptr<Agent>& one) { return !one->launcher->empty(); };
     const auto other = std::find_if(agents_.begin(), agents_.end(), is_other);
     const std::string here = other == agents_.end() ? "127.0.0.1" : (*other)->launcher.value();
-    const bool has_six = std::any_of(agents_.begin(), agents_.end(), [](const std::unique_ptr<Agent>& one) {
-      return one->launcher->find(':') != std::string::npos;
-    });
-    const std::string listen = other == agents_.end() ? "127.0.0.1" : has_six ? "::" : "0.0.0.0";
+    const std::string all = membership::all_addresses();
     const int workers = workers_of(job_.hosts);
     const std::string token = membership::random_token();
-    rendezvous_.emplace(runtime_, with_port(listen, 0), token, workers, job_.meeting);
+    rendezvous_.emplace(runtime_, with_port(other == agents_.end() ? "127.0.0.1" : all, 0), token, workers,
+                        job_.meeting);
     runtime_.spawn("rendezvous", serve());
     const int port = membership::parse_address(rendezvous_->address()).port;
     for (auto& agent : agents_) {
       const std::string& address = agent->launcher->empty() ? here : *agent->launcher;
-      const std::string all = address.find(':') == std::string::npos ? "0.0.0.0" : "::";
       AgentJob share{job_.command,
                      variables_to_pass(),
                      agent->host.workers,

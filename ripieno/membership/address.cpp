@@ -1,12 +1,8 @@
 #include "ripieno/membership/address.h"
 
-#include <ifaddrs.h>
-#include <net/if.h>
-
 #include <asio/io_context.hpp>
 #include <asio/ip/udp.hpp>
 #include <charconv>
-#include <cstring>
 
 #include "ripieno/core/error.h"
 
@@ -50,25 +46,6 @@ tcp::endpoint resolve(const std::string& address) {
   const tcp::resolver::results_type found = resolver.resolve(parsed.host, std::to_string(parsed.port), error);
   if (error || found.empty()) fail(ErrorKind::network, "the host of ", address, " cannot be found: ", error.message());
   return found.begin()->endpoint();
-}
-
-std::vector<std::string> addresses_of_host() {
-  std::vector<std::string> all;
-  ifaddrs* first = nullptr;
-  if (getifaddrs(&first) != 0) return all;
-  for (const int family : {AF_INET, AF_INET6}) {
-    for (const ifaddrs* one = first; one; one = one->ifa_next) {
-      if (!one->ifa_addr || one->ifa_addr->sa_family != family || !(one->ifa_flags & IFF_UP)) continue;
-      tcp::endpoint endpoint;
-      endpoint.resize(family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6));
-      std::memcpy(endpoint.data(), one->ifa_addr, endpoint.size());
-      const asio::ip::address address = endpoint.address();
-      const bool is_of_a_link = address.is_v6() && address.to_v6().is_link_local();
-      if (!address.is_loopback() && !is_of_a_link) all.push_back(address.to_string());
-    }
-  }
-  freeifaddrs(first);
-  return all;
 }
 
 void check_route_to(const std::string& address) {

@@ -4,7 +4,6 @@
 #include <asio/ip/tcp.hpp>
 #include <cstdint>
 #include <string>
-#include <vector>
 
 namespace ripieno::membership {
 
@@ -23,9 +22,6 @@ std::string with_port(const std::string& host, int port);
 /// The first endpoint that the name resolves to; may wait for a name server. Error(network), with the name and the
 /// reason.
 asio::ip::tcp::endpoint resolve(const std::string& address);
-
-/// The addresses of this host's interfaces that are up, without the loopback's and those of one link alone: IPv4 first.
-std::vector<std::string> addresses_of_host();
 
 /// Error(network) if this machine has no route to the (numeric) address, e.g. because the loopback interface is down.
 /// Sends nothing.

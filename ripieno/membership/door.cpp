@@ -2,6 +2,7 @@
 
 #include <asio/co_spawn.hpp>
 #include <asio/detached.hpp>
+#include <asio/ip/v6_only.hpp>
 #include <asio/read.hpp>
 #include <asio/redirect_error.hpp>
 #include <asio/write.hpp>
@@ -29,6 +30,8 @@ Door::Door(Runtime& runtime, tcp::endpoint where) : runtime_(runtime), acceptor_
   asio::error_code error;
   acceptor_.open(where.protocol(), error);
   if (!error) acceptor_.set_option(tcp::acceptor::reuse_address(true), error);
+  const bool is_all = where.protocol() == tcp::v6() && where.address().is_unspecified();
+  if (!error && is_all) acceptor_.set_option(asio::ip::v6_only(false), error);  // IPv4 too
   if (!error) acceptor_.bind(where, error);
   if (!error) acceptor_.listen(tcp::acceptor::max_listen_connections, error);
   if (!error) endpoint_ = acceptor_.local_endpoint(error);

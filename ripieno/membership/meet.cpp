@@ -1,16 +1,19 @@
 #include "ripieno/membership/meet.h"
 
+#include <algorithm>
 #include <asio/co_spawn.hpp>
 #include <asio/detached.hpp>
 #include <asio/read.hpp>
 #include <asio/redirect_error.hpp>
 #include <asio/write.hpp>
+#include <set>
 #include <utility>
 
 #include "ripieno/core/async.h"
 #include "ripieno/core/error.h"
 #include "ripieno/membership/address.h"
 #include "ripieno/membership/door.h"
+#include "ripieno/membership/interfaces.h"
 #include "ripieno/membership/invitation.h"
 
 namespace ripieno::membership {
@@ -22,10 +25,13 @@ using Sockets = std::vector<std::optional<tcp::socket>>;
 /// The rendezvous names missing ranks, so a worker waits a little longer than the rendezvous does.
 constexpr auto margin = std::chrono::seconds(5);
 constexpr auto between_attempts = std::chrono::milliseconds(100);
-/// Of an attempt to connect, so that an address that nobody answers at does not keep this worker from the others.
+/// Of an attempt to connect. A host that is up answers at once, with a connection or a refusal; lost packets are sent
+/// again after 1 s and 3 s. Of several addresses, one that nobody answers at does not keep this worker from the others.
 Duration longest_attempt(std::size_t addresses) {
-  return addresses > 1 ? std::chrono::seconds(1) : std::chrono::minutes(2);
+  return addresses > 1 ? std::chrono::seconds(1) : std::chrono::seconds(4);
 }
+/// Connections to ranks that a rank makes at once.
+constexpr int lanes = 32;
 constexpr std::size_t longest_number = 10;  // of a rank, in digits
 constexpr auto without_a_way =
     std::chrono::seconds(3);  // a network may still come up; if it does not, the error comes soon
@@ -59,7 +65,7 @@ struct Mesh {
     if (over) return;
     over = std::make_exception_ptr(Error(kind, me() + why));
     complete.fail(over);
-    if (dialled) hang_up(*dialled);
+    for (const Connection& connection : dialling) hang_up(*connection);
   }
 
   Runtime& runtime;
@@ -69,8 +75,9 @@ struct Mesh {
   std::vector<Connection> found;
   int connected = 0;
   Event complete;
-  bool told = false;   ///< whether this worker knows where the others are
-  Connection dialled;  ///< the connection being made or used now
+  bool told = false;              ///< whether this worker knows where the others are
+  std::set<Connection> dialling;  ///< the connections being made, or used, now
+  int next = 0;                   ///< the lowest rank to which no connection was begun
   std::exception_ptr over;
 };
 
@@ -83,15 +90,50 @@ Greeting greeting(const Mesh& mesh, const std::string& address) {
   return greeting;
 }
 
-/// A connection to `where`, with one attempt.
-Task<asio::error_code> dial(std::shared_ptr<Mesh> mesh, tcp::endpoint where) {
+/// A connection that this worker makes, until the end of a scope: an error of the mesh closes it.
+class Dialling {
+ public:
+  explicit Dialling(std::shared_ptr<Mesh> mesh)
+      : mesh_(std::move(mesh)), connection_(std::make_shared<tcp::socket>(mesh_->runtime.context())) {
+    mesh_->dialling.insert(connection_);
+  }
+  ~Dialling() { mesh_->dialling.erase(connection_); }
+  Dialling(const Dialling&) = delete;
+
+  const Connection& connection() const { return connection_; }
+
+ private:
+  std::shared_ptr<Mesh> mesh_;
+  Connection connection_;
+};
+
+/// Connects to `where`, with one attempt of at most `longest`.
+Task<asio::error_code> dial(std::shared_ptr<Mesh> mesh, Connection connection, tcp::endpoint where, Duration longest) {
   if (mesh->over) std::rethrow_exception(mesh->over);
-  mesh->dialled = std::make_shared<tcp::socket>(mesh->runtime.context());
+  bool late = false;
+  const Runtime::Timer timer = mesh->runtime.call_at(mesh->runtime.now() + longest, [connection, &late] {
+    late = true;
+    hang_up(*connection);
+  });
   asio::error_code error;
   auto token = asio::redirect_error(asio::use_awaitable, error);
-  co_await mesh->dialled->async_connect(where, token);
+  co_await connection->async_connect(where, token);
+  mesh->runtime.cancel(timer);
   if (mesh->over) std::rethrow_exception(mesh->over);
-  co_return error;
+  co_return late ? asio::error_code(asio::error::timed_out) : error;
+}
+
+/// Why nobody was reached at `where`, and how this host tried.
+std::string why_not(const tcp::endpoint& where, const asio::error_code& error) {
+  const std::string why =
+      error == asio::error::timed_out ? text("no answer within ", seconds(longest_attempt(1)), " s") : error.message();
+  return text(why, " (", way_to(where), ")");
+}
+
+/// Errors of networks between hosts, in place of a refusal: whoever shall answer may not be there yet.
+bool is_of_the_network(const asio::error_code& error) {
+  return error == asio::error::network_unreachable || error == asio::error::host_unreachable ||
+         error == asio::error::timed_out;
 }
 
 /// What a door has answered.
@@ -103,20 +145,20 @@ struct Answer {
 };
 
 /// Greets the door at the other end, whose answer has `most` bytes of content, or fewer of an error.
-Task<Answer> ask(std::shared_ptr<Mesh> mesh, Greeting greeting, std::size_t most) {
+Task<Answer> ask(std::shared_ptr<Mesh> mesh, Connection connection, Greeting greeting, std::size_t most) {
   Answer answer;
   Challenge challenge;
   AnswerHead head;
   const asio::mutable_buffer first(&challenge, sizeof challenge), second(&head, sizeof head);
   const asio::const_buffer out(&greeting, sizeof greeting);
   auto token = asio::redirect_error(asio::use_awaitable, answer.error);
-  co_await asio::async_read(*mesh->dialled, first, token);
+  co_await asio::async_read(*connection, first, token);
   if (mesh->over) std::rethrow_exception(mesh->over);
   answer.is_ours = answer.error || challenge.magic == expected_magic;
   if (answer.error || !answer.is_ours) co_return answer;
   const Conversation conversation = greeting.prove(mesh->token, challenge);
-  co_await asio::async_write(*mesh->dialled, out, token);
-  if (!answer.error) co_await asio::async_read(*mesh->dialled, second, token);
+  co_await asio::async_write(*connection, out, token);
+  if (!answer.error) co_await asio::async_read(*connection, second, token);
   if (mesh->over) std::rethrow_exception(mesh->over);
   if (answer.error) co_return answer;
   const std::size_t longest = head.status == 0 ? most : longest_error;
@@ -126,7 +168,7 @@ Task<Answer> ask(std::shared_ptr<Mesh> mesh, Greeting greeting, std::size_t most
   answer.status = head.status;
   answer.content.resize(head.length);
   const asio::mutable_buffer rest(answer.content.data(), answer.content.size());
-  co_await asio::async_read(*mesh->dialled, rest, token);
+  co_await asio::async_read(*connection, rest, token);
   if (mesh->over) std::rethrow_exception(mesh->over);
   if (!answer.error) answer.is_ours = proves(mesh->token, conversation, head, answer.content);
   co_return answer;
@@ -142,47 +184,53 @@ std::vector<std::string> ways(std::shared_ptr<Mesh> mesh) {
   return found->addresses;
 }
 
+/// A connection to the rendezvous, and its address.
+struct Found {
+  std::unique_ptr<Dialling> dialling;
+  tcp::endpoint where;
+};
+
 /// Connects to the rendezvous, which may start later than this worker; an invitation may be of an earlier job and
 /// replaced.
-Task<tcp::endpoint> find_rendezvous(std::shared_ptr<Mesh> mesh) {
+Task<Found> find_rendezvous(std::shared_ptr<Mesh> mesh) {
   const Meeting& meeting = mesh->meeting;
   const Duration start = mesh->runtime.now(), deadline = start + meeting.timeout;
   for (;;) {
     const std::vector<std::string> known = ways(mesh);
-    asio::error_code error;
+    std::string why;
+    bool is_network = !known.empty();  // what keeps this worker from each
     for (const std::string& address : known) {
-      const tcp::endpoint where = resolve(address);
-      const Runtime::Timer timer = mesh->runtime.call_at(mesh->runtime.now() + longest_attempt(known.size()), [mesh] {
-        if (mesh->dialled) hang_up(*mesh->dialled);
-      });
-      Task<asio::error_code> dialling = dial(mesh, where);
-      error = co_await std::move(dialling);
-      mesh->runtime.cancel(timer);
-      if (!error) co_return where;
+      Found found{std::make_unique<Dialling>(mesh), resolve(address)};
+      Task<asio::error_code> dialling =
+          dial(mesh, found.dialling->connection(), found.where, longest_attempt(known.size()));
+      const asio::error_code error = co_await std::move(dialling);
+      if (!error) co_return found;
+      is_network = is_network && is_of_the_network(error);
+      why += text(why.empty() ? "" : "; ", "the rendezvous at ", address,
+                  " cannot be reached: ", why_not(found.where, error));
     }
     const Duration now = mesh->runtime.now();
     if (known.empty() && now >= deadline) {
       fail(ErrorKind::peer, mesh->me(), "rank 0 has not come within ", seconds(meeting.timeout),
            " s: it would have left ", meeting.invitation, ". Is that the same folder on all hosts?");
     }
-    const bool no_way = error == asio::error::network_unreachable && now >= start + without_a_way;
-    if (no_way || now >= deadline) {
-      fail(ErrorKind::network, mesh->me(), "the rendezvous at ", known.front(),
-           " cannot be reached: ", error.message());
-    }
+    const bool no_way = is_network && now >= start + without_a_way;
+    if (no_way || now >= deadline) fail(ErrorKind::network, mesh->me(), why);
     co_await mesh->runtime.sleep(between_attempts);
   }
 }
 
 /// Asks the rendezvous where each rank listens.
 Task<std::vector<tcp::endpoint>> addresses(std::shared_ptr<Mesh> mesh) {
-  Task<tcp::endpoint> finding = find_rendezvous(mesh);
-  const tcp::endpoint where = co_await std::move(finding);
+  Task<Found> finding = find_rendezvous(mesh);
+  const Found found = co_await std::move(finding);
+  const tcp::endpoint where = found.where;
+  const Connection connection = found.dialling->connection();
   tcp::endpoint here = mesh->door->endpoint();
-  if (here.address().is_unspecified()) here.address(mesh->dialled->local_endpoint().address());
+  if (here.address().is_unspecified()) here.address(connection->local_endpoint().address());
   const Greeting hello = greeting(*mesh, to_string(here));
   const std::size_t table = mesh->found.size() * sizeof(AddressField);
-  Task<Answer> asking = ask(mesh, hello, table);
+  Task<Answer> asking = ask(mesh, connection, hello, table);
   const Answer answer = co_await std::move(asking);
   if (answer.error) {
     fail(ErrorKind::network, mesh->me(), "the rendezvous at ", to_string(where), " gave no answer (",
@@ -193,7 +241,7 @@ Task<std::vector<tcp::endpoint>> addresses(std::shared_ptr<Mesh> mesh) {
          " is not the rendezvous of this version, or does not know the job's token");
   }
   if (answer.status != 0) throw Error(static_cast<ErrorKind>(answer.status), answer.content);
-  hang_up(*mesh->dialled);
+  hang_up(*connection);
   std::vector<tcp::endpoint> endpoints;
   for (std::size_t rank = 0; rank < mesh->found.size(); ++rank) {
     AddressField field;
@@ -207,21 +255,34 @@ Task<std::vector<tcp::endpoint>> addresses(std::shared_ptr<Mesh> mesh) {
 }
 
 Task<> connect_to(std::shared_ptr<Mesh> mesh, int peer, tcp::endpoint where) {
-  asio::error_code error = co_await dial(mesh, where);
-  const Greeting hello = greeting(*mesh, "");
-  Answer answer;
-  if (!error) {
-    Task<Answer> asking = ask(mesh, hello, longest_number);
-    answer = co_await std::move(asking);
-    error = answer.error;
-  }
+  const Dialling dialling(mesh);
+  const Connection connection = dialling.connection();
+  asio::error_code error = co_await dial(mesh, connection, where, longest_attempt(1));
   if (error) {
-    fail(ErrorKind::peer, mesh->me(), "cannot connect to rank ", peer, " at ", to_string(where), ": ", error.message());
+    fail(is_of_the_network(error) ? ErrorKind::network : ErrorKind::peer, mesh->me(), "cannot connect to rank ", peer,
+         " at ", to_string(where), ": ", why_not(where, error),
+         is_of_the_network(error) ? ". Let transport.interface name one by which all hosts reach each other" : "");
+  }
+  const Greeting hello = greeting(*mesh, "");
+  Task<Answer> asking = ask(mesh, connection, hello, longest_number);
+  const Answer answer = co_await std::move(asking);
+  if (answer.error) {
+    fail(ErrorKind::peer, mesh->me(), "cannot connect to rank ", peer, " at ", to_string(where), ": ",
+         answer.error.message());
   }
   if (!answer.is_ours || answer.status != 0 || answer.content != std::to_string(peer)) {
     fail(ErrorKind::peer, mesh->me(), "what answers at ", to_string(where), " is not rank ", peer, " any more");
   }
-  mesh->place(peer, std::exchange(mesh->dialled, nullptr));
+  mesh->place(peer, connection);
+}
+
+/// One of several that connect to the lower ranks, which of them each.
+Task<> connect_some(std::shared_ptr<Mesh> mesh, std::vector<tcp::endpoint> endpoints) {
+  while (mesh->next < mesh->meeting.rank) {
+    const int peer = mesh->next++;
+    Task<> connecting = connect_to(mesh, peer, endpoints[static_cast<std::size_t>(peer)]);
+    co_await std::move(connecting);
+  }
 }
 
 /// Answers a higher rank that has connected.
@@ -281,7 +342,15 @@ Task<> assemble(std::shared_ptr<Mesh> mesh) {
   };
   const Runtime::Timer second = runtime.call_at(runtime.now() + meeting.timeout, incomplete);
   try {
-    for (int peer = 0; peer < meeting.rank; ++peer) co_await connect_to(mesh, peer, endpoints[peer]);
+    std::vector<Task<>> connecting;
+    for (int lane = 0; lane < std::min(lanes, meeting.rank); ++lane)
+      connecting.push_back(connect_some(mesh, endpoints));
+    const auto end_others = [mesh](std::exception_ptr first) {
+      mesh->over = first;
+      for (const Connection& connection : mesh->dialling) hang_up(*connection);
+    };
+    Task<> together = all(runtime, std::move(connecting), end_others);
+    co_await std::move(together);
     if (meeting.world_size > 1) co_await mesh->complete.wait();
   } catch (...) {
     error = std::current_exception();
@@ -306,7 +375,7 @@ Task<Sockets> meet(Runtime& runtime, Meeting meeting) {
   mesh->door->close();
   if (error) {
     mesh->over = error;
-    if (mesh->dialled) hang_up(*mesh->dialled);
+    for (const Connection& connection : mesh->dialling) hang_up(*connection);
     std::rethrow_exception(error);
   }
   Sockets sockets(meeting.world_size);

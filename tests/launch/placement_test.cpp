@@ -10,6 +10,7 @@
 
 #include "ripieno/core/error.h"
 #include "ripieno/launch/launchers.h"
+#include "ripieno/membership/interfaces.h"
 #include "tests/support/temporary_folder.h"
 
 namespace ripieno::launch {
@@ -115,7 +116,7 @@ TEST(Placement, ProcessesOfAnotherLauncherAreOneJob) {
   place = placement_in(of_two_hosts);
   EXPECT_EQ(place.cannot_meet, "");
   EXPECT_EQ(place.rendezvous, "node1:29501") << "torchrun itself listens on MASTER_PORT";
-  EXPECT_EQ(place.listen, "0.0.0.0");
+  EXPECT_EQ(place.listen, membership::all_addresses());
   EXPECT_FALSE(place.opens_rendezvous);
   of_two_hosts.erase("TORCHELASTIC_RUN_ID");
   EXPECT_EQ(placement_in(of_two_hosts).rendezvous, "node1:29500");
