@@ -256,7 +256,7 @@ Task<std::vector<tcp::endpoint>> addresses(std::shared_ptr<Mesh> mesh) {
 
 Task<> connect_to(std::shared_ptr<Mesh> mesh, int peer, tcp::endpoint where) {
   const Dialling dialling(mesh);
-  const Connection connection = dialling.connection();
+  const Connection& connection = dialling.connection();
   asio::error_code error = co_await dial(mesh, connection, where, longest_attempt(1));
   if (error) {
     fail(is_of_the_network(error) ? ErrorKind::network : ErrorKind::peer, mesh->me(), "cannot connect to rank ", peer,

@@ -13,7 +13,8 @@ RIPIENO = os.environ["RIPIENO_BINARY"]
 TRAIN = [RIPIENO, "train", "--strategy", "ring", "--set", "model=mnist-3conv", "--set", "batch.global=64", "--set", "data.train_samples=640",
          "--set", "data.test_samples=100"]
 ENVIRONMENT = {key: value for key, value in os.environ.items() if not key.startswith("RIPIENO_")} | {
-    "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1", "OMP_NUM_THREADS": "1"}
+    "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1", "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
+    "OMP_NUM_THREADS": "1"}
 
 in_full = unittest.skipUnless(os.environ.get("RIPIENO_FULL") == "1", "scripts/test full runs it")
 
