@@ -1,8 +1,10 @@
 #include "apps/ripieno/rank_summary.h"
 
+#include <asio/ip/host_name.hpp>
 #include <cmath>
 
 #include "apps/ripieno/job.h"
+#include "apps/ripieno/run_folder.h"
 #include "ripieno/numeric/elementwise.h"
 #include "ripieno/observe/usage.h"
 #include "ripieno/train/torch_learner.h"
@@ -23,6 +25,7 @@ report::Summary summary_of_run(const Settings& settings, const strategy::Plan& p
   run.codec = plan.exchange.codec.name;
   run.model = settings->model;
   run.dataset = settings->data_name;
+  run.launcher = launcher();
   run.world_size = ranks_of(settings);
   run.parameters = learner.layout().parameters;
   run.epochs = static_cast<int>(plan.epochs - plan.first_epoch);
@@ -66,6 +69,7 @@ report::Summary summarise(const Settings& settings, const strategy::Plan& plan, 
   report::Summary run = summary_of_run(settings, plan, rank, learner, recorder);
   report::RankSummary own;
   own.rank = rank;
+  own.host = asio::ip::host_name();
   own.test = run.test;
   own.seconds.total = total_seconds;
   put_times(recorder, strategy_of(settings).worker(plan, rank) >= 0, &own);

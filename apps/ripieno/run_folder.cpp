@@ -84,10 +84,14 @@ std::filesystem::path RunFolder::state(int rank, std::int64_t epochs_done) const
   return path_ / text("state-", rank, ".epoch-", epochs_done, ".pt");
 }
 
+std::string launcher() {
+  const std::optional<launch::Launched> other = launch::launched();
+  return other ? other->launcher : "ripieno";
+}
+
 std::string environment_json() {
   utsname system = {};
   ::uname(&system);
-  const std::optional<launch::Launched> other = launch::launched();
   const nlohmann::ordered_json json{
       {"host", system.nodename},
       {"kernel", text(system.sysname, " ", system.release)},
@@ -96,7 +100,7 @@ std::string environment_json() {
       {"memory", proc_value("/proc/meminfo", "MemTotal")},
       {"compiler", text("g++ ", __VERSION__)},
       {"libtorch", TORCH_VERSION},
-      {"launcher", other ? other->launcher : "ripieno"},
+      {"launcher", launcher()},
   };
   return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }

@@ -35,6 +35,9 @@ class RunFolder {
   std::filesystem::path path_;
 };
 
+/// What has started this job's processes: "ripieno", or a name of launch/launchers.h.
+std::string launcher();
+
 /// A description of this machine and build, as JSON: host, processor, cores, memory, kernel, compiler, LibTorch; and
 /// who has started the job's processes.
 std::string environment_json();

@@ -70,6 +70,7 @@ Json write(const RankSummary& rank) {
   if (rank.dropped_payload_sent) all["dropped"] = {{"payload_sent", *rank.dropped_payload_sent}};
   if (rank.evaluation_payload_sent) all["evaluation"] = {{"payload_sent", *rank.evaluation_payload_sent}};
   if (!rank.ways.empty()) all["ways"] = rank.ways;
+  if (!rank.host.empty()) all["host"] = rank.host;
   if (const auto& used = rank.process) {
     all["process"] = {{"cpu_user_s", used->cpu_user_s},
                       {"cpu_system_s", used->cpu_system_s},
@@ -131,6 +132,7 @@ RankSummary read_rank(const JsonField& field) {
   if (field.has("ways")) {
     for (const JsonField& way : field.at("ways").items()) rank.ways.push_back(way.string());
   }
+  if (field.has("host")) rank.host = field.at("host").string();
   if (field.has("process")) {
     const JsonField used = field.at("process");
     rank.process = ProcessUse{used.at("cpu_user_s").number(), used.at("cpu_system_s").number(),
@@ -161,6 +163,23 @@ std::uint64_t Summary::sent_by_the_busiest() const {
   std::uint64_t most = 0;
   for (const RankSummary& rank : ranks) most = std::max(most, rank.exchange_payload_sent);
   return most;
+}
+
+std::string Summary::hosts() const {
+  std::vector<std::pair<std::string, int>> counted;
+  for (const RankSummary& rank : ranks) {
+    if (rank.host.empty()) continue;
+    const auto known =
+        std::find_if(counted.begin(), counted.end(), [&](const auto& one) { return one.first == rank.host; });
+    if (known == counted.end()) {
+      counted.emplace_back(rank.host, 1);
+    } else {
+      ++known->second;
+    }
+  }
+  std::string all;
+  for (const auto& [host, ranks_there] : counted) all += text(all.empty() ? "" : ", ", ranks_there, " on ", host);
+  return all;
 }
 
 std::string described(const NotFinite& found) {
@@ -207,6 +226,7 @@ std::string to_json(const Summary& summary) {
               {"exchange", {{"payload_sent", summary.exchange_payload_sent}}},
               {"closed_form", {{"payload_sent", closed_form}}},
               {"ranks", ranks}};
+  if (!summary.launcher.empty()) all["launcher"] = summary.launcher;
   if (summary.steps_left_out > 0) all["steps_left_out"] = summary.steps_left_out;
   if (summary.evaluation_payload_sent) all["evaluation"] = {{"payload_sent", *summary.evaluation_payload_sent}};
   if (summary.not_finite) all["not_finite"] = write(*summary.not_finite);
@@ -237,6 +257,7 @@ Summary from_json(std::string_view json, const std::filesystem::path& file) {
   }
   summary.strategy = top.at("strategy").string();
   if (top.has("route")) summary.route = top.at("route").string();
+  if (top.has("launcher")) summary.launcher = top.at("launcher").string();
   summary.codec = top.at("codec").string();
   summary.model = top.at("model").string();
   summary.dataset = top.at("dataset").string();

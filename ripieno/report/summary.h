@@ -9,6 +9,9 @@
 //     "route": "two-phase",            that the exchange took: what "auto" came to, too
 //     "strategy": "ring", "codec": "fp16", "model": "mnist-cnn", "dataset": "digits",
 //     "world_size": 4,                 ranks
+//     "launcher": "srun",              what has started them: "ripieno", "mpirun (Open MPI)", ..; not in runs of
+//     earlier
+//                                      versions
 //     "parameters": 431080,            numbers that are trained
 //     "epochs": 5, "steps": 1170,      done; a step is one exchange, of all workers together
 //     "seed": 0,
@@ -30,7 +33,8 @@
 //     "evaluation": {"payload_sent": 1},  the same for evaluation alone; not in runs of earlier versions
 //     "closed_form": {"payload_sent": 1},  what the formula says of the exchange for one whole epoch, summed over
 //                                      ranks; null where the bytes depend on data or timing
-//     "ranks": [{"rank": 0, "test": .., "seconds": .., "images_per_second": .., "bytes": ..,   as above, of this rank
+//     "ranks": [{"rank": 0, "host": "node1",   where it ran; not in runs of earlier versions
+//                "test": .., "seconds": .., "images_per_second": .., "bytes": ..,   as above, of this rank
 //                "exchange": {"payload_sent": 1},   of this rank, for the exchange alone. A worker's upload to a server
 //                                      or cloud is what the report by Cheng (2020) counts: rounds x model size
 //                "evaluation": {"payload_sent": 1},
@@ -109,6 +113,7 @@ struct RankSummary {
   std::uint64_t parameters_hash = 0;
   std::optional<std::map<std::int64_t, std::uint64_t>> staleness;
   std::vector<std::string> ways;
+  std::string host;  ///< "": not known, as Summary::launcher
 };
 
 /// The fields are those described above.
@@ -117,10 +122,13 @@ struct Summary {
   bool is_crowded() const;
   /// The exchange's payload that the busiest rank sent in the whole run; 0 without ranks.
   std::uint64_t sent_by_the_busiest() const;
+  /// "2 on node1, 2 on node2": how many ranks ran where; "": not known.
+  std::string hosts() const;
 
   std::string name;
   std::string kind = "computed";
   std::string strategy, route, codec, model, dataset;
+  std::string launcher;
   int world_size = 0;
   std::uint64_t parameters = 0;
   int epochs = 0;

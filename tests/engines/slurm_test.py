@@ -71,6 +71,7 @@ class SlurmJobs(LauncherCase):
         code, said = self.at_slurm("sbatch", "--wait", "--output=job.txt", ROOT / "examples/slurm/train.sbatch", *TRAIN[2:])
         self.assertEqual(code, 0, said + self.output())
         self.assertEqual(self.hashes(), own)
+        self.assertEqual(self.summary()["launcher"], "srun")
         ways = self.summary()["ranks"][0]["ways"]
         self.assertEqual((ways[1], ways[2][:3], ways[3][:3]), ("shared memory", "tcp", "tcp"))
         self.assertEqual(self.output().count("images"), 1, "rank 0 alone prints the result")

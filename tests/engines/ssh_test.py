@@ -49,6 +49,7 @@ class Ssh(LauncherCase):
         self.assertEqual(self.hashes(), own)
         self.assertRegex(out, r"ring +4 ")
         self.assertRegex(err, r"^ring: epoch 1/1, .*\n$", "the launcher alone shows the progress")
+        self.assertEqual([rank["host"] for rank in self.summary()["ranks"]], ["node1", "node1", "node2", "node2"])
         ways = self.summary()["ranks"][0]["ways"]
         self.assertEqual((ways[1], ways[2][:3], ways[3][:3]), ("shared memory", "tcp", "tcp"))
         self.nothing_is_left()

@@ -28,7 +28,8 @@ TEST(Interfaces, TheLoopbackIsNoneByWhichOthersComeHere) {
 
 TEST(Interfaces, TheWayToAHostNamesTheInterface) {
   EXPECT_EQ(way_to(resolve("127.0.0.1:80")), "from 127.0.0.1 by lo");
-  EXPECT_EQ(way_to(resolve("255.255.255.255:80")).substr(0, 15), "there is no way");  // no broadcasts without asking for
+  EXPECT_EQ(way_to(resolve("255.255.255.255:80")).substr(0, 15),
+            "there is no way");  // no broadcasts without asking for
 }
 
 }  // namespace

@@ -20,6 +20,7 @@ Summary sample() {
   s.route = "servers";
   s.codec = "fp16";
   s.model = "mnist-cnn";
+  s.launcher = "srun";
   s.dataset = "digits";
   s.world_size = 2;
   s.parameters = 431080;
@@ -44,6 +45,7 @@ Summary sample() {
   s.ranks.push_back(rank);
   rank.rank = 1;
   rank.ways = {"shared memory", ""};
+  rank.host = "node7";
   rank.process = ProcessUse{58.5, 0.25, 1ull << 33, 12345};
   rank.test = TestResult{0.5, std::nan("")};
   s.not_finite = NotFinite{1, "training loss", "nan", 12, 1};
@@ -163,6 +165,13 @@ TEST(Summary, ReadsItsFile) {
   EXPECT_EQ(to_json(read_summary(path)), to_json(sample()));
   std::filesystem::remove(path);
   EXPECT_THROW(read_summary(path), Error);
+}
+
+TEST(SummaryOfARun, SaysHowManyRanksRanWhere) {
+  Summary run;
+  EXPECT_EQ(run.hosts(), "");
+  for (const char* host : {"b", "a", "b", ""}) run.ranks.emplace_back().host = host;
+  EXPECT_EQ(run.hosts(), "2 on b, 1 on a");
 }
 
 }  // namespace
