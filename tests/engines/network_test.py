@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Hosts with networks that are odd (nodes.py): two interfaces of which one leads nowhere, IPv6 alone, names that do not resolve. Ranks
 train, or each says within seconds what cannot be reached, and by which interface it tried."""
+import json
 import subprocess
 import time
 import unittest
@@ -8,6 +9,7 @@ import unittest
 from launcher_case import ENVIRONMENT, TRAIN, LauncherCase, in_full
 from nodes import Nodes, ip
 
+HEADERS = 66  # bytes of Ethernet, IP and TCP, with TCP's time stamps
 LONGEST = 50  # seconds; an error is said within 5 on a quiet machine
 
 
@@ -72,6 +74,21 @@ class OddNetworks(LauncherCase):
         self.assertLess(self.took, LONGEST)
         self.assertRegex(results[1][1], r"^ripieno: rank 1: the rendezvous at 10.77.0.99:29400 cannot be reached: (No route to host|no answer within 4 s) "
                                         r"\(from 10.77.0.2 by net0\)\n$")
+
+    def sent(self, nodes, node):
+        """(bytes, packets) that the node's interface has sent"""
+        said = subprocess.run(("ip", "-n", nodes.networks[1 + node], "-s", "-j", "link", "show", "net0"), capture_output=True, text=True, check=True)
+        sent = json.loads(said.stdout)[0]["stats64"]["tx"]
+        return sent["bytes"], sent["packets"]
+
+    def test_interfaces_carry_what_the_ledger_counts(self):
+        nodes = self.nodes()
+        before = [self.sent(nodes, node) for node in range(2)]
+        self.assert_trained(self.train(nodes, nodes.address(0), "--set", "train.epochs=4"))
+        for node in range(2):
+            bytes_now, packets = (now - then for now, then in zip(self.sent(nodes, node), before[node]))
+            counted = self.summary()["ranks"][node]["bytes"]
+            self.assertAlmostEqual((bytes_now - HEADERS * packets) / (counted["payload_sent"] + counted["framing_sent"]), 1, delta=0.02)
 
     def test_a_name_that_does_not_resolve_is_named(self):
         nodes = self.nodes()
