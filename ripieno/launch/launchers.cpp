@@ -34,6 +34,14 @@ constexpr Row rows[]{
      "GROUP_WORLD_SIZE",
      "TORCHELASTIC_RUN_ID",
      {"TORCHELASTIC_RUN_ID", "MASTER_PORT", "TORCHELASTIC_RESTART_COUNT"}},
+    {"spark",  // as python/ripieno_spark has it
+     "RANK",
+     "WORLD_SIZE",
+     "LOCAL_RANK",
+     "LOCAL_WORLD_SIZE",
+     "",
+     "RIPIENO_SPARK",
+     {"MASTER_ADDR", "MASTER_PORT", "RIPIENO_SPARK"}},
     {"environment",
      "RANK",
      "WORLD_SIZE",
@@ -107,7 +115,7 @@ std::string address(const Row& row, const std::string& job) {
   }
   const std::string host = variable("MASTER_ADDR").value_or("");
   const int port = count("MASTER_PORT");
-  if ((name != "torchrun" && name != "environment") || host.empty() || port <= 0) return "";
+  if ((name != "torchrun" && name != "environment" && name != "spark") || host.empty() || port <= 0) return "";
   return membership::with_port(host, name == "torchrun" ? port + 1 : port);
 }
 

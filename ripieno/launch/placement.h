@@ -12,9 +12,8 @@
 //   RIPIENO_TOKEN_FILE      a file that holds it, which only its user can read
 //   RIPIENO_MEETING_FOLDER  a folder that all hosts share, in which rank 0 leaves address and token
 // Ways to peers, the same on all workers:
-//   RIPIENO_LISTEN         address, or interface, that this worker listens on; by default 127.0.0.1; with other hosts,
-//   all of its own
-//
+//   RIPIENO_LISTEN         address or interface at which this worker listens; by default 127.0.0.1, or all addresses
+//                          where others are on other hosts
 //   RIPIENO_SHARED_MEMORY  off: tcp even to workers on the same host. Default: on
 #pragma once
 

@@ -48,7 +48,7 @@ std::string difference_when_retaken(const strategy::StrategyInfo& info, const st
 }
 
 std::string difference_when_recovery_is_aborted(const strategy::StrategyInfo& info, const strategy::Plan& plan,
-                                                int workers, bool loss_scale) {
+                                                int workers, bool loss_scale, int every_ms) {
   transport::SimulatedOptions network;
   network.link.latency = std::chrono::milliseconds(1);
   network.link.per_byte = network.link.latency / 100;  // a model's message takes as long
@@ -66,7 +66,7 @@ std::string difference_when_recovery_is_aborted(const strategy::StrategyInfo& in
     const auto [is_step, number] = what;
     if (is_step && number % 10 != 7) continue;
     for (int after = 0; after < 2; ++after) {
-      for (int later = 1; later <= 24; ++later, ++runs) {
+      for (int later = 1; later <= 24; later += every_ms, ++runs) {
         Trial interrupted(info, workers, plan, learner, 16, network);
         interrupted.interrupt(0, 0, whole);
         const Duration first = when + after * network.link.latency + Duration(1);

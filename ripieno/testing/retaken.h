@@ -14,8 +14,9 @@ std::string difference_when_retaken(const strategy::StrategyInfo& info, const st
                                     int runs, bool loss_scale = false);
 
 /// The same, of pairs of aborts: the first shortly after a rank has committed a step or an epoch, when others have not,
-/// the second during the recovery from the first, at each of its messages. Every rank begins some of them.
+/// the second while ranks recover from the first: every so many milliseconds of virtual time, of which a message takes
+/// two. Every rank begins some of them.
 std::string difference_when_recovery_is_aborted(const strategy::StrategyInfo& info, const strategy::Plan& plan,
-                                                int workers, bool loss_scale = false);
+                                                int workers, bool loss_scale, int every_ms);
 
 }  // namespace ripieno::testing

@@ -127,6 +127,20 @@ TEST(Placement, ProcessesOfAnotherLauncherAreOneJob) {
   EXPECT_THROW(check_environment(), Error);
 }
 
+TEST(Placement, SparksTasksAreNumberedByThePythonModule) {
+  const Placement place = placement_in({{"RANK", "1"},
+                                        {"WORLD_SIZE", "2"},
+                                        {"LOCAL_RANK", "0"},
+                                        {"LOCAL_WORLD_SIZE", "1"},
+                                        {"MASTER_ADDR", "10.0.0.1"},
+                                        {"MASTER_PORT", "4000"},
+                                        {"RIPIENO_SPARK", "0.0"},
+                                        {"RIPIENO_TOKEN", std::string(64, 'a')}});
+  EXPECT_EQ(place.launcher, "spark");
+  EXPECT_EQ(place.rendezvous, "10.0.0.1:4000");
+  EXPECT_EQ(place.cannot_meet, "");
+}
+
 TEST(Placement, OnOneHostRank0InvitesByAFile) {
   const TemporaryFolder folder;
   const std::string runtime = folder.path().string();

@@ -123,8 +123,9 @@ class RetakeAgain : public Retake {};
 TEST_P(RetakeAgain, WhileRanksRecoverGivesTheBitsOfARunWithout) {
   const Case& of = GetParam();
   const int workers = of.variant == "four workers" ? 4 : 3;
+  const int every_ms = runs() < 500 ? 8 : 1;
   EXPECT_EQ(testing::difference_when_recovery_is_aborted(find_strategy(of.strategy), plan_of(of), workers,
-                                                         of.variant == "fp16"),
+                                                         of.variant == "fp16", every_ms),
             "");
 }
 

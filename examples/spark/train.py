@@ -1,0 +1,13 @@
+#!/usr/bin/env python3
+"""Trains on a Spark cluster: python examples/spark/train.py spark://node1:7077 recipes/mnist.toml 4 strategy=ring"""
+import sys
+
+import ripieno_spark
+from pyspark.sql import SparkSession
+
+master, recipe, workers, *sets = sys.argv[1:]
+spark = SparkSession.builder.master(master).appName("ripieno").getOrCreate()
+spark.sparkContext.setLogLevel("ERROR")
+result = ripieno_spark.run(spark, recipe, int(workers), dict(one.split("=", 1) for one in sets))
+print(f"{result.accuracy:.2%} of the test set, on {', '.join(result.hosts)}: {result.folder}")
+spark.stop()
