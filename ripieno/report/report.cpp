@@ -198,6 +198,7 @@ Report report_of(const std::vector<Run>& runs, const std::string& title) {
   }
   report.tables.push_back(runs_table(runs, &report.lead));
   report.tables.push_back(more_of_runs_table(runs));
+  report.tables.push_back(places_table(runs));
   add_comparisons(report, all);
   add_runs(report, runs, all);
   std::transform(runs.begin(), runs.end(), std::back_inserter(report.measured), measured);

@@ -114,16 +114,6 @@ std::vector<ReportCell> run_row(const Run& run) {
           {shown_figures(one.images_per_second), run.source({"images_per_second"}), one.images_per_second}};
 }
 
-/// "2 on node1, 2 on node2, by srun, over tcp"
-ReportCell where_cell(const Run& run) {
-  const Summary& one = run.summary;
-  std::string where = one.hosts();
-  if (!one.launcher.empty()) where += text(where.empty() ? "" : ", ", "by ", one.launcher);
-  if (const auto kind = run.settings.find("transport.kind"); kind != run.settings.end() && !where.empty())
-    where += ", over " + kind->second.substr(1, kind->second.size() - 2);
-  return where.empty() ? ReportCell{"–", {}} : ReportCell{where, run.source({"ranks", "0", "host"})};
-}
-
 /// The columns of stage_cells().
 std::vector<ReportTable::Column> stage_columns() {
   std::vector<ReportTable::Column> columns;
@@ -297,21 +287,14 @@ ReportTable runs_table(const std::vector<Run>& runs, std::string* lead) {
 }
 
 ReportTable more_of_runs_table(const std::vector<Run>& runs) {
-  ReportTable table{"runs-more",
-                    "All runs: stages, loss, evaluation, hosts",
-                    "Stages: per cent of the steps' time, mean over ranks. MB: of the whole run, by all ranks "
-                    "together. Ranks: where they "
-                    "ran, what started them, and over what they exchanged.",
-                    {{"run", true},
-                     {"evaluation, s an epoch"},
-                     {"evaluation, MB"},
-                     {"MB sent"},
-                     {"by formula, MB"},
-                     {"loss"},
-                     {"ranks", true}},
-                    {},
-                    Tier::runs,
-                    true};
+  ReportTable table{
+      "runs-more",
+      "All runs: stages, loss, evaluation",
+      "Stages: per cent of the steps' time, mean over ranks. MB: of the whole run, by all ranks together.",
+      {{"run", true}, {"evaluation, s an epoch"}, {"evaluation, MB"}, {"MB sent"}, {"by formula, MB"}, {"loss"}},
+      {},
+      Tier::runs,
+      true};
   const std::vector<ReportTable::Column> stages = stage_columns();
   table.columns.insert(table.columns.begin() + 1, stages.begin(), stages.end());
   for (const Run& run : runs) {
@@ -333,8 +316,28 @@ ReportTable more_of_runs_table(const std::vector<Run>& runs) {
     if (one.test) loss = Estimate{one.test->loss, 0, 1, run.source({"test", "loss"})};
     row.push_back(estimated(formula, shown_figures, 1e-6));
     row.push_back(estimated(loss, shown_figures));
-    row.push_back(where_cell(run));
     table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
+ReportTable places_table(const std::vector<Run>& runs) {
+  ReportTable table{"runs-places",
+                    "All runs: where",
+                    "How many ranks ran on which host, what started them, and over what they exchanged.",
+                    {{"run", true}, {"ranks", true}, {"started by", true}, {"over", true}},
+                    {},
+                    Tier::runs,
+                    true};
+  for (const Run& run : runs) {
+    const Summary& one = run.summary;
+    const auto shown = [](const std::string& words) { return words.empty() ? "–" : words; };
+    const auto kind = run.settings.find("transport.kind");
+    const std::string over = kind == run.settings.end() ? "" : kind->second.substr(1, kind->second.size() - 2);
+    table.rows.push_back({{folder_name(run.folder), run.source({"name"})},
+                          {shown(one.hosts()), run.source({"ranks", "0", "host"})},
+                          {shown(one.launcher), run.source({"launcher"})},
+                          {shown(over), {}}});
   }
   return table;
 }

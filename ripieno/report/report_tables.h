@@ -16,5 +16,6 @@ ReportTable more_of_ways_table(const std::vector<Cell>& cells);
 /// One row per run. Text columns with the same value in all runs go to `lead`.
 ReportTable runs_table(const std::vector<Run>& runs, std::string* lead);
 ReportTable more_of_runs_table(const std::vector<Run>& runs);
+ReportTable places_table(const std::vector<Run>& runs);
 
 }  // namespace ripieno::report

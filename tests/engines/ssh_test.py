@@ -52,6 +52,7 @@ class Ssh(LauncherCase):
         self.assertEqual([rank["host"] for rank in self.summary()["ranks"]], ["node1", "node1", "node2", "node2"])
         ways = self.summary()["ranks"][0]["ways"]
         self.assertEqual((ways[1], ways[2][:3], ways[3][:3]), ("shared memory", "tcp", "tcp"))
+        self.assertRegex(self.run_all(RIPIENO, "report", "runs", "--format", "csv").stdout, r'runs-places,0002-ring-n4,ranks,,"2 on node1, 2 on node2",')
         self.nothing_is_left()
 
     def test_a_host_file_and_this_host(self):

@@ -7,7 +7,7 @@ from program import ProgramTest, Run
 STAGES = {"read", "forward", "backward", "exchange", "optimise", "evaluate", "exchange_hidden"}
 BYTES = {"payload_sent", "payload_received", "framing_sent", "framing_received"}
 SUMMARY = {"schema", "name", "kind", "strategy", "route", "codec", "model", "dataset", "world_size", "parameters", "epochs",
-           "steps", "seed", "test", "seconds", "images_per_second", "bytes", "exchange", "evaluation", "closed_form", "ranks"}
+           "steps", "seed", "test", "seconds", "images_per_second", "bytes", "exchange", "evaluation", "closed_form", "ranks", "launcher"}
 PARAMETERS = 690590  # of mnist-cnn
 SERVERS = {"ps-sync": 1, "ps-async": 1, "ps-ssp": 1}
 REPEATED = ["gather-scatter", "ring", "ddp", "ps-sync", "fedavg", "diloco", "gossip-pairs"]
