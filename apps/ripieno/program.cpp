@@ -75,7 +75,7 @@ namespace {
 
 /// LibTorch's MKL searches for its files from the working folder while it is loaded, and ends the program if that
 /// folder is gone. This runs before, when only the C library can be used.
-[[gnu::no_sanitize("address")]] void check_working_folder() {
+__attribute__((no_sanitize("address"))) void check_working_folder() {
   static char here[PATH_MAX];
   if (::syscall(SYS_getcwd, here, sizeof here) > 0 || errno == ERANGE) return;
   ::dprintf(STDERR_FILENO,
