@@ -84,7 +84,7 @@ def _rank(recipe, sets, program, data):
     rank, hosts = context.partitionId(), [info.address.rsplit(":", 1)[0] for info in context.getTaskInfos()]
     said = context.allGather(json.dumps({"port": _free_port(), "token": secrets.token_hex(32)}) if rank == 0 else "")
     meeting = json.loads(said[0])
-    with tempfile.TemporaryDirectory(prefix="ripieno-spark-") as name:
+    with tempfile.TemporaryDirectory(prefix="ripieno-spark-", dir=os.getcwd()) as name:  # Spark removes what a killed task leaves
         here = pathlib.Path(name)
         command = [program, "train"]
         if recipe:
@@ -101,7 +101,7 @@ def _rank(recipe, sets, program, data):
         environment = {key: value for key, value in os.environ.items() if not key.startswith("RIPIENO_")} | {
             "RANK": str(rank), "WORLD_SIZE": str(len(hosts)), "LOCAL_RANK": str(hosts[:rank].count(hosts[rank])),
             "LOCAL_WORLD_SIZE": str(hosts.count(hosts[rank])), "MASTER_ADDR": hosts[0], "MASTER_PORT": str(meeting["port"]),
-            "RIPIENO_SPARK": f"{context.stageId()}.{context.attemptNumber()}", "RIPIENO_TOKEN": meeting["token"]}
+            "RIPIENO_SPARK": f"{context.stageId()}.{context.attemptNumber()}", "RIPIENO_TOKEN": meeting["token"], "TMPDIR": str(here)}
         result = {"rank": rank, "host": hosts[rank], "run": None}
         try:
             process = subprocess.Popen(command, cwd=here, env=environment, stdout=sys.stderr, stderr=subprocess.PIPE, text=True, preexec_fn=_end_with_parent)
@@ -126,7 +126,7 @@ def _line(lines, rank, code):
 def _cause(failed):
     """The line of a rank whose failure does not follow from another's."""
     def follows(rank):
-        return any(words in rank["said"] for words in ("lost rank", "gave up", "was lost before"))
+        return any(words in rank["said"] for words in ("lost rank", "gave up", "was lost before", "has not come", "have not come"))
     return min(failed, key=lambda rank: (follows(rank), rank["rank"]))["said"]
 
 

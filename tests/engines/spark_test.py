@@ -47,13 +47,16 @@ class OnSpark(LauncherCase):
         return self.spark.submit(PYTHON, *words, cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def ranks(self):
-        said = subprocess.run(("pgrep", "-f", "^(/.*/)?ripieno train /tmp/ripieno-spark-"), capture_output=True, text=True).stdout
+        said = subprocess.run(("pgrep", "-f", "^(/.*/)?ripieno train /.*/ripieno-spark-"), capture_output=True, text=True).stdout
         return [pid for pid in said.split() if os.readlink(f"/proc/{pid}/ns/net") != os.readlink("/proc/self/ns/net")]
 
     def has_trained(self, pid):
-        """Whether it has written its first lines, into the folder of its own."""
-        namespace = f"/proc/{pid}/root"
-        return any(file.stat().st_size > 1000 for file in Path(namespace).glob("tmp/ripieno-*/**/metrics-*.jsonl"))
+        """Whether it has written its first lines."""
+        try:
+            open_files = [os.readlink(file) for file in Path(f"/proc/{pid}/fd").iterdir()]
+            return any(Path(f"/proc/{pid}/root{file}").stat().st_size > 1000 for file in open_files if "/metrics-" in file)
+        except FileNotFoundError:  # a file that was closed meanwhile
+            return False
 
     def wait_for_training(self):
         for _ in range(600):
