@@ -9,7 +9,7 @@ namespace ripieno::program {
 void add_hosts(CLI::App& command, HostArguments& arguments) {
   auto* hosts = command.add_option("--hosts", arguments.hosts,
                                    "start the workers on these hosts through ssh, e.g. --hosts a:2,b:2");
-  hosts->type_name("HOST:N,..");
+  hosts->type_name("LIST");
   command.add_option("--hostfile", arguments.file, "the same from a file, a line a host: a slots=2")
       ->type_name("FILE")
       ->excludes(hosts);
