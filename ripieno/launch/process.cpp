@@ -92,16 +92,14 @@ void close_on_exec_from(int first) {
   give_up(plan.status);
 }
 
+/// Of a name that is given twice the later value counts.
 std::vector<std::string> environment_with(const std::vector<std::pair<std::string, std::string>>& variables) {
   std::vector<std::string> all;
-  for (char** entry = environ; *entry; ++entry) {
-    const std::string line = *entry;
-    const std::string name = line.substr(0, line.find('='));
-    const bool replaced =
-        std::any_of(variables.begin(), variables.end(), [&](const auto& v) { return v.first == name; });
-    if (!replaced) all.push_back(line);
+  for (char** entry = environ; *entry; ++entry) all.emplace_back(*entry);
+  for (const auto& [name, value] : variables) {
+    std::erase_if(all, [start = name + "="](const std::string& line) { return line.starts_with(start); });
+    all.push_back(name + "=" + value);
   }
-  for (const auto& [name, value] : variables) all.push_back(name + "=" + value);
   return all;
 }
 
