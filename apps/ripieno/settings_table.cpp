@@ -44,6 +44,7 @@ std::vector<Setting> table() {
   const Bounds below_1{0, 1, false, true}, fraction{0, 1, false, false};
   const Condition real_time = is("transport.kind", transports_that(std::not_fn(&transport::Transport::is_virtual)));
   const Condition virtual_time = is("transport.kind", transports_that(std::mem_fn(&transport::Transport::is_virtual)));
+  const Condition meets = is("transport.kind", transports_that(std::mem_fn(&transport::Transport::meets)));
   const Condition on_nodes = above("simulated.per_node", 1);
   const Condition computed = is("train.compute", {"real"});  // a replay learns nothing
   const Condition several = several_workers(), exchanged = is_not("strategy", "single"), own_data = data_of_its_own();
@@ -54,14 +55,13 @@ std::vector<Setting> table() {
   const Condition buckets = gradients_are_averaged(), segments = schedule_is_run(),
                   differences = what_is_lost_can_be_kept();
   const Condition servers = strategy_of({"ps-sync", "ps-async", "ps-ssp"}),
-                  federated = strategy_of({"fedavg", "fedavgm", "fedadam"});
+                  federated = strategy_of({"fedavg", "fedavgm", "fedadam"}), fedadam = strategy_of({"fedadam"});
   const Condition falls = rate_falls_in_time();
-  const Condition with_momentum = is("optimiser.name", {"sgd", "muon"}), adam = is("optimiser.name", {"adam", "adamw"});
-  const Condition muon = is("optimiser.name", {"muon"}), lookahead = above("optimiser.lookahead_every", 0);
-  const Condition in_steps = is("learning_rate.schedule", {"step"});
-  const Condition in_a_cycle = is("learning_rate.schedule", {"one-cycle", "triangular"});
-  const Condition ddp = strategy_of({"ddp"}), local_steps = strategy_of({"local-sgd", "diloco"}),
-                  fedadam = strategy_of({"fedadam"});
+  const Condition with_momentum = is("optimiser.name", {"sgd", "muon"}), adam = is("optimiser.name", {"adam", "adamw"}),
+                  muon = is("optimiser.name", {"muon"}), lookahead = above("optimiser.lookahead_every", 0);
+  const Condition in_steps = is("learning_rate.schedule", {"step"}),
+                  in_a_cycle = is("learning_rate.schedule", {"one-cycle", "triangular"});
+  const Condition ddp = strategy_of({"ddp"}), local_steps = strategy_of({"local-sgd", "diloco"});
   const Condition forward = overlap_is_chosen(), lab = above("lab.nodes", 0), in_blocks = codec_of({Kind::block});
   return {
       word("model", AT(model), "mnist-cnn", "the network to train (ripieno list models)"),
@@ -313,10 +313,10 @@ std::vector<Setting> table() {
           .only(fedadam),
       word("transport.kind", AT(transport.kind), "tcp", what_transports_are(), names_in(transport::transports())),
       word("transport.listen", AT(transport.listen), "127.0.0.1:0", "address:port where the workers meet; port 0: any")
-          .only(real_time),
+          .only(meets),
       word("transport.interface", AT(transport.interface), "",
            "network interface at which workers listen, such as eth0; empty: as RIPIENO_LISTEN says")
-          .only(real_time),
+          .only(meets),
       duration("transport.timeout_s", AT(transport.timeout), 1, 1800, {0, 1e6, true, false},
                "seconds of silence after which a peer is lost")
           .only(real_time),
@@ -329,13 +329,13 @@ std::vector<Setting> table() {
       whole("lab.nodes", AT(lab.nodes), 0, {0, 200},
             "nodes of an emulated cluster on this machine, over which the workers are spread in order: network "
             "namespaces if the user may make them, else rates in user space; 0: no lab")
-          .only(real_time),
+          .only(meets),
       number("lab.mbit_s", AT(lab.mbit_s), 0, {0, 1e6}, "10^6 bits a second of each node's link, each way; 0: no limit")
-          .only(real_time)
+          .only(meets)
           .only(lab),
       number("lab.cpu", AT(lab.cpu), 0, {0, 4096},
              "CPU limit of each node in cores, if control groups are writable; 0: no limit")
-          .only(real_time)
+          .only(meets)
           .only(lab),
       list("lab.slow", AT(compute.slow), {1, 1e4},
            "how many times longer each rank computes, with or without nodes; missing: 1")

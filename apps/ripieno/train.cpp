@@ -138,6 +138,11 @@ void find_data(Settings& settings) {
 }
 
 TrainResult train(const Settings& asked, const std::string& resume, const model::Zoo& zoo, ProgressBar& progress) {
+  if (transport::find_transport(asked->transport.kind).has_launcher && ranks_of(asked) > 1) {
+    fail(ErrorKind::usage, asked.shown("transport.kind"),
+         " takes processes that its own launcher has started: ", "start ", ranks_of(asked),
+         " of this command with mpirun or srun (docs/clusters.md), or leave it at tcp");
+  }
   const Settings settings = without_namespaces(asked, progress);
   if (!resume.empty()) remove_unfinished(resume);
   const RunFolder folder = RunFolder::create(settings);

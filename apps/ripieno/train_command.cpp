@@ -140,9 +140,11 @@ void train_on_hosts(const TrainArguments& arguments) {
 void run_train(const TrainArguments& arguments, const CommandContext& context) {
   if (arguments.hosts.are_given() && !arguments.recipe.print_config) return train_on_hosts(arguments);
   const launch::Placement place = launch::placement();
-  if (!place.cannot_meet.empty()) fail(ErrorKind::usage, place.cannot_meet);
   const auto part = [&](launch::Control* control) {
     const Settings settings = settled(arguments, context, place);
+    if (!place.cannot_meet.empty() && !transport::find_transport(settings->transport.kind).has_launcher) {
+      fail(ErrorKind::usage, place.cannot_meet);
+    }
     if (arguments.recipe.print_config) {
       if (place.rank == 0) std::cout << settings.print();
     } else if (control) {

@@ -21,6 +21,7 @@ Task<> serve(std::shared_ptr<OpenRendezvous> rendezvous) {
 }
 
 Task<transport::PeerSockets> connect(Runtime* runtime, Placement place, membership::Meeting meeting) {
+  if (!place.cannot_meet.empty()) fail(ErrorKind::usage, place.cannot_meet);
   if (meeting.world_size == 1) co_return transport::PeerSockets(1);
   std::shared_ptr<OpenRendezvous> rendezvous;
   if (place.opens_rendezvous) {
@@ -93,6 +94,16 @@ std::string listens_at(const Placement& place, const std::string& interface) {
   return address;
 }
 
+transport::MpiChoice mpi_of(const Placement& place) {
+  transport::MpiChoice mpi{place.mpi, "", text(place.launcher, ": ", place.read), place.mpi_plugin};
+  if (!mpi.kind.empty()) return mpi;
+  mpi.unknown = place.launcher == "srun"
+                    ? "srun has started this one without; use srun --mpi=pmix (Open MPI) or srun --mpi=pmi2 (MPICH)"
+                    : text("none has started this one (", place.launcher, place.read.empty() ? "" : ": ", place.read,
+                           "); use mpirun or srun, or leave transport.kind at tcp");
+  return mpi;
+}
+
 /// Tells the launcher that this worker has lost a peer: if it fails now, it is not the cause.
 void tell_launcher(int control_fd, std::shared_ptr<Control>& control) {
   if (!control) control = std::make_shared<Control>(control_fd);
@@ -102,7 +113,6 @@ void tell_launcher(int control_fd, std::shared_ptr<Control>& control) {
 }  // namespace
 
 transport::Cluster join(const Placement& placement, const JoinOptions& options) {
-  if (!placement.cannot_meet.empty()) fail(ErrorKind::usage, placement.cannot_meet);
   Placement place = placement;
   place.listen = listens_at(placement, options.interface);
   const transport::Transport& transport = real_transport(options.transport);
@@ -114,6 +124,7 @@ transport::Cluster join(const Placement& placement, const JoinOptions& options) 
   transport::Joining joining{*runtime, place.rank, place.world_size};
   joining.link.timeout = options.timeout;
   joining.agreement = options.meeting;
+  joining.mpi = mpi_of(place);
   joining.shares_memory = options.shared_memory && place.shared_memory;
   std::shared_ptr<transport::Endpoint> endpoint;
   runtime->spawn(text("rank ", place.rank, " joins"),

@@ -23,6 +23,7 @@ struct Row {
   const char* nodes;   ///< how many hosts, where local_size is not known
   const char* also;    ///< must be set too: rank and size may belong to anybody
   const char* job[3];  ///< their values together differ between jobs
+  const char* mpi = "";
 };
 
 constexpr Row rows[]{
@@ -57,7 +58,8 @@ constexpr Row rows[]{
      "OMPI_COMM_WORLD_LOCAL_SIZE",
      "",
      "",
-     {"PMIX_NAMESPACE", "", ""}},
+     {"PMIX_NAMESPACE", "", ""},
+     "Open MPI"},
     {"mpirun (MVAPICH)",
      "MV2_COMM_WORLD_RANK",
      "MV2_COMM_WORLD_SIZE",
@@ -65,7 +67,8 @@ constexpr Row rows[]{
      "MV2_COMM_WORLD_LOCAL_SIZE",
      "",
      "",
-     {"", "", ""}},
+     {"", "", ""},
+     "MPICH"},
     {"jsrun",
      "JSM_NAMESPACE_RANK",
      "JSM_NAMESPACE_SIZE",
@@ -73,7 +76,8 @@ constexpr Row rows[]{
      "JSM_NAMESPACE_LOCAL_SIZE",
      "",
      "",
-     {"LSB_JOBID", "JSM_NAMESPACE_ID", ""}},
+     {"LSB_JOBID", "JSM_NAMESPACE_ID", ""},
+     "Open MPI"},
     {"flux",
      "FLUX_TASK_RANK",
      "FLUX_JOB_SIZE",
@@ -91,7 +95,7 @@ constexpr Row rows[]{
      "SLURM_STEP_NUM_NODES",
      "",
      {"SLURM_JOB_ID", "SLURM_STEP_ID", ""}},
-    {"mpiexec (Hydra)", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", "", "", {"", "", ""}}};
+    {"mpiexec (Hydra)", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", "", "", {"", "", ""}, "MPICH"}};
 
 std::string value(const char* name) { return *name ? variable(name).value_or("") : ""; }
 
@@ -127,6 +131,12 @@ bool is_one_host(const Row& row, int size) {
   return std::string_view(row.name) == "environment" && is_loopback(value("MASTER_ADDR"));
 }
 
+/// srun starts what speaks PMIx (Open MPI) or PMI (MPICH), as its --mpi says.
+std::string mpi_of(const Row& row) {
+  if (std::string_view(row.name) != "srun") return row.mpi;
+  return variable("PMIX_NAMESPACE") ? "Open MPI" : variable("PMI_FD") || variable("PMI_RANK") ? "MPICH" : "";
+}
+
 }  // namespace
 
 std::optional<Launched> launched() {
@@ -142,6 +152,7 @@ std::optional<Launched> launched() {
     found.local_rank = local.empty() ? found.rank : number(row.local_rank, local, 0);
     found.is_one_host = is_one_host(row, found.size);
     found.carries_variables = std::string_view(row.name) == "srun";
+    found.mpi = mpi_of(row);
     found.job = row.name;
     bool is_named = false;
     for (const char* name : row.job) {

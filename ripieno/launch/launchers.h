@@ -15,6 +15,7 @@ struct Launched {
   std::string job;                 ///< differs between jobs that a user has at the same time; a file's name
   std::string address;             ///< host:port where the launcher would have rank 0 listen; "" if it names none
   bool carries_variables = false;  ///< its processes have the variables of the shell that started it, on all hosts
+  std::string mpi;                 ///< the MPI that it belongs to: "Open MPI", "MPICH"; "" if it starts anything
   std::string read;                ///< the variables that said so, and their values: "PMI_RANK is 1, PMI_SIZE is 2"
 };
 

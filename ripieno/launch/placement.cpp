@@ -20,6 +20,7 @@ std::string needed(const char* name) {
 /// Variables that a worker inherits unchanged from its launcher's environment.
 Placement ways_to_peers() {
   Placement place;
+  place.mpi_plugin = variable("RIPIENO_MPI_PLUGIN").value_or("");
   place.shared_memory = switched("RIPIENO_SHARED_MEMORY", place.shared_memory);
   if (const auto address = variable("RIPIENO_LISTEN")) {
     if (address->empty()) fail(ErrorKind::usage, "RIPIENO_LISTEN is empty, but must be an address of this machine");
@@ -118,6 +119,7 @@ Placement placement() {
     place.world_size = found->size;
     place.local_rank = found->local_rank;
     place.read = found->read;
+    place.mpi = found->mpi;
     find_meeting(*found, &place);
   } else {
     place.cannot_meet = unknown();

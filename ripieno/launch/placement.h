@@ -14,6 +14,7 @@
 // Ways to peers, the same on all workers:
 //   RIPIENO_LISTEN         address or interface at which this worker listens; by default 127.0.0.1, or all addresses
 //                          where others are on other hosts
+//   RIPIENO_MPI_PLUGIN     the plug-in's file, for transport.kind = mpi; by default the one beside the program
 //   RIPIENO_SHARED_MEMORY  off: tcp even to workers on the same host. Default: on
 #pragma once
 
@@ -27,6 +28,8 @@ struct Placement {
   int local_rank = 0;             ///< among the workers of this host
   std::string launcher = "none";  ///< "ripieno", or a name of launchers.h
   std::string read;               ///< the variables by which this is known, with their values
+  std::string mpi;                ///< the MPI that the launcher belongs to; "" if it starts anything
+  std::string mpi_plugin;         ///< the file of the plug-in for MPI that the user names; ""
   std::string rendezvous, token;  ///< empty without a launcher, and where an invitation says both
   std::string invitation;         ///< the file in which rank 0 says them (membership/invitation.h); else ""
   bool opens_rendezvous = false;  ///< this process is to serve it: rank 0, if no launcher of ours does

@@ -4,6 +4,7 @@
 #include <asio/ip/tcp.hpp>
 #include <functional>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "ripieno/transport/link_options.h"
@@ -12,6 +13,14 @@ namespace ripieno::transport {
 
 /// A rank's connections: [r] leads to rank r and uses the runtime's context; its own entry is empty.
 using PeerSockets = std::vector<std::optional<asio::ip::tcp::socket>>;
+
+/// The MPI whose launcher started the processes.
+struct MpiChoice {
+  std::string kind;      ///< "Open MPI", "MPICH"; "" if none has
+  std::string unknown;   ///< then: what is known instead, and what to do
+  std::string launcher;  ///< what told this process its rank, and how
+  std::string plugin;    ///< the file of the plug-in, if the user names one
+};
 
 struct Joining {
   Runtime& runtime;  ///< of real time
@@ -24,6 +33,7 @@ struct Joining {
   LinkOptions link;
   Duration agreement = std::chrono::minutes(30);  ///< the time that peers have to answer before the first message
   bool shares_memory = true;  ///< workers of one host may share memory; the same on all ranks (RIPIENO_SHARED_MEMORY)
+  MpiChoice mpi = {};
 };
 
 }  // namespace ripieno::transport

@@ -50,9 +50,15 @@ PeerLink::Lane& PeerLink::admit(const Frame& frame) {
   return lane;
 }
 
-void PeerLink::serve(Lane& lane) {
-  const std::shared_ptr<Posted> posted = std::move(lane.posted.front());
-  lane.posted.pop_front();
+std::shared_ptr<PeerLink::Posted> PeerLink::first_unbegun(const Lane& lane) {
+  const auto at =
+      std::find_if(lane.posted.begin(), lane.posted.end(), [](const auto& posted) { return !posted->begun; });
+  return at == lane.posted.end() ? nullptr : *at;
+}
+
+void PeerLink::serve(Lane& lane, std::shared_ptr<Posted> posted) {
+  if (!posted) posted = lane.posted.front();
+  lane.posted.erase(std::find(lane.posted.begin(), lane.posted.end(), posted));
   posted->filled = true;
   posted->done.set();
 }
@@ -73,7 +79,9 @@ void PeerLink::close() {
   hang_up();
   if (watchdog_) runtime_.cancel(*std::exchange(watchdog_, std::nullopt));
   for (auto& [channel, lane] : lanes_) {
-    for (auto& posted : std::exchange(lane.posted, {})) posted->done.fail(failure("waiting for", posted->message));
+    for (auto& posted : std::exchange(lane.posted, {})) {
+      if (!posted->in_use) posted->done.fail(failure("waiting for", posted->message));
+    }
     if (error_) lane.arrived.clear();
   }
   asked();
@@ -85,7 +93,9 @@ void PeerLink::end(const Abort& abort) {
       ++at;
       continue;
     }
-    for (auto& posted : at->second.posted) posted->done.fail(abort.error);
+    for (auto& posted : at->second.posted) {
+      if (!posted->in_use) posted->done.fail(abort.error);
+    }
     for (const Arrived& arrived : at->second.arrived) {
       unasked_ -= arrived.cost();
       forget(arrived);

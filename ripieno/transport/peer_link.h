@@ -50,6 +50,8 @@ class PeerLink : public std::enable_shared_from_this<PeerLink> {
     Message message;
     Sink sink;
     Duration since;
+    bool begun = false;   ///< its message has come, and is on its way to it
+    bool in_use = false;  ///< something else than this thread is writing to its memory: the link fails it, not before
     bool filled = false;  ///< nothing is left to wait for
     Event done;
   };
@@ -85,8 +87,10 @@ class PeerLink : public std::enable_shared_from_this<PeerLink> {
   void check_epoch(const Frame& frame) const;
   /// The lane of a message that begins to arrive. Error(mismatch): its sequence number is not the next one.
   Lane& admit(const Frame& frame);
-  /// Completes the lane's first receive, which has its payload.
-  static void serve(Lane& lane);
+  /// The lane's first receive whose message has not begun; null if there is none.
+  static std::shared_ptr<Posted> first_unbegun(const Lane& lane);
+  /// Completes a receive of the lane, which has its payload; without one, the first.
+  static void serve(Lane& lane, std::shared_ptr<Posted> posted = nullptr);
 
   bool ended() const { return error_ || !lost_.empty(); }
   /// Why the scope has ended; null if it has not.

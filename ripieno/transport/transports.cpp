@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "ripieno/core/edit_distance.h"
+#include "ripieno/transport/mpi/endpoint.h"
 #include "ripieno/transport/shared/endpoint.h"
 #include "ripieno/transport/simulated/network.h"
 
@@ -15,6 +16,8 @@ std::vector<Transport>& all_transports() {
        "workers are processes in real time, over shared memory on one host (unless RIPIENO_SHARED_MEMORY=off) and TCP "
        "between hosts",
        join_by_host},
+      {"mpi", "workers are processes in real time that mpirun or srun started, over their MPI", join_by_mpi, nullptr,
+       true},
       {"simulated", "virtual time, in one process", nullptr, simulated_network},
   };
   return all;

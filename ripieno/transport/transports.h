@@ -23,7 +23,12 @@ struct Transport {
   /// Virtual time: makes a network for `ranks` ranks on the runtime. Null for a transport of real time.
   std::function<std::unique_ptr<Network>(Runtime& runtime, int ranks, const SimulatedOptions&)> simulate = nullptr;
 
+  /// Its processes are started by a launcher that comes with it, such as mpirun; they meet without the rendezvous.
+  bool has_launcher = false;
+
   bool is_virtual() const { return simulate != nullptr; }
+  /// Its processes meet at the rendezvous, whoever started them.
+  bool meets() const { return !is_virtual() && !has_launcher; }
 };
 
 /// The built-in transports, then the added ones.

@@ -174,7 +174,7 @@ TEST(Join, ThroughATransportOfOnesOwnRecipesAreComparedToo) {
 
 TEST(Join, ThroughNoTransportOrOneOfVirtualTimeIsRefused) {
   for (const auto& [name, words] :
-       {std::pair("pigeons", "there is no transport \"pigeons\"; known are tcp, simulated, queues"),
+       {std::pair("pigeons", "there is no transport \"pigeons\"; known are tcp, mpi, simulated, queues"),
         std::pair("simulated",
                   "transport simulated runs all ranks of a job in one process, in virtual "
                   "time: workers cannot join through it")}) {

@@ -185,6 +185,20 @@ TEST(Placement, OnSeveralHostsSlurmSaysWhereRank0Is) {
   EXPECT_EQ(first_host(""), "");
 }
 
+TEST(Placement, SaysWhichMpiTheLauncherBelongsTo) {
+  const Environment srun{{"SLURM_PROCID", "1"}, {"SLURM_STEP_NUM_TASKS", "2"}, {"SLURM_STEP_NODELIST", "a,b"}};
+  Environment pmix = srun, pmi2 = srun;
+  pmix["PMIX_NAMESPACE"] = "slurm.pmix.1.0";
+  pmi2["PMI_FD"] = "9";
+  EXPECT_EQ(placement_in({{"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_COMM_WORLD_SIZE", "2"}}).mpi, "Open MPI");
+  EXPECT_EQ(placement_in({{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}}).mpi, "MPICH");
+  EXPECT_EQ(placement_in(pmix).mpi, "Open MPI");
+  EXPECT_EQ(placement_in(pmi2).mpi, "MPICH");
+  EXPECT_EQ(placement_in(srun).mpi, "");
+  EXPECT_EQ(placement_in(good).mpi, "");
+  EXPECT_EQ(placement_in({{"RIPIENO_MPI_PLUGIN", "/its/plugin.so"}}).mpi_plugin, "/its/plugin.so");
+}
+
 TEST(Placement, TheInnermostLauncherCounts) {
   const Environment nested{{"SLURM_PROCID", "1"},
                            {"SLURM_STEP_NUM_TASKS", "2"},

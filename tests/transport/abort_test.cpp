@@ -17,12 +17,17 @@ class ScopeAbort : public ::testing::TestWithParam<Way> {};
 
 INSTANTIATE_TEST_SUITE_P(By, ScopeAbort, ::testing::ValuesIn(every_way), way_of);
 
+/// Where messages are a stream of bytes, of which a part can have come; MPI's come whole (mpi_test.cpp).
+class StreamAbort : public ScopeAbort {};
+
+INSTANTIATE_TEST_SUITE_P(By, StreamAbort, ::testing::Values(Way::tcp, Way::shared, Way::own), way_of);
+
 /// What two ranks that block their threads tell each other outside of their endpoints.
 struct Signs {
   std::latch ready{1}, done{1};
 };
 
-TEST_P(ScopeAbort, BySenderOfWhatIsHalfWrittenAndNotBegun) {
+TEST_P(StreamAbort, BySenderOfWhatIsHalfWrittenAndNotBegun) {
   Signs signs;
   auto sender = [&signs](Endpoint* e) -> Task<> {
     Side side(e);
@@ -59,7 +64,7 @@ TEST_P(ScopeAbort, BySenderOfWhatIsHalfWrittenAndNotBegun) {
   expect_no_errors(run_ranks(GetParam(), {sender, receiver}, hasty()));
 }
 
-TEST_P(ScopeAbort, ByReceiverOfWhatIsHalfRead) {
+TEST_P(StreamAbort, ByReceiverOfWhatIsHalfRead) {
   for (const bool adds : {false, true}) {
     Signs signs;
     auto sender = [&signs](Endpoint* e) -> Task<> {

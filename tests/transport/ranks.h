@@ -11,8 +11,10 @@
 #include <thread>
 #include <vector>
 
+#include "ripieno/transport/mpi/endpoint.h"
 #include "ripieno/transport/shared/endpoint.h"
 #include "ripieno/transport/tcp/endpoint.h"
+#include "tests/transport/own_mpi.h"
 #include "tests/transport/own_transport.h"
 
 namespace ripieno::testing {
@@ -44,13 +46,14 @@ inline transport::PeerSockets sockets_of(Runtime& runtime, const std::vector<int
   return sockets;
 }
 
-/// How the ranks of a test reach each other: TCP alone, shared memory where they can, or a transport that was added.
-enum class Way : std::uint8_t { tcp, shared, own };
-inline constexpr Way every_way[]{Way::tcp, Way::shared, Way::own};
+/// How the ranks of a test reach each other: TCP alone, shared memory where they can, a transport that was added, or
+/// MPI (an MPI of the test's own: own_mpi.h).
+enum class Way : std::uint8_t { tcp, shared, own, mpi };
+inline constexpr Way every_way[]{Way::tcp, Way::shared, Way::own, Way::mpi};
 
 /// As tests by every way are named.
 inline std::string way_of(const ::testing::TestParamInfo<Way>& info) {
-  constexpr const char* names[]{"Tcp", "SharedMemory", "OwnTransport"};
+  constexpr const char* names[]{"Tcp", "SharedMemory", "OwnTransport", "Mpi"};
   return names[static_cast<std::size_t>(info.param)];
 }
 
@@ -68,8 +71,11 @@ inline Task<> join_own(transport::Joining joining, std::shared_ptr<transport::En
 }
 
 inline std::shared_ptr<transport::Endpoint> make_endpoint(Way way, Runtime& runtime, int rank,
-                                                          const std::vector<int>& fds,
-                                                          transport::SharedOptions options) {
+                                                          const std::vector<int>& fds, transport::SharedOptions options,
+                                                          const std::shared_ptr<OwnMpiWorld>& mpi = nullptr) {
+  if (way == Way::mpi) {
+    return transport::mpi_endpoint(runtime, std::make_shared<OwnMpi>(mpi, rank), options.link);
+  }
   if (way == Way::tcp) return transport::tcp_endpoint(runtime, rank, sockets_of(runtime, fds), {options.link});
   std::shared_ptr<transport::Endpoint> endpoint;
   if (way == Way::own) {
@@ -89,6 +95,13 @@ struct Outcome {
   std::optional<ErrorKind> kind;
 };
 
+/// MPI's endpoints wait for each other when they end.
+inline void close_together(std::vector<std::shared_ptr<transport::Endpoint>>& endpoints) {
+  std::vector<std::thread> threads;
+  for (auto& endpoint : endpoints) threads.emplace_back([&endpoint] { endpoint.reset(); });
+  for (auto& thread : threads) thread.join();
+}
+
 /// Runs body(endpoint) on every rank, in a thread each, and returns how each ended. No endpoint is closed before all
 /// are through, unless `leave` says so.
 inline std::vector<Outcome> run_ranks(Way way, std::vector<Body> bodies, transport::SharedOptions options = {},
@@ -101,11 +114,12 @@ inline std::vector<Outcome> run_ranks(Way way, std::vector<Body> bodies, transpo
   for (int rank = 0; rank < ranks; ++rank) {
     runtimes[rank] = real_runtime(rank);
   }
+  const auto mpi = std::make_shared<OwnMpiWorld>(ranks);
   std::vector<std::thread> threads;
   for (int rank = 0; rank < ranks; ++rank) {
     threads.emplace_back([&, rank] {
       try {
-        endpoints[rank] = make_endpoint(way, *runtimes[rank], rank, fds[rank], options);
+        endpoints[rank] = make_endpoint(way, *runtimes[rank], rank, fds[rank], options, mpi);
         runtimes[rank]->spawn(text("rank ", rank), bodies[rank](endpoints[rank].get()));
         runtimes[rank]->run();
       } catch (const Error& e) {
@@ -115,6 +129,7 @@ inline std::vector<Outcome> run_ranks(Way way, std::vector<Body> bodies, transpo
     });
   }
   for (auto& thread : threads) thread.join();
+  if (way == Way::mpi) close_together(endpoints);
   return outcomes;
 }
 

@@ -28,13 +28,13 @@ TEST(Transports, HaveRipienosAndWhatWasAdded) {
     EXPECT_EQ(&find_transport(transport.name), &transport);
     EXPECT_EQ(transport.is_virtual(), transport.name == "simulated");
   }
-  EXPECT_EQ(names, (std::vector<std::string_view>{"tcp", "simulated", "queues"}));
+  EXPECT_EQ(names, (std::vector<std::string_view>{"tcp", "mpi", "simulated", "queues"}));
 }
 
 TEST(Transports, OneThatIsNotThereIsRefusedWithThoseThatAre) {
   const auto find = [] { find_transport("tpc"); };
   EXPECT_EQ(refusal(find, ErrorKind::usage),
-            "there is no transport \"tpc\" (did you mean \"tcp\"?); known are tcp, simulated, queues");
+            "there is no transport \"tpc\" (did you mean \"tcp\"?); known are tcp, mpi, simulated, queues");
 }
 
 TEST(Transports, AreOfOneTimeAndHaveNamesOfTheirOwn) {
@@ -44,7 +44,7 @@ TEST(Transports, AreOfOneTimeAndHaveNamesOfTheirOwn) {
   EXPECT_NE(refusal(timeless, ErrorKind::internal).find("give it either join or simulate"), std::string::npos);
   const auto both = [] { add_transport({"both", "", own::queues().join, simulated_network}); };
   EXPECT_NE(refusal(both, ErrorKind::internal).find("give it either join or simulate"), std::string::npos);
-  EXPECT_EQ(transports().size(), 3u);
+  EXPECT_EQ(transports().size(), 4u);
 }
 
 TEST(Transports, OfVirtualTimeMakeTheNetworkOfAllRanks) {

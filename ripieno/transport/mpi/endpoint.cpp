@@ -1,0 +1,65 @@
+#include "ripieno/transport/mpi/endpoint.h"
+
+#include <algorithm>
+#include <thread>
+
+#include "ripieno/transport/linked_endpoint.h"
+#include "ripieno/transport/mpi/library.h"
+#include "ripieno/transport/mpi/link.h"
+
+namespace ripieno::transport {
+namespace {
+
+constexpr Duration after_error = std::chrono::seconds(5);
+
+class MpiEndpoint final : public LinkedEndpoint {
+ public:
+  MpiEndpoint(Runtime& runtime, int rank, std::vector<std::shared_ptr<MpiLink>> links, std::shared_ptr<Aborts> aborts,
+              std::shared_ptr<MpiHub> hub, Duration timeout)
+      : LinkedEndpoint(runtime, rank, {links.begin(), links.end()}, aborts),
+        aborts_(std::move(aborts)),
+        links_(std::move(links)),
+        hub_(std::move(hub)),
+        timeout_(timeout) {}
+
+  ~MpiEndpoint() override {
+    const bool failed = aborts_->find(0) || std::any_of(links_.begin(), links_.end(),
+                                                        [](const auto& link) { return link && link->has_failed(); });
+    LinkedEndpoint::close(closed());
+    try {
+      if (hub_->finish(failed ? after_error : timeout_)) hub_->mpi().stop();
+    } catch (const Error&) {  // NOLINT: MPI's launcher will say that it was not ended
+    }
+  }
+
+ private:
+  const std::shared_ptr<Aborts> aborts_;
+  const std::vector<std::shared_ptr<MpiLink>> links_;
+  const std::shared_ptr<MpiHub> hub_;
+  const Duration timeout_;
+};
+
+}  // namespace
+
+std::shared_ptr<Endpoint> mpi_endpoint(Runtime& runtime, std::shared_ptr<Mpi> mpi, LinkOptions options) {
+  const Mpi::Place place = mpi->place();
+  const auto aborts = std::make_shared<Aborts>(place.rank);
+  const auto hub = std::make_shared<MpiHub>(runtime, std::move(mpi));
+  std::vector<std::shared_ptr<MpiLink>> links(static_cast<std::size_t>(place.size));
+  for (int peer = 0; peer < place.size; ++peer) {
+    if (peer == place.rank) continue;
+    links[static_cast<std::size_t>(peer)] = std::make_shared<MpiLink>(runtime, place.rank, peer, options, aborts, hub);
+  }
+  hub->start(links, static_cast<int>(std::thread::hardware_concurrency()) >= place.local_size);
+  return std::make_shared<MpiEndpoint>(runtime, place.rank, std::move(links), aborts, hub, options.timeout);
+}
+
+Task<std::shared_ptr<Endpoint>> join_by_mpi(Joining joining) {
+  if (joining.size == 1) {
+    const auto aborts = std::make_shared<Aborts>(0);
+    co_return std::make_shared<LinkedEndpoint>(joining.runtime, 0, std::vector<std::shared_ptr<PeerLink>>(1), aborts);
+  }
+  co_return mpi_endpoint(joining.runtime, start_mpi(joining), joining.link);
+}
+
+}  // namespace ripieno::transport

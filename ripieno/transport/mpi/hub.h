@@ -1,0 +1,61 @@
+// Drives all of a rank's links over MPI, which has nothing that wakes a thread: the runtime polls it. Who waits for a
+// peer and has a core of its own spins; else the thread sleeps between two looks, ever longer while nothing comes.
+#pragma once
+
+#include <vector>
+
+#include "ripieno/core/runtime.h"
+#include "ripieno/transport/frame.h"
+#include "ripieno/transport/mpi/mpi.h"
+
+namespace ripieno::transport {
+
+class MpiLink;
+
+class MpiHub final : public Poller, public std::enable_shared_from_this<MpiHub> {
+ public:
+  /// Tags: of headers, and the first of payloads, which are numbered on each link.
+  static constexpr int header_tag = 0, first_payload_tag = 1, payload_tags = 30'000;
+  /// The most bytes of a payload that travels with its header.
+  static constexpr std::size_t inline_bytes = 2048;
+
+  MpiHub(Runtime& runtime, std::shared_ptr<Mpi> mpi) : runtime_(runtime), mpi_(std::move(mpi)) {}
+
+  /// links[r] leads to rank r; links[rank] is empty. May spin: this host has a core for each of its ranks.
+  void start(std::vector<std::shared_ptr<MpiLink>> links, bool may_spin);
+  /// Waits, at most so long, until all ranks have closed and nothing of this rank is under way; then MPI can be
+  /// stopped. Returns whether that came. The links have ended before. Releases them.
+  bool finish(Duration limit);
+
+  Mpi& mpi() { return *mpi_; }
+  /// Calls back on the runtime's thread once the request is done.
+  void when_done(Mpi::Request request, Callback done) { under_way_.push_back({request, std::move(done)}); }
+
+  bool poll() override;
+  bool may_spin() const override { return may_spin_; }
+  bool sleep() override;
+  void wake() override;
+
+ private:
+  struct Operation {
+    Mpi::Request request;
+    Callback done;
+  };
+
+  bool test_all();
+  bool take_headers();
+  bool take_header(int source);
+  bool waits() const;
+
+  Runtime& runtime_;
+  const std::shared_ptr<Mpi> mpi_;
+  std::vector<std::shared_ptr<MpiLink>> links_;
+  std::vector<Operation> under_way_;
+  std::array<std::byte, frame_bytes + inline_bytes> header_{};
+  bool may_spin_ = false;
+  bool broken_ = false;  ///< an MPI call has failed: no more are made
+  Duration active_{0};   ///< when something last came
+  std::optional<Runtime::Timer> alarm_;
+};
+
+}  // namespace ripieno::transport

@@ -1,0 +1,131 @@
+#!/usr/bin/env python3
+"""transport.kind = mpi: ranks that mpirun and srun start exchange over MPI, the real ones. The same weights as over Ripieno's
+own links, one line for what went wrong, and nothing left. scripts/mpi compiles the plug-ins."""
+import os
+import re
+import signal
+import subprocess
+import unittest
+from pathlib import Path
+
+from launcher_case import ENVIRONMENT, RIPIENO, ROOT, TRAIN, LauncherCase, in_full
+from slurm import Slurm
+
+LAUNCHERS = {"Open MPI 4": ("mpirun.openmpi", "-n", "4"), "Open MPI 5": (ROOT / ".engines/bin/mpirun", "-n", "4"), "MPICH": ("mpiexec.hydra", "-n", "4")}
+MPI = ("--set", "transport.kind=mpi")
+OVER_MPI = [*TRAIN, *MPI]
+
+
+class OverMpi(LauncherCase):
+    def trains(self, launcher, own, train=TRAIN):
+        done = self.run_all(*launcher, *train, *MPI)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.hashes(), own)
+        for rank in self.summary()["ranks"]:
+            self.assertEqual(rank["ways"], ["" if peer == rank["rank"] else "MPI" for peer in range(4)])
+        self.nothing_is_left()
+
+    def test_each_mpi_gives_the_same_weights(self):
+        own = self.own()
+        for name, launcher in LAUNCHERS.items():
+            with self.subTest(name):
+                self.trains(launcher, own)
+
+    @in_full
+    def test_other_strategies_too(self):
+        for strategy in ("ddp", "reduce-broadcast", "ps-sync", "fedavg"):
+            train = [strategy if word == "ring" else word for word in TRAIN] + ["-n", "3" if strategy == "ps-sync" else "4"]
+            train += ["--set", "exchange.route=ring"] if strategy == "ddp" else []  # with shared memory another route would be chosen
+            alone = self.run_all(*train)
+            self.assertEqual(alone.returncode, 0, alone.stderr)
+            own = self.hashes()
+            for name, launcher in LAUNCHERS.items():
+                with self.subTest(f"{strategy} over {name}"):
+                    self.trains(launcher, own, train)
+
+    def start_training(self, launcher, runs):
+        """A job that has trained an epoch, and would train for long."""
+        command = [str(word) for word in (*launcher, *OVER_MPI, "--set", "train.epochs=10000", "--set", f"run.folder={runs}")]
+        job = subprocess.Popen(command, cwd=self.folder, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        for line in job.stdout:
+            if "epoch 1/" in line:
+                break
+        return job
+
+    def test_a_killed_rank_ends_the_job(self):
+        for name, launcher in LAUNCHERS.items():
+            with self.subTest(name):
+                runs = self.folder / name.replace(" ", "-")
+                job = self.start_training(launcher, runs)
+                ranks = subprocess.run(("pgrep", "-f", f"^{RIPIENO} train .*{runs}"), capture_output=True, text=True).stdout.split()
+                self.assertEqual(len(ranks), 4)
+                os.kill(int(ranks[-1]), signal.SIGKILL)
+                said, _ = job.communicate(timeout=60)
+                self.assertNotEqual(job.returncode, 0)
+                self.assertRegex(said, r"signal 9|SIGKILL|Killed|KILLED BY SIGNAL: 9|lost rank", said)
+                self.nothing_is_left()
+
+    @in_full
+    def test_ctrl_c_leaves_nothing(self):
+        for name, launcher in LAUNCHERS.items():
+            with self.subTest(name):
+                job = self.start_training(launcher, self.folder / name.replace(" ", "-"))
+                job.send_signal(signal.SIGINT)
+                job.communicate(timeout=60)
+                self.assertNotEqual(job.returncode, 0)
+                self.nothing_is_left()
+
+    @in_full
+    def test_a_rank_without_data_says_so_in_a_line(self):
+        for name, launcher in LAUNCHERS.items():
+            with self.subTest(name):
+                done = self.run_all(*launcher, *OVER_MPI, "--set", "data.name=mnist", "--set", "data.folder=/nowhere")
+                self.assertNotEqual(done.returncode, 0)
+                self.assertRegex(done.stdout + done.stderr, r"ripieno: rank \d: mnist: there is no train-images-idx3-ubyte")
+                self.nothing_is_left()
+
+    def test_what_does_not_fit_is_said_in_a_line(self):
+        plugins = Path(RIPIENO).parent
+        cases = [
+            ((*OVER_MPI, "-n", "2"), {}, r"takes processes that its own launcher has started: start 2 of this command with mpirun or srun"),
+            (("mpirun.openmpi", "-n", "2", *OVER_MPI), {"RIPIENO_MPI_PLUGIN": str(plugins / "ripieno-mpi-mpich.so")},
+             r"rank \d of 2 \(mpirun \(Open MPI\): .*\), but for MPI \(MPICH .*\) it is rank 0 of 1: that library does not know this launcher"),
+            (("mpirun.openmpi", "-n", "2", *OVER_MPI), {"RIPIENO_MPI_PLUGIN": "/nowhere.so"}, r"the plug-in for MPI cannot be loaded: /nowhere.so"),
+            (OVER_MPI, {"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29400"},
+             r"needs processes that an MPI's launcher started: none has started this one \(environment: RANK is 0, WORLD_SIZE is 2\)"),
+            ((*OVER_MPI, "--set", "transport.listen=127.0.0.1:1"), {}, r"transport.listen = .* has no effect with transport.kind = \"mpi\""),
+        ]
+        for command, variables, line in cases:
+            with self.subTest(line):
+                done = self.run_all(*command, **variables)
+                self.assertNotEqual(done.returncode, 0)
+                self.assertRegex(done.stderr, line)
+                self.nothing_is_left()
+
+
+class UnderSlurm(LauncherCase):
+    """Two nodes with two ranks each: MPI's own network between them."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.slurm = Slurm(2)
+        cls.addClassCleanup(cls.slurm.close)
+
+    def test_srun_starts_what_speaks_its_pmi(self):
+        own = self.own()
+        for kind in ("pmix", "pmi2"):
+            with self.subTest(kind):
+                path = {"PATH": f"{Path(RIPIENO).parent}:{os.environ['PATH']}"}
+                code, said = self.slurm.run("srun", f"--mpi={kind}", "--nodes=2", "--ntasks-per-node=2", *OVER_MPI, cwd=self.folder, env=ENVIRONMENT | path)
+                self.assertEqual(code, 0, said)
+                self.assertEqual(self.hashes(), own)
+                self.assertEqual(self.summary()["ranks"][0]["ways"], ["", "MPI", "MPI", "MPI"])
+
+    def test_without_a_pmi_a_line_says_which(self):
+        code, said = self.slurm.run("srun", "--mpi=none", "--nodes=2", "--ntasks-per-node=1", *OVER_MPI, cwd=self.folder, env=ENVIRONMENT)
+        self.assertNotEqual(code, 0)
+        self.assertTrue(re.search(r"use srun --mpi=pmix \(Open MPI\) or srun --mpi=pmi2 \(MPICH\)", said), said)
+
+
+if __name__ == "__main__":
+    unittest.main()
