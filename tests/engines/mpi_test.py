@@ -12,6 +12,7 @@ from launcher_case import ENVIRONMENT, RIPIENO, ROOT, TRAIN, LauncherCase, in_fu
 from slurm import Slurm
 
 LAUNCHERS = {"Open MPI 4": ("mpirun.openmpi", "-n", "4"), "Open MPI 5": (ROOT / ".engines/bin/mpirun", "-n", "4"), "MPICH": ("mpiexec.hydra", "-n", "4")}
+EVERY = Path(RIPIENO).with_name("every_strategy")
 MPI = ("--set", "transport.kind=mpi")
 OVER_MPI = [*TRAIN, *MPI]
 
@@ -102,6 +103,33 @@ class OverMpi(LauncherCase):
                 self.assertNotEqual(done.returncode, 0)
                 self.assertRegex(done.stderr, line)
                 self.nothing_is_left()
+
+
+class EveryStrategy(LauncherCase):
+    """With every codec that it takes, over each transport: on every rank the numbers of virtual time, to the bit."""
+
+    def over(self, way, *command, **environment):
+        done = self.run_all(*command, **environment)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        first, *cases = done.stdout.splitlines()
+        self.assertEqual(first, f"way {way}")
+        ends = [case for case in cases if case.endswith(" ends")]  # at their own pace: nothing to compare
+        self.assertEqual({case.split()[0] for case in ends}, {"ps-async", "ps-ssp"})
+        self.assertGreater(len(cases) - len(ends), 140)
+        self.assertEqual([case for case in cases if not case.endswith((" same", " ends"))], [])
+        self.nothing_is_left()
+
+    def test_over_shared_memory(self):
+        self.over("shared memory", RIPIENO, "launch", "-n", "4", "--", EVERY, "tcp")
+
+    def test_over_open_mpi(self):
+        self.over("MPI", *LAUNCHERS["Open MPI 4"], EVERY, "mpi")
+
+    @in_full
+    def test_over_the_others(self):
+        self.over("tcp", RIPIENO, "launch", "-n", "4", "--", EVERY, "tcp", RIPIENO_SHARED_MEMORY="off")
+        self.over("MPI", *LAUNCHERS["Open MPI 5"], EVERY, "mpi")
+        self.over("MPI", *LAUNCHERS["MPICH"], EVERY, "mpi")
 
 
 class UnderSlurm(LauncherCase):
