@@ -94,6 +94,7 @@ class SlurmJobs(LauncherCase):
         self.assertEqual(code, 0, said + self.output())
         summary = json.loads(max(self.folder.glob("runs/*/*/summary.json")).read_text())
         self.assertEqual((summary["world_size"], summary["strategy"]), (3, "reduce-broadcast"))
+        self.assertEqual(summary["ranks"][0]["ways"], ["", "MPI", "MPI"])
 
     @in_full
     def test_without_a_secret_srun_is_told_how_to_give_one(self):
