@@ -46,7 +46,7 @@ class LinkedEndpoint : public Endpoint {
   }
 
   std::vector<int> survivors() override {
-    fail(ErrorKind::peer, "rank ", rank_, ": over tcp a lost rank ends the job");
+    fail(ErrorKind::peer, "rank ", rank_, ": a lost rank ends the job over these links");
   }
 
  protected:

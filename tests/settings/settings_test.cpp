@@ -166,7 +166,7 @@ TEST(Settings, WordsAreFromTheirList) {
             "r.toml:1:10: exchange.codec = \"pf16\" is not one of auto, fp32, fp16, bf16, int8, qsgd, sign, topk, "
             "topk-sampled, powersgd; did you mean fp16?");
   EXPECT_EQ(refused_set("transport.kind=carrier-pigeon"),
-            "--set: transport.kind = \"carrier-pigeon\" is not one of tcp, simulated");
+            "--set: transport.kind = \"carrier-pigeon\" is not one of tcp, mpi, simulated");
 }
 
 TEST(Settings, TransportsAreThoseOfTheTable) {
