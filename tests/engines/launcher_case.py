@@ -2,6 +2,7 @@
 RIPIENO_FULL=1: also what CI has no time for."""
 import json
 import os
+import signal
 import subprocess
 import tempfile
 import time
@@ -42,6 +43,33 @@ class LauncherCase(unittest.TestCase):
         done = self.run_all(*TRAIN, "-n", "4")
         self.assertEqual(done.returncode, 0, done.stderr)
         return self.hashes()
+
+    def start_training(self, launcher, runs, train=TRAIN):
+        """A job that has trained an epoch, and would train for long."""
+        command = [str(word) for word in (*launcher, *train, "--set", "train.epochs=10000", "--set", f"run.folder={runs}")]
+        job = subprocess.Popen(command, cwd=self.folder, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        for line in job.stdout:
+            if "epoch 1/" in line:
+                break
+        return job
+
+    def kill_a_rank(self, launcher, runs, train=TRAIN):
+        """What the job then says, which ends with an error."""
+        job = self.start_training(launcher, runs, train)
+        ranks = subprocess.run(("pgrep", "-f", f"^{RIPIENO} train .*{runs}"), capture_output=True, text=True).stdout.split()
+        self.assertEqual(len(ranks), 4)
+        os.kill(int(ranks[-1]), signal.SIGKILL)
+        said, _ = job.communicate(timeout=60)
+        self.assertNotEqual(job.returncode, 0)
+        self.nothing_is_left()
+        return said
+
+    def interrupt(self, launcher, runs, train=TRAIN):
+        job = self.start_training(launcher, runs, train)
+        job.send_signal(signal.SIGINT)
+        job.communicate(timeout=60)
+        self.assertNotEqual(job.returncode, 0)
+        self.nothing_is_left()
 
     def nothing_is_left(self):
         for _ in range(100):

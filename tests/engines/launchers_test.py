@@ -5,7 +5,6 @@ import json
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import unittest
@@ -38,37 +37,17 @@ class Launchers(LauncherCase):
                 self.assertTrue(environment["launcher"].startswith({"mpiexec": "mpiexec (Hydra)", "torchrun": name}.get(name, "mpirun (Open MPI)")))
                 self.nothing_is_left()
 
-    def start_training(self, launcher, runs):
-        """A job that has trained an epoch, and would train for long."""
-        command = [*launcher, *TRAIN, "--set", "train.epochs=10000", "--set", f"run.folder={runs}"]
-        job = subprocess.Popen(command, cwd=self.folder, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        for line in job.stdout:
-            if "epoch 1/" in line:
-                break
-        return job
-
     def test_a_killed_rank_ends_the_job_and_is_named(self):
         for name, launcher in LAUNCHERS.items():
             with self.subTest(name):
-                runs = self.folder / name
-                job = self.start_training(launcher, runs)
-                ranks = subprocess.run(("pgrep", "-f", f"^{RIPIENO} train .*{runs}"), capture_output=True, text=True).stdout.split()
-                self.assertEqual(len(ranks), 4)
-                os.kill(int(ranks[-1]), signal.SIGKILL)
-                said, _ = job.communicate(timeout=60)
-                self.assertNotEqual(job.returncode, 0)
+                said = self.kill_a_rank(launcher, self.folder / name)
                 self.assertTrue(re.search(r"rank \d: (rank \d gave up: )?lost rank \d", said) or "SIGKILL" in said or "signal 9" in said, said)
-                self.nothing_is_left()
 
     @in_full
     def test_ctrl_c_leaves_nothing(self):
         for name, launcher in LAUNCHERS.items():
             with self.subTest(name):
-                job = self.start_training(launcher, self.folder / name)
-                job.send_signal(signal.SIGINT)
-                job.communicate(timeout=60)
-                self.assertNotEqual(job.returncode, 0)
-                self.nothing_is_left()
+                self.interrupt(launcher, self.folder / name)
 
     @in_full
     def test_a_rank_without_data_says_so_in_a_line(self):
