@@ -141,109 +141,6 @@ static int take(int source, int tag, void* into, size_t room, int* taken, int* f
   return code;
 }
 
-static MPI_Datatype type_of(int type) {
-  switch (type) {
-    case ripieno_mpi_float:
-      return MPI_FLOAT;
-    case ripieno_mpi_double:
-      return MPI_DOUBLE;
-    case ripieno_mpi_int32:
-      return MPI_INT32_T;
-    case ripieno_mpi_int64:
-      return MPI_INT64_T;
-    case ripieno_mpi_uint8:
-      return MPI_UINT8_T;
-    default:
-      return MPI_BYTE;
-  }
-}
-
-static MPI_Op op_of(int reduction) {
-  switch (reduction) {
-    case ripieno_mpi_product:
-      return MPI_PROD;
-    case ripieno_mpi_minimum:
-      return MPI_MIN;
-    case ripieno_mpi_maximum:
-      return MPI_MAX;
-    default:
-      return MPI_SUM;
-  }
-}
-
-static int own_rank(void) {
-  int rank = 0;
-  MPI_Comm_rank(all, &rank);
-  return rank;
-}
-
-static char* at(void* numbers, int index, MPI_Datatype type) {
-  int bytes = 0;
-  MPI_Type_size(type, &bytes);
-  return (char*)numbers + (size_t)index * (size_t)bytes;
-}
-
-static int all_reduce(void* numbers, int count, int type, int reduction, ripieno_mpi_request* request) {
-  MPI_Request of;
-  const int code = MPI_Iallreduce(MPI_IN_PLACE, numbers, count, type_of(type), op_of(reduction), all, &of);
-  return put(code, of, request);
-}
-
-static int reduce(void* numbers, int count, int type, int reduction, int root, ripieno_mpi_request* request) {
-  MPI_Request of;
-  const int is_root = own_rank() == root;
-  const int code = MPI_Ireduce(is_root ? MPI_IN_PLACE : numbers, is_root ? numbers : NULL, count, type_of(type),
-                               op_of(reduction), root, all, &of);
-  return put(code, of, request);
-}
-
-static int broadcast(void* numbers, int count, int type, int root, ripieno_mpi_request* request) {
-  MPI_Request of;
-  const int code = MPI_Ibcast(numbers, count, type_of(type), root, all, &of);
-  return put(code, of, request);
-}
-
-static int reduce_scatter(const void* numbers, void* spare, const int* counts, int type, int reduction,
-                          ripieno_mpi_request* request) {
-  MPI_Request of;
-  const int code = MPI_Ireduce_scatter(numbers, spare, counts, type_of(type), op_of(reduction), all, &of);
-  return put(code, of, request);
-}
-
-static int all_gather(void* numbers, const int* counts, const int* starts, int type, ripieno_mpi_request* request) {
-  MPI_Request of;
-  const int code = MPI_Iallgatherv(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, numbers, counts, starts, type_of(type), all, &of);
-  return put(code, of, request);
-}
-
-static int gather(void* numbers, const int* counts, const int* starts, int type, int root,
-                  ripieno_mpi_request* request) {
-  MPI_Request of;
-  const int rank = own_rank();
-  const MPI_Datatype of_type = type_of(type);
-  const void* const from = rank == root ? MPI_IN_PLACE : at(numbers, starts[rank], of_type);
-  const int code =
-      MPI_Igatherv(from, counts[rank], of_type, numbers, counts, starts, of_type, root, all, &of);
-  return put(code, of, request);
-}
-
-static int scatter(void* numbers, const int* counts, const int* starts, int type, int root,
-                   ripieno_mpi_request* request) {
-  MPI_Request of;
-  const int rank = own_rank();
-  const MPI_Datatype of_type = type_of(type);
-  void* const into = rank == root ? MPI_IN_PLACE : at(numbers, starts[rank], of_type);
-  const int code =
-      MPI_Iscatterv(numbers, counts, starts, of_type, into, counts[rank], of_type, root, all, &of);
-  return put(code, of, request);
-}
-
-static int all_to_all(const void* numbers, void* spare, int block, int type, ripieno_mpi_request* request) {
-  MPI_Request of;
-  const int code = MPI_Ialltoall(numbers, block, type_of(type), spare, block, type_of(type), all, &of);
-  return put(code, of, request);
-}
-
 static const ripieno_mpi_functions functions = {
     RIPIENO_MPI_VERSION,
 #if defined(OPEN_MPI)
@@ -253,7 +150,6 @@ static const ripieno_mpi_functions functions = {
 #else
     "unknown",
 #endif
-    start,      stop,   has_ended, allows_threads, library,        explain,    send,   receive, test,
-    take,       all_reduce, reduce, broadcast,      reduce_scatter, all_gather, gather, scatter, all_to_all};
+    start, stop, has_ended, allows_threads, library, explain, send, receive, test, take};
 
 const ripieno_mpi_functions* ripieno_mpi(void) { return &functions; }

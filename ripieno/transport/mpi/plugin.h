@@ -19,17 +19,6 @@ typedef struct {
   uint64_t room;
 } ripieno_mpi_request;
 
-enum ripieno_mpi_type {
-  ripieno_mpi_bytes,
-  ripieno_mpi_float,
-  ripieno_mpi_double,
-  ripieno_mpi_int32,
-  ripieno_mpi_int64,
-  ripieno_mpi_uint8
-};
-
-enum ripieno_mpi_reduction { ripieno_mpi_sum, ripieno_mpi_product, ripieno_mpi_minimum, ripieno_mpi_maximum };
-
 /* The place of a process. */
 typedef struct {
   int rank, size;
@@ -63,20 +52,6 @@ typedef struct {
   int (*test)(ripieno_mpi_request* request, int* done);
   /* Receives a message of at most `room` bytes with this tag, of this rank or of any (-1), if one has come. */
   int (*take)(int source, int tag, void* into, size_t room, int* taken, int* from, size_t* bytes);
-
-  /* MPI's own collectives, in place on each rank's `count` numbers. Of those that move chunks, chunk i has counts[i]
-   * numbers from starts[i] on, and belongs to rank i. */
-  int (*all_reduce)(void* numbers, int count, int type, int reduction, ripieno_mpi_request* request);
-  int (*reduce)(void* numbers, int count, int type, int reduction, int root, ripieno_mpi_request* request);
-  int (*broadcast)(void* numbers, int count, int type, int root, ripieno_mpi_request* request);
-  /* The own chunk ends in `spare`. */
-  int (*reduce_scatter)(const void* numbers, void* spare, const int* counts, int type, int reduction,
-                        ripieno_mpi_request* request);
-  int (*all_gather)(void* numbers, const int* counts, const int* starts, int type, ripieno_mpi_request* request);
-  int (*gather)(void* numbers, const int* counts, const int* starts, int type, int root, ripieno_mpi_request* request);
-  int (*scatter)(void* numbers, const int* counts, const int* starts, int type, int root, ripieno_mpi_request* request);
-  /* Block i, of `block` numbers, goes to rank i; rank i's arrives as block i of `spare`. */
-  int (*all_to_all)(const void* numbers, void* spare, int block, int type, ripieno_mpi_request* request);
 } ripieno_mpi_functions;
 
 /* What a plug-in exports. */
