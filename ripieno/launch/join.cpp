@@ -97,10 +97,11 @@ std::string listens_at(const Placement& place, const std::string& interface) {
 transport::MpiChoice mpi_of(const Placement& place) {
   transport::MpiChoice mpi{place.mpi, "", text(place.launcher, ": ", place.read), place.mpi_plugin};
   if (!mpi.kind.empty()) return mpi;
-  mpi.unknown = place.launcher == "srun"
-                    ? "srun has started this one without; use srun --mpi=pmix (Open MPI) or srun --mpi=pmi2 (MPICH)"
-                    : text("none has started this one (", place.launcher, place.read.empty() ? "" : ": ", place.read,
-                           "); use mpirun or srun, or leave transport.kind at tcp");
+  mpi.unknown =
+      place.launcher == "srun"
+          ? "srun has started this one without a PMI; use srun --mpi=pmix (Open MPI) or srun --mpi=pmi2 (MPICH)"
+          : text("none has started this one (", place.launcher, place.read.empty() ? "" : ": ", place.read,
+                 "); use mpirun or srun, or leave transport.kind at tcp");
   return mpi;
 }
 

@@ -168,6 +168,7 @@ TEST(Mpi, AnErrorOfMpiEndsEverything) {
   std::latch both_wait{2};
   std::vector<std::thread> threads;
   errors.resize(2);
+  ::testing::internal::CaptureStderr();
   for (int rank = 0; rank < 2; ++rank) {
     threads.emplace_back([&, rank] {
       const auto runtime = real_runtime(0);
@@ -191,6 +192,10 @@ TEST(Mpi, AnErrorOfMpiEndsEverything) {
     world->broken = true;
   }
   for (auto& thread : threads) thread.join();
+  const std::string said = ::testing::internal::GetCapturedStderr();
+  for (const char* rank : {"0", "1"}) {
+    EXPECT_NE(said.find(text("rank ", rank, ": ends without MPI_Finalize: MPI has failed")), std::string::npos) << said;
+  }
   EXPECT_EQ(errors[0], "rank 0: lost rank 1 (MPI is on fire) while waiting for test of 10 fp32 on exchange channel 0");
   EXPECT_EQ(world->stopped, 0);
 }

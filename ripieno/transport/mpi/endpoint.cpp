@@ -1,6 +1,7 @@
 #include "ripieno/transport/mpi/endpoint.h"
 
 #include <algorithm>
+#include <iostream>
 #include <thread>
 
 #include "ripieno/transport/linked_endpoint.h"
@@ -26,13 +27,24 @@ class MpiEndpoint final : public LinkedEndpoint {
     const bool failed = aborts_->find(0) || std::any_of(links_.begin(), links_.end(),
                                                         [](const auto& link) { return link && link->has_failed(); });
     LinkedEndpoint::close(closed());
+    const Duration limit = failed ? after_error : timeout_;
     try {
-      if (hub_->finish(failed ? after_error : timeout_)) hub_->mpi().stop();
-    } catch (const Error&) {  // NOLINT: MPI's launcher will say that it was not ended
+      if (!hub_->finish(limit)) {
+        tell(text("MPI has failed, or other ranks have not closed their links within ", seconds(limit), " s"));
+      } else {
+        hub_->mpi().stop();
+      }
+    } catch (const Error& error) {
+      tell(error.what());
     }
   }
 
  private:
+  /// Nobody can be thrown an error here.
+  void tell(const std::string& why) const {
+    std::cerr << text("ripieno: rank ", MpiEndpoint::rank(), ": ends without MPI_Finalize: ", why, "\n") << std::flush;
+  }
+
   const std::shared_ptr<Aborts> aborts_;
   const std::vector<std::shared_ptr<MpiLink>> links_;
   const std::shared_ptr<MpiHub> hub_;
