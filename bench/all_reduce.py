@@ -19,17 +19,21 @@ QUICK = {(2, 4096): (None, None), (2, 400000): (None, None), (4, 400000): (None,
 WARMUP = 3
 
 
+def under_mpirun(count, cores, program, *arguments):
+    """What the ranks of Open MPI print."""
+    with tempfile.TemporaryDirectory(prefix="ripieno-bench-") as folder:
+        plan = ranks.write_plan(folder, count, cores=cores)
+        # slots: Open MPI yields the processor while it waits only where it knows that ranks share one
+        return processes.run(["mpirun.openmpi", "--allow-run-as-root", "--host", f"localhost:{len(cores)}", "--oversubscribe", "--bind-to", "none",
+                              "-n", count, *ranks.enter(plan), program, *arguments])
+
+
 def mpi(count, sizes, iterations, cores):
     program = comparison.BUILT / "all_reduce_mpi"
     if not program.exists():
         raise processes.Failed(f"{program} is not there; scripts/bench builds it")
-    with tempfile.TemporaryDirectory(prefix="ripieno-bench-") as folder:
-        plan = ranks.write_plan(folder, count, cores=cores)
-        pairs = itertools.chain.from_iterable(zip(sizes, iterations))
-        # slots: Open MPI yields the processor while it waits only where it knows that ranks share one
-        out = processes.run(["mpirun", "--allow-run-as-root", "--host", f"localhost:{len(cores)}", "--oversubscribe", "--bind-to", "none",
-                             "-n", count, *ranks.enter(plan), program, WARMUP, *pairs])
-    return json.loads(out)
+    pairs = itertools.chain.from_iterable(zip(sizes, iterations))
+    return json.loads(under_mpirun(count, cores, program, "blocking", WARMUP, *pairs))
 
 
 def by_size(rows):

@@ -1,6 +1,7 @@
 """Runs comparisons and prints one table of ratios; scripts/bench calls it.
 
 all_reduce   between processes of one host, against Gloo and Open MPI
+native       MPI's own all-reduce through Ripieno, against the same call in C
 links        over rate-limited links, against raw TCP streams (root)
 step         a lone worker's training step, against PyTorch
 two_workers  training steps of two workers, against DDP and a bound (root)
@@ -13,7 +14,7 @@ import sys
 
 from lib import comparison, machine, processes, table
 
-NAMES = ("all_reduce", "links", "step", "two_workers", "time_to_accuracy", "thin_link", "bytes_to_accuracy")
+NAMES = ("all_reduce", "native", "links", "step", "two_workers", "time_to_accuracy", "thin_link", "bytes_to_accuracy")
 
 
 def main():

@@ -6,12 +6,13 @@
 
 #include "apps/ripieno/bench_numbers.h"
 #include "apps/ripieno/operations.h"
-#include "apps/ripieno/worker.h"
 #include "ripieno/codec/wire.h"
 #include "ripieno/collective/execute.h"
+#include "ripieno/collective/native.h"
 #include "ripieno/collective/two_phase.h"
 #include "ripieno/core/async.h"
 #include "ripieno/core/edit_distance.h"
+#include "ripieno/core/hash.h"
 #include "ripieno/launch/join.h"
 #include "ripieno/membership/clocks.h"
 #include "ripieno/report/statistics.h"
@@ -122,12 +123,14 @@ Task<Duration> agreed_start(collective::Communicator comm, Duration ahead) {
 
 Task<> measure(const BenchArguments* arguments, collective::Communicator comm, BenchRow* row) {
   const collective::Route &route = chosen_route(row->operation, row->route, comm),
-                          &quickest = chosen_route(transport::Collective::all_reduce, "auto", comm);
+                          &quickest = collective::native::is(route)
+                                          ? collective::native::route()
+                                          : chosen_route(transport::Collective::all_reduce, "auto", comm);
   row->route = route.name;
   collective::ExecuteOptions options{wire_of(*arguments)};
-  options.segment_bytes = route.name == collective::two_phase::name
-                              ? 0
-                              : segment_bytes(*arguments, row->bytes(), static_cast<std::size_t>(comm.size()));
+  const bool cuts_by_itself = route.name == collective::two_phase::name || collective::native::is(route);
+  options.segment_bytes =
+      cuts_by_itself ? 0 : segment_bytes(*arguments, row->bytes(), static_cast<std::size_t>(comm.size()));
   options.reduction = find_reduction(arguments->reduction);
   options.root = arguments->root;
   const collective::ExecuteOptions control{DType::fp64, observe::Purpose::control};
@@ -169,6 +172,26 @@ std::string way(const transport::Endpoint& endpoint) {
 }
 
 }  // namespace
+
+std::vector<std::string> BenchArguments::words() const {
+  const std::pair<const char*, std::string> options[] = {{"--operation", operation},
+                                                         {"-b", begin},
+                                                         {"-e", end},
+                                                         {"-f", text(factor)},
+                                                         {"-i", text(iterations)},
+                                                         {"-w", text(warmup)},
+                                                         {"--root", text(root)},
+                                                         {"--type", type},
+                                                         {"--reduction", reduction},
+                                                         {"--wire", wire},
+                                                         {"--segment-kb", text(segment_kb)},
+                                                         {"--drain", text(drain)},
+                                                         {"--transport", transport}};
+  std::vector<std::string> all;
+  for (const auto& [option, value] : options) all.insert(all.end(), {option, value});
+  for (const std::string& route : routes) all.insert(all.end(), {"--route", route});
+  return all;
+}
 
 DType find_type(const std::string& name) {
   return find_named(
@@ -222,25 +245,20 @@ std::vector<BenchRow> rows_of(const BenchArguments& arguments, int ranks) {
   return rows;
 }
 
-void run_bench_rank(const BenchArguments& arguments) {
-  launch::Control control(launch::control_descriptor_of_environment());
-  run_part(control, [&] {
-    transport::Cluster cluster = launch::join();
-    const collective::Communicator comm(cluster.endpoint);
-    for (BenchRow& row : rows_of(arguments, comm.size())) {
-      cluster.runtime->spawn("benchmark", measure(&arguments, comm, &row));
-      cluster.runtime->run();
-      if (comm.rank() != 0) continue;
-      control.send({{"type", "row"},
-                    {"operation", transport::name(row.operation)},
-                    {"route", row.route},
-                    {"elements", row.elements},
-                    {"bytes", row.bytes()},
-                    {"way", way(*cluster.endpoint)},
-                    {"times_us", row.times_us},
-                    {"wrong", row.wrong}});
-    }
-  });
+void run_bench_rank(const BenchArguments& arguments, const launch::Placement& place,
+                    const std::function<void(const BenchRow& row, const std::string& way)>& tell) {
+  launch::JoinOptions options;
+  options.transport = arguments.transport;
+  std::string asked;
+  for (const std::string& word : arguments.words()) asked += word + '\n';
+  options.digest = hash(asked);
+  transport::Cluster cluster = launch::join(place, options);
+  const collective::Communicator comm(cluster.endpoint);
+  for (BenchRow& row : rows_of(arguments, comm.size())) {
+    cluster.runtime->spawn("benchmark", measure(&arguments, comm, &row));
+    cluster.runtime->run();
+    if (comm.rank() == 0) tell(row, way(*cluster.endpoint));
+  }
 }
 
 }  // namespace ripieno::program

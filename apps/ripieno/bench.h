@@ -4,12 +4,13 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json.hpp>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "ripieno/collective/schedule.h"
 #include "ripieno/core/span.h"
+#include "ripieno/launch/placement.h"
 
 namespace ripieno::program {
 
@@ -22,6 +23,10 @@ struct BenchArguments {
   std::string type = "fp32", reduction = "sum", wire = "auto";
   std::int64_t segment_kb = -1;  ///< -1: see segment_bytes() in bench.cpp
   std::size_t drain = 0;         ///< bytes
+  std::string transport = "tcp";
+
+  /// All of the above except `ranks`, as words of the command line.
+  std::vector<std::string> words() const;
 };
 
 /// Throw Error(usage), which lists the known names, for an unknown name.
@@ -51,8 +56,9 @@ struct BenchRow {
 /// All rows to measure, in order. Throws Error(usage) if there is no such operation, route or size.
 std::vector<BenchRow> rows_of(const BenchArguments& arguments, int ranks);
 
-/// One rank of the benchmark: measures all, and rank 0 sends a message {"type": "row", "operation", "route",
-/// "elements", "bytes", "way", "times_us", "wrong"} for each to its launcher.
-void run_bench_rank(const BenchArguments& arguments);
+/// One rank of the benchmark: joins the others and measures all rows. Rank 0 calls `tell` with each; `way` says how it
+/// reaches the others.
+void run_bench_rank(const BenchArguments& arguments, const launch::Placement& place,
+                    const std::function<void(const BenchRow& row, const std::string& way)>& tell);
 
 }  // namespace ripieno::program

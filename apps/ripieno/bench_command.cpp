@@ -5,14 +5,17 @@
 
 #include "apps/ripieno/bench.h"
 #include "apps/ripieno/commands.h"
+#include "apps/ripieno/launched.h"
 #include "apps/ripieno/operations.h"
 #include "apps/ripieno/worker.h"
+#include "ripieno/collective/native.h"
 #include "ripieno/collective/two_phase.h"
 #include "ripieno/launch/local.h"
 #include "ripieno/launch/placement.h"
 #include "ripieno/report/format.h"
 #include "ripieno/report/statistics.h"
 #include "ripieno/report/table.h"
+#include "ripieno/transport/transports.h"
 
 // The columns and units are those of nccl-tests, with the route and the spread over the iterations.
 
@@ -23,8 +26,8 @@ using Json = nlohmann::ordered_json;
 
 /// Options of the command line besides BenchArguments.
 struct GivenOptions {
-  bool is_rank = false;  ///< this process is one of the ranks
-  bool root = false, reduction = false;
+  bool is_rank = false;  ///< this process is one of the ranks that this command started
+  bool ranks = false, root = false, reduction = false;
 };
 
 Json json_of(const BenchRow& row, const BenchArguments& arguments) {
@@ -46,16 +49,9 @@ Json json_of(const BenchRow& row, const BenchArguments& arguments) {
 }
 
 std::vector<std::string> own_command(const BenchArguments& arguments) {
-  std::vector<std::string> command{launch::own_program(), "bench", arguments.operation, "--rank"};
-  const std::pair<const char*, std::string> options[] = {
-      {"-b", arguments.begin},           {"-e", arguments.end},
-      {"-f", text(arguments.factor)},    {"-i", text(arguments.iterations)},
-      {"-w", text(arguments.warmup)},    {"--root", text(arguments.root)},
-      {"--type", arguments.type},        {"--reduction", arguments.reduction},
-      {"--wire", arguments.wire},        {"--segment-kb", text(arguments.segment_kb)},
-      {"--drain", text(arguments.drain)}};
-  for (const auto& [option, value] : options) command.insert(command.end(), {option, value});
-  for (const std::string& route : arguments.routes) command.insert(command.end(), {"--route", route});
+  std::vector<std::string> command{launch::own_program(), "bench", "--rank"};
+  const std::vector<std::string> words = arguments.words();
+  command.insert(command.end(), words.begin(), words.end());
   return command;
 }
 
@@ -65,10 +61,16 @@ void check_arguments(const BenchArguments& arguments, const GivenOptions& given)
   const auto any = [&](auto is_it) { return std::any_of(operations.begin(), operations.end(), is_it); };
   find_reduction(arguments.reduction);
   wire_of(arguments);
+  const bool over_mpi = transport::find_transport(arguments.transport).has_launcher;
   for (const BenchRow& row : rows_of(arguments, arguments.ranks)) {
-    if (row.route == collective::two_phase::name && arguments.segment_kb > 0) {
+    const bool is_native = row.route == collective::native::name;
+    if ((row.route == collective::two_phase::name || is_native) && arguments.segment_kb > 0) {
       fail(ErrorKind::usage, "--segment-kb ", arguments.segment_kb, " has no effect on route ", row.route,
            ", which cuts nothing; leave it out, or take another route");
+    }
+    if (is_native && !over_mpi) {
+      fail(ErrorKind::usage, "--route native is MPI's own operation, but the transport is ", arguments.transport,
+           ": take --transport mpi, under mpirun or srun, or another route");
     }
   }
   if (given.root && !any(collective::has_root)) {
@@ -132,22 +134,8 @@ std::string print_rows(const std::vector<BenchRow>& rows, const BenchArguments& 
   return table.str();
 }
 
-void run_bench(const BenchArguments& arguments, const GivenOptions& given, const CommandContext& context) {
-  launch::check_environment();
-  check_arguments(arguments, given);
-  std::vector<BenchRow> rows;
-  std::string way;
-  launch::LocalJob job;
-  job.workers = arguments.ranks;
-  job.command = own_command(arguments);
-  job.on_message = [&](int, const nlohmann::json& message) {
-    if (message.value("type", "") != "row") return;
-    way = message.at("way");
-    rows.push_back({find_operation(message.at("operation").get<std::string>()), message.at("route"),
-                    message.at("elements"), find_type(arguments.type), arguments.ranks, message.at("times_us"),
-                    message.at("wrong")});
-  };
-  launch::run_local(job);
+void show(const std::vector<BenchRow>& rows, const std::string& way, const BenchArguments& arguments,
+          const CommandContext& context) {
   if (context.format == "json") {
     Json all = Json::array();
     for (const BenchRow& row : rows) all.push_back(json_of(row, arguments));
@@ -165,6 +153,75 @@ void run_bench(const BenchArguments& arguments, const GivenOptions& given, const
   for (const BenchRow& row : rows) {
     if (row.wrong != 0) fail(ErrorKind::internal, "wrong numbers: ", json_of(row, arguments).dump());
   }
+}
+
+/// A rank that bench_alone() started, which prints.
+void bench_as_part(const BenchArguments& arguments) {
+  launch::Control control(launch::control_descriptor_of_environment());
+  run_part(control, [&] {
+    run_bench_rank(arguments, launch::placement(), [&](const BenchRow& row, const std::string& way) {
+      control.send({{"type", "row"},
+                    {"operation", transport::name(row.operation)},
+                    {"route", row.route},
+                    {"elements", row.elements},
+                    {"way", way},
+                    {"times_us", row.times_us},
+                    {"wrong", row.wrong}});
+    });
+  });
+}
+
+/// A rank that another launcher started: rank 0 prints.
+void bench_launched(BenchArguments arguments, const GivenOptions& given, const launch::Placement& place,
+                    const CommandContext& context) {
+  launch::Control control(place.control_fd);
+  as_rank(place.rank, control, [&] {
+    if (given.ranks && arguments.ranks != place.world_size) {
+      fail(ErrorKind::usage, place.launcher, " has started ", place.world_size, " processes (", place.read,
+           "), but -n ", arguments.ranks, " asks for another number: leave -n out");
+    }
+    arguments.ranks = place.world_size;
+    check_arguments(arguments, given);
+    std::vector<BenchRow> rows;
+    std::string how;
+    run_bench_rank(arguments, place, [&](const BenchRow& row, const std::string& way) {
+      rows.push_back(row);
+      how = way;
+    });
+    if (place.rank == 0) show(rows, how, arguments, context);
+  });
+}
+
+/// Starts the ranks, on this machine.
+void bench_alone(const BenchArguments& arguments, const GivenOptions& given, const CommandContext& context) {
+  launch::check_environment();
+  check_arguments(arguments, given);
+  if (arguments.ranks > 1 && transport::find_transport(arguments.transport).has_launcher) {
+    fail(ErrorKind::usage, "--transport ", arguments.transport,
+         " takes processes that its own launcher has started: ", "start ", arguments.ranks,
+         " of this command with mpirun or srun (docs/clusters.md), without -n");
+  }
+  std::vector<BenchRow> rows;
+  std::string way;
+  launch::LocalJob job;
+  job.workers = arguments.ranks;
+  job.command = own_command(arguments);
+  job.on_message = [&](int, const nlohmann::json& message) {
+    if (message.value("type", "") != "row") return;
+    way = message.at("way");
+    rows.push_back({find_operation(message.at("operation").get<std::string>()), message.at("route"),
+                    message.at("elements"), find_type(arguments.type), arguments.ranks, message.at("times_us"),
+                    message.at("wrong")});
+  };
+  launch::run_local(job);
+  show(rows, way, arguments, context);
+}
+
+void run_bench(const BenchArguments& arguments, const GivenOptions& given, const CommandContext& context) {
+  if (given.is_rank) return bench_as_part(arguments);
+  const launch::Placement place = launch::placement();
+  if (place.world_size > 1) return bench_launched(arguments, given, place, context);
+  bench_alone(arguments, given, context);
 }
 
 void add_sizes(CLI::App* command, BenchArguments* arguments) {
@@ -187,14 +244,22 @@ void add_sizes(CLI::App* command, BenchArguments* arguments) {
 void add_bench(CLI::App& app, CommandContext& context) {
   auto arguments = std::make_shared<BenchArguments>();
   auto given = std::make_shared<GivenOptions>();
-  CLI::App* command = app.add_subcommand("bench", "Time collectives between worker processes on this machine");
+  CLI::App* command = app.add_subcommand(
+      "bench",
+      "Time collectives between worker processes: those that it starts on this machine, or those that mpirun, srun or "
+      "another launcher has started");
   command
       ->add_option("operation,--operation", arguments->operation,
                    "what to time, separated by commas, or all: " + list_operations())
       ->capture_default_str();
   add_sizes(command, arguments.get());
-  command->add_option("-n,--ranks", arguments->ranks, "worker processes")
-      ->check(CLI::Range(1, 512))
+  auto* ranks = command->add_option("-n,--ranks", arguments->ranks, "worker processes to start")
+                    ->check(CLI::Range(1, 512))
+                    ->capture_default_str();
+  command
+      ->add_option("--transport", arguments->transport,
+                   "what carries the messages (ripieno list transports): tcp, which also takes shared memory, or mpi, "
+                   "under an MPI's launcher")
       ->capture_default_str();
   auto* root = command
                    ->add_option("--root", arguments->root,
@@ -227,12 +292,11 @@ void add_bench(CLI::App& app, CommandContext& context) {
       ->capture_default_str();
   command->add_flag("--rank", given->is_rank, "this process is one of the ranks")->group("");
   add_format(*command, context);
-  command->callback([arguments, given, root, reduction, &context] {
+  command->callback([arguments, given, ranks, root, reduction, &context] {
+    given->ranks = ranks->count() > 0;
     given->root = root->count() > 0;
     given->reduction = reduction->count() > 0;
-    context.chosen = [arguments, given, &context] {
-      given->is_rank ? run_bench_rank(*arguments) : run_bench(*arguments, *given, context);
-    };
+    context.chosen = [arguments, given, &context] { run_bench(*arguments, *given, context); };
   });
 }
 

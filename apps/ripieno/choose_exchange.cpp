@@ -5,6 +5,7 @@
 #include "apps/ripieno/job.h"
 #include "ripieno/codec/codec.h"
 #include "ripieno/codec/wire.h"
+#include "ripieno/collective/native.h"
 #include "ripieno/collective/tune.h"
 #include "ripieno/collective/two_phase.h"
 #include "ripieno/report/format.h"
@@ -42,8 +43,9 @@ std::string choose_for_links(Settings* settings, const model::Zoo& zoo, collecti
     assign("exchange.route", plan.exchange.route);
     chosen += text(", ", plan.exchange.route);
   }
-  const bool in_place = open && plan.exchange.route == collective::two_phase::name;  // it cuts buffers by itself
-  if (in_place || codec::find_codec(plan.exchange.codec.name).kind != codec::CodecKind::wire) return chosen;
+  const std::string& route = plan.exchange.route;
+  const bool cuts_by_itself = (open && route == collective::two_phase::name) || route == collective::native::name;
+  if (cuts_by_itself || codec::find_codec(plan.exchange.codec.name).kind != codec::CodecKind::wire) return chosen;
   // Segments count bytes in memory; tune() counts bytes on the wire.
   const std::size_t segment_bytes = tuning.segment_bytes * sizeof(float) /
                                     size_of(codec::find_wire_format(plan.exchange.codec.name).type(DType::fp32));
@@ -57,7 +59,8 @@ std::string choose_for_links(Settings* settings, const model::Zoo& zoo, collecti
 
 Task<std::string> choose_exchange(Settings* settings, const model::Zoo* zoo, collective::Communicator comm) {
   const MeasureLinks measure = (*settings)->measure;
-  const bool in_memory = comm.size() == 1 || comm.find_engine(transport::Collective::all_reduce, DType::fp32);
+  const bool in_memory =
+      comm.size() == 1 || comm.find_engine(collective::two_phase::name, transport::Collective::all_reduce, DType::fp32);
   if (measure == MeasureLinks::off || (measure == MeasureLinks::automatic && in_memory)) co_return "";
   const transport::LinkModel link = co_await collective::measure_links(comm);
   const strategy::Plan plan = strategy::settled(strategy_of(*settings), plan_of(*settings), comm);

@@ -13,6 +13,7 @@
 #include "apps/ripieno/recipe.h"
 #include "apps/ripieno/suggest.h"
 #include "ripieno/codec/codec.h"
+#include "ripieno/collective/native.h"
 #include "ripieno/core/file.h"
 #include "ripieno/strategy/registry.h"
 
@@ -160,6 +161,11 @@ void run_explain(ExplainArguments arguments, const CommandContext& context) {
   }
   if (arguments.html && context.format == "json") {
     fail(ErrorKind::usage, "--html with --format json: they are two forms; leave one out");
+  }
+  if (arguments.what == collective::native::name) {
+    fail(ErrorKind::usage,
+         "route native has no schedule of Ripieno's to show: MPI chooses one; time it with ripieno "
+         "bench --transport mpi --route native, under mpirun or srun");
   }
   if (is_operation(arguments.what)) {
     if (arguments.operation_given && arguments.operation != arguments.what) {

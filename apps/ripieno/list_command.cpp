@@ -11,7 +11,7 @@
 #include "apps/ripieno/recipe.h"
 #include "apps/ripieno/suggest.h"
 #include "ripieno/codec/codec.h"
-#include "ripieno/collective/schedule.h"
+#include "ripieno/collective/native.h"
 #include "ripieno/data/dataset.h"
 #include "ripieno/report/format.h"
 #include "ripieno/report/measures.h"
@@ -91,6 +91,14 @@ Json route_rows(const std::string& operation) {
                       {"about", r.title},
                       {"source", r.source}});
     }
+    const collective::Route& native = collective::native::route(one);
+    rows.push_back({{"operation", transport::name(one)},
+                    {"name", native.name},
+                    {"default", false},
+                    {"rounds", "MPI's choice"},
+                    {"bytes of the busiest", "MPI's choice"},
+                    {"about", native.title},
+                    {"source", native.source}});
   }
   return rows;
 }

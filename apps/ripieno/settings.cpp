@@ -13,6 +13,7 @@
 #include "ripieno/core/edit_distance.h"
 #include "ripieno/core/file.h"
 #include "ripieno/core/hash.h"
+#include "ripieno/transport/transports.h"
 
 namespace ripieno::program {
 namespace {
@@ -318,6 +319,12 @@ void Settings::check() const {
   if (!options_.transport.interface.empty() && options_.lab.nodes > 0) {
     fail(ErrorKind::usage, shown("transport.interface"), " has no effect with ", shown("lab.nodes"),
          ": a lab's workers meet on its own network");
+  }
+  const bool over_mpi = transport::find_transport(options_.transport.kind).has_launcher;
+  if (options_.plan.exchange.is_native() && (!over_mpi || options_.lab.nodes > 0)) {
+    fail(ErrorKind::usage, shown("exchange.route"), " is MPI's own operation, but ",
+         shown(over_mpi ? "lab.nodes" : "transport.kind"),
+         ": take transport.kind = mpi without a lab, or another route");
   }
   const optim::LearningRateOptions& rate = options_.plan.learning_rate;
   if (rate.warmup_epochs >= options_.plan.epochs) {

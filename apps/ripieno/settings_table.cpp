@@ -217,8 +217,8 @@ std::vector<Setting> table() {
              "factor of the rate for the last matrix"),
       word("exchange.route", AT(plan.exchange.route), "auto",
            "the all-reduce algorithm of strategies whose route is any (ripieno list routes); auto: two-phase between "
-           "workers that share memory, else ring",
-           names_in(collective::routes(), {"auto"}))
+           "workers that share memory, else ring; native: MPI's own, with transport.kind = mpi",
+           names_in(collective::routes(), {"auto", "native"}))
           .only(exchanged),
       word("exchange.small_route", AT(plan.exchange.small_route), "auto",
            "the same for buckets of up to exchange.small_kb; auto: exchange.route's",

@@ -1,11 +1,12 @@
-/* MPI's all-reduce. The protocol is that of `ripieno bench all-reduce` and of nccl-tests: a barrier, then a timed
-   all-reduce, the mean over ranks. Rank 0 prints JSON.
+/* MPI's all-reduce: MPI_Allreduce, or MPI_Iallreduce and MPI_Wait. The protocol is that of `ripieno bench all-reduce` and
+   of nccl-tests: a barrier, then a timed all-reduce, the mean over ranks. Rank 0 prints JSON.
 
      mpicc -O2 -o all_reduce_mpi bench/peers/all_reduce_mpi.c
-     mpirun -n 2 ./all_reduce_mpi WARMUP BYTES ITERATIONS [BYTES ITERATIONS ..] */
+     mpirun -n 2 ./all_reduce_mpi blocking|nonblocking WARMUP BYTES ITERATIONS [BYTES ITERATIONS ..] */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static float element(int rank, long i) { return (rank * 7L + i) % 4 == 0; }
 
@@ -15,7 +16,17 @@ static double mean_over_ranks(double value, int ranks) {
   return sum / ranks;
 }
 
-static void measure(long bytes, long iterations, long warmup, int rank, int ranks) {
+static void all_reduce(float* buffer, long count, int blocks) {
+  MPI_Request request;
+  if (blocks) {
+    MPI_Allreduce(MPI_IN_PLACE, buffer, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+  } else {
+    MPI_Iallreduce(MPI_IN_PLACE, buffer, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+  }
+}
+
+static void measure(long bytes, long iterations, long warmup, int blocks, int rank, int ranks) {
   const long count = bytes / 4;
   float* buffer = malloc(count * sizeof *buffer + 1);
   double sum = 0;
@@ -24,7 +35,7 @@ static void measure(long bytes, long iterations, long warmup, int rank, int rank
     for (long j = 0; j < count; ++j) buffer[j] = element(rank, j);
     MPI_Barrier(MPI_COMM_WORLD);
     const double start = MPI_Wtime();
-    MPI_Allreduce(MPI_IN_PLACE, buffer, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+    all_reduce(buffer, count, blocks);
     const double took = mean_over_ranks((MPI_Wtime() - start) * 1e6, ranks);
     if (i < 0) continue;
     sum += took;
@@ -46,14 +57,15 @@ int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  if (argc < 4 || argc % 2 != 0) {
-    if (rank == 0) fprintf(stderr, "usage: all_reduce_mpi WARMUP BYTES ITERATIONS [BYTES ITERATIONS ..]\n");
+  const int blocks = argc > 1 && strcmp(argv[1], "blocking") == 0;
+  if (argc < 5 || argc % 2 == 0 || (!blocks && strcmp(argv[1], "nonblocking") != 0)) {
+    if (rank == 0) fprintf(stderr, "usage: all_reduce_mpi blocking|nonblocking WARMUP BYTES ITERATIONS [BYTES ITERATIONS ..]\n");
     MPI_Abort(MPI_COMM_WORLD, 2);
   }
   if (rank == 0) printf("[");
-  for (int i = 2; i < argc; i += 2) {
-    if (rank == 0 && i > 2) printf(", ");
-    measure(atol(argv[i]), atol(argv[i + 1]), atol(argv[1]), rank, ranks);
+  for (int i = 3; i < argc; i += 2) {
+    if (rank == 0 && i > 3) printf(", ");
+    measure(atol(argv[i]), atol(argv[i + 1]), atol(argv[2]), blocks, rank, ranks);
   }
   if (rank == 0) printf("]\n");
   MPI_Finalize();

@@ -6,6 +6,7 @@
 #include "ripieno/collective/coded.h"
 #include "ripieno/collective/execute.h"
 #include "ripieno/collective/gathered.h"
+#include "ripieno/collective/native.h"
 #include "ripieno/collective/powersgd.h"
 #include "ripieno/collective/slot_channels.h"
 
@@ -21,7 +22,7 @@ class ScheduledAverager final : public Averager {
         wire_(codec::find_wire_format(options.codec.name).type(type)),
         segment_bytes_(options.segment_bytes),
         last_first_(options.last_first),
-        channels_(slots.size()),
+        channels_(slots.size(), native::is(large_)),
         slots_(std::move(slots)),
         type_(type) {}
 
@@ -41,6 +42,7 @@ class ScheduledAverager final : public Averager {
   }
 
   std::optional<std::uint64_t> bytes_sent(int rank, World world, std::size_t slot) const override {
+    if (native::is(route_of(slot))) return std::nullopt;
     std::uint64_t sent = 0;
     for (const Range part : segments(slots_.at(slot).elements, type_, segment_bytes_)) {
       sent += schedule_cost(route_of(slot), rank, world, part.size()).elements_sent;
@@ -82,6 +84,12 @@ std::unique_ptr<Averager> make_free_averager(const AveragerOptions& options, std
   const codec::CodecInfo& codec = codec::find_codec(options.codec.name);
   const Route& route = find_route(options.route);
   codec::check_codec(options.codec);
+  const bool as_they_are =
+      codec.kind == codec::CodecKind::wire && codec::find_wire_format(options.codec.name).type(type) == type;
+  if (native::is(route) && !as_they_are) {
+    fail(ErrorKind::usage, "codec ", codec.name, " cannot be averaged along route native, which hands ", name(type),
+         " over as they are; take another route, or codec auto");
+  }
   if (!averages_over(codec.name, route.name)) {
     std::string able;
     for (const Route& other : routes()) {

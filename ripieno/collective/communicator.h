@@ -52,13 +52,13 @@ class Communicator {
     return [endpoint = state_->endpoint](std::size_t bytes) { return endpoint->memory(bytes); };
   }
 
-  /// The engine's operation for this collective (Endpoint::engine). Null if the engine has none, or unless all ranks
-  /// are members under their own numbers.
-  const transport::EngineOperation* find_engine(transport::Collective collective, DType type,
+  /// The engine's operation that does what this route does (Endpoint::engine). Null if the engine has none, or unless
+  /// all ranks are members under their own numbers.
+  const transport::EngineOperation* find_engine(std::string_view route, transport::Collective collective, DType type,
                                                 transport::Channel channel = {}) const {
     if (!state_->members.empty()) return nullptr;
     channel.scope = state_->scope;
-    return state_->endpoint->find_engine(collective, type, channel);
+    return state_->endpoint->find_engine(route, collective, type, channel);
   }
 
   /// Hands out `count` unused channels, from the returned one on, for operations that run at once

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ripieno/collective/native.h"
 #include "ripieno/collective/numbers_payload.h"
 #include "ripieno/core/async.h"
 #include "ripieno/numeric/elementwise.h"
@@ -94,17 +95,38 @@ Task<> run_parts(const Route* route, Communicator comm, NumberSpan data, Execute
 }
 
 /// All parts of a buffer one after the other, by the endpoint's engine.
-Task<> run_engine(transport::Endpoint* endpoint, NumberSpan data, transport::Message message, ExecuteOptions options) {
-  const std::vector<Range> parts = segments(data.count, data.type, options.segment_bytes);
-  for (std::uint32_t i = 0; i < parts.size(); ++i) {
-    const NumberSpan part = data.slice(parts[i].begin, parts[i].end);
-    transport::Message one = message;
-    one.channel.id += i;
-    one.count = part.count;
+Task<> run_engine(const Route* route, Communicator comm, NumberSpan data, transport::Message message,
+                  ExecuteOptions options) {
+  const transport::EngineTerms terms{how_of(options.reduction), options.root};
+  World world = comm.world();
+  world.root = options.root;
+  for (const Range range : segments(data.count, data.type, is_cut(route->collective) ? options.segment_bytes : 0)) {
+    const NumberSpan part = data.slice(range.begin, range.end);
+    message.count = part.count;
     if (options.weight != 1) numeric::scale(part, options.weight);
-    co_await endpoint->run_engine(transport::Collective::all_reduce, one, part);
-    if (options.done) options.done(parts[i]);
+    co_await comm.endpoint().run_engine(route->collective, message, part, terms);
+    if (options.reduction == Reduction::mean) divide_outcome(*route, world, comm.rank(), part);
+    if (options.done) options.done(range);
   }
+}
+
+/// Whether the endpoint's engine does what the route and the options ask for. Throws if only that could, and does not.
+bool is_for_engine(const Route& route, const Communicator& comm, const NumberSpan& data,
+                   const transport::Message& message, const ExecuteOptions& options) {
+  const auto* const engine = comm.find_engine(route.name, route.collective, data.type, message.channel);
+  if (!native::is(route)) return engine && options.reduction == Reduction::sum;
+  if (is_float(data.type) && options.wire != data.type) {
+    fail(ErrorKind::usage, "route native hands ", name(data.type), " over as they are, not as ", name(options.wire),
+         ": take another route, or send them as they are");
+  }
+  if (engine) return true;
+  const transport::Endpoint& endpoint = comm.endpoint();
+  fail(ErrorKind::usage, "route native is MPI's own ", transport::name(route.collective),
+       ", which the communicator of ",
+       "all ranks has over transport mpi, for fp32, fp64, int64, int32 and uint8; here it is asked for ",
+       name(data.type), " on ", comm.scope() == 0 ? "that of " : "one that was made later, of ", comm.size(), " of ",
+       endpoint.size(), " ranks, over ",
+       endpoint.size() == 1 ? "no transport" : endpoint.way(endpoint.rank() == 0 ? 1 : 0), ": take another route");
 }
 
 }  // namespace
@@ -181,22 +203,23 @@ Task<> run_collective(const Route& route, Communicator comm, NumberSpan data, Ex
   require(options.root >= 0 && options.root < comm.size(), transport::name(route.collective), " from rank ",
           options.root, " of ", comm.size());
   if (route.collective == transport::Collective::all_reduce) return all_reduce(route, comm, data, std::move(options));
+  const transport::Message whole{{options.purpose, options.channel * parts_of_a_channel, comm.scope()},
+                                 operation_of(route),
+                                 data.type,
+                                 data.count};
+  if (is_for_engine(route, comm, data, whole, options))
+    return run_engine(&route, comm, data, whole, std::move(options));
   return run_parts(&route, comm, data, std::move(options));
 }
 
 Task<> all_reduce(const Route& route, Communicator comm, NumberSpan data, ExecuteOptions options) {
   const transport::Message whole{
       {options.purpose, options.channel * parts_of_a_channel, comm.scope()}, route.name, options.wire, data.count};
-  const transport::EngineOperation* const engine =
-      comm.find_engine(transport::Collective::all_reduce, data.type, whole.channel);
-  if (engine && engine->route == route.name && options.reduction == Reduction::sum) {
-    // For a few bytes, another coroutine would take a good part of the time.
-    if (options.segment_bytes == 0 && options.weight == 1 && !options.done) {
-      return comm.endpoint().run_engine(transport::Collective::all_reduce, whole, data);
-    }
-    return run_engine(&comm.endpoint(), data, whole, std::move(options));
-  }
-  return run_parts(&route, comm, data, std::move(options));
+  if (!is_for_engine(route, comm, data, whole, options)) return run_parts(&route, comm, data, std::move(options));
+  // For a few bytes, another coroutine would take a good part of the time.
+  if (options.segment_bytes == 0 && options.weight == 1 && !options.done && options.reduction == Reduction::sum)
+    return comm.endpoint().run_engine(transport::Collective::all_reduce, whole, data);
+  return run_engine(&route, comm, data, whole, std::move(options));
 }
 
 Task<> broadcast(Communicator comm, NumberSpan data, ExecuteOptions options) {

@@ -43,7 +43,7 @@ Task<> run_collective(const Route& route, Communicator comm, NumberSpan data, Ex
 Task<> run_schedule(const Route* route, Communicator comm, World world, Payload* payload);
 
 /// All end with the sum of all members' weight * numbers. Uses the endpoint's engine if that does the same as the
-/// route.
+/// route. Error(usage): the route is native, and the engine has nothing for it.
 Task<> all_reduce(const Route& route, Communicator comm, NumberSpan data, ExecuteOptions options);
 
 /// All end with the root's numbers, sent along the tree.

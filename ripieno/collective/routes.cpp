@@ -8,6 +8,7 @@
 #include "ripieno/collective/halving_doubling.h"
 #include "ripieno/collective/hierarchical.h"
 #include "ripieno/collective/leader_ring.h"
+#include "ripieno/collective/native.h"
 #include "ripieno/collective/pairwise.h"
 #include "ripieno/collective/reduce_broadcast.h"
 #include "ripieno/collective/ring.h"
@@ -151,6 +152,7 @@ const Route& default_route(transport::Collective collective) {
 }
 
 const Route& find_route(std::string_view name, transport::Collective collective) {
+  if (name == native::name) return native::route(collective);
   if (collective == transport::Collective::all_reduce) return find_named(all_reduce_routes, name, "route");
   return find_named(routes(collective), name, text(transport::name(collective), " route"));
 }

@@ -177,7 +177,7 @@ std::vector<std::string> routes_that_look_at_nodes();
 /// The route used when none is named: one of few rounds or bytes, whatever the size.
 const Route& default_route(transport::Collective collective);
 
-/// Throws Error(usage), which lists the known routes, for an unknown name.
+/// Also finds the route native (native.h). Throws Error(usage), which lists the known routes, for an unknown name.
 const Route& find_route(std::string_view name, transport::Collective collective = transport::Collective::all_reduce);
 
 }  // namespace ripieno::collective

@@ -201,6 +201,8 @@ std::vector<std::string> notes(const std::vector<Group>& groups) {
                            "; a seed's repeats count once, as their mean"));
     }
   }
+  if (any([](const Group& g) { return g[0]->hands_over(); }))
+    lines.push_back("sent, along the route native: what MPI was handed; what it sends itself is not known");
   for (const Group& group : groups) {
     for (const Summary* one : group) {
       if (one->not_finite) lines.push_back(text(one->name, ", seed ", one->seed, ": ", described(*one->not_finite)));

@@ -165,7 +165,7 @@ Figure bytes_figure(const std::vector<Cell>& cells) {
     const auto accuracies = of_tested([](const Summary& run) { return 100 * run.test->accuracy; });
     const auto megabytes =
         of_tested([](const Summary& run) { return static_cast<double>(run.exchange_payload_sent) * 1e-6; });
-    if (accuracies.empty()) continue;
+    if (accuracies.empty() || cell.runs[0]->summary.hands_over()) continue;
     points.push_back({mean(megabytes), mean(accuracies)});
     Series series{cell.name,
                   {{points.back().megabytes}},

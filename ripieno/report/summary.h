@@ -120,6 +120,8 @@ struct RankSummary {
 struct Summary {
   /// Whether some rank's machine was so busy that a replay's waits, which use no CPU, cannot have been accurate.
   bool is_crowded() const;
+  /// Whether the exchange's payload was handed to MPI's own operations, so that it is not known what they sent.
+  bool hands_over() const { return route == "native"; }
   /// The exchange's payload that the busiest rank sent in the whole run; 0 without ranks.
   std::uint64_t sent_by_the_busiest() const;
   /// "2 on node1, 2 on node2": how many ranks ran where; "": not known.

@@ -2,6 +2,8 @@
 
 #include <array>
 
+#include "ripieno/codec/wire.h"
+
 namespace ripieno::strategy {
 namespace {
 
@@ -12,6 +14,12 @@ const Traits& traits(const Choice& choice) { return choice.info.traits; }
 bool averages(const Choice& choice) {
   const Traits& is = traits(choice);
   return !is.mixes && !is.has_cloud && !is.alone && !choice.info.has_servers;
+}
+
+/// The fp32 numbers of a learner.
+bool sends_as_they_are(const Choice& choice) {
+  const std::string& name = choice.plan.exchange.codec.name;
+  return kind(choice) == codec::CodecKind::wire && codec::find_wire_format(name).type(DType::fp32) == DType::fp32;
 }
 
 constexpr std::array all_refusals{
@@ -31,6 +39,10 @@ constexpr std::array all_refusals{
           return averages(c) && kind(c) == codec::CodecKind::gathered &&
                  !collective::averages_over(c.plan.exchange.codec.name, c.info.route_of(c.plan));
         }},
+    Refusal{"exchange.route = native with a codec that changes numbers",
+            "MPI's own operation takes them as they are in memory",
+            "leave exchange.codec at auto, or take another route",
+            [](const Choice& c) { return c.plan.exchange.is_native() && !sends_as_they_are(c); }},
     Refusal{"codec powersgd with a parameter server or a federated strategy",
             "its factors are averaged among all workers, and cannot be sent to one",
             "take topk, or a strategy that averages, such as ddp",

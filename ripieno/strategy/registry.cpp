@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 
+#include "ripieno/collective/two_phase.h"
 #include "ripieno/core/edit_distance.h"
 #include "ripieno/strategy/ddp.h"
 #include "ripieno/strategy/federated.h"
@@ -252,20 +253,29 @@ void add_strategy(const StrategyInfo& info) {
 
 const StrategyInfo& find_strategy(std::string_view name) { return find_named(all(), name, "strategy"); }
 
-bool can_retake(const StrategyInfo& info, const Plan& plan) { return info.traits.commits && !plan.exchange.forward; }
+bool can_retake(const StrategyInfo& info, const Plan& plan) {
+  return info.traits.commits && !plan.exchange.forward && !plan.exchange.is_native();
+}
 
 Plan settled(const StrategyInfo& info, Plan plan, const collective::Communicator& comm) {
   if (info.route != "any" || plan.exchange.route != "auto") return plan;
   const codec::CodecKind kind = codec::find_codec(plan.exchange.codec.name).kind;
   const bool averages_numbers = kind == codec::CodecKind::wire || kind == codec::CodecKind::low_rank;
-  const transport::EngineOperation* const in_place = comm.find_engine(transport::Collective::all_reduce, DType::fp32);
-  plan.exchange.route = averages_numbers && in_place ? in_place->route : "ring";
+  const std::string_view in_place = collective::two_phase::name;
+  const bool has_it = comm.find_engine(in_place, transport::Collective::all_reduce, DType::fp32);
+  plan.exchange.route = averages_numbers && has_it ? in_place : "ring";
   return plan;
 }
 
 std::unique_ptr<Strategy> make_strategy(const StrategyInfo& info, const Plan& plan, Workplace workplace) {
   const int workers = workplace.comm.size() - info.servers(plan);
   refuse({info, plan, workers, workplace.learner.loss_scale() != nullptr});
+  if (workplace.regroup && plan.exchange.is_native()) {
+    fail(ErrorKind::usage, "strategy ", info.name,
+         " with exchange.route = native: MPI cannot take back its own collective, so no step can be taken again after "
+         "an "
+         "abort; take another route, or give no Workplace::regroup");
+  }
   if (workplace.regroup && plan.exchange.forward) {
     fail(ErrorKind::usage, "strategy ", info.name,
          " with exchange.overlap = forward steps on each bucket by itself: its steps cannot be "

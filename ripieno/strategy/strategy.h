@@ -37,6 +37,9 @@ struct ExchangeOptions {
   std::size_t segment_bytes = 0;   ///< collective/execute.h
   int in_flight = 0;               ///< ddp: buckets averaged at once; 0: all
   bool forward = false;            ///< ddp: the exchange may go on during the next forward pass
+
+  /// Whether MPI's own operation is used (collective/native.h).
+  bool is_native() const { return route == transport::native_route; }
 };
 
 /// Parameter servers.

@@ -10,7 +10,6 @@
 #include <tuple>
 #include <utility>
 
-#include "ripieno/core/range.h"
 #include "ripieno/observe/ledger.h"
 #include "ripieno/observe/recorder.h"
 #include "ripieno/transport/endpoint.h"
@@ -68,30 +67,16 @@ class CountedEndpoint final : public Endpoint {
         received{in.message.channel.purpose, in.into.payload()};
     return counted(inner_->exchange(out, in, std::move(on_error)), sent, received);
   }
-  /// Counted as the messages of the route two-phase.
-  Task<> run_engine(Collective collective, Message message, NumberSpan numbers) override {
-    const std::optional<observe::CarriedMessage> began = begin("all-reduce", -1, message);
-    co_await inner_->run_engine(collective, message, numbers);
-    tell(began, numbers.count * size_of(message.type));
-    const auto bytes = [&](int owner) { return chunk(message.count, size(), owner).size() * size_of(message.type); };
-    const auto own = bytes(rank());
-    const observe::Purpose purpose = message.channel.purpose;
-    for (int peer = 0; peer < size(); ++peer) {
-      if (peer == rank()) continue;
-      const auto its = bytes(peer);
-      for (int phase = 0; phase < 2; ++phase) {
-        const auto out = phase == 0 ? its : own, in = phase == 0 ? own : its;
-        if (out > 0) ledger_.sent(purpose, out, inner_->framing_bytes());
-        if (in > 0) ledger_.received(purpose, in, inner_->framing_bytes());
-      }
-    }
-  }
+  void open_engine(Channel channel) override { inner_->open_engine(channel); }
+  Task<> run_engine(Collective collective, Message message, NumberSpan numbers, EngineTerms terms = {}) override;
 
  private:
   struct Half {
     observe::Purpose purpose;
     std::uint64_t bytes;
   };
+  void count_two_phase(const Message& message);
+  void count_handed_over(Collective collective, const Message& message, int root);
   Task<> counted(Task<> exchange, Half out, Half in) {
     co_await std::move(exchange);
     ledger_.sent(out.purpose, out.bytes, inner_->framing_bytes());

@@ -42,15 +42,16 @@ void Endpoint::watch_aborts(std::function<void(Scope, std::exception_ptr)>) {}
 
 Task<> Endpoint::flush() { co_return; }
 
-const EngineOperation* Endpoint::find_engine(Collective collective, DType type, Channel channel) const {
+const EngineOperation* Endpoint::find_engine(std::string_view route, Collective collective, DType type,
+                                             Channel channel) const {
   for (const EngineOperation& row : engine()) {
-    if (row.collective == collective && row.type == type && channel.scope == 0 && channel.id < row.channels)
-      return &row;
+    const bool fits = row.collective == collective && row.type == type && row.route == route;
+    if (fits && channel.scope == 0 && channel.id < row.channels) return &row;
   }
   return nullptr;
 }
 
-Task<> Endpoint::run_engine(Collective collective, Message message, NumberSpan) {
+Task<> Endpoint::run_engine(Collective collective, Message message, NumberSpan, EngineTerms) {
   fail(ErrorKind::internal, describe(message), ": this endpoint's engine does no ", name(collective));
 }
 

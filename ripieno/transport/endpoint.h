@@ -74,8 +74,18 @@ const char* name(Collective collective);
 struct EngineOperation {
   Collective collective;
   DType type;
-  std::string_view route;  ///< gives the same bits, and counts the same messages, as this route (collective/routes.cpp)
+  std::string_view route;  ///< gives the same bits as this route (collective/routes.cpp), unless it is native
   std::uint32_t channels;  ///< works on channels 0 .. channels - 1 of every purpose
+  /// The ledger counts what it is handed and hands back, since its messages are not known; else the route's messages.
+  bool handed_over = false;
+};
+/// The route of an engine's operations that have no route of ours (collective/native.h).
+inline constexpr std::string_view native_route = "native";
+
+/// How an engine's operation combines numbers, and the rank where it starts or ends, where it does either.
+struct EngineTerms {
+  numeric::Reduce how = numeric::Reduce::add;
+  int root = 0;
 };
 
 class Endpoint {
@@ -130,14 +140,17 @@ class Endpoint {
   /// there are then not copied. The memory may outlive the endpoint.
   virtual std::shared_ptr<std::byte> memory(std::size_t bytes);
 
-  /// The engine's operations, the same on all ranks. Empty over a network.
+  /// The engine's operations, the same on all ranks. Empty over tcp.
   virtual std::span<const EngineOperation> engine() const { return {}; }
-  /// The engine's operation for a collective on numbers of `type` on `channel`; null if there is none.
-  const EngineOperation* find_engine(Collective collective, DType type, Channel channel = {}) const;
+  /// The engine's operation that does what the route does, on numbers of `type` on `channel`; null if there is none.
+  const EngineOperation* find_engine(std::string_view route, Collective collective, DType type,
+                                     Channel channel = {}) const;
 
-  /// Runs an operation of engine(); every rank calls it with the same count of numbers. One at a time on a channel.
-  /// Errors: those of receive().
-  virtual Task<> run_engine(Collective collective, Message message, NumberSpan numbers);
+  /// All ranks open the channels of the engine's operations in the same order: here, or by the first operation on one.
+  virtual void open_engine(Channel) {}
+  /// Runs an operation of engine(); every rank calls it with the same count of numbers and the same terms. One at a
+  /// time on a channel. Errors: those of receive(); Error(mismatch): the ranks want different things.
+  virtual Task<> run_engine(Collective collective, Message message, NumberSpan numbers, EngineTerms terms = {});
 
   /// How messages get to `peer`, for people: "tcp", "shared memory", "tcp (another host)".
   virtual std::string way(int peer) const = 0;

@@ -30,6 +30,25 @@ class OverMpi(LauncherCase):
             with self.subTest(name):
                 self.trains(launcher, own)
 
+    def test_the_route_native_trains(self):
+        train = ["ddp" if word == "ring" else word for word in TRAIN] + ["--set", "exchange.route=ring", "--set", "exchange.measure=off"]
+        alone = self.run_all(*train, "-n", "4")
+        self.assertEqual(alone.returncode, 0, alone.stderr)
+        ours = self.summary()
+        native = ["exchange.route=native" if word == "exchange.route=ring" else word for word in train]
+        for name, launcher in LAUNCHERS.items():
+            with self.subTest(name):
+                done = self.run_all(*launcher, *native, *MPI)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                theirs = self.summary()
+                self.assertAlmostEqual(theirs["test"]["accuracy"], ours["test"]["accuracy"], delta=0.02)
+                self.assertEqual(len(set(self.hashes())), 1)
+                # Four ranks send 2 * 3/4 of it around a ring, and hand it over to MPI once.
+                sent = [one["exchange"]["payload_sent"] for one in (ours, theirs)]
+                self.assertAlmostEqual(sent[0] / sent[1], 1.5, delta=0.01)
+                self.assertIn("what it sends itself is not known", done.stdout)
+                self.nothing_is_left()
+
     @in_full
     def test_other_strategies_too(self):
         for strategy in ("ddp", "reduce-broadcast", "ps-sync", "fedavg"):
@@ -74,6 +93,7 @@ class OverMpi(LauncherCase):
             (("mpirun.openmpi", "-n", "2", *OVER_MPI), {"RIPIENO_MPI_PLUGIN": "/nowhere.so"}, r"the plug-in for MPI cannot be loaded: /nowhere.so"),
             (OVER_MPI, {"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29400"},
              r"needs processes that an MPI's launcher started: none has started this one \(environment: RANK is 0, WORLD_SIZE is 2\)"),
+            ((*TRAIN, "--set", "exchange.route=native"), {}, r"exchange.route = \"native\" .*is MPI's own operation, but transport.kind = \"tcp\""),
             ((*OVER_MPI, "--set", "transport.listen=127.0.0.1:1"), {}, r"transport.listen = .* has no effect with transport.kind = \"mpi\""),
         ]
         for command, variables, line in cases:
@@ -103,6 +123,16 @@ class EveryStrategy(LauncherCase):
 
     def test_over_open_mpi(self):
         self.over("MPI", *LAUNCHERS["Open MPI 4"], EVERY, "mpi")
+
+    def test_along_the_route_native(self):
+        for name, launcher in LAUNCHERS.items():
+            with self.subTest(name):
+                done = self.run_all(*launcher, EVERY, "mpi", "native")
+                self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+                first, *cases = done.stdout.splitlines()
+                self.assertEqual(first, "way MPI")
+                self.assertEqual(cases, [f"{strategy} auto close" for strategy in ("ddp", "accumulate", "local-sgd", "diloco")])
+                self.nothing_is_left()
 
     @in_full
     def test_over_the_others(self):

@@ -220,7 +220,7 @@ Task<> steps(transport::Endpoint* endpoint) {
       co_await endpoint->send(peer, star, out);
     if (endpoint->rank() > 0) co_await endpoint->send(0, star, out);
     if (endpoint->rank() > 0) co_await endpoint->receive(0, star, in);
-    if (endpoint->find_engine(transport::Collective::all_reduce, all.type))
+    if (endpoint->find_engine("two-phase", transport::Collective::all_reduce, all.type))
       co_await endpoint->run_engine(transport::Collective::all_reduce, all, NumberSpan(numbers));
   }
 }

@@ -148,7 +148,7 @@ class CompareTest(ProgramTest):
 class ExplainTest(ProgramTest):
     def test_every_route(self):
         elements = 1001
-        for route in (one["name"] for one in self.json("list", "routes", "all-reduce")):
+        for route in (one["name"] for one in self.routes_with_schedules("all-reduce")):
             for ranks in range(1, 6):
                 with self.subTest(route, ranks=ranks):
                     plan = self.json("explain", route, "-n", ranks, "--elements", elements)
@@ -203,7 +203,7 @@ class ExplainTest(ProgramTest):
 class BenchTest(ProgramTest):
     def test_every_route(self):
         sizes = [1024, 2048, 4096, 8192, 16384]
-        routes = [one["name"] for one in self.json("list", "routes", "all-reduce")]
+        routes = [one["name"] for one in self.routes_with_schedules("all-reduce")]
         chosen = [argument for route in routes for argument in ("--route", route)]
         rows = self.json("bench", "all-reduce", "-b", "1K", "-e", "16K", "-n", "3", "-i", "5", *chosen)
         self.assertEqual([(row["route"], row["bytes"]) for row in rows],

@@ -77,7 +77,7 @@ def promised(operation, ranks, root, elements):
 
 class ExplainTest(ProgramTest):
     def routes(self):
-        return [(row["operation"], row["name"], row["default"]) for row in self.json("list", "routes")]
+        return [(row["operation"], row["name"], row["default"]) for row in self.routes_with_schedules()]
 
     def test_every_route_of_every_operation_does_what_it_says(self):
         elements = 13
@@ -168,7 +168,7 @@ class BenchTest(ProgramTest):
                 self.assertAlmostEqual(row["busbw"], row["algbw"] * factor)
 
     def test_every_route_of_every_operation(self):
-        listed = [(row["operation"], row["name"]) for row in self.json("list", "routes")]
+        listed = [(row["operation"], row["name"]) for row in self.routes_with_schedules()]
         for memory in ("", "off"):
             self.variables = {"RIPIENO_SHARED_MEMORY": memory} if memory else {}
             for ranks in (1, 2, 3):

@@ -123,6 +123,10 @@ class ProgramTest(unittest.TestCase):
         self.assertEqual(result.code, 0, f"{arguments}: {result.err}")
         return result.out
 
+    def routes_with_schedules(self, *operation):
+        """All but MPI's own, which needs an MPI."""
+        return [row for row in self.json("list", "routes", *operation) if row["name"] != "native"]
+
     def json(self, *arguments):
         return json.loads(self.good(*arguments, "--format", "json"))
 

@@ -73,6 +73,16 @@ TEST(Compare, OneRowANameWithItsInterval) {
             std::string::npos);
 }
 
+TEST(Compare, SaysWhereOnlyMpiKnowsWhatWasSent) {
+  std::vector<Summary> runs{run("a", 2, 0.9, 1, 1, 1), run("b", 2, 0.9, 1, 1, 1)};
+  runs[0].route = "ring";
+  runs[1].route = "native";
+  EXPECT_EQ(compare_table({runs[0]}).find("what MPI was handed"), std::string::npos);
+  EXPECT_NE(
+      compare_table(runs).find("sent, along the route native: what MPI was handed; what it sends itself is not known"),
+      std::string::npos);
+}
+
 TEST(Compare, UnlikeRunsOfOneNameStayApart) {
   std::vector<Summary> runs{run("a", 2, 0.9, 1, 1, 1), run("a", 4, 0.9, 1, 1, 1)};
   EXPECT_EQ(lines(compare_table(runs))[3].substr(0, 2), "a ");

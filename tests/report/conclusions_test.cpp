@@ -57,6 +57,22 @@ std::string said(const std::vector<Sentence>& sentences, const std::string& abou
   return "";
 }
 
+TEST(Conclusions, CompareNoBytesWithWhatMpiWasHanded) {
+  std::vector<report::Run> runs;
+  add(runs, "ring", {10, 100, 80, 95, 5}, 0.05);
+  add(runs, "ddp", {4.5, 50, 80, 95, 1}, 0.05);
+  add(runs, "local-sgd", {5, 2.3, 70, 94, 0.4}, 0.05);
+  for (report::Run& run : runs) {
+    if (run.summary.name == "ddp") run.summary.route = "native";
+  }
+  const auto found = conclusions(cells(runs));
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(said(found[0].sentences, "time").find("ddp is fastest"), 0u);
+  const std::string bytes = said(found[0].sentences, "bytes");
+  EXPECT_EQ(bytes.find("local-sgd sends least: 2.30 MB"), 0u) << bytes;
+  EXPECT_EQ(bytes.find("ddp"), std::string::npos) << bytes;
+}
+
 TEST(Conclusions, NameTheWinnersByTimeByBytesAndByTimeToAccuracy) {
   std::vector<report::Run> runs;
   add(runs, "ring", {10, 100, 80, 95, 5}, 0.05);

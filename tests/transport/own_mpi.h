@@ -38,6 +38,13 @@ class OwnMpiWorld {
   std::deque<Send> sends;  ///< not yet received
   std::deque<Receive> receives;
   std::map<std::uint64_t, bool> done;
+  /// Collectives of each lane, in order: the ranks that have begun it, with what they asked for.
+  struct Begun {
+    std::map<int, std::pair<ripieno_mpi_collective, std::uint64_t>> of;
+  };
+  std::map<int, std::vector<Begun>> lanes;
+  std::map<std::pair<int, int>, std::size_t> begun;  ///< by lane and rank
+  std::map<int, int> opened;                         ///< lanes, by rank
   std::uint64_t next = 1;
   int stopped = 0;
   bool broken = false;  ///< every call fails from now on
@@ -96,12 +103,110 @@ class OwnMpi final : public transport::Mpi {
     }
     return std::nullopt;
   }
+  Request open_lane(int lane) override {
+    const std::lock_guard lock(world_->mutex);
+    check();
+    require(world_->opened[rank_]++ == lane, "lanes are opened out of order");
+    return wait_for(-1, {});
+  }
+  Request run(const ripieno_mpi_collective& collective) override {
+    const std::lock_guard lock(world_->mutex);
+    check();
+    require(collective.lane < world_->opened[rank_], "a lane that is not open");
+    return wait_for(collective.lane, collective);
+  }
   void stop() override {
     const std::lock_guard lock(world_->mutex);
     ++world_->stopped;
   }
 
  private:
+  /// A collective of all ranks; lane -1: they open a lane. Under the lock.
+  Request wait_for(int lane, const ripieno_mpi_collective& collective) {
+    const std::size_t at = world_->begun[{lane, rank_}]++;
+    auto& row = world_->lanes[lane];
+    if (row.size() <= at) row.resize(at + 1);
+    const std::uint64_t number = world_->next++;
+    world_->done[number] = false;
+    row[at].of[rank_] = {collective, number};
+    if (static_cast<int>(row[at].of.size()) < world_->ranks) return {number};
+    if (lane >= 0) end(row[at]);
+    for (const auto& [rank, one] : row[at].of) world_->done[one.second] = true;
+    return {number};
+  }
+  void end(OwnMpiWorld::Begun& all) {
+    std::vector<ripieno_mpi_collective> of;
+    for (const auto& [rank, one] : all.of) of.push_back(one.first);
+    switch (of[0].type) {
+      case ripieno_mpi_fp32:
+        return end<float>(of);
+      case ripieno_mpi_fp64:
+        return end<double>(of);
+      case ripieno_mpi_int32:
+        return end<std::int32_t>(of);
+      case ripieno_mpi_int64:
+        return end<std::int64_t>(of);
+      default:
+        return end<std::uint8_t>(of);
+    }
+  }
+  /// What each rank must have in the end; combined in the order of ranks.
+  template <class T>
+  static void end(const std::vector<ripieno_mpi_collective>& of) {
+    const auto numbers = [&](std::size_t rank) { return static_cast<T*>(of[rank].numbers); };
+    const ripieno_mpi_collective& first = of[0];
+    const auto count = static_cast<std::size_t>(first.count), ranks = of.size();
+    const bool in_blocks = first.kind == ripieno_mpi_all_to_all;
+    std::vector<std::vector<T>> was(ranks);
+    for (std::size_t r = 0; r < ranks; ++r) was[r].assign(numbers(r), numbers(r) + (in_blocks ? count * ranks : count));
+    std::vector<T> combined = was[0];
+    for (std::size_t r = 1; r < ranks; ++r) {
+      for (std::size_t i = 0; i < combined.size(); ++i) {
+        T& into = combined[i];
+        const T other = was[r][i];
+        into = first.reduction == ripieno_mpi_product   ? static_cast<T>(into * other)
+               : first.reduction == ripieno_mpi_minimum ? std::min(into, other)
+               : first.reduction == ripieno_mpi_maximum ? std::max(into, other)
+                                                        : static_cast<T>(into + other);
+      }
+    }
+    const auto root = static_cast<std::size_t>(first.root);
+    const auto part = [&](const std::vector<T>& from, std::size_t of_rank, T* into) {
+      std::copy_n(from.data() + first.starts[of_rank], first.counts[of_rank], into);
+    };
+    for (std::size_t r = 0; r < ranks; ++r) {
+      switch (first.kind) {
+        case ripieno_mpi_all_reduce:
+          std::copy(combined.begin(), combined.end(), numbers(r));
+          break;
+        case ripieno_mpi_reduce_scatter:
+          part(combined, r, static_cast<T*>(of[r].spare));
+          break;
+        case ripieno_mpi_all_gather:
+          for (std::size_t other = 0; other < ranks; ++other) part(was[other], other, numbers(r) + first.starts[other]);
+          break;
+        case ripieno_mpi_broadcast:
+          std::copy(was[root].begin(), was[root].end(), numbers(r));
+          break;
+        case ripieno_mpi_reduce:
+          if (r == root) std::copy(combined.begin(), combined.end(), numbers(r));
+          break;
+        case ripieno_mpi_gather:
+          for (std::size_t other = 0; other < ranks && r == root; ++other)
+            part(was[other], other, numbers(r) + first.starts[other]);
+          break;
+        case ripieno_mpi_scatter:
+          part(was[root], r, numbers(r) + first.starts[r]);
+          break;
+        case ripieno_mpi_all_to_all:
+          for (std::size_t other = 0; other < ranks; ++other) {
+            std::copy_n(was[other].data() + r * count, count, static_cast<T*>(of[r].spare) + other * count);
+          }
+          break;
+      }
+    }
+  }
+
   void check() const {
     if (world_->broken) fail(ErrorKind::network, "MPI is on fire");
   }

@@ -42,12 +42,13 @@ TEST(SharedAllReduce, SumsManyTimesOnMoreRanksThanCores) {
 
 TEST(SharedAllReduce, ThereIsOneWhereAllShareMemoryAlone) {
   auto has = [](Endpoint* e) -> Task<> {
-    EXPECT_TRUE(e->find_engine(Collective::all_reduce, DType::fp32));
-    EXPECT_FALSE(e->find_engine(Collective::all_reduce, DType::fp32, reduction(1, all_reduce_channels).channel));
+    EXPECT_TRUE(e->find_engine("two-phase", Collective::all_reduce, DType::fp32));
+    EXPECT_FALSE(
+        e->find_engine("two-phase", Collective::all_reduce, DType::fp32, reduction(1, all_reduce_channels).channel));
     co_return;
   };
   auto has_none = [](Endpoint* e) -> Task<> {
-    EXPECT_FALSE(e->find_engine(Collective::all_reduce, DType::fp32));
+    EXPECT_FALSE(e->find_engine("two-phase", Collective::all_reduce, DType::fp32));
     const NumberSpan none(nullptr, 0, DType::fp32);
     EXPECT_THROW(co_await e->run_engine(Collective::all_reduce, reduction(0), none), Error);
   };

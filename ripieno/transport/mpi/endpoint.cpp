@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "ripieno/transport/linked_endpoint.h"
+#include "ripieno/transport/mpi/collectives.h"
 #include "ripieno/transport/mpi/library.h"
 #include "ripieno/transport/mpi/link.h"
 
@@ -16,21 +17,28 @@ constexpr Duration after_error = std::chrono::seconds(5);
 class MpiEndpoint final : public LinkedEndpoint {
  public:
   MpiEndpoint(Runtime& runtime, int rank, std::vector<std::shared_ptr<MpiLink>> links, std::shared_ptr<Aborts> aborts,
-              std::shared_ptr<MpiHub> hub, Duration timeout)
+              std::shared_ptr<MpiHub> hub, std::shared_ptr<MpiCollectives> collectives, Duration timeout)
       : LinkedEndpoint(runtime, rank, {links.begin(), links.end()}, aborts),
         aborts_(std::move(aborts)),
         links_(std::move(links)),
         hub_(std::move(hub)),
-        timeout_(timeout) {}
+        collectives_(std::move(collectives)),
+        timeout_(timeout) {
+    aborts_->watch([weak = std::weak_ptr(collectives_)](const Abort& abort) {
+      const auto alive = weak.lock();
+      if (alive && abort.scope == 0) alive->stop(abort.error);
+    });
+  }
 
   ~MpiEndpoint() override {
     const bool failed = aborts_->find(0) || std::any_of(links_.begin(), links_.end(),
                                                         [](const auto& link) { return link && link->has_failed(); });
-    LinkedEndpoint::close(closed());
+    MpiEndpoint::close(closed());
     const Duration limit = failed ? after_error : timeout_;
     try {
       if (!hub_->finish(limit)) {
-        tell(text("MPI has failed, or other ranks have not closed their links within ", seconds(limit), " s"));
+        tell(text("MPI has failed, or other ranks have not closed their links within ", seconds(limit),
+                  " s or not taken part in a collective"));
       } else {
         hub_->mpi().stop();
       }
@@ -39,7 +47,18 @@ class MpiEndpoint final : public LinkedEndpoint {
     }
   }
 
+  std::span<const EngineOperation> engine() const override { return MpiCollectives::operations(); }
+  void open_engine(Channel channel) override { collectives_->open(channel); }
+  Task<> run_engine(Collective collective, Message message, NumberSpan numbers, EngineTerms terms) override {
+    return collectives_->run(collective, message, numbers, terms);
+  }
+
  private:
+  void close(std::exception_ptr error) override {
+    collectives_->stop(error);
+    LinkedEndpoint::close(error);
+  }
+
   /// Nobody can be thrown an error here.
   void tell(const std::string& why) const {
     std::cerr << text("ripieno: rank ", MpiEndpoint::rank(), ": ends without MPI_Finalize: ", why, "\n") << std::flush;
@@ -48,6 +67,7 @@ class MpiEndpoint final : public LinkedEndpoint {
   const std::shared_ptr<Aborts> aborts_;
   const std::vector<std::shared_ptr<MpiLink>> links_;
   const std::shared_ptr<MpiHub> hub_;
+  const std::shared_ptr<MpiCollectives> collectives_;
   const Duration timeout_;
 };
 
@@ -62,8 +82,10 @@ std::shared_ptr<Endpoint> mpi_endpoint(Runtime& runtime, std::shared_ptr<Mpi> mp
     if (peer == place.rank) continue;
     links[static_cast<std::size_t>(peer)] = std::make_shared<MpiLink>(runtime, place.rank, peer, options, aborts, hub);
   }
-  hub->start(links, static_cast<int>(std::thread::hardware_concurrency()) >= place.local_size);
-  return std::make_shared<MpiEndpoint>(runtime, place.rank, std::move(links), aborts, hub, options.timeout);
+  const auto collectives = std::make_shared<MpiCollectives>(runtime, place.rank, links, options, aborts, hub);
+  hub->start(links, collectives, static_cast<int>(std::thread::hardware_concurrency()) >= place.local_size);
+  return std::make_shared<MpiEndpoint>(runtime, place.rank, std::move(links), aborts, hub, collectives,
+                                       options.timeout);
 }
 
 Task<std::shared_ptr<Endpoint>> join_by_mpi(Joining joining) {

@@ -6,9 +6,9 @@
 // - A payload above MpiHub::inline_bytes goes straight from the sender's memory to the receiver's once its receive is
 //   posted; before that it stays with the sender beyond the credit, and send() returns later.
 // - Urgent messages do not overtake others.
-// - MPI cannot take back what is under way: when a scope or a link ends, operations whose memory MPI uses fail once it
-// no
-//   longer does. After the watchdog has given up on a peer that no longer answers, MPI may still use that memory.
+// - MPI cannot take back what is under way: when a scope or a link ends, operations whose memory MPI uses fail once
+//   that is over. After the watchdog has given up on a peer that no longer answers, MPI may still use that memory.
+// - Its engine is MPI's own collectives (collectives.h).
 // - A process that dies without a word is noticed by MPI's launcher, which ends all others.
 // - An endpoint that ends waits for all others to end (MPI_Finalize does too), after an error at most 5 s.
 #pragma once

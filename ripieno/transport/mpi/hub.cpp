@@ -14,12 +14,15 @@ using std::chrono::microseconds;
 constexpr int most_headers = 32;  // at a time, so that they do not starve the runtime's handlers
 // While nothing has come for so long, a thread that may spin does not sleep.
 constexpr Duration awake_for = microseconds(2000);
+// When all ranks have closed, collectives that have not ended wait so long for what is still on its way.
+constexpr Duration last_chance = std::chrono::seconds(1);
 constexpr Duration shortest_sleep = microseconds(20), longest_sleep = microseconds(500);
 
 }  // namespace
 
-void MpiHub::start(std::vector<std::shared_ptr<MpiLink>> links, bool may_spin) {
+void MpiHub::start(std::vector<std::shared_ptr<MpiLink>> links, std::shared_ptr<Waiter> waiter, bool may_spin) {
   links_ = std::move(links);
+  waiter_ = std::move(waiter);
   may_spin_ = may_spin;
   active_ = runtime_.now();
   runtime_.add_poller(weak_from_this());
@@ -82,10 +85,12 @@ bool MpiHub::take_header(int source) {
 }
 
 bool MpiHub::waits() const {
-  return std::any_of(links_.begin(), links_.end(), [](const auto& link) { return link && link->waits(); });
+  return waiter_->waits() ||
+         std::any_of(links_.begin(), links_.end(), [](const auto& link) { return link && link->waits(); });
 }
 
 bool MpiHub::sleep() {
+  if (!broken_) waiter_->look();
   if (broken_) return true;
   const Duration quiet = runtime_.now() - active_;
   if (may_spin_ && quiet < awake_for && !runtime_.is_computing() && waits()) return false;
@@ -99,17 +104,24 @@ void MpiHub::wake() {
 }
 
 bool MpiHub::finish(Duration limit) {
-  const Duration end = runtime_.now() + limit;
-  const auto is_over = [this] {
-    return under_way_.empty() &&
-           std::all_of(links_.begin(), links_.end(), [](const auto& link) { return !link || link->peer_has_closed(); });
+  const auto all_have_closed = [this] {
+    return std::all_of(links_.begin(), links_.end(), [](const auto& link) { return !link || link->peer_has_closed(); });
   };
-  while (!broken_ && !is_over() && runtime_.now() < end) {
+  const auto waits_for_ranks = [](const Operation& one) { return one.of_all; };
+  Duration end = runtime_.now() + limit;
+  bool is_over = false, is_last = false;
+  while (!broken_ && !is_over && runtime_.now() < end) {
     if (!poll()) ::poll(nullptr, 0, 1);
+    const bool closed = all_have_closed();
+    is_over = closed && under_way_.empty();
+    if (closed && !is_last && std::all_of(under_way_.begin(), under_way_.end(), waits_for_ranks)) {
+      is_last = true;
+      end = std::min(end, runtime_.now() + last_chance);
+    }
   }
-  const bool is_finished = !broken_ && is_over();
   links_.clear();
-  return is_finished;
+  waiter_.reset();
+  return is_over && !broken_;
 }
 
 }  // namespace ripieno::transport

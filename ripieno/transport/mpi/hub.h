@@ -19,17 +19,33 @@ class MpiHub final : public Poller, public std::enable_shared_from_this<MpiHub> 
   /// The most bytes of a payload that travels with its header.
   static constexpr std::size_t inline_bytes = 2048;
 
+  /// Waits for something else than the links do.
+  class Waiter {
+   public:
+    virtual ~Waiter() = default;
+    virtual bool waits() const = 0;
+    /// Called before the thread sleeps: whether to go on waiting.
+    virtual void look() = 0;
+  };
+
   MpiHub(Runtime& runtime, std::shared_ptr<Mpi> mpi) : runtime_(runtime), mpi_(std::move(mpi)) {}
 
   /// links[r] leads to rank r; links[rank] is empty. May spin: this host has a core for each of its ranks.
-  void start(std::vector<std::shared_ptr<MpiLink>> links, bool may_spin);
+  void start(std::vector<std::shared_ptr<MpiLink>> links, std::shared_ptr<Waiter> waiter, bool may_spin);
   /// Waits, at most so long, until all ranks have closed and nothing of this rank is under way; then MPI can be
-  /// stopped. Returns whether that came. The links have ended before. Releases them.
+  /// stopped. Returns whether that came: a collective in which a rank has not taken part never ends. The links have
+  /// ended before. Releases them.
   bool finish(Duration limit);
 
   Mpi& mpi() { return *mpi_; }
-  /// Calls back on the runtime's thread once the request is done.
-  void when_done(Mpi::Request request, Callback done) { under_way_.push_back({request, std::move(done)}); }
+  /// Calls back on the runtime's thread once the request is done. `of_all`: it needs all ranks, of which one may be
+  /// gone.
+  void when_done(Mpi::Request request, Callback done, bool of_all = false) {
+    under_way_.push_back({request, std::move(done), of_all});
+  }
+
+  /// From now on makes no MPI call, and so MPI does nothing.
+  void give_up() { broken_ = true; }
 
   bool poll() override;
   bool may_spin() const override { return may_spin_; }
@@ -40,6 +56,7 @@ class MpiHub final : public Poller, public std::enable_shared_from_this<MpiHub> 
   struct Operation {
     Mpi::Request request;
     Callback done;
+    bool of_all;
   };
 
   bool test_all();
@@ -50,10 +67,11 @@ class MpiHub final : public Poller, public std::enable_shared_from_this<MpiHub> 
   Runtime& runtime_;
   const std::shared_ptr<Mpi> mpi_;
   std::vector<std::shared_ptr<MpiLink>> links_;
+  std::shared_ptr<Waiter> waiter_;
   std::vector<Operation> under_way_;
   std::array<std::byte, frame_bytes + inline_bytes> header_{};
   bool may_spin_ = false;
-  bool broken_ = false;  ///< an MPI call has failed: no more are made
+  bool broken_ = false;  ///< an MPI call has failed, or may not end: no more are made
   Duration active_{0};   ///< when something last came
   std::optional<Runtime::Timer> alarm_;
 };

@@ -47,6 +47,16 @@ class LoadedMpi final : public Mpi {
           "waiting for a message");
     return taken ? std::optional(message) : std::nullopt;
   }
+  Request open_lane(int lane) override {
+    Request request{};
+    check(functions_.open_lane(lane, &request), "copying a communicator");
+    return request;
+  }
+  Request run(const ripieno_mpi_collective& collective) override {
+    Request request{};
+    check(functions_.run(&collective, &request), "starting a collective");
+    return request;
+  }
   void stop() override { check(functions_.stop(), "ending"); }
 
   std::string library() const {

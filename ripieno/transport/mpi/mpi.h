@@ -29,6 +29,9 @@ class Mpi {
   virtual bool test(Request& request) = 0;
   /// A message with this tag that fits into `into`, from this rank or from any (-1), if one has come.
   virtual std::optional<Taken> take(int source, int tag, Bytes into) = 0;
+  /// Begins to open a lane, and a collective of one: see plugin.h.
+  virtual Request open_lane(int lane) = 0;
+  virtual Request run(const ripieno_mpi_collective& collective) = 0;
   /// All ranks call it, once they want nothing more of each other.
   virtual void stop() = 0;
 };

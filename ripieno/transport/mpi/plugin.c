@@ -6,11 +6,14 @@
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 static MPI_Comm all = MPI_COMM_NULL;
 static int is_ours = 0;
+static MPI_Comm** lanes = NULL; /* each where it was made, since MPI fills it in later */
+static int lanes_made = 0;
 
 static int start(ripieno_mpi_place* place) {
   int is_started = 0, provided = 0, code = MPI_Initialized(&is_started);
@@ -57,6 +60,13 @@ static int end_mpi(void) { return MPI_Finalize(); }
 
 static int stop(void) {
   int code = MPI_Barrier(all);
+  for (int i = 0; i < lanes_made && code == MPI_SUCCESS; ++i) {
+    code = MPI_Comm_free(lanes[i]);
+    free(lanes[i]);
+  }
+  free(lanes);
+  lanes = NULL;
+  lanes_made = 0;
   if (code == MPI_SUCCESS) code = MPI_Comm_free(&all);
   if (code == MPI_SUCCESS && is_ours) code = end_mpi();
   return code;
@@ -141,6 +151,86 @@ static int take(int source, int tag, void* into, size_t room, int* taken, int* f
   return code;
 }
 
+static int open_lane(int lane, ripieno_mpi_request* request) {
+  MPI_Request of = MPI_REQUEST_NULL;
+  MPI_Comm** const more = realloc(lanes, (size_t)(lane + 1) * sizeof *lanes);
+  if (!more || !(more[lane] = malloc(sizeof **lanes))) return MPI_ERR_NO_MEM;
+  lanes = more;
+  lanes_made = lane + 1;
+  const int code = MPI_Comm_idup(all, lanes[lane], &of);
+  return put(code, of, request);
+}
+
+static MPI_Datatype type_of(int type) {
+  switch (type) {
+    case ripieno_mpi_fp32:
+      return MPI_FLOAT;
+    case ripieno_mpi_fp64:
+      return MPI_DOUBLE;
+    case ripieno_mpi_int32:
+      return MPI_INT32_T;
+    case ripieno_mpi_int64:
+      return MPI_INT64_T;
+    default:
+      return MPI_UINT8_T;
+  }
+}
+
+static MPI_Op op_of(int reduction) {
+  switch (reduction) {
+    case ripieno_mpi_product:
+      return MPI_PROD;
+    case ripieno_mpi_minimum:
+      return MPI_MIN;
+    case ripieno_mpi_maximum:
+      return MPI_MAX;
+    default:
+      return MPI_SUM;
+  }
+}
+
+static int run(const ripieno_mpi_collective* c, ripieno_mpi_request* request) {
+  MPI_Request of = MPI_REQUEST_NULL;
+  const MPI_Comm lane = *lanes[c->lane];
+  const MPI_Datatype type = type_of(c->type);
+  const MPI_Op op = op_of(c->reduction);
+  int code = MPI_ERR_ARG, rank = 0, bytes = 0;
+  MPI_Comm_rank(lane, &rank);
+  MPI_Type_size(type, &bytes);
+  const int is_root = rank == c->root, own = c->counts ? c->counts[rank] : 0;
+  char* const chunk = c->counts ? (char*)c->numbers + (size_t)c->starts[rank] * (size_t)bytes : NULL;
+  switch (c->kind) {
+    case ripieno_mpi_all_reduce:
+      code = MPI_Iallreduce(MPI_IN_PLACE, c->numbers, c->count, type, op, lane, &of);
+      break;
+    case ripieno_mpi_reduce_scatter:
+      code = MPI_Ireduce_scatter(c->numbers, c->spare, c->counts, type, op, lane, &of);
+      break;
+    case ripieno_mpi_all_gather:
+      code = MPI_Iallgatherv(MPI_IN_PLACE, 0, type, c->numbers, c->counts, c->starts, type, lane, &of);
+      break;
+    case ripieno_mpi_broadcast:
+      code = MPI_Ibcast(c->numbers, c->count, type, c->root, lane, &of);
+      break;
+    case ripieno_mpi_reduce:
+      code = MPI_Ireduce(is_root ? MPI_IN_PLACE : c->numbers, is_root ? c->numbers : NULL, c->count, type, op, c->root,
+                         lane, &of);
+      break;
+    case ripieno_mpi_gather:
+      code = MPI_Igatherv(is_root ? MPI_IN_PLACE : chunk, own, type, c->numbers, c->counts, c->starts, type, c->root,
+                          lane, &of);
+      break;
+    case ripieno_mpi_scatter:
+      code = MPI_Iscatterv(c->numbers, c->counts, c->starts, type, is_root ? MPI_IN_PLACE : chunk, own, type, c->root,
+                           lane, &of);
+      break;
+    case ripieno_mpi_all_to_all:
+      code = MPI_Ialltoall(c->numbers, c->count, type, c->spare, c->count, type, lane, &of);
+      break;
+  }
+  return put(code, of, request);
+}
+
 static const ripieno_mpi_functions functions = {
     RIPIENO_MPI_VERSION,
 #if defined(OPEN_MPI)
@@ -150,6 +240,7 @@ static const ripieno_mpi_functions functions = {
 #else
     "unknown",
 #endif
-    start, stop, has_ended, allows_threads, library, explain, send, receive, test, take};
+    start, stop, has_ended, allows_threads, library, explain, send, receive, test, take,
+    open_lane, run};
 
 const ripieno_mpi_functions* ripieno_mpi(void) { return &functions; }

@@ -27,7 +27,31 @@ typedef struct {
 } ripieno_mpi_place;
 
 /* Every plug-in of another version is refused. */
-#define RIPIENO_MPI_VERSION 1
+#define RIPIENO_MPI_VERSION 2
+
+enum ripieno_mpi_kind {
+  ripieno_mpi_all_reduce,
+  ripieno_mpi_reduce_scatter,
+  ripieno_mpi_all_gather,
+  ripieno_mpi_broadcast,
+  ripieno_mpi_reduce,
+  ripieno_mpi_gather,
+  ripieno_mpi_scatter,
+  ripieno_mpi_all_to_all
+};
+enum ripieno_mpi_type { ripieno_mpi_fp32, ripieno_mpi_fp64, ripieno_mpi_int32, ripieno_mpi_int64, ripieno_mpi_uint8 };
+enum ripieno_mpi_reduction { ripieno_mpi_sum, ripieno_mpi_product, ripieno_mpi_minimum, ripieno_mpi_maximum };
+
+/* One of MPI's own collectives. It works in place on the numbers, except for those with a `spare`. */
+typedef struct {
+  int kind, type, reduction, root; /* reduction and root where the kind has one */
+  int lane;                        /* see open_lane() */
+  int count; /* of all numbers; of an all-to-all: of each block, of which block i goes to rank i */
+  void* numbers;
+  void* spare; /* gets the own chunk of a reduce-scatter, and all blocks of an all-to-all */
+  /* Chunk i, of rank i: counts[i] numbers from starts[i] on. For kinds with chunks; both live until it is done. */
+  const int *counts, *starts;
+} ripieno_mpi_collective;
 
 typedef struct {
   uint32_t version;
@@ -52,6 +76,12 @@ typedef struct {
   int (*test)(ripieno_mpi_request* request, int* done);
   /* Receives a message of at most `room` bytes with this tag, of this rank or of any (-1), if one has come. */
   int (*take)(int source, int tag, void* into, size_t room, int* taken, int* from, size_t* bytes);
+
+  /* Begins to open a lane: all ranks open 0, 1, .. one after the other. MPI matches the collectives of a lane by their
+   * order, and those of different lanes not at all. */
+  int (*open_lane)(int lane, ripieno_mpi_request* request);
+  /* Begins a collective of an open lane. */
+  int (*run)(const ripieno_mpi_collective* collective, ripieno_mpi_request* request);
 } ripieno_mpi_functions;
 
 /* What a plug-in exports. */

@@ -39,8 +39,8 @@ class SharedEndpoint final : public LinkedEndpoint {
     if (!all_reduce_) return {};
     return SharedAllReduce::operations;
   }
-  Task<> run_engine(Collective collective, Message message, NumberSpan numbers) override {
-    require(find_engine(collective, numbers.type, message.channel), "an all-reduce that is not there");
+  Task<> run_engine(Collective collective, Message message, NumberSpan numbers, EngineTerms) override {
+    require(find_engine("two-phase", collective, numbers.type, message.channel), "an all-reduce that is not there");
     return all_reduce_->run(message, numbers);
   }
 

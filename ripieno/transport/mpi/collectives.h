@@ -1,0 +1,94 @@
+// MPI's own collectives, the route "native" (collective/native.h): MPI chooses the algorithm and moves the numbers.
+//
+// MPI matches collectives by the order of calls on a communicator. So each channel has a communicator of its own, its
+// lane, and channels do not wait for each other. All ranks open lanes in the same order. MPI would not notice if ranks
+// wanted different things: before a lane's first collective, and before each that differs from the one before it, every
+// rank compares what it wants with its neighbours, by messages over the links, which nobody counts.
+//
+// MPI cannot take back a collective. When the scope ends or a peer is lost, calls fail once MPI no longer uses their
+// memory; after a second this rank uses MPI no more, and they fail.
+#pragma once
+
+#include "ripieno/transport/endpoint.h"
+#include "ripieno/transport/mpi/link.h"
+
+namespace ripieno::transport {
+
+/// Used on the runtime's thread alone.
+class MpiCollectives final : public MpiHub::Waiter, public std::enable_shared_from_this<MpiCollectives> {
+ public:
+  /// links[r] leads to rank r; links[rank] is empty.
+  MpiCollectives(Runtime& runtime, int rank, std::vector<std::shared_ptr<MpiLink>> links, LinkOptions options,
+                 std::shared_ptr<Aborts> aborts, std::shared_ptr<MpiHub> hub)
+      : runtime_(runtime),
+        rank_(rank),
+        links_(std::move(links)),
+        options_(options),
+        aborts_(std::move(aborts)),
+        hub_(std::move(hub)) {}
+
+  /// The engine's (Endpoint::engine).
+  static std::span<const EngineOperation> operations();
+  void open(Channel channel) { lane_of(channel); }
+  Task<> run(Collective collective, Message message, NumberSpan numbers, EngineTerms terms) {
+    return run(shared_from_this(), collective, message, numbers, terms);
+  }
+  /// Makes every pending and future call fail; a pending call fails once MPI lets go of its memory.
+  void stop(std::exception_ptr error);
+
+  // For the hub.
+  bool waits() const override { return !under_way_.empty() || !opening_.empty(); }
+  void look() override;
+
+ private:
+  /// What all ranks must want alike.
+  struct Wanted {
+    Collective collective;
+    numeric::Reduce how;
+    std::int32_t root;
+    bool operator==(const Wanted&) const = default;
+  };
+  struct Lane {
+    Lane(Runtime& runtime, int number, Duration since) : number(number), since(since), opened(runtime) {}
+    const int number;
+    const Duration since;
+    Event opened;
+    bool in_use = false;
+    std::optional<std::pair<Wanted, Message>> compared;
+  };
+  /// A call whose memory MPI may be using.
+  struct Call {
+    Call(Runtime& runtime, Message message, Duration since) : message(message), since(since), done(runtime) {}
+    Message message;
+    Duration since;
+    ripieno_mpi_collective collective{};
+    std::vector<int> counts, starts;
+    Scratch spare;       ///< where the outcome arrives, if not in place
+    NumberSpan outcome;  ///< its place then
+    Event done;
+  };
+
+  static Task<> run(std::shared_ptr<MpiCollectives> self, Collective collective, Message message, NumberSpan numbers,
+                    EngineTerms terms);
+  static Task<> compare(MpiCollectives* self, Wanted wanted, Message message);
+  const std::shared_ptr<Lane>& lane_of(Channel channel);
+  void open_next();
+  std::shared_ptr<Call> make_call(Wanted wanted, Message message, NumberSpan numbers, int lane) const;
+  bool spin(Mpi::Request* request) const;
+  void give_up(const std::string& why);
+  int ranks() const { return static_cast<int>(links_.size()); }
+
+  Runtime& runtime_;
+  const int rank_;
+  const std::vector<std::shared_ptr<MpiLink>> links_;
+  const LinkOptions options_;
+  const std::shared_ptr<Aborts> aborts_;
+  const std::shared_ptr<MpiHub> hub_;
+  std::map<Channel, std::shared_ptr<Lane>> lanes_;
+  std::deque<std::shared_ptr<Lane>> opening_;  ///< one after the other, the first one now
+  std::vector<std::shared_ptr<Call>> under_way_;
+  std::exception_ptr error_;       ///< of pending and future calls
+  std::optional<Duration> alone_;  ///< since when a peer may be missing: error_ has come, or a link has ended
+};
+
+}  // namespace ripieno::transport
