@@ -135,9 +135,13 @@ Task<> MpiCollectives::run(std::shared_ptr<MpiCollectives> self, Collective coll
     lane->compared.emplace(wanted, message);
   }
   if (self->error_) std::rethrow_exception(self->error_);
-  const std::shared_ptr<Call> call = self->make_call(wanted, message, numbers, lane->number);
-  Mpi::Request request = self->hub_->mpi().run(call->collective);
-  if (!self->spin(&request)) {
+  Call began = self->make_call(wanted, message, numbers, lane->number);
+  Mpi::Request request = self->hub_->mpi().run(began.collective);
+  if (self->spin(&request)) {
+    began.finish();
+  } else {
+    const auto call = std::make_shared<Call>(std::move(began));
+    call->since = self->runtime_.now();
     self->under_way_.push_back(call);
     self->hub_->when_done(
         request,
@@ -148,8 +152,12 @@ Task<> MpiCollectives::run(std::shared_ptr<MpiCollectives> self, Collective coll
         true);
     co_await call->done.wait();
     if (self->error_) std::rethrow_exception(self->error_);
+    call->finish();
   }
-  if (call->spare) std::memcpy(call->outcome.data, call->spare.get(), call->outcome.size_bytes());
+}
+
+void MpiCollectives::Call::finish() const {
+  if (spare) std::memcpy(outcome.data, spare.get(), outcome.size_bytes());
 }
 
 /// With both neighbours, so that all ranks are compared.
@@ -170,12 +178,11 @@ Task<> MpiCollectives::compare(MpiCollectives* self, Wanted wanted, Message mess
        words(theirs), ", both as ", describe(message));
 }
 
-std::shared_ptr<MpiCollectives::Call> MpiCollectives::make_call(Wanted wanted, Message message, NumberSpan numbers,
-                                                                int lane) const {
+MpiCollectives::Call MpiCollectives::make_call(Wanted wanted, Message message, NumberSpan numbers, int lane) const {
   if (numbers.count > INT_MAX)
     fail(ErrorKind::usage, describe(message), ": MPI counts to ", INT_MAX, "; cut it into smaller parts");
-  auto call = std::make_shared<Call>(runtime_, message, runtime_.now());
-  ripieno_mpi_collective& own = call->collective;
+  Call call(runtime_, message);
+  ripieno_mpi_collective& own = call.collective;
   own.kind = own_kind(wanted.collective);
   own.type = own_type(numbers.type);
   own.reduction = own_reduction(wanted.how);
@@ -188,17 +195,17 @@ std::shared_ptr<MpiCollectives::Call> MpiCollectives::make_call(Wanted wanted, M
   if (in_blocks) own.count /= ranks();
   if (in_blocks || wanted.collective == Collective::reduce_scatter) {
     const Range outcome = in_blocks ? Range{0, static_cast<std::size_t>(own.count) * links_.size()} : part(rank_);
-    call->outcome = numbers.slice(outcome.begin, outcome.end);
-    call->spare = scratch(call->outcome.size_bytes());
-    own.spare = call->spare.get();
+    call.outcome = numbers.slice(outcome.begin, outcome.end);
+    call.spare = scratch(call.outcome.size_bytes());
+    own.spare = call.spare.get();
   }
   if (wanted.collective == Collective::all_reduce) return call;  // it needs no parts, and is often small
   for (int i = 0; i < ranks(); ++i) {
-    call->counts.push_back(static_cast<int>(part(i).size()));
-    call->starts.push_back(static_cast<int>(part(i).begin));
+    call.counts.push_back(static_cast<int>(part(i).size()));
+    call.starts.push_back(static_cast<int>(part(i).begin));
   }
-  own.counts = call->counts.data();
-  own.starts = call->starts.data();
+  own.counts = call.counts.data();
+  own.starts = call.starts.data();
   return call;
 }
 

@@ -58,9 +58,11 @@ class MpiCollectives final : public MpiHub::Waiter, public std::enable_shared_fr
   };
   /// A call whose memory MPI may be using.
   struct Call {
-    Call(Runtime& runtime, Message message, Duration since) : message(message), since(since), done(runtime) {}
+    Call(Runtime& runtime, Message message) : message(message), done(runtime) {}
+    /// Puts the outcome in its place.
+    void finish() const;
     Message message;
-    Duration since;
+    Duration since{};
     ripieno_mpi_collective collective{};
     std::vector<int> counts, starts;
     Scratch spare;       ///< where the outcome arrives, if not in place
@@ -73,7 +75,7 @@ class MpiCollectives final : public MpiHub::Waiter, public std::enable_shared_fr
   static Task<> compare(MpiCollectives* self, Wanted wanted, Message message);
   const std::shared_ptr<Lane>& lane_of(Channel channel);
   void open_next();
-  std::shared_ptr<Call> make_call(Wanted wanted, Message message, NumberSpan numbers, int lane) const;
+  Call make_call(Wanted wanted, Message message, NumberSpan numbers, int lane) const;
   bool spin(Mpi::Request* request) const;
   void give_up(const std::string& why);
   int ranks() const { return static_cast<int>(links_.size()); }
