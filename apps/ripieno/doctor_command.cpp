@@ -16,6 +16,7 @@
 #include "ripieno/launch/placement.h"
 #include "ripieno/train/device.h"
 #include "ripieno/train/precision.h"
+#include "ripieno/transport/mpi/library.h"
 #include "ripieno/transport/shared/memory.h"
 #include "ripieno/transport/transports.h"
 
@@ -79,6 +80,8 @@ Json examine() {
   json["interfaces"] = interfaces();
   json["transports"] = Json::array();
   for (const transport::Transport& transport : transport::transports()) json["transports"].push_back(transport.name);
+  const char* const plugin = std::getenv("RIPIENO_MPI_PLUGIN");
+  json["mpi_plugins"] = plugin ? text("RIPIENO_MPI_PLUGIN is ", plugin) : transport::known_plugins();
   json["shared_memory"] = shared_memory(place);
   json["listens_on"] = place.listen;
   json["openmp"] = at::hasOpenMP();

@@ -157,8 +157,8 @@ strategy::Workload workload_of(const Settings& settings, std::vector<std::uint32
 }
 
 std::unique_ptr<train::TorchLearner> make_learner(const Settings& settings, const model::Zoo& zoo, int rank,
-                                                  Runtime& runtime, observe::Recorder& recorder, Memory memory,
-                                                  std::optional<strategy::ComputeProfile> replay) {
+                                                  int local_rank, Runtime& runtime, observe::Recorder& recorder,
+                                                  Memory memory, std::optional<strategy::ComputeProfile> replay) {
   const strategy::StrategyInfo& strategy = strategy_of(settings);
   const std::string data_name = settings->data_name;
   const model::ModelInfo& info = zoo.find(settings->model);
@@ -177,7 +177,7 @@ std::unique_ptr<train::TorchLearner> make_learner(const Settings& settings, cons
                            seed);
 
   train::TorchOptions options;
-  options.device = train::find_device(settings->compute.device, sampling.worker);
+  options.device = train::find_device(settings->compute.device, local_rank);
   options.precision = train::find_precision(settings->compute.precision);
   options.flat = layout_of(settings);
   options.flat.memory = std::move(memory);

@@ -55,10 +55,10 @@ strategy::Workload workload_of(const Settings& settings, std::vector<std::uint32
 std::vector<double> deaths_of(const Settings& settings);
 
 /// One rank's learner, with model and data; exchanged numbers are in `memory`. Throws Error(usage) if the model does
-/// not fit the data. `replay`: times to wait for instead of computing.
+/// not fit the data. `local_rank`: see RankTask. `replay`: times to wait for instead of computing.
 std::unique_ptr<train::TorchLearner> make_learner(const Settings& settings, const model::Zoo& zoo, int rank,
-                                                  Runtime& runtime, observe::Recorder& recorder, Memory memory,
-                                                  std::optional<strategy::ComputeProfile> replay = {});
+                                                  int local_rank, Runtime& runtime, observe::Recorder& recorder,
+                                                  Memory memory, std::optional<strategy::ComputeProfile> replay = {});
 
 /// Parts of a model that some keys refer to.
 struct ModelParts {

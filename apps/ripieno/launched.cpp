@@ -54,7 +54,7 @@ Task<> LaunchedRank::find_folder() {
 Task<> LaunchedRank::run() {
   Task<> finding = find_folder();
   co_await std::move(finding);
-  RankTask task{settings_, folder_.run(), {}, tell_};
+  RankTask task{settings_, folder_.run(), {}, tell_, place_.local_rank};
   if (!resume_.empty()) task.resume = resume_;
   report::Summary own;
   Task<> training = run_rank(std::move(task), &zoo_, endpoint_, &own);

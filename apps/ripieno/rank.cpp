@@ -113,7 +113,7 @@ Task<> RankRun::prepare() {
   plan_ = strategy::settled(info, plan_of(task_.settings), comm_);
   recorder_.emplace(runtime_, &endpoint_->ledger(), std::make_unique<LineFile>(task_.folder.metrics(rank())));
   const std::optional<strategy::ComputeProfile> replay = co_await replayed();
-  learner_ = make_learner(task_.settings, zoo_, rank(), runtime_, *recorder_, comm_.memory(), replay);
+  learner_ = make_learner(task_.settings, zoo_, rank(), task_.local_rank, runtime_, *recorder_, comm_.memory(), replay);
   add_model(&plan_, task_.settings, *learner_);
   leave_out_steps();
   if (task_.resume) open_saved();

@@ -19,6 +19,7 @@ struct RankTask {
   RunFolder folder;
   std::optional<std::filesystem::path> resume;  ///< the run folder to resume
   TellLauncher report;
+  int local_rank = 0;  ///< among the ranks of this host, which share its GPUs
   /// In virtual time: measures, in real time, the profile that a replay charges. Otherwise the ranks measure it
   /// together.
   std::function<strategy::ComputeProfile(const Settings&)> profile = {};

@@ -18,7 +18,7 @@ std::string buckets_of(const Settings& settings) {
 
 Task<strategy::ComputeProfile> measured(Settings settings, const model::Zoo* zoo, Runtime* runtime) {
   observe::Recorder scratch(*runtime, nullptr, nullptr);
-  const auto learner = make_learner(settings, *zoo, 0, *runtime, scratch, own_memory);
+  const auto learner = make_learner(settings, *zoo, 0, 0, *runtime, scratch, own_memory);
   Task<strategy::ComputeProfile> measuring = strategy::measure_profile(learner.get(), &scratch, runtime, warmup, steps);
   co_return co_await std::move(measuring);
 }

@@ -129,7 +129,7 @@ std::vector<Setting> table() {
            "number format of computing; bf16, fp16: autocast over fp32 weights, fp16 with a loss scale",
            {"fp32", "fp64", "bf16", "fp16"}),
       word("train.device", AT(compute.device), "cpu",
-           "where models are computed; cuda: worker i takes GPU i modulo their number", {"cpu", "cuda"}),
+           "where models are computed; cuda: rank i of a host takes its GPU i modulo their number", {"cpu", "cuda"}),
       choice("train.compute", AT(compute.replayed), {{"real", false}, {"replay", true}},
              "replay: wait for times measured once, with one worker on this machine, instead of computing; "
              "exchanges are real, nothing is learnt; virtual time charges the same times"),

@@ -92,11 +92,9 @@ std::vector<report::Summary> run_virtually(const Settings& settings, const RunFo
     return *profile;
   };
   for (int rank = 0; rank < size; ++rank) {
-    RankTask task{settings,
-                  folder,
-                  {},
-                  [&progress, rank](const nlohmann::json& message) { progress.message(rank, message); },
-                  common};
+    RankTask task{settings, folder,
+                  {},       [&progress, rank](const nlohmann::json& message) { progress.message(rank, message); },
+                  rank,     common};
     if (!resume.empty()) task.resume = resume;
     auto endpoint = std::make_shared<transport::CountedEndpoint>(network->endpoint(rank));
     Task<> work = until_death(network.get(), rank, run_rank(std::move(task), &zoo, endpoint, &ranks[rank]), &progress);

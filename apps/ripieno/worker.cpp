@@ -37,7 +37,8 @@ void run_worker(const std::filesystem::path& path, const std::string& resume, co
       fail(ErrorKind::mismatch, "the job has ", cluster->endpoint->size(), " ranks; its recipe needs ",
            ranks_of(settings));
     }
-    RankTask task{settings, folder, {}, [&](const nlohmann::json& message) { control.send(message); }};
+    RankTask task{
+        settings, folder, {}, [&](const nlohmann::json& message) { control.send(message); }, place.local_rank};
     if (!resume.empty()) task.resume = resume;
     report::Summary summary;
     cluster->runtime->spawn(text("rank ", place.rank), run_rank(task, &zoo, cluster->endpoint, &summary));

@@ -61,6 +61,17 @@ Task<> join_through(const transport::Transport* transport, transport::Joining jo
   co_await std::move(comparing);
 }
 
+/// Variables that say how workers reach each other are for those that meet.
+void refuse_idle_variables(const transport::Transport& transport) {
+  if (transport.meets()) return;
+  for (const char* const name : {"RIPIENO_LISTEN", "RIPIENO_SHARED_MEMORY"}) {
+    const auto value = variable(name);
+    if (!value) continue;
+    fail(ErrorKind::usage, name, " is ", *value, ", which has no effect with transport ", transport.name,
+         ", whose launcher's library chooses the way to each worker: leave it unset");
+  }
+}
+
 /// Error(usage): it is not a transport of real time.
 const transport::Transport& real_transport(const std::string& name) {
   const transport::Transport& transport = transport::find_transport(name);
@@ -117,6 +128,7 @@ transport::Cluster join(const Placement& placement, const JoinOptions& options) 
   Placement place = placement;
   place.listen = listens_at(placement, options.interface);
   const transport::Transport& transport = real_transport(options.transport);
+  refuse_idle_variables(transport);
   const auto descriptors = 2 * static_cast<std::size_t>(place.world_size) + 16;
   make_room_for_descriptors(descriptors, text("rank ", place.rank, " of ", place.world_size));
   transport::Cluster cluster;

@@ -12,14 +12,14 @@ std::string why_no_gpu() {
 
 }  // namespace
 
-torch::Device find_device(const std::string& name, int worker) {
+torch::Device find_device(const std::string& name, int local_rank) {
   if (name == "cpu") return torch::kCPU;
   if (name != "cuda") fail(ErrorKind::usage, "there is no device \"", name, "\"; there are cpu, cuda");
   const auto count = static_cast<int>(torch::cuda::device_count());
   if (count == 0)
     fail(ErrorKind::usage, "train.device = cuda, but there is no GPU to compute on: ", why_no_gpu(),
          "; take train.device = cpu");
-  return {torch::kCUDA, static_cast<c10::DeviceIndex>(worker % count)};
+  return {torch::kCUDA, static_cast<c10::DeviceIndex>(local_rank % count)};
 }
 
 std::string gpus() {

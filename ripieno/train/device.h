@@ -7,9 +7,9 @@
 
 namespace ripieno::train {
 
-/// `name` is "cpu" or "cuda": worker i takes the i-th GPU that this process sees, modulo their number. Throws
+/// `name` is "cpu" or "cuda": the i-th rank of this host takes the i-th GPU that it sees, modulo their number. Throws
 /// Error(usage) on another name, and, with the reason, if there is no GPU.
-torch::Device find_device(const std::string& name, int worker);
+torch::Device find_device(const std::string& name, int local_rank);
 
 /// How many GPUs there are to compute on, or why there are none, for people.
 std::string gpus();

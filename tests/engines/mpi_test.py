@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """transport.kind = mpi: ranks that mpirun and srun start exchange over MPI, the real ones. The same weights as over Ripieno's
 own links, one line for what went wrong, and nothing left. scripts/mpi compiles the plug-ins."""
+import json
 import os
 import re
 import unittest
@@ -62,6 +63,18 @@ class OverMpi(LauncherCase):
                 with self.subTest(f"{strategy} over {name}"):
                     self.trains(launcher, own, train)
 
+    def test_bench_times_operations_of_mpi_and_ours(self):
+        for name, launcher in LAUNCHERS.items():
+            with self.subTest(name):
+                done = self.run_all(*launcher, RIPIENO, "bench", "all", "--transport", "mpi", "--route", "native", "--route", "auto", "--root", "2", "-b", "4K", "-e",
+                                    "64K", "-f", "16", "-i", "5", "--format", "json")
+                self.assertEqual(done.returncode, 0, done.stderr)
+                rows = json.loads(done.stdout)
+                self.assertEqual(len(rows), 8 * 2 * 2)
+                self.assertEqual({row["wrong"] for row in rows}, {0})
+                self.assertEqual({row["ranks"] for row in rows}, {4})
+                self.assertEqual(sum(row["route"] == "native" for row in rows), 16)
+
     def test_a_killed_rank_ends_the_job(self):
         for name, launcher in LAUNCHERS.items():
             with self.subTest(name):
@@ -93,6 +106,7 @@ class OverMpi(LauncherCase):
             (("mpirun.openmpi", "-n", "2", *OVER_MPI), {"RIPIENO_MPI_PLUGIN": "/nowhere.so"}, r"the plug-in for MPI cannot be loaded: /nowhere.so"),
             (OVER_MPI, {"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29400"},
              r"needs processes that an MPI's launcher started: none has started this one \(environment: RANK is 0, WORLD_SIZE is 2\)"),
+            (("mpirun.openmpi", "-n", "2", *OVER_MPI), {"RIPIENO_SHARED_MEMORY": "off"}, r"RIPIENO_SHARED_MEMORY is off, which has no effect with transport mpi"),
             ((*TRAIN, "--set", "exchange.route=native"), {}, r"exchange.route = \"native\" .*is MPI's own operation, but transport.kind = \"tcp\""),
             ((*OVER_MPI, "--set", "transport.listen=127.0.0.1:1"), {}, r"transport.listen = .* has no effect with transport.kind = \"mpi\""),
         ]

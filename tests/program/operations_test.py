@@ -1,9 +1,10 @@
 """Every collective as its users meet it: shown by `ripieno explain`, timed by `ripieno bench`."""
 
+import json
 import sys
 import unittest
 
-from program import ProgramTest
+from program import BINARY, ProgramTest
 
 ROOTED = ("broadcast", "reduce", "gather", "scatter")
 REDUCING = ("all-reduce", "reduce-scatter", "reduce")
@@ -166,6 +167,18 @@ class BenchTest(ProgramTest):
                     else (2 if operation == "all-reduce" else 1) * (ranks - 1) / ranks
                 )
                 self.assertAlmostEqual(row["busbw"], row["algbw"] * factor)
+
+    def test_ranks_of_a_launcher_are_the_workers(self):
+        program = BINARY
+        rows = json.loads(self.good("launch", "-n", 3, "--", program, "bench", "-b", "4K", "-e", "8K", "--format", "json"))
+        self.assertEqual([row["bytes"] for row in rows], [4096, 8192])
+        self.check(rows, 3)
+        for further, words in ((("-n", 2), ["has started 3 processes", "-n 2"]), (("--transport", "mpi"), ["needs processes that an MPI's launcher started"]),
+                               (("--route", "native"), ["--route native is MPI's own operation", "the transport is tcp"])):
+            result = self.ripieno("launch", "-n", 3, "--", program, "bench", *further)
+            self.assertNotEqual(result.code, 0)
+            for word in words:
+                self.assertIn(word, result.err)
 
     def test_every_route_of_every_operation(self):
         listed = [(row["operation"], row["name"]) for row in self.routes_with_schedules()]

@@ -115,6 +115,18 @@ std::string plugin_file(const std::string& kind) {
   return kind == "Open MPI" ? "ripieno-mpi-openmpi.so" : "ripieno-mpi-mpich.so";
 }
 
+std::string known_plugins() {
+  std::string known;
+  for (const char* const kind : {"Open MPI", "MPICH"}) {
+    for (const fs::path& path : places_of(plugin_file(kind))) {
+      if (!fs::exists(path)) continue;
+      known += text(known.empty() ? "" : ", ", kind, ": ", path.string());
+      break;
+    }
+  }
+  return known.empty() ? "none: scripts/mpi compiles them (docs/clusters.md)" : known;
+}
+
 std::shared_ptr<Mpi> start_mpi(const Joining& joining) {
   if (joining.mpi.kind.empty()) {
     fail(ErrorKind::usage, "transport mpi needs processes that an MPI's launcher started: ", joining.mpi.unknown);

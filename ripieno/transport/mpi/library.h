@@ -15,6 +15,9 @@ namespace ripieno::transport {
 /// with the launcher about the rank.
 std::shared_ptr<Mpi> start_mpi(const Joining& joining);
 
+/// For people: the plug-ins beside the program, with the MPI that each is for, or that there is none.
+std::string known_plugins();
+
 /// "ripieno-mpi-openmpi.so": a plug-in's file.
 std::string plugin_file(const std::string& kind);
 
