@@ -41,6 +41,49 @@ torch::Tensor whole(torch::Tensor tensor) {
   return tensor;
 }
 
+/// Of a pickle's instructions that LibTorch reads: those of a fixed size, and those whose first bytes are a length.
+struct Instructions {
+  std::string_view codes;
+  std::size_t size;
+  std::size_t length = 0;  ///< bytes of the length
+};
+constexpr Instructions instructions[]{{"().]}NQRabestu\x81\x85\x86\x87\x88\x89", 1},
+                                      {"Khq\x80", 2},
+                                      {"M", 3},
+                                      {"Jjr", 5},
+                                      {"G", 9},
+                                      {"U\x8a", 2, 1},
+                                      {"TX", 5, 4}};
+
+/// The bytes of the instruction that `rest` begins with; 0: not known here.
+std::size_t size_of_instruction(std::string_view rest) {
+  if (rest[0] == 'c') {  // two lines
+    const std::size_t first = rest.find('\n');
+    const std::size_t second = first == rest.npos ? first : rest.find('\n', first + 1);
+    return second == rest.npos ? 0 : second + 1;
+  }
+  for (const Instructions& row : instructions) {
+    if (row.codes.find(rest[0]) == row.codes.npos) continue;
+    std::uint32_t length = 0;
+    if (rest.size() > row.length) std::memcpy(&length, rest.data() + 1, row.length);
+    return row.size + length;
+  }
+  return 0;
+}
+
+/// Throws std::runtime_error if the pickle numbers its objects higher than it has bytes: LibTorch would make room for
+/// as many as the highest number says.
+void check_numbers(std::string_view pickle) {
+  for (std::string_view rest = pickle; !rest.empty();) {
+    const std::size_t size = size_of_instruction(rest);
+    if (size == 0 || size > rest.size()) return;  // LibTorch will say what is wrong with it
+    std::uint32_t number = 0;
+    if (rest[0] == 'r') std::memcpy(&number, rest.data() + 1, sizeof number);
+    if (number > pickle.size()) throw std::runtime_error("an object's number is too high");
+    rest.remove_prefix(size);
+  }
+}
+
 }  // namespace
 
 void save_tensors(const std::filesystem::path& path, const NamedTensors& tensors) {
@@ -79,6 +122,8 @@ NamedTensors load_tensors(const std::filesystem::path& path) {
   try {
     // Not torch::jit::pickle_load(), which reads beyond the end of what is damaged.
     caffe2::serialize::PyTorchStreamReader reader(path.string());
+    const auto [pickle, bytes] = reader.getRecord("data.pkl");
+    check_numbers({static_cast<const char*>(pickle.get()), bytes});
     const auto value = torch::jit::readArchiveAndTensors("data", "", "", {}, {}, {}, reader);
     for (const auto& item : value.toGenericDict())
       tensors.emplace_back(item.key().toStringRef(), whole(item.value().toTensor()));

@@ -68,6 +68,27 @@ TEST(Checkpoint, DamageAndStrangersAreNamed) {
   expect(ErrorKind::data, "not one whole number", [&] { reader.number("weight", number); });
 }
 
+/// LibTorch would make room for as many objects.
+TEST(Checkpoint, AnObjectsNumberBeyondAllReasonIsDamage) {
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "many.pt";
+  NamedTensors many;
+  for (int i = 0; i < 200; ++i) many.emplace_back(text("tensor ", i), torch::ones({1}));
+  save_tensors(path, many);
+  EXPECT_EQ(load_tensors(path).size(), many.size());
+  std::string bytes = read_file(path);
+  const std::size_t at = bytes.find(std::string("r\x00\x01\x00\x00", 5));  // number 256
+  ASSERT_NE(at, bytes.npos);
+  bytes[at + 4] = '\x7f';
+  write_file(path, bytes);
+  try {
+    load_tensors(path);
+    FAIL() << "loaded";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.what(), path.string() + ": is no checkpoint, or a damaged one (an object's number is too high)");
+  }
+}
+
 TEST(Checkpoint, NoDamageDoesHarm) {
   const TemporaryFolder folder;
   const auto path = folder.path() / "damaged.pt";
