@@ -206,6 +206,7 @@ void bench_alone(const BenchArguments& arguments, const GivenOptions& given, con
   launch::LocalJob job;
   job.workers = arguments.ranks;
   job.command = own_command(arguments);
+  job.forks = true;
   job.on_message = [&](int, const nlohmann::json& message) {
     if (message.value("type", "") != "row") return;
     way = message.at("way");

@@ -17,6 +17,7 @@
 #include "apps/ripieno/worker.h"
 #include "ripieno/core/error.h"
 #include "ripieno/launch/local.h"
+#include "ripieno/launch/nursery.h"
 #include "ripieno/train/torch_error.h"
 
 namespace ripieno::program {
@@ -141,6 +142,7 @@ int run_command_line(int argc, char** argv, const model::Zoo& zoo) {
 }  // namespace
 
 int run_program(int argc, char** argv, const model::Zoo& zoo) {
+  launch::serve_as_nursery();
   ::signal(SIGXFSZ, SIG_IGN);  // exceeding a file-size limit is then an error of that file
   open_standard_descriptors();
   StandardOutput output;

@@ -56,6 +56,7 @@ std::vector<report::Summary> run_processes(const Settings& settings, const RunFo
   job.listen = settings->transport.listen;
   const std::unique_ptr<launch::Lab> lab = lab_of(settings, &job, progress);
   job.command = {launch::own_program(), "worker", folder.path().string()};
+  job.forks = true;
   if (!resume.empty()) job.command.insert(job.command.end(), {"--resume", resume});
   job.on_message = [&](int rank, const nlohmann::json& message) {
     if (message.value("type", "") == "summary") {

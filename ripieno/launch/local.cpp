@@ -17,6 +17,7 @@
 
 #include "ripieno/launch/descriptors.h"
 #include "ripieno/launch/lines.h"
+#include "ripieno/launch/nursery.h"
 #include "ripieno/membership/address.h"
 #include "ripieno/membership/rendezvous.h"
 
@@ -75,7 +76,9 @@ class LocalRun {
   }
 
   void run() {
+    if (job_.forks && job_.workers > 1) nursery_.emplace(job_.command, job_.variables);
     for (int local = 0; local < job_.workers; ++local) start(share_.first_rank + local, local);
+    nursery_.reset();
     runtime_.spawn("signals", watch_signals());
     if (until_.is_open()) runtime_.spawn("end", watch_end());
     if (rendezvous_) runtime_.spawn("rendezvous", serve());
@@ -87,16 +90,16 @@ class LocalRun {
  private:
   void start(int rank, int local) {
     const WorkerPlace place = job_.place ? job_.place(rank) : WorkerPlace();
-    std::vector<std::pair<std::string, std::string>> variables = job_.variables;
-    variables.insert(variables.end(), {{"RIPIENO_RANK", std::to_string(rank)},
-                                       {"RIPIENO_LOCAL_RANK", std::to_string(local)},
-                                       {"RIPIENO_WORLD_SIZE", std::to_string(share_.world_size)},
-                                       {"RIPIENO_RENDEZVOUS", share_.rendezvous},
-                                       {"RIPIENO_TOKEN", share_.token},
-                                       {"RIPIENO_CONTROL_FD", std::to_string(control_descriptor)}});
+    std::vector<std::pair<std::string, std::string>> variables{
+        {"RIPIENO_RANK", std::to_string(rank)},
+        {"RIPIENO_LOCAL_RANK", std::to_string(local)},
+        {"RIPIENO_WORLD_SIZE", std::to_string(share_.world_size)},
+        {"RIPIENO_RENDEZVOUS", share_.rendezvous},
+        {"RIPIENO_TOKEN", share_.token},
+        {"RIPIENO_CONTROL_FD", std::to_string(control_descriptor)}};
     if (!place.listen.empty()) variables.emplace_back("RIPIENO_LISTEN", place.listen);
     const bool shares_output = rank == 0 && !job_.on_result;
-    Process process = start_process(job_.command, variables, {.output = !shares_output}, place.process);
+    Process process = make_process(variables, {.output = !shares_output}, place.process);
     workers_.push_back(std::make_unique<Worker>(runtime_, rank, std::move(process)));
     Worker* worker = workers_.back().get();
     listen(worker, &worker->control, [this, worker](const std::string& line) { message(*worker, line); });
@@ -108,6 +111,15 @@ class LocalRun {
       if (worker->last.size() > kept_lines) worker->last.pop_front();
       show(worker->rank, line);
     });
+  }
+
+  Process make_process(std::vector<std::pair<std::string, std::string>> variables, Pipes pipes,
+                       const ProcessPlace& place) {
+    std::optional<Process> forked = nursery_ ? nursery_->start(variables, pipes, place) : std::nullopt;
+    if (forked) return std::move(*forked);
+    nursery_.reset();
+    variables.insert(variables.begin(), job_.variables.begin(), job_.variables.end());
+    return start_process(job_.command, variables, pipes, place);
   }
 
   void listen(Worker* worker, asio::posix::stream_descriptor* pipe, OnLine on_line) {
@@ -252,6 +264,7 @@ class LocalRun {
   const LocalJob& job_;
   Share share_;
   std::optional<membership::Rendezvous> rendezvous_;  ///< if there is more than one worker
+  std::optional<Nursery> nursery_;                    ///< while workers are started
   asio::signal_set signals_;
   asio::posix::stream_descriptor until_;
   std::vector<std::unique_ptr<Worker>> workers_;

@@ -32,6 +32,7 @@ struct LocalJob {
   int workers = 1;
   std::optional<Share> share;          ///< empty: they are the whole job
   std::vector<std::string> command;    ///< of every worker; the job's token is passed in the environment, not here
+  bool forks = false;                  ///< the command's main() calls serve_as_nursery() (nursery.h)
   std::string listen = "127.0.0.1:0";  ///< of the rendezvous, which a single worker does not need
   std::string network;                 ///< the network namespace in which the rendezvous listens; "": the launcher's
   std::function<WorkerPlace(int rank)> place;                  ///< may be empty

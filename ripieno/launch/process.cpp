@@ -24,14 +24,6 @@ constexpr int longest_silence_ms = 60'000;  // the longest that a tool may print
 
 std::string reason(int error) { return std::generic_category().message(error); }
 
-/// Of a network namespace; none for "".
-Descriptor open_network(const std::string& name) {
-  if (name.empty()) return {};
-  Descriptor found(open(("/run/netns/" + name).c_str(), O_RDONLY | O_CLOEXEC));
-  if (!found.is_open()) fail(ErrorKind::io, "there is no network namespace ", name, ": ", reason(errno));
-  return found;
-}
-
 struct Pipe {
   Pipe() {
     int ends[2];
@@ -57,16 +49,6 @@ struct ProcessStart {
   _exit(127);
 }
 
-void close_on_exec_from(int first) {
-#ifdef CLOSE_RANGE_CLOEXEC
-  if (close_range(first, ~0u, CLOSE_RANGE_CLOEXEC) == 0) return;
-#endif
-  rlimit limit{};
-  getrlimit(RLIMIT_NOFILE, &limit);
-  const int last = static_cast<int>(std::min<rlim_t>(limit.rlim_cur, 1 << 16));
-  for (int fd = first; fd < last; ++fd) fcntl(fd, F_SETFD, FD_CLOEXEC);
-}
-
 [[noreturn]] void become(ProcessStart plan) {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -77,30 +59,13 @@ void close_on_exec_from(int first) {
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
   if (plan.network >= 0 && setns(plan.network, CLONE_NEWNET) != 0) give_up(plan.status);
-  for (int* fd : {&plan.status, &plan.input, &plan.output, &plan.errors, &plan.control}) {
-    if (*fd < 0) continue;
-    const int moved = fcntl(*fd, F_DUPFD_CLOEXEC, 10);  // away from descriptors 0 to 3, which are set below
-    if (moved < 0) give_up(plan.status);
-    *fd = moved;
-  }
-  if (dup2(plan.input, 0) < 0 || dup2(plan.errors, 2) < 0 || dup2(plan.control, control_descriptor) < 0) {
-    give_up(plan.status);
-  }
-  if (plan.output >= 0 && dup2(plan.output, 1) < 0) give_up(plan.status);
+  const int status = fcntl(plan.status, F_DUPFD_CLOEXEC, 10);  // away from descriptors 0 to 3
+  if (status < 0) give_up(plan.status);
+  plan.status = status;
+  if (!take_descriptors(plan.input, plan.output, plan.errors, plan.control)) give_up(plan.status);
   close_on_exec_from(control_descriptor + 1);
   execvpe(plan.arguments[0], plan.arguments, plan.environment);
   give_up(plan.status);
-}
-
-/// Of a name that is given twice the later value counts.
-std::vector<std::string> environment_with(const std::vector<std::pair<std::string, std::string>>& variables) {
-  std::vector<std::string> all;
-  for (char** entry = environ; *entry; ++entry) all.emplace_back(*entry);
-  for (const auto& [name, value] : variables) {
-    std::erase_if(all, [start = name + "="](const std::string& line) { return line.starts_with(start); });
-    all.push_back(name + "=" + value);
-  }
-  return all;
 }
 
 std::vector<char*> pointers(std::vector<std::string>& strings) {
@@ -112,6 +77,91 @@ std::vector<char*> pointers(std::vector<std::string>& strings) {
 
 }  // namespace
 
+ChildPipes::ChildPipes(const Pipes& pipes) {
+  Pipe errors_pipe, control_pipe;
+  errors = std::move(errors_pipe.write);
+  control = std::move(control_pipe.write);
+  launcher.errors = std::move(errors_pipe.read);
+  launcher.control = std::move(control_pipe.read);
+  if (pipes.input) {
+    Pipe pipe;
+    input = std::move(pipe.read);
+    launcher.input = std::move(pipe.write);
+  } else {
+    input =
+        Descriptor(pipes.from >= 0 ? fcntl(pipes.from, F_DUPFD_CLOEXEC, 0) : open("/dev/null", O_RDONLY | O_CLOEXEC));
+    if (!input.is_open()) fail(ErrorKind::io, "cannot make a worker's standard input: ", reason(errno));
+  }
+  if (!pipes.output) return;
+  Pipe pipe;
+  output = std::move(pipe.write);
+  launcher.output = std::move(pipe.read);
+}
+
+std::vector<std::string> environment_with(const std::vector<std::pair<std::string, std::string>>& variables) {
+  std::vector<std::string> all;
+  for (char** entry = environ; *entry; ++entry) all.emplace_back(*entry);
+  for (const auto& [name, value] : variables) {
+    std::erase_if(all, [start = name + "="](const std::string& line) { return line.starts_with(start); });
+    all.push_back(name + "=" + value);
+  }
+  return all;
+}
+
+Descriptor open_network(const std::string& name) {
+  if (name.empty()) return {};
+  Descriptor found(open(("/run/netns/" + name).c_str(), O_RDONLY | O_CLOEXEC));
+  if (!found.is_open()) fail(ErrorKind::io, "there is no network namespace ", name, ": ", reason(errno));
+  return found;
+}
+
+void join_groups(pid_t child, const std::vector<std::filesystem::path>& groups) {
+  try {
+    for (const auto& group : groups) write_value(group / "cgroup.procs", std::to_string(child));
+  } catch (...) {
+    kill_and_reap(child);
+    throw;
+  }
+}
+
+bool take_descriptors(int input, int output, int errors, int control) {
+  for (int* fd : {&input, &output, &errors, &control}) {
+    if (*fd < 0) continue;
+    const int moved = fcntl(*fd, F_DUPFD_CLOEXEC, 10);  // away from descriptors 0 to 3, which are set below
+    if (moved < 0) return false;
+    *fd = moved;
+  }
+  return dup2(input, 0) >= 0 && (output < 0 || dup2(output, 1) >= 0) && dup2(errors, 2) >= 0 &&
+         dup2(control, control_descriptor) >= 0;
+}
+
+namespace {
+
+/// One after the other, where the kernel cannot do it at once.
+template <class Act>
+void with_each_from(int first, Act act) {
+  rlimit limit{};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  const int last = static_cast<int>(std::min<rlim_t>(limit.rlim_cur, 1 << 16));
+  for (int fd = first; fd < last; ++fd) act(fd);
+}
+
+}  // namespace
+
+void close_from(int first) {
+#ifdef CLOSE_RANGE_CLOEXEC
+  if (close_range(first, ~0u, 0) == 0) return;
+#endif
+  with_each_from(first, [](int fd) { close(fd); });
+}
+
+void close_on_exec_from(int first) {
+#ifdef CLOSE_RANGE_CLOEXEC
+  if (close_range(first, ~0u, CLOSE_RANGE_CLOEXEC) == 0) return;
+#endif
+  with_each_from(first, [](int fd) { fcntl(fd, F_SETFD, FD_CLOEXEC); });
+}
+
 Process start_process(const std::vector<std::string>& command,
                       const std::vector<std::pair<std::string, std::string>>& variables, Pipes pipes,
                       const ProcessPlace& place) {
@@ -119,15 +169,15 @@ Process start_process(const std::vector<std::string>& command,
   std::vector<std::string> arguments = command, environment = environment_with(variables);
   std::vector<char*> argv = pointers(arguments), envp = pointers(environment);
   const Descriptor network = open_network(place.network);
-  Pipe control, input, output, errors, status;
-  const Descriptor nothing(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  Pipe status;
+  ChildPipes child(pipes);
   const ProcessStart plan{argv.data(),
                           envp.data(),
                           getpid(),
-                          (pipes.input ? input.read : nothing).get(),
-                          pipes.output ? output.write.get() : -1,
-                          errors.write.get(),
-                          control.write.get(),
+                          child.input.get(),
+                          child.output.get(),
+                          child.errors.get(),
+                          child.control.get(),
                           status.write.get(),
                           network.get()};
   sigset_t every, before;
@@ -150,19 +200,9 @@ Process start_process(const std::vector<std::string>& command,
     kill_and_reap(pid);
     fail(error == EMFILE ? ErrorKind::io : ErrorKind::usage, "cannot run '", command.front(), "': ", reason(error));
   }
-  try {
-    for (const auto& group : place.groups) write_value(group / "cgroup.procs", std::to_string(pid));
-  } catch (...) {
-    kill_and_reap(pid);
-    throw;
-  }
-  Process process;
-  process.pid = pid;
-  process.control = std::move(control.read);
-  process.errors = std::move(errors.read);
-  if (pipes.input) process.input = std::move(input.write);
-  if (pipes.output) process.output = std::move(output.read);
-  return process;
+  join_groups(pid, place.groups);
+  child.launcher.pid = pid;
+  return std::move(child.launcher);
 }
 
 std::string own_program() {

@@ -25,6 +25,16 @@ struct Process {
 /// Which of a child's standard descriptors are pipes. Without one, its input is empty, and its output the launcher's.
 struct Pipes {
   bool input = false, output = true;
+  int from = -1;  ///< a descriptor that becomes the child's standard input; -1: none
+};
+
+/// What joins a new child to its launcher.
+struct ChildPipes {
+  /// Error(io): the system has no descriptor left.
+  explicit ChildPipes(const Pipes& pipes);
+
+  Process launcher;                           ///< its ends; no process yet
+  Descriptor input, output, errors, control;  ///< the child's ends; no output: the launcher's
 };
 
 /// Where on this machine a child runs; empty: as its launcher.
@@ -39,6 +49,23 @@ struct ProcessPlace {
 Process start_process(const std::vector<std::string>& command,
                       const std::vector<std::pair<std::string, std::string>>& variables, Pipes pipes = {},
                       const ProcessPlace& place = {});
+
+/// The caller's environment changed by `variables`, as "NAME=VALUE". Of a name that is given twice the later value
+/// counts.
+std::vector<std::string> environment_with(const std::vector<std::pair<std::string, std::string>>& variables);
+
+/// Of a network namespace, as `ip netns` names it; none for "". Error(io): there is none of that name.
+Descriptor open_network(const std::string& name);
+
+/// Puts a child that has started into the control groups. Kills it if that fails: Error(io).
+void join_groups(pid_t child, const std::vector<std::filesystem::path>& groups);
+
+/// In a child after its fork: makes `input`, `output` (-1: as it is), `errors` and `control` its descriptors 0 to 3.
+/// Returns whether that worked, else errno says why. Calls only what is safe after the fork of any process.
+bool take_descriptors(int input, int output, int errors, int control);
+/// In such a child: closes all descriptors from `first` on, now or at its exec.
+void close_from(int first);
+void close_on_exec_from(int first);
 
 /// This program's own file, for starting more processes of it, even if it was deleted or replaced meanwhile. Error(io)
 /// if the system does not tell.

@@ -1,4 +1,5 @@
 // Workers are small shell scripts, or this program itself run as `launch_test worker WHAT`.
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -9,11 +10,15 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <iostream>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "ripieno/launch/control.h"
+#include "ripieno/launch/environment.h"
 #include "ripieno/launch/join.h"
+#include "ripieno/launch/nursery.h"
 #include "ripieno/launch/placement.h"
 #include "ripieno/membership/meet.h"
 #include "ripieno/transport/tcp/endpoint.h"
@@ -23,6 +28,8 @@ namespace ripieno::launch {
 namespace {
 
 using namespace testing;  // NOLINT
+
+std::vector<std::string> arguments;  // of this program
 
 TEST(Local, AllSucceedAndMessagesAreRelayed) {
   const std::size_t before = open_descriptors();
@@ -263,10 +270,36 @@ Task<> work(Runtime* runtime, Placement place, std::string what, Control* contro
   control->send({{"type", "sum"}, {"sum", sum}});
 }
 
+/// What this process is: for nursery_test.cpp.
+nlohmann::json describe_process(int rank) {
+  std::vector<int> descriptors;
+  for (int fd = 0; fd < 100; ++fd) {
+    if (fcntl(fd, F_GETFD) >= 0) descriptors.push_back(fd);
+  }
+  int death_signal = 0;
+  prctl(PR_GET_PDEATHSIG, &death_signal);
+  return {{"rank", rank},
+          {"process", getpid()},
+          {"parent", getppid()},
+          {"group", getpgid(0)},
+          {"descriptors", descriptors},
+          {"input", std::filesystem::read_symlink("/proc/self/fd/0").string()},
+          {"word", variable("RIPIENO_TEST_WORD").value_or("")},
+          {"nursery", variable("RIPIENO_NURSERY").value_or("")},
+          {"arguments", arguments},
+          {"death_signal", death_signal}};
+}
+
 int worker(const std::string& what) {
   const Placement place = placement();
   Control control(place.control_fd);
   try {
+    if (what == "place" || what == "threads" || what == "sleeps") {
+      control.send(describe_process(place.rank));
+      std::cerr << "error line of " << place.rank << "\n";
+      if (what == "sleeps") sleep(100);
+      return 0;
+    }
     if (what.rfind("steps", 0) == 0) {
       run_steps(place, what == "steps");
       return 0;
@@ -285,6 +318,9 @@ int worker(const std::string& what) {
 }  // namespace ripieno::launch
 
 int main(int argc, char** argv) {
+  ripieno::launch::arguments.assign(argv + 1, argv + argc);
+  if (argc == 3 && std::string(argv[2]) == "threads") std::thread([] { sleep(100); }).detach();
+  ripieno::launch::serve_as_nursery();
   if (argc == 3 && std::string(argv[1]) == "worker") return ripieno::launch::worker(argv[2]);
   testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();

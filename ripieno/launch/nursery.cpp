@@ -1,0 +1,206 @@
+#include "ripieno/launch/nursery.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+
+#include "ripieno/core/error.h"
+#include "ripieno/launch/environment.h"
+
+namespace ripieno::launch {
+namespace {
+
+constexpr const char* variable_name = "RIPIENO_NURSERY";
+constexpr int answer_ms = 60'000;
+constexpr std::size_t most_bytes = 1 << 17;  // of a worker's environment: a socket takes no more at once
+
+// A request is the worker's environment, lines that end with 0, and these descriptors: errors, control, and where the
+// request says so, output and network.
+constexpr std::size_t most_descriptors = 4;
+struct Request {
+  bool has_output = false, has_network = false;
+};
+struct Forked {
+  pid_t worker = -1;
+  int error = 0;
+};
+
+/// A message of `bytes`, after a Request, with descriptors.
+class Envelope {
+ public:
+  Envelope(Request* request, char* bytes, std::size_t size) : parts_{{{request, sizeof *request}, {bytes, size}}} {
+    message_.msg_iov = parts_.data();
+    message_.msg_iovlen = parts_.size();
+    message_.msg_control = room_.data();
+    message_.msg_controllen = room_.size();
+  }
+
+  bool send(int socket, const std::vector<int>& descriptors) {
+    cmsghdr* const header = CMSG_FIRSTHDR(&message_);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(descriptors.size() * sizeof(int));
+    std::memcpy(CMSG_DATA(header), descriptors.data(), descriptors.size() * sizeof(int));
+    message_.msg_controllen = CMSG_SPACE(descriptors.size() * sizeof(int));
+    return sendmsg(socket, &message_, MSG_NOSIGNAL) >= 0;
+  }
+
+  /// The bytes that came after the Request; 0 at the end.
+  std::size_t receive(int socket, std::vector<Descriptor>* descriptors) {
+    ssize_t got;
+    do {
+      got = recvmsg(socket, &message_, MSG_CMSG_CLOEXEC);
+    } while (got < 0 && errno == EINTR);
+    for (cmsghdr* header = CMSG_FIRSTHDR(&message_); got > 0 && header; header = CMSG_NXTHDR(&message_, header)) {
+      const std::size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+      for (std::size_t i = 0; i < count; ++i) {
+        int fd = -1;
+        std::memcpy(&fd, CMSG_DATA(header) + i * sizeof fd, sizeof fd);
+        descriptors->emplace_back(fd);
+      }
+    }
+    return got <= static_cast<ssize_t>(sizeof(Request)) ? 0 : static_cast<std::size_t>(got) - sizeof(Request);
+  }
+
+ private:
+  std::array<iovec, 2> parts_;
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(most_descriptors * sizeof(int))> room_{};
+  msghdr message_{};
+};
+
+bool has_other_threads() {
+  std::size_t threads = 0;
+  for ([[maybe_unused]] const auto& one : std::filesystem::directory_iterator("/proc/self/task")) ++threads;
+  return threads > 1;
+}
+
+[[noreturn]] void refuse(int socket) {
+  const Forked answer{-1, errno};
+  [[maybe_unused]] const ssize_t sent = send(socket, &answer, sizeof answer, MSG_NOSIGNAL);
+  _exit(127);
+}
+
+void set_environment(std::string_view lines) {
+  clearenv();
+  while (!lines.empty()) {
+    const std::size_t end = lines.find('\0');
+    putenv(strdup(std::string(lines.substr(0, end)).c_str()));  // which keeps it
+    lines.remove_prefix(std::min(end + 1, lines.size()));
+  }
+}
+
+/// In a worker: takes its place, and returns when the launcher knows of it.
+void be_worker(Request request, const std::vector<Descriptor>& descriptors, std::string_view environment, pid_t between,
+               pid_t launcher) {
+  while (getppid() == between) sched_yield();  // until the launcher is its parent
+  const int socket = fcntl(0, F_DUPFD_CLOEXEC, 20);
+  setpgid(0, 0);
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != launcher) _exit(127);
+  if (request.has_network && setns(descriptors.back().get(), CLONE_NEWNET) != 0) refuse(socket);
+  const int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC), output = request.has_output ? descriptors[2].get() : -1;
+  if (!take_descriptors(nothing, output, descriptors[0].get(), descriptors[1].get())) refuse(socket);
+  set_environment(environment);
+  const Forked answer{getpid(), 0};
+  if (send(socket, &answer, sizeof answer, MSG_NOSIGNAL) < 0) _exit(127);
+  close_from(control_descriptor + 1);
+}
+
+/// Forks a worker, in which it returns true. Its parent is a process that ends at once, so that the launcher becomes
+/// its parent, as the nearest subreaper.
+bool fork_worker(Request request, std::vector<Descriptor> descriptors, std::string_view environment, pid_t launcher) {
+  const pid_t between = fork();
+  if (between == 0) {
+    const pid_t self = getpid(), worker = fork();
+    if (worker < 0) refuse(0);
+    if (worker > 0) _exit(0);
+    be_worker(request, descriptors, environment, self, launcher);
+    for (Descriptor& one : descriptors) one.release();  // closed
+    return true;
+  }
+  const Forked answer{-1, errno};
+  if (between < 0) send(0, &answer, sizeof answer, MSG_NOSIGNAL);
+  while (between > 0 && waitpid(between, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  return false;
+}
+
+}  // namespace
+
+Nursery::Nursery(const std::vector<std::string>& command,
+                 const std::vector<std::pair<std::string, std::string>>& variables)
+    : variables_(variables) {
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
+    fail(ErrorKind::io, "cannot make a socket to the workers: ", std::generic_category().message(errno));
+  socket_ = Descriptor(ends[0]);
+  const Descriptor theirs(ends[1]);
+  std::vector<std::pair<std::string, std::string>> own = variables;
+  own.emplace_back(variable_name, "1");
+  process_ = start_process(command, own, {.output = false, .from = theirs.get()});
+  prctl(PR_GET_CHILD_SUBREAPER, &was_subreaper_);
+  prctl(PR_SET_CHILD_SUBREAPER, 1);
+}
+
+Nursery::~Nursery() {
+  prctl(PR_SET_CHILD_SUBREAPER, was_subreaper_);
+  kill_and_reap(process_.pid);
+}
+
+std::optional<Process> Nursery::start(const std::vector<std::pair<std::string, std::string>>& variables, Pipes pipes,
+                                      const ProcessPlace& place) {
+  std::vector<std::pair<std::string, std::string>> all = variables_;
+  all.insert(all.end(), variables.begin(), variables.end());
+  std::string environment;
+  for (const std::string& line : environment_with(all)) environment += line + '\0';
+  if (environment.size() > most_bytes) return std::nullopt;
+  const Descriptor network = open_network(place.network);
+  ChildPipes child(pipes);
+  std::vector<int> descriptors{child.errors.get(), child.control.get()};
+  if (pipes.output) descriptors.push_back(child.output.get());
+  if (network.is_open()) descriptors.push_back(network.get());
+  Request request{pipes.output, network.is_open()};
+  Envelope envelope(&request, environment.data(), environment.size());
+  if (!envelope.send(socket_.get(), descriptors)) return std::nullopt;
+
+  pollfd answered{socket_.get(), POLLIN, 0};
+  int ready;
+  do {
+    ready = poll(&answered, 1, answer_ms);
+  } while (ready < 0 && errno == EINTR);
+  Forked answer;
+  if (ready <= 0 || recv(socket_.get(), &answer, sizeof answer, 0) != sizeof answer) return std::nullopt;
+  if (answer.worker < 0) fail(ErrorKind::io, "cannot start a worker: ", std::generic_category().message(answer.error));
+  join_groups(answer.worker, place.groups);
+  child.launcher.pid = answer.worker;
+  return std::move(child.launcher);
+}
+
+void serve_as_nursery() {
+  if (!variable(variable_name)) return;
+  const pid_t launcher = getppid();
+  if (has_other_threads()) _exit(0);  // a fork would not have them
+  std::vector<char> environment(most_bytes);
+  while (true) {
+    Request request;
+    std::vector<Descriptor> descriptors;
+    const std::size_t bytes = Envelope(&request, environment.data(), environment.size()).receive(0, &descriptors);
+    if (bytes == 0) _exit(0);
+    if (fork_worker(request, std::move(descriptors), {environment.data(), bytes}, launcher)) return;
+  }
+}
+
+}  // namespace ripieno::launch

@@ -1,0 +1,121 @@
+// Workers that a nursery forks are what they would be by themselves. They are this program, run as `launch_test worker
+// WHAT` (local_test.cpp).
+#include "ripieno/launch/nursery.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "tests/launch/local_jobs.h"
+
+namespace ripieno::launch {
+namespace {
+
+using namespace testing;  // NOLINT
+
+LocalJob forked(int workers, const std::string& what) {
+  LocalJob job = self(workers, what);
+  job.forks = true;
+  return job;
+}
+
+TEST(Nursery, ItsWorkersHaveTheirOwnPlaces) {
+  const std::size_t before = open_descriptors();
+  for (const bool forks : {false, true}) {
+    LocalJob job = self(3, "place");
+    job.forks = forks;
+    job.variables = {{"RIPIENO_TEST_WORD", "word"}};
+    const LocalResult result = run(job);
+    EXPECT_EQ(result.error, "");
+    std::set<pid_t> processes;
+    for (int rank = 0; rank < 3; ++rank) {
+      const nlohmann::json& place = result.messages.at(rank).at(0);
+      EXPECT_EQ(place.at("rank"), rank);
+      EXPECT_EQ(place.at("parent"), getpid());
+      EXPECT_EQ(place.at("group"), place.at("process"));
+      EXPECT_EQ(place.at("descriptors"), (std::vector<int>{0, 1, 2, 3}));
+      EXPECT_EQ(place.at("input"), "/dev/null");
+      EXPECT_EQ(place.at("word"), "word");
+      EXPECT_EQ(place.at("nursery"), "");
+      EXPECT_EQ(place.at("arguments"), (std::vector<std::string>{"worker", "place"}));
+      EXPECT_EQ(place.at("death_signal"), SIGKILL);
+      processes.insert(place.at("process").get<pid_t>());
+      EXPECT_EQ(result.lines.at(rank), std::vector<std::string>{text("error line of ", rank)});
+    }
+    EXPECT_EQ(processes.size(), 3u);
+  }
+  expect_no_children();
+  EXPECT_EQ(open_descriptors(), before);
+}
+
+TEST(Nursery, ItsWorkersMeetAndFailAsOthersDo) {
+  const LocalResult sums = run(forked(4, "sum"));
+  EXPECT_EQ(sums.error, "");
+  for (int rank = 0; rank < 4; ++rank) EXPECT_EQ(sums.messages.at(rank).at(0).at("sum"), 0 + 1 + 2 + 3);
+  EXPECT_EQ(run(forked(3, "lost")).error, "rank 2 was killed by signal 9 (Killed)");
+  EXPECT_EQ(run(forked(3, "data")).error, "rank 2: broken data");
+  EXPECT_EQ(run(forked(3, "mismatch")).kind, ErrorKind::mismatch);
+  for (int job = 0; job < 5; ++job) EXPECT_EQ(run(forked(2 + job, "steps")).error, "");
+  expect_no_children();
+}
+
+TEST(Nursery, AProgramThatHasThreadsByThenStartsEachWorkerByItself) {
+  const LocalResult result = run(forked(2, "threads"));
+  EXPECT_EQ(result.error, "");
+  for (int rank = 0; rank < 2; ++rank) EXPECT_EQ(result.messages.at(rank).at(0).at("rank"), rank);
+  expect_no_children();
+}
+
+TEST(Nursery, AProgramThatIsNotThereIsNamed) {
+  LocalJob job;
+  job.workers = 2;
+  job.command = {"/no/such/program"};
+  job.forks = true;
+  EXPECT_EQ(run(job).error, "cannot run '/no/such/program': No such file or directory");
+  expect_no_children();
+}
+
+TEST(Nursery, ALauncherThatIsToldToEndLeavesNoWorker) {
+  LocalJob job = forked(3, "sleeps");
+  job.on_message = [&](int rank, const nlohmann::json&) {
+    if (rank == 2) kill(getpid(), SIGTERM);
+  };
+  EXPECT_THROW(run_local(job), Interrupted);
+  expect_no_children();
+}
+
+TEST(Nursery, AKilledLauncherLeavesNoWorker) {
+  ASSERT_EQ(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);  // so that the orphans become this process's children
+  int pipe_ends[2];
+  ASSERT_EQ(pipe(pipe_ends), 0);
+  const pid_t launcher = fork();
+  if (launcher == 0) {
+    LocalJob job = forked(2, "sleeps");
+    job.on_message = [&](int, const nlohmann::json& message) {
+      const pid_t pid = message.at("process").get<pid_t>();
+      if (write(pipe_ends[1], &pid, sizeof pid) != sizeof pid) _exit(1);
+    };
+    run_local(job);
+    _exit(0);
+  }
+  pid_t workers[2];
+  for (pid_t& worker : workers)
+    ASSERT_EQ(read(pipe_ends[0], &worker, sizeof worker), static_cast<ssize_t>(sizeof worker));
+  kill(launcher, SIGKILL);
+  ASSERT_EQ(waitpid(launcher, nullptr, 0), launcher);
+  for (const pid_t worker : workers) {
+    int status = 0;
+    ASSERT_EQ(waitpid(worker, &status, 0), worker);
+    EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+  }
+  close(pipe_ends[0]);
+  close(pipe_ends[1]);
+  EXPECT_EQ(prctl(PR_SET_CHILD_SUBREAPER, 0), 0);
+}
+
+}  // namespace
+}  // namespace ripieno::launch
