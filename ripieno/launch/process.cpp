@@ -171,15 +171,9 @@ Process start_process(const std::vector<std::string>& command,
   const Descriptor network = open_network(place.network);
   Pipe status;
   ChildPipes child(pipes);
-  const ProcessStart plan{argv.data(),
-                          envp.data(),
-                          getpid(),
-                          child.input.get(),
-                          child.output.get(),
-                          child.errors.get(),
-                          child.control.get(),
-                          status.write.get(),
-                          network.get()};
+  const ProcessStart plan{argv.data(),         envp.data(),        getpid(),
+                          child.input.get(),   child.output.get(), child.errors.get(),
+                          child.control.get(), status.write.get(), network.get()};
   sigset_t every, before;
   sigfillset(&every);
   pthread_sigmask(SIG_SETMASK, &every, &before);
