@@ -83,17 +83,14 @@ class FailureTest(ProgramTest):
         launcher = self.start("train", *sets(LONG | (settings or {})), *arguments)
         first = launcher.stderr.readline()
         self.assertIn("epoch 1/", first)
-        workers = sorted(children(launcher.pid))
-        self.assertEqual(len(workers), 2)
         # Ranks are started in order, but process ids may wrap around.
-        by_rank = sorted(workers, key=self.rank_of)
-        return launcher, by_rank
+        workers = sorted(children(launcher.pid), key=lambda pid: (self.start_of(pid), pid))
+        self.assertEqual(len(workers), 2)
+        return launcher, workers
 
-    def rank_of(self, pid):
-        for variable in pathlib.Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
-            if variable.startswith(b"RIPIENO_RANK="):
-                return int(variable[13:])
-        self.fail(f"process {pid} has no rank")
+    def start_of(self, pid):
+        """In ticks since the machine's start."""
+        return int(pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
 
     def finish(self, launcher):
         out, err = launcher.communicate(timeout=WATCHDOG)

@@ -26,6 +26,9 @@ REFUSED = {
     "a codec that is gathered, such as topk, on a route other than ring or direct": [
         {"strategy": "halving-doubling", "exchange.codec": "topk"},
         {"strategy": "ddp", "exchange.route": "hierarchical", "exchange.codec": "topk-sampled"}],
+    "exchange.route = native with a codec that changes numbers": [
+        {"strategy": "ddp", "transport.kind": "mpi", "exchange.route": "native", "exchange.codec": "fp16"},
+        {"strategy": "local-sgd", "transport.kind": "mpi", "exchange.route": "native", "exchange.codec": "powersgd"}],
     "codec powersgd with a parameter server or a federated strategy": [
         {"strategy": "ps-sync", "exchange.codec": "powersgd"}, {"strategy": "fedadam", "exchange.codec": "powersgd"}],
     "a codec that is no floating-point type with gossip, ring-passes or ring-groups": [
