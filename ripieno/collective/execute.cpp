@@ -110,6 +110,9 @@ Task<> run_engine(const Route* route, Communicator comm, NumberSpan data, transp
   }
 }
 
+/// A lone rank has nothing to exchange, along whatever route.
+bool is_alone(const Route& route, const Communicator& comm) { return native::is(route) && comm.size() == 1; }
+
 /// Whether the endpoint's engine does what the route and the options ask for. Throws if only that could, and does not.
 bool is_for_engine(const Route& route, const Communicator& comm, const NumberSpan& data,
                    const transport::Message& message, const ExecuteOptions& options) {
@@ -203,6 +206,7 @@ Task<> run_collective(const Route& route, Communicator comm, NumberSpan data, Ex
   require(options.root >= 0 && options.root < comm.size(), transport::name(route.collective), " from rank ",
           options.root, " of ", comm.size());
   if (route.collective == transport::Collective::all_reduce) return all_reduce(route, comm, data, std::move(options));
+  if (is_alone(route, comm)) return run_collective(default_route(route.collective), comm, data, std::move(options));
   const transport::Message whole{{options.purpose, options.channel * parts_of_a_channel, comm.scope()},
                                  operation_of(route),
                                  data.type,
@@ -213,8 +217,11 @@ Task<> run_collective(const Route& route, Communicator comm, NumberSpan data, Ex
 }
 
 Task<> all_reduce(const Route& route, Communicator comm, NumberSpan data, ExecuteOptions options) {
-  const transport::Message whole{
-      {options.purpose, options.channel * parts_of_a_channel, comm.scope()}, route.name, options.wire, data.count};
+  const transport::Message whole{{options.purpose, options.channel * parts_of_a_channel, comm.scope()},
+                                 route.name,
+                                 is_float(data.type) ? options.wire : data.type,
+                                 data.count};
+  if (is_alone(route, comm)) return all_reduce(default_route(route.collective), comm, data, std::move(options));
   if (!is_for_engine(route, comm, data, whole, options)) return run_parts(&route, comm, data, std::move(options));
   // For a few bytes, another coroutine would take a good part of the time.
   if (options.segment_bytes == 0 && options.weight == 1 && !options.done && options.reduction == Reduction::sum)

@@ -47,7 +47,7 @@ struct Instructions {
   std::size_t size;
   std::size_t length = 0;  ///< bytes of the length
 };
-constexpr Instructions instructions[]{{"().]}NQRabestu\x81\x85\x86\x87\x88\x89", 1},
+constexpr Instructions instructions[]{{"().]}NQRabdelstu\x81\x85\x86\x87\x88\x89", 1},
                                       {"Khq\x80", 2},
                                       {"M", 3},
                                       {"Jjr", 5},
@@ -76,7 +76,8 @@ std::size_t size_of_instruction(std::string_view rest) {
 void check_numbers(std::string_view pickle) {
   for (std::string_view rest = pickle; !rest.empty();) {
     const std::size_t size = size_of_instruction(rest);
-    if (size == 0 || size > rest.size()) return;  // LibTorch will say what is wrong with it
+    if (size == 0) return;  // LibTorch does not know it either, and reads no further
+    if (size > rest.size()) throw std::runtime_error("a text ends after the file");
     std::uint32_t number = 0;
     if (rest[0] == 'r') std::memcpy(&number, rest.data() + 1, sizeof number);
     if (number > pickle.size()) throw std::runtime_error("an object's number is too high");

@@ -132,6 +132,18 @@ TEST(NativeRoute, AveragesSlotsInAnyOrder) {
   expect_no_errors(run_ranks(Way::mpi, std::vector<Body>(4, body)));
 }
 
+TEST(NativeRoute, ALoneRankKeepsItsNumbers) {
+  auto body = [](Endpoint* e) -> Task<> {
+    const Communicator comm = all_of(e);
+    for (const Collective collective : collectives) {
+      std::vector<float> numbers{1, 2, 3};
+      co_await run_collective(native::route(collective), comm, NumberSpan(numbers), {});
+      EXPECT_EQ(numbers, (std::vector<float>{1, 2, 3})) << transport::name(collective);
+    }
+  };
+  expect_no_errors(run_ranks(Way::tcp, {body}));
+}
+
 TEST(NativeRoute, SaysWhatItCannotDo) {
   auto body = [](Endpoint* e) -> Task<> {
     const Communicator comm = all_of(e);

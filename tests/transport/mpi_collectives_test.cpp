@@ -135,6 +135,42 @@ TEST(MpiCollectives, AnEndDoesNotWaitForAChannelThatOthersDoNotOpen) {
   EXPECT_NE(::testing::internal::GetCapturedStderr().find("rank 0: ends without MPI_Finalize"), std::string::npos);
 }
 
+TEST(MpiCollectives, AnErrorOfMpiEndsIt) {
+  const auto world = std::make_shared<OwnMpiWorld>(2);
+  std::latch waits{1};
+  std::string error;
+  ::testing::internal::CaptureStderr();
+  const auto rank = [&](int which, const Body& body) {
+    const auto runtime = real_runtime(0);
+    const auto endpoint = mpi_endpoint(*runtime, std::make_shared<OwnMpi>(world, which), {});
+    try {
+      runtime->spawn("rank", body(endpoint.get()));
+      runtime->run();
+    } catch (const Error& caught) {
+      error = caught.what();
+    }
+  };
+  std::thread other([&] {
+    rank(1, [&](Endpoint* e) -> Task<> {
+      std::vector<float> numbers(10);
+      co_await reduce(e, &numbers);
+      waits.wait();
+      co_await settle(e);
+      const std::lock_guard lock(world->mutex);
+      world->broken = true;
+    });
+  });
+  rank(0, [&](Endpoint* e) -> Task<> {
+    std::vector<float> numbers(10);
+    co_await reduce(e, &numbers);
+    waits.count_down();
+    co_await reduce(e, &numbers);
+  });
+  other.join();
+  ::testing::internal::GetCapturedStderr();
+  EXPECT_EQ(error, "rank 0: gave up on MPI's own native of 10 fp32 on exchange channel 0: MPI is on fire");
+}
+
 TEST(MpiCollectives, OneThatDoesNotEndIsGivenUp) {
   transport::SharedOptions options;
   options.link.timeout = std::chrono::milliseconds(200);

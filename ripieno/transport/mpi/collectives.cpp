@@ -129,7 +129,7 @@ Task<> MpiCollectives::run(std::shared_ptr<MpiCollectives> self, Collective coll
   require(!lane->in_use, describe(message), ": its channel runs another collective");
   const Busy busy(&lane->in_use);
   if (!lane->opened.is_set()) co_await lane->opened.wait();
-  const Wanted wanted{collective, terms.how, terms.root};
+  const Wanted wanted{collective, terms.how, terms.root, lane->number};
   if (!lane->compared || lane->compared->first != wanted || !same(lane->compared->second, message)) {
     co_await compare(self.get(), wanted, message);
     lane->compared.emplace(wanted, message);
@@ -172,7 +172,8 @@ Task<> MpiCollectives::compare(MpiCollectives* self, Wanted wanted, Message mess
   co_await std::move(comparing);
   if (theirs == wanted) co_return;
   const auto words = [](const Wanted& one) {
-    return text(name(one.collective), ", ", name(one.how), ", root ", one.root);
+    return text(name(one.collective), ", ", name(one.how), ", root ", one.root, ", as channel ", one.lane,
+                " that it has opened");
   };
   fail(ErrorKind::mismatch, "rank ", self->rank_, " asks MPI for ", words(wanted), ", but rank ", previous, " for ",
        words(theirs), ", both as ", describe(message));
@@ -227,6 +228,7 @@ void MpiCollectives::stop(std::exception_ptr error) {
   error_ = error;
   alone_ = runtime_.now();
   for (const auto& lane : opening_) lane->opened.fail(error);
+  if (opening_.size() > 1) opening_.resize(1);  // the others were not begun
 }
 
 void MpiCollectives::look() {
@@ -241,11 +243,19 @@ void MpiCollectives::look() {
   }
 }
 
+void MpiCollectives::break_off(const std::string& why) {
+  if (waits()) fail_all(ErrorKind::network, why);
+}
+
 void MpiCollectives::give_up(const std::string& why) {
   hub_->give_up();
+  fail_all(ErrorKind::peer, why);
+}
+
+void MpiCollectives::fail_all(ErrorKind kind, const std::string& why) {
   const std::string what =
       under_way_.empty() ? "copying of a communicator" : text("own ", describe(under_way_.front()->message));
-  stop(std::make_exception_ptr(Error(ErrorKind::peer, text("rank ", rank_, ": gave up on MPI's ", what, ": ", why))));
+  stop(std::make_exception_ptr(Error(kind, text("rank ", rank_, ": gave up on MPI's ", what, ": ", why))));
   for (const auto& call : std::exchange(under_way_, {})) call->done.fail(error_);
   opening_.clear();
 }

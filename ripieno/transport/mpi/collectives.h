@@ -29,7 +29,9 @@ class MpiCollectives final : public MpiHub::Waiter, public std::enable_shared_fr
 
   /// The engine's (Endpoint::engine).
   static std::span<const EngineOperation> operations();
-  void open(Channel channel) { lane_of(channel); }
+  void open(Channel channel) {
+    if (!error_) lane_of(channel);
+  }
   Task<> run(Collective collective, Message message, NumberSpan numbers, EngineTerms terms) {
     return run(shared_from_this(), collective, message, numbers, terms);
   }
@@ -39,6 +41,7 @@ class MpiCollectives final : public MpiHub::Waiter, public std::enable_shared_fr
   // For the hub.
   bool waits() const override { return !under_way_.empty() || !opening_.empty(); }
   void look() override;
+  void break_off(const std::string& why) override;
 
  private:
   /// What all ranks must want alike.
@@ -46,6 +49,7 @@ class MpiCollectives final : public MpiHub::Waiter, public std::enable_shared_fr
     Collective collective;
     numeric::Reduce how;
     std::int32_t root;
+    std::int32_t lane;  ///< all ranks have opened the channel as their lane of this number
     bool operator==(const Wanted&) const = default;
   };
   struct Lane {
@@ -78,6 +82,7 @@ class MpiCollectives final : public MpiHub::Waiter, public std::enable_shared_fr
   Call make_call(Wanted wanted, Message message, NumberSpan numbers, int lane) const;
   bool spin(Mpi::Request* request) const;
   void give_up(const std::string& why);
+  void fail_all(ErrorKind kind, const std::string& why);
   int ranks() const { return static_cast<int>(links_.size()); }
 
   Runtime& runtime_;

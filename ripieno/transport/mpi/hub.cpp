@@ -39,6 +39,7 @@ bool MpiHub::poll() {
     for (const auto& link : links_) {
       if (link) link->break_off(error.what());
     }
+    waiter_->break_off(error.what());
     return true;
   }
   if (active) active_ = runtime_.now();
@@ -119,9 +120,11 @@ bool MpiHub::finish(Duration limit) {
       end = std::min(end, runtime_.now() + last_chance);
     }
   }
+  const bool is_finished = is_over && !broken_;
+  broken_ = true;  // no call after MPI_Finalize
   links_.clear();
   waiter_.reset();
-  return is_over && !broken_;
+  return is_finished;
 }
 
 }  // namespace ripieno::transport

@@ -26,6 +26,8 @@ class MpiHub final : public Poller, public std::enable_shared_from_this<MpiHub> 
     virtual bool waits() const = 0;
     /// Called before the thread sleeps: whether to go on waiting.
     virtual void look() = 0;
+    /// An MPI call has failed: nothing that is under way will end.
+    virtual void break_off(const std::string& why) = 0;
   };
 
   MpiHub(Runtime& runtime, std::shared_ptr<Mpi> mpi) : runtime_(runtime), mpi_(std::move(mpi)) {}

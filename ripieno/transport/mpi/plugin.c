@@ -58,10 +58,23 @@ static int end_mpi(void) {
 static int end_mpi(void) { return MPI_Finalize(); }
 #endif
 
+/* Of all ranks, for at most 5 s: one that has given up does not come. */
+static int meet(void) {
+  MPI_Request of = MPI_REQUEST_NULL;
+  int done = 0, code = MPI_Ibarrier(all, &of);
+  const double end = MPI_Wtime() + 5;
+  while (code == MPI_SUCCESS && !done && MPI_Wtime() < end) {
+    const struct timespec a_while = {0, 100000};
+    code = MPI_Test(&of, &done, MPI_STATUS_IGNORE);
+    if (!done) nanosleep(&a_while, NULL);
+  }
+  return code != MPI_SUCCESS || done ? code : MPI_ERR_OTHER;
+}
+
 static int stop(void) {
-  int code = MPI_Barrier(all);
+  int code = meet();
   for (int i = 0; i < lanes_made && code == MPI_SUCCESS; ++i) {
-    code = MPI_Comm_free(lanes[i]);
+    if (*lanes[i] != MPI_COMM_NULL) code = MPI_Comm_free(lanes[i]);
     free(lanes[i]);
   }
   free(lanes);
@@ -154,8 +167,10 @@ static int take(int source, int tag, void* into, size_t room, int* taken, int* f
 static int open_lane(int lane, ripieno_mpi_request* request) {
   MPI_Request of = MPI_REQUEST_NULL;
   MPI_Comm** const more = realloc(lanes, (size_t)(lane + 1) * sizeof *lanes);
-  if (!more || !(more[lane] = malloc(sizeof **lanes))) return MPI_ERR_NO_MEM;
+  if (!more) return MPI_ERR_NO_MEM;
   lanes = more;
+  if (!(lanes[lane] = malloc(sizeof **lanes))) return MPI_ERR_NO_MEM;
+  *lanes[lane] = MPI_COMM_NULL;
   lanes_made = lane + 1;
   const int code = MPI_Comm_idup(all, lanes[lane], &of);
   return put(code, of, request);
