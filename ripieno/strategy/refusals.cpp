@@ -43,6 +43,8 @@ constexpr std::array all_refusals{
             "MPI's own operation takes them as they are in memory",
             "leave exchange.codec at auto, or take another route",
             [](const Choice& c) { return c.plan.exchange.is_native() && !sends_as_they_are(c); }},
+    Refusal{"exchange.segment_kb with exchange.route = native", "MPI cuts what it sends by itself", "leave it at 0",
+            [](const Choice& c) { return c.plan.exchange.segment_bytes > 0 && c.plan.exchange.is_native(); }},
     Refusal{"codec powersgd with a parameter server or a federated strategy",
             "its factors are averaged among all workers, and cannot be sent to one",
             "take topk, or a strategy that averages, such as ddp",

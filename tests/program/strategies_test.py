@@ -29,6 +29,8 @@ REFUSED = {
     "exchange.route = native with a codec that changes numbers": [
         {"strategy": "ddp", "transport.kind": "mpi", "exchange.route": "native", "exchange.codec": "fp16"},
         {"strategy": "local-sgd", "transport.kind": "mpi", "exchange.route": "native", "exchange.codec": "powersgd"}],
+    "exchange.segment_kb with exchange.route = native": [
+        {"strategy": "ddp", "transport.kind": "mpi", "exchange.route": "native", "exchange.segment_kb": 64}],
     "codec powersgd with a parameter server or a federated strategy": [
         {"strategy": "ps-sync", "exchange.codec": "powersgd"}, {"strategy": "fedadam", "exchange.codec": "powersgd"}],
     "a codec that is no floating-point type with gossip, ring-passes or ring-groups": [
