@@ -49,6 +49,12 @@ void check_partition(const Settings& settings) {
        "advise counts for data.partition = even or reshuffled");
 }
 
+void check_route(const Settings& settings) {
+  if (!settings->plan.exchange.is_native()) return;
+  fail(ErrorKind::usage, settings.shown("exchange.route"),
+       ": only MPI knows what it sends, and when; advise counts along Ripieno's own routes, such as auto");
+}
+
 bool asked_for(const std::vector<std::string>& names, std::string_view name) {
   return names.empty() || std::find(names.begin(), names.end(), name) != names.end();
 }
@@ -161,6 +167,7 @@ Duration Adviser::optimiser_step(const Settings& settings, optim::OptimiserOptio
 Advice Adviser::advise(const RecipeCell& cell) {
   check_choices(cell.settings);
   check_partition(cell.settings);
+  check_route(cell.settings);
   const Settings settings = as_it_runs(cell.settings);
   const strategy::Layout& its_layout = layout(settings);
   const MeasuredPass& pass = pass_of_cell(settings);

@@ -196,11 +196,7 @@ void bench_launched(BenchArguments arguments, const GivenOptions& given, const l
 void bench_alone(const BenchArguments& arguments, const GivenOptions& given, const CommandContext& context) {
   launch::check_environment();
   check_arguments(arguments, given);
-  if (arguments.ranks > 1 && transport::find_transport(arguments.transport).has_launcher) {
-    fail(ErrorKind::usage, "--transport ", arguments.transport,
-         " takes processes that its own launcher has started: ", "start ", arguments.ranks,
-         " of this command with mpirun or srun (docs/clusters.md), without -n");
-  }
+  check_can_start(arguments.ranks, arguments.transport, "--transport " + arguments.transport, "without -n");
   std::vector<BenchRow> rows;
   std::string way;
   launch::LocalJob job;

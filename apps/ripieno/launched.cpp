@@ -95,6 +95,12 @@ void fit_to_world(const launch::Placement& place, Settings* settings) {
   }
 }
 
+void check_can_start(int ranks, std::string_view transport, const std::string& setting, std::string_view instead) {
+  if (ranks == 1 || !transport::find_transport(transport).has_launcher) return;
+  fail(ErrorKind::usage, setting, " takes processes that its own launcher has started: start ", ranks,
+       " of this command with mpirun or srun (docs/clusters.md), ", instead);
+}
+
 void as_rank(int rank, launch::Control& control, const std::function<void()>& part) {
   if (control.has_listener()) return run_part(control, part);
   const auto told = [rank](const Error& error) {

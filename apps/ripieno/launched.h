@@ -16,6 +16,10 @@ namespace ripieno::program {
 /// say it, too. Error(usage) if the job needs another number of processes, or one process alone (virtual time, a lab).
 void fit_to_world(const launch::Placement& place, Settings* settings);
 
+/// For a command that would start `ranks` processes itself: Error(usage) if those of the transport, which the user set
+/// by `setting`, come from a launcher of its own. `instead`: what else the user can do.
+void check_can_start(int ranks, std::string_view transport, const std::string& setting, std::string_view instead);
+
 /// Calls `part`, this rank's part of the job. A launcher that listens is told of its errors (run_part()). Else they
 /// begin with the rank; torchrun is told of them, too.
 void as_rank(int rank, launch::Control& control, const std::function<void()>& part);

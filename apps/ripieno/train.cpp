@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/ripieno/job.h"
+#include "apps/ripieno/launched.h"
 #include "apps/ripieno/rank.h"
 #include "apps/ripieno/replay.h"
 #include "apps/ripieno/run_lock.h"
@@ -137,11 +138,7 @@ void find_data(Settings& settings) {
 }
 
 TrainResult train(const Settings& asked, const std::string& resume, const model::Zoo& zoo, ProgressBar& progress) {
-  if (transport::find_transport(asked->transport.kind).has_launcher && ranks_of(asked) > 1) {
-    fail(ErrorKind::usage, asked.shown("transport.kind"),
-         " takes processes that its own launcher has started: ", "start ", ranks_of(asked),
-         " of this command with mpirun or srun (docs/clusters.md), or leave it at tcp");
-  }
+  check_can_start(ranks_of(asked), asked->transport.kind, asked.shown("transport.kind"), "or leave it at tcp");
   const Settings settings = without_namespaces(asked, progress);
   if (!resume.empty()) remove_unfinished(resume);
   const RunFolder folder = RunFolder::create(settings);

@@ -86,6 +86,11 @@ std::unique_ptr<Averager> make_free_averager(const AveragerOptions& options, std
   codec::check_codec(options.codec);
   const bool as_they_are =
       codec.kind == codec::CodecKind::wire && codec::find_wire_format(options.codec.name).type(type) == type;
+  if (options.small_route == native::name) {
+    fail(ErrorKind::usage,
+         "route native is for buckets of all sizes, and small_route is native: give it as the route, "
+         "or take another small_route");
+  }
   if (native::is(route) && !as_they_are) {
     fail(ErrorKind::usage, "codec ", codec.name, " cannot be averaged along route native, which hands ", name(type),
          " over as they are; take another route, or codec auto");

@@ -66,7 +66,8 @@ class Averager {
   virtual Task<> average_by_parts(Communicator comm, std::size_t slot, NumberSpan numbers, double weight,
                                   std::function<void(Range)> averaged);
 
-  /// Payload bytes that `rank` sends in one average() of a slot, in closed form; nullopt if they depend on the numbers.
+  /// Payload bytes that `rank` sends in one average() of a slot, in closed form; nullopt if they depend on the
+  /// numbers, or along the route native.
   virtual std::optional<std::uint64_t> bytes_sent(int rank, World world, std::size_t slot) const = 0;
 
   /// Shows the state that a resumed run needs: residuals, warm starts, random draws. Names begin with "averager.".

@@ -36,7 +36,7 @@ struct ExecuteOptions {
 std::vector<Range> segments(std::size_t elements, DType type, std::size_t segment_bytes);
 
 /// Runs the route's collective (schedule.h says what ranks begin and end with) on `data`. Every member calls it with
-/// the same count of numbers and the same options.
+/// the same count of numbers and the same options. Error(usage): as all_reduce().
 Task<> run_collective(const Route& route, Communicator comm, NumberSpan data, ExecuteOptions options);
 
 /// Runs a schedule of `payload->units()` units on any payload, which must outlive the call.

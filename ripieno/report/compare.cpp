@@ -101,8 +101,6 @@ struct Content {
   std::vector<std::string> cells;
 };
 
-double megabytes_a_rank(double bytes, const Summary& one) { return bytes / 1e6 / one.world_size; }
-
 std::vector<Content> contents(const std::vector<Group>& groups, const std::vector<std::string>& names) {
   const Field accuracy = [](const Summary& one) -> std::optional<double> {
     if (!one.test) return std::nullopt;
@@ -118,16 +116,18 @@ std::vector<Content> contents(const std::vector<Group>& groups, const std::vecto
   };
   const Field images = [](const Summary& one) -> std::optional<double> { return one.images_per_second; };
   const Field sent = [](const Summary& one) -> std::optional<double> {
-    if (one.epochs == 0) return std::nullopt;
-    return megabytes_a_rank(static_cast<double>(one.exchange_payload_sent) / one.epochs, one);
+    const auto all = one.megabytes_sent(one.exchange_payload_sent);
+    if (one.epochs == 0 || !all) return std::nullopt;
+    return *all / one.epochs / one.world_size;
   };
   const Field busiest = [](const Summary& one) -> std::optional<double> {
-    if (one.epochs == 0 || one.ranks.empty()) return std::nullopt;
-    return static_cast<double>(one.sent_by_the_busiest()) / 1e6 / one.epochs;
+    const auto most = one.megabytes_sent(one.sent_by_the_busiest());
+    if (one.epochs == 0 || one.ranks.empty() || !most) return std::nullopt;
+    return *most / one.epochs;
   };
   const Field formula = [](const Summary& one) -> std::optional<double> {
     if (!one.closed_form_payload_sent) return std::nullopt;
-    return megabytes_a_rank(static_cast<double>(*one.closed_form_payload_sent), one);
+    return static_cast<double>(*one.closed_form_payload_sent) / 1e6 / one.world_size;
   };
 
   std::vector<Content> all{{"run", Align::left, names}, {"ranks", Align::right, {}}};
@@ -202,7 +202,7 @@ std::vector<std::string> notes(const std::vector<Group>& groups) {
     }
   }
   if (any([](const Group& g) { return g[0]->hands_over(); }))
-    lines.push_back("sent, along the route native: what MPI was handed; what it sends itself is not known");
+    lines.push_back("along the route native it is not known what MPI sends");
   for (const Group& group : groups) {
     for (const Summary* one : group) {
       if (one->not_finite) lines.push_back(text(one->name, ", seed ", one->seed, ": ", described(*one->not_finite)));

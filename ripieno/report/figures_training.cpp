@@ -105,10 +105,13 @@ Figure accuracy_figure(const std::vector<Cell>& cells) {
     if (!test) return std::nullopt;
     return 100 * test->accuracy;
   };
+  const bool hands_over =
+      std::any_of(cells.begin(), cells.end(), [](const Cell& cell) { return cell.runs[0]->summary.hands_over(); });
   return {"accuracy",
           "Accuracy",
-          "Of the model that the workers agree on, at the end of each epoch; whiskers: 95 % interval over seeds. "
-          "Seconds and bytes are those of training, without evaluation.",
+          text("Of the model that the workers agree on, at the end of each epoch; whiskers: 95 % interval over seeds. "
+               "Seconds and bytes are those of training, without evaluation",
+               hands_over ? "; along the route native, bytes are those that MPI was handed." : "."),
           Form::lines,
           over,
           "% of the test set",
@@ -158,14 +161,13 @@ Figure bytes_figure(const std::vector<Cell>& cells) {
   };
   std::vector<Point> points;
   for (const Cell& cell : cells) {
-    const auto of_tested = [&](const std::function<double(const Summary&)>& number) {
-      return seeds_of(
-          cell, [&](const Run& run) { return run.summary.test ? std::optional(number(run.summary)) : std::nullopt; });
+    using Value = std::optional<double>;
+    const auto of_tested = [&](const std::function<Value(const Summary&)>& number) {
+      return seeds_of(cell, [&](const Run& run) { return run.summary.test ? number(run.summary) : Value(); });
     };
-    const auto accuracies = of_tested([](const Summary& run) { return 100 * run.test->accuracy; });
-    const auto megabytes =
-        of_tested([](const Summary& run) { return static_cast<double>(run.exchange_payload_sent) * 1e-6; });
-    if (accuracies.empty() || cell.runs[0]->summary.hands_over()) continue;
+    const auto accuracies = of_tested([](const Summary& run) { return Value(100 * run.test->accuracy); });
+    const auto megabytes = of_tested([](const Summary& run) { return run.megabytes_sent(run.exchange_payload_sent); });
+    if (accuracies.empty() || megabytes.empty()) continue;
     points.push_back({mean(megabytes), mean(accuracies)});
     Series series{cell.name,
                   {{points.back().megabytes}},

@@ -12,11 +12,12 @@ namespace {
 using Number = std::optional<double>;
 
 /// The median worker's value: a root or a server among them is not typical.
-Number a_worker(const Run& run, const std::function<double(const RankSummary&)>& value) {
+Number a_worker(const Run& run, const std::function<Number(const RankSummary&)>& value) {
   std::vector<double> all;
   for (const int rank : run.workers()) {
     for (const RankSummary& one : run.summary.ranks) {
-      if (one.rank == rank) all.push_back(value(one));
+      const Number number = one.rank == rank ? value(one) : Number();
+      if (number) all.push_back(*number);
     }
   }
   return all.empty() ? Number() : Number(median(all));
@@ -69,16 +70,15 @@ const Measure known_measures[] = {
      }},
     {"mb_sent",
      "MB sent in all",
-     [](const Run& run) { return Number(1e-6 * static_cast<double>(run.summary.exchange_payload_sent)); },
+     [](const Run& run) { return run.summary.megabytes_sent(run.summary.exchange_payload_sent); },
      {"exchange", "payload_sent"}},
     {"mb_upload", "MB a worker sends an epoch",
      [](const Run& run) {
-       const int epochs = run.summary.epochs;
-       return epochs > 0 ? a_worker(run,
-                                    [epochs](const RankSummary& rank) {
-                                      return 1e-6 * static_cast<double>(rank.exchange_payload_sent) / epochs;
-                                    })
-                         : Number();
+       const Summary& all = run.summary;
+       return a_worker(run, [&all](const RankSummary& rank) {
+         const Number sent = all.megabytes_sent(rank.exchange_payload_sent);
+         return sent && all.epochs > 0 ? Number(*sent / all.epochs) : Number();
+       });
      }},
     {"mb_read", "MB a worker reads",
      [](const Run& run) {

@@ -237,10 +237,9 @@ ReportTable more_of_ways_table(const std::vector<Cell>& cells) {
                    shown_figures),
          estimated(of_summary(cell, {"images_per_second"}, [](const Summary& s) { return Value(s.images_per_second); }),
                    shown_figures),
-         estimated(
-             of_summary(cell, {"exchange", "payload_sent"},
-                        [](const Summary& s) { return Value(static_cast<double>(s.exchange_payload_sent) * 1e-6); }),
-             shown_figures),
+         estimated(of_summary(cell, {"exchange", "payload_sent"},
+                              [](const Summary& s) { return s.megabytes_sent(s.exchange_payload_sent); }),
+                   shown_figures),
          estimated(of_summary(cell, {"closed_form", "payload_sent"},
                               [](const Summary& s) {
                                 return s.closed_form_payload_sent
@@ -306,14 +305,15 @@ ReportTable more_of_runs_table(const std::vector<Run>& runs) {
     for (ReportCell& part : stage_cells(run)) row.push_back(std::move(part));
     row.push_back(estimated(evaluation_seconds(cell), three_figures_shown));
     row.push_back(estimated(evaluation_bytes(cell), three_figures_shown, 1e-6));
-    const double sent = static_cast<double>(one.exchange_payload_sent) * 1e-6;
-    row.push_back({shown_figures(sent), run.source({"exchange", "payload_sent"}), sent});
-    std::optional<Estimate> formula, loss;
+    std::optional<Estimate> sent, formula, loss;
+    if (const auto known = one.megabytes_sent(one.exchange_payload_sent))
+      sent = Estimate{*known, 0, 1, run.source({"exchange", "payload_sent"})};
     if (one.closed_form_payload_sent) {
       formula = Estimate{static_cast<double>(*one.closed_form_payload_sent) * one.epochs, 0, 1,
                          run.source({"closed_form", "payload_sent"})};
     }
     if (one.test) loss = Estimate{one.test->loss, 0, 1, run.source({"test", "loss"})};
+    row.push_back(estimated(sent, shown_figures));
     row.push_back(estimated(formula, shown_figures, 1e-6));
     row.push_back(estimated(loss, shown_figures));
     table.rows.push_back(std::move(row));

@@ -29,7 +29,8 @@
 //     "steps_left_out": 4,             each worker's first steps (measure.skip_steps); only where there are any
 //     "bytes": {"payload_sent", "payload_received", "framing_sent", "framing_received"},
 //                                      of the whole run, summed over ranks, for every purpose
-//     "exchange": {"payload_sent": 1}, of the whole run, summed over ranks, for the exchange alone
+//     "exchange": {"payload_sent": 1}, of the whole run, summed over ranks, for the exchange alone; along the route
+//                                      native what MPI was handed
 //     "evaluation": {"payload_sent": 1},  the same for evaluation alone; not in runs of earlier versions
 //     "closed_form": {"payload_sent": 1},  what the formula says of the exchange for one whole epoch, summed over
 //                                      ranks; null where the bytes depend on data or timing
@@ -122,6 +123,10 @@ struct Summary {
   bool is_crowded() const;
   /// Whether the exchange's payload was handed to MPI's own operations, so that it is not known what they sent.
   bool hands_over() const { return route == "native"; }
+  /// Megabytes of the exchange's payload, one of the counts below; nullopt if it is not known what was sent.
+  std::optional<double> megabytes_sent(std::uint64_t payload) const {
+    return hands_over() ? std::nullopt : std::optional(1e-6 * static_cast<double>(payload));
+  }
   /// The exchange's payload that the busiest rank sent in the whole run; 0 without ranks.
   std::uint64_t sent_by_the_busiest() const;
   /// "2 on node1, 2 on node2": how many ranks ran where; "": not known.

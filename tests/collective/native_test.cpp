@@ -170,6 +170,9 @@ TEST(NativeRoute, SaysWhatItCannotDo) {
   };
   for (const Way way : {Way::mpi, Way::tcp}) expect_no_errors(run_ranks(way, std::vector<Body>(2, body)));
   AveragerOptions options;
+  options.small_route = native::name;
+  EXPECT_THROW(make_averager(options, {Slot{10}}, DType::fp32), Error);
+  options.small_route = "auto";
   options.route = native::name;
   options.codec.name = "fp16";
   try {

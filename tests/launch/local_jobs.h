@@ -2,7 +2,10 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <map>
@@ -61,6 +64,36 @@ inline std::size_t open_descriptors() {
 inline void expect_no_children() {
   EXPECT_EQ(waitpid(-1, nullptr, WNOHANG), -1);
   EXPECT_EQ(errno, ECHILD);
+}
+
+/// Two workers, each of which says {"process": its id} and would then go on for long: they are killed with their
+/// launcher.
+inline void expect_to_die_with_the_launcher(launch::LocalJob job) {
+  ASSERT_EQ(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);  // so that the orphans become this process's children
+  int pipe_ends[2];
+  ASSERT_EQ(pipe(pipe_ends), 0);
+  const pid_t launcher = fork();
+  if (launcher == 0) {
+    job.on_message = [&](int, const nlohmann::json& message) {
+      const pid_t pid = message.at("process").get<pid_t>();
+      if (write(pipe_ends[1], &pid, sizeof pid) != sizeof pid) _exit(1);
+    };
+    launch::run_local(job);
+    _exit(0);
+  }
+  pid_t workers[2];
+  for (pid_t& worker : workers)
+    ASSERT_EQ(read(pipe_ends[0], &worker, sizeof worker), static_cast<ssize_t>(sizeof worker));
+  kill(launcher, SIGKILL);
+  ASSERT_EQ(waitpid(launcher, nullptr, 0), launcher);
+  for (const pid_t worker : workers) {
+    int status = 0;
+    ASSERT_EQ(waitpid(worker, &status, 0), worker);
+    EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+  }
+  close(pipe_ends[0]);
+  close(pipe_ends[1]);
+  EXPECT_EQ(prctl(PR_SET_CHILD_SUBREAPER, 0), 0);
 }
 
 }  // namespace ripieno::testing

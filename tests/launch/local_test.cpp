@@ -158,32 +158,7 @@ TEST(Local, AnErrorOfTheListenerEndsTheWorkers) {
 }
 
 TEST(Local, AKilledLauncherLeavesNoWorker) {
-  ASSERT_EQ(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);  // so that the orphans become this process's children
-  int pipe_ends[2];
-  ASSERT_EQ(pipe(pipe_ends), 0);
-  const pid_t launcher = fork();
-  if (launcher == 0) {
-    LocalJob job = shell(2, "echo '{\"pid\": '$$'}' >&3; exec sleep 100");
-    job.on_message = [&](int, const nlohmann::json& message) {
-      const pid_t pid = message.at("pid").get<pid_t>();
-      if (write(pipe_ends[1], &pid, sizeof pid) != sizeof pid) _exit(1);
-    };
-    run_local(job);
-    _exit(0);
-  }
-  pid_t workers[2];
-  for (pid_t& worker : workers)
-    ASSERT_EQ(read(pipe_ends[0], &worker, sizeof worker), static_cast<ssize_t>(sizeof worker));
-  kill(launcher, SIGKILL);
-  ASSERT_EQ(waitpid(launcher, nullptr, 0), launcher);
-  for (const pid_t worker : workers) {
-    int status = 0;
-    ASSERT_EQ(waitpid(worker, &status, 0), worker);
-    EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
-  }
-  close(pipe_ends[0]);
-  close(pipe_ends[1]);
-  EXPECT_EQ(prctl(PR_SET_CHILD_SUBREAPER, 0), 0);
+  expect_to_die_with_the_launcher(shell(2, "echo '{\"process\": '$$'}' >&3; exec sleep 100"));
 }
 
 TEST(Local, RealWorkersMeetAndAddUp) {

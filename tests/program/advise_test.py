@@ -114,6 +114,12 @@ class AdviseTest(ProgramTest):
             )
             path.write_text(json.dumps(kept))
 
+    def test_refuses_a_route_that_only_mpi_knows(self):
+        native = ("--set", "transport.kind=mpi", "--set", "exchange.route=native")
+        code, _, err = self.ripieno("advise", self.recipe, "-n", 2, "--mbit-s", 10, "--strategy", "ddp", "--codec", "fp32", *native)
+        self.assertEqual(code, 2, err)
+        self.assert_one_line(err, "exchange.route = \"native\"", "only MPI knows what it sends")
+
     def test_the_forms(self):
         arguments = [
             "advise",

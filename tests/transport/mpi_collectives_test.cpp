@@ -16,6 +16,27 @@ Task<> reduce(Endpoint* e, std::vector<float>* numbers, std::uint32_t channel = 
                        terms);
 }
 
+/// As run_ranks(), over an MPI that the test holds; each endpoint ends with its body.
+std::vector<std::string> errors_over(const std::shared_ptr<OwnMpiWorld>& world, const std::vector<Body>& bodies,
+                                     LinkOptions options = {}) {
+  std::vector<std::string> errors(bodies.size());
+  std::vector<std::thread> threads;
+  for (std::size_t rank = 0; rank < bodies.size(); ++rank) {
+    threads.emplace_back([&, rank] {
+      const auto runtime = real_runtime(static_cast<int>(rank));
+      const auto endpoint = mpi_endpoint(*runtime, std::make_shared<OwnMpi>(world, static_cast<int>(rank)), options);
+      try {
+        runtime->spawn("rank", bodies[rank](endpoint.get()));
+        runtime->run();
+      } catch (const Error& caught) {
+        errors[rank] = caught.what();
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  return errors;
+}
+
 TEST(MpiCollectives, ChannelsDoNotWaitForEachOther) {
   auto body = [](Endpoint* e) -> Task<> {
     for (std::uint32_t channel = 0; channel < 8; ++channel) e->open_engine(message(0, channel).channel);
@@ -53,9 +74,60 @@ TEST(MpiCollectives, RanksThatWantDifferentThingsAreTold) {
       << errors_of(asks(10), asks(11));
   const std::string roots = errors_of(asks(10, {numeric::Reduce::add, 0}, Collective::reduce),
                                       asks(10, {numeric::Reduce::add, 1}, Collective::reduce));
-  EXPECT_NE(roots.find("asks MPI for reduce, add, root "), std::string::npos) << roots;
+  EXPECT_NE(roots.find("asks MPI for reduce (native of 10 fp32 on exchange channel 0), add, root "), std::string::npos)
+      << roots;
   const std::string hows = errors_of(asks(10, {numeric::Reduce::add}), asks(10, {numeric::Reduce::maximum}));
-  EXPECT_NE(hows.find("asks MPI for all-reduce, maximum, root 0"), std::string::npos) << hows;
+  EXPECT_NE(hows.find("asks MPI for all-reduce (native of 10 fp32 on exchange channel 0), maximum, root 0"),
+            std::string::npos)
+      << hows;
+}
+
+TEST(MpiCollectives, ARankThatRepeatsItsLastSeesThatAnotherDoesNot) {
+  const auto asks = [](std::size_t second) {
+    return [second](Endpoint* e) -> Task<> {
+      for (const std::size_t count : {std::size_t{10}, std::size_t{10}, second}) {
+        std::vector<float> numbers(count);
+        co_await reduce(e, &numbers);
+      }
+    };
+  };
+  ::testing::internal::CaptureStderr();
+  const std::vector<Outcome> outcomes = run_ranks(Way::mpi, {asks(10), asks(11)}, hasty(), true);
+  ::testing::internal::GetCapturedStderr();
+  const std::string parted =
+      "rank 0 asks MPI for all-reduce (native of 10 fp32 on exchange channel 0), add, root 0, as number 3 of the "
+      "channel that it has opened as number 1, but rank 1 for all-reduce (native of 11 fp32 on exchange channel 0), "
+      "add, root 0, as number 3 of the channel that it has opened as number 1: the ranks do not run the same recipe";
+  EXPECT_EQ(outcomes[0].error, parted);
+  EXPECT_EQ(outcomes[0].kind, ErrorKind::mismatch);
+  EXPECT_EQ(outcomes[1].error, "rank 1: rank 0 gave up: " + parted);
+}
+
+/// A rank whose part is done may leave before others have ended theirs.
+TEST(MpiCollectives, ARankThatTookPartMayLeave) {
+  const auto world = std::make_shared<OwnMpiWorld>(2);
+  const auto slow = [&world](int rank) {
+    const std::lock_guard lock(world->mutex);
+    world->slow = rank;
+  };
+  const Body ends_late = [&](Endpoint* e) -> Task<> {
+    std::vector<float> numbers(1000, 1);
+    co_await reduce(e, &numbers);
+    slow(0);
+    const Duration longer_than_grace = std::chrono::milliseconds(1500);
+    e->runtime().call_at(e->runtime().now() + longer_than_grace, [&slow] { slow(-1); });
+    co_await reduce(e, &numbers);
+    EXPECT_EQ(numbers, std::vector<float>(1000, 4));
+  };
+  const Body leaves = [](Endpoint* e) -> Task<> {
+    std::vector<float> numbers(1000, 1);
+    co_await reduce(e, &numbers);
+    co_await reduce(e, &numbers);
+  };
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(errors_over(world, {ends_late, leaves}), std::vector<std::string>(2));
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
+  EXPECT_EQ(world->stopped, 2);
 }
 
 TEST(MpiCollectives, AnAbortedOneEndsOnceAllTookPart) {
@@ -102,9 +174,9 @@ TEST(MpiCollectives, WithoutARankItEndsAfterASecond) {
   ::testing::internal::CaptureStderr();
   const std::vector<Outcome> outcomes = run_ranks(Way::mpi, {waits, leaves}, {}, true);
   const std::string said = ::testing::internal::GetCapturedStderr();
-  EXPECT_EQ(
-      outcomes[0].error,
-      "rank 0: gave up on MPI's own native of 1000 fp32 on exchange channel 0: a rank no longer takes part in it");
+  EXPECT_EQ(outcomes[0].error,
+            "rank 0: gave up on MPI's own all-reduce (native of 1000 fp32 on exchange channel 0): a rank no longer "
+            "takes part in it");
   EXPECT_NE(said.find("rank 0: ends without MPI_Finalize"), std::string::npos) << said;
 }
 
@@ -120,7 +192,9 @@ TEST(MpiCollectives, WithoutARankNoChannelOpens) {
   ::testing::internal::CaptureStderr();
   const std::vector<Outcome> outcomes = run_ranks(Way::mpi, {waits, leaves}, {}, true);
   ::testing::internal::GetCapturedStderr();
-  EXPECT_EQ(outcomes[0].error, "rank 0: gave up on MPI's copying of a communicator: a rank no longer takes part in it");
+  EXPECT_EQ(outcomes[0].error,
+            "rank 0: gave up on MPI's communicator 1 of those that each bucket has (exchange.bucket_mb): a rank no "
+            "longer takes part in it");
 }
 
 /// One rank alone opens a channel, which it cannot.
@@ -138,61 +212,69 @@ TEST(MpiCollectives, AnEndDoesNotWaitForAChannelThatOthersDoNotOpen) {
 TEST(MpiCollectives, AnErrorOfMpiEndsIt) {
   const auto world = std::make_shared<OwnMpiWorld>(2);
   std::latch waits{1};
-  std::string error;
-  ::testing::internal::CaptureStderr();
-  const auto rank = [&](int which, const Body& body) {
-    const auto runtime = real_runtime(0);
-    const auto endpoint = mpi_endpoint(*runtime, std::make_shared<OwnMpi>(world, which), {});
-    try {
-      runtime->spawn("rank", body(endpoint.get()));
-      runtime->run();
-    } catch (const Error& caught) {
-      error = caught.what();
-    }
-  };
-  std::thread other([&] {
-    rank(1, [&](Endpoint* e) -> Task<> {
-      std::vector<float> numbers(10);
-      co_await reduce(e, &numbers);
-      waits.wait();
-      co_await settle(e);
-      const std::lock_guard lock(world->mutex);
-      world->broken = true;
-    });
-  });
-  rank(0, [&](Endpoint* e) -> Task<> {
+  const Body waiting = [&](Endpoint* e) -> Task<> {
     std::vector<float> numbers(10);
     co_await reduce(e, &numbers);
     waits.count_down();
     co_await reduce(e, &numbers);
-  });
-  other.join();
+  };
+  const Body breaking = [&](Endpoint* e) -> Task<> {
+    std::vector<float> numbers(10);
+    co_await reduce(e, &numbers);
+    waits.wait();
+    co_await settle(e);
+    const std::lock_guard lock(world->mutex);
+    world->broken = true;
+  };
+  ::testing::internal::CaptureStderr();
+  const std::vector<std::string> errors = errors_over(world, {waiting, breaking});
   ::testing::internal::GetCapturedStderr();
-  EXPECT_EQ(error, "rank 0: gave up on MPI's own native of 10 fp32 on exchange channel 0: MPI is on fire");
+  EXPECT_EQ(errors[0],
+            "rank 0: gave up on MPI's own all-reduce (native of 10 fp32 on exchange channel 0): MPI is on fire");
 }
 
+/// And with it all that its rank does: an MPI call could still move the numbers of the abandoned collective.
 TEST(MpiCollectives, OneThatDoesNotEndIsGivenUp) {
-  transport::SharedOptions options;
-  options.link.timeout = std::chrono::milliseconds(200);
+  const auto world = std::make_shared<OwnMpiWorld>(2);
+  LinkOptions options;
+  options.timeout = std::chrono::milliseconds(500);
   std::latch over{1};
-  auto waits = [&over](Endpoint* e) -> Task<> {
-    std::vector<float> numbers(1000, 1);
+  const std::string gave_up =
+      "gave up on MPI's own all-reduce (native of 1000 fp32 on exchange channel 0): it has not ended within 0.5 s";
+  const Body waits = [&](Endpoint* e) -> Task<> {
+    std::vector<float> numbers(1000, 1), others(10);
     co_await reduce(e, &numbers);
     Side side(e);
     const auto reducing = side.start(reduce(e, &numbers));
+    const Duration a_while = std::chrono::milliseconds(100);
+    co_await e->runtime().sleep(a_while);
+    const auto receiving = side.start(e->receive(1, in_scope(5, 10), bytes(others)));
     co_await side.landed();
-    EXPECT_EQ(side.end(reducing),
-              "rank 0: gave up on MPI's own native of 1000 fp32 on exchange channel 0: it has not ended within 0.2 s");
+    EXPECT_EQ(side.end(reducing), "rank 0: " + gave_up);
+    EXPECT_EQ(side.end(receiving),
+              "rank 0: lost rank 1 (" + gave_up + ") while waiting for test of 10 fp32 on exchange channel 0");
+    const auto calls = [&] {
+      const std::lock_guard lock(world->mutex);
+      return world->calls[0];
+    };
+    const int before = calls();
+    const auto sending = side.start(e->send(1, in_scope(5, 10), bytes(others)));
+    co_await settle(e);
+    EXPECT_NE(side.end(sending).find("rank 0: lost rank 1 (" + gave_up), std::string::npos) << side.end(sending);
+    EXPECT_EQ(calls(), before);
     over.count_down();
   };
-  auto stands_still = [&over](Endpoint* e) -> Task<> {
+  const Body stands_still = [&](Endpoint* e) -> Task<> {
     std::vector<float> numbers(1000, 1);
     co_await reduce(e, &numbers);
     over.wait();
+    co_await e->receive(0, message(1000, 1), bytes(numbers));
   };
   ::testing::internal::CaptureStderr();
-  run_ranks(Way::mpi, {waits, stands_still}, options, true);
+  const std::vector<std::string> errors = errors_over(world, {waits, stands_still}, options);
   ::testing::internal::GetCapturedStderr();
+  EXPECT_EQ(errors[0], "");
+  EXPECT_EQ(errors[1], "rank 1: rank 0 gave up: " + gave_up);
 }
 
 }  // namespace

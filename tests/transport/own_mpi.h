@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <vector>
 
 #include "ripieno/core/error.h"
@@ -47,7 +48,9 @@ class OwnMpiWorld {
   std::map<int, int> opened;                         ///< lanes, by rank
   std::uint64_t next = 1;
   int stopped = 0;
-  bool broken = false;  ///< every call fails from now on
+  bool broken = false;       ///< every call fails from now on
+  int slow = -1;             ///< this rank does not yet see that its collectives have ended
+  std::map<int, int> calls;  ///< so far, by rank
 };
 
 class OwnMpi final : public transport::Mpi {
@@ -85,7 +88,7 @@ class OwnMpi final : public transport::Mpi {
     if (request.room == 0) return true;
     const auto at = world_->done.find(request.room);
     require(at != world_->done.end(), "a request that is not there");
-    if (!at->second) return false;
+    if (!at->second || (world_->slow == rank_ && collectives_.contains(request.room))) return false;
     world_->done.erase(at);
     request.room = 0;
     return true;
@@ -127,6 +130,7 @@ class OwnMpi final : public transport::Mpi {
     auto& row = world_->lanes[lane];
     if (row.size() <= at) row.resize(at + 1);
     const std::uint64_t number = world_->next++;
+    collectives_.insert(number);
     world_->done[number] = false;
     row[at].of[rank_] = {collective, number};
     if (static_cast<int>(row[at].of.size()) < world_->ranks) return {number};
@@ -208,6 +212,7 @@ class OwnMpi final : public transport::Mpi {
   }
 
   void check() const {
+    ++world_->calls[rank_];
     if (world_->broken) fail(ErrorKind::network, "MPI is on fire");
   }
   /// Completes receives whose message is there. Under the lock.
@@ -232,6 +237,7 @@ class OwnMpi final : public transport::Mpi {
 
   const std::shared_ptr<OwnMpiWorld> world_;
   const int rank_;
+  std::set<std::uint64_t> collectives_;  ///< requests of such
 };
 
 }  // namespace ripieno::testing

@@ -109,7 +109,7 @@ const std::shared_ptr<MpiCollectives::Lane>& MpiCollectives::lane_of(Channel cha
 void MpiCollectives::open_next() {
   if (opening_.empty() || error_) return;
   hub_->when_done(
-      hub_->mpi().open_lane(opening_.front()->number),
+      hub_->open_lane(opening_.front()->number),
       [weak = weak_from_this()] {
         const auto self = weak.lock();
         if (!self) return;
@@ -129,14 +129,15 @@ Task<> MpiCollectives::run(std::shared_ptr<MpiCollectives> self, Collective coll
   require(!lane->in_use, describe(message), ": its channel runs another collective");
   const Busy busy(&lane->in_use);
   if (!lane->opened.is_set()) co_await lane->opened.wait();
-  const Wanted wanted{collective, terms.how, terms.root, lane->number};
-  if (!lane->compared || lane->compared->first != wanted || !same(lane->compared->second, message)) {
+  const Wanted wanted{collective, terms.how, terms.root, lane->number, lane->begun};
+  if (!lane->last || !wanted.repeats(lane->last->first) || !same(lane->last->second, message)) {
     co_await compare(self.get(), wanted, message);
-    lane->compared.emplace(wanted, message);
+    lane->last.emplace(wanted, message);
   }
   if (self->error_) std::rethrow_exception(self->error_);
-  Call began = self->make_call(wanted, message, numbers, lane->number);
-  Mpi::Request request = self->hub_->mpi().run(began.collective);
+  Call began = self->make_call(wanted, message, numbers);
+  ++lane->begun;
+  Mpi::Request request = self->hub_->run(began.collective);
   if (self->spin(&request)) {
     began.finish();
   } else {
@@ -162,7 +163,7 @@ void MpiCollectives::Call::finish() const {
 
 /// With both neighbours, so that all ranks are compared.
 Task<> MpiCollectives::compare(MpiCollectives* self, Wanted wanted, Message message) {
-  const int next = (self->rank_ + 1) % self->ranks(), previous = (self->rank_ + self->ranks() - 1) % self->ranks();
+  const int next = (self->rank_ + 1) % self->ranks(), previous = self->previous();
   Wanted theirs{};
   const auto link = [&](int peer) { return self->links_[static_cast<std::size_t>(peer)]; };
   Task<> sending = link(next)->send(message, std::as_bytes(std::span(&wanted, 1)));
@@ -170,25 +171,45 @@ Task<> MpiCollectives::compare(MpiCollectives* self, Wanted wanted, Message mess
   Task<> comparing = both(self->runtime_, std::move(sending), std::move(receiving),
                           [self, scope = message.channel.scope](auto error) { self->aborts_->end(scope, error); });
   co_await std::move(comparing);
-  if (theirs == wanted) co_return;
-  const auto words = [](const Wanted& one) {
-    return text(name(one.collective), ", ", name(one.how), ", root ", one.root, ", as channel ", one.lane,
-                " that it has opened");
-  };
-  fail(ErrorKind::mismatch, "rank ", self->rank_, " asks MPI for ", words(wanted), ", but rank ", previous, " for ",
-       words(theirs), ", both as ", describe(message));
+  if (theirs != wanted) std::rethrow_exception(self->parted_from(wanted, message, previous, theirs, message));
 }
 
-MpiCollectives::Call MpiCollectives::make_call(Wanted wanted, Message message, NumberSpan numbers, int lane) const {
-  if (numbers.count > INT_MAX)
-    fail(ErrorKind::usage, describe(message), ": MPI counts to ", INT_MAX, "; cut it into smaller parts");
-  Call call(runtime_, message);
+std::exception_ptr MpiCollectives::parted_from(const Wanted& wanted, const Message& message, int peer,
+                                               const Wanted& theirs, const Message& their_message) const {
+  const auto words = [](const Wanted& one, const Message& as) {
+    return text(name(one.collective), " (", describe(as), "), ", name(one.how), ", root ", one.root, ", as number ",
+                one.before + 1, " of the channel that it has opened as number ", one.lane + 1);
+  };
+  return std::make_exception_ptr(Error(
+      ErrorKind::mismatch, text("rank ", rank_, " asks MPI for ", words(wanted, message), ", but rank ", peer, " for ",
+                                words(theirs, their_message), ": the ranks do not run the same recipe")));
+}
+
+/// What a rank that compares nothing sees: its neighbour compares where it repeats its last collective.
+std::exception_ptr MpiCollectives::parted() const {
+  for (const auto& call : under_way_) {
+    const auto unasked = links_[static_cast<std::size_t>(previous())]->unasked(call->message.channel);
+    Wanted theirs{};
+    if (!unasked || unasked->payload.size() != sizeof theirs) continue;
+    std::memcpy(&theirs, unasked->payload.data(), sizeof theirs);
+    if (theirs.before <= call->wanted.before)  // else it is for a later one
+      return parted_from(call->wanted, call->message, previous(), theirs, unasked->message);
+  }
+  return nullptr;
+}
+
+MpiCollectives::Call MpiCollectives::make_call(Wanted wanted, Message message, NumberSpan numbers) const {
+  if (numbers.count > INT_MAX) {
+    fail(ErrorKind::usage, describe(message), ": MPI takes at most ", INT_MAX,
+         " numbers at once; cut them into smaller parts, as exchange.bucket_mb does");
+  }
+  Call call(runtime_, wanted, message);
   ripieno_mpi_collective& own = call.collective;
   own.kind = own_kind(wanted.collective);
   own.type = own_type(numbers.type);
   own.reduction = own_reduction(wanted.how);
   own.root = wanted.root;
-  own.lane = lane;
+  own.lane = wanted.lane;
   own.numbers = numbers.data;
   own.count = static_cast<int>(numbers.count);
   const bool in_blocks = wanted.collective == Collective::all_to_all;
@@ -226,38 +247,60 @@ bool MpiCollectives::spin(Mpi::Request* request) const {
 void MpiCollectives::stop(std::exception_ptr error) {
   if (error_) return;
   error_ = error;
-  alone_ = runtime_.now();
   for (const auto& lane : opening_) lane->opened.fail(error);
   if (opening_.size() > 1) opening_.resize(1);  // the others were not begun
 }
 
+bool MpiCollectives::lacks_a_rank() const {
+  return error_ || std::any_of(links_.begin(), links_.end(),
+                               [this](const auto& link) { return link && !link->takes_part_in(hub_->begun()); });
+}
+
 void MpiCollectives::look() {
   if (!waits()) return;
+  if (!error_) {
+    if (const auto error = parted()) tell_all(error);
+  }
   const Duration now = runtime_.now(), since = under_way_.empty() ? opening_.front()->since : under_way_.front()->since;
-  if (alone_) {
-    if (now - *alone_ > grace) give_up("a rank no longer takes part in it");
-  } else if (std::any_of(links_.begin(), links_.end(), [](const auto& link) { return link && link->has_failed(); })) {
+  if (!lacks_a_rank()) {
+    alone_.reset();
+  } else if (!alone_) {
     alone_ = now;
+  }
+  if (alone_ && now - *alone_ > grace) {
+    give_up("a rank no longer takes part in it");
   } else if (now - since > options_.timeout) {
     give_up(text("it has not ended within ", seconds(options_.timeout), " s"));
   }
 }
 
-void MpiCollectives::break_off(const std::string& why) {
-  if (waits()) fail_all(ErrorKind::network, why);
+/// Engines work in scope 0, of which all ranks are members.
+void MpiCollectives::tell_all(std::exception_ptr error) {
+  aborts_->end(0, error);
+  for (std::size_t peer = 0; peer < links_.size(); ++peer) {
+    if (links_[peer] && aborts_->must_tell(0, static_cast<int>(peer))) links_[peer]->tell(*aborts_->find(0));
+  }
 }
 
 void MpiCollectives::give_up(const std::string& why) {
-  hub_->give_up();
-  fail_all(ErrorKind::peer, why);
+  tell_all(std::make_exception_ptr(Error(ErrorKind::peer, text("rank ", rank_, ": ", gave_up_on(why)))));
+  hub_->give_up(gave_up_on(why));
 }
 
-void MpiCollectives::fail_all(ErrorKind kind, const std::string& why) {
-  const std::string what =
-      under_way_.empty() ? "copying of a communicator" : text("own ", describe(under_way_.front()->message));
-  stop(std::make_exception_ptr(Error(kind, text("rank ", rank_, ": gave up on MPI's ", what, ": ", why))));
+void MpiCollectives::break_off(const std::string& why) {
+  if (!waits()) return;
+  stop(std::make_exception_ptr(Error(ErrorKind::network, text("rank ", rank_, ": ", gave_up_on(why)))));
   for (const auto& call : std::exchange(under_way_, {})) call->done.fail(error_);
   opening_.clear();
+}
+
+std::string MpiCollectives::gave_up_on(const std::string& why) const {
+  if (under_way_.empty()) {
+    return text("gave up on MPI's communicator ", opening_.front()->number + 1,
+                " of those that each bucket has (exchange.bucket_mb): ", why);
+  }
+  const Call& first = *under_way_.front();
+  return text("gave up on MPI's own ", name(first.wanted.collective), " (", describe(first.message), "): ", why);
 }
 
 }  // namespace ripieno::transport

@@ -3,10 +3,12 @@
 // MPI matches collectives by the order of calls on a communicator. So each channel has a communicator of its own, its
 // lane, and channels do not wait for each other. All ranks open lanes in the same order. MPI would not notice if ranks
 // wanted different things: before a lane's first collective, and before each that differs from the one before it, every
-// rank compares what it wants with its neighbours, by messages over the links, which nobody counts.
+// rank compares what it wants with its neighbours, by messages over the links, which nobody counts. A rank that repeats
+// its last collective compares nothing; while it waits, it sees the message of a neighbour that does.
 //
-// MPI cannot take back a collective. When the scope ends or a peer is lost, calls fail once MPI no longer uses their
-// memory; after a second this rank uses MPI no more, and they fail.
+// MPI cannot take back a collective. When the scope ends, or a peer that has not begun the collective is lost, calls
+// fail once MPI no longer uses their memory; after a second this rank tells the others, uses MPI no more, and they
+// fail.
 #pragma once
 
 #include "ripieno/transport/endpoint.h"
@@ -49,8 +51,12 @@ class MpiCollectives final : public MpiHub::Waiter, public std::enable_shared_fr
     Collective collective;
     numeric::Reduce how;
     std::int32_t root;
-    std::int32_t lane;  ///< all ranks have opened the channel as their lane of this number
+    std::int32_t lane;     ///< all ranks have opened the channel as their lane of this number
+    std::uint64_t before;  ///< so many collectives have begun on it
     bool operator==(const Wanted&) const = default;
+    bool repeats(const Wanted& other) const {
+      return collective == other.collective && how == other.how && root == other.root;
+    }
   };
   struct Lane {
     Lane(Runtime& runtime, int number, Duration since) : number(number), since(since), opened(runtime) {}
@@ -58,13 +64,15 @@ class MpiCollectives final : public MpiHub::Waiter, public std::enable_shared_fr
     const Duration since;
     Event opened;
     bool in_use = false;
-    std::optional<std::pair<Wanted, Message>> compared;
+    std::uint64_t begun = 0;  ///< collectives
+    std::optional<std::pair<Wanted, Message>> last;
   };
   /// A call whose memory MPI may be using.
   struct Call {
-    Call(Runtime& runtime, Message message) : message(message), done(runtime) {}
+    Call(Runtime& runtime, Wanted wanted, Message message) : wanted(wanted), message(message), done(runtime) {}
     /// Puts the outcome in its place.
     void finish() const;
+    Wanted wanted;
     Message message;
     Duration since{};
     ripieno_mpi_collective collective{};
@@ -79,11 +87,17 @@ class MpiCollectives final : public MpiHub::Waiter, public std::enable_shared_fr
   static Task<> compare(MpiCollectives* self, Wanted wanted, Message message);
   const std::shared_ptr<Lane>& lane_of(Channel channel);
   void open_next();
-  Call make_call(Wanted wanted, Message message, NumberSpan numbers, int lane) const;
+  Call make_call(Wanted wanted, Message message, NumberSpan numbers) const;
   bool spin(Mpi::Request* request) const;
+  std::exception_ptr parted_from(const Wanted& wanted, const Message& message, int peer, const Wanted& theirs,
+                                 const Message& their_message) const;
+  std::exception_ptr parted() const;
+  bool lacks_a_rank() const;
+  void tell_all(std::exception_ptr error);
   void give_up(const std::string& why);
-  void fail_all(ErrorKind kind, const std::string& why);
+  std::string gave_up_on(const std::string& why) const;
   int ranks() const { return static_cast<int>(links_.size()); }
+  int previous() const { return (rank_ + ranks() - 1) % ranks(); }
 
   Runtime& runtime_;
   const int rank_;
@@ -95,7 +109,7 @@ class MpiCollectives final : public MpiHub::Waiter, public std::enable_shared_fr
   std::deque<std::shared_ptr<Lane>> opening_;  ///< one after the other, the first one now
   std::vector<std::shared_ptr<Call>> under_way_;
   std::exception_ptr error_;       ///< of pending and future calls
-  std::optional<Duration> alone_;  ///< since when a peer may be missing: error_ has come, or a link has ended
+  std::optional<Duration> alone_;  ///< since when a rank has been missing
 };
 
 }  // namespace ripieno::transport

@@ -17,6 +17,8 @@ constexpr Duration awake_for = microseconds(2000);
 // When all ranks have closed, collectives that have not ended wait so long for what is still on its way.
 constexpr Duration last_chance = std::chrono::seconds(1);
 constexpr Duration shortest_sleep = microseconds(20), longest_sleep = microseconds(500);
+// MPI goes on with a collective, which may take many rounds, only when it is looked at.
+constexpr Duration longest_in_collective = microseconds(50);
 
 }  // namespace
 
@@ -28,6 +30,24 @@ void MpiHub::start(std::vector<std::shared_ptr<MpiLink>> links, std::shared_ptr<
   runtime_.add_poller(weak_from_this());
 }
 
+Mpi::Request MpiHub::open_lane(int lane) {
+  ++begun_.lanes;
+  return mpi_->open_lane(lane);
+}
+
+Mpi::Request MpiHub::run(const ripieno_mpi_collective& collective) {
+  ++begun_.collectives;
+  return mpi_->run(collective);
+}
+
+void MpiHub::give_up(const std::string& why) {
+  broken_ = true;
+  waiter_->break_off(why);
+  for (const auto& link : links_) {
+    if (link) link->break_off(why);
+  }
+}
+
 bool MpiHub::poll() {
   if (broken_) return false;
   bool active = false;
@@ -35,11 +55,7 @@ bool MpiHub::poll() {
     active = test_all();
     active |= take_headers();
   } catch (const Error& error) {
-    broken_ = true;
-    for (const auto& link : links_) {
-      if (link) link->break_off(error.what());
-    }
-    waiter_->break_off(error.what());
+    give_up(error.what());
     return true;
   }
   if (active) active_ = runtime_.now();
@@ -95,7 +111,8 @@ bool MpiHub::sleep() {
   if (broken_) return true;
   const Duration quiet = runtime_.now() - active_;
   if (may_spin_ && quiet < awake_for && !runtime_.is_computing() && waits()) return false;
-  const Duration until = runtime_.now() + std::clamp(quiet / 8, shortest_sleep, longest_sleep);
+  const Duration longest = waiter_->waits() ? longest_in_collective : longest_sleep;
+  const Duration until = runtime_.now() + std::clamp(quiet / 8, shortest_sleep, longest);
   alarm_ = runtime_.call_at(until, [] {});
   return true;
 }

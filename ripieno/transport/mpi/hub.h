@@ -19,6 +19,11 @@ class MpiHub final : public Poller, public std::enable_shared_from_this<MpiHub> 
   /// The most bytes of a payload that travels with its header.
   static constexpr std::size_t inline_bytes = 2048;
 
+  /// What a rank has begun that takes all ranks.
+  struct Begun {
+    std::uint64_t lanes = 0, collectives = 0;
+  };
+
   /// Waits for something else than the links do.
   class Waiter {
    public:
@@ -40,14 +45,18 @@ class MpiHub final : public Poller, public std::enable_shared_from_this<MpiHub> 
   bool finish(Duration limit);
 
   Mpi& mpi() { return *mpi_; }
+  /// Begin to open a lane, and a collective (mpi.h), which are counted.
+  Mpi::Request open_lane(int lane);
+  Mpi::Request run(const ripieno_mpi_collective& collective);
+  const Begun& begun() const { return begun_; }
   /// Calls back on the runtime's thread once the request is done. `of_all`: it needs all ranks, of which one may be
   /// gone.
   void when_done(Mpi::Request request, Callback done, bool of_all = false) {
     under_way_.push_back({request, std::move(done), of_all});
   }
 
-  /// From now on makes no MPI call, and so MPI does nothing.
-  void give_up() { broken_ = true; }
+  /// From now on makes no MPI call, so that MPI does nothing. Whoever waits is told why.
+  void give_up(const std::string& why);
 
   bool poll() override;
   bool may_spin() const override { return may_spin_; }
@@ -73,6 +82,7 @@ class MpiHub final : public Poller, public std::enable_shared_from_this<MpiHub> 
   std::vector<Operation> under_way_;
   std::array<std::byte, frame_bytes + inline_bytes> header_{};
   bool may_spin_ = false;
+  Begun begun_;
   bool broken_ = false;  ///< an MPI call has failed, or may not end: no more are made
   Duration active_{0};   ///< when something last came
   std::optional<Runtime::Timer> alarm_;

@@ -109,8 +109,8 @@ void MpiLink::tell(const Abort& abort) {
 }
 
 void MpiLink::take(ConstBytes header) {
-  if (header.empty()) {
-    peer_closed_ = true;
+  if (header.size() == sizeof(MpiHub::Begun)) {
+    std::memcpy(&peer_closed_.emplace(), header.data(), header.size());
     advance_all();
     return end_if_closed();
   }
@@ -309,10 +309,24 @@ void MpiLink::drop(const Abort& abort) {
   end_if_closed();
 }
 
+bool MpiLink::takes_part_in(const MpiHub::Begun& begun) const {
+  if (!peer_closed_) return !has_failed();
+  return peer_closed_->lanes >= begun.lanes && peer_closed_->collectives >= begun.collectives;
+}
+
+std::optional<MpiLink::Unasked> MpiLink::unasked(Channel channel) const {
+  const auto lane = lanes_.find(channel);
+  if (lane == lanes_.end() || lane->second.arrived.empty()) return std::nullopt;
+  const Arrived& first = lane->second.arrived.front();
+  return Unasked{first.frame.message(), ConstBytes(first.payload.get(), first.frame.payload)};
+}
+
 void MpiLink::hang_up() {
   if (!std::exchange(closed_, true) && !broken_) {
+    const auto begun = std::make_shared<MpiHub::Begun>(hub_->begun());
     try {
-      hub_->when_done(hub_->mpi().send(peer_, MpiHub::header_tag, {}), [] {});
+      const ConstBytes header = std::as_bytes(std::span(begun.get(), 1));
+      hub_->when_done(hub_->mpi().send(peer_, MpiHub::header_tag, header), [begun] {});
     } catch (const Error&) {
       broken_ = true;  // the peer will not hear of it
     }

@@ -4,8 +4,8 @@
 // or stays with the sender. So channels do not wait for each other.
 //
 // MPI cannot take back a message. When a scope ends, the receiver fetches what still comes in it and drops it, and
-// operations whose memory MPI is using fail once it no longer does. An empty header says that a rank has closed its
-// link; it goes on fetching and dropping until the peer has closed it too.
+// operations whose memory MPI is using fail once it no longer does. A header that is MpiHub::Begun says that a rank has
+// closed its link; it goes on fetching and dropping until the peer has closed it too.
 #pragma once
 
 #include "ripieno/transport/mpi/hub.h"
@@ -29,10 +29,20 @@ class MpiLink final : public PeerLink {
   void take(ConstBytes header);
   /// Whether no more headers are wanted: small unexpected payloads have used up the credit.
   bool is_paused() const { return !ended() && unasked_ > options_.unasked_bytes; }
-  bool peer_has_closed() const { return peer_closed_; }
-  bool has_failed() const { return ended(); }
-  /// An MPI call has failed: nothing that is under way will end.
+  bool peer_has_closed() const { return peer_closed_.has_value(); }
+  /// Whether it has ended otherwise than by the peer's closing.
+  bool has_failed() const { return error_ || broken_ || (ended() && !peer_closed_); }
+  /// Whether the peer has begun, or may yet begin, all of this.
+  bool takes_part_in(const MpiHub::Begun& begun) const;
+  /// MPI is called no more: nothing that is under way will end.
   void break_off(const std::string& why);
+
+  /// The channel's first message that nobody has asked for, if it is here.
+  struct Unasked {
+    Message message;
+    ConstBytes payload;
+  };
+  std::optional<Unasked> unasked(Channel channel) const;
 
  private:
   /// A send whose payload MPI may still be reading.
@@ -85,7 +95,8 @@ class MpiLink final : public PeerLink {
   std::map<Channel, Queue> incoming_;         ///< in the order of arrival, until received or kept in the lane
   Queue dropped_;                             ///< those to which MPI is writing
   std::uint32_t next_out_ = 0, next_in_ = 0;  ///< numbers of payloads that travel alone
-  bool closed_ = false, peer_closed_ = false;
+  bool closed_ = false;
+  std::optional<MpiHub::Begun> peer_closed_;  ///< what it had begun by then
   bool broken_ = false;
 };
 
