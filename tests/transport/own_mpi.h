@@ -50,6 +50,7 @@ class OwnMpiWorld {
   int stopped = 0;
   bool broken = false;       ///< every call fails from now on
   int slow = -1;             ///< this rank does not yet see that its collectives have ended
+  int starts_none = -1;      ///< this rank's collectives fail when they begin
   std::map<int, int> calls;  ///< so far, by rank
 };
 
@@ -116,6 +117,7 @@ class OwnMpi final : public transport::Mpi {
     const std::lock_guard lock(world_->mutex);
     check();
     require(collective.lane < world_->opened[rank_], "a lane that is not open");
+    if (world_->starts_none == rank_) fail(ErrorKind::network, "MPI is out of memory");
     return wait_for(collective.lane, collective);
   }
   void stop() override {

@@ -12,6 +12,10 @@ namespace {
 
 // So long calls that have failed wait for MPI to let go of their memory. That comes at once where all ranks take part.
 constexpr Duration grace = std::chrono::seconds(1);
+// So long what others are told may take to leave this rank.
+constexpr Duration telling = std::chrono::milliseconds(100);
+// The mark of comparisons.
+constexpr std::uint64_t compares = 0x6572616d6f635052;
 // A call waits so long by itself before it lets others have the thread, if each rank has a core: resuming it costs as
 // much as a small collective.
 constexpr auto spin_time = std::chrono::microseconds(20);
@@ -100,19 +104,22 @@ const std::shared_ptr<MpiCollectives::Lane>& MpiCollectives::lane_of(Channel cha
   std::shared_ptr<Lane>& lane = lanes_[channel];
   if (!lane) {
     lane = std::make_shared<Lane>(runtime_, static_cast<int>(lanes_.size()) - 1, runtime_.now());
+    ++hub_->part().lanes;
     opening_.push_back(lane);
     if (opening_.size() == 1) open_next();
   }
   return lane;
 }
 
+/// Others open the lane too, whatever has ended here.
 void MpiCollectives::open_next() {
-  if (opening_.empty() || error_) return;
+  if (opening_.empty() || hub_->has_given_up()) return;
+  const Mpi::Request request = call([this](Mpi& mpi) { return mpi.open_lane(opening_.front()->number); });
   hub_->when_done(
-      hub_->open_lane(opening_.front()->number),
+      request,
       [weak = weak_from_this()] {
         const auto self = weak.lock();
-        if (!self) return;
+        if (!self || self->opening_.empty()) return;
         self->opening_.front()->opened.set();
         self->opening_.pop_front();
         self->open_next();
@@ -129,7 +136,7 @@ Task<> MpiCollectives::run(std::shared_ptr<MpiCollectives> self, Collective coll
   require(!lane->in_use, describe(message), ": its channel runs another collective");
   const Busy busy(&lane->in_use);
   if (!lane->opened.is_set()) co_await lane->opened.wait();
-  const Wanted wanted{collective, terms.how, terms.root, lane->number, lane->begun};
+  const Wanted wanted{compares, lane->begun, lane->number, terms.root, collective, terms.how, {}};
   if (!lane->last || !wanted.repeats(lane->last->first) || !same(lane->last->second, message)) {
     co_await compare(self.get(), wanted, message);
     lane->last.emplace(wanted, message);
@@ -137,8 +144,9 @@ Task<> MpiCollectives::run(std::shared_ptr<MpiCollectives> self, Collective coll
   if (self->error_) std::rethrow_exception(self->error_);
   Call began = self->make_call(wanted, message, numbers);
   ++lane->begun;
-  Mpi::Request request = self->hub_->run(began.collective);
+  Mpi::Request request = self->call([&began](Mpi& mpi) { return mpi.run(began.collective); });
   if (self->spin(&request)) {
+    ++self->hub_->part().collectives;
     began.finish();
   } else {
     const auto call = std::make_shared<Call>(std::move(began));
@@ -147,14 +155,22 @@ Task<> MpiCollectives::run(std::shared_ptr<MpiCollectives> self, Collective coll
     self->hub_->when_done(
         request,
         [weak = std::weak_ptr(self), call] {
-          if (const auto alive = weak.lock()) std::erase(alive->under_way_, call);
-          call->done.set();
+          if (const auto alive = weak.lock()) alive->end(call);
         },
         true);
     co_await call->done.wait();
     if (self->error_) std::rethrow_exception(self->error_);
     call->finish();
   }
+}
+
+void MpiCollectives::end(const std::shared_ptr<Call>& call) {
+  std::erase(under_way_, call);
+  ++hub_->part().collectives;
+  if (!error_) {
+    if (const auto error = parted(*call)) end_all(error);
+  }
+  call->done.set();
 }
 
 void MpiCollectives::Call::finish() const {
@@ -185,15 +201,20 @@ std::exception_ptr MpiCollectives::parted_from(const Wanted& wanted, const Messa
                                 words(theirs, their_message), ": the ranks do not run the same recipe")));
 }
 
-/// What a rank that compares nothing sees: its neighbour compares where it repeats its last collective.
+/// What a rank sees that compares nothing: its neighbour compares where it repeats its last collective.
+std::exception_ptr MpiCollectives::parted(const Call& call) const {
+  const auto unasked = links_[static_cast<std::size_t>(previous())]->unasked(call.message.channel);
+  Wanted theirs{};
+  if (!unasked || unasked->payload.size() != sizeof theirs) return nullptr;
+  std::memcpy(&theirs, unasked->payload.data(), sizeof theirs);
+  const bool is_for_later = theirs.before > call.wanted.before;
+  if (theirs.mark != compares || is_for_later) return nullptr;
+  return parted_from(call.wanted, call.message, previous(), theirs, unasked->message);
+}
+
 std::exception_ptr MpiCollectives::parted() const {
   for (const auto& call : under_way_) {
-    const auto unasked = links_[static_cast<std::size_t>(previous())]->unasked(call->message.channel);
-    Wanted theirs{};
-    if (!unasked || unasked->payload.size() != sizeof theirs) continue;
-    std::memcpy(&theirs, unasked->payload.data(), sizeof theirs);
-    if (theirs.before <= call->wanted.before)  // else it is for a later one
-      return parted_from(call->wanted, call->message, previous(), theirs, unasked->message);
+    if (auto error = parted(*call)) return error;
   }
   return nullptr;
 }
@@ -232,14 +253,17 @@ MpiCollectives::Call MpiCollectives::make_call(Wanted wanted, Message message, N
 }
 
 bool MpiCollectives::spin(Mpi::Request* request) const {
-  Mpi& mpi = hub_->mpi();
-  if (mpi.test(*request)) return true;
+  const auto is_done = [request](Mpi& mpi) { return mpi.test(*request); };
+  const auto is_done_soon = [request](Mpi& mpi) {
+    int looks = 0;
+    while (looks < looks_between_clocks && !mpi.test(*request)) ++looks;
+    return looks < looks_between_clocks;
+  };
+  if (call(is_done)) return true;
   if (!hub_->may_spin() || runtime_.is_computing()) return false;
   const Duration end = runtime_.now() + spin_time;
   do {
-    for (int i = 0; i < looks_between_clocks; ++i) {
-      if (mpi.test(*request)) return true;
-    }
+    if (call(is_done_soon)) return true;
   } while (runtime_.now() < end);
   return false;
 }
@@ -247,60 +271,63 @@ bool MpiCollectives::spin(Mpi::Request* request) const {
 void MpiCollectives::stop(std::exception_ptr error) {
   if (error_) return;
   error_ = error;
+  last_look_ = runtime_.now() + grace;
   for (const auto& lane : opening_) lane->opened.fail(error);
-  if (opening_.size() > 1) opening_.resize(1);  // the others were not begun
 }
 
 bool MpiCollectives::lacks_a_rank() const {
-  return error_ || std::any_of(links_.begin(), links_.end(),
-                               [this](const auto& link) { return link && !link->takes_part_in(hub_->begun()); });
+  MpiHub::Part part = hub_->part();
+  part.collectives += under_way_.size();
+  return std::any_of(links_.begin(), links_.end(), [&part](const auto& link) { return link && !link->takes(part); });
 }
 
 void MpiCollectives::look() {
   if (!waits()) return;
-  if (!error_) {
-    if (const auto error = parted()) tell_all(error);
-  }
   const Duration now = runtime_.now(), since = under_way_.empty() ? opening_.front()->since : under_way_.front()->since;
-  if (!lacks_a_rank()) {
-    alone_.reset();
-  } else if (!alone_) {
-    alone_ = now;
-  }
-  if (alone_ && now - *alone_ > grace) {
-    give_up("a rank no longer takes part in it");
+  alone_ = lacks_a_rank() ? alone_.value_or(now) : std::optional<Duration>();
+  if (error_) {
+    if (now > last_look_) hub_->give_up(gave_up_on("a rank no longer takes part in it"));
+  } else if (const auto parted = this->parted()) {
+    end_all(parted);
+  } else if (alone_ && now - *alone_ > grace) {
+    end_all(error(ErrorKind::peer, "a rank no longer takes part in it"));
+    last_look_ = now + telling;
   } else if (now - since > options_.timeout) {
-    give_up(text("it has not ended within ", seconds(options_.timeout), " s"));
+    end_all(error(ErrorKind::peer, text("it has not ended within ", seconds(options_.timeout), " s")));
   }
 }
 
-/// Engines work in scope 0, of which all ranks are members.
-void MpiCollectives::tell_all(std::exception_ptr error) {
+/// On all ranks. Engines work in scope 0, of which all ranks are members.
+void MpiCollectives::end_all(std::exception_ptr error) {
+  stop(error);
   aborts_->end(0, error);
   for (std::size_t peer = 0; peer < links_.size(); ++peer) {
     if (links_[peer] && aborts_->must_tell(0, static_cast<int>(peer))) links_[peer]->tell(*aborts_->find(0));
   }
 }
 
-void MpiCollectives::give_up(const std::string& why) {
-  tell_all(std::make_exception_ptr(Error(ErrorKind::peer, text("rank ", rank_, ": ", gave_up_on(why)))));
-  hub_->give_up(gave_up_on(why));
-}
-
 void MpiCollectives::break_off(const std::string& why) {
-  if (!waits()) return;
-  stop(std::make_exception_ptr(Error(ErrorKind::network, text("rank ", rank_, ": ", gave_up_on(why)))));
+  if (!error_) {
+    const auto parted = this->parted();  // which MPI may have noticed, too
+    const auto broken = parted ? parted : error(ErrorKind::network, why);
+    lanes_.empty() ? stop(broken) : end_all(broken);
+  }
   for (const auto& call : std::exchange(under_way_, {})) call->done.fail(error_);
   opening_.clear();
 }
 
 std::string MpiCollectives::gave_up_on(const std::string& why) const {
-  if (under_way_.empty()) {
-    return text("gave up on MPI's communicator ", opening_.front()->number + 1,
-                " of those that each bucket has (exchange.bucket_mb): ", why);
+  if (!under_way_.empty()) {
+    const Call& first = *under_way_.front();
+    return text("gave up on MPI's own ", name(first.wanted.collective), " (", describe(first.message), "): ", why);
   }
-  const Call& first = *under_way_.front();
-  return text("gave up on MPI's own ", name(first.wanted.collective), " (", describe(first.message), "): ", why);
+  if (opening_.empty()) return "MPI has failed: " + why;
+  return text("gave up on MPI's communicator ", opening_.front()->number + 1,
+              " of those that each bucket has (exchange.bucket_mb): ", why);
+}
+
+std::exception_ptr MpiCollectives::error(ErrorKind kind, const std::string& why) const {
+  return std::make_exception_ptr(Error(kind, text("rank ", rank_, ": ", gave_up_on(why))));
 }
 
 }  // namespace ripieno::transport

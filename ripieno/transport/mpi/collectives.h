@@ -6,10 +6,12 @@
 // rank compares what it wants with its neighbours, by messages over the links, which nobody counts. A rank that repeats
 // its last collective compares nothing; while it waits, it sees the message of a neighbour that does.
 //
-// MPI cannot take back a collective. When the scope ends, or a peer that has not begun the collective is lost, calls
-// fail once MPI no longer uses their memory; after a second this rank tells the others, uses MPI no more, and they
-// fail.
+// MPI cannot take back a collective. When the scope ends, or a peer is lost that has not taken its part, calls fail
+// once MPI no longer uses their memory; after a second this rank uses MPI no more, and they fail.
 #pragma once
+
+#include <array>
+#include <type_traits>
 
 #include "ripieno/transport/endpoint.h"
 #include "ripieno/transport/mpi/link.h"
@@ -31,6 +33,7 @@ class MpiCollectives final : public MpiHub::Waiter, public std::enable_shared_fr
 
   /// The engine's (Endpoint::engine).
   static std::span<const EngineOperation> operations();
+  /// Error(network): MPI's own.
   void open(Channel channel) {
     if (!error_) lane_of(channel);
   }
@@ -48,20 +51,23 @@ class MpiCollectives final : public MpiHub::Waiter, public std::enable_shared_fr
  private:
   /// What all ranks must want alike.
   struct Wanted {
+    std::uint64_t mark;    ///< of comparisons: other messages may come on the same channel
+    std::uint64_t before;  ///< so many collectives have begun on the lane
+    std::int32_t lane;     ///< all ranks have opened the channel as their lane of this number
+    std::int32_t root;
     Collective collective;
     numeric::Reduce how;
-    std::int32_t root;
-    std::int32_t lane;     ///< all ranks have opened the channel as their lane of this number
-    std::uint64_t before;  ///< so many collectives have begun on it
+    std::array<std::uint8_t, 6> rest;
     bool operator==(const Wanted&) const = default;
     bool repeats(const Wanted& other) const {
       return collective == other.collective && how == other.how && root == other.root;
     }
   };
+  static_assert(std::has_unique_object_representations_v<Wanted>, "it travels as it lies in memory");
   struct Lane {
     Lane(Runtime& runtime, int number, Duration since) : number(number), since(since), opened(runtime) {}
     const int number;
-    const Duration since;
+    const Duration since;  ///< when it was asked for
     Event opened;
     bool in_use = false;
     std::uint64_t begun = 0;  ///< collectives
@@ -88,14 +94,26 @@ class MpiCollectives final : public MpiHub::Waiter, public std::enable_shared_fr
   const std::shared_ptr<Lane>& lane_of(Channel channel);
   void open_next();
   Call make_call(Wanted wanted, Message message, NumberSpan numbers) const;
+  /// MPI's own error is that of everything.
+  template <class F>
+  auto call(F of) const {
+    try {
+      return of(hub_->mpi());
+    } catch (const Error& error) {
+      hub_->give_up(error.what());
+      std::rethrow_exception(error_);
+    }
+  }
   bool spin(Mpi::Request* request) const;
+  void end(const std::shared_ptr<Call>& call);
   std::exception_ptr parted_from(const Wanted& wanted, const Message& message, int peer, const Wanted& theirs,
                                  const Message& their_message) const;
+  std::exception_ptr parted(const Call& call) const;
   std::exception_ptr parted() const;
   bool lacks_a_rank() const;
-  void tell_all(std::exception_ptr error);
-  void give_up(const std::string& why);
+  void end_all(std::exception_ptr error);
   std::string gave_up_on(const std::string& why) const;
+  std::exception_ptr error(ErrorKind kind, const std::string& why) const;
   int ranks() const { return static_cast<int>(links_.size()); }
   int previous() const { return (rank_ + ranks() - 1) % ranks(); }
 
@@ -110,6 +128,7 @@ class MpiCollectives final : public MpiHub::Waiter, public std::enable_shared_fr
   std::vector<std::shared_ptr<Call>> under_way_;
   std::exception_ptr error_;       ///< of pending and future calls
   std::optional<Duration> alone_;  ///< since when a rank has been missing
+  Duration last_look_{};           ///< after an error: MPI is used no more if something is pending then
 };
 
 }  // namespace ripieno::transport

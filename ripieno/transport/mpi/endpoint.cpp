@@ -37,8 +37,8 @@ class MpiEndpoint final : public LinkedEndpoint {
     const Duration limit = failed ? after_error : timeout_;
     try {
       if (!hub_->finish(limit)) {
-        tell(text("MPI has failed, or other ranks have not closed their links within ", seconds(limit),
-                  " s or not taken part in a collective"));
+        tell(text("MPI has failed, another rank has given it up or not ended within ", seconds(limit),
+                  " s, or a collective has not ended"));
       } else {
         hub_->mpi().stop();
       }

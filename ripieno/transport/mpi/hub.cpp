@@ -14,7 +14,7 @@ using std::chrono::microseconds;
 constexpr int most_headers = 32;  // at a time, so that they do not starve the runtime's handlers
 // While nothing has come for so long, a thread that may spin does not sleep.
 constexpr Duration awake_for = microseconds(2000);
-// When all ranks have closed, collectives that have not ended wait so long for what is still on its way.
+// When all ranks have ended, collectives that have not ended wait so long for what is still on its way.
 constexpr Duration last_chance = std::chrono::seconds(1);
 constexpr Duration shortest_sleep = microseconds(20), longest_sleep = microseconds(500);
 // MPI goes on with a collective, which may take many rounds, only when it is looked at.
@@ -30,30 +30,22 @@ void MpiHub::start(std::vector<std::shared_ptr<MpiLink>> links, std::shared_ptr<
   runtime_.add_poller(weak_from_this());
 }
 
-Mpi::Request MpiHub::open_lane(int lane) {
-  ++begun_.lanes;
-  return mpi_->open_lane(lane);
-}
-
-Mpi::Request MpiHub::run(const ripieno_mpi_collective& collective) {
-  ++begun_.collectives;
-  return mpi_->run(collective);
-}
-
 void MpiHub::give_up(const std::string& why) {
-  broken_ = true;
+  if (std::exchange(gives_up_, true)) return;
   waiter_->break_off(why);
   for (const auto& link : links_) {
     if (link) link->break_off(why);
   }
+  say(Farewell::gave_up);
+  broken_ = true;
 }
 
 bool MpiHub::poll() {
   if (broken_) return false;
   bool active = false;
   try {
-    active = test_all();
-    active |= take_headers();
+    active = take_headers();  // first, for what they say of requests that fail
+    active |= test_all();
   } catch (const Error& error) {
     give_up(error.what());
     return true;
@@ -121,23 +113,33 @@ void MpiHub::wake() {
   if (alarm_) runtime_.cancel(*std::exchange(alarm_, std::nullopt));
 }
 
+void MpiHub::say(Farewell farewell) {
+  for (const auto& link : links_) {
+    if (link) link->say(farewell);
+  }
+}
+
 bool MpiHub::finish(Duration limit) {
-  const auto all_have_closed = [this] {
-    return std::all_of(links_.begin(), links_.end(), [](const auto& link) { return !link || link->peer_has_closed(); });
+  const auto all_say = [this](auto farewell) {
+    return std::all_of(links_.begin(), links_.end(), [&](const auto& link) { return !link || farewell(*link); });
   };
+  const auto has_ended = [](const MpiLink& link) { return link.heard() == Farewell::ended; };
+  const auto still_answers = [](const MpiLink& link) { return link.heard() != Farewell::gave_up; };
   const auto waits_for_ranks = [](const Operation& one) { return one.of_all; };
+  if (!broken_) say(Farewell::ended);
   Duration end = runtime_.now() + limit;
   bool is_over = false, is_last = false;
-  while (!broken_ && !is_over && runtime_.now() < end) {
+  while (!broken_ && !is_over && runtime_.now() < end && all_say(still_answers)) {
     if (!poll()) ::poll(nullptr, 0, 1);
-    const bool closed = all_have_closed();
-    is_over = closed && under_way_.empty();
-    if (closed && !is_last && std::all_of(under_way_.begin(), under_way_.end(), waits_for_ranks)) {
+    const bool all_ended = all_say(has_ended);
+    is_over = all_ended && under_way_.empty();
+    if (all_ended && !is_last && std::all_of(under_way_.begin(), under_way_.end(), waits_for_ranks)) {
       is_last = true;
       end = std::min(end, runtime_.now() + last_chance);
     }
   }
   const bool is_finished = is_over && !broken_;
+  if (!is_finished && !broken_) say(Farewell::gave_up);
   broken_ = true;  // no call after MPI_Finalize
   links_.clear();
   waiter_.reset();

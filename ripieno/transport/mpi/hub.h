@@ -19,9 +19,15 @@ class MpiHub final : public Poller, public std::enable_shared_from_this<MpiHub> 
   /// The most bytes of a payload that travels with its header.
   static constexpr std::size_t inline_bytes = 2048;
 
-  /// What a rank has begun that takes all ranks.
-  struct Begun {
+  /// A rank's part in what takes all ranks: lanes that it has asked for, collectives that have ended for it.
+  struct Part {
     std::uint64_t lanes = 0, collectives = 0;
+  };
+
+  /// What a rank says to each of the others in the end.
+  enum class Farewell : std::uint8_t {
+    ended,   ///< its endpoint has ended: it goes on answering until those of the others have
+    gave_up  ///< it makes no MPI call any more, so that the others must not wait for it
   };
 
   /// Waits for something else than the links do.
@@ -31,7 +37,7 @@ class MpiHub final : public Poller, public std::enable_shared_from_this<MpiHub> 
     virtual bool waits() const = 0;
     /// Called before the thread sleeps: whether to go on waiting.
     virtual void look() = 0;
-    /// An MPI call has failed: nothing that is under way will end.
+    /// MPI is called no more: nothing that is under way will end. Others may still be told.
     virtual void break_off(const std::string& why) = 0;
   };
 
@@ -39,24 +45,23 @@ class MpiHub final : public Poller, public std::enable_shared_from_this<MpiHub> 
 
   /// links[r] leads to rank r; links[rank] is empty. May spin: this host has a core for each of its ranks.
   void start(std::vector<std::shared_ptr<MpiLink>> links, std::shared_ptr<Waiter> waiter, bool may_spin);
-  /// Waits, at most so long, until all ranks have closed and nothing of this rank is under way; then MPI can be
-  /// stopped. Returns whether that came: a collective in which a rank has not taken part never ends. The links have
+  /// Says farewell, and waits, at most so long, until all ranks have and nothing of this one is under way; then MPI can
+  /// be stopped. Returns whether that came: a collective in which a rank has not taken part never ends. The links have
   /// ended before. Releases them.
   bool finish(Duration limit);
 
   Mpi& mpi() { return *mpi_; }
-  /// Begin to open a lane, and a collective (mpi.h), which are counted.
-  Mpi::Request open_lane(int lane);
-  Mpi::Request run(const ripieno_mpi_collective& collective);
-  const Begun& begun() const { return begun_; }
+  Part& part() { return part_; }
   /// Calls back on the runtime's thread once the request is done. `of_all`: it needs all ranks, of which one may be
   /// gone.
   void when_done(Mpi::Request request, Callback done, bool of_all = false) {
     under_way_.push_back({request, std::move(done), of_all});
   }
 
-  /// From now on makes no MPI call, so that MPI does nothing. Whoever waits is told why.
+  /// Tells whoever waits why, and other ranks as far as MPI still does. From then on it makes no MPI call, so that MPI
+  /// does nothing.
   void give_up(const std::string& why);
+  bool has_given_up() const { return broken_; }
 
   bool poll() override;
   bool may_spin() const override { return may_spin_; }
@@ -74,6 +79,7 @@ class MpiHub final : public Poller, public std::enable_shared_from_this<MpiHub> 
   bool take_headers();
   bool take_header(int source);
   bool waits() const;
+  void say(Farewell farewell);
 
   Runtime& runtime_;
   const std::shared_ptr<Mpi> mpi_;
@@ -82,7 +88,8 @@ class MpiHub final : public Poller, public std::enable_shared_from_this<MpiHub> 
   std::vector<Operation> under_way_;
   std::array<std::byte, frame_bytes + inline_bytes> header_{};
   bool may_spin_ = false;
-  Begun begun_;
+  Part part_;
+  bool gives_up_ = false;
   bool broken_ = false;  ///< an MPI call has failed, or may not end: no more are made
   Duration active_{0};   ///< when something last came
   std::optional<Runtime::Timer> alarm_;

@@ -99,6 +99,20 @@ void MpiLink::end_piece(Outgoing& outgoing) {
   }
 }
 
+/// A header that is no frame's.
+template <class T>
+void MpiLink::send_note(const T& note) {
+  const auto kept = std::make_shared<T>(note);
+  const ConstBytes header = std::as_bytes(std::span(kept.get(), 1));
+  try {
+    hub_->when_done(hub_->mpi().send(peer_, MpiHub::header_tag, header), [kept] {});
+  } catch (const Error&) {
+    broken_ = true;  // the peer will not hear of it
+  }
+}
+
+void MpiLink::say(MpiHub::Farewell farewell) { send_note(farewell); }
+
 void MpiLink::tell(const Abort& abort) {
   if (ended()) return;
   try {
@@ -109,10 +123,14 @@ void MpiLink::tell(const Abort& abort) {
 }
 
 void MpiLink::take(ConstBytes header) {
-  if (header.size() == sizeof(MpiHub::Begun)) {
+  if (header.size() == sizeof(MpiHub::Part)) {
     std::memcpy(&peer_closed_.emplace(), header.data(), header.size());
     advance_all();
     return end_if_closed();
+  }
+  if (header.size() == sizeof(MpiHub::Farewell)) {
+    heard_ = static_cast<MpiHub::Farewell>(header[0]);
+    return;
   }
   std::optional<Frame> frame;
   if (header.size() >= frame_bytes) {
@@ -309,9 +327,9 @@ void MpiLink::drop(const Abort& abort) {
   end_if_closed();
 }
 
-bool MpiLink::takes_part_in(const MpiHub::Begun& begun) const {
+bool MpiLink::takes(const MpiHub::Part& part) const {
   if (!peer_closed_) return !has_failed();
-  return peer_closed_->lanes >= begun.lanes && peer_closed_->collectives >= begun.collectives;
+  return peer_closed_->lanes >= part.lanes && peer_closed_->collectives >= part.collectives;
 }
 
 std::optional<MpiLink::Unasked> MpiLink::unasked(Channel channel) const {
@@ -322,15 +340,7 @@ std::optional<MpiLink::Unasked> MpiLink::unasked(Channel channel) const {
 }
 
 void MpiLink::hang_up() {
-  if (!std::exchange(closed_, true) && !broken_) {
-    const auto begun = std::make_shared<MpiHub::Begun>(hub_->begun());
-    try {
-      const ConstBytes header = std::as_bytes(std::span(begun.get(), 1));
-      hub_->when_done(hub_->mpi().send(peer_, MpiHub::header_tag, header), [begun] {});
-    } catch (const Error&) {
-      broken_ = true;  // the peer will not hear of it
-    }
-  }
+  if (!std::exchange(closed_, true) && !broken_) send_note(hub_->part());
   for (const auto& weak : outgoing_) {
     // A peer that has closed has received what is under way, or drops it.
     const auto outgoing = weak.lock();
@@ -358,8 +368,8 @@ void MpiLink::fail_all() {
 }
 
 void MpiLink::break_off(const std::string& why) {
-  broken_ = true;
   lose(why);
+  broken_ = true;
   fail_all();
 }
 

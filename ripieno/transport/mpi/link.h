@@ -4,8 +4,9 @@
 // or stays with the sender. So channels do not wait for each other.
 //
 // MPI cannot take back a message. When a scope ends, the receiver fetches what still comes in it and drops it, and
-// operations whose memory MPI is using fail once it no longer does. A header that is MpiHub::Begun says that a rank has
-// closed its link; it goes on fetching and dropping until the peer has closed it too.
+// operations whose memory MPI is using fail once it no longer does. A header that is an MpiHub::Part says that a rank
+// has closed its link; it goes on fetching and dropping until the peer has closed it too. One that is an
+// MpiHub::Farewell says how the rank itself ends.
 #pragma once
 
 #include "ripieno/transport/mpi/hub.h"
@@ -29,11 +30,12 @@ class MpiLink final : public PeerLink {
   void take(ConstBytes header);
   /// Whether no more headers are wanted: small unexpected payloads have used up the credit.
   bool is_paused() const { return !ended() && unasked_ > options_.unasked_bytes; }
-  bool peer_has_closed() const { return peer_closed_.has_value(); }
+  void say(MpiHub::Farewell farewell);
+  std::optional<MpiHub::Farewell> heard() const { return heard_; }
   /// Whether it has ended otherwise than by the peer's closing.
   bool has_failed() const { return error_ || broken_ || (ended() && !peer_closed_); }
-  /// Whether the peer has begun, or may yet begin, all of this.
-  bool takes_part_in(const MpiHub::Begun& begun) const;
+  /// Whether the peer has taken this part, or may yet.
+  bool takes(const MpiHub::Part& part) const;
   /// MPI is called no more: nothing that is under way will end.
   void break_off(const std::string& why);
 
@@ -71,6 +73,8 @@ class MpiLink final : public PeerLink {
   static Task<> send(std::shared_ptr<MpiLink> link, Message message, ConstBytes payload);
   void send_header(const Frame& frame, ConstBytes with, const std::shared_ptr<Outgoing>& outgoing);
   void send_payload(ConstBytes payload, const std::shared_ptr<Outgoing>& outgoing);
+  template <class T>
+  void send_note(const T& note);
   static void end_piece(Outgoing& outgoing);
 
   void take(const Frame& frame, ConstBytes with, int tag);
@@ -96,7 +100,8 @@ class MpiLink final : public PeerLink {
   Queue dropped_;                             ///< those to which MPI is writing
   std::uint32_t next_out_ = 0, next_in_ = 0;  ///< numbers of payloads that travel alone
   bool closed_ = false;
-  std::optional<MpiHub::Begun> peer_closed_;  ///< what it had begun by then
+  std::optional<MpiHub::Part> peer_closed_;  ///< its part by then
+  std::optional<MpiHub::Farewell> heard_;
   bool broken_ = false;
 };
 
