@@ -182,7 +182,7 @@ Task<> Communicator::reduce_numbers(Communicator comm, NumberSpan numbers, Reduc
 Communicator Communicator::renewed() const {
   std::vector<int> members;
   for (int i = 0; i < size(); ++i) members.push_back(member(i));
-  const Communicator anew(state_->endpoint, std::move(members), scope_under(state_->scope, for_renewed, 0), per_node_);
+  Communicator anew(state_->endpoint, std::move(members), scope_under(state_->scope, for_renewed, 0), per_node_);
   anew.state_->whole = state_->whole;
   return anew;
 }
@@ -196,7 +196,7 @@ Communicator Communicator::survivors() const {
     if (std::binary_search(alive.begin(), alive.end(), member(i))) members.push_back(member(i));
   }
   // All members compute the same scope, even those that learn of several losses at once.
-  const Communicator alive_ones(state_->endpoint, std::move(members), scope_under(state_->whole, for_survivors, lost));
+  Communicator alive_ones(state_->endpoint, std::move(members), scope_under(state_->whole, for_survivors, lost));
   alive_ones.state_->whole = state_->whole;
   return alive_ones;
 }

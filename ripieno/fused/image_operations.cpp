@@ -37,7 +37,8 @@ struct BatchNormOperation : torch::autograd::Function<BatchNormOperation> {
                  other = more ? more->to(in.scalar_type()).contiguous(channels_last) : Tensor();
     const kernels::Images images = images_of(in.sizes());
     const std::size_t channels = images.channels;
-    const auto pixels = static_cast<double>(images.elements() / channels);
+    const std::size_t each = images.elements() / channels;
+    const auto pixels = static_cast<double>(each);
     const Tensor mean = at::empty_like(weight), spread = at::empty_like(weight);  // 1 / standard deviation
     std::vector<float> about(channels), scale(channels), offset(channels);
     numeric::convert(NumberSpan(about), span_of(in).slice(0, channels));
@@ -63,7 +64,7 @@ struct BatchNormOperation : torch::autograd::Function<BatchNormOperation> {
       running_mean[c] = (1 - momentum) * running_mean[c] + momentum * m[c];
       running_variance[c] = (1 - momentum) * running_variance[c] + momentum * variance * unbiased;
     }
-    const Tensor y = at::empty_like(in);
+    Tensor y = at::empty_like(in);
     over_pixels(images, [&](Range some) {
       kernels::scale_channels(part_of(y, some), part_of(in, some), channels, scale.data(), offset.data(),
                               part_of(other, some), form.relu);
@@ -84,7 +85,8 @@ struct BatchNormOperation : torch::autograd::Function<BatchNormOperation> {
     if (y.defined() && std::exchange(shared, false)) gradient = gradient.clone(channels_last);
     const kernels::Images images = images_of(in.sizes());
     const std::size_t channels = images.channels;
-    const auto pixels = static_cast<float>(images.elements() / channels);
+    const std::size_t each = images.elements() / channels;
+    const auto pixels = static_cast<float>(each);
     std::vector<float> a(channels), b(channels), c(channels);
     const float *m = mean.data_ptr<float>(), *s = spread.data_ptr<float>(), *w = weight.data_ptr<float>();
     const ChannelSums sums = sum_over_pixels(images, [&](Range some, double* sum, double* product) {

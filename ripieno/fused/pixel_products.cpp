@@ -83,7 +83,7 @@ Tensor PixelProducts::forward(const Tensor& input, const Tensor& weight, const T
 
 Tensor PixelProducts::input_gradient(const Tensor& gradient, const Tensor& weight) const {
   const Tensor by_result = gradient.contiguous(channels_last), used = weight.contiguous(channels_last);
-  const Tensor found = at::empty(input_, by_result.options().memory_format(channels_last)).zero_();
+  Tensor found = at::empty(input_, by_result.options().memory_format(channels_last)).zero_();
   for (const Meeting& each : meetings_) {
     columns(found, each.in, each.count).addmm_(columns(by_result, each.out, 1), columns(used, each.place, each.count));
   }

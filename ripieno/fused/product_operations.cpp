@@ -24,7 +24,7 @@ template <class Use>
 Tensor by_parts(const Tensor& parameter, const std::vector<Tensor>& parts, torch::ScalarType type, const Use& use) {
   const bool as_it_is = parameter.scalar_type() == type;
   const auto options = torch::TensorOptions(type).memory_format(parameter.suggest_memory_format());
-  const Tensor whole = as_it_is ? parameter : at::empty(parameter.sizes(), options);
+  Tensor whole = as_it_is ? parameter : at::empty(parameter.sizes(), options);
   std::int64_t row = 0;
   for (const Tensor& part : parts) {
     use(as_it_is ? part : whole.narrow(0, row, part.size(0)).copy_(part));

@@ -166,9 +166,9 @@ std::int64_t Winograd::channels_a_part(std::int64_t others) const {
 }
 
 Tensor Winograd::prepared(const Tensor& weight) const {
-  const Tensor in = weight.contiguous(channels_last);
+  Tensor in = weight.contiguous(channels_last);
   if (by_channels()) return in;
-  const Tensor made = Points(tile_, weight_tiles(weight_[0])).of(weight_tiles(weight_[0]));
+  Tensor made = Points(tile_, weight_tiles(weight_[0])).of(weight_tiles(weight_[0]));
   transform(made, in, weight_tiles(weight_[0]), tile_, kernels::WinogradMap::weight);
   return made;
 }

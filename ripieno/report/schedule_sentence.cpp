@@ -74,8 +74,8 @@ std::string pairs_of(const Round& round, const char* between, bool once) {
 
 /// The verb after "which", for one receiver or several.
 std::string what_receivers_do(const SchedulePicture& picture, const Round& round, bool one) {
-  const std::string adds = one ? "adds it" : "add it",
-                    keeps = text(one ? "keeps it" : "keep it", picture.sums ? ": it is the sum of all" : "");
+  std::string adds = one ? "adds it" : "add it",
+              keeps = text(one ? "keeps it" : "keep it", picture.sums ? ": it is the sum of all" : "");
   if (all_of(round, [](const Transfer& each) { return each.adds; })) return adds;
   if (all_of(round, [](const Transfer& each) { return !each.adds; })) return keeps;
   return adds + ", or " + keeps;

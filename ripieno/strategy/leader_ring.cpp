@@ -19,7 +19,7 @@ class LeaderRing final : public Alike {
  private:
   /// Throws on a dead rank, and if the transport cannot go on without the dead ranks.
   static collective::Communicator survivors_of(const collective::Communicator& ended) {
-    const collective::Communicator alive = ended.survivors();
+    collective::Communicator alive = ended.survivors();
     if (alive.size() == ended.size()) fail(ErrorKind::peer, "nobody has died: there is nobody to go on without");
     return alive;
   }

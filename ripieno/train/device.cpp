@@ -15,7 +15,7 @@ std::string why_no_gpu() {
 torch::Device find_device(const std::string& name, int local_rank) {
   if (name == "cpu") return torch::kCPU;
   if (name != "cuda") fail(ErrorKind::usage, "there is no device \"", name, "\"; there are cpu, cuda");
-  const auto count = static_cast<int>(torch::cuda::device_count());
+  const int count = static_cast<unsigned char>(torch::cuda::device_count());
   if (count == 0)
     fail(ErrorKind::usage, "train.device = cuda, but there is no GPU to compute on: ", why_no_gpu(),
          "; take train.device = cpu");
