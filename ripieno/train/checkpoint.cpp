@@ -2,8 +2,8 @@
 
 #include <ATen/EmptyTensor.h>
 #include <caffe2/serialize/inline_container.h>
-#include <torch/csrc/jit/serialization/import_read.h>
 #include <torch/csrc/jit/serialization/pickler.h>
+#include <torch/csrc/jit/serialization/unpickler.h>
 
 #include <cstring>
 #include <map>
@@ -30,15 +30,37 @@ bool is_plain(torch::ScalarType type) {
          c10::isIntegralType(type, /*includeBool=*/true);
 }
 
-/// As it is. Throws std::runtime_error where it reaches beyond its memory, or is none of numbers in memory.
-torch::Tensor whole(torch::Tensor tensor) {
-  if (!tensor.defined() || tensor.layout() != torch::kStrided || !tensor.device().is_cpu() ||
-      !is_plain(tensor.scalar_type()) ||
-      at::detail::computeStorageNbytes(tensor.sizes(), tensor.strides(), tensor.element_size(),
-                                       static_cast<std::size_t>(tensor.storage_offset())) > tensor.storage().nbytes()) {
-    throw std::runtime_error("a tensor that is not whole");
-  }
+/// The bytes of the archive's records, by where they were read to. What a storage says of its size is the pickle's
+/// word.
+using Records = std::map<const void*, std::size_t>;
+
+/// As it is. Throws std::runtime_error where it reaches beyond its record, or is none of numbers in memory.
+torch::Tensor whole(torch::Tensor tensor, const Records& records) {
+  const auto is_whole = [&] {
+    if (!tensor.defined() || tensor.layout() != torch::kStrided || !tensor.device().is_cpu()) return false;
+    if (!is_plain(tensor.scalar_type())) return false;
+    const std::size_t bytes = at::detail::computeStorageNbytes(tensor.sizes(), tensor.strides(), tensor.element_size(),
+                                                               static_cast<std::size_t>(tensor.storage_offset()));
+    const auto record = records.find(tensor.storage().data());
+    return bytes == 0 || (record != records.end() && bytes <= record->second);
+  };
+  if (!is_whole()) throw std::runtime_error("a tensor that is not whole");
   return tensor;
+}
+
+/// What the pickle describes, of the archive's records.
+c10::IValue unpickled(std::string_view pickle, caffe2::serialize::PyTorchStreamReader* archive, Records* records) {
+  const auto read = [&pickle](char* into, std::size_t most) {
+    const std::size_t bytes = pickle.copy(into, most);
+    pickle.remove_prefix(bytes);
+    return bytes;
+  };
+  const auto read_record = [&](const std::string& name) {
+    auto [data, bytes] = archive->getRecord("data/" + name);
+    (*records)[data.get()] = bytes;
+    return std::move(data);
+  };
+  return torch::jit::Unpickler(read, {}, {}, read_record, {}).parse_ivalue();
 }
 
 /// Of a pickle's instructions that LibTorch reads: those of a fixed size, and those whose first bytes are a length.
@@ -121,13 +143,16 @@ NamedTensors load_tensors(const std::filesystem::path& path) {
   if (!std::filesystem::is_regular_file(path)) fail(ErrorKind::data, path.string(), ": there is no such checkpoint");
   NamedTensors tensors;
   try {
-    // Not torch::jit::pickle_load(), which reads beyond the end of what is damaged.
+    // Not torch::jit::pickle_load(), which reads beyond the end of what is damaged, nor readArchiveAndTensors(), which
+    // does not say how large a record is.
     caffe2::serialize::PyTorchStreamReader reader(path.string());
     const auto [pickle, bytes] = reader.getRecord("data.pkl");
-    check_numbers({static_cast<const char*>(pickle.get()), bytes});
-    const auto value = torch::jit::readArchiveAndTensors("data", "", "", {}, {}, {}, reader);
+    const std::string_view text(static_cast<const char*>(pickle.get()), bytes);
+    check_numbers(text);
+    Records records;
+    const c10::IValue value = unpickled(text, &reader, &records);
     for (const auto& item : value.toGenericDict())
-      tensors.emplace_back(item.key().toStringRef(), whole(item.value().toTensor()));
+      tensors.emplace_back(item.key().toStringRef(), whole(item.value().toTensor(), records));
   } catch (const std::exception& error) {
     fail_damaged(path, error);
   }

@@ -68,6 +68,16 @@ TEST(Checkpoint, DamageAndStrangersAreNamed) {
   expect(ErrorKind::data, "not one whole number", [&] { reader.number("weight", number); });
 }
 
+void expect_damage(const std::filesystem::path& path, const std::string& bytes, const std::string& what) {
+  write_file(path, bytes);
+  try {
+    load_tensors(path);
+    FAIL() << "loaded";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.what(), path.string() + ": is no checkpoint, or a damaged one (" + what + ")");
+  }
+}
+
 /// LibTorch would make room for as many objects.
 TEST(Checkpoint, AnObjectsNumberBeyondAllReasonIsDamage) {
   const TemporaryFolder folder;
@@ -80,13 +90,18 @@ TEST(Checkpoint, AnObjectsNumberBeyondAllReasonIsDamage) {
   const std::size_t at = bytes.find(std::string("r\x00\x01\x00\x00", 5));  // number 256
   ASSERT_NE(at, bytes.npos);
   bytes[at + 4] = '\x7f';
-  write_file(path, bytes);
-  try {
-    load_tensors(path);
-    FAIL() << "loaded";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.what(), path.string() + ": is no checkpoint, or a damaged one (an object's number is too high)");
-  }
+  expect_damage(path, bytes, "an object's number is too high");
+}
+
+TEST(Checkpoint, ATensorBeyondItsRecordIsDamage) {
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "two.pt";
+  save_tensors(path, {{"short", torch::ones({1})}, {"long", torch::ones({6})}});
+  std::string bytes = read_file(path);
+  const std::size_t at = bytes.find(std::string("X\x01\x00\x00\x00", 5) + "1");  // the second record's name
+  ASSERT_NE(at, bytes.npos);
+  bytes[at + 5] = '0';
+  expect_damage(path, bytes, "a tensor that is not whole");
 }
 
 TEST(Checkpoint, NoDamageDoesHarm) {
