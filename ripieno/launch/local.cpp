@@ -57,9 +57,10 @@ class LocalRun {
       : runtime_(runtime),
         job_(job),
         share_(job.share.value_or(Share{0, job.workers, "", membership::random_token()})),
-        signals_(runtime.context(), SIGINT, SIGTERM, SIGHUP),
+        signals_(runtime.context()),
         until_(runtime.context()) {
     signals_.add(SIGCHLD);
+    for (const int signal : ending_signals()) signals_.add(signal);
     if (job.until >= 0) until_.assign(job.until);
     membership::parse_address(job.listen);
     if (job.share || job.workers == 1) return;  // one worker needs no rendezvous
@@ -76,10 +77,10 @@ class LocalRun {
   }
 
   void run() {
+    runtime_.spawn("signals", watch_signals());
     if (job_.forks && job_.workers > 1) nursery_.emplace(job_.command, job_.variables);
     for (int local = 0; local < job_.workers; ++local) start(share_.first_rank + local, local);
     nursery_.reset();
-    runtime_.spawn("signals", watch_signals());
     if (until_.is_open()) runtime_.spawn("end", watch_end());
     if (rendezvous_) runtime_.spawn("rendezvous", serve());
     runtime_.run();
@@ -115,7 +116,11 @@ class LocalRun {
 
   Process make_process(std::vector<std::pair<std::string, std::string>> variables, Pipes pipes,
                        const ProcessPlace& place) {
-    std::optional<Process> forked = nursery_ ? nursery_->start(variables, pipes, place) : std::nullopt;
+    const auto look = [this] {
+      if (workers_.empty()) runtime_.context().poll();  // signals: the first worker waits until the program is loaded
+      if (interrupted_) throw Interrupted(*interrupted_);
+    };
+    std::optional<Process> forked = nursery_ ? nursery_->start(variables, pipes, place, look) : std::nullopt;
     if (forked) return std::move(*forked);
     nursery_.reset();
     variables.insert(variables.begin(), job_.variables.begin(), job_.variables.end());

@@ -24,7 +24,7 @@ namespace ripieno::launch {
 namespace {
 
 constexpr const char* variable_name = "RIPIENO_NURSERY";
-constexpr int answer_ms = 60'000;
+constexpr int answer_ms = 60'000, look_ms = 100, end_ms = 1'000;
 constexpr std::size_t most_bytes = 1 << 17;  // of a worker's environment: a socket takes no more at once
 
 // A request is the worker's environment, lines that end with 0, and these descriptors: errors, control, and where the
@@ -35,7 +35,7 @@ struct Request {
 };
 struct Forked {
   pid_t worker = -1;
-  int error = 0;
+  int error = 0;  ///< why it does not start; no worker and no error: none can be forked
 };
 
 /// A message of `bytes`, after a Request, with descriptors.
@@ -87,8 +87,7 @@ bool has_other_threads() {
   return threads > 1;
 }
 
-[[noreturn]] void refuse(int socket) {
-  const Forked answer{-1, errno};
+[[noreturn]] void refuse(int socket, Forked answer) {
   [[maybe_unused]] const ssize_t sent = send(socket, &answer, sizeof answer, MSG_NOSIGNAL);
   _exit(127);
 }
@@ -106,17 +105,18 @@ void set_environment(std::string_view lines) {
 void be_worker(Request request, const std::vector<Descriptor>& descriptors, std::string_view environment, pid_t between,
                pid_t launcher) {
   while (getppid() == between) sched_yield();  // until the launcher is its parent
-  const int socket = fcntl(0, F_DUPFD_CLOEXEC, 20);
+  const Descriptor socket(fcntl(0, F_DUPFD_CLOEXEC, 20)), nothing(open("/dev/null", O_RDONLY | O_CLOEXEC));
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != launcher) _exit(127);
-  if (request.has_network && setns(descriptors.back().get(), CLONE_NEWNET) != 0) refuse(socket);
-  const int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC), output = request.has_output ? descriptors[2].get() : -1;
-  if (!take_descriptors(nothing, output, descriptors[0].get(), descriptors[1].get())) refuse(socket);
+  if (getppid() != launcher) refuse(socket.get(), {});  // it has ended, or the kernel has made another one the parent
+  if (request.has_network && setns(descriptors.back().get(), CLONE_NEWNET) != 0)
+    refuse(socket.get(), {getpid(), errno});
+  const int output = request.has_output ? descriptors[2].get() : -1;
+  if (!take_descriptors(nothing.get(), output, descriptors[0].get(), descriptors[1].get()))
+    refuse(socket.get(), {getpid(), errno});
   set_environment(environment);
   const Forked answer{getpid(), 0};
-  if (send(socket, &answer, sizeof answer, MSG_NOSIGNAL) < 0) _exit(127);
-  close_from(control_descriptor + 1);
+  if (send(socket.get(), &answer, sizeof answer, MSG_NOSIGNAL) < 0) _exit(127);
 }
 
 /// Forks a worker, in which it returns true. Its parent is a process that ends at once, so that the launcher becomes
@@ -125,10 +125,9 @@ bool fork_worker(Request request, std::vector<Descriptor> descriptors, std::stri
   const pid_t between = fork();
   if (between == 0) {
     const pid_t self = getpid(), worker = fork();
-    if (worker < 0) refuse(0);
+    if (worker < 0) refuse(0, {-1, errno});
     if (worker > 0) _exit(0);
     be_worker(request, descriptors, environment, self, launcher);
-    for (Descriptor& one : descriptors) one.release();  // closed
     return true;
   }
   const Forked answer{-1, errno};
@@ -150,18 +149,33 @@ Nursery::Nursery(const std::vector<std::string>& command,
   const Descriptor theirs(ends[1]);
   std::vector<std::pair<std::string, std::string>> own = variables;
   own.emplace_back(variable_name, "1");
-  process_ = start_process(command, own, {.output = false, .from = theirs.get()});
   prctl(PR_GET_CHILD_SUBREAPER, &was_subreaper_);
-  prctl(PR_SET_CHILD_SUBREAPER, 1);
+  prctl(PR_SET_CHILD_SUBREAPER, 1);  // first: in kernels before 4.11 this counts for later children alone
+  try {
+    process_ = start_process(command, own, {.output = false, .errors = false, .from = theirs.get()});
+  } catch (...) {
+    prctl(PR_SET_CHILD_SUBREAPER, was_subreaper_);
+    throw;
+  }
 }
 
 Nursery::~Nursery() {
+  shutdown(socket_.get(), SHUT_WR);  // it ends, once it has reaped what was between it and the last worker
+  bool has_ended = false;
+  for (int waited = 0; waited < end_ms && !has_ended && !is_asked_; ++waited) {
+    has_ended = reap(process_.pid).has_value();
+    if (!has_ended) poll(nullptr, 0, 1);
+  }
+  if (!has_ended) kill_and_reap(process_.pid);
+  Forked unwanted;
+  if (is_asked_ && recv(socket_.get(), &unwanted, sizeof unwanted, MSG_DONTWAIT) == sizeof unwanted &&
+      unwanted.worker > 0)
+    kill_and_reap(unwanted.worker);
   prctl(PR_SET_CHILD_SUBREAPER, was_subreaper_);
-  kill_and_reap(process_.pid);
 }
 
 std::optional<Process> Nursery::start(const std::vector<std::pair<std::string, std::string>>& variables, Pipes pipes,
-                                      const ProcessPlace& place) {
+                                      const ProcessPlace& place, const std::function<void()>& look) {
   std::vector<std::pair<std::string, std::string>> all = variables_;
   all.insert(all.end(), variables.begin(), variables.end());
   std::string environment;
@@ -177,13 +191,20 @@ std::optional<Process> Nursery::start(const std::vector<std::pair<std::string, s
   if (!envelope.send(socket_.get(), descriptors)) return std::nullopt;
 
   pollfd answered{socket_.get(), POLLIN, 0};
-  int ready;
-  do {
-    ready = poll(&answered, 1, answer_ms);
-  } while (ready < 0 && errno == EINTR);
+  int ready = 0;
+  is_asked_ = true;
+  for (int waited = 0; ready <= 0 && waited < answer_ms; waited += look_ms) {
+    look();
+    ready = poll(&answered, 1, look_ms);
+  }
+  is_asked_ = ready <= 0;
   Forked answer;
   if (ready <= 0 || recv(socket_.get(), &answer, sizeof answer, 0) != sizeof answer) return std::nullopt;
-  if (answer.worker < 0) fail(ErrorKind::io, "cannot start a worker: ", std::generic_category().message(answer.error));
+  if (answer.error != 0) {
+    if (answer.worker > 0) kill_and_reap(answer.worker);
+    fail(ErrorKind::io, "cannot start a worker: ", std::generic_category().message(answer.error));
+  }
+  if (answer.worker < 0) return std::nullopt;
   join_groups(answer.worker, place.groups);
   child.launcher.pid = answer.worker;
   return std::move(child.launcher);

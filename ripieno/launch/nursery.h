@@ -6,6 +6,8 @@
 // the launcher, not of the nursery.
 #pragma once
 
+#include <functional>
+
 #include "ripieno/launch/process.h"
 
 namespace ripieno::launch {
@@ -20,16 +22,17 @@ class Nursery {
   Nursery(const Nursery&) = delete;
   Nursery& operator=(const Nursery&) = delete;
 
-  /// As start_process(), with further variables. nullopt if the nursery cannot: its program does not serve, has other
-  /// threads by then, or has ended.
+  /// As start_process(), with further variables. Calls `look`, which may throw, now and then while it waits. nullopt if
+  /// the nursery cannot: its program does not serve, has other threads by then, or has ended.
   std::optional<Process> start(const std::vector<std::pair<std::string, std::string>>& variables, Pipes pipes,
-                               const ProcessPlace& place);
+                               const ProcessPlace& place, const std::function<void()>& look);
 
  private:
   std::vector<std::pair<std::string, std::string>> variables_;
   Descriptor socket_;
   Process process_;
   int was_subreaper_ = 0;
+  bool is_asked_ = false;  ///< for a worker, and has not answered
 };
 
 /// To be called first in main(). Returns at once in a process that is no nursery, and in every worker that is forked;

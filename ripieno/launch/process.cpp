@@ -43,6 +43,23 @@ struct ProcessStart {
   int network;  // -1: the launcher's
 };
 
+bool is_ignored(int signal) {
+  struct sigaction action {};
+  return sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
+/// In a child: closes all descriptors from `first` on at its exec; one after the other where the kernel cannot do it at
+/// once.
+void close_on_exec_from(int first) {
+#ifdef CLOSE_RANGE_CLOEXEC
+  if (close_range(first, ~0u, CLOSE_RANGE_CLOEXEC) == 0) return;
+#endif
+  rlimit limit{};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  const int last = static_cast<int>(std::min<rlim_t>(limit.rlim_cur, 1 << 16));
+  for (int fd = first; fd < last; ++fd) fcntl(fd, F_SETFD, FD_CLOEXEC);
+}
+
 [[noreturn]] void give_up(int status) {
   const int error = errno;
   [[maybe_unused]] const ssize_t written = write(status, &error, sizeof error);
@@ -54,7 +71,10 @@ struct ProcessStart {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != plan.launcher) _exit(127);  // the launcher ended before the line above
   // The launcher's handlers would report to the launcher's event loop: none may run here.
-  for (int signal : {SIGINT, SIGTERM, SIGHUP, SIGCHLD, SIGPIPE, SIGXFSZ}) ::signal(signal, SIG_DFL);
+  for (int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    if (!is_ignored(signal)) ::signal(signal, SIG_DFL);
+  }
+  for (int signal : {SIGCHLD, SIGPIPE, SIGXFSZ}) ::signal(signal, SIG_DFL);
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -78,11 +98,17 @@ std::vector<char*> pointers(std::vector<std::string>& strings) {
 }  // namespace
 
 ChildPipes::ChildPipes(const Pipes& pipes) {
-  Pipe errors_pipe, control_pipe;
-  errors = std::move(errors_pipe.write);
+  Pipe control_pipe;
   control = std::move(control_pipe.write);
-  launcher.errors = std::move(errors_pipe.read);
   launcher.control = std::move(control_pipe.read);
+  if (pipes.errors) {
+    Pipe pipe;
+    errors = std::move(pipe.write);
+    launcher.errors = std::move(pipe.read);
+  } else {
+    errors = Descriptor(open("/dev/null", O_WRONLY | O_CLOEXEC));
+    if (!errors.is_open()) fail(ErrorKind::io, "cannot make a worker's standard error: ", reason(errno));
+  }
   if (pipes.input) {
     Pipe pipe;
     input = std::move(pipe.read);
@@ -131,35 +157,18 @@ bool take_descriptors(int input, int output, int errors, int control) {
     if (moved < 0) return false;
     *fd = moved;
   }
-  return dup2(input, 0) >= 0 && (output < 0 || dup2(output, 1) >= 0) && dup2(errors, 2) >= 0 &&
-         dup2(control, control_descriptor) >= 0;
+  if (dup2(input, 0) < 0 || (output >= 0 && dup2(output, 1) < 0) || dup2(errors, 2) < 0) return false;
+  if (dup2(control, control_descriptor) < 0) return false;
+  for (const int moved : {input, output, errors, control}) {
+    if (moved >= 0) close(moved);
+  }
+  return true;
 }
 
-namespace {
-
-/// One after the other, where the kernel cannot do it at once.
-template <class Act>
-void with_each_from(int first, Act act) {
-  rlimit limit{};
-  getrlimit(RLIMIT_NOFILE, &limit);
-  const int last = static_cast<int>(std::min<rlim_t>(limit.rlim_cur, 1 << 16));
-  for (int fd = first; fd < last; ++fd) act(fd);
-}
-
-}  // namespace
-
-void close_from(int first) {
-#ifdef CLOSE_RANGE_CLOEXEC
-  if (close_range(first, ~0u, 0) == 0) return;
-#endif
-  with_each_from(first, [](int fd) { close(fd); });
-}
-
-void close_on_exec_from(int first) {
-#ifdef CLOSE_RANGE_CLOEXEC
-  if (close_range(first, ~0u, CLOSE_RANGE_CLOEXEC) == 0) return;
-#endif
-  with_each_from(first, [](int fd) { fcntl(fd, F_SETFD, FD_CLOEXEC); });
+std::vector<int> ending_signals() {
+  std::vector<int> all{SIGINT, SIGTERM, SIGHUP};
+  std::erase_if(all, is_ignored);
+  return all;
 }
 
 Process start_process(const std::vector<std::string>& command,

@@ -22,9 +22,10 @@ struct Process {
   Descriptor control, input, output, errors;
 };
 
-/// Which of a child's standard descriptors are pipes. Without one, its input is empty, and its output the launcher's.
+/// Which of a child's standard descriptors are pipes. Without one, its input is empty, its output the launcher's, and
+/// its errors are dropped.
 struct Pipes {
-  bool input = false, output = true;
+  bool input = false, output = true, errors = true;
   int from = -1;  ///< a descriptor that becomes the child's standard input; -1: none
 };
 
@@ -63,9 +64,10 @@ void join_groups(pid_t child, const std::vector<std::filesystem::path>& groups);
 /// In a child after its fork: makes `input`, `output` (-1: as it is), `errors` and `control` its descriptors 0 to 3.
 /// Returns whether that worked, else errno says why. Calls only what is safe after the fork of any process.
 bool take_descriptors(int input, int output, int errors, int control);
-/// In such a child: closes all descriptors from `first` on, now or at its exec.
-void close_from(int first);
-void close_on_exec_from(int first);
+
+/// Those by which a user ends a program: SIGINT, SIGTERM, SIGHUP. But for those that this process was started to
+/// ignore, as nohup does.
+std::vector<int> ending_signals();
 
 /// This program's own file, for starting more processes of it, even if it was deleted or replaced meanwhile. Error(io)
 /// if the system does not tell.

@@ -89,9 +89,9 @@ struct Agent {
 
 class HostsRun {
  public:
-  HostsRun(Runtime& runtime, const HostsJob& job)
-      : runtime_(runtime), job_(job), signals_(runtime.context(), SIGINT, SIGTERM, SIGHUP) {
+  HostsRun(Runtime& runtime, const HostsJob& job) : runtime_(runtime), job_(job), signals_(runtime.context()) {
     signals_.add(SIGCHLD);
+    for (const int signal : ending_signals()) signals_.add(signal);
   }
 
   ~HostsRun() {

@@ -9,6 +9,10 @@ import time
 import unittest
 from pathlib import Path
 
+for ending in (signal.SIGINT, signal.SIGHUP):  # which a shell's background jobs were started to ignore, and would hand on
+    if signal.getsignal(ending) == signal.SIG_IGN:
+        signal.signal(ending, signal.SIG_DFL)
+
 ROOT = Path(__file__).resolve().parents[2]
 RIPIENO = os.environ["RIPIENO_BINARY"]
 TRAIN = [RIPIENO, "train", "--strategy", "ring", "--set", "model=mnist-3conv", "--set", "batch.global=64", "--set", "data.train_samples=640",

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <fstream>
 #include <iostream>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -157,6 +158,14 @@ TEST(Local, AnErrorOfTheListenerEndsTheWorkers) {
   expect_no_children();
 }
 
+TEST(Local, WhatItWasStartedToIgnoreEndsNobody) {
+  ::signal(SIGHUP, SIG_IGN);  // as nohup does
+  const LocalResult result = run(shell(2, "kill -HUP $PPID; kill -HUP $$; echo '{\"alive\": true}' >&3"));
+  ::signal(SIGHUP, SIG_DFL);
+  EXPECT_EQ(result.error, "");
+  for (int rank = 0; rank < 2; ++rank) EXPECT_EQ(result.messages.at(rank).at(0).at("alive"), true);
+}
+
 TEST(Local, AKilledLauncherLeavesNoWorker) {
   expect_to_die_with_the_launcher(shell(2, "echo '{\"process\": '$$'}' >&3; exec sleep 100"));
 }
@@ -246,6 +255,15 @@ Task<> work(Runtime* runtime, Placement place, std::string what, Control* contro
 }
 
 /// What this process is: for nursery_test.cpp.
+/// A forked process is shown with the environment of what it was forked from.
+bool began_as_nursery() {
+  std::ifstream environment("/proc/self/environ");
+  for (std::string line; std::getline(environment, line, '\0');) {
+    if (line == "RIPIENO_NURSERY=1") return true;
+  }
+  return false;
+}
+
 nlohmann::json describe_process(int rank) {
   std::vector<int> descriptors;
   for (int fd = 0; fd < 100; ++fd) {
@@ -253,6 +271,8 @@ nlohmann::json describe_process(int rank) {
   }
   int death_signal = 0;
   prctl(PR_GET_PDEATHSIG, &death_signal);
+  const std::filesystem::directory_iterator tasks("/proc/self/task");
+  const auto threads = std::distance(begin(tasks), end(tasks));
   return {{"rank", rank},
           {"process", getpid()},
           {"parent", getppid()},
@@ -261,6 +281,8 @@ nlohmann::json describe_process(int rank) {
           {"input", std::filesystem::read_symlink("/proc/self/fd/0").string()},
           {"word", variable("RIPIENO_TEST_WORD").value_or("")},
           {"nursery", variable("RIPIENO_NURSERY").value_or("")},
+          {"forked", began_as_nursery()},
+          {"threads", threads},
           {"arguments", arguments},
           {"death_signal", death_signal}};
 }
@@ -269,7 +291,7 @@ int worker(const std::string& what) {
   const Placement place = placement();
   Control control(place.control_fd);
   try {
-    if (what == "place" || what == "threads" || what == "sleeps") {
+    if (what == "place" || what == "threads" || what == "sleeps" || what == "loads") {
       control.send(describe_process(place.rank));
       std::cerr << "error line of " << place.rank << "\n";
       if (what == "sleeps") sleep(100);
@@ -295,6 +317,7 @@ int worker(const std::string& what) {
 int main(int argc, char** argv) {
   ripieno::launch::arguments.assign(argv + 1, argv + argc);
   if (argc == 3 && std::string(argv[2]) == "threads") std::thread([] { sleep(100); }).detach();
+  if (argc == 3 && std::string(argv[2]) == "loads") sleep(2);
   ripieno::launch::serve_as_nursery();
   if (argc == 3 && std::string(argv[1]) == "worker") return ripieno::launch::worker(argv[2]);
   testing::InitGoogleTest(&argc, argv);

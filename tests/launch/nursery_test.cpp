@@ -8,6 +8,7 @@
 
 #include <nlohmann/json.hpp>
 #include <set>
+#include <thread>
 
 #include "tests/launch/local_jobs.h"
 
@@ -40,6 +41,7 @@ TEST(Nursery, ItsWorkersHaveTheirOwnPlaces) {
       EXPECT_EQ(place.at("input"), "/dev/null");
       EXPECT_EQ(place.at("word"), "word");
       EXPECT_EQ(place.at("nursery"), "");
+      EXPECT_EQ(place.at("forked"), forks);
       EXPECT_EQ(place.at("arguments"), (std::vector<std::string>{"worker", "place"}));
       EXPECT_EQ(place.at("death_signal"), SIGKILL);
       processes.insert(place.at("process").get<pid_t>());
@@ -65,7 +67,25 @@ TEST(Nursery, ItsWorkersMeetAndFailAsOthersDo) {
 TEST(Nursery, AProgramThatHasThreadsByThenStartsEachWorkerByItself) {
   const LocalResult result = run(forked(2, "threads"));
   EXPECT_EQ(result.error, "");
-  for (int rank = 0; rank < 2; ++rank) EXPECT_EQ(result.messages.at(rank).at(0).at("rank"), rank);
+  for (int rank = 0; rank < 2; ++rank) {
+    EXPECT_EQ(result.messages.at(rank).at(0).at("rank"), rank);
+    EXPECT_EQ(result.messages.at(rank).at(0).at("threads"), 2);
+    EXPECT_EQ(result.messages.at(rank).at(0).at("forked"), false);
+  }
+  expect_no_children();
+}
+
+TEST(Nursery, ALauncherThatIsToldToEndDoesNotWaitUntilTheProgramIsLoaded) {
+  LocalJob job = forked(2, "loads");
+  int started = 0;
+  job.on_message = [&](int, const nlohmann::json&) { ++started; };
+  std::thread user([] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    kill(getpid(), SIGTERM);
+  });
+  EXPECT_THROW(run_local(job), Interrupted);
+  user.join();
+  EXPECT_EQ(started, 0);
   expect_no_children();
 }
 

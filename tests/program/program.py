@@ -18,6 +18,10 @@ import unittest
 from subprocess import PIPE
 from typing import NamedTuple
 
+for ending in (signal.SIGINT, signal.SIGHUP):  # which a shell's background jobs were started to ignore, and would hand on
+    if signal.getsignal(ending) == signal.SIG_IGN:
+        signal.signal(ending, signal.SIG_DFL)
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 WATCHDOG = 120  # seconds after which a command hangs; no test depends on how much faster it is
 
