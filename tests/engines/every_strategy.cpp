@@ -3,10 +3,13 @@
 // native, MPI's own operation, whose sums may be rounded otherwise. Started by mpi_test.py, through each transport:
 //
 //   every_strategy TRANSPORT [native]     prints a line for each case, and ends with 1 if one differs
+//   every_strategy TRANSPORT late         runs none; rank 0 ends 7 s after the others, which must not end it
 #include <cmath>
 #include <iostream>
 
 #include "ripieno/codec/codec.h"
+#include "ripieno/collective/execute.h"
+#include "ripieno/collective/native.h"
 #include "ripieno/core/hash.h"
 #include "ripieno/launch/join.h"
 #include "ripieno/testing/trial.h"
@@ -101,7 +104,17 @@ Task<> run_all(transport::Cluster* cluster, bool native, bool* are_same) {
   co_await std::move(meeting);
 }
 
-int run(const std::string& transport, bool native) {
+Task<> end_late(transport::Cluster* cluster) {
+  const collective::Communicator whole(cluster->endpoint);
+  std::vector<double> numbers(1000, 1);
+  Task<> adding =
+      collective::all_reduce(collective::native::route(), whole, NumberSpan(numbers), {.wire = DType::fp64});
+  co_await std::move(adding);
+  const Duration later = std::chrono::seconds(7);
+  if (whole.rank() == 0) co_await cluster->runtime->sleep(later);
+}
+
+int run(const std::string& transport, const std::string& how) {
   bool are_same = true;
   {
     launch::JoinOptions options;
@@ -109,7 +122,8 @@ int run(const std::string& transport, bool native) {
     options.timeout = std::chrono::seconds(60);
     transport::Cluster cluster = launch::join(launch::placement(), options);
     if (cluster.endpoint->rank() == 0) std::cout << "way " << cluster.endpoint->way(1) << "\n";
-    cluster.runtime->spawn("every strategy", run_all(&cluster, native, &are_same));
+    cluster.runtime->spawn("every strategy",
+                           how == "late" ? end_late(&cluster) : run_all(&cluster, how == "native", &are_same));
     cluster.runtime->run();
   }
   return are_same ? 0 : 1;
@@ -120,7 +134,7 @@ int run(const std::string& transport, bool native) {
 
 int main(int count, char** words) {
   try {
-    return ripieno::testing::run(count > 1 ? words[1] : "tcp", count > 2 && std::string_view(words[2]) == "native");
+    return ripieno::testing::run(count > 1 ? words[1] : "tcp", count > 2 ? words[2] : "");
   } catch (const std::exception& error) {
     std::cerr << error.what() << "\n";
     return 1;

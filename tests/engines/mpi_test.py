@@ -83,6 +83,13 @@ class OverMpi(LauncherCase):
                 self.assertRegex(said, r"signal 9|SIGKILL|Killed|lost rank|BAD TERMINATION")
 
     @in_full
+    def test_a_rank_may_end_long_before_another(self):
+        for name, launcher in LAUNCHERS.items():
+            with self.subTest(name):
+                done = self.run_all(*launcher, EVERY, "mpi", "late")
+                self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+    @in_full
     def test_ctrl_c_leaves_nothing(self):
         for name, launcher in LAUNCHERS.items():
             with self.subTest(name):
