@@ -55,7 +55,7 @@ struct LocalJob {
 /// The threads that each of so many workers on this machine gets: its part of the cores, at least 1.
 int part_of_cores(int workers);
 
-/// The launcher was told to end, by SIGINT, SIGTERM or SIGHUP, and has ended its workers.
+/// The launcher was told to end, by a signal (ending_signals()), and has ended its workers.
 class Interrupted : public std::runtime_error {
  public:
   explicit Interrupted(int signal);
@@ -70,7 +70,7 @@ class Interrupted : public std::runtime_error {
 /// worker that ended without a message, Error(peer) with its signal, or WorkerExited, with its last lines.
 /// Error(network): workers could not reach each other. Error(io): there are too few descriptors (descriptors.h). It
 /// leaves no process, zombie or descriptor; if the launcher is killed, the kernel kills the workers. Call it from a
-/// thread that lives as long as the call. While it runs it handles SIGINT, SIGTERM, SIGHUP and SIGCHLD.
+/// thread that lives as long as the call. While it runs it handles ending_signals() and SIGCHLD.
 void run_local(const LocalJob& job);
 
 }  // namespace ripieno::launch

@@ -167,11 +167,19 @@ Nursery::~Nursery() {
     if (!has_ended) poll(nullptr, 0, 1);
   }
   if (!has_ended) kill_and_reap(process_.pid);
+  if (is_asked_) end_unwanted();
+  prctl(PR_SET_CHILD_SUBREAPER, was_subreaper_);
+}
+
+/// A worker that it was about to fork, and what was between them. All who could answer are there, or have ended.
+void Nursery::end_unwanted() {
+  pollfd answered{socket_.get(), POLLIN, 0};
   Forked unwanted;
-  if (is_asked_ && recv(socket_.get(), &unwanted, sizeof unwanted, MSG_DONTWAIT) == sizeof unwanted &&
+  if (poll(&answered, 1, end_ms) > 0 && recv(socket_.get(), &unwanted, sizeof unwanted, 0) == sizeof unwanted &&
       unwanted.worker > 0)
     kill_and_reap(unwanted.worker);
-  prctl(PR_SET_CHILD_SUBREAPER, was_subreaper_);
+  while (waitpid(-process_.pid, nullptr, 0) > 0) {  // its group
+  }
 }
 
 std::optional<Process> Nursery::start(const std::vector<std::pair<std::string, std::string>>& variables, Pipes pipes,

@@ -22,12 +22,15 @@ class Nursery {
   Nursery(const Nursery&) = delete;
   Nursery& operator=(const Nursery&) = delete;
 
-  /// As start_process(), with further variables. Calls `look`, which may throw, now and then while it waits. nullopt if
-  /// the nursery cannot: its program does not serve, has other threads by then, or has ended.
+  /// As start_process(), with further variables, and with what the program itself has opened by then. Calls `look`,
+  /// which may throw, now and then while it waits. nullopt if the nursery cannot: its program does not serve, has other
+  /// threads by then, or has ended.
   std::optional<Process> start(const std::vector<std::pair<std::string, std::string>>& variables, Pipes pipes,
                                const ProcessPlace& place, const std::function<void()>& look);
 
  private:
+  void end_unwanted();
+
   std::vector<std::pair<std::string, std::string>> variables_;
   Descriptor socket_;
   Process process_;

@@ -71,10 +71,10 @@ void close_on_exec_from(int first) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != plan.launcher) _exit(127);  // the launcher ended before the line above
   // The launcher's handlers would report to the launcher's event loop: none may run here.
-  for (int signal : {SIGINT, SIGTERM, SIGHUP}) {
+  for (int signal : {SIGINT, SIGHUP}) {
     if (!is_ignored(signal)) ::signal(signal, SIG_DFL);
   }
-  for (int signal : {SIGCHLD, SIGPIPE, SIGXFSZ}) ::signal(signal, SIG_DFL);
+  for (int signal : {SIGTERM, SIGCHLD, SIGPIPE, SIGXFSZ}) ::signal(signal, SIG_DFL);
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);

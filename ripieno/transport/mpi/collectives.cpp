@@ -12,8 +12,6 @@ namespace {
 
 // So long calls that have failed wait for MPI to let go of their memory. That comes at once where all ranks take part.
 constexpr Duration grace = std::chrono::seconds(1);
-// So long what others are told may take to leave this rank.
-constexpr Duration telling = std::chrono::milliseconds(100);
 // The mark of comparisons.
 constexpr std::uint64_t compares = 0x6572616d6f635052;
 // A call waits so long by itself before it lets others have the thread, if each rank has a core: resuming it costs as
@@ -114,7 +112,14 @@ const std::shared_ptr<MpiCollectives::Lane>& MpiCollectives::lane_of(Channel cha
 /// Others open the lane too, whatever has ended here.
 void MpiCollectives::open_next() {
   if (opening_.empty() || hub_->has_given_up()) return;
-  const Mpi::Request request = call([this](Mpi& mpi) { return mpi.open_lane(opening_.front()->number); });
+  Mpi::Request request;
+  try {
+    request = hub_->mpi().open_lane(opening_.front()->number);
+  } catch (const Error& failed) {
+    end_all(error(ErrorKind::network, failed.what()));
+    opening_.clear();
+    return;
+  }
   hub_->when_done(
       request,
       [weak = weak_from_this()] {
@@ -133,6 +138,7 @@ Task<> MpiCollectives::run(std::shared_ptr<MpiCollectives> self, Collective coll
   if (self->ranks() == 1) co_return;
   require(numbers.data || numbers.count == 0, describe(message), ": MPI cannot move numbers that are not there");
   const std::shared_ptr<Lane> lane = self->lane_of(message.channel);
+  if (self->error_) std::rethrow_exception(self->error_);
   require(!lane->in_use, describe(message), ": its channel runs another collective");
   const Busy busy(&lane->in_use);
   if (!lane->opened.is_set()) co_await lane->opened.wait();
@@ -144,7 +150,13 @@ Task<> MpiCollectives::run(std::shared_ptr<MpiCollectives> self, Collective coll
   if (self->error_) std::rethrow_exception(self->error_);
   Call began = self->make_call(wanted, message, numbers);
   ++lane->begun;
-  Mpi::Request request = self->call([&began](Mpi& mpi) { return mpi.run(began.collective); });
+  Mpi::Request request;
+  try {
+    request = self->hub_->mpi().run(began.collective);
+  } catch (const Error& failed) {
+    self->end_all(self->error(ErrorKind::network, failed.what()));
+    std::rethrow_exception(self->error_);
+  }
   if (self->spin(&request)) {
     ++self->hub_->part().collectives;
     began.finish();
@@ -253,19 +265,21 @@ MpiCollectives::Call MpiCollectives::make_call(Wanted wanted, Message message, N
 }
 
 bool MpiCollectives::spin(Mpi::Request* request) const {
-  const auto is_done = [request](Mpi& mpi) { return mpi.test(*request); };
-  const auto is_done_soon = [request](Mpi& mpi) {
-    int looks = 0;
-    while (looks < looks_between_clocks && !mpi.test(*request)) ++looks;
-    return looks < looks_between_clocks;
-  };
-  if (call(is_done)) return true;
-  if (!hub_->may_spin() || runtime_.is_computing()) return false;
-  const Duration end = runtime_.now() + spin_time;
-  do {
-    if (call(is_done_soon)) return true;
-  } while (runtime_.now() < end);
-  return false;
+  Mpi& mpi = hub_->mpi();
+  try {
+    if (mpi.test(*request)) return true;
+    if (!hub_->may_spin() || runtime_.is_computing()) return false;
+    const Duration end = runtime_.now() + spin_time;
+    do {
+      for (int i = 0; i < looks_between_clocks; ++i) {
+        if (mpi.test(*request)) return true;
+      }
+    } while (runtime_.now() < end);
+    return false;
+  } catch (const Error& failed) {
+    hub_->give_up(failed.what());  // MPI may have the memory
+    std::rethrow_exception(error_);
+  }
 }
 
 void MpiCollectives::stop(std::exception_ptr error) {
@@ -291,7 +305,7 @@ void MpiCollectives::look() {
     end_all(parted);
   } else if (alone_ && now - *alone_ > grace) {
     end_all(error(ErrorKind::peer, "a rank no longer takes part in it"));
-    last_look_ = now + telling;
+    last_look_ = now + MpiHub::telling;
   } else if (now - since > options_.timeout) {
     end_all(error(ErrorKind::peer, text("it has not ended within ", seconds(options_.timeout), " s")));
   }

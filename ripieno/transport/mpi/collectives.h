@@ -7,7 +7,7 @@
 // its last collective compares nothing; while it waits, it sees the message of a neighbour that does.
 //
 // MPI cannot take back a collective. When the scope ends, or a peer is lost that has not taken its part, calls fail
-// once MPI no longer uses their memory; after a second this rank uses MPI no more, and they fail.
+// once MPI no longer uses their memory; after a second, at most, this rank uses MPI no more, and they fail.
 #pragma once
 
 #include <array>
@@ -33,7 +33,6 @@ class MpiCollectives final : public MpiHub::Waiter, public std::enable_shared_fr
 
   /// The engine's (Endpoint::engine).
   static std::span<const EngineOperation> operations();
-  /// Error(network): MPI's own.
   void open(Channel channel) {
     if (!error_) lane_of(channel);
   }
@@ -94,16 +93,6 @@ class MpiCollectives final : public MpiHub::Waiter, public std::enable_shared_fr
   const std::shared_ptr<Lane>& lane_of(Channel channel);
   void open_next();
   Call make_call(Wanted wanted, Message message, NumberSpan numbers) const;
-  /// MPI's own error is that of everything.
-  template <class F>
-  auto call(F of) const {
-    try {
-      return of(hub_->mpi());
-    } catch (const Error& error) {
-      hub_->give_up(error.what());
-      std::rethrow_exception(error_);
-    }
-  }
   bool spin(Mpi::Request* request) const;
   void end(const std::shared_ptr<Call>& call);
   std::exception_ptr parted_from(const Wanted& wanted, const Message& message, int peer, const Wanted& theirs,

@@ -31,8 +31,9 @@ class MpiEndpoint final : public LinkedEndpoint {
   }
 
   ~MpiEndpoint() override {
-    const bool failed = aborts_->find(0) || std::any_of(links_.begin(), links_.end(),
-                                                        [](const auto& link) { return link && link->has_failed(); });
+    const auto is_missed = [this](const auto& link) { return link && !link->takes(hub_->part()); };
+    const bool failed =
+        aborts_->find(0) || std::uncaught_exceptions() > 0 || std::any_of(links_.begin(), links_.end(), is_missed);
     MpiEndpoint::close(closed());
     const Duration limit = failed ? after_error : timeout_;
     try {
@@ -42,7 +43,7 @@ class MpiEndpoint final : public LinkedEndpoint {
       } else {
         hub_->mpi().stop();
       }
-    } catch (const Error& error) {
+    } catch (const std::exception& error) {
       tell(error.what());
     }
   }

@@ -10,7 +10,8 @@
 //   that is over. After the watchdog has given up on a peer that no longer answers, MPI may still use that memory.
 // - Its engine is MPI's own collectives (collectives.h).
 // - A process that dies without a word is noticed by MPI's launcher, which ends all others.
-// - An endpoint that ends waits for all others to end (MPI_Finalize does too), after an error at most 5 s.
+// - An endpoint that ends waits for all others to end (MPI_Finalize does too), up to the links' time limit; after an
+//   error, its own or a rank's that is missed, 5 s.
 #pragma once
 
 #include "ripieno/transport/endpoint.h"

@@ -45,7 +45,7 @@ bool MpiHub::poll() {
   bool active = false;
   try {
     active = take_headers();  // first, for what they say of requests that fail
-    active |= test_all();
+    if (!broken_) active |= test_all();
   } catch (const Error& error) {
     give_up(error.what());
     return true;
@@ -56,7 +56,7 @@ bool MpiHub::poll() {
 
 bool MpiHub::test_all() {
   bool active = false;
-  for (std::size_t i = 0; i < under_way_.size();) {
+  for (std::size_t i = 0; i < under_way_.size() && !broken_;) {
     if (!mpi_->test(under_way_[i].request)) {
       ++i;
       continue;
@@ -87,6 +87,7 @@ bool MpiHub::take_headers() {
 }
 
 bool MpiHub::take_header(int source) {
+  if (broken_) return false;
   const std::optional<Mpi::Taken> taken = mpi_->take(source, header_tag, header_);
   if (!taken) return false;
   links_[static_cast<std::size_t>(taken->from)]->take(ConstBytes(header_).first(taken->bytes));
@@ -126,20 +127,27 @@ bool MpiHub::finish(Duration limit) {
   const auto has_ended = [](const MpiLink& link) { return link.heard() == Farewell::ended; };
   const auto still_answers = [](const MpiLink& link) { return link.heard() != Farewell::gave_up; };
   const auto waits_for_ranks = [](const Operation& one) { return one.of_all; };
+  const auto poll_once = [this] {
+    if (!poll()) ::poll(nullptr, 0, 1);
+  };
   if (!broken_) say(Farewell::ended);
   Duration end = runtime_.now() + limit;
-  bool is_over = false, is_last = false;
-  while (!broken_ && !is_over && runtime_.now() < end && all_say(still_answers)) {
-    if (!poll()) ::poll(nullptr, 0, 1);
+  bool is_over = false;
+  while (!broken_ && !is_over && runtime_.now() < end) {
+    poll_once();
     const bool all_ended = all_say(has_ended);
     is_over = all_ended && under_way_.empty();
-    if (all_ended && !is_last && std::all_of(under_way_.begin(), under_way_.end(), waits_for_ranks)) {
-      is_last = true;
+    if (!all_say(still_answers)) {
+      end = std::min(end, runtime_.now() + telling);
+    } else if (all_ended && std::all_of(under_way_.begin(), under_way_.end(), waits_for_ranks)) {
       end = std::min(end, runtime_.now() + last_chance);
     }
   }
   const bool is_finished = is_over && !broken_;
-  if (!is_finished && !broken_) say(Farewell::gave_up);
+  if (!is_finished && !broken_) {
+    say(Farewell::gave_up);
+    for (end = runtime_.now() + telling; !broken_ && runtime_.now() < end;) poll_once();
+  }
   broken_ = true;  // no call after MPI_Finalize
   links_.clear();
   waiter_.reset();

@@ -18,6 +18,8 @@ class MpiHub final : public Poller, public std::enable_shared_from_this<MpiHub> 
   static constexpr int header_tag = 0, first_payload_tag = 1, payload_tags = 30'000;
   /// The most bytes of a payload that travels with its header.
   static constexpr std::size_t inline_bytes = 2048;
+  /// So long what a rank says last may take to leave it.
+  static constexpr Duration telling = std::chrono::milliseconds(100);
 
   /// A rank's part in what takes all ranks: lanes that it has asked for, collectives that have ended for it.
   struct Part {

@@ -43,7 +43,7 @@ Task<> MpiLink::send(std::shared_ptr<MpiLink> link, Message message, ConstBytes 
       link->send_payload(payload, outgoing);
     }
   } catch (const Error& error) {
-    link->break_off(error.what());
+    link->hub_->give_up(error.what());
     std::rethrow_exception(link->failure("sending", message));
   }
   if (outgoing->pieces == 0) co_return;
@@ -106,8 +106,8 @@ void MpiLink::send_note(const T& note) {
   const ConstBytes header = std::as_bytes(std::span(kept.get(), 1));
   try {
     hub_->when_done(hub_->mpi().send(peer_, MpiHub::header_tag, header), [kept] {});
-  } catch (const Error&) {
-    broken_ = true;  // the peer will not hear of it
+  } catch (const Error& error) {
+    hub_->give_up(error.what());
   }
 }
 
@@ -118,7 +118,7 @@ void MpiLink::tell(const Abort& abort) {
   try {
     send_header(make_frame(abort, options_.epoch), std::as_bytes(std::span(abort.reason)), nullptr);
   } catch (const Error& error) {
-    break_off(error.what());
+    hub_->give_up(error.what());
   }
 }
 
@@ -261,7 +261,7 @@ void MpiLink::fetch(const std::shared_ptr<Incoming>& incoming, Bytes into) {
       });
     }
   } catch (const Error& error) {
-    break_off(error.what());
+    hub_->give_up(error.what());
   }
 }
 
