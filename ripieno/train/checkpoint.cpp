@@ -5,6 +5,7 @@
 #include <torch/csrc/jit/serialization/pickler.h>
 #include <torch/csrc/jit/serialization/unpickler.h>
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 #include <set>
@@ -75,7 +76,8 @@ constexpr Instructions instructions[]{{"().]}NQRabdelstu\x81\x85\x86\x87\x88\x89
                                       {"Jjr", 5},
                                       {"G", 9},
                                       {"U\x8a", 2, 1},
-                                      {"TX", 5, 4}};
+                                      {"TX", 5, 4},
+                                      {"\x8d", 9, 8}};
 
 /// The bytes of the instruction that `rest` begins with; 0: not known here.
 std::size_t size_of_instruction(std::string_view rest) {
@@ -86,9 +88,9 @@ std::size_t size_of_instruction(std::string_view rest) {
   }
   for (const Instructions& row : instructions) {
     if (row.codes.find(rest[0]) == row.codes.npos) continue;
-    std::uint32_t length = 0;
+    std::uint64_t length = 0;
     if (rest.size() > row.length) std::memcpy(&length, rest.data() + 1, row.length);
-    return row.size + length;
+    return row.size + std::min<std::uint64_t>(length, rest.size());
   }
   return 0;
 }

@@ -69,7 +69,7 @@ TEST(Nursery, AProgramThatHasThreadsByThenStartsEachWorkerByItself) {
   EXPECT_EQ(result.error, "");
   for (int rank = 0; rank < 2; ++rank) {
     EXPECT_EQ(result.messages.at(rank).at(0).at("rank"), rank);
-    EXPECT_EQ(result.messages.at(rank).at(0).at("threads"), 2);
+    EXPECT_GE(result.messages.at(rank).at(0).at("threads"), 2);  // ThreadSanitizer has one, too
     EXPECT_EQ(result.messages.at(rank).at(0).at("forked"), false);
   }
   expect_no_children();

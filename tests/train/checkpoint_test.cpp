@@ -93,6 +93,23 @@ TEST(Checkpoint, AnObjectsNumberBeyondAllReasonIsDamage) {
   expect_damage(path, bytes, "an object's number is too high");
 }
 
+/// LibTorch would make room for it.
+TEST(Checkpoint, ATextBeyondTheFileIsDamage) {
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "one.pt";
+  save_tensors(path, {{"weight", torch::ones({1})}});
+  const std::string good = read_file(path), weight("X\x06\x00\x00\x00weight", 11);
+  const std::size_t at = good.find(weight);
+  ASSERT_NE(at, good.npos);
+  const std::string lengths[]{std::string("X\xff\xff\xff\xff", 5),
+                              std::string("\x8d\x00\x00\x00\x00\x7f\x00\x00\x00", 9), "\x8d" + std::string(8, '\xff')};
+  for (const std::string& length : lengths) {
+    std::string bytes = good;
+    bytes.replace(at, length.size(), length);
+    expect_damage(path, bytes, "a text ends after the file");
+  }
+}
+
 TEST(Checkpoint, ATensorBeyondItsRecordIsDamage) {
   const TemporaryFolder folder;
   const auto path = folder.path() / "two.pt";

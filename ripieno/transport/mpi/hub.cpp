@@ -149,6 +149,7 @@ bool MpiHub::finish(Duration limit) {
     for (end = runtime_.now() + telling; !broken_ && runtime_.now() < end;) poll_once();
   }
   broken_ = true;  // no call after MPI_Finalize
+  waiter_->break_off("its endpoint has ended");
   links_.clear();
   waiter_.reset();
   return is_finished;
