@@ -80,8 +80,9 @@ TEST(Nursery, ALauncherThatIsToldToEndDoesNotWaitUntilTheProgramIsLoaded) {
   int started = 0;
   job.on_message = [&](int, const nlohmann::json&) { ++started; };
   std::thread user([] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
-    kill(getpid(), SIGTERM);
+    struct sigaction now {};
+    while (sigaction(SIGTERM, nullptr, &now) == 0 && now.sa_handler == SIG_DFL) std::this_thread::yield();
+    kill(getpid(), SIGTERM);  // once the launcher hears it
   });
   EXPECT_THROW(run_local(job), Interrupted);
   user.join();
