@@ -58,7 +58,7 @@ std::string shared_memory(const launch::Placement& place) {
 std::string how_ranks_meet(const launch::Placement& place) {
   if (!place.cannot_meet.empty()) return "cannot: " + place.cannot_meet;
   if (place.world_size == 1) return "there is one";
-  if (!place.invitation.empty()) return "by the file that rank 0 leaves: " + place.invitation;
+  if (place.invitation) return "by the file that rank 0 leaves: " + place.invitation->name();
   return text("at ", place.rendezvous, ", which ",
               place.opens_rendezvous ? "this process opens" : "another process opens");
 }

@@ -159,10 +159,12 @@ Work Progress::submit(std::string name, Task<> task) {
   return Work(std::move(state));
 }
 
-void Progress::run(std::string name, Task<> task) {
-  const auto state = std::make_shared<Work::State>(core_, name);
+Work Progress::begin(std::string name, Task<> task) {
+  auto state = std::make_shared<Work::State>(core_, name);
   core_->submit(std::move(name), std::move(task), state, false);
-  Work(state).wait();
+  return Work(std::move(state));
 }
+
+void Progress::run(std::string name, Task<> task) { begin(std::move(name), std::move(task)).wait(); }
 
 }  // namespace ripieno

@@ -58,7 +58,9 @@ class Progress {
   /// Begins a task. Tasks begin in the order of submission; operations of one communicator must be submitted in the
   /// same order on all its ranks. In real time from any thread.
   Work submit(std::string name, Task<> task);
-  /// Submits a task and waits for it.
+  /// submit() of a task that this thread waits for at once: no other thread is woken to drive it.
+  Work begin(std::string name, Task<> task);
+  /// begin(), and waits.
   void run(std::string name, Task<> task);
 
  private:

@@ -3,7 +3,6 @@
 #include "ripieno/core/error.h"
 #include "ripieno/membership/address.h"
 #include "ripieno/membership/interfaces.h"
-#include "ripieno/membership/invitation.h"
 
 namespace ripieno::launch {
 namespace {
@@ -23,9 +22,9 @@ std::string listens_at(const Placement& place) {
 }  // namespace
 
 OpenRendezvous::OpenRendezvous(Runtime& runtime, const Placement& place, Duration timeout)
-    : token_(place.invitation.empty() ? place.token : membership::random_token()),
+    : token_(place.invitation ? membership::random_token() : place.token),
       rendezvous_(runtime, listens_at(place), token_, place.world_size, timeout) {
-  if (place.invitation.empty()) return;
+  if (!place.invitation) return;
   membership::Invitation invitation{{rendezvous_.address()}, token_};
   const membership::Address here = parse_address(rendezvous_.address());
   if (is_any(here.host)) {
@@ -34,13 +33,12 @@ OpenRendezvous::OpenRendezvous(Runtime& runtime, const Placement& place, Duratio
       invitation.addresses.push_back(with_port(one.address, here.port));
     if (invitation.addresses.empty()) invitation.addresses.push_back(with_port("127.0.0.1", here.port));
   }
-  write_invitation(place.invitation, invitation);
+  place.invitation->leave(invitation);
   invitation_ = place.invitation;
 }
 
 OpenRendezvous::~OpenRendezvous() {
-  std::error_code ignored;
-  if (!invitation_.empty()) std::filesystem::remove(invitation_, ignored);
+  if (invitation_) invitation_->remove();
 }
 
 void OpenRendezvous::invite(membership::Meeting* rank0) const {
@@ -49,7 +47,7 @@ void OpenRendezvous::invite(membership::Meeting* rank0) const {
                    : is_any(here.host) ? with_port("127.0.0.1", here.port)
                                        : rendezvous_.address();
   rank0->token = token_;
-  rank0->invitation.clear();
+  rank0->invitation = nullptr;
 }
 
 }  // namespace ripieno::launch

@@ -1,7 +1,7 @@
 // The rendezvous of a job that no launcher of ours serves: it is in rank 0's process.
 #pragma once
 
-#include <filesystem>
+#include <memory>
 #include <string>
 
 #include "ripieno/launch/placement.h"
@@ -12,8 +12,8 @@ namespace ripieno::launch {
 
 class OpenRendezvous {
  public:
-  /// Listens, and writes the invitation if the others need one. Error(network): it cannot listen there; Error(io): it
-  /// cannot write there.
+  /// Listens, and writes the invitation if the others need one. Error(network): it cannot listen there; those of
+  /// InvitationPlace::leave().
   OpenRendezvous(Runtime& runtime, const Placement& place, Duration timeout);
   /// Removes the invitation.
   ~OpenRendezvous();
@@ -29,7 +29,7 @@ class OpenRendezvous {
  private:
   const std::string token_;
   membership::Rendezvous rendezvous_;
-  std::filesystem::path invitation_;
+  std::shared_ptr<membership::InvitationPlace> invitation_;
 };
 
 }  // namespace ripieno::launch

@@ -6,7 +6,6 @@
 #include "ripieno/launch/environment.h"
 #include "ripieno/launch/launchers.h"
 #include "ripieno/membership/interfaces.h"
-#include "ripieno/membership/invitation.h"
 
 namespace ripieno::launch {
 namespace {
@@ -18,7 +17,7 @@ std::string needed(const char* name) {
 }
 
 /// Variables that a worker inherits unchanged from its launcher's environment.
-Placement ways_to_peers() {
+Placement inherited() {
   Placement place;
   place.mpi_plugin = variable("RIPIENO_MPI_PLUGIN").value_or("");
   place.shared_memory = switched("RIPIENO_SHARED_MEMORY", place.shared_memory);
@@ -49,7 +48,7 @@ void find_meeting(const Launched& found, Placement* place) {
   place->opens_rendezvous = place->rank == 0;
   if (!found.is_one_host && !variable("RIPIENO_LISTEN")) place->listen = membership::all_addresses();
   if (const auto folder = variable("RIPIENO_MEETING_FOLDER")) {
-    place->invitation = *folder + "/" + found.job;
+    place->invitation = std::make_shared<membership::InvitationFile>(*folder + "/" + found.job);
     return;
   }
   place->rendezvous = variable("RIPIENO_RENDEZVOUS").value_or(found.address);
@@ -58,7 +57,8 @@ void find_meeting(const Launched& found, Placement* place) {
   if (found.is_one_host && !variable("RIPIENO_RENDEZVOUS")) {
     place->rendezvous.clear();
     place->token.clear();
-    place->invitation = membership::private_folder(variable("XDG_RUNTIME_DIR").value_or("")) / found.job;
+    const std::filesystem::path folder = membership::private_folder(variable("XDG_RUNTIME_DIR").value_or(""));
+    place->invitation = std::make_shared<membership::InvitationFile>(folder / found.job);
     return;
   }
   const bool knows_where = !place->rendezvous.empty();
@@ -107,8 +107,14 @@ void read_own(const std::string& rank, Placement* place) {
 
 }  // namespace
 
+Placement ways_to_peers(bool one_host) {
+  Placement place = inherited();
+  if (!one_host && !variable("RIPIENO_LISTEN")) place.listen = membership::all_addresses();
+  return place;
+}
+
 Placement placement() {
-  Placement place = ways_to_peers();
+  Placement place = inherited();
   if (const auto rank = variable("RIPIENO_RANK")) {
     read_own(*rank, &place);
     return place;
@@ -135,7 +141,7 @@ int control_descriptor_of_environment() {
 }
 
 void check_environment() {
-  ways_to_peers();
+  inherited();
   if (const auto rank = variable("RIPIENO_RANK")) {
     const std::string size = variable("RIPIENO_WORLD_SIZE").value_or("1");
     if (number("RIPIENO_WORLD_SIZE", size, 1) == 1) return;

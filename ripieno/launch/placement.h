@@ -18,7 +18,10 @@
 //   RIPIENO_SHARED_MEMORY  off: tcp even to workers on the same host. Default: on
 #pragma once
 
+#include <memory>
 #include <string>
+
+#include "ripieno/membership/invitation.h"
 
 namespace ripieno::launch {
 
@@ -31,7 +34,7 @@ struct Placement {
   std::string mpi;                ///< the MPI that the launcher belongs to; "" if it starts anything
   std::string mpi_plugin;         ///< the file of the plug-in for MPI that the user names; ""
   std::string rendezvous, token;  ///< empty without a launcher, and where an invitation says both
-  std::string invitation;         ///< the file in which rank 0 says them (membership/invitation.h); else ""
+  std::shared_ptr<membership::InvitationPlace> invitation;  ///< where rank 0 says them; else null
   bool opens_rendezvous = false;  ///< this process is to serve it: rank 0, if no launcher of ours does
   std::string cannot_meet;        ///< why these processes cannot meet, and what to do; "" if they can
   int control_fd = -1;
@@ -42,6 +45,11 @@ struct Placement {
 /// Error(usage), with the variable and its value, if one is malformed, missing while others are set, or contradicts
 /// another; and as private_folder() and read of a token's file (membership/invitation.h).
 Placement placement();
+
+/// For processes that know their ranks otherwise: only how they reach each other, RIPIENO_LISTEN and
+/// RIPIENO_SHARED_MEMORY. Where the user names no address they listen on the loopback, or, unless all are on one host,
+/// on all addresses. Error(usage): a variable is malformed.
+Placement ways_to_peers(bool one_host);
 
 /// Only the descriptor of the control pipe, for reporting errors in the other variables; -1 if there is none or it is
 /// malformed.

@@ -48,33 +48,45 @@ std::optional<std::string> read_private(const std::filesystem::path& path) {
 
 }  // namespace
 
-void write_invitation(const std::filesystem::path& path, const Invitation& invitation) {
-  std::string content = text(first_line, '\n', invitation.token, '\n');
-  for (const std::string& address : invitation.addresses) content += address + '\n';
-  const std::string unfinished = text(path.string(), '.', ::getpid());
-  const auto failed = [&](const char* what) {
-    const int error = errno;
-    ::unlink(unfinished.c_str());
-    fail(ErrorKind::io, what, " ", path.string(), ": ", std::strerror(error));
-  };
-  const Descriptor file(::open(unfinished.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (!file.is_open()) failed("cannot write");
-  write_all(file.get(), content, path);
-  if (::rename(unfinished.c_str(), path.c_str()) != 0) failed("cannot write");
+std::string to_text(const Invitation& invitation) {
+  std::string lines = text(first_line, '\n', invitation.token, '\n');
+  for (const std::string& address : invitation.addresses) lines += address + '\n';
+  return lines;
 }
 
-std::optional<Invitation> read_invitation(const std::filesystem::path& path) {
-  const std::optional<std::string> content = read_private(path);
-  if (!content) return std::nullopt;
-  std::istringstream lines(*content);
+Invitation invitation_of(const std::string& text, const std::string& place) {
+  std::istringstream lines(text);
   std::string line;
   Invitation invitation;
   std::getline(lines, line);
   const bool is_one = line == first_line && std::getline(lines, invitation.token);
   while (std::getline(lines, line)) invitation.addresses.push_back(line);
-  if (!is_one || invitation.addresses.empty())
-    fail(ErrorKind::data, path.string(), " is no invitation of rank 0's: remove it");
+  if (!is_one || invitation.addresses.empty()) fail(ErrorKind::data, place, " is no invitation of rank 0's: remove it");
   return invitation;
+}
+
+void InvitationFile::leave(const Invitation& invitation) {
+  const std::string unfinished = text(path_.string(), '.', ::getpid());
+  const auto failed = [&](const char* what) {
+    const int error = errno;
+    ::unlink(unfinished.c_str());
+    fail(ErrorKind::io, what, " ", path_.string(), ": ", std::strerror(error));
+  };
+  const Descriptor file(::open(unfinished.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!file.is_open()) failed("cannot write");
+  write_all(file.get(), to_text(invitation), path_);
+  if (::rename(unfinished.c_str(), path_.c_str()) != 0) failed("cannot write");
+}
+
+std::optional<Invitation> InvitationFile::find() const {
+  const std::optional<std::string> content = read_private(path_);
+  if (!content) return std::nullopt;
+  return invitation_of(*content, path_.string());
+}
+
+void InvitationFile::remove() noexcept {
+  std::error_code ignored;
+  std::filesystem::remove(path_, ignored);
 }
 
 std::string read_token(const std::filesystem::path& path) {

@@ -14,7 +14,6 @@
 #include "ripieno/membership/address.h"
 #include "ripieno/membership/door.h"
 #include "ripieno/membership/interfaces.h"
-#include "ripieno/membership/invitation.h"
 
 namespace ripieno::membership {
 namespace {
@@ -40,7 +39,7 @@ struct Mesh {
   Mesh(Runtime& runtime, const Meeting& meeting)
       : runtime(runtime),
         meeting(meeting),
-        token(meeting.invitation.empty() ? parse_token(meeting.token) : Token{}),
+        token(meeting.invitation ? Token{} : parse_token(meeting.token)),
         door(std::make_shared<Door>(runtime, resolve(with_port(meeting.listen, 0)))),
         found(meeting.world_size),
         complete(runtime) {}
@@ -177,8 +176,8 @@ Task<Answer> ask(std::shared_ptr<Mesh> mesh, Connection connection, Greeting gre
 /// The ways to the rendezvous that are known now; learns the token too. Empty: rank 0 has not said yet.
 std::vector<std::string> ways(std::shared_ptr<Mesh> mesh) {
   const Meeting& meeting = mesh->meeting;
-  if (meeting.invitation.empty()) return {meeting.address};
-  const std::optional<Invitation> found = read_invitation(meeting.invitation);
+  if (!meeting.invitation) return {meeting.address};
+  const std::optional<Invitation> found = meeting.invitation->find();
   if (!found) return {};
   mesh->token = parse_token(found->token);
   return found->addresses;
@@ -212,7 +211,7 @@ Task<Found> find_rendezvous(std::shared_ptr<Mesh> mesh) {
     const Duration now = mesh->runtime.now();
     if (known.empty() && now >= deadline) {
       fail(ErrorKind::peer, mesh->me(), "rank 0 has not come within ", seconds(meeting.timeout),
-           " s: it would have left ", meeting.invitation, ". Is that the same folder on all hosts?");
+           " s: it would have left ", meeting.invitation->name(), ". Is that the same on all hosts?");
     }
     const bool no_way = is_network && now >= start + without_a_way;
     if (no_way || now >= deadline) fail(ErrorKind::network, mesh->me(), why);
@@ -312,7 +311,7 @@ Task<> assemble(std::shared_ptr<Mesh> mesh) {
     if (auto m = weak.lock(); m && !m->told) {
       m->give_up(ErrorKind::network,
                  text("the rendezvous ",
-                      m->meeting.invitation.empty() ? "at " + m->meeting.address : "of " + m->meeting.invitation,
+                      m->meeting.invitation ? "of " + m->meeting.invitation->name() : "at " + m->meeting.address,
                       " has not answered within ", seconds(m->meeting.timeout), " s"));
     }
   };

@@ -3,18 +3,20 @@
 #pragma once
 
 #include <asio/ip/tcp.hpp>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "ripieno/core/runtime.h"
+#include "ripieno/membership/invitation.h"
 
 namespace ripieno::membership {
 
 struct Meeting {
-  std::string address;     ///< host:port of the rendezvous
-  std::string token;       ///< of the job
-  std::string invitation;  ///< the file that says both, when it is there (invitation.h); "": they are given
+  std::string address;                                ///< host:port of the rendezvous
+  std::string token;                                  ///< of the job
+  std::shared_ptr<const InvitationPlace> invitation;  ///< says both, when it is there; null: they are given
   int rank = 0, world_size = 1;
   std::uint64_t digest = 0;  ///< of everything that the workers must agree on: the recipe
   Duration timeout = std::chrono::seconds(60);
@@ -25,7 +27,7 @@ struct Meeting {
 /// the token is closed and has no effect.
 /// Error(network): the rendezvous cannot be reached or does not answer, or this worker cannot listen.
 /// Error(mismatch): this or another worker does not fit the job. Error(peer): some ranks, which it names, have not
-/// come. Errors of read_invitation().
+/// come. Errors of InvitationPlace::find().
 Task<std::vector<std::optional<asio::ip::tcp::socket>>> meet(Runtime& runtime, Meeting meeting);
 
 }  // namespace ripieno::membership

@@ -31,6 +31,7 @@ class CountedEndpoint final : public Endpoint {
   std::size_t framing_bytes() const override { return inner_->framing_bytes(); }
   std::shared_ptr<std::byte> memory(std::size_t bytes) override { return inner_->memory(bytes); }
   std::string way(int peer) const override { return inner_->way(peer); }
+  std::vector<int> awaited() const override { return inner_->awaited(); }
   std::span<const EngineOperation> engine() const override { return inner_->engine(); }
   bool has_flushed() const override { return inner_->has_flushed(); }
   Task<> flush() override { return inner_->flush(); }

@@ -155,6 +155,9 @@ class Endpoint {
   /// How messages get to `peer`, for people: "tcp", "shared memory", "tcp (another host)".
   virtual std::string way(int peer) const = 0;
 
+  /// The ranks that pending operations of this rank wait for, ascending, as far as the transport knows: for errors.
+  virtual std::vector<int> awaited() const { return {}; }
+
   /// Framing bytes that each message costs besides its payload.
   virtual std::size_t framing_bytes() const = 0;
 

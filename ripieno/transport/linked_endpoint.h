@@ -35,6 +35,15 @@ class LinkedEndpoint : public Endpoint {
 
   std::string way(int peer) const override { return link(peer).way(); }
 
+  std::vector<int> awaited() const override {
+    std::vector<int> ranks;
+    for (int peer = 0; peer < size(); ++peer) {
+      if (links_[static_cast<std::size_t>(peer)] && links_[static_cast<std::size_t>(peer)]->waits())
+        ranks.push_back(peer);
+    }
+    return ranks;
+  }
+
   void abort(Scope scope, const std::vector<int>& members, std::exception_ptr error) override {
     aborts_->end(scope, error);
     for (const int member : members) {

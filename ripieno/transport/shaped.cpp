@@ -41,6 +41,7 @@ class ShapedEndpoint final : public Endpoint, public std::enable_shared_from_thi
     }
   }
   std::vector<int> survivors() override { return inner_->survivors(); }
+  std::vector<int> awaited() const override { return inner_->awaited(); }
   std::string way(int peer) const override {
     std::string how = inner_->way(peer) + ", shaped to";
     if (shape_.mbit_s > 0) how += text(" ", shape_.mbit_s, " Mb/s");

@@ -93,11 +93,12 @@ TEST(Join, Rank0OpensTheRendezvousWhereNoLauncherDoes) {
 TEST(Join, Rank0InvitesByAFileWhereNobodyKnowsAnAddress) {
   const TemporaryFolder folder;
   Placement place;
-  place.invitation = folder.path() / "job";
+  const std::filesystem::path file = folder.path() / "job";
+  place.invitation = std::make_shared<membership::InvitationFile>(file);
   // One of an earlier job whose rank 0 was killed: nobody listens there.
-  membership::write_invitation(place.invitation, {{"127.0.0.1:1"}, membership::random_token()});
+  place.invitation->leave({{"127.0.0.1:1"}, membership::random_token()});
   EXPECT_EQ(ways_without_launcher(3, place), std::vector<std::string>(3, "shared memory"));
-  EXPECT_FALSE(std::filesystem::exists(place.invitation)) << "all have come";
+  EXPECT_FALSE(std::filesystem::exists(file)) << "all have come";
 
   place.listen = "0.0.0.0";  // as where there are other hosts
   EXPECT_EQ(ways_without_launcher(2, place), std::vector<std::string>(2, "shared memory"));
@@ -108,7 +109,7 @@ TEST(Join, WithoutRank0NobodyWaitsForever) {
   Placement place;
   place.rank = 1;
   place.world_size = 2;
-  place.invitation = folder.path() / "job";
+  place.invitation = std::make_shared<membership::InvitationFile>(folder.path() / "job");
   JoinOptions options;
   options.meeting = std::chrono::milliseconds(300);
   try {
@@ -116,7 +117,7 @@ TEST(Join, WithoutRank0NobodyWaitsForever) {
     FAIL() << "rank 0 is not there";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::peer);
-    EXPECT_NE(std::string(error.what()).find(place.invitation), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find(place.invitation->name()), std::string::npos) << error.what();
   }
   place.cannot_meet = "the moon is full";
   try {

@@ -122,7 +122,7 @@ TEST(Placement, ProcessesOfAnotherLauncherAreOneJob) {
   EXPECT_EQ(placement_in(of_two_hosts).rendezvous, "node1:29500");
   of_two_hosts["RIPIENO_MEETING_FOLDER"] = "/shared";
   place = placement_in(of_two_hosts);
-  EXPECT_EQ(place.invitation, "/shared/environment-node1-29500");
+  EXPECT_EQ(place.invitation->name(), "/shared/environment-node1-29500");
   EXPECT_EQ(place.rendezvous + place.token, "");
   EXPECT_THROW(check_environment(), Error);
 }
@@ -164,7 +164,7 @@ TEST(Placement, OnOneHostRank0InvitesByAFile) {
     const Placement place = placement_in(environment);
     EXPECT_EQ(place.cannot_meet, "");
     EXPECT_TRUE(place.opens_rendezvous);
-    EXPECT_EQ(place.invitation, runtime + "/ripieno/" + names[i]);
+    EXPECT_EQ(place.invitation->name(), runtime + "/ripieno/" + names[i]);
     EXPECT_EQ(place.listen, "127.0.0.1");
   }
 }

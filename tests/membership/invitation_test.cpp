@@ -27,14 +27,14 @@ std::string refusal(Call call) {
 TEST(Invitation, IsReadAsItWasWritten) {
   const TemporaryFolder folder;
   const auto path = folder.path() / "job";
-  EXPECT_FALSE(read_invitation(path)) << "not yet";
-  write_invitation(path, {{"10.0.0.1:80", "[fd00::1]:80"}, "secret"});
-  const auto found = read_invitation(path);
+  EXPECT_FALSE(InvitationFile(path).find()) << "not yet";
+  InvitationFile(path).leave({{"10.0.0.1:80", "[fd00::1]:80"}, "secret"});
+  const auto found = InvitationFile(path).find();
   ASSERT_TRUE(found);
   EXPECT_EQ(found->addresses, (std::vector<std::string>{"10.0.0.1:80", "[fd00::1]:80"}));
   EXPECT_EQ(found->token, "secret");
-  write_invitation(path, {{"10.0.0.2:80"}, "another"});
-  EXPECT_EQ(read_invitation(path)->token, "another") << "an older one is replaced";
+  InvitationFile(path).leave({{"10.0.0.2:80"}, "another"});
+  EXPECT_EQ(InvitationFile(path).find()->token, "another") << "an older one is replaced";
   struct stat file {};
   ASSERT_EQ(stat(path.c_str(), &file), 0);
   EXPECT_EQ(file.st_mode & 0777, 0600u);
@@ -44,20 +44,20 @@ TEST(Invitation, IsReadAsItWasWritten) {
 TEST(Invitation, IsBelievedOnlyIfNobodyElseSeesIt) {
   const TemporaryFolder folder;
   const auto path = folder.path() / "job";
-  write_invitation(path, {{"10.0.0.1:80"}, "secret"});
+  InvitationFile(path).leave({{"10.0.0.1:80"}, "secret"});
   chmod(path.c_str(), 0644);
-  const std::string readable = refusal([&] { read_invitation(path); });
+  const std::string readable = refusal([&] { InvitationFile(path).find(); });
   EXPECT_NE(readable.find("mode 644"), std::string::npos) << readable;
   EXPECT_NE(readable.find(path.string()), std::string::npos) << readable;
   if (::getuid() == 0) {
     chmod(path.c_str(), 0600);
     ASSERT_EQ(chown(path.c_str(), 12345, 12345), 0);
-    const std::string others = refusal([&] { read_invitation(path); });
+    const std::string others = refusal([&] { InvitationFile(path).find(); });
     EXPECT_NE(others.find("belongs to user 12345"), std::string::npos) << others;
   }
   std::filesystem::remove(path);
   std::filesystem::create_symlink("/etc/passwd", path);
-  EXPECT_THROW(read_invitation(path), Error) << "a link may lead anywhere";
+  EXPECT_THROW(InvitationFile(path).find(), Error) << "a link may lead anywhere";
 }
 
 TEST(Invitation, OtherFilesAreNone) {
@@ -67,9 +67,9 @@ TEST(Invitation, OtherFilesAreNone) {
                               "Ripieno's invitation to a job's rendezvous\nsecret\n"}) {
     std::ofstream(path) << content;
     chmod(path.c_str(), 0600);
-    EXPECT_THROW(read_invitation(path), Error) << content;
+    EXPECT_THROW(InvitationFile(path).find(), Error) << content;
   }
-  EXPECT_THROW(write_invitation(folder.path() / "none" / "job", {{"a:1"}, "b"}), Error);
+  EXPECT_THROW(InvitationFile(folder.path() / "none" / "job").leave({{"a:1"}, "b"}), Error);
 }
 
 TEST(Invitation, TokensAreReadFromFilesOfTheUsersOwn) {

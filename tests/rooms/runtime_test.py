@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Nothing goes around the Runtime (ripieno/core/runtime.h): threads, clocks, timers, sleeping and writing files appear in
-core/, transport/ and train/ only (the clock in observe/ too); the environment is read in launch/ only; nothing holds global state."""
+core/, transport/ and train/ only (threads in data/ and c10d/ too, the clock in observe/ too); the environment is read in launch/ only; nothing holds global state."""
 import re
 import sys
 import unittest
@@ -10,7 +10,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 # what -> (pattern, rooms where it may stand)
 RULES = {
-    "a thread": (r"std::(jthread|thread\b(?!::hardware_concurrency)|async)|asio::thread_pool|pthread_create", {"core", "transport", "data", "train"}),
+    "a thread": (r"std::(jthread|thread\b(?!::hardware_concurrency)|async)|asio::thread_pool|pthread_create", {"core", "transport", "data", "train", "c10d"}),
     "a clock": (r"(steady|system|high_resolution)_clock|clock_gettime|gettimeofday|\btime\(nullptr\)", {"core", "observe", "transport", "train"}),
     "a timer": (r"steady_timer|system_timer|timerfd", {"core", "transport"}),
     "sleeping": (r"sleep_for|sleep_until|\busleep\(|\bnanosleep\(", {"train"}),

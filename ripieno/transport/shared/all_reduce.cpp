@@ -113,6 +113,15 @@ bool SharedAllReduce::all_reached(std::size_t slot, std::uint64_t target) const 
   return true;
 }
 
+std::vector<int> SharedAllReduce::awaited() const {
+  std::vector<int> ranks;
+  for (const Peer& peer : peers_) {
+    const auto is_late = [&](const auto& waiting) { return !reached(peer, waiting->slot, waiting->target); };
+    if (std::any_of(waiting_.begin(), waiting_.end(), is_late)) ranks.push_back(peer.rank);
+  }
+  return ranks;
+}
+
 bool SharedAllReduce::spin(std::size_t slot, std::uint64_t target) const {
   if (all_reached(slot, target)) return true;
   if (!may_spin_ || runtime_.is_computing()) return false;

@@ -71,6 +71,9 @@ class SharedAllReduce : public std::enable_shared_from_this<SharedAllReduce> {
   /// As stop(), but at once: for when this rank's connections have ended.
   void revoke(std::exception_ptr error);
 
+  /// The ranks that a call waits for.
+  std::vector<int> awaited() const;
+
   // For the hub.
   /// Resumes calls that need not wait any more. Returns whether there was one.
   bool poll();

@@ -1,5 +1,6 @@
 #include "ripieno/transport/shared/endpoint.h"
 
+#include <algorithm>
 #include <asio/read.hpp>
 #include <asio/redirect_error.hpp>
 #include <asio/write.hpp>
@@ -35,6 +36,14 @@ class SharedEndpoint final : public LinkedEndpoint {
     return shared ? shared : Endpoint::memory(bytes);
   }
 
+  std::vector<int> awaited() const override {
+    std::vector<int> ranks = LinkedEndpoint::awaited();
+    if (!all_reduce_) return ranks;
+    for (const int peer : all_reduce_->awaited()) ranks.push_back(peer);
+    std::sort(ranks.begin(), ranks.end());
+    ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
+    return ranks;
+  }
   std::span<const EngineOperation> engine() const override {
     if (!all_reduce_) return {};
     return SharedAllReduce::operations;

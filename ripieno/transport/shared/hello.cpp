@@ -8,11 +8,8 @@
 #include <fstream>
 
 namespace ripieno::transport {
-namespace {
 
-/// The kernel's boot and this process's namespaces, of processes and of the network: nodes of an emulated cluster
-/// differ in the latter. Empty if the kernel does not tell.
-std::string host() {
+std::string host_identity() {
   std::string boot;
   std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
   std::string here = boot;
@@ -24,6 +21,8 @@ std::string host() {
   }
   return here;
 }
+
+namespace {
 
 bool same_host(const SharedHello& a, const SharedHello& b) { return a.host == b.host && a.host[0] != 0; }
 
@@ -37,7 +36,7 @@ std::uint64_t check_word() {
 
 SharedHello shared_hello(const SharedHub* hub, std::uint64_t word, std::size_t ring_bytes) {
   SharedHello hello;
-  const std::string here = host();
+  const std::string here = host_identity();
   here.copy(hello.host.data(), hello.host.size() - 1);
   ::sched_getaffinity(0, sizeof hello.cpus, &hello.cpus);
   if (!hub) return hello;

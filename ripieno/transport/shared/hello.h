@@ -27,6 +27,10 @@ struct SharedHello {
 /// `hub` may be null: this rank has no shared memory.
 SharedHello shared_hello(const SharedHub* hub, std::uint64_t word, std::size_t ring_bytes);
 
+/// The kernel's boot and this process's namespaces, of processes and of the network: nodes of an emulated cluster
+/// differ in the latter. Empty if the kernel does not tell.
+std::string host_identity();
+
 /// A random word that other processes cannot guess.
 std::uint64_t check_word();
 

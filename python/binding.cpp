@@ -1,0 +1,91 @@
+// The module ripieno._ripieno: what Python sees of the library. python/ripieno/ gives it its face.
+#include <pybind11/chrono.h>
+#include <torch/csrc/utils/pybind.h>
+
+#include <torch/csrc/distributed/c10d/Store.hpp>
+
+#include "ripieno/c10d/backend.h"
+#include "ripieno/core/error.h"
+
+namespace {
+
+using ripieno::c10d::Backend;
+
+/// Lets go of an object without the interpreter's lock: its destructor waits for threads that may need that.
+template <class T>
+class Unlocked {
+ public:
+  Unlocked() = default;
+  explicit Unlocked(T* object) : pointer_(c10::intrusive_ptr<T>::unsafe_steal_from_new(object)) {}
+  explicit Unlocked(c10::intrusive_ptr<T> pointer) : pointer_(std::move(pointer)) {}
+  Unlocked(const Unlocked&) = default;
+  Unlocked(Unlocked&&) noexcept = default;
+  Unlocked& operator=(const Unlocked&) = default;
+  Unlocked& operator=(Unlocked&&) noexcept = default;
+  ~Unlocked() {
+    if (!PyGILState_Check()) {
+      pointer_.reset();
+      return;
+    }
+    const pybind11::gil_scoped_release unlocked;
+    pointer_.reset();
+  }
+  T* get() const { return pointer_.get(); }
+  T& operator*() const { return *pointer_; }
+  T* operator->() const { return pointer_.get(); }
+
+ private:
+  c10::intrusive_ptr<T> pointer_;
+};
+
+/// The library's errors as Python's: ValueError for wrong arguments, DistBackendError (a RuntimeError) for peers,
+/// networks and ranks that disagree, else RuntimeError.
+void translate(std::exception_ptr thrown) {
+  try {
+    if (thrown) std::rethrow_exception(thrown);
+  } catch (const ripieno::Error& error) {
+    using ripieno::ErrorKind;
+    const ErrorKind kind = error.kind();
+    if (kind == ErrorKind::usage) {
+      PyErr_SetString(PyExc_ValueError, error.what());
+    } else if (kind == ErrorKind::peer || kind == ErrorKind::network || kind == ErrorKind::mismatch) {
+      const auto type = pybind11::module_::import("torch._C").attr("_DistBackendError");
+      PyErr_SetString(type.ptr(), error.what());
+    } else {
+      PyErr_SetString(PyExc_RuntimeError, error.what());
+    }
+  }
+}
+
+}  // namespace
+
+PYBIND11_DECLARE_HOLDER_TYPE(T, Unlocked<T>, true)
+
+PYBIND11_MODULE(_ripieno, module) {
+  namespace py = pybind11;
+  py::module_::import("torch._C._distributed_c10d");  // knows the types of c10d
+  py::register_exception_translator(translate);
+
+  py::class_<Backend, Unlocked<Backend>, c10d::Backend> backend(module, "ProcessGroupRipieno");
+  py::class_<Backend::Options, c10::intrusive_ptr<Backend::Options>, c10d::Backend::Options>(backend, "Options")
+      .def(py::init<std::chrono::milliseconds>(), py::arg("timeout") = kBackendDefaultTimeout);
+  backend
+      .def(py::init([](const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
+                       std::chrono::milliseconds timeout, const std::string& group, std::vector<std::uint64_t> ranks,
+                       const std::string& name) {
+             auto options = c10::make_intrusive<Backend::Options>(timeout, name);
+             options->group_name = group;
+             options->global_ranks_in_group = std::move(ranks);
+             return Unlocked<Backend>(c10::make_intrusive<Backend>(store, rank, size, options));
+           }),
+           py::arg("store"), py::arg("rank"), py::arg("size"), py::arg("timeout") = kBackendDefaultTimeout,
+           py::arg("group_name") = "", py::arg("global_ranks") = std::vector<std::uint64_t>(),
+           py::arg("backend_name") = "ripieno", py::call_guard<py::gil_scoped_release>())
+      .def_property_readonly("options", &Backend::getBackendOptions)
+      .def("_traffic", [](Backend& self) {
+        const ripieno::observe::Traffic all = self.ledger().total();
+        return py::dict(py::arg("payload_sent") = all.payload_sent, py::arg("payload_received") = all.payload_received,
+                        py::arg("messages_sent") = all.messages_sent,
+                        py::arg("messages_received") = all.messages_received);
+      });
+}

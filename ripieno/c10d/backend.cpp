@@ -1,0 +1,308 @@
+#include "ripieno/c10d/backend.h"
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+
+#include "ripieno/c10d/store_meeting.h"
+
+namespace ripieno::c10d {
+namespace {
+
+/// The links that exchanges by messages are cut for (collective/tune.h): 10 Gb/s. Nothing is measured, which would take
+/// every new group 0.1 s.
+constexpr transport::LinkModel usual_link{std::chrono::microseconds(25), Duration(800)};
+constexpr std::uint64_t usual_bytes = 25'000'000;  // a bucket of DistributedDataParallel
+
+std::string list_of(const std::vector<int>& ranks) {
+  std::string list = ranks.size() == 1 ? "rank" : "ranks";
+  for (std::size_t i = 0; i < ranks.size(); ++i) list += text(i == 0 ? " " : ", ", ranks[i]);
+  return list;
+}
+
+using BaseOptions = c10::intrusive_ptr<::c10d::Backend::Options>;
+
+BaseOptions given_or_own(const BaseOptions& given, std::chrono::milliseconds timeout) {
+  return given ? given : BaseOptions(c10::make_intrusive<Backend::Options>(timeout));
+}
+
+}  // namespace
+
+Backend::Options::Options(std::chrono::milliseconds timeout, const std::string& name)
+    : ::c10d::Backend::Options(name, timeout) {}
+
+Backend::Backend(const c10::intrusive_ptr<::c10d::Store>& store, int rank, int size,
+                 c10::intrusive_ptr<::c10d::Backend::Options> options)
+    : ::c10d::Backend(rank, size), options_(given_or_own(options, kBackendDefaultTimeout)) {
+  GroupPlace place{rank, size};
+  if (!options_->group_name.empty()) place.name = text("group ", options_->group_name);
+  cluster_ = meet_by_store(*store, place, options_->timeout);
+  comm_.emplace(cluster_.endpoint);
+  first_channel_ = comm_->take_channels(lanes);
+  messages_ = std::make_shared<TaggedMessages>(cluster_.endpoint);
+  tuning_ = std::make_shared<const collective::Tuning>(
+      size > 1 ? collective::tune(comm_->world(), usual_bytes, usual_link) : collective::Tuning{});
+  init();
+}
+
+Backend::~Backend() {
+  try {
+    end("it is gone");
+  } catch (...) {  // the runtime is broken: nothing is left to end
+  }
+}
+
+const char* Backend::title(const char* operation) const {
+  static std::mutex mutex;
+  static std::set<std::string> titles;  // profilers keep pointers to them
+  const std::lock_guard lock(mutex);
+  return titles.insert(text(options_->backend, ":", operation)).first->c_str();
+}
+
+Duration Backend::limit_of(std::chrono::milliseconds timeout) const {
+  if (timeout <= std::chrono::milliseconds(0)) timeout = options_->timeout;
+  return std::min(longest_limit, timeout);
+}
+
+Backend::Handle Backend::begin(Asked asked, Operation operation) {
+  const auto after = std::make_shared<Event>(runtime());
+  c10::intrusive_ptr<PendingWork> work;
+  {
+    const std::lock_guard lock(order_);
+    const std::uint64_t number = asked_++;
+    const auto lane = static_cast<std::uint32_t>(number % lanes);
+    const std::shared_ptr<Event> before = std::exchange(last_[lane], after);
+    work = c10::make_intrusive<PendingWork>(rank_, asked, number, threads_);
+    submit(asked, work, after, take_turn(work, asked, std::move(operation), lane, before, after));
+  }
+  if (!asked.is_async) work->wait(kNoTimeout);
+  return work;
+}
+
+Backend::Handle Backend::begin_message(Asked asked, Message message) {
+  const auto after = std::make_shared<Event>(runtime());
+  const std::lock_guard lock(order_);
+  const auto work = c10::make_intrusive<PendingWork>(rank_, asked, asked_, threads_);
+  return submit(asked, work, after, pass_message(work, asked, std::move(message), after));
+}
+
+Backend::Handle Backend::submit(const Asked& asked, const c10::intrusive_ptr<PendingWork>& work,
+                                std::shared_ptr<Event> after, Task<> task) {
+  Progress& progress = cluster_.progress();
+  work->moves_by(asked.is_async ? progress.submit(asked.title, std::move(task))
+                                : progress.begin(asked.title, std::move(task)));
+  if (coalescing_) coalescing_->push_back({work, std::move(after)});
+  return work;
+}
+
+Task<> Backend::take_turn(c10::intrusive_ptr<PendingWork> work, Asked asked, Operation operation, std::uint32_t lane,
+                          std::shared_ptr<Event> before, std::shared_ptr<Event> after) {
+  begins();
+  std::exception_ptr error;
+  const auto expire = [&] { give_up(too_late(*work, asked)); };
+  const Runtime::Timer timer = runtime().call_at(runtime().now() + limit_of(asked.timeout), expire);
+  try {
+    if (before && !before->is_set()) co_await before->wait();
+    Task<> running = operation({*comm_, first_channel_ + lane, tuning_});
+    co_await std::move(running);
+  } catch (...) {
+    error = std::current_exception();
+  }
+  runtime().cancel(timer);
+  if (error) give_up(error);
+  is_over(work, *after, error);
+}
+
+Task<> Backend::pass_message(c10::intrusive_ptr<PendingWork> work, Asked asked, Message message,
+                             std::shared_ptr<Event> after) {
+  begins();
+  std::exception_ptr error;
+  int sender = -1;
+  try {
+    Task<int> passing = message(*messages_, limit_of(asked.timeout));
+    sender = co_await std::move(passing);
+  } catch (...) {
+    error = std::current_exception();
+  }
+  is_over(work, *after, error, sender);
+}
+
+void Backend::is_over(const c10::intrusive_ptr<PendingWork>& work, Event& after, std::exception_ptr error, int sender) {
+  after.set();
+  work->complete(error, sender);
+  if (--in_flight_ == 0 && none_in_flight_) none_in_flight_->set();
+}
+
+std::exception_ptr Backend::too_late(const PendingWork& work, const Asked& asked) const {
+  std::string what;
+  for (const at::Tensor& tensor : asked.inputs.empty() ? asked.outputs : asked.inputs)
+    what += text(what.empty() ? " of " : ", ", tensor.toString(), tensor.sizes());
+  const std::vector<int> awaited = comm_->endpoint().awaited();
+  return std::make_exception_ptr(
+      Error(ErrorKind::peer, text("rank ", rank_, ": ", asked.title, " number ", work.getSequencenumber(), what,
+                                  " has passed its timeout of ", seconds(limit_of(asked.timeout)), " s",
+                                  awaited.empty() ? std::string() : text(": it waits for ", list_of(awaited)))));
+}
+
+void Backend::give_up(std::exception_ptr error) {
+  has_failed_ = true;
+  comm_->abort(error);
+  messages_->abort(error);
+}
+
+Task<> Backend::finish(std::string why) {
+  if (in_flight_ == 0) co_return;
+  give_up(std::make_exception_ptr(Error(ErrorKind::peer, text("rank ", rank_, ": the group has ended: ", why))));
+  none_in_flight_ = std::make_shared<Event>(runtime());
+  co_await none_in_flight_->wait();
+}
+
+void Backend::end(const std::string& why) { cluster_.progress().run("the group's end", finish(why)); }
+
+void Backend::startCoalescing() {
+  const std::lock_guard lock(order_);
+  if (coalescing_) fail(ErrorKind::usage, "startCoalescing() again before endCoalescing()");
+  coalescing_.emplace();
+}
+
+Backend::Handle Backend::endCoalescing() {
+  std::vector<Begun> begun;
+  {
+    const std::lock_guard lock(order_);
+    if (!coalescing_) fail(ErrorKind::usage, "endCoalescing() without startCoalescing()");
+    begun = *std::exchange(coalescing_, std::nullopt);
+  }
+  Asked asked{::c10d::OpType::COALESCED, title("coalesced")};
+  for (const Begun& one : begun) {
+    const Tensors outputs = one.work->result();
+    asked.outputs.insert(asked.outputs.end(), outputs.begin(), outputs.end());
+  }
+  return begin_message(asked, [begun](TaggedMessages&, Duration) { return wait_for_all(begun); });
+}
+
+Task<int> Backend::wait_for_all(std::vector<Begun> begun) {
+  for (const Begun& one : begun) co_await one.over->wait();
+  for (const Begun& one : begun) {
+    if (const std::exception_ptr error = one.work->exception()) std::rethrow_exception(error);
+  }
+  co_return -1;
+}
+
+at::Tensor Backend::allocateTensor(long size, at::TensorOptions options) {
+  if (!options.device().is_cpu()) fail(ErrorKind::usage, "the group has memory on the CPU, not on ", options.device());
+  const std::shared_ptr<std::byte> memory =
+      cluster_.endpoint->memory(static_cast<std::size_t>(size) * options.dtype().itemsize());
+  return at::from_blob(
+      memory.get(), {size}, [memory](void*) {}, options);
+}
+
+std::uint64_t Backend::getSequenceNumberForGroup() {
+  const std::lock_guard lock(order_);
+  return asked_;
+}
+
+::c10d::ErrorType Backend::getError() {
+  return has_failed_ ? ::c10d::ErrorType::COMM_ERROR : ::c10d::ErrorType::SUCCESS;
+}
+
+observe::Ledger Backend::ledger() {
+  observe::Ledger copy;
+  cluster_.progress().run("the ledger", copy_ledger(cluster_.endpoint->ledger(), &copy));
+  return copy;
+}
+
+Task<> Backend::copy_ledger(const observe::Ledger& from, observe::Ledger* into) {
+  *into = from;
+  co_return;
+}
+
+c10::intrusive_ptr<::c10d::Backend> Backend::split(const c10::intrusive_ptr<::c10d::Store>& store,
+                                                   const std::vector<int>& ranks,
+                                                   const c10::intrusive_ptr<::c10d::Backend::Options>& options) {
+  const auto at = std::find(ranks.begin(), ranks.end(), rank_);
+  if (at == ranks.end()) return nullptr;
+  const BaseOptions own = given_or_own(options, options_->timeout);
+  own->global_ranks_in_group.clear();
+  for (const int rank : ranks) {
+    const std::vector<std::uint64_t>& global = options_->global_ranks_in_group;
+    own->global_ranks_in_group.push_back(global.empty() ? static_cast<std::uint64_t>(rank)
+                                                        : global.at(static_cast<std::size_t>(rank)));
+  }
+  return c10::make_intrusive<Backend>(store, static_cast<int>(at - ranks.begin()), static_cast<int>(ranks.size()), own);
+}
+
+c10::intrusive_ptr<::c10d::Backend> Backend::merge(const c10::intrusive_ptr<::c10d::Store>& store,
+                                                   const c10::intrusive_ptr<::c10d::Backend::Options>& options,
+                                                   const int& rank, const int& size) {
+  return c10::make_intrusive<Backend>(store, rank, size, given_or_own(options, options_->timeout));
+}
+
+void Backend::monitoredBarrier(const ::c10d::BarrierOptions& options, bool wait_for_all) {
+  Tag tag = 0;
+  {
+    const std::lock_guard lock(order_);
+    tag = internal_tags + static_cast<Tag>(barriers_++);
+  }
+  const Duration limit = options.timeout == std::chrono::milliseconds(0) ? Duration(0) : limit_of(options.timeout);
+  cluster_.progress().run(title("monitored_barrier"),
+                          rank_ == 0 ? monitor_others(tag, limit, wait_for_all) : be_monitored(tag, limit));
+}
+
+/// Rank 0 waits for a message of every other rank, and then answers each with the first rank that is missing, or -1.
+Task<> Backend::monitor_others(Tag tag, Duration limit, bool wait_for_all) {
+  std::vector<std::exception_ptr> errors(static_cast<std::size_t>(size_));
+  std::vector<Task<>> awaited;
+  for (int rank = 1; rank < size_; ++rank)
+    awaited.push_back(hear_from(rank, tag, limit, &errors[static_cast<std::size_t>(rank)]));
+  Task<> together = all(runtime(), std::move(awaited), [](const std::exception_ptr&) {});
+  co_await std::move(together);
+  std::vector<int> missing;
+  for (int rank = 1; rank < size_; ++rank) {
+    if (errors[static_cast<std::size_t>(rank)]) missing.push_back(rank);
+  }
+  std::int32_t first = missing.empty() ? -1 : missing[0];
+  for (int rank = 1; rank < size_; ++rank) {
+    if (errors[static_cast<std::size_t>(rank)]) continue;
+    Task<> answering = messages_->send(rank, tag, std::as_writable_bytes(std::span(&first, 1)), DType::int32, limit);
+    co_await std::move(answering);
+  }
+  if (missing.empty()) co_return;
+  if (!wait_for_all) missing.resize(1);
+  std::string names = list_of(missing);
+  names[0] = 'R';
+  if (limit == Duration(0) && !wait_for_all)
+    fail(ErrorKind::peer, "Rank 0 timed out in monitoredBarrier after 0 ms: it waits for ", list_of(missing));
+  fail(ErrorKind::peer, names, " failed to pass monitoredBarrier in ",
+       std::chrono::duration_cast<std::chrono::milliseconds>(limit).count(), " ms");
+}
+
+Task<> Backend::hear_from(int rank, Tag tag, Duration limit, std::exception_ptr* error) {
+  try {
+    Task<int> hearing = messages_->receive(rank, tag, {}, DType::uint8, limit);
+    co_await std::move(hearing);
+  } catch (...) {
+    *error = std::current_exception();
+  }
+}
+
+Task<> Backend::be_monitored(Tag tag, Duration limit) {
+  std::int32_t missing = -1;
+  std::string why;
+  try {
+    Task<> coming = messages_->send(0, tag, {}, DType::uint8, limit);
+    co_await std::move(coming);
+    Task<int> waiting =
+        messages_->receive(0, tag, std::as_writable_bytes(std::span(&missing, 1)), DType::int32, 2 * limit);
+    co_await std::move(waiting);
+  } catch (const std::exception& error) {
+    why = error.what();
+  }
+  if (missing >= 0) why = text("rank ", missing, " has not come");
+  if (why.empty()) co_return;
+  fail(ErrorKind::peer, "Rank ", rank_,
+       " successfully reached monitoredBarrier, but received errors while waiting for send/recv from rank 0. Please "
+       "check rank 0 logs for faulty rank: ",
+       why);
+}
+
+}  // namespace ripieno::c10d

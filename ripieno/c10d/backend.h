@@ -1,0 +1,163 @@
+// A backend for PyTorch's process groups (c10d) over Ripieno's transports: shared memory between ranks of one host, TCP
+// to the others, as `ripieno train` has. It takes any c10d store and needs no launcher of Ripieno's.
+//
+// What is asked first begins first. Up to `lanes` operations are in flight at once, each on a channel of its own. The
+// thread that waits for one moves the messages; while nobody waits, a thread of the library does.
+//
+// An operation that fails ends the group on all ranks: whatever waits or comes later fails with the first error, and
+// the error of the other ranks says who gave up, and why. So do a lost rank and an operation that takes longer than its
+// limit. Arguments that fit no operation are refused at once, and end nothing.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <torch/csrc/distributed/c10d/Backend.hpp>
+#include <torch/csrc/distributed/c10d/Store.hpp>
+
+#include "ripieno/c10d/collectives.h"
+#include "ripieno/c10d/pending_work.h"
+#include "ripieno/c10d/tagged_messages.h"
+#include "ripieno/transport/cluster.h"
+
+namespace ripieno::c10d {
+
+class Backend final : public ::c10d::Backend {
+ public:
+  struct Options final : ::c10d::Backend::Options {
+    /// `name`: under which the backend was registered; operations have it in profiles.
+    explicit Options(std::chrono::milliseconds timeout = kBackendDefaultTimeout, const std::string& name = "ripieno");
+  };
+
+  /// All ranks of the group call it. Errors: meet_by_store() (store_meeting.h).
+  Backend(const c10::intrusive_ptr<::c10d::Store>& store, int rank, int size,
+          c10::intrusive_ptr<::c10d::Backend::Options> options);
+  /// Ends what is still in flight, with an error.
+  ~Backend() override;
+
+  const std::string getBackendName() const override { return "ripieno"; }
+  c10::intrusive_ptr<::c10d::Backend::Options> getBackendOptions() override { return options_; }
+  void setTimeout(std::chrono::milliseconds timeout) override { options_->timeout = timeout; }
+  bool supportsSplitting() const override { return true; }
+  bool supportsCoalescing() const override { return true; }
+  void startCoalescing() override;
+  c10::intrusive_ptr<::c10d::Work> endCoalescing() override;
+  /// Memory that is exchanged from its place.
+  bool supportsTensorAlloc(c10::DeviceIndex) override { return true; }
+  at::Tensor allocateTensor(long size, at::TensorOptions options) override;
+  void setSequenceNumberForGroup() override {}
+  std::uint64_t getSequenceNumberForGroup() override;
+  ::c10d::ErrorType getError() override;
+  void enableCollectivesTiming() override {}
+  /// Ends everything that is in flight, on all ranks.
+  void abort() override { end("the group was aborted"); }
+  void shutdown() override { end("the group was shut down"); }
+  c10::intrusive_ptr<::c10d::Backend> split(const c10::intrusive_ptr<::c10d::Store>& store,
+                                            const std::vector<int>& ranks,
+                                            const c10::intrusive_ptr<::c10d::Backend::Options>& options) override;
+  c10::intrusive_ptr<::c10d::Backend> merge(const c10::intrusive_ptr<::c10d::Store>& store,
+                                            const c10::intrusive_ptr<::c10d::Backend::Options>& options,
+                                            const int& rank, const int& size) override;
+
+  using Handle = c10::intrusive_ptr<::c10d::Work>;
+  using Tensors = std::vector<at::Tensor>;
+  Handle broadcast(Tensors& tensors, const ::c10d::BroadcastOptions& options) override;
+  Handle allreduce(Tensors& tensors, const ::c10d::AllreduceOptions& options) override;
+  Handle allreduce_sparse(Tensors& tensors, const ::c10d::AllreduceOptions& options) override;
+  Handle allreduce_coalesced(Tensors& tensors, const ::c10d::AllreduceCoalescedOptions& options) override;
+  Handle reduce(Tensors& tensors, const ::c10d::ReduceOptions& options) override;
+  Handle allgather(std::vector<Tensors>& outputs, Tensors& inputs, const ::c10d::AllgatherOptions& options) override;
+  Handle _allgather_base(at::Tensor& output, at::Tensor& input, const ::c10d::AllgatherOptions& options) override;
+  Handle allgather_coalesced(std::vector<Tensors>& outputs, Tensors& inputs,
+                             const ::c10d::AllgatherOptions& options) override;
+  Handle allgather_into_tensor_coalesced(Tensors& outputs, Tensors& inputs,
+                                         const ::c10d::AllgatherOptions& options) override;
+  Handle gather(std::vector<Tensors>& outputs, Tensors& inputs, const ::c10d::GatherOptions& options) override;
+  Handle scatter(Tensors& outputs, std::vector<Tensors>& inputs, const ::c10d::ScatterOptions& options) override;
+  Handle reduce_scatter(Tensors& outputs, std::vector<Tensors>& inputs,
+                        const ::c10d::ReduceScatterOptions& options) override;
+  Handle _reduce_scatter_base(at::Tensor& output, at::Tensor& input,
+                              const ::c10d::ReduceScatterOptions& options) override;
+  Handle reduce_scatter_tensor_coalesced(Tensors& outputs, Tensors& inputs,
+                                         const ::c10d::ReduceScatterOptions& options) override;
+  Handle alltoall_base(at::Tensor& output, at::Tensor& input, std::vector<std::int64_t>& output_rows,
+                       std::vector<std::int64_t>& input_rows, const ::c10d::AllToAllOptions& options) override;
+  Handle alltoall(Tensors& outputs, Tensors& inputs, const ::c10d::AllToAllOptions& options) override;
+  Handle send(Tensors& tensors, int peer, int tag) override;
+  Handle recv(Tensors& tensors, int peer, int tag) override;
+  Handle recvAnysource(Tensors& tensors, int tag) override;
+  /// Completes once all that this rank asked for before has.
+  Handle barrier(const ::c10d::BarrierOptions& options) override;
+  /// Returns once all ranks have come; else throws an error that names those that have not come within the limit: on
+  /// rank 0 the first of them, or with `wait_for_all` every one.
+  void monitoredBarrier(const ::c10d::BarrierOptions& options, bool wait_for_all) override;
+
+  /// This rank's bytes so far. On any thread.
+  observe::Ledger ledger();
+
+ private:
+  static constexpr std::uint32_t lanes = 16;
+  /// A begun operation, and its end.
+  struct Begun {
+    Handle work;
+    std::shared_ptr<Event> over;
+  };
+  using Operation = std::function<Task<>(Ground)>;
+  /// Returns the sender, if there is one.
+  using Message = std::function<Task<int>(TaggedMessages&, Duration limit)>;
+
+  Handle begin(Asked asked, Operation operation);
+  Handle begin_message(Asked asked, Message message);
+  Handle submit(const Asked& asked, const c10::intrusive_ptr<PendingWork>& work, std::shared_ptr<Event> after,
+                Task<> task);
+  Handle receive(::c10d::OpType type, const char* title, Tensors& tensors, int peer, int tag);
+  void check_peer(const char* operation, int peer, int tag) const;
+  static Task<int> send_one(std::shared_ptr<TaggedMessages> messages, HostTensor host, int peer, int tag,
+                            Duration limit);
+  static Task<int> receive_one(std::shared_ptr<TaggedMessages> messages, HostTensor host, int peer, int tag,
+                               Duration limit);
+  static Task<> meet_after(Ground ground, std::vector<std::shared_ptr<Event>> before);
+  static Task<> one_by_one(Ground ground, std::vector<Operation> operations);
+  /// A collective, once the operation before it on its channel is over.
+  Task<> take_turn(c10::intrusive_ptr<PendingWork> work, Asked asked, Operation operation, std::uint32_t lane,
+                   std::shared_ptr<Event> before, std::shared_ptr<Event> after);
+  Task<> pass_message(c10::intrusive_ptr<PendingWork> work, Asked asked, Message message, std::shared_ptr<Event> after);
+  Task<> monitor_others(Tag tag, Duration limit, bool wait_for_all);
+  Task<> hear_from(int rank, Tag tag, Duration limit, std::exception_ptr* error);
+  Task<> be_monitored(Tag tag, Duration limit);
+  static Task<int> wait_for_all(std::vector<Begun> begun);
+  static Task<> copy_ledger(const observe::Ledger& from, observe::Ledger* into);
+  Task<> finish(std::string why);
+  void begins() { ++in_flight_; }
+  void is_over(const c10::intrusive_ptr<PendingWork>& work, Event& after, std::exception_ptr error, int sender = -1);
+  void end(const std::string& why);
+  /// Ends the group, on all ranks.
+  void give_up(std::exception_ptr error);
+  std::exception_ptr too_late(const PendingWork& work, const Asked& asked) const;
+  /// "ripieno:all_reduce"
+  const char* title(const char* operation) const;
+  Duration limit_of(std::chrono::milliseconds timeout) const;
+  Runtime& runtime() const { return comm_->runtime(); }
+
+  const c10::intrusive_ptr<::c10d::Backend::Options> options_;
+  std::shared_ptr<FutureThreads> threads_ = std::make_shared<FutureThreads>();
+  transport::Cluster cluster_;
+  std::optional<collective::Communicator> comm_;
+  std::shared_ptr<const collective::Tuning> tuning_;
+  std::shared_ptr<TaggedMessages> messages_;
+  std::uint32_t first_channel_ = 0;
+
+  std::mutex order_;  ///< guards what follows: the order of operations is that of the calls
+  std::uint64_t asked_ = 0, barriers_ = 0;
+  std::array<std::shared_ptr<Event>, lanes> last_;
+  std::optional<std::vector<Begun>> coalescing_;
+
+  // On the runtime's thread.
+  int in_flight_ = 0;
+  std::shared_ptr<Event> none_in_flight_;
+  std::atomic<bool> has_failed_{false};
+};
+
+}  // namespace ripieno::c10d

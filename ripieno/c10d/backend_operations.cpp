@@ -1,0 +1,325 @@
+// What a Backend is asked, checked and begun.
+#include <numeric>
+
+#include "ripieno/c10d/backend.h"
+
+namespace ripieno::c10d {
+namespace {
+
+using Tensors = std::vector<at::Tensor>;
+using ::c10d::OpType;
+
+/// The one tensor of a call; c10d's lists are of the devices of a process, of which there is one.
+const at::Tensor& only(const char* operation, const Tensors& tensors) {
+  if (tensors.size() != 1) {
+    fail(ErrorKind::usage, operation, " with ", tensors.size(), " tensors of this rank: it takes one");
+  }
+  return tensors[0];
+}
+
+void check_rank(const char* operation, std::int64_t rank, int size) {
+  if (rank < 0 || rank >= size)
+    fail(ErrorKind::usage, operation, " with root rank ", rank, ": the group has ranks 0 to ", size - 1);
+}
+
+/// As many tensors as there are ranks, each with the type and, if `alike`, the sizes of `one`.
+void check_parts(const char* operation, const Tensors& parts, int size, const at::Tensor& one, bool alike) {
+  if (parts.size() != static_cast<std::size_t>(size)) {
+    fail(ErrorKind::usage, operation, " with a list of ", parts.size(), " tensors: the group has ", size,
+         " ranks, and each needs one");
+  }
+  for (const at::Tensor& part : parts) {
+    if (part.scalar_type() != one.scalar_type() || (alike && part.numel() != one.numel())) {
+      fail(ErrorKind::usage, operation, " with a tensor of ", part.numel(), " ", part.scalar_type(),
+           " in the list, beside one of ", one.numel(), " ", one.scalar_type(), ": they must be alike");
+    }
+  }
+}
+
+void check_type(const char* operation, const at::Tensor& output, const at::Tensor& input) {
+  if (output.scalar_type() != input.scalar_type()) {
+    fail(ErrorKind::usage, operation, " from ", input.scalar_type(), " into ", output.scalar_type(),
+         ": they must be of one type");
+  }
+}
+
+void check_ratio(const char* operation, std::int64_t whole, std::int64_t part, int size) {
+  if (whole != part * size) {
+    fail(ErrorKind::usage, operation, " between tensors of ", part, " and ", whole, " elements: the latter must have ",
+         size, " times as many, as the group has ranks");
+  }
+}
+
+template <class Options>
+Asked asked_by(const Options& options, OpType type, const char* title, Tensors inputs, Tensors outputs) {
+  return {type, title, std::move(inputs), std::move(outputs), options.timeout, options.asyncOp};
+}
+
+}  // namespace
+
+Backend::Handle Backend::broadcast(Tensors& tensors, const ::c10d::BroadcastOptions& options) {
+  const at::Tensor tensor = only("broadcast", tensors);
+  const int root = static_cast<int>(options.rootRank);
+  check_rank("broadcast", root, size_);
+  return begin(asked_by(options, OpType::BROADCAST, title("broadcast"), tensors, tensors),
+               [tensor, root](Ground ground) { return c10d::broadcast(ground, tensor, root); });
+}
+
+Backend::Handle Backend::allreduce(Tensors& tensors, const ::c10d::AllreduceOptions& options) {
+  const at::Tensor tensor = only("all_reduce", tensors);
+  if (tensor.layout() == at::kSparse) return allreduce_sparse(tensors, options);
+  return begin(asked_by(options, OpType::ALLREDUCE, title("all_reduce"), tensors, tensors),
+               [tensors, op = options.reduceOp](Ground ground) { return all_reduce(ground, tensors, op); });
+}
+
+Backend::Handle Backend::allreduce_sparse(Tensors& tensors, const ::c10d::AllreduceOptions& options) {
+  const at::Tensor tensor = only("all_reduce", tensors);
+  return begin(asked_by(options, OpType::_ALLREDUCE_SPARSE, title("sparse_all_reduce"), tensors, tensors),
+               [tensor, op = options.reduceOp](Ground ground) { return all_reduce_sparse(ground, tensor, op); });
+}
+
+Backend::Handle Backend::allreduce_coalesced(Tensors& tensors, const ::c10d::AllreduceCoalescedOptions& options) {
+  return begin(asked_by(options, OpType::ALLREDUCE_COALESCED, title("all_reduce"), tensors, tensors),
+               [tensors, op = options.reduceOp](Ground ground) { return all_reduce(ground, tensors, op); });
+}
+
+Backend::Handle Backend::reduce(Tensors& tensors, const ::c10d::ReduceOptions& options) {
+  const at::Tensor tensor = only("reduce", tensors);
+  const int root = static_cast<int>(options.rootRank);
+  check_rank("reduce", root, size_);
+  return begin(asked_by(options, OpType::REDUCE, title("reduce"), tensors, tensors),
+               [tensor, root, op = options.reduceOp](Ground ground) { return c10d::reduce(ground, tensor, op, root); });
+}
+
+Backend::Handle Backend::allgather(std::vector<Tensors>& outputs, Tensors& inputs,
+                                   const ::c10d::AllgatherOptions& options) {
+  const at::Tensor input = only("all_gather", inputs);
+  if (outputs.size() != 1)
+    fail(ErrorKind::usage, "all_gather with ", outputs.size(), " lists of outputs: it takes one");
+  check_parts("all_gather", outputs[0], size_, input, true);
+  return begin(asked_by(options, OpType::ALLGATHER, title("all_gather"), inputs, outputs[0]),
+               [parts = Parts(outputs[0]), input](Ground ground) { return all_gather(ground, parts, input); });
+}
+
+Backend::Handle Backend::_allgather_base(at::Tensor& output, at::Tensor& input,
+                                         const ::c10d::AllgatherOptions& options) {
+  check_type("all_gather_into_tensor", output, input);
+  check_ratio("all_gather_into_tensor", output.numel(), input.numel(), size_);
+  return begin(
+      asked_by(options, OpType::_ALLGATHER_BASE, title("_all_gather_base"), {input}, {output}),
+      [parts = Parts::equal(output, size_), input](Ground ground) { return all_gather(ground, parts, input); });
+}
+
+Backend::Handle Backend::allgather_coalesced(std::vector<Tensors>& outputs, Tensors& inputs,
+                                             const ::c10d::AllgatherOptions& options) {
+  if (outputs.size() != static_cast<std::size_t>(size_)) {
+    fail(ErrorKind::usage, "all_gather_coalesced with ", outputs.size(), " lists of outputs: the group has ", size_,
+         " ranks, and each needs one");
+  }
+  std::vector<Operation> operations;
+  Tensors all;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    Tensors parts;
+    for (const Tensors& list : outputs) {
+      if (list.size() != inputs.size()) {
+        fail(ErrorKind::usage, "all_gather_coalesced with lists of ", list.size(), " outputs for ", inputs.size(),
+             " inputs");
+      }
+      parts.push_back(list[i]);
+    }
+    check_parts("all_gather_coalesced", parts, size_, inputs[i], true);
+    all.insert(all.end(), parts.begin(), parts.end());
+    operations.push_back(
+        [parts = Parts(parts), input = inputs[i]](Ground ground) { return all_gather(ground, parts, input); });
+  }
+  return begin(asked_by(options, OpType::ALLGATHER_COALESCED, title("all_gather"), inputs, all),
+               [operations](Ground ground) { return one_by_one(ground, operations); });
+}
+
+Backend::Handle Backend::allgather_into_tensor_coalesced(Tensors& outputs, Tensors& inputs,
+                                                         const ::c10d::AllgatherOptions& options) {
+  if (outputs.size() != inputs.size()) {
+    fail(ErrorKind::usage, "all_gather_into_tensor_coalesced with ", outputs.size(), " outputs for ", inputs.size(),
+         " inputs");
+  }
+  std::vector<Operation> operations;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    check_type("all_gather_into_tensor_coalesced", outputs[i], inputs[i]);
+    check_ratio("all_gather_into_tensor_coalesced", outputs[i].numel(), inputs[i].numel(), size_);
+    operations.push_back([parts = Parts::equal(outputs[i], size_), input = inputs[i]](Ground ground) {
+      return all_gather(ground, parts, input);
+    });
+  }
+  return begin(
+      asked_by(options, OpType::ALLGATHER_COALESCED, title("all_gather_into_tensor_coalesced"), inputs, outputs),
+      [operations](Ground ground) { return one_by_one(ground, operations); });
+}
+
+Backend::Handle Backend::gather(std::vector<Tensors>& outputs, Tensors& inputs, const ::c10d::GatherOptions& options) {
+  const at::Tensor input = only("gather", inputs);
+  const int root = static_cast<int>(options.rootRank);
+  check_rank("gather", root, size_);
+  if (outputs.size() != (rank_ == root ? 1u : 0u)) {
+    fail(ErrorKind::usage, "gather with ", outputs.size(), " lists of outputs on rank ", rank_, ": the root, rank ",
+         root, ", gives one, the others none");
+  }
+  const Tensors list = outputs.empty() ? Tensors{} : outputs[0];
+  if (rank_ == root) check_parts("gather", list, size_, input, true);
+  return begin(asked_by(options, OpType::GATHER, title("gather"), inputs, list),
+               [parts = Parts(list), input, root](Ground ground) { return c10d::gather(ground, parts, input, root); });
+}
+
+Backend::Handle Backend::scatter(Tensors& outputs, std::vector<Tensors>& inputs,
+                                 const ::c10d::ScatterOptions& options) {
+  const at::Tensor output = only("scatter", outputs);
+  const int root = static_cast<int>(options.rootRank);
+  check_rank("scatter", root, size_);
+  if (inputs.size() != (rank_ == root ? 1u : 0u)) {
+    fail(ErrorKind::usage, "scatter with ", inputs.size(), " lists of inputs on rank ", rank_, ": the root, rank ",
+         root, ", gives one, the others none");
+  }
+  const Tensors list = inputs.empty() ? Tensors{} : inputs[0];
+  if (rank_ == root) check_parts("scatter", list, size_, output, true);
+  return begin(asked_by(options, OpType::SCATTER, title("scatter"), list, outputs),
+               [list, output, root](Ground ground) { return c10d::scatter(ground, output, Parts(list), root); });
+}
+
+Backend::Handle Backend::reduce_scatter(Tensors& outputs, std::vector<Tensors>& inputs,
+                                        const ::c10d::ReduceScatterOptions& options) {
+  const at::Tensor output = only("reduce_scatter", outputs);
+  if (inputs.size() != 1)
+    fail(ErrorKind::usage, "reduce_scatter with ", inputs.size(), " lists of inputs: it takes one");
+  check_parts("reduce_scatter", inputs[0], size_, output, false);
+  const std::int64_t mine = inputs[0][static_cast<std::size_t>(rank_)].numel();
+  if (mine != output.numel()) {
+    fail(ErrorKind::usage, "reduce_scatter into a tensor of ", output.numel(),
+         " elements, where this rank's input has ", mine);
+  }
+  return begin(asked_by(options, OpType::REDUCE_SCATTER, title("reduce_scatter"), inputs[0], outputs),
+               [list = inputs[0], output, op = options.reduceOp](Ground ground) {
+                 return c10d::reduce_scatter(ground, output, Parts(list), op);
+               });
+}
+
+Backend::Handle Backend::_reduce_scatter_base(at::Tensor& output, at::Tensor& input,
+                                              const ::c10d::ReduceScatterOptions& options) {
+  check_type("reduce_scatter_tensor", output, input);
+  check_ratio("reduce_scatter_tensor", input.numel(), output.numel(), size_);
+  return begin(asked_by(options, OpType::_REDUCE_SCATTER_BASE, title("_reduce_scatter_base"), {input}, {output}),
+               [input, output, size = size_, op = options.reduceOp](Ground ground) {
+                 return c10d::reduce_scatter(ground, output, Parts::equal(input, size), op);
+               });
+}
+
+Backend::Handle Backend::reduce_scatter_tensor_coalesced(Tensors& outputs, Tensors& inputs,
+                                                         const ::c10d::ReduceScatterOptions& options) {
+  if (outputs.size() != inputs.size()) {
+    fail(ErrorKind::usage, "reduce_scatter_tensor_coalesced with ", outputs.size(), " outputs for ", inputs.size(),
+         " inputs");
+  }
+  std::vector<Operation> operations;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    check_type("reduce_scatter_tensor_coalesced", outputs[i], inputs[i]);
+    check_ratio("reduce_scatter_tensor_coalesced", inputs[i].numel(), outputs[i].numel(), size_);
+    operations.push_back([input = inputs[i], output = outputs[i], size = size_, op = options.reduceOp](Ground ground) {
+      return c10d::reduce_scatter(ground, output, Parts::equal(input, size), op);
+    });
+  }
+  return begin(asked_by(options, OpType::REDUCE_SCATTER_TENSOR_COALESCED, title("reduce_scatter_tensor_coalesced"),
+                        inputs, outputs),
+               [operations](Ground ground) { return one_by_one(ground, operations); });
+}
+
+Backend::Handle Backend::alltoall_base(at::Tensor& output, at::Tensor& input, std::vector<std::int64_t>& output_rows,
+                                       std::vector<std::int64_t>& input_rows, const ::c10d::AllToAllOptions& options) {
+  check_type("all_to_all_single", output, input);
+  return begin(
+      asked_by(options, OpType::ALLTOALL_BASE, title("all_to_all"), {input}, {output}),
+      [outputs = Parts::along_rows(output, output_rows, size_), inputs = Parts::along_rows(input, input_rows, size_)](
+          Ground ground) { return all_to_all(ground, outputs, inputs); });
+}
+
+Backend::Handle Backend::alltoall(Tensors& outputs, Tensors& inputs, const ::c10d::AllToAllOptions& options) {
+  if (inputs.empty())
+    fail(ErrorKind::usage, "all_to_all with no tensors: each of the group's ", size_, " ranks needs one");
+  check_parts("all_to_all", inputs, size_, inputs[0], false);
+  check_parts("all_to_all", outputs, size_, inputs[0], false);
+  return begin(asked_by(options, OpType::ALLTOALL, title("all_to_all"), inputs, outputs),
+               [into = Parts(outputs), from = Parts(inputs)](Ground ground) { return all_to_all(ground, into, from); });
+}
+
+Backend::Handle Backend::send(Tensors& tensors, int peer, int tag) {
+  const HostTensor host(only("send", tensors));
+  check_peer("send", peer, tag);
+  return begin_message({OpType::SEND, title("send"), tensors, {}},
+                       [host, peer, tag](TaggedMessages& messages, Duration limit) {
+                         return send_one(messages.shared_from_this(), host, peer, tag, limit);
+                       });
+}
+
+Backend::Handle Backend::recv(Tensors& tensors, int peer, int tag) {
+  check_peer("recv", peer, tag);
+  return receive(OpType::RECV, title("recv"), tensors, peer, tag);
+}
+
+Backend::Handle Backend::recvAnysource(Tensors& tensors, int tag) {
+  if (tag < 0) fail(ErrorKind::usage, "recv with tag ", tag, ": tags begin at 0");
+  return receive(OpType::RECVANYSOURCE, title("recvAnySource"), tensors, TaggedMessages::any_rank, tag);
+}
+
+Backend::Handle Backend::receive(OpType type, const char* title, Tensors& tensors, int peer, int tag) {
+  const HostTensor host(only("recv", tensors));
+  return begin_message({type, title, tensors, tensors}, [host, peer, tag](TaggedMessages& messages, Duration limit) {
+    return receive_one(messages.shared_from_this(), host, peer, tag, limit);
+  });
+}
+
+void Backend::check_peer(const char* operation, int peer, int tag) const {
+  if (peer < 0 || peer >= size_ || peer == rank_) {
+    fail(ErrorKind::usage, operation, " between rank ", rank_, " and rank ", peer, ": the group has ranks 0 to ",
+         size_ - 1, ", and none sends to itself");
+  }
+  if (tag < 0) fail(ErrorKind::usage, operation, " with tag ", tag, ": tags begin at 0");
+}
+
+Task<int> Backend::send_one(std::shared_ptr<TaggedMessages> messages, HostTensor host, int peer, int tag,
+                            Duration limit) {
+  Task<> sending = messages->send(peer, tag, host.bytes(), host.numbers().type, limit);
+  co_await std::move(sending);
+  co_return -1;
+}
+
+Task<int> Backend::receive_one(std::shared_ptr<TaggedMessages> messages, HostTensor host, int peer, int tag,
+                               Duration limit) {
+  Task<int> receiving = messages->receive(peer, tag, host.bytes(), host.numbers().type, limit);
+  const int sender = co_await std::move(receiving);
+  host.give_back();
+  co_return sender;
+}
+
+Backend::Handle Backend::barrier(const ::c10d::BarrierOptions& options) {
+  std::vector<std::shared_ptr<Event>> before;
+  {
+    const std::lock_guard lock(order_);
+    before.assign(last_.begin(), last_.end());
+  }
+  return begin(asked_by(options, OpType::BARRIER, title("barrier"), {}, {}),
+               [before](Ground ground) { return meet_after(ground, before); });
+}
+
+Task<> Backend::meet_after(Ground ground, std::vector<std::shared_ptr<Event>> before) {
+  for (const std::shared_ptr<Event>& event : before) {
+    if (event && !event->is_set()) co_await event->wait();
+  }
+  Task<> meeting = meet(ground);
+  co_await std::move(meeting);
+}
+
+Task<> Backend::one_by_one(Ground ground, std::vector<Operation> operations) {
+  for (const Operation& operation : operations) {
+    Task<> running = operation(ground);
+    co_await std::move(running);
+  }
+}
+
+}  // namespace ripieno::c10d

@@ -1,0 +1,78 @@
+#include "ripieno/c10d/combining.h"
+
+#include "ripieno/c10d/host_tensor.h"
+
+namespace ripieno::c10d {
+namespace {
+
+using collective::Reduction;
+
+/// The factor of a PREMUL_SUM.
+double factor_of(const ::c10d::ReduceOp& op) {
+  const auto* const premultiplied = dynamic_cast<const ::c10d::PreMulSumSupplement*>(op.supplement_.get());
+  if (!premultiplied)
+    fail(ErrorKind::usage, "ReduceOp.PREMUL_SUM without a factor: make it with _make_nccl_premul_sum");
+  return premultiplied->tensor_factor.defined() ? premultiplied->tensor_factor.item<double>()
+                                                : premultiplied->double_factor;
+}
+
+at::Tensor two(const at::Tensor& a, const at::Tensor& b, const ::c10d::ReduceOp& op) {
+  switch (op) {
+    case ::c10d::ReduceOp::PRODUCT:
+      return a.mul(b);
+    case ::c10d::ReduceOp::MIN:
+      return at::minimum(a, b);
+    case ::c10d::ReduceOp::MAX:
+      return at::maximum(a, b);
+    case ::c10d::ReduceOp::BAND:
+      return a.bitwise_and(b);
+    case ::c10d::ReduceOp::BOR:
+      return a.bitwise_or(b);
+    case ::c10d::ReduceOp::BXOR:
+      return a.bitwise_xor(b);
+    default:
+      return a.add(b);
+  }
+}
+
+}  // namespace
+
+Combining combining_of(const ::c10d::ReduceOp& op, at::ScalarType type) {
+  Combining combining;
+  if (!number_type(type)) combining.on_the_way = std::nullopt;
+  switch (op) {
+    case ::c10d::ReduceOp::SUM:
+      return combining;
+    case ::c10d::ReduceOp::AVG:
+      combining.is_mean = true;
+      return combining;
+    case ::c10d::ReduceOp::PREMUL_SUM:
+      combining.factor = factor_of(op);
+      if (!at::isFloatingType(type)) combining.on_the_way = std::nullopt;
+      return combining;
+    case ::c10d::ReduceOp::PRODUCT:
+      if (combining.on_the_way) combining.on_the_way = Reduction::product;
+      return combining;
+    case ::c10d::ReduceOp::MIN:
+      if (combining.on_the_way) combining.on_the_way = Reduction::minimum;
+      return combining;
+    case ::c10d::ReduceOp::MAX:
+      if (combining.on_the_way) combining.on_the_way = Reduction::maximum;
+      return combining;
+    default:
+      combining.on_the_way = std::nullopt;
+      return combining;
+  }
+}
+
+at::Tensor combine(const std::vector<at::Tensor>& all, const ::c10d::ReduceOp& op) {
+  const Combining combining = combining_of(op, all[0].scalar_type());
+  const auto one = [&](const at::Tensor& tensor) {
+    return combining.factor == 1 ? tensor : tensor.mul(combining.factor);
+  };
+  at::Tensor result = one(all[0]);
+  for (std::size_t i = 1; i < all.size(); ++i) result = two(result, one(all[i]), op);
+  return combining.is_mean ? result.div(static_cast<double>(all.size())) : result;
+}
+
+}  // namespace ripieno::c10d

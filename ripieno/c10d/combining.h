@@ -1,0 +1,27 @@
+// How a ReduceOp of c10d combines the ranks' tensors.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <optional>
+#include <torch/csrc/distributed/c10d/Types.hpp>
+#include <vector>
+
+#include "ripieno/collective/schedule.h"
+
+namespace ripieno::c10d {
+
+struct Combining {
+  /// How the collectives combine numbers as they arrive; nullopt: combine() does it, once all are there.
+  std::optional<collective::Reduction> on_the_way = collective::Reduction::sum;
+  bool is_mean = false;  ///< the sum is divided by the number of ranks in the end
+  double factor = 1;     ///< each rank's numbers are multiplied by it first
+};
+
+Combining combining_of(const ::c10d::ReduceOp& op, at::ScalarType type);
+
+/// Combines all ranks' tensors, in rank order, with LibTorch. Errors: LibTorch's, where an operation does not exist for
+/// the type.
+at::Tensor combine(const std::vector<at::Tensor>& all, const ::c10d::ReduceOp& op);
+
+}  // namespace ripieno::c10d

@@ -1,0 +1,319 @@
+// What a c10d group promises beside its collectives: order, futures, messages with tags, limits, errors and ends.
+#include <ATen/ATen.h>
+
+#include <atomic>
+
+#include "ranks.h"
+
+namespace ripieno::c10d {
+namespace {
+
+using namespace std::chrono_literals;
+using Handle = c10::intrusive_ptr<::c10d::Work>;
+using Tensors = std::vector<at::Tensor>;
+
+Handle begin_sum(Backend& group, const at::Tensor& tensor) {
+  Tensors tensors{tensor};
+  return group.allreduce(tensors, {});
+}
+void send(Backend& group, const at::Tensor& tensor, int peer, int tag) {
+  Tensors tensors{tensor};
+  group.send(tensors, peer, tag)->wait();
+}
+Handle begin_receive(Backend& group, const at::Tensor& tensor, int peer, int tag) {
+  Tensors tensors{tensor};
+  return peer < 0 ? group.recvAnysource(tensors, tag) : group.recv(tensors, peer, tag);
+}
+double received(Backend& group, int peer, int tag) {
+  const at::Tensor tensor = at::zeros({1}, at::kDouble);
+  begin_receive(group, tensor, peer, tag)->wait();
+  return tensor.item<double>();
+}
+at::Tensor number(double value) { return at::full({1}, value, at::kDouble); }
+
+TEST(Group, ManyOperationsAreInFlightAtOnce) {
+  on_ranks(3, [](Backend& group) {
+    Tensors tensors;
+    std::vector<Handle> works;
+    for (int i = 0; i < 100; ++i) {
+      tensors.push_back(at::full({i % 7 == 0 ? 50'000 : 10}, i + group.getRank()));
+      works.push_back(begin_sum(group, tensors.back()));
+    }
+    for (int i = 99; i >= 0; --i) {
+      works[std::size_t(i)]->wait();
+      EXPECT_TRUE(works[std::size_t(i)]->isCompleted());
+      EXPECT_TRUE(tensors[std::size_t(i)].eq(3 * i + 3).all().item<bool>()) << i;
+    }
+    EXPECT_EQ(group.getSequenceNumberForGroup(), 100);
+    EXPECT_EQ(works[41]->getSequencenumber(), 41);
+  });
+}
+
+TEST(Group, AFutureMayWaitForAnotherOperationInItsCallback) {
+  on_ranks(2, [](Backend& group) {
+    // As PowerSGD does: several buckets, whose callbacks each start another exchange and wait for it.
+    std::vector<c10::intrusive_ptr<c10::ivalue::Future>> all;
+    for (int i = 0; i < 5; ++i) {
+      const at::Tensor first = at::full({100}, i + 1.);
+      const auto work = begin_sum(group, first);
+      all.push_back(work->getFuture());
+      EXPECT_EQ(work->getFuture(), all.back());
+    }
+    std::atomic<int> called{0};
+    for (int i = 0; i < 5; ++i) {
+      all[std::size_t(i)]->addCallback([&, i](c10::ivalue::Future& future) {
+        EXPECT_TRUE(future.value().toTensorVector()[0].eq(2 * (i + 1)).all().item<bool>());
+        EXPECT_TRUE(all_reduced(group, at::ones({10})).eq(2).all().item<bool>());
+        ++called;
+      });
+    }
+    while (called < 5) std::this_thread::sleep_for(1ms);
+  });
+}
+
+TEST(Group, ABarrierEndsAfterAllThatWasAskedBefore) {
+  on_ranks(3, [](Backend& group) {
+    std::vector<Handle> works;
+    const at::Tensor tensor = at::ones({300'000});
+    for (int i = 0; i < 4; ++i) works.push_back(begin_sum(group, tensor.clone()));
+    group.barrier({})->wait();
+    for (const Handle& work : works) EXPECT_TRUE(work->isCompleted());
+  });
+}
+
+TEST(Group, MessagesAreFoundByTagAndSender) {
+  on_ranks(3, [](Backend& group) {
+    const int rank = group.getRank();
+    if (rank > 0) {
+      for (const int tag : {1, 2, 1}) send(group, number(10 * rank + tag), 0, tag);
+      send(group, number(100 * rank), 0, 7);
+    } else {
+      EXPECT_EQ(received(group, 2, 2), 22);
+      EXPECT_EQ(received(group, 1, 1), 11);
+      EXPECT_EQ(received(group, 1, 2), 12);
+      double sum = 0;
+      for (int i = 0; i < 2; ++i) {
+        const at::Tensor any = at::zeros({1}, at::kDouble);
+        const Handle work = begin_receive(group, any, -1, 7);
+        work->wait();
+        EXPECT_EQ(any.item<double>(), 100 * work->sourceRank());
+        sum += any.item<double>();
+      }
+      EXPECT_EQ(sum, 300);
+      EXPECT_EQ(received(group, 1, 1), 11) << "the second of this tag";
+    }
+    group.barrier({})->wait();
+  });
+}
+
+TEST(Group, AMessageThatNobodyReceivesYetKeepsNothingBack) {
+  on_ranks(2, [](Backend& group) {
+    const int other = 1 - group.getRank();
+    Tensors large{at::full({30'000'000}, group.getRank() + 1.F)};  // more than a link's credit
+    const Handle sending = group.send(large, other, 3);
+    EXPECT_TRUE(all_reduced(group, at::ones({5})).eq(2).all().item<bool>());
+    send(group, number(other), other, 4);
+    EXPECT_EQ(received(group, other, 4), group.getRank());
+    EXPECT_FALSE(sending->isCompleted());
+    const at::Tensor theirs = at::empty({30'000'000});
+    begin_receive(group, theirs, other, 3)->wait();
+    sending->wait();
+    EXPECT_TRUE(theirs.eq(other + 1).all().item<bool>());
+  });
+}
+
+TEST(Group, AMessageOfAnotherSizeIsAnErrorOfItsReceiverAlone) {
+  on_ranks(2, [](Backend& group) {
+    const int rank = group.getRank();
+    for (const std::int64_t elements : {5, 50'000}) {  // sent at once, and on a grant
+      if (rank == 1) {
+        Tensors message{at::ones({elements})};
+        const Handle sending = group.send(message, 0, 1);
+        if (elements > 5) {
+          const std::string error = error_of([&] { sending->wait(); });
+          EXPECT_EQ(error, "rank 1: sends 50000 fp32 with tag 1, but rank 0 receives 3 fp32");
+        } else {
+          sending->wait();
+        }
+      } else {
+        const std::string error = error_of([&] { begin_receive(group, at::ones({3}), 1, 1)->wait(); });
+        EXPECT_EQ(error, text("rank 0: receives 3 fp32 with tag 1, but rank 1 sent ", elements, " fp32"));
+      }
+      send(group, number(rank), 1 - rank, 2);
+      EXPECT_EQ(received(group, 1 - rank, 2), 1 - rank) << "others go on";
+    }
+  });
+}
+
+TEST(Group, AReceiveThatTakesTooLongFailsAlone) {
+  on_ranks(
+      2,
+      [](Backend& group) {
+        if (group.getRank() == 0) {
+          const std::string error = error_of([&] { received(group, 1, 5); });
+          EXPECT_EQ(error, "rank 0: nothing came from rank 1 with tag 5 within 0.2 s");
+        } else {
+          std::this_thread::sleep_for(300ms);
+        }
+        group.setTimeout(60s);
+        EXPECT_TRUE(all_reduced(group, at::ones({5})).eq(2).all().item<bool>());
+      },
+      200ms);
+}
+
+TEST(Group, AnOperationThatTakesTooLongNamesThoseItWaitsFor) {
+  on_ranks(3, [](Backend& group) {
+    all_reduced(group, at::ones({5}));
+    if (group.getRank() == 1) {
+      std::this_thread::sleep_for(500ms);
+      const std::string error = error_of([&] { all_reduced(group, at::ones({5})); });
+      EXPECT_TRUE(contains(error, "gave up")) << error;
+      return;
+    }
+    Tensors tensors{at::ones({5})};
+    ::c10d::AllreduceOptions options;
+    options.timeout = 200ms;
+    const std::string error = error_of([&] { group.allreduce(tensors, options)->wait(); });
+    EXPECT_TRUE(
+        contains(
+            error,
+            "ripieno:all_reduce number 1 of CPUFloatType[5] has passed its timeout of 0.2 s: it waits for rank 1") ||
+        contains(error, "gave up"))
+        << error;
+    EXPECT_EQ(group.getError(), ::c10d::ErrorType::COMM_ERROR);
+    EXPECT_TRUE(contains(error_of([&] { all_reduced(group, at::ones({5})); }), "timeout")) << "the group has ended";
+  });
+}
+
+/// What two ranks do at once; both get an error, and one names what each of them does.
+void expect_told(const std::function<void(Backend&)>& act, const std::string& one, const std::string& other) {
+  std::array<std::string, 2> errors;
+  on_ranks(2, [&](Backend& group) { errors[std::size_t(group.getRank())] = error_of([&] { act(group); }); });
+  const auto names_both = [&](const std::string& error) { return contains(error, one) && contains(error, other); };
+  EXPECT_TRUE(names_both(errors[0]) || names_both(errors[1])) << errors[0] << "\n" << errors[1];
+}
+
+TEST(Group, RanksThatDifferAreToldAtOnce) {
+  expect_told([](Backend& group) { all_reduced(group, at::ones({group.getRank() == 0 ? 5 : 6})); }, "5 fp32", "6 fp32");
+  expect_told(
+      [](Backend& group) { all_reduced(group, at::ones({5}, group.getRank() == 0 ? at::kFloat : at::kDouble)); },
+      "5 fp32", "5 fp64");
+  const auto different = [](Backend& group) {
+    Tensors tensors{at::ones({5})};
+    if (group.getRank() == 0) {
+      all_reduced(group, tensors[0]);
+    } else {
+      group.broadcast(tensors, {})->wait();
+    }
+  };
+  expect_told(different, "broadcast", "two-phase");
+}
+
+TEST(Group, ARankThatLeavesIsMissed) {
+  on_ranks(3, [](Backend& group) {
+    if (group.getRank() == 2) return;
+    const std::string error = error_of([&] { all_reduced(group, at::ones({5})); });
+    EXPECT_TRUE(contains(error, "rank 2")) << error;
+  });
+}
+
+TEST(Group, AMonitoredBarrierNamesWhoIsMissing) {
+  on_ranks(4, [](Backend& group) {
+    ::c10d::BarrierOptions options;
+    options.timeout = 300ms;
+    group.monitoredBarrier(options, false);
+    const auto barrier = [&](bool wait_for_all) {
+      return error_of([&] { group.monitoredBarrier(options, wait_for_all); });
+    };
+    if (group.getRank() == 0) {
+      EXPECT_EQ(barrier(false), "Rank 1 failed to pass monitoredBarrier in 300 ms");
+      EXPECT_EQ(barrier(true), "Ranks 1, 3 failed to pass monitoredBarrier in 300 ms");
+    } else if (group.getRank() == 2) {
+      for (const bool wait_for_all : {false, true}) {
+        const std::string error = barrier(wait_for_all);
+        EXPECT_TRUE(contains(error, "rank 1 has not come")) << error;
+      }
+    }
+    EXPECT_TRUE(all_reduced(group, at::ones({1})).eq(4).all().item<bool>()) << "the group goes on";
+  });
+}
+
+TEST(Group, RanksThatDoNotComeAreNamed) {
+  const auto store = c10::make_intrusive<::c10d::HashStore>();
+  const auto options = within(200ms);
+  options->group_name = "pipeline";
+  const std::string error = error_of([&] { const Backend group(store, 1, 4, options); });
+  EXPECT_EQ(error, "rank 1 of group pipeline: of its 4 ranks, 0, 2, 3 have not come within 0.2 s");
+}
+
+TEST(Group, WhatIsInFlightEndsWithItsGroup) {
+  Handle pending;
+  on_ranks(2, [&](Backend& group) {
+    if (group.getRank() == 0) {
+      pending = begin_receive(group, at::zeros({1}), 1, 1);
+    } else {
+      std::this_thread::sleep_for(100ms);  // rank 0 ends first
+    }
+  });
+  const std::string error = error_of([&] { pending->wait(); });
+  EXPECT_TRUE(contains(error, "the group has ended")) << error;
+}
+
+TEST(Group, AnAbortEndsWhatIsInFlightOnAllRanks) {
+  on_ranks(2, [&](Backend& group) {
+    if (group.getRank() == 0) {
+      const Handle work = begin_sum(group, at::ones({5}));
+      group.abort();
+      EXPECT_TRUE(contains(error_of([&] { work->wait(); }), "aborted"));
+    } else {
+      std::this_thread::sleep_for(50ms);
+      const std::string error = error_of([&] { all_reduced(group, at::ones({5})); });
+      EXPECT_TRUE(contains(error, "rank 0") && contains(error, "aborted")) << error;
+    }
+  });
+}
+
+TEST(Group, PartsOfAGroupAreGroups) {
+  const auto store = c10::make_intrusive<::c10d::HashStore>();
+  on_ranks(4, [&](Backend& group) {
+    const std::vector<int> odd{3, 1};
+    const auto part = group.split(c10::make_intrusive<::c10d::HashStore>(), {group.getRank()}, nullptr);
+    EXPECT_EQ(part->getSize(), 1);
+    const auto pair = group.split(store, odd, nullptr);
+    ASSERT_EQ(bool(pair), group.getRank() % 2 == 1);
+    if (!pair) return;
+    EXPECT_EQ(pair->getRank(), group.getRank() == 3 ? 0 : 1);
+    Tensors tensors{at::full({2}, group.getRank())};
+    pair->allreduce(tensors, {})->wait();
+    EXPECT_TRUE(tensors[0].eq(4).all().item<bool>());
+  });
+}
+
+TEST(Group, CoalescedOperationsHaveOneWork) {
+  on_ranks(2, [](Backend& group) {
+    const int other = 1 - group.getRank();
+    group.startCoalescing();
+    EXPECT_TRUE(contains(error_of([&] { group.startCoalescing(); }), "again"));
+    Tensors out{at::full({40'000}, 1.F)}, in{at::zeros({40'000})};
+    group.send(out, other, 0);
+    group.recv(in, other, 0);
+    const at::Tensor sum = at::ones({3});
+    begin_sum(group, sum);
+    group.endCoalescing()->wait();
+    EXPECT_TRUE(in[0].eq(1).all().item<bool>());
+    EXPECT_TRUE(sum.eq(2).all().item<bool>());
+    EXPECT_TRUE(contains(error_of([&] { group.endCoalescing(); }), "without"));
+  });
+}
+
+TEST(Group, MemoryOfTheGroupIsExchangedInPlace) {
+  on_ranks(2, [](Backend& group) {
+    const at::Tensor tensor = group.allocateTensor(100'000, at::kFloat);
+    tensor.fill_(group.getRank() + 1);
+    EXPECT_TRUE(all_reduced(group, tensor).eq(3).all().item<bool>());
+    EXPECT_GT(group.ledger().total().payload_sent, 100'000);
+  });
+}
+
+}  // namespace
+}  // namespace ripieno::c10d
