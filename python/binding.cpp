@@ -1,5 +1,6 @@
 // The module ripieno._ripieno: what Python sees of the library. python/ripieno/ gives it its face.
 #include <pybind11/chrono.h>
+#include <pybind11/stl.h>
 #include <torch/csrc/utils/pybind.h>
 
 #include <torch/csrc/distributed/c10d/Store.hpp>
@@ -38,6 +39,22 @@ class Unlocked {
   c10::intrusive_ptr<T> pointer_;
 };
 
+void set_option(ripieno::codec::CodecOptions& options, const std::string& name, const pybind11::handle& value) {
+  if (name == "error_feedback") {
+    options.error_feedback = value.cast<bool>();
+  } else if (name == "block") {
+    options.block = value.cast<std::size_t>();
+  } else if (name == "bits") {
+    options.bits = value.cast<int>();
+  } else if (name == "fraction") {
+    options.fraction = value.cast<double>();
+  } else if (name == "rank") {
+    options.rank = value.cast<int>();
+  } else {
+    ripieno::fail(ripieno::ErrorKind::internal, "a codec has no option ", name);
+  }
+}
+
 /// The library's errors as Python's: ValueError for wrong arguments, DistBackendError (a RuntimeError) for peers,
 /// networks and ranks that disagree, else RuntimeError.
 void translate(std::exception_ptr thrown) {
@@ -69,7 +86,18 @@ PYBIND11_MODULE(_ripieno, module) {
   py::class_<Backend, Unlocked<Backend>, c10d::Backend> backend(module, "ProcessGroupRipieno");
   py::class_<Backend::Options, c10::intrusive_ptr<Backend::Options>, c10d::Backend::Options>(backend, "Options")
       .def(py::init<std::chrono::milliseconds>(), py::arg("timeout") = kBackendDefaultTimeout);
+  using ripieno::c10d::BucketAverages;
+  py::class_<BucketAverages, std::shared_ptr<BucketAverages>>(module, "BucketAverages")
+      .def(py::init([](const std::string& codec, const py::dict& given) {
+             ripieno::codec::CodecOptions options;
+             options.name = codec;
+             for (const auto& [key, value] : given) set_option(options, py::cast<std::string>(key), value);
+             return std::make_shared<BucketAverages>(options);
+           }),
+           py::arg("codec"), py::arg("options"));
   backend
+      .def("_average", &Backend::average, py::arg("averages"), py::arg("bucket"), py::arg("numbers"), py::arg("shapes"),
+           py::call_guard<py::gil_scoped_release>())
       .def(py::init([](const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
                        std::chrono::milliseconds timeout, const std::string& group, std::vector<std::uint64_t> ranks,
                        const std::string& name) {

@@ -12,9 +12,10 @@ import datetime
 import torch
 import torch.distributed as dist
 
+from ripieno import hooks
 from ripieno._ripieno import ProcessGroupRipieno
 
-__all__ = ["ProcessGroupRipieno", "register"]
+__all__ = ["ProcessGroupRipieno", "hooks", "register"]
 
 
 def _create(group: dist.distributed_c10d._DistributedBackendOptions, options: object) -> ProcessGroupRipieno:

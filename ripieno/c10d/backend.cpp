@@ -79,6 +79,20 @@ Backend::Handle Backend::begin(Asked asked, Operation operation) {
   return work;
 }
 
+Backend::Handle Backend::average(std::shared_ptr<BucketAverages> averages, int bucket, const at::Tensor& numbers,
+                                 Shapes shapes) {
+  const HostTensor host(numbers);
+  Asked asked{::c10d::OpType::ALLREDUCE, title("average"), {numbers}, {numbers}};
+  Operation operation = [averages, bucket, host, shapes = std::move(shapes)](Ground ground) {
+    return averages->average(ground.comm, bucket, host, shapes);
+  };
+  const auto after = std::make_shared<Event>(runtime());
+  const std::lock_guard lock(order_);
+  const std::shared_ptr<Event> before = std::exchange(last_average_, after);
+  const auto work = c10::make_intrusive<PendingWork>(rank_, asked, asked_++, threads_);
+  return submit(asked, work, after, take_turn(work, asked, std::move(operation), 0, before, after));
+}
+
 Backend::Handle Backend::begin_message(Asked asked, Message message) {
   const auto after = std::make_shared<Event>(runtime());
   const std::lock_guard lock(order_);

@@ -17,6 +17,7 @@
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
+#include "ripieno/c10d/bucket_averages.h"
 #include "ripieno/c10d/collectives.h"
 #include "ripieno/c10d/pending_work.h"
 #include "ripieno/c10d/tagged_messages.h"
@@ -94,6 +95,9 @@ class Backend final : public ::c10d::Backend {
   /// rank 0 the first of them, or with `wait_for_all` every one.
   void monitoredBarrier(const ::c10d::BarrierOptions& options, bool wait_for_all) override;
 
+  /// Averages a bucket of gradients over all ranks, in place (bucket_averages.h). `averages` belong to this group alone.
+  Handle average(std::shared_ptr<BucketAverages> averages, int bucket, const at::Tensor& numbers, Shapes shapes);
+
   /// This rank's bytes so far. On any thread.
   observe::Ledger ledger();
 
@@ -152,6 +156,7 @@ class Backend final : public ::c10d::Backend {
   std::mutex order_;  ///< guards what follows: the order of operations is that of the calls
   std::uint64_t asked_ = 0, barriers_ = 0;
   std::array<std::shared_ptr<Event>, lanes> last_;
+  std::shared_ptr<Event> last_average_;  ///< one after the other: an averager takes channels at its first
   std::optional<std::vector<Begun>> coalescing_;
 
   // On the runtime's thread.

@@ -1,0 +1,84 @@
+"""Hooks for DistributedDataParallel: gradients are averaged with one of Ripieno's codecs.
+
+    model = DistributedDataParallel(model)
+    model.register_comm_hook(None, ripieno.hooks.powersgd(2))
+
+Each hook averages a bucket's gradients (fp32 or fp64, on the CPU or a GPU) over the ranks of the model's process group, which must be
+one of backend "ripieno"; its first argument in register_comm_hook, the state, is that group, or None for the default group. Lossy
+codecs keep what a step loses and add it to the next step's gradients, unless error_feedback is False. A hook serves one model.
+
+Errors: ValueError for an option out of range, when the hook is made; otherwise those of the process group."""
+from collections.abc import Callable
+
+import torch
+import torch.distributed as dist
+
+from ripieno._ripieno import BucketAverages, ProcessGroupRipieno
+
+__all__ = ["fp16", "bf16", "int8", "qsgd", "sign", "topk", "topk_sampled", "powersgd", "Hook"]
+
+Hook = Callable[[dist.ProcessGroup | None, dist.GradBucket], torch.futures.Future[torch.Tensor]]
+
+
+def backend_of(group: dist.ProcessGroup | None) -> ProcessGroupRipieno:
+    """The group's backend; None: the default group's. ValueError: it is not one of Ripieno."""
+    group = group or dist.group.WORLD
+    if group is None:
+        raise ValueError("there is no process group: call torch.distributed.init_process_group(\"ripieno\") first")
+    backend = group._get_backend(torch.device("cpu"))
+    if not isinstance(backend, ProcessGroupRipieno):
+        raise ValueError(f"the process group's backend is {backend.name()}, and Ripieno's hooks need backend ripieno: "
+                         "call init_process_group(\"ripieno\"), or give the hook a group made with new_group(backend=\"ripieno\")")
+    return backend
+
+
+def _hook(codec: str, **options: object) -> Hook:
+    averages = BucketAverages(codec, options)
+
+    def average(state: dist.ProcessGroup | None, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
+        shapes = [list(gradient.shape) for gradient in bucket.gradients()]
+        work = backend_of(state)._average(averages, bucket.index(), bucket.buffer(), shapes)
+        return work.get_future().then(lambda future: future.value()[0])
+
+    average.__name__ = average.__qualname__ = codec.replace("-", "_")
+    return average
+
+
+def fp16() -> Hook:
+    """Numbers travel as fp16: half the bytes. Beyond 65504 they become infinite."""
+    return _hook("fp16")
+
+
+def bf16() -> Hook:
+    """Numbers travel as bf16: half the bytes, the range of fp32, 8 bits of precision."""
+    return _hook("bf16")
+
+
+def int8(block: int = 256, error_feedback: bool = True) -> Hook:
+    """Numbers travel as 8-bit integers; `block` of them (8 .. 2^20, a multiple of 8) share a scale. About a quarter of the bytes."""
+    return _hook("int8", block=block, error_feedback=error_feedback)
+
+
+def qsgd(bits: int = 4, block: int = 256, error_feedback: bool = True) -> Hook:
+    """Numbers travel as `bits` bits each (2 .. 8), rounded at random; `block` of them share a scale (Alistarh et al., NeurIPS 2017)."""
+    return _hook("qsgd", bits=bits, block=block, error_feedback=error_feedback)
+
+
+def sign(block: int = 256, error_feedback: bool = True) -> Hook:
+    """Signs travel, with a scale for each `block` of numbers: about a 28th of the bytes (Karimireddy et al., ICML 2019)."""
+    return _hook("sign", block=block, error_feedback=error_feedback)
+
+
+def topk(fraction: float = 0.01, error_feedback: bool = True) -> Hook:
+    """Each rank sends the `fraction` (0 .. 1] of its numbers that is largest."""
+    return _hook("topk", fraction=fraction, error_feedback=error_feedback)
+
+
+def topk_sampled(fraction: float = 0.01, error_feedback: bool = True) -> Hook:
+    """As topk, with the threshold taken from a sample: about that fraction, found in less time."""
+    return _hook("topk-sampled", fraction=fraction, error_feedback=error_feedback)
+
+
+def powersgd(rank: int = 2, error_feedback: bool = True) -> Hook:
+    """Matrices travel as two factors of `rank` (1 .. 64) columns (Vogels, Karimireddy and Jaggi, NeurIPS 2019); vectors travel whole."""
+    return _hook("powersgd", rank=rank, error_feedback=error_feedback)

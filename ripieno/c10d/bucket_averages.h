@@ -1,0 +1,42 @@
+// Averages of the buckets of a DistributedDataParallel with any codec (codec/codec.h): a hook for its communication.
+//
+// Each bucket has an averager of its own (collective/averager.h), which keeps what the codec loses for the bucket's next
+// average. DistributedDataParallel forms its buckets anew after the first step: a bucket that has changed begins
+// without such memory.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ripieno/c10d/host_tensor.h"
+#include "ripieno/codec/codec.h"
+#include "ripieno/collective/averager.h"
+
+namespace ripieno::c10d {
+
+/// The sizes of the gradients in a bucket, one after the other.
+using Shapes = std::vector<std::vector<std::int64_t>>;
+
+/// Used on the runtime's thread alone, for one average at a time.
+class BucketAverages {
+ public:
+  /// Error(usage): an unknown codec or option.
+  explicit BucketAverages(codec::CodecOptions options);
+
+  const std::string& codec() const { return options_.name; }
+  /// Replaces the bucket's numbers by their mean over all ranks. Error(usage): they are neither fp32 nor fp64.
+  Task<> average(collective::Communicator comm, int bucket, HostTensor numbers, Shapes shapes);
+
+ private:
+  struct Bucket {
+    Shapes shapes;
+    DType type;
+    std::unique_ptr<collective::Averager> averager;
+  };
+  const codec::CodecOptions options_;
+  std::map<int, Bucket> buckets_;
+};
+
+}  // namespace ripieno::c10d

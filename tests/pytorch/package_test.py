@@ -1,0 +1,141 @@
+#!/usr/bin/env python3
+"""The Python package: DistributedDataParallel over backend ripieno, and its hooks."""
+import sys
+import time
+import unittest
+
+from ranks import on_ranks
+
+import numpy
+import ripieno
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+
+def network() -> torch.nn.Module:
+    torch.manual_seed(1)
+    return torch.nn.Sequential(torch.nn.Linear(20, 64), torch.nn.ReLU(), torch.nn.Linear(64, 64), torch.nn.ReLU(), torch.nn.Linear(64, 5)).double()
+
+
+def batch(step: int, samples: int) -> tuple[torch.Tensor, torch.Tensor]:
+    random = torch.Generator().manual_seed(step)
+    inputs = torch.randn(samples, 20, generator=random, dtype=torch.float64)
+    return inputs, (inputs @ torch.ones(20, 5, dtype=torch.float64) + inputs[:, :5] ** 2).detach()
+
+
+def train(model: torch.nn.Module, rank: int, ranks: int, steps: int = 12, samples: int = 8) -> tuple[list[float], list[numpy.ndarray]]:
+    """The steps' losses on this rank's part of the batches, and the parameters in the end."""
+    optimiser = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
+    losses = []
+    for step in range(steps):
+        inputs, targets = batch(step, samples * ranks)
+        part = slice(rank * samples, (rank + 1) * samples)
+        loss = torch.nn.functional.mse_loss(model(inputs[part]), targets[part])
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+        losses.append(loss.item())
+    return losses, [parameter.detach().numpy().copy() for parameter in model.parameters()]
+
+
+def data_parallel(rank: int, hook=None, state=None, steps: int = 12, **options) -> tuple[list[float], list[numpy.ndarray]]:
+    model = DistributedDataParallel(network(), **{"bucket_cap_mb": 0.02, **options})
+    if hook is not None:
+        model.register_comm_hook(state, hook)
+    return train(model, rank, dist.get_world_size(), steps)
+
+
+class Training(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.alone = {ranks: train(network(), 0, 1, samples=8 * ranks) for ranks in (2, 3)}
+
+    def difference(self, results: list, ranks: int) -> float:
+        """How far the parameters are from those of one process on the whole batch; all ranks must hold the same bits."""
+        for _, parameters in results[1:]:
+            self.assertTrue(all(numpy.array_equal(a, b) for a, b in zip(parameters, results[0][1], strict=True)), "ranks have parted")
+        return max(abs(a - b).max() for a, b in zip(results[0][1], self.alone[ranks][1], strict=True))
+
+    def test_data_parallel_equals_one_process_on_the_whole_batch(self):
+        for ranks in (2, 3):
+            for options in ({}, {"gradient_as_bucket_view": True}, {"find_unused_parameters": True}, {"static_graph": True}):
+                with self.subTest(ranks=ranks, **options):
+                    results = on_ranks(ranks, lambda rank: data_parallel(rank, **options))
+                    self.assertLess(self.difference(results, ranks), 1e-12)
+                    mean = [sum(losses) / ranks for losses in zip(*(losses for losses, _ in results), strict=True)]
+                    for ours, alone in zip(mean, self.alone[ranks][0], strict=True):
+                        self.assertAlmostEqual(ours, alone, delta=1e-9 * alone)
+
+    def test_hooks(self):
+        for hook, most in ((ripieno.hooks.powersgd(rank=64), 1e-9), (ripieno.hooks.topk(fraction=1.0), 1e-8), (ripieno.hooks.fp16(), 1e-3),
+                           (ripieno.hooks.bf16(), 1e-2), (ripieno.hooks.int8(), 1e-2), (ripieno.hooks.qsgd(bits=8), 5e-2)):
+            with self.subTest(hook=hook.__name__):
+                difference = self.difference(on_ranks(2, lambda rank: data_parallel(rank, hook)), 2)
+                self.assertLess(difference, most)
+
+    def test_hooks_that_lose_much_still_learn(self):
+        for hook in (ripieno.hooks.powersgd(2), ripieno.hooks.sign(), ripieno.hooks.topk(0.1), ripieno.hooks.topk_sampled(0.1)):
+            with self.subTest(hook=hook.__name__):
+                results = on_ranks(3, lambda rank: data_parallel(rank, hook, steps=60))
+                self.difference(results, 3)  # all hold the same
+                losses = [sum(losses) for losses in zip(*(losses for losses, _ in results), strict=True)]
+                self.assertLess(sum(losses[-10:]), 0.7 * sum(losses[:10]))
+
+    def test_pytorchs_own_hooks_whose_callbacks_exchange(self):
+        # PowerSGD in one bucket: of several, the callbacks begin their exchanges in an order of chance, with which Gloo hangs.
+        from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_hook
+
+        def powersgd(rank: int):
+            state = powerSGD_hook.PowerSGDState(None, matrix_approximation_rank=64, start_powerSGD_iter=2, min_compression_rate=0.1)
+            return data_parallel(rank, powerSGD_hook.powerSGD_hook, state, bucket_cap_mb=25)
+
+        self.difference(on_ranks(2, powersgd), 2)
+        self.assertLess(self.difference(on_ranks(2, lambda rank: data_parallel(rank, default_hooks.fp16_compress_hook)), 2), 1e-2)
+
+    def test_a_group_of_some_ranks_has_its_hook(self):
+        def of_two(rank: int):
+            group = dist.new_group([0, 1], backend="ripieno")
+            if rank == 2:
+                return None
+            model = DistributedDataParallel(network(), process_group=group)
+            model.register_comm_hook(group, ripieno.hooks.topk(fraction=1.0))
+            return train(model, rank, 2)
+
+        self.assertLess(self.difference(on_ranks(3, of_two)[:2], 2), 1e-8)  # it sends fp32
+
+
+class Errors(unittest.TestCase):
+    def test_a_hook_names_the_backend_that_it_needs(self):
+        errors = on_ranks(2, lambda rank: data_parallel(rank, ripieno.hooks.fp16()), backend="gloo", fails=True)
+        for error in errors:
+            self.assertIn("backend is gloo, and Ripieno's hooks need backend ripieno", error)
+
+    def test_options_out_of_range_are_refused_when_a_hook_is_made(self):
+        with self.assertRaisesRegex(ValueError, "65"):
+            ripieno.hooks.powersgd(rank=65)
+        with self.assertRaisesRegex(ValueError, "codec.fraction|fraction"):
+            ripieno.hooks.topk(fraction=0)
+
+    def test_options_of_another_backend_have_no_effect(self):
+        with self.assertRaisesRegex(ValueError, "has no effect with backend ripieno"):
+            dist.init_process_group("ripieno", store=dist.HashStore(), rank=0, world_size=1, pg_options=dist.ProcessGroupGloo._Options())
+
+    def test_an_exception_on_one_rank_reaches_the_others_at_once(self):
+        def act(rank: int):
+            dist.barrier()
+            if rank == 1:
+                raise KeyError("on rank 1")
+            dist.all_reduce(torch.ones(5))
+
+        start = time.monotonic()
+        errors = on_ranks(3, act, fails=True)
+        self.assertIn("KeyError", errors[1])
+        for rank in (0, 2):
+            self.assertIn("rank 1", errors[rank])
+            self.assertIn("DistBackendError", errors[rank])
+        self.assertLess(time.monotonic() - start, 10)
+
+
+if __name__ == "__main__":
+    sys.exit(unittest.main())
