@@ -60,7 +60,7 @@ def rows(options):
                     for size, i in zip(sizes, iterations)}
 
         def gloo():
-            script = comparison.ROOT / "bench/peers/all_reduce_gloo.py"
+            script = comparison.ROOT / "bench/peers/all_reduce_torch.py"
             return by_size(ranks.python_ranks(script, [*sizes, "-i", *iterations, "-w", WARMUP], count, cores=options.cores))
 
         sides = {"Ripieno": ours, "Gloo": gloo, "Open MPI": lambda: by_size(mpi(count, sizes, iterations, options.cores)),

@@ -4,6 +4,7 @@ all_reduce   between processes of one host, against Gloo and Open MPI
 native       MPI's own all-reduce through Ripieno, against the same call in C
 links        over rate-limited links, against raw TCP streams (root)
 step         a lone worker's training step, against PyTorch
+process_group  PyTorch's process groups and DistributedDataParallel over backend ripieno, against Gloo
 two_workers  training steps of two workers, against DDP and a bound (root)
 time_to_accuracy  whole runs of the fast recipes, against the same in PyTorch (hours; real data)
 thin_link    seconds to an accuracy over 100 Mb/s, against DDP with each of its hooks (root; real data)
@@ -14,7 +15,7 @@ import sys
 
 from lib import comparison, machine, processes, table
 
-NAMES = ("all_reduce", "native", "links", "step", "two_workers", "time_to_accuracy", "thin_link", "bytes_to_accuracy")
+NAMES = ("all_reduce", "native", "links", "step", "process_group", "two_workers", "time_to_accuracy", "thin_link", "bytes_to_accuracy")
 
 
 def main():

@@ -13,16 +13,32 @@ pkg_check_modules(HWY REQUIRED IMPORTED_TARGET libhwy)
 find_path(ASIO_INCLUDE_DIR asio.hpp REQUIRED)
 find_path(XXHASH_INCLUDE_DIR xxhash.h REQUIRED)
 
-# Built into the program, for reports: from the venv that scripts/setup made, unless the caller says where it lies.
-file(GLOB plotly_folders "${PROJECT_SOURCE_DIR}/.venv/lib/python3*/site-packages/plotly/package_data")
-find_file(RIPIENO_PLOTLY plotly.min.js PATHS ${plotly_folders} DOC "plotly.min.js, of the Python package plotly" REQUIRED)
+# The Python that has LibTorch and Plotly, unless the caller points elsewhere with CMAKE_PREFIX_PATH: that of `pip install ./python`,
+# or the venv that scripts/setup made.
+if(DEFINED SKBUILD)
+  set(ripieno_python "${Python_EXECUTABLE}")
+elseif(EXISTS "${PROJECT_SOURCE_DIR}/.venv/bin/python")
+  set(ripieno_python "${PROJECT_SOURCE_DIR}/.venv/bin/python")
+endif()
+# The folder of a Python module. pip builds in an environment of its own, which has Plotly; outside of it (-I) is the user's, with LibTorch.
+function(ripieno_python_module NAME FOLDER)
+  execute_process(COMMAND "${ripieno_python}" ${ARGN} -c "import importlib.util as u; print(u.find_spec('${NAME}').submodule_search_locations[0])"
+                  OUTPUT_VARIABLE folder OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+  set(${FOLDER} "${folder}" PARENT_SCOPE)
+endfunction()
+
+# Built into the program, for reports.
+if(ripieno_python AND NOT RIPIENO_PLOTLY)
+  ripieno_python_module(plotly plotly_folder)
+endif()
+find_file(RIPIENO_PLOTLY plotly.min.js PATHS "${plotly_folder}/package_data" DOC "plotly.min.js, of the Python package plotly" REQUIRED)
 
 if(RIPIENO_TORCH AND NOT Torch_FOUND)
-  # The venv that scripts/setup made, unless the caller points elsewhere with CMAKE_PREFIX_PATH.
-  if(EXISTS "${PROJECT_SOURCE_DIR}/.venv/bin/python" AND NOT DEFINED Torch_DIR)
-    execute_process(COMMAND "${PROJECT_SOURCE_DIR}/.venv/bin/python" -c
-                            "import importlib.util as u; print(u.find_spec('torch').submodule_search_locations[0])"
-                    OUTPUT_VARIABLE torch_folder OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+  if(ripieno_python AND NOT DEFINED Torch_DIR)
+    ripieno_python_module(torch torch_folder -I)
+    if(NOT torch_folder)
+      message(FATAL_ERROR "${ripieno_python} has no torch: install it there first, for example with pip install torch==2.13.0")
+    endif()
     list(APPEND CMAKE_PREFIX_PATH "${torch_folder}/share/cmake")
   endif()
   find_package(Torch 2.13 REQUIRED)

@@ -110,6 +110,7 @@ PYBIND11_MODULE(_ripieno, module) {
            py::arg("group_name") = "", py::arg("global_ranks") = std::vector<std::uint64_t>(),
            py::arg("backend_name") = "ripieno", py::call_guard<py::gil_scoped_release>())
       .def_property_readonly("options", &Backend::getBackendOptions)
+      .def("_ways", &Backend::ways)
       .def("_traffic", [](Backend& self) {
         const ripieno::observe::Traffic all = self.ledger().total();
         return py::dict(py::arg("payload_sent") = all.payload_sent, py::arg("payload_received") = all.payload_received,

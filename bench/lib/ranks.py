@@ -30,12 +30,12 @@ def write_plan(folder, ranks, net=None, cores=None, **more):
     return path
 
 
-def python_ranks(script, arguments, ranks, net=None, cores=None, port=29511, timeout=1800):
+def python_ranks(script, arguments, ranks, net=None, cores=None, port=29511, timeout=1800, **variables):
     """A script of peers/ as so many ranks; the JSON that rank 0 printed."""
     address = net.addresses[0] if net else "127.0.0.1"
     with tempfile.TemporaryDirectory(prefix="ripieno-bench-") as folder:
         plan = write_plan(folder, ranks, net, cores)
         command = [*enter(plan), PYTHON, str(script), *map(str, arguments)]
-        envs = [ONE_THREAD | {"RANK": str(rank), "WORLD_SIZE": str(ranks), "MASTER_ADDR": address, "MASTER_PORT": str(port)}
+        envs = [ONE_THREAD | {"RANK": str(rank), "WORLD_SIZE": str(ranks), "MASTER_ADDR": address, "MASTER_PORT": str(port)} | variables
                 for rank in range(ranks)]
         return json.loads(processes.run_all([command] * ranks, envs, timeout)[0])

@@ -225,6 +225,14 @@ observe::Ledger Backend::ledger() {
   return copy;
 }
 
+std::vector<std::string> Backend::ways() const {
+  std::vector<std::string> ways;
+  for (int peer = 0; peer < size_; ++peer) {
+    if (peer != rank_) ways.push_back(cluster_.endpoint->way(peer));
+  }
+  return ways;
+}
+
 Task<> Backend::copy_ledger(const observe::Ledger& from, observe::Ledger* into) {
   *into = from;
   co_return;

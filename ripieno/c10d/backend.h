@@ -98,6 +98,8 @@ class Backend final : public ::c10d::Backend {
   /// Averages a bucket of gradients over all ranks, in place (bucket_averages.h). `averages` belong to this group alone.
   Handle average(std::shared_ptr<BucketAverages> averages, int bucket, const at::Tensor& numbers, Shapes shapes);
 
+  /// How this rank reaches each other rank: "shared memory", "tcp".
+  std::vector<std::string> ways() const;
   /// This rank's bytes so far. On any thread.
   observe::Ledger ledger();
 

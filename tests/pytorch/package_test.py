@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """The Python package: DistributedDataParallel over backend ripieno, and its hooks."""
+import os
 import sys
 import time
 import unittest
+import unittest.mock
 
 from ranks import on_ranks
 
@@ -66,6 +68,12 @@ class Training(unittest.TestCase):
                     mean = [sum(losses) / ranks for losses in zip(*(losses for losses, _ in results), strict=True)]
                     for ours, alone in zip(mean, self.alone[ranks][0], strict=True):
                         self.assertAlmostEqual(ours, alone, delta=1e-9 * alone)
+
+    def test_ranks_that_share_no_memory(self):
+        with unittest.mock.patch.dict(os.environ, RIPIENO_SHARED_MEMORY="off"):
+            results = on_ranks(3, lambda rank: (*data_parallel(rank), dist.group.WORLD._get_backend(torch.device("cpu"))._ways()))
+        self.assertEqual({way for *_, ways in results for way in ways}, {"tcp"})
+        self.assertLess(self.difference([result[:2] for result in results], 3), 1e-12)
 
     def test_hooks(self):
         for hook, most in ((ripieno.hooks.powersgd(rank=64), 1e-9), (ripieno.hooks.topk(fraction=1.0), 1e-8), (ripieno.hooks.fp16(), 1e-3),

@@ -1,8 +1,11 @@
-"""torch.distributed's all-reduce over Gloo, one rank: RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT and, for a link,
+"""torch.distributed's all-reduce over Gloo, or another backend, one rank: RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT and, for a link,
 GLOO_SOCKET_IFNAME are in the environment (torchrun sets them, and so does bench/). The protocol is that of
 `ripieno bench all-reduce` and of nccl-tests: a barrier, then a timed all-reduce, the mean over ranks. Rank 0 prints JSON.
 
-    torchrun --nproc-per-node 2 bench/peers/all_reduce_gloo.py 4096 45000000"""
+    torchrun --nproc-per-node 2 bench/peers/all_reduce_torch.py 4096 45000000
+
+The backend `fake` does nothing, so its sums are wrong: a bound of what the call itself costs.
+"""
 
 import argparse
 import json
@@ -49,10 +52,17 @@ def main():
     parser.add_argument("sizes", type=int, nargs="+", help="bytes")
     parser.add_argument("-i", "--iterations", type=int, nargs="+", default=[20], help="timed: of all sizes, or of each")
     parser.add_argument("-w", "--warmup", type=int, default=3)
+    parser.add_argument("--backend", default="gloo", choices=("gloo", "ripieno", "fake"))
     parser.add_argument("--drain", type=int, default=0, help="bytes that are all-reduced untimed before each: they empty a link's bucket")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    dist.init_process_group("gloo")
+    if arguments.backend == "ripieno":
+        import ripieno  # noqa: F401: makes the backend known
+    if arguments.backend == "fake":
+        from torch.testing._internal.distributed.fake_pg import FakeStore
+        dist.init_process_group("fake", store=FakeStore(), rank=0, world_size=1)
+    else:
+        dist.init_process_group(arguments.backend)
     iterations = arguments.iterations
     if len(iterations) == 1:
         iterations *= len(arguments.sizes)

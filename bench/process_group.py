@@ -1,0 +1,92 @@
+"""The same scripts of PyTorch over backend ripieno and over Gloo, on one host, a core to each rank (with 4 ranks two share one):
+all-reduces, and steps of an ordinary DistributedDataParallel script, whose losses must be the same. "exposed" is what a step takes
+longer than one without the exchange, in the same process."""
+
+import statistics
+
+from lib import comparison, processes, ranks
+from lib.alternate import Ratio, alternate, ratio, values
+from lib.table import Row
+
+MB = 1000 * 1000
+PEERS = comparison.ROOT / "bench/peers"
+PACKAGE = {"PYTHONPATH": f"{comparison.ROOT / 'build/release/python'}:{PEERS}"}
+ITERATIONS = {4096: 1000, MB: 50, 45 * MB: 7}
+WANTED = {4096: 100, 45 * MB: 5}
+MORE_US = 10  # at 4 KB, over a backend that does nothing
+NETS = {"mlp": 30, "resnet18": 4, "vgg11": 6}  # steps
+STEP_WANTED = {("mlp", 2): 1.5}
+NEVER_SLOWER, GONE = 0.99, 0.7
+
+
+def all_reduces(backend, count, sizes, options):
+    iterations = [5 if options.quick else ITERATIONS[size] for size in sizes]
+    rows = ranks.python_ranks(PEERS / "all_reduce_torch.py", [*sizes, "-i", *iterations, "-w", 3, "--backend", backend], count,
+                              cores=options.cores, **PACKAGE)
+    if backend != "fake" and any(row["wrong"] for row in rows):
+        raise processes.Failed(f"wrong sums with {backend}: {rows}")
+    return {str(row["bytes"]): statistics.median(row["times_us"]) * 1e-6 for row in rows}
+
+
+def steps(backend, net, count, options, losses):
+    found = ranks.python_ranks(PEERS / "ddp_script.py", [backend, net, "-i", 2 if options.quick else NETS[net]], count,
+                               cores=options.cores, **PACKAGE)
+    losses[backend] = found["losses"]
+    return {"step": found["step"], "exposed": max(found["step"] - found["alone"], 1e-9)}
+
+
+def of_all_reduces(options, kept):
+    found = []
+    for count in (2, 4):
+        sizes = [size for size in ITERATIONS if options.takes(f"all_reduce of {size:,} bytes, {count} ranks")]
+        if not sizes:
+            continue
+        comparison.say(f"all_reduce of {count} ranks")
+        sides = {"Ripieno": lambda: all_reduces("ripieno", count, sizes, options), "Gloo": lambda: all_reduces("gloo", count, sizes, options)}
+        if count == 2 and 4096 in sizes:
+            sides["nothing"] = lambda: all_reduces("fake", 1, [4096], options)
+        rounds = kept[f"all_reduce {count}"] = alternate(sides, options.repetitions)
+        for size in sizes:
+            what = f"all_reduce of {size:,} bytes, {count} ranks"
+            own = values(rounds, "Ripieno", str(size))
+            wanted = WANTED.get(size) if count == 2 else None
+            found.append(Row("process_group", what, "Gloo", ratio(values(rounds, "Gloo", str(size)), own).times(1e6), "µs", options.repetitions, wanted))
+            if "nothing" in sides and size == 4096:
+                more = statistics.median(a - b for a, b in zip(own, values(rounds, "nothing", "4096"))) * 1e6
+                found.append(Row("process_group", f"{what}: more than a backend that does nothing", "wanted", Ratio(more, MORE_US, more, more, more),
+                                 "µs", options.repetitions, MORE_US, below=True))
+    return found
+
+
+def of_steps(options, kept):
+    found = []
+    for net in NETS:
+        for count in (2, 4):
+            what = f"DDP, {net}, batch 64, {count} ranks"
+            if not options.takes(what):
+                continue
+            comparison.say(what)
+            losses = {}
+            sides = {name: lambda name=name: steps(name.lower(), net, count, options, losses) for name in ("Ripieno", "Gloo")}
+            rounds = kept[what] = alternate(sides, options.repetitions)
+            apart = max(abs(a - b) for a, b in zip(losses["ripieno"], losses["gloo"]))
+            if apart > 1e-4 * max(losses["gloo"]):
+                raise processes.Failed(f"{what}: the losses are not Gloo's, but differ by {apart}")
+            found.append(Row("process_group", f"{what}: a step", "Gloo", ratio(values(rounds, "Gloo", "step"), values(rounds, "Ripieno", "step")).times(1e3),
+                             "ms", options.repetitions, STEP_WANTED.get((net, count), NEVER_SLOWER)))
+            gone = [1 - ours["exposed"] / theirs["exposed"] for ours, theirs in ((each["Ripieno"], each["Gloo"]) for each in rounds)]
+            middle = statistics.median(gone)
+            found.append(Row("process_group", f"{what}: part of Gloo's exposed exchange that is gone", "wanted",
+                             Ratio(GONE, middle, middle, min(gone), max(gone)), "", options.repetitions, GONE))
+    return found
+
+
+def rows(options):
+    kept = {}
+    found = of_all_reduces(options, kept) + of_steps(options, kept)
+    comparison.keep("process_group", kept)
+    return found
+
+
+if __name__ == "__main__":
+    comparison.main(rows, __doc__)
