@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 import torch
 import torch.distributed as dist
+from torch.distributed.distributed_c10d import _ProcessGroupWrapper
 
 from ripieno._ripieno import BucketAverages, ProcessGroupRipieno
 
@@ -26,6 +27,8 @@ def backend_of(group: dist.ProcessGroup | None) -> ProcessGroupRipieno:
     if group is None:
         raise ValueError("there is no process group: call torch.distributed.init_process_group(\"ripieno\") first")
     backend = group._get_backend(torch.device("cpu"))
+    while isinstance(backend, _ProcessGroupWrapper):  # of TORCH_DISTRIBUTED_DEBUG=DETAIL
+        backend = backend.wrapped_pg
     if not isinstance(backend, ProcessGroupRipieno):
         raise ValueError(f"the process group's backend is {backend.name()}, and Ripieno's hooks need backend ripieno: "
                          "call init_process_group(\"ripieno\"), or give the hook a group made with new_group(backend=\"ripieno\")")

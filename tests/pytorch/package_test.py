@@ -69,6 +69,14 @@ class Training(unittest.TestCase):
                     for ours, alone in zip(mean, self.alone[ranks][0], strict=True):
                         self.assertAlmostEqual(ours, alone, delta=1e-9 * alone)
 
+    def test_pytorchs_debug_mode(self):
+        def act(rank: int):
+            dist.set_debug_level_from_env()
+            return data_parallel(rank, ripieno.hooks.topk(fraction=1.0))
+
+        with unittest.mock.patch.dict(os.environ, TORCH_DISTRIBUTED_DEBUG="DETAIL"):
+            self.assertLess(self.difference(on_ranks(2, act), 2), 1e-8)
+
     def test_ranks_that_share_no_memory(self):
         with unittest.mock.patch.dict(os.environ, RIPIENO_SHARED_MEMORY="off"):
             results = on_ranks(3, lambda rank: (*data_parallel(rank), dist.group.WORLD._get_backend(torch.device("cpu"))._ways()))
@@ -111,6 +119,44 @@ class Training(unittest.TestCase):
             return train(model, rank, 2)
 
         self.assertLess(self.difference(on_ranks(3, of_two)[:2], 2), 1e-8)  # it sends fp32
+
+
+def built_on_groups(rank: int) -> dict:
+    """Functional collectives, fully sharded data parallel, batches of messages, objects: what each gives on this rank of two."""
+    import torch.distributed._functional_collectives as functional
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+
+    world, numbers = dist.group.WORLD, torch.arange(4.0)
+    found = {"all_reduce": functional.all_reduce(numbers + rank, "sum", world), "all_to_all": functional.all_to_all_single(numbers + 10 * rank, None, None, world),
+             "reduce_scatter": functional.reduce_scatter_single(numbers, "sum", 0, world), "all_gather": functional.all_gather_single(numbers + rank, 0, world)}
+    found = {name: tensor.tolist() for name, tensor in found.items()}
+    model, mesh = network(), init_device_mesh("cpu", (2,))
+    for layer in model:
+        fully_shard(layer, mesh=mesh)
+    fully_shard(model, mesh=mesh)
+    optimiser = torch.optim.SGD(model.parameters(), lr=0.01)
+    for step in range(5):
+        inputs, targets = batch(step, 16)
+        loss = torch.nn.functional.mse_loss(model(inputs[8 * rank:8 * rank + 8]), targets[8 * rank:8 * rank + 8])
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+    found["fully_shard"] = loss.item()
+    theirs = torch.zeros(3)
+    messages = [dist.P2POp(dist.isend, torch.full((3,), float(rank)), 1 - rank), dist.P2POp(dist.irecv, theirs, 1 - rank)]
+    for work in dist.batch_isend_irecv(messages):
+        work.wait()
+    found["batch_isend_irecv"] = theirs.tolist()
+    found["all_gather_object"] = [None, None]
+    dist.all_gather_object(found["all_gather_object"], {"rank": rank})
+    dist.new_subgroups(1)
+    return found
+
+
+class Groups(unittest.TestCase):
+    def test_what_is_built_on_groups_gives_what_it_gives_with_gloo(self):
+        self.assertEqual(on_ranks(2, built_on_groups), on_ranks(2, built_on_groups, backend="gloo"))
 
 
 class Errors(unittest.TestCase):
