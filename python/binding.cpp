@@ -39,6 +39,24 @@ class Unlocked {
   c10::intrusive_ptr<T> pointer_;
 };
 
+/// The groups of this process that are still there.
+class Groups {
+ public:
+  void add(const c10::intrusive_ptr<Backend>& group) {
+    std::erase_if(groups_, [](const auto& one) { return one.expired(); });
+    groups_.emplace_back(group);
+  }
+  /// Ends them, and whatever runs on threads of theirs.
+  void leave() const {
+    for (const auto& one : groups_) {
+      if (const auto group = one.lock()) group->leave();
+    }
+  }
+
+ private:
+  std::vector<c10::weak_intrusive_ptr<Backend>> groups_;
+};
+
 void set_option(ripieno::codec::CodecOptions& options, const std::string& name, const pybind11::handle& value) {
   if (name == "error_feedback") {
     options.error_feedback = value.cast<bool>();
@@ -83,6 +101,11 @@ PYBIND11_MODULE(_ripieno, module) {
   py::module_::import("torch._C._distributed_c10d");  // knows the types of c10d
   py::register_exception_translator(translate);
 
+  // Without this, a thread of a group may want the interpreter while that is ending.
+  const auto groups = std::make_shared<Groups>();
+  const py::cpp_function leave([groups] { groups->leave(); }, py::call_guard<py::gil_scoped_release>());
+  py::module_::import("atexit").attr("register")(leave);
+
   py::class_<Backend, Unlocked<Backend>, c10d::Backend> backend(module, "ProcessGroupRipieno");
   py::class_<Backend::Options, c10::intrusive_ptr<Backend::Options>, c10d::Backend::Options>(backend, "Options")
       .def(py::init<std::chrono::milliseconds>(), py::arg("timeout") = kBackendDefaultTimeout);
@@ -98,13 +121,16 @@ PYBIND11_MODULE(_ripieno, module) {
   backend
       .def("_average", &Backend::average, py::arg("averages"), py::arg("bucket"), py::arg("numbers"), py::arg("shapes"),
            py::call_guard<py::gil_scoped_release>())
-      .def(py::init([](const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
+      .def(py::init([groups](const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
                        std::chrono::milliseconds timeout, const std::string& group, std::vector<std::uint64_t> ranks,
                        const std::string& name) {
              auto options = c10::make_intrusive<Backend::Options>(timeout, name);
              options->group_name = group;
              options->global_ranks_in_group = std::move(ranks);
-             return Unlocked<Backend>(c10::make_intrusive<Backend>(store, rank, size, options));
+             auto made = c10::make_intrusive<Backend>(store, rank, size, options);
+             const py::gil_scoped_acquire locked;  // which guards the groups
+             groups->add(made);
+             return Unlocked<Backend>(std::move(made));
            }),
            py::arg("store"), py::arg("rank"), py::arg("size"), py::arg("timeout") = kBackendDefaultTimeout,
            py::arg("group_name") = "", py::arg("global_ranks") = std::vector<std::uint64_t>(),

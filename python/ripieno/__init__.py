@@ -15,7 +15,7 @@ import torch.distributed as dist
 from ripieno import hooks
 from ripieno._ripieno import ProcessGroupRipieno
 
-__all__ = ["ProcessGroupRipieno", "hooks", "register"]
+__all__ = ["ProcessGroupRipieno", "hooks", "monitored_barrier", "register"]
 
 
 def _create(group: dist.distributed_c10d._DistributedBackendOptions, options: object) -> ProcessGroupRipieno:
@@ -23,6 +23,15 @@ def _create(group: dist.distributed_c10d._DistributedBackendOptions, options: ob
         raise ValueError(f"init_process_group(pg_options={options!r}) has no effect with backend ripieno: leave it out")
     timeout = group.timeout if isinstance(group.timeout, datetime.timedelta) else datetime.timedelta(seconds=group.timeout)
     return ProcessGroupRipieno(group.store, group.group_rank, group.group_size, timeout, group.group_id, group.global_ranks_in_group)
+
+
+def monitored_barrier(group: dist.ProcessGroup | None = None, timeout: datetime.timedelta | None = None, wait_all_ranks: bool = False) -> None:
+    """As torch.distributed.monitored_barrier, which takes Gloo's groups only: returns when all ranks have come.
+
+    RuntimeError: some have not within `timeout` (the group's, if None); on rank 0 it names the first of them, or with `wait_all_ranks`
+    every one; on the others, which get it at the same time, the first."""
+    backend = hooks.backend_of(group)
+    backend.monitored_barrier(timeout or backend.options._timeout, wait_all_ranks)
 
 
 def register() -> None:

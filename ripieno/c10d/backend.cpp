@@ -173,6 +173,11 @@ Task<> Backend::finish(std::string why) {
 
 void Backend::end(const std::string& why) { cluster_.progress().run("the group's end", finish(why)); }
 
+void Backend::leave() {
+  end("the process ends");
+  threads_->close();
+}
+
 void Backend::startCoalescing() {
   const std::lock_guard lock(order_);
   if (coalescing_) fail(ErrorKind::usage, "startCoalescing() again before endCoalescing()");

@@ -100,6 +100,10 @@ class Backend final : public ::c10d::Backend {
 
   /// How this rank reaches each other rank: "shared memory", "tcp".
   std::vector<std::string> ways() const;
+  /// Ends what is in flight, and returns once no callback of a future runs any more. Nothing can be asked after it. Not
+  /// from such a callback.
+  void leave();
+
   /// This rank's bytes so far. On any thread.
   observe::Ledger ledger();
 

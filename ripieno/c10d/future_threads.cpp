@@ -2,13 +2,15 @@
 
 namespace ripieno::c10d {
 
-FutureThreads::~FutureThreads() {
+void FutureThreads::close() {
+  std::vector<std::thread> threads;
   {
     const std::lock_guard lock(state_->mutex);
     state_->closed = true;
     state_->changed.notify_all();
+    threads.swap(threads_);
   }
-  for (std::thread& thread : threads_) {
+  for (std::thread& thread : threads) {
     if (thread.get_id() == std::this_thread::get_id()) {
       thread.detach();  // a callback has let go of the group
     } else {
@@ -19,6 +21,7 @@ FutureThreads::~FutureThreads() {
 
 void FutureThreads::run(std::function<void()> job) {
   const std::lock_guard lock(state_->mutex);
+  if (state_->closed) return;
   state_->jobs.push_back(std::move(job));
   if (state_->jobs.size() > state_->idle) {
     threads_.emplace_back([state = state_] { work(state); });

@@ -15,11 +15,12 @@ namespace ripieno::c10d {
 class FutureThreads {
  public:
   FutureThreads() : state_(std::make_shared<State>()) {}
-  /// Waits until all has run.
-  ~FutureThreads();
+  ~FutureThreads() { close(); }
   FutureThreads(const FutureThreads&) = delete;
   FutureThreads& operator=(const FutureThreads&) = delete;
 
+  /// Waits until all has run; what comes later does not run.
+  void close();
   /// Runs `job`, which throws nothing, soon. From any thread.
   void run(std::function<void()> job);
 

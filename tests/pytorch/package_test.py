@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
 """The Python package: DistributedDataParallel over backend ripieno, and its hooks."""
+import datetime
 import os
+import subprocess
 import sys
+import tempfile
 import time
 import unittest
 import unittest.mock
@@ -159,7 +162,43 @@ class Groups(unittest.TestCase):
         self.assertEqual(on_ranks(2, built_on_groups), on_ranks(2, built_on_groups, backend="gloo"))
 
 
+WITHOUT_AN_END = """
+import sys
+import ripieno, torch, torch.distributed as dist
+dist.init_process_group("ripieno", init_method="file://" + sys.argv[2], rank=int(sys.argv[1]), world_size=2)
+work = dist.all_reduce(torch.ones(5), async_op=True)
+work.get_future().then(lambda future: future.value()[0] * 2).wait()
+if dist.get_rank() == 0:
+    never = dist.irecv(torch.zeros(3), 1)
+"""
+
+
+class Ends(unittest.TestCase):
+    def test_a_script_may_end_without_destroying_its_group(self):
+        for _ in range(3):
+            with tempfile.TemporaryDirectory() as folder:
+                environment = os.environ | {"PYTHONPATH": os.environ["RIPIENO_PYTHON"]}
+                ranks = [subprocess.Popen([sys.executable, "-c", WITHOUT_AN_END, str(rank), f"{folder}/store"], env=environment, stderr=subprocess.PIPE, text=True)
+                         for rank in range(2)]
+                for rank in ranks:
+                    _, errors = rank.communicate(timeout=60)
+                    self.assertEqual((rank.returncode, errors), (0, ""))
+
+
 class Errors(unittest.TestCase):
+    def test_a_monitored_barrier_names_who_is_missing(self):
+        def act(rank: int):
+            ripieno.monitored_barrier()
+            if rank == 1:
+                return ""
+            with self.assertRaises(RuntimeError) as caught:
+                ripieno.monitored_barrier(timeout=datetime.timedelta(milliseconds=300), wait_all_ranks=True)
+            return str(caught.exception)
+
+        errors = on_ranks(3, act)
+        self.assertEqual(errors[0], "Rank 1 failed to pass monitoredBarrier in 300 ms")
+        self.assertIn("rank 1 has not come", errors[2])
+
     def test_a_hook_names_the_backend_that_it_needs(self):
         errors = on_ranks(2, lambda rank: data_parallel(rank, ripieno.hooks.fp16()), backend="gloo", fails=True)
         for error in errors:
