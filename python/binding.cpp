@@ -2,6 +2,7 @@
 #include <pybind11/chrono.h>
 #include <pybind11/stl.h>
 #include <torch/csrc/utils/pybind.h>
+#include <unistd.h>
 
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
@@ -39,6 +40,11 @@ class Unlocked {
   c10::intrusive_ptr<T> pointer_;
 };
 
+ripieno::observe::Traffic traffic_of(Backend& group) {
+  const pybind11::gil_scoped_release unlocked;
+  return group.ledger().total();
+}
+
 /// The groups of this process that are still there.
 class Groups {
  public:
@@ -48,12 +54,17 @@ class Groups {
   }
   /// Ends them, and whatever runs on threads of theirs.
   void leave() const {
+    if (process_ != ::getpid()) return;  // in a fork they are another process's
+    std::vector<c10::intrusive_ptr<Backend>> left;
     for (const auto& one : groups_) {
-      if (const auto group = one.lock()) group->leave();
+      if (auto group = one.lock()) left.push_back(std::move(group));
     }
+    for (const auto& group : left) group->shutdown();
+    for (const auto& group : left) group->leave();
   }
 
  private:
+  const int process_ = ::getpid();
   std::vector<c10::weak_intrusive_ptr<Backend>> groups_;
 };
 
@@ -122,8 +133,8 @@ PYBIND11_MODULE(_ripieno, module) {
       .def("_average", &Backend::average, py::arg("averages"), py::arg("bucket"), py::arg("numbers"), py::arg("shapes"),
            py::call_guard<py::gil_scoped_release>())
       .def(py::init([groups](const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
-                       std::chrono::milliseconds timeout, const std::string& group, std::vector<std::uint64_t> ranks,
-                       const std::string& name) {
+                             std::chrono::milliseconds timeout, const std::string& group,
+                             std::vector<std::uint64_t> ranks, const std::string& name) {
              auto options = c10::make_intrusive<Backend::Options>(timeout, name);
              options->group_name = group;
              options->global_ranks_in_group = std::move(ranks);
@@ -138,7 +149,7 @@ PYBIND11_MODULE(_ripieno, module) {
       .def_property_readonly("options", &Backend::getBackendOptions)
       .def("_ways", &Backend::ways)
       .def("_traffic", [](Backend& self) {
-        const ripieno::observe::Traffic all = self.ledger().total();
+        const ripieno::observe::Traffic all = traffic_of(self);
         return py::dict(py::arg("payload_sent") = all.payload_sent, py::arg("payload_received") = all.payload_received,
                         py::arg("messages_sent") = all.messages_sent,
                         py::arg("messages_received") = all.messages_received);

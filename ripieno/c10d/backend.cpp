@@ -1,5 +1,7 @@
 #include "ripieno/c10d/backend.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <numeric>
 #include <set>
@@ -33,7 +35,7 @@ Backend::Options::Options(std::chrono::milliseconds timeout, const std::string& 
 
 Backend::Backend(const c10::intrusive_ptr<::c10d::Store>& store, int rank, int size,
                  c10::intrusive_ptr<::c10d::Backend::Options> options)
-    : ::c10d::Backend(rank, size), options_(given_or_own(options, kBackendDefaultTimeout)) {
+    : ::c10d::Backend(rank, size), options_(given_or_own(options, kBackendDefaultTimeout)), process_(::getpid()) {
   GroupPlace place{rank, size};
   if (!options_->group_name.empty()) place.name = text("group ", options_->group_name);
   cluster_ = meet_by_store(*store, place, options_->timeout);
@@ -42,12 +44,20 @@ Backend::Backend(const c10::intrusive_ptr<::c10d::Store>& store, int rank, int s
   messages_ = std::make_shared<TaggedMessages>(cluster_.endpoint);
   tuning_ = std::make_shared<const collective::Tuning>(
       size > 1 ? collective::tune(comm_->world(), usual_bytes, usual_link) : collective::Tuning{});
+  cluster_.progress();
   init();
 }
 
 Backend::~Backend() {
+  if (process_ != ::getpid()) {
+    // In a fork there are no threads to join, and the connections are the other process's: they stay as they are.
+    new transport::Cluster(std::move(cluster_));
+    new std::shared_ptr<FutureThreads>(std::move(threads_));
+    return;
+  }
   try {
-    end("it is gone");
+    end("it is gone", false);
+    cluster_.progress().run("what it listens for", messages_->close());
   } catch (...) {  // the runtime is broken: nothing is left to end
   }
 }
@@ -65,15 +75,15 @@ Duration Backend::limit_of(std::chrono::milliseconds timeout) const {
 }
 
 Backend::Handle Backend::begin(Asked asked, Operation operation) {
-  const auto after = std::make_shared<Event>(runtime());
+  const auto over = std::make_shared<Event>(runtime());
   c10::intrusive_ptr<PendingWork> work;
   {
     const std::lock_guard lock(order_);
     const std::uint64_t number = asked_++;
     const auto lane = static_cast<std::uint32_t>(number % lanes);
-    const std::shared_ptr<Event> before = std::exchange(last_[lane], after);
+    const std::shared_ptr<Event> before = std::exchange(last_[lane], over);
     work = c10::make_intrusive<PendingWork>(rank_, asked, number, threads_);
-    submit(asked, work, after, take_turn(work, asked, std::move(operation), lane, before, after));
+    submit(asked, work, over, take_turn(work, asked, std::move(operation), lane, before, over));
   }
   if (!asked.is_async) work->wait(kNoTimeout);
   return work;
@@ -82,35 +92,36 @@ Backend::Handle Backend::begin(Asked asked, Operation operation) {
 Backend::Handle Backend::average(std::shared_ptr<BucketAverages> averages, int bucket, const at::Tensor& numbers,
                                  Shapes shapes) {
   const HostTensor host(numbers);
+  averages->serve(this);
   Asked asked{::c10d::OpType::ALLREDUCE, title("average"), {numbers}, {numbers}};
   Operation operation = [averages, bucket, host, shapes = std::move(shapes)](Ground ground) {
     return averages->average(ground.comm, bucket, host, shapes);
   };
-  const auto after = std::make_shared<Event>(runtime());
+  const auto over = std::make_shared<Event>(runtime());
   const std::lock_guard lock(order_);
-  const std::shared_ptr<Event> before = std::exchange(last_average_, after);
+  const std::shared_ptr<Event> before = std::exchange(last_average_, over);
   const auto work = c10::make_intrusive<PendingWork>(rank_, asked, asked_++, threads_);
-  return submit(asked, work, after, take_turn(work, asked, std::move(operation), 0, before, after));
+  return submit(asked, work, over, take_turn(work, asked, std::move(operation), 0, before, over));
 }
 
 Backend::Handle Backend::begin_message(Asked asked, Message message) {
-  const auto after = std::make_shared<Event>(runtime());
+  const auto over = std::make_shared<Event>(runtime());
   const std::lock_guard lock(order_);
   const auto work = c10::make_intrusive<PendingWork>(rank_, asked, asked_, threads_);
-  return submit(asked, work, after, pass_message(work, asked, std::move(message), after));
+  return submit(asked, work, over, pass_message(work, asked, std::move(message), over));
 }
 
 Backend::Handle Backend::submit(const Asked& asked, const c10::intrusive_ptr<PendingWork>& work,
-                                std::shared_ptr<Event> after, Task<> task) {
+                                std::shared_ptr<Event> over, Task<> task) {
   Progress& progress = cluster_.progress();
   work->moves_by(asked.is_async ? progress.submit(asked.title, std::move(task))
                                 : progress.begin(asked.title, std::move(task)));
-  if (coalescing_) coalescing_->push_back({work, std::move(after)});
+  if (coalescing_) coalescing_->push_back({work, std::move(over)});
   return work;
 }
 
 Task<> Backend::take_turn(c10::intrusive_ptr<PendingWork> work, Asked asked, Operation operation, std::uint32_t lane,
-                          std::shared_ptr<Event> before, std::shared_ptr<Event> after) {
+                          std::shared_ptr<Event> before, std::shared_ptr<Event> over) {
   begins();
   std::exception_ptr error;
   const auto expire = [&] { give_up(too_late(*work, asked)); };
@@ -124,11 +135,11 @@ Task<> Backend::take_turn(c10::intrusive_ptr<PendingWork> work, Asked asked, Ope
   }
   runtime().cancel(timer);
   if (error) give_up(error);
-  is_over(work, *after, error);
+  conclude(work, *over, error);
 }
 
 Task<> Backend::pass_message(c10::intrusive_ptr<PendingWork> work, Asked asked, Message message,
-                             std::shared_ptr<Event> after) {
+                             std::shared_ptr<Event> over) {
   begins();
   std::exception_ptr error;
   int sender = -1;
@@ -138,11 +149,11 @@ Task<> Backend::pass_message(c10::intrusive_ptr<PendingWork> work, Asked asked, 
   } catch (...) {
     error = std::current_exception();
   }
-  is_over(work, *after, error, sender);
+  conclude(work, *over, error, sender);
 }
 
-void Backend::is_over(const c10::intrusive_ptr<PendingWork>& work, Event& after, std::exception_ptr error, int sender) {
-  after.set();
+void Backend::conclude(const c10::intrusive_ptr<PendingWork>& work, Event& over, std::exception_ptr error, int sender) {
+  over.set();
   work->complete(error, sender);
   if (--in_flight_ == 0 && none_in_flight_) none_in_flight_->set();
 }
@@ -164,17 +175,22 @@ void Backend::give_up(std::exception_ptr error) {
   messages_->abort(error);
 }
 
-Task<> Backend::finish(std::string why) {
-  if (in_flight_ == 0) co_return;
+Task<> Backend::finish(std::string why, bool always) {
+  if (in_flight_ == 0 && !always) co_return;
   give_up(std::make_exception_ptr(Error(ErrorKind::peer, text("rank ", rank_, ": the group has ended: ", why))));
-  none_in_flight_ = std::make_shared<Event>(runtime());
-  co_await none_in_flight_->wait();
+  if (in_flight_ == 0) co_return;
+  if (!none_in_flight_ || none_in_flight_->is_set()) none_in_flight_ = std::make_shared<Event>(runtime());
+  const std::shared_ptr<Event> none = none_in_flight_;
+  co_await none->wait();
 }
 
-void Backend::end(const std::string& why) { cluster_.progress().run("the group's end", finish(why)); }
+void Backend::end(const std::string& why, bool always) {
+  cluster_.progress().run("the group's end", finish(why, always));
+}
 
 void Backend::leave() {
-  end("the process ends");
+  if (process_ != ::getpid()) return;
+  end("the process ends", false);
   threads_->close();
 }
 
@@ -248,8 +264,8 @@ c10::intrusive_ptr<::c10d::Backend> Backend::split(const c10::intrusive_ptr<::c1
                                                    const c10::intrusive_ptr<::c10d::Backend::Options>& options) {
   const auto at = std::find(ranks.begin(), ranks.end(), rank_);
   if (at == ranks.end()) return nullptr;
-  const BaseOptions own = given_or_own(options, options_->timeout);
-  own->global_ranks_in_group.clear();
+  const auto own = c10::make_intrusive<Options>(options ? options->timeout : options_->timeout, options_->backend);
+  if (options && options != options_) own->group_name = options->group_name;
   for (const int rank : ranks) {
     const std::vector<std::uint64_t>& global = options_->global_ranks_in_group;
     own->global_ranks_in_group.push_back(global.empty() ? static_cast<std::uint64_t>(rank)
@@ -261,7 +277,8 @@ c10::intrusive_ptr<::c10d::Backend> Backend::split(const c10::intrusive_ptr<::c1
 c10::intrusive_ptr<::c10d::Backend> Backend::merge(const c10::intrusive_ptr<::c10d::Store>& store,
                                                    const c10::intrusive_ptr<::c10d::Backend::Options>& options,
                                                    const int& rank, const int& size) {
-  return c10::make_intrusive<Backend>(store, rank, size, given_or_own(options, options_->timeout));
+  const auto own = c10::make_intrusive<Options>(options ? options->timeout : options_->timeout, options_->backend);
+  return c10::make_intrusive<Backend>(store, rank, size, own);
 }
 
 void Backend::monitoredBarrier(const ::c10d::BarrierOptions& options, bool wait_for_all) {

@@ -4,9 +4,10 @@
 // What is asked first begins first. Up to `lanes` operations are in flight at once, each on a channel of its own. The
 // thread that waits for one moves the messages; while nobody waits, a thread of the library does.
 //
-// An operation that fails ends the group on all ranks: whatever waits or comes later fails with the first error, and
-// the error of the other ranks says who gave up, and why. So do a lost rank and an operation that takes longer than its
-// limit. Arguments that fit no operation are refused at once, and end nothing.
+// A collective that fails ends the group on all ranks: whatever waits or comes later fails with the first error, and
+// the error of the other ranks says who gave up, and why. So do a lost rank and a collective that takes longer than its
+// limit. Of messages one may fail alone (tagged_messages.h). Arguments that fit no operation are refused at once, and
+// end nothing.
 #pragma once
 
 #include <array>
@@ -46,15 +47,15 @@ class Backend final : public ::c10d::Backend {
   void startCoalescing() override;
   c10::intrusive_ptr<::c10d::Work> endCoalescing() override;
   /// Memory that is exchanged from its place.
-  bool supportsTensorAlloc(c10::DeviceIndex) override { return true; }
+  bool supportsTensorAlloc(c10::DeviceIndex gpu) override { return gpu < 0; }
   at::Tensor allocateTensor(long size, at::TensorOptions options) override;
   void setSequenceNumberForGroup() override {}
   std::uint64_t getSequenceNumberForGroup() override;
   ::c10d::ErrorType getError() override;
   void enableCollectivesTiming() override {}
   /// Ends everything that is in flight, on all ranks.
-  void abort() override { end("the group was aborted"); }
-  void shutdown() override { end("the group was shut down"); }
+  void abort() override { end("the group was aborted", true); }
+  void shutdown() override { end("the group was shut down", false); }
   c10::intrusive_ptr<::c10d::Backend> split(const c10::intrusive_ptr<::c10d::Store>& store,
                                             const std::vector<int>& ranks,
                                             const c10::intrusive_ptr<::c10d::Backend::Options>& options) override;
@@ -89,13 +90,14 @@ class Backend final : public ::c10d::Backend {
   Handle send(Tensors& tensors, int peer, int tag) override;
   Handle recv(Tensors& tensors, int peer, int tag) override;
   Handle recvAnysource(Tensors& tensors, int tag) override;
-  /// Completes once all that this rank asked for before has.
+  /// Completes once all collectives that this rank asked for before have.
   Handle barrier(const ::c10d::BarrierOptions& options) override;
   /// Returns once all ranks have come; else throws an error that names those that have not come within the limit: on
   /// rank 0 the first of them, or with `wait_for_all` every one.
   void monitoredBarrier(const ::c10d::BarrierOptions& options, bool wait_for_all) override;
 
-  /// Averages a bucket of gradients over all ranks, in place (bucket_averages.h). `averages` belong to this group alone.
+  /// Averages a bucket of gradients over all ranks, in place (bucket_averages.h). `averages` belong to this group
+  /// alone.
   Handle average(std::shared_ptr<BucketAverages> averages, int bucket, const at::Tensor& numbers, Shapes shapes);
 
   /// How this rank reaches each other rank: "shared memory", "tcp".
@@ -120,7 +122,7 @@ class Backend final : public ::c10d::Backend {
 
   Handle begin(Asked asked, Operation operation);
   Handle begin_message(Asked asked, Message message);
-  Handle submit(const Asked& asked, const c10::intrusive_ptr<PendingWork>& work, std::shared_ptr<Event> after,
+  Handle submit(const Asked& asked, const c10::intrusive_ptr<PendingWork>& work, std::shared_ptr<Event> over,
                 Task<> task);
   Handle receive(::c10d::OpType type, const char* title, Tensors& tensors, int peer, int tag);
   void check_peer(const char* operation, int peer, int tag) const;
@@ -132,17 +134,18 @@ class Backend final : public ::c10d::Backend {
   static Task<> one_by_one(Ground ground, std::vector<Operation> operations);
   /// A collective, once the operation before it on its channel is over.
   Task<> take_turn(c10::intrusive_ptr<PendingWork> work, Asked asked, Operation operation, std::uint32_t lane,
-                   std::shared_ptr<Event> before, std::shared_ptr<Event> after);
-  Task<> pass_message(c10::intrusive_ptr<PendingWork> work, Asked asked, Message message, std::shared_ptr<Event> after);
+                   std::shared_ptr<Event> before, std::shared_ptr<Event> over);
+  Task<> pass_message(c10::intrusive_ptr<PendingWork> work, Asked asked, Message message, std::shared_ptr<Event> over);
   Task<> monitor_others(Tag tag, Duration limit, bool wait_for_all);
   Task<> hear_from(int rank, Tag tag, Duration limit, std::exception_ptr* error);
   Task<> be_monitored(Tag tag, Duration limit);
   static Task<int> wait_for_all(std::vector<Begun> begun);
   static Task<> copy_ledger(const observe::Ledger& from, observe::Ledger* into);
-  Task<> finish(std::string why);
+  Task<> finish(std::string why, bool always);
   void begins() { ++in_flight_; }
-  void is_over(const c10::intrusive_ptr<PendingWork>& work, Event& after, std::exception_ptr error, int sender = -1);
-  void end(const std::string& why);
+  void conclude(const c10::intrusive_ptr<PendingWork>& work, Event& over, std::exception_ptr error, int sender = -1);
+  /// Ends what is in flight; with `always` also tells the other ranks where nothing is.
+  void end(const std::string& why, bool always);
   /// Ends the group, on all ranks.
   void give_up(std::exception_ptr error);
   std::exception_ptr too_late(const PendingWork& work, const Asked& asked) const;
@@ -169,6 +172,7 @@ class Backend final : public ::c10d::Backend {
   int in_flight_ = 0;
   std::shared_ptr<Event> none_in_flight_;
   std::atomic<bool> has_failed_{false};
+  const int process_;  ///< the one that made it, and not a fork of that
 };
 
 }  // namespace ripieno::c10d

@@ -2,6 +2,7 @@
 #include <numeric>
 
 #include "ripieno/c10d/backend.h"
+#include "ripieno/c10d/combining.h"
 
 namespace ripieno::c10d {
 namespace {
@@ -50,6 +51,15 @@ void check_ratio(const char* operation, std::int64_t whole, std::int64_t part, i
   }
 }
 
+std::vector<HostTensor> on_host(const char* operation, const Tensors& tensors, const ::c10d::ReduceOp& op) {
+  std::vector<HostTensor> found;
+  for (const at::Tensor& tensor : tensors) {
+    check_reduction(operation, op, tensor.scalar_type());
+    found.emplace_back(tensor);
+  }
+  return found;
+}
+
 template <class Options>
 Asked asked_by(const Options& options, OpType type, const char* title, Tensors inputs, Tensors outputs) {
   return {type, title, std::move(inputs), std::move(outputs), options.timeout, options.asyncOp};
@@ -58,7 +68,7 @@ Asked asked_by(const Options& options, OpType type, const char* title, Tensors i
 }  // namespace
 
 Backend::Handle Backend::broadcast(Tensors& tensors, const ::c10d::BroadcastOptions& options) {
-  const at::Tensor tensor = only("broadcast", tensors);
+  const HostTensor tensor(only("broadcast", tensors));
   const int root = static_cast<int>(options.rootRank);
   check_rank("broadcast", root, size_);
   return begin(asked_by(options, OpType::BROADCAST, title("broadcast"), tensors, tensors),
@@ -69,22 +79,29 @@ Backend::Handle Backend::allreduce(Tensors& tensors, const ::c10d::AllreduceOpti
   const at::Tensor tensor = only("all_reduce", tensors);
   if (tensor.layout() == at::kSparse) return allreduce_sparse(tensors, options);
   return begin(asked_by(options, OpType::ALLREDUCE, title("all_reduce"), tensors, tensors),
-               [tensors, op = options.reduceOp](Ground ground) { return all_reduce(ground, tensors, op); });
+               [on_host = on_host("all_reduce", tensors, options.reduceOp), op = options.reduceOp](Ground ground) {
+                 return all_reduce(ground, on_host, op);
+               });
 }
 
 Backend::Handle Backend::allreduce_sparse(Tensors& tensors, const ::c10d::AllreduceOptions& options) {
   const at::Tensor tensor = only("all_reduce", tensors);
+  if (options.reduceOp != ::c10d::ReduceOp::SUM || tensor.layout() != at::kSparse)
+    fail(ErrorKind::usage, "a sparse all_reduce takes one tensor of layout torch.sparse_coo, and sums");
   return begin(asked_by(options, OpType::_ALLREDUCE_SPARSE, title("sparse_all_reduce"), tensors, tensors),
                [tensor, op = options.reduceOp](Ground ground) { return all_reduce_sparse(ground, tensor, op); });
 }
 
 Backend::Handle Backend::allreduce_coalesced(Tensors& tensors, const ::c10d::AllreduceCoalescedOptions& options) {
   return begin(asked_by(options, OpType::ALLREDUCE_COALESCED, title("all_reduce"), tensors, tensors),
-               [tensors, op = options.reduceOp](Ground ground) { return all_reduce(ground, tensors, op); });
+               [on_host = on_host("all_reduce", tensors, options.reduceOp), op = options.reduceOp](Ground ground) {
+                 return all_reduce(ground, on_host, op);
+               });
 }
 
 Backend::Handle Backend::reduce(Tensors& tensors, const ::c10d::ReduceOptions& options) {
-  const at::Tensor tensor = only("reduce", tensors);
+  const HostTensor tensor(only("reduce", tensors));
+  check_reduction("reduce", options.reduceOp, tensor.host().scalar_type());
   const int root = static_cast<int>(options.rootRank);
   check_rank("reduce", root, size_);
   return begin(asked_by(options, OpType::REDUCE, title("reduce"), tensors, tensors),
@@ -98,16 +115,19 @@ Backend::Handle Backend::allgather(std::vector<Tensors>& outputs, Tensors& input
     fail(ErrorKind::usage, "all_gather with ", outputs.size(), " lists of outputs: it takes one");
   check_parts("all_gather", outputs[0], size_, input, true);
   return begin(asked_by(options, OpType::ALLGATHER, title("all_gather"), inputs, outputs[0]),
-               [parts = Parts(outputs[0]), input](Ground ground) { return all_gather(ground, parts, input); });
+               [parts = Parts(outputs[0]), input = HostTensor(input)](Ground ground) {
+                 return all_gather(ground, parts, input);
+               });
 }
 
 Backend::Handle Backend::_allgather_base(at::Tensor& output, at::Tensor& input,
                                          const ::c10d::AllgatherOptions& options) {
   check_type("all_gather_into_tensor", output, input);
   check_ratio("all_gather_into_tensor", output.numel(), input.numel(), size_);
-  return begin(
-      asked_by(options, OpType::_ALLGATHER_BASE, title("_all_gather_base"), {input}, {output}),
-      [parts = Parts::equal(output, size_), input](Ground ground) { return all_gather(ground, parts, input); });
+  return begin(asked_by(options, OpType::_ALLGATHER_BASE, title("_all_gather_base"), {input}, {output}),
+               [parts = Parts::equal(output, size_), input = HostTensor(input)](Ground ground) {
+                 return all_gather(ground, parts, input);
+               });
 }
 
 Backend::Handle Backend::allgather_coalesced(std::vector<Tensors>& outputs, Tensors& inputs,
@@ -129,8 +149,9 @@ Backend::Handle Backend::allgather_coalesced(std::vector<Tensors>& outputs, Tens
     }
     check_parts("all_gather_coalesced", parts, size_, inputs[i], true);
     all.insert(all.end(), parts.begin(), parts.end());
-    operations.push_back(
-        [parts = Parts(parts), input = inputs[i]](Ground ground) { return all_gather(ground, parts, input); });
+    operations.push_back([parts = Parts(parts), input = HostTensor(inputs[i])](Ground ground) {
+      return all_gather(ground, parts, input);
+    });
   }
   return begin(asked_by(options, OpType::ALLGATHER_COALESCED, title("all_gather"), inputs, all),
                [operations](Ground ground) { return one_by_one(ground, operations); });
@@ -146,7 +167,7 @@ Backend::Handle Backend::allgather_into_tensor_coalesced(Tensors& outputs, Tenso
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     check_type("all_gather_into_tensor_coalesced", outputs[i], inputs[i]);
     check_ratio("all_gather_into_tensor_coalesced", outputs[i].numel(), inputs[i].numel(), size_);
-    operations.push_back([parts = Parts::equal(outputs[i], size_), input = inputs[i]](Ground ground) {
+    operations.push_back([parts = Parts::equal(outputs[i], size_), input = HostTensor(inputs[i])](Ground ground) {
       return all_gather(ground, parts, input);
     });
   }
@@ -166,7 +187,9 @@ Backend::Handle Backend::gather(std::vector<Tensors>& outputs, Tensors& inputs, 
   const Tensors list = outputs.empty() ? Tensors{} : outputs[0];
   if (rank_ == root) check_parts("gather", list, size_, input, true);
   return begin(asked_by(options, OpType::GATHER, title("gather"), inputs, list),
-               [parts = Parts(list), input, root](Ground ground) { return c10d::gather(ground, parts, input, root); });
+               [parts = Parts(list), input = HostTensor(input), root](Ground ground) {
+                 return c10d::gather(ground, parts, input, root);
+               });
 }
 
 Backend::Handle Backend::scatter(Tensors& outputs, std::vector<Tensors>& inputs,
@@ -181,7 +204,9 @@ Backend::Handle Backend::scatter(Tensors& outputs, std::vector<Tensors>& inputs,
   const Tensors list = inputs.empty() ? Tensors{} : inputs[0];
   if (rank_ == root) check_parts("scatter", list, size_, output, true);
   return begin(asked_by(options, OpType::SCATTER, title("scatter"), list, outputs),
-               [list, output, root](Ground ground) { return c10d::scatter(ground, output, Parts(list), root); });
+               [parts = Parts(list), output = HostTensor(output), root](Ground ground) {
+                 return c10d::scatter(ground, output, parts, root);
+               });
 }
 
 Backend::Handle Backend::reduce_scatter(Tensors& outputs, std::vector<Tensors>& inputs,
@@ -190,24 +215,26 @@ Backend::Handle Backend::reduce_scatter(Tensors& outputs, std::vector<Tensors>& 
   if (inputs.size() != 1)
     fail(ErrorKind::usage, "reduce_scatter with ", inputs.size(), " lists of inputs: it takes one");
   check_parts("reduce_scatter", inputs[0], size_, output, false);
+  check_reduction("reduce_scatter", options.reduceOp, output.scalar_type());
   const std::int64_t mine = inputs[0][static_cast<std::size_t>(rank_)].numel();
   if (mine != output.numel()) {
     fail(ErrorKind::usage, "reduce_scatter into a tensor of ", output.numel(),
          " elements, where this rank's input has ", mine);
   }
   return begin(asked_by(options, OpType::REDUCE_SCATTER, title("reduce_scatter"), inputs[0], outputs),
-               [list = inputs[0], output, op = options.reduceOp](Ground ground) {
-                 return c10d::reduce_scatter(ground, output, Parts(list), op);
+               [parts = Parts(inputs[0]), output = HostTensor(output), op = options.reduceOp](Ground ground) {
+                 return c10d::reduce_scatter(ground, output, parts, op);
                });
 }
 
 Backend::Handle Backend::_reduce_scatter_base(at::Tensor& output, at::Tensor& input,
                                               const ::c10d::ReduceScatterOptions& options) {
   check_type("reduce_scatter_tensor", output, input);
+  check_reduction("reduce_scatter_tensor", options.reduceOp, input.scalar_type());
   check_ratio("reduce_scatter_tensor", input.numel(), output.numel(), size_);
   return begin(asked_by(options, OpType::_REDUCE_SCATTER_BASE, title("_reduce_scatter_base"), {input}, {output}),
-               [input, output, size = size_, op = options.reduceOp](Ground ground) {
-                 return c10d::reduce_scatter(ground, output, Parts::equal(input, size), op);
+               [parts = Parts::equal(input, size_), output = HostTensor(output), op = options.reduceOp](Ground ground) {
+                 return c10d::reduce_scatter(ground, output, parts, op);
                });
 }
 
@@ -220,10 +247,11 @@ Backend::Handle Backend::reduce_scatter_tensor_coalesced(Tensors& outputs, Tenso
   std::vector<Operation> operations;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     check_type("reduce_scatter_tensor_coalesced", outputs[i], inputs[i]);
+    check_reduction("reduce_scatter_tensor_coalesced", options.reduceOp, inputs[i].scalar_type());
     check_ratio("reduce_scatter_tensor_coalesced", inputs[i].numel(), outputs[i].numel(), size_);
-    operations.push_back([input = inputs[i], output = outputs[i], size = size_, op = options.reduceOp](Ground ground) {
-      return c10d::reduce_scatter(ground, output, Parts::equal(input, size), op);
-    });
+    operations.push_back(
+        [parts = Parts::equal(inputs[i], size_), output = HostTensor(outputs[i]),
+         op = options.reduceOp](Ground ground) { return c10d::reduce_scatter(ground, output, parts, op); });
   }
   return begin(asked_by(options, OpType::REDUCE_SCATTER_TENSOR_COALESCED, title("reduce_scatter_tensor_coalesced"),
                         inputs, outputs),

@@ -39,6 +39,12 @@ BucketAverages::BucketAverages(codec::CodecOptions options) : options_(std::move
   codec::check_codec(options_);
 }
 
+void BucketAverages::serve(const void* group) {
+  const void* first = nullptr;
+  if (!group_.compare_exchange_strong(first, group) && first != group)
+    fail(ErrorKind::usage, "a hook with codec ", options_.name, " in two process groups: make one for each");
+}
+
 Task<> BucketAverages::average(collective::Communicator comm, int index, HostTensor tensor, Shapes shapes) {
   const NumberSpan numbers = tensor.numbers();
   if (numbers.type != DType::fp32 && numbers.type != DType::fp64) {
@@ -50,8 +56,14 @@ Task<> BucketAverages::average(collective::Communicator comm, int index, HostTen
     collective::AveragerOptions options;
     options.route = route_for(comm, codec::find_codec(options_.name).kind, numbers.type);
     options.codec = options_;
-    bucket = {shapes, numbers.type,
-              collective::make_averager(options, {slot_of(numbers.count, shapes)}, numbers.type)};
+    if (bucket.averager && ++bucket.changes > 1) {
+      fail(ErrorKind::usage, "bucket ", index,
+           " has other gradients than before, for the second time: a hook serves one "
+           "model, so make one for each");
+    }
+    bucket.averager = collective::make_averager(options, {slot_of(numbers.count, shapes)}, numbers.type);
+    bucket.shapes = shapes;
+    bucket.type = numbers.type;
   }
   Task<> averaging = bucket.averager->average(comm, 0, numbers, 1.0 / comm.size());
   co_await std::move(averaging);

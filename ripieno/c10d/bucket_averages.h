@@ -1,10 +1,11 @@
 // Averages of the buckets of a DistributedDataParallel with any codec (codec/codec.h): a hook for its communication.
 //
-// Each bucket has an averager of its own (collective/averager.h), which keeps what the codec loses for the bucket's next
-// average. DistributedDataParallel forms its buckets anew after the first step: a bucket that has changed begins
+// Each bucket has an averager of its own (collective/averager.h), which keeps what the codec loses for the bucket's
+// next average. DistributedDataParallel forms its buckets anew after the first step: a bucket that has changed begins
 // without such memory.
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <string>
@@ -26,16 +27,21 @@ class BucketAverages {
   explicit BucketAverages(codec::CodecOptions options);
 
   const std::string& codec() const { return options_.name; }
-  /// Replaces the bucket's numbers by their mean over all ranks. Error(usage): they are neither fp32 nor fp64.
+  /// Error(usage): a hook is used in two groups.
+  void serve(const void* group);
+  /// Replaces the bucket's numbers by their mean over all ranks. Error(usage): they are neither fp32 nor fp64;
+  /// the bucket has changed twice, as if it were those of several models.
   Task<> average(collective::Communicator comm, int bucket, HostTensor numbers, Shapes shapes);
 
  private:
   struct Bucket {
     Shapes shapes;
-    DType type;
+    DType type = DType::fp32;
+    int changes = 0;
     std::unique_ptr<collective::Averager> averager;
   };
   const codec::CodecOptions options_;
+  std::atomic<const void*> group_{nullptr};
   std::map<int, Bucket> buckets_;
 };
 

@@ -18,18 +18,22 @@ namespace {
 using collective::Route;
 using transport::Collective;
 
-transport::Message message_on(const Ground& ground, Collective collective) {
-  return {ground.comm.channel(ground.channel, observe::Purpose::exchange), transport::name(collective)};
-}
-
 void copy(Bytes into, Bytes from) {
   require(into.size() == from.size(), "a copy of ", from.size(), " bytes into ", into.size());
   if (!from.empty()) std::memcpy(into.data(), from.data(), from.size());
 }
 
+/// In messages, by which ranks that differ are told: a type that travels as bytes.
+std::string type_of(const HostTensor& tensor) {
+  const at::ScalarType type = tensor.host().scalar_type();
+  return number_type(type) ? "" : text(" ", at::toString(type)).substr(0, 8);
+}
+
 /// Moves whole parts along a route.
-Task<> move_parts(Ground ground, const Route* route, const Parts* from, const Parts* into, int root) {
-  PartsPayload payload(ground.comm, message_on(ground, route->collective), *from, *into);
+Task<> move_parts(Ground ground, const Route* route, const Parts* from, const Parts* into, int root,
+                  std::string operation) {
+  const transport::Message message{ground.comm.channel(ground.channel, observe::Purpose::exchange), operation};
+  PartsPayload payload(ground.comm, message, *from, *into);
   collective::World world = ground.comm.world();
   world.root = root;
   Task<> moving = collective::run_schedule(route, ground.comm, world, &payload);
@@ -57,6 +61,7 @@ const Route& route_for(const Ground& ground, const NumberSpan& numbers) {
 /// Sums, or combines otherwise, numbers of all ranks in place.
 Task<> all_reduce_numbers(Ground ground, NumberSpan numbers, Combining combining) {
   collective::ExecuteOptions options = options_on(ground, numbers.type);
+  options.operation = combining.label;
   options.reduction = *combining.on_the_way;
   if (combining.factor != 1) numeric::scale(numbers, combining.factor);
   const Route& route = route_for(ground, numbers);
@@ -67,90 +72,101 @@ Task<> all_reduce_numbers(Ground ground, NumberSpan numbers, Combining combining
 }
 
 /// Every rank's tensor, on all ranks.
-Task<std::vector<at::Tensor>> all_of(Ground ground, at::Tensor mine) {
+Task<std::vector<at::Tensor>> all_of(Ground ground, HostTensor mine) {
   std::vector<at::Tensor> all;
   for (int rank = 0; rank < ground.comm.size(); ++rank)
-    all.push_back(at::empty_like(mine, at::MemoryFormat::Contiguous));
+    all.push_back(at::empty_like(mine.host(), at::MemoryFormat::Contiguous));
   Task<> gathering = all_gather(ground, Parts(all), mine);
   co_await std::move(gathering);
   co_return all;
 }
 
-Task<> all_reduce_one(Ground ground, at::Tensor tensor, ::c10d::ReduceOp op) {
-  const HostTensor host(tensor);
-  const Combining combining = combining_of(op, host.host().scalar_type());
-  if (combining.on_the_way) {
-    Task<> reducing = all_reduce_numbers(ground, host.numbers(), combining);
-    co_await std::move(reducing);
-  } else {
-    Task<std::vector<at::Tensor>> gathering = all_of(ground, host.host());
-    const std::vector<at::Tensor> all = co_await std::move(gathering);
-    const at::NoGradGuard no_grad;
-    host.host().detach().copy_(combine(all, op));
-  }
-  host.give_back();
+/// The reduction of all ranks' tensors by LibTorch, in place of `tensor`'s elements on the host.
+Task<> combine_all(Ground ground, HostTensor tensor, ::c10d::ReduceOp op) {
+  Task<std::vector<at::Tensor>> gathering = all_of(ground, tensor);
+  const std::vector<at::Tensor> all = co_await std::move(gathering);
+  assign(tensor.host(), combine(all, op));
+}
+
+Task<> all_reduce_one(Ground ground, HostTensor tensor, ::c10d::ReduceOp op) {
+  const Combining combining = combining_of(op, tensor.host().scalar_type());
+  Task<> reducing =
+      combining.on_the_way ? all_reduce_numbers(ground, tensor.numbers(), combining) : combine_all(ground, tensor, op);
+  co_await std::move(reducing);
+  tensor.give_back();
 }
 
 /// Whether the tensors are sent as one.
-bool go_together(const std::vector<at::Tensor>& tensors) {
-  constexpr std::int64_t most = 1 << 20;  // bytes: above that, a copy costs more than a message
-  std::int64_t bytes = 0;
-  for (const at::Tensor& tensor : tensors) {
-    bytes += static_cast<std::int64_t>(tensor.nbytes());
-    if (tensor.scalar_type() != tensors[0].scalar_type() || tensor.device() != tensors[0].device()) return false;
+bool go_together(const std::vector<HostTensor>& tensors) {
+  constexpr std::size_t most = 1 << 20;  // bytes: above that, a copy costs more than a message
+  std::size_t bytes = 0;
+  for (const HostTensor& tensor : tensors) {
+    bytes += tensor.bytes().size();
+    if (tensor.host().scalar_type() != tensors[0].host().scalar_type()) return false;
   }
   return tensors.size() > 1 && bytes <= most;
 }
 
+/// The tensors' bytes one after the other, in a tensor of their type.
+HostTensor joined(const std::vector<HostTensor>& tensors) {
+  std::int64_t elements = 0;
+  for (const HostTensor& tensor : tensors) elements += tensor.host().numel();
+  const HostTensor whole(at::empty({elements}, tensors[0].host().options()));
+  std::size_t begin = 0;
+  for (const HostTensor& tensor : tensors) {
+    copy(whole.bytes().subspan(begin, tensor.bytes().size()), tensor.bytes());
+    begin += tensor.bytes().size();
+  }
+  return whole;
+}
+
 }  // namespace
 
-Task<> all_reduce(Ground ground, std::vector<at::Tensor> tensors, ::c10d::ReduceOp op) {
+Task<> all_reduce(Ground ground, std::vector<HostTensor> tensors, ::c10d::ReduceOp op) {
   if (!go_together(tensors)) {
-    for (const at::Tensor& tensor : tensors) {
+    for (const HostTensor& tensor : tensors) {
       Task<> reducing = all_reduce_one(ground, tensor, op);
       co_await std::move(reducing);
     }
     co_return;
   }
-  const at::NoGradGuard no_grad;
-  std::vector<at::Tensor> flat;
-  for (const at::Tensor& tensor : tensors) flat.push_back(tensor.detach().reshape({-1}));
-  const at::Tensor whole = at::cat(flat);
+  const HostTensor whole = joined(tensors);
   Task<> reducing = all_reduce_one(ground, whole, op);
   co_await std::move(reducing);
-  std::int64_t begin = 0;
-  for (const at::Tensor& tensor : tensors) {
-    tensor.detach().copy_(whole.narrow(0, begin, tensor.numel()).reshape(tensor.sizes()));
-    begin += tensor.numel();
+  std::size_t begin = 0;
+  for (const HostTensor& tensor : tensors) {
+    copy(tensor.bytes(), whole.bytes().subspan(begin, tensor.bytes().size()));
+    tensor.give_back();
+    begin += tensor.bytes().size();
   }
 }
 
-Task<> reduce(Ground ground, at::Tensor tensor, ::c10d::ReduceOp op, int root) {
+Task<> reduce(Ground ground, HostTensor tensor, ::c10d::ReduceOp op, int root) {
   const bool is_root = ground.comm.rank() == root;
-  const HostTensor host(is_root ? tensor : tensor.detach().clone());  // a rank on the way keeps partial sums in it
-  const Combining combining = combining_of(op, host.host().scalar_type());
+  // A rank on the way keeps partial sums in it.
+  const HostTensor mine = is_root ? tensor : joined({tensor});
+  const Combining combining = combining_of(op, mine.host().scalar_type());
   if (combining.on_the_way) {
-    collective::ExecuteOptions options = options_on(ground, host.numbers().type);
+    collective::ExecuteOptions options = options_on(ground, mine.numbers().type);
     options.reduction = *combining.on_the_way;
     options.root = root;
-    if (combining.factor != 1) numeric::scale(host.numbers(), combining.factor);
+    const std::string label = text("reduce ", name_of(op), " ", root);
+    options.operation = label;
+    if (combining.factor != 1) numeric::scale(mine.numbers(), combining.factor);
     Task<> reducing =
-        collective::run_collective(collective::default_route(Collective::reduce), ground.comm, host.numbers(), options);
+        collective::run_collective(collective::default_route(Collective::reduce), ground.comm, mine.numbers(), options);
     co_await std::move(reducing);
-    if (combining.is_mean && is_root) numeric::divide(host.numbers(), ground.comm.size());
+    if (combining.is_mean && is_root) numeric::divide(mine.numbers(), ground.comm.size());
   } else {
-    Task<std::vector<at::Tensor>> gathering = all_of(ground, host.host());
-    const std::vector<at::Tensor> all = co_await std::move(gathering);
-    const at::NoGradGuard no_grad;
-    host.host().detach().copy_(combine(all, op));
+    Task<> combining_all = combine_all(ground, mine, op);
+    co_await std::move(combining_all);
   }
-  if (is_root) host.give_back();
+  if (is_root) tensor.give_back();
 }
 
-Task<> reduce_scatter(Ground ground, at::Tensor output, Parts inputs, ::c10d::ReduceOp op) {
-  const HostTensor mine(output);
+Task<> reduce_scatter(Ground ground, HostTensor output, Parts inputs, ::c10d::ReduceOp op) {
   const int rank = ground.comm.rank(), size = ground.comm.size();
-  const Combining combining = combining_of(op, mine.host().scalar_type());
+  const Combining combining = combining_of(op, output.host().scalar_type());
   const std::size_t part = inputs[0].size();
   bool alike = true;
   for (int i = 0; i < size; ++i) alike = alike && inputs[i].size() == part;
@@ -159,97 +175,118 @@ Task<> reduce_scatter(Ground ground, at::Tensor output, Parts inputs, ::c10d::Re
     const Scratch memory = scratch(bytes);
     const Bytes all(memory.get(), bytes);
     for (int i = 0; i < size; ++i) copy(all.subspan(static_cast<std::size_t>(i) * part, part), inputs[i]);
-    const DType type = mine.numbers().type;
+    const DType type = output.numbers().type;
     const NumberSpan numbers(all.data(), bytes / size_of(type), type);
     collective::ExecuteOptions options = options_on(ground, type);
     options.reduction = *combining.on_the_way;
+    const std::string label = text("scatter ", name_of(op));
+    options.operation = label;
     if (combining.factor != 1) numeric::scale(numbers, combining.factor);
     Task<> reducing = collective::run_collective(collective::find_route("ring", Collective::reduce_scatter),
                                                  ground.comm, numbers, options);
     co_await std::move(reducing);
-    copy(mine.bytes(), all.subspan(static_cast<std::size_t>(rank) * part, part));
-    if (combining.is_mean) numeric::divide(mine.numbers(), size);
+    copy(output.bytes(), all.subspan(static_cast<std::size_t>(rank) * part, part));
+    if (combining.is_mean) numeric::divide(output.numbers(), size);
   } else {
     // One part after the other, each to its rank.
+    std::vector<HostTensor> parts;
     for (int i = 0; i < size; ++i) {
-      const auto elements = static_cast<std::int64_t>(inputs[i].size() / mine.host().element_size());
-      const at::Tensor one = at::empty({elements}, mine.host().options());
-      copy(HostTensor(one).bytes(), inputs[i]);
+      const auto elements = static_cast<std::int64_t>(inputs[i].size() / output.host().element_size());
+      parts.emplace_back(at::empty({elements}, output.host().options()));
+      copy(parts.back().bytes(), inputs[i]);
+    }
+    for (int i = 0; i < size; ++i) {
+      const HostTensor& one = parts[static_cast<std::size_t>(i)];
       Task<> reducing = reduce(ground, one, op, i);
       co_await std::move(reducing);
-      if (i == rank) copy(mine.bytes(), HostTensor(one).bytes());
+      if (i == rank) copy(output.bytes(), one.bytes());
     }
   }
-  mine.give_back();
+  output.give_back();
 }
 
-Task<> broadcast(Ground ground, at::Tensor tensor, int root) {
-  const HostTensor host(tensor);
-  collective::ExecuteOptions options = options_on(ground, host.numbers().type);
+Task<> broadcast(Ground ground, HostTensor tensor, int root) {
+  const NumberSpan numbers = tensor.numbers();
+  collective::ExecuteOptions options = options_on(ground, numbers.type);
   options.root = root;
+  const std::string label = text("broadcast ", root, type_of(tensor));
+  options.operation = label;
   options.segment_bytes = ground.tuning->segment_bytes;
-  Task<> sending = collective::broadcast(ground.comm, host.numbers(), options);
+  Task<> sending = collective::broadcast(ground.comm, numbers, options);
   co_await std::move(sending);
-  host.give_back();
+  tensor.give_back();
 }
 
-Task<> all_gather(Ground ground, Parts outputs, at::Tensor input) {
-  const HostTensor mine(input);
-  copy(outputs[ground.comm.rank()], mine.bytes());
-  Task<> moving = move_parts(ground, &collective::find_route("ring", Collective::all_gather), &outputs, &outputs, 0);
+Task<> all_gather(Ground ground, Parts outputs, HostTensor input) {
+  copy(outputs[ground.comm.rank()], input.bytes());
+  Task<> moving = move_parts(ground, &collective::find_route("ring", Collective::all_gather), &outputs, &outputs, 0,
+                             text("all-gather", type_of(input)));
   co_await std::move(moving);
   outputs.give_back();
 }
 
-Task<> gather(Ground ground, Parts outputs, at::Tensor input, int root) {
+Task<> gather(Ground ground, Parts outputs, HostTensor input, int root) {
   const int rank = ground.comm.rank();
-  const std::vector<at::Tensor> mine(static_cast<std::size_t>(ground.comm.size()), input);
-  const Parts from(mine);  // only its own part is sent
-  if (rank == root) copy(outputs[root], from[root]);
-  Task<> moving = move_parts(ground, &collective::find_route("flat", Collective::gather), &from, &outputs, root);
+  const Parts from(input, ground.comm.size());  // only its own part is sent
+  if (rank == root) copy(outputs[root], input.bytes());
+  Task<> moving = move_parts(ground, &collective::find_route("flat", Collective::gather), &from, &outputs, root,
+                             text("gather ", root, type_of(input)));
   co_await std::move(moving);
   if (rank == root) outputs.give_back();
 }
 
-Task<> scatter(Ground ground, at::Tensor output, Parts inputs, int root) {
+Task<> scatter(Ground ground, HostTensor output, Parts inputs, int root) {
   const int rank = ground.comm.rank();
-  const HostTensor mine(output);
-  const std::vector<at::Tensor> all(static_cast<std::size_t>(ground.comm.size()), mine.host());
-  const Parts into(all);  // only its own part is received
-  if (rank == root) copy(into[root], inputs[root]);
-  Task<> moving = move_parts(ground, &collective::find_route("flat", Collective::scatter), &inputs, &into, root);
+  const Parts into(output, ground.comm.size());  // only its own part is received
+  if (rank == root) copy(output.bytes(), inputs[root]);
+  Task<> moving = move_parts(ground, &collective::find_route("flat", Collective::scatter), &inputs, &into, root,
+                             text("scatter ", root, type_of(output)));
   co_await std::move(moving);
-  mine.give_back();
+  output.give_back();
 }
 
 Task<> all_to_all(Ground ground, Parts outputs, Parts inputs) {
   copy(outputs[ground.comm.rank()], inputs[ground.comm.rank()]);
-  Task<> moving = move_parts(ground, &collective::find_route("pairwise", Collective::all_to_all), &inputs, &outputs, 0);
+  Task<> moving = move_parts(ground, &collective::find_route("pairwise", Collective::all_to_all), &inputs, &outputs, 0,
+                             "all-to-all");
   co_await std::move(moving);
   outputs.give_back();
 }
 
-Task<> all_reduce_sparse(Ground ground, at::Tensor tensor, ::c10d::ReduceOp op) {
-  if (op != ::c10d::ReduceOp::SUM) fail(ErrorKind::usage, "sparse tensors can be summed only");
+namespace {
+
+constexpr std::size_t most_dimensions = 64;
+
+at::Tensor coalesced_on_host(const at::Tensor& tensor) {
   const at::NoGradGuard no_grad;
-  const at::Tensor mine = tensor.detach().coalesce().cpu();
+  return tensor.detach().cpu().coalesce();
+}
+
+at::Tensor sum_of(const std::vector<at::Tensor>& indices, const std::vector<at::Tensor>& values,
+                  const at::Tensor& like) {
+  const at::NoGradGuard no_grad;
+  return at::sparse_coo_tensor(at::cat(indices, 1), at::cat(values, 0), like.sizes(), like.options()).coalesce();
+}
+
+}  // namespace
+
+Task<> all_reduce_sparse(Ground ground, at::Tensor tensor, ::c10d::ReduceOp op) {
+  const at::Tensor mine = coalesced_on_host(tensor);
   const at::Tensor indices = mine.indices().contiguous(), values = mine.values().contiguous();
 
   // How many entries each rank has, and whether the tensors are of one shape.
-  at::Tensor shape = at::empty({4}, at::kLong);
-  shape[0] = mine._nnz();
-  shape[1] = mine.sparse_dim();
-  shape[2] = mine.dim();
-  shape[3] = mine.numel();
-  Task<std::vector<at::Tensor>> comparing = all_of(ground, shape);
+  std::vector<std::int64_t> facts{mine._nnz(), mine.sparse_dim(), mine.dim()};
+  facts.insert(facts.end(), mine.sizes().begin(), mine.sizes().end());
+  facts.resize(3 + most_dimensions);
+  const at::Tensor shape = at::tensor(facts);
+  Task<std::vector<at::Tensor>> comparing = all_of(ground, HostTensor(shape));
   const std::vector<at::Tensor> shapes = co_await std::move(comparing);
   std::vector<at::Tensor> all_indices, all_values;
   for (int rank = 0; rank < ground.comm.size(); ++rank) {
     const at::Tensor& its = shapes[static_cast<std::size_t>(rank)];
     if (!its.slice(0, 1).equal(shape.slice(0, 1))) {
       fail(ErrorKind::mismatch, "rank ", ground.comm.rank(), " has a sparse tensor of sizes ", text(mine.sizes()),
-           ", but rank ", rank, " one of ", its[2].item<std::int64_t>(), " dimensions, ", its[1].item<std::int64_t>(),
-           " of them sparse, and ", its[3].item<std::int64_t>(), " elements");
+           ", but rank ", rank, " one of sizes ", text(its.slice(0, 3, 3 + its[2].item<std::int64_t>())));
     }
     const auto count = its[0].item<std::int64_t>();
     all_indices.push_back(at::empty({indices.size(0), count}, indices.options()));
@@ -257,13 +294,11 @@ Task<> all_reduce_sparse(Ground ground, at::Tensor tensor, ::c10d::ReduceOp op) 
     sizes[0] = count;
     all_values.push_back(at::empty(sizes, values.options()));
   }
-  Task<> of_indices = all_gather(ground, Parts(all_indices), indices);
+  Task<> of_indices = all_gather(ground, Parts(all_indices), HostTensor(indices));
   co_await std::move(of_indices);
-  Task<> of_values = all_gather(ground, Parts(all_values), values);
+  Task<> of_values = all_gather(ground, Parts(all_values), HostTensor(values));
   co_await std::move(of_values);
-  const at::Tensor sum =
-      at::sparse_coo_tensor(at::cat(all_indices, 1), at::cat(all_values, 0), mine.sizes(), mine.options()).coalesce();
-  tensor.copy_(sum);  // detached, a sparse tensor would not change
+  assign(tensor, sum_of(all_indices, all_values, mine));
 }
 
 Task<> meet(Ground ground) {

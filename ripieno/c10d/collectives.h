@@ -28,17 +28,17 @@ struct Ground {
 /// reduction does not exist for the type.
 
 /// In place. Tensors of one type that are small are sent together.
-Task<> all_reduce(Ground ground, std::vector<at::Tensor> tensors, ::c10d::ReduceOp op);
+Task<> all_reduce(Ground ground, std::vector<HostTensor> tensors, ::c10d::ReduceOp op);
 /// In place, at the root; elsewhere the tensor stays as it is.
-Task<> reduce(Ground ground, at::Tensor tensor, ::c10d::ReduceOp op, int root);
+Task<> reduce(Ground ground, HostTensor tensor, ::c10d::ReduceOp op, int root);
 /// The reduction of all ranks' part r, at rank r.
-Task<> reduce_scatter(Ground ground, at::Tensor output, Parts inputs, ::c10d::ReduceOp op);
-Task<> broadcast(Ground ground, at::Tensor tensor, int root);
-Task<> all_gather(Ground ground, Parts outputs, at::Tensor input);
+Task<> reduce_scatter(Ground ground, HostTensor output, Parts inputs, ::c10d::ReduceOp op);
+Task<> broadcast(Ground ground, HostTensor tensor, int root);
+Task<> all_gather(Ground ground, Parts outputs, HostTensor input);
 /// Outputs at the root alone.
-Task<> gather(Ground ground, Parts outputs, at::Tensor input, int root);
+Task<> gather(Ground ground, Parts outputs, HostTensor input, int root);
 /// Inputs at the root alone.
-Task<> scatter(Ground ground, at::Tensor output, Parts inputs, int root);
+Task<> scatter(Ground ground, HostTensor output, Parts inputs, int root);
 /// Parts may be of any sizes, as long as what a rank sends is what its peer expects.
 Task<> all_to_all(Ground ground, Parts outputs, Parts inputs);
 /// The sum of sparse tensors (COO), coalesced, in place: indices and values of all ranks are gathered.

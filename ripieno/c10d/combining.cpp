@@ -1,5 +1,9 @@
 #include "ripieno/c10d/combining.h"
 
+#include <ATen/core/grad_mode.h>
+
+#include <array>
+
 #include "ripieno/c10d/host_tensor.h"
 
 namespace ripieno::c10d {
@@ -16,8 +20,14 @@ double factor_of(const ::c10d::ReduceOp& op) {
                                                 : premultiplied->double_factor;
 }
 
+// By ReduceOp.
+constexpr std::array names{"sum", "avg", "product", "min", "max", "band", "bor", "bxor", "premul"};
+constexpr std::array labels{"all_reduce sum", "all_reduce avg",  "all_reduce product",
+                            "all_reduce min", "all_reduce max",  "all_reduce band",
+                            "all_reduce bor", "all_reduce bxor", "all_reduce premul"};
+
 at::Tensor two(const at::Tensor& a, const at::Tensor& b, const ::c10d::ReduceOp& op) {
-  switch (op) {
+  switch (static_cast<::c10d::ReduceOp::RedOpType>(op)) {
     case ::c10d::ReduceOp::PRODUCT:
       return a.mul(b);
     case ::c10d::ReduceOp::MIN:
@@ -37,10 +47,21 @@ at::Tensor two(const at::Tensor& a, const at::Tensor& b, const ::c10d::ReduceOp&
 
 }  // namespace
 
+const char* name_of(const ::c10d::ReduceOp& op) { return names.at(op); }
+
+void check_reduction(const char* operation, const ::c10d::ReduceOp& op, at::ScalarType type) {
+  const bool bitwise = op == ::c10d::ReduceOp::BAND || op == ::c10d::ReduceOp::BOR || op == ::c10d::ReduceOp::BXOR;
+  const bool ordered = op == ::c10d::ReduceOp::MIN || op == ::c10d::ReduceOp::MAX;
+  const bool is_integral = at::isIntegralType(type, true);
+  if ((bitwise && !is_integral) || (ordered && at::isComplexType(type)))
+    fail(ErrorKind::usage, operation, " with ", name_of(op), " of ", type, ": there is no such operation for the type");
+}
+
 Combining combining_of(const ::c10d::ReduceOp& op, at::ScalarType type) {
   Combining combining;
+  combining.label = labels[op];
   if (!number_type(type)) combining.on_the_way = std::nullopt;
-  switch (op) {
+  switch (static_cast<::c10d::ReduceOp::RedOpType>(op)) {
     case ::c10d::ReduceOp::SUM:
       return combining;
     case ::c10d::ReduceOp::AVG:
@@ -48,7 +69,7 @@ Combining combining_of(const ::c10d::ReduceOp& op, at::ScalarType type) {
       return combining;
     case ::c10d::ReduceOp::PREMUL_SUM:
       combining.factor = factor_of(op);
-      if (!at::isFloatingType(type)) combining.on_the_way = std::nullopt;
+      if (type != at::kFloat && type != at::kDouble) combining.on_the_way = std::nullopt;
       return combining;
     case ::c10d::ReduceOp::PRODUCT:
       if (combining.on_the_way) combining.on_the_way = Reduction::product;
@@ -67,6 +88,7 @@ Combining combining_of(const ::c10d::ReduceOp& op, at::ScalarType type) {
 
 at::Tensor combine(const std::vector<at::Tensor>& all, const ::c10d::ReduceOp& op) {
   const Combining combining = combining_of(op, all[0].scalar_type());
+  const at::NoGradGuard no_grad;
   const auto one = [&](const at::Tensor& tensor) {
     return combining.factor == 1 ? tensor : tensor.mul(combining.factor);
   };

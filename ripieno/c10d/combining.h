@@ -4,6 +4,7 @@
 #include <ATen/ATen.h>
 
 #include <optional>
+#include <string_view>
 #include <torch/csrc/distributed/c10d/Types.hpp>
 #include <vector>
 
@@ -14,9 +15,16 @@ namespace ripieno::c10d {
 struct Combining {
   /// How the collectives combine numbers as they arrive; nullopt: combine() does it, once all are there.
   std::optional<collective::Reduction> on_the_way = collective::Reduction::sum;
-  bool is_mean = false;  ///< the sum is divided by the number of ranks in the end
-  double factor = 1;     ///< each rank's numbers are multiplied by it first
+  bool is_mean = false;                       ///< the sum is divided by the number of ranks in the end
+  double factor = 1;                          ///< each rank's numbers are multiplied by it first
+  std::string_view label = "all_reduce sum";  ///< of an all-reduce's messages: ranks that differ are told
 };
+
+/// "sum", "avg", ...
+const char* name_of(const ::c10d::ReduceOp& op);
+
+/// Error(usage): the operation does not exist for the type.
+void check_reduction(const char* operation, const ::c10d::ReduceOp& op, at::ScalarType type);
 
 Combining combining_of(const ::c10d::ReduceOp& op, at::ScalarType type);
 

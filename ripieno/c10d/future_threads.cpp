@@ -37,10 +37,11 @@ void FutureThreads::work(const std::shared_ptr<State>& state) {
     state->changed.wait(lock, [&] { return state->closed || !state->jobs.empty(); });
     --state->idle;
     if (state->jobs.empty()) return;
-    const std::function<void()> job = std::move(state->jobs.front());
+    std::function<void()> job = std::move(state->jobs.front());
     state->jobs.pop_front();
     lock.unlock();
     job();
+    job = nullptr;  // what it holds may need other locks
     lock.lock();
   }
 }

@@ -1,6 +1,7 @@
 #include "ripieno/c10d/host_tensor.h"
 
 #include <ATen/core/grad_mode.h>
+#include <c10/core/InferenceMode.h>
 
 #include <numeric>
 
@@ -35,6 +36,14 @@ std::optional<DType> number_type(at::ScalarType type) {
   }
 }
 
+void assign(const at::Tensor& into, const at::Tensor& from) {
+  std::optional<c10::InferenceMode> inference;
+  if (into.is_inference()) inference.emplace(true);
+  const at::NoGradGuard no_grad;
+  // Detached, a sparse tensor would not change.
+  (into.layout() == at::kStrided ? into.detach() : into).copy_(from);
+}
+
 HostTensor::HostTensor(at::Tensor tensor) : tensor_(std::move(tensor)) {
   if (tensor_.layout() != at::kStrided)
     fail(ErrorKind::usage, "a tensor of layout ", text(tensor_.layout()), " cannot be exchanged here: make it dense");
@@ -49,9 +58,7 @@ NumberSpan HostTensor::numbers() const {
 }
 
 void HostTensor::give_back() const {
-  if (host_.is_same(tensor_)) return;
-  const at::NoGradGuard no_grad;
-  tensor_.detach().copy_(host_);
+  if (!host_.is_same(tensor_)) assign(tensor_, host_);
 }
 
 Parts::Parts(const std::vector<at::Tensor>& tensors) {

@@ -14,11 +14,15 @@ namespace ripieno::c10d {
 /// that it moves them as bytes.
 std::optional<DType> number_type(at::ScalarType type);
 
+/// Copies elements, also where autograd or inference mode would not have it, on whatever thread. `into` does not change
+/// in size, unless it is sparse.
+void assign(const at::Tensor& into, const at::Tensor& from);
+
 /// A tensor's elements in host memory, in the order of its indices: the tensor's own memory where it is so laid out,
 /// else a copy.
 class HostTensor {
  public:
-  /// Error(usage): it is sparse.
+  /// Made by the thread whose stream has computed the tensor. Error(usage): it is sparse.
   explicit HostTensor(at::Tensor tensor);
 
   const at::Tensor& host() const { return host_; }
@@ -38,6 +42,9 @@ class Parts {
   Parts() = default;
   /// A tensor for each rank.
   explicit Parts(const std::vector<at::Tensor>& tensors);
+  /// The same tensor for each of `count` ranks.
+  Parts(const HostTensor& tensor, int count)
+      : bytes_(static_cast<std::size_t>(count), tensor.bytes()), type_(tensor.numbers().type) {}
   /// One tensor, in `count` equal pieces. Error(usage): they would not be equal.
   static Parts equal(const at::Tensor& tensor, int count);
   /// One tensor, cut along its first dimension; no sizes: in `count` equal pieces. Error(usage): the sizes are not

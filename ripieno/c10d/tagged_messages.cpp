@@ -3,13 +3,15 @@
 #include <algorithm>
 #include <asio/co_spawn.hpp>
 #include <asio/detached.hpp>
+#include <cstring>
 #include <numeric>
 
 namespace ripieno::c10d {
 namespace {
 
-constexpr std::uint32_t envelopes = 0, grants = 1;  // ids of channels
-
+/// Channels: envelopes and the payloads that follow them, answers, granted payloads.
+constexpr std::uint32_t envelopes = 0, grants = 1, payloads = 2;
+constexpr std::uint64_t envelope_cost = 256;              // of the receiver's memory
 constexpr transport::Scope scope = 0x736567'61737365'6d;  // no communicator of split() has it but by a rare chance
 
 std::vector<int> everybody(const transport::Endpoint& endpoint) {
@@ -32,87 +34,111 @@ std::string describe(std::uint64_t bytes, std::uint32_t type) {
 }  // namespace
 
 TaggedMessages::TaggedMessages(std::shared_ptr<transport::Endpoint> endpoint)
-    : comm_(endpoint, everybody(*endpoint), scope), peers_(static_cast<std::size_t>(comm_.size())) {}
+    : comm_(endpoint, everybody(*endpoint), scope) {
+  for (int rank = 0; rank < comm_.size(); ++rank) peers_.push_back(std::make_unique<Peer>(comm_.runtime()));
+}
 
-transport::Message TaggedMessages::message(const char* operation, transport::Channel channel, DType type,
+transport::Message TaggedMessages::message(const char* operation, std::uint32_t channel, DType type,
                                            std::uint64_t bytes) const {
-  return {channel, operation, type, bytes / size_of(type)};
+  return {{observe::Purpose::exchange, channel, comm_.scope()}, operation, type, bytes / size_of(type)};
 }
 
-/// Payloads that come at once and those that are granted go on channels of their own, each in the order of their
-/// envelopes.
-transport::Channel TaggedMessages::payload_of(const Envelope& envelope) const {
-  const auto purpose = envelope.tag < internal_tags ? observe::Purpose::exchange : observe::Purpose::control;
-  const auto id = 2 + 2 * static_cast<std::uint32_t>(envelope.tag) + envelope.is_eager;
-  return {purpose, id, comm_.scope()};
+Task<> TaggedMessages::counted(Self self, Task<> task) {
+  co_await std::move(task);
+  --self->running_;
 }
 
-Task<> TaggedMessages::send(Self self, int peer, Tag tag, Bytes bytes, DType type, Duration limit) {
-  Peer& to = self->peers_[static_cast<std::size_t>(peer)];
+void TaggedMessages::start(Task<> task) {
+  ++running_;
+  asio::co_spawn(comm_.runtime().context(), counted(shared_from_this(), std::move(task)), asio::detached);
+}
+
+Task<> TaggedMessages::send(Self self, int rank, Tag tag, Bytes bytes, DType type, Duration limit) {
+  Peer& to = self->peer(rank);
   if (to.lost) std::rethrow_exception(to.lost);
   transport::Endpoint& endpoint = self->comm_.endpoint();
-  Runtime& runtime = self->comm_.runtime();
-  Envelope envelope{tag, to.sent++, bytes.size(), static_cast<std::uint32_t>(type), bytes.size() <= eager_bytes};
-  const transport::Message payload = self->message("send", self->payload_of(envelope), type, bytes.size());
-  const transport::Message first = self->message("envelope", self->control(envelopes), DType::uint8, sizeof(Envelope));
-  auto announced = std::make_shared<Announced>(runtime);
-  if (!envelope.is_eager) to.announced[envelope.number] = announced;
-  Task<> announcing = endpoint.send(peer, first, bytes_of(envelope));
-  co_await std::move(announcing);
-  if (!envelope.is_eager) {
-    if (!std::exchange(to.hears_grants, true))
-      asio::co_spawn(runtime.context(), hear_grants(self, peer), asio::detached);
-    const auto expire = [&] {
-      announced->answered.fail(
-          std::make_exception_ptr(Error(ErrorKind::peer, text(self->mine(), "rank ", peer, " has not received ",
-                                                              describe(envelope.bytes, envelope.type), " with tag ",
-                                                              tag, " within ", seconds(limit), " s"))));
-    };
-    const Runtime::Timer timer = runtime.call_at(runtime.now() + limit, expire);
-    std::exception_ptr error;
-    try {
-      co_await announced->answered.wait();
-    } catch (...) {
-      error = std::current_exception();
+  Envelope envelope{tag, 0, bytes.size(), static_cast<std::uint32_t>(type), 0};
+  {
+    Task<Mutex::Lock> locking = to.sending.lock();
+    const Mutex::Lock lock = co_await std::move(locking);
+    const std::uint64_t cost = bytes.size() + envelope_cost;
+    envelope.number = to.sent++;
+    envelope.is_eager = bytes.size() <= eager_bytes && to.unread + cost <= unread_bytes;
+    if (envelope.is_eager) {
+      to.unread += cost;
+    } else {
+      to.announced[envelope.number] = std::make_shared<Announced>(self->comm_.runtime());
     }
-    runtime.cancel(timer);
-    if (error) {
-      self->comm_.abort(error);  // the peer may grant it later, and would wait in vain
-      std::rethrow_exception(error);
-    }
-    const Grant& grant = announced->grant;
-    if (!grant.is_granted) {
-      fail(ErrorKind::mismatch, self->mine(), "sends ", describe(envelope.bytes, envelope.type), " with tag ", tag,
-           ", but rank ", peer, " receives ", describe(grant.expected_bytes, grant.expected_type));
+    const transport::Message first = self->message("envelope", envelopes, DType::uint8, sizeof(Envelope));
+    Task<> announcing = endpoint.send(rank, first, bytes_of(envelope));
+    co_await std::move(announcing);
+    if (envelope.is_eager && !bytes.empty()) {
+      Task<> sending = endpoint.send(rank, self->message("send", envelopes, type, bytes.size()), bytes);
+      co_await std::move(sending);
     }
   }
-  if (bytes.empty()) co_return;
-  Task<> sending = endpoint.send(peer, payload, bytes);
+  if (envelope.is_eager) co_return;
+  Task<> sending = send_granted(self, rank, envelope, bytes, limit);
   co_await std::move(sending);
 }
 
-Task<int> TaggedMessages::receive(Self self, int peer, Tag tag, Bytes bytes, DType type, Duration limit) {
+Task<> TaggedMessages::send_granted(Self self, int rank, Envelope envelope, Bytes bytes, Duration limit) {
+  Peer& to = self->peer(rank);
   Runtime& runtime = self->comm_.runtime();
-  const auto wanted = std::make_shared<Wanted>(runtime, peer, tag, bytes, type);
-  if (const int sender = self->first_kept(peer, tag); sender != any_rank) {
-    wanted->sender = sender;
-    const Envelope envelope = self->take_kept(sender, tag);
-    Task<> fetching = fetch(self, sender, envelope, wanted);
-    co_await std::move(fetching);
+  const auto at = to.announced.find(envelope.number);
+  if (at == to.announced.end()) std::rethrow_exception(to.lost);
+  const std::shared_ptr<Announced> announced = at->second;
+  if (!std::exchange(to.hears_grants, true)) self->start(hear_grants(self, rank));
+  const auto expire = [&] {
+    announced->answered.fail(
+        std::make_exception_ptr(Error(ErrorKind::peer, text(self->mine(), "rank ", rank, " has not received ",
+                                                            describe(envelope.bytes, envelope.type), " with tag ",
+                                                            envelope.tag, " within ", seconds(limit), " s"))));
+  };
+  const Runtime::Timer timer = runtime.call_at(runtime.now() + limit, expire);
+  std::exception_ptr error;
+  try {
+    co_await announced->answered.wait();
+  } catch (...) {
+    error = std::current_exception();
+  }
+  runtime.cancel(timer);
+  if (error) {
+    self->abort(error);  // the peer may grant it later, and would wait in vain
+    std::rethrow_exception(error);
+  }
+  const Grant& grant = announced->grant;
+  if (grant.kind == Grant::refused) {
+    fail(ErrorKind::mismatch, self->mine(), "sends ", describe(envelope.bytes, envelope.type), " with tag ",
+         envelope.tag, ", but rank ", rank, " receives ", describe(grant.bytes, grant.type));
+  }
+  const transport::Message payload = self->message("send", payloads, static_cast<DType>(envelope.type), envelope.bytes);
+  Task<> sending = self->comm_.endpoint().send(rank, payload, bytes);
+  co_await std::move(sending);
+}
+
+Task<int> TaggedMessages::receive(Self self, int rank, Tag tag, Bytes bytes, DType type, Duration limit) {
+  Runtime& runtime = self->comm_.runtime();
+  const auto wanted = std::make_shared<Wanted>(runtime, rank, tag, bytes, type);
+  if (const int sender = self->first_kept(rank, tag); sender != any_rank) {
+    self->give(sender, self->take_kept(sender, tag), wanted);
   } else {
-    for (std::size_t rank = 0; rank < self->peers_.size(); ++rank) {
-      if (self->peers_[rank].lost && (peer == any_rank || static_cast<int>(rank) == peer))
-        std::rethrow_exception(self->peers_[rank].lost);
+    for (int other = 0; other < self->comm_.size(); ++other) {
+      const bool may_come = rank == any_rank || other == rank;
+      if (may_come && self->peer(other).lost) std::rethrow_exception(self->peer(other).lost);
     }
     self->wanted_.push_back(wanted);
     self->listen();
   }
   const auto expire = [&] {
-    if (std::erase(self->wanted_, wanted) == 0) return;  // it is arriving
-    wanted->done.fail(std::make_exception_ptr(
-        Error(ErrorKind::peer,
-              text(self->mine(), "nothing came from ", peer == any_rank ? std::string("any rank") : text("rank ", peer),
-                   " with tag ", tag, " within ", seconds(limit), " s"))));
+    const bool is_arriving = std::erase(self->wanted_, wanted) == 0;
+    const auto error = std::make_exception_ptr(Error(
+        ErrorKind::peer, text(self->mine(), is_arriving ? "no more" : "nothing", " came from ",
+                              rank == any_rank && !is_arriving ? std::string("any rank")
+                                                               : text("rank ", is_arriving ? wanted->sender : rank),
+                              " with tag ", tag, " within ", seconds(limit), " s")));
+    if (is_arriving) self->abort(error);  // its memory is in use until then
+    wanted->done.fail(error);
   };
   const Runtime::Timer timer = runtime.call_at(runtime.now() + limit, expire);
   std::exception_ptr error;
@@ -126,30 +152,41 @@ Task<int> TaggedMessages::receive(Self self, int peer, Tag tag, Bytes bytes, DTy
   co_return wanted->sender;
 }
 
-/// Receives the payload of an envelope that was given to this receive.
-Task<> TaggedMessages::fetch(Self self, int peer, Envelope envelope, std::shared_ptr<Wanted> wanted) {
-  transport::Endpoint& endpoint = self->comm_.endpoint();
-  const bool fits = envelope.bytes == wanted->into.size() && envelope.type == static_cast<std::uint32_t>(wanted->type);
-  std::exception_ptr error;
+std::exception_ptr TaggedMessages::misfit(int rank, const Envelope& envelope, const Wanted& wanted) const {
+  const auto type = static_cast<std::uint32_t>(wanted.type);
+  if (envelope.bytes == wanted.into.size() && envelope.type == type) return nullptr;
+  return std::make_exception_ptr(Error(
+      ErrorKind::mismatch, text(mine(), "receives ", describe(wanted.into.size(), type), " with tag ", envelope.tag,
+                                ", but rank ", rank, " sent ", describe(envelope.bytes, envelope.type))));
+}
+
+/// Gives a message, or its envelope, to the receive that it is for.
+void TaggedMessages::give(int rank, const Kept& kept, const std::shared_ptr<Wanted>& wanted) {
+  wanted->sender = rank;
+  if (!kept.envelope.is_eager) {
+    start(fetch(shared_from_this(), rank, kept.envelope, wanted));
+  } else if (const std::exception_ptr wrong = misfit(rank, kept.envelope, *wanted)) {
+    wanted->done.fail(wrong);
+  } else {
+    if (kept.envelope.bytes > 0) std::memcpy(wanted->into.data(), kept.payload->get(), kept.envelope.bytes);
+    wanted->done.set();
+  }
+}
+
+/// Receives a payload that waits for a grant, or refuses it.
+Task<> TaggedMessages::fetch(Self self, int rank, Envelope envelope, std::shared_ptr<Wanted> wanted) {
+  std::exception_ptr error = self->misfit(rank, envelope, *wanted);
   try {
-    if (!fits) {
-      error = std::make_exception_ptr(Error(
-          ErrorKind::mismatch,
-          text(self->mine(), "receives ", describe(wanted->into.size(), static_cast<std::uint32_t>(wanted->type)),
-               " with tag ", envelope.tag, ", but rank ", peer, " sent ", describe(envelope.bytes, envelope.type))));
-    }
-    if (!envelope.is_eager) {
-      Grant grant{envelope.number, wanted->into.size(), static_cast<std::uint32_t>(wanted->type), fits};
-      const transport::Message answer = self->message("grant", self->control(grants), DType::uint8, sizeof(Grant));
-      Task<> granting = endpoint.send(peer, answer, bytes_of(grant));
-      co_await std::move(granting);
-    }
-    if (envelope.bytes > 0 && (fits || envelope.is_eager)) {
-      const Scratch unwanted = scratch(fits ? 0 : envelope.bytes);
-      const Bytes into = fits ? wanted->into : Bytes(unwanted.get(), envelope.bytes);
-      const transport::Message payload =
-          self->message("send", self->payload_of(envelope), static_cast<DType>(envelope.type), envelope.bytes);
-      Task<> receiving = endpoint.receive(peer, payload, into);
+    Task<Mutex::Lock> locking = self->peer(rank).fetching.lock();
+    const Mutex::Lock lock = co_await std::move(locking);
+    transport::Endpoint& endpoint = self->comm_.endpoint();
+    Grant grant{envelope.number, wanted->into.size(), static_cast<std::uint32_t>(wanted->type),
+                error ? Grant::refused : Grant::granted};
+    Task<> granting = endpoint.send(rank, self->message("grant", grants, DType::uint8, sizeof(Grant)), bytes_of(grant));
+    co_await std::move(granting);
+    if (!error) {
+      Task<> receiving =
+          endpoint.receive(rank, self->message("send", payloads, wanted->type, envelope.bytes), wanted->into);
       co_await std::move(receiving);
     }
   } catch (...) {
@@ -162,44 +199,65 @@ Task<> TaggedMessages::fetch(Self self, int peer, Envelope envelope, std::shared
   }
 }
 
-Task<> TaggedMessages::hear_envelopes(Self self, int peer) {
-  Peer& from = self->peers_[static_cast<std::size_t>(peer)];
-  const transport::Message message =
-      self->message("envelope", self->control(envelopes), DType::uint8, sizeof(Envelope));
+Task<> TaggedMessages::hear_envelopes(Self self, int rank) {
   std::exception_ptr error;
   try {
-    while (self->is_wanted_from(peer)) {
-      Envelope envelope;
-      Task<> hearing = self->comm_.endpoint().receive(peer, message, bytes_of(envelope));
+    while (self->is_wanted_from(rank)) {
+      Task<> hearing = hear_envelope(self, rank);
       co_await std::move(hearing);
-      const std::shared_ptr<Wanted> wanted = self->take_wanted(peer, envelope.tag);
-      if (wanted) {
-        wanted->sender = peer;
-        Task<> fetching = fetch(self, peer, envelope, wanted);
-        co_await std::move(fetching);
-      } else {
-        from.kept[envelope.tag].emplace_back(self->arrivals_++, envelope);
-      }
     }
   } catch (...) {
     error = std::current_exception();
   }
-  from.hears_envelopes = false;
-  if (error) self->lose(peer, error);
+  self->peer(rank).hears_envelopes = false;
+  if (error) self->lose(rank, error);
 }
 
-Task<> TaggedMessages::hear_grants(Self self, int peer) {
-  Peer& from = self->peers_[static_cast<std::size_t>(peer)];
-  const transport::Message message = self->message("grant", self->control(grants), DType::uint8, sizeof(Grant));
+/// Reads an envelope and the payload that follows it, and gives or keeps them.
+Task<> TaggedMessages::hear_envelope(Self self, int rank) {
+  Peer& from = self->peer(rank);
+  transport::Endpoint& endpoint = self->comm_.endpoint();
+  Envelope envelope;
+  Task<> hearing =
+      endpoint.receive(rank, self->message("envelope", envelopes, DType::uint8, sizeof(Envelope)), bytes_of(envelope));
+  co_await std::move(hearing);
+  Kept kept{self->arrivals_++, envelope, nullptr};
+  if (envelope.is_eager && envelope.bytes > 0) {
+    kept.payload = std::make_shared<Scratch>(scratch(envelope.bytes));
+    const Bytes into(kept.payload->get(), envelope.bytes);
+    Task<> receiving = endpoint.receive(
+        rank, self->message("send", envelopes, static_cast<DType>(envelope.type), envelope.bytes), into);
+    co_await std::move(receiving);
+  }
+  if (const std::shared_ptr<Wanted> wanted = self->take_wanted(rank, envelope.tag)) {
+    self->give(rank, kept, wanted);
+  } else {
+    from.kept[envelope.tag].push_back(std::move(kept));
+  }
+  if (!envelope.is_eager) co_return;
+  from.read += envelope.bytes + envelope_cost;
+  if (from.read < unread_bytes / 4) co_return;
+  Grant told{0, std::exchange(from.read, 0), 0, Grant::read};
+  Task<> telling = endpoint.send(rank, self->message("grant", grants, DType::uint8, sizeof(Grant)), bytes_of(told));
+  co_await std::move(telling);
+}
+
+Task<> TaggedMessages::hear_grants(Self self, int rank) {
+  Peer& from = self->peer(rank);
+  const transport::Message message = self->message("grant", grants, DType::uint8, sizeof(Grant));
   std::exception_ptr error;
   try {
     while (!from.announced.empty()) {
       Grant grant;
-      Task<> hearing = self->comm_.endpoint().receive(peer, message, bytes_of(grant));
+      Task<> hearing = self->comm_.endpoint().receive(rank, message, bytes_of(grant));
       co_await std::move(hearing);
+      if (grant.kind == Grant::read) {
+        from.unread -= std::min(from.unread, grant.bytes);
+        continue;
+      }
       const auto at = from.announced.find(grant.number);
       if (at == from.announced.end()) {
-        fail(ErrorKind::mismatch, self->mine(), "rank ", peer, " grants message ", grant.number,
+        fail(ErrorKind::mismatch, self->mine(), "rank ", rank, " grants message ", grant.number,
              ", which was not announced to it");
       }
       at->second->grant = grant;
@@ -210,35 +268,35 @@ Task<> TaggedMessages::hear_grants(Self self, int peer) {
     error = std::current_exception();
   }
   from.hears_grants = false;
-  if (error) self->lose(peer, error);
+  if (error) self->lose(rank, error);
 }
 
-int TaggedMessages::first_kept(int peer, Tag tag) const {
+int TaggedMessages::first_kept(int rank, Tag tag) const {
   int first = any_rank;
   std::uint64_t earliest = 0;
-  for (int rank = 0; rank < comm_.size(); ++rank) {
-    if (peer != any_rank && rank != peer) continue;
-    const auto& kept = peers_[static_cast<std::size_t>(rank)].kept;
+  for (int other = 0; other < comm_.size(); ++other) {
+    if (rank != any_rank && other != rank) continue;
+    const auto& kept = peers_[static_cast<std::size_t>(other)]->kept;
     const auto at = kept.find(tag);
-    if (at == kept.end() || (first != any_rank && at->second.front().first > earliest)) continue;
-    first = rank;
-    earliest = at->second.front().first;
+    if (at == kept.end() || (first != any_rank && at->second.front().arrival > earliest)) continue;
+    first = other;
+    earliest = at->second.front().arrival;
   }
   return first;
 }
 
-TaggedMessages::Envelope TaggedMessages::take_kept(int peer, Tag tag) {
-  auto& kept = peers_[static_cast<std::size_t>(peer)].kept;
+TaggedMessages::Kept TaggedMessages::take_kept(int rank, Tag tag) {
+  auto& kept = peer(rank).kept;
   const auto at = kept.find(tag);
-  const Envelope envelope = at->second.front().second;
+  Kept first = std::move(at->second.front());
   at->second.pop_front();
   if (at->second.empty()) kept.erase(at);
-  return envelope;
+  return first;
 }
 
-std::shared_ptr<TaggedMessages::Wanted> TaggedMessages::take_wanted(int peer, Tag tag) {
+std::shared_ptr<TaggedMessages::Wanted> TaggedMessages::take_wanted(int rank, Tag tag) {
   const auto fits = [&](const auto& wanted) {
-    return wanted->tag == tag && (wanted->peer == peer || wanted->peer == any_rank);
+    return wanted->tag == tag && (wanted->peer == rank || wanted->peer == any_rank);
   };
   const auto at = std::find_if(wanted_.begin(), wanted_.end(), fits);
   if (at == wanted_.end()) return nullptr;
@@ -247,30 +305,43 @@ std::shared_ptr<TaggedMessages::Wanted> TaggedMessages::take_wanted(int peer, Ta
   return wanted;
 }
 
-bool TaggedMessages::is_wanted_from(int peer) const {
+bool TaggedMessages::is_wanted_from(int rank) const {
   return std::any_of(wanted_.begin(), wanted_.end(),
-                     [&](const auto& wanted) { return wanted->peer == peer || wanted->peer == any_rank; });
+                     [&](const auto& wanted) { return wanted->peer == rank || wanted->peer == any_rank; });
 }
 
 void TaggedMessages::listen() {
   for (int rank = 0; rank < comm_.size(); ++rank) {
-    Peer& peer = peers_[static_cast<std::size_t>(rank)];
-    if (rank == comm_.rank() || peer.hears_envelopes || !is_wanted_from(rank)) continue;
-    peer.hears_envelopes = true;
-    asio::co_spawn(comm_.runtime().context(), hear_envelopes(shared_from_this(), rank), asio::detached);
+    if (rank == comm_.rank() || peer(rank).hears_envelopes || !is_wanted_from(rank)) continue;
+    peer(rank).hears_envelopes = true;
+    start(hear_envelopes(shared_from_this(), rank));
   }
 }
 
 /// Whatever waits for the peer fails, and so does whatever waits for any rank: it might wait forever.
-void TaggedMessages::lose(int peer, std::exception_ptr error) {
-  Peer& lost = peers_[static_cast<std::size_t>(peer)];
-  lost.lost = error;
+void TaggedMessages::lose(int rank, const std::exception_ptr& error) {
+  Peer& lost = peer(rank);
+  if (!lost.lost) lost.lost = error;
   for (auto& [number, announced] : std::exchange(lost.announced, {})) announced->answered.fail(error);
   std::erase_if(wanted_, [&](const std::shared_ptr<Wanted>& wanted) {
-    const bool waits = wanted->peer == peer || wanted->peer == any_rank;
+    const bool waits = wanted->peer == rank || wanted->peer == any_rank;
     if (waits) wanted->done.fail(error);
     return waits;
   });
+}
+
+void TaggedMessages::abort(const std::exception_ptr& error) {
+  comm_.abort(error);
+  for (int rank = 0; rank < comm_.size(); ++rank) lose(rank, error);
+}
+
+Task<> TaggedMessages::close(Self self) {
+  const auto closed = std::make_exception_ptr(Error(ErrorKind::peer, self->mine() + "the group has ended"));
+  self->comm_.endpoint().abort(scope, {self->comm_.rank()}, closed);
+  while (self->running_ > 0) {
+    Task<> yielding = self->comm_.runtime().yield();
+    co_await std::move(yielding);
+  }
 }
 
 }  // namespace ripieno::c10d

@@ -27,7 +27,8 @@ bool is_empty(const Transfer& one) { return one.range.size() == 0; }
 
 /// The operation's name in messages, which reveals a peer that runs another collective or another route of an
 /// all-reduce.
-std::string_view operation_of(const Route& route) {
+std::string_view operation_of(const Route& route, const ExecuteOptions& options) {
+  if (!options.operation.empty()) return options.operation;
   return route.collective == transport::Collective::all_reduce ? route.name : transport::name(route.collective);
 }
 
@@ -83,7 +84,7 @@ Task<> run_parts(const Route* route, Communicator comm, NumberSpan data, Execute
   for (const Range range : segments(data.count, data.type, is_cut(route->collective) ? options.segment_bytes : 0)) {
     const auto id = options.channel * parts_of_a_channel + static_cast<std::uint32_t>(parts.size());
     const transport::Message message{
-        {options.purpose, id, comm.scope()}, operation_of(*route), wire, 0, options.urgency};
+        {options.purpose, id, comm.scope()}, operation_of(*route, options), wire, 0, options.urgency};
     parts.push_back(run_part(route, comm, data, range, message, options));
   }
   if (parts.size() == 1) {
@@ -208,7 +209,7 @@ Task<> run_collective(const Route& route, Communicator comm, NumberSpan data, Ex
   if (route.collective == transport::Collective::all_reduce) return all_reduce(route, comm, data, std::move(options));
   if (is_alone(route, comm)) return run_collective(default_route(route.collective), comm, data, std::move(options));
   const transport::Message whole{{options.purpose, options.channel * parts_of_a_channel, comm.scope()},
-                                 operation_of(route),
+                                 operation_of(route, options),
                                  data.type,
                                  data.count};
   if (is_for_engine(route, comm, data, whole, options))
@@ -218,7 +219,7 @@ Task<> run_collective(const Route& route, Communicator comm, NumberSpan data, Ex
 
 Task<> all_reduce(const Route& route, Communicator comm, NumberSpan data, ExecuteOptions options) {
   const transport::Message whole{{options.purpose, options.channel * parts_of_a_channel, comm.scope()},
-                                 route.name,
+                                 operation_of(route, options),
                                  is_float(data.type) ? options.wire : data.type,
                                  data.count};
   if (is_alone(route, comm)) return all_reduce(default_route(route.collective), comm, data, std::move(options));

@@ -30,6 +30,9 @@ struct ExecuteOptions {
   std::function<void(Range)> done = {};
   Reduction reduction = Reduction::sum;
   int root = 0;  ///< for broadcast, reduce, gather and scatter
+  /// In messages in place of the route's name (Message::operation): ranks that differ in it are told. Outlives the
+  /// call.
+  std::string_view operation = {};
 };
 
 /// The segments of a buffer of so many elements, at most parts_of_a_channel.

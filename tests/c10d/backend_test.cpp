@@ -1,5 +1,6 @@
 // What a c10d group promises beside its collectives: order, futures, messages with tags, limits, errors and ends.
 #include <ATen/ATen.h>
+#include <c10/core/InferenceMode.h>
 
 #include <atomic>
 
@@ -122,6 +123,60 @@ TEST(Group, AMessageThatNobodyReceivesYetKeepsNothingBack) {
   });
 }
 
+TEST(Group, ManyMessagesOfOneTagStayInOrder) {
+  constexpr int count = 3000;  // more than a link's credit, all sent before the first is received
+  on_ranks(2, [](Backend& group) {
+    if (group.getRank() == 0) {
+      std::vector<Handle> works;
+      for (int i = 0; i < count; ++i) {
+        Tensors message{at::full({8192 - i % 3}, i)};
+        works.push_back(group.send(message, 1, 0));
+      }
+      group.barrier({})->wait();
+      for (const Handle& work : works) work->wait();
+    } else {
+      group.barrier({})->wait();
+      for (int i = 0; i < count; ++i) {
+        const at::Tensor message = at::zeros({8192 - i % 3}, at::kLong);
+        begin_receive(group, message, i % 2 == 0 ? 0 : -1, 0)->wait();
+        ASSERT_TRUE(message.eq(i).all().item<bool>()) << i;
+      }
+    }
+  });
+}
+
+TEST(Group, LeavesTheCallersGradAndInferenceModesAlone) {
+  on_ranks(2, [](Backend& group) {
+    const int other = 1 - group.getRank();
+    for (int i = 0; i < 20; ++i) {
+      Tensors tensors{at::ones({3}), at::ones({4})};
+      const Handle work = group.allreduce_coalesced(tensors, {});
+      send(group, number(1), other, 0);
+      received(group, other, 0);
+      ASSERT_TRUE(at::GradMode::is_enabled());
+      work->wait();
+      ASSERT_TRUE(at::GradMode::is_enabled());
+      const c10::InferenceMode inference;
+      Tensors strided{at::ones({4, 4}).t().slice(0, 0, 2)};
+      group.allreduce(strided, {})->wait();
+      ASSERT_TRUE(strided[0].eq(2).all().item<bool>());
+    }
+  });
+}
+
+TEST(Group, ARankThatListenedToAllIsMissedWhenItEnds) {
+  on_ranks(3, [](Backend& group) {
+    if (group.getRank() == 0) {
+      received(group, -1, 1);  // and listens to the other on
+    } else if (group.getRank() == 1) {
+      send(group, number(1), 0, 1);
+      EXPECT_TRUE(contains(error_of([&] { received(group, 0, 1); }), "rank 0"));
+    } else {
+      EXPECT_TRUE(contains(error_of([&] { received(group, 0, 1); }), "rank 0"));
+    }
+  });
+}
+
 TEST(Group, AMessageOfAnotherSizeIsAnErrorOfItsReceiverAlone) {
   on_ranks(2, [](Backend& group) {
     const int rank = group.getRank();
@@ -206,7 +261,17 @@ TEST(Group, RanksThatDifferAreToldAtOnce) {
       group.broadcast(tensors, {})->wait();
     }
   };
-  expect_told(different, "broadcast", "two-phase");
+  expect_told(different, "broadcast 0", "all_reduce sum");
+  const auto other_operation = [](Backend& group) {
+    all_reduced(group, at::ones({5}), group.getRank() == 0 ? ::c10d::ReduceOp::SUM : ::c10d::ReduceOp::AVG);
+  };
+  expect_told(other_operation, "all_reduce sum", "all_reduce avg");
+  const auto other_type = [](Backend& group) {
+    at::Tensor mine = group.getRank() == 0 ? at::zeros({8}, at::kBool) : at::zeros({4}, at::kShort);
+    at::Tensor all = mine.repeat({2});
+    group._allgather_base(all, mine, {})->wait();
+  };
+  expect_told(other_type, "Bool", "Short");
 }
 
 TEST(Group, ARankThatLeavesIsMissed) {
@@ -270,6 +335,22 @@ TEST(Group, AnAbortEndsWhatIsInFlightOnAllRanks) {
       const std::string error = error_of([&] { all_reduced(group, at::ones({5})); });
       EXPECT_TRUE(contains(error, "rank 0") && contains(error, "aborted")) << error;
     }
+  });
+}
+
+TEST(Group, AnAbortTellsTheOthersAlsoWhereNothingIsInFlight) {
+  on_ranks(2, [&](Backend& group) {
+    if (group.getRank() == 0) {
+      group.abort();
+    } else {
+      const std::string error = error_of([&] { received(group, 0, 3); });
+      EXPECT_TRUE(contains(error, "rank 0") && contains(error, "aborted")) << error;
+    }
+  });
+  on_ranks(1, [&](Backend& group) {
+    const Handle never = begin_receive(group, at::zeros({1}), -1, 3);
+    group.abort();
+    EXPECT_TRUE(contains(error_of([&] { never->wait(); }), "aborted"));
   });
 }
 

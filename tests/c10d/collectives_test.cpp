@@ -222,6 +222,13 @@ TEST(Collectives, SeveralTensorsGoTogether) {
   });
 }
 
+TEST(Collectives, ASumMayBePremultiplied) {
+  on_ranks(2, [](Backend& group) {
+    for (const at::ScalarType type : {at::kFloat, at::kBFloat16, at::kHalf})
+      EXPECT_TRUE(all_reduced(group, at::ones({5}, type), ::c10d::makePreMulSum(0.5)).eq(1).all().item<bool>()) << type;
+  });
+}
+
 TEST(Collectives, WrongArgumentsAreRefusedAndEndNothing) {
   on_ranks(2, [](Backend& group) {
     const auto refuses = [](const std::string& part, const std::function<void()>& act) {
@@ -240,6 +247,11 @@ TEST(Collectives, WrongArgumentsAreRefusedAndEndNothing) {
     at::Tensor wide = at::zeros({8}, at::kLong);
     refuses("they must be of one type", [&] { group._allgather_base(wide, one[0], {}); });
     refuses("none sends to itself", [&] { group.send(one, group.getRank(), 0); });
+    refuses("no such operation for the type", [&] { group.allreduce(one, {.reduceOp = ReduceOp::BAND}); });
+    refuses("layout Sparse", [&] {
+      Tensors sparse{at::zeros({2}).to_sparse()};
+      group.broadcast(sparse, {});
+    });
     refuses("tags begin at 0", [&] { group.send(one, 1 - group.getRank(), -1); });
     EXPECT_TRUE(all_reduced(group, at::ones({2})).eq(2).all().item<bool>());
     EXPECT_EQ(group.getError(), ::c10d::ErrorType::SUCCESS);
