@@ -65,9 +65,21 @@ Task<> all_reduce_numbers(Ground ground, NumberSpan numbers, Combining combining
   options.reduction = *combining.on_the_way;
   if (combining.factor != 1) numeric::scale(numbers, combining.factor);
   const Route& route = route_for(ground, numbers);
-  if (route.name == "ring") options.segment_bytes = ground.tuning->segment_bytes;
-  Task<> reducing = collective::all_reduce(route, ground.comm, numbers, options);
-  co_await std::move(reducing);
+  // Numbers of a user's own memory are copied for their peers: in pieces that stay in the cache.
+  constexpr std::size_t piece = 512 << 10;
+  options.segment_bytes = route.name == "ring"                        ? ground.tuning->segment_bytes
+                          : route.name == collective::two_phase::name ? piece
+                                                                      : 0;
+  const std::size_t most = route.name == collective::two_phase::name
+                               ? collective::parts_of_a_channel * piece / size_of(numbers.type)
+                               : numbers.count;
+  std::size_t begin = 0;
+  do {
+    const std::size_t end = std::min(numbers.count, begin + most);
+    Task<> reducing = collective::all_reduce(route, ground.comm, numbers.slice(begin, end), options);
+    co_await std::move(reducing);
+    begin = end;
+  } while (begin < numbers.count);
   if (combining.is_mean) numeric::divide(numbers, ground.comm.size());
 }
 

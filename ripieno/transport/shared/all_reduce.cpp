@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t piece_bytes = 64 << 10;  // stays in the cache while P-1 peers' numbers are added to it
 constexpr int pieces_in_a_row = 16;            // then other coroutines have their turn
-constexpr std::size_t kept_bytes = 1 << 20;    // the largest copy of unregistered numbers that is kept
+constexpr std::size_t kept_bytes = 4 << 20;    // the largest copy of unregistered numbers that is kept
 constexpr auto spin_time = std::chrono::microseconds(20);
 constexpr int looks_between_clocks = 32;
 
