@@ -49,17 +49,21 @@ Backend::Backend(const c10::intrusive_ptr<::c10d::Store>& store, int rank, int s
 }
 
 Backend::~Backend() {
-  if (process_ != ::getpid()) {
-    // In a fork there are no threads to join, and the connections are the other process's: they stay as they are.
-    new transport::Cluster(std::move(cluster_));
-    new std::shared_ptr<FutureThreads>(std::move(threads_));
-    return;
-  }
   try {
+    if (process_ != ::getpid()) {
+      leave_as_it_is();
+      return;
+    }
     end("it is gone", false);
     cluster_.progress().run("what it listens for", messages_->close());
   } catch (...) {  // the runtime is broken: nothing is left to end
   }
+}
+
+/// In a fork there are no threads to join, and the connections are the other process's.
+void Backend::leave_as_it_is() {
+  std::make_unique<transport::Cluster>(std::move(cluster_)).release();
+  std::make_unique<std::shared_ptr<FutureThreads>>(std::move(threads_)).release();
 }
 
 const char* Backend::title(const char* operation) const {

@@ -148,6 +148,7 @@ class Backend final : public ::c10d::Backend {
   void end(const std::string& why, bool always);
   /// Ends the group, on all ranks.
   void give_up(std::exception_ptr error);
+  void leave_as_it_is();
   std::exception_ptr too_late(const PendingWork& work, const Asked& asked) const;
   /// "ripieno:all_reduce"
   const char* title(const char* operation) const;

@@ -123,7 +123,7 @@ bool go_together(const std::vector<HostTensor>& tensors) {
 HostTensor joined(const std::vector<HostTensor>& tensors) {
   std::int64_t elements = 0;
   for (const HostTensor& tensor : tensors) elements += tensor.host().numel();
-  const HostTensor whole(at::empty({elements}, tensors[0].host().options()));
+  HostTensor whole(at::empty({elements}, tensors[0].host().options()));
   std::size_t begin = 0;
   for (const HostTensor& tensor : tensors) {
     copy(whole.bytes().subspan(begin, tensor.bytes().size()), tensor.bytes());

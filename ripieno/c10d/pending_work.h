@@ -7,6 +7,7 @@
 #include <ATen/core/ivalue.h>
 
 #include <memory>
+#include <torch/csrc/distributed/c10d/Types.hpp>
 #include <torch/csrc/distributed/c10d/Work.hpp>
 #include <vector>
 
