@@ -62,8 +62,8 @@ Backend::~Backend() {
 
 /// In a fork there are no threads to join, and the connections are the other process's.
 void Backend::leave_as_it_is() {
-  std::make_unique<transport::Cluster>(std::move(cluster_)).release();
-  std::make_unique<std::shared_ptr<FutureThreads>>(std::move(threads_)).release();
+  static_cast<void>(std::make_unique<transport::Cluster>(std::move(cluster_)).release());
+  static_cast<void>(std::make_unique<std::shared_ptr<FutureThreads>>(std::move(threads_)).release());
 }
 
 const char* Backend::title(const char* operation) const {
