@@ -26,6 +26,15 @@ Bytes bytes_of(T& value) {
   return std::as_writable_bytes(std::span<T>(&value, 1));
 }
 
+/// Waits for an event, which `expire` must end if it is called at the limit. Returns the event's error, or null.
+Task<std::exception_ptr> wait(Runtime* runtime, Event* event, Duration limit, std::function<void()> expire) {
+  const Runtime::Timer timer = runtime->call_at(runtime->now() + limit, expire);
+  Task<std::exception_ptr> waiting = error_of(event->wait());
+  const std::exception_ptr error = co_await std::move(waiting);
+  runtime->cancel(timer);
+  co_return error;
+}
+
 std::string describe(std::uint64_t bytes, std::uint32_t type) {
   const auto known = static_cast<DType>(type);
   return type < dtypes ? text(bytes / size_of(known), " ", name(known)) : text(bytes, " bytes of an unknown type");
@@ -95,15 +104,8 @@ Task<> TaggedMessages::send_granted(Self self, int rank, Envelope envelope, Byte
                                                             describe(envelope.bytes, envelope.type), " with tag ",
                                                             envelope.tag, " within ", seconds(limit), " s"))));
   };
-  const Runtime::Timer timer = runtime.call_at(runtime.now() + limit, expire);
-  std::exception_ptr error;
-  try {
-    co_await announced->answered.wait();
-  } catch (...) {
-    error = std::current_exception();
-  }
-  runtime.cancel(timer);
-  if (error) {
+  Task<std::exception_ptr> waiting = wait(&runtime, &announced->answered, limit, expire);
+  if (const std::exception_ptr error = co_await std::move(waiting)) {
     self->abort(error);  // the peer may grant it later, and would wait in vain
     std::rethrow_exception(error);
   }
@@ -140,15 +142,8 @@ Task<int> TaggedMessages::receive(Self self, int rank, Tag tag, Bytes bytes, DTy
     if (is_arriving) self->abort(error);  // its memory is in use until then
     wanted->done.fail(error);
   };
-  const Runtime::Timer timer = runtime.call_at(runtime.now() + limit, expire);
-  std::exception_ptr error;
-  try {
-    co_await wanted->done.wait();
-  } catch (...) {
-    error = std::current_exception();
-  }
-  runtime.cancel(timer);
-  if (error) std::rethrow_exception(error);
+  Task<std::exception_ptr> waiting = wait(&runtime, &wanted->done, limit, expire);
+  if (const std::exception_ptr error = co_await std::move(waiting)) std::rethrow_exception(error);
   co_return wanted->sender;
 }
 

@@ -8,7 +8,6 @@ namespace ripieno::c10d {
 namespace {
 
 using ::c10d::ReduceOp;
-using Tensors = std::vector<at::Tensor>;
 
 /// What a rank brings: small whole numbers, which every type holds exactly.
 at::Tensor of_rank(int rank, at::ScalarType type, std::int64_t elements = 37) {

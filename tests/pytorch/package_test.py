@@ -192,11 +192,11 @@ class Errors(unittest.TestCase):
             if rank == 1:
                 return ""
             with self.assertRaises(RuntimeError) as caught:
-                ripieno.monitored_barrier(timeout=datetime.timedelta(milliseconds=300), wait_all_ranks=True)
+                ripieno.monitored_barrier(timeout=datetime.timedelta(seconds=1), wait_all_ranks=True)
             return str(caught.exception)
 
         errors = on_ranks(3, act)
-        self.assertEqual(errors[0], "Rank 1 failed to pass monitoredBarrier in 300 ms")
+        self.assertEqual(errors[0], "Rank 1 failed to pass monitoredBarrier in 1000 ms")
         self.assertIn("rank 1 has not come", errors[2])
 
     def test_a_hook_names_the_backend_that_it_needs(self):
