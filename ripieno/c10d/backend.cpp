@@ -39,11 +39,23 @@ Backend::Backend(const c10::intrusive_ptr<::c10d::Store>& store, int rank, int s
   GroupPlace place{rank, size};
   if (!options_->group_name.empty()) place.name = text("group ", options_->group_name);
   cluster_ = meet_by_store(*store, place, options_->timeout);
+  start();
+}
+
+Backend::Backend(transport::Cluster cluster, c10::intrusive_ptr<::c10d::Backend::Options> options)
+    : ::c10d::Backend(cluster.endpoint->rank(), cluster.endpoint->size()),
+      options_(given_or_own(options, kBackendDefaultTimeout)),
+      cluster_(std::move(cluster)),
+      process_(::getpid()) {
+  start();
+}
+
+void Backend::start() {
   comm_.emplace(cluster_.endpoint);
   first_channel_ = comm_->take_channels(lanes);
   messages_ = std::make_shared<TaggedMessages>(cluster_.endpoint);
   tuning_ = std::make_shared<const collective::Tuning>(
-      size > 1 ? collective::tune(comm_->world(), usual_bytes, usual_link) : collective::Tuning{});
+      size_ > 1 ? collective::tune(comm_->world(), usual_bytes, usual_link) : collective::Tuning{});
   cluster_.progress();
   init();
 }
@@ -138,7 +150,10 @@ Task<> Backend::take_turn(c10::intrusive_ptr<PendingWork> work, Asked asked, Ope
     error = std::current_exception();
   }
   runtime().cancel(timer);
-  if (error) give_up(error);
+  if (error) {
+    tell_launcher(error);
+    give_up(error);
+  }
   conclude(work, *over, error);
 }
 
@@ -177,6 +192,17 @@ void Backend::give_up(std::exception_ptr error) {
   has_failed_ = true;
   comm_->abort(error);
   messages_->abort(error);
+}
+
+/// If this process ends because of a peer, that one is the cause.
+void Backend::tell_launcher(const std::exception_ptr& error) {
+  if (!cluster_.on_peer_error) return;
+  try {
+    std::rethrow_exception(error);
+  } catch (const Error& peer) {
+    if (peer.kind() == ErrorKind::peer) cluster_.on_peer_error(peer);
+  } catch (...) {  // another kind is this rank's own
+  }
 }
 
 Task<> Backend::finish(std::string why, bool always) {

@@ -36,6 +36,8 @@ class Backend final : public ::c10d::Backend {
   /// All ranks of the group call it. Errors: meet_by_store() (store_meeting.h).
   Backend(const c10::intrusive_ptr<::c10d::Store>& store, int rank, int size,
           c10::intrusive_ptr<::c10d::Backend::Options> options);
+  /// The group of the ranks of a cluster, which they have joined without a store (launch/join.h).
+  Backend(transport::Cluster cluster, c10::intrusive_ptr<::c10d::Backend::Options> options);
   /// Ends what is still in flight, with an error.
   ~Backend() override;
 
@@ -109,6 +111,11 @@ class Backend final : public ::c10d::Backend {
   /// This rank's bytes so far. On any thread.
   observe::Ledger ledger();
 
+  /// What the group's operations go through, for tasks that are not c10d's: they run by `progress()`, and take channels
+  /// of their own in the same order on all ranks.
+  const collective::Communicator& communicator() const { return *comm_; }
+  Progress& progress() { return cluster_.progress(); }
+
  private:
   static constexpr std::uint32_t lanes = 16;
   /// A begun operation, and its end.
@@ -120,6 +127,7 @@ class Backend final : public ::c10d::Backend {
   /// Returns the sender, if there is one.
   using Message = std::function<Task<int>(TaggedMessages&, Duration limit)>;
 
+  void start();
   Handle begin(Asked asked, Operation operation);
   Handle begin_message(Asked asked, Message message);
   Handle submit(const Asked& asked, const c10::intrusive_ptr<PendingWork>& work, std::shared_ptr<Event> over,
@@ -148,6 +156,7 @@ class Backend final : public ::c10d::Backend {
   void end(const std::string& why, bool always);
   /// Ends the group, on all ranks.
   void give_up(std::exception_ptr error);
+  void tell_launcher(const std::exception_ptr& error);
   void leave_as_it_is();
   std::exception_ptr too_late(const PendingWork& work, const Asked& asked) const;
   /// "ripieno:all_reduce"

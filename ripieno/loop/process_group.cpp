@@ -1,0 +1,24 @@
+#include "ripieno/loop/process_group.h"
+
+#include "ripieno/c10d/store_meeting.h"
+#include "ripieno/launch/join.h"
+
+namespace ripieno::loop {
+
+ProcessGroup init_process_group(const ProcessGroupOptions& options) {
+  launch::JoinOptions join;
+  join.transport = options.transport;
+  join.interface = options.interface;
+  join.timeout = std::min(c10d::longest_limit, options.timeout);
+  join.meeting = std::min(c10d::longest_limit, options.meeting);
+  join.shared_memory = options.shared_memory;
+  return c10::make_intrusive<c10d::Backend>(launch::join(launch::placement(), join),
+                                            c10::make_intrusive<c10d::Backend::Options>(options.timeout));
+}
+
+ProcessGroup init_process_group(const c10::intrusive_ptr<::c10d::Store>& store, int rank, int size,
+                                std::chrono::milliseconds timeout) {
+  return c10::make_intrusive<c10d::Backend>(store, rank, size, c10::make_intrusive<c10d::Backend::Options>(timeout));
+}
+
+}  // namespace ripieno::loop
