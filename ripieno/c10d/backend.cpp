@@ -284,6 +284,20 @@ std::vector<std::string> Backend::ways() const {
   return ways;
 }
 
+const collective::Communicator& Backend::communicator() {
+  if (!free_comm_) {
+    cluster_.progress().run("a communicator", split_off(*comm_, &free_comm_));
+    comm_->takes_along(*free_comm_);
+    free_channels_ = free_comm_->take_channels(lanes);
+  }
+  return *free_comm_;
+}
+
+Task<> Backend::split_off(collective::Communicator from, std::optional<collective::Communicator>* into) {
+  Task<std::optional<collective::Communicator>> splitting = from.split(0, from.rank());
+  *into = co_await std::move(splitting);
+}
+
 Task<> Backend::copy_ledger(const observe::Ledger& from, observe::Ledger* into) {
   *into = from;
   co_return;
