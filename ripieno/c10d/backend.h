@@ -20,11 +20,15 @@
 
 #include "ripieno/c10d/bucket_averages.h"
 #include "ripieno/c10d/collectives.h"
+#include "ripieno/c10d/operation_order.h"
 #include "ripieno/c10d/pending_work.h"
 #include "ripieno/c10d/tagged_messages.h"
 #include "ripieno/transport/cluster.h"
 
 namespace ripieno::c10d {
+
+/// "rank 1", or "ranks 1, 2", for errors.
+std::string list_of(const std::vector<int>& ranks);
 
 class Backend final : public ::c10d::Backend {
  public:
@@ -74,7 +78,8 @@ class Backend final : public ::c10d::Backend {
   Handle allreduce_sparse(Tensors& tensors, const ::c10d::AllreduceOptions& options = {}) override;
   Handle allreduce_coalesced(Tensors& tensors, const ::c10d::AllreduceCoalescedOptions& options = {}) override;
   Handle reduce(Tensors& tensors, const ::c10d::ReduceOptions& options = {}) override;
-  Handle allgather(std::vector<Tensors>& outputs, Tensors& inputs, const ::c10d::AllgatherOptions& options = {}) override;
+  Handle allgather(std::vector<Tensors>& outputs, Tensors& inputs,
+                   const ::c10d::AllgatherOptions& options = {}) override;
   Handle _allgather_base(at::Tensor& output, at::Tensor& input, const ::c10d::AllgatherOptions& options = {}) override;
   Handle allgather_coalesced(std::vector<Tensors>& outputs, Tensors& inputs,
                              const ::c10d::AllgatherOptions& options = {}) override;
@@ -113,18 +118,24 @@ class Backend final : public ::c10d::Backend {
   /// This rank's bytes so far. On any thread.
   observe::Ledger ledger();
 
+  using Order = OperationOrder;
+  /// All ranks call it together.
+  std::shared_ptr<Order> new_order();
+  /// all_reduce of one tensor in an order of its own.
+  Handle reduce_in(const std::shared_ptr<Order>& order, const at::Tensor& tensor, const ::c10d::ReduceOp& reduction);
+
   /// For tasks that are not c10d's, which run by `progress()`: a communicator that no operation of the group uses,
   /// and that ends with it. All ranks make the first call together.
   const collective::Communicator& communicator();
-  /// The next of its channels, in turn, for operations of which several may be in flight: begun in the same order on all
-  /// ranks.
+  /// The next of its channels, in turn, for operations of which several may be in flight: begun in the same order on
+  /// all ranks.
   std::uint32_t next_channel() { return free_channels_ + static_cast<std::uint32_t>(free_begun_++ % lanes); }
   Progress& progress() { return cluster_.progress(); }
   /// The next model that is made parallel over the group, from 1.
   int count_model() { return ++cluster_.models; }
 
  private:
-  static constexpr std::uint32_t lanes = 16;
+  static constexpr std::uint32_t lanes = 16, lanes_of_others = 8;
   /// A begun operation, and its end.
   struct Begun {
     Handle work;
@@ -135,7 +146,8 @@ class Backend final : public ::c10d::Backend {
   using Message = std::function<Task<int>(TaggedMessages&, Duration limit)>;
 
   void start();
-  Handle begin(Asked asked, Operation operation);
+  Handle begin(Asked asked, Operation operation) { return begin_in(own_order_, std::move(asked), std::move(operation)); }
+  Handle begin_in(const std::shared_ptr<Order>& order, Asked asked, Operation operation);
   Handle begin_message(Asked asked, Message message);
   Handle submit(const Asked& asked, const c10::intrusive_ptr<PendingWork>& work, std::shared_ptr<Event> over,
                 Task<> task);
@@ -148,13 +160,14 @@ class Backend final : public ::c10d::Backend {
   static Task<> meet_after(Ground ground, std::vector<std::shared_ptr<Event>> before);
   static Task<> one_by_one(Ground ground, std::vector<Operation> operations);
   /// A collective, once the operation before it on its channel is over.
-  Task<> take_turn(c10::intrusive_ptr<PendingWork> work, Asked asked, Operation operation, std::uint32_t lane,
+  Task<> take_turn(c10::intrusive_ptr<PendingWork> work, Asked asked, Operation operation, std::uint32_t channel,
                    std::shared_ptr<Event> before, std::shared_ptr<Event> over);
   Task<> pass_message(c10::intrusive_ptr<PendingWork> work, Asked asked, Message message, std::shared_ptr<Event> over);
   Task<> monitor_others(Tag tag, Duration limit, bool wait_for_all);
   Task<> hear_from(int rank, Tag tag, Duration limit, std::exception_ptr* error);
   Task<> be_monitored(Tag tag, Duration limit);
   static Task<int> wait_for_all(std::vector<Begun> begun);
+  Task<> open(std::shared_ptr<Order>* into, std::uint32_t count);
   static Task<> split_off(collective::Communicator from, std::optional<collective::Communicator>* into);
   static Task<> copy_ledger(const observe::Ledger& from, observe::Ledger* into);
   Task<> finish(std::string why, bool always);
@@ -176,12 +189,12 @@ class Backend final : public ::c10d::Backend {
   std::optional<collective::Communicator> comm_, free_comm_;
   std::shared_ptr<const collective::Tuning> tuning_;
   std::shared_ptr<TaggedMessages> messages_;
-  std::uint32_t first_channel_ = 0, free_channels_ = 0;
+  std::uint32_t free_channels_ = 0;
   std::uint64_t free_begun_ = 0;
 
   std::mutex order_;  ///< guards what follows: the order of operations is that of the calls
-  std::uint64_t asked_ = 0, barriers_ = 0;
-  std::array<std::shared_ptr<Event>, lanes> last_;
+  std::shared_ptr<Order> own_order_;
+  std::uint64_t barriers_ = 0;
   std::shared_ptr<Event> last_average_;  ///< one after the other: an averager takes channels at its first
   std::optional<std::vector<Begun>> coalescing_;
 

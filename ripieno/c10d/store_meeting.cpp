@@ -62,7 +62,8 @@ void check_size(::c10d::Store& store, const GroupPlace& place) {
   const std::string first = store.compareSet("ripieno/size", std::string(), own);
   if (first.substr(0, first.find(',')) == own.substr(0, own.find(','))) return;
   const std::string why = text(place.name, " has ", own, ", and ", first, ": start all with one world size");
-  store.set(host_key(place.rank), refusal + why);
+  for (int rank = 0; rank < std::max(place.size, std::atoi(first.c_str())); ++rank)  // whichever one waits for
+    store.set(host_key(rank), refusal + why);
   fail(ErrorKind::usage, why);
 }
 

@@ -23,10 +23,9 @@ struct GradientBucket {
   std::vector<torch::Tensor> gradients;  ///< parts of `numbers`, with the shapes of their parameters
 };
 
-/// Begins an exchange whose end leaves the average in place in `numbers`, and returns its handle. Called on all ranks for
-/// the same buckets in the same order, in the thread that runs backward(), whose pass may still go on.
-using CommunicationHook =
-    std::function<c10::intrusive_ptr<::c10d::Work>(ProcessGroup group, GradientBucket bucket)>;
+/// Begins an exchange whose end leaves the average in place in `numbers`, and returns its handle. Called on all ranks
+/// for the same buckets in the same order, in the thread that runs backward(), whose pass may still go on.
+using CommunicationHook = std::function<c10::intrusive_ptr<::c10d::Work>(ProcessGroup group, GradientBucket bucket)>;
 
 /// Averages with a codec (codec/codec.h), which keeps what it loses for the next step unless error_feedback is off.
 /// Gradients must be fp32 or fp64. A hook serves one model. Error(usage): a bad option.

@@ -22,7 +22,7 @@ DistributedDataParallel::DistributedDataParallel(std::shared_ptr<torch::nn::Modu
 }
 
 DistributedDataParallel::~DistributedDataParallel() {
-  if (!exchange_ || std::uncaught_exceptions() <= exceptions_) return;
+  if (!exchange_ || exchange_->has_failed() || std::uncaught_exceptions() <= exceptions_) return;
   tell_others(*exchange_, text("an exception has ended the loop of rank ", rank()));
 }
 

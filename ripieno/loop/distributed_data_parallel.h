@@ -23,9 +23,9 @@ namespace ripieno::loop {
 class DistributedDataParallel {
  public:
   /// All ranks call it with the same model and options; they get rank 0's parameters and buffers. Parameters may be of
-  /// several types and be frozen, unfrozen, added or converted later, on all ranks alike. `group` may have several models.
-  /// Errors: Error(usage) on bad options or without a model; Error(mismatch), which names the first parameter, buffer or
-  /// option in which a rank differs from rank 0.
+  /// several types and be frozen, unfrozen, added or converted later, on all ranks alike. `group` may have several
+  /// models. Errors: Error(usage) on bad options or without a model; Error(mismatch), which names the first parameter,
+  /// buffer or option in which a rank differs from rank 0.
   DistributedDataParallel(std::shared_ptr<torch::nn::Module> net, ProcessGroup group,
                           DistributedDataParallelOptions options = {});
   /// For a net held by torch's ModuleHolder (TORCH_MODULE, torch::nn::Sequential, ...).
@@ -41,8 +41,8 @@ class DistributedDataParallel {
 
   int rank() const { return exchange_->group()->getRank(); }
   int world_size() const { return exchange_->group()->getSize(); }
-  /// The mean over the ranks of a floating-point tensor that has no gradient, such as a loss to print, or the one that a
-  /// closure of LBFGS returns. All ranks call it.
+  /// The mean over the ranks of a floating-point tensor that has no gradient, such as a loss to print, or the one that
+  /// a closure of LBFGS returns. All ranks call it.
   torch::Tensor mean(const torch::Tensor& tensor) { return exchange_->mean(tensor); }
 
  private:
@@ -72,8 +72,8 @@ class NoSync {
 ///   join.finish();
 ///
 /// finish() takes part in the others' exchanges, with zeros, until all have come there; then all get the parameters and
-/// buffers of the first rank that took the most steps. Gradients are divided by the number of all ranks, or of those that
-/// still have batches. Buffers are not exchanged before finish().
+/// buffers of the first rank that took the most steps. Gradients are divided by the number of all ranks, or of those
+/// that still have batches. Buffers are not exchanged before finish().
 class Join {
  public:
   explicit Join(DistributedDataParallel& ddp, bool divide_by_present = false);

@@ -37,15 +37,16 @@ void GradientExchange::start() {
   model_ = group_->count_model();
   group_->progress().run("a communicator for a model", split_off(group_->communicator(), &comm_));
   group_->communicator().takes_along(*comm_);
+  order_of_exchanges_ = group_->new_order();
   buffers_.emplace(*module_, comm_->memory());
   for (const auto& [name, tensor] : parameters_of(*module_)) {
     if (AccumulationHook::watches(tensor))
       fail(ErrorKind::usage, "parameter ", name, " is of a DistributedDataParallel already: it can be of one");
   }
   take_parameters();
-  std::vector<std::string> lines{
-      text("model ", model_, " with bucket_cap_mb ", options_.bucket_cap_mb, ", broadcast_buffers ",
-           options_.broadcast_buffers, options_.hook ? ", a hook" : ", no hook")};
+  std::vector<std::string> lines{text("model ", model_, " with bucket_cap_mb ", options_.bucket_cap_mb,
+                                      ", broadcast_buffers ", options_.broadcast_buffers,
+                                      options_.hook ? ", a hook" : ", no hook")};
   for (const auto& more : {*lines_, buffers_->lines()}) lines.insert(lines.end(), more.begin(), more.end());
   group_->progress().run("the comparison of models", train::compare_lines(*comm_, std::move(lines)));
   if (std::none_of(trained_.begin(), trained_.end(), [](bool trained) { return trained; }))
@@ -136,6 +137,7 @@ void GradientExchange::telling_others(const std::function<void()>& act) {
   try {
     act();
   } catch (const std::exception& error) {
+    has_failed_ = true;
     const std::string all = error.what();
     group_->end(all.substr(0, all.find('\n')), true);
     if (pass_ && pass_->check) pass_->check->forget();
@@ -221,17 +223,21 @@ void GradientExchange::make_ready(std::size_t parameter) {
 void GradientExchange::check_gradient(std::size_t parameter, const torch::Tensor& gradient) const {
   const std::string& name = parameters_[parameter].name;
   if (gradient.layout() != torch::kStrided) {
-    fail(ErrorKind::usage, "parameter ", name, " has a sparse gradient, which is not averaged here: make its layer without "
+    fail(ErrorKind::usage, "parameter ", name,
+         " has a sparse gradient, which is not averaged here: make its layer without "
          "sparse(true)");
   }
   if (gradient.requires_grad()) {
-    fail(ErrorKind::usage, "parameter ", name, " has a gradient with a graph, of backward() with create_graph, which the "
+    fail(ErrorKind::usage, "parameter ", name,
+         " has a gradient with a graph, of backward() with create_graph, which the "
          "average would cut: take torch::autograd::grad() for the inner derivative");
   }
 }
 
 void GradientExchange::launch_full_buckets() {
-  if (pass_->check->is_complete()) conclude_check();
+  // A hook's exchanges match those of other models in the order of the calls, which must not be one of chance.
+  const bool in_order = options_.hook && pass_->left[pass_->launched] == 0;
+  if (in_order || pass_->check->is_complete()) conclude_check();
   if (!pass_->has_checked) return;  // at the next gradient, or when the pass ends
   const auto& all = buckets_.all();
   while (pass_->launched < all.size() && pass_->left[pass_->launched] == 0) {
@@ -257,11 +263,8 @@ void GradientExchange::exchange_uses() {
   pass_->exchanges.push_back(reduce(uses_, ::c10d::ReduceOp::MAX));
 }
 
-c10::intrusive_ptr<::c10d::Work> GradientExchange::reduce(const torch::Tensor& tensor, ::c10d::ReduceOp operation) {
-  std::vector<torch::Tensor> tensors{tensor};
-  ::c10d::AllreduceOptions options;
-  options.reduceOp = std::move(operation);
-  return group_->allreduce(tensors, options);
+c10::intrusive_ptr<::c10d::Work> GradientExchange::reduce(const torch::Tensor& tensor, const ::c10d::ReduceOp& operation) {
+  return group_->reduce_in(order_of_exchanges_, tensor, operation);
 }
 
 void GradientExchange::end_pass() {

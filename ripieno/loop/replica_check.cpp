@@ -41,8 +41,8 @@ float carried(double value) {
 
 }  // namespace
 
-ReplicaCheck::ReplicaCheck(c10d::Backend& group, const std::vector<NamedParameter>& parameters,
-                           ReplicaState state, bool present)
+ReplicaCheck::ReplicaCheck(c10d::Backend& group, const std::vector<NamedParameter>& parameters, ReplicaState state,
+                           bool present)
     : state_(std::move(state)), present_(present) {
   const std::uint64_t code = state_.code ^ hash(state_.doing);
   const auto turn = static_cast<std::int64_t>(state_.pass * 0x9E3779B97F4A7C15ull >> 33);
@@ -63,7 +63,8 @@ ReplicaCheck::ReplicaCheck(c10d::Backend& group, const std::vector<NamedParamete
     *into++ = -value;
   }
   if (!present) extremes_.fill_(-std::numeric_limits<float>::infinity());
-  reducing_ = group.progress().submit("the comparison of ranks", reduce(group.communicator(), group.next_channel(), extremes_));
+  reducing_ =
+      group.progress().submit("the comparison of ranks", reduce(group.communicator(), group.next_channel(), extremes_));
 }
 
 Task<> ReplicaCheck::reduce(collective::Communicator comm, std::uint32_t channel, torch::Tensor extremes) {

@@ -1,9 +1,9 @@
 // Notices ranks that have parted: that are in different backward passes, train different parameters, or hold different
 // weights.
 //
-// Each pass begins with one all-reduce (maximum) of 4 * (16 + 2 N) bytes for N parameters, beside the computation: a code
-// of what the rank does, and one number of each parameter, another one in each pass; each also with the opposite sign.
-// Where maximum and minimum are apart, all ranks see it, and ask each other who holds what.
+// Each pass begins with one all-reduce (maximum) of 4 * (16 + 2 N) bytes for N parameters, beside the computation: a
+// code of what the rank does, and one number of each parameter, another one in each pass; each also with the opposite
+// sign. Where maximum and minimum are apart, all ranks see it, and ask each other who holds what.
 #pragma once
 
 #include "ripieno/loop/gradient_buckets.h"
@@ -13,9 +13,10 @@ namespace ripieno::loop {
 /// What must be the same on all ranks in a backward pass.
 struct ReplicaState {
   std::uint64_t pass = 0;
-  std::string doing;                        ///< "backward pass 3 of model 1"
-  std::shared_ptr<const std::vector<std::string>> lines;  ///< a line for each parameter: name, shape, type, trained or not
-  std::uint64_t code = 0;                   ///< a hash of the lines
+  std::string doing;  ///< "backward pass 3 of model 1"
+  std::shared_ptr<const std::vector<std::string>>
+      lines;               ///< a line for each parameter: name, shape, type, trained or not
+  std::uint64_t code = 0;  ///< a hash of the lines
 };
 
 class ReplicaCheck {
@@ -28,7 +29,8 @@ class ReplicaCheck {
   /// After the end of the group: waits for it, and for no error.
   void forget() noexcept;
   bool is_complete() const { return reducing_.test(); }
-  /// Waits for it. Error(mismatch), on all ranks: the first thing in which a rank differs from another, with both values.
+  /// Waits for it. Error(mismatch), on all ranks: the first thing in which a rank differs from another, with both
+  /// values.
   void conclude(c10d::Backend& group);
 
  private:

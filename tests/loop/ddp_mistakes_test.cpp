@@ -75,7 +75,8 @@ TEST(Mistakes, OtherModel) {
     Net net(Linear(4, group->getRank() == 0 ? 6 : 7));
     DistributedDataParallel ddp(net, group);
   });
-  expect_all(errors, {"rank 1 has parameter 0.weight of shape [7, 4]", "rank 0 has parameter 0.weight of shape [6, 4]"});
+  expect_all(errors,
+             {"rank 1 has parameter 0.weight of shape [7, 4]", "rank 0 has parameter 0.weight of shape [6, 4]"});
 }
 
 TEST(Mistakes, OtherType) {
@@ -173,7 +174,8 @@ TEST(Mistakes, ExceptionWithinABackwardPass) {
     torch::Tensor middle = loop.net[1]->as<torch::nn::Tanh>()->forward(loop.net[0]->as<Linear>()->forward(batch(0, 0)));
     torch::Tensor hidden = middle;
     if (loop.rank == 1)
-      hidden.register_hook([](const torch::Tensor&) -> torch::Tensor { throw std::runtime_error("broken in the midst"); });
+      hidden.register_hook(
+          [](const torch::Tensor&) -> torch::Tensor { throw std::runtime_error("broken in the midst"); });
     torch::Tensor output = loop.net[4]->as<Linear>()->forward(torch::tanh(loop.net[2]->as<Linear>()->forward(hidden)));
     try {
       loss_of(output).backward();

@@ -184,8 +184,9 @@ TEST(DdpNets, GradientPenalty) {  // a derivative of a derivative
   expect_same_gradients([] { return small_net(); },
                         [](Net& net, torch::Tensor samples) {
                           samples.set_requires_grad(true);
-                          const auto slope = torch::autograd::grad({net->forward(samples).square().sum()}, {samples}, {},
-                                                                   /*retain_graph=*/true, /*create_graph=*/true);
+                          const auto slope =
+                              torch::autograd::grad({net->forward(samples).square().sum()}, {samples}, {},
+                                                    /*retain_graph=*/true, /*create_graph=*/true);
                           return slope[0].square().mean() + loss_of(net->forward(samples));
                         });
 }

@@ -41,8 +41,8 @@ TEST(Ddp, ClippingScheduleAndGroups) {
     if (optimiser.param_groups().size() == 1) {
       auto all = net->parameters();
       optimiser.param_groups()[0].params() = {all.begin(), all.begin() + 2};
-      optimiser.add_param_group(torch::optim::OptimizerParamGroup(
-          {all.begin() + 2, all.end()}, std::make_unique<torch::optim::SGDOptions>(0.02)));
+      optimiser.add_param_group(torch::optim::OptimizerParamGroup({all.begin() + 2, all.end()},
+                                                                  std::make_unique<torch::optim::SGDOptions>(0.02)));
     }
     optimiser.zero_grad();
     loss_of(net->forward(samples)).backward();
