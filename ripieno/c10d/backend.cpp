@@ -93,8 +93,7 @@ Backend::Handle Backend::begin_in(const std::shared_ptr<Order>& order, Asked ask
     const auto lane = static_cast<std::uint32_t>(number % order->last.size());
     const std::shared_ptr<Event> before = std::exchange(order->last[lane], over);
     work = c10::make_intrusive<PendingWork>(rank_, asked, number, threads_);
-    submit(asked, work, over,
-           take_turn(work, asked, std::move(operation), order->first_channel + lane, before, over));
+    submit(asked, work, over, take_turn(work, asked, std::move(operation), order->first_channel + lane, before, over));
   }
   if (!asked.is_async) work->wait(kNoTimeout);
   return work;

@@ -146,7 +146,9 @@ class Backend final : public ::c10d::Backend {
   using Message = std::function<Task<int>(TaggedMessages&, Duration limit)>;
 
   void start();
-  Handle begin(Asked asked, Operation operation) { return begin_in(own_order_, std::move(asked), std::move(operation)); }
+  Handle begin(Asked asked, Operation operation) {
+    return begin_in(own_order_, std::move(asked), std::move(operation));
+  }
   Handle begin_in(const std::shared_ptr<Order>& order, Asked asked, Operation operation);
   Handle begin_message(Asked asked, Message message);
   Handle submit(const Asked& asked, const c10::intrusive_ptr<PendingWork>& work, std::shared_ptr<Event> over,

@@ -87,10 +87,9 @@ Backend::Handle Backend::allreduce(Tensors& tensors, const ::c10d::AllreduceOpti
 Backend::Handle Backend::reduce_in(const std::shared_ptr<Order>& order, const at::Tensor& tensor,
                                    const ::c10d::ReduceOp& reduction) {
   const Asked asked{OpType::ALLREDUCE, title("all_reduce"), {tensor}, {tensor}};
-  return begin_in(order, asked,
-                  [on_host = on_host("all_reduce", {tensor}, reduction), reduction](Ground ground) {
-                    return all_reduce(ground, on_host, reduction);
-                  });
+  return begin_in(order, asked, [on_host = on_host("all_reduce", {tensor}, reduction), reduction](Ground ground) {
+    return all_reduce(ground, on_host, reduction);
+  });
 }
 
 Backend::Handle Backend::allreduce_sparse(Tensors& tensors, const ::c10d::AllreduceOptions& options) {

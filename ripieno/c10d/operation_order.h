@@ -1,5 +1,5 @@
-// Operations of a group that match in the order of their calls, apart from those of other orders. As many are in flight at
-// once as it has channels.
+// Operations of a group that match in the order of their calls, apart from those of other orders. As many are in flight
+// at once as it has channels.
 #pragma once
 
 #include <memory>

@@ -43,7 +43,7 @@ class DistributedDataParallel {
   int world_size() const { return exchange_->group()->getSize(); }
   /// The mean over the ranks of a floating-point tensor that has no gradient, such as a loss to print, or the one that
   /// a closure of LBFGS returns. All ranks call it.
-  torch::Tensor mean(const torch::Tensor& tensor) { return exchange_->mean(tensor); }
+  torch::Tensor mean(const torch::Tensor& tensor) const { return exchange_->mean(tensor); }
 
  private:
   friend class NoSync;

@@ -263,7 +263,8 @@ void GradientExchange::exchange_uses() {
   pass_->exchanges.push_back(reduce(uses_, ::c10d::ReduceOp::MAX));
 }
 
-c10::intrusive_ptr<::c10d::Work> GradientExchange::reduce(const torch::Tensor& tensor, const ::c10d::ReduceOp& operation) {
+c10::intrusive_ptr<::c10d::Work> GradientExchange::reduce(const torch::Tensor& tensor,
+                                                          const ::c10d::ReduceOp& operation) {
   return group_->reduce_in(order_of_exchanges_, tensor, operation);
 }
 

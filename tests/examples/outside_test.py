@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Installs Ripieno into a fresh folder, builds examples/ against it outside the tree, and runs them as a user would.
-Usage: outside_test.py BUILD_FOLDER"""
+Usage: outside_test.py BUILD_FOLDER PYTHON, the one that has PyTorch."""
 import json
 import os
 import re
@@ -11,7 +11,7 @@ import unittest
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-BUILD = Path(sys.argv[1])
+BUILD, PYTHON = Path(sys.argv[1]), sys.argv[2]
 
 
 def run(*command, **options):
@@ -45,6 +45,27 @@ class Outside(unittest.TestCase):
         self.assertIn("3 workers", together)
         self.assertIn("all agree", together)
         self.assertGreater(float(together.split(",")[1].split("%")[0]), 95)
+
+    def test_a_whole_training_program_in_both_languages(self):
+        program, checkpoint = self.examples / "cifar10_ddp", f"{self.folder.name}/checkpoint"
+        launch = [self.prefix / "bin/ripieno", "launch", "-n", "2", "--"]
+        lines = run(*launch, program, "generated", "2").splitlines()
+        self.assertEqual([line.split(":")[0] for line in lines], ["epoch 1", "epoch 2"])
+        self.assertGreater(float(lines[1].split()[-1]), 0.9)
+        in_python = run(PYTHON, "-m", "torch.distributed.run", "--nproc-per-node", "2", ROOT / "examples/cifar10_ddp.py", "generated", "2",
+                        env=os.environ | {"PYTHONPATH": str(BUILD / "python"), "OMP_NUM_THREADS": "1"})
+        for ours, theirs in zip(lines, in_python.splitlines(), strict=True):  # the same images, weights and order
+            for one, other in zip(map(float, re.findall(r"[.\d]+", ours)), map(float, re.findall(r"[.\d]+", theirs)), strict=True):
+                self.assertAlmostEqual(one, other, delta=0.02)
+        run(*launch, program, "generated", "1", checkpoint)
+        self.assertTrue(run(*launch, program, "generated", "2", checkpoint).startswith("epoch 2: "))  # it resumes
+        failed = subprocess.run([program, "/nowhere"], capture_output=True, text=True, timeout=60)
+        self.assertEqual((failed.returncode, failed.stderr), (1, "cifar10_ddp: cannot read 10000 images from /nowhere/data_batch_1.bin\n"))
+
+    def test_a_users_binary_has_nothing_of_mkl(self):
+        for program in ("own_loop", "cifar10_ddp"):
+            symbols = run("nm", "--defined-only", self.examples / program).lower()
+            self.assertNotIn(" mkl_", symbols)
 
     def test_own_model_is_one_more_in_the_program(self):
         program = self.examples / "own_model"
