@@ -56,6 +56,11 @@ struct Agreement::State {
   Task<> spread_consensus();
   void leave(const std::exception_ptr& why) noexcept;
   void run(const std::string& name, Task<> task) { group->progress().run_here(name, std::move(task)); }
+  /// run() of what all ranks do at once, outside of the strategy.
+  void meet(const char* name, const collective::Communicator& on, Task<> task) {
+    const auto limit = std::min(c10d::longest_limit, group->getBackendOptions()->timeout);
+    run(name, within_limit(on, limit, name, std::move(task), on.ending()));
+  }
 
   const ProcessGroup group;
   UsersOptimiser optimiser;
@@ -101,8 +106,8 @@ void Agreement::State::prepare(std::shared_ptr<torch::nn::Module> net, const str
 void Agreement::State::begin(const strategy::StrategyInfo& info) {
   std::vector<std::string> alike = lines_of(info, options);
   for (const auto& lines : {homes->lines(), buffers->lines()}) alike.insert(alike.end(), lines.begin(), lines.end());
-  run("agree()", train::compare_lines(*comm, std::move(alike)));
-  run("agree()", buffers->give_first(*comm));
+  meet("agree()", *comm, train::compare_lines(*comm, std::move(alike)));
+  meet("agree()", *comm, buffers->give_first(*comm));
   host->buffers_to_host();
   whole = group->progress().submit(text("strategy ", info.name), strategy_run->run());
   run("agree()", strategy_run->begin());
@@ -159,7 +164,7 @@ Agreement::Agreement(std::shared_ptr<torch::nn::Module> net, UsersOptimiser opti
                      std::string_view strategy, const AgreeOptions& options) {
   if (!group) fail(ErrorKind::usage, "there is no process group: take it from init_process_group()");
   state_ = std::make_unique<State>(group, std::move(optimiser));
-  state_->run("agree()", split_off(&group->communicator(), &state_->comm));
+  state_->meet("agree()", group->communicator(), split_off(&group->communicator(), &state_->comm));
   const strategy::StrategyInfo* info = nullptr;
   std::exception_ptr trouble;
   try {
@@ -168,7 +173,7 @@ Agreement::Agreement(std::shared_ptr<torch::nn::Module> net, UsersOptimiser opti
   } catch (...) {
     trouble = std::current_exception();
   }
-  state_->run("agree()", meet_with(*state_->comm, trouble));
+  state_->meet("agree()", *state_->comm, meet_with(*state_->comm, trouble));
   try {
     state_->begin(*info);
   } catch (...) {
@@ -209,9 +214,9 @@ void Agreement::finish() {
   try {
     state.run("finish()", state.strategy_run->finish());
     state.whole.wait();
-    state.run("finish()", state.spread_consensus());
+    state.meet("finish()", *state.comm, state.spread_consensus());
     state.host->state_to_device();
-    state.run("finish()", state.buffers->give_first(*state.comm));
+    state.meet("finish()", *state.comm, state.buffers->give_first(*state.comm));
     state.finished = true;
   } catch (...) {
     state.leave(std::current_exception());

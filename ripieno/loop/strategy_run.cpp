@@ -16,6 +16,23 @@ std::string list_of_ranks(const std::vector<int>& ranks) {
 
 }  // namespace
 
+Task<> within_limit(collective::Communicator comm, Duration limit, std::string what, Task<> act,
+                    std::function<void(std::exception_ptr)> give_up) {
+  Runtime& runtime = comm.runtime();
+  const auto expire = [&] {
+    const std::string awaited = list_of_ranks(comm.endpoint().awaited());
+    give_up(std::make_exception_ptr(
+        Error(ErrorKind::peer, text("rank ", comm.rank(), ": ", what, " has passed its timeout of ", seconds(limit),
+                                    " s", awaited.empty() ? "" : ": it waits for ranks ", awaited))));
+  };
+  Runtime::Timer timer{};
+  if (limit > Duration(0)) timer = runtime.call_at(runtime.now() + limit, expire);
+  Task<std::exception_ptr> ending = error_of(std::move(act));
+  const std::exception_ptr error = co_await std::move(ending);
+  if (limit > Duration(0)) runtime.cancel(timer);
+  if (error) std::rethrow_exception(error);
+}
+
 std::uint64_t compared_steps(const strategy::StrategyInfo& info, const strategy::Plan& plan, std::uint32_t length) {
   if (info.traits.has_cloud) return std::uint64_t{length} * plan.federated.local_epochs;
   return info.traits.own_pace ? 0 : 1;
@@ -46,7 +63,7 @@ Task<> StrategyRun::run() {
 }
 
 Task<> StrategyRun::begin() {
-  Task<> asked = within_limit("the beginning", learner_.asked());
+  Task<> asked = limited("the beginning", learner_.asked());
   co_await std::move(asked);
 }
 
@@ -59,17 +76,17 @@ Task<> StrategyRun::step(Turn turn) {
     error = std::current_exception();
   }
   if (error) leave(error);
-  Task<> taken = within_limit(text("step() number ", steps_), learner_.turn(std::move(turn)));
+  Task<> taken = limited(text("step() number ", steps_), learner_.turn(std::move(turn)));
   co_await std::move(taken);
 }
 
 Task<> StrategyRun::finish() {
-  Task<> all_end = within_limit("finish()", finishes_.finish());
+  Task<> all_end = limited("finish()", finishes_.finish());
   Task<std::exception_ptr> ending = error_of(std::move(all_end));
   const std::exception_ptr error = co_await std::move(ending);
   if (error) leave(error);
   const Turn last{.goes_on = false};
-  Task<> end = within_limit("finish()", learner_.turn(last));
+  Task<> end = limited("finish()", learner_.turn(last));
   co_await std::move(end);
 }
 
@@ -78,20 +95,9 @@ void StrategyRun::leave(std::exception_ptr why) {
   learner_.break_off(why);
 }
 
-Task<> StrategyRun::within_limit(std::string what, Task<> act) {
-  Runtime& runtime = comm_.runtime();
-  const auto expire = [this, &what] {
-    const std::vector<int> awaited = comm_.endpoint().awaited();
-    leave(std::make_exception_ptr(
-        Error(ErrorKind::peer, text("rank ", comm_.rank(), ": ", what, " has passed its timeout of ", seconds(limit_),
-                                    " s", awaited.empty() ? "" : ": it waits for ranks ", list_of_ranks(awaited)))));
-  };
-  Runtime::Timer timer{};
-  if (limit_ > Duration(0)) timer = runtime.call_at(runtime.now() + limit_, expire);
-  Task<std::exception_ptr> ending = error_of(std::move(act));
-  const std::exception_ptr error = co_await std::move(ending);
-  if (limit_ > Duration(0)) runtime.cancel(timer);
-  if (error) std::rethrow_exception(error);
+Task<> StrategyRun::limited(std::string what, Task<> act) {
+  const std::function<void(std::exception_ptr)> give_up = [this](std::exception_ptr error) { leave(error); };
+  return within_limit(comm_, limit_, std::move(what), std::move(act), give_up);
 }
 
 }  // namespace ripieno::loop

@@ -45,7 +45,7 @@ class StrategyRun {
   const collective::Communicator& comm() const { return comm_; }
 
  private:
-  Task<> within_limit(std::string what, Task<> act);
+  Task<> limited(std::string what, Task<> act);
 
   collective::Communicator comm_;
   LoopLearner learner_;
@@ -55,6 +55,11 @@ class StrategyRun {
   std::unique_ptr<strategy::Strategy> strategy_;
   std::uint64_t steps_ = 0;
 };
+
+/// Awaits the act; if it has not ended within `limit` (0: there is none), calls `give_up`, which must end it, with an
+/// Error(peer) that names the ranks of `comm`'s endpoint that are waited for.
+Task<> within_limit(collective::Communicator comm, Duration limit, std::string what, Task<> act,
+                    std::function<void(std::exception_ptr)> give_up);
 
 /// How many steps of a rank count as one where ranks must take equally many; 0: each has its own number. `length`: the
 /// steps of an epoch.

@@ -241,8 +241,10 @@ TEST(AgreeErrors, ARankThatIsWaitedForTooLongIsNamed) {
           while (!told) std::this_thread::yield();
           return;
         }
-        const std::string line = first_line_of_error([&] { mine.take(agreement); });
+        std::string line = first_line_of_error([&] { mine.take(agreement); });
         has(line, "rank 0: step() number 1 has passed its timeout of 2 s: it waits for ranks 1");
+        line = first_line_of_error([&] { agree(mine.line, mine.optimiser, group, "ring"); });
+        has(line, "rank 0: agree() has passed its timeout of 2 s: it waits for ranks 1");
         told = true;
       },
       std::chrono::seconds(2));
