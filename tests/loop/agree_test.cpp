@@ -255,6 +255,21 @@ TEST(AgreeNet, TheOptimiserStepsOnTheLoopsThreadAndKeepsItsState) {
   });
 }
 
+TEST(AgreeNet, GradientsAreTheStrategysAfterwardsWhetherZeroedInPlaceOrNot) {
+  on_loop_ranks(2, [&](const ProcessGroup& group) {
+    torch::nn::Linear line(3, 1);  // held as LibTorch holds its own
+    torch::optim::SGD optimiser(line->parameters(), torch::optim::SGDOptions(0.1));
+    Agreement agreement = agree(line, optimiser, group, "ring");
+    for (const bool to_none : {true, false, true}) {
+      optimiser.zero_grad(to_none);
+      (line->forward(torch::ones({1, 3})) * (1.0 + 2 * group->getRank())).sum().backward();
+      agreement.step();
+      EXPECT_TRUE(torch::equal(line->weight.grad(), torch::full({1, 3}, 2.0)));
+    }
+    agreement.finish();
+  });
+}
+
 TEST(AgreeNet, SeveralAgreementsAndCollectivesOfOneGroupDoNotMix) {
   on_loop_ranks(2, [&](const ProcessGroup& group) {
     const auto one = std::make_shared<Line>(), other = std::make_shared<Line>();
