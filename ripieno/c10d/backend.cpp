@@ -16,12 +16,6 @@ namespace {
 constexpr transport::LinkModel usual_link{std::chrono::microseconds(25), Duration(800)};
 constexpr std::uint64_t usual_bytes = 25'000'000;  // a bucket of DistributedDataParallel
 
-std::string list_of(const std::vector<int>& ranks) {
-  std::string list = ranks.size() == 1 ? "rank" : "ranks";
-  for (std::size_t i = 0; i < ranks.size(); ++i) list += text(i == 0 ? " " : ", ", ranks[i]);
-  return list;
-}
-
 using BaseOptions = c10::intrusive_ptr<::c10d::Backend::Options>;
 
 BaseOptions given_or_own(const BaseOptions& given, std::chrono::milliseconds timeout) {
@@ -52,7 +46,7 @@ Backend::Backend(transport::Cluster cluster, c10::intrusive_ptr<::c10d::Backend:
 
 void Backend::start() {
   comm_.emplace(cluster_.endpoint);
-  first_channel_ = comm_->take_channels(lanes);
+  own_order_ = std::make_shared<Order>(*comm_, lanes);
   messages_ = std::make_shared<TaggedMessages>(cluster_.endpoint);
   tuning_ = std::make_shared<const collective::Tuning>(
       size_ > 1 ? collective::tune(comm_->world(), usual_bytes, usual_link) : collective::Tuning{});
@@ -90,16 +84,17 @@ Duration Backend::limit_of(std::chrono::milliseconds timeout) const {
   return std::min(longest_limit, timeout);
 }
 
-Backend::Handle Backend::begin(Asked asked, Operation operation) {
+Backend::Handle Backend::begin_in(const std::shared_ptr<Order>& order, Asked asked, Operation operation) {
   const auto over = std::make_shared<Event>(runtime());
   c10::intrusive_ptr<PendingWork> work;
   {
     const std::lock_guard lock(order_);
-    const std::uint64_t number = asked_++;
-    const auto lane = static_cast<std::uint32_t>(number % lanes);
-    const std::shared_ptr<Event> before = std::exchange(last_[lane], over);
+    const std::uint64_t number = order->asked++;
+    const auto lane = static_cast<std::uint32_t>(number % order->last.size());
+    const std::shared_ptr<Event> before = std::exchange(order->last[lane], over);
     work = c10::make_intrusive<PendingWork>(rank_, asked, number, threads_);
-    submit(asked, work, over, take_turn(work, asked, std::move(operation), lane, before, over));
+    submit(asked, work, over,
+           take_turn(work, asked, std::move(operation), order->first_channel + lane, before, over));
   }
   if (!asked.is_async) work->wait(kNoTimeout);
   return work;
@@ -116,14 +111,14 @@ Backend::Handle Backend::average(std::shared_ptr<BucketAverages> averages, int b
   const auto over = std::make_shared<Event>(runtime());
   const std::lock_guard lock(order_);
   const std::shared_ptr<Event> before = std::exchange(last_average_, over);
-  const auto work = c10::make_intrusive<PendingWork>(rank_, asked, asked_++, threads_);
+  const auto work = c10::make_intrusive<PendingWork>(rank_, asked, own_order_->asked++, threads_);
   return submit(asked, work, over, take_turn(work, asked, std::move(operation), 0, before, over));
 }
 
 Backend::Handle Backend::begin_message(Asked asked, Message message) {
   const auto over = std::make_shared<Event>(runtime());
   const std::lock_guard lock(order_);
-  const auto work = c10::make_intrusive<PendingWork>(rank_, asked, asked_, threads_);
+  const auto work = c10::make_intrusive<PendingWork>(rank_, asked, own_order_->asked, threads_);
   return submit(asked, work, over, pass_message(work, asked, std::move(message), over));
 }
 
@@ -136,7 +131,7 @@ Backend::Handle Backend::submit(const Asked& asked, const c10::intrusive_ptr<Pen
   return work;
 }
 
-Task<> Backend::take_turn(c10::intrusive_ptr<PendingWork> work, Asked asked, Operation operation, std::uint32_t lane,
+Task<> Backend::take_turn(c10::intrusive_ptr<PendingWork> work, Asked asked, Operation operation, std::uint32_t channel,
                           std::shared_ptr<Event> before, std::shared_ptr<Event> over) {
   begins();
   std::exception_ptr error;
@@ -144,7 +139,7 @@ Task<> Backend::take_turn(c10::intrusive_ptr<PendingWork> work, Asked asked, Ope
   const Runtime::Timer timer = runtime().call_at(runtime().now() + limit_of(asked.timeout), expire);
   try {
     if (before && !before->is_set()) co_await before->wait();
-    Task<> running = operation({*comm_, first_channel_ + lane, tuning_});
+    Task<> running = operation({*comm_, channel, tuning_});
     co_await std::move(running);
   } catch (...) {
     error = std::current_exception();
@@ -263,7 +258,7 @@ at::Tensor Backend::allocateTensor(long size, at::TensorOptions options) {
 
 std::uint64_t Backend::getSequenceNumberForGroup() {
   const std::lock_guard lock(order_);
-  return asked_;
+  return own_order_->asked;
 }
 
 ::c10d::ErrorType Backend::getError() {
@@ -282,6 +277,31 @@ std::vector<std::string> Backend::ways() const {
     if (peer != rank_) ways.push_back(cluster_.endpoint->way(peer));
   }
   return ways;
+}
+
+const collective::Communicator& Backend::communicator() {
+  if (!free_comm_) {
+    cluster_.progress().run("a communicator", split_off(*comm_, &free_comm_));
+    comm_->takes_along(*free_comm_);
+    free_channels_ = free_comm_->take_channels(lanes);
+  }
+  return *free_comm_;
+}
+
+std::shared_ptr<Backend::Order> Backend::new_order() {
+  std::shared_ptr<Order> made;
+  cluster_.progress().run("an order of operations", open(&made, lanes_of_others));
+  return made;
+}
+
+Task<> Backend::open(std::shared_ptr<Order>* into, std::uint32_t count) {
+  *into = std::make_shared<Order>(*comm_, count);
+  co_return;
+}
+
+Task<> Backend::split_off(collective::Communicator from, std::optional<collective::Communicator>* into) {
+  Task<std::optional<collective::Communicator>> splitting = from.split(0, from.rank());
+  *into = co_await std::move(splitting);
 }
 
 Task<> Backend::copy_ledger(const observe::Ledger& from, observe::Ledger* into) {
@@ -309,74 +329,6 @@ c10::intrusive_ptr<::c10d::Backend> Backend::merge(const c10::intrusive_ptr<::c1
                                                    const int& rank, const int& size) {
   const auto own = c10::make_intrusive<Options>(options ? options->timeout : options_->timeout, options_->backend);
   return c10::make_intrusive<Backend>(store, rank, size, own);
-}
-
-void Backend::monitoredBarrier(const ::c10d::BarrierOptions& options, bool wait_for_all) {
-  Tag tag = 0;
-  {
-    const std::lock_guard lock(order_);
-    tag = internal_tags + static_cast<Tag>(barriers_++);
-  }
-  const Duration limit = options.timeout == std::chrono::milliseconds(0) ? Duration(0) : limit_of(options.timeout);
-  cluster_.progress().run(title("monitored_barrier"),
-                          rank_ == 0 ? monitor_others(tag, limit, wait_for_all) : be_monitored(tag, limit));
-}
-
-/// Rank 0 waits for a message of every other rank, and then answers each with the first rank that is missing, or -1.
-Task<> Backend::monitor_others(Tag tag, Duration limit, bool wait_for_all) {
-  std::vector<std::exception_ptr> errors(static_cast<std::size_t>(size_));
-  std::vector<Task<>> awaited;
-  for (int rank = 1; rank < size_; ++rank)
-    awaited.push_back(hear_from(rank, tag, limit, &errors[static_cast<std::size_t>(rank)]));
-  Task<> together = all(runtime(), std::move(awaited), [](const std::exception_ptr&) {});
-  co_await std::move(together);
-  std::vector<int> missing;
-  for (int rank = 1; rank < size_; ++rank) {
-    if (errors[static_cast<std::size_t>(rank)]) missing.push_back(rank);
-  }
-  std::int32_t first = missing.empty() ? -1 : missing[0];
-  for (int rank = 1; rank < size_; ++rank) {
-    if (errors[static_cast<std::size_t>(rank)]) continue;
-    Task<> answering = messages_->send(rank, tag, std::as_writable_bytes(std::span(&first, 1)), DType::int32, limit);
-    co_await std::move(answering);
-  }
-  if (missing.empty()) co_return;
-  if (!wait_for_all) missing.resize(1);
-  std::string names = list_of(missing);
-  names[0] = 'R';
-  if (limit == Duration(0) && !wait_for_all)
-    fail(ErrorKind::peer, "Rank 0 timed out in monitoredBarrier after 0 ms: it waits for ", list_of(missing));
-  fail(ErrorKind::peer, names, " failed to pass monitoredBarrier in ",
-       std::chrono::duration_cast<std::chrono::milliseconds>(limit).count(), " ms");
-}
-
-Task<> Backend::hear_from(int rank, Tag tag, Duration limit, std::exception_ptr* error) {
-  try {
-    Task<int> hearing = messages_->receive(rank, tag, {}, DType::uint8, limit);
-    co_await std::move(hearing);
-  } catch (...) {
-    *error = std::current_exception();
-  }
-}
-
-Task<> Backend::be_monitored(Tag tag, Duration limit) {
-  std::int32_t missing = -1;
-  std::string why;
-  try {
-    Task<> coming = messages_->send(0, tag, {}, DType::uint8, limit);
-    co_await std::move(coming);
-    Task<int> waiting =
-        messages_->receive(0, tag, std::as_writable_bytes(std::span(&missing, 1)), DType::int32, 2 * limit);
-    co_await std::move(waiting);
-  } catch (const std::exception& error) {
-    why = error.what();
-  }
-  if (missing >= 0) why = text("rank ", missing, " has not come");
-  if (why.empty()) co_return;
-  fail(ErrorKind::peer, "Rank ", rank_,
-       " successfully reached monitoredBarrier, but received errors while waiting for send/recv from rank 0. Please "
-       "check rank 0 logs for faulty rank: ",
-       why);
 }
 
 }  // namespace ripieno::c10d

@@ -20,11 +20,15 @@
 
 #include "ripieno/c10d/bucket_averages.h"
 #include "ripieno/c10d/collectives.h"
+#include "ripieno/c10d/operation_order.h"
 #include "ripieno/c10d/pending_work.h"
 #include "ripieno/c10d/tagged_messages.h"
 #include "ripieno/transport/cluster.h"
 
 namespace ripieno::c10d {
+
+/// "rank 1", or "ranks 1, 2", for errors.
+std::string list_of(const std::vector<int>& ranks);
 
 class Backend final : public ::c10d::Backend {
  public:
@@ -58,6 +62,8 @@ class Backend final : public ::c10d::Backend {
   /// Ends everything that is in flight, on all ranks.
   void abort() override { end("the group was aborted", true); }
   void shutdown() override { end("the group was shut down", false); }
+  /// Ends what is in flight, on all ranks, which are told why; with `always` also tells them where nothing is.
+  void end(const std::string& why, bool always);
   c10::intrusive_ptr<::c10d::Backend> split(const c10::intrusive_ptr<::c10d::Store>& store,
                                             const std::vector<int>& ranks,
                                             const c10::intrusive_ptr<::c10d::Backend::Options>& options) override;
@@ -67,33 +73,34 @@ class Backend final : public ::c10d::Backend {
 
   using Handle = c10::intrusive_ptr<::c10d::Work>;
   using Tensors = std::vector<at::Tensor>;
-  Handle broadcast(Tensors& tensors, const ::c10d::BroadcastOptions& options) override;
-  Handle allreduce(Tensors& tensors, const ::c10d::AllreduceOptions& options) override;
-  Handle allreduce_sparse(Tensors& tensors, const ::c10d::AllreduceOptions& options) override;
-  Handle allreduce_coalesced(Tensors& tensors, const ::c10d::AllreduceCoalescedOptions& options) override;
-  Handle reduce(Tensors& tensors, const ::c10d::ReduceOptions& options) override;
-  Handle allgather(std::vector<Tensors>& outputs, Tensors& inputs, const ::c10d::AllgatherOptions& options) override;
-  Handle _allgather_base(at::Tensor& output, at::Tensor& input, const ::c10d::AllgatherOptions& options) override;
+  Handle broadcast(Tensors& tensors, const ::c10d::BroadcastOptions& options = {}) override;
+  Handle allreduce(Tensors& tensors, const ::c10d::AllreduceOptions& options = {}) override;
+  Handle allreduce_sparse(Tensors& tensors, const ::c10d::AllreduceOptions& options = {}) override;
+  Handle allreduce_coalesced(Tensors& tensors, const ::c10d::AllreduceCoalescedOptions& options = {}) override;
+  Handle reduce(Tensors& tensors, const ::c10d::ReduceOptions& options = {}) override;
+  Handle allgather(std::vector<Tensors>& outputs, Tensors& inputs,
+                   const ::c10d::AllgatherOptions& options = {}) override;
+  Handle _allgather_base(at::Tensor& output, at::Tensor& input, const ::c10d::AllgatherOptions& options = {}) override;
   Handle allgather_coalesced(std::vector<Tensors>& outputs, Tensors& inputs,
-                             const ::c10d::AllgatherOptions& options) override;
+                             const ::c10d::AllgatherOptions& options = {}) override;
   Handle allgather_into_tensor_coalesced(Tensors& outputs, Tensors& inputs,
-                                         const ::c10d::AllgatherOptions& options) override;
-  Handle gather(std::vector<Tensors>& outputs, Tensors& inputs, const ::c10d::GatherOptions& options) override;
-  Handle scatter(Tensors& outputs, std::vector<Tensors>& inputs, const ::c10d::ScatterOptions& options) override;
+                                         const ::c10d::AllgatherOptions& options = {}) override;
+  Handle gather(std::vector<Tensors>& outputs, Tensors& inputs, const ::c10d::GatherOptions& options = {}) override;
+  Handle scatter(Tensors& outputs, std::vector<Tensors>& inputs, const ::c10d::ScatterOptions& options = {}) override;
   Handle reduce_scatter(Tensors& outputs, std::vector<Tensors>& inputs,
-                        const ::c10d::ReduceScatterOptions& options) override;
+                        const ::c10d::ReduceScatterOptions& options = {}) override;
   Handle _reduce_scatter_base(at::Tensor& output, at::Tensor& input,
-                              const ::c10d::ReduceScatterOptions& options) override;
+                              const ::c10d::ReduceScatterOptions& options = {}) override;
   Handle reduce_scatter_tensor_coalesced(Tensors& outputs, Tensors& inputs,
-                                         const ::c10d::ReduceScatterOptions& options) override;
+                                         const ::c10d::ReduceScatterOptions& options = {}) override;
   Handle alltoall_base(at::Tensor& output, at::Tensor& input, std::vector<std::int64_t>& output_rows,
-                       std::vector<std::int64_t>& input_rows, const ::c10d::AllToAllOptions& options) override;
-  Handle alltoall(Tensors& outputs, Tensors& inputs, const ::c10d::AllToAllOptions& options) override;
+                       std::vector<std::int64_t>& input_rows, const ::c10d::AllToAllOptions& options = {}) override;
+  Handle alltoall(Tensors& outputs, Tensors& inputs, const ::c10d::AllToAllOptions& options = {}) override;
   Handle send(Tensors& tensors, int peer, int tag) override;
   Handle recv(Tensors& tensors, int peer, int tag) override;
   Handle recvAnysource(Tensors& tensors, int tag) override;
   /// Completes once all collectives that this rank asked for before have.
-  Handle barrier(const ::c10d::BarrierOptions& options) override;
+  Handle barrier(const ::c10d::BarrierOptions& options = {}) override;
   /// Returns once all ranks have come; else throws an error that names those that have not come within the limit: on
   /// rank 0 the first of them, or with `wait_for_all` every one.
   void monitoredBarrier(const ::c10d::BarrierOptions& options, bool wait_for_all) override;
@@ -111,13 +118,24 @@ class Backend final : public ::c10d::Backend {
   /// This rank's bytes so far. On any thread.
   observe::Ledger ledger();
 
-  /// What the group's operations go through, for tasks that are not c10d's: they run by `progress()`, and take channels
-  /// of their own in the same order on all ranks.
-  const collective::Communicator& communicator() const { return *comm_; }
+  using Order = OperationOrder;
+  /// All ranks call it together.
+  std::shared_ptr<Order> new_order();
+  /// all_reduce of one tensor in an order of its own.
+  Handle reduce_in(const std::shared_ptr<Order>& order, const at::Tensor& tensor, const ::c10d::ReduceOp& reduction);
+
+  /// For tasks that are not c10d's, which run by `progress()`: a communicator that no operation of the group uses,
+  /// and that ends with it. All ranks make the first call together.
+  const collective::Communicator& communicator();
+  /// The next of its channels, in turn, for operations of which several may be in flight: begun in the same order on
+  /// all ranks.
+  std::uint32_t next_channel() { return free_channels_ + static_cast<std::uint32_t>(free_begun_++ % lanes); }
   Progress& progress() { return cluster_.progress(); }
+  /// The next model that is made parallel over the group, from 1.
+  int count_model() { return ++cluster_.models; }
 
  private:
-  static constexpr std::uint32_t lanes = 16;
+  static constexpr std::uint32_t lanes = 16, lanes_of_others = 8;
   /// A begun operation, and its end.
   struct Begun {
     Handle work;
@@ -128,7 +146,8 @@ class Backend final : public ::c10d::Backend {
   using Message = std::function<Task<int>(TaggedMessages&, Duration limit)>;
 
   void start();
-  Handle begin(Asked asked, Operation operation);
+  Handle begin(Asked asked, Operation operation) { return begin_in(own_order_, std::move(asked), std::move(operation)); }
+  Handle begin_in(const std::shared_ptr<Order>& order, Asked asked, Operation operation);
   Handle begin_message(Asked asked, Message message);
   Handle submit(const Asked& asked, const c10::intrusive_ptr<PendingWork>& work, std::shared_ptr<Event> over,
                 Task<> task);
@@ -141,19 +160,19 @@ class Backend final : public ::c10d::Backend {
   static Task<> meet_after(Ground ground, std::vector<std::shared_ptr<Event>> before);
   static Task<> one_by_one(Ground ground, std::vector<Operation> operations);
   /// A collective, once the operation before it on its channel is over.
-  Task<> take_turn(c10::intrusive_ptr<PendingWork> work, Asked asked, Operation operation, std::uint32_t lane,
+  Task<> take_turn(c10::intrusive_ptr<PendingWork> work, Asked asked, Operation operation, std::uint32_t channel,
                    std::shared_ptr<Event> before, std::shared_ptr<Event> over);
   Task<> pass_message(c10::intrusive_ptr<PendingWork> work, Asked asked, Message message, std::shared_ptr<Event> over);
   Task<> monitor_others(Tag tag, Duration limit, bool wait_for_all);
   Task<> hear_from(int rank, Tag tag, Duration limit, std::exception_ptr* error);
   Task<> be_monitored(Tag tag, Duration limit);
   static Task<int> wait_for_all(std::vector<Begun> begun);
+  Task<> open(std::shared_ptr<Order>* into, std::uint32_t count);
+  static Task<> split_off(collective::Communicator from, std::optional<collective::Communicator>* into);
   static Task<> copy_ledger(const observe::Ledger& from, observe::Ledger* into);
   Task<> finish(std::string why, bool always);
   void begins() { ++in_flight_; }
   void conclude(const c10::intrusive_ptr<PendingWork>& work, Event& over, std::exception_ptr error, int sender = -1);
-  /// Ends what is in flight; with `always` also tells the other ranks where nothing is.
-  void end(const std::string& why, bool always);
   /// Ends the group, on all ranks.
   void give_up(std::exception_ptr error);
   void tell_launcher(const std::exception_ptr& error);
@@ -167,14 +186,15 @@ class Backend final : public ::c10d::Backend {
   const c10::intrusive_ptr<::c10d::Backend::Options> options_;
   std::shared_ptr<FutureThreads> threads_ = std::make_shared<FutureThreads>();
   transport::Cluster cluster_;
-  std::optional<collective::Communicator> comm_;
+  std::optional<collective::Communicator> comm_, free_comm_;
   std::shared_ptr<const collective::Tuning> tuning_;
   std::shared_ptr<TaggedMessages> messages_;
-  std::uint32_t first_channel_ = 0;
+  std::uint32_t free_channels_ = 0;
+  std::uint64_t free_begun_ = 0;
 
   std::mutex order_;  ///< guards what follows: the order of operations is that of the calls
-  std::uint64_t asked_ = 0, barriers_ = 0;
-  std::array<std::shared_ptr<Event>, lanes> last_;
+  std::shared_ptr<Order> own_order_;
+  std::uint64_t barriers_ = 0;
   std::shared_ptr<Event> last_average_;  ///< one after the other: an averager takes channels at its first
   std::optional<std::vector<Begun>> coalescing_;
 

@@ -84,6 +84,15 @@ Backend::Handle Backend::allreduce(Tensors& tensors, const ::c10d::AllreduceOpti
                });
 }
 
+Backend::Handle Backend::reduce_in(const std::shared_ptr<Order>& order, const at::Tensor& tensor,
+                                   const ::c10d::ReduceOp& reduction) {
+  const Asked asked{OpType::ALLREDUCE, title("all_reduce"), {tensor}, {tensor}};
+  return begin_in(order, asked,
+                  [on_host = on_host("all_reduce", {tensor}, reduction), reduction](Ground ground) {
+                    return all_reduce(ground, on_host, reduction);
+                  });
+}
+
 Backend::Handle Backend::allreduce_sparse(Tensors& tensors, const ::c10d::AllreduceOptions& options) {
   const at::Tensor tensor = only("all_reduce", tensors);
   if (options.reduceOp != ::c10d::ReduceOp::SUM || tensor.layout() != at::kSparse)
@@ -329,7 +338,7 @@ Backend::Handle Backend::barrier(const ::c10d::BarrierOptions& options) {
   std::vector<std::shared_ptr<Event>> before;
   {
     const std::lock_guard lock(order_);
-    before.assign(last_.begin(), last_.end());
+    before.assign(own_order_->last.begin(), own_order_->last.end());
   }
   return begin(asked_by(options, OpType::BARRIER, title("barrier"), {}, {}),
                [before](Ground ground) { return meet_after(ground, before); });

@@ -50,6 +50,23 @@ void await_keys(::c10d::Store& store, const GroupPlace& place, const std::vector
   }
 }
 
+const std::string refusal = "refused: ";
+
+/// Error(usage): ranks think of groups of different sizes. Those that came first learn of it by is_one_host().
+void check_size(::c10d::Store& store, const GroupPlace& place) {
+  if (place.rank < 0 || place.rank >= place.size) {
+    fail(ErrorKind::usage, "rank ", place.rank, " of ", place.name, ", which has ranks 0 to ", place.size - 1, " of ",
+         place.size);
+  }
+  const std::string own = text(place.size, " ranks, says rank ", place.rank);
+  const std::string first = store.compareSet("ripieno/size", std::string(), own);
+  if (first.substr(0, first.find(',')) == own.substr(0, own.find(','))) return;
+  const std::string why = text(place.name, " has ", own, ", and ", first, ": start all with one world size");
+  for (int rank = 0; rank < std::max(place.size, std::atoi(first.c_str())); ++rank)  // whichever one waits for
+    store.set(host_key(rank), refusal + why);
+  fail(ErrorKind::usage, why);
+}
+
 /// Whether all ranks are on this host.
 bool is_one_host(::c10d::Store& store, const GroupPlace& place, std::chrono::milliseconds timeout) {
   const std::string here = transport::host_identity();
@@ -61,13 +78,19 @@ bool is_one_host(::c10d::Store& store, const GroupPlace& place, std::chrono::mil
     ranks.push_back(rank);
   }
   await_keys(store, place, keys, ranks, timeout);
-  return !here.empty() &&
-         std::all_of(keys.begin(), keys.end(), [&](const std::string& key) { return store.get_to_str(key) == here; });
+  bool is_one = !here.empty();
+  for (const std::string& key : keys) {
+    const std::string host = store.get_to_str(key);
+    if (host.starts_with(refusal)) fail(ErrorKind::usage, host.substr(refusal.size()));
+    is_one = is_one && host == here;
+  }
+  return is_one;
 }
 
 }  // namespace
 
 transport::Cluster meet_by_store(::c10d::Store& store, const GroupPlace& group, std::chrono::milliseconds timeout) {
+  check_size(store, group);
   const bool one_host = group.size == 1 || is_one_host(store, group, timeout);
   launch::Placement place = launch::ways_to_peers(one_host);
   place.rank = group.rank;

@@ -26,7 +26,8 @@ struct GroupPlace {
 };
 
 /// All ranks of the group call it, with the same store or prefix of one; it uses keys that begin with "ripieno/".
-/// Error(peer), which names them: ranks have not come within `timeout`. Other errors: those of launch::join().
+/// Error(usage): no such rank, or ranks think of groups of different sizes. Error(peer), which names them: ranks have
+/// not come within `timeout`. Other errors: those of launch::join().
 transport::Cluster meet_by_store(::c10d::Store& store, const GroupPlace& place, std::chrono::milliseconds timeout);
 
 }  // namespace ripieno::c10d

@@ -1,0 +1,74 @@
+#include "ripieno/loop/backward_end.h"
+
+#include <torch/csrc/autograd/engine.h>
+#include <torch/csrc/autograd/function_hook.h>
+#include <torch/csrc/autograd/utils/lambda_post_hook.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <algorithm>
+#include <vector>
+
+namespace ripieno::loop {
+namespace {
+
+using Callback = std::function<void()>;
+using torch::autograd::PostAccumulateGradHook;
+
+/// A tensor has one hook; this one calls several, and the one that was there before.
+class HookChain final : public PostAccumulateGradHook {
+ public:
+  explicit HookChain(std::unique_ptr<PostAccumulateGradHook> first) : first_(std::move(first)) {}
+
+  void add(const std::shared_ptr<const Callback>& callback) {
+    std::erase_if(callbacks_, [](const auto& one) { return one.expired(); });
+    callbacks_.emplace_back(callback);
+  }
+  bool is_idle() const {
+    return std::all_of(callbacks_.begin(), callbacks_.end(), [](const auto& one) { return one.expired(); });
+  }
+  void operator()(const torch::autograd::Variable& tensor) override {
+    if (first_) (*first_)(tensor);
+    const std::vector<std::weak_ptr<const Callback>> now = callbacks_;  // a callback may add others
+    for (const auto& one : now) {
+      if (const auto alive = one.lock()) (*alive)();
+    }
+  }
+
+ private:
+  std::unique_ptr<PostAccumulateGradHook> first_;
+  std::vector<std::weak_ptr<const Callback>> callbacks_;
+};
+
+}  // namespace
+
+AccumulationHook::AccumulationHook(const torch::Tensor& parameter, Callback callback)
+    : callback_(std::make_shared<const Callback>(std::move(callback))) {
+  std::unique_ptr<PostAccumulateGradHook>& present = torch::autograd::impl::post_acc_grad_hooks(parameter);
+  auto* chain = dynamic_cast<HookChain*>(present.get());
+  if (!chain) {
+    auto made = std::make_unique<HookChain>(std::move(present));
+    chain = made.get();
+    torch::autograd::impl::set_post_acc_grad_hooks(parameter, std::move(made));
+  }
+  chain->add(callback_);
+}
+
+bool AccumulationHook::watches(const torch::Tensor& parameter) {
+  const auto* chain = dynamic_cast<const HookChain*>(torch::autograd::impl::post_acc_grad_hooks(parameter).get());
+  return chain && !chain->is_idle();
+}
+
+void at_end_of_backward(std::shared_ptr<const Callback> function) {
+  torch::autograd::Engine::get_default_engine().queue_callback([function = std::move(function)] {
+    const auto outer = torch::autograd::get_current_node();
+    if (!outer) return (*function)();
+    // This pass is a part of what another one computes.
+    outer->add_post_hook(std::make_unique<torch::autograd::utils::LambdaPostHook>(
+        [function](const torch::autograd::variable_list& outputs, const torch::autograd::variable_list&) {
+          at_end_of_backward(function);
+          return outputs;
+        }));
+  });
+}
+
+}  // namespace ripieno::loop

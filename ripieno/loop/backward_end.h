@@ -1,0 +1,31 @@
+// This room's only use of LibTorch's internals: hooks after a parameter's gradient was accumulated, and at the end of a
+// backward pass.
+#pragma once
+
+#include <torch/torch.h>
+
+#include <functional>
+#include <memory>
+
+namespace ripieno::loop {
+
+/// Calls a function each time a backward pass has accumulated a parameter's gradient, on the thread of that pass, for
+/// as long as this object lives. It belongs to the tensor itself: freezing, unfrezing, and another type (Module::to)
+/// leave it there.
+class AccumulationHook {
+ public:
+  /// `parameter`: a leaf; it need not require a gradient yet.
+  AccumulationHook(const torch::Tensor& parameter, std::function<void()> callback);
+  /// Whether a hook of a parameter lives.
+  static bool watches(const torch::Tensor& parameter);
+
+ private:
+  std::shared_ptr<const std::function<void()>> callback_;
+};
+
+/// From a hook in a backward pass: calls the function once that pass has ended without an error, on its thread, before
+/// backward() returns; what it throws, backward() throws. Where a pass runs within another one (activation
+/// checkpointing), it is the outermost. A function that can no longer be called is destroyed.
+void at_end_of_backward(std::shared_ptr<const std::function<void()>> function);
+
+}  // namespace ripieno::loop

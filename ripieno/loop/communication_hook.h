@@ -1,0 +1,59 @@
+// How DistributedDataParallel averages a bucket of gradients: a function, of which these are the ready-made ones.
+//
+//   ripieno::DistributedDataParallel ddp(net, group, {.hook = ripieno::hooks::powersgd(2)});
+//
+// One's own, here the mean of values clipped at 1:
+//   [](ripieno::ProcessGroup group, ripieno::GradientBucket bucket) {
+//     std::vector<torch::Tensor> tensors{bucket.numbers.clamp_(-1, 1).div_(group->getSize())};
+//     return group->allreduce(tensors);
+//   }
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "ripieno/codec/codec.h"
+#include "ripieno/loop/process_group.h"
+
+namespace ripieno::loop {
+
+struct GradientBucket {
+  int index = 0;                         ///< from 0; a backward pass makes buckets ready in about this order
+  torch::Tensor numbers;                 ///< of one dimension: all gradients of the bucket, one after the other
+  std::vector<torch::Tensor> gradients;  ///< parts of `numbers`, with the shapes of their parameters
+};
+
+/// Begins an exchange whose end leaves the average in place in `numbers`, and returns its handle. Called on all ranks
+/// for the same buckets in the same order, in the thread that runs backward(), whose pass may still go on.
+using CommunicationHook = std::function<c10::intrusive_ptr<::c10d::Work>(ProcessGroup group, GradientBucket bucket)>;
+
+/// Averages with a codec (codec/codec.h), which keeps what it loses for the next step unless error_feedback is off.
+/// Gradients must be fp32 or fp64. A hook serves one model. Error(usage): a bad option.
+CommunicationHook hook_of(codec::CodecOptions options);
+
+namespace hooks {
+
+inline CommunicationHook fp16() { return hook_of({.name = "fp16"}); }
+inline CommunicationHook bf16() { return hook_of({.name = "bf16"}); }
+/// `block` numbers share a scale.
+inline CommunicationHook int8(std::size_t block = 256) { return hook_of({.name = "int8", .block = block}); }
+/// `bits` a number, 2 .. 8.
+inline CommunicationHook qsgd(int bits = 4, std::size_t block = 256) {
+  return hook_of({.name = "qsgd", .block = block, .bits = bits});
+}
+inline CommunicationHook sign(std::size_t block = 256) { return hook_of({.name = "sign", .block = block}); }
+/// The largest `fraction` of the numbers, (0, 1].
+inline CommunicationHook topk(double fraction = 0.01) { return hook_of({.name = "topk", .fraction = fraction}); }
+inline CommunicationHook topk_sampled(double fraction = 0.01) {
+  return hook_of({.name = "topk-sampled", .fraction = fraction});
+}
+/// Two factors of `rank` columns for each matrix.
+inline CommunicationHook powersgd(int rank = 2) { return hook_of({.name = "powersgd", .rank = rank}); }
+
+}  // namespace hooks
+}  // namespace ripieno::loop
+
+namespace ripieno {
+using loop::CommunicationHook, loop::GradientBucket;  // own loops need no rooms
+namespace hooks = loop::hooks;
+}  // namespace ripieno

@@ -1,0 +1,52 @@
+// Notices ranks that have parted: that are in different backward passes, train different parameters, or hold different
+// weights.
+//
+// Each pass begins with one all-reduce (maximum) of 4 * (16 + 2 N) bytes for N parameters, beside the computation: a
+// code of what the rank does, and one number of each parameter, another one in each pass; each also with the opposite
+// sign. Where maximum and minimum are apart, all ranks see it, and ask each other who holds what.
+#pragma once
+
+#include "ripieno/loop/gradient_buckets.h"
+
+namespace ripieno::loop {
+
+/// What must be the same on all ranks in a backward pass.
+struct ReplicaState {
+  std::uint64_t pass = 0;
+  std::string doing;  ///< "backward pass 3 of model 1"
+  std::shared_ptr<const std::vector<std::string>>
+      lines;               ///< a line for each parameter: name, shape, type, trained or not
+  std::uint64_t code = 0;  ///< a hash of the lines
+};
+
+class ReplicaCheck {
+ public:
+  /// Begins the all-reduce, on the group's communicator(), so that checks of several models meet in the order of the
+  /// calls. `present` is false on a rank that only completes other ranks' exchanges; it
+  /// contributes nothing.
+  ReplicaCheck(c10d::Backend& group, const std::vector<NamedParameter>& parameters, ReplicaState state, bool present);
+
+  /// After the end of the group: waits for it, and for no error.
+  void forget() noexcept;
+  bool is_complete() const { return reducing_.test(); }
+  /// Waits for it. Error(mismatch), on all ranks: the first thing in which a rank differs from another, with both
+  /// values.
+  void conclude(c10d::Backend& group);
+
+ private:
+  static Task<> reduce(collective::Communicator comm, std::uint32_t channel, torch::Tensor extremes);
+  bool ranks_do_the_same() const;
+  /// The first parameter of which ranks hold different numbers.
+  std::optional<std::size_t> first_apart() const;
+  Task<> tell_apart(collective::Communicator comm, std::size_t parameter) const;
+
+  ReplicaState state_;
+  std::vector<std::string> names_;
+  std::vector<std::int64_t> elements_;  // which one of each parameter
+  std::vector<double> values_;
+  bool present_;
+  torch::Tensor extremes_;
+  ripieno::Work reducing_;
+};
+
+}  // namespace ripieno::loop
