@@ -7,12 +7,12 @@
 namespace ripieno::loop {
 namespace {
 
-void has(const std::string& text, const std::string& part) {
+void expect_part(const std::string& text, const std::string& part) {
   EXPECT_NE(text.find(part), std::string::npos) << text << "\nhas no: " << part;
 }
 
-struct OnRank {
-  explicit OnRank(const ProcessGroup& group) : rank(group->getRank()) {}
+struct AgreeingRank {
+  explicit AgreeingRank(const ProcessGroup& group) : rank(group->getRank()) {}
   void take(Agreement& agreement, int steps = 1) {
     for (int i = 0; i < steps; ++i) {
       optimiser.zero_grad();
@@ -25,14 +25,14 @@ struct OnRank {
   torch::optim::SGD optimiser{{line->weight}, 0.1};
 };
 
-struct Refused {
+struct RefusedAgreement {
   const char* strategy;
   AgreeOptions options;
   const char* sentence;
 };
 
 TEST(AgreeErrors, WhatCannotWorkIsRefusedOnAllRanksWithItsReason) {
-  const std::vector<Refused> all{
+  const std::vector<RefusedAgreement> all{
       {"lokal-sgd", {}, "did you mean \"local-sgd\""},
       {"ddp", {}, "it exchanges while backward() runs, and step() comes after that; take ripieno::Distributed"},
       {"fedavg", {}, "its rounds are of whole epochs, and the loop has none; give steps_per_epoch"},
@@ -52,14 +52,14 @@ TEST(AgreeErrors, WhatCannotWorkIsRefusedOnAllRanksWithItsReason) {
       {"ring", {.bucket_mb = 0}, "bucket_mb = 0; give more than 0"},
   };
   on_loop_ranks(2, [&](const ProcessGroup& group) {
-    for (const Refused& one : all) {
-      OnRank mine(group);
+    for (const RefusedAgreement& one : all) {
+      AgreeingRank mine(group);
       const std::string line =
           first_line_of_error([&] { agree(mine.line, mine.optimiser, group, one.strategy, one.options); });
-      has(line, one.sentence);
+      expect_part(line, one.sentence);
       EXPECT_EQ(line.find('\n'), std::string::npos);
     }
-    OnRank mine(group);  // the group is as good as new
+    AgreeingRank mine(group);  // the group is as good as new
     Agreement agreement = agree(mine.line, mine.optimiser, group, "ring");
     mine.take(agreement, 3);
     agreement.finish();
@@ -72,31 +72,35 @@ TEST(AgreeErrors, OptimisersThatCannotStepAreRefusedWithTheReason) {
     const std::vector<torch::Tensor> weights{line->weight};
     using namespace torch::optim;
     LBFGS lbfgs(weights, LBFGSOptions(0.1));
-    has(first_line_of_error([&] { agree(line, lbfgs, group, "ring"); }), "LBFGS, which computes the loss again");
+    expect_part(first_line_of_error([&] { agree(line, lbfgs, group, "ring"); }),
+                "LBFGS, which computes the loss again");
     RMSprop rmsprop(weights, RMSpropOptions(0.1));
-    has(first_line_of_error([&] { agree(line, rmsprop, group, "ps-sync"); }), "and know SGD, Adam and AdamW");
+    expect_part(first_line_of_error([&] { agree(line, rmsprop, group, "ps-sync"); }), "and know SGD, Adam and AdamW");
     Adam amsgrad(weights, AdamOptions(0.1).amsgrad(true));
-    has(first_line_of_error([&] { agree(line, amsgrad, group, "ps-async"); }), "cannot with amsgrad");
+    expect_part(first_line_of_error([&] { agree(line, amsgrad, group, "ps-async"); }), "cannot with amsgrad");
     SGD dampened(weights, SGDOptions(0.1).momentum(0.9).dampening(0.5));
-    has(first_line_of_error([&] { agree(line, dampened, group, "ps-sync"); }), "cannot with dampening = 0.5");
+    expect_part(first_line_of_error([&] { agree(line, dampened, group, "ps-sync"); }), "cannot with dampening = 0.5");
     SGD grouped(std::vector<OptimizerParamGroup>{OptimizerParamGroup(weights), OptimizerParamGroup({other->weight})},
                 SGDOptions(0.1));
-    has(first_line_of_error([&] { agree(line, grouped, group, "ps-sync"); }), "it has 2 groups; make it with one");
-    has(first_line_of_error([&] { agree(line, grouped, group, "ring"); }), "that the net does not have");
+    expect_part(first_line_of_error([&] { agree(line, grouped, group, "ps-sync"); }),
+                "it has 2 groups; make it with one");
+    expect_part(first_line_of_error([&] { agree(line, grouped, group, "ring"); }), "that the net does not have");
     SGD others({other->weight}, SGDOptions(0.1));
-    has(first_line_of_error([&] { agree(line, others, group, "ring"); }), "that the net does not have");
-    has(first_line_of_error([&] { agree(std::shared_ptr<Line>(), others, group, "ring"); }), "there is no model");
+    expect_part(first_line_of_error([&] { agree(line, others, group, "ring"); }), "that the net does not have");
+    expect_part(first_line_of_error([&] { agree(std::shared_ptr<Line>(), others, group, "ring"); }),
+                "there is no model");
   });
 }
 
 TEST(AgreeErrors, RanksThatWantDifferentThingsAreTold) {
   on_loop_ranks(2, [&](const ProcessGroup& group) {
-    OnRank mine(group);
+    AgreeingRank mine(group);
     const AgreeOptions own{.steps = mine.rank == 0 ? 8u : 4u};
-    has(first_line_of_error([&] { agree(mine.line, mine.optimiser, group, "diloco", own); }),
-        "rank 1 has steps 4, fragments 1, delay 0 where rank 0 has steps 8");
+    expect_part(first_line_of_error([&] { agree(mine.line, mine.optimiser, group, "diloco", own); }),
+                "rank 1 has steps 4, fragments 1, delay 0 where rank 0 has steps 8");
     const char* const strategy = mine.rank == 0 ? "ring" : "ddp";
-    has(first_line_of_error([&] { agree(mine.line, mine.optimiser, group, strategy); }),
+    expect_part(
+        first_line_of_error([&] { agree(mine.line, mine.optimiser, group, strategy); }),
         mine.rank == 0 ? "rank 1 failed in agree(): strategy ddp" : "strategy ddp in a loop of one's own cannot be");
   });
 }
@@ -105,7 +109,7 @@ TEST(AgreeErrors, RanksThatWantDifferentThingsAreTold) {
 std::vector<std::string> errors_after(const char* strategy, const AgreeOptions& options, int steps, int more) {
   std::vector<std::string> errors(2);
   on_loop_ranks(2, [&](const ProcessGroup& group) {
-    OnRank mine(group);
+    AgreeingRank mine(group);
     Agreement agreement = agree(mine.line, mine.optimiser, group, strategy, options);
     errors[static_cast<std::size_t>(mine.rank)] = first_line_of_error([&] {
       mine.take(agreement, steps + (mine.rank == 1 ? more : 0));
@@ -118,8 +122,8 @@ std::vector<std::string> errors_after(const char* strategy, const AgreeOptions& 
 TEST(AgreeErrors, RanksWithUnequalStepsAreToldBothNumbers) {
   const std::string ring = "rank 0 called finish() after 3 steps, but rank 1 is in number 4: with this strategy";
   std::vector<std::string> errors = errors_after("ring", {}, 3, 1);
-  has(errors[1], ring);
-  has(errors[0], "rank 1 gave up: " + ring);
+  expect_part(errors[1], ring);
+  expect_part(errors[0], "rank 1 gave up: " + ring);
   // Without an exchange in the further steps, either may notice.
   errors = errors_after("local-sgd", {.steps = 8}, 3, 2);
   const std::string late = "rank 0 called finish() after 3 steps, but rank 1 is in number ",
@@ -129,14 +133,14 @@ TEST(AgreeErrors, RanksWithUnequalStepsAreToldBothNumbers) {
     EXPECT_TRUE(error.find(late) + 1 || error.find(least) + 1 || error.find(most) + 1) << error;
   }
   errors = errors_after("fedavg", {.steps_per_epoch = 2}, 4, 2);
-  has(errors[1], "rank 0 called finish() after 2 rounds, but rank 1 is in number 3");
-  has(errors[0], "rank 0 called finish() after 2 rounds, but rank 1 is in number 3");
+  expect_part(errors[1], "rank 0 called finish() after 2 rounds, but rank 1 is in number 3");
+  expect_part(errors[0], "rank 0 called finish() after 2 rounds, but rank 1 is in number 3");
 }
 
 TEST(AgreeErrors, WhereEachRankHasItsOwnPaceStepsMayDiffer) {
   for (const char* strategy : {"ps-async", "ps-ssp"}) {
     on_loop_ranks(3, [&](const ProcessGroup& group) {
-      OnRank mine(group);
+      AgreeingRank mine(group);
       Agreement agreement = agree(mine.line, mine.optimiser, group, strategy);
       mine.take(agreement, 3 + 4 * mine.rank);
       agreement.finish();
@@ -154,14 +158,14 @@ TEST(AgreeErrors, ARankThatLeavesIsNamedToTheOthers) {
     SCOPED_TRACE(strategy);
     std::atomic<bool> left = false;
     on_loop_ranks(2, [&](const ProcessGroup& group) {
-      OnRank mine(group);
+      AgreeingRank mine(group);
       try {
         Agreement agreement = agree(mine.line, mine.optimiser, group, strategy);
         if (mine.rank == 1) mine.take(agreement, 2);
         if (mine.rank == 1) throw std::runtime_error("no more data");
-        has(first_line_of_error([&] { mine.take(agreement, 1 << 30); }),
-            "rank 1 left the agreement after 2 steps, without finish()");
-        has(first_line_of_error([&] { agreement.finish(); }), "rank 1 left the agreement after 2 steps");
+        expect_part(first_line_of_error([&] { mine.take(agreement, 1 << 30); }),
+                    "rank 1 left the agreement after 2 steps, without finish()");
+        expect_part(first_line_of_error([&] { agreement.finish(); }), "rank 1 left the agreement after 2 steps");
       } catch (const std::runtime_error& error) {
         EXPECT_STREQ(error.what(), "no more data");
         left = true;
@@ -182,7 +186,7 @@ TEST(AgreeErrors, WhatTheOptimiserThrowsIsThrownOnItsRankAndToldToOthers) {
   };
   for (const char* strategy : {"ring", "diloco"}) {
     on_loop_ranks(2, [&](const ProcessGroup& group) {
-      OnRank mine(group);
+      AgreeingRank mine(group);
       Failing failing({mine.line->weight}, torch::optim::SGDOptions(0.1));
       torch::optim::Optimizer& own = mine.rank == 1 ? failing : mine.optimiser;
       Agreement agreement = agree(mine.line, own, group, strategy);
@@ -190,7 +194,7 @@ TEST(AgreeErrors, WhatTheOptimiserThrowsIsThrownOnItsRankAndToldToOthers) {
       if (mine.rank == 1) {
         EXPECT_EQ(line, "no step today");
       } else {
-        has(line, "rank 1 gave up: no step today");
+        expect_part(line, "rank 1 gave up: no step today");
       }
     });
   }
@@ -198,26 +202,26 @@ TEST(AgreeErrors, WhatTheOptimiserThrowsIsThrownOnItsRankAndToldToOthers) {
 
 TEST(AgreeErrors, WhatALoopMayNotDoEndsItWithASentence) {
   on_loop_ranks(1, [&](const ProcessGroup& group) {
-    OnRank mine(group);
+    AgreeingRank mine(group);
     Agreement agreement = agree(mine.line, mine.optimiser, group, "ring");
     mine.take(agreement);
     agreement.finish();
     agreement.finish();
-    has(first_line_of_error([&] { agreement.step(); }), "step() after finish()");
+    expect_part(first_line_of_error([&] { agreement.step(); }), "step() after finish()");
     Agreement even = agree(mine.line, mine.optimiser, group, "ring");
-    has(first_line_of_error([&] { even.step(16); }), "give uneven_batches to agree() on all ranks");
+    expect_part(first_line_of_error([&] { even.step(16); }), "give uneven_batches to agree() on all ranks");
     Agreement moved = agree(mine.line, mine.optimiser, group, "ring");
     mine.line->weight.set_data(torch::ones({13}, torch::kFloat64));
-    has(first_line_of_error([&] { moved.step(); }), "were replaced (loaded, or moved?) before step() number 1");
+    expect_part(first_line_of_error([&] { moved.step(); }), "were replaced (loaded, or moved?) before step() number 1");
     Agreement none = agree(mine.line, mine.optimiser, group, "ring", {.uneven_batches = true});
-    has(first_line_of_error([&] { none.step(0); }), "all workers' batches together have 0 samples");
+    expect_part(first_line_of_error([&] { none.step(0); }), "all workers' batches together have 0 samples");
   });
 }
 
 TEST(AgreeErrors, AllMayLeaveWithoutFinish) {
   for (const char* strategy : {"ring", "ps-async", "local-sgd", "fedavg"}) {
     on_loop_ranks(3, [&](const ProcessGroup& group) {
-      OnRank mine(group);
+      AgreeingRank mine(group);
       AgreeOptions options;
       if (strategy == std::string("fedavg")) options.steps_per_epoch = 100;
       std::optional<Agreement> agreement(agree(mine.line, mine.optimiser, group, strategy, options));
@@ -235,16 +239,16 @@ TEST(AgreeErrors, ARankThatIsWaitedForTooLongIsNamed) {
   on_loop_ranks(
       2,
       [&](const ProcessGroup& group) {
-        OnRank mine(group);
+        AgreeingRank mine(group);
         Agreement agreement = agree(mine.line, mine.optimiser, group, "ring");
         if (mine.rank == 1) {
           while (!told) std::this_thread::yield();
           return;
         }
         std::string line = first_line_of_error([&] { mine.take(agreement); });
-        has(line, "rank 0: step() number 1 has passed its timeout of 2 s: it waits for ranks 1");
+        expect_part(line, "rank 0: step() number 1 has passed its timeout of 2 s: it waits for ranks 1");
         line = first_line_of_error([&] { agree(mine.line, mine.optimiser, group, "ring"); });
-        has(line, "rank 0: agree() has passed its timeout of 2 s: it waits for ranks 1");
+        expect_part(line, "rank 0: agree() has passed its timeout of 2 s: it waits for ranks 1");
         told = true;
       },
       std::chrono::seconds(2));

@@ -96,8 +96,8 @@ TEST(AgreeStrategies, AllBuiltInOnesAreTriedOrRefused) {
 }
 
 /// A net with batch norm and a frozen layer, in fp32.
-struct Net : torch::nn::Module {
-  Net() {
+struct NormedNet : torch::nn::Module {
+  NormedNet() {
     first = register_module("first", torch::nn::Linear(6, 12));
     norm = register_module("norm", torch::nn::BatchNorm1d(12));
     frozen = register_module("frozen", torch::nn::Linear(12, 12));
@@ -110,34 +110,34 @@ struct Net : torch::nn::Module {
 };
 
 /// LibTorch's draws are of the whole process, whose ranks are threads here.
-std::shared_ptr<Net> net_of(std::uint64_t seed) {
+std::shared_ptr<NormedNet> normed_net_of(std::uint64_t seed) {
   static std::mutex mutex;
   const std::lock_guard lock(mutex);
   torch::manual_seed(seed);
-  return std::make_shared<Net>();
+  return std::make_shared<NormedNet>();
 }
 
-struct Data {
-  explicit Data(int rank) {
+struct ClassData {
+  explicit ClassData(int rank) {
     torch::Generator generator = at::detail::createCPUGenerator(static_cast<std::uint64_t>(100 + rank));
     x = torch::randn({64, 6}, generator);
     y = x.slice(1, 0, 3).argmax(1);
   }
   torch::Tensor x, y;
-  torch::Tensor loss(Net& net, std::int64_t step) const {
+  torch::Tensor loss(NormedNet& net, std::int64_t step) const {
     const std::int64_t at = step % 4 * 16;
     return torch::nn::functional::cross_entropy(net.forward(x.narrow(0, at, 16)), y.narrow(0, at, 16));
   }
 };
 
-double difference(const std::vector<torch::Tensor>& a, const std::vector<torch::Tensor>& b) {
+double net_difference(const std::vector<torch::Tensor>& a, const std::vector<torch::Tensor>& b) {
   double most = 0;
   for (std::size_t i = 0; i < a.size(); ++i)
     most = std::max(most, (a[i] - b[i]).abs().max().item<double>() / (1e-6 + b[i].abs().max().item<double>()));
   return most;
 }
 
-std::vector<torch::Tensor> state_of(const Net& net) {
+std::vector<torch::Tensor> net_state(const NormedNet& net) {
   std::vector<torch::Tensor> all;
   for (const auto& tensor : net.parameters()) all.push_back(tensor.detach().clone());
   for (const auto& tensor : net.buffers()) all.push_back(tensor.detach().clone().to(torch::kFloat32));
@@ -166,11 +166,11 @@ TEST(AgreeNet, LearnsAndEndsWithTheSameNetOnAllRanks) {
     std::vector<double> before(3), after(3);
     on_loop_ranks(3, [&](const ProcessGroup& group) {
       const auto rank = static_cast<std::size_t>(group->getRank());
-      const auto net = net_of(rank);
-      const Data data(group->getRank());
+      const auto net = normed_net_of(rank);
+      const ClassData data(group->getRank());
       torch::optim::Adam optimiser(net->parameters(), torch::optim::AdamOptions(0.02));
       Agreement agreement = agree(net, optimiser, group, one.strategy, one.options);
-      const std::vector<torch::Tensor> frozen = state_of(*net);
+      const std::vector<torch::Tensor> frozen = net_state(*net);
       for (int step = 0; step < 32; ++step) {
         optimiser.zero_grad();
         const torch::Tensor loss = data.loss(*net, step);
@@ -179,7 +179,7 @@ TEST(AgreeNet, LearnsAndEndsWithTheSameNetOnAllRanks) {
         agreement.step();
       }
       agreement.finish();
-      ends[rank] = state_of(*net);
+      ends[rank] = net_state(*net);
       EXPECT_EQ(agreement.steps(), 32u);
       EXPECT_TRUE(torch::equal(net->frozen->weight, frozen[4])) << "a frozen layer has changed";
     });
@@ -195,16 +195,16 @@ TEST(AgreeNet, LearnsAndEndsWithTheSameNetOnAllRanks) {
 TEST(AgreeNet, InFp32ARingTakesTheStepsOfOneWorkerWithTheWholeBatch) {
   std::vector<std::vector<torch::Tensor>> ends(2);
   // Without batch norm, whose statistics depend on how a batch is divided.
-  const auto loss_of_all = [](Net& net, const std::vector<Data>& data, int step) {
+  const auto loss_of_all = [](NormedNet& net, const std::vector<ClassData>& data, int step) {
     torch::Tensor sum = torch::zeros({});
     net.norm->eval();
-    for (const Data& one : data) sum = sum + data[0].loss(net, step) * 0 + one.loss(net, step) / 2;
+    for (const ClassData& one : data) sum = sum + data[0].loss(net, step) * 0 + one.loss(net, step) / 2;
     return sum;
   };
   on_loop_ranks(2, [&](const ProcessGroup& group) {
-    const auto net = net_of(3);
+    const auto net = normed_net_of(3);
     net->norm->eval();
-    const Data data(group->getRank());
+    const ClassData data(group->getRank());
     torch::optim::SGD optimiser(net->parameters(), torch::optim::SGDOptions(0.1).momentum(0.9));
     Agreement agreement = agree(net, optimiser, group, "ring");
     for (int step = 0; step < 20; ++step) {
@@ -213,18 +213,18 @@ TEST(AgreeNet, InFp32ARingTakesTheStepsOfOneWorkerWithTheWholeBatch) {
       agreement.step();
     }
     agreement.finish();
-    ends[static_cast<std::size_t>(group->getRank())] = state_of(*net);
+    ends[static_cast<std::size_t>(group->getRank())] = net_state(*net);
   });
-  const auto net = net_of(3);
-  const std::vector<Data> data{Data(0), Data(1)};
+  const auto net = normed_net_of(3);
+  const std::vector<ClassData> data{ClassData(0), ClassData(1)};
   torch::optim::SGD optimiser(net->parameters(), torch::optim::SGDOptions(0.1).momentum(0.9));
   for (int step = 0; step < 20; ++step) {
     optimiser.zero_grad();
     loss_of_all(*net, data, step).backward();
     optimiser.step();
   }
-  EXPECT_LE(difference(ends[0], state_of(*net)), 1e-4);
-  EXPECT_LE(difference(ends[1], ends[0]), 0);
+  EXPECT_LE(net_difference(ends[0], net_state(*net)), 1e-4);
+  EXPECT_LE(net_difference(ends[1], ends[0]), 0);
 }
 
 TEST(AgreeNet, TheOptimiserStepsOnTheLoopsThreadAndKeepsItsState) {
