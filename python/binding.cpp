@@ -6,6 +6,7 @@
 
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
+#include "agree_binding.h"
 #include "ripieno/c10d/backend.h"
 #include "ripieno/core/error.h"
 
@@ -154,4 +155,5 @@ PYBIND11_MODULE(_ripieno, module) {
                         py::arg("messages_sent") = all.messages_sent,
                         py::arg("messages_received") = all.messages_received);
       });
+  bind_agree(module);
 }

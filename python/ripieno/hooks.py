@@ -30,8 +30,8 @@ def backend_of(group: dist.ProcessGroup | None) -> ProcessGroupRipieno:
     while isinstance(backend, _ProcessGroupWrapper):  # of TORCH_DISTRIBUTED_DEBUG=DETAIL
         backend = backend.wrapped_pg
     if not isinstance(backend, ProcessGroupRipieno):
-        raise ValueError(f"the process group's backend is {backend.name()}, and Ripieno's hooks need backend ripieno: "
-                         "call init_process_group(\"ripieno\"), or give the hook a group made with new_group(backend=\"ripieno\")")
+        raise ValueError(f"the process group's backend is {backend.name()}, and must be ripieno here: call "
+                         "init_process_group(\"ripieno\"), or give a group made with new_group(backend=\"ripieno\")")
     return backend
 
 

@@ -19,6 +19,7 @@ struct Progress::Core {
   void drive(std::unique_lock<std::mutex>& lock, const std::function<bool()>& until, Runtime::Wait wait);
   void work_in_background();
   void wait_for(const Work::State& state);
+  void stop_background(std::unique_lock<std::mutex>& lock);
   void submit(std::string name, Task<> task, const std::shared_ptr<Work::State>& state, bool in_background);
 
   Runtime& runtime;
@@ -125,6 +126,14 @@ void Progress::Core::wait_for(const Work::State& state) {
   fail(ErrorKind::usage, "a task is waited for whose Progress is gone: keep the cluster as long as its work");
 }
 
+/// Returns once the library's thread does not drive; while `waiting` is above 0 it does not begin again.
+void Progress::Core::stop_background(std::unique_lock<std::mutex>& lock) {
+  while (driven && by_background && !closed.load() && !broken) {
+    runtime.interrupt();
+    changed.wait(lock);
+  }
+}
+
 void Progress::Core::submit(std::string name, Task<> task, const std::shared_ptr<Work::State>& state, bool background) {
   const std::lock_guard lock(mutex);
   if (background) {
@@ -166,5 +175,26 @@ Work Progress::begin(std::string name, Task<> task) {
 }
 
 void Progress::run(std::string name, Task<> task) { begin(std::move(name), std::move(task)).wait(); }
+
+void Progress::run_here(std::string name, Task<> task) {
+  ++core_->waiting;
+  {
+    std::unique_lock lock(core_->mutex);
+    core_->stop_background(lock);
+  }
+  const Work work = begin(std::move(name), std::move(task));
+  const auto wait = [&] {
+    try {
+      work.wait();
+    } catch (...) {
+      return std::current_exception();
+    }
+    return std::exception_ptr();
+  };
+  const std::exception_ptr error = wait();
+  const std::lock_guard lock(core_->mutex);
+  if (--core_->waiting == 0) core_->changed.notify_all();
+  if (error) std::rethrow_exception(error);
+}
 
 }  // namespace ripieno

@@ -62,6 +62,8 @@ class Progress {
   Work begin(std::string name, Task<> task);
   /// begin(), and waits.
   void run(std::string name, Task<> task);
+  /// run() on this thread from the task's beginning, unless other threads wait too: then one of them drives.
+  void run_here(std::string name, Task<> task);
 
  private:
   friend class Work;

@@ -23,7 +23,7 @@ Alike::Alike(const StrategyInfo& info, const Plan& plan, Workplace workplace)
     : Strategy(plan, std::move(workplace)),
       layout_(place_.learner.layout()),
       averager_(averager_of(info, plan, slots_of(layout_, layout_.buckets), layout_.type)),
-      optimiser_(optim::make_optimiser(plan.optimiser, layout_.parameters, layout_.type)) {}
+      optimiser_(workers_optimiser(plan, place_)) {}
 
 void Alike::visit(StateVisitor& visitor) {
   optimiser_->visit(visitor);

@@ -33,6 +33,7 @@ class Alike : public Strategy {
   Task<> start() override { return start_alike(place_.comm, place_.learner); }
   void commit(TrainingStep step) override;
   Task<> end_epoch(EpochEnd end, observe::EpochRecord* record) override;
+  Task<> end_loop() override { return average_buffers(place_.comm, place_.learner); }
   Task<bool> recover(BrokenOff what) override;
 
   /// Whether ranks exchange in this step: a rank that commits it then knows that all others have staged it.

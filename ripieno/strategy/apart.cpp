@@ -53,6 +53,16 @@ Task<> Apart::evaluate(observe::EpochRecord* record) {
   const observe::StageTimer timer(place_.recorder, place_.comm.runtime(), observe::Stage::evaluate);
   const Evaluation lone = co_await learner.evaluate(0, 1);
   record->own_accuracy = lone.correct / lone.samples;
+  co_await average_all();
+  const Score score = co_await evaluate_together(place_.comm, learner);
+  keep_consensus();
+  record->accuracy = score.accuracy;
+  record->loss = score.loss;
+}
+
+/// The learner then holds the consensus.
+Task<> Apart::average_all() {
+  Learner& learner = place_.learner;
   co_await average_buffers(place_.comm, learner);
   const std::vector<NumberSpan> own{learner.parameters()};
   const std::vector<bool> alike = co_await are_alike(place_.comm, own, observe::Purpose::evaluate);
@@ -60,11 +70,16 @@ Task<> Apart::evaluate(observe::EpochRecord* record) {
     numeric::scale(learner.parameters(), 1.0 / place_.comm.size());
     co_await sum_up(place_.comm, learner.parameters());
   }
-  const Score score = co_await evaluate_together(place_.comm, learner);
-  numeric::convert(consensus_.span(), learner.parameters());
-  numeric::convert(consensus_buffers_.span(), learner.buffers());
-  record->accuracy = score.accuracy;
-  record->loss = score.loss;
+}
+
+void Apart::keep_consensus() {
+  numeric::convert(consensus_.span(), place_.learner.parameters());
+  numeric::convert(consensus_buffers_.span(), place_.learner.buffers());
+}
+
+Task<> Apart::end_loop() {
+  co_await average_all();
+  keep_consensus();
 }
 
 Task<bool> Apart::recover(BrokenOff what) {

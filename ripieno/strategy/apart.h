@@ -29,6 +29,7 @@ class Apart : public Strategy {
 
   Task<> start() override;
   Task<> end_epoch(EpochEnd end, observe::EpochRecord* record) override;
+  Task<> end_loop() override;
   Task<bool> recover(BrokenOff what) override;
 
   /// Called on all workers when some of them, `from` among them, are ahead by an exchange. The workers that are
@@ -41,6 +42,8 @@ class Apart : public Strategy {
 
  private:
   Task<> evaluate(observe::EpochRecord* record);
+  Task<> average_all();
+  void keep_consensus();
   Task<> hand_over_epoch(int from, BrokenOff what);
 
   std::int64_t done_ = 0;  // exchanges, and evaluations at epochs' ends, that this worker has committed

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <deque>
 
 #include "ripieno/codec/wire.h"
 #include "ripieno/collective/encoded.h"
@@ -65,7 +66,7 @@ class Federated final : public Strategy {
     numeric::convert(global_.span(), learner.parameters());
     const std::vector<std::uint32_t> steps = co_await tell_sizes();
     end_ = federated_end(plan_, steps);
-    rounds_ = rounds_between(plan_, end_, place_.comm.size());  // 1
+    require(length() >= 1, "federated averaging with ", length(), " local epochs: at least 1");
   }
 
   std::uint32_t epochs_end() const override { return end_; }
@@ -77,11 +78,18 @@ class Federated final : public Strategy {
     return static_cast<std::uint32_t>(std::min<std::uint64_t>(steps, plan_.max_steps - before));
   }
 
-  const Round& round_of(std::uint32_t epoch) const {
-    const auto begins_later = [](std::uint32_t epoch, const Round& round) { return epoch < round.first_epoch; };
-    return *std::prev(std::upper_bound(rounds_.begin(), rounds_.end(), epoch, begins_later));
+  /// 1. Rounds are drawn as they come: a user's loop may have any number.
+  const Round& round_of(std::uint32_t epoch) const { return round(epoch / length() - first_round()); }
+  const Round& round(std::size_t number) const {
+    while (rounds_.size() <= number) {
+      const auto t = first_round() + static_cast<std::uint32_t>(rounds_.size());
+      rounds_.push_back(round_at(plan_, end_, place_.comm.size(), t));
+    }
+    return rounds_[number];
   }
-  std::int64_t number_of(const Round& round) const { return &round - rounds_.data(); }
+  std::int64_t number_of(const Round& round) const { return round.first_epoch / length() - first_round(); }
+  std::uint32_t length() const { return plan_.federated.local_epochs; }
+  std::uint32_t first_round() const { return plan_.first_epoch / length(); }
 
   Task<> begin_epoch(std::uint32_t epoch) override {
     const Round& round = round_of(epoch);
@@ -109,6 +117,13 @@ class Federated final : public Strategy {
       if (is_cloud()) co_await average(&round);
     }
     co_await end_round(&round, record);
+  }
+
+  /// What the clients have learnt since the last round is nobody's: the model is that of the last round.
+  Task<> end_loop() override {
+    if (is_cloud() && downloaded_ > averaged_ && !statistics_are(Statistics::local))
+      numeric::convert(place_.learner.buffers(), statistics_.span());
+    co_return;
   }
 
   bool can_save_after(EpochEnd end) const override {
@@ -326,7 +341,7 @@ class Federated final : public Strategy {
     const std::int64_t begun = all[cloud].downloaded;
     if (begun == 0) co_return;
     std::vector<int> missing;
-    for (const int client : rounds_[static_cast<std::size_t>(begun - 1)].clients) {
+    for (const int client : round(static_cast<std::size_t>(begun - 1)).clients) {
       if (client != cloud && all[static_cast<std::size_t>(client)].downloaded < begun) missing.push_back(client);
     }
     const bool misses = std::binary_search(missing.begin(), missing.end(), rank());
@@ -343,9 +358,9 @@ class Federated final : public Strategy {
   transport::Channel channel_;   // of downloads, uploads and statistics
   numeric::Numbers statistics_;  // at rank 0: those of the last model
   collective::EncodedStream upload_;
-  std::vector<double> samples_;                        // of each client's shard
-  std::unique_ptr<numeric::Numbers> mean_statistics_;  // set once a round has changed them
-  std::vector<Round> rounds_;
+  std::vector<double> samples_;                             // of each client's shard
+  std::unique_ptr<numeric::Numbers> mean_statistics_;       // set once a round has changed them
+  mutable std::deque<Round> rounds_;                        // those drawn so far, from the plan's first on
   std::uint32_t end_ = 0;                                   // epochs
   std::int64_t ended_ = 0, averaged_ = 0, downloaded_ = 0;  // as in Progress; averaged_ as far as this rank knows
   std::int64_t served_ = 0;                                 // at rank 0: rounds whose model all their clients have

@@ -26,7 +26,8 @@
 //
 // An epoch is a client's pass over its shard: a round is `local_epochs` epochs (the last round may be shorter), whether
 // the client is drawn or not. max_steps counts the steps of the client that has the most; the round that reaches the
-// limit is the last for all, and ends with the epoch.
+// limit is the last for all, and ends with the epoch. A user's loop (Workplace::loop) may end within a round, whose
+// steps are dropped: the model is that of the last whole round. The weights of the next round have gone out by then.
 //
 // Bytes a round, for parameters of n bytes down and u bytes up and statistics of b bytes: rank 0 sends n + b (local: n)
 // to each drawn client but itself; each of those sends u (mean: u + b).

@@ -7,14 +7,17 @@
 
 namespace ripieno::strategy {
 
+Round round_at(const Plan& plan, std::uint32_t end, int workers, std::uint32_t t) {
+  const std::uint32_t length = plan.federated.local_epochs;
+  return {std::max(t * length, plan.first_epoch), std::min((t + 1) * length, end), clients_of(plan, t, workers)};
+}
+
 std::vector<Round> rounds_between(const Plan& plan, std::uint32_t end, int workers) {
   const std::uint32_t length = plan.federated.local_epochs;
   require(length >= 1, "federated averaging with ", length, " local epochs: at least 1");
   std::vector<Round> rounds;
-  for (std::uint32_t t = plan.first_epoch / length; t * length < end; ++t) {
-    const std::uint32_t first = std::max(t * length, plan.first_epoch), last = std::min((t + 1) * length, end);
-    rounds.push_back({first, last, clients_of(plan, t, workers)});
-  }
+  for (std::uint32_t t = plan.first_epoch / length; t * length < end; ++t)
+    rounds.push_back(round_at(plan, end, workers, t));
   return rounds;
 }
 

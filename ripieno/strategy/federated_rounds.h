@@ -15,8 +15,11 @@ struct Round {
   bool has(int rank) const { return std::binary_search(clients.begin(), clients.end(), rank); }
 };
 
-/// The rounds from the plan's first epoch up to `end`. Rounds begin at multiples of local_epochs; a resumed run may
-/// begin within one.
+/// Round number t, counted from the start of training, of a job that ends before epoch `end`. Rounds begin at multiples
+/// of local_epochs; a resumed run may begin within one.
+Round round_at(const Plan& plan, std::uint32_t end, int workers, std::uint32_t t);
+
+/// The rounds from the plan's first epoch up to `end`.
 std::vector<Round> rounds_between(const Plan& plan, std::uint32_t end, int workers);
 
 /// The clients of round `round`, ascending.

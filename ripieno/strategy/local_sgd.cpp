@@ -61,7 +61,18 @@ class LocalSgd final : public Apart {
   }
 
   Task<> attempt(TrainingStep step, StepResult* result) override {
-    const std::exception_ptr error = co_await error_of(learn_and_exchange(step, result));
+    return with_all_landed(learn_and_exchange(step, result));
+  }
+
+  /// Waits for exchanges in flight, and applies them.
+  Task<> end_loop() override {
+    Task<> landing = with_all_landed(apply_due(UINT64_MAX));
+    co_await std::move(landing);
+    co_await Apart::end_loop();
+  }
+
+  Task<> with_all_landed(Task<> act) {
+    const std::exception_ptr error = co_await error_of(std::move(act));
     if (!error) co_return;
     place_.comm.abort(error);  // exchanges in flight work on this object: they must end first
     for (const auto& exchange : in_flight_) {

@@ -23,6 +23,7 @@
 //
 // Between exchanges workers differ: the consensus is the mean of their parameters, which is v if the last step
 // exchanged the whole model without delay. There is no extra exchange at the plan's end.
+// A user's loop (Workplace::loop) that ends waits for what is in flight, and the consensus is the mean as it is then.
 //
 // With k = 1, F = 1, no delay and plain SGD, local-sgd takes the steps of one worker with the whole batch.
 // Rounds: F in k steps. Bytes sent: for every exchange of a fragment, those of one average on the route with the codec

@@ -19,10 +19,12 @@ void step_if_finite(Workplace& place, optim::Optimiser& optimiser, double rate) 
   optimiser.update(0, learner.parameters(), learner.gradients(), rate);
 }
 
-OwnSteps::OwnSteps(const Plan& plan, Workplace& place)
-    : place_(place),
-      optimiser_(
-          optim::make_optimiser(plan.optimiser, place.learner.layout().parameters, place.learner.layout().type)) {}
+std::unique_ptr<optim::Optimiser> workers_optimiser(const Plan& plan, const Workplace& place) {
+  if (place.loop) return place.loop->make_optimiser();
+  return optim::make_optimiser(plan.optimiser, place.learner.layout().parameters, place.learner.layout().type);
+}
+
+OwnSteps::OwnSteps(const Plan& plan, Workplace& place) : place_(place), optimiser_(workers_optimiser(plan, place)) {}
 
 Task<bool> OwnSteps::take(TrainingStep step, Weighting weighting, StepResult* result) {
   const bool is_new = taken_ != step.number;

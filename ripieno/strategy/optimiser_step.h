@@ -12,6 +12,9 @@ void divide_by_loss_scale(Learner& learner);
 /// gradients decide alike.
 void step_if_finite(Workplace& place, optim::Optimiser& optimiser, double rate);
 
+/// The optimiser of a worker's steps: the user's, where the loop is the user's, or the plan's.
+std::unique_ptr<optim::Optimiser> workers_optimiser(const Plan& plan, const Workplace& place);
+
 /// A worker's own steps: a pass over a batch, then the optimiser's step on its weighted gradients. Such a step depends
 /// on no other rank: it commits when its pass is over, and taking it again has no effect.
 class OwnSteps {

@@ -244,6 +244,9 @@ class ParameterServer final : public Strategy {
     record->parameters_hash = numeric::hash(place_.learner.parameters());
     co_return;
   }
+  Task<> end_loop() override {
+    for (ShardLink& link : links_) co_await link.end();
+  }
   bool records_epochs() const override { return !beside_shard_0(); }
   bool can_save_after(EpochEnd end) const override { return pace_ == Pace::together && !end.early; }
 

@@ -18,6 +18,9 @@
 // the weights have all workers' updates up to clock m; by 4, never more than s. s = 0 is lock-step, with updates one by
 // one. A worker records the greatest age over its shards, the server records shard 0's.
 //
+// A user's loop has no last step that servers could know of: its worker's last push says that none follows, and ranks
+// step at the rate that the loop has on the server's own rank (Workplace::loop).
+//
 // Where: if Plan::servers.beside is false, shard i is on rank i, which does not train, and the workers' ranks follow.
 // If true, shard i is on worker i's rank, the two exchange through memory, and rank 0 evaluates between worker 0's
 // steps (a stalled worker 0 then delays evaluations, but not the others' training). Records: rank 0 records the

@@ -21,6 +21,7 @@ ServerShard::ServerShard(const Plan& plan, Pace pace, std::size_t numbers, std::
       pace_(pace),
       runtime_(place.comm.runtime()),
       recorder_(place.recorder),
+      loop_(place.loop),
       weights_(numbers, type, numeric::memory_like(place.learner.parameters())),
       buffers_(buffers, type, numeric::memory_like(place.learner.parameters())),
       optimiser_(optim::make_optimiser(plan.optimiser, numbers, type)),
@@ -114,12 +115,22 @@ ShardAnswer ServerShard::apply(int worker, const Arrival& arrival) {
   ++clocks_[worker];
   advance(static_cast<double>(arrival.push.samples));
   end_where_all_have();
+  wake_waiting();
+  return answer;
+}
+
+void ServerShard::wake_waiting() {
   for (std::size_t other = 0; other < waiting_.size(); ++other) {
     if (waiting_[other] && lead(static_cast<int>(other)) <= plan_.servers.staleness) {
       std::exchange(waiting_[other], nullptr)->set();
     }
   }
-  return answer;
+}
+
+void ServerShard::end_worker(int worker) {
+  totals_[worker] = clocks_[worker];
+  end_where_all_have();
+  wake_waiting();
 }
 
 Task<> ServerShard::wait_turn(int worker) {
@@ -140,7 +151,7 @@ std::int64_t ServerShard::lead(int worker) const {
 }
 
 double ServerShard::update(int worker, const Push& push, NumberSpan gradient) {
-  const double rate = learning_rate_.at(done_ / per_epoch_);
+  const double rate = loop_ ? loop_->rate() : learning_rate_.at(done_ / per_epoch_);
   if (push.finite == 0) return rate;
   if (on_applied) on_applied({worker, push.step, gradient, rate});
   const observe::StageTimer timer(recorder_, runtime_, observe::Stage::optimise);

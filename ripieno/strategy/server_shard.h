@@ -19,8 +19,10 @@ enum class Pace : std::uint8_t {
   bounded,   ///< workers that are more than Plan::servers.staleness steps behind
 };
 
-/// What a worker sends with a gradient.
+/// What a worker sends with a gradient, or at the end of the user's loop, whose steps nobody knows before.
 struct Push {
+  static constexpr std::int64_t no_more = -1;  ///< the step of the push that ends the loop, which has no gradient
+
   double loss = 0;  ///< mean over the samples; NaN without any
   std::uint32_t samples = 0;
   std::uint32_t finite = 1;  ///< 0: the gradient overflowed in some shard, so that no shard may use it
@@ -70,6 +72,9 @@ class ServerShard {
   /// worker's next.
   Task<ShardAnswer> exchange(int worker, Push push, NumberSpan gradient, NumberSpan buffers, NumberSpan weights);
 
+  /// The worker makes no more pushes: its loop has ended.
+  void end_worker(int worker);
+
   /// A snapshot after each epoch to evaluate and one at the end of training, then one without weights.
   Queue<Snapshot>& snapshots() { return snapshots_; }
   /// If set, called with each update before it changes the weights.
@@ -103,11 +108,13 @@ class ServerShard {
   void advance(double by);
   void snapshot(std::uint32_t epoch);
   void end_where_all_have();
+  void wake_waiting();
 
   Plan plan_;
   Pace pace_;
   Runtime& runtime_;
   observe::Recorder& recorder_;
+  const UsersLoop* const loop_;
   numeric::Numbers weights_, buffers_;
   std::unique_ptr<optim::Optimiser> optimiser_;
   optim::LearningRate learning_rate_;

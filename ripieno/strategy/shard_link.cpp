@@ -87,6 +87,16 @@ Task<ShardAnswer> ShardLink::exchange(Push push, NumberSpan buffers) {
   co_return answer;
 }
 
+Task<> ShardLink::end() {
+  if (local_) {
+    local_->end_worker(options_.worker);
+    co_return;
+  }
+  const Push last{.step = Push::no_more};
+  const ConstBytes header = std::as_bytes(std::span(&last, 1));
+  co_await endpoint_->send(server_, control<Push>("push", options_.up), header);
+}
+
 void ShardLink::visit(StateVisitor& visitor) {
   if (!local_) stream_.visit(visitor, text("ps.push.", options_.shard));
 }
@@ -105,6 +115,10 @@ Task<> serve_worker(ShardLinkOptions options, transport::Endpoint* endpoint, int
     Push push;
     const Bytes header = std::as_writable_bytes(std::span(&push, 1));
     co_await endpoint->receive(peer, control<Push>("push", options.up), header);
+    if (push.step == Push::no_more) {
+      shard->end_worker(options.worker);
+      break;
+    }
     co_await stream.receive(endpoint, peer, gradients(options), "push", numbers.span());
     if (options.buffers > 0) {
       co_await endpoint->receive(peer, buffers_message(options), buffers.span(), numeric::Reduce::replace);

@@ -49,6 +49,8 @@ class ShardLink {
   Task<> pull_first();
   /// May be called again with the same push, until commit().
   Task<ShardAnswer> exchange(Push push, NumberSpan buffers);
+  /// Tells the shard that no push follows: the user's loop has ended.
+  Task<> end();
   /// The worker's step is committed.
   void commit() { stream_.commit(); }
   /// After an abort: channels of a fresh communicator.
@@ -70,7 +72,7 @@ class ShardLink {
 };
 
 /// The shard's end of the link with a worker on another rank, `peer` at the endpoint. Sends the weights to start from
-/// unless the worker has them, then serves `pushes` pushes.
+/// unless the worker has them, then serves `pushes` pushes, or those up to ShardLink::end().
 Task<> serve_worker(ShardLinkOptions options, transport::Endpoint* endpoint, int peer, ServerShard* shard,
                     bool has_weights, std::int64_t pushes);
 

@@ -97,6 +97,20 @@ struct Plan {
   }
 };
 
+/// A loop around the strategy that computes the gradients, such as a user's own (loop/agree.h). It takes the place of
+/// the plan's end, optimiser and rates.
+class UsersLoop {
+ public:
+  virtual ~UsersLoop() = default;
+  /// Called before each step, when the learner holds the weights of the next pass. Returns once the loop has computed
+  /// the gradients there, so that the learner's next pass hands them over at once; false: the loop has ended.
+  virtual Task<bool> has_next() = 0;
+  /// The optimiser of this worker's own steps.
+  virtual std::unique_ptr<optim::Optimiser> make_optimiser() = 0;
+  /// The learning rate of updates that this rank makes as a parameter server.
+  virtual double rate() const = 0;
+};
+
 /// What a strategy works with on one rank. All of it outlives the strategy.
 struct Workplace {
   collective::Communicator comm;
@@ -107,6 +121,7 @@ struct Workplace {
   /// After a peer broke off an exchange (Error(peer)): makes, from the ended communicator, a fresh one of the ranks
   /// that go on. Throws an Error if no rank can go on. Unset: such an error ends training.
   std::function<collective::Communicator(const collective::Communicator& ended)> regroup;
+  UsersLoop* loop = nullptr;  ///< null: the plan decides
 };
 
 /// One step of one rank.
@@ -174,6 +189,8 @@ class Strategy {
   virtual void commit(TrainingStep step) = 0;
   /// Evaluates if `end` asks for it, and fills in the record.
   virtual Task<> end_epoch(EpochEnd end, observe::EpochRecord* record) = 0;
+  /// The user's loop has ended, within an epoch or before its first step: ends what later steps would have ended.
+  virtual Task<> end_loop() { co_return; }
   /// Whether this rank records epochs.
   virtual bool records_epochs() const { return true; }
   /// Whether the state after this epoch is complete, so that a run can resume from it.

@@ -68,7 +68,16 @@ Task<> Trainer::train() {
     const Act begin = [this, epoch] { return strategy_.begin_epoch(epoch); };
     co_await retake(begin, no_step);
     const std::uint32_t steps = strategy_.steps_in(epoch);
-    for (std::uint32_t k = 0; k < steps; ++k) co_await take(step_at(epoch, k, steps));
+    bool goes_on = true;
+    for (std::uint32_t k = 0; k < steps && goes_on; ++k) {
+      if (place_.loop) goes_on = co_await place_.loop->has_next();
+      if (goes_on) co_await take(step_at(epoch, k, steps));
+    }
+    if (!goes_on) {
+      const Act end_loop = [this] { return strategy_.end_loop(); };
+      co_await retake(end_loop, no_step);
+      break;
+    }
     co_await end_epoch(end_of(epoch));
   }
   if (place_.regroup) {

@@ -3,6 +3,8 @@
 //   start, then for each epoch: begin_epoch; for each of its steps: attempt, commit, record; end_epoch, record,
 //   checkpoint
 //
+// A user's loop (Workplace::loop) is asked before each step whether there is one; end_loop comes after its last.
+//
 // Where the workplace can regroup, an attempt that a peer breaks off (Error(peer)) is dropped: the rank gets a fresh
 // communicator, catches up with the others' commits (Strategy::recover), and takes the step again. Ranks then end
 // training together, so that none leaves while another needs it to recover. The ledger counts the bytes of dropped

@@ -121,19 +121,7 @@ void BackwardWatch::collect_gradients(std::size_t bucket) {
 }
 
 void BackwardWatch::collect_gradient(std::size_t i) {
-  if (!early_.empty() && early_[i]) return;
-  const torch::NoGradGuard no_grad;
-  torch::Tensor place = model_.gradient_places()[i], gradient = model_.trained()[i].grad();
-  const bool is_sparse =
-      gradient.defined() && gradient.layout() != torch::kStrided;  // an embedding's with sparse(true)
-  if (is_sparse) gradient = gradient.to_dense();
-  if (gradient.defined() && gradient.data_ptr() == place.data_ptr()) return;
-  if (gradient.defined()) {
-    place.copy_(gradient);
-  } else {
-    place.zero_();
-  }
-  model_.trained()[i].mutable_grad() = place;
+  if (early_.empty() || !early_[i]) model_.collect_gradient(i);
 }
 
 /// Only once: the exchange may have changed the host's numbers since on_ready.

@@ -117,6 +117,21 @@ NumberSpan FlatModel::gradients() const { return span_of(blocks_.gradients, layo
 NumberSpan FlatModel::buffers() const { return span_of(blocks_.buffers, layout_.type); }
 NumberSpan FlatModel::frozen() const { return span_of(blocks_.frozen, layout_.type); }
 
+void FlatModel::collect_gradient(std::size_t tensor) const {
+  const torch::NoGradGuard no_grad;
+  torch::Tensor place = gradient_places_[tensor], gradient = trained_[tensor].grad();
+  const bool is_sparse =
+      gradient.defined() && gradient.layout() != torch::kStrided;  // an embedding's with sparse(true)
+  if (is_sparse) gradient = gradient.to_dense();
+  if (gradient.defined() && gradient.data_ptr() == place.data_ptr()) return;
+  if (gradient.defined()) {
+    place.copy_(gradient);
+  } else {
+    place.zero_();
+  }
+  trained_[tensor].mutable_grad() = place;
+}
+
 void FlatModel::train_first_layer(bool on) {
   for (std::size_t i = 0; i < first_layer_; ++i) trained_[i].set_requires_grad(on);
 }

@@ -64,6 +64,10 @@ class FlatModel {
   /// The two halves of the parameter that lies in two buckets (BucketOptions::divide); empty for other parameters.
   std::vector<torch::Tensor> parts_of(const torch::Tensor& parameter) const;
 
+  /// Puts a trained parameter's gradient back into the flat memory if the user's code has detached it from there
+  /// (zero_grad() sets it to none).
+  void collect_gradient(std::size_t tensor) const;
+
   /// Sets whether the first layer's parameters get gradients. If not, later passes save that work and leave zeros.
   void train_first_layer(bool on);
 

@@ -40,6 +40,27 @@ TEST(Progress, WhoWaitsAtOnceDrives) {
   EXPECT_EQ(where, std::this_thread::get_id());
 }
 
+Task<> begin_and_note(Runtime* runtime, std::thread::id* first, std::thread::id* last) {
+  *first = std::this_thread::get_id();
+  co_await note_thread(runtime, last);
+}
+
+TEST(Progress, ATaskRunsWhollyOnTheThreadThatWantsItHereWhileOthersRunBeside) {
+  const auto runtime = real_runtime(0);
+  Progress progress(*runtime);
+  std::atomic<bool> open = false;
+  const Work beside = progress.submit("beside", wait_for(runtime.get(), &open));
+  for (int i = 0; i < 200; ++i) {
+    std::thread::id first, last;
+    progress.run_here("note", begin_and_note(runtime.get(), &first, &last));
+    EXPECT_EQ(first, std::this_thread::get_id());
+    EXPECT_EQ(last, std::this_thread::get_id());
+  }
+  EXPECT_THROW(progress.run_here("bad", fail_later(runtime.get())), Error);
+  open = true;
+  while (!beside.test()) std::this_thread::yield();  // the library's thread drives again
+}
+
 TEST(Progress, WorkGoesOnBesideTheCaller) {
   const auto runtime = real_runtime(0);
   Progress progress(*runtime);

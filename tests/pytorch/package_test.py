@@ -202,7 +202,7 @@ class Errors(unittest.TestCase):
     def test_a_hook_names_the_backend_that_it_needs(self):
         errors = on_ranks(2, lambda rank: data_parallel(rank, ripieno.hooks.fp16()), backend="gloo", fails=True)
         for error in errors:
-            self.assertIn("backend is gloo, and Ripieno's hooks need backend ripieno", error)
+            self.assertIn("backend is gloo, and must be ripieno here", error)
 
     def test_options_out_of_range_are_refused_when_a_hook_is_made(self):
         with self.assertRaisesRegex(ValueError, "65"):

@@ -119,9 +119,9 @@ std::shared_ptr<SharedHub> make_hub(Runtime& runtime, int ranks, const SharedOpt
 }
 
 /// The steps by which a rank agrees on a link with every other rank.
-class Agreement {
+class LinkAgreement {
  public:
-  Agreement(Runtime& runtime, int rank, PeerSockets peers, const SharedOptions& options)
+  LinkAgreement(Runtime& runtime, int rank, PeerSockets peers, const SharedOptions& options)
       : runtime_(runtime),
         rank_(rank),
         options_(options),
@@ -239,7 +239,7 @@ class Agreement {
 Task<std::shared_ptr<Endpoint>> shared_endpoint(Runtime& runtime, int rank, PeerSockets peers, SharedOptions options) {
   require(options.ring_bytes >= 4 * line_bytes && options.ring_bytes % line_bytes == 0, "a ring of ",
           options.ring_bytes, " bytes");
-  Agreement agreement(runtime, rank, std::move(peers), options);
+  LinkAgreement agreement(runtime, rank, std::move(peers), options);
   co_await agreement.show();
   co_await agreement.open();
   co_await agreement.compare();

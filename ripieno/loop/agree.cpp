@@ -1,0 +1,234 @@
+#include "ripieno/loop/agree.h"
+
+#include "ripieno/c10d/store_meeting.h"
+#include "ripieno/loop/strategy_run.h"
+#include "ripieno/strategy/alike.h"
+#include "ripieno/train/agreement.h"
+#include "ripieno/train/flat_model.h"
+#include "ripieno/train/host_copy.h"
+#include "ripieno/train/module_buffers.h"
+#include "ripieno/train/tensor_homes.h"
+
+namespace ripieno::loop {
+namespace {
+
+Task<> split_off(const collective::Communicator* whole, std::optional<collective::Communicator>* part) {
+  Task<std::optional<collective::Communicator>> splitting = whole->split(0, whole->rank());
+  *part = co_await std::move(splitting);
+}
+
+Task<> meet_with(collective::Communicator comm, std::exception_ptr trouble) {
+  train::Attendance mine{"agree()"};
+  mine.trouble = std::move(trouble);
+  Task<double> met = train::meet(comm, std::move(mine));
+  co_await std::move(met);
+}
+
+void check_parameters(const UsersOptimiser& optimiser, const train::FlatModel& model, const train::TensorHomes& homes,
+                      bool on_servers) {
+  std::size_t known = 0, trained = 0;
+  for (const torch::Tensor& parameter : optimiser.parameters()) {
+    known += homes.knows(parameter);
+    trained += homes.knows(parameter) && parameter.requires_grad();
+    if (parameter.requires_grad() && !homes.knows(parameter)) {
+      fail(ErrorKind::usage, "the optimiser has a parameter of shape ", parameter.sizes(),
+           " that the net does not have: nobody would agree on it");
+    }
+  }
+  if (known == 0)
+    fail(ErrorKind::usage, "the optimiser has none of the net's parameters: was it made for another net, or a clone?");
+  if (on_servers && trained < model.trained().size()) {
+    fail(ErrorKind::usage, "parameter servers step on all parameters, and the optimiser has ", trained, " of ",
+         model.trained().size(), "; give it all, or freeze the others (requires_grad_(false))");
+  }
+}
+
+}  // namespace
+
+struct Agreement::State {
+  State(const ProcessGroup& its_group, UsersOptimiser its_optimiser)
+      : group(its_group), optimiser(std::move(its_optimiser)) {}
+
+  void prepare(std::shared_ptr<torch::nn::Module> net, const strategy::StrategyInfo& info, const AgreeOptions& given);
+  void begin(const strategy::StrategyInfo& info);
+  void step(std::uint32_t samples);
+  void step_optimiser();
+  Task<> spread_consensus();
+  void leave(const std::exception_ptr& why) noexcept;
+  void run(const std::string& name, Task<> task) { group->progress().run_here(name, std::move(task)); }
+  /// run() of what all ranks do at once, outside of the strategy.
+  void meet(const char* name, const collective::Communicator& on, Task<> task) {
+    const auto limit = std::min(c10d::longest_limit, group->getBackendOptions()->timeout);
+    run(name, within_limit(on, limit, name, std::move(task), on.ending()));
+  }
+
+  const ProcessGroup group;
+  UsersOptimiser optimiser;
+  AgreeOptions options;
+  strategy::Plan plan;
+  std::optional<collective::Communicator> comm;
+  std::unique_ptr<train::FlatModel> model;
+  std::unique_ptr<train::TensorHomes> homes;
+  std::unique_ptr<train::HostCopy> host;
+  std::unique_ptr<train::ModuleBuffers> buffers;
+  std::unique_ptr<StrategyRun> strategy_run;
+  Work whole;               // of the strategy, from the beginning to its end
+  bool on_servers = false;  // parameter servers step in place of the optimiser
+  bool finished = false, left = false;
+};
+
+void Agreement::State::prepare(std::shared_ptr<torch::nn::Module> net, const strategy::StrategyInfo& info,
+                               const AgreeOptions& given) {
+  options = given;
+  plan = strategy::settled(info, plan_of_loop(info, options, comm->size()), *comm);
+  on_servers = info.has_servers;
+  if (on_servers) plan.optimiser = optimiser.on_servers();
+  const train::FlatOptions flat{.bucket_bytes = static_cast<std::size_t>(options.bucket_mb * 1e6),
+                                .memory = comm->memory()};
+  model = std::make_unique<train::FlatModel>(std::move(net), flat);
+  homes = std::make_unique<train::TensorHomes>(*model);
+  check_parameters(optimiser, *model, *homes, on_servers);
+  host = std::make_unique<train::HostCopy>(*model, flat.memory);
+  buffers = std::make_unique<train::ModuleBuffers>(model->module(), flat.memory);
+  const std::uint32_t steps = epoch_length(options);
+  const LoopLearnerOptions learner{
+      .steps_per_epoch = steps,
+      .samples_per_epoch = options.samples_per_epoch > 0 ? options.samples_per_epoch : steps,
+      .uneven_batches = options.uneven_batches,
+      .first_rate = on_servers ? optimiser.rate() : 0,
+      .make_optimiser = [this] { return std::make_unique<UsersSteps>([this] { step_optimiser(); }); }};
+  const LoopNumbers numbers{host->parameters(), host->gradients(), host->buffers(), host->frozen()};
+  const Duration limit = std::min<Duration>(c10d::longest_limit, group->getBackendOptions()->timeout);
+  strategy_run = std::make_unique<StrategyRun>(*comm, model->layout(), numbers, info, plan,
+                                               StrategyRun::Options{.learner = learner, .limit = limit});
+}
+
+void Agreement::State::begin(const strategy::StrategyInfo& info) {
+  std::vector<std::string> alike = lines_of(info, options);
+  for (const auto& lines : {homes->lines(), buffers->lines()}) alike.insert(alike.end(), lines.begin(), lines.end());
+  meet("agree()", *comm, train::compare_lines(*comm, std::move(alike)));
+  meet("agree()", *comm, buffers->give_first(*comm));
+  host->buffers_to_host();
+  whole = group->progress().submit(text("strategy ", info.name), strategy_run->run());
+  run("agree()", strategy_run->begin());
+  host->state_to_device();
+}
+
+/// By the strategy, on the thread that drives it.
+void Agreement::State::step_optimiser() {
+  host->gradients_to_device();
+  optimiser.step();
+  host->parameters_to_host();
+}
+
+void Agreement::State::step(std::uint32_t samples) {
+  if (!homes->is_in_place()) {
+    fail(ErrorKind::usage, "parameters or buffers of the net were replaced (loaded, or moved?) before step() number ",
+         strategy_run->steps() + 1, ": do that before agree()");
+  }
+  for (std::size_t i = 0; i < model->trained().size(); ++i) model->collect_gradient(i);
+  for (std::size_t i = 0; i < model->layout().buckets.size(); ++i) host->gradients_to_host(i);
+  host->buffers_to_host();
+  const Turn turn{.samples = samples, .rate = on_servers ? optimiser.rate() : 0};
+  run("step()", strategy_run->step(turn));
+  host->state_to_device();
+}
+
+/// Rank 0 has the strategy's consensus; other ranks take it if they hold other weights.
+Task<> Agreement::State::spread_consensus() {
+  LoopLearner& learner = strategy_run->learner();
+  if (comm->rank() == 0) {
+    const NumberSpan agreed = strategy_run->strategy().consensus();
+    const NumberSpan agreed_buffers = strategy_run->strategy().consensus_buffers();
+    numeric::convert(learner.parameters(), agreed);
+    if (agreed_buffers.count > 0) numeric::convert(learner.buffers(), agreed_buffers);
+  }
+  Task<> starting = strategy::start_alike(*comm, learner);
+  co_await std::move(starting);
+}
+
+void Agreement::State::leave(const std::exception_ptr& why) noexcept {
+  if (std::exchange(left, true) || !strategy_run || !comm) return;
+  try {
+    const auto end = [](State* state, std::exception_ptr error) -> Task<> {
+      state->strategy_run->leave(error);
+      co_return;
+    };
+    run("the agreement's end", end(this, why));
+    whole.wait();
+  } catch (...) {  // the group is gone: nothing is left to end
+  }
+}
+
+Agreement::Agreement(std::shared_ptr<torch::nn::Module> net, UsersOptimiser optimiser, const ProcessGroup& group,
+                     std::string_view strategy, const AgreeOptions& options) {
+  if (!group) fail(ErrorKind::usage, "there is no process group: take it from init_process_group()");
+  state_ = std::make_unique<State>(group, std::move(optimiser));
+  state_->meet("agree()", group->communicator(), split_off(&group->communicator(), &state_->comm));
+  const strategy::StrategyInfo* info = nullptr;
+  std::exception_ptr trouble;
+  try {
+    info = &strategy::find_strategy(strategy);
+    state_->prepare(std::move(net), *info, options);
+  } catch (...) {
+    trouble = std::current_exception();
+  }
+  state_->meet("agree()", *state_->comm, meet_with(*state_->comm, trouble));
+  try {
+    state_->begin(*info);
+  } catch (...) {
+    state_->leave(std::current_exception());
+    throw;
+  }
+}
+
+Agreement::Agreement(Agreement&&) noexcept = default;
+
+Agreement::~Agreement() {
+  if (!state_ || state_->finished || state_->left) return;
+  state_->leave(
+      std::make_exception_ptr(Error(ErrorKind::peer, text("rank ", state_->comm->rank(), " left the agreement after ",
+                                                          state_->strategy_run->steps(), " steps, without finish()"))));
+}
+
+void Agreement::step() { step(1); }
+
+void Agreement::step(std::int64_t samples) {
+  if (state_->finished) fail(ErrorKind::usage, "step() after finish()");
+  try {
+    if (samples < 0 || samples > INT32_MAX) fail(ErrorKind::usage, "step() over ", samples, " samples: 0 or more");
+    if (samples != 1 && !state_->options.uneven_batches) {
+      fail(ErrorKind::usage, "step() over ", samples, " samples, while all batches count alike: ",
+           "give uneven_batches to agree() on all ranks, or call step() without a number");
+    }
+    state_->step(static_cast<std::uint32_t>(samples));
+  } catch (...) {
+    state_->leave(std::current_exception());
+    throw;
+  }
+}
+
+void Agreement::finish() {
+  State& state = *state_;
+  if (state.finished) return;
+  try {
+    state.run("finish()", state.strategy_run->finish());
+    state.whole.wait();
+    state.meet("finish()", *state.comm, state.spread_consensus());
+    state.host->state_to_device();
+    state.meet("finish()", *state.comm, state.buffers->give_first(*state.comm));
+    state.finished = true;
+  } catch (...) {
+    state.leave(std::current_exception());
+    throw;
+  }
+}
+
+std::uint64_t Agreement::steps() const { return state_->strategy_run->steps(); }
+
+Agreement agree(std::shared_ptr<torch::nn::Module> net, torch::optim::Optimizer& optimiser, const ProcessGroup& group,
+                std::string_view strategy, const AgreeOptions& options) {
+  return Agreement(std::move(net), users_optimiser(optimiser), group, strategy, options);
+}
+
+}  // namespace ripieno::loop
