@@ -1,5 +1,5 @@
-// A training program as users write it, on any number of workers: own net with batch norm, two parameter groups, gradient
-// accumulation, clipping, a schedule, evaluation, checkpoints and resuming.
+// A training program as users write it, on any number of workers: own net with batch norm, two parameter groups,
+// gradient accumulation, clipping, a schedule, evaluation, checkpoints and resuming.
 //
 //   ripieno launch -n 2 -- ./cifar10_ddp FOLDER [EPOCHS [CHECKPOINT]]     (or torchrun --no-python, mpirun, srun)
 //
@@ -92,8 +92,9 @@ void train(const std::string& folder, int epochs, const std::string& checkpoint)
   torch::set_num_threads(1);
   torch::manual_seed(0);  // the same images and weights everywhere
   const bool made_up = folder == "generated";
-  const Images all = made_up ? generated(2048) : read(folder, {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin",
-                                                                 "data_batch_4.bin", "data_batch_5.bin"});
+  const Images all = made_up ? generated(2048)
+                             : read(folder, {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin",
+                                             "data_batch_4.bin", "data_batch_5.bin"});
   const Images test = made_up ? generated(512) : read(folder, {"test_batch.bin"});
 
   Net net;

@@ -1,13 +1,13 @@
-// ddp_script.py in C++: the same net and steps with ripieno::DistributedDataParallel. Rank 0 prints JSON: the median seconds
-// of a step, and of one without the exchange (NoSync), which takes turns with it.
+// ddp_script.py in C++: the same net and steps with ripieno::DistributedDataParallel. Rank 0 prints JSON: the median
+// seconds of a step, and of one without the exchange (NoSync), which takes turns with it.
 //
 //   ripieno launch -n 2 -- ddp_step mlp 30
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 
-#include "ripieno/model/classifier.h"
 #include "ripieno/loop/distributed_data_parallel.h"
+#include "ripieno/model/classifier.h"
 #include "ripieno/model/zoo.h"
 
 namespace {
