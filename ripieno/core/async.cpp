@@ -4,8 +4,8 @@ namespace ripieno {
 namespace {
 
 /// Counts tasks down and keeps the first error.
-struct Join {
-  Join(Runtime& runtime, std::size_t count, std::function<void(std::exception_ptr)> on_error)
+struct Awaited {
+  Awaited(Runtime& runtime, std::size_t count, std::function<void(std::exception_ptr)> on_error)
       : done(runtime), left(count), on_error(std::move(on_error)) {}
 
   void end(std::exception_ptr error) {
@@ -26,7 +26,7 @@ struct Join {
 /// waits for the join, and so holds it, is destroyed too.
 class Ending {
  public:
-  explicit Ending(std::shared_ptr<Join> join) : join_(std::move(join)) {}
+  explicit Ending(std::shared_ptr<Awaited> join) : join_(std::move(join)) {}
   Ending(Ending&&) = default;
   ~Ending() {
     if (join_) const Event unfinished = std::move(join_->done);
@@ -34,7 +34,7 @@ class Ending {
   void operator()(std::exception_ptr error) { std::exchange(join_, nullptr)->end(error); }
 
  private:
-  std::shared_ptr<Join> join_;
+  std::shared_ptr<Awaited> join_;
 };
 
 }  // namespace
@@ -61,7 +61,7 @@ Task<std::exception_ptr> error_of(Task<> task) {
 
 Task<> all(Runtime& runtime, std::vector<Task<>> tasks, std::function<void(std::exception_ptr)> on_error) {
   if (tasks.empty()) co_return;
-  auto join = std::make_shared<Join>(runtime, tasks.size(), std::move(on_error));
+  auto join = std::make_shared<Awaited>(runtime, tasks.size(), std::move(on_error));
   for (Task<>& task : tasks) {
     asio::co_spawn(runtime.context(), std::move(task), Ending(join));
   }
@@ -71,7 +71,7 @@ Task<> all(Runtime& runtime, std::vector<Task<>> tasks, std::function<void(std::
 
 Task<> both(Runtime& runtime, Task<> a, Task<> b, std::function<void(std::exception_ptr)> on_error) {
   // Like all(), but b runs in the caller's own coroutine: one spawn less on the path of every step of every schedule.
-  auto join = std::make_shared<Join>(runtime, 2, std::move(on_error));
+  auto join = std::make_shared<Awaited>(runtime, 2, std::move(on_error));
   asio::co_spawn(runtime.context(), std::move(a), Ending(join));
   std::exception_ptr error;
   try {

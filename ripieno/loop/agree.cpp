@@ -1,13 +1,13 @@
 #include "ripieno/loop/agree.h"
 
 #include "ripieno/c10d/store_meeting.h"
+#include "ripieno/loop/meeting.h"
+#include "ripieno/loop/module_buffers.h"
 #include "ripieno/loop/strategy_run.h"
+#include "ripieno/loop/tensor_homes.h"
 #include "ripieno/strategy/alike.h"
-#include "ripieno/train/agreement.h"
 #include "ripieno/train/flat_model.h"
 #include "ripieno/train/host_copy.h"
-#include "ripieno/train/module_buffers.h"
-#include "ripieno/train/tensor_homes.h"
 
 namespace ripieno::loop {
 namespace {
@@ -17,14 +17,7 @@ Task<> split_off(const collective::Communicator* whole, std::optional<collective
   *part = co_await std::move(splitting);
 }
 
-Task<> meet_with(collective::Communicator comm, std::exception_ptr trouble) {
-  train::Attendance mine{"agree()"};
-  mine.trouble = std::move(trouble);
-  Task<double> met = train::meet(comm, std::move(mine));
-  co_await std::move(met);
-}
-
-void check_parameters(const UsersOptimiser& optimiser, const train::FlatModel& model, const train::TensorHomes& homes,
+void check_parameters(const UsersOptimiser& optimiser, const train::FlatModel& model, const TensorHomes& homes,
                       bool on_servers) {
   std::size_t known = 0, trained = 0;
   for (const torch::Tensor& parameter : optimiser.parameters()) {
@@ -68,9 +61,9 @@ struct Agreement::State {
   strategy::Plan plan;
   std::optional<collective::Communicator> comm;
   std::unique_ptr<train::FlatModel> model;
-  std::unique_ptr<train::TensorHomes> homes;
+  std::unique_ptr<TensorHomes> homes;
   std::unique_ptr<train::HostCopy> host;
-  std::unique_ptr<train::ModuleBuffers> buffers;
+  std::unique_ptr<ModuleBuffers> buffers;
   std::unique_ptr<StrategyRun> strategy_run;
   Work whole;               // of the strategy, from the beginning to its end
   bool on_servers = false;  // parameter servers step in place of the optimiser
@@ -86,10 +79,10 @@ void Agreement::State::prepare(std::shared_ptr<torch::nn::Module> net, const str
   const train::FlatOptions flat{.bucket_bytes = static_cast<std::size_t>(options.bucket_mb * 1e6),
                                 .memory = comm->memory()};
   model = std::make_unique<train::FlatModel>(std::move(net), flat);
-  homes = std::make_unique<train::TensorHomes>(*model);
+  homes = std::make_unique<TensorHomes>(*model);
   check_parameters(optimiser, *model, *homes, on_servers);
   host = std::make_unique<train::HostCopy>(*model, flat.memory);
-  buffers = std::make_unique<train::ModuleBuffers>(model->module(), flat.memory);
+  buffers = std::make_unique<ModuleBuffers>(model->module(), flat.memory);
   const std::uint32_t steps = epoch_length(options);
   const LoopLearnerOptions learner{
       .steps_per_epoch = steps,
@@ -106,7 +99,7 @@ void Agreement::State::prepare(std::shared_ptr<torch::nn::Module> net, const str
 void Agreement::State::begin(const strategy::StrategyInfo& info) {
   std::vector<std::string> alike = lines_of(info, options);
   for (const auto& lines : {homes->lines(), buffers->lines()}) alike.insert(alike.end(), lines.begin(), lines.end());
-  meet("agree()", *comm, train::compare_lines(*comm, std::move(alike)));
+  meet("agree()", *comm, compare_lines(*comm, std::move(alike)));
   meet("agree()", *comm, buffers->give_first(*comm));
   host->buffers_to_host();
   whole = group->progress().submit(text("strategy ", info.name), strategy_run->run());
@@ -173,7 +166,7 @@ Agreement::Agreement(std::shared_ptr<torch::nn::Module> net, UsersOptimiser opti
   } catch (...) {
     trouble = std::current_exception();
   }
-  state_->meet("agree()", *state_->comm, meet_with(*state_->comm, trouble));
+  state_->meet("agree()", *state_->comm, loop::meet(*state_->comm, "agree()", trouble));
   try {
     state_->begin(*info);
   } catch (...) {

@@ -31,7 +31,9 @@ using CommunicationHook = std::function<c10::intrusive_ptr<::c10d::Work>(Process
 /// Gradients must be fp32 or fp64. A hook serves one model. Error(usage): a bad option.
 CommunicationHook hook_of(codec::CodecOptions options);
 
-namespace hooks {
+}  // namespace ripieno::loop
+
+namespace ripieno::loop::hooks {
 
 inline CommunicationHook fp16() { return hook_of({.name = "fp16"}); }
 inline CommunicationHook bf16() { return hook_of({.name = "bf16"}); }
@@ -50,8 +52,7 @@ inline CommunicationHook topk_sampled(double fraction = 0.01) {
 /// Two factors of `rank` columns for each matrix.
 inline CommunicationHook powersgd(int rank = 2) { return hook_of({.name = "powersgd", .rank = rank}); }
 
-}  // namespace hooks
-}  // namespace ripieno::loop
+}  // namespace ripieno::loop::hooks
 
 namespace ripieno {
 using loop::CommunicationHook, loop::GradientBucket;  // own loops need no rooms

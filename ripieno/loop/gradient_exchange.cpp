@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "ripieno/core/hash.h"
-#include "ripieno/train/agreement.h"
+#include "ripieno/loop/meeting.h"
 
 namespace ripieno::loop {
 namespace {
@@ -27,10 +27,7 @@ std::vector<NamedParameter> parameters_of(torch::nn::Module& module) {
 GradientExchange::GradientExchange(std::shared_ptr<torch::nn::Module> module, ProcessGroup group,
                                    DistributedDataParallelOptions options)
     : module_(std::move(module)), group_(std::move(group)), options_(std::move(options)) {
-  if (!module_) fail(ErrorKind::usage, "there is no model: the pointer to it is null");
   if (!group_) fail(ErrorKind::usage, "there is no process group: take it from init_process_group()");
-  if (!(options_.bucket_cap_mb > 0))
-    fail(ErrorKind::usage, "bucket_cap_mb is ", options_.bucket_cap_mb, "; it must be above 0");
 }
 
 void GradientExchange::start() {
@@ -38,20 +35,34 @@ void GradientExchange::start() {
   group_->progress().run("a communicator for a model", split_off(group_->communicator(), &comm_));
   group_->communicator().takes_along(*comm_);
   order_of_exchanges_ = group_->new_order();
-  buffers_.emplace(*module_, comm_->memory());
-  for (const auto& [name, tensor] : parameters_of(*module_)) {
-    if (AccumulationHook::watches(tensor))
-      fail(ErrorKind::usage, "parameter ", name, " is of a DistributedDataParallel already: it can be of one");
+  const std::string doing = text("the making of model ", model_);
+  std::exception_ptr trouble;
+  try {
+    prepare();
+  } catch (...) {
+    trouble = std::current_exception();
   }
-  take_parameters();
+  group_->progress().run(doing, meet(*comm_, doing, trouble));
   std::vector<std::string> lines{text("model ", model_, " with bucket_cap_mb ", options_.bucket_cap_mb,
                                       ", broadcast_buffers ", options_.broadcast_buffers,
                                       options_.hook ? ", a hook" : ", no hook")};
   for (const auto& more : {*lines_, buffers_->lines()}) lines.insert(lines.end(), more.begin(), more.end());
-  group_->progress().run("the comparison of models", train::compare_lines(*comm_, std::move(lines)));
+  group_->progress().run("the comparison of models", compare_lines(*comm_, std::move(lines)));
+  share_state_of(0);
+}
+
+void GradientExchange::prepare() {
+  if (!module_) fail(ErrorKind::usage, "there is no model: the pointer to it is null");
+  if (!(options_.bucket_cap_mb > 0))
+    fail(ErrorKind::usage, "bucket_cap_mb is ", options_.bucket_cap_mb, "; it must be above 0");
+  for (const auto& [name, tensor] : parameters_of(*module_)) {
+    if (AccumulationHook::watches(tensor))
+      fail(ErrorKind::usage, "parameter ", name, " is of a DistributedDataParallel already: it can be of one");
+  }
+  buffers_.emplace(*module_, comm_->memory());
+  take_parameters();
   if (std::none_of(trained_.begin(), trained_.end(), [](bool trained) { return trained; }))
     fail(ErrorKind::usage, "the model has no parameter that requires a gradient");
-  share_state_of(0);
 }
 
 void GradientExchange::share_state_of(int root) {

@@ -21,8 +21,8 @@
 #include "ripieno/loop/backward_end.h"
 #include "ripieno/loop/communication_hook.h"
 #include "ripieno/loop/gradient_buckets.h"
+#include "ripieno/loop/module_buffers.h"
 #include "ripieno/loop/replica_check.h"
-#include "ripieno/train/module_buffers.h"
 
 namespace ripieno::loop {
 
@@ -70,6 +70,7 @@ class GradientExchange : public std::enable_shared_from_this<GradientExchange> {
     double divisor = 1;
   };
 
+  void prepare();
   void share_state_of(int root);
   void take_parameters();
   bool have_parameters_changed() const;
@@ -97,7 +98,7 @@ class GradientExchange : public std::enable_shared_from_this<GradientExchange> {
   const ProcessGroup group_;
   const DistributedDataParallelOptions options_;
   std::optional<collective::Communicator> comm_;  // the model's own, for what is not c10d's
-  std::optional<train::ModuleBuffers> buffers_;
+  std::optional<ModuleBuffers> buffers_;
   std::shared_ptr<c10d::Backend::Order> order_of_exchanges_;
   int model_ = 1;  // of this group, counted from 1
 

@@ -5,7 +5,7 @@
 
 #include "ripieno/collective/execute.h"
 #include "ripieno/core/hash.h"
-#include "ripieno/train/agreement.h"
+#include "ripieno/loop/meeting.h"
 
 namespace ripieno::loop {
 namespace {
@@ -104,7 +104,7 @@ void ReplicaCheck::conclude(c10d::Backend& group) {
   if (!ranks_do_the_same()) {
     std::vector<std::string> lines = *state_.lines;
     lines.insert(lines.begin(), state_.doing);
-    group.progress().run("the comparison of ranks", train::compare_lines(group.communicator(), std::move(lines)));
+    group.progress().run("the comparison of ranks", compare_lines(group.communicator(), std::move(lines)));
   }
   const std::optional<std::size_t> apart = first_apart();
   if (apart) group.progress().run("the comparison of parameters", tell_apart(group.communicator(), *apart));

@@ -47,7 +47,6 @@ void BackwardWatch::start() {
   }
   gradients_ = uses_left_ = std::move(tally);
   on_host_.assign(buckets.ranges.size(), false);
-  added_too_late_ = false;
 }
 
 /// Autograd is done with the tensor's gradient, so the operation that computed it no longer reads the tensor.
@@ -73,7 +72,6 @@ void BackwardWatch::count(std::size_t tensor) {
 void BackwardWatch::count(std::size_t tensor, std::size_t piece) {
   const std::size_t bucket = model_.buckets().of_tensor[tensor][piece];
   if (!on_ready) return;
-  if (gradients_.left[bucket] == 0) added_too_late_ = true;
   if (!gradients_.completes(tensor, piece, bucket)) return;
   collect_gradients(bucket);
   on_ready(bucket);

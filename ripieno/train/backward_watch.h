@@ -40,8 +40,6 @@ class BackwardWatch {
   void collect_gradients();
   /// collect_gradients() for one bucket.
   void collect_gradients(std::size_t bucket);
-  /// Whether, since gradients were zeroed or renewed, one in an announced bucket was added to.
-  bool added_too_late() const { return added_too_late_; }
 
   /// For operations that write a parameter's gradient themselves: the functions of fused/gradient_places.h.
   torch::Tensor take(const torch::Tensor& parameter);
@@ -71,7 +69,6 @@ class BackwardWatch {
   HostCopy& host_;
   Tally gradients_, uses_left_;
   std::vector<bool> on_host_;  // by bucket: its gradients are on the host
-  bool added_too_late_ = false;
   bool renewing_ = false;
   // While renewing, by trained tensor:
   std::vector<bool> taken_;          // an operation has taken its place

@@ -65,19 +65,19 @@ c10::IValue unpickled(std::string_view pickle, caffe2::serialize::PyTorchStreamR
 }
 
 /// Of a pickle's instructions that LibTorch reads: those of a fixed size, and those whose first bytes are a length.
-struct Instructions {
+struct PickleCodes {
   std::string_view codes;
   std::size_t size;
   std::size_t length = 0;  ///< bytes of the length
 };
-constexpr Instructions instructions[]{{"().]}NQRabdelstu\x81\x85\x86\x87\x88\x89", 1},
-                                      {"Khq\x80", 2},
-                                      {"M", 3},
-                                      {"Jjr", 5},
-                                      {"G", 9},
-                                      {"U\x8a", 2, 1},
-                                      {"TX", 5, 4},
-                                      {"\x8d", 9, 8}};
+constexpr PickleCodes instructions[]{{"().]}NQRabdelstu\x81\x85\x86\x87\x88\x89", 1},
+                                     {"Khq\x80", 2},
+                                     {"M", 3},
+                                     {"Jjr", 5},
+                                     {"G", 9},
+                                     {"U\x8a", 2, 1},
+                                     {"TX", 5, 4},
+                                     {"\x8d", 9, 8}};
 
 /// The bytes of the instruction that `rest` begins with; 0: not known here.
 std::size_t size_of_instruction(std::string_view rest) {
@@ -86,7 +86,7 @@ std::size_t size_of_instruction(std::string_view rest) {
     const std::size_t second = first == rest.npos ? first : rest.find('\n', first + 1);
     return second == rest.npos ? 0 : second + 1;
   }
-  for (const Instructions& row : instructions) {
+  for (const PickleCodes& row : instructions) {
     if (row.codes.find(rest[0]) == row.codes.npos) continue;
     std::uint64_t length = 0;
     if (rest.size() > row.length) std::memcpy(&length, rest.data() + 1, row.length);

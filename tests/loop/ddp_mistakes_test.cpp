@@ -70,6 +70,14 @@ TEST(Mistakes, RanksThatThinkOfAnotherWorld) {
   expect_all(errors, {"2", "3", "rank"});
 }
 
+TEST(Mistakes, NoModelOnOneRank) {
+  const auto errors = errors_on_ranks(2, [](const ProcessGroup& group) {
+    DistributedDataParallel ddp(group->getRank() == 1 ? nullptr : small_net().ptr(), group);
+  });
+  EXPECT_EQ(errors[1], "there is no model: the pointer to it is null");
+  EXPECT_EQ(errors[0], "rank 1 failed in the making of model 1: there is no model: the pointer to it is null");
+}
+
 TEST(Mistakes, OtherModel) {
   const auto errors = errors_on_ranks(2, [](const ProcessGroup& group) {
     Net net(Linear(4, group->getRank() == 0 ? 6 : 7));

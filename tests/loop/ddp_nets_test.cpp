@@ -1,6 +1,11 @@
 // DistributedDataParallel with nets of all kinds: see ddp_test.cpp.
+#include <unistd.h>
+
+#include <torch/csrc/distributed/c10d/FileStore.hpp>
+
 #include "ripieno/train/torch_internals.h"
 #include "tests/loop/own_nets.h"
+#include "tests/train/other_device.h"
 
 namespace ripieno::loop {
 namespace {
@@ -284,6 +289,51 @@ TEST(DdpNets, ChannelsLast) {
     EXPECT_TRUE(net->weight.grad().is_contiguous(torch::MemoryFormat::ChannelsLast));
     EXPECT_LT(distance(gradients(*net), gradients(*alone)), 1e-6);
   });
+}
+
+/// Whether the gradients on another device are those of one worker on the CPU.
+bool has_gradients_of_a_device(const ProcessGroup& group, bool codec) {
+  Net net(Linear(4, 6), torch::nn::BatchNorm1d(6), Linear(6, 2)),
+      alone(Linear(4, 6), torch::nn::BatchNorm1d(6), Linear(6, 2));
+  fill(*net, 1 + group->getRank());
+  fill(*alone, 1);
+  const torch::Device device = testing::other_device();
+  net->to(device);
+  const CommunicationHook hook = codec ? hooks::topk(1) : CommunicationHook();
+  DistributedDataParallel ddp(net, group, {.bucket_cap_mb = 1e-4, .hook = hook});
+  const auto loss_of_rank = [&](int rank) { return loss_of(alone->forward(batch(rank, 0, torch::kFloat32))) / 2; };
+  (loss_of_rank(0) + loss_of_rank(1)).backward();
+  loss_of(net->forward(batch(ddp.rank(), 0, torch::kFloat32).to(device))).backward();
+  std::vector<torch::Tensor> found;
+  for (const torch::Tensor& parameter : net->parameters()) found.push_back(parameter.grad().cpu());
+  return distance(flat(found), gradients(*alone)) < 1e-5;
+}
+
+/// A rank of the next test, which runs it.
+TEST(DdpNets, DISABLED_RankOnADevice) {
+  const char *path = std::getenv("RIPIENO_TEST_STORE"), *rank = std::getenv("RIPIENO_TEST_RANK");
+  ASSERT_TRUE(path && rank);
+  for (const bool codec : {false, true}) {
+    const auto store = c10::make_intrusive<::c10d::FileStore>(path + std::to_string(codec), 2);
+    const ProcessGroup group = init_process_group(store, std::atoi(rank), 2, std::chrono::seconds(60));
+    EXPECT_TRUE(has_gradients_of_a_device(group, codec));
+  }
+}
+
+TEST(DdpNets, OnADeviceWhoseMemoryIsNotTheHosts) {
+  // Two processes: backward passes on a device share a thread of their process, where a rank waits for the other.
+  const std::string store = ::testing::TempDir() + "ripieno-device-" + std::to_string(::getpid()) + "-";
+  std::vector<std::thread> ranks;
+  for (const char* rank : {"0", "1"}) {
+    ranks.emplace_back([rank, &store] {
+      const std::string command = "RIPIENO_TEST_STORE=" + store + " RIPIENO_TEST_RANK=" + rank +
+                                  " exec /proc/$PPID/exe --gtest_also_run_disabled_tests --gtest_brief=1"
+                                  " --gtest_filter=DdpNets.DISABLED_RankOnADevice";
+      EXPECT_EQ(std::system(command.c_str()), 0);
+    });
+  }
+  for (std::thread& rank : ranks) rank.join();
+  for (const char* codec : {"0", "1"}) std::remove((store + codec).c_str());
 }
 
 TEST(DdpNets, CodecsLearn) {

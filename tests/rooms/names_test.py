@@ -30,7 +30,7 @@ def twice(files: dict[str, str]) -> list[str]:
 
 
 NAMESPACE = re.compile(r"(?m)^namespace (\w[\w:]*) \{\n((?:.*\n)*?)^\}")
-ONLY_NAMES = re.compile(r"^(class \w+;|struct \w+;|using [\w:, ]+;)?(  //.*)?$")
+ONLY_NAMES = re.compile(r"^(class \w+;|struct \w+;|using [\w:, ]+;|namespace \w+ = [\w:]+;)?(  //.*)?$")
 
 
 def namespace_of(path: str) -> str:

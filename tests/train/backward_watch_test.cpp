@@ -90,22 +90,6 @@ TEST(BackwardWatch, CollectsGradientsThatTheUserDetached) {
   EXPECT_EQ(module->weight.grad().data_ptr(), model.flat.gradients().data);
 }
 
-TEST(BackwardWatch, SaysWhereAGradientCameTooLate) {
-  auto module = std::make_shared<torch::nn::LinearImpl>(3, 2);
-  WatchedModel model(module);
-  int ready = 0;
-  model.watch.on_ready = [&](std::size_t) { ++ready; };
-  model.watch.zero_gradients();
-  module->forward(torch::ones({1, 3})).sum().backward();
-  EXPECT_EQ(ready, 1);
-  EXPECT_FALSE(model.watch.added_too_late());
-  module->forward(torch::ones({1, 3})).sum().backward();
-  EXPECT_EQ(ready, 1);
-  EXPECT_TRUE(model.watch.added_too_late());
-  model.watch.zero_gradients();
-  EXPECT_FALSE(model.watch.added_too_late());
-}
-
 TEST(BackwardWatch, ALayerWithoutGradientsIsNotWaitedFor) {
   auto module = std::make_shared<torch::nn::SequentialImpl>(torch::nn::Linear(3, 3), torch::nn::Linear(3, 2));
   WatchedModel model(module);  // one bucket

@@ -6,7 +6,6 @@
 #include "ripieno/numeric/elementwise.h"
 #include "ripieno/train/checkpoint.h"
 #include "ripieno/train/device.h"
-#include "ripieno/train/parallel.h"
 #include "tests/train/random_net.h"
 #include "tests/train/tcp_learners.h"
 #include "tests/train/watched_model.h"
@@ -169,50 +168,6 @@ TEST(OtherDevice, ADroppedPassLeavesNothingBehind) {
       dropping(*runtime, Precision::fp32, 2, other_device());
   testing::expect_drops_leave_nothing(*runtime, *plain.learner, plain.counters(), *dropping.learner,
                                       dropping.counters());
-}
-
-TEST(OtherDevice, AUsersOwnLoopStaysTogether) {
-  struct Case {
-    bool overlap;
-    int local_steps;
-  };
-  for (const Case& each : {Case{false, 1}, Case{true, 1}, Case{false, 2}}) {
-    std::map<bool, std::vector<std::vector<float>>> weights;
-    for (const bool far : {false, true}) {
-      weights[far].resize(2);
-      std::mutex making;  // torch's generator is everybody's
-      const auto errors = on_ranks(2, [&](transport::Cluster& cluster) {
-        const int rank = cluster.endpoint->rank();
-        const auto net = [&] {
-          const std::lock_guard lock(making);
-          return std::make_shared<OnDevice>();
-        }();
-        const torch::Device device = far ? other_device() : torch::Device(torch::kCPU);
-        net->to(device);
-        torch::optim::SGD optimiser(net->parameters(), torch::optim::SGDOptions(0.01).momentum(0.9));
-        Parallel dp = parallel(net, optimiser, cluster,
-                               {.bucket_mb = 0.0005, .overlap = each.overlap, .local_steps = each.local_steps});
-        for (int step = 0; step < 6; ++step) {
-          dp.step([&] {
-            const torch::Tensor loss = net->forward(images(2 * step + rank).to(device)).square().mean();
-            loss.backward();
-            return loss;
-          });
-        }
-        for (const torch::Tensor& parameter : net->parameters()) {
-          const torch::Tensor values = parameter.detach().cpu().contiguous().view(-1);
-          weights[far][rank].insert(weights[far][rank].end(), values.data_ptr<float>(),
-                                    values.data_ptr<float>() + values.numel());
-        }
-        dp.sum(0);
-      });
-      EXPECT_EQ(errors, std::vector<std::string>(2));
-      EXPECT_EQ(weights[far][0], weights[far][1]);
-    }
-    ASSERT_EQ(weights[true][0].size(), weights[false][0].size());
-    for (std::size_t i = 0; i < weights[true][0].size(); ++i)
-      ASSERT_NEAR(weights[true][0][i], weights[false][0][i], 1e-5) << i;
-  }
 }
 
 TEST(FindDevice, NamesWhatThereIs) {

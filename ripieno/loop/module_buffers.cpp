@@ -1,15 +1,14 @@
-#include "ripieno/train/module_buffers.h"
+#include "ripieno/loop/module_buffers.h"
 
 #include <unordered_set>
 
 #include "ripieno/collective/execute.h"
 
-namespace ripieno::train {
+namespace ripieno::loop {
 namespace {
 
 constexpr std::size_t alignment = 16;  // of a buffer in the packed memory, in bytes
 const collective::ExecuteOptions as_bytes{DType::uint8, observe::Purpose::control};
-const collective::ExecuteOptions as_numbers{DType::fp64, observe::Purpose::control};
 
 }  // namespace
 
@@ -27,7 +26,6 @@ ModuleBuffers::ModuleBuffers(torch::nn::Module& module, const Memory& memory) {
     buffers_.push_back(buffer);
     offsets.push_back(bytes);
     bytes += (buffer.nbytes() + alignment - 1) / alignment * alignment;
-    if (buffer.is_floating_point()) numbers_ += buffer.numel();
   }
   auto owned = memory(bytes);
   std::byte* const data = owned.get();
@@ -52,7 +50,7 @@ void ModuleBuffers::check() const {
     const torch::Tensor& now = buffers_[i];
     if (now.sizes() == packed_[i].sizes() && now.scalar_type() == packed_[i].scalar_type()) continue;
     fail(ErrorKind::usage, "buffer ", names_[i], " is of shape ", now.sizes(), " and type ", now.scalar_type(),
-         ", and was of ", packed_[i].sizes(), " and ", packed_[i].scalar_type(), " at parallel(): change it before");
+         ", and was of ", packed_[i].sizes(), " and ", packed_[i].scalar_type(), " at first: change it before");
   }
 }
 
@@ -69,34 +67,4 @@ Task<> ModuleBuffers::give_first(collective::Communicator comm) {
   }
 }
 
-torch::Tensor ModuleBuffers::numbers() const {
-  std::vector<torch::Tensor> parts{torch::empty({0}, torch::kFloat64)};
-  for (const torch::Tensor& buffer : buffers_) {
-    if (buffer.is_floating_point()) parts.push_back(buffer.detach().to(torch::kCPU, torch::kFloat64).reshape({-1}));
-  }
-  return torch::cat(parts);
-}
-
-Task<> ModuleBuffers::average(collective::Communicator comm, double weight) {
-  if (comm.size() == 1) co_return;
-  if (numbers_ == 0) {
-    co_await give_first(comm);
-    co_return;
-  }
-  const torch::Tensor own = numbers();
-  co_await give_first(comm);
-  const torch::Tensor first = numbers();
-  const torch::Tensor off = torch::where(own == first, torch::zeros_like(own), (own - first) * weight).contiguous();
-  const NumberSpan numbers_off(off.data_ptr(), static_cast<std::size_t>(off.numel()), DType::fp64);
-  co_await collective::all_reduce(collective::find_route("reduce-broadcast"), comm, numbers_off, as_numbers);
-  const torch::NoGradGuard no_grad;
-  std::int64_t offset = 0;
-  for (torch::Tensor& buffer : buffers_) {
-    if (!buffer.is_floating_point()) continue;
-    const torch::Tensor mean = (first + off).narrow(0, offset, buffer.numel());
-    buffer.copy_(mean.view(buffer.sizes()));
-    offset += buffer.numel();
-  }
-}
-
-}  // namespace ripieno::train
+}  // namespace ripieno::loop

@@ -1,4 +1,4 @@
-// Exchanges a module's buffers, of every type, between ranks: as bits, or as means of the floating-point ones.
+// Gives all ranks the buffers of rank 0's module, of every type, bit by bit.
 #pragma once
 
 #include <torch/torch.h>
@@ -8,7 +8,7 @@
 
 #include "ripieno/collective/communicator.h"
 
-namespace ripieno::train {
+namespace ripieno::loop {
 
 class ModuleBuffers {
  public:
@@ -23,17 +23,11 @@ class ModuleBuffers {
 
   /// All ranks end with rank 0's bits.
   Task<> give_first(collective::Communicator comm);
-  /// All ranks end with the sum over ranks of weight * floating-point buffers; the weights add up to 1. Numbers that
-  /// are the same on all ranks keep their bits. Other buffers become rank 0's.
-  Task<> average(collective::Communicator comm, double weight);
 
  private:
-  torch::Tensor numbers() const;
-
   std::vector<std::string> names_;
   std::vector<torch::Tensor> buffers_, packed_;  // packed_: on the host, in one block
   torch::Tensor memory_;                         // a whole number of words
-  std::int64_t numbers_ = 0;                     // elements of floating-point buffers
 };
 
-}  // namespace ripieno::train
+}  // namespace ripieno::loop
