@@ -1,8 +1,10 @@
-"""The same scripts of PyTorch over backend ripieno and over Gloo, on one host, a core to each rank (with 4 ranks two share one):
+"""The same scripts of PyTorch over backend ripieno and over Gloo, and their net and steps in C++ (ripieno::DistributedDataParallel), on one host, a core to each rank (with 4 ranks two share one):
 all-reduces, and steps of an ordinary DistributedDataParallel script, whose losses must be the same. "exposed" is what a step takes
 longer than one without the exchange, in the same process."""
 
+import json
 import statistics
+import tempfile
 
 from lib import comparison, processes, ranks
 from lib.alternate import Ratio, alternate, ratio, values
@@ -32,6 +34,16 @@ def steps(backend, net, count, options, losses):
     found = ranks.python_ranks(PEERS / "ddp_script.py", [backend, net, "-i", 2 if options.quick else NETS[net]], count,
                                cores=options.cores, **PACKAGE)
     losses[backend] = found["losses"]
+    return {"step": found["step"], "exposed": max(found["step"] - found["alone"], 1e-9)}
+
+
+def steps_in_cpp(net, count, options):
+    """ddp_step prints no losses, since other weights are drawn; its own tests show them right (tests/loop/)."""
+    programs = comparison.ROOT / "build/release/bin"
+    with tempfile.TemporaryDirectory(prefix="ripieno-bench-") as folder:
+        place = ranks.enter(ranks.write_plan(folder, count, cores=options.cores))
+        command = [programs / "ripieno", "launch", "-n", count, "--", *place, programs / "ddp_step", 2 if options.quick else NETS[net]]
+        found = json.loads(processes.run([str(part) for part in command], env=ranks.ONE_THREAD))
     return {"step": found["step"], "exposed": max(found["step"] - found["alone"], 1e-9)}
 
 
@@ -68,16 +80,20 @@ def of_steps(options, kept):
             comparison.say(what)
             losses = {}
             sides = {name: lambda name=name: steps(name.lower(), net, count, options, losses) for name in ("Ripieno", "Gloo")}
+            if net == "mlp":
+                sides["in C++"] = lambda: steps_in_cpp(net, count, options)
             rounds = kept[what] = alternate(sides, options.repetitions)
             apart = max(abs(a - b) for a, b in zip(losses["ripieno"], losses["gloo"]))
             if apart > 1e-4 * max(losses["gloo"]):
                 raise processes.Failed(f"{what}: the losses are not Gloo's, but differ by {apart}")
-            found.append(Row("process_group", f"{what}: a step", "Gloo", ratio(values(rounds, "Gloo", "step"), values(rounds, "Ripieno", "step")).times(1e3),
-                             "ms", options.repetitions, STEP_WANTED.get((net, count), NEVER_SLOWER)))
-            gone = [1 - ours["exposed"] / theirs["exposed"] for ours, theirs in ((each["Ripieno"], each["Gloo"]) for each in rounds)]
-            middle = statistics.median(gone)
-            found.append(Row("process_group", f"{what}: part of Gloo's exposed exchange that is gone", "wanted",
-                             Ratio(GONE, middle, middle, min(gone), max(gone)), "", options.repetitions, GONE))
+            for side in [side for side in sides if side != "Gloo"]:
+                title = what if side == "Ripieno" else f"{what}, {side}"
+                found.append(Row("process_group", f"{title}: a step", "Gloo", ratio(values(rounds, "Gloo", "step"), values(rounds, side, "step")).times(1e3),
+                                 "ms", options.repetitions, STEP_WANTED.get((net, count), NEVER_SLOWER)))
+                gone = [1 - ours["exposed"] / theirs["exposed"] for ours, theirs in ((each[side], each["Gloo"]) for each in rounds)]
+                middle = statistics.median(gone)
+                found.append(Row("process_group", f"{title}: part of Gloo's exposed exchange that is gone", "wanted",
+                                 Ratio(GONE, middle, middle, min(gone), max(gone)), "", options.repetitions, GONE))
     return found
 
 

@@ -1,18 +1,14 @@
-// ddp_script.py in C++: the same net and steps with ripieno::DistributedDataParallel. Rank 0 prints JSON: the median
+// ddp_script.py mlp in C++: the same net and steps with ripieno::DistributedDataParallel. Rank 0 prints JSON: the median
 // seconds of a step, and of one without the exchange (NoSync), which takes turns with it.
 //
-//   ripieno launch -n 2 -- ddp_step mlp 30
+//   ripieno launch -n 2 -- ddp_step 30
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 
 #include "ripieno/loop/distributed_data_parallel.h"
-#include "ripieno/model/classifier.h"
-#include "ripieno/model/zoo.h"
 
 namespace {
-
-using Net = std::function<torch::Tensor(torch::Tensor)>;
 
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
@@ -30,33 +26,20 @@ void barrier(const ripieno::ProcessGroup& group) { group->barrier()->wait(); }
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 3) return 2;
-  const std::string name = argv[1];
-  const int steps = std::atoi(argv[2]), warmup = 4, batch = 64;
+  if (argc != 2) return 2;
+  const int steps = std::atoi(argv[1]), warmup = 4, batch = 64;
   torch::set_num_threads(1);
   const auto group = ripieno::init_process_group();
   torch::manual_seed(1);
-  std::shared_ptr<torch::nn::Module> module;
-  Net forward;
-  std::vector<std::int64_t> sizes{batch, 3, 32, 32};
-  if (name == "mlp") {
-    torch::nn::Sequential net(torch::nn::Flatten(), torch::nn::Linear(784, 2048), torch::nn::ReLU(),
-                              torch::nn::Linear(2048, 2048), torch::nn::ReLU(), torch::nn::Linear(2048, 10));
-    module = net.ptr();
-    forward = [net](torch::Tensor images) mutable { return net->forward(images); };
-    sizes = {batch, 1, 28, 28};
-  } else {
-    const auto net = ripieno::model::zoo().find(name).make();
-    module = net;
-    forward = [net](torch::Tensor images) { return net->forward(images); };
-  }
-  ripieno::DistributedDataParallel ddp(module, group);
-  torch::optim::SGD optimiser(module->parameters(), torch::optim::SGDOptions(0.01).momentum(0.9)),
-      idle(module->parameters(), torch::optim::SGDOptions(0).momentum(0.9));  // as long, and without an effect
+  torch::nn::Sequential net(torch::nn::Flatten(), torch::nn::Linear(784, 2048), torch::nn::ReLU(),
+                            torch::nn::Linear(2048, 2048), torch::nn::ReLU(), torch::nn::Linear(2048, 10));
+  ripieno::DistributedDataParallel ddp(net, group);
+  torch::optim::SGD optimiser(net->parameters(), torch::optim::SGDOptions(0.01).momentum(0.9)),
+      idle(net->parameters(), torch::optim::SGDOptions(0).momentum(0.9));  // as long, and without an effect
   torch::manual_seed(2 + ddp.rank());
-  const auto images = torch::randn(sizes), labels = torch::randint(0, 10, {batch});
+  const auto images = torch::randn({batch, 1, 28, 28}), labels = torch::randint(0, 10, {batch});
   const auto backward = [&] {
-    const torch::Tensor loss = torch::nn::functional::cross_entropy(forward(images), labels);
+    const torch::Tensor loss = torch::nn::functional::cross_entropy(net->forward(images), labels);
     optimiser.zero_grad();
     loss.backward();
   };
