@@ -8,6 +8,7 @@
 
 All collectives of torch.distributed work on CPU tensors of every type; CUDA tensors go through the host."""
 import datetime
+import os
 
 import torch
 import torch.distributed as dist
@@ -22,6 +23,8 @@ __all__ = ["Agreement", "ProcessGroupRipieno", "agree", "hooks", "monitored_barr
 def _create(group: dist.distributed_c10d._DistributedBackendOptions, options: object) -> ProcessGroupRipieno:
     if options is not None:
         raise ValueError(f"init_process_group(pg_options={options!r}) has no effect with backend ripieno: leave it out")
+    # DistributedDataParallel then keeps its buckets in memory that peers read in place. It asks the groups of its model; others have none.
+    os.environ.setdefault("DDP_DISABLE_COMM_MEM", "0")
     timeout = group.timeout if isinstance(group.timeout, datetime.timedelta) else datetime.timedelta(seconds=group.timeout)
     return ProcessGroupRipieno(group.store, group.group_rank, group.group_size, timeout, group.group_id, group.global_ranks_in_group)
 
