@@ -10,7 +10,7 @@
 namespace ripieno::loop {
 
 /// Calls a function each time a backward pass has accumulated a parameter's gradient, on the thread of that pass, for
-/// as long as this object lives. It belongs to the tensor itself: freezing, unfrezing, and another type (Module::to)
+/// as long as this object lives. It belongs to the tensor itself: freezing, unfreezing, and another type (Module::to)
 /// leave it there.
 class AccumulationHook {
  public:
