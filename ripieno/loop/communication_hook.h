@@ -9,6 +9,8 @@
 //   }
 #pragma once
 
+#include <torch/torch.h>
+
 #include <functional>
 #include <vector>
 
