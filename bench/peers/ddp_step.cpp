@@ -1,5 +1,5 @@
-// ddp_script.py mlp in C++: the same net and steps with ripieno::DistributedDataParallel. Rank 0 prints JSON: the median
-// seconds of a step, and of one without the exchange (NoSync), which takes turns with it.
+// ddp_script.py mlp in C++: the same net and steps with ripieno::DistributedDataParallel. Rank 0 prints JSON: the
+// median seconds of a step, and of one without the exchange (NoSync), which takes turns with it.
 //
 //   ripieno launch -n 2 -- ddp_step 30
 #include <algorithm>

@@ -33,6 +33,19 @@ struct DistributedDataParallelOptions {
   CommunicationHook hook = {};          ///< empty: the mean
 };
 
+/// What a backward pass has come to.
+struct BackwardPass {
+  std::vector<bool> ready;        // by parameter
+  std::vector<std::size_t> left;  // by bucket: gradients to come
+  std::size_t launched = 0;       // buckets
+  std::vector<c10::intrusive_ptr<::c10d::Work>> exchanges;
+  std::optional<ReplicaCheck> check;
+  bool has_checked = false;
+  std::weak_ptr<const void> alive;  // it expires if backward() breaks off
+  std::vector<std::size_t> order;   // in which gradients came
+  double divisor = 1;
+};
+
 class GradientExchange : public std::enable_shared_from_this<GradientExchange> {
  public:
   GradientExchange(std::shared_ptr<torch::nn::Module> module, ProcessGroup group,
@@ -57,19 +70,6 @@ class GradientExchange : public std::enable_shared_from_this<GradientExchange> {
   torch::Tensor mean(const torch::Tensor& tensor);
 
  private:
-  /// What a pass has come to.
-  struct Pass {
-    std::vector<bool> ready;        // by parameter
-    std::vector<std::size_t> left;  // by bucket: gradients to come
-    std::size_t launched = 0;       // buckets
-    std::vector<c10::intrusive_ptr<::c10d::Work>> exchanges;
-    std::optional<ReplicaCheck> check;
-    bool has_checked = false;
-    std::weak_ptr<const void> alive;  // it expires if backward() breaks off
-    std::vector<std::size_t> order;   // in which gradients came
-    double divisor = 1;
-  };
-
   void prepare();
   void share_state_of(int root);
   void take_parameters();
@@ -114,7 +114,7 @@ class GradientExchange : public std::enable_shared_from_this<GradientExchange> {
   bool is_order_known_ = false;     // it is that of rank 0's first pass
   std::vector<bool> used_;          // since the last average
   torch::Tensor uses_;              // the same as numbers, for all ranks
-  std::optional<Pass> pass_;
+  std::optional<BackwardPass> pass_;
   std::uint64_t passes_ = 0, own_passes_ = 0;
   bool has_failed_ = false;
   bool is_uneven_ = false, divides_by_present_ = false;
