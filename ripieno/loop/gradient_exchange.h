@@ -59,7 +59,7 @@ class GradientExchange : public std::enable_shared_from_this<GradientExchange> {
   /// Whether backward passes average: not within NoSync.
   bool averages = true;
 
-  /// Between these, ranks may take part in unequal numbers of passes (uneven_inputs.h).
+  /// Between these, ranks may take part in unequal numbers of passes (Join).
   void begin_uneven(bool divide_by_present);
   /// All ranks get the parameters and buffers of the first rank that took the most passes.
   void end_uneven();
