@@ -80,6 +80,10 @@ TEST(Nursery, ALauncherThatIsToldToEndDoesNotWaitUntilTheProgramIsLoaded) {
   int started = 0;
   job.on_message = [&](int, const nlohmann::json&) { ++started; };
   std::thread user([] {
+    sigset_t end;
+    sigemptyset(&end);
+    sigaddset(&end, SIGTERM);
+    pthread_sigmask(SIG_BLOCK, &end, nullptr);  // the launcher's own thread gets it, as where no other thread is
     struct sigaction now {};
     while (sigaction(SIGTERM, nullptr, &now) == 0 && now.sa_handler == SIG_DFL) std::this_thread::yield();
     kill(getpid(), SIGTERM);  // once the launcher hears it
