@@ -9,6 +9,7 @@
 #include "agree_binding.h"
 #include "ripieno/c10d/backend.h"
 #include "ripieno/core/error.h"
+#include "run_binding.h"
 
 namespace {
 
@@ -156,4 +157,5 @@ PYBIND11_MODULE(_ripieno, module) {
                         py::arg("messages_received") = all.messages_received);
       });
   bind_agree(module);
+  bind_run(module);
 }

@@ -5,8 +5,8 @@
 #include "apps/ripieno/choose_exchange.h"
 #include "apps/ripieno/commands.h"
 #include "apps/ripieno/job.h"
+#include "apps/ripieno/program_runs.h"
 #include "apps/ripieno/recipe.h"
-#include "apps/ripieno/run_folder.h"
 #include "apps/ripieno/train.h"
 #include "apps/ripieno/worker.h"
 #include "ripieno/core/file.h"
@@ -27,7 +27,7 @@ std::optional<TrainResult> find_done(const Settings& settings) {
   const std::string wanted = settings.to_toml();
   for (const auto& entry : std::filesystem::directory_iterator(runs)) {
     if (!std::filesystem::exists(entry.path() / "config.toml")) continue;
-    const RunFolder run = RunFolder::open(entry.path());
+    const RunFolder run = open_run(entry.path());
     if (!std::filesystem::exists(run.summary())) continue;
     if (std::filesystem::exists(run.path() / "resumed_from")) continue;  // only a part of a run
     const bool chose = std::filesystem::exists(run.asked());

@@ -12,7 +12,7 @@
 
 #include "apps/ripieno/commands.h"
 #include "apps/ripieno/mkl_kernels.h"
-#include "apps/ripieno/run_folder.h"
+#include "apps/ripieno/program_runs.h"
 #include "ripieno/launch/placement.h"
 #include "ripieno/train/device.h"
 #include "ripieno/train/precision.h"

@@ -3,7 +3,7 @@
 #include <iomanip>
 #include <nlohmann/json.hpp>
 
-#include "apps/ripieno/run_folder.h"
+#include "apps/ripieno/program_runs.h"
 #include "ripieno/core/file.h"
 #include "ripieno/core/hash.h"
 

@@ -5,10 +5,10 @@
 #include "apps/ripieno/job.h"
 #include "apps/ripieno/rank.h"
 #include "apps/ripieno/rank_folder.h"
-#include "apps/ripieno/run_lock.h"
 #include "apps/ripieno/worker.h"
 #include "ripieno/core/file.h"
 #include "ripieno/launch/error_file.h"
+#include "ripieno/observe/run_lock.h"
 #include "ripieno/report/merge.h"
 #include "ripieno/train/torch_error.h"
 
@@ -35,7 +35,7 @@ class LaunchedRank {
   const TellLauncher& tell_;
   const std::shared_ptr<transport::CountedEndpoint> endpoint_;
   RankFolder folder_;
-  std::optional<RunLock> running_;
+  std::optional<observe::RunLock> running_;
   std::optional<TrainResult> result_;
 };
 
@@ -43,7 +43,7 @@ class LaunchedRank {
 Task<> LaunchedRank::find_folder() {
   std::optional<RunFolder> made;
   if (place_.rank == 0) {
-    made.emplace(RunFolder::create(settings_));
+    made.emplace(create_run(settings_));
     running_.emplace(made->path());
     if (!resume_.empty()) write_file(made->path() / "resumed_from", resume_ + "\n");
   }
@@ -125,7 +125,7 @@ std::optional<TrainResult> train_launched(const launch::Placement& place, const 
   cluster.runtime->spawn(text("rank ", place.rank), rank.run());
   cluster.runtime->run();
   std::optional<TrainResult> result = rank.take_result();
-  if (result) write_file(RunFolder::open(result->folder).summary(), report::to_json(result->summary));
+  if (result) write_file(open_run(result->folder).summary(), report::to_json(result->summary));
   return result;
 }
 

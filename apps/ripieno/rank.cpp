@@ -146,7 +146,7 @@ Task<std::optional<strategy::ComputeProfile>> RankRun::replayed() {
 }
 
 void RankRun::open_saved() {
-  const auto file = SavedStates(RunFolder::open(*task_.resume), endpoint_->size()).newest_of(rank());
+  const auto file = SavedStates(open_run(*task_.resume), endpoint_->size()).newest_of(rank());
   saved_.emplace(train::load_tensors(file), file);
   saved_->number("epochs_done", epochs_done_);
   if (epochs_done_ >= plan_.epochs) {

@@ -5,8 +5,8 @@
 #include <functional>
 #include <optional>
 
+#include "apps/ripieno/program_runs.h"
 #include "apps/ripieno/rank_progress.h"
-#include "apps/ripieno/run_folder.h"
 #include "ripieno/model/zoo.h"
 #include "ripieno/report/summary.h"
 #include "ripieno/strategy/compute_profile.h"

@@ -62,7 +62,7 @@ RunFolder make_own(const std::string& config, int rank) {
     fail(ErrorKind::io, name, ": cannot make the folder, on ", asio::ip::host_name(),
          ", which does not share run.folder");
   write_file(fs::path(name) / "config.toml", config);
-  return RunFolder::open(name);
+  return open_run(name);
 }
 
 Task<> take_file(collective::Communicator comm, int from, transport::Channel channel, fs::path path,
@@ -110,7 +110,7 @@ Task<> RankFolder::agree(collective::Communicator comm, std::optional<RunFolder>
   mine->is_own_ = !fs::exists(fs::path(path) / mark);
   co_await comm.barrier();
   if (made) fs::remove(made->path() / mark);
-  mine->run_.emplace(made ? *made : mine->is_own_ ? make_own(config, mine->rank_) : RunFolder::open(path));
+  mine->run_.emplace(made ? *made : mine->is_own_ ? make_own(config, mine->rank_) : open_run(path));
 }
 
 RankFolder::~RankFolder() {

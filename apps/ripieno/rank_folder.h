@@ -4,7 +4,7 @@
 
 #include <optional>
 
-#include "apps/ripieno/run_folder.h"
+#include "apps/ripieno/program_runs.h"
 #include "ripieno/collective/communicator.h"
 
 namespace ripieno::program {

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "apps/ripieno/job.h"
-#include "apps/ripieno/run_folder.h"
+#include "apps/ripieno/program_runs.h"
 #include "ripieno/numeric/elementwise.h"
 #include "ripieno/observe/usage.h"
 #include "ripieno/train/torch_learner.h"

@@ -4,12 +4,13 @@
 
 #include "apps/ripieno/commands.h"
 #include "apps/ripieno/job.h"
+#include "apps/ripieno/program_runs.h"
 #include "apps/ripieno/recipe.h"
-#include "apps/ripieno/run_folder.h"
 #include "ripieno/codec/codec.h"
 #include "ripieno/core/file.h"
 #include "ripieno/launch/process.h"
 #include "ripieno/report/format.h"
+#include "ripieno/report/loop_file.h"
 #include "ripieno/report/report.h"
 #include "ripieno/report/step_timeline.h"
 #include "ripieno/report/tensorboard.h"
@@ -25,11 +26,18 @@ struct ReportArguments {
   std::optional<std::uint64_t> step;
 };
 
-/// A run's settings, if its config.toml can be read; one of an earlier version may have other keys.
+/// A run's settings, if its loop.json is there, or its config.toml can be read; one of an earlier version may have
+/// other keys.
 void know_settings(report::Run* run) {
+  const RunFolder folder(run->folder);
+  if (fs::exists(folder.loop())) {
+    run->settings = report::read_loop(folder.loop()).settings;
+    run->own_loop = true;
+    return;
+  }
   Settings settings;
   try {
-    settings.load(RunFolder::open(run->folder).config());
+    settings.load(folder.config());
     const strategy::StrategyInfo& strategy = strategy_of(settings);
     run->exact = strategy.exact && codec::find_codec(plan_of(settings).exchange.codec.name).lossless;
   } catch (const Error&) {
@@ -45,10 +53,11 @@ report::Run read_finished_run(const fs::path& folder) {
   return run;
 }
 
-/// Reads a run that was killed or still runs; its settings describe it.
-report::Run read_unfinished_run(const fs::path& folder) {
+/// What is known of a run before it ends.
+report::Summary described_in(const RunFolder& folder) {
+  if (fs::exists(folder.loop())) return report::read_loop(folder.loop()).known;
   Settings settings;
-  settings.load(RunFolder::open(folder).config());
+  settings.load(folder.config());
   report::Summary known;
   known.strategy = std::string(strategy_of(settings).name);
   known.name = settings->run.name.empty() ? known.strategy : settings->run.name;
@@ -58,7 +67,12 @@ report::Run read_unfinished_run(const fs::path& folder) {
   known.dataset = settings->data_name;
   known.world_size = ranks_of(settings);
   known.seed = settings->seed;
-  report::Run run = report::read_unfinished(folder, known);
+  return known;
+}
+
+/// Reads a run that was killed or still runs.
+report::Run read_unfinished_run(const fs::path& folder) {
+  report::Run run = report::read_unfinished(folder, described_in(RunFolder(folder)));
   know_settings(&run);
   return run;
 }
@@ -91,12 +105,12 @@ std::vector<report::Run> read_runs(const std::vector<std::string>& paths) {
       fail(ErrorKind::usage, path, ": there is no such folder; give a run's folder, or one that holds runs");
     std::vector<fs::path> inside;
     for (const auto& entry : fs::directory_iterator(path)) {
-      if (report::is_finished(entry.path()) || fs::exists(entry.path() / "config.toml")) inside.push_back(entry.path());
+      if (report::is_finished(entry.path()) || RunFolder::is_one(entry.path())) inside.push_back(entry.path());
     }
     std::sort(inside.begin(), inside.end());
-    if (report::is_finished(path) || (inside.empty() && !fs::exists(fs::path(path) / "config.toml"))) {
+    if (report::is_finished(path) || (inside.empty() && !RunFolder::is_one(path))) {
       runs.push_back(read_finished_run(path));
-    } else if (fs::exists(fs::path(path) / "config.toml")) {
+    } else if (RunFolder::is_one(path)) {
       runs.push_back(read_unfinished_run(path));
     } else {
       for (report::Run& run : read_all(inside)) runs.push_back(std::move(run));

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <map>
 
-#include "apps/ripieno/run_folder.h"
+#include "apps/ripieno/program_runs.h"
 #include "ripieno/train/checkpoint.h"
 
 namespace ripieno::program {

@@ -7,10 +7,10 @@
 #include "apps/ripieno/launched.h"
 #include "apps/ripieno/rank.h"
 #include "apps/ripieno/replay.h"
-#include "apps/ripieno/run_lock.h"
 #include "ripieno/core/file.h"
 #include "ripieno/launch/lab.h"
 #include "ripieno/launch/local.h"
+#include "ripieno/observe/run_lock.h"
 #include "ripieno/report/merge.h"
 
 namespace ripieno::program {
@@ -141,8 +141,8 @@ TrainResult train(const Settings& asked, const std::string& resume, const model:
   check_can_start(ranks_of(asked), asked->transport.kind, asked.shown("transport.kind"), "or leave it at tcp");
   const Settings settings = without_namespaces(asked, progress);
   if (!resume.empty()) remove_unfinished(resume);
-  const RunFolder folder = RunFolder::create(settings);
-  const RunLock running(folder.path());
+  const RunFolder folder = create_run(settings);
+  const observe::RunLock running(folder.path());
   if (settings.to_toml() != asked.to_toml()) write_file(folder.asked(), asked.to_toml());
   if (!resume.empty()) write_file(folder.path() / "resumed_from", resume + "\n");
   const bool simulated = settings->in_virtual_time();

@@ -4,8 +4,8 @@
 #include <filesystem>
 #include <string>
 
+#include "apps/ripieno/program_runs.h"
 #include "apps/ripieno/progress.h"
-#include "apps/ripieno/run_folder.h"
 #include "apps/ripieno/settings.h"
 #include "ripieno/model/zoo.h"
 #include "ripieno/report/summary.h"

@@ -7,8 +7,8 @@
 #include "apps/ripieno/job.h"
 #include "apps/ripieno/launched.h"
 #include "apps/ripieno/on_hosts.h"
+#include "apps/ripieno/program_runs.h"
 #include "apps/ripieno/recipe.h"
-#include "apps/ripieno/run_folder.h"
 #include "apps/ripieno/train.h"
 #include "apps/ripieno/worker.h"
 #include "ripieno/launch/placement.h"
@@ -57,7 +57,7 @@ Settings settings_of(const TrainArguments& arguments, const model::Zoo& zoo, boo
   if (!arguments.resume.empty()) {
     if (!arguments.recipe.recipe.empty())
       fail(ErrorKind::usage, "--resume takes its settings from the run folder; leave the recipe out");
-    Recipe run = load_recipe(RunFolder::open(arguments.resume).config(), sets);
+    Recipe run = load_recipe(open_run(arguments.resume).config(), sets);
     tell_idle(run.cells, zoo, aloud);
     return run.cells.at(0).settings;
   }

@@ -8,9 +8,10 @@
 #include <thread>
 
 #include "apps/ripieno/commands.h"
-#include "apps/ripieno/run_lock.h"
 #include "apps/ripieno/terminal.h"
 #include "ripieno/core/error.h"
+#include "ripieno/observe/run_folder.h"
+#include "ripieno/observe/run_lock.h"
 #include "ripieno/report/format.h"
 #include "ripieno/report/live.h"
 #include "ripieno/report/run.h"
@@ -33,12 +34,11 @@ struct WatchArguments {
 
 /// The run in that folder, or the newest run inside it.
 fs::path newest(const fs::path& folder) {
-  const auto is_run = [](const fs::path& one) { return fs::exists(one / "config.toml"); };
-  if (is_run(folder)) return folder;
+  if (observe::RunFolder::is_one(folder)) return folder;
   fs::path found;
   if (fs::is_directory(folder)) {
     for (const auto& entry : fs::directory_iterator(folder)) {
-      if (is_run(entry.path()) && entry.path() > found) found = entry.path();
+      if (observe::RunFolder::is_one(entry.path()) && entry.path() > found) found = entry.path();
     }
   }
   if (found.empty())
@@ -52,7 +52,7 @@ class Watch {
   explicit Watch(fs::path run) : run_(std::move(run)) {}
 
   /// Whether its numbers are final. A killed or failed run has no summary.
-  bool ended() const { return report::is_finished(run_) || !is_running(run_); }
+  bool ended() const { return report::is_finished(run_) || !observe::is_running(run_); }
 
   /// Call ended() first to be sure to get the last numbers.
   std::string look(bool colours) {
@@ -68,15 +68,16 @@ class Watch {
  private:
   std::string head(const report::RunNow& now) const {
     const std::string name = report::folder_name(run_);
-    const bool running = is_running(run_),
+    const bool running = observe::is_running(run_),
                finished = report::is_finished(run_);  // in this order: a run ends after its summary is written
     if (now.ranks.empty())
       return name + (running ? ": its workers have not begun yet\n" : ": ended before its workers began\n");
     std::uint32_t epoch = 0;
     for (const report::RankNow& rank : now.ranks) epoch = std::max(epoch, rank.epoch);
-    std::string line =
-        text(name, " ▕", bar(now.fraction, 20), "▏ ", report::format_percent(now.fraction, 0), "  epoch ", epoch + 1,
-             "/", now.epochs, "  ", report::format_count(now.images_per_second), " images/s");
+    std::string line = name;
+    if (now.is_planned) line += text(" ▕", bar(now.fraction, 20), "▏ ", report::format_percent(now.fraction, 0));
+    line += text("  epoch ", epoch + 1, now.epochs > 0 ? text("/", now.epochs) : "", "  ",
+                 report::format_count(now.images_per_second), " images/s");
     if (finished) {
       line += "  ended";
     } else if (!running) {
@@ -102,14 +103,17 @@ class Watch {
     }
     std::string legend = "\nCPU: of a core; network: sent. ";
     for (const observe::StageInfo& stage : observe::stages) {
-      if (stage.kind == observe::StageKind::in_step) legend += text(shade(stage, 1, colours), " ", stage.name, "  ");
+      double time = 0;
+      for (const report::RankNow& rank : now.ranks) time += rank.stages[stage.stage];
+      if (stage.kind == observe::StageKind::in_step && observe::is_shown(stage, time))
+        legend += text(shade(stage, 1, colours), " ", stage.name, "  ");
     }
     return table.str() + legend + "\n";
   }
 
   static std::string shade(const observe::StageInfo& stage, int cells, bool colours) {
     std::string out;
-    for (int i = 0; i < cells; ++i) out += colours ? "█" : std::string(1, stage.name[0]);
+    for (int i = 0; i < cells; ++i) out += colours ? "█" : std::string(1, stage.letter);
     return colours && cells > 0 ? text("\033[", stage.colour, "m", out, "\033[0m") : out;
   }
 

@@ -29,7 +29,7 @@ void run_worker(const std::filesystem::path& path, const std::string& resume, co
   std::optional<transport::Cluster> cluster;  // destroyed once the launcher knows of an error
   run_part(control, [&] {
     const launch::Placement place = launch::placement();
-    const RunFolder folder = RunFolder::open(path);
+    const RunFolder folder = open_run(path);
     Settings settings;
     settings.load(folder.config());
     cluster.emplace(launch::join(place, join_options(settings)));

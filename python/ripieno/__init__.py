@@ -16,8 +16,9 @@ import torch.distributed as dist
 from ripieno import hooks
 from ripieno._ripieno import ProcessGroupRipieno
 from ripieno.agreement import Agreement, agree
+from ripieno.run import Run
 
-__all__ = ["Agreement", "ProcessGroupRipieno", "agree", "hooks", "monitored_barrier", "register"]
+__all__ = ["Agreement", "ProcessGroupRipieno", "Run", "agree", "hooks", "monitored_barrier", "register"]
 
 
 def _create(group: dist.distributed_c10d._DistributedBackendOptions, options: object) -> ProcessGroupRipieno:

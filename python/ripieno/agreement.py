@@ -57,8 +57,10 @@ class Agreement:
     lost, or takes another number of steps; what the optimiser raises; ValueError for a wrong use. The first ends the agreement on all
     ranks. An agreement that goes without finish() ends on all ranks, too."""
 
-    def __init__(self, core: _ripieno.Agreement) -> None:
+    def __init__(self, core: _ripieno.Agreement, strategy: str, codec: str) -> None:
         self._core = core
+        self.strategy = strategy
+        self.codec = codec
 
     def step(self, samples: int | None = None) -> None:
         """This rank's gradients are complete; returns when the model holds the weights of the next forward pass.
@@ -115,4 +117,4 @@ def agree(module: torch.nn.Module, optimizer: torch.optim.Optimizer, strategy: s
                          "take another")
     core = _ripieno.Agreement(backend_of(group), list(module.named_parameters()), list(module.named_buffers()),
                               _UsersOptimiser(optimizer), strategy, options)
-    return Agreement(core)
+    return Agreement(core, strategy, codec)

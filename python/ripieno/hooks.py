@@ -21,14 +21,19 @@ __all__ = ["fp16", "bf16", "int8", "qsgd", "sign", "topk", "topk_sampled", "powe
 Hook = Callable[[dist.ProcessGroup | None, dist.GradBucket], torch.futures.Future[torch.Tensor]]
 
 
+def unwrapped(backend: dist.distributed_c10d.Backend) -> dist.distributed_c10d.Backend:
+    """Without the wrapper of TORCH_DISTRIBUTED_DEBUG=DETAIL."""
+    while isinstance(backend, _ProcessGroupWrapper):
+        backend = backend.wrapped_pg
+    return backend
+
+
 def backend_of(group: dist.ProcessGroup | None) -> ProcessGroupRipieno:
     """The group's backend; None: the default group's. ValueError: it is not one of Ripieno."""
     group = group or dist.group.WORLD
     if group is None:
         raise ValueError("there is no process group: call torch.distributed.init_process_group(\"ripieno\") first")
-    backend = group._get_backend(torch.device("cpu"))
-    while isinstance(backend, _ProcessGroupWrapper):  # of TORCH_DISTRIBUTED_DEBUG=DETAIL
-        backend = backend.wrapped_pg
+    backend = unwrapped(group._get_backend(torch.device("cpu")))
     if not isinstance(backend, ProcessGroupRipieno):
         raise ValueError(f"the process group's backend is {backend.name()}, and must be ripieno here: call "
                          "init_process_group(\"ripieno\"), or give a group made with new_group(backend=\"ripieno\")")

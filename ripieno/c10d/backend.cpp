@@ -168,7 +168,9 @@ Task<> Backend::pass_message(c10::intrusive_ptr<PendingWork> work, Asked asked, 
 void Backend::conclude(const c10::intrusive_ptr<PendingWork>& work, Event& over, std::exception_ptr error, int sender) {
   over.set();
   work->complete(error, sender);
-  if (--in_flight_ == 0 && none_in_flight_) none_in_flight_->set();
+  if (--in_flight_ > 0) return;
+  busy_ += runtime().now() - busy_since_;
+  if (none_in_flight_) none_in_flight_->set();
 }
 
 std::exception_ptr Backend::too_late(const PendingWork& work, const Asked& asked) const {
@@ -264,9 +266,9 @@ std::uint64_t Backend::getSequenceNumberForGroup() {
   return has_failed_ ? ::c10d::ErrorType::COMM_ERROR : ::c10d::ErrorType::SUCCESS;
 }
 
-observe::Ledger Backend::ledger() {
-  observe::Ledger copy;
-  cluster_.progress().run("the ledger", copy_ledger(cluster_.endpoint->ledger(), &copy));
+Backend::Counts Backend::counts() {
+  Counts copy;
+  cluster_.progress().run_here("the counts", copy_counts(&copy));
   return copy;
 }
 
@@ -303,9 +305,14 @@ Task<> Backend::split_off(collective::Communicator from, std::optional<collectiv
   *into = co_await std::move(splitting);
 }
 
-Task<> Backend::copy_ledger(const observe::Ledger& from, observe::Ledger* into) {
-  *into = from;
+Task<> Backend::copy_counts(Counts* into) {
+  into->ledger = cluster_.endpoint->ledger();
+  into->busy = busy_ + (in_flight_ > 0 ? runtime().now() - busy_since_ : Duration(0));
   co_return;
+}
+
+void Backend::begins() {
+  if (in_flight_++ == 0) busy_since_ = runtime().now();
 }
 
 c10::intrusive_ptr<::c10d::Backend> Backend::split(const c10::intrusive_ptr<::c10d::Store>& store,

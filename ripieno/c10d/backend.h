@@ -115,8 +115,15 @@ class Backend final : public ::c10d::Backend {
   /// from such a callback.
   void leave();
 
-  /// This rank's bytes so far. On any thread.
-  observe::Ledger ledger();
+  /// What this rank has exchanged so far.
+  struct Counts {
+    observe::Ledger ledger;  ///< its bytes
+    Duration busy{0};        ///< the time in which at least one operation was in flight
+  };
+  /// On any thread.
+  Counts counts();
+  /// Its bytes.
+  observe::Ledger ledger() { return counts().ledger; }
 
   using Order = OperationOrder;
   /// All ranks call it together.
@@ -171,9 +178,9 @@ class Backend final : public ::c10d::Backend {
   static Task<int> wait_for_all(std::vector<Begun> begun);
   Task<> open(std::shared_ptr<Order>* into, std::uint32_t count);
   static Task<> split_off(collective::Communicator from, std::optional<collective::Communicator>* into);
-  static Task<> copy_ledger(const observe::Ledger& from, observe::Ledger* into);
+  Task<> copy_counts(Counts* into);
   Task<> finish(std::string why, bool always);
-  void begins() { ++in_flight_; }
+  void begins();
   void conclude(const c10::intrusive_ptr<PendingWork>& work, Event& over, std::exception_ptr error, int sender = -1);
   /// Ends the group, on all ranks.
   void give_up(std::exception_ptr error);
@@ -202,6 +209,7 @@ class Backend final : public ::c10d::Backend {
 
   // On the runtime's thread.
   int in_flight_ = 0;
+  Duration busy_{0}, busy_since_{0};  ///< before what is in flight now, and since when something is
   std::shared_ptr<Event> none_in_flight_;
   std::atomic<bool> has_failed_{false};
   const int process_;  ///< the one that made it, and not a fork of that

@@ -219,6 +219,16 @@ void Agreement::finish() {
 
 std::uint64_t Agreement::steps() const { return state_->strategy_run->steps(); }
 
+observe::StageTimes Agreement::times() const {
+  observe::StageTimes times;
+  const auto copy = [](const observe::Recorder* from, observe::StageTimes* into) -> Task<> {
+    *into = from->totals();
+    co_return;
+  };
+  state_->run("times", copy(&state_->strategy_run->recorder(), &times));
+  return times;
+}
+
 Agreement agree(std::shared_ptr<torch::nn::Module> net, torch::optim::Optimizer& optimiser, const ProcessGroup& group,
                 std::string_view strategy, const AgreeOptions& options) {
   return Agreement(std::move(net), users_optimiser(optimiser), group, strategy, options);

@@ -32,6 +32,7 @@
 
 #include "ripieno/loop/agree_options.h"
 #include "ripieno/loop/process_group.h"
+#include "ripieno/observe/recorder.h"
 
 namespace ripieno::loop {
 
@@ -59,6 +60,9 @@ class Agreement {
 
   /// step() calls so far.
   std::uint64_t steps() const;
+  /// The strategy's times so far (observe/stages.h): exchange, optimise, and exchange_hidden, what it exchanged beside
+  /// the loop. Not within step().
+  observe::StageTimes times() const;
 
  private:
   struct State;

@@ -11,7 +11,7 @@
 namespace ripieno::loop {
 namespace {
 
-using Callback = std::function<void()>;
+using Callback = AccumulationHook::Callback;
 using torch::autograd::PostAccumulateGradHook;
 
 /// A tensor has one hook; this one calls several, and the one that was there before.
@@ -23,14 +23,17 @@ class HookChain final : public PostAccumulateGradHook {
     std::erase_if(callbacks_, [](const auto& one) { return one.expired(); });
     callbacks_.emplace_back(callback);
   }
-  bool is_idle() const {
-    return std::all_of(callbacks_.begin(), callbacks_.end(), [](const auto& one) { return one.expired(); });
+  bool is_of(AccumulationHook::Owner owner) const {
+    return std::any_of(callbacks_.begin(), callbacks_.end(), [owner](const auto& one) {
+      const auto alive = one.lock();
+      return alive && alive->owner == owner;
+    });
   }
   void operator()(const torch::autograd::Variable& tensor) override {
     if (first_) (*first_)(tensor);
     const std::vector<std::weak_ptr<const Callback>> now = callbacks_;  // a callback may add others
     for (const auto& one : now) {
-      if (const auto alive = one.lock()) (*alive)();
+      if (const auto alive = one.lock()) alive->call();
     }
   }
 
@@ -41,8 +44,8 @@ class HookChain final : public PostAccumulateGradHook {
 
 }  // namespace
 
-AccumulationHook::AccumulationHook(const torch::Tensor& parameter, Callback callback)
-    : callback_(std::make_shared<const Callback>(std::move(callback))) {
+AccumulationHook::AccumulationHook(const torch::Tensor& parameter, Owner owner, std::function<void()> callback)
+    : callback_(std::make_shared<const Callback>(Callback{owner, std::move(callback)})) {
   std::unique_ptr<PostAccumulateGradHook>& present = torch::autograd::impl::post_acc_grad_hooks(parameter);
   auto* chain = dynamic_cast<HookChain*>(present.get());
   if (!chain) {
@@ -53,12 +56,12 @@ AccumulationHook::AccumulationHook(const torch::Tensor& parameter, Callback call
   chain->add(callback_);
 }
 
-bool AccumulationHook::watches(const torch::Tensor& parameter) {
+bool AccumulationHook::watches(const torch::Tensor& parameter, Owner owner) {
   const auto* chain = dynamic_cast<const HookChain*>(torch::autograd::impl::post_acc_grad_hooks(parameter).get());
-  return chain && !chain->is_idle();
+  return chain && chain->is_of(owner);
 }
 
-void at_end_of_backward(std::shared_ptr<const Callback> function) {
+void at_end_of_backward(std::shared_ptr<const std::function<void()>> function) {
   torch::autograd::Engine::get_default_engine().queue_callback([function = std::move(function)] {
     const auto outer = torch::autograd::get_current_node();
     if (!outer) return (*function)();

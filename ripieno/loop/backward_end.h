@@ -10,17 +10,22 @@
 namespace ripieno::loop {
 
 /// Calls a function each time a backward pass has accumulated a parameter's gradient, on the thread of that pass, for
-/// as long as this object lives. It belongs to the tensor itself: freezing, unfreezing, and another type (Module::to)
-/// leave it there.
+/// as long as this object lives; several do so in the order in which they were made. It belongs to the tensor itself:
+/// freezing, unfreezing, and another type (Module::to) leave it there.
 class AccumulationHook {
  public:
+  enum class Owner { model, run };  ///< a DistributedDataParallel, a RunWriter
+  struct Callback {
+    Owner owner;
+    std::function<void()> call;
+  };
   /// `parameter`: a leaf; it need not require a gradient yet.
-  AccumulationHook(const torch::Tensor& parameter, std::function<void()> callback);
-  /// Whether a hook of a parameter lives.
-  static bool watches(const torch::Tensor& parameter);
+  AccumulationHook(const torch::Tensor& parameter, Owner owner, std::function<void()> callback);
+  /// Whether a hook of such an owner on a parameter lives.
+  static bool watches(const torch::Tensor& parameter, Owner owner);
 
  private:
-  std::shared_ptr<const std::function<void()>> callback_;
+  std::shared_ptr<const Callback> callback_;
 };
 
 /// From a hook in a backward pass: calls the function once that pass has ended without an error, on its thread, before

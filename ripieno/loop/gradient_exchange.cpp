@@ -56,7 +56,7 @@ void GradientExchange::prepare() {
   if (!(options_.bucket_cap_mb > 0))
     fail(ErrorKind::usage, "bucket_cap_mb is ", options_.bucket_cap_mb, "; it must be above 0");
   for (const auto& [name, tensor] : parameters_of(*module_)) {
-    if (AccumulationHook::watches(tensor))
+    if (AccumulationHook::watches(tensor, AccumulationHook::Owner::model))
       fail(ErrorKind::usage, "parameter ", name, " is of a DistributedDataParallel already: it can be of one");
   }
   buffers_.emplace(*module_, comm_->memory());
@@ -93,7 +93,7 @@ void GradientExchange::take_parameters() {
     const auto& [name, tensor] = parameters_[i];
     types_.push_back(tensor.scalar_type());
     trained_.push_back(tensor.requires_grad());
-    hooks_.emplace_back(tensor, [weak = weak_from_this(), i] {
+    hooks_.emplace_back(tensor, AccumulationHook::Owner::model, [weak = weak_from_this(), i] {
       if (const auto self = weak.lock()) self->accumulated(i);
     });
     lines.push_back(text("parameter ", name, " of shape ", tensor.sizes(), " and type ", tensor.scalar_type(),

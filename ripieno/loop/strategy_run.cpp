@@ -43,10 +43,11 @@ StrategyRun::StrategyRun(collective::Communicator comm, const strategy::Layout& 
     : comm_(comm),
       learner_(comm, layout, numbers, options.learner),
       own_recorder_(comm.runtime(), nullptr, nullptr),
+      recorder_(options.recorder ? *options.recorder : own_recorder_),
       limit_(options.limit),
       finishes_(comm, compared_steps(info, plan, options.learner.steps_per_epoch),
                 info.traits.has_cloud ? "round" : "step") {
-  strategy::Workplace place{comm_, learner_, options.recorder ? *options.recorder : own_recorder_, {}, {}, &learner_};
+  strategy::Workplace place{comm_, learner_, recorder_, {}, {}, &learner_};
   if (info.traits.survives) place.regroup = nobody_goes_on;
   strategy_ = strategy::make_strategy(info, plan, std::move(place));
 }

@@ -42,6 +42,8 @@ class StrategyRun {
   std::uint64_t steps() const { return steps_; }
   strategy::Strategy& strategy() { return *strategy_; }
   LoopLearner& learner() { return learner_; }
+  /// That the strategy got.
+  const observe::Recorder& recorder() const { return recorder_; }
   const collective::Communicator& comm() const { return comm_; }
 
  private:
@@ -50,6 +52,7 @@ class StrategyRun {
   collective::Communicator comm_;
   LoopLearner learner_;
   observe::Recorder own_recorder_;
+  observe::Recorder& recorder_;
   Duration limit_;
   Finishes finishes_;
   std::unique_ptr<strategy::Strategy> strategy_;

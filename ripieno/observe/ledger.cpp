@@ -50,6 +50,13 @@ void Ledger::drop() {
   dropped_ += std::exchange(open_, {});
 }
 
+Ledger Ledger::since(const Ledger& earlier) const {
+  Ledger later;
+  for (std::size_t i = 0; i < totals_.size(); ++i) later.totals_[i] = totals_[i] - earlier.totals_[i];
+  later.dropped_ = dropped_ - earlier.dropped_;
+  return later;
+}
+
 Traffic Ledger::total() const {
   Traffic sum = dropped_;
   for (const Traffic& part : totals_) sum += part;

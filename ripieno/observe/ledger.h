@@ -39,6 +39,8 @@ class Ledger {
 
   /// One purpose's traffic, without dropped attempts.
   const Traffic& total(Purpose purpose) const { return totals_[static_cast<std::size_t>(purpose)]; }
+  /// What has come since an earlier copy.
+  Ledger since(const Ledger& earlier) const;
   /// All traffic, over all purposes, with dropped attempts.
   Traffic total() const;
   /// The exchange traffic of dropped attempts.

@@ -17,11 +17,12 @@ nlohmann::ordered_json stage_seconds(const StageTimes& times) {
   return json;
 }
 
-nlohmann::ordered_json bytes_json(const Traffic& traffic) {
-  return {{"payload_sent", traffic.payload_sent},
-          {"payload_received", traffic.payload_received},
-          {"framing_sent", traffic.framing_sent},
-          {"framing_received", traffic.framing_received}};
+nlohmann::ordered_json bytes_json(const std::optional<Traffic>& traffic) {
+  if (!traffic) return nullptr;
+  return {{"payload_sent", traffic->payload_sent},
+          {"payload_received", traffic->payload_received},
+          {"framing_sent", traffic->framing_sent},
+          {"framing_received", traffic->framing_received}};
 }
 
 }  // namespace
@@ -69,11 +70,11 @@ void Recorder::step(const StepRecord& record) {
                                 {"time", seconds(runtime_.now())},
                                 {"epoch", record.epoch},
                                 {"step", record.step},
-                                {"loss", record.loss},
                                 {"samples", record.samples},
                                 {"learning_rate", record.learning_rate},
                                 {"seconds", stage_seconds(pending_)},
                                 {"bytes", bytes_json(traffic_since())}};
+    if (record.has_loss) line["loss"] = record.loss;
     if (record.age) line["age"] = *record.age;
     metrics_->append(line.dump());
   }
@@ -100,7 +101,8 @@ void Recorder::epoch(const EpochRecord& record) {
     nlohmann::ordered_json line{
         {"type", "epoch"}, {"time", seconds(now)}, {"epoch", record.epoch}, {"seconds", seconds(epoch_times_.back())}};
     if (!std::isnan(record.accuracy)) {
-      line["test"] = {{"accuracy", record.accuracy}, {"loss", record.loss}};
+      line["test"] = {{"accuracy", record.accuracy}};
+      if (record.has_loss) line["test"]["loss"] = record.loss;
     }
     if (!std::isnan(record.own_accuracy)) line["own_accuracy"] = record.own_accuracy;
     line["stages"] = stage_seconds(pending_);  // since the last step: evaluation, and the exchange of a round
@@ -276,7 +278,8 @@ void Recorder::end() {
   metrics_->flush();
 }
 
-Traffic Recorder::traffic_since() {
+std::optional<Traffic> Recorder::traffic_since() {
+  if (!counts_bytes_) return std::nullopt;
   Traffic now;
   if (ledger_) (now = ledger_->total(Purpose::exchange)) += ledger_->dropped();
   return now - std::exchange(last_traffic_, now);

@@ -41,6 +41,7 @@ struct StepRecord {
   std::uint32_t samples = 0;
   double learning_rate = 0;
   std::optional<std::int64_t> age;  ///< asynchronous strategies: updates of the weights since this rank read them
+  bool has_loss = true;             ///< else the loss above is not known
 };
 
 /// The end of one epoch.
@@ -49,6 +50,7 @@ struct EpochRecord {
   double accuracy = 0, loss = 0;  ///< of the consensus on the test set; NaN if not evaluated
   std::uint64_t parameters_hash = 0;
   double own_accuracy = 0;  ///< of this rank's own weights, if they differ from the consensus; else NaN
+  bool has_loss = true;     ///< else the loss above is not known
 };
 
 /// Usage since the last sample; memory: now.
@@ -102,6 +104,8 @@ class Recorder {
   void begin() { began_ = epoch_start_ = step_start_ = runtime_.now(); }
   /// The time of begin().
   Duration began() const { return began_; }
+  /// It is not known what is sent: lines say so, in place of 0 bytes. Call it before start().
+  void leave_out_bytes() { counts_bytes_ = false; }
   /// Leaves the first so many steps out of rate(). Call it before begin().
   void leave_out(std::uint64_t steps) { left_out_steps_ = steps; }
   /// Adds time spent since the end of the last step. Call it on the runtime's thread.
@@ -163,11 +167,12 @@ class Recorder {
   }
   double trace_time(Duration time) const { return microseconds(time + tracing_.ahead); }
   static double microseconds(Duration time) { return std::chrono::duration<double, std::micro>(time).count(); }
-  /// The exchange's traffic since the last line.
-  Traffic traffic_since();
+  /// The exchange's traffic since the last line; nullopt: not known.
+  std::optional<Traffic> traffic_since();
 
   const Runtime& runtime_;
   Ledger* ledger_;
+  bool counts_bytes_ = true;
   std::unique_ptr<LineFile> metrics_, trace_;
   TraceOptions tracing_;
   std::vector<Duration> message_threads_;  // when the last message of each thread ended

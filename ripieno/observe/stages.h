@@ -10,7 +10,7 @@
 
 namespace ripieno::observe {
 
-enum class Stage : std::uint8_t { read, forward, backward, exchange, optimise, evaluate, hidden };
+enum class Stage : std::uint8_t { read, forward, backward, exchange, optimise, other, evaluate, hidden };
 
 /// How a stage's time relates to a step's: part of it, between two steps, or beside the other stages and part of
 /// neither.
@@ -22,20 +22,27 @@ struct StageInfo {
   const char* label;   ///< in figures
   const char* column;  ///< heading of a table's column
   StageKind kind;
-  int colour;  ///< for terminals
+  int colour;   ///< for terminals
+  char letter;  ///< in its place where there are no colours
 };
 
 inline constexpr std::array stages{
-    StageInfo{Stage::read, "read", "reading", "read", StageKind::in_step, 37},
-    StageInfo{Stage::forward, "forward", "forward", "fwd", StageKind::in_step, 34},
-    StageInfo{Stage::backward, "backward", "backward", "bwd", StageKind::in_step, 36},
-    StageInfo{Stage::exchange, "exchange", "waiting for the exchange", "exch.", StageKind::in_step,
-              31},  // the part that compute waited for
-    StageInfo{Stage::optimise, "optimise", "optimiser", "opt.", StageKind::in_step, 33},
-    StageInfo{Stage::evaluate, "evaluate", "evaluation", "eval.", StageKind::between_steps, 35},
-    StageInfo{Stage::hidden, "exchange_hidden", "hidden", "hidden", StageKind::beside,
-              32},  // the part that ran beside other stages
+    StageInfo{Stage::read, "read", "reading", "read", StageKind::in_step, 37, 'r'},
+    StageInfo{Stage::forward, "forward", "forward", "fwd", StageKind::in_step, 34, 'f'},
+    StageInfo{Stage::backward, "backward", "backward", "bwd", StageKind::in_step, 36, 'b'},
+    StageInfo{Stage::exchange, "exchange", "waiting for the exchange", "exch.", StageKind::in_step, 31,
+              'e'},  // the part that compute waited for
+    StageInfo{Stage::optimise, "optimise", "optimiser", "opt.", StageKind::in_step, 33, 'o'},
+    StageInfo{Stage::other, "other", "other", "other", StageKind::in_step, 90,
+              '.'},  // of a step of a loop of one's own, what the loop has not marked as another stage; else 0
+    StageInfo{Stage::evaluate, "evaluate", "evaluation", "eval.", StageKind::between_steps, 35, 't'},
+    StageInfo{Stage::hidden, "exchange_hidden", "hidden", "hidden", StageKind::beside, 32,
+              'h'},  // the part that ran beside other stages
 };
+
+/// Whether a table or figure shows a stage whose times come to `time`: all that the program's runs have, and what else
+/// is there.
+constexpr bool is_shown(const StageInfo& stage, double time) { return stage.stage != Stage::other || time > 0; }
 
 constexpr const StageInfo& info(Stage stage) { return stages[static_cast<std::size_t>(stage)]; }
 static_assert(

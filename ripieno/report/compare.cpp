@@ -145,9 +145,9 @@ std::vector<Content> contents(const std::vector<Group>& groups, const std::vecto
   all.push_back({"images\nper s", Align::right, means(groups, images, 3, 1)});
   for (const observe::StageInfo& one : observe::stages) {
     const auto any = [&](const Group& group) { return group[0]->seconds.stages[one.stage] > 0; };
-    const bool shown = one.kind == observe::StageKind::in_step ||
-                       (one.kind == observe::StageKind::beside && std::any_of(groups.begin(), groups.end(), any));
-    if (shown) all.push_back({text(one.column, "\n%"), Align::right, shares(groups, one.stage)});
+    const bool is_always = one.kind == observe::StageKind::in_step && observe::is_shown(one, 0);
+    if (is_always || (one.kind != observe::StageKind::between_steps && std::any_of(groups.begin(), groups.end(), any)))
+      all.push_back({text(one.column, "\n%"), Align::right, shares(groups, one.stage)});
   }
   all.push_back({"most\nMB", Align::right, means(groups, busiest, 3, 3)});
   all.push_back({"sent\nMB", Align::right, means(groups, sent, 3, 3)});
@@ -179,7 +179,7 @@ std::vector<std::string> marked_names(const std::vector<Group>& groups) {
 std::string stage_names() {
   std::string names;
   for (const observe::StageInfo& one : observe::stages) {
-    if (one.kind != observe::StageKind::in_step) continue;
+    if (one.kind != observe::StageKind::in_step || !observe::is_shown(one, 0)) continue;
     names += text(names.empty() ? "" : ", ", one.name);
     if (one.stage == observe::Stage::exchange) names += " (as far as compute waited for it)";
   }
@@ -201,8 +201,12 @@ std::vector<std::string> notes(const std::vector<Group>& groups) {
                            "; a seed's repeats count once, as their mean"));
     }
   }
+  if (any([](const Group& g) { return g[0]->seconds.stages[observe::Stage::other] > 0; }))
+    lines.push_back("other: of a step, what its loop has not marked as another stage");
   if (any([](const Group& g) { return g[0]->hands_over(); }))
     lines.push_back("along the route native it is not known what MPI sends");
+  if (any([](const Group& g) { return !g[0]->counts_bytes; }))
+    lines.push_back("bytes are known only of groups of backend ripieno");
   for (const Group& group : groups) {
     for (const Summary* one : group) {
       if (one->not_finite) lines.push_back(text(one->name, ", seed ", one->seed, ": ", described(*one->not_finite)));

@@ -153,7 +153,9 @@ Figure stages_figure(const std::vector<Cell>& all) {
                              cells);
   if (cells.empty()) return figure;
   for (const observe::StageInfo& one : stacked_stages()) {
-    figure.series.push_back(bar(one.label, cells, [&](const Run& run) { return a_step(run, one.stage); }));
+    Series series = bar(one.label, cells, [&](const Run& run) { return a_step(run, one.stage); });
+    if (observe::is_shown(one, *std::max_element(series.y.begin(), series.y.end())))
+      figure.series.push_back(std::move(series));
   }
   figure.series.back().by_category = true;
   return figure;
@@ -190,7 +192,8 @@ Figure blocks_figure(const Run& run, std::size_t steps_a_block) {
       }
     }
     for (std::size_t block = 0; block < blocks; ++block) series.y[block] /= counted[block];
-    figure.series.push_back(std::move(series));
+    if (observe::is_shown(one, *std::max_element(series.y.begin(), series.y.end())))
+      figure.series.push_back(std::move(series));
   }
   return figure;
 }

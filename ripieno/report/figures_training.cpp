@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <map>
 #include <optional>
 
@@ -24,7 +25,12 @@ struct Curve {
 
 using OfEpoch = std::function<std::optional<double>(const Run&, std::size_t epoch)>;
 
-/// The epochs that have a value, in rank 0's order. Bytes are the exchange's, of all ranks up to the end of the epoch.
+double payload_sent(const std::optional<ByteCounts>& bytes) {
+  return bytes ? static_cast<double>(bytes->payload_sent) : std::numeric_limits<double>::quiet_NaN();
+}
+
+/// The epochs that have a value, in rank 0's order. Bytes are the exchange's, of all ranks up to the end of the epoch;
+/// NaN, which figures leave out, where they are not known.
 Curve curve(const Run& run, const OfEpoch& value) {
   Curve found;
   std::vector<std::size_t> at(run.ranks.size(), 0);
@@ -37,8 +43,8 @@ Curve curve(const Run& run, const OfEpoch& value) {
                           from = i > 0 && i - 1 < rank.epochs.size() ? rank.epochs[i - 1].line : 0;
       std::size_t& step = at[static_cast<std::size_t>(&rank - run.ranks.data())];
       for (; step < rank.steps.size() && rank.steps[step].line < until; ++step)
-        bytes += static_cast<double>(rank.steps[step].bytes.payload_sent);
-      if (until > from) bytes += static_cast<double>(rank.epochs[i].bytes.payload_sent);
+        bytes += payload_sent(rank.steps[step].bytes);
+      if (until > from) bytes += payload_sent(rank.epochs[i].bytes);
     }
     const auto y = value(run, i);
     if (!y || !std::isfinite(*y)) continue;
@@ -125,7 +131,7 @@ Figure loss_figure(const std::vector<Cell>& cells) {
     for (const Metrics& rank : run.ranks) {
       for (const StepLine& step : rank.steps) {
         if (step.epoch != run.ranks[0].epochs[epoch].epoch || step.samples == 0) continue;
-        sum += step.loss * step.samples;
+        sum += step.loss.value_or(std::numeric_limits<double>::quiet_NaN()) * step.samples;
         samples += step.samples;
       }
     }

@@ -50,6 +50,10 @@ class JsonField {
     if (!value_.is_string()) refuse("a string");
     return value_.get<std::string>();
   }
+  bool boolean() const {
+    if (!value_.is_boolean()) refuse("true or false");
+    return value_.get<bool>();
+  }
   double number() const {
     if (!value_.is_number()) refuse("a number");
     return value_.get<double>();

@@ -22,14 +22,16 @@ RankNow rank_now(const Metrics& metrics, double window) {
   now.rank = metrics.start->rank;
   now.steps = metrics.steps.size();
   const auto steps = last(metrics.steps, window);
-  double samples = 0, loss = 0;
+  double samples = 0, loss = 0, with_loss = 0;
   for (std::size_t i = 0; i < steps.size(); ++i) {
     now.epoch = steps[i]->epoch;
     now.stages += steps[i]->seconds;
-    loss += steps[i]->loss * steps[i]->samples;
     samples += steps[i]->samples;
+    if (!steps[i]->loss) continue;
+    loss += *steps[i]->loss * steps[i]->samples;
+    with_loss += steps[i]->samples;
   }
-  if (samples > 0) now.loss = loss / samples;
+  if (with_loss > 0) now.loss = loss / with_loss;
   if (steps.size() > 1) {  // from the end of the first to the end of the last
     now.images_per_second =
         (samples - steps.front()->samples) / std::max(1e-9, steps.back()->time - steps.front()->time);
@@ -61,9 +63,10 @@ RunNow run_now(const std::vector<const Metrics*>& ranks, double window) {
     const StartLine& start = *metrics->start;
     now.epochs = start.epochs;
     if (!metrics->epochs.empty() && metrics->epochs.back().test) now.accuracy = metrics->epochs.back().test->accuracy;
+    const double all = static_cast<double>(start.steps_per_epoch) * start.epochs;
+    if (all > 0) now.is_planned = true;
     if (metrics->steps.empty() || metrics->steps.back().samples == 0) continue;
     // The slowest worker determines the run's progress.
-    const double all = static_cast<double>(start.steps_per_epoch) * start.epochs;
     const double fraction = all > 0 ? (static_cast<double>(metrics->steps.back().step) + 1) / all : 0;
     if (fraction > done) continue;
     done = fraction;

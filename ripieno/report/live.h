@@ -22,11 +22,12 @@ struct RankNow {
 
 struct RunNow {
   std::vector<RankNow> ranks;
+  bool is_planned = false;             ///< whether it is known how many steps there will be
   double fraction = 0;                 ///< the part of the planned steps that is done: 0 to 1
   std::optional<double> seconds_left;  ///< nullopt before the first steps
   double images_per_second = 0;        ///< of all ranks
   std::optional<double> accuracy;      ///< the last one known, 0 to 1
-  std::uint32_t epochs = 0;            ///< planned
+  std::uint32_t epochs = 0;            ///< planned; 0: not known
 };
 
 /// Rates and means are over the last `window` seconds of each rank. `ranks`: the metrics of ranks that have begun.

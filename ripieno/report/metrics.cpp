@@ -22,9 +22,10 @@ StageSeconds stage_seconds(const JsonField& seconds) {
   return found;
 }
 
-ByteCounts bytes(const JsonField& counts) {
-  return {counts.at("payload_sent").count(), counts.at("payload_received").count(), counts.at("framing_sent").count(),
-          counts.at("framing_received").count()};
+std::optional<ByteCounts> bytes(const JsonField& counts) {
+  if (counts.is_null()) return std::nullopt;
+  return ByteCounts{counts.at("payload_sent").count(), counts.at("payload_received").count(),
+                    counts.at("framing_sent").count(), counts.at("framing_received").count()};
 }
 
 StartLine start(const JsonField& line, std::size_t number) {
@@ -48,7 +49,7 @@ StepLine step(const JsonField& line, std::size_t number) {
   step.time = line.at("time").number();
   step.epoch = static_cast<std::uint32_t>(line.at("epoch").small_count());
   step.step = line.at("step").count();
-  step.loss = loss(line.at("loss"));
+  if (line.has("loss")) step.loss = loss(line.at("loss"));
   step.samples = static_cast<std::uint32_t>(line.at("samples").small_count());
   step.seconds = stage_seconds(line.at("seconds"));
   step.bytes = bytes(line.at("bytes"));
@@ -62,8 +63,11 @@ EpochLine epoch(const JsonField& line, std::size_t number) {
   epoch.time = line.at("time").number();
   epoch.epoch = static_cast<std::uint32_t>(line.at("epoch").small_count());
   epoch.seconds = line.at("seconds").number();
-  if (line.has("test"))
-    epoch.test = TestResult{line.at("test").at("accuracy").number(), loss(line.at("test").at("loss"))};
+  if (line.has("test")) {
+    const JsonField test = line.at("test");
+    epoch.test = TestResult{test.at("accuracy").number(), std::nullopt};
+    if (test.has("loss")) epoch.test->loss = loss(test.at("loss"));
+  }
   epoch.bytes = bytes(line.at("bytes"));
   return epoch;
 }

@@ -16,10 +16,10 @@ struct StepLine {
   double time = 0;       ///< seconds since the worker began
   std::uint32_t epoch = 0;
   std::uint64_t step = 0;
-  double loss = 0;
+  std::optional<double> loss;  ///< NaN if not finite; nullopt: not known
   std::uint32_t samples = 0;
   StageSeconds seconds;
-  ByteCounts bytes;
+  std::optional<ByteCounts> bytes;  ///< nullopt: not known, here and below
   std::optional<std::int64_t> age;
 };
 
@@ -29,7 +29,7 @@ struct EpochLine {
   std::uint32_t epoch = 0;
   double seconds = 0;  ///< of training
   std::optional<TestResult> test;
-  ByteCounts bytes;  ///< since the previous line
+  std::optional<ByteCounts> bytes;  ///< since the previous line
 };
 
 /// Usage in the `seconds` before `time`.

@@ -6,6 +6,7 @@
 
 #include "ripieno/core/error.h"
 #include "ripieno/report/format.h"
+#include "ripieno/report/setting.h"
 #include "ripieno/report/statistics.h"
 #include "ripieno/report/ways.h"
 
@@ -114,23 +115,32 @@ std::vector<ReportCell> run_row(const Run& run) {
           {shown_figures(one.images_per_second), run.source({"images_per_second"}), one.images_per_second}};
 }
 
-/// The columns of stage_cells().
-std::vector<ReportTable::Column> stage_columns() {
-  std::vector<ReportTable::Column> columns;
+/// The stages of steps that a table of these runs has.
+std::vector<observe::StageInfo> stages_in_steps(const std::vector<Run>& runs) {
+  std::vector<observe::StageInfo> found;
   for (const observe::StageInfo& one : observe::stages) {
-    if (one.kind == observe::StageKind::in_step)
-      columns.push_back({text(one.stage == observe::Stage::exchange ? "waiting" : one.label, ", %")});
+    double time = 0;
+    for (const Run& run : runs) time += run.summary.seconds.stages[one.stage];
+    if (one.kind == observe::StageKind::in_step && observe::is_shown(one, time)) found.push_back(one);
+  }
+  return found;
+}
+
+/// The columns of stage_cells().
+std::vector<ReportTable::Column> stage_columns(const std::vector<observe::StageInfo>& stages) {
+  std::vector<ReportTable::Column> columns;
+  for (const observe::StageInfo& one : stages) {
+    columns.push_back({text(one.stage == observe::Stage::exchange ? "waiting" : one.label, ", %")});
   }
   return columns;
 }
 
-/// The stages of a run's steps, per cent.
-std::vector<ReportCell> stage_cells(const Run& run) {
+/// These stages of a run's steps, per cent.
+std::vector<ReportCell> stage_cells(const Run& run, const std::vector<observe::StageInfo>& stages) {
   const StageSeconds& seconds = run.summary.seconds.stages;
   const double step = seconds.steps();
   std::vector<ReportCell> cells;
-  for (const observe::StageInfo& one : observe::stages) {
-    if (one.kind != observe::StageKind::in_step) continue;
+  for (const observe::StageInfo& one : stages) {
     const double share = 100 * seconds[one.stage] / step;
     if (step <= 0) {
       cells.push_back({"–", {}});
@@ -294,15 +304,16 @@ ReportTable more_of_runs_table(const std::vector<Run>& runs) {
       {},
       Tier::runs,
       true};
-  const std::vector<ReportTable::Column> stages = stage_columns();
-  table.columns.insert(table.columns.begin() + 1, stages.begin(), stages.end());
+  const std::vector<observe::StageInfo> stages = stages_in_steps(runs);
+  const std::vector<ReportTable::Column> columns = stage_columns(stages);
+  table.columns.insert(table.columns.begin() + 1, columns.begin(), columns.end());
   for (const Run& run : runs) {
     const Summary& one = run.summary;
     Cell cell;
     cell.runs = {&run};
     std::vector<ReportCell> row{
         {folder_name(run.folder) + (one.unfinished ? mark_of({&one}) : ""), run.source({"name"})}};
-    for (ReportCell& part : stage_cells(run)) row.push_back(std::move(part));
+    for (ReportCell& part : stage_cells(run, stages)) row.push_back(std::move(part));
     row.push_back(estimated(evaluation_seconds(cell), three_figures_shown));
     row.push_back(estimated(evaluation_bytes(cell), three_figures_shown, 1e-6));
     std::optional<Estimate> sent, formula, loss;
@@ -312,7 +323,7 @@ ReportTable more_of_runs_table(const std::vector<Run>& runs) {
       formula = Estimate{static_cast<double>(*one.closed_form_payload_sent) * one.epochs, 0, 1,
                          run.source({"closed_form", "payload_sent"})};
     }
-    if (one.test) loss = Estimate{one.test->loss, 0, 1, run.source({"test", "loss"})};
+    if (one.test && one.test->loss) loss = Estimate{*one.test->loss, 0, 1, run.source({"test", "loss"})};
     row.push_back(estimated(sent, shown_figures));
     row.push_back(estimated(formula, shown_figures, 1e-6));
     row.push_back(estimated(loss, shown_figures));
@@ -333,7 +344,9 @@ ReportTable places_table(const std::vector<Run>& runs) {
     const Summary& one = run.summary;
     const auto shown = [](const std::string& words) { return words.empty() ? "–" : words; };
     const auto kind = run.settings.find("transport.kind");
-    const std::string over = kind == run.settings.end() ? "" : kind->second.substr(1, kind->second.size() - 2);
+    const std::string over = run.own_loop                 ? link_of(run)
+                             : kind == run.settings.end() ? ""
+                                                          : kind->second.substr(1, kind->second.size() - 2);
     table.rows.push_back({{folder_name(run.folder), run.source({"name"})},
                           {shown(one.hosts()), run.source({"ranks", "0", "host"})},
                           {shown(one.launcher), run.source({"launcher"})},

@@ -22,7 +22,7 @@ std::vector<int> Run::workers() const {
   std::vector<int> found;
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
     for (const StepLine& step : ranks[rank].steps) {
-      if (step.seconds[observe::Stage::forward] <= 0) continue;
+      if (step.seconds[observe::Stage::forward] <= 0 && step.seconds[observe::Stage::other] <= 0) continue;
       found.push_back(static_cast<int>(rank));
       break;
     }

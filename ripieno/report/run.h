@@ -22,9 +22,11 @@ struct Run {
   Summary summary;
   std::string summary_text;    ///< content of its file; "" for an unfinished run
   std::vector<Metrics> ranks;  ///< of each rank, in order
-  /// Every key of its config.toml with its value in TOML ("lab.mbit_s": "100.0"); empty if the file was not read.
+  /// Every key of its config.toml, or loop.json, with its value in TOML ("lab.mbit_s": "100.0"); empty if the file was
+  /// not read.
   std::map<std::string, std::string> settings = {};
-  bool exact = false;  ///< whether its strategy and codec take the steps of one worker with the whole batch
+  bool own_loop = false;  ///< of a loop of one's own, which names its settings itself
+  bool exact = false;     ///< whether its strategy and codec take the steps of one worker with the whole batch
 
   std::filesystem::path summary_file() const { return folder / "summary.json"; }
   /// The source of a summary's field, given by its path: {"test", "accuracy"}, {"ranks", "1", "bytes"}. The summary's

@@ -150,6 +150,9 @@ std::string setting_of(const Run& run) {
   std::string all =
       text(one.model, '\n', one.dataset, '\n', one.kind, '\n', one.unfinished, '\n', run.workers().size());
   for (const char* key : keys) all += '\n' + given(run, key);
+  if (run.own_loop) {
+    for (const auto& [key, value] : run.settings) all += '\n' + key + '\n' + value;
+  }
   return all;
 }
 

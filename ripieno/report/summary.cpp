@@ -26,12 +26,16 @@ constexpr Count counts[] = {{"payload_sent", &ByteCounts::payload_sent},
 
 Json write(const std::optional<TestResult>& test) {
   if (!test) return nullptr;
-  return {{"accuracy", test->accuracy}, {"loss", test->loss}};
+  Json all = {{"accuracy", test->accuracy}};
+  if (test->loss) all["loss"] = *test->loss;
+  return all;
 }
 
 Json write(const RunSeconds& seconds) {
   Json split = Json::object();
-  for (const observe::StageInfo& one : observe::stages) split[one.name] = seconds.stages[one.stage];
+  for (const observe::StageInfo& one : observe::stages) {
+    if (observe::is_shown(one, seconds.stages[one.stage])) split[one.name] = seconds.stages[one.stage];
+  }
   return {{"total", seconds.total}, {"epoch", seconds.epoch}, {"stages", split}};
 }
 
@@ -57,13 +61,17 @@ std::string hexadecimal(std::uint64_t hash) {
   return digits;
 }
 
-Json write(const RankSummary& rank) {
+Json write_payload(std::uint64_t sent, bool is_known) {
+  return {{"payload_sent", is_known ? Json(sent) : Json(nullptr)}};
+}
+
+Json write(const RankSummary& rank, bool counts_bytes) {
   Json all = {{"rank", rank.rank},
               {"test", write(rank.test)},
               {"seconds", write(rank.seconds)},
               {"images_per_second", rank.images_per_second},
-              {"bytes", write(rank.bytes)},
-              {"exchange", {{"payload_sent", rank.exchange_payload_sent}}},
+              {"bytes", counts_bytes ? write(rank.bytes) : Json(nullptr)},
+              {"exchange", write_payload(rank.exchange_payload_sent, counts_bytes)},
               {"own_accuracy", rank.own_accuracy ? Json(*rank.own_accuracy) : Json(nullptr)},
               {"bytes_read", rank.bytes_read},
               {"parameters_hash", hexadecimal(rank.parameters_hash)}};
@@ -87,9 +95,10 @@ Json write(const RankSummary& rank) {
 
 std::optional<TestResult> read_test(const JsonField& field) {
   if (field.is_null()) return std::nullopt;
-  const JsonField loss = field.at("loss");
   const double accuracy = field.at("accuracy").number();
   if (!(accuracy >= 0 && accuracy <= 1)) field.at("accuracy").refuse("from 0 to 1");
+  if (!field.has("loss")) return TestResult{accuracy, std::nullopt};
+  const JsonField loss = field.at("loss");
   return TestResult{accuracy, loss.is_null() ? std::numeric_limits<double>::quiet_NaN() : loss.number()};
 }
 
@@ -97,13 +106,16 @@ RunSeconds read_seconds(const JsonField& field) {
   RunSeconds seconds;
   seconds.total = field.at("total").number();
   for (const JsonField& one : field.at("epoch").items()) seconds.epoch.push_back(one.number());
-  for (const observe::StageInfo& one : observe::stages)
-    seconds.stages[one.stage] = field.at("stages").at(one.name).number();
+  const JsonField stages = field.at("stages");
+  for (const observe::StageInfo& one : observe::stages) {
+    if (observe::is_shown(one, 0) || stages.has(one.name)) seconds.stages[one.stage] = stages.at(one.name).number();
+  }
   return seconds;
 }
 
 ByteCounts read_bytes(const JsonField& field) {
   ByteCounts bytes;
+  if (field.is_null()) return bytes;
   for (const Count& one : counts) bytes.*one.bytes = field.at(one.name).count();
   return bytes;
 }
@@ -116,6 +128,11 @@ std::uint64_t read_hash(const JsonField& field) {
   return hash;
 }
 
+std::uint64_t read_payload(const JsonField& field) {
+  const JsonField sent = field.at("payload_sent");
+  return sent.is_null() ? 0 : sent.count();
+}
+
 RankSummary read_rank(const JsonField& field) {
   RankSummary rank;
   rank.rank = field.at("rank").small_count();
@@ -123,7 +140,7 @@ RankSummary read_rank(const JsonField& field) {
   rank.seconds = read_seconds(field.at("seconds"));
   rank.images_per_second = field.at("images_per_second").number();
   rank.bytes = read_bytes(field.at("bytes"));
-  rank.exchange_payload_sent = field.at("exchange").at("payload_sent").count();
+  rank.exchange_payload_sent = read_payload(field.at("exchange"));
   if (field.has("dropped")) rank.dropped_payload_sent = field.at("dropped").at("payload_sent").count();
   if (field.has("evaluation")) rank.evaluation_payload_sent = field.at("evaluation").at("payload_sent").count();
   if (!field.at("own_accuracy").is_null()) rank.own_accuracy = field.at("own_accuracy").number();
@@ -203,7 +220,7 @@ std::string cell_of(const Summary& s) {
 
 std::string to_json(const Summary& summary) {
   Json ranks = Json::array();
-  for (const RankSummary& one : summary.ranks) ranks.push_back(write(one));
+  for (const RankSummary& one : summary.ranks) ranks.push_back(write(one, summary.counts_bytes));
   Json closed_form = nullptr;
   if (summary.closed_form_payload_sent) closed_form = *summary.closed_form_payload_sent;
   Json all = {{"schema", schema},
@@ -222,8 +239,8 @@ std::string to_json(const Summary& summary) {
               {"test", write(summary.test)},
               {"seconds", write(summary.seconds)},
               {"images_per_second", summary.images_per_second},
-              {"bytes", write(summary.bytes)},
-              {"exchange", {{"payload_sent", summary.exchange_payload_sent}}},
+              {"bytes", summary.counts_bytes ? write(summary.bytes) : Json(nullptr)},
+              {"exchange", write_payload(summary.exchange_payload_sent, summary.counts_bytes)},
               {"closed_form", {{"payload_sent", closed_form}}},
               {"ranks", ranks}};
   if (!summary.launcher.empty()) all["launcher"] = summary.launcher;
@@ -272,7 +289,8 @@ Summary from_json(std::string_view json, const std::filesystem::path& file) {
   summary.images_per_second = top.at("images_per_second").number();
   if (top.has("steps_left_out")) summary.steps_left_out = top.at("steps_left_out").count();
   summary.bytes = read_bytes(top.at("bytes"));
-  summary.exchange_payload_sent = top.at("exchange").at("payload_sent").count();
+  summary.counts_bytes = !top.at("bytes").is_null();
+  summary.exchange_payload_sent = read_payload(top.at("exchange"));
   if (top.has("evaluation")) summary.evaluation_payload_sent = top.at("evaluation").at("payload_sent").count();
   const JsonField closed_form = top.at("closed_form").at("payload_sent");
   if (!closed_form.is_null()) summary.closed_form_payload_sent = closed_form.count();

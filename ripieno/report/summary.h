@@ -16,19 +16,21 @@
 //     "epochs": 5, "steps": 1170,      done; a step is one exchange, of all workers together
 //     "seed": 0,
 //     "test": {"accuracy": 0.98, "loss": 0.06},   of consensus(), accuracy from 0 to 1; null: not evaluated. A loss
-//                                      that is not a finite number is null.
+//                                      that is not a finite number is null; one that is not known is not there.
 //     "not_finite": {"rank": 0, "what": "training loss", "value": "nan", "step": 12, "epoch": 0},   the first loss that
 //                                      was no finite number, both counted from 0; only where there was one
 //     "seconds": {"total": 61.5,       from start to end
 //                 "epoch": [12.1, ..], training of each epoch, on the slowest rank, without evaluation
 //                 "stages": {"read", "forward", "backward", "exchange", "optimise", "evaluate",
-//                             "exchange_hidden"}},
+//                             "exchange_hidden", "other"}},
 //                                      in all, the mean over ranks; exchange: as far as compute had to wait for it,
-//                                      exchange_hidden: what went on beside the others
+//                                      exchange_hidden: what went on beside the others; other: what a loop of one's
+//                                      own has not marked, only where there is any
 //     "images_per_second": 24650.0,    trained by all ranks together, over the epochs' seconds, but for
 //     "steps_left_out": 4,             each worker's first steps (measure.skip_steps); only where there are any
 //     "bytes": {"payload_sent", "payload_received", "framing_sent", "framing_received"},
-//                                      of the whole run, summed over ranks, for every purpose
+//                                      of the whole run, summed over ranks, for every purpose; here, below and in ranks
+//                                      null where they are not known: over a backend that is not Ripieno's
 //     "exchange": {"payload_sent": 1}, of the whole run, summed over ranks, for the exchange alone; along the route
 //                                      native what MPI was handed
 //     "evaluation": {"payload_sent": 1},  the same for evaluation alone; not in runs of earlier versions
@@ -65,8 +67,8 @@
 namespace ripieno::report {
 
 struct TestResult {
-  double accuracy = 0;  ///< 0 .. 1
-  double loss = 0;      ///< mean over samples; NaN if not finite
+  double accuracy = 0;         ///< 0 .. 1
+  std::optional<double> loss;  ///< mean over samples; NaN if not finite; nullopt if not known
 };
 
 using StageSeconds = observe::PerStage<double>;
@@ -123,9 +125,11 @@ struct Summary {
   bool is_crowded() const;
   /// Whether the exchange's payload was handed to MPI's own operations, so that it is not known what they sent.
   bool hands_over() const { return route == "native"; }
+  /// Whether it is known what the exchange sent.
+  bool knows_sent() const { return counts_bytes && !hands_over(); }
   /// Megabytes of the exchange's payload, one of the counts below; nullopt if it is not known what was sent.
   std::optional<double> megabytes_sent(std::uint64_t payload) const {
-    return hands_over() ? std::nullopt : std::optional(1e-6 * static_cast<double>(payload));
+    return knows_sent() ? std::optional(1e-6 * static_cast<double>(payload)) : std::nullopt;
   }
   /// The exchange's payload that the busiest rank sent in the whole run; 0 without ranks.
   std::uint64_t sent_by_the_busiest() const;
@@ -145,6 +149,7 @@ struct Summary {
   std::optional<TestResult> test;
   RunSeconds seconds;
   double images_per_second = 0;
+  bool counts_bytes = true;  ///< else all counts of bytes, here and of the ranks, are 0 and mean nothing
   ByteCounts bytes;
   std::uint64_t exchange_payload_sent = 0;
   std::optional<std::uint64_t> evaluation_payload_sent;

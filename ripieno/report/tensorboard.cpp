@@ -18,9 +18,11 @@ std::string tensorboard_events(const Metrics& metrics) {
       const bool is_epoch = epoch != metrics.epochs.end() && epoch->line < line;
       const bool is_sample = sample != metrics.samples.end() && sample->line < line;
       if (is_epoch && (!is_sample || epoch->line < sample->line)) {
-        if (epoch->test)
-          out += event_file::scalars(start + epoch->time, at,
-                                     {{"test/accuracy", epoch->test->accuracy}, {"test/loss", epoch->test->loss}});
+        if (epoch->test) {
+          event_file::Scalars scalars{{"test/accuracy", epoch->test->accuracy}};
+          if (epoch->test->loss) scalars.push_back({"test/loss", *epoch->test->loss});
+          out += event_file::scalars(start + epoch->time, at, scalars);
+        }
         ++epoch;
       } else if (is_sample) {
         const double span = std::max(1e-9, sample->seconds);
@@ -39,12 +41,13 @@ std::string tensorboard_events(const Metrics& metrics) {
   for (const StepLine& step : metrics.steps) {
     others_until(step.line);
     at = step.step;
-    event_file::Scalars scalars{{"train/loss", step.loss}, {"train/samples", step.samples}};
+    event_file::Scalars scalars{{"train/samples", step.samples}};
+    if (step.loss) scalars.push_back({"train/loss", *step.loss});
     for (const observe::StageInfo& one : observe::stages) {
-      if (one.kind != observe::StageKind::between_steps)
+      if (one.kind != observe::StageKind::between_steps && observe::is_shown(one, step.seconds[one.stage]))
         scalars.push_back({text("seconds/", one.name), step.seconds[one.stage]});
     }
-    scalars.push_back({"bytes/payload_sent", static_cast<double>(step.bytes.payload_sent)});
+    if (step.bytes) scalars.push_back({"bytes/payload_sent", static_cast<double>(step.bytes->payload_sent)});
     out += event_file::scalars(start + step.time, at, scalars);
   }
   others_until(SIZE_MAX);

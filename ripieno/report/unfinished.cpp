@@ -13,21 +13,23 @@ RankSummary rank_of(const Metrics& metrics, int number) {
   rank.rank = number;
   for (const EpochLine& epoch : metrics.epochs) {
     rank.seconds.epoch.push_back(epoch.seconds);
-    rank.exchange_payload_sent += epoch.bytes.payload_sent;
+    rank.exchange_payload_sent += epoch.bytes ? epoch.bytes->payload_sent : 0;
     if (epoch.test) rank.test = epoch.test;
     rank.seconds.total = std::max(rank.seconds.total, epoch.time);
   }
   double samples = 0;
   for (const StepLine& step : metrics.steps) {
     rank.seconds.stages += step.seconds;
-    rank.exchange_payload_sent += step.bytes.payload_sent;
+    rank.exchange_payload_sent += step.bytes ? step.bytes->payload_sent : 0;
     samples += step.samples;
   }
   if (metrics.steps.empty()) return rank;
   rank.seconds.total = std::max(rank.seconds.total, metrics.steps.back().time);
   const double began = metrics.steps.front().time - metrics.steps.front().seconds.steps(),
                took = metrics.steps.back().time - began;
-  const bool trains = rank.seconds.stages[observe::Stage::forward] > 0;  // a server's lines repeat its workers'
+  const StageSeconds& stages = rank.seconds.stages;
+  const bool trains =
+      stages[observe::Stage::forward] > 0 || stages[observe::Stage::other] > 0;  // a server's repeat others'
   if (trains && took > 0) rank.images_per_second = samples / took;
   return rank;
 }

@@ -83,7 +83,7 @@ std::optional<Estimate> evaluation_seconds(const Cell& cell) {
 std::optional<Estimate> busiest_bytes(const Cell& cell) {
   return estimate(cell, [](const Run& run) -> std::optional<Measured> {
     const auto& ranks = run.summary.ranks;
-    if (ranks.empty() || run.summary.epochs == 0 || run.summary.hands_over()) return std::nullopt;
+    if (ranks.empty() || run.summary.epochs == 0 || !run.summary.knows_sent()) return std::nullopt;
     const auto less = [](const RankSummary& a, const RankSummary& b) {
       return a.exchange_payload_sent < b.exchange_payload_sent;
     };

@@ -115,7 +115,7 @@ LINES = [
     (("train", "--resume", "."), DATA, ["is no run folder", "config.toml"]),
     (("train", "--resume", "missing"), DATA, ["missing", "is no run folder"]),
     (("train", "--set", B, "--set", "run.folder=binary.toml/runs"), IO, ["binary.toml/runs", "Not a directory"]),
-    (("train", "--set", B, "--set", "run.name=a/b"), USAGE, ['run.name = "a/b"', "run.folder"]),
+    (("train", "--set", B, "--set", "run.name=a/b"), USAGE, ['run.name = "a/b"', "the name of one folder, which is made in runs"]),
     (("train", "--set", B, "--set", "run.folder="), USAGE, ["run.folder is empty", "runs"]),
     (("train", "--set", B, "--set", "data.name=mnist", "--set", "data.folder=nowhere"), DATA,
      ["train-images-idx3-ubyte", "nowhere", "digits"]),

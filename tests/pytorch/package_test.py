@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
 """The Python package: DistributedDataParallel over backend ripieno, and its hooks."""
 import datetime
+import importlib.metadata
 import os
 import subprocess
 import sys
 import tempfile
 import time
+import tomllib
 import unittest
 import unittest.mock
+from pathlib import Path
 
 from ranks import on_ranks
 
@@ -183,6 +186,14 @@ class Ends(unittest.TestCase):
                 for rank in ranks:
                     _, errors = rank.communicate(timeout=60)
                     self.assertEqual((rank.returncode, errors), (0, ""))
+
+
+class EntryPoint(unittest.TestCase):
+    def test_what_pytorch_finds_the_backend_by_makes_it_known(self):
+        project = tomllib.loads((Path(__file__).parents[2] / "python/pyproject.toml").read_text())["project"]
+        register = importlib.metadata.EntryPoint("ripieno", project["entry-points"]["torch.distributed.backends"]["ripieno"], "").load()
+        register()
+        self.assertIn("ripieno", dist.Backend.backend_list)
 
 
 class Errors(unittest.TestCase):

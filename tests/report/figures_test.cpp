@@ -51,7 +51,7 @@ TEST(Figures, LossIsThatOfAllSamples) {
   std::vector<report::Run> runs{made_run("ring", 2, 0)};
   for (StepLine& step : runs[0].ranks[1].steps) {
     step.samples *= 3;
-    step.loss += 1;
+    *step.loss += 1;
   }
   EXPECT_EQ(loss_figure(cells(runs)).series.at(0).y, (Numbers{2.75, 1.75}));
 }

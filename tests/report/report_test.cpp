@@ -283,9 +283,9 @@ TEST_F(MetricsFile, IsReadBack) {
   ASSERT_EQ(metrics.steps.size(), 1u);
   EXPECT_EQ(metrics.start->steps_per_epoch, 9u);
   EXPECT_EQ(metrics.steps[0].line, 2u);
-  EXPECT_TRUE(std::isnan(metrics.steps[0].loss));
+  EXPECT_TRUE(std::isnan(metrics.steps[0].loss.value()));
   EXPECT_EQ(metrics.steps[0].seconds[observe::Stage::forward], 0.25);
-  EXPECT_EQ(metrics.steps[0].bytes.payload_sent, 7u);
+  EXPECT_EQ(metrics.steps[0].bytes.value().payload_sent, 7u);
   EXPECT_EQ(metrics.steps[0].age, 3);
   ASSERT_EQ(metrics.epochs.size(), 1u);
   EXPECT_EQ(metrics.epochs[0].line, 4u);

@@ -50,14 +50,15 @@ inline report::Run made_run(const std::string& name, int workers, std::int64_t s
         one.time = epoch * 100 + step * 30 + 30;
         one.loss = epoch == 0 ? 2 : 1;
         one.samples = batch / static_cast<std::uint32_t>(workers);
-        one.seconds = {0.001, 0.002, 0.003, 0.004, 0, 0, 0.005};
-        one.bytes.payload_sent = 10'000'000;
+        one.seconds = {0.001, 0.002, 0.003, 0.004, 0, 0, 0, 0.005};
+        one.bytes = report::ByteCounts{.payload_sent = 10'000'000};
         metrics.steps.push_back(one);
       }
       report::EpochLine end;
       end.line = ++line;
       end.time = epoch * 100 + 100;
       end.epoch = epoch;
+      end.bytes.emplace();
       end.seconds = 99 - epoch;
       end.test = report::TestResult{epoch == 0 ? 0.5 : s.test->accuracy, 0.25};
       metrics.epochs.push_back(end);

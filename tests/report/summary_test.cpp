@@ -28,7 +28,7 @@ Summary sample() {
   s.steps = 40;
   s.seed = 11;
   s.test = TestResult{0.975, 0.0625};
-  s.seconds = {9.5, {4.25, 4.5}, {0.5, 1, 2, 3, 0.25, 0.75}};
+  s.seconds = {9.5, {4.25, 4.5}, {0.5, 1, 2, 3, 0.25, 0, 0.75}};
   s.images_per_second = 1234.5;
   s.bytes = {(1ull << 62) + 1, 2, 3, 4};
   s.exchange_payload_sent = 1000;
@@ -92,7 +92,7 @@ TEST(Summary, RoundTrip) {
   EXPECT_FALSE(again.ranks[0].test.has_value());
   EXPECT_FALSE(again.ranks[0].staleness.has_value());
   EXPECT_EQ(again.ranks[0].parameters_hash, s.ranks[0].parameters_hash);
-  EXPECT_TRUE(std::isnan(again.ranks[1].test->loss));
+  EXPECT_TRUE(std::isnan(again.ranks[1].test->loss.value()));
   EXPECT_EQ(again.ranks[1].staleness, s.ranks[1].staleness);
   EXPECT_NE(json.find("\"parameters_hash\": \"00ab54a98ceb1f0a\""), std::string::npos);
   ASSERT_TRUE(again.not_finite);
@@ -111,6 +111,21 @@ TEST(Summary, NullsAndUnknownFields) {
   EXPECT_FALSE(again.test.has_value());
   EXPECT_FALSE(again.closed_form_payload_sent.has_value());
   EXPECT_TRUE(again.ranks.empty());
+}
+
+TEST(Summary, OfALoopOfOnesOwn) {
+  Summary s = sample();
+  s.counts_bytes = false;
+  s.seconds.stages[observe::Stage::other] = 1.5;
+  const std::string json = to_json(s);
+  EXPECT_NE(json.find("\"bytes\": null"), std::string::npos);
+  EXPECT_EQ(json.find("framing"), std::string::npos);
+  const Summary again = from_json(json, "x");
+  EXPECT_EQ(to_json(again), json);
+  EXPECT_FALSE(again.counts_bytes);
+  EXPECT_FALSE(again.megabytes_sent(again.exchange_payload_sent));
+  EXPECT_EQ(again.seconds.stages[observe::Stage::other], 1.5);
+  EXPECT_EQ(to_json(sample()).find("\"other\""), std::string::npos);
 }
 
 TEST(Summary, ErrorsNameFileAndField) {

@@ -91,7 +91,8 @@ function longest_bar(figure) {
 
 function bar_layout(figure, width, height) {
   const most = figure.y_range ? figure.y_range[1] : 1.22 * longest_bar(figure) || 1;
-  const hides_names = figure.id === "sent" && !narrow.matches;
+  const beside = compared.find((one) => one.id === "epoch");  // which names the same rows, if it has the same
+  const hides_names = figure.id === "sent" && !narrow.matches && beside && String(beside.categories) === String(figure.categories);
   const room = hides_names ? 0 : Math.min(0.42 * width, 10 + 7 * Math.max(...figure.categories.map((name) => name.length)));
   return { margin: { l: 8 + room, r: 8, t: 6, b: 44 }, barmode: figure.form === "stacked_bars" ? "stack" : "group",
            bargap: Math.max(0.28, 1 - 26 * figure.categories.length / (height - 50)),  // no bar is thicker than 26 pixels
@@ -146,7 +147,7 @@ function named_layout(figure, width) {
   low = Math.max(low, 0);
   high = Math.min(high, 100);
   const space = Math.max(0.5, (high - low) * 0.05);
-  return { margin: { l: 46, r: right, t: 8, b: 44 },
+  return { margin: { l: 56, r: right, t: 8, b: 44 },
            xaxis: { range, title: { text: figure.x_titles[0], standoff: 8 }, nticks: 7, ...(figure.x_log[0] ? { type: "log", ...log_ticks(range) } : {}) },
            yaxis: { range: figure.y_range || [low - space, high + space], title: { text: figure.y_title, standoff: 4 } },
            annotations: name_column(figure, Math.floor((right - 44) / 6.6), figure.y_range ? figure.y_range[0] : -Infinity) };

@@ -6,7 +6,7 @@
 
 #include "ripieno/core/descriptor.h"
 
-namespace ripieno::program {
+namespace ripieno::observe {
 
 class RunLock {
  public:
@@ -22,4 +22,4 @@ class RunLock {
 /// Whether the lock is held, or this cannot be determined.
 bool is_running(const std::filesystem::path& folder);
 
-}  // namespace ripieno::program
+}  // namespace ripieno::observe

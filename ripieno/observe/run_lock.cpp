@@ -1,4 +1,4 @@
-#include "apps/ripieno/run_lock.h"
+#include "ripieno/observe/run_lock.h"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -6,7 +6,7 @@
 
 #include <cerrno>
 
-namespace ripieno::program {
+namespace ripieno::observe {
 namespace {
 
 Descriptor open_folder(const std::filesystem::path& folder) {
@@ -25,4 +25,4 @@ bool is_running(const std::filesystem::path& folder) {
   return !opened.is_open() || ::flock(opened.get(), LOCK_EX | LOCK_NB) != 0;
 }
 
-}  // namespace ripieno::program
+}  // namespace ripieno::observe
