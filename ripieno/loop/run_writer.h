@@ -14,7 +14,7 @@
 //
 // Times: those of the CPU's clock (where a GPU computes, synchronise before a stage ends), by stage as stage_clock.h
 // says. Bytes: all that the group has exchanged, if its backend is Ripieno's; of other backends they are not known, and
-// no file says 0. A step's line costs 10 to 20 us. All on one thread.
+// no file says 0. A step's line costs 10 to 30 us. All on one thread.
 //
 // Errors: Error(usage) for options and calls that cannot be; Error(io) if a file cannot be written, on the rank that
 // writes it; Error(mismatch) if ranks differ in their options; the group's. Without finish() the run has no summary,
