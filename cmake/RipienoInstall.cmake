@@ -18,5 +18,5 @@ install(EXPORT RipienoTargets NAMESPACE Ripieno:: DESTINATION "${package_folder}
 configure_package_config_file("${CMAKE_CURRENT_LIST_DIR}/RipienoConfig.cmake.in" "${CMAKE_BINARY_DIR}/RipienoConfig.cmake"
                               INSTALL_DESTINATION "${package_folder}")
 write_basic_package_version_file("${CMAKE_BINARY_DIR}/RipienoConfigVersion.cmake" COMPATIBILITY SameMinorVersion)
-install(FILES "${CMAKE_BINARY_DIR}/RipienoConfig.cmake" "${CMAKE_BINARY_DIR}/RipienoConfigVersion.cmake"
+install(FILES "${CMAKE_BINARY_DIR}/RipienoConfig.cmake" "${CMAKE_BINARY_DIR}/RipienoConfigVersion.cmake" "${CMAKE_CURRENT_LIST_DIR}/RipienoTorch.cmake"
         DESTINATION "${package_folder}")
