@@ -17,7 +17,7 @@ c10::intrusive_ptr<c10d::Backend> counted(c10d::Backend* group) {
   return group ? c10::intrusive_ptr<c10d::Backend>::reclaim_copy(group) : nullptr;
 }
 
-RunWriterOptions options_of(const py::dict& given) {
+RunWriterOptions run_options_of(const py::dict& given) {
   RunWriterOptions options;
   options.folder = given["folder"].cast<std::filesystem::path>();
   options.name = given["name"].cast<std::string>();
@@ -51,7 +51,7 @@ void bind_run(py::module_& module) {
   using Unlocked = py::call_guard<py::gil_scoped_release>;
   py::class_<RunWriter, Held>(module, "RunWriter")
       .def(py::init([](c10d::Backend* group, const at::Device& device, const py::dict& given) {
-             RunWriterOptions options = options_of(given);
+             RunWriterOptions options = run_options_of(given);
              auto held = counted(group);
              const py::gil_scoped_release unlocked;
              return Held(new RunWriter(std::move(held), std::move(options), device));
