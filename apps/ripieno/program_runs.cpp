@@ -13,14 +13,14 @@ RunFolder create_run(const Settings& settings) {
          "run.folder is empty: name the folder in which run folders are made (by default runs; . is this folder)");
   const std::string name =
       settings->run.name.empty() ? text(settings->strategy, "-n", settings->workers) : settings->run.name;
-  const RunFolder folder = RunFolder::create(settings->run.folder, name, "run.name");
+  RunFolder folder = RunFolder::create(settings->run.folder, name, "run.name");
   write_file(folder.config(), settings.to_toml());
   write_file(folder.environment(), environment_json());
   return folder;
 }
 
 RunFolder open_run(const std::filesystem::path& path) {
-  const RunFolder folder(path);
+  RunFolder folder(path);
   if (std::filesystem::exists(folder.config())) return folder;
   if (std::filesystem::exists(folder.loop()))
     fail(ErrorKind::data, path.string(),

@@ -105,7 +105,8 @@ RunPlace::~RunPlace() {
 }
 
 std::vector<std::string> RunPlace::gather(const RankTexts& ranks, const std::string& summary) {
-  const std::vector<std::string> summaries = ranks.all(summary), apart = ranks.all(is_own_ ? "apart" : "");
+  std::vector<std::string> summaries = ranks.all(summary);
+  const std::vector<std::string> apart = ranks.all(is_own_ ? "apart" : "");
   for (int rank = 1; rank < ranks.size(); ++rank) {
     if (apart[static_cast<std::size_t>(rank)].empty()) continue;
     ranks.to_first(rank, folder_->metrics(rank));
