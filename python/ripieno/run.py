@@ -129,7 +129,7 @@ class Run:
         self._core.epoch(accuracy, loss)
 
     def finish(self) -> None:
-        """Ends the run: all ranks call it, and rank 0 writes summary.json."""
+        """Ends the run, with an epoch where steps have come since the last: all ranks call it, and rank 0 writes summary.json."""
         self._core.finish()
         self._let_go()
 

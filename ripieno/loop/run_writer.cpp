@@ -60,6 +60,13 @@ void check(const RunWriterOptions& options) {
   if (options.sample_every < Duration(0)) fail(ErrorKind::usage, "sample_every is negative; 0 is never");
 }
 
+/// "" for a process that nobody has launched.
+std::string started_by() {
+  if (launch::control_descriptor_of_environment() >= 0) return "ripieno";
+  const std::string other = launch::launcher_name();
+  return other == "none" ? "" : other;
+}
+
 std::uint64_t digest(const std::vector<torch::Tensor>& parameters) {
   std::string all;
   for (const torch::Tensor& parameter : parameters) {
@@ -77,7 +84,7 @@ struct RunWriter::State {
       : options(std::move(its_options)),
         ranks(std::move(group), device),
         loop(described(options, ranks)),
-        place(ranks, options.folder, loop, observe::environment_json(TORCH_VERSION, launch::launcher_name()),
+        place(ranks, options.folder, loop, observe::environment_json(TORCH_VERSION, started_by()),
               [this] { check(options); }),
         progress(*runtime),
         recorder(*runtime, &ledger, std::make_unique<LineFile>(place.folder().metrics(ranks.rank()))),
@@ -117,6 +124,7 @@ struct RunWriter::State {
   std::optional<report::NotFinite> not_finite;
   double machine_busy = 0;
   std::uint32_t epochs = 0;
+  std::uint64_t steps_in_epochs = 0;  // that have ended
   bool is_finished = false;
   const int process = ::getpid();
 };
@@ -186,6 +194,7 @@ void RunWriter::State::epoch(const Test& test) {
   });
   found(test.loss, "test loss");
   ++epochs;
+  steps_in_epochs = recorder.steps();
 }
 
 report::Summary RunWriter::State::summary() {
@@ -214,7 +223,7 @@ report::Summary RunWriter::State::summary() {
   own.parameters_hash = digest(parameters);
   if (c10d::Backend* group = counting(ranks.group())) own.ways = group->ways();
   if (!own.ways.empty()) own.ways.insert(own.ways.begin() + own.rank, "");
-  run.launcher = launch::launcher_name();
+  run.launcher = started_by();
   run.parameters = options.parameters;
   for (const torch::Tensor& one : parameters) {
     if (options.parameters == 0 && one.requires_grad()) run.parameters += static_cast<std::uint64_t>(one.numel());
@@ -282,6 +291,7 @@ void RunWriter::epoch(const Test& test) {
 void RunWriter::finish() {
   State& state = *state_;
   if (state.is_finished) return;
+  if (state.recorder.steps() > state.steps_in_epochs) state.epoch({});
   state.clock.take("the run ends");
   state.count_bytes();
   std::string own;

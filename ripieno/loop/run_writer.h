@@ -101,7 +101,8 @@ class RunWriter {
   /// Ends an epoch.
   void epoch(const Test& test);
   void epoch() { epoch(Test{}); }
-  /// All ranks call it: ends the run, and rank 0 writes its summary. A second call does nothing.
+  /// All ranks call it: ends the run, with an epoch where steps have come since the last, and rank 0 writes its
+  /// summary. A second call does nothing.
   void finish();
 
   /// The run's folder, as this rank sees it.

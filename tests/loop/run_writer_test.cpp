@@ -134,6 +134,16 @@ TEST_F(Loops, ASingleProcessSendsNothing) {
   EXPECT_FALSE(now.is_planned);
 }
 
+TEST_F(Loops, StepsAfterTheLastEpochAreOneMore) {
+  RunWriter run(nullptr, {.folder = folder.path()});
+  for (int step = 0; step < 3; ++step) run.step({.samples = 4});
+  run.finish();
+  const report::Summary all = report::read_run(run.folder()).summary;
+  EXPECT_EQ(all.epochs, 1);
+  EXPECT_EQ(all.seconds.epoch.size(), 1u);
+  EXPECT_GT(all.images_per_second, 0);
+}
+
 TEST_F(Loops, WithoutItsEndARunIsUnfinished) {
   fs::path place;
   {
