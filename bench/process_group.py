@@ -1,12 +1,13 @@
-"""The same scripts of PyTorch over backend ripieno and over Gloo, and their net and steps in C++ (ripieno::DistributedDataParallel), on one host, a core to each rank (with 4 ranks two share one):
+"""The same scripts of PyTorch over backend ripieno and over Gloo, on one host, a core to each rank (with 4 ranks two share one):
 all-reduces, and steps of an ordinary DistributedDataParallel script, whose losses must be the same. "exposed" is what a step takes
-longer than one without the exchange, in the same process."""
+longer than one without the exchange, in the same process. In C++ (ripieno::DistributedDataParallel) the MLP's net and steps beside
+Gloo's, and an own loop over nets of the zoo beside the program's own learner, which also reads its batches, and whose SGD is a fused one."""
 
 import json
 import statistics
 import tempfile
 
-from lib import comparison, processes, ranks
+from lib import comparison, processes, ranks, ripieno
 from lib.alternate import Ratio, alternate, ratio, values
 from lib.table import Row
 
@@ -16,9 +17,10 @@ PACKAGE = {"PYTHONPATH": f"{comparison.ROOT / 'build/release/python'}:{PEERS}"}
 ITERATIONS = {4096: 1000, MB: 50, 45 * MB: 7}
 WANTED = {4096: 100, 45 * MB: 5}
 MORE_US = 10  # at 4 KB, over a backend that does nothing
-NETS = {"mlp": 30, "resnet18": 4, "vgg11": 6}  # steps
+NETS = {"mlp": 30, "resnet18": 4, "vgg11": 6}  # steps, after 4 of mlp and 2 of the others
 STEP_WANTED = {("mlp", 2): 1.5}
-NEVER_SLOWER, GONE = 0.99, 0.7
+NEVER_SLOWER, GONE, BESIDE_LEARNER = 0.99, 0.7, 0.97
+PROGRAM = comparison.ROOT / "build/release/bin/ddp_step"  # `ripieno` with the MLP in its zoo, and the own loop
 
 
 def all_reduces(backend, count, sizes, options):
@@ -31,20 +33,29 @@ def all_reduces(backend, count, sizes, options):
 
 
 def steps(backend, net, count, options, losses):
-    found = ranks.python_ranks(PEERS / "ddp_script.py", [backend, net, "-i", 2 if options.quick else NETS[net]], count,
+    found = ranks.python_ranks(PEERS / "ddp_script.py", [backend, net, "-i", 2 if options.quick else NETS[net], "-w", 4 if net == "mlp" else 2], count,
                                cores=options.cores, **PACKAGE)
     losses[backend] = found["losses"]
     return {"step": found["step"], "exposed": max(found["step"] - found["alone"], 1e-9)}
 
 
-def steps_in_cpp(net, count, options):
+def steps_in_cpp(net, count, options, optimiser="sgd"):
     """ddp_step prints no losses, since other weights are drawn; its own tests show them right (tests/loop/)."""
-    programs = comparison.ROOT / "build/release/bin"
     with tempfile.TemporaryDirectory(prefix="ripieno-bench-") as folder:
         place = ranks.enter(ranks.write_plan(folder, count, cores=options.cores))
-        command = [programs / "ripieno", "launch", "-n", count, "--", *place, programs / "ddp_step", 2 if options.quick else NETS[net]]
+        command = [ripieno.binary(), "launch", "-n", count, "--", *place, PROGRAM, "loop", net, 2 if options.quick else NETS[net], optimiser]
         found = json.loads(processes.run([str(part) for part in command], env=ranks.ONE_THREAD))
     return {"step": found["step"], "exposed": max(found["step"] - found["alone"], 1e-9)}
+
+
+def steps_of_learner(net, count, options):
+    """In the same layout as the loop's images."""
+    warmup = 2 if options.quick else 4
+    values = {"model": net, "data.name": "mnist" if net == "mlp" else "cifar10", "data.folder": comparison.data_folder(),
+              "data.test_samples": 10, "strategy": "ddp", "batch.per_worker": 64, "learning_rate.base": 0.01, "optimiser.momentum": 0.9,
+              "train.channels_last": False, "train.max_steps": warmup + (2 if options.quick else NETS[net])}
+    with ripieno.training(values, count, cores=options.cores, program=PROGRAM) as done:
+        return {"step": done.step_seconds(warmup)}
 
 
 def of_all_reduces(options, kept):
@@ -97,9 +108,26 @@ def of_steps(options, kept):
     return found
 
 
+def beside_learner(options, kept):
+    found = []
+    for net in NETS:
+        what = f"own loop in C++, {net}, batch 64, 2 ranks"
+        if not options.takes(what):
+            continue
+        comparison.say(what)
+        sides = {"fused SGD": lambda net=net: steps_in_cpp(net, 2, options, "fused"), "learner": lambda net=net: steps_of_learner(net, 2, options)}
+        if net == "mlp":  # its step is short, and its parameters many
+            sides["torch::optim::SGD"] = lambda: steps_in_cpp("mlp", 2, options)
+        rounds = kept[what] = alternate(sides, options.repetitions)
+        for side in [side for side in sides if side != "learner"]:
+            found.append(Row("process_group", f"{what}, {side}: a step", "the program's learner",
+                             ratio(values(rounds, "learner", "step"), values(rounds, side, "step")).times(1e3), "ms", options.repetitions, BESIDE_LEARNER))
+    return found
+
+
 def rows(options):
     kept = {}
-    found = of_all_reduces(options, kept) + of_steps(options, kept)
+    found = of_all_reduces(options, kept) + of_steps(options, kept) + beside_learner(options, kept)
     comparison.keep("process_group", kept)
     return found
 

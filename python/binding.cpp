@@ -136,8 +136,9 @@ PYBIND11_MODULE(_ripieno, module) {
            py::call_guard<py::gil_scoped_release>())
       .def(py::init([groups](const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
                              std::chrono::milliseconds timeout, const std::string& group,
-                             std::vector<std::uint64_t> ranks, const std::string& name) {
+                             std::vector<std::uint64_t> ranks, const std::string& name, bool enable_reconfigure) {
              auto options = c10::make_intrusive<Backend::Options>(timeout, name);
+             options->meets_later = enable_reconfigure;
              options->group_name = group;
              options->global_ranks_in_group = std::move(ranks);
              auto made = c10::make_intrusive<Backend>(store, rank, size, options);
@@ -147,7 +148,8 @@ PYBIND11_MODULE(_ripieno, module) {
            }),
            py::arg("store"), py::arg("rank"), py::arg("size"), py::arg("timeout") = kBackendDefaultTimeout,
            py::arg("group_name") = "", py::arg("global_ranks") = std::vector<std::uint64_t>(),
-           py::arg("backend_name") = "ripieno", py::call_guard<py::gil_scoped_release>())
+           py::arg("backend_name") = "ripieno", py::arg("enable_reconfigure") = false,
+           py::call_guard<py::gil_scoped_release>())
       .def_property_readonly("options", &Backend::getBackendOptions)
       .def("_ways", &Backend::ways)
       .def("_traffic", [](Backend& self) {

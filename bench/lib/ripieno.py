@@ -40,8 +40,8 @@ def settings(values):
     return arguments
 
 
-def launch(command, count, net=None, cores=None, timeout=1800):
-    """Runs `ripieno COMMAND ..` as ranks of one job; a list of messages for each rank."""
+def launch(command, count, net=None, cores=None, timeout=1800, program=None):
+    """Runs `ripieno COMMAND ..` as ranks of one job; a list of messages for each rank. `program`: with other models in its zoo."""
     with tempfile.TemporaryDirectory(prefix="ripieno-bench-") as folder, contextlib.ExitStack() as stack:
         control = [f"{folder}/control-{rank}" for rank in range(count)]
         more = {"control": control}
@@ -52,7 +52,7 @@ def launch(command, count, net=None, cores=None, timeout=1800):
             more |= {"rendezvous": f"{net.hub_address}:{door.getsockname()[1]}", "rendezvous_file": str(target)}
         plan = ranks.write_plan(folder, count, net, cores, **more)
         try:
-            processes.run([binary(), "launch", "-n", count, "--", *ranks.enter(plan), binary(), *command], ranks.ONE_THREAD, timeout)
+            processes.run([binary(), "launch", "-n", count, "--", *ranks.enter(plan), program or binary(), *command], ranks.ONE_THREAD, timeout)
         except processes.Failed as failed:
             told = [text for path in control if Path(path).exists() for text in [Path(path).read_text()] if '"failed"' in text]
             raise processes.Failed(f"{failed}{''.join(told)}") from None
@@ -144,13 +144,13 @@ class Training:
 
 
 @contextlib.contextmanager
-def training(values, count, net=None, cores=None, timeout=3600):
+def training(values, count, net=None, cores=None, timeout=3600, program=None):
     """Trains with these settings; the run's folder is there as long as the `with` lasts."""
     with tempfile.TemporaryDirectory(prefix="ripieno-bench-") as folder:
         folder = Path(folder)
-        config = processes.run([binary(), "train", *settings({"workers": count} | values), "--print-config"])
+        config = processes.run([program or binary(), "train", *settings({"workers": count} | values), "--print-config"])
         (folder / "config.toml").write_text(config)
-        launch(["worker", folder], count, net, cores, timeout)
+        launch(["worker", folder], count, net, cores, timeout, program)
         yield Training(folder, count)
 
 

@@ -27,7 +27,8 @@ def _create(group: dist.distributed_c10d._DistributedBackendOptions, options: ob
     # DistributedDataParallel then keeps its buckets in memory that peers read in place. It asks the groups of its model; others have none.
     os.environ.setdefault("DDP_DISABLE_COMM_MEM", "0")
     timeout = group.timeout if isinstance(group.timeout, datetime.timedelta) else datetime.timedelta(seconds=group.timeout)
-    return ProcessGroupRipieno(group.store, group.group_rank, group.group_size, timeout, group.group_id, group.global_ranks_in_group)
+    return ProcessGroupRipieno(group.store, group.group_rank, group.group_size, timeout, group.group_id, group.global_ranks_in_group,
+                               enable_reconfigure=getattr(group, "enable_reconfigure", False))  # PyTorch 2.14
 
 
 def monitored_barrier(group: dist.ProcessGroup | None = None, timeout: datetime.timedelta | None = None, wait_all_ranks: bool = False) -> None:

@@ -11,15 +11,18 @@
 namespace ripieno::c10d {
 namespace {
 
-/// The links that exchanges by messages are cut for (collective/tune.h): 10 Gb/s. Nothing is measured, which would take
-/// every new group 0.1 s.
-constexpr transport::LinkModel usual_link{std::chrono::microseconds(25), Duration(800)};
-constexpr std::uint64_t usual_bytes = 25'000'000;  // a bucket of DistributedDataParallel
-
 using BaseOptions = c10::intrusive_ptr<::c10d::Backend::Options>;
 
 BaseOptions given_or_own(const BaseOptions& given, std::chrono::milliseconds timeout) {
   return given ? given : BaseOptions(c10::make_intrusive<Backend::Options>(timeout));
+}
+
+bool meets_later(const ::c10d::Backend::Options& options) {
+#ifdef C10D_BACKEND_HAS_RECONFIGURE
+  if (options.enable_reconfigure) return true;
+#endif
+  const auto* own = dynamic_cast<const Backend::Options*>(&options);
+  return own && own->meets_later;
 }
 
 }  // namespace
@@ -29,47 +32,62 @@ Backend::Options::Options(std::chrono::milliseconds timeout, const std::string& 
 
 Backend::Backend(const c10::intrusive_ptr<::c10d::Store>& store, int rank, int size,
                  c10::intrusive_ptr<::c10d::Backend::Options> options)
-    : ::c10d::Backend(rank, size), options_(given_or_own(options, kBackendDefaultTimeout)), process_(::getpid()) {
-  GroupPlace place{rank, size};
-  if (!options_->group_name.empty()) place.name = text("group ", options_->group_name);
-  cluster_ = meet_by_store(*store, place, options_->timeout);
-  start();
+    : ::c10d::Backend(rank, size),
+      options_(given_or_own(options, kBackendDefaultTimeout)),
+      store_(store),
+      handle_(new_handle(rank, *options_)),
+      process_(::getpid()) {
+  if (!meets_later(*options_))
+    members_ = std::make_unique<Members>(meet_by_store(*store_, {rank, size, name()}, options_->timeout));
+  init();
 }
 
 Backend::Backend(transport::Cluster cluster, c10::intrusive_ptr<::c10d::Backend::Options> options)
     : ::c10d::Backend(cluster.endpoint->rank(), cluster.endpoint->size()),
       options_(given_or_own(options, kBackendDefaultTimeout)),
-      cluster_(std::move(cluster)),
+      members_(std::make_unique<Members>(std::move(cluster))),
       process_(::getpid()) {
-  start();
-}
-
-void Backend::start() {
-  comm_.emplace(cluster_.endpoint);
-  own_order_ = std::make_shared<Order>(*comm_, lanes);
-  messages_ = std::make_shared<TaggedMessages>(cluster_.endpoint);
-  tuning_ = std::make_shared<const collective::Tuning>(
-      size_ > 1 ? collective::tune(comm_->world(), usual_bytes, usual_link) : collective::Tuning{});
-  cluster_.progress();
   init();
 }
 
 Backend::~Backend() {
-  try {
-    if (process_ != ::getpid()) {
-      leave_as_it_is();
-      return;
-    }
-    end("it is gone", false);
-    cluster_.progress().run("what it listens for", messages_->close());
-  } catch (...) {  // the runtime is broken: nothing is left to end
+  if (process_ == ::getpid()) {
+    part("it is gone");
+    return;
   }
+  // In a fork there are no threads to join, and the connections are the other process's.
+  static_cast<void>(members_.release());
+  static_cast<void>(std::make_unique<std::shared_ptr<FutureThreads>>(std::move(threads_)).release());
 }
 
-/// In a fork there are no threads to join, and the connections are the other process's.
-void Backend::leave_as_it_is() {
-  static_cast<void>(std::make_unique<transport::Cluster>(std::move(cluster_)).release());
-  static_cast<void>(std::make_unique<std::shared_ptr<FutureThreads>>(std::move(threads_)).release());
+/// What is in flight ends, with an error, and then there are no members.
+void Backend::part(const std::string& why) {
+  {
+    const std::lock_guard lock(order_);
+    if (!members_) return;
+    is_parting_ = true;
+    coalescing_.reset();
+  }
+  try {
+    end(why, false);
+    progress().run("what it listens for", members_->messages->close());
+    earlier_ = counts();
+  } catch (...) {  // the runtime is broken: nothing is left to end
+  }
+  std::unique_ptr<Members> gone;  // once the lock is
+  const std::lock_guard lock(order_);
+  gone = std::move(members_);
+  is_parting_ = false;
+}
+
+std::string Backend::name() const {
+  return options_->group_name.empty() ? "the group" : text("group ", options_->group_name);
+}
+
+Members& Backend::members() const {
+  if (members_ && !is_parting_) return *members_;
+  fail(ErrorKind::usage, "rank ", rank_, ": the group has no members ", is_parting_ ? "any more" : "yet",
+       ": they meet in torch.distributed._reconfigure()");
 }
 
 const char* Backend::title(const char* operation) const {
@@ -85,15 +103,16 @@ Duration Backend::limit_of(std::chrono::milliseconds timeout) const {
 }
 
 Backend::Handle Backend::begin_in(const std::shared_ptr<Order>& order, Asked asked, Operation operation) {
-  const auto over = std::make_shared<Event>(runtime());
   c10::intrusive_ptr<PendingWork> work;
   {
     const std::lock_guard lock(order_);
-    const std::uint64_t number = order->asked++;
-    const auto lane = static_cast<std::uint32_t>(number % order->last.size());
-    const std::shared_ptr<Event> before = std::exchange(order->last[lane], over);
+    OperationOrder& turns = order ? *order : *members().order;
+    const auto over = std::make_shared<Event>(runtime());
+    const std::uint64_t number = turns.asked++;
+    const auto lane = static_cast<std::uint32_t>(number % turns.last.size());
+    const std::shared_ptr<Event> before = std::exchange(turns.last[lane], over);
     work = c10::make_intrusive<PendingWork>(rank_, asked, number, threads_);
-    submit(asked, work, over, take_turn(work, asked, std::move(operation), order->first_channel + lane, before, over));
+    submit(asked, work, over, take_turn(work, asked, std::move(operation), turns.first_channel + lane, before, over));
   }
   if (!asked.is_async) work->wait(kNoTimeout);
   return work;
@@ -102,30 +121,31 @@ Backend::Handle Backend::begin_in(const std::shared_ptr<Order>& order, Asked ask
 Backend::Handle Backend::average(std::shared_ptr<BucketAverages> averages, int bucket, const at::Tensor& numbers,
                                  Shapes shapes) {
   const HostTensor host(numbers);
-  averages->serve(this);
   Asked asked{::c10d::OpType::ALLREDUCE, title("average"), {numbers}, {numbers}};
   Operation operation = [averages, bucket, host, shapes = std::move(shapes)](Ground ground) {
     return averages->average(ground.comm, bucket, host, shapes);
   };
-  const auto over = std::make_shared<Event>(runtime());
   const std::lock_guard lock(order_);
-  const std::shared_ptr<Event> before = std::exchange(last_average_, over);
-  const auto work = c10::make_intrusive<PendingWork>(rank_, asked, own_order_->asked++, threads_);
+  Members& now = members();
+  averages->serve(this, meetings_);
+  const auto over = std::make_shared<Event>(runtime());
+  const std::shared_ptr<Event> before = std::exchange(now.last_average, over);
+  const auto work = c10::make_intrusive<PendingWork>(rank_, asked, now.order->asked++, threads_);
   return submit(asked, work, over, take_turn(work, asked, std::move(operation), 0, before, over));
 }
 
 Backend::Handle Backend::begin_message(Asked asked, Message message) {
-  const auto over = std::make_shared<Event>(runtime());
   const std::lock_guard lock(order_);
-  const auto work = c10::make_intrusive<PendingWork>(rank_, asked, own_order_->asked, threads_);
+  const std::uint64_t number = members().order->asked;
+  const auto over = std::make_shared<Event>(runtime());
+  const auto work = c10::make_intrusive<PendingWork>(rank_, asked, number, threads_);
   return submit(asked, work, over, pass_message(work, asked, std::move(message), over));
 }
 
 Backend::Handle Backend::submit(const Asked& asked, const c10::intrusive_ptr<PendingWork>& work,
                                 std::shared_ptr<Event> over, Task<> task) {
-  Progress& progress = cluster_.progress();
-  work->moves_by(asked.is_async ? progress.submit(asked.title, std::move(task))
-                                : progress.begin(asked.title, std::move(task)));
+  work->moves_by(asked.is_async ? progress().submit(asked.title, std::move(task))
+                                : progress().begin(asked.title, std::move(task)));
   if (coalescing_) coalescing_->push_back({work, std::move(over)});
   return work;
 }
@@ -134,11 +154,11 @@ Task<> Backend::take_turn(c10::intrusive_ptr<PendingWork> work, Asked asked, Ope
                           std::shared_ptr<Event> before, std::shared_ptr<Event> over) {
   begins();
   std::exception_ptr error;
-  const auto expire = [&] { give_up(too_late(*work, asked)); };
+  const auto expire = [&] { fail_all(too_late(*work, asked)); };
   const Runtime::Timer timer = runtime().call_at(runtime().now() + limit_of(asked.timeout), expire);
   try {
     if (before && !before->is_set()) co_await before->wait();
-    Task<> running = operation({*comm_, channel, tuning_});
+    Task<> running = operation({members_->comm, channel, members_->tuning});
     co_await std::move(running);
   } catch (...) {
     error = std::current_exception();
@@ -146,7 +166,7 @@ Task<> Backend::take_turn(c10::intrusive_ptr<PendingWork> work, Asked asked, Ope
   runtime().cancel(timer);
   if (error) {
     tell_launcher(error);
-    give_up(error);
+    fail_all(error);
   }
   conclude(work, *over, error);
 }
@@ -157,7 +177,7 @@ Task<> Backend::pass_message(c10::intrusive_ptr<PendingWork> work, Asked asked, 
   std::exception_ptr error;
   int sender = -1;
   try {
-    Task<int> passing = message(*messages_, limit_of(asked.timeout));
+    Task<int> passing = message(*members_->messages, limit_of(asked.timeout));
     sender = co_await std::move(passing);
   } catch (...) {
     error = std::current_exception();
@@ -168,50 +188,56 @@ Task<> Backend::pass_message(c10::intrusive_ptr<PendingWork> work, Asked asked, 
 void Backend::conclude(const c10::intrusive_ptr<PendingWork>& work, Event& over, std::exception_ptr error, int sender) {
   over.set();
   work->complete(error, sender);
-  if (--in_flight_ > 0) return;
-  busy_ += runtime().now() - busy_since_;
-  if (none_in_flight_) none_in_flight_->set();
+  Members& now = *members_;
+  if (--now.in_flight > 0) return;
+  now.busy += runtime().now() - now.busy_since;
+  if (now.none_in_flight) now.none_in_flight->set();
 }
 
 std::exception_ptr Backend::too_late(const PendingWork& work, const Asked& asked) const {
   std::string what;
   for (const at::Tensor& tensor : asked.inputs.empty() ? asked.outputs : asked.inputs)
     what += text(what.empty() ? " of " : ", ", tensor.toString(), tensor.sizes());
-  const std::vector<int> awaited = comm_->endpoint().awaited();
+  const std::vector<int> awaited = members_->comm.endpoint().awaited();
   return std::make_exception_ptr(
       Error(ErrorKind::peer, text("rank ", rank_, ": ", asked.title, " number ", work.getSequencenumber(), what,
-                                  " has passed its timeout of ", seconds(limit_of(asked.timeout)), " s",
+                                  " has timed out after ", seconds(limit_of(asked.timeout)), " s",
                                   awaited.empty() ? std::string() : text(": it waits for ", list_of(awaited)))));
 }
 
-void Backend::give_up(std::exception_ptr error) {
+void Backend::give_up(const std::exception_ptr& error) {
+  members_->comm.abort(error);
+  members_->messages->abort(error);
+}
+
+void Backend::fail_all(const std::exception_ptr& error) {
   has_failed_ = true;
-  comm_->abort(error);
-  messages_->abort(error);
+  give_up(error);
 }
 
 /// If this process ends because of a peer, that one is the cause.
 void Backend::tell_launcher(const std::exception_ptr& error) {
-  if (!cluster_.on_peer_error) return;
+  if (!members_->cluster.on_peer_error) return;
   try {
     std::rethrow_exception(error);
   } catch (const Error& peer) {
-    if (peer.kind() == ErrorKind::peer) cluster_.on_peer_error(peer);
+    if (peer.kind() == ErrorKind::peer) members_->cluster.on_peer_error(peer);
   } catch (...) {  // another kind is this rank's own
   }
 }
 
 Task<> Backend::finish(std::string why, bool always) {
-  if (in_flight_ == 0 && !always) co_return;
+  Members& now = *members_;
+  if (now.in_flight == 0 && !always) co_return;
   give_up(std::make_exception_ptr(Error(ErrorKind::peer, text("rank ", rank_, ": the group has ended: ", why))));
-  if (in_flight_ == 0) co_return;
-  if (!none_in_flight_ || none_in_flight_->is_set()) none_in_flight_ = std::make_shared<Event>(runtime());
-  const std::shared_ptr<Event> none = none_in_flight_;
+  if (now.in_flight == 0) co_return;
+  if (!now.none_in_flight || now.none_in_flight->is_set()) now.none_in_flight = std::make_shared<Event>(runtime());
+  const std::shared_ptr<Event> none = now.none_in_flight;
   co_await none->wait();
 }
 
 void Backend::end(const std::string& why, bool always) {
-  cluster_.progress().run("the group's end", finish(why, always));
+  if (members_) progress().run("the group's end", finish(why, always));
 }
 
 void Backend::leave() {
@@ -252,14 +278,14 @@ Task<int> Backend::wait_for_all(std::vector<Begun> begun) {
 at::Tensor Backend::allocateTensor(long size, at::TensorOptions options) {
   if (!options.device().is_cpu()) fail(ErrorKind::usage, "the group has memory on the CPU, not on ", options.device());
   const std::shared_ptr<std::byte> memory =
-      cluster_.endpoint->memory(static_cast<std::size_t>(size) * options.dtype().itemsize());
+      members().cluster.endpoint->memory(static_cast<std::size_t>(size) * options.dtype().itemsize());
   return at::from_blob(
       memory.get(), {size}, [memory](void*) {}, options);
 }
 
 std::uint64_t Backend::getSequenceNumberForGroup() {
   const std::lock_guard lock(order_);
-  return own_order_->asked;
+  return members_ ? members_->order->asked : 0;
 }
 
 ::c10d::ErrorType Backend::getError() {
@@ -267,36 +293,42 @@ std::uint64_t Backend::getSequenceNumberForGroup() {
 }
 
 Backend::Counts Backend::counts() {
-  Counts copy;
-  cluster_.progress().run_here("the counts", copy_counts(&copy));
-  return copy;
+  Counts all = earlier_;
+  if (!members_) return all;
+  Counts now;
+  progress().run_here("the counts", copy_counts(&now));
+  all.ledger += now.ledger;
+  all.busy += now.busy;
+  return all;
 }
 
 std::vector<std::string> Backend::ways() const {
   std::vector<std::string> ways;
   for (int peer = 0; peer < size_; ++peer) {
-    if (peer != rank_) ways.push_back(cluster_.endpoint->way(peer));
+    if (peer != rank_) ways.push_back(members().cluster.endpoint->way(peer));
   }
   return ways;
 }
 
 const collective::Communicator& Backend::communicator() {
-  if (!free_comm_) {
-    cluster_.progress().run("a communicator", split_off(*comm_, &free_comm_));
-    comm_->takes_along(*free_comm_);
-    free_channels_ = free_comm_->take_channels(lanes);
+  Members& now = members();
+  if (!now.free_comm) {
+    progress().run("a communicator", split_off(now.comm, &now.free_comm));
+    now.comm.takes_along(*now.free_comm);
+    now.free_channels = now.free_comm->take_channels(Members::lanes);
   }
-  return *free_comm_;
+  return *now.free_comm;
 }
 
 std::shared_ptr<Backend::Order> Backend::new_order() {
   std::shared_ptr<Order> made;
-  cluster_.progress().run("an order of operations", open(&made, lanes_of_others));
+  members();
+  progress().run("an order of operations", open(&made, lanes_of_others));
   return made;
 }
 
 Task<> Backend::open(std::shared_ptr<Order>* into, std::uint32_t count) {
-  *into = std::make_shared<Order>(*comm_, count);
+  *into = std::make_shared<Order>(members_->comm, count);
   co_return;
 }
 
@@ -306,13 +338,14 @@ Task<> Backend::split_off(collective::Communicator from, std::optional<collectiv
 }
 
 Task<> Backend::copy_counts(Counts* into) {
-  into->ledger = cluster_.endpoint->ledger();
-  into->busy = busy_ + (in_flight_ > 0 ? runtime().now() - busy_since_ : Duration(0));
+  const Members& now = *members_;
+  into->ledger = now.cluster.endpoint->ledger();
+  into->busy = now.busy + (now.in_flight > 0 ? runtime().now() - now.busy_since : Duration(0));
   co_return;
 }
 
 void Backend::begins() {
-  if (in_flight_++ == 0) busy_since_ = runtime().now();
+  if (members_->in_flight++ == 0) members_->busy_since = runtime().now();
 }
 
 c10::intrusive_ptr<::c10d::Backend> Backend::split(const c10::intrusive_ptr<::c10d::Store>& store,

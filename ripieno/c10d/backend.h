@@ -20,10 +20,8 @@
 
 #include "ripieno/c10d/bucket_averages.h"
 #include "ripieno/c10d/collectives.h"
-#include "ripieno/c10d/operation_order.h"
+#include "ripieno/c10d/members.h"
 #include "ripieno/c10d/pending_work.h"
-#include "ripieno/c10d/tagged_messages.h"
-#include "ripieno/transport/cluster.h"
 
 namespace ripieno::c10d {
 
@@ -35,6 +33,7 @@ class Backend final : public ::c10d::Backend {
   struct Options final : ::c10d::Backend::Options {
     /// `name`: under which the backend was registered; operations have it in profiles.
     explicit Options(std::chrono::milliseconds timeout = kBackendDefaultTimeout, const std::string& name = "ripieno");
+    bool meets_later = false;  ///< nothing can be asked before the first reconfigure_to(). 2.14: enable_reconfigure
   };
 
   /// All ranks of the group call it. Errors: meet_by_store() (store_meeting.h).
@@ -53,7 +52,7 @@ class Backend final : public ::c10d::Backend {
   void startCoalescing() override;
   c10::intrusive_ptr<::c10d::Work> endCoalescing() override;
   /// Memory that is exchanged from its place.
-  bool supportsTensorAlloc(c10::DeviceIndex gpu) override { return gpu < 0; }
+  bool supportsTensorAlloc(c10::DeviceIndex gpu) override { return gpu < 0 && members_; }
   at::Tensor allocateTensor(long size, at::TensorOptions options) override;
   void setSequenceNumberForGroup() override {}
   std::uint64_t getSequenceNumberForGroup() override;
@@ -70,6 +69,24 @@ class Backend final : public ::c10d::Backend {
   c10::intrusive_ptr<::c10d::Backend> merge(const c10::intrusive_ptr<::c10d::Store>& store,
                                             const c10::intrusive_ptr<::c10d::Backend::Options>& options,
                                             const int& rank, const int& size) override;
+
+  /// This process, as the others name it in reconfigure_to(): always the same.
+  const std::string& reconfigure_handle() const { return handle_; }
+  /// Forms the group anew of the processes with these handles: each one's place is its rank. All of them call it, with
+  /// the same handles and an `id` that was not used before; those of the group's old ranks that are left out find their
+  /// connections closed. What is in flight ends with an error. Errors: Error(usage) on wrong handles, and
+  /// where a model or an agreement has communicators of its own on the group; Error(mismatch): the id was used before;
+  /// Error(peer): some have not come within `timeout`. After an error the group is as it was.
+  void reconfigure_to(std::int64_t id, const std::vector<std::string>& handles, std::chrono::milliseconds timeout);
+#ifdef C10D_BACKEND_HAS_RECONFIGURE
+  bool supportsReconfigure() const override { return true; }
+  ::c10d::ReconfigureHandle get_reconfigure_handle() const override { return reconfigure_handle(); }
+  /// reconfigure_to(); handles without an order are ordered by the ranks that the processes first had.
+  c10::intrusive_ptr<::c10d::Work> reconfigure(const ::c10d::ReconfigureOptions& options) override;
+#else
+  int getRank() const { return rank_; }
+  int getSize() const { return size_; }
+#endif
 
   using Handle = c10::intrusive_ptr<::c10d::Work>;
   using Tensors = std::vector<at::Tensor>;
@@ -115,12 +132,8 @@ class Backend final : public ::c10d::Backend {
   /// from such a callback.
   void leave();
 
-  /// What this rank has exchanged so far.
-  struct Counts {
-    observe::Ledger ledger;  ///< its bytes
-    Duration busy{0};        ///< the time in which at least one operation was in flight
-  };
-  /// On any thread.
+  using Counts = Members::Counts;
+  /// What this rank has exchanged so far, with all members that the group has had. On any thread.
   Counts counts();
   /// Its bytes.
   observe::Ledger ledger() { return counts().ledger; }
@@ -136,13 +149,15 @@ class Backend final : public ::c10d::Backend {
   const collective::Communicator& communicator();
   /// The next of its channels, in turn, for operations of which several may be in flight: begun in the same order on
   /// all ranks.
-  std::uint32_t next_channel() { return free_channels_ + static_cast<std::uint32_t>(free_begun_++ % lanes); }
-  Progress& progress() { return cluster_.progress(); }
+  std::uint32_t next_channel() {
+    return members_->free_channels + static_cast<std::uint32_t>(members_->free_begun++ % Members::lanes);
+  }
+  Progress& progress() { return members_->cluster.progress(); }
   /// The next model that is made parallel over the group, from 1.
-  int count_model() { return ++cluster_.models; }
+  int count_model() { return ++members_->cluster.models; }
 
  private:
-  static constexpr std::uint32_t lanes = 16, lanes_of_others = 8;
+  static constexpr std::uint32_t lanes_of_others = 8;
   /// A begun operation, and its end.
   struct Begun {
     Handle work;
@@ -152,10 +167,14 @@ class Backend final : public ::c10d::Backend {
   /// Returns the sender, if there is one.
   using Message = std::function<Task<int>(TaggedMessages&, Duration limit)>;
 
-  void start();
-  Handle begin(Asked asked, Operation operation) {
-    return begin_in(own_order_, std::move(asked), std::move(operation));
-  }
+  /// Those of now. Error(usage): there are none. The caller holds order_.
+  Members& members() const;
+  void part(const std::string& why);
+  static std::string new_handle(int rank, const ::c10d::Backend::Options& options);
+  /// For errors.
+  std::string name() const;
+  Handle begin(Asked asked, Operation operation) { return begin_in(nullptr, std::move(asked), std::move(operation)); }
+  /// Without an order: in the group's own.
   Handle begin_in(const std::shared_ptr<Order>& order, Asked asked, Operation operation);
   Handle begin_message(Asked asked, Message message);
   Handle submit(const Asked& asked, const c10::intrusive_ptr<PendingWork>& work, std::shared_ptr<Event> over,
@@ -183,34 +202,34 @@ class Backend final : public ::c10d::Backend {
   void begins();
   void conclude(const c10::intrusive_ptr<PendingWork>& work, Event& over, std::exception_ptr error, int sender = -1);
   /// Ends the group, on all ranks.
-  void give_up(std::exception_ptr error);
+  void give_up(const std::exception_ptr& error);
+  /// Because of an error, which getError() then tells.
+  void fail_all(const std::exception_ptr& error);
   void tell_launcher(const std::exception_ptr& error);
-  void leave_as_it_is();
   std::exception_ptr too_late(const PendingWork& work, const Asked& asked) const;
   /// "ripieno:all_reduce"
   const char* title(const char* operation) const;
   Duration limit_of(std::chrono::milliseconds timeout) const;
-  Runtime& runtime() const { return comm_->runtime(); }
+  Runtime& runtime() const { return members_->comm.runtime(); }
 
   const c10::intrusive_ptr<::c10d::Backend::Options> options_;
+  const c10::intrusive_ptr<::c10d::Store> store_;  ///< null: joined without one
+  const std::string handle_;
   std::shared_ptr<FutureThreads> threads_ = std::make_shared<FutureThreads>();
-  transport::Cluster cluster_;
-  std::optional<collective::Communicator> comm_, free_comm_;
-  std::shared_ptr<const collective::Tuning> tuning_;
-  std::shared_ptr<TaggedMessages> messages_;
-  std::uint32_t free_channels_ = 0;
-  std::uint64_t free_begun_ = 0;
 
-  std::mutex order_;  ///< guards what follows: the order of operations is that of the calls
-  std::shared_ptr<Order> own_order_;
-  std::uint64_t barriers_ = 0;
-  std::shared_ptr<Event> last_average_;  ///< one after the other: an averager takes channels at its first
+#ifndef C10D_BACKEND_HAS_RECONFIGURE
+  int rank_ = ::c10d::Backend::getRank(),
+      size_ = ::c10d::Backend::getSize();  // of now; before PyTorch 2.14 the base keeps the first ones for good, and
+                                           // these hide them
+#endif
+  mutable std::mutex order_;  ///< guards what follows: the order of operations is that of the calls
+  std::unique_ptr<Members> members_;
+  std::uint64_t meetings_ = 0;  ///< of members, so far
+  std::uint64_t claims_ = 0;
+  Counts earlier_;  // with members of before
+  bool is_parting_ = false;
   std::optional<std::vector<Begun>> coalescing_;
 
-  // On the runtime's thread.
-  int in_flight_ = 0;
-  Duration busy_{0}, busy_since_{0};  ///< before what is in flight now, and since when something is
-  std::shared_ptr<Event> none_in_flight_;
   std::atomic<bool> has_failed_{false};
   const int process_;  ///< the one that made it, and not a fork of that
 };

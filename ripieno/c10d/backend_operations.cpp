@@ -337,7 +337,8 @@ Backend::Handle Backend::barrier(const ::c10d::BarrierOptions& options) {
   std::vector<std::shared_ptr<Event>> before;
   {
     const std::lock_guard lock(order_);
-    before.assign(own_order_->last.begin(), own_order_->last.end());
+    const std::vector<std::shared_ptr<Event>>& last = members().order->last;
+    before.assign(last.begin(), last.end());
   }
   return begin(asked_by(options, OpType::BARRIER, title("barrier"), {}, {}),
                [before](Ground ground) { return meet_after(ground, before); });

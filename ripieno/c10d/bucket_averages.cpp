@@ -39,10 +39,11 @@ BucketAverages::BucketAverages(codec::CodecOptions options) : options_(std::move
   codec::check_codec(options_);
 }
 
-void BucketAverages::serve(const void* group) {
+void BucketAverages::serve(const void* group, std::uint64_t meetings) {
   const void* first = nullptr;
   if (!group_.compare_exchange_strong(first, group) && first != group)
     fail(ErrorKind::usage, "a hook with codec ", options_.name, " in two process groups: make one for each");
+  if (std::exchange(meetings_, meetings) != meetings) buckets_.clear();
 }
 
 Task<> BucketAverages::average(collective::Communicator comm, int index, HostTensor tensor, Shapes shapes) {

@@ -27,8 +27,9 @@ class BucketAverages {
   explicit BucketAverages(codec::CodecOptions options);
 
   const std::string& codec() const { return options_.name; }
-  /// Error(usage): a hook is used in two groups.
-  void serve(const void* group);
+  /// For a group whose ranks have met so often: what was kept is of those that met before, and forgotten. Error(usage):
+  /// a hook is used in two groups.
+  void serve(const void* group, std::uint64_t meetings);
   /// Replaces the bucket's numbers by their mean over all ranks. Error(usage): they are neither fp32 nor fp64;
   /// the bucket has changed twice, as if it were those of several models.
   Task<> average(collective::Communicator comm, int bucket, HostTensor numbers, Shapes shapes);
@@ -42,6 +43,7 @@ class BucketAverages {
   };
   const codec::CodecOptions options_;
   std::atomic<const void*> group_{nullptr};
+  std::uint64_t meetings_ = 0;
   std::map<int, Bucket> buckets_;
 };
 

@@ -15,11 +15,11 @@ void Backend::monitoredBarrier(const ::c10d::BarrierOptions& options, bool wait_
   Tag tag = 0;
   {
     const std::lock_guard lock(order_);
-    tag = internal_tags + static_cast<Tag>(barriers_++);
+    tag = internal_tags + static_cast<Tag>(members().barriers++);
   }
   const Duration limit = options.timeout == std::chrono::milliseconds(0) ? Duration(0) : limit_of(options.timeout);
-  cluster_.progress().run(title("monitored_barrier"),
-                          rank_ == 0 ? monitor_others(tag, limit, wait_for_all) : be_monitored(tag, limit));
+  progress().run(title("monitored_barrier"),
+                 rank_ == 0 ? monitor_others(tag, limit, wait_for_all) : be_monitored(tag, limit));
 }
 
 /// Rank 0 waits for a message of every other rank, and then answers each with the first rank that is missing, or -1.
@@ -37,7 +37,8 @@ Task<> Backend::monitor_others(Tag tag, Duration limit, bool wait_for_all) {
   std::int32_t first = missing.empty() ? -1 : missing[0];
   for (int rank = 1; rank < size_; ++rank) {
     if (errors[static_cast<std::size_t>(rank)]) continue;
-    Task<> answering = messages_->send(rank, tag, std::as_writable_bytes(std::span(&first, 1)), DType::int32, limit);
+    Task<> answering =
+        members_->messages->send(rank, tag, std::as_writable_bytes(std::span(&first, 1)), DType::int32, limit);
     co_await std::move(answering);
   }
   if (missing.empty()) co_return;
@@ -52,7 +53,7 @@ Task<> Backend::monitor_others(Tag tag, Duration limit, bool wait_for_all) {
 
 Task<> Backend::hear_from(int rank, Tag tag, Duration limit, std::exception_ptr* error) {
   try {
-    Task<int> hearing = messages_->receive(rank, tag, {}, DType::uint8, limit);
+    Task<int> hearing = members_->messages->receive(rank, tag, {}, DType::uint8, limit);
     co_await std::move(hearing);
   } catch (...) {
     *error = std::current_exception();
@@ -63,10 +64,10 @@ Task<> Backend::be_monitored(Tag tag, Duration limit) {
   std::int32_t missing = -1;
   std::string why;
   try {
-    Task<> coming = messages_->send(0, tag, {}, DType::uint8, limit);
+    Task<> coming = members_->messages->send(0, tag, {}, DType::uint8, limit);
     co_await std::move(coming);
     Task<int> waiting =
-        messages_->receive(0, tag, std::as_writable_bytes(std::span(&missing, 1)), DType::int32, 2 * limit);
+        members_->messages->receive(0, tag, std::as_writable_bytes(std::span(&missing, 1)), DType::int32, 2 * limit);
     co_await std::move(waiting);
   } catch (const std::exception& error) {
     why = error.what();

@@ -50,6 +50,12 @@ void Ledger::drop() {
   dropped_ += std::exchange(open_, {});
 }
 
+Ledger& Ledger::operator+=(const Ledger& other) {
+  for (std::size_t i = 0; i < totals_.size(); ++i) totals_[i] += other.totals_[i];
+  dropped_ += other.dropped_;
+  return *this;
+}
+
 Ledger Ledger::since(const Ledger& earlier) const {
   Ledger later;
   for (std::size_t i = 0; i < totals_.size(); ++i) later.totals_[i] = totals_[i] - earlier.totals_[i];

@@ -39,6 +39,8 @@ class Ledger {
 
   /// One purpose's traffic, without dropped attempts.
   const Traffic& total(Purpose purpose) const { return totals_[static_cast<std::size_t>(purpose)]; }
+  /// Adds another ledger's totals and dropped attempts; the open attempt stays this one's.
+  Ledger& operator+=(const Ledger& other);
   /// What has come since an earlier copy.
   Ledger since(const Ledger& earlier) const;
   /// All traffic, over all purposes, with dropped attempts.

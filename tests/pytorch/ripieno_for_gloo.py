@@ -8,8 +8,8 @@ from torch.distributed import distributed_c10d
 
 
 class ProcessGroupGloo(ripieno.ProcessGroupRipieno):
-    def __init__(self, store: dist.Store, rank: int, size: int, timeout: datetime.timedelta):
-        super().__init__(store, rank, size, timeout, backend_name="gloo")
+    def __init__(self, store: dist.Store, rank: int, size: int, timeout: datetime.timedelta, enable_reconfigure: bool = False):
+        super().__init__(store, rank, size, timeout, backend_name="gloo", enable_reconfigure=enable_reconfigure)
 
 
 def apply() -> None:
