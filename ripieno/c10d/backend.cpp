@@ -201,7 +201,7 @@ std::exception_ptr Backend::too_late(const PendingWork& work, const Asked& asked
   const std::vector<int> awaited = members_->comm.endpoint().awaited();
   return std::make_exception_ptr(
       Error(ErrorKind::peer, text("rank ", rank_, ": ", asked.title, " number ", work.getSequencenumber(), what,
-                                  " has timed out after ", seconds(limit_of(asked.timeout)), " s",
+                                  " has timed out after its timeout of ", seconds(limit_of(asked.timeout)), " s",
                                   awaited.empty() ? std::string() : text(": it waits for ", list_of(awaited)))));
 }
 

@@ -22,8 +22,8 @@ Task<> within_limit(collective::Communicator comm, Duration limit, std::string w
   const auto expire = [&] {
     const std::string awaited = list_of_ranks(comm.endpoint().awaited());
     give_up(std::make_exception_ptr(
-        Error(ErrorKind::peer, text("rank ", comm.rank(), ": ", what, " has timed out after ", seconds(limit), " s",
-                                    awaited.empty() ? "" : ": it waits for ranks ", awaited))));
+        Error(ErrorKind::peer, text("rank ", comm.rank(), ": ", what, " has timed out after its timeout of ",
+                                    seconds(limit), " s", awaited.empty() ? "" : ": it waits for ranks ", awaited))));
   };
   Runtime::Timer timer{};
   if (limit > Duration(0)) timer = runtime.call_at(runtime.now() + limit, expire);

@@ -246,9 +246,9 @@ TEST(AgreeErrors, ARankThatIsWaitedForTooLongIsNamed) {
           return;
         }
         std::string line = first_line_of_error([&] { mine.take(agreement); });
-        expect_part(line, "rank 0: step() number 1 has timed out after 2 s: it waits for ranks 1");
+        expect_part(line, "rank 0: step() number 1 has timed out after its timeout of 2 s: it waits for ranks 1");
         line = first_line_of_error([&] { agree(mine.line, mine.optimiser, group, "ring"); });
-        expect_part(line, "rank 0: agree() has timed out after 2 s: it waits for ranks 1");
+        expect_part(line, "rank 0: agree() has timed out after its timeout of 2 s: it waits for ranks 1");
         told = true;
       },
       std::chrono::seconds(2));
