@@ -138,6 +138,9 @@ PYBIND11_MODULE(_ripieno, module) {
                              std::chrono::milliseconds timeout, const std::string& group,
                              std::vector<std::uint64_t> ranks, const std::string& name, bool enable_reconfigure) {
              auto options = c10::make_intrusive<Backend::Options>(timeout, name);
+#ifndef C10D_BACKEND_HAS_RECONFIGURE
+             if (enable_reconfigure) ripieno::fail(ripieno::ErrorKind::usage, "enable_reconfigure needs PyTorch 2.14");
+#endif
              options->meets_later = enable_reconfigure;
              options->group_name = group;
              options->global_ranks_in_group = std::move(ranks);

@@ -70,7 +70,7 @@ void Backend::part(const std::string& why) {
   }
   try {
     end(why, false);
-    progress().run("what it listens for", members_->messages->close());
+    members_->cluster.progress().run("what it listens for", members_->messages->close());
     earlier_ = counts();
   } catch (...) {  // the runtime is broken: nothing is left to end
   }
@@ -237,7 +237,7 @@ Task<> Backend::finish(std::string why, bool always) {
 }
 
 void Backend::end(const std::string& why, bool always) {
-  if (members_) progress().run("the group's end", finish(why, always));
+  if (members_) members_->cluster.progress().run("the group's end", finish(why, always));
 }
 
 void Backend::leave() {
@@ -296,7 +296,7 @@ Backend::Counts Backend::counts() {
   Counts all = earlier_;
   if (!members_) return all;
   Counts now;
-  progress().run_here("the counts", copy_counts(&now));
+  members_->cluster.progress().run_here("the counts", copy_counts(&now));
   all.ledger += now.ledger;
   all.busy += now.busy;
   return all;
@@ -322,7 +322,6 @@ const collective::Communicator& Backend::communicator() {
 
 std::shared_ptr<Backend::Order> Backend::new_order() {
   std::shared_ptr<Order> made;
-  members();
   progress().run("an order of operations", open(&made, lanes_of_others));
   return made;
 }

@@ -150,11 +150,12 @@ class Backend final : public ::c10d::Backend {
   /// The next of its channels, in turn, for operations of which several may be in flight: begun in the same order on
   /// all ranks.
   std::uint32_t next_channel() {
-    return members_->free_channels + static_cast<std::uint32_t>(members_->free_begun++ % Members::lanes);
+    Members& now = members();
+    return now.free_channels + static_cast<std::uint32_t>(now.free_begun++ % Members::lanes);
   }
-  Progress& progress() { return members_->cluster.progress(); }
+  Progress& progress() { return members().cluster.progress(); }
   /// The next model that is made parallel over the group, from 1.
-  int count_model() { return ++members_->cluster.models; }
+  int count_model() { return ++members().cluster.models; }
 
  private:
   static constexpr std::uint32_t lanes_of_others = 8;
@@ -167,7 +168,7 @@ class Backend final : public ::c10d::Backend {
   /// Returns the sender, if there is one.
   using Message = std::function<Task<int>(TaggedMessages&, Duration limit)>;
 
-  /// Those of now. Error(usage): there are none. The caller holds order_.
+  /// Those of now. Error(usage): there are none, or the last have parted.
   Members& members() const;
   void part(const std::string& why);
   static std::string new_handle(int rank, const ::c10d::Backend::Options& options);

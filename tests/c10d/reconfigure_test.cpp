@@ -82,6 +82,7 @@ TEST(Reconfigured, ARankThatEndedIsLeftOut) {
     await(summed, 3);
     if (process == 1) {
       group.abort();
+      EXPECT_EQ(group.getError(), ::c10d::ErrorType::SUCCESS) << "it was its own will";
       ++gone;
       return;
     }
@@ -121,6 +122,10 @@ TEST(Reconfigured, BeforeTheFirstMeetingNothingCanBeAsked) {
     EXPECT_TRUE(contains(error_of([&] { group.barrier({}); }), "no members yet"));
     EXPECT_TRUE(contains(error_of([&] { group.monitoredBarrier({}, false); }), "no members yet"));
     EXPECT_TRUE(contains(error_of([&] { group.allocateTensor(5, at::kFloat); }), "no members yet"));
+    EXPECT_TRUE(contains(error_of([&] { group.count_model(); }), "no members yet"));
+    EXPECT_TRUE(contains(error_of([&] { group.communicator(); }), "no members yet"));
+    EXPECT_TRUE(contains(error_of([&] { group.new_order(); }), "no members yet"));
+    EXPECT_TRUE(contains(error_of([&] { group.progress(); }), "no members yet"));
     EXPECT_FALSE(group.supportsTensorAlloc(-1));
     EXPECT_EQ(group.counts().ledger.total().payload_sent, 0u);
     EXPECT_EQ(group.getSequenceNumberForGroup(), 0u);

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A job that goes on with other members, by PyTorch 2.14's torch.distributed._reconfigure: a rank ends in the midst of training, the
-others go on, and one more comes. With an earlier PyTorch, which has no such call, all of it is skipped; tests/c10d/reconfigure_test.cpp
-tests the backend itself."""
+others go on, and one more comes. With an earlier PyTorch, which has no such call, a group that would wait for it is refused;
+tests/c10d/reconfigure_test.cpp tests the backend itself."""
 import multiprocessing
 import os
 import sys
@@ -54,6 +54,13 @@ def member(process: int, processes: int, file: str, act) -> None:
     act(process, store, meet)
     sys.stdout.flush()
     os._exit(0)
+
+
+@unittest.skipIf(hasattr(dist, "_reconfigure"), f"PyTorch {torch.__version__} has torch.distributed._reconfigure")
+class WithoutTheCall(unittest.TestCase):
+    def test_no_group_waits_for_it(self):
+        with self.assertRaisesRegex(ValueError, "enable_reconfigure needs PyTorch 2.14"):
+            ripieno.ProcessGroupRipieno(dist.HashStore(), 0, 1, enable_reconfigure=True)
 
 
 @unittest.skipUnless(hasattr(dist, "_reconfigure"), f"PyTorch {torch.__version__} has no torch.distributed._reconfigure")
