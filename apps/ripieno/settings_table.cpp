@@ -374,7 +374,7 @@ std::vector<Setting> table() {
           "bytes that may be in flight before a send waits, in 1024 bytes")
           .only(virtual_time),
       whole("measure.skip_steps", AT(run.left_out_steps), 0, count,
-            "each worker's first steps that images a second leave out: connections and caches are then warm"),
+            "each worker's first steps that rates and means leave out: connections and caches are then warm"),
       folder("run.folder", AT(run.folder), "runs", "the folder in which run folders are made"),
       word("run.name", AT(run.name), "", "name of the run's folder; empty: made from what runs"),
       whole("run.checkpoint_every", AT(run.checkpoint_every), 0, count,

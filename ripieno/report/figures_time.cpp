@@ -141,16 +141,18 @@ Figure measure_figure(const std::vector<Cell>& all, const std::string& name, con
 
 Figure stages_figure(const std::vector<Cell>& all) {
   const auto cells = those(all, has_steps);
-  Figure figure = over_cells({"stages",
-                              "Where a step's time goes",
-                              "Mean over steps, workers and seeds. In colour: what a worker waits for; an exchange "
-                              "that goes on while it computes is not in it.",
-                              Form::stacked_bars,
-                              {},
-                              "ms a step",
-                              {},
-                              {}},
-                             cells);
+  Figure figure =
+      over_cells({"stages",
+                  "Where a step's time goes",
+                  text("Mean over steps, workers and seeds. In colour: what a worker waits for; an exchange "
+                       "that goes on while it computes is not in it. ",
+                       counted_steps(cells)),
+                  Form::stacked_bars,
+                  {},
+                  "ms a step",
+                  {},
+                  {}},
+                 cells);
   if (cells.empty()) return figure;
   for (const observe::StageInfo& one : stacked_stages()) {
     Series series = bar(one.label, cells, [&](const Run& run) { return a_step(run, one.stage); });
@@ -207,8 +209,9 @@ Figure exchange_figure(const std::vector<Cell>& all) {
   const auto cells = those(all, exchanges);
   Figure figure = over_cells({"exchange",
                               "The exchange: waited for, and hidden",
-                              "Hidden: it went on while the worker computed. Parts of a model that are exchanged side "
-                              "by side are counted each.",
+                              text("Hidden: it went on while the worker computed. Parts of a model that are exchanged "
+                                   "side by side are counted each. ",
+                                   counted_steps(cells)),
                               Form::stacked_bars,
                               {},
                               "ms a step",
@@ -315,7 +318,9 @@ Figure cpu_means_figure(const std::vector<Cell>& all) {
   const auto cells = those(all, have_samples);
   Figure figure = over_cells({"cpu-means",
                               "CPU",
-                              "Of a rank's process: mean over its training, over ranks and seeds; 100 % is one core.",
+                              text("Of a rank's process: mean over its training, over ranks and seeds; 100 % is one "
+                                   "core. ",
+                                   counted_steps(cells)),
                               Form::stacked_bars,
                               {},
                               "% of a core",
@@ -324,7 +329,7 @@ Figure cpu_means_figure(const std::vector<Cell>& all) {
                              cells);
   if (cells.empty()) return figure;
   const auto share = [](double SampleLine::*seconds) {
-    return [seconds](const Run& run) { return 100 * mean_second(run.all_ranks(), seconds).value_or(0); };
+    return [seconds](const Run& run) { return 100 * mean_second(run, run.all_ranks(), seconds).value_or(0); };
   };
   figure.series.push_back(in_their_colours(bar("user", cells, share(&SampleLine::cpu_user))));
   figure.series.push_back(bar("system", cells, share(&SampleLine::cpu_system)));
@@ -335,8 +340,9 @@ Figure network_means_figure(const std::vector<Cell>& all) {
   const auto cells = those(all, have_samples);
   Figure figure = over_cells({"network-means",
                               "Network: sent",
-                              "Mean over a run, its machines and seeds: over the network, or over the loopback where "
-                              "all ranks are on one machine.",
+                              text("Mean over a run, its machines and seeds: over the network, or over the loopback "
+                                   "where all ranks are on one machine. ",
+                                   counted_steps(cells)),
                               Form::bars,
                               {},
                               "MB sent a second by each machine",
@@ -346,7 +352,8 @@ Figure network_means_figure(const std::vector<Cell>& all) {
   if (cells.empty()) return figure;
   figure.series.push_back(in_their_colours(bar("sent", cells, [](const Run& run) {
     const bool network = run.is_on_network();
-    return 1e-6 * mean_second(run.nodes(), network ? &SampleLine::bytes_sent : &SampleLine::loopback_bytes).value_or(0);
+    return 1e-6 *
+           mean_second(run, run.nodes(), network ? &SampleLine::bytes_sent : &SampleLine::loopback_bytes).value_or(0);
   })));
   return figure;
 }

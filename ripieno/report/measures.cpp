@@ -1,6 +1,7 @@
 #include "ripieno/report/measures.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "ripieno/core/edit_distance.h"
 #include "ripieno/core/error.h"
@@ -58,15 +59,18 @@ const Measure known_measures[] = {
      },
      {"images_per_second"}},
     {"cpu_user", "CPU, user, % of a core",
-     [](const Run& run) { return mean_second(run.all_ranks(), [](const SampleLine& s) { return 100 * s.cpu_user; }); }},
+     [](const Run& run) {
+       return mean_second(run, run.all_ranks(), [](const SampleLine& s) { return 100 * s.cpu_user; });
+     }},
     {"cpu_system", "CPU, system, % of a core",
      [](const Run& run) {
-       return mean_second(run.all_ranks(), [](const SampleLine& s) { return 100 * s.cpu_system; });
+       return mean_second(run, run.all_ranks(), [](const SampleLine& s) { return 100 * s.cpu_system; });
      }},
     {"mb_s_sent", "MB/s sent, a node",
      [](const Run& run) {
-       return run.is_on_network() ? mean_second(run.nodes(), [](const SampleLine& s) { return 1e-6 * s.bytes_sent; })
-                                  : Number();
+       return run.is_on_network()
+                  ? mean_second(run, run.nodes(), [](const SampleLine& s) { return 1e-6 * s.bytes_sent; })
+                  : Number();
      }},
     {"mb_sent",
      "MB sent in all",
@@ -95,30 +99,52 @@ const Measure known_measures[] = {
      }},
 };
 
+/// Seconds since a rank began.
+struct CountedTime {
+  double from = 0, to = std::numeric_limits<double>::infinity();
+};
+
+/// When all workers are past the steps that are left out, to when the last step of one ends.
+CountedTime counted_time(const Run& run) {
+  const std::uint64_t left_out = run.summary.steps_left_out;
+  if (left_out == 0) return {};
+  CountedTime window{0, 0};
+  for (const int rank : run.workers()) {
+    const std::vector<StepLine>& steps = run.ranks[static_cast<std::size_t>(rank)].steps;
+    if (left_out <= steps.size()) window.from = std::max(window.from, steps[left_out - 1].time);
+    window.to = std::max(window.to, steps.back().time);
+  }
+  return window;
+}
+
 }  // namespace
 
 std::optional<double> mean_step(const Run& run, const std::function<double(const StageSeconds&)>& part) {
-  double sum = 0, steps = 0;
+  double sum = 0, count = 0;
   for (const int rank : run.workers()) {
-    for (const StepLine& step : run.ranks[static_cast<std::size_t>(rank)].steps) {
-      sum += part(step.seconds);
-      steps += 1;
+    const std::vector<StepLine>& steps = run.ranks[static_cast<std::size_t>(rank)].steps;
+    for (std::size_t i = run.summary.steps_left_out; i < steps.size(); ++i) {
+      sum += part(steps[i].seconds);
+      count += 1;
     }
   }
-  return steps > 0 ? Number(sum / steps) : Number();
+  return count > 0 ? Number(sum / count) : Number();
 }
 
 std::optional<double> mean_step(const Run& run, observe::Stage stage) {
   return mean_step(run, [stage](const StageSeconds& seconds) { return seconds[stage]; });
 }
 
-std::optional<double> mean_second(const std::vector<const Metrics*>& ranks,
+std::optional<double> mean_second(const Run& run, const std::vector<const Metrics*>& ranks,
                                   const std::function<double(const SampleLine&)>& amount) {
+  const CountedTime window = counted_time(run);
   double sum = 0, seconds = 0;
   for (const Metrics* rank : ranks) {
     for (const SampleLine& sample : rank->samples) {
-      sum += amount(sample);
-      seconds += sample.seconds;
+      const double within = std::min(sample.time, window.to) - std::max(sample.time - sample.seconds, window.from);
+      if (within <= 0) continue;
+      sum += amount(sample) * within / sample.seconds;
+      seconds += within;
     }
   }
   return seconds > 0 ? Number(sum / seconds) : Number();

@@ -20,11 +20,15 @@ struct Measure {
   std::vector<std::string> field = {};  ///< the path in summary.json, if it comes from there
 };
 
-/// The mean over all steps of a run's workers; nullopt without steps.
+// A run that leaves out its workers' first steps (measure.skip_steps) leaves them out of all means over steps and
+// seconds.
+
+/// The mean over the steps of a run's workers; nullopt without steps.
 std::optional<double> mean_step(const Run& run, const std::function<double(const StageSeconds&)>& part);
 std::optional<double> mean_step(const Run& run, observe::Stage stage);
-/// The mean of an amount per second and rank, over these ranks' samples; nullopt without samples.
-std::optional<double> mean_second(const std::vector<const Metrics*>& ranks,
+/// The mean of an amount per second and rank, over the samples of these of its ranks; nullopt without samples. Where
+/// steps are left out, samples count from the last of these to the last step of all, one across an end by its part.
+std::optional<double> mean_second(const Run& run, const std::vector<const Metrics*>& ranks,
                                   const std::function<double(const SampleLine&)>& amount);
 
 std::span<const Measure> measures();

@@ -177,9 +177,9 @@ std::string counted_steps(const std::vector<const Run*>& runs) {
   if (runs.empty()) return "";
   const auto [least, most] = std::minmax_element(runs.begin(), runs.end(), fewer);
   const std::uint64_t few = (*least)->summary.steps_left_out, many = (*most)->summary.steps_left_out;
-  if (many == 0) return "Images a second count all steps.";
-  return text("Images a second leave out each worker's first ", few == many ? "" : text(few, " to "), many,
-              many == 1 ? " step." : " steps.");
+  if (many == 0) return "Rates and means count all steps.";
+  return text("Rates, and means over steps and seconds, leave out each worker's first ",
+              few == many ? "" : text(few, " to "), many, many == 1 ? " step." : " steps.");
 }
 
 std::string counted_steps(const std::vector<Cell>& cells) {

@@ -63,7 +63,7 @@ struct Cell {
 
   const Run& first() const { return *runs.at(0); }
 };
-/// A sentence: which steps the runs' images a second count.
+/// A sentence: which steps the runs' rates count, and means over steps and seconds.
 std::string counted_steps(const std::vector<const Run*>& runs);
 std::string counted_steps(const std::vector<Cell>& cells);
 /// In the order of their first runs.

@@ -168,6 +168,26 @@ TEST(Report, MeasuresSayWhatTheyAreOf) {
   }
 }
 
+TEST(Report, StepsThatAreLeftOutAreInNoRateOrMean) {
+  report::Run run = made_run("ring", 2, 0);
+  for (Metrics& rank : run.ranks) {  // steps end at 30, 60, 90, 130, 160 and 190 s
+    rank.steps[0].seconds[observe::Stage::forward] = rank.steps[1].seconds[observe::Stage::forward] = 1;
+    rank.samples[1].time = 191;  // half of its 2 s after the last step
+    rank.samples[1].cpu_user = 0.5;
+    SampleLine early = rank.samples[0];
+    early.time = 59;
+    early.cpu_user = 100;
+    rank.samples.insert(rank.samples.begin(), early);
+  }
+  EXPECT_GT(*find_measure("cpu_user").of(run), 1000);
+  run.summary.steps_left_out = 2;
+  EXPECT_NEAR(*find_measure("s_forward").of(run), 0.002, 1e-12);
+  EXPECT_NEAR(*find_measure("cpu_user").of(run), 100 * (1.5 + 0.5 / 2) / 3, 1e-9);
+  run.summary.steps_left_out = 6;
+  EXPECT_FALSE(find_measure("s_forward").of(run).has_value());
+  EXPECT_FALSE(find_measure("cpu_user").of(run).has_value());
+}
+
 TEST(Report, LinksLeadToWhereTheFilesAreWhateverTheirNames) {
   report::Run run = made_run("ring", 2, 0);
   run.folder = "exp#3 100%25/a?b:ü/0001-ring";

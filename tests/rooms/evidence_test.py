@@ -3,6 +3,7 @@
 import importlib.machinery
 import importlib.util
 import json
+import re
 import sys
 import tempfile
 import unittest
@@ -31,6 +32,12 @@ class Evidence(unittest.TestCase):
         made = evidence.Page().text()
         self.assertEqual((ROOT / "docs/reproduction.md").read_text(), made, "scripts/evidence page writes it anew")
 
+    def test_figures_are_called_as_reports_call_them(self):
+        named = re.findall(r"(?<!\*)\*(?!\*)([A-Z][^*]*)\*(?!\*)", (ROOT / "docs/evidence/reproduction.md.in").read_text())
+        titles = "".join(path.read_text() for path in (ROOT / "ripieno/report").glob("*.cpp"))
+        self.assertGreater(len(named), 5)
+        self.assertEqual([name for name in named if '"' + " ".join(name.split()) not in titles], [], "no figure's title begins so")
+
     def test_seeds_are_a_mean_and_an_interval(self):
         self.assertEqual(self.page.number("002", "1n8p", "accuracy"), "97.00 ± 2.48")  # t = 4.303, s = 1, n = 3
         self.assertEqual(self.page.number("002", "1n1p", "accuracy", 1), "99.0")
@@ -57,6 +64,21 @@ class Evidence(unittest.TestCase):
         self.assertEqual(self.page.cell("004", "ring", "0.5 MB"), "")
         self.assertEqual(self.page.cell("004", "ring", "epoch 4"), "")
 
+    def test_differences_sums_and_parts(self):
+        self.page.runs["004"] = ([{**a_run("ring", seed, value), "summary": {"epochs": 2, "steps": 10}} for seed, value in ((1, 0.5), (2, 0.7), (3, 0.8))]
+                                 + [a_run("groups", seed, value) for seed, value in ((2, 0.6), (1, 0.3))])
+        self.assertEqual(self.page.pairs("004", "ring", "groups", "accuracy"), "15.00 ± 63.53")  # of seeds 1 and 2: 20 and 10
+        self.assertEqual(self.page.added("004", "ring", "s_epoch", "mb_sent"), "5.5")
+        self.assertEqual(self.page.per_epoch("004", "ring", "mb_sent", 2), "1.25")
+        self.assertEqual(self.page.per_step("004", "ring", "mb_sent", 5, 2), "0.05")
+        self.assertEqual(self.page.to_published("002", "1n8p", "s_epoch"), "0.15")
+        self.assertEqual(self.page.published("004", "workers5-passes5-epochs12-ring-passes", "accuracy", table="Figure 3"), "91")
+
+    def test_origins_are_a_row_for_each_place(self):
+        self.page.runs = {"001": [a_run("one", 1, 0.5), {**a_run("two", 1, 0.5), "date": "2026-11-28"}, {**a_run("two", 2, 0.5), "launcher": "slurm"}]}
+        self.assertEqual(self.page.origins(), "| `001.jsonl` | a machine | 2026-11-26 to 2026-11-28 | ripieno | tcp | 2 of 3 |\n"
+                                              "| `001.jsonl` | a machine | 2026-11-26 | slurm | tcp | 1 of 3 |")
+
     def test_parts_are_in_per_cent(self):
         self.page.runs["001"] = [a_run("task1", seed, 0.2, s_epoch) for seed, s_epoch in ((1, 3.0), (2, 5.0))]
         self.assertEqual(self.page.share("001", "task1", "mb_sent", "s_epoch", 1), "62.5")
@@ -65,16 +87,29 @@ class Evidence(unittest.TestCase):
         self.assertEqual(self.page.rows("001", {"task1": "1"}, ["", "mb_sent"]), "| 1 |  | 2.5 |")
 
     def test_what_nodes_send_second_by_second(self):
-        def sample(seconds, sent):
-            return json.dumps({"type": "sample", "seconds": seconds, "network": {"bytes_sent": sent}})
+        def samples(*of_each):
+            lines, time = [], 0
+            for seconds, sent in of_each:
+                time += seconds
+                lines.append(json.dumps({"type": "sample", "time": time, "seconds": seconds, "network": {"bytes_sent": sent}}))
+            return lines
 
-        with tempfile.TemporaryDirectory() as folder:
-            ends = [sample(1, 0)] * 2
-            lines = ends + [sample(0.5, 1_000_000), sample(0.5, 1_000_000), sample(1, 6_000_000)] + ends
-            (Path(folder) / "metrics-0.jsonl").write_text("\n".join(lines))
-            self.assertEqual(evidence.sent_by_seconds(Path(folder)), {"mb_s_sent_0": 4.0, "variation_sent": 0.5})
-            (Path(folder) / "metrics-1.jsonl").write_text("\n".join([sample(1, 0)] * 8))
-            self.assertEqual(evidence.sent_by_seconds(Path(folder)), {})
+        def steps(*times):
+            return [json.dumps({"type": "step", "time": time}) for time in times]
+
+        with tempfile.TemporaryDirectory() as name:
+            folder, ends = Path(name), [(1, 0)] * 2
+            (folder / "summary.json").write_text("{}")
+            measured = [(0.5, 1_000_000), (0.5, 1_000_000), (1, 6_000_000)]
+            (folder / "metrics-0.jsonl").write_text("\n".join(samples(*ends, *measured, *ends)))
+            self.assertEqual(evidence.sent_by_seconds(folder), {"mb_s_sent_0": 4.0, "variation_sent": 0.5})
+            (folder / "metrics-1.jsonl").write_text("\n".join(samples(*[(1, 0)] * 8)))
+            self.assertEqual(evidence.sent_by_seconds(folder), {})
+            # The first step is left out: a server's second 0 to 1 is not counted, and the last one neither.
+            (folder / "summary.json").write_text(json.dumps({"steps_left_out": 1}))
+            (folder / "metrics-0.jsonl").write_text("\n".join(samples((1, 9_000_000), *measured, (1, 9_000_000))))
+            (folder / "metrics-1.jsonl").write_text("\n".join(samples(*[(1, 3_000_000)] * 4) + steps(0.9, 2, 3.5)))
+            self.assertEqual(evidence.sent_by_seconds(folder), {"mb_s_sent_0": 4.0, "variation_sent": 0.25})
 
     def test_what_is_not_kept_is_named(self):
         with self.assertRaisesRegex(KeyError, "docs/evidence/002.jsonl has no run 9n9p"):
