@@ -1,6 +1,6 @@
-"""The same scripts of PyTorch over backend ripieno and over Gloo, on one host, a core to each rank (with 4 ranks two share one):
-all-reduces, and steps of an ordinary DistributedDataParallel script, whose losses must be the same. "exposed" is what a step takes
-longer than one without the exchange, in the same process. In C++ (ripieno::DistributedDataParallel) the MLP's net and steps beside
+"""PyTorch over backend ripieno and over Gloo, on one host, a core to each rank (with 4 ranks two share one): all-reduces, and an
+ordinary DistributedDataParallel script, whose two models take turns, step by step, and whose losses must be the same. "exposed" is
+what a step takes longer than one without the exchange, in the same process. In C++ (ripieno::DistributedDataParallel) the MLP's net and steps beside
 Gloo's, and an own loop over nets of the zoo beside the program's own learner, which also reads its batches, and whose SGD is a fused one."""
 
 import json
@@ -17,7 +17,7 @@ PACKAGE = {"PYTHONPATH": f"{comparison.ROOT / 'build/release/python'}:{PEERS}"}
 ITERATIONS = {4096: 1000, MB: 50, 45 * MB: 7}
 WANTED = {4096: 100, 45 * MB: 5}
 MORE_US = 10  # at 4 KB, over a backend that does nothing
-NETS = {"mlp": 30, "resnet18": 4, "vgg11": 6}  # steps; PyTorch's scripts take 4 of mlp and 2 of the others before, C++ 4 of all
+NETS = {"mlp": 30, "resnet18": 6, "vgg11": 12}  # steps; PyTorch's scripts take 4 of mlp and 2 of the others before, C++ 4 of all
 STEP_WANTED = {("mlp", 2): 1.5}
 NEVER_SLOWER, GONE, BESIDE_LEARNER = 0.99, 0.7, 0.97
 PROGRAM = comparison.ROOT / "build/release/bin/ddp_step"  # `ripieno` with the MLP in its zoo, and the own loop
@@ -32,11 +32,22 @@ def all_reduces(backend, count, sizes, options):
     return {str(row["bytes"]): statistics.median(row["times_us"]) * 1e-6 for row in rows}
 
 
-def steps(backend, net, count, options, losses):
-    found = ranks.python_ranks(PEERS / "ddp_script.py", [backend, net, "-i", 2 if options.quick else NETS[net], "-w", 4 if net == "mlp" else 2], count,
-                               cores=options.cores, **PACKAGE)
-    losses[backend] = found["losses"]
-    return {"step": found["step"], "exposed": max(found["step"] - found["alone"], 1e-9)}
+def steps(net, count, options, bucket_views):
+    """Of models that take turns, step by step, in the same processes."""
+    names = {"gloo": "Gloo", "ripieno": "Ripieno"} | ({"agree": "ripieno.agree"} if net == "mlp" and not bucket_views else {})
+    found = ranks.python_ranks(PEERS / "ddp_script.py", [net, *names, "-i", 2 if options.quick else NETS[net], "-w", 4 if net == "mlp" else 2,
+                                                         *["--bucket-views"] * bucket_views], count, cores=options.cores, **PACKAGE)
+    for name, one in found.items():
+        apart = max(abs(a - b) for a, b in zip(found["gloo"]["losses"], one["losses"], strict=True))
+        if apart > 1e-4 * max(one["losses"]):
+            raise processes.Failed(f"{net}, {count} ranks, {name}: the losses are not Gloo's, but differ by {apart}")
+    alone = statistics.mean(one["alone"] for one in found.values() if "alone" in one)  # all do the same
+    return {f"{side}{what}": value for name, side in names.items()
+            for what, value in (("", found[name]["step"]), (" exposed", exposed(found[name]["step"], alone)))}
+
+
+def exposed(step, alone):
+    return max(step - alone, 1e-9)
 
 
 def steps_in_cpp(net, count, options, optimiser="sgd"):
@@ -45,7 +56,7 @@ def steps_in_cpp(net, count, options, optimiser="sgd"):
         place = ranks.enter(ranks.write_plan(folder, count, cores=options.cores))
         command = [ripieno.binary(), "launch", "-n", count, "--", *place, PROGRAM, "loop", net, 2 if options.quick else NETS[net], optimiser]
         found = json.loads(processes.run([str(part) for part in command], env=ranks.ONE_THREAD))
-    return {"step": found["step"], "exposed": max(found["step"] - found["alone"], 1e-9)}
+    return {"step": found["step"], "exposed": exposed(found["step"], found["alone"])}
 
 
 def steps_of_learner(net, count, options):
@@ -83,29 +94,32 @@ def of_all_reduces(options, kept):
 
 def of_steps(options, kept):
     found = []
-    for net in NETS:
+    for net, bucket_views in [(net, False) for net in NETS] + [("mlp", True)]:
         for count in (2, 4):
-            what = f"DDP, {net}, batch 64, {count} ranks"
+            what = f"DDP{' with gradient_as_bucket_view' if bucket_views else ''}, {net}, batch 64, {count} ranks"
             if not options.takes(what):
                 continue
             comparison.say(what)
-            losses = {}
-            sides = {name: lambda name=name: steps(name.lower(), net, count, options, losses) for name in ("Ripieno", "Gloo")}
-            if net == "mlp":
+            sides = {"PyTorch": lambda: steps(net, count, options, bucket_views)}
+            if net == "mlp" and not bucket_views:
                 sides["in C++"] = lambda: steps_in_cpp(net, count, options)
             rounds = kept[what] = alternate(sides, options.repetitions)
-            apart = max(abs(a - b) for a, b in zip(losses["ripieno"], losses["gloo"]))
-            if apart > 1e-4 * max(losses["gloo"]):
-                raise processes.Failed(f"{what}: the losses are not Gloo's, but differ by {apart}")
-            for side in [side for side in sides if side != "Gloo"]:
-                title = what if side == "Ripieno" else f"{what}, {side}"
-                found.append(Row("process_group", f"{title}: a step", "Gloo", ratio(values(rounds, "Gloo", "step"), values(rounds, side, "step")).times(1e3),
-                                 "ms", options.repetitions, STEP_WANTED.get((net, count), NEVER_SLOWER)))
-                gone = [1 - ours["exposed"] / theirs["exposed"] for ours, theirs in ((each[side], each["Gloo"]) for each in rounds)]
-                middle = statistics.median(gone)
-                found.append(Row("process_group", f"{title}: part of Gloo's exposed exchange that is gone", "wanted",
-                                 Ratio(GONE, middle, middle, min(gone), max(gone)), "", options.repetitions, GONE))
+            gloo, gloo_exposed = values(rounds, "PyTorch", "Gloo"), values(rounds, "PyTorch", "Gloo exposed")
+            own = {"": ("PyTorch", "Ripieno", "Ripieno exposed")}
+            if len(sides) > 1:
+                own |= {", ripieno.agree": ("PyTorch", "ripieno.agree", "ripieno.agree exposed"), ", in C++": ("in C++", "step", "exposed")}
+            for more, (side, step, its_exposed) in own.items():
+                found += rows_of_steps(what + more, gloo, values(rounds, side, step), gloo_exposed, values(rounds, side, its_exposed),
+                                       STEP_WANTED.get((net, count), NEVER_SLOWER))
     return found
+
+
+def rows_of_steps(what, gloo, own, gloo_exposed, own_exposed, wanted):
+    gone = [1 - ours / theirs for theirs, ours in zip(gloo_exposed, own_exposed, strict=True)]
+    middle = statistics.median(gone)
+    return [Row("process_group", f"{what}: a step", "Gloo", ratio(gloo, own).times(1e3), "ms", len(own), wanted),
+            Row("process_group", f"{what}: part of Gloo's exposed exchange that is gone", "wanted", Ratio(GONE, middle, middle, min(gone), max(gone)), "",
+                len(own), GONE)]
 
 
 def beside_learner(options, kept):

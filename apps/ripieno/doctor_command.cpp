@@ -1,3 +1,4 @@
+#include <dlfcn.h>
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <sched.h>
@@ -11,7 +12,6 @@
 #include <set>
 
 #include "apps/ripieno/commands.h"
-#include "apps/ripieno/mkl_kernels.h"
 #include "apps/ripieno/program_runs.h"
 #include "ripieno/launch/placement.h"
 #include "ripieno/train/device.h"
@@ -29,6 +29,14 @@ using Json = nlohmann::ordered_json;
 int usable_cores() {
   cpu_set_t set;
   return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 0;
+}
+
+/// What MKL hears when it asks whether it may use its AVX-512 kernels: from the executable `ripieno` (mkl_kernels.h),
+/// or from itself.
+bool mkl_takes_avx512() {
+  __builtin_cpu_init();
+  const auto asked = reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, "mkl_serv_intel_cpu_true"));
+  return __builtin_cpu_supports("avx512f") && asked && asked();
 }
 
 Json interfaces() {
@@ -86,7 +94,7 @@ Json examine() {
   json["listens_on"] = place.listen;
   json["openmp"] = at::hasOpenMP();
   json["onednn"] = at::hasMKLDNN();
-  json["matrix_products"] = !at::hasMKL() ? "without MKL" : ripieno_mkl_takes_avx512() ? "MKL, with AVX-512" : "MKL";
+  json["matrix_products"] = !at::hasMKL() ? "without MKL" : mkl_takes_avx512() ? "MKL, with AVX-512" : "MKL";
   json["data"] = std::getenv("RIPIENO_DATA") ? std::getenv("RIPIENO_DATA")
                                              : "RIPIENO_DATA is not set: only generated data is found by itself";
   json["version"] = RIPIENO_VERSION;

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <set>
 
+#include "ripieno/c10d/limits.h"
 #include "ripieno/c10d/store_meeting.h"
 
 namespace ripieno::c10d {
@@ -292,6 +293,11 @@ std::uint64_t Backend::getSequenceNumberForGroup() {
   return has_failed_ ? ::c10d::ErrorType::COMM_ERROR : ::c10d::ErrorType::SUCCESS;
 }
 
+std::uint64_t Backend::meetings() const {
+  const std::lock_guard lock(order_);
+  return meetings_;
+}
+
 Backend::Counts Backend::counts() {
   Counts all = earlier_;
   if (!members_) return all;
@@ -313,7 +319,8 @@ std::vector<std::string> Backend::ways() const {
 const collective::Communicator& Backend::communicator() {
   Members& now = members();
   if (!now.free_comm) {
-    progress().run("a communicator", split_off(now.comm, &now.free_comm));
+    constexpr const char* what = "making a communicator";
+    progress().run(what, within_limit(*this, now.comm, what, split_off(now.comm, &now.free_comm)));
     now.comm.takes_along(*now.free_comm);
     now.free_channels = now.free_comm->take_channels(Members::lanes);
   }
@@ -322,7 +329,8 @@ const collective::Communicator& Backend::communicator() {
 
 std::shared_ptr<Backend::Order> Backend::new_order() {
   std::shared_ptr<Order> made;
-  progress().run("an order of operations", open(&made, lanes_of_others));
+  constexpr const char* what = "making an order of operations";
+  progress().run(what, within_limit(*this, members().comm, what, open(&made, lanes_of_others)));
   return made;
 }
 

@@ -137,6 +137,8 @@ class Backend final : public ::c10d::Backend {
   Counts counts();
   /// Its bytes.
   observe::Ledger ledger() { return counts().ledger; }
+  /// How often the group has got members anew, by reconfigure.
+  std::uint64_t meetings() const;
 
   using Order = OperationOrder;
   /// All ranks call it together.

@@ -53,6 +53,9 @@ void check_reduction(const char* operation, const ::c10d::ReduceOp& op, at::Scal
   const bool bitwise = op == ::c10d::ReduceOp::BAND || op == ::c10d::ReduceOp::BOR || op == ::c10d::ReduceOp::BXOR;
   const bool ordered = op == ::c10d::ReduceOp::MIN || op == ::c10d::ReduceOp::MAX;
   const bool is_integral = at::isIntegralType(type, true);
+  // PyTorch itself cannot add them.
+  if (at::isFloat8Type(type) || c10::isBarebonesUnsignedType(type) || at::isQIntType(type) || at::isBitsType(type))
+    fail(ErrorKind::usage, operation, " of ", type, ": there is no arithmetic for the type; convert it first");
   if ((bitwise && !is_integral) || (ordered && at::isComplexType(type)))
     fail(ErrorKind::usage, operation, " with ", name_of(op), " of ", type, ": there is no such operation for the type");
 }

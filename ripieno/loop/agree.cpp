@@ -1,6 +1,6 @@
 #include "ripieno/loop/agree.h"
 
-#include "ripieno/c10d/store_meeting.h"
+#include "ripieno/c10d/limits.h"
 #include "ripieno/loop/meeting.h"
 #include "ripieno/loop/module_buffers.h"
 #include "ripieno/loop/strategy_run.h"
@@ -51,8 +51,7 @@ struct Agreement::State {
   void run(const std::string& name, Task<> task) { group->progress().run_here(name, std::move(task)); }
   /// run() of what all ranks do at once, outside of the strategy.
   void meet(const char* name, const collective::Communicator& on, Task<> task) {
-    const auto limit = std::min(c10d::longest_limit, group->getBackendOptions()->timeout);
-    run(name, within_limit(on, limit, name, std::move(task), on.ending()));
+    run(name, c10d::within_limit(*group, on, name, std::move(task)));
   }
 
   const ProcessGroup group;
@@ -91,9 +90,9 @@ void Agreement::State::prepare(std::shared_ptr<torch::nn::Module> net, const str
       .first_rate = on_servers ? optimiser.rate() : 0,
       .make_optimiser = [this] { return std::make_unique<UsersSteps>([this] { step_optimiser(); }); }};
   const LoopNumbers numbers{host->parameters(), host->gradients(), host->buffers(), host->frozen()};
-  const Duration limit = std::min<Duration>(c10d::longest_limit, group->getBackendOptions()->timeout);
-  strategy_run = std::make_unique<StrategyRun>(*comm, model->layout(), numbers, info, plan,
-                                               StrategyRun::Options{.learner = learner, .limit = limit});
+  strategy_run =
+      std::make_unique<StrategyRun>(*comm, model->layout(), numbers, info, plan,
+                                    StrategyRun::Options{.learner = learner, .limit = c10d::waiting_limit(*group)});
 }
 
 void Agreement::State::begin(const strategy::StrategyInfo& info) {
@@ -119,6 +118,8 @@ void Agreement::State::step(std::uint32_t samples) {
     fail(ErrorKind::usage, "parameters or buffers of the net were replaced (loaded, or moved?) before step() number ",
          strategy_run->steps() + 1, ": do that before agree()");
   }
+  homes->check_parameters();
+  check_parameters(optimiser, *model, *homes, on_servers);
   for (std::size_t i = 0; i < model->trained().size(); ++i) model->collect_gradient(i);
   for (std::size_t i = 0; i < model->layout().buckets.size(); ++i) host->gradients_to_host(i);
   host->buffers_to_host();

@@ -12,46 +12,73 @@ using strategy::StrategyInfo;
 
 constexpr std::uint32_t without_end = std::numeric_limits<std::int32_t>::max();
 
-/// An option that only some strategies use.
+/// An option that only some strategies, or codecs, use.
 struct OptionUse {
   const char* name;
   bool (*is_given)(const AgreeOptions& given, const AgreeOptions& usual);
-  bool (*is_used)(const StrategyInfo& info);
+  bool (*is_used)(const StrategyInfo& info, const AgreeOptions& given);
 };
 
 #define RIPIENO_GIVEN(option) [](const AgreeOptions& a, const AgreeOptions& b) { return a.option != b.option; }
 
-bool is_local(const StrategyInfo& info) { return info.traits.local_steps; }
-bool has_cloud(const StrategyInfo& info) { return info.traits.has_cloud; }
-bool has_open_route(const StrategyInfo& info) { return info.route == "any"; }
-bool has_outer(const StrategyInfo& info) { return info.traits.local_steps || info.traits.has_cloud; }
-bool has_buckets(const StrategyInfo& info) {
+bool is_local(const StrategyInfo& info, const AgreeOptions&) { return info.traits.local_steps; }
+bool has_cloud(const StrategyInfo& info, const AgreeOptions&) { return info.traits.has_cloud; }
+bool has_open_route(const StrategyInfo& info, const AgreeOptions&) { return info.route == "any"; }
+bool has_outer(const StrategyInfo& info, const AgreeOptions&) {
+  return info.traits.local_steps || info.traits.has_cloud;
+}
+bool has_buckets(const StrategyInfo& info, const AgreeOptions&) {
   return !info.traits.has_cloud && !info.traits.local_steps && !info.traits.mixes && !info.has_servers;
+}
+
+bool has_route(const StrategyInfo& info, const AgreeOptions& given) {
+  const bool is_leader_ring = info.traits.predecessors && given.passes > 1;  // with as many passes as ranks
+  return (!info.traits.has_cloud && !info.traits.mixes && !info.has_servers) || is_leader_ring;
+}
+
+template <codec::CodecKind... Kinds>
+bool has_codec(const StrategyInfo&, const AgreeOptions& given) {
+  const codec::CodecKind kind = codec::find_codec(given.codec.name).kind;
+  return ((kind == Kinds) || ...);
 }
 
 constexpr std::array uses{
     OptionUse{"steps", RIPIENO_GIVEN(steps), is_local},
     OptionUse{"fragments", RIPIENO_GIVEN(fragments), is_local},
     OptionUse{"delay", RIPIENO_GIVEN(delay), is_local},
-    OptionUse{
-        "passes", RIPIENO_GIVEN(passes),
-        [](const StrategyInfo& i) { return i.traits.sums_passes || i.traits.predecessors || i.traits.in_groups; }},
-    OptionUse{"servers", RIPIENO_GIVEN(servers), [](const StrategyInfo& i) { return i.has_servers; }},
-    OptionUse{"staleness", RIPIENO_GIVEN(staleness), [](const StrategyInfo& i) { return i.name == "ps-ssp"; }},
+    OptionUse{"passes", RIPIENO_GIVEN(passes),
+              [](const StrategyInfo& i, const AgreeOptions&) {
+                return i.traits.sums_passes || i.traits.predecessors || i.traits.in_groups;
+              }},
+    OptionUse{"servers", RIPIENO_GIVEN(servers),
+              [](const StrategyInfo& i, const AgreeOptions&) { return i.has_servers; }},
+    OptionUse{"staleness", RIPIENO_GIVEN(staleness),
+              [](const StrategyInfo& i, const AgreeOptions&) { return i.name == "ps-ssp"; }},
     OptionUse{"local_epochs", RIPIENO_GIVEN(local_epochs), has_cloud},
     OptionUse{"deltas", RIPIENO_GIVEN(deltas), has_cloud},
     OptionUse{"batch_norm", RIPIENO_GIVEN(batch_norm), has_cloud},
     OptionUse{"samples_per_epoch", RIPIENO_GIVEN(samples_per_epoch), has_cloud},
     OptionUse{"outer.learning_rate", RIPIENO_GIVEN(outer.learning_rate), has_outer},
     OptionUse{"outer.momentum", RIPIENO_GIVEN(outer.momentum),
-              [](const StrategyInfo& i) { return i.name == "diloco" || i.name == "fedavgm"; }},
-    OptionUse{"outer.beta1", RIPIENO_GIVEN(outer.beta1), [](const StrategyInfo& i) { return i.name == "fedadam"; }},
-    OptionUse{"outer.beta2", RIPIENO_GIVEN(outer.beta2), [](const StrategyInfo& i) { return i.name == "fedadam"; }},
-    OptionUse{"outer.epsilon", RIPIENO_GIVEN(outer.epsilon), [](const StrategyInfo& i) { return i.name == "fedadam"; }},
+              [](const StrategyInfo& i, const AgreeOptions&) { return i.name == "diloco" || i.name == "fedavgm"; }},
+    OptionUse{"outer.beta1", RIPIENO_GIVEN(outer.beta1),
+              [](const StrategyInfo& i, const AgreeOptions&) { return i.name == "fedadam"; }},
+    OptionUse{"outer.beta2", RIPIENO_GIVEN(outer.beta2),
+              [](const StrategyInfo& i, const AgreeOptions&) { return i.name == "fedadam"; }},
+    OptionUse{"outer.epsilon", RIPIENO_GIVEN(outer.epsilon),
+              [](const StrategyInfo& i, const AgreeOptions&) { return i.name == "fedadam"; }},
     OptionUse{"route", RIPIENO_GIVEN(route), has_open_route},
     OptionUse{"small_route", RIPIENO_GIVEN(small_route), has_open_route},
     OptionUse{"small_kb", RIPIENO_GIVEN(small_kb), has_open_route},
+    OptionUse{"segment_kb", RIPIENO_GIVEN(segment_kb), has_route},
     OptionUse{"bucket_mb", RIPIENO_GIVEN(bucket_mb), has_buckets},
+    OptionUse{"codec.error_feedback", RIPIENO_GIVEN(codec.error_feedback),
+              has_codec<codec::CodecKind::block, codec::CodecKind::gathered, codec::CodecKind::low_rank>},
+    OptionUse{"codec.block", RIPIENO_GIVEN(codec.block), has_codec<codec::CodecKind::block>},
+    OptionUse{"codec.bits", RIPIENO_GIVEN(codec.bits),
+              [](const StrategyInfo&, const AgreeOptions& given) { return given.codec.name == "qsgd"; }},
+    OptionUse{"codec.fraction", RIPIENO_GIVEN(codec.fraction), has_codec<codec::CodecKind::gathered>},
+    OptionUse{"codec.rank", RIPIENO_GIVEN(codec.rank), has_codec<codec::CodecKind::low_rank>},
 };
 
 #undef RIPIENO_GIVEN
@@ -65,8 +92,10 @@ void check_uses(const StrategyInfo& info, const AgreeOptions& options) {
   if (!strategy::is_built_in(info.name)) return;  // what others use is not known
   const AgreeOptions usual;
   for (const OptionUse& use : uses) {
-    if (use.is_given(options, usual) && !use.is_used(info))
-      fail(ErrorKind::usage, "strategy ", info.name, " has no use for the option ", use.name, "; leave it out");
+    if (!use.is_given(options, usual) || use.is_used(info, options)) continue;
+    const bool is_codecs = std::string_view(use.name).starts_with("codec.");
+    fail(ErrorKind::usage, is_codecs ? "codec " : "strategy ", is_codecs ? options.codec.name : std::string(info.name),
+         " has no use for the option ", use.name, "; leave it out");
   }
 }
 

@@ -21,13 +21,15 @@ struct AgreeOptions {
   std::uint32_t local_epochs = 1;  ///< fed*: epochs between two exchanges
   bool deltas = false;             ///< fed*: ranks send their changes; else their parameters
   strategy::Statistics batch_norm = strategy::Statistics::mean;  ///< fed*: batch norm's statistics
-  strategy::OuterOptions outer = {};  ///< diloco, fedavgm, fedadam: the step on averaged differences
+  /// The step on averaged differences: learning_rate of local-sgd, diloco, fed*; momentum of diloco, fedavgm; beta1,
+  /// beta2, epsilon of fedadam.
+  strategy::OuterOptions outer = {};
 
   codec::CodecOptions codec = {};  ///< of what is exchanged (codec/codec.h)
   std::string route = "auto";      ///< accumulate, local-sgd, diloco: the average's (collective/schedule.h)
   std::string small_route = "auto";
   std::size_t small_kb = 0;    ///< up to which `small_route` is taken, in KiB
-  std::size_t segment_kb = 0;  ///< in KiB
+  std::size_t segment_kb = 0;  ///< of a route, in KiB; 0: never cut
   double bucket_mb = 25;       ///< gradients exchanged together, in 10^6 bytes
   std::uint64_t seed = 0;      ///< of partners and random rounding; the same on all ranks
 
@@ -41,7 +43,7 @@ struct AgreeOptions {
 };
 
 /// The plan of a loop without an end. Throws Error(usage), with the reason, for what cannot work in a user's own loop,
-/// for an option that the strategy has no use for, and for what strategy/refusals.h refuses.
+/// for an option that the strategy or the codec has no use for, and for what strategy/refusals.h refuses.
 strategy::Plan plan_of_loop(const strategy::StrategyInfo& info, const AgreeOptions& options, int ranks);
 
 /// A line for each option that must be the same on all ranks.

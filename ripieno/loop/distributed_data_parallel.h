@@ -26,12 +26,12 @@ class DistributedDataParallel {
   /// several types and be frozen, unfrozen, added or converted later, on all ranks alike. `group` may have several
   /// models. Errors: Error(usage) on bad options or without a model; Error(mismatch), which names the first parameter,
   /// buffer or option in which a rank differs from rank 0.
-  DistributedDataParallel(std::shared_ptr<torch::nn::Module> net, ProcessGroup group,
-                          DistributedDataParallelOptions options = {});
+  [[nodiscard]] DistributedDataParallel(std::shared_ptr<torch::nn::Module> net, ProcessGroup group,
+                                        DistributedDataParallelOptions options = {});
   /// For a net held by torch's ModuleHolder (TORCH_MODULE, torch::nn::Sequential, ...).
   template <class Contained>
-  DistributedDataParallel(const torch::nn::ModuleHolder<Contained>& net, ProcessGroup group,
-                          DistributedDataParallelOptions options = {})
+  [[nodiscard]] DistributedDataParallel(const torch::nn::ModuleHolder<Contained>& net, ProcessGroup group,
+                                        DistributedDataParallelOptions options = {})
       : DistributedDataParallel(net.is_empty() ? nullptr : std::shared_ptr<torch::nn::Module>(net.ptr()),
                                 std::move(group), std::move(options)) {}
   DistributedDataParallel(DistributedDataParallel&&) = default;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ripieno/c10d/limits.h"
 #include "ripieno/core/hash.h"
 #include "ripieno/loop/meeting.h"
 
@@ -32,7 +33,7 @@ GradientExchange::GradientExchange(std::shared_ptr<torch::nn::Module> module, Pr
 
 void GradientExchange::start() {
   model_ = group_->count_model();
-  group_->progress().run("a communicator for a model", split_off(group_->communicator(), &comm_));
+  together("the making of a model", group_->communicator(), split_off(group_->communicator(), &comm_));
   group_->communicator().takes_along(*comm_);
   order_of_exchanges_ = group_->new_order();
   const std::string doing = text("the making of model ", model_);
@@ -42,13 +43,17 @@ void GradientExchange::start() {
   } catch (...) {
     trouble = std::current_exception();
   }
-  group_->progress().run(doing, meet(*comm_, doing, trouble));
+  together("the making of a model", *comm_, meet(*comm_, doing, trouble));
   std::vector<std::string> lines{text("model ", model_, " with bucket_cap_mb ", options_.bucket_cap_mb,
                                       ", broadcast_buffers ", options_.broadcast_buffers,
                                       options_.hook ? ", a hook" : ", no hook")};
-  for (const auto& more : {*lines_, buffers_->lines()}) lines.insert(lines.end(), more.begin(), more.end());
-  group_->progress().run("the comparison of models", compare_lines(*comm_, std::move(lines)));
+  lines.insert(lines.end(), lines_->begin(), lines_->end());
+  together("the comparison of models", *comm_, compare_lines(*comm_, std::move(lines)));
   share_state_of(0);
+}
+
+void GradientExchange::together(const char* what, const collective::Communicator& comm, Task<> act) {
+  group_->progress().run(what, c10d::within_limit(*group_, comm, what, std::move(act)));
 }
 
 void GradientExchange::prepare() {
@@ -59,7 +64,6 @@ void GradientExchange::prepare() {
     if (AccumulationHook::watches(tensor, AccumulationHook::Owner::model))
       fail(ErrorKind::usage, "parameter ", name, " is of a DistributedDataParallel already: it can be of one");
   }
-  buffers_.emplace(*module_, comm_->memory());
   take_parameters();
   if (std::none_of(trained_.begin(), trained_.end(), [](bool trained) { return trained; }))
     fail(ErrorKind::usage, "the model has no parameter that requires a gradient");
@@ -100,6 +104,8 @@ void GradientExchange::take_parameters() {
                          trained_[i] ? "" : ", frozen"));
     if (trained_[i]) order.insert(order.begin(), i);
   }
+  buffers_.emplace(*module_, comm_->memory());
+  for (std::string& line : buffers_->lines()) lines.push_back(std::move(line));
   lines_code_ = 0;
   for (const std::string& line : lines) lines_code_ = lines_code_ * 0x9E3779B97F4A7C15ull + hash(line);
   lines_ = std::make_shared<const std::vector<std::string>>(std::move(lines));
@@ -265,7 +271,21 @@ void GradientExchange::launch_full_buckets() {
 /// Before anything is exchanged: ranks that have parted may exchange buckets of other sizes.
 void GradientExchange::conclude_check() {
   if (std::exchange(pass_->has_checked, true)) return;
-  pass_->check->conclude(*group_);
+  conclude(*pass_->check, state().doing);
+}
+
+/// A rank whose loop has ended before the others' is lost to them.
+void GradientExchange::conclude(ReplicaCheck& check, const std::string& doing) {
+  try {
+    check.conclude(*group_);
+  } catch (const Error& error) {
+    const std::string said = error.what();
+    if (error.kind() != ErrorKind::peer || said.find("lost rank") == std::string::npos) throw;
+    fail(ErrorKind::peer, "rank ", group_->getRank(), " is in ", doing,
+         ", which not all have reached (take "
+         "ripieno::Join where ranks have unequal numbers of batches): ",
+         said);
+  }
 }
 
 void GradientExchange::exchange_uses() {
@@ -282,14 +302,16 @@ c10::intrusive_ptr<::c10d::Work> GradientExchange::reduce(const torch::Tensor& t
 void GradientExchange::end_pass() {
   const std::lock_guard lock(mutex_);
   if (!pass_) return;
-  for (const std::size_t parameter : order_) {
-    if (!pass_->ready[parameter]) make_ready(parameter);
-  }
-  conclude_check();
-  launch_full_buckets();
-  wait_for_all();
-  place_gradients();
-  if (!is_order_known_) follow_order_of_first_rank();
+  telling_others([this] {
+    for (const std::size_t parameter : order_) {
+      if (!pass_->ready[parameter]) make_ready(parameter);
+    }
+    conclude_check();
+    launch_full_buckets();
+    wait_for_all();
+    place_gradients();
+    if (!is_order_known_) follow_order_of_first_rank();
+  });
   used_.assign(used_.size(), false);
   pass_.reset();
 }
@@ -298,7 +320,8 @@ void GradientExchange::wait_for_all() {
   std::optional<ripieno::Work> sharing;
   if (options_.broadcast_buffers && !buffers_->empty() && !is_uneven_) {
     buffers_->check();
-    sharing = group_->progress().submit("buffers", buffers_->give_first(*comm_));
+    sharing = group_->progress().submit("buffers",
+                                        c10d::within_limit(*group_, *comm_, "buffers", buffers_->give_first(*comm_)));
   }
   for (const auto& exchange : pass_->exchanges) exchange->wait();
   if (sharing) sharing->wait();
@@ -327,60 +350,21 @@ void GradientExchange::follow_order_of_first_rank() {
     Task<std::vector<std::uint64_t>> sharing = comm.broadcast(*shared);
     *shared = co_await std::move(sharing);
   };
-  group_->progress().run("the order of gradients", share(*comm_, &order));
+  together("the order of gradients", *comm_, share(*comm_, &order));
   is_order_known_ = true;
   const std::vector<std::size_t> first(order.begin(), order.end());
   if (first != order_) form_buckets(first);
 }
 
 torch::Tensor GradientExchange::mean(const torch::Tensor& tensor) {
+  if (!is_uneven_ && group_->getSize() > 1) {  // a rank with more batches is in a backward pass
+    const std::string doing = text("mean() after backward pass ", passes_, " of model ", model_);
+    ReplicaCheck check(*group_, {}, {passes_, doing, nullptr, 0}, true);
+    conclude(check, doing);
+  }
   torch::Tensor result = tensor.detach().clone().div_(group_->getSize());
   reduce(result, ::c10d::ReduceOp::SUM)->wait();
   return result;
-}
-
-// Uneven inputs.
-
-void GradientExchange::begin_uneven(bool divide_by_present) {
-  is_uneven_ = true;
-  own_passes_ = 0;
-  divides_by_present_ = divide_by_present;
-}
-
-double GradientExchange::count_present(bool present) {
-  const torch::Tensor count = torch::full({1}, present ? 1.0 : 0.0, torch::kFloat64);
-  reduce(count, ::c10d::ReduceOp::SUM)->wait();
-  return count.item<double>();
-}
-
-bool GradientExchange::accompany() {
-  const std::lock_guard lock(mutex_);
-  if (count_present(false) == 0) return false;
-  begin_pass(false);
-  for (const GradientBuckets::Bucket& bucket : buckets_.all()) {
-    torch::Tensor numbers = bucket.numbers;
-    numbers.zero_();
-  }
-  pass_->left.assign(buckets_.all().size(), 0);
-  pass_->order = order_;
-  used_.assign(used_.size(), false);
-  conclude_check();
-  launch_full_buckets();
-  wait_for_all();
-  if (!is_order_known_) follow_order_of_first_rank();
-  pass_.reset();
-  return true;
-}
-
-void GradientExchange::end_uneven() {
-  const auto gather = [](collective::Communicator comm, std::uint64_t own, std::vector<std::uint64_t>* all) -> Task<> {
-    Task<std::vector<std::uint64_t>> gathering = comm.all_gather(own);
-    *all = co_await std::move(gathering);
-  };
-  std::vector<std::uint64_t> passes;
-  group_->progress().run("who has gone on longest", gather(*comm_, own_passes_, &passes));
-  share_state_of(static_cast<int>(std::max_element(passes.begin(), passes.end()) - passes.begin()));
-  is_uneven_ = false;
 }
 
 }  // namespace ripieno::loop

@@ -66,11 +66,13 @@ class GradientExchange : public std::enable_shared_from_this<GradientExchange> {
   /// Takes part in a pass of other ranks with no gradient of its own; false, on all ranks, if there is none.
   bool accompany();
 
-  /// The mean over the ranks of a tensor of any floating-point type.
+  /// The mean over the ranks of a tensor of any floating-point type. Error(mismatch): a rank is in a backward pass.
   torch::Tensor mean(const torch::Tensor& tensor);
 
  private:
   void prepare();
+  /// Runs what all ranks do at once, on the model's communicator or the group's.
+  void together(const char* what, const collective::Communicator& comm, Task<> act);
   void share_state_of(int root);
   void take_parameters();
   bool have_parameters_changed() const;
@@ -81,10 +83,10 @@ class GradientExchange : public std::enable_shared_from_this<GradientExchange> {
   void take_gradient(std::size_t parameter);
   void begin_pass(bool present);
   void end_pass();
-  void complete_pass();
   void make_ready(std::size_t parameter);
   void launch_full_buckets();
   void conclude_check();
+  void conclude(ReplicaCheck& check, const std::string& doing);
   void exchange_uses();
   void wait_for_all();
   void place_gradients();

@@ -34,7 +34,7 @@ Task<> meet(collective::Communicator comm, std::string doing, std::exception_ptr
   }
 }
 
-Task<> compare_lines(collective::Communicator comm, std::vector<std::string> mine) {
+Task<> compare_lines(collective::Communicator comm, std::vector<std::string> mine, std::string rule) {
   std::string joined;
   for (const std::string& line : mine) joined += line + "\n";
   const std::string first = co_await comm.broadcast(joined);
@@ -58,7 +58,7 @@ Task<> compare_lines(collective::Communicator comm, std::vector<std::string> min
   }
   const std::vector<std::string> differences = co_await texts_of_all(comm, differs);
   for (const std::string& difference : differences) {
-    if (!difference.empty()) fail(ErrorKind::mismatch, difference, ": all ranks must make the same model and options");
+    if (!difference.empty()) fail(ErrorKind::mismatch, difference, ": ", rule);
   }
 }
 

@@ -14,7 +14,8 @@ namespace ripieno::loop {
 Task<> meet(collective::Communicator comm, std::string doing, std::exception_ptr trouble);
 
 /// Compares lines, such as a model's parameters and options. Every rank calls it. Where they differ it throws, on all
-/// ranks, Error(mismatch) with the first line in which a rank differs from rank 0, in both versions.
-Task<> compare_lines(collective::Communicator comm, std::vector<std::string> mine);
+/// ranks, Error(mismatch) with the first line in which a rank differs from rank 0, in both versions, and the rule.
+Task<> compare_lines(collective::Communicator comm, std::vector<std::string> mine,
+                     std::string rule = "all ranks must make the same model and options");
 
 }  // namespace ripieno::loop

@@ -9,7 +9,7 @@ ProcessGroup init_process_group(const ProcessGroupOptions& options) {
   launch::JoinOptions join;
   join.transport = options.transport;
   join.interface = options.interface;
-  join.timeout = std::min(c10d::longest_limit, options.timeout);
+  join.timeout = c10d::longest_limit;  // operations have limits of their own
   join.meeting = std::min(c10d::longest_limit, options.meeting);
   join.shared_memory = options.shared_memory;
   return c10::make_intrusive<c10d::Backend>(launch::join(launch::placement(), join),

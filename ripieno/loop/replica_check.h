@@ -1,9 +1,10 @@
 // Notices ranks that have parted: that are in different backward passes, train different parameters, or hold different
 // weights.
 //
-// Each pass begins with one all-reduce (maximum) of 4 * (16 + 2 N) bytes for N parameters, beside the computation: a
-// code of what the rank does, and one number of each parameter, another one in each pass; each also with the opposite
-// sign. Where maximum and minimum are apart, all ranks see it, and ask each other who holds what.
+// Each pass begins with two all-reduces (maximum), beside the computation: 64 bytes with a code of what the rank does
+// and which parameters it trains; and, where that is the same on all, 8 bytes for each parameter with one of its
+// numbers, another one in each pass. All also with the opposite sign. Where maximum and minimum are apart, all ranks
+// see it, and ask each other who holds what.
 #pragma once
 
 #include "ripieno/loop/gradient_buckets.h"
@@ -13,7 +14,7 @@ namespace ripieno::loop {
 /// What must be the same on all ranks in a backward pass.
 struct ReplicaState {
   std::uint64_t pass = 0;
-  std::string doing;  ///< "backward pass 3 of model 1"
+  std::string doing;  ///< "backward pass 3 of model 1"; what a rank may call in its place has no parameters to compare
   std::shared_ptr<const std::vector<std::string>>
       lines;               ///< a line for each parameter: name, shape, type, trained or not
   std::uint64_t code = 0;  ///< a hash of the lines
@@ -34,8 +35,11 @@ class ReplicaCheck {
   void conclude(c10d::Backend& group);
 
  private:
-  static Task<> reduce(collective::Communicator comm, std::uint32_t channel, torch::Tensor extremes);
-  bool ranks_do_the_same() const;
+  struct Channels {
+    std::uint32_t code, extremes;
+  };
+  static Task<> reduce(collective::Communicator comm, Channels channels, torch::Tensor code, torch::Tensor extremes);
+  static bool ranks_do_the_same(const torch::Tensor& code);
   /// The first parameter of which ranks hold different numbers.
   std::optional<std::size_t> first_apart() const;
   Task<> tell_apart(collective::Communicator comm, std::size_t parameter) const;
@@ -45,7 +49,7 @@ class ReplicaCheck {
   std::vector<std::int64_t> elements_;  // which one of each parameter
   std::vector<double> values_;
   bool present_;
-  torch::Tensor extremes_;
+  torch::Tensor code_, extremes_;  // each number, then its opposite
   ripieno::Work reducing_;
 };
 

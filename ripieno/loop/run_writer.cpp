@@ -36,6 +36,17 @@ std::string in_toml(const std::string& value) {
   return is_plain ? value : '"' + value + '"';
 }
 
+/// What must stay as it was while a run is written.
+struct Membership {
+  explicit Membership(const RankTexts& ranks) : rank(ranks.rank()), size(ranks.size()) {
+    if (const c10d::Backend* group = counting(ranks.group())) meetings = group->meetings();
+  }
+  bool operator==(const Membership&) const = default;
+
+  int rank, size;
+  std::uint64_t meetings = 0;
+};
+
 report::LoopFile described(const RunWriterOptions& options, const RankTexts& ranks) {
   report::LoopFile loop;
   loop.known.name = options.name;
@@ -91,6 +102,8 @@ struct RunWriter::State {
         clock(*runtime, ranks.size() > 1) {}
 
   void start();
+  /// Throws if the run has ended, or the group has other members than when it began.
+  void check_goes_on(const char* call) const;
   void step(const Step& step);
   void epoch(const Test& test);
   void count_bytes();
@@ -108,6 +121,7 @@ struct RunWriter::State {
 
   const RunWriterOptions options;
   const RankTexts ranks;
+  const Membership first_members{ranks};
   const report::LoopFile loop;
   RunPlace place;
   const std::unique_ptr<Runtime> runtime = real_runtime(0);
@@ -139,6 +153,14 @@ void RunWriter::State::start() {
     recorder.begin();
   });
   clock.take("the run's beginning");
+}
+
+void RunWriter::State::check_goes_on(const char* call) const {
+  if (is_finished) fail(ErrorKind::usage, call, " after finish()");
+  if (Membership(ranks) == first_members) return;
+  fail(ErrorKind::usage, call,
+       ": the group was formed anew while the run was written: end a run before reconfigure, and begin another one "
+       "after it");
 }
 
 void RunWriter::State::count_bytes() {
@@ -274,14 +296,14 @@ void RunWriter::enter(std::string_view stage) { state_->clock.enter(stage_named(
 void RunWriter::leave() { state_->clock.leave(); }
 
 void RunWriter::step(const Step& step) {
-  if (state_->is_finished) fail(ErrorKind::usage, "step() after finish()");
+  state_->check_goes_on("step()");
   if (step.samples < 0 || step.samples > UINT32_MAX)
     fail(ErrorKind::usage, "a step of ", step.samples, " samples; it must be 0 or more");
   state_->step(step);
 }
 
 void RunWriter::epoch(const Test& test) {
-  if (state_->is_finished) fail(ErrorKind::usage, "epoch() after finish()");
+  state_->check_goes_on("epoch()");
   if (test.accuracy && !(*test.accuracy >= 0 && *test.accuracy <= 1))
     fail(ErrorKind::usage, "an accuracy of ", *test.accuracy, "; it must be from 0 to 1");
   if (test.loss && !test.accuracy) fail(ErrorKind::usage, "an epoch with a test loss and no accuracy; give both");
@@ -291,6 +313,7 @@ void RunWriter::epoch(const Test& test) {
 void RunWriter::finish() {
   State& state = *state_;
   if (state.is_finished) return;
+  state.check_goes_on("finish()");
   if (state.recorder.steps() > state.steps_in_epochs) state.epoch({});
   state.clock.take("the run ends");
   state.count_bytes();

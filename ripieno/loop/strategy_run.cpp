@@ -1,5 +1,7 @@
 #include "ripieno/loop/strategy_run.h"
 
+#include "ripieno/c10d/limits.h"
+
 namespace ripieno::loop {
 namespace {
 
@@ -8,30 +10,7 @@ collective::Communicator nobody_goes_on(const collective::Communicator&) {
   fail(ErrorKind::peer, "in a loop of one's own no rank goes on without another");
 }
 
-std::string list_of_ranks(const std::vector<int>& ranks) {
-  std::string list;
-  for (const int rank : ranks) list += text(list.empty() ? "" : ", ", rank);
-  return list;
-}
-
 }  // namespace
-
-Task<> within_limit(collective::Communicator comm, Duration limit, std::string what, Task<> act,
-                    std::function<void(std::exception_ptr)> give_up) {
-  Runtime& runtime = comm.runtime();
-  const auto expire = [&] {
-    const std::string awaited = list_of_ranks(comm.endpoint().awaited());
-    give_up(std::make_exception_ptr(
-        Error(ErrorKind::peer, text("rank ", comm.rank(), ": ", what, " has timed out after its timeout of ",
-                                    seconds(limit), " s", awaited.empty() ? "" : ": it waits for ranks ", awaited))));
-  };
-  Runtime::Timer timer{};
-  if (limit > Duration(0)) timer = runtime.call_at(runtime.now() + limit, expire);
-  Task<std::exception_ptr> ending = error_of(std::move(act));
-  const std::exception_ptr error = co_await std::move(ending);
-  if (limit > Duration(0)) runtime.cancel(timer);
-  if (error) std::rethrow_exception(error);
-}
 
 std::uint64_t compared_steps(const strategy::StrategyInfo& info, const strategy::Plan& plan, std::uint32_t length) {
   if (info.traits.has_cloud) return std::uint64_t{length} * plan.federated.local_epochs;
@@ -98,7 +77,7 @@ void StrategyRun::leave(std::exception_ptr why) {
 
 Task<> StrategyRun::limited(std::string what, Task<> act) {
   const std::function<void(std::exception_ptr)> give_up = [this](std::exception_ptr error) { leave(error); };
-  return within_limit(comm_, limit_, std::move(what), std::move(act), give_up);
+  return c10d::within_limit(comm_, limit_, std::move(what), std::move(act), give_up);
 }
 
 }  // namespace ripieno::loop

@@ -59,11 +59,6 @@ class StrategyRun {
   std::uint64_t steps_ = 0;
 };
 
-/// Awaits the act; if it has not ended within `limit` (0: there is none), calls `give_up`, which must end it, with an
-/// Error(peer) that names the ranks of `comm`'s endpoint that are waited for.
-Task<> within_limit(collective::Communicator comm, Duration limit, std::string what, Task<> act,
-                    std::function<void(std::exception_ptr)> give_up);
-
 /// How many steps of a rank count as one where ranks must take equally many; 0: each has its own number. `length`: the
 /// steps of an epoch.
 std::uint64_t compared_steps(const strategy::StrategyInfo& info, const strategy::Plan& plan, std::uint32_t length);

@@ -16,6 +16,8 @@ class TensorHomes {
 
   /// Whether every tensor is in its place.
   bool is_in_place() const;
+  /// Error(usage), which names it: a parameter was added, frozen or unfrozen since.
+  void check_parameters() const;
   /// A line for each parameter: name, shape, type, and whether it is frozen.
   std::vector<std::string> lines() const;
   /// Whether this is one of the module's parameters, trained or frozen.
@@ -25,9 +27,15 @@ class TensorHomes {
   struct Home {
     torch::Tensor tensor, place;  // the module's tensor, and its part of the flat memory
   };
+  struct Parameter {
+    std::string name;
+    torch::Tensor tensor;
+    bool is_trained;
+  };
   void add(const torch::Tensor& tensor);
 
   const train::FlatModel& model_;
+  std::vector<Parameter> parameters_;
   std::vector<Home> homes_;  // of trained and frozen parameters, and of buffers
 };
 

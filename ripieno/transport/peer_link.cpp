@@ -133,9 +133,9 @@ std::exception_ptr PeerLink::mismatch(const Frame& frame, const Message& expecte
       frame.payload == payload) {
     return nullptr;
   }
-  return std::make_exception_ptr(Error(
-      ErrorKind::mismatch, text("rank ", rank_, " waits for ", describe(expected, payload), ", but rank ", peer_,
-                                " sent ", describe(sent, frame.payload), ": the ranks do not run the same recipe")));
+  return std::make_exception_ptr(
+      Error(ErrorKind::mismatch, text("rank ", rank_, " waits for ", describe(expected, payload), ", but rank ", peer_,
+                                      " sent ", describe(sent, frame.payload), ": the ranks do not do the same")));
 }
 
 PeerLink::Watched::Watched(PeerLink* link, const Message& message) : link_(link), id_(link->next_send_++) {

@@ -221,6 +221,19 @@ TEST(Collectives, SeveralTensorsGoTogether) {
   });
 }
 
+TEST(Collectives, PartsOfAReducedListMayDifferInSize) {
+  on_ranks(3, [](Backend& group) {
+    for (const bool unequal : {false, true}) {
+      std::vector<Tensors> inputs(1);
+      for (int rank = 0; rank < 3; ++rank)
+        inputs[0].push_back(at::full({unequal ? rank + 1 : 2}, rank + 10, at::kLong));
+      Tensors outputs{at::zeros_like(inputs[0][static_cast<std::size_t>(group.getRank())])};
+      group.reduce_scatter(outputs, inputs)->wait();
+      EXPECT_TRUE(outputs[0].eq(3 * (group.getRank() + 10)).all().item<bool>()) << unequal;
+    }
+  });
+}
+
 TEST(Collectives, ASumMayBePremultiplied) {
   on_ranks(2, [](Backend& group) {
     for (const at::ScalarType type : {at::kFloat, at::kBFloat16, at::kHalf})
@@ -247,6 +260,10 @@ TEST(Collectives, WrongArgumentsAreRefusedAndEndNothing) {
     refuses("they must be of one type", [&] { group._allgather_base(wide, one[0], {}); });
     refuses("none sends to itself", [&] { group.send(one, group.getRank(), 0); });
     refuses("no such operation for the type", [&] { group.allreduce(one, {.reduceOp = ReduceOp::BAND}); });
+    for (const at::ScalarType type : {at::kUInt16, at::kFloat8_e4m3fn}) {
+      Tensors odd{at::zeros({4}).to(type)};
+      refuses("there is no arithmetic for the type", [&] { group.allreduce(odd, {}); });
+    }
     refuses("layout Sparse", [&] {
       Tensors sparse{at::zeros({2}).to_sparse()};
       group.broadcast(sparse, {});

@@ -63,8 +63,9 @@ class Outside(unittest.TestCase):
         self.assertEqual((failed.returncode, failed.stderr), (1, "cifar10_ddp: cannot read 10000 images from /nowhere/data_batch_1.bin\n"))
 
     def test_a_users_binary_has_nothing_of_mkl(self):
-        for program in ("own_loop", "cifar10_ddp"):
+        for program in ("own_loop", "cifar10_ddp", "own_model", "own_strategy"):
             symbols = run("nm", "--defined-only", self.examples / program).lower()
+            self.assertIn(" main\n", symbols)
             self.assertNotIn(" mkl_", symbols)
 
     def test_own_model_is_one_more_in_the_program(self):

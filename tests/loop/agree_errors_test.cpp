@@ -41,6 +41,11 @@ TEST(AgreeErrors, WhatCannotWorkIsRefusedOnAllRanksWithItsReason) {
       {"gossip-pairs", {.servers = 2}, "strategy gossip-pairs has no use for the option servers"},
       {"diloco", {.outer = {.beta1 = 0.5}}, "strategy diloco has no use for the option outer.beta1"},
       {"ring", {.route = "direct"}, "strategy ring has no use for the option route"},
+      {"gossip-pairs", {.segment_kb = 4}, "strategy gossip-pairs has no use for the option segment_kb"},
+      {"ring", {.codec = {.name = "int8", .bits = 2}}, "codec int8 has no use for the option codec.bits; leave it out"},
+      {"ring", {.codec = {.name = "int8", .fraction = 0.1}}, "codec int8 has no use for the option codec.fraction"},
+      {"ring", {.codec = {.name = "topk", .rank = 3}}, "codec topk has no use for the option codec.rank"},
+      {"ring", {.codec = {.error_feedback = false}}, "codec auto has no use for the option codec.error_feedback"},
       {"single", {}, "it is one worker alone"},
       {"gossip-pairs", {.codec = {.name = "int8"}}, "what a codec loses of these in every step is never made up for"},
       {"ring", {.codec = {.name = "int9"}}, "int8"},
@@ -103,6 +108,50 @@ TEST(AgreeErrors, RanksThatWantDifferentThingsAreTold) {
         first_line_of_error([&] { agree(mine.line, mine.optimiser, group, strategy); }),
         mine.rank == 0 ? "rank 1 failed in agree(): strategy ddp" : "strategy ddp in a loop of one's own cannot be");
   });
+}
+
+TEST(AgreeErrors, ParametersThatComeOrGoLaterAreNamed) {
+  on_loop_ranks(2, [&](const ProcessGroup& group) {
+    torch::nn::Sequential net(torch::nn::Linear(2, 2), torch::nn::Linear(2, 1));
+    net[1]->as<torch::nn::Linear>()->weight.set_requires_grad(false);
+    torch::optim::SGD optimiser(net->parameters(), 0.1);
+    const auto step = [&](Agreement& agreement) {
+      net->zero_grad();
+      net->forward(torch::ones({1, 2})).sum().backward();
+      agreement.step();
+    };
+    const auto error_after = [&](const std::function<void()>& change) {
+      Agreement agreement = agree(net.ptr(), optimiser, group, "ring");
+      step(agreement);
+      change();
+      return first_line_of_error([&] { step(agreement); });
+    };
+    torch::Tensor& weight = net[1]->as<torch::nn::Linear>()->weight;
+    expect_part(error_after([&] { weight.set_requires_grad(true); }), "parameter 1.weight was unfrozen after agree()");
+    expect_part(error_after([&] { weight.set_requires_grad(false); }), "parameter 1.weight was frozen after agree()");
+    expect_part(error_after([&] { net->push_back(torch::nn::Linear(1, 1)); }), "parameter 2.weight was added after");
+  });
+}
+
+/// A rank of the next test, which launches it.
+TEST(AgreeErrors, DISABLED_RankOfALaunchedJob) {
+  const ProcessGroup group = init_process_group({.timeout = std::chrono::seconds(1)});
+  EXPECT_EQ(group->getSize(), 2);
+  AgreeingRank mine(group);
+  Agreement agreement = agree(mine.line, mine.optimiser, group, "ring");
+  for (int step = 0; step < 4; ++step) {
+    mine.take(agreement);
+    std::this_thread::sleep_for(std::chrono::milliseconds(600));
+  }
+  agreement.finish();
+  EXPECT_EQ(agreement.steps(), 4);
+}
+
+TEST(AgreeErrors, TheTimeoutOfALaunchedGroupIsOfAWaitNotOfTheWholeLoop) {
+  const char* const command =
+      "tests=$(readlink /proc/$PPID/exe); exec \"$(dirname \"$tests\")/ripieno\" launch -n 2 -- \"$tests\" "
+      "--gtest_also_run_disabled_tests --gtest_brief=1 --gtest_filter=AgreeErrors.DISABLED_RankOfALaunchedJob";
+  EXPECT_EQ(std::system(command), 0);
 }
 
 /// Two ranks of which rank 1 takes so many steps more than rank 0; returns each one's error.

@@ -185,6 +185,25 @@ TEST(DdpNets, LayersAddedLater) {
   });
 }
 
+TEST(DdpNets, BuffersOfLayersAddedOrConvertedLater) {
+  on_ranks(2, [](const ProcessGroup& group) {
+    Net net = small_net();
+    DistributedDataParallel ddp(net, group);
+    loss_of(net->forward(batch(ddp.rank(), 0))).backward();
+    torch::nn::BatchNorm1d norm(3);
+    norm->to(torch::kFloat64);
+    norm->running_mean.fill_(1 + ddp.rank());
+    net->push_back(norm);
+    for (const torch::ScalarType type : {torch::kFloat64, torch::kFloat32}) {
+      net->to(type);
+      net->zero_grad();
+      loss_of(net->forward(batch(ddp.rank(), 1, type))).backward();
+      const torch::Tensor held = norm->running_mean.to(torch::kFloat64);
+      EXPECT_LT(distance(ddp.mean(held), held), 1e-7) << type;
+    }
+  });
+}
+
 TEST(DdpNets, GradientPenalty) {  // a derivative of a derivative
   expect_same_gradients([] { return small_net(); },
                         [](Net& net, torch::Tensor samples) {
@@ -337,8 +356,9 @@ TEST(DdpNets, OnADeviceWhoseMemoryIsNotTheHosts) {
 }
 
 TEST(DdpNets, CodecsLearn) {
-  for (const auto& make : {+[] { return hooks::fp16(); }, +[] { return hooks::bf16(); }, +[] { return hooks::int8(8); },
-                           +[] { return hooks::topk(1); }}) {
+  for (const auto& make :
+       {+[] { return hooks::fp16(); }, +[] { return hooks::bf16(); }, +[] { return hooks::int8(8); },
+        +[] { return hooks::qsgd(8); }, +[] { return hooks::topk(1); }, +[] { return hooks::topk_sampled(1); }}) {
     on_ranks(2, [&](const ProcessGroup& group) {
       Net net = small_net(), alone = small_net();
       DistributedDataParallel ddp(net, group, {.hook = make()});
@@ -347,20 +367,22 @@ TEST(DdpNets, CodecsLearn) {
       EXPECT_LT(distance(gradients(*net), gradients(*alone)), 0.01 * gradients(*alone).abs().max().item<double>());
     });
   }
-  on_ranks(2, [](const ProcessGroup& group) {
-    Net net = small_net();
-    DistributedDataParallel ddp(net, group, {.hook = hooks::powersgd(1)});
-    torch::optim::SGD optimiser(net->parameters(), 0.1);
-    double first = 0, last = 0;
-    for (int step = 0; step < 30; ++step) {
-      optimiser.zero_grad();
-      const torch::Tensor loss = loss_of(net->forward(batch(ddp.rank(), 0)));
-      loss.backward();
-      optimiser.step();
-      (step == 0 ? first : last) = ddp.mean(loss).item<double>();
-    }
-    EXPECT_LT(last, 0.5 * first);
-  });
+  for (const auto& make : {+[] { return hooks::powersgd(1); }, +[] { return hooks::sign(8); }}) {
+    on_ranks(2, [&](const ProcessGroup& group) {
+      Net net = small_net();
+      DistributedDataParallel ddp(net, group, {.hook = make()});
+      torch::optim::SGD optimiser(net->parameters(), 0.1);
+      double first = 0, last = 0;
+      for (int step = 0; step < 30; ++step) {
+        optimiser.zero_grad();
+        const torch::Tensor loss = loss_of(net->forward(batch(ddp.rank(), 0)));
+        loss.backward();
+        optimiser.step();
+        (step == 0 ? first : last) = ddp.mean(loss).item<double>();
+      }
+      EXPECT_LT(last, 0.5 * first);
+    });
+  }
 }
 
 TEST(DdpNets, OwnHook) {

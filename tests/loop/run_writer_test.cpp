@@ -266,6 +266,23 @@ TEST_F(Loops, WrongCallsAreNamed) {
   EXPECT_EQ(error([&] { run.epoch(); }), "epoch() after finish()");
 }
 
+TEST_F(Loops, ARunDoesNotOutliveItsGroupsMembers) {
+  std::vector<std::string> handles(2);
+  std::atomic<int> there = 0;
+  on_loop_ranks(2, [&](const ProcessGroup& group) {
+    RunWriter run(group, {.folder = folder.path()});
+    run.step({});
+    handles[static_cast<std::size_t>(group->getRank())] = group->reconfigure_handle();
+    ++there;
+    while (there < 2) std::this_thread::yield();
+    group->reconfigure_to(7, handles, std::chrono::seconds(60));
+    for (const auto& [name, call] : std::map<std::string, std::function<void()>>{
+             {"step()", [&] { run.step({}); }}, {"epoch()", [&] { run.epoch(); }}, {"finish()", [&] { run.finish(); }}})
+      EXPECT_EQ(first_line_of_error(call).find(name + ": the group was formed anew while the run was written"), 0u);
+    RunWriter(group, {.folder = folder.path()}).finish();  // another one
+  });
+}
+
 TEST_F(Loops, ANetWhoseRunIsWrittenCanBecomeParallel) {
   on_loop_ranks(2, [&](const ProcessGroup& group) {
     torch::nn::Sequential net = wide_net();

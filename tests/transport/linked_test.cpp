@@ -135,7 +135,7 @@ TEST_P(Linked, AMismatchNamesBothMessagesAndEndsTheConnection) {
   EXPECT_EQ(outcomes[1].kind, ErrorKind::mismatch);
   EXPECT_EQ(outcomes[1].error,
             "rank 1 waits for tree of 200 fp32 on exchange channel 3 (800 bytes), but rank 0 sent ring of 100 fp32 on "
-            "exchange channel 3 (400 bytes): the ranks do not run the same recipe");
+            "exchange channel 3 (400 bytes): the ranks do not do the same");
   EXPECT_EQ(outcomes[0].kind, ErrorKind::peer);
 }
 

@@ -72,7 +72,7 @@ TEST(MpiCollectives, ARankThatRepeatsItsLastSeesThatAnotherDoesNot) {
   const std::string parted =
       "rank 0 asks MPI for all-reduce (native of 10 fp32 on exchange channel 0), add, root 0, as number 3 of the "
       "channel that it has opened as number 1, but rank 1 for all-reduce (native of 11 fp32 on exchange channel 0), "
-      "add, root 0, as number 3 of the channel that it has opened as number 1: the ranks do not run the same recipe";
+      "add, root 0, as number 3 of the channel that it has opened as number 1: the ranks do not do the same";
   EXPECT_EQ(outcomes[0].error, parted);
   EXPECT_EQ(outcomes[0].kind, ErrorKind::mismatch);
   EXPECT_EQ(outcomes[1].error, "rank 1: rank 0 gave up: " + parted);

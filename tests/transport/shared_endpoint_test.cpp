@@ -173,7 +173,7 @@ TEST(SharedEndpoint, WhatLiesUnaskedWithAPeerIsFoundToMismatch) {
   EXPECT_EQ(
       outcomes[1].error,
       "rank 1 waits for tree of 20000 fp32 on exchange channel 3 (80000 bytes), but rank 0 sent ring of 10000 fp32 "
-      "on exchange channel 3 (40000 bytes): the ranks do not run the same recipe");
+      "on exchange channel 3 (40000 bytes): the ranks do not do the same");
   EXPECT_EQ(outcomes[0].kind, ErrorKind::peer);
 }
 

@@ -208,9 +208,9 @@ std::exception_ptr MpiCollectives::parted_from(const Wanted& wanted, const Messa
     return text(name(one.collective), " (", describe(as), "), ", name(one.how), ", root ", one.root, ", as number ",
                 one.before + 1, " of the channel that it has opened as number ", one.lane + 1);
   };
-  return std::make_exception_ptr(Error(
-      ErrorKind::mismatch, text("rank ", rank_, " asks MPI for ", words(wanted, message), ", but rank ", peer, " for ",
-                                words(theirs, their_message), ": the ranks do not run the same recipe")));
+  return std::make_exception_ptr(
+      Error(ErrorKind::mismatch, text("rank ", rank_, " asks MPI for ", words(wanted, message), ", but rank ", peer,
+                                      " for ", words(theirs, their_message), ": the ranks do not do the same")));
 }
 
 /// What a rank sees that compares nothing: its neighbour compares where it repeats its last collective.

@@ -154,7 +154,7 @@ std::vector<NumberSpan> SharedAllReduce::numbers_of_peers(const Message& message
           Error(ErrorKind::mismatch,
                 text("rank ", rank_, " takes part in ", describe(message), ", ", name(own.type), " in memory, epoch ",
                      options_.epoch, ", but rank ", peer.rank, " in ", describe(other), ", ", name(its.type),
-                     " in memory, epoch ", its.epoch, ": the ranks do not run the same recipe")));
+                     " in memory, epoch ", its.epoch, ": the ranks do not do the same")));
       give_up(wrong);
       std::rethrow_exception(wrong);
     }
@@ -265,7 +265,7 @@ void SharedAllReduce::find_mismatches() {
   const auto found = [&](const Peer& peer, const Message& own, const Message& other) {
     wrong = std::make_exception_ptr(
         Error(ErrorKind::mismatch, text("rank ", rank_, " waits for ", describe(own), ", but rank ", peer.rank,
-                                        " takes part in ", describe(other), ": the ranks do not run the same recipe")));
+                                        " takes part in ", describe(other), ": the ranks do not do the same")));
   };
   for (const Peer& peer : peers_) {
     // Messages where this rank is in an all-reduce. A peer that sent one after its part in the all-reduce has shown its

@@ -1,0 +1,39 @@
+#include "ripieno/c10d/limits.h"
+
+#include "ripieno/c10d/store_meeting.h"
+
+namespace ripieno::c10d {
+namespace {
+
+std::string list_of_ranks(const std::vector<int>& ranks) {
+  std::string list;
+  for (const int rank : ranks) list += text(list.empty() ? "" : ", ", rank);
+  return list;
+}
+
+}  // namespace
+
+Duration waiting_limit(Backend& group) { return std::min<Duration>(longest_limit, group.getBackendOptions()->timeout); }
+
+Task<> within_limit(collective::Communicator comm, Duration limit, std::string what, Task<> act,
+                    std::function<void(std::exception_ptr)> give_up) {
+  Runtime& runtime = comm.runtime();
+  const auto expire = [&] {
+    const std::string awaited = list_of_ranks(comm.endpoint().awaited());
+    give_up(std::make_exception_ptr(
+        Error(ErrorKind::peer, text("rank ", comm.rank(), ": ", what, " has timed out after its timeout of ",
+                                    seconds(limit), " s", awaited.empty() ? "" : ": it waits for ranks ", awaited))));
+  };
+  Runtime::Timer timer{};
+  if (limit > Duration(0)) timer = runtime.call_at(runtime.now() + limit, expire);
+  Task<std::exception_ptr> ending = error_of(std::move(act));
+  const std::exception_ptr error = co_await std::move(ending);
+  if (limit > Duration(0)) runtime.cancel(timer);
+  if (error) std::rethrow_exception(error);
+}
+
+Task<> within_limit(Backend& group, collective::Communicator comm, std::string what, Task<> act) {
+  return within_limit(comm, waiting_limit(group), std::move(what), std::move(act), comm.ending());
+}
+
+}  // namespace ripieno::c10d

@@ -1,0 +1,50 @@
+// Ranks that take part in unequal numbers of backward passes (Join).
+#include <algorithm>
+
+#include "ripieno/loop/gradient_exchange.h"
+
+namespace ripieno::loop {
+
+void GradientExchange::begin_uneven(bool divide_by_present) {
+  is_uneven_ = true;
+  own_passes_ = 0;
+  divides_by_present_ = divide_by_present;
+}
+
+double GradientExchange::count_present(bool present) {
+  const torch::Tensor count = torch::full({1}, present ? 1.0 : 0.0, torch::kFloat64);
+  reduce(count, ::c10d::ReduceOp::SUM)->wait();
+  return count.item<double>();
+}
+
+bool GradientExchange::accompany() {
+  const std::lock_guard lock(mutex_);
+  if (count_present(false) == 0) return false;
+  begin_pass(false);
+  for (const GradientBuckets::Bucket& bucket : buckets_.all()) {
+    torch::Tensor numbers = bucket.numbers;
+    numbers.zero_();
+  }
+  pass_->left.assign(buckets_.all().size(), 0);
+  pass_->order = order_;
+  used_.assign(used_.size(), false);
+  conclude_check();
+  launch_full_buckets();
+  wait_for_all();
+  if (!is_order_known_) follow_order_of_first_rank();
+  pass_.reset();
+  return true;
+}
+
+void GradientExchange::end_uneven() {
+  const auto gather = [](collective::Communicator comm, std::uint64_t own, std::vector<std::uint64_t>* all) -> Task<> {
+    Task<std::vector<std::uint64_t>> gathering = comm.all_gather(own);
+    *all = co_await std::move(gathering);
+  };
+  std::vector<std::uint64_t> passes;
+  together("who has gone on longest", *comm_, gather(*comm_, own_passes_, &passes));
+  share_state_of(static_cast<int>(std::max_element(passes.begin(), passes.end()) - passes.begin()));
+  is_uneven_ = false;
+}
+
+}  // namespace ripieno::loop
