@@ -185,25 +185,6 @@ TEST(DdpNets, LayersAddedLater) {
   });
 }
 
-TEST(DdpNets, BuffersOfLayersAddedOrConvertedLater) {
-  on_ranks(2, [](const ProcessGroup& group) {
-    Net net = small_net();
-    DistributedDataParallel ddp(net, group);
-    loss_of(net->forward(batch(ddp.rank(), 0))).backward();
-    torch::nn::BatchNorm1d norm(3);
-    norm->to(torch::kFloat64);
-    norm->running_mean.fill_(1 + ddp.rank());
-    net->push_back(norm);
-    for (const torch::ScalarType type : {torch::kFloat64, torch::kFloat32}) {
-      net->to(type);
-      net->zero_grad();
-      loss_of(net->forward(batch(ddp.rank(), 1, type))).backward();
-      const torch::Tensor held = norm->running_mean.to(torch::kFloat64);
-      EXPECT_LT(distance(ddp.mean(held), held), 1e-7) << type;
-    }
-  });
-}
-
 TEST(DdpNets, GradientPenalty) {  // a derivative of a derivative
   expect_same_gradients([] { return small_net(); },
                         [](Net& net, torch::Tensor samples) {
