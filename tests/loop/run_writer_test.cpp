@@ -91,7 +91,8 @@ TEST_F(Loops, ARunIsReadBackAsItWas) {
   EXPECT_GT(all.images_per_second, 0);
   ASSERT_EQ(all.ranks.size(), 2u);
   EXPECT_EQ(all.ranks[0].parameters_hash, all.ranks[1].parameters_hash);
-  EXPECT_EQ(all.ranks[1].ways, (std::vector<std::string>{"shared memory", ""}));
+  ASSERT_EQ(all.ranks[1].ways.size(), 2u);
+  EXPECT_TRUE(all.ranks[1].ways[0] == "shared memory" || all.ranks[1].ways[0] == "tcp") << all.ranks[1].ways[0];
   using observe::Stage;
   for (const Stage stage : {Stage::forward, Stage::backward, Stage::exchange, Stage::optimise, Stage::other})
     EXPECT_GT(all.seconds.stages[stage], 0) << observe::info(stage).name;
