@@ -39,20 +39,28 @@ namespace ripieno::loop::hooks {
 
 inline CommunicationHook fp16() { return hook_of({.name = "fp16"}); }
 inline CommunicationHook bf16() { return hook_of({.name = "bf16"}); }
-/// `block` numbers share a scale.
-inline CommunicationHook int8(std::size_t block = 256) { return hook_of({.name = "int8", .block = block}); }
-/// `bits` a number, 2 .. 8.
-inline CommunicationHook qsgd(int bits = 4, std::size_t block = 256) {
-  return hook_of({.name = "qsgd", .block = block, .bits = bits});
+/// `block` numbers share a scale. This and the following keep what they lose for the next step, if error_feedback.
+inline CommunicationHook int8(std::size_t block = 256, bool error_feedback = true) {
+  return hook_of({.name = "int8", .error_feedback = error_feedback, .block = block});
 }
-inline CommunicationHook sign(std::size_t block = 256) { return hook_of({.name = "sign", .block = block}); }
+/// `bits` a number, 2 .. 8.
+inline CommunicationHook qsgd(int bits = 4, std::size_t block = 256, bool error_feedback = true) {
+  return hook_of({.name = "qsgd", .error_feedback = error_feedback, .block = block, .bits = bits});
+}
+inline CommunicationHook sign(std::size_t block = 256, bool error_feedback = true) {
+  return hook_of({.name = "sign", .error_feedback = error_feedback, .block = block});
+}
 /// The largest `fraction` of the numbers, (0, 1].
-inline CommunicationHook topk(double fraction = 0.01) { return hook_of({.name = "topk", .fraction = fraction}); }
-inline CommunicationHook topk_sampled(double fraction = 0.01) {
-  return hook_of({.name = "topk-sampled", .fraction = fraction});
+inline CommunicationHook topk(double fraction = 0.01, bool error_feedback = true) {
+  return hook_of({.name = "topk", .error_feedback = error_feedback, .fraction = fraction});
+}
+inline CommunicationHook topk_sampled(double fraction = 0.01, bool error_feedback = true) {
+  return hook_of({.name = "topk-sampled", .error_feedback = error_feedback, .fraction = fraction});
 }
 /// Two factors of `rank` columns for each matrix.
-inline CommunicationHook powersgd(int rank = 2) { return hook_of({.name = "powersgd", .rank = rank}); }
+inline CommunicationHook powersgd(int rank = 2, bool error_feedback = true) {
+  return hook_of({.name = "powersgd", .error_feedback = error_feedback, .rank = rank});
+}
 
 }  // namespace ripieno::loop::hooks
 
