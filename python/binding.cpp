@@ -119,7 +119,18 @@ PYBIND11_MODULE(_ripieno, module) {
   const py::cpp_function leave([groups] { groups->leave(); }, py::call_guard<py::gil_scoped_release>());
   py::module_::import("atexit").attr("register")(leave);
 
-  py::class_<Backend, Unlocked<Backend>, c10d::Backend> backend(module, "ProcessGroupRipieno");
+  py::class_<Backend, Unlocked<Backend>, c10d::Backend> backend(
+      module, "ProcessGroupRipieno",
+      R"(The backend of a process group of torch.distributed, over shared memory and TCP.
+
+torch.distributed makes it for init_process_group("ripieno") and new_group(backend="ripieno"), and calls it.
+
+store: a store of torch.distributed, by which the ranks find each other. rank, size: of this process, of the group.
+timeout: of each operation. group_name, global_ranks: for errors. backend_name: for profiles. enable_reconfigure:
+nothing can be asked before torch.distributed._reconfigure(), of PyTorch 2.14.
+
+ValueError: there is no such rank, ranks give different sizes, or PyTorch has no _reconfigure(). DistBackendError (a
+RuntimeError), which names them: ranks have not come within the timeout.)");
   py::class_<Backend::Options, c10::intrusive_ptr<Backend::Options>, c10d::Backend::Options>(backend, "Options")
       .def(py::init<std::chrono::milliseconds>(), py::arg("timeout") = kBackendDefaultTimeout);
   using ripieno::c10d::BucketAverages;

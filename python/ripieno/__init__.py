@@ -12,18 +12,20 @@ import os
 
 import torch
 import torch.distributed as dist
+from torch._C._distributed_c10d import _DistributedBackendOptions
 
 from ripieno import hooks
 from ripieno._ripieno import ProcessGroupRipieno
 from ripieno.agreement import Agreement, agree
+from ripieno.replicas import check_replicas
 from ripieno.run import Run
 
-__all__ = ["Agreement", "ProcessGroupRipieno", "Run", "agree", "hooks", "monitored_barrier", "register"]
+__all__ = ["Agreement", "ProcessGroupRipieno", "Run", "agree", "check_replicas", "hooks", "monitored_barrier", "register"]
 
 
-def _create(group: dist.distributed_c10d._DistributedBackendOptions, options: object) -> ProcessGroupRipieno:
+def _create(group: _DistributedBackendOptions, options: object) -> ProcessGroupRipieno:
     if options is not None:
-        raise ValueError(f"init_process_group(pg_options={options!r}) has no effect with backend ripieno: leave it out")
+        raise ValueError(f"pg_options={options!r} has no effect with backend ripieno: leave it out")
     # DistributedDataParallel then keeps its buckets in memory that peers read in place. It asks the groups of its model; others have none.
     os.environ.setdefault("DDP_DISABLE_COMM_MEM", "0")
     timeout = group.timeout if isinstance(group.timeout, datetime.timedelta) else datetime.timedelta(seconds=group.timeout)

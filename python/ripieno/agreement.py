@@ -46,7 +46,7 @@ class _UsersOptimiser:
         for option in ("dampening", "amsgrad", "maximize"):
             if group.get(option):
                 raise ValueError(f"parameter servers step in place of your optimiser, and cannot with {option}; leave it off")
-        self._optimizer._opt_called = True  # or schedulers of the learning rate would warn that it never steps
+        setattr(self._optimizer, "_opt_called", True)  # or schedulers of the learning rate would warn that it never steps
         return {**group, "name": "adamw" if group.get("decoupled_weight_decay") else names[kind]}
 
 

@@ -12,20 +12,25 @@ from collections.abc import Callable
 
 import torch
 import torch.distributed as dist
-from torch.distributed.distributed_c10d import _ProcessGroupWrapper
+from torch._C._distributed_c10d import Backend, GradBucket, _ProcessGroupWrapper
 
 from ripieno._ripieno import BucketAverages, ProcessGroupRipieno
 
 __all__ = ["fp16", "bf16", "int8", "qsgd", "sign", "topk", "topk_sampled", "powersgd", "Hook"]
 
-Hook = Callable[[dist.ProcessGroup | None, dist.GradBucket], torch.futures.Future[torch.Tensor]]
+Hook = Callable[[dist.ProcessGroup | None, GradBucket], torch.futures.Future[torch.Tensor]]
 
 
-def unwrapped(backend: dist.distributed_c10d.Backend) -> dist.distributed_c10d.Backend:
+def unwrapped(backend: Backend) -> Backend:
     """Without the wrapper of TORCH_DISTRIBUTED_DEBUG=DETAIL."""
     while isinstance(backend, _ProcessGroupWrapper):
         backend = backend.wrapped_pg
     return backend
+
+
+def device_of(group: dist.ProcessGroup) -> torch.device:
+    """Where the group takes tensors."""
+    return torch.device("cpu") if torch.device("cpu") in group._device_types else torch.device("cuda", torch.cuda.current_device())
 
 
 def backend_of(group: dist.ProcessGroup | None) -> ProcessGroupRipieno:
@@ -43,7 +48,7 @@ def backend_of(group: dist.ProcessGroup | None) -> ProcessGroupRipieno:
 def _hook(codec: str, **options: object) -> Hook:
     averages = BucketAverages(codec, options)
 
-    def average(state: dist.ProcessGroup | None, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
+    def average(state: dist.ProcessGroup | None, bucket: GradBucket) -> torch.futures.Future[torch.Tensor]:
         shapes = [list(gradient.shape) for gradient in bucket.gradients()]
         work = backend_of(state)._average(averages, bucket.index(), bucket.buffer(), shapes)
         return work.get_future().then(lambda future: future.value()[0])

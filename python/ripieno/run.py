@@ -23,11 +23,12 @@ from typing import TypeVar
 
 import torch
 import torch.distributed as dist
+from torch._C._distributed_c10d import Backend
 from torch.nn.parallel import DistributedDataParallel
 
 from ripieno import _ripieno
 from ripieno.agreement import Agreement
-from ripieno.hooks import unwrapped
+from ripieno.hooks import device_of, unwrapped
 
 __all__ = ["Run"]
 
@@ -95,14 +96,13 @@ class Run:
             self._core.follow(agreement._core)
 
     @staticmethod
-    def _backend(group: dist.ProcessGroup | None) -> tuple[dist.distributed_c10d.Backend | None, torch.device]:
+    def _backend(group: dist.ProcessGroup | None) -> tuple[Backend | None, torch.device]:
         """The group's backend for the run's own messages, and where that takes tensors."""
         if group is None and not dist.is_initialized():
             return None, torch.device("cpu")
-        group = group or dist.group.WORLD
-        kind = "cpu" if torch.device("cpu") in group._device_types else "cuda"
-        device = torch.device(kind, torch.cuda.current_device()) if kind == "cuda" else torch.device(kind)
-        return unwrapped(group._get_backend(torch.device(kind))), device
+        group = group or dist.distributed_c10d._get_default_group()
+        device = device_of(group)
+        return unwrapped(group._get_backend(device)), device
 
     def stage(self, name: str) -> AbstractContextManager[None]:
         """The time of a `with` block: "read", "forward", "backward", "exchange", "optimise", "evaluate". What no stage has counts as

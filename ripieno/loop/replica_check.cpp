@@ -11,7 +11,7 @@
 namespace ripieno::loop {
 namespace {
 
-constexpr std::size_t code_bytes = 8;
+constexpr std::size_t code_bytes = 8, most_parameters = 64;  // that are compared in a pass
 // Processors that round otherwise let ranks drift apart by this much.
 constexpr double relative = 1e-4, absolute = 1e-6;
 
@@ -47,16 +47,17 @@ ReplicaCheck::ReplicaCheck(c10d::Backend& group, const std::vector<NamedParamete
     : state_(std::move(state)), present_(present) {
   const std::uint64_t code = state_.code ^ hash(state_.doing);
   const auto turn = static_cast<std::int64_t>(state_.pass * 0x9E3779B97F4A7C15ull >> 33);
-  code_ = group.allocateTensor(2 * code_bytes, torch::kFloat32);
-  extremes_ = group.allocateTensor(static_cast<long>(2 * parameters.size()), torch::kFloat32);
-  auto* into = code_.data_ptr<float>();
+  extremes_ = group.allocateTensor(2 * (code_bytes + most_parameters), torch::kFloat32);
+  extremes_.zero_();
+  auto* into = extremes_.data_ptr<float>();
   for (std::size_t byte = 0; byte < code_bytes; ++byte) {
     const auto value = static_cast<float>(code >> (8 * byte) & 0xFF);
     *into++ = value;
     *into++ = -value;
   }
-  into = extremes_.data_ptr<float>();
-  for (const NamedParameter& parameter : parameters) {
+  const std::size_t compared = std::min(parameters.size(), most_parameters);
+  for (std::size_t i = 0; i < compared; ++i) {
+    const NamedParameter& parameter = parameters[(state_.pass * compared + i) % parameters.size()];
     const std::int64_t size = parameter.tensor.numel();
     names_.push_back(parameter.name);
     elements_.push_back(size == 0 ? 0 : turn % size);
@@ -65,35 +66,23 @@ ReplicaCheck::ReplicaCheck(c10d::Backend& group, const std::vector<NamedParamete
     *into++ = value;
     *into++ = -value;
   }
-  if (!present) {
-    code_.fill_(-std::numeric_limits<float>::infinity());
-    extremes_.fill_(-std::numeric_limits<float>::infinity());
-  }
-  const Channels channels{group.next_channel(), group.next_channel()};
+  if (!present) extremes_.fill_(-std::numeric_limits<float>::infinity());
   const collective::Communicator& comm = group.communicator();
-  reducing_ =
-      group.progress().submit("the comparison of ranks",
-                              c10d::within_limit(group, comm, state_.doing, reduce(comm, channels, code_, extremes_)));
+  reducing_ = group.progress().submit(
+      "the comparison of ranks",
+      c10d::within_limit(group, comm, state_.doing, reduce(comm, group.next_channel(), extremes_)));
 }
 
-Task<> ReplicaCheck::reduce(collective::Communicator comm, Channels channels, torch::Tensor code,
-                            torch::Tensor extremes) {
-  const auto maximum = [&comm](const torch::Tensor& tensor, std::uint32_t channel) {
-    const NumberSpan numbers(tensor.data_ptr(), static_cast<std::size_t>(tensor.numel()), DType::fp32);
-    collective::ExecuteOptions options{DType::fp32, observe::Purpose::control, channel};
-    options.reduction = collective::Reduction::maximum;
-    return collective::all_reduce(collective::find_route("reduce-broadcast"), comm, numbers, options);
-  };
-  Task<> of_code = maximum(code, channels.code);
-  co_await std::move(of_code);
-  // Ranks with other parameters have other numbers of them.
-  if (extremes.numel() == 0 || !ranks_do_the_same(code)) co_return;
-  Task<> of_numbers = maximum(extremes, channels.extremes);
-  co_await std::move(of_numbers);
+Task<> ReplicaCheck::reduce(collective::Communicator comm, std::uint32_t channel, torch::Tensor extremes) {
+  const NumberSpan numbers(extremes.data_ptr(), static_cast<std::size_t>(extremes.numel()), DType::fp32);
+  collective::ExecuteOptions options{DType::fp32, observe::Purpose::control, channel};
+  options.reduction = collective::Reduction::maximum;
+  Task<> reducing = collective::all_reduce(collective::find_route("reduce-broadcast"), comm, numbers, options);
+  co_await std::move(reducing);
 }
 
-bool ReplicaCheck::ranks_do_the_same(const torch::Tensor& code) {
-  const auto* largest = code.const_data_ptr<float>();
+bool ReplicaCheck::ranks_do_the_same() const {
+  const auto* largest = extremes_.const_data_ptr<float>();
   for (std::size_t byte = 0; byte < code_bytes; ++byte) {
     if (largest[2 * byte] != -largest[2 * byte + 1]) return false;
   }
@@ -101,7 +90,7 @@ bool ReplicaCheck::ranks_do_the_same(const torch::Tensor& code) {
 }
 
 std::optional<std::size_t> ReplicaCheck::first_apart() const {
-  const auto* largest = extremes_.const_data_ptr<float>();
+  const auto* largest = extremes_.const_data_ptr<float>() + 2 * code_bytes;
   for (std::size_t i = 0; i < names_.size(); ++i) {
     const double most = largest[2 * i], least = -static_cast<double>(largest[2 * i + 1]);
     if (most - least > absolute + relative * std::max(std::abs(most), std::abs(least))) return i;
@@ -119,7 +108,7 @@ void ReplicaCheck::forget() noexcept {
 void ReplicaCheck::conclude(c10d::Backend& group) {
   reducing_.wait();
   const collective::Communicator& comm = group.communicator();
-  if (!ranks_do_the_same(code_)) {
+  if (!ranks_do_the_same()) {
     std::vector<std::string> lines{state_.doing};
     if (state_.lines) lines.insert(lines.end(), state_.lines->begin(), state_.lines->end());
     Task<> comparing = compare_lines(comm, std::move(lines), "all ranks must take the same steps with the same model");

@@ -1,10 +1,10 @@
 // Notices ranks that have parted: that are in different backward passes, train different parameters, or hold different
 // weights.
 //
-// Each pass begins with two all-reduces (maximum), beside the computation: 64 bytes with a code of what the rank does
-// and which parameters it trains; and, where that is the same on all, 8 bytes for each parameter with one of its
-// numbers, another one in each pass. All also with the opposite sign. Where maximum and minimum are apart, all ranks
-// see it, and ask each other who holds what.
+// Each pass begins with one all-reduce (maximum) of 576 bytes, beside the computation: a code of what the rank does and
+// which parameters it trains, and a number of each parameter, another one in each pass; of a model with more than 64
+// parameters, of 64 of them in turn. All also with the opposite sign. Where maximum and minimum are apart, all ranks
+// see it, and ask each other who holds what. (Its size is the same whatever a rank trains, or it could not tell.)
 #pragma once
 
 #include "ripieno/loop/gradient_buckets.h"
@@ -35,11 +35,8 @@ class ReplicaCheck {
   void conclude(c10d::Backend& group);
 
  private:
-  struct Channels {
-    std::uint32_t code, extremes;
-  };
-  static Task<> reduce(collective::Communicator comm, Channels channels, torch::Tensor code, torch::Tensor extremes);
-  static bool ranks_do_the_same(const torch::Tensor& code);
+  static Task<> reduce(collective::Communicator comm, std::uint32_t channel, torch::Tensor extremes);
+  bool ranks_do_the_same() const;
   /// The first parameter of which ranks hold different numbers.
   std::optional<std::size_t> first_apart() const;
   Task<> tell_apart(collective::Communicator comm, std::size_t parameter) const;
@@ -49,7 +46,7 @@ class ReplicaCheck {
   std::vector<std::int64_t> elements_;  // which one of each parameter
   std::vector<double> values_;
   bool present_;
-  torch::Tensor code_, extremes_;  // each number, then its opposite
+  torch::Tensor extremes_;  // each number, then its opposite
   ripieno::Work reducing_;
 };
 

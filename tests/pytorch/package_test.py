@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
 """The Python package: DistributedDataParallel over backend ripieno, and its hooks."""
+import ast
 import datetime
 import importlib.metadata
+import inspect
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -196,6 +199,102 @@ class EntryPoint(unittest.TestCase):
         self.assertIn("ripieno", dist.Backend.backend_list)
 
 
+class Program(unittest.TestCase):
+    """python -m ripieno, with the program where a wheel has it."""
+
+    def setUp(self):
+        own = tempfile.TemporaryDirectory()
+        self.addCleanup(own.cleanup)
+        self.folder = Path(own.name)
+        (self.folder / "ripieno").mkdir()
+        for file in (Path(os.environ["RIPIENO_PYTHON"]) / "ripieno").iterdir():
+            if file.suffix == ".py":
+                shutil.copy(file, self.folder / "ripieno")
+            elif file.suffix == ".so":
+                (self.folder / "ripieno" / file.name).symlink_to(file)
+
+    def run_module(self, *arguments: str) -> tuple[int, str, str]:
+        return self.ended(sys.executable, "-m", "ripieno", *arguments)
+
+    def ended(self, *command: str) -> tuple[int, str, str]:
+        result = subprocess.run(command, env=os.environ | {"PYTHONPATH": str(self.folder)}, cwd=self.folder, capture_output=True, text=True, timeout=120)
+        return result.returncode, result.stdout, result.stderr
+
+    def test_it_is_the_program(self):
+        binary = self.folder / "ripieno/bin"
+        binary.mkdir()
+        (binary / "ripieno").symlink_to(os.environ["RIPIENO"])
+        for arguments, code in ((["list", "strategies"], 0), (["trian"], 2)):
+            with self.subTest(arguments=arguments):
+                ours = self.run_module(*arguments)
+                self.assertEqual(ours, self.ended(os.environ["RIPIENO"], *arguments))
+                self.assertEqual((ours[0], ours[1] == ""), (code, code != 0))
+
+    def test_a_package_without_the_program_says_so(self):
+        code, output, errors = self.run_module("list", "strategies")
+        self.assertEqual((code, output), (1, ""))
+        self.assertRegex(errors, r"^ripieno: \S+/ripieno/bin/ripieno is not there: this package was built without the program")
+
+
+class Types(unittest.TestCase):
+    """What a type checker reads: the package's own hints, and for the module in C++ a stub, which must say what that has."""
+
+    @staticmethod
+    def parameters(function: ast.FunctionDef) -> list[tuple[str, bool]]:
+        """Names, and whether each has a default; of parameters without a name "arg0", "arg1", ..."""
+        arguments = function.args
+        names = [f"arg{place}" for place in range(len(arguments.posonlyargs) - 1)]  # without self
+        names += [one.arg for one in arguments.args if one.arg != "self"]
+        defaults = len(names) - len(arguments.defaults)
+        return [(name, place >= defaults) for place, name in enumerate(names)]
+
+    @classmethod
+    def of_binding(cls, method: object) -> list[list[tuple[str, bool]]]:
+        """The parameters of each overload, as pybind11 says them."""
+        lines = [line.partition(". ")[2] if line[0].isdigit() else line for line in method.__doc__.splitlines() if " -> " in line]
+        signatures = [ast.parse(f"def {line}: ...").body[0] for line in lines]
+        return [cls.parameters(one) for one in signatures if not one.args.vararg]
+
+    def compare(self, found: type, stub: ast.ClassDef) -> None:
+        said: dict[str, list[ast.AST]] = {}
+        for one in stub.body:
+            if isinstance(one, ast.FunctionDef | ast.ClassDef):
+                said.setdefault(one.name, []).append(one)
+        own = {name for name in vars(found) if name == "__init__" or not name.startswith(("__", "_pybind11"))}
+        self.assertEqual(own - said.keys(), set(), f"the stub of {found.__name__} lacks these")
+        for name, versions in said.items():
+            with self.subTest(found.__name__, name=name):
+                member = inspect.getattr_static(found, name)
+                if isinstance(versions[0], ast.ClassDef):
+                    self.compare(member, versions[0])
+                elif isinstance(member, property):
+                    self.assertEqual([decorator.id for decorator in versions[0].decorator_list], ["property"])
+                else:
+                    self.assertEqual(self.of_binding(member), [self.parameters(one) for one in versions])
+
+    def test_the_stub_says_what_the_module_has(self):
+        from ripieno import _ripieno
+
+        folder = Path(os.environ["RIPIENO_PYTHON"]) / "ripieno"
+        self.assertTrue((folder / "py.typed").exists())
+        stub = {one.name: one for one in ast.parse((folder / "_ripieno.pyi").read_text()).body if isinstance(one, ast.ClassDef)}
+        classes = {name: one for name, one in vars(_ripieno).items() if isinstance(one, type)}
+        self.assertEqual({name for name in vars(_ripieno) if not name.startswith("__")}, classes.keys())
+        self.assertEqual({name for name in stub if not name.startswith("_")}, classes.keys())
+        for name, found in classes.items():
+            self.compare(found, stub[name])
+
+    def test_all_that_is_public_has_hints_and_a_text(self):
+        for module in (ripieno, ripieno.hooks):
+            for name in module.__all__:
+                one = getattr(module, name)
+                if inspect.isfunction(one):
+                    self.assertTrue(one.__doc__, name)
+                    signature = inspect.signature(one)
+                    for annotation in (signature.return_annotation, *(parameter.annotation for parameter in signature.parameters.values())):
+                        self.assertIsNot(annotation, inspect.Parameter.empty, name)
+
+
 class Errors(unittest.TestCase):
     def test_a_monitored_barrier_names_who_is_missing(self):
         def act(rank: int):
@@ -222,8 +321,15 @@ class Errors(unittest.TestCase):
             ripieno.hooks.topk(fraction=0)
 
     def test_options_of_another_backend_have_no_effect(self):
-        with self.assertRaisesRegex(ValueError, "has no effect with backend ripieno"):
+        line = r"^pg_options=<\S+ object at \w+> has no effect with backend ripieno: leave it out$"
+        with self.assertRaisesRegex(ValueError, line):
             dist.init_process_group("ripieno", store=dist.HashStore(), rank=0, world_size=1, pg_options=dist.ProcessGroupGloo._Options())
+
+        def act(rank: int) -> None:
+            with self.assertRaisesRegex(ValueError, line):
+                dist.new_group([0, 1], pg_options=dist.ProcessGroupGloo._Options())
+
+        on_ranks(2, act)
 
     def test_an_exception_on_one_rank_reaches_the_others_at_once(self):
         def act(rank: int):
