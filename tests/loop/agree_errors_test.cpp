@@ -111,26 +111,30 @@ TEST(AgreeErrors, RanksThatWantDifferentThingsAreTold) {
 }
 
 TEST(AgreeErrors, ParametersThatComeOrGoLaterAreNamed) {
-  on_loop_ranks(2, [&](const ProcessGroup& group) {
-    torch::nn::Sequential net(torch::nn::Linear(2, 2), torch::nn::Linear(2, 1));
-    net[1]->as<torch::nn::Linear>()->weight.set_requires_grad(false);
-    torch::optim::SGD optimiser(net->parameters(), 0.1);
-    const auto step = [&](Agreement& agreement) {
-      net->zero_grad();
-      net->forward(torch::ones({1, 2})).sum().backward();
-      agreement.step();
-    };
-    const auto error_after = [&](const std::function<void()>& change) {
+  const std::pair<std::function<void(torch::nn::Sequential&)>, const char*> changes[] = {
+      {[](auto& net) { net->parameters()[2].set_requires_grad(true); },
+       "parameter 1.weight was unfrozen after agree()"},
+      {[](auto& net) { net->parameters()[0].set_requires_grad(false); }, "parameter 0.weight was frozen after agree()"},
+      {[](auto& net) { net->push_back(torch::nn::Linear(1, 1)); }, "parameter 2.weight was added after agree()"}};
+  for (const auto& [change, sentence] : changes) {
+    on_loop_ranks(2, [&, &change = change, sentence = sentence](const ProcessGroup& group) {
+      torch::nn::Sequential net(torch::nn::Linear(2, 2), torch::nn::Linear(2, 1));
+      net->parameters()[2].set_requires_grad(false);
+      torch::optim::SGD optimiser(net->parameters(), 0.1);
       Agreement agreement = agree(net.ptr(), optimiser, group, "ring");
-      step(agreement);
-      change();
-      return first_line_of_error([&] { step(agreement); });
-    };
-    torch::Tensor& weight = net[1]->as<torch::nn::Linear>()->weight;
-    expect_part(error_after([&] { weight.set_requires_grad(true); }), "parameter 1.weight was unfrozen after agree()");
-    expect_part(error_after([&] { weight.set_requires_grad(false); }), "parameter 1.weight was frozen after agree()");
-    expect_part(error_after([&] { net->push_back(torch::nn::Linear(1, 1)); }), "parameter 2.weight was added after");
-  });
+      const auto step = [&] {
+        net->zero_grad();
+        net->forward(torch::ones({1, 2})).sum().backward();
+        agreement.step();
+      };
+      const auto change_between_steps = [&] {
+        step();  // in which the other rank's error may come
+        change(net);
+        step();
+      };
+      expect_part(first_line_of_error(change_between_steps), sentence);
+    });
+  }
 }
 
 /// A rank of the next test, which launches it.
