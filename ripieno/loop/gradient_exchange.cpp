@@ -253,7 +253,8 @@ void GradientExchange::check_gradient(std::size_t parameter, const torch::Tensor
 
 void GradientExchange::launch_full_buckets() {
   // A hook's exchanges match those of other models in the order of the calls, which must not be one of chance.
-  const bool in_order = options_.hook && pass_->left[pass_->launched] == 0;
+  const std::vector<std::size_t>& left = pass_->left;
+  const bool in_order = options_.hook && pass_->launched < left.size() && left[pass_->launched] == 0;
   if (in_order || pass_->check->is_complete()) conclude_check();
   if (!pass_->has_checked) return;  // at the next gradient, or when the pass ends
   const auto& all = buckets_.all();

@@ -4,7 +4,6 @@
 #include <ATen/ops/tensor.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include "ripieno/core/file.h"
 
@@ -13,7 +12,7 @@ namespace {
 
 at::Tensor bytes_of(const std::string& text, std::int64_t room, at::Device device) {
   at::Tensor bytes = at::zeros({room}, at::kByte);
-  std::memcpy(bytes.data_ptr(), text.data(), text.size());
+  std::copy(text.begin(), text.end(), static_cast<char*>(bytes.data_ptr()));
   return bytes.to(device);
 }
 
