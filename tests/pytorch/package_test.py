@@ -288,8 +288,9 @@ class Types(unittest.TestCase):
         for module in (ripieno, ripieno.hooks):
             for name in module.__all__:
                 one = getattr(module, name)
-                if inspect.isfunction(one):
+                if inspect.isfunction(one) or inspect.isclass(one):
                     self.assertTrue(one.__doc__, name)
+                if inspect.isfunction(one):
                     signature = inspect.signature(one)
                     for annotation in (signature.return_annotation, *(parameter.annotation for parameter in signature.parameters.values())):
                         self.assertIsNot(annotation, inspect.Parameter.empty, name)
