@@ -1,7 +1,8 @@
 """PyTorch over backend ripieno and over Gloo, on one host, a core to each rank (with 4 ranks two share one): all-reduces, and an
-ordinary DistributedDataParallel script, whose two models take turns, step by step, and whose losses must be the same. "exposed" is
-what a step takes longer than one without the exchange, in the same process. In C++ (ripieno::DistributedDataParallel) the MLP's net and steps beside
-Gloo's, and an own loop over nets of the zoo beside the program's own learner, which also reads its batches, and whose SGD is a fused one."""
+ordinary DistributedDataParallel script, whose models (of the MLP one with ripieno.agree, too) take turns, step by step; their losses
+must be the same. "exposed" is what a step takes longer than one without the exchange, in the same processes. In C++
+(ripieno::DistributedDataParallel) the MLP's net and steps beside Gloo's, and an own loop over nets of the zoo beside the program's own
+learner, which also reads its batches, and whose SGD is a fused one."""
 
 import json
 import statistics

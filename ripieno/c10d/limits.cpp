@@ -3,15 +3,6 @@
 #include "ripieno/c10d/store_meeting.h"
 
 namespace ripieno::c10d {
-namespace {
-
-std::string list_of_ranks(const std::vector<int>& ranks) {
-  std::string list;
-  for (const int rank : ranks) list += text(list.empty() ? "" : ", ", rank);
-  return list;
-}
-
-}  // namespace
 
 Duration waiting_limit(Backend& group) { return std::min<Duration>(longest_limit, group.getBackendOptions()->timeout); }
 
@@ -19,10 +10,10 @@ Task<> within_limit(collective::Communicator comm, Duration limit, std::string w
                     std::function<void(std::exception_ptr)> give_up) {
   Runtime& runtime = comm.runtime();
   const auto expire = [&] {
-    const std::string awaited = list_of_ranks(comm.endpoint().awaited());
-    give_up(std::make_exception_ptr(
-        Error(ErrorKind::peer, text("rank ", comm.rank(), ": ", what, " has timed out after its timeout of ",
-                                    seconds(limit), " s", awaited.empty() ? "" : ": it waits for ranks ", awaited))));
+    const std::vector<int> awaited = comm.endpoint().awaited();
+    give_up(std::make_exception_ptr(Error(
+        ErrorKind::peer, text("rank ", comm.rank(), ": ", what, " has timed out after its timeout of ", seconds(limit),
+                              " s", awaited.empty() ? std::string() : ": it waits for " + list_of(awaited)))));
   };
   Runtime::Timer timer{};
   if (limit > Duration(0)) timer = runtime.call_at(runtime.now() + limit, expire);

@@ -283,9 +283,7 @@ void GradientExchange::conclude(ReplicaCheck& check, const std::string& doing) {
     const std::string said = error.what();
     if (error.kind() != ErrorKind::peer || said.find("lost rank") == std::string::npos) throw;
     fail(ErrorKind::peer, "rank ", group_->getRank(), " is in ", doing,
-         ", which not all have reached (take "
-         "ripieno::Join where ranks have unequal numbers of batches): ",
-         said);
+         ", which not all have reached (for unequal numbers of batches take ripieno::Join): ", said);
   }
 }
 

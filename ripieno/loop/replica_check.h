@@ -14,7 +14,7 @@ namespace ripieno::loop {
 /// What must be the same on all ranks in a backward pass.
 struct ReplicaState {
   std::uint64_t pass = 0;
-  std::string doing;  ///< "backward pass 3 of model 1"; what a rank may call in its place has no parameters to compare
+  std::string doing;  ///< "backward pass 3 of model 1", or "mean() after ..", which has no lines
   std::shared_ptr<const std::vector<std::string>>
       lines;               ///< a line for each parameter: name, shape, type, trained or not
   std::uint64_t code = 0;  ///< a hash of the lines

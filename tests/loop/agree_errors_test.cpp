@@ -139,13 +139,13 @@ TEST(AgreeErrors, ParametersThatComeOrGoLaterAreNamed) {
 
 /// A rank of the next test, which launches it.
 TEST(AgreeErrors, DISABLED_RankOfALaunchedJob) {
-  const ProcessGroup group = init_process_group({.timeout = std::chrono::seconds(1)});
+  const ProcessGroup group = init_process_group({.timeout = std::chrono::seconds(3)});
   EXPECT_EQ(group->getSize(), 2);
   AgreeingRank mine(group);
   Agreement agreement = agree(mine.line, mine.optimiser, group, "ring");
   for (int step = 0; step < 4; ++step) {
     mine.take(agreement);
-    std::this_thread::sleep_for(std::chrono::milliseconds(600));
+    std::this_thread::sleep_for(std::chrono::seconds(1));  // in all longer than the timeout
   }
   agreement.finish();
   EXPECT_EQ(agreement.steps(), 4);
@@ -299,9 +299,9 @@ TEST(AgreeErrors, ARankThatIsWaitedForTooLongIsNamed) {
           return;
         }
         std::string line = first_line_of_error([&] { mine.take(agreement); });
-        expect_part(line, "rank 0: step() number 1 has timed out after its timeout of 2 s: it waits for ranks 1");
+        expect_part(line, "rank 0: step() number 1 has timed out after its timeout of 2 s: it waits for rank 1");
         line = first_line_of_error([&] { agree(mine.line, mine.optimiser, group, "ring"); });
-        expect_part(line, "rank 0: agree() has timed out after its timeout of 2 s: it waits for ranks 1");
+        expect_part(line, "rank 0: agree() has timed out after its timeout of 2 s: it waits for rank 1");
         told = true;
       },
       std::chrono::seconds(2));

@@ -162,7 +162,7 @@ TEST(Mistakes, OneRankTakesFewerSteps) {
   });
   EXPECT_EQ(errors[1], "");
   for (const char* part :
-       {"rank 0 is in backward pass 3 of model 1, which not all have reached (take ripieno::Join", "lost rank 1"})
+       {"rank 0 is in backward pass 3 of model 1, which not all have reached (for unequal numbers", "lost rank 1"})
     EXPECT_TRUE(contains(errors[0], part)) << errors[0];
 }
 
@@ -175,45 +175,44 @@ TEST(Mistakes, OneRankTakesFewerStepsAndThenTheMean) {
                       "all ranks must take the same steps"});
 }
 
-/// Errors of rank 0 and of rank 1, which hangs, in a group with a short timeout.
-std::vector<std::string> errors_beside_a_hanging_rank(const std::function<void(const ProcessGroup&)>& before,
-                                                      const std::function<void(const ProcessGroup&)>& then) {
+/// Errors of rank 0 and of rank 1, which hangs after `before`, in a group with a short timeout.
+std::vector<std::string> errors_beside_a_hanging_rank(
+    const std::function<std::unique_ptr<Loop>(const ProcessGroup&)>& before,
+    const std::function<void(const ProcessGroup&, Loop*)>& then) {
   std::promise<void> over;
   const std::shared_future<void> is_over = over.get_future().share();
   return errors_on_ranks(
       2,
       [&](const ProcessGroup& group) {
-        before(group);
+        const std::unique_ptr<Loop> loop = before(group);
         if (group->getRank() == 1) {
           is_over.wait_for(std::chrono::seconds(8));
           return;
         }
         const std::shared_ptr<void> leaving(nullptr, [&](void*) { over.set_value(); });
-        then(group);
+        then(group, loop.get());
       },
-      std::chrono::milliseconds(300));
+      std::chrono::seconds(2));
 }
 
 TEST(Mistakes, ARankThatMakesNoModel) {
   const auto errors = errors_beside_a_hanging_rank(
-      [](const ProcessGroup&) {}, [](const ProcessGroup& group) { DistributedDataParallel ddp(small_net(), group); });
-  EXPECT_TRUE(
-      contains(errors[0], "making a communicator has timed out after its timeout of 0.3 s: it waits for ranks 1"))
+      [](const ProcessGroup&) { return nullptr; },
+      [](const ProcessGroup& group, Loop*) { DistributedDataParallel ddp(small_net(), group); });
+  EXPECT_TRUE(contains(errors[0], "making a communicator has timed out after its timeout of 2 s: it waits for rank 1"))
       << errors[0];
 }
 
 TEST(Mistakes, ARankThatHangsBetweenItsSteps) {
-  std::vector<std::unique_ptr<Loop>> loops(2);
   const auto errors = errors_beside_a_hanging_rank(
-      [&](const ProcessGroup& group) {
-        auto& loop = loops[static_cast<std::size_t>(group->getRank())];
-        loop = std::make_unique<Loop>(group);
+      [](const ProcessGroup& group) {
+        auto loop = std::make_unique<Loop>(group);
         loop->step(0);
+        return loop;
       },
-      [&](const ProcessGroup&) { loops[0]->step(1); });
-  EXPECT_TRUE(contains(errors[0],
-                       "backward pass 2 of model 1 has timed out after its timeout of 0.3 s: it waits for "
-                       "ranks 1"))
+      [](const ProcessGroup&, Loop* loop) { loop->step(1); });
+  EXPECT_TRUE(
+      contains(errors[0], "backward pass 2 of model 1 has timed out after its timeout of 2 s: it waits for rank 1"))
       << errors[0];
 }
 
@@ -267,6 +266,17 @@ TEST(Mistakes, WeightsLoadedOnOneRank) {
     loop.step(1);
   });
   expect_all(errors, {"rank 1 holds ", "in 0.weight[", "backward pass 2 of model 1"});
+}
+
+TEST(Mistakes, OneOfManyParametersChangedOnOneRank) {  // of which a pass compares 64
+  const auto errors = errors_on_ranks(2, [](const ProcessGroup& group) {
+    Net net;
+    for (int layer = 0; layer < 40; ++layer) net->push_back(Linear(1, 1));
+    DistributedDataParallel ddp(net, group);
+    if (ddp.rank() == 1) net->parameters().at(70).data().add_(1);
+    for (int pass = 0; pass < 2; ++pass) net->forward(torch::ones({1, 1})).sum().backward();
+  });
+  expect_all(errors, {"rank 1 holds ", "in 35.weight[0] where rank 0 holds "});
 }
 
 TEST(Mistakes, OptimiserStepsBeforeBackwardOnOneRank) {
