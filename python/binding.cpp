@@ -56,16 +56,25 @@ class Groups {
   }
   /// Ends them, and whatever runs on threads of theirs.
   void leave() const {
-    if (process_ != ::getpid()) return;  // in a fork they are another process's
-    std::vector<c10::intrusive_ptr<Backend>> left;
-    for (const auto& one : groups_) {
-      if (auto group = one.lock()) left.push_back(std::move(group));
-    }
+    const std::vector<c10::intrusive_ptr<Backend>> left = alive();
     for (const auto& group : left) group->shutdown();
     for (const auto& group : left) group->leave();
   }
+  /// Ends them on all ranks, which are told why.
+  void end(const std::string& why) const {
+    for (const auto& group : alive()) group->end(why, true);
+  }
 
  private:
+  std::vector<c10::intrusive_ptr<Backend>> alive() const {
+    std::vector<c10::intrusive_ptr<Backend>> found;
+    if (process_ != ::getpid()) return found;  // in a fork they are another process's
+    for (const auto& one : groups_) {
+      if (auto group = one.lock()) found.push_back(std::move(group));
+    }
+    return found;
+  }
+
   const int process_ = ::getpid();
   std::vector<c10::weak_intrusive_ptr<Backend>> groups_;
 };
@@ -118,6 +127,11 @@ PYBIND11_MODULE(_ripieno, module) {
   const auto groups = std::make_shared<Groups>();
   const py::cpp_function leave([groups] { groups->leave(); }, py::call_guard<py::gil_scoped_release>());
   py::module_::import("atexit").attr("register")(leave);
+  module.def(
+      "end_groups", [groups](const std::string& why) { groups->end(why); }, py::arg("why"),
+      py::call_guard<py::gil_scoped_release>(),
+      "Ends all groups of this process, on all their ranks, which are told why. For a process that ends with an "
+      "error.");
 
   py::class_<Backend, Unlocked<Backend>, c10d::Backend> backend(
       module, "ProcessGroupRipieno",

@@ -9,13 +9,15 @@
 All collectives of torch.distributed work on CPU tensors of every type; CUDA tensors go through the host."""
 import datetime
 import os
+import sys
+import types
 
 import torch
 import torch.distributed as dist
 from torch._C._distributed_c10d import _DistributedBackendOptions
 
 from ripieno import hooks
-from ripieno._ripieno import ProcessGroupRipieno
+from ripieno._ripieno import ProcessGroupRipieno, end_groups
 from ripieno.agreement import Agreement, agree
 from ripieno.replicas import check_replicas
 from ripieno.run import Run
@@ -48,4 +50,18 @@ def register() -> None:
         dist.Backend.register_backend("ripieno", _create, extended_api=True, devices=["cpu", "cuda"])
 
 
+def _tell_other_ranks() -> None:
+    """Of an exception that nobody catches: their errors then say what it was, and not only that this rank is lost."""
+    before = sys.excepthook
+
+    def hook(kind: type[BaseException], error: BaseException, trace: types.TracebackType | None) -> None:
+        try:
+            end_groups(f"its process ends with {kind.__name__}: {error}".splitlines()[0])
+        finally:
+            before(kind, error, trace)
+
+    sys.excepthook = hook
+
+
 register()
+_tell_other_ranks()

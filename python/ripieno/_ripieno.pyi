@@ -8,7 +8,9 @@ from typing import Protocol, overload
 import torch
 from torch._C._distributed_c10d import Backend, Store, Work
 
-__all__ = ["Agreement", "BucketAverages", "ProcessGroupRipieno", "RunWriter"]
+__all__ = ["Agreement", "BucketAverages", "ProcessGroupRipieno", "RunWriter", "end_groups"]
+
+def end_groups(why: str) -> None: ...
 
 class ProcessGroupRipieno(Backend):
     class Options(Backend.Options):

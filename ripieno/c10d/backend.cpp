@@ -104,35 +104,39 @@ Duration Backend::limit_of(std::chrono::milliseconds timeout) const {
 }
 
 Backend::Handle Backend::begin_in(const std::shared_ptr<Order>& order, Asked asked, Operation operation) {
-  c10::intrusive_ptr<PendingWork> work;
+  Handle work;
   {
     const std::lock_guard lock(order_);
-    OperationOrder& turns = order ? *order : *members().order;
-    const auto over = std::make_shared<Event>(runtime());
-    const std::uint64_t number = turns.asked++;
-    const auto lane = static_cast<std::uint32_t>(number % turns.last.size());
-    const std::shared_ptr<Event> before = std::exchange(turns.last[lane], over);
-    work = c10::make_intrusive<PendingWork>(rank_, asked, number, threads_);
-    submit(asked, work, over, take_turn(work, asked, std::move(operation), turns.first_channel + lane, before, over));
+    work = begin_next(order ? *order : *members().order, asked, std::move(operation)).work;
   }
   if (!asked.is_async) work->wait(kNoTimeout);
   return work;
+}
+
+Backend::Begun Backend::begin_next(Order& order, const Asked& asked, Operation operation) {
+  const auto over = std::make_shared<Event>(runtime());
+  const std::uint64_t number = order.asked++;
+  const auto lane = static_cast<std::uint32_t>(number % order.last.size());
+  const std::shared_ptr<Event> before = std::exchange(order.last[lane], over);
+  const auto work = c10::make_intrusive<PendingWork>(rank_, asked, number, threads_);
+  return {
+      submit(asked, work, over, take_turn(work, asked, std::move(operation), order.first_channel + lane, before, over)),
+      over};
 }
 
 Backend::Handle Backend::average(std::shared_ptr<BucketAverages> averages, int bucket, const at::Tensor& numbers,
                                  Shapes shapes) {
   const HostTensor host(numbers);
   Asked asked{::c10d::OpType::ALLREDUCE, title("average"), {numbers}, {numbers}};
-  Operation operation = [averages, bucket, host, shapes = std::move(shapes)](Ground ground) {
-    return averages->average(ground.comm, bucket, host, shapes);
-  };
   const std::lock_guard lock(order_);
   Members& now = members();
   averages->serve(this, meetings_);
-  const auto over = std::make_shared<Event>(runtime());
-  const std::shared_ptr<Event> before = std::exchange(now.last_average, over);
-  const auto work = c10::make_intrusive<PendingWork>(rank_, asked, now.order->asked++, threads_);
-  return submit(asked, work, over, take_turn(work, asked, std::move(operation), 0, before, over));
+  Operation operation = [averages, bucket, host, shapes = std::move(shapes), before = now.last_average](Ground ground) {
+    return averages->average(ground, before, bucket, host, shapes);
+  };
+  Begun begun = begin_next(*now.order, asked, std::move(operation));
+  now.last_average = begun.over;
+  return begun.work;
 }
 
 Backend::Handle Backend::begin_message(Asked asked, Message message) {
@@ -154,6 +158,7 @@ Backend::Handle Backend::submit(const Asked& asked, const c10::intrusive_ptr<Pen
 Task<> Backend::take_turn(c10::intrusive_ptr<PendingWork> work, Asked asked, Operation operation, std::uint32_t channel,
                           std::shared_ptr<Event> before, std::shared_ptr<Event> over) {
   begins();
+  if (asked.root >= 0) members_->roots.begins(asked.title, work->getSequencenumber(), asked.root);
   std::exception_ptr error;
   const auto expire = [&] { fail_all(too_late(*work, asked)); };
   const Runtime::Timer timer = runtime().call_at(runtime().now() + limit_of(asked.timeout), expire);
@@ -166,6 +171,7 @@ Task<> Backend::take_turn(c10::intrusive_ptr<PendingWork> work, Asked asked, Ope
   }
   runtime().cancel(timer);
   if (error) {
+    error = in_context(error, *work, asked);
     tell_launcher(error);
     fail_all(error);
   }
@@ -196,14 +202,25 @@ void Backend::conclude(const c10::intrusive_ptr<PendingWork>& work, Event& over,
 }
 
 std::exception_ptr Backend::too_late(const PendingWork& work, const Asked& asked) const {
-  std::string what;
-  for (const at::Tensor& tensor : asked.inputs.empty() ? asked.outputs : asked.inputs)
-    what += text(what.empty() ? " of " : ", ", tensor.toString(), tensor.sizes());
   const std::vector<int> awaited = members_->comm.endpoint().awaited();
   return std::make_exception_ptr(
-      Error(ErrorKind::peer, text("rank ", rank_, ": ", asked.title, " number ", work.getSequencenumber(), what,
+      Error(ErrorKind::peer, text("rank ", rank_, ": ", described(asked, work.getSequencenumber()),
                                   " has timed out after its timeout of ", seconds(limit_of(asked.timeout)), " s",
                                   awaited.empty() ? std::string() : text(": it waits for ", list_of(awaited)))));
+}
+
+/// A mismatch tells of messages, which may be parts of what the user has called.
+std::exception_ptr Backend::in_context(const std::exception_ptr& error, const PendingWork& work,
+                                       const Asked& asked) const {
+  try {
+    std::rethrow_exception(error);
+  } catch (const Error& mismatch) {
+    if (mismatch.kind() != ErrorKind::mismatch) return error;
+    return std::make_exception_ptr(Error(ErrorKind::mismatch, text(mismatch.what(), " (rank ", rank_, " is in ",
+                                                                   described(asked, work.getSequencenumber()), ")")));
+  } catch (...) {
+    return error;
+  }
 }
 
 void Backend::give_up(const std::exception_ptr& error) {

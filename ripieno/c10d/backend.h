@@ -6,8 +6,9 @@
 //
 // A collective that fails ends the group on all ranks: whatever waits or comes later fails with the first error, and
 // the error of the other ranks says who gave up, and why. So do a lost rank and a collective that takes longer than its
-// limit. Of messages one may fail alone (tagged_messages.h). Arguments that fit no operation are refused at once, and
-// end nothing.
+// limit. Ranks that call different things are told what both do; where only the root differs, perhaps in their next
+// call (root_check.h). Of messages one may fail alone (tagged_messages.h). Arguments that fit no operation are refused
+// at once, and end nothing.
 #pragma once
 
 #include <array>
@@ -121,6 +122,9 @@ class Backend final : public ::c10d::Backend {
   /// Returns once all ranks have come; else throws an error that names those that have not come within the limit: on
   /// rank 0 the first of them, or with `wait_for_all` every one.
   void monitoredBarrier(const ::c10d::BarrierOptions& options, bool wait_for_all) override;
+  /// A barrier before what all ranks do together under this name outside of the group's operations. Error(mismatch): a
+  /// rank calls another operation, or meets under another name.
+  void meet_for(const char* name);
 
   /// Averages a bucket of gradients over all ranks, in place (bucket_averages.h). `averages` belong to this group
   /// alone.
@@ -179,6 +183,8 @@ class Backend final : public ::c10d::Backend {
   Handle begin(Asked asked, Operation operation) { return begin_in(nullptr, std::move(asked), std::move(operation)); }
   /// Without an order: in the group's own.
   Handle begin_in(const std::shared_ptr<Order>& order, Asked asked, Operation operation);
+  /// With the lock on the order.
+  Begun begin_next(Order& order, const Asked& asked, Operation operation);
   Handle begin_message(Asked asked, Message message);
   Handle submit(const Asked& asked, const c10::intrusive_ptr<PendingWork>& work, std::shared_ptr<Event> over,
                 Task<> task);
@@ -210,6 +216,7 @@ class Backend final : public ::c10d::Backend {
   void fail_all(const std::exception_ptr& error);
   void tell_launcher(const std::exception_ptr& error);
   std::exception_ptr too_late(const PendingWork& work, const Asked& asked) const;
+  std::exception_ptr in_context(const std::exception_ptr& error, const PendingWork& work, const Asked& asked) const;
   /// "ripieno:all_reduce"
   const char* title(const char* operation) const;
   Duration limit_of(std::chrono::milliseconds timeout) const;

@@ -51,6 +51,14 @@ void check_ratio(const char* operation, std::int64_t whole, std::int64_t part, i
   }
 }
 
+/// What this rank sends to itself.
+void check_own_part(const char* operation, int rank, const Parts& from, const Parts& into) {
+  if (from[rank].size() != into[rank].size()) {
+    fail(ErrorKind::usage, operation, " where rank ", rank, " sends itself ", from[rank].size(), " bytes and expects ",
+         into[rank].size(), " of itself: part ", rank, " of its input and of its output must be alike");
+  }
+}
+
 std::vector<HostTensor> on_host(const char* operation, const Tensors& tensors, const ::c10d::ReduceOp& op) {
   std::vector<HostTensor> found;
   for (const at::Tensor& tensor : tensors) {
@@ -62,7 +70,9 @@ std::vector<HostTensor> on_host(const char* operation, const Tensors& tensors, c
 
 template <class Options>
 Asked asked_by(const Options& options, OpType type, const char* title, Tensors inputs, Tensors outputs) {
-  return {type, title, std::move(inputs), std::move(outputs), options.timeout, options.asyncOp};
+  Asked asked{type, title, std::move(inputs), std::move(outputs), options.timeout, options.asyncOp};
+  if constexpr (requires { options.rootRank; }) asked.root = static_cast<int>(options.rootRank);
+  return asked;
 }
 
 }  // namespace
@@ -269,10 +279,10 @@ Backend::Handle Backend::reduce_scatter_tensor_coalesced(Tensors& outputs, Tenso
 Backend::Handle Backend::alltoall_base(at::Tensor& output, at::Tensor& input, std::vector<std::int64_t>& output_rows,
                                        std::vector<std::int64_t>& input_rows, const ::c10d::AllToAllOptions& options) {
   check_type("all_to_all_single", output, input);
-  return begin(
-      asked_by(options, OpType::ALLTOALL_BASE, title("all_to_all"), {input}, {output}),
-      [outputs = Parts::along_rows(output, output_rows, size_), inputs = Parts::along_rows(input, input_rows, size_)](
-          Ground ground) { return all_to_all(ground, outputs, inputs); });
+  const Parts into = Parts::along_rows(output, output_rows, size_), from = Parts::along_rows(input, input_rows, size_);
+  check_own_part("all_to_all_single", rank_, from, into);
+  return begin(asked_by(options, OpType::ALLTOALL_BASE, title("all_to_all"), {input}, {output}),
+               [into, from](Ground ground) { return all_to_all(ground, into, from); });
 }
 
 Backend::Handle Backend::alltoall(Tensors& outputs, Tensors& inputs, const ::c10d::AllToAllOptions& options) {
@@ -280,8 +290,10 @@ Backend::Handle Backend::alltoall(Tensors& outputs, Tensors& inputs, const ::c10
     fail(ErrorKind::usage, "all_to_all with no tensors: each of the group's ", size_, " ranks needs one");
   check_parts("all_to_all", inputs, size_, inputs[0], false);
   check_parts("all_to_all", outputs, size_, inputs[0], false);
+  const Parts into(outputs), from(inputs);
+  check_own_part("all_to_all", rank_, from, into);
   return begin(asked_by(options, OpType::ALLTOALL, title("all_to_all"), inputs, outputs),
-               [into = Parts(outputs), from = Parts(inputs)](Ground ground) { return all_to_all(ground, into, from); });
+               [into, from](Ground ground) { return all_to_all(ground, into, from); });
 }
 
 Backend::Handle Backend::send(Tensors& tensors, int peer, int tag) {
@@ -342,6 +354,12 @@ Backend::Handle Backend::barrier(const ::c10d::BarrierOptions& options) {
   }
   return begin(asked_by(options, OpType::BARRIER, title("barrier"), {}, {}),
                [before](Ground ground) { return meet_after(ground, before); });
+}
+
+void Backend::meet_for(const char* name) {
+  Asked asked{OpType::BARRIER, name, {}, {}};
+  asked.is_async = false;
+  begin(asked, [name](Ground ground) { return meet(ground, name); });
 }
 
 Task<> Backend::meet_after(Ground ground, std::vector<std::shared_ptr<Event>> before) {

@@ -46,7 +46,10 @@ void BucketAverages::serve(const void* group, std::uint64_t meetings) {
   if (std::exchange(meetings_, meetings) != meetings) buckets_.clear();
 }
 
-Task<> BucketAverages::average(collective::Communicator comm, int index, HostTensor tensor, Shapes shapes) {
+Task<> BucketAverages::average(Ground ground, std::shared_ptr<Event> before, int index, HostTensor tensor,
+                               Shapes shapes) {
+  if (before && !before->is_set()) co_await before->wait();
+  const collective::Communicator& comm = ground.comm;
   const NumberSpan numbers = tensor.numbers();
   if (numbers.type != DType::fp32 && numbers.type != DType::fp64) {
     fail(ErrorKind::usage, "codec ", options_.name, " takes gradients in fp32 or fp64, and bucket ", index, " holds ",
@@ -62,6 +65,8 @@ Task<> BucketAverages::average(collective::Communicator comm, int index, HostTen
            " has other gradients than before, for the second time: a hook serves one "
            "model, so make one for each");
     }
+    Task<> meeting = meet(ground, text("hook ", options_.name));
+    co_await std::move(meeting);
     bucket.averager = collective::make_averager(options, {slot_of(numbers.count, shapes)}, numbers.type);
     bucket.shapes = shapes;
     bucket.type = numbers.type;

@@ -11,9 +11,10 @@
 #include <string>
 #include <vector>
 
-#include "ripieno/c10d/host_tensor.h"
+#include "ripieno/c10d/collectives.h"
 #include "ripieno/codec/codec.h"
 #include "ripieno/collective/averager.h"
+#include "ripieno/core/async.h"
 
 namespace ripieno::c10d {
 
@@ -30,9 +31,10 @@ class BucketAverages {
   /// For a group whose ranks have met so often: what was kept is of those that met before, and forgotten. Error(usage):
   /// a hook is used in two groups.
   void serve(const void* group, std::uint64_t meetings);
-  /// Replaces the bucket's numbers by their mean over all ranks. Error(usage): they are neither fp32 nor fp64;
-  /// the bucket has changed twice, as if it were those of several models.
-  Task<> average(collective::Communicator comm, int bucket, HostTensor numbers, Shapes shapes);
+  /// Replaces the bucket's numbers by their mean over all ranks, after the event, unless that is null: averagers take
+  /// channels, in the same order on all ranks. At a bucket's first time ranks meet under the codec's name.
+  /// Error(usage): they are neither fp32 nor fp64; the bucket has changed twice, as if it were those of several models.
+  Task<> average(Ground ground, std::shared_ptr<Event> before, int bucket, HostTensor numbers, Shapes shapes);
 
  private:
   struct Bucket {

@@ -23,10 +23,13 @@ void copy(Bytes into, Bytes from) {
   if (!from.empty()) std::memcpy(into.data(), from.data(), from.size());
 }
 
-/// In messages, by which ranks that differ are told: a type that travels as bytes.
+/// What messages carry, by which ranks that differ are told.
+std::string label(const std::string& operation) { return operation.substr(0, 19); }
+
+/// For labels: a type that travels as bytes.
 std::string type_of(const HostTensor& tensor) {
   const at::ScalarType type = tensor.host().scalar_type();
-  return number_type(type) ? "" : text(" ", at::toString(type)).substr(0, 8);
+  return number_type(type) ? "" : text(" ", at::toString(type));
 }
 
 /// Moves whole parts along a route.
@@ -83,27 +86,36 @@ Task<> all_reduce_numbers(Ground ground, NumberSpan numbers, Combining combining
   if (combining.is_mean) numeric::divide(numbers, ground.comm.size());
 }
 
+Task<> gather_all(Ground ground, Parts outputs, HostTensor input, std::string operation) {
+  copy(outputs[ground.comm.rank()], input.bytes());
+  Task<> moving = move_parts(ground, &collective::find_route("ring", Collective::all_gather), &outputs, &outputs, 0,
+                             label(operation));
+  co_await std::move(moving);
+  outputs.give_back();
+}
+
 /// Every rank's tensor, on all ranks.
-Task<std::vector<at::Tensor>> all_of(Ground ground, HostTensor mine) {
+Task<std::vector<at::Tensor>> all_of(Ground ground, HostTensor mine, std::string operation) {
   std::vector<at::Tensor> all;
   for (int rank = 0; rank < ground.comm.size(); ++rank)
     all.push_back(at::empty_like(mine.host(), at::MemoryFormat::Contiguous));
-  Task<> gathering = all_gather(ground, Parts(all), mine);
+  Task<> gathering = gather_all(ground, Parts(all), mine, operation);
   co_await std::move(gathering);
   co_return all;
 }
 
 /// The reduction of all ranks' tensors by LibTorch, in place of `tensor`'s elements on the host.
-Task<> combine_all(Ground ground, HostTensor tensor, ::c10d::ReduceOp op) {
-  Task<std::vector<at::Tensor>> gathering = all_of(ground, tensor);
+Task<> combine_all(Ground ground, HostTensor tensor, ::c10d::ReduceOp op, const char* operation) {
+  Task<std::vector<at::Tensor>> gathering =
+      all_of(ground, tensor, text(operation, type_of(tensor).substr(0, 5), " ", name_of(op)));
   const std::vector<at::Tensor> all = co_await std::move(gathering);
   assign(tensor.host(), combine(all, op));
 }
 
 Task<> all_reduce_one(Ground ground, HostTensor tensor, ::c10d::ReduceOp op) {
   const Combining combining = combining_of(op, tensor.host().scalar_type());
-  Task<> reducing =
-      combining.on_the_way ? all_reduce_numbers(ground, tensor.numbers(), combining) : combine_all(ground, tensor, op);
+  Task<> reducing = combining.on_the_way ? all_reduce_numbers(ground, tensor.numbers(), combining)
+                                         : combine_all(ground, tensor, op, "all_reduce");
   co_await std::move(reducing);
   tensor.give_back();
 }
@@ -162,15 +174,15 @@ Task<> reduce(Ground ground, HostTensor tensor, ::c10d::ReduceOp op, int root) {
     collective::ExecuteOptions options = options_on(ground, mine.numbers().type);
     options.reduction = *combining.on_the_way;
     options.root = root;
-    const std::string label = text("reduce ", name_of(op), " ", root);
-    options.operation = label;
+    const std::string operation = label(text("reduce ", name_of(op), " ", root));
+    options.operation = operation;
     if (combining.factor != 1) numeric::scale(mine.numbers(), combining.factor);
     Task<> reducing =
         collective::run_collective(collective::default_route(Collective::reduce), ground.comm, mine.numbers(), options);
     co_await std::move(reducing);
     if (combining.is_mean && is_root) numeric::divide(mine.numbers(), ground.comm.size());
   } else {
-    Task<> combining_all = combine_all(ground, mine, op);
+    Task<> combining_all = combine_all(ground, mine, op, "reduce");
     co_await std::move(combining_all);
   }
   if (is_root) tensor.give_back();
@@ -191,8 +203,8 @@ Task<> reduce_scatter(Ground ground, HostTensor output, Parts inputs, ::c10d::Re
     const NumberSpan numbers(all.data(), bytes / size_of(type), type);
     collective::ExecuteOptions options = options_on(ground, type);
     options.reduction = *combining.on_the_way;
-    const std::string label = text("scatter ", name_of(op));
-    options.operation = label;
+    const std::string operation = label(text("reduce_scatter ", name_of(op)));
+    options.operation = operation;
     if (combining.factor != 1) numeric::scale(numbers, combining.factor);
     Task<> reducing = collective::run_collective(collective::find_route("ring", Collective::reduce_scatter),
                                                  ground.comm, numbers, options);
@@ -221,8 +233,8 @@ Task<> broadcast(Ground ground, HostTensor tensor, int root) {
   const NumberSpan numbers = tensor.numbers();
   collective::ExecuteOptions options = options_on(ground, numbers.type);
   options.root = root;
-  const std::string label = text("broadcast ", root, type_of(tensor));
-  options.operation = label;
+  const std::string operation = label(text("broadcast ", root, type_of(tensor)));
+  options.operation = operation;
   options.segment_bytes = ground.tuning->segment_bytes;
   Task<> sending = collective::broadcast(ground.comm, numbers, options);
   co_await std::move(sending);
@@ -230,11 +242,7 @@ Task<> broadcast(Ground ground, HostTensor tensor, int root) {
 }
 
 Task<> all_gather(Ground ground, Parts outputs, HostTensor input) {
-  copy(outputs[ground.comm.rank()], input.bytes());
-  Task<> moving = move_parts(ground, &collective::find_route("ring", Collective::all_gather), &outputs, &outputs, 0,
-                             text("all-gather", type_of(input)));
-  co_await std::move(moving);
-  outputs.give_back();
+  return gather_all(ground, std::move(outputs), input, text("all_gather", type_of(input)));
 }
 
 Task<> gather(Ground ground, Parts outputs, HostTensor input, int root) {
@@ -242,7 +250,7 @@ Task<> gather(Ground ground, Parts outputs, HostTensor input, int root) {
   const Parts from(input, ground.comm.size());  // only its own part is sent
   if (rank == root) copy(outputs[root], input.bytes());
   Task<> moving = move_parts(ground, &collective::find_route("flat", Collective::gather), &from, &outputs, root,
-                             text("gather ", root, type_of(input)));
+                             label(text("gather ", root, type_of(input))));
   co_await std::move(moving);
   if (rank == root) outputs.give_back();
 }
@@ -252,7 +260,7 @@ Task<> scatter(Ground ground, HostTensor output, Parts inputs, int root) {
   const Parts into(output, ground.comm.size());  // only its own part is received
   if (rank == root) copy(output.bytes(), inputs[root]);
   Task<> moving = move_parts(ground, &collective::find_route("flat", Collective::scatter), &inputs, &into, root,
-                             text("scatter ", root, type_of(output)));
+                             label(text("scatter ", root, type_of(output))));
   co_await std::move(moving);
   output.give_back();
 }
@@ -260,7 +268,7 @@ Task<> scatter(Ground ground, HostTensor output, Parts inputs, int root) {
 Task<> all_to_all(Ground ground, Parts outputs, Parts inputs) {
   copy(outputs[ground.comm.rank()], inputs[ground.comm.rank()]);
   Task<> moving = move_parts(ground, &collective::find_route("pairwise", Collective::all_to_all), &inputs, &outputs, 0,
-                             "all-to-all");
+                             "all_to_all");
   co_await std::move(moving);
   outputs.give_back();
 }
@@ -291,7 +299,7 @@ Task<> all_reduce_sparse(Ground ground, at::Tensor tensor, ::c10d::ReduceOp op) 
   facts.insert(facts.end(), mine.sizes().begin(), mine.sizes().end());
   facts.resize(3 + most_dimensions);
   const at::Tensor shape = at::tensor(facts);
-  Task<std::vector<at::Tensor>> comparing = all_of(ground, HostTensor(shape));
+  Task<std::vector<at::Tensor>> comparing = all_of(ground, HostTensor(shape), "sparse all_reduce");
   const std::vector<at::Tensor> shapes = co_await std::move(comparing);
   std::vector<at::Tensor> all_indices, all_values;
   for (int rank = 0; rank < ground.comm.size(); ++rank) {
@@ -313,9 +321,12 @@ Task<> all_reduce_sparse(Ground ground, at::Tensor tensor, ::c10d::ReduceOp op) 
   assign(tensor, sum_of(all_indices, all_values, mine));
 }
 
-Task<> meet(Ground ground) {
+Task<> meet(Ground ground, std::string operation) {
+  const std::string called = label(operation);
   float nothing = 0;
-  Task<> meeting = all_reduce_numbers(ground, NumberSpan(std::span<float>(&nothing, 1)), {});
+  Combining combining;
+  combining.label = called;
+  Task<> meeting = all_reduce_numbers(ground, NumberSpan(std::span<float>(&nothing, 1)), combining);
   co_await std::move(meeting);
 }
 

@@ -43,7 +43,7 @@ Task<> scatter(Ground ground, HostTensor output, Parts inputs, int root);
 Task<> all_to_all(Ground ground, Parts outputs, Parts inputs);
 /// The sum of sparse tensors (COO), coalesced, in place: indices and values of all ranks are gathered.
 Task<> all_reduce_sparse(Ground ground, at::Tensor tensor, ::c10d::ReduceOp op);
-/// Returns when all ranks have called it.
-Task<> meet(Ground ground);
+/// Returns when all ranks have called it. Error(mismatch): a rank has begun another operation there.
+Task<> meet(Ground ground, std::string operation = "barrier");
 
 }  // namespace ripieno::c10d

@@ -20,7 +20,8 @@ Members::Members(transport::Cluster joined)
       comm(cluster.endpoint),
       tuning(tuning_for(comm)),
       messages(std::make_shared<TaggedMessages>(cluster.endpoint)),
-      order(std::make_shared<OperationOrder>(comm, lanes)) {
+      order(std::make_shared<OperationOrder>(comm, lanes)),
+      roots(comm) {
   cluster.progress();
 }
 

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "ripieno/c10d/operation_order.h"
+#include "ripieno/c10d/root_check.h"
 #include "ripieno/c10d/tagged_messages.h"
 #include "ripieno/collective/tune.h"
 #include "ripieno/transport/cluster.h"
@@ -37,6 +38,7 @@ struct Members {
   std::shared_ptr<Event> last_average;  ///< one after the other: an averager takes channels at its first
 
   // On the runtime's thread.
+  const RootCheck roots;
   int in_flight = 0;
   Duration busy{0}, busy_since{0};  ///< before what is in flight now, and since when something is
   std::shared_ptr<Event> none_in_flight;

@@ -2,7 +2,16 @@
 
 #include <set>
 
+#include "ripieno/core/error.h"
+
 namespace ripieno::c10d {
+
+std::string described(const Asked& asked, std::uint64_t number) {
+  std::string tensors;
+  for (const at::Tensor& tensor : asked.inputs.empty() ? asked.outputs : asked.inputs)
+    tensors += text(tensors.empty() ? " of " : ", ", tensor.toString(), tensor.sizes());
+  return text(asked.title, " number ", number, tensors);
+}
 
 PendingWork::PendingWork(int rank, const Asked& asked, std::uint64_t number, std::shared_ptr<FutureThreads> threads)
     : ::c10d::Work(rank, asked.type, asked.title, asked.inputs),

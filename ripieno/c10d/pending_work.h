@@ -23,7 +23,11 @@ struct Asked {
   std::vector<at::Tensor> inputs, outputs;  ///< the work's result() is `outputs`
   std::chrono::milliseconds timeout = ::c10d::kUnsetTimeout;
   bool is_async = true;  ///< false: the caller waits at once
+  int root = -1;         ///< the rank where it begins or ends, if there is one
 };
+
+/// "ripieno:all_reduce number 3 of CPUFloatType[4]"
+std::string described(const Asked& asked, std::uint64_t number);
 
 class PendingWork final : public ::c10d::Work {
  public:

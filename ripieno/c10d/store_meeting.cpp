@@ -55,8 +55,10 @@ const std::string refusal = "refused: ";
 /// Error(usage): ranks think of groups of different sizes. Those that came first learn of it by is_one_host().
 void check_size(::c10d::Store& store, const GroupPlace& place) {
   if (place.rank < 0 || place.rank >= place.size) {
-    fail(ErrorKind::usage, "rank ", place.rank, " of ", place.name, ", which has ranks 0 to ", place.size - 1, " of ",
-         place.size);
+    const std::string why = text("rank ", place.rank, " of ", place.name, " in a world of ", place.size,
+                                 ": ranks begin at 0; start all with one world size");
+    if (place.rank >= 0) store.set(host_key(place.rank), refusal + why);  // for ranks that know of more
+    fail(ErrorKind::usage, why);
   }
   const std::string own = text(place.size, " ranks, says rank ", place.rank);
   const std::string first = store.compareSet("ripieno/size", std::string(), own);

@@ -3,6 +3,7 @@
 #include "ripieno/c10d/limits.h"
 #include "ripieno/loop/meeting.h"
 #include "ripieno/loop/module_buffers.h"
+#include "ripieno/loop/replica_check.h"
 #include "ripieno/loop/strategy_run.h"
 #include "ripieno/loop/tensor_homes.h"
 #include "ripieno/strategy/alike.h"
@@ -45,6 +46,8 @@ struct Agreement::State {
   void prepare(std::shared_ptr<torch::nn::Module> net, const strategy::StrategyInfo& info, const AgreeOptions& given);
   void begin(const strategy::StrategyInfo& info);
   void step(std::uint32_t samples);
+  void finish();
+  void compare_ranks(const std::string& doing);
   void step_optimiser();
   Task<> spread_consensus();
   void leave(const std::exception_ptr& why) noexcept;
@@ -63,6 +66,9 @@ struct Agreement::State {
   std::unique_ptr<TensorHomes> homes;
   std::unique_ptr<train::HostCopy> host;
   std::unique_ptr<ModuleBuffers> buffers;
+  std::vector<NamedParameter> alike;  // that all ranks hold alike before every step
+  std::uint32_t compares_on = 0;      // a channel
+  std::optional<ReplicaCheck> check;
   std::unique_ptr<StrategyRun> strategy_run;
   Work whole;               // of the strategy, from the beginning to its end
   bool on_servers = false;  // parameter servers step in place of the optimiser
@@ -89,6 +95,8 @@ void Agreement::State::prepare(std::shared_ptr<torch::nn::Module> net, const str
       .uneven_batches = options.uneven_batches,
       .first_rate = on_servers ? optimiser.rate() : 0,
       .make_optimiser = [this] { return std::make_unique<UsersSteps>([this] { step_optimiser(); }); }};
+  if (info.agrees && comm->size() > 1) alike = parameters_of(model->module());
+  compares_on = comm->take_channels();
   const LoopNumbers numbers{host->parameters(), host->gradients(), host->buffers(), host->frozen()};
   strategy_run =
       std::make_unique<StrategyRun>(*comm, model->layout(), numbers, info, plan,
@@ -124,8 +132,26 @@ void Agreement::State::step(std::uint32_t samples) {
   for (std::size_t i = 0; i < model->layout().buckets.size(); ++i) host->gradients_to_host(i);
   host->buffers_to_host();
   const Turn turn{.samples = samples, .rate = on_servers ? optimiser.rate() : 0};
+  compare_ranks(text("step() number ", strategy_run->steps() + 1));
   run("step()", strategy_run->step(turn));
+  if (check) check->conclude(*group);
   host->state_to_device();
+}
+
+/// Begins to compare the weights that ranks hold before the next step.
+void Agreement::State::compare_ranks(const std::string& doing) {
+  if (!alike.empty()) check.emplace(*group, *comm, compares_on, alike, ReplicaState{strategy_run->steps(), doing});
+}
+
+void Agreement::State::finish() {
+  run("finish()", strategy_run->finish());
+  whole.wait();
+  compare_ranks("finish()");
+  if (check) check->conclude(*group);
+  meet("finish()", *comm, spread_consensus());
+  host->state_to_device();
+  meet("finish()", *comm, buffers->give_first(*comm));
+  finished = true;
 }
 
 /// Rank 0 has the strategy's consensus; other ranks take it if they hold other weights.
@@ -150,6 +176,7 @@ void Agreement::State::leave(const std::exception_ptr& why) noexcept {
     };
     run("the agreement's end", end(this, why));
     whole.wait();
+    if (check) check->forget();
   } catch (...) {  // the group is gone: nothing is left to end
   }
 }
@@ -158,7 +185,9 @@ Agreement::Agreement(std::shared_ptr<torch::nn::Module> net, UsersOptimiser opti
                      std::string_view strategy, const AgreeOptions& options) {
   if (!group) fail(ErrorKind::usage, "there is no process group: take it from init_process_group()");
   state_ = std::make_unique<State>(group, std::move(optimiser));
+  group->meet_for("agree()");
   state_->meet("agree()", group->communicator(), split_off(&group->communicator(), &state_->comm));
+  group->communicator().takes_along(*state_->comm);
   const strategy::StrategyInfo* info = nullptr;
   std::exception_ptr trouble;
   try {
@@ -203,17 +232,11 @@ void Agreement::step(std::int64_t samples) {
 }
 
 void Agreement::finish() {
-  State& state = *state_;
-  if (state.finished) return;
+  if (state_->finished) return;
   try {
-    state.run("finish()", state.strategy_run->finish());
-    state.whole.wait();
-    state.meet("finish()", *state.comm, state.spread_consensus());
-    state.host->state_to_device();
-    state.meet("finish()", *state.comm, state.buffers->give_first(*state.comm));
-    state.finished = true;
+    state_->finish();
   } catch (...) {
-    state.leave(std::current_exception());
+    state_->leave(std::current_exception());
     throw;
   }
 }

@@ -22,7 +22,9 @@
 //
 // Errors: the first error of a rank ends the agreement on all ranks. That rank's step() throws it, the others' throw an
 // Error(peer) that names the rank and its error. A rank that takes more steps than another gets Error(mismatch), except
-// with strategies whose ranks go at their own pace.
+// with strategies whose ranks go at their own pace. With strategies by which all ranks hold the same weights after each
+// step, ranks that have parted get Error(mismatch) with both values (replica_check.h; weights on GPUs are not
+// compared).
 #pragma once
 
 #include <torch/torch.h>

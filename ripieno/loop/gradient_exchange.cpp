@@ -14,15 +14,6 @@ Task<> split_off(collective::Communicator from, std::optional<collective::Commun
   *into = co_await std::move(splitting);
 }
 
-std::vector<NamedParameter> parameters_of(torch::nn::Module& module) {
-  std::vector<NamedParameter> all;
-  for (const auto& item : module.named_parameters()) {
-    const auto is_same = [&](const NamedParameter& known) { return known.tensor.is_same(item.value()); };
-    if (std::none_of(all.begin(), all.end(), is_same)) all.push_back({item.key(), item.value()});  // tied ones once
-  }
-  return all;
-}
-
 }  // namespace
 
 GradientExchange::GradientExchange(std::shared_ptr<torch::nn::Module> module, ProcessGroup group,
@@ -32,6 +23,7 @@ GradientExchange::GradientExchange(std::shared_ptr<torch::nn::Module> module, Pr
 }
 
 void GradientExchange::start() {
+  group_->meet_for("making a DDP model");
   model_ = group_->count_model();
   together("the making of a model", group_->communicator(), split_off(group_->communicator(), &comm_));
   group_->communicator().takes_along(*comm_);
@@ -211,7 +203,7 @@ void GradientExchange::begin_pass(bool present) {
       if (divides_by_present_) pass_->divisor = others;
     }
   }
-  pass_->check.emplace(*group_, parameters_, state(), present);
+  pass_->check.emplace(*group_, group_->communicator(), group_->next_channel(), parameters_, state(), present);
 }
 
 /// Copies its gradient to its place, as this rank's part of the mean.
@@ -358,7 +350,7 @@ void GradientExchange::follow_order_of_first_rank() {
 torch::Tensor GradientExchange::mean(const torch::Tensor& tensor) {
   if (!is_uneven_ && group_->getSize() > 1) {  // a rank with more batches is in a backward pass
     const std::string doing = text("mean() after backward pass ", passes_, " of model ", model_);
-    ReplicaCheck check(*group_, {}, {passes_, doing, nullptr, 0}, true);
+    ReplicaCheck check(*group_, group_->communicator(), group_->next_channel(), {}, {passes_, doing, nullptr, 0});
     conclude(check, doing);
   }
   torch::Tensor result = tensor.detach().clone().div_(group_->getSize());

@@ -42,9 +42,9 @@ float carried(double value) {
 
 }  // namespace
 
-ReplicaCheck::ReplicaCheck(c10d::Backend& group, const std::vector<NamedParameter>& parameters, ReplicaState state,
-                           bool present)
-    : state_(std::move(state)), present_(present) {
+ReplicaCheck::ReplicaCheck(c10d::Backend& group, collective::Communicator comm, std::uint32_t channel,
+                           const std::vector<NamedParameter>& parameters, ReplicaState state, bool present)
+    : comm_(std::move(comm)), state_(std::move(state)), present_(present) {
   const std::uint64_t code = state_.code ^ hash(state_.doing);
   const auto turn = static_cast<std::int64_t>(state_.pass * 0x9E3779B97F4A7C15ull >> 33);
   extremes_ = group.allocateTensor(2 * (code_bytes + most_parameters), torch::kFloat32);
@@ -67,10 +67,8 @@ ReplicaCheck::ReplicaCheck(c10d::Backend& group, const std::vector<NamedParamete
     *into++ = -value;
   }
   if (!present) extremes_.fill_(-std::numeric_limits<float>::infinity());
-  const collective::Communicator& comm = group.communicator();
   reducing_ = group.progress().submit(
-      "the comparison of ranks",
-      c10d::within_limit(group, comm, state_.doing, reduce(comm, group.next_channel(), extremes_)));
+      "the comparison of ranks", c10d::within_limit(group, comm_, state_.doing, reduce(comm_, channel, extremes_)));
 }
 
 Task<> ReplicaCheck::reduce(collective::Communicator comm, std::uint32_t channel, torch::Tensor extremes) {
@@ -107,18 +105,17 @@ void ReplicaCheck::forget() noexcept {
 
 void ReplicaCheck::conclude(c10d::Backend& group) {
   reducing_.wait();
-  const collective::Communicator& comm = group.communicator();
   if (!ranks_do_the_same()) {
     std::vector<std::string> lines{state_.doing};
     if (state_.lines) lines.insert(lines.end(), state_.lines->begin(), state_.lines->end());
-    Task<> comparing = compare_lines(comm, std::move(lines), "all ranks must take the same steps with the same model");
+    Task<> comparing = compare_lines(comm_, std::move(lines), "all ranks must take the same steps with the same model");
     group.progress().run("the comparison of ranks",
-                         c10d::within_limit(group, comm, state_.doing, std::move(comparing)));
+                         c10d::within_limit(group, comm_, state_.doing, std::move(comparing)));
   }
   const std::optional<std::size_t> apart = first_apart();
   if (!apart) return;
   group.progress().run("the comparison of parameters",
-                       c10d::within_limit(group, comm, state_.doing, tell_apart(comm, *apart)));
+                       c10d::within_limit(group, comm_, state_.doing, tell_apart(comm_, *apart)));
 }
 
 Task<> ReplicaCheck::tell_apart(collective::Communicator comm, std::size_t parameter) const {

@@ -14,7 +14,7 @@ Task<> PeerLink::receive(std::shared_ptr<PeerLink> link, Message message, Sink s
     link->unasked_ -= arrived.cost();
     link->asked();
     if (auto wrong = link->mismatch(arrived.frame, message, sink.payload())) {
-      link->revoke(wrong);
+      link->give_up(message.channel.scope, wrong);
       std::rethrow_exception(wrong);
     }
     link->give(arrived, sink);
@@ -73,6 +73,11 @@ void PeerLink::revoke(std::exception_ptr error) {
   if (error_) return;
   error_ = error;
   close();
+}
+
+void PeerLink::give_up(Scope scope, std::exception_ptr error) {
+  if (!ended()) tell({scope, error, rank_, reason_of(error, rank_)});
+  revoke(error);
 }
 
 void PeerLink::close() {
@@ -161,20 +166,20 @@ void PeerLink::expire() {
   watchdog_.reset();
   if (ended()) return;
   const Duration limit = runtime_.now() - options_.timeout;
-  auto give_up = [this](const char* doing, const Sending& overdue) {
-    revoke(std::make_exception_ptr(
-        Error(ErrorKind::peer, text("rank ", rank_, ": gave up on rank ", peer_, " after ", seconds(options_.timeout),
-                                    " s of ", doing, " ", describe(overdue.message)))));
+  const auto too_long = [this](const char* doing, const Sending& overdue) {
+    const std::string why = text("rank ", rank_, ": gave up on rank ", peer_, " after ", seconds(options_.timeout),
+                                 " s of ", doing, " ", describe(overdue.message));
+    give_up(overdue.message.channel.scope, std::make_exception_ptr(Error(ErrorKind::peer, why)));
   };
   bool busy = false;
   for (const auto& [id, sending] : sending_) {
-    if (sending.since <= limit) return give_up("sending", sending);
+    if (sending.since <= limit) return too_long("sending", sending);
     busy = true;
   }
   for (const auto& [channel, lane] : lanes_) {
     if (lane.posted.empty()) continue;
     const Posted& first = *lane.posted.front();
-    if (first.since <= limit) return give_up("waiting for", {first.message, first.since});
+    if (first.since <= limit) return too_long("waiting for", {first.message, first.since});
     busy = true;
   }
   if (busy) watch();

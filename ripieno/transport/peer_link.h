@@ -31,9 +31,11 @@ class PeerLink : public std::enable_shared_from_this<PeerLink> {
   Task<> receive(Message message, Sink sink) { return receive(shared_from_this(), message, sink); }
   /// Ends the link: every pending and future operation fails with `error`.
   void revoke(std::exception_ptr error);
+  /// revoke() because of what this rank has found: the peer is told why its operations in `scope` end.
+  void give_up(Scope scope, std::exception_ptr error);
   /// Ends a scope: every pending operation in it fails. Future ones check the endpoint's aborts.
   void end(const Abort& abort);
-  /// Tells the peer of an abort; nothing is sent in that scope after it.
+  /// Tells the peer of an abort; nothing is sent in that scope after it. It reads nothing: a message may be arriving.
   virtual void tell(const Abort& abort) = 0;
   /// See Endpoint::way().
   virtual std::string way() const = 0;

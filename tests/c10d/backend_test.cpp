@@ -129,6 +129,39 @@ void expect_told(const std::function<void(Backend&)>& act, const std::string& on
   EXPECT_TRUE(names_both(errors[0]) || names_both(errors[1])) << errors[0] << "\n" << errors[1];
 }
 
+TEST(Group, RanksThatGiveOtherRootsAreToldAtOnce) {
+  // Only rank 2 has another root. By their messages alone two of these wait, and of the others nobody notices.
+  const auto root = [](const Backend& group) { return group.getRank() == 2 ? 1 : 0; };
+  const auto told = [](const std::string& operation, const std::function<void(Backend&, Tensors&)>& act) {
+    on_ranks(3, [&](Backend& group) {
+      const std::string line = error_of([&] {
+        Tensors mine{at::ones({4})};
+        act(group, mine);
+        group.barrier({})->wait();
+      });
+      EXPECT_TRUE(contains(line, operation + " number 0 with root 1")) << line;
+      EXPECT_TRUE(contains(line, operation + " number 0 with root 0")) << line;
+    });
+  };
+  told("broadcast", [&](Backend& group, Tensors& mine) {
+    ::c10d::BroadcastOptions options;
+    options.rootRank = root(group);
+    group.broadcast(mine, options)->wait();
+  });
+  told("reduce", [&](Backend& group, Tensors& mine) {
+    ::c10d::ReduceOptions options;
+    options.rootRank = root(group);
+    group.reduce(mine, options)->wait();
+  });
+  told("gather", [&](Backend& group, Tensors& mine) {
+    ::c10d::GatherOptions options;
+    options.rootRank = root(group);
+    std::vector<Tensors> all;
+    if (group.getRank() == options.rootRank) all.emplace_back(3, at::ones({4}));
+    group.gather(all, mine, options)->wait();
+  });
+}
+
 TEST(Group, RanksThatDifferAreToldAtOnce) {
   expect_told([](Backend& group) { all_reduced(group, at::ones({group.getRank() == 0 ? 5 : 6})); }, "5 fp32", "6 fp32");
   expect_told(
@@ -153,6 +186,15 @@ TEST(Group, RanksThatDifferAreToldAtOnce) {
     group._allgather_base(all, mine, {})->wait();
   };
   expect_told(other_type, "Bool", "Short");
+  const auto other_combination = [](Backend& group) {
+    all_reduced(group, at::ones({4}, at::kShort), group.getRank() == 0 ? ::c10d::ReduceOp::SUM : ::c10d::ReduceOp::MAX);
+  };
+  expect_told(other_combination, "Shor sum", "Shor max");
+  const auto no_barrier = [](Backend& group) {
+    if (group.getRank() == 0) return void(group.barrier({})->wait());
+    all_reduced(group, at::ones({1}));
+  };
+  expect_told(no_barrier, "barrier", "all_reduce sum");
 }
 
 TEST(Group, ARankThatLeavesIsMissed) {

@@ -287,6 +287,26 @@ TEST(AgreeErrors, AllMayLeaveWithoutFinish) {
   }
 }
 
+TEST(AgreeErrors, RanksThatPartAreToldWithBothValues) {
+  for (const int steps : {1, 2}) {  // finish() finds it, or the next step
+    std::array<std::string, 2> lines;
+    on_loop_ranks(2, [&](const ProcessGroup& group) {
+      AgreeingRank mine(group);
+      mine.optimiser.param_groups()[0].options().set_lr(mine.rank == 0 ? 0.1 : 0.2);
+      Agreement agreement = agree(mine.line, mine.optimiser, group, "ring");
+      lines[static_cast<std::size_t>(mine.rank)] = first_line_of_error([&] {
+        mine.take(agreement, steps);
+        agreement.finish();
+      });
+    });
+    for (const std::string& line : lines) {
+      expect_part(line, "rank 1 holds ");
+      expect_part(line, " where rank 0 holds ");
+      expect_part(line, steps == 1 ? ", in finish(): whatever changes" : ", in step() number 2: whatever changes");
+    }
+  }
+}
+
 TEST(AgreeErrors, ARankThatIsWaitedForTooLongIsNamed) {
   std::atomic<bool> told = false;
   on_loop_ranks(
@@ -301,7 +321,7 @@ TEST(AgreeErrors, ARankThatIsWaitedForTooLongIsNamed) {
         std::string line = first_line_of_error([&] { mine.take(agreement); });
         expect_part(line, "rank 0: step() number 1 has timed out after its timeout of 2 s: it waits for rank 1");
         line = first_line_of_error([&] { agree(mine.line, mine.optimiser, group, "ring"); });
-        expect_part(line, "rank 0: agree() has timed out after its timeout of 2 s: it waits for rank 1");
+        expect_part(line, "rank 0: agree() number 1 has timed out after its timeout of 2 s: it waits for rank 1");
         told = true;
       },
       std::chrono::seconds(2));

@@ -199,7 +199,8 @@ TEST(Mistakes, ARankThatMakesNoModel) {
   const auto errors = errors_beside_a_hanging_rank(
       [](const ProcessGroup&) { return nullptr; },
       [](const ProcessGroup& group, Loop*) { DistributedDataParallel ddp(small_net(), group); });
-  EXPECT_TRUE(contains(errors[0], "making a communicator has timed out after its timeout of 2 s: it waits for rank 1"))
+  EXPECT_TRUE(contains(
+      errors[0], "rank 0: making a DDP model number 0 has timed out after its timeout of 2 s: it waits for rank 1"))
       << errors[0];
 }
 

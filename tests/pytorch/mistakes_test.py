@@ -4,6 +4,7 @@ line that says who and what, or simply works. Nobody waits for the group's timeo
 import contextlib
 import datetime
 import os
+import subprocess
 import sys
 import tempfile
 import time
@@ -89,10 +90,51 @@ class Collectives(Mistakes):
         self.works(act)
 
     def test_another_collective_on_one_rank(self):
-        for other, name in ((lambda: dist.broadcast(numbers(4), 0), "broadcast"), (lambda: dist.all_gather([numbers(4), numbers(4)], numbers(4)), "all-gather"),
+        for other, name in ((lambda: dist.broadcast(numbers(4), 0), "broadcast"), (lambda: dist.all_gather([numbers(4), numbers(4)], numbers(4)), "all_gather"),
                             (lambda: dist.all_reduce(numbers(4), dist.ReduceOp.MAX), "all_reduce max")):
             with self.subTest(name):
                 self.one_is_told(lambda rank: other() if rank == 1 else dist.all_reduce(numbers(4)), "rank 0", "all_reduce sum", "rank 1", name)
+
+    def test_another_operation_on_types_that_travel_as_bytes(self):
+        self.all_are_told(lambda rank: dist.all_reduce(numbers(4, torch.int16), (dist.ReduceOp.SUM, dist.ReduceOp.MAX)[rank]), "rank 0", "sum of 8 uint8",
+                          "rank 1", "max of 8 uint8", "CPUShortType[4]")
+
+    def test_a_barrier_is_no_sum_of_one_number(self):
+        self.all_are_told(lambda rank: dist.barrier() if rank == 0 else dist.all_reduce(numbers(1)), "rank 0", "barrier", "rank 1", "all_reduce sum")
+
+    def test_other_roots(self):
+        def act(rank: int, operation: str) -> None:
+            many = [numbers(4) for _ in range(2)]
+            {"broadcast": lambda: dist.broadcast(numbers(4), rank), "reduce": lambda: dist.reduce(numbers(4), rank),
+             "gather": lambda: dist.gather(numbers(4), many, dst=rank), "scatter": lambda: dist.scatter(numbers(4), many, src=rank)}[operation]()
+            dist.barrier()
+
+        for operation in ("broadcast", "reduce", "gather", "scatter"):
+            with self.subTest(operation):
+                own, other = (f"rank {rank} has ripieno:{operation} number 0 with root {rank}" for rank in (0, 1))
+                self.all_are_told(lambda rank: act(rank, operation), own, other, ": all ranks must call the same operations with the same root")
+
+    def test_parts_for_oneself_of_other_sizes(self):
+        self.all_are_told(lambda rank: dist.all_to_all_single(numbers(5), numbers(5), [2 + rank, 3 - rank], [3 - rank, 2 + rank]),
+                          "ValueError: all_to_all_single where rank ", " sends itself ", "part ", " of its input and of its output must be alike")
+
+    def test_an_exception_that_nobody_catches_is_told_to_the_others(self):
+        script = '''
+import datetime, sys
+import ripieno
+import torch.distributed as dist
+dist.init_process_group("ripieno", init_method=f"file://{sys.argv[1]}", rank=int(sys.argv[2]), world_size=2, timeout=datetime.timedelta(seconds=60))
+if dist.get_rank() == 1:
+    1 / 0
+dist.barrier()
+'''
+        with tempfile.TemporaryDirectory() as folder:
+            environment = os.environ | {"PYTHONPATH": os.environ["RIPIENO_PYTHON"]}
+            ranks = [subprocess.Popen([sys.executable, "-c", script, f"{folder}/store", str(rank)], env=environment, stderr=subprocess.PIPE, text=True)
+                     for rank in range(2)]
+            errors = [rank.communicate(timeout=120)[1].splitlines()[-1] for rank in ranks]
+        self.assertIn("DistBackendError: rank 0: rank 1 gave up: the group has ended: its process ends with ZeroDivisionError: division by zero", errors[0])
+        self.assertIn("ZeroDivisionError: division by zero", errors[1])
 
     def test_one_rank_calls_fewer_and_ends(self):
         def act(rank: int) -> None:
@@ -129,6 +171,14 @@ class Groups(Mistakes):
                                         timeout=datetime.timedelta(seconds=60))
 
             self.all_are_told(act, "ValueError: group 0 has ", "2 ranks, says rank 0", "3 ranks, says rank 1", "start all with one world size")
+
+    def test_a_rank_beyond_its_world(self):
+        with tempfile.TemporaryDirectory() as folder:
+            def act(rank: int) -> None:
+                dist.destroy_process_group()
+                ripieno.ProcessGroupRipieno(dist.FileStore(f"{folder}/again", 2), rank, 2 - rank, datetime.timedelta(seconds=60))
+
+            self.all_are_told(act, "ValueError: rank 1 of the group in a world of 1: ranks begin at 0; start all with one world size")
 
     def test_a_group_of_other_ranks_on_one_rank(self):
         errors = self.errors_of(lambda rank: dist.new_group([0, 1] if rank == 1 else [0]))
@@ -176,7 +226,9 @@ class DataParallel(Mistakes):
 
     def test_other_hooks(self):
         hooks = ripieno.hooks
-        self.all_are_told(lambda rank: self.train(rank, hook=(hooks.fp16(), hooks.bf16())[rank]), "rank 0", "51 fp16", "rank 1", "51 bf16")
+        self.all_are_told(lambda rank: self.train(rank, hook=(hooks.fp16(), hooks.bf16())[rank]), "rank 0", "hook fp16", "rank 1", "hook bf16")
+        self.all_are_told(lambda rank: self.train(rank, hook=hooks.powersgd(2) if rank == 1 else None), "rank 0", "all_reduce sum of 51 fp32", "rank 1",
+                          "hook powersgd")
         self.all_are_told(lambda rank: self.train(rank, hook=hooks.topk((0.25, 0.5)[rank])), "rank 0", "104 uint8", "rank 1", "208 uint8")
 
     def test_a_backward_pass_too_few_or_too_many(self):
@@ -257,6 +309,11 @@ class Agreements(Mistakes):
             with self.subTest(options):
                 self.all_are_told(lambda rank: self.agree(rank, "local-sgd", **options), "ValueError: ", expected)
 
+    def test_no_agreement_on_one_rank(self):
+        for other, name in ((dist.barrier, "barrier"), (lambda: DistributedDataParallel(net()), "all_gather")):
+            with self.subTest(name):
+                self.all_are_told(lambda rank: self.agree(rank) if rank == 0 else other(), "rank 0", "agree()", "rank 1", name)
+
     def test_an_exception_before_the_agreement_of_one_rank(self):
         errors = self.errors_of(lambda rank: self.agree(rank, model=net(int(6 / (1 - rank)))))
         self.assertRegex(errors[0], "DistBackendError: .*rank 1 ")
@@ -306,7 +363,12 @@ class Agreements(Mistakes):
         self.works(lambda rank: self.agree(rank, between=add))
 
     def test_ranks_that_part_are_found(self):
-        self.all_are_told(lambda rank: self.agree(rank, rate=0.1 + rank, between=ripieno.check_replicas),
+        apart = "DistBackendError: rank 1 holds ", " where rank 0 holds ", "must be the same on all ranks"
+        for strategy in ("ring", "leader-ring"):
+            with self.subTest(strategy):
+                self.all_are_told(lambda rank: self.agree(rank, strategy, rate=0.1 + rank), *apart, "step() number 2")
+        self.all_are_told(lambda rank: self.agree(rank, rate=0.1 + rank, count=1), *apart, "in finish()")
+        self.all_are_told(lambda rank: self.agree(rank, "local-sgd", rate=0.1 + rank, between=ripieno.check_replicas),
                           "RuntimeError: rank 1 holds ", " in 0.weight[0, 0] where rank 0 holds ", "must be the same on all ranks")
 
 

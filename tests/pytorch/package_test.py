@@ -277,12 +277,14 @@ class Types(unittest.TestCase):
 
         folder = Path(os.environ["RIPIENO_PYTHON"]) / "ripieno"
         self.assertTrue((folder / "py.typed").exists())
-        stub = {one.name: one for one in ast.parse((folder / "_ripieno.pyi").read_text()).body if isinstance(one, ast.ClassDef)}
-        classes = {name: one for name, one in vars(_ripieno).items() if isinstance(one, type)}
-        self.assertEqual({name for name in vars(_ripieno) if not name.startswith("__")}, classes.keys())
-        self.assertEqual({name for name in stub if not name.startswith("_")}, classes.keys())
-        for name, found in classes.items():
-            self.compare(found, stub[name])
+        stub = {one.name: one for one in ast.parse((folder / "_ripieno.pyi").read_text()).body if isinstance(one, (ast.ClassDef, ast.FunctionDef))}
+        has = {name: one for name, one in vars(_ripieno).items() if not name.startswith("__")}
+        self.assertEqual({name for name in stub if not name.startswith("_")}, has.keys())
+        for name, found in has.items():
+            if isinstance(found, type):
+                self.compare(found, stub[name])
+            else:
+                self.assertEqual(self.of_binding(found), [self.parameters(stub[name])])
 
     def test_all_that_is_public_has_hints_and_a_text(self):
         for module in (ripieno, ripieno.hooks):

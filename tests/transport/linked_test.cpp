@@ -137,6 +137,21 @@ TEST_P(Linked, AMismatchNamesBothMessagesAndEndsTheConnection) {
             "rank 1 waits for tree of 200 fp32 on exchange channel 3 (800 bytes), but rank 0 sent ring of 100 fp32 on "
             "exchange channel 3 (400 bytes): the ranks do not do the same");
   EXPECT_EQ(outcomes[0].kind, ErrorKind::peer);
+  EXPECT_EQ(outcomes[0].error, "rank 0: rank 1 gave up: " + outcomes[1].error);
+}
+
+TEST_P(Linked, ASenderInTheMiddleOfAMessageIsToldWhyItsPeerGivesUp) {
+  auto sender = [](Endpoint* e) -> Task<> {
+    std::vector<float> values(8 << 20);
+    co_await e->send(1, message(8 << 20, 3, "ring"), const_bytes(values));
+  };
+  auto receiver = [](Endpoint* e) -> Task<> {
+    std::vector<float> values(200);
+    co_await e->receive(0, message(200, 3, "tree"), bytes(values));
+  };
+  auto outcomes = run_ranks(GetParam(), {sender, receiver});
+  EXPECT_EQ(outcomes[1].kind, ErrorKind::mismatch);
+  EXPECT_EQ(outcomes[0].error, "rank 0: rank 1 gave up: " + outcomes[1].error);
 }
 
 TEST_P(Linked, AMismatchOfWhatWasKeptIsFoundToo) {

@@ -108,7 +108,7 @@ class QueueLink final : public PeerLink {
     outgoing->dropped = true;  // nobody waits for it
     const bool begun = !outgoing_.empty() && outgoing_.front()->written > 0;
     outgoing_.insert(outgoing_.begin() + (begun ? 1 : 0), std::move(outgoing));
-    progress();
+    write();
   }
 
  private:
@@ -160,7 +160,7 @@ class QueueLink final : public PeerLink {
       read();  // what was put before that
       if (!ended() && !is_paused()) lose("connection closed");
     } catch (...) {
-      revoke(std::current_exception());
+      give_up(0, std::current_exception());
     }
   }
 

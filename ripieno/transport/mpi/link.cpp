@@ -140,15 +140,15 @@ void MpiLink::take(ConstBytes header) {
   }
   const bool is_inline = frame && frame->payload <= MpiHub::inline_bytes;
   if (!frame || header.size() != frame_bytes + (is_inline ? frame->payload : 0)) {
-    return revoke(std::make_exception_ptr(Error(
-        ErrorKind::mismatch, text("rank ", rank_, ": rank ", peer_, " sent bytes that are not a message's header. Do ",
-                                  "all ranks run the same version?"))));
+    const std::string why = text("rank ", rank_, ": rank ", peer_, " sent bytes that are not a message's header. Do ",
+                                 "all ranks run the same version?");
+    return give_up(0, std::make_exception_ptr(Error(ErrorKind::mismatch, why)));
   }
   const int tag = is_inline ? -1 : payload_tag(next_in_++);
   try {
     take(*frame, header.subspan(frame_bytes), tag);
   } catch (...) {
-    revoke(std::current_exception());
+    give_up(frame->channel.scope, std::current_exception());
     drop_payload(*frame, tag);
   }
 }
@@ -227,7 +227,8 @@ void MpiLink::advance_all() {
 
 /// The receive is the message's.
 void MpiLink::bind(const std::shared_ptr<Incoming>& incoming, Lane& lane, const std::shared_ptr<Posted>& posted) {
-  if (auto wrong = mismatch(incoming->frame, posted->message, posted->sink.payload())) return revoke(wrong);
+  if (auto wrong = mismatch(incoming->frame, posted->message, posted->sink.payload()))
+    return give_up(incoming->frame.channel.scope, wrong);
   unasked_ -= std::exchange(incoming->cost, 0);
   incoming->posted = posted;
   posted->begun = true;

@@ -14,6 +14,11 @@ constexpr std::size_t kept_bytes = 4 << 20;    // the largest copy of unregister
 constexpr auto spin_time = std::chrono::microseconds(20);
 constexpr int looks_between_clocks = 32;
 
+/// With the numbers' type in memory, where that is not the one on the wire.
+std::string describe(const Message& message, DType in_memory) {
+  return transport::describe(message) + (in_memory == message.type ? "" : text(", ", name(in_memory), " in memory"));
+}
+
 std::size_t slot_of(Channel channel) {
   return static_cast<std::size_t>(channel.purpose) * all_reduce_channels + channel.id;
 }
@@ -152,9 +157,10 @@ std::vector<NumberSpan> SharedAllReduce::numbers_of_peers(const Message& message
         its.count != message.count || its.type != own.type) {
       const auto wrong = std::make_exception_ptr(
           Error(ErrorKind::mismatch,
-                text("rank ", rank_, " takes part in ", describe(message), ", ", name(own.type), " in memory, epoch ",
-                     options_.epoch, ", but rank ", peer.rank, " in ", describe(other), ", ", name(its.type),
-                     " in memory, epoch ", its.epoch, ": the ranks do not do the same")));
+                text("rank ", rank_, " takes part in ", describe(message, own.type), ", but rank ", peer.rank, " in ",
+                     describe(other, its.type),
+                     its.epoch == options_.epoch ? "" : text(", in epoch ", its.epoch, " and not ", options_.epoch),
+                     ": the ranks do not do the same")));
       give_up(wrong);
       std::rethrow_exception(wrong);
     }
@@ -288,8 +294,9 @@ void SharedAllReduce::find_mismatches() {
 }
 
 void SharedAllReduce::give_up(std::exception_ptr error) {
+  stop({0, error, rank_, reason_of(error, rank_)});
   revoke(error);
-  for (Peer& peer : peers_) peer.link->revoke(error);
+  for (Peer& peer : peers_) peer.link->give_up(0, error);
 }
 
 void SharedAllReduce::stop(const Abort& abort) {

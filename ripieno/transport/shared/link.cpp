@@ -184,12 +184,14 @@ bool SharedLink::progress() {
     any |= write();
     any |= read();
   } catch (...) {
-    revoke(std::current_exception());
+    refuse(std::current_exception());
     return true;
   }
   end_if_drained();
   return any;
 }
+
+void SharedLink::refuse(std::exception_ptr error) { give_up(incoming_ ? incoming_->frame.channel.scope : 0, error); }
 
 bool SharedLink::has_work() {
   if (ended()) return false;
@@ -210,7 +212,7 @@ void SharedLink::asked() {
   try {
     read();
   } catch (...) {
-    return revoke(std::current_exception());
+    return refuse(std::current_exception());
   }
   end_if_drained();
 }
@@ -241,10 +243,12 @@ void SharedLink::drop_outgoing(const Abort& abort) {
       at = outgoing_.erase(at);
       continue;
     }
-    one.payload = one.payload.subspan(std::exchange(one.offset, 0));
+    const std::uint64_t written = std::exchange(one.offset, 0);
     if (one.payload.data()) {
-      one.own.assign(one.payload.begin(), one.payload.end());
+      one.own.assign(one.payload.begin() + static_cast<std::ptrdiff_t>(written), one.payload.end());
       one.payload = one.own;
+    } else {
+      one.payload = ConstBytes(static_cast<const std::byte*>(nullptr), one.payload.size() - written);
     }
     ++at;
   }

@@ -140,6 +140,8 @@ class SharedLink final : public PeerLink {
     other_.ring_bell();
   }
   void withdrawn() { lose("connection closed"); }
+  /// give_up() because of the message that arrives.
+  void refuse(std::exception_ptr error);
 
   void asked() override;
   void drop(const Abort& abort) override;

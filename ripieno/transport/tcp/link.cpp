@@ -41,7 +41,6 @@ void TcpLink::start() { asio::co_spawn(runtime_.context(), pump(self()), asio::d
 Task<> TcpLink::send(std::shared_ptr<TcpLink> link, Message message, ConstBytes payload) {
   link->throw_if_aborted(message.channel.scope);
   if (link->ended()) std::rethrow_exception(link->failure("sending", message));
-  if (!link->unwritable_.empty()) std::rethrow_exception(link->broken("sending", message));
   const std::uint32_t sequence = link->lanes_[message.channel].next_sent++;
   const Frame frame = make_frame(message, link->options_.epoch, sequence, payload.size());
   const auto outgoing = std::make_shared<Outgoing>(link->runtime_, frame, payload, message.urgency);
@@ -53,7 +52,7 @@ Task<> TcpLink::send(std::shared_ptr<TcpLink> link, Message message, ConstBytes 
     co_await outgoing->done.wait();
   } catch (...) {
     link->throw_if_aborted(message.channel.scope);
-    std::rethrow_exception(link->ended() ? link->failure("sending", message) : link->broken("sending", message));
+    std::rethrow_exception(link->failure("sending", message));
   }
 }
 
@@ -69,7 +68,7 @@ void TcpLink::queue(std::shared_ptr<Outgoing> outgoing) {
 }
 
 void TcpLink::tell(const Abort& abort) {
-  if (ended() || !unwritable_.empty()) return;
+  if (ended() || is_unwritable_) return;
   const auto first = std::numeric_limits<int>::max();
   const auto outgoing = std::make_shared<Outgoing>(runtime_, make_frame(abort, options_.epoch), ConstBytes(), first);
   const auto reason = std::as_bytes(std::span(abort.reason));
@@ -81,6 +80,7 @@ void TcpLink::tell(const Abort& abort) {
 
 /// Writes as much as the connection takes now, and the rest when it takes more.
 void TcpLink::write() {
+  if (is_unwritable_) return;
   asio::error_code error;
   while (!outgoing_.empty() && !error) {
     std::uint64_t written = write_some(error);
@@ -99,10 +99,9 @@ void TcpLink::write() {
   }
   if (!error) return;
   if (error != asio::error::would_block) {
-    // The pump finds out that the peer is gone, after it has read the peer's last messages.
-    unwritable_ = error.message();
-    for (auto& outgoing : std::exchange(outgoing_, {}))
-      outgoing->done.fail(std::make_exception_ptr(asio::system_error(error)));
+    // The pump ends the link once it has read the peer's last messages, among which may be why it has gone.
+    is_unwritable_ = true;
+    asked();
   } else if (!writing_rest_) {
     writing_rest_ = true;
     asio::co_spawn(runtime_.context(), write_rest(self()), asio::detached);
@@ -131,7 +130,7 @@ std::size_t TcpLink::write_some(asio::error_code& error) {
 }
 
 Task<> TcpLink::write_rest(std::shared_ptr<TcpLink> link) {
-  while (!link->ended() && !link->outgoing_.empty()) {
+  while (!link->ended() && !link->is_unwritable_ && !link->outgoing_.empty()) {
     asio::error_code error;
     auto token = asio::redirect_error(asio::use_awaitable, error);
     co_await link->socket_.async_wait(asio::ip::tcp::socket::wait_write, token);
@@ -140,17 +139,12 @@ Task<> TcpLink::write_rest(std::shared_ptr<TcpLink> link) {
   link->writing_rest_ = false;
 }
 
-std::exception_ptr TcpLink::broken(const char* doing, const Message& message) const {
-  return std::make_exception_ptr(Error(ErrorKind::peer, text("rank ", rank_, ": lost rank ", peer_, " (", unwritable_,
-                                                             ") while ", doing, " ", describe(message))));
-}
-
 Task<> TcpLink::pump(std::shared_ptr<TcpLink> link) {
   try {
     bool more = true;
     while (more) more = co_await link->pump_one();
   } catch (...) {
-    link->revoke(std::current_exception());
+    link->give_up(link->arriving_.value_or(0), std::current_exception());
   }
 }
 
@@ -173,7 +167,8 @@ Task<bool> TcpLink::pump_one() {
   Lane* lane = &admit(frame);  // valid until the message is dropped
   arriving_ = frame.channel.scope;
   const std::uint64_t cost = frame.payload + sizeof(Arrived);
-  while (!stops() && lane->posted.empty() && unasked_ + cost > options_.unasked_bytes) co_await changed();
+  const auto has_room = [&] { return is_unwritable_ || unasked_ + cost <= options_.unasked_bytes; };
+  while (!stops() && lane->posted.empty() && !has_room()) co_await changed();
   std::uint64_t left = frame.payload;
   if (!stops()) {
     Task<std::uint64_t> reading = lane->posted.empty() ? keep(frame, lane) : fill(frame, lane);
@@ -310,9 +305,12 @@ void TcpLink::asked() {
 void TcpLink::keep_rest(Outgoing& outgoing) {
   const std::uint64_t of_payload = std::max<std::uint64_t>(outgoing.written, frame_bytes) - frame_bytes;
   outgoing.written -= of_payload;
-  outgoing.payload = outgoing.payload.subspan(of_payload);
-  if (!outgoing.payload.data()) return;
-  outgoing.own.assign(outgoing.payload.begin(), outgoing.payload.end());
+  const ConstBytes all = outgoing.payload;
+  if (!all.data()) {
+    outgoing.payload = ConstBytes(static_cast<const std::byte*>(nullptr), all.size() - of_payload);
+    return;
+  }
+  outgoing.own.assign(all.begin() + static_cast<std::ptrdiff_t>(of_payload), all.end());
   outgoing.payload = outgoing.own;
 }
 

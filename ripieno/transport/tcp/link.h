@@ -46,7 +46,6 @@ class TcpLink final : public PeerLink {
   void write();
   std::size_t write_some(asio::error_code& error);
   static Task<> write_rest(std::shared_ptr<TcpLink> link);
-  std::exception_ptr broken(const char* doing, const Message& message) const;
   static Task<> pump(std::shared_ptr<TcpLink> link);
   Task<bool> pump_one();
   Task<bool> hear(Frame frame);
@@ -67,7 +66,7 @@ class TcpLink final : public PeerLink {
   std::deque<std::shared_ptr<Outgoing>> outgoing_;
   std::vector<asio::const_buffer> gathered_;  ///< used by write_some()
   bool writing_rest_ = false;
-  std::string unwritable_;         ///< why nothing more can be sent
+  bool is_unwritable_ = false;     ///< the peer takes no more: what is queued fails when the link ends
   Resume paused_;                  ///< continues the pump
   std::optional<Scope> arriving_;  ///< the scope of the arriving message
   bool dropped_ = false;           ///< the rest of it is to be dropped
