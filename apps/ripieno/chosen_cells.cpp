@@ -1,6 +1,6 @@
-#include <algorithm>
+#include "apps/ripieno/chosen_cells.h"
 
-#include "apps/ripieno/recipe.h"
+#include <algorithm>
 
 namespace ripieno::program {
 
@@ -22,6 +22,24 @@ void keep_cells(const std::vector<std::string>& names, const std::string& path, 
   };
   std::erase_if(recipe->cells, is_other);
   std::erase_if(*refused, is_other);
+}
+
+void DistinctCells::add(const RecipeCell& cell) {
+  if (!only_.empty() && std::find(only_.begin(), only_.end(), cell.name) == only_.end()) return;
+  const std::pair place(cell.name, cell.seed_index);
+  const auto [same, is_new] = runs_.emplace(cell.settings.to_toml(), place);
+  if (!is_new) {
+    const auto& [other, index] = same->second;
+    fail(ErrorKind::usage, file_, ": cells ", other, " and ", cell.name, " are the same run with seed ",
+         cell.settings->seed, ": ",
+         index != cell.seed_index ? "let either the grid or seeds vary the seed"
+         : other == cell.name     ? "what tells them apart is set for both"
+                                  : "what tells them apart is set for both; take one with --only");
+  }
+  if (!names_.insert(place).second) {
+    fail(ErrorKind::usage, file_, ": two cells of the grid would both be named ", cell.name,
+         ": change one of the values that their names are made from");
+  }
 }
 
 }  // namespace ripieno::program

@@ -3,10 +3,10 @@
 #include <memory>
 
 #include "apps/ripieno/choose_exchange.h"
+#include "apps/ripieno/chosen_cells.h"
 #include "apps/ripieno/commands.h"
 #include "apps/ripieno/job.h"
 #include "apps/ripieno/program_runs.h"
-#include "apps/ripieno/recipe.h"
 #include "apps/ripieno/train.h"
 #include "apps/ripieno/worker.h"
 #include "ripieno/core/file.h"
@@ -150,8 +150,8 @@ void print_json(const std::vector<report::Summary>& summaries) {
 
 void run_compare(const CompareArguments& arguments, const CommandContext& context) {
   std::vector<RefusedCell> missing;
-  Recipe recipe =
-      load_recipe(arguments.recipe, arguments.sets, arguments.scale, arguments.print_config ? nullptr : &missing);
+  Recipe recipe = load_recipe(arguments.recipe, arguments.sets, arguments.scale,
+                              arguments.print_config ? nullptr : &missing, arguments.only);
   tell_idle(recipe.cells, context.zoo);
   if (!arguments.only.empty()) {
     keep_cells(arguments.only, arguments.recipe, &recipe, &missing);

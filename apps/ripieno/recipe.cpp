@@ -4,6 +4,7 @@
 #include <cctype>
 #include <map>
 
+#include "apps/ripieno/chosen_cells.h"
 #include "apps/ripieno/toml_value.h"
 #include "ripieno/core/file.h"
 #include "ripieno/report/measures.h"
@@ -322,18 +323,19 @@ void refuse_idle(const std::vector<RecipeCell>& cells) {
 std::vector<std::string> idle_in_file(const std::vector<RecipeCell>& cells) { return all_idle(cells, false); }
 
 Recipe load_recipe(const std::filesystem::path& path, const std::vector<std::string>& sets, const std::string& scale,
-                   std::vector<RefusedCell>* refused) {
+                   std::vector<RefusedCell>* refused, const std::vector<std::string>& only) {
   std::string content;
   try {
     content = read_file(path);
   } catch (const Error& error) {
     fail(ErrorKind::usage, error.what(), "; give the path of a recipe");
   }
-  return load_recipe_text(content, path.string(), sets, scale, refused);
+  return load_recipe_text(content, path.string(), sets, scale, refused, only);
 }
 
 Recipe load_recipe_text(std::string_view toml, const std::string& name, const std::vector<std::string>& sets,
-                        const std::string& scale, std::vector<RefusedCell>* refused) {
+                        const std::string& scale, std::vector<RefusedCell>* refused,
+                        const std::vector<std::string>& only) {
   const toml::table table = parse_toml(toml, name);
   const auto origin = [&](const toml::node& node) {
     return Origin{name, node.source().begin.line, node.source().begin.column};
@@ -368,7 +370,7 @@ Recipe load_recipe_text(std::string_view toml, const std::string& name, const st
   const std::vector<std::string> varies = varying(grids, base);
 
   std::map<std::string, std::string> single_runs;  // config.toml -> cell
-  std::map<std::string, std::string> runs, names;  // config.toml -> cell, cell and seed -> config.toml
+  DistinctCells distinct(name, only);
   for (const Grid& grid : grids) {
     std::vector<std::size_t> choice(grid.size(), 0);
     do {
@@ -381,16 +383,7 @@ Recipe load_recipe_text(std::string_view toml, const std::string& name, const st
         one.seed_index = i;
         const auto seed = static_cast<std::int64_t>(cell.settings->seed);
         if (i > 0) one.settings.assign("seed", seed + i, {"seeds"});
-        const std::string config = one.settings.to_toml();
-        const auto [same, is_new] = runs.emplace(config, cell.name);
-        if (!is_new) {
-          fail(ErrorKind::usage, name, ": cells ", same->second, " and ", cell.name, " are the same run with seed ",
-               seed + i, ": let either the grid or seeds vary the seed");
-        }
-        if (!names.emplace(text(cell.name, " ", i), config).second) {
-          fail(ErrorKind::usage, name, ": two cells of the grid would both be named ", cell.name,
-               ": change one of the values that their names are made from");
-        }
+        distinct.add(one);
       }
     } while (next_choice(grid, choice));
   }

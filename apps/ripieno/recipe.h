@@ -55,18 +55,16 @@ struct Recipe {
 /// is one worker: its cells get workers = 1 whatever the recipe says, and are not repeated for each number of workers
 /// in the grid. Throws Error(usage), as Settings does, also on a grid key that is unknown, given twice or without an
 /// array of values, on two cells that would be the same run, and on a scale that the recipe has not. `refused`: cells
-/// of a grid whose values do not go together are put there in place of an error.
+/// of a grid whose values do not go together are put there in place of an error. `only`: the cells that will be kept;
+/// others may be the same run.
 Recipe load_recipe(const std::filesystem::path& path, const std::vector<std::string>& sets,
-                   const std::string& scale = "", std::vector<RefusedCell>* refused = nullptr);
+                   const std::string& scale = "", std::vector<RefusedCell>* refused = nullptr,
+                   const std::vector<std::string>& only = {});
 
 /// The same from text; `name` stands for the file.
 Recipe load_recipe_text(std::string_view toml, const std::string& name, const std::vector<std::string>& sets,
-                        const std::string& scale = "", std::vector<RefusedCell>* refused = nullptr);
-
-/// Keeps only the cells of these names (--only), of the recipe in the file `path`. Error(usage), which lists the names,
-/// if there is no such cell.
-void keep_cells(const std::vector<std::string>& names, const std::string& path, Recipe* recipe,
-                std::vector<RefusedCell>* refused);
+                        const std::string& scale = "", std::vector<RefusedCell>* refused = nullptr,
+                        const std::vector<std::string>& only = {});
 
 /// A key is without effect where it has none in any of the cells that it is given in: strategies of one grid share
 /// keys. Throws Error(usage) for the first of the command line's.

@@ -3,12 +3,12 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/ripieno/choose_exchange.h"
+#include "apps/ripieno/chosen_cells.h"
 #include "apps/ripieno/commands.h"
 #include "apps/ripieno/job.h"
 #include "apps/ripieno/launched.h"
 #include "apps/ripieno/on_hosts.h"
 #include "apps/ripieno/program_runs.h"
-#include "apps/ripieno/recipe.h"
 #include "apps/ripieno/train.h"
 #include "apps/ripieno/worker.h"
 #include "ripieno/launch/placement.h"
@@ -29,11 +29,12 @@ Settings cell_of(const TrainArguments& arguments, const std::vector<std::string>
                  bool aloud) {
   const std::string& path = arguments.recipe.recipe;
   const bool chooses = !arguments.only.empty();
+  const std::vector<std::string> only(chooses ? 1 : 0, arguments.only);
   std::vector<RefusedCell> refused;
-  Recipe recipe = load_recipe(path, sets, arguments.recipe.scale, chooses ? &refused : nullptr);
+  Recipe recipe = load_recipe(path, sets, arguments.recipe.scale, chooses ? &refused : nullptr, only);
   tell_idle(recipe.cells, zoo, aloud);
   if (chooses) {
-    keep_cells({arguments.only}, path, &recipe, &refused);
+    keep_cells(only, path, &recipe, &refused);
     if (!refused.empty()) fail(refused[0].kind, refused[0].reason);
     refuse_idle(recipe.cells);
   }
