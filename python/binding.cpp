@@ -57,12 +57,15 @@ class Groups {
   /// Ends them, and whatever runs on threads of theirs.
   void leave() const {
     const std::vector<c10::intrusive_ptr<Backend>> left = alive();
+    const pybind11::gil_scoped_release unlocked;
     for (const auto& group : left) group->shutdown();
     for (const auto& group : left) group->leave();
   }
   /// Ends them on all ranks, which are told why.
   void end(const std::string& why) const {
-    for (const auto& group : alive()) group->end(why, true);
+    const std::vector<c10::intrusive_ptr<Backend>> left = alive();
+    const pybind11::gil_scoped_release unlocked;
+    for (const auto& group : left) group->end(why, true);
   }
 
  private:
@@ -125,11 +128,10 @@ PYBIND11_MODULE(_ripieno, module) {
 
   // Without this, a thread of a group may want the interpreter while that is ending.
   const auto groups = std::make_shared<Groups>();
-  const py::cpp_function leave([groups] { groups->leave(); }, py::call_guard<py::gil_scoped_release>());
+  const py::cpp_function leave([groups] { groups->leave(); });
   py::module_::import("atexit").attr("register")(leave);
   module.def(
       "end_groups", [groups](const std::string& why) { groups->end(why); }, py::arg("why"),
-      py::call_guard<py::gil_scoped_release>(),
       "Ends all groups of this process, on all their ranks, which are told why. For a process that ends with an "
       "error.");
 

@@ -7,6 +7,7 @@
     model = torch.nn.parallel.DistributedDataParallel(model)
 
 All collectives of torch.distributed work on CPU tensors of every type; CUDA tensors go through the host."""
+import contextlib
 import datetime
 import os
 import sys
@@ -51,14 +52,15 @@ def register() -> None:
 
 
 def _tell_other_ranks() -> None:
-    """Of an exception that nobody catches: their errors then say what it was, and not only that this rank is lost."""
+    """Of an exception that ends this process: their errors then say what it was, and not only that this rank is lost."""
     before = sys.excepthook
 
     def hook(kind: type[BaseException], error: BaseException, trace: types.TracebackType | None) -> None:
-        try:
-            end_groups(f"its process ends with {kind.__name__}: {error}".splitlines()[0])
-        finally:
-            before(kind, error, trace)
+        before(kind, error, trace)
+        goes_on = hasattr(sys, "ps1") or sys.flags.interactive
+        if not goes_on:
+            with contextlib.suppress(Exception):  # this process ends anyway
+                end_groups(f"its process ends with {kind.__name__}: {error}".splitlines()[0])
 
     sys.excepthook = hook
 

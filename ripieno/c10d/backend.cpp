@@ -72,6 +72,7 @@ void Backend::part(const std::string& why) {
   try {
     end(why, false);
     members_->cluster.progress().run("what it listens for", members_->messages->close());
+    members_->cluster.progress().run("what it listens for", members_->roots->close());
     earlier_ = counts();
   } catch (...) {  // the runtime is broken: nothing is left to end
   }
@@ -158,7 +159,7 @@ Backend::Handle Backend::submit(const Asked& asked, const c10::intrusive_ptr<Pen
 Task<> Backend::take_turn(c10::intrusive_ptr<PendingWork> work, Asked asked, Operation operation, std::uint32_t channel,
                           std::shared_ptr<Event> before, std::shared_ptr<Event> over) {
   begins();
-  if (asked.root >= 0) members_->roots.begins(asked.title, work->getSequencenumber(), asked.root);
+  if (asked.root >= 0) members_->roots->begins(asked.title, work->getSequencenumber(), asked.root);
   std::exception_ptr error;
   const auto expire = [&] { fail_all(too_late(*work, asked)); };
   const Runtime::Timer timer = runtime().call_at(runtime().now() + limit_of(asked.timeout), expire);
@@ -212,6 +213,7 @@ std::exception_ptr Backend::too_late(const PendingWork& work, const Asked& asked
 /// A mismatch tells of messages, which may be parts of what the user has called.
 std::exception_ptr Backend::in_context(const std::exception_ptr& error, const PendingWork& work,
                                        const Asked& asked) const {
+  if (has_failed_) return error;  // it is of an earlier one
   try {
     std::rethrow_exception(error);
   } catch (const Error& mismatch) {

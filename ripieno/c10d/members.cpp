@@ -21,7 +21,7 @@ Members::Members(transport::Cluster joined)
       tuning(tuning_for(comm)),
       messages(std::make_shared<TaggedMessages>(cluster.endpoint)),
       order(std::make_shared<OperationOrder>(comm, lanes)),
-      roots(comm) {
+      roots(std::make_shared<RootCheck>(comm)) {
   cluster.progress();
 }
 

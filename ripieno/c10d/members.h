@@ -38,7 +38,7 @@ struct Members {
   std::shared_ptr<Event> last_average;  ///< one after the other: an averager takes channels at its first
 
   // On the runtime's thread.
-  const RootCheck roots;
+  const std::shared_ptr<RootCheck> roots;
   int in_flight = 0;
   Duration busy{0}, busy_since{0};  ///< before what is in flight now, and since when something is
   std::shared_ptr<Event> none_in_flight;

@@ -1,42 +1,80 @@
 #include "ripieno/c10d/root_check.h"
 
+#include <asio/co_spawn.hpp>
+#include <asio/detached.hpp>
+#include <numeric>
 #include <string_view>
 
 #include "ripieno/core/async.h"
 
 namespace ripieno::c10d {
+namespace {
 
-void RootCheck::begins(const char* operation, std::uint64_t number, int root) const {
+constexpr transport::Scope roots_scope = 0x726F6F7473;  // as in tagged_messages.cpp
+
+std::vector<int> everybody(int size) {
+  std::vector<int> ranks(static_cast<std::size_t>(size));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return ranks;
+}
+
+}  // namespace
+
+RootCheck::RootCheck(const collective::Communicator& group)
+    : group_(group),
+      comm_(group.shared_endpoint(), everybody(group.size()), roots_scope),
+      message_{{observe::Purpose::control, 0, roots_scope}, "roots", DType::uint8, sizeof(Begun)} {}
+
+void RootCheck::begins(const char* operation, std::uint64_t number, int root) {
   if (comm_.size() == 1) return;
   Begun own{number, root, {}};
   std::string_view(operation).copy(own.operation.data(), own.operation.size() - 1);
-  const transport::Message message{comm_.channel(channel_, observe::Purpose::control), "roots", DType::uint8,
-                                   sizeof own};
   // Side by side, so that they go out, and are awaited, in the order of the calls.
-  Flight(comm_.runtime(), hear(comm_, message, own));
-  Flight(comm_.runtime(), tell(comm_, message, own));
+  start(hear(shared_from_this(), own));
+  start(tell(shared_from_this(), own));
 }
 
-Task<> RootCheck::tell(collective::Communicator comm, transport::Message message, Begun own) {
-  const int next = comm.member((comm.rank() + 1) % comm.size());
-  Task<> sending = comm.endpoint().send(next, message, std::as_bytes(std::span(&own, 1)));
-  Task<std::exception_ptr> ending = error_of(std::move(sending));
-  static_cast<void>(co_await std::move(ending));  // what ends the communicator, its operations tell
+void RootCheck::start(Task<> task) {
+  ++running_;
+  asio::co_spawn(comm_.runtime().context(), counted(shared_from_this(), std::move(task)), asio::detached);
 }
 
-Task<> RootCheck::hear(collective::Communicator comm, transport::Message message, Begun own) {
+Task<> RootCheck::counted(Self self, Task<> task) {
+  Task<std::exception_ptr> ending = error_of(std::move(task));
+  static_cast<void>(co_await std::move(ending));  // what ends the group, its operations tell
+  --self->running_;
+}
+
+Task<> RootCheck::close(Self self) {
+  const collective::Communicator& comm = self->comm_;
+  const std::string why = text("rank ", comm.rank(), ": the group has ended");
+  comm.endpoint().abort(roots_scope, {comm.rank()}, std::make_exception_ptr(Error(ErrorKind::peer, why)));
+  while (self->running_ > 0) {
+    Task<> yielding = comm.runtime().yield();
+    co_await std::move(yielding);
+  }
+}
+
+Task<> RootCheck::tell(Self self, Begun own) {
+  const collective::Communicator& comm = self->comm_;
+  const int next = (comm.rank() + 1) % comm.size();
+  Task<> sending = comm.endpoint().send(next, self->message_, std::as_bytes(std::span(&own, 1)));
+  co_await std::move(sending);
+}
+
+Task<> RootCheck::hear(Self self, Begun own) {
+  const collective::Communicator& comm = self->comm_;
   const int before = (comm.rank() + comm.size() - 1) % comm.size();
   Begun its;
   const Bytes into = std::as_writable_bytes(std::span(&its, 1));
-  Task<> receiving = comm.endpoint().receive(comm.member(before), message, transport::Sink(into));
-  Task<std::exception_ptr> ending = error_of(std::move(receiving));
-  const std::exception_ptr error = co_await std::move(ending);
-  if (error || its == own) co_return;
+  Task<> receiving = comm.endpoint().receive(before, self->message_, transport::Sink(into));
+  co_await std::move(receiving);
+  if (its == own) co_return;
   its.operation.back() = 0;
   const auto name = [](const Begun& one) {
     return text(one.operation.data(), " number ", one.number, " with root ", one.root);
   };
-  comm.abort(std::make_exception_ptr(
+  self->group_.abort(std::make_exception_ptr(
       Error(ErrorKind::mismatch, text("rank ", before, " has ", name(its), " where rank ", comm.rank(), " has ",
                                       name(own), ": all ranks must call the same operations with the same root"))));
 }

@@ -6,19 +6,23 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 
 #include "ripieno/collective/communicator.h"
 
 namespace ripieno::c10d {
 
-class RootCheck {
+/// Used on the runtime's thread alone.
+class RootCheck : public std::enable_shared_from_this<RootCheck> {
  public:
-  /// On the runtime's thread, in the same order on all ranks.
-  explicit RootCheck(const collective::Communicator& comm) : comm_(comm), channel_(comm.take_channels()) {}
+  /// Of operations on `group`; its own messages have a scope of their own.
+  explicit RootCheck(const collective::Communicator& group);
 
   /// This rank begins an operation; all ranks begin them in the same order. Once the rank before it turns out to have
-  /// begun another one, or with another root, the communicator ends with Error(mismatch), which names both.
-  void begins(const char* operation, std::uint64_t number, int root) const;
+  /// begun another one, or with another root, the group's communicator ends with Error(mismatch), which names both.
+  void begins(const char* operation, std::uint64_t number, int root);
+  /// Ends what this rank still waits to hear; the others are not told. Until then it keeps the endpoint.
+  Task<> close() { return close(shared_from_this()); }
 
  private:
   struct Begun {
@@ -27,11 +31,17 @@ class RootCheck {
     std::array<char, 52> operation{};  ///< ends with a zero
     bool operator==(const Begun&) const = default;
   };
-  static Task<> tell(collective::Communicator comm, transport::Message message, Begun own);
-  static Task<> hear(collective::Communicator comm, transport::Message message, Begun own);
+  using Self = std::shared_ptr<RootCheck>;
 
-  const collective::Communicator comm_;
-  const std::uint32_t channel_;
+  static Task<> close(Self self);
+  static Task<> tell(Self self, Begun own);
+  static Task<> hear(Self self, Begun own);
+  static Task<> counted(Self self, Task<> task);
+  void start(Task<> task);
+
+  const collective::Communicator group_, comm_;
+  const transport::Message message_;
+  int running_ = 0;  ///< tasks that run beside the operations
 };
 
 }  // namespace ripieno::c10d

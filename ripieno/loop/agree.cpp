@@ -48,6 +48,7 @@ struct Agreement::State {
   void step(std::uint32_t samples);
   void finish();
   void compare_ranks(const std::string& doing);
+  void conclude_check();
   void step_optimiser();
   Task<> spread_consensus();
   void leave(const std::exception_ptr& why) noexcept;
@@ -66,7 +67,8 @@ struct Agreement::State {
   std::unique_ptr<TensorHomes> homes;
   std::unique_ptr<train::HostCopy> host;
   std::unique_ptr<ModuleBuffers> buffers;
-  std::vector<NamedParameter> alike;  // that all ranks hold alike before every step
+  std::vector<NamedParameter> alike;  // that all ranks hold alike after every exchange
+  std::uint32_t period = 1;           // in steps, of exchanges
   std::uint32_t compares_on = 0;      // a channel
   std::optional<ReplicaCheck> check;
   std::unique_ptr<StrategyRun> strategy_run;
@@ -95,7 +97,14 @@ void Agreement::State::prepare(std::shared_ptr<torch::nn::Module> net, const str
       .uneven_batches = options.uneven_batches,
       .first_rate = on_servers ? optimiser.rate() : 0,
       .make_optimiser = [this] { return std::make_unique<UsersSteps>([this] { step_optimiser(); }); }};
-  if (info.agrees && comm->size() > 1) alike = parameters_of(model->module());
+  if (info.agrees && comm->size() > 1) {
+    alike = parameters_of(model->module());
+    std::erase_if(alike, [trained = optimiser.parameters()](const NamedParameter& one) {
+      const auto is_same = [&](const torch::Tensor& tensor) { return tensor.is_same(one.tensor); };
+      return !one.tensor.is_cpu() || std::none_of(trained.begin(), trained.end(), is_same);
+    });
+  }
+  period = info.period ? info.period(plan, comm->size()) : 1;
   compares_on = comm->take_channels();
   const LoopNumbers numbers{host->parameters(), host->gradients(), host->buffers(), host->frozen()};
   strategy_run =
@@ -132,22 +141,29 @@ void Agreement::State::step(std::uint32_t samples) {
   for (std::size_t i = 0; i < model->layout().buckets.size(); ++i) host->gradients_to_host(i);
   host->buffers_to_host();
   const Turn turn{.samples = samples, .rate = on_servers ? optimiser.rate() : 0};
-  compare_ranks(text("step() number ", strategy_run->steps() + 1));
+  const std::uint64_t number = strategy_run->steps() + 1;
+  if (number % period == 0) compare_ranks(text("step() number ", number));
   run("step()", strategy_run->step(turn));
-  if (check) check->conclude(*group);
+  conclude_check();
   host->state_to_device();
 }
 
-/// Begins to compare the weights that ranks hold before the next step.
+/// Begins to compare the weights that ranks hold, beside an exchange in which all take part.
 void Agreement::State::compare_ranks(const std::string& doing) {
   if (!alike.empty()) check.emplace(*group, *comm, compares_on, alike, ReplicaState{strategy_run->steps(), doing});
+}
+
+void Agreement::State::conclude_check() {
+  if (!check) return;
+  check->conclude(*group);
+  check.reset();
 }
 
 void Agreement::State::finish() {
   run("finish()", strategy_run->finish());
   whole.wait();
   compare_ranks("finish()");
-  if (check) check->conclude(*group);
+  conclude_check();
   meet("finish()", *comm, spread_consensus());
   host->state_to_device();
   meet("finish()", *comm, buffers->give_first(*comm));

@@ -22,9 +22,9 @@
 //
 // Errors: the first error of a rank ends the agreement on all ranks. That rank's step() throws it, the others' throw an
 // Error(peer) that names the rank and its error. A rank that takes more steps than another gets Error(mismatch), except
-// with strategies whose ranks go at their own pace. With strategies by which all ranks hold the same weights after each
-// step, ranks that have parted get Error(mismatch) with both values (replica_check.h; weights on GPUs are not
-// compared).
+// with strategies whose ranks go at their own pace. With strategies by which all ranks hold the same weights after
+// each exchange, ranks that have parted are told both values (replica_check.h): of the optimiser's parameters, on the
+// CPU.
 #pragma once
 
 #include <torch/torch.h>
@@ -72,9 +72,10 @@ class Agreement {
 };
 
 /// Begins to agree: all ranks of the group call it, with the same net, strategy and options. All get rank 0's
-/// parameters and buffers. The net's parameters become views of one flat block, in fp32 or fp64 on one device
-/// (train/flat_model.h); `net` and `optimiser` must outlive the agreement. Several may be at work in one group. Throws
-/// Error(usage) for an unknown strategy, and for what cannot work, with its reason; Error(mismatch) if ranks differ.
+/// parameters and buffers. It counts among the group's operations, whose order is the same on all ranks. The net's
+/// parameters become views of one flat block, in fp32 or fp64 on one device (train/flat_model.h); `net` and `optimiser`
+/// must outlive the agreement. Several may be at work in one group. Throws Error(usage) for an unknown strategy, and
+/// for what cannot work, with its reason; Error(mismatch) if ranks differ.
 Agreement agree(std::shared_ptr<torch::nn::Module> net, torch::optim::Optimizer& optimiser, const ProcessGroup& group,
                 std::string_view strategy, const AgreeOptions& options = {});
 

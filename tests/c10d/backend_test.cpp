@@ -129,6 +129,25 @@ void expect_told(const std::function<void(Backend&)>& act, const std::string& on
   EXPECT_TRUE(names_both(errors[0]) || names_both(errors[1])) << errors[0] << "\n" << errors[1];
 }
 
+TEST(Group, ARootThatEndsRightAfterItsBroadcastIsMissed) {
+  on_ranks(2, [](Backend& group) {
+    Tensors mine{at::ones({4})};
+    group.broadcast(mine, {})->wait();
+    if (group.getRank() == 0) return;  // before it has heard of rank 1's broadcast
+    const std::string line = error_of([&] { all_reduced(group, at::ones({4})); });
+    EXPECT_TRUE(contains(line, "lost rank 0")) << line;
+  });
+}
+
+TEST(Group, WhatComesAfterAMismatchGetsTheSameError) {
+  on_ranks(2, [](Backend& group) {
+    const at::Tensor mine = at::ones({4 + group.getRank()});
+    const std::string first = error_of([&] { all_reduced(group, mine); });
+    const std::string later = error_of([&] { group.barrier({})->wait(); });
+    EXPECT_EQ(first.rfind(later, 0), 0u) << first << "\n" << later;  // without the first's own call
+  });
+}
+
 TEST(Group, RanksThatGiveOtherRootsAreToldAtOnce) {
   // Only rank 2 has another root. By their messages alone two of these wait, and of the others nobody notices.
   const auto root = [](const Backend& group) { return group.getRank() == 2 ? 1 : 0; };

@@ -88,6 +88,10 @@ bool SharedLink::read_payload() {
 }
 
 void SharedLink::finish() {
+  if (incoming_->arrived && !incoming_->lane->posted.empty()) {  // its receive was posted meanwhile
+    const Posted& posted = *incoming_->lane->posted.front();
+    if (auto wrong = mismatch(incoming_->frame, posted.message, posted.sink.payload())) std::rethrow_exception(wrong);
+  }
   Incoming in = std::move(*incoming_);
   incoming_.reset();
   if (in.frame.kind == FrameKind::abort) {
@@ -100,10 +104,9 @@ void SharedLink::finish() {
   } else if (in.lane->posted.empty()) {
     if (in.in_place) ++placed_in_;
     in.lane->arrived.push_back(std::move(*in.arrived));
-  } else {  // its receive was posted meanwhile
+  } else {
     unasked_ -= in.arrived->cost();
     const std::shared_ptr<Posted> posted = in.lane->posted.front();
-    if (auto wrong = mismatch(in.frame, posted->message, posted->sink.payload())) std::rethrow_exception(wrong);
     if (in.in_place) ++placed_in_;
     give(*in.arrived, posted->sink);
     serve(*in.lane);

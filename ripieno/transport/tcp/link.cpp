@@ -17,6 +17,13 @@ constexpr std::size_t most_gathered = 64;  // the most buffers that Asio passes 
 /// The bytes sent for a payload without data.
 const std::array<std::byte, 64 << 10> zeros{};
 
+/// Whether a write has failed because the connection is no more: then it can still be read to its end.
+bool is_of_the_peer(const asio::error_code& error) {
+  using namespace asio::error;
+  return error == broken_pipe || error == connection_reset || error == connection_aborted || error == timed_out ||
+         error == host_unreachable || error == network_unreachable;
+}
+
 using UnsentLowWater = asio::detail::socket_option::integer<IPPROTO_TCP, TCP_NOTSENT_LOWAT>;
 using LowWater = asio::detail::socket_option::integer<SOL_SOCKET, SO_RCVLOWAT>;
 
@@ -68,7 +75,7 @@ void TcpLink::queue(std::shared_ptr<Outgoing> outgoing) {
 }
 
 void TcpLink::tell(const Abort& abort) {
-  if (ended() || is_unwritable_) return;
+  if (ended() || !unwritable_.empty()) return;
   const auto first = std::numeric_limits<int>::max();
   const auto outgoing = std::make_shared<Outgoing>(runtime_, make_frame(abort, options_.epoch), ConstBytes(), first);
   const auto reason = std::as_bytes(std::span(abort.reason));
@@ -80,7 +87,7 @@ void TcpLink::tell(const Abort& abort) {
 
 /// Writes as much as the connection takes now, and the rest when it takes more.
 void TcpLink::write() {
-  if (is_unwritable_) return;
+  if (!unwritable_.empty()) return;
   asio::error_code error;
   while (!outgoing_.empty() && !error) {
     std::uint64_t written = write_some(error);
@@ -99,9 +106,9 @@ void TcpLink::write() {
   }
   if (!error) return;
   if (error != asio::error::would_block) {
-    // The pump ends the link once it has read the peer's last messages, among which may be why it has gone.
-    is_unwritable_ = true;
-    asked();
+    unwritable_ = error.message();
+    if (!is_of_the_peer(error)) return lose(unwritable_);
+    asked();  // the pump ends the link once it has read the peer's last messages, among which may be why it has gone
   } else if (!writing_rest_) {
     writing_rest_ = true;
     asio::co_spawn(runtime_.context(), write_rest(self()), asio::detached);
@@ -130,7 +137,7 @@ std::size_t TcpLink::write_some(asio::error_code& error) {
 }
 
 Task<> TcpLink::write_rest(std::shared_ptr<TcpLink> link) {
-  while (!link->ended() && !link->is_unwritable_ && !link->outgoing_.empty()) {
+  while (!link->ended() && link->unwritable_.empty() && !link->outgoing_.empty()) {
     asio::error_code error;
     auto token = asio::redirect_error(asio::use_awaitable, error);
     co_await link->socket_.async_wait(asio::ip::tcp::socket::wait_write, token);
@@ -164,10 +171,10 @@ Task<bool> TcpLink::pump_one() {
   if (frame.kind == FrameKind::abort) co_return co_await hear(frame);
   if (aborted(frame.channel.scope)) co_return co_await skip(frame.payload);
 
-  Lane* lane = &admit(frame);  // valid until the message is dropped
   arriving_ = frame.channel.scope;
+  Lane* lane = &admit(frame);  // valid until the message is dropped
   const std::uint64_t cost = frame.payload + sizeof(Arrived);
-  const auto has_room = [&] { return is_unwritable_ || unasked_ + cost <= options_.unasked_bytes; };
+  const auto has_room = [&] { return !unwritable_.empty() || unasked_ + cost <= options_.unasked_bytes; };
   while (!stops() && lane->posted.empty() && !has_room()) co_await changed();
   std::uint64_t left = frame.payload;
   if (!stops()) {
@@ -228,7 +235,9 @@ Task<std::size_t> TcpLink::read_some(Bytes into, std::size_t wanted) {
   const asio::mutable_buffer buffer(into.data(), into.size());
   const std::size_t got = co_await socket_.async_read_some(buffer, token);
   if (error == asio::error::operation_aborted) co_return 0;  // drop() did it, or the connection has ended
-  if (error) lose(error == asio::error::eof ? "connection closed" : error.message());
+  if (!error) co_return got;
+  const std::string why = error == asio::error::eof ? "connection closed" : error.message();
+  lose(unwritable_.empty() ? why : unwritable_);
   co_return got;
 }
 

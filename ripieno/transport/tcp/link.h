@@ -66,7 +66,7 @@ class TcpLink final : public PeerLink {
   std::deque<std::shared_ptr<Outgoing>> outgoing_;
   std::vector<asio::const_buffer> gathered_;  ///< used by write_some()
   bool writing_rest_ = false;
-  bool is_unwritable_ = false;     ///< the peer takes no more: what is queued fails when the link ends
+  std::string unwritable_;         ///< why the peer takes no more; what is queued fails when the link ends
   Resume paused_;                  ///< continues the pump
   std::optional<Scope> arriving_;  ///< the scope of the arriving message
   bool dropped_ = false;           ///< the rest of it is to be dropped
