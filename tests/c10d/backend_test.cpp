@@ -130,12 +130,22 @@ void expect_told(const std::function<void(Backend&)>& act, const std::string& on
 }
 
 TEST(Group, ARootThatEndsRightAfterItsBroadcastIsMissed) {
-  on_ranks(2, [](Backend& group) {
-    Tensors mine{at::ones({4})};
-    group.broadcast(mine, {})->wait();
-    if (group.getRank() == 0) return;  // before it has heard of rank 1's broadcast
-    const std::string line = error_of([&] { all_reduced(group, at::ones({4})); });
-    EXPECT_TRUE(contains(line, "lost rank 0")) << line;
+  const auto store = c10::make_intrusive<::c10d::HashStore>();
+  std::atomic<int> gone{0};
+  on_ranks(2, [&](Backend& around) {
+    auto group = c10::make_intrusive<Backend>(store, around.getRank(), 2, within(std::chrono::seconds(60)));
+    Tensors mine{at::full({4}, around.getRank())};
+    if (around.getRank() == 0) {
+      group->broadcast(mine, {})->wait();
+      group.reset();  // before it has heard which root rank 1 has
+      ++gone;
+    } else {
+      await(gone);
+      group->broadcast(mine, {})->wait();
+      EXPECT_EQ(mine[0].sum().item<int>(), 0);
+      const std::string line = error_of([&] { all_reduced(*group, at::ones({4})); });
+      EXPECT_TRUE(contains(line, "lost rank 0")) << line;
+    }
   });
 }
 
