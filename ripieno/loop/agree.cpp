@@ -37,6 +37,22 @@ void check_parameters(const UsersOptimiser& optimiser, const train::FlatModel& m
   }
 }
 
+/// The trained parameters that the optimiser steps on, as parts of the flat numbers.
+std::vector<NamedParameter> stepped_parameters(const UsersOptimiser& optimiser, const train::FlatModel& model,
+                                               NumberSpan numbers) {
+  const std::vector<torch::Tensor> stepped = optimiser.parameters();
+  std::vector<NamedParameter> found;
+  for (std::size_t i = 0; i < model.trained().size(); ++i) {
+    const auto is_same = [&](const torch::Tensor& tensor) { return tensor.is_same(model.trained()[i]); };
+    if (std::none_of(stepped.begin(), stepped.end(), is_same)) continue;
+    const auto& [name, shape, range] = model.layout().tensors[i];
+    const NumberSpan part = numbers.slice(range.begin, range.end);
+    const auto type = part.type == DType::fp64 ? torch::kFloat64 : torch::kFloat32;
+    found.push_back({name, torch::from_blob(part.data, static_cast<std::int64_t>(part.count), type)});
+  }
+  return found;
+}
+
 }  // namespace
 
 struct Agreement::State {
@@ -97,13 +113,7 @@ void Agreement::State::prepare(std::shared_ptr<torch::nn::Module> net, const str
       .uneven_batches = options.uneven_batches,
       .first_rate = on_servers ? optimiser.rate() : 0,
       .make_optimiser = [this] { return std::make_unique<UsersSteps>([this] { step_optimiser(); }); }};
-  if (info.agrees && comm->size() > 1) {
-    alike = parameters_of(model->module());
-    std::erase_if(alike, [trained = optimiser.parameters()](const NamedParameter& one) {
-      const auto is_same = [&](const torch::Tensor& tensor) { return tensor.is_same(one.tensor); };
-      return !one.tensor.is_cpu() || std::none_of(trained.begin(), trained.end(), is_same);
-    });
-  }
+  if (info.agrees && comm->size() > 1) alike = stepped_parameters(optimiser, *model, host->parameters());
   period = info.period ? info.period(plan, comm->size()) : 1;
   compares_on = comm->take_channels();
   const LoopNumbers numbers{host->parameters(), host->gradients(), host->buffers(), host->frozen()};
@@ -113,9 +123,10 @@ void Agreement::State::prepare(std::shared_ptr<torch::nn::Module> net, const str
 }
 
 void Agreement::State::begin(const strategy::StrategyInfo& info) {
-  std::vector<std::string> alike = lines_of(info, options);
-  for (const auto& lines : {homes->lines(), buffers->lines()}) alike.insert(alike.end(), lines.begin(), lines.end());
-  meet("agree()", *comm, compare_lines(*comm, std::move(alike)));
+  std::vector<std::string> lines = lines_of(info, options);
+  for (const auto& more : {homes->lines(), buffers->lines()}) lines.insert(lines.end(), more.begin(), more.end());
+  for (const NamedParameter& one : alike) lines.push_back(text("parameter ", one.name, " in the optimiser"));
+  meet("agree()", *comm, compare_lines(*comm, std::move(lines)));
   meet("agree()", *comm, buffers->give_first(*comm));
   host->buffers_to_host();
   whole = group->progress().submit(text("strategy ", info.name), strategy_run->run());

@@ -23,8 +23,7 @@
 // Errors: the first error of a rank ends the agreement on all ranks. That rank's step() throws it, the others' throw an
 // Error(peer) that names the rank and its error. A rank that takes more steps than another gets Error(mismatch), except
 // with strategies whose ranks go at their own pace. With strategies by which all ranks hold the same weights after
-// each exchange, ranks that have parted are told both values (replica_check.h): of the optimiser's parameters, on the
-// CPU.
+// each exchange, ranks whose optimisers have parted are told both values (replica_check.h).
 #pragma once
 
 #include <torch/torch.h>

@@ -17,15 +17,6 @@ std::vector<std::int64_t> dense_strides(const torch::Tensor& parameter) {
 
 }  // namespace
 
-std::vector<NamedParameter> parameters_of(const torch::nn::Module& module) {
-  std::vector<NamedParameter> all;
-  for (const auto& item : module.named_parameters()) {
-    const auto is_same = [&](const NamedParameter& known) { return known.tensor.is_same(item.value()); };
-    if (std::none_of(all.begin(), all.end(), is_same)) all.push_back({item.key(), item.value()});
-  }
-  return all;
-}
-
 GradientBuckets::GradientBuckets(const std::vector<NamedParameter>& parameters, const std::vector<std::size_t>& order,
                                  std::size_t bytes, c10d::Backend& group)
     : places_(parameters.size()), bucket_of_(parameters.size()) {

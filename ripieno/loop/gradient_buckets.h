@@ -16,9 +16,6 @@ struct NamedParameter {
   torch::Tensor tensor;
 };
 
-/// A module's parameters, tied ones once.
-std::vector<NamedParameter> parameters_of(const torch::nn::Module& module);
-
 class GradientBuckets {
  public:
   struct Bucket {

@@ -14,6 +14,15 @@ Task<> split_off(collective::Communicator from, std::optional<collective::Commun
   *into = co_await std::move(splitting);
 }
 
+std::vector<NamedParameter> parameters_of(torch::nn::Module& module) {
+  std::vector<NamedParameter> all;
+  for (const auto& item : module.named_parameters()) {
+    const auto is_same = [&](const NamedParameter& known) { return known.tensor.is_same(item.value()); };
+    if (std::none_of(all.begin(), all.end(), is_same)) all.push_back({item.key(), item.value()});  // tied ones once
+  }
+  return all;
+}
+
 }  // namespace
 
 GradientExchange::GradientExchange(std::shared_ptr<torch::nn::Module> module, ProcessGroup group,

@@ -307,6 +307,17 @@ TEST(AgreeErrors, RanksThatPartAreToldWithBothValues) {
   }
 }
 
+TEST(AgreeErrors, OptimisersOfOtherParametersAreToldAtTheBeginning) {
+  on_loop_ranks(2, [](const ProcessGroup& group) {
+    torch::nn::Sequential net(torch::nn::Linear(3, 2), torch::nn::Linear(2, 1));
+    std::vector<torch::Tensor> trained = net->parameters();
+    if (group->getRank() == 1) trained.resize(2);
+    torch::optim::SGD optimiser(trained, 0.1);
+    expect_part(first_line_of_error([&] { agree(net, optimiser, group, "ring"); }),
+                "rank 1 has nothing more where rank 0 has parameter 1.weight in the optimiser");
+  });
+}
+
 TEST(AgreeErrors, ARankThatIsWaitedForTooLongIsNamed) {
   std::atomic<bool> told = false;
   on_loop_ranks(
