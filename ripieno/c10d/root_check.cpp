@@ -2,27 +2,21 @@
 
 #include <asio/co_spawn.hpp>
 #include <asio/detached.hpp>
-#include <numeric>
 #include <string_view>
 
+#include "ripieno/c10d/tagged_messages.h"
 #include "ripieno/core/async.h"
 
 namespace ripieno::c10d {
 namespace {
 
-constexpr transport::Scope roots_scope = 0x726F6F7473;  // as in tagged_messages.cpp
-
-std::vector<int> everybody(int size) {
-  std::vector<int> ranks(static_cast<std::size_t>(size));
-  std::iota(ranks.begin(), ranks.end(), 0);
-  return ranks;
-}
+constexpr transport::Scope roots_scope = 0x726F6F7473;  // no communicator of split() has it but by a rare chance
 
 }  // namespace
 
 RootCheck::RootCheck(const collective::Communicator& group)
     : group_(group),
-      comm_(group.shared_endpoint(), everybody(group.size()), roots_scope),
+      comm_(group.shared_endpoint(), everybody(group.endpoint()), roots_scope),
       message_{{observe::Purpose::control, 0, roots_scope}, "roots", DType::uint8, sizeof(Begun)} {}
 
 void RootCheck::begins(const char* operation, std::uint64_t number, int root) {

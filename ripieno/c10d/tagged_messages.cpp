@@ -14,12 +14,6 @@ constexpr std::uint32_t envelopes = 0, grants = 1, payloads = 2;
 constexpr std::uint64_t envelope_cost = 256;              // of the receiver's memory
 constexpr transport::Scope scope = 0x736567'61737365'6d;  // no communicator of split() has it but by a rare chance
 
-std::vector<int> everybody(const transport::Endpoint& endpoint) {
-  std::vector<int> ranks(static_cast<std::size_t>(endpoint.size()));
-  std::iota(ranks.begin(), ranks.end(), 0);
-  return ranks;
-}
-
 template <class T>
 Bytes bytes_of(T& value) {
   static_assert(std::is_trivially_copyable_v<T>);
@@ -41,6 +35,12 @@ std::string describe(std::uint64_t bytes, std::uint32_t type) {
 }
 
 }  // namespace
+
+std::vector<int> everybody(const transport::Endpoint& endpoint) {
+  std::vector<int> ranks(static_cast<std::size_t>(endpoint.size()));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return ranks;
+}
 
 TaggedMessages::TaggedMessages(std::shared_ptr<transport::Endpoint> endpoint)
     : comm_(endpoint, everybody(*endpoint), scope) {

@@ -28,6 +28,9 @@ namespace ripieno::c10d {
 using Tag = std::int64_t;
 inline constexpr Tag internal_tags = Tag{1} << 32;  ///< from here on: the library's own
 
+/// The members of a communicator of all ranks, in a scope of its own.
+std::vector<int> everybody(const transport::Endpoint& endpoint);
+
 /// Used on the runtime's thread alone.
 class TaggedMessages : public std::enable_shared_from_this<TaggedMessages> {
  public:
