@@ -1,7 +1,7 @@
 // Notices ranks that have parted: that are in different backward passes, train different parameters, or hold different
 // weights.
 //
-// Each pass (of agree(), with strategies by which all ranks hold the same weights, each step) begins with one
+// Each pass (of agree(), with strategies by which all ranks hold the same weights, each exchange) begins with one
 // all-reduce (maximum) of 576 bytes, beside the computation: a code of what the rank does and which parameters it
 // trains, and a number of each parameter, another one in each pass; of a model with more than 64 parameters, of 64 of
 // them in turn. All also with the opposite sign. Where maximum and minimum are apart, all ranks see it, and ask each

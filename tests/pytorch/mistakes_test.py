@@ -107,7 +107,9 @@ class Collectives(Mistakes):
             many = [numbers(4) for _ in range(2)]
             {"broadcast": lambda: dist.broadcast(numbers(4), rank), "reduce": lambda: dist.reduce(numbers(4), rank),
              "gather": lambda: dist.gather(numbers(4), many, dst=rank), "scatter": lambda: dist.scatter(numbers(4), many, src=rank)}[operation]()
-            dist.barrier()
+            for _ in range(1000):  # nobody waits for the comparison: a barrier may end before it
+                dist.barrier()
+                time.sleep(0.001)
 
         for operation in ("broadcast", "reduce", "gather", "scatter"):
             with self.subTest(operation):
