@@ -51,8 +51,8 @@ ripieno::observe::Traffic traffic_of(Backend& group) {
 class Groups {
  public:
   void add(const c10::intrusive_ptr<Backend>& group) {
-    std::erase_if(groups_, [](const auto& one) { return one.expired(); });
-    groups_.emplace_back(group);
+    std::erase_if(groups_, [](const Made& made) { return made.group.expired(); });
+    groups_.push_back({c10::weak_intrusive_ptr<Backend>(group), ::getpid()});
   }
   /// Ends them, and whatever runs on threads of theirs.
   void leave() const {
@@ -71,15 +71,18 @@ class Groups {
  private:
   std::vector<c10::intrusive_ptr<Backend>> alive() const {
     std::vector<c10::intrusive_ptr<Backend>> found;
-    if (process_ != ::getpid()) return found;  // in a fork they are another process's
-    for (const auto& one : groups_) {
-      if (auto group = one.lock()) found.push_back(std::move(group));
+    for (const Made& made : groups_) {
+      if (made.by != ::getpid()) continue;  // this is a fork of that process
+      if (auto group = made.group.lock()) found.push_back(std::move(group));
     }
     return found;
   }
 
-  const int process_ = ::getpid();
-  std::vector<c10::weak_intrusive_ptr<Backend>> groups_;
+  struct Made {
+    c10::weak_intrusive_ptr<Backend> group;
+    int by;
+  };
+  std::vector<Made> groups_;
 };
 
 void set_option(ripieno::codec::CodecOptions& options, const std::string& name, const pybind11::handle& value) {

@@ -9,6 +9,7 @@
 All collectives of torch.distributed work on CPU tensors of every type; CUDA tensors go through the host."""
 import contextlib
 import datetime
+import multiprocessing.util
 import os
 import sys
 import types
@@ -51,19 +52,37 @@ def register() -> None:
         dist.Backend.register_backend("ripieno", _create, extended_api=True, devices=["cpu", "cuda"])
 
 
-def _tell_other_ranks() -> None:
+def _tell_other_ranks(error: BaseException) -> None:
     """Of an exception that ends this process: their errors then say what it was, and not only that this rank is lost."""
+    with contextlib.suppress(Exception):  # this process ends anyway
+        end_groups(f"its process ends with {type(error).__name__}: {error}".splitlines()[0])
+
+
+def _watch_script() -> None:
     before = sys.excepthook
 
     def hook(kind: type[BaseException], error: BaseException, trace: types.TracebackType | None) -> None:
         before(kind, error, trace)
         goes_on = hasattr(sys, "ps1") or sys.flags.interactive
         if not goes_on:
-            with contextlib.suppress(Exception):  # this process ends anyway
-                end_groups(f"its process ends with {kind.__name__}: {error}".splitlines()[0])
+            _tell_other_ranks(error)
 
     sys.excepthook = hook
 
 
+def _watch_child() -> None:
+    """A process of multiprocessing calls no excepthook: it ends by its finalizers, while the exception is on its way out."""
+    def finish() -> None:
+        error = sys.exc_info()[1]
+        if isinstance(error, SystemExit):  # torch.multiprocessing.spawn() ends so, once it has kept the exception for the parent
+            error = error.__context__
+        if error is not None:
+            _tell_other_ranks(error)
+
+    multiprocessing.util.Finalize(None, finish, exitpriority=100)
+
+
 register()
-_tell_other_ranks()
+_watch_script()
+_watch_child()
+multiprocessing.util.register_after_fork(_watch_child, lambda _: _watch_child())  # a child begins without its parent's finalizers

@@ -159,7 +159,9 @@ Backend::Handle Backend::submit(const Asked& asked, const c10::intrusive_ptr<Pen
 Task<> Backend::take_turn(c10::intrusive_ptr<PendingWork> work, Asked asked, Operation operation, std::uint32_t channel,
                           std::shared_ptr<Event> before, std::shared_ptr<Event> over) {
   begins();
-  if (asked.root >= 0) members_->roots->begins(asked.title, work->getSequencenumber(), asked.root);
+  const std::shared_ptr<RootCheck> roots = members_->roots;
+  if (asked.root >= 0) roots->begins(asked.title, work->getSequencenumber(), asked.root);
+  const std::shared_ptr<Event> compared = asked.root < 0 && !asked.is_apart ? roots->latest() : nullptr;
   std::exception_ptr error;
   const auto expire = [&] { fail_all(too_late(*work, asked)); };
   const Runtime::Timer timer = runtime().call_at(runtime().now() + limit_of(asked.timeout), expire);
@@ -167,6 +169,10 @@ Task<> Backend::take_turn(c10::intrusive_ptr<PendingWork> work, Asked asked, Ope
     if (before && !before->is_set()) co_await before->wait();
     Task<> running = operation({members_->comm, channel, members_->tuning});
     co_await std::move(running);
+    if (compared) {
+      if (!compared->is_set()) co_await compared->wait();
+      roots->throw_if_differs();
+    }
   } catch (...) {
     error = std::current_exception();
   }
@@ -248,12 +254,15 @@ void Backend::tell_launcher(const std::exception_ptr& error) {
 
 Task<> Backend::finish(std::string why, bool always) {
   Members& now = *members_;
-  if (now.in_flight == 0 && !always) co_return;
-  give_up(std::make_exception_ptr(Error(ErrorKind::peer, text("rank ", rank_, ": the group has ended: ", why))));
-  if (now.in_flight == 0) co_return;
-  if (!now.none_in_flight || now.none_in_flight->is_set()) now.none_in_flight = std::make_shared<Event>(runtime());
-  const std::shared_ptr<Event> none = now.none_in_flight;
-  co_await none->wait();
+  if (now.in_flight > 0 || always)
+    give_up(std::make_exception_ptr(Error(ErrorKind::peer, text("rank ", rank_, ": the group has ended: ", why))));
+  if (now.in_flight > 0) {
+    if (!now.none_in_flight || now.none_in_flight->is_set()) now.none_in_flight = std::make_shared<Event>(runtime());
+    const std::shared_ptr<Event> none = now.none_in_flight;
+    co_await none->wait();
+  }
+  Task<> telling = now.cluster.endpoint->flush();
+  co_await std::move(telling);
 }
 
 void Backend::end(const std::string& why, bool always) {

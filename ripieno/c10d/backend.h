@@ -6,9 +6,9 @@
 //
 // A collective that fails ends the group on all ranks: whatever waits or comes later fails with the first error, and
 // the error of the other ranks says who gave up, and why. So do a lost rank and a collective that takes longer than its
-// limit. Ranks that call different things are told what both do; where only the root differs, perhaps in a later
-// call (root_check.h). Of messages one may fail alone (tagged_messages.h). Arguments that fit no operation are refused
-// at once, and end nothing.
+// limit. Ranks that call different things are told what both do; where only the root differs, in the next call that
+// needs all ranks, or the one after (root_check.h). Of messages one may fail alone (tagged_messages.h). Arguments that
+// fit no operation are refused at once, and end nothing.
 #pragma once
 
 #include <array>

@@ -96,7 +96,8 @@ Backend::Handle Backend::allreduce(Tensors& tensors, const ::c10d::AllreduceOpti
 
 Backend::Handle Backend::reduce_in(const std::shared_ptr<Order>& order, const at::Tensor& tensor,
                                    const ::c10d::ReduceOp& reduction) {
-  const Asked asked{OpType::ALLREDUCE, title("all_reduce"), {tensor}, {tensor}};
+  Asked asked{OpType::ALLREDUCE, title("all_reduce"), {tensor}, {tensor}};
+  asked.is_apart = true;
   return begin_in(order, asked, [on_host = on_host("all_reduce", {tensor}, reduction), reduction](Ground ground) {
     return all_reduce(ground, on_host, reduction);
   });

@@ -22,8 +22,9 @@ struct Asked {
   const char* title = nullptr;              ///< for profilers: "ripieno:all_reduce"
   std::vector<at::Tensor> inputs, outputs;  ///< the work's result() is `outputs`
   std::chrono::milliseconds timeout = ::c10d::kUnsetTimeout;
-  bool is_async = true;  ///< false: the caller waits at once
-  int root = -1;         ///< the rank where it begins or ends, if there is one
+  bool is_async = true;   ///< false: the caller waits at once
+  int root = -1;          ///< the rank where it begins or ends, if there is one
+  bool is_apart = false;  ///< in an order of its own, so that ranks may begin it before or after the group's others
 };
 
 /// "ripieno:all_reduce number 3 of CPUFloatType[4]"

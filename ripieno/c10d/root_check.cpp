@@ -5,7 +5,6 @@
 #include <string_view>
 
 #include "ripieno/c10d/tagged_messages.h"
-#include "ripieno/core/async.h"
 
 namespace ripieno::c10d {
 namespace {
@@ -17,26 +16,31 @@ constexpr transport::Scope roots_scope = 0x726F6F7473;  // no communicator of sp
 RootCheck::RootCheck(const collective::Communicator& group)
     : group_(group),
       comm_(group.shared_endpoint(), everybody(group.endpoint()), roots_scope),
-      message_{{observe::Purpose::control, 0, roots_scope}, "roots", DType::uint8, sizeof(Begun)} {}
+      message_{{observe::Purpose::control, 0, roots_scope}, "roots", DType::uint8, sizeof(Begun)} {
+  group_.takes_along(comm_);
+}
 
 void RootCheck::begins(const char* operation, std::uint64_t number, int root) {
   if (comm_.size() == 1) return;
   Begun own{number, root, {}};
   std::string_view(operation).copy(own.operation.data(), own.operation.size() - 1);
   // Side by side, so that they go out, and are awaited, in the order of the calls.
-  start(hear(shared_from_this(), own));
-  start(tell(shared_from_this(), own));
+  const auto comparison = std::make_shared<Comparison>(comm_.runtime());
+  latest_ = comparison->over;
+  start(hear(shared_from_this(), own), comparison);
+  start(tell(shared_from_this(), own), comparison);
 }
 
-void RootCheck::start(Task<> task) {
+void RootCheck::start(Task<> task, const std::shared_ptr<Comparison>& comparison) {
   ++running_;
-  asio::co_spawn(comm_.runtime().context(), counted(shared_from_this(), std::move(task)), asio::detached);
+  asio::co_spawn(comm_.runtime().context(), counted(shared_from_this(), std::move(task), comparison), asio::detached);
 }
 
-Task<> RootCheck::counted(Self self, Task<> task) {
+Task<> RootCheck::counted(Self self, Task<> task, std::shared_ptr<Comparison> comparison) {
   Task<std::exception_ptr> ending = error_of(std::move(task));
   static_cast<void>(co_await std::move(ending));  // what ends the group, its operations tell
   --self->running_;
+  if (--comparison->tasks == 0) comparison->over->set();
 }
 
 Task<> RootCheck::close(Self self) {
@@ -68,9 +72,10 @@ Task<> RootCheck::hear(Self self, Begun own) {
   const auto name = [](const Begun& one) {
     return text(one.operation.data(), " number ", one.number, " with root ", one.root);
   };
-  self->group_.abort(std::make_exception_ptr(
+  self->mismatch_ = std::make_exception_ptr(
       Error(ErrorKind::mismatch, text("rank ", before, " has ", name(its), " where rank ", comm.rank(), " has ",
-                                      name(own), ": all ranks must call the same operations with the same root"))));
+                                      name(own), ": all ranks must call the same operations with the same root")));
+  self->group_.abort(self->mismatch_);
 }
 
 }  // namespace ripieno::c10d

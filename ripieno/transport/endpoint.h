@@ -88,6 +88,9 @@ struct EngineTerms {
   int root = 0;
 };
 
+/// The longest time for which a rank that has given up waits until others are told why.
+inline constexpr Duration telling_limit = std::chrono::seconds(1);
+
 class Endpoint {
  public:
   virtual ~Endpoint() = default;
@@ -131,8 +134,8 @@ class Endpoint {
   virtual std::vector<int> survivors() = 0;
 
   /// Whether everything sent can be received, whatever this rank does next. False only if sends return before that
-  /// (shaped.h): then await flush() before destroying the endpoint. flush() throws nothing and does not wait for lost
-  /// ranks.
+  /// (shaped.h), and while others are being told of an abort: then await flush() before destroying the endpoint.
+  /// flush() throws nothing, does not wait for lost ranks, and at most telling_limit for others to be told.
   virtual bool has_flushed() const { return true; }
   virtual Task<> flush();
 

@@ -1,7 +1,9 @@
 // An endpoint with a link of any kind to each peer. An abort ends its scope on all links and is sent to the members;
 // each member passes it on once its own communicator is aborted. So an abort reaches every member that can be reached
-// from one that has heard of it.
+// from one that has heard of it. flush() waits until the peers have been told, for at most a second.
 #pragma once
+
+#include <algorithm>
 
 #include "ripieno/transport/peer_link.h"
 
@@ -54,6 +56,9 @@ class LinkedEndpoint : public Endpoint {
     aborts_->watch([watcher = std::move(watcher)](const Abort& abort) { watcher(abort.scope, abort.error); });
   }
 
+  bool has_flushed() const override { return !is_any_telling(links_); }
+  Task<> flush() override { return flush(&runtime_, links_); }
+
   std::vector<int> survivors() override {
     fail(ErrorKind::peer, "rank ", rank_, ": a lost rank ends the job over these links");
   }
@@ -70,6 +75,15 @@ class LinkedEndpoint : public Endpoint {
   }
 
  private:
+  using Links = std::vector<std::shared_ptr<PeerLink>>;
+
+  static bool is_any_telling(const Links& links) {
+    return std::any_of(links.begin(), links.end(), [](const auto& link) { return link && link->is_telling(); });
+  }
+  static Task<> flush(Runtime* runtime, Links links) {
+    const Duration limit = runtime->now() + telling_limit;
+    while (is_any_telling(links) && runtime->now() < limit) co_await runtime->sleep(std::chrono::milliseconds(1));
+  }
   PeerLink& link(int peer) const {
     require(peer >= 0 && peer < size() && links_[peer], "rank ", rank_, " has no connection to rank ", peer, " of ",
             size());

@@ -37,6 +37,8 @@ class PeerLink : public std::enable_shared_from_this<PeerLink> {
   void end(const Abort& abort);
   /// Tells the peer of an abort; nothing is sent in that scope after it. It reads nothing: a message may be arriving.
   virtual void tell(const Abort& abort) = 0;
+  /// Whether something that tell() was asked for is still on its way to the peer.
+  virtual bool is_telling() const { return false; }
   /// See Endpoint::way().
   virtual std::string way() const = 0;
   /// Whether an operation of this rank is waiting for the peer.

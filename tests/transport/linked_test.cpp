@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <asio/detached.hpp>
 
 #include "ripieno/core/async.h"
 #include "ripieno/numeric/elementwise.h"
@@ -152,6 +153,34 @@ TEST_P(Linked, ASenderInTheMiddleOfAMessageIsToldWhyItsPeerGivesUp) {
   auto outcomes = run_ranks(GetParam(), {sender, receiver});
   EXPECT_EQ(outcomes[1].kind, ErrorKind::mismatch);
   EXPECT_EQ(outcomes[0].error, "rank 0: rank 1 gave up: " + outcomes[1].error);
+}
+
+TEST_P(Linked, WhoGivesUpInTheMiddleOfItsOwnMessageSaysWhyBehindIt) {
+  auto gives_up = [](Endpoint* e) -> Task<> {
+    std::vector<float> values(8 << 20, 3.0F);
+    const auto send = [](Endpoint* from, const std::vector<float>* all) -> Task<> {
+      Task<> sending = from->send(1, message(8 << 20, 3, "ring"), const_bytes(*all));
+      co_await error_of(std::move(sending));
+    };
+    asio::co_spawn(e->runtime().context(), send(e, &values), asio::detached);
+    std::vector<float> other(200);
+    Task<> receiving = e->receive(1, message(200), bytes(other));
+    const std::exception_ptr error = co_await error_of(std::move(receiving));
+    co_await e->flush();
+    std::rethrow_exception(error);
+  };
+  auto told = [](Endpoint* e) -> Task<> {
+    std::vector<float> values(100);
+    co_await e->send(0, message(100), const_bytes(values));
+    co_await e->runtime().sleep(std::chrono::milliseconds(50));  // by now the other one's message is half written
+    std::vector<float> all(8 << 20);
+    co_await e->receive(0, message(8 << 20, 3, "ring"), bytes(all));
+    EXPECT_EQ(std::count(all.begin(), all.end(), 3.0F), 8 << 20);
+    co_await e->receive(0, message(100), bytes(values));
+  };
+  const auto outcomes = run_ranks(GetParam(), {gives_up, told});
+  EXPECT_EQ(outcomes[0].kind, ErrorKind::mismatch);
+  EXPECT_EQ(outcomes[1].error, "rank 1: rank 0 gave up: " + outcomes[0].error);
 }
 
 TEST_P(Linked, AMismatchOfWhatWasKeptIsFoundToo) {

@@ -47,10 +47,10 @@ class ByteQueue {
     return closed_;
   }
 
-  /// How many of `size` it has room for, of which it takes copies; null: zeros.
-  std::size_t put(const std::byte* from, std::size_t size) {
+  /// How many of `size` it has room for, of which it takes copies; null: zeros. It has room for all that is `last`.
+  std::size_t put(const std::byte* from, std::size_t size, bool last = false) {
     const std::lock_guard lock(mutex_);
-    const std::size_t room = closed_ ? 0 : options_.most_bytes - bytes_.size();
+    const std::size_t room = closed_ ? 0 : last ? size : options_.most_bytes - bytes_.size();
     const std::size_t count = std::min(size, room);
     if (from) {
       bytes_.insert(bytes_.end(), from, from + count);
@@ -164,14 +164,14 @@ class QueueLink final : public PeerLink {
     }
   }
 
-  void write() {
+  void write(bool last = false) {
     while (!outgoing_.empty()) {
       Outgoing& one = *outgoing_.front();
       while (one.written < frame_bytes + one.payload.size()) {
         const bool in_header = one.written < frame_bytes;
         const std::size_t offset = one.written - (in_header ? 0 : frame_bytes);
         const ConstBytes part = in_header ? ConstBytes(one.header) : one.payload;
-        const std::size_t count = out_->put(part.data() ? part.data() + offset : nullptr, part.size() - offset);
+        const std::size_t count = out_->put(part.data() ? part.data() + offset : nullptr, part.size() - offset, last);
         if (count == 0) return;
         one.written += count;
       }
@@ -271,6 +271,12 @@ class QueueLink final : public PeerLink {
     wake_();  // reading goes on
   }
   void hang_up() override {
+    const auto has_not_begun = [](const auto& one) { return one->written == 0 && !one->dropped; };
+    const auto unsent = std::stable_partition(outgoing_.begin(), outgoing_.end(), std::not_fn(has_not_begun));
+    std::deque<std::shared_ptr<Outgoing>> rest(unsent, outgoing_.end());
+    outgoing_.erase(unsent, outgoing_.end());
+    write(true);
+    outgoing_.insert(outgoing_.end(), rest.begin(), rest.end());
     in_->leave(true);
     out_->leave(false);
     incoming_.reset();

@@ -9,6 +9,7 @@ namespace {
 
 constexpr std::size_t shown_bytes =
     32 << 10;  // published in pieces of this size, so that one is read while the next is written
+
 }  // namespace
 
 void SharedPeer::ring_bell() {
@@ -177,6 +178,7 @@ bool SharedLink::take_tickets() {
 // Lifetime ---------------------------------------------------------------------------------------------------------
 
 bool SharedLink::progress() {
+  if (lingers()) return say_rest();
   if (ended()) return false;
   bool any = false;
   try {
@@ -194,13 +196,14 @@ bool SharedLink::progress() {
 void SharedLink::refuse(std::exception_ptr error) { give_up(incoming_ ? incoming_->frame.channel.scope : 0, error); }
 
 bool SharedLink::has_work() {
-  if (ended()) return false;
+  if (ended() && !lingers()) return false;
   try {
-    if (ring_.has_ticket()) return true;
     if (!outgoing_.empty() && ring_.room() >= 2 * line_bytes &&
         !(outgoing_.front()->place && placed_out_.size() == max_tickets)) {
       return true;
     }
+    if (lingers()) return false;
+    if (ring_.has_ticket()) return true;
     return !is_paused() && other_.ring.readable() > 0;
   } catch (const Error&) {
     return true;  // progress() will meet it too
@@ -231,6 +234,19 @@ void SharedLink::drop(const Abort& abort) {
   incoming_.reset();
 }
 
+/// Copies the unwritten rest of a payload, whose owner no longer waits.
+void SharedLink::keep_rest(Outgoing& outgoing) {
+  if (!outgoing.own.empty()) return;
+  const std::uint64_t written = std::exchange(outgoing.offset, 0);
+  const ConstBytes all = outgoing.payload;
+  if (!all.data()) {
+    outgoing.payload = ConstBytes(static_cast<const std::byte*>(nullptr), all.size() - written);
+    return;
+  }
+  outgoing.own.assign(all.begin() + static_cast<std::ptrdiff_t>(written), all.end());
+  outgoing.payload = outgoing.own;
+}
+
 void SharedLink::drop_outgoing(const Abort& abort) {
   for (auto at = outgoing_.begin(); at != outgoing_.end();) {
     Outgoing& one = **at;
@@ -243,13 +259,7 @@ void SharedLink::drop_outgoing(const Abort& abort) {
       at = outgoing_.erase(at);
       continue;
     }
-    const std::uint64_t written = std::exchange(one.offset, 0);
-    if (one.payload.data()) {
-      one.own.assign(one.payload.begin() + static_cast<std::ptrdiff_t>(written), one.payload.end());
-      one.payload = one.own;
-    } else {
-      one.payload = ConstBytes(static_cast<const std::byte*>(nullptr), one.payload.size() - written);
-    }
+    keep_rest(one);
     ++at;
   }
   for (auto& [ticket, outgoing] : placed_out_) {
@@ -265,6 +275,7 @@ void SharedLink::forget(const Arrived& arrived) {
 
 /// The connection has ended: nothing more will be written, but everything written can still be read.
 void SharedLink::gone(const std::string& why) {
+  if (lingers()) return close_connection();
   if (ended()) return;
   gone_ = why;
   progress();
@@ -298,12 +309,41 @@ std::optional<Frame> SharedLink::unasked(Channel channel) const {
 }
 
 void SharedLink::hang_up() {
+  incoming_.reset();
+  std::deque<std::shared_ptr<Outgoing>> last;
+  if (lost_.empty() && gone_.empty() && is_telling()) {
+    if (outgoing_.front()->begun && !outgoing_.front()->tells) {
+      keep_rest(*outgoing_.front());
+      last.push_back(outgoing_.front());
+    }
+    std::copy_if(outgoing_.begin(), outgoing_.end(), std::back_inserter(last),
+                 [](const auto& one) { return one->tells; });
+  }
+  fail_sends(lost_);
+  if (last.empty()) return close_connection();
+  outgoing_ = std::move(last);
+  farewell_ = runtime_.call_at(runtime_.now() + telling_limit, [link = self()] { link->close_connection(); });
+}
+
+/// Writes on after the link's end. Returns whether there was anything.
+bool SharedLink::say_rest() {
+  bool any = true;
+  try {
+    any = write();
+    if (!outgoing_.empty()) return any;
+  } catch (...) {  // the peer's side of the ring is broken
+  }
+  close_connection();
+  return any;
+}
+
+void SharedLink::close_connection() {
+  if (farewell_) runtime_.cancel(*std::exchange(farewell_, std::nullopt));
+  outgoing_.clear();
   ring_.close();
   asio::error_code ignored;
   socket_.shutdown(asio::ip::tcp::socket::shutdown_both, ignored);
   socket_.close(ignored);
-  incoming_.reset();
-  fail_sends(lost_);
 }
 
 }  // namespace ripieno::transport

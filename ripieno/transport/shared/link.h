@@ -5,9 +5,11 @@
 //
 // When a scope ends, a partly written message is completed from a copy; then the abort's frame follows, and messages
 // still queued are dropped. A send whose payload the peer may be reading in place fails once its ticket is back; the
-// peer returns the ticket as soon as it reads of the abort.
+// peer returns the ticket as soon as it reads of the abort. A link that ends while it is telling the peer why keeps its
+// connection until that is in the ring, for at most a second.
 #pragma once
 
+#include <algorithm>
 #include <asio/ip/tcp.hpp>
 
 #include "ripieno/transport/peer_link.h"
@@ -58,6 +60,9 @@ class SharedLink final : public PeerLink {
   std::string way() const override { return "shared memory"; }
   Task<> send(Message message, ConstBytes payload) override { return send(self(), message, payload); }
   void tell(const Abort& abort) override;
+  bool is_telling() const override {
+    return std::any_of(outgoing_.begin(), outgoing_.end(), [](const auto& one) { return one->tells; });
+  }
 
   /// Sends and receives what it can. Returns whether there was anything.
   bool progress();
@@ -146,8 +151,13 @@ class SharedLink final : public PeerLink {
   void asked() override;
   void drop(const Abort& abort) override;
   void drop_outgoing(const Abort& abort);
+  static void keep_rest(Outgoing& outgoing);
   void forget(const Arrived& arrived) override;
   void hang_up() override;
+  bool say_rest();
+  void close_connection();
+  /// Whether the link has ended but is telling the peer why.
+  bool lingers() const { return farewell_.has_value(); }
   void gone(const std::string& why);
   void end_if_drained();
   void fail_sends(const std::string& why);
@@ -161,8 +171,9 @@ class SharedLink final : public PeerLink {
   std::map<std::uint64_t, std::shared_ptr<Outgoing>> placed_out_;  ///< by ticket
   std::uint64_t next_ticket_ = 0;
   std::optional<Incoming> incoming_;
-  std::size_t placed_in_ = 0;  ///< arrived messages whose payload is still in the peer's memory
-  std::string gone_;           ///< why no more will arrive; arrived messages can still be received
+  std::size_t placed_in_ = 0;               ///< arrived messages whose payload is still in the peer's memory
+  std::optional<Runtime::Timer> farewell_;  ///< its end
+  std::string gone_;                        ///< why no more will arrive; arrived messages can still be received
 };
 
 }  // namespace ripieno::transport

@@ -4,6 +4,7 @@
 #include <array>
 #include <asio/detached.hpp>
 #include <asio/redirect_error.hpp>
+#include <asio/write.hpp>
 #include <limits>
 
 namespace ripieno::transport {
@@ -28,6 +29,22 @@ using UnsentLowWater = asio::detail::socket_option::integer<IPPROTO_TCP, TCP_NOT
 using LowWater = asio::detail::socket_option::integer<SOL_SOCKET, SO_RCVLOWAT>;
 
 }  // namespace
+
+/// The last bytes for the peer, on a connection whose link has ended.
+struct TcpLink::Farewell {
+  Farewell(Runtime& runtime, asio::ip::tcp::socket from) : socket(std::move(from)), heard_out(runtime) {}
+  asio::ip::tcp::socket socket;
+  std::vector<std::byte> bytes;
+  Event heard_out;  ///< the peer has closed its side
+  bool over = false;
+
+  void close() {
+    asio::error_code ignored;
+    socket.shutdown(asio::ip::tcp::socket::shutdown_both, ignored);
+    socket.close(ignored);
+    over = true;
+  }
+};
 
 TcpLink::TcpLink(Runtime& runtime, int rank, int peer, asio::ip::tcp::socket socket, TcpOptions options,
                  std::shared_ptr<Aborts> aborts, std::string why)
@@ -81,8 +98,14 @@ void TcpLink::tell(const Abort& abort) {
   const auto reason = std::as_bytes(std::span(abort.reason));
   outgoing->own.assign(reason.begin(), reason.end());
   outgoing->payload = outgoing->own;
+  outgoing->tells = true;
   queue(outgoing);
   if (!writing_rest_) write();
+}
+
+bool TcpLink::is_telling() const {
+  if (farewell_) return !farewell_->over;
+  return std::any_of(outgoing_.begin(), outgoing_.end(), [](const auto& one) { return one->tells; });
 }
 
 /// Writes as much as the connection takes now, and the rest when it takes more.
@@ -323,6 +346,19 @@ void TcpLink::keep_rest(Outgoing& outgoing) {
   outgoing.payload = outgoing.own;
 }
 
+/// Copies what is unwritten of a message.
+void TcpLink::append_rest(const Outgoing& outgoing, std::vector<std::byte>& bytes) {
+  const auto of_header = static_cast<std::ptrdiff_t>(std::min<std::uint64_t>(outgoing.written, frame_bytes));
+  bytes.insert(bytes.end(), outgoing.header.begin() + of_header, outgoing.header.end());
+  const std::uint64_t of_payload = outgoing.written - static_cast<std::uint64_t>(of_header);
+  const ConstBytes all = outgoing.payload;
+  if (all.data()) {
+    bytes.insert(bytes.end(), all.begin() + static_cast<std::ptrdiff_t>(of_payload), all.end());
+  } else {
+    bytes.resize(bytes.size() + all.size() - of_payload);
+  }
+}
+
 void TcpLink::drop(const Abort& abort) {
   for (auto at = outgoing_.begin(); at != outgoing_.end();) {
     Outgoing& one = **at;
@@ -347,12 +383,44 @@ void TcpLink::drop(const Abort& abort) {
 }
 
 void TcpLink::hang_up() {
+  const bool tells = lost_.empty() && unwritable_.empty() && is_telling();
   asio::error_code ignored;
-  socket_.shutdown(asio::ip::tcp::socket::shutdown_both, ignored);
-  socket_.close(ignored);
+  socket_.cancel(ignored);  // the pump's read
+  const auto farewell = std::make_shared<Farewell>(runtime_, std::move(socket_));
   for (auto& outgoing : std::exchange(outgoing_, {})) {
+    if (tells && (outgoing->written > 0 || outgoing->tells)) append_rest(*outgoing, farewell->bytes);
     outgoing->done.fail(std::make_exception_ptr(asio::system_error(asio::error::operation_aborted)));
   }
+  farewell_ = farewell;
+  if (!tells) return farewell->close();
+  asio::co_spawn(runtime_.context(), hear_out(farewell), asio::detached);
+  asio::co_spawn(runtime_.context(), say(&runtime_, farewell), asio::detached);
+}
+
+Task<> TcpLink::say(Runtime* runtime, std::shared_ptr<Farewell> farewell) {
+  const Runtime::Timer timer = runtime->call_at(runtime->now() + telling_limit, [farewell] { farewell->close(); });
+  asio::error_code error;
+  auto token = asio::redirect_error(asio::use_awaitable, error);
+  const asio::const_buffer all = asio::buffer(farewell->bytes);
+  co_await asio::async_write(farewell->socket, all, token);
+  if (!error) farewell->socket.shutdown(asio::ip::tcp::socket::shutdown_send, error);
+  // The peer closes its side once it has read all. Closed before that, with bytes of the peer's unread, the connection
+  // would be reset.
+  if (!error) co_await farewell->heard_out.wait();
+  runtime->cancel(timer);
+  farewell->close();
+}
+
+/// Reads and discards what the peer still sends.
+Task<> TcpLink::hear_out(std::shared_ptr<Farewell> farewell) {
+  std::vector<std::byte> scratch(scratch_bytes);
+  asio::error_code error;
+  while (!error) {
+    auto token = asio::redirect_error(asio::use_awaitable, error);
+    const asio::mutable_buffer buffer = asio::buffer(scratch);
+    co_await farewell->socket.async_read_some(buffer, token);
+  }
+  farewell->heard_out.set();
 }
 
 }  // namespace ripieno::transport

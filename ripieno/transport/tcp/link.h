@@ -5,7 +5,8 @@
 //
 // When a scope ends, a partly written message is completed from a copy, so that the stream stays in step; then the
 // abort's frame follows, and messages still queued are dropped. The rest of an arriving payload is read and dropped; a
-// pending read is cancelled before its memory is released.
+// pending read is cancelled before its memory is released. A link that ends while it is telling the peer why keeps its
+// connection until the peer has read that, for at most a second.
 #pragma once
 
 #include "ripieno/transport/peer_link.h"
@@ -23,6 +24,7 @@ class TcpLink final : public PeerLink {
   std::string way() const override { return why_.empty() ? "tcp" : text("tcp (", why_, ")"); }
   Task<> send(Message message, ConstBytes payload) override { return send(self(), message, payload); }
   void tell(const Abort& abort) override;
+  bool is_telling() const override;
 
  private:
   /// A message that is not completely written.
@@ -35,14 +37,17 @@ class TcpLink final : public PeerLink {
     int urgency;
     std::vector<std::byte> own;  ///< the payload, if this object owns it
     std::uint64_t written = 0;   ///< bytes of header and payload
+    bool tells = false;          ///< it is an abort
     bool sent = false;
     Event done;
   };
+  struct Farewell;
 
   std::shared_ptr<TcpLink> self() { return std::static_pointer_cast<TcpLink>(shared_from_this()); }
   static Task<> send(std::shared_ptr<TcpLink> link, Message message, ConstBytes payload);
   void queue(std::shared_ptr<Outgoing> outgoing);
   static void keep_rest(Outgoing& outgoing);
+  static void append_rest(const Outgoing& outgoing, std::vector<std::byte>& bytes);
   void write();
   std::size_t write_some(asio::error_code& error);
   static Task<> write_rest(std::shared_ptr<TcpLink> link);
@@ -60,12 +65,15 @@ class TcpLink final : public PeerLink {
   void asked() override;
   void drop(const Abort& abort) override;
   void hang_up() override;
+  static Task<> say(Runtime* runtime, std::shared_ptr<Farewell> farewell);
+  static Task<> hear_out(std::shared_ptr<Farewell> farewell);
 
   const std::string why_;
   asio::ip::tcp::socket socket_;
   std::deque<std::shared_ptr<Outgoing>> outgoing_;
   std::vector<asio::const_buffer> gathered_;  ///< used by write_some()
   bool writing_rest_ = false;
+  std::shared_ptr<const Farewell> farewell_;
   std::string unwritable_;         ///< why the peer takes no more; what is queued fails when the link ends
   Resume paused_;                  ///< continues the pump
   std::optional<Scope> arriving_;  ///< the scope of the arriving message
