@@ -61,11 +61,11 @@ class Groups {
     for (const auto& group : left) group->shutdown();
     for (const auto& group : left) group->leave();
   }
-  /// Ends them on all ranks, which are told why.
+  /// Ends them on all ranks, which are told why. This process is about to end.
   void end(const std::string& why) const {
     const std::vector<c10::intrusive_ptr<Backend>> left = alive();
     const pybind11::gil_scoped_release unlocked;
-    for (const auto& group : left) group->end(why, true);
+    for (const auto& group : left) group->end_with_process(why);
   }
 
  private:

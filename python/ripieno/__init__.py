@@ -71,11 +71,11 @@ def _watch_script() -> None:
 
 
 def _watch_child() -> None:
-    """A process of multiprocessing calls no excepthook: it ends by its finalizers, while the exception is on its way out."""
+    """A process of multiprocessing calls no excepthook: it ends by its finalizers, before Python 3.13 while the exception is on its way out."""
     def finish() -> None:
         error = sys.exc_info()[1]
         if isinstance(error, SystemExit):  # torch.multiprocessing.spawn() ends so, once it has kept the exception for the parent
-            error = error.__context__
+            error = error.__context__ if error.code else None
         if error is not None:
             _tell_other_ranks(error)
 

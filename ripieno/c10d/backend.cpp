@@ -252,11 +252,10 @@ void Backend::tell_launcher(const std::exception_ptr& error) {
   }
 }
 
-Task<> Backend::finish(std::string why, bool always) {
+Task<> Backend::tell_end(std::string why, bool waits) {
   Members& now = *members_;
-  if (now.in_flight > 0 || always)
-    give_up(std::make_exception_ptr(Error(ErrorKind::peer, text("rank ", rank_, ": the group has ended: ", why))));
-  if (now.in_flight > 0) {
+  give_up(std::make_exception_ptr(Error(ErrorKind::peer, text("rank ", rank_, ": the group has ended: ", why))));
+  if (waits && now.in_flight > 0) {
     if (!now.none_in_flight || now.none_in_flight->is_set()) now.none_in_flight = std::make_shared<Event>(runtime());
     const std::shared_ptr<Event> none = now.none_in_flight;
     co_await none->wait();
@@ -265,8 +264,17 @@ Task<> Backend::finish(std::string why, bool always) {
   co_await std::move(telling);
 }
 
+Task<> Backend::finish(std::string why, bool always) {
+  Task<> ending = members_->in_flight > 0 || always ? tell_end(why, true) : members_->cluster.endpoint->flush();
+  co_await std::move(ending);
+}
+
 void Backend::end(const std::string& why, bool always) {
   if (members_) members_->cluster.progress().run("the group's end", finish(why, always));
+}
+
+void Backend::end_with_process(const std::string& why) {
+  if (members_) members_->cluster.progress().run("the group's end", tell_end(why, false));
 }
 
 void Backend::leave() {

@@ -1,30 +1,8 @@
 #include "ripieno/transport/cluster.h"
 
-#include <asio/co_spawn.hpp>
-#include <asio/detached.hpp>
 #include <exception>
 
-#include "ripieno/core/async.h"
-
 namespace ripieno::transport {
-namespace {
-
-Task<> flush(std::shared_ptr<Endpoint> endpoint, std::shared_ptr<Event> over) {
-  co_await endpoint->flush();
-  over->set();
-}
-
-/// flush(), but not for longer than `limit`.
-Task<> flush_within(Duration limit, std::shared_ptr<Endpoint> endpoint) {
-  Runtime& runtime = endpoint->runtime();
-  const auto over = std::make_shared<Event>(runtime);
-  asio::co_spawn(runtime.context(), flush(endpoint, over), asio::detached);
-  const Runtime::Timer timer = runtime.call_at(runtime.now() + limit, [over] { over->set(); });
-  co_await over->wait();
-  runtime.cancel(timer);
-}
-
-}  // namespace
 
 Progress& Cluster::progress() {
   if (!progress_) progress_ = std::make_unique<Progress>(*runtime);
@@ -32,10 +10,9 @@ Progress& Cluster::progress() {
 }
 
 Cluster::~Cluster() {
-  if (!runtime || !endpoint || endpoint->has_flushed()) return;
+  if (!runtime || !endpoint || endpoint->has_flushed() || std::uncaught_exceptions() > 0) return;
   try {
-    const bool is_failing = std::uncaught_exceptions() > 0;
-    progress().run("the last messages", is_failing ? flush_within(telling_limit, endpoint) : endpoint->flush());
+    progress().run("the last messages", endpoint->flush());
   } catch (const std::exception&) {  // their receiver has been lost
   }
 }

@@ -21,7 +21,7 @@ struct Cluster {
     std::swap(progress_, other.progress_);
     return *this;
   }
-  /// Waits until everything that this rank has sent can be received; after an exception at most a second for that.
+  /// Waits until everything that this rank has sent can be received; after an exception it waits for nothing.
   ~Cluster();
 
   /// Drives this worker's exchanges in the background. Made at the first call; from then on nobody else may run the

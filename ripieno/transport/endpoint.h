@@ -134,8 +134,8 @@ class Endpoint {
   virtual std::vector<int> survivors() = 0;
 
   /// Whether everything sent can be received, whatever this rank does next. False only if sends return before that
-  /// (shaped.h), and while others are being told of an abort: then await flush() before destroying the endpoint.
-  /// flush() throws nothing, does not wait for lost ranks, and at most telling_limit for others to be told.
+  /// (shaped.h): then await flush() before destroying the endpoint. flush() throws nothing and does not wait for lost
+  /// ranks. It also waits until others have been told of aborts, for at most telling_limit.
   virtual bool has_flushed() const { return true; }
   virtual Task<> flush();
 

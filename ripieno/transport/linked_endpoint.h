@@ -56,7 +56,6 @@ class LinkedEndpoint : public Endpoint {
     aborts_->watch([watcher = std::move(watcher)](const Abort& abort) { watcher(abort.scope, abort.error); });
   }
 
-  bool has_flushed() const override { return !is_any_telling(links_); }
   Task<> flush() override { return flush(&runtime_, links_); }
 
   std::vector<int> survivors() override {

@@ -66,22 +66,27 @@ void PeerLink::serve(Lane& lane, std::shared_ptr<Posted> posted) {
 void PeerLink::lose(const std::string& why) {
   if (ended()) return;
   lost_ = why;
-  close();
+  hang_up();
+  fail_pending();
 }
 
 void PeerLink::revoke(std::exception_ptr error) {
   if (error_) return;
   error_ = error;
-  close();
+  hang_up();
+  fail_pending();
 }
 
 void PeerLink::give_up(Scope scope, std::exception_ptr error) {
-  if (!ended()) tell({scope, error, rank_, reason_of(error, rank_)});
-  revoke(error);
+  if (error_) return;
+  tell({scope, error, rank_, reason_of(error, rank_)});
+  if (error_) return;
+  error_ = error;
+  say_farewell();
+  fail_pending();
 }
 
-void PeerLink::close() {
-  hang_up();
+void PeerLink::fail_pending() {
   if (watchdog_) runtime_.cancel(*std::exchange(watchdog_, std::nullopt));
   for (auto& [channel, lane] : lanes_) {
     for (auto& posted : std::exchange(lane.posted, {})) {

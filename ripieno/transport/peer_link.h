@@ -80,6 +80,8 @@ class PeerLink : public std::enable_shared_from_this<PeerLink> {
   virtual void asked() = 0;
   /// Closes what carries the bytes; failure() works by then.
   virtual void hang_up() = 0;
+  /// hang_up() by a link that gives up, once the peer has been told why, or after telling_limit.
+  virtual void say_farewell() { hang_up(); }
   /// Called when a scope ends: fails its pending sends and drops the message that is arriving in it.
   virtual void drop(const Abort& abort) = 0;
   /// Called when an unexpected message is dropped.
@@ -139,7 +141,7 @@ class PeerLink : public std::enable_shared_from_this<PeerLink> {
   };
 
   static Task<> receive(std::shared_ptr<PeerLink> link, Message message, Sink sink);
-  void close();
+  void fail_pending();
   void watch();
   void expire();
 

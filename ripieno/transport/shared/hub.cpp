@@ -37,6 +37,7 @@ void SharedHub::start(std::vector<std::shared_ptr<SharedLink>> shared, std::vect
 void SharedHub::close() {
   asio::error_code ignored;
   bell_.close(ignored);
+  for (const auto& link : shared_) link->leave();
   shared_.clear();
   all_.clear();
   all_reduce_.reset();

@@ -309,23 +309,27 @@ std::optional<Frame> SharedLink::unasked(Channel channel) const {
 }
 
 void SharedLink::hang_up() {
+  close_connection();
+  incoming_.reset();
+  fail_sends(lost_);
+}
+
+void SharedLink::say_farewell() {
+  if (!lost_.empty() || !gone_.empty() || !is_telling()) return hang_up();
   incoming_.reset();
   std::deque<std::shared_ptr<Outgoing>> last;
-  if (lost_.empty() && gone_.empty() && is_telling()) {
-    if (outgoing_.front()->begun && !outgoing_.front()->tells) {
-      keep_rest(*outgoing_.front());
-      last.push_back(outgoing_.front());
-    }
-    std::copy_if(outgoing_.begin(), outgoing_.end(), std::back_inserter(last),
-                 [](const auto& one) { return one->tells; });
+  if (outgoing_.front()->begun && !outgoing_.front()->tells) {
+    keep_rest(*outgoing_.front());
+    last.push_back(outgoing_.front());
   }
+  std::copy_if(outgoing_.begin(), outgoing_.end(), std::back_inserter(last),
+               [](const auto& one) { return one->tells; });
+  if (!placed_out_.empty()) ring_.close();  // before their memory changes: the peer then takes none of it
   fail_sends(lost_);
-  if (last.empty()) return close_connection();
   outgoing_ = std::move(last);
   farewell_ = runtime_.call_at(runtime_.now() + telling_limit, [link = self()] { link->close_connection(); });
 }
 
-/// Writes on after the link's end. Returns whether there was anything.
 bool SharedLink::say_rest() {
   bool any = true;
   try {
@@ -338,8 +342,8 @@ bool SharedLink::say_rest() {
 }
 
 void SharedLink::close_connection() {
+  if (lingers()) outgoing_.clear();
   if (farewell_) runtime_.cancel(*std::exchange(farewell_, std::nullopt));
-  outgoing_.clear();
   ring_.close();
   asio::error_code ignored;
   socket_.shutdown(asio::ip::tcp::socket::shutdown_both, ignored);

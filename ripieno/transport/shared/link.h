@@ -5,8 +5,8 @@
 //
 // When a scope ends, a partly written message is completed from a copy; then the abort's frame follows, and messages
 // still queued are dropped. A send whose payload the peer may be reading in place fails once its ticket is back; the
-// peer returns the ticket as soon as it reads of the abort. A link that ends while it is telling the peer why keeps its
-// connection until that is in the ring, for at most a second.
+// peer returns the ticket as soon as it reads of the abort. A link that gives up keeps its connection until the peer
+// can read why, for at most telling_limit.
 #pragma once
 
 #include <algorithm>
@@ -71,6 +71,11 @@ class SharedLink final : public PeerLink {
   /// Copies unexpected payloads out of the peer's memory, within the credit, so that the peer can go on. Called when
   /// this rank is about to wait itself. Returns whether there was anything.
   bool take_in();
+
+  /// Ends a farewell: from now on nobody calls progress().
+  void leave() {
+    if (lingers()) close_connection();
+  }
 
   // For all-reduces beside the messages (all_reduce.h).
   SharedPeer& other() { return other_; }
@@ -154,9 +159,10 @@ class SharedLink final : public PeerLink {
   static void keep_rest(Outgoing& outgoing);
   void forget(const Arrived& arrived) override;
   void hang_up() override;
+  void say_farewell() override;
+  /// Writes on after the link's end. Returns whether there was anything.
   bool say_rest();
   void close_connection();
-  /// Whether the link has ended but is telling the peer why.
   bool lingers() const { return farewell_.has_value(); }
   void gone(const std::string& why);
   void end_if_drained();
@@ -172,7 +178,7 @@ class SharedLink final : public PeerLink {
   std::uint64_t next_ticket_ = 0;
   std::optional<Incoming> incoming_;
   std::size_t placed_in_ = 0;               ///< arrived messages whose payload is still in the peer's memory
-  std::optional<Runtime::Timer> farewell_;  ///< its end
+  std::optional<Runtime::Timer> farewell_;  ///< while it has ended but is telling the peer why: when that ends
   std::string gone_;                        ///< why no more will arrive; arrived messages can still be received
 };
 

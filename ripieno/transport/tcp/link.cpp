@@ -32,10 +32,9 @@ using LowWater = asio::detail::socket_option::integer<SOL_SOCKET, SO_RCVLOWAT>;
 
 /// The last bytes for the peer, on a connection whose link has ended.
 struct TcpLink::Farewell {
-  Farewell(Runtime& runtime, asio::ip::tcp::socket from) : socket(std::move(from)), heard_out(runtime) {}
+  explicit Farewell(asio::ip::tcp::socket from) : socket(std::move(from)) {}
   asio::ip::tcp::socket socket;
   std::vector<std::byte> bytes;
-  Event heard_out;  ///< the peer has closed its side
   bool over = false;
 
   void close() {
@@ -383,36 +382,42 @@ void TcpLink::drop(const Abort& abort) {
 }
 
 void TcpLink::hang_up() {
-  const bool tells = lost_.empty() && unwritable_.empty() && is_telling();
   asio::error_code ignored;
-  socket_.cancel(ignored);  // the pump's read
-  const auto farewell = std::make_shared<Farewell>(runtime_, std::move(socket_));
+  socket_.shutdown(asio::ip::tcp::socket::shutdown_both, ignored);
+  socket_.close(ignored);
   for (auto& outgoing : std::exchange(outgoing_, {})) {
-    if (tells && (outgoing->written > 0 || outgoing->tells)) append_rest(*outgoing, farewell->bytes);
     outgoing->done.fail(std::make_exception_ptr(asio::system_error(asio::error::operation_aborted)));
   }
-  farewell_ = farewell;
-  if (!tells) return farewell->close();
-  asio::co_spawn(runtime_.context(), hear_out(farewell), asio::detached);
-  asio::co_spawn(runtime_.context(), say(&runtime_, farewell), asio::detached);
 }
 
-Task<> TcpLink::say(Runtime* runtime, std::shared_ptr<Farewell> farewell) {
-  const Runtime::Timer timer = runtime->call_at(runtime->now() + telling_limit, [farewell] { farewell->close(); });
+void TcpLink::say_farewell() {
+  if (!lost_.empty() || !unwritable_.empty() || !is_telling()) return hang_up();
+  asio::error_code ignored;
+  socket_.cancel(ignored);  // the pump's read
+  const auto farewell = std::make_shared<Farewell>(std::move(socket_));
+  farewell_ = farewell;
+  for (const auto& outgoing : outgoing_) {
+    if (outgoing->written > 0 || outgoing->tells) append_rest(*outgoing, farewell->bytes);
+  }
+  asio::co_spawn(runtime_.context(), hear_out(&runtime_, farewell), asio::detached);
+  asio::co_spawn(runtime_.context(), say(farewell), asio::detached);
+  hang_up();
+}
+
+/// The peer closes its side once it has read all. Closed before that, with bytes of the peer's unread, the connection
+/// would be reset, and what is on its way lost.
+Task<> TcpLink::say(std::shared_ptr<Farewell> farewell) {
   asio::error_code error;
   auto token = asio::redirect_error(asio::use_awaitable, error);
   const asio::const_buffer all = asio::buffer(farewell->bytes);
   co_await asio::async_write(farewell->socket, all, token);
   if (!error) farewell->socket.shutdown(asio::ip::tcp::socket::shutdown_send, error);
-  // The peer closes its side once it has read all. Closed before that, with bytes of the peer's unread, the connection
-  // would be reset.
-  if (!error) co_await farewell->heard_out.wait();
-  runtime->cancel(timer);
-  farewell->close();
+  if (error) farewell->close();
 }
 
-/// Reads and discards what the peer still sends.
-Task<> TcpLink::hear_out(std::shared_ptr<Farewell> farewell) {
+/// Discards what the peer still sends, and closes the connection once the peer has, or after telling_limit.
+Task<> TcpLink::hear_out(Runtime* runtime, std::shared_ptr<Farewell> farewell) {
+  const Runtime::Timer timer = runtime->call_at(runtime->now() + telling_limit, [farewell] { farewell->close(); });
   std::vector<std::byte> scratch(scratch_bytes);
   asio::error_code error;
   while (!error) {
@@ -420,7 +425,8 @@ Task<> TcpLink::hear_out(std::shared_ptr<Farewell> farewell) {
     const asio::mutable_buffer buffer = asio::buffer(scratch);
     co_await farewell->socket.async_read_some(buffer, token);
   }
-  farewell->heard_out.set();
+  runtime->cancel(timer);
+  farewell->close();
 }
 
 }  // namespace ripieno::transport

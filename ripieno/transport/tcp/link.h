@@ -5,8 +5,8 @@
 //
 // When a scope ends, a partly written message is completed from a copy, so that the stream stays in step; then the
 // abort's frame follows, and messages still queued are dropped. The rest of an arriving payload is read and dropped; a
-// pending read is cancelled before its memory is released. A link that ends while it is telling the peer why keeps its
-// connection until the peer has read that, for at most a second.
+// pending read is cancelled before its memory is released. A link that gives up keeps its connection until the peer has
+// read why, for at most telling_limit.
 #pragma once
 
 #include "ripieno/transport/peer_link.h"
@@ -65,8 +65,9 @@ class TcpLink final : public PeerLink {
   void asked() override;
   void drop(const Abort& abort) override;
   void hang_up() override;
-  static Task<> say(Runtime* runtime, std::shared_ptr<Farewell> farewell);
-  static Task<> hear_out(std::shared_ptr<Farewell> farewell);
+  void say_farewell() override;
+  static Task<> say(std::shared_ptr<Farewell> farewell);
+  static Task<> hear_out(Runtime* runtime, std::shared_ptr<Farewell> farewell);
 
   const std::string why_;
   asio::ip::tcp::socket socket_;
