@@ -1,6 +1,12 @@
 #include "ripieno/c10d/store_meeting.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <array>
+#include <functional>
+#include <iostream>
+#include <numeric>
 
 #include "ripieno/launch/join.h"
 #include "ripieno/membership/invitation.h"
@@ -10,6 +16,8 @@ namespace ripieno::c10d {
 namespace {
 
 constexpr const char* invitation_key = "ripieno/invitation";
+
+using KeyOf = std::function<std::string(int rank)>;
 
 std::string host_key(int rank) { return text("ripieno/host/", rank); }
 
@@ -34,25 +42,61 @@ class StoreInvitation final : public membership::InvitationPlace {
   ::c10d::Store& store_;
 };
 
-/// Waits for keys of some ranks. Error(peer) names the ranks whose keys are not there in time.
-void await_keys(::c10d::Store& store, const GroupPlace& place, const std::vector<std::string>& keys,
-                const std::vector<int>& ranks, std::chrono::milliseconds timeout) {
+std::string join(const std::vector<int>& ranks) {
+  std::string all;
+  for (const int rank : ranks) all += text(all.empty() ? "" : ", ", rank);
+  return all;
+}
+
+/// Waits until all ranks have left their key, or `limit` is over; returns those that have not.
+std::vector<int> missing(::c10d::Store& store, const std::vector<int>& ranks, KeyOf key_of,
+                         std::chrono::milliseconds limit) {
+  std::vector<std::string> keys;
+  std::transform(ranks.begin(), ranks.end(), std::back_inserter(keys), key_of);
   try {
-    store.wait(keys, timeout);
+    store.wait(keys, limit);
+    return {};
   } catch (const std::exception& error) {
-    std::string missing;
+    std::vector<int> found;
     for (std::size_t i = 0; i < keys.size(); ++i) {
-      if (!store.check({keys[i]})) missing += text(missing.empty() ? "" : ", ", ranks[i]);
+      if (!store.check({keys[i]})) found.push_back(ranks[i]);
     }
-    if (missing.empty()) throw;
-    fail(ErrorKind::peer, "rank ", place.rank, " of ", place.name, ": of its ", place.size, " ranks, ", missing,
-         " have not come within ", static_cast<double>(timeout.count()) / 1e3, " s");
+    if (found.empty()) throw;
+    return found;
   }
+}
+
+/// Waits for keys of some ranks. Error(peer) names those that have not come in time. Before, the first one that is
+/// there says for whom it waits.
+void await_keys(::c10d::Store& store, const GroupPlace& place, const std::vector<int>& ranks, KeyOf key_of,
+                std::chrono::milliseconds timeout) {
+  const auto quiet = std::min(timeout, place.quiet);
+  std::vector<int> awaited = missing(store, ranks, key_of, quiet);
+  if (awaited.empty()) return;
+  if (quiet < timeout) {
+    int first = 0;
+    while (std::find(awaited.begin(), awaited.end(), first) != awaited.end()) ++first;
+    if (place.rank == first) {
+      std::cerr << text("ripieno: rank ", place.rank, " of ", place.name, " waits for ",
+                        awaited.size() > 1 ? "ranks " : "rank ", join(awaited), " of its ", place.size, ", for up to ",
+                        seconds(timeout), " s\n");
+    }
+    awaited = missing(store, awaited, key_of, timeout - quiet);
+  }
+  if (awaited.empty()) return;
+  fail(ErrorKind::peer, "rank ", place.rank, " of ", place.name, ": of its ", place.size, " ranks, ", join(awaited),
+       " have not come within ", seconds(timeout), " s");
 }
 
 const std::string refusal = "refused: ";
 
-/// Error(usage): ranks think of groups of different sizes. Those that came first learn of it by is_one_host().
+/// Ends the group's meeting, for those too who have come before; they learn of it by is_one_host().
+void refuse(::c10d::Store& store, int ranks, const std::string& why) {
+  for (int rank = 0; rank < ranks; ++rank) store.set(host_key(rank), refusal + why);  // whichever one waits for
+  fail(ErrorKind::usage, why);
+}
+
+/// Error(usage): ranks think of groups of different sizes.
 void check_size(::c10d::Store& store, const GroupPlace& place) {
   if (place.rank < 0 || place.rank >= place.size) {
     const std::string why = text("rank ", place.rank, " of ", place.name, " in a world of ", place.size,
@@ -63,26 +107,48 @@ void check_size(::c10d::Store& store, const GroupPlace& place) {
   const std::string own = text(place.size, " ranks, says rank ", place.rank);
   const std::string first = store.compareSet("ripieno/size", std::string(), own);
   if (first.substr(0, first.find(',')) == own.substr(0, own.find(','))) return;
-  const std::string why = text(place.name, " has ", own, ", and ", first, ": start all with one world size");
-  for (int rank = 0; rank < std::max(place.size, std::atoi(first.c_str())); ++rank)  // whichever one waits for
-    store.set(host_key(rank), refusal + why);
-  fail(ErrorKind::usage, why);
+  refuse(store, std::max(place.size, std::atoi(first.c_str())),
+         text(place.name, " has ", own, ", and ", first, ": start all with one world size"));
 }
+
+/// That a rank is this process's, while the group meets. Two processes of one rank would wait for others that never
+/// come. Error(usage): there is another one.
+class Claim {
+ public:
+  Claim(::c10d::Store& store, const GroupPlace& place) : store_(store), key_(text("ripieno/claim/", place.rank)) {
+    std::array<char, 64> host{};
+    ::gethostname(host.data(), host.size() - 1);
+    const std::string own = text("process ", ::getpid(), " on ", host.data());
+    const std::string first = store.compareSet(key_, std::string(), own);
+    if (first == own) return;
+    refuse(store, place.size,
+           text("rank ", place.rank, " of ", place.name, " has come twice, as ", first, " and as ", own,
+                ": give each process a rank of its own, and the group a store without keys of an earlier one"));
+  }
+  ~Claim() {
+    try {
+      store_.deleteKey(key_);
+    } catch (...) {  // not every store can
+    }
+  }
+  Claim(const Claim&) = delete;
+  Claim& operator=(const Claim&) = delete;
+
+ private:
+  ::c10d::Store& store_;
+  const std::string key_;
+};
 
 /// Whether all ranks are on this host.
 bool is_one_host(::c10d::Store& store, const GroupPlace& place, std::chrono::milliseconds timeout) {
   const std::string here = transport::host_identity();
   store.set(host_key(place.rank), here);
-  std::vector<std::string> keys;
-  std::vector<int> ranks;
-  for (int rank = 0; rank < place.size; ++rank) {
-    keys.push_back(host_key(rank));
-    ranks.push_back(rank);
-  }
-  await_keys(store, place, keys, ranks, timeout);
+  std::vector<int> ranks(static_cast<std::size_t>(place.size));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  await_keys(store, place, ranks, host_key, timeout);
   bool is_one = !here.empty();
-  for (const std::string& key : keys) {
-    const std::string host = store.get_to_str(key);
+  for (const int rank : ranks) {
+    const std::string host = store.get_to_str(host_key(rank));
     if (host.starts_with(refusal)) fail(ErrorKind::usage, host.substr(refusal.size()));
     is_one = is_one && host == here;
   }
@@ -93,6 +159,7 @@ bool is_one_host(::c10d::Store& store, const GroupPlace& place, std::chrono::mil
 
 transport::Cluster meet_by_store(::c10d::Store& store, const GroupPlace& group, std::chrono::milliseconds timeout) {
   check_size(store, group);
+  const Claim claim(store, group);
   const bool one_host = group.size == 1 || is_one_host(store, group, timeout);
   launch::Placement place = launch::ways_to_peers(one_host);
   place.rank = group.rank;
@@ -100,7 +167,9 @@ transport::Cluster meet_by_store(::c10d::Store& store, const GroupPlace& group, 
   place.launcher = "a c10d store";
   place.opens_rendezvous = group.rank == 0;
   if (group.size > 1) {
-    if (group.rank > 0) await_keys(store, group, {invitation_key}, {0}, timeout);
+    if (group.rank > 0)
+      await_keys(
+          store, group, {0}, [](int) { return std::string(invitation_key); }, timeout);
     place.invitation = std::make_shared<StoreInvitation>(store);
   }
   launch::JoinOptions options;

@@ -23,11 +23,13 @@ inline constexpr std::chrono::milliseconds longest_limit = std::chrono::hours(24
 struct GroupPlace {
   int rank = 0, size = 1;
   std::string name = "the group";  ///< for errors
+  /// If some ranks have not come by then, the first of the others says so in a line on standard error.
+  std::chrono::milliseconds quiet = std::chrono::seconds(10);
 };
 
 /// All ranks of the group call it, with the same store or prefix of one; it uses keys that begin with "ripieno/".
-/// Error(usage): no such rank, or ranks think of groups of different sizes. Error(peer), which names them: ranks have
-/// not come within `timeout`. Other errors: those of launch::join().
+/// Error(usage): no such rank, ranks think of groups of different sizes, or two processes come as one rank.
+/// Error(peer), which names them: ranks have not come within `timeout`. Other errors: those of launch::join().
 transport::Cluster meet_by_store(::c10d::Store& store, const GroupPlace& place, std::chrono::milliseconds timeout);
 
 }  // namespace ripieno::c10d

@@ -5,6 +5,7 @@
 #include <atomic>
 
 #include "ranks.h"
+#include "ripieno/c10d/store_meeting.h"
 
 namespace ripieno::c10d {
 namespace {
@@ -262,6 +263,20 @@ TEST(Group, RanksThatDoNotComeAreNamed) {
   options->group_name = "pipeline";
   const std::string error = error_of([&] { const Backend group(store, 1, 4, options); });
   EXPECT_EQ(error, "rank 1 of group pipeline: of its 4 ranks, 0, 2, 3 have not come within 0.2 s");
+}
+
+TEST(Group, TheFirstThatHasComeSaysForWhomItWaits) {
+  const auto store = c10::make_intrusive<::c10d::HashStore>();
+  const auto said_by = [&](int rank) {
+    ::testing::internal::CaptureStderr();
+    const GroupPlace place{.rank = rank, .size = 4, .quiet = 50ms};
+    const std::string error = error_of([&] { meet_by_store(*store, place, 200ms); });
+    EXPECT_TRUE(contains(error, "have not come within 0.2 s")) << error;
+    return ::testing::internal::GetCapturedStderr();
+  };
+  EXPECT_EQ(said_by(1), "ripieno: rank 1 of the group waits for ranks 0, 2, 3 of its 4, for up to 0.2 s\n");
+  EXPECT_EQ(said_by(2), "");
+  EXPECT_EQ(said_by(0), "ripieno: rank 0 of the group waits for rank 3 of its 4, for up to 0.2 s\n");
 }
 
 TEST(Group, WhatIsInFlightEndsWithItsGroup) {

@@ -227,6 +227,14 @@ class Groups(Mistakes):
 
             self.all_are_told(act, "ValueError: rank 1 of the group in a world of 1: ranks begin at 0; start all with one world size")
 
+    def test_two_processes_as_one_rank(self):
+        with tempfile.TemporaryDirectory() as folder:
+            def act(_: int) -> None:
+                dist.destroy_process_group()
+                ripieno.ProcessGroupRipieno(dist.FileStore(f"{folder}/again", 2), 0, 2, datetime.timedelta(seconds=60))
+
+            self.all_are_told(act, "ValueError: rank 0 of the group has come twice, as process ", " and as process ", ": give each process a rank of its own")
+
     def test_a_group_of_other_ranks_on_one_rank(self):
         errors = self.errors_of(lambda rank: dist.new_group([0, 1] if rank == 1 else [0]))
         self.assertRegex(errors[1], "ValueError: group 1 has .*start all with one world size")

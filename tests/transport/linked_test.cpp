@@ -158,14 +158,17 @@ TEST_P(Linked, ASenderInTheMiddleOfAMessageIsToldWhyItsPeerGivesUp) {
 TEST_P(Linked, WhoGivesUpInTheMiddleOfItsOwnMessageSaysWhyBehindIt) {
   auto gives_up = [](Endpoint* e) -> Task<> {
     std::vector<float> values(8 << 20, 3.0F);
-    const auto send = [](Endpoint* from, const std::vector<float>* all) -> Task<> {
+    Event sent(e->runtime());
+    const auto send = [](Endpoint* from, const std::vector<float>* all, Event* over) -> Task<> {
       Task<> sending = from->send(1, message(8 << 20, 3, "ring"), const_bytes(*all));
       co_await error_of(std::move(sending));
+      over->set();
     };
-    asio::co_spawn(e->runtime().context(), send(e, &values), asio::detached);
+    asio::co_spawn(e->runtime().context(), send(e, &values, &sent), asio::detached);
     std::vector<float> other(200);
     Task<> receiving = e->receive(1, message(200), bytes(other));
     const std::exception_ptr error = co_await error_of(std::move(receiving));
+    co_await sent.wait();
     co_await e->flush();
     std::rethrow_exception(error);
   };
