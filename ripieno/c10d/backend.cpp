@@ -96,7 +96,7 @@ const char* Backend::title(const char* operation) const {
   static std::mutex mutex;
   static std::set<std::string> titles;  // profilers keep pointers to them
   const std::lock_guard lock(mutex);
-  return titles.insert(text(options_->backend, ":", operation)).first->c_str();
+  return titles.insert(options_->backend + ":" + operation).first->c_str();
 }
 
 Duration Backend::limit_of(std::chrono::milliseconds timeout) const {

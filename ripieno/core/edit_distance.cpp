@@ -21,4 +21,19 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return d[a.size()][b.size()];
 }
 
+void fail_unknown(const std::vector<std::string_view>& known, std::string_view name, std::string_view what) {
+  std::string all;
+  std::string_view nearest;
+  std::size_t distance = 4;  // a name further away than 3 edits is no misspelling
+  for (const std::string_view one : known) {
+    all += text(all.empty() ? "" : ", ", one);
+    if (const std::size_t d = edit_distance(name, one); d < distance) {
+      distance = d;
+      nearest = one;
+    }
+  }
+  fail(ErrorKind::usage, "there is no ", what, " \"", name, "\"",
+       nearest.empty() ? "" : text(" (did you mean \"", nearest, "\"?)"), "; known are ", all);
+}
+
 }  // namespace ripieno

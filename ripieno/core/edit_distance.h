@@ -2,8 +2,8 @@
 #pragma once
 
 #include <cstddef>
-#include <string>
 #include <string_view>
+#include <vector>
 
 #include "ripieno/core/error.h"
 
@@ -11,6 +11,10 @@ namespace ripieno {
 
 /// The number of letters to change, insert, drop, or swap with their neighbour (optimal string alignment).
 std::size_t edit_distance(std::string_view a, std::string_view b);
+
+/// Throws find_named()'s error.
+[[noreturn]] void fail_unknown(const std::vector<std::string_view>& known, std::string_view name,
+                               std::string_view what);
 
 /// The name of a table's row, or of an enumerator.
 template <class Row>
@@ -26,19 +30,12 @@ std::string_view name_of(const Row& row) {
 /// `what`, names the nearest one if it may be a misspelling, and lists all.
 template <class Table>
 const auto& find_named(const Table& table, std::string_view name, std::string_view what) {
-  std::string known, nearest;
-  std::size_t distance = 4;  // a name further away than 3 edits is no misspelling
   for (const auto& row : table) {
-    const std::string_view its = name_of(row);
-    if (its == name) return row;
-    known += text(known.empty() ? "" : ", ", its);
-    if (const std::size_t d = edit_distance(name, its); d < distance) {
-      distance = d;
-      nearest = its;
-    }
+    if (name_of(row) == name) return row;
   }
-  fail(ErrorKind::usage, "there is no ", what, " \"", name, "\"",
-       nearest.empty() ? "" : text(" (did you mean \"", nearest, "\"?)"), "; known are ", known);
+  std::vector<std::string_view> names;
+  for (const auto& row : table) names.push_back(name_of(row));
+  fail_unknown(names, name, what);
 }
 
 }  // namespace ripieno

@@ -5,6 +5,8 @@
 #include <asio/steady_timer.hpp>
 #include <asio/thread_pool.hpp>
 #include <atomic>
+#include <optional>
+#include <unordered_map>
 
 #include "ripieno/core/error.h"
 #include "ripieno/core/pause.h"
@@ -87,7 +89,9 @@ class RealRuntime final : public Runtime {
   explicit RealRuntime(std::uint64_t seed) : Runtime(seed), start_(std::chrono::steady_clock::now()) {}
   ~RealRuntime() override {
     thread_.join();
-    timers_.clear();
+    alarm_.reset();
+    times_.clear();
+    const auto gone = std::move(timers_);  // until nothing is left that would cancel one
     destroy_waiting();
   }
 
@@ -100,20 +104,14 @@ class RealRuntime final : public Runtime {
   }
 
   Timer call_at(Duration when, Callback callback) override {
-    auto timer = std::make_unique<asio::steady_timer>(
-        context_, start_ + std::chrono::duration_cast<std::chrono::steady_clock::duration>(when));
     const Timer id = next_timer_++;
-    timer->async_wait([this, id, callback = std::move(callback)](asio::error_code error) mutable {
-      // Asio calls back without an error if the timer had expired before it was cancelled.
-      if (timers_.erase(id) == 0 || error) return;
-      count_fired();
-      callback();
-    });
-    timers_.emplace(id, std::move(timer));
+    timers_.emplace(std::pair(when, id), std::move(callback));
+    times_.emplace(id, when);
+    if (when < alarm_at_) set_alarm();
     return id;
   }
 
-  void cancel(Timer timer) override { timers_.erase(timer); }
+  void cancel(Timer timer) override { static_cast<void>(take(timer)); }
 
  protected:
   void loop(const std::function<bool()>& until, Wait wait) override {
@@ -142,6 +140,41 @@ class RealRuntime final : public Runtime {
   static constexpr int looks_between_handlers = 32;
   static constexpr auto spin_time = std::chrono::microseconds(50);
   static constexpr int most_unspun = 1024;
+
+  /// Null if it has fired or was cancelled.
+  Callback take(Timer timer) {
+    const auto time = times_.find(timer);
+    if (time == times_.end()) return nullptr;
+    const auto at = timers_.find({time->second, timer});
+    Callback callback = std::move(at->second);
+    timers_.erase(at);
+    times_.erase(time);
+    return callback;
+  }
+
+  bool is_due(Duration when) const { return when <= now() + std::chrono::nanoseconds(1); }  // the alarm's resolution
+
+  /// One alarm serves all timers. It stays where it is when the first one is cancelled, since setting it takes a system
+  /// call, and most timers are limits that are never reached.
+  void set_alarm() {
+    alarm_at_ = timers_.empty() ? never : timers_.begin()->first.first;
+    if (timers_.empty() || !alarm_) return;
+    if (is_due(alarm_at_)) return asio::post(context_, [this] { ring(); });
+    alarm_->expires_at(start_ + std::chrono::duration_cast<std::chrono::steady_clock::duration>(alarm_at_));
+    alarm_->async_wait([this](asio::error_code error) {
+      if (!error) ring();
+    });
+  }
+  void ring() {
+    alarm_at_ = never;
+    if (timers_.empty()) return;
+    const auto [when, id] = timers_.begin()->first;
+    if (!is_due(when)) return set_alarm();
+    Callback callback = take(id);
+    set_alarm();
+    count_fired();
+    callback();
+  }
 
   /// Runs ready handlers and polls; if there is nothing, spins for a moment and then blocks.
   void look_around(const std::function<bool()>& until) {
@@ -205,8 +238,12 @@ class RealRuntime final : public Runtime {
   int unspun_ = 0;       // coming waits that do not spin
   int unspun_next_ = 0;  // how many, after the next vain spin
   std::chrono::steady_clock::time_point start_;
-  std::map<Timer, std::unique_ptr<asio::steady_timer>> timers_;
+  static constexpr Duration never = Duration::max();
+  std::map<std::pair<Duration, Timer>, Callback> timers_;  ///< in the order in which they fire
+  std::unordered_map<Timer, Duration> times_;
   Timer next_timer_ = 1;
+  std::optional<asio::steady_timer> alarm_{std::in_place, context_};
+  Duration alarm_at_ = never;  ///< when it rings next
   asio::thread_pool thread_{1};
 };
 

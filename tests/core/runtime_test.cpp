@@ -61,6 +61,30 @@ TEST(Runtime, ATimerThatIsCancelledWhenItsTimeHasComeDoesNotFire) {
   }
 }
 
+TEST(Runtime, TimersFireInTheOrderOfTheirTimes) {
+  std::unique_ptr<Runtime> kinds[] = {virtual_runtime(0), real_runtime(0)};
+  for (auto& runtime : kinds) {
+    std::vector<int> fired;
+    const auto at = [&](int ms, int what) {
+      return runtime->call_at(from_seconds(1e-3 * ms), [&fired, what] { fired.push_back(what); });
+    };
+    at(40, 5);
+    at(20, 2);
+    at(20, 3);
+    const Runtime::Timer cancelled = at(1, 0);
+    runtime->cancel(cancelled);  // the first of all
+    runtime->cancel(cancelled);
+    runtime->call_at(from_seconds(0.01), [&] {
+      fired.push_back(1);
+      at(30, 4);  // earlier than what has been set before
+    });
+    runtime->spawn("sleeper", runtime->sleep(from_seconds(0.05)));
+    runtime->run();
+    EXPECT_EQ(fired, (std::vector<int>{1, 2, 3, 4, 5})) << (runtime->is_virtual() ? "virtual" : "real");
+    EXPECT_EQ(runtime->fired(), 6u);
+  }
+}
+
 TEST(RealRuntime, OffloadsToOneOtherThread) {
   auto runtime = real_runtime(0);
   int result = 0;
