@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
 #include <functional>
 #include <iostream>
 #include <numeric>
@@ -42,6 +45,8 @@ class StoreInvitation final : public membership::InvitationPlace {
   ::c10d::Store& store_;
 };
 
+double in_seconds(std::chrono::milliseconds time) { return std::chrono::duration<double>(time).count(); }
+
 std::string join(const std::vector<int>& ranks) {
   std::string all;
   for (const int rank : ranks) all += text(all.empty() ? "" : ", ", rank);
@@ -56,12 +61,11 @@ std::vector<int> missing(::c10d::Store& store, const std::vector<int>& ranks, Ke
   try {
     store.wait(keys, limit);
     return {};
-  } catch (const std::exception& error) {
+  } catch (const std::exception&) {
     std::vector<int> found;
     for (std::size_t i = 0; i < keys.size(); ++i) {
       if (!store.check({keys[i]})) found.push_back(ranks[i]);
     }
-    if (found.empty()) throw;
     return found;
   }
 }
@@ -79,13 +83,13 @@ void await_keys(::c10d::Store& store, const GroupPlace& place, const std::vector
     if (place.rank == first) {
       std::cerr << text("ripieno: rank ", place.rank, " of ", place.name, " waits for ",
                         awaited.size() > 1 ? "ranks " : "rank ", join(awaited), " of its ", place.size, ", for up to ",
-                        seconds(timeout), " s\n");
+                        in_seconds(timeout), " s\n");
     }
     awaited = missing(store, awaited, key_of, timeout - quiet);
   }
   if (awaited.empty()) return;
   fail(ErrorKind::peer, "rank ", place.rank, " of ", place.name, ": of its ", place.size, " ranks, ", join(awaited),
-       " have not come within ", seconds(timeout), " s");
+       " have not come within ", in_seconds(timeout), " s");
 }
 
 const std::string refusal = "refused: ";
@@ -112,17 +116,23 @@ void check_size(::c10d::Store& store, const GroupPlace& place) {
 }
 
 /// That a rank is this process's, while the group meets. Two processes of one rank would wait for others that never
-/// come. Error(usage): there is another one.
+/// come. Error(usage): there is another one, unless it was on this host and has ended.
 class Claim {
  public:
   Claim(::c10d::Store& store, const GroupPlace& place) : store_(store), key_(text("ripieno/claim/", place.rank)) {
     std::array<char, 64> host{};
     ::gethostname(host.data(), host.size() - 1);
-    const std::string own = text("process ", ::getpid(), " on ", host.data());
+    const std::string here = text(" on ", host.data(), "\n", transport::host_identity());
+    const std::string own = text("process ", ::getpid(), here);
     const std::string first = store.compareSet(key_, std::string(), own);
     if (first == own) return;
+    if (first.ends_with(here) && !is_alive(std::atoi(first.c_str() + std::strlen("process ")))) {
+      store.set(key_, own);
+      return;
+    }
+    const auto line = [](const std::string& claim) { return claim.substr(0, claim.find('\n')); };
     refuse(store, place.size,
-           text("rank ", place.rank, " of ", place.name, " has come twice, as ", first, " and as ", own,
+           text("rank ", place.rank, " of ", place.name, " has come twice, as ", line(first), " and as ", line(own),
                 ": give each process a rank of its own, and the group a store without keys of an earlier one"));
   }
   ~Claim() {
@@ -135,6 +145,8 @@ class Claim {
   Claim& operator=(const Claim&) = delete;
 
  private:
+  static bool is_alive(int process) { return ::kill(process, 0) == 0 || errno == EPERM; }
+
   ::c10d::Store& store_;
   const std::string key_;
 };

@@ -91,7 +91,7 @@ class RealRuntime final : public Runtime {
     thread_.join();
     alarm_.reset();
     times_.clear();
-    const auto gone = std::move(timers_);  // until nothing is left that would cancel one
+    { const auto gone = std::exchange(timers_, {}); }  // callbacks, whose destructors may cancel timers or set others
     destroy_waiting();
   }
 

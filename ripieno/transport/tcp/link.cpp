@@ -4,7 +4,6 @@
 #include <array>
 #include <asio/detached.hpp>
 #include <asio/redirect_error.hpp>
-#include <asio/write.hpp>
 #include <limits>
 
 namespace ripieno::transport {
@@ -29,21 +28,6 @@ using UnsentLowWater = asio::detail::socket_option::integer<IPPROTO_TCP, TCP_NOT
 using LowWater = asio::detail::socket_option::integer<SOL_SOCKET, SO_RCVLOWAT>;
 
 }  // namespace
-
-/// The last bytes for the peer, on a connection whose link has ended.
-struct TcpLink::Farewell {
-  explicit Farewell(asio::ip::tcp::socket from) : socket(std::move(from)) {}
-  asio::ip::tcp::socket socket;
-  std::vector<std::byte> bytes;
-  bool over = false;
-
-  void close() {
-    asio::error_code ignored;
-    socket.shutdown(asio::ip::tcp::socket::shutdown_both, ignored);
-    socket.close(ignored);
-    over = true;
-  }
-};
 
 TcpLink::TcpLink(Runtime& runtime, int rank, int peer, asio::ip::tcp::socket socket, TcpOptions options,
                  std::shared_ptr<Aborts> aborts, std::string why)
@@ -103,7 +87,7 @@ void TcpLink::tell(const Abort& abort) {
 }
 
 bool TcpLink::is_telling() const {
-  if (farewell_) return !farewell_->over;
+  if (farewell_) return !farewell_->is_over();
   return std::any_of(outgoing_.begin(), outgoing_.end(), [](const auto& one) { return one->tells; });
 }
 
@@ -392,41 +376,12 @@ void TcpLink::hang_up() {
 
 void TcpLink::say_farewell() {
   if (!lost_.empty() || !unwritable_.empty() || !is_telling()) return hang_up();
-  asio::error_code ignored;
-  socket_.cancel(ignored);  // the pump's read
-  const auto farewell = std::make_shared<Farewell>(std::move(socket_));
-  farewell_ = farewell;
+  std::vector<std::byte> last;
   for (const auto& outgoing : outgoing_) {
-    if (outgoing->written > 0 || outgoing->tells) append_rest(*outgoing, farewell->bytes);
+    if (outgoing->written > 0 || outgoing->tells) append_rest(*outgoing, last);
   }
-  asio::co_spawn(runtime_.context(), hear_out(&runtime_, farewell), asio::detached);
-  asio::co_spawn(runtime_.context(), say(farewell), asio::detached);
+  farewell_ = Farewell::say(runtime_, std::move(socket_), std::move(last));
   hang_up();
-}
-
-/// The peer closes its side once it has read all. Closed before that, with bytes of the peer's unread, the connection
-/// would be reset, and what is on its way lost.
-Task<> TcpLink::say(std::shared_ptr<Farewell> farewell) {
-  asio::error_code error;
-  auto token = asio::redirect_error(asio::use_awaitable, error);
-  const asio::const_buffer all = asio::buffer(farewell->bytes);
-  co_await asio::async_write(farewell->socket, all, token);
-  if (!error) farewell->socket.shutdown(asio::ip::tcp::socket::shutdown_send, error);
-  if (error) farewell->close();
-}
-
-/// Discards what the peer still sends, and closes the connection once the peer has, or after telling_limit.
-Task<> TcpLink::hear_out(Runtime* runtime, std::shared_ptr<Farewell> farewell) {
-  const Runtime::Timer timer = runtime->call_at(runtime->now() + telling_limit, [farewell] { farewell->close(); });
-  std::vector<std::byte> scratch(scratch_bytes);
-  asio::error_code error;
-  while (!error) {
-    auto token = asio::redirect_error(asio::use_awaitable, error);
-    const asio::mutable_buffer buffer = asio::buffer(scratch);
-    co_await farewell->socket.async_read_some(buffer, token);
-  }
-  runtime->cancel(timer);
-  farewell->close();
 }
 
 }  // namespace ripieno::transport

@@ -11,6 +11,7 @@
 
 #include "ripieno/transport/peer_link.h"
 #include "ripieno/transport/tcp/endpoint.h"
+#include "ripieno/transport/tcp/farewell.h"
 
 namespace ripieno::transport {
 
@@ -41,7 +42,6 @@ class TcpLink final : public PeerLink {
     bool sent = false;
     Event done;
   };
-  struct Farewell;
 
   std::shared_ptr<TcpLink> self() { return std::static_pointer_cast<TcpLink>(shared_from_this()); }
   static Task<> send(std::shared_ptr<TcpLink> link, Message message, ConstBytes payload);
@@ -66,8 +66,6 @@ class TcpLink final : public PeerLink {
   void drop(const Abort& abort) override;
   void hang_up() override;
   void say_farewell() override;
-  static Task<> say(std::shared_ptr<Farewell> farewell);
-  static Task<> hear_out(Runtime* runtime, std::shared_ptr<Farewell> farewell);
 
   const std::string why_;
   asio::ip::tcp::socket socket_;
