@@ -11,6 +11,7 @@
 #include <iostream>
 #include <numeric>
 
+#include "ripieno/c10d/backend.h"
 #include "ripieno/launch/join.h"
 #include "ripieno/membership/invitation.h"
 #include "ripieno/transport/shared/hello.h"
@@ -47,12 +48,6 @@ class StoreInvitation final : public membership::InvitationPlace {
 
 double in_seconds(std::chrono::milliseconds time) { return std::chrono::duration<double>(time).count(); }
 
-std::string join(const std::vector<int>& ranks) {
-  std::string all;
-  for (const int rank : ranks) all += text(all.empty() ? "" : ", ", rank);
-  return all;
-}
-
 /// Waits until all ranks have left their key, or `limit` is over; returns those that have not.
 std::vector<int> missing(::c10d::Store& store, const std::vector<int>& ranks, KeyOf key_of,
                          std::chrono::milliseconds limit) {
@@ -81,15 +76,14 @@ void await_keys(::c10d::Store& store, const GroupPlace& place, const std::vector
     int first = 0;
     while (std::find(awaited.begin(), awaited.end(), first) != awaited.end()) ++first;
     if (place.rank == first) {
-      std::cerr << text("ripieno: rank ", place.rank, " of ", place.name, " waits for ",
-                        awaited.size() > 1 ? "ranks " : "rank ", join(awaited), " of its ", place.size, ", for up to ",
-                        in_seconds(timeout), " s\n");
+      std::cerr << text("ripieno: rank ", place.rank, " of ", place.name, " waits for ", list_of(awaited), " of its ",
+                        place.size, ", for up to ", in_seconds(timeout), " s\n");
     }
     awaited = missing(store, awaited, key_of, timeout - quiet);
   }
   if (awaited.empty()) return;
-  fail(ErrorKind::peer, "rank ", place.rank, " of ", place.name, ": of its ", place.size, " ranks, ", join(awaited),
-       " have not come within ", in_seconds(timeout), " s");
+  fail(ErrorKind::peer, "rank ", place.rank, " of ", place.name, ": ", list_of(awaited), " of its ", place.size,
+       awaited.size() > 1 ? " have" : " has", " not come within ", in_seconds(timeout), " s");
 }
 
 const std::string refusal = "refused: ";

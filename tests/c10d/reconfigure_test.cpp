@@ -150,7 +150,7 @@ TEST(Reconfigured, AGroupStaysAsItWasWhereItCannotBe) {
     for (const char* wrong : {"", "gloo:0:1", "ripieno:", "ripieno:x:1", "ripieno:1:", "ripieno:1"})
       EXPECT_TRUE(contains(refused(2, {own, wrong}), text("handle '", wrong, "'")));
     if (process == 1) {
-      EXPECT_TRUE(contains(refused(3, all.handles), "of its 2 ranks, 0 have not come within 0.1 s"));
+      EXPECT_TRUE(contains(refused(3, all.handles), "rank 0 of its 2 has not come within 0.1 s"));
     }
     ++tried;
     await(tried, 2);
