@@ -64,7 +64,8 @@ class Backend final : public ::c10d::Backend {
   void shutdown() override { end("the group was shut down", false); }
   /// Ends what is in flight, on all ranks, which are told why; with `always` also tells them where nothing is.
   void end(const std::string& why, bool always);
-  /// end() for a process that is about to end: does not wait until no peer reads memory of what was in flight.
+  /// end(), always, for a process that is about to end: does not wait for peers that still read memory of what was in
+  /// flight.
   void end_with_process(const std::string& why);
   c10::intrusive_ptr<::c10d::Backend> split(const c10::intrusive_ptr<::c10d::Store>& store,
                                             const std::vector<int>& ranks,
@@ -210,6 +211,7 @@ class Backend final : public ::c10d::Backend {
   static Task<> split_off(collective::Communicator from, std::optional<collective::Communicator>* into);
   Task<> copy_counts(Counts* into);
   Task<> finish(std::string why, bool always);
+  /// Ends what is in flight and tells all ranks why; with `waits` also waits until it is over.
   Task<> tell_end(std::string why, bool waits);
   void begins();
   void conclude(const c10::intrusive_ptr<PendingWork>& work, Event& over, std::exception_ptr error, int sender = -1);

@@ -44,7 +44,7 @@ class RootCheck : public std::enable_shared_from_this<RootCheck> {
   static Task<> close(Self self);
   static Task<> tell(Self self, Begun own);
   static Task<> hear(Self self, Begun own);
-  /// Its two tasks; the latter to end sets the event.
+  /// Of one operation's roots: the second of its two tasks to end sets the event.
   struct Comparison {
     explicit Comparison(Runtime& runtime) : over(std::make_shared<Event>(runtime)) {}
     int tasks = 2;

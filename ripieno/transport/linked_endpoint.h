@@ -1,6 +1,6 @@
 // An endpoint with a link of any kind to each peer. An abort ends its scope on all links and is sent to the members;
 // each member passes it on once its own communicator is aborted. So an abort reaches every member that can be reached
-// from one that has heard of it. flush() waits until the peers have been told, for at most a second.
+// from one that has heard of it. flush() waits until the peers have been told, for at most telling_limit.
 #pragma once
 
 #include <algorithm>
