@@ -70,7 +70,8 @@ TEST(PixelProducts, AreTakenWhereTheyAreFewest) {
   EXPECT_TRUE(std::holds_alternative<Winograd>(way(64, 512, 4)));
   EXPECT_TRUE(std::holds_alternative<Winograd>(way(64, 512, 8)));
   EXPECT_TRUE(std::holds_alternative<std::monostate>(way(64, 16, 2))) << "too small to be fast";
-  EXPECT_TRUE(std::holds_alternative<std::monostate>(way(64, 512, 2, torch::kBFloat16)));
+  // Not in bf16: LibTorch's own are faster where the processor multiplies bf16, Winograd's elsewhere.
+  EXPECT_FALSE(std::holds_alternative<PixelProducts>(way(64, 512, 2, torch::kBFloat16)));
 }
 
 }  // namespace
