@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <stdexcept>
 
 #include "ripieno/core/error.h"
@@ -35,6 +36,12 @@ std::vector<torch::Tensor> state(const Classifier& model) {
 /// Tests over every model of the zoo, by its name.
 class ZooModel : public testing::TestWithParam<std::string> {
  protected:
+  /// Whether it has the layers of a smaller model, only more of them, and scripts/test full is not what runs.
+  bool is_left_to_full() const {
+    const bool larger = info_.name == "vgg16" || info_.name == "vgg19" || info_.name == "resnet152";
+    return larger && !std::getenv("RIPIENO_FULL");
+  }
+
   const Zoo zoo_ = zoo();
   const ModelInfo& info_ = zoo_.find(GetParam());
 };
@@ -133,6 +140,7 @@ TEST_P(ZooModel, StartsFromItsSeedAlone) {
 }
 
 TEST_P(ZooModel, GivesEveryParameterAGradientInFp64) {
+  if (is_left_to_full()) GTEST_SKIP();
   const auto model = make(info_, 1);
   model->to(torch::kFloat64);
   const torch::Tensor logits = model->forward(images(info_, 4).to(torch::kFloat64));
@@ -148,6 +156,7 @@ TEST_P(ZooModel, GivesEveryParameterAGradientInFp64) {
 }
 
 TEST_P(ZooModel, ComputesTheSameInChannelsLast) {
+  if (is_left_to_full()) GTEST_SKIP();
   const auto run = [&](torch::MemoryFormat format) {
     const auto model = make(info_, 1);
     model->to(torch::kFloat64);
@@ -186,6 +195,7 @@ struct Autocast {
 };
 
 TEST_P(ZooModel, TrainsUnderAutocast) {
+  if (is_left_to_full()) GTEST_SKIP();
   const auto model = make(info_, 1);
   model->eval();  // so that dropout does not part the two
   const torch::Tensor x = images(info_, 4);
