@@ -112,6 +112,7 @@ const std::array named_options{
     RIPIENO_OPTION(steps_per_epoch),
     RIPIENO_OPTION(samples_per_epoch),
     RIPIENO_OPTION(uneven_batches),
+    RIPIENO_OPTION(own_rates),
 };
 
 #undef RIPIENO_OPTION
@@ -138,9 +139,9 @@ ripieno::loop::UsersOptimiser users_optimiser_of(const Shared& optimiser) {
     const py::gil_scoped_acquire locked;
     optimiser->attr("step")();
   };
-  made.rate = [optimiser] {
+  made.rates = [optimiser] {
     const py::gil_scoped_acquire locked;
-    return optimiser->attr("rate")().cast<double>();
+    return optimiser->attr("rates")().cast<std::vector<double>>();
   };
   made.on_servers = [optimiser] {
     const py::gil_scoped_acquire locked;

@@ -26,8 +26,8 @@ class _UsersOptimiser:
     def step(self) -> None:
         self._optimizer.step()
 
-    def rate(self) -> float:
-        return float(self._optimizer.param_groups[0]["lr"])
+    def rates(self) -> list[float]:
+        return [float(group["lr"]) for group in self._optimizer.param_groups if "lr" in group]
 
     def parameters(self) -> list[torch.Tensor]:
         return [parameter for group in self._optimizer.param_groups for parameter in group["params"]]
@@ -87,7 +87,7 @@ def agree(module: torch.nn.Module, optimizer: torch.optim.Optimizer, strategy: s
           local_epochs: int = 1, deltas: bool = False, batch_norm: str = "mean", outer: Mapping[str, float] | None = None,
           codec: str = "auto", codec_options: Mapping[str, object] | None = None, route: str = "auto", small_route: str = "auto",
           small_kb: int = 0, segment_kb: int = 0, bucket_mb: float = 25, seed: int = 0, steps_per_epoch: int = 0,
-          samples_per_epoch: int = 0, uneven_batches: bool = False) -> Agreement:
+          samples_per_epoch: int = 0, uneven_batches: bool = False, own_rates: bool = False) -> Agreement:
     """Begins to agree: all ranks of the group call it, with the same module, strategy and options.
 
     All get rank 0's parameters and buffers. The module must be on one device, in fp32 or fp64; its parameters become views of one flat
@@ -100,7 +100,8 @@ def agree(module: torch.nn.Module, optimizer: torch.optim.Optimizer, strategy: s
     error_feedback, block, bits, fraction, rank. route, small_route, small_kb: accumulate, local-sgd, diloco. segment_kb. bucket_mb.
     seed: of partners and random rounding.
     steps_per_epoch: this rank's; needed by federated averaging, whose ranks weigh samples_per_epoch. uneven_batches: step() is told
-    each batch's samples, by which batches count; else all batches count alike.
+    each batch's samples, by which batches count; else all batches count alike. own_rates: ranks that step by themselves (local-sgd,
+    diloco, gossip-*, ring-passes, ring-groups, fed*) may have learning rates of their own; else those that differ are an error.
 
     ValueError: an unknown strategy or option, or what cannot work, with the reason. DistBackendError: ranks differ in model, strategy
     or options, or one was lost."""
@@ -108,7 +109,7 @@ def agree(module: torch.nn.Module, optimizer: torch.optim.Optimizer, strategy: s
         steps=steps, fragments=fragments, delay=delay, passes=passes, servers=servers, staleness=staleness, local_epochs=local_epochs,
         deltas=deltas, batch_norm=batch_norm, route=route, small_route=small_route, small_kb=small_kb, segment_kb=segment_kb,
         bucket_mb=bucket_mb, seed=seed, steps_per_epoch=steps_per_epoch, samples_per_epoch=samples_per_epoch,
-        uneven_batches=uneven_batches)
+        uneven_batches=uneven_batches, own_rates=own_rates)
     options["codec.name"] = codec
     options.update({f"codec.{name}": value for name, value in (codec_options or {}).items()})
     options.update({f"outer.{name}": value for name, value in (outer or {}).items()})

@@ -53,6 +53,26 @@ std::vector<NamedParameter> stepped_parameters(const UsersOptimiser& optimiser, 
   return found;
 }
 
+/// One for each group of the optimiser's, to be compared as parameters are.
+std::vector<NamedParameter> learning_rates(const UsersOptimiser& optimiser) {
+  const std::vector<double> rates = optimiser.rates();
+  std::vector<NamedParameter> found;
+  for (const double rate : rates) {
+    const std::string group = rates.size() > 1 ? text(" of parameter group ", found.size()) : "";
+    found.push_back({"the learning rate" + group, torch::scalar_tensor(rate, torch::kFloat64)});
+  }
+  return found;
+}
+
+std::vector<std::string> lines_of(const std::vector<NamedParameter>& rates) {
+  std::vector<std::string> lines;
+  for (const auto& [name, rate] : rates) lines.push_back(text(name, " ", rate.item<double>()));
+  return lines;
+}
+
+constexpr const char* same_rates =
+    "all ranks must have the same; only where workers step by themselves, own_rates allows others";
+
 }  // namespace
 
 struct Agreement::State {
@@ -64,6 +84,7 @@ struct Agreement::State {
   void step(std::uint32_t samples);
   void finish();
   void compare_ranks(const std::string& doing);
+  double servers_rate() const { return on_servers ? optimiser.rates().front() : 0; }
   void conclude_check();
   void step_optimiser();
   Task<> spread_consensus();
@@ -83,13 +104,14 @@ struct Agreement::State {
   std::unique_ptr<TensorHomes> homes;
   std::unique_ptr<train::HostCopy> host;
   std::unique_ptr<ModuleBuffers> buffers;
-  std::vector<NamedParameter> alike;  // that all ranks hold alike after every exchange
+  std::vector<NamedParameter> alike;  // parameters that all ranks hold alike after every exchange
   std::uint32_t period = 1;           // in steps, of exchanges
   std::uint32_t compares_on = 0;      // a channel
   std::optional<ReplicaCheck> check;
   std::unique_ptr<StrategyRun> strategy_run;
   Work whole;               // of the strategy, from the beginning to its end
   bool on_servers = false;  // parameter servers step in place of the optimiser
+  bool all_meet = false;    // in every exchange
   bool finished = false, left = false;
 };
 
@@ -111,9 +133,10 @@ void Agreement::State::prepare(std::shared_ptr<torch::nn::Module> net, const str
       .steps_per_epoch = steps,
       .samples_per_epoch = options.samples_per_epoch > 0 ? options.samples_per_epoch : steps,
       .uneven_batches = options.uneven_batches,
-      .first_rate = on_servers ? optimiser.rate() : 0,
+      .first_rate = servers_rate(),
       .make_optimiser = [this] { return std::make_unique<UsersSteps>([this] { step_optimiser(); }); }};
   if (info.agrees && comm->size() > 1) alike = stepped_parameters(optimiser, *model, host->parameters());
+  all_meet = comm->size() > 1 && (info.agrees || info.traits.local_steps);
   period = info.period ? info.period(plan, comm->size()) : 1;
   compares_on = comm->take_channels();
   const LoopNumbers numbers{host->parameters(), host->gradients(), host->buffers(), host->frozen()};
@@ -127,6 +150,7 @@ void Agreement::State::begin(const strategy::StrategyInfo& info) {
   for (const auto& more : {homes->lines(), buffers->lines()}) lines.insert(lines.end(), more.begin(), more.end());
   for (const NamedParameter& one : alike) lines.push_back(text("parameter ", one.name, " in the optimiser"));
   meet("agree()", *comm, compare_lines(*comm, std::move(lines)));
+  if (!options.own_rates) meet("agree()", *comm, compare_lines(*comm, lines_of(learning_rates(optimiser)), same_rates));
   meet("agree()", *comm, buffers->give_first(*comm));
   host->buffers_to_host();
   whole = group->progress().submit(text("strategy ", info.name), strategy_run->run());
@@ -151,7 +175,7 @@ void Agreement::State::step(std::uint32_t samples) {
   for (std::size_t i = 0; i < model->trained().size(); ++i) model->collect_gradient(i);
   for (std::size_t i = 0; i < model->layout().buckets.size(); ++i) host->gradients_to_host(i);
   host->buffers_to_host();
-  const Turn turn{.samples = samples, .rate = on_servers ? optimiser.rate() : 0};
+  const Turn turn{.samples = samples, .rate = servers_rate()};
   const std::uint64_t number = strategy_run->steps() + 1;
   if (number % period == 0) compare_ranks(text("step() number ", number));
   run("step()", strategy_run->step(turn));
@@ -159,9 +183,14 @@ void Agreement::State::step(std::uint32_t samples) {
   host->state_to_device();
 }
 
-/// Begins to compare the weights that ranks hold, beside an exchange in which all take part.
+/// Begins to compare what ranks hold, beside an exchange in which all take part.
 void Agreement::State::compare_ranks(const std::string& doing) {
-  if (!alike.empty()) check.emplace(*group, *comm, compares_on, alike, ReplicaState{strategy_run->steps(), doing});
+  if (!all_meet) return;
+  std::vector<NamedParameter> compared;
+  if (!options.own_rates) compared = learning_rates(optimiser);
+  compared.insert(compared.end(), alike.begin(), alike.end());
+  if (!compared.empty())
+    check.emplace(*group, *comm, compares_on, compared, ReplicaState{strategy_run->steps(), doing});
 }
 
 void Agreement::State::conclude_check() {

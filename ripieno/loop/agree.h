@@ -22,8 +22,9 @@
 //
 // Errors: the first error of a rank ends the agreement on all ranks. That rank's step() throws it, the others' throw an
 // Error(peer) that names the rank and its error. A rank that takes more steps than another gets Error(mismatch), except
-// with strategies whose ranks go at their own pace. With strategies by which all ranks hold the same weights after
-// each exchange, ranks whose optimisers have parted are told both values (replica_check.h).
+// with strategies whose ranks go at their own pace. Ranks with different learning rates are told both values, at the
+// beginning and, with strategies whose exchanges need all ranks, in each exchange; so are, with strategies by which all
+// ranks hold the same weights after each exchange, ranks whose weights have parted (replica_check.h).
 #pragma once
 
 #include <torch/torch.h>

@@ -31,6 +31,10 @@ bool has_buckets(const StrategyInfo& info, const AgreeOptions&) {
   return !info.traits.has_cloud && !info.traits.local_steps && !info.traits.mixes && !info.has_servers;
 }
 
+bool steps_alone(const StrategyInfo& info, const AgreeOptions&) {
+  return info.traits.local_steps || info.traits.has_cloud || info.traits.mixes;
+}
+
 bool has_route(const StrategyInfo& info, const AgreeOptions& given) {
   const bool is_leader_ring = info.traits.predecessors && given.passes > 1;  // with as many passes as ranks
   return (!info.traits.has_cloud && !info.traits.mixes && !info.has_servers) || is_leader_ring;
@@ -72,6 +76,7 @@ constexpr std::array uses{
     OptionUse{"small_kb", RIPIENO_GIVEN(small_kb), has_open_route},
     OptionUse{"segment_kb", RIPIENO_GIVEN(segment_kb), has_route},
     OptionUse{"bucket_mb", RIPIENO_GIVEN(bucket_mb), has_buckets},
+    OptionUse{"own_rates", RIPIENO_GIVEN(own_rates), steps_alone},
     OptionUse{"codec.error_feedback", RIPIENO_GIVEN(codec.error_feedback),
               has_codec<codec::CodecKind::block, codec::CodecKind::gathered, codec::CodecKind::low_rank>},
     OptionUse{"codec.block", RIPIENO_GIVEN(codec.block), has_codec<codec::CodecKind::block>},
@@ -174,7 +179,8 @@ std::vector<std::string> lines_of(const StrategyInfo& info, const AgreeOptions& 
           text("route ", options.route, ", small_route ", options.small_route, ", small_kb ", options.small_kb,
                ", segment_kb ", options.segment_kb, ", bucket_mb ", options.bucket_mb),
           text("seed ", options.seed),
-          text("uneven_batches ", options.uneven_batches)};
+          text("uneven_batches ", options.uneven_batches),
+          text("own_rates ", options.own_rates)};
 }
 
 }  // namespace ripieno::loop

@@ -30,8 +30,11 @@ struct AgreeOptions {
   std::string small_route = "auto";
   std::size_t small_kb = 0;    ///< up to which `small_route` is taken, in KiB
   std::size_t segment_kb = 0;  ///< of a route, in KiB; 0: never cut
-  double bucket_mb = 25;       ///< gradients exchanged together, in 10^6 bytes
-  std::uint64_t seed = 0;      ///< of partners and random rounding; the same on all ranks
+  /// Strategies whose workers step by themselves (local-sgd, diloco, gossip-*, ring-passes, ring-groups, fed*): ranks
+  /// may have learning rates of their own. Else those that differ are an error.
+  bool own_rates = false;
+  double bucket_mb = 25;   ///< gradients exchanged together, in 10^6 bytes
+  std::uint64_t seed = 0;  ///< of partners and random rounding; the same on all ranks
 
   /// This rank's steps in an epoch; 0: there are no epochs, the loop is one. At an epoch's end exchanges in flight are
   /// waited for, summed passes exchanged, and buffers averaged. Federated averaging needs it, and ranks may differ.

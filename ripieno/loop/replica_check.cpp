@@ -60,8 +60,9 @@ ReplicaCheck::ReplicaCheck(c10d::Backend& group, collective::Communicator comm, 
     const NamedParameter& parameter = parameters[(state_.pass * compared + i) % parameters.size()];
     const std::int64_t size = parameter.tensor.numel();
     names_.push_back(parameter.name);
-    elements_.push_back(size == 0 ? 0 : turn % size);
-    values_.push_back(size == 0 ? 0 : element_of(parameter.tensor, elements_.back()));
+    const std::int64_t element = size == 0 ? 0 : turn % size;
+    elements_.push_back(parameter.tensor.dim() == 0 ? "" : text("[", element, "]"));
+    values_.push_back(size == 0 ? 0 : element_of(parameter.tensor, element));
     const float value = carried(values_.back());
     *into++ = value;
     *into++ = -value;
@@ -136,8 +137,8 @@ Task<> ReplicaCheck::tell_apart(collective::Communicator comm, std::size_t param
     other = rank;
     distance = apart;
   }
-  fail(ErrorKind::mismatch, "rank ", other, " holds ", all[other].value, " in ", names_[parameter], "[",
-       elements_[parameter], "] where rank ", first, " holds ", all[first].value, ", in ", state_.doing,
+  fail(ErrorKind::mismatch, "rank ", other, " holds ", all[other].value, " in ", names_[parameter],
+       elements_[parameter], " where rank ", first, " holds ", all[first].value, ", in ", state_.doing,
        ": whatever changes parameters (the optimiser, its learning rate, clipping, loading) must be the same on all "
        "ranks");
 }

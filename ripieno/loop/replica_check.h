@@ -45,7 +45,7 @@ class ReplicaCheck {
   collective::Communicator comm_;
   ReplicaState state_;
   std::vector<std::string> names_;
-  std::vector<std::int64_t> elements_;  // which one of each parameter
+  std::vector<std::string> elements_;  // which one of each parameter: "[14]"; none of a tensor that is one number
   std::vector<double> values_;
   bool present_;
   torch::Tensor extremes_;  // each number, then its opposite

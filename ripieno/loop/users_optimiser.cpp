@@ -55,6 +55,16 @@ std::vector<torch::Tensor> parameters_of(torch::optim::Optimizer& optimiser) {
   return all;
 }
 
+std::vector<double> rates_of(torch::optim::Optimizer& optimiser) {
+  std::vector<double> all;
+  try {
+    for (const auto& group : optimiser.param_groups()) all.push_back(group.options().get_lr());
+  } catch (const c10::Error&) {  // LibTorch's way to say that the options have none
+    return {};
+  }
+  return all;
+}
+
 }  // namespace
 
 UsersOptimiser users_optimiser(torch::optim::Optimizer& optimiser) {
@@ -63,9 +73,8 @@ UsersOptimiser users_optimiser(torch::optim::Optimizer& optimiser) {
          "the optimiser is LBFGS, which computes the loss again within a step, on gradients that "
          "nobody averages; take another");
   }
-  return {[&] { optimiser.step(); },
-          [&] { return optimiser.param_groups().empty() ? 0 : optimiser.param_groups()[0].options().get_lr(); },
-          [&] { return options_on_servers(optimiser); }, [&] { return parameters_of(optimiser); }};
+  return {[&] { optimiser.step(); }, [&] { return rates_of(optimiser); }, [&] { return options_on_servers(optimiser); },
+          [&] { return parameters_of(optimiser); }};
 }
 
 void UsersSteps::update(std::size_t, NumberSpan, NumberSpan, double) { step_(); }

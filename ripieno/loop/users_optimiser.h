@@ -13,8 +13,8 @@ namespace ripieno::loop {
 struct UsersOptimiser {
   /// Steps on the parameters' gradients. On the loop's thread, or on another that waits for the group.
   std::function<void()> step;
-  /// The present learning rate.
-  std::function<double()> rate;
+  /// The present learning rates, one for each group of parameters; none of an optimiser that has none.
+  std::function<std::vector<double>()> rates;
   /// The optimiser with which parameter servers do the same on a part of the model. Throws Error(usage), with the
   /// reason, if they cannot.
   std::function<optim::OptimiserOptions()> on_servers;

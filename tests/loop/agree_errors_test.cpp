@@ -55,6 +55,7 @@ TEST(AgreeErrors, WhatCannotWorkIsRefusedOnAllRanksWithItsReason) {
       {"local-sgd", {.steps = 0}, "steps = 0; give 1 or more"},
       {"ring-passes", {.passes = 3}, "a worker has no more predecessors than there are workers"},
       {"ring", {.bucket_mb = 0}, "bucket_mb = 0; give more than 0"},
+      {"ring", {.own_rates = true}, "strategy ring has no use for the option own_rates"},
   };
   on_loop_ranks(2, [&](const ProcessGroup& group) {
     for (const RefusedAgreement& one : all) {
@@ -292,18 +293,62 @@ TEST(AgreeErrors, RanksThatPartAreToldWithBothValues) {
     std::array<std::string, 2> lines;
     on_loop_ranks(2, [&](const ProcessGroup& group) {
       AgreeingRank mine(group);
-      mine.optimiser.param_groups()[0].options().set_lr(mine.rank == 0 ? 0.1 : 0.2);
       Agreement agreement = agree(mine.line, mine.optimiser, group, "ring");
       lines[static_cast<std::size_t>(mine.rank)] = first_line_of_error([&] {
-        mine.take(agreement, steps);
+        mine.take(agreement);
+        if (mine.rank == 1) mine.line->weight.data().fill_(7);
+        mine.take(agreement, steps - 1);
         agreement.finish();
       });
     });
     for (const std::string& line : lines) {
-      expect_part(line, "rank 1 holds ");
+      expect_part(line, "rank 1 holds 7 in weight[");
       expect_part(line, " where rank 0 holds ");
       expect_part(line, steps == 1 ? ", in finish(): whatever changes" : ", in step() number 2: whatever changes");
     }
+  }
+}
+
+TEST(AgreeErrors, OtherLearningRatesAreToldAtTheBeginning) {
+  for (const char* strategy : {"ring", "local-sgd", "gossip-pairs", "ps-async", "fedavg"}) {
+    on_loop_ranks(2, [&](const ProcessGroup& group) {
+      AgreeingRank mine(group);
+      mine.optimiser.param_groups()[0].options().set_lr(mine.rank == 0 ? 0.1 : 0.2);
+      AgreeOptions options;
+      if (strategy == std::string("fedavg")) options.steps_per_epoch = 2;
+      expect_part(
+          first_line_of_error([&] { agree(mine.line, mine.optimiser, group, strategy, options); }),
+          "rank 1 has the learning rate 0.2 where rank 0 has the learning rate 0.1: all ranks must have the same");
+    });
+  }
+}
+
+TEST(AgreeErrors, LearningRatesThatPartLaterAreToldInTheNextExchange) {
+  const std::pair<const char*, const char*> cases[] = {{"ring", "step() number 2: "}, {"diloco", "step() number 4: "}};
+  for (const auto& [strategy, when] : cases) {
+    on_loop_ranks(2, [&, strategy = strategy, when = when](const ProcessGroup& group) {
+      AgreeingRank mine(group);
+      AgreeOptions options;
+      if (strategy == std::string("diloco")) options.steps = 4;
+      Agreement agreement = agree(mine.line, mine.optimiser, group, strategy, options);
+      mine.take(agreement);
+      if (mine.rank == 0) mine.optimiser.param_groups()[0].options().set_lr(0.05);  // a scheduler on one rank
+      const std::string line = first_line_of_error([&] { mine.take(agreement, 9); });
+      expect_part(line, "rank 1 holds 0.1 in the learning rate where rank 0 holds 0.05, in ");
+      expect_part(line, when);
+    });
+  }
+}
+
+TEST(AgreeErrors, RanksMayHaveLearningRatesOfTheirOwnIfTheySaySo) {
+  for (const char* strategy : {"local-sgd", "gossip-pairs"}) {
+    on_loop_ranks(2, [&](const ProcessGroup& group) {
+      AgreeingRank mine(group);
+      mine.optimiser.param_groups()[0].options().set_lr(mine.rank == 0 ? 0.1 : 0.2);
+      Agreement agreement = agree(mine.line, mine.optimiser, group, strategy, {.own_rates = true});
+      mine.take(agreement, 16);
+      agreement.finish();
+    });
   }
 }
 

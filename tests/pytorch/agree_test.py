@@ -112,6 +112,14 @@ class Agree(unittest.TestCase):
         for error in errors:
             self.assertIn("rank 0 called finish() after 5 steps, but rank 1 is in number 6", error)
 
+    def test_other_learning_rates_are_told_unless_they_are_meant(self):
+        def act(rank: int, **options):
+            return learn(rank, "local-sgd", rate=0.1 if rank == 0 else 0.05, **options)
+
+        for error in on_ranks(2, act, fails=True):
+            self.assertIn("rank 1 has the learning rate 0.05 where rank 0 has the learning rate 0.1: all ranks must have the same", error)
+        on_ranks(2, lambda rank: act(rank, own_rates=True))
+
 
 if __name__ == "__main__":
     sys.exit(unittest.main())
