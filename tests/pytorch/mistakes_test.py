@@ -353,11 +353,22 @@ class Agreements(Mistakes):
 
     def test_ranks_that_part_are_found(self):
         apart = "DistBackendError: rank 1 holds ", " where rank 0 holds ", "must be the same on all ranks"
+
+        def act(rank: int, strategy: str = "ring", count: int = 3) -> None:
+            def part(model: torch.nn.Module) -> None:
+                with torch.no_grad():
+                    for parameter in model.parameters():
+                        parameter += rank
+
+            self.agree(rank, strategy, count=count, between=part)
+
         for strategy in ("ring", "leader-ring"):
             with self.subTest(strategy):
-                self.all_are_told(lambda rank: self.agree(rank, strategy, rate=0.1 + rank), *apart, "step() number 2")
-        self.all_are_told(lambda rank: self.agree(rank, rate=0.1 + rank, count=1), *apart, "in finish()")
-        self.all_are_told(lambda rank: self.agree(rank, "local-sgd", rate=0.1 + rank, between=ripieno.check_replicas),
+                self.all_are_told(lambda rank: act(rank, strategy), *apart, "step() number 2")
+        self.all_are_told(lambda rank: act(rank, count=1), *apart, "in finish()")
+        self.all_are_told(lambda rank: self.agree(rank, rate=0.1 + rank),
+                          "rank 1 has the learning rate 1.1 where rank 0 has the learning rate 0.1: all ranks must have the same")
+        self.all_are_told(lambda rank: self.agree(rank, "local-sgd", rate=0.1 + rank, own_rates=True, between=ripieno.check_replicas),
                           "RuntimeError: rank 1 holds ", " in 0.weight[0, 0] where rank 0 holds ", "must be the same on all ranks")
 
 

@@ -19,6 +19,14 @@ std::string describe(const Message& message, DType in_memory) {
   return transport::describe(message) + (in_memory == message.type ? "" : text(", ", name(in_memory), " in memory"));
 }
 
+/// Copies all numbers but those of one chunk.
+void copy_but(Range chunk, NumberSpan into, NumberSpan from) {
+  for (const Range part : {Range{0, chunk.begin}, Range{chunk.end, from.count}}) {
+    const NumberSpan source = from.slice(part.begin, part.end);
+    if (source.count > 0) std::memcpy(into.slice(part.begin, part.end).data, source.data, source.size_bytes());
+  }
+}
+
 std::size_t slot_of(Channel channel) {
   return static_cast<std::size_t>(channel.purpose) * all_reduce_channels + channel.id;
 }
@@ -50,19 +58,19 @@ Task<> SharedAllReduce::run(std::shared_ptr<SharedAllReduce> self, Message messa
   if (before % 2 == 1) fail(ErrorKind::internal, describe(message), " while another is under way on its channel");
 
   // 1. Post the place of this rank's numbers; once all have posted, find the others'.
-  const Readable readable = self->registered(numbers, slot);
+  const Range mine = chunk(numbers.count, self->ranks_, self->rank_);
+  const Readable readable = self->registered(numbers, mine, slot);
   const NumberSpan own = readable.numbers;
   self->post(message, readable, slot, before + 1);
   if (!self->spin(slot, before + 1)) co_await wait(self.get(), message, slot, before + 1);
   std::vector<NumberSpan> peers = self->numbers_of_peers(message, own, slot);
 
-  // 2. Add up this rank's chunk and write it to all ranks.
-  const Range mine = chunk(own.count, self->ranks_, self->rank_);
+  // 2. Add up this rank's chunk, where the caller has it, and write it to all ranks.
   const std::size_t piece = piece_bytes / size_of(own.type);
   int in_a_row = 0;
   bool stopped = self->has_stopped();
   for (std::size_t begin = mine.begin; begin < mine.end && !stopped; begin += piece) {
-    self->reduce(own, peers, {begin, std::min(mine.end, begin + piece)}, message.type);
+    self->reduce(numbers, peers, {begin, std::min(mine.end, begin + piece)}, message.type);
     if (++in_a_row % pieces_in_a_row == 0) co_await self->runtime_.yield();
     stopped = self->has_stopped();
   }
@@ -74,10 +82,10 @@ Task<> SharedAllReduce::run(std::shared_ptr<SharedAllReduce> self, Message messa
   // 3. Wait until all chunks have been written here.
   self->announce(slot, before + 2);
   if (!self->spin(slot, before + 2)) co_await wait(self.get(), message, slot, before + 2);
-  if (readable.copy) std::memcpy(numbers.data, own.data, numbers.size_bytes());
+  if (readable.copy) copy_but(mine, numbers, own);
 }
 
-SharedAllReduce::Readable SharedAllReduce::registered(NumberSpan numbers, std::size_t slot) {
+SharedAllReduce::Readable SharedAllReduce::registered(NumberSpan numbers, Range mine, std::size_t slot) {
   if (const auto place = own_->arena->find(numbers.bytes())) return {numbers, *place, nullptr};
   std::shared_ptr<std::byte> copy;
   const std::size_t bytes = numbers.size_bytes();
@@ -88,8 +96,8 @@ SharedAllReduce::Readable SharedAllReduce::registered(NumberSpan numbers, std::s
     if (!copy) fail(ErrorKind::network, "rank ", rank_, ": there are no ", bytes, " bytes of shared memory");
     if (bytes <= kept_bytes) spare = {copy, bytes};
   }
-  std::memcpy(copy.get(), numbers.data, bytes);
   const NumberSpan there(copy.get(), numbers.count, numbers.type);
+  copy_but(mine, there, numbers);
   return {there, own_->arena->find(there.bytes()).value(), copy};
 }
 

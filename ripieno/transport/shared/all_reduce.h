@@ -12,8 +12,8 @@
 // stopped, has not posted yet (it posts first and checks then), is done with the call, or is gone. After that no call
 // begins.
 //
-// Results and counted bytes are those of the route's messages. Numbers outside registered memory are copied through
-// registered memory. A wait spins briefly, if each rank has a core and nothing is computed here, and then sleeps in the
+// Results and counted bytes are those of the route's messages. Of numbers outside registered memory the peers' chunks are
+// copied through registered memory; a rank's own, which it alone reads, is added up where it is. A wait spins briefly, if each rank has a core and nothing is computed here, and then sleeps in the
 // hub (hub.h), so that more workers than cores make progress.
 #pragma once
 
@@ -107,13 +107,13 @@ class SharedAllReduce : public std::enable_shared_from_this<SharedAllReduce> {
   static Task<> run(std::shared_ptr<SharedAllReduce> self, Message message, NumberSpan numbers);
   static Task<> wait(SharedAllReduce* self, Message message, std::size_t slot, std::uint64_t target);
 
-  /// Numbers where peers can read them.
+  /// Numbers where peers can read them, but those of this rank's own chunk, which no peer reads.
   struct Readable {
     NumberSpan numbers;
     Place place;
     std::shared_ptr<std::byte> copy;  ///< of numbers outside registered memory; kept for the slot if small
   };
-  Readable registered(NumberSpan numbers, std::size_t slot);
+  Readable registered(NumberSpan numbers, Range mine, std::size_t slot);
   void post(const Message& message, const Readable& own, std::size_t slot, std::uint64_t progress);
   void announce(std::size_t slot, std::uint64_t progress);
   bool reached(const Peer& peer, std::size_t slot, std::uint64_t target) const {
