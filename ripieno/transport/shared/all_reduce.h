@@ -12,9 +12,10 @@
 // stopped, has not posted yet (it posts first and checks then), is done with the call, or is gone. After that no call
 // begins.
 //
-// Results and counted bytes are those of the route's messages. Of numbers outside registered memory the peers' chunks are
-// copied through registered memory; a rank's own, which it alone reads, is added up where it is. A wait spins briefly, if each rank has a core and nothing is computed here, and then sleeps in the
-// hub (hub.h), so that more workers than cores make progress.
+// Results and counted bytes are those of the route's messages. Of numbers outside registered memory the peers' chunks
+// are copied through registered memory; a rank's own, which it alone reads, is added up where it is. A wait spins
+// briefly, if each rank has a core and nothing is computed here, and then sleeps in the hub (hub.h), so that more
+// workers than cores make progress.
 #pragma once
 
 #include <list>
