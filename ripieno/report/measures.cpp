@@ -29,6 +29,15 @@ const Measure known_measures[] = {
      "accuracy, %",
      [](const Run& run) { return run.summary.test ? Number(100 * run.summary.test->accuracy) : Number(); },
      {"test", "accuracy"}},
+    {"accuracy_own", "accuracy of workers' own weights, %",
+     [](const Run& run) {
+       std::vector<double> all;
+       for (const RankSummary& one : run.summary.ranks) {
+         if (one.own_accuracy) all.push_back(100 * *one.own_accuracy);
+       }
+       if (!all.empty()) return Number(mean(all));
+       return run.summary.test ? Number(100 * run.summary.test->accuracy) : Number();  // all hold the same
+     }},
     {"loss",
      "loss",
      [](const Run& run) { return run.summary.test ? Number(run.summary.test->loss) : Number(); },

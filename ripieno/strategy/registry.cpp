@@ -103,7 +103,8 @@ constexpr StrategyInfo local(std::string_view name, std::string_view title) {
 constexpr std::array built_in{
     synchronous("single", "one worker: the baseline", "ring", true),
     synchronous("gather-scatter", "gradients to rank 0, their mean back to all", "gather-scatter"),
-    synchronous("reduce-broadcast", "MPI's reduce, then its broadcast, of the gradients", "reduce-broadcast"),
+    synchronous("reduce-broadcast", "a reduce to rank 0, then a broadcast, along MPI's binomial trees",
+                "reduce-broadcast"),
     synchronous("ring", "ring all-reduce of the gradients", "ring"),
     synchronous("halving-doubling", "recursive halving-doubling all-reduce of the gradients", "halving-doubling"),
     synchronous("direct", "every rank's gradients to every rank, in one round", "direct"),

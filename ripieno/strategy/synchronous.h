@@ -7,7 +7,8 @@
 // 4. Every rank's optimiser takes the same step on the same gradient.
 //
 // `accumulate` does 2 for `passes` batches, adds up the gradients locally, then does 3 and 4 once: this takes the step
-// of one worker with the (P * passes)-fold batch, for 1/passes of the bytes (Horovod's backward_passes_per_step).
+// of one worker with the (P * passes)-fold batch, for 1/passes of the bytes. (Horovod's backward_passes_per_step
+// exchanges as often, and steps on the sum over the passes.)
 //
 // Bytes: one average of all parameters a step (accumulate: an exchange), however they are cut into buckets
 // (collective/averager.h). Commits: a step, on each rank, when its last bucket is averaged there (alike.h). Source:

@@ -152,7 +152,7 @@ TEST(Report, MeasuresSayWhatTheyAreOf) {
       {"s_step", 0.010}, {"s_read", 0.001}, {"s_gradient", 0.005}, {"s_exchange", 0.004},
       {"images_s", 200}, {"cpu_user", 75},  {"cpu_system", 12.5},  {"mb_sent", 120},
       {"mb_upload", 30}, {"mb_read", 0},    {"s_forward", 0.002},  {"s_backward", 0.003}};
-  ASSERT_EQ(measures().size(), wanted.size() + 2);
+  ASSERT_EQ(measures().size(), wanted.size() + 3);
   EXPECT_FALSE(find_measure("mb_memory").of(run).has_value());
   report::Run large = run;
   large.summary.ranks[0].process.emplace().peak_resident_bytes = 200'000'000;
@@ -160,6 +160,11 @@ TEST(Report, MeasuresSayWhatTheyAreOf) {
   EXPECT_EQ(find_measure("mb_memory").of(large), 300);
   EXPECT_FALSE(find_measure("mb_s_sent").of(run).has_value()) << "there is the loopback alone";
   for (const auto& [name, value] : wanted) EXPECT_NEAR(*find_measure(name).of(run), value, 1e-9) << name;
+  EXPECT_NEAR(*find_measure("accuracy_own").of(run), 93, 1e-9) << "all ranks hold the same";
+  report::Run apart = run;
+  apart.summary.ranks[0].own_accuracy = 0.5;
+  apart.summary.ranks[1].own_accuracy = 0.7;
+  EXPECT_NEAR(*find_measure("accuracy_own").of(apart), 60, 1e-9);
   try {
     find_measure("s_epich");
     FAIL();
