@@ -162,8 +162,14 @@ RuntimeError), which names them: ranks have not come within the timeout.)");
            }),
            py::arg("codec"), py::arg("options"));
   backend
-      .def("_average", &Backend::average, py::arg("averages"), py::arg("bucket"), py::arg("numbers"), py::arg("shapes"),
-           py::call_guard<py::gil_scoped_release>())
+      .def(
+          "_average",
+          [](Backend& group, std::shared_ptr<BucketAverages> averages, int bucket, const at::Tensor& numbers,
+             ripieno::c10d::Shapes shapes) {
+            return group.average(std::move(averages), bucket, numbers, std::move(shapes));
+          },
+          py::arg("averages"), py::arg("bucket"), py::arg("numbers"), py::arg("shapes"),
+          py::call_guard<py::gil_scoped_release>())
       .def(py::init([groups](const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
                              std::chrono::milliseconds timeout, const std::string& group,
                              std::vector<std::uint64_t> ranks, const std::string& name, bool enable_reconfigure) {

@@ -8,6 +8,7 @@
 
 #include "ripieno/c10d/limits.h"
 #include "ripieno/c10d/store_meeting.h"
+#include "ripieno/c10d/time_limit.h"
 
 namespace ripieno::c10d {
 namespace {
@@ -61,6 +62,10 @@ Backend::~Backend() {
   static_cast<void>(std::make_unique<std::shared_ptr<FutureThreads>>(std::move(threads_)).release());
 }
 
+void Backend::release_resources() {
+  if (process_ == ::getpid()) part("it is gone");
+}
+
 std::string Backend::name() const {
   return options_->group_name.empty() ? "the group" : text("group ", options_->group_name);
 }
@@ -84,6 +89,7 @@ Duration Backend::limit_of(std::chrono::milliseconds timeout) const {
 }
 
 Backend::Handle Backend::begin_in(const std::shared_ptr<Order>& order, Asked asked, Operation operation) {
+  check_written(asked);
   Handle work;
   {
     const std::lock_guard lock(order_);
@@ -105,14 +111,15 @@ Backend::Begun Backend::begin_next(Order& order, const Asked& asked, Operation o
 }
 
 Backend::Handle Backend::average(std::shared_ptr<BucketAverages> averages, int bucket, const at::Tensor& numbers,
-                                 Shapes shapes) {
+                                 Shapes shapes, int generation) {
   const HostTensor host(numbers);
   Asked asked{::c10d::OpType::ALLREDUCE, title("average"), {numbers}, {numbers}};
   const std::lock_guard lock(order_);
   Members& now = members();
   averages->serve(this, meetings_);
-  Operation operation = [averages, bucket, host, shapes = std::move(shapes), before = now.last_average](Ground ground) {
-    return averages->average(ground, before, bucket, host, shapes);
+  Operation operation = [averages, bucket, host, shapes = std::move(shapes), generation,
+                         before = now.last_average](Ground ground) {
+    return averages->average(ground, before, bucket, host, shapes, generation);
   };
   Begun begun = begin_next(*now.order, asked, std::move(operation));
   now.last_average = begun.over;
@@ -142,8 +149,12 @@ Task<> Backend::take_turn(c10::intrusive_ptr<PendingWork> work, Asked asked, Ope
   if (asked.root >= 0) roots->begins(asked.title, work->getSequencenumber(), asked.root);
   const std::shared_ptr<Event> compared = asked.root < 0 && !asked.is_apart ? roots->latest() : nullptr;
   std::exception_ptr error;
-  const auto expire = [&] { fail_all(too_late(*work, asked)); };
-  const Runtime::Timer timer = runtime().call_at(runtime().now() + limit_of(asked.timeout), expire);
+  const auto expire = [&] {
+    const std::exception_ptr late = too_late(*work, asked);
+    fail_all(late);
+    return late;
+  };
+  std::optional<TimeLimit> limit(std::in_place, members_->comm, limit_of(asked.timeout), expire);
   try {
     if (before && !before->is_set()) co_await before->wait();
     Task<> running = operation({members_->comm, channel, members_->tuning});
@@ -155,7 +166,7 @@ Task<> Backend::take_turn(c10::intrusive_ptr<PendingWork> work, Asked asked, Ope
   } catch (...) {
     error = std::current_exception();
   }
-  runtime().cancel(timer);
+  limit.reset();
   if (error) {
     error = in_context(error, *work, asked);
     tell_launcher(error);

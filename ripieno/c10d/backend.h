@@ -44,12 +44,14 @@ class Backend final : public ::c10d::Backend {
   Backend(transport::Cluster cluster, c10::intrusive_ptr<::c10d::Backend::Options> options);
   /// Ends what is still in flight, with an error.
   ~Backend() override;
+  /// The same, where others still know of this object (c10::weak_intrusive_ptr), which keeps the destructor waiting.
+  void release_resources() override;
 
   const std::string getBackendName() const override { return "ripieno"; }
   c10::intrusive_ptr<::c10d::Backend::Options> getBackendOptions() override { return options_; }
   void setTimeout(std::chrono::milliseconds timeout) override { options_->timeout = timeout; }
   bool supportsSplitting() const override { return true; }
-  bool supportsCoalescing() const override { return true; }
+  // What is begun between these has one work. (batch_isend_irecv has a work for each, as with Gloo.)
   void startCoalescing() override;
   c10::intrusive_ptr<::c10d::Work> endCoalescing() override;
   /// Memory that is exchanged from its place.
@@ -131,7 +133,8 @@ class Backend final : public ::c10d::Backend {
 
   /// Averages a bucket of gradients over all ranks, in place (bucket_averages.h). `averages` belong to this group
   /// alone.
-  Handle average(std::shared_ptr<BucketAverages> averages, int bucket, const at::Tensor& numbers, Shapes shapes);
+  Handle average(std::shared_ptr<BucketAverages> averages, int bucket, const at::Tensor& numbers, Shapes shapes,
+                 int generation = 0);
 
   /// How this rank reaches each other rank: "shared memory", "tcp".
   std::vector<std::string> ways() const;
@@ -184,6 +187,8 @@ class Backend final : public ::c10d::Backend {
   /// For errors.
   std::string name() const;
   Handle begin(Asked asked, Operation operation) { return begin_in(nullptr, std::move(asked), std::move(operation)); }
+  /// Error(usage): a tensor that the operation would write has elements that share memory.
+  void check_written(const Asked& asked) const;
   /// Without an order: in the group's own.
   Handle begin_in(const std::shared_ptr<Order>& order, Asked asked, Operation operation);
   /// With the lock on the order.

@@ -1,4 +1,6 @@
 // What a Backend is asked, checked and begun.
+#include <ATen/MemoryOverlap.h>
+
 #include <numeric>
 
 #include "ripieno/c10d/backend.h"
@@ -68,6 +70,8 @@ std::vector<HostTensor> on_host(const char* operation, const Tensors& tensors, c
   return found;
 }
 
+TypeCode code_of(const HostTensor& tensor) { return static_cast<TypeCode>(tensor.host().scalar_type()); }
+
 template <class Options>
 Asked asked_by(const Options& options, OpType type, const char* title, Tensors inputs, Tensors outputs) {
   Asked asked{type, title, std::move(inputs), std::move(outputs), options.timeout, options.asyncOp};
@@ -76,6 +80,16 @@ Asked asked_by(const Options& options, OpType type, const char* title, Tensors i
 }
 
 }  // namespace
+
+void Backend::check_written(const Asked& asked) const {
+  const bool is_root = rank_ == asked.root;
+  if ((asked.type == OpType::BROADCAST && is_root) || (asked.type == OpType::REDUCE && !is_root)) return;
+  for (const at::Tensor& output : asked.outputs) {
+    if (output.layout() != at::kStrided || at::has_internal_overlap(output) != at::MemOverlap::Yes) continue;
+    fail(ErrorKind::usage, asked.title, " into a tensor of sizes ", output.sizes(), " and strides ", output.strides(),
+         ", whose elements share memory (of expand()?): give it a clone()");
+  }
+}
 
 Backend::Handle Backend::broadcast(Tensors& tensors, const ::c10d::BroadcastOptions& options) {
   const HostTensor tensor(only("broadcast", tensors));
@@ -318,7 +332,9 @@ Backend::Handle Backend::recvAnysource(Tensors& tensors, int tag) {
 
 Backend::Handle Backend::receive(OpType type, const char* title, Tensors& tensors, int peer, int tag) {
   const HostTensor host(only("recv", tensors));
-  return begin_message({type, title, tensors, tensors}, [host, peer, tag](TaggedMessages& messages, Duration limit) {
+  const Asked asked{type, title, tensors, tensors};
+  check_written(asked);
+  return begin_message(asked, [host, peer, tag](TaggedMessages& messages, Duration limit) {
     return receive_one(messages.shared_from_this(), host, peer, tag, limit);
   });
 }
@@ -333,14 +349,14 @@ void Backend::check_peer(const char* operation, int peer, int tag) const {
 
 Task<int> Backend::send_one(std::shared_ptr<TaggedMessages> messages, HostTensor host, int peer, int tag,
                             Duration limit) {
-  Task<> sending = messages->send(peer, tag, host.bytes(), host.numbers().type, limit);
+  Task<> sending = messages->send(peer, tag, host.bytes(), code_of(host), limit);
   co_await std::move(sending);
   co_return -1;
 }
 
 Task<int> Backend::receive_one(std::shared_ptr<TaggedMessages> messages, HostTensor host, int peer, int tag,
                                Duration limit) {
-  Task<int> receiving = messages->receive(peer, tag, host.bytes(), host.numbers().type, limit);
+  Task<int> receiving = messages->receive(peer, tag, host.bytes(), code_of(host), limit);
   const int sender = co_await std::move(receiving);
   host.give_back();
   co_return sender;

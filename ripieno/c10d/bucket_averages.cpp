@@ -47,7 +47,7 @@ void BucketAverages::serve(const void* group, std::uint64_t meetings) {
 }
 
 Task<> BucketAverages::average(Ground ground, std::shared_ptr<Event> before, int index, HostTensor tensor,
-                               Shapes shapes) {
+                               Shapes shapes, int generation) {
   if (before && !before->is_set()) co_await before->wait();
   const collective::Communicator& comm = ground.comm;
   const NumberSpan numbers = tensor.numbers();
@@ -56,6 +56,10 @@ Task<> BucketAverages::average(Ground ground, std::shared_ptr<Event> before, int
          text(tensor.host().scalar_type()), ": register no hook, or a hook of PyTorch's");
   }
   Bucket& bucket = buckets_[index];
+  if (bucket.generation != generation) {
+    bucket = {};
+    bucket.generation = generation;
+  }
   if (!bucket.averager || bucket.shapes != shapes || bucket.type != numbers.type) {
     collective::AveragerOptions options;
     options.route = route_for(comm, codec::find_codec(options_.name).kind, numbers.type);

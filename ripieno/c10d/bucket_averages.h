@@ -1,8 +1,8 @@
 // Averages of the buckets of a DistributedDataParallel with any codec (codec/codec.h): a hook for its communication.
 //
 // Each bucket has an averager of its own (collective/averager.h), which keeps what the codec loses for the bucket's
-// next average. DistributedDataParallel forms its buckets anew after the first step: a bucket that has changed begins
-// without such memory.
+// next average. DistributedDataParallel forms its buckets anew after the first step, and Ripieno's also when parameters
+// are added, frozen or unfrozen: a bucket that has changed begins without such memory.
 #pragma once
 
 #include <atomic>
@@ -33,14 +33,17 @@ class BucketAverages {
   void serve(const void* group, std::uint64_t meetings);
   /// Replaces the bucket's numbers by their mean over all ranks, after the event, unless that is null: averagers take
   /// channels, in the same order on all ranks. At a bucket's first time ranks meet under the codec's name.
-  /// Error(usage): they are neither fp32 nor fp64; the bucket has changed twice, as if it were those of several models.
-  Task<> average(Ground ground, std::shared_ptr<Event> before, int bucket, HostTensor numbers, Shapes shapes);
+  /// A bucket of another generation has nothing of the one before.
+  /// Error(usage): they are neither fp32 nor fp64; within a generation the bucket has changed twice, as if it were
+  /// those of several models.
+  Task<> average(Ground ground, std::shared_ptr<Event> before, int bucket, HostTensor numbers, Shapes shapes,
+                 int generation);
 
  private:
   struct Bucket {
     Shapes shapes;
     DType type = DType::fp32;
-    int changes = 0;
+    int generation = 0, changes = 0;
     std::unique_ptr<collective::Averager> averager;
   };
   const codec::CodecOptions options_;

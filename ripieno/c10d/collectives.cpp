@@ -23,14 +23,27 @@ void copy(Bytes into, Bytes from) {
   if (!from.empty()) std::memcpy(into.data(), from.data(), from.size());
 }
 
+constexpr std::size_t longest_label = 19;  // transport::Message::operation
+
 /// What messages carry, by which ranks that differ are told.
-std::string label(const std::string& operation) { return operation.substr(0, 19); }
+std::string label(const std::string& operation) { return operation.substr(0, longest_label); }
+
+/// The label of an operation that goes in pieces, or of one of no elements, which then still meets the others: ranks
+/// whose tensors differ in size may have pieces of one size.
+std::string in_pieces(std::string_view label, std::size_t pieces) {
+  if (pieces == 1) return std::string(label);
+  const std::string count = text("/", pieces);
+  return text(label.substr(0, longest_label - count.size()), count);
+}
+
+/// Of so many bytes: 0 of none, 1 where they are not cut.
+std::size_t pieces_of(std::size_t bytes, std::size_t piece) {
+  return bytes == 0 ? 0 : piece == 0 ? 1 : (bytes + piece - 1) / piece;
+}
 
 /// For labels: a type that travels as bytes.
-std::string type_of(const HostTensor& tensor) {
-  const at::ScalarType type = tensor.host().scalar_type();
-  return number_type(type) ? "" : text(" ", at::toString(type));
-}
+std::string type_of(at::ScalarType type) { return number_type(type) ? "" : text(" ", at::toString(type)); }
+std::string type_of(const HostTensor& tensor) { return type_of(tensor.host().scalar_type()); }
 
 /// Moves whole parts along a route.
 Task<> move_parts(Ground ground, const Route* route, const Parts* from, const Parts* into, int root,
@@ -64,26 +77,30 @@ const Route& route_for(const Ground& ground, const NumberSpan& numbers) {
 /// Sums, or combines otherwise, numbers of all ranks in place.
 Task<> all_reduce_numbers(Ground ground, NumberSpan numbers, Combining combining) {
   collective::ExecuteOptions options = options_on(ground, numbers.type);
-  options.operation = combining.label;
   options.reduction = *combining.on_the_way;
-  if (combining.factor != 1) numeric::scale(numbers, combining.factor);
   const Route& route = route_for(ground, numbers);
   // Numbers of a user's own memory are copied for their peers: in pieces that stay in the cache.
   constexpr std::size_t piece = 512 << 10;
   options.segment_bytes = route.name == "ring"                        ? ground.tuning->segment_bytes
                           : route.name == collective::two_phase::name ? piece
                                                                       : 0;
+  const std::string called = in_pieces(combining.label, pieces_of(numbers.size_bytes(), options.segment_bytes));
+  options.operation = called;
+  double nothing = 0;
+  if (numbers.count == 0) numbers = NumberSpan(&nothing, 1, numbers.type);
   const std::size_t most = route.name == collective::two_phase::name
                                ? collective::parts_of_a_channel * piece / size_of(numbers.type)
                                : numbers.count;
   std::size_t begin = 0;
   do {
     const std::size_t end = std::min(numbers.count, begin + most);
-    Task<> reducing = collective::all_reduce(route, ground.comm, numbers.slice(begin, end), options);
+    const NumberSpan part = numbers.slice(begin, end);
+    if (combining.factor != 1) numeric::scale(part, combining.factor);
+    Task<> reducing = collective::all_reduce(route, ground.comm, part, options);
     co_await std::move(reducing);
+    if (combining.is_mean) numeric::divide(part, ground.comm.size());
     begin = end;
   } while (begin < numbers.count);
-  if (combining.is_mean) numeric::divide(numbers, ground.comm.size());
 }
 
 Task<> gather_all(Ground ground, Parts outputs, HostTensor input, std::string operation) {
@@ -230,15 +247,18 @@ Task<> reduce_scatter(Ground ground, HostTensor output, Parts inputs, ::c10d::Re
 }
 
 Task<> broadcast(Ground ground, HostTensor tensor, int root) {
-  const NumberSpan numbers = tensor.numbers();
+  NumberSpan numbers = tensor.numbers();
   collective::ExecuteOptions options = options_on(ground, numbers.type);
   options.root = root;
-  const std::string operation = label(text("broadcast ", root, type_of(tensor)));
-  options.operation = operation;
   options.segment_bytes = ground.tuning->segment_bytes;
+  const std::string operation = in_pieces(label(text("broadcast ", root, type_of(tensor))),
+                                          pieces_of(numbers.size_bytes(), options.segment_bytes));
+  options.operation = operation;
+  double nothing = 0;
+  if (numbers.count == 0) numbers = NumberSpan(&nothing, 1, numbers.type);
   Task<> sending = collective::broadcast(ground.comm, numbers, options);
   co_await std::move(sending);
-  tensor.give_back();
+  if (ground.comm.rank() != root) tensor.give_back();
 }
 
 Task<> all_gather(Ground ground, Parts outputs, HostTensor input) {
@@ -268,7 +288,7 @@ Task<> scatter(Ground ground, HostTensor output, Parts inputs, int root) {
 Task<> all_to_all(Ground ground, Parts outputs, Parts inputs) {
   copy(outputs[ground.comm.rank()], inputs[ground.comm.rank()]);
   Task<> moving = move_parts(ground, &collective::find_route("pairwise", Collective::all_to_all), &inputs, &outputs, 0,
-                             "all_to_all");
+                             label("all_to_all" + type_of(inputs.scalar_type())));
   co_await std::move(moving);
   outputs.give_back();
 }

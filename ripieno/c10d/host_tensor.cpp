@@ -66,7 +66,7 @@ Parts::Parts(const std::vector<at::Tensor>& tensors) {
     tensors_.emplace_back(tensor);
     bytes_.push_back(tensors_.back().bytes());
   }
-  if (!tensors_.empty()) type_ = tensors_.front().numbers().type;
+  if (!tensors_.empty()) of_ = tensors_.front().host().scalar_type();
 }
 
 Parts Parts::equal(const at::Tensor& tensor, int count) {
@@ -76,7 +76,7 @@ Parts Parts::equal(const at::Tensor& tensor, int count) {
   }
   Parts parts;
   parts.tensors_.emplace_back(tensor);
-  parts.type_ = parts.tensors_.back().numbers().type;
+  parts.of_ = tensor.scalar_type();
   const Bytes all = parts.tensors_.back().bytes();
   const std::size_t size = all.size() / static_cast<std::size_t>(count);
   for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) parts.bytes_.push_back(all.subspan(i * size, size));
@@ -98,7 +98,7 @@ Parts Parts::along_rows(const at::Tensor& tensor, const std::vector<std::int64_t
   }
   Parts parts;
   parts.tensors_.emplace_back(tensor);
-  parts.type_ = parts.tensors_.back().numbers().type;
+  parts.of_ = tensor.scalar_type();
   const Bytes all = parts.tensors_.back().bytes();
   const std::size_t row = sum == 0 ? 0 : all.size() / static_cast<std::size_t>(sum);
   std::size_t begin = 0;

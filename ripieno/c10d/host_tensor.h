@@ -44,7 +44,7 @@ class Parts {
   explicit Parts(const std::vector<at::Tensor>& tensors);
   /// The same tensor for each of `count` ranks.
   Parts(const HostTensor& tensor, int count)
-      : bytes_(static_cast<std::size_t>(count), tensor.bytes()), type_(tensor.numbers().type) {}
+      : bytes_(static_cast<std::size_t>(count), tensor.bytes()), of_(tensor.host().scalar_type()) {}
   /// One tensor, in `count` equal pieces. Error(usage): they would not be equal.
   static Parts equal(const at::Tensor& tensor, int count);
   /// One tensor, cut along its first dimension; no sizes: in `count` equal pieces. Error(usage): the sizes are not
@@ -53,13 +53,15 @@ class Parts {
 
   int count() const { return static_cast<int>(bytes_.size()); }
   Bytes operator[](int i) const { return bytes_[static_cast<std::size_t>(i)]; }
-  DType type() const { return type_; }
+  at::ScalarType scalar_type() const { return of_; }
+  /// On the wire.
+  DType type() const { return number_type(of_).value_or(DType::uint8); }
   void give_back() const;
 
  private:
   std::vector<HostTensor> tensors_;
   std::vector<Bytes> bytes_;
-  DType type_ = DType::uint8;
+  at::ScalarType of_ = at::kByte;
 };
 
 }  // namespace ripieno::c10d

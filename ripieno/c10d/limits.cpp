@@ -1,25 +1,27 @@
 #include "ripieno/c10d/limits.h"
 
 #include "ripieno/c10d/store_meeting.h"
+#include "ripieno/c10d/time_limit.h"
 
 namespace ripieno::c10d {
 
-Duration waiting_limit(Backend& group) { return std::min<Duration>(longest_limit, group.getBackendOptions()->timeout); }
+Duration waiting_limit(Backend& group) { return std::min(longest_limit, group.getBackendOptions()->timeout); }
 
 Task<> within_limit(collective::Communicator comm, Duration limit, std::string what, Task<> act,
                     std::function<void(std::exception_ptr)> give_up) {
-  Runtime& runtime = comm.runtime();
   const auto expire = [&] {
     const std::vector<int> awaited = comm.endpoint().awaited();
-    give_up(std::make_exception_ptr(Error(
+    const auto late = std::make_exception_ptr(Error(
         ErrorKind::peer, text("rank ", comm.rank(), ": ", what, " has timed out after its timeout of ", seconds(limit),
-                              " s", awaited.empty() ? std::string() : ": it waits for " + list_of(awaited)))));
+                              " s", awaited.empty() ? std::string() : ": it waits for " + list_of(awaited))));
+    give_up(late);
+    return late;
   };
-  Runtime::Timer timer{};
-  if (limit > Duration(0)) timer = runtime.call_at(runtime.now() + limit, expire);
+  std::optional<TimeLimit> watched;
+  if (limit > Duration(0)) watched.emplace(comm, limit, expire);
   Task<std::exception_ptr> ending = error_of(std::move(act));
   const std::exception_ptr error = co_await std::move(ending);
-  if (limit > Duration(0)) runtime.cancel(timer);
+  watched.reset();
   if (error) std::rethrow_exception(error);
 }
 

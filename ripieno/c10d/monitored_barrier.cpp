@@ -4,6 +4,12 @@
 #include "ripieno/c10d/backend.h"
 
 namespace ripieno::c10d {
+namespace {
+
+constexpr auto of_rank = static_cast<TypeCode>(at::ScalarType::Int);
+constexpr auto of_nothing = static_cast<TypeCode>(at::ScalarType::Byte);
+
+}  // namespace
 
 std::string list_of(const std::vector<int>& ranks) {
   std::string list = ranks.size() == 1 ? "rank" : "ranks";
@@ -38,7 +44,7 @@ Task<> Backend::monitor_others(Tag tag, Duration limit, bool wait_for_all) {
   for (int rank = 1; rank < size_; ++rank) {
     if (errors[static_cast<std::size_t>(rank)]) continue;
     Task<> answering =
-        members_->messages->send(rank, tag, std::as_writable_bytes(std::span(&first, 1)), DType::int32, limit);
+        members_->messages->send(rank, tag, std::as_writable_bytes(std::span(&first, 1)), of_rank, limit_of({}));
     co_await std::move(answering);
   }
   if (missing.empty()) co_return;
@@ -53,7 +59,7 @@ Task<> Backend::monitor_others(Tag tag, Duration limit, bool wait_for_all) {
 
 Task<> Backend::hear_from(int rank, Tag tag, Duration limit, std::exception_ptr* error) {
   try {
-    Task<int> hearing = members_->messages->receive(rank, tag, {}, DType::uint8, limit);
+    Task<int> hearing = members_->messages->receive(rank, tag, {}, of_nothing, limit);
     co_await std::move(hearing);
   } catch (...) {
     *error = std::current_exception();
@@ -64,10 +70,10 @@ Task<> Backend::be_monitored(Tag tag, Duration limit) {
   std::int32_t missing = -1;
   std::string why;
   try {
-    Task<> coming = members_->messages->send(0, tag, {}, DType::uint8, limit);
+    Task<> coming = members_->messages->send(0, tag, {}, of_nothing, limit_of({}));
     co_await std::move(coming);
     Task<int> waiting =
-        members_->messages->receive(0, tag, std::as_writable_bytes(std::span(&missing, 1)), DType::int32, 2 * limit);
+        members_->messages->receive(0, tag, std::as_writable_bytes(std::span(&missing, 1)), of_rank, 2 * limit);
     co_await std::move(waiting);
   } catch (const std::exception& error) {
     why = error.what();

@@ -6,6 +6,9 @@
 #include <cstring>
 #include <numeric>
 
+#include "ripieno/c10d/host_tensor.h"
+#include "ripieno/c10d/time_limit.h"
+
 namespace ripieno::c10d {
 namespace {
 
@@ -20,18 +23,21 @@ Bytes bytes_of(T& value) {
   return std::as_writable_bytes(std::span<T>(&value, 1));
 }
 
-/// Waits for an event, which `expire` must end if it is called at the limit. Returns the event's error, or null.
-Task<std::exception_ptr> wait(Runtime* runtime, Event* event, Duration limit, std::function<void()> expire) {
-  const Runtime::Timer timer = runtime->call_at(runtime->now() + limit, expire);
-  Task<std::exception_ptr> waiting = error_of(event->wait());
-  const std::exception_ptr error = co_await std::move(waiting);
-  runtime->cancel(timer);
-  co_return error;
+/// Awaits the act, which `expire` must end if it is called at the limit, and returns why. Returns the act's error, or
+/// null.
+Task<std::exception_ptr> within(collective::Communicator comm, Duration limit,
+                                std::function<std::exception_ptr()> expire, Task<> act) {
+  const TimeLimit watched(comm, limit, std::move(expire));
+  Task<std::exception_ptr> ending = error_of(std::move(act));
+  co_return co_await std::move(ending);
 }
 
-std::string describe(std::uint64_t bytes, std::uint32_t type) {
-  const auto known = static_cast<DType>(type);
-  return type < dtypes ? text(bytes / size_of(known), " ", name(known)) : text(bytes, " bytes of an unknown type");
+/// "3 fp32", "4 bool"
+std::string describe(std::uint64_t bytes, TypeCode code) {
+  const auto type = static_cast<at::ScalarType>(code);
+  if (code >= static_cast<TypeCode>(at::ScalarType::Undefined)) return text(bytes, " bytes of an unknown type");
+  const std::optional<DType> number = number_type(type);
+  return text(bytes / at::elementSize(type), " ", number ? name(*number) : at::toString(type));
 }
 
 }  // namespace
@@ -47,9 +53,8 @@ TaggedMessages::TaggedMessages(std::shared_ptr<transport::Endpoint> endpoint)
   for (int rank = 0; rank < comm_.size(); ++rank) peers_.push_back(std::make_unique<Peer>(comm_.runtime()));
 }
 
-transport::Message TaggedMessages::message(const char* operation, std::uint32_t channel, DType type,
-                                           std::uint64_t bytes) const {
-  return {{observe::Purpose::exchange, channel, comm_.scope()}, operation, type, bytes / size_of(type)};
+transport::Message TaggedMessages::message(const char* operation, std::uint32_t channel, std::uint64_t bytes) const {
+  return {{observe::Purpose::exchange, channel, comm_.scope()}, operation, DType::uint8, bytes};
 }
 
 Task<> TaggedMessages::counted(Self self, Task<> task) {
@@ -62,49 +67,65 @@ void TaggedMessages::start(Task<> task) {
   asio::co_spawn(comm_.runtime().context(), counted(shared_from_this(), std::move(task)), asio::detached);
 }
 
-Task<> TaggedMessages::send(Self self, int rank, Tag tag, Bytes bytes, DType type, Duration limit) {
+Task<> TaggedMessages::send(Self self, int rank, Tag tag, Bytes bytes, TypeCode type, Duration limit) {
   Peer& to = self->peer(rank);
   if (to.lost) std::rethrow_exception(to.lost);
-  transport::Endpoint& endpoint = self->comm_.endpoint();
-  Envelope envelope{tag, 0, bytes.size(), static_cast<std::uint32_t>(type), 0};
-  {
-    Task<Mutex::Lock> locking = to.sending.lock();
-    const Mutex::Lock lock = co_await std::move(locking);
-    const std::uint64_t cost = bytes.size() + envelope_cost;
-    envelope.number = to.sent++;
-    envelope.is_eager = bytes.size() <= eager_bytes && to.unread + cost <= unread_bytes;
-    if (envelope.is_eager) {
-      to.unread += cost;
-    } else {
-      to.announced[envelope.number] = std::make_shared<Announced>(self->comm_.runtime());
-    }
-    const transport::Message first = self->message("envelope", envelopes, DType::uint8, sizeof(Envelope));
-    Task<> announcing = endpoint.send(rank, first, bytes_of(envelope));
-    co_await std::move(announcing);
-    if (envelope.is_eager && !bytes.empty()) {
-      Task<> sending = endpoint.send(rank, self->message("send", envelopes, type, bytes.size()), bytes);
-      co_await std::move(sending);
-    }
-  }
+  Envelope envelope{tag, 0, bytes.size(), type, 0};
+  const auto expire = [&] {  // half of it may be under way
+    const std::exception_ptr late = self->not_received(rank, envelope, limit);
+    self->abort(late);
+    return late;
+  };
+  Task<> announcing = announce(self, rank, &envelope, bytes);
+  Task<std::exception_ptr> ending = within(self->comm_, limit, expire, std::move(announcing));
+  if (const std::exception_ptr error = co_await std::move(ending)) std::rethrow_exception(error);
   if (envelope.is_eager) co_return;
   Task<> sending = send_granted(self, rank, envelope, bytes, limit);
   co_await std::move(sending);
 }
 
+/// Sends the envelope, and a payload that may follow it at once.
+Task<> TaggedMessages::announce(Self self, int rank, Envelope* envelope, Bytes bytes) {
+  Peer& to = self->peer(rank);
+  transport::Endpoint& endpoint = self->comm_.endpoint();
+  Task<Mutex::Lock> locking = to.sending.lock();
+  const Mutex::Lock lock = co_await std::move(locking);
+  if (to.lost) std::rethrow_exception(to.lost);
+  const std::uint64_t cost = bytes.size() + envelope_cost;
+  envelope->number = to.sent++;
+  envelope->is_eager = bytes.size() <= eager_bytes && to.unread + cost <= unread_bytes;
+  if (envelope->is_eager) {
+    to.unread += cost;
+  } else {
+    to.announced[envelope->number] = std::make_shared<Announced>(self->comm_.runtime());
+  }
+  const transport::Message first = self->message("envelope", envelopes, sizeof(Envelope));
+  Task<> announcing = endpoint.send(rank, first, bytes_of(*envelope));
+  co_await std::move(announcing);
+  if (envelope->is_eager && !bytes.empty()) {
+    Task<> sending = endpoint.send(rank, self->message("send", envelopes, bytes.size()), bytes);
+    co_await std::move(sending);
+  }
+}
+
+std::exception_ptr TaggedMessages::not_received(int rank, const Envelope& envelope, Duration limit) const {
+  return std::make_exception_ptr(
+      Error(ErrorKind::peer, text(mine(), "rank ", rank, " has not received ", describe(envelope.bytes, envelope.type),
+                                  " with tag ", envelope.tag, " within ", seconds(limit), " s")));
+}
+
 Task<> TaggedMessages::send_granted(Self self, int rank, Envelope envelope, Bytes bytes, Duration limit) {
   Peer& to = self->peer(rank);
-  Runtime& runtime = self->comm_.runtime();
   const auto at = to.announced.find(envelope.number);
   if (at == to.announced.end()) std::rethrow_exception(to.lost);
   const std::shared_ptr<Announced> announced = at->second;
   if (!std::exchange(to.hears_grants, true)) self->start(hear_grants(self, rank));
   const auto expire = [&] {
-    announced->answered.fail(
-        std::make_exception_ptr(Error(ErrorKind::peer, text(self->mine(), "rank ", rank, " has not received ",
-                                                            describe(envelope.bytes, envelope.type), " with tag ",
-                                                            envelope.tag, " within ", seconds(limit), " s"))));
+    const std::exception_ptr late = self->not_received(rank, envelope, limit);
+    announced->answered.fail(late);
+    return late;
   };
-  Task<std::exception_ptr> waiting = wait(&runtime, &announced->answered, limit, expire);
+  Task<std::exception_ptr> waiting = within(self->comm_, limit, expire, announced->answered.wait());
   if (const std::exception_ptr error = co_await std::move(waiting)) {
     self->abort(error);  // the peer may grant it later, and would wait in vain
     std::rethrow_exception(error);
@@ -114,14 +135,13 @@ Task<> TaggedMessages::send_granted(Self self, int rank, Envelope envelope, Byte
     fail(ErrorKind::mismatch, self->mine(), "sends ", describe(envelope.bytes, envelope.type), " with tag ",
          envelope.tag, ", but rank ", rank, " receives ", describe(grant.bytes, grant.type));
   }
-  const transport::Message payload = self->message("send", payloads, static_cast<DType>(envelope.type), envelope.bytes);
+  const transport::Message payload = self->message("send", payloads, envelope.bytes);
   Task<> sending = self->comm_.endpoint().send(rank, payload, bytes);
   co_await std::move(sending);
 }
 
-Task<int> TaggedMessages::receive(Self self, int rank, Tag tag, Bytes bytes, DType type, Duration limit) {
-  Runtime& runtime = self->comm_.runtime();
-  const auto wanted = std::make_shared<Wanted>(runtime, rank, tag, bytes, type);
+Task<int> TaggedMessages::receive(Self self, int rank, Tag tag, Bytes bytes, TypeCode type, Duration limit) {
+  const auto wanted = std::make_shared<Wanted>(self->comm_.runtime(), rank, tag, bytes, type);
   if (const int sender = self->first_kept(rank, tag); sender != any_rank) {
     self->give(sender, self->take_kept(sender, tag), wanted);
   } else {
@@ -132,7 +152,8 @@ Task<int> TaggedMessages::receive(Self self, int rank, Tag tag, Bytes bytes, DTy
     self->wanted_.push_back(wanted);
     self->listen();
   }
-  const auto expire = [&] {
+  const auto expire = [&]() -> std::exception_ptr {
+    if (wanted->done.is_set()) return nullptr;  // and about to be told
     const bool is_arriving = std::erase(self->wanted_, wanted) == 0;
     const auto error = std::make_exception_ptr(Error(
         ErrorKind::peer, text(self->mine(), is_arriving ? "no more" : "nothing", " came from ",
@@ -141,18 +162,18 @@ Task<int> TaggedMessages::receive(Self self, int rank, Tag tag, Bytes bytes, DTy
                               " with tag ", tag, " within ", seconds(limit), " s")));
     if (is_arriving) self->abort(error);  // its memory is in use until then
     wanted->done.fail(error);
+    return error;
   };
-  Task<std::exception_ptr> waiting = wait(&runtime, &wanted->done, limit, expire);
+  Task<std::exception_ptr> waiting = within(self->comm_, limit, expire, wanted->done.wait());
   if (const std::exception_ptr error = co_await std::move(waiting)) std::rethrow_exception(error);
   co_return wanted->sender;
 }
 
 std::exception_ptr TaggedMessages::misfit(int rank, const Envelope& envelope, const Wanted& wanted) const {
-  const auto type = static_cast<std::uint32_t>(wanted.type);
-  if (envelope.bytes == wanted.into.size() && envelope.type == type) return nullptr;
+  if (envelope.bytes == wanted.into.size() && envelope.type == wanted.type) return nullptr;
   return std::make_exception_ptr(Error(
-      ErrorKind::mismatch, text(mine(), "receives ", describe(wanted.into.size(), type), " with tag ", envelope.tag,
-                                ", but rank ", rank, " sent ", describe(envelope.bytes, envelope.type))));
+      ErrorKind::mismatch, text(mine(), "receives ", describe(wanted.into.size(), wanted.type), " with tag ",
+                                envelope.tag, ", but rank ", rank, " sent ", describe(envelope.bytes, envelope.type))));
 }
 
 /// Gives a message, or its envelope, to the receive that it is for.
@@ -175,13 +196,11 @@ Task<> TaggedMessages::fetch(Self self, int rank, Envelope envelope, std::shared
     Task<Mutex::Lock> locking = self->peer(rank).fetching.lock();
     const Mutex::Lock lock = co_await std::move(locking);
     transport::Endpoint& endpoint = self->comm_.endpoint();
-    Grant grant{envelope.number, wanted->into.size(), static_cast<std::uint32_t>(wanted->type),
-                error ? Grant::refused : Grant::granted};
-    Task<> granting = endpoint.send(rank, self->message("grant", grants, DType::uint8, sizeof(Grant)), bytes_of(grant));
+    Grant grant{envelope.number, wanted->into.size(), wanted->type, error ? Grant::refused : Grant::granted};
+    Task<> granting = endpoint.send(rank, self->message("grant", grants, sizeof(Grant)), bytes_of(grant));
     co_await std::move(granting);
     if (!error) {
-      Task<> receiving =
-          endpoint.receive(rank, self->message("send", payloads, wanted->type, envelope.bytes), wanted->into);
+      Task<> receiving = endpoint.receive(rank, self->message("send", payloads, envelope.bytes), wanted->into);
       co_await std::move(receiving);
     }
   } catch (...) {
@@ -213,15 +232,13 @@ Task<> TaggedMessages::hear_envelope(Self self, int rank) {
   Peer& from = self->peer(rank);
   transport::Endpoint& endpoint = self->comm_.endpoint();
   Envelope envelope;
-  Task<> hearing =
-      endpoint.receive(rank, self->message("envelope", envelopes, DType::uint8, sizeof(Envelope)), bytes_of(envelope));
+  Task<> hearing = endpoint.receive(rank, self->message("envelope", envelopes, sizeof(Envelope)), bytes_of(envelope));
   co_await std::move(hearing);
   Kept kept{self->arrivals_++, envelope, nullptr};
   if (envelope.is_eager && envelope.bytes > 0) {
     kept.payload = std::make_shared<Scratch>(scratch(envelope.bytes));
     const Bytes into(kept.payload->get(), envelope.bytes);
-    Task<> receiving = endpoint.receive(
-        rank, self->message("send", envelopes, static_cast<DType>(envelope.type), envelope.bytes), into);
+    Task<> receiving = endpoint.receive(rank, self->message("send", envelopes, envelope.bytes), into);
     co_await std::move(receiving);
   }
   if (const std::shared_ptr<Wanted> wanted = self->take_wanted(rank, envelope.tag)) {
@@ -233,13 +250,13 @@ Task<> TaggedMessages::hear_envelope(Self self, int rank) {
   from.read += envelope.bytes + envelope_cost;
   if (from.read < unread_bytes / 4) co_return;
   Grant told{0, std::exchange(from.read, 0), 0, Grant::read};
-  Task<> telling = endpoint.send(rank, self->message("grant", grants, DType::uint8, sizeof(Grant)), bytes_of(told));
+  Task<> telling = endpoint.send(rank, self->message("grant", grants, sizeof(Grant)), bytes_of(told));
   co_await std::move(telling);
 }
 
 Task<> TaggedMessages::hear_grants(Self self, int rank) {
   Peer& from = self->peer(rank);
-  const transport::Message message = self->message("grant", grants, DType::uint8, sizeof(Grant));
+  const transport::Message message = self->message("grant", grants, sizeof(Grant));
   std::exception_ptr error;
   try {
     while (!from.announced.empty()) {

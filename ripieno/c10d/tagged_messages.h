@@ -2,8 +2,7 @@
 // endpoint below has channels between pairs only, and limits what may come before it is asked for; so:
 //
 // 1. A sender announces every message by an envelope: its number, tag, type and size. Of up to `eager_bytes` the
-// payload
-//    follows at once, as long as the receiver has not left more than `unread_bytes` of such payloads unread.
+//    payload follows at once, as long as the receiver has not left more than `unread_bytes` of such payloads unread.
 // 2. The receiver reads a peer's envelopes while somebody wants a message that may come from it. It gives each to the
 //    first receive that wants it, or keeps it, with the payload that follows it, for a later one. Now and then it
 //    tells the sender how much it has read.
@@ -11,7 +10,8 @@
 //    receiver no memory, and keeps no other messages back.
 //
 // If a receive expects another type or size than was sent, that receive fails, and so does the send of a payload that
-// needs a grant; all others go on. A message that was granted and does not come within its limit ends all messages.
+// needs a grant; all others go on. A message that is not taken within its sender's limit, or that was granted and does
+// not come within its receiver's, ends all messages.
 #pragma once
 
 #include <deque>
@@ -28,6 +28,9 @@ namespace ripieno::c10d {
 using Tag = std::int64_t;
 inline constexpr Tag internal_tags = Tag{1} << 32;  ///< from here on: the library's own
 
+/// Of a tensor's elements: at::ScalarType.
+using TypeCode = std::uint32_t;
+
 /// The members of a communicator of all ranks, in a scope of its own.
 std::vector<int> everybody(const transport::Endpoint& endpoint);
 
@@ -42,12 +45,12 @@ class TaggedMessages : public std::enable_shared_from_this<TaggedMessages> {
 
   /// Returns when `bytes` may be overwritten. Error(peer): the peer is lost, or has not received a larger message
   /// within `limit`. Error(mismatch): the peer expected another type or size.
-  Task<> send(int peer, Tag tag, Bytes bytes, DType type, Duration limit) {
+  Task<> send(int peer, Tag tag, Bytes bytes, TypeCode type, Duration limit) {
     return send(shared_from_this(), peer, tag, bytes, type, limit);
   }
   /// Returns the sender. Error(peer): the peer (or with any_rank any peer) is lost, or nothing has come within `limit`;
   /// a message that comes later goes to the next receive. Error(mismatch): it has another type or size.
-  Task<int> receive(int peer, Tag tag, Bytes bytes, DType type, Duration limit) {
+  Task<int> receive(int peer, Tag tag, Bytes bytes, TypeCode type, Duration limit) {
     return receive(shared_from_this(), peer, tag, bytes, type, limit);
   }
   /// Ends everything that waits, here and on all ranks.
@@ -59,24 +62,25 @@ class TaggedMessages : public std::enable_shared_from_this<TaggedMessages> {
   struct Envelope {
     Tag tag = 0;
     std::uint64_t number = 0, bytes = 0;
-    std::uint32_t type = 0, is_eager = 0;
+    TypeCode type = 0;
+    std::uint32_t is_eager = 0;
   };
   /// The receiver's answer to an envelope, or how much it has read.
   struct Grant {
     enum Kind : std::uint32_t { refused, granted, read };
     std::uint64_t number = 0;
     std::uint64_t bytes = 0;  ///< what the receiver wants, or has read
-    std::uint32_t type = 0;
+    TypeCode type = 0;
     Kind kind = refused;
   };
   /// A receive that waits.
   struct Wanted {
-    Wanted(Runtime& runtime, int peer, Tag tag, Bytes into, DType type)
+    Wanted(Runtime& runtime, int peer, Tag tag, Bytes into, TypeCode type)
         : peer(peer), tag(tag), into(into), type(type), done(runtime) {}
     const int peer;
     const Tag tag;
     const Bytes into;
-    const DType type;
+    const TypeCode type;
     int sender = -1;  ///< once its message is known
     Event done;
   };
@@ -106,9 +110,10 @@ class TaggedMessages : public std::enable_shared_from_this<TaggedMessages> {
   };
   using Self = std::shared_ptr<TaggedMessages>;
 
-  static Task<> send(Self self, int peer, Tag tag, Bytes bytes, DType type, Duration limit);
+  static Task<> send(Self self, int peer, Tag tag, Bytes bytes, TypeCode type, Duration limit);
+  static Task<> announce(Self self, int peer, Envelope* envelope, Bytes bytes);
   static Task<> send_granted(Self self, int peer, Envelope envelope, Bytes bytes, Duration limit);
-  static Task<int> receive(Self self, int peer, Tag tag, Bytes bytes, DType type, Duration limit);
+  static Task<int> receive(Self self, int peer, Tag tag, Bytes bytes, TypeCode type, Duration limit);
   static Task<> close(Self self);
   static Task<> hear_envelopes(Self self, int peer);
   static Task<> hear_envelope(Self self, int peer);
@@ -127,9 +132,11 @@ class TaggedMessages : public std::enable_shared_from_this<TaggedMessages> {
   void give(int peer, const Kept& kept, const std::shared_ptr<Wanted>& wanted);
   /// The receive's error if the message is not what it expects; else null.
   std::exception_ptr misfit(int peer, const Envelope& envelope, const Wanted& wanted) const;
+  /// Why a send that has not ended within its limit fails.
+  std::exception_ptr not_received(int peer, const Envelope& envelope, Duration limit) const;
   void listen();
   void lose(int peer, const std::exception_ptr& error);
-  transport::Message message(const char* operation, std::uint32_t channel, DType type, std::uint64_t bytes) const;
+  transport::Message message(const char* operation, std::uint32_t channel, std::uint64_t bytes) const;
   Peer& peer(int rank) { return *peers_[static_cast<std::size_t>(rank)]; }
   std::string mine() const { return text("rank ", comm_.rank(), ": "); }
 

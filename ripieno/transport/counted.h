@@ -38,6 +38,7 @@ class CountedEndpoint final : public Endpoint {
   void abort(Scope scope, const std::vector<int>& members, std::exception_ptr error) override {
     inner_->abort(scope, members, error);
   }
+  void cut_off(std::exception_ptr error) override { inner_->cut_off(error); }
   void watch_aborts(std::function<void(Scope, std::exception_ptr)> watcher) override {
     inner_->watch_aborts(std::move(watcher));
   }

@@ -122,6 +122,9 @@ class Endpoint {
   /// it on to members that have not.
   virtual void abort(Scope scope, const std::vector<int>& members, std::exception_ptr error) = 0;
 
+  /// Ends the connections to peers that have not yet given back memory, of aborted operations, which they may read in
+  /// place: so these operations end even if such a peer hangs.
+  virtual void cut_off(std::exception_ptr) {}
   /// From now on calls `watcher` with every scope that ends on this rank, also by its own aborts. For endpoints around
   /// this one (shaped.h).
   virtual void watch_aborts(std::function<void(Scope, std::exception_ptr)> watcher);

@@ -52,6 +52,11 @@ class LinkedEndpoint : public Endpoint {
       if (member != rank_ && aborts_->must_tell(scope, member)) link(member).tell(*aborts_->find(scope));
     }
   }
+  void cut_off(std::exception_ptr error) override {
+    for (const auto& link : links_) {
+      if (link) link->cut_off(error);
+    }
+  }
   void watch_aborts(std::function<void(Scope, std::exception_ptr)> watcher) override {
     aborts_->watch([watcher = std::move(watcher)](const Abort& abort) { watcher(abort.scope, abort.error); });
   }

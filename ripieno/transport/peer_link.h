@@ -35,6 +35,8 @@ class PeerLink : public std::enable_shared_from_this<PeerLink> {
   void give_up(Scope scope, std::exception_ptr error);
   /// Ends a scope: every pending operation in it fails. Future ones check the endpoint's aborts.
   void end(const Abort& abort);
+  /// See Endpoint::cut_off().
+  virtual void cut_off(std::exception_ptr) {}
   /// Tells the peer of an abort; nothing is sent in that scope after it. It reads nothing: a message may be arriving.
   virtual void tell(const Abort& abort) = 0;
   /// Whether something that tell() was asked for is still on its way to the peer.

@@ -133,6 +133,18 @@ void expect_told(const std::function<void(Backend&)>& act, const std::string& on
   EXPECT_TRUE(names_both(errors[0]) || names_both(errors[1])) << errors[0] << "\n" << errors[1];
 }
 
+TEST(Group, ALimitEndsWhatAPeerThatHangsCouldStillReadInPlace) {
+  std::atomic<int> gave_up{0};
+  on_ranks(2, [&](Backend& group) {
+    const at::Tensor mine = group.allocateTensor(1'000'000, at::kBFloat16);
+    all_reduced(group, mine.zero_());
+    if (group.getRank() == 1) return await(gave_up);
+    group.setTimeout(200ms);
+    EXPECT_TRUE(contains(error_of([&] { all_reduced(group, mine); }), "has timed out"));
+    ++gave_up;
+  });
+}
+
 TEST(Group, ARootThatEndsRightAfterItsBroadcastIsMissed) {
   const auto store = c10::make_intrusive<::c10d::HashStore>();
   std::atomic<int> gone{0};
@@ -347,22 +359,6 @@ TEST(Group, AnAbortTellsTheOthersAlsoWhereNothingIsInFlight) {
     const Handle never = begin_receive(group, at::zeros({1}), -1, 3);
     group.abort();
     EXPECT_TRUE(contains(error_of([&] { never->wait(); }), "aborted"));
-  });
-}
-
-TEST(Group, PartsOfAGroupAreGroups) {
-  const auto store = c10::make_intrusive<::c10d::HashStore>();
-  on_ranks(4, [&](Backend& group) {
-    const std::vector<int> odd{3, 1};
-    const auto part = group.split(c10::make_intrusive<::c10d::HashStore>(), {group.getRank()}, nullptr);
-    EXPECT_EQ(part->getSize(), 1);
-    const auto pair = group.split(store, odd, nullptr);
-    ASSERT_EQ(bool(pair), group.getRank() % 2 == 1);
-    if (!pair) return;
-    EXPECT_EQ(pair->getRank(), group.getRank() == 3 ? 0 : 1);
-    Tensors tensors{at::full({2}, group.getRank())};
-    pair->allreduce(tensors, {})->wait();
-    EXPECT_TRUE(tensors[0].eq(4).all().item<bool>());
   });
 }
 

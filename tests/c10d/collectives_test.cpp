@@ -274,5 +274,53 @@ TEST(Collectives, WrongArgumentsAreRefusedAndEndNothing) {
   });
 }
 
+TEST(Collectives, RanksWhoseTensorsDifferInSizeAreTold) {
+  // Also where their pieces have one size, and where one has no elements.
+  const std::vector<std::pair<std::int64_t, std::int64_t>> sizes{{1 << 20, 2 << 20}, {2 << 20, 1 << 20}, {0, 5}, {5, 0},
+                                                                 {131'072, 262'144}, {8 << 20, 16 << 20}};
+  for (const auto& [first, second] : sizes) {
+    for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
+      for (const bool reduces : {true, false}) {
+        SCOPED_TRACE(text(reduces ? "all_reduce" : "broadcast", " of ", first, " and ", second, " ", type));
+        std::atomic<int> told{0};
+        on_ranks(2, [&](Backend& group) {
+          Tensors tensors{at::ones({group.getRank() == 0 ? first : second}, type)};
+          try {
+            (reduces ? group.allreduce(tensors, {}) : group.broadcast(tensors, {}))->wait();
+            group.barrier({})->wait();  // what the root of a broadcast hears of
+          } catch (const std::exception&) {
+            ++told;
+          }
+        });
+        EXPECT_EQ(told, 2);
+      }
+    }
+  }
+}
+
+TEST(Collectives, OfNoElementsMeet) {
+  on_ranks(3, [](Backend& group) {
+    for (const at::ScalarType type : {at::kFloat, at::kBFloat16, at::kBool}) {
+      Tensors empty{at::empty({0, 3}, type)};
+      group.broadcast(empty, {})->wait();
+      if (type != at::kBool) group.allreduce(empty, {})->wait();
+    }
+    EXPECT_TRUE(all_reduced(group, at::ones({5})).eq(3).all().item<bool>());
+  });
+}
+
+TEST(Collectives, TensorsWhoseElementsShareMemoryAreReadButNotWritten) {
+  on_ranks(2, [](Backend& group) {
+    Tensors sent{group.getRank() == 0 ? at::full({1}, 3.F).expand({4}) : at::zeros({4})};
+    group.broadcast(sent, {})->wait();
+    EXPECT_TRUE(sent[0].eq(3).all().item<bool>());
+    const at::Tensor shared = at::ones({1}).expand({4});
+    EXPECT_TRUE(contains(error_of([&] { all_reduced(group, shared); }), "whose elements share memory"));
+    EXPECT_TRUE(contains(error_of([&] { begin_receive(group, shared, 1 - group.getRank(), 0)->wait(); }),
+                         "whose elements share memory"));
+    EXPECT_TRUE(all_reduced(group, at::ones({5})).eq(2).all().item<bool>());
+  });
+}
+
 }  // namespace
 }  // namespace ripieno::c10d

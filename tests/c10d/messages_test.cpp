@@ -69,6 +69,14 @@ TEST(TaggedMessages, ManyMessagesOfOneTagStayInOrder) {
   });
 }
 
+TEST(TaggedMessages, AMessageOfAnotherTypeOfAsManyBytesIsAnError) {
+  on_ranks(2, [](Backend& group) {
+    if (group.getRank() == 1) return send(group, at::zeros({4}, at::kShort), 0, 1);
+    EXPECT_EQ(error_of([&] { begin_receive(group, at::zeros({8}, at::kChar), 1, 1)->wait(); }),
+              "rank 0: receives 8 Char with tag 1, but rank 1 sent 4 Short");
+  });
+}
+
 TEST(TaggedMessages, AMessageOfAnotherSizeIsAnErrorOfItsReceiverAlone) {
   on_ranks(2, [](Backend& group) {
     const int rank = group.getRank();
@@ -101,6 +109,41 @@ TEST(TaggedMessages, AReceiveThatTakesTooLongFailsAlone) {
       group.setTimeout(60s);
     }
     EXPECT_TRUE(all_reduced(group, at::ones({5})).eq(2).all().item<bool>());
+  });
+}
+
+TEST(TaggedMessages, ALargeMessageThatIsNotReceivedInTimeEndsAllMessagesOfTheGroup) {
+  // Its receiver may ask for it later, and would wait in vain.
+  std::atomic<int> gave_up{0};
+  on_ranks(2, [&](Backend& group) {
+    const std::string reason = "rank 1 has not received 50000 fp32 with tag 5 within 0.1 s";
+    if (group.getRank() == 0) {
+      group.setTimeout(100ms);
+      Tensors large{at::ones({50'000})};
+      EXPECT_EQ(error_of([&] { group.send(large, 1, 5)->wait(); }), "rank 0: " + reason);
+      EXPECT_TRUE(contains(error_of([&] { received(group, 1, 6); }), reason));
+      ++gave_up;
+    } else {
+      await(gave_up);
+      const at::Tensor late = at::empty({50'000});
+      EXPECT_EQ(error_of([&] { begin_receive(group, late, 0, 5)->wait(); }), "rank 1: rank 0 gave up: " + reason);
+    }
+  });
+}
+
+TEST(TaggedMessages, SmallMessagesThatNobodyTakesHaveALimit) {
+  std::atomic<int> gave_up{0};
+  on_ranks(2, [&](Backend& group) {
+    if (group.getRank() == 0) {
+      group.setTimeout(200ms);
+      const std::string error = error_of([&] {
+        for (int i = 0; i < 10'000; ++i) send(group, at::ones({1000}), 1, 5);  // more than fits anywhere
+      });
+      EXPECT_TRUE(contains(error, "rank 1 has not received 1000 fp32 with tag 5 within 0.2 s")) << error;
+      ++gave_up;
+    } else {
+      await(gave_up);
+    }
   });
 }
 

@@ -1,4 +1,6 @@
-// A group whose membership changes.
+// A group whose membership changes, and groups made of others.
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+
 #include "tests/c10d/ranks.h"
 
 namespace ripieno::c10d {
@@ -193,6 +195,48 @@ TEST(Reconfigured, HandlesBeginWithTheRankThatAProcessFirstHad) {
       },
       {4, 5});
   EXPECT_NE(all.handles[0], all.handles[1]);
+}
+
+TEST(Groups, PartsOfAGroupAreGroups) {
+  const auto store = c10::make_intrusive<::c10d::HashStore>();
+  on_ranks(4, [&](Backend& group) {
+    const std::vector<int> odd{3, 1};
+    const auto part = group.split(c10::make_intrusive<::c10d::HashStore>(), {group.getRank()}, nullptr);
+    EXPECT_EQ(part->getSize(), 1);
+    const auto pair = group.split(store, odd, nullptr);
+    ASSERT_EQ(bool(pair), group.getRank() % 2 == 1);
+    if (!pair) return;
+    EXPECT_EQ(pair->getRank(), group.getRank() == 3 ? 0 : 1);
+    Tensors tensors{at::full({2}, group.getRank())};
+    pair->allreduce(tensors, {})->wait();
+    EXPECT_TRUE(tensors[0].eq(4).all().item<bool>());
+  });
+}
+
+TEST(Groups, AreMergedIntoOne) {
+  const auto store = c10::make_intrusive<::c10d::HashStore>();
+  std::vector<std::thread> threads;
+  for (int process = 0; process < 3; ++process) {
+    threads.emplace_back([&, process] {
+      try {
+        // {0, 1} and {2}, of which 2 becomes the first of all.
+        const auto own = c10::make_intrusive<::c10d::PrefixStore>(process < 2 ? "pair" : "single", store);
+        Backend group(own, process % 2, process < 2 ? 2 : 1, within(60s));
+        expect_sum_of_ones(group);
+        const auto common = c10::make_intrusive<::c10d::PrefixStore>("all", store);
+        const auto all = group.merge(common, nullptr, (process + 1) % 3, 3);
+        auto& merged = dynamic_cast<Backend&>(*all);
+        EXPECT_EQ(merged.getRank(), (process + 1) % 3);
+        EXPECT_EQ(merged.getSize(), 3);
+        expect_sum_of_ones(merged);
+        expect_sum_of_ones(group);
+        merged.barrier({})->wait();
+      } catch (const std::exception& error) {
+        ADD_FAILURE() << "process " << process << ": " << error.what();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
 }
 
 }  // namespace

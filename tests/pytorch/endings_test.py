@@ -75,6 +75,30 @@ if __name__ == "__main__":
                 ended = subprocess.run([sys.executable, path, way, folder], env=ENVIRONMENT, capture_output=True, text=True, timeout=120)
                 self.assertIn(TOLD, ended.stdout, ended.stderr)
 
+    def test_a_rank_that_destroys_its_group_is_missed_at_once(self):
+        script = '''
+import datetime, sys, time
+import ripieno
+import torch
+import torch.distributed as dist
+dist.init_process_group("ripieno", init_method=f"file://{sys.argv[1]}", rank=int(sys.argv[2]), world_size=2, timeout=datetime.timedelta(minutes=10))
+dist.barrier()
+if dist.get_rank() == 1:
+    dist.destroy_process_group()
+    sys.stdin.read()  # goes on with something else
+else:
+    dist.all_reduce(torch.ones(5))
+'''
+        with tempfile.TemporaryDirectory() as folder:
+            command = [sys.executable, "-c", script, f"{folder}/store"]
+            ranks = [subprocess.Popen([*command, str(rank)], env=ENVIRONMENT, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for rank in range(2)]
+            try:
+                ranks[0].wait(timeout=60)
+            finally:
+                ranks[1].stdin.close()
+            self.assertIn("lost rank 1", ranks[0].stderr.read())
+            self.assertEqual(ranks[1].wait(timeout=60), 0)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -154,8 +154,10 @@ def built_on_groups(rank: int) -> dict:
     found["fully_shard"] = loss.item()
     theirs = torch.zeros(3)
     messages = [dist.P2POp(dist.isend, torch.full((3,), float(rank)), 1 - rank), dist.P2POp(dist.irecv, theirs, 1 - rank)]
-    for work in dist.batch_isend_irecv(messages):
+    works = dist.batch_isend_irecv(messages)
+    for work in works:
         work.wait()
+    found["its works"] = len(works)
     found["batch_isend_irecv"] = theirs.tolist()
     found["all_gather_object"] = [None, None]
     dist.all_gather_object(found["all_gather_object"], {"rank": rank})

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -82,6 +83,22 @@ TEST(SharedArena, GrowsAndKnowsItsOwn) {
   std::vector<std::byte> other(100);
   EXPECT_FALSE(arena->find(other));
   EXPECT_FALSE(arena->find(ConstBytes(large.get(), 1ul << 30)));
+}
+
+TEST(SharedArena, AForkedProcessFreesNothing) {
+  const auto arena = std::make_shared<SharedArena>(control());
+  auto block = arena->take(100'000);
+  std::fill_n(block.get(), 100'000, std::byte{7});
+  const pid_t child = ::fork();
+  if (child == 0) {
+    block.reset();
+    ::_exit(0);
+  }
+  ASSERT_GT(child, 0);
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(std::count(block.get(), block.get() + 100'000, std::byte{7}), 100'000);
 }
 
 TEST(SharedArena, MemoryOutlivesEverythingElse) {

@@ -1,5 +1,7 @@
 #include "ripieno/transport/shared/arena.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 
 namespace ripieno::transport {
@@ -62,6 +64,7 @@ bool SharedArena::grow(std::size_t bytes) {
 }
 
 void SharedArena::free(std::byte* data, std::size_t bytes) {
+  if (::getpid() != process_) return;
   const std::lock_guard lock(mutex_);
   for (Region& region : regions_) {
     if (data < region.memory.data() || data >= region.memory.data() + region.memory.size()) continue;

@@ -2,6 +2,8 @@
 // regions; a peer maps the places that messages name.
 #pragma once
 
+#include <unistd.h>
+
 #include <map>
 #include <memory>
 #include <mutex>
@@ -21,10 +23,10 @@ struct Place {
 /// Thread-safe. Free memory is always zeroed.
 class SharedArena : public std::enable_shared_from_this<SharedArena> {
  public:
-  explicit SharedArena(std::shared_ptr<SharedControl> control) : control_(std::move(control)) {}
+  explicit SharedArena(std::shared_ptr<SharedControl> control) : control_(std::move(control)), process_(::getpid()) {}
 
-  /// `bytes` zeroed bytes, aligned to 64; freed with the last owner, which may outlive everything else. Null if there
-  /// is no more memory to share.
+  /// `bytes` zeroed bytes, aligned to 64; freed with the last owner, which may outlive everything else (an owner in a
+  /// forked process frees nothing: the memory is the same). Null if there is no more memory to share.
   std::shared_ptr<std::byte> take(std::size_t bytes);
   /// As take(), but never freed, so that peers that have it mapped can read the last contents even after this rank has
   /// ended. Valid as long as this object.
@@ -46,6 +48,7 @@ class SharedArena : public std::enable_shared_from_this<SharedArena> {
   mutable std::mutex mutex_;
   std::shared_ptr<SharedControl> control_;
   std::vector<Region> regions_;
+  const pid_t process_;
 };
 
 /// A peer's registered memory, mapped at first use; an all-reduce writes to it, everything else only reads.

@@ -267,6 +267,11 @@ void SharedLink::drop_outgoing(const Abort& abort) {
   }
 }
 
+void SharedLink::cut_off(std::exception_ptr error) {
+  const auto is_aborted = [](const auto& entry) { return bool(entry.second->error); };
+  if (!ended() && std::any_of(placed_out_.begin(), placed_out_.end(), is_aborted)) give_up(0, error);
+}
+
 void SharedLink::forget(const Arrived& arrived) {
   if (!arrived.in_place) return;
   --placed_in_;

@@ -60,6 +60,7 @@ class SharedLink final : public PeerLink {
   std::string way() const override { return "shared memory"; }
   Task<> send(Message message, ConstBytes payload) override { return send(self(), message, payload); }
   void tell(const Abort& abort) override;
+  void cut_off(std::exception_ptr error) override;
   bool is_telling() const override {
     return std::any_of(outgoing_.begin(), outgoing_.end(), [](const auto& one) { return one->tells; });
   }
