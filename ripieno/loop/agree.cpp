@@ -53,6 +53,15 @@ std::vector<NamedParameter> stepped_parameters(const UsersOptimiser& optimiser, 
   return found;
 }
 
+/// What parameter servers take of the optimiser when they begin, apart from its learning rate.
+std::string fixed_options(const optim::OptimiserOptions& options) {
+  const bool is_sgd = options.name == "sgd";
+  return is_sgd ? text("sgd with momentum ", options.momentum, ", nesterov ", options.nesterov, ", weight decay ",
+                       options.weight_decay)
+                : text(options.name, " with betas ", options.beta1, " and ", options.beta2, ", epsilon ",
+                       options.epsilon, ", weight decay ", options.weight_decay);
+}
+
 /// One for each group of the optimiser's, to be compared as parameters are.
 std::vector<NamedParameter> learning_rates(const UsersOptimiser& optimiser) {
   const std::vector<double> rates = optimiser.rates();
@@ -85,6 +94,8 @@ struct Agreement::State {
   void finish();
   void compare_ranks(const std::string& doing);
   double servers_rate() const { return on_servers ? optimiser.rates().front() : 0; }
+  void check_that_servers_follow() const;
+  void note_versions();
   void conclude_check();
   void step_optimiser();
   Task<> spread_consensus();
@@ -109,9 +120,10 @@ struct Agreement::State {
   std::uint32_t compares_on = 0;      // a channel
   std::optional<ReplicaCheck> check;
   std::unique_ptr<StrategyRun> strategy_run;
-  Work whole;               // of the strategy, from the beginning to its end
-  bool on_servers = false;  // parameter servers step in place of the optimiser
-  bool all_meet = false;    // in every exchange
+  Work whole;                           // of the strategy, from the beginning to its end
+  bool on_servers = false;              // parameter servers step in place of the optimiser
+  std::vector<std::uint32_t> versions;  // then, of the trained parameters, as the servers' weights left them
+  bool all_meet = false;                // in every exchange
   bool finished = false, left = false;
 };
 
@@ -156,6 +168,31 @@ void Agreement::State::begin(const strategy::StrategyInfo& info) {
   whole = group->progress().submit(text("strategy ", info.name), strategy_run->run());
   run("agree()", strategy_run->begin());
   host->state_to_device();
+  note_versions();
+}
+
+void Agreement::State::note_versions() {
+  versions.clear();
+  if (!on_servers) return;
+  for (const torch::Tensor& parameter : model->trained()) versions.push_back(parameter._version());
+}
+
+/// The servers hold the weights and the optimiser's state: what the loop changes of them would be lost without a word.
+void Agreement::State::check_that_servers_follow() const {
+  if (!on_servers) return;
+  for (std::size_t i = 0; i < versions.size(); ++i) {
+    if (model->trained()[i]._version() == versions[i]) continue;
+    fail(ErrorKind::usage, "parameter ", model->layout().tensors[i].name, " was changed before step() number ",
+         strategy_run->steps() + 1,
+         " (loaded, clipped, or by its optimiser?), where the weights are those of the parameter servers: load before "
+         "agree(), and leave steps to the servers");
+  }
+  const std::string now = fixed_options(optimiser.on_servers()), then = fixed_options(plan.optimiser);
+  if (now != then) {
+    fail(ErrorKind::usage, "the optimiser is ", now, " before step() number ", strategy_run->steps() + 1,
+         ", and the parameter servers have stepped as ", then,
+         " since agree(): they follow its learning rate alone (leave cycle_momentum off)");
+  }
 }
 
 /// By the strategy, on the thread that drives it.
@@ -172,6 +209,7 @@ void Agreement::State::step(std::uint32_t samples) {
   }
   homes->check_parameters();
   check_parameters(optimiser, *model, *homes, on_servers);
+  check_that_servers_follow();
   for (std::size_t i = 0; i < model->trained().size(); ++i) model->collect_gradient(i);
   for (std::size_t i = 0; i < model->layout().buckets.size(); ++i) host->gradients_to_host(i);
   host->buffers_to_host();
@@ -181,6 +219,7 @@ void Agreement::State::step(std::uint32_t samples) {
   run("step()", strategy_run->step(turn));
   conclude_check();
   host->state_to_device();
+  note_versions();
 }
 
 /// Begins to compare what ranks hold, beside an exchange in which all take part.

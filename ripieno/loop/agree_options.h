@@ -37,7 +37,8 @@ struct AgreeOptions {
   std::uint64_t seed = 0;  ///< of partners and random rounding; the same on all ranks
 
   /// This rank's steps in an epoch; 0: there are no epochs, the loop is one. At an epoch's end exchanges in flight are
-  /// waited for, summed passes exchanged, and buffers averaged. Federated averaging needs it, and ranks may differ.
+  /// waited for, summed passes exchanged, and buffers averaged (not with ps-*). Federated averaging needs it, and ranks
+  /// may differ.
   std::uint32_t steps_per_epoch = 0;
   std::uint32_t samples_per_epoch = 0;  ///< fed*: the rank's weight; 0: its steps_per_epoch
   /// step() is told each batch's samples, by which batches count; else all batches count alike. It costs a small sum

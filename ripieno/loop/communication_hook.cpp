@@ -7,7 +7,7 @@ CommunicationHook hook_of(codec::CodecOptions options) {
                                                                                  GradientBucket bucket) {
     c10d::Shapes shapes;
     for (const torch::Tensor& gradient : bucket.gradients) shapes.push_back(gradient.sizes().vec());
-    return group->average(averages, bucket.index, bucket.numbers, std::move(shapes));
+    return group->average(averages, bucket.index, bucket.numbers, std::move(shapes), bucket.generation);
   };
 }
 

@@ -21,6 +21,7 @@ namespace ripieno::loop {
 
 struct GradientBucket {
   int index = 0;                         ///< from 0; a backward pass makes buckets ready in about this order
+  int generation = 0;                    ///< buckets are formed anew after the first pass and when parameters change
   torch::Tensor numbers;                 ///< of one dimension: all gradients of the bucket, one after the other
   std::vector<torch::Tensor> gradients;  ///< parts of `numbers`, with the shapes of their parameters
 };

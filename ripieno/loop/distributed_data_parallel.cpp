@@ -40,10 +40,12 @@ Join::~Join() {
   if (!finished_) tell_others(*exchange_, "a rank has left its Join without finish()");
 }
 
-void Join::finish() {
+void Join::finish(const std::function<void()>& step) {
   if (finished_) fail(ErrorKind::usage, "finish() of a Join that has finished");
   finished_ = true;
-  while (exchange_->accompany()) {
+  const bool steps = static_cast<bool>(step);
+  while (exchange_->accompany(steps)) {
+    if (steps) step();
   }
   exchange_->end_uneven();
 }

@@ -14,6 +14,7 @@
 // (replica_check.h). An error in an exchange ends the group on all ranks.
 #pragma once
 
+#include <functional>
 #include <memory>
 
 #include "ripieno/loop/gradient_exchange.h"
@@ -42,8 +43,11 @@ class DistributedDataParallel {
   int rank() const { return exchange_->group()->getRank(); }
   int world_size() const { return exchange_->group()->getSize(); }
   /// The mean over the ranks of a floating-point tensor that has no gradient, such as a loss to print, or the one that
-  /// a closure of LBFGS returns. All ranks call it.
+  /// a closure of LBFGS returns. All ranks call it, but not within a Join.
   torch::Tensor mean(const torch::Tensor& tensor) const { return exchange_->mean(tensor); }
+  /// All ranks call it after adding layers where, from now on, nothing else is trained. (A backward pass that reaches
+  /// any parameter known before finds new ones by itself.)
+  void refresh() { exchange_->refresh(); }
 
  private:
   friend class NoSync;
@@ -69,11 +73,14 @@ class NoSync {
 ///
 ///   ripieno::Join join(ddp);
 ///   for (...) ...                // each rank its own number of steps
-///   join.finish();
+///   join.finish([&] { optimiser.step(); });
 ///
-/// finish() takes part in the others' exchanges, with zeros, until all have come there; then all get the parameters and
-/// buffers of the first rank that took the most steps. Gradients are divided by the number of all ranks, or of those
-/// that still have batches. Buffers are not exchanged before finish().
+/// finish() takes part in the others' exchanges, with zeros, until all have come there. After each it calls `step`,
+/// with the averages as gradients: what the loop does after backward() (clipping, the optimiser, a schedule), so that
+/// momentum and the like stay the same on all ranks. Then all get the parameters and buffers of the first rank that
+/// took the most steps. Without `step` the optimiser's state stays behind: enough for one without state and schedule.
+/// Gradients are divided by the number of all ranks, or of those that still have batches. Buffers are not exchanged
+/// before finish().
 class Join {
  public:
   explicit Join(DistributedDataParallel& ddp, bool divide_by_present = false);
@@ -82,7 +89,7 @@ class Join {
   Join(const Join&) = delete;
   Join& operator=(const Join&) = delete;
 
-  void finish();
+  void finish(const std::function<void()>& step = {});
 
  private:
   const std::shared_ptr<GradientExchange> exchange_;

@@ -93,10 +93,12 @@ void GradientExchange::take_parameters() {
   std::vector<bool> trained;
   trained_.clear();
   types_.clear();
+  shapes_.clear();
   hooks_.clear();
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     const auto& [name, tensor] = parameters_[i];
     types_.push_back(tensor.scalar_type());
+    shapes_.push_back(tensor.sizes().vec());
     trained_.push_back(tensor.requires_grad());
     hooks_.emplace_back(tensor, AccumulationHook::Owner::model, [weak = weak_from_this(), i] {
       if (const auto self = weak.lock()) self->accumulated(i);
@@ -106,6 +108,7 @@ void GradientExchange::take_parameters() {
     if (trained_[i]) order.insert(order.begin(), i);
   }
   buffers_.emplace(*module_, comm_->memory());
+  buffers_taken_ = module_->buffers().size();
   for (std::string& line : buffers_->lines()) lines.push_back(std::move(line));
   lines_code_ = 0;
   for (const std::string& line : lines) lines_code_ = lines_code_ * 0x9E3779B97F4A7C15ull + hash(line);
@@ -119,10 +122,11 @@ void GradientExchange::take_parameters() {
 void GradientExchange::form_buckets(const std::vector<std::size_t>& order) {
   const auto bytes = static_cast<std::size_t>(options_.bucket_cap_mb * (1 << 20));
   buckets_ = GradientBuckets(parameters_, order, bytes, *group_);
+  ++generation_;
   order_ = order;
 }
 
-/// Whether parameters were added, frozen, unfrozen or converted.
+/// Whether parameters were added, frozen, unfrozen, converted or given another shape, or buffers added.
 bool GradientExchange::have_parameters_changed() const {
   const std::vector<torch::Tensor> now = module_->parameters();
   std::size_t known = 0;
@@ -135,10 +139,11 @@ bool GradientExchange::have_parameters_changed() const {
     const auto is_same = [&](const NamedParameter& one) { return one.tensor.is_same(parameter); };
     if (std::none_of(parameters_.begin(), parameters_.end(), is_same)) return true;
   }
-  if (known != parameters_.size()) return true;
+  if (known != parameters_.size() || module_->buffers().size() != buffers_taken_) return true;
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     const torch::Tensor& tensor = parameters_[i].tensor;
-    if (tensor.requires_grad() != trained_[i] || tensor.scalar_type() != types_[i]) return true;
+    if (tensor.requires_grad() != trained_[i] || tensor.scalar_type() != types_[i] || tensor.sizes() != shapes_[i])
+      return true;
   }
   return false;
 }
@@ -221,6 +226,7 @@ void GradientExchange::make_ready(std::size_t parameter) {
   torch::Tensor& gradient = parameters_[parameter].tensor.mutable_grad();
   torch::Tensor place = buckets_.place(parameter);
   const bool divides = !options_.hook;
+  const double ranks = group_->getSize();
   if (!gradient.defined()) {
     place.zero_();
   } else {
@@ -228,8 +234,9 @@ void GradientExchange::make_ready(std::size_t parameter) {
     const bool is_there = gradient.const_data_ptr() == place.const_data_ptr();
     if (divides) {
       torch::div_out(place, gradient, torch::scalar_tensor(pass_->divisor));
-    } else if (!is_there) {
-      place.copy_(gradient);
+    } else {
+      if (!is_there) place.copy_(gradient);
+      if (pass_->divisor != ranks) place.mul_(ranks / pass_->divisor);  // hooks divide by the number of all ranks
     }
     if (options_.gradient_as_bucket_view && !is_there) gradient = place;
   }
@@ -262,9 +269,9 @@ void GradientExchange::launch_full_buckets() {
   while (pass_->launched < all.size() && pass_->left[pass_->launched] == 0) {
     const std::size_t bucket = pass_->launched++;
     const torch::Tensor& numbers = all[bucket].numbers;
-    pass_->exchanges.push_back(
-        options_.hook ? options_.hook(group_, {static_cast<int>(bucket), numbers, buckets_.gradients(bucket)})
-                      : reduce(numbers, ::c10d::ReduceOp::SUM));
+    pass_->exchanges.push_back(options_.hook ? options_.hook(group_, {static_cast<int>(bucket), generation_, numbers,
+                                                                      buckets_.gradients(bucket)})
+                                             : reduce(numbers, ::c10d::ReduceOp::SUM));
     if (!pass_->exchanges.back()) fail(ErrorKind::usage, "the hook of ", state().doing, " has returned no work");
     if (pass_->launched == all.size()) exchange_uses();
   }
@@ -356,8 +363,27 @@ void GradientExchange::follow_order_of_first_rank() {
   if (first != order_) form_buckets(first);
 }
 
+void GradientExchange::refresh() {
+  const std::lock_guard lock(mutex_);
+  if (pass_) fail(ErrorKind::usage, "refresh() within ", state().doing, ": call it between two");
+  take_changed_parameters();
+}
+
+/// Of layers added where nothing else is trained: backward passes over them reach no hook.
+void GradientExchange::refuse_unknown_gradients() const {
+  for (const NamedParameter& one : parameters_of(*module_)) {
+    const auto is_same = [&](const NamedParameter& known) { return known.tensor.is_same(one.tensor); };
+    if (!one.tensor.grad().defined() || std::any_of(parameters_.begin(), parameters_.end(), is_same)) continue;
+    fail(ErrorKind::usage, "parameter ", one.name, " was added after backward pass ", passes_, " of model ", model_,
+         " and has a gradient that nobody averaged: call refresh() after adding layers, on all ranks");
+  }
+}
+
 torch::Tensor GradientExchange::mean(const torch::Tensor& tensor) {
-  if (!is_uneven_ && group_->getSize() > 1) {  // a rank with more batches is in a backward pass
+  if (is_uneven_)
+    fail(ErrorKind::usage, "mean() within a Join, whose ranks end at different times: call finish() before");
+  if (group_->getSize() > 1) {  // a rank with more batches is in a backward pass
+    if (averages) refuse_unknown_gradients();
     const std::string doing = text("mean() after backward pass ", passes_, " of model ", model_);
     ReplicaCheck check(*group_, group_->communicator(), group_->next_channel(), {}, {passes_, doing, nullptr, 0});
     conclude(check, doing);

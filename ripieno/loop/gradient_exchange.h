@@ -2,13 +2,11 @@
 //
 // 1. The first gradient of a pass begins it: ranks begin to compare themselves (replica_check.h).
 // 2. Each gradient that autograd has accumulated is copied to its place in a bucket (gradient_buckets.h), divided by
-// the
-//    number of ranks, and the parameter's grad() becomes that place. A bucket that is full is exchanged, in the
+//    the number of ranks, and the parameter's grad() becomes that place. A bucket that is full is exchanged, in the
 //    buckets' order, while the pass goes on and once the comparison has found nothing.
-// 3. When the pass ends, parameters without a gradient count as zeros, and the remaining buckets are exchanged; so are
-// the
-//    parameters that this rank has used, and rank 0's buffers. Then all is waited for. A parameter that no rank has
-//    used keeps the grad() that it had.
+// 3. When the pass ends, parameters without a gradient count as zeros, and the remaining buckets are exchanged; so
+//    are the parameters that this rank has used, and rank 0's buffers. Then all is waited for. A parameter that no
+//    rank has used keeps the grad() that it had.
 // 4. After the first pass buckets are formed anew in the order in which rank 0's gradients came.
 #pragma once
 
@@ -63,10 +61,14 @@ class GradientExchange : public std::enable_shared_from_this<GradientExchange> {
   void begin_uneven(bool divide_by_present);
   /// All ranks get the parameters and buffers of the first rank that took the most passes.
   void end_uneven();
-  /// Takes part in a pass of other ranks with no gradient of its own; false, on all ranks, if there is none.
-  bool accompany();
+  /// Takes part in a pass of other ranks with no gradient of its own; false, on all ranks, if there is none. Where
+  /// there is one, and `as_gradients`, each grad() is then the average, as on the others after zero_grad().
+  bool accompany(bool as_gradients);
 
+  /// Finds parameters and buffers that were added, frozen, unfrozen or converted, as each backward pass does.
+  void refresh();
   /// The mean over the ranks of a tensor of any floating-point type. Error(mismatch): a rank is in a backward pass.
+  /// Error(usage): between begin_uneven() and end_uneven(); a parameter that no pass knows has a gradient.
   torch::Tensor mean(const torch::Tensor& tensor);
 
  private:
@@ -77,6 +79,7 @@ class GradientExchange : public std::enable_shared_from_this<GradientExchange> {
   void take_parameters();
   bool have_parameters_changed() const;
   bool take_changed_parameters();
+  void refuse_unknown_gradients() const;
   void form_buckets(const std::vector<std::size_t>& order);
   void accumulated(std::size_t parameter);
   void telling_others(const std::function<void()>& act);
@@ -108,10 +111,13 @@ class GradientExchange : public std::enable_shared_from_this<GradientExchange> {
   std::vector<NamedParameter> parameters_;
   std::vector<bool> trained_;
   std::vector<torch::ScalarType> types_;
+  std::vector<std::vector<std::int64_t>> shapes_;
+  std::size_t buffers_taken_ = 0;
   std::vector<AccumulationHook> hooks_;
   std::shared_ptr<const std::vector<std::string>> lines_;
   std::uint64_t lines_code_ = 0;
   GradientBuckets buckets_;
+  int generation_ = 0;              // of the buckets
   std::vector<std::size_t> order_;  // of the trained parameters, in the buckets
   bool is_order_known_ = false;     // it is that of rank 0's first pass
   std::vector<bool> used_;          // since the last average

@@ -63,7 +63,9 @@ Task<> ModuleBuffers::give_first(collective::Communicator comm) {
   co_await collective::broadcast(comm, NumberSpan(memory_.data_ptr(), memory_.nbytes(), DType::uint8), as_bytes);
   if (comm.rank() != 0) {
     const torch::NoGradGuard no_grad;
-    for (std::size_t i = 0; i < buffers_.size(); ++i) buffers_[i].copy_(packed_[i]);
+    // Not as a change in place: a forward pass may have kept batch norm's statistics, which its backward pass does not
+    // read.
+    for (std::size_t i = 0; i < buffers_.size(); ++i) buffers_[i].variable_data().copy_(packed_[i]);
   }
 }
 

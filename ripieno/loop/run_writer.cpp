@@ -224,10 +224,10 @@ report::Summary RunWriter::State::summary() {
   report::RankSummary own;
   own.rank = ranks.rank();
   own.host = asio::ip::host_name();
-  const auto& done = recorder.epochs();
-  if (!done.empty() && !std::isnan(done.back().accuracy)) {
-    run.test = report::TestResult{done.back().accuracy, std::nullopt};
-    if (done.back().has_loss) run.test->loss = done.back().loss;
+  for (const observe::EpochRecord& epoch : recorder.epochs()) {
+    if (std::isnan(epoch.accuracy)) continue;
+    run.test = report::TestResult{epoch.accuracy, std::nullopt};
+    if (epoch.has_loss) run.test->loss = epoch.loss;
     own.test = run.test;
   }
   own.seconds.total = seconds(runtime->now());

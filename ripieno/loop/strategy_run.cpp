@@ -24,6 +24,7 @@ StrategyRun::StrategyRun(collective::Communicator comm, const strategy::Layout& 
       own_recorder_(comm.runtime(), nullptr, nullptr),
       recorder_(options.recorder ? *options.recorder : own_recorder_),
       limit_(options.limit),
+      own_pace_(info.traits.own_pace),
       finishes_(comm, compared_steps(info, plan, options.learner.steps_per_epoch),
                 info.traits.has_cloud ? "round" : "step") {
   strategy::Workplace place{comm_, learner_, recorder_, {}, {}, &learner_};
@@ -66,7 +67,8 @@ Task<> StrategyRun::finish() {
   const std::exception_ptr error = co_await std::move(ending);
   if (error) leave(error);
   const Turn last{.goes_on = false};
-  Task<> end = limited("finish()", learner_.turn(last));
+  Task<> end = learner_.turn(last);
+  if (!own_pace_) end = limited("finish()", std::move(end));  // else the others may have many steps before them
   co_await std::move(end);
 }
 

@@ -16,7 +16,7 @@ class StrategyRun {
  public:
   struct Options {
     LoopLearnerOptions learner;
-    Duration limit{0};  ///< of a wait for the other ranks; 0: none
+    Duration limit{0};  ///< of a wait for the other ranks; 0: none. Who ends first waits longer where each has its pace
     /// The recorder that the strategy gets; null: one that keeps nothing.
     observe::Recorder* recorder = nullptr;
   };
@@ -54,6 +54,7 @@ class StrategyRun {
   observe::Recorder own_recorder_;
   observe::Recorder& recorder_;
   Duration limit_;
+  const bool own_pace_;  // ranks may end at any time
   Finishes finishes_;
   std::unique_ptr<strategy::Strategy> strategy_;
   std::uint64_t steps_ = 0;

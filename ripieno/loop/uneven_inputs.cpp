@@ -17,7 +17,7 @@ double GradientExchange::count_present(bool present) {
   return count.item<double>();
 }
 
-bool GradientExchange::accompany() {
+bool GradientExchange::accompany(bool as_gradients) {
   const std::lock_guard lock(mutex_);
   if (count_present(false) == 0) return false;
   begin_pass(false);
@@ -31,6 +31,10 @@ bool GradientExchange::accompany() {
   conclude_check();
   launch_full_buckets();
   wait_for_all();
+  if (as_gradients) {
+    for (const NamedParameter& parameter : parameters_) torch::Tensor(parameter.tensor).mutable_grad().reset();
+    place_gradients();
+  }
   if (!is_order_known_) follow_order_of_first_rank();
   pass_.reset();
   return true;

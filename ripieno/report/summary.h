@@ -15,8 +15,9 @@
 //     "parameters": 431080,            numbers that are trained
 //     "epochs": 5, "steps": 1170,      done; a step is one exchange, of all workers together
 //     "seed": 0,
-//     "test": {"accuracy": 0.98, "loss": 0.06},   of consensus(), accuracy from 0 to 1; null: not evaluated. A loss
-//                                      that is not a finite number is null; one that is not known is not there.
+//     "test": {"accuracy": 0.98, "loss": 0.06},   of consensus(), accuracy from 0 to 1; null: not evaluated. In a loop
+//                                      of one's own of the last epoch that it evaluated. A loss that is not a finite
+//                                      number is null; one that is not known is not there.
 //     "not_finite": {"rank": 0, "what": "training loss", "value": "nan", "step": 12, "epoch": 0},   the first loss that
 //                                      was no finite number, both counted from 0; only where there was one
 //     "seconds": {"total": 61.5,       from start to end

@@ -44,6 +44,8 @@ Task<> Apart::end_epoch(EpochEnd end, observe::EpochRecord* record) {
     if (error) std::rethrow_exception(error);
     score = {record->accuracy, record->loss};
     ++done_;
+  } else if (place_.loop) {  // which evaluates by itself, and wants the statistics
+    co_await average_buffers(place_.comm, learner);
   }
   score_ = score;
 }

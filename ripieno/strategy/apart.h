@@ -2,7 +2,7 @@
 // recover. The consensus is the mean over the workers.
 //
 // epoch    where the plan wants an evaluation, the workers evaluate the mean of all parameters and buffers, and each
-//          its own; then each goes on with its own
+//          its own; then each goes on with its own. In a loop of one's own, buffers are averaged
 // recover  a worker is ahead of another by one commit at most. If that was an exchange, those ahead hand over its
 //          outcome as the strategy defines; if it was the end of an epoch, they hand over the score and the consensus.
 #pragma once

@@ -7,24 +7,6 @@
 namespace ripieno::loop {
 namespace {
 
-void expect_part(const std::string& text, const std::string& part) {
-  EXPECT_NE(text.find(part), std::string::npos) << text << "\nhas no: " << part;
-}
-
-struct AgreeingRank {
-  explicit AgreeingRank(const ProcessGroup& group) : rank(group->getRank()) {}
-  void take(Agreement& agreement, int steps = 1) {
-    for (int i = 0; i < steps; ++i) {
-      optimiser.zero_grad();
-      (line->weight - rank).square().sum().backward();
-      agreement.step();
-    }
-  }
-  const int rank;
-  const std::shared_ptr<Line> line = std::make_shared<Line>();
-  torch::optim::SGD optimiser{{line->weight}, 0.1};
-};
-
 struct RefusedAgreement {
   const char* strategy;
   AgreeOptions options;

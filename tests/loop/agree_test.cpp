@@ -192,6 +192,31 @@ TEST(AgreeNet, LearnsAndEndsWithTheSameNetOnAllRanks) {
   }
 }
 
+TEST(AgreeNet, StatisticsAreAveragedAtTheEndOfAnEpoch) {
+  for (const char* strategy : {"ring", "local-sgd", "diloco", "gossip-exponential", "ring-passes", "ring-groups"}) {
+    SCOPED_TRACE(strategy);
+    on_loop_ranks(2, [&](const ProcessGroup& group) {
+      const auto net = normed_net_of(3);
+      const ClassData data(group->getRank());
+      torch::optim::SGD optimiser(net->parameters(), 0.1);
+      Agreement agreement = agree(net, optimiser, group, strategy, {.steps_per_epoch = 4});
+      const auto is_mean = [&] {
+        const torch::Tensor held = net->norm->running_mean.clone();
+        std::vector<torch::Tensor> sum{held.clone()};
+        group->allreduce(sum)->wait();
+        return torch::allclose(sum[0] / 2, held);
+      };
+      for (int step = 1; step <= 8; ++step) {
+        optimiser.zero_grad();
+        data.loss(*net, step).backward();
+        agreement.step();
+        EXPECT_EQ(is_mean(), step % 4 == 0) << step;
+      }
+      agreement.finish();
+    });
+  }
+}
+
 TEST(AgreeNet, InFp32ARingTakesTheStepsOfOneWorkerWithTheWholeBatch) {
   std::vector<std::vector<torch::Tensor>> ends(2);
   // Without batch norm, whose statistics depend on how a batch is divided.

@@ -189,4 +189,23 @@ inline double apart(const Path& one, const Path& other) {
   return most;
 }
 
+inline void expect_part(const std::string& text, const std::string& part) {
+  EXPECT_NE(text.find(part), std::string::npos) << text << "\nhas no: " << part;
+}
+
+/// One that trains a Line towards its own rank's number.
+struct AgreeingRank {
+  explicit AgreeingRank(const ProcessGroup& group) : rank(group->getRank()) {}
+  void take(Agreement& agreement, int steps = 1) {
+    for (int i = 0; i < steps; ++i) {
+      optimiser.zero_grad();
+      (line->weight - rank).square().sum().backward();
+      agreement.step();
+    }
+  }
+  const int rank;
+  const std::shared_ptr<Line> line = std::make_shared<Line>();
+  torch::optim::SGD optimiser{{line->weight}, 0.1};
+};
+
 }  // namespace ripieno::loop

@@ -54,7 +54,7 @@ inline void fill(torch::nn::Module& net, double seed) {
   }
 }
 
-/// Three layers with batch norm, in fp64.
+/// Three layers, in fp64.
 inline torch::nn::Sequential small_net(double seed = 1) {
   torch::nn::Sequential net(torch::nn::Linear(4, 6), torch::nn::Tanh(), torch::nn::Linear(6, 5), torch::nn::Tanh(),
                             torch::nn::Linear(5, 3));

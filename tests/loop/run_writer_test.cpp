@@ -145,6 +145,20 @@ TEST_F(Loops, StepsAfterTheLastEpochAreOneMore) {
   EXPECT_GT(all.images_per_second, 0);
 }
 
+TEST_F(Loops, TheTestOfARunIsThatOfTheLastEpochThatHasOne) {
+  RunWriter run(nullptr, {.folder = folder.path()});
+  for (const auto& accuracy : {std::optional(0.5), std::optional(0.75), std::optional<double>()}) {
+    run.step({.samples = 4});
+    run.epoch({.accuracy = accuracy});
+  }
+  run.step({.samples = 4});
+  run.finish();
+  const report::Summary all = report::read_run(run.folder()).summary;
+  EXPECT_EQ(all.epochs, 4);
+  ASSERT_TRUE(all.test);
+  EXPECT_EQ(all.test->accuracy, 0.75);
+}
+
 TEST_F(Loops, WithoutItsEndARunIsUnfinished) {
   fs::path place;
   {
