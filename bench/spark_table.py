@@ -17,14 +17,6 @@ from spark import Spark  # noqa: E402
 
 KEPT = comparison.ROOT / "docs/evidence/004-spark.jsonl"
 ROWS = {2: (2, 12), 3: (3, 12), 4: (4, 12), 5: (5, 12), 6: (6, 12)}  # workers: passes, iterations; the first row of each
-RECIPE = """model = "mnist-3conv"
-strategy = "ring-passes"
-seed = 1
-data = { name = "mnist", train_samples = 2000, test_samples = 2000 }
-batch.per_worker = 32
-optimiser.momentum = 0.5
-learning_rate.base = 0.05
-"""
 
 
 def sent(before, after, nodes):
@@ -32,10 +24,9 @@ def sent(before, after, nodes):
 
 
 def row(workers, passes, iterations, data, folder):
-    recipe = folder / "recipe.toml"
-    recipe.write_text(RECIPE)
-    command = ("python", comparison.ROOT / "examples/spark/train.py", "spark://node1:7077", recipe, workers, f"passes={passes}", f"train.epochs={iterations}",
-               f"data.folder={data}")
+    run = f"workers{workers}-passes{passes}-epochs{iterations}-ring-passes"
+    command = ("python", comparison.ROOT / "examples/spark/train.py", "spark://node1:7077", comparison.ROOT / "recipes/seed-004-passes.toml", workers,
+               f"only={run}", "transport.kind=tcp", f"data.folder={data}")
     with Spark(workers) as spark:
         before = spark.counters()
         one_a_host = {"PYSPARK_SUBMIT_ARGS": "--conf spark.task.cpus=2 pyspark-shell"}

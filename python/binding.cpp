@@ -4,6 +4,7 @@
 #include <torch/csrc/utils/pybind.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
 #include "agree_binding.h"
@@ -51,8 +52,13 @@ ripieno::observe::Traffic traffic_of(Backend& group) {
 class Groups {
  public:
   void add(const c10::intrusive_ptr<Backend>& group) {
-    std::erase_if(groups_, [](const Made& made) { return made.group.expired(); });
+    const auto alive =
+        std::partition(groups_.begin(), groups_.end(), [](const Made& one) { return !one.group.expired(); });
+    std::vector<Made> gone(std::make_move_iterator(alive), std::make_move_iterator(groups_.end()));
+    groups_.erase(alive, groups_.end());
     groups_.push_back({c10::weak_intrusive_ptr<Backend>(group), ::getpid()});
+    const pybind11::gil_scoped_release unlocked;
+    gone.clear();  // ends their threads, which may want the interpreter
   }
   /// Ends them, and whatever runs on threads of theirs.
   void leave() const {

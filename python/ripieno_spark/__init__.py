@@ -47,10 +47,11 @@ class Result:
         return self.summary["test"]["accuracy"] if self.summary["test"] else None
 
 
-def run(spark, recipe, workers, sets=None, program="ripieno", folder="runs", train=None, test=None):
+def run(spark, recipe, workers, sets=None, program="ripieno", folder="runs", train=None, test=None, scale=None, only=None):
     """Trains one model by `workers` workers, on as many free cores of the cluster. Returns a Result.
 
-    recipe: a file on the driver, with one run; or "" for the defaults. sets: {"key": value} as --set takes them.
+    recipe: a file on the driver; or "" for the defaults. sets: {"key": value} as --set takes them.
+    scale, only: of a recipe with several runs, its scale and the run to take, as --scale and --only take them.
     program: `ripieno` on each host. folder: where on the driver the run's folder is made.
     train, test: DataFrames with a column `image` of 784 bytes (28 x 28 pixels) and a column `label`, in place of data.name and
     data.folder; each host gets all of them. Without them, the recipe's data are looked for on each host.
@@ -59,6 +60,7 @@ def run(spark, recipe, workers, sets=None, program="ripieno", folder="runs", tra
     text = pathlib.Path(recipe).read_text() if recipe else ""
     if (train is None) != (test is None):
         raise ValueError("train and test go together: give both DataFrames or none")
+    chosen = [word for option, value in (("--scale", scale), ("--only", only)) if value for word in (option, value)]
     context = spark.sparkContext
     data = context.broadcast({} if train is None else _as_mnist(train, test))
     sets = dict(sets or {})
@@ -66,7 +68,7 @@ def run(spark, recipe, workers, sets=None, program="ripieno", folder="runs", tra
         raise ValueError("run.folder is each task's own: say by `folder` where the driver is to put the run")
 
     def task(_):
-        yield _rank(text, sets, program, data.value)
+        yield _rank(text, sets, program, data.value, chosen)
 
     ranks = context.parallelize(range(workers), workers).barrier().mapPartitions(task).collect()
     failed = [rank for rank in ranks if rank["code"]]
@@ -76,7 +78,7 @@ def run(spark, recipe, workers, sets=None, program="ripieno", folder="runs", tra
     return Result(*_unpack(written, pathlib.Path(folder)))
 
 
-def _rank(recipe, sets, program, data):
+def _rank(recipe, sets, program, data, chosen):
     """One barrier task: a rank, from its start to its end. Never raises, since Spark would begin all of it again."""
     from pyspark import BarrierTaskContext
 
@@ -89,7 +91,7 @@ def _rank(recipe, sets, program, data):
         command = [program, "train"]
         if recipe:
             (here / "recipe.toml").write_text(recipe)
-            command.append(str(here / "recipe.toml"))
+            command += [str(here / "recipe.toml"), *chosen]
         sets = sets | {"run.folder": str(here / "runs")}
         if data:
             (here / "data").mkdir()

@@ -72,6 +72,31 @@ std::vector<HostTensor> on_host(const char* operation, const Tensors& tensors, c
 
 TypeCode code_of(const HostTensor& tensor) { return static_cast<TypeCode>(tensor.host().scalar_type()); }
 
+std::function<Task<>(Ground)> reducing(const Tensors& tensors, const ::c10d::ReduceOp& op) {
+  return [on_host = on_host("all_reduce", tensors, op), op](Ground ground) { return all_reduce(ground, on_host, op); };
+}
+
+/// Of all_gather_into_tensor, or of one tensor of its coalesced form.
+std::function<Task<>(Ground)> gathering(const char* operation, const at::Tensor& output, const at::Tensor& input,
+                                        int size) {
+  check_type(operation, output, input);
+  check_ratio(operation, output.numel(), input.numel(), size);
+  return [parts = Parts::equal(output, size), input = HostTensor(input)](Ground ground) {
+    return all_gather(ground, parts, input);
+  };
+}
+
+/// Of reduce_scatter_tensor, or of one tensor of its coalesced form.
+std::function<Task<>(Ground)> scattering_sums(const char* operation, const at::Tensor& output, const at::Tensor& input,
+                                              const ::c10d::ReduceOp& op, int size) {
+  check_type(operation, output, input);
+  check_reduction(operation, op, input.scalar_type());
+  check_ratio(operation, input.numel(), output.numel(), size);
+  return [parts = Parts::equal(input, size), output = HostTensor(output), op](Ground ground) {
+    return c10d::reduce_scatter(ground, output, parts, op);
+  };
+}
+
 template <class Options>
 Asked asked_by(const Options& options, OpType type, const char* title, Tensors inputs, Tensors outputs) {
   Asked asked{type, title, std::move(inputs), std::move(outputs), options.timeout, options.asyncOp};
@@ -103,18 +128,14 @@ Backend::Handle Backend::allreduce(Tensors& tensors, const ::c10d::AllreduceOpti
   const at::Tensor tensor = only("all_reduce", tensors);
   if (tensor.layout() == at::kSparse) return allreduce_sparse(tensors, options);
   return begin(asked_by(options, OpType::ALLREDUCE, title("all_reduce"), tensors, tensors),
-               [on_host = on_host("all_reduce", tensors, options.reduceOp), op = options.reduceOp](Ground ground) {
-                 return all_reduce(ground, on_host, op);
-               });
+               reducing(tensors, options.reduceOp));
 }
 
 Backend::Handle Backend::reduce_in(const std::shared_ptr<Order>& order, const at::Tensor& tensor,
                                    const ::c10d::ReduceOp& reduction) {
   Asked asked{OpType::ALLREDUCE, title("all_reduce"), {tensor}, {tensor}};
   asked.is_apart = true;
-  return begin_in(order, asked, [on_host = on_host("all_reduce", {tensor}, reduction), reduction](Ground ground) {
-    return all_reduce(ground, on_host, reduction);
-  });
+  return begin_in(order, asked, reducing({tensor}, reduction));
 }
 
 Backend::Handle Backend::allreduce_sparse(Tensors& tensors, const ::c10d::AllreduceOptions& options) {
@@ -127,9 +148,7 @@ Backend::Handle Backend::allreduce_sparse(Tensors& tensors, const ::c10d::Allred
 
 Backend::Handle Backend::allreduce_coalesced(Tensors& tensors, const ::c10d::AllreduceCoalescedOptions& options) {
   return begin(asked_by(options, OpType::ALLREDUCE_COALESCED, title("all_reduce"), tensors, tensors),
-               [on_host = on_host("all_reduce", tensors, options.reduceOp), op = options.reduceOp](Ground ground) {
-                 return all_reduce(ground, on_host, op);
-               });
+               reducing(tensors, options.reduceOp));
 }
 
 Backend::Handle Backend::reduce(Tensors& tensors, const ::c10d::ReduceOptions& options) {
@@ -155,12 +174,8 @@ Backend::Handle Backend::allgather(std::vector<Tensors>& outputs, Tensors& input
 
 Backend::Handle Backend::_allgather_base(at::Tensor& output, at::Tensor& input,
                                          const ::c10d::AllgatherOptions& options) {
-  check_type("all_gather_into_tensor", output, input);
-  check_ratio("all_gather_into_tensor", output.numel(), input.numel(), size_);
   return begin(asked_by(options, OpType::_ALLGATHER_BASE, title("_all_gather_base"), {input}, {output}),
-               [parts = Parts::equal(output, size_), input = HostTensor(input)](Ground ground) {
-                 return all_gather(ground, parts, input);
-               });
+               gathering("all_gather_into_tensor", output, input, size_));
 }
 
 Backend::Handle Backend::allgather_coalesced(std::vector<Tensors>& outputs, Tensors& inputs,
@@ -198,11 +213,7 @@ Backend::Handle Backend::allgather_into_tensor_coalesced(Tensors& outputs, Tenso
   }
   std::vector<Operation> operations;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    check_type("all_gather_into_tensor_coalesced", outputs[i], inputs[i]);
-    check_ratio("all_gather_into_tensor_coalesced", outputs[i].numel(), inputs[i].numel(), size_);
-    operations.push_back([parts = Parts::equal(outputs[i], size_), input = HostTensor(inputs[i])](Ground ground) {
-      return all_gather(ground, parts, input);
-    });
+    operations.push_back(gathering("all_gather_into_tensor_coalesced", outputs[i], inputs[i], size_));
   }
   return begin(
       asked_by(options, OpType::ALLGATHER_COALESCED, title("all_gather_into_tensor_coalesced"), inputs, outputs),
@@ -262,13 +273,8 @@ Backend::Handle Backend::reduce_scatter(Tensors& outputs, std::vector<Tensors>& 
 
 Backend::Handle Backend::_reduce_scatter_base(at::Tensor& output, at::Tensor& input,
                                               const ::c10d::ReduceScatterOptions& options) {
-  check_type("reduce_scatter_tensor", output, input);
-  check_reduction("reduce_scatter_tensor", options.reduceOp, input.scalar_type());
-  check_ratio("reduce_scatter_tensor", input.numel(), output.numel(), size_);
   return begin(asked_by(options, OpType::_REDUCE_SCATTER_BASE, title("_reduce_scatter_base"), {input}, {output}),
-               [parts = Parts::equal(input, size_), output = HostTensor(output), op = options.reduceOp](Ground ground) {
-                 return c10d::reduce_scatter(ground, output, parts, op);
-               });
+               scattering_sums("reduce_scatter_tensor", output, input, options.reduceOp, size_));
 }
 
 Backend::Handle Backend::reduce_scatter_tensor_coalesced(Tensors& outputs, Tensors& inputs,
@@ -279,12 +285,8 @@ Backend::Handle Backend::reduce_scatter_tensor_coalesced(Tensors& outputs, Tenso
   }
   std::vector<Operation> operations;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    check_type("reduce_scatter_tensor_coalesced", outputs[i], inputs[i]);
-    check_reduction("reduce_scatter_tensor_coalesced", options.reduceOp, inputs[i].scalar_type());
-    check_ratio("reduce_scatter_tensor_coalesced", inputs[i].numel(), outputs[i].numel(), size_);
     operations.push_back(
-        [parts = Parts::equal(inputs[i], size_), output = HostTensor(outputs[i]),
-         op = options.reduceOp](Ground ground) { return c10d::reduce_scatter(ground, output, parts, op); });
+        scattering_sums("reduce_scatter_tensor_coalesced", outputs[i], inputs[i], options.reduceOp, size_));
   }
   return begin(asked_by(options, OpType::REDUCE_SCATTER_TENSOR_COALESCED, title("reduce_scatter_tensor_coalesced"),
                         inputs, outputs),

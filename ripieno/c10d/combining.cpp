@@ -21,7 +21,6 @@ double factor_of(const ::c10d::ReduceOp& op) {
 }
 
 // By ReduceOp.
-constexpr std::array names{"sum", "avg", "product", "min", "max", "band", "bor", "bxor", "premul"};
 constexpr std::array labels{"all_reduce sum", "all_reduce avg",  "all_reduce product",
                             "all_reduce min", "all_reduce max",  "all_reduce band",
                             "all_reduce bor", "all_reduce bxor", "all_reduce premul"};
@@ -47,7 +46,7 @@ at::Tensor two(const at::Tensor& a, const at::Tensor& b, const ::c10d::ReduceOp&
 
 }  // namespace
 
-const char* name_of(const ::c10d::ReduceOp& op) { return names.at(op); }
+const char* name_of(const ::c10d::ReduceOp& op) { return labels.at(op) + std::string_view("all_reduce ").size(); }
 
 void check_reduction(const char* operation, const ::c10d::ReduceOp& op, at::ScalarType type) {
   const bool bitwise = op == ::c10d::ReduceOp::BAND || op == ::c10d::ReduceOp::BOR || op == ::c10d::ReduceOp::BXOR;

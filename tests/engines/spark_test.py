@@ -11,10 +11,11 @@ from launcher_case import RIPIENO, ROOT, TRAIN, LauncherCase, in_full
 from spark import PYTHON, Spark
 
 RECIPE = """model = "mnist-3conv"
-strategy = "ring"
 batch.global = 64
 data.train_samples = 640
 data.test_samples = 100
+[[grid]]
+strategy = ["gather-scatter", "ring"]
 """
 FROM_FRAMES = """
 import ripieno_spark
@@ -41,7 +42,7 @@ class OnSpark(LauncherCase):
 
     def start_job(self, *sets):
         (self.folder / "recipe.toml").write_text(RECIPE)
-        return self.start_driver(ROOT / "examples/spark/train.py", self.spark.master, "recipe.toml", "4", *sets)
+        return self.start_driver(ROOT / "examples/spark/train.py", self.spark.master, "recipe.toml", "4", "only=ring", *sets)
 
     def start_driver(self, *words):
         return self.spark.submit(PYTHON, *words, cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
