@@ -150,7 +150,7 @@ Task<> Backend::take_turn(c10::intrusive_ptr<PendingWork> work, Asked asked, Ope
   const std::shared_ptr<Event> compared = asked.root < 0 && !asked.is_apart ? roots->latest() : nullptr;
   std::exception_ptr error;
   const auto expire = [&] {
-    const std::exception_ptr late = too_late(*work, asked);
+    std::exception_ptr late = too_late(*work, asked);
     fail_all(late);
     return late;
   };

@@ -11,7 +11,7 @@ Task<> within_limit(collective::Communicator comm, Duration limit, std::string w
                     std::function<void(std::exception_ptr)> give_up) {
   const auto expire = [&] {
     const std::vector<int> awaited = comm.endpoint().awaited();
-    const auto late = std::make_exception_ptr(Error(
+    auto late = std::make_exception_ptr(Error(
         ErrorKind::peer, text("rank ", comm.rank(), ": ", what, " has timed out after its timeout of ", seconds(limit),
                               " s", awaited.empty() ? std::string() : ": it waits for " + list_of(awaited))));
     give_up(late);

@@ -72,7 +72,7 @@ Task<> TaggedMessages::send(Self self, int rank, Tag tag, Bytes bytes, TypeCode 
   if (to.lost) std::rethrow_exception(to.lost);
   Envelope envelope{tag, 0, bytes.size(), type, 0};
   const auto expire = [&] {  // half of it may be under way
-    const std::exception_ptr late = self->not_received(rank, envelope, limit);
+    std::exception_ptr late = self->not_received(rank, envelope, limit);
     self->abort(late);
     return late;
   };
@@ -121,7 +121,7 @@ Task<> TaggedMessages::send_granted(Self self, int rank, Envelope envelope, Byte
   const std::shared_ptr<Announced> announced = at->second;
   if (!std::exchange(to.hears_grants, true)) self->start(hear_grants(self, rank));
   const auto expire = [&] {
-    const std::exception_ptr late = self->not_received(rank, envelope, limit);
+    std::exception_ptr late = self->not_received(rank, envelope, limit);
     announced->answered.fail(late);
     return late;
   };
@@ -155,7 +155,7 @@ Task<int> TaggedMessages::receive(Self self, int rank, Tag tag, Bytes bytes, Typ
   const auto expire = [&]() -> std::exception_ptr {
     if (wanted->done.is_set()) return nullptr;  // and about to be told
     const bool is_arriving = std::erase(self->wanted_, wanted) == 0;
-    const auto error = std::make_exception_ptr(Error(
+    auto error = std::make_exception_ptr(Error(
         ErrorKind::peer, text(self->mine(), is_arriving ? "no more" : "nothing", " came from ",
                               rank == any_rank && !is_arriving ? std::string("any rank")
                                                                : text("rank ", is_arriving ? wanted->sender : rank),

@@ -4,9 +4,12 @@ ended."""
 import os
 import subprocess
 import time
+from pathlib import Path
 
+ROOT = Path(__file__).resolve().parents[2]
+OWN = ("/tmp", "/run", "/dev/shm")  # of each node
 # What a node's first process does: the node lives as long as it.
-BECOME = """hostname "$0" && mount -t proc proc /proc && for f in /tmp /run /dev/shm; do mount -t tmpfs tmpfs $f; done &&
+BECOME = f"""hostname "$0" && mount -t proc proc /proc && for f in {" ".join(OWN)}; do mount -t tmpfs tmpfs $f; done &&
 printf "%s" "$1" > /run/hosts && mount --bind /run/hosts /etc/hosts && exec sleep infinity"""
 
 
@@ -19,6 +22,9 @@ def ip(*words):
 class Nodes:
     def __init__(self, count):
         """Named node0, node1, .."""
+        for own in OWN:
+            if ROOT.is_relative_to(own):
+                raise RuntimeError(f"{ROOT} lies in {own}, of which each node has its own: put this clone into another folder")
         self.prefix, self.networks, self.holders, self.first = f"rp{os.getpid()}", [], [], []
         self.hosts = "127.0.0.1 localhost\n" + "".join(f"{self.address(i)} node{i}\n" for i in range(count))
         try:

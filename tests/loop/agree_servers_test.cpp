@@ -47,10 +47,10 @@ TEST(AgreeServers, OptionsOfTheOptimiserThatChangeAreTold) {
 TEST(AgreeServers, WhoEndsFirstWaitsAsLongAsTheOthersTrain) {
   on_loop_ranks(2, [&](const ProcessGroup& group) {
     AgreeingRank mine(group);
-    group->setTimeout(500ms);  // of a wait
+    group->setTimeout(2s);  // of a wait
     Agreement agreement = agree(mine.line, mine.optimiser, group, "ps-async");
     for (int step = 0; step < (mine.rank == 0 ? 8 : 1); ++step) {
-      std::this_thread::sleep_for(200ms);
+      std::this_thread::sleep_for(500ms);
       mine.take(agreement);
     }
     agreement.finish();
