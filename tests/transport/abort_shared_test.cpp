@@ -47,6 +47,32 @@ TEST(SharedAbort, ASenderOfWhatThePeerMayBeReadingWaitsForIt) {
   expect_no_errors(run_ranks(Way::shared, {sender, receiver}, hasty()));
 }
 
+TEST(SharedAbort, WhatIsLeftOfABrokenOffMessageKnowsNothingOfItsOperation) {
+  std::latch has_aborted{1};
+  auto sender = [&](Endpoint* e) -> Task<> {
+    Side side(e);
+    {
+      const std::string operation(19, 'o');  // freed before the link is lost, which AddressSanitizer would see
+      Message large = in_scope(ends, 1'000'000);
+      large.operation = operation;
+      const auto broken = side.start(send_filled(e, 1, large, 1, Where::heap));
+      co_await settle(e);
+      e->abort(ends, {0}, the_cause());
+      co_await settle(e);
+      EXPECT_EQ(side.end(broken), "the cause");
+    }
+    has_aborted.count_down();
+    std::vector<float> never(1);
+    co_await e->receive(1, in_scope(stays, 1), bytes(never));
+  };
+  auto leaves = [&](Endpoint*) -> Task<> {
+    has_aborted.wait();
+    co_return;
+  };
+  const auto outcomes = run_ranks(Way::shared, {sender, leaves}, hasty(), true);
+  EXPECT_NE(outcomes[0].error.find("lost rank 1"), std::string::npos) << outcomes[0].error;
+}
+
 TEST(SharedAbort, AReceiverGivesWhatLiesWithTheSenderBack) {
   auto sender = [](Endpoint* e) -> Task<> {
     Side side(e);

@@ -255,6 +255,7 @@ void SharedLink::drop_outgoing(const Abort& abort) {
       continue;
     }
     one.done.fail(abort.error);
+    one.error = abort.error;  // from here on its operation's name may be gone
     if (!one.begun) {
       at = outgoing_.erase(at);
       continue;
