@@ -56,10 +56,12 @@ def run(spark, recipe, workers, sets=None, program="ripieno", folder="runs", tra
     train, test: DataFrames with a column `image` of 784 bytes (28 x 28 pixels) and a column `label`, in place of data.name and
     data.folder; each host gets all of them. Without them, the recipe's data are looked for on each host.
 
-    ValueError: a DataFrame does not fit. TrainingFailed: a rank has failed; all have ended."""
+    ValueError: a DataFrame does not fit, or there is no recipe to choose from. TrainingFailed: a rank has failed; all have ended."""
     text = pathlib.Path(recipe).read_text() if recipe else ""
     if (train is None) != (test is None):
         raise ValueError("train and test go together: give both DataFrames or none")
+    if (scale or only) and not recipe:
+        raise ValueError("scale and only choose one of a recipe's runs: give the recipe, too")
     chosen = [word for option, value in (("--scale", scale), ("--only", only)) if value for word in (option, value)]
     context = spark.sparkContext
     data = context.broadcast({} if train is None else _as_mnist(train, test))

@@ -32,7 +32,7 @@ Task<std::exception_ptr> within(collective::Communicator comm, Duration limit,
   co_return co_await std::move(ending);
 }
 
-/// "3 fp32", "4 bool"
+/// "3 fp32", "4 Bool"
 std::string describe(std::uint64_t bytes, TypeCode code) {
   const auto type = static_cast<at::ScalarType>(code);
   if (code >= static_cast<TypeCode>(at::ScalarType::Undefined)) return text(bytes, " bytes of an unknown type");

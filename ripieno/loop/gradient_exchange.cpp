@@ -381,7 +381,7 @@ void GradientExchange::refuse_unknown_gradients() const {
 
 torch::Tensor GradientExchange::mean(const torch::Tensor& tensor) {
   if (is_uneven_)
-    fail(ErrorKind::usage, "mean() within a Join, whose ranks end at different times: call finish() before");
+    fail(ErrorKind::usage, "mean() within a Join, whose ranks end at different times: call it after finish()");
   if (group_->getSize() > 1) {  // a rank with more batches is in a backward pass
     if (averages) refuse_unknown_gradients();
     const std::string doing = text("mean() after backward pass ", passes_, " of model ", model_);

@@ -31,6 +31,10 @@ for train, test in ((frame.select("image"), frame), (frame, None), (frame.withCo
         ripieno_spark.run(spark, "", 2, train=train, test=test)
     except ValueError as error:
         print("refused:", error)
+try:
+    ripieno_spark.run(spark, "", 2, only="ring")
+except ValueError as error:
+    print("refused:", error)
 """
 
 
@@ -125,7 +129,8 @@ class OnSpark(LauncherCase):
         self.assertEqual(data, "mnist")
         self.assertEqual(lines[1:], ["refused: a DataFrame needs the columns image and label, but one has image",
                                      "refused: train and test go together: give both DataFrames or none",
-                                     "refused: row 5 of train is not an image of 784 bytes with a label from 0 to 9"])
+                                     "refused: row 5 of train is not an image of 784 bytes with a label from 0 to 9",
+                                     "refused: scale and only choose one of a recipe's runs: give the recipe, too"])
 
 
 if __name__ == "__main__":
