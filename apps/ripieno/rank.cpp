@@ -128,9 +128,7 @@ Task<> RankRun::prepare() {
 /// Where a rate would have no steps left, it is said before the work is done.
 void RankRun::leave_out_steps() {
   const std::uint64_t wanted = task_.settings->run.left_out_steps;
-  const std::uint64_t passes = strategy_of(task_.settings).traits.sums_passes ? plan_.passes : 1;
-  const std::uint64_t in_an_epoch = (learner_->steps_per_epoch() + passes - 1) / passes;
-  std::uint64_t steps = in_an_epoch * (plan_.epochs - plan_.first_epoch);
+  std::uint64_t steps = std::uint64_t{learner_->steps_per_epoch()} * (plan_.epochs - plan_.first_epoch);
   if (plan_.max_steps > 0) steps = std::min<std::uint64_t>(steps, plan_.max_steps);
   if (wanted > 0 && wanted >= steps) {
     fail(ErrorKind::usage, task_.settings.shown("measure.skip_steps"), " leaves none of the ", steps,

@@ -1,5 +1,6 @@
 #include "apps/ripieno/rank_summary.h"
 
+#include <algorithm>
 #include <asio/ip/host_name.hpp>
 #include <cmath>
 
@@ -12,6 +13,14 @@
 namespace ripieno::program {
 
 namespace {
+
+/// 1.6 where max_steps ends training within the second epoch.
+double epochs_done(const strategy::Plan& plan, std::uint32_t steps_per_epoch) {
+  double end = plan.epochs;
+  if (plan.max_steps > 0 && steps_per_epoch > 0)
+    end = std::min(end, static_cast<double>(plan.max_steps) / steps_per_epoch);
+  return std::max(0.0, end - plan.first_epoch);
+}
 
 /// The fields that are the same for all ranks of the run.
 report::Summary summary_of_run(const Settings& settings, const strategy::Plan& plan, int rank,
@@ -28,15 +37,15 @@ report::Summary summary_of_run(const Settings& settings, const strategy::Plan& p
   run.launcher = launcher();
   run.world_size = ranks_of(settings);
   run.parameters = learner.layout().parameters;
-  run.epochs = static_cast<int>(plan.epochs - plan.first_epoch);
+  run.epochs = epochs_done(plan, learner.steps_per_epoch());
   run.steps = recorder.steps();
   run.steps_left_out = settings->run.left_out_steps;
   run.seed = static_cast<std::int64_t>(settings->seed);
   if (plan.max_steps == 0) {
     const strategy::Workload work =
-        workload_of(settings, learner.sampler().steps_of_all(), static_cast<std::uint32_t>(run.epochs));
+        workload_of(settings, learner.sampler().steps_of_all(), plan.epochs - plan.first_epoch);
     const auto sent = info.bytes_sent(info, plan, learner.layout(), work, rank);
-    if (sent) run.closed_form_payload_sent = *sent / static_cast<std::uint64_t>(run.epochs);
+    if (sent) run.closed_form_payload_sent = *sent / work.epochs;
   }
   const auto& epochs = recorder.epochs();
   if (!epochs.empty() && !std::isnan(epochs.back().accuracy))

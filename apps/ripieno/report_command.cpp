@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 
 struct ReportArguments {
   std::vector<std::string> runs;
-  std::string format = "html", output, title = "Runs", beside;
+  std::string format = "html", output, title, beside;
   std::optional<std::uint64_t> step;
 };
 
@@ -77,23 +77,18 @@ report::Run read_unfinished_run(const fs::path& folder) {
   return run;
 }
 
-/// The runs in a folder, in order. Unfinished runs are included as far as they can be shown; others are reported.
+/// The runs in a folder, in order. Unfinished runs are included as far as they can be shown. Those that cannot be read,
+/// or have nothing to show, are reported.
 std::vector<report::Run> read_all(const std::vector<fs::path>& folders) {
   std::vector<report::Run> runs;
   for (const fs::path& folder : folders) {
-    if (report::is_finished(folder)) {
-      runs.push_back(read_finished_run(folder));
-      continue;
-    }
     try {
-      runs.push_back(read_unfinished_run(folder));
+      runs.push_back(report::is_finished(folder) ? read_finished_run(folder) : read_unfinished_run(folder));
     } catch (const Error& error) {
       std::cerr << "left out: " << error.what() << "\n";
     }
   }
-  if (runs.empty())
-    fail(ErrorKind::data, folders[0].parent_path().string(),
-         ": none of its runs has come to a step: there is nothing to show");
+  if (runs.empty()) fail(ErrorKind::data, folders[0].parent_path().string(), ": none of its runs can be shown");
   return runs;
 }
 
@@ -188,10 +183,18 @@ void write_events(const std::vector<report::Run>& runs, const fs::path& folder) 
 }
 
 void run_report(const ReportArguments& arguments) {
-  if (arguments.format == "tensorboard")
+  if (arguments.format == "tensorboard") {
+    for (const auto& [option, is_given] : {std::pair("--beside", !arguments.beside.empty()),
+                                           {"--title", !arguments.title.empty()},
+                                           {"--step", arguments.step.has_value()}}) {
+      if (is_given)
+        fail(ErrorKind::usage, option,
+             " has no effect with --format tensorboard, whose files hold runs alone; leave it out");
+    }
     return write_events(read_runs(arguments.runs), arguments.output.empty() ? "tensorboard" : arguments.output);
+  }
   const std::vector<report::Run> runs = read_runs(arguments.runs);
-  report::Report report = report::report_of(runs, arguments.title);
+  report::Report report = report::report_of(runs, arguments.title.empty() ? "Runs" : arguments.title);
   report.drawings = report::step_drawings(runs, arguments.step);
   if (!arguments.beside.empty()) show_published(load_recipe(arguments.beside, {}), runs, &report);
   const bool is_drawn = arguments.format == "html" || arguments.format == "png";
@@ -251,7 +254,7 @@ void add_report(CLI::App& app, CommandContext& context) {
                    "of runs with run.trace = true: the step that is drawn as a timeline of all ranks; default: one in "
                    "the middle of the last epoch")
       ->type_name("N");
-  command->add_option("--title", arguments->title, "of the page")->type_name("TEXT")->capture_default_str();
+  command->add_option("--title", arguments->title, "of the page; default: Runs")->type_name("TEXT");
   command->callback([arguments, &context] { context.chosen = [arguments] { run_report(*arguments); }; });
 }
 

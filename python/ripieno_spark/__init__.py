@@ -101,7 +101,7 @@ def _rank(recipe, sets, program, data, chosen):
                 (here / "data" / file).write_bytes(content)
             sets |= {"data.name": "mnist", "data.folder": str(here / "data")}
         for key, value in sets.items():
-            command += ["--set", f"{key}={value}"]
+            command += ["--set", f"{key}={str(value).lower() if isinstance(value, bool) else value}"]
         environment = {key: value for key, value in os.environ.items() if not key.startswith("RIPIENO_")} | {
             "RANK": str(rank), "WORLD_SIZE": str(len(hosts)), "LOCAL_RANK": str(hosts[:rank].count(hosts[rank])),
             "LOCAL_WORLD_SIZE": str(hosts.count(hosts[rank])), "MASTER_ADDR": hosts[0], "MASTER_PORT": str(meeting["port"]),

@@ -110,10 +110,7 @@ std::vector<Content> contents(const std::vector<Group>& groups, const std::vecto
     if (!one.test) return std::nullopt;
     return one.test->loss;
   };
-  const Field epoch = [](const Summary& one) -> std::optional<double> {
-    if (one.seconds.epoch.empty()) return std::nullopt;
-    return mean(one.seconds.epoch);
-  };
+  const Field epoch = [](const Summary& one) { return one.epoch_seconds(); };
   const Field images = [](const Summary& one) -> std::optional<double> { return one.images_per_second; };
   const Field sent = [](const Summary& one) -> std::optional<double> {
     const auto all = one.megabytes_sent(one.exchange_payload_sent);

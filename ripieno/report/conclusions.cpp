@@ -104,22 +104,29 @@ Conclusion compared(std::vector<Way> ways) {
   return found;
 }
 
-/// How the first way that was run with several numbers of workers scales.
+/// How the first way scales that was run with several numbers of workers and nothing else changed but its learning
+/// rate: either the batch of all (strong), or that of each (weak), stayed the same.
 std::optional<Conclusion> scaling(const std::vector<Cell>& cells) {
-  std::map<std::string, std::vector<const Run*>> by_name;
-  for (const Cell& cell : cells)
-    by_name[text(cell.first().summary.name, '\n', cell.first().summary.model, '\n', cell.first().summary.kind)]
-        .push_back(&cell.first());
-  for (auto& [name, runs] : by_name) {
-    std::stable_sort(runs.begin(), runs.end(),
-                     [](const Run* a, const Run* b) { return a->workers().size() < b->workers().size(); });
-    if (runs[0]->workers().empty() || runs[0]->workers().size() == runs.back()->workers().size()) continue;
-    const Summary &few = runs[0]->summary, &many = runs.back()->summary;
-    if (few.images_per_second <= 0) continue;
+  std::map<std::string, std::vector<const Cell*>> alike;
+  for (const Cell& cell : cells) {
+    const Run& run = cell.first();
+    const Summary& one = run.summary;
+    const std::size_t workers = run.workers().size();
+    if (workers == 0 || mean(images_a_second(cell)) <= 0) continue;
+    const std::string same = text(one.name, '\n', one.model, '\n', one.dataset, '\n', one.kind, '\n', slowness_of(run),
+                                  '\n', settings_of(run, {Concern::agreement, Concern::place, Concern::training}));
+    alike[text(same, "\nstrong ", run.batch())].push_back(&cell);
+    alike[text(same, "\nweak ", run.batch() / workers)].push_back(&cell);
+  }
+  const auto workers = [](const Cell* cell) { return cell->first().workers().size(); };
+  for (auto& [same, group] : alike) {
+    std::stable_sort(group.begin(), group.end(), [&](const Cell* a, const Cell* b) { return workers(a) < workers(b); });
+    const std::size_t few = workers(group.front()), many = workers(group.back());
+    if (few == many) continue;
+    const Summary& one = group.back()->first().summary;
     Conclusion found;
-    found.setting = text(many.model, " on ", many.dataset, ", ", runs[0]->workers().size(), " to ",
-                         runs.back()->workers().size(), " workers");
-    found.sentences = {scaling_sentence(*runs[0], *runs.back())};
+    found.setting = text(one.model, " on ", one.dataset, ", ", few, " to ", many, " workers");
+    found.sentences = {scaling_sentence(*group.front(), *group.back())};
     return found;
   }
   return std::nullopt;

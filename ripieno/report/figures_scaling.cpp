@@ -1,6 +1,7 @@
 // How training scales with workers.
 #include <algorithm>
 #include <array>
+#include <compare>
 #include <functional>
 #include <map>
 #include <optional>
@@ -10,6 +11,7 @@
 #include "ripieno/report/figures.h"
 #include "ripieno/report/setting.h"
 #include "ripieno/report/statistics.h"
+#include "ripieno/report/ways.h"
 
 namespace ripieno::report {
 namespace {
@@ -22,19 +24,50 @@ struct Point {
   std::vector<double> seeds;  ///< of images_a_second
   Source source;
   Look look;
+  const Run* run = nullptr;  ///< its cell's first
 };
 
-/// The key of a line: how workers agree and where they run, the model, the kind of run, the batch, how slow they
-/// compute and with how many cores, and their links.
-using Parts = std::array<std::string, 7>;
+/// What a line's name says: how workers agree and where they run, the model, the kind of run, the batch, how slow they
+/// compute and with how many cores, their links, and the settings in which it differs from lines that are alike in all
+/// these.
+using Parts = std::array<std::string, 8>;
+constexpr std::size_t settings_part = 7;
 
 /// How a figure words these where they are empty and some line's are not.
 const Parts in_place_of_nothing{
-    "", "", "", "", "compute at its own speed", "one thread a worker", "links without limits"};
+    "", "", "", "", "compute at its own speed", "one thread a worker", "links without limits", ""};
 
-/// Cells that differ only in their workers; each line has at least two numbers of workers.
-std::map<Parts, std::vector<Point>> scalings(const std::vector<Cell>& cells) {
-  std::map<Parts, std::vector<Point>> strong, weak, kept;
+/// The key of a line: its parts, and all settings that stay the same along it: those of training, and those of the
+/// workers' agreement and place, which a lone worker does not have.
+struct Key {
+  Parts parts;
+  std::string training, agreement;
+  auto operator<=>(const Key&) const = default;
+};
+using Lines = std::map<Key, std::vector<Point>>;
+
+/// Names the settings in which lines differ whose other parts are the same.
+std::vector<std::pair<Parts, std::vector<Point>>> named(const Lines& lines) {
+  std::vector<std::pair<Parts, std::vector<Point>>> all;
+  for (const auto& [key, points] : lines) {
+    std::vector<const Run*> alike;
+    for (const auto& [other, others] : lines) {
+      if (other.parts == key.parts) alike.push_back(others.back().run);
+    }
+    Parts parts = key.parts;
+    for (const std::string& one : different_keys(alike)) {
+      const Concern concern = concern_of(one);
+      if (concern == Concern::workers || concern == Concern::rate) continue;
+      parts[settings_part] += (parts[settings_part].empty() ? "" : ", ") + setting_value(*points.back().run, one);
+    }
+    all.emplace_back(std::move(parts), points);
+  }
+  return all;
+}
+
+/// Cells that differ only in their workers and learning rate; each line has at least two numbers of workers.
+std::vector<std::pair<Parts, std::vector<Point>>> scalings(const std::vector<Cell>& cells) {
+  Lines strong, weak, kept;
   for (const Cell& cell : cells) {
     const Run& run = cell.first();
     const Summary& one = run.summary;
@@ -42,7 +75,8 @@ std::map<Parts, std::vector<Point>> scalings(const std::vector<Cell>& cells) {
     point.workers = run.workers().size();
     point.source = run.source({"images_per_second"});
     point.look = cell.look;
-    point.seeds = seeds_of(cell, [](const Run& seed) { return std::optional(seed.summary.images_per_second); });
+    point.run = &run;
+    point.seeds = images_a_second(cell);
     point.images_a_second = mean(point.seeds);
     if (point.workers == 0 || point.images_a_second <= 0) continue;
     // A single rank begins every line, whatever its strategy's name.
@@ -52,16 +86,21 @@ std::map<Parts, std::vector<Point>> scalings(const std::vector<Cell>& cells) {
     const std::string strategy = one.world_size == 1 ? "" : one.strategy + codec + place;
     const std::string links = one.world_size == 1 ? "" : link_limits_of(run), slow = slowness_of(run),
                       cores = cores_of(run);
-    const auto add = [&](auto& lines, std::size_t batch, const char* of) {
-      lines[{strategy, one.model, one.kind, text("batch ", batch, of), slow, cores, links}].push_back(point);
+    const std::string training = settings_of(run, {Concern::training}),
+                      agreement = one.world_size == 1 ? "" : settings_of(run, {Concern::agreement, Concern::place});
+    const auto add = [&](Lines& lines, std::size_t batch, const char* of) {
+      const Parts parts{strategy, one.model, one.kind, text("batch ", batch, of), slow, cores, links, ""};
+      lines[{parts, training, agreement}].push_back(point);
     };
     add(strong, run.batch(), " (strong)");
     add(weak, run.batch() / point.workers, " a worker (weak)");
   }
   for (auto* lines : {&strong, &weak}) {
     for (auto& [line, points] : *lines) {
-      if (line[0].empty()) continue;
-      const auto lone = lines->find({"", line[1], line[2], line[3], line[4], line[5], ""});
+      const Parts& parts = line.parts;
+      if (parts[0].empty()) continue;
+      const auto lone =
+          lines->find({{"", parts[1], parts[2], parts[3], parts[4], parts[5], "", ""}, line.training, ""});
       if (lone != lines->end()) points.insert(points.end(), lone->second.begin(), lone->second.end());
       std::stable_sort(points.begin(), points.end(),
                        [](const Point& a, const Point& b) { return a.workers < b.workers; });
@@ -71,7 +110,7 @@ std::map<Parts, std::vector<Point>> scalings(const std::vector<Cell>& cells) {
       if (points.size() > 1) kept[line] = points;
     }
   }
-  return kept;
+  return named(kept);
 }
 
 /// A line for each scaling; y is images per second times `factor` of the workers and of the rate per worker at the
@@ -82,7 +121,7 @@ Figure scaling(const std::vector<Cell>& cells, Figure figure,
   std::array<bool, std::tuple_size_v<Parts>> alike{};
   for (std::size_t i = 0; i < alike.size(); ++i) {
     alike[i] = std::all_of(lines.begin(), lines.end(),
-                           [&](const auto& line) { return line.first[i] == lines.begin()->first[i]; });
+                           [&](const auto& line) { return line.first[i] == lines.front().first[i]; });
   }
   // Properties that all lines share are stated once, below the title; that runs are computed only if some are not.
   const auto name_of = [&](const Parts& line, bool common) {
@@ -95,7 +134,7 @@ Figure scaling(const std::vector<Cell>& cells, Figure figure,
     return name;
   };
   if (lines.size() > 1) {
-    if (const std::string common = name_of(lines.begin()->first, true); !common.empty())
+    if (const std::string common = name_of(lines.front().first, true); !common.empty())
       figure.caption += text(" All: ", common, ".");
   }
   for (const auto& [line, points] : lines) {

@@ -58,6 +58,13 @@ std::string format_figures(double value, int figures) {
   return format_fixed(value, std::clamp(figures - 1 - static_cast<int>(std::floor(std::log10(size))), 0, 6));
 }
 
+std::string format_short(double value) {
+  std::string digits = format_fixed(value, 2);
+  digits.erase(digits.find_last_not_of('0') + 1);
+  if (digits.ends_with('.')) digits.pop_back();
+  return digits;
+}
+
 std::string format_bytes(double bytes) {
   if (!std::isfinite(bytes)) return format_fixed(bytes, 0) + " B";
   if (bytes < 0) return text("-", format_bytes(-bytes));

@@ -16,6 +16,8 @@ std::string format_fixed(double value, int digits);
 /// To `figures` significant figures: 0.001234 -> "0.001234", 12.3456 -> "12.35", 1234567 -> "1,234,567"; "nan", "inf"
 /// or "-inf" for numbers that are not finite.
 std::string format_figures(double value, int figures = 4);
+/// With two digits after the point at most, and no zeros at the end: "100", "2.5".
+std::string format_short(double value);
 
 /// 999 -> "999 B", 1379000 -> "1.38 MB", 12.5e9 -> "12.5 GB". Negative numbers too.
 std::string format_bytes(double bytes);

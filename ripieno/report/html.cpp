@@ -41,7 +41,8 @@ std::string replaced(std::string_view html, const std::vector<std::pair<std::str
 
 std::string script_json(const nlohmann::ordered_json& json) {
   std::string out = json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-  for (std::size_t at = 0; (at = out.find("</", at)) != std::string::npos;) out.insert(at + 1, 1, '\\');
+  // "</script" would end the script, "<!--<script" would hide its end.
+  for (std::size_t at = 0; (at = out.find('<', at)) != std::string::npos;) out.replace(at, 1, "\\u003c");
   return out;
 }
 

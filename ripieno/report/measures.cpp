@@ -43,12 +43,7 @@ const Measure known_measures[] = {
      [](const Run& run) { return run.summary.test ? Number(run.summary.test->loss) : Number(); },
      {"test", "loss"}},
     {"s_total", "s in all", [](const Run& run) { return Number(run.summary.seconds.total); }, {"seconds", "total"}},
-    {"s_epoch",
-     "s an epoch",
-     [](const Run& run) {
-       return run.summary.seconds.epoch.empty() ? Number() : Number(mean(run.summary.seconds.epoch));
-     },
-     {"seconds", "epoch"}},
+    {"s_epoch", "s an epoch", [](const Run& run) { return run.summary.epoch_seconds(); }, {"seconds", "epoch"}},
     {"s_step", "s a step",
      [](const Run& run) { return mean_step(run, [](const StageSeconds& s) { return s.steps(); }); }},
     {"s_read", "s of reading a step", [](const Run& run) { return mean_step(run, observe::Stage::read); }},

@@ -17,17 +17,16 @@ struct Ours {
   std::optional<Source> source;
 };
 
-/// One number per seed, of all runs with that name.
-Ours ours(const Measure& measure, const std::string& cell, const std::vector<Run>& runs) {
+/// One number per seed.
+Ours ours(const Measure& measure, const Cell& cell) {
   Ours found;
   std::vector<std::pair<std::int64_t, double>> values;
-  for (const Run& run : runs) {
-    if (run.summary.name != cell) continue;
-    const auto value = measure.of(run);
+  for (const Run* run : cell.runs) {
+    const auto value = measure.of(*run);
     if (!value) continue;
-    values.emplace_back(run.summary.seed, *value);
-    found.runs.push_back(&run.summary);
-    if (!found.source) found.source = run.source(measure.field);
+    values.emplace_back(run->summary.seed, *value);
+    found.runs.push_back(&run->summary);
+    if (!found.source) found.source = run->source(measure.field);
   }
   found.seeds = by_seed(values);
   return found;
@@ -49,7 +48,41 @@ ReportCell plain_cell(double value) {
   return {format_figures(value), {}, value};
 }
 
-ReportTable published_table(const Published& published, const std::vector<Run>& runs, const std::string& id) {
+/// Fills a table's rows in turn.
+class Rows {
+ public:
+  Rows(const Published& published, bool relative, ReportTable* table)
+      : published_(published), relative_(relative), table_(table) {}
+
+  /// `cell`: as it was run here; nullptr: it was not.
+  void add(const std::string& name, const Cell* cell, const std::vector<double>& there) {
+    std::vector<ReportCell> row{{name, {}}};
+    for (std::size_t i = 0; i < there.size(); ++i) {
+      const Ours here = cell ? ours(find_measure(published_.measures[i]), *cell) : Ours{};
+      row.push_back(shown(here));
+      row.push_back(plain_cell(there[i]));
+      if (!relative_) continue;
+      const double middle = here.seeds.empty() ? NAN : mean(here.seeds);
+      if (std::isnan(first_here_) && std::isfinite(middle) && std::isfinite(there[i]) && middle != 0 && there[i] != 0) {
+        first_here_ = middle;
+        first_there_ = there[i];
+      }
+      row.push_back(plain_cell(middle / first_here_));
+      row.push_back(plain_cell(there[i] / first_there_));
+    }
+    table_->rows.push_back(std::move(row));
+  }
+
+ private:
+  const Published& published_;
+  bool relative_;
+  ReportTable* table_;
+  double first_here_ = NAN, first_there_ = NAN;
+};
+
+bool is_of(const Cell& cell, const std::string& name) { return cell.first().summary.name == name; }
+
+ReportTable published_table(const Published& published, const std::vector<Cell>& cells, const std::string& id) {
   ReportTable table{id, published.title, published.note, {{"way", true}}, {}};
   for (const std::string& name : published.measures) {
     table.columns.push_back({find_measure(name).title});
@@ -60,26 +93,17 @@ ReportTable published_table(const Published& published, const std::vector<Run>& 
     table.columns.push_back({"to the first"});
     table.columns.push_back({"published"});
   }
-  double first_here = NAN, first_there = NAN;
-  for (const auto& [cell, values] : published.rows) {
-    require(values.size() == published.measures.size(), published.title, ": ", cell, " has ", values.size(),
+  Rows rows(published, relative, &table);
+  for (const auto& [name, values] : published.rows) {
+    require(values.size() == published.measures.size(), published.title, ": ", name, " has ", values.size(),
             " values for ", published.measures.size(), " measures");
-    std::vector<ReportCell> row{{cell, {}}};
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      const Ours here = ours(find_measure(published.measures[i]), cell, runs);
-      row.push_back(shown(here));
-      row.push_back(plain_cell(values[i]));
-      if (!relative) continue;
-      const double middle = here.seeds.empty() ? NAN : mean(here.seeds);
-      if (std::isnan(first_here) && std::isfinite(middle) && std::isfinite(values[i]) && middle != 0 &&
-          values[i] != 0) {
-        first_here = middle;
-        first_there = values[i];
-      }
-      row.push_back(plain_cell(middle / first_here));
-      row.push_back(plain_cell(values[i] / first_there));
+    bool was_run = false;
+    for (const Cell& cell : cells) {
+      if (!is_of(cell, name)) continue;
+      was_run = true;
+      rows.add(cell.name, &cell, values);
     }
-    table.rows.push_back(std::move(row));
+    if (!was_run) rows.add(name, nullptr, values);
   }
   return table;
 }
@@ -87,12 +111,13 @@ ReportTable published_table(const Published& published, const std::vector<Run>& 
 }  // namespace
 
 std::vector<ReportTable> published_tables(const std::vector<Published>& published, const std::vector<Run>& runs) {
+  const std::vector<Cell> all = cells(runs);
   std::vector<ReportTable> tables;
   for (const Published& one : published) {
-    const bool was_run = std::any_of(one.rows.begin(), one.rows.end(), [&runs](const auto& row) {
-      return std::any_of(runs.begin(), runs.end(), [&row](const Run& run) { return run.summary.name == row.first; });
+    const bool was_run = std::any_of(one.rows.begin(), one.rows.end(), [&all](const auto& row) {
+      return std::any_of(all.begin(), all.end(), [&row](const Cell& cell) { return is_of(cell, row.first); });
     });
-    if (was_run) tables.push_back(published_table(one, runs, text("published-", tables.size() + 1)));
+    if (was_run) tables.push_back(published_table(one, all, text("published-", tables.size() + 1)));
   }
   return tables;
 }

@@ -103,8 +103,9 @@ std::vector<ReportCell> run_row(const Run& run) {
           words(one.codec, "codec"),
           words(one.model, "model"),
           words(one.dataset, "dataset"),
-          words(one.unfinished ? text(one.kind, ", unfinished: ", one.epochs, one.epochs == 1 ? " epoch" : " epochs")
-                               : one.kind,
+          words(one.unfinished
+                    ? text(one.kind, ", unfinished: ", format_short(one.epochs), one.epochs == 1 ? " epoch" : " epochs")
+                    : one.kind,
                 "kind"),
           number(one.world_size, "world_size"),
           number(static_cast<double>(one.seed), "seed"),

@@ -122,8 +122,15 @@ void add_differences(std::vector<Cell>& cells) {
     });
     add_difference(alike, [](const Run& run) { return run.summary.codec; });
     add_difference(alike, [](const Run& run) { return run.summary.strategy; });
-    for (const char* key : setting_keys())
-      add_difference(alike, [key](const Run& run) { return setting_value(run, key); });
+    std::vector<const Run*> runs;
+    for (const Cell* cell : alike) runs.push_back(&cell->first());
+    std::set<std::string> others = different_keys(runs);
+    const auto add = [&](const std::string& key) {
+      add_difference(alike, [&key](const Run& run) { return setting_value(run, key); });
+      others.erase(key);
+    };
+    for (const char* key : setting_keys()) add(key);
+    for (const std::string& key : std::set(others)) add(key);
   }
 }
 
@@ -145,7 +152,10 @@ std::vector<Cell> cells(const std::vector<Run>& runs) {
   std::vector<Cell> found;
   std::map<std::string, std::size_t> index;
   for (const Run& run : runs) {
-    const auto [at, is_new] = index.emplace(text(cell_of(run.summary), '\n', setting_of(run)), found.size());
+    const std::string settings =
+        settings_of(run, {Concern::agreement, Concern::place, Concern::workers, Concern::rate, Concern::training});
+    const auto [at, is_new] =
+        index.emplace(text(cell_of(run.summary), '\n', setting_of(run), '\n', settings), found.size());
     if (is_new) {
       found.emplace_back();
       found.back().name = run.summary.name;

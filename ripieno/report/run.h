@@ -53,8 +53,8 @@ Run read_run(const std::filesystem::path& folder);
 /// read_metrics().
 Run read_unfinished(const std::filesystem::path& folder, Summary known);
 
-/// Runs of the same name, strategy, model, data, ranks, codec and settings (setting.h); of several seeds, or repeats of
-/// one. At least one run.
+/// Runs of the same name, strategy, model, data, ranks, codec and of all settings that concern any number (setting.h);
+/// of several seeds, or repeats of one. At least one run.
 struct Cell {
   std::vector<const Run*> runs;
   std::string name;  ///< "ring-fp16"; if several cells have that name, with their difference: "ring-fp16, 4 ranks"; if

@@ -3,15 +3,19 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <set>
 
 #include "ripieno/core/error.h"
 #include "ripieno/report/format.h"
+#include "ripieno/report/setting.h"
+#include "ripieno/report/statistics.h"
 
 namespace ripieno::report {
 namespace {
 
-constexpr double time_tolerance = 0.03, accuracy_tolerance = 0.01;  // with one run each: differences that may be chance
-constexpr std::size_t most_names = 4;                               // listed at most
+constexpr Tolerance time_tolerance{.relative = 0.03};
+constexpr Tolerance accuracy_tolerance{.absolute = 1};  // points
+constexpr std::size_t most_names = 4;                   // listed at most
 
 /// Builds a sentence.
 class Words {
@@ -62,7 +66,7 @@ struct Ranking {
   std::vector<const Way*> alike, short_of_target;
 };
 
-Ranking ranking(const Comparison& all, OfWay number, double tolerance) {
+Ranking ranking(const Comparison& all, OfWay number, Tolerance tolerance) {
   Ranking found;
   std::vector<const Way*> able, rest;
   for (const Way& way : all.ways) {
@@ -87,7 +91,19 @@ bool contains(const std::vector<const Way*>& ways, const Way* way) {
   return std::find(ways.begin(), ways.end(), way) != ways.end();
 }
 
-bool is_same_arithmetic(const Way& a, const Way& b) { return a.exact && b.exact && a.steps == b.steps; }
+/// Whether both take the same steps: those of one worker with the whole batch, from the same seeds, by the same
+/// settings but for how they agree and where they run.
+bool is_same_arithmetic(const Way& a, const Way& b) {
+  const auto arithmetic = [](const Way& way) {
+    return settings_of(way.cell.first(), {Concern::workers, Concern::rate, Concern::training});
+  };
+  const auto seeds = [](const Way& way) {
+    std::set<std::int64_t> all;
+    for (const Run* run : way.cell.runs) all.insert(run->summary.seed);
+    return all;
+  };
+  return a.exact && b.exact && a.steps == b.steps && seeds(a) == seeds(b) && arithmetic(a) == arithmetic(b);
+}
 
 /// ", for 0.2 points less accuracy (96.9 against 97.1 %)": the cost of winning; "" if the arithmetic is the same.
 void add_price(Words& words, const Way& way, const Way& base) {
@@ -109,6 +125,16 @@ void add_alike(Words& words, const Ranking& order, const Way* base, const char* 
   std::erase(others, base);
   if (others.empty()) return;
   words.say("; ").names(others).say(verb);
+}
+
+/// Whether the way that others are compared with beats the best, but does not come to the target.
+bool is_short(const Ranking& order, const Way* base) { return contains(order.short_of_target, base); }
+
+/// " of those that come to 96.5 % of the test set"
+void add_condition(Words& words, const Comparison& all) {
+  words.say(" of those that come to ")
+      .number(percent(all.target->middle), all.target->source)
+      .say(" % of the test set");
 }
 
 void add_short(Words& words, const Ranking& order, const Comparison& all, const char* verb) {
@@ -159,12 +185,14 @@ std::optional<Sentence> time_sentence(const Comparison& all) {
           .say(" times as long");
     }
   } else {
-    words.way(order.best->name)
-        .say(" is fastest: ")
-        .number(format_seconds(best.middle), best.source)
-        .say(" an epoch, ");
-    add_speed(words, best, *base, *base->epoch);
-    add_price(words, *order.best, *base);
+    words.way(order.best->name).say(" is fastest");
+    if (is_short(order, base)) add_condition(words, all);
+    words.say(": ").number(format_seconds(best.middle), best.source).say(" an epoch");
+    if (!is_short(order, base)) {
+      words.say(", ");
+      add_speed(words, best, *base, *base->epoch);
+      add_price(words, *order.best, *base);
+    }
     add_alike(words, order, base, " cannot be told apart from it");
   }
   add_short(words, order, all, order.short_of_target.size() == 1 ? "takes less" : "take less");
@@ -172,12 +200,17 @@ std::optional<Sentence> time_sentence(const Comparison& all) {
 }
 
 std::optional<Sentence> bytes_sentence(const Comparison& all) {
-  const Ranking order = ranking(all, &Way::bytes, 0);
+  const Ranking order = ranking(all, &Way::bytes, {});
   const Way* base = all.baseline;
   if (!order.best || !base || !base->bytes || base->bytes->middle <= 0) return std::nullopt;
   const Estimate &best = *order.best->bytes, &other = *base->bytes;
   Words words("bytes");
-  if (best.middle >= other.middle) {
+  if (is_short(order, base)) {
+    words.way(order.best->name).say(" sends least");
+    add_condition(words, all);
+    words.say(": ").number(format_bytes(best.middle), best.source).say(" an epoch from its busiest rank");
+    add_alike(words, order, base, order.alike.size() == 1 ? " sends as little" : " send as little");
+  } else if (best.middle >= other.middle) {
     words.say("No way sends less than ")
         .way(base->name)
         .say(", whose busiest rank sends ")
@@ -261,14 +294,28 @@ std::optional<Sentence> waiting_sentence(const Comparison& all) {
   const Ranking order = ranking(all, &Way::exposed, time_tolerance);
   const Way* base = all.baseline;
   if (!order.best || !order.best->epoch || !base || !base->exposed || !base->epoch) return std::nullopt;
-  const auto share = [](const Way& way) { return format_percent(way.exposed->middle / way.epoch->middle, 0); };
   Words words("waiting");
-  words.way(order.best->name)
-      .say(order.best == base ? " waits least for its exchange, " : " waits least for its exchange: ")
-      .number(share(*order.best), order.best->exposed->source)
-      .say(" of an epoch");
-  if (order.best != base)
-    words.say(", where ").way(base->name).say(" waits ").number(share(*base), base->exposed->source);
+  const auto add = [&words](const Way& way) {
+    const Estimate& exposed = *way.exposed;
+    words.number(format_seconds(exposed.middle), exposed.source)
+        .say(" an epoch (")
+        .number(format_percent(exposed.middle / way.epoch->middle, 0), exposed.source)
+        .say(" of it)");
+  };
+  if (order.best == base || contains(order.alike, base)) {
+    words.say("No way waits less for its exchange than ").way(base->name).say(", ");
+    add(*base);
+    std::vector<const Way*> others = order.alike;
+    if (order.best != base) others.insert(others.begin(), order.best);
+    std::erase(others, base);
+    if (!others.empty()) words.say(", from which ").names(others).say(" cannot be told apart");
+  } else {
+    words.way(order.best->name).say(" waits least for its exchange: ");
+    add(*order.best);
+    words.say(", where ").way(base->name).say(" waits ");
+    add(*base);
+    add_alike(words, order, base, " cannot be told apart from it");
+  }
   return words.end();
 }
 
@@ -318,11 +365,13 @@ std::optional<Sentence> chance_note(const Comparison& all) {
 std::optional<Sentence> alone_note(const std::vector<Way>& ways, const Cell& other) {
   const Run &run = other.first(), &ours = ways[0].cell.first();
   const auto alone = epoch_seconds(other);
-  const auto fits = [&](const Summary& a, const Summary& b) {
-    return a.model == b.model && a.dataset == b.dataset && a.kind == b.kind;
+  const auto work = [](const Run& one) {
+    std::string all = text(one.summary.model, '\n', one.summary.dataset, '\n', one.summary.kind, '\n', slowness_of(one),
+                           '\n', settings_of(one, {Concern::training}));
+    for (const char* key : {"lab.cpu", "simulated.image_us"}) all += '\n' + setting_value(one, key);
+    return all;
   };
-  if (run.workers().size() != 1 || ours.workers().size() < 2 || !fits(run.summary, ours.summary) || !alone)
-    return std::nullopt;
+  if (run.workers().size() != 1 || ours.workers().size() < 2 || work(run) != work(ours) || !alone) return std::nullopt;
   const Way* best = nullptr;
   for (const Way& way : ways) {
     if (way.epoch && (!best || way.epoch->middle < best->epoch->middle)) best = &way;
@@ -367,15 +416,16 @@ Sentence run_sentence(const Way& way) {
   return words.end();
 }
 
-Sentence scaling_sentence(const Run& few, const Run& many) {
-  const auto a = static_cast<double>(few.workers().size()), b = static_cast<double>(many.workers().size());
-  const double ratio = many.summary.images_per_second / few.summary.images_per_second;
+Sentence scaling_sentence(const Cell& few, const Cell& many) {
+  const std::size_t a = few.first().workers().size(), b = many.first().workers().size();
+  const double ratio = mean(images_a_second(many)) / mean(images_a_second(few));
   Words words("scaling");
-  words.way(many.summary.name)
-      .say(text(" on ", many.workers().size(), " workers trains "))
-      .number(ratio_in_words(ratio), many.source({"images_per_second"}));
-  words.say(text(" times as many images a second as on ", few.workers().size(), ": an efficiency of "));
-  words.number(format_percent(ratio * a / b, 0), few.source({"images_per_second"}));
+  words.way(many.first().summary.name)
+      .say(text(" on ", b, " workers trains "))
+      .number(ratio_in_words(ratio), many.first().source({"images_per_second"}));
+  words.say(text(" times as many images a second as on ", a, ": an efficiency of "));
+  words.number(format_percent(ratio * static_cast<double>(a) / static_cast<double>(b), 0),
+               few.first().source({"images_per_second"}));
   return words.end();
 }
 

@@ -36,11 +36,12 @@ std::optional<Sentence> waiting_sentence(const Comparison& all);
 std::optional<Sentence> arithmetic_note(const Comparison& all);
 /// How far a single run of each way can be trusted.
 std::optional<Sentence> chance_note(const Comparison& all);
-/// The time of one worker alone, if `other` has the same model, data and kind.
+/// The time of one worker alone, if `other` is one that does the same work: model, data, kind and training.
 std::optional<Sentence> alone_note(const std::vector<Way>& ways, const Cell& other);
 
 /// The sentence about a way that is compared with no other.
 Sentence run_sentence(const Way& way);
-Sentence scaling_sentence(const Run& few, const Run& many);
+/// Of cells that differ in their workers.
+Sentence scaling_sentence(const Cell& few, const Cell& many);
 
 }  // namespace ripieno::report

@@ -31,16 +31,8 @@ double given_number(const Run& run, const std::string& key) { return std::strtod
 /// Without nodes the lab's other keys have no effect.
 bool has_lab(const Run& run) { return given_number(run, "lab.nodes") > 0; }
 
-/// 100 -> "100", 2.5 -> "2.5".
-std::string short_number(double value) {
-  std::string digits = format_fixed(value, 2);
-  digits.erase(digits.find_last_not_of('0') + 1);
-  if (digits.ends_with('.')) digits.pop_back();
-  return digits;
-}
-
 std::string bits_a_second(double mega) {
-  return mega >= 1000 ? short_number(mega / 1000) + " Gb/s" : short_number(mega) + " Mb/s";
+  return mega >= 1000 ? format_short(mega / 1000) + " Gb/s" : format_short(mega) + " Mb/s";
 }
 
 /// How ranks reached each other in a run without slowed links.
@@ -62,27 +54,27 @@ std::string plain_link(const Run& run) {
 std::string link_of(const Run& run) {
   if (given(run, "transport.kind") == "\"simulated\"") {
     return text(bits_a_second(1000 * given_number(run, "simulated.gbit_s")), " links, ",
-                short_number(given_number(run, "simulated.latency_us")), " µs, in virtual time");
+                format_short(given_number(run, "simulated.latency_us")), " µs, in virtual time");
   }
   const double nodes = given_number(run, "lab.nodes"), lab = given_number(run, "lab.mbit_s"),
                rank = given_number(run, "transport.mbit_s");
   std::string link;
   if (nodes > 0) {
-    link = text(short_number(nodes), " emulated machines", lab > 0 ? ", " + bits_a_second(lab) + " each" : "");
+    link = text(format_short(nodes), " emulated machines", lab > 0 ? ", " + bits_a_second(lab) + " each" : "");
   } else if (rank > 0) {
     link = bits_a_second(rank) + " a rank";
   } else {
     link = plain_link(run);
   }
   const double delay = given_number(run, "transport.delay_ms");
-  if (delay > 0) link += text(link.empty() ? "" : ", ", short_number(delay), " ms a message");
+  if (delay > 0) link += text(link.empty() ? "" : ", ", format_short(delay), " ms a message");
   return link;
 }
 
 std::string link_limits_of(const Run& run) {
   if (given(run, "transport.kind") == "\"simulated\"") {
     return text(bits_a_second(1000 * given_number(run, "simulated.gbit_s")), ", ",
-                short_number(given_number(run, "simulated.latency_us")), " µs");
+                format_short(given_number(run, "simulated.latency_us")), " µs");
   }
   std::string limits;
   for (const char* key : {"lab.mbit_s", "transport.mbit_s"}) {
@@ -91,7 +83,7 @@ std::string link_limits_of(const Run& run) {
       limits += (limits.empty() ? "" : ", ") + bits_a_second(rate);
   }
   if (const double delay = given_number(run, "transport.delay_ms"); delay > 0)
-    limits += text(limits.empty() ? "" : ", ", short_number(delay), " ms");
+    limits += text(limits.empty() ? "" : ", ", format_short(delay), " ms");
   return limits;
 }
 
@@ -112,36 +104,78 @@ std::string slowness_of(const Run& run) {
   std::set<double> distinct;
   for (const int worker : run.workers()) distinct.insert(all * factors[static_cast<std::size_t>(worker)]);
   if (distinct.empty() || distinct == std::set<double>{1}) return "";
-  if (distinct.size() == 1) return text("compute ", short_number(*distinct.begin()), " times as slow");
-  return text("compute ", slow, all == 1 ? "" : text(" times ", short_number(all)), " times as slow");
+  if (distinct.size() == 1) return text("compute ", format_short(*distinct.begin()), " times as slow");
+  return text("compute ", slow, all == 1 ? "" : text(" times ", format_short(all)), " times as slow");
 }
 
 std::string cores_of(const Run& run) {
   std::string limits;
   if (const double cores = given_number(run, "lab.cpu"); cores > 0 && has_lab(run))
-    limits = text(short_number(cores), cores == 1 ? " core a node" : " cores a node");
+    limits = text(format_short(cores), cores == 1 ? " core a node" : " cores a node");
   if (const double threads = given_number(run, "train.threads"); threads > 1)
-    limits += text(limits.empty() ? "" : ", ", short_number(threads), " threads a worker");
+    limits += text(limits.empty() ? "" : ", ", format_short(threads), " threads a worker");
   return limits;
 }
 
 std::span<const char* const> setting_keys() { return keys; }
 
-std::string setting_value(const Run& run, const char* key) {
-  const std::string value = given(run, key), name = key;
+std::string setting_value(const Run& run, const std::string& key) {
+  const std::string value = given(run, key);
   if (value.empty()) return "";
-  if (name == "lab.mbit_s" || name == "transport.mbit_s")
+  if (key == "lab.mbit_s" || key == "transport.mbit_s")
     return given_number(run, key) > 0 ? bits_a_second(given_number(run, key)) : "no limit";
-  if (name == "simulated.gbit_s") return bits_a_second(1000 * given_number(run, key));
-  return text(name.substr(name.find('.') + 1), ' ', value);
+  if (key == "simulated.gbit_s") return bits_a_second(1000 * given_number(run, key));
+  const std::string word = value.starts_with('"') && value.size() > 1 ? value.substr(1, value.size() - 2) : value;
+  const bool of_setting = std::find(std::begin(keys), std::end(keys), key) != std::end(keys);
+  return text(of_setting ? key.substr(key.find('.') + 1) : key, ' ', word);
+}
+
+Concern concern_of(const std::string& key) {
+  const auto in = [&key](std::initializer_list<std::string_view> all) {
+    return std::any_of(all.begin(), all.end(),
+                       [&key](std::string_view one) { return one.ends_with('.') ? key.starts_with(one) : key == one; });
+  };
+  if (in({"seed", "run.", "data.folder", "data.cache", "transport.listen", "transport.interface",
+          "transport.timeout_s"}))
+    return Concern::nothing;
+  if (in({"strategy", "passes", "exchange.", "codec.", "ps.", "fedavg.", "local.", "outer."}))
+    return Concern::agreement;
+  if (in({"workers", "batch.", "lab.nodes", "lab.slow", "simulated.slow"})) return Concern::workers;
+  if (in({"transport.", "lab.", "simulated.", "train.threads", "measure."})) return Concern::place;
+  return in({"learning_rate."}) ? Concern::rate : Concern::training;
+}
+
+std::string settings_of(const Run& run, std::initializer_list<Concern> concerns) {
+  std::string all;
+  for (const auto& [key, value] : run.settings) {
+    if (std::find(concerns.begin(), concerns.end(), concern_of(key)) != concerns.end())
+      all += text(key, ' ', value, '\n');
+  }
+  return all;
+}
+
+std::set<std::string> different_keys(const std::vector<const Run*>& runs) {
+  constexpr std::string_view named[] = {"model", "strategy", "workers", "data.name", "exchange.codec"};
+  std::set<std::string> all, different;
+  for (const Run* run : runs) {
+    for (const auto& [key, value] : run->settings) all.insert(key);
+  }
+  for (const std::string& key : all) {
+    if (concern_of(key) == Concern::nothing || std::find(std::begin(named), std::end(named), key) != std::end(named))
+      continue;
+    const std::string first = given(*runs.at(0), key);
+    if (std::any_of(runs.begin(), runs.end(), [&](const Run* run) { return given(*run, key) != first; }))
+      different.insert(key);
+  }
+  return different;
 }
 
 /// The batch that was asked for, since a worker with its own data may have fewer samples in a step. Without settings,
 /// the first step's.
 std::string batch_in_words(const Run& run) {
-  if (const double all = given_number(run, "batch.global"); all > 0) return text(", batch ", short_number(all));
+  if (const double all = given_number(run, "batch.global"); all > 0) return text(", batch ", format_short(all));
   if (const double own = given_number(run, "batch.per_worker"); own > 0)
-    return text(", batch ", short_number(own), " a worker");
+    return text(", batch ", format_short(own), " a worker");
   return run.batch() > 0 ? text(", batch ", run.batch()) : "";
 }
 
@@ -162,7 +196,7 @@ std::string setting_in_words(const Run& run) {
   std::string words = text(one.model, " on ", one.dataset);
   if (workers > 0) words += text(", ", workers, workers == 1 ? " worker" : " workers");
   words += batch_in_words(run);
-  words += text(", ", one.epochs, one.epochs == 1 ? " epoch" : " epochs");
+  words += text(", ", format_short(one.epochs), one.epochs == 1 ? " epoch" : " epochs");
   if (const std::string link = workers > 1 ? link_of(run) : ""; !link.empty()) words += ", " + link;
   if (const std::string slow = slowness_of(run); !slow.empty()) words += ", " + slow;
   if (one.kind == "replayed") words += ", compute times replayed";

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <cstdio>
 #include <limits>
+#include <numeric>
 
 #include "ripieno/core/file.h"
 #include "ripieno/report/json_field.h"
@@ -29,6 +31,12 @@ Json write(const std::optional<TestResult>& test) {
   Json all = {{"accuracy", test->accuracy}};
   if (test->loss) all["loss"] = *test->loss;
   return all;
+}
+
+/// 5, not 5.0.
+Json whole_where_it_is(double value) {
+  if (value == std::floor(value)) return static_cast<std::int64_t>(value);
+  return value;
 }
 
 Json write(const RunSeconds& seconds) {
@@ -213,6 +221,12 @@ std::string mark_of(const std::vector<const Summary*>& seeds) {
   return std::any_of(seeds.begin(), seeds.end(), [](const Summary* one) { return one->is_crowded(); }) ? " =!" : " =";
 }
 
+std::optional<double> Summary::epoch_seconds() const {
+  const double timed = std::min(static_cast<double>(seconds.epoch.size()), epochs);
+  if (!(timed > 0)) return std::nullopt;
+  return std::accumulate(seconds.epoch.begin(), seconds.epoch.end(), 0.0) / timed;
+}
+
 std::string cell_of(const Summary& s) {
   return text(s.name, '\n', s.strategy, '\n', s.model, '\n', s.dataset, '\n', s.world_size, '\n', s.codec, '\n', s.kind,
               s.unfinished ? " unfinished" : "");
@@ -233,7 +247,7 @@ std::string to_json(const Summary& summary) {
               {"dataset", summary.dataset},
               {"world_size", summary.world_size},
               {"parameters", summary.parameters},
-              {"epochs", summary.epochs},
+              {"epochs", whole_where_it_is(summary.epochs)},
               {"steps", summary.steps},
               {"seed", summary.seed},
               {"test", write(summary.test)},
@@ -281,7 +295,8 @@ Summary from_json(std::string_view json, const std::filesystem::path& file) {
   summary.world_size = top.at("world_size").small_count();
   if (summary.world_size == 0) top.at("world_size").refuse("1 or more");
   summary.parameters = top.at("parameters").count();
-  summary.epochs = top.at("epochs").small_count();
+  summary.epochs = top.at("epochs").number();
+  if (!(summary.epochs >= 0 && summary.epochs < 2147483648.0)) top.at("epochs").refuse("a number from 0 to below 2^31");
   summary.steps = top.at("steps").count();
   summary.seed = top.at("seed").whole();
   summary.test = read_test(top.at("test"));

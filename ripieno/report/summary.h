@@ -13,7 +13,8 @@
 //     earlier
 //                                      versions
 //     "parameters": 431080,            numbers that are trained
-//     "epochs": 5, "steps": 1170,      done; a step is one exchange, of all workers together
+//     "epochs": 5, "steps": 1170,      done; 1.6 where train.max_steps ended the run within an epoch. A step is a batch
+//                                      of all workers together; of a server, a push
 //     "seed": 0,
 //     "test": {"accuracy": 0.98, "loss": 0.06},   of consensus(), accuracy from 0 to 1; null: not evaluated. In a loop
 //                                      of one's own of the last epoch that it evaluated. A loss that is not a finite
@@ -132,6 +133,9 @@ struct Summary {
   std::optional<double> megabytes_sent(std::uint64_t payload) const {
     return knows_sent() ? std::optional(1e-6 * static_cast<double>(payload)) : std::nullopt;
   }
+  /// Training seconds of a whole epoch, the mean over the run; nullopt if none was timed. An epoch that train.max_steps
+  /// ended counts as the part that it is.
+  std::optional<double> epoch_seconds() const;
   /// The exchange's payload that the busiest rank sent in the whole run; 0 without ranks.
   std::uint64_t sent_by_the_busiest() const;
   /// "2 on node1, 2 on node2": how many ranks ran where; "": not known.
@@ -143,7 +147,7 @@ struct Summary {
   std::string launcher;
   int world_size = 0;
   std::uint64_t parameters = 0;
-  int epochs = 0;
+  double epochs = 0;  ///< whole, unless the run ended within one; of an unfinished run too
   std::uint64_t steps = 0;
   std::uint64_t steps_left_out = 0;  ///< of each worker's rate, the first
   std::int64_t seed = 0;

@@ -34,6 +34,19 @@ RankSummary rank_of(const Metrics& metrics, int number) {
   return rank;
 }
 
+/// How many epochs its workers' steps are, the mean; where it is not known how many steps an epoch has, those that
+/// have ended.
+double epochs_of(const Run& run) {
+  double all = 0;
+  const std::vector<int> workers = run.workers();
+  for (const int worker : workers) {
+    const Metrics& one = run.ranks[static_cast<std::size_t>(worker)];
+    if (!one.start || one.start->steps_per_epoch == 0) return static_cast<double>(run.summary.seconds.epoch.size());
+    all += static_cast<double>(one.steps.size()) / static_cast<double>(one.start->steps_per_epoch);
+  }
+  return workers.empty() ? 0 : all / static_cast<double>(workers.size());
+}
+
 }  // namespace
 
 Run read_unfinished(const std::filesystem::path& folder, Summary known) {
@@ -58,7 +71,7 @@ Run read_unfinished(const std::filesystem::path& folder, Summary known) {
   if (run.summary.steps == 0)
     fail(ErrorKind::data, folder.string(),
          ": the run ended before its first step, or has not come to it: there is nothing to show");
-  run.summary.epochs = static_cast<int>(run.summary.seconds.epoch.size());
+  run.summary.epochs = epochs_of(run);
   return run;
 }
 

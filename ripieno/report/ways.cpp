@@ -44,10 +44,14 @@ OfRun worker_stage(observe::Stage stage) {
 
 }  // namespace
 
-bool told_apart(const Estimate& a, const Estimate& b, double tolerance) {
+bool told_apart(const Estimate& a, const Estimate& b, Tolerance tolerance) {
   const double difference = std::abs(a.middle - b.middle);
   if (a.seeds > 1 && b.seeds > 1) return difference > a.half + b.half;
-  return difference > tolerance * std::max(std::abs(a.middle), std::abs(b.middle));
+  // A single value beside a mean: half its prediction interval.
+  const Estimate& several = a.seeds > b.seeds ? a : b;
+  const double prediction = several.half * std::sqrt(static_cast<double>(several.seeds) + 1);
+  const double larger = std::max(std::abs(a.middle), std::abs(b.middle));
+  return difference > std::max({prediction, tolerance.relative * larger, tolerance.absolute});
 }
 
 std::vector<double> training_seconds(const Run& run) {
@@ -65,10 +69,15 @@ std::vector<double> training_seconds(const Run& run) {
   return found;
 }
 
+std::vector<double> images_a_second(const Cell& cell) {
+  return seeds_of(cell, [](const Run& run) { return std::optional(run.summary.images_per_second); });
+}
+
 std::optional<Estimate> epoch_seconds(const Cell& cell) {
   return estimate(cell, [](const Run& run) -> std::optional<Measured> {
-    if (run.summary.seconds.epoch.empty()) return std::nullopt;
-    return Measured{mean(run.summary.seconds.epoch), run.source({"seconds", "epoch"})};
+    const auto epoch = run.summary.epoch_seconds();
+    if (!epoch) return std::nullopt;
+    return Measured{*epoch, run.source({"seconds", "epoch"})};
   });
 }
 

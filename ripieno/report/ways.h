@@ -15,14 +15,23 @@ struct Estimate {
   Source source;  ///< in the cell's first run that has the number
 };
 
-/// Whether the numbers differ by more than chance: their intervals do not overlap, or, for one seed without an
-/// interval, they differ by more than `tolerance` times the larger.
-bool told_apart(const Estimate& a, const Estimate& b, double tolerance);
+/// What may be chance where one of two numbers is of one seed, which has no interval.
+struct Tolerance {
+  double relative = 0;  ///< of the larger number
+  double absolute = 0;
+};
+
+/// Whether the numbers differ by more than chance: their intervals do not overlap. If one is of one seed: it is outside
+/// the interval in which the other's next seed would lie (95 %, Student's t), and they differ by more than the
+/// tolerance.
+bool told_apart(const Estimate& a, const Estimate& b, Tolerance tolerance);
 
 /// Seconds of training up to the end of each of rank 0's epochs, without evaluation; each epoch takes as long as on the
 /// slowest worker.
 std::vector<double> training_seconds(const Run& run);
 
+/// Images that all workers together train a second: a number per seed.
+std::vector<double> images_a_second(const Cell& cell);
 /// Training seconds per epoch on the slowest worker, without evaluation.
 std::optional<Estimate> epoch_seconds(const Cell& cell);
 /// Seconds per epoch in which a worker waited for the exchange: mean over workers.

@@ -200,7 +200,53 @@ TEST(Conclusions, WithoutAccuracyTheThirdIsOfWaiting) {
     }
   }
   EXPECT_EQ(said(conclusions(cells(runs)).at(0).sentences, "waiting"),
-            "ddp waits least for its exchange: 10 % of an epoch, where ring waits 50 %.");
+            "ddp waits least for its exchange: 600 ms an epoch (10 % of it), where ring waits 5.00 s an epoch (50 % of "
+            "it).");
+  runs[1].summary.ranks[0].seconds.stages[observe::Stage::exchange] = 2 * 9.3;  // a mean of 4.95 s
+  EXPECT_EQ(said(conclusions(cells(runs)).at(0).sentences, "waiting"),
+            "No way waits less for its exchange than ring, 5.00 s an epoch (50 % of it), from which ddp cannot be told "
+            "apart.");
+}
+
+TEST(Conclusions, TheFastestOfThoseThatComeToTheTargetMayBeSlowerThanWhatItIsComparedWith) {
+  const std::vector<report::Run> runs{made("ring", 0, {10, 100, 9, 11, 5}), made("ddp", 0, {18, 120, 80, 95, 5}),
+                                      made("gather-scatter", 0, {20, 130, 80, 95, 5})};
+  const auto found = conclusions(cells(runs)).at(0);
+  EXPECT_EQ(said(found.sentences, "time"),
+            "ddp is fastest of those that come to 95.0 % of the test set: 18.0 s an epoch; ring takes less, but does "
+            "not come to 95.0 % of the test set.");
+  EXPECT_EQ(said(found.sentences, "bytes"),
+            "ddp sends least of those that come to 95.0 % of the test set: 120 MB an epoch from its busiest rank; ring "
+            "sends less, but does not come to 95.0 % of the test set.");
+}
+
+TEST(Conclusions, WaysOfOtherSettingsDoOtherArithmetic) {
+  std::vector<report::Run> runs{made("ring", 0, {10, 100, 80, 95, 5}), made("ring", 0, {10, 100, 80, 60, 5}),
+                                made("ddp", 0, {6, 100, 80, 95, 5})};
+  for (std::size_t i : {0, 1, 2}) {
+    runs[i].settings = {{"learning_rate.base", i == 1 ? "0.0001" : "0.05"},
+                        {"exchange.overlap", i == 2 ? "\"backward\"" : "\"forward\""},
+                        {"seed", std::to_string(i)}};
+  }
+  const auto all = cells(runs);
+  EXPECT_EQ(names_of(all),
+            (std::vector<std::string>{"ring, learning_rate.base 0.05", "ring, learning_rate.base 0.0001", "ddp"}));
+  const auto found = conclusions(all).at(0);
+  EXPECT_EQ(said(found.notes, "arithmetic"),
+            "ring, learning_rate.base 0.05 and ddp do the same arithmetic: their accuracy is the same, 95.0 %; only "
+            "time and bytes differ.");
+  runs[2].summary.seed = 1;
+  EXPECT_EQ(said(conclusions(cells(runs)).at(0).notes, "arithmetic"), "") << "of other seeds";
+}
+
+TEST(Conclusions, OnlyWhatDiffersInItsWorkersAloneScales) {
+  std::vector<report::Run> runs{made_run("ring", 2, 0), made_run("ring", 4, 0), made_run("ring", 4, 1)};
+  runs[2].summary.images_per_second = 200;
+  EXPECT_EQ(said(conclusions(cells(runs)).at(0).sentences, "scaling"),
+            "ring on 4 workers trains 1.5 times as many images a second as on 2: an efficiency of 75 %.")
+      << "the mean of both seeds";
+  for (std::size_t i : {0, 1, 2}) runs[i].settings["transport.mbit_s"] = i == 0 ? "100.0" : "1000.0";
+  EXPECT_EQ(said(conclusions(cells(runs)).at(0).sentences, "scaling"), "") << "over other links";
 }
 
 TEST(Conclusions, SayTheLink) {
@@ -224,6 +270,30 @@ TEST(Conclusions, SayTheLink) {
   run.settings = {{"batch.global", "0"}, {"batch.per_worker", "33"}};
   EXPECT_TRUE(setting_in_words(run).starts_with("mnist-cnn on digits, 2 workers, batch 33 a worker, "))
       << setting_in_words(run);
+}
+
+TEST(Ways, OneSeedIsToldApartFromSeveralByTheSpreadOfThese) {
+  const Source nowhere;
+  const auto of = [&](double middle, double half, std::size_t seeds) { return Estimate{middle, half, seeds, nowhere}; };
+  const Tolerance tolerance{.relative = 0.03};
+  EXPECT_FALSE(told_apart(of(10, 5, 3), of(9, 0, 1), tolerance)) << "the next seed lies in 10 +- 10";
+  EXPECT_FALSE(told_apart(of(9, 0, 1), of(10, 0.6, 3), tolerance));
+  EXPECT_TRUE(told_apart(of(10, 0.4, 3), of(9, 0, 1), tolerance));
+  EXPECT_FALSE(told_apart(of(10, 0, 3), of(9.8, 0, 1), tolerance)) << "less than the tolerance";
+  const Tolerance point{.absolute = 1};
+  EXPECT_FALSE(told_apart(of(13.3, 0, 1), of(12.4, 0, 1), point));
+  EXPECT_TRUE(told_apart(of(98.9, 0, 1), of(97.8, 0, 1), point));
+}
+
+TEST(Ways, AnEpochThatTheRunsEndCutCountsAsItsPart) {
+  report::Run run = made_run("ring", 2, 0);
+  run.summary.epochs = 1.5;
+  run.summary.seconds.epoch = {100, 50};
+  const std::vector<report::Run> runs{run};
+  EXPECT_EQ(epoch_seconds(cells(runs)[0])->middle, 100);
+  EXPECT_EQ(busiest_bytes(cells(runs)[0])->middle, 60e6 / 1.5);
+  EXPECT_EQ(from_json(to_json(run.summary), "summary.json").epochs, 1.5);
+  EXPECT_NE(to_json(made_run("ring", 2, 0).summary).find("\"epochs\": 2,"), std::string::npos);
 }
 
 TEST(Ways, TimeToAccuracyIsOfTrainingAndNeedsAllSeeds) {

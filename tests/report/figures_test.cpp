@@ -239,6 +239,18 @@ TEST(Figures, ScalingTellsNodesAndKindsApart) {
   EXPECT_EQ(apart.series[1].name, "projected");
 }
 
+TEST(Figures, LinesOfOtherSettingsAreApart) {
+  std::vector<report::Run> runs{made_run("ring", 2, 0), made_run("ring", 4, 0), made_run("ring", 2, 0),
+                                made_run("ring", 4, 0)};
+  for (std::size_t i = 0; i < runs.size(); ++i)
+    runs[i].settings = {{"train.precision", i < 2 ? "\"fp32\"" : "\"bf16\""}, {"workers", i % 2 == 0 ? "2" : "4"}};
+  const Figure figure = speedup_figure(cells(runs));
+  ASSERT_EQ(figure.series.size(), 2u);
+  EXPECT_EQ(named(figure, "precision fp32").y, (Numbers{2, 4}));
+  EXPECT_EQ(named(figure, "precision bf16").y, (Numbers{2, 4}));
+  EXPECT_TRUE(figure.caption.find("All: ring, mnist-cnn, batch 64 (strong)") != std::string::npos) << figure.caption;
+}
+
 TEST(Figures, WhoDoesNotTrainIsAServer) {
   report::Run run = made_run("ps-sync", 3, 0);
   for (StepLine& step : run.ranks[0].steps) step.seconds[observe::Stage::forward] = 0;

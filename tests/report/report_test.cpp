@@ -122,6 +122,14 @@ TEST(Report, BarsOfWaysGoToTheRightAndGetRoom) {
   EXPECT_EQ(html_page({"t", "", {}, {bars}}, "").find("\"horizontal\":true"), std::string::npos);
 }
 
+TEST(Report, ANameCannotEndOrHideAScript) {
+  const Figure figure{
+      "bars", "Bars", "", Form::bars, {"way"}, "s", {"a<!--<script>b</script>"}, {{"time", {}, {1}, {}, {}, {}}}};
+  const std::string page = html_page({"t", "", {}, {figure}}, "");
+  EXPECT_EQ(page.find("<!--<script>b"), std::string::npos);
+  EXPECT_NE(page.find("a\\u003c!--\\u003cscript>b\\u003c/script>"), std::string::npos);
+}
+
 TEST(Report, WhatWasPublishedStandsBeside) {
   const Published table{"Somebody (2020), table 1",
                         "Their machine was another.",
@@ -143,6 +151,15 @@ TEST(Report, WhatWasPublishedStandsBeside) {
   EXPECT_EQ(row(1), (Texts{"fedavg", "98.50", "25.00", "1.000", "0.5000"}));
   EXPECT_EQ(row(2), (Texts{"gone", "–", "–", "–", "–"}));
   EXPECT_EQ(found.rows[0][1].source->file.filename(), "summary.json");
+
+  // Runs of one name that differ in more than their seed are no seeds of each other.
+  std::vector<report::Run> unlike{made_run("ring", 2, 0), made_run("ring", 2, 1)};
+  for (std::size_t i : {0, 1}) unlike[i].settings = {{"data.train_samples", i == 0 ? "30000" : "60000"}};
+  unlike[1].summary.seconds.epoch = {200, 200};
+  const auto apart = published_tables({table}, unlike).at(0).rows;
+  ASSERT_EQ(apart.size(), 4u);
+  EXPECT_EQ(apart[0][0].text + " " + apart[0][1].text, "ring, train_samples 30000 98.50");
+  EXPECT_EQ(apart[1][0].text + " " + apart[1][1].text, "ring, train_samples 60000 200.0");
 }
 
 TEST(Report, MeasuresSayWhatTheyAreOf) {
@@ -352,13 +369,14 @@ TEST(Run, OneThatWasKilledIsReadAsFarAsItCame) {
   known.world_size = 2;  // rank 1 had not begun
   const report::Run run = read_unfinished(folder, known);
   EXPECT_TRUE(run.summary.unfinished);
-  EXPECT_EQ(run.summary.epochs, 1);
+  EXPECT_EQ(run.summary.epochs, 1.5);  // what was sent and waited for is of all three steps
+  EXPECT_EQ(run.summary.epoch_seconds(), 2.5);
   EXPECT_EQ(run.summary.steps, 3u);
   EXPECT_EQ(run.summary.test->accuracy, 0.5);
   EXPECT_EQ(run.summary.exchange_payload_sent, 28u);
   EXPECT_EQ(run.summary.images_per_second, 6);  // 24 in the 4 s from the first step's beginning
   const Report made = report_of({run, made_run("ring", 2, 0)}, "t");
-  EXPECT_EQ(cell_of_row(made, "runs", "killed_run …", "kind").text, "computed, unfinished: 1 epoch");
+  EXPECT_EQ(cell_of_row(made, "runs", "killed_run …", "kind").text, "computed, unfinished: 1.5 epochs");
   EXPECT_EQ(made.conclusions.size(), 2u) << "what was killed is not compared with what was not";
   EXPECT_NE(made.lead.find("unfinished (…)"), std::string::npos);
   for (const ReportTable& table : made.tables) {

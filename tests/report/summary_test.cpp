@@ -135,10 +135,12 @@ TEST(Summary, ErrorsNameFileAndField) {
   EXPECT_EQ(refused(broken("4.5", "\"x\"")), file + "field seconds.epoch[1] must be a number, not \"x\"");
   EXPECT_EQ(refused(broken("\"world_size\": 2", "\"world_size\": 0")),
             file + "field world_size must be 1 or more, not 0");
-  EXPECT_EQ(refused(broken("\"epochs\": 2", "\"epochs\": 2.5")),
-            file + "field epochs must be a whole number of 0 or more, not 2.5");
-  EXPECT_EQ(refused(broken("\"epochs\": 2", "\"epochs\": 4294967296")),
-            file + "field epochs must be a whole number below 2^31, not 4294967296");
+  EXPECT_EQ(refused(broken("\"world_size\": 2", "\"world_size\": 2.5")),
+            file + "field world_size must be a whole number of 0 or more, not 2.5");
+  EXPECT_EQ(refused(broken("\"world_size\": 2", "\"world_size\": 4294967296")),
+            file + "field world_size must be a whole number below 2^31, not 4294967296");
+  EXPECT_EQ(refused(broken("\"epochs\": 2", "\"epochs\": -1")),
+            file + "field epochs must be a number from 0 to below 2^31, not -1");
   EXPECT_EQ(refused(broken("\"steps\": 40", "\"steps\": -1")),
             file + "field steps must be a whole number of 0 or more, not -1");
   EXPECT_EQ(refused(broken("0.975", "1.5")), file + "field test.accuracy must be from 0 to 1, not 1.5");
