@@ -160,13 +160,13 @@ void bench_as_part(const BenchArguments& arguments) {
   launch::Control control(launch::control_descriptor_of_environment());
   run_part(control, [&] {
     run_bench_rank(arguments, launch::placement(), [&](const BenchRow& row, const std::string& way) {
-      control.send({{"type", "row"},
-                    {"operation", transport::name(row.operation)},
-                    {"route", row.route},
-                    {"elements", row.elements},
-                    {"way", way},
-                    {"times_us", row.times_us},
-                    {"wrong", row.wrong}});
+      control.deliver({{"type", "row"},
+                       {"operation", transport::name(row.operation)},
+                       {"route", row.route},
+                       {"elements", row.elements},
+                       {"way", way},
+                       {"times_us", row.times_us},
+                       {"wrong", row.wrong}});
     });
   });
 }

@@ -63,11 +63,19 @@ void add_model(strategy::Plan* plan, const Settings& settings, train::TorchLearn
     optimiser.tensors.push_back(
         {tensor.range.begin, tensor.range.end, rows, optimiser.tensors.size() < learner.first_layer()});
   }
-  const std::uint32_t batches = learner.steps_per_epoch(),
-                      passes = strategy_of(settings).traits.sums_passes ? plan->passes : 1;
-  const std::int64_t steps = (batches + passes - 1) / passes;
-  optimiser.first_layer_steps = settings->compute.first_layer_epochs * steps;
-  optimiser.total_steps = std::max<std::int64_t>(1, steps * plan->epochs);
+  const strategy::Traits& traits = strategy_of(settings).traits;
+  const std::int64_t passes = traits.sums_passes ? plan->passes : 1;
+  const auto in = [passes](std::int64_t batches) { return (batches + passes - 1) / passes; };
+  const std::int64_t batches = learner.steps_per_epoch(), most = static_cast<std::int64_t>(plan->max_steps);
+  optimiser.first_layer_steps = settings->compute.first_layer_epochs * in(batches);
+  std::int64_t steps = in(batches)*plan->epochs;
+  if (most > 0 && most < batches * plan->epochs) steps = most / batches * in(batches) + in(most % batches);
+  if (traits.own_pace) {  // a server takes a step for each of every worker
+    steps = 0;
+    for (const std::int64_t its : learner.sampler().steps_of_all())
+      steps += most > 0 ? std::min(its * plan->epochs, most) : its * plan->epochs;
+  }
+  optimiser.total_steps = std::max<std::int64_t>(1, steps);
 }
 
 ModelParts parts_of(const model::ModelInfo& info) {
@@ -258,6 +266,11 @@ void check_choices(const Settings& settings) {
   }
   if (const double dropout = settings->compute.dropout; dropout < 0 && dropout != -1) {
     fail(ErrorKind::usage, "train.dropout = ", dropout, "; give a rate from 0 to below 1, or -1 for each layer's own");
+  }
+  if (const auto all = settings->batch.global; all > 0 && all < static_cast<std::uint32_t>(settings->workers) &&
+                                               strategy.data != strategy::DataUse::global_batches) {
+    fail(ErrorKind::usage, settings.shown("batch.global"), " is less than a sample for each of ", settings->workers,
+         " workers, of which each takes batches of its own: give at least ", settings->workers);
   }
   train::find_device(settings->compute.device, 0);  // an error should come now, not in every worker
   codec::check_codec(plan.exchange.codec);

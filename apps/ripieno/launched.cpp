@@ -5,6 +5,7 @@
 #include "apps/ripieno/job.h"
 #include "apps/ripieno/rank.h"
 #include "apps/ripieno/rank_folder.h"
+#include "apps/ripieno/saved_states.h"
 #include "apps/ripieno/worker.h"
 #include "ripieno/core/file.h"
 #include "ripieno/launch/error_file.h"
@@ -62,6 +63,7 @@ Task<> LaunchedRank::run() {
   const collective::Communicator comm(endpoint_);
   Task<std::vector<std::string>> gathering = comm.all_gather(report::to_json(own));
   const std::vector<std::string> all = co_await std::move(gathering);
+  SavedStates(folder_.run(), endpoint_->size()).keep_newest(place_.rank);
   Task<> gathering_files = folder_.gather(comm);
   co_await std::move(gathering_files);
   if (place_.rank != 0) co_return;

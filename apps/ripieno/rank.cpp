@@ -2,6 +2,7 @@
 
 #include <asio/ip/host_name.hpp>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <utility>
 
 #include "apps/ripieno/choose_exchange.h"
@@ -10,6 +11,7 @@
 #include "apps/ripieno/replay.h"
 #include "apps/ripieno/saved_states.h"
 #include "ripieno/core/file.h"
+#include "ripieno/core/hash.h"
 #include "ripieno/membership/clocks.h"
 #include "ripieno/numeric/elementwise.h"
 #include "ripieno/observe/usage.h"
@@ -58,8 +60,10 @@ class RankRun {
   Task<std::optional<strategy::ComputeProfile>> replayed();
   Task<> begin_trace();
   void open_saved();
+  std::int64_t layout_digest() const;
+  void check_saved();
   Task<> go_on_from_saved();
-  void leave_out_steps();
+  void check_steps();
   void checkpoint(std::uint32_t epoch);
   void save_state();
   void visit_state(StateVisitor& visitor);
@@ -115,7 +119,7 @@ Task<> RankRun::prepare() {
   const std::optional<strategy::ComputeProfile> replay = co_await replayed();
   learner_ = make_learner(task_.settings, zoo_, rank(), task_.local_rank, runtime_, *recorder_, comm_.memory(), replay);
   add_model(&plan_, task_.settings, *learner_);
-  leave_out_steps();
+  check_steps();
   if (task_.resume) open_saved();
   if (task_.settings->run.trace) co_await begin_trace();
   strategy_ = strategy::make_strategy(
@@ -125,14 +129,19 @@ Task<> RankRun::prepare() {
   progress_.emplace(*recorder_, runtime_, plan_, who, task_.report);
 }
 
-/// Where a rate would have no steps left, it is said before the work is done.
-void RankRun::leave_out_steps() {
-  const std::uint64_t wanted = task_.settings->run.left_out_steps;
+/// Where a rate would have no steps left, or workers would never exchange, it is said before the work is done.
+void RankRun::check_steps() {
+  const std::uint64_t wanted = task_.settings->run.left_out_steps, apart = plan_.local.steps;
   std::uint64_t steps = std::uint64_t{learner_->steps_per_epoch()} * (plan_.epochs - plan_.first_epoch);
   if (plan_.max_steps > 0) steps = std::min<std::uint64_t>(steps, plan_.max_steps);
   if (wanted > 0 && wanted >= steps) {
     fail(ErrorKind::usage, task_.settings.shown("measure.skip_steps"), " leaves none of the ", steps,
          " steps of this run to measure; give less, or train for longer");
+  }
+  if (strategy_of(task_.settings).traits.local_steps && apart > steps && steps > 0) {
+    if (rank() == 0)
+      note(text(task_.settings.shown("local.steps"), " is more than the ", steps,
+                " steps of this run: workers never exchange before its end"));
   }
   recorder_->leave_out(wanted);
 }
@@ -154,9 +163,39 @@ void RankRun::open_saved() {
   plan_.first_epoch = static_cast<std::uint32_t>(epochs_done_);
 }
 
+/// A digest of the model's tensors as they lie in memory: saved numbers mean nothing in another order.
+std::int64_t RankRun::layout_digest() const {
+  std::ostringstream all;
+  for (const auto& [name, tensor] : train::state_dict(learner_->model()))
+    all << name << ' ' << tensor.sizes() << ' ' << tensor.strides() << '\n';
+  return static_cast<std::int64_t>(hash(all.str()));
+}
+
+/// The saved numbers must mean the same in this run, and hold what all workers have learnt.
+void RankRun::check_saved() {
+  std::int64_t ranks = 0, alike = 0, layout = 0;
+  saved_->number("ranks", ranks);
+  saved_->number("alike", alike);
+  saved_->number("layout", layout);
+  const std::string from = task_.resume->string();
+  if (layout != layout_digest()) {
+    fail(ErrorKind::usage, from, ": its model's numbers lie in another order in memory than ",
+         task_.settings.shown("model"), " with ", task_.settings.shown("train.channels_last"),
+         " has them: go on with the model and the train.channels_last of that run");
+  }
+  const bool fewer = endpoint_->size() < ranks;
+  if (!alike && (fewer || strategy_of(task_.settings).exact)) {
+    fail(ErrorKind::usage, from, ": its ", ranks, " ranks hold weights of their own, of which ",
+         fewer ? text("only ", endpoint_->size(), " would be used")
+               : text(task_.settings.shown("strategy"), " takes rank 0's"),
+         ": go on with as many ranks, and with a strategy whose workers' weights differ, too");
+  }
+}
+
 /// Loads the saved state. A job that still runs may have saved in between, so all ranks' states must be of the same
 /// epoch.
 Task<> RankRun::go_on_from_saved() {
+  check_saved();
   visit_state(*saved_);
   const std::int64_t first = co_await comm_.broadcast(epochs_done_);
   if (first == epochs_done_) co_return;
@@ -177,6 +216,10 @@ Task<> RankRun::begin_trace() {
 /// requires.
 void RankRun::visit_state(StateVisitor& visitor) {
   visitor.number("epochs_done", epochs_done_);
+  std::int64_t ranks = endpoint_->size(), alike = strategy_of(task_.settings).exact ? 1 : 0, layout = layout_digest();
+  visitor.number("ranks", ranks);
+  visitor.number("alike", alike);
+  visitor.number("layout", layout);
   visitor.span("parameters", learner_->parameters());
   visitor.span("buffers", learner_->buffers());
   learner_->visit(visitor);
@@ -186,7 +229,7 @@ void RankRun::visit_state(StateVisitor& visitor) {
 void RankRun::save_state() {
   train::StateWriter writer;
   visit_state(writer);
-  states_.save(rank(), epochs_done_, writer.tensors);
+  states_.save(rank(), epochs_done_, writer.sealed());
 }
 
 void RankRun::checkpoint(std::uint32_t epoch) {

@@ -1,6 +1,8 @@
 #include "apps/ripieno/saved_states.h"
 
+#include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <vector>
 
 #include "ripieno/core/error.h"
@@ -32,7 +34,23 @@ std::int64_t newest_of_all(const std::vector<Files>& ranks) {
   return newest;
 }
 
+/// Where a rank does not see the files of all, since hosts share no folder: ranks that exchange are not further apart
+/// than this.
+constexpr std::size_t most_unseen = 3;
+
+template <class Files>
+std::int64_t earliest_to_keep(const Files& own) {
+  return own.size() <= most_unseen ? 0 : std::prev(own.end(), most_unseen)->first;
+}
+
 }  // namespace
+
+void SavedStates::keep_newest(int rank) {
+  std::error_code ignored;
+  for (const auto& [epochs, file] : files_of(rank)) {
+    if (file != folder_.state(rank)) fs::remove(file, ignored);
+  }
+}
 
 SavedStates::Files SavedStates::files_of(int rank) const {
   Files files;
@@ -61,7 +79,9 @@ void SavedStates::save(int rank, std::int64_t epochs_done, const train::NamedTen
   } catch (const Error&) {  // another rank's file is being moved just now: the next save tidies up
     return;
   }
-  const std::int64_t all_have = newest_of_all(ranks);
+  const bool sees_all = std::none_of(ranks.begin(), ranks.end(), [](const Files& files) { return files.empty(); });
+  const std::int64_t all_have =
+      sees_all ? newest_of_all(ranks) : earliest_to_keep(ranks[static_cast<std::size_t>(rank)]);
   std::error_code ignored;
   for (const Files& files : ranks) {
     for (const auto& [epochs, file] : files) {

@@ -19,6 +19,9 @@ class SavedStates {
   /// rank needs. Each process saves one rank's states. Throws Error(io).
   void save(int rank, std::int64_t epochs_done, const train::NamedTensors& state);
 
+  /// Removes a rank's files but for the newest. All ranks have saved that by now.
+  void keep_newest(int rank);
+
   /// A rank's file of the newest epoch that all ranks have. Throws Error(data), which names the missing or damaged
   /// file, or, if the ranks have no epoch in common, lists the epochs that there are.
   std::filesystem::path newest_of(int rank) const;

@@ -67,6 +67,8 @@ std::vector<report::Summary> run_processes(const Settings& settings, const RunFo
     }
   };
   launch::run_local(job);
+  require(ranks.size() == static_cast<std::size_t>(job.workers), "only ", ranks.size(), " of ", job.workers,
+          " ranks have said how they ended");
   return ranks;
 }
 

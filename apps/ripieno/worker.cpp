@@ -43,7 +43,7 @@ void run_worker(const std::filesystem::path& path, const std::string& resume, co
     report::Summary summary;
     cluster->runtime->spawn(text("rank ", place.rank), run_rank(task, &zoo, cluster->endpoint, &summary));
     cluster->runtime->run();
-    control.send({{"type", "summary"}, {"summary", report::to_json(summary)}});
+    control.deliver({{"type", "summary"}, {"summary", report::to_json(summary)}});
   });
 }
 

@@ -99,7 +99,15 @@ Backend::Handle Backend::begin_in(const std::shared_ptr<Order>& order, Asked ask
   return work;
 }
 
+/// A fork has the group's memory and connections, in which it would take its parent's place.
+void Backend::check_process() const {
+  if (process_ == ::getpid()) return;
+  fail(ErrorKind::usage, "process ", ::getpid(), " is a fork of process ", process_, ", which is rank ", rank_,
+       " of this group: only that can use it");
+}
+
 Backend::Begun Backend::begin_next(Order& order, const Asked& asked, Operation operation) {
+  check_process();
   const auto over = std::make_shared<Event>(runtime());
   const std::uint64_t number = order.asked++;
   const auto lane = static_cast<std::uint32_t>(number % order.last.size());
@@ -127,6 +135,7 @@ Backend::Handle Backend::average(std::shared_ptr<BucketAverages> averages, int b
 }
 
 Backend::Handle Backend::begin_message(Asked asked, Message message) {
+  check_process();
   const std::lock_guard lock(order_);
   const std::uint64_t number = members().order->asked;
   const auto over = std::make_shared<Event>(runtime());
@@ -138,7 +147,10 @@ Backend::Handle Backend::submit(const Asked& asked, const c10::intrusive_ptr<Pen
                                 std::shared_ptr<Event> over, Task<> task) {
   work->moves_by(asked.is_async ? progress().submit(asked.title, std::move(task))
                                 : progress().begin(asked.title, std::move(task)));
-  if (coalescing_) coalescing_->push_back({work, std::move(over)});
+  if (coalescing_) {
+    std::erase_if(*coalescing_, [](const Begun& one) { return one.work->isCompleted() && !one.work->exception(); });
+    coalescing_->push_back({work, std::move(over)});
+  }
   return work;
 }
 
@@ -200,8 +212,7 @@ void Backend::conclude(const c10::intrusive_ptr<PendingWork>& work, Event& over,
 
 void Backend::startCoalescing() {
   const std::lock_guard lock(order_);
-  if (coalescing_) fail(ErrorKind::usage, "startCoalescing() again before endCoalescing()");
-  coalescing_.emplace();
+  coalescing_.emplace();  // an older one is that of a block which an error has ended
 }
 
 Backend::Handle Backend::endCoalescing() {

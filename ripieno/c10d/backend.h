@@ -48,7 +48,10 @@ class Backend final : public ::c10d::Backend {
   void release_resources() override;
 
   const std::string getBackendName() const override { return "ripieno"; }
-  c10::intrusive_ptr<::c10d::Backend::Options> getBackendOptions() override { return options_; }
+  /// A copy: PyTorch makes a new group's options of it.
+  c10::intrusive_ptr<::c10d::Backend::Options> getBackendOptions() override {
+    return c10::make_intrusive<::c10d::Backend::Options>(*options_);
+  }
   void setTimeout(std::chrono::milliseconds timeout) override { options_->timeout = timeout; }
   bool supportsSplitting() const override { return true; }
   // What is begun between these has one work. (batch_isend_irecv has a work for each, as with Gloo.)
@@ -230,6 +233,7 @@ class Backend final : public ::c10d::Backend {
   /// "ripieno:all_reduce"
   const char* title(const char* operation) const;
   Duration limit_of(std::chrono::milliseconds timeout) const;
+  void check_process() const;
   Runtime& runtime() const { return members_->comm.runtime(); }
 
   const c10::intrusive_ptr<::c10d::Backend::Options> options_;

@@ -53,7 +53,8 @@ void check_reduction(const char* operation, const ::c10d::ReduceOp& op, at::Scal
   const bool ordered = op == ::c10d::ReduceOp::MIN || op == ::c10d::ReduceOp::MAX;
   const bool is_integral = at::isIntegralType(type, true);
   // PyTorch itself cannot add them.
-  if (at::isFloat8Type(type) || c10::isBarebonesUnsignedType(type) || at::isQIntType(type) || at::isBitsType(type))
+  if (at::isFloat8Type(type) || type == at::kFloat4_e2m1fn_x2 || c10::isBarebonesUnsignedType(type) ||
+      at::isQIntType(type) || at::isBitsType(type))
     fail(ErrorKind::usage, operation, " of ", type, ": there is no arithmetic for the type; convert it first");
   if ((bitwise && !is_integral) || (ordered && at::isComplexType(type)))
     fail(ErrorKind::usage, operation, " with ", name_of(op), " of ", type, ": there is no such operation for the type");
@@ -68,6 +69,8 @@ Combining combining_of(const ::c10d::ReduceOp& op, at::ScalarType type) {
       return combining;
     case ::c10d::ReduceOp::AVG:
       combining.is_mean = true;
+      // The sum of a mean that fits may not fit itself.
+      if (at::isIntegralType(type, true) || type == at::kHalf) combining.on_the_way = std::nullopt;
       return combining;
     case ::c10d::ReduceOp::PREMUL_SUM:
       combining.factor = factor_of(op);
@@ -94,6 +97,14 @@ at::Tensor combine(const std::vector<at::Tensor>& all, const ::c10d::ReduceOp& o
   const auto one = [&](const at::Tensor& tensor) {
     return combining.factor == 1 ? tensor : tensor.mul(combining.factor);
   };
+  const at::ScalarType type = all[0].scalar_type();
+  const bool is_integral = at::isIntegralType(type, true);
+  if (combining.is_mean && (is_integral || type == at::kHalf)) {
+    at::Tensor sum = all[0].to(is_integral ? at::kLong : at::kFloat);
+    for (std::size_t i = 1; i < all.size(); ++i) sum = sum.add(all[i]);
+    const auto size = static_cast<double>(all.size());
+    return (is_integral ? sum.div(size, "trunc") : sum.div(size)).to(type);
+  }
   at::Tensor result = one(all[0]);
   for (std::size_t i = 1; i < all.size(); ++i) result = two(result, one(all[i]), op);
   return combining.is_mean ? result.div(static_cast<double>(all.size())) : result;

@@ -182,11 +182,13 @@ class Proof {
     for (const Transfer& in : step.receives) {
       const bool is_sent = overlaps(in, step.sends);
       for (const Transfer& other : step.receives) {
-        if (&other == &in || !overlaps(in, other)) continue;
-        if (in.how != numeric::Reduce::add || other.how != numeric::Reduce::add)
-          wrong("rank ", rank, " receives ", print(in), " and ", print(other));
-        if (is_sent && in.range != other.range)
+        if (&other == &in) continue;
+        const bool both_add = in.how == numeric::Reduce::add && other.how == numeric::Reduce::add;
+        const bool meet = overlaps(in, other), both_sent = is_sent && overlaps(other, step.sends);
+        if (meet && !both_add) wrong("rank ", rank, " receives ", print(in), " and ", print(other));
+        if (both_add && both_sent && in.range != other.range)
           wrong("rank ", rank, " adds ", print(in), " and ", print(other), " to what it sends");
+        if (meet && !both_sent) wrong("rank ", rank, " adds ", print(in), " and ", print(other), " to one place");
       }
     }
   }

@@ -13,7 +13,8 @@ namespace ripieno::collective {
 /// once;
 /// - both ends of every transfer agree, no undefined content is sent, and nothing is sent as final (Reduce::replace)
 ///   before it is;
-/// - no step receives twice into the same place, except adds that all have the range that the step sends.
+/// - no step receives twice into the same place, except adds that all have the range that the step sends; adds to what
+///   the step sends have one range.
 /// Otherwise throws Error(internal), which names the step, the ranks and the elements.
 void check_schedule(const Route& route, World world, std::size_t elements);
 

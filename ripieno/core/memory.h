@@ -17,11 +17,14 @@ std::shared_ptr<std::byte> own_memory(std::size_t bytes);
 /// A Memory that gives none: numbers in it have sizes without data (core/span.h).
 std::shared_ptr<std::byte> no_memory(std::size_t bytes);
 
-/// A block of at least so many uninitialised bytes, aligned to 64; reuses a block that this thread gave back before, if
-/// there is one. So steps that do the same allocate nothing new after the first few. A thread keeps its free blocks
-/// until it ends.
+/// A block of at least so many uninitialised bytes, aligned to 64; reuses one that was given back before, if there is
+/// one. So steps that do the same allocate nothing new after the first few. Large blocks (above 16 KiB) are reused
+/// whichever thread gave them back, and stay the process's. A small one is reused by the thread that gave it back,
+/// which keeps some MiB of each size until it ends.
 void* take_block(std::size_t bytes);
 void give_back_block(void* block, std::size_t bytes) noexcept;
+/// What this thread keeps of small blocks, for tests.
+std::size_t free_bytes_of_thread();
 
 /// take_block() for containers.
 template <class T>

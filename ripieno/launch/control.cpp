@@ -14,7 +14,7 @@
 namespace ripieno::launch {
 namespace {
 
-constexpr int patience_ms = 500;
+constexpr int some_patience_ms = 500, for_ever = -1;
 
 /// write() that answers EPIPE without raising SIGPIPE, whatever the process does with that signal elsewhere.
 ssize_t write_quietly(int fd, const char* data, std::size_t size) {
@@ -36,9 +36,13 @@ ssize_t write_quietly(int fd, const char* data, std::size_t size) {
   return written;
 }
 
+std::string line_of(const nlohmann::json& message) {
+  return message.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
 }  // namespace
 
-Control::Control(int fd) : pipe_(fd) {
+Control::Control(int fd) : pipe_(fd), patience_ms_(some_patience_ms) {
   if (!has_listener()) return;
   const int flags = fcntl(fd, F_GETFL);
   if (flags < 0) fail(ErrorKind::usage, "RIPIENO_CONTROL_FD is ", fd, ", which is not an open descriptor");
@@ -47,29 +51,38 @@ Control::Control(int fd) : pipe_(fd) {
 }
 
 Control::~Control() {
-  if (has_listener()) flush();
+  if (has_listener()) flush(patience_ms_);
 }
 
 void Control::send(const nlohmann::json& message) {
   if (!has_listener()) return;
-  flush();
+  flush(patience_ms_);
   if (!has_listener() || !unsent_.empty()) return;  // the launcher does not read: dropped
-  unsent_ = message.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
-  flush();
+  unsent_ = line_of(message);
+  flush(patience_ms_);
+}
+
+void Control::deliver(const nlohmann::json& message) {
+  if (!has_listener()) return;
+  unsent_ += line_of(message);
+  flush(for_ever);
 }
 
 void Control::failed(const Error& error) {
-  send({{"type", "failed"}, {"kind", name(error.kind())}, {"message", error.what()}});
+  deliver({{"type", "failed"}, {"kind", name(error.kind())}, {"message", error.what()}});
 }
 
-void Control::flush() {
+void Control::flush(int patience_ms) {
   while (!unsent_.empty()) {
     const ssize_t written = write_quietly(pipe_.get(), unsent_.data(), unsent_.size());
     if (written >= 0) {
       unsent_.erase(0, static_cast<std::size_t>(written));
+      patience_ms_ = some_patience_ms;
     } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
       pollfd writable{pipe_.get(), POLLOUT, 0};
-      if (poll(&writable, 1, patience_ms) <= 0) return;
+      if (poll(&writable, 1, patience_ms) != 0) continue;
+      patience_ms_ = 0;
+      return;
     } else if (errno != EINTR) {  // the launcher has ended
       pipe_ = Descriptor();
       unsent_.clear();

@@ -13,8 +13,7 @@ class Error;
 
 namespace ripieno::launch {
 
-/// For one thread at a time. A launcher that has ended or does not read neither ends the worker nor delays it for more
-/// than a second per message: unwritten messages are dropped after that, but always whole ones.
+/// For one thread at a time. A launcher that has ended does not end the worker.
 class Control {
  public:
   /// Owns the descriptor; -1 for a worker without a launcher.
@@ -25,15 +24,20 @@ class Control {
 
   /// Whether a launcher is listening.
   bool has_listener() const { return pipe_.is_open(); }
+  /// What the launcher can do without: dropped, always as a whole, if the launcher does not read for half a second, and
+  /// from then on at once until it reads.
   void send(const nlohmann::json& message);
-  /// Sends {"type": "failed", "kind": ..., "message": ...}, which the launcher then reports as the job's failure.
+  /// What it cannot do without, such as a result: waits until the launcher reads, stopped as it may be, or ends.
+  void deliver(const nlohmann::json& message);
+  /// Delivers {"type": "failed", "kind": ..., "message": ...}, which the launcher then reports as the job's failure.
   void failed(const Error& error);
 
  private:
-  /// Writes as much of `unsent_` as it can within half a second.
-  void flush();
+  /// Writes `unsent_` while the launcher reads something at least every `patience_ms`; -1: until all is written.
+  void flush(int patience_ms);
 
   Descriptor pipe_;
+  int patience_ms_;  // that send() has
   std::string unsent_;
 };
 

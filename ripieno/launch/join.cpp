@@ -119,7 +119,7 @@ transport::MpiChoice mpi_of(const Placement& place) {
 /// Tells the launcher that this worker has lost a peer: if it fails now, it is not the cause.
 void tell_launcher(int control_fd, std::shared_ptr<Control>& control) {
   if (!control) control = std::make_shared<Control>(control_fd);
-  control->send({{"type", "lost-peer"}});
+  control->deliver({{"type", "lost-peer"}});
 }
 
 }  // namespace

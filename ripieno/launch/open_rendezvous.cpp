@@ -11,12 +11,15 @@ using membership::parse_address, membership::with_port;
 
 bool is_any(const std::string& host) { return host == "0.0.0.0" || host == "::"; }
 
-/// At the job's address, or, where an invitation says the address, at any port. Where workers listen on all of the
-/// host's addresses, so does the rendezvous.
+/// At the job's address, or, where an invitation says the address, at any port. Where workers do not listen on the
+/// loopback, the rendezvous listens on all of the host's addresses: the name that the others know may be another one's
+/// here (Debian's /etc/hosts has 127.0.1.1 for the host's own).
 std::string listens_at(const Placement& place) {
   if (place.rendezvous.empty()) return with_port(place.listen, 0);
-  membership::resolve(place.rendezvous);  // else the others wait in vain, too
-  return is_any(place.listen) ? with_port(place.listen, parse_address(place.rendezvous).port) : place.rendezvous;
+  const asio::ip::tcp::endpoint named = membership::resolve(place.rendezvous);  // else the others wait in vain, too
+  if (is_any(place.listen)) return with_port(place.listen, named.port());
+  const bool is_here = membership::resolve(with_port(place.listen, 0)).address().is_loopback();
+  return is_here ? place.rendezvous : with_port(membership::all_addresses(), named.port());
 }
 
 }  // namespace

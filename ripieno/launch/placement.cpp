@@ -23,7 +23,8 @@ Placement inherited() {
   place.shared_memory = switched("RIPIENO_SHARED_MEMORY", place.shared_memory);
   if (const auto address = variable("RIPIENO_LISTEN")) {
     if (address->empty()) fail(ErrorKind::usage, "RIPIENO_LISTEN is empty, but must be an address of this machine");
-    place.listen = membership::find_interface(*address).value_or(*address);
+    place.listen =
+        *address == everywhere ? membership::all_addresses() : membership::find_interface(*address).value_or(*address);
   }
   return place;
 }

@@ -25,6 +25,9 @@
 
 namespace ripieno::launch {
 
+/// As RIPIENO_LISTEN: all addresses of the host that reads it.
+inline constexpr const char* everywhere = "*";
+
 struct Placement {
   int rank = 0;
   int world_size = 1;

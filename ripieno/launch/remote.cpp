@@ -41,8 +41,9 @@ std::vector<std::string> agent_command(const HostsJob& job, const Host& host) {
   std::istringstream words(variable("RIPIENO_SSH").value_or("ssh"));
   for (std::string word; words >> word;) command.push_back(word);
   if (command.empty()) fail(ErrorKind::usage, "RIPIENO_SSH is empty, but must be a command such as 'ssh -p 2222'");
-  command.insert(command.end(), {"-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=4", host.name,
-                                 "exec " + quoted(job.agent) + " agent " + quoted(folder)});
+  command.insert(command.end(),
+                 {"-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=4", "-o", "ServerAliveInterval=15", "-o",
+                  "ServerAliveCountMax=3", host.name, "exec " + quoted(job.agent) + " agent " + quoted(folder)});
   return command;
 }
 
@@ -196,7 +197,7 @@ class HostsRun {
                      job_.shares_cores,
                      {agent->first_rank, workers, with_port(address, port), token}};
       if (other != agents_.end())
-        share.variables.emplace_back("RIPIENO_LISTEN", variable("RIPIENO_LISTEN").value_or(all));
+        share.variables.emplace_back("RIPIENO_LISTEN", variable("RIPIENO_LISTEN").value_or(everywhere));
       share.variables.insert(share.variables.end(), job_.variables.begin(), job_.variables.end());
       const std::string line = to_json(share).dump() + "\n";
       asio::error_code ignored;  // an agent that has ended is noticed by its end

@@ -37,17 +37,19 @@ Join::Join(DistributedDataParallel& ddp, bool divide_by_present) : exchange_(ddp
 }
 
 Join::~Join() {
-  if (!finished_) tell_others(*exchange_, "a rank has left its Join without finish()");
+  if (finished_) return;
+  exchange_->leave_uneven();
+  tell_others(*exchange_, "a rank has left its Join without finish()");
 }
 
 void Join::finish(const std::function<void()>& step) {
   if (finished_) fail(ErrorKind::usage, "finish() of a Join that has finished");
-  finished_ = true;
   const bool steps = static_cast<bool>(step);
   while (exchange_->accompany(steps)) {
     if (steps) step();
   }
   exchange_->end_uneven();
+  finished_ = true;
 }
 
 }  // namespace ripieno::loop

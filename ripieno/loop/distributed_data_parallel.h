@@ -80,7 +80,7 @@ class NoSync {
 /// momentum and the like stay the same on all ranks. Then all get the parameters and buffers of the first rank that
 /// took the most steps. Without `step` the optimiser's state stays behind: enough for one without state and schedule.
 /// Gradients are divided by the number of all ranks, or of those that still have batches. Buffers are not exchanged
-/// before finish().
+/// before finish(). A step must have one backward() that averages. Error(usage): a Join is open in the group already.
 class Join {
  public:
   explicit Join(DistributedDataParallel& ddp, bool divide_by_present = false);

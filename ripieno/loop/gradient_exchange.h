@@ -61,6 +61,7 @@ class GradientExchange : public std::enable_shared_from_this<GradientExchange> {
   void begin_uneven(bool divide_by_present);
   /// All ranks get the parameters and buffers of the first rank that took the most passes.
   void end_uneven();
+  void leave_uneven();
   /// Takes part in a pass of other ranks with no gradient of its own; false, on all ranks, if there is none. Where
   /// there is one, and `as_gradients`, each grad() is then the average, as on the others after zero_grad().
   bool accompany(bool as_gradients);

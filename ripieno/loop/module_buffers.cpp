@@ -10,6 +10,11 @@ namespace {
 constexpr std::size_t alignment = 16;  // of a buffer in the packed memory, in bytes
 const collective::ExecuteOptions as_bytes{DType::uint8, observe::Purpose::control};
 
+/// Of batch norm.
+bool is_statistic(const std::string& name) {
+  return name.ends_with("running_mean") || name.ends_with("running_var") || name.ends_with("num_batches_tracked");
+}
+
 }  // namespace
 
 ModuleBuffers::ModuleBuffers(torch::nn::Module& module, const Memory& memory) {
@@ -63,9 +68,11 @@ Task<> ModuleBuffers::give_first(collective::Communicator comm) {
   co_await collective::broadcast(comm, NumberSpan(memory_.data_ptr(), memory_.nbytes(), DType::uint8), as_bytes);
   if (comm.rank() != 0) {
     const torch::NoGradGuard no_grad;
-    // Not as a change in place: a forward pass may have kept batch norm's statistics, which its backward pass does not
-    // read.
-    for (std::size_t i = 0; i < buffers_.size(); ++i) buffers_[i].variable_data().copy_(packed_[i]);
+    for (std::size_t i = 0; i < buffers_.size(); ++i) {
+      // Of batch norm not as a change in place: a forward pass keeps its statistics, and its backward pass does not
+      // read them.
+      (is_statistic(names_[i]) ? buffers_[i].variable_data() : buffers_[i]).copy_(packed_[i]);
+    }
   }
 }
 

@@ -1,11 +1,35 @@
 // Ranks that take part in unequal numbers of backward passes (Join).
 #include <algorithm>
+#include <mutex>
+#include <set>
 
 #include "ripieno/loop/gradient_exchange.h"
 
 namespace ripieno::loop {
+namespace {
+
+/// The groups in which a Join is open.
+struct OpenJoins {
+  std::mutex mutex;
+  std::set<const void*> groups;
+};
+
+OpenJoins& open_joins() {
+  static OpenJoins all;
+  return all;
+}
+
+}  // namespace
 
 void GradientExchange::begin_uneven(bool divide_by_present) {
+  OpenJoins& open = open_joins();
+  const std::lock_guard lock(open.mutex);
+  if (!open.groups.insert(group_.get()).second) {
+    fail(ErrorKind::usage, "rank ", group_->getRank(),
+         ": a second Join while another is open in the same group: a rank that has ended would wait in one for ranks "
+         "that "
+         "wait in the other; give each model a group of its own");
+  }
   is_uneven_ = true;
   own_passes_ = 0;
   divides_by_present_ = divide_by_present;
@@ -48,7 +72,14 @@ void GradientExchange::end_uneven() {
   std::vector<std::uint64_t> passes;
   together("who has gone on longest", *comm_, gather(*comm_, own_passes_, &passes));
   share_state_of(static_cast<int>(std::max_element(passes.begin(), passes.end()) - passes.begin()));
+  leave_uneven();
+}
+
+void GradientExchange::leave_uneven() {
   is_uneven_ = false;
+  OpenJoins& open = open_joins();
+  const std::lock_guard lock(open.mutex);
+  open.groups.erase(group_.get());
 }
 
 }  // namespace ripieno::loop

@@ -34,6 +34,7 @@ constexpr int lanes = 32;
 constexpr std::size_t longest_number = 10;  // of a rank, in digits
 constexpr auto without_a_way =
     std::chrono::seconds(3);  // a network may still come up; if it does not, the error comes soon
+constexpr auto without_a_name = std::chrono::seconds(10);  // a host's name may be registered after its first process
 
 struct Mesh {
   Mesh(Runtime& runtime, const Meeting& meeting)
@@ -197,9 +198,18 @@ Task<Found> find_rendezvous(std::shared_ptr<Mesh> mesh) {
   for (;;) {
     const std::vector<std::string> known = ways(mesh);
     std::string why;
-    bool is_network = !known.empty();  // what keeps this worker from each
+    bool is_network = !known.empty(), is_name = !known.empty();  // what keeps this worker from each
     for (const std::string& address : known) {
-      Found found{std::make_unique<Dialling>(mesh), resolve(address)};
+      tcp::endpoint where;
+      try {
+        where = resolve(address);
+      } catch (const Error& error) {
+        why += text(why.empty() ? "" : "; ", error.what());
+        is_network = false;
+        continue;
+      }
+      is_name = false;
+      Found found{std::make_unique<Dialling>(mesh), where};
       Task<asio::error_code> dialling =
           dial(mesh, found.dialling->connection(), found.where, longest_attempt(known.size()));
       const asio::error_code error = co_await std::move(dialling);
@@ -213,7 +223,7 @@ Task<Found> find_rendezvous(std::shared_ptr<Mesh> mesh) {
       fail(ErrorKind::peer, mesh->me(), "rank 0 has not come within ", seconds(meeting.timeout),
            " s: it would have left ", meeting.invitation->name(), ". Is that the same on all hosts?");
     }
-    const bool no_way = is_network && now >= start + without_a_way;
+    const bool no_way = (is_network && now >= start + without_a_way) || (is_name && now >= start + without_a_name);
     if (no_way || now >= deadline) fail(ErrorKind::network, mesh->me(), why);
     co_await mesh->runtime.sleep(between_attempts);
   }

@@ -41,7 +41,7 @@ void Alike::commit(TrainingStep step) {
 }
 
 void Alike::settle() {
-  for (std::size_t bucket = 0; bucket < layout_.buckets.size(); ++bucket) averager_->commit(bucket);
+  for (std::size_t bucket = 0; bucket < layout_.buckets.size() && taken_; ++bucket) averager_->commit(bucket);
   place_.learner.commit();
   ++done_;
 }
@@ -88,6 +88,7 @@ Task<> Alike::hand_over(int from, BrokenOff missed) {
   Learner& learner = place_.learner;
   const auto mean = numeric::copy_of(mean_ ? mean_->span() : learner.buffers());
   Score score = score_;
+  std::int64_t taken = taken_;
   const std::function<void(StateVisitor&)> shared = [&](StateVisitor& visitor) {
     visitor.span("parameters", learner.parameters());
     optimiser_->visit(visitor);
@@ -95,9 +96,13 @@ Task<> Alike::hand_over(int from, BrokenOff missed) {
     if (learner.loss_scale()) learner.loss_scale()->visit(visitor);
     visitor.span("buffers", mean->span());
     visit_score(visitor, score);
+    visitor.number("taken", taken);
   };
   co_await share_state(place_.comm, from, shared);
-  if (missed.step) settle();
+  if (missed.step) {
+    taken_ = taken;
+    settle();
+  }
   if (!missed.record) co_return;
   numeric::convert(learner.buffers(), mean->span());
   mean_ = numeric::copy_of(mean->span());

@@ -39,8 +39,9 @@ class Alike : public Strategy {
   /// Whether ranks exchange in this step: a rank that commits it then knows that all others have staged it.
   virtual bool exchanges(TrainingStep) const { return true; }
   /// The optimiser's step, called once the gradients are averaged.
-  virtual void update(TrainingStep step) { step_if_finite(place_, *optimiser_, step.rate); }
-  /// Commits everything else that belongs to a step.
+  virtual void update(TrainingStep step) { taken_ = step_if_finite(place_, *optimiser_, step.rate) ? 1 : 0; }
+  /// Commits everything else that belongs to a step. What error feedback has kept of a step that was not taken is
+  /// dropped with it.
   virtual void settle();
 
   /// Averages one bucket of the gradients; several buckets may be in flight at once.
@@ -56,8 +57,9 @@ class Alike : public Strategy {
   Task<> average_and_evaluate(EpochEnd end);
   Task<> hand_over(int from, BrokenOff missed);
 
-  std::int64_t done_ = 0;  // exchanges that this rank has committed: those of steps and those at ends of epochs
-  Score score_;            // of the last epoch
+  std::int64_t done_ = 0;   // exchanges that this rank has committed: those of steps and those at ends of epochs
+  std::int64_t taken_ = 1;  // whether the last step was: 0 after an overflow
+  Score score_;             // of the last epoch
   std::unique_ptr<numeric::Numbers> mean_;  // of the last epoch's buffers
 };
 

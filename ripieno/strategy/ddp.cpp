@@ -95,7 +95,11 @@ class Ddp final : public Alike {
   Task<> start_buckets(TrainingStep step, std::shared_ptr<Pass> pass, std::shared_ptr<Progress> progress) {
     for (std::size_t n = 0; n < order_.size(); ++n) {
       co_await wait_for_room();
-      if (learning_ > 0) order_[n] = co_await choose(progress);
+      if (learning_ > 0) {
+        const std::optional<std::size_t> chosen = co_await choose(progress);
+        if (!chosen) break;  // rank 0's pass failed: its finish() says why, and that ends this step on all
+        order_[n] = *chosen;
+      }
       const std::size_t bucket = order_[n];
       while (!progress->ready[bucket] && !progress->ended) co_await progress->news.pop();
       if (!progress->ready[bucket]) break;  // the pass failed: finish() says why
@@ -131,8 +135,9 @@ class Ddp final : public Alike {
   }
 
   /// The bucket that rank 0 starts next: among those ready there, the one that became ready first; with `forward`, the
-  /// one that the next forward pass needs first.
-  Task<std::size_t> choose(std::shared_ptr<Progress> progress) {
+  /// one that the next forward pass needs first. On rank 0 nothing if its pass ends without one; the others then wait
+  /// for the error that ends the step.
+  Task<std::optional<std::size_t>> choose(std::shared_ptr<Progress> progress) {
     std::uint32_t choice = 0;
     if (place_.comm.rank() == 0) {
       std::optional<std::size_t> best;
@@ -143,7 +148,8 @@ class Ddp final : public Alike {
         if (best || progress->ended) break;
         co_await progress->news.pop();
       }
-      choice = static_cast<std::uint32_t>(best.value_or(0));
+      if (!best) co_return std::nullopt;
+      choice = static_cast<std::uint32_t>(*best);
     }
     choice = co_await place_.comm.broadcast(choice);
     co_return choice;

@@ -8,15 +8,16 @@ void divide_by_loss_scale(Learner& learner) {
   if (learner.loss_scale()) numeric::scale(learner.gradients(), 1 / learner.loss_scale()->value());
 }
 
-void step_if_finite(Workplace& place, optim::Optimiser& optimiser, double rate) {
+bool step_if_finite(Workplace& place, optim::Optimiser& optimiser, double rate) {
   Learner& learner = place.learner;
   const observe::StageTimer timer(place.recorder, place.comm.runtime(), observe::Stage::optimise);
   optim::LossScale* const loss_scale = learner.loss_scale();
   const bool finite = !loss_scale || numeric::all_finite(learner.gradients());
   if (loss_scale) loss_scale->update(finite);
-  if (!finite) return;
+  if (!finite) return false;
   optimiser.begin_step();
   optimiser.update(0, learner.parameters(), learner.gradients(), rate);
+  return true;
 }
 
 std::unique_ptr<optim::Optimiser> workers_optimiser(const Plan& plan, const Workplace& place) {

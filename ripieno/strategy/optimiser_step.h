@@ -8,9 +8,9 @@ namespace ripieno::strategy {
 /// Divides the gradients by the loss scale, if there is one.
 void divide_by_loss_scale(Learner& learner);
 
-/// Takes the step, unless gradients overflowed under a loss scale; tells the loss scale which. Ranks with the same
-/// gradients decide alike.
-void step_if_finite(Workplace& place, optim::Optimiser& optimiser, double rate);
+/// Takes the step, unless gradients overflowed under a loss scale; tells the loss scale which, and returns whether it
+/// took it. Ranks with the same gradients decide alike.
+bool step_if_finite(Workplace& place, optim::Optimiser& optimiser, double rate);
 
 /// The optimiser of a worker's steps: the user's, where the loop is the user's, or the plan's.
 std::unique_ptr<optim::Optimiser> workers_optimiser(const Plan& plan, const Workplace& place);

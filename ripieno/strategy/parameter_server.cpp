@@ -233,8 +233,11 @@ class ParameterServer final : public Strategy {
 
   void commit(TrainingStep) override {
     take_weights();
-    for (ShardLink& link : links_) link.commit();
-    if (place_.learner.loss_scale()) place_.learner.loss_scale()->update(answer_.applied != 0);
+    const bool applied = answer_.applied != 0;
+    for (ShardLink& link : links_) {
+      if (applied) link.commit();  // else what error feedback has kept of the push is dropped with it
+    }
+    if (place_.learner.loss_scale()) place_.learner.loss_scale()->update(applied);
     place_.learner.commit();
     ++progress_.steps;
     lock_.reset();

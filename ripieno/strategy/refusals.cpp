@@ -82,6 +82,17 @@ constexpr std::array all_refusals{
               return c.info.has_servers &&
                      (o.name == "muon" || o.vector_factor != 1 || o.head_factor != 1 || o.first_layer_steps > 0);
             }},
+    Refusal{"optimiser.lookahead_every with workers whose weights others replace or mix between their steps",
+            "it would pull a worker back to a mean of its own weights from before",
+            "leave it at 0, or take a strategy that averages gradients, such as ddp",
+            [](const Choice& c) {
+              const Traits& is = traits(c);
+              return c.plan.optimiser.lookahead_every > 0 && (is.mixes || is.has_cloud || is.local_steps);
+            }},
+    Refusal{"optimiser.lookahead_every with train.precision = fp16",
+            "its last mean is of the last step, which is not known where steps that overflow are not taken",
+            "take bf16, or leave it at 0",
+            [](const Choice& c) { return c.plan.optimiser.lookahead_every > 0 && c.loss_scale; }},
     Refusal{"ps.placement = beside, ps.servers > workers", "every shard lives beside a worker of its own",
             "lower ps.servers, or set ps.placement = own",
             [](const Choice& c) {

@@ -11,6 +11,7 @@
 #include <set>
 
 #include "ripieno/core/file.h"
+#include "ripieno/core/hash.h"
 
 namespace ripieno::train {
 namespace {
@@ -107,6 +108,18 @@ void check_numbers(std::string_view pickle) {
     if (number > pickle.size()) throw std::runtime_error("an object's number is too high");
     rest.remove_prefix(size);
   }
+}
+
+constexpr const char* checksum_name = "checksum";
+
+/// Of names and bytes.
+std::int64_t checksum_of(const NamedTensors& tensors) {
+  std::string hashes;
+  for (const auto& [name, tensor] : tensors) {
+    const torch::Tensor plain = tensor.contiguous();
+    hashes += text(name, ' ', hash({static_cast<const char*>(plain.data_ptr()), plain.nbytes()}), '\n');
+  }
+  return static_cast<std::int64_t>(hash(hashes));
 }
 
 }  // namespace
@@ -208,11 +221,27 @@ void load_state_dict(torch::nn::Module& module, const NamedTensors& tensors, con
 void StateWriter::span(std::string_view name, NumberSpan values) {
   torch::Tensor tensor = torch::empty({static_cast<std::int64_t>(values.count)}, scalar_type(values.type));
   if (values.count > 0) std::memcpy(tensor.data_ptr(), values.data, values.size_bytes());
-  tensors.emplace_back(name, tensor);
+  tensors_.emplace_back(name, tensor);
 }
 
 void StateWriter::number(std::string_view name, std::int64_t& value) {
-  tensors.emplace_back(name, torch::tensor({value}, torch::kInt64));
+  tensors_.emplace_back(name, torch::tensor({value}, torch::kInt64));
+}
+
+NamedTensors StateWriter::sealed() const {
+  NamedTensors all = tensors_;
+  all.emplace_back(checksum_name, torch::tensor({checksum_of(tensors_)}, torch::kInt64));
+  return all;
+}
+
+StateReader::StateReader(NamedTensors tensors, std::filesystem::path file)
+    : tensors_(std::move(tensors)), file_(std::move(file)) {
+  std::int64_t said = 0;
+  number(checksum_name, said);
+  std::erase_if(tensors_, [](const auto& one) { return one.first == checksum_name; });
+  if (const std::int64_t is = checksum_of(tensors_); is != said) {
+    fail(ErrorKind::data, file_.string(), ": is damaged: its numbers have the checksum ", is, ", and it says ", said);
+  }
 }
 
 const torch::Tensor& StateReader::find(std::string_view name) const {

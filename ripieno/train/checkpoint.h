@@ -35,14 +35,18 @@ class StateWriter final : public StateVisitor {
  public:
   void span(std::string_view name, NumberSpan values) override;
   void number(std::string_view name, std::int64_t& value) override;
-  NamedTensors tensors;
+  /// What was walked so far, and a checksum of it, since LibTorch's reader checks none.
+  NamedTensors sealed() const;
+
+ private:
+  NamedTensors tensors_;
 };
 
 /// Walks state and overwrites it from tensors. Throws Error(data), which names what is missing or of another size.
 class StateReader final : public StateVisitor {
  public:
-  StateReader(NamedTensors tensors, std::filesystem::path file)
-      : tensors_(std::move(tensors)), file_(std::move(file)) {}
+  /// Of a file of sealed tensors. Throws Error(data) if they are not those of the checksum.
+  StateReader(NamedTensors tensors, std::filesystem::path file);
   void span(std::string_view name, NumberSpan values) override;
   void number(std::string_view name, std::int64_t& value) override;
 

@@ -3,6 +3,11 @@
 #include <algorithm>
 
 namespace ripieno::transport {
+namespace {
+
+constexpr int looks = 4;  // of the watchdog, within the timeout
+
+}  // namespace
 
 Task<> PeerLink::receive(std::shared_ptr<PeerLink> link, Message message, Sink sink) {
   link->throw_if_aborted(message.channel.scope);
@@ -153,24 +158,37 @@ PeerLink::Watched::Watched(PeerLink* link, const Message& message) : link_(link)
   link->watch();
 }
 
-/// One timer for all operations, set again while none is overdue: cheaper than a timer for each.
+void PeerLink::Seen::look(std::uint64_t moved, Duration now) {
+  if (moved != bytes) at = now;
+  bytes = moved;
+}
+
+/// One timer for all operations, set again while none is overdue: cheaper than a timer for each. It looks several times
+/// within the timeout whether bytes have moved.
 void PeerLink::watch() {
   if (watchdog_ || ended()) return;
+  seen_out_.bytes = moved_out_;  // what has moved while nothing was watched does not count
+  seen_in_.bytes = moved_in_;
   auto expired = [weak = weak_from_this()] {
     if (auto link = weak.lock()) link->expire();
   };
-  Duration oldest = runtime_.now();
-  for (const auto& [id, sending] : sending_) oldest = std::min(oldest, sending.since);
+  const Duration now = runtime_.now();
+  Duration end = now + std::max(options_.timeout / looks, Duration(1));
+  for (const auto& [id, sending] : sending_)
+    end = std::min(end, std::max(sending.since, seen_out_.at) + options_.timeout);
   for (const auto& [channel, lane] : lanes_) {
-    if (!lane.posted.empty()) oldest = std::min(oldest, lane.posted.front()->since);
+    if (!lane.posted.empty()) end = std::min(end, std::max(lane.posted.front()->since, seen_in_.at) + options_.timeout);
   }
-  watchdog_ = runtime_.call_at(oldest + options_.timeout, expired);
+  watchdog_ = runtime_.call_at(end, expired);
 }
 
 void PeerLink::expire() {
   watchdog_.reset();
   if (ended()) return;
-  const Duration limit = runtime_.now() - options_.timeout;
+  const Duration now = runtime_.now();
+  seen_out_.look(moved_out_, now);
+  seen_in_.look(moved_in_, now);
+  const Duration limit = now - options_.timeout;
   const auto too_long = [this](const char* doing, const Sending& overdue) {
     const std::string why = text("rank ", rank_, ": gave up on rank ", peer_, " after ", seconds(options_.timeout),
                                  " s of ", doing, " ", describe(overdue.message));
@@ -178,13 +196,13 @@ void PeerLink::expire() {
   };
   bool busy = false;
   for (const auto& [id, sending] : sending_) {
-    if (sending.since <= limit) return too_long("sending", sending);
+    if (std::max(sending.since, seen_out_.at) <= limit) return too_long("sending", sending);
     busy = true;
   }
   for (const auto& [channel, lane] : lanes_) {
     if (lane.posted.empty()) continue;
     const Posted& first = *lane.posted.front();
-    if (first.since <= limit) return too_long("waiting for", {first.message, first.since});
+    if (std::max(first.since, seen_in_.at) <= limit) return too_long("waiting for", {first.message, first.since});
     busy = true;
   }
   if (busy) watch();

@@ -135,6 +135,9 @@ class PeerLink : public std::enable_shared_from_this<PeerLink> {
   std::uint64_t unasked_ = 0;  ///< credit in use
   std::string lost_;
   std::exception_ptr error_;
+  /// Bytes of messages that have left for the peer and that have come from it, which count for the watchdog: while some
+  /// move, nobody is silent.
+  std::uint64_t moved_out_ = 0, moved_in_ = 0;
 
  private:
   struct Sending {
@@ -147,9 +150,17 @@ class PeerLink : public std::enable_shared_from_this<PeerLink> {
   void watch();
   void expire();
 
+  /// When bytes have moved last, seen from now and then.
+  struct Seen {
+    std::uint64_t bytes = 0;
+    Duration at{0};
+    void look(std::uint64_t moved, Duration now);
+  };
+
   std::map<std::uint64_t, Sending> sending_;
   std::uint64_t next_send_ = 0;
   std::optional<Runtime::Timer> watchdog_;
+  Seen seen_out_, seen_in_;
 };
 
 }  // namespace ripieno::transport

@@ -101,6 +101,51 @@ TEST(Schedules, CheckerKnowsThatAStepSendsWhatWasThereBefore) {
   for (int ranks = 2; ranks <= 9; ++ranks) expect_rejected(faulty, ranks, "to what it sends");
 }
 
+TEST(Schedules, CheckerRejectsAddsThatTheExecutorCannotKeepApart) {
+  // Two halves that do not meet: the sums of what a step sends are made from copies of one range.
+  Route halves = find_route("direct");
+  halves.step = [](int rank, World world, std::size_t elements, int) {
+    const Step whole = direct::step(rank, world, elements, 0);
+    Step step;
+    for (const auto& [from, to] : {std::pair(&whole.sends, &step.sends), {&whole.receives, &step.receives}}) {
+      for (const Transfer& one : *from) {
+        to->push_back({one.peer, {0, elements / 2}, numeric::Reduce::add});
+        to->push_back({one.peer, {elements / 2, elements}, numeric::Reduce::add});
+      }
+    }
+    return step;
+  };
+  for (int ranks = 2; ranks <= 9; ++ranks) expect_rejected(halves, ranks, "to what it sends");
+
+  // Recursive doubling, one half of the numbers in the other order of partners.
+  Route crossed = find_route("direct");
+  crossed.steps = [](World) { return 2; };
+  crossed.step = [](int rank, World, std::size_t elements, int k) {
+    Step step;
+    for (const int half : {0, 1}) {
+      const Range range = half == 0 ? Range{0, elements / 2} : Range{elements / 2, elements};
+      const Transfer one{rank ^ (half == k ? 1 : 2), range, numeric::Reduce::add};
+      step.sends.push_back(one);
+      step.receives.push_back(one);
+    }
+    return step;
+  };
+  expect_rejected(crossed, 4, "to what it sends");
+
+  // A root that gets all sums at once: their order would be that of arrival.
+  Route together = find_route("flat", transport::Collective::reduce);
+  together.steps = [](World) { return 1; };
+  together.step = [](int rank, World world, std::size_t elements, int) {
+    Step step;
+    if (rank != world.root) step.sends.push_back({world.root, {0, elements}, numeric::Reduce::add});
+    for (int peer = 0; peer < world.ranks && rank == world.root; ++peer) {
+      if (peer != rank) step.receives.push_back({peer, {0, elements}, numeric::Reduce::add});
+    }
+    return step;
+  };
+  for (int ranks = 3; ranks <= 9; ++ranks) expect_rejected(together, ranks, "to one place");
+}
+
 TEST(Schedules, CheckerRejectsADirectExchangeThatForgetsOrRepeatsARank) {
   Route faulty = find_route("direct");
   faulty.step = [](int rank, World world, std::size_t elements, int k) {

@@ -81,6 +81,23 @@ class Ssh(LauncherCase):
         self.assertRegex(err, r"ripieno: node2: the connection to it has ended")
         self.nothing_is_left()
 
+    @in_full
+    def test_a_host_that_falls_silent_ends_the_job_within_two_minutes(self):
+        """As if it had no power: nobody closes a connection."""
+        job = self.start_training("--set", "transport.timeout_s=1800")
+        network = self.hosts.networks[3]  # the first is the switch
+        subprocess.run(("ip", "-n", network, "link", "set", "net0", "down"), check=True)
+        self.addCleanup(subprocess.run, ("ip", "-n", network, "link", "set", "net0", "up"))
+        began = time.monotonic()
+        _, err = job.communicate(timeout=600)
+        self.assertEqual(job.returncode, 6, err)
+        self.assertRegex(err, r"ripieno: .*(rank \d|node2)")
+        self.assertLess(time.monotonic() - began, 10 * 120)
+        deadline = time.monotonic() + 300
+        while self.ranks(2) and time.monotonic() < deadline:
+            time.sleep(1)
+        self.assertEqual(self.ranks(2), [], "the silent host's own workers end, too")
+
     def test_ctrl_c_leaves_nothing(self):
         job = self.start_training()
         user, = subprocess.run(("pgrep", "-f", f"^{RIPIENO} train .*--hosts .*{self.folder}"), capture_output=True, text=True).stdout.split()

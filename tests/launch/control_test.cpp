@@ -4,7 +4,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "ripieno/core/error.h"
 
@@ -61,6 +64,27 @@ TEST(Control, AListenerThatDoesNotReadGetsWholeMessagesOrNone) {
   std::string rest = read_all(ends[0]);
   close(ends[0]);
   EXPECT_EQ(rest.substr(rest.size() - 14), "{\"last\":true}\n");
+}
+
+TEST(Control, AResultWaitsForAListenerThatDoesNotReadYet) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  const std::string big(50'000, 'x');
+  std::atomic<bool> delivered = false;
+  std::thread worker([&] {
+    Control control(ends[1]);
+    for (int i = 0; i < 3; ++i) control.send({{"text", big}});  // more than the pipe takes
+    control.deliver({{"result", big}});
+    delivered = true;
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(1500));  // as if the launcher was stopped
+  EXPECT_FALSE(delivered);
+  const std::string all = read_all(ends[0]);
+  worker.join();
+  close(ends[0]);
+  const std::string result = nlohmann::json{{"result", big}}.dump() + "\n";
+  ASSERT_GT(all.size(), result.size());
+  EXPECT_EQ(all.substr(all.size() - result.size()), result);
 }
 
 }  // namespace

@@ -127,6 +127,22 @@ TEST(Placement, ProcessesOfAnotherLauncherAreOneJob) {
   EXPECT_THROW(check_environment(), Error);
 }
 
+TEST(Placement, WhereTheLauncherNamesNoJobASharedFolderIsTheSameOnAllHosts) {
+  for (const Environment& job :
+       {Environment{{"PMI_RANK", "1"}, {"PMI_SIZE", "4"}, {"RIPIENO_MEETING_FOLDER", "/shared"}},
+        Environment{{"MV2_COMM_WORLD_RANK", "1"},
+                    {"MV2_COMM_WORLD_SIZE", "4"},
+                    {"MV2_COMM_WORLD_LOCAL_SIZE", "2"},
+                    {"RIPIENO_MEETING_FOLDER", "/shared"}}}) {
+    const std::string name = placement_in(job).invitation->name();
+    EXPECT_EQ(name.find(std::to_string(getppid())), std::string::npos) << name << ": each host has a parent of its own";
+  }
+}
+
+TEST(Placement, AStarListensOnAllAddresses) {
+  EXPECT_EQ(placement_in({{"RIPIENO_LISTEN", "*"}}).listen, membership::all_addresses());
+}
+
 TEST(Placement, SparksTasksAreNumberedByThePythonModule) {
   const Placement place = placement_in({{"RANK", "1"},
                                         {"WORLD_SIZE", "2"},

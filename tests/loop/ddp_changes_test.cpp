@@ -197,5 +197,34 @@ TEST(DdpChanges, TheMeanWithinAJoinIsRefused) {
     EXPECT_TRUE(contains(error, "mean() within a Join, whose ranks end at different times")) << error;
 }
 
+TEST(DdpChanges, ASecondJoinInItsGroupIsRefused) {
+  std::atomic<int> there{0};
+  const auto errors = errors_on_ranks(2, [&](const ProcessGroup& group) {
+    Net net = small_net(), other = small_net();
+    DistributedDataParallel ddp(net, group), second(other, group);
+    {
+      Join join(ddp);
+      join.finish();
+    }
+    Join join(second);
+    wait_for_both(there);
+    Join too_many(ddp);
+  });
+  for (const std::string& error : errors)
+    EXPECT_TRUE(contains(error, "a second Join while another is open in the same group")) << error;
+}
+
+TEST(DdpChanges, AStepThatThrowsWithinFinishIsToldToTheOthers) {
+  const auto errors = errors_on_ranks(2, [](const ProcessGroup& group) {
+    Net net = small_net();
+    DistributedDataParallel ddp(net, group);
+    Join join(ddp);
+    for (int step = 0; step < 50 && ddp.rank() == 1; ++step) loss_of(net->forward(batch(1, step))).backward();
+    join.finish([] { throw std::runtime_error("no step"); });
+  });
+  EXPECT_EQ(errors[0], "no step");
+  EXPECT_TRUE(contains(errors[1], "left its Join without finish()")) << errors[1];
+}
+
 }  // namespace
 }  // namespace ripieno::loop

@@ -253,7 +253,33 @@ class ErrorsTest(ProgramTest):
         result = self.ripieno("train", "--resume", run.folder, *sets(
             {"train.epochs": 2, "model": "alexnet", "data.name": "shapes"}))
         self.assertNotIn(result.code, (0, 1))
-        self.check(result, result.code, ["state-", "parameters"])
+        self.check(result, USAGE, ["lie in another order", "alexnet"])
+
+    def test_a_checkpoint_whose_numbers_have_changed(self):
+        run = self.train()
+        (run.folder / "summary.json").unlink()
+        state = run.folder / "state-1.pt"
+        content = bytearray(state.read_bytes())
+        content[len(content) // 2] ^= 1
+        state.write_bytes(content)
+        result = self.ripieno("train", "--resume", run.folder, "--set", "train.epochs=2")
+        self.check(result, DATA, ["state-1.pt", "is damaged"])
+
+    def test_a_checkpoint_of_another_order_in_memory(self):
+        run = self.train()
+        (run.folder / "summary.json").unlink()
+        result = self.ripieno("train", "--resume", run.folder, *sets({"train.epochs": 2, "train.channels_last": "false"}))
+        self.check(result, USAGE, ["lie in another order", "train.channels_last = false"])
+
+    def test_a_checkpoint_of_more_ranks_or_of_weights_of_their_own(self):
+        run = self.train({"strategy": "gossip-pairs", "workers": 3})
+        (run.folder / "summary.json").unlink()
+        for changed, words in (({"workers": 2}, ["its 3 ranks", "only 2"]),
+                               ({"strategy": "ring"}, ["its 3 ranks", 'strategy = "ring"', "rank 0"])):
+            with self.subTest(changed):
+                self.check(self.ripieno("train", "--resume", run.folder, *sets({"train.epochs": 2} | changed)), USAGE, words)
+        alike = self.train({"workers": 3})
+        self.assertEqual(self.ripieno("train", "--resume", alike.folder, *sets({"train.epochs": 2, "workers": 2})).code, 0)
 
 
 if __name__ == "__main__":

@@ -133,7 +133,12 @@ class ExplainTest(ProgramTest):
                     self.assertNotIn("≈", line)
                 self.assertEqual("added as it arrives" in text, operation in REDUCING)
         self.assertEqual(self.good("explain", "ring"), self.good("explain", "all-reduce"))
-        self.assertIn("b2: block 2", self.good("explain", "all-to-all"))
+        self.assertIn("b1: the second of 4 equal blocks of the buffer", self.good("explain", "all-to-all"))
+        quarters = self.good("explain", "halving-doubling", "-n", "6")
+        self.assertIn("c1: the second of 4 chunks of the buffer", quarters)
+        self.assertIn("c2-3→2  2→+c0-1", quarters)
+        self.assertIn("more than a month", self.ripieno("explain", "direct", "-n", "512", "--elements", 10 ** 9, "--gbit-s", 0.001).err)
+        self.assertIn("time on such links     0 s", self.good("explain", "all-to-all", "-n", "6", "--elements", "3"))
         self.assertIn(
             "(40 B), of which the last 1 stay, on 3 ranks",
             self.good("explain", "all-to-all", "-n", 3, "--elements", 10),

@@ -44,6 +44,10 @@ REFUSED = {
     "optimiser muon, learning_rate.vector_factor or head_factor, or train.first_layer_epochs with a parameter server": [
         {"strategy": "ps-sync", "optimiser.name": "muon"}, {"strategy": "ps-async", "learning_rate.vector_factor": 2},
         {"strategy": "ps-ssp", "learning_rate.head_factor": 2}, {"strategy": "ps-sync", "train.first_layer_epochs": 1}],
+    "optimiser.lookahead_every with workers whose weights others replace or mix between their steps": [
+        {"strategy": name, "optimiser.lookahead_every": 4} for name in ("fedavg", "local-sgd", "diloco", "gossip-pairs", "ring-passes")],
+    "optimiser.lookahead_every with train.precision = fp16": [
+        {"strategy": "ddp", "optimiser.lookahead_every": 4, "train.precision": "fp16"}],
     "ps.placement = beside, ps.servers > workers": [
         {"strategy": "ps-sync", "ps.placement": "beside", "ps.servers": 3, "workers": 2}],
     "run.checkpoint_every with ps-async or ps-ssp": [

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
+
 #include "ripieno/core/file.h"
 #include "ripieno/model/classifier.h"
 #include "ripieno/model/zoo.h"
@@ -60,12 +62,44 @@ TEST(Checkpoint, DamageAndStrangersAreNamed) {
   expect(ErrorKind::data, "bias", [&] { load_state_dict(*linear, load_tensors(path), path); });
   torch::nn::Linear wide(torch::nn::LinearOptions(4, 5).bias(false));
   expect(ErrorKind::data, "weight is of shape", [&] { load_state_dict(*wide, load_tensors(path), path); });
-  StateReader reader(load_tensors(path), path);
-  std::vector<float> span(3);
+  expect(ErrorKind::data, "has no checksum", [&] { StateReader(load_tensors(path), path); });
+
+  std::vector<float> weight(16, 1), span(3);
   std::int64_t number = 0;
+  StateWriter writer;
+  writer.span("weight", NumberSpan(weight));
+  save_tensors(path, writer.sealed());
+  StateReader reader(load_tensors(path), path);
   expect(ErrorKind::data, "has no momentum", [&] { reader.span("momentum", NumberSpan(span)); });
   expect(ErrorKind::data, "16 numbers", [&] { reader.span("weight", NumberSpan(span)); });
   expect(ErrorKind::data, "not one whole number", [&] { reader.number("weight", number); });
+}
+
+TEST(Checkpoint, NumbersThatHaveChangedAreNoticed) {
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "state.pt";
+  std::vector<float> weights(1000, 1.0f);
+  std::int64_t steps = 7;
+  StateWriter writer;
+  writer.span("weights", NumberSpan(weights));
+  writer.number("steps", steps);
+  save_tensors(path, writer.sealed());
+  StateReader good(load_tensors(path), path);
+  std::string bytes = read_file(path);
+  std::string one(4 * 100, '\0');
+  std::memcpy(one.data(), weights.data(), one.size());
+  const std::size_t at = bytes.find(one);
+  ASSERT_NE(at, std::string::npos);
+  bytes[at + 203] ^= 1;
+  write_file(path, bytes);
+  try {
+    StateReader(load_tensors(path), path);
+    FAIL() << "loaded";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::data);
+    EXPECT_NE(std::string(error.what()).find("state.pt: is damaged: its numbers have the checksum"), std::string::npos)
+        << error.what();
+  }
 }
 
 void expect_damage(const std::filesystem::path& path, const std::string& bytes, const std::string& what) {

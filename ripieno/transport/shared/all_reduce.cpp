@@ -257,12 +257,24 @@ bool SharedAllReduce::has_stopped() {
   return false;
 }
 
-bool SharedAllReduce::is_left_alone(const Waiting& waiting) const {
+/// Whether the peer may still read this rank's numbers of the call, and write to them.
+bool SharedAllReduce::may_use(const Peer& peer, const Waiting& waiting) const {
   const std::uint64_t posted = (waiting.target - 1) | 1;
-  return std::all_of(peers_.begin(), peers_.end(), [&](const Peer& peer) {
-    return peer.slots[waiting.slot].progress.load(std::memory_order_seq_cst) != posted ||
-           peer.stop->stopped.load(std::memory_order_seq_cst) != 0 || peer.link->has_ended();
-  });
+  return peer.slots[waiting.slot].progress.load(std::memory_order_seq_cst) == posted &&
+         peer.stop->stopped.load(std::memory_order_seq_cst) == 0 && !peer.link->has_ended();
+}
+
+bool SharedAllReduce::is_left_alone(const Waiting& waiting) const {
+  return std::none_of(peers_.begin(), peers_.end(), [&](const Peer& peer) { return may_use(peer, waiting); });
+}
+
+void SharedAllReduce::cut_off(std::exception_ptr error) {
+  if (!error_) return;
+  for (const Peer& peer : peers_) {
+    if (std::any_of(waiting_.begin(), waiting_.end(), [&](const auto& waiting) { return may_use(peer, *waiting); }))
+      peer.link->give_up(0, error);
+  }
+  poll();
 }
 
 bool SharedAllReduce::has_work() const {

@@ -68,6 +68,8 @@ class SharedAllReduce : public std::enable_shared_from_this<SharedAllReduce> {
       EngineOperation{Collective::all_reduce, DType::fp64, "two-phase", all_reduce_channels}};
   Task<> run(Message message, NumberSpan numbers) { return run(shared_from_this(), message, numbers); }
   /// Makes every pending and future call fail; a pending call fails once no peer touches its numbers.
+  /// After stop(): ends the links to peers that keep a call from ending, since they hang while they take part in it.
+  void cut_off(std::exception_ptr error);
   void stop(const Abort& abort);
   /// As stop(), but at once: for when this rank's connections have ended.
   void revoke(std::exception_ptr error);
@@ -125,6 +127,7 @@ class SharedAllReduce : public std::enable_shared_from_this<SharedAllReduce> {
   bool has_stopped();
   bool any_peer_stopped() const;
   /// Whether no peer can still be in this rank's call.
+  bool may_use(const Peer& peer, const Waiting& waiting) const;
   bool is_left_alone(const Waiting& waiting) const;
   void find_losses();
   /// Waits a moment; returns whether all have reached the target.

@@ -36,6 +36,11 @@ class SharedEndpoint final : public LinkedEndpoint {
     return shared ? shared : Endpoint::memory(bytes);
   }
 
+  void cut_off(std::exception_ptr error) override {
+    LinkedEndpoint::cut_off(error);
+    if (all_reduce_) all_reduce_->cut_off(error);
+  }
+
   std::vector<int> awaited() const override {
     std::vector<int> ranks = LinkedEndpoint::awaited();
     if (!all_reduce_) return ranks;

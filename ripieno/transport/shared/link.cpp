@@ -90,6 +90,7 @@ void SharedLink::write_header(const Outgoing& outgoing) {
   if (place) header[placed_mark] = std::byte{1};
   std::memcpy(ring_.space(header.size()).data(), header.data(), header.size());
   ring_.advance(header.size());
+  moved_out_ += header.size();
   if (!place) return;
   const PlaceLine line{place->offset, next_ticket_, place->region};
   std::memcpy(ring_.space(line_bytes).data(), &line, sizeof line);
@@ -114,6 +115,7 @@ bool SharedLink::write_one(Outgoing& outgoing) {
       std::memset(into.data(), 0, into.size());
     }
     ring_.advance(into.size());
+    moved_out_ += into.size();
     outgoing.offset += into.size();
     if (into.size() == shown_bytes) publish();
   }
@@ -169,6 +171,7 @@ bool SharedLink::take_tickets() {
            " back, which it had not got");
     }
     complete(*found->second);
+    ++moved_out_;
     placed_out_.erase(found);
     any = true;
   }

@@ -20,6 +20,7 @@ bool SharedLink::read_header() {
   }
   check_epoch(*frame);
   const bool room_wanted = other_.ring.advance(bytes.size());
+  moved_in_ += bytes.size();
   const bool unwanted = tells || aborted(frame->channel.scope);
   incoming_.emplace(Incoming{*frame, unwanted ? nullptr : &admit(*frame)});
   if (placed) return read_place();
@@ -82,6 +83,7 @@ bool SharedLink::read_payload() {
       in.reason.append(reinterpret_cast<const char*>(part.data()), part.size());
     }
     in.offset += part.size();
+    moved_in_ += part.size();
     if (other_.ring.advance(part.size())) other_.ring_bell();
   }
   return true;

@@ -27,6 +27,20 @@ bool is_of_the_peer(const asio::error_code& error) {
 using UnsentLowWater = asio::detail::socket_option::integer<IPPROTO_TCP, TCP_NOTSENT_LOWAT>;
 using LowWater = asio::detail::socket_option::integer<SOL_SOCKET, SO_RCVLOWAT>;
 
+/// Ends a connection whose peer's host answers nothing for a minute (it has no power, or the network between is gone):
+/// neither probes of a silent connection nor what was sent.
+void end_with_its_host(asio::ip::tcp::socket& socket, asio::error_code& error) {
+  using Idle = asio::detail::socket_option::integer<IPPROTO_TCP, TCP_KEEPIDLE>;
+  using Interval = asio::detail::socket_option::integer<IPPROTO_TCP, TCP_KEEPINTVL>;
+  using Probes = asio::detail::socket_option::integer<IPPROTO_TCP, TCP_KEEPCNT>;
+  using Unanswered = asio::detail::socket_option::integer<IPPROTO_TCP, TCP_USER_TIMEOUT>;
+  socket.set_option(asio::socket_base::keep_alive(true), error);
+  if (!error) socket.set_option(Idle(20), error);
+  if (!error) socket.set_option(Interval(5), error);
+  if (!error) socket.set_option(Probes(8), error);
+  if (!error) socket.set_option(Unanswered(60'000), error);
+}
+
 }  // namespace
 
 TcpLink::TcpLink(Runtime& runtime, int rank, int peer, asio::ip::tcp::socket socket, TcpOptions options,
@@ -39,6 +53,7 @@ TcpLink::TcpLink(Runtime& runtime, int rank, int peer, asio::ip::tcp::socket soc
   asio::error_code error;
   socket_.set_option(asio::ip::tcp::no_delay(true), error);
   if (!error) socket_.set_option(UnsentLowWater(options.unsent_bytes), error);
+  if (!error) end_with_its_host(socket_, error);
   if (!error) socket_.non_blocking(true, error);
   if (error) lose(error.message());
 }
@@ -139,7 +154,9 @@ std::size_t TcpLink::write_some(asio::error_code& error) {
     }
     if (left > 0) break;
   }
-  return socket_.write_some(gathered_, error);
+  const std::size_t written = socket_.write_some(gathered_, error);
+  moved_out_ += written;
+  return written;
 }
 
 Task<> TcpLink::write_rest(std::shared_ptr<TcpLink> link) {
@@ -240,6 +257,7 @@ Task<std::size_t> TcpLink::read_some(Bytes into, std::size_t wanted) {
   auto token = asio::redirect_error(asio::use_awaitable, error);
   const asio::mutable_buffer buffer(into.data(), into.size());
   const std::size_t got = co_await socket_.async_read_some(buffer, token);
+  moved_in_ += got;
   if (error == asio::error::operation_aborted) co_return 0;  // drop() did it, or the connection has ended
   if (!error) co_return got;
   const std::string why = error == asio::error::eof ? "connection closed" : error.message();
