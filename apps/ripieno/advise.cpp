@@ -84,6 +84,7 @@ std::vector<RecipeCell> all_ways(const Settings& base, const std::vector<std::st
       if (single) cell.settings.assign("workers", std::int64_t{1}, {"strategy single"});
       try {
         check_choices(cell.settings);
+        cell.idle = cell.settings.idle();
         cells.push_back(std::move(cell));
       } catch (const Error& error) {
         refused->push_back({cell.name, error.what(), error.kind()});

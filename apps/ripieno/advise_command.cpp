@@ -66,6 +66,14 @@ void check_workers(const AdviseArguments& arguments, const Settings& base) {
   }
 }
 
+/// What advise chooses itself cannot be set; what a recipe's file says of it is one of the ways.
+void check_not_chosen(const Settings& base) {
+  for (const auto& [key, option] : {std::pair("strategy", "--strategy"), {"exchange.codec", "--codec"}}) {
+    if (base.origin(key) == "--set")
+      fail(ErrorKind::usage, base.shown(key), " has no effect: advise ranks all of them; ask for some with ", option);
+  }
+}
+
 Recipe recipe_of(const AdviseArguments& arguments, std::vector<RefusedCell>* refused) {
   std::vector<std::string> sets = arguments.sets;
   if (arguments.workers > 0) sets.push_back(text("workers=", arguments.workers));
@@ -81,8 +89,10 @@ AdviceList advice_of(const AdviseArguments& arguments, const model::Zoo& zoo) {
     cells = cells_of_grid(recipe);
   } else {
     list.refused.clear();
+    check_not_chosen(recipe.base);
     cells = all_ways(recipe.base, arguments.strategies, arguments.codecs, &list.refused);
   }
+  refuse_idle(cells);
   list.link = link_of(arguments, recipe.base);
   Adviser adviser(list.link, zoo);
   const RecipeCell* measured = nullptr;  // one with several workers, if there is one
@@ -123,13 +133,17 @@ void run_advise(const AdviseArguments& arguments, const CommandContext& context)
     std::cout << recipe_of(arguments, nullptr).base.print();
     return;
   }
+  if (arguments.refused && (arguments.format == "csv" || arguments.format == "json")) {
+    fail(ErrorKind::usage, "--refused has no effect with --format ", arguments.format,
+         arguments.format == "json" ? ", which has them anyway" : ", which has a row for each that can be");
+  }
   const AdviceList list = advice_of(arguments, context.zoo);
   if (arguments.format == "json") {
     std::cout << advice_json(list);
   } else if (arguments.format == "csv") {
     std::cout << advice_csv(list);
   } else if (arguments.format == "md") {
-    std::cout << advice_markdown(list, arguments.top);
+    std::cout << advice_markdown(list, arguments.top, arguments.refused);
   } else {
     std::cout << advice_text(list, arguments.top, arguments.refused);
   }

@@ -1,6 +1,7 @@
 #include "apps/ripieno/advise_table.h"
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "apps/ripieno/adviser_fit.h"
@@ -40,7 +41,8 @@ std::string beside_the_ring(const AdviceList& list, const Advice& best) {
   const double faster = ring->projection.epoch_s / best.projection.epoch_s;
   const std::string ratio = faster > 0.95 && faster < 1.05 ? std::string("about") : times(faster) + " times";
   std::string out =
-      text(", ", ratio, " as fast as a ring in fp32 (", report::format_seconds(ring->projection.epoch_s), ")");
+      text(", ", ratio, " as fast as a ring in ", ring->cell.settings->compute.precision == "fp64" ? "fp64" : "fp32",
+           " (", report::format_seconds(ring->projection.epoch_s), ")");
   if (best.projection.bytes == 0) return out;
   const double less = ring->projection.bytes / best.projection.bytes;
   if (less >= 1.05) out += text("; its busiest rank sends ", times(less), " times less");
@@ -55,6 +57,26 @@ std::string sentence(const AdviceList& list, const std::string& what, const Advi
               beside_the_ring(list, one), ".\n");
 }
 
+/// By what factor one way must be projected to take longer than another, so that their order is more than the
+/// projection's error: each is off by a factor of low to high, independently.
+double told_apart_factor() { return std::exp(std::sqrt(2.0) * std::log(adviser_fit.high / adviser_fit.low) / 2); }
+
+/// "7 others, up to 64.1 ms, are within the error below of it."
+std::string alike_words(const AdviceList& list, const Advice& best) {
+  const double most = best.projection.epoch_s * told_apart_factor();
+  std::size_t alike = 0;
+  double longest = 0;
+  for (const Advice& one : list.ranked) {
+    if (&one == &best || one.projection.epoch_s > most) continue;
+    ++alike;
+    longest = std::max(longest, one.projection.epoch_s);
+  }
+  if (alike == 0) return "";
+  return text("The error below does not tell ", alike,
+              alike == 1 ? " other from it: it takes " : " others from it, of up to ", report::format_seconds(longest),
+              ".\n");
+}
+
 std::string answer(const AdviceList& list) {
   const StatedLink& link = list.link;
   const Advice& best = list.ranked.front();
@@ -66,6 +88,7 @@ std::string answer(const AdviceList& list) {
                                 : "",
            ".\n");
   out += sentence(list, "Fastest", best);
+  out += alike_words(list, best);
   const Advice* several = first(list, is_several);
   if (several && several != &best) out += sentence(list, "Fastest of several workers", *several);
   const Advice* exact = first(list, [](const Advice& one) { return one.exact && is_several(one); });
@@ -131,6 +154,13 @@ std::string more_words(const AdviceList& list, std::size_t top) {
   return text(out, refused, refused == 1 ? " combination" : " combinations", " cannot be (--refused says why).\n");
 }
 
+/// A line for each combination that cannot be.
+std::string refused_words(const AdviceList& list, const char* begin) {
+  std::string out = "\n";
+  for (const RefusedCell& one : list.refused) out += text(begin, one.name, ": ", one.reason, "\n");
+  return out;
+}
+
 nlohmann::ordered_json json_of(const Advice& one) {
   const predict::Projection& its = one.projection;
   nlohmann::ordered_json json{
@@ -151,19 +181,14 @@ nlohmann::ordered_json json_of(const Advice& one) {
 }  // namespace
 
 std::string advice_text(const AdviceList& list, std::size_t top, bool refused) {
-  std::string out = text(answer(list), "\n", table_of(list, top).str(), more_words(list, top), "\n",
-                         "Of an epoch, without evaluation. MB: payload that the busiest rank sends.\n",
-                         pass_words(list), "\n", unknown, "\n", error_words(), "\n");
-  if (refused) {
-    out += "\n";
-    for (const RefusedCell& one : list.refused) out += text(one.name, ": ", one.reason, "\n");
-  }
-  return out;
+  return text(answer(list), "\n", table_of(list, top).str(), more_words(list, top), "\n",
+              "Of an epoch, without evaluation. MB: payload that the busiest rank sends.\n", pass_words(list), "\n",
+              unknown, "\n", error_words(), "\n", refused ? refused_words(list, "") : "");
 }
 
-std::string advice_markdown(const AdviceList& list, std::size_t top) {
+std::string advice_markdown(const AdviceList& list, std::size_t top, bool refused) {
   return text(answer(list), "\n", table_of(list, top).markdown(), "\n", more_words(list, top), pass_words(list), " ",
-              unknown, " ", error_words(), "\n");
+              unknown, " ", error_words(), "\n", refused ? refused_words(list, "- ") : "");
 }
 
 std::string advice_csv(const AdviceList& list) {

@@ -22,7 +22,7 @@ struct AdviceList {
 /// The answer in sentences, the first `top` ranked ones as a table, and what is unknown. `refused`: also print each
 /// refusal's reason.
 std::string advice_text(const AdviceList& list, std::size_t top, bool refused);
-std::string advice_markdown(const AdviceList& list, std::size_t top);
+std::string advice_markdown(const AdviceList& list, std::size_t top, bool refused);
 /// All of them, one line each.
 std::string advice_csv(const AdviceList& list);
 std::string advice_json(const AdviceList& list);

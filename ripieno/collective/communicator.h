@@ -127,7 +127,7 @@ class Communicator {
 
   /// Splits it by colour: the members of each colour form a communicator, ordered by key and then by rank here. A
   /// member with a colour below zero gets nullopt, but calls it too. A part keeps its nodes if it has the same number
-  /// of members on each; else each of its members counts as a node.
+  /// of members on each, of which the last may have fewer; else each of its members counts as a node.
   Task<std::optional<Communicator>> split(int colour, int key = 0) const;
 
  private:

@@ -195,8 +195,11 @@ int Lab::clean() {
       const std::string name = entry.path().filename().string();
       const auto pid = launcher_of(name);
       if (!pid || is_running(*pid)) continue;
-      ip("netns", "del", name);
-      ++count;
+      try {
+        ip("netns", "del", name);
+        ++count;
+      } catch (const Error&) {  // another lab has cleaned up meanwhile
+      }
     }
   }
   if (const auto root = root_of_groups()) {

@@ -28,8 +28,8 @@ struct HostsJob {
 };
 
 /// As run_local(). A failure's message begins with the host. Rank 0's standard output becomes this process's.
-/// Error(usage), before any worker begins: a host has not the agent, another version of it, or not this folder.
-/// Error(network): ssh cannot reach a host.
+/// Error(usage), before any worker begins: a host has not the agent, or not this folder. Error(mismatch): another
+/// version of it. Error(network): ssh cannot reach a host.
 void run_on_hosts(const HostsJob& job);
 
 }  // namespace ripieno::launch

@@ -125,8 +125,7 @@ Task<asio::error_code> dial(std::shared_ptr<Mesh> mesh, Connection connection, t
 
 /// Why nobody was reached at `where`, and how this host tried.
 std::string why_not(const tcp::endpoint& where, const asio::error_code& error) {
-  const std::string why =
-      error == asio::error::timed_out ? text("no answer within ", seconds(longest_attempt(1)), " s") : error.message();
+  const std::string why = error == asio::error::timed_out ? text("no answer in time") : error.message();
   return text(why, " (", way_to(where), ")");
 }
 

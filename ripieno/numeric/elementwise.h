@@ -1,6 +1,6 @@
 // Element-wise work on float spans, vectorised for the processor found at run time (Highway). Rounding to a narrower
-// type is to nearest, ties to even; NaN stays NaN; numbers beyond fp16's range become infinity.
-// Spans without data are skipped.
+// type is to nearest, ties to even (fp64 goes to fp16 and bf16 by way of fp32, so that a number next to a tie may go to
+// the other side); NaN stays NaN; numbers beyond fp16's range become infinity. Spans without data are skipped.
 #pragma once
 
 #include "ripieno/core/hash.h"

@@ -1,7 +1,8 @@
 // Groups of tensors that are stepped on differently, each with its own optimiser. Vectors (biases, and weights of
 // normalisations) and the last layer's matrix have factors on the learning rate (Page, "How to train your ResNet", part
 // 5, 2018: 64 for biases). The first layer stops after a given step. With muon, sgd steps on everything but the hidden
-// matrices. The factor does not scale weight decay: a step decays weights alike in all groups.
+// matrices. With sgd, muon and adamw the factor does not scale weight decay: a step decays weights alike in all groups.
+// (Adam takes the decay as a part of the gradient, whose size it takes away.)
 #pragma once
 
 #include <memory>

@@ -66,7 +66,12 @@ class RingWriter {
   void want_room(bool wanted) {
     if (wanted != wants_) state_->wants_room.store(wants_ = wanted, std::memory_order_seq_cst);
   }
-  void close() { state_->closed.store(1, std::memory_order_seq_cst); }
+  /// From now on what is written need not be what was published: the fence keeps later writes behind the mark, by which
+  /// a reader knows.
+  void close() {
+    state_->closed.store(1, std::memory_order_seq_cst);
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+  }
 
   /// Whether tickets have come back.
   bool has_ticket() const { return state_->returned.load(std::memory_order_seq_cst) != returned_; }

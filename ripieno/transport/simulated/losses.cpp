@@ -5,6 +5,8 @@
 namespace ripieno::transport::simulation {
 namespace {
 
+constexpr Duration end_of_time = std::chrono::hours(100 * 24);  // picoseconds end at 106 days
+
 std::exception_ptr peer_lost(int rank, int peer) {
   return std::make_exception_ptr(Error(ErrorKind::peer, text("rank ", rank, ": lost rank ", peer)));
 }
@@ -34,8 +36,19 @@ bool none(const Parcel&) { return false; }
 }  // namespace
 
 void State::check(int rank, const Operation& operation) const {
-  if (operation.parcel) check_peer(rank, operation.peer, operation.parcel->message.channel.scope);
+  if (operation.parcel) {
+    check_peer(rank, operation.peer, operation.parcel->message.channel.scope);
+    check_time(rank, operation);
+  }
   if (operation.receives) check_peer(rank, operation.in.peer, operation.in.message.channel.scope);
+}
+
+void State::check_time(int rank, const Operation& operation) const {
+  const auto bytes = static_cast<std::int64_t>(operation.parcel->payload.size() + options.framing_bytes);
+  const Duration begin = std::max({runtime.now(), at(rank).card.out_free, at(operation.peer).card.in_free});
+  if (begin <= end_of_time - options.link.per_byte * bytes) return;
+  fail(ErrorKind::usage, "virtual time ends after ", seconds(end_of_time) / 86400,
+       " days, and this network takes longer: give it faster links, or the job less to do");
 }
 
 void State::check_peer(int rank, int peer, Scope scope) const {
@@ -137,9 +150,9 @@ void State::kill(int rank) {
 
 void State::lose(int rank) {
   lost.push_back(rank);
-  for (auto& [key, stream] : streams) {
-    drop_parcels(stream, peer_lost(key.from, rank), none);
-    fail_receives(stream, peer_lost(key.to, rank));
+  for (Stream* const stream : in_order()) {
+    drop_parcels(*stream, peer_lost(stream->lane->from, rank), none);
+    fail_receives(*stream, peer_lost(stream->lane->to, rank));
   }
   for (Rank& one : members) {
     one.is_unharmed = false;
@@ -163,9 +176,9 @@ void State::close() {
   // hands them to the runtime, which destroys them without resuming them.
   closed = std::make_exception_ptr(Error(ErrorKind::internal, "the simulated network was destroyed"));
   for (Rank& one : members) one.is_unharmed = false;
-  for (auto& [key, stream] : streams) {
-    drop_parcels(stream, closed, none);
-    fail_receives(stream, closed);
+  for (Stream* const stream : in_order()) {
+    drop_parcels(*stream, closed, none);
+    fail_receives(*stream, closed);
   }
   for (auto& [key, lane] : lanes) {
     while (!lane.waiting.empty()) ParcelReference::release(lane.waiting.pop());

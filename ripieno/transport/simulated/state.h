@@ -137,7 +137,9 @@ struct State : std::enable_shared_from_this<State> {
   /// Fails all waiting operations before the network is destroyed.
   void close();
   /// Says who waits for what.
-  std::string stalled() const;
+  std::string stalled();
+  /// All streams, by sender, receiver and channel: what ends at one time ends in this order.
+  std::vector<Stream*> in_order();
 
   // Streams.
   Lane& lane(int from, int to);
@@ -176,6 +178,7 @@ struct State : std::enable_shared_from_this<State> {
 
   // Losses and aborts.
   void check(int rank, const Operation& operation) const;
+  void check_time(int rank, const Operation& operation) const;
   void check_peer(int rank, int peer, Scope scope) const;
   void lose(int rank);
   bool is_lost(int rank) const;

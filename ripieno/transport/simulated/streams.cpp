@@ -167,16 +167,20 @@ void State::post_ready() {
   }
 }
 
-std::string State::stalled() const {
-  std::vector<const Stream*> all;
+std::vector<Stream*> State::in_order() {
+  std::vector<Stream*> all;
   all.reserve(streams.size());
-  for (const auto& [key, stream] : streams) all.push_back(&stream);
+  for (auto& [key, stream] : streams) all.push_back(&stream);
   std::sort(all.begin(), all.end(), [](const Stream* a, const Stream* b) {
     return std::tuple(a->lane->from, a->lane->to, a->channel) < std::tuple(b->lane->from, b->lane->to, b->channel);
   });
+  return all;
+}
+
+std::string State::stalled() {
   std::string waits;
   const auto add = [&waits](const auto&... what) { waits += text(waits.empty() ? "" : ", ", what...); };
-  for (const Stream* const stream : all) {
+  for (const Stream* const stream : in_order()) {
     const auto [from, to] = std::pair(stream->lane->from, stream->lane->to);
     for (const Operation* one = stream->posted.first(); one; one = one->next)
       add("rank ", to, " waits for ", describe(one->in.message), " from rank ", from);
