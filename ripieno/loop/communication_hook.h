@@ -24,6 +24,7 @@ struct GradientBucket {
   int generation = 0;                    ///< buckets are formed anew after the first pass and when parameters change
   torch::Tensor numbers;                 ///< of one dimension: all gradients of the bucket, one after the other
   std::vector<torch::Tensor> gradients;  ///< parts of `numbers`, with the shapes of their parameters
+  const void* model = nullptr;           ///< the same for all buckets of a model; tells models apart
 };
 
 /// Begins an exchange whose end leaves the average in place in `numbers`, and returns its handle. Called on all ranks
@@ -31,7 +32,8 @@ struct GradientBucket {
 using CommunicationHook = std::function<c10::intrusive_ptr<::c10d::Work>(ProcessGroup group, GradientBucket bucket)>;
 
 /// Averages with a codec (codec/codec.h), which keeps what it loses for the next step unless error_feedback is off.
-/// Gradients must be fp32 or fp64. A hook serves one model. Error(usage): a bad option.
+/// Gradients must be fp32 or fp64. A hook serves one model. Error(usage): a bad option;
+/// a second model.
 CommunicationHook hook_of(codec::CodecOptions options);
 
 }  // namespace ripieno::loop

@@ -270,7 +270,7 @@ void GradientExchange::launch_full_buckets() {
     const std::size_t bucket = pass_->launched++;
     const torch::Tensor& numbers = all[bucket].numbers;
     pass_->exchanges.push_back(options_.hook ? options_.hook(group_, {static_cast<int>(bucket), generation_, numbers,
-                                                                      buckets_.gradients(bucket)})
+                                                                      buckets_.gradients(bucket), this})
                                              : reduce(numbers, ::c10d::ReduceOp::SUM));
     if (!pass_->exchanges.back()) fail(ErrorKind::usage, "the hook of ", state().doing, " has returned no work");
     if (pass_->launched == all.size()) exchange_uses();

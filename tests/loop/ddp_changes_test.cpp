@@ -226,5 +226,18 @@ TEST(DdpChanges, AStepThatThrowsWithinFinishIsToldToTheOthers) {
   EXPECT_TRUE(contains(errors[1], "left its Join without finish()")) << errors[1];
 }
 
+TEST(DdpChanges, AHookInTwoModelsIsRefused) {
+  const auto errors = errors_on_ranks(2, [&](const ProcessGroup& group) {
+    Net net = small_net(), other = small_net();
+    const CommunicationHook hook = hooks::topk();
+    DistributedDataParallel ddp(net, group, {.hook = hook}), second(other, group, {.hook = hook});
+    loss_of(net->forward(batch(ddp.rank(), 0))).backward();
+    loss_of(other->forward(batch(ddp.rank(), 0))).backward();
+  });
+  for (const std::string& error : errors)
+    EXPECT_TRUE(contains(error, "a hook with codec topk in two models") || contains(error, "exception")) << error;
+  EXPECT_TRUE(contains(errors[0] + errors[1], "a hook with codec topk in two models")) << errors[0];
+}
+
 }  // namespace
 }  // namespace ripieno::loop
