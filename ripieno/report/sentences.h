@@ -20,6 +20,10 @@ struct Way {
   std::optional<Estimate> reach;  ///< seconds of training to the target
 };
 
+/// Whether both take the same steps: those of one worker with the whole batch, from the same seeds, by the same
+/// settings but for how they agree and where they run.
+bool is_same_arithmetic(const Way& a, const Way& b);
+
 struct Comparison {
   std::vector<Way> ways;
   const Way* baseline = nullptr;   ///< one of them

@@ -122,14 +122,6 @@ TEST(Report, BarsOfWaysGoToTheRightAndGetRoom) {
   EXPECT_EQ(html_page({"t", "", {}, {bars}}, "").find("\"horizontal\":true"), std::string::npos);
 }
 
-TEST(Report, ANameCannotEndOrHideAScript) {
-  const Figure figure{
-      "bars", "Bars", "", Form::bars, {"way"}, "s", {"a<!--<script>b</script>"}, {{"time", {}, {1}, {}, {}, {}}}};
-  const std::string page = html_page({"t", "", {}, {figure}}, "");
-  EXPECT_EQ(page.find("<!--<script>b"), std::string::npos);
-  EXPECT_NE(page.find("a\\u003c!--\\u003cscript>b\\u003c/script>"), std::string::npos);
-}
-
 TEST(Report, WhatWasPublishedStandsBeside) {
   const Published table{"Somebody (2020), table 1",
                         "Their machine was another.",
@@ -250,9 +242,10 @@ TEST(Report, TheBusiestRanksBytesLinkToThatRank) {
 }
 
 TEST(Report, ATextThatLooksLikeMarkupEndsNothing) {
-  report::Run run = made_run("</script><b>", 2, 0);
-  const std::string page = html_page(report_of({run}, "t"), "");
-  EXPECT_EQ(page.find("</script><b>"), std::string::npos);
+  for (const char* name : {"</script><b>", "a<!--<script>b"}) {  // the second would hide the script's end
+    const std::string page = html_page(report_of({made_run(name, 2, 0)}, "t"), "");
+    EXPECT_EQ(page.find(name), std::string::npos);
+  }
 }
 
 std::string csv_field(const std::string& text) { return text.find(',') == std::string::npos ? text : '"' + text + '"'; }

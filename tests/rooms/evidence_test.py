@@ -131,7 +131,7 @@ class Evidence(unittest.TestCase):
             kept, self.kept_before = folder / "kept", evidence.KEPT
             evidence.KEPT, evidence.ROOT, root = kept, folder, evidence.ROOT
             defaults, evidence.defaults = evidence.defaults, lambda: {"workers": 2, "seed": 3, "train.epochs": 1}
-            measures, evidence.measures = evidence.measures, lambda folders: {one.name: {"accuracy": 90.0} for one in folders}
+            measures, evidence.measures = evidence.measures, lambda folders: {one: {"accuracy": 90.0} for one in folders}
             try:
                 evidence.keep("002", [folder / "runs"])
                 evidence.keep("002", [folder / "runs"])

@@ -6,6 +6,8 @@
 #include <asio/redirect_error.hpp>
 #include <limits>
 
+#include "ripieno/transport/tcp/keep_alive.h"
+
 namespace ripieno::transport {
 namespace {
 
@@ -26,20 +28,6 @@ bool is_of_the_peer(const asio::error_code& error) {
 
 using UnsentLowWater = asio::detail::socket_option::integer<IPPROTO_TCP, TCP_NOTSENT_LOWAT>;
 using LowWater = asio::detail::socket_option::integer<SOL_SOCKET, SO_RCVLOWAT>;
-
-/// Ends a connection whose peer's host answers nothing for a minute (it has no power, or the network between is gone):
-/// neither probes of a silent connection nor what was sent.
-void end_with_its_host(asio::ip::tcp::socket& socket, asio::error_code& error) {
-  using Idle = asio::detail::socket_option::integer<IPPROTO_TCP, TCP_KEEPIDLE>;
-  using Interval = asio::detail::socket_option::integer<IPPROTO_TCP, TCP_KEEPINTVL>;
-  using Probes = asio::detail::socket_option::integer<IPPROTO_TCP, TCP_KEEPCNT>;
-  using Unanswered = asio::detail::socket_option::integer<IPPROTO_TCP, TCP_USER_TIMEOUT>;
-  socket.set_option(asio::socket_base::keep_alive(true), error);
-  if (!error) socket.set_option(Idle(20), error);
-  if (!error) socket.set_option(Interval(5), error);
-  if (!error) socket.set_option(Probes(8), error);
-  if (!error) socket.set_option(Unanswered(60'000), error);
-}
 
 }  // namespace
 
