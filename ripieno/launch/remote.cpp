@@ -16,6 +16,7 @@
 #include "ripieno/launch/agent.h"
 #include "ripieno/launch/environment.h"
 #include "ripieno/launch/lines.h"
+#include "ripieno/launch/placement.h"
 #include "ripieno/membership/address.h"
 #include "ripieno/membership/interfaces.h"
 #include "ripieno/membership/rendezvous.h"

@@ -89,16 +89,16 @@ TEST(DdpChanges, CodecsTakeLayersThatAreUnfrozenOneByOne) {
             linear(4, 3, 4, torch::kFloat32));
     Net alone(linear(4, 6, 1, torch::kFloat32), linear(6, 5, 2, torch::kFloat32), linear(5, 4, 3, torch::kFloat32),
               linear(4, 3, 4, torch::kFloat32));
-    const auto train_from = [](Net one, std::size_t first) {
+    const auto train_from = [](const Net& one, std::size_t first) {
       freeze(one);
       const std::vector<torch::Tensor> parameters = one->parameters();
       for (std::size_t i = 2 * first; i < parameters.size(); ++i) torch::Tensor(parameters[i]).set_requires_grad(true);
     };
-    for (Net one : {net, alone}) train_from(one, 3);
+    for (const Net& one : {net, alone}) train_from(one, 3);
     DistributedDataParallel ddp(net, group, {.hook = hooks::fp16()});
     int pass = 0;
     for (const std::size_t first : {3, 2, 1, 0, 2, 0}) {
-      for (Net one : {net, alone}) train_from(one, first);
+      for (const Net& one : {net, alone}) train_from(one, first);
       for (int i = 0; i < 2; ++i) expect_same_gradients(net, alone, ddp.rank(), pass++, 1e-2);
     }
   });

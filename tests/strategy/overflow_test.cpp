@@ -1,6 +1,9 @@
 // A step whose gradients overflow is not taken, and nothing that error feedback has kept goes with it.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <string_view>
+
 #include "tests/support/job.h"
 
 namespace ripieno::strategy {
