@@ -77,7 +77,9 @@ std::uint32_t BenchNumbers::period() const {
 double BenchNumbers::input(int rank, std::size_t i) const {
   const auto r = static_cast<std::size_t>(rank);
   if (collective::reduces(operation_) && adds()) {
-    return (7 * r + i) % fewest_apart == 0 ? static_cast<double>(1 + i % addends(world_.ranks)) : 0;
+    // Ranks that add to the same elements differ in what they add.
+    return (7 * r + i) % fewest_apart == 0 ? static_cast<double>(1 + (i + r / fewest_apart) % addends(world_.ranks))
+                                           : 0;
   }
   if (collective::reduces(operation_) && reduction_ == collective::Reduction::product)
     return (r + i) % period() == 0 ? 2 : 1;

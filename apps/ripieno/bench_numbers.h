@@ -1,6 +1,7 @@
 // The numbers that ranks hold before a benchmark's operation, and must hold after it: integers up to 250, which every
 // type and wire format represents exactly, as it does all partial sums and products. They repeat after a few hundred
-// elements and differ by rank and place, so that lost, doubled or misplaced numbers are noticed.
+// elements and differ by rank and place, so that lost, doubled or misplaced numbers are noticed; of sums of more than
+// 40 ranks, and of products of more than 4, some ranks' numbers are alike, since the result must fit 8 bits.
 #pragma once
 
 #include <cstdint>

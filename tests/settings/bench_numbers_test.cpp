@@ -118,6 +118,21 @@ TEST(BenchNumbers, EveryElementThatIsPromisedIsLookedAt) {
   }
 }
 
+TEST(BenchNumbers, ASumWithOneRankTwiceAndAnotherNeverIsWrong) {
+  for (const int ranks : {2, 8, 12, 40}) {
+    const program::BenchNumbers numbers(transport::Collective::all_reduce, collective::Reduction::sum, ranks);
+    const Buffers inputs = filled(numbers, ranks, 1024, DType::fp64);
+    for (int lost = 1; lost < ranks; ++lost) {
+      std::vector<double> sum(1024);
+      for (int rank = 0; rank < ranks; ++rank) {
+        const auto& own = inputs[static_cast<std::size_t>(rank == lost ? 0 : rank)];
+        for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += reinterpret_cast<const double*>(own.data())[i];
+      }
+      EXPECT_GT(numbers.count_wrong(NumberSpan(sum), 1), 0u) << "rank " << lost << " of " << ranks;
+    }
+  }
+}
+
 TEST(BenchNumbers, WhatNobodyExchangedIsWrong) {
   for (const transport::Collective operation : collective::collectives) {
     for (const collective::Reduction reduction : reductions) {
