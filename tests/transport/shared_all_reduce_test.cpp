@@ -205,7 +205,8 @@ Task<> begin_and(Endpoint* e, std::function<void()> then) {
   expect_every(values, 2);
 }
 
-TEST(SharedAllReduce, WhoHasNotLookedYetIsDoneAlsoWhenTheOtherHasLeft) {
+/// What rank 0 gets that has not looked since rank 1 has done its part, which then calls `end` and leaves.
+std::string error_of_one_that_looks_late(const std::function<void(Endpoint*)>& end) {
   const auto fds = connect_all(2);
   std::promise<void> one_waits, zero_waits, one_has_left;
   std::string error;
@@ -234,13 +235,25 @@ TEST(SharedAllReduce, WhoHasNotLookedYetIsDoneAlsoWhenTheOtherHasLeft) {
     };
     runtime->spawn("rank 1", begin_and(endpoint.get(), let_the_other_come));
     runtime->run();
+    end(endpoint.get());
     endpoint.reset();
     runtime.reset();  // with it goes what its handlers still held
     one_has_left.set_value();
   });
   zero.join();
   one.join();
-  EXPECT_EQ(error, "");
+  return error;
+}
+
+TEST(SharedAllReduce, WhoHasNotLookedYetIsDoneAlsoWhenTheOtherHasLeft) {
+  EXPECT_EQ(error_of_one_that_looks_late([](Endpoint*) {}), "");
+}
+
+TEST(SharedAllReduce, WhoHasNotLookedYetIsDoneAlsoWhenTheOtherHasAborted) {
+  const auto abort = [](Endpoint* e) {
+    e->abort(0, {0, 1}, std::make_exception_ptr(Error(ErrorKind::peer, "rank 1 has ended")));
+  };
+  EXPECT_EQ(error_of_one_that_looks_late(abort), "");
 }
 
 TEST(SharedAllReduce, WhoIsDoneMayLeaveAtOnce) {

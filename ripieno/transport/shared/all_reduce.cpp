@@ -219,9 +219,11 @@ bool SharedAllReduce::poll() {
       return true;
     });
   };
-  if (!error_) {
-    let_go([this](const Waiting& waiting) { return all_reached(waiting.slot, waiting.target); }, nullptr);
-    if (!waiting_.empty() && !has_stopped()) find_losses();
+  const auto is_done = [this](const Waiting& waiting) { return all_reached(waiting.slot, waiting.target); };
+  let_go(is_done, nullptr);
+  if (!error_ && !waiting_.empty()) {
+    // A peer that stops may have done its part right before: all that is visible once its stop is.
+    has_stopped() ? let_go(is_done, nullptr) : find_losses();
   }
   if (error_) let_go([this](const Waiting& waiting) { return is_left_alone(waiting); }, error_);
   return waiting_.size() != before;
@@ -281,7 +283,7 @@ bool SharedAllReduce::has_work() const {
   if (waiting_.empty()) return false;
   if (!error_ && any_peer_stopped()) return true;
   return std::any_of(waiting_.begin(), waiting_.end(), [this](const std::shared_ptr<Waiting>& waiting) {
-    return error_ ? is_left_alone(*waiting) : all_reached(waiting->slot, waiting->target);
+    return all_reached(waiting->slot, waiting->target) || (error_ && is_left_alone(*waiting));
   });
 }
 
