@@ -219,11 +219,9 @@ bool SharedAllReduce::poll() {
       return true;
     });
   };
-  const auto is_done = [this](const Waiting& waiting) { return all_reached(waiting.slot, waiting.target); };
-  let_go(is_done, nullptr);
-  if (!error_ && !waiting_.empty()) {
-    // A peer that stops may have done its part right before: all that is visible once its stop is.
-    has_stopped() ? let_go(is_done, nullptr) : find_losses();
+  if (!error_) {
+    let_go([this](const Waiting& waiting) { return all_reached(waiting.slot, waiting.target); }, nullptr);
+    if (!waiting_.empty() && !has_stopped()) find_losses();
   }
   if (error_) let_go([this](const Waiting& waiting) { return is_left_alone(waiting); }, error_);
   return waiting_.size() != before;
@@ -283,7 +281,7 @@ bool SharedAllReduce::has_work() const {
   if (waiting_.empty()) return false;
   if (!error_ && any_peer_stopped()) return true;
   return std::any_of(waiting_.begin(), waiting_.end(), [this](const std::shared_ptr<Waiting>& waiting) {
-    return all_reached(waiting->slot, waiting->target) || (error_ && is_left_alone(*waiting));
+    return error_ ? is_left_alone(*waiting) : all_reached(waiting->slot, waiting->target);
   });
 }
 
@@ -321,8 +319,20 @@ void SharedAllReduce::give_up(std::exception_ptr error) {
   for (Peer& peer : peers_) peer.link->give_up(0, error);
 }
 
+/// Ends the calls whose peers are all done. A peer that stops may have done its part right before: that is visible once
+/// its stop is.
+void SharedAllReduce::end_complete() {
+  std::erase_if(waiting_, [this](const std::shared_ptr<Waiting>& waiting) {
+    const bool is_last = waiting->target % 2 == 0;  // else it has yet to add
+    const bool is_complete = is_last && all_reached(waiting->slot, waiting->target);
+    if (is_complete) waiting->done.set();
+    return is_complete;
+  });
+}
+
 void SharedAllReduce::stop(const Abort& abort) {
   if (error_) return;
+  end_complete();
   error_ = abort.error;
   auto* own = reinterpret_cast<AllReduceStop*>(slots_ + all_reduce_slots);
   own->origin = abort.origin;

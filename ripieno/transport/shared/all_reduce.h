@@ -128,6 +128,7 @@ class SharedAllReduce : public std::enable_shared_from_this<SharedAllReduce> {
   bool any_peer_stopped() const;
   /// Whether no peer can still be in this rank's call.
   bool may_use(const Peer& peer, const Waiting& waiting) const;
+  void end_complete();
   bool is_left_alone(const Waiting& waiting) const;
   void find_losses();
   /// Waits a moment; returns whether all have reached the target.
