@@ -98,7 +98,7 @@ membership::Meeting meeting_of(const Placement& place, const JoinOptions& option
 std::string listens_at(const Placement& place, const std::string& interface) {
   if (interface.empty()) return place.listen;
   std::string address = membership::address_of_interface(interface);
-  if (const auto other = variable("RIPIENO_LISTEN"); other && place.listen != address) {
+  if (const auto other = variable("RIPIENO_LISTEN"); other && *other != everywhere && place.listen != address) {
     fail(ErrorKind::usage, "transport.interface = ", interface, " has the address ", address,
          ", but RIPIENO_LISTEN is ", *other, ": set one of them");
   }

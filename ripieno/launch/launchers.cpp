@@ -154,11 +154,12 @@ std::optional<Launched> launched() {
     found.carries_variables = std::string_view(row.name) == "srun";
     found.mpi = mpi_of(row);
     found.job = row.name;
-    found.names_job = false;
+    bool is_named = false;
     for (const char* name : row.job) {
-      if (!value(name).empty()) found.job += "-" + value(name), found.names_job = true;
+      if (!value(name).empty()) found.job += "-" + value(name), is_named = true;
     }
-    if (!found.names_job && found.is_one_host) found.job += text("-", getppid());  // the launcher's own process
+    // The launcher's own process on this host; each host has another.
+    if (!is_named && found.is_one_host) found.job += text("-", getppid());
     std::replace_if(
         found.job.begin(), found.job.end(), [](unsigned char c) { return !std::isalnum(c) && c != '.'; }, '-');
     found.address = address(row, found.job);

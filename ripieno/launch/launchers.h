@@ -8,13 +8,13 @@ namespace ripieno::launch {
 
 /// What a launcher has told this process.
 struct Launched {
-  std::string launcher;            ///< its row's name
-  int rank = 0, size = 1;          ///< of this process, and how many there are
-  int local_rank = 0;              ///< among the processes of this host; rank if the launcher does not say
-  bool is_one_host = true;         ///< all processes are on this host
-  std::string job;                 ///< differs between jobs that a user has at the same time; a file's name
-  bool names_job = true;           ///< the job's name is the same on all its hosts; else it is of this host's launcher
-  std::string address;             ///< host:port where the launcher would have rank 0 listen; "" if it names none
+  std::string launcher;     ///< its row's name
+  int rank = 0, size = 1;   ///< of this process, and how many there are
+  int local_rank = 0;       ///< among the processes of this host; rank if the launcher does not say
+  bool is_one_host = true;  ///< all processes are on this host
+  std::string job;          ///< a file's name; differs between jobs that a user has at the same time, unless they
+                            ///< are of several hosts and the launcher names none
+  std::string address;      ///< host:port where the launcher would have rank 0 listen; "" if it names none
   bool carries_variables = false;  ///< its processes have the variables of the shell that started it, on all hosts
   std::string mpi;                 ///< the MPI that it belongs to: "Open MPI", "MPICH"; "" if it starts anything
   std::string read;                ///< the variables that said so, and their values: "PMI_RANK is 1, PMI_SIZE is 2"

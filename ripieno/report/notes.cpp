@@ -12,8 +12,6 @@
 
 namespace ripieno::report {
 
-/// Whether both take the same steps: those of one worker with the whole batch, from the same seeds, by the same
-/// settings but for how they agree and where they run.
 bool is_same_arithmetic(const Way& a, const Way& b) {
   const auto arithmetic = [](const Way& way) {
     return settings_of(way.cell.first(), {Concern::workers, Concern::rate, Concern::training});

@@ -55,6 +55,11 @@ class Ssh(LauncherCase):
         self.assertRegex(self.run_all(RIPIENO, "report", "runs", "--format", "csv").stdout, r'runs-places,0002-ring-n4,ranks,,"2 on node1, 2 on node2",')
         self.nothing_is_left()
 
+    def test_the_recipe_chooses_the_interface_on_every_host(self):
+        code, _, err = self.at_hosts(*TRAIN, "--hosts", "node1:1,node2:1", "--set", "transport.interface=net0")
+        self.assertEqual(code, 0, err)
+        self.nothing_is_left()
+
     def test_a_host_file_and_this_host(self):
         own = self.own()
         (self.folder / "hosts").write_text("# ours\nnode0 slots=2\nnode2:3\n")
