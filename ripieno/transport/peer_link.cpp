@@ -46,6 +46,7 @@ void PeerLink::check_epoch(const Frame& frame) const {
 }
 
 PeerLink::Lane& PeerLink::admit(const Frame& frame) {
+  ++moved_in_;
   Lane& lane = lanes_[frame.channel];
   if (frame.sequence != lane.next_received) {
     fail(ErrorKind::mismatch, "rank ", rank_, ": rank ", peer_, " sent message ", frame.sequence, " of its channel, ",

@@ -120,7 +120,10 @@ class PeerLink : public std::enable_shared_from_this<PeerLink> {
     Watched(PeerLink* link, const Message& message);
     Watched(const Watched&) = delete;
     Watched& operator=(const Watched&) = delete;
-    ~Watched() { link_->sending_.erase(id_); }
+    ~Watched() {
+      link_->sending_.erase(id_);
+      ++link_->moved_out_;
+    }
 
    private:
     PeerLink* link_;
@@ -135,8 +138,8 @@ class PeerLink : public std::enable_shared_from_this<PeerLink> {
   std::uint64_t unasked_ = 0;  ///< credit in use
   std::string lost_;
   std::exception_ptr error_;
-  /// Bytes of messages that have left for the peer and that have come from it, which count for the watchdog: while some
-  /// move, nobody is silent.
+  /// Bytes of messages that have left for the peer and that have come from it: while these change, the watchdog finds
+  /// nobody silent. Each message counts here; a link that shows its bytes on the way, too, adds them.
   std::uint64_t moved_out_ = 0, moved_in_ = 0;
 
  private:

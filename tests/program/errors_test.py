@@ -36,6 +36,8 @@ LINES = [
     (("train", "--set", "learning_rate.base=nan"), USAGE, ["learning_rate.base", "nan", "above 0"]),
     (("train", "--set", B, "--set", "batch.global=8"), USAGE, ["batch.global", "batch.per_worker", "state one"]),
     (("train",), USAGE, ["no batch size", "batch.global", "batch.per_worker"]),
+    (("train", "--strategy", "local-sgd", "-n", "8", "--set", "batch.global=4"), USAGE,
+     ["batch.global = 4", "8 workers", "at least 8"]),
     (("train", "--set", B, "--set", "optimiser.nesterov=true"), USAGE, ["nesterov", "momentum"]),
     # keys without effect
     (("train", "--set", B, "--set", "lab.mbit_s=10"), USAGE, ["lab.mbit_s = 10.0 (--set)", "lab.nodes = 0 (default)", "above 0"]),

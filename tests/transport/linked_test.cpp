@@ -336,6 +336,27 @@ TEST_P(Linked, TheWatchdogNamesWhatItWaitedFor) {
             "rank 1: gave up on rank 0 after 0.05 s of waiting for test of 10 fp32 on exchange channel 2");
 }
 
+TEST_P(Linked, TheWatchdogLooksForSilenceNotForWaiting) {
+  SharedOptions options;
+  options.link.timeout = std::chrono::milliseconds(400);
+  const auto pauses = 50;  // of 20 ms: together more than the timeout, each far less
+  auto talks = [](Endpoint* e) -> Task<> {
+    std::vector<float> out(10);
+    for (int i = 0; i < pauses; ++i) {
+      co_await e->runtime().sleep(std::chrono::milliseconds(20));
+      co_await e->send(1, message(10, 1), bytes(out));
+    }
+    co_await e->send(1, message(10, 2), bytes(out));
+  };
+  auto waits = [](Endpoint* e) -> Task<> {
+    std::vector<float> last(10), in(10);
+    Flight waiting(e->runtime(), e->receive(0, message(10, 2), bytes(last)));
+    for (int i = 0; i < pauses; ++i) co_await e->receive(0, message(10, 1), bytes(in));
+    co_await waiting.landed();
+  };
+  expect_no_errors(run_ranks(GetParam(), {talks, waits}, options));
+}
+
 TEST_P(Linked, ThreeRanksExchangeWithEachOther) {
   auto body = [](Endpoint* e) -> Task<> {
     std::vector<std::vector<float>> in(e->size(), std::vector<float>(5000));

@@ -70,6 +70,23 @@ TEST(SimulatedNetwork, ABurstPassesAtOnceAndWhatFollowsAtTheRate) {
   EXPECT_EQ(arrived[1].count(), 50'000'000 + 500 * 8'000);  // a half, and the other at the rate
 }
 
+TEST(SimulatedNetwork, TimeThatCannotBeCountedIsAnError) {
+  SimulatedOptions slow = gigabit;
+  slow.link.per_byte = from_seconds(1);
+  collective::VirtualCluster cluster(5, slow);
+  std::vector<std::byte> memory(1000);
+  for (int round = 0; round < 2; ++round) {  // 4000 s each
+    cluster.run([&](collective::Communicator comm) { return all_to_zero(comm, &memory); });
+  }
+  memory.resize(8'700'000);  // 100.7 days
+  try {
+    cluster.run([&](collective::Communicator comm) { return all_to_zero(comm, &memory); });
+    FAIL() << "it was counted";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("virtual time ends after 100 days"), std::string::npos) << error.what();
+  }
+}
+
 /// Rank 0 sends 16000 bytes each to the others, to all at once.
 Task<> zero_to_all(collective::Communicator comm, std::vector<std::byte>* memory, std::vector<Duration>* arrived) {
   if (comm.rank() > 0) {
