@@ -282,8 +282,7 @@ const collective::Communicator& Backend::communicator() {
   Members& now = members();
   if (!now.free_comm) {
     constexpr const char* what = "making a communicator";
-    progress().run(what, within_limit(*this, now.comm, what, split_off(now.comm, &now.free_comm)));
-    now.comm.takes_along(*now.free_comm);
+    progress().run(what, within_limit(*this, now.comm, what, now.comm.duplicate(&now.free_comm)));
     now.free_channels = now.free_comm->take_channels(Members::lanes);
   }
   return *now.free_comm;
@@ -299,11 +298,6 @@ std::shared_ptr<Backend::Order> Backend::new_order() {
 Task<> Backend::open(std::shared_ptr<Order>* into, std::uint32_t count) {
   *into = std::make_shared<Order>(members_->comm, count);
   co_return;
-}
-
-Task<> Backend::split_off(collective::Communicator from, std::optional<collective::Communicator>* into) {
-  Task<std::optional<collective::Communicator>> splitting = from.split(0, from.rank());
-  *into = co_await std::move(splitting);
 }
 
 Task<> Backend::copy_counts(Counts* into) {

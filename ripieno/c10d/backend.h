@@ -216,7 +216,6 @@ class Backend final : public ::c10d::Backend {
   Task<> be_monitored(Tag tag, Duration limit);
   static Task<int> wait_for_all(std::vector<Begun> begun);
   Task<> open(std::shared_ptr<Order>* into, std::uint32_t count);
-  static Task<> split_off(collective::Communicator from, std::optional<collective::Communicator>* into);
   Task<> copy_counts(Counts* into);
   Task<> finish(std::string why, bool always);
   /// Ends what is in flight and tells all ranks why; with `waits` also waits until it is over.

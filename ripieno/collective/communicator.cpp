@@ -159,6 +159,12 @@ Task<std::optional<Communicator>> Communicator::part_of(Communicator comm, int c
   co_return Communicator(comm.state_->endpoint, std::move(part), scope, per_node);
 }
 
+Task<> Communicator::duplicate_of(Communicator comm, std::optional<Communicator>* into) {
+  Task<std::optional<Communicator>> splitting = comm.split(0);
+  *into = co_await std::move(splitting);
+  comm.takes_along(**into);
+}
+
 Task<> Communicator::broadcast_bytes(Communicator comm, Bytes bytes, int root, observe::Purpose purpose) {
   ExecuteOptions options{DType::uint8, purpose};
   options.root = root;

@@ -129,6 +129,9 @@ class Communicator {
   /// member with a colour below zero gets nullopt, but calls it too. A part keeps its nodes if it has the same number
   /// of members on each, of which the last may have fewer; else each of its members counts as a node.
   Task<std::optional<Communicator>> split(int colour, int key = 0) const;
+  /// Sets `into` to a communicator of the same members, with channels and errors of its own; it ends with this one.
+  /// Every member calls it.
+  Task<> duplicate(std::optional<Communicator>* into) const { return duplicate_of(*this, into); }
 
  private:
   struct State {
@@ -177,6 +180,7 @@ class Communicator {
   static Task<std::vector<std::string>> gather_texts(Communicator comm, std::string value, observe::Purpose purpose);
   static Task<> meet(Communicator comm);
   static Task<std::optional<Communicator>> part_of(Communicator comm, int colour, int key, transport::Scope scope);
+  static Task<> duplicate_of(Communicator comm, std::optional<Communicator>* into);
   static Task<> broadcast_bytes(Communicator comm, Bytes bytes, int root, observe::Purpose purpose);
   /// `all` holds equally many bytes of each member.
   static Task<> gather_bytes(Communicator comm, Bytes all, observe::Purpose purpose);

@@ -13,11 +13,6 @@
 namespace ripieno::loop {
 namespace {
 
-Task<> split_off(const collective::Communicator* whole, std::optional<collective::Communicator>* part) {
-  Task<std::optional<collective::Communicator>> splitting = whole->split(0, whole->rank());
-  *part = co_await std::move(splitting);
-}
-
 void check_parameters(const UsersOptimiser& optimiser, const train::FlatModel& model, const TensorHomes& homes,
                       bool on_servers) {
   std::size_t known = 0, trained = 0;
@@ -281,8 +276,7 @@ Agreement::Agreement(std::shared_ptr<torch::nn::Module> net, UsersOptimiser opti
   if (!group) fail(ErrorKind::usage, "there is no process group: take it from init_process_group()");
   state_ = std::make_unique<State>(group, std::move(optimiser));
   group->meet_for("agree()");
-  state_->meet("agree()", group->communicator(), split_off(&group->communicator(), &state_->comm));
-  group->communicator().takes_along(*state_->comm);
+  state_->meet("agree()", group->communicator(), group->communicator().duplicate(&state_->comm));
   const strategy::StrategyInfo* info = nullptr;
   std::exception_ptr trouble;
   try {

@@ -9,11 +9,6 @@
 namespace ripieno::loop {
 namespace {
 
-Task<> split_off(collective::Communicator from, std::optional<collective::Communicator>* into) {
-  Task<std::optional<collective::Communicator>> splitting = from.split(0, from.rank());
-  *into = co_await std::move(splitting);
-}
-
 std::vector<NamedParameter> parameters_of(torch::nn::Module& module) {
   std::vector<NamedParameter> all;
   for (const auto& item : module.named_parameters()) {
@@ -34,8 +29,7 @@ GradientExchange::GradientExchange(std::shared_ptr<torch::nn::Module> module, Pr
 void GradientExchange::start() {
   group_->meet_for("making a DDP model");
   model_ = group_->count_model();
-  together("the making of a model", group_->communicator(), split_off(group_->communicator(), &comm_));
-  group_->communicator().takes_along(*comm_);
+  together("the making of a model", group_->communicator(), group_->communicator().duplicate(&comm_));
   order_of_exchanges_ = group_->new_order();
   const std::string doing = text("the making of model ", model_);
   std::exception_ptr trouble;

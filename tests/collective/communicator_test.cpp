@@ -207,6 +207,27 @@ TEST(Communicator, TwoOperationsAtOnceNeedTwoChannels) {
   }
 }
 
+Task<> end_one(Communicator comm, bool whole) {
+  std::optional<Communicator> copy;
+  co_await comm.duplicate(&copy);
+  EXPECT_EQ(copy->size(), comm.size());
+  EXPECT_EQ(copy->rank(), comm.rank());
+  EXPECT_NE(copy->scope(), comm.scope());
+  co_await comm.runtime().sleep(std::chrono::seconds(1));  // all have it
+  const Communicator& ended = whole ? comm : *copy;
+  const Communicator& late = whole ? *copy : comm;
+  if (comm.rank() == 1) ended.abort(std::make_exception_ptr(Error(ErrorKind::data, "given up")));
+  const std::exception_ptr error = co_await error_of(late.barrier());
+  EXPECT_EQ(error != nullptr, whole);
+}
+
+TEST(Communicator, ADuplicateEndsWithTheWholeButNotTheWholeWithIt) {
+  for (const bool whole : {false, true}) {
+    VirtualCluster cluster(3);
+    cluster.run([&](Communicator comm) { return end_one(comm, whole); });
+  }
+}
+
 TEST(Communicator, GivesChannelsOutOnce) {
   VirtualCluster cluster(2);
   const Communicator comm = cluster.comm(0), copy = comm;
