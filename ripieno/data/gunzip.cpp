@@ -56,9 +56,20 @@ std::string inflate_all(RandomAccessFile& file, std::uint64_t size) {
   return content;
 }
 
-bool is_unpacked(const std::filesystem::path& path, std::uint64_t size) {
+/// Whether the file is there, whole and undamaged.
+bool is_unpacked(const std::filesystem::path& path, std::uint64_t size, std::uint32_t crc) {
   std::error_code error;
-  return std::filesystem::is_regular_file(path, error) && std::filesystem::file_size(path, error) == size && !error;
+  if (!std::filesystem::is_regular_file(path, error) || std::filesystem::file_size(path, error) != size || error)
+    return false;
+  RandomAccessFile file(path);
+  std::vector<std::byte> block(1 << 18);
+  uLong found = ::crc32(0, nullptr, 0);
+  for (std::uint64_t at = 0; at < size; at += block.size()) {
+    block.resize(std::min<std::uint64_t>(block.size(), size - at));
+    file.read(at, block);
+    found = ::crc32(found, reinterpret_cast<const Bytef*>(block.data()), static_cast<uInt>(block.size()));
+  }
+  return found == crc;
 }
 
 }  // namespace
@@ -96,7 +107,7 @@ Unpacked unpack_gzip(const std::filesystem::path& packed, const std::filesystem:
   std::ostringstream plain;
   plain << packed.stem().string() << '.' << std::hex << std::setfill('0') << std::setw(8) << crc;
   const std::filesystem::path path = cache / plain.str();
-  if (!is_unpacked(path, size)) {
+  if (!is_unpacked(path, size, crc)) {
     const std::string content = inflate_all(file, size);
     create_folders(cache);
     write_file(path, content);

@@ -29,6 +29,45 @@ HWY_INLINE void over(To* to, const From* from, std::size_t n, std::size_t lanes,
 const hn::ScalableTag<double> f64;
 const hn::Rebind<hwy::float16_t, decltype(f32)> f16;
 
+#if HWY_ARCH_X86 && HWY_TARGET >= HWY_SSE4
+// Without F16C. Highway 1.0 has conversions here that know neither infinity nor NaN and round towards zero.
+const hn::RebindToSigned<decltype(u32)> i32;
+
+/// Where the numbers without a sign have bits above `bound`.
+HWY_INLINE auto above(hn::Vec<decltype(u32)> bits, std::uint32_t bound) {
+  return hn::RebindMask(u32, hn::Gt(hn::BitCast(i32, bits), hn::Set(i32, static_cast<std::int32_t>(bound))));
+}
+HWY_INLINE hn::Vec<decltype(f32)> widened(const hwy::float16_t* from) {
+  const auto half = hn::PromoteTo(u32, hn::LoadU(u16, reinterpret_cast<const std::uint16_t*>(from)));
+  const auto bits = hn::ShiftLeft<13>(hn::And(half, hn::Set(u32, 0x7FFF)));  // its exponent is 112 too small
+  const auto finite = hn::BitCast(u32, hn::Mul(hn::BitCast(f32, bits), hn::Set(f32, 0x1p112f)));
+  const auto endless = hn::Or(bits, hn::Set(u32, 0x7F800000));  // infinity and NaN
+  const auto number = hn::IfThenElse(above(bits, 0x0F7FFFFF), endless, finite);
+  return hn::BitCast(f32, hn::Or(number, hn::ShiftLeft<16>(hn::And(half, hn::Set(u32, 0x8000)))));
+}
+HWY_INLINE void narrowed(hwy::float16_t* to, hn::Vec<decltype(f32)> wide) {
+  const auto bits = hn::BitCast(u32, wide), number = hn::And(bits, hn::Set(u32, 0x7FFFFFFF));
+  // Normal numbers: the exponent less 112; half of the last place, less one bit if that is even, carries into it.
+  const auto odd = hn::And(hn::ShiftRight<13>(number), hn::Set(u32, 1));
+  const auto normal = hn::ShiftRight<13>(hn::Add(hn::Add(number, odd), hn::Set(u32, 0xC8000FFF)));
+  // Denormal ones: the last place of 0.5 in fp32 is theirs, so that the addition rounds.
+  const auto added = hn::Add(hn::BitCast(f32, number), hn::Set(f32, 0.5f));
+  const auto denormal = hn::Sub(hn::BitCast(u32, added), hn::Set(u32, 0x3F000000));
+  auto half = hn::IfThenElse(above(number, 0x387FFFFF), normal, denormal);
+  half = hn::IfThenElse(above(number, 0x477FEFFF), hn::Set(u32, 0x7C00), half);  // from 65520 on
+  half = hn::IfThenElse(above(number, 0x7F800000), hn::Set(u32, 0x7E00), half);  // NaN
+  half = hn::Or(half, hn::And(hn::ShiftRight<16>(bits), hn::Set(u32, 0x8000)));
+  hn::StoreU(hn::DemoteTo(u16, hn::BitCast(i32, half)), u16, reinterpret_cast<std::uint16_t*>(to));
+}
+#else
+HWY_INLINE hn::Vec<decltype(f32)> widened(const hwy::float16_t* from) {
+  return hn::PromoteTo(f32, hn::LoadU(f16, from));
+}
+HWY_INLINE void narrowed(hwy::float16_t* to, hn::Vec<decltype(f32)> wide) {
+  hn::StoreU(hn::DemoteTo(f16, wide), f16, to);
+}
+#endif
+
 void AddFp32(float* to, const float* from, std::size_t n) {
   over(to, from, n, hn::Lanes(f32),
        [](float* t, const float* f) HWY_ATTR { hn::StoreU(hn::Add(hn::LoadU(f32, t), hn::LoadU(f32, f)), f32, t); });
@@ -74,24 +113,21 @@ void CarryOverFp64(double* into, const double* from, const double* to, std::size
   carry_over(f64, into, from, to, n);
 }
 void AddFp16(float* to, const hwy::float16_t* from, std::size_t n) {
-  over(to, from, n, hn::Lanes(f32), [](float* t, const hwy::float16_t* f) HWY_ATTR {
-    hn::StoreU(hn::Add(hn::LoadU(f32, t), hn::PromoteTo(f32, hn::LoadU(f16, f))), f32, t);
-  });
+  over(to, from, n, hn::Lanes(f32),
+       [](float* t, const hwy::float16_t* f) HWY_ATTR { hn::StoreU(hn::Add(hn::LoadU(f32, t), widened(f)), f32, t); });
 }
 void AddBf16(float* to, const std::uint16_t* from, std::size_t n) {
   over(to, from, n, hn::Lanes(f32),
        [](float* t, const std::uint16_t* f) HWY_ATTR { hn::StoreU(hn::Add(hn::LoadU(f32, t), load(f)), f32, t); });
 }
 void Fp32FromFp16(float* to, const hwy::float16_t* from, std::size_t n) {
-  over(to, from, n, hn::Lanes(f32),
-       [](float* t, const hwy::float16_t* f) HWY_ATTR { hn::StoreU(hn::PromoteTo(f32, hn::LoadU(f16, f)), f32, t); });
+  over(to, from, n, hn::Lanes(f32), [](float* t, const hwy::float16_t* f) HWY_ATTR { hn::StoreU(widened(f), f32, t); });
 }
 void Fp32FromBf16(float* to, const std::uint16_t* from, std::size_t n) {
   over(to, from, n, hn::Lanes(f32), [](float* t, const std::uint16_t* f) HWY_ATTR { hn::StoreU(load(f), f32, t); });
 }
 void Fp16FromFp32(hwy::float16_t* to, const float* from, std::size_t n) {
-  over(to, from, n, hn::Lanes(f32),
-       [](hwy::float16_t* t, const float* f) HWY_ATTR { hn::StoreU(hn::DemoteTo(f16, hn::LoadU(f32, f)), f16, t); });
+  over(to, from, n, hn::Lanes(f32), [](hwy::float16_t* t, const float* f) HWY_ATTR { narrowed(t, hn::LoadU(f32, f)); });
 }
 void Bf16FromFp32(std::uint16_t* to, const float* from, std::size_t n) {
   over(to, from, n, hn::Lanes(f32), [](std::uint16_t* t, const float* f) HWY_ATTR { store(t, hn::LoadU(f32, f)); });

@@ -55,6 +55,18 @@ TEST(Gunzip, ReplacesACachedFileOfAnotherSize) {
   EXPECT_EQ(read_file(cached), "the content");
 }
 
+TEST(Gunzip, ReplacesADamagedCachedFile) {
+  TemporaryFolder folder;
+  const std::string plain = content(700'000);
+  write(folder.path() / "x.gz", gzip(plain));
+  const auto cached = unpack_gzip(folder.path() / "x.gz", folder.path() / "cache").path;
+  std::string damaged = plain;
+  damaged[600'000] ^= 1;
+  write(cached, damaged);
+  EXPECT_EQ(unpack_gzip(folder.path() / "x.gz", folder.path() / "cache").path, cached);
+  EXPECT_EQ(read_file(cached), plain);
+}
+
 TEST(Gunzip, RefusesWhatIsTruncatedOrCorrupt) {
   TemporaryFolder folder;
   const auto path = folder.path() / "x.gz", cache = folder.path() / "cache";

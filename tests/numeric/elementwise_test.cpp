@@ -1,6 +1,7 @@
 #include "ripieno/numeric/elementwise.h"
 
 #include <gtest/gtest.h>
+#include <hwy/targets.h>
 
 #include <cmath>
 #include <cstring>
@@ -11,6 +12,21 @@
 
 namespace ripieno::numeric {
 namespace {
+
+/// With the kernels for each kind of processor that this one can stand in for.
+template <class Test>
+void on_every_processor(Test test) {
+  const auto choose = [](std::int64_t targets) {
+    hwy::SetSupportedTargetsForTest(targets);  // 0: what there is
+    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+  };
+  for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
+    SCOPED_TRACE(hwy::TargetName(target));
+    choose(target);
+    test();
+    choose(0);
+  }
+}
 
 /// Reference: the nearest of all values of a 16-bit format, ties to the even pattern, by the definition of the format.
 double value_of(std::uint16_t bits, int exponent_bits, int fraction_bits) {
@@ -45,8 +61,8 @@ void every_value_survives() {
   }
 }
 
-TEST(Kernels, EveryFp16Survives) { every_value_survives<DType::fp16>(); }
-TEST(Kernels, EveryBf16Survives) { every_value_survives<DType::bf16>(); }
+TEST(Kernels, EveryFp16Survives) { on_every_processor(every_value_survives<DType::fp16>); }
+TEST(Kernels, EveryBf16Survives) { on_every_processor(every_value_survives<DType::bf16>); }
 
 template <DType type>
 void rounds_to_nearest_even() {
@@ -67,10 +83,10 @@ void rounds_to_nearest_even() {
   }
 }
 
-TEST(Kernels, Fp16RoundsToNearestEven) { rounds_to_nearest_even<DType::fp16>(); }
-TEST(Kernels, Bf16RoundsToNearestEven) { rounds_to_nearest_even<DType::bf16>(); }
+TEST(Kernels, Fp16RoundsToNearestEven) { on_every_processor(rounds_to_nearest_even<DType::fp16>); }
+TEST(Kernels, Bf16RoundsToNearestEven) { on_every_processor(rounds_to_nearest_even<DType::bf16>); }
 
-TEST(Kernels, NanAndOverflow) {
+void nan_and_overflow() {
   float values[3] = {NAN, 1e6f, -1e6f};
   std::uint16_t half[3], brain[3];
   convert(NumberSpan(half, 3, DType::fp16), NumberSpan(values, 3, DType::fp32));
@@ -82,7 +98,9 @@ TEST(Kernels, NanAndOverflow) {
   EXPECT_NEAR(as_double<DType::bf16>(brain[1]), 1e6, 4e3);
 }
 
-TEST(Kernels, AddsConvertsAndScalesEveryPairAndLength) {
+TEST(Kernels, NanAndOverflow) { on_every_processor(nan_and_overflow); }
+
+void adds_converts_and_scales() {
   for (const std::size_t n : {0u, 1u, 3u, 8u, 17u, 1000u, 1537u}) {
     for (const DType wide_type : {DType::fp32, DType::fp64}) {
       for (const DType narrow_type : {DType::fp16, DType::bf16, DType::fp32, DType::fp64}) {
@@ -108,6 +126,8 @@ TEST(Kernels, AddsConvertsAndScalesEveryPairAndLength) {
     }
   }
 }
+
+TEST(Kernels, AddsConvertsAndScalesEveryPairAndLength) { on_every_processor(adds_converts_and_scales); }
 
 template <class T>
 void adds_to_both(DType type) {
