@@ -6,6 +6,7 @@
 #include <array>
 #include <map>
 
+#include "refused_value.h"
 #include "ripieno/core/edit_distance.h"
 #include "ripieno/loop/agree.h"
 
@@ -125,8 +126,7 @@ AgreeOptions options_of(const py::dict& given) {
     try {
       option.set(options, value);
     } catch (const py::cast_error&) {
-      ripieno::fail(ErrorKind::usage, name, " = ", py::cast<std::string>(py::repr(value)),
-                    "; its type, or its range, is another");
+      refuse_value(name, value);
     }
   }
   return options;

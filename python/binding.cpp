@@ -8,6 +8,7 @@
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
 #include "agree_binding.h"
+#include "refused_value.h"
 #include "ripieno/c10d/backend.h"
 #include "ripieno/core/error.h"
 #include "run_binding.h"
@@ -163,7 +164,14 @@ RuntimeError), which names them: ranks have not come within the timeout.)");
       .def(py::init([](const std::string& codec, const py::dict& given) {
              ripieno::codec::CodecOptions options;
              options.name = codec;
-             for (const auto& [key, value] : given) set_option(options, py::cast<std::string>(key), value);
+             for (const auto& [key, value] : given) {
+               const auto name = py::cast<std::string>(key);
+               try {
+                 set_option(options, name, value);
+               } catch (const py::cast_error&) {
+                 refuse_value(name, value);
+               }
+             }
              return std::make_shared<BucketAverages>(options);
            }),
            py::arg("codec"), py::arg("options"));

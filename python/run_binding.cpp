@@ -4,6 +4,7 @@
 #include <pybind11/stl/filesystem.h>
 #include <torch/csrc/utils/pybind.h>
 
+#include "refused_value.h"
 #include "ripieno/loop/run_writer.h"
 
 namespace py = pybind11;
@@ -17,22 +18,33 @@ c10::intrusive_ptr<c10d::Backend> counted(c10d::Backend* group) {
   return group ? c10::intrusive_ptr<c10d::Backend>::reclaim_copy(group) : nullptr;
 }
 
+template <class T>
+T option_of(const py::dict& given, const char* name) {
+  const py::object value = given[name];
+  try {
+    return value.cast<T>();
+  } catch (const py::cast_error&) {
+    refuse_value(name, value);
+  }
+}
+
 RunWriterOptions run_options_of(const py::dict& given) {
   RunWriterOptions options;
-  options.folder = given["folder"].cast<std::filesystem::path>();
-  options.name = given["name"].cast<std::string>();
-  options.strategy = given["strategy"].cast<std::string>();
-  options.codec = given["codec"].cast<std::string>();
-  options.model = given["model"].cast<std::string>();
-  options.dataset = given["dataset"].cast<std::string>();
-  options.parameters = given["parameters"].cast<std::uint64_t>();
-  options.seed = given["seed"].cast<std::int64_t>();
-  options.epochs = given["epochs"].cast<std::uint32_t>();
-  options.steps_per_epoch = given["steps_per_epoch"].cast<std::uint64_t>();
-  options.first_epoch = given["first_epoch"].cast<std::uint32_t>();
-  options.settings = given["settings"].cast<std::map<std::string, std::string>>();
-  options.sample_every =
-      std::chrono::duration_cast<ripieno::Duration>(std::chrono::duration<double>(given["sample_s"].cast<double>()));
+  options.folder = option_of<std::filesystem::path>(given, "folder");
+  options.name = option_of<std::string>(given, "name");
+  options.strategy = option_of<std::string>(given, "strategy");
+  options.codec = option_of<std::string>(given, "codec");
+  options.model = option_of<std::string>(given, "model");
+  options.dataset = option_of<std::string>(given, "dataset");
+  options.parameters = option_of<std::uint64_t>(given, "parameters");
+  options.seed = option_of<std::int64_t>(given, "seed");
+  options.epochs = option_of<std::uint32_t>(given, "epochs");
+  options.steps_per_epoch = option_of<std::uint64_t>(given, "steps_per_epoch");
+  options.first_epoch = option_of<std::uint32_t>(given, "first_epoch");
+  options.settings = option_of<std::map<std::string, std::string>>(given, "settings");
+  const auto sample_s = option_of<double>(given, "sample_s");
+  if (!(sample_s >= 0)) refuse_value("sample_s", given["sample_s"]);
+  options.sample_every = ripieno::from_seconds(sample_s);
   return options;
 }
 

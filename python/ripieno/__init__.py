@@ -43,7 +43,7 @@ def monitored_barrier(group: dist.ProcessGroup | None = None, timeout: datetime.
     RuntimeError: some have not within `timeout` (the group's, if None); on rank 0 it names the first of them, or with `wait_all_ranks`
     every one; on the others, which get it at the same time, the first."""
     backend = hooks.backend_of(group)
-    backend.monitored_barrier(timeout or backend.options._timeout, wait_all_ranks)
+    backend.monitored_barrier(backend.options._timeout if timeout is None else timeout, wait_all_ranks)
 
 
 def register() -> None:

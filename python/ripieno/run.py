@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from os import PathLike
 from pathlib import Path
-from typing import TypeVar
+from typing import NoReturn, TypeVar
 
 import torch
 import torch.distributed as dist
@@ -36,7 +36,7 @@ Batch = TypeVar("Batch")
 
 
 class _Stage(AbstractContextManager[None]):
-    def __init__(self, core: _ripieno.RunWriter, name: str) -> None:
+    def __init__(self, core: "_ripieno.RunWriter | _EndedRun", name: str) -> None:
         self._core = core
         self._name = name
 
@@ -45,6 +45,16 @@ class _Stage(AbstractContextManager[None]):
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: types.TracebackType | None) -> None:
         self._core.leave()
+
+
+class _EndedRun:
+    """What is left of a run that an exception has ended."""
+
+    def __init__(self, core: _ripieno.RunWriter) -> None:
+        self.folder, self.steps = core.folder, core.steps
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise ValueError("an exception has ended this run: make another")
 
 
 def _text(value: object) -> str:
@@ -83,8 +93,8 @@ class Run:
             folder=folder, name=name, strategy=strategy, codec=codec, dataset=dataset, seed=seed, epochs=epochs,
             model=model or ("own" if inner is None else type(inner).__name__), steps_per_epoch=steps_per_epoch, first_epoch=first_epoch,
             parameters=sum(parameter.numel() for parameter in parameters if parameter.requires_grad), sample_s=sample_s,
-            settings={key: _text(value) for key, value in (settings or {}).items()})
-        self._core = _ripieno.RunWriter(*self._backend(group), options)
+            settings={str(key): _text(value) for key, value in (settings or {}).items()})
+        self._core: _ripieno.RunWriter | _EndedRun = _ripieno.RunWriter(*self._backend(group), options)
         self._hooks = []
         if inner is not None:
             self._core.keep_digest_of([parameter.detach() for parameter in parameters])
@@ -151,7 +161,7 @@ class Run:
             self.finish()
         else:
             self._let_go()
-            del self._core  # the run ends here, unfinished
+            self._core = _EndedRun(self._core)  # it ends here, unfinished
 
     def _let_go(self) -> None:
         for hook in self._hooks:

@@ -108,7 +108,7 @@ void check_loop(const StrategyInfo& info, const AgreeOptions& options) {
   if (info.traits.by_buckets) {
     refuse_loop(info,
                 "it exchanges while backward() runs, and step() comes after that; take "
-                "ripieno::DistributedDataParallel, or ring, which takes the same steps");
+                "DistributedDataParallel, or ring, which takes the same steps");
   }
   if (info.traits.has_cloud && options.steps_per_epoch == 0) {
     refuse_loop(info,

@@ -16,7 +16,7 @@ struct RefusedAgreement {
 TEST(AgreeErrors, WhatCannotWorkIsRefusedOnAllRanksWithItsReason) {
   const std::vector<RefusedAgreement> all{
       {"lokal-sgd", {}, "did you mean \"local-sgd\""},
-      {"ddp", {}, "it exchanges while backward() runs, and step() comes after that; take ripieno::Distributed"},
+      {"ddp", {}, "it exchanges while backward() runs, and step() comes after that; take Distributed"},
       {"fedavg", {}, "its rounds are of whole epochs, and the loop has none; give steps_per_epoch"},
       {"ps-async", {.uneven_batches = true}, "no batch is weighed against other ranks' batches of the same step"},
       {"ring", {.steps = 4}, "strategy ring has no use for the option steps; leave it out"},

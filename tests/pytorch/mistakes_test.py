@@ -290,6 +290,12 @@ class Agreements(Mistakes):
         self.all_are_told(lambda rank: self.agree(rank, model=net().double() if rank == 1 else net()),
                           "rank 1 has parameter 0.weight of shape [6, 4], type Double", "where rank 0 has parameter 0.weight of shape [6, 4], type Float", rule)
 
+    def test_values_that_no_hook_takes(self):
+        for make, expected in ((lambda: ripieno.hooks.int8(-1), "block = -1;"), (lambda: ripieno.hooks.powersgd(2.5), "rank = 2.5;"),
+                               (lambda: ripieno.hooks.topk(0.1, "x"), "error_feedback = 'x';")):
+            with self.subTest(expected), self.assertRaisesRegex(ValueError, expected + " its type, or its range, is another"):
+                make()
+
     def test_names_that_are_not_known(self):
         for options, expected in (({"codec": "int9"}, 'did you mean "int8"'), ({"route": "rnig"}, 'did you mean "ring"'),
                                   ({"codec": "int8", "codec_options": {"blocks": 64}}, 'did you mean "codec.block"'),

@@ -314,6 +314,17 @@ class Errors(unittest.TestCase):
         self.assertEqual(errors[0], "Rank 1 failed to pass monitoredBarrier in 1000 ms")
         self.assertIn("rank 1 has not come", errors[2])
 
+    def test_a_monitored_barrier_without_time_does_not_wait(self):
+        def act(rank: int):
+            if rank == 1:
+                time.sleep(1)
+                return ""
+            with self.assertRaises(RuntimeError) as caught:
+                ripieno.monitored_barrier(timeout=datetime.timedelta(0), wait_all_ranks=True)
+            return str(caught.exception)
+
+        self.assertIn("Rank 1 failed to pass monitoredBarrier in 0 ms", on_ranks(2, act)[0])
+
     def test_a_hook_names_the_backend_that_it_needs(self):
         errors = on_ranks(2, lambda rank: data_parallel(rank, ripieno.hooks.fp16()), backend="gloo", fails=True)
         for error in errors:

@@ -129,6 +129,9 @@ class WrittenRuns(unittest.TestCase):
                 run.step(loss=1.5, samples=4)
                 self.assertIn("running", program("watch", "--once", self.runs) + "running")
                 1 / 0
+        self.assertEqual((run.folder.name, run.steps), ("0001-cut", 1))
+        with self.assertRaisesRegex(ValueError, "an exception has ended this run"):
+            run.step()
         self.assertRegex(program("watch", "--once", self.runs), r"0001-cut  epoch 1  .*ended unfinished: it was killed, or failed")
         page = self.runs.parent / "report.md"
         program("report", self.runs, "--format", "md", "-o", page)
@@ -164,7 +167,11 @@ class WrittenRuns(unittest.TestCase):
             ripieno.Run(self.runs, name="")
         with self.assertRaisesRegex(ValueError, 'name = "a/b" holds a /'):
             ripieno.Run(self.runs, name="a/b")
-        run = ripieno.Run(self.runs)
+        for options, expected in (({"epochs": -1}, "epochs = -1;"), ({"seed": "a"}, "seed = 'a';"), ({"sample_s": -1}, "sample_s = -1;"),
+                                  ({"steps_per_epoch": 1.5}, "steps_per_epoch = 1.5;")):
+            with self.subTest(options), self.assertRaisesRegex(ValueError, expected + " its type, or its range, is another"):
+                ripieno.Run(self.runs, **options)
+        run = ripieno.Run(self.runs, settings={1: 2})
         with self.assertRaisesRegex(ValueError, "there is no stage exchanging; known are read, forward, backward, exchange, optimise, evaluate"):
             with run.stage("exchanging"):
                 pass
