@@ -95,6 +95,11 @@ std::vector<std::string> shares(const std::vector<Group>& groups, observe::Stage
   return cells;
 }
 
+/// The ranks of which there are numbers: not those that died.
+double ranks_of(const Summary& one) {
+  return one.ranks.empty() ? one.world_size : static_cast<double>(one.ranks.size());
+}
+
 struct Content {
   std::string header;
   Align align;
@@ -115,7 +120,7 @@ std::vector<Content> contents(const std::vector<Group>& groups, const std::vecto
   const Field sent = [](const Summary& one) -> std::optional<double> {
     const auto all = one.megabytes_sent(one.exchange_payload_sent);
     if (one.epochs == 0 || !all) return std::nullopt;
-    return *all / one.epochs / one.world_size;
+    return *all / one.epochs / ranks_of(one);
   };
   const Field busiest = [](const Summary& one) -> std::optional<double> {
     const auto most = one.megabytes_sent(one.sent_by_the_busiest());
@@ -124,7 +129,7 @@ std::vector<Content> contents(const std::vector<Group>& groups, const std::vecto
   };
   const Field formula = [](const Summary& one) -> std::optional<double> {
     if (!one.closed_form_payload_sent) return std::nullopt;
-    return static_cast<double>(*one.closed_form_payload_sent) / 1e6 / one.world_size;
+    return static_cast<double>(*one.closed_form_payload_sent) / 1e6 / ranks_of(one);
   };
 
   std::vector<Content> all{{"run", Align::left, names}, {"ranks", Align::right, {}}};

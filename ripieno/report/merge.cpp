@@ -1,6 +1,7 @@
 #include "ripieno/report/merge.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "ripieno/core/error.h"
 
@@ -15,6 +16,8 @@ void add_known(std::optional<std::uint64_t>& sum, const std::optional<std::uint6
     sum.reset();
   }
 }
+
+double sum(const std::vector<double>& numbers) { return std::accumulate(numbers.begin(), numbers.end(), 0.0); }
 
 }  // namespace
 
@@ -31,6 +34,7 @@ Summary merge_ranks(std::vector<Summary> ranks) {
   run.images_per_second = 0;
   run.exchange_payload_sent = 0;
   run.closed_form_payload_sent = run.evaluation_payload_sent = 0;
+  double images = 0;
   for (const Summary& one : ranks) {
     const RankSummary& rank = one.ranks.front();
     run.ranks.push_back(rank);
@@ -38,7 +42,7 @@ Summary merge_ranks(std::vector<Summary> ranks) {
     if (one.not_finite && (!run.not_finite || one.not_finite->step < run.not_finite->step))
       run.not_finite = one.not_finite;
     run.steps = std::max(run.steps, one.steps);
-    run.images_per_second += rank.images_per_second;
+    images += rank.images_per_second * sum(rank.seconds.epoch);
     run.bytes.payload_sent += rank.bytes.payload_sent;
     run.bytes.payload_received += rank.bytes.payload_received;
     run.bytes.framing_sent += rank.bytes.framing_sent;
@@ -54,6 +58,8 @@ Summary merge_ranks(std::vector<Summary> ranks) {
     for (const observe::StageInfo& one : observe::stages)
       run.seconds.stages[one.stage] += rank.seconds.stages[one.stage] * share;
   }
+  const double all_epochs = sum(run.seconds.epoch);
+  run.images_per_second = all_epochs > 0 ? images / all_epochs : 0;
   return run;
 }
 

@@ -89,10 +89,14 @@ std::optional<Sentence> alone_note(const std::vector<Way>& ways, const Cell& oth
       .say(") takes ")
       .number(format_seconds(alone->middle), alone->source)
       .say(" an epoch; ");
-  words.way(best->name)
-      .say(text(" on ", ours.workers().size(), " workers is "))
-      .number(ratio_in_words(ratio), best->epoch->source)
-      .say(" times as fast");
+  words.way(best->name).say(text(" on ", ours.workers().size(), " workers "));
+  if (!told_apart(*alone, *best->epoch, time_tolerance)) {
+    words.say("(")
+        .number(format_seconds(best->epoch->middle), best->epoch->source)
+        .say(") cannot be told apart from it");
+  } else {
+    words.say("is ").number(ratio_in_words(ratio), best->epoch->source).say(" times as fast");
+  }
   return words.end();
 }
 
@@ -123,14 +127,19 @@ Sentence run_sentence(const Way& way) {
 
 Sentence scaling_sentence(const Cell& few, const Cell& many) {
   const std::size_t a = few.first().workers().size(), b = many.first().workers().size();
-  const double ratio = mean(images_a_second(many)) / mean(images_a_second(few));
+  const auto estimate = [](const Cell& cell) {
+    const std::vector<double> seeds = images_a_second(cell);
+    return Estimate{mean(seeds), interval95(seeds), seeds.size(), cell.first().source({"images_per_second"})};
+  };
+  const Estimate with_few = estimate(few), with_many = estimate(many);
+  const double ratio = with_many.middle / with_few.middle;
   Words words("scaling");
   words.way(many.first().summary.name)
       .say(text(" on ", b, " workers trains "))
-      .number(ratio_in_words(ratio), many.first().source({"images_per_second"}));
+      .number(ratio_in_words(ratio), with_many.source);
   words.say(text(" times as many images a second as on ", a, ": an efficiency of "));
-  words.number(format_percent(ratio * static_cast<double>(a) / static_cast<double>(b), 0),
-               few.first().source({"images_per_second"}));
+  words.number(format_percent(ratio * static_cast<double>(a) / static_cast<double>(b), 0), with_few.source);
+  if (!told_apart(with_few, with_many, time_tolerance)) words.say("; that they differ may be chance");
   return words.end();
 }
 

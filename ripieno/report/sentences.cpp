@@ -11,7 +11,6 @@
 namespace ripieno::report {
 namespace {
 
-constexpr Tolerance time_tolerance{.relative = 0.03};
 constexpr Tolerance accuracy_tolerance{.absolute = 1};  // points
 
 using OfWay = std::optional<Estimate> Way::*;

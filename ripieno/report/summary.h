@@ -102,7 +102,7 @@ struct NotFinite {
 std::string described(const NotFinite& found);
 
 struct RankSummary {
-  int rank = 0;
+  int rank = 0;  ///< of a rank that died there is no summary
   std::optional<TestResult> test;
   RunSeconds seconds;
   double images_per_second = 0;

@@ -73,6 +73,10 @@ std::string escaped(const std::string& cell) {
 std::size_t display_width(std::string_view text) {
   std::size_t width = 0;
   while (!text.empty()) {
+    if (text.starts_with("\033[")) {  // a colour
+      text.remove_prefix(std::min(text.find('m'), text.size() - 1) + 1);
+      continue;
+    }
     const CodePoint next = first_code_point(text);
     width += width_of(next.value);
     text.remove_prefix(next.bytes);

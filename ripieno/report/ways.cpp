@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "ripieno/core/error.h"
 #include "ripieno/report/statistics.h"
@@ -30,16 +31,26 @@ std::optional<Estimate> estimate(const Cell& cell, const OfRun& of) {
   return Estimate{mean(seeds), interval95(seeds), seeds.size(), *source};
 }
 
-/// A time per epoch, as the mean over workers.
-OfRun worker_stage(observe::Stage stage) {
-  return [stage](const Run& run) -> std::optional<Measured> {
-    double sum = 0;
-    const auto workers = run.workers();
-    if (workers.empty() || run.summary.epochs == 0) return std::nullopt;
-    for (const int rank : workers) sum += run.summary.ranks.at(static_cast<std::size_t>(rank)).seconds.stages[stage];
-    return Measured{sum / static_cast<double>(workers.size()) / run.summary.epochs,
-                    run.source({"ranks", std::to_string(workers[0]), "seconds", "stages", observe::info(stage).name})};
-  };
+/// A stage of the workers that lived to the end.
+struct StageOfWorkers {
+  double stage = 0, epochs = 0;  ///< seconds, sums
+  std::size_t workers = 0;
+  Source source;
+};
+std::optional<StageOfWorkers> stage_of_workers(const Run& run, observe::Stage stage) {
+  StageOfWorkers found;
+  const auto workers = run.workers();
+  const auto& ranks = run.summary.ranks;
+  for (std::size_t place = 0; place < ranks.size(); ++place) {
+    const RankSummary& one = ranks[place];
+    if (std::find(workers.begin(), workers.end(), one.rank) == workers.end()) continue;
+    found.stage += one.seconds.stages[stage];
+    found.epochs += std::accumulate(one.seconds.epoch.begin(), one.seconds.epoch.end(), 0.0);
+    if (found.workers++ == 0)
+      found.source = run.source({"ranks", std::to_string(place), "seconds", "stages", observe::info(stage).name});
+  }
+  if (found.workers == 0 || run.summary.epochs == 0) return std::nullopt;
+  return found;
 }
 
 }  // namespace
@@ -82,11 +93,21 @@ std::optional<Estimate> epoch_seconds(const Cell& cell) {
 }
 
 std::optional<Estimate> exposed_seconds(const Cell& cell) {
-  return estimate(cell, worker_stage(observe::Stage::exchange));
+  return estimate(cell, [](const Run& run) -> std::optional<Measured> {
+    const auto epoch = run.summary.epoch_seconds();
+    const auto exchange = stage_of_workers(run, observe::Stage::exchange);
+    if (!epoch || !exchange) return std::nullopt;
+    return Measured{exchange->epochs > 0 ? *epoch * exchange->stage / exchange->epochs : 0, exchange->source};
+  });
 }
 
 std::optional<Estimate> evaluation_seconds(const Cell& cell) {
-  return estimate(cell, worker_stage(observe::Stage::evaluate));
+  return estimate(cell, [](const Run& run) -> std::optional<Measured> {
+    const auto evaluation = stage_of_workers(run, observe::Stage::evaluate);
+    if (!evaluation) return std::nullopt;
+    return Measured{evaluation->stage / static_cast<double>(evaluation->workers) / run.summary.epochs,
+                    evaluation->source};
+  });
 }
 
 std::optional<Estimate> busiest_bytes(const Cell& cell) {

@@ -34,7 +34,8 @@ std::vector<double> training_seconds(const Run& run);
 std::vector<double> images_a_second(const Cell& cell);
 /// Training seconds per epoch on the slowest worker, without evaluation.
 std::optional<Estimate> epoch_seconds(const Cell& cell);
-/// Seconds per epoch in which a worker waited for the exchange: mean over workers.
+/// Seconds of an epoch in which workers waited for the exchange: the epoch's, times the part of all workers' own epochs
+/// that they waited.
 std::optional<Estimate> exposed_seconds(const Cell& cell);
 /// The exchange's payload per epoch that the busiest rank sent.
 std::optional<Estimate> busiest_bytes(const Cell& cell);

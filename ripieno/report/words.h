@@ -12,6 +12,8 @@
 
 namespace ripieno::report {
 
+inline constexpr Tolerance time_tolerance{.relative = 0.03};
+
 inline std::string ratio_in_words(double ratio) { return format_fixed(ratio, ratio < 9.95 ? 1 : 0); }
 
 inline std::string percent(double value) { return format_fixed(value, 1); }

@@ -292,6 +292,9 @@ class DeathTest(ProgramTest):
                 lines = [(folder / f"metrics-{rank}.jsonl").read_text().count('"type":"step"') for rank in range(4)]
                 self.assertEqual({lines[rank] for rank in alive}, {summary["steps"]})
                 self.assertTrue(0 < lines[dead] < summary["steps"], lines)
+        for form in ("html", "md", "json", "tensorboard"):
+            self.good("report", self.folder / "runs", "--format", form, "-o", self.folder / f"report.{form}")
+        self.assertIn("leader-ring", (self.folder / "report.md").read_text())
 
     def small(self, settings):
         return SMALL | {"run.folder": self.folder / "runs"} | settings

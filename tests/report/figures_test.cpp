@@ -283,6 +283,7 @@ TEST(Figures, AMeasureOfEachCell) {
 TEST(Figures, TheFirstScreenSplitsAnEpochAndLeavesEvaluationOut) {
   std::vector<report::Run> runs{made_run("ring", 2, 0), made_run("ring", 2, 2), made_run("fedavg", 2, 0)};
   runs[1].summary.seconds.epoch = {101, 100};
+  for (RankSummary& rank : runs[1].summary.ranks) rank.seconds.epoch = runs[1].summary.seconds.epoch;
   const auto all = cells(runs);
   const Figure epoch = epoch_figure(all), sent = sent_figure(all), progress = progress_figure(all);
   EXPECT_EQ(epoch.categories, (std::vector<std::string>{"ring", "fedavg"}));

@@ -175,6 +175,18 @@ TEST(Summary, OfSeveralRanksHasTheFirstLossThatIsNotFinite) {
   EXPECT_EQ(run.sent_by_the_busiest(), 102u);
 }
 
+TEST(Summary, ImagesASecondAreOverTheRunsEpochsWhenRanksEndApart) {
+  std::vector<Summary> ranks(2, sample());
+  for (int rank = 0; rank < 2; ++rank) {
+    RankSummary& one = ranks[static_cast<std::size_t>(rank)].ranks[0];
+    one.rank = rank;
+    one.seconds.epoch = {rank == 0 ? 1.0 : 20.0};
+    one.images_per_second = rank == 0 ? 1000 : 50;
+    ranks[static_cast<std::size_t>(rank)].ranks.resize(1);
+  }
+  EXPECT_DOUBLE_EQ(merge_ranks(ranks).images_per_second, 100);  // 1000 + 1000 images in 20 s
+}
+
 TEST(Summary, ReadsItsFile) {
   const TemporaryFolder folder;
   const auto path = folder.path() / "summary.json";

@@ -115,7 +115,9 @@ function draw_arrow(transfer, { width, height, card, at, is_narrow }, count) {
   const bend = nodes > 0 ? (Math.abs(dy) < 1 ? -0.16 * Math.sign(dx) : 0.2) : 0.1, inwards = nodes > 0 ? 0 : 0.3;
   const middle = { x: (from.x + to.x) / 2, y: (from.y + to.y) / 2 };
   const control = { x: middle.x - dy * bend + (width / 2 - middle.x) * inwards, y: middle.y + dx * bend + (height / 2 - middle.y) * inwards };
-  if (nodes > 0 && Math.abs(dy) < 1) control.y = middle.y - card.height / 2 - 24 - Math.abs(dx) * 0.12;  // above the cards
+  if (nodes > 0 && Math.abs(dy) < 1) {  // to the right above the cards, to the left below them
+    control.y = middle.y - Math.sign(dx) * (card.height / 2 + 24 + Math.abs(dx) * 0.12);
+  }
   const begin = edge(from, control, card), end = edge(to, control, card), kind = transfer.adds ? "adds" : "keeps";
   const arrow = element("path", { class: `arrow${count > most_labels ? " faint" : ""}`, stroke: `var(--${kind})`, "marker-end": `url(#${kind})`,
                                   d: `M${begin.x},${begin.y} Q${control.x},${control.y} ${end.x},${end.y}` });
