@@ -25,16 +25,8 @@ constexpr double packet_bytes = 1514,
 constexpr int many_buckets = 16;
 constexpr double most_spread = 0.9;  // with 1, some passes would take no time
 
-/// Numbers in memory are fp64 if compute is.
-DType type_of(const Settings& settings) { return settings->compute.precision == "fp64" ? DType::fp64 : DType::fp32; }
-
 /// The codec with the same numbers as in memory has two names; uses the one that names their type.
-std::string plain_codec(const Settings& settings) { return type_of(settings) == DType::fp64 ? "auto" : "fp32"; }
-
-std::uint32_t samples_of(const Settings& settings) {
-  const auto limit = settings->data.train_samples;
-  return limit > 0 ? limit : data::find_dataset(settings->data_name).train;
-}
+std::string plain_codec(const Settings& settings) { return numbers_type(settings) == DType::fp64 ? "auto" : "fp32"; }
 
 /// The job's projection input, with passes as in the profile.
 double spread_of(const strategy::ComputeProfile& profile) {
@@ -55,6 +47,22 @@ void check_route(const Settings& settings) {
        ": only MPI knows what it sends, and when; advise counts along Ripieno's own routes, such as auto");
 }
 
+/// One worker, which takes the steps of all of them.
+void take_the_whole_batch(Settings* settings) {
+  const std::int64_t workers = (*settings)->workers;
+  const auto assign = [&](const char* key, Value value) {
+    settings->assign(key, std::move(value), {"strategy single"});
+  };
+  if (const std::int64_t each = (*settings)->batch.per_worker; each > 0) {
+    assign("batch.per_worker", std::int64_t{0});
+    assign("batch.global", each * workers);
+  }
+  if ((*settings)->scale_rate)
+    assign("learning_rate.base",
+           std::get<double>(settings->value("learning_rate.base")) * static_cast<double>(workers));
+  assign("workers", std::int64_t{1});
+}
+
 bool asked_for(const std::vector<std::string>& names, std::string_view name) {
   return names.empty() || std::find(names.begin(), names.end(), name) != names.end();
 }
@@ -62,7 +70,8 @@ bool asked_for(const std::vector<std::string>& names, std::string_view name) {
 }  // namespace
 
 transport::LinkModel StatedLink::model() const {
-  return {from_seconds(latency_ms * 1e-3), from_seconds(8e-6 / mbit_s * packet_bytes / packet_payload)};
+  const double share = of_payload ? 1 : packet_bytes / packet_payload;
+  return {from_seconds(latency_ms * 1e-3), from_seconds(8e-6 / mbit_s * share)};
 }
 
 std::vector<RecipeCell> all_ways(const Settings& base, const std::vector<std::string>& strategies_asked,
@@ -81,7 +90,7 @@ std::vector<RecipeCell> all_ways(const Settings& base, const std::vector<std::st
       cell.settings = base;
       cell.settings.assign("strategy", std::string(strategy.name), {"ripieno advise"});
       cell.settings.assign("exchange.codec", std::string(single ? "auto" : codec.name), {"ripieno advise"});
-      if (single) cell.settings.assign("workers", std::int64_t{1}, {"strategy single"});
+      if (single) take_the_whole_batch(&cell.settings);
       try {
         check_choices(cell.settings);
         cell.idle = cell.settings.idle();
@@ -106,11 +115,11 @@ Settings Adviser::as_it_runs(Settings settings) const {
 
 const strategy::Layout& Adviser::layout(const Settings& settings) {
   const std::string key = text(settings->model, " ", settings->compute.bucket_bytes, " ", divides_buckets(settings),
-                               " ", settings->compute.channels_last, " ", name(type_of(settings)));
+                               " ", settings->compute.channels_last, " ", name(numbers_type(settings)));
   const auto known = layouts_.find(key);
   if (known != layouts_.end()) return known->second;
   strategy::Layout layout = train::FlatModel(zoo_.find(settings->model).make(), layout_of(settings)).layout();
-  layout.type = type_of(settings);
+  layout.type = numbers_type(settings);
   return layouts_[key] = std::move(layout);
 }
 
@@ -123,6 +132,7 @@ const MeasuredPass& Adviser::pass_of_cell(const Settings& settings) {
   assign("exchange.bucket_mb", std::clamp(std::round(model_mb / many_buckets * 1e3) * 1e-3, 0.001, 4096.0));
   assign("exchange.measure", std::string("off"));
   for (const char* key : {"exchange.codec", "exchange.route"}) assign(key, std::string("auto"));
+  assign("simulated.deaths_s", std::vector<double>());
   if (settings->workers > 1) assign("strategy", std::string("ddp"));
   const std::string key = pass_of(measured);
   const auto known = passes_.find(key);
@@ -165,14 +175,14 @@ Duration Adviser::optimiser_step(const Settings& settings, optim::OptimiserOptio
   return cost;
 }
 
-Advice Adviser::advise(const RecipeCell& cell) {
+Advice Adviser::measure(const RecipeCell& cell) {
   check_choices(cell.settings);
   check_partition(cell.settings);
   check_route(cell.settings);
   const Settings settings = as_it_runs(cell.settings);
   const strategy::Layout& its_layout = layout(settings);
   const MeasuredPass& pass = pass_of_cell(settings);
-  const data::Sampler sampler(samples_of(settings), sampling_of(settings, 0));
+  const data::Sampler sampler(train_samples_of(settings), sampling_of(settings, 0));
   predict::ProjectedJob job;
   job.info = &strategy_of(settings);
   job.plan = plan_of(settings);
@@ -202,10 +212,11 @@ Advice Adviser::advise(const RecipeCell& cell) {
   return {cell,
           std::string(job.info->name),
           job.workers > 1 ? std::string(codec.name) : "",
-          job.info->exact && (codec.lossless || job.workers == 1),
+          is_exact(settings),
           job.info->agrees,
           sampler.steps(),
-          predict::project(job)};
+          job,
+          {}};
 }
 
 }  // namespace ripieno::program

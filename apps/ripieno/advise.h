@@ -15,19 +15,21 @@ namespace ripieno::program {
 /// The links between workers: each has its own link to all others.
 struct StatedLink {
   double mbit_s = 0;            ///< 10^6 bits a second, each way, of whole packets
+  bool of_payload = false;      ///< not of packets: a simulated network's
   double latency_ms = 0;        ///< one way: half of what ping shows
   std::size_t burst_bytes = 0;  ///< sent at once after a pause
   /// The model for payloads: TCP sends 1448 bytes of payload in a packet of 1514.
   transport::LinkModel model() const;
 };
 
-/// One way (strategy, route and codec) and its projection.
+/// One way (strategy, route and codec), and its projection once that is made.
 struct Advice {
   RecipeCell cell;  ///< its settings as they would run
   std::string strategy, codec;
   bool exact = false;       ///< takes the same steps as one worker with the whole batch
   bool agrees = false;      ///< all workers hold the same parameters
   std::uint32_t steps = 0;  ///< of a worker in an epoch
+  predict::ProjectedJob job;
   predict::Projection projection;
 };
 
@@ -43,10 +45,11 @@ class Adviser {
  public:
   Adviser(StatedLink link, const model::Zoo& zoo) : link_(link), zoo_(zoo) {}
 
-  /// Throws Error(usage) if the cell's settings cannot be combined. Opens only the data that measuring a pass needs.
-  Advice advise(const RecipeCell& cell);
+  /// What is to be projected, with all that must be measured for it. Throws Error(usage) if the cell's settings cannot
+  /// be combined. Opens only the data that measuring a pass needs.
+  Advice measure(const RecipeCell& cell);
 
-  /// The measured pass of a cell that advise() has seen.
+  /// The measured pass of a cell that measure() has seen.
   const MeasuredPass& pass(const RecipeCell& cell) { return pass_of_cell(as_it_runs(cell.settings)); }
 
  private:

@@ -1,12 +1,17 @@
+#include <unistd.h>
+
 #include <algorithm>
 #include <iostream>
 #include <memory>
+#include <mutex>
+#include <optional>
 
 #include "apps/ripieno/advise.h"
 #include "apps/ripieno/advise_table.h"
 #include "apps/ripieno/commands.h"
 #include "apps/ripieno/train.h"
 #include "ripieno/core/file.h"
+#include "ripieno/core/side_by_side.h"
 #include "ripieno/launch/lab.h"
 
 namespace ripieno::program {
@@ -24,19 +29,41 @@ struct AdviseArguments : RecipeArguments {
 /// Links that the command line leaves open come from the recipe: its lab, its shaped endpoints, or its simulated
 /// network.
 StatedLink link_of(const AdviseArguments& arguments, const Settings& recipe) {
-  StatedLink link{arguments.mbit_s, arguments.latency_ms, 0};
-  const bool simulated = recipe->in_virtual_time();
-  const bool lab = recipe->lab.nodes > 0, delayed = recipe.is_set("transport.delay_ms");
-  if (link.mbit_s <= 0)
-    link.mbit_s = simulated ? 1e3 * std::get<double>(recipe.value("simulated.gbit_s")) : lab ? recipe->lab.mbit_s : 0;
-  if (link.mbit_s <= 0) link.mbit_s = recipe->transport.shape.mbit_s;
+  const bool simulated = recipe->in_virtual_time(), lab = !simulated && recipe->lab.nodes > 0;
+  StatedLink link{.mbit_s = arguments.mbit_s, .latency_ms = arguments.latency_ms};
+  if (link.mbit_s <= 0 && simulated) {
+    link.mbit_s = 1e3 * std::get<double>(recipe.value("simulated.gbit_s"));
+    link.of_payload = true;
+  } else if (link.mbit_s <= 0) {  // the slower of two limits
+    for (const double limit : {lab ? recipe->lab.mbit_s : 0, recipe->transport.shape.mbit_s}) {
+      if (limit > 0) link.mbit_s = link.mbit_s > 0 ? std::min(link.mbit_s, limit) : limit;
+    }
+  }
   if (link.mbit_s <= 0) {
     fail(ErrorKind::usage, "over which links? The recipe sets no rate: give one, such as --mbit-s 100");
   }
+  const bool delayed = !simulated && recipe.is_set("transport.delay_ms");
   const double latency_ms = 1e3 * seconds(delayed ? recipe->transport.shape.delay : recipe->simulated.link.latency);
   if (link.latency_ms < 0) link.latency_ms = latency_ms;
-  if (lab && !simulated) link.burst_bytes = launch::burst_of_lab(link.mbit_s);
+  if (lab) link.burst_bytes = launch::burst_of_lab(link.mbit_s);
   return link;
+}
+
+/// Refuses, or tells, what a recipe sets and advise does not look at; and lets it have a cache, where passes are kept.
+void know_what_counts(std::vector<RecipeCell>* cells) {
+  for (RecipeCell& cell : *cells) {
+    std::erase_if(cell.idle, [](const IdleKey& one) { return one.key == "data.cache"; });
+    const Settings& settings = cell.settings;
+    if (settings.is_set("simulated.image_us") && settings->in_virtual_time()) {
+      cell.idle.push_back({"simulated.image_us", settings.origin("simulated.image_us") == "--set",
+                           text(settings.shown("simulated.image_us"),
+                                " has no effect on advise, which measures a worker's pass here")});
+    }
+  }
+  refuse_idle(*cells);
+  for (const std::string& line : idle_in_file(*cells)) {
+    if (line.find("no effect on advise") != line.npos) std::cerr << "ripieno: note: " << line << "\n";
+  }
 }
 
 /// The recipe's cells, of one seed each; refused combinations go into `refused`.
@@ -77,7 +104,60 @@ void check_not_chosen(const Settings& base) {
 Recipe recipe_of(const AdviseArguments& arguments, std::vector<RefusedCell>* refused) {
   std::vector<std::string> sets = arguments.sets;
   if (arguments.workers > 0) sets.push_back(text("workers=", arguments.workers));
+  if (!arguments.grid) return load_recipe_base(arguments.recipe, sets, arguments.scale);
   return load_recipe(arguments.recipe, sets, arguments.scale, refused);
+}
+
+/// Says on a terminal how many ways are projected.
+class WaysDone {
+ public:
+  explicit WaysDone(std::size_t all) : all_(all), shown_(::isatty(STDERR_FILENO) && all > 1) {}
+  ~WaysDone() {
+    if (shown_) std::cerr << "\r\033[K" << std::flush;
+  }
+  /// From any thread.
+  void one() {
+    const std::lock_guard lock(mutex_);
+    ++done_;
+    if (shown_) std::cerr << "\r\033[K" << done_ << " of " << all_ << " ways projected" << std::flush;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::size_t all_, done_ = 0;
+  bool shown_;
+};
+
+/// Projects all, on all cores; what is refused moves to `refused`.
+void project_all(std::vector<Advice>* ways, std::vector<RefusedCell>* refused) {
+  std::vector<std::optional<std::string>> refusals(ways->size());
+  WaysDone done(ways->size());
+  side_by_side(ways->size(), [&](std::size_t i) {
+    Advice& way = (*ways)[i];
+    try {
+      way.projection = predict::project(way.job);
+    } catch (const Error& error) {
+      if (error.kind() == ErrorKind::internal || ways->size() == 1) throw;
+      refusals[i] = error.what();
+    }
+    done.one();
+  });
+  std::vector<Advice> projected;
+  for (std::size_t i = 0; i < ways->size(); ++i) {
+    if (refusals[i]) {
+      refused->push_back({(*ways)[i].cell.name, *refusals[i], ErrorKind::usage});
+    } else {
+      projected.push_back(std::move((*ways)[i]));
+    }
+  }
+  *ways = std::move(projected);
+}
+
+/// 0: they differ.
+int workers_of_all(const std::vector<Advice>& cells) {
+  const int first = cells.front().cell.settings->workers;
+  const auto is_same = [first](const Advice& one) { return one.cell.settings->workers == first; };
+  return std::all_of(cells.begin(), cells.end(), is_same) ? first : 0;
 }
 
 AdviceList advice_of(const AdviseArguments& arguments, const model::Zoo& zoo) {
@@ -88,11 +168,10 @@ AdviceList advice_of(const AdviseArguments& arguments, const model::Zoo& zoo) {
   if (arguments.grid) {
     cells = cells_of_grid(recipe);
   } else {
-    list.refused.clear();
     check_not_chosen(recipe.base);
     cells = all_ways(recipe.base, arguments.strategies, arguments.codecs, &list.refused);
   }
-  refuse_idle(cells);
+  know_what_counts(&cells);
   list.link = link_of(arguments, recipe.base);
   Adviser adviser(list.link, zoo);
   const RecipeCell* measured = nullptr;  // one with several workers, if there is one
@@ -100,7 +179,7 @@ AdviceList advice_of(const AdviseArguments& arguments, const model::Zoo& zoo) {
     const Settings as_given = cell.settings;
     find_data(cell.settings);
     try {
-      Advice advice = adviser.advise(cell);
+      Advice advice = adviser.measure(cell);
       if (!measured || measured->settings->workers == 1) measured = &cell;
       advice.cell.settings = as_given;
       if (!arguments.exact || advice.exact) list.ranked.push_back(std::move(advice));
@@ -109,12 +188,14 @@ AdviceList advice_of(const AdviseArguments& arguments, const model::Zoo& zoo) {
       list.refused.push_back({cell.name, error.what(), error.kind()});
     }
   }
+  project_all(&list.ranked, &list.refused);
   if (list.ranked.empty() && !list.refused.empty()) fail(ErrorKind::usage, list.refused.front().reason);
   if (list.ranked.empty()) fail(ErrorKind::usage, "nothing is left to be ranked: ask for more strategies or codecs");
   std::stable_sort(list.ranked.begin(), list.ranked.end(),
                    [](const Advice& a, const Advice& b) { return a.projection.epoch_s < b.projection.epoch_s; });
   list.pass = adviser.pass(*measured);
-  list.workers = measured->settings->workers;
+  list.of_grid = arguments.grid;
+  list.workers = arguments.grid ? workers_of_all(list.ranked) : recipe.base->workers;
   list.model = recipe.base->model;
   list.data = recipe.base->data_name;
   return list;
@@ -122,9 +203,9 @@ AdviceList advice_of(const AdviseArguments& arguments, const model::Zoo& zoo) {
 
 void write_recipe(const AdviceList& list, const std::string& path, const std::string& recipe) {
   const Advice& best = list.ranked.front();
-  write_file(path, text("# ", recipe, " with what ripieno advise ranks first for ", list.workers, " workers, ",
-                        list.link.mbit_s, " Mb/s, ", list.link.latency_ms, " ms one way: ", best.cell.name, "\n",
-                        best.cell.settings.to_toml()));
+  write_file(path, text("# ", recipe, " with what ripieno advise ranks first for ", best.cell.settings->workers,
+                        " workers, ", list.link.mbit_s, " Mb/s, ", list.link.latency_ms,
+                        " ms one way: ", best.cell.name, "\n", best.cell.settings.to_toml()));
   std::cerr << path << ": " << best.cell.name << "; ripieno train " << path << "\n";
 }
 
@@ -162,11 +243,11 @@ void add_advise(CLI::App& app, CommandContext& context) {
   command
       ->add_option("--mbit-s", arguments->mbit_s,
                    "rate of each worker's link, each way, 10^6 bits a second; default: the recipe's")
-      ->check(CLI::Range(0.001, 1e6));
+      ->check(number_from(0.001, 1e6, 3));
   command
       ->add_option("--latency-ms", arguments->latency_ms,
                    "of the links, one way (half of what ping shows); default: the recipe's, or 0.05")
-      ->check(CLI::Range(0.0, 1e5));
+      ->check(number_from(0, 1e5));
   const auto list = [&](const char* name, std::vector<std::string>& into, const char* help) {
     command->add_option(name, into, help)->type_name("NAME,..")->delimiter(',')->allow_extra_args(false);
   };

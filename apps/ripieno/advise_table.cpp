@@ -11,7 +11,8 @@
 namespace ripieno::program {
 namespace {
 
-std::string name_of(const Advice& one) {
+std::string name_of(const AdviceList& list, const Advice& one) {
+  if (list.of_grid) return one.cell.name;
   if (one.strategy == "single") return "single (one worker alone)";
   return text(one.strategy, " with ", one.codec);
 }
@@ -50,10 +51,10 @@ std::string beside_the_ring(const AdviceList& list, const Advice& best) {
   return out;
 }
 
-bool is_several(const Advice& one) { return one.strategy != "single"; }
+bool is_several(const Advice& one) { return one.cell.settings->workers > 1; }
 
 std::string sentence(const AdviceList& list, const std::string& what, const Advice& one) {
-  return text(what, ": ", name_of(one), ", ", report::format_seconds(one.projection.epoch_s), " an epoch",
+  return text(what, ": ", name_of(list, one), ", ", report::format_seconds(one.projection.epoch_s), " an epoch",
               beside_the_ring(list, one), ".\n");
 }
 
@@ -81,8 +82,8 @@ std::string answer(const AdviceList& list) {
   const StatedLink& link = list.link;
   const Advice& best = list.ranked.front();
   std::string out =
-      text(list.workers, list.workers == 1 ? " worker" : " workers", ", links of ", link.mbit_s, " Mb/s and ",
-           link.latency_ms, " ms one way",
+      text(list.workers == 0 ? "" : text(list.workers, list.workers == 1 ? " worker, " : " workers, "),
+           list.workers == 0 ? "Links" : "links", " of ", link.mbit_s, " Mb/s and ", link.latency_ms, " ms one way",
            link.burst_bytes > 0 ? text(" (the lab's: ", report::format_bytes(static_cast<double>(link.burst_bytes)),
                                        " pass at once after a pause)")
                                 : "",
@@ -98,15 +99,23 @@ std::string answer(const AdviceList& list) {
   return out;
 }
 
-std::vector<std::string> columns() {
-  return {"strategy", "codec", "ms\na step", "s\nan epoch", "MB of\nthe busiest", "exchange\nexposed %",
-          "exact",    "agrees"};
+std::vector<std::string> columns(const AdviceList& list) {
+  return {list.of_grid ? "cell" : "strategy",
+          list.of_grid ? "workers" : "codec",
+          "ms\na step",
+          "s\nan epoch",
+          "MB of\nthe busiest",
+          "exchange\nexposed %",
+          "exact",
+          "agrees"};
 }
 
-std::vector<std::string> row(const Advice& one) {
+std::vector<std::string> row(const AdviceList& list, const Advice& one) {
   const predict::Projection& its = one.projection;
-  return {one.strategy,
-          one.codec.empty() ? "–" : one.codec,
+  return {list.of_grid ? one.cell.name : one.strategy,
+          list.of_grid        ? std::to_string(one.cell.settings->workers)
+          : one.codec.empty() ? "–"
+                              : one.codec,
           report::format_fixed(its.step_s * 1e3, its.step_s < 0.1 ? 1 : 0),
           report::format_figures(its.epoch_s),
           report::format_figures(its.bytes * 1e-6),
@@ -117,11 +126,11 @@ std::vector<std::string> row(const Advice& one) {
 
 report::Table table_of(const AdviceList& list, std::size_t top) {
   report::Table table;
-  const std::vector<std::string> titles = columns();
+  const std::vector<std::string> titles = columns(list);
   for (std::size_t i = 0; i < titles.size(); ++i) {
     table.column(titles[i], i >= 2 && i <= 5 ? report::Align::right : report::Align::left);
   }
-  for (std::size_t i = 0; i < std::min(top, list.ranked.size()); ++i) table.row(row(list.ranked[i]));
+  for (std::size_t i = 0; i < std::min(top, list.ranked.size()); ++i) table.row(row(list, list.ranked[i]));
   return table;
 }
 

@@ -12,7 +12,8 @@ namespace ripieno::program {
 /// The answer to one question to the adviser.
 struct AdviceList {
   StatedLink link;
-  int workers = 0;
+  int workers = 0;       ///< 0: they differ, in the cells of a grid
+  bool of_grid = false;  ///< cells have names of their own
   std::string model, data;
   MeasuredPass pass;           ///< of a worker
   std::vector<Advice> ranked;  ///< the fastest first; at least one

@@ -226,7 +226,7 @@ void add_sizes(CLI::App* command, BenchArguments* arguments) {
       ->capture_default_str();
   command->add_option("-e,--end", arguments->end, "largest size")->capture_default_str();
   command->add_option("-f,--factor", arguments->factor, "factor from each size to the next")
-      ->check(CLI::Range(1.1, 1024.0))
+      ->check(number_from(1.1, 1024, 1))
       ->capture_default_str();
   command->add_option("-i,--iterations", arguments->iterations, "timed iterations of each size")
       ->check(CLI::Range(1, 1000000))

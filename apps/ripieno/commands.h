@@ -4,9 +4,11 @@
 
 #include <CLI/CLI.hpp>
 #include <functional>
+#include <iomanip>
 #include <string>
 #include <vector>
 
+#include "ripieno/core/error.h"
 #include "ripieno/model/zoo.h"
 
 namespace ripieno::program {
@@ -19,6 +21,18 @@ struct CommandContext {
   std::string format = "text";   ///< "text" or "json"
   std::function<void()> chosen;  ///< set by the command that the user chose
 };
+
+/// Like CLI::Range, but nan is in no range. Its words give the ends with so many places.
+inline CLI::Validator number_from(double least, double most, int places = 0) {
+  const auto check = [least, most, places](const std::string& word) {
+    double number = 0;
+    const bool is_in = CLI::detail::lexical_cast(word, number) && number >= least && number <= most;
+    if (is_in) return std::string();
+    return text("Value ", word, " not in range ", std::fixed, std::setprecision(places), least, " to ",
+                std::setprecision(0), most);
+  };
+  return CLI::Validator(check, "FLOAT");
+}
 
 /// `--format text|json`
 void add_format(CLI::App& command, CommandContext& context);

@@ -48,6 +48,7 @@ std::string explain_codec(const Settings& settings, const model::Zoo& zoo, std::
   const strategy::Plan plan = plan_of(settings);
   const codec::CodecOptions& options = plan.exchange.codec;
   const codec::CodecInfo& info = codec::find_codec(options.name);
+  const DType type = numbers_type(settings);
   std::string of = "numbers";
   std::vector<collective::Slot> slots{collective::Slot{elements}};
   if (elements == 0) {
@@ -62,10 +63,10 @@ std::string explain_codec(const Settings& settings, const model::Zoo& zoo, std::
   }
   const bool encodes = info.kind != codec::CodecKind::low_rank;
   std::optional<std::size_t> encoded;
-  if (encodes) encoded = codec::make_codec(options, DType::fp32)->bytes(elements);
-  const auto sent = collective::make_averager({.codec = options}, std::move(slots), DType::fp32)
-                        ->bytes_sent(0, collective::World{ranks}, 0);
-  const double plain = 4.0 * static_cast<double>(elements);
+  if (encodes) encoded = codec::make_codec(options, type)->bytes(elements);
+  const auto sent =
+      collective::make_averager({.codec = options}, std::move(slots), type)->bytes_sent(0, collective::World{ranks}, 0);
+  const double plain = static_cast<double>(size_of(type)) * static_cast<double>(elements);
   std::optional<double> time;
   if (sent && ranks > 1) time = static_cast<double>(*sent) * seconds(link.per_byte) + seconds(link.latency);
 
@@ -92,7 +93,7 @@ std::string explain_codec(const Settings& settings, const model::Zoo& zoo, std::
            "; ", info.lossless ? "lossless: gives back the bits of numbers that are fp32 in memory" : "lossy", "\n");
   if (const std::string used = options_of(settings); !used.empty()) out += used + "\n";
   out += text("\nbytes of n numbers     ", info.bytes, "\n", report::format_count(static_cast<std::int64_t>(elements)),
-              " ", of, "  ", report::format_bytes(plain), " in fp32, ");
+              " ", of, "  ", report::format_bytes(plain), " in ", name(type), ", ");
   if (encoded) {
     out += text(report::format_bytes(static_cast<double>(*encoded)),
                 " encoded: ", report::format_fixed(static_cast<double>(*encoded) / static_cast<double>(elements), 3),

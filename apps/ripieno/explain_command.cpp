@@ -62,14 +62,27 @@ Settings job_of(const ExplainArguments& arguments, const std::vector<std::string
   return recipe.cells[0].settings;
 }
 
+/// Refuses `--set KEY=..` of what the command line says otherwise.
+void check_said_once(const ExplainArguments& arguments, const std::string& key, const std::string& otherwise) {
+  for (const std::string& set : arguments.sets) {
+    if (set.starts_with(key + "=")) {
+      fail(ErrorKind::usage, "--set ", set, " and ", otherwise, ": explain takes ", key,
+           " from the latter; leave --set ", key, " out");
+    }
+  }
+}
+
 /// Some names are both a route's and a strategy's; options that only a job has select the strategy.
 void run_strategy(const ExplainArguments& arguments, const CommandContext& context) {
   if (arguments.elements > 0) {
     fail(ErrorKind::usage, "--elements ", arguments.elements, " with strategy ", arguments.what,
          ": it exchanges a model; give --model in its place");
   }
+  check_said_once(arguments, "strategy", arguments.what);
+  if (arguments.ranks_given) check_said_once(arguments, "workers", text("-n ", arguments.ranks));
   std::vector<std::string> sets{"strategy=" + arguments.what};
-  if (arguments.ranks_given) sets.push_back(text("workers=", arguments.ranks));
+  const bool stated = !arguments.recipe.empty() || sets_key(arguments, "workers=") || arguments.what == "single";
+  if (arguments.ranks_given || !stated) sets.push_back(text("workers=", arguments.ranks));
   if (arguments.per_node_given) sets.push_back(text("exchange.per_node=", arguments.per_node));
   if (arguments.wire_given) sets.push_back("exchange.codec=" + arguments.wire);
   std::cout << explain_strategy(job_of(arguments, sets, context.zoo), context.zoo, arguments.links.model(),
@@ -81,6 +94,8 @@ void run_codec(const ExplainArguments& arguments, const CommandContext& context)
     fail(ErrorKind::usage, arguments.wire_given ? "--wire" : "--per-node", " has no effect with codec ", arguments.what,
          "; leave it out");
   }
+  check_said_once(arguments, "exchange.codec", arguments.what);
+  check_said_once(arguments, "workers", "-n");
   const Settings job = job_of(arguments, {"exchange.codec=" + arguments.what}, context.zoo);
   std::cout << explain_codec(job, context.zoo, arguments.elements, arguments.ranks, arguments.links.model(),
                              context.format == "json");
@@ -233,10 +248,10 @@ void add_explain(CLI::App& app, CommandContext& context) {
       ->excludes(elements);
   auto* wire = command->add_option("--wire", arguments->wire, list_wire_formats())->capture_default_str();
   command->add_option("--latency-us", arguments->links.latency_us, "latency of the links, for the time")
-      ->check(CLI::NonNegativeNumber)
+      ->check(number_from(0, 1e10))
       ->capture_default_str();
   command->add_option("--gbit-s", arguments->links.gbit_s, "rate of the links, for the time")
-      ->check(CLI::PositiveNumber)
+      ->check(number_from(1e-6, 1e6, 6))
       ->capture_default_str();
   command->add_flag("--html", arguments->html,
                     text("of a route: a page that one steps through, of up to ", report::most_drawn_ranks, " ranks"));

@@ -29,14 +29,14 @@ std::string explain_strategy(const Settings& settings, const model::Zoo& zoo, co
   const strategy::Plan plan = plan_of(settings);
   const data::DatasetInfo& data = data::find_dataset(settings->data_name);
   const model::ModelInfo& model = zoo.find(settings->model);
-  const auto limit = settings->data.train_samples;
-  const std::uint32_t samples = limit > 0 ? limit : data.train;
+  const std::uint32_t samples = train_samples_of(settings);
   if (data::needs_labels(settings->sampling.sharing)) {
     fail(ErrorKind::usage, "data.partition = ", settings->sampling.sharing,
          ": how many samples a worker has is known when the labels are read; explain counts for data.partition = even "
          "or reshuffled");
   }
-  const train::FlatModel shape(model.make(), layout_of(settings));
+  strategy::Layout layout = train::FlatModel(model.make(), layout_of(settings)).layout();
+  layout.type = numbers_type(settings);
   const data::Sampler sampler(samples, sampling_of(settings, 0));
 
   // The mean over the job's epochs, which may differ (clients and partners are drawn), and over whole rounds.
@@ -51,7 +51,7 @@ std::string explain_strategy(const Settings& settings, const model::Zoo& zoo, co
   int busiest_rank = 0;
   bool known = true;  // false if the bytes depend on the numbers
   for (int rank = 0; rank < work.world.ranks; ++rank) {
-    const auto sent = info.bytes_sent(info, counted, shape.layout(), work, rank);
+    const auto sent = info.bytes_sent(info, counted, layout, work, rank);
     known = sent.has_value();
     if (!known) break;
     const double an_epoch = static_cast<double>(*sent) / epochs;
@@ -64,10 +64,10 @@ std::string explain_strategy(const Settings& settings, const model::Zoo& zoo, co
   const double steps = work.steps[0], exact_steps = static_cast<double>(samples) / sampler.options().batch;
   const bool whole_batches = info.data == strategy::DataUse::global_batches;
   const double rounds = info.rounds(plan, steps);
-  const auto parameters = static_cast<double>(shape.layout().parameters);
+  const auto parameters = static_cast<double>(layout.parameters);
   const codec::CodecInfo& codec = codec::find_codec(plan.exchange.codec.name);
   const auto number = codec.kind == codec::CodecKind::wire
-                          ? codec::make_codec(plan.exchange.codec, DType::fp32)->bytes(1)
+                          ? codec::make_codec(plan.exchange.codec, layout.type)->bytes(1)
                           : std::nullopt;
   std::optional<double> cheng;
   if (number && work.world.ranks > 1)
@@ -88,7 +88,7 @@ std::string explain_strategy(const Settings& settings, const model::Zoo& zoo, co
                                {"workers", settings->workers},
                                {"ranks", work.world.ranks},
                                {"model", model.name},
-                               {"parameters", shape.layout().parameters},
+                               {"parameters", layout.parameters},
                                {"samples", samples},
                                {"batch", sampler.options().batch},
                                {"steps", work.steps[0]},
@@ -101,9 +101,9 @@ std::string explain_strategy(const Settings& settings, const model::Zoo& zoo, co
   }
   std::string out = text(info.name, ": ", info.title, "\n", info.what, " · ", info.when, " · ", info.route_of(plan),
                          " · ", codec.name, "; ",
-                         info.exact && codec.lossless ? "takes the steps of one worker with the whole batch"
-                         : info.agrees                ? "all workers hold the same parameters"
-                                                      : "workers' parameters differ between exchanges",
+                         is_exact(settings) ? "takes the steps of one worker with the whole batch"
+                         : info.agrees      ? "all workers hold the same parameters"
+                                            : "workers' parameters differ between exchanges",
                          "\n\n", settings->workers, " workers on ", work.world.ranks, " ranks, ", model.name, " of ",
                          report::format_count(static_cast<std::int64_t>(parameters)), " parameters, ",
                          report::format_count(static_cast<std::int64_t>(samples)), " samples of ", data.name, "\n\n");
@@ -119,7 +119,7 @@ std::string explain_strategy(const Settings& settings, const model::Zoo& zoo, co
     out += text("which takes at least         ", report::format_seconds(*least), "  (", seconds(link.latency) * 1e6,
                 " us, ", 8e-9 / seconds(link.per_byte), " Gb/s)\n");
   }
-  if (cheng) {
+  if (cheng && *cheng > 0) {  // of a model of a megabyte or more
     out += text("one model a round            ", report::format_bytes(*cheng),
                 "  (as Cheng 2020 counts: samples/batch rounds, the model in whole MB)\n");
   }

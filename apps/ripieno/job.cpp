@@ -78,6 +78,24 @@ void add_model(strategy::Plan* plan, const Settings& settings, train::TorchLearn
   optimiser.total_steps = std::max<std::int64_t>(1, steps);
 }
 
+DType numbers_type(const Settings& settings) {
+  return settings->compute.precision == "fp64" ? DType::fp64 : DType::fp32;
+}
+
+bool is_exact(const Settings& settings) {
+  const strategy::StrategyInfo& strategy = strategy_of(settings);
+  if (!strategy.exact || settings->workers == 1) return strategy.exact;
+  const codec::CodecOptions codec = plan_of(settings).exchange.codec;
+  const DType type = numbers_type(settings);
+  return codec::find_codec(codec.name).lossless && codec::make_codec(codec, type)->bytes(1) == size_of(type);
+}
+
+std::uint32_t train_samples_of(const Settings& settings) {
+  const data::DatasetInfo& data = data::find_dataset(settings->data_name);
+  if (data.generated) return settings->data.train_samples > 0 ? settings->data.train_samples : data.train;
+  return data::limit_samples(data.name, data::Split::train, settings->data, data.train);
+}
+
 ModelParts parts_of(const model::ModelInfo& info) {
   const std::shared_ptr<model::Classifier> model = info.make();
   ModelParts parts;

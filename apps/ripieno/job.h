@@ -25,6 +25,16 @@ int ranks_of(const Settings& settings);
 
 strategy::Plan plan_of(const Settings& settings);
 
+/// Of the numbers in memory: fp64 if compute is.
+DType numbers_type(const Settings& settings);
+
+/// Whether the run takes the steps of one worker with the whole batch.
+bool is_exact(const Settings& settings);
+
+/// The training samples of an epoch. Throws Error(usage) if the recipe asks for more than there are, as opening the
+/// data would.
+std::uint32_t train_samples_of(const Settings& settings);
+
 /// The kind in a run's summary: "computed", "replayed", "simulated" or "projected".
 std::string kind_of(const Settings& settings);
 

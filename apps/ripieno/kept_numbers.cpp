@@ -1,5 +1,6 @@
 #include "apps/ripieno/kept_numbers.h"
 
+#include <algorithm>
 #include <iomanip>
 #include <nlohmann/json.hpp>
 
@@ -21,7 +22,10 @@ std::optional<std::vector<double>> KeptNumbers::read() const {
   if (file_.empty() || !std::filesystem::exists(file_)) return {};
   const nlohmann::json json = nlohmann::json::parse(read_file(file_), nullptr, /*allow_exceptions=*/false);
   if (!json.is_object() || json.value("of", "") != of_ || !json.contains("numbers")) return {};
-  return json["numbers"].get<std::vector<double>>();
+  const nlohmann::json& numbers = json["numbers"];
+  const auto is_number = [](const nlohmann::json& one) { return one.is_number(); };
+  if (!numbers.is_array() || !std::all_of(numbers.begin(), numbers.end(), is_number)) return {};
+  return numbers.get<std::vector<double>>();
 }
 
 void KeptNumbers::write(const std::vector<double>& numbers) const {

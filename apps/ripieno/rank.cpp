@@ -179,9 +179,9 @@ void RankRun::check_saved() {
   saved_->number("layout", layout);
   const std::string from = task_.resume->string();
   if (layout != layout_digest()) {
-    fail(ErrorKind::usage, from, ": its model's numbers lie in another order in memory than ",
+    fail(ErrorKind::usage, from, ": its model is another, or its numbers lie in another order in memory, than that of ",
          task_.settings.shown("model"), " with ", task_.settings.shown("train.channels_last"),
-         " has them: go on with the model and the train.channels_last of that run");
+         ": go on with the model and the train.channels_last of that run");
   }
   const bool fewer = endpoint_->size() < ranks;
   if (!alike && (fewer || strategy_of(task_.settings).exact)) {

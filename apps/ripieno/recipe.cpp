@@ -272,32 +272,6 @@ report::Published read_published(const toml::table& table, const std::string& na
   return found;
 }
 
-/// Why a key has no effect in any cell, as the first cell states it; empty if it has one in some cell.
-std::string why_idle(const std::vector<RecipeCell>& cells, const std::string& key) {
-  std::string why;
-  for (const RecipeCell& cell : cells) {
-    const auto found =
-        std::find_if(cell.idle.begin(), cell.idle.end(), [&](const IdleKey& one) { return one.key == key; });
-    if (found == cell.idle.end() && cell.settings.is_set(key)) return "";
-    if (found != cell.idle.end() && why.empty()) why = found->why;
-  }
-  return why;
-}
-
-/// The keys without effect, from the command line or from a file, in the table's order.
-std::vector<std::string> all_idle(const std::vector<RecipeCell>& cells, bool asked) {
-  std::vector<std::string> lines;
-  for (const Setting& setting : all_settings()) {
-    const bool of_these = std::any_of(cells.begin(), cells.end(), [&](const RecipeCell& cell) {
-      return std::any_of(cell.idle.begin(), cell.idle.end(),
-                         [&](const IdleKey& one) { return one.key == setting.key && one.asked == asked; });
-    });
-    if (!of_these) continue;
-    if (const std::string why = why_idle(cells, setting.key); !why.empty()) lines.push_back(why);
-  }
-  return lines;
-}
-
 /// Whether the cell's values can be combined. If not, puts the grid's cell into `refused`, if given.
 bool check_cell(const RecipeCell& cell, bool of_grid, std::vector<RefusedCell>* refused) {
   try {
@@ -313,29 +287,17 @@ bool check_cell(const RecipeCell& cell, bool of_grid, std::vector<RefusedCell>* 
   }
 }
 
-}  // namespace
-
-void refuse_idle(const std::vector<RecipeCell>& cells) {
-  const std::vector<std::string> lines = all_idle(cells, true);
-  if (!lines.empty()) fail(ErrorKind::usage, lines[0], "; leave it out, or change that");
-}
-
-std::vector<std::string> idle_in_file(const std::vector<RecipeCell>& cells) { return all_idle(cells, false); }
-
-Recipe load_recipe(const std::filesystem::path& path, const std::vector<std::string>& sets, const std::string& scale,
-                   std::vector<RefusedCell>* refused, const std::vector<std::string>& only) {
-  std::string content;
+std::string read_recipe(const std::filesystem::path& path) {
   try {
-    content = read_file(path);
+    return read_file(path);
   } catch (const Error& error) {
     fail(ErrorKind::usage, error.what(), "; give the path of a recipe");
   }
-  return load_recipe_text(content, path.string(), sets, scale, refused, only);
 }
 
-Recipe load_recipe_text(std::string_view toml, const std::string& name, const std::vector<std::string>& sets,
-                        const std::string& scale, std::vector<RefusedCell>* refused,
-                        const std::vector<std::string>& only) {
+/// The recipe without cells, and the grids of which they are made.
+std::pair<Recipe, std::vector<Grid>> read_base(std::string_view toml, const std::string& name,
+                                               const std::vector<std::string>& sets, const std::string& scale) {
   const toml::table table = parse_toml(toml, name);
   const auto origin = [&](const toml::node& node) {
     return Origin{name, node.source().begin.line, node.source().begin.column};
@@ -355,18 +317,44 @@ Recipe load_recipe_text(std::string_view toml, const std::string& name, const st
   }
   Settings base;
   base.load_text(toml, name, {"title", "seeds", "grid", "scale", "published"});
-  if (const toml::table* scales = table["scale"].as_table()) {
-    for (const auto& [key, one] : *scales) recipe.scales.emplace_back(key.str());
+  if (const toml::node* node = table.get("scale")) {
+    const toml::table* scales = node->as_table();
+    if (!scales) fail(ErrorKind::usage, origin(*node).place(), ": scale must be tables: write [scale.NAME]");
     for (const auto& [key, one] : *scales) {  // scales that are not used must be valid too
+      recipe.scales.emplace_back(key.str());
+      const toml::table* its = one.as_table();
+      if (!its)
+        fail(ErrorKind::usage, origin(one).place(), ": scale.", key.str(), " must be a table: write [scale.", key.str(),
+             "]");
       Settings tried = base;
       std::vector<Grid> tried_grids = grids;
       int tried_seeds = 1;
-      if (const toml::table* its = one.as_table()) take_scale(*its, name, tried, tried_grids, tried_seeds);
+      take_scale(*its, name, tried, tried_grids, tried_seeds);
     }
   }
   if (!scale.empty()) take_scale(scale_of(table, scale, name), name, base, grids, recipe.seeds);
   apply(sets, base, grids, recipe.seeds);
   recipe.base = base;
+  return {std::move(recipe), std::move(grids)};
+}
+
+}  // namespace
+
+Recipe load_recipe(const std::filesystem::path& path, const std::vector<std::string>& sets, const std::string& scale,
+                   std::vector<RefusedCell>* refused, const std::vector<std::string>& only) {
+  return load_recipe_text(read_recipe(path), path.string(), sets, scale, refused, only);
+}
+
+Recipe load_recipe_base(const std::filesystem::path& path, const std::vector<std::string>& sets,
+                        const std::string& scale) {
+  return read_base(read_recipe(path), path.string(), sets, scale).first;
+}
+
+Recipe load_recipe_text(std::string_view toml, const std::string& name, const std::vector<std::string>& sets,
+                        const std::string& scale, std::vector<RefusedCell>* refused,
+                        const std::vector<std::string>& only) {
+  auto [recipe, grids] = read_base(toml, name, sets, scale);
+  const Settings& base = recipe.base;
   const std::vector<std::string> varies = varying(grids, base);
 
   std::map<std::string, std::string> single_runs;  // config.toml -> cell

@@ -61,7 +61,11 @@ Recipe load_recipe(const std::filesystem::path& path, const std::vector<std::str
                    const std::string& scale = "", std::vector<RefusedCell>* refused = nullptr,
                    const std::vector<std::string>& only = {});
 
-/// The same from text; `name` stands for the file.
+/// The same without cells: the grid is not looked at.
+Recipe load_recipe_base(const std::filesystem::path& path, const std::vector<std::string>& sets,
+                        const std::string& scale = "");
+
+/// load_recipe() from text; `name` stands for the file.
 Recipe load_recipe_text(std::string_view toml, const std::string& name, const std::vector<std::string>& sets,
                         const std::string& scale = "", std::vector<RefusedCell>* refused = nullptr,
                         const std::vector<std::string>& only = {});

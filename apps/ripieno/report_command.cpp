@@ -38,8 +38,7 @@ void know_settings(report::Run* run) {
   Settings settings;
   try {
     settings.load(folder.config());
-    const strategy::StrategyInfo& strategy = strategy_of(settings);
-    run->exact = strategy.exact && codec::find_codec(plan_of(settings).exchange.codec.name).lossless;
+    run->exact = is_exact(settings);
   } catch (const Error&) {
     return;
   }
@@ -253,6 +252,7 @@ void add_report(CLI::App& app, CommandContext& context) {
       ->add_option("--step", arguments->step,
                    "of runs with run.trace = true: the step that is drawn as a timeline of all ranks; default: one in "
                    "the middle of the last epoch")
+      ->check(CLI::NonNegativeNumber)
       ->type_name("N");
   command->add_option("--title", arguments->title, "of the page; default: Runs")->type_name("TEXT");
   command->callback([arguments, &context] { context.chosen = [arguments] { run_report(*arguments); }; });

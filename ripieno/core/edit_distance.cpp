@@ -24,7 +24,8 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 void fail_unknown(const std::vector<std::string_view>& known, std::string_view name, std::string_view what) {
   std::string all;
   std::string_view nearest;
-  std::size_t distance = 4;  // a name further away than 3 edits is no misspelling
+  // A name further away than 3 edits, or than half of its letters, is no misspelling.
+  std::size_t distance = std::min<std::size_t>(4, name.size() / 2 + 1);
   for (const std::string_view one : known) {
     all += text(all.empty() ? "" : ", ", one);
     if (const std::size_t d = edit_distance(name, one); d < distance) {

@@ -14,12 +14,20 @@ namespace {
 constexpr std::uint64_t for_passes = 0x706173736573;  // "passes": a stream of random numbers
 constexpr double enough_numbers = 32768;              // elements of a projected model
 constexpr std::size_t turn_bytes = 16 << 10;          // turns of messages to several ranks that share a link
-constexpr std::uint32_t few_steps =
-    16;  // after which a strategy's pace is steady, and by which the two epochs differ at least
+constexpr std::uint32_t most_local_steps = 512;       // that are run between two exchanges
 
 /// The number of steps after which a strategy's exchanges repeat.
 std::uint32_t period_of(const ProjectedJob& job) {
   return job.info->period ? job.info->period(job.plan, job.workers) : 8;
+}
+
+/// The number of steps after which a strategy's pace is steady, and by which the two epochs differ at least. Of many
+/// workers the slowest is nearly as slow in every step, and what they send in a step is much.
+std::uint32_t few_steps(const ProjectedJob& job) {
+  std::uint32_t steps = 16;
+  if (job.info->traits.own_pace) return steps;
+  for (int workers = 128; steps > 2 && workers < job.workers; workers *= 2) steps /= 2;
+  return steps;
 }
 
 bool is_federated(const ProjectedJob& job) { return job.info->traits.has_cloud; }
@@ -187,6 +195,38 @@ double saved_by_small_batches(const ProjectedJob& job, std::uint32_t steps) {
   return least;
 }
 
+/// Of one epoch like any other.
+Taken of_steps(const ProjectedJob& job, std::uint32_t steps) {
+  const std::uint32_t period = period_of(job), periods = (few_steps(job) + period - 1) / period;
+  const std::uint32_t first = steps % period + periods * period, second = first + periods * period;
+  const Model model = model_of(job, std::min(steps, second));
+  if (steps <= second) return simulated(job, model, steps, steps);
+  const Taken shorter = simulated(job, model, first, second - first),
+              longer = simulated(job, model, second, second - first);
+  const double more = static_cast<double>(steps - second) / (second - first);
+  const auto further = [more](double from, double to) { return to + (to - from) * more; };
+  return {further(shorter.epoch, longer.epoch), further(shorter.exchange, longer.exchange),
+          further(shorter.bytes, longer.bytes), longer.messages + shorter.messages};
+}
+
+/// The mean of the job's epochs, since the steps between two exchanges go on from one epoch to the next.
+Taken of_local_steps(ProjectedJob job, std::uint32_t steps) {
+  const std::uint64_t all = std::uint64_t{steps} * job.plan.epochs;
+  const double exchanges =
+      static_cast<double>(all / job.plan.local.steps) / static_cast<double>(job.plan.epochs);  // in an epoch
+  strategy::LocalOptions& local = job.plan.local;
+  local.steps = std::min(local.steps, most_local_steps);
+  local.fragments = std::min(local.fragments, local.steps);
+  local.delay = std::min(local.delay, local.steps / local.fragments);
+  const std::uint32_t periods = (few_steps(job) + local.steps - 1) / local.steps, run = periods * local.steps;
+  const Model model = model_of(job, 2 * run);
+  const Taken shorter = simulated(job, model, run, run), longer = simulated(job, model, 2 * run, run);
+  const double exchange = (longer.exchange - shorter.exchange) / periods * exchanges;
+  const double compute = (longer.epoch - longer.exchange - shorter.epoch + shorter.exchange) / run * steps;
+  return {compute + exchange, exchange, (longer.bytes - shorter.bytes) / periods * exchanges,
+          longer.messages + shorter.messages};
+}
+
 }  // namespace
 
 bool looks_at_numbers(const strategy::StrategyInfo& info, const codec::CodecOptions& codec, DType type) {
@@ -195,21 +235,11 @@ bool looks_at_numbers(const strategy::StrategyInfo& info, const codec::CodecOpti
 }
 
 Projection project(const ProjectedJob& job) {
-  const std::uint32_t steps = std::max(1u, *std::max_element(job.steps.begin(), job.steps.end())),
-                      period = period_of(job);
-  const std::uint32_t periods = (few_steps + period - 1) / period;
-  const std::uint32_t first = steps % period + periods * period, second = first + periods * period;
-  const Model model = model_of(job, std::min(steps, second));
-  const std::uint32_t cycle = steps > second ? second - first : steps;
-  Taken taken = simulated(job, model, std::min(steps, second), cycle);
-  if (steps > second) {
-    const Taken shorter = simulated(job, model, first, cycle);
-    const double more = static_cast<double>(steps - second) / (second - first);
-    const auto further = [more](double from, double to) { return to + (to - from) * more; };
-    taken = {further(shorter.epoch, taken.epoch), further(shorter.exchange, taken.exchange),
-             further(shorter.bytes, taken.bytes), taken.messages + shorter.messages};
-  }
-  const strategy::Plan whole = plan_of(job);
+  const std::uint32_t steps = std::max(1u, *std::max_element(job.steps.begin(), job.steps.end()));
+  const bool has_local_steps = job.info->traits.local_steps;
+  Taken taken = has_local_steps ? of_local_steps(job, steps) : of_steps(job, steps);
+  strategy::Plan whole = plan_of(job);
+  if (has_local_steps) whole.epochs = job.plan.epochs;
   if (const auto bytes = bytes_of(job, whole, job.layout, workload_of(job, steps, whole.epochs)))
     taken.bytes = bytes->busiest / whole.epochs;
   const double epoch = taken.epoch - saved_by_small_batches(job, steps);

@@ -6,7 +6,7 @@
 // 2. Run an epoch of few steps, and another that is longer by whole periods (what repeats: local steps and their
 //    exchange, passes and theirs, a round of hops). An epoch with fewer steps than that runs as it is.
 // 3. Extrapolate time, exposed exchange and bytes of an epoch linearly from the two; use the closed form of bytes if
-//    there is one.
+//    there is one. Local steps go on from one epoch to the next: of them, the mean of the job's epochs.
 //
 // Modelled: passes and their variation (an exchange of all waits for the slowest), optimisers' steps, encoding and
 // decoding, and the links: rate, delay, and queues at senders and receivers. Each rank has its own link (and, if nodes

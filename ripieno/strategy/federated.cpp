@@ -201,7 +201,8 @@ class Federated final : public Strategy {
     const observe::StageTimer timer(place_.recorder, place_.comm.runtime(), observe::Stage::exchange, 0);
     double samples = 0;
     for (const int client : round->clients) samples += samples_[client];
-    numeric::Numbers sum(layout_.parameters, layout_.type);
+    const Memory memory = numeric::memory_like(place_.learner.parameters());
+    numeric::Numbers sum(layout_.parameters, layout_.type, memory);
     auto buffers_sum = std::make_unique<numeric::Numbers>(layout_.buffers, layout_.type);
     for (const int client :
          round->clients) {  // one at a time: one buffer suffices, and sums are the same bits every time
@@ -211,13 +212,12 @@ class Federated final : public Strategy {
         numbers = news();
         buffers = numeric::copy_of(place_.learner.buffers());
       } else {
-        numbers = std::make_unique<numeric::Numbers>(layout_.parameters, layout_.type);
+        numbers = std::make_unique<numeric::Numbers>(layout_.parameters, layout_.type, memory);
         buffers = std::make_unique<numeric::Numbers>(layout_.buffers, layout_.type);
         co_await upload_.receive(endpoint(), place_.comm.member(client), channel_, "upload", numbers->span());
-        if (layout_.buffers > 0 && statistics_are(Statistics::mean)) {
+        if (layout_.buffers > 0 && statistics_are(Statistics::mean))
           co_await endpoint()->receive(place_.comm.member(client), statistics(), buffers->span(),
                                        numeric::Reduce::replace);
-        }
       }
       numeric::scale(numbers->span(), weight);
       numeric::add(sum.span(), numbers->span());

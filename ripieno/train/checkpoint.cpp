@@ -240,7 +240,8 @@ StateReader::StateReader(NamedTensors tensors, std::filesystem::path file)
   number(checksum_name, said);
   std::erase_if(tensors_, [](const auto& one) { return one.first == checksum_name; });
   if (const std::int64_t is = checksum_of(tensors_); is != said) {
-    fail(ErrorKind::data, file_.string(), ": is damaged: its numbers have the checksum ", is, ", and it says ", said);
+    fail(ErrorKind::data, file_.string(), ": is damaged: its numbers have the checksum ", std::hex, is,
+         ", and it says ", said);
   }
 }
 

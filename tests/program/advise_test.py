@@ -208,6 +208,54 @@ class AdviseTest(ProgramTest):
         advice = self.advise("--grid", "--set", "workers=2")
         self.assertEqual({way["name"] for way in advice["ways"]}, {"ring-fp32", "ring-int8", "ddp-fp32", "ddp-int8"})
         self.assertEqual(advice["link"], {"mbit_s": 100, "latency_ms": 0.05, "burst_bytes": 66000})
+        slower = ("--grid", "--set", "workers=2", "--set", "transport.mbit_s=10")
+        self.assertEqual(self.advise(*slower)["link"]["mbit_s"], 10)  # both limits hold
+
+    def test_cells_of_a_grid_have_their_names_and_numbers_of_workers(self):
+        self.recipe.write_text(RECIPE + '[grid]\nworkers = [1, 2, 4]\nstrategy = ["ring"]\n')
+        out = self.good("advise", self.recipe, "--grid", "--mbit-s", 100)
+        self.assertRegex(out, r"^Links of 100 Mb/s")
+        self.assertRegex(out, r"(?m)^cell +workers ")
+        for workers in (1, 2, 4):
+            self.assertRegex(out, rf"(?m)^workers{workers} +{workers} ")
+
+    def test_without_its_grid_a_recipe_s_cells_may_be_the_same_run(self):
+        self.recipe.write_text(RECIPE + '[[grid]]\nworkers = [2]\nstrategy = ["ring"]\n[[grid]]\nworkers = [2]\nstrategy = ["ring"]\n')
+        self.advise("-n", 3, "--mbit-s", 100, "--strategy", "ring", "--codec", "fp32")
+
+    def test_uploads_of_deltas_are_projected(self):
+        ways = self.advise("-n", 3, "--mbit-s", 50, "--strategy", "fedavg", "--set", "fedavg.exchange=deltas")["ways"]
+        self.assertIn("topk", {way["codec"] for way in ways})
+
+    def test_local_steps_go_on_over_epochs(self):
+        """Seven steps an epoch, an exchange every fourteen: half an exchange of 2 x 2/3 models."""
+        way = ("-n", 3, "--mbit-s", 50, "--strategy", "local-sgd", "--codec", "fp32", "--set", "local.steps=14")
+        (long,) = self.advise(*way, "--set", "train.epochs=4")["ways"]
+        (short,) = self.advise(*way, "--set", "train.epochs=1")["ways"]
+        self.assertAlmostEqual(long["bytes_of_the_busiest"], 61130 * 4 * 4 / 3 / 2, delta=16)
+        self.assertEqual((short["bytes_of_the_busiest"], short["s_exchange"]), (0, 0))
+
+    def test_the_lone_worker_takes_the_whole_batch(self):
+        way = ("-n", 4, "--mbit-s", 50, "--strategy", "single,ring", "--codec", "fp32", "--set", "batch.global=0", "--set", "batch.per_worker=21")
+        ways = self.advise(*way, "-o", "best.toml")["ways"]
+        self.assertEqual({way["steps"] for way in ways}, {5})
+
+    def test_fp32_of_fp64_is_not_exact(self):
+        ways = self.advise("-n", 3, "--mbit-s", 50, "--strategy", "ring", "--codec", "fp32,auto", "--set", "train.precision=fp64")["ways"]
+        self.assertEqual({way["codec"]: way["exact"] for way in ways}, {"auto": True, "fp32": False})
+        explained = self.json("explain", "ring", "--recipe", self.recipe, *sets({"workers": 3, "train.precision": "fp64"}))
+        self.assertEqual(explained["bytes_of_the_busiest"], next(way["bytes_of_the_busiest"] for way in ways if way["codec"] == "auto"))
+
+    def test_what_a_simulated_recipe_states_holds_or_is_refused(self):
+        simulated = ("--set", "transport.kind=simulated", "-n", 3, "--strategy", "leader-ring", "--codec", "fp32")
+        delayed = self.advise(*simulated, "--set", "simulated.gbit_s=0.1")["link"]
+        self.assertEqual((delayed["mbit_s"], delayed["latency_ms"]), (100, 0.05))
+        self.advise(*simulated, "--set", "simulated.deaths_s=[0, 1]")
+        result = self.ripieno("advise", self.recipe, *simulated, "--set", "simulated.image_us=5")
+        self.assertEqual(result.code, USAGE)
+        self.assert_one_line(result.err, "simulated.image_us = 5.0 (--set) has no effect on advise")
+        self.advise("-n", 2, "--mbit-s", 50, "--strategy", "ring", "--codec", "fp32", "--set", f"data.cache={self.folder / 'kept'}")
+        self.assertTrue(list((self.folder / "kept/profiles").iterdir()))
 
     def test_what_is_missing_or_wrong_is_said(self):
         for arguments, words in (
@@ -218,6 +266,8 @@ class AdviseTest(ProgramTest):
             (["-n", 2, "--mbit-s", 100, "--grid", "--codec", "int8"], ("--grid",)),
             (["-n", 2, "--mbit-s", 100, "--set", "data.partition=labels"], ("data.partition", "even")),
             (["-n", 2, "--mbit-s", 100, "--strategy", "ps-sync", "--codec", "powersgd"], ("powersgd",)),
+            (["-n", 2, "--mbit-s", "nan"], ("--mbit-s", "nan", "0.001 to 1000000")),
+            (["-n", 2, "--mbit-s", 100, "--latency-ms", "nan"], ("--latency-ms", "nan")),
         ):
             result = self.ripieno("advise", self.recipe, *arguments)
             self.assertEqual(result.code, USAGE, arguments)

@@ -72,6 +72,14 @@ LINES = [
     (("train", "--set", B, "--set", "model=mnist-cn"), USAGE, ['model "mnist-cn"', "mnist-cnn"]),
     (("train", "--set", B, "--set", "data.name=digit"), USAGE, ['data set "digit"', 'did you mean "digits"?']),
     (("train", "--set", B, "--set", "exchange.codec=fp23"), USAGE, ["exchange.codec", '"fp23"', "bf16"]),
+    (("explain", "ddp", "--gbit-s", "nan"), USAGE, ["--gbit-s", "nan", "0.000001 to 1000000"]),
+    (("explain", "ring", "--gbit-s", "0"), USAGE, ["--gbit-s", "Value 0 not in range"]),
+    (("explain", "ring", "--latency-us", "-1"), USAGE, ["--latency-us", "-1", "0 to 10000000000"]),
+    (("explain", "ddp", "--set", "strategy=ring"), USAGE, ["--set strategy=ring and ddp"]),
+    (("explain", "ddp", "-n", "3", "--set", "workers=2"), USAGE, ["--set workers=2 and -n 3"]),
+    (("explain", "int8", "--set", "exchange.codec=fp32"), USAGE, ["--set exchange.codec=fp32 and int8"]),
+    (("explain", "ddp", "--set", "data.name=mnist", "--set", "data.train_samples=60001"), USAGE, ["60001 samples", "there are 60000"]),
+    (("bench", "-f", "nan"), USAGE, ["--factor", "nan"]),
     (("explain", "rign"), USAGE, ['route or strategy "rign"', "halving-doubling"]),
     (("explain", "ring", "--wire", "fp23"), USAGE, ['"fp23"', "bf16"]),
     (("bench", "all-reduce", "--route", "rign"), USAGE, ['route "rign"', "ring"]),
@@ -255,7 +263,7 @@ class ErrorsTest(ProgramTest):
         result = self.ripieno("train", "--resume", run.folder, *sets(
             {"train.epochs": 2, "model": "alexnet", "data.name": "shapes"}))
         self.assertNotIn(result.code, (0, 1))
-        self.check(result, USAGE, ["lie in another order", "alexnet"])
+        self.check(result, USAGE, ["its model is another, or its numbers lie in another order", "alexnet"])
 
     def test_a_checkpoint_whose_numbers_have_changed(self):
         run = self.train()
