@@ -103,7 +103,10 @@ void check_not_chosen(const Settings& base) {
 
 Recipe recipe_of(const AdviseArguments& arguments, std::vector<RefusedCell>* refused) {
   std::vector<std::string> sets = arguments.sets;
-  if (arguments.workers > 0) sets.push_back(text("workers=", arguments.workers));
+  if (arguments.workers > 0) {
+    refuse_twice(arguments.sets, "workers", text("-n ", arguments.workers));
+    sets.push_back(text("workers=", arguments.workers));
+  }
   if (!arguments.grid) return load_recipe_base(arguments.recipe, sets, arguments.scale);
   return load_recipe(arguments.recipe, sets, arguments.scale, refused);
 }

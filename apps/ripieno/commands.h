@@ -34,6 +34,14 @@ inline CLI::Validator number_from(double least, double most, int places = 0) {
   return CLI::Validator(check, "FLOAT");
 }
 
+/// Refuses `--set KEY=..` beside `otherwise`, which says the same key.
+inline void refuse_twice(const std::vector<std::string>& sets, const std::string& key, const std::string& otherwise) {
+  for (const std::string& set : sets) {
+    if (!set.starts_with(key + "=")) continue;
+    fail(ErrorKind::usage, "--set ", set, " and ", otherwise, " both say ", key, "; leave one out");
+  }
+}
+
 /// `--format text|json`
 void add_format(CLI::App& command, CommandContext& context);
 /// `[RECIPE] --scale NAME --set KEY=VALUE ... --print-config`

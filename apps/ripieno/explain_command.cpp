@@ -62,24 +62,14 @@ Settings job_of(const ExplainArguments& arguments, const std::vector<std::string
   return recipe.cells[0].settings;
 }
 
-/// Refuses `--set KEY=..` of what the command line says otherwise.
-void check_said_once(const ExplainArguments& arguments, const std::string& key, const std::string& otherwise) {
-  for (const std::string& set : arguments.sets) {
-    if (set.starts_with(key + "=")) {
-      fail(ErrorKind::usage, "--set ", set, " and ", otherwise, ": explain takes ", key,
-           " from the latter; leave --set ", key, " out");
-    }
-  }
-}
-
 /// Some names are both a route's and a strategy's; options that only a job has select the strategy.
 void run_strategy(const ExplainArguments& arguments, const CommandContext& context) {
   if (arguments.elements > 0) {
     fail(ErrorKind::usage, "--elements ", arguments.elements, " with strategy ", arguments.what,
          ": it exchanges a model; give --model in its place");
   }
-  check_said_once(arguments, "strategy", arguments.what);
-  if (arguments.ranks_given) check_said_once(arguments, "workers", text("-n ", arguments.ranks));
+  refuse_twice(arguments.sets, "strategy", arguments.what);
+  if (arguments.ranks_given) refuse_twice(arguments.sets, "workers", text("-n ", arguments.ranks));
   std::vector<std::string> sets{"strategy=" + arguments.what};
   const bool stated = !arguments.recipe.empty() || sets_key(arguments, "workers=") || arguments.what == "single";
   if (arguments.ranks_given || !stated) sets.push_back(text("workers=", arguments.ranks));
@@ -94,8 +84,8 @@ void run_codec(const ExplainArguments& arguments, const CommandContext& context)
     fail(ErrorKind::usage, arguments.wire_given ? "--wire" : "--per-node", " has no effect with codec ", arguments.what,
          "; leave it out");
   }
-  check_said_once(arguments, "exchange.codec", arguments.what);
-  check_said_once(arguments, "workers", "-n");
+  refuse_twice(arguments.sets, "exchange.codec", arguments.what);
+  refuse_twice(arguments.sets, "workers", "-n");
   const Settings job = job_of(arguments, {"exchange.codec=" + arguments.what}, context.zoo);
   std::cout << explain_codec(job, context.zoo, arguments.elements, arguments.ranks, arguments.links.model(),
                              context.format == "json");

@@ -46,9 +46,13 @@ Settings cell_of(const TrainArguments& arguments, const std::vector<std::string>
 /// With --resume the settings are those of the resumed run; else a recipe's, or the defaults. `aloud`: prints notes.
 Settings settings_of(const TrainArguments& arguments, const model::Zoo& zoo, bool aloud) {
   std::vector<std::string> sets = arguments.recipe.sets;
-  if (arguments.workers > 0) sets.push_back(text("workers=", arguments.workers));
-  if (!arguments.compute.empty()) sets.push_back("train.compute=" + arguments.compute);
-  if (!arguments.strategy.empty()) sets.push_back("strategy=" + arguments.strategy);
+  const auto add = [&](const char* key, const std::string& value, const std::string& option) {
+    refuse_twice(arguments.recipe.sets, key, option);
+    sets.push_back(text(key, "=", value));
+  };
+  if (arguments.workers > 0) add("workers", std::to_string(arguments.workers), text("-n ", arguments.workers));
+  if (!arguments.compute.empty()) add("train.compute", arguments.compute, "--compute " + arguments.compute);
+  if (!arguments.strategy.empty()) add("strategy", arguments.strategy, "--strategy " + arguments.strategy);
   if (!arguments.recipe.scale.empty() && arguments.recipe.recipe.empty()) {
     fail(ErrorKind::usage, "--scale ", arguments.recipe.scale,
          " has no effect without a recipe, whose scale it is; name the recipe, or leave it out");

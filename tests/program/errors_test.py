@@ -72,6 +72,8 @@ LINES = [
     (("train", "--set", B, "--set", "model=mnist-cn"), USAGE, ['model "mnist-cn"', "mnist-cnn"]),
     (("train", "--set", B, "--set", "data.name=digit"), USAGE, ['data set "digit"', 'did you mean "digits"?']),
     (("train", "--set", B, "--set", "exchange.codec=fp23"), USAGE, ["exchange.codec", '"fp23"', "bf16"]),
+    (("train", "-n", "2", "--set", "workers=3"), USAGE, ["--set workers=3 and -n 2 both say workers"]),
+    (("train", "--strategy", "ring", "--set", "strategy=ddp"), USAGE, ["--set strategy=ddp and --strategy ring"]),
     (("explain", "ddp", "--gbit-s", "nan"), USAGE, ["--gbit-s", "nan", "0.000001 to 1000000"]),
     (("explain", "ring", "--gbit-s", "0"), USAGE, ["--gbit-s", "Value 0 not in range"]),
     (("explain", "ring", "--latency-us", "-1"), USAGE, ["--latency-us", "-1", "0 to 10000000000"]),
