@@ -10,6 +10,7 @@
 #include "apps/ripieno/commands.h"
 #include "apps/ripieno/terminal.h"
 #include "ripieno/core/error.h"
+#include "ripieno/launch/environment.h"
 #include "ripieno/observe/run_folder.h"
 #include "ripieno/observe/run_lock.h"
 #include "ripieno/report/format.h"
@@ -158,12 +159,13 @@ void run_watch(const WatchArguments& arguments) {
     Screen() { std::cout << "\033[?1049h\033[?25l"; }
     ~Screen() { std::cout << "\033[?25h\033[?1049l" << std::flush; }
   };
+  const bool colours = launch::variable("NO_COLOR").value_or("").empty();  // no-color.org
   std::string view;
   {
     const Screen screen;
     while (!interrupted) {
       const bool last = watch.ended();
-      draw(view = watch.look(true));
+      draw(view = watch.look(colours));
       if (last) break;
       std::this_thread::sleep_for(between_looks);
     }

@@ -20,8 +20,8 @@
 // and omega about (M / s)^2 / 6 over the mean square of x. For 256 Gaussian numbers M is about 2.8 standard deviations:
 // with 4 bits omega is about 0.03, at worst 0.75.
 //
-// Draws: ceil(d / 2) of 64 bits a block. If M is below 2^-126, the block's numbers become 0; a block with an infinity
-// or NaN, or with M above fp32's range, decodes to NaN.
+// Draws: ceil(d / 2) of 64 bits a block, none if M is 0 or not finite. If M is below 2^-126, the block's numbers become
+// 0; a block with an infinity or NaN, or with M above fp32's range, decodes to NaN.
 //
 // Bytes: ceil(n bits / 8) + 4 ceil(n / block).
 // Source: Alistarh et al., QSGD: Communication-efficient SGD via gradient quantization and encoding, NeurIPS 2017. As

@@ -124,10 +124,13 @@ function draw_arrow(transfer, { width, height, card, at, is_narrow }, count) {
   arrow.append(element("title", {}, `rank ${transfer.from} to rank ${transfer.to}: ${chunk_name(transfer)}, ${transfer.bytes}`));
   drawing.append(arrow);
   if (count > most_labels) return;
-  const label = { x: (begin.x + 2 * control.x + end.x) / 4, y: (begin.y + 2 * control.y + end.y) / 4 + 4 };
+  const t = nodes > 0 ? 0.5 : 0.36;  // around a circle two ranks' arrows to each other are side by side, and so would their labels be
+  const on_arrow = (axis) => (1 - t) ** 2 * begin[axis] + 2 * t * (1 - t) * control[axis] + t ** 2 * end[axis];
+  const label = { x: on_arrow("x"), y: on_arrow("y") + 4 };
   const words = count > 8 || (is_narrow && count > 2) ? chunk_name(transfer) : `${chunk_name(transfer)}, ${transfer.bytes}`;
   const half = words.length * 3.4;
   label.x = Math.min(width - half, Math.max(half, label.x));
+  labels.push(element("rect", { class: "behind", x: label.x - half, y: label.y - 12, width: 2 * half, height: 16 }));
   labels.push(element("text", { class: "label", ...label }, words));
 }
 let labels = [];
