@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "ripieno/codec/codec.h"
+#include "ripieno/core/side_by_side.h"
 #include "ripieno/predict/costs.h"
 #include "ripieno/predict/shrink.h"
 #include "ripieno/strategy/refusals.h"
@@ -145,6 +146,22 @@ TEST(Projection, EveryStrategyWithEveryCodec) {
     }
   }
   EXPECT_GT(projected, 150);
+}
+
+/// As the program projects them, on all cores.
+TEST(Projection, IsTheSameForSeveralAtOnce) {
+  std::vector<ProjectedJob> jobs;
+  for (const char* strategy : {"ring", "ddp", "local-sgd", "fedavg", "ps-async", "gossip-pairs"}) {
+    for (const char* codec : {"fp32", "topk"}) {
+      if (strategy == std::string_view("gossip-pairs") && codec == std::string_view("topk")) continue;
+      ProjectedJob& job = jobs.emplace_back(job_of(strategy, codec, 4, 40, 64));
+      job.plan.federated.deltas = true;
+      job.spread = 0.3;
+    }
+  }
+  std::vector<double> found(jobs.size());
+  side_by_side(jobs.size(), [&](std::size_t i) { found[i] = project(jobs[i]).epoch_s; });
+  for (std::size_t i = 0; i < jobs.size(); ++i) EXPECT_EQ(found[i], project(jobs[i]).epoch_s) << jobs[i].info->name;
 }
 
 /// Of P exponential times the greatest is 1 + 1/2 + .. + 1/P on average. Who meets after every step waits for it; who
