@@ -23,7 +23,8 @@ constexpr double packet_bytes = 1514,
                  packet_payload = 1448;  // of Ethernet, IPv4 and TCP with timestamps, in packets of 1500 bytes
 
 constexpr int many_buckets = 16;
-constexpr double most_spread = 0.9;  // with 1, some passes would take no time
+constexpr std::uint32_t most_images = 512;  // in a measured pass; one of more takes as much longer
+constexpr double most_spread = 0.9;         // with 1, some passes would take no time
 
 /// The codec with the same numbers as in memory has two names; uses the one that names their type.
 std::string plain_codec(const Settings& settings) { return numbers_type(settings) == DType::fp64 ? "auto" : "fp32"; }
@@ -134,6 +135,11 @@ const MeasuredPass& Adviser::pass_of_cell(const Settings& settings) {
   for (const char* key : {"exchange.codec", "exchange.route"}) assign(key, std::string("auto"));
   assign("simulated.deaths_s", std::vector<double>());
   if (settings->workers > 1) assign("strategy", std::string("ddp"));
+  const auto workers = static_cast<std::uint32_t>(settings->workers);
+  if (batch_of(measured) > most_images * workers) {
+    assign("batch.per_worker", std::int64_t{0});
+    assign("batch.global", std::int64_t{most_images} * workers);
+  }
   const std::string key = pass_of(measured);
   const auto known = passes_.find(key);
   if (known != passes_.end()) return known->second;
