@@ -253,7 +253,9 @@ void Settings::set(std::string_view assignment) {
       const toml::table parsed = toml::parse(text("value = ", written));
       const toml::node* node = parsed.get("value");
       if (node && parsed.size() == 1) value = checked(setting, *node, origin);
-    } catch (const toml::parse_error&) {  // a bare word: a string
+    } catch (const toml::parse_error& error) {  // a bare word is a string
+      const std::size_t digit = written.find_first_of("0123456789");
+      if (digit <= 1) fail(ErrorKind::usage, "--set: ", key, " = ", written, " cannot be read: ", error.description());
     }
   }
   assign(key, std::move(value), origin);

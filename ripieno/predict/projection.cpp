@@ -21,11 +21,11 @@ std::uint32_t period_of(const ProjectedJob& job) {
   return job.info->period ? job.info->period(job.plan, job.workers) : 8;
 }
 
-/// The number of steps after which a strategy's pace is steady, and by which the two epochs differ at least. Of many
-/// workers the slowest is nearly as slow in every step, and what they send in a step is much.
+/// The number of steps after which a strategy's pace is steady, and by which the two epochs differ at least. Where all
+/// of many workers meet, the slowest is nearly as slow in every step, and what they send in a step is much.
 std::uint32_t few_steps(const ProjectedJob& job) {
   std::uint32_t steps = 16;
-  if (job.info->traits.own_pace) return steps;
+  if (!job.info->agrees && !job.info->traits.local_steps) return steps;
   for (int workers = 128; steps > 2 && workers < job.workers; workers *= 2) steps /= 2;
   return steps;
 }
@@ -113,29 +113,46 @@ Model model_of(const ProjectedJob& job, std::uint32_t steps) {
   return model;
 }
 
-/// Factors of so many passes: quantiles of the exponential distribution, in a different order on each rank, so that
-/// each rank's mean is 1.
-std::vector<double> factors_of(double spread, std::uint32_t passes, int rank) {
-  if (spread == 0) return {};
+/// So many quantiles of the exponential distribution, as factors whose mean is 1.
+std::vector<double> quantiles(double spread, std::uint32_t count) {
   std::vector<double> draws;
-  for (std::uint32_t i = 0; i < passes; ++i) draws.push_back(-std::log(1 - (i + 0.5) / passes));
-  const double mean = std::accumulate(draws.begin(), draws.end(), 0.0) / passes;
-  std::vector<double> factors;
-  for (const std::uint32_t i : Random(for_passes, static_cast<std::uint64_t>(rank)).permutation(passes))
-    factors.push_back(1 - spread + spread * draws[i] / mean);
+  for (std::uint32_t i = 0; i < count; ++i) draws.push_back(-std::log(1 - (i + 0.5) / count));
+  const double mean = std::accumulate(draws.begin(), draws.end(), 0.0) / count;
+  for (double& draw : draws) draw = 1 - spread + spread * draw / mean;
+  return draws;
+}
+
+/// Factors of `passes` passes, by rank. Each rank has all quantiles, in an order of its own, so that its mean is 1; but
+/// where many ranks meet in every step, each step has all quantiles, so that the slowest is as slow as of so many.
+std::vector<std::vector<double>> factors_of(const ProjectedJob& job, std::uint32_t passes, int ranks) {
+  std::vector<std::vector<double>> factors(static_cast<std::size_t>(ranks));
+  if (job.spread == 0) return factors;
+  const auto many = static_cast<std::uint32_t>(ranks);
+  if (!job.info->agrees || many <= passes) {
+    const std::vector<double> all = quantiles(job.spread, passes);
+    for (std::size_t rank = 0; rank < factors.size(); ++rank) {
+      for (const std::uint32_t i : Random(for_passes, rank).permutation(passes)) factors[rank].push_back(all[i]);
+    }
+    return factors;
+  }
+  const std::vector<double> all = quantiles(job.spread, many);
+  for (std::uint32_t pass = 0; pass < passes; ++pass) {
+    const auto order = Random(for_passes, pass).permutation(many);
+    for (std::size_t rank = 0; rank < factors.size(); ++rank) factors[rank].push_back(all[order[rank]]);
+  }
   return factors;
 }
 
-/// `cycle`: the number of passes in which each factor comes once.
+/// `factors`: of the rank's passes, in turn.
 ChargedOptions learner_of(const ProjectedJob& job, const Model& model, int rank, std::uint32_t steps,
-                          std::uint32_t cycle) {
+                          std::vector<double> factors) {
   const int worker = std::max(0, job.info->worker(model.plan, rank));
   const double factor = static_cast<std::size_t>(rank) < job.slow.size() ? job.slow[static_cast<std::size_t>(rank)] : 1;
   ChargedOptions options;
   options.layout = model.layout;
   options.profile = strategy::slowed(job.profile, factor);
   options.before_pass = from_seconds((seconds(job.optimise) + coding_beside_passes(job)) * factor);
-  options.factors = factors_of(job.spread, cycle, rank);
+  options.factors = std::move(factors);
   options.steps = steps;
   options.samples = std::max(1u, job.images.at(static_cast<std::size_t>(worker)));
   options.global_samples = job.info->data == strategy::DataUse::shards
@@ -153,13 +170,16 @@ struct Taken {
   std::uint64_t messages = 0;
 };
 
+/// `cycle`: the number of passes after which their factors come again.
 Taken simulated(const ProjectedJob& job, const Model& model, std::uint32_t steps, std::uint32_t cycle) {
   collective::VirtualCluster cluster(job.info->ranks(model.plan, job.workers), model.network, model.plan.seed);
+  std::vector<std::vector<double>> factors = factors_of(job, cycle, cluster.size());
   std::vector<std::unique_ptr<ChargedLearner>> learners;
   std::vector<std::unique_ptr<observe::Recorder>> recorders;
   std::vector<std::unique_ptr<strategy::Strategy>> strategies;
   for (int rank = 0; rank < cluster.size(); ++rank) {
-    learners.push_back(std::make_unique<ChargedLearner>(cluster.runtime(), learner_of(job, model, rank, steps, cycle)));
+    ChargedOptions options = learner_of(job, model, rank, steps, std::move(factors[static_cast<std::size_t>(rank)]));
+    learners.push_back(std::make_unique<ChargedLearner>(cluster.runtime(), std::move(options)));
     recorders.push_back(std::make_unique<observe::Recorder>(cluster.runtime(), &cluster.ledger(rank), nullptr));
     strategies.push_back(strategy::make_strategy(
         *job.info, model.plan, {cluster.comm(rank).on_nodes(job.per_node), *learners.back(), *recorders.back(), {}}));

@@ -179,6 +179,20 @@ TEST(Projection, WhoMeetsInEveryStepWaitsForTheSlowest) {
   EXPECT_LT(step("local-sgd", 0.3) - step("local-sgd", 0), 0.3 * slowest);
 }
 
+/// However few steps are run for so many.
+TEST(Projection, TheSlowestOfManyIsAsSlowAsOfSoMany) {
+  for (const int workers : {64, 512}) {
+    const auto step = [&](double spread) {
+      ProjectedJob job = job_of("halving-doubling", "auto", workers, 100, 64);
+      job.spread = spread;
+      return project(job).step_s;
+    };
+    double slowest = 0;
+    for (int i = 2; i <= workers; ++i) slowest += 0.3 * 0.03 / i;
+    EXPECT_NEAR(step(0.3) - step(0), slowest, 0.15 * slowest) << workers;
+  }
+}
+
 TEST(Projection, CodingIsCharged) {
   ProjectedJob job = job_of("ring", "topk", 2, 40);
   const Projection free = project(job);

@@ -72,6 +72,7 @@ LINES = [
     (("train", "--set", B, "--set", "model=mnist-cn"), USAGE, ['model "mnist-cn"', "mnist-cnn"]),
     (("train", "--set", B, "--set", "data.name=digit"), USAGE, ['data set "digit"', 'did you mean "digits"?']),
     (("train", "--set", B, "--set", "exchange.codec=fp23"), USAGE, ["exchange.codec", '"fp23"', "bf16"]),
+    (("train", "--set", "train.epochs=99999999999999999999"), USAGE, ["train.epochs = 99999999999999999999", "64 bits"]),
     (("train", "-n", "2", "--set", "workers=3"), USAGE, ["--set workers=3 and -n 2 both say workers"]),
     (("train", "--strategy", "ring", "--set", "strategy=ddp"), USAGE, ["--set strategy=ddp and --strategy ring"]),
     (("explain", "ddp", "--gbit-s", "nan"), USAGE, ["--gbit-s", "nan", "0.000001 to 1000000"]),
