@@ -61,6 +61,7 @@ void take_the_whole_batch(Settings* settings) {
   if ((*settings)->scale_rate)
     assign("learning_rate.base",
            std::get<double>(settings->value("learning_rate.base")) * static_cast<double>(workers));
+  for (const char* key : {"batch.shares", "simulated.deaths_s"}) assign(key, std::vector<double>());  // of each worker
   assign("workers", std::int64_t{1});
 }
 
@@ -91,8 +92,8 @@ std::vector<RecipeCell> all_ways(const Settings& base, const std::vector<std::st
       cell.settings = base;
       cell.settings.assign("strategy", std::string(strategy.name), {"ripieno advise"});
       cell.settings.assign("exchange.codec", std::string(single ? "auto" : codec.name), {"ripieno advise"});
-      if (single) take_the_whole_batch(&cell.settings);
       try {
+        if (single) take_the_whole_batch(&cell.settings);
         check_choices(cell.settings);
         cell.idle = cell.settings.idle();
         cells.push_back(std::move(cell));

@@ -206,9 +206,10 @@ AdviceList advice_of(const AdviseArguments& arguments, const model::Zoo& zoo) {
 
 void write_recipe(const AdviceList& list, const std::string& path, const std::string& recipe) {
   const Advice& best = list.ranked.front();
-  write_file(path, text("# ", recipe, " with what ripieno advise ranks first for ", best.cell.settings->workers,
-                        " workers, ", list.link.mbit_s, " Mb/s, ", list.link.latency_ms,
-                        " ms one way: ", best.cell.name, "\n", best.cell.settings.to_toml()));
+  write_file(path,
+             text("# ", recipe, " with what ripieno advise ranks first",
+                  list.workers > 1 ? text(" for ", list.workers, " workers, ") : " for ", list.link.mbit_s, " Mb/s, ",
+                  list.link.latency_ms, " ms one way: ", best.cell.name, "\n", best.cell.settings.to_toml()));
   std::cerr << path << ": " << best.cell.name << "; ripieno train " << path << "\n";
 }
 

@@ -37,7 +37,7 @@ std::string beside_the_ring(const AdviceList& list, const Advice& best) {
   const auto is_plain_ring = [](const Advice& one) {
     return one.strategy == "ring" && (one.codec == "fp32" || one.codec == "auto");
   };
-  const Advice* ring = first(list, is_plain_ring);
+  const Advice* ring = list.of_grid ? nullptr : first(list, is_plain_ring);
   if (!ring || ring == &best || best.projection.epoch_s <= 0) return "";
   const double faster = ring->projection.epoch_s / best.projection.epoch_s;
   const std::string ratio = faster > 0.95 && faster < 1.05 ? std::string("about") : times(faster) + " times";
@@ -174,6 +174,7 @@ nlohmann::ordered_json json_of(const Advice& one) {
   const predict::Projection& its = one.projection;
   nlohmann::ordered_json json{
       {"name", one.cell.name},
+      {"workers", one.cell.settings->workers},
       {"strategy", one.strategy},
       {"codec", one.codec.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(one.codec)},
       {"s_step", its.step_s},
@@ -201,12 +202,12 @@ std::string advice_markdown(const AdviceList& list, std::size_t top, bool refuse
 }
 
 std::string advice_csv(const AdviceList& list) {
-  std::string out = "name,strategy,codec,s_step,s_epoch,steps,bytes_of_the_busiest,s_exchange,exact,agrees\n";
+  std::string out = "name,workers,strategy,codec,s_step,s_epoch,steps,bytes_of_the_busiest,s_exchange,exact,agrees\n";
   for (const Advice& one : list.ranked) {
     const predict::Projection& its = one.projection;
-    out +=
-        text(one.cell.name, ",", one.strategy, ",", one.codec, ",", its.step_s, ",", its.epoch_s, ",", one.steps, ",",
-             nlohmann::json(its.bytes).dump(), ",", its.exchange_s, ",", yes(one.exact), ",", yes(one.agrees), "\n");
+    out += text(one.cell.name, ",", one.cell.settings->workers, ",", one.strategy, ",", one.codec, ",", its.step_s, ",",
+                its.epoch_s, ",", one.steps, ",", nlohmann::json(its.bytes).dump(), ",", its.exchange_s, ",",
+                yes(one.exact), ",", yes(one.agrees), "\n");
   }
   return out;
 }
@@ -214,7 +215,7 @@ std::string advice_csv(const AdviceList& list) {
 std::string advice_json(const AdviceList& list) {
   const strategy::ComputeProfile& pass = list.pass.profile;
   nlohmann::ordered_json json{
-      {"workers", list.workers},
+      {"workers", list.workers > 0 ? nlohmann::ordered_json(list.workers) : nlohmann::ordered_json()},
       {"link",
        {{"mbit_s", list.link.mbit_s}, {"latency_ms", list.link.latency_ms}, {"burst_bytes", list.link.burst_bytes}}},
       {"model", list.model},

@@ -6,6 +6,7 @@
 #include <functional>
 #include <iomanip>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ripieno/core/error.h"
@@ -34,10 +35,17 @@ inline CLI::Validator number_from(double least, double most, int places = 0) {
   return CLI::Validator(check, "FLOAT");
 }
 
+/// Whether `--set SET` is of this key.
+inline bool is_of_key(std::string_view set, std::string_view key) {
+  const std::string_view before = set.substr(0, set.find('='));
+  const std::size_t begin = before.find_first_not_of(' '), end = before.find_last_not_of(' ');
+  return begin != before.npos && before.substr(begin, end + 1 - begin) == key;
+}
+
 /// Refuses `--set KEY=..` beside `otherwise`, which says the same key.
 inline void refuse_twice(const std::vector<std::string>& sets, const std::string& key, const std::string& otherwise) {
   for (const std::string& set : sets) {
-    if (!set.starts_with(key + "=")) continue;
+    if (!is_of_key(set, key)) continue;
     fail(ErrorKind::usage, "--set ", set, " and ", otherwise, " both say ", key, "; leave one out");
   }
 }

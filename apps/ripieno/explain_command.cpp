@@ -42,7 +42,7 @@ bool is_codec(const std::string& name) {
 
 bool sets_key(const ExplainArguments& arguments, std::string_view key) {
   return std::any_of(arguments.sets.begin(), arguments.sets.end(),
-                     [&](const std::string& one) { return one.starts_with(key); });
+                     [&](const std::string& one) { return is_of_key(one, key); });
 }
 
 /// The job to explain: a recipe's, or the defaults with a batch size; options of the command line take precedence.
@@ -50,7 +50,10 @@ bool sets_key(const ExplainArguments& arguments, std::string_view key) {
 Settings job_of(const ExplainArguments& arguments, const std::vector<std::string>& more, const model::Zoo& zoo) {
   std::vector<std::string> sets = arguments.sets;
   sets.insert(sets.end(), more.begin(), more.end());
-  if (!arguments.model.empty()) sets.push_back("model=" + arguments.model);
+  if (!arguments.model.empty()) {
+    refuse_twice(arguments.sets, "model", "--model " + arguments.model);
+    sets.push_back("model=" + arguments.model);
+  }
   const bool has_batch = sets_key(arguments, "batch.global") || sets_key(arguments, "batch.per_worker");
   Recipe recipe = !arguments.recipe.empty()
                       ? load_recipe(arguments.recipe, sets)
@@ -71,10 +74,16 @@ void run_strategy(const ExplainArguments& arguments, const CommandContext& conte
   refuse_twice(arguments.sets, "strategy", arguments.what);
   if (arguments.ranks_given) refuse_twice(arguments.sets, "workers", text("-n ", arguments.ranks));
   std::vector<std::string> sets{"strategy=" + arguments.what};
-  const bool stated = !arguments.recipe.empty() || sets_key(arguments, "workers=") || arguments.what == "single";
+  const bool stated = !arguments.recipe.empty() || sets_key(arguments, "workers") || arguments.what == "single";
   if (arguments.ranks_given || !stated) sets.push_back(text("workers=", arguments.ranks));
-  if (arguments.per_node_given) sets.push_back(text("exchange.per_node=", arguments.per_node));
-  if (arguments.wire_given) sets.push_back("exchange.codec=" + arguments.wire);
+  if (arguments.per_node_given) {
+    refuse_twice(arguments.sets, "exchange.per_node", text("--per-node ", arguments.per_node));
+    sets.push_back(text("exchange.per_node=", arguments.per_node));
+  }
+  if (arguments.wire_given) {
+    refuse_twice(arguments.sets, "exchange.codec", "--wire " + arguments.wire);
+    sets.push_back("exchange.codec=" + arguments.wire);
+  }
   std::cout << explain_strategy(job_of(arguments, sets, context.zoo), context.zoo, arguments.links.model(),
                                 context.format == "json");
 }
@@ -85,7 +94,8 @@ void run_codec(const ExplainArguments& arguments, const CommandContext& context)
          "; leave it out");
   }
   refuse_twice(arguments.sets, "exchange.codec", arguments.what);
-  refuse_twice(arguments.sets, "workers", "-n");
+  if (sets_key(arguments, "workers"))
+    fail(ErrorKind::usage, "--set workers has no effect with codec ", arguments.what, ": give its ranks with -n");
   const Settings job = job_of(arguments, {"exchange.codec=" + arguments.what}, context.zoo);
   std::cout << explain_codec(job, context.zoo, arguments.elements, arguments.ranks, arguments.links.model(),
                              context.format == "json");

@@ -21,7 +21,7 @@ KeptNumbers::KeptNumbers(const Settings& settings, const std::string& of) {
 std::optional<std::vector<double>> KeptNumbers::read() const {
   if (file_.empty() || !std::filesystem::exists(file_)) return {};
   const nlohmann::json json = nlohmann::json::parse(read_file(file_), nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object() || json.value("of", "") != of_ || !json.contains("numbers")) return {};
+  if (!json.is_object() || !json.contains("of") || json["of"] != of_ || !json.contains("numbers")) return {};
   const nlohmann::json& numbers = json["numbers"];
   const auto is_number = [](const nlohmann::json& one) { return one.is_number(); };
   if (!numbers.is_array() || !std::all_of(numbers.begin(), numbers.end(), is_number)) return {};

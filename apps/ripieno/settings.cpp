@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
@@ -254,8 +255,9 @@ void Settings::set(std::string_view assignment) {
       const toml::node* node = parsed.get("value");
       if (node && parsed.size() == 1) value = checked(setting, *node, origin);
     } catch (const toml::parse_error& error) {  // a bare word is a string
-      const std::size_t digit = written.find_first_of("0123456789");
-      if (digit <= 1) fail(ErrorKind::usage, "--set: ", key, " = ", written, " cannot be read: ", error.description());
+      const std::size_t first = written.find_first_not_of("+-.[ ");
+      if (first != written.npos && std::isdigit(static_cast<unsigned char>(written[first])))
+        fail(ErrorKind::usage, "--set: ", key, " = ", written, " cannot be read: ", error.description());
     }
   }
   assign(key, std::move(value), origin);

@@ -48,6 +48,14 @@ bool is_known(const Tensor& x) {
          (x.scalar_type() == torch::kFloat32 || x.scalar_type() == torch::kBFloat16);
 }
 
+/// Whether the layer is computed here, and fits x; what does not fit, LibTorch's layer refuses with its own words.
+bool is_known(const torch::nn::Conv2dImpl& layer, const Tensor& x) {
+  return x.dim() == 4 && x.size(1) == layer.weight.size(1) && is_known(layer);
+}
+bool is_known(const torch::nn::BatchNorm2dImpl& layer, const Tensor& x) {
+  return is_channels_last(x) && x.size(1) == layer.weight.size(0) && is_known(layer);
+}
+
 /// Whether x is part of a computation in fp16 on a CPU, of which only convolutions are computed here.
 bool is_in_fp16(const Tensor& x) { return x.is_cpu() && compute_type() == torch::kFloat16; }
 
@@ -71,7 +79,7 @@ Tensor normalise(torch::nn::BatchNorm2dImpl& layer, const Tensor& x, const Tenso
 Tensor run_in_fp16(torch::nn::Sequential& sequence, Tensor x) {
   for (torch::nn::AnyModule& layer : *sequence) {
     auto* convolution = layer.ptr()->as<torch::nn::Conv2dImpl>();
-    const bool is_convolution = convolution && x.dim() == 4 && is_known(*convolution);
+    const bool is_convolution = convolution && is_known(*convolution, x);
     x = is_convolution ? convolve_fused(*convolution, x, false, false) : layer.forward<Tensor>(x);
   }
   return x;
@@ -80,14 +88,14 @@ Tensor run_in_fp16(torch::nn::Sequential& sequence, Tensor x) {
 }  // namespace
 
 Tensor run_layers(torch::nn::BatchNorm2d& layer, Tensor x, Tensor more) {
-  if (is_known(x) && is_channels_last(x) && is_known(*layer)) return normalise(*layer, x, more, true);
+  if (is_known(x) && is_known(*layer, x)) return normalise(*layer, x, more, true);
   Tensor y = layer->forward(x);
   if (more.defined()) y += more;
   return y.relu_();
 }
 
 Tensor run_layers(torch::nn::Conv2d& layer, Tensor x, bool pool) {
-  const bool is_convolution = x.dim() == 4 && is_known(*layer);
+  const bool is_convolution = is_known(*layer, x);
   if (is_known(x) && is_convolution) return convolve_fused(*layer, x, false, pool);
   const Tensor y = is_in_fp16(x) && is_convolution ? convolve_fused(*layer, x, false, false) : layer->forward(x);
   return pool ? torch::max_pool2d(y, 2) : y;
@@ -101,14 +109,12 @@ Tensor run_layers(torch::nn::Sequential& sequence, Tensor x) {
   for (auto layer = sequence->begin(); layer != sequence->end();) {
     std::size_t taken = 1;
     const bool relu = as<torch::nn::ReLUImpl>(layers, at + 1);
-    if (auto* convolution = as<torch::nn::Conv2dImpl>(layers, at);
-        convolution && x.dim() == 4 && is_known(*convolution)) {
+    if (auto* convolution = as<torch::nn::Conv2dImpl>(layers, at); convolution && is_known(*convolution, x)) {
       const auto* pooling = relu ? as<torch::nn::MaxPool2dImpl>(layers, at + 2) : nullptr;
       const bool pool = pooling && is_known(*pooling);
       x = convolve_fused(*convolution, x, relu, pool);
       taken += relu + pool;
-    } else if (auto* norm = as<torch::nn::BatchNorm2dImpl>(layers, at);
-               norm && is_channels_last(x) && is_known(*norm)) {
+    } else if (auto* norm = as<torch::nn::BatchNorm2dImpl>(layers, at); norm && is_known(*norm, x)) {
       const auto* pooling = relu ? as<torch::nn::MaxPool2dImpl>(layers, at + 2) : nullptr;
       const bool pool = pooling && is_known(*pooling);
       x = normalise(*norm, x, {}, relu && !pool);

@@ -27,8 +27,6 @@ HWY_INLINE void over(To* to, const From* from, std::size_t n, std::size_t lanes,
 }
 
 const hn::ScalableTag<double> f64;
-const hn::Rebind<hwy::float16_t, decltype(f32)> f16;
-
 #if HWY_ARCH_X86 && HWY_TARGET >= HWY_SSE4
 // Without F16C. Highway 1.0 has conversions here that know neither infinity nor NaN and round towards zero.
 const hn::RebindToSigned<decltype(u32)> i32;
@@ -40,7 +38,11 @@ HWY_INLINE auto above(hn::Vec<decltype(u32)> bits, std::uint32_t bound) {
 HWY_INLINE hn::Vec<decltype(f32)> widened(const hwy::float16_t* from) {
   const auto half = hn::PromoteTo(u32, hn::LoadU(u16, reinterpret_cast<const std::uint16_t*>(from)));
   const auto bits = hn::ShiftLeft<13>(hn::And(half, hn::Set(u32, 0x7FFF)));  // its exponent is 112 too small
-  const auto finite = hn::BitCast(u32, hn::Mul(hn::BitCast(f32, bits), hn::Set(f32, 0x1p112f)));
+  const auto normal = hn::Add(bits, hn::Set(u32, 112u << 23));
+  // Denormal ones have no leading 1: it is added and taken away, with the exponent of the least normal number.
+  const auto with_one = hn::BitCast(f32, hn::Or(bits, hn::Set(u32, 0x38800000)));
+  const auto denormal = hn::BitCast(u32, hn::Sub(with_one, hn::Set(f32, 0x1p-14f)));
+  const auto finite = hn::IfThenElse(above(bits, 0x007FFFFF), normal, denormal);
   const auto endless = hn::Or(bits, hn::Set(u32, 0x7F800000));  // infinity and NaN
   const auto number = hn::IfThenElse(above(bits, 0x0F7FFFFF), endless, finite);
   return hn::BitCast(f32, hn::Or(number, hn::ShiftLeft<16>(hn::And(half, hn::Set(u32, 0x8000)))));
@@ -60,6 +62,7 @@ HWY_INLINE void narrowed(hwy::float16_t* to, hn::Vec<decltype(f32)> wide) {
   hn::StoreU(hn::DemoteTo(u16, hn::BitCast(i32, half)), u16, reinterpret_cast<std::uint16_t*>(to));
 }
 #else
+const hn::Rebind<hwy::float16_t, decltype(f32)> f16;
 HWY_INLINE hn::Vec<decltype(f32)> widened(const hwy::float16_t* from) {
   return hn::PromoteTo(f32, hn::LoadU(f16, from));
 }

@@ -14,18 +14,22 @@ namespace {
 constexpr std::uint64_t for_passes = 0x706173736573;  // "passes": a stream of random numbers
 constexpr double enough_numbers = 32768;              // elements of a projected model
 constexpr std::size_t turn_bytes = 16 << 10;          // turns of messages to several ranks that share a link
-constexpr std::uint32_t most_local_steps = 512;       // that are run between two exchanges
+constexpr std::uint32_t most_steps = 8192;            // of all epochs that are run as they are
+constexpr double whole_enough = 0.05;                 // the part of some epochs' steps that may be no whole period
 
 /// The number of steps after which a strategy's exchanges repeat.
 std::uint32_t period_of(const ProjectedJob& job) {
   return job.info->period ? job.info->period(job.plan, job.workers) : 8;
 }
 
+/// Whether all workers wait for all, in every step or after some.
+bool all_wait(const ProjectedJob& job) { return job.info->agrees || job.info->traits.local_steps; }
+
 /// The number of steps after which a strategy's pace is steady, and by which the two epochs differ at least. Where all
 /// of many workers meet, the slowest is nearly as slow in every step, and what they send in a step is much.
 std::uint32_t few_steps(const ProjectedJob& job) {
   std::uint32_t steps = 16;
-  if (!job.info->agrees && !job.info->traits.local_steps) return steps;
+  if (!all_wait(job)) return steps;
   for (int workers = 128; steps > 2 && workers < job.workers; workers *= 2) steps /= 2;
   return steps;
 }
@@ -38,10 +42,27 @@ std::uint32_t epochs_of(const ProjectedJob& job) {
   return job.plan.federated.local_epochs * (job.plan.federated.fraction < 1 ? 4 : 1);
 }
 
-/// Each worker's steps per epoch, if all take so many.
-strategy::Workload workload_of(const ProjectedJob& job, std::uint32_t steps, std::uint32_t epochs) {
+/// Epochs that are run, of so many steps of each worker.
+struct Run {
+  std::uint32_t steps = 1, epochs = 1;
+};
+
+/// As many epochs as make whole periods, nearly; one, if it is long.
+std::uint32_t epochs_of_periods(std::uint32_t steps, std::uint32_t period) {
+  const auto rest = [&](std::uint32_t epochs) {
+    const std::uint64_t all = std::uint64_t{epochs} * steps;
+    return all < period ? 1 : static_cast<double>(all % period) / static_cast<double>(all);
+  };
+  std::uint32_t best = 1;
+  for (std::uint32_t epochs = 2; rest(best) > whole_enough && epochs * steps <= most_steps; ++epochs) {
+    if (rest(epochs) < rest(best)) best = epochs;
+  }
+  return best;
+}
+
+strategy::Workload workload_of(const ProjectedJob& job, Run run) {
   const collective::World world(job.info->ranks(job.plan, job.workers), job.per_node);
-  return {world, std::vector<std::uint32_t>(static_cast<std::size_t>(job.workers), steps), epochs};
+  return {world, std::vector<std::uint32_t>(static_cast<std::size_t>(job.workers), run.steps), run.epochs};
 }
 
 /// Bytes by the closed form: of the busiest rank and of all together.
@@ -74,9 +95,9 @@ struct Model {
   double bytes = 1;  // the job's bytes per byte of this model
 };
 
-strategy::Plan plan_of(const ProjectedJob& job) {
+strategy::Plan plan_of(const ProjectedJob& job, std::uint32_t epochs) {
   strategy::Plan plan = job.plan;
-  plan.epochs = epochs_of(job);
+  plan.epochs = epochs;
   plan.first_epoch = 0;
   plan.max_steps = 0;
   plan.evaluate_every = plan.epochs;
@@ -85,16 +106,16 @@ strategy::Plan plan_of(const ProjectedJob& job) {
   return plan;
 }
 
-Model model_of(const ProjectedJob& job, std::uint32_t steps) {
+Model model_of(const ProjectedJob& job, Run run) {
   const double factor = std::max(1.0, static_cast<double>(job.layout.parameters) / enough_numbers);
-  Model model{shrunk(job.layout, factor, job.plan.exchange.codec), plan_of(job), {job.link}, factor};
+  Model model{shrunk(job.layout, factor, job.plan.exchange.codec), plan_of(job, run.epochs), {job.link}, factor};
   const strategy::Plan whole = model.plan;
   codec::CodecOptions& codec = model.plan.exchange.codec;
   codec = shrunk(codec, factor);
   codec.number_s *= coding_beside_passes(job) > 0
                         ? 0
                         : static_cast<double>(job.layout.parameters) / static_cast<double>(model.layout.parameters);
-  const strategy::Workload work = workload_of(job, steps, whole.epochs);
+  const strategy::Workload work = workload_of(job, run);
   const auto large = bytes_of(job, whole, job.layout, work), small = bytes_of(job, model.plan, model.layout, work);
   if (large && small && small->all > 0) model.bytes = large->all / small->all;
   const auto fewer = [&](std::size_t bytes) {
@@ -123,12 +144,12 @@ std::vector<double> quantiles(double spread, std::uint32_t count) {
 }
 
 /// Factors of `passes` passes, by rank. Each rank has all quantiles, in an order of its own, so that its mean is 1; but
-/// where many ranks meet in every step, each step has all quantiles, so that the slowest is as slow as of so many.
+/// where many ranks wait for each other, each step has all quantiles, so that the slowest is as slow as of so many.
 std::vector<std::vector<double>> factors_of(const ProjectedJob& job, std::uint32_t passes, int ranks) {
   std::vector<std::vector<double>> factors(static_cast<std::size_t>(ranks));
   if (job.spread == 0) return factors;
   const auto many = static_cast<std::uint32_t>(ranks);
-  if (!job.info->agrees || many <= passes) {
+  if (!all_wait(job) || many <= passes) {
     const std::vector<double> all = quantiles(job.spread, passes);
     for (std::size_t rank = 0; rank < factors.size(); ++rank) {
       for (const std::uint32_t i : Random(for_passes, rank).permutation(passes)) factors[rank].push_back(all[i]);
@@ -215,36 +236,39 @@ double saved_by_small_batches(const ProjectedJob& job, std::uint32_t steps) {
   return least;
 }
 
-/// Of one epoch like any other.
-Taken of_steps(const ProjectedJob& job, std::uint32_t steps) {
+/// Payload of plain numbers in an epoch, the mean of a run's.
+double plain_bytes(const ProjectedJob& job, Run run) {
+  strategy::Plan plan = plan_of(job, run.epochs);
+  plan.exchange.codec = {};
+  const auto bytes = bytes_of(job, plan, job.layout, workload_of(job, run));
+  return bytes ? bytes->busiest / run.epochs : 0;
+}
+
+/// An epoch as it is run, or as it follows from two shorter ones.
+Taken taken_by(const ProjectedJob& job, Run run) {
   const std::uint32_t period = period_of(job), periods = (few_steps(job) + period - 1) / period;
-  const std::uint32_t first = steps % period + periods * period, second = first + periods * period;
-  const Model model = model_of(job, std::min(steps, second));
-  if (steps <= second) return simulated(job, model, steps, steps);
+  const std::uint32_t first = run.steps % period + periods * period, second = first + periods * period;
+  if (run.steps <= second) return simulated(job, model_of(job, run), run.steps, run.steps);
+  const Model model = model_of(job, {second, run.epochs});
   const Taken shorter = simulated(job, model, first, second - first),
               longer = simulated(job, model, second, second - first);
-  const double more = static_cast<double>(steps - second) / (second - first);
+  const double more = static_cast<double>(run.steps - second) / (second - first);
   const auto further = [more](double from, double to) { return to + (to - from) * more; };
   return {further(shorter.epoch, longer.epoch), further(shorter.exchange, longer.exchange),
           further(shorter.bytes, longer.bytes), longer.messages + shorter.messages};
 }
 
-/// The mean of the job's epochs, since the steps between two exchanges go on from one epoch to the next.
-Taken of_local_steps(ProjectedJob job, std::uint32_t steps) {
-  const std::uint64_t all = std::uint64_t{steps} * job.plan.epochs;
-  const double exchanges =
-      static_cast<double>(all / job.plan.local.steps) / static_cast<double>(job.plan.epochs);  // in an epoch
-  strategy::LocalOptions& local = job.plan.local;
-  local.steps = std::min(local.steps, most_local_steps);
-  local.fragments = std::min(local.fragments, local.steps);
-  local.delay = std::min(local.delay, local.steps / local.fragments);
-  const std::uint32_t periods = (few_steps(job) + local.steps - 1) / local.steps, run = periods * local.steps;
-  const Model model = model_of(job, 2 * run);
-  const Taken shorter = simulated(job, model, run, run), longer = simulated(job, model, 2 * run, run);
-  const double exchange = (longer.exchange - shorter.exchange) / periods * exchanges;
-  const double compute = (longer.epoch - longer.exchange - shorter.epoch + shorter.exchange) / run * steps;
-  return {compute + exchange, exchange, (longer.bytes - shorter.bytes) / periods * exchanges,
-          longer.messages + shorter.messages};
+/// The mean of the job's epochs, since the steps between two exchanges go on from one epoch to the next: some epochs
+/// are run, with the exchanges that they have, and exposed time grows with exchanges.
+Taken taken_by_local_steps(const ProjectedJob& job, std::uint32_t steps) {
+  const Run run{steps, std::min(job.plan.epochs, epochs_of_periods(steps, job.plan.local.steps))};
+  Taken taken = taken_by(job, run);
+  const double has = plain_bytes(job, run), mean = plain_bytes(job, {steps, job.plan.epochs});
+  if (has <= 0) return taken;
+  taken.epoch += taken.exchange * (mean / has - 1);
+  taken.exchange *= mean / has;
+  taken.bytes *= mean / has;
+  return taken;
 }
 
 }  // namespace
@@ -257,11 +281,10 @@ bool looks_at_numbers(const strategy::StrategyInfo& info, const codec::CodecOpti
 Projection project(const ProjectedJob& job) {
   const std::uint32_t steps = std::max(1u, *std::max_element(job.steps.begin(), job.steps.end()));
   const bool has_local_steps = job.info->traits.local_steps;
-  Taken taken = has_local_steps ? of_local_steps(job, steps) : of_steps(job, steps);
-  strategy::Plan whole = plan_of(job);
-  if (has_local_steps) whole.epochs = job.plan.epochs;
-  if (const auto bytes = bytes_of(job, whole, job.layout, workload_of(job, steps, whole.epochs)))
-    taken.bytes = bytes->busiest / whole.epochs;
+  const std::uint32_t epochs = has_local_steps ? job.plan.epochs : epochs_of(job);
+  Taken taken = has_local_steps ? taken_by_local_steps(job, steps) : taken_by(job, {steps, epochs});
+  if (const auto bytes = bytes_of(job, plan_of(job, epochs), job.layout, workload_of(job, {steps, epochs})))
+    taken.bytes = bytes->busiest / epochs;
   const double epoch = taken.epoch - saved_by_small_batches(job, steps);
   return {epoch, epoch / steps, taken.exchange, taken.bytes, taken.messages};
 }

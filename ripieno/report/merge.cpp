@@ -34,7 +34,7 @@ Summary merge_ranks(std::vector<Summary> ranks) {
   run.images_per_second = 0;
   run.exchange_payload_sent = 0;
   run.closed_form_payload_sent = run.evaluation_payload_sent = 0;
-  double images = 0;
+  double images = 0, rates = 0;
   for (const Summary& one : ranks) {
     const RankSummary& rank = one.ranks.front();
     run.ranks.push_back(rank);
@@ -43,6 +43,7 @@ Summary merge_ranks(std::vector<Summary> ranks) {
       run.not_finite = one.not_finite;
     run.steps = std::max(run.steps, one.steps);
     images += rank.images_per_second * sum(rank.seconds.epoch);
+    rates += rank.images_per_second;
     run.bytes.payload_sent += rank.bytes.payload_sent;
     run.bytes.payload_received += rank.bytes.payload_received;
     run.bytes.framing_sent += rank.bytes.framing_sent;
@@ -59,7 +60,7 @@ Summary merge_ranks(std::vector<Summary> ranks) {
       run.seconds.stages[one.stage] += rank.seconds.stages[one.stage] * share;
   }
   const double all_epochs = sum(run.seconds.epoch);
-  run.images_per_second = all_epochs > 0 ? images / all_epochs : 0;
+  run.images_per_second = run.unfinished || all_epochs == 0 ? rates : images / all_epochs;
   return run;
 }
 

@@ -33,7 +33,7 @@ std::optional<Estimate> estimate(const Cell& cell, const OfRun& of) {
 
 /// A stage of the workers that lived to the end.
 struct StageOfWorkers {
-  double stage = 0, epochs = 0;  ///< seconds, sums
+  double stage = 0, all = 0;  ///< seconds, sums: of the stage, and of the time in which it was
   std::size_t workers = 0;
   Source source;
 };
@@ -45,7 +45,8 @@ std::optional<StageOfWorkers> stage_of_workers(const Run& run, observe::Stage st
     const RankSummary& one = ranks[place];
     if (std::find(workers.begin(), workers.end(), one.rank) == workers.end()) continue;
     found.stage += one.seconds.stages[stage];
-    found.epochs += std::accumulate(one.seconds.epoch.begin(), one.seconds.epoch.end(), 0.0);
+    found.all += run.summary.unfinished ? one.seconds.stages.steps()  // whose epochs are only those that have ended
+                                        : std::accumulate(one.seconds.epoch.begin(), one.seconds.epoch.end(), 0.0);
     if (found.workers++ == 0)
       found.source = run.source({"ranks", std::to_string(place), "seconds", "stages", observe::info(stage).name});
   }
@@ -97,7 +98,7 @@ std::optional<Estimate> exposed_seconds(const Cell& cell) {
     const auto epoch = run.summary.epoch_seconds();
     const auto exchange = stage_of_workers(run, observe::Stage::exchange);
     if (!epoch || !exchange) return std::nullopt;
-    return Measured{exchange->epochs > 0 ? *epoch * exchange->stage / exchange->epochs : 0, exchange->source};
+    return Measured{exchange->all > 0 ? *epoch * exchange->stage / exchange->all : 0, exchange->source};
   });
 }
 

@@ -105,6 +105,22 @@ TEST(Fused, AConvolutionByItselfAndPooled) {
   }
 }
 
+TEST(Fused, WhatDoesNotFitIsRefusedInTheLayersOwnWords) {
+  const auto words = [](auto act) -> std::string {
+    try {
+      act();
+    } catch (const c10::Error& error) {
+      return error.what_without_backtrace();
+    }
+    return "nothing";
+  };
+  auto layers = chain(8, 16, 1);
+  const torch::Tensor x = torch::rand({2, 16, 8, 8}).contiguous(channels_last);
+  EXPECT_EQ(words([&] { run_layers(layers, x); }), words([&] { layers->forward(x); }));
+  torch::nn::BatchNorm2d norm(8);
+  EXPECT_EQ(words([&] { run_layers(norm, x, {}); }), words([&] { norm->forward(x); }));
+}
+
 TEST(Fused, BatchNormWithReluAndASummand) {
   torch::manual_seed(13);
   for (const std::int64_t channels : {16, 21}) {

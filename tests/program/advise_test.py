@@ -240,6 +240,10 @@ class AdviseTest(ProgramTest):
         ways = self.advise(*way, "-o", "best.toml")["ways"]
         self.assertEqual({way["steps"] for way in ways}, {5})
 
+    def test_lists_of_each_worker_do_not_keep_the_lone_one_away(self):
+        way = ("-n", 3, "--mbit-s", 50, "--strategy", "single,ring", "--codec", "fp32")
+        self.assertEqual(len(self.advise(*way, "--set", "batch.shares=[1, 1, 2]")["ways"]), 2)
+
     def test_fp32_of_fp64_is_not_exact(self):
         ways = self.advise("-n", 3, "--mbit-s", 50, "--strategy", "ring", "--codec", "fp32,auto", "--set", "train.precision=fp64")["ways"]
         self.assertEqual({way["codec"]: way["exact"] for way in ways}, {"auto": True, "fp32": False})
