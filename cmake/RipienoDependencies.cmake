@@ -31,8 +31,12 @@ endfunction()
 if(ripieno_python AND NOT RIPIENO_PLOTLY)
   ripieno_python_module(plotly plotly_folder)
 endif()
-find_file(RIPIENO_PLOTLY plotly.min.js PATHS "${plotly_folder}/package_data" DOC "plotly.min.js, of the Python package plotly" REQUIRED)
+find_file(RIPIENO_PLOTLY plotly.min.js PATHS "${plotly_folder}/package_data" DOC "plotly.min.js, of the Python package plotly")
+if(NOT RIPIENO_PLOTLY)
+  message(FATAL_ERROR "plotly.min.js is not there: run scripts/setup, or give -DRIPIENO_PLOTLY=FILE, that of the Python package plotly")
+endif()
 
+set(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL ON)  # for a project that adds this one as a subdirectory
 if(RIPIENO_TORCH AND NOT Torch_FOUND)
   if(ripieno_python AND NOT DEFINED Torch_DIR)
     ripieno_python_module(torch torch_folder -I)

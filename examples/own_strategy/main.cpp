@@ -1,7 +1,7 @@
 // Your own strategy in Ripieno's program. Without arguments: whether it keeps what it promises, and what it sends, in
 // virtual time and in a second (exit status 0 where it conforms). With arguments: `ripieno`, with one more strategy.
 //   ./own_strategy
-//   ./own_strategy train recipes/demo.toml --strategy easgd --set local.steps=4
+//   ./own_strategy train -n 2 --strategy easgd --set batch.per_worker=32 --set data.name=digits --set local.steps=4
 #include <cstdio>
 
 #include "apps/ripieno/program.h"

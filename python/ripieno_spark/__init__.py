@@ -26,6 +26,7 @@ import tempfile
 __all__ = ["Result", "TrainingFailed", "run"]
 
 LINES = 20  # of a rank's standard error, for an error
+_OF_EXECUTORS = ("RIPIENO_DATA", "RIPIENO_LISTEN", "RIPIENO_SHARED_MEMORY")  # the others name a job, and Spark's are this one
 
 
 class TrainingFailed(RuntimeError):
@@ -102,7 +103,7 @@ def _rank(recipe, sets, program, data, chosen):
             sets |= {"data.name": "mnist", "data.folder": str(here / "data")}
         for key, value in sets.items():
             command += ["--set", f"{key}={str(value).lower() if isinstance(value, bool) else value}"]
-        environment = {key: value for key, value in os.environ.items() if not key.startswith("RIPIENO_")} | {
+        environment = {key: value for key, value in os.environ.items() if not key.startswith("RIPIENO_") or key in _OF_EXECUTORS} | {
             "RANK": str(rank), "WORLD_SIZE": str(len(hosts)), "LOCAL_RANK": str(hosts[:rank].count(hosts[rank])),
             "LOCAL_WORLD_SIZE": str(hosts.count(hosts[rank])), "MASTER_ADDR": hosts[0], "MASTER_PORT": str(meeting["port"]),
             "RIPIENO_SPARK": f"{context.stageId()}.{context.attemptNumber()}", "RIPIENO_TOKEN": meeting["token"], "TMPDIR": str(here)}

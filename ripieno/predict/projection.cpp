@@ -43,7 +43,7 @@ std::uint32_t epochs_of(const ProjectedJob& job) {
 }
 
 /// Epochs that are run, of so many steps of each worker.
-struct Run {
+struct RunEpochs {
   std::uint32_t steps = 1, epochs = 1;
 };
 
@@ -60,7 +60,7 @@ std::uint32_t epochs_of_periods(std::uint32_t steps, std::uint32_t period) {
   return best;
 }
 
-strategy::Workload workload_of(const ProjectedJob& job, Run run) {
+strategy::Workload workload_of(const ProjectedJob& job, RunEpochs run) {
   const collective::World world(job.info->ranks(job.plan, job.workers), job.per_node);
   return {world, std::vector<std::uint32_t>(static_cast<std::size_t>(job.workers), run.steps), run.epochs};
 }
@@ -106,7 +106,7 @@ strategy::Plan plan_of(const ProjectedJob& job, std::uint32_t epochs) {
   return plan;
 }
 
-Model model_of(const ProjectedJob& job, Run run) {
+Model model_of(const ProjectedJob& job, RunEpochs run) {
   const double factor = std::max(1.0, static_cast<double>(job.layout.parameters) / enough_numbers);
   Model model{shrunk(job.layout, factor, job.plan.exchange.codec), plan_of(job, run.epochs), {job.link}, factor};
   const strategy::Plan whole = model.plan;
@@ -237,7 +237,7 @@ double saved_by_small_batches(const ProjectedJob& job, std::uint32_t steps) {
 }
 
 /// Payload of plain numbers in an epoch, the mean of a run's.
-double plain_bytes(const ProjectedJob& job, Run run) {
+double plain_bytes(const ProjectedJob& job, RunEpochs run) {
   strategy::Plan plan = plan_of(job, run.epochs);
   plan.exchange.codec = {};
   const auto bytes = bytes_of(job, plan, job.layout, workload_of(job, run));
@@ -245,7 +245,7 @@ double plain_bytes(const ProjectedJob& job, Run run) {
 }
 
 /// An epoch as it is run, or as it follows from two shorter ones.
-Taken taken_by(const ProjectedJob& job, Run run) {
+Taken taken_by(const ProjectedJob& job, RunEpochs run) {
   const std::uint32_t period = period_of(job), periods = (few_steps(job) + period - 1) / period;
   const std::uint32_t first = run.steps % period + periods * period, second = first + periods * period;
   if (run.steps <= second) return simulated(job, model_of(job, run), run.steps, run.steps);
@@ -261,7 +261,7 @@ Taken taken_by(const ProjectedJob& job, Run run) {
 /// The mean of the job's epochs, since the steps between two exchanges go on from one epoch to the next: some epochs
 /// are run, with the exchanges that they have, and exposed time grows with exchanges.
 Taken taken_by_local_steps(const ProjectedJob& job, std::uint32_t steps) {
-  const Run run{steps, std::min(job.plan.epochs, epochs_of_periods(steps, job.plan.local.steps))};
+  const RunEpochs run{steps, std::min(job.plan.epochs, epochs_of_periods(steps, job.plan.local.steps))};
   Taken taken = taken_by(job, run);
   const double has = plain_bytes(job, run), mean = plain_bytes(job, {steps, job.plan.epochs});
   if (has <= 0) return taken;

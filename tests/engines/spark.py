@@ -30,7 +30,7 @@ class Spark(Nodes):
         try:
             home = subprocess.run((PYTHON, "-c", "import pyspark; print(pyspark.__path__[0])"), capture_output=True, text=True, check=True).stdout.strip()
             self.master = f"spark://node1:{PORT}"
-            self.environment = {key: value for key, value in os.environ.items() if not key.startswith(("RIPIENO_", "SPARK_"))} | {
+            self.environment = {key: value for key, value in os.environ.items() if key == "RIPIENO_DATA" or not key.startswith(("RIPIENO_", "SPARK_"))} | {
                 "SPARK_HOME": home, "SPARK_MASTER": self.master, "PYSPARK_PYTHON": str(PYTHON), "PYTHONPATH": str(ROOT / "python"),
                 "SPARK_LOCAL_DIRS": "/tmp", "PATH": f"{PYTHON.parent}:{program}:{os.environ['PATH']}"}
             self._begin(1, "master.Master", "--host", "node1", "--port", PORT, "--webui-port", "0")

@@ -91,8 +91,9 @@ fs::path find_plugin(const MpiChoice& choice) {
     if (fs::exists(path)) return path;
     looked += (looked.empty() ? "" : " or ") + path.parent_path().string();
   }
-  fail(ErrorKind::usage, "there is no plug-in for ", choice.kind, " (", file, " in ", looked, "): build Ripieno where ",
-       "this MPI's mpicc is found, or name the plug-in's file in RIPIENO_MPI_PLUGIN (docs/clusters.md)");
+  fail(ErrorKind::usage, "there is no plug-in for ", choice.kind, " (", file, " in ", looked,
+       "): make it with scripts/mpi ",
+       "in Ripieno's tree, where this MPI's mpicc is found, or name its file in RIPIENO_MPI_PLUGIN (docs/clusters.md)");
 }
 
 /// A plug-in stays loaded: MPI does not like to leave.
