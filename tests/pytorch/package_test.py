@@ -235,7 +235,7 @@ class Program(unittest.TestCase):
     def test_a_package_without_the_program_says_so(self):
         code, output, errors = self.run_module("list", "strategies")
         self.assertEqual((code, output), (1, ""))
-        self.assertRegex(errors, r"^ripieno: \S+/ripieno/bin/ripieno is not there: this package was built without the program")
+        self.assertRegex(errors, r"^ripieno: \S+/ripieno/bin/ripieno is not there, as in a build tree or an editable install: pip install")
 
 
 class Types(unittest.TestCase):
