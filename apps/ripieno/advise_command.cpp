@@ -49,20 +49,18 @@ StatedLink link_of(const AdviseArguments& arguments, const Settings& recipe) {
   return link;
 }
 
-/// Refuses, or tells, what a recipe sets and advise does not look at; and lets it have a cache, where passes are kept.
+/// Refuses what has no effect, or tells of it where a file says it; data.cache has one, since passes are kept there.
 void know_what_counts(std::vector<RecipeCell>* cells) {
-  for (RecipeCell& cell : *cells) {
-    std::erase_if(cell.idle, [](const IdleKey& one) { return one.key == "data.cache"; });
-    const Settings& settings = cell.settings;
-    if (settings.is_set("simulated.image_us") && settings->in_virtual_time()) {
-      cell.idle.push_back({"simulated.image_us", settings.origin("simulated.image_us") == "--set",
-                           text(settings.shown("simulated.image_us"),
-                                " has no effect on advise, which measures a worker's pass here")});
-    }
-  }
+  for (RecipeCell& cell : *cells) std::erase_if(cell.idle, [](const IdleKey& one) { return one.key == "data.cache"; });
   refuse_idle(*cells);
-  for (const std::string& line : idle_in_file(*cells)) {
-    if (line.find("no effect on advise") != line.npos) std::cerr << "ripieno: note: " << line << "\n";
+  const char* const key = "simulated.image_us";
+  for (const RecipeCell& cell : *cells) {
+    const Settings& settings = cell.settings;
+    if (!settings.is_set(key) || !settings->in_virtual_time()) continue;
+    const std::string why = text(settings.shown(key), " has no effect on advise, which measures a worker's pass here");
+    if (settings.origin(key) == "--set") fail(ErrorKind::usage, why, "; leave it out");
+    std::cerr << "ripieno: note: " << why << "\n";
+    return;
   }
 }
 
