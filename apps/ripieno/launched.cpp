@@ -57,11 +57,11 @@ Task<> LaunchedRank::run() {
   co_await std::move(finding);
   RankTask task{settings_, folder_.run(), {}, tell_, place_.local_rank};
   if (!resume_.empty()) task.resume = resume_;
-  report::Summary own;
+  RankEnd own;
   Task<> training = run_rank(std::move(task), &zoo_, endpoint_, &own);
   co_await std::move(training);
-  const collective::Communicator comm(endpoint_);
-  Task<std::vector<std::string>> gathering = comm.all_gather(report::to_json(own));
+  const collective::Communicator comm = own.comm.value();
+  Task<std::vector<std::string>> gathering = comm.all_gather(report::to_json(own.summary));
   const std::vector<std::string> all = co_await std::move(gathering);
   SavedStates(folder_.run(), endpoint_->size()).keep_newest(place_.rank);
   Task<> gathering_files = folder_.gather(comm);

@@ -33,6 +33,8 @@ class ProgressBar {
   /// Shows a worker's message (worker.h). Ranks that evaluate together report the same epochs, of which the first
   /// report counts; likewise for a loss that is not finite.
   void message(int rank, const nlohmann::json& message);
+  /// Says that a worker is lost while the others go on.
+  void loss(const std::string& how) { line(how + "; the other ranks go on"); }
   /// Removes the bar from the terminal when the run has ended.
   void clear();
 

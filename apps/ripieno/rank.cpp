@@ -1,6 +1,7 @@
 #include "apps/ripieno/rank.h"
 
 #include <asio/ip/host_name.hpp>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <utility>
@@ -10,6 +11,7 @@
 #include "apps/ripieno/rank_summary.h"
 #include "apps/ripieno/replay.h"
 #include "apps/ripieno/saved_states.h"
+#include "ripieno/core/async.h"
 #include "ripieno/core/file.h"
 #include "ripieno/core/hash.h"
 #include "ripieno/membership/clocks.h"
@@ -52,10 +54,13 @@ class RankRun {
   Task<> train();
   report::Summary finish();
 
+  Task<> leave();
+
   const collective::Communicator& comm() const { return comm_; }
 
  private:
-  int rank() const { return comm_.rank(); }
+  int rank() const { return endpoint_->rank(); }
+  bool survives() const { return strategy_of(task_.settings).traits.survives && !runtime_.is_virtual(); }
   void note(const std::string& what) const { task_.report({{"type", "note"}, {"text", what}}); }
   Task<std::optional<strategy::ComputeProfile>> replayed();
   Task<> begin_trace();
@@ -64,6 +69,7 @@ class RankRun {
   void check_saved();
   Task<> go_on_from_saved();
   void check_steps();
+  void go_on_with(const collective::Communicator& alive);
   void checkpoint(std::uint32_t epoch);
   void save_state();
   void visit_state(StateVisitor& visitor);
@@ -75,8 +81,9 @@ class RankRun {
   const std::shared_ptr<transport::CountedEndpoint> endpoint_;
   Runtime& runtime_;
   const Duration start_ = runtime_.now();
-  const collective::Communicator comm_;
+  collective::Communicator comm_;  // of the ranks that are left
   SavedStates states_;
+  std::map<int, SavedStates> states_of_lost_;  // on rank 0
   strategy::Plan plan_;
   std::optional<observe::Recorder> recorder_;
   std::unique_ptr<train::TorchLearner> learner_;
@@ -122,8 +129,9 @@ Task<> RankRun::prepare() {
   check_steps();
   if (task_.resume) open_saved();
   if (task_.settings->run.trace) co_await begin_trace();
-  strategy_ = strategy::make_strategy(
-      info, plan_, {comm_, *learner_, *recorder_, [this](std::uint32_t epoch) { checkpoint(epoch); }});
+  strategy::Workplace place{comm_, *learner_, *recorder_, [this](std::uint32_t epoch) { checkpoint(epoch); }, {}};
+  if (survives()) place.goes_on_with = [this](const collective::Communicator& alive) { go_on_with(alive); };
+  strategy_ = strategy::make_strategy(info, plan_, std::move(place));
   if (saved_) co_await go_on_from_saved();
   const TrainedRank who{rank(), task_.settings->workers, learner_->steps_per_epoch(), keeps_weights()};
   progress_.emplace(*recorder_, runtime_, plan_, who, task_.report);
@@ -144,6 +152,23 @@ void RankRun::check_steps() {
                 " steps of this run: workers never exchange before its end"));
   }
   recorder_->leave_out(wanted);
+}
+
+/// Without the others of comm_, which are lost. Rank 0 saves states for them, so that the run can be resumed with all.
+void RankRun::go_on_with(const collective::Communicator& alive) {
+  std::string lost;
+  for (int i = 0, left = 0; i < comm_.size(); ++i) {
+    const int member = comm_.member(i);
+    if (left < alive.size() && alive.member(left) == member) {
+      ++left;
+      continue;
+    }
+    lost += text(lost.empty() ? "rank " : " and rank ", member);
+    if (rank() == 0)
+      states_of_lost_.try_emplace(member, task_.folder, endpoint_->size()).first->second.take_over(member);
+  }
+  comm_ = alive;
+  if (rank() == 0) note(text(lost, " lost: ", alive.size(), " of ", endpoint_->size(), " ranks go on"));
 }
 
 Task<std::optional<strategy::ComputeProfile>> RankRun::replayed() {
@@ -230,6 +255,11 @@ void RankRun::save_state() {
   train::StateWriter writer;
   visit_state(writer);
   states_.save(rank(), epochs_done_, writer.sealed());
+  for (auto& [lost, states] : states_of_lost_) {
+    train::StateWriter alike = train::StateWriter::without_residuals();
+    visit_state(alike);
+    states.save(lost, epochs_done_, alike.sealed());
+  }
 }
 
 void RankRun::checkpoint(std::uint32_t epoch) {
@@ -246,6 +276,7 @@ Task<> RankRun::train() {
   std::optional<observe::UsageSampler> sampler;
   const Duration between = task_.settings->run.sample_every;
   if (between.count() > 0 && !runtime_.is_virtual()) sampler.emplace(runtime_, *recorder_, between);
+  if (survives()) task_.report({{"type", "survives"}});
   try {
     co_await strategy_->run();
   } catch (const std::exception& error) {
@@ -276,19 +307,25 @@ report::Summary RankRun::finish() {
   return summary;
 }
 
+/// No rank closes its endpoint before all have received everything. In virtual time no rank closes it.
+Task<> RankRun::leave() {
+  if (runtime_.is_virtual()) co_return;
+  Task<> meeting = comm_.barrier();
+  const std::exception_ptr error = co_await error_of(std::move(meeting));
+  if (error && !survives()) std::rethrow_exception(error);  // all have trained: whoever is lost now is not missed
+}
+
 }  // namespace
 
 Task<> run_rank(RankTask task, const model::Zoo* zoo, std::shared_ptr<transport::CountedEndpoint> endpoint,
-                report::Summary* summary) {
-  Runtime& runtime = endpoint->runtime();
+                RankEnd* end) {
   RankRun run(std::move(task), *zoo, std::move(endpoint));
   co_await run.settle();
   co_await run.prepare();
   co_await run.train();
-  *summary = run.finish();
-  // No rank closes its endpoint before all have received everything; in virtual time no rank closes it, and some may
-  // have died.
-  if (!runtime.is_virtual()) co_await run.comm().barrier();
+  end->summary = run.finish();
+  end->comm = run.comm();
+  co_await run.leave();
 }
 
 }  // namespace ripieno::program

@@ -7,6 +7,7 @@
 
 #include "apps/ripieno/program_runs.h"
 #include "apps/ripieno/rank_progress.h"
+#include "ripieno/collective/communicator.h"
 #include "ripieno/model/zoo.h"
 #include "ripieno/report/summary.h"
 #include "ripieno/strategy/compute_profile.h"
@@ -25,9 +26,16 @@ struct RankTask {
   std::function<strategy::ComputeProfile(const Settings&)> profile = {};
 };
 
-/// Trains, writes this rank's files (rank 0 also the model) and puts its summary into `*summary`. Throws
-/// Error(mismatch) if ranks have different settings.
+/// What a rank ends with.
+struct RankEnd {
+  report::Summary summary;
+  std::optional<collective::Communicator> comm;  ///< of the ranks that have trained to the end
+};
+
+/// Trains, writes this rank's files (rank 0 also the model) and fills in `*end`. Throws Error(mismatch) if ranks have
+/// different settings. If the strategy goes on without a lost worker, a rank over real links reports {"type":
+/// "survives"} before it trains (launch/control.h).
 Task<> run_rank(RankTask task, const model::Zoo* zoo, std::shared_ptr<transport::CountedEndpoint> endpoint,
-                report::Summary* summary);
+                RankEnd* end);
 
 }  // namespace ripieno::program

@@ -45,6 +45,11 @@ std::int64_t earliest_to_keep(const Files& own) {
 
 }  // namespace
 
+void SavedStates::take_over(int rank) {
+  const fs::path newest = folder_.state(rank);
+  last_ = fs::exists(newest) ? train::load_first_number(newest) : 0;
+}
+
 void SavedStates::keep_newest(int rank) {
   std::error_code ignored;
   for (const auto& [epochs, file] : files_of(rank)) {

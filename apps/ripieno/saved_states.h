@@ -19,6 +19,9 @@ class SavedStates {
   /// rank needs. Each process saves one rank's states. Throws Error(io).
   void save(int rank, std::int64_t epochs_done, const train::NamedTensors& state);
 
+  /// From now on this process saves that rank's states, which is lost.
+  void take_over(int rank);
+
   /// Removes a rank's files but for the newest. All ranks have saved that by now.
   void keep_newest(int rank);
 

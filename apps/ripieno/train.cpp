@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "apps/ripieno/job.h"
 #include "apps/ripieno/launched.h"
@@ -59,15 +60,22 @@ std::vector<report::Summary> run_processes(const Settings& settings, const RunFo
   job.command = {launch::own_program(), "worker", folder.path().string()};
   job.forks = true;
   if (!resume.empty()) job.command.insert(job.command.end(), {"--resume", resume});
+  std::set<int> ended, lost;  // ranks; of the lost ones none was needed
+  job.on_loss = [&](const launch::Failure& loss) {
+    lost.insert(loss.rank);
+    progress.loss(loss.error.what());
+  };
   job.on_message = [&](int rank, const nlohmann::json& message) {
     if (message.value("type", "") == "summary") {
       ranks.push_back(report::from_json(message.at("summary").get<std::string>(), folder.summary()));
+      ended.insert(rank);
     } else {
       progress.message(rank, message);
     }
   };
   launch::run_local(job);
-  require(ranks.size() == static_cast<std::size_t>(job.workers), "only ", ranks.size(), " of ", job.workers,
+  ended.merge(lost);
+  require(ended.size() == static_cast<std::size_t>(job.workers), "only ", ended.size(), " of ", job.workers,
           " ranks have said how they ended");
   return ranks;
 }
@@ -88,7 +96,7 @@ std::vector<report::Summary> run_virtually(const Settings& settings, const RunFo
   const auto runtime = virtual_runtime(settings->seed);
   const transport::Transport& transport = transport::find_transport(settings->transport.kind);
   const std::unique_ptr<transport::Network> network = transport.simulate(*runtime, size, simulated_of(settings));
-  std::vector<report::Summary> ranks(static_cast<std::size_t>(size));
+  std::vector<RankEnd> ends(static_cast<std::size_t>(size));
   const std::vector<double> deaths = deaths_of(settings);
   std::optional<strategy::ComputeProfile> profile;  // all ranks have agreed on settings before they ask for it
   const auto common = [&profile, &zoo](const Settings& its) {
@@ -101,12 +109,15 @@ std::vector<report::Summary> run_virtually(const Settings& settings, const RunFo
                   rank,     common};
     if (!resume.empty()) task.resume = resume;
     auto endpoint = std::make_shared<transport::CountedEndpoint>(network->endpoint(rank));
-    Task<> work = until_death(network.get(), rank, run_rank(std::move(task), &zoo, endpoint, &ranks[rank]), &progress);
+    Task<> work = until_death(network.get(), rank, run_rank(std::move(task), &zoo, endpoint, &ends[rank]), &progress);
     runtime->spawn(text("rank ", rank), std::move(work));
     if (deaths[rank] > 0) runtime->call_at(from_seconds(deaths[rank]), [&network, rank] { network->kill(rank); });
   }
   runtime->run();
-  std::erase_if(ranks, [](const report::Summary& summary) { return summary.ranks.empty(); });  // ranks that died
+  std::vector<report::Summary> ranks;
+  for (const RankEnd& end : ends) {
+    if (end.comm) ranks.push_back(end.summary);  // of ranks that died there is none
+  }
   return ranks;
 }
 

@@ -137,6 +137,7 @@ void train_on_hosts(const TrainArguments& arguments) {
     progress.clear();
     std::cerr << text("[rank ", rank, "] ", line, "\n") << std::flush;
   };
+  job.on_loss = [&](const launch::Failure& loss) { progress.loss(loss.error.what()); };
   launch::run_on_hosts(job);
   progress.clear();
 }

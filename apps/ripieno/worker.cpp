@@ -40,10 +40,10 @@ void run_worker(const std::filesystem::path& path, const std::string& resume, co
     RankTask task{
         settings, folder, {}, [&](const nlohmann::json& message) { control.send(message); }, place.local_rank};
     if (!resume.empty()) task.resume = resume;
-    report::Summary summary;
-    cluster->runtime->spawn(text("rank ", place.rank), run_rank(task, &zoo, cluster->endpoint, &summary));
+    RankEnd end;
+    cluster->runtime->spawn(text("rank ", place.rank), run_rank(task, &zoo, cluster->endpoint, &end));
     cluster->runtime->run();
-    control.deliver({{"type", "summary"}, {"summary", report::to_json(summary)}});
+    control.deliver({{"type", "summary"}, {"summary", report::to_json(end.summary)}});
   });
 }
 

@@ -193,18 +193,19 @@ Communicator Communicator::renewed() const {
   return anew;
 }
 
-Communicator Communicator::survivors() const {
-  const std::vector<int> alive = state_->endpoint->survivors();
-  const auto lost = static_cast<std::uint64_t>(state_->endpoint->size()) - alive.size();
-  if (lost == 0) return *this;
+Task<Communicator> Communicator::survivors_of(Communicator comm) {
+  const std::vector<int> alive = co_await comm.endpoint().survivors();
+  const auto lost = static_cast<std::uint64_t>(comm.endpoint().size()) - alive.size();
+  if (lost == 0) co_return comm;
   std::vector<int> members;
-  for (int i = 0; i < size(); ++i) {
-    if (std::binary_search(alive.begin(), alive.end(), member(i))) members.push_back(member(i));
+  for (int i = 0; i < comm.size(); ++i) {
+    if (std::binary_search(alive.begin(), alive.end(), comm.member(i))) members.push_back(comm.member(i));
   }
   // All members compute the same scope, even those that learn of several losses at once.
-  Communicator alive_ones(state_->endpoint, std::move(members), scope_under(state_->whole, for_survivors, lost));
-  alive_ones.state_->whole = state_->whole;
-  return alive_ones;
+  const transport::Scope whole = comm.state_->whole;
+  Communicator alive_ones(comm.shared_endpoint(), std::move(members), scope_under(whole, for_survivors, lost));
+  alive_ones.state_->whole = whole;
+  co_return alive_ones;
 }
 
 }  // namespace ripieno::collective

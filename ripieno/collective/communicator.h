@@ -87,8 +87,9 @@ class Communicator {
   /// After an abort: a communicator of the same members in a new scope. Every member calls it, once.
   Communicator renewed() const;
 
-  /// After a loss: a communicator of the members that are alive, in the same order. Throws as Endpoint::survivors.
-  Communicator survivors() const;
+  /// After a loss: a communicator of the members that are alive, in the same order; without a loss, this one. Throws as
+  /// Endpoint::survivors.
+  Task<Communicator> survivors() const { return survivors_of(*this); }
 
   // Small values that members exchange: of any trivially copyable type, the same on all members, one call after the
   // other. Rounds: ceil(log2 P); all_reduce: twice as many. Error(mismatch): the members' values differ in size.
@@ -181,6 +182,7 @@ class Communicator {
   static Task<> meet(Communicator comm);
   static Task<std::optional<Communicator>> part_of(Communicator comm, int colour, int key, transport::Scope scope);
   static Task<> duplicate_of(Communicator comm, std::optional<Communicator>* into);
+  static Task<Communicator> survivors_of(Communicator comm);
   static Task<> broadcast_bytes(Communicator comm, Bytes bytes, int root, observe::Purpose purpose);
   /// `all` holds equally many bytes of each member.
   static Task<> gather_bytes(Communicator comm, Bytes all, observe::Purpose purpose);

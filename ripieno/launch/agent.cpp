@@ -48,6 +48,7 @@ LocalJob local_job(const AgentJob& job) {
   local.on_output = [](int rank, const std::string& line) { say({{"rank", rank}, {"line", line}}); };
   local.on_result = [](const std::string& line) { say({{"result", line}}); };
   local.on_failure = [](const Failure& failure) { say({{"failed", to_json(failure)}}); };
+  local.on_loss = [](const Failure& loss) { say({{"lost", to_json(loss)}}); };
   return local;
 }
 

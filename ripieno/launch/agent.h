@@ -5,6 +5,7 @@
 //   {"rank": 2, "line": ".."}      a line of a worker's output
 //   {"result": ".."}               a line of rank 0's standard output
 //   {"failed": {..}}               a failure (failure.h)
+//   {"lost": {..}}                 one of a worker without which the others go on
 //   {"ended": true}                all workers have ended
 // and is told one, the share of the job (AgentJob). When its input ends, which it also does when the connection breaks,
 // it ends its workers.

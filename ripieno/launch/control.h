@@ -1,5 +1,6 @@
 // A worker's messages to its launcher: one JSON object a line over a pipe. {"type": "lost-peer"}: the user's own loop
-// got an Error(peer), so if this worker fails it is not the cause (join() sends it).
+// got an Error(peer), so if this worker fails it is not the cause (join() sends it). {"type": "survives"}: from now on
+// the job goes on without this worker, unless it is rank 0; all workers of such a job send it.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

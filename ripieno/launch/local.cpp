@@ -45,9 +45,10 @@ struct Worker {
   const pid_t pid;
   asio::posix::stream_descriptor control, output, errors;
   int readers = 0;
-  std::optional<int> status;  ///< set once it has ended
-  bool told = false;          ///< it has sent its failure
-  bool lost_peer = false;     ///< it has reported that it lost a peer
+  std::optional<int> status;   ///< set once it has ended
+  bool told = false;           ///< it has sent its failure
+  bool lost_peer = false;      ///< it has reported that it lost a peer
+  bool can_be_missed = false;  ///< the others go on without it
   std::deque<std::string> last;
 };
 
@@ -85,7 +86,9 @@ class LocalRun {
     if (rendezvous_) runtime_.spawn("rendezvous", serve());
     runtime_.run();
     if (interrupted_) throw Interrupted(*interrupted_);
-    if (!failures_.empty()) throw_cause(failures_);
+    if (failures_.empty()) return;
+    failures_.insert(failures_.end(), losses_.begin(), losses_.end());  // the cause, where others could not go on
+    throw_cause(failures_);
   }
 
  private:
@@ -162,6 +165,7 @@ class LocalRun {
       failed({worker.rank, Error(kind_named(word("kind")), line), word("kind") == name(ErrorKind::peer), std::nullopt});
     }
     if (word("type") == "lost-peer") worker.lost_peer = true;
+    if (word("type") == "survives") worker.can_be_missed = worker.rank != 0;
     if (job_.on_message) job_.on_message(worker.rank, message);
   }
 
@@ -236,7 +240,15 @@ class LocalRun {
     const auto blame = blame_in(how);
     const bool follows = worker.lost_peer || code == static_cast<int>(ErrorKind::peer) ||
                          (by_itself && blame && blame->rank != worker.rank);
-    failed({worker.rank, Error(ErrorKind::peer, text("rank ", worker.rank, " ", how)), follows, code});
+    const Failure failure{worker.rank, Error(ErrorKind::peer, text("rank ", worker.rank, " ", how)), follows, code};
+    const bool is_missed = !worker.can_be_missed || code || ending_ || terminated_;
+    is_missed ? failed(failure) : go_on_without(failure);
+  }
+
+  void go_on_without(const Failure& loss) {
+    losses_.push_back(loss);
+    if (job_.on_loss) return job_.on_loss(loss);
+    std::cerr << text(loss.error.what(), "; the other ranks go on\n") << std::flush;
   }
 
   void failed(Failure failure) {
@@ -277,6 +289,7 @@ class LocalRun {
   bool ending_ = false, terminated_ = false, killed_ = false;
   std::optional<int> interrupted_;
   std::vector<Failure> failures_;  ///< in the order of arrival
+  std::vector<Failure> losses_;    ///< of workers without which the others went on
 };
 
 }  // namespace

@@ -49,6 +49,8 @@ struct LocalJob {
   /// Called with every line of rank 0's standard output. By default rank 0 has the launcher's.
   std::function<void(const std::string& line)> on_result;
   std::function<void(const Failure& failure)> on_failure;  ///< called with every failure as it comes; may be empty
+  /// Called for every worker that is lost while the others go on. By default printed to the launcher's standard error.
+  std::function<void(const Failure& loss)> on_loss;
   int until = -1;  ///< a descriptor; at its end the workers are told to end, as by SIGTERM. Closed at the job's end
 };
 
@@ -65,12 +67,14 @@ class Interrupted : public std::runtime_error {
   int signal_;
 };
 
-/// Returns when all workers have ended successfully. If one fails, ends the others (SIGTERM, after `grace` SIGKILL) and
-/// throws the cause: the first failure that is not itself the loss of a peer (failure.h), with the worker's kind; for a
-/// worker that ended without a message, Error(peer) with its signal, or WorkerExited, with its last lines.
-/// Error(network): workers could not reach each other. Error(io): there are too few descriptors (descriptors.h). It
-/// leaves no process, zombie or descriptor; if the launcher is killed, the kernel kills the workers. Call it from a
-/// thread that lives as long as the call. While it runs it handles ending_signals() and SIGCHLD.
+/// Returns when all workers have ended successfully. A worker other than rank 0 that a signal kills after it has said
+/// {"type": "survives"} (control.h) is lost, and the others go on. If one fails otherwise, ends the others (SIGTERM,
+/// after `grace` SIGKILL) and throws the cause: the first failure that is not itself the loss of a peer (failure.h),
+/// with the worker's kind; for a worker that ended without a message, Error(peer) with its signal, or WorkerExited,
+/// with its last lines. Error(network): workers could not reach each other. Error(io): there are too few descriptors
+/// (descriptors.h). It leaves no process, zombie or descriptor; if the launcher is killed, the kernel kills the
+/// workers. Call it from a thread that lives as long as the call. While it runs it handles ending_signals() and
+/// SIGCHLD.
 void run_local(const LocalJob& job);
 
 }  // namespace ripieno::launch

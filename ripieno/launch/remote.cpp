@@ -86,6 +86,7 @@ struct Agent {
   std::string last;                     ///< line of its standard error: of ssh, or of the agent
   bool has_ended = false;               ///< it has said so
   bool has_failed = false;
+  int can_be_missed = 0;  ///< how many of its workers have said that the others go on without them
   std::optional<int> status;
 };
 
@@ -112,7 +113,9 @@ class HostsRun {
     late_ = runtime_.call_at(runtime_.now() + job_.greeting, [this] { name_late(); });
     runtime_.run();
     if (interrupted_) throw Interrupted(*interrupted_);
-    if (!failures_.empty()) throw_cause(failures_);
+    if (failures_.empty()) return;
+    failures_.insert(failures_.end(), losses_.begin(), losses_.end());  // the cause, where others could not go on
+    throw_cause(failures_);
   }
 
  private:
@@ -143,16 +146,23 @@ class HostsRun {
         std::cout << said.at("result").get<std::string>() << "\n" << std::flush;
       } else if (said.contains("failed")) {
         failed(agent, failure_from(said.at("failed")));
+      } else if (said.contains("lost")) {
+        lost(agent, failure_from(said.at("lost")));
       } else if (said.contains("ended")) {
         agent.has_ended = true;
       } else if (said.contains("line")) {
         show(said.at("rank"), said.at("line"));
-      } else if (job_.on_message) {
-        job_.on_message(said.at("rank"), said.at("message"));
+      } else {
+        heard_worker(agent, said.at("rank"), said.at("message"));
       }
     } catch (const nlohmann::json::exception&) {  // such as a greeting that a login script prints
       std::cerr << text("[", agent.host.name, "] ", line, "\n") << std::flush;
     }
+  }
+
+  void heard_worker(Agent& agent, int rank, const nlohmann::json& message) {
+    if (message.value("type", "") == "survives") ++agent.can_be_missed;
+    if (job_.on_message) job_.on_message(rank, message);
   }
 
   void show(int rank, const std::string& line) {
@@ -250,12 +260,18 @@ class HostsRun {
   /// Judges an agent that has ended, once all that it said has been read.
   void settle(Agent& agent) {
     if (!agent.status || agent.readers > 0) return;
-    if (!agent.has_ended && !agent.has_failed && !terminated_) failed(agent, kind_of_end(agent), cause_of_end(agent));
+    if (!agent.has_ended && !agent.has_failed && !terminated_) judge_end(agent);
     if (++settled_ < agents_.size()) return;
     asio::error_code ignored;
     signals_.cancel(ignored);
     runtime_.cancel(late_);
     if (rendezvous_) rendezvous_->close();
+  }
+
+  void judge_end(Agent& agent) {
+    const bool is_missed = agent.first_rank == 0 || agent.can_be_missed < agent.host.workers || ending_;
+    if (is_missed) return failed(agent, kind_of_end(agent), cause_of_end(agent));
+    lost(agent, {agent.first_rank, Error(ErrorKind::peer, cause_of_end(agent)), false, std::nullopt});
   }
 
   static int code_of(const Agent& agent) { return WIFEXITED(*agent.status) ? WEXITSTATUS(*agent.status) : -1; }
@@ -287,6 +303,13 @@ class HostsRun {
   void failed(Agent& agent, Failure failure) {
     failure.error = Error(failure.error.kind(), agent.host.name + ": " + failure.error.what());
     judge(std::move(failure));
+  }
+
+  void lost(const Agent& agent, Failure loss) {
+    loss.error = Error(loss.error.kind(), agent.host.name + ": " + loss.error.what());
+    losses_.push_back(loss);
+    if (job_.on_loss) return job_.on_loss(loss);
+    std::cerr << text(loss.error.what(), "; the other ranks go on\n") << std::flush;
   }
 
   void judge(Failure failure) {
@@ -322,6 +345,7 @@ class HostsRun {
   bool ending_ = false, terminated_ = false;
   std::optional<int> interrupted_;
   std::vector<Failure> failures_;  ///< in the order of arrival
+  std::vector<Failure> losses_;    ///< of workers without which the others went on
 };
 
 }  // namespace

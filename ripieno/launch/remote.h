@@ -25,11 +25,12 @@ struct HostsJob {
   Duration grace = std::chrono::seconds(5);      ///< as LocalJob
   std::function<void(int rank, const nlohmann::json& message)> on_message;  ///< as LocalJob; on_output too
   std::function<void(int rank, const std::string& line)> on_output;
+  std::function<void(const Failure& loss)> on_loss;  ///< as LocalJob, also with a host that is lost
 };
 
-/// As run_local(). A failure's message begins with the host. Rank 0's standard output becomes this process's.
-/// Error(usage), before any worker begins: a host has not the agent, or not this folder. Error(mismatch): another
-/// version of it. Error(network): ssh cannot reach a host.
+/// As run_local(). A host whose connection ends is lost like its workers. A failure's message begins with the host.
+/// Rank 0's standard output becomes this process's. Error(usage), before any worker begins: a host has not the agent,
+/// or not this folder. Error(mismatch): another version of it. Error(network): ssh cannot reach a host.
 void run_on_hosts(const HostsJob& job);
 
 }  // namespace ripieno::launch

@@ -6,7 +6,7 @@ namespace ripieno::loop {
 namespace {
 
 /// A lost rank ends the run: the loop cannot take its step again.
-collective::Communicator nobody_goes_on(const collective::Communicator&) {
+Task<collective::Communicator> nobody_goes_on(collective::Communicator) {
   fail(ErrorKind::peer, "in a loop of one's own no rank goes on without another");
 }
 

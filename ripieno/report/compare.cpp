@@ -212,6 +212,8 @@ std::vector<std::string> notes(const std::vector<Group>& groups) {
   for (const Group& group : groups) {
     for (const Summary* one : group) {
       if (one->not_finite) lines.push_back(text(one->name, ", seed ", one->seed, ": ", described(*one->not_finite)));
+      if (const std::string losses = one->losses(); !losses.empty())
+        lines.push_back(text(one->name, ", seed ", one->seed, ": ", losses, "; the formula counts all"));
     }
   }
   if (any([](const Group& g) { return g[0]->kind == "simulated"; })) lines.push_back("~ simulated: in virtual time");

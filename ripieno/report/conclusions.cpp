@@ -66,7 +66,8 @@ std::vector<Way> ways_of(const std::vector<Cell>& cells) {
     };
     way.name = std::count_if(cells.begin(), cells.end(), has_its_name) == 1 ? cell.first().summary.name : cell.name;
     way.cell = cell;
-    way.exact = cell.first().exact;
+    const auto lost = [](const Run* run) { return !run->summary.losses().empty(); };
+    way.exact = cell.first().exact && std::none_of(cell.runs.begin(), cell.runs.end(), lost);
     way.steps = cell.first().summary.steps;
     way.epoch = epoch_seconds(cell);
     way.exposed = exposed_seconds(cell);
@@ -162,6 +163,9 @@ std::vector<Conclusion> conclusions(const std::vector<Cell>& cells) {
       }
     } else {
       found.push_back({setting_in_words(group[0].first()), {run_sentence(ways[0])}, {}});
+    }
+    for (const Way& way : ways) {
+      for (Sentence& note : losses_notes(way)) found.back().notes.push_back(std::move(note));
     }
     found.back().ways = names_of(group);
   }

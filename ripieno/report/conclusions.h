@@ -17,8 +17,8 @@ struct Piece {
 };
 
 struct Sentence {
-  std::string
-      about;  ///< "time", "bytes", "accuracy", "waiting", "run", "scaling"; of notes "arithmetic", "alone", "chance"
+  /// "time", "bytes", "accuracy", "waiting", "run", "scaling"; of notes "losses", "arithmetic", "alone", "chance"
+  std::string about;
   std::vector<Piece> pieces;
   std::string str() const;
 };

@@ -67,6 +67,20 @@ std::optional<Sentence> chance_note(const Comparison& all) {
   return words.end();
 }
 
+std::vector<Sentence> losses_notes(const Way& way) {
+  std::vector<Sentence> notes;
+  for (const Run* run : way.cell.runs) {
+    const std::string losses = run->summary.losses();
+    if (losses.empty()) continue;
+    Words words("losses");
+    words.way(way.name);
+    if (way.cell.runs.size() > 1) words.say(text(", seed ", run->summary.seed));
+    words.say(": ").number(losses, run->source({"ranks"}));
+    notes.push_back(words.end());
+  }
+  return notes;
+}
+
 std::optional<Sentence> alone_note(const std::vector<Way>& ways, const Cell& other) {
   const Run &run = other.first(), &ours = ways[0].cell.first();
   const auto alone = epoch_seconds(other);

@@ -84,6 +84,8 @@ std::string lead_of(const std::vector<Run>& runs, std::size_t cells) {
   }
   for (const Run& run : runs) {
     if (run.summary.not_finite) lead += text("; ", folder_name(run.folder), ": ", described(*run.summary.not_finite));
+    if (const std::string losses = run.summary.losses(); !losses.empty())
+      lead += text("; ", folder_name(run.folder), ": ", losses);
   }
   for (const Run& run : runs) {
     if (run.summary.kind != "replayed" || !run.summary.is_crowded()) continue;

@@ -40,6 +40,8 @@ std::optional<Sentence> waiting_sentence(const Comparison& all);
 std::optional<Sentence> arithmetic_note(const Comparison& all);
 /// How far a single run of each way can be trusted.
 std::optional<Sentence> chance_note(const Comparison& all);
+/// Which ranks the way's runs lost; a note for each run that lost any.
+std::vector<Sentence> losses_notes(const Way& way);
 /// The time of one worker alone, if `other` is one that does the same work: model, data, kind and training.
 std::optional<Sentence> alone_note(const std::vector<Way>& ways, const Cell& other);
 

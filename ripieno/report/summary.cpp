@@ -207,6 +207,18 @@ std::string Summary::hosts() const {
   return all;
 }
 
+std::string Summary::losses() const {
+  if (unfinished || ranks.empty() || ranks.size() >= static_cast<std::size_t>(world_size)) return "";
+  std::string lost;
+  std::size_t count = 0;
+  for (int rank = 0; rank < world_size; ++rank) {
+    if (std::any_of(ranks.begin(), ranks.end(), [rank](const RankSummary& one) { return one.rank == rank; })) continue;
+    lost += text(count == 0 ? "" : ", ", rank);
+    ++count;
+  }
+  return text("it lost rank", count == 1 ? " " : "s ", lost, " of ", world_size, " on the way");
+}
+
 std::string described(const NotFinite& found) {
   return text("the ", found.what, " of rank ", found.rank, " was ", found.value,
               found.what == "test loss" ? " after step " : " at step ", found.step, ", in epoch ", found.epoch + 1);

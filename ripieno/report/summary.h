@@ -140,6 +140,8 @@ struct Summary {
   std::uint64_t sent_by_the_busiest() const;
   /// "2 on node1, 2 on node2": how many ranks ran where; "": not known.
   std::string hosts() const;
+  /// "it lost rank 2 of 4 on the way": the ranks without which the others went on; "": none.
+  std::string losses() const;
 
   std::string name;
   std::string kind = "computed";

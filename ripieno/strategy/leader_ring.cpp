@@ -18,10 +18,10 @@ class LeaderRing final : public Alike {
 
  private:
   /// Throws on a dead rank, and if the transport cannot go on without the dead ranks.
-  static collective::Communicator survivors_of(const collective::Communicator& ended) {
-    collective::Communicator alive = ended.survivors();
+  static Task<collective::Communicator> survivors_of(collective::Communicator ended) {
+    collective::Communicator alive = co_await ended.survivors();
     if (alive.size() == ended.size()) fail(ErrorKind::peer, "nobody has died: there is nobody to go on without");
-    return alive;
+    co_return alive;
   }
 
   Task<> start() override {

@@ -11,10 +11,10 @@
 //    lost, and the other parts weigh more.
 //
 // Bytes a step for n bytes: n by the leader and the rank before it, 2n by the others.
-// Commits: a step, as soon as one survivor has its average. Losing a rank during 1 ends the job; over tcp, for now,
-// losing a rank at any time does. Source: Chundury, Distributed learning using iterative pair-wise averaging, NCSU
-// CSC591, 2022, section 2.2; Garcia-Molina, Elections in a distributed computing system, IEEE Transactions on Computers
-// C-31(1), 1982.
+// Commits: a step, as soon as one survivor has its average. Losing a rank during 1 ends the job; over real links, so
+// does losing rank 0 at any time (transport/linked_endpoint.h). Source: Chundury, Distributed learning using iterative
+// pair-wise averaging, NCSU CSC591, 2022, section 2.2; Garcia-Molina, Elections in a distributed computing system, IEEE
+// Transactions on Computers C-31(1), 1982.
 #pragma once
 
 #include "ripieno/strategy/registry.h"

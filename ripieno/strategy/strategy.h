@@ -120,8 +120,10 @@ struct Workplace {
   std::function<void(std::uint32_t epoch)> checkpoint;
   /// After a peer broke off an exchange (Error(peer)): makes, from the ended communicator, a fresh one of the ranks
   /// that go on. Throws an Error if no rank can go on. Unset: such an error ends training.
-  std::function<collective::Communicator(const collective::Communicator& ended)> regroup;
+  std::function<Task<collective::Communicator>(collective::Communicator ended)> regroup;
   UsersLoop* loop = nullptr;  ///< null: the plan decides
+  /// If set, called after every loss with the communicator of the ranks that go on.
+  std::function<void(const collective::Communicator& alive)> goes_on_with = {};
 };
 
 /// One step of one rank.

@@ -120,15 +120,22 @@ Task<bool> Trainer::retake(Act act, BrokenOff what) {
 Task<bool> Trainer::recover(std::exception_ptr loss, BrokenOff what) {
   bool caught_up = false;
   while (loss) {
-    if (!place_.regroup) std::rethrow_exception(loss);
-    try {
-      place_.comm = place_.regroup(place_.comm);
-    } catch (const Error&) {  // this rank is the lost one, or the transport cannot go on
-      std::rethrow_exception(loss);
-    }
+    const bool goes_on = place_.regroup && co_await regroup();
+    if (!goes_on) std::rethrow_exception(loss);
+    if (place_.goes_on_with) place_.goes_on_with(place_.comm);
     loss = co_await loss_in(recover_once(what, &caught_up));
   }
   co_return caught_up;
+}
+
+/// False: this rank is the lost one, or the transport cannot go on.
+Task<bool> Trainer::regroup() {
+  try {
+    place_.comm = co_await place_.regroup(place_.comm);
+  } catch (const Error&) {
+    co_return false;
+  }
+  co_return true;
 }
 
 Task<> Trainer::recover_once(BrokenOff what, bool* caught_up) {

@@ -35,6 +35,7 @@ class Trainer {
   Task<bool> retake(Act act, BrokenOff what);
   /// After a loss: regroups and recovers, as often as needed. Throws the loss if that is impossible.
   Task<bool> recover(std::exception_ptr loss, BrokenOff what);
+  Task<bool> regroup();
   Task<> recover_once(BrokenOff what, bool* caught_up);
 
   TrainingStep step_at(std::uint32_t epoch, std::uint32_t k, std::uint32_t steps) const;

@@ -22,11 +22,7 @@ class Interruptions {
   /// Makes the rank's workplace regroup. Call it for the ranks in order.
   void let(int rank, strategy::Workplace& place) {
     comms_[static_cast<std::size_t>(rank)] = place.comm;
-    place.regroup = [this, rank](const collective::Communicator& ended) {
-      ++recovered;
-      comms_[static_cast<std::size_t>(rank)] = ended.renewed();
-      return *comms_[static_cast<std::size_t>(rank)];
-    };
+    place.regroup = [this, rank](collective::Communicator ended) { return renew(rank, ended); };
   }
 
   /// The rank has trained to the end and begins no more aborts.
@@ -57,6 +53,12 @@ class Interruptions {
   int recovered = 0;  ///< recoveries, over all ranks
 
  private:
+  Task<collective::Communicator> renew(int rank, collective::Communicator ended) {
+    ++recovered;
+    comms_[static_cast<std::size_t>(rank)] = ended.renewed();
+    co_return *comms_[static_cast<std::size_t>(rank)];
+  }
+
   collective::VirtualCluster& cluster_;
   std::vector<std::optional<collective::Communicator>> comms_;  // each rank's present one
   std::vector<bool> trained_;

@@ -221,6 +221,7 @@ void load_state_dict(torch::nn::Module& module, const NamedTensors& tensors, con
 void StateWriter::span(std::string_view name, NumberSpan values) {
   torch::Tensor tensor = torch::empty({static_cast<std::int64_t>(values.count)}, scalar_type(values.type));
   if (values.count > 0) std::memcpy(tensor.data_ptr(), values.data, values.size_bytes());
+  if (!keeps_residuals_ && name.ends_with(".residual")) tensor.zero_();
   tensors_.emplace_back(name, tensor);
 }
 

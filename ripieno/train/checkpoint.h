@@ -33,12 +33,18 @@ void load_state_dict(torch::nn::Module& module, const NamedTensors& tensors, con
 /// Walks state (core/state.h) into tensors, in the order of the walk.
 class StateWriter final : public StateVisitor {
  public:
+  StateWriter() = default;
+  /// With residuals of zero, which are a rank's own: a state from which another rank can go on.
+  static StateWriter without_residuals() { return StateWriter(false); }
   void span(std::string_view name, NumberSpan values) override;
   void number(std::string_view name, std::int64_t& value) override;
   /// What was walked so far, and a checksum of it, since LibTorch's reader checks none.
   NamedTensors sealed() const;
 
  private:
+  explicit StateWriter(bool keeps_residuals) : keeps_residuals_(keeps_residuals) {}
+
+  bool keeps_residuals_ = true;
   NamedTensors tensors_;
 };
 

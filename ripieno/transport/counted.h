@@ -42,12 +42,12 @@ class CountedEndpoint final : public Endpoint {
   void watch_aborts(std::function<void(Scope, std::exception_ptr)> watcher) override {
     inner_->watch_aborts(std::move(watcher));
   }
-  std::vector<int> survivors() override {
-    std::vector<int> alive = inner_->survivors();
+  Task<std::vector<int>> survivors() override {
+    std::vector<int> alive = co_await inner_->survivors();
     // Messages in flight are lost, on some ranks before they were counted: numbering begins anew in a separate range.
     if (const std::size_t lost = static_cast<std::size_t>(size()) - alive.size(); lost != std::exchange(lost_, lost))
       begun_.clear();
-    return alive;
+    co_return alive;
   }
 
   Task<> send(int peer, Message message, ConstBytes payload) override {

@@ -129,12 +129,11 @@ class Endpoint {
   /// this one (shaped.h).
   virtual void watch_aborts(std::function<void(Scope, std::exception_ptr)> watcher);
 
-  /// Goes on without the lost ranks: begins a new epoch on this rank and returns the ranks that are alive, this one
-  /// included, ascending. After a loss, every operation fails with an Error(peer) that names the lost rank until this
-  /// is called. Call it once all coroutines of this rank that used the endpoint have got their error. Without a loss it
-  /// returns all ranks and changes nothing. Error(peer): with this transport a lost rank ends the job, or this rank
-  /// itself is the lost one.
-  virtual std::vector<int> survivors() = 0;
+  /// After a loss: agrees with the others on who goes on, and returns these ranks, this one included, ascending. All
+  /// that go on call it, once all coroutines of theirs that used the endpoint have got their error. Without a loss it
+  /// returns all ranks. Error(peer): with this transport a lost rank ends the job, this rank itself is the lost one, or
+  /// nobody can say who is left. Its messages are in no ledger.
+  virtual Task<std::vector<int>> survivors() = 0;
 
   /// Whether everything sent can be received, whatever this rank does next. False only if sends return before that
   /// (shaped.h): then await flush() before destroying the endpoint. flush() throws nothing and does not wait for lost

@@ -1,6 +1,7 @@
 // An endpoint with a link of any kind to each peer. An abort ends its scope on all links and is sent to the members;
 // each member passes it on once its own communicator is aborted. So an abort reaches every member that can be reached
-// from one that has heard of it. flush() waits until the peers have been told, for at most telling_limit.
+// from one that has heard of it. flush() waits until the peers have been told, for at most telling_limit. A link that
+// ends fails its own operations alone.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +15,7 @@ class LinkedEndpoint : public Endpoint {
   /// links[r] leads to rank r; links[rank] is empty. All links were made with `aborts`.
   LinkedEndpoint(Runtime& runtime, int rank, std::vector<std::shared_ptr<PeerLink>> links,
                  std::shared_ptr<Aborts> aborts)
-      : runtime_(runtime), rank_(rank), links_(std::move(links)), aborts_(std::move(aborts)) {
+      : runtime_(runtime), rank_(rank), links_(std::move(links)), aborts_(std::move(aborts)), left_out_(links_.size()) {
     require(rank >= 0 && rank < LinkedEndpoint::size(), "rank ", rank, " of ", links_.size());
     require(!links_[rank], "rank ", rank, " is connected to itself");
     for (const auto& link : links_) {
@@ -63,9 +64,17 @@ class LinkedEndpoint : public Endpoint {
 
   Task<> flush() override { return flush(&runtime_, links_); }
 
-  std::vector<int> survivors() override {
-    fail(ErrorKind::peer, "rank ", rank_, ": a lost rank ends the job over these links");
-  }
+  /// Rank 0 decides who goes on, so that there are never two groups, and nobody goes on without it:
+  ///
+  /// 1. Each other rank tells it that it has stopped, and whom it has lost.
+  /// 2. Rank 0 waits for all that it has not lost. It also leaves out whom another has lost: of two ranks that have
+  ///    lost each other, the higher one.
+  /// 3. It tells all that have come who is left out.
+  ///
+  /// Messages: 2 (P-1) of P bytes. A rank that is lost in between is left out, or else the next operation with it fails
+  /// and the ranks agree anew. Error(peer): rank 0 is lost; the others have lost this rank; or a rank has given up on
+  /// one that may still be alive, since then it is not known which of them is the lost one.
+  Task<std::vector<int>> survivors() override;
 
  protected:
   /// Ends everything: every pending and future operation fails with `error`.
@@ -88,6 +97,10 @@ class LinkedEndpoint : public Endpoint {
     const Duration limit = runtime->now() + telling_limit;
     while (is_any_telling(links) && runtime->now() < limit) co_await runtime->sleep(std::chrono::milliseconds(1));
   }
+  Task<> decide_who_is_left();
+  Task<> ask_who_is_left();
+  std::vector<std::uint8_t> lost() const;
+  transport::Message about_survivors(std::string_view step) const;
   PeerLink& link(int peer) const {
     require(peer >= 0 && peer < size() && links_[peer], "rank ", rank_, " has no connection to rank ", peer, " of ",
             size());
@@ -98,6 +111,8 @@ class LinkedEndpoint : public Endpoint {
   const int rank_;
   std::vector<std::shared_ptr<PeerLink>> links_;
   const std::shared_ptr<Aborts> aborts_;
+  std::vector<std::uint8_t> left_out_;  ///< by rank: whether the others go on without it
+  std::uint32_t agreed_ = 0;            ///< how often they have agreed on that
 };
 
 }  // namespace ripieno::transport

@@ -85,6 +85,7 @@ void PeerLink::revoke(std::exception_ptr error) {
 
 void PeerLink::give_up(Scope scope, std::exception_ptr error) {
   if (error_) return;
+  gave_up_ = true;
   tell({scope, error, rank_, reason_of(error, rank_)});
   if (error_) return;
   error_ = error;

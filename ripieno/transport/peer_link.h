@@ -35,6 +35,10 @@ class PeerLink : public std::enable_shared_from_this<PeerLink> {
   void give_up(Scope scope, std::exception_ptr error);
   /// Ends a scope: every pending operation in it fails. Future ones check the endpoint's aborts.
   void end(const Abort& abort);
+  /// Whether the peer is lost. What it has sent may still be received.
+  virtual bool has_ended() const { return ended(); }
+  /// Whether this rank has given up on the peer, which may be alive.
+  bool has_given_up() const { return gave_up_; }
   /// See Endpoint::cut_off().
   virtual void cut_off(std::exception_ptr) {}
   /// Tells the peer of an abort; nothing is sent in that scope after it. It reads nothing: a message may be arriving.
@@ -138,6 +142,7 @@ class PeerLink : public std::enable_shared_from_this<PeerLink> {
   std::uint64_t unasked_ = 0;  ///< credit in use
   std::string lost_;
   std::exception_ptr error_;
+  bool gave_up_ = false;
   /// Bytes of messages that have left for the peer and that have come from it: while these change, the watchdog finds
   /// nobody silent. Each message counts here; a link that shows its bytes on the way, too, adds them.
   std::uint64_t moved_out_ = 0, moved_in_ = 0;

@@ -40,7 +40,7 @@ class ShapedEndpoint final : public Endpoint, public std::enable_shared_from_thi
       });
     }
   }
-  std::vector<int> survivors() override { return inner_->survivors(); }
+  Task<std::vector<int>> survivors() override { return inner_->survivors(); }
   std::vector<int> awaited() const override { return inner_->awaited(); }
   std::string way(int peer) const override {
     std::string how = inner_->way(peer) + ", shaped to";

@@ -16,7 +16,7 @@ transport::SimulatedOptions network(std::size_t window) {
 }
 
 Task<> elect_once(collective::Communicator comm, std::uint32_t round, std::vector<int>* leaders) {
-  const std::vector<int> alive = comm.endpoint().survivors();
+  const std::vector<int> alive = co_await comm.endpoint().survivors();
   (*leaders)[comm.rank()] = co_await elect(comm.shared_endpoint(), alive, {observe::Purpose::control, round});
 }
 
@@ -69,7 +69,7 @@ Task<> elect_until_settled(collective::Communicator comm, Duration settled, std:
   const transport::Message confirm{{observe::Purpose::control, 5}, "confirm", DType::fp32, 0};
   for (;;) {
     try {
-      const std::vector<int> alive = endpoint.survivors();
+      const std::vector<int> alive = co_await endpoint.survivors();
       const auto losses = static_cast<std::uint32_t>(comm.size() - alive.size());
       const int leader = co_await elect(comm.shared_endpoint(), alive,
                                         {observe::Purpose::control, static_cast<std::uint32_t>(losses)});

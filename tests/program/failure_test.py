@@ -12,7 +12,7 @@ import socket
 import threading
 import unittest
 
-from program import BINARY, IO, PEER, SMALL, WATCHDOG, ProgramTest, Run, children, free_port, sets
+from program import BINARY, IO, PEER, SMALL, WATCHDOG, ProgramTest, Run, children, free_port, sets, workers_of
 
 LONG = SMALL | {"run.folder": "runs", "train.epochs": 100000, "data.train_samples": 128, "data.test_samples": 10,
                 "batch.per_worker": 32}
@@ -83,14 +83,9 @@ class FailureTest(ProgramTest):
         launcher = self.start("train", *sets(LONG | (settings or {})), *arguments)
         first = launcher.stderr.readline()
         self.assertIn("epoch 1/", first)
-        # Ranks are started in order, but process ids may wrap around.
-        workers = sorted(children(launcher.pid), key=lambda pid: (self.start_of(pid), pid))
+        workers = workers_of(launcher)
         self.assertEqual(len(workers), 2)
         return launcher, workers
-
-    def start_of(self, pid):
-        """In ticks since the machine's start."""
-        return int(pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
 
     def finish(self, launcher):
         out, err = launcher.communicate(timeout=WATCHDOG)

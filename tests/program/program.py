@@ -98,6 +98,15 @@ def children(pid):
         return []
 
 
+def workers_of(launcher):
+    """Their process ids, in order of rank: they are started in that order, but ids may wrap around."""
+
+    def start_of(pid):  # in ticks since the machine's start
+        return int(pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
+
+    return sorted(children(launcher.pid), key=lambda pid: (start_of(pid), pid))
+
+
 class ProgramTest(unittest.TestCase):
     """Each test has a folder of its own, is run in it, and leaves no process behind."""
 

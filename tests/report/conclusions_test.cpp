@@ -98,6 +98,19 @@ TEST(Conclusions, NameTheWinnersByTimeByBytesAndByTimeToAccuracy) {
   EXPECT_NE(str(found).find("ddp is fastest"), std::string::npos);
 }
 
+TEST(Conclusions, ARunThatLostARankDoesOtherArithmetic) {
+  std::vector<report::Run> runs;
+  add(runs, "ring", {10, 100, 80, 95, 5}, 0.05);
+  add(runs, "ddp", {4.5, 100, 80, 95, 1}, 0.05);
+  ASSERT_NE(said(conclusions(cells(runs)).at(0).notes, "arithmetic"), "");
+  for (report::Run& run : runs) {
+    if (run.summary.name == "ddp") run.summary.ranks = {RankSummary{.rank = 0}};
+  }
+  const auto found = conclusions(cells(runs));
+  EXPECT_EQ(said(found.at(0).notes, "arithmetic"), "");
+  EXPECT_EQ(said(found.at(0).notes, "losses"), "ddp, seed 0: it lost rank 1 of 2 on the way.");
+}
+
 TEST(Conclusions, EveryNumberOfASentenceHasItsLine) {
   std::vector<report::Run> runs;
   add(runs, "ring", {10, 100, 80, 95, 5}, 0.05);

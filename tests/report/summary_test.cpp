@@ -196,6 +196,18 @@ TEST(Summary, ReadsItsFile) {
   EXPECT_THROW(read_summary(path), Error);
 }
 
+TEST(SummaryOfARun, SaysWhichRanksItLost) {
+  Summary run;
+  run.world_size = 4;
+  EXPECT_EQ(run.losses(), "") << "nothing is known of its ranks";
+  for (const int rank : {0, 1, 3}) run.ranks.emplace_back().rank = rank;
+  EXPECT_EQ(run.losses(), "it lost rank 2 of 4 on the way");
+  run.ranks.pop_back();
+  EXPECT_EQ(run.losses(), "it lost ranks 2, 3 of 4 on the way");
+  run.unfinished = true;
+  EXPECT_EQ(run.losses(), "");
+}
+
 TEST(SummaryOfARun, SaysHowManyRanksRanWhere) {
   Summary run;
   EXPECT_EQ(run.hosts(), "");

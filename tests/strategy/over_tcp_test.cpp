@@ -4,58 +4,10 @@
 #include "ripieno/strategy/refusals.h"
 #include "ripieno/testing/conformance.h"
 #include "ripieno/testing/trial.h"
-#include "tests/transport/tcp_ranks.h"
+#include "tests/strategy/linked_rank.h"
 
 namespace ripieno::strategy {
 namespace {
-
-/// One rank of a job over loopback, with a real runtime of its own.
-struct Rank {
-  Rank(const StrategyInfo& info, const Plan& plan, const testing::LinearOptions& options, int rank,
-       const std::vector<int>& fds)
-      : runtime(real_runtime(0)),
-        endpoint(std::make_shared<transport::CountedEndpoint>(transport::tcp_endpoint(
-            *runtime, rank, testing::sockets_of(*runtime, fds), {.link = {.timeout = std::chrono::seconds(60)}}))),
-        learner(*runtime, options),
-        recorder(*runtime, &endpoint->ledger(), nullptr),
-        strategy(make_strategy(info, plan, {collective::Communicator(endpoint), learner, recorder, nullptr})) {}
-
-  void run() {
-    try {
-      runtime->spawn(text("rank ", endpoint->rank()), strategy->run());
-      runtime->run();
-    } catch (const Error& e) {
-      error = e.what();
-    }
-  }
-
-  std::vector<double> own() {
-    const auto span = learner.parameters().as<double>();
-    return {span.begin(), span.end()};
-  }
-  const observe::Traffic& traffic() const { return endpoint->ledger().total(observe::Purpose::exchange); }
-
-  std::unique_ptr<Runtime> runtime;  // first: it outlives all that holds its handlers
-  std::shared_ptr<transport::CountedEndpoint> endpoint;
-  testing::LinearLearner learner;
-  observe::Recorder recorder;
-  std::unique_ptr<Strategy> strategy;
-  std::string error;
-};
-
-/// Trains on a thread a rank; no endpoint is closed before all are through.
-std::vector<std::unique_ptr<Rank>> train_over_tcp(const StrategyInfo& info, const Plan& plan,
-                                                  const std::vector<testing::LinearOptions>& options) {
-  const int size = static_cast<int>(options.size());
-  const auto fds = testing::connect_all(size);
-  std::vector<std::unique_ptr<Rank>> ranks;
-  for (int rank = 0; rank < size; ++rank)
-    ranks.push_back(std::make_unique<Rank>(info, plan, options[rank], rank, fds[rank]));
-  std::vector<std::thread> threads;
-  for (auto& rank : ranks) threads.emplace_back([&rank] { rank->run(); });
-  for (auto& thread : threads) thread.join();
-  return ranks;
-}
 
 class OverTcp : public ::testing::TestWithParam<std::string_view> {};
 
@@ -76,11 +28,11 @@ TEST_P(OverTcp, SendsTheClosedFormsBytesAndEndsAsInVirtualTime) {
       const std::string here = text(info.name, " ", codec, " ", workers, " workers");
       testing::Trial simulated(info, workers, plan, {.samples = 55, .buffers = 3});
       simulated.run();
-      const auto ranks = train_over_tcp(info, plan, simulated.options);
+      const auto ranks = testing::train_over_links(testing::Way::tcp, info, plan, simulated.options);
 
       observe::Traffic all;
       for (int r = 0; r < simulated.cluster.size(); ++r) {
-        Rank& rank = *ranks[r];
+        testing::LinkedRank& rank = *ranks[r];
         ASSERT_EQ(rank.error, "") << here << " rank " << r;
         all += rank.traffic();
         const auto form = info.bytes_sent(info, plan, rank.learner.layout(), simulated.workload(), r);

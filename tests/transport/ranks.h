@@ -103,11 +103,12 @@ inline void close_together(std::vector<std::shared_ptr<transport::Endpoint>>& en
 }
 
 /// Runs body(endpoint) on every rank, in a thread each, and returns how each ended. No endpoint is closed before all
-/// are through, unless `leave` says so.
+/// are through, unless `leave` says so. `connections`: where bodies find what connect_all() has made.
 inline std::vector<Outcome> run_ranks(Way way, std::vector<Body> bodies, transport::SharedOptions options = {},
-                                      bool leave = false) {
+                                      bool leave = false, std::vector<std::vector<int>>* connections = nullptr) {
   const int ranks = static_cast<int>(bodies.size());
   const auto fds = connect_all(ranks);
+  if (connections) *connections = fds;
   std::vector<Outcome> outcomes(ranks);
   std::vector<std::unique_ptr<Runtime>> runtimes(ranks);
   std::vector<std::shared_ptr<transport::Endpoint>> endpoints(ranks);

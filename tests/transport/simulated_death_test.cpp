@@ -51,7 +51,7 @@ Task<> meet_a_death(collective::Communicator comm, std::vector<Loss>* losses) {
   loss.when = comm.runtime().now();
   loss.later = co_await outcome(read_and_drop(comm, comm.rank() == 1 ? 0 : 1));
   loss.beside = co_await outcome(write(comm, comm.rank() == 1 ? 0 : 1, 1));
-  loss.alive = comm.endpoint().survivors();
+  loss.alive = co_await comm.endpoint().survivors();
 }
 
 TEST(SimulatedDeath, FailsTheDeadAtOnceAndAllOthersAfterDetection) {
@@ -78,7 +78,7 @@ TEST(SimulatedDeath, FailsTheDeadAtOnceAndAllOthersAfterDetection) {
 Task<> ask_survivors(collective::Communicator comm, std::vector<int>* values) {
   const int peer = 1 - comm.rank();
   co_await write(comm, peer, 7);
-  const std::vector<int> alive = comm.endpoint().survivors();
+  const std::vector<int> alive = co_await comm.endpoint().survivors();
   values->push_back(static_cast<int>(alive.size()));
   values->push_back(co_await read(comm, peer));
 }
@@ -117,14 +117,14 @@ Task<> two_epochs(collective::Communicator comm, std::vector<int>* values, Durat
     co_await write(comm, 1, 100);
     co_await write(comm, 1, 101, 5);
     EXPECT_EQ(co_await outcome(read_and_drop(comm, 2)), "rank 0: lost rank 2");
-    comm.endpoint().survivors();
+    co_await comm.endpoint().survivors();
     co_await write(comm, 1, 200);
     values->push_back(co_await read(comm, 1));
     co_return;
   }
   co_await comm.runtime().sleep(late);
   EXPECT_EQ(co_await outcome(read_and_drop(comm, 0)), "rank 1: lost rank 2");
-  comm.endpoint().survivors();
+  co_await comm.endpoint().survivors();
   values->push_back(co_await read(comm, 0));
   co_await write(comm, 0, 300);
 }
@@ -149,11 +149,11 @@ Task<> fill_the_window(collective::Communicator comm, std::vector<Duration>* sen
   EXPECT_EQ(co_await outcome(read_and_drop(comm, 2)), text("rank ", comm.rank(), ": lost rank 2"));
   if (comm.rank() == 1) {
     co_await comm.runtime().sleep(ms(100));
-    comm.endpoint().survivors();
+    co_await comm.endpoint().survivors();
     for (int i = 0; i < 3; ++i) co_await comm.endpoint().receive(0, note(512), Bytes(half));
     co_return;
   }
-  comm.endpoint().survivors();
+  co_await comm.endpoint().survivors();
   for (int i = 0; i < 3; ++i) {
     co_await comm.endpoint().send(1, note(512), half);
     sent->push_back(comm.runtime().now());
@@ -177,7 +177,7 @@ Task<> cut_off(collective::Communicator comm, std::vector<std::byte>* memory, Du
   } else {
     EXPECT_NE(co_await outcome(comm.endpoint().receive(0, note(2'500'000), Bytes(*memory))), "");
   }
-  comm.endpoint().survivors();
+  co_await comm.endpoint().survivors();
   const Duration start = comm.runtime().now();
   if (comm.rank() == 0) {
     co_await write(comm, 1, 5);
@@ -201,7 +201,7 @@ Task<> recover(collective::Communicator comm, std::vector<std::vector<std::strin
   auto& mine = (*log)[comm.rank()];
   for (;;) {
     std::string failure;
-    const std::vector<int> alive = comm.endpoint().survivors();
+    const std::vector<int> alive = co_await comm.endpoint().survivors();
     try {
       for (const int peer : alive) {
         if (peer != comm.rank()) co_await write(comm, peer, 1000 * comm.rank() + static_cast<int>(alive.size()));
@@ -248,7 +248,7 @@ Task<> abort_after_loss(collective::Communicator comm, ErrorKind kind, std::vect
   const std::string lost = co_await outcome(read_and_drop(comm, 2));
   if (comm.rank() == 0) comm.endpoint().abort(0, {0, 1}, std::make_exception_ptr(Error(kind, lost)));
   if (comm.rank() == 0 && kind != ErrorKind::peer) co_return;
-  comm.endpoint().survivors();
+  co_await comm.endpoint().survivors();
   if (comm.rank() == 0) co_await write(comm, 1, 5);
   if (comm.rank() == 1) (*ends)[1] = co_await outcome(read_and_drop(comm, 0));
 }

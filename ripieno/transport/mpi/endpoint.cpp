@@ -53,6 +53,9 @@ class MpiEndpoint final : public LinkedEndpoint {
   Task<> run_engine(Collective collective, Message message, NumberSpan numbers, EngineTerms terms) override {
     return collectives_->run(collective, message, numbers, terms);
   }
+  Task<std::vector<int>> survivors() override {
+    fail(ErrorKind::peer, "rank ", rank(), ": over MPI a lost rank ends the job");
+  }
 
  private:
   void close(std::exception_ptr error) override {

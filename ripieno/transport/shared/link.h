@@ -81,7 +81,7 @@ class SharedLink final : public PeerLink {
   // For all-reduces beside the messages (all_reduce.h).
   SharedPeer& other() { return other_; }
   /// Whether the peer is gone, and the error of an operation that waits for it.
-  bool has_ended() const { return ended() || !gone_.empty(); }
+  bool has_ended() const override { return ended() || !gone_.empty(); }
   std::exception_ptr end_of(const Message& waiting) const {
     return ended() ? failure("waiting for", waiting) : loss(gone_, "waiting for", waiting);
   }

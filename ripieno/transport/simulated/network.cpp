@@ -26,7 +26,7 @@ class RankEndpoint final : public Endpoint {
   void abort(Scope scope, const std::vector<int>& members, std::exception_ptr error) override {
     state_->abort(rank_, scope, members, std::move(error));
   }
-  std::vector<int> survivors() override { return state_->survivors(rank_); }
+  Task<std::vector<int>> survivors() override { co_return state_->survivors(rank_); }
 
   Task<> send(int peer, Message message, ConstBytes payload) override {
     auto operation = std::make_unique<Operation>();

@@ -7,7 +7,7 @@
 //   bytes that are no message. The connection ends, since nothing on it can be trusted.
 // - peer: the connection was closed or reset, or the watchdog's time has passed. Pending and later operations with that
 //   peer throw it; messages that had arrived completely can still be received. A rank without such an operation is not
-//   told. A lost rank ends the job: survivors() always fails.
+//   told. survivors() agrees on who goes on (linked_endpoint.h).
 // - peer, in a scope that another member has aborted (Endpoint::abort): "rank 0: rank 2 gave up: .." with that rank's
 //   own message. The connection and other scopes go on. This rank reads of the abort after everything written to it
 //   before. If it has paused at an unexpected message for lack of credit, it reads on once it posts that receive or
