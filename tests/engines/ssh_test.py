@@ -28,9 +28,9 @@ class Ssh(LauncherCase):
         out, err = process.communicate(timeout=120)
         return process.returncode, out, err
 
-    def start_training(self, *options):
+    def start_training(self, *options, train=TRAIN, epochs=10000):
         """A job that has trained an epoch, and would train for long."""
-        job = self.start_there(*TRAIN, "--hosts", "node1:2,node2:2", "--set", "train.epochs=10000", "--set", f"run.folder={self.folder}/runs", *options)
+        job = self.start_there(*train, "--hosts", "node1:2,node2:2", "--set", f"train.epochs={epochs}", "--set", f"run.folder={self.folder}/runs", *options)
         for line in job.stderr:
             if "epoch 1/" in line:
                 break
@@ -84,6 +84,23 @@ class Ssh(LauncherCase):
         _, err = job.communicate(timeout=60)
         self.assertEqual(job.returncode, 6, err)
         self.assertRegex(err, r"ripieno: node2: the connection to it has ended")
+        self.nothing_is_left()
+
+    def test_with_leader_ring_the_others_go_on_without_a_rank_and_without_a_host(self):
+        train = [word.replace("ring", "leader-ring") if word == "ring" else word for word in TRAIN]
+        job = self.start_training(train=train, epochs=60)
+        os.kill(int(self.ranks(1)[1]), signal.SIGKILL)  # not rank 0, which was started first
+        for line in job.stderr:
+            if "3 of 4 ranks go on" in line:
+                break
+        ssh, = subprocess.run(("pgrep", "-f", f"ssh .* node2 exec '{RIPIENO}"), capture_output=True, text=True).stdout.split()[:1]
+        os.kill(int(ssh), signal.SIGKILL)  # the connection breaks
+        _, err = job.communicate(timeout=120)
+        self.assertEqual(job.returncode, 0, err)
+        self.assertRegex(err, r"node2: the connection to it has ended.*; the other ranks go on\n")
+        self.assertIn("1 of 4 ranks go on\n", err)
+        self.assertEqual([rank["rank"] for rank in self.summary()["ranks"]], [0])
+        self.assertEqual(self.summary()["epochs"], 60)
         self.nothing_is_left()
 
     @in_full
