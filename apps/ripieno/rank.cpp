@@ -3,6 +3,7 @@
 #include <asio/ip/host_name.hpp>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <sstream>
 #include <utility>
 
@@ -72,9 +73,13 @@ class RankRun {
   void go_on_with(const collective::Communicator& alive);
   void checkpoint(std::uint32_t epoch);
   void save_state();
+  void save_state_of(int lost, SavedStates& states);
+  Task<> save_missing_states();
   void visit_state(StateVisitor& visitor);
   /// A replay learns nothing worth saving.
   bool keeps_weights() const { return !task_.settings->compute.replayed; }
+  /// A run that was cut within an epoch cannot be resumed.
+  bool saves_at_end() const { return keeps_weights() && plan_.max_steps == 0; }
 
   RankTask task_;
   const model::Zoo& zoo_;
@@ -255,11 +260,13 @@ void RankRun::save_state() {
   train::StateWriter writer;
   visit_state(writer);
   states_.save(rank(), epochs_done_, writer.sealed());
-  for (auto& [lost, states] : states_of_lost_) {
-    train::StateWriter alike = train::StateWriter::without_residuals();
-    visit_state(alike);
-    states.save(lost, epochs_done_, alike.sealed());
-  }
+  for (auto& [lost, states] : states_of_lost_) save_state_of(lost, states);
+}
+
+void RankRun::save_state_of(int lost, SavedStates& states) {
+  train::StateWriter writer = train::StateWriter::without_residuals();
+  visit_state(writer);
+  states.save(lost, epochs_done_, writer.sealed());
 }
 
 void RankRun::checkpoint(std::uint32_t epoch) {
@@ -288,7 +295,7 @@ Task<> RankRun::train() {
 
 /// Saves the trained model.
 report::Summary RankRun::finish() {
-  if (keeps_weights() && plan_.max_steps == 0) {  // a run that was cut within an epoch cannot be resumed
+  if (saves_at_end()) {
     epochs_done_ = plan_.epochs;
     save_state();  // before the consensus is taken: if workers' parameters differ, each resumes from its own
   }
@@ -311,8 +318,26 @@ report::Summary RankRun::finish() {
 Task<> RankRun::leave() {
   if (runtime_.is_virtual()) co_return;
   Task<> meeting = comm_.barrier();
-  const std::exception_ptr error = co_await error_of(std::move(meeting));
-  if (error && !survives()) std::rethrow_exception(error);  // all have trained: whoever is lost now is not missed
+  const std::exception_ptr loss = co_await loss_in(std::move(meeting));
+  if (!loss) co_return;
+  if (!survives()) std::rethrow_exception(loss);
+  comm_.abort(loss);
+  Task<> saving = save_missing_states();
+  co_await loss_in(std::move(saving));  // without rank 0: it has left, since all have saved
+}
+
+/// All have trained, and one has been lost since, perhaps before it saved its state. A rank that is not left may also
+/// have met all others and gone: its state is there.
+Task<> RankRun::save_missing_states() {
+  const collective::Communicator before = comm_;
+  comm_ = co_await before.survivors();
+  if (rank() != 0 || !saves_at_end()) co_return;
+  std::set<int> left;
+  for (int i = 0; i < comm_.size(); ++i) left.insert(comm_.member(i));
+  for (int rank = 0; rank < endpoint_->size(); ++rank) {
+    SavedStates states(task_.folder, endpoint_->size());
+    if (!left.contains(rank) && states.take_over(rank) != epochs_done_) save_state_of(rank, states);
+  }
 }
 
 }  // namespace
@@ -324,8 +349,8 @@ Task<> run_rank(RankTask task, const model::Zoo* zoo, std::shared_ptr<transport:
   co_await run.prepare();
   co_await run.train();
   end->summary = run.finish();
-  end->comm = run.comm();
   co_await run.leave();
+  end->comm = run.comm();
 }
 
 }  // namespace ripieno::program

@@ -45,9 +45,10 @@ std::int64_t earliest_to_keep(const Files& own) {
 
 }  // namespace
 
-void SavedStates::take_over(int rank) {
+std::int64_t SavedStates::take_over(int rank) {
   const fs::path newest = folder_.state(rank);
   last_ = fs::exists(newest) ? train::load_first_number(newest) : 0;
+  return last_;
 }
 
 void SavedStates::keep_newest(int rank) {

@@ -16,11 +16,11 @@ class SavedStates {
   SavedStates(RunFolder folder, int ranks) : folder_(std::move(folder)), ranks_(ranks) {}
 
   /// Saves a rank's state, which begins with its epochs_done (increasing from call to call), and removes states that no
-  /// rank needs. Each process saves one rank's states. Throws Error(io).
+  /// rank needs. Each object saves one rank's states. Throws Error(io).
   void save(int rank, std::int64_t epochs_done, const train::NamedTensors& state);
 
-  /// From now on this process saves that rank's states, which is lost.
-  void take_over(int rank);
+  /// From now on this process saves that rank's states, which is lost. Returns the epochs that its newest has; 0: none.
+  std::int64_t take_over(int rank);
 
   /// Removes a rank's files but for the newest. All ranks have saved that by now.
   void keep_newest(int rank);

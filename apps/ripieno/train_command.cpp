@@ -106,7 +106,7 @@ void train_as_rank(const TrainArguments& arguments, const CommandContext& contex
   progress.title(settings->strategy);
   control.send({{"type", "title"}, {"text", settings->strategy}});
   const TellLauncher tell = [&](const nlohmann::json& message) {
-    control.send(message);
+    program::tell(control, message);
     progress.message(0, message);
   };
   std::optional<TrainResult> result;

@@ -24,6 +24,10 @@ void run_part(launch::Control& control, const std::function<void()>& part) {
   }
 }
 
+void tell(launch::Control& control, const nlohmann::json& message) {
+  message.value("type", "") == "survives" ? control.deliver(message) : control.send(message);
+}
+
 void run_worker(const std::filesystem::path& path, const std::string& resume, const model::Zoo& zoo) {
   launch::Control control(launch::control_descriptor_of_environment());
   std::optional<transport::Cluster> cluster;  // destroyed once the launcher knows of an error
@@ -38,7 +42,7 @@ void run_worker(const std::filesystem::path& path, const std::string& resume, co
            ranks_of(settings));
     }
     RankTask task{
-        settings, folder, {}, [&](const nlohmann::json& message) { control.send(message); }, place.local_rank};
+        settings, folder, {}, [&](const nlohmann::json& message) { tell(control, message); }, place.local_rank};
     if (!resume.empty()) task.resume = resume;
     RankEnd end;
     cluster->runtime->spawn(text("rank ", place.rank), run_rank(task, &zoo, cluster->endpoint, &end));

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "ripieno/core/error.h"
@@ -20,6 +21,9 @@ struct Reported {
 /// Calls `part`, a rank's part of a job, and tells the launcher if it fails. Throws Reported if a launcher listens,
 /// else the error itself.
 void run_part(launch::Control& control, const std::function<void()>& part);
+
+/// Tells the launcher what it can do without, and delivers what it cannot.
+void tell(launch::Control& control, const nlohmann::json& message);
 
 /// The `worker` command: this process is one rank of a job that a launcher started.
 void run_worker(const std::filesystem::path& folder, const std::string& resume, const model::Zoo& zoo);

@@ -1,5 +1,7 @@
 #include "ripieno/core/async.h"
 
+#include "ripieno/core/error.h"
+
 namespace ripieno {
 namespace {
 
@@ -47,6 +49,17 @@ Flight::Flight(Runtime& runtime, Task<> task) : landed_(std::make_shared<Event>(
       event->set();
     }
   });
+}
+
+Task<std::exception_ptr> loss_in(Task<> task) {
+  std::exception_ptr loss;
+  try {
+    co_await std::move(task);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::peer) throw;
+    loss = std::current_exception();
+  }
+  co_return loss;
 }
 
 Task<std::exception_ptr> error_of(Task<> task) {

@@ -126,7 +126,6 @@ class Flight {
  public:
   Flight(Runtime& runtime, Task<> task);
 
-  bool has_landed() const { return landed_->is_set(); }
   /// Waits for the task's end and throws its error.
   Task<> landed() { return wait(landed_); }
 
@@ -137,6 +136,8 @@ class Flight {
 
 /// Awaits the task; returns the error that ended it, or null.
 Task<std::exception_ptr> error_of(Task<> task);
+/// The Error(peer) that ended the task, or null; throws any other error.
+Task<std::exception_ptr> loss_in(Task<> task);
 
 /// Runs all tasks at once and returns when every one has ended. The first error, which caused the others, is passed to
 /// `on_error` (which should end the other tasks) and is thrown at the end.

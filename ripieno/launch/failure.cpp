@@ -35,6 +35,8 @@ std::optional<Blame> blame_in(const std::string& words) {
   return std::nullopt;
 }
 
+bool is_left_out(const std::string& words) { return words.find("the others go on without it") != std::string::npos; }
+
 const Failure& cause_of(const std::vector<Failure>& failures) {
   const auto own = std::find_if(failures.begin(), failures.end(), [](const Failure& one) { return !one.follows; });
   if (own != failures.end()) return *own;
@@ -60,8 +62,12 @@ const Failure& cause_of(const std::vector<Failure>& failures) {
   return *first;  // they blame each other
 }
 
-void throw_cause(const std::vector<Failure>& failures) {
+void throw_cause(const std::vector<Failure>& failures, const std::vector<Failure>& losses) {
   const Failure& cause = cause_of(failures);
+  const auto blame = cause.follows ? blame_in(cause.error.what()) : std::nullopt;
+  for (const Failure& loss : losses) {
+    if (blame && blame->rank == loss.rank) throw loss.error;
+  }
   if (cause.code) throw WorkerExited(cause.error, *cause.code);
   throw cause.error;
 }

@@ -26,6 +26,9 @@ struct Blame {
 };
 std::optional<Blame> blame_in(const std::string& words);
 
+/// Whether a rank's message says that the others go on without it (transport::LeftOut).
+bool is_left_out(const std::string& words);
+
 /// The first failure that is no consequence of another. If all are: prefers a rank that waited in vain to one that saw
 /// a peer end, and among those takes the end of the chain: if rank 1 gave up on rank 0, and rank 0 on rank 2, rank 0's
 /// failure. A message passed on by others stands in for a rank that has none of its own.
@@ -41,8 +44,9 @@ class WorkerExited : public Error {
   int code_;
 };
 
-/// Throws the cause as a WorkerExited or an Error. There is at least one failure.
-[[noreturn]] void throw_cause(const std::vector<Failure>& failures);
+/// Throws the cause as a WorkerExited or an Error. There is at least one failure. `losses`: of workers without which
+/// the others were to go on; one is the cause if the cause of the failures blames that worker.
+[[noreturn]] void throw_cause(const std::vector<Failure>& failures, const std::vector<Failure>& losses = {});
 
 /// {"rank": 2, "kind": "peer", "message": "lost rank 1", "follows": true, "code": null}
 nlohmann::json to_json(const Failure& failure);

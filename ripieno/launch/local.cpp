@@ -86,9 +86,7 @@ class LocalRun {
     if (rendezvous_) runtime_.spawn("rendezvous", serve());
     runtime_.run();
     if (interrupted_) throw Interrupted(*interrupted_);
-    if (failures_.empty()) return;
-    failures_.insert(failures_.end(), losses_.begin(), losses_.end());  // the cause, where others could not go on
-    throw_cause(failures_);
+    if (!failures_.empty()) throw_cause(failures_, losses_);
   }
 
  private:
@@ -162,7 +160,9 @@ class LocalRun {
       worker.told = true;
       const std::string said = word("message");
       const std::string line = said.rfind("rank ", 0) == 0 ? said : text("rank ", worker.rank, ": ", said);
-      failed({worker.rank, Error(kind_named(word("kind")), line), word("kind") == name(ErrorKind::peer), std::nullopt});
+      const Error error(kind_named(word("kind")), line);
+      const Failure failure{worker.rank, error, error.kind() == ErrorKind::peer, std::nullopt};
+      worker.can_be_missed&& is_left_out(line) ? go_on_without(failure) : failed(failure);
     }
     if (word("type") == "lost-peer") worker.lost_peer = true;
     if (word("type") == "survives") worker.can_be_missed = worker.rank != 0;

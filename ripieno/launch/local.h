@@ -67,14 +67,14 @@ class Interrupted : public std::runtime_error {
   int signal_;
 };
 
-/// Returns when all workers have ended successfully. A worker other than rank 0 that a signal kills after it has said
-/// {"type": "survives"} (control.h) is lost, and the others go on. If one fails otherwise, ends the others (SIGTERM,
-/// after `grace` SIGKILL) and throws the cause: the first failure that is not itself the loss of a peer (failure.h),
-/// with the worker's kind; for a worker that ended without a message, Error(peer) with its signal, or WorkerExited,
-/// with its last lines. Error(network): workers could not reach each other. Error(io): there are too few descriptors
-/// (descriptors.h). It leaves no process, zombie or descriptor; if the launcher is killed, the kernel kills the
-/// workers. Call it from a thread that lives as long as the call. While it runs it handles ending_signals() and
-/// SIGCHLD.
+/// Returns when all workers have ended successfully. A worker other than rank 0 that has said {"type": "survives"}
+/// (control.h) is lost if a signal then ends it, or the others leave it out, and the others go on. If one fails
+/// otherwise, ends the others (SIGTERM, after `grace` SIGKILL) and throws the cause: the first failure that is not
+/// itself the loss of a peer (failure.h), with the worker's kind; for a worker that ended without a message,
+/// Error(peer) with its signal, or WorkerExited, with its last lines. Error(network): workers could not reach each
+/// other. Error(io): there are too few descriptors (descriptors.h). It leaves no process, zombie or descriptor; if the
+/// launcher is killed, the kernel kills the workers. Call it from a thread that lives as long as the call. While it
+/// runs it handles ending_signals() and SIGCHLD.
 void run_local(const LocalJob& job);
 
 }  // namespace ripieno::launch

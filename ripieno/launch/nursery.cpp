@@ -33,9 +33,11 @@ constexpr std::size_t most_descriptors = 4;
 struct Request {
   bool has_output = false, has_network = false;
 };
+/// Two come for each worker: once it is forked (it has only begun), and once it is ready, or cannot start.
 struct Forked {
   pid_t worker = -1;
   int error = 0;  ///< why it does not start; no worker and no error: none can be forked
+  bool has_only_begun = false;
 };
 
 /// A message of `bytes`, after a Request, with descriptors.
@@ -87,6 +89,11 @@ bool has_other_threads() {
   return threads > 1;
 }
 
+bool has_ended(pid_t child) {
+  siginfo_t info{};
+  return waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == child;
+}
+
 [[noreturn]] void refuse(int socket, Forked answer) {
   [[maybe_unused]] const ssize_t sent = send(socket, &answer, sizeof answer, MSG_NOSIGNAL);
   _exit(127);
@@ -126,7 +133,11 @@ bool fork_worker(Request request, std::vector<Descriptor> descriptors, std::stri
   if (between == 0) {
     const pid_t self = getpid(), worker = fork();
     if (worker < 0) refuse(0, {-1, errno});
-    if (worker > 0) _exit(0);
+    if (worker > 0) {
+      const Forked begun{worker, 0, true};
+      send(0, &begun, sizeof begun, MSG_NOSIGNAL);
+      _exit(0);
+    }
     be_worker(request, descriptors, environment, self, launcher);
     return true;
   }
@@ -173,10 +184,11 @@ Nursery::~Nursery() {
 
 /// A worker that it was about to fork, and what was between them. All who could answer are there, or have ended.
 void Nursery::end_unwanted() {
+  if (begun_ > 0) kill_and_reap(begun_);
   pollfd answered{socket_.get(), POLLIN, 0};
   Forked unwanted;
-  if (poll(&answered, 1, end_ms) > 0 && recv(socket_.get(), &unwanted, sizeof unwanted, 0) == sizeof unwanted &&
-      unwanted.worker > 0)
+  if (begun_ < 0 && poll(&answered, 1, end_ms) > 0 &&
+      recv(socket_.get(), &unwanted, sizeof unwanted, 0) == sizeof unwanted && unwanted.worker > 0)
     kill_and_reap(unwanted.worker);
   while (waitpid(-process_.pid, nullptr, 0) > 0) {  // its group
   }
@@ -199,21 +211,26 @@ std::optional<Process> Nursery::start(const std::vector<std::pair<std::string, s
   if (!envelope.send(socket_.get(), descriptors)) return std::nullopt;
 
   pollfd answered{socket_.get(), POLLIN, 0};
-  int ready = 0;
-  is_asked_ = true;
-  for (int waited = 0; ready <= 0 && waited < answer_ms; waited += look_ms) {
-    look();
-    ready = poll(&answered, 1, look_ms);
-  }
-  is_asked_ = ready <= 0;
   Forked answer;
-  if (ready <= 0 || recv(socket_.get(), &answer, sizeof answer, 0) != sizeof answer) return std::nullopt;
+  is_asked_ = true;
+  for (int waited = 0; is_asked_ && waited < answer_ms; waited += look_ms) {
+    look();
+    if (poll(&answered, 1, look_ms) > 0) {
+      if (recv(socket_.get(), &answer, sizeof answer, 0) != sizeof answer) answer = {};
+      begun_ = answer.worker;
+      is_asked_ = answer.has_only_begun;
+    } else if (begun_ > 0 && has_ended(begun_)) {
+      is_asked_ = false;  // before it was ready: as the end of any other worker, its launcher finds it
+    }
+  }
+  if (is_asked_) return std::nullopt;
+  begun_ = -1;
   if (answer.error != 0) {
     if (answer.worker > 0) kill_and_reap(answer.worker);
     fail(ErrorKind::io, "cannot start a worker: ", std::generic_category().message(answer.error));
   }
   if (answer.worker < 0) return std::nullopt;
-  join_groups(answer.worker, place.groups);
+  if (!has_ended(answer.worker)) join_groups(answer.worker, place.groups);
   child.launcher.pid = answer.worker;
   return std::move(child.launcher);
 }

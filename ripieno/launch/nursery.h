@@ -36,6 +36,7 @@ class Nursery {
   Process process_;
   int was_subreaper_ = 0;
   bool is_asked_ = false;  ///< for a worker, and has not answered
+  pid_t begun_ = -1;       ///< that worker, once it is forked
 };
 
 /// To be called first in main(). Returns at once in a process that is no nursery, and in every worker that is forked;

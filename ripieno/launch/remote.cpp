@@ -113,9 +113,7 @@ class HostsRun {
     late_ = runtime_.call_at(runtime_.now() + job_.greeting, [this] { name_late(); });
     runtime_.run();
     if (interrupted_) throw Interrupted(*interrupted_);
-    if (failures_.empty()) return;
-    failures_.insert(failures_.end(), losses_.begin(), losses_.end());  // the cause, where others could not go on
-    throw_cause(failures_);
+    if (!failures_.empty()) throw_cause(failures_, losses_);
   }
 
  private:
@@ -271,7 +269,12 @@ class HostsRun {
   void judge_end(Agent& agent) {
     const bool is_missed = agent.first_rank == 0 || agent.can_be_missed < agent.host.workers || ending_;
     if (is_missed) return failed(agent, kind_of_end(agent), cause_of_end(agent));
-    lost(agent, {agent.first_rank, Error(ErrorKind::peer, cause_of_end(agent)), false, std::nullopt});
+    const Failure loss{agent.first_rank, Error(ErrorKind::peer, cause_of_end(agent)), false, std::nullopt};
+    lost(agent, loss);
+    for (int i = 1; i < agent.host.workers; ++i) {
+      losses_.push_back(losses_.back());
+      ++losses_.back().rank;
+    }
   }
 
   static int code_of(const Agent& agent) { return WIFEXITED(*agent.status) ? WEXITSTATUS(*agent.status) : -1; }

@@ -7,10 +7,11 @@
 // 3. Give way: await the OK of every higher rank, then the COORDINATOR of the highest.
 // 4. Lead: without a higher rank, send COORDINATOR to all lower ones.
 //
-// The paper's ranks time out if no answer comes. Here a failure detector reports every death by failing the waiting
-// operation, so a silent rank is slow, not dead, and no timeout is needed. elect() passes that Error(peer) on; the
-// caller calls Endpoint::survivors() and elects again. A rank that has returned before the leader dies learns of it in
-// its next operation.
+// The paper's ranks time out if no answer comes. Here a failure detector reports a death: it fails the operation that
+// waits for the dead rank, so a silent rank is slow, not dead, and no timeout is needed. elect() passes that
+// Error(peer) on; the caller tells the others, whose operations wait for live ranks (Communicator::abort), calls
+// Communicator::survivors() and elects again. A rank that has returned before the leader dies learns of it in its next
+// operation.
 //
 // Messages, each of 4 bytes (its sender's rank): rank i < m-1 sends m-1 and receives m; the leader sends 2(m-1) and
 // receives m-1. All together m^2 - 1, the algorithm's worst case, since all start at once. Two latencies: the leader's

@@ -213,7 +213,7 @@ std::vector<std::string> notes(const std::vector<Group>& groups) {
     for (const Summary* one : group) {
       if (one->not_finite) lines.push_back(text(one->name, ", seed ", one->seed, ": ", described(*one->not_finite)));
       if (const std::string losses = one->losses(); !losses.empty())
-        lines.push_back(text(one->name, ", seed ", one->seed, ": ", losses, "; the formula counts all"));
+        lines.push_back(text(one->name, ", seed ", one->seed, ": ", losses, "; the formula is of those that are left"));
     }
   }
   if (any([](const Group& g) { return g[0]->kind == "simulated"; })) lines.push_back("~ simulated: in virtual time");
@@ -248,14 +248,6 @@ std::string compare_table(const std::vector<Summary>& summaries) {
   }
   std::string out = table.str() + "\n";
   for (const std::string& line : notes(groups)) out += line + "\n";
-  return out;
-}
-
-std::string compare_markdown(const std::vector<Summary>& summaries) {
-  if (summaries.empty()) return "No runs to compare.\n";
-  const std::vector<Group> groups = grouped(summaries);
-  std::string out = built(contents(groups, marked_names(groups)), groups.size()).markdown() + "\n";
-  for (const std::string& line : notes(groups)) out += "- " + line + "\n";
   return out;
 }
 

@@ -22,7 +22,4 @@ namespace ripieno::report {
 /// signs.
 std::string compare_table(const std::vector<Summary>& summaries);
 
-/// The same table as Markdown, with full names.
-std::string compare_markdown(const std::vector<Summary>& summaries);
-
 }  // namespace ripieno::report

@@ -94,8 +94,14 @@ Run read_run(const std::filesystem::path& folder) {
   }
   run.summary_text = read_file(run.summary_file());
   run.summary = from_json(run.summary_text, run.summary_file());
-  for (int rank = 0; rank < run.summary.world_size; ++rank)
-    run.ranks.push_back(read_metrics(folder / text("metrics-", rank, ".jsonl")));
+  const auto& ended = run.summary.ranks;
+  for (int rank = 0; rank < run.summary.world_size; ++rank) {
+    const std::filesystem::path file = folder / text("metrics-", rank, ".jsonl");
+    const bool is_lost = !ended.empty() && std::none_of(ended.begin(), ended.end(),
+                                                        [rank](const RankSummary& one) { return one.rank == rank; });
+    const bool is_missing = is_lost && !std::filesystem::exists(file);  // on a host that shares no folder
+    run.ranks.push_back(is_missing ? Metrics() : read_metrics(file));
+  }
   return run;
 }
 

@@ -1,8 +1,11 @@
 #include "ripieno/strategy/share_state.h"
 
+#include <memory>
 #include <vector>
 
 #include "ripieno/collective/execute.h"
+#include "ripieno/numeric/elementwise.h"
+#include "ripieno/numeric/numbers.h"
 
 namespace ripieno::strategy {
 namespace {
@@ -38,14 +41,18 @@ Task<> share_state(collective::Communicator comm, int root, std::function<void(S
   collective::ExecuteOptions options;
   options.purpose = observe::Purpose::control;
   options.root = root;
+  std::vector<std::unique_ptr<numeric::Numbers>> staged;
   for (const NumberSpan span : places.spans) {
     options.wire = span.type;
-    co_await collective::broadcast(comm, span, options);
+    staged.push_back(numeric::copy_of(span));
+    const NumberSpan copy = staged.back()->span();
+    co_await collective::broadcast(comm, copy, options);
   }
-  if (places.numbers.empty()) co_return;
   const std::size_t count = places.numbers.size();
-  const auto numbers = co_await comm.broadcast(std::move(places.numbers), root);
+  std::vector<std::int64_t> numbers;
+  if (count > 0) numbers = co_await comm.broadcast(std::move(places.numbers), root);
   require(numbers.size() == count, "a rank's state has ", count, " numbers where the root's has ", numbers.size());
+  for (std::size_t i = 0; i < staged.size(); ++i) numeric::convert(places.spans[i], staged[i]->span());
   Numbered numbered(numbers);
   walk(numbered);
 }

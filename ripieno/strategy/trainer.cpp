@@ -7,17 +7,6 @@
 
 namespace ripieno::strategy {
 
-Task<std::exception_ptr> loss_in(Task<> task) {
-  std::exception_ptr loss;
-  try {
-    co_await std::move(task);
-  } catch (const Error& error) {
-    if (error.kind() != ErrorKind::peer) throw;
-    loss = std::current_exception();
-  }
-  co_return loss;
-}
-
 Task<> Strategy::run() {
   Trainer trainer(*this);
   co_await trainer.run();
@@ -81,10 +70,16 @@ Task<> Trainer::train() {
     co_await end_epoch(end_of(epoch));
   }
   if (place_.regroup) {
-    const Act leave = [this] { return place_.comm.barrier(); };
-    co_await retake(leave, no_step);
+    Task<> leaving = leave();
+    co_await loss_in(std::move(leaving));  // if those have gone who could regroup, nobody needs this rank either
   }
   strategy_.trained();
+}
+
+Task<> Trainer::leave() {
+  const BrokenOff no_step;
+  const Act meet = [this] { return place_.comm.barrier(); };
+  co_await retake(meet, no_step);
 }
 
 Task<> Trainer::take(TrainingStep step) {
@@ -120,6 +115,7 @@ Task<bool> Trainer::retake(Act act, BrokenOff what) {
 Task<bool> Trainer::recover(std::exception_ptr loss, BrokenOff what) {
   bool caught_up = false;
   while (loss) {
+    place_.comm.abort(loss);  // perhaps only a part of it has ended: ranks that wait in the whole are to stop, too
     const bool goes_on = place_.regroup && co_await regroup();
     if (!goes_on) std::rethrow_exception(loss);
     if (place_.goes_on_with) place_.goes_on_with(place_.comm);
@@ -132,6 +128,8 @@ Task<bool> Trainer::recover(std::exception_ptr loss, BrokenOff what) {
 Task<bool> Trainer::regroup() {
   try {
     place_.comm = co_await place_.regroup(place_.comm);
+  } catch (const transport::LeftOut&) {
+    throw;
   } catch (const Error&) {
     co_return false;
   }

@@ -15,9 +15,6 @@
 
 namespace ripieno::strategy {
 
-/// The Error(peer) that ended the task, or null.
-Task<std::exception_ptr> loss_in(Task<> task);
-
 class Trainer {
  public:
   explicit Trainer(Strategy& strategy);
@@ -28,6 +25,7 @@ class Trainer {
   using Act = std::function<Task<>()>;
 
   Task<> train();
+  Task<> leave();
   Task<> take(TrainingStep step);
   Task<> end_epoch(EpochEnd end);
 

@@ -15,7 +15,8 @@ Bytes bytes_of(std::vector<std::uint8_t>& ranks) { return std::as_writable_bytes
 Task<std::vector<int>> LinkedEndpoint::survivors() {
   for (int peer = 0; peer < size(); ++peer) {
     if (links_[static_cast<std::size_t>(peer)] && links_[static_cast<std::size_t>(peer)]->has_given_up())
-      fail(ErrorKind::peer, "rank ", rank_, ": gave up on rank ", peer, ", which may be alive: nobody goes on");
+      fail(ErrorKind::peer, "rank ", rank_, ": gave up on rank ", peer,
+           ", which may be alive: it cannot say who is left");
   }
   if (rank_ == 0) {
     co_await decide_who_is_left();
@@ -38,8 +39,8 @@ Task<> LinkedEndpoint::decide_who_is_left() {
     said[peer].resize(ranks);
     Task<> hearing = links_[peer]->receive(about_survivors("stopped"), bytes_of(said[peer]));
     const std::exception_ptr error = co_await error_of(std::move(hearing));
-    if (!error) continue;
-    if (links_[peer]->has_given_up()) std::rethrow_exception(error);
+    if (!error && !links_[peer]->has_ended()) continue;
+    if (error && links_[peer]->has_given_up()) std::rethrow_exception(error);
     said[peer].clear();
     left_out_[peer] = 1;
   }
@@ -59,8 +60,7 @@ Task<> LinkedEndpoint::ask_who_is_left() {
   const std::vector<std::uint8_t> own = lost();
   co_await links_[0]->send(about_survivors("stopped"), bytes_of(own));
   co_await links_[0]->receive(about_survivors("survivors"), bytes_of(left_out_));
-  if (left_out_[static_cast<std::size_t>(rank_)])
-    fail(ErrorKind::peer, "rank ", rank_, ": the others go on without it, since one of them has lost it");
+  if (left_out_[static_cast<std::size_t>(rank_)]) throw LeftOut(rank_);
 }
 
 /// By rank: whether this rank has lost it.

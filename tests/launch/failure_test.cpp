@@ -21,6 +21,22 @@ TEST(Failure, TheCauseIsAtTheEndOfTheChain) {
   EXPECT_EQ(cause_of({one, {2, Error(ErrorKind::data, "broken"), false, std::nullopt}}).rank, 2);
 }
 
+TEST(Failure, ALossIsTheCauseOfWhatBlamesIt) {
+  const std::vector<Failure> losses{
+      {2, Error(ErrorKind::peer, "rank 2 was killed by signal 9 (Killed)"), false, std::nullopt}};
+  const auto thrown = [&losses](const Failure& failure) -> std::string {
+    try {
+      throw_cause({failure}, losses);
+    } catch (const Error& error) {
+      return error.what();
+    }
+  };
+  EXPECT_EQ(thrown(follows(0, "rank 0: lost rank 2 (connection closed)")), losses[0].error.what());
+  EXPECT_EQ(thrown(follows(1, "rank 1: rank 0 gave up: lost rank 2 (reset)")), losses[0].error.what());
+  EXPECT_EQ(thrown(follows(0, "rank 0: gave up on rank 3 after 2 s")), "rank 0: gave up on rank 3 after 2 s");
+  EXPECT_EQ(thrown({1, Error(ErrorKind::io, "lost rank 2?"), false, std::nullopt}), "lost rank 2?");
+}
+
 TEST(Failure, WhatWasToldStandsForWhoToldIt) {
   const Failure told = follows(2, "rank 2: rank 1 gave up: gave up on rank 0 after 2 s of waiting for ring");
   const Failure own = follows(1, "rank 1: gave up on rank 0 after 2 s of waiting for ring");

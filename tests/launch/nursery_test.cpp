@@ -6,6 +6,8 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <thread>
@@ -110,6 +112,39 @@ TEST(Nursery, ALauncherThatIsToldToEndLeavesNoWorker) {
   };
   EXPECT_THROW(run_local(job), Interrupted);
   expect_no_children();
+}
+
+/// Of this process, but for the nursery itself.
+std::vector<pid_t> workers_here(const std::set<pid_t>& known) {
+  std::ifstream file(text("/proc/self/task/", getpid(), "/children"));
+  std::vector<pid_t> found;
+  for (pid_t child = 0; file >> child;) {
+    if (!known.contains(child)) found.push_back(child);
+  }
+  return found;
+}
+
+TEST(Nursery, AWorkerThatIsKilledWhileItStartsIsNamedAtOnce) {
+  for (int job = 0; job < 10; ++job) {
+    std::atomic<bool> is_over = false;
+    std::thread killer([&is_over] {  // it kills the first worker as soon as it is there, ready or not
+      std::set<pid_t> nursery;
+      while (!is_over) {
+        const std::vector<pid_t> children = workers_here(nursery);
+        if (children.empty()) continue;
+        if (!nursery.empty()) {
+          kill(children.front(), SIGKILL);
+          return;
+        }
+        nursery.insert(children.begin(), children.end());
+      }
+    });
+    const LocalResult result = run(forked(2, "sleeps"));
+    is_over = true;
+    killer.join();
+    EXPECT_NE(result.error.find("was killed by signal 9 (Killed)"), std::string::npos) << result.error;
+    expect_no_children();
+  }
 }
 
 TEST(Nursery, AKilledLauncherLeavesNoWorker) { expect_to_die_with_the_launcher(forked(2, "sleeps")); }

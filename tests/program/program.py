@@ -101,10 +101,12 @@ def children(pid):
 def workers_of(launcher):
     """Their process ids, in order of rank: they are started in that order, but ids may wrap around."""
 
-    def start_of(pid):  # in ticks since the machine's start
-        return int(pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
-
-    return sorted(children(launcher.pid), key=lambda pid: (start_of(pid), pid))
+    started = []
+    for pid in children(launcher.pid):
+        with contextlib.suppress(OSError):  # it has ended since
+            ticks = int(pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
+            started.append((ticks, pid))
+    return [pid for _, pid in sorted(started)]
 
 
 class ProgramTest(unittest.TestCase):

@@ -1,5 +1,6 @@
 """Workers that are killed while the others go on: a job of strategy leader-ring ends well without them."""
 
+import contextlib
 import os
 import signal
 import unittest
@@ -94,6 +95,33 @@ class SurvivalTest(ProgramTest):
             resumed = Run(self.runs()[-1])
             self.assertEqual(resumed.metrics(0)[0]["first_epoch"], 10)
             self.assertEqual(len(resumed.summary["ranks"]), workers)
+
+
+    def test_a_worker_that_is_killed_at_the_very_end(self):
+        """Before it has saved its state, or after: the run is whole, and can be resumed with all."""
+        few = LONG | {"train.epochs": 3, "data.train_samples": 96}
+        for command in (("train", "-n", "3"), ("launch", "-n", "3", "--", BINARY, "train")):
+            for moment in ("metrics-0.jsonl", "state-2.pt"):
+                with self.subTest(command=command[0], moment=moment):
+                    launcher = self.start(*command, *sets(few | {"run.folder": f"{command[0]}-{moment}"}))
+
+                    def has_come():
+                        files = list(self.folder.glob(f"{command[0]}-{moment}/*/{moment}"))
+                        return files and (moment != "metrics-0.jsonl" or files[0].read_text().count('"type":"epoch"') == 3)
+
+                    while not has_come() and launcher.poll() is None:
+                        pass
+                    ranks = workers_of(launcher)
+                    if len(ranks) == 3:
+                        with contextlib.suppress(ProcessLookupError):  # it has ended by itself
+                            os.kill(ranks[2], signal.SIGKILL)
+                    err = self.finish(launcher)
+                    self.assertEqual(launcher.returncode, 0, err)
+                    (folder,) = self.folder.glob(f"{command[0]}-{moment}/*")
+                    self.assertEqual(sorted(path.name for path in folder.glob("state-*")), ["state-0.pt", "state-1.pt", "state-2.pt"])
+                    self.assertIn(0, [rank["rank"] for rank in Run(folder).summary["ranks"]])
+                    self.good("train", "--resume", folder, "--set", "train.epochs=4")
+                    self.assert_nobody_left()
 
 
 if __name__ == "__main__":

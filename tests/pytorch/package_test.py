@@ -202,12 +202,13 @@ class EntryPoint(unittest.TestCase):
 
 
 class Program(unittest.TestCase):
-    """python -m ripieno, with the program where a wheel has it."""
+    """python -m ripieno, and the command ripieno, with the program where a wheel has it."""
 
     def setUp(self):
         own = tempfile.TemporaryDirectory()
         self.addCleanup(own.cleanup)
         self.folder = Path(own.name)
+        shutil.copytree(Path(os.environ["RIPIENO_PYTHON"]) / "ripieno_program", self.folder / "ripieno_program")
         (self.folder / "ripieno").mkdir()
         for file in (Path(os.environ["RIPIENO_PYTHON"]) / "ripieno").iterdir():
             if file.suffix == ".py":
@@ -231,6 +232,12 @@ class Program(unittest.TestCase):
                 ours = self.run_module(*arguments)
                 self.assertEqual(ours, self.ended(os.environ["RIPIENO"], *arguments))
                 self.assertEqual((ours[0], ours[1] == ""), (code, code != 0))
+
+    def test_the_command_does_not_load_pytorch(self):
+        project = tomllib.loads((Path(__file__).parents[2] / "python/pyproject.toml").read_text())["project"]
+        module, _, function = project["scripts"]["ripieno"].partition(":")
+        code = f"import sys, {module}; {module}.{function}; print('torch' in sys.modules)"
+        self.assertEqual(self.ended(sys.executable, "-c", code), (0, "False\n", ""))
 
     def test_a_package_without_the_program_says_so(self):
         code, output, errors = self.run_module("list", "strategies")

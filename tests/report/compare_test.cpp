@@ -103,7 +103,6 @@ TEST(Compare, FitsIn140Columns) {
   }
   for (const std::string& line : lines(compare_table(runs))) EXPECT_LE(display_width(line), 140u) << line;
   EXPECT_NE(compare_table(runs).find("…"), std::string::npos);
-  EXPECT_EQ(compare_markdown(runs).find("…"), std::string::npos);
 }
 
 TEST(Compare, RepeatsOfASeedAreNoSeeds) {
@@ -155,13 +154,6 @@ TEST(Compare, BareRuns) {
   const std::string table = compare_table({empty});
   EXPECT_NE(lines(table)[3].find("nan"), std::string::npos) << table;
   EXPECT_NE(lines(table)[3].find("–"), std::string::npos) << table;
-}
-
-TEST(Compare, MarkdownHasTheSameRows) {
-  const auto table = lines(compare_markdown(several()));
-  ASSERT_GE(table.size(), 7u);
-  EXPECT_EQ(table[0].rfind("| run | ranks | seeds | accuracy % |", 0), 0u) << table[0];
-  EXPECT_EQ(table[3].rfind("| ring-fp32 | 4 | 3 | 98.10 ± 0.25 |", 0), 0u) << table[3];
 }
 
 }  // namespace

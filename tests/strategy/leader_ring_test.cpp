@@ -116,6 +116,37 @@ TEST(LeaderRing, ADeathAmidTheAverageOfBuffersSpoilsNone) {
   EXPECT_GE(of_three, 10);
 }
 
+TEST(LeaderRing, WhoHandsTheOutcomeOverMayDieMeanwhile) {
+  // Rank 2 dies within a step, and the leader, who alone may have committed it, while the others catch up.
+  const testing::LinearOptions learner{.samples = 96,
+                                       .features = 400,
+                                       .buffers = 3,
+                                       .bucket_elements = 400,
+                                       .sample_cost = std::chrono::milliseconds(1)};
+  transport::SimulatedOptions network;
+  network.link = {.latency = std::chrono::milliseconds(1), .per_byte = std::chrono::microseconds(1)};
+  network.detection = std::chrono::microseconds(100);
+  std::vector<Duration> ends;  // of the leader's steps
+  Job whole("leader-ring", 4, sgd(1, 0.001), learner, 16, network);
+  whole.on_step = [&](int rank, const observe::StepRecord&) {
+    if (rank == 3) ends.push_back(whole.cluster.runtime().now());
+  };
+  whole.run();
+  int caught_up = 0;
+  for (int i = 0; i < 40; ++i) {
+    for (int later = 0; later < 20; ++later) {
+      Job job("leader-ring", 4, sgd(1, 0.001), learner, 16, network);
+      const Duration when = ends.at(3) + (ends.at(4) - ends.at(3)) * i / 40;
+      job.cluster.kill_at(when, 2);
+      job.cluster.kill_at(when + std::chrono::milliseconds(2 * later), 3);
+      job.run();
+      ASSERT_EQ(job.weights(0), job.weights(1)) << i << ' ' << later;
+      caught_up += job.recorders[0]->steps() == 6;
+    }
+  }
+  EXPECT_EQ(caught_up, 40 * 20);
+}
+
 TEST(LeaderRing, TheLastWorkerGoesOnAlone) {
   Job job("leader-ring", 3, sgd(4), timed());
   job.cluster.kill_at(Duration(2'000'000'000), 2);

@@ -1,6 +1,8 @@
 // One rank of a job over real links, on loopback, with a runtime of its own.
 #pragma once
 
+#include <sys/socket.h>
+
 #include <functional>
 #include <memory>
 #include <string>
@@ -22,7 +24,13 @@ struct LinkedRank {
             make_endpoint(way, *runtime, rank, fds, {.link = {.timeout = std::chrono::seconds(60)}}))),
         learner(*runtime, options),
         recorder(*runtime, &endpoint->ledger(), nullptr),
-        strategy(make_strategy(info, plan, {collective::Communicator(endpoint), learner, recorder, nullptr})) {}
+        connections(fds) {
+    strategy::Workplace place{collective::Communicator(endpoint), learner, recorder, nullptr, {}};
+    place.goes_on_with = [this](const collective::Communicator&) {
+      if (when_regrouped) when_regrouped();
+    };
+    strategy = make_strategy(info, plan, std::move(place));
+  }
 
   void run() {
     try {
@@ -31,6 +39,13 @@ struct LinkedRank {
     } catch (const Error& e) {
       error = e.what();
     }
+  }
+  /// Throws, where it can tell no other rank: as a process that is killed.
+  [[noreturn]] void die() {
+    for (const int fd : connections) {
+      if (fd >= 0) ::shutdown(fd, SHUT_RDWR);
+    }
+    fail(ErrorKind::data, "dies");
   }
   /// Ends its connections.
   void leave() {
@@ -49,6 +64,8 @@ struct LinkedRank {
   LinearLearner learner;
   observe::Recorder recorder;
   std::unique_ptr<strategy::Strategy> strategy;
+  std::vector<int> connections;
+  std::function<void()> when_regrouped;  ///< after a loss, before it recovers
   std::string error;
 };
 

@@ -119,6 +119,45 @@ TEST_P(OverTcpSurvival, OneAfterTheOtherUntilRank0TrainsAlone) {
 
 TEST_P(OverTcpSurvival, SeveralAtOnce) { expect_the_same(GetParam(), 5, {{3, 4}, {1, 4}}); }
 
+TEST_P(OverTcpSurvival, WhereverTheOthersAreWhenItDies) {
+  // Right after its commit, while others still receive the average, or are at the epoch's end.
+  for (std::uint64_t run = 0; run < 40; ++run) {
+    const DeathBefore death{1 + static_cast<int>(run % 4), 6 * (1 + run % 2)};
+    const auto dies = [&death](int rank, LinkedRank& own) {
+      own.recorder.on_step = [rank, &death, &own](const observe::StepRecord& record) {
+        if (rank == death.rank && record.step + 1 == death.step) own.die();
+      };
+    };
+    testing::Job options("leader-ring", 5, testing::sgd(epochs_of_job), {.samples = 96, .buffers = 3000});
+    options.make();
+    const auto ranks = testing::train_over_links(GetParam(), options.info, options.plan, options.options, dies);
+    for (int rank = 0; rank < 5; ++rank) {
+      LinkedRank& own = *ranks[static_cast<std::size_t>(rank)];
+      ASSERT_EQ(own.error, rank == death.rank ? "dies" : "") << rank << " in run " << run;
+      if (rank == death.rank) continue;
+      EXPECT_EQ(own.recorder.steps(), epochs_of_job * steps_of_epoch) << rank << " in run " << run;
+      EXPECT_EQ(own.own(), ranks[0]->own()) << rank << " in run " << run;
+    }
+  }
+}
+
+TEST_P(OverTcpSurvival, AnotherDiesInTheElection) {
+  // Rank 2, whom the others wait for, waits for rank 1.
+  const auto dies = [](int rank, LinkedRank& own) {
+    own.recorder.on_step = [rank, &own](const observe::StepRecord& record) {
+      if (rank == 3 && record.step == 4) own.die();
+    };
+    if (rank == 1) own.when_regrouped = [&own] { own.die(); };
+  };
+  testing::Job options("leader-ring", 4, testing::sgd(epochs_of_job), {.samples = 96, .buffers = 3});
+  options.make();
+  const auto ranks = testing::train_over_links(GetParam(), options.info, options.plan, options.options, dies);
+  for (const int rank : {0, 2}) {
+    EXPECT_EQ(ranks[static_cast<std::size_t>(rank)]->error, "") << rank;
+    EXPECT_EQ(ranks[static_cast<std::size_t>(rank)]->own(), ranks[0]->own()) << rank;
+  }
+}
+
 TEST_P(OverTcpSurvival, NobodyGoesOnWithoutRank0) {
   const auto ranks = over_links(GetParam(), 3, {{0, 4}});
   for (const int rank : {1, 2})
