@@ -1,7 +1,6 @@
 #include "ripieno/loop/agree.h"
 
 #include "ripieno/c10d/limits.h"
-#include "ripieno/loop/backward_end.h"
 #include "ripieno/loop/meeting.h"
 #include "ripieno/loop/module_buffers.h"
 #include "ripieno/loop/replica_check.h"
@@ -91,7 +90,6 @@ struct Agreement::State {
   void compare_ranks(const std::string& doing);
   double servers_rate() const { return on_servers ? optimiser.rates().front() : 0; }
   void check_that_servers_follow() const;
-  void collect_gradient(std::size_t tensor) const;
   void note_versions();
   void conclude_check();
   void step_optimiser();
@@ -110,7 +108,6 @@ struct Agreement::State {
   std::optional<collective::Communicator> comm;
   std::unique_ptr<train::FlatModel> model;
   std::unique_ptr<TensorHomes> homes;
-  std::vector<AccumulationHook> hooks;
   std::unique_ptr<train::HostCopy> host;
   std::unique_ptr<ModuleBuffers> buffers;
   std::vector<NamedParameter> alike;  // parameters that all ranks hold alike after every exchange
@@ -136,10 +133,6 @@ void Agreement::State::prepare(std::shared_ptr<torch::nn::Module> net, const str
   model = std::make_unique<train::FlatModel>(std::move(net), flat);
   homes = std::make_unique<TensorHomes>(*model);
   check_parameters(optimiser, *model, *homes, on_servers);
-  for (std::size_t i = 0; i < model->trained().size(); ++i) {
-    const auto collect = [this, i] { collect_gradient(i); };
-    hooks.emplace_back(model->trained()[i], AccumulationHook::Owner::agreement, collect);
-  }
   host = std::make_unique<train::HostCopy>(*model, flat.memory);
   buffers = std::make_unique<ModuleBuffers>(model->module(), flat.memory);
   const std::uint32_t steps = epoch_length(options);
@@ -197,12 +190,6 @@ void Agreement::State::check_that_servers_follow() const {
   }
 }
 
-/// Within backward(), while the gradient is still in the cache. One that is part of a graph stays where it is until
-/// step().
-void Agreement::State::collect_gradient(std::size_t tensor) const {
-  if (!model->trained()[tensor].grad().requires_grad()) model->collect_gradient(tensor);
-}
-
 /// By the strategy, on the thread that drives it.
 void Agreement::State::step_optimiser() {
   host->gradients_to_device();
@@ -254,7 +241,6 @@ void Agreement::State::finish() {
   meet("finish()", *comm, spread_consensus());
   host->state_to_device();
   meet("finish()", *comm, buffers->give_first(*comm));
-  hooks.clear();
   finished = true;
 }
 

@@ -14,7 +14,7 @@ namespace ripieno::loop {
 /// freezing, unfreezing, and another type (Module::to) leave it there.
 class AccumulationHook {
  public:
-  enum class Owner { model, run, agreement };  ///< a DistributedDataParallel, a RunWriter, an Agreement
+  enum class Owner { model, run };  ///< a DistributedDataParallel, a RunWriter
   struct Callback {
     Owner owner;
     std::function<void()> call;
