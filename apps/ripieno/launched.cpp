@@ -112,6 +112,7 @@ Task<> LaunchedRank::go_on_without_lost(std::exception_ptr loss, std::optional<c
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::peer || place_.rank == 0) throw;
   }
+  if (left && left->size() == before.size()) std::rethrow_exception(loss);  // nobody was lost: it would come again
   *comm = left;
 }
 
