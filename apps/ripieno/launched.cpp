@@ -1,6 +1,5 @@
 #include "apps/ripieno/launched.h"
 
-#include <map>
 #include <nlohmann/json.hpp>
 
 #include "apps/ripieno/job.h"
@@ -8,7 +7,6 @@
 #include "apps/ripieno/rank_folder.h"
 #include "apps/ripieno/saved_states.h"
 #include "apps/ripieno/worker.h"
-#include "ripieno/core/async.h"
 #include "ripieno/core/file.h"
 #include "ripieno/launch/error_file.h"
 #include "ripieno/observe/run_lock.h"
@@ -38,7 +36,6 @@ class LaunchedRank {
  private:
   Task<> find_folder();
   Task<> gather(collective::Communicator comm, report::Summary own);
-  Task<> go_on_without_lost(std::exception_ptr loss, std::optional<collective::Communicator>* comm);
 
   const launch::Placement& place_;
   const Settings& settings_;
@@ -48,7 +45,6 @@ class LaunchedRank {
   const std::shared_ptr<transport::CountedEndpoint> endpoint_;
   RankFolder folder_;
   std::optional<observe::RunLock> running_;
-  std::map<int, std::string> summaries_;  // of ranks that have trained to the end
   std::optional<TrainResult> result_;
 };
 
@@ -72,23 +68,14 @@ Task<> LaunchedRank::run() {
   RankEnd own;
   Task<> training = run_rank(std::move(task), &zoo_, endpoint_, &own);
   co_await std::move(training);
-  const bool survives = strategy_of(settings_).traits.survives;
-  std::optional<collective::Communicator> comm = own.comm;
-  while (comm) {
-    Task<> gathering = gather(*comm, own.summary);
-    const std::exception_ptr loss = co_await loss_in(std::move(gathering));
-    if (!loss) co_return;
-    if (!survives) std::rethrow_exception(loss);
-    Task<> regrouping = go_on_without_lost(loss, &comm);
-    co_await std::move(regrouping);
-  }
+  Task<> gathering = gather(own.comm.value(), own.summary);
+  co_await std::move(gathering);
 }
 
-/// All ranks' summaries and files come to rank 0.
+/// All ranks' summaries and files come to rank 0. Who is lost now ends the job: rank 0 may miss its part.
 Task<> LaunchedRank::gather(collective::Communicator comm, report::Summary own) {
   Task<std::vector<std::string>> gathering = comm.all_gather(report::to_json(own));
   const std::vector<std::string> all = co_await std::move(gathering);
-  for (int i = 0; i < comm.size(); ++i) summaries_[comm.member(i)] = all[static_cast<std::size_t>(i)];
   for (int rank = 0; rank < endpoint_->size(); ++rank) {
     if (rank == place_.rank || (place_.rank == 0 && !is_left(comm, rank)))
       SavedStates(folder_.run(), endpoint_->size()).keep_newest(rank);
@@ -98,22 +85,8 @@ Task<> LaunchedRank::gather(collective::Communicator comm, report::Summary own) 
   if (place_.rank != 0) co_return;
   if (settings_->run.trace) merge_traces(folder_.run(), endpoint_->size());
   std::vector<report::Summary> ranks;
-  for (const auto& [rank, one] : summaries_) ranks.push_back(report::from_json(one, folder_.run().summary()));
+  for (const std::string& one : all) ranks.push_back(report::from_json(one, folder_.run().summary()));
   result_.emplace(TrainResult{folder_.run().path(), report::merge_ranks(std::move(ranks))});
-}
-
-/// Those that are left, after a loss; none: rank 0 is not, or it has all that it needs and is gone.
-Task<> LaunchedRank::go_on_without_lost(std::exception_ptr loss, std::optional<collective::Communicator>* comm) {
-  (*comm)->abort(loss);
-  const collective::Communicator before = **comm;
-  std::optional<collective::Communicator> left;
-  try {
-    left = co_await before.survivors();
-  } catch (const Error& error) {
-    if (error.kind() != ErrorKind::peer || place_.rank == 0) throw;
-  }
-  if (left && left->size() == before.size()) std::rethrow_exception(loss);  // nobody was lost: it would come again
-  *comm = left;
 }
 
 }  // namespace

@@ -329,11 +329,10 @@ Task<> RankRun::leave() {
 /// All have trained, and one has been lost since, perhaps before it saved its state. A rank that is not left may also
 /// have met all others and gone: its state is there.
 Task<> RankRun::save_missing_states() {
-  const collective::Communicator before = comm_;
-  comm_ = co_await before.survivors();
+  const collective::Communicator alive = co_await comm_.survivors();
   if (rank() != 0 || !saves_at_end()) co_return;
   std::set<int> left;
-  for (int i = 0; i < comm_.size(); ++i) left.insert(comm_.member(i));
+  for (int i = 0; i < alive.size(); ++i) left.insert(alive.member(i));
   for (int rank = 0; rank < endpoint_->size(); ++rank) {
     SavedStates states(task_.folder, endpoint_->size());
     if (!left.contains(rank) && states.take_over(rank) != epochs_done_) save_state_of(rank, states);
@@ -349,8 +348,8 @@ Task<> run_rank(RankTask task, const model::Zoo* zoo, std::shared_ptr<transport:
   co_await run.prepare();
   co_await run.train();
   end->summary = run.finish();
-  co_await run.leave();
   end->comm = run.comm();
+  co_await run.leave();
 }
 
 }  // namespace ripieno::program

@@ -72,6 +72,7 @@ SavedStates::Files SavedStates::files_of(int rank) const {
 
 void SavedStates::save(int rank, std::int64_t epochs_done, const train::NamedTensors& state) {
   const fs::path newest = folder_.state(rank);
+  if (epochs_done == last_) return;  // of a rank that was lost after it had saved
   if (last_ > 0) {
     std::error_code error;
     fs::rename(newest, folder_.state(rank, last_), error);

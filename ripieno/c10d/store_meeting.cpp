@@ -10,6 +10,7 @@
 #include <functional>
 #include <iostream>
 #include <numeric>
+#include <optional>
 
 #include "ripieno/c10d/backend.h"
 #include "ripieno/launch/join.h"
@@ -165,7 +166,8 @@ bool is_one_host(::c10d::Store& store, const GroupPlace& place, std::chrono::mil
 
 transport::Cluster meet_by_store(::c10d::Store& store, const GroupPlace& group, std::chrono::milliseconds timeout) {
   check_size(store, group);
-  const Claim claim(store, group);
+  std::optional<Claim> claim;  // PyTorch makes groups of one rank of one name in several processes at once
+  if (group.size > 1) claim.emplace(store, group);
   const bool one_host = group.size == 1 || is_one_host(store, group, timeout);
   launch::Placement place = launch::ways_to_peers(one_host);
   place.rank = group.rank;
